@@ -1,0 +1,169 @@
+package clientcfg
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"oauth-server/internal/secret"
+)
+
+// Grant is an OAuth grant type as it stands in the grant_type parameter.
+type Grant string
+
+// The grant types that a client can be registered for (RFC 6749 section 4).
+const (
+	AuthorizationCode Grant = "authorization_code"
+	ClientCredentials Grant = "client_credentials"
+	RefreshToken      Grant = "refresh_token"
+	Password          Grant = "password" // RFC 9700 2.4: never a default
+)
+
+// Grants lists every grant type that the server knows.
+func Grants() []Grant {
+	return []Grant{AuthorizationCode, ClientCredentials, RefreshToken, Password}
+}
+
+// Client is a registered OAuth client.
+type Client struct {
+	ID           string        `json:"client_id"`
+	Name         string        `json:"client_name,omitempty"` // shown to people who are asked for consent
+	SecretDigest secret.Digest `json:"-"`                     // zero for a public client
+	Public       bool          `json:"public"`                // cannot keep a secret: native and browser apps
+	Grants       []Grant       `json:"grant_types"`
+	RedirectURIs []string      `json:"redirect_uris,omitempty"`
+	Scopes       []string      `json:"scopes,omitempty"`   // all that it may ask for
+	Audience     []string      `json:"audience,omitempty"` // aud of its tokens; empty: the server's default
+	WithoutPKCE  bool          `json:"without_pkce,omitempty"`
+	CreatedAt    time.Time     `json:"created_at"`
+	Version      int64         `json:"version"` // +1 on every change; guards against lost updates
+}
+
+// MaxIDLength bounds a client_id; it becomes part of every counter key.
+const MaxIDLength = 128
+
+// May reports whether the client is registered for the grant.
+func (c *Client) May(g Grant) bool { return slices.Contains(c.Grants, g) }
+
+// NeedsPKCE reports whether the client must send a code_challenge. A public
+// client always must (RFC 9700 2.1.1), others unless they are exempted.
+func (c *Client) NeedsPKCE() bool { return c.Public || !c.WithoutPKCE }
+
+// DisplayName is what people are shown.
+func (c *Client) DisplayName() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return c.ID
+}
+
+// Validate reports everything that is wrong with the registration, joined.
+func (c *Client) Validate() error {
+	errs := []error{validateID(c.ID)}
+	if len(c.Grants) == 0 {
+		errs = append(errs, errors.New("grants: at least one is needed"))
+	}
+	for i, g := range c.Grants {
+		if !slices.Contains(Grants(), g) {
+			errs = append(errs, fmt.Errorf("grants[%d]: unknown grant type %q", i, g))
+		}
+	}
+	for i, s := range c.Scopes {
+		if !ValidScopeToken(s) {
+			errs = append(errs, fmt.Errorf("scopes[%d]: %q is not a scope-token (RFC 6749 3.3)", i, s))
+		}
+	}
+	for i, u := range c.RedirectURIs {
+		if err := ValidateRedirectURI(u); err != nil {
+			errs = append(errs, fmt.Errorf("redirect_uris[%d]: %w", i, err))
+		}
+	}
+	errs = append(errs, c.validateKind()...)
+	return errors.Join(errs...)
+}
+
+func (c *Client) validateKind() (errs []error) {
+	if c.May(AuthorizationCode) && len(c.RedirectURIs) == 0 {
+		errs = append(errs, errors.New("redirect_uris: the authorization_code grant needs at least one"))
+	}
+	if c.Public && c.May(ClientCredentials) {
+		errs = append(errs, errors.New("grants: a public client cannot use client_credentials (RFC 6749 4.4)"))
+	}
+	if c.Public && !c.SecretDigest.IsZero() {
+		errs = append(errs, errors.New("public: a public client has no secret"))
+	}
+	if !c.Public && c.SecretDigest.IsZero() {
+		errs = append(errs, errors.New("public: a confidential client needs a secret"))
+	}
+	if c.Public && c.WithoutPKCE {
+		errs = append(errs, errors.New("without_pkce: a public client needs PKCE (RFC 9700 2.1.1)"))
+	}
+	return errs
+}
+
+// validateID accepts VSCHAR (RFC 6749 appendix A.1) without the space, which
+// only leads to mistakes in shells and dashboards.
+func validateID(id string) error {
+	if id == "" || len(id) > MaxIDLength {
+		return fmt.Errorf("client_id: needs 1 to %d characters", MaxIDLength)
+	}
+	for _, r := range id {
+		if r <= 0x20 || r > 0x7e {
+			return fmt.Errorf("client_id: %q is not a visible ASCII character", r)
+		}
+	}
+	return nil
+}
+
+// ValidScopeToken reports whether s is one scope-token (RFC 6749 3.3).
+func ValidScopeToken(s string) bool {
+	if s == "" {
+		return false
+	}
+	for i := range len(s) {
+		if b := s[i]; b <= 0x20 || b == '"' || b == '\\' || b > 0x7e {
+			return false
+		}
+	}
+	return true
+}
+
+// ValidateRedirectURI says why a redirect URI cannot be registered: it must be
+// absolute, without a fragment (RFC 6749 3.1.2), and https unless it is a
+// loopback address (RFC 8252 7.3) or a private-use scheme with a dot in its
+// name (RFC 8252 7.1).
+func ValidateRedirectURI(raw string) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is not a URI", raw)
+	case u.Scheme == "":
+		return fmt.Errorf("%q is not absolute", raw)
+	case u.Fragment != "" || strings.Contains(raw, "#"):
+		return fmt.Errorf("%q has a fragment", raw)
+	case u.User != nil:
+		return fmt.Errorf("%q carries user information", raw)
+	case strings.Contains(u.Scheme, "."):
+		return nil
+	case (u.Scheme == "https" || u.Scheme == "http") && u.Host == "":
+		return fmt.Errorf("%q names no host", raw)
+	case u.Scheme == "https":
+		return nil
+	case u.Scheme == "http" && IsLoopback(u.Hostname()):
+		return nil
+	}
+	return fmt.Errorf("%q must be https, http on a loopback address, or a private-use scheme such as com.example.app", raw)
+}
+
+// IsLoopback reports whether host is a loopback IP literal or localhost.
+func IsLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

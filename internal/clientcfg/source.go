@@ -1,0 +1,82 @@
+package clientcfg
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+)
+
+// Directory is an immutable snapshot of all clients.
+type Directory struct {
+	revision Revision
+	byID     map[string]*Client
+}
+
+// NewDirectory validates the clients and indexes them. A single invalid client
+// makes the whole snapshot invalid: half a directory must never be served.
+func NewDirectory(clients []Client, rev Revision) (*Directory, error) {
+	d := &Directory{revision: rev, byID: make(map[string]*Client, len(clients))}
+	for i := range clients {
+		c := &clients[i]
+		if err := c.Validate(); err != nil {
+			return nil, fmt.Errorf("client %q: %w", c.ID, err)
+		}
+		d.byID[c.ID] = c
+	}
+	return d, nil
+}
+
+// Client returns the client of that ID. It must not be changed.
+func (d *Directory) Client(id string) (*Client, bool) {
+	c, ok := d.byID[id]
+	return c, ok
+}
+
+// Len is the number of clients.
+func (d *Directory) Len() int { return len(d.byID) }
+
+// Source holds the newest valid [Directory]. Reads are a pointer load.
+type Source struct {
+	store   Store
+	current atomic.Pointer[Directory]
+}
+
+// NewSource reads the first directory; it fails rather than start without one.
+func NewSource(ctx context.Context, store Store) (*Source, error) {
+	s := &Source{store: store}
+	if err := s.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Client returns the client of that ID from the current snapshot, without I/O.
+func (s *Source) Client(id string) (*Client, bool) { return s.current.Load().Client(id) }
+
+// Directory returns the current snapshot.
+func (s *Source) Directory() *Directory { return s.current.Load() }
+
+// Refresh reads the store if its revision has moved. On any error the last
+// good directory stays.
+func (s *Source) Refresh(ctx context.Context) error {
+	old := s.current.Load()
+	if old != nil {
+		rev, err := s.store.Revision(ctx)
+		if err != nil {
+			return fmt.Errorf("clientcfg: read revision: %w", err)
+		}
+		if rev == old.revision {
+			return nil
+		}
+	}
+	clients, rev, err := s.store.Clients(ctx)
+	if err != nil {
+		return fmt.Errorf("clientcfg: read clients: %w", err)
+	}
+	next, err := NewDirectory(clients, rev)
+	if err != nil {
+		return fmt.Errorf("clientcfg: refused revision %d: %w", rev, err)
+	}
+	s.current.Store(next)
+	return nil
+}

@@ -1,0 +1,62 @@
+package grants
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// ErrorCode is an OAuth error code as it stands in the "error" parameter.
+type ErrorCode string
+
+// The error codes of RFC 6749 sections 4.1.2.1 and 5.2.
+const (
+	InvalidRequest          ErrorCode = "invalid_request"
+	InvalidClient           ErrorCode = "invalid_client"
+	InvalidGrant            ErrorCode = "invalid_grant"
+	UnauthorizedClient      ErrorCode = "unauthorized_client"
+	UnsupportedGrantType    ErrorCode = "unsupported_grant_type"
+	UnsupportedResponseType ErrorCode = "unsupported_response_type"
+	InvalidScope            ErrorCode = "invalid_scope"
+	AccessDenied            ErrorCode = "access_denied"
+	ServerError             ErrorCode = "server_error"
+	TemporarilyUnavailable  ErrorCode = "temporarily_unavailable"
+	UnsupportedTokenType    ErrorCode = "unsupported_token_type" // RFC 7009 2.2.1
+)
+
+// Error is a failure that a client is told about. Description is for its
+// developer and never holds a secret or the cause; the cause is for our log.
+type Error struct {
+	Code        ErrorCode
+	Description string
+	Cause       error
+}
+
+// Error implements error; it includes the cause and so is for logs only.
+func (e *Error) Error() string {
+	if e.Cause != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Description, e.Cause)
+	}
+	return fmt.Sprintf("%s: %s", e.Code, e.Description)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Status is the HTTP status of the answer (RFC 6749 5.2): 400 for all but a
+// failed client authentication and trouble of our own.
+func (e *Error) Status() int {
+	switch e.Code {
+	case InvalidClient:
+		return http.StatusUnauthorized
+	case ServerError:
+		return http.StatusInternalServerError
+	case TemporarilyUnavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusBadRequest
+	}
+}
+
+func fail(code ErrorCode, format string, args ...any) *Error {
+	return &Error{Code: code, Description: fmt.Sprintf(format, args...)}
+}

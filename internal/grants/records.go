@@ -1,0 +1,56 @@
+package grants
+
+import (
+	"time"
+
+	"oauth-server/internal/secret"
+)
+
+// Authorization is what somebody agreed to: it travels unchanged from the code
+// through every refresh token of its family.
+type Authorization struct {
+	ClientID string
+	Username string
+	Scopes   []string
+	// Family names all tokens that descend from one authorization, so that
+	// they can be revoked together (RFC 9700 4.14.2).
+	Family string
+	// AuthTime is when the user signed in.
+	AuthTime time.Time
+}
+
+// Code is an authorization code as stored: by its digest only.
+type Code struct {
+	Authorization
+	Digest      secret.Digest
+	RedirectURI string
+	Challenge   string // S256; empty if the client is exempt from PKCE
+	IssuedAt    time.Time
+	ExpiresAt   time.Time
+	Claimed     bool
+}
+
+// RefreshToken is a refresh token as stored: by its digest only.
+type RefreshToken struct {
+	Authorization
+	Digest    secret.Digest
+	IssuedAt  time.Time
+	ExpiresAt time.Time
+	Claimed   bool
+}
+
+// User is a person who can sign in.
+type User struct {
+	Name         string
+	PasswordHash string // argon2id in PHC string format
+	CreatedAt    time.Time
+}
+
+// Session is a person signed in with a browser, stored by the digest of the
+// cookie's value.
+type Session struct {
+	Digest    secret.Digest
+	Username  string
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}

@@ -1,0 +1,94 @@
+package grants
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"oauth-server/internal/secret"
+)
+
+// Errors that the stores return, possibly wrapped.
+var (
+	ErrNotFound = errors.New("grants: not found")
+	ErrExists   = errors.New("grants: exists already")
+	ErrClaimed  = errors.New("grants: claimed already")
+)
+
+// The interfaces below are a contract for every backend; internal/store/storetest
+// checks it. Implementations MUST be safe for concurrent use, MUST make a
+// write durable before they return nil, and MUST return the errors above
+// (wrapped is fine) for the cases they name. They MUST NOT judge expiry when
+// they read: the caller has the clock. Sweeping is allowed to remove what
+// expired only.
+
+// Codes keeps authorization codes.
+type Codes interface {
+	// CreateCode adds a code. ErrExists if the digest is taken.
+	CreateCode(ctx context.Context, c Code) error
+	// Code looks, and takes nothing. It returns claimed codes too, so that a
+	// replay can be told from a guess. ErrNotFound.
+	Code(ctx context.Context, d secret.Digest) (Code, error)
+	// RedeemCode claims the code and, if next is not nil, stores the refresh
+	// token that it buys. Of any number of concurrent calls exactly one
+	// returns nil; the others get ErrClaimed. When it returns nil both the
+	// claim and next are durable; when it returns an error, next can never
+	// be found by a client. ErrNotFound.
+	RedeemCode(ctx context.Context, d secret.Digest, next *RefreshToken) error
+}
+
+// RefreshTokens keeps refresh tokens.
+type RefreshTokens interface {
+	// CreateRefreshToken adds a token. ErrExists if the digest is taken.
+	CreateRefreshToken(ctx context.Context, t RefreshToken) error
+	// RefreshToken looks, and takes nothing; claimed ones too. ErrNotFound.
+	RefreshToken(ctx context.Context, d secret.Digest) (RefreshToken, error)
+	// RotateRefreshToken claims the token and stores its successor, with the
+	// same guarantees as RedeemCode. ErrNotFound, ErrClaimed.
+	RotateRefreshToken(ctx context.Context, d secret.Digest, next RefreshToken) error
+}
+
+// Revocations keeps what was revoked before it expired: token families and
+// single access tokens, by name. A revocation is a tombstone that is consulted
+// at every use, so nothing that races with it can escape it.
+type Revocations interface {
+	// Revoke records the name until it can no longer matter. Recording it
+	// twice keeps the later of both times.
+	Revoke(ctx context.Context, name string, until time.Time) error
+	// Revoked reports whether any of the names is recorded.
+	Revoked(ctx context.Context, names ...string) (bool, error)
+}
+
+// Users keeps the people who can sign in.
+type Users interface {
+	// User returns the user of exactly that name. ErrNotFound.
+	User(ctx context.Context, name string) (User, error)
+}
+
+// UserRegistry changes the people who can sign in.
+type UserRegistry interface {
+	// CreateUser adds a user. ErrExists.
+	CreateUser(ctx context.Context, u User) error
+	// Users returns all users, ordered by name.
+	Users(ctx context.Context) ([]User, error)
+	// DeleteUser removes a user. ErrNotFound.
+	DeleteUser(ctx context.Context, name string) error
+}
+
+// Sessions keeps the browsers that are signed in.
+type Sessions interface {
+	// CreateSession adds a session. ErrExists if the digest is taken.
+	CreateSession(ctx context.Context, s Session) error
+	// Session looks a session up. ErrNotFound.
+	Session(ctx context.Context, d secret.Digest) (Session, error)
+	// DeleteSession signs out; a session that is not there is no error.
+	DeleteSession(ctx context.Context, d secret.Digest) error
+}
+
+// Sweeper removes what has expired. Backends that do so by themselves (TTL
+// indexes) need not implement it.
+type Sweeper interface {
+	// Sweep removes codes, refresh tokens, sessions and revocations that
+	// expired before now, in bounded steps, and returns how many.
+	Sweep(ctx context.Context, now time.Time) (int, error)
+}

@@ -1,0 +1,2 @@
+// Package keys keeps the signing keys: made at first start, rotated, published.
+package keys

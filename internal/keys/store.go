@@ -1,0 +1,34 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrExists is returned by [Store.AddKey] when another instance was first.
+var ErrExists = errors.New("keys: that generation exists already")
+
+// Record is one signing key as it is stored.
+type Record struct {
+	ID         string    // RFC 7638 thumbprint of the public key
+	Algorithm  Algorithm // RFC 7518 name
+	Generation int64     // 1, 2, 3… per algorithm
+	PrivateKey []byte
+	CreatedAt  time.Time
+	// ActiveFrom is when signing with it begins. It lies after CreatedAt by
+	// the time that verifiers may cache the published keys.
+	ActiveFrom time.Time
+}
+
+// Store keeps the signing keys. Implementations MUST be safe for concurrent
+// use and durable before they return nil.
+type Store interface {
+	// Keys returns all keys, in any order.
+	Keys(ctx context.Context) ([]Record, error)
+	// AddKey adds the key. ErrExists if one with the same Algorithm and
+	// Generation is there: of many instances that rotate at once, one wins.
+	AddKey(ctx context.Context, k Record) error
+	// DeleteKey removes the key; one that is not there is no error.
+	DeleteKey(ctx context.Context, id string) error
+}
