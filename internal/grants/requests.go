@@ -1,0 +1,106 @@
+package grants
+
+import (
+	"net/netip"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// AuthMethod is how a client authenticated (RFC 7591 section 2 names).
+type AuthMethod string
+
+// The client authentication methods that the server accepts.
+const (
+	AuthNone  AuthMethod = "none"
+	AuthBasic AuthMethod = "client_secret_basic"
+	AuthPost  AuthMethod = "client_secret_post"
+)
+
+// Credentials are what a client presented to prove who it is, already decoded.
+type Credentials struct {
+	Method   AuthMethod
+	ClientID string
+	Secret   string
+}
+
+// TokenRequest is a parsed request to the token endpoint. An absent parameter
+// is empty: RFC 6749 3.2 treats both alike.
+type TokenRequest struct {
+	Credentials  Credentials
+	Remote       netip.Addr // where it came from, forwarded addresses resolved
+	GrantType    string
+	Scope        string
+	Code         string
+	RedirectURI  string
+	CodeVerifier string
+	RefreshToken string
+	Username     string
+	Password     string
+}
+
+// TokenResponse is what a client gets (RFC 6749 5.1).
+type TokenResponse struct {
+	AccessToken  string
+	ExpiresIn    time.Duration
+	RefreshToken string // empty if none is issued
+	Scopes       []string
+}
+
+// AuthorizeRequest is a parsed request to the authorization endpoint.
+type AuthorizeRequest struct {
+	ResponseType        string
+	ClientID            string
+	RedirectURI         string
+	Scope               string
+	State               string
+	CodeChallenge       string
+	CodeChallengeMethod string
+}
+
+// Prompt is a valid authorization request: what the user is asked to consent to.
+type Prompt struct {
+	Client      *clientcfg.Client
+	RedirectURI string   // registered, safe to redirect to
+	Scopes      []string // granted if the user agrees
+	State       string
+	Challenge   string
+}
+
+// RedirectError is a failed authorization request whose client and redirect
+// URI are genuine, so that the client is told by redirect (RFC 6749 4.1.2.1).
+// Every other failure of that endpoint is an [Error] shown to the user.
+type RedirectError struct {
+	RedirectURI string
+	State       string
+	Err         *Error
+}
+
+// Error implements error.
+func (e *RedirectError) Error() string { return "redirect to client: " + e.Err.Error() }
+
+// Unwrap returns the OAuth error.
+func (e *RedirectError) Unwrap() error { return e.Err }
+
+// SignIn is a person proving who they are with a password.
+type SignIn struct {
+	Username string
+	Password string
+	Remote   netip.Addr
+}
+
+// Introspection is what a token is worth (RFC 7662 2.2). The other fields are
+// set only if Active.
+type Introspection struct {
+	Active    bool
+	TokenType string // "Bearer", or empty for a refresh token
+	ClientID  string
+	Username  string
+	Scopes    []string
+	Subject   string
+	Issuer    string
+	Audience  []string
+	ID        string // jti
+	IssuedAt  time.Time
+	ExpiresAt time.Time
+}
