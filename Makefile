@@ -1,0 +1,49 @@
+# `make` alone prints what there is.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+TOOLS := $(CURDIR)/.bin
+GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
+
+.PHONY: help build demo test race lint fmt bench fuzz ci clean
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build bin/oauth-server
+	CGO_ENABLED=0 go build -trimpath -o bin/oauth-server ./cmd/oauth-server
+
+demo: ## Run the server with demo clients and a demo user in a temporary store
+	go run ./cmd/oauth-server serve --demo
+
+test: ## Run all tests
+	go test ./...
+
+race: ## Run all tests with the race detector
+	go test -race ./...
+
+$(TOOLS)/golangci-lint: .ci/run
+	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT)
+
+lint: $(TOOLS)/golangci-lint ## Check formatting, style and import directions
+	$(TOOLS)/golangci-lint fmt --diff
+	$(TOOLS)/golangci-lint run ./...
+
+fmt: $(TOOLS)/golangci-lint ## Format the code
+	$(TOOLS)/golangci-lint fmt
+
+bench: ## Run every benchmark once, briefly
+	go test -run '^$$' -bench . -benchmem ./...
+
+FUZZTIME ?= 30s
+fuzz: ## Run every fuzz target for FUZZTIME (30s)
+	@set -e; for package in $$(go list ./...); do \
+	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	    echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package; \
+	  done; \
+	done
+
+ci: ## Everything that CI runs
+	.ci/run
+
+clean: ## Remove what was built
+	rm -rf bin .bin
