@@ -66,7 +66,10 @@ func (d *Digest) UnmarshalText(text []byte) error {
 		return nil
 	}
 	var out Digest
-	if n, err := hex.Decode(out[:], text); err != nil || n != len(out) {
+	if len(text) != hex.EncodedLen(len(out)) {
+		return fmt.Errorf("secret: a digest is %d hexadecimal characters, not %d", 2*len(out), len(text))
+	}
+	if _, err := hex.Decode(out[:], text); err != nil {
 		return fmt.Errorf("secret: a digest is %d hexadecimal characters", 2*len(out))
 	}
 	*d = out

@@ -1,0 +1,199 @@
+package secret
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestPasswordsVerify(t *testing.T) {
+	p := NewPasswords(PasswordOptions{})
+	hash, err := p.Hash(t.Context(), "correct horse")
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$"), hash)
+
+	for name, tc := range map[string]struct {
+		password string
+		want     bool
+	}{
+		"right":              {"correct horse", true},
+		"wrong":              {"incorrect horse", false},
+		"empty":              {"", false},
+		"trailing NUL bytes": {"correct horse\x00\x00", false},
+		"trailing space":     {"correct horse ", false},
+		"other case":         {"Correct horse", false},
+		"too long":           {strings.Repeat("x", MaxPasswordLength+1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := p.Verify(t.Context(), hash, tc.password)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
+func TestPasswordsHashIsSalted(t *testing.T) {
+	p := NewPasswords(PasswordOptions{})
+	a, err := p.Hash(t.Context(), "pw")
+	require.NoError(t, err)
+	b, err := p.Hash(t.Context(), "pw")
+	require.NoError(t, err)
+	require.NotEqual(t, a, b)
+}
+
+func TestPasswordsHashLength(t *testing.T) {
+	p := NewPasswords(PasswordOptions{})
+	for name, password := range map[string]string{"empty": "", "too long": strings.Repeat("x", MaxPasswordLength+1)} {
+		t.Run(name, func(t *testing.T) {
+			_, err := p.Hash(t.Context(), password)
+			require.ErrorIs(t, err, ErrPasswordLength)
+		})
+	}
+	_, err := p.Hash(t.Context(), strings.Repeat("x", MaxPasswordLength))
+	require.NoError(t, err)
+}
+
+// TestPasswordsWaitTheirTurn fills every turn and the queue.
+func TestPasswordsWaitTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPasswords(PasswordOptions{Concurrency: 1, Queue: 1})
+		require.NoError(t, p.acquire(t.Context()))
+
+		ctx, cancel := context.WithCancel(t.Context())
+		queued := make(chan error)
+		go func() { queued <- p.Reject(ctx, "pw") }()
+		synctest.Wait()
+
+		require.ErrorIs(t, p.Reject(t.Context(), "pw"), ErrBusy, "the queue holds one")
+		cancel()
+		require.ErrorIs(t, <-queued, context.Canceled)
+
+		go func() { queued <- p.Reject(t.Context(), "pw") }()
+		synctest.Wait()
+		<-p.turns
+		require.NoError(t, <-queued, "the place in the queue was given back")
+	})
+}
+
+func TestPasswordsRefuseEndedContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := NewPasswords(PasswordOptions{}).Hash(ctx, "pw")
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestPasswordsBoundConcurrency holds every turn and sees that nothing is
+// computed until one is given back.
+func TestPasswordsBoundConcurrency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPasswords(PasswordOptions{Concurrency: 2})
+		for range cap(p.turns) {
+			require.NoError(t, p.acquire(t.Context()))
+		}
+		var done atomic.Int64
+		for _, work := range []func() error{
+			func() error { _, err := p.Hash(t.Context(), "pw"); return err },
+			func() error { _, err := p.Verify(t.Context(), goodHash, "pw"); return err },
+			func() error { return p.Reject(t.Context(), "pw") },
+		} {
+			go func() {
+				if err := work(); err != nil {
+					t.Error(err)
+				}
+				done.Add(1)
+			}()
+		}
+		synctest.Wait()
+		require.Zero(t, done.Load(), "all turns are taken")
+		<-p.turns
+		synctest.Wait()
+		require.EqualValues(t, 3, done.Load(), "one after the other, in the one free turn")
+		require.Zero(t, p.waiting.Load())
+	})
+}
+
+const goodHash = "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$AAAAAAAAAAAAAAAAAAAAAA"
+
+func TestParseHashRefuses(t *testing.T) {
+	_, err := parseHash(goodHash)
+	require.NoError(t, err)
+	for name, edit := range map[string][2]string{
+		"empty":               {goodHash, ""},
+		"other algorithm":     {"argon2id", "argon2i"},
+		"bcrypt":              {goodHash, "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy"},
+		"other version":       {"v=19", "v=16"},
+		"no version":          {"$v=19", ""},
+		"too much memory":     {"m=8,", "m=4294967295,"},
+		"memory overflow":     {"m=8,", "m=42949672960,"},
+		"no memory":           {"m=8,", "m=0,"},
+		"less than 8p":        {"p=1", "p=2"},
+		"too many passes":     {"t=1", "t=1000"},
+		"no pass":             {"t=1", "t=0"},
+		"too many lanes":      {"m=8,t=1,p=1", "m=2048,t=1,p=255"},
+		"leading zero":        {"m=8,", "m=08,"},
+		"sign":                {"t=1", "t=+1"},
+		"no digits":           {"t=1", "t="},
+		"parameters in order": {"m=8,t=1", "t=1,m=8"},
+		"parameter missing":   {",p=1", ""},
+		"unknown parameter":   {",p=1", ",p=1,x=1"},
+		"salt padding":        {"c2FsdHNhbHQ", "c2FsdHNhbHQ="},
+		"salt newline":        {"c2FsdHNhbHQ", "c2Fs\ndHNhbHQ"},
+		"salt too short":      {"c2FsdHNhbHQ", "c2Fs"},
+		"salt stray bits":     {"c2FsdHNhbHQ", "c2FsdHNhbHR"},
+		"key too short":       {"AAAAAAAAAAAAAAAAAAAAAA", "AAAA"},
+		"key too long":        {"AAAAAAAAAAAAAAAAAAAAAA", strings.Repeat("A", 100)},
+		"a further part":      {"$AAAA", "$$AAAA"},
+		"longer than bound":   {"c2FsdHNhbHQ", strings.Repeat("A", maxPHC)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := strings.Replace(goodHash, edit[0], edit[1], 1)
+			require.NotEqual(t, goodHash, s)
+			_, err := parseHash(s)
+			require.ErrorIs(t, err, ErrMalformedHash)
+			_, err = NewPasswords(PasswordOptions{}).Verify(t.Context(), s, "pw")
+			require.ErrorIs(t, err, ErrMalformedHash)
+		})
+	}
+}
+
+func FuzzParseHash(f *testing.F) {
+	f.Add(goodHash)
+	f.Add("$argon2id$v=19$m=19456,t=2,p=1$$")
+	f.Add("$$$$$")
+	f.Fuzz(func(t *testing.T, s string) {
+		h, err := parseHash(s)
+		if err != nil {
+			if !errors.Is(err, ErrMalformedHash) {
+				t.Fatalf("untyped error %v", err)
+			}
+			return
+		}
+		if h.params.memory > maxMemory || h.params.passes > maxPasses || h.params.lanes > maxLanes || h.params.passes < 1 {
+			t.Fatalf("accepted %+v", h.params)
+		}
+		if h.String() != s {
+			t.Fatalf("%q reads back as %q", s, h)
+		}
+	})
+}
+
+func BenchmarkPasswordsVerify(b *testing.B) {
+	p := NewPasswords(PasswordOptions{})
+	hash, err := p.Hash(b.Context(), "correct horse")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if ok, err := p.Verify(b.Context(), hash, "correct horse"); !ok || err != nil {
+			b.Fatal(ok, err)
+		}
+	}
+}
