@@ -1,0 +1,115 @@
+package clientcfg_test
+
+import (
+	"strings"
+	"testing"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+func webClient(change func(*clientcfg.Client)) clientcfg.Client {
+	c := clientcfg.Client{
+		ID:           "web",
+		SecretDigest: secret.DigestOf("s"),
+		Grants:       []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken},
+		RedirectURIs: []string{"https://app.example/callback"},
+		Scopes:       []string{"read"},
+	}
+	change(&c)
+	return c
+}
+
+func TestClientValidate(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*clientcfg.Client)
+		want   string // part of the error; empty: valid
+	}{
+		{"confidential web client", func(*clientcfg.Client) {}, ""},
+		{"public native client", func(c *clientcfg.Client) {
+			c.Public, c.SecretDigest = true, secret.Digest{}
+			c.RedirectURIs = []string{"http://127.0.0.1/callback", "com.example.app:/callback"}
+		}, ""},
+		{"no id", func(c *clientcfg.Client) { c.ID = "" }, "client_id: needs 1 to 128"},
+		{"an id too long", func(c *clientcfg.Client) { c.ID = strings.Repeat("x", 129) }, "client_id: needs 1 to 128"},
+		{"a space in the id", func(c *clientcfg.Client) { c.ID = "a b" }, "client_id"},
+		{"a control character in the id", func(c *clientcfg.Client) { c.ID = "a\x00" }, "client_id"},
+		{"no grant", func(c *clientcfg.Client) { c.Grants = nil }, "grants: at least one"},
+		{"an unknown grant", func(c *clientcfg.Client) { c.Grants[1] = "implicit" }, `grants[1]: unknown grant type "implicit"`},
+		{"codes without a redirect URI", func(c *clientcfg.Client) { c.RedirectURIs = nil }, "redirect_uris"},
+		{"a scope with a quote", func(c *clientcfg.Client) { c.Scopes = []string{`a"`} }, "scopes[0]"},
+		{"confidential without a secret", func(c *clientcfg.Client) { c.SecretDigest = secret.Digest{} }, "needs a secret"},
+		{"public with a secret", func(c *clientcfg.Client) { c.Public = true }, "has no secret"},
+		{"public with client_credentials", func(c *clientcfg.Client) {
+			c.Public, c.SecretDigest = true, secret.Digest{}
+			c.Grants = []clientcfg.Grant{clientcfg.ClientCredentials}
+		}, "cannot use client_credentials"},
+		{"public without PKCE", func(c *clientcfg.Client) {
+			c.Public, c.SecretDigest, c.WithoutPKCE = true, secret.Digest{}, true
+		}, "needs PKCE"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := webClient(tt.change)
+			requireError(t, c.Validate(), tt.want)
+		})
+	}
+}
+
+func TestClientValidateReportsEverythingAtOnce(t *testing.T) {
+	c := webClient(func(c *clientcfg.Client) { c.ID, c.Grants, c.Scopes = "", nil, []string{""} })
+	for _, want := range []string{"client_id", "grants", "scopes[0]"} {
+		requireError(t, c.Validate(), want)
+	}
+}
+
+func TestValidateRedirectURI(t *testing.T) {
+	tests := []struct{ uri, want string }{
+		{"https://app.example/callback", ""},
+		{"https://app.example/callback?tenant=1", ""},
+		{"http://127.0.0.1/callback", ""},
+		{"http://127.0.0.1:8080/callback", ""},
+		{"http://[::1]:8080/callback", ""},
+		{"http://localhost:8080/callback", ""},
+		{"com.example.app:/callback", ""},
+		{"http://app.example/callback", "must be https"},
+		{"http://127.0.0.1.evil.example/callback", "must be https"},
+		{"/callback", "not absolute"},
+		{"", "not absolute"},
+		{"https:///callback", "names no host"},
+		{"https://app.example/#top", "fragment"},
+		{"https://app.example/#", "fragment"},
+		{"https://user@app.example/", "user information"},
+		{"javascript:alert(1)", "must be https"},
+		{"data:text/html,x", "must be https"},
+		{"https://app.example/%zz", "not a URI"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.uri, func(t *testing.T) { requireError(t, clientcfg.ValidateRedirectURI(tt.uri), tt.want) })
+	}
+}
+
+func TestNeedsPKCE(t *testing.T) {
+	if c := webClient(func(*clientcfg.Client) {}); !c.NeedsPKCE() {
+		t.Error("a confidential client needs PKCE by default")
+	}
+	if c := webClient(func(c *clientcfg.Client) { c.WithoutPKCE = true }); c.NeedsPKCE() {
+		t.Error("an exempted confidential client needs no PKCE")
+	}
+	if c := webClient(func(c *clientcfg.Client) { c.Public, c.WithoutPKCE = true, true }); !c.NeedsPKCE() {
+		t.Error("nothing exempts a public client")
+	}
+}
+
+func requireError(t *testing.T, err error, want string) {
+	t.Helper()
+	switch {
+	case want == "" && err != nil:
+		t.Fatalf("unexpected error: %v", err)
+	case want != "" && err == nil:
+		t.Fatalf("no error, want one with %q", want)
+	case want != "" && !strings.Contains(err.Error(), want):
+		t.Fatalf("error %q does not say %q", err, want)
+	}
+}

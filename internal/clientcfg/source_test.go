@@ -1,0 +1,124 @@
+package clientcfg_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// fakeStore serves what the test puts in.
+type fakeStore struct {
+	mu       sync.Mutex
+	clients  []clientcfg.Client
+	revision clientcfg.Revision
+	err      error
+	reads    int
+}
+
+func (f *fakeStore) Clients(context.Context) ([]clientcfg.Client, clientcfg.Revision, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads++
+	return f.clients, f.revision, f.err
+}
+
+func (f *fakeStore) Revision(context.Context) (clientcfg.Revision, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.revision, f.err
+}
+
+func (f *fakeStore) put(c ...clientcfg.Client) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.clients = c
+	f.revision++
+}
+
+func (f *fakeStore) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+func named(id string) clientcfg.Client {
+	return webClient(func(c *clientcfg.Client) { c.ID = id })
+}
+
+func TestSourceStartsOnlyWithAGoodDirectory(t *testing.T) {
+	if _, err := clientcfg.NewSource(t.Context(), &fakeStore{err: errors.New("down")}); err == nil {
+		t.Error("started without a store")
+	}
+	if _, err := clientcfg.NewSource(t.Context(), &fakeStore{clients: []clientcfg.Client{{ID: "x"}}}); err == nil {
+		t.Error("started with an invalid client")
+	}
+}
+
+func TestSourceReadsOnlyWhenTheRevisionMoved(t *testing.T) {
+	store := &fakeStore{clients: []clientcfg.Client{named("a")}}
+	source, err := clientcfg.NewSource(t.Context(), store)
+	requireError(t, err, "")
+	requireError(t, source.Refresh(t.Context()), "")
+	if store.reads != 1 {
+		t.Fatalf("%d reads of all clients, want 1", store.reads)
+	}
+	store.put(named("a"), named("b"))
+	requireError(t, source.Refresh(t.Context()), "")
+	if _, ok := source.Client("b"); !ok {
+		t.Error("the new client is not seen")
+	}
+}
+
+func TestSourceKeepsTheLastGoodDirectory(t *testing.T) {
+	store := &fakeStore{clients: []clientcfg.Client{named("a")}}
+	source, err := clientcfg.NewSource(t.Context(), store)
+	requireError(t, err, "")
+
+	store.put(named("b"), clientcfg.Client{ID: "broken"})
+	requireError(t, source.Refresh(t.Context()), `client "broken"`)
+	if _, ok := source.Client("a"); !ok {
+		t.Error("a refused update replaced the good directory")
+	}
+	store.put(named("b"))
+	store.fail(errors.New("down"))
+	requireError(t, source.Refresh(t.Context()), "down")
+	store.fail(nil)
+	requireError(t, source.Refresh(t.Context()), "")
+	if _, ok := source.Client("a"); ok {
+		t.Error("the deleted client is still there")
+	}
+}
+
+func TestSourceRunFollowsTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{clients: []clientcfg.Client{named("a")}}
+		source, err := clientcfg.NewSource(t.Context(), store)
+		requireError(t, err, "")
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); source.Run(ctx, time.Second, slog.New(slog.DiscardHandler)) }()
+
+		store.fail(errors.New("down"))
+		wait(3 * time.Second)
+		store.fail(nil)
+		store.put(named("b"))
+		wait(2 * time.Second)
+		if _, ok := source.Client("b"); !ok {
+			t.Error("a change was not seen within two intervals")
+		}
+		stop()
+		<-done
+	})
+}
+
+// wait lets simulated time pass.
+func wait(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
