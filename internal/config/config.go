@@ -1,0 +1,117 @@
+package config
+
+import (
+	"oauth-server/internal/keys"
+)
+
+// Config is everything that can be configured. The yaml tags are the names of
+// the fields in the file and in the paths of problems.
+type Config struct {
+	// Issuer is the public URL of the server, which is in every token and in
+	// the metadata (RFC 8414). Empty: derived from a loopback Listen.
+	Issuer string `yaml:"issuer,omitempty"`
+	// Listen is the host:port that clients are served on.
+	Listen string `yaml:"listen"`
+	// AdminListen is the host:port of the operator API. Empty: none.
+	AdminListen string `yaml:"admin_listen,omitempty"`
+	// TLS makes the server speak HTTPS by itself; without it, it speaks HTTP
+	// to a proxy that does.
+	TLS TLS `yaml:"tls,omitempty"`
+	// TrustedProxies are believed about the address a request came from.
+	TrustedProxies []Prefix `yaml:"trusted_proxies,omitempty"`
+	// ShutdownTimeout bounds a graceful stop.
+	ShutdownTimeout Duration  `yaml:"shutdown_timeout"`
+	Log             Log       `yaml:"log"`
+	Store           Store     `yaml:"store"`
+	Tokens          Tokens    `yaml:"tokens"`
+	Sessions        Sessions  `yaml:"sessions"`
+	RateLimit       RateLimit `yaml:"rate_limit"`
+}
+
+// TLS names the certificate chain and the key, PEM files that are read again
+// when they change.
+type TLS struct {
+	CertFile string `yaml:"cert_file,omitempty"`
+	KeyFile  string `yaml:"key_file,omitempty"`
+}
+
+// Enabled reports whether the server speaks HTTPS by itself.
+func (t TLS) Enabled() bool { return t.CertFile != "" }
+
+// Log is what is logged, on standard error.
+type Log struct {
+	Format string `yaml:"format"` // text or json
+	Level  string `yaml:"level"`  // debug, info, warn or error
+}
+
+// Store is where everything is kept: one of the two.
+type Store struct {
+	Embedded *Embedded `yaml:"embedded,omitempty"`
+	MongoDB  *MongoDB  `yaml:"mongodb,omitempty"`
+}
+
+// Embedded is one local file, for one process.
+type Embedded struct {
+	Path string `yaml:"path"`
+}
+
+// MongoDB is a database that any number of instances share.
+type MongoDB struct {
+	URI      string `yaml:"uri"`
+	Database string `yaml:"database"`
+}
+
+// Tokens says how tokens are made and how long they live.
+type Tokens struct {
+	Algorithm  keys.Algorithm `yaml:"algorithm"`
+	AccessTTL  Duration       `yaml:"access_ttl"`
+	RefreshTTL Duration       `yaml:"refresh_ttl"`
+	CodeTTL    Duration       `yaml:"code_ttl"`
+	// KeyRotation is the age at which the signing key is replaced.
+	KeyRotation Duration `yaml:"key_rotation"`
+}
+
+// Sessions is how long a browser stays signed in.
+type Sessions struct {
+	TTL Duration `yaml:"ttl"`
+}
+
+// RateLimit is the limit on token requests: what holds for everybody, and the
+// clients for which something else holds.
+type RateLimit struct {
+	Mode string `yaml:"mode"` // enforce, dry_run or off
+	// CanaryPercent is the share of clients that enforce applies to; the
+	// others are in dry-run.
+	CanaryPercent float64                 `yaml:"canary_percent"`
+	Default       Limits                  `yaml:"default"`
+	Clients       map[string]ClientPolicy `yaml:"clients,omitempty"`
+}
+
+// Limits are the limits of the two kinds of token request. All limits of a
+// kind must pass.
+type Limits struct {
+	User   []Limit `yaml:"user,omitempty"`   // for each client and user
+	Client []Limit `yaml:"client,omitempty"` // for each client, client_credentials
+}
+
+// ClientPolicy is what differs from the default for one client.
+type ClientPolicy struct {
+	Trusted bool `yaml:"trusted,omitempty"` // never denied
+	// Mode overrides the global mode, canary included. Empty: it does not.
+	Mode string `yaml:"mode,omitempty"`
+	// HideHeaders leaves the RateLimit fields out of this client's answers.
+	HideHeaders bool `yaml:"hide_headers,omitempty"`
+	// User and Client replace the default's lists; absent ones do not.
+	User   []Limit `yaml:"user,omitempty"`
+	Client []Limit `yaml:"client,omitempty"`
+}
+
+// Limit admits so many requests per window.
+type Limit struct {
+	Name      string   `yaml:"name"`
+	Requests  int64    `yaml:"requests"`
+	Window    Duration `yaml:"window"`
+	Frames    int      `yaml:"frames"`     // that make up a window
+	Algorithm string   `yaml:"algorithm"`  // sliding, weighted or fixed
+	SoftRatio float64  `yaml:"soft_ratio"` // share from which on the client is warned
+}

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// EnvPrefix begins the name of every variable of ours.
+const EnvPrefix = "OAUTH_"
+
+// configEnv names the file, as --config does.
+const configEnv = EnvPrefix + "CONFIG"
+
+// foreign are variables that something else made: Kubernetes puts these into
+// every container of a namespace that has a service named "oauth" or
+// "oauth-something".
+var foreign = regexp.MustCompile(`^OAUTH_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+// elsewhere are variables that other commands of ours read.
+var elsewhere = []string{
+	"OAUTH_SERVER", "OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET", "OAUTH_USERNAME", "OAUTH_PASSWORD",
+}
+
+// environment picks the settings out of environ. An empty variable counts as
+// absent, because many tools cannot leave one out. One that begins like ours
+// and is not known is most likely misspelt, and so a problem.
+func environment(environ []string) (settings []setting, file string, problems FieldErrors) {
+	known := []string{configEnv}
+	for _, o := range options {
+		known = append(known, o.Env())
+	}
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(name, EnvPrefix) || value == "" {
+			continue
+		}
+		i := slices.Index(known, name)
+		switch {
+		case name == configEnv:
+			file = value
+		case i > 0:
+			settings = append(settings, setting{option: options[i-1], values: []string{value}, origin: name})
+		case !slices.Contains(elsewhere, name) && !foreign.MatchString(name):
+			problems.addf(name, "unknown variable%s", suggestUpper(name, known))
+		}
+	}
+	return settings, file, problems
+}
+
+func suggestUpper(name string, known []string) string {
+	lower := make([]string, len(known))
+	for i, k := range known {
+		lower[i] = strings.ToLower(k)
+	}
+	hint := suggest(name, lower)
+	if i := strings.Index(hint, strings.ToLower(EnvPrefix)); i >= 0 {
+		return hint[:i] + strings.ToUpper(hint[i:])
+	}
+	return hint
+}

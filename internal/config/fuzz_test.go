@@ -1,0 +1,64 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// FuzzParse feeds arbitrary files: none may crash the parser, and whatever is
+// accepted must be printed and read back as the same configuration.
+func FuzzParse(f *testing.F) {
+	seeds, err := filepath.Glob("testdata/bad/*.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range append(seeds, "testdata/complete.yaml") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte("# nothing\n"))
+	f.Add([]byte("&a listen: *a"))
+	f.Add([]byte("rate_limit: &r { default: *r }"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		cfg := Default()
+		if len(cfg.parse("fuzz.yaml", text, map[string]string{})) > 0 || cfg.Validate() != nil {
+			return
+		}
+		first := printed(t, cfg)
+		again := &Config{}
+		if ps := again.parse("again.yaml", []byte(first), map[string]string{}); len(ps) > 0 {
+			t.Fatalf("%v in\n%s", ps, first)
+		}
+		if second := printed(t, again); first != second {
+			t.Errorf("printed\n%s\nread back as\n%s", first, second)
+		}
+	})
+}
+
+func printed(t *testing.T, c *Config) string {
+	t.Helper()
+	var out strings.Builder
+	if err := c.WriteYAML(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func FuzzRedactURI(f *testing.F) {
+	f.Add("user", "pass@word", "host")
+	f.Add("user", "a/b?c", "host")
+	f.Fuzz(func(t *testing.T, user, password, host string) {
+		if strings.ContainsAny(user+host, ":@/?#") || len(password) < 8 || strings.Contains(Redacted, password) {
+			return
+		}
+		shown := RedactURI("mongodb://" + user + ":" + password + "@" + host)
+		if strings.TrimSuffix(strings.TrimPrefix(shown, "mongodb://"+user+":"), "@"+host) != Redacted {
+			t.Errorf("shown as %q", shown)
+		}
+	})
+}

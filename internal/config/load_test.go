@@ -1,0 +1,227 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Each file of testdata/bad shows one failure and says, in "# want:" lines,
+// exactly what is reported for it.
+func TestLoadReportsBadFiles(t *testing.T) {
+	t.Chdir("testdata/bad")
+	files, err := filepath.Glob("*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no bad configurations: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(file, ".yaml"), func(t *testing.T) {
+			_, err := Load(Sources{File: file})
+			var problems FieldErrors
+			if !errors.As(err, &problems) {
+				t.Fatalf("Load() = %v, want problems", err)
+			}
+			if diff := cmp.Diff(wanted(t, file), problems.Error()); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func wanted(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for line := range strings.Lines(string(text)) {
+		if w, ok := strings.CutPrefix(line, "# want: "); ok {
+			want = append(want, strings.TrimSpace(w))
+		}
+	}
+	return strings.Join(want, "\n")
+}
+
+func TestLoadWithoutSourcesIsDefault(t *testing.T) {
+	got, err := Load(Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Default(), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLoadCompleteFile(t *testing.T) {
+	got, err := Load(Sources{File: "testdata/complete.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	minute := Limit{
+		Name: "per-minute", Requests: 100, Window: Duration(time.Minute),
+		Frames: 6, Algorithm: "sliding", SoftRatio: 0.8,
+	}
+	second := Limit{
+		Name: "per-second", Requests: 2, Window: Duration(time.Second),
+		Frames: 1, Algorithm: "fixed", SoftRatio: 0.8,
+	}
+	ten := minute
+	ten.Requests, ten.Frames = 10, 1
+	checks := []struct {
+		name      string
+		got, want any
+	}{
+		{"issuer", got.Issuer, "https://auth.example.com"},
+		{"store", got.Store, Store{MongoDB: &MongoDB{URI: "mongodb://oauth:s3cret@db1,db2/?replicaSet=rs0", Database: "tokens"}}},
+		{"access ttl", got.Tokens.AccessTTL.Std(), 15 * time.Minute},
+		{"proxies", []string{got.TrustedProxies[0].String(), got.TrustedProxies[1].String()}, []string{"10.0.0.0/8", "2001:db8::1/128"}},
+		{"canary", got.RateLimit.CanaryPercent, 12.5},
+		{"trusted", got.RateLimit.Clients["mobile-app"], ClientPolicy{Trusted: true}},
+		{
+			"a client with dots", got.RateLimit.Clients["shop.example.com"],
+			ClientPolicy{Mode: "enforce", HideHeaders: true, User: []Limit{ten, second}},
+		},
+		{"alias", got.RateLimit.Clients["like-everybody"], ClientPolicy{User: []Limit{minute}}},
+	}
+	for _, c := range checks {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "oauth.yaml")
+	text := "listen: 127.0.0.1:1\nlog: { level: warn, format: json }\nshutdown_timeout: 3s\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(Sources{
+		File:    file,
+		Environ: []string{"OAUTH_LISTEN=127.0.0.1:2", "OAUTH_LOG_LEVEL=error", "OAUTH_ISSUER="},
+		Flags:   []FlagValue{{"listen", "127.0.0.1:3"}, {"trusted-proxies", "::1"}, {"trusted-proxies", "10.0.0.1,10.0.0.2"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Listen = "127.0.0.1:3"
+	want.Log = Log{Format: "json", Level: "error"}
+	want.ShutdownTimeout = Duration(3 * time.Second)
+	var p1, p2, p3 Prefix
+	for p, s := range map[*Prefix]string{&p1: "::1", &p2: "10.0.0.1", &p3: "10.0.0.2"} {
+		if err := p.UnmarshalText([]byte(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want.TrustedProxies = []Prefix{p1, p2, p3}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b Prefix) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestStoreOfTheStrongestSourceWins(t *testing.T) {
+	embedded := func(path string) Store { return Store{Embedded: &Embedded{Path: path}} }
+	mongo := func(uri, db string) Store { return Store{MongoDB: &MongoDB{URI: uri, Database: db}} }
+	uri := "mongodb://localhost"
+	tests := []struct {
+		name  string
+		env   []string
+		flags []FlagValue
+		want  Store
+	}{
+		{"none", nil, nil, embedded(DefaultStorePath)},
+		{"flag over environment", []string{"OAUTH_MONGODB_URI=" + uri}, []FlagValue{{"data", "x.db"}}, embedded("x.db")},
+		{"the other way", []string{"OAUTH_DATA=x.db"}, []FlagValue{{"mongodb-uri", uri}}, mongo(uri, "oauth")},
+		{"database from elsewhere", []string{"OAUTH_MONGODB_DATABASE=d"}, []FlagValue{{"mongodb-uri", uri}}, mongo(uri, "d")},
+		{"database and data", []string{"OAUTH_MONGODB_DATABASE=d"}, []FlagValue{{"data", "x.db"}}, embedded("x.db")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := LoadStore(Sources{Environ: tt.env, Flags: tt.flags})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got.Store); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestProblemsOfEnvironmentAndFlags(t *testing.T) {
+	tests := []struct {
+		name  string
+		env   []string
+		flags []FlagValue
+		want  string
+	}{
+		{"misspelt variable", []string{"OAUTH_LISTN=x"}, nil, "OAUTH_LISTN: unknown variable; did you mean OAUTH_LISTEN?"},
+		{"unknown variable", []string{"OAUTH_COLOUR_OF_THE_SKY=blue"}, nil, "OAUTH_COLOUR_OF_THE_SKY: unknown variable"},
+		{"bad variable", []string{"OAUTH_LISTEN=9096"}, nil, `listen: "9096" is not host:port (OAUTH_LISTEN)`},
+		{"bad flag", nil, []FlagValue{{"tokens-access-ttl", "soon"}}, `tokens.access_ttl: "soon" is not a duration such as 500ms, 60s or 24h (--tokens-access-ttl)`},
+		{"not a number", nil, []FlagValue{{"rate-limit-canary-percent", "NaN"}}, `rate_limit.canary_percent: must be from 0 to 100, not NaN (--rate-limit-canary-percent)`},
+		{"both stores", nil, []FlagValue{{"data", "x"}, {"mongodb-uri", "mongodb://h"}}, "store: embedded (--data) and mongodb (--mongodb-uri) exclude each other"},
+		{"no such file", []string{"OAUTH_CONFIG=no-such-file.yaml"}, nil, "--config: open no-such-file.yaml: no such file or directory"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Load(Sources{Environ: tt.env, Flags: tt.flags})
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("Load() = %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
+	env := []string{
+		"PATH=/bin", "OAUTH=x", "OAUTH_PORT=tcp://10.0.0.1:9096", "OAUTH_SERVICE_HOST=10.0.0.1",
+		"OAUTH_SERVER_SERVICE_PORT=9096", "OAUTH_SERVER_SERVICE_PORT_HTTP=9096",
+		"OAUTH_SERVER_PORT_9096_TCP_ADDR=10.0.0.1", "OAUTH_CLIENT_SECRET=s",
+	}
+	if _, err := Load(Sources{Environ: env}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEveryOptionHasItsField(t *testing.T) {
+	for _, o := range Options() {
+		if _, err := at(reflect.ValueOf(Default()).Elem(), o.Path); err != nil {
+			t.Errorf("--%s: %v", o.Name, err)
+		}
+	}
+}
+
+// A setting that could only be given in the file would break the promise that
+// the environment and flags go by the same names.
+func TestEveryPlainFieldHasItsOption(t *testing.T) {
+	covered := map[string]bool{"rate_limit.default": true, "rate_limit.clients": true}
+	for _, o := range Options() {
+		covered[o.Path] = true
+	}
+	var walk func(v reflect.Type, path string)
+	walk = func(v reflect.Type, path string) {
+		if v.Kind() == reflect.Pointer {
+			v = v.Elem()
+		}
+		if covered[path] {
+			return
+		}
+		if v.Kind() != reflect.Struct {
+			t.Errorf("%s has no flag and no variable", path)
+			return
+		}
+		for i := range v.NumField() {
+			walk(v.Field(i).Type, join(path, tagOf(v.Field(i))))
+		}
+	}
+	walk(reflect.TypeFor[Config](), "")
+}

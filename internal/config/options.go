@@ -1,0 +1,79 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Option is a setting that can be given as a flag and in the environment.
+type Option struct {
+	Name  string // of the flag, without the dashes
+	Path  string // of the field
+	Usage string
+}
+
+// Env is the name of the option in the environment.
+func (o Option) Env() string {
+	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
+}
+
+// IsStore reports whether the option says where things are kept: these are the
+// options of every command that touches a store.
+func (o Option) IsStore() bool { return strings.HasPrefix(o.Path, "store.") }
+
+// Kind names what the option takes, for a help text: bool, int, float,
+// duration, string or strings.
+func (o Option) Kind() string {
+	v, err := at(reflect.ValueOf(&Config{}).Elem(), o.Path)
+	if err != nil {
+		return "string"
+	}
+	switch {
+	case v.Type() == reflect.TypeFor[Duration]():
+		return "duration"
+	case v.Kind() == reflect.Slice:
+		return "strings"
+	case v.Kind() == reflect.Float64:
+		return "float"
+	case v.Kind() == reflect.Bool:
+		return "bool"
+	case v.Kind() == reflect.Int, v.Kind() == reflect.Int64:
+		return "int"
+	}
+	return "string"
+}
+
+// Options lists every option, in the order of a help text.
+func Options() []Option { return slices.Clone(options) }
+
+var options = []Option{
+	{"listen", "listen", "host:port to serve clients on; port 0 takes a free one"},
+	{"admin-listen", "admin_listen", "host:port of the operator API; empty for none"},
+	{"issuer", "issuer", "public URL of the server; derived from a loopback --listen if empty"},
+	{"data", "store.embedded.path", "file of the embedded store"},
+	{"mongodb-uri", "store.mongodb.uri", "MongoDB to keep everything in, instead of --data"},
+	{"mongodb-database", "store.mongodb.database", "database in that MongoDB"},
+	{"tls-cert-file", "tls.cert_file", "PEM file of the certificate chain; makes the server speak HTTPS"},
+	{"tls-key-file", "tls.key_file", "PEM file of the private key"},
+	{"trusted-proxies", "trusted_proxies", "addresses and ranges whose forwarded headers are believed"},
+	{"shutdown-timeout", "shutdown_timeout", "longest time that a graceful stop may take"},
+	{"log-format", "log.format", "text or json"},
+	{"log-level", "log.level", "debug, info, warn or error"},
+	{"tokens-algorithm", "tokens.algorithm", "signature of access tokens: ES256, EdDSA or RS256"},
+	{"tokens-access-ttl", "tokens.access_ttl", "lifetime of an access token"},
+	{"tokens-refresh-ttl", "tokens.refresh_ttl", "lifetime of a refresh token"},
+	{"tokens-code-ttl", "tokens.code_ttl", "lifetime of an authorization code"},
+	{"tokens-key-rotation", "tokens.key_rotation", "age at which the signing key is replaced"},
+	{"sessions-ttl", "sessions.ttl", "how long a browser stays signed in"},
+	{"rate-limit-mode", "rate_limit.mode", "enforce, dry_run or off"},
+	{"rate-limit-canary-percent", "rate_limit.canary_percent", "share of clients that enforce applies to"},
+}
+
+func optionByName(name string) (Option, bool) {
+	i := slices.IndexFunc(options, func(o Option) bool { return o.Name == name })
+	if i < 0 {
+		return Option{}, false
+	}
+	return options[i], true
+}

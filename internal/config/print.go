@@ -1,0 +1,55 @@
+package config
+
+import (
+	"bytes"
+	"io"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Redacted stands where a password was.
+const Redacted = "REDACTED"
+
+// secretOptions are the options of a connection string that hold a secret.
+var secretOptions = regexp.MustCompile(`(?i)(tlsCertificateKeyFilePassword=|AWS_SESSION_TOKEN:)[^&,]*`)
+
+// RedactURI hides what is secret in a connection string. It does not rely on
+// the string being well formed: a password with a stray @ or / is what ends
+// up in an error message.
+func RedactURI(uri string) string {
+	uri = secretOptions.ReplaceAllString(uri, "${1}"+Redacted)
+	scheme, rest, ok := strings.Cut(uri, "://")
+	if !ok {
+		return uri
+	}
+	end := strings.LastIndex(rest, "@")
+	user, _, hasPassword := strings.Cut(rest[:max(0, end)], ":")
+	if !hasPassword {
+		return uri
+	}
+	return scheme + "://" + user + ":" + Redacted + rest[end:]
+}
+
+// WriteYAML writes the effective configuration so that it can be read again. A
+// password in the MongoDB URI is replaced by [Redacted], with a comment that
+// says where to give it instead.
+func (c *Config) WriteYAML(w io.Writer) error {
+	shown := *c
+	var text bytes.Buffer
+	if m := c.Store.MongoDB; m != nil && RedactURI(m.URI) != m.URI {
+		shown.Store.MongoDB = &MongoDB{URI: RedactURI(m.URI), Database: m.Database}
+		text.WriteString("# The password of store.mongodb.uri is not shown: set OAUTH_MONGODB_URI to override it.\n")
+	}
+	enc := yaml.NewEncoder(&text)
+	enc.SetIndent(2)
+	if err := enc.Encode(shown); err != nil {
+		return err
+	}
+	if err := enc.Close(); err != nil {
+		return err
+	}
+	_, err := w.Write(text.Bytes())
+	return err
+}

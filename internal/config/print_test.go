@@ -1,0 +1,89 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPrintedConfigurationReadsBack(t *testing.T) {
+	for _, file := range []string{"", "testdata/complete.yaml"} {
+		t.Run("from "+file, func(t *testing.T) {
+			cfg, err := Load(Sources{File: file})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m := cfg.Store.MongoDB; m != nil {
+				m.URI = RedactURI(m.URI)
+			}
+			var out strings.Builder
+			if err := cfg.WriteYAML(&out); err != nil {
+				t.Fatal(err)
+			}
+			printed := filepath.Join(t.TempDir(), "printed.yaml")
+			if err := os.WriteFile(printed, []byte(out.String()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			again, err := Load(Sources{File: printed})
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, out.String())
+			}
+			if diff := cmp.Diff(cfg, again, cmp.Comparer(func(a, b Prefix) bool { return a == b })); diff != "" {
+				t.Errorf("read back (-printed +read):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPrintedConfigurationHidesThePassword(t *testing.T) {
+	cfg, err := Load(Sources{File: "testdata/complete.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := cfg.WriteYAML(&out); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "s3cret") || !strings.Contains(out.String(), "mongodb://oauth:REDACTED@db1,db2/?replicaSet=rs0") {
+		t.Error(out.String())
+	}
+	if !strings.Contains(cfg.Store.MongoDB.URI, "s3cret") {
+		t.Error("printing changed the configuration")
+	}
+}
+
+func TestRedactURI(t *testing.T) {
+	tests := map[string]string{
+		"mongodb://localhost:27017/x?w=majority":            "mongodb://localhost:27017/x?w=majority",
+		"mongodb://me@localhost":                            "mongodb://me@localhost",
+		"mongodb://me:pw@h":                                 "mongodb://me:REDACTED@h",
+		"mongodb+srv://me:pw@h/db":                          "mongodb+srv://me:REDACTED@h/db",
+		"mongodb://me:p/w:@x@h:1/db":                        "mongodb://me:REDACTED@h:1/db",
+		"mongodb://me:p?w@h":                                "mongodb://me:REDACTED@h",
+		"mongodb://h/?tlsCertificateKeyFilePassword=pw&w=1": "mongodb://h/?tlsCertificateKeyFilePassword=REDACTED&w=1",
+		"nonsense": "nonsense",
+	}
+	for in, want := range tests {
+		if got := RedactURI(in); got != want {
+			t.Errorf("RedactURI(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestDurationText(t *testing.T) {
+	for _, s := range []string{"0s", "500ms", "1m", "1h", "90m", "1h30m", "720h", "1m30s", "10m", "-1m", "1h0m5s", "20h"} {
+		var d, again Duration
+		if err := d.UnmarshalText([]byte(s)); err != nil {
+			t.Fatal(err)
+		}
+		if err := again.UnmarshalText([]byte(d.String())); err != nil || again != d {
+			t.Errorf("%s is written %s and read back as %s, %v", s, d, again, err)
+		}
+	}
+	if got := Duration(60e9).String(); got != "1m" {
+		t.Errorf("a minute is written %s", got)
+	}
+}

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Duration is a time.Duration that is written as in Go: 60s, 1m30s, 720h.
+type Duration time.Duration
+
+// UnmarshalText reads a duration with its unit.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as 500ms, 60s or 24h", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// String is the duration without the zero parts: 1h, not 1h0m0s.
+func (d Duration) String() string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Std is the duration as the standard library has it.
+func (d Duration) Std() time.Duration { return time.Duration(d) }
+
+// Prefix is a range of addresses: 10.0.0.0/8, or a single address.
+type Prefix struct{ netip.Prefix }
+
+// UnmarshalText reads CIDR notation or a single address.
+func (p *Prefix) UnmarshalText(text []byte) error {
+	if a, err := netip.ParseAddr(string(text)); err == nil && a.Zone() == "" {
+		p.Prefix = netip.PrefixFrom(a, a.BitLen())
+		return nil
+	}
+	v, err := netip.ParsePrefix(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not an address or a range such as 10.0.0.0/8", text)
+	}
+	p.Prefix = v.Masked()
+	return nil
+}

@@ -1,0 +1,145 @@
+package config
+
+import (
+	"crypto/tls"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/keys"
+)
+
+// Validate reports everything that is wrong with c, as [FieldErrors].
+func (c *Config) Validate() error { return c.check().err() }
+
+func (c *Config) check() (ps FieldErrors) {
+	c.checkListen(&ps)
+	c.checkIssuer(&ps)
+	c.TLS.check(&ps)
+	between(&ps, "shutdown_timeout", c.ShutdownTimeout, time.Second, time.Hour)
+	oneOf(&ps, "log.format", c.Log.Format, "text", "json")
+	oneOf(&ps, "log.level", c.Log.Level, "debug", "info", "warn", "error")
+	ps = append(ps, c.Store.check()...)
+	c.Tokens.check(&ps)
+	between(&ps, "sessions.ttl", c.Sessions.TTL, time.Minute, 365*24*time.Hour)
+	c.RateLimit.check(&ps)
+	return ps
+}
+
+func (c *Config) checkListen(ps *FieldErrors) {
+	checkHostPort(ps, "listen", c.Listen)
+	if c.AdminListen == "" {
+		return
+	}
+	checkHostPort(ps, "admin_listen", c.AdminListen)
+	if _, port, err := net.SplitHostPort(c.Listen); err == nil && port != "0" && c.AdminListen == c.Listen {
+		ps.addf("admin_listen", "must differ from listen: operators and clients do not share a door")
+	}
+}
+
+func checkHostPort(ps *FieldErrors, path, value string) {
+	_, port, err := net.SplitHostPort(value)
+	if err != nil {
+		ps.addf(path, "%q is not host:port", value)
+		return
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		ps.addf(path, "%q is not a port from 0 to 65535", port)
+	}
+}
+
+// LoopbackListen reports whether the server can only be reached from its own
+// machine, so that its issuer may be plain HTTP and need not be configured.
+func (c *Config) LoopbackListen() bool {
+	host, _, err := net.SplitHostPort(c.Listen)
+	return err == nil && clientcfg.IsLoopback(host)
+}
+
+// checkIssuer follows RFC 8414 section 2: https, no query, no fragment. Plain
+// HTTP is for loopback only, where there is no network to listen on.
+func (c *Config) checkIssuer(ps *FieldErrors) {
+	if c.Issuer == "" {
+		if _, _, err := net.SplitHostPort(c.Listen); err == nil && !c.LoopbackListen() {
+			ps.addf("issuer", "is required when listen is not a loopback address: the public https URL of this server")
+		}
+		return
+	}
+	u, err := url.Parse(c.Issuer)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "":
+		ps.addf("issuer", "%q is not a URL such as https://auth.example.com", c.Issuer)
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(c.Issuer, "#"):
+		ps.addf("issuer", "must have no user information, query or fragment (RFC 8414 section 2)")
+	case u.Path != "":
+		ps.addf("issuer", "must have no path, not even a trailing slash")
+	case u.Scheme != "https" && (u.Scheme != "http" || !clientcfg.IsLoopback(u.Hostname())):
+		ps.addf("issuer", "must be https; http is for loopback addresses only (RFC 8414 section 2)")
+	}
+}
+
+func (t TLS) check(ps *FieldErrors) {
+	switch {
+	case t.CertFile == "" && t.KeyFile == "":
+	case t.CertFile == "":
+		ps.addf("tls.cert_file", "is required with tls.key_file")
+	case t.KeyFile == "":
+		ps.addf("tls.key_file", "is required with tls.cert_file")
+	default:
+		if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
+			ps.addf("tls", "%s", strings.TrimPrefix(err.Error(), "tls: "))
+		}
+	}
+}
+
+func (s Store) check() (ps FieldErrors) {
+	switch {
+	case s.Embedded != nil && s.MongoDB != nil:
+		ps.addf("store", "embedded (--data) and mongodb (--mongodb-uri) exclude each other")
+	case s.Embedded != nil && s.Embedded.Path == "":
+		ps.addf("store.embedded.path", "must name a file")
+	case s.MongoDB != nil:
+		s.MongoDB.check(&ps)
+	}
+	return ps
+}
+
+func (m MongoDB) check(ps *FieldErrors) {
+	switch {
+	case m.URI == "":
+		ps.addf("store.mongodb.uri", "is required, such as mongodb://localhost:27017")
+	case !strings.HasPrefix(m.URI, "mongodb://") && !strings.HasPrefix(m.URI, "mongodb+srv://"):
+		ps.addf("store.mongodb.uri", "must begin with mongodb:// or mongodb+srv://")
+	}
+	// https://www.mongodb.com/docs/manual/reference/limits/#naming-restrictions
+	if m.Database == "" || len(m.Database) > 63 || strings.ContainsAny(m.Database, "/\\. \"$*<>:|?\x00") {
+		ps.addf("store.mongodb.database", "%q is not the name of a database", m.Database)
+	}
+}
+
+func (t Tokens) check(ps *FieldErrors) {
+	const year = 365 * 24 * time.Hour
+	if !slices.Contains(keys.Algorithms(), t.Algorithm) {
+		ps.addf("tokens.algorithm", "%q is none of %v", t.Algorithm, keys.Algorithms())
+	}
+	between(ps, "tokens.access_ttl", t.AccessTTL, time.Second, 30*24*time.Hour)
+	between(ps, "tokens.refresh_ttl", t.RefreshTTL, time.Second, 10*year)
+	// RFC 6749 4.1.2 recommends ten minutes at the most.
+	between(ps, "tokens.code_ttl", t.CodeTTL, time.Second, 10*time.Minute)
+	between(ps, "tokens.key_rotation", t.KeyRotation, time.Hour, 10*year)
+}
+
+func between(ps *FieldErrors, path string, d Duration, least, most time.Duration) {
+	if d.Std() < least || d.Std() > most {
+		ps.addf(path, "must be from %s to %s, not %s", Duration(least), Duration(most), d)
+	}
+}
+
+func oneOf(ps *FieldErrors, path, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		ps.addf(path, "%q is none of %s", value, strings.Join(allowed, ", "))
+	}
+}
