@@ -1,2 +1,25 @@
-// Package keys keeps the signing keys: made at first start, rotated, published.
+// Package keys makes, rotates and publishes the keys that access tokens are
+// signed with, signs and verifies.
+//
+// A [Ring] is what the rest of the server holds: an immutable snapshot of all
+// published keys behind one atomic pointer, so that signing and verifying
+// never wait for anything. [Ring.Maintain] compares it with the store and
+// takes the steps that are due; [Ring.Run] does so once in a while.
+//
+// The life of a key, with the defaults and a token lifetime of one hour:
+//
+//	day 0    generation 1 is made at first start and signs at once
+//	day 89   generation 2 is made and published (PublishAhead, 24 hours), so
+//	         that by the time it signs nobody has a cached key set without it
+//	day 90   generation 2 signs; generation 1 stays published
+//	day 90, one hour and two minutes later
+//	         the last token of generation 1 has expired: it is deleted
+//
+// Any number of instances may share a store. They reach the same decisions
+// from the same records and their clocks, and where two make the same
+// generation at once, [Store.AddKey] lets one win and the other takes over
+// what the winner made.
+//
+// The package never issues a token on its own account: what a token says is
+// the business of its caller. It never logs a key or a token.
 package keys

@@ -1,28 +1,16 @@
 package keys
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"sync/atomic"
 	"time"
 )
-
-// Claims are what an access token says (RFC 9068 2.2).
-type Claims struct {
-	Issuer    string
-	Subject   string
-	Audience  []string
-	ClientID  string
-	Scopes    []string
-	IssuedAt  time.Time // whole seconds survive
-	ExpiresAt time.Time
-	AuthTime  time.Time // when the user signed in; zero if nobody did
-	ID        string    // jti
-	Family    string    // private claim "fam": the authorization it descends from; empty without a user
-}
-
-// ErrInvalidToken is what Verify returns, wrapped, for anything but a good token.
-var ErrInvalidToken = errors.New("keys: invalid token")
 
 // Options make a [Ring]. Issuer is required; every other zero value means the
 // default that is named beside it.
@@ -31,29 +19,118 @@ type Options struct {
 	Algorithm     Algorithm        // ES256
 	TokenLifetime time.Duration    // 1h: the longest that a signed token lives
 	RotateEvery   time.Duration    // 90 days: how long a key signs
-	PublishAhead  time.Duration    // 24h: how long a key is published before it signs
-	CheckEvery    time.Duration    // 1m: how often Run looks at the store
+	PublishAhead  time.Duration    // 24h, at most half of RotateEvery: how long a key is published before it signs
+	CheckEvery    time.Duration    // 1m, at most a quarter of PublishAhead: how often Run looks at the store
 	Now           func() time.Time // time.Now
 	Logger        *slog.Logger     // discards
 }
 
-// Ring holds all published keys and signs with the active one.
-type Ring struct{}
-
-// Open loads the keys, makes the first one if there is none, and returns.
-func Open(ctx context.Context, store Store, opts Options) (*Ring, error) {
-	return nil, errors.New("keys: not finished")
+func (o Options) withDefaults() Options {
+	o.Algorithm = cmp.Or(o.Algorithm, Algorithms()[0])
+	o.TokenLifetime = cmp.Or(o.TokenLifetime, time.Hour)
+	o.RotateEvery = cmp.Or(o.RotateEvery, 90*24*time.Hour)
+	o.PublishAhead = cmp.Or(o.PublishAhead, min(24*time.Hour, o.RotateEvery/2))
+	o.CheckEvery = cmp.Or(o.CheckEvery, min(time.Minute, o.PublishAhead/4))
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
 }
 
-// Run rotates until ctx ends; it then returns nil.
-func (r *Ring) Run(ctx context.Context) error { return nil }
+func (o Options) validate() error {
+	var errs []error
+	if o.Issuer == "" {
+		errs = append(errs, errors.New("keys: an issuer is needed"))
+	}
+	if !slices.Contains(Algorithms(), o.Algorithm) {
+		errs = append(errs, fmt.Errorf("keys: unknown algorithm %q", o.Algorithm))
+	}
+	if o.TokenLifetime <= 0 || o.CheckEvery <= 0 {
+		errs = append(errs, errors.New("keys: the token lifetime and the check interval must be positive"))
+	}
+	if o.PublishAhead <= 0 || o.PublishAhead >= o.RotateEvery {
+		errs = append(errs, fmt.Errorf("keys: keys must be published ahead by less than the rotation period of %v", o.RotateEvery))
+	}
+	return errors.Join(errs...)
+}
 
-// Sign returns the signed token with the key that is active at c.IssuedAt.
-func (r *Ring) Sign(c Claims) (string, error) { return "", errors.New("keys: not finished") }
+// Ring holds all published keys and signs with the active one. It is safe for
+// concurrent use.
+type Ring struct {
+	store   Store
+	opts    Options
+	current atomic.Pointer[snapshot]
+}
 
-// Verify checks signature, type, issuer and expiry of one of our own tokens.
-func (r *Ring) Verify(token string, now time.Time) (Claims, error) { return Claims{}, ErrInvalidToken }
+// snapshot is everything that is derived from one reading of the store.
+type snapshot struct {
+	own  []*key // of the configured algorithm, newest generation first; never empty
+	byID map[string]*key
+	jwks []byte
+}
+
+// Open loads the keys, makes the first one if there is none, and returns. It
+// fails rather than run with a key that it cannot read.
+func Open(ctx context.Context, store Store, opts Options) (*Ring, error) {
+	r := &Ring{store: store, opts: opts.withDefaults()}
+	if err := r.opts.validate(); err != nil {
+		return nil, err
+	}
+	if err := r.Maintain(ctx, r.opts.Now()); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Sign returns the token, signed with the key that is active at c.IssuedAt.
+func (r *Ring) Sign(c Claims) (string, error) {
+	return r.current.Load().active(c.IssuedAt).sign(c.wire(r.opts.Issuer))
+}
+
+// Verify checks one of our own tokens: signature by a published key, its
+// algorithm, typ, iss and exp, without leeway. Errors: [ErrInvalidToken].
+func (r *Ring) Verify(token string, now time.Time) (Claims, error) {
+	return verify(token, r.opts.Issuer, now, r.current.Load().byID)
+}
 
 // JWKS is the published key set (RFC 7517 5), ready to be sent. It must not be
 // changed.
-func (r *Ring) JWKS() []byte { return nil }
+func (r *Ring) JWKS() []byte { return r.current.Load().jwks }
+
+// newSnapshot indexes the keys; at least one must be of the algorithm alg.
+func newSnapshot(all []*key, alg Algorithm) (*snapshot, error) {
+	s := &snapshot{byID: make(map[string]*key, len(all))}
+	set := struct {
+		Keys []jwk `json:"keys"`
+	}{}
+	for _, k := range all {
+		s.byID[k.record.ID] = k
+		set.Keys = append(set.Keys, k.jwk)
+		if k.record.Algorithm == alg {
+			s.own = append(s.own, k)
+		}
+	}
+	if len(s.own) == 0 {
+		return nil, fmt.Errorf("keys: no key for %s", alg)
+	}
+	slices.SortFunc(s.own, func(a, b *key) int { return cmp.Compare(b.record.Generation, a.record.Generation) })
+	slices.SortFunc(set.Keys, func(a, b jwk) int { return cmp.Compare(a.ID, b.ID) })
+	var err error
+	if s.jwks, err = json.Marshal(set); err != nil {
+		return nil, fmt.Errorf("keys: encode key set: %w", err)
+	}
+	return s, nil
+}
+
+// active is the newest key whose time has come; if none has, the oldest.
+func (s *snapshot) active(at time.Time) *key {
+	for _, k := range s.own {
+		if !k.record.ActiveFrom.After(at) {
+			return k
+		}
+	}
+	return s.own[len(s.own)-1]
+}

@@ -1,0 +1,176 @@
+package keys
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// tokenType is the typ of an access token (RFC 9068 2.1).
+const tokenType = "at+jwt"
+
+// maxTokenLength bounds what Verify will look at.
+const maxTokenLength = 16 << 10
+
+// ErrInvalidToken is what Verify returns, wrapped, for anything but a good token.
+var ErrInvalidToken = errors.New("keys: invalid token")
+
+// Claims are what an access token says (RFC 9068 2.2). Times are kept to the
+// whole second, rounded down.
+type Claims struct {
+	Issuer    string // set by Sign
+	Subject   string
+	Audience  []string
+	ClientID  string
+	Scopes    []string
+	IssuedAt  time.Time
+	ExpiresAt time.Time
+	AuthTime  time.Time // when the user signed in; zero if nobody did
+	ID        string    // jti
+	Family    string    // private claim "fam": the authorization it descends from; empty without a user
+}
+
+// wireClaims is the JSON of [Claims].
+type wireClaims struct {
+	Issuer    string   `json:"iss"`
+	Subject   string   `json:"sub"`
+	Audience  audience `json:"aud"`
+	ClientID  string   `json:"client_id"`
+	Scope     string   `json:"scope,omitempty"`
+	IssuedAt  int64    `json:"iat"`
+	ExpiresAt int64    `json:"exp"`
+	AuthTime  int64    `json:"auth_time,omitempty"`
+	ID        string   `json:"jti"`
+	Family    string   `json:"fam,omitempty"`
+}
+
+// audience is one string or several (RFC 7519 4.1.3).
+type audience []string
+
+// MarshalJSON writes a single audience as a string, which every verifier reads.
+func (a audience) MarshalJSON() ([]byte, error) {
+	if len(a) == 1 {
+		return json.Marshal(a[0])
+	}
+	return json.Marshal([]string(a))
+}
+
+// UnmarshalJSON reads both forms.
+func (a *audience) UnmarshalJSON(b []byte) error {
+	var list jwt.ClaimStrings
+	if err := list.UnmarshalJSON(b); err != nil {
+		return err
+	}
+	*a = audience(list)
+	return nil
+}
+
+func (c Claims) wire(issuer string) wireClaims {
+	w := wireClaims{
+		Issuer: issuer, Subject: c.Subject, Audience: c.Audience, ClientID: c.ClientID,
+		Scope: strings.Join(c.Scopes, " "), IssuedAt: c.IssuedAt.Unix(), ExpiresAt: c.ExpiresAt.Unix(),
+		ID: c.ID, Family: c.Family,
+	}
+	if !c.AuthTime.IsZero() {
+		w.AuthTime = c.AuthTime.Unix()
+	}
+	return w
+}
+
+func (w wireClaims) claims() Claims {
+	c := Claims{
+		Issuer: w.Issuer, Subject: w.Subject, Audience: w.Audience, ClientID: w.ClientID,
+		Scopes: strings.Fields(w.Scope), IssuedAt: time.Unix(w.IssuedAt, 0), ExpiresAt: time.Unix(w.ExpiresAt, 0),
+		ID: w.ID, Family: w.Family,
+	}
+	if w.AuthTime != 0 {
+		c.AuthTime = time.Unix(w.AuthTime, 0)
+	}
+	return c
+}
+
+// The jwt.Claims interface, for the parser's own checks of exp and iss.
+
+// GetExpirationTime implements [jwt.Claims].
+func (w wireClaims) GetExpirationTime() (*jwt.NumericDate, error) {
+	return numericDate(w.ExpiresAt), nil
+}
+
+// GetIssuedAt implements [jwt.Claims].
+func (w wireClaims) GetIssuedAt() (*jwt.NumericDate, error) { return numericDate(w.IssuedAt), nil }
+
+// GetNotBefore implements [jwt.Claims].
+func (w wireClaims) GetNotBefore() (*jwt.NumericDate, error) { return nil, nil }
+
+// GetIssuer implements [jwt.Claims].
+func (w wireClaims) GetIssuer() (string, error) { return w.Issuer, nil }
+
+// GetSubject implements [jwt.Claims].
+func (w wireClaims) GetSubject() (string, error) { return w.Subject, nil }
+
+// GetAudience implements [jwt.Claims].
+func (w wireClaims) GetAudience() (jwt.ClaimStrings, error) { return jwt.ClaimStrings(w.Audience), nil }
+
+func numericDate(seconds int64) *jwt.NumericDate {
+	if seconds == 0 {
+		return nil
+	}
+	return jwt.NewNumericDate(time.Unix(seconds, 0))
+}
+
+// sign encodes and signs the claims. The header was encoded when the key was
+// parsed, so a token costs little more than its signature.
+func (k *key) sign(w wireClaims) (string, error) {
+	payload, err := json.Marshal(w)
+	if err != nil {
+		return "", fmt.Errorf("keys: encode claims: %w", err)
+	}
+	input := k.header + "." + b64(payload)
+	signature, err := k.method.Sign(input, k.signer)
+	if err != nil {
+		return "", fmt.Errorf("keys: sign with %q: %w", k.record.ID, err)
+	}
+	return input + "." + b64(signature), nil
+}
+
+// verify checks a token against the keys that byID knows.
+func verify(token, issuer string, now time.Time, byID map[string]*key) (Claims, error) {
+	if len(token) > maxTokenLength {
+		return Claims{}, fmt.Errorf("%w: longer than %d bytes", ErrInvalidToken, maxTokenLength)
+	}
+	if strings.ContainsAny(token, "\r\n") {
+		return Claims{}, fmt.Errorf("%w: holds a line break", ErrInvalidToken) // which base64 decoders skip
+	}
+	parser := jwt.NewParser(
+		jwt.WithValidMethods([]string{string(ES256), string(EdDSA), string(RS256)}),
+		jwt.WithStrictDecoding(),
+		jwt.WithIssuer(issuer),
+		jwt.WithExpirationRequired(),
+		jwt.WithTimeFunc(func() time.Time { return now }),
+	)
+	var w wireClaims
+	if _, err := parser.ParseWithClaims(token, &w, func(t *jwt.Token) (any, error) { return findKey(t, byID) }); err != nil {
+		return Claims{}, fmt.Errorf("%w: %w", ErrInvalidToken, err)
+	}
+	return w.claims(), nil
+}
+
+// findKey insists that the header is exactly one that we write.
+func findKey(t *jwt.Token, byID map[string]*key) (any, error) {
+	kid, ok := t.Header["kid"].(string)
+	if !ok || t.Header["typ"] != tokenType || len(t.Header) != 3 {
+		return nil, errors.New("not the header of an access token of ours")
+	}
+	k, ok := byID[kid]
+	if !ok {
+		return nil, errors.New("signed with a key that is not published")
+	}
+	if t.Method.Alg() != string(k.record.Algorithm) {
+		return nil, errors.New("the algorithm is not that of the key")
+	}
+	return k.public, nil
+}

@@ -1,0 +1,157 @@
+package keys
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Maintain takes the steps that are due at now: it reads the store, makes the
+// next key, deletes those whose tokens have all expired, and publishes the
+// rest. On an error the last good snapshot stays. Calling it at any time, from
+// any number of instances, is safe.
+func (r *Ring) Maintain(ctx context.Context, now time.Time) error {
+	all, err := r.load(ctx)
+	if err != nil {
+		return err
+	}
+	if generation, activeFrom, due := nextKey(records(all), r.opts, now); due {
+		if err := r.add(ctx, generation, now, activeFrom); err != nil {
+			return err
+		}
+		if all, err = r.load(ctx); err != nil {
+			return err
+		}
+	}
+	live, err := r.retire(ctx, all, now)
+	if err != nil {
+		return err
+	}
+	next, err := newSnapshot(live, r.opts.Algorithm)
+	if err != nil {
+		return err
+	}
+	r.current.Store(next)
+	return nil
+}
+
+// Run maintains the ring until ctx ends; it then returns nil. Trouble with the
+// store is logged and tried again: the keys that are known stay good.
+func (r *Ring) Run(ctx context.Context) error {
+	for {
+		// A tenth of jitter keeps many instances from asking together.
+		jitter := rand.N(r.opts.CheckEvery/10 + 1) //nolint:gosec // G404: only spreads load
+		timer := time.NewTimer(r.opts.CheckEvery - jitter)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+		if err := r.Maintain(ctx, r.opts.Now()); err != nil && ctx.Err() == nil {
+			r.opts.Logger.ErrorContext(ctx, "signing keys not refreshed", "error", err)
+		}
+	}
+}
+
+// load reads and parses the stored keys. Keys that were parsed before are kept.
+func (r *Ring) load(ctx context.Context) ([]*key, error) {
+	stored, err := r.store.Keys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("keys: read: %w", err)
+	}
+	known := map[string]*key{}
+	if s := r.current.Load(); s != nil {
+		known = s.byID
+	}
+	all := make([]*key, 0, len(stored))
+	for _, record := range stored {
+		k, ok := known[record.ID]
+		if !ok {
+			if k, err = parse(record); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, k)
+	}
+	return all, nil
+}
+
+// add makes a key. That another instance was first is fine: its key is as good.
+func (r *Ring) add(ctx context.Context, generation int64, now, activeFrom time.Time) error {
+	k, err := generate(r.opts.Algorithm, generation, now, activeFrom)
+	if err != nil {
+		return err
+	}
+	switch err := r.store.AddKey(ctx, k.record); {
+	case errors.Is(err, ErrExists):
+		return nil
+	case err != nil:
+		return fmt.Errorf("keys: add generation %d: %w", generation, err)
+	}
+	r.opts.Logger.InfoContext(ctx, "signing key added", "kid", k.record.ID, "algorithm", string(k.record.Algorithm),
+		"generation", generation, "active_from", activeFrom)
+	return nil
+}
+
+// retire deletes the keys whose tokens have all expired and returns the others.
+func (r *Ring) retire(ctx context.Context, all []*key, now time.Time) ([]*key, error) {
+	live := make([]*key, 0, len(all))
+	rs := records(all)
+	for _, k := range all {
+		if !retired(k.record, rs, r.opts, now) {
+			live = append(live, k)
+			continue
+		}
+		if err := r.store.DeleteKey(ctx, k.record.ID); err != nil {
+			return nil, fmt.Errorf("keys: delete %q: %w", k.record.ID, err)
+		}
+		r.opts.Logger.InfoContext(ctx, "signing key deleted", "kid", k.record.ID, "generation", k.record.Generation)
+	}
+	return live, nil
+}
+
+func records(all []*key) []Record {
+	rs := make([]Record, len(all))
+	for i, k := range all {
+		rs[i] = k.record
+	}
+	return rs
+}
+
+// nextKey says whether a key of the configured algorithm is due at now, its
+// generation, and when it may begin to sign.
+func nextKey(all []Record, o Options, now time.Time) (generation int64, activeFrom time.Time, due bool) {
+	own := slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return r.Algorithm != o.Algorithm })
+	if len(own) == 0 {
+		return 1, now, true // Nothing could be signed meanwhile.
+	}
+	last := slices.MaxFunc(own, func(a, b Record) int { return cmp.Compare(a.Generation, b.Generation) })
+	if now.Before(last.ActiveFrom.Add(o.RotateEvery - o.PublishAhead)) {
+		return 0, time.Time{}, false
+	}
+	// Counted from now: after a long sleep too, it is published before it signs.
+	return last.Generation + 1, now.Add(o.PublishAhead), true
+}
+
+// retired reports whether every token that k can have signed has expired: its
+// successor signs since longer than a token lives, with two checks to spare
+// for an instance that had not noticed the successor. A key of an algorithm
+// that is not configured here any more may still be in use by another
+// instance, which would replace it after RotateEvery.
+func retired(k Record, all []Record, o Options, now time.Time) bool {
+	lastUse, found := time.Time{}, false
+	for _, s := range all {
+		if s.Algorithm == k.Algorithm && s.Generation > k.Generation && (!found || s.ActiveFrom.Before(lastUse)) {
+			lastUse, found = s.ActiveFrom, true
+		}
+	}
+	if !found && k.Algorithm != o.Algorithm {
+		lastUse, found = k.ActiveFrom.Add(o.RotateEvery), true
+	}
+	return found && now.After(lastUse.Add(o.TokenLifetime+2*o.CheckEvery))
+}
