@@ -1,0 +1,31 @@
+package tokenclient
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"runtime"
+)
+
+// OpenBrowser asks the desktop to open the address in the person's browser. On
+// some desktops it returns only when the browser is closed, so do not wait for
+// it. A browser that was opened outlives ctx.
+func OpenBrowser(ctx context.Context, address string) error {
+	name, args := browserCommand(runtime.GOOS, address)
+	//nolint:gosec // G204: the program is fixed and the address one argument; no shell reads it
+	if err := exec.CommandContext(context.WithoutCancel(ctx), name, args...).Run(); err != nil {
+		return fmt.Errorf("open a browser with %s: %w", name, err)
+	}
+	return nil
+}
+
+func browserCommand(goos, address string) (name string, args []string) {
+	switch goos {
+	case "darwin":
+		return "open", []string{address}
+	case "windows":
+		return "rundll32", []string{"url.dll,FileProtocolHandler", address}
+	default:
+		return "xdg-open", []string{address}
+	}
+}

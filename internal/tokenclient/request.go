@@ -1,0 +1,108 @@
+package tokenclient
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+// Request is what a person asks for.
+type Request struct {
+	Issuer       string // exactly as the server names itself
+	Grant        clientcfg.Grant
+	ClientID     string
+	ClientSecret string // empty for a public client
+	Scopes       []string
+
+	// Username and Password are for the password grant. For codes, Username
+	// only tells the cached tokens of several people apart.
+	Username, Password string
+	// RefreshToken is for the refresh_token grant; if empty, one from the
+	// cache is used.
+	RefreshToken string
+
+	// RedirectPort is the port of the loopback listener for codes; zero
+	// takes a free one, which servers allow by RFC 8252 section 7.3.
+	RedirectPort int
+	// RedirectPath is the path that the client is registered with.
+	RedirectPath string
+
+	// CacheFile keeps this one token, CacheDir one file per [Key]. Without
+	// either nothing is kept.
+	CacheFile, CacheDir string
+	// Force asks for a new token even if the cache has a good one.
+	Force bool
+}
+
+// Validate reports everything that is missing or contradictory, joined.
+func (r *Request) Validate() error {
+	var errs []error
+	if _, err := MetadataURL(r.Issuer); err != nil {
+		errs = append(errs, err)
+	}
+	if !slices.Contains(clientcfg.Grants(), r.Grant) {
+		errs = append(errs, fmt.Errorf("grant: %q is none of %v", r.Grant, clientcfg.Grants()))
+	}
+	if r.ClientID == "" {
+		errs = append(errs, errors.New("client-id: is needed"))
+	}
+	for _, s := range r.Scopes {
+		if !clientcfg.ValidScopeToken(s) {
+			errs = append(errs, fmt.Errorf("scope: %q is not a scope-token (RFC 6749 3.3)", s))
+		}
+	}
+	return errors.Join(append(errs, r.validateGrant()...)...)
+}
+
+func (r *Request) validateGrant() (errs []error) {
+	switch r.Grant {
+	case clientcfg.ClientCredentials:
+		if r.ClientSecret == "" {
+			errs = append(errs, errors.New("client-secret: client_credentials needs one"))
+		}
+	case clientcfg.Password:
+		if r.Username == "" || r.Password == "" {
+			errs = append(errs, errors.New("username, password: the password grant needs both"))
+		}
+	case clientcfg.AuthorizationCode:
+		if r.RedirectPort < 0 || r.RedirectPort > 65535 {
+			errs = append(errs, fmt.Errorf("redirect-port: %d is not a port", r.RedirectPort))
+		}
+		if !strings.HasPrefix(r.RedirectPath, "/") || strings.ContainsAny(r.RedirectPath, "?#") {
+			errs = append(errs, fmt.Errorf("redirect-path: %q is not a path from the root", r.RedirectPath))
+		}
+	case clientcfg.RefreshToken:
+		if r.RefreshToken == "" && !r.caches() {
+			errs = append(errs, errors.New("refresh-token: is needed when there is no cache"))
+		}
+	}
+	return errs
+}
+
+func (r *Request) caches() bool { return r.CacheFile != "" || r.CacheDir != "" }
+
+func (r *Request) key(grant clientcfg.Grant) Key {
+	k := Key{
+		Issuer:   r.Issuer,
+		ClientID: r.ClientID,
+		Grant:    grant,
+		Username: r.Username,
+		Scope:    normalScope(r.Scopes),
+	}
+	if r.RefreshToken != "" {
+		k.From = secret.DigestOf(r.RefreshToken).String()
+	}
+	return k
+}
+
+func (r *Request) cachePath(k Key) string {
+	if r.CacheFile != "" {
+		return r.CacheFile
+	}
+	return filepath.Join(r.CacheDir, k.fileName())
+}

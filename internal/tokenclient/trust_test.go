@@ -1,0 +1,130 @@
+package tokenclient_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/tokenclient"
+)
+
+func TestRequestValidate(t *testing.T) {
+	good := tokenclient.Request{Issuer: "https://as.example", Grant: clientcfg.ClientCredentials, ClientID: "c", ClientSecret: "s"}
+	require.NoError(t, good.Validate())
+	cases := map[string]struct {
+		change func(r *tokenclient.Request)
+		want   string
+	}{
+		"plain http":          {func(r *tokenclient.Request) { r.Issuer = "http://as.example" }, "secrets need https"},
+		"no issuer":           {func(r *tokenclient.Request) { r.Issuer = "" }, "not an absolute"},
+		"another scheme":      {func(r *tokenclient.Request) { r.Issuer = "ftp://as.example" }, "not an absolute"},
+		"issuer with query":   {func(r *tokenclient.Request) { r.Issuer += "?a" }, "without query"},
+		"issuer with user":    {func(r *tokenclient.Request) { r.Issuer = "https://u:p@as.example" }, "user information"},
+		"unknown grant":       {func(r *tokenclient.Request) { r.Grant = "implicit" }, `"implicit" is none of`},
+		"no client":           {func(r *tokenclient.Request) { r.ClientID = "" }, "client-id"},
+		"no secret":           {func(r *tokenclient.Request) { r.ClientSecret = "" }, "client-secret"},
+		"bad scope":           {func(r *tokenclient.Request) { r.Scopes = []string{"a b"} }, "scope-token"},
+		"no password":         {func(r *tokenclient.Request) { r.Grant = clientcfg.Password }, "needs both"},
+		"no refresh, nowhere": {func(r *tokenclient.Request) { r.Grant = clientcfg.RefreshToken }, "refresh-token"},
+		"bad port":            {func(r *tokenclient.Request) { r.Grant, r.RedirectPort = clientcfg.AuthorizationCode, 70000 }, "not a port"},
+		"bad path":            {func(r *tokenclient.Request) { r.Grant, r.RedirectPath = clientcfg.AuthorizationCode, "cb" }, "from the root"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := good
+			tc.change(&r)
+			require.ErrorContains(t, r.Validate(), tc.want)
+			_, err := (&tokenclient.Client{}).Token(t.Context(), r)
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+	bad := tokenclient.Request{}
+	for _, field := range []string{"issuer", "grant", "client-id"} {
+		require.ErrorContains(t, bad.Validate(), field, "all problems together")
+	}
+}
+
+func TestMetadataURL(t *testing.T) {
+	for issuer, want := range map[string]string{
+		"https://as.example":        "https://as.example/.well-known/oauth-authorization-server",
+		"https://as.example/":       "https://as.example/.well-known/oauth-authorization-server",
+		"https://as.example/t/one":  "https://as.example/.well-known/oauth-authorization-server/t/one",
+		"https://as.example/t%2Fx/": "https://as.example/.well-known/oauth-authorization-server/t%2Fx",
+		"http://[::1]:9096":         "http://[::1]:9096/.well-known/oauth-authorization-server",
+		"http://localhost:9096":     "http://localhost:9096/.well-known/oauth-authorization-server",
+	} {
+		got, err := tokenclient.MetadataURL(issuer)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}
+
+func TestMetadataThatCannotBeTrusted(t *testing.T) {
+	cases := map[string]struct {
+		field string
+		value any
+		want  string
+	}{
+		"another issuer":        {"issuer", "https://evil.example", "is about the issuer"},
+		"a slash more":          {"issuer", "+/", "is about the issuer"},
+		"no token endpoint":     {"token_endpoint", "", "no token_endpoint"},
+		"token over http":       {"token_endpoint", "http://as.example/token", "token_endpoint"},
+		"authorize over http":   {"authorization_endpoint", "http://as.example/a", "authorization_endpoint"},
+		"keys over http":        {"jwks_uri", "http://as.example/jwks", "jwks_uri"},
+		"a field of wrong type": {"token_endpoint", 7, "no JSON object"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeServer(t)
+			if tc.value == "+/" {
+				tc.value = f.URL + "/"
+			}
+			f.metadata = map[string]any{tc.field: tc.value}
+			_, err := newClient(t, f).Token(t.Context(), request(f, clientcfg.ClientCredentials))
+			require.ErrorContains(t, err, tc.want)
+			require.Empty(t, f.grants(), "the secret was sent nowhere")
+		})
+	}
+}
+
+func TestClaims(t *testing.T) {
+	cases := map[string]struct {
+		change  func(f *fakeServer)
+		opaque  bool
+		problem string
+	}{
+		"an opaque token":       {func(f *fakeServer) { f.answer = func(r map[string]any) { r["access_token"] = "opaque" } }, true, ""},
+		"another issuer":        {func(f *fakeServer) { f.claims = func(c map[string]any) { c["iss"] = "https://evil.example" } }, false, "issued by a different provider"},
+		"expired":               {func(f *fakeServer) { f.claims = func(c map[string]any) { c["exp"] = 1 } }, false, "expired"},
+		"no keys are published": {func(f *fakeServer) { f.metadata = map[string]any{"jwks_uri": ""} }, false, "publishes no keys"},
+		"a forged signature": {func(f *fakeServer) {
+			f.answer = func(r map[string]any) {
+				parts := strings.Split(r["access_token"].(string), ".")
+				r["access_token"] = parts[0] + "." + parts[1] + "." + strings.Repeat("A", len(parts[2]))
+			}
+		}, false, "signature"},
+		"alg none": {func(f *fakeServer) {
+			f.answer = func(r map[string]any) {
+				r["access_token"] = "eyJhbGciOiJub25lIn0." + strings.Split(r["access_token"].(string), ".")[1] + "."
+			}
+		}, false, "algorithm"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeServer(t)
+			tc.change(f)
+			got, err := newClient(t, f).Token(t.Context(), request(f, clientcfg.ClientCredentials))
+			require.NoError(t, err)
+			if tc.opaque {
+				require.Nil(t, got.Claims)
+				return
+			}
+			require.False(t, got.Claims.Verified)
+			require.Contains(t, got.Claims.Problem, tc.problem)
+			require.True(t, json.Valid(got.Claims.Payload))
+		})
+	}
+}
