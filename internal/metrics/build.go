@@ -1,0 +1,90 @@
+package metrics
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The classic buckets, beside the native ones that need none.
+var (
+	latencyBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
+	callBuckets    = []float64{0, 1, 2, 3, 4, 6, 8, 12}
+	sizeBuckets    = []float64{1, 2, 5, 10, 25, 50, 100, 250, 500, 1000}
+)
+
+// builder makes and registers collectors, and keeps the first error.
+type builder struct {
+	reg prometheus.Registerer
+	err error
+}
+
+func (b *builder) register(c prometheus.Collector) {
+	if b.err == nil {
+		b.err = b.reg.Register(c)
+	}
+}
+
+func (b *builder) counterVec(i Info) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: i.Name, Help: i.Help}, i.Labels)
+	b.register(c)
+	return c
+}
+
+func (b *builder) gauge(i Info) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: i.Name, Help: i.Help})
+	b.register(g)
+	return g
+}
+
+func (b *builder) histogramVec(i Info, buckets []float64, native bool) *prometheus.HistogramVec {
+	o := prometheus.HistogramOpts{Name: i.Name, Help: i.Help, Buckets: buckets}
+	if native {
+		// Buckets at most 10 % wide, and a bound on how many.
+		o.NativeHistogramBucketFactor = 1.1
+		o.NativeHistogramMaxBucketNumber = 160
+		o.NativeHistogramMinResetDuration = time.Hour
+	}
+	h := prometheus.NewHistogramVec(o, i.Labels)
+	b.register(h)
+	return h
+}
+
+// bounded keeps a label whose values come from our own code (routes,
+// operations) from growing without end if one day they do not: after maxValues
+// different ones, all new ones are Other. The zero value is ready.
+type bounded struct {
+	mu     sync.Mutex
+	values atomic.Pointer[map[string]struct{}]
+}
+
+const maxValues = 64
+
+func (b *bounded) value(v string) string {
+	if seen := b.values.Load(); seen != nil {
+		if _, ok := (*seen)[v]; ok {
+			return v
+		}
+		if len(*seen) >= maxValues {
+			return Other
+		}
+	}
+	return b.admit(v)
+}
+
+func (b *bounded) admit(v string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := map[string]struct{}{v: {}}
+	if seen := b.values.Load(); seen != nil {
+		if _, ok := (*seen)[v]; !ok && len(*seen) >= maxValues {
+			return Other
+		}
+		maps.Copy(next, *seen)
+	}
+	b.values.Store(&next)
+	return v
+}

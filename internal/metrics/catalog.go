@@ -1,0 +1,231 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Kind is the Prometheus type of a metric.
+type Kind string
+
+// The kinds in use.
+const (
+	Counter   Kind = "counter"
+	Gauge     Kind = "gauge"
+	Histogram Kind = "histogram"
+)
+
+// Info describes one exported metric.
+type Info struct {
+	Name   string
+	Kind   Kind
+	Labels []string
+	Help   string
+}
+
+func (i Info) desc() *prometheus.Desc {
+	return prometheus.NewDesc(i.Name, i.Help, i.Labels, nil)
+}
+
+// The limiter: what was decided, and against which limit.
+var (
+	decisionsInfo = Info{
+		"oauth_ratelimit_decisions_total", Counter,
+		[]string{"client_id", "grant_type", "outcome"},
+		"Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), trusted. candidate_would_deny is counted beside one of the others.",
+	}
+	softWarningsInfo = Info{
+		"oauth_ratelimit_soft_warnings_total", Counter,
+		[]string{"client_id", "grant_type"},
+		"Requests let through above the soft ratio of a limit.",
+	}
+	usageInfo = Info{
+		"oauth_ratelimit_usage_ratio", Gauge,
+		[]string{"client_id"},
+		"Highest share of a limit in use among the keys of the client that asked in the last half minute to minute; 1 is the limit.",
+	}
+	limitInfo = Info{
+		"oauth_ratelimit_limit", Gauge,
+		[]string{"client_id", "kind", "limit"},
+		"Limit in force: requests admitted per window. Kind user: for each user of the client; kind client: for its client_credentials.",
+	}
+	limitWindowInfo = Info{
+		"oauth_ratelimit_limit_window_seconds", Gauge,
+		[]string{"client_id", "kind", "limit"},
+		"Window of the limit in force.",
+	}
+	defaultLimitInfo = Info{
+		"oauth_ratelimit_default_limit", Gauge,
+		[]string{"kind", "limit"},
+		"Limit of every client without one of its own: requests admitted per window.",
+	}
+	defaultWindowInfo = Info{
+		"oauth_ratelimit_default_limit_window_seconds", Gauge,
+		[]string{"kind", "limit"},
+		"Window of the default limit.",
+	}
+	trustedInfo = Info{
+		"oauth_ratelimit_trusted", Gauge,
+		[]string{"client_id"},
+		"1 for a client that must never be denied.",
+	}
+	modeInfo = Info{
+		"oauth_ratelimit_mode", Gauge,
+		[]string{"client_id", "mode"},
+		"1 for the mode that applies to the client: enforce, dry_run or off.",
+	}
+	countersInfo = Info{
+		"oauth_ratelimit_counters", Gauge, nil,
+		"Counters (client and user) in memory.",
+	}
+	countersMaxInfo = Info{
+		"oauth_ratelimit_counters_max", Gauge, nil,
+		"Most counters that are kept in memory.",
+	}
+	evictionsInfo = Info{
+		"oauth_ratelimit_evictions_total", Counter, nil,
+		"Counters dropped from memory before they were idle, because it was full.",
+	}
+	labelledInfo = Info{
+		"oauth_metrics_labelled_clients", Gauge, nil,
+		"Clients that have their own label; all others are counted as \"other\".",
+	}
+)
+
+// The token endpoint and HTTP.
+var (
+	tokensInfo = Info{
+		"oauth_token_responses_total", Counter,
+		[]string{"grant_type", "error"},
+		"Answers of the token endpoint. Error is none, rate_limited (429), or the error parameter of the answer (RFC 6749 5.2).",
+	}
+	requestsInfo = Info{
+		"oauth_http_request_duration_seconds", Histogram,
+		[]string{"route", "method", "code"},
+		"Time from the request's headers to the end of the answer. Native and classic buckets.",
+	}
+	inFlightInfo = Info{
+		"oauth_http_requests_in_flight", Gauge, nil,
+		"Requests being answered.",
+	}
+	dbCallsInfo = Info{
+		"oauth_http_request_db_calls", Histogram,
+		[]string{"route"},
+		"Calls to the store that one request made.",
+	}
+)
+
+// The store.
+var (
+	storeInfo = Info{
+		"oauth_store_operation_duration_seconds", Histogram,
+		[]string{"operation"},
+		"Time that an operation of the store took, failed ones included. Native and classic buckets.",
+	}
+	storeErrorsInfo = Info{
+		"oauth_store_errors_total", Counter,
+		[]string{"operation"},
+		"Operations of the store that failed; finding nothing, a conflict or a lost claim is an answer, not a failure.",
+	}
+)
+
+// The syncer, which shares counts between instances.
+var (
+	gAgeInfo = Info{
+		"oauth_sync_g_age_seconds", Gauge, nil,
+		"Age of the oldest g among the active keys: how long ago the database was last asked.",
+	}
+	dirtyInfo = Info{
+		"oauth_sync_dirty_keys", Gauge, nil,
+		"Keys with counts that are not yet confirmed written.",
+	}
+	dueInfo = Info{
+		"oauth_sync_due_keys", Gauge, nil,
+		"Keys whose counts should be written now.",
+	}
+	commandsInfo = Info{
+		"oauth_sync_commands_total", Counter,
+		[]string{"command"},
+		"Commands sent to the database: flush (a bulk of writes), load (of keys) and resolve (of unknown outcomes and conflicts).",
+	}
+	bulkSizeInfo = Info{
+		"oauth_sync_bulk_size", Histogram, nil,
+		"Keys written by one bulk.",
+	}
+	bulkDurationInfo = Info{
+		"oauth_sync_bulk_duration_seconds", Histogram, nil,
+		"Time that one bulk took.",
+	}
+	writesInfo = Info{
+		"oauth_sync_writes_total", Counter,
+		[]string{"outcome"},
+		"Writes of a key: applied, fallback (applied without compare-and-swap), conflict, unknown (no answer; resolved later), rejected.",
+	}
+	driftInfo = Info{
+		"oauth_sync_drift_total", Counter, nil,
+		"Times that a document held less than this instance had written to it; must stay 0.",
+	}
+	leftoverInfo = Info{
+		"oauth_sync_final_flush_leftover", Gauge, nil,
+		"Counts that the last flush before the stop could not write.",
+	}
+	clockOffsetInfo = Info{
+		"oauth_clock_offset_seconds", Gauge, nil,
+		"Clock of the database minus the clock of this instance.",
+	}
+)
+
+// The process and its configuration.
+var (
+	configRevisionInfo = Info{
+		"oauth_config_revision", Gauge,
+		[]string{"config"},
+		"Revision in use of a configuration that is read from the store (clients, policies). Only a difference has a meaning.",
+	}
+	configAgeInfo = Info{
+		"oauth_config_age_seconds", Gauge,
+		[]string{"config"},
+		"Time since the configuration was last known to be the newest.",
+	}
+	panicsInfo = Info{
+		"oauth_loop_panics_total", Counter,
+		[]string{"loop"},
+		"Panics of background loops; each was logged and its loop restarted.",
+	}
+	buildInfo = Info{
+		"oauth_build_info", Gauge,
+		[]string{"version", "revision", "goversion"},
+		"Always 1; the labels say what is running.",
+	}
+)
+
+// Section is a group of metrics that answer one kind of question.
+type Section struct {
+	Title   string
+	Metrics []Info
+}
+
+// Sections lists every metric of ours, in the order of docs/metrics.md. The
+// standard go_* and process_* metrics of client_golang are exported beside them.
+func Sections() []Section {
+	return []Section{
+		{"Rate limits", []Info{
+			decisionsInfo, softWarningsInfo, usageInfo, limitInfo, limitWindowInfo,
+			defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo,
+			countersInfo, countersMaxInfo, evictionsInfo, labelledInfo,
+		}},
+		{"Requests and tokens", []Info{tokensInfo, requestsInfo, inFlightInfo, dbCallsInfo}},
+		{"Store", []Info{storeInfo, storeErrorsInfo}},
+		{"Sharing counts between instances", []Info{
+			gAgeInfo, dirtyInfo, dueInfo, commandsInfo, bulkSizeInfo, bulkDurationInfo,
+			writesInfo, driftInfo, leftoverInfo, clockOffsetInfo,
+		}},
+		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, panicsInfo, buildInfo}},
+	}
+}
+
+// Catalog lists the metrics of all sections.
+func Catalog() []Info {
+	var all []Info
+	for _, s := range Sections() {
+		all = append(all, s.Metrics...)
+	}
+	return all
+}

@@ -1,0 +1,97 @@
+package metrics
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Request is one answered HTTP request. Route is the pattern it matched
+// ("/token"), never the raw path; TraceID is empty if the request is not
+// traced.
+type Request struct {
+	Route, Method string
+	Code          int
+	Duration      time.Duration
+	DBCalls       int
+	TraceID       string
+}
+
+// Request counts an answered request.
+func (m *Metrics) Request(r Request) {
+	route := m.routes.value(r.Route)
+	seen := m.requests.WithLabelValues(route, methodLabel(r.Method), codeLabel(r.Code))
+	if exemplars, ok := seen.(prometheus.ExemplarObserver); ok && r.TraceID != "" {
+		exemplars.ObserveWithExemplar(r.Duration.Seconds(), prometheus.Labels{"trace_id": r.TraceID})
+	} else {
+		seen.Observe(r.Duration.Seconds())
+	}
+	m.dbCalls.WithLabelValues(route).Observe(float64(r.DBCalls))
+}
+
+// Enter counts a request in flight; the function it returns ends that.
+func (m *Metrics) Enter() (leave func()) {
+	m.inFlight.Inc()
+	return m.inFlight.Dec
+}
+
+// methodLabel bounds the methods, which a stranger may invent (RFC 9110 9.1).
+func methodLabel(method string) string {
+	switch method {
+	case "GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS":
+		return method
+	}
+	return Other
+}
+
+func codeLabel(code int) string {
+	if code < 100 || code > 599 {
+		return Other
+	}
+	return strconv.Itoa(code)
+}
+
+// RateLimited stands for the error of a 429 in [Metrics.Token]; on the wire it
+// is temporarily_unavailable, as that of a 503.
+const RateLimited = "rate_limited"
+
+var tokenErrors = [...]string{
+	"none", RateLimited, "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client",
+	"unsupported_grant_type", "invalid_scope", "temporarily_unavailable", "server_error", Other,
+}
+
+// Token counts an answer of the token endpoint: the grant type as it was
+// asked for, and the error parameter or "" for a token.
+func (m *Metrics) Token(grantType, oauthError string) {
+	if oauthError == "" {
+		oauthError = tokenErrors[0]
+	}
+	grant := grantNames[indexOf(grantNames[:], grantType)]
+	m.tokens.WithLabelValues(grant, tokenErrors[indexOf(tokenErrors[:], oauthError)]).Inc()
+}
+
+type callsKey struct{}
+
+// CountCalls returns a context in which [Metrics.StoreCall] counts the calls
+// to the store, and the counter.
+func CountCalls(ctx context.Context) (context.Context, *atomic.Int64) {
+	n := new(atomic.Int64)
+	return context.WithValue(ctx, callsKey{}, n), n
+}
+
+// StoreCall counts an operation of the store. Failed says that the store could
+// not answer; finding nothing is an answer.
+func (m *Metrics) StoreCall(ctx context.Context, operation string, took time.Duration, failed bool) {
+	if n, ok := ctx.Value(callsKey{}).(*atomic.Int64); ok {
+		n.Add(1)
+	}
+	operation = m.operations.value(operation)
+	m.store.WithLabelValues(operation).Observe(took.Seconds())
+	failures := m.storeFails.WithLabelValues(operation)
+	if failed {
+		failures.Inc()
+	}
+}

@@ -1,0 +1,110 @@
+package metrics
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Options configure [New].
+type Options struct {
+	// MaxClients is how many clients get a label of their own. Those named by
+	// a policy always do, even if they are more.
+	MaxClients int
+	// Build is what oauth_build_info says.
+	Build Build
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// DefaultMaxClients keeps an instance under about 10,000 series.
+const DefaultMaxClients = 200
+
+// Build names a build of the server.
+type Build struct {
+	Version, Revision, GoVersion string
+}
+
+// Metrics is what the server counts. All methods may be called concurrently.
+type Metrics struct {
+	now     func() time.Time
+	clients *clients
+	limits  *limitCollector
+	pull    *pullCollector
+
+	requests   *prometheus.HistogramVec
+	inFlight   prometheus.Gauge
+	dbCalls    *prometheus.HistogramVec
+	tokens     *prometheus.CounterVec
+	store      *prometheus.HistogramVec
+	storeFails *prometheus.CounterVec
+	panics     *prometheus.CounterVec
+
+	commands     *prometheus.CounterVec
+	bulkSize     prometheus.Observer
+	bulkDuration prometheus.Observer
+	writes       *prometheus.CounterVec
+	drift        prometheus.Counter
+	leftover     prometheus.Gauge
+
+	routes     bounded
+	operations bounded
+	loops      bounded
+}
+
+// New registers the collectors with reg. It fails if one of them is there
+// already.
+func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	b := &builder{reg: reg}
+	m := &Metrics{
+		now:     o.Now,
+		clients: newClients(o.MaxClients),
+		pull:    newPullCollector(),
+
+		requests:   b.histogramVec(requestsInfo, latencyBuckets, true),
+		inFlight:   b.gauge(inFlightInfo),
+		dbCalls:    b.histogramVec(dbCallsInfo, callBuckets, false),
+		tokens:     b.counterVec(tokensInfo),
+		store:      b.histogramVec(storeInfo, latencyBuckets, true),
+		storeFails: b.counterVec(storeErrorsInfo),
+		panics:     b.counterVec(panicsInfo),
+
+		commands:     b.counterVec(commandsInfo),
+		bulkSize:     b.histogramVec(bulkSizeInfo, sizeBuckets, false).WithLabelValues(),
+		bulkDuration: b.histogramVec(bulkDurationInfo, latencyBuckets, true).WithLabelValues(),
+		writes:       b.counterVec(writesInfo),
+		drift:        b.counterVec(driftInfo).WithLabelValues(),
+		leftover:     b.gauge(leftoverInfo),
+	}
+	m.limits = &limitCollector{now: o.Now, clients: m.clients}
+	b.register(m.limits)
+	b.register(m.pull)
+	b.register(collectors.NewGoCollector())
+	b.register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if b.err != nil {
+		return nil, fmt.Errorf("metrics: %w", b.err)
+	}
+	m.pull.watch(buildInfo, func(emit emit) {
+		emit(1, o.Build.Version, o.Build.Revision, o.Build.GoVersion)
+	})
+	m.expectSync()
+	return m, nil
+}
+
+// Handler serves what g gathers in the format that the scraper asks for,
+// native histograms and exemplars included.
+func Handler(g prometheus.Gatherer) http.Handler {
+	return promhttp.HandlerFor(g, promhttp.HandlerOpts{EnableOpenMetrics: true})
+}
+
+// Panic counts a panic in the background loop of that name.
+func (m *Metrics) Panic(loop string) {
+	m.panics.WithLabelValues(m.loops.value(loop)).Inc()
+}

@@ -1,0 +1,272 @@
+package metrics_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+
+	"oauth-server/internal/metrics"
+)
+
+func newMetrics(tb testing.TB, o metrics.Options) (*metrics.Metrics, *prometheus.Registry) {
+	tb.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	m, err := metrics.New(reg, o)
+	require.NoError(tb, err)
+	return m, reg
+}
+
+// exercise makes every metric show at least one series.
+func exercise(m *metrics.Metrics) {
+	m.WatchPolicies(policies)
+	m.WatchMemory(func() metrics.Memory { return metrics.Memory{Counters: 3, MaxCounters: 9, Evictions: 1} })
+	m.WatchSync(func() metrics.Sync { return metrics.Sync{GAge: time.Second, Dirty: 2, Due: 1} })
+	m.WatchClock(func() time.Duration { return -20 * time.Millisecond })
+	m.WatchConfigs(func() []metrics.Config { return []metrics.Config{{Name: "clients", Revision: 4}} })
+	m.Decision("shop", "client_credentials", metrics.Denied)
+	m.SoftWarning("shop", "client_credentials")
+	m.Usage("shop", 0.9)
+	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, Duration: time.Millisecond})
+	m.Token("client_credentials", "")
+	m.StoreCall(context.Background(), "load", time.Millisecond, true)
+	m.SyncBulk(10, time.Millisecond)
+	m.Panic("syncer")
+}
+
+var policies = metrics.PolicySource{
+	Named: func() []string { return []string{"mobile-app", "shop"} },
+	Default: func() []metrics.Limit {
+		return []metrics.Limit{{Kind: "user", Name: "per-minute", Requests: 100, Window: time.Minute}}
+	},
+	Of: func(id string) metrics.Policy {
+		return metrics.Policy{
+			Trusted: id == "mobile-app", Mode: "enforce",
+			Limits: []metrics.Limit{{Kind: "user", Name: "per-second", Requests: 2, Window: time.Second}},
+		}
+	},
+}
+
+func TestEveryMetricOfTheCatalogIsExportedAndNoOther(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
+	exercise(m)
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	var exported, listed []string
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "oauth_") {
+			exported = append(exported, f.GetName()+" "+strings.ToLower(f.GetType().String())+" "+labelsOf(f))
+		}
+	}
+	for _, i := range metrics.Catalog() {
+		labels := slices.Sorted(slices.Values(i.Labels))
+		listed = append(listed, i.Name+" "+string(i.Kind)+" "+strings.Join(labels, ","))
+	}
+	slices.Sort(listed)
+	require.Equal(t, listed, exported)
+}
+
+func labelsOf(f *dto.MetricFamily) string {
+	var names []string
+	for _, l := range f.GetMetric()[0].GetLabel() {
+		names = append(names, l.GetName())
+	}
+	return strings.Join(names, ",")
+}
+
+func TestNamesFollowThePrometheusConventions(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
+	exercise(m)
+	problems, err := testutil.GatherAndLint(reg)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+func TestDecisions(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
+	for range 3 {
+		m.Decision("shop", "client_credentials", metrics.Allowed)
+	}
+	m.Decision("shop", "client_credentials", metrics.Denied)
+	m.Decision("shop", "urn:made-up", "made-up")
+	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP oauth_ratelimit_decisions_total Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), trusted. candidate_would_deny is counted beside one of the others.
+# TYPE oauth_ratelimit_decisions_total counter
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="allowed"} 3
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="candidate_would_deny"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="denied"} 1
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="trusted"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="would_deny"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="allowed"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="candidate_would_deny"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="denied"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="other"} 1
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="trusted"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="would_deny"} 0
+`), "oauth_ratelimit_decisions_total"))
+}
+
+func TestPolicies(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
+	m.WatchPolicies(policies)
+	m.Decision("newcomer", "password", metrics.Allowed)
+	page := scrape(t, reg)
+	for _, line := range []string{
+		`oauth_ratelimit_limit{client_id="shop",kind="user",limit="per-second"} 2`,
+		`oauth_ratelimit_limit_window_seconds{client_id="shop",kind="user",limit="per-second"} 1`,
+		`oauth_ratelimit_limit{client_id="newcomer",kind="user",limit="per-second"} 2`,
+		`oauth_ratelimit_default_limit{kind="user",limit="per-minute"} 100`,
+		`oauth_ratelimit_default_limit_window_seconds{kind="user",limit="per-minute"} 60`,
+		`oauth_ratelimit_trusted{client_id="mobile-app"} 1`,
+		`oauth_ratelimit_trusted{client_id="shop"} 0`,
+		`oauth_ratelimit_mode{client_id="shop",mode="enforce"} 1`,
+		`oauth_ratelimit_decisions_total{client_id="mobile-app",grant_type="refresh_token",outcome="denied"} 0`,
+		`oauth_metrics_labelled_clients 3`,
+	} {
+		require.Contains(t, page, line+"\n")
+	}
+	require.NotContains(t, page, `oauth_ratelimit_limit{client_id="other"`)
+}
+
+func TestSeriesAreBounded(t *testing.T) {
+	const most = 20
+	m, reg := newMetrics(t, metrics.Options{MaxClients: most})
+	m.WatchPolicies(policies)
+	for i := range 10_000 {
+		name := "name" + strconv.Itoa(i)
+		m.Decision(name, name, name)
+		m.SoftWarning(name, name)
+		m.Usage(name, 1)
+		m.Token(name, name)
+		m.Request(metrics.Request{Route: name, Method: name, Code: i})
+		m.StoreCall(context.Background(), name, 0, true)
+		m.Panic(name)
+		m.SyncWrites(name, 1)
+		m.SyncCommand(name)
+	}
+	series := map[string]int{}
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		series[f.GetName()] = len(f.GetMetric())
+	}
+	require.LessOrEqual(t, series["oauth_ratelimit_usage_ratio"], most+1)
+	require.LessOrEqual(t, series["oauth_ratelimit_decisions_total"], (most+1)*5*6)
+	require.LessOrEqual(t, series["oauth_token_responses_total"], 5*11)
+	require.LessOrEqual(t, series["oauth_store_errors_total"], 65)
+	require.LessOrEqual(t, series["oauth_loop_panics_total"], 65)
+	require.LessOrEqual(t, series["oauth_sync_writes_total"], 6)
+	require.LessOrEqual(t, series["oauth_sync_commands_total"], 4)
+}
+
+func TestStoreCallsAreCountedPerRequest(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{})
+	ctx, calls := metrics.CountCalls(context.Background())
+	m.StoreCall(ctx, "redeem_code", time.Millisecond, false)
+	m.StoreCall(ctx, "create_refresh_token", time.Millisecond, true)
+	require.EqualValues(t, 2, calls.Load())
+	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, DBCalls: int(calls.Load())})
+	page := scrape(t, reg)
+	require.Contains(t, page, `oauth_http_request_db_calls_sum{route="/token"} 2`)
+	require.Contains(t, page, `oauth_store_errors_total{operation="create_refresh_token"} 1`)
+	require.Contains(t, page, `oauth_store_errors_total{operation="redeem_code"} 0`)
+}
+
+func TestTokenOutcomes(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{})
+	m.Token("password", "")
+	m.Token("refresh_token", metrics.RateLimited)
+	m.Token("no-such-grant", "unsupported_grant_type")
+	page := scrape(t, reg)
+	require.Contains(t, page, `oauth_token_responses_total{error="none",grant_type="password"} 1`)
+	require.Contains(t, page, `oauth_token_responses_total{error="rate_limited",grant_type="refresh_token"} 1`)
+	require.Contains(t, page, `oauth_token_responses_total{error="unsupported_grant_type",grant_type="other"} 1`)
+}
+
+func TestExemplarsNameTheTrace(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{})
+	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, TraceID: "4bf92f3577b34da6a3ce929d0e0e4736"})
+	require.Contains(t, scrape(t, reg), `trace_id="4bf92f3577b34da6a3ce929d0e0e4736"`)
+}
+
+func TestRequestsInFlight(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{})
+	leave := m.Enter()
+	require.Contains(t, scrape(t, reg), "oauth_http_requests_in_flight 1\n")
+	leave()
+	require.Contains(t, scrape(t, reg), "oauth_http_requests_in_flight 0\n")
+}
+
+func TestASecondSetOnOneRegistryIsRefused(t *testing.T) {
+	_, reg := newMetrics(t, metrics.Options{})
+	_, err := metrics.New(reg, metrics.Options{})
+	require.Error(t, err)
+}
+
+func TestAWarmClientIsCountedWithoutAllocation(t *testing.T) {
+	m, _ := newMetrics(t, metrics.Options{MaxClients: 10})
+	count := func() {
+		m.Decision("shop", "client_credentials", metrics.Allowed)
+		m.SoftWarning("shop", "client_credentials")
+		m.Usage("shop", 0.5)
+		m.Token("client_credentials", "")
+	}
+	count()
+	require.Zero(t, testing.AllocsPerRun(100, count))
+}
+
+// scrape returns the metrics page in OpenMetrics format.
+func scrape(tb testing.TB, g prometheus.Gatherer) string {
+	tb.Helper()
+	server := httptest.NewServer(metrics.Handler(g))
+	defer server.Close()
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, server.URL, http.NoBody)
+	require.NoError(tb, err)
+	req.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	resp, err := server.Client().Do(req)
+	require.NoError(tb, err)
+	defer func() { require.NoError(tb, resp.Body.Close()) }()
+	page, err := io.ReadAll(resp.Body)
+	require.NoError(tb, err)
+	return strings.ReplaceAll(strings.ReplaceAll(string(page), ".0\n", "\n"), ".0 #", " #")
+}
+
+func BenchmarkDecision(b *testing.B) {
+	m, _ := newMetrics(b, metrics.Options{MaxClients: 200})
+	for i := range 200 {
+		m.Decision("client"+strconv.Itoa(i), "client_credentials", metrics.Allowed)
+	}
+	for _, id := range []string{"client7", "stranger"} {
+		b.Run(id, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				m.Decision(id, "client_credentials", metrics.Allowed)
+			}
+		})
+	}
+}
+
+func BenchmarkUsage(b *testing.B) {
+	m, _ := newMetrics(b, metrics.Options{MaxClients: 200})
+	for b.Loop() {
+		m.Usage("shop", 0.5)
+	}
+}
+
+func BenchmarkRequest(b *testing.B) {
+	m, _ := newMetrics(b, metrics.Options{})
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, Duration: time.Millisecond})
+	}
+}
