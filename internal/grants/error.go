@@ -57,6 +57,16 @@ func (e *Error) Status() int {
 	}
 }
 
-func fail(code ErrorCode, format string, args ...any) *Error {
-	return &Error{Code: code, Description: fmt.Sprintf(format, args...)}
+func fail(code ErrorCode, description string) *Error {
+	return &Error{Code: code, Description: description}
+}
+
+// storeFailed is trouble of our own. The client learns that trying again may
+// help, and nothing about the cause.
+func storeFailed(doing string, cause error) *Error {
+	return &Error{
+		Code:        TemporarilyUnavailable,
+		Description: "The server cannot answer this at the moment. Try again.",
+		Cause:       fmt.Errorf("%s: %w", doing, cause),
+	}
 }

@@ -60,11 +60,12 @@ type AuthorizeRequest struct {
 
 // Prompt is a valid authorization request: what the user is asked to consent to.
 type Prompt struct {
-	Client      *clientcfg.Client
-	RedirectURI string   // registered, safe to redirect to
-	Scopes      []string // granted if the user agrees
-	State       string
-	Challenge   string
+	Client          *clientcfg.Client
+	RedirectURI     string   // registered, safe to redirect to
+	RedirectURISent bool     // was in the request, so the token request must repeat it
+	Scopes          []string // granted if the user agrees
+	State           string
+	Challenge       string
 }
 
 // RedirectError is a failed authorization request whose client and redirect

@@ -1,0 +1,75 @@
+package grants
+
+import (
+	"context"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+// Authorize checks an authorization request (RFC 6749 4.1.1) and says what to
+// ask the user. Until the client and its redirect URI are known to be genuine,
+// trouble is shown to the user and never redirected: the server must not be
+// an open redirector. Errors: *[RedirectError] to tell the client, *[Error] to
+// show the user.
+func (s *Service) Authorize(_ context.Context, req AuthorizeRequest) (*Prompt, error) {
+	if req.ClientID == "" {
+		return nil, fail(InvalidRequest, "The parameter client_id is missing.")
+	}
+	client, ok := s.opts.Clients.Client(req.ClientID)
+	if !ok {
+		return nil, fail(InvalidRequest, "There is no client of this client_id.")
+	}
+	redirect, bad := chooseRedirect(client, req.RedirectURI)
+	if bad != nil {
+		return nil, bad
+	}
+	scopes, bad := checkAuthorize(client, req)
+	if bad != nil {
+		return nil, &RedirectError{RedirectURI: redirect, State: req.State, Err: bad}
+	}
+	return &Prompt{
+		Client: client, RedirectURI: redirect, RedirectURISent: req.RedirectURI != "",
+		Scopes: scopes, State: req.State, Challenge: req.CodeChallenge,
+	}, nil
+}
+
+// checkAuthorize checks what the client is told about by redirect.
+func checkAuthorize(client *clientcfg.Client, req AuthorizeRequest) ([]string, *Error) {
+	switch {
+	case req.ResponseType == "":
+		return nil, fail(InvalidRequest, "The parameter response_type is missing.")
+	case req.ResponseType != "code":
+		return nil, fail(UnsupportedResponseType, "The response_type must be code.")
+	case !client.May(clientcfg.AuthorizationCode):
+		return nil, fail(UnauthorizedClient, "The client is not registered for the authorization_code grant.")
+	}
+	if err := checkChallenge(client, req.CodeChallenge, req.CodeChallengeMethod); err != nil {
+		return nil, err
+	}
+	return grantScope(client, req.Scope)
+}
+
+// Approve issues an authorization code: the user of the session agreed. The
+// session is judged again, as the user may have taken long to decide. Errors:
+// [ErrNoSession], *[Error].
+func (s *Service) Approve(ctx context.Context, p *Prompt, session Session) (code string, err error) {
+	now := s.opts.Now()
+	if !now.Before(session.ExpiresAt) {
+		return "", ErrNoSession
+	}
+	x := &exchange{
+		client: p.Client, now: now, scopes: p.Scopes,
+		auth: Authorization{
+			ClientID: p.Client.ID, Username: session.Username, Scopes: p.Scopes,
+			Family: secret.ID(), AuthTime: session.CreatedAt,
+		},
+	}
+	x.newCode = &Code{
+		Authorization: x.auth, Challenge: p.Challenge, IssuedAt: now, ExpiresAt: now.Add(s.opts.CodeLifetime),
+	}
+	if p.RedirectURISent {
+		x.newCode.RedirectURI = p.RedirectURI
+	}
+	return s.library.authorize(ctx, x, p)
+}

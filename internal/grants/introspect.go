@@ -1,0 +1,104 @@
+package grants
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+// TokenQuery is a parsed request to the introspection (RFC 7662 2.1) or the
+// revocation endpoint (RFC 7009 2.1).
+type TokenQuery struct {
+	Credentials Credentials
+	Remote      netip.Addr
+	Token       string
+	Hint        string // token_type_hint; the shape of the token says more
+}
+
+// Introspect says what a token is worth (RFC 7662). A confidential client may
+// ask about any access token, as resource servers do; a public one, and
+// everybody for refresh tokens, about its own only. Whatever is not good, or
+// is none of the client's business, is just not active. Errors: *[Error].
+func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, error) {
+	client, err := s.authenticate(ctx, q.Credentials)
+	if err != nil {
+		return Introspection{}, err
+	}
+	if q.Token == "" {
+		return Introspection{}, fail(InvalidRequest, "The parameter token is missing.")
+	}
+	if looksSigned(q.Token) {
+		return s.introspectAccessToken(ctx, client, q.Token)
+	}
+	return s.introspectRefreshToken(ctx, client, q.Token)
+}
+
+func (s *Service) introspectAccessToken(ctx context.Context, asking *clientcfg.Client, token string) (Introspection, error) {
+	c, err := s.opts.Signer.Verify(token, s.opts.Now())
+	if err != nil || asking.Public && c.ClientID != asking.ID {
+		return Introspection{}, nil //nolint:nilerr // RFC 7662 2.2: why it is not active is not told
+	}
+	names := []string{tokenName(c.ID)}
+	if c.Family != "" {
+		names = append(names, familyName(c.Family))
+	}
+	username := ""
+	if c.Family != "" {
+		username = c.Subject
+	}
+	alive, err := s.alive(ctx, c.ClientID, c.IssuedAt, username, c.AuthTime, names...)
+	if !alive || err != nil {
+		return Introspection{}, err
+	}
+	return Introspection{
+		Active: true, TokenType: "Bearer", ClientID: c.ClientID, Username: username, Scopes: c.Scopes,
+		Subject: c.Subject, Issuer: c.Issuer, Audience: c.Audience, ID: c.ID, IssuedAt: c.IssuedAt, ExpiresAt: c.ExpiresAt,
+	}, nil
+}
+
+func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.Client, token string) (Introspection, error) {
+	t, err := s.store.RefreshToken(ctx, secret.DigestOf(token))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return Introspection{}, nil
+	case err != nil:
+		return Introspection{}, storeFailed("read refresh token", err)
+	case t.ClientID != asking.ID || t.Claimed || !s.opts.Now().Before(t.ExpiresAt):
+		return Introspection{}, nil
+	}
+	alive, err := s.alive(ctx, t.ClientID, t.IssuedAt, t.Username, t.AuthTime, familyName(t.Family))
+	if !alive || err != nil {
+		return Introspection{}, err
+	}
+	return Introspection{
+		Active: true, ClientID: t.ClientID, Username: t.Username, Subject: t.Username,
+		Scopes: t.Scopes, Issuer: s.opts.Issuer, IssuedAt: t.IssuedAt, ExpiresAt: t.ExpiresAt,
+	}, nil
+}
+
+// alive reports whether a token's client and user still exist and nothing of
+// it was revoked.
+func (s *Service) alive(ctx context.Context, clientID string, issued time.Time, username string, authTime time.Time, names ...string) (bool, error) {
+	client, ok := s.opts.Clients.Client(clientID)
+	if !ok || !outlives(client, issued) {
+		return false, nil
+	}
+	revoked, err := s.store.Revoked(ctx, names...)
+	if err != nil {
+		return false, storeFailed("read revocations", err)
+	}
+	if revoked || username == "" {
+		return !revoked, nil
+	}
+	return s.userSince(ctx, username, authTime)
+}
+
+// outlives reports whether the client is the one that something was issued to,
+// and not a namesake that was registered later.
+func outlives(client *clientcfg.Client, issued time.Time) bool {
+	return !client.CreatedAt.After(issued.Add(skew))
+}

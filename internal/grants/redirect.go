@@ -1,0 +1,60 @@
+package grants
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// redirectMatches reports whether a presented redirect URI is the registered
+// one: the same string (RFC 9700 2.1), save that on a loopback address the
+// port may differ, because a native app takes one that is free (RFC 8252 7.3).
+func redirectMatches(registered, presented string) bool {
+	if registered == presented {
+		return true
+	}
+	r, okR := splitLoopback(registered)
+	p, okP := splitLoopback(presented)
+	return okR && okP && r == p
+}
+
+// loopbackURI is an http URI on a loopback address without its port. The rest
+// is kept byte for byte: nothing is normalized.
+type loopbackURI struct{ host, rest string }
+
+func splitLoopback(raw string) (loopbackURI, bool) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" || u.User != nil || strings.Contains(raw, "#") {
+		return loopbackURI{}, false
+	}
+	rest, ok := strings.CutPrefix(raw, "http://"+u.Host)
+	if !ok || !clientcfg.IsLoopback(u.Hostname()) {
+		return loopbackURI{}, false
+	}
+	host := u.Host
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return loopbackURI{}, false
+		}
+		host = strings.TrimSuffix(host, ":"+port)
+	}
+	return loopbackURI{host: host, rest: rest}, true
+}
+
+// chooseRedirect returns where the answer to an authorization request goes. Of
+// several registered URIs the client must name one (RFC 6749 3.1.2.3).
+func chooseRedirect(client *clientcfg.Client, presented string) (string, *Error) {
+	if presented == "" {
+		if len(client.RedirectURIs) == 1 {
+			return client.RedirectURIs[0], nil
+		}
+		return "", fail(InvalidRequest, "The parameter redirect_uri is missing.")
+	}
+	if !slices.ContainsFunc(client.RedirectURIs, func(r string) bool { return redirectMatches(r, presented) }) {
+		return "", fail(InvalidRequest, "The redirect_uri is not registered for this client.")
+	}
+	return presented, nil
+}

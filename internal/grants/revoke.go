@@ -1,0 +1,90 @@
+package grants
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"oauth-server/internal/secret"
+)
+
+// skew is how far the clocks of two instances may be apart before a token that
+// was revoked could come to life again for its last moments.
+const skew = time.Minute
+
+// Names under which revocations are stored.
+func familyName(family string) string { return "family:" + family }
+func tokenName(jti string) string     { return "jti:" + jti }
+
+// replayed answers somebody who presents what was claimed before, and revokes
+// the family: either this is a thief, or the one who came first was
+// (RFC 6749 4.1.2, RFC 9700 4.14.2). lifetime is that of the refresh token.
+func (s *Service) replayed(ctx context.Context, auth Authorization, lifetime time.Duration) error {
+	// A thief must not be able to prevent it by hanging up.
+	if err := s.revokeFamily(context.WithoutCancel(ctx), auth.Family, lifetime); err != nil {
+		return err
+	}
+	s.opts.Logger.WarnContext(ctx, "grant presented twice; its token family is revoked",
+		"client_id", auth.ClientID, "family", auth.Family)
+	return fail(InvalidGrant, "This was used before. For safety, all tokens that came of it are revoked.")
+}
+
+// revokeFamily revokes every token of the family, those included that a
+// request which is under way right now has yet to store. lifetime is that of a
+// known member: it may have been issued under a longer setting than today's.
+func (s *Service) revokeFamily(ctx context.Context, family string, lifetime time.Duration) error {
+	longest := max(s.opts.RefreshTokenLifetime, lifetime) + s.opts.AccessTokenLifetime
+	if err := s.store.Revoke(ctx, familyName(family), s.opts.Now().Add(longest+skew)); err != nil {
+		return storeFailed("revoke family", err)
+	}
+	return nil
+}
+
+// Revoke makes a token worthless (RFC 7009). A refresh token takes its whole
+// family along, access tokens included; an access token goes alone. An unknown
+// token is no error; another client's is invalid_grant. Errors: *[Error].
+func (s *Service) Revoke(ctx context.Context, q TokenQuery) error {
+	client, err := s.authenticate(ctx, q.Credentials)
+	if err != nil {
+		return err
+	}
+	if q.Token == "" {
+		return fail(InvalidRequest, "The parameter token is missing.")
+	}
+	if looksSigned(q.Token) {
+		return s.revokeAccessToken(ctx, client.ID, q.Token)
+	}
+	return s.revokeRefreshToken(ctx, client.ID, q.Token)
+}
+
+func (s *Service) revokeAccessToken(ctx context.Context, clientID, token string) error {
+	claims, err := s.opts.Signer.Verify(token, s.opts.Now())
+	if err != nil {
+		return nil //nolint:nilerr // RFC 7009 2.2: a token that is not valid is revoked enough
+	}
+	if claims.ClientID != clientID {
+		return fail(InvalidGrant, "The token was issued to another client.")
+	}
+	if err := s.store.Revoke(ctx, tokenName(claims.ID), claims.ExpiresAt.Add(skew)); err != nil {
+		return storeFailed("revoke access token", err)
+	}
+	return nil
+}
+
+func (s *Service) revokeRefreshToken(ctx context.Context, clientID, token string) error {
+	stored, err := s.store.RefreshToken(ctx, secret.DigestOf(token))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return storeFailed("read refresh token", err)
+	case stored.ClientID != clientID:
+		return fail(InvalidGrant, "The token was issued to another client.")
+	}
+	return s.revokeFamily(ctx, stored.Family, stored.ExpiresAt.Sub(stored.IssuedAt))
+}
+
+// looksSigned tells access tokens from refresh tokens by their shape, which is
+// surer than a hint: base64url holds no dot.
+func looksSigned(token string) bool { return strings.Contains(token, ".") }

@@ -1,0 +1,66 @@
+package grants
+
+import (
+	"slices"
+	"strings"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// parseScope reads a scope parameter (RFC 6749 3.3): scope-tokens separated by
+// spaces, in the client's order, each once.
+func parseScope(raw string) ([]string, *Error) {
+	var out []string
+	for token := range strings.SplitSeq(raw, " ") {
+		if token == "" || slices.Contains(out, token) {
+			continue
+		}
+		if !clientcfg.ValidScopeToken(token) {
+			return nil, fail(InvalidScope, "The scope holds a character that is not allowed.")
+		}
+		out = append(out, token)
+	}
+	return out, nil
+}
+
+// grantScope decides on the scope of a new authorization: what is asked for if
+// the client is registered for all of it, or all it is registered for.
+func grantScope(client *clientcfg.Client, raw string) ([]string, *Error) {
+	asked, err := parseScope(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(asked) == 0 {
+		return slices.Clone(client.Scopes), nil
+	}
+	if !subset(asked, client.Scopes) {
+		return nil, fail(InvalidScope, "The client is not registered for all of this scope.")
+	}
+	return asked, nil
+}
+
+// refreshScope decides on the scope of a refreshed access token: what is asked
+// for if it was granted, or all that was granted (RFC 6749 6). What the client
+// has lost in its registration since then is left out, so that a client that
+// always asks for what it first asked for (Authlib) goes on working.
+func refreshScope(client *clientcfg.Client, granted []string, raw string) ([]string, *Error) {
+	asked, err := parseScope(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(asked) == 0 {
+		asked = granted
+	}
+	if !subset(asked, granted) {
+		return nil, fail(InvalidScope, "A refresh cannot widen the scope that was granted.")
+	}
+	left := slices.DeleteFunc(slices.Clone(asked), func(s string) bool { return !slices.Contains(client.Scopes, s) })
+	if len(left) == 0 && len(asked) > 0 {
+		return nil, fail(InvalidScope, "The client is no longer registered for any of this scope.")
+	}
+	return left, nil
+}
+
+func subset(small, large []string) bool {
+	return !slices.ContainsFunc(small, func(s string) bool { return !slices.Contains(large, s) })
+}

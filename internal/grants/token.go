@@ -1,0 +1,233 @@
+package grants
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-oauth2/oauth2/v4"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+// Token answers a token request (RFC 6749 3.2), in the order that the package
+// documentation gives. Errors: *[Error].
+func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, error) {
+	if req.GrantType == "" {
+		return TokenResponse{}, fail(InvalidRequest, "The parameter grant_type is missing.")
+	}
+	client, err := s.authenticate(ctx, req.Credentials)
+	if err != nil {
+		return TokenResponse{}, err
+	}
+	grant, err := allowedGrant(client, req.GrantType)
+	if err != nil {
+		return TokenResponse{}, err
+	}
+	x, err := s.look(ctx, client, grant, req)
+	if err != nil {
+		return TokenResponse{}, err
+	}
+	return s.take(ctx, x, grant, req)
+}
+
+// allowedGrant tells a grant that nobody knows from one that this client may
+// not use.
+func allowedGrant(client *clientcfg.Client, raw string) (clientcfg.Grant, error) {
+	grant := clientcfg.Grant(raw)
+	if !slices.Contains(clientcfg.Grants(), grant) {
+		return "", fail(UnsupportedGrantType, "This grant_type is not supported.")
+	}
+	if !client.May(grant) || grant == clientcfg.ClientCredentials && client.Public {
+		return "", fail(UnauthorizedClient, "The client is not registered for this grant_type.")
+	}
+	return grant, nil
+}
+
+// look checks what is presented and consumes nothing. It returns the exchange
+// with everything that taking and issuing need.
+func (s *Service) look(ctx context.Context, client *clientcfg.Client, grant clientcfg.Grant, req TokenRequest) (*exchange, error) {
+	now := s.opts.Now()
+	x := &exchange{client: client, now: now, accessExpiry: now.Add(s.opts.AccessTokenLifetime)}
+	var err error
+	switch grant {
+	case clientcfg.ClientCredentials:
+		err = s.lookClientCredentials(x, req)
+	case clientcfg.AuthorizationCode:
+		err = s.lookCode(ctx, x, req)
+	case clientcfg.RefreshToken:
+		err = s.lookRefreshToken(ctx, x, req)
+	case clientcfg.Password:
+		err = s.lookPassword(ctx, x, req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if grant != clientcfg.ClientCredentials && client.May(clientcfg.RefreshToken) {
+		x.newRefresh = &RefreshToken{Authorization: x.auth, IssuedAt: now, ExpiresAt: now.Add(s.opts.RefreshTokenLifetime)}
+	}
+	return x, nil
+}
+
+func (s *Service) lookClientCredentials(x *exchange, req TokenRequest) error {
+	scopes, err := grantScope(x.client, req.Scope)
+	if err != nil {
+		return err
+	}
+	x.scopes, x.auth = scopes, Authorization{ClientID: x.client.ID, Scopes: scopes}
+	return nil
+}
+
+func (s *Service) lookPassword(ctx context.Context, x *exchange, req TokenRequest) error {
+	if req.Username == "" || req.Password == "" {
+		return fail(InvalidRequest, "The parameters username and password are needed.")
+	}
+	scopes, bad := grantScope(x.client, req.Scope)
+	if bad != nil {
+		return bad
+	}
+	err := s.checkPassword(ctx, req.Username, req.Password)
+	if errors.Is(err, ErrSignIn) {
+		return fail(InvalidGrant, "The username or the password is wrong.")
+	}
+	if err != nil {
+		return err
+	}
+	x.scopes = scopes
+	x.auth = Authorization{ClientID: x.client.ID, Username: req.Username, Scopes: scopes, Family: secret.ID(), AuthTime: x.now}
+	return nil
+}
+
+func (s *Service) lookCode(ctx context.Context, x *exchange, req TokenRequest) error {
+	if req.Code == "" {
+		return fail(InvalidRequest, "The parameter code is missing.")
+	}
+	code, err := s.store.Code(ctx, secret.DigestOf(req.Code))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return fail(InvalidGrant, "The authorization code is not known, or has expired.")
+	case err != nil:
+		return storeFailed("read authorization code", err)
+	case code.ClientID != x.client.ID:
+		return fail(InvalidGrant, "The authorization code was issued to another client.")
+	case code.Claimed:
+		return s.replayed(ctx, code.Authorization, 0)
+	case !x.now.Before(code.ExpiresAt):
+		return fail(InvalidGrant, "The authorization code is not known, or has expired.")
+	}
+	if bad := checkTokenRedirect(x.client, code.RedirectURI, req.RedirectURI); bad != nil {
+		return bad
+	}
+	if bad := checkVerifier(code.Challenge, req.CodeVerifier); bad != nil {
+		return bad
+	}
+	if err := s.checkUser(ctx, code.Username, code.AuthTime); err != nil {
+		return err
+	}
+	x.code, x.presented, x.auth, x.scopes = &code, req.Code, code.Authorization, code.Scopes
+	return nil
+}
+
+// checkTokenRedirect compares the redirect_uri of the token request with that
+// of the authorization request. If it was in the latter, it must be in the
+// former and be identical (RFC 6749 4.1.3); if it was not, it may be absent or
+// any that is registered.
+func checkTokenRedirect(client *clientcfg.Client, authorized, presented string) *Error {
+	switch {
+	case authorized != "" && presented == "":
+		return fail(InvalidRequest, "The parameter redirect_uri is missing: the authorization request had one.")
+	case authorized != "" && authorized != presented:
+		return fail(InvalidGrant, "The redirect_uri is not that of the authorization request.")
+	case authorized == "" && presented != "":
+		if _, err := chooseRedirect(client, presented); err != nil {
+			return fail(InvalidGrant, "The redirect_uri is not that of the authorization request.")
+		}
+	}
+	return nil
+}
+
+func (s *Service) lookRefreshToken(ctx context.Context, x *exchange, req TokenRequest) error {
+	if req.RefreshToken == "" {
+		return fail(InvalidRequest, "The parameter refresh_token is missing.")
+	}
+	token, err := s.store.RefreshToken(ctx, secret.DigestOf(req.RefreshToken))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return fail(InvalidGrant, "The refresh token is not known, or has expired.")
+	case err != nil:
+		return storeFailed("read refresh token", err)
+	case token.ClientID != x.client.ID:
+		return fail(InvalidGrant, "The refresh token was issued to another client.")
+	case token.Claimed:
+		return s.replayed(ctx, token.Authorization, token.ExpiresAt.Sub(token.IssuedAt))
+	case !x.now.Before(token.ExpiresAt) || !outlives(x.client, token.IssuedAt):
+		return fail(InvalidGrant, "The refresh token is not known, or has expired.")
+	}
+	revoked, err := s.store.Revoked(ctx, familyName(token.Family))
+	switch {
+	case err != nil:
+		return storeFailed("read revocations", err)
+	case revoked:
+		return fail(InvalidGrant, "The refresh token was revoked.")
+	}
+	if err := s.checkUser(ctx, token.Username, token.AuthTime); err != nil {
+		return err
+	}
+	scopes, bad := refreshScope(x.client, token.Scopes, req.Scope)
+	if bad != nil {
+		return bad
+	}
+	x.refresh, x.presented, x.auth, x.scopes = &token, req.RefreshToken, token.Authorization, scopes
+	return nil
+}
+
+// checkUser refuses what belongs to a user who is gone.
+func (s *Service) checkUser(ctx context.Context, name string, authTime time.Time) error {
+	ok, err := s.userSince(ctx, name, authTime)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return fail(InvalidGrant, "The user does not exist any more.")
+	}
+	return nil
+}
+
+// take claims what was looked at and issues the tokens. Between looking and
+// taking somebody else may have claimed it: then this is a replay.
+func (s *Service) take(ctx context.Context, x *exchange, grant clientcfg.Grant, req TokenRequest) (TokenResponse, error) {
+	var (
+		issued oauth2.TokenInfo
+		err    error
+	)
+	if grant == clientcfg.RefreshToken {
+		issued, err = s.library.refresh(ctx, x, req)
+	} else {
+		issued, err = s.library.generate(ctx, x, grant, req)
+	}
+	switch {
+	case errors.Is(err, ErrClaimed):
+		return TokenResponse{}, s.replayed(ctx, x.auth, 0)
+	case errors.Is(err, ErrNotFound):
+		return TokenResponse{}, fail(InvalidGrant, "The grant is not known, or has expired.")
+	case err != nil:
+		return TokenResponse{}, err
+	}
+	return TokenResponse{
+		AccessToken:  issued.GetAccess(),
+		ExpiresIn:    s.opts.AccessTokenLifetime,
+		RefreshToken: issuedRefresh(x, issued),
+		Scopes:       x.scopes,
+	}, nil
+}
+
+// issuedRefresh leaves the presented token out of the answer, which the
+// library repeats where no new one is made.
+func issuedRefresh(x *exchange, issued oauth2.TokenInfo) string {
+	if x.newRefresh == nil {
+		return ""
+	}
+	return issued.GetRefresh()
+}

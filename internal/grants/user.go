@@ -1,0 +1,137 @@
+package grants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"oauth-server/internal/secret"
+)
+
+// MaxUsernameLength bounds a username in bytes; it becomes part of every
+// counter key.
+const MaxUsernameLength = 128
+
+// Errors of signing in.
+var (
+	// ErrSignIn is returned for a wrong name or password; it does not say which.
+	ErrSignIn = errors.New("grants: wrong username or password")
+	// ErrNoSession is returned for a session that does not exist, has expired
+	// or belongs to a user who is gone: the person has to sign in.
+	ErrNoSession = errors.New("grants: no such session")
+)
+
+// ValidateUsername says why nobody can have that name. Names are compared byte
+// for byte; what cannot be seen or told apart is refused.
+func ValidateUsername(name string) error {
+	switch {
+	case name == "" || len(name) > MaxUsernameLength:
+		return fmt.Errorf("username: needs 1 to %d bytes", MaxUsernameLength)
+	case !utf8.ValidString(name):
+		return errors.New("username: is not valid UTF-8")
+	case strings.TrimSpace(name) != name:
+		return errors.New("username: begins or ends with white space")
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return errors.New("username: holds a character that cannot be printed")
+	}
+	return nil
+}
+
+// checkPassword returns nil if the password is that of the user. It takes the
+// same time whether or not there is such a user. Errors: [ErrSignIn], *[Error].
+func (s *Service) checkPassword(ctx context.Context, name, password string) error {
+	user, err := s.findUser(ctx, name)
+	if errors.Is(err, ErrNotFound) {
+		if err := s.opts.Passwords.Reject(ctx, password); err != nil {
+			return storeFailed("check password", err)
+		}
+		return ErrSignIn
+	}
+	if err != nil {
+		return storeFailed("read user", err)
+	}
+	ok, err := s.opts.Passwords.Verify(ctx, user.PasswordHash, password)
+	switch {
+	case err != nil:
+		return storeFailed("check password", err)
+	case !ok:
+		return ErrSignIn
+	}
+	return nil
+}
+
+// findUser does not bother the store with a name that nobody can have.
+func (s *Service) findUser(ctx context.Context, name string) (User, error) {
+	if ValidateUsername(name) != nil {
+		return User{}, ErrNotFound
+	}
+	return s.store.User(ctx, name)
+}
+
+// userSince reports whether the user exists and is the one who signed in at
+// authTime, and not a namesake who was added later.
+func (s *Service) userSince(ctx context.Context, name string, authTime time.Time) (bool, error) {
+	user, err := s.findUser(ctx, name)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, storeFailed("read user", err)
+	}
+	return !user.CreatedAt.After(authTime.Add(skew)), nil
+}
+
+// SignIn checks a password and starts a session. The cookie value is shown
+// once and stored by its digest only. Errors: [ErrSignIn], *[Error].
+func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
+	if err := s.checkPassword(ctx, in.Username, in.Password); err != nil {
+		return "", Session{}, err
+	}
+	now := s.opts.Now()
+	cookieValue = secret.New()
+	session = Session{
+		Digest: secret.DigestOf(cookieValue), Username: in.Username,
+		CreatedAt: now, ExpiresAt: now.Add(s.opts.SessionLifetime),
+	}
+	if err := s.store.CreateSession(ctx, session); err != nil {
+		return "", Session{}, storeFailed("create session", err)
+	}
+	return cookieValue, session, nil
+}
+
+// Session returns the session of a cookie. Errors: [ErrNoSession], *[Error].
+func (s *Service) Session(ctx context.Context, cookieValue string) (Session, error) {
+	if cookieValue == "" {
+		return Session{}, ErrNoSession
+	}
+	session, err := s.store.Session(ctx, secret.DigestOf(cookieValue))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return Session{}, ErrNoSession
+	case err != nil:
+		return Session{}, storeFailed("read session", err)
+	case !s.opts.Now().Before(session.ExpiresAt):
+		return Session{}, ErrNoSession
+	}
+	ok, err := s.userSince(ctx, session.Username, session.CreatedAt)
+	switch {
+	case err != nil:
+		return Session{}, err
+	case !ok:
+		return Session{}, ErrNoSession
+	}
+	return session, nil
+}
+
+// SignOut ends the session of a cookie; one that is not there is no error.
+// Errors: *[Error].
+func (s *Service) SignOut(ctx context.Context, cookieValue string) error {
+	if err := s.store.DeleteSession(ctx, secret.DigestOf(cookieValue)); err != nil {
+		return storeFailed("delete session", err)
+	}
+	return nil
+}
