@@ -1,0 +1,166 @@
+package httpapi
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"oauth-server/internal/grants"
+)
+
+// maxQuery bounds an authorization request in bytes. It travels through
+// addresses and hidden fields, where browsers and proxies have limits too.
+const maxQuery = 16 << 10
+
+// authorize is GET /authorize (RFC 6749 3.1, 4.1.1): it shows who is not signed
+// in the sign-in page, and everybody else what the client asks for.
+func (s *Server) authorize(c *call) error {
+	q, err := parseAuthorization(c.Request().URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	prompt, err := s.prompt(c, &q)
+	if prompt == nil {
+		return err
+	}
+	session, err := s.session(c)
+	switch {
+	case errors.Is(err, errSignedOut):
+		return s.showSignIn(c, http.StatusOK, &signInPage{Authorization: q.encode(), prompt: prompt})
+	case err != nil:
+		return err
+	}
+	return s.showConsent(c, http.StatusOK, &consentPage{Authorization: q.encode(), prompt: prompt, session: session})
+}
+
+// authorizeByPost is POST /authorize, which RFC 6749 3.1 allows: it leads to
+// the same address by GET, where the browser sends its cookie, whichever site
+// the form stood on.
+func (s *Server) authorizeByPost(c *call) error {
+	p, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	return s.seeAuthorize(c, &p)
+}
+
+// seeAuthorize goes (back) to the authorization request.
+func (s *Server) seeAuthorize(c *call, q *params) error {
+	return seeOther(c, s.base+"/authorize?"+q.encode())
+}
+
+// parseAuthorization reads an authorization request, from the query or from
+// the hidden field in which the pages carry it along.
+func parseAuthorization(raw string) (params, error) {
+	if len(raw) > maxQuery {
+		return params{}, invalidRequest("the authorization request is longer than %d bytes", maxQuery)
+	}
+	return parseParams(raw)
+}
+
+// prompt checks the request. If it is no good, the answer has been given or is
+// the error, and the prompt is nil. A client is told by redirect only once its
+// redirect URI has been found genuine: whatever else is wrong is asked after.
+func (s *Server) prompt(c *call, q *params) (*grants.Prompt, error) {
+	c.clientID = q.get("client_id")
+	if q.twice("client_id") || q.twice("redirect_uri") {
+		return nil, q.once()
+	}
+	prompt, err := s.o.Authorizations.Authorize(c.ctx, grants.AuthorizeRequest{
+		ResponseType:        q.get("response_type"),
+		ClientID:            q.get("client_id"),
+		RedirectURI:         q.get("redirect_uri"),
+		Scope:               q.get("scope"),
+		State:               q.get("state"),
+		CodeChallenge:       q.get("code_challenge"),
+		CodeChallengeMethod: q.get("code_challenge_method"),
+	})
+	var failed *grants.RedirectError
+	switch {
+	case errors.As(err, &failed):
+		if worse := unfit(q); worse != nil {
+			failed.Err = worse
+		}
+		return nil, s.redirectError(c, failed.RedirectURI, state(q), failed.Err)
+	case err != nil:
+		return nil, err
+	}
+	if e := unfit(q); e != nil {
+		return nil, s.redirectError(c, prompt.RedirectURI, state(q), e)
+	}
+	return prompt, nil
+}
+
+// unfit says what is wrong with the request as such.
+func unfit(q *params) *grants.Error {
+	if len(q.repeated) > 0 {
+		return invalidRequest("%s is repeated", printable(q.repeated[0]))
+	}
+	if mode := q.get("response_mode"); mode != "" && mode != "query" {
+		return invalidRequest("the only response_mode is query")
+	}
+	return nil
+}
+
+// state is what the client gets back: nothing if it sent two of them.
+func state(q *params) string {
+	if q.twice("state") {
+		return ""
+	}
+	return q.get("state")
+}
+
+// consent is POST /consent: somebody pressed allow or deny.
+func (s *Server) consent(c *call) error {
+	p, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	q, err := parseAuthorization(p.get("authorization"))
+	if err != nil {
+		return err
+	}
+	session, err := s.session(c)
+	switch {
+	case errors.Is(err, errSignedOut):
+		return s.seeAuthorize(c, &q)
+	case err != nil:
+		return err
+	}
+	prompt, err := s.prompt(c, &q)
+	if prompt == nil {
+		return err
+	}
+	if !s.bound(c, q.encode(), p.get("binding")) {
+		return s.showConsent(c, http.StatusForbidden, &consentPage{
+			Authorization: q.encode(), prompt: prompt, session: session,
+			Alert: "That page was opened by somebody else or for another request. Please look again and decide.",
+		})
+	}
+	return s.decide(c, p.get("decision"), prompt, session)
+}
+
+func (s *Server) decide(c *call, decision string, p *grants.Prompt, session grants.Session) error {
+	switch decision {
+	case "allow":
+		return s.approve(c, p, session)
+	case "deny":
+		return s.redirectError(c, p.RedirectURI, p.State, &grants.Error{Code: grants.AccessDenied, Description: "the user refused"})
+	}
+	return invalidRequest("decision must be allow or deny")
+}
+
+// approve fetches the code. Trouble of ours goes to the client, which waits for
+// an answer: it may start afresh, the user could only stare at it (RFC 6749
+// 4.1.2.1 has server_error for that reason).
+func (s *Server) approve(c *call, p *grants.Prompt, session grants.Session) error {
+	code, err := s.o.Authorizations.Approve(c.ctx, p, session)
+	if err == nil {
+		return s.redirectToClient(c, p.RedirectURI, p.State, url.Values{"code": {code}})
+	}
+	s.log.LogAttrs(c.ctx, slog.LevelError, "approval failed", slog.String("client_id", c.clientID), slog.Any("error", err))
+	known := &grants.Error{Code: grants.ServerError, Description: "the authorization could not be recorded"}
+	errors.As(err, &known)
+	return s.redirectError(c, p.RedirectURI, p.State, known)
+}

@@ -1,0 +1,434 @@
+package httpapi_test
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/httpapi"
+)
+
+// requirePage checks the headers that every page carries.
+func requirePage(tb testing.TB, res *reply, formAction string) {
+	tb.Helper()
+	h := res.Header
+	require.Equal(tb, "text/html; charset=utf-8", h.Get("Content-Type"))
+	require.Equal(tb, "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "+
+		"frame-ancestors 'none'; form-action "+formAction, h.Get("Content-Security-Policy"))
+	require.Equal(tb, "DENY", h.Get("X-Frame-Options"))
+	require.Equal(tb, "same-origin", h.Get("Referrer-Policy"))
+	require.Equal(tb, "nosniff", h.Get("X-Content-Type-Options"))
+	require.Equal(tb, "no-store", h.Get("Cache-Control"))
+}
+
+func get(tb testing.TB, s http.Handler, path, cookie string) *reply {
+	tb.Helper()
+	return request{method: "GET", path: path, header: http.Header{"Cookie": {cookie}}}.send(tb, s)
+}
+
+func post(tb testing.TB, s http.Handler, path, cookie string, v url.Values) *reply {
+	tb.Helper()
+	return request{path: path, body: v.Encode(), header: http.Header{"Cookie": {cookie}}}.send(tb, s)
+}
+
+// hidden returns the value of a hidden field of a page.
+func hidden(tb testing.TB, page, name string) string {
+	tb.Helper()
+	m := regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(page)
+	require.NotNil(tb, m, "no hidden field %s in %s", name, page)
+	return html.UnescapeString(m[1])
+}
+
+// requireRedirect checks an authorization response and returns its parameters.
+func requireRedirect(tb testing.TB, res *reply, target string) url.Values {
+	tb.Helper()
+	require.Equal(tb, http.StatusSeeOther, res.StatusCode)
+	require.Equal(tb, "no-store", res.Header.Get("Cache-Control"))
+	location := res.Header.Get("Location")
+	require.True(tb, strings.HasPrefix(location, target), location)
+	u, err := url.Parse(location)
+	require.NoError(tb, err)
+	require.Equal(tb, "http://id.example", u.Query().Get("iss"))
+	return u.Query()
+}
+
+// TestWayThroughThePages goes from /authorize to the code, without a browser.
+func TestWayThroughThePages(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, nil)
+	start := "/authorize?" + authorization().Encode()
+
+	res := get(t, s, start, "")
+	page := res.Body
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	requirePage(t, res, "'self' https://app.example")
+	require.Contains(t, page, "The Shop")
+
+	res = post(t, s, "/sign-in", "", url.Values{
+		"authorization": {hidden(t, page, "authorization")}, "username": {" alice "}, "password": {"wrong <b>"},
+	})
+	page = res.Body
+	require.Equal(t, http.StatusForbidden, res.StatusCode)
+	requirePage(t, res, "'self' https://app.example")
+	require.Contains(t, page, `role="alert"`)
+	require.Contains(t, page, `value="alice"`)
+	require.NotContains(t, page, "wrong")
+	require.Empty(t, res.Header.Get("Set-Cookie"))
+
+	res = post(t, s, "/sign-in", "", url.Values{
+		"authorization": {hidden(t, page, "authorization")}, "username": {"alice"}, "password": {"pass-alice"},
+	})
+	require.Equal(t, http.StatusSeeOther, res.StatusCode)
+	back, err := url.Parse(res.Header.Get("Location"))
+	require.NoError(t, err)
+	require.Equal(t, "/authorize", back.Path)
+	require.Equal(t, authorization(), back.Query())
+	cookie := res.Header.Get("Set-Cookie")
+	require.Equal(t, "oauth_session=cookie-alice; Path=/; Expires=Sat, 02 Jan 2100 03:04:05 GMT; HttpOnly; SameSite=Lax", cookie)
+	cookie, _, _ = strings.Cut(cookie, ";")
+
+	res = get(t, s, res.Header.Get("Location"), cookie)
+	page = res.Body
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	requirePage(t, res, "'self' https://app.example")
+	for _, text := range []string{"The Shop", "alice", "Read orders", "app.example"} {
+		require.Contains(t, page, text)
+	}
+
+	res = post(t, s, "/consent", cookie, url.Values{
+		"authorization": {hidden(t, page, "authorization")}, "binding": {hidden(t, page, "binding")}, "decision": {"allow"},
+	})
+	q := requireRedirect(t, res, appTarget+"&")
+	require.Equal(t, "the-code", q.Get("code"))
+	require.Equal(t, "st&ate", q.Get("state"))
+	require.Equal(t, []string{"alice"}, f.approved)
+}
+
+func consentPageOf(t *testing.T, s http.Handler, cookie string) url.Values {
+	t.Helper()
+	page := get(t, s, "/authorize?"+authorization().Encode(), cookie).Body
+	return url.Values{"authorization": {hidden(t, page, "authorization")}, "binding": {hidden(t, page, "binding")}, "decision": {"allow"}}
+}
+
+func TestDeny(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, nil)
+	cookie := f.signedIn("alice")
+	v := consentPageOf(t, s, cookie)
+	v.Set("decision", "deny")
+	q := requireRedirect(t, post(t, s, "/consent", cookie, v), appTarget+"&")
+	require.Equal(t, "access_denied", q.Get("error"))
+	require.Equal(t, "st&ate", q.Get("state"))
+	require.Empty(t, q.Get("code"))
+	require.Empty(t, f.approved)
+}
+
+// TestConsentThatDoesNotCount posts consents that nobody gave.
+func TestConsentThatDoesNotCount(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, nil)
+	alice, bob := f.signedIn("alice"), f.signedIn("bob")
+	good := consentPageOf(t, s, alice)
+	with := func(edit func(url.Values)) url.Values {
+		v := url.Values{}
+		for k, x := range good {
+			v[k] = x
+		}
+		edit(v)
+		return v
+	}
+	other := authorization()
+	other.Set("scope", "orders:delete")
+	tests := map[string]struct {
+		cookie string
+		form   url.Values
+		status int
+	}{
+		"page of another user":    {bob, good, http.StatusForbidden},
+		"page of another request": {alice, with(func(v url.Values) { v.Set("authorization", other.Encode()) }), http.StatusForbidden},
+		"no binding":              {alice, with(func(v url.Values) { v.Del("binding") }), http.StatusForbidden},
+		"made-up binding":         {alice, with(func(v url.Values) { v.Set("binding", "x") }), http.StatusForbidden},
+		"signed out":              {"", good, http.StatusSeeOther},
+		"unknown session":         {"oauth_session=nonsense", good, http.StatusSeeOther},
+		"no decision":             {alice, with(func(v url.Values) { v.Del("decision") }), http.StatusBadRequest},
+		"odd decision":            {alice, with(func(v url.Values) { v.Set("decision", "perhaps") }), http.StatusBadRequest},
+		"no authorization":        {alice, with(func(v url.Values) { v.Del("authorization") }), http.StatusBadRequest},
+		"repeated decision":       {alice, with(func(v url.Values) { v["decision"] = []string{"deny", "allow"} }), http.StatusBadRequest},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			res := post(t, s, "/consent", tt.cookie, tt.form)
+			require.Equal(t, tt.status, res.StatusCode)
+			if location := res.Header.Get("Location"); location != "" {
+				require.True(t, strings.HasPrefix(location, "/authorize?"), location)
+			}
+			require.Empty(t, f.approved)
+		})
+	}
+}
+
+func TestApprovalThatFails(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, nil)
+	cookie := f.signedIn("alice")
+	v := consentPageOf(t, s, cookie)
+	f.failApprove = errDisk
+	q := requireRedirect(t, post(t, s, "/consent", cookie, v), appTarget+"&")
+	require.Equal(t, "server_error", q.Get("error"))
+	require.NotContains(t, q.Get("error_description"), "fire")
+}
+
+// TestBadAuthorization: what cannot be trusted is shown, never redirected;
+// the rest is told to the client.
+func TestBadAuthorization(t *testing.T) {
+	with := func(edit func(url.Values)) string {
+		v := authorization()
+		edit(v)
+		return v.Encode()
+	}
+	good := authorization().Encode()
+	tests := map[string]struct {
+		query    string
+		redirect grants.ErrorCode // empty: a page
+		state    string
+	}{
+		"nothing":                {query: ""},
+		"unknown client":         {query: with(func(v url.Values) { v.Set("client_id", "x") })},
+		"no client":              {query: with(func(v url.Values) { v.Del("client_id") })},
+		"unregistered redirect":  {query: with(func(v url.Values) { v.Set("redirect_uri", "https://evil.example/") })},
+		"redirect prefix":        {query: with(func(v url.Values) { v.Set("redirect_uri", appTarget+"x") })},
+		"repeated client":        {query: good + "&client_id=shop"},
+		"repeated redirect":      {query: good + "&redirect_uri=https://evil.example"},
+		"redirect repeated last": {query: good + "&scope=x&redirect_uri=https://evil.example"},
+		"bad encoding":           {query: good + "&x=%zz"},
+		"invalid UTF-8":          {query: good + "&x=%ff"},
+		"NUL":                    {query: good + "&x=%00"},
+		"too long":               {query: good + "&x=" + strings.Repeat("x", 20000)},
+		"state too long":         {query: with(func(v url.Values) { v.Set("state", strings.Repeat("x", 9000)) })},
+		"too many":               {query: good + strings.Repeat("&x=1", 100)},
+
+		"repeated scope":         {good + "&scope=b", grants.InvalidRequest, "st&ate"},
+		"repeated state":         {good + "&state=b", grants.InvalidRequest, ""},
+		"response_mode":          {good + "&response_mode=fragment", grants.InvalidRequest, "st&ate"},
+		"response_type":          {with(func(v url.Values) { v.Set("response_type", "token") }), grants.UnsupportedResponseType, "st&ate"},
+		"response_type and mode": {with(func(v url.Values) { v.Set("response_type", "token") }) + "&response_mode=fragment", grants.InvalidRequest, "st&ate"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			for who, cookie := range map[string]string{"stranger": "", "alice": f.signedIn("alice")} {
+				res := get(t, newServer(t, f, nil), "/authorize?"+tt.query, cookie)
+				if tt.redirect == "" {
+					require.Equal(t, http.StatusBadRequest, res.StatusCode, who)
+					require.Empty(t, res.Header.Get("Location"))
+					requirePage(t, res, "'self'")
+					require.Contains(t, res.Body, res.Header.Get("X-Request-Id"))
+					continue
+				}
+				q := requireRedirect(t, res, appTarget+"&")
+				require.Equal(t, string(tt.redirect), q.Get("error"), who)
+				require.Equal(t, tt.state, q.Get("state"))
+				require.NotContains(t, q.Get("error_description"), `"`)
+			}
+		})
+	}
+}
+
+// TestUnknownParametersAreIgnored: RFC 6749 3.1, and OpenID Connect's prompt.
+func TestUnknownParametersAreIgnored(t *testing.T) {
+	res := get(t, newServer(t, newFake(), nil), "/authorize?"+authorization().Encode()+"&prompt=none&nonce=n&response_mode=query", "")
+	require.Equal(t, http.StatusOK, res.StatusCode)
+}
+
+func TestAuthorizeByPost(t *testing.T) {
+	s := newServer(t, newFake(), nil)
+	// From the client's site: the request must work across origins.
+	res := request{path: "/authorize", body: authorization().Encode(), header: http.Header{
+		"Origin": {"https://app.example"}, "Sec-Fetch-Site": {"cross-site"},
+	}}.send(t, s)
+	require.Equal(t, http.StatusSeeOther, res.StatusCode)
+	u, err := url.Parse(res.Header.Get("Location"))
+	require.NoError(t, err)
+	require.Equal(t, "/authorize", u.Path)
+	require.Equal(t, authorization(), u.Query())
+
+	res = request{path: "/authorize", body: "{}", header: http.Header{"Content-Type": {"application/json"}}}.send(t, s)
+	require.Equal(t, http.StatusBadRequest, res.StatusCode)
+	requirePage(t, res, "'self'")
+}
+
+func TestAuthorizeAnswersScriptsInJSON(t *testing.T) {
+	res := request{method: "GET", path: "/authorize", header: http.Header{"Accept": {"application/json"}}}.send(t, newServer(t, newFake(), nil))
+	requireOAuthError(t, res, http.StatusBadRequest, grants.InvalidRequest)
+}
+
+func TestOurTroubleOnPages(t *testing.T) {
+	for name, edit := range map[string]func(*fake){
+		"authorize": func(f *fake) { f.failAuthorize = errDisk },
+		"session":   func(f *fake) { f.failSession = errDisk },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			cookie := f.signedIn("alice")
+			edit(f)
+			res := get(t, newServer(t, f, nil), "/authorize?"+authorization().Encode(), cookie)
+			require.Equal(t, http.StatusInternalServerError, res.StatusCode)
+			requirePage(t, res, "'self'")
+			require.NotContains(t, res.Body, "fire")
+		})
+	}
+}
+
+func TestTargets(t *testing.T) {
+	for target, want := range map[string]struct{ source, words string }{
+		appTarget:              {"https://app.example", "app.example"},
+		"com.example.app:/cb":  {"com.example.app:", "the app com.example.app on this device"},
+		"http://[::1]:7777/cb": {"http:", "a program on this device ([::1]:7777)"},
+	} {
+		t.Run(target, func(t *testing.T) {
+			f := newFake()
+			s := newServer(t, f, nil)
+			cookie := f.signedIn("alice")
+			v := authorization()
+			v.Set("redirect_uri", target)
+			res := get(t, s, "/authorize?"+v.Encode(), cookie)
+			requirePage(t, res, "'self' "+want.source)
+			page := res.Body
+			require.Contains(t, page, want.words)
+			sep := "?"
+			if strings.Contains(target, "?") {
+				sep = "&"
+			}
+			requireRedirect(t, post(t, s, "/consent", cookie, url.Values{
+				"authorization": {hidden(t, page, "authorization")}, "binding": {hidden(t, page, "binding")}, "decision": {"allow"},
+			}), target+sep+"code=the-code&")
+		})
+	}
+}
+
+// TestCrossOriginForms: pages of other sites can post nothing.
+func TestCrossOriginForms(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, func(o *httpapi.Options) { o.Issuer = "https://outside.example" })
+	tests := map[string]struct {
+		header  http.Header
+		allowed bool
+	}{
+		"same origin":           {http.Header{"Origin": {"http://id.example"}, "Sec-Fetch-Site": {"same-origin"}}, true},
+		"issuer behind a proxy": {http.Header{"Origin": {"https://outside.example"}}, true},
+		"old browser":           {http.Header{"Origin": {"http://id.example"}}, true},
+		"not a browser":         {http.Header{}, true},
+		"cross site":            {http.Header{"Origin": {"https://evil.example"}, "Sec-Fetch-Site": {"cross-site"}}, false},
+		"same site":             {http.Header{"Origin": {"https://sub.id.example"}, "Sec-Fetch-Site": {"same-site"}}, false},
+		"old browser, foreign":  {http.Header{"Origin": {"https://evil.example"}}, false},
+		"null origin":           {http.Header{"Origin": {"null"}}, false},
+	}
+	for name, tt := range tests {
+		for _, path := range []string{"/sign-in", "/sign-out", "/consent"} {
+			t.Run(name+" "+path, func(t *testing.T) {
+				body := form("username", "alice", "password", "pass-alice", "authorization", authorization().Encode())
+				res := request{path: path, body: body, header: tt.header}.send(t, s)
+				if tt.allowed {
+					require.Equal(t, http.StatusSeeOther, res.StatusCode)
+					return
+				}
+				require.Equal(t, http.StatusForbidden, res.StatusCode)
+				requirePage(t, res, "'self'")
+				require.Empty(t, res.Header.Get("Set-Cookie"))
+			})
+		}
+	}
+}
+
+func TestCookieUnderHTTPS(t *testing.T) {
+	s := newServer(t, newFake(), func(o *httpapi.Options) { o.Issuer = "https://id.example" })
+	res := post(t, s, "/sign-in", "", url.Values{"username": {"alice"}, "password": {"pass-alice"}})
+	require.Equal(t, "__Host-oauth_session=cookie-alice; Path=/; Expires=Sat, 02 Jan 2100 03:04:05 GMT; HttpOnly; Secure; SameSite=Lax",
+		res.Header.Get("Set-Cookie"))
+	require.Equal(t, "/", res.Header.Get("Location"))
+	require.Equal(t, "max-age=31536000", res.Header.Get("Strict-Transport-Security"))
+	require.Contains(t, get(t, s, "/", "__Host-oauth_session=cookie-alice").Body, "alice")
+	require.NotContains(t, get(t, s, "/", "oauth_session=cookie-alice").Body, "alice")
+}
+
+func TestSignInReplacesTheSession(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, nil)
+	alice := f.signedIn("alice")
+	post(t, s, "/sign-in", alice, url.Values{"username": {"bob"}, "password": {"pass-bob"}})
+	require.NotContains(t, f.sessions, "cookie-alice")
+	require.Contains(t, f.sessions, "cookie-bob")
+}
+
+func TestSignOut(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, nil)
+	res := post(t, s, "/sign-out", f.signedIn("alice"), url.Values{"authorization": {authorization().Encode()}})
+	require.Equal(t, "oauth_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax", res.Header.Get("Set-Cookie"))
+	require.True(t, strings.HasPrefix(res.Header.Get("Location"), "/authorize?"))
+	require.Empty(t, f.sessions)
+}
+
+func TestSignInTrouble(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, nil)
+	v := url.Values{"username": {"alice"}, "password": {"pass-alice"}}
+	f.failSignIn = errDisk
+	require.Equal(t, http.StatusInternalServerError, post(t, s, "/sign-in", "", v).StatusCode)
+	f.failSignIn = &grants.Error{Code: grants.TemporarilyUnavailable, Description: "too busy"}
+	require.Equal(t, http.StatusServiceUnavailable, post(t, s, "/sign-in", "", v).StatusCode)
+}
+
+func TestIssuerPath(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, func(o *httpapi.Options) { o.Issuer = "http://id.example/tenant" })
+	page := get(t, s, "/tenant/authorize?"+authorization().Encode(), "").Body
+	require.Contains(t, page, `action="/tenant/sign-in"`)
+	res := post(t, s, "/tenant/sign-in", "", url.Values{
+		"authorization": {hidden(t, page, "authorization")}, "username": {"alice"}, "password": {"pass-alice"},
+	})
+	require.True(t, strings.HasPrefix(res.Header.Get("Location"), "/tenant/authorize?"))
+	style := regexp.MustCompile(`href="([^"]*\.css)"`).FindStringSubmatch(page)[1]
+	require.Equal(t, http.StatusOK, get(t, s, style, "").StatusCode)
+}
+
+// TestPagesEscape shows markup wherever somebody else chose the text.
+func TestPagesEscape(t *testing.T) {
+	const evil = `<script>alert("x")</script>`
+	f := newFake()
+	f.client.Name = evil
+	s := newServer(t, f, nil)
+	cookie := f.signedIn(evil)
+	v := authorization()
+	v.Set("state", evil)
+	for _, cookie := range []string{"", cookie} {
+		page := get(t, s, "/authorize?"+v.Encode(), cookie).Body
+		require.NotContains(t, page, "<script>")
+		require.Contains(t, page, "&lt;script&gt;")
+	}
+	page := post(t, s, "/sign-in", "", url.Values{"username": {evil}, "password": {"x"}}).Body
+	require.NotContains(t, page, "<script>")
+}
+
+// TestPagesNeedNoScript: no page holds one, nor a style that CSP would block.
+func TestPagesNeedNoScript(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, nil)
+	cookie := f.signedIn("alice")
+	for _, path := range []string{"/", "/sign-in", "/docs/rate-limits", "/authorize", "/authorize?" + authorization().Encode()} {
+		for _, c := range []string{"", cookie} {
+			page := request{method: "GET", path: path, header: http.Header{"Cookie": {c}, "Accept": {"text/html"}}}.send(t, s).Body
+			require.Contains(t, page, `<meta name="viewport" content="width=device-width, initial-scale=1">`)
+			require.NotContains(t, page, "<script")
+			require.NotContains(t, page, " style=")
+			require.NotRegexp(t, ` on[a-z]+="`, page)
+			require.NotContains(t, page, "ZgotmplZ")
+		}
+	}
+}

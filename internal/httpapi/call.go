@@ -1,0 +1,35 @@
+package httpapi
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// call is one request on its way through the server: echo's context and what
+// is found out about the request while it is answered.
+type call struct {
+	echo.Context
+	ctx       context.Context // carries the request id
+	requestID string
+	remote    netip.Addr // forwarded addresses resolved; zero if unknown
+	started   time.Time
+	clientID  string // as presented, for the log
+	outcome   string // OAuth error code, for the log
+}
+
+// handler answers a call. It returns an error instead of writing one.
+type handler func(*call) error
+
+// echo adapts the handler to echo's router; around has made the call.
+func (h handler) echo(c echo.Context) error {
+	return h(c.(*call)) //nolint:forcetypeassert // around passes nothing else
+}
+
+// write sends a body. A failure means that the client has gone: there is
+// nobody left to tell, and the access log says how many bytes went out.
+func (c *call) write(body []byte) {
+	_, _ = c.Response().Write(body)
+}

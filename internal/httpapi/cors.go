@@ -1,0 +1,27 @@
+package httpapi
+
+import "net/http"
+
+var headerAnyOrigin = []string{"*"}
+
+// preflight lets scripts of any web site call the endpoints that apps in a
+// browser need (draft-ietf-oauth-browser-based-apps): none of them looks at
+// cookies, so a foreign script can do nothing there that its author could not
+// do from elsewhere. It answers the browser's question beforehand, if it is one.
+func (s *Server) preflight(c *call) (answered bool) {
+	r := c.Request()
+	if r.Header.Get("Origin") == "" || !s.shared[r.URL.Path] {
+		return false
+	}
+	h := c.Response().Header()
+	h["Access-Control-Allow-Origin"] = headerAnyOrigin
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		h.Set("Access-Control-Expose-Headers", "Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate, X-Request-Id")
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
+	h.Set("Access-Control-Max-Age", "7200")
+	c.Response().WriteHeader(http.StatusNoContent)
+	return true
+}

@@ -1,0 +1,121 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"oauth-server/internal/grants"
+)
+
+// Header values that never change are shared, so that setting them costs no
+// allocation. Nobody may write into these slices.
+var (
+	headerJSON      = []string{"application/json"}
+	headerNoStore   = []string{"no-store"}
+	headerNoCache   = []string{"no-cache"}
+	headerChallenge = []string{`Basic realm="oauth-server", charset="UTF-8"`}
+)
+
+// oauthError is the body of RFC 6749 5.2.
+type oauthError struct {
+	Code        grants.ErrorCode `json:"error"`
+	Description string           `json:"error_description,omitempty"`
+	URI         string           `json:"error_uri,omitempty"`
+}
+
+// answer is a failure as it goes out.
+type answer struct {
+	status int
+	body   oauthError
+}
+
+// answerTo turns any error into what the outside is told about it. Only a
+// [grants.Error] has something to say; the rest is ours to worry about.
+func (s *Server) answerTo(err error) answer {
+	var known *grants.Error
+	var routing *echo.HTTPError
+	var foreign *crossOriginError
+	switch {
+	case errors.As(err, &known):
+		return answer{known.Status(), oauthError{Code: known.Code, Description: describe(known.Description)}}
+	case errors.As(err, &foreign):
+		return answer{http.StatusForbidden, oauthError{Code: grants.InvalidRequest, Description: "this form was sent by a page of another site"}}
+	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
+		return answer{routing.Code, oauthError{Code: grants.InvalidRequest, Description: "this endpoint does not take that method"}}
+	case errors.As(err, &routing) && routing.Code < http.StatusInternalServerError:
+		return answer{routing.Code, oauthError{Code: grants.InvalidRequest, Description: "there is nothing at this address"}}
+	}
+	return answer{http.StatusInternalServerError, oauthError{
+		Code:        grants.ServerError,
+		Description: "something went wrong here; it is not your request",
+	}}
+}
+
+// fail is the one place where a failure is answered: as JSON to clients, as a
+// page to people.
+func (s *Server) fail(c *call, err error) {
+	a := s.answerTo(err)
+	c.outcome = string(a.body.Code)
+	if a.status >= http.StatusInternalServerError {
+		s.log.LogAttrs(c.ctx, slog.LevelError, "request failed", slog.String("path", c.Path()), slog.Any("error", err))
+	}
+	if c.Response().Committed {
+		return
+	}
+	if s.wantsPage(c) {
+		s.failPage(c, a)
+		return
+	}
+	s.failJSON(c, a)
+}
+
+// failJSON writes an OAuth error. A 401 names the scheme to authenticate with
+// (RFC 6749 5.2); no other status does, or some clients hide the error.
+func (s *Server) failJSON(c *call, a answer) {
+	if a.status == http.StatusUnauthorized {
+		c.Response().Header()["Www-Authenticate"] = headerChallenge
+	}
+	body, err := json.Marshal(a.body)
+	if err != nil {
+		panic(fmt.Sprintf("httpapi: an error body of strings does not encode: %v", err))
+	}
+	writeJSON(c, a.status, body)
+}
+
+// writeJSON writes an answer that nobody may keep (RFC 6749 5.1).
+func writeJSON(c *call, status int, body []byte) {
+	h := c.Response().Header()
+	h["Content-Type"] = headerJSON
+	h["Cache-Control"] = headerNoStore
+	h["Pragma"] = headerNoCache
+	c.Response().WriteHeader(status)
+	c.write(body)
+}
+
+func invalidRequest(format string, args ...any) *grants.Error {
+	return &grants.Error{Code: grants.InvalidRequest, Description: fmt.Sprintf(format, args...)}
+}
+
+func invalidClient(description string) *grants.Error {
+	return &grants.Error{Code: grants.InvalidClient, Description: description}
+}
+
+// describe keeps a description inside the characters that RFC 6749 allows for
+// it (4.1.2.1, 5.2): visible ASCII and space, without quote and backslash.
+func describe(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '"' || r == '\\':
+			return '\''
+		case r < 0x20 || r > 0x7e:
+			return '?'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,241 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/httpapi"
+)
+
+// fake is a domain of one client and two users, enough to see what the HTTP
+// layer asks and how it answers. Fields named fail… make an operation fail.
+type fake struct {
+	client                                    clientcfg.Client
+	failToken, failSession, failApprove       error
+	failAuthorize, failSignIn, failInspection error
+	panicking                                 bool
+
+	mu       sync.Mutex
+	sessions map[string]grants.Session
+	token    grants.TokenRequest // the last one seen
+	query    grants.TokenQuery
+	signIn   grants.SignIn
+	approved []string // usernames that codes were issued for
+}
+
+const (
+	secretOf  = "s3cret"
+	appTarget = "https://app.example/cb?tenant=a%20b"
+)
+
+func newFake() *fake {
+	return &fake{
+		sessions: map[string]grants.Session{},
+		client: clientcfg.Client{
+			ID: "shop", Name: "The Shop",
+			RedirectURIs: []string{appTarget, "com.example.app:/cb", "http://[::1]:7777/cb"},
+		},
+	}
+}
+
+func (f *fake) authenticate(c grants.Credentials) error {
+	if c.ClientID != f.client.ID || c.Secret != secretOf {
+		return &grants.Error{Code: grants.InvalidClient, Description: "client authentication failed"}
+	}
+	return nil
+}
+
+func (f *fake) Token(_ context.Context, r grants.TokenRequest) (grants.TokenResponse, error) {
+	if f.panicking {
+		panic("boom")
+	}
+	f.mu.Lock()
+	f.token = r
+	f.mu.Unlock()
+	if f.failToken != nil {
+		return grants.TokenResponse{}, f.failToken
+	}
+	if err := f.authenticate(r.Credentials); err != nil {
+		return grants.TokenResponse{}, err
+	}
+	if r.GrantType != string(clientcfg.ClientCredentials) {
+		return grants.TokenResponse{}, &grants.Error{Code: grants.UnsupportedGrantType, Description: "not that one"}
+	}
+	return grants.TokenResponse{AccessToken: "a.b.c", ExpiresIn: time.Hour, RefreshToken: "r", Scopes: []string{"read", "write"}}, nil
+}
+
+func (f *fake) Authorize(_ context.Context, r grants.AuthorizeRequest) (*grants.Prompt, error) {
+	if f.failAuthorize != nil {
+		return nil, f.failAuthorize
+	}
+	if r.ClientID != f.client.ID || !slices.Contains(f.client.RedirectURIs, r.RedirectURI) {
+		return nil, &grants.Error{Code: grants.InvalidRequest, Description: "unknown client or redirect_uri"}
+	}
+	if r.ResponseType != "code" {
+		return nil, &grants.RedirectError{RedirectURI: r.RedirectURI, State: r.State, Err: &grants.Error{
+			Code: grants.UnsupportedResponseType, Description: `only "code"`,
+		}}
+	}
+	return &grants.Prompt{Client: &f.client, RedirectURI: r.RedirectURI, Scopes: strings.Fields(r.Scope), State: r.State}, nil
+}
+
+func (f *fake) Approve(_ context.Context, _ *grants.Prompt, s grants.Session) (string, error) {
+	if f.failApprove != nil {
+		return "", f.failApprove
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.approved = append(f.approved, s.Username)
+	return "the-code", nil
+}
+
+func (f *fake) SignIn(_ context.Context, in grants.SignIn) (string, grants.Session, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.signIn = in
+	if f.failSignIn != nil {
+		return "", grants.Session{}, f.failSignIn
+	}
+	if in.Password != "pass-"+in.Username {
+		return "", grants.Session{}, grants.ErrSignIn
+	}
+	s := grants.Session{Username: in.Username, ExpiresAt: time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)}
+	f.sessions["cookie-"+in.Username] = s
+	return "cookie-" + in.Username, s, nil
+}
+
+func (f *fake) Session(_ context.Context, cookie string) (grants.Session, error) {
+	if f.failSession != nil {
+		return grants.Session{}, f.failSession
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, ok := f.sessions[cookie]
+	if !ok {
+		return grants.Session{}, grants.ErrNoSession
+	}
+	return s, nil
+}
+
+func (f *fake) SignOut(_ context.Context, cookie string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.sessions, cookie)
+	return nil
+}
+
+func (f *fake) Introspect(_ context.Context, q grants.TokenQuery) (grants.Introspection, error) {
+	f.query = q
+	if f.failInspection != nil {
+		return grants.Introspection{}, f.failInspection
+	}
+	if err := f.authenticate(q.Credentials); err != nil {
+		return grants.Introspection{}, err
+	}
+	return grants.Introspection{
+		Active: q.Token == "good", TokenType: "Bearer", ClientID: "shop", Username: "alice", Scopes: []string{"read"},
+		Subject: "alice", Issuer: "http://id.example", Audience: []string{"api"}, ID: "j1",
+		IssuedAt: time.Unix(100, 0), ExpiresAt: time.Unix(200, 0),
+	}, nil
+}
+
+func (f *fake) Revoke(_ context.Context, q grants.TokenQuery) error {
+	f.query = q
+	if f.failInspection != nil {
+		return f.failInspection
+	}
+	return f.authenticate(q.Credentials)
+}
+
+func (f *fake) JWKS() []byte { return []byte(`{"keys":[]}`) }
+
+// signedIn returns the cookie header of a user who is signed in.
+func (f *fake) signedIn(username string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sessions["cookie-"+username] = grants.Session{Username: username}
+	return "oauth_session=cookie-" + username
+}
+
+func newServer(tb testing.TB, f *fake, edit func(*httpapi.Options)) *httpapi.Server {
+	tb.Helper()
+	o := httpapi.Options{
+		Issuer: "http://id.example", Tokens: f, Authorizations: f, Sessions: f, Inspector: f, Keys: f,
+	}
+	if edit != nil {
+		edit(&o)
+	}
+	s, err := httpapi.New(o)
+	require.NoError(tb, err)
+	return s
+}
+
+// request is one request in a table; the zero value of a field is the usual.
+type request struct {
+	method, path, body string
+	header             http.Header
+	chunked            bool // sends no Content-Length
+}
+
+const formType = "application/x-www-form-urlencoded"
+
+func (r request) send(tb testing.TB, h http.Handler) *reply {
+	tb.Helper()
+	if r.method == "" {
+		r.method = http.MethodPost
+	}
+	var body io.Reader = strings.NewReader(r.body)
+	if r.chunked {
+		body = io.NopCloser(body)
+	}
+	req := httptest.NewRequest(r.method, r.path, body)
+	req.Host = "id.example"
+	if r.method == http.MethodPost {
+		req.Header.Set("Content-Type", formType)
+	}
+	maps.Copy(req.Header, r.header)
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, req)
+	res := rec.Result() // the headers as they were when the status went out
+	require.NoError(tb, res.Body.Close())
+	return &reply{res.StatusCode, res.Header, rec.Body.String()}
+}
+
+// reply is what came back.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+	Body       string
+}
+
+func form(pairs ...string) string {
+	v := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return v.Encode()
+}
+
+// authorization is a good authorization request.
+func authorization() url.Values {
+	return url.Values{
+		"response_type": {"code"}, "client_id": {"shop"}, "redirect_uri": {appTarget},
+		"scope": {"orders:read"}, "state": {"st&ate"},
+	}
+}
+
+var errDisk = errors.New("the disk is on fire")

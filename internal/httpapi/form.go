@@ -1,0 +1,91 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+)
+
+// maxBody is the most that a request body may hold, in bytes.
+const maxBody = 64 << 10
+
+const formType = "application/x-www-form-urlencoded"
+
+// readForm reads the parameters of a request to an OAuth endpoint: from the
+// body only, never from the query, where they would end up in logs and
+// histories (RFC 6749 2.3.1), and each at most once (RFC 6749 3.2).
+func readForm(c *call) (params, error) {
+	if c.Request().URL.RawQuery != "" {
+		return params{}, invalidRequest("parameters belong into the request body, not into the query")
+	}
+	return readBody(c)
+}
+
+// readBody reads a form from the body and refuses repeated parameters.
+func readBody(c *call) (params, error) {
+	r := c.Request()
+	if err := checkContentType(r.Header); err != nil {
+		return params{}, err
+	}
+	raw, err := readAll(r, c.Response())
+	if err != nil {
+		return params{}, err
+	}
+	p, err := parseParams(raw)
+	if err != nil {
+		return params{}, err
+	}
+	return p, p.once()
+}
+
+// checkContentType accepts the form type alone. A charset parameter has no
+// meaning for it, but many clients send one.
+func checkContentType(h http.Header) error {
+	if enc := h.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return invalidRequest("the body must not be compressed")
+	}
+	types := h["Content-Type"]
+	if len(types) == 1 && types[0] == formType {
+		return nil
+	}
+	if len(types) == 1 {
+		kind, attributes, err := mime.ParseMediaType(types[0])
+		delete(attributes, "charset")
+		if err == nil && kind == formType && len(attributes) == 0 {
+			return nil
+		}
+	}
+	return invalidRequest("the content type must be %s", formType)
+}
+
+func readAll(r *http.Request, w http.ResponseWriter) (string, error) {
+	tooLong := invalidRequest("the body is longer than %d bytes", maxBody)
+	if r.ContentLength > maxBody {
+		return "", tooLong
+	}
+	if n := r.ContentLength; n >= 0 {
+		buf := make([]byte, n)
+		if _, err := io.ReadFull(r.Body, buf); err != nil {
+			return "", unreadable(err)
+		}
+		return string(buf), nil
+	}
+	buf, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var limit *http.MaxBytesError
+	switch {
+	case errors.As(err, &limit):
+		return "", tooLong
+	case err != nil:
+		return "", unreadable(err)
+	}
+	return string(buf), nil
+}
+
+// unreadable is the answer to a body that ended early, came too slowly or was
+// badly framed: the sender's trouble, not ours.
+func unreadable(cause error) error {
+	e := invalidRequest("the body could not be read")
+	e.Cause = cause
+	return e
+}

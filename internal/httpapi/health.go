@@ -1,0 +1,47 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// Status is how well the server can do its work.
+type Status string
+
+// What /readyz says. A degraded server still answers correctly, for instance
+// from memory while its database is away, and wants to be sent requests.
+const (
+	Ready    Status = "ready"
+	Degraded Status = "degraded"
+	Down     Status = "down"
+)
+
+// Readiness is the body of /readyz. Checks says per part what is the matter;
+// it is public, so it names no hosts.
+type Readiness struct {
+	Status Status            `json:"status"`
+	Checks map[string]string `json:"checks,omitempty"`
+}
+
+// healthz is GET /healthz: the process answers. It looks at nothing else, or
+// a failing database would have every instance restarted.
+func (s *Server) healthz(c *call) error {
+	writeJSON(c, http.StatusOK, []byte(`{"status":"ok"}`))
+	return nil
+}
+
+// readyz is GET /readyz: whether requests should be sent here.
+func (s *Server) readyz(c *call) error {
+	r := s.o.Ready(c.ctx)
+	body, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("httpapi: encode readiness: %w", err)
+	}
+	status := http.StatusOK
+	if r.Status == Down {
+		status = http.StatusServiceUnavailable
+	}
+	writeJSON(c, status, body)
+	return nil
+}

@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+)
+
+// metadata is the document of RFC 8414 2.
+type metadata struct {
+	Issuer                        string              `json:"issuer"`
+	AuthorizationEndpoint         string              `json:"authorization_endpoint"`
+	TokenEndpoint                 string              `json:"token_endpoint"`
+	JWKSURI                       string              `json:"jwks_uri"`
+	ResponseTypes                 []string            `json:"response_types_supported"`
+	ResponseModes                 []string            `json:"response_modes_supported"`
+	GrantTypes                    []clientcfg.Grant   `json:"grant_types_supported"`
+	TokenAuthMethods              []grants.AuthMethod `json:"token_endpoint_auth_methods_supported"`
+	ServiceDocumentation          string              `json:"service_documentation"`
+	RevocationEndpoint            string              `json:"revocation_endpoint"`
+	RevocationAuthMethods         []grants.AuthMethod `json:"revocation_endpoint_auth_methods_supported"`
+	IntrospectionEndpoint         string              `json:"introspection_endpoint"`
+	IntrospectionAuthMethods      []grants.AuthMethod `json:"introspection_endpoint_auth_methods_supported"`
+	CodeChallengeMethods          []string            `json:"code_challenge_methods_supported"`
+	AuthorizationResponseIssParam bool                `json:"authorization_response_iss_parameter_supported"` // RFC 9207 3
+}
+
+func (s *Server) encodeMetadata() ([]byte, error) {
+	confidential := []grants.AuthMethod{grants.AuthBasic, grants.AuthPost}
+	all := []grants.AuthMethod{grants.AuthBasic, grants.AuthPost, grants.AuthNone}
+	doc, err := json.Marshal(metadata{
+		Issuer:                        s.o.Issuer,
+		AuthorizationEndpoint:         s.url + "/authorize",
+		TokenEndpoint:                 s.url + "/token",
+		JWKSURI:                       s.url + "/.well-known/jwks.json",
+		ResponseTypes:                 []string{"code"},
+		ResponseModes:                 []string{"query"},
+		GrantTypes:                    s.o.GrantTypes,
+		TokenAuthMethods:              all,
+		ServiceDocumentation:          s.url + "/",
+		RevocationEndpoint:            s.url + "/revoke",
+		RevocationAuthMethods:         all,
+		IntrospectionEndpoint:         s.url + "/introspect",
+		IntrospectionAuthMethods:      confidential,
+		CodeChallengeMethods:          []string{"S256"},
+		AuthorizationResponseIssParam: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: encode metadata: %w", err)
+	}
+	return doc, nil
+}
+
+// serveMetadata is GET /.well-known/oauth-authorization-server.
+func (s *Server) serveMetadata(c *call) error {
+	writePublic(c, s.metadata)
+	return nil
+}
+
+// serveJWKS is GET /.well-known/jwks.json (RFC 7517 5).
+func (s *Server) serveJWKS(c *call) error {
+	writePublic(c, s.o.Keys.JWKS())
+	return nil
+}
+
+// writePublic writes JSON that is the same for everybody. Verifiers may keep it
+// for five minutes; new signing keys are published well before they sign.
+func writePublic(c *call, body []byte) {
+	h := c.Response().Header()
+	h["Content-Type"] = headerJSON
+	h.Set("Cache-Control", "public, max-age=300")
+	c.Response().WriteHeader(http.StatusOK)
+	c.write(body)
+}

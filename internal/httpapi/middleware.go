@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+var (
+	headerNosniff = []string{"nosniff"}
+	headerHSTS    = []string{"max-age=31536000"}
+)
+
+// around is the only middleware, since every one costs each request: it names
+// the request, finds its sender, sets the headers that every answer carries,
+// answers errors and panics, and logs.
+func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(ec echo.Context) error {
+		c := s.begin(ec)
+		defer s.end(c)
+		if s.preflight(c) {
+			return nil
+		}
+		if err := next(c); err != nil {
+			s.fail(c, err)
+		}
+		return nil
+	}
+}
+
+func (s *Server) begin(ec echo.Context) *call {
+	r := ec.Request()
+	c := &call{Context: ec, started: time.Now()}
+	peer := peerAddr(r.RemoteAddr)
+	trusted := s.trusts(peer)
+	c.remote = s.clientAddr(peer, trusted, r.Header)
+	c.requestID = requestID(r.Header, trusted)
+	c.ctx = contextWithRequestID(r.Context(), c.requestID)
+
+	h := ec.Response().Header()
+	h["X-Request-Id"] = []string{c.requestID}
+	h["X-Content-Type-Options"] = headerNosniff
+	if s.https {
+		h["Strict-Transport-Security"] = headerHSTS
+	}
+	return c
+}
+
+// end is deferred: it turns a panic into an answer and logs the request. If
+// the answer had begun, the connection is cut, so that nobody takes half an
+// answer for a whole one.
+func (s *Server) end(c *call) {
+	v := recover()
+	if v == nil {
+		s.logAccess(c)
+		return
+	}
+	cut := c.Response().Committed
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		cut = true
+	} else {
+		s.log.LogAttrs(c.ctx, slog.LevelError, "panic", slog.String("path", c.routeName()),
+			slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))
+		s.fail(c, errPanicked)
+	}
+	s.logAccess(c)
+	if cut {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// errPanicked stands for a panic, which has been logged with its stack.
+var errPanicked = errors.New("httpapi: the handler panicked")
+
+// logAccess writes one line per request. It names the route, never the query,
+// the body or a header: those hold codes, states and secrets.
+func (s *Server) logAccess(c *call) {
+	level := slog.LevelInfo
+	switch {
+	case c.Response().Status >= http.StatusInternalServerError:
+		level = slog.LevelError
+	case c.Path() == "/healthz" || c.Path() == "/readyz":
+		level = slog.LevelDebug
+	}
+	if !s.log.Enabled(c.ctx, level) {
+		return
+	}
+	attrs := [...]slog.Attr{
+		slog.String("method", printable(c.Request().Method)),
+		slog.String("path", c.routeName()),
+		slog.Int("status", c.Response().Status),
+		slog.Int64("bytes", c.Response().Size),
+		slog.Float64("duration_ms", float64(time.Since(c.started).Microseconds())/1000),
+		slog.String("remote", c.remote.String()),
+		slog.String("client_id", c.clientID),
+		slog.String("error", c.outcome),
+	}
+	n := len(attrs)
+	for n > 0 && attrs[n-1].Value.String() == "" {
+		n--
+	}
+	s.log.LogAttrs(c.ctx, level, "request", attrs[:n]...)
+}
+
+// routeName is the path as registered; of an unknown one only the beginning,
+// with whatever is unfit for a log made harmless.
+func (c *call) routeName() string {
+	if p := c.Path(); p != "" {
+		return p
+	}
+	return printable(c.Request().URL.Path)
+}

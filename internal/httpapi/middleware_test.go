@@ -1,0 +1,209 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"oauth-server/internal/httpapi"
+)
+
+func trusting(prefixes ...string) func(*httpapi.Options) {
+	return func(o *httpapi.Options) {
+		for _, p := range prefixes {
+			o.TrustedProxies = append(o.TrustedProxies, netip.MustParsePrefix(p))
+		}
+	}
+}
+
+func TestClientAddress(t *testing.T) {
+	tests := map[string]struct {
+		peer, want string
+		forwarded  []string
+	}{
+		"no proxy":                 {"198.51.100.7:1", "198.51.100.7", nil},
+		"forwarded by a stranger":  {"198.51.100.7:1", "198.51.100.7", []string{"203.0.113.9"}},
+		"one proxy":                {"10.0.0.1:1", "203.0.113.9", []string{"203.0.113.9"}},
+		"two proxies":              {"10.0.0.1:1", "203.0.113.9", []string{"203.0.113.9, 10.0.0.2"}},
+		"two lines":                {"10.0.0.1:1", "203.0.113.9", []string{"203.0.113.9", "10.0.0.2"}},
+		"made up by the client":    {"10.0.0.1:1", "203.0.113.9", []string{"127.0.0.1, 203.0.113.9"}},
+		"proxy without header":     {"10.0.0.1:1", "10.0.0.1", nil},
+		"nonsense":                 {"10.0.0.1:1", "10.0.0.1", []string{"nonsense"}},
+		"nonsense behind a proxy":  {"10.0.0.1:1", "10.0.0.2", []string{"203.0.113.9, nonsense, 10.0.0.2"}},
+		"nothing but proxies":      {"10.0.0.1:1", "10.0.0.3", []string{"10.0.0.3, 10.0.0.2"}},
+		"with a port":              {"10.0.0.1:1", "203.0.113.9", []string{"203.0.113.9:4711"}},
+		"IPv6":                     {"[fd00::1]:1", "2001:db8::9", []string{"2001:db8::9"}},
+		"IPv6 in brackets":         {"[fd00::1]:1", "2001:db8::9", []string{"[2001:db8::9]"}},
+		"IPv6 with port":           {"[fd00::1]:1", "2001:db8::9", []string{"[2001:db8::9]:4711"}},
+		"IPv4 in IPv6":             {"[::ffff:10.0.0.1]:1", "203.0.113.9", []string{"::ffff:203.0.113.9"}},
+		"Unix socket":              {"@", "invalid IP", []string{"203.0.113.9"}},
+		"peer with a zone":         {"[fe80::1%eth0]:1", "fe80::1", nil},
+		"a long way of bad habits": {"10.0.0.1:1", "203.0.113.9", []string{strings.Repeat("1.2.3.4,", 1000) + "203.0.113.9"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			s := newServer(t, f, trusting("10.0.0.0/8", "fd00::/8"))
+			r := httptest.NewRequest(http.MethodPost, "/token", strings.NewReader("grant_type=x&client_id=y"))
+			r.RemoteAddr = tt.peer
+			r.Header.Set("Content-Type", formType)
+			r.Header["X-Forwarded-For"] = tt.forwarded
+			s.ServeHTTP(httptest.NewRecorder(), r)
+			require.Equal(t, tt.want, f.token.Remote.String())
+		})
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	tests := map[string]struct {
+		proxies []string
+		sent    string
+		kept    bool
+	}{
+		"from a trusted proxy":  {[]string{"192.0.2.0/24"}, "abc-DEF_1.2", true},
+		"from a stranger":       {nil, "abc", false},
+		"none":                  {[]string{"192.0.2.0/24"}, "", false},
+		"too long":              {[]string{"192.0.2.0/24"}, strings.Repeat("a", 65), false},
+		"with a space":          {[]string{"192.0.2.0/24"}, "a b", false},
+		"log injection":         {[]string{"192.0.2.0/24"}, "a\nlevel=ERROR", false},
+		"not ASCII":             {[]string{"192.0.2.0/24"}, "ä", false},
+		"markup for error page": {[]string{"192.0.2.0/24"}, "<b>", false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			s := newServer(t, newFake(), func(o *httpapi.Options) {
+				trusting(tt.proxies...)(o)
+				o.Logger = slog.New(slog.NewJSONHandler(&log, nil))
+			})
+			id := request{method: "GET", path: "/", header: http.Header{"X-Request-Id": {tt.sent}}}.send(t, s).Header.Get("X-Request-Id")
+			if tt.kept {
+				require.Equal(t, tt.sent, id)
+			} else {
+				require.Regexp(t, `^[A-Za-z0-9_-]{22}$`, id)
+			}
+			var line map[string]any
+			require.NoError(t, json.Unmarshal(log.Bytes(), &line), "exactly one line of JSON")
+			require.Equal(t, id, line["request_id"])
+		})
+	}
+}
+
+// TestLogHoldsNoSecrets sends something secret in every place there is.
+func TestLogHoldsNoSecrets(t *testing.T) {
+	var log bytes.Buffer
+	f := newFake()
+	s := newServer(t, f, func(o *httpapi.Options) {
+		o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	v := authorization()
+	v.Set("state", "hush-state")
+	request{method: "GET", path: "/authorize?" + v.Encode(), header: http.Header{"Cookie": {"oauth_session=hush-cookie"}}}.send(t, s)
+	request{method: "GET", path: "/authorize?code=hush-code&client_id=%zz"}.send(t, s)
+	request{path: "/sign-in", body: form("username", "hush-user", "password", "hush-password")}.send(t, s)
+	request{path: "/token", body: form("grant_type", "authorization_code", "code", "hush-code", "client_id", "shop", "client_secret", "hush-secret")}.send(t, s)
+	request{path: "/token", body: form("grant_type", "x"), header: http.Header{"Authorization": basic("shop", "hush-basic")}}.send(t, s)
+	request{path: "/revoke", body: form("token", "hush-token", "client_id", "shop", "client_secret", secretOf)}.send(t, s)
+	f.panicking = true
+	request{path: "/token?hush-query", body: form("grant_type", "x", "password", "hush-password", "client_id", "shop")}.send(t, s)
+	require.Equal(t, 7, strings.Count(log.String(), "msg=request"))
+	require.Contains(t, log.String(), "client_id=shop")
+	require.Contains(t, log.String(), "error=invalid_client")
+	require.NotContains(t, log.String(), "hush")
+}
+
+func TestFailuresAreLoggedWithTheirCause(t *testing.T) {
+	var log bytes.Buffer
+	f := newFake()
+	f.failToken = errDisk
+	s := newServer(t, f, func(o *httpapi.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	id := request{path: "/token", body: form("grant_type", "x", "client_id", "shop")}.send(t, s).Header.Get("X-Request-Id")
+	require.Contains(t, log.String(), "the disk is on fire")
+	require.Equal(t, 2, strings.Count(log.String(), "request_id="+id))
+
+	log.Reset()
+	f.panicking = true
+	request{path: "/token", body: form("grant_type", "x", "client_id", "shop")}.send(t, s)
+	require.Contains(t, log.String(), "panic=boom")
+	require.Contains(t, log.String(), "httpapi_test")
+	require.Contains(t, log.String(), "status=500")
+}
+
+func TestWithRequestIDTwice(t *testing.T) {
+	h := httpapi.WithRequestID(slog.NewTextHandler(&bytes.Buffer{}, nil))
+	require.Equal(t, h, httpapi.WithRequestID(h))
+	require.IsType(t, h, h.WithAttrs([]slog.Attr{slog.String("a", "b")}))
+	require.IsType(t, h, h.WithGroup("g"))
+}
+
+// TestAbortedAnswer: half an answer must not look like a whole one.
+func TestAbortedAnswer(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, func(o *httpapi.Options) {
+		o.Ready = func(context.Context) httpapi.Readiness { panic(http.ErrAbortHandler) }
+	})
+	require.PanicsWithValue(t, http.ErrAbortHandler, func() { request{method: "GET", path: "/readyz"}.send(t, s) })
+}
+
+func TestHealth(t *testing.T) {
+	status := httpapi.Ready
+	s := newServer(t, newFake(), func(o *httpapi.Options) {
+		o.Ready = func(context.Context) httpapi.Readiness {
+			return httpapi.Readiness{Status: status, Checks: map[string]string{"store": string(status)}}
+		}
+	})
+	for want, code := range map[httpapi.Status]int{httpapi.Ready: 200, httpapi.Degraded: 200, httpapi.Down: 503} {
+		status = want
+		res := request{method: "GET", path: "/readyz"}.send(t, s)
+		require.Equal(t, code, res.StatusCode)
+		require.Equal(t, "application/json", res.Header.Get("Content-Type"))
+		require.JSONEq(t, `{"status":"`+string(want)+`","checks":{"store":"`+string(want)+`"}}`, res.Body)
+
+		res = request{method: "GET", path: "/healthz"}.send(t, s)
+		require.Equal(t, http.StatusOK, res.StatusCode)
+		require.JSONEq(t, `{"status":"ok"}`, res.Body)
+	}
+}
+
+// TestCrossOriginScripts: apps in a browser may ask for tokens, and only that.
+func TestCrossOriginScripts(t *testing.T) {
+	s := newServer(t, newFake(), nil)
+	preflight := http.Header{"Origin": {"https://spa.example"}, "Access-Control-Request-Method": {"POST"}}
+	for path, allowed := range map[string]bool{
+		"/token": true, "/revoke": true, "/.well-known/oauth-authorization-server": true, "/.well-known/jwks.json": true,
+		"/introspect": false, "/authorize": false, "/sign-in": false, "/consent": false, "/": false,
+	} {
+		for _, r := range []request{{method: "OPTIONS", path: path, header: preflight}, {method: "GET", path: path, header: http.Header{"Origin": preflight["Origin"]}}} {
+			res := r.send(t, s)
+			if allowed {
+				require.Equal(t, "*", res.Header.Get("Access-Control-Allow-Origin"), path)
+			} else {
+				require.Empty(t, res.Header.Get("Access-Control-Allow-Origin"), path)
+			}
+			require.Empty(t, res.Header.Get("Access-Control-Allow-Credentials"))
+		}
+	}
+	res := request{path: "/token", body: "", header: http.Header{"Origin": preflight["Origin"]}}.send(t, s)
+	require.Contains(t, res.Header.Get("Access-Control-Expose-Headers"), "Retry-After")
+}
+
+func TestAssetsAreKept(t *testing.T) {
+	s := newServer(t, newFake(), nil)
+	page := request{method: "GET", path: "/"}.send(t, s).Body
+	for _, attr := range []string{`<link rel="stylesheet" href="`, `type="image/svg+xml" href="`} {
+		_, rest, found := strings.Cut(page, attr)
+		require.True(t, found)
+		path, _, _ := strings.Cut(rest, `"`)
+		res := request{method: "GET", path: path}.send(t, s)
+		require.Equal(t, http.StatusOK, res.StatusCode)
+		require.Contains(t, res.Header.Get("Cache-Control"), "immutable")
+	}
+}

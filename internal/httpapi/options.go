@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// Options are what [New] builds a [Server] from.
+type Options struct {
+	// Issuer is the server's identifier (RFC 8414 2): an http or https URL
+	// without query or fragment. Every address that the server publishes
+	// starts with it; a path in it is served too.
+	Issuer string
+
+	Tokens         Tokens
+	Authorizations Authorizations
+	Sessions       Sessions
+	Inspector      Inspector
+	Keys           Keys
+
+	// Ready says how the server is. Nil: always ready.
+	Ready func(context.Context) Readiness
+	// Logger gets one line per request and one per failure of ours. Nil:
+	// nothing is logged.
+	Logger *slog.Logger
+	// TrustedProxies are the peers whose X-Forwarded-For and X-Request-Id
+	// are believed. None by default.
+	TrustedProxies []netip.Prefix
+	// GrantTypes are published in the metadata. Nil: all but password.
+	GrantTypes []clientcfg.Grant
+	// ScopeTexts says in words what a scope allows, for the consent page. A
+	// scope without a text is put into words from its name.
+	ScopeTexts map[string]string
+}
+
+// Keys publishes the signing keys. [keys.Ring] is one.
+type Keys interface {
+	// JWKS returns the JSON Web Key Set (RFC 7517 5) of all keys whose tokens
+	// may still be valid, encoded.
+	JWKS() []byte
+}
+
+// validate reports everything that is missing or wrong, joined.
+func (o *Options) validate() error {
+	var errs []error
+	if _, err := parseIssuer(o.Issuer); err != nil {
+		errs = append(errs, err)
+	}
+	for name, missing := range map[string]bool{
+		"Tokens": o.Tokens == nil, "Authorizations": o.Authorizations == nil, "Sessions": o.Sessions == nil,
+		"Inspector": o.Inspector == nil, "Keys": o.Keys == nil,
+	} {
+		if missing {
+			errs = append(errs, fmt.Errorf("httpapi: Options.%s is missing", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o *Options) setDefaults() {
+	if o.Ready == nil {
+		o.Ready = func(context.Context) Readiness { return Readiness{Status: Ready} }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.GrantTypes == nil {
+		o.GrantTypes = []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.ClientCredentials, clientcfg.RefreshToken}
+	}
+}
+
+// parseIssuer checks an issuer identifier (RFC 8414 2). Plain http is for
+// loopback addresses and for servers behind a proxy that has not been told
+// its outside address yet; browsers then get a cookie without Secure.
+func parseIssuer(issuer string) (*url.URL, error) {
+	u, err := url.Parse(issuer)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("httpapi: issuer %q is not a URL", issuer)
+	case (u.Scheme != "https" && u.Scheme != "http") || u.Host == "":
+		return nil, fmt.Errorf("httpapi: issuer %q must be an http or https URL", issuer)
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(issuer, "#"):
+		return nil, fmt.Errorf("httpapi: issuer %q must have neither user, query nor fragment", issuer)
+	case strings.Contains(u.Path, ":") || strings.Contains(u.Path, "*"):
+		return nil, fmt.Errorf("httpapi: issuer %q must not have : or * in its path", issuer)
+	}
+	return u, nil
+}

@@ -1,0 +1,183 @@
+package httpapi
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"oauth-server/internal/grants"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// pageSet holds one parsed template per page, each with the layout around it.
+type pageSet map[string]*template.Template
+
+func parsePages(base string) (pageSet, error) {
+	set := pageSet{}
+	funcs := template.FuncMap{
+		"base":    func() string { return base },
+		"style":   func() string { return base + stylePath },
+		"icon":    func() string { return base + iconPath },
+		"initial": initial,
+	}
+	for _, name := range []string{"sign-in", "consent", "index", "failure", "rate-limits"} {
+		t, err := template.New("layout.html").Funcs(funcs).ParseFS(templates, "templates/layout.html", "templates/"+name+".html")
+		if err != nil {
+			return nil, fmt.Errorf("httpapi: page %s: %w", name, err)
+		}
+		set[name] = t
+	}
+	return set, nil
+}
+
+// signInPage is what the sign-in page shows.
+type signInPage struct {
+	Authorization string // the request to go on with, form-encoded
+	Username      string // as typed before
+	Alert         string
+	prompt        *grants.Prompt // nil without a client
+}
+
+// ClientName is who the user will get back to, if anybody.
+func (p *signInPage) ClientName() string {
+	if p.prompt == nil {
+		return ""
+	}
+	return p.prompt.Client.DisplayName()
+}
+
+func (s *Server) showSignIn(c *call, status int, p *signInPage) error {
+	return s.show(c, status, "sign-in", p, targetOf(p.prompt))
+}
+
+// consentPage is what the consent page shows.
+type consentPage struct {
+	Authorization string
+	Binding       string
+	Alert         string
+	ScopeTexts    []scopeText
+	prompt        *grants.Prompt
+	session       grants.Session
+}
+
+// ClientName is who asks.
+func (p *consentPage) ClientName() string { return p.prompt.Client.DisplayName() }
+
+// ClientID is who asks, as registered: a name can be anything.
+func (p *consentPage) ClientID() string { return p.prompt.Client.ID }
+
+// Username is who is signed in.
+func (p *consentPage) Username() string { return p.session.Username }
+
+// Target says in words where the browser goes next.
+func (p *consentPage) Target() string {
+	u, err := url.Parse(p.prompt.RedirectURI)
+	switch {
+	case err != nil:
+		return p.prompt.RedirectURI
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "the app " + u.Scheme + " on this device"
+	case isLoopback(u.Hostname()):
+		return "a program on this device (" + u.Host + ")"
+	}
+	return u.Host
+}
+
+func isLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || (err == nil && a.IsLoopback())
+}
+
+func (s *Server) showConsent(c *call, status int, p *consentPage) error {
+	p.Binding = s.binding(c, p.Authorization)
+	p.ScopeTexts = s.scopeTexts(p.prompt.Scopes)
+	return s.show(c, status, "consent", p, targetOf(p.prompt))
+}
+
+// failurePage is what a person sees when something is wrong.
+type failurePage struct {
+	Title, Description, RequestID string
+}
+
+func (s *Server) failPage(c *call, a answer) {
+	page := &failurePage{Title: "This did not work", Description: a.body.Description, RequestID: c.requestID}
+	switch {
+	case a.status >= http.StatusInternalServerError:
+		page.Title = "Something went wrong here"
+	case a.status == http.StatusNotFound:
+		page.Title = "There is nothing here"
+	case a.status == http.StatusUnauthorized:
+		a.status = http.StatusBadRequest // a 401 would need a challenge, and the browser would ask for a password
+	}
+	if err := s.show(c, a.status, "failure", page, ""); err != nil {
+		s.failJSON(c, a)
+	}
+}
+
+// indexPage is what the front door shows.
+type indexPage struct {
+	Issuer, Username string
+}
+
+// index is GET /.
+func (s *Server) index(c *call) error {
+	page := &indexPage{Issuer: s.url}
+	if session, err := s.session(c); err == nil {
+		page.Username = session.Username
+	}
+	return s.show(c, http.StatusOK, "index", page, "")
+}
+
+// rateLimitsPage is GET /docs/rate-limits, where the error_uri of a 429 points.
+func (s *Server) rateLimitsPage(c *call) error {
+	return s.show(c, http.StatusOK, "rate-limits", &indexPage{Issuer: s.url}, "")
+}
+
+// show renders a page. It is rendered in full before the first byte goes out,
+// so that a fault in it cannot leave half of one.
+func (s *Server) show(c *call, status int, name string, data any, target string) error {
+	var b bytes.Buffer
+	if err := s.pages[name].Execute(&b, data); err != nil {
+		return fmt.Errorf("httpapi: page %s: %w", name, err)
+	}
+	h := c.Response().Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", contentSecurityPolicy(target))
+	h.Set("X-Frame-Options", "DENY")
+	// Not no-referrer: browsers would then post our forms with Origin: null.
+	h.Set("Referrer-Policy", "same-origin")
+	h["Cache-Control"] = headerNoStore
+	h["Pragma"] = headerNoCache
+	c.Response().WriteHeader(status)
+	c.write(b.Bytes())
+	return nil
+}
+
+// wantsPage reports whether a failure is shown as a page. The machine's
+// endpoints never do; elsewhere it is what the caller can read.
+func (s *Server) wantsPage(c *call) bool {
+	accept := c.Request().Header.Get("Accept")
+	switch {
+	case s.machine[c.Request().URL.Path]:
+		return false
+	case strings.Contains(accept, "text/html"):
+		return true
+	case strings.Contains(accept, "application/json"):
+		return false
+	}
+	return c.Path() != "" // somebody meant one of our pages
+}
+
+// initial is the letter in a client's badge.
+func initial(name string) string {
+	r, _ := utf8.DecodeRuneInString(strings.ToUpper(name))
+	return string(r)
+}

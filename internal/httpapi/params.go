@@ -1,0 +1,142 @@
+package httpapi
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxParams bounds the parameters of one request; no OAuth request needs a
+// third of it.
+const maxParams = 64
+
+// params are decoded form or query parameters in the order they were sent.
+// Requests carry a handful, so a scan beats a map.
+type params struct {
+	pairs    []param
+	repeated []string // names that were sent more than once
+}
+
+type param struct{ name, value string }
+
+// parseParams decodes application/x-www-form-urlencoded. It is stricter than
+// net/url: every name and value must be valid UTF-8 without NUL. A parameter
+// without a value counts as omitted (RFC 6749 3.1 and 3.2). A repeated one is
+// noted and only its first value kept; what that means is up to the caller.
+func parseParams(raw string) (params, error) {
+	p := params{pairs: make([]param, 0, 8)}
+	for raw != "" {
+		var piece string
+		piece, raw, _ = strings.Cut(raw, "&")
+		name, value, _ := strings.Cut(piece, "=")
+		if value == "" {
+			continue
+		}
+		if err := p.add(name, value); err != nil {
+			return params{}, err
+		}
+	}
+	return p, nil
+}
+
+func (p *params) add(rawName, rawValue string) error {
+	if len(p.pairs)+len(p.repeated) == maxParams {
+		return invalidRequest("more than %d parameters", maxParams)
+	}
+	name, ok := decodeComponent(rawName)
+	if !ok {
+		return invalidRequest("a parameter name is not valid UTF-8 in application/x-www-form-urlencoded")
+	}
+	value, ok := decodeComponent(rawValue)
+	if !ok {
+		return invalidRequest("the value of %s is not valid UTF-8 in application/x-www-form-urlencoded", printable(name))
+	}
+	if limit := maxLength(name); len(value) > limit {
+		return invalidRequest("%s is longer than %d bytes", name, limit)
+	}
+	if p.has(name) {
+		p.repeated = append(p.repeated, name)
+		return nil
+	}
+	p.pairs = append(p.pairs, param{name, value})
+	return nil
+}
+
+// decodeComponent undoes form encoding: "+" is a space, "%XX" a byte.
+func decodeComponent(s string) (string, bool) {
+	if strings.ContainsAny(s, "%+") {
+		var err error
+		if s, err = url.QueryUnescape(s); err != nil {
+			return "", false
+		}
+	}
+	return s, utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
+}
+
+func (p *params) twice(name string) bool { return slices.Contains(p.repeated, name) }
+
+// get returns the value, empty if the parameter is absent.
+func (p *params) get(name string) string {
+	for i := range p.pairs {
+		if p.pairs[i].name == name {
+			return p.pairs[i].value
+		}
+	}
+	return ""
+}
+
+func (p *params) has(name string) bool { return p.get(name) != "" }
+
+// once fails with invalid_request if any parameter was repeated (RFC 6749 3.2).
+func (p *params) once() error {
+	if len(p.repeated) > 0 {
+		return invalidRequest("%s is repeated", printable(p.repeated[0]))
+	}
+	return nil
+}
+
+// encode writes the parameters back in application/x-www-form-urlencoded, in
+// their order.
+func (p *params) encode() string {
+	var b strings.Builder
+	for i, kv := range p.pairs {
+		if i > 0 {
+			b.WriteByte('&')
+		}
+		b.WriteString(url.QueryEscape(kv.name))
+		b.WriteByte('=')
+		b.WriteString(url.QueryEscape(kv.value))
+	}
+	return b.String()
+}
+
+// maxLength bounds a value in bytes, so that nothing behind this package sees
+// one of absurd size: passwords are hashed slowly, names become keys.
+func maxLength(name string) int {
+	switch name {
+	case "client_id", "username", "grant_type", "response_type", "response_mode",
+		"code_challenge", "code_challenge_method", "code_verifier", "token_type_hint":
+		return 256
+	case "client_secret", "password", "code":
+		return 1024
+	case "redirect_uri":
+		return 2048
+	case "scope", "refresh_token":
+		return 4096
+	case "state":
+		return 8192
+	default:
+		return maxBody
+	}
+}
+
+// printable makes a name that somebody sent fit for a description: short, and
+// in the characters that RFC 6749 5.2 allows there.
+func printable(s string) string {
+	const most = 40
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return describe(s)
+}

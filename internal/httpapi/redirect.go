@@ -1,0 +1,54 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"oauth-server/internal/grants"
+)
+
+// redirectToClient sends the browser back to the client with an authorization
+// response (RFC 6749 4.1.2) that names its issuer (RFC 9207). The status is 303,
+// which never lets a browser repeat a posted password or consent (RFC 9700
+// 4.12). uri must come from a [grants.Prompt] or a [grants.RedirectError].
+func (s *Server) redirectToClient(c *call, uri, state string, response url.Values) error {
+	if state != "" {
+		response.Set("state", state)
+	}
+	response.Set("iss", s.o.Issuer)
+	return seeOther(c, addQuery(uri, response))
+}
+
+// redirectError tells the client that its authorization request failed (RFC
+// 6749 4.1.2.1).
+func (s *Server) redirectError(c *call, uri, state string, e *grants.Error) error {
+	c.outcome = string(e.Code)
+	response := url.Values{"error": {string(e.Code)}}
+	if e.Description != "" {
+		response.Set("error_description", describe(e.Description))
+	}
+	return s.redirectToClient(c, uri, state, response)
+}
+
+// seeOther answers with a redirect that is not kept and has no body.
+func seeOther(c *call, location string) error {
+	h := c.Response().Header()
+	h.Set("Location", location)
+	h["Cache-Control"] = headerNoStore
+	h["Pragma"] = headerNoCache
+	c.Response().WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// addQuery appends parameters and leaves what the URI has as it is, byte for
+// byte (RFC 6749 3.1.2). Registered URIs have no fragment.
+func addQuery(uri string, response url.Values) string {
+	switch {
+	case !strings.Contains(uri, "?"):
+		return uri + "?" + response.Encode()
+	case strings.HasSuffix(uri, "?"), strings.HasSuffix(uri, "&"):
+		return uri + response.Encode()
+	}
+	return uri + "&" + response.Encode()
+}

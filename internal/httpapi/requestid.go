@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"oauth-server/internal/secret"
+)
+
+type requestIDKey struct{}
+
+func contextWithRequestID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, requestIDKey{}, id)
+}
+
+// RequestID returns the id of the request that ctx belongs to, or "".
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// requestID takes a trusted proxy's X-Request-Id if it is sane, so that one id
+// follows a request through all logs, and makes a fresh one otherwise.
+func requestID(h http.Header, trusted bool) string {
+	if trusted {
+		if id := h.Get("X-Request-Id"); saneRequestID(id) {
+			return id
+		}
+	}
+	return secret.ID()
+}
+
+func saneRequestID(id string) bool {
+	if id == "" || len(id) > 64 {
+		return false
+	}
+	for i := range len(id) {
+		b := id[i]
+		word := b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
+		if !word && b != '-' && b != '_' && b != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// requestIDHandler adds the request id of the context to every record.
+type requestIDHandler struct{ slog.Handler }
+
+// WithRequestID wraps a handler so that every line logged with a request's
+// context carries its request_id, whichever package logs it. Wrapping twice
+// changes nothing.
+func WithRequestID(h slog.Handler) slog.Handler {
+	if _, done := h.(requestIDHandler); done {
+		return h
+	}
+	return requestIDHandler{h}
+}
+
+// Handle implements [slog.Handler].
+func (h requestIDHandler) Handle(ctx context.Context, r slog.Record) error {
+	if id := RequestID(ctx); id != "" {
+		r.AddAttrs(slog.String("request_id", id))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (h requestIDHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return requestIDHandler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements [slog.Handler].
+func (h requestIDHandler) WithGroup(name string) slog.Handler {
+	return requestIDHandler{h.Handler.WithGroup(name)}
+}

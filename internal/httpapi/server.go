@@ -1,0 +1,112 @@
+package httpapi
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Server answers HTTP requests. It is an [http.Handler], safe for concurrent
+// use, and holds nothing that has to be closed.
+type Server struct {
+	o     Options
+	log   *slog.Logger
+	echo  *echo.Echo
+	pages pageSet
+	// base is the issuer's path without a trailing slash, mostly empty; url
+	// is the issuer without one: what the endpoints' addresses start with.
+	base, url string
+	https     bool
+	cookie    string
+	guard     *http.CrossOriginProtection
+	metadata  []byte
+	// machine holds the paths that always answer in JSON; shared those of
+	// them that scripts of any web site may call.
+	machine, shared map[string]bool
+}
+
+// New builds a server. The error joins all that is wrong with the options.
+func New(o Options) (*Server, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	o.setDefaults()
+	issuer, err := parseIssuer(o.Issuer)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		o: o, log: slog.New(WithRequestID(o.Logger.Handler())),
+		base: strings.TrimRight(issuer.Path, "/"), url: strings.TrimRight(o.Issuer, "/"),
+		https: issuer.Scheme == "https", cookie: "oauth_session",
+		guard: http.NewCrossOriginProtection(), machine: map[string]bool{}, shared: map[string]bool{},
+	}
+	if s.https {
+		s.cookie = "__Host-oauth_session"
+	}
+	// Behind a proxy that rewrites Host, Origin is the issuer's all the same.
+	if err := s.guard.AddTrustedOrigin(issuer.Scheme + "://" + issuer.Host); err != nil {
+		return nil, fmt.Errorf("httpapi: issuer: %w", err)
+	}
+	if s.pages, err = parsePages(s.base); err != nil {
+		return nil, err
+	}
+	if s.metadata, err = s.encodeMetadata(); err != nil {
+		return nil, err
+	}
+	s.route()
+	return s, nil
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+
+// route says who answers what. An issuer with a path is served below that
+// path, and at the root as well for proxies that strip it.
+func (s *Server) route() {
+	s.echo = echo.New()
+	s.echo.Use(s.around)
+	s.routeUnder("")
+	if s.base != "" {
+		s.routeUnder(s.base)
+		s.get(s.base, s.index)
+		s.machineRoute(s.get, "/.well-known/oauth-authorization-server"+s.base, s.serveMetadata, true)
+	}
+	s.machineRoute(s.get, "/healthz", s.healthz, false)
+	s.machineRoute(s.get, "/readyz", s.readyz, false)
+}
+
+func (s *Server) routeUnder(base string) {
+	s.machineRoute(s.post, base+"/token", s.token, true)
+	s.machineRoute(s.post, base+"/introspect", s.introspect, false)
+	s.machineRoute(s.post, base+"/revoke", s.revoke, true)
+	s.machineRoute(s.get, base+"/.well-known/oauth-authorization-server", s.serveMetadata, true)
+	s.machineRoute(s.get, base+"/.well-known/jwks.json", s.serveJWKS, true)
+
+	s.get(base+"/", s.index)
+	s.get(base+"/authorize", s.authorize)
+	s.post(base+"/authorize", s.authorizeByPost)
+	s.get(base+"/sign-in", s.signInForm)
+	s.post(base+"/sign-in", s.sameOrigin(s.signIn))
+	s.post(base+"/sign-out", s.sameOrigin(s.signOut))
+	s.post(base+"/consent", s.sameOrigin(s.consent))
+	s.get(base+"/docs/rate-limits", s.rateLimitsPage)
+	s.get(base+stylePath, s.serveAsset(style, "text/css; charset=utf-8"))
+	s.get(base+iconPath, s.serveAsset(icon, "image/svg+xml"))
+}
+
+func (s *Server) machineRoute(add func(string, handler), path string, h handler, shared bool) {
+	s.machine[path] = true
+	s.shared[path] = shared
+	add(path, h)
+}
+
+func (s *Server) get(path string, h handler) {
+	s.echo.GET(path, h.echo)
+	s.echo.HEAD(path, h.echo)
+}
+
+func (s *Server) post(path string, h handler) { s.echo.POST(path, h.echo) }

@@ -1,0 +1,88 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"time"
+
+	"oauth-server/internal/grants"
+)
+
+// errSignedOut means that the browser has no session, or none any more.
+var errSignedOut = errors.New("httpapi: nobody is signed in")
+
+// session finds out who is signed in. Trouble of ours is not taken for being
+// signed out, or an outage would have people type passwords in vain.
+func (s *Server) session(c *call) (grants.Session, error) {
+	value := s.cookieValue(c)
+	if value == "" {
+		return grants.Session{}, errSignedOut
+	}
+	session, err := s.o.Sessions.Session(c.ctx, value)
+	if errors.Is(err, grants.ErrNoSession) {
+		return grants.Session{}, errSignedOut
+	}
+	return session, err
+}
+
+func (s *Server) cookieValue(c *call) string {
+	cookie, err := c.Request().Cookie(s.cookie)
+	if err != nil || len(cookie.Value) > 256 {
+		return ""
+	}
+	return cookie.Value
+}
+
+// setCookie signs the browser in. Under https the name starts with __Host-, so
+// that neither another host of the domain nor plain http can set it
+// (draft-ietf-httpbis-rfc6265bis 4.1.3.2).
+func (s *Server) setCookie(c *call, value string, session grants.Session) {
+	http.SetCookie(c.Response(), s.newCookie(value, session.ExpiresAt, 0))
+}
+
+func (s *Server) clearCookie(c *call) {
+	http.SetCookie(c.Response(), s.newCookie("", time.Time{}, -1))
+}
+
+func (s *Server) newCookie(value string, expires time.Time, maxAge int) *http.Cookie {
+	//nolint:gosec // G124: without Secure only where the issuer is plain http, on a loopback address or in a trial
+	return &http.Cookie{
+		Name: s.cookie, Value: value, Path: "/", Expires: expires, MaxAge: maxAge,
+		HttpOnly: true, Secure: s.https, SameSite: http.SameSiteLaxMode,
+	}
+}
+
+// binding ties a consent page to the session that it was shown to and to the
+// request that it was shown for. The cookie's value is 256 random bits, so
+// its hash gives nothing away, and nobody without the cookie can make one.
+func (s *Server) binding(c *call, authorization string) string {
+	sum := sha256.Sum256([]byte("consent\x00" + s.cookieValue(c) + "\x00" + authorization))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+func (s *Server) bound(c *call, authorization, presented string) bool {
+	return subtle.ConstantTimeCompare([]byte(s.binding(c, authorization)), []byte(presented)) == 1
+}
+
+// sameOrigin refuses forms that another site's page posted (net/http's
+// CrossOriginProtection, by Sec-Fetch-Site and Origin).
+func (s *Server) sameOrigin(next handler) handler {
+	return func(c *call) error {
+		if err := s.guard.Check(c.Request()); err != nil {
+			return &crossOriginError{err}
+		}
+		return next(c)
+	}
+}
+
+// crossOriginError is a form that did not come from our own page.
+type crossOriginError struct{ cause error }
+
+// Error implements error.
+func (e *crossOriginError) Error() string { return "httpapi: " + e.cause.Error() }
+
+// Unwrap returns what net/http found.
+func (e *crossOriginError) Unwrap() error { return e.cause }

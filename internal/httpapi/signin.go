@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"oauth-server/internal/grants"
+)
+
+// signInForm is GET /sign-in: for whoever comes without a client.
+func (s *Server) signInForm(c *call) error {
+	return s.showSignIn(c, http.StatusOK, &signInPage{})
+}
+
+// signIn is POST /sign-in. Afterwards the browser goes on with the
+// authorization request that the form carried, or to the index page.
+func (s *Server) signIn(c *call) error {
+	p, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	q, err := parseAuthorization(p.get("authorization"))
+	if err != nil {
+		return err
+	}
+	// Phones like to add a space after a completed word.
+	username := strings.TrimSpace(p.get("username"))
+	value, session, err := s.o.Sessions.SignIn(c.ctx, grants.SignIn{
+		Username: username, Password: p.get("password"), Remote: c.remote,
+	})
+	if err != nil {
+		return s.signInAgain(c, &q, username, err)
+	}
+	s.endSession(c) // whoever was signed in before, it is somebody else now
+	s.setCookie(c, value, session)
+	return s.goOn(c, &q)
+}
+
+// signInAgain shows the form once more, with what went wrong.
+func (s *Server) signInAgain(c *call, q *params, username string, cause error) error {
+	if !errors.Is(cause, grants.ErrSignIn) {
+		return cause
+	}
+	c.outcome = string(grants.AccessDenied)
+	page := &signInPage{Authorization: q.encode(), Username: username, Alert: "That name and password do not fit together."}
+	if len(q.pairs) > 0 {
+		prompt, err := s.prompt(c, q)
+		if prompt == nil {
+			return err
+		}
+		page.prompt = prompt
+	}
+	return s.showSignIn(c, http.StatusForbidden, page)
+}
+
+// signOut is POST /sign-out: the end of a session, or the way to another account.
+func (s *Server) signOut(c *call) error {
+	p, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	q, err := parseAuthorization(p.get("authorization"))
+	if err != nil {
+		return err
+	}
+	if value := s.cookieValue(c); value != "" {
+		if err := s.o.Sessions.SignOut(c.ctx, value); err != nil {
+			return err
+		}
+	}
+	s.clearCookie(c)
+	return s.goOn(c, &q)
+}
+
+// endSession ends the session that a new one replaces. If that fails, it will
+// expire; the person who has just signed in must not suffer for it.
+func (s *Server) endSession(c *call) {
+	value := s.cookieValue(c)
+	if value == "" {
+		return
+	}
+	if err := s.o.Sessions.SignOut(c.ctx, value); err != nil {
+		s.log.LogAttrs(c.ctx, slog.LevelWarn, "could not end the former session", slog.Any("error", err))
+	}
+}
+
+func (s *Server) goOn(c *call, q *params) error {
+	if len(q.pairs) > 0 {
+		return s.seeAuthorize(c, q)
+	}
+	return seeOther(c, s.base+"/")
+}

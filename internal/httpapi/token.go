@@ -1,0 +1,67 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"oauth-server/internal/grants"
+)
+
+// token is POST /token (RFC 6749 3.2).
+func (s *Server) token(c *call) error {
+	p, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	if !p.has("grant_type") {
+		return invalidRequest("grant_type is missing")
+	}
+	credentials, err := readCredentials(c.Request().Header, &p)
+	if err != nil {
+		return err
+	}
+	c.clientID = credentials.ClientID
+	answer, err := s.o.Tokens.Token(c.ctx, grants.TokenRequest{
+		Credentials:  credentials,
+		Remote:       c.remote,
+		GrantType:    p.get("grant_type"),
+		Scope:        p.get("scope"),
+		Code:         p.get("code"),
+		RedirectURI:  p.get("redirect_uri"),
+		CodeVerifier: p.get("code_verifier"),
+		RefreshToken: p.get("refresh_token"),
+		Username:     p.get("username"),
+		Password:     p.get("password"),
+	})
+	if err != nil {
+		return err
+	}
+	return writeToken(c, &answer)
+}
+
+// tokenBody is the answer of RFC 6749 5.1.
+type tokenBody struct {
+	AccessToken  string `json:"access_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int64  `json:"expires_in"` // seconds
+	RefreshToken string `json:"refresh_token,omitempty"`
+	Scope        string `json:"scope,omitempty"`
+}
+
+func writeToken(c *call, t *grants.TokenResponse) error {
+	body, err := json.Marshal(tokenBody{ //nolint:gosec // G117: handing tokens out is what this is for
+		AccessToken:  t.AccessToken,
+		TokenType:    "Bearer",
+		ExpiresIn:    int64(t.ExpiresIn / time.Second),
+		RefreshToken: t.RefreshToken,
+		Scope:        strings.Join(t.Scopes, " "),
+	})
+	if err != nil {
+		return fmt.Errorf("httpapi: encode token: %w", err)
+	}
+	writeJSON(c, http.StatusOK, body)
+	return nil
+}
