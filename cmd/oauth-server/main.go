@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"oauth-server/internal/config"
+)
+
+// Exit statuses.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	c := &cli{in: os.Stdin, out: os.Stdout, errOut: os.Stderr, environ: os.Environ()}
+	os.Exit(c.run(context.Background(), os.Args[1:]))
+}
+
+// run executes one command line and returns the exit status.
+func (c *cli) run(ctx context.Context, args []string) int {
+	root := newRoot(c)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if !errors.Is(err, errReported) {
+		for line := range strings.Lines(err.Error()) {
+			_, _ = fmt.Fprintln(c.errOut, "oauth-server:", strings.TrimRight(line, "\n"))
+		}
+	}
+	return exitStatus(err)
+}
+
+func exitStatus(err error) int {
+	var usage *usageError
+	var problems config.FieldErrors
+	if errors.As(err, &usage) || errors.As(err, &problems) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// errReported marks an error that the output has told already.
+var errReported = errors.New("reported")
+
+// usageError is a command line that cannot be meant.
+type usageError struct{ err error }
+
+// Error implements error.
+func (e *usageError) Error() string { return e.err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}

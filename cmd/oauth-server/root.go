@@ -1,0 +1,76 @@
+package main
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// cli is the world as a command sees it; tests bring their own.
+type cli struct {
+	in          io.Reader
+	out, errOut io.Writer
+	environ     []string
+	output      string // -o
+}
+
+func newRoot(c *cli) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "oauth-server",
+		Short: "An OAuth 2.0 authorization server with a rate limited token endpoint",
+		Long: `An OAuth 2.0 authorization server whose token endpoint is rate limited per client and user.
+
+  oauth-server serve --demo     starts a server to try, with lines to paste`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          needsSubcommand,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if c.output != outputText && c.output != outputJSON {
+				return usagef("-o %s: the output is text or json", c.output)
+			}
+			return nil
+		},
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.errOut)
+	root.PersistentFlags().StringVarP(&c.output, "output", "o", outputText, "output: text or json")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w; see %s --help", err, cmd.CommandPath())
+	})
+	root.AddCommand(newVersion(c))
+	return root
+}
+
+// needsSubcommand shows the help of a command that only holds others, and
+// refuses a word that is none of them: cobra alone would show the help and
+// report success.
+func needsSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	hint := ""
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usagef("%s: unknown command %q%s", cmd.CommandPath(), args[0], hint)
+}
+
+// exactly accepts one argument for each name, which is shown if it is missing.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usagef("%s: %s is missing", cmd.CommandPath(), strings.Join(names[len(args):], ", "))
+		case len(args) > len(names):
+			return usagef("%s: unexpected argument %q", cmd.CommandPath(), args[len(names)])
+		case slices.Contains(args, ""):
+			return usagef("%s: an argument is empty", cmd.CommandPath())
+		}
+		return nil
+	}
+}

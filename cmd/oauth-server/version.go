@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// build says what this binary was built from.
+type build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // the working tree had changes
+	Go       string `json:"go"`
+}
+
+func buildOf(info *debug.BuildInfo) build {
+	b := build{Version: info.Main.Version, Go: info.GoVersion}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	if b.Version == "" {
+		b.Version = "(devel)"
+	}
+	return b
+}
+
+func newVersion(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Say what this binary was built from",
+		Args:  exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			info, ok := debug.ReadBuildInfo()
+			if !ok {
+				info = &debug.BuildInfo{}
+			}
+			b := buildOf(info)
+			if c.output == outputJSON {
+				return c.json(b)
+			}
+			_, err := fmt.Fprintln(c.out, "oauth-server", b.Version, b.Revision, b.Go)
+			return err
+		},
+	}
+}
