@@ -4,7 +4,7 @@ SHELL := /bin/bash
 TOOLS := $(CURDIR)/.bin
 GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
 
-.PHONY: help build demo test race lint fmt bench fuzz ci clean
+.PHONY: help build demo test race lint fmt bench fuzz dashboards ci clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	    echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package; \
 	  done; \
 	done
+
+dashboards: ## Write dashboards/*.json and the tables of docs/metrics.md
+	go test ./internal/dashboards -run TestFiles -update
+	go test ./internal/metrics -run TestDocs -update
 
 ci: ## Everything that CI runs
 	.ci/run

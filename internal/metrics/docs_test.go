@@ -32,7 +32,7 @@ func TestDocsListEveryMetric(t *testing.T) {
 		require.NoError(t, os.WriteFile(docsPage, []byte(page), 0o644))
 		return
 	}
-	require.Equal(t, docsTables(), tables, "run: go test ./internal/metrics -run TestDocs -update")
+	require.Equal(t, docsTables(), tables, "out of date: make dashboards")
 }
 
 func docsTables() string {

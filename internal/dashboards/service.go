@@ -1,0 +1,87 @@
+package dashboards
+
+func service() Dashboard {
+	return dashboard("oauth-service", "OAuth: Service",
+		"Tokens, errors, latency, the store and the process.",
+		[]Variable{datasourceVariable(), instanceChoice()},
+		concat(serviceNumbers(), tokenCharts(), latencyCharts(), storeCharts(), processCharts())...)
+}
+
+func serviceNumbers() []Panel {
+	return []Panel{
+		row("At a glance"),
+		number("Tokens", "Token requests answered with a token.", "reqps",
+			`sum(rate(oauth_token_responses_total{$i,error="none"}[$__rate_interval]))`),
+		number("Errors", "Share of token requests that failed for another reason than a rate limit.", "percentunit",
+			`sum(rate(oauth_token_responses_total{$i,error!~"none|rate_limited"}[$__rate_interval])) / sum(rate(oauth_token_responses_total{$i}[$__rate_interval]))`).warn(0.05, 0.2),
+		number("Failures of ours", "Requests answered with a 5xx status.", "reqps",
+			`sum(rate(oauth_http_request_duration_seconds_count{$i,code=~"5.."}[$__rate_interval])) or vector(0)`).warn(0.001, 1),
+		number("p99 of /token", "99 of 100 token requests are quicker.", "s",
+			`histogram_quantile(0.99, sum by (le) (rate(oauth_http_request_duration_seconds_bucket{$i,route="/token"}[$__rate_interval])))`).warn(0.1, 0.5),
+		number("Instances", "Instances that answer the scraper.", "none", `count(oauth_build_info{$i})`),
+		number("Panics", "Panics of background loops in the shown time.", "none",
+			`sum(increase(oauth_loop_panics_total{$i}[$__range])) or vector(0)`).warn(0.001, 1),
+	}
+}
+
+func tokenCharts() []Panel {
+	return []Panel{
+		row("Tokens"),
+		lines("Tokens by grant", "Token requests answered with a token.", "reqps",
+			query(`sum by (grant_type) (rate(oauth_token_responses_total{$i,error="none"}[$__rate_interval]))`, "{{grant_type}}")).stacked(),
+		lines("Token errors", "Token requests answered with an error; rate_limited is 429.", "reqps",
+			query(`sum by (error) (rate(oauth_token_responses_total{$i,error!="none"}[$__rate_interval]))`, "{{error}}")),
+		lines("Requests by route and status", "All HTTP requests.", "reqps",
+			query(`sum by (route, code) (rate(oauth_http_request_duration_seconds_count{$i}[$__rate_interval]))`, "{{route}} {{code}}")),
+		lines("Requests in flight", "Requests being answered at the moment of the scrape.", "short",
+			query(`sum by (instance) (oauth_http_requests_in_flight{$i})`, "{{instance}}")),
+	}
+}
+
+func latencyCharts() []Panel {
+	buckets := `sum by (le) (rate(oauth_http_request_duration_seconds_bucket{$i,route="/token"}[$__rate_interval]))`
+	quantiles := lines("Latency of /token", "Time from the request's headers to the end of the answer.", "s",
+		query(`histogram_quantile(0.5, `+buckets+`)`, "p50"),
+		query(`histogram_quantile(0.95, `+buckets+`)`, "p95"),
+		query(`histogram_quantile(0.99, `+buckets+`)`, "p99"))
+	for i := range quantiles.Targets {
+		quantiles.Targets[i].Exemplar = true
+	}
+	return []Panel{
+		row("Latency"),
+		quantiles,
+		lines("p99 by route", "99 of 100 requests are quicker.", "s",
+			query(`histogram_quantile(0.99, sum by (le, route) (rate(oauth_http_request_duration_seconds_bucket{$i}[$__rate_interval])))`, "{{route}}")),
+	}
+}
+
+func storeCharts() []Panel {
+	return []Panel{
+		row("Store"),
+		lines("Store calls per request", "Mean by route. The limiter adds none.", "short",
+			query(`sum by (route) (rate(oauth_http_request_db_calls_sum{$i}[$__rate_interval])) / sum by (route) (rate(oauth_http_request_db_calls_count{$i}[$__rate_interval]))`, "{{route}}")).sized(8, 8),
+		lines("Store latency", "p99 by operation.", "s",
+			query(`histogram_quantile(0.99, sum by (le, operation) (rate(oauth_store_operation_duration_seconds_bucket{$i}[$__rate_interval])))`, "{{operation}}")).sized(8, 8),
+		lines("Store errors", "Operations that the store could not answer.", "ops",
+			query(`sum by (operation) (rate(oauth_store_errors_total{$i}[$__rate_interval]))`, "{{operation}}")).sized(8, 8),
+	}
+}
+
+func processCharts() []Panel {
+	return []Panel{
+		row("Process"),
+		lines("Processor", "Cores in use.", "short",
+			query(`rate(process_cpu_seconds_total{$i}[$__rate_interval]) and on (instance) oauth_build_info`, "{{instance}}")).sized(8, 8),
+		lines("Memory", "Resident, and of that the Go heap.", "bytes",
+			query(`process_resident_memory_bytes{$i} and on (instance) oauth_build_info`, "{{instance}} resident"),
+			query(`go_memstats_heap_alloc_bytes{$i} and on (instance) oauth_build_info`, "{{instance}} heap")).sized(8, 8),
+		lines("Goroutines", "A count that only grows is a leak.", "short",
+			query(`go_goroutines{$i} and on (instance) oauth_build_info`, "{{instance}}")).sized(8, 8),
+		lines("Garbage collection", "Longest pause.", "s",
+			query(`go_gc_duration_seconds{$i,quantile="1"} and on (instance) oauth_build_info`, "{{instance}}")).sized(8, 8),
+		lines("Age of the configuration", "Time since clients and policies were last known to be the newest.", "s",
+			query(`max by (instance, config) (oauth_config_age_seconds{$i})`, "{{instance}} {{config}}")).sized(8, 8).warn(10, 60),
+		table("Builds", "What is running.",
+			column{"Up", "none", now(`max by (instance, version, revision, goversion) (oauth_build_info{$i})`)}).sized(8, 8),
+	}
+}

@@ -1,0 +1,71 @@
+package dashboards
+
+func syncing() Dashboard {
+	return dashboard("oauth-sync", "OAuth: Sync",
+		"How the instances share their counts through the database.",
+		[]Variable{datasourceVariable(), instanceChoice()},
+		concat(syncNumbers(), staleness(), traffic(), trouble())...)
+}
+
+func syncNumbers() []Panel {
+	return []Panel{
+		row("At a glance"),
+		number("Oldest g", "How old the oldest shared count is that a decision may rest on.", "s",
+			`max(oauth_sync_g_age_seconds{$i})`).warn(5, 15),
+		number("Conflicts", "Share of writes that lost against another instance and were repeated.", "percentunit",
+			`sum(rate(oauth_sync_writes_total{$i,outcome="conflict"}[$__rate_interval])) / (sum(rate(oauth_sync_writes_total{$i}[$__rate_interval])) > 0) or vector(0)`).warn(0.3, 0.6),
+		number("Unknown outcomes", "Writes without an answer; each is resolved by reading.", "ops",
+			`sum(rate(oauth_sync_writes_total{$i,outcome="unknown"}[$__rate_interval]))`).warn(0.001, 1),
+		number("Drift", "Documents found with less than was written. This must be 0, always.", "none",
+			`sum(increase(oauth_sync_drift_total{$i}[$__range]))`).warn(0.001, 0.5),
+		number("Clock offset", "Largest difference to the database's clock.", "s",
+			`max(abs(oauth_clock_offset_seconds{$i}))`).warn(0.5, 2),
+		number("Commands per admission", "Database commands for each request that the limiter admitted.", "none",
+			`sum(rate(oauth_sync_commands_total{$i}[$__rate_interval])) / (sum(rate(oauth_ratelimit_decisions_total{$i,`+admitted+`}[$__rate_interval])) > 0) or vector(0)`),
+	}
+}
+
+func staleness() []Panel {
+	return []Panel{
+		row("Staleness"),
+		lines("Age of g", "Age of the oldest g among the active keys.", "s",
+			query(`max by (instance) (oauth_sync_g_age_seconds{$i})`, "{{instance}}")).warn(5, 15),
+		lines("Keys to write", "Dirty: not yet confirmed written. Due: to be written now.", "short",
+			query(`sum by (instance) (oauth_sync_dirty_keys{$i})`, "{{instance}} dirty"),
+			query(`sum by (instance) (oauth_sync_due_keys{$i})`, "{{instance}} due")),
+	}
+}
+
+func traffic() []Panel {
+	return []Panel{
+		row("Traffic to the database"),
+		lines("Commands", "Commands per second by kind.", "ops",
+			query(`sum by (command) (rate(oauth_sync_commands_total{$i}[$__rate_interval]))`, "{{command}}")).stacked(),
+		lines("Writes by outcome", "Keys written per second.", "wps",
+			query(`sum by (outcome) (rate(oauth_sync_writes_total{$i}[$__rate_interval]))`, "{{outcome}}")),
+		lines("Keys per bulk", "More keys in a bulk, fewer commands.", "short",
+			query(`histogram_quantile(0.5, sum by (le) (rate(oauth_sync_bulk_size_bucket{$i}[$__rate_interval])))`, "p50"),
+			query(`histogram_quantile(0.99, sum by (le) (rate(oauth_sync_bulk_size_bucket{$i}[$__rate_interval])))`, "p99")),
+		lines("Time of a bulk", "How long the database took.", "s",
+			query(`histogram_quantile(0.5, sum by (le) (rate(oauth_sync_bulk_duration_seconds_bucket{$i}[$__rate_interval])))`, "p50"),
+			query(`histogram_quantile(0.99, sum by (le) (rate(oauth_sync_bulk_duration_seconds_bucket{$i}[$__rate_interval])))`, "p99")),
+	}
+}
+
+func trouble() []Panel {
+	return []Panel{
+		row("Trouble"),
+		lines("Conflicts and fallbacks", "A key that lost several times is written without compare-and-swap (fallback), as exactly.", "wps",
+			query(`sum by (instance) (rate(oauth_sync_writes_total{$i,outcome="conflict"}[$__rate_interval]))`, "{{instance}} conflicts"),
+			query(`sum by (instance) (rate(oauth_sync_writes_total{$i,outcome="fallback"}[$__rate_interval]))`, "{{instance}} fallbacks")),
+		lines("Unknown and rejected", "Unknown: no answer came. Rejected: the database refuses the document.", "wps",
+			query(`sum by (instance) (rate(oauth_sync_writes_total{$i,outcome="unknown"}[$__rate_interval]))`, "{{instance}} unknown"),
+			query(`sum by (instance) (rate(oauth_sync_writes_total{$i,outcome="rejected"}[$__rate_interval]))`, "{{instance}} rejected")),
+		lines("Clock offset", "Clock of the database minus that of the instance; decisions correct for it.", "s",
+			query(`max by (instance) (oauth_clock_offset_seconds{$i})`, "{{instance}}")).signed(),
+		lines("Revision of the configuration", "Instances that stay on another revision than the rest do not follow changes.", "none",
+			query(`max by (instance, config) (oauth_config_revision{$i})`, "{{instance}} {{config}}")),
+		lines("Left at the stop", "Counts that the final flush of a stopping instance could not write.", "short",
+			query(`max by (instance) (oauth_sync_final_flush_leftover{$i})`, "{{instance}}")),
+	}
+}
