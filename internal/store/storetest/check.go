@@ -1,0 +1,68 @@
+package storetest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// equal compares records; nil and empty lists are one, and times are equal if
+// they name the same instant.
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func succeed(t *testing.T, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func failWith(t *testing.T, what string, want, err error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: got error %v, want %v", what, err, want)
+	}
+}
+
+// together runs n copies of do, as close to at once as it can.
+func together(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			do(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+}
+
+// all runs do(0) to do(n-1) on 32 goroutines and fails on the first error.
+func all(t *testing.T, n int, do func(i int) error) {
+	t.Helper()
+	work := make(chan int)
+	go func() {
+		defer close(work)
+		for i := range n {
+			work <- i
+		}
+	}()
+	errs := make([]error, n)
+	together(32, func(int) {
+		for i := range work {
+			errs[i] = do(i)
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,223 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+func testClients(t *testing.T, target Target) {
+	t.Helper()
+	t.Run("empty", func(t *testing.T) {
+		equal(t, "clients", []clientcfg.Client(nil), clients(t, target.fresh(t)))
+	})
+	t.Run("create and read every field", func(t *testing.T) { createClients(t, target.fresh(t)) })
+	t.Run("errors", func(t *testing.T) { clientErrors(t, target.fresh(t)) })
+	t.Run("update replaces and counts", func(t *testing.T) { updateClient(t, target.fresh(t)) })
+	t.Run("the revision moves with every change", func(t *testing.T) { revisionMoves(t, target.fresh(t)) })
+	t.Run("one revision is one state", func(t *testing.T) { revisionIsState(t, target.fresh(t)) })
+	t.Run("no update is lost among 100 workers", func(t *testing.T) { lostUpdate(t, target.fresh(t)) })
+	t.Run("one of 100 creators wins", func(t *testing.T) { createRace(t, target.fresh(t)) })
+}
+
+func clients(t *testing.T, b Backend) []clientcfg.Client {
+	t.Helper()
+	list, _, err := b.Clients(t.Context())
+	succeed(t, "clients", err)
+	return list
+}
+
+func createClients(t *testing.T, b Backend) {
+	t.Helper()
+	for _, c := range []clientcfg.Client{publicClient("b"), fullClient("c"), fullClient("a")} {
+		c.Version = 77 // the store numbers versions itself
+		succeed(t, "create", b.CreateClient(t.Context(), c))
+	}
+	equal(t, "clients, ordered by ID",
+		[]clientcfg.Client{fullClient("a"), publicClient("b"), fullClient("c")}, clients(t, b))
+}
+
+func clientErrors(t *testing.T, b Backend) {
+	t.Helper()
+	ctx := t.Context()
+	c := fullClient("c")
+	succeed(t, "create", b.CreateClient(ctx, c))
+	failWith(t, "create twice", clientcfg.ErrExists, b.CreateClient(ctx, c))
+	failWith(t, "update unknown", clientcfg.ErrNotFound, b.UpdateClient(ctx, fullClient("unknown")))
+	failWith(t, "delete unknown", clientcfg.ErrNotFound, b.DeleteClient(ctx, "unknown"))
+	c.Version = 2
+	failWith(t, "update from a version ahead", clientcfg.ErrConflict, b.UpdateClient(ctx, c))
+	equal(t, "clients after the failures", []clientcfg.Client{fullClient("c")}, clients(t, b))
+}
+
+func updateClient(t *testing.T, b Backend) {
+	t.Helper()
+	ctx := t.Context()
+	c := fullClient("c")
+	succeed(t, "create", b.CreateClient(ctx, c))
+	old := c
+	c.Name, c.Scopes, c.SecretDigest = "", []string{"other"}, secret.DigestOf("rotated")
+	succeed(t, "update", b.UpdateClient(ctx, c))
+	failWith(t, "update from the old version", clientcfg.ErrConflict, b.UpdateClient(ctx, old))
+	c.Version = 2
+	equal(t, "clients", []clientcfg.Client{c}, clients(t, b))
+	succeed(t, "delete", b.DeleteClient(ctx, "c"))
+	equal(t, "clients after delete", []clientcfg.Client(nil), clients(t, b))
+}
+
+func revisionMoves(t *testing.T, b Backend) {
+	t.Helper()
+	ctx := t.Context()
+	c, updated := fullClient("c"), fullClient("c")
+	updated.Name = "other"
+	changes := []struct {
+		name string
+		do   func() error
+	}{
+		{"create", func() error { return b.CreateClient(ctx, c) }},
+		{"create another", func() error { return b.CreateClient(ctx, publicClient("p")) }},
+		{"update", func() error { return b.UpdateClient(ctx, updated) }},
+		{"update to the same", func() error { updated.Version = 2; return b.UpdateClient(ctx, updated) }},
+		{"delete", func() error { return b.DeleteClient(ctx, "c") }},
+		{"create again", func() error { return b.CreateClient(ctx, c) }},
+	}
+	seen := map[clientcfg.Revision]string{revision(t, b): "empty"}
+	for _, change := range changes {
+		succeed(t, change.name, change.do())
+		rev := revision(t, b)
+		if before, twice := seen[rev]; twice {
+			t.Errorf("revision %d after %q was already seen after %q", rev, change.name, before)
+		}
+		seen[rev] = change.name
+		if again := revision(t, b); again != rev {
+			t.Errorf("the revision went from %d to %d without a change", rev, again)
+		}
+		_, read, err := b.Clients(ctx)
+		succeed(t, "clients", err)
+		if read != rev {
+			t.Errorf("after %q Clients says revision %d, Revision says %d", change.name, read, rev)
+		}
+	}
+}
+
+func revision(t *testing.T, b Backend) clientcfg.Revision {
+	t.Helper()
+	rev, err := b.Revision(t.Context())
+	succeed(t, "revision", err)
+	return rev
+}
+
+// revisionIsState reads while others write: whoever sees the same revision
+// twice must have seen the same clients.
+func revisionIsState(t *testing.T, b Backend) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var mu sync.Mutex
+	seen := map[clientcfg.Revision][]clientcfg.Client{}
+	read := func() {
+		list, rev, err := b.Clients(t.Context())
+		if err != nil {
+			t.Errorf("clients: %v", err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if first, ok := seen[rev]; ok && !cmp.Equal(first, list, cmpopts.EquateEmpty()) {
+			t.Errorf("revision %d names two states:\n%s", rev, cmp.Diff(first, list))
+		}
+		seen[rev] = list
+	}
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				read()
+			}
+		})
+	}
+	all(t, 40, func(i int) error {
+		c := fullClient("client-" + strconv.Itoa(i))
+		return errors.Join(b.CreateClient(t.Context(), c), b.UpdateClient(t.Context(), c), b.DeleteClient(t.Context(), c.ID))
+	})
+	stop()
+	readers.Wait()
+	read()
+}
+
+func lostUpdate(t *testing.T, b Backend) {
+	t.Helper()
+	const workers = 100
+	c := fullClient("c")
+	c.Name = "0"
+	succeed(t, "create", b.CreateClient(t.Context(), c))
+	errs := make([]error, workers)
+	together(workers, func(i int) { errs[i] = incrementName(t.Context(), b) })
+	succeed(t, "update", errors.Join(errs...))
+	got := clients(t, b)[0]
+	if got.Name != strconv.Itoa(workers) || got.Version != workers+1 {
+		t.Errorf("after %d increments: count %s at version %d", workers, got.Name, got.Version)
+	}
+}
+
+// incrementName counts in the client's name, trying again on every conflict.
+func incrementName(ctx context.Context, b Backend) error {
+	for {
+		list, _, err := b.Clients(ctx)
+		if err != nil {
+			return err
+		}
+		c := list[0]
+		n, err := strconv.Atoi(c.Name)
+		if err != nil {
+			return fmt.Errorf("the name is no count: %w", err)
+		}
+		c.Name = strconv.Itoa(n + 1)
+		if err = b.UpdateClient(ctx, c); !errors.Is(err, clientcfg.ErrConflict) {
+			return err
+		}
+	}
+}
+
+func createRace(t *testing.T, b Backend) {
+	t.Helper()
+	const creators = 100
+	errs := make([]error, creators)
+	together(creators, func(i int) {
+		c := fullClient("c")
+		c.Name = strconv.Itoa(i)
+		errs[i] = b.CreateClient(t.Context(), c)
+	})
+	winner := onlyWinner(t, errs, clientcfg.ErrExists)
+	if got := clients(t, b)[0].Name; got != strconv.Itoa(winner) {
+		t.Errorf("creator %d won, but the client is that of %s", winner, got)
+	}
+}
+
+// onlyWinner checks that one error is nil and all others are the expected one.
+func onlyWinner(t *testing.T, errs []error, loser error) int {
+	t.Helper()
+	winner := -1
+	for i, err := range errs {
+		switch {
+		case err == nil && winner >= 0:
+			t.Fatalf("both %d and %d won", winner, i)
+		case err == nil:
+			winner = i
+		default:
+			failWith(t, "loser "+strconv.Itoa(i), loser, err)
+		}
+	}
+	if winner < 0 {
+		t.Fatal("nobody won")
+	}
+	return winner
+}

@@ -1,0 +1,83 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/keys"
+)
+
+// testContexts calls everything with a context that is cancelled already: it
+// must say so and must not have done anything.
+func testContexts(t *testing.T, target Target) {
+	t.Helper()
+	b, before := target.fresh(t), t.Context()
+	succeed(t, "client", b.CreateClient(before, fullClient("there")))
+	succeed(t, "user", b.CreateUser(before, user("there")))
+	succeed(t, "code", b.CreateCode(before, code("there")))
+	succeed(t, "token", b.CreateRefreshToken(before, token("there")))
+	succeed(t, "session", b.CreateSession(before, session("there")))
+	succeed(t, "key", b.AddKey(before, key(keys.ES256, 1)))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, err := range cancelled(ctx, b) {
+		failWith(t, name, context.Canceled, err)
+	}
+	checkUntouched(t, b)
+}
+
+func cancelled(ctx context.Context, b Backend) map[string]error {
+	next := token("new")
+	there := code("there").Digest
+	errs := map[string]error{
+		"CreateClient":       b.CreateClient(ctx, fullClient("new")),
+		"UpdateClient":       b.UpdateClient(ctx, fullClient("there")),
+		"DeleteClient":       b.DeleteClient(ctx, "there"),
+		"AddKey":             b.AddKey(ctx, key(keys.ES256, 2)),
+		"DeleteKey":          b.DeleteKey(ctx, key(keys.ES256, 1).ID),
+		"CreateCode":         b.CreateCode(ctx, code("new")),
+		"RedeemCode":         b.RedeemCode(ctx, there, &next),
+		"CreateRefreshToken": b.CreateRefreshToken(ctx, token("new")),
+		"RotateRefreshToken": b.RotateRefreshToken(ctx, there, next),
+		"Revoke":             b.Revoke(ctx, "new", Epoch),
+		"CreateUser":         b.CreateUser(ctx, user("new")),
+		"DeleteUser":         b.DeleteUser(ctx, "there"),
+		"CreateSession":      b.CreateSession(ctx, session("new")),
+		"DeleteSession":      b.DeleteSession(ctx, there),
+	}
+	_, _, errs["Clients"] = b.Clients(ctx)
+	_, errs["Revision"] = b.Revision(ctx)
+	_, errs["Keys"] = b.Keys(ctx)
+	_, errs["Code"] = b.Code(ctx, there)
+	_, errs["RefreshToken"] = b.RefreshToken(ctx, there)
+	_, errs["Revoked"] = b.Revoked(ctx, "new")
+	_, errs["User"] = b.User(ctx, "there")
+	_, errs["Users"] = b.Users(ctx)
+	_, errs["Session"] = b.Session(ctx, there)
+	_, errs["Sweep"] = b.Sweep(ctx, Epoch.AddDate(1, 0, 0))
+	return errs
+}
+
+func checkUntouched(t *testing.T, b Backend) {
+	t.Helper()
+	ctx := t.Context()
+	equal(t, "clients", []clientcfg.Client{fullClient("there")}, clients(t, b))
+	equal(t, "keys", []keys.Record{key(keys.ES256, 1)}, listKeys(t, b))
+	users, err := b.Users(ctx)
+	succeed(t, "users", err)
+	equal(t, "users", []any{user("there")}, []any{users[0]})
+	c, err := b.Code(ctx, code("there").Digest)
+	succeed(t, "code", err)
+	equal(t, "code", code("there"), c)
+	r, err := b.RefreshToken(ctx, token("there").Digest)
+	succeed(t, "token", err)
+	equal(t, "token", token("there"), r)
+	_, err = b.Session(ctx, session("there").Digest)
+	succeed(t, "session", err)
+	if revoked(t, b, "new") {
+		t.Error("a cancelled revocation was recorded")
+	}
+	notFindable(t, b, "new")
+}

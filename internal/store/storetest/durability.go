@@ -1,0 +1,173 @@
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
+	"oauth-server/internal/secret"
+)
+
+func testDurability(t *testing.T, target Target) {
+	t.Helper()
+	t.Run("everything is there after a reopen", func(t *testing.T) { reopen(t, target) })
+	t.Run("what was answered is there after kill -9", func(t *testing.T) { killed(t, target) })
+	t.Run("closing answers what is under way", func(t *testing.T) { closeDrains(t, target) })
+}
+
+func reopen(t *testing.T, target Target) {
+	t.Helper()
+	ctx, location := t.Context(), target.Location(t)
+	b, err := target.Open(ctx, location)
+	succeed(t, "open", err)
+	next := token("next")
+	succeed(t, "write", errors.Join(
+		b.CreateClient(ctx, fullClient("c")), b.CreateUser(ctx, user("u")), b.AddKey(ctx, key(keys.ES256, 1)),
+		b.CreateCode(ctx, code("code")), b.RedeemCode(ctx, secret.DigestOf("code"), &next),
+		b.CreateSession(ctx, session("s")), b.Revoke(ctx, "family", Epoch)))
+	before := revision(t, b)
+	succeed(t, "close", b.Close())
+
+	b = target.open(t, location)
+	equal(t, "clients", []clientcfg.Client{fullClient("c")}, clients(t, b))
+	equal(t, "keys", []keys.Record{key(keys.ES256, 1)}, listKeys(t, b))
+	if after := revision(t, b); after != before {
+		t.Errorf("the revision went from %d to %d over a restart", before, after)
+	}
+	u, err := b.User(ctx, "u")
+	succeed(t, "user", err)
+	equal(t, "user", user("u"), u)
+	failWith(t, "redeem again", grants.ErrClaimed, b.RedeemCode(ctx, secret.DigestOf("code"), nil))
+	got, err := b.RefreshToken(ctx, next.Digest)
+	succeed(t, "token", err)
+	equal(t, "token", next, got)
+	s, err := b.Session(ctx, session("s").Digest)
+	succeed(t, "session", err)
+	equal(t, "session", session("s"), s)
+	if !revoked(t, b, "family") {
+		t.Error("the revocation is gone")
+	}
+}
+
+func closeDrains(t *testing.T, target Target) {
+	t.Helper()
+	location := target.Location(t)
+	b, err := target.Open(t.Context(), location)
+	succeed(t, "open", err)
+	const n = 64
+	answers := make([]error, n)
+	closed := make(chan error, 1)
+	together(n, func(i int) {
+		if i == n/2 {
+			closed <- b.Close()
+		}
+		answers[i] = b.CreateCode(t.Context(), code(fmt.Sprintf("code %d", i)))
+	})
+	succeed(t, "close", <-closed)
+	if err := b.CreateCode(t.Context(), code("late")); err == nil {
+		t.Error("a closed store took a write")
+	}
+	b = target.open(t, location)
+	for i, answer := range answers {
+		if answer != nil {
+			continue
+		}
+		_, err := b.Code(t.Context(), secret.DigestOf(fmt.Sprintf("code %d", i)))
+		succeed(t, "look for what was acknowledged", err)
+	}
+}
+
+// childEnv carries the location to the child process.
+const childEnv = "STORETEST_CHILD_LOCATION"
+
+// Child turns this process into the one that is to be killed, if it was
+// started as such; otherwise it returns at once.
+func Child(open func(ctx context.Context, location string) (Backend, error)) {
+	location, ok := os.LookupEnv(childEnv)
+	if !ok {
+		return
+	}
+	b, err := open(context.Background(), location)
+	if err == nil {
+		err = writeForever(context.Background(), b)
+	}
+	fmt.Fprintln(os.Stderr, "child:", err)
+	os.Exit(1)
+}
+
+const childWriters = 8
+
+// writeForever creates codes and redeems them, and says so on stdout once the
+// store has answered.
+func writeForever(ctx context.Context, b Backend) error {
+	errs := make(chan error, childWriters)
+	for w := range childWriters {
+		go func() {
+			for i := 0; ; i++ {
+				name := fmt.Sprintf("%d/%d", w, i)
+				if err := b.CreateCode(ctx, code(name)); err != nil {
+					errs <- err
+					return
+				}
+				fmt.Printf("created %s\n", name)
+				next := token("bought with " + name)
+				if err := b.RedeemCode(ctx, secret.DigestOf(name), &next); err != nil {
+					errs <- err
+					return
+				}
+				fmt.Printf("redeemed %s\n", name)
+			}
+		}()
+	}
+	return <-errs
+}
+
+func killed(t *testing.T, target Target) {
+	t.Helper()
+	location := target.Location(t)
+	acknowledged := runAndKill(t, location, 300)
+	b := target.open(t, location)
+	for _, line := range acknowledged {
+		what, name, _ := strings.Cut(line, " ")
+		c, err := b.Code(t.Context(), secret.DigestOf(name))
+		succeed(t, "look for acknowledged "+name, err)
+		_, err = b.RefreshToken(t.Context(), secret.DigestOf("bought with "+name))
+		if what == "redeemed" && !c.Claimed {
+			t.Errorf("%s was redeemed, yet it is unclaimed", name)
+		}
+		if c.Claimed != (err == nil) {
+			t.Errorf("%s: claimed is %v, but the token it bought: %v", name, c.Claimed, err)
+		}
+	}
+}
+
+// runAndKill starts the child, kills it after so many answers and returns all
+// that it had said.
+func runAndKill(t *testing.T, location string, answers int) (acknowledged []string) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0])
+	child.Env = append(os.Environ(), childEnv+"="+location)
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	succeed(t, "pipe", err)
+	succeed(t, "start the child", child.Start())
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		acknowledged = append(acknowledged, lines.Text())
+		if len(acknowledged) == answers {
+			succeed(t, "kill", child.Process.Kill())
+		}
+	}
+	if err := child.Wait(); err == nil || len(acknowledged) < answers {
+		t.Fatalf("the child ended by itself after %d answers: %v", len(acknowledged), err)
+	}
+	return acknowledged
+}

@@ -1,0 +1,56 @@
+package storetest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"oauth-server/internal/keys"
+)
+
+func testKeys(t *testing.T, target Target) {
+	t.Helper()
+	t.Run("add, list, delete", func(t *testing.T) { addKeys(t, target.fresh(t)) })
+	t.Run("one of 100 instances that rotate wins", func(t *testing.T) { rotateRace(t, target.fresh(t)) })
+}
+
+func listKeys(t *testing.T, b Backend) []keys.Record {
+	t.Helper()
+	list, err := b.Keys(t.Context())
+	succeed(t, "keys", err)
+	slices.SortFunc(list, func(a, b keys.Record) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+func addKeys(t *testing.T, b Backend) {
+	t.Helper()
+	ctx := t.Context()
+	equal(t, "keys of an empty store", []keys.Record(nil), listKeys(t, b))
+	first, second, other := key(keys.ES256, 1), key(keys.ES256, 2), key(keys.RS256, 1)
+	succeed(t, "add", errors.Join(b.AddKey(ctx, first), b.AddKey(ctx, second), b.AddKey(ctx, other)))
+	again := first
+	again.ID, again.PrivateKey = "somebody else's", []byte{9}
+	failWith(t, "add the same generation", keys.ErrExists, b.AddKey(ctx, again))
+	equal(t, "keys", []keys.Record{first, second, other}, listKeys(t, b))
+	succeed(t, "delete", b.DeleteKey(ctx, first.ID))
+	succeed(t, "delete what is not there", b.DeleteKey(ctx, first.ID))
+	equal(t, "keys after delete", []keys.Record{second, other}, listKeys(t, b))
+	succeed(t, "add once more", b.AddKey(ctx, first))
+}
+
+func rotateRace(t *testing.T, b Backend) {
+	t.Helper()
+	errs := make([]error, 100)
+	together(len(errs), func(i int) {
+		k := key(keys.EdDSA, 7)
+		k.ID = fmt.Sprintf("of %d", i)
+		errs[i] = b.AddKey(t.Context(), k)
+	})
+	winner := onlyWinner(t, errs, keys.ErrExists)
+	list := listKeys(t, b)
+	if len(list) != 1 || list[0].ID != fmt.Sprintf("of %d", winner) {
+		t.Errorf("instance %d won, but the keys are %v", winner, list)
+	}
+}

@@ -1,0 +1,37 @@
+package storetest
+
+import (
+	"strings"
+	"testing"
+
+	"oauth-server/internal/grants"
+)
+
+// testNames looks for names as strangers send them: a look is answered with
+// "not found", whatever the bytes are, and never with anything worse.
+func testNames(t *testing.T, target Target) {
+	t.Helper()
+	b, ctx := target.fresh(t), t.Context()
+	for _, name := range []string{
+		"", ".", "$where", "a.b", "{\"$gt\":\"\"}", "a\x00b", "\xff\xfe", "\xed\xa0\x80",
+		strings.Repeat("x", 40_000), "名前", " ", "../../etc/passwd",
+	} {
+		_, err := b.User(ctx, name)
+		failWith(t, "user", grants.ErrNotFound, err)
+		failWith(t, "delete user", grants.ErrNotFound, b.DeleteUser(ctx, name))
+		if revoked(t, b, name) {
+			t.Errorf("%.20q is revoked", name)
+		}
+		succeed(t, "delete key", b.DeleteKey(ctx, name))
+	}
+	for _, name := range []string{".", "$where", "a.b", "名前", " "} {
+		succeed(t, "create user", b.CreateUser(ctx, user(name)))
+		succeed(t, "revoke", b.Revoke(ctx, name, Epoch))
+		got, err := b.User(ctx, name)
+		succeed(t, "user", err)
+		equal(t, "user", user(name), got)
+		if !revoked(t, b, name) {
+			t.Errorf("%q is not revoked", name)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
+	"oauth-server/internal/secret"
+)
+
+// Epoch is "now" in this suite. Stores keep times to the millisecond.
+var Epoch = time.Date(2100, time.March, 4, 5, 6, 7, 890e6, time.UTC)
+
+// A client with every field set, so that a forgotten one shows.
+func fullClient(id string) clientcfg.Client {
+	return clientcfg.Client{
+		ID: id, Name: "Näme of " + id, SecretDigest: secret.DigestOf("secret of " + id),
+		Grants:       []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken, clientcfg.ClientCredentials},
+		RedirectURIs: []string{"https://example.test/cb?x=1&y=2", "com.example.app:/cb"},
+		Scopes:       []string{"read", "write"}, Audience: []string{"https://api.example.test"},
+		WithoutPKCE: true, CreatedAt: Epoch, Version: 1,
+	}
+}
+
+func publicClient(id string) clientcfg.Client {
+	return clientcfg.Client{
+		ID: id, Public: true, Grants: []clientcfg.Grant{clientcfg.AuthorizationCode},
+		RedirectURIs: []string{"http://127.0.0.1/cb"}, CreatedAt: Epoch, Version: 1,
+	}
+}
+
+func authorization(name string) grants.Authorization {
+	return grants.Authorization{
+		ClientID: "shop", Username: "älice", Scopes: []string{"read", "write"},
+		Family: "family of " + name, AuthTime: Epoch.Add(-time.Minute),
+	}
+}
+
+// code returns the authorization code whose secret is name.
+func code(name string) grants.Code {
+	return grants.Code{
+		Authorization: authorization(name), Digest: secret.DigestOf(name),
+		RedirectURI: "https://example.test/cb?x=1&y=2", Challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+		IssuedAt: Epoch, ExpiresAt: Epoch.Add(time.Minute),
+	}
+}
+
+// token returns the refresh token whose secret is name.
+func token(name string) grants.RefreshToken {
+	return grants.RefreshToken{
+		Authorization: authorization(name), Digest: secret.DigestOf(name),
+		IssuedAt: Epoch, ExpiresAt: Epoch.Add(time.Hour),
+	}
+}
+
+func session(name string) grants.Session {
+	return grants.Session{
+		Digest: secret.DigestOf(name), Username: "älice", CreatedAt: Epoch, ExpiresAt: Epoch.Add(time.Hour),
+	}
+}
+
+func user(name string) grants.User {
+	return grants.User{Name: name, PasswordHash: "$argon2id$v=19$m=65536,t=1,p=4$c2FsdA$aGFzaA", CreatedAt: Epoch}
+}
+
+func key(alg keys.Algorithm, generation int64) keys.Record {
+	return keys.Record{
+		ID: fmt.Sprintf("%s-%d", alg, generation), Algorithm: alg, Generation: generation,
+		PrivateKey: []byte{0, 1, 2, 0xff}, CreatedAt: Epoch, ActiveFrom: Epoch.Add(time.Hour),
+	}
+}

@@ -1,0 +1,143 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
+	"oauth-server/internal/secret"
+)
+
+func testSweep(t *testing.T, target Target) {
+	t.Helper()
+	t.Run("of nothing", func(t *testing.T) { sweep(t, target.fresh(t), Epoch, 0) })
+	t.Run("each kind at its time, not before", func(t *testing.T) { sweepKinds(t, target.fresh(t)) })
+	t.Run("claimed ones stay until they expire", func(t *testing.T) { sweepClaimed(t, target.fresh(t)) })
+	t.Run("a successor that expires first", func(t *testing.T) { sweepSuccessor(t, target.fresh(t)) })
+	t.Run("many, while others write", func(t *testing.T) { sweepMany(t, target.fresh(t)) })
+	t.Run("what does not expire stays", func(t *testing.T) {
+		b, ctx := target.fresh(t), t.Context()
+		succeed(t, "create", errors.Join(b.CreateClient(ctx, fullClient("c")), b.CreateUser(ctx, user("u")),
+			b.AddKey(ctx, key(keys.ES256, 1))))
+		sweep(t, b, Epoch.Add(100*365*24*time.Hour), 0)
+		equal(t, "clients", []clientcfg.Client{fullClient("c")}, clients(t, b))
+		equal(t, "keys", []keys.Record{key(keys.ES256, 1)}, listKeys(t, b))
+		_, err := b.User(ctx, "u")
+		succeed(t, "user", err)
+	})
+}
+
+// sweep sweeps until nothing is left to do, and checks how many went.
+func sweep(t *testing.T, b Backend, now time.Time, want int) {
+	t.Helper()
+	n, err := b.Sweep(t.Context(), now)
+	succeed(t, "sweep", err)
+	if n != want {
+		t.Errorf("sweep at %s removed %d, want %d", now.Format(time.StampMilli), n, want)
+	}
+}
+
+func sweepKinds(t *testing.T, b Backend) {
+	t.Helper()
+	ctx := t.Context()
+	c, r, s := code("c"), token("r"), session("s")
+	c.ExpiresAt, r.ExpiresAt, s.ExpiresAt = Epoch.Add(1*time.Hour), Epoch.Add(2*time.Hour), Epoch.Add(3*time.Hour)
+	succeed(t, "create", errors.Join(b.CreateCode(ctx, c), b.CreateRefreshToken(ctx, r),
+		b.CreateSession(ctx, s), b.Revoke(ctx, "name", Epoch.Add(4*time.Hour))))
+	//nolint:contextcheck // revoked takes the test's context itself
+	there := func() (list [4]bool) {
+		_, noCode := b.Code(ctx, c.Digest)
+		_, noToken := b.RefreshToken(ctx, r.Digest)
+		_, noSession := b.Session(ctx, s.Digest)
+		return [4]bool{noCode == nil, noToken == nil, noSession == nil, revoked(t, b, "name")}
+	}
+	for i := range 4 {
+		var want [4]bool
+		for j := i; j < 4; j++ {
+			want[j] = true
+		}
+		at := Epoch.Add(time.Duration(i+1) * time.Hour)
+		sweep(t, b, at, 0) // what expires now has not expired before now
+		equal(t, fmt.Sprintf("there before %d", i), want, there())
+		sweep(t, b, at.Add(time.Millisecond), 1)
+		want[i] = false
+		equal(t, fmt.Sprintf("there after %d", i), want, there())
+	}
+	succeed(t, "a swept digest is free again", b.CreateCode(ctx, c))
+}
+
+func sweepClaimed(t *testing.T, b Backend) {
+	t.Helper()
+	ctx := t.Context()
+	c, next := code("c"), token("next")
+	succeed(t, "create", b.CreateCode(ctx, c))
+	succeed(t, "redeem", b.RedeemCode(ctx, c.Digest, &next))
+	succeed(t, "rotate", b.RotateRefreshToken(ctx, next.Digest, token("last")))
+	sweep(t, b, c.ExpiresAt, 0)
+	failWith(t, "redeem a claimed code", grants.ErrClaimed, b.RedeemCode(ctx, c.Digest, nil))
+	sweep(t, b, c.ExpiresAt.Add(time.Millisecond), 1)
+	_, err := b.Code(ctx, c.Digest)
+	failWith(t, "look for a swept code", grants.ErrNotFound, err)
+	got, err := b.RefreshToken(ctx, next.Digest)
+	succeed(t, "look for the token it bought", err)
+	if !got.Claimed {
+		t.Error("the sweep of a code freed the token that it bought")
+	}
+	failWith(t, "rotate twice", grants.ErrClaimed, b.RotateRefreshToken(ctx, next.Digest, token("late")))
+	sweep(t, b, next.ExpiresAt.Add(time.Millisecond), 2)
+}
+
+// sweepSuccessor: removing a token must never make the one before it claimable.
+func sweepSuccessor(t *testing.T, b Backend) {
+	t.Helper()
+	ctx := t.Context()
+	first, next := token("first"), token("next")
+	next.ExpiresAt = first.ExpiresAt.Add(-time.Minute)
+	succeed(t, "create", b.CreateRefreshToken(ctx, first))
+	succeed(t, "rotate", b.RotateRefreshToken(ctx, first.Digest, next))
+	_, err := b.Sweep(ctx, next.ExpiresAt.Add(time.Millisecond))
+	succeed(t, "sweep", err)
+	failWith(t, "rotate again", grants.ErrClaimed, b.RotateRefreshToken(ctx, first.Digest, token("late")))
+	_, err = b.Sweep(ctx, first.ExpiresAt.Add(time.Millisecond))
+	succeed(t, "sweep", err)
+	for _, name := range []string{"first", "next", "late"} {
+		notFindable(t, b, name)
+	}
+}
+
+func sweepMany(t *testing.T, b Backend) {
+	t.Helper()
+	const n = 1500 // more than any backend takes in one step
+	ctx := t.Context()
+	name := func(i int) string { return fmt.Sprintf("code %d", i) }
+	all(t, n, func(i int) error {
+		c := code(name(i))
+		if i%3 == 0 {
+			c.ExpiresAt = Epoch.Add(-time.Duration(i+1) * time.Millisecond)
+		}
+		return b.CreateCode(ctx, c)
+	})
+	done := make(chan error, 1)
+	go func() {
+		for i := range 20 {
+			if err := b.CreateSession(ctx, session(fmt.Sprintf("session %d", i))); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	sweep(t, b, Epoch, n/3)
+	succeed(t, "write while sweeping", <-done)
+	all(t, n, func(i int) error {
+		_, err := b.Code(ctx, secret.DigestOf(name(i)))
+		if (i%3 == 0) != errors.Is(err, grants.ErrNotFound) {
+			return fmt.Errorf("%s: %w", name(i), err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,82 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
+)
+
+// Backend is everything that the consumers ask of a store, together.
+type Backend interface {
+	clientcfg.Store
+	clientcfg.Registry
+	keys.Store
+	grants.Codes
+	grants.RefreshTokens
+	grants.Revocations
+	grants.Users
+	grants.UserRegistry
+	grants.Sessions
+	grants.Sweeper
+	// Close answers what is under way, then lets go of the data.
+	Close() error
+}
+
+// Target is a backend under test.
+type Target struct {
+	// Location makes a fresh, empty place for data and returns what Open
+	// needs to find it, also in another process. The place is removed when
+	// the test ends.
+	Location func(t *testing.T) string
+	// Open opens the data at a location. Once a backend is closed, or its
+	// process is gone, the same location can be opened again.
+	Open func(ctx context.Context, location string) (Backend, error)
+}
+
+// Run runs the whole suite.
+func Run(t *testing.T, target Target) {
+	t.Helper()
+	groups := []struct {
+		name string
+		run  func(t *testing.T, target Target)
+	}{
+		{"Clients", testClients},
+		{"Keys", testKeys},
+		{"Codes", testCodes},
+		{"RefreshTokens", testRefreshTokens},
+		{"Claims", testClaims},
+		{"Revocations", testRevocations},
+		{"Users", testUsers},
+		{"Sessions", testSessions},
+		{"Sweep", testSweep},
+		{"Contexts", testContexts},
+		{"Names", testNames},
+		{"Durability", testDurability},
+	}
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) { g.run(t, target) })
+	}
+}
+
+// fresh opens an empty backend that is closed when the test ends.
+func (target Target) fresh(t *testing.T) Backend {
+	t.Helper()
+	return target.open(t, target.Location(t))
+}
+
+func (target Target) open(t *testing.T, location string) Backend {
+	t.Helper()
+	b, err := target.Open(t.Context(), location)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return b
+}
