@@ -1,0 +1,141 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+// clientRecord is a client as it is stored. It is apart from clientcfg.Client
+// because that one keeps its secret out of all JSON.
+type clientRecord struct {
+	Name         string            `json:"name,omitempty"`
+	SecretDigest secret.Digest     `json:"secret_sha256,omitzero"`
+	Public       bool              `json:"public,omitempty"`
+	Grants       []clientcfg.Grant `json:"grants"`
+	RedirectURIs []string          `json:"redirect_uris,omitempty"`
+	Scopes       []string          `json:"scopes,omitempty"`
+	Audience     []string          `json:"audience,omitempty"`
+	WithoutPKCE  bool              `json:"without_pkce,omitempty"`
+	CreatedAt    time.Time         `json:"created_at"`
+	Version      int64             `json:"version"`
+}
+
+func encodeClient(c *clientcfg.Client, version int64) ([]byte, error) {
+	return json.Marshal(clientRecord{
+		Name: c.Name, SecretDigest: c.SecretDigest, Public: c.Public, Grants: c.Grants, RedirectURIs: c.RedirectURIs,
+		Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE, CreatedAt: c.CreatedAt, Version: version,
+	})
+}
+
+func decodeClient(id, value []byte) (clientcfg.Client, error) {
+	var r clientRecord
+	if err := json.Unmarshal(value, &r); err != nil {
+		return clientcfg.Client{}, fmt.Errorf("%w: client %q: %w", ErrCorrupt, id, err)
+	}
+	return clientcfg.Client{
+		ID: string(id), Name: r.Name, SecretDigest: r.SecretDigest, Public: r.Public, Grants: r.Grants,
+		RedirectURIs: r.RedirectURIs, Scopes: r.Scopes, Audience: r.Audience, WithoutPKCE: r.WithoutPKCE,
+		CreatedAt: r.CreatedAt, Version: r.Version,
+	}, nil
+}
+
+// Clients implements [clientcfg.Store].
+func (s *Store) Clients(ctx context.Context) (list []clientcfg.Client, rev clientcfg.Revision, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
+		list = nil
+		if rev, err = readRevision(tx); err != nil {
+			return err
+		}
+		return tx.Bucket(buckets[clients]).ForEach(func(id, value []byte) error {
+			c, err := decodeClient(id, value)
+			list = append(list, c)
+			return err
+		})
+	})
+	return list, rev, err
+}
+
+// Revision implements [clientcfg.Store].
+func (s *Store) Revision(ctx context.Context) (rev clientcfg.Revision, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
+		rev, err = readRevision(tx)
+		return err
+	})
+	return rev, err
+}
+
+func readRevision(tx *bolt.Tx) (clientcfg.Revision, error) {
+	value := get(tx, settings, revisionKey)
+	if len(value) != 8 {
+		return 0, fmt.Errorf("%w: the clients' revision is missing", ErrCorrupt)
+	}
+	return clientcfg.Revision(binary.BigEndian.Uint64(value)), nil //nolint:gosec // a count of changes
+}
+
+// changeClients runs change and moves the revision on.
+func (s *Store) changeClients(ctx context.Context, change func(w *writeTx) error) error {
+	return s.writes.do(ctx, func(w *writeTx) error {
+		rev, err := readRevision(w.tx)
+		if err != nil {
+			return err
+		}
+		if err := change(w); err != nil {
+			return err
+		}
+		return w.put(settings, revisionKey, binary.BigEndian.AppendUint64(nil, uint64(rev+1))) //nolint:gosec // a count
+	})
+}
+
+// CreateClient implements [clientcfg.Registry].
+func (s *Store) CreateClient(ctx context.Context, c clientcfg.Client) error {
+	value, err := encodeClient(&c, 1)
+	if err != nil {
+		return err
+	}
+	return s.changeClients(ctx, func(w *writeTx) error {
+		if w.get(clients, []byte(c.ID)) != nil {
+			return fmt.Errorf("%w: %s", clientcfg.ErrExists, c.ID)
+		}
+		return w.put(clients, []byte(c.ID), value)
+	})
+}
+
+// UpdateClient implements [clientcfg.Registry].
+func (s *Store) UpdateClient(ctx context.Context, c clientcfg.Client) error {
+	value, err := encodeClient(&c, c.Version+1)
+	if err != nil {
+		return err
+	}
+	return s.changeClients(ctx, func(w *writeTx) error {
+		old := w.get(clients, []byte(c.ID))
+		if old == nil {
+			return fmt.Errorf("%w: %s", clientcfg.ErrNotFound, c.ID)
+		}
+		stored, err := decodeClient([]byte(c.ID), old)
+		if err != nil {
+			return err
+		}
+		if stored.Version != c.Version {
+			return fmt.Errorf("%w: %s is at version %d, not %d", clientcfg.ErrConflict, c.ID, stored.Version, c.Version)
+		}
+		return w.put(clients, []byte(c.ID), value)
+	})
+}
+
+// DeleteClient implements [clientcfg.Registry].
+func (s *Store) DeleteClient(ctx context.Context, id string) error {
+	return s.changeClients(ctx, func(w *writeTx) error {
+		if w.get(clients, []byte(id)) == nil {
+			return fmt.Errorf("%w: %s", clientcfg.ErrNotFound, id)
+		}
+		return w.delete(clients, []byte(id))
+	})
+}

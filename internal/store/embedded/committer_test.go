@@ -1,0 +1,243 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+var errSpoiled = errors.New("spoiled")
+
+// hold occupies the writer until the returned function is called, so that what
+// is written meanwhile lands in one batch.
+func hold(s *Store) (release func()) {
+	held, wait := make(chan struct{}), make(chan struct{})
+	finished := make(chan error, 1)
+	go func() {
+		finished <- s.writes.do(context.Background(), func(*writeTx) error {
+			close(held)
+			<-wait
+			return nil
+		})
+	}()
+	<-held
+	return func() {
+		close(wait)
+		if err := <-finished; err != nil {
+			panic(err)
+		}
+	}
+}
+
+// queued waits until so many writes are waiting.
+func queued(s *Store, n int) {
+	for {
+		s.writes.mu.Lock()
+		have := len(s.writes.queue)
+		s.writes.mu.Unlock()
+		if have == n {
+			return
+		}
+	}
+}
+
+// inOneBatch lets the writer take all the changes at once, in their order.
+func inOneBatch(t *testing.T, s *Store, changes []func(*writeTx) error) []error {
+	t.Helper()
+	release := hold(s)
+	answers := make([]chan error, len(changes))
+	for i, change := range changes {
+		answers[i] = make(chan error, 1)
+		go func() { answers[i] <- s.writes.do(t.Context(), change) }()
+		queued(s, i+1)
+	}
+	release()
+	errs := make([]error, len(changes))
+	for i := range answers {
+		errs[i] = <-answers[i]
+	}
+	return errs
+}
+
+func putUser(name string) func(*writeTx) error {
+	return func(w *writeTx) error { return w.put(users, []byte(name), []byte(`{}`)) }
+}
+
+func userNames(t *testing.T, s *Store) (names string) {
+	t.Helper()
+	list, err := s.Users(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range list {
+		names += u.Name + " "
+	}
+	return names
+}
+
+// TestFailingChange: a change that fails half-way leaves nothing behind, and
+// those in the same transaction do not notice.
+func TestFailingChange(t *testing.T) {
+	for name, spoil := range map[string]func() error{
+		"an error":      func() error { return errSpoiled },
+		"a panic":       func() error { panic("spoiled") },
+		"a nil pointer": func() error { var w *writeTx; return w.put(users, nil, nil) },
+	} {
+		for _, touch := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, touched=%v", name, touch), func(t *testing.T) {
+				s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
+				spoiler := func(w *writeTx) error {
+					if touch {
+						_ = putUser("half")(w)
+					}
+					return spoil()
+				}
+				errs := inOneBatch(t, s, []func(*writeTx) error{
+					putUser("a"), spoiler, putUser("b"), spoiler, putUser("c"),
+				})
+				for i, err := range errs {
+					if wrong := i == 1 || i == 3; (err != nil) != wrong {
+						t.Errorf("change %d: %v", i, err)
+					}
+				}
+				if got := userNames(t, s); got != "a b c " {
+					t.Errorf("users are %q", got)
+				}
+			})
+		}
+	}
+}
+
+// TestOneTransaction: what arrives during a commit shares the next one.
+func TestOneTransaction(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
+	ids := make([]int, 64)
+	changes := make([]func(*writeTx) error, len(ids))
+	for i := range changes {
+		changes[i] = func(w *writeTx) error {
+			ids[i] = w.tx.ID()
+			return putUser(fmt.Sprintf("user %d", i))(w)
+		}
+	}
+	if err := errors.Join(inOneBatch(t, s, changes)...); err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range ids {
+		if id != ids[0] {
+			t.Fatalf("change %d went with transaction %d, the first with %d", i, id, ids[0])
+		}
+	}
+}
+
+// TestFullDisk: a write that does not fit fails alone and changes nothing; the
+// store goes on.
+func TestFullDisk(t *testing.T) {
+	s, err := Open(filepath.Join(t.TempDir(), "data.db"), Options{MaxSize: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	big := grants.User{Name: "big", PasswordHash: strings.Repeat("x", 4<<20)}
+	if err := s.CreateUser(t.Context(), big); err == nil {
+		t.Fatal("4 MiB went into a file of 1 MiB")
+	}
+	if err := s.CreateUser(t.Context(), grants.User{Name: "small"}); err != nil {
+		t.Errorf("after a write that did not fit: %v", err)
+	}
+	if got := userNames(t, s); got != "small " {
+		t.Errorf("users are %q", got)
+	}
+}
+
+// TestWithdraw: a context that ends before the write's turn takes it back.
+func TestWithdraw(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
+	release := hold(s)
+	ctx, cancel := context.WithCancel(t.Context())
+	answer := make(chan error, 1)
+	go func() { answer <- s.writes.do(ctx, putUser("late")) }()
+	queued(s, 1)
+	cancel()
+	if err := <-answer; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error before the writer is free", err)
+	}
+	release()
+	if got := userNames(t, s); got != "" {
+		t.Errorf("users are %q", got)
+	}
+}
+
+// TestStaysForTheAnswer: once its commit has begun, a write is answered with
+// what became of it, whatever the context says.
+func TestStaysForTheAnswer(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
+	ctx, cancel := context.WithCancel(t.Context())
+	err := s.writes.do(ctx, func(w *writeTx) error {
+		cancel()
+		return putUser("u")(w)
+	})
+	if err != nil || userNames(t, s) != "u " {
+		t.Errorf("got %v with users %q", err, userNames(t, s))
+	}
+}
+
+// TestStops: after a commit whose outcome cannot be known nothing is answered
+// any more, neither writes nor reads.
+func TestStops(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	s := mustOpen(t, path)
+	cause := errors.New("disk on fire")
+	if err := s.writes.stop(cause); !errors.Is(err, ErrFailed) || !errors.Is(err, cause) {
+		t.Fatal(err)
+	}
+	_, read := s.Users(t.Context())
+	write := s.CreateUser(t.Context(), grants.User{Name: "u"})
+	for name, err := range map[string]error{"read": read, "write": write} {
+		if !errors.Is(err, ErrFailed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := userNames(t, mustOpen(t, path)); got != "" {
+		t.Errorf("users are %q", got)
+	}
+}
+
+// TestCorruptRecords: a record that cannot be read is an error of its own call.
+func TestCorruptRecords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	d := secret.DigestOf("c")
+	behind(t, path, func(tx *bolt.Tx) error {
+		return errors.Join(
+			tx.Bucket(buckets[codes]).Put(d[:], []byte{1}),
+			tx.Bucket(buckets[refreshTokens]).Put(d[:], []byte{9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}),
+			tx.Bucket(buckets[users]).Put([]byte("u"), []byte("{")),
+			tx.Bucket(buckets[clients]).Put([]byte("c"), []byte(`{"secret_sha256":"short"}`)),
+		)
+	})
+	s, ctx := mustOpen(t, path), t.Context()
+	_, code := s.Code(ctx, d)
+	_, token := s.RefreshToken(ctx, d)
+	_, user := s.User(ctx, "u")
+	_, _, clients := s.Clients(ctx)
+	for name, err := range map[string]error{
+		"code": code, "redeem": s.RedeemCode(ctx, d, nil), "token": token, "user": user, "clients": clients,
+	} {
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := s.CreateUser(ctx, grants.User{Name: "new"}); err != nil {
+		t.Errorf("a sound write beside them: %v", err)
+	}
+}

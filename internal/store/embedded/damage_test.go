@@ -1,0 +1,82 @@
+package embedded
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// TestDamagedFile flips bytes all over a data file. Whatever is hit, opening
+// and using it ends in answers or errors, never in a crash of the process.
+func TestDamagedFile(t *testing.T) {
+	good := written(t)
+	noticed := 0
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		damaged := append([]byte(nil), good...)
+		for range 1 + r.IntN(256) {
+			damaged[r.IntN(len(damaged))] = byte(r.Uint32())
+		}
+		path := filepath.Join(t.TempDir(), "data.db")
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := useAll(t, path); errors.Is(err, ErrCorrupt) {
+			noticed++
+		}
+	}
+	if noticed == 0 {
+		t.Error("the damage was never noticed: the test is blind")
+	}
+}
+
+// useAll opens the file and calls everything that reads old pages.
+func useAll(t *testing.T, path string) error {
+	t.Helper()
+	s, err := Open(path, Options{})
+	if err != nil {
+		return err
+	}
+	ctx := t.Context()
+	errs := []error{}
+	for i := 0; i < 200; i += 10 {
+		d := secret.DigestOf(string(rune('a' + i)))
+		_, err := s.Code(ctx, d)
+		errs = append(errs, err, s.RedeemCode(ctx, d, &grants.RefreshToken{Digest: secret.DigestOf(string(rune(i)))}))
+	}
+	_, _, err = s.Clients(ctx)
+	errs = append(errs, err)
+	_, err = s.Users(ctx)
+	errs = append(errs, err)
+	_, err = s.Keys(ctx)
+	errs = append(errs, err)
+	_, err = s.Sweep(ctx, time.Now())
+	return errors.Join(append(errs, err, s.Close())...)
+}
+
+func FuzzDecode(f *testing.F) {
+	c := benchCode(time.Now())
+	tok := benchToken(time.Now())
+	f.Add(encodeCode(&c))
+	f.Add(encodeToken(&tok))
+	f.Add(encodeSession(&grants.Session{Username: "u"}))
+	f.Add([]byte{recordVersion})
+	f.Fuzz(func(t *testing.T, value []byte) {
+		if got, err := decodeCode(c.Digest, value); err == nil {
+			if again, err := decodeCode(c.Digest, encodeCode(&got)); err != nil || again.RedirectURI != got.RedirectURI {
+				t.Errorf("%+v does not survive: %+v, %v", got, again, err)
+			}
+		}
+		_, _ = decodeToken(c.Digest, value)
+		_, _ = decodeSession(c.Digest, value)
+		_, _ = decodeClient(nil, value)
+		_, _ = decodeUser(nil, value)
+		_, _ = decodeKey(value)
+	})
+}

@@ -1,0 +1,22 @@
+package embedded
+
+import "errors"
+
+// Errors of [Open] and of a store in use, always wrapped with the file's path
+// or what was being done.
+var (
+	// ErrLocked: another process has the file open.
+	ErrLocked = errors.New("the data file is in use by another process, most likely a running server:" +
+		" stop that server first, or make the change through its admin API")
+	// ErrForeign: the file was not made by this program.
+	ErrForeign = errors.New("not a data file of oauth-server")
+	// ErrNewerFormat: the file was written by a later release.
+	ErrNewerFormat = errors.New("the data file was written by a newer release of oauth-server: use that release")
+	// ErrCorrupt: the file is damaged.
+	ErrCorrupt = errors.New("the data file is damaged: restore it from a backup")
+	// ErrClosed: the store was closed before the call.
+	ErrClosed = errors.New("the store is closed")
+	// ErrFailed: an earlier commit ended in an unknown state, so nothing more
+	// is answered until the process starts again and reads what is on disk.
+	ErrFailed = errors.New("the store stopped after a failed write: check the disk, then restart")
+)

@@ -1,0 +1,35 @@
+package embedded_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"oauth-server/internal/store/embedded"
+)
+
+// A second process that opens the file of a running server is told so at once.
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "embedded")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "oauth-server.db")
+
+	server, err := embedded.Open(path, embedded.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = server.Close() }()
+	list, _, err := server.Clients(context.Background())
+	fmt.Println(len(list), "clients,", err)
+
+	_, err = embedded.Open(path, embedded.Options{})
+	fmt.Println("in use:", errors.Is(err, embedded.ErrLocked))
+	// Output:
+	// 0 clients, <nil>
+	// in use: true
+}

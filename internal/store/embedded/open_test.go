@@ -1,0 +1,203 @@
+package embedded
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+func mustOpen(tb testing.TB, path string) *Store {
+	tb.Helper()
+	s, err := Open(path, Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// written returns the pages of a data file with something in them.
+func written(tb testing.TB) []byte {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "written.db")
+	s := mustOpen(tb, path)
+	for i := range 200 {
+		c := grants.Code{Digest: secret.DigestOf(string(rune('a' + i)))}
+		if err := s.CreateCode(tb.Context(), c); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	meta, err := newestMeta(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b[:meta.pages*meta.pageSize] // without the room that bbolt keeps to grow into
+}
+
+func TestOpenMode(t *testing.T) {
+	for name, prepare := range map[string]func(path string) error{
+		"a new file":       func(string) error { return nil },
+		"an empty file":    func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"readable by all":  func(path string) error { return os.WriteFile(path, nil, 0o644) },
+		"an existing file": func(path string) error { return os.WriteFile(path, written(t), 0o664) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "data.db")
+			if err := prepare(path); err != nil {
+				t.Fatal(err)
+			}
+			mustOpen(t, path)
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode().Perm() != 0o600 {
+				t.Errorf("mode %o, want 600", info.Mode().Perm())
+			}
+		})
+	}
+}
+
+func TestOpenLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	first := mustOpen(t, path)
+	_, err := Open(path, Options{})
+	if !errors.Is(err, ErrLocked) {
+		t.Fatalf("got %v, want ErrLocked", err)
+	}
+	for _, part := range []string{path, "stop that server", "admin API"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not say %q", err, part)
+		}
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, path)
+}
+
+// TestOpenLockedByProcess is the same with a lock that another process holds.
+func TestOpenLockedByProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	holder := exec.Command(os.Args[0], "-test.run=^$")
+	holder.Env = append(os.Environ(), "EMBEDDED_TEST_HOLD="+path)
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatalf("the other process did not open the file: %v", err)
+	}
+	if _, err := Open(path, Options{}); !errors.Is(err, ErrLocked) {
+		t.Errorf("got %v, want ErrLocked", err)
+	}
+	_ = holder.Process.Kill()
+	_ = holder.Wait()
+	mustOpen(t, path)
+}
+
+func TestOpenRefuses(t *testing.T) {
+	good := written(t)
+	zeroMeta := bytes.Clone(good)
+	clear(zeroMeta[:2*4096])
+	tornMeta := bytes.Clone(good)
+	tornMeta[pageHeader+20]++
+	tornMeta[4096+pageHeader+20]++
+	for _, test := range []struct {
+		name    string
+		content []byte
+		want    error
+	}{
+		{"text", []byte(strings.Repeat("not a database\n", 1000)), ErrForeign},
+		{"one byte", []byte("x"), ErrForeign},
+		{"zeroes", make([]byte, 64<<10), ErrForeign},
+		{"headers wiped", zeroMeta, ErrForeign},
+		{"both headers damaged", tornMeta, ErrCorrupt},
+		{"cut short", good[:5*4096], ErrCorrupt},
+		{"cut in the first page", good[:1000], ErrCorrupt},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "data.db")
+			if err := os.WriteFile(path, test.content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Open(path, Options{})
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("got %v, want %v with the path", err, test.want)
+			}
+			after, err := os.ReadFile(path)
+			if err != nil || !bytes.Equal(after, test.content) {
+				t.Errorf("the refused file was changed (%v)", err)
+			}
+		})
+	}
+}
+
+func TestOpenRefusesPlaces(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Open(dir, Options{}); !errors.Is(err, ErrForeign) {
+		t.Errorf("a directory: %v", err)
+	}
+	if _, err := Open(filepath.Join(dir, "missing", "data.db"), Options{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing directory: %v", err)
+	}
+}
+
+// TestOpenRefusesContent changes the content behind the store's back.
+func TestOpenRefusesContent(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(tx *bolt.Tx) error
+		want   error
+	}{
+		{"a newer format", func(tx *bolt.Tx) error {
+			return tx.Bucket(buckets[settings]).Put(formatKey, binary.BigEndian.AppendUint64(nil, format+1))
+		}, ErrNewerFormat},
+		{"no format", func(tx *bolt.Tx) error { return tx.Bucket(buckets[settings]).Delete(formatKey) }, ErrForeign},
+		{"another program's", func(tx *bolt.Tx) error { return tx.DeleteBucket(buckets[settings]) }, ErrForeign},
+		{"a bucket gone", func(tx *bolt.Tx) error { return tx.DeleteBucket(buckets[users]) }, ErrCorrupt},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "data.db")
+			behind(t, path, test.change)
+			if _, err := Open(path, Options{}); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+		})
+	}
+}
+
+// behind makes a data file and changes it with bbolt itself.
+func behind(t *testing.T, path string, change func(tx *bolt.Tx) error) {
+	t.Helper()
+	if err := mustOpen(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Update(change), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,85 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// kind names what a bucket holds, and what an entry of the expiry index
+// points to. The numbers are part of the file's format.
+type kind byte
+
+const (
+	codes kind = iota + 1
+	refreshTokens
+	sessions
+	revocations
+	clients
+	users
+	signingKeys
+	expiries
+	settings
+)
+
+// buckets are the names in the file, short because each is on every root page.
+var buckets = map[kind][]byte{
+	codes: []byte("codes"), refreshTokens: []byte("refresh_tokens"), sessions: []byte("sessions"),
+	revocations: []byte("revocations"), clients: []byte("clients"), users: []byte("users"),
+	signingKeys: []byte("keys"), expiries: []byte("expiries"), settings: []byte("meta"),
+}
+
+// get returns the value, or nil. It is valid until the transaction ends.
+func get(tx *bolt.Tx, k kind, key []byte) []byte { return tx.Bucket(buckets[k]).Get(key) }
+
+// writeTx is a write transaction that several changes share. It notes whether
+// the change that runs has written anything.
+type writeTx struct {
+	tx      *bolt.Tx
+	touched bool // by the change that is running
+	dirty   bool // by any
+}
+
+func (w *writeTx) get(k kind, key []byte) []byte { return get(w.tx, k, key) }
+
+func (w *writeTx) put(k kind, key, value []byte) error {
+	b := w.tx.Bucket(buckets[k])
+	if k == expiries {
+		b.FillPercent = 0.9 // its keys grow with time, so full pages are not split again
+	}
+	if err := b.Put(key, value); err != nil {
+		return fmt.Errorf("embedded: put into %s: %w", buckets[k], err)
+	}
+	w.touched, w.dirty = true, true
+	return nil
+}
+
+func (w *writeTx) delete(k kind, key []byte) error {
+	if err := w.tx.Bucket(buckets[k]).Delete(key); err != nil {
+		return fmt.Errorf("embedded: delete from %s: %w", buckets[k], err)
+	}
+	w.touched, w.dirty = true, true
+	return nil
+}
+
+// putExpiring stores a value that the sweep removes after its time.
+func (w *writeTx) putExpiring(k kind, key, value []byte, expires time.Time) error {
+	return errors.Join(w.put(k, key, value), w.put(expiries, expiryKey(k, key, expires), nil))
+}
+
+// expiryKey orders by time, then kind: 8 bytes of milliseconds since 1970, one
+// of the kind, and the key that the entry points to.
+func expiryKey(k kind, key []byte, expires time.Time) []byte {
+	b := make([]byte, 0, 9+len(key))
+	b = binary.BigEndian.AppendUint64(b, sortable(expires))
+	b = append(b, byte(k))
+	return append(b, key...)
+}
+
+// sortable maps times, also those before 1970, to numbers of the same order.
+func sortable(t time.Time) uint64 {
+	return uint64(t.UnixMilli()) ^ 1<<63
+}
