@@ -17,6 +17,7 @@ type call struct {
 	remote    netip.Addr // forwarded addresses resolved; zero if unknown
 	started   time.Time
 	clientID  string // as presented, for the log
+	grantType string // as asked for, of token requests
 	outcome   string // OAuth error code, for the log
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -57,7 +58,7 @@ func (s *Server) begin(ec echo.Context) *call {
 func (s *Server) end(c *call) {
 	v := recover()
 	if v == nil {
-		s.logAccess(c)
+		s.account(c)
 		return
 	}
 	cut := c.Response().Committed
@@ -68,7 +69,7 @@ func (s *Server) end(c *call) {
 			slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))
 		s.fail(c, errPanicked)
 	}
-	s.logAccess(c)
+	s.account(c)
 	if cut {
 		panic(http.ErrAbortHandler)
 	}
@@ -76,6 +77,22 @@ func (s *Server) end(c *call) {
 
 // errPanicked stands for a panic, which has been logged with its stack.
 var errPanicked = errors.New("httpapi: the handler panicked")
+
+// account logs the request and has it counted.
+func (s *Server) account(c *call) {
+	s.logAccess(c)
+	if s.o.Answered == nil {
+		return
+	}
+	route := strings.TrimPrefix(c.Path(), s.base)
+	if route == "" && c.Path() != "" {
+		route = "/"
+	}
+	s.o.Answered(c.ctx, Answer{
+		Route: route, Method: c.Request().Method, Status: c.Response().Status,
+		GrantType: c.grantType, Error: c.outcome, Duration: time.Since(c.started),
+	})
+}
 
 // logAccess writes one line per request. It names the route, never the query,
 // the body or a header: those hold codes, states and secrets.

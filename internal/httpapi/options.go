@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 
 	"oauth-server/internal/clientcfg"
 )
@@ -27,6 +28,9 @@ type Options struct {
 
 	// Ready says how the server is. Nil: always ready.
 	Ready func(context.Context) Readiness
+	// Answered is told of every request once it was answered, if it is set.
+	// It must be quick; the context is the request's.
+	Answered func(context.Context, Answer)
 	// Logger gets one line per request and one per failure of ours. Nil:
 	// nothing is logged.
 	Logger *slog.Logger
@@ -38,6 +42,18 @@ type Options struct {
 	// ScopeTexts says in words what a scope allows, for the consent page. A
 	// scope without a text is put into words from its name.
 	ScopeTexts map[string]string
+}
+
+// Answer is how a request was answered, for those who count.
+type Answer struct {
+	// Route is the path as registered, without the issuer's; empty if there
+	// was nothing at the address.
+	Route     string
+	Method    string
+	Status    int
+	GrantType string // as asked for, of token requests
+	Error     string // OAuth error code, if any
+	Duration  time.Duration
 }
 
 // Keys publishes the signing keys. [keys.Ring] is one.

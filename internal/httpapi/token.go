@@ -19,6 +19,7 @@ func (s *Server) token(c *call) error {
 	if !p.has("grant_type") {
 		return invalidRequest("grant_type is missing")
 	}
+	c.grantType = p.get("grant_type")
 	credentials, err := readCredentials(c.Request().Header, &p)
 	if err != nil {
 		return err
