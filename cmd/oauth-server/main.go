@@ -24,7 +24,7 @@ func main() {
 
 // run executes one command line and returns the exit status.
 func (c *cli) run(ctx context.Context, args []string) int {
-	root := newRoot(c)
+	root := newRoot(c) //nolint:contextcheck // commands get the context of ExecuteContext from cobra
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {

@@ -41,7 +41,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newVersion(c))
+	root.AddCommand(newToken(c), newVersion(c))
 	return root
 }
 

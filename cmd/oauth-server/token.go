@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/tokenclient"
+)
+
+const (
+	// defaultIssuer is what serve calls itself unless it is told otherwise.
+	defaultIssuer = "http://127.0.0.1:9096"
+	// maxSecretLine bounds a secret that is read from standard input.
+	maxSecretLine = 4 << 10
+)
+
+const tokenLong = `Get a token from an authorization server, as a good client does.
+
+The endpoints come from the server's metadata. The token is kept in a file that
+only you can read, reused until shortly before it expires, and then refreshed.
+
+Each flag that holds a secret can be seen by others on this machine while the
+command runs. Better: the variables OAUTH_CLIENT_SECRET and OAUTH_PASSWORD, or
+--client-secret-stdin and --password-stdin. OAUTH_ISSUER, OAUTH_CLIENT_ID and
+OAUTH_USERNAME stand in for their flags too.`
+
+//nolint:gosec // G101: command lines, no credentials
+const tokenExample = `  # as a machine
+  oauth-server token --grant client_credentials --client-id shop --client-secret-stdin < secret
+
+  # as a person: sign in with a browser, the code comes back to a loopback port
+  oauth-server token --grant authorization_code --client-id web --open
+
+  # refresh the token that the line above has kept
+  oauth-server token --grant refresh_token --client-id web`
+
+// tokenFlags are the flags of the token command.
+type tokenFlags struct {
+	request             tokenclient.Request
+	grant               string
+	secretStdin         bool
+	passwordStdin       bool
+	refreshStdin        bool
+	noCache, wait, open bool
+	timeout             time.Duration
+}
+
+// newToken is the client to try the server with.
+func newToken(c *cli) *cobra.Command {
+	var f tokenFlags
+	cmd := &cobra.Command{
+		Use:     "token --grant GRANT --client-id ID",
+		Short:   "Get a token, as a client that reuses and refreshes it",
+		Long:    tokenLong,
+		Example: tokenExample,
+		Args:    exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd, c)
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func (f *tokenFlags) register(cmd *cobra.Command) {
+	flags, r := cmd.Flags(), &f.request
+	flags.StringVar(&r.Issuer, "issuer", "", "the server, exactly as it names itself (default "+defaultIssuer+")")
+	flags.StringVar(&f.grant, "grant", "", "client_credentials, authorization_code, refresh_token or password")
+	flags.StringVar(&r.ClientID, "client-id", "", "the client")
+	flags.StringVar(&r.ClientSecret, "client-secret", "", "its secret; none for a public client")
+	flags.BoolVar(&f.secretStdin, "client-secret-stdin", false, "read the secret from standard input")
+	flags.StringArrayVar(&r.Scopes, "scope", nil, "a scope to ask for; may be repeated, or hold several with spaces between")
+	flags.StringVar(&r.Username, "username", "", "the user, for the password grant")
+	flags.BoolVar(&f.passwordStdin, "password-stdin", false, "read the user's password from standard input")
+	flags.StringVar(&r.RefreshToken, "refresh-token", "", "the refresh token; without it, the one in the cache")
+	flags.BoolVar(&f.refreshStdin, "refresh-token-stdin", false, "read the refresh token from standard input")
+	flags.IntVar(&r.RedirectPort, "redirect-port", 0, "port of the loopback listener for the code; 0 takes a free one")
+	flags.StringVar(&r.RedirectPath, "redirect-path", "/callback", "path of the redirect URI, as registered")
+	flags.BoolVar(&f.open, "open", false, "open the sign-in page in a browser")
+	flags.StringVar(&r.CacheFile, "cache", "", "file to keep this token in; by default one below the user's cache directory")
+	flags.BoolVar(&f.noCache, "no-cache", false, "keep nothing, reuse nothing")
+	flags.BoolVar(&r.Force, "force", false, "ask for a new token even if the cache has a good one")
+	flags.BoolVar(&f.wait, "wait", false, "when told to retry later, wait and retry")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "bound on everything, signing in and waiting included")
+}
+
+func (f *tokenFlags) run(cmd *cobra.Command, c *cli) error {
+	if err := f.complete(c); err != nil {
+		return err
+	}
+	if err := f.request.Validate(); err != nil {
+		return &usageError{err}
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+	defer cancel()
+	result, err := f.client(c).Token(ctx, f.request)
+	if err != nil {
+		return f.explain(err)
+	}
+	return c.printToken(result)
+}
+
+// complete fills in what the flags leave open from the environment, standard
+// input and the defaults.
+func (f *tokenFlags) complete(c *cli) error {
+	r := &f.request
+	r.Grant = clientcfg.Grant(f.grant)
+	r.Issuer = cmp.Or(r.Issuer, c.variable("OAUTH_ISSUER"), defaultIssuer)
+	r.ClientID = cmp.Or(r.ClientID, c.variable("OAUTH_CLIENT_ID"))
+	r.Username = cmp.Or(r.Username, c.variable("OAUTH_USERNAME"))
+	r.Scopes = strings.Fields(strings.Join(r.Scopes, " "))
+	if err := f.readStdin(c); err != nil {
+		return err
+	}
+	r.ClientSecret = cmp.Or(r.ClientSecret, c.variable("OAUTH_CLIENT_SECRET"))
+	r.Password = cmp.Or(r.Password, c.variable("OAUTH_PASSWORD"))
+	return f.placeCache()
+}
+
+// readStdin reads the one secret that comes by standard input, if any.
+func (f *tokenFlags) readStdin(c *cli) error {
+	var into []*string
+	for _, from := range []struct {
+		asked bool
+		field *string
+		flag  string
+	}{
+		{f.secretStdin, &f.request.ClientSecret, "client-secret"},
+		{f.passwordStdin, &f.request.Password, "password"},
+		{f.refreshStdin, &f.request.RefreshToken, "refresh-token"},
+	} {
+		if !from.asked {
+			continue
+		}
+		if *from.field != "" {
+			return usagef("--%s and --%[1]s-stdin contradict each other", from.flag)
+		}
+		into = append(into, from.field)
+	}
+	switch len(into) {
+	case 0:
+		return nil
+	case 1:
+		line, err := secretLine(c.in)
+		*into[0] = line
+		return err
+	default:
+		return usagef("only one secret can come by standard input")
+	}
+}
+
+func (f *tokenFlags) placeCache() (err error) {
+	if f.noCache && f.request.CacheFile != "" {
+		return usagef("--cache and --no-cache contradict each other")
+	}
+	if f.noCache || f.request.CacheFile != "" {
+		return nil
+	}
+	f.request.CacheDir, err = tokenclient.DefaultCacheDir()
+	if err != nil {
+		return fmt.Errorf("%w; name a file with --cache, or use --no-cache", err)
+	}
+	return nil
+}
+
+// secretLine reads one line. Only its end is taken off: spaces may belong to
+// a password.
+func secretLine(stdin io.Reader) (string, error) {
+	line, err := bufio.NewReader(io.LimitReader(stdin, maxSecretLine)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the secret from standard input: %w", err)
+	}
+	line = strings.TrimRight(line, "\r\n")
+	if line == "" {
+		return "", usagef("standard input holds no secret")
+	}
+	return line, nil
+}
+
+func (f *tokenFlags) client(c *cli) *tokenclient.Client {
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(c.errOut, format+"\n", args...) }
+	return &tokenclient.Client{
+		HTTP:   tokenclient.NewHTTPClient(),
+		Now:    time.Now,
+		Notify: func(message string) { say("%s", message) },
+		Wait:   f.wait,
+		Show: func(ctx context.Context, address string) error {
+			say("Open this address to sign in:\n\n  %s\n", address)
+			if f.open {
+				go func() {
+					if err := tokenclient.OpenBrowser(ctx, address); err != nil {
+						say("%v", err)
+					}
+				}()
+			}
+			return nil
+		},
+	}
+}
+
+// explain adds what the person can do about it.
+func (f *tokenFlags) explain(err error) error {
+	var refused *tokenclient.ServerError
+	if !errors.As(err, &refused) || !refused.Limited() || f.wait {
+		return err
+	}
+	when := "later"
+	if refused.RetryAfter > 0 {
+		when = "in " + refused.RetryAfter.String()
+	}
+	return fmt.Errorf("%w; try again %s, or let --wait do so; what you hold stays good meanwhile", err, when)
+}
+
+// variable looks the environment up; an empty variable counts as absent.
+func (c *cli) variable(name string) string {
+	for _, kv := range c.environ {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"oauth-server/internal/tokenclient"
+)
+
+// tokenOutput is the token response (RFC 6749 section 5.1), with what the
+// client knows about it beside.
+type tokenOutput struct {
+	AccessToken  string `json:"access_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int64  `json:"expires_in,omitempty"` // seconds from now
+	RefreshToken string `json:"refresh_token,omitempty"`
+	Scope        string `json:"scope,omitempty"`
+	tokenNotes
+}
+
+type tokenNotes struct {
+	Origin         tokenclient.Origin `json:"origin,omitempty"`
+	ExpiresAt      time.Time          `json:"expires_at,omitzero"`
+	CacheFile      string             `json:"cache_file,omitempty"`
+	Claims         json.RawMessage    `json:"claims,omitempty"`
+	ClaimsVerified bool               `json:"claims_verified"`
+	ClaimsProblem  string             `json:"claims_problem,omitempty"`
+}
+
+func (c *cli) printToken(result *tokenclient.Result) error {
+	t := result.Token
+	out := tokenOutput{
+		AccessToken: t.AccessToken, TokenType: t.TokenType, RefreshToken: t.RefreshToken, Scope: t.Scope,
+	}
+	if !t.ExpiresAt.IsZero() {
+		out.ExpiresIn = int64(time.Until(t.ExpiresAt).Round(time.Second).Seconds())
+	}
+	if c.output == outputText {
+		return c.printTokenText(out, result)
+	}
+	out.tokenNotes = tokenNotes{Origin: result.Origin, ExpiresAt: t.ExpiresAt, CacheFile: result.CacheFile}
+	if claims := result.Claims; claims != nil {
+		out.Claims, out.ClaimsVerified, out.ClaimsProblem = claims.Payload, claims.Verified, claims.Problem
+	}
+	return c.json(out)
+}
+
+func (c *cli) printTokenText(out tokenOutput, result *tokenclient.Result) error {
+	if _, err := fmt.Fprintf(c.out, "Token response, %s:\n", originWords(result)); err != nil {
+		return err
+	}
+	if err := c.json(out); err != nil {
+		return err
+	}
+	claims := result.Claims
+	if claims == nil {
+		_, err := fmt.Fprintln(c.out, "The access token is opaque: it has no claims to show.")
+		return err
+	}
+	checked := "decoded, and verified with the server's published keys"
+	if !claims.Verified {
+		checked = "only decoded, NOT verified: " + claims.Problem
+	}
+	if _, err := fmt.Fprintf(c.out, "Claims of the access token, %s:\n", checked); err != nil {
+		return err
+	}
+	return c.json(claims.Payload)
+}
+
+func originWords(result *tokenclient.Result) string {
+	words := map[tokenclient.Origin]string{
+		tokenclient.Issued:    "newly issued",
+		tokenclient.Refreshed: "refreshed",
+		tokenclient.Reused:    "reused from the cache without asking the server",
+	}[result.Origin]
+	if result.CacheFile != "" && result.Origin != tokenclient.Reused {
+		words += ", kept in " + result.CacheFile
+	}
+	return words
+}
