@@ -1,0 +1,202 @@
+package grants
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"oauth-server/internal/clientcfg"
+)
+
+func TestAuthorizePrompt(t *testing.T) {
+	w := newWorld(t)
+	req := w.authorizeRequest("shop")
+	req.Scope = "write"
+	got, err := w.service.Authorize(t.Context(), req)
+	require.NoError(t, err)
+	require.Equal(t, &Prompt{
+		Client: w.clients["shop"], RedirectURI: callback, RedirectURISent: true,
+		Scopes: []string{"write"}, State: "xyz", Challenge: s256(verifier),
+	}, got)
+}
+
+func TestAuthorizeRefuses(t *testing.T) {
+	w := newWorld(t)
+	w.clients["service"] = &clientcfg.Client{ID: "service", Grants: []clientcfg.Grant{clientcfg.ClientCredentials}, RedirectURIs: []string{callback}}
+	for name, tc := range map[string]struct {
+		client   string
+		edit     func(*AuthorizeRequest)
+		want     ErrorCode
+		redirect bool
+	}{
+		"no client_id":          {"shop", func(r *AuthorizeRequest) { r.ClientID = "" }, InvalidRequest, false},
+		"unknown client":        {"shop", func(r *AuthorizeRequest) { r.ClientID = "nobody" }, InvalidRequest, false},
+		"unregistered redirect": {"shop", func(r *AuthorizeRequest) { r.RedirectURI = "https://evil.example.com" }, InvalidRequest, false},
+		"which redirect":        {"app", func(r *AuthorizeRequest) { r.RedirectURI = "" }, InvalidRequest, false},
+		"no response_type":      {"shop", func(r *AuthorizeRequest) { r.ResponseType = "" }, InvalidRequest, true},
+		"implicit":              {"shop", func(r *AuthorizeRequest) { r.ResponseType = "token" }, UnsupportedResponseType, true},
+		"hybrid":                {"shop", func(r *AuthorizeRequest) { r.ResponseType = "code token" }, UnsupportedResponseType, true},
+		"not registered for it": {"service", func(*AuthorizeRequest) {}, UnauthorizedClient, true},
+		"scope not registered":  {"shop", func(r *AuthorizeRequest) { r.Scope = "root" }, InvalidScope, true},
+		"scope malformed":       {"shop", func(r *AuthorizeRequest) { r.Scope = "a\tb" }, InvalidScope, true},
+		"challenge too short":   {"shop", func(r *AuthorizeRequest) { r.CodeChallenge = "abc" }, InvalidRequest, true},
+		"challenge too long":    {"shop", func(r *AuthorizeRequest) { r.CodeChallenge += "a" }, InvalidRequest, true},
+		"challenge of no kind":  {"shop", func(r *AuthorizeRequest) { r.CodeChallenge = r.CodeChallenge[:42] + "=" }, InvalidRequest, true},
+		"unknown method":        {"shop", func(r *AuthorizeRequest) { r.CodeChallengeMethod = "s256" }, InvalidRequest, true},
+		"method alone":          {"exempt", func(r *AuthorizeRequest) { r.CodeChallenge = "" }, InvalidRequest, true},
+		"no PKCE":               {"shop", func(r *AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = "", "" }, InvalidRequest, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := w.authorizeRequest(tc.client)
+			tc.edit(&req)
+			_, err := w.service.Authorize(t.Context(), req)
+			requireCode(t, tc.want, err)
+			var redirect *RedirectError
+			require.Equal(t, tc.redirect, errors.As(err, &redirect))
+			if tc.redirect {
+				require.Equal(t, req.RedirectURI, redirect.RedirectURI)
+				require.Equal(t, "xyz", redirect.State)
+			}
+		})
+	}
+}
+
+// TestRedirectURIAtToken: what the authorization request said decides what the
+// token request must say (RFC 6749 4.1.3).
+func TestRedirectURIAtToken(t *testing.T) {
+	w := newWorld(t)
+	w.clients["shop"].RedirectURIs = []string{callback}
+	left := func(r *AuthorizeRequest) { r.RedirectURI = "" }
+	loopback := func(r *AuthorizeRequest) { r.RedirectURI = "http://127.0.0.1:49152/callback" }
+	for name, tc := range map[string]struct {
+		client string
+		edit   func(*AuthorizeRequest)
+		token  string
+		want   ErrorCode
+	}{
+		"sent, repeated":               {"shop", func(*AuthorizeRequest) {}, callback, ""},
+		"sent, left out":               {"shop", func(*AuthorizeRequest) {}, "", InvalidRequest},
+		"sent, another":                {"shop", func(*AuthorizeRequest) {}, "https://evil.example.com", InvalidGrant},
+		"left out, left out":           {"shop", left, "", ""},
+		"left out, the registered":     {"shop", left, callback, ""},
+		"left out, another":            {"shop", left, "https://evil.example.com", InvalidGrant},
+		"loopback, the same port":      {"app", loopback, "http://127.0.0.1:49152/callback", ""},
+		"loopback, as registered":      {"app", loopback, "http://127.0.0.1/callback", InvalidGrant},
+		"loopback, another port":       {"app", loopback, "http://127.0.0.1:49153/callback", InvalidGrant},
+		"loopback, another registered": {"app", loopback, "com.example.app:/callback", InvalidGrant},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := w.redemption(tc.client, w.code(tc.client, tc.edit))
+			req.RedirectURI = tc.token
+			_, err := w.token(tc.client, req)
+			if tc.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			requireCode(t, tc.want, err)
+		})
+	}
+}
+
+func TestApproveNeedsASession(t *testing.T) {
+	w := newWorld(t)
+	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
+	require.NoError(t, err)
+	session := w.session()
+	w.clock.advance(time.Hour)
+	_, err = w.service.Approve(t.Context(), prompt, session)
+	require.ErrorIs(t, err, ErrNoSession)
+}
+
+// TestApproveChecksTheRedirectAgain: the prompt may be older than a change of
+// the registration.
+func TestApproveChecksTheRedirectAgain(t *testing.T) {
+	w := newWorld(t)
+	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
+	require.NoError(t, err)
+	prompt.RedirectURI = "https://evil.example.com"
+	_, err = w.service.Approve(t.Context(), prompt, w.session())
+	requireCode(t, InvalidGrant, err)
+}
+
+func TestAuthTimeIsWhenTheUserSignedIn(t *testing.T) {
+	w := newWorld(t)
+	session := w.session()
+	w.clock.advance(30 * time.Minute)
+	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
+	require.NoError(t, err)
+	code, err := w.service.Approve(t.Context(), prompt, session)
+	require.NoError(t, err)
+	tokens := w.mustToken("shop", w.redemption("shop", code))
+	w.clock.advance(time.Hour)
+	tokens = w.mustToken("shop", refreshing(tokens.RefreshToken))
+	claims, err := w.ring.Verify(tokens.AccessToken, w.clock.Now())
+	require.NoError(t, err)
+	require.True(t, claims.AuthTime.Equal(start))
+	require.True(t, claims.IssuedAt.Equal(start.Add(90*time.Minute)))
+}
+
+func TestRedirectMatches(t *testing.T) {
+	for name, tc := range map[string]struct {
+		registered, presented string
+		want                  bool
+	}{
+		"the same":                  {callback, callback, true},
+		"https never by port":       {"https://127.0.0.1/cb", "https://127.0.0.1:8443/cb", false},
+		"IPv4, a port":              {"http://127.0.0.1/cb", "http://127.0.0.1:1234/cb", true},
+		"IPv4, another port":        {"http://127.0.0.1:1/cb", "http://127.0.0.1:65535/cb", true},
+		"IPv4, port to none":        {"http://127.0.0.1:1/cb", "http://127.0.0.1/cb", true},
+		"IPv6, a port":              {"http://[::1]/cb", "http://[::1]:1234/cb", true},
+		"localhost, a port":         {"http://localhost/cb", "http://localhost:1234/cb", true},
+		"query kept":                {"http://127.0.0.1/cb?a=b", "http://127.0.0.1:1/cb?a=b", true},
+		"other loopback":            {"http://127.0.0.1/cb", "http://localhost:1234/cb", false},
+		"other family":              {"http://127.0.0.1/cb", "http://[::1]:1234/cb", false},
+		"other path":                {"http://127.0.0.1/cb", "http://127.0.0.1:1234/cb2", false},
+		"no path":                   {"http://127.0.0.1/", "http://127.0.0.1:1234", false},
+		"escaped path":              {"http://127.0.0.1/cb", "http://127.0.0.1:1234/c%62", false},
+		"other query":               {"http://127.0.0.1/cb", "http://127.0.0.1:1234/cb?x=1", false},
+		"empty query":               {"http://127.0.0.1/cb", "http://127.0.0.1:1234/cb?", false},
+		"fragment":                  {"http://127.0.0.1/cb", "http://127.0.0.1:1234/cb#x", false},
+		"empty fragment":            {"http://127.0.0.1/cb", "http://127.0.0.1:1234/cb#", false},
+		"user information":          {"http://127.0.0.1/cb", "http://127.0.0.1:1234@evil.com/cb", false},
+		"user information, inverse": {"http://127.0.0.1/cb", "http://evil@127.0.0.1:1234/cb", false},
+		"port zero":                 {"http://127.0.0.1/cb", "http://127.0.0.1:0/cb", false},
+		"port too large":            {"http://127.0.0.1/cb", "http://127.0.0.1:65536/cb", false},
+		"empty port":                {"http://127.0.0.1/cb", "http://127.0.0.1:/cb", false},
+		"scheme in capitals":        {"http://127.0.0.1/cb", "HTTP://127.0.0.1:1234/cb", false},
+		"suffix of the host":        {"http://127.0.0.1/cb", "http://127.0.0.1.evil.com:1234/cb", false},
+		"any port elsewhere":        {"http://example.com/cb", "http://example.com:1234/cb", false},
+		"decimal address":           {"http://127.0.0.1/cb", "http://2130706433:1234/cb", false},
+		"not a URI":                 {"http://127.0.0.1/cb", "http://127.0.0.1:12 34/cb", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tc.want, redirectMatches(tc.registered, tc.presented))
+		})
+	}
+}
+
+func FuzzRedirectMatches(f *testing.F) {
+	f.Add("http://127.0.0.1:1234/cb")
+	f.Add("http://[::1]:1234/cb")
+	f.Add("http://127.0.0.1:1234@evil.com/cb")
+	f.Fuzz(func(t *testing.T, presented string) {
+		if redirectMatches(callback, presented) && presented != callback {
+			t.Fatalf("%q taken for %q", presented, callback)
+		}
+		const registered = "http://127.0.0.1/cb"
+		if !redirectMatches(registered, presented) || presented == registered {
+			return
+		}
+		port := presented[len("http://127.0.0.1:") : len(presented)-len("/cb")]
+		if "http://127.0.0.1:"+port+"/cb" != presented {
+			t.Fatalf("%q taken for %q", presented, registered)
+		}
+		for _, r := range port {
+			if r < '0' || r > '9' {
+				t.Fatalf("port %q", port)
+			}
+		}
+	})
+}

@@ -1,0 +1,37 @@
+package grants
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"testing"
+)
+
+// BenchmarkClientCredentials sets the whole way of a request through the
+// service beside the one thing that it cannot do without, a signature.
+func BenchmarkClientCredentials(b *testing.B) {
+	b.Run("bare ES256", func(b *testing.B) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			b.Fatal(err)
+		}
+		digest := sha256.Sum256(make([]byte, 300))
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := ecdsa.SignASN1(rand.Reader, key, digest[:]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("service", func(b *testing.B) {
+		w := newWorld(b)
+		req := TokenRequest{Credentials: w.credentials("shop"), GrantType: "client_credentials"}
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := w.service.Token(b.Context(), req); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

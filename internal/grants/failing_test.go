@@ -1,0 +1,108 @@
+package grants
+
+import (
+	"context"
+	"time"
+
+	"oauth-server/internal/secret"
+)
+
+// failing is a Store of which one operation fails, once or always.
+type failing struct {
+	testStore
+	operation string
+	err       error
+	hits      int
+}
+
+func (f *failing) check(operation string) error {
+	if f.operation != operation {
+		return nil
+	}
+	f.hits++
+	return f.err
+}
+
+func (f *failing) CreateCode(ctx context.Context, c Code) error {
+	if err := f.check("CreateCode"); err != nil {
+		return err
+	}
+	return f.testStore.CreateCode(ctx, c)
+}
+
+func (f *failing) Code(ctx context.Context, d secret.Digest) (Code, error) {
+	if err := f.check("Code"); err != nil {
+		return Code{}, err
+	}
+	return f.testStore.Code(ctx, d)
+}
+
+func (f *failing) RedeemCode(ctx context.Context, d secret.Digest, next *RefreshToken) error {
+	if err := f.check("RedeemCode"); err != nil {
+		return err
+	}
+	return f.testStore.RedeemCode(ctx, d, next)
+}
+
+func (f *failing) CreateRefreshToken(ctx context.Context, t RefreshToken) error {
+	if err := f.check("CreateRefreshToken"); err != nil {
+		return err
+	}
+	return f.testStore.CreateRefreshToken(ctx, t)
+}
+
+func (f *failing) RefreshToken(ctx context.Context, d secret.Digest) (RefreshToken, error) {
+	if err := f.check("RefreshToken"); err != nil {
+		return RefreshToken{}, err
+	}
+	return f.testStore.RefreshToken(ctx, d)
+}
+
+func (f *failing) RotateRefreshToken(ctx context.Context, d secret.Digest, next RefreshToken) error {
+	if err := f.check("RotateRefreshToken"); err != nil {
+		return err
+	}
+	return f.testStore.RotateRefreshToken(ctx, d, next)
+}
+
+func (f *failing) Revoke(ctx context.Context, name string, until time.Time) error {
+	if err := f.check("Revoke"); err != nil {
+		return err
+	}
+	return f.testStore.Revoke(ctx, name, until)
+}
+
+func (f *failing) Revoked(ctx context.Context, names ...string) (bool, error) {
+	if err := f.check("Revoked"); err != nil {
+		return false, err
+	}
+	return f.testStore.Revoked(ctx, names...)
+}
+
+func (f *failing) User(ctx context.Context, name string) (User, error) {
+	if err := f.check("User"); err != nil {
+		return User{}, err
+	}
+	return f.testStore.User(ctx, name)
+}
+
+func (f *failing) CreateSession(ctx context.Context, s Session) error {
+	if err := f.check("CreateSession"); err != nil {
+		return err
+	}
+	return f.testStore.CreateSession(ctx, s)
+}
+
+func (f *failing) Session(ctx context.Context, d secret.Digest) (Session, error) {
+	if err := f.check("Session"); err != nil {
+		return Session{}, err
+	}
+	return f.testStore.Session(ctx, d)
+}
+
+func (f *failing) DeleteSession(ctx context.Context, d secret.Digest) error {
+	if err := f.check("DeleteSession"); err != nil {
+		return err
+	}
+	return f.testStore.DeleteSession(ctx, d)
+}

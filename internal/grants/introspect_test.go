@@ -1,0 +1,99 @@
+package grants
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+)
+
+func TestIntrospect(t *testing.T) {
+	w := newWorld(t)
+	ofUser := w.tokens("shop")
+	claims, err := w.ring.Verify(ofUser.AccessToken, start)
+	require.NoError(t, err)
+	ofClient := w.mustToken("daemon", TokenRequest{GrantType: "client_credentials", Scope: "read"})
+	clientClaims, err := w.ring.Verify(ofClient.AccessToken, start)
+	require.NoError(t, err)
+	ofApp := w.tokens("app")
+	all := []string{"read", "write", "admin"}
+
+	user := Introspection{
+		Active: true, TokenType: "Bearer", ClientID: "shop", Username: "alice", Scopes: all, Subject: "alice",
+		Issuer: issuer, Audience: []string{issuer}, ID: claims.ID, IssuedAt: start, ExpiresAt: start.Add(time.Hour),
+	}
+	client := Introspection{
+		Active: true, TokenType: "Bearer", ClientID: "daemon", Scopes: []string{"read"}, Subject: "daemon",
+		Issuer: issuer, Audience: []string{issuer}, ID: clientClaims.ID, IssuedAt: start, ExpiresAt: start.Add(time.Hour),
+	}
+	refresh := Introspection{
+		Active: true, ClientID: "shop", Username: "alice", Subject: "alice", Scopes: all, Issuer: issuer,
+		IssuedAt: start, ExpiresAt: start.Add(30 * 24 * time.Hour),
+	}
+	for name, tc := range map[string]struct {
+		asking, token string
+		want          Introspection
+	}{
+		"own access token":            {"shop", ofUser.AccessToken, user},
+		"another's access token":      {"other", ofUser.AccessToken, user},
+		"token without a user":        {"shop", ofClient.AccessToken, client},
+		"own refresh token":           {"shop", ofUser.RefreshToken, refresh},
+		"another's refresh token":     {"other", ofUser.RefreshToken, Introspection{}},
+		"public, another's access":    {"app", ofUser.AccessToken, Introspection{}},
+		"public, another's refresh":   {"app", ofUser.RefreshToken, Introspection{}},
+		"unknown":                     {"shop", "nonsense", Introspection{}},
+		"forged":                      {"shop", ofUser.AccessToken[:len(ofUser.AccessToken)-4] + "AAAA", Introspection{}},
+		"code":                        {"shop", w.code("shop"), Introspection{}},
+		"public, confidential's code": {"app", w.code("shop"), Introspection{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := w.service.Introspect(t.Context(), TokenQuery{Credentials: w.credentials(tc.asking), Token: tc.token})
+			require.NoError(t, err)
+			require.Empty(t, cmp.Diff(tc.want, got))
+		})
+	}
+	own, err := w.service.Introspect(t.Context(), TokenQuery{Credentials: w.credentials("app"), Token: ofApp.AccessToken})
+	require.NoError(t, err)
+	require.True(t, own.Active, "a public client may ask about its own")
+}
+
+func TestIntrospectRefuses(t *testing.T) {
+	w := newWorld(t)
+	for name, tc := range map[string]struct {
+		q    TokenQuery
+		want ErrorCode
+	}{
+		"no client":    {TokenQuery{Token: "x"}, InvalidClient},
+		"wrong secret": {TokenQuery{Credentials: Credentials{Method: AuthPost, ClientID: "shop", Secret: "x"}, Token: "x"}, InvalidClient},
+		"no token":     {TokenQuery{Credentials: w.credentials("shop")}, InvalidRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := w.service.Introspect(t.Context(), tc.q)
+			requireCode(t, tc.want, err)
+			require.Zero(t, got)
+		})
+	}
+}
+
+func TestIntrospectExpiry(t *testing.T) {
+	w := newWorld(t)
+	tokens := w.tokens("shop")
+	w.clock.advance(time.Hour - time.Nanosecond)
+	require.True(t, w.active(tokens.AccessToken))
+	w.clock.advance(time.Nanosecond)
+	require.False(t, w.active(tokens.AccessToken))
+	require.True(t, w.active(tokens.RefreshToken))
+	w.clock.advance(30 * 24 * time.Hour)
+	require.False(t, w.active(tokens.RefreshToken))
+}
+
+// TestIntrospectClaimedRefreshToken: looking is not using. A claimed token is
+// not active, and to ask about one is no replay.
+func TestIntrospectClaimedRefreshToken(t *testing.T) {
+	w := newWorld(t)
+	first := w.tokens("shop")
+	second := w.mustToken("shop", refreshing(first.RefreshToken))
+	require.False(t, w.active(first.RefreshToken))
+	require.True(t, w.active(second.RefreshToken))
+}

@@ -1,0 +1,78 @@
+package grants
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestRevoke asks about three tokens of one family after one was revoked.
+func TestRevoke(t *testing.T) {
+	for name, tc := range map[string]struct {
+		revoke      func(first, second TokenResponse) string
+		hint        string
+		wantFirst   bool
+		wantSecond  bool
+		wantRefresh bool
+	}{
+		"an access token alone":       {func(first, _ TokenResponse) string { return first.AccessToken }, "access_token", false, true, true},
+		"the hint may be wrong":       {func(first, _ TokenResponse) string { return first.AccessToken }, "refresh_token", false, true, true},
+		"the hint may be unknown":     {func(first, _ TokenResponse) string { return first.AccessToken }, "pasta", false, true, true},
+		"a refresh token, the family": {func(_, second TokenResponse) string { return second.RefreshToken }, "", false, false, false},
+		"a claimed one, the family":   {func(first, _ TokenResponse) string { return first.RefreshToken }, "", false, false, false},
+		"an unknown one, nothing":     {func(TokenResponse, TokenResponse) string { return "nonsense" }, "", true, true, true},
+		"a forged one, nothing":       {func(TokenResponse, TokenResponse) string { return "a.b.c" }, "", true, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			first := w.tokens("shop")
+			second := w.mustToken("shop", refreshing(first.RefreshToken))
+			q := TokenQuery{Credentials: w.credentials("shop"), Token: tc.revoke(first, second), Hint: tc.hint}
+			for range 2 { // Revoking twice is no error (RFC 7009 2.2).
+				require.NoError(t, w.service.Revoke(t.Context(), q))
+			}
+			require.Equal(t, tc.wantFirst, w.active(first.AccessToken))
+			require.Equal(t, tc.wantSecond, w.active(second.AccessToken))
+			require.Equal(t, tc.wantRefresh, w.active(second.RefreshToken))
+			_, err := w.token("shop", refreshing(second.RefreshToken))
+			require.Equal(t, tc.wantRefresh, err == nil)
+		})
+	}
+}
+
+func TestRevokeRefuses(t *testing.T) {
+	w := newWorld(t)
+	tokens := w.tokens("shop")
+	app := w.tokens("app")
+	for name, tc := range map[string]struct {
+		q    TokenQuery
+		want ErrorCode
+	}{
+		"no token":             {TokenQuery{Credentials: w.credentials("shop")}, InvalidRequest},
+		"wrong secret":         {TokenQuery{Credentials: Credentials{Method: AuthBasic, ClientID: "shop", Secret: "x"}, Token: tokens.AccessToken}, InvalidClient},
+		"another's access":     {TokenQuery{Credentials: w.credentials("other"), Token: tokens.AccessToken}, InvalidGrant},
+		"another's refresh":    {TokenQuery{Credentials: w.credentials("other"), Token: tokens.RefreshToken}, InvalidGrant},
+		"another's, by public": {TokenQuery{Credentials: w.credentials("app"), Token: tokens.RefreshToken}, InvalidGrant},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requireCode(t, tc.want, w.service.Revoke(t.Context(), tc.q))
+			require.True(t, w.active(tokens.AccessToken))
+			require.True(t, w.active(tokens.RefreshToken))
+		})
+	}
+	require.NoError(t, w.service.Revoke(t.Context(), TokenQuery{Credentials: w.credentials("app"), Token: app.RefreshToken}))
+	require.False(t, w.active(app.AccessToken), "a public client revokes its own")
+}
+
+// TestRevokedFamilyOutlivesItsTokens: the tombstone stays for as long as any
+// token of the family could be good, under whichever setting it was issued.
+func TestRevokedFamilyOutlivesItsTokens(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.RefreshTokenLifetime = 90 * 24 * time.Hour })
+	first := w.tokens("shop")
+	w.service.opts.RefreshTokenLifetime = time.Hour
+	require.NoError(t, w.service.Revoke(t.Context(), TokenQuery{Credentials: w.credentials("shop"), Token: first.RefreshToken}))
+	for _, until := range w.store.(*memStore).revoked {
+		require.False(t, until.Before(start.Add(90*24*time.Hour+time.Hour)), "%v", until)
+	}
+}

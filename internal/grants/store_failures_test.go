@@ -1,0 +1,118 @@
+package grants
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// eachStoreFailure lets every operation of the store fail in every flow.
+func eachStoreFailure(t *testing.T, cause error) {
+	t.Helper()
+	flows := map[string]struct {
+		operations []string
+		prepare    func(w *world) func() error
+	}{
+		"code": {[]string{"Code", "User", "RedeemCode"}, func(w *world) func() error {
+			req := w.redemption("shop", w.code("shop"))
+			return func() error { _, err := w.token("shop", req); return err }
+		}},
+		"refresh": {[]string{"RefreshToken", "Revoked", "User", "RotateRefreshToken"}, func(w *world) func() error {
+			req := refreshing(w.tokens("shop").RefreshToken)
+			return func() error { _, err := w.token("shop", req); return err }
+		}},
+		"password": {[]string{"User", "CreateRefreshToken"}, func(w *world) func() error {
+			return func() error {
+				_, err := w.token("shop", TokenRequest{GrantType: "password", Username: "bob", Password: password})
+				return err
+			}
+		}},
+		"approve": {[]string{"CreateCode"}, func(w *world) func() error {
+			prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
+			require.NoError(t, err)
+			return func() error { _, err := w.service.Approve(t.Context(), prompt, w.session()); return err }
+		}},
+		"sign in": {[]string{"User", "CreateSession"}, func(w *world) func() error {
+			return func() error {
+				_, _, err := w.service.SignIn(t.Context(), SignIn{Username: "bob", Password: password})
+				return err
+			}
+		}},
+		"session": {[]string{"Session", "User"}, func(w *world) func() error {
+			cookie, _, err := w.service.SignIn(t.Context(), SignIn{Username: "bob", Password: password})
+			require.NoError(t, err)
+			return func() error { _, err := w.service.Session(t.Context(), cookie); return err }
+		}},
+		"sign out": {[]string{"DeleteSession"}, func(w *world) func() error {
+			return func() error { return w.service.SignOut(t.Context(), "x") }
+		}},
+		"introspect access token": {[]string{"Revoked", "User"}, func(w *world) func() error {
+			q := TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").AccessToken}
+			return func() error { _, err := w.service.Introspect(t.Context(), q); return err }
+		}},
+		"introspect refresh token": {[]string{"RefreshToken", "Revoked", "User"}, func(w *world) func() error {
+			q := TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").RefreshToken}
+			return func() error { _, err := w.service.Introspect(t.Context(), q); return err }
+		}},
+		"revoke access token": {[]string{"Revoke"}, func(w *world) func() error {
+			q := TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").AccessToken}
+			return func() error { return w.service.Revoke(t.Context(), q) }
+		}},
+		"revoke refresh token": {[]string{"RefreshToken", "Revoke"}, func(w *world) func() error {
+			q := TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").RefreshToken}
+			return func() error { return w.service.Revoke(t.Context(), q) }
+		}},
+	}
+	for name, flow := range flows {
+		for _, operation := range flow.operations {
+			t.Run(name+", "+operation, func(t *testing.T) {
+				f := &failing{}
+				w := newWorld(t, func(o *Options) { f.testStore = o.Store.(testStore); o.Store = f })
+				try := flow.prepare(w)
+				f.operation, f.err = operation, cause
+				err := try()
+				requireCode(t, TemporarilyUnavailable, err)
+				var oauthErr *Error
+				require.ErrorAs(t, err, &oauthErr)
+				require.Equal(t, http.StatusServiceUnavailable, oauthErr.Status())
+				require.NotContains(t, oauthErr.Description, cause.Error())
+				require.ErrorContains(t, err, cause.Error(), "the log needs the cause")
+				require.Equal(t, 1, f.hits)
+
+				f.operation = ""
+				require.NoError(t, try(), "nothing was burnt")
+			})
+		}
+	}
+}
+
+// TestStoreFailsDuringReplay: if the family cannot be revoked, the answer is
+// not that it was.
+func TestStoreFailsDuringReplay(t *testing.T) {
+	f := &failing{}
+	w := newWorld(t, func(o *Options) { f.testStore = o.Store.(testStore); o.Store = f })
+	first := w.tokens("shop")
+	w.mustToken("shop", refreshing(first.RefreshToken))
+	f.operation, f.err = "Revoke", unhashable{"down"}
+	_, err := w.token("shop", refreshing(first.RefreshToken))
+	requireCode(t, TemporarilyUnavailable, err)
+	f.operation = ""
+	_, err = w.token("shop", refreshing(first.RefreshToken))
+	requireCode(t, InvalidGrant, err)
+}
+
+// TestReplayerHangsUp: the revocation happens all the same.
+func TestReplayerHangsUp(t *testing.T) {
+	w := newWorld(t)
+	first := w.tokens("shop")
+	second := w.mustToken("shop", refreshing(first.RefreshToken))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	req := refreshing(first.RefreshToken)
+	req.Credentials = w.credentials("shop")
+	_, err := w.service.Token(ctx, req)
+	requireCode(t, InvalidGrant, err)
+	require.False(t, w.active(second.AccessToken))
+}

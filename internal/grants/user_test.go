@@ -1,0 +1,105 @@
+package grants
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSignIn(t *testing.T) {
+	w := newWorld(t)
+	cookie, session, err := w.service.SignIn(t.Context(), SignIn{Username: "alice", Password: password})
+	require.NoError(t, err)
+	got, err := w.service.Session(t.Context(), cookie)
+	require.NoError(t, err)
+	require.Equal(t, session, got)
+	require.Equal(t, "alice", got.Username)
+
+	other, _, err := w.service.SignIn(t.Context(), SignIn{Username: "alice", Password: password})
+	require.NoError(t, err)
+	require.NotEqual(t, cookie, other, "a session is never taken over")
+	for range 2 {
+		require.NoError(t, w.service.SignOut(t.Context(), cookie))
+	}
+	_, err = w.service.Session(t.Context(), cookie)
+	require.ErrorIs(t, err, ErrNoSession)
+	_, err = w.service.Session(t.Context(), other)
+	require.NoError(t, err)
+}
+
+func TestSignInRefuses(t *testing.T) {
+	w := newWorld(t)
+	for name, in := range map[string]SignIn{
+		"wrong password":          {Username: "alice", Password: "x"},
+		"no password":             {Username: "alice"},
+		"unknown user":            {Username: "nobody", Password: password},
+		"no user":                 {Password: password},
+		"other case":              {Username: "Alice", Password: password},
+		"white space":             {Username: "alice ", Password: password},
+		"password with NUL bytes": {Username: "alice", Password: password + "\x00"},
+		"endless name":            {Username: strings.Repeat("a", 1<<16), Password: password},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cookie, session, err := w.service.SignIn(t.Context(), in)
+			require.ErrorIs(t, err, ErrSignIn)
+			require.Empty(t, cookie)
+			require.Zero(t, session)
+		})
+	}
+}
+
+func TestSessionEnds(t *testing.T) {
+	for name, end := range map[string]func(w *world){
+		"when it expires": func(w *world) { w.clock.advance(12 * time.Hour) },
+		"with the user":   func(w *world) { require.NoError(t, w.store.DeleteUser(t.Context(), "alice")) },
+		"with the user, though a namesake follows": func(w *world) {
+			require.NoError(t, w.store.DeleteUser(t.Context(), "alice"))
+			require.NoError(t, w.store.CreateUser(t.Context(), User{Name: "alice", CreatedAt: start.Add(2 * time.Minute)}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			cookie, _, err := w.service.SignIn(t.Context(), SignIn{Username: "alice", Password: password})
+			require.NoError(t, err)
+			w.clock.advance(time.Hour)
+			_, err = w.service.Session(t.Context(), cookie)
+			require.NoError(t, err)
+			end(w)
+			_, err = w.service.Session(t.Context(), cookie)
+			require.ErrorIs(t, err, ErrNoSession)
+		})
+	}
+	for _, cookie := range []string{"", "x"} {
+		_, err := newWorld(t).service.Session(t.Context(), cookie)
+		require.ErrorIs(t, err, ErrNoSession)
+	}
+}
+
+func TestValidateUsername(t *testing.T) {
+	for name, tc := range map[string]struct {
+		username string
+		ok       bool
+	}{
+		"plain":            {"alice", true},
+		"address":          {"alice@example.com", true},
+		"other scripts":    {"Ælfrēd 山田", true},
+		"longest":          {strings.Repeat("a", MaxUsernameLength), true},
+		"too long":         {strings.Repeat("a", MaxUsernameLength+1), false},
+		"empty":            {"", false},
+		"leading space":    {" alice", false},
+		"trailing tab":     {"alice\t", false},
+		"NUL":              {"ali\x00ce", false},
+		"line break":       {"ali\nce", false},
+		"invalid UTF-8":    {"ali\xffce", false},
+		"zero width":       {"ali\u200bce", false},
+		"right to left":    {"ali\u202ece", false},
+		"no-break space":   {"alice\u00a0bob", false},
+		"replacement rune": {"ali\ufffdce", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tc.ok, ValidateUsername(tc.username) == nil)
+		})
+	}
+}
