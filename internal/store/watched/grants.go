@@ -1,0 +1,93 @@
+package watched
+
+import (
+	"context"
+	"time"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// CreateCode implements grants.Codes.
+func (s *Store) CreateCode(ctx context.Context, c grants.Code) (err error) {
+	ctx, end := s.observer.Begin(ctx, "create_code")
+	defer func() { end(failed(err)) }()
+	return s.backend.CreateCode(ctx, c)
+}
+
+// Code implements grants.Codes.
+func (s *Store) Code(ctx context.Context, d secret.Digest) (_ grants.Code, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_code")
+	defer func() { end(failed(err)) }()
+	return s.backend.Code(ctx, d)
+}
+
+// RedeemCode implements grants.Codes.
+func (s *Store) RedeemCode(ctx context.Context, d secret.Digest, next *grants.RefreshToken) (err error) {
+	ctx, end := s.observer.Begin(ctx, "redeem_code")
+	defer func() { end(failed(err)) }()
+	return s.backend.RedeemCode(ctx, d, next)
+}
+
+// CreateRefreshToken implements grants.RefreshTokens.
+func (s *Store) CreateRefreshToken(ctx context.Context, t grants.RefreshToken) (err error) {
+	ctx, end := s.observer.Begin(ctx, "create_refresh_token")
+	defer func() { end(failed(err)) }()
+	return s.backend.CreateRefreshToken(ctx, t)
+}
+
+// RefreshToken implements grants.RefreshTokens.
+func (s *Store) RefreshToken(ctx context.Context, d secret.Digest) (_ grants.RefreshToken, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_refresh_token")
+	defer func() { end(failed(err)) }()
+	return s.backend.RefreshToken(ctx, d)
+}
+
+// RotateRefreshToken implements grants.RefreshTokens.
+func (s *Store) RotateRefreshToken(ctx context.Context, d secret.Digest, next grants.RefreshToken) (err error) {
+	ctx, end := s.observer.Begin(ctx, "rotate_refresh_token")
+	defer func() { end(failed(err)) }()
+	return s.backend.RotateRefreshToken(ctx, d, next)
+}
+
+// Revoke implements grants.Revocations.
+func (s *Store) Revoke(ctx context.Context, name string, until time.Time) (err error) {
+	ctx, end := s.observer.Begin(ctx, "revoke")
+	defer func() { end(failed(err)) }()
+	return s.backend.Revoke(ctx, name, until)
+}
+
+// Revoked implements grants.Revocations.
+func (s *Store) Revoked(ctx context.Context, names ...string) (_ bool, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_revocations")
+	defer func() { end(failed(err)) }()
+	return s.backend.Revoked(ctx, names...)
+}
+
+// User implements grants.Users.
+func (s *Store) User(ctx context.Context, name string) (_ grants.User, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_user")
+	defer func() { end(failed(err)) }()
+	return s.backend.User(ctx, name)
+}
+
+// CreateSession implements grants.Sessions.
+func (s *Store) CreateSession(ctx context.Context, v grants.Session) (err error) {
+	ctx, end := s.observer.Begin(ctx, "create_session")
+	defer func() { end(failed(err)) }()
+	return s.backend.CreateSession(ctx, v)
+}
+
+// Session implements grants.Sessions.
+func (s *Store) Session(ctx context.Context, d secret.Digest) (_ grants.Session, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_session")
+	defer func() { end(failed(err)) }()
+	return s.backend.Session(ctx, d)
+}
+
+// DeleteSession implements grants.Sessions.
+func (s *Store) DeleteSession(ctx context.Context, d secret.Digest) (err error) {
+	ctx, end := s.observer.Begin(ctx, "delete_session")
+	defer func() { end(failed(err)) }()
+	return s.backend.DeleteSession(ctx, d)
+}

@@ -1,0 +1,43 @@
+package watched
+
+import (
+	"context"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/keys"
+)
+
+// Clients implements clientcfg.Store.
+func (s *Store) Clients(ctx context.Context) (_ []clientcfg.Client, _ clientcfg.Revision, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_clients")
+	defer func() { end(failed(err)) }()
+	return s.backend.Clients(ctx)
+}
+
+// Revision implements clientcfg.Store.
+func (s *Store) Revision(ctx context.Context) (_ clientcfg.Revision, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_revision")
+	defer func() { end(failed(err)) }()
+	return s.backend.Revision(ctx)
+}
+
+// Keys implements keys.Store.
+func (s *Store) Keys(ctx context.Context) (_ []keys.Record, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_keys")
+	defer func() { end(failed(err)) }()
+	return s.backend.Keys(ctx)
+}
+
+// AddKey implements keys.Store.
+func (s *Store) AddKey(ctx context.Context, k keys.Record) (err error) {
+	ctx, end := s.observer.Begin(ctx, "add_key")
+	defer func() { end(failed(err)) }()
+	return s.backend.AddKey(ctx, k)
+}
+
+// DeleteKey implements keys.Store.
+func (s *Store) DeleteKey(ctx context.Context, id string) (err error) {
+	ctx, end := s.observer.Begin(ctx, "delete_key")
+	defer func() { end(failed(err)) }()
+	return s.backend.DeleteKey(ctx, id)
+}

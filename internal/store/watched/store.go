@@ -1,0 +1,53 @@
+package watched
+
+import (
+	"context"
+	"errors"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
+)
+
+// Backend is what the running server asks of a store.
+type Backend interface {
+	clientcfg.Store
+	keys.Store
+	grants.Store
+}
+
+// Observer is told of operations. It must be safe for concurrent use.
+type Observer interface {
+	// Begin is called before the operation, which gets the context that it
+	// returns; end is called after it, with whether the store failed.
+	Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool))
+}
+
+// Store is a watched [Backend].
+type Store struct {
+	backend  Backend
+	observer Observer
+}
+
+// New watches the backend.
+func New(b Backend, o Observer) *Store { return &Store{backend: b, observer: o} }
+
+// answers are errors by which a store answers; it did not fail.
+var answers = []error{
+	grants.ErrNotFound, grants.ErrExists, grants.ErrClaimed,
+	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict,
+	keys.ErrExists,
+	context.Canceled, // whoever asked has gone
+}
+
+func failed(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, answer := range answers {
+		if errors.Is(err, answer) {
+			return false
+		}
+	}
+	return true
+}
