@@ -101,8 +101,9 @@ func limiterMemory() []Panel {
 			query(`sum by (instance) (oauth_ratelimit_counters{$i})`, "{{instance}}"),
 			query(`max(oauth_ratelimit_counters_max{$i})`, "most"),
 		).sized(8, 8).with(byName("most", limitLine("red", false)...)),
-		lines("Evictions", "Counters dropped because memory was full. Raise the maximum if this is not 0.", "ops",
-			query(`sum by (instance) (rate(oauth_ratelimit_evictions_total{$i}[$__rate_interval]))`, "{{instance}}")).sized(8, 8),
+		lines("Memory too small", "Counters dropped because memory was full, and decisions on a counter that keys had to share. Raise the maximum if this is not 0.", "ops",
+			query(`sum by (instance) (rate(oauth_ratelimit_evictions_total{$i}[$__rate_interval]))`, "{{instance}} evictions"),
+			query(`sum by (instance) (rate(oauth_ratelimit_overflow_decisions_total{$i}[$__rate_interval]))`, "{{instance}} shared")).sized(8, 8),
 		lines("Clients with a label", "All other clients are shown as \"other\".", "short",
 			query(`max by (instance) (oauth_metrics_labelled_clients{$i})`, "{{instance}}")).sized(8, 8),
 	}

@@ -65,7 +65,8 @@ func trouble() []Panel {
 			query(`max by (instance) (oauth_clock_offset_seconds{$i})`, "{{instance}}")).signed(),
 		lines("Revision of the configuration", "Instances that stay on another revision than the rest do not follow changes.", "none",
 			query(`max by (instance, config) (oauth_config_revision{$i})`, "{{instance}} {{config}}")),
-		lines("Left at the stop", "Counts that the final flush of a stopping instance could not write.", "short",
-			query(`max by (instance) (oauth_sync_final_flush_leftover{$i})`, "{{instance}}")),
+		lines("Counts given up", "Expired: too old to matter before they could be written. Left: what the final flush of a stopping instance could not write.", "short",
+			query(`sum by (instance) (increase(oauth_sync_expired_counts_total{$i}[$__rate_interval]))`, "{{instance}} expired"),
+			query(`max by (instance) (oauth_sync_final_flush_leftover{$i})`, "{{instance}} left")),
 	}
 }

@@ -83,6 +83,10 @@ var (
 		"oauth_ratelimit_evictions_total", Counter, nil,
 		"Counters dropped from memory before they were idle, because it was full.",
 	}
+	overflowInfo = Info{
+		"oauth_ratelimit_overflow_decisions_total", Counter, nil,
+		"Decisions on a counter that several keys share, because memory was full of keys that must stay.",
+	}
 	labelledInfo = Info{
 		"oauth_metrics_labelled_clients", Gauge, nil,
 		"Clients that have their own label; all others are counted as \"other\".",
@@ -158,6 +162,10 @@ var (
 		[]string{"outcome"},
 		"Writes of a key: applied, fallback (applied without compare-and-swap), conflict, unknown (no answer; resolved later), rejected.",
 	}
+	expiredInfo = Info{
+		"oauth_sync_expired_counts_total", Counter, nil,
+		"Counts that grew too old to matter before they could be written.",
+	}
 	driftInfo = Info{
 		"oauth_sync_drift_total", Counter, nil,
 		"Times that a document held less than this instance had written to it; must stay 0.",
@@ -209,13 +217,13 @@ func Sections() []Section {
 		{"Rate limits", []Info{
 			decisionsInfo, softWarningsInfo, usageInfo, limitInfo, limitWindowInfo,
 			defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo,
-			countersInfo, countersMaxInfo, evictionsInfo, labelledInfo,
+			countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, labelledInfo,
 		}},
 		{"Requests and tokens", []Info{tokensInfo, requestsInfo, inFlightInfo, dbCallsInfo}},
 		{"Store", []Info{storeInfo, storeErrorsInfo}},
 		{"Sharing counts between instances", []Info{
 			gAgeInfo, dirtyInfo, dueInfo, commandsInfo, bulkSizeInfo, bulkDurationInfo,
-			writesInfo, driftInfo, leftoverInfo, clockOffsetInfo,
+			writesInfo, expiredInfo, driftInfo, leftoverInfo, clockOffsetInfo,
 		}},
 		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, panicsInfo, buildInfo}},
 	}

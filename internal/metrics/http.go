@@ -75,23 +75,34 @@ func (m *Metrics) Token(grantType, oauthError string) {
 
 type callsKey struct{}
 
-// CountCalls returns a context in which [Metrics.StoreCall] counts the calls
-// to the store, and the counter.
+// CountCalls returns a context in which [Metrics.Begin] counts the calls to
+// the store, and the counter.
 func CountCalls(ctx context.Context) (context.Context, *atomic.Int64) {
 	n := new(atomic.Int64)
 	return context.WithValue(ctx, callsKey{}, n), n
 }
 
-// StoreCall counts an operation of the store. Failed says that the store could
-// not answer; finding nothing is an answer.
-func (m *Metrics) StoreCall(ctx context.Context, operation string, took time.Duration, failed bool) {
+// Calls returns how many calls to the store were counted in the context.
+func Calls(ctx context.Context) int {
+	if n, ok := ctx.Value(callsKey{}).(*atomic.Int64); ok {
+		return int(n.Load())
+	}
+	return 0
+}
+
+// Begin counts an operation of the store; the function it returns ends it.
+// Failed says that the store could not answer; finding nothing is an answer.
+func (m *Metrics) Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool)) {
 	if n, ok := ctx.Value(callsKey{}).(*atomic.Int64); ok {
 		n.Add(1)
 	}
 	operation = m.operations.value(operation)
-	m.store.WithLabelValues(operation).Observe(took.Seconds())
 	failures := m.storeFails.WithLabelValues(operation)
-	if failed {
-		failures.Inc()
+	began := m.now()
+	return ctx, func(failed bool) {
+		m.store.WithLabelValues(operation).Observe(m.now().Sub(began).Seconds())
+		if failed {
+			failures.Inc()
+		}
 	}
 }

@@ -25,7 +25,7 @@ type pullSource struct {
 
 // pulled are the metrics that a pullCollector may show.
 var pulled = []Info{
-	countersInfo, countersMaxInfo, evictionsInfo, gAgeInfo, dirtyInfo, dueInfo,
+	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo, gAgeInfo, dirtyInfo, dueInfo,
 	clockOffsetInfo, configRevisionInfo, configAgeInfo, buildInfo,
 }
 
@@ -65,8 +65,10 @@ func (p *pullCollector) Collect(ch chan<- prometheus.Metric) {
 
 // Memory is how full the limiter's memory is.
 type Memory struct {
-	Counters, MaxCounters int
-	Evictions             uint64 // since the start
+	Counters, MaxCounters int64
+	// Since the start: counters that made room for others, decisions on
+	// shared counters, and counts that expired before they were written.
+	Evictions, Overflows, Expired int64
 }
 
 // WatchMemory shows the counters in memory.
@@ -74,6 +76,8 @@ func (m *Metrics) WatchMemory(read func() Memory) {
 	m.pull.watch(countersInfo, func(emit emit) { emit(float64(read().Counters)) })
 	m.pull.watch(countersMaxInfo, func(emit emit) { emit(float64(read().MaxCounters)) })
 	m.pull.watch(evictionsInfo, func(emit emit) { emit(float64(read().Evictions)) })
+	m.pull.watch(overflowInfo, func(emit emit) { emit(float64(read().Overflows)) })
+	m.pull.watch(expiredInfo, func(emit emit) { emit(float64(read().Expired)) })
 }
 
 // Sync is where the syncer stands.
