@@ -20,12 +20,14 @@ type Config struct {
 	// TrustedProxies are believed about the address a request came from.
 	TrustedProxies []Prefix `yaml:"trusted_proxies,omitempty"`
 	// ShutdownTimeout bounds a graceful stop.
-	ShutdownTimeout Duration  `yaml:"shutdown_timeout"`
-	Log             Log       `yaml:"log"`
-	Store           Store     `yaml:"store"`
-	Tokens          Tokens    `yaml:"tokens"`
-	Sessions        Sessions  `yaml:"sessions"`
-	RateLimit       RateLimit `yaml:"rate_limit"`
+	ShutdownTimeout Duration `yaml:"shutdown_timeout"`
+	Log             Log      `yaml:"log"`
+	Store           Store    `yaml:"store"`
+	Tokens          Tokens   `yaml:"tokens"`
+	Sessions        Sessions `yaml:"sessions"`
+	// Scopes says in words what a scope allows, for the consent page.
+	Scopes    map[string]string `yaml:"scopes,omitempty"`
+	RateLimit RateLimit         `yaml:"rate_limit"`
 }
 
 // TLS names the certificate chain and the key, PEM files that are read again

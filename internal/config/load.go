@@ -22,12 +22,13 @@ type FlagValue struct{ Name, Value string }
 
 // Sources are where a configuration comes from, the weakest first.
 type Sources struct {
+	Base    *Config  // what holds if nothing else says otherwise; nil: Default()
 	File    string   // path; empty: the one of OAUTH_CONFIG, or none
 	Environ []string // as os.Environ returns it
 	Flags   []FlagValue
 }
 
-// Load reads all sources onto [Default] and validates the outcome. Its error
+// Load reads all sources onto the base and validates the outcome. Its error
 // is [FieldErrors].
 func Load(s Sources) (*Config, error) { return load(s, (*Config).check) }
 
@@ -42,8 +43,9 @@ func load(s Sources, check func(*Config) FieldErrors) (*Config, error) {
 	if s.File == "" {
 		s.File = envFile
 	}
-	cfg := Default()
-	cfg.Store = Store{} // its default must not count as chosen
+	cfg := s.base()
+	usual := cfg.Store
+	cfg.Store = Store{} // the usual one must not count as chosen
 	origins := map[string]string{}
 	if s.File != "" {
 		problems = append(problems, cfg.readFile(s.File, origins)...)
@@ -54,9 +56,17 @@ func load(s Sources, check func(*Config) FieldErrors) (*Config, error) {
 		problems = append(problems, cfg.overlay(layer, origins)...)
 	}
 	if cfg.Store == (Store{}) {
-		cfg.Store = Default().Store
+		cfg.Store = usual
 	}
 	return cfg, append(problems, cfg.checkAll(check, problems, origins)...).err()
+}
+
+func (s Sources) base() *Config {
+	if s.Base == nil {
+		return Default()
+	}
+	c := *s.Base
+	return &c
 }
 
 // checkAll adds what a check finds to what reading found, except for what

@@ -203,7 +203,7 @@ func TestEveryOptionHasItsField(t *testing.T) {
 // A setting that could only be given in the file would break the promise that
 // the environment and flags go by the same names.
 func TestEveryPlainFieldHasItsOption(t *testing.T) {
-	covered := map[string]bool{"rate_limit.default": true, "rate_limit.clients": true}
+	covered := map[string]bool{"rate_limit.default": true, "rate_limit.clients": true, "scopes": true}
 	for _, o := range Options() {
 		covered[o.Path] = true
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -42,6 +43,19 @@ func (o Option) Kind() string {
 		return "int"
 	}
 	return "string"
+}
+
+// Default is what holds when the option is not given, as text.
+func (o Option) Default() string {
+	c := Default()
+	if o.Path == "store.mongodb.database" {
+		return DefaultDatabase // there, only once there is a MongoDB
+	}
+	v, err := at(reflect.ValueOf(c).Elem(), o.Path)
+	if err != nil || v.IsZero() {
+		return ""
+	}
+	return fmt.Sprint(v.Interface())
 }
 
 // Options lists every option, in the order of a help text.

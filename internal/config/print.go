@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"regexp"
 	"strings"
@@ -36,10 +37,9 @@ func RedactURI(uri string) string {
 // password in the MongoDB URI is replaced by [Redacted], with a comment that
 // says where to give it instead.
 func (c *Config) WriteYAML(w io.Writer) error {
-	shown := *c
+	shown, redacted := c.redacted()
 	var text bytes.Buffer
-	if m := c.Store.MongoDB; m != nil && RedactURI(m.URI) != m.URI {
-		shown.Store.MongoDB = &MongoDB{URI: RedactURI(m.URI), Database: m.Database}
+	if redacted {
 		text.WriteString("# The password of store.mongodb.uri is not shown: set OAUTH_MONGODB_URI to override it.\n")
 	}
 	enc := yaml.NewEncoder(&text)
@@ -52,4 +52,33 @@ func (c *Config) WriteYAML(w io.Writer) error {
 	}
 	_, err := w.Write(text.Bytes())
 	return err
+}
+
+// WriteJSON is [Config.WriteYAML] for scripts: the same fields, which can be
+// read again too, because JSON is YAML.
+func (c *Config) WriteJSON(w io.Writer) error {
+	shown, _ := c.redacted()
+	text, err := yaml.Marshal(shown)
+	if err != nil {
+		return err
+	}
+	var fields map[string]any
+	if err := yaml.Unmarshal(text, &fields); err != nil {
+		return err
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(fields)
+}
+
+// redacted is a copy of c to show, and whether a password was hidden in it.
+func (c *Config) redacted() (shown Config, hidden bool) {
+	shown = *c
+	m := c.Store.MongoDB
+	if m == nil || RedactURI(m.URI) == m.URI {
+		return shown, false
+	}
+	shown.Store.MongoDB = &MongoDB{URI: RedactURI(m.URI), Database: m.Database}
+	return shown, true
 }

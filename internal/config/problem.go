@@ -7,9 +7,9 @@ import (
 
 // Problem is one thing that is wrong with a configuration.
 type Problem struct {
-	Path    string // of the field, such as rate_limit.default.user[0].window
-	Message string // what is wrong and what would be right
-	Origin  string // where the value came from: file:line, OAUTH_X or --x; may be empty
+	Path    string `json:"path,omitempty"`   // of the field, such as rate_limit.default.user[0].window
+	Message string `json:"message"`          // what is wrong and what would be right
+	Origin  string `json:"origin,omitempty"` // where the value came from: file:line, OAUTH_X or --x; may be empty
 }
 
 // String is one line: path, message, origin.
