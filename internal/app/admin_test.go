@@ -1,0 +1,149 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
+	"oauth-server/internal/secret"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 999, time.UTC)
+
+func openTestStore(t *testing.T) Store {
+	t.Helper()
+	store, err := OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: filepath.Join(t.TempDir(), "test.db")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+func TestCreateClientChoosesTheUsualGrants(t *testing.T) {
+	store := openTestStore(t)
+	code := []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken}
+	tests := []struct {
+		name string
+		spec clientcfg.Client
+		want []clientcfg.Grant
+	}{
+		{"machine", clientcfg.Client{}, []clientcfg.Grant{clientcfg.ClientCredentials}},
+		{"web", clientcfg.Client{RedirectURIs: []string{"https://app.example.com/cb"}}, code},
+		{"native", clientcfg.Client{Public: true, RedirectURIs: []string{"http://127.0.0.1/cb"}}, code},
+		{"as told", clientcfg.Client{Grants: []clientcfg.Grant{clientcfg.Password}}, []clientcfg.Grant{clientcfg.Password}},
+	}
+	for i, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.spec.ID = strings.Repeat("c", i+1)
+			made, shown, err := CreateClient(t.Context(), store, tt.spec, noon)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(made.Grants, tt.want) {
+				t.Errorf("grants %v, want %v", made.Grants, tt.want)
+			}
+			if made.Public != (shown == "") || (!made.Public && !made.SecretDigest.Matches(shown)) {
+				t.Errorf("public %v with secret %q", made.Public, shown)
+			}
+		})
+	}
+}
+
+func TestCreateClientReportsAllProblems(t *testing.T) {
+	_, _, err := CreateClient(t.Context(), openTestStore(t), clientcfg.Client{ID: "a b", Scopes: []string{`"`}}, noon)
+	var invalid *InvalidClientError
+	if !errors.As(err, &invalid) || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("CreateClient() = %v, want two problems", err)
+	}
+}
+
+func TestRotateSecret(t *testing.T) {
+	store := openTestStore(t)
+	_, old, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "app", Public: true, RedirectURIs: []string{"http://127.0.0.1/"}}, noon); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := RotateSecret(t.Context(), store, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := FindClient(t.Context(), store, "shop")
+	if err != nil || !c.SecretDigest.Matches(fresh) || c.SecretDigest.Matches(old) {
+		t.Errorf("after the rotation: %v, new works %v, old works %v", err, c.SecretDigest.Matches(fresh), c.SecretDigest.Matches(old))
+	}
+	if _, err := RotateSecret(t.Context(), store, "app"); !errors.Is(err, ErrPublic) {
+		t.Errorf("RotateSecret(public) = %v", err)
+	}
+	if _, err := RotateSecret(t.Context(), store, "nobody"); !errors.Is(err, clientcfg.ErrNotFound) {
+		t.Errorf("RotateSecret(unknown) = %v", err)
+	}
+}
+
+// contested is a store where somebody else changes the client first, once.
+type contested struct {
+	Store
+	lost bool
+}
+
+func (c *contested) UpdateClient(ctx context.Context, cl clientcfg.Client) error {
+	if !c.lost {
+		c.lost = true
+		other := cl
+		other.Name = "renamed meanwhile"
+		if err := c.Store.UpdateClient(ctx, other); err != nil {
+			return err
+		}
+	}
+	return c.Store.UpdateClient(ctx, cl)
+}
+
+func TestRotateSecretKeepsAConcurrentChange(t *testing.T) {
+	store := &contested{Store: openTestStore(t)}
+	if _, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := RotateSecret(t.Context(), store, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := FindClient(t.Context(), store, "shop")
+	if err != nil || c.Name != "renamed meanwhile" || !c.SecretDigest.Matches(fresh) {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestCreateUser(t *testing.T) {
+	store := openTestStore(t)
+	if _, err := CreateUser(t.Context(), store, "ada", "correct horse", noon); err != nil {
+		t.Fatal(err)
+	}
+	u, err := store.User(t.Context(), "ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := secret.NewPasswords(secret.PasswordOptions{}).Verify(t.Context(), u.PasswordHash, "correct horse"); !ok || err != nil {
+		t.Errorf("the password does not verify: %v", err)
+	}
+	for _, name := range []string{"", " ada", "ada\n", "a\x00b", "\xff", strings.Repeat("a", 257)} {
+		if _, err := CreateUser(t.Context(), store, name, "pw", noon); !errors.Is(err, ErrUsername) {
+			t.Errorf("CreateUser(%q) = %v", name, err)
+		}
+	}
+	if _, err := CreateUser(t.Context(), store, "bob", "", noon); !errors.Is(err, secret.ErrPasswordLength) {
+		t.Errorf("an empty password: %v", err)
+	}
+}

@@ -1,0 +1,114 @@
+package app
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/config"
+)
+
+// writeCertificate writes a self-signed pair for 127.0.0.1 with that serial.
+func writeCertificate(t *testing.T, files config.TLS, serial int64) *x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, files.CertFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	write(t, files.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+func write(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func certificateFiles(t *testing.T) config.TLS {
+	t.Helper()
+	dir := t.TempDir()
+	return config.TLS{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+}
+
+func TestCertificateIsReloadedWhenItsFilesChange(t *testing.T) {
+	files := certificateFiles(t)
+	synctest.Test(t, func(t *testing.T) {
+		writeCertificate(t, files, 1)
+		c, err := loadCertificate(files, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		serial := func() int64 {
+			pair, err := c.config().GetCertificate(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pair.Leaf.SerialNumber.Int64()
+		}
+		go func() { _ = c.watch(t.Context()) }()
+		writeCertificate(t, files, 2)
+		if got := serial(); got != 1 {
+			t.Errorf("serial %d before the next look", got)
+		}
+		time.Sleep(certificateCheck) //nolint:forbidigo // the clock of synctest
+		synctest.Wait()
+		if got := serial(); got != 2 {
+			t.Errorf("serial %d after the files changed, want 2", got)
+		}
+		write(t, files.KeyFile, []byte("half writ"))
+		time.Sleep(certificateCheck) //nolint:forbidigo // the clock of synctest
+		synctest.Wait()
+		if got := serial(); got != 2 {
+			t.Errorf("serial %d with a broken key, want the last good one", got)
+		}
+		writeCertificate(t, files, 3)
+		time.Sleep(certificateCheck) //nolint:forbidigo // the clock of synctest
+		synctest.Wait()
+		if got := serial(); got != 3 {
+			t.Errorf("serial %d after the files were mended, want 3", got)
+		}
+	})
+}
+
+func TestCertificateThatDoesNotFitStopsTheStart(t *testing.T) {
+	files := certificateFiles(t)
+	writeCertificate(t, files, 1)
+	other := certificateFiles(t)
+	writeCertificate(t, other, 2)
+	files.KeyFile = other.KeyFile
+	if _, err := loadCertificate(files, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a key of another certificate was accepted")
+	}
+}

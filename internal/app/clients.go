@@ -1,0 +1,100 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+// ErrPublic is returned when a secret is asked for a client that has none.
+var ErrPublic = errors.New("a public client has no secret")
+
+// CreateClient completes a registration, checks and stores it. Without grants
+// it gets those that its redirect URIs suggest. The secret of a confidential
+// client is returned here and nowhere else; it is stored as a digest.
+func CreateClient(ctx context.Context, reg clientcfg.Registry, c clientcfg.Client, now time.Time) (clientcfg.Client, string, error) {
+	shown := ""
+	if !c.Public {
+		shown = secret.New()
+		c.SecretDigest = secret.DigestOf(shown)
+	}
+	if len(c.Grants) == 0 {
+		c.Grants = usualGrants(c)
+	}
+	c.CreatedAt = now.UTC().Truncate(time.Second)
+	c.Version = 1
+	if err := c.Validate(); err != nil {
+		return c, "", &InvalidClientError{err}
+	}
+	if err := reg.CreateClient(ctx, c); err != nil {
+		return c, "", fmt.Errorf("create client %q: %w", c.ID, err)
+	}
+	return c, shown, nil
+}
+
+// InvalidClientError is a registration that cannot be meant.
+type InvalidClientError struct{ err error }
+
+// Error implements error, with one line for each problem.
+func (e *InvalidClientError) Error() string { return e.err.Error() }
+
+// Unwrap returns the problems, joined.
+func (e *InvalidClientError) Unwrap() error { return e.err }
+
+// usualGrants never include password: RFC 9700 2.4 says it must not be used,
+// so whoever needs it must say so.
+func usualGrants(c clientcfg.Client) []clientcfg.Grant {
+	if c.Public || len(c.RedirectURIs) > 0 {
+		return []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken}
+	}
+	return []clientcfg.Grant{clientcfg.ClientCredentials}
+}
+
+// FindClient returns the client of that ID, or [clientcfg.ErrNotFound].
+func FindClient(ctx context.Context, store clientcfg.Store, id string) (clientcfg.Client, error) {
+	all, _, err := store.Clients(ctx)
+	if err != nil {
+		return clientcfg.Client{}, err
+	}
+	i := slices.IndexFunc(all, func(c clientcfg.Client) bool { return c.ID == id })
+	if i < 0 {
+		return clientcfg.Client{}, fmt.Errorf("client %q: %w", id, clientcfg.ErrNotFound)
+	}
+	return all[i], nil
+}
+
+// clientStore is what a change of a client needs.
+type clientStore interface {
+	clientcfg.Store
+	clientcfg.Registry
+}
+
+// RotateSecret gives a confidential client a new secret, which is returned here
+// and nowhere else. The old one ceases to work at once.
+func RotateSecret(ctx context.Context, store clientStore, id string) (string, error) {
+	for {
+		c, err := FindClient(ctx, store, id)
+		if err != nil {
+			return "", err
+		}
+		if c.Public {
+			return "", fmt.Errorf("client %q: %w", id, ErrPublic)
+		}
+		shown := secret.New()
+		c.SecretDigest = secret.DigestOf(shown)
+		err = store.UpdateClient(ctx, c)
+		switch {
+		case err == nil:
+			return shown, nil
+		case errors.Is(err, clientcfg.ErrConflict) && ctx.Err() == nil:
+			// Somebody changed another field meanwhile: take that along.
+		default:
+			return "", fmt.Errorf("client %q: %w", id, err)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
+)
+
+// Demo is what a server to try is given: a client for every grant, a public
+// one for people, and somebody to sign in. Every secret is made anew, so that
+// no credentials are known to anybody beforehand.
+type Demo struct {
+	ClientID       string `json:"client_id"`
+	ClientSecret   string `json:"client_secret"`
+	PublicClientID string `json:"public_client_id"`
+	Username       string `json:"username"`
+	Password       string `json:"password"`
+}
+
+// demoScope is what the demo clients may ask for.
+const demoScope = "notes:read"
+
+// demoRedirect matches every port (RFC 8252 7.3), so the token command can use it.
+const demoRedirect = "http://127.0.0.1/callback"
+
+// DemoConfig is the default configuration for a demo that keeps everything in
+// the file of that path.
+func DemoConfig(path string) *config.Config {
+	cfg := config.Default()
+	cfg.Store = config.Store{Embedded: &config.Embedded{Path: path}}
+	cfg.Scopes = map[string]string{demoScope: "Read your notes"}
+	return cfg
+}
+
+// NewDemo fills an empty store.
+func NewDemo(ctx context.Context, store Store, now time.Time) (*Demo, error) {
+	d := &Demo{
+		ClientID: "demo", PublicClientID: "demo-app", Username: "ada",
+		Password: strings.ToLower(rand.Text()[:12]), // 60 bits, and a person may have to type it
+	}
+	_, secret, err := CreateClient(ctx, store, clientcfg.Client{
+		ID: d.ClientID, Name: "Demo service", Scopes: []string{demoScope},
+		Grants: []clientcfg.Grant{clientcfg.ClientCredentials, clientcfg.Password, clientcfg.RefreshToken},
+	}, now)
+	if err != nil {
+		return nil, err
+	}
+	d.ClientSecret = secret
+	_, _, err = CreateClient(ctx, store, clientcfg.Client{
+		ID: d.PublicClientID, Name: "Demo app", Public: true, Scopes: []string{demoScope},
+		RedirectURIs: []string{demoRedirect},
+	}, now)
+	if err != nil {
+		return nil, err
+	}
+	_, err = CreateUser(ctx, store, d.Username, d.Password, now)
+	return d, err
+}
+
+// DemoLine is a command to paste and what it shows.
+type DemoLine struct {
+	Title   string `json:"title"`
+	Command string `json:"command"`
+}
+
+// The pair of RFC 7636 appendix B. A real client makes a new one each time.
+const (
+	demoVerifier  = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+	demoChallenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+)
+
+// Lines are commands that show every grant. Each works by itself in a POSIX
+// shell with curl and sed, and keeps what it must in the directory.
+func (d *Demo) Lines(issuer, dir string) []DemoLine {
+	as := fmt.Sprintf("curl -s -w '\\n' -u '%s:%s'", d.ClientID, d.ClientSecret)
+	password := fmt.Sprintf("%s -d grant_type=password -d username=%s -d password=%s -d scope=%s %s/token",
+		as, d.Username, d.Password, demoScope, issuer)
+	take := func(field, as string) string {
+		return fmt.Sprintf(` | sed -n 's/.*"%s": *"\([^"]*\)".*/%s=\1/p' | `, field, as)
+	}
+	return []DemoLine{
+		{"client_credentials: a token for a machine", fmt.Sprintf("%s -d grant_type=client_credentials %s/token", as, issuer)},
+		{"password: a token for a user whose password the client knows", password},
+		{"refresh_token: the next token, with the refresh token of a first one", password +
+			take("refresh_token", "refresh_token") + as + " -d grant_type=refresh_token -d @- " + issuer + "/token"},
+		{"authorization_code with PKCE: sign in, agree, redeem the code", d.codeLine(issuer, dir+"/cookies")},
+		{"introspect: what a token is worth", password + take("access_token", "token") + as + " -d @- " + issuer + "/introspect"},
+		{"revoke: make it worthless", password + take("refresh_token", "token") + as +
+			` -o /dev/null -w 'HTTP %{http_code}\n' -d @- ` + issuer + "/revoke"},
+		{"a client to try with: opens the sign-in page, keeps and refreshes the token", fmt.Sprintf(
+			"oauth-server token --issuer %s --client-id %s --grant authorization_code --cache '%s/app.json'", issuer, d.PublicClientID, dir)},
+		{"the same as a machine", fmt.Sprintf(
+			"oauth-server token --issuer %s --client-id %s --client-secret='%s' --grant client_credentials --cache '%s/machine.json'",
+			issuer, d.ClientID, d.ClientSecret, dir)},
+	}
+}
+
+// codeLine does what a browser and a native app do together: sign in, read the
+// consent page, allow, take the code out of the redirect, redeem it.
+func (d *Demo) codeLine(issuer, cookies string) string {
+	request := url.Values{
+		"response_type": {"code"}, "client_id": {d.PublicClientID}, "redirect_uri": {demoRedirect},
+		"scope": {demoScope}, "code_challenge": {demoChallenge}, "code_challenge_method": {"S256"},
+	}.Encode()
+	return strings.Join([]string{
+		fmt.Sprintf("curl -s -L -c '%s' --data-urlencode 'authorization=%s' -d username=%s -d password=%s %s/sign-in",
+			cookies, request, d.Username, d.Password, issuer),
+		`sed -n 's/.*name="binding" value="\([^"]*\)".*/binding=\1/p'`,
+		fmt.Sprintf("curl -s -o /dev/null -w '%%{redirect_url}\\n' -b '%s' --data-urlencode 'authorization=%s' -d decision=allow -d @- %s/consent",
+			cookies, request, issuer),
+		`sed 's/.*[?&]code=\([^&]*\).*/code=\1/'`,
+		fmt.Sprintf("curl -s -w '\\n' -d grant_type=authorization_code -d client_id=%s --data-urlencode redirect_uri=%s -d code_verifier=%s -d @- %s/token",
+			d.PublicClientID, demoRedirect, demoVerifier, issuer),
+	}, " | ")
+}

@@ -1,0 +1,103 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"oauth-server/internal/grants"
+)
+
+// Run serves until ctx ends, then stops gracefully: it takes no new requests,
+// answers those it has, stops the background loops and closes the store, all
+// within the configured time. It returns nil after a clean stop.
+func (s *Server) Run(ctx context.Context) error {
+	live := context.WithoutCancel(ctx) // what ends with the teardown, not before
+	s.startLoops(live)
+	failed := s.serve()
+	s.log.LogAttrs(ctx, slog.LevelInfo, "listening", s.describe()...)
+	if s.opts.Listening != nil {
+		s.opts.Listening(s)
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+		s.log.LogAttrs(live, slog.LevelInfo, "stopping", slog.Duration("within", s.cfg.ShutdownTimeout.Std()))
+	case err = <-failed:
+	}
+	err = errors.Join(err, s.stop(live))
+	if err == nil {
+		s.log.LogAttrs(live, slog.LevelInfo, "stopped")
+	}
+	return err
+}
+
+// Close gives up a server that was made and never run.
+func (s *Server) Close() error { return s.stop(context.Background()) }
+
+func (s *Server) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.ShutdownTimeout.Std())
+	defer cancel()
+	return s.undo.run(ctx)
+}
+
+// startLoops starts the background work; it is stopped after the last request
+// was answered and before the store closes.
+func (s *Server) startLoops(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	s.loops.start(ctx, "signing keys", s.keys.Run)
+	s.loops.start(ctx, "clients", func(ctx context.Context) error {
+		s.clients.Run(ctx, clientsRefreshEvery, s.log)
+		return nil
+	})
+	if sweeper, ok := s.store.(grants.Sweeper); ok {
+		s.loops.start(ctx, "sweep", every(sweepEvery, s.log, "sweeping what has expired", sweep(sweeper, s.log)))
+	}
+	if s.cert != nil {
+		s.loops.start(ctx, "certificate", s.cert.watch)
+	}
+	s.undo.push("background loops", func(context.Context) error {
+		cancel()
+		s.loops.running.Wait()
+		return nil
+	})
+}
+
+// serve answers requests in the background. What it returns reports an end
+// that nobody asked for.
+func (s *Server) serve() <-chan error {
+	failed := make(chan error, 1)
+	go func() {
+		var err error
+		if s.cert != nil {
+			s.http.TLSConfig = s.cert.config()
+			err = s.http.ServeTLS(s.listener, "", "")
+		} else {
+			err = s.http.Serve(s.listener)
+		}
+		if !errors.Is(err, http.ErrServerClosed) {
+			failed <- err
+		}
+	}()
+	s.undo.push("serving", s.drain)
+	return failed
+}
+
+// drain waits for the requests that are under way. It leaves a quarter of the
+// time to what is stopped after it, and then cuts off who is still there: a
+// peer that reads slowly must not keep counts from being written.
+func (s *Server) drain(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)*3/4)
+		defer cancel()
+	}
+	err := s.http.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "cutting off requests that would not end")
+		return s.http.Close()
+	}
+	return err
+}

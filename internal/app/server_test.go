@@ -1,0 +1,300 @@
+package app
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testConfig is a server on a free port with a store of its own.
+func testConfig(tb testing.TB) *config.Config {
+	tb.Helper()
+	cfg := config.Default()
+	cfg.Listen = "127.0.0.1:0"
+	cfg.Store.Embedded = &config.Embedded{Path: filepath.Join(tb.TempDir(), "test.db")}
+	return cfg
+}
+
+// running is a server under test.
+type running struct {
+	*Server
+	secret string // of the client "shop"
+	stop   func() error
+}
+
+// start runs a server with the client "shop" until the test ends.
+func start(tb testing.TB, cfg *config.Config, log io.Writer) *running {
+	tb.Helper()
+	r := &running{}
+	ctx, cancel := context.WithCancel(context.Background())
+	server, err := New(ctx, cfg, Options{
+		Logger: NewLogger(cfg.Log, log),
+		Prepare: func(ctx context.Context, store Store) (err error) {
+			_, r.secret, err = CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, time.Now())
+			return err
+		},
+	})
+	if err != nil {
+		cancel()
+		tb.Fatal(err)
+	}
+	r.Server = server
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	stopped := false
+	r.stop = func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		cancel()
+		return <-done
+	}
+	tb.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return r
+}
+
+// answer is the server's answer to a token request.
+type answer struct {
+	status, proto int
+	token         string
+}
+
+func (r *running) token(tb testing.TB, client *http.Client) answer {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, r.Issuer()+"/token",
+		strings.NewReader(url.Values{"grant_type": {"client_credentials"}}.Encode()))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	req.SetBasicAuth("shop", r.secret)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	res, err := client.Do(req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	var body struct {
+		AccessToken string `json:"access_token"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&body); err != nil {
+		tb.Fatal(err)
+	}
+	return answer{res.StatusCode, res.ProtoMajor, body.AccessToken}
+}
+
+// newClient keeps no connection open after the test.
+func newClient(tb testing.TB, cfg *tls.Config) *http.Client {
+	tb.Helper()
+	transport := &http.Transport{TLSClientConfig: cfg, ForceAttemptHTTP2: true}
+	tb.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func TestServerIssuesATokenAndStops(t *testing.T) {
+	var log bytes.Buffer
+	r := start(t, testConfig(t), &log)
+	client := newClient(t, nil)
+	got := r.token(t, client)
+	if got.status != http.StatusOK || got.token == "" {
+		t.Fatalf("%+v", got)
+	}
+	client.CloseIdleConnections()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"msg=listening address=" + r.Addr(), "msg=stopping", "msg=stopped"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
+		}
+	}
+	if strings.Contains(log.String(), r.secret) || strings.Contains(log.String(), got.token) {
+		t.Error("the log holds a secret")
+	}
+}
+
+func TestServerSpeaksTLS(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.TLS = certificateFiles(t)
+	cert := writeCertificate(t, cfg.TLS, 1)
+	r := start(t, cfg, io.Discard)
+	if !strings.HasPrefix(r.Issuer(), "https://127.0.0.1:") {
+		t.Errorf("issuer %s", r.Issuer())
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	client := newClient(t, &tls.Config{RootCAs: pool})
+	if got := r.token(t, client); got.status != http.StatusOK || got.proto != 2 {
+		t.Errorf("%+v", got)
+	}
+	client.CloseIdleConnections()
+}
+
+func TestStopWaitsForARequestUnderWay(t *testing.T) {
+	r := start(t, testConfig(t), io.Discard)
+	body := url.Values{"grant_type": {"client_credentials"}, "client_id": {"shop"}, "client_secret": {r.secret}}.Encode()
+	conn, answers := begin(t, r.Addr(), len(body))
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.stop() }()
+	waitUntilRefused(t, r.Addr())
+	if _, err := io.WriteString(conn, body); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(answers, nil)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("the request under way was not answered: %v, %v", res, err)
+	}
+	_ = res.Body.Close()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStopCutsOffARequestThatDoesNotEnd(t *testing.T) {
+	var log bytes.Buffer
+	cfg := testConfig(t)
+	cfg.ShutdownTimeout = config.Duration(time.Second)
+	r := start(t, cfg, &log)
+	begin(t, r.Addr(), 100)
+	if err := r.stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if !strings.Contains(log.String(), "cutting off") {
+		t.Errorf("not logged:\n%s", log.String())
+	}
+}
+
+// begin sends the head of a token request and returns when the server waits
+// for the body, of that length.
+func begin(t *testing.T, addr string, length int) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = fmt.Fprintf(conn, "POST /token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"+
+		"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", length)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewReader(conn)
+	for _, want := range []string{"HTTP/1.1 100 Continue", ""} {
+		if line, err := answers.ReadString('\n'); err != nil || strings.TrimSpace(line) != want {
+			t.Fatalf("%q, %v; want %q", line, err, want)
+		}
+	}
+	return conn, answers
+}
+
+// waitUntilRefused returns once no new connection is accepted.
+func waitUntilRefused(t *testing.T, addr string) {
+	t.Helper()
+	for {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+	}
+}
+
+func TestNewReportsWhatIsWrongAndLetsGo(t *testing.T) {
+	cfg := testConfig(t)
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	busy := *cfg
+	busy.Listen = taken.Addr().String()
+	if _, err := New(t.Context(), &busy, Options{}); err == nil || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("New on a taken port: %v", err)
+	}
+	failure := errors.New("no")
+	_, err = New(t.Context(), cfg, Options{Prepare: func(context.Context, Store) error { return failure }})
+	if !errors.Is(err, failure) {
+		t.Errorf("New() = %v", err)
+	}
+	s, err := New(t.Context(), cfg, Options{})
+	if err != nil {
+		t.Fatalf("what failed before holds the store still: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestIssuerFor(t *testing.T) {
+	addr := &net.TCPAddr{IP: net.IPv6loopback, Port: 41000}
+	tests := []struct{ name, issuer, listen, cert, want string }{
+		{"configured", "https://auth.example.com", "[::1]:0", "", "https://auth.example.com"},
+		{"port of the system", "", "127.0.0.1:0", "", "http://127.0.0.1:41000"},
+		{"IPv6", "", "[::1]:0", "", "http://[::1]:41000"},
+		{"by name", "", "localhost:0", "", "http://localhost:41000"},
+		{"TLS", "", "127.0.0.1:0", "cert.pem", "https://127.0.0.1:41000"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := &config.Config{Issuer: tt.issuer, Listen: tt.listen, TLS: config.TLS{CertFile: tt.cert}}
+			if got := IssuerFor(cfg, addr); got != tt.want {
+				t.Errorf("IssuerFor() = %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestNewLogger(t *testing.T) {
+	var out bytes.Buffer
+	log := NewLogger(config.Log{Format: "json", Level: "warn"}, &out)
+	log.Info("quiet")
+	log.Warn("loud")
+	var line struct{ Msg string }
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Msg != "loud" {
+		t.Errorf("logged %q, %v", out.String(), err)
+	}
+	if !NewLogger(config.Log{}, io.Discard).Enabled(t.Context(), slog.LevelInfo) {
+		t.Error("without a level, info is not logged")
+	}
+}
+
+// BenchmarkStartToFirstToken is what a person waits for: everything from
+// opening an empty store, making the signing key included, to the first answer.
+func BenchmarkStartToFirstToken(b *testing.B) {
+	client := newClient(b, nil)
+	for b.Loop() {
+		r := start(b, testConfig(b), io.Discard)
+		if got := r.token(b, client); got.status != http.StatusOK {
+			b.Fatalf("%+v", got)
+		}
+		client.CloseIdleConnections()
+		if err := r.stop(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
