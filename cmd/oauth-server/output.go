@@ -1,6 +1,11 @@
 package main
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
 
 // The values of -o.
 const (
@@ -14,4 +19,20 @@ func (c *cli) json(v any) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// table writes rows for a person; the first row is the heading.
+func (c *cli) table(rows ...[]string) error {
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t")); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// note tells a person something that is not the answer.
+func (c *cli) note(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.errOut, format+"\n", args...)
 }

@@ -41,8 +41,15 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newToken(c), newVersion(c))
+	root.AddCommand(newServe(c), newClient(c), newUser(c), newToken(c), newVersion(c))
 	return root
+}
+
+// group is a command that only holds others.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: needsSubcommand}
+	cmd.AddCommand(commands...)
+	return cmd
 }
 
 // needsSubcommand shows the help of a command that only holds others, and

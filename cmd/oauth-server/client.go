@@ -1,0 +1,201 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
+)
+
+func newClient(c *cli) *cobra.Command {
+	return group("client", "Register OAuth clients and change them",
+		newClientCreate(c), newClientList(c), newClientShow(c), newClientRotate(c), newClientDelete(c))
+}
+
+// credentials are shown once, when they are made.
+type credentials struct {
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret,omitempty"`
+}
+
+func newClientCreate(c *cli) *cobra.Command {
+	var spec clientcfg.Client
+	var kinds []string
+	cmd := &cobra.Command{
+		Use:   "create ID",
+		Short: "Register a client and show its secret, once",
+		Example: `  oauth-server client create shop --grant client_credentials --scope orders:read
+  oauth-server client create web --public --redirect-uri http://127.0.0.1/callback`,
+		Args: exactly("ID"),
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&kinds, "grant", nil, "grant type that it may use; may be repeated (default authorization_code and refresh_token with a redirect URI, else client_credentials)")
+	flags.StringArrayVar(&spec.RedirectURIs, "redirect-uri", nil, "where to send authorization codes, matched exactly; may be repeated")
+	flags.StringArrayVar(&spec.Scopes, "scope", nil, "scope that it may ask for; may be repeated")
+	flags.StringArrayVar(&spec.Audience, "audience", nil, "aud of its tokens; may be repeated (default the issuer)")
+	flags.StringVar(&spec.Name, "name", "", "what people are shown when they are asked for consent (default the ID)")
+	flags.BoolVar(&spec.Public, "public", false, "it cannot keep a secret: a native or browser app")
+	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		spec.ID = args[0]
+		spec.Grants = grantsOf(kinds)
+		return c.withStore(cmd.Context(), set, func(store app.Store) error {
+			made, secret, err := app.CreateClient(cmd.Context(), store, spec, time.Now())
+			if err != nil {
+				return createError(err)
+			}
+			return c.showCredentials(credentials{ClientID: made.ID, ClientSecret: secret})
+		})
+	}
+	return cmd
+}
+
+// createError tells a registration that makes no sense from one that failed.
+func createError(err error) error {
+	var invalid *app.InvalidClientError
+	if errors.As(err, &invalid) {
+		return &usageError{err}
+	}
+	return err
+}
+
+func grantsOf(kinds []string) []clientcfg.Grant {
+	var out []clientcfg.Grant
+	for _, k := range kinds {
+		if g := clientcfg.Grant(k); !slices.Contains(out, g) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+func (c *cli) showCredentials(cr credentials) error {
+	if c.output == outputJSON {
+		return c.json(cr)
+	}
+	if cr.ClientSecret == "" {
+		return c.table([]string{"client_id", cr.ClientID})
+	}
+	err := c.table([]string{"client_id", cr.ClientID}, []string{"client_secret", cr.ClientSecret})
+	c.note("The secret is shown this once: only its digest is stored.")
+	return err
+}
+
+func newClientList(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Short: "List all clients", Args: exactly()}
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return c.withStore(cmd.Context(), set, func(store app.Store) error {
+			clients, _, err := store.Clients(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if c.output == outputJSON {
+				return c.json(append([]clientcfg.Client{}, clients...))
+			}
+			rows := [][]string{{"CLIENT ID", "KIND", "GRANTS", "SCOPES", "CREATED"}}
+			for i := range clients {
+				cl := &clients[i]
+				rows = append(rows, []string{
+					cl.ID, kindOf(cl), joinGrants(cl.Grants), orDash(cl.Scopes), cl.CreatedAt.Format(time.DateOnly),
+				})
+			}
+			return c.table(rows...)
+		})
+	}
+	return cmd
+}
+
+func newClientShow(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "show ID", Short: "Show a client", Args: exactly("ID")}
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.withStore(cmd.Context(), set, func(store app.Store) error {
+			cl, err := app.FindClient(cmd.Context(), store, args[0])
+			if err != nil {
+				return err
+			}
+			if c.output == outputJSON {
+				return c.json(cl)
+			}
+			return c.table(
+				[]string{"client_id", cl.ID},
+				[]string{"name", cl.DisplayName()},
+				[]string{"kind", kindOf(&cl)},
+				[]string{"grants", joinGrants(cl.Grants)},
+				[]string{"redirect_uris", orDash(cl.RedirectURIs)},
+				[]string{"scopes", orDash(cl.Scopes)},
+				[]string{"audience", orDash(cl.Audience)},
+				[]string{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
+				[]string{"created", cl.CreatedAt.Format(time.RFC3339)},
+			)
+		})
+	}
+	return cmd
+}
+
+func newClientRotate(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "rotate-secret ID", Short: "Give a client a new secret and show it, once", Args: exactly("ID"),
+		Long: "Give a client a new secret and show it, once. The old secret ceases to work.",
+	}
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.withStore(cmd.Context(), set, func(store app.Store) error {
+			secret, err := app.RotateSecret(cmd.Context(), store, args[0])
+			if err != nil {
+				return err
+			}
+			return c.showCredentials(credentials{ClientID: args[0], ClientSecret: secret})
+		})
+	}
+	return cmd
+}
+
+func newClientDelete(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a client", Args: exactly("ID")}
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.withStore(cmd.Context(), set, func(store app.Store) error {
+			if err := store.DeleteClient(cmd.Context(), args[0]); err != nil {
+				return fmt.Errorf("client %q: %w", args[0], err)
+			}
+			if c.output == outputJSON {
+				return c.json(map[string]any{"client_id": args[0], "deleted": true})
+			}
+			_, err := fmt.Fprintln(c.out, "deleted client", args[0])
+			return err
+		})
+	}
+	return cmd
+}
+
+func kindOf(cl *clientcfg.Client) string {
+	if cl.Public {
+		return "public"
+	}
+	return "confidential"
+}
+
+func joinGrants(gs []clientcfg.Grant) string {
+	names := make([]string, len(gs))
+	for i, g := range gs {
+		names[i] = string(g)
+	}
+	return orDash(names)
+}
+
+func orDash(list []string) string {
+	if len(list) == 0 {
+		return "-"
+	}
+	return strings.Join(list, " ")
+}

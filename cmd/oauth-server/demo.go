@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+)
+
+// serveDemo runs a server on a temporary store until ctx ends, and removes
+// the store.
+func (c *cli) serveDemo(ctx context.Context, sources config.Sources) (err error) {
+	dir, err := os.MkdirTemp("", "oauth-server-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path := filepath.Join(dir, "demo.db")
+	sources.Base = app.DemoConfig(path)
+	cfg, err := config.Load(sources)
+	if err != nil {
+		return err
+	}
+	if e := cfg.Store.Embedded; e == nil || e.Path != path {
+		return usagef("--demo keeps everything in a temporary store: leave out --data, --mongodb-uri and the store of the configuration")
+	}
+	var demo *app.Demo
+	server, err := app.New(ctx, cfg, app.Options{
+		Logger: app.NewLogger(cfg.Log, c.errOut),
+		Prepare: func(ctx context.Context, store app.Store) (err error) {
+			demo, err = app.NewDemo(ctx, store, time.Now())
+			return err
+		},
+		Listening: func(s *app.Server) {
+			if err := c.showDemo(demo, s.Issuer(), dir); err != nil {
+				c.note("oauth-server: show the demo: %v", err)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
+}
+
+func (c *cli) showDemo(d *app.Demo, issuer, dir string) error {
+	lines := d.Lines(issuer, dir)
+	if c.output == outputJSON {
+		return c.json(struct {
+			Issuer string `json:"issuer"`
+			*app.Demo
+			Lines []app.DemoLine `json:"lines"`
+		}{issuer, d, lines})
+	}
+	_, err := fmt.Fprintf(c.out, `# A demo at %s, which ends with Ctrl-C and leaves nothing behind.
+# Client %s with secret %s; public client %s.
+# Sign in as %s with the password %s.
+`, issuer, d.ClientID, d.ClientSecret, d.PublicClientID, d.Username, d.Password)
+	for _, l := range lines {
+		if _, failed := fmt.Fprintf(c.out, "\n# %s\n%s\n", l.Title, l.Command); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}

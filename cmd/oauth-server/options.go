@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+)
+
+// rawFlag keeps what was given, in order; internal/config knows what is right.
+type rawFlag struct {
+	kind   string
+	values []string
+}
+
+// String implements pflag.Value.
+func (f *rawFlag) String() string { return strings.Join(f.values, ",") }
+
+// Set implements pflag.Value.
+func (f *rawFlag) Set(s string) error {
+	f.values = append(f.values, s)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (f *rawFlag) Type() string { return f.kind }
+
+// settings are the flags of a command that configuration comes from.
+type settings struct {
+	file string
+	cmd  *cobra.Command
+}
+
+// addSettings gives a command --config and a flag for each option wanted.
+func addSettings(cmd *cobra.Command, wanted func(config.Option) bool) *settings {
+	s := &settings{cmd: cmd}
+	cmd.Flags().StringVar(&s.file, "config", "", "YAML file (OAUTH_CONFIG)")
+	for _, o := range config.Options() {
+		if !wanted(o) {
+			continue
+		}
+		f := cmd.Flags().VarPF(&rawFlag{kind: o.Kind()}, o.Name, "", o.Usage)
+		f.DefValue = o.Default()
+		if o.Kind() == "bool" {
+			f.NoOptDefVal = "true"
+		}
+	}
+	return s
+}
+
+// sources gathers what was given where.
+func (s *settings) sources(environ []string) config.Sources {
+	src := config.Sources{File: s.file, Environ: environ}
+	s.cmd.Flags().Visit(func(f *pflag.Flag) {
+		raw, ok := f.Value.(*rawFlag)
+		if !ok {
+			return
+		}
+		for _, v := range raw.values {
+			src.Flags = append(src.Flags, config.FlagValue{Name: f.Name, Value: v})
+		}
+	})
+	return src
+}
+
+// withStore opens the configured store for as long as do runs.
+func (c *cli) withStore(ctx context.Context, s *settings, do func(app.Store) error) (err error) {
+	cfg, err := config.LoadStore(s.sources(c.environ))
+	if err != nil {
+		return err
+	}
+	store, err := app.OpenStore(ctx, cfg.Store)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return do(store)
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+)
+
+// serveFlags are what serve can be told beside the configuration.
+type serveFlags struct {
+	check, print, demo bool
+	*settings
+}
+
+func newServe(c *cli) *cobra.Command {
+	f := &serveFlags{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server",
+		Long: `Run the server until SIGTERM or SIGINT, then stop gracefully; a second signal quits at once.
+
+Every setting can be given in the file of --config, in the environment and as a
+flag; each overrides the one before. --mongodb-uri is OAUTH_MONGODB_URI, and so on.`,
+		Example: `  oauth-server serve --demo
+  oauth-server serve --config oauth-server.yaml --check-config
+  oauth-server serve --listen 127.0.0.1:9096 --data /var/lib/oauth-server.db`,
+		Args: exactly(),
+	}
+	cmd.Flags().BoolVar(&f.check, "check-config", false, "say whether the configuration is good, and stop")
+	cmd.Flags().BoolVar(&f.print, "print-config", false, "print the effective configuration, which --config can read, and stop")
+	cmd.Flags().BoolVar(&f.demo, "demo", false, "make demo clients and a demo user in a temporary store and print lines to paste")
+	f.settings = addSettings(cmd, func(config.Option) bool { return true })
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), f) }
+	return cmd
+}
+
+func (c *cli) serve(ctx context.Context, f *serveFlags) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	context.AfterFunc(ctx, stop) // from then on a signal does what it does to any process
+	sources := f.sources(c.environ)
+	if f.demo && !f.check && !f.print {
+		return c.serveDemo(ctx, sources)
+	}
+	cfg, err := config.Load(sources)
+	switch {
+	case f.check:
+		return c.showCheck(err)
+	case err != nil:
+		return err
+	case f.print:
+		return c.showConfig(cfg)
+	}
+	server, err := app.New(ctx, cfg, app.Options{Logger: app.NewLogger(cfg.Log, c.errOut)})
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
+}
+
+// showCheck answers --check-config.
+func (c *cli) showCheck(err error) error {
+	if c.output != outputJSON {
+		if err == nil {
+			_, err = fmt.Fprintln(c.out, "ok")
+		}
+		return err
+	}
+	var problems config.FieldErrors
+	if err != nil && !errors.As(err, &problems) {
+		return err
+	}
+	out := struct {
+		OK       bool             `json:"ok"`
+		Problems []config.Problem `json:"problems"`
+	}{err == nil, append([]config.Problem{}, problems...)}
+	if failed := c.json(out); failed != nil || err == nil {
+		return failed
+	}
+	return &usageError{errReported}
+}
+
+// showConfig answers --print-config. YAML that can be read again is also what
+// -o json gives: JSON is YAML.
+func (c *cli) showConfig(cfg *config.Config) error {
+	if c.output == outputJSON {
+		return cfg.WriteJSON(c.out)
+	}
+	return cfg.WriteYAML(c.out)
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+	"oauth-server/internal/secret"
+)
+
+func newUser(c *cli) *cobra.Command {
+	return group("user", "Make and delete the people who can sign in",
+		newUserCreate(c), newUserList(c), newUserDelete(c))
+}
+
+// shownUser is a user without anything secret.
+type shownUser struct {
+	Username  string    `json:"username"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func newUserCreate(c *cli) *cobra.Command {
+	var fromStdin bool
+	cmd := &cobra.Command{
+		Use:     "create NAME",
+		Short:   "Make a user; the password is asked for, or read with --password-stdin",
+		Example: `  echo "$PASSWORD" | oauth-server user create ada --password-stdin`,
+		Args:    exactly("NAME"),
+	}
+	cmd.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input; one line ending is dropped")
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		password, err := c.password(fromStdin)
+		if err != nil {
+			return err
+		}
+		return c.withStore(cmd.Context(), set, func(store app.Store) error {
+			u, err := app.CreateUser(cmd.Context(), store, args[0], password, time.Now())
+			switch {
+			case errors.Is(err, app.ErrUsername), errors.Is(err, secret.ErrPasswordLength):
+				return &usageError{err}
+			case err != nil:
+				return err
+			case c.output == outputJSON:
+				return c.json(shownUser{Username: u.Name, CreatedAt: u.CreatedAt})
+			}
+			_, err = fmt.Fprintln(c.out, "created user", u.Name)
+			return err
+		})
+	}
+	return cmd
+}
+
+// maxPasswordInput is more than any password; the rest is not read.
+const maxPasswordInput = 1 << 16
+
+// password reads a password from standard input, or asks a person for it. It
+// is never an argument: others could see those, and shells keep them.
+func (c *cli) password(fromStdin bool) (string, error) {
+	if fromStdin {
+		text, err := io.ReadAll(io.LimitReader(c.in, maxPasswordInput))
+		if err != nil {
+			return "", fmt.Errorf("read the password: %w", err)
+		}
+		text = bytes.TrimSuffix(text, []byte("\n"))
+		return string(bytes.TrimSuffix(text, []byte("\r"))), nil
+	}
+	in, ok := c.in.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return "", usagef("standard input is not a terminal: give the password with --password-stdin")
+	}
+	first, err := c.ask(in, "Password: ")
+	if err != nil {
+		return "", err
+	}
+	second, err := c.ask(in, "Again: ")
+	if err != nil {
+		return "", err
+	}
+	if first != second {
+		return "", errors.New("the passwords differ")
+	}
+	return first, nil
+}
+
+func (c *cli) ask(in *os.File, prompt string) (string, error) {
+	_, _ = fmt.Fprint(c.errOut, prompt)
+	text, err := term.ReadPassword(int(in.Fd()))
+	_, _ = fmt.Fprintln(c.errOut)
+	if err != nil {
+		return "", fmt.Errorf("read the password: %w", err)
+	}
+	return string(text), nil
+}
+
+func newUserList(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Short: "List all users", Args: exactly()}
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return c.withStore(cmd.Context(), set, func(store app.Store) error {
+			users, err := store.Users(cmd.Context())
+			if err != nil {
+				return err
+			}
+			shown := make([]shownUser, 0, len(users))
+			rows := [][]string{{"USERNAME", "CREATED"}}
+			for _, u := range users {
+				shown = append(shown, shownUser{Username: u.Name, CreatedAt: u.CreatedAt})
+				rows = append(rows, []string{u.Name, u.CreatedAt.Format(time.DateOnly)})
+			}
+			if c.output == outputJSON {
+				return c.json(shown)
+			}
+			return c.table(rows...)
+		})
+	}
+	return cmd
+}
+
+func newUserDelete(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "delete NAME", Short: "Delete a user", Args: exactly("NAME")}
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.withStore(cmd.Context(), set, func(store app.Store) error {
+			if err := store.DeleteUser(cmd.Context(), args[0]); err != nil {
+				return fmt.Errorf("user %q: %w", args[0], err)
+			}
+			if c.output == outputJSON {
+				return c.json(map[string]any{"username": args[0], "deleted": true})
+			}
+			_, err := fmt.Fprintln(c.out, "deleted user", args[0])
+			return err
+		})
+	}
+	return cmd
+}
