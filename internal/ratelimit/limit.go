@@ -1,0 +1,186 @@
+package ratelimit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Algorithm is how the requests inside the window are estimated.
+type Algorithm string
+
+// The algorithms; docs/rate-limiting.md compares them.
+const (
+	// Sliding adds the frames wholly inside the window and that part of the
+	// oldest one that the window still covers.
+	Sliding Algorithm = "sliding"
+	// Weighted is Allegro's published formula: the elapsed share of the
+	// current frame times its count, and the rest times the previous count.
+	Weighted Algorithm = "weighted"
+	// Fixed counts the current frame only.
+	Fixed Algorithm = "fixed"
+)
+
+// The bounds of a limit. They keep every product in the estimate inside an
+// int64 and the memory of a counter small.
+const (
+	MaxRequests = 1_000_000_000
+	MaxWindow   = 31 * 24 * time.Hour
+	MaxFrames   = 60
+	MaxLimits   = 8 // limits that apply to one key
+	MaxNameSize = 32
+)
+
+// Limit admits a number of requests per window.
+type Limit struct {
+	Name      string        `json:"name" yaml:"name"`             // unique within its list
+	Requests  int64         `json:"requests" yaml:"requests"`     // admitted per window, at least 1
+	Window    time.Duration `json:"window" yaml:"window"`         // whole milliseconds
+	Frames    int           `json:"frames" yaml:"frames"`         // frames that make up a window
+	Algorithm Algorithm     `json:"algorithm" yaml:"algorithm"`   // how the window is estimated
+	SoftRatio float64       `json:"soft_ratio" yaml:"soft_ratio"` // warn from this share of Requests on
+}
+
+// DefaultLimit is what a limit is where nothing else is said: 100 requests per
+// sliding minute.
+func DefaultLimit() Limit {
+	return Limit{
+		Name: "per-minute", Requests: 100, Window: time.Minute,
+		Frames: 1, Algorithm: Sliding, SoftRatio: 0.8,
+	}
+}
+
+// NewLimit returns a limit of that name, requests and window, with the defaults
+// for the rest.
+func NewLimit(name string, requests int64, window time.Duration) Limit {
+	l := DefaultLimit()
+	l.Name, l.Requests, l.Window = name, requests, window
+	return l
+}
+
+// Validate reports everything that is wrong with the limit as [FieldErrors], nil
+// for nothing. A zero field is wrong too: defaults are for [DefaultLimit] and
+// the decoders to fill in, so that an explicit zero is never taken for one.
+func (l *Limit) Validate() error {
+	var es FieldErrors
+	if !validName(l.Name) {
+		es.add("name", "%q needs 1 to %d letters, digits, '-', '_' or '.'", l.Name, MaxNameSize)
+	}
+	if l.Requests < 1 || l.Requests > MaxRequests {
+		es.add("requests", "%d is not between 1 and %d", l.Requests, int64(MaxRequests))
+	}
+	es = append(es, l.validateWindow()...)
+	if !(l.SoftRatio > 0 && l.SoftRatio <= 1) { // also catches NaN
+		es.add("soft_ratio", "%v is not above 0 and at most 1", l.SoftRatio)
+	}
+	return es.err()
+}
+
+func (l *Limit) validateWindow() (es FieldErrors) {
+	switch {
+	case l.Window <= 0 || l.Window > MaxWindow:
+		es.add("window", "%v is not above 0 and at most %v", l.Window, MaxWindow)
+	case l.Window%time.Millisecond != 0:
+		es.add("window", "%v is not a whole number of milliseconds", l.Window)
+	case l.Frames >= 1 && l.Frames <= MaxFrames && l.Window.Milliseconds()%int64(l.Frames) != 0:
+		es.add("frames", "%d frames do not divide a window of %v into whole milliseconds", l.Frames, l.Window)
+	}
+	if l.Frames < 1 || l.Frames > MaxFrames {
+		es.add("frames", "%d is not between 1 and %d", l.Frames, MaxFrames)
+	}
+	switch l.Algorithm {
+	case Sliding:
+	case Weighted, Fixed:
+		if l.Frames > 1 {
+			es.add("frames", "%q looks at whole windows: frames must be 1", l.Algorithm)
+		}
+	default:
+		es.add("algorithm", "%q is none of %q, %q, %q", l.Algorithm, Sliding, Weighted, Fixed)
+	}
+	return es
+}
+
+// validName accepts what can stand in a structured field string, a metric
+// label and a document without being escaped.
+func validName(s string) bool {
+	if s == "" || len(s) > MaxNameSize {
+		return false
+	}
+	for i := range len(s) {
+		switch b := s[i]; {
+		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', b == '-', b == '_', b == '.':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// jsonLimit is a limit as JSON: its window is a text such as "1m30s".
+type jsonLimit struct {
+	Name      string    `json:"name"`
+	Requests  int64     `json:"requests"`
+	Window    string    `json:"window"`
+	Frames    int       `json:"frames"`
+	Algorithm Algorithm `json:"algorithm"`
+	SoftRatio float64   `json:"soft_ratio"`
+}
+
+// MarshalJSON writes the window as a text such as "1m0s".
+func (l Limit) MarshalJSON() ([]byte, error) {
+	return json.Marshal(jsonLimit{l.Name, l.Requests, l.Window.String(), l.Frames, l.Algorithm, l.SoftRatio})
+}
+
+// UnmarshalJSON fills absent fields with those of [DefaultLimit], and refuses
+// unknown ones.
+func (l *Limit) UnmarshalJSON(b []byte) error {
+	d := DefaultLimit()
+	j := jsonLimit{d.Name, d.Requests, d.Window.String(), d.Frames, d.Algorithm, d.SoftRatio}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&j); err != nil {
+		return fmt.Errorf("limit: %w", err)
+	}
+	w, err := time.ParseDuration(j.Window)
+	if err != nil {
+		return fmt.Errorf("limit: window: %w", err)
+	}
+	*l = Limit{j.Name, j.Requests, w, j.Frames, j.Algorithm, j.SoftRatio}
+	return nil
+}
+
+// UnmarshalYAML fills absent fields with those of [DefaultLimit]. Its signature is
+// the one that go.yaml.in/yaml accepts from packages that do not import it.
+func (l *Limit) UnmarshalYAML(unmarshal func(any) error) error {
+	d := DefaultLimit()
+	y := yamlLimit{d.Name, float64(d.Requests), d.Window, float64(d.Frames), d.Algorithm, d.SoftRatio}
+	if err := unmarshal(&y); err != nil {
+		return err
+	}
+	for field, n := range map[string]float64{"requests": y.Requests, "frames": y.Frames} {
+		if n != math.Trunc(n) || math.Abs(n) > 1<<53 {
+			return FieldError{Path: field, Problem: fmt.Sprintf("%v is not a whole number", n)}
+		}
+	}
+	*l = Limit{y.Name, int64(y.Requests), y.Window, int(y.Frames), y.Algorithm, y.SoftRatio}
+	return nil
+}
+
+// yamlLimit is a limit as YAML, whose decoder would cut a fraction off an integer.
+type yamlLimit struct {
+	Name      string        `yaml:"name"`
+	Requests  float64       `yaml:"requests"`
+	Window    time.Duration `yaml:"window"`
+	Frames    float64       `yaml:"frames"`
+	Algorithm Algorithm     `yaml:"algorithm"`
+	SoftRatio float64       `yaml:"soft_ratio"`
+}
+
+// softAt is the count from which on the client is warned, rounded up. The
+// ratio counts in millionths, so that 0.7 of 10 is 7 and not 7.000000000000001.
+func (l *Limit) softAt() int64 {
+	millionths := int64(math.Round(l.SoftRatio * 1e6))
+	return (millionths*l.Requests + 999_999) / 1_000_000
+}

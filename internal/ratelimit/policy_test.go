@@ -1,0 +1,214 @@
+package ratelimit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+func TestLimitProblems(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*Limit)
+		want   string // the path of the only problem; empty for none
+	}{
+		{"the default", func(*Limit) {}, ""},
+		{"no requests", func(l *Limit) { l.Requests = 0 }, "requests"},
+		{"negative", func(l *Limit) { l.Requests = -1 }, "requests"},
+		{"too many requests", func(l *Limit) { l.Requests = MaxRequests + 1 }, "requests"},
+		{"zero window", func(l *Limit) { l.Window = 0 }, "window"},
+		{"negative window", func(l *Limit) { l.Window = -time.Second }, "window"},
+		{"window too long", func(l *Limit) { l.Window = MaxWindow + time.Second }, "window"},
+		{"microseconds", func(l *Limit) { l.Window = 1500 * time.Microsecond }, "window"},
+		{"a millisecond", func(l *Limit) { l.Window = time.Millisecond }, ""},
+		{"no frames", func(l *Limit) { l.Frames = 0 }, "frames"},
+		{"too many frames", func(l *Limit) { l.Frames = MaxFrames + 1 }, "frames"},
+		{"frames do not divide", func(l *Limit) { l.Frames = 7 }, "frames"},
+		{"frames divide", func(l *Limit) { l.Frames = 60 }, ""},
+		{"weighted frames", func(l *Limit) { l.Frames, l.Algorithm = 2, Weighted }, "frames"},
+		{"fixed frames", func(l *Limit) { l.Frames, l.Algorithm = 2, Fixed }, "frames"},
+		{"no algorithm", func(l *Limit) { l.Algorithm = "" }, "algorithm"},
+		{"unknown algorithm", func(l *Limit) { l.Algorithm = "leaky" }, "algorithm"},
+		{"no name", func(l *Limit) { l.Name = "" }, "name"},
+		{"a name to be escaped", func(l *Limit) { l.Name = `a"b` }, "name"},
+		{"a long name", func(l *Limit) { l.Name = strings.Repeat("n", MaxNameSize+1) }, "name"},
+		{"no soft ratio", func(l *Limit) { l.SoftRatio = 0 }, "soft_ratio"},
+		{"soft ratio above 1", func(l *Limit) { l.SoftRatio = 1.01 }, "soft_ratio"},
+		{"soft ratio not a number", func(l *Limit) { l.SoftRatio = math.NaN() }, "soft_ratio"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := DefaultLimit()
+			tc.change(&l)
+			err := l.Validate()
+			if tc.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			var one FieldError
+			require.ErrorAs(t, err, &one)
+			require.Equal(t, tc.want, one.Path)
+			require.Len(t, err, 1)
+		})
+	}
+}
+
+func TestSettingsProblems(t *testing.T) {
+	s := DefaultSettings()
+	s.Mode, s.Instance, s.CanaryPercent = "on", "maybe", 101
+	s.Default.User[0].Window = 0
+	s.Default.Client, s.Default.Trusted, s.Default.Mode = nil, true, Off
+	twice := []Limit{DefaultLimit(), NewLimit("x", 0, time.Minute), DefaultLimit()}
+	s.Clients = map[string]Policy{
+		"shop": {User: twice, Mode: "no"},
+		"app":  {Client: make([]Limit, MaxLimits+1)},
+	}
+	_, err := Compile(s)
+	var all FieldErrors
+	require.ErrorAs(t, err, &all)
+	var paths []string
+	for _, e := range all.Under("rate_limit") {
+		paths = append(paths, e.Path)
+	}
+	require.Equal(t, []string{
+		"rate_limit.mode", "rate_limit.instance_mode", "rate_limit.canary_percent",
+		"rate_limit.default.user[0].window", "rate_limit.default.client", "rate_limit.default.trusted", "rate_limit.default.mode",
+		"rate_limit.clients.app.client",
+		"rate_limit.clients.shop.user[1].requests", "rate_limit.clients.shop.user[2].name", "rate_limit.clients.shop.mode",
+	}, paths)
+	require.Len(t, strings.Split(err.Error(), "\n"), len(paths))
+	require.Contains(t, err.Error(), `clients.shop.user[2].name: "per-minute" is the name of user[0] already`)
+}
+
+func TestDefaultsWhileDecoding(t *testing.T) {
+	want := NewLimit("burst", 5, 2*time.Second)
+	for _, tc := range []struct {
+		name   string
+		decode func(*Limit) error
+	}{
+		{"json", func(l *Limit) error {
+			return json.Unmarshal([]byte(`{"name":"burst","requests":5,"window":"2s"}`), l)
+		}},
+		{"yaml", func(l *Limit) error {
+			d := yaml.NewDecoder(strings.NewReader("{name: burst, requests: 5, window: 2s}"))
+			d.KnownFields(true)
+			return d.Decode(l)
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got Limit
+			require.NoError(t, tc.decode(&got))
+			require.Equal(t, want, got)
+		})
+	}
+	b, err := json.Marshal(want)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"name":"burst","requests":5,"window":"2s","frames":1,"algorithm":"sliding","soft_ratio":0.8}`, string(b))
+}
+
+func TestDecodingIsStrict(t *testing.T) {
+	for _, bad := range []string{
+		`{"request":5}`, `{"window":"soon"}`, `{"window":60}`, `{"requests":"many"}`, `{"requests":1.5}`, `[]`,
+	} {
+		var l Limit
+		require.Error(t, json.Unmarshal([]byte(bad), &l), bad)
+		d := yaml.NewDecoder(strings.NewReader(bad))
+		d.KnownFields(true)
+		if bad != `{"window":60}` { // YAML reads 60 as nanoseconds, which Validate then refuses
+			require.Error(t, d.Decode(&l), bad)
+		}
+	}
+	var l Limit
+	require.NoError(t, json.Unmarshal([]byte(`{"requests":0}`), &l))
+	require.Error(t, l.Validate(), "an explicit zero is not a default")
+}
+
+func TestWhatAppliesToAClient(t *testing.T) {
+	s := DefaultSettings()
+	own := []Limit{NewLimit("own", 7, time.Hour)}
+	s.Clients = map[string]Policy{"shop": {User: own}, "app": {Trusted: true, HideHeaders: true}}
+	p, err := Compile(s)
+	require.NoError(t, err)
+
+	shop := p.For("shop")
+	require.Equal(t, own, shop.For(Key{"shop", "joe"}).All())
+	require.Equal(t, s.Default.Client, shop.For(Key{"shop", ""}).All(), "what it does not say is inherited")
+	require.True(t, p.For("app").Trusted)
+	require.True(t, p.For("app").HideHeaders)
+	require.False(t, p.For("anybody").Trusted)
+	require.Same(t, p.For("anybody"), p.For("anybody else"))
+}
+
+func TestMostSpecificMode(t *testing.T) {
+	for _, tc := range []struct {
+		global, client, instance Mode
+		canary                   float64
+		want                     Mode
+	}{
+		{Unset, Unset, Unset, 100, Enforce},
+		{DryRun, Unset, Unset, 100, DryRun},
+		{Off, Unset, Unset, 100, Off},
+		{Enforce, DryRun, Unset, 100, DryRun},
+		{Off, Enforce, Unset, 100, Enforce},
+		{Enforce, Off, DryRun, 100, DryRun},
+		{Enforce, Unset, Unset, 0, DryRun},
+		{Off, Unset, Unset, 0, Off},
+		{Enforce, Enforce, Unset, 0, Enforce},
+		{Enforce, Unset, Enforce, 0, Enforce},
+	} {
+		t.Run(fmt.Sprintf("%+v", tc), func(t *testing.T) {
+			s := DefaultSettings()
+			s.Mode, s.Instance, s.CanaryPercent = tc.global, tc.instance, tc.canary
+			s.Clients = map[string]Policy{"c": {Mode: tc.client}}
+			p, err := Compile(s)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, p.For("c").Mode)
+			if tc.client == Unset {
+				require.Equal(t, tc.want, p.For("not configured").Mode)
+			}
+		})
+	}
+}
+
+// TestCanaryShare: about the share that was asked for, the same clients every
+// time, and a larger share contains every smaller one.
+func TestCanaryShare(t *testing.T) {
+	in := map[string]float64{} // the smallest share that holds the client
+	for _, percent := range []float64{0, 0.5, 5, 50, 100} {
+		s := DefaultSettings()
+		s.CanaryPercent = percent
+		p, err := Compile(s)
+		require.NoError(t, err)
+		n := 0
+		for i := range 10_000 {
+			id := fmt.Sprintf("client-%d", i)
+			if p.For(id).Mode == Enforce {
+				n++
+				if _, seen := in[id]; !seen {
+					in[id] = percent
+				}
+			} else if _, seen := in[id]; seen {
+				t.Fatalf("%s is in a smaller share, but not in %v %%", id, percent)
+			}
+		}
+		require.InDelta(t, percent*100, n, 150)
+	}
+	// Never to change: running clusters depend on it.
+	require.Equal(t, []float64{50, 5, 0.5}, []float64{in["client-17"], in["client-104"], in["client-146"]})
+}
+
+func TestFieldErrorsAreErrors(t *testing.T) {
+	l := Limit{}
+	err := fmt.Errorf("wrapped: %w", l.Validate())
+	var one FieldError
+	require.True(t, errors.As(err, &one))
+	require.Equal(t, "name", one.Path)
+	require.Equal(t, "a.b[0].c", FieldErrors{{"[0].c", "wrong"}}.Under("a.b")[0].Path)
+	require.Equal(t, "c", FieldErrors{{"c", "wrong"}}.Under("")[0].Path)
+}

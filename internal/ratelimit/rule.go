@@ -1,0 +1,111 @@
+package ratelimit
+
+import (
+	"slices"
+	"strconv"
+)
+
+// rule is a limit made ready: times in milliseconds, everything an int64.
+type rule struct {
+	Limit
+	doc    string // names the limit in its document; empty for the first of a policy
+	window int64
+	frame  int64 // window / frames
+	softAt int64
+}
+
+// Limits is a compiled list of limits that apply together. It must not be changed.
+type Limits struct {
+	rules        []rule
+	policyHeader string // value of the RateLimit-Policy field
+}
+
+func newLimits(limits []Limit) *Limits {
+	ls := &Limits{rules: make([]rule, len(limits))}
+	for i, l := range limits {
+		r := rule{Limit: l, window: l.Window.Milliseconds(), softAt: l.softAt()}
+		r.frame = r.window / int64(l.Frames)
+		if i > 0 {
+			r.doc = l.Name
+		}
+		ls.rules[i] = r
+	}
+	ls.policyHeader = policyHeader(limits)
+	return ls
+}
+
+// All returns the limits, in the order of the policy.
+func (ls *Limits) All() []Limit {
+	out := make([]Limit, len(ls.rules))
+	for i := range ls.rules {
+		out[i] = ls.rules[i].Limit
+	}
+	return out
+}
+
+// same reports whether both say the same, though compiled at different times.
+func (ls *Limits) same(other *Limits) bool {
+	return ls == other || slices.Equal(ls.rules, other.rules)
+}
+
+// aligned reports whether both have limits of the same names in the same
+// order, and so the same documents.
+func (ls *Limits) aligned(other *Limits) bool {
+	return slices.EqualFunc(ls.rules, other.rules, func(a, b rule) bool { return a.Name == b.Name })
+}
+
+// slots is how many frames a counter keeps: the current one and as many as
+// make up a window.
+func (r *rule) slots() int { return r.Frames + 1 }
+
+// align returns the start of the frame that holds the time.
+func (r *rule) align(ms int64) int64 { return alignTo(ms, r.frame) }
+
+func alignTo(ms, frame int64) int64 {
+	m := ms % frame
+	if m < 0 {
+		m += frame // before 1970
+	}
+	return ms - m
+}
+
+// frameName is how a frame is named in a document: its start in seconds since
+// the epoch or, where frames are not whole seconds, in milliseconds.
+func (r *rule) frameName(start int64) int64 {
+	if r.frame%1000 == 0 {
+		return start / 1000
+	}
+	return start
+}
+
+// firstMillis is where names stop being seconds: the year 5138 as seconds, and
+// 1973 as milliseconds.
+const firstMillis = 100_000_000_000
+
+// FrameStart returns the start, in milliseconds since the epoch, of the frame of
+// that name in a document.
+func FrameStart(name int64) int64 {
+	if name < firstMillis {
+		return name * 1000
+	}
+	return name
+}
+
+func policyHeader(limits []Limit) string {
+	var b []byte
+	for i, l := range limits {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(b, '"')
+		b = append(b, l.Name...)
+		b = append(b, `";q=`...)
+		b = strconv.AppendInt(b, l.Requests, 10)
+		b = append(b, ";w="...)
+		b = strconv.AppendInt(b, ceilSeconds(l.Window.Milliseconds()), 10)
+	}
+	return string(b)
+}
+
+// ceilSeconds rounds milliseconds up to seconds.
+func ceilSeconds(ms int64) int64 { return (ms + 999) / 1000 }
