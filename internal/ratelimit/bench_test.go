@@ -1,0 +1,203 @@
+package ratelimit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// million is how many keys the benchmarks hold in memory.
+const million = 1_000_000
+
+var (
+	crowdOnce sync.Once
+	crowdKeys []Key
+	crowd     *Counters
+	crowdFor  *Effective
+)
+
+// crowded returns counters with a million keys of 1,000 clients in memory.
+func crowded(tb testing.TB) (*Counters, []Key, *Effective) {
+	tb.Helper()
+	crowdOnce.Do(func() {
+		_, _, crowdFor = single(NewLimit("per-minute", MaxRequests, time.Minute))
+		crowdKeys = make([]Key, million)
+		for i := range crowdKeys {
+			crowdKeys[i] = Key{"client-" + strconv.Itoa(i%1000), "user-" + strconv.Itoa(i)}
+		}
+		crowd = NewCounters(2 * million)
+		crowd.Attach()
+		for _, k := range crowdKeys {
+			crowd.Take(at(epoch), k, crowdFor, 1)
+		}
+		settle(crowd, at(epoch))
+	})
+	return crowd, crowdKeys, crowdFor
+}
+
+// settle plays a syncer whose every write is applied at once.
+func settle(c *Counters, now time.Time) (n int) {
+	for i, x := range c.Collect(nil) {
+		if _, ok := c.BeginWrite(x, now, int64(i+1)); ok {
+			c.Applied(x, now, 1, int64(i+1))
+			n++
+		}
+		c.Release(x, now)
+	}
+	return n
+}
+
+// BenchmarkTake is one decision while a million keys are in memory.
+func BenchmarkTake(b *testing.B) {
+	c, keys, eff := crowded(b)
+	now := at(epoch + 30_000)
+	b.Run("warm key", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c.Take(now, keys[4711], eff, 1)
+		}
+	})
+	b.Run("any of a thousand keys", func(b *testing.B) {
+		b.ReportAllocs()
+		i := 0
+		for b.Loop() {
+			c.Take(now, keys[i*997%million], eff, 1)
+			if i++; i == 1000 {
+				i = 0
+			}
+		}
+	})
+	b.Run("any of all keys", func(b *testing.B) {
+		b.ReportAllocs()
+		r := rand.New(rand.NewPCG(1, 2))
+		for b.Loop() {
+			c.Take(now, keys[r.IntN(million)], eff, 1)
+		}
+	})
+	b.Run("denied", func(b *testing.B) {
+		d, k, eff := single(NewLimit("per-minute", 1, time.Minute))
+		d.Take(now, k, eff, 1)
+		b.ReportAllocs()
+		for b.Loop() {
+			d.Take(now, k, eff, 1)
+		}
+	})
+	b.Run("three limits", func(b *testing.B) {
+		d, k, eff := single(
+			NewLimit("per-second", MaxRequests, time.Second),
+			NewLimit("per-minute", MaxRequests, time.Minute),
+			NewLimit("per-hour", MaxRequests, time.Hour))
+		b.ReportAllocs()
+		for b.Loop() {
+			d.Take(now, k, eff, 1)
+		}
+	})
+}
+
+// BenchmarkTakeCores is the throughput of one core and of two, on different
+// keys and on the same one. ns/op is the time between two decisions of all cores together.
+func BenchmarkTakeCores(b *testing.B) {
+	c, keys, eff := crowded(b)
+	now := at(epoch + 30_000)
+	for _, cores := range []int{1, 2} {
+		for _, same := range []bool{false, true} {
+			b.Run(fmt.Sprintf("cores=%d/same=%t", cores, same), func(b *testing.B) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+				var worker atomic.Int64
+				b.RunParallel(func(pb *testing.PB) {
+					first := int(worker.Add(1)) * 1000
+					i := 0
+					for pb.Next() {
+						k := keys[0]
+						if !same {
+							k = keys[first+i]
+							if i++; i == 100 {
+								i = 0
+							}
+						}
+						c.Take(now, k, eff, 1)
+					}
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkMemory measures what a counter weighs, its key included.
+func BenchmarkMemory(b *testing.B) {
+	keys := make([]string, million)
+	for i := range keys {
+		keys[i] = "user-" + strconv.Itoa(i)
+	}
+	_, _, eff := single(NewLimit("per-minute", 100, time.Minute))
+	for b.Loop() {
+		before := heap()
+		c := NewCounters(million)
+		c.Attach()
+		for i, user := range keys {
+			c.Take(at(epoch), Key{"client-" + strconv.Itoa(i%1000), user}, eff, 1)
+		}
+		settle(c, at(epoch))
+		b.ReportMetric(float64(heap()-before)/float64(c.Len()), "B/counter")
+		runtime.KeepAlive(c)
+	}
+	runtime.KeepAlive(keys)
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// BenchmarkDrain measures decisions while 100,000 dirty keys are drained, and
+// while nothing else happens.
+func BenchmarkDrain(b *testing.B) {
+	c, keys, eff := crowded(b)
+	now := at(epoch + 30_000)
+	for b.Loop() {
+		for _, k := range keys[:100_000] {
+			c.Take(now, k, eff, 1)
+		}
+		quiet := percentile99(c, keys, eff, now, nil)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			settle(c, now)
+		}()
+		loaded := percentile99(c, keys, eff, now, done)
+		<-done
+		b.ReportMetric(float64(quiet), "quiet-p99-ns")
+		b.ReportMetric(float64(loaded), "draining-p99-ns")
+		b.ReportMetric(float64(loaded)/float64(max(quiet, 1)), "ratio")
+	}
+}
+
+// percentile99 times decisions one by one until done, or 200,000 of them.
+func percentile99(c *Counters, keys []Key, eff *Effective, now time.Time, done <-chan struct{}) time.Duration {
+	took := make([]time.Duration, 0, 200_000)
+	for len(took) < cap(took) {
+		select {
+		case <-done:
+			if len(took) > 1000 {
+				slices.Sort(took)
+				return took[len(took)*99/100]
+			}
+		default:
+		}
+		k := keys[500_000+len(took)%1000]
+		begin := time.Now()
+		c.Take(now, k, eff, 1)
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100]
+}

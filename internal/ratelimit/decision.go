@@ -1,0 +1,143 @@
+package ratelimit
+
+import (
+	"iter"
+	"strconv"
+	"time"
+)
+
+// Outcome is what became of a request at the limiter.
+type Outcome uint8
+
+// The outcomes. Only Denied stops a request.
+const (
+	Passed    Outcome = iota // the mode is Off: not counted
+	Trusted                  // the client is trusted: not counted
+	Allowed                  // counted
+	Denied                   // not counted; the answer is 429
+	WouldDeny                // the same in DryRun: not counted, but passed
+)
+
+var outcomeNames = [...]string{"off", "trusted", "allowed", "denied", "would_deny"}
+
+// String returns the name of the outcome as it stands in metrics and logs.
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return "outcome(" + strconv.Itoa(int(o)) + ")"
+}
+
+// Decision is the answer to one request. It is a value: it holds no lock and
+// nothing that changes.
+type Decision struct {
+	Outcome Outcome
+	// Soft is set from the soft ratio of any limit on: the client should be warned.
+	Soft bool
+	// RetryAfter is the exact time, in whole milliseconds, after which the
+	// same request passes if nothing else is counted meanwhile; a
+	// millisecond earlier it does not. [Never] if it asks for more than a limit admits at all,
+	// zero if it was not denied.
+	RetryAfter time.Duration
+	// Binding is the index of the limit that decided: of those that deny the
+	// one to wait for, otherwise the one with the least share remaining.
+	Binding int
+
+	hide   bool
+	limits *Limits
+	status [MaxLimits]status
+}
+
+// status is one limit after the decision.
+type status struct {
+	remaining uint32
+	reset     uint32 // seconds
+}
+
+// LimitStatus is one limit as it stands after the decision.
+type LimitStatus struct {
+	Limit     Limit
+	Remaining int64         // requests that would pass now
+	Reset     time.Duration // until Remaining grows, in whole seconds, rounded up; 0 if all is free
+}
+
+// Rejected reports whether the request is to be answered with 429.
+func (d *Decision) Rejected() bool { return d.Outcome == Denied }
+
+// Counted reports whether limits applied at all, so that there is something to say.
+func (d *Decision) Counted() bool { return d.limits != nil }
+
+// Limits yields every limit that applied, in the order of the policy; none for
+// Trusted and Passed.
+func (d *Decision) Limits() iter.Seq2[int, LimitStatus] {
+	return func(yield func(int, LimitStatus) bool) {
+		if d.limits == nil {
+			return
+		}
+		for i := range d.limits.rules {
+			st := LimitStatus{
+				Limit:     d.limits.rules[i].Limit,
+				Remaining: int64(d.status[i].remaining),
+				Reset:     time.Duration(d.status[i].reset) * time.Second,
+			}
+			if !yield(i, st) {
+				return
+			}
+		}
+	}
+}
+
+// BindingLimit returns the limit that decided; false if none applied.
+func (d *Decision) BindingLimit() (LimitStatus, bool) {
+	for i, st := range d.Limits() {
+		if i == d.Binding {
+			return st, true
+		}
+	}
+	return LimitStatus{}, false
+}
+
+// Usage is the share of the binding limit that is used, 0 to 1.
+func (d *Decision) Usage() float64 {
+	st, ok := d.BindingLimit()
+	if !ok {
+		return 0
+	}
+	return 1 - float64(st.Remaining)/float64(st.Limit.Requests)
+}
+
+// tighter reports whether limit i has a smaller share left than the binding one.
+func (d *Decision) tighter(i int) bool {
+	b, rules := d.Binding, d.limits.rules
+	return int64(d.status[i].remaining)*rules[b].Requests < int64(d.status[b].remaining)*rules[i].Requests
+}
+
+// Headers returns the values of the RateLimit-Policy and RateLimit fields
+// (draft-ietf-httpapi-ratelimit-headers), both lists with one item per limit. They are empty
+// where nothing is to be said: to a trusted client, in dry-run, which must not
+// change what clients do, and where operators hide the fields.
+func (d *Decision) Headers() (policy, limit string) {
+	if d.hide || d.limits == nil {
+		return "", ""
+	}
+	b := make([]byte, 0, 64)
+	for i := range d.limits.rules {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(b, '"')
+		b = append(b, d.limits.rules[i].Name...)
+		b = append(b, `";r=`...)
+		b = strconv.AppendUint(b, uint64(d.status[i].remaining), 10)
+		b = append(b, ";t="...)
+		b = strconv.AppendUint(b, uint64(d.status[i].reset), 10)
+	}
+	return d.limits.policyHeader, string(b)
+}
+
+// RetryAfterSeconds is RetryAfter as the Retry-After field has it (RFC 9110
+// 10.2.3): in seconds, rounded up, so that a client that waits as told passes.
+// It is at most the longest window there can be, twice.
+func (d *Decision) RetryAfterSeconds() int64 {
+	return ceilSeconds(min(d.RetryAfter, 2*MaxWindow).Milliseconds())
+}

@@ -1,0 +1,338 @@
+package ratelimit
+
+import (
+	"slices"
+	"time"
+)
+
+// CounterID names the document of a counter.
+type CounterID struct {
+	ClientID string
+	Username string
+	Limit    string // empty for the first limit of a policy
+}
+
+// FrameCount is the count of one frame.
+type FrameCount struct {
+	Name  int64 // as it stands in the document; see [FrameStart]
+	Count int64
+}
+
+// Document is a counter as the database has it.
+type Document struct {
+	Version, Etag int64 // 0 if there is no document
+	Mine          int64 // highest flush sequence of this process that was applied, 0 if none
+	Writers       int   // instances that wrote it lately, this one included; 0 if not known
+	Frames        []FrameCount
+}
+
+// Write is one write of a counter, to be applied exactly once.
+type Write struct {
+	ID            CounterID
+	Version, Etag int64 // of the document that it is based on
+	Seq           int64
+	Delta         []FrameCount
+	Dead          []int64   // names of frames that can be removed
+	Expire        time.Time // when nothing of the document matters any more
+	Tries         int       // how often it was refused
+	Stale         bool      // Version and Etag are known to be out of date
+}
+
+// View is a counter as the syncer looks at it.
+type View struct {
+	ID        CounterID
+	Limit     Limit
+	Known     int64     // counts known to be in the database, g
+	Unflushed int64     // counts not known to be there, i, with those of a pending write
+	Headroom  int64     // requests until the limit
+	SyncedAt  time.Time // when Known was last right; zero: never
+	Writers   int
+	Pending   bool // the outcome of a write is not known
+	Stale     bool // Known needs to be read again
+	Asked     bool // a request was denied since Known was last right
+}
+
+// pendingWrite is what a write took up. Neither seq nor a delta that still matters
+// changes until the outcome is known.
+type pendingWrite struct {
+	seq   int64
+	delta []FrameCount
+	tries int
+}
+
+// extras is what only some counters have.
+type extras struct {
+	pending *pendingWrite
+	dead    []int64 // names of frames that were found in the document too old to matter
+	until   int64   // how long what is known here outweighs less in the document: a limit was changed
+}
+
+func (c *Counter) extra() *extras {
+	if c.extras == nil {
+		c.extras = &extras{}
+	}
+	return c.extras
+}
+
+func (c *Counter) pending() *pendingWrite {
+	if c.extras == nil {
+		return nil
+	}
+	return c.extras.pending
+}
+
+// setPending makes p the pending write, or none if it is nil, and gives back
+// memory that nothing needs.
+func (c *Counter) setPending(p *pendingWrite) {
+	switch {
+	case p != nil:
+		c.extra().pending = p
+	case c.extras == nil:
+	case c.extras.dead == nil && c.extras.until <= c.at:
+		c.extras = nil
+	default:
+		c.extras.pending = nil
+	}
+}
+
+func (c *Counter) rule() *rule {
+	for i := range c.entry.limits.rules {
+		if c.entry.at(i) == c {
+			return &c.entry.limits.rules[i]
+		}
+	}
+	return nil // cannot be: an entry has as many counters as limits
+}
+
+// held runs f with the counter under its lock and brought to the time now. It
+// reports false, and does nothing, if the counter is no longer in memory.
+func (cs *Counters) held(x *Counter, now time.Time, f func(r *rule, ms int64)) bool {
+	s := x.entry.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x.entry.gone {
+		return false
+	}
+	r := x.rule()
+	f(r, x.observe(r, cs.millis(now)))
+	return true
+}
+
+// Look shows a counter. False if it is no longer in memory.
+func (cs *Counters) Look(x *Counter, now time.Time) (v View, ok bool) {
+	ok = cs.held(x, now, func(r *rule, ms int64) { v = x.view(r, ms) })
+	return v, ok
+}
+
+func (c *Counter) view(r *rule, ms int64) View {
+	v := View{
+		ID: c.id(r), Limit: r.Limit, Known: c.known(), Unflushed: c.unflushed(),
+		Headroom: max(r.Requests-c.floor(r, ms), 0), Writers: int(c.sync.writers),
+		Pending: c.pending() != nil, Stale: c.sync.stale, Asked: c.sync.asked,
+	}
+	if c.sync.syncedAt != 0 {
+		v.SyncedAt = time.UnixMilli(c.sync.syncedAt)
+	}
+	return v
+}
+
+func (c *Counter) id(r *rule) CounterID {
+	k := c.entry.name()
+	return CounterID{ClientID: k.ClientID, Username: k.Username, Limit: r.doc}
+}
+
+// BeginWrite takes up what was counted since the last write, or the pending
+// write again, unchanged, if there is one. seq must be larger than that of any
+// write before. False if there is nothing to write; otherwise the counter is busy until [Counters.Release].
+func (cs *Counters) BeginWrite(x *Counter, now time.Time, seq int64) (w Write, ok bool) {
+	cs.held(x, now, func(r *rule, _ int64) {
+		p := x.takeUp(r, seq)
+		if p == nil {
+			return
+		}
+		x.sync.state = busy
+		w = Write{
+			ID: x.id(r), Version: x.sync.version, Etag: x.sync.etag, Stale: x.sync.stale,
+			Seq: p.seq, Delta: slices.Clone(p.delta), Tries: p.tries, Dead: x.deadFrames(r),
+			Expire: time.UnixMilli(x.start + r.frame + r.window + max(r.window, time.Minute.Milliseconds())),
+		}
+		ok = true
+	})
+	return w, ok
+}
+
+// takeUp makes the pending write, or thins out the one there is. Nil if nothing is
+// left to be written.
+func (c *Counter) takeUp(r *rule, seq int64) *pendingWrite {
+	p := c.pending()
+	if p == nil {
+		p = &pendingWrite{seq: seq}
+		slots := c.slots()
+		for j := range slots {
+			if n := slots[j].i; n > 0 {
+				p.delta = append(p.delta, FrameCount{r.frameName(c.start - int64(j)*r.frame), int64(n)})
+				slots[j].p, slots[j].i = n, 0
+			}
+		}
+	} else {
+		p.delta = slices.DeleteFunc(p.delta, func(f FrameCount) bool {
+			_, ok := c.index(r, FrameStart(f.Name))
+			return !ok
+		})
+	}
+	if len(p.delta) == 0 {
+		p = nil
+	}
+	c.setPending(p)
+	return p
+}
+
+// deadFrames names what the document can do without: what was found in it, and
+// what has left the window since. The frame that has only just left is kept for
+// instances whose clocks are behind.
+func (c *Counter) deadFrames(r *rule) (names []int64) {
+	if c.extras != nil {
+		names = append(names, c.extras.dead...)
+	}
+	last := c.start - int64(r.slots()+1)*r.frame
+	first := max(r.align(c.sync.syncedAt)-int64(r.slots()+1)*r.frame, last-int64(r.slots())*r.frame)
+	for s := first; s <= last && c.sync.syncedAt != 0; s += r.frame {
+		names = append(names, r.frameName(s))
+	}
+	return names
+}
+
+// BeginRead marks the counter busy until [Counters.Release], and returns its
+// document's name. False if it is no longer in memory.
+func (cs *Counters) BeginRead(x *Counter, now time.Time) (id CounterID, ok bool) {
+	ok = cs.held(x, now, func(r *rule, _ int64) {
+		x.sync.state = busy
+		id = x.id(r)
+	})
+	return id, ok
+}
+
+// Applied says that the pending write was applied to the document that it was
+// based on, which made it version and etag: everything is known.
+func (cs *Counters) Applied(x *Counter, now time.Time, version, etag int64) {
+	cs.held(x, now, func(_ *rule, ms int64) {
+		x.settle()
+		x.sync.version, x.sync.etag, x.sync.stale = version, etag, false
+		x.refreshed(ms)
+	})
+}
+
+// AppliedBlind says that the pending write was applied to the document as it
+// happened to be: what else is in it has to be read.
+func (cs *Counters) AppliedBlind(x *Counter, now time.Time) {
+	cs.held(x, now, func(*rule, int64) {
+		x.settle()
+		x.sync.stale = true
+	})
+}
+
+func (c *Counter) settle() {
+	slots := c.slots()
+	for j := range slots {
+		slots[j].settle()
+	}
+	if c.extras != nil {
+		c.extras.dead = nil
+	}
+	c.setPending(nil)
+}
+
+func (c *Counter) refreshed(ms int64) {
+	c.sync.syncedAt, c.sync.asked = ms, false
+}
+
+// Merged is what a document told.
+type Merged struct {
+	Applied bool // the pending write, if there was one, is in it
+	Foreign int  // frames that nobody of us can have written: negative, or far in the future
+}
+
+// Merge takes over what the database has. A pending write is over if the
+// document says that it was applied, and otherwise counts as refused once more.
+func (cs *Counters) Merge(x *Counter, now time.Time, doc Document) (m Merged) {
+	cs.held(x, now, func(r *rule, ms int64) {
+		m.Foreign = x.replaceKnown(r, ms, doc.Frames)
+		x.sync.version, x.sync.etag, x.sync.stale = doc.Version, doc.Etag, false
+		x.sync.writers = uint16(min(max(doc.Writers, 0), 10_000))
+		x.refreshed(x.at)
+		p := x.pending()
+		switch {
+		case p == nil:
+			m.Applied = true
+		case doc.Mine >= p.seq:
+			for j := range x.slots() {
+				x.slots()[j].p = 0
+			}
+			x.setPending(nil)
+			m.Applied = true
+		default:
+			p.tries++
+		}
+	})
+	return m
+}
+
+// replaceKnown sets g to what the document has, and returns how many of its
+// frames make no sense.
+func (c *Counter) replaceKnown(r *rule, ms int64, frames []FrameCount) (foreign int) {
+	for _, f := range frames { // the newest first: it decides which frames there are
+		if s := r.align(FrameStart(f.Name)); s > c.start && s-ms <= r.window && f.Count > 0 {
+			c.shift(r, s)
+		}
+	}
+	before := slices.Clone(c.slots())
+	for j := range c.slots() {
+		c.slots()[j].g = 0
+	}
+	var dead []int64
+	for _, f := range frames {
+		start := FrameStart(f.Name)
+		j, ok := c.index(r, start)
+		switch {
+		case f.Count < 0 || start-ms > r.window:
+			foreign++
+			dead = append(dead, f.Name)
+		case ok:
+			c.slots()[j].addG(f.Count)
+		case c.start-start > int64(r.slots()+1)*r.frame:
+			dead = append(dead, f.Name)
+		}
+	}
+	if c.extras != nil && ms < c.extras.until {
+		for j := range before {
+			c.slots()[j].g = max(c.slots()[j].g, before[j].g)
+		}
+	}
+	if dead != nil || c.extras != nil {
+		c.extra().dead = dead
+	}
+	return foreign
+}
+
+// Need is what a counter waits for.
+type Need uint8
+
+// The needs, in the order of urgency.
+const (
+	NeedsNothing Need = iota
+	NeedsWrite        // some time
+	NeedsSync         // as soon as its spacing allows: a write, or a read if there is nothing to write
+)
+
+// Release ends what [Counters.BeginWrite] or [Counters.BeginRead] began. Where
+// the counter needs more, the caller keeps it; otherwise it is told again by [Counters.Collect].
+func (cs *Counters) Release(x *Counter, now time.Time) (need Need) {
+	cs.held(x, now, func(r *rule, ms int64) {
+		x.sync.state = cs.urgency(x, r.Requests-x.floor(r, ms))
+		if x.pending() != nil || x.sync.stale {
+			x.sync.state = urgent
+		}
+		need = Need(x.sync.state)
+	})
+	return need
+}

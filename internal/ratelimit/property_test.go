@@ -1,0 +1,250 @@
+package ratelimit
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// event is one admitted request of the brute-force log.
+type event struct {
+	at int64
+	n  int64
+}
+
+// slidingLog is the exact answer that the estimate approximates: every
+// admitted request with its time.
+type slidingLog []event
+
+// within counts the requests after from and up to to.
+func (l slidingLog) within(from, to int64) (n int64) {
+	for _, e := range l {
+		if e.at > from && e.at <= to {
+			n += e.n
+		}
+	}
+	return n
+}
+
+func drawLimit(t *rapid.T, name string) Limit {
+	l := NewLimit(name, rapid.Int64Range(1, 20).Draw(t, name+" requests"), 0)
+	l.Algorithm = rapid.SampledFrom([]Algorithm{Sliding, Sliding, Sliding, Weighted, Fixed}).Draw(t, name+" algorithm")
+	if l.Algorithm == Sliding {
+		l.Frames = rapid.SampledFrom([]int{1, 1, 2, 3, 6, 60}).Draw(t, name+" frames")
+	}
+	frame := rapid.SampledFrom([]int64{1, 7, 10, 1000, 1500, 60_000}).Draw(t, name+" frame")
+	l.Window = time.Duration(frame*int64(l.Frames)) * time.Millisecond
+	return l
+}
+
+func drawLimits(t *rapid.T) []Limit {
+	limits := []Limit{drawLimit(t, "a")}
+	if rapid.Bool().Draw(t, "two limits") {
+		limits = append(limits, drawLimit(t, "b"))
+	}
+	return limits
+}
+
+// epoch is some time that is in no way round.
+const epoch = 1_622_211_783_217
+
+func at(ms int64) time.Time { return time.UnixMilli(ms) }
+
+// step is how far time goes between two requests, seen from the window.
+func drawStep(t *rapid.T, window time.Duration) int64 {
+	w := window.Milliseconds()
+	switch rapid.IntRange(0, 3).Draw(t, "kind of step") {
+	case 0:
+		return 0
+	case 1:
+		return rapid.Int64Range(0, max(w/20, 1)).Draw(t, "small step")
+	case 2:
+		return rapid.Int64Range(0, w).Draw(t, "step")
+	default:
+		return rapid.Int64Range(0, 3*w).Draw(t, "large step")
+	}
+}
+
+// TestEstimateBounds: the sliding estimate lies between what is certainly inside
+// the window and what may be, and no window holds more than the frames that it touches can.
+func TestEstimateBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawLimit(t, "limit")
+		if l.Algorithm != Sliding {
+			l.Algorithm, l.Frames = Sliding, 1
+		}
+		c, k, eff := single(l)
+		w, frame := l.Window.Milliseconds(), eff.User.rules[0].frame
+		var log slidingLog
+		now := int64(epoch)
+		for range rapid.IntRange(1, 80).Draw(t, "requests") {
+			now += drawStep(t, l.Window)
+			n := rapid.Int64Range(1, 3).Draw(t, "cost")
+			if d := c.Take(at(now), k, eff, n); d.Outcome == Allowed {
+				log = append(log, event{now, n})
+			}
+			estimate := 0.0
+			if u := c.Usage(at(now), k); len(u) > 0 {
+				estimate = u[0].Estimate
+			}
+			oldest := now - now%frame - w // start of the frame that leaves the window
+			certain, possible := log.within(oldest+frame-1, now), log.within(oldest-1, now)
+			require.GreaterOrEqual(t, estimate, float64(certain))
+			require.LessOrEqual(t, estimate, float64(possible))
+			require.LessOrEqual(t, certain, l.Requests, "frames wholly inside the window")
+			require.LessOrEqual(t, log.within(now-w, now), 2*l.Requests, "no window holds two limits")
+		}
+	})
+}
+
+// TestFixedIsExactPerWindow: whole windows, aligned to the epoch, hold at most the limit.
+func TestFixedIsExactPerWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := NewLimit("fixed", rapid.Int64Range(1, 9).Draw(t, "requests"), time.Second)
+		l.Algorithm = Fixed
+		c, k, eff := single(l)
+		got := map[int64]int64{}
+		offered := map[int64]int64{}
+		now := int64(epoch)
+		for range rapid.IntRange(1, 80).Draw(t, "requests") {
+			now += drawStep(t, l.Window)
+			offered[now/1000]++
+			if d := c.Take(at(now), k, eff, 1); d.Outcome == Allowed {
+				got[now/1000]++
+			}
+		}
+		for w, n := range offered {
+			require.Equal(t, min(n, l.Requests), got[w])
+		}
+	})
+}
+
+// TestRetryAfterIsTight: after exactly RetryAfter the same request passes, a
+// millisecond earlier it does not, however many limits apply.
+func TestRetryAfterIsTight(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := drawLimits(t)
+		c, k, eff := single(limits...)
+		now, denied := int64(epoch), 0
+		for range rapid.IntRange(1, 60).Draw(t, "requests") {
+			now += drawStep(t, limits[0].Window)
+			n := rapid.Int64Range(1, 3).Draw(t, "cost")
+			d := c.Take(at(now), k, eff, n)
+			if d.Outcome == Allowed {
+				require.Zero(t, d.RetryAfter)
+				continue
+			}
+			denied++
+			if d.RetryAfter == Never {
+				b, _ := d.BindingLimit()
+				require.Greater(t, n, b.Limit.Requests)
+				continue
+			}
+			wait := d.RetryAfter.Milliseconds()
+			require.Positive(t, wait)
+			require.GreaterOrEqual(t, d.RetryAfterSeconds()*1000, wait)
+			for _, early := range []int64{rapid.Int64Range(0, wait-1).Draw(t, "early"), wait - 1} {
+				e := c.Take(at(now+early), k, eff, n)
+				require.Equal(t, Denied, e.Outcome, "%d of %d ms", early, wait)
+				require.Equal(t, wait-early, e.RetryAfter.Milliseconds(), "asking early extends nothing")
+			}
+			now += wait
+			d = c.Take(at(now), k, eff, n)
+			require.Equal(t, Allowed, d.Outcome, "after %d ms", wait)
+		}
+	})
+}
+
+// TestDeniedChangesNothing: two copies of the same traffic, one with denied
+// requests in between, answer alike ever after.
+func TestDeniedChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := drawLimits(t)
+		plain, k, eff := single(limits...)
+		noisy, _, _ := single(limits...)
+		now := int64(epoch)
+		for range rapid.IntRange(1, 60).Draw(t, "requests") {
+			now += drawStep(t, limits[0].Window)
+			a, b := plain.Take(at(now), k, eff, 1), noisy.Take(at(now), k, eff, 1)
+			require.Equal(t, a, b)
+			for range rapid.IntRange(0, 3).Draw(t, "noise") {
+				before := noisy.Usage(at(now), k)
+				d := noisy.Take(at(now), k, eff, limits[0].Requests+1) // never fits
+				require.Equal(t, Denied, d.Outcome)
+				require.Equal(t, before, noisy.Usage(at(now), k))
+			}
+		}
+	})
+}
+
+// TestTimeGoingBackwards: whatever the clock does, a client that was just
+// denied is denied at every earlier time, and counts stay counts.
+func TestTimeGoingBackwards(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := drawLimits(t)
+		c, k, eff := single(limits...)
+		now := int64(epoch)
+		for range rapid.IntRange(1, 60).Draw(t, "requests") {
+			now += drawStep(t, limits[0].Window)
+			d := c.Take(at(now), k, eff, 1)
+			for _, u := range c.Usage(at(now), k) {
+				require.GreaterOrEqual(t, u.Estimate, 0.0)
+				require.GreaterOrEqual(t, u.Unflushed, int64(0))
+			}
+			if d.Outcome != Denied {
+				continue
+			}
+			back := rapid.SampledFrom([]int64{1, 999, 60_000, 3_600_000, 86_400_000, epoch, 2 * epoch}).Draw(t, "back")
+			then := now - rapid.Int64Range(1, back).Draw(t, "back by")
+			e := c.Take(at(then), k, eff, 1)
+			require.Equal(t, Denied, e.Outcome, "freed by going back %d ms", now-then)
+			require.Positive(t, e.RetryAfter)
+			f := c.Take(at(then+e.RetryAfter.Milliseconds()), k, eff, 1)
+			require.Equal(t, Allowed, f.Outcome, "not stuck until the clock catches up")
+			now = then + e.RetryAfter.Milliseconds()
+		}
+	})
+}
+
+// TestChangedLimitKeepsCounts: a limit that is changed in mid-window goes on
+// from what was counted, whatever its frames become.
+func TestChangedLimitKeepsCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		was := drawLimit(t, "limit")
+		was.Algorithm = Sliding
+		c, k, eff := single(was)
+		n := rapid.Int64Range(1, was.Requests).Draw(t, "used")
+		now := int64(epoch)
+		d := c.Take(at(now), k, eff, n)
+		require.Equal(t, Allowed, d.Outcome)
+
+		next := was
+		next.Requests = rapid.Int64Range(1, 30).Draw(t, "new requests")
+		next.Frames = rapid.SampledFrom([]int{1, 2, 60}).Draw(t, "new frames")
+		next.Window = time.Duration(next.Frames) * rapid.SampledFrom([]time.Duration{
+			time.Millisecond, time.Second, time.Minute, time.Hour,
+		}).Draw(t, "new frame")
+		_, _, changed := single(next)
+		require.Equal(t, max(next.Requests-n, 0), admittedNow(c, at(now), k, changed))
+		require.Equal(t, max(next.Requests, n), c.Usage(at(now), k)[0].Unflushed)
+	})
+}
+
+// TestSoftWarning: from the soft ratio on, counted with the request itself.
+func TestSoftWarning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := NewLimit("soft", rapid.Int64Range(1, 50).Draw(t, "requests"), time.Minute)
+		l.SoftRatio = rapid.Float64Range(0.01, 1).Draw(t, "ratio")
+		c, k, eff := single(l)
+		for used := int64(1); used <= l.Requests; used++ {
+			d := c.Take(at(epoch), k, eff, 1)
+			share := float64(used) / float64(l.Requests)
+			if math.Abs(share-l.SoftRatio) > 1e-5 {
+				require.Equal(t, share > l.SoftRatio, d.Soft, "%d of %d", used, l.Requests)
+			}
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package ratelimit
+
+import (
+	"encoding/json"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPublishedExamples takes the examples that others published, from
+// testdata/sliding.json.
+func TestPublishedExamples(t *testing.T) {
+	raw, err := os.ReadFile("testdata/sliding.json")
+	require.NoError(t, err)
+	var file struct {
+		Cases []struct {
+			Name      string           `json:"name"`
+			Algorithm Algorithm        `json:"algorithm"`
+			Window    int64            `json:"window"`
+			Frames    int              `json:"frames_per_window"`
+			Limit     int64            `json:"limit"`
+			Counts    map[string]int64 `json:"counts"`
+			At        int64            `json:"at"`
+			Estimate  float64          `json:"estimate"`
+			Admits    *int64           `json:"admits"`
+		} `json:"cases"`
+	}
+	require.NoError(t, json.Unmarshal(raw, &file))
+	require.NotEmpty(t, file.Cases)
+
+	for _, tc := range file.Cases {
+		t.Run(tc.Name, func(t *testing.T) {
+			limit := NewLimit("vector", max(tc.Limit, 1), time.Duration(tc.Window)*time.Second)
+			if tc.Limit == 0 {
+				limit.Requests = 1000
+			}
+			limit.Algorithm, limit.Frames = tc.Algorithm, tc.Frames
+			require.NoError(t, limit.Validate())
+
+			now := time.Unix(tc.At, 0)
+			c, k, eff := single(limit)
+			x := counterOf(c, k, eff.User, now)
+			doc := Document{Version: 1, Etag: 1}
+			for name, n := range tc.Counts {
+				start, err := strconv.ParseInt(name, 10, 64)
+				require.NoError(t, err)
+				doc.Frames = append(doc.Frames, FrameCount{start, n})
+			}
+			c.Merge(x, now, doc)
+
+			require.InDelta(t, tc.Estimate, c.Usage(now, k)[0].Estimate, 1e-12)
+			if tc.Admits != nil {
+				require.Equal(t, *tc.Admits, admittedNow(c, now, k, eff))
+			}
+		})
+	}
+}
+
+// single returns counters, a key, and one limit that applies to it.
+func single(limits ...Limit) (*Counters, Key, *Effective) {
+	ls := newLimits(limits)
+	return NewCounters(1000), Key{"client", "user"}, &Effective{User: ls, Client: ls, Mode: Enforce}
+}
+
+// counterOf puts the key into memory and returns its first counter.
+func counterOf(c *Counters, k Key, ls *Limits, now time.Time) *Counter {
+	hash := k.hash(c.seed)
+	s := c.shardOf(hash)
+	e := newEntry(s, k, ls, now.UnixMilli())
+	s.insert(hash, e)
+	return &e.first
+}
+
+// admittedNow counts how many requests pass until one is denied.
+func admittedNow(c *Counters, now time.Time, k Key, e *Effective) (n int64) {
+	for {
+		if d := c.Take(now, k, e, 1); d.Rejected() {
+			return n
+		}
+		n++
+	}
+}
