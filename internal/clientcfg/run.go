@@ -11,6 +11,11 @@ import (
 // is drawn from 0.75 to 1.25 intervals, so that many instances do not ask at
 // once. A failure is logged when it begins and when it ends, not at every try.
 func (s *Source) Run(ctx context.Context, interval time.Duration, log *slog.Logger) {
+	follow(ctx, interval, log, "clients", s.Refresh)
+}
+
+func follow(ctx context.Context, interval time.Duration, log *slog.Logger, what string, refresh func(context.Context) error) {
+	log = log.With(slog.String("what", what))
 	failing := false
 	for {
 		select {
@@ -18,12 +23,12 @@ func (s *Source) Run(ctx context.Context, interval time.Duration, log *slog.Logg
 			return
 		case <-time.After(jitter(interval)):
 		}
-		err := s.Refresh(ctx)
+		err := refresh(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil && !failing:
-			log.LogAttrs(ctx, slog.LevelError, "clients not refreshed, the last good ones stay", slog.Any("error", err))
+			log.LogAttrs(ctx, slog.LevelError, "not refreshed, the last good ones stay", slog.Any("error", err))
 		case err == nil && failing:
-			log.LogAttrs(ctx, slog.LevelInfo, "clients refreshed again")
+			log.LogAttrs(ctx, slog.LevelInfo, "refreshed again")
 		}
 		failing = err != nil
 	}

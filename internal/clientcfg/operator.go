@@ -1,0 +1,89 @@
+package clientcfg
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// What makes a client an operator's: its tokens are meant for the admin API
+// and carry one of its scopes.
+const (
+	// AdminAudience is the aud of tokens for the admin API. It is a name and
+	// no address, because the address differs from instance to instance.
+	AdminAudience = "urn:oauth-server:admin"
+	// ScopeLimitsRead allows to look at limits and counters.
+	ScopeLimitsRead = "ratelimit:read"
+	// ScopeLimitsWrite allows to change them.
+	ScopeLimitsWrite = "ratelimit:write"
+)
+
+// MakeOperator completes the registration of a client for the admin API.
+func MakeOperator(c *Client) {
+	add := func(list []string, values ...string) []string {
+		for _, v := range values {
+			if !slices.Contains(list, v) {
+				list = append(list, v)
+			}
+		}
+		return list
+	}
+	if !c.May(ClientCredentials) {
+		c.Grants = append(c.Grants, ClientCredentials)
+	}
+	c.Scopes = add(c.Scopes, ScopeLimitsRead, ScopeLimitsWrite)
+	c.Audience = add(c.Audience, AdminAudience)
+}
+
+// IsOperator reports whether the client can get tokens that change limits.
+func (c *Client) IsOperator() bool {
+	return slices.Contains(c.Audience, AdminAudience) && slices.Contains(c.Scopes, ScopeLimitsWrite)
+}
+
+// operatorPatience is the longest that an operator may have to wait for a
+// token once a limit is used up.
+const operatorPatience = time.Minute
+
+// LocksOut says which limit of the snapshot would lock the operator's client
+// out of the admin API: one that is enforced on it and, used up, lets less
+// than one request a minute through. Nil: none.
+func (p *Policies) LocksOut(c *Client) error {
+	e := p.For(c.ID)
+	if !c.IsOperator() || e.Trusted || e.Mode != ratelimit.Enforce {
+		return nil
+	}
+	var lists []*ratelimit.Limits
+	if c.May(ClientCredentials) {
+		lists = append(lists, e.Client)
+	}
+	if c.May(AuthorizationCode) || c.May(Password) {
+		lists = append(lists, e.User)
+	}
+	for _, list := range lists {
+		for _, l := range list.All() {
+			if l.Requests < leastRequests(l.Window) {
+				return &LockOutError{ClientID: c.ID, Limit: l}
+			}
+		}
+	}
+	return nil
+}
+
+// leastRequests is what an operator needs in a window.
+func leastRequests(window time.Duration) int64 {
+	return int64((window + operatorPatience - 1) / operatorPatience)
+}
+
+// LockOutError is a limit under which an operator's client could not work.
+type LockOutError struct {
+	ClientID string
+	Limit    ratelimit.Limit
+}
+
+// Error implements error.
+func (e *LockOutError) Error() string {
+	return fmt.Sprintf("the limit %q of %d requests in %v would lock out the admin client %q, which needs at least %d in that window; "+
+		"trust that client first, or give it limits of its own", e.Limit.Name, e.Limit.Requests, e.Limit.Window, e.ClientID, leastRequests(e.Limit.Window))
+}

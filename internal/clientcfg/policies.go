@@ -1,0 +1,113 @@
+package clientcfg
+
+import (
+	"fmt"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// Policies is an immutable, validated snapshot: what the configuration file
+// says, what operators changed, and what follows from both.
+type Policies struct {
+	base     ratelimit.Settings
+	set      PolicySet
+	settings ratelimit.Settings
+	live     *ratelimit.Policies
+	trial    *ratelimit.Policies
+	trials   trials
+}
+
+// trials says for whom there is a candidate.
+type trials struct {
+	user, client bool // of the default limits
+	own          map[string]Trial
+}
+
+// Trial is a candidate in force: it has limits of its own and is never
+// enforced.
+type Trial struct {
+	// ClientID stands for the client in the candidate's keys. It holds a
+	// space, which no client_id does, so the keys are nobody else's.
+	ClientID  string
+	Effective *ratelimit.Effective
+	// User and Client say which of the two lists is tried.
+	User, Client bool
+}
+
+// CandidateID is the name under which a client's requests are counted against
+// its candidate.
+func CandidateID(clientID string) string { return "candidate " + clientID }
+
+// NewPolicies validates the set on top of base. The error is or wraps
+// [ratelimit.FieldErrors] where fields are to blame.
+func NewPolicies(base ratelimit.Settings, set PolicySet) (*Policies, error) {
+	if err := set.check(); err != nil {
+		return nil, err
+	}
+	p := &Policies{base: base, set: set, settings: set.Over(base)}
+	var err error
+	if p.live, err = ratelimit.Compile(p.settings); err != nil {
+		return nil, err
+	}
+	if p.trial, err = ratelimit.Compile(set.trial(p.settings)); err != nil {
+		return nil, fmt.Errorf("candidates: %w", err)
+	}
+	p.trials.own = make(map[string]Trial, len(set.Candidates))
+	for name, c := range set.Candidates {
+		if name == GlobalCandidate {
+			p.trials.user, p.trials.client = len(c.User) > 0, len(c.Client) > 0
+			continue
+		}
+		p.trials.own[name] = Trial{
+			ClientID: CandidateID(name), Effective: p.trial.For(name),
+			User: len(c.User) > 0, Client: len(c.Client) > 0,
+		}
+	}
+	return p, nil
+}
+
+// For returns what applies to the client, at the cost of a map lookup.
+func (p *Policies) For(clientID string) *ratelimit.Effective { return p.live.For(clientID) }
+
+// Trial returns the candidate that the client's requests are tried against.
+// The candidate for the default limits concerns whoever they would: not the
+// trusted, nor those with limits of their own.
+func (p *Policies) Trial(clientID string) (Trial, bool) {
+	if t, ok := p.trials.own[clientID]; ok {
+		return t, true
+	}
+	if !p.trials.user && !p.trials.client {
+		return Trial{}, false
+	}
+	own := p.settings.Clients[clientID]
+	t := Trial{
+		User:   p.trials.user && len(own.User) == 0 && !own.Trusted,
+		Client: p.trials.client && len(own.Client) == 0 && !own.Trusted,
+	}
+	if !t.User && !t.Client {
+		return Trial{}, false
+	}
+	t.ClientID, t.Effective = CandidateID(clientID), p.trial.For(clientID)
+	return t, true
+}
+
+// Set is what operators changed. It must not be changed itself.
+func (p *Policies) Set() PolicySet { return p.set }
+
+// Base is what the configuration file says. It must not be changed.
+func (p *Policies) Base() ratelimit.Settings { return p.base }
+
+// Settings is what applies: the set on top of the base. It must not be changed.
+func (p *Policies) Settings() ratelimit.Settings { return p.settings }
+
+// Version is the version of the set.
+func (p *Policies) Version() int64 { return p.set.Version }
+
+// Policy returns the policy of one client's own, from the set or from the
+// file, empty if there is none, and whether it comes from the set.
+func (p *Policies) Policy(clientID string) (own ClientPolicy, changed bool) {
+	if own, changed = p.set.Clients[clientID]; changed {
+		return own, true
+	}
+	return ClientPolicy{Policy: p.base.Clients[clientID]}, false
+}

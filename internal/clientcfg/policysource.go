@@ -1,0 +1,196 @@
+package clientcfg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// PolicySource holds the newest valid [Policies]. Reads are a pointer load.
+// It is safe for concurrent use.
+type PolicySource struct {
+	store   PolicyStore
+	base    ratelimit.Settings
+	adopted func(old, next *Policies)
+	now     func() time.Time
+	current atomic.Pointer[Policies]
+
+	mu     sync.Mutex // one refresh or change at a time
+	status atomic.Pointer[PolicyStatus]
+}
+
+// PolicyOptions make a [PolicySource]. Every zero value means the default that
+// is named beside it.
+type PolicyOptions struct {
+	// Base is what the configuration file says: ratelimit.DefaultSettings().
+	Base ratelimit.Settings
+	// Adopted is called with every snapshot that replaces another, in their
+	// order, before it is used. Nobody is told.
+	Adopted func(old, next *Policies)
+	Now     func() time.Time // time.Now
+}
+
+// PolicyStatus says how fresh the policies are.
+type PolicyStatus struct {
+	Version   int64     // of the set in force
+	CheckedAt time.Time // when the store last said that it is the newest
+	Err       error     // why it may not be the newest, nil if it is
+}
+
+// NewPolicySource reads the first set; it fails rather than start without one.
+func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*PolicySource, error) {
+	s := &PolicySource{store: store, base: o.Base, adopted: o.Adopted, now: o.Now}
+	if s.base.Default.User == nil && s.base.Default.Client == nil {
+		s.base = ratelimit.DefaultSettings()
+	}
+	if s.adopted == nil {
+		s.adopted = func(_, _ *Policies) {}
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if err := s.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Policies returns the current snapshot, without I/O.
+func (s *PolicySource) Policies() *Policies { return s.current.Load() }
+
+// Status returns how the last refresh went.
+func (s *PolicySource) Status() PolicyStatus { return *s.status.Load() }
+
+// Refresh reads the store if its version has moved. On any error the last good
+// snapshot stays.
+func (s *PolicySource) Refresh(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refresh(ctx)
+}
+
+func (s *PolicySource) refresh(ctx context.Context) error {
+	old := s.current.Load()
+	next, err := s.newer(ctx, old)
+	if next != nil {
+		s.adopt(next)
+		old = next
+	}
+	s.note(old, err)
+	return err
+}
+
+// newer returns the stored policies if they are not those of old.
+func (s *PolicySource) newer(ctx context.Context, old *Policies) (*Policies, error) {
+	if old != nil {
+		version, err := s.store.PolicyVersion(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("clientcfg: read the version of the policies: %w", err)
+		}
+		if version == old.Version() {
+			return nil, nil //nolint:nilnil // nothing newer, and no error
+		}
+	}
+	set, err := s.store.Policies(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("clientcfg: read the policies: %w", err)
+	}
+	next, err := NewPolicies(s.base, set)
+	if err != nil {
+		return nil, fmt.Errorf("clientcfg: refused version %d of the policies: %w", set.Version, err)
+	}
+	return next, nil
+}
+
+func (s *PolicySource) adopt(next *Policies) {
+	if old := s.current.Load(); old != nil {
+		s.adopted(old, next)
+	}
+	s.current.Store(next)
+}
+
+func (s *PolicySource) note(p *Policies, err error) {
+	st := PolicyStatus{Err: err}
+	if last := s.status.Load(); last != nil {
+		st.CheckedAt = last.CheckedAt
+	}
+	if p != nil {
+		st.Version = p.Version()
+	}
+	if err == nil {
+		st.CheckedAt = s.now()
+	}
+	s.status.Store(&st)
+}
+
+// Edit derives a changed set from the newest one, and the entry that tells of
+// it. It may be called several times, because others make changes too, and
+// must have no effect beside its result. Its error ends the attempt.
+type Edit func(current *Policies) (PolicySet, AuditEntry, error)
+
+// maxEdits bounds the attempts of one change; each was lost to somebody
+// else's success.
+const maxEdits = 20
+
+// Change applies an edit to the newest stored set: validated as a whole,
+// stored with its entry in one step, and in force here when Change returns.
+// Errors: that of the edit; [ratelimit.FieldErrors], wrapped, for what cannot
+// be; [ErrPolicyConflict] where others were faster too often.
+func (s *PolicySource) Change(ctx context.Context, edit Edit) (*Policies, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range maxEdits {
+		if err := s.refresh(ctx); err != nil {
+			return nil, err
+		}
+		next, entry, err := s.prepare(s.current.Load(), edit)
+		if err != nil {
+			return nil, err
+		}
+		switch err := s.store.ReplacePolicies(ctx, next.set, entry); {
+		case err == nil:
+			s.adopt(next)
+			s.note(next, nil)
+			return next, nil
+		case !errors.Is(err, ErrPolicyConflict):
+			return nil, fmt.Errorf("clientcfg: store the policies: %w", err)
+		}
+	}
+	return nil, ErrPolicyConflict
+}
+
+// Try is [PolicySource.Change] without its effect: it says what would come of
+// the edit.
+func (s *PolicySource) Try(ctx context.Context, edit Edit) (*Policies, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refresh(ctx); err != nil {
+		return nil, err
+	}
+	next, _, err := s.prepare(s.current.Load(), edit)
+	return next, err
+}
+
+// prepare runs the edit and numbers what it makes.
+func (s *PolicySource) prepare(current *Policies, edit Edit) (*Policies, AuditEntry, error) {
+	set, entry, err := edit(current)
+	if err != nil {
+		return nil, entry, err
+	}
+	set.Version = current.Version() + 1
+	entry.Version = set.Version
+	next, err := NewPolicies(s.base, set)
+	return next, entry, err
+}
+
+// Run refreshes the policies about every interval until ctx ends, as
+// [Source.Run] does with the clients.
+func (s *PolicySource) Run(ctx context.Context, interval time.Duration, log *slog.Logger) {
+	follow(ctx, interval, log, "policies", s.Refresh)
+}
