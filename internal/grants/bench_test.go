@@ -1,4 +1,4 @@
-package grants
+package grants_test
 
 import (
 	"crypto/ecdsa"
@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"testing"
+
+	. "oauth-server/internal/grants"
 )
 
 // BenchmarkClientCredentials sets the whole way of a request through the

@@ -1,9 +1,10 @@
-package grants
+package grants_test
 
 import (
 	"context"
 	"time"
 
+	. "oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
 
@@ -13,6 +14,9 @@ type failing struct {
 	operation string
 	err       error
 	hits      int
+
+	looked       func()    // called after a refresh token was read
+	revokedUntil time.Time // of the last revocation
 }
 
 func (f *failing) check(operation string) error {
@@ -55,6 +59,9 @@ func (f *failing) RefreshToken(ctx context.Context, d secret.Digest) (RefreshTok
 	if err := f.check("RefreshToken"); err != nil {
 		return RefreshToken{}, err
 	}
+	if f.looked != nil {
+		defer f.looked()
+	}
 	return f.testStore.RefreshToken(ctx, d)
 }
 
@@ -69,6 +76,7 @@ func (f *failing) Revoke(ctx context.Context, name string, until time.Time) erro
 	if err := f.check("Revoke"); err != nil {
 		return err
 	}
+	f.revokedUntil = until
 	return f.testStore.Revoke(ctx, name, until)
 }
 

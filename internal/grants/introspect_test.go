@@ -1,4 +1,4 @@
-package grants
+package grants_test
 
 import (
 	"testing"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+
+	. "oauth-server/internal/grants"
 )
 
 func TestIntrospect(t *testing.T) {

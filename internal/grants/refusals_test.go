@@ -1,4 +1,4 @@
-package grants
+package grants_test
 
 import (
 	"strings"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/clientcfg"
+	. "oauth-server/internal/grants"
 )
 
 // TestTokenRefuses has one mistake per case, each made on a request that is
@@ -89,15 +90,15 @@ func TestExpiry(t *testing.T) {
 	w := newWorld(t)
 	code := w.redemption("shop", w.code("shop"))
 	late := w.redemption("shop", w.code("shop"))
-	w.clock.advance(2*time.Minute - time.Nanosecond)
+	w.clock.advance(2*time.Minute - time.Millisecond)
 	refresh := refreshing(w.mustToken("shop", code).RefreshToken)
-	w.clock.advance(time.Nanosecond)
+	w.clock.advance(time.Millisecond)
 	_, err := w.token("shop", late)
 	requireCode(t, InvalidGrant, err)
 
-	w.clock.advance(30*24*time.Hour - 2*time.Nanosecond)
+	w.clock.advance(30*24*time.Hour - 2*time.Millisecond)
 	next := refreshing(w.mustToken("shop", refresh).RefreshToken)
-	w.clock.advance(30*24*time.Hour - time.Nanosecond)
+	w.clock.advance(30*24*time.Hour - time.Millisecond)
 	last := refreshing(w.mustToken("shop", next).RefreshToken)
 	w.clock.advance(30 * 24 * time.Hour)
 	_, err = w.token("shop", last)
@@ -172,7 +173,10 @@ func TestDeletedClient(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	good := newWorld(t).service.opts
+	w := newWorld(t)
+	good := Options{Issuer: issuer, Clients: w, Store: w.store, Signer: w.ring}
+	_, err := New(good)
+	require.NoError(t, err)
 	for name, edit := range map[string]func(*Options){
 		"no issuer":         func(o *Options) { o.Issuer = "" },
 		"no clients":        func(o *Options) { o.Clients = nil },

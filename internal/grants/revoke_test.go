@@ -1,10 +1,12 @@
-package grants
+package grants_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	. "oauth-server/internal/grants"
 )
 
 // TestRevoke asks about three tokens of one family after one was revoked.
@@ -68,11 +70,13 @@ func TestRevokeRefuses(t *testing.T) {
 // TestRevokedFamilyOutlivesItsTokens: the tombstone stays for as long as any
 // token of the family could be good, under whichever setting it was issued.
 func TestRevokedFamilyOutlivesItsTokens(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.RefreshTokenLifetime = 90 * 24 * time.Hour })
+	f := &failing{}
+	w := newWorld(t, func(o *Options) {
+		f.testStore = o.Store.(testStore)
+		o.Store, o.RefreshTokenLifetime = f, 90*24*time.Hour
+	})
 	first := w.tokens("shop")
-	w.service.opts.RefreshTokenLifetime = time.Hour
+	w.service.SetRefreshTokenLifetime(time.Hour)
 	require.NoError(t, w.service.Revoke(t.Context(), TokenQuery{Credentials: w.credentials("shop"), Token: first.RefreshToken}))
-	for _, until := range w.store.(*memStore).revoked {
-		require.False(t, until.Before(start.Add(90*24*time.Hour+time.Hour)), "%v", until)
-	}
+	require.False(t, f.revokedUntil.Before(start.Add(90*24*time.Hour+time.Hour)), "%v", f.revokedUntil)
 }

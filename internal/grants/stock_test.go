@@ -1,4 +1,4 @@
-package grants
+package grants_test
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	"github.com/go-oauth2/oauth2/v4/models"
 	"github.com/go-oauth2/oauth2/v4/server"
 	"github.com/stretchr/testify/require"
+
+	. "oauth-server/internal/grants"
 )
 
 // stock is the library as its README sets it up, to show what a test of ours

@@ -1,4 +1,4 @@
-package grants
+package grants_test
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	. "oauth-server/internal/grants"
 )
 
 // eachStoreFailure lets every operation of the store fail in every flow.
@@ -105,11 +107,12 @@ func TestStoreFailsDuringReplay(t *testing.T) {
 
 // TestReplayerHangsUp: the revocation happens all the same.
 func TestReplayerHangsUp(t *testing.T) {
-	w := newWorld(t)
+	f := &failing{}
+	w := newWorld(t, func(o *Options) { f.testStore = o.Store.(testStore); o.Store = f })
 	first := w.tokens("shop")
 	second := w.mustToken("shop", refreshing(first.RefreshToken))
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	f.looked = cancel
 	req := refreshing(first.RefreshToken)
 	req.Credentials = w.credentials("shop")
 	_, err := w.service.Token(ctx, req)

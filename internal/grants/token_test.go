@@ -1,10 +1,12 @@
-package grants
+package grants_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	. "oauth-server/internal/grants"
 )
 
 // TestTokenGrants gets a token by each grant and reads what it says.

@@ -1,4 +1,4 @@
-package grants
+package grants_test
 
 import (
 	"strings"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	. "oauth-server/internal/grants"
 )
 
 func TestSignIn(t *testing.T) {

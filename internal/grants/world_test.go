@@ -1,9 +1,10 @@
-package grants
+package grants_test
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -12,8 +13,10 @@ import (
 	"go.uber.org/goleak"
 
 	"oauth-server/internal/clientcfg"
+	. "oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store/embedded"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,6 +59,7 @@ type testStore interface {
 type world struct {
 	tb      testing.TB
 	service *Service
+	file    string // of the store
 	store   testStore
 	clients map[string]*clientcfg.Client
 	clock   *clock
@@ -92,7 +96,7 @@ func newWorld(tb testing.TB, edits ...func(*Options)) *world {
 	exempt := confidential("exempt", all...)
 	exempt.WithoutPKCE = true
 	w := &world{
-		tb: tb, clock: &clock{now: start}, store: newMemStore(),
+		tb: tb, clock: &clock{now: start},
 		clients: map[string]*clientcfg.Client{
 			"shop": confidential("shop", all...), "other": confidential("other", all...),
 			"daemon": confidential("daemon", clientcfg.ClientCredentials),
@@ -100,6 +104,8 @@ func newWorld(tb testing.TB, edits ...func(*Options)) *world {
 			"app":    public, "exempt": exempt,
 		},
 	}
+	w.file = filepath.Join(tb.TempDir(), "test.db")
+	w.store = openStore(tb, w.file)
 	for _, c := range w.clients {
 		require.NoError(tb, c.Validate())
 	}
@@ -117,6 +123,15 @@ func newWorld(tb testing.TB, edits ...func(*Options)) *world {
 	w.service, err = New(opts)
 	require.NoError(tb, err)
 	return w
+}
+
+// openStore opens a fresh embedded store.
+func openStore(tb testing.TB, path string) *embedded.Store {
+	tb.Helper()
+	store, err := embedded.Open(path, embedded.Options{})
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, store.Close()) })
+	return store
 }
 
 // oneKey is a keys.Store that keeps what it is given.
