@@ -64,7 +64,16 @@ func needsSubcommand(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return usagef("%s: unknown command %q%s", cmd.CommandPath(), args[0], hint)
+	return usagef("%sunknown command %q%s", within(cmd), args[0], hint)
+}
+
+// within names the command that an error is about, as its prefix.
+func within(cmd *cobra.Command) string {
+	_, path, nested := strings.Cut(cmd.CommandPath(), " ")
+	if !nested {
+		return ""
+	}
+	return path + ": "
 }
 
 // exactly accepts one argument for each name, which is shown if it is missing.
@@ -72,11 +81,11 @@ func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return usagef("%s: %s is missing", cmd.CommandPath(), strings.Join(names[len(args):], ", "))
+			return usagef("%s%s is missing", within(cmd), strings.Join(names[len(args):], ", "))
 		case len(args) > len(names):
-			return usagef("%s: unexpected argument %q", cmd.CommandPath(), args[len(names)])
+			return usagef("%sunexpected argument %q", within(cmd), args[len(names)])
 		case slices.Contains(args, ""):
-			return usagef("%s: an argument is empty", cmd.CommandPath())
+			return usagef("%san argument is empty", within(cmd))
 		}
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -42,9 +43,8 @@ flag; each overrides the one before. --mongodb-uri is OAUTH_MONGODB_URI, and so 
 }
 
 func (c *cli) serve(ctx context.Context, f *serveFlags) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	context.AfterFunc(ctx, stop) // from then on a signal does what it does to any process
+	ctx, cancel := untilSignal(ctx)
+	defer cancel()
 	sources := f.sources(c.environ)
 	if f.demo && !f.check && !f.print {
 		return c.serveDemo(ctx, sources)
@@ -63,6 +63,23 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 		return err
 	}
 	return server.Run(ctx)
+}
+
+// untilSignal returns a context that the first SIGTERM or SIGINT ends. By then
+// a second one does what it does to any process: it quits at once.
+func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		select {
+		case <-signals:
+		case <-ctx.Done():
+		}
+		signal.Stop(signals)
+		cancel()
+	}()
+	return ctx, cancel
 }
 
 // showCheck answers --check-config.

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestExitStatusAndMessage(t *testing.T) {
+	data := storeFile(t)
+	if _, stderr, status := run(t, "", "client", "create", "taken", "--data", data); status != exitOK {
+		t.Fatal(stderr)
+	}
+	tests := []struct {
+		name   string
+		args   string
+		status int
+		want   string // all of standard error
+	}{
+		{"unknown command", "verzion", 2, `unknown command "verzion"; did you mean version?`},
+		{"unknown subcommand", "client creat", 2, `client: unknown command "creat"; did you mean create?`},
+		{"unknown flag", "serve --lissten x", 2, "unknown flag: --lissten; see oauth-server serve --help"},
+		{"unknown output", "version -o xml", 2, "-o xml: the output is text or json"},
+		{"argument missing", "client create", 2, "client create: ID is missing"},
+		{"argument too many", "client show a b", 2, `client show: unexpected argument "b"`},
+		{"bad setting", "serve --listen 9096", 2, `listen: "9096" is not host:port (--listen)`},
+		{"two stores", "client list --data x --mongodb-uri mongodb://h", 2, "store: embedded (--data) and mongodb (--mongodb-uri) exclude each other"},
+		{"demo with a store", "serve --demo --data x", 2, "--demo keeps everything in a temporary store: leave out --data, --mongodb-uri and the store of the configuration"},
+		{"no such configuration", "serve --config no-such.yaml", 2, "--config: open no-such.yaml: no such file or directory"},
+		{"unknown grant", "client create x --grant implicit --data " + data, 2, `grants[0]: unknown grant type "implicit"`},
+		{"no redirect URI", "client create x --public --data " + data, 2, "redirect_uris: the authorization_code grant needs at least one"},
+		{"password not given", "user create ada --data " + data, 2, "standard input is not a terminal: give the password with --password-stdin"},
+		{"empty password", "user create ada --password-stdin --data " + data, 2, `user "ada": secret: a password needs 1 to 1024 bytes`},
+		{"client exists", "client create taken --data " + data, 1, `create client "taken": clientcfg: the client exists already: taken`},
+		{"client missing", "client show nobody --data " + data, 1, `client "nobody": clientcfg: no such client`},
+		{"user missing", "user delete nobody --data " + data, 1, `user "nobody": grants: not found`},
+		{"help", "serve --help", 0, ""},
+		{"group", "client", 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, stderr, status := run(t, "", strings.Fields(tt.args)...)
+			if status != tt.status {
+				t.Errorf("status %d, want %d", status, tt.status)
+			}
+			want := ""
+			if tt.want != "" {
+				want = "oauth-server: " + tt.want + "\n"
+			}
+			if stderr != want {
+				t.Errorf("stderr %q, want %q", stderr, want)
+			}
+		})
+	}
+}
+
+func TestEveryProblemHasItsLine(t *testing.T) {
+	_, stderr, status := run(t, "", "serve", "--listen", "x", "--log-level", "loud", "--tokens-code-ttl", "1h")
+	if status != exitUsage || strings.Count(stderr, "\n") != 3 || strings.Count(stderr, "oauth-server: ") != 3 {
+		t.Errorf("status %d, stderr:\n%s", status, stderr)
+	}
+}
+
+func TestClientCommands(t *testing.T) {
+	store := []string{"--data", storeFile(t)}
+	with := func(args ...string) []string { return append(args, store...) }
+	var made, rotated, public credentials
+	runJSON(t, &made, "", with("client", "create", "shop", "--scope", "orders:read", "--scope", "orders:write")...)
+	if made.ClientID != "shop" || len(made.ClientSecret) != 43 {
+		t.Errorf("%+v", made)
+	}
+	runJSON(t, &public, "", with("client", "create", "app", "--public", "--redirect-uri", "http://127.0.0.1/callback")...)
+	if public != (credentials{ClientID: "app"}) {
+		t.Errorf("a public client got %+v", public)
+	}
+	runJSON(t, &rotated, "", with("client", "rotate-secret", "shop")...)
+	if rotated.ClientID != "shop" || rotated.ClientSecret == made.ClientSecret || len(rotated.ClientSecret) != 43 {
+		t.Errorf("rotated to %+v from %+v", rotated, made)
+	}
+	var shown struct {
+		ClientID   string   `json:"client_id"`
+		GrantTypes []string `json:"grant_types"`
+		Scopes     []string `json:"scopes"`
+	}
+	runJSON(t, &shown, "", with("client", "show", "shop")...)
+	if !slices.Equal(shown.GrantTypes, []string{"client_credentials"}) || !slices.Equal(shown.Scopes, []string{"orders:read", "orders:write"}) {
+		t.Errorf("%+v", shown)
+	}
+	text, _, _ := run(t, "", with("client", "list")...)
+	for _, want := range []string{"CLIENT ID", "app        public", "shop       confidential", "authorization_code refresh_token"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the list lacks %q:\n%s", want, text)
+		}
+	}
+	runJSON(t, &map[string]any{}, "", with("client", "delete", "shop")...)
+	var left []struct {
+		ClientID string `json:"client_id"`
+	}
+	runJSON(t, &left, "", with("client", "list")...)
+	if len(left) != 1 || left[0].ClientID != "app" {
+		t.Errorf("left: %+v", left)
+	}
+}
+
+func TestSecretsAreShownOnceAndNowhereElse(t *testing.T) {
+	data := storeFile(t)
+	var made credentials
+	runJSON(t, &made, "", "client", "create", "shop", "--data", data)
+	for _, args := range [][]string{{"client", "show", "shop"}, {"client", "list"}, {"client", "list", "-o", "json"}} {
+		stdout, stderr, status := run(t, "", append(args, "--data", data)...)
+		if status != exitOK || strings.Contains(stdout+stderr, made.ClientSecret) || strings.Contains(stdout, "secret") {
+			t.Errorf("%v: status %d:\n%s", args, status, stdout)
+		}
+	}
+}
+
+func TestUserCommands(t *testing.T) {
+	store := []string{"--data", storeFile(t)}
+	with := func(args ...string) []string { return append(args, store...) }
+	var ada shownUser
+	runJSON(t, &ada, "correct horse\r\n", with("user", "create", "ada", "--password-stdin")...)
+	if ada.Username != "ada" || ada.CreatedAt.IsZero() {
+		t.Errorf("%+v", ada)
+	}
+	if out, stderr, status := run(t, "x", with("user", "create", "Bob B.", "--password-stdin")...); status != exitOK || out != "created user Bob B.\n" {
+		t.Errorf("status %d: %s%s", status, out, stderr)
+	}
+	var users []shownUser
+	runJSON(t, &users, "", with("user", "list")...)
+	if len(users) != 2 || users[0].Username != "Bob B." || users[1] != ada {
+		t.Errorf("%+v", users)
+	}
+	if _, stderr, status := run(t, "x", with("user", "create", "ada", "--password-stdin")...); status != exitFailed {
+		t.Errorf("a name was taken twice: %s", stderr)
+	}
+	if out, _, status := run(t, "", with("user", "delete", "ada")...); status != exitOK || out != "deleted user ada\n" {
+		t.Errorf("status %d: %s", status, out)
+	}
+}
+
+func TestEmptyListsAreJSONArrays(t *testing.T) {
+	data := storeFile(t)
+	for _, kind := range []string{"client", "user"} {
+		if out, stderr, _ := run(t, "", kind, "list", "--data", data, "-o", "json"); out != "[]\n" {
+			t.Errorf("%s list: %q %s", kind, out, stderr)
+		}
+	}
+}
+
+func TestCheckConfig(t *testing.T) {
+	if out, _, status := run(t, "", "serve", "--check-config"); status != exitOK || out != "ok\n" {
+		t.Errorf("status %d: %q", status, out)
+	}
+	if _, stderr, status := run(t, "", "serve", "--check-config", "--log-level", "loud"); status != exitUsage || !strings.Contains(stderr, "log.level") {
+		t.Errorf("status %d: %q", status, stderr)
+	}
+	out, stderr, status := run(t, "", "serve", "--check-config", "--log-level", "loud", "-o", "json")
+	var got struct {
+		OK       bool
+		Problems []struct{ Path, Message, Origin string }
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || status != exitUsage || stderr != "" {
+		t.Fatalf("status %d, %v: %s%s", status, err, out, stderr)
+	}
+	if got.OK || len(got.Problems) != 1 || got.Problems[0].Path != "log.level" || got.Problems[0].Origin != "--log-level" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPrintConfig(t *testing.T) {
+	out, _, status := run(t, "", "serve", "--print-config", "--mongodb-uri", "mongodb://me:hush@db", "--tokens-access-ttl", "5m")
+	if status != exitOK || strings.Contains(out, "hush") || !strings.Contains(out, "access_ttl: 5m") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+	var fields struct {
+		Tokens map[string]string
+	}
+	runJSON(t, &fields, "", "serve", "--print-config", "--tokens-access-ttl", "5m")
+	if fields.Tokens["access_ttl"] != "5m" {
+		t.Errorf("%+v", fields)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	var b build
+	runJSON(t, &b, "", "version")
+	if b.Version == "" || !strings.HasPrefix(b.Go, "go1.") {
+		t.Errorf("%+v", b)
+	}
+	if out, _, _ := run(t, "", "version"); !strings.HasPrefix(out, "oauth-server ") {
+		t.Error(out)
+	}
+}

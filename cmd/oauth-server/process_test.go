@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The test binary is the program when this variable is set, so that processes,
+// signals and pasted lines are tested on the real thing without building it.
+const beProgram = "BE_THE_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// process is a running oauth-server.
+type process struct {
+	*exec.Cmd
+	stdout syncBuffer
+	log    syncBuffer
+	lines  chan string // of standard error
+	done   chan error
+}
+
+// syncBuffer can be read while a process writes it.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// command is oauth-server with those arguments and without our environment.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "OAUTH_") {
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
+	cmd.Env = append(cmd.Env, beProgram+"=1")
+	return cmd
+}
+
+// launch starts a process and kills it when the test ends, if it still runs.
+func launch(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{Cmd: command(t, args...), lines: make(chan string, 1024), done: make(chan error, 1)}
+	stderr, err := p.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stdout = &p.stdout
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		lines := bufio.NewScanner(io.TeeReader(stderr, &p.log))
+		for lines.Scan() {
+			p.lines <- lines.Text()
+		}
+		close(p.lines)
+		p.done <- p.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		for range p.lines { // until it is gone
+		}
+	})
+	return p
+}
+
+// listening waits for the line that says so and returns the address in it.
+func (p *process) listening(t *testing.T) string {
+	t.Helper()
+	for line := range p.lines {
+		if _, rest, ok := strings.Cut(line, "msg=listening address="); ok {
+			return strings.Fields(rest)[0]
+		}
+	}
+	t.Fatalf("it ended without listening:\n%s", p.log.String())
+	return ""
+}
+
+// status waits for the end and returns the exit status, -1 for a signal's.
+func (p *process) status(t *testing.T) int {
+	t.Helper()
+	err := <-p.done
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	}
+	t.Fatal(err)
+	return 0
+}
+
+// run executes a command line in this process.
+func run(t *testing.T, stdin string, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	c := &cli{in: strings.NewReader(stdin), out: &out, errOut: &errs}
+	status = c.run(t.Context(), args)
+	return out.String(), errs.String(), status
+}
+
+// runJSON executes a command line that must succeed and decodes its answer.
+func runJSON(t *testing.T, into any, stdin string, args ...string) {
+	t.Helper()
+	stdout, stderr, status := run(t, stdin, append(args, "-o", "json")...)
+	if status != exitOK {
+		t.Fatalf("%v: status %d: %s", args, status, stderr)
+	}
+	if err := json.Unmarshal([]byte(stdout), into); err != nil {
+		t.Fatalf("%v: %v in %q", args, err, stdout)
+	}
+}
+
+func storeFile(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "test.db")
+}
+
+// eventually is for what another process does.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-deadline:
+			t.Fatalf("not so after 30 s: %s", what)
+		case <-tick.C:
+		}
+	}
+}
