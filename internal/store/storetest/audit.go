@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+)
+
+func testAudit(t *testing.T, target Target) {
+	t.Helper()
+	t.Run("queries", func(t *testing.T) { auditQueries(t, target.policies(t)) })
+	t.Run("the sweep takes what is old", func(t *testing.T) { auditSweep(t, target.policies(t)) })
+	t.Run("the sweep takes many", func(t *testing.T) { auditSweepMany(t, target.policies(t)) })
+}
+
+func write(t *testing.T, b PolicyBackend, n int64) {
+	t.Helper()
+	for version := range n {
+		replace(t, b, clientcfg.PolicySet{Version: version + 1})
+	}
+}
+
+func versions(entries []clientcfg.AuditEntry) (out []int64) {
+	for _, e := range entries {
+		out = append(out, e.Version)
+	}
+	return out
+}
+
+func auditQueries(t *testing.T, b PolicyBackend) {
+	t.Helper()
+	write(t, b, 9)
+	for _, q := range []struct {
+		name  string
+		query clientcfg.AuditQuery
+		want  []int64
+	}{
+		{"all", clientcfg.AuditQuery{}, []int64{9, 8, 7, 6, 5, 4, 3, 2, 1}},
+		{"the newest", clientcfg.AuditQuery{Limit: 2}, []int64{9, 8}},
+		{"the page after", clientcfg.AuditQuery{Limit: 2, Before: 8}, []int64{7, 6}},
+		{"before the first", clientcfg.AuditQuery{Before: 1}, nil},
+		{"before what is yet to come", clientcfg.AuditQuery{Before: 100, Limit: 1}, []int64{9}},
+		{"of one target", clientcfg.AuditQuery{Target: "policies/client-1"}, []int64{7, 4, 1}},
+		{"of one target, limited", clientcfg.AuditQuery{Target: "policies/client-1", Limit: 1, Before: 7}, []int64{4}},
+		{"of an unknown target", clientcfg.AuditQuery{Target: "policies/client"}, nil},
+	} {
+		t.Run(q.name, func(t *testing.T) { equal(t, "versions", q.want, versions(audit(t, b, q.query))) })
+	}
+}
+
+// auditSweep removes entries; the set, and the numbering, must not notice.
+func auditSweep(t *testing.T, b PolicyBackend) {
+	t.Helper()
+	write(t, b, 5)
+	sweep := func(before time.Time, want int) {
+		t.Helper()
+		n, err := b.SweepAudit(t.Context(), before)
+		succeed(t, "sweep", err)
+		if n != want {
+			t.Errorf("the sweep removed %d entries, want %d", n, want)
+		}
+	}
+	sweep(entryFor(3).At, 2)
+	equal(t, "versions", []int64{5, 4, 3}, versions(audit(t, b, clientcfg.AuditQuery{})))
+	sweep(entryFor(3).At, 0)
+	sweep(entryFor(100).At, 3)
+	equal(t, "versions", []int64(nil), versions(audit(t, b, clientcfg.AuditQuery{})))
+	replace(t, b, clientcfg.PolicySet{Version: 6})
+	equal(t, "versions", []int64{6}, versions(audit(t, b, clientcfg.AuditQuery{})))
+}
+
+func auditSweepMany(t *testing.T, b PolicyBackend) {
+	t.Helper()
+	const n = 300
+	write(t, b, n)
+	removed, err := b.SweepAudit(t.Context(), entryFor(n).At)
+	succeed(t, "sweep", err)
+	if removed != n-1 {
+		t.Errorf("the sweep removed %d entries of %d", removed, n-1)
+	}
+}
+
+func testInstances(t *testing.T, target Target) {
+	t.Helper()
+	b, ctx := target.policies(t), t.Context()
+	put := func(id, report string, at time.Time) clientcfg.InstanceState {
+		t.Helper()
+		st := clientcfg.InstanceState{ID: id, SeenAt: at, Expires: at.Add(time.Minute), Report: []byte(report)}
+		succeed(t, "put", b.PutInstance(ctx, st))
+		return st
+	}
+	list := func(now time.Time) []clientcfg.InstanceState {
+		t.Helper()
+		states, err := b.Instances(ctx, now)
+		succeed(t, "instances", err)
+		return states
+	}
+	equal(t, "nobody", []clientcfg.InstanceState{}, list(Epoch))
+	second := put("b", `{"a.b":1}`, Epoch)
+	put("a", `{"$x":[]}`, Epoch)
+	first := put("a", `{"$x":[1]}`, Epoch.Add(time.Second))
+	equal(t, "both, ordered by ID", []clientcfg.InstanceState{first, second}, list(Epoch))
+	equal(t, "the one that has not expired", []clientcfg.InstanceState{first}, list(Epoch.Add(time.Minute+time.Millisecond)))
+	succeed(t, "delete", b.DeleteInstance(ctx, "a"))
+	succeed(t, "delete again", b.DeleteInstance(ctx, "a"))
+	for _, st := range list(Epoch) {
+		if st.ID == "a" {
+			t.Error("a deleted instance is still there")
+		}
+	}
+}
