@@ -20,13 +20,17 @@ import (
 
 // Store is the embedded backend. It is safe for concurrent use.
 type Store struct {
-	db     *bolt.DB
-	writes *committer
+	db        *bolt.DB
+	writes    *committer
+	instances instances
 }
 
 var _ interface {
 	clientcfg.Store
 	clientcfg.Registry
+	clientcfg.PolicyStore
+	clientcfg.AuditLog
+	clientcfg.Instances
 	keys.Store
 	grants.Codes
 	grants.RefreshTokens

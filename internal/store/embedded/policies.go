@@ -1,0 +1,115 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	bolt "go.etcd.io/bbolt"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// policiesKey is where the policy set lies, as JSON behind its version in 8
+// bytes, so that the version is read without the rest.
+var policiesKey = []byte("policies")
+
+// auditBucket holds the trail: version, big-endian, to entry as JSON. It is
+// made with the first entry, for files from before there was one.
+var auditBucket = []byte("audit")
+
+// Policies implements [clientcfg.PolicyStore].
+func (s *Store) Policies(ctx context.Context) (set clientcfg.PolicySet, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) error {
+		value := get(tx, settings, policiesKey)
+		if value == nil {
+			return nil
+		}
+		version, err := policyVersion(value)
+		if err != nil {
+			return err
+		}
+		set, err = decodePolicies(value[8:])
+		if err == nil && set.Version != version {
+			err = fmt.Errorf("%w: version %d is marked as %d", clientcfg.ErrUnreadable, set.Version, version)
+		}
+		return err
+	})
+	return set, err
+}
+
+// PolicyVersion implements [clientcfg.PolicyStore].
+func (s *Store) PolicyVersion(ctx context.Context) (version int64, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
+		version, err = policyVersion(get(tx, settings, policiesKey))
+		return err
+	})
+	return version, err
+}
+
+// policyVersion reads the version in front of the set; none is 0.
+func policyVersion(value []byte) (int64, error) {
+	switch {
+	case value == nil:
+		return 0, nil
+	case len(value) < 8:
+		return 0, fmt.Errorf("%w: %d bytes", clientcfg.ErrUnreadable, len(value))
+	}
+	return int64(binary.BigEndian.Uint64(value)), nil //nolint:gosec // as versionKey wrote it
+}
+
+func versionKey(version int64) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(version)) //nolint:gosec // counts changes, never negative
+}
+
+// decodePolicies refuses what it does not know.
+func decodePolicies(value []byte) (set clientcfg.PolicySet, err error) {
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.DisallowUnknownFields()
+	if err = d.Decode(&set); err == nil {
+		if _, more := d.Token(); more != io.EOF {
+			err = fmt.Errorf("something follows it")
+		}
+	}
+	if err != nil {
+		return clientcfg.PolicySet{}, fmt.Errorf("%w: %w", clientcfg.ErrUnreadable, err)
+	}
+	return set, nil
+}
+
+// ReplacePolicies implements [clientcfg.PolicyStore].
+func (s *Store) ReplacePolicies(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) error {
+	set, err := json.Marshal(next)
+	if err != nil {
+		return fmt.Errorf("embedded: encode the policies: %w", err)
+	}
+	told, err := json.Marshal(entry)
+	if err != nil {
+		return fmt.Errorf("embedded: encode the audit entry: %w", err)
+	}
+	key := versionKey(next.Version)
+	return s.writes.do(ctx, func(w *writeTx) error {
+		version, err := policyVersion(w.get(settings, policiesKey))
+		if err != nil {
+			return err
+		}
+		if version != next.Version-1 {
+			return fmt.Errorf("%w: version %d is stored, not %d", clientcfg.ErrPolicyConflict, version, next.Version-1)
+		}
+		if err := w.put(settings, policiesKey, append(bytes.Clone(key), set...)); err != nil {
+			return err
+		}
+		trail, err := w.tx.CreateBucketIfNotExists(auditBucket)
+		if err != nil {
+			return fmt.Errorf("embedded: make the audit trail: %w", err)
+		}
+		trail.FillPercent = 0.9 // its keys only grow
+		if err := trail.Put(key, told); err != nil {
+			return fmt.Errorf("embedded: put into the audit trail: %w", err)
+		}
+		return nil
+	})
+}
