@@ -1,0 +1,302 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/base64"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/oauth2"
+)
+
+const formType = "application/x-www-form-urlencoded"
+
+// rawRequest is a request exactly as a stranger may send it.
+type rawRequest struct {
+	method  string // POST if empty
+	query   string
+	body    string
+	chunked bool
+	header  http.Header
+}
+
+func (r rawRequest) send(tb testing.TB, client *http.Client, address string) reply {
+	tb.Helper()
+	method := r.method
+	if method == "" {
+		method = http.MethodPost
+	}
+	var body io.Reader = strings.NewReader(r.body)
+	if r.chunked {
+		body = io.MultiReader(body) // of unknown length
+	}
+	req, err := http.NewRequestWithContext(tb.Context(), method, address+r.query, body)
+	require.NoError(tb, err)
+	req.Header.Set("Content-Type", formType)
+	for name, values := range r.header {
+		req.Header[name] = values
+	}
+	return send(tb, client, req)
+}
+
+func basic(id, secret string) http.Header {
+	return http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))}}
+}
+
+func contentType(values ...string) http.Header { return http.Header{"Content-Type": values} }
+
+func authorization(values ...string) http.Header { return http.Header{"Authorization": values} }
+
+// endpoints take forms from clients; the good form for each is the rest of
+// every bad one.
+var endpoints = map[string]url.Values{
+	"/token":      {"grant_type": {"client_credentials"}},
+	"/introspect": {"token": {"x"}},
+	"/revoke":     {"token": {"x"}},
+}
+
+// malformed is what no endpoint may take, whoever sends it. $GOOD is the
+// form that the endpoint takes, with the credentials in it.
+var malformed = map[string]rawRequest{
+	"no content type":        {body: "$GOOD", header: contentType()},
+	"json":                   {body: `{"grant_type":"client_credentials"}`, header: contentType("application/json")},
+	"text":                   {body: "$GOOD", header: contentType("text/plain")},
+	"multipart":              {body: "$GOOD", header: contentType("multipart/form-data; boundary=x")},
+	"two content types":      {body: "$GOOD", header: contentType(formType, formType)},
+	"gzip":                   {body: "$GOOD", header: http.Header{"Content-Encoding": {"gzip"}}},
+	"65 KiB":                 {body: "$GOOD&pad=" + strings.Repeat("x", 65<<10)},
+	"65 KiB, chunked":        {body: "$GOOD&pad=" + strings.Repeat("x", 65<<10), chunked: true},
+	"4 MiB":                  {body: "$GOOD&pad=" + strings.Repeat("x", 4<<20)},
+	"repeated":               {body: "$GOOD&scope=a&scope=b"},
+	"repeated alike":         {body: "$GOOD&client_id=shop"},
+	"repeated and encoded":   {body: "$GOOD&client%5fid=shop"},
+	"repeated and unknown":   {body: "$GOOD&foo=1&foo=2"},
+	"bad percent encoding":   {body: "$GOOD&scope=%zz"},
+	"invalid UTF-8":          {body: "$GOOD&scope=%ff%fe"},
+	"NUL":                    {body: "$GOOD&scope=%00"},
+	"in the query":           {query: "?scope=read", body: "$GOOD"},
+	"10,000 parameters":      {body: "$GOOD" + strings.Repeat("&a=b", 10_000)},
+	"basic and body secret":  {body: "$GOOD", header: basic("shop", "x")},
+	"two Basic headers":      {body: "$GOOD", header: authorization("Basic c2hvcDp4", "Basic c2hvcDp4")},
+	"basic, another id":      {body: "$REST&client_id=web", header: basic("shop", "x")},
+	"password of a megabyte": {body: "$GOOD&password=" + strings.Repeat("x", 60<<10)},
+}
+
+// strangers cannot prove who they are.
+var strangers = map[string]rawRequest{
+	"nobody":                     {body: "$REST"},
+	"unknown client":             {body: "$REST", header: basic("ghost", "secret")},
+	"unknown client, body":       {body: "$REST&client_id=ghost&client_secret=secret"},
+	"unknown public client":      {body: "$REST&client_id=ghost"},
+	"wrong secret":               {body: "$REST", header: basic("shop", "wrong")},
+	"wrong secret, body":         {body: "$REST&client_id=shop&client_secret=wrong"},
+	"no secret":                  {body: "$REST&client_id=shop"},
+	"empty secret":               {body: "$REST&client_id=shop&client_secret="},
+	"empty Basic secret":         {body: "$REST", header: basic("shop", "")},
+	"no colon":                   {body: "$REST", header: authorization("Basic " + base64.StdEncoding.EncodeToString([]byte("shop")))},
+	"not base64":                 {body: "$REST", header: authorization("Basic ***")},
+	"empty Basic":                {body: "$REST", header: authorization("Basic")},
+	"bad form encoding in Basic": {body: "$REST", header: basic("shop", "%zz")},
+	"NUL in Basic":               {body: "$REST", header: basic("shop", "a\x00")},
+	"huge Basic":                 {body: "$REST", header: basic("shop", strings.Repeat("a", 6<<10))},
+	"Bearer":                     {body: "$REST", header: authorization("Bearer x")},
+	"an assertion":               {body: "$REST&client_assertion=x&client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer"},
+	"a secret for a public one":  {body: "$REST", header: basic("native", "x")},
+}
+
+func TestMalformedRequests(t *testing.T) {
+	s := start(t, unlimited)
+	client := newHTTPClient(t)
+	for path, rest := range endpoints {
+		for name, r := range malformed {
+			t.Run(path+" "+name, func(t *testing.T) {
+				requireOAuthError(t, r.filled(rest).send(t, client, s.Issuer+path), http.StatusBadRequest, "invalid_request")
+			})
+		}
+		for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"} {
+			t.Run(path+" "+method, func(t *testing.T) {
+				r := rawRequest{method: method, header: contentType()}.send(t, client, s.Issuer+path)
+				if method == http.MethodOptions && r.status < 300 {
+					return // a browser's preflight
+				}
+				require.Equal(t, http.StatusMethodNotAllowed, r.status)
+				require.Contains(t, r.header.Get("Allow"), "POST")
+				requireUncached(t, r)
+			})
+		}
+	}
+}
+
+func TestStrangers(t *testing.T) {
+	s := start(t, unlimited)
+	client := newHTTPClient(t)
+	for path, rest := range endpoints {
+		for name, r := range strangers {
+			t.Run(path+" "+name, func(t *testing.T) {
+				requireOAuthError(t, r.filled(rest).send(t, client, s.Issuer+path), http.StatusUnauthorized, "invalid_client")
+			})
+		}
+		t.Run(path+" the right secret followed by NUL", func(t *testing.T) {
+			r := rawRequest{body: "$REST", header: basic("shop", secrets["shop"]+"%00")}
+			requireOAuthError(t, r.filled(rest).send(t, client, s.Issuer+path), http.StatusUnauthorized, "invalid_client")
+		})
+	}
+	_, err := s.credentials("shop").Token(with(t))
+	require.NoError(t, err, "all these strangers spent nothing of the shop")
+}
+
+func (r rawRequest) filled(rest url.Values) rawRequest {
+	good := rest.Encode() + "&client_id=shop&client_secret=" + secrets["shop"]
+	r.body = strings.NewReplacer("$GOOD", good, "$REST", rest.Encode()).Replace(r.body)
+	return r
+}
+
+// TestWrongGrants are well-formed requests of a known client that must fail.
+func TestWrongGrants(t *testing.T) {
+	s := start(t, unlimited)
+	cases := map[string]struct {
+		client string
+		form   url.Values
+		code   string
+	}{
+		"no grant_type":         {"shop", url.Values{}, "invalid_request"},
+		"empty grant_type":      {"shop", url.Values{"grant_type": {""}}, "invalid_request"},
+		"unknown grant_type":    {"shop", url.Values{"grant_type": {"magic"}}, "unsupported_grant_type"},
+		"implicit":              {"shop", url.Values{"grant_type": {"implicit"}}, "unsupported_grant_type"},
+		"not registered for it": {"shop", url.Values{"grant_type": {"password"}, "username": {user}, "password": {password}}, "unauthorized_client"},
+		"unknown scope":         {"shop", url.Values{"grant_type": {"client_credentials"}, "scope": {"admin"}}, "invalid_scope"},
+		"malformed scope":       {"shop", url.Values{"grant_type": {"client_credentials"}, "scope": {`re"ad`}}, "invalid_scope"},
+		"no code":               {"web", url.Values{"grant_type": {"authorization_code"}}, "invalid_request"},
+		"unknown code":          {"web", url.Values{"grant_type": {"authorization_code"}, "code": {"x"}, "code_verifier": {oauth2.GenerateVerifier()}}, "invalid_grant"},
+		"no refresh_token":      {"web", url.Values{"grant_type": {"refresh_token"}}, "invalid_request"},
+		"unknown refresh_token": {"web", url.Values{"grant_type": {"refresh_token"}, "refresh_token": {"x"}}, "invalid_grant"},
+		"no username":           {"legacy", url.Values{"grant_type": {"password"}, "password": {"x"}}, "invalid_request"},
+		"no password":           {"legacy", url.Values{"grant_type": {"password"}, "username": {user}}, "invalid_request"},
+		"unknown user":          {"legacy", url.Values{"grant_type": {"password"}, "username": {"ghost"}, "password": {"x"}}, "invalid_grant"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			requireOAuthError(t, s.post("/token", tc.client, tc.form), http.StatusBadRequest, tc.code)
+		})
+	}
+}
+
+// TestBadAuthorizationRequests: what is wrong with the client or its redirect
+// URI is shown here and never sent anywhere; the rest goes to the client.
+func TestBadAuthorizationRequests(t *testing.T) {
+	s := start(t, unlimited)
+	challenge := oauth2.S256ChallengeFromVerifier(oauth2.GenerateVerifier())
+	good := url.Values{
+		"response_type": {"code"}, "client_id": {"web"}, "redirect_uri": {loopbackURI}, "scope": {"read"},
+		"state": {"s"}, "code_challenge": {challenge}, "code_challenge_method": {"S256"},
+	}
+	cases := map[string]struct {
+		name, value string
+		redirected  string // the error that the client is told; empty: shown here
+	}{
+		"no client":                    {"client_id", "", ""},
+		"unknown client":               {"client_id", "ghost", ""},
+		"unregistered redirect":        {"redirect_uri", "https://evil.example/cb", ""},
+		"a longer host":                {"redirect_uri", "https://web.example.evil.example/cb", ""},
+		"a longer path":                {"redirect_uri", "https://web.example/cb/../evil", ""},
+		"a host with a suffix":         {"redirect_uri", "https://evilweb.example/cb", ""},
+		"another loopback path":        {"redirect_uri", "http://127.0.0.1:9/elsewhere", ""},
+		"localhost for 127.0.0.1":      {"redirect_uri", "http://localhost:9/callback", ""},
+		"user information":             {"redirect_uri", "http://127.0.0.1:9@evil.example/callback", ""},
+		"a fragment":                   {"redirect_uri", loopbackURI + "#x", ""},
+		"no redirect, two registered":  {"redirect_uri", "", ""},
+		"javascript":                   {"redirect_uri", "javascript:alert(1)", ""},
+		"no response_type":             {"response_type", "", "invalid_request"},
+		"implicit":                     {"response_type", "token", "unsupported_response_type"},
+		"no challenge":                 {"code_challenge", "", "invalid_request"},
+		"plain":                        {"code_challenge_method", "plain", "invalid_request"},
+		"no method, which means plain": {"code_challenge_method", "", "invalid_request"},
+		"a short challenge":            {"code_challenge", "short", "invalid_request"},
+		"unknown scope":                {"scope", "admin", "invalid_scope"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			q := url.Values{}
+			for k, v := range good {
+				q[k] = v
+			}
+			q.Set(tc.name, tc.value)
+			b := newBrowser(t)
+			b.open(s.Issuer + "/authorize?" + q.Encode())
+			if tc.redirected == "" {
+				require.Nil(t, b.page.left, "never a redirect to what is not registered")
+				require.GreaterOrEqual(t, b.page.status, 400)
+				require.Less(t, b.page.status, 500)
+				return
+			}
+			require.NotNil(t, b.page.left, b.page.text)
+			require.True(t, strings.HasPrefix(b.page.left.String(), loopbackURI+"?"))
+			back := b.page.left.Query()
+			require.Equal(t, tc.redirected, back.Get("error"))
+			require.Equal(t, "s", back.Get("state"))
+			require.Equal(t, s.Issuer, back.Get("iss"))
+			require.Empty(t, back.Get("code"))
+		})
+	}
+	t.Run("repeated", func(t *testing.T) {
+		for name := range good {
+			b := newBrowser(t)
+			b.open(s.Issuer + "/authorize?" + good.Encode() + "&" + name + "=again")
+			require.False(t, b.has("/sign-in"), name)
+			require.Less(t, b.page.status, 500, name)
+		}
+	})
+}
+
+// TestForeignForms: a page of another site cannot sign anybody in or agree.
+func TestForeignForms(t *testing.T) {
+	s := start(t, unlimited)
+	for _, path := range []string{"/sign-in", "/consent", "/sign-out"} {
+		r := rawRequest{body: "username=" + user, header: http.Header{
+			"Origin": {"https://evil.example"}, "Sec-Fetch-Site": {"cross-site"},
+		}}.send(t, newHTTPClient(t), s.Issuer+path)
+		require.Equal(t, http.StatusForbidden, r.status, path)
+		require.Empty(t, r.header.Get("Set-Cookie"))
+	}
+}
+
+// TestBrokenHTTP sends bytes that are hardly HTTP. Whatever the answer is, the
+// server lives on.
+func TestBrokenHTTP(t *testing.T) {
+	s := start(t, unlimited)
+	host := strings.TrimPrefix(s.Issuer, "http://")
+	head := "POST /token HTTP/1.1\r\nHost: " + host + "\r\nContent-Type: " + formType + "\r\n"
+	for name, text := range map[string]string{
+		"body shorter than it says": head + "Content-Length: 100\r\n\r\ngrant_type=x",
+		"negative length":           head + "Content-Length: -1\r\n\r\n",
+		"two lengths":               head + "Content-Length: 3\r\nContent-Length: 4\r\n\r\na=bc",
+		"length and chunks":         head + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"a bad chunk":               head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"no host":                   "POST /token HTTP/1.1\r\n\r\n",
+		"a header without a name":   head + ": x\r\n\r\n",
+		"a megabyte of header":      head + "X: " + strings.Repeat("x", 2<<20) + "\r\n\r\n",
+		"not HTTP":                  "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+		"an absolute request line":  "POST http://evil.example/token HTTP/1.1\r\nHost: " + host + "\r\nContent-Length: 0\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp4", host)
+			require.NoError(t, err)
+			defer func() { _ = conn.Close() }()
+			_, _ = io.WriteString(conn, text) // the server may hang up in the middle
+			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+			res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err == nil {
+				require.Less(t, res.StatusCode, 500)
+				require.GreaterOrEqual(t, res.StatusCode, 400)
+				require.NoError(t, res.Body.Close())
+			}
+		})
+	}
+	_, err := s.credentials("shop").Token(with(t))
+	require.NoError(t, err)
+}

@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/oauth2"
+)
+
+// chain is one family of refresh tokens as its client sees it.
+type chain struct {
+	token string // the newest that was acknowledged
+	// unsure: it was sent, and no answer came. The server may have spent it.
+	unsure bool
+}
+
+// TestKillInTheMiddleOfRefreshes: what the server has acknowledged survives
+// kill -9. Workers refresh as fast as they can; of each family, the newest
+// token that was received and not sent again must still be good afterwards.
+func TestKillInTheMiddleOfRefreshes(t *testing.T) {
+	const workers, families, rounds, before = 4, 3, 3, 40
+	s := start(t, unlimited)
+	ctx := with(t)
+	c := s.config("legacy")
+	chains := make([][]*chain, workers)
+	for w := range chains {
+		for range families {
+			token, err := c.PasswordCredentialsToken(ctx, user, password)
+			require.NoError(t, err)
+			chains[w] = append(chains[w], &chain{token: token.RefreshToken})
+		}
+	}
+	for range rounds {
+		enough := make(chan struct{}, workers*families*before)
+		var wg sync.WaitGroup
+		for _, own := range chains {
+			wg.Go(func() { spend(ctx, c, own, enough) })
+		}
+		for range before {
+			<-enough
+		}
+		s.kill()
+		wg.Wait()
+		s.up()
+		requireRedeemable(ctx, t, c, chains)
+	}
+}
+
+// spend refreshes its families in turn until the server is gone.
+func spend(ctx context.Context, c *oauth2.Config, chains []*chain, acknowledged chan<- struct{}) {
+	for i := 0; ; i++ {
+		own := chains[i%len(chains)]
+		own.unsure = true
+		next, err := refresh(ctx, c, own.token)
+		if err != nil {
+			return
+		}
+		own.token, own.unsure = next.RefreshToken, false
+		select {
+		case acknowledged <- struct{}{}:
+		default: // nobody counts any more
+		}
+	}
+}
+
+// requireRedeemable redeems every token that must be good, and gets a new
+// family for those about which nothing can be said.
+func requireRedeemable(ctx context.Context, t *testing.T, c *oauth2.Config, chains [][]*chain) {
+	t.Helper()
+	sure := 0
+	for _, own := range chains {
+		for _, one := range own {
+			next, err := refresh(ctx, c, one.token)
+			switch {
+			case !one.unsure:
+				require.NoError(t, err, "an acknowledged refresh token is lost")
+				sure++
+			case err != nil:
+				requireRefused(t, err, 400, "invalid_grant")
+				next, err = c.PasswordCredentialsToken(ctx, user, password)
+				require.NoError(t, err)
+			}
+			one.token, one.unsure = next.RefreshToken, false
+		}
+	}
+	require.GreaterOrEqual(t, sure, len(chains)*(len(chains[0])-1), "each worker has at most one under way")
+}
+
+// A second server on the same file says so, and does not hang.
+func TestSecondServerOnTheSameFile(t *testing.T) {
+	s := start(t, unlimited)
+	args := append([]string{}, s.args...)
+	for i := range args {
+		if args[i] == "--listen" {
+			args[i+1] = freeAddress(t)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	_, err := command(ctx, "", args...)
+	require.Error(t, err)
+	require.NoError(t, ctx.Err(), "it hangs")
+	require.ErrorContains(t, err, "exit status 1")
+	require.ErrorContains(t, err, "store.db")
+	_, err = command(ctx, "", "client", "list", "--data", s.data())
+	require.ErrorContains(t, err, "store.db", "the commands say so too")
+	_, err = s.credentials("shop").Token(with(t))
+	require.NoError(t, err, "the first one is not disturbed")
+}
