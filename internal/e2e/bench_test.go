@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/oauth2"
+)
+
+// The benchmarks run the server as its own process on the embedded store and
+// talk to it over loopback HTTP with kept-alive connections. Each refresh and
+// each code is durable before its answer comes, so one client alone waits for
+// the disk, and many share their commits: 64 should get at least 8 times the
+// throughput of one where the disk, and not the processor, is what one waits
+// for.
+//
+//	go test -run '^$' -bench Token -benchtime 2s ./internal/e2e
+func BenchmarkTokenRefresh(b *testing.B) {
+	benchmarkTokens(b, "", func(b *testing.B, s *server, clients int) func(*connection, int) {
+		b.Helper()
+		tokens := make([]string, clients)
+		form := url.Values{"grant_type": {"password"}, "username": {user}, "password": {password}}
+		for i := range tokens {
+			tokens[i] = s.post("/token", "legacy", form).object(b)["refresh_token"].(string)
+		}
+		return func(c *connection, _ int) {
+			tokens[c.client] = c.token("legacy", "grant_type=refresh_token&refresh_token="+tokens[c.client]).RefreshToken
+		}
+	})
+}
+
+func BenchmarkTokenCode(b *testing.B) {
+	benchmarkTokens(b, "tokens: { code_ttl: 10m }\n", func(b *testing.B, s *server, _ int) func(*connection, int) {
+		b.Helper()
+		forms := codeForms(b, s, b.N)
+		return func(c *connection, i int) { c.token("web", forms[i]) }
+	})
+}
+
+// BenchmarkTokenClientCredentials is what the same harness makes of a grant
+// that needs no store: the difference to the others is the store, and what 64
+// clients get here is what the processor allows at most.
+func BenchmarkTokenClientCredentials(b *testing.B) {
+	benchmarkTokens(b, "", func(*testing.B, *server, int) func(*connection, int) {
+		return func(c *connection, _ int) { c.token("shop", "grant_type=client_credentials") }
+	})
+}
+
+// benchmarkTokens gets b.N tokens with one and with 64 concurrent clients.
+func benchmarkTokens(b *testing.B, config string, prepare func(b *testing.B, s *server, clients int) func(c *connection, i int)) {
+	b.Helper()
+	for _, clients := range []int{1, 64} {
+		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+			s := start(b, unlimited+quiet+config)
+			call := prepare(b, s, clients)
+			connections := make([]*connection, clients)
+			for i := range connections {
+				connections[i] = s.connect(i)
+			}
+			b.ResetTimer()
+			var wg sync.WaitGroup
+			for _, c := range connections {
+				wg.Go(func() {
+					for i := c.client; i < b.N; i += clients {
+						call(c, i)
+					}
+				})
+			}
+			wg.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+		})
+	}
+}
+
+// codeForms makes n token requests that redeem a code each.
+func codeForms(b *testing.B, s *server, n int) []string {
+	b.Helper()
+	c := s.config("web")
+	browser := newBrowser(b)
+	forms := make([]string, n)
+	for i := range forms {
+		verifier := oauth2.GenerateVerifier()
+		back := browser.signInAndAgree(c.AuthCodeURL("s", oauth2.S256ChallengeOption(verifier)))
+		forms[i] = url.Values{
+			"grant_type": {"authorization_code"}, "code": {back.Get("code")},
+			"redirect_uri": {loopbackURI}, "code_verifier": {verifier},
+		}.Encode()
+	}
+	return forms
+}
+
+// connection is a client that costs little: it shares the processor with the
+// server that is measured.
+type connection struct {
+	tb     testing.TB
+	client int
+	conn   net.Conn
+	reader *bufio.Reader
+}
+
+func (s *server) connect(client int) *connection {
+	s.tb.Helper()
+	conn, err := net.Dial("tcp4", strings.TrimPrefix(s.Issuer, "http://"))
+	require.NoError(s.tb, err)
+	s.tb.Cleanup(func() { _ = conn.Close() })
+	return &connection{tb: s.tb, client: client, conn: conn, reader: bufio.NewReader(conn)}
+}
+
+func (c *connection) token(clientID, form string) (token oauth2.Token) {
+	c.tb.Helper()
+	credentials := base64.StdEncoding.EncodeToString([]byte(clientID + ":" + secrets[clientID]))
+	_, err := fmt.Fprintf(c.conn, "POST /token HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+		c.conn.RemoteAddr(), credentials, formType, len(form), form)
+	require.NoError(c.tb, err)
+	res, err := http.ReadResponse(c.reader, nil)
+	require.NoError(c.tb, err)
+	require.NoError(c.tb, json.NewDecoder(res.Body).Decode(&token))
+	require.NoError(c.tb, res.Body.Close())
+	require.Equal(c.tb, http.StatusOK, res.StatusCode)
+	return token
+}
