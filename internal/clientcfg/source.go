@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 )
 
 // Directory is an immutable snapshot of all clients.
@@ -32,6 +33,9 @@ func (d *Directory) Client(id string) (*Client, bool) {
 	return c, ok
 }
 
+// Revision is that of the store's state which this is a snapshot of.
+func (d *Directory) Revision() Revision { return d.revision }
+
 // Len is the number of clients.
 func (d *Directory) Len() int { return len(d.byID) }
 
@@ -39,6 +43,7 @@ func (d *Directory) Len() int { return len(d.byID) }
 type Source struct {
 	store   Store
 	current atomic.Pointer[Directory]
+	checked atomic.Pointer[time.Time]
 }
 
 // NewSource reads the first directory; it fails rather than start without one.
@@ -56,9 +61,21 @@ func (s *Source) Client(id string) (*Client, bool) { return s.current.Load().Cli
 // Directory returns the current snapshot.
 func (s *Source) Directory() *Directory { return s.current.Load() }
 
+// CheckedAt is when the store last said that the directory is the newest.
+func (s *Source) CheckedAt() time.Time { return *s.checked.Load() }
+
 // Refresh reads the store if its revision has moved. On any error the last
 // good directory stays.
 func (s *Source) Refresh(ctx context.Context) error {
+	asked := time.Now()
+	if err := s.refresh(ctx); err != nil {
+		return err
+	}
+	s.checked.Store(&asked)
+	return nil
+}
+
+func (s *Source) refresh(ctx context.Context) error {
 	old := s.current.Load()
 	if old != nil {
 		rev, err := s.store.Revision(ctx)

@@ -75,6 +75,26 @@ func TestSourceReadsOnlyWhenTheRevisionMoved(t *testing.T) {
 	}
 }
 
+func TestSourceKnowsHowFreshItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fakeStore{clients: []clientcfg.Client{named("a")}, revision: 7}
+		source, err := clientcfg.NewSource(t.Context(), store)
+		requireError(t, err, "")
+		time.Sleep(time.Minute) //nolint:forbidigo // the time of the bubble
+		requireError(t, source.Refresh(t.Context()), "")
+		fresh := time.Now()
+		store.fail(errors.New("down"))
+		time.Sleep(time.Minute) //nolint:forbidigo // the time of the bubble
+		requireError(t, source.Refresh(t.Context()), "down")
+		if got := source.CheckedAt(); !got.Equal(fresh) {
+			t.Errorf("checked at %v, want %v", got, fresh)
+		}
+		if got := source.Directory().Revision(); got != 7 {
+			t.Errorf("revision %d, want 7", got)
+		}
+	})
+}
+
 func TestSourceKeepsTheLastGoodDirectory(t *testing.T) {
 	store := &fakeStore{clients: []clientcfg.Client{named("a")}}
 	source, err := clientcfg.NewSource(t.Context(), store)
