@@ -22,6 +22,7 @@ type Config struct {
 	// ShutdownTimeout bounds a graceful stop.
 	ShutdownTimeout Duration `yaml:"shutdown_timeout"`
 	Log             Log      `yaml:"log"`
+	Metrics         Metrics  `yaml:"metrics"`
 	Store           Store    `yaml:"store"`
 	Tokens          Tokens   `yaml:"tokens"`
 	Sessions        Sessions `yaml:"sessions"`
@@ -44,6 +45,13 @@ func (t TLS) Enabled() bool { return t.CertFile != "" }
 type Log struct {
 	Format string `yaml:"format"` // text or json
 	Level  string `yaml:"level"`  // debug, info, warn or error
+}
+
+// Metrics is what /metrics on AdminListen shows.
+type Metrics struct {
+	// MaxClients is how many clients have a label of their own, the busiest
+	// and those with a policy; the rest is shown together.
+	MaxClients int `yaml:"max_clients"`
 }
 
 // Store is where everything is kept: one of the two.

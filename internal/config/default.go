@@ -19,6 +19,7 @@ func Default() *Config {
 		Listen:          "127.0.0.1:9096",
 		ShutdownTimeout: Duration(10 * time.Second),
 		Log:             Log{Format: "text", Level: "info"},
+		Metrics:         Metrics{MaxClients: 200},
 		Store:           Store{Embedded: &Embedded{Path: DefaultStorePath}},
 		Tokens: Tokens{
 			Algorithm:   keys.ES256,

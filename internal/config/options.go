@@ -63,7 +63,7 @@ func Options() []Option { return slices.Clone(options) }
 
 var options = []Option{
 	{"listen", "listen", "host:port to serve clients on; port 0 takes a free one"},
-	{"admin-listen", "admin_listen", "host:port of the operator API; empty for none"},
+	{"admin-listen", "admin_listen", "host:port of metrics, health and the operator API; empty for none"},
 	{"issuer", "issuer", "public URL of the server; derived from a loopback --listen if empty"},
 	{"data", "store.embedded.path", "file of the embedded store"},
 	{"mongodb-uri", "store.mongodb.uri", "MongoDB to keep everything in, instead of --data"},
@@ -74,6 +74,7 @@ var options = []Option{
 	{"shutdown-timeout", "shutdown_timeout", "longest time that a graceful stop may take"},
 	{"log-format", "log.format", "text or json"},
 	{"log-level", "log.level", "debug, info, warn or error"},
+	{"metrics-max-clients", "metrics.max_clients", "clients that have series of their own in /metrics; the rest is one"},
 	{"tokens-algorithm", "tokens.algorithm", "signature of access tokens: ES256, EdDSA or RS256"},
 	{"tokens-access-ttl", "tokens.access_ttl", "lifetime of an access token"},
 	{"tokens-refresh-ttl", "tokens.refresh_ttl", "lifetime of a refresh token"},

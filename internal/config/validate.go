@@ -13,6 +13,9 @@ import (
 	"oauth-server/internal/keys"
 )
 
+// maxClientLabels keeps one instance well under a million series.
+const maxClientLabels = 10_000
+
 // Validate reports everything that is wrong with c, as [FieldErrors].
 func (c *Config) Validate() error { return c.check().err() }
 
@@ -23,6 +26,9 @@ func (c *Config) check() (ps FieldErrors) {
 	between(&ps, "shutdown_timeout", c.ShutdownTimeout, time.Second, time.Hour)
 	oneOf(&ps, "log.format", c.Log.Format, "text", "json")
 	oneOf(&ps, "log.level", c.Log.Level, "debug", "info", "warn", "error")
+	if n := c.Metrics.MaxClients; n < 0 || n > maxClientLabels {
+		ps.addf("metrics.max_clients", "must be from 0 to %d, not %d", maxClientLabels, n)
+	}
 	ps = append(ps, c.Store.check()...)
 	c.Tokens.check(&ps)
 	between(&ps, "sessions.ttl", c.Sessions.TTL, time.Minute, 365*24*time.Hour)
