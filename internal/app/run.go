@@ -15,8 +15,10 @@ import (
 // within the configured time. It returns nil after a clean stop.
 func (s *Server) Run(ctx context.Context) error {
 	live := context.WithoutCancel(ctx) // what ends with the teardown, not before
+	failed := make(chan error, 2)
+	s.serveOperators(failed)
 	s.startLoops(live)
-	failed := s.serve()
+	s.serve(failed)
 	s.log.LogAttrs(ctx, slog.LevelInfo, "listening", s.describe()...)
 	if s.opts.Listening != nil {
 		s.opts.Listening(s)
@@ -65,10 +67,9 @@ func (s *Server) startLoops(ctx context.Context) {
 	})
 }
 
-// serve answers requests in the background. What it returns reports an end
-// that nobody asked for.
-func (s *Server) serve() <-chan error {
-	failed := make(chan error, 1)
+// serve answers requests in the background. It reports an end that nobody
+// asked for.
+func (s *Server) serve(failed chan<- error) {
 	go func() {
 		var err error
 		if s.cert != nil {
@@ -82,7 +83,6 @@ func (s *Server) serve() <-chan error {
 		}
 	}()
 	s.undo.push("serving", s.drain)
-	return failed
 }
 
 // drain waits for the requests that are under way. It leaves a quarter of the

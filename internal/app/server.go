@@ -14,6 +14,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/store/watched"
 )
 
 // Periods of background work.
@@ -40,12 +41,16 @@ type Server struct {
 	issuer   string
 	listener net.Listener
 	store    Store
+	watched  *watched.Store // the same store, and every operation is counted
 	clients  *clientcfg.Source
 	keys     *keys.Ring
 	cert     *certificate // nil: plain HTTP
 	http     *http.Server
 	loops    *loops
 	undo     teardown
+
+	telemetry        *telemetry
+	operatorListener net.Listener // nil: operators are not served
 }
 
 // New binds the address, opens the store and makes every part, in this order,
@@ -65,7 +70,7 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*Server, error)
 
 func (s *Server) assemble(ctx context.Context) error {
 	steps := []func(context.Context) error{
-		s.listen, s.openStore, s.openCertificate, s.openKeys, s.openClients, s.makeHandler,
+		s.openTelemetry, s.listen, s.listenForOperators, s.openStore, s.openCertificate, s.openKeys, s.openClients, s.makeHandler,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -81,12 +86,7 @@ func (s *Server) listen(ctx context.Context) error {
 		return err
 	}
 	s.listener = l
-	s.undo.push("listening", func(context.Context) error {
-		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		return nil // the HTTP server has closed it
-	})
+	s.undo.push("listening", func(context.Context) error { return closed(l) })
 	s.issuer = IssuerFor(s.cfg, l.Addr())
 	return nil
 }
@@ -114,7 +114,7 @@ func (s *Server) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.store = store
+	s.store, s.watched = store, watched.New(store, s.telemetry)
 	s.undo.push("the store", func(context.Context) error { return store.Close() })
 	if s.opts.Prepare != nil {
 		return s.opts.Prepare(ctx, store)
@@ -130,7 +130,7 @@ func (s *Server) openCertificate(context.Context) (err error) {
 }
 
 func (s *Server) openKeys(ctx context.Context) (err error) {
-	s.keys, err = keys.Open(ctx, s.store, keys.Options{
+	s.keys, err = keys.Open(ctx, s.watched, keys.Options{
 		Issuer:        s.issuer,
 		Algorithm:     s.cfg.Tokens.Algorithm,
 		TokenLifetime: s.cfg.Tokens.AccessTTL.Std(),
@@ -141,15 +141,18 @@ func (s *Server) openKeys(ctx context.Context) (err error) {
 }
 
 func (s *Server) openClients(ctx context.Context) (err error) {
-	s.clients, err = clientcfg.NewSource(ctx, s.store)
-	return err
+	if s.clients, err = clientcfg.NewSource(ctx, s.watched); err != nil {
+		return err
+	}
+	s.watch()
+	return nil
 }
 
 func (s *Server) makeHandler(context.Context) error {
 	service, err := grants.New(grants.Options{
 		Issuer:               s.issuer,
 		Clients:              s.clients,
-		Store:                s.store,
+		Store:                s.watched,
 		Signer:               s.keys,
 		Logger:               s.log,
 		CodeLifetime:         s.cfg.Tokens.CodeTTL.Std(),
@@ -167,6 +170,8 @@ func (s *Server) makeHandler(context.Context) error {
 		Sessions:       service,
 		Inspector:      service,
 		Keys:           s.keys,
+		Ready:          s.readiness,
+		Answered:       s.telemetry.answered,
 		Logger:         s.log,
 		TrustedProxies: prefixes(s.cfg.TrustedProxies),
 		GrantTypes:     clientcfg.Grants(),
@@ -175,7 +180,7 @@ func (s *Server) makeHandler(context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.http = newHTTPServer(handler, s.log)
+	s.http = newHTTPServer(s.telemetry.around(handler), s.log)
 	return nil
 }
 
@@ -211,8 +216,12 @@ func (s *Server) Issuer() string { return s.issuer }
 
 // describe is the line that says that the server answers.
 func (s *Server) describe() []slog.Attr {
-	return []slog.Attr{
+	attrs := []slog.Attr{
 		slog.String("address", s.Addr()), slog.String("issuer", s.issuer),
 		slog.Int("clients", s.clients.Directory().Len()),
 	}
+	if admin := s.AdminAddr(); admin != "" {
+		attrs = append(attrs, slog.String("admin_address", admin))
+	}
+	return attrs
 }

@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"oauth-server/internal/httpapi"
+	"oauth-server/internal/metrics"
+)
+
+// listenForOperators binds the address for operators, if there is one.
+func (s *Server) listenForOperators(ctx context.Context) error {
+	if s.cfg.AdminListen == "" {
+		return nil
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.AdminListen)
+	if err != nil {
+		return err
+	}
+	s.operatorListener = l
+	s.undo.push("listening for operators", func(context.Context) error { return closed(l) })
+	return nil
+}
+
+// serveOperators answers scrapers and operators in the background. It goes on
+// while the last requests are answered and the last counts written, so that a
+// stop can be watched.
+func (s *Server) serveOperators(failed chan<- error) {
+	if s.operatorListener == nil {
+		return
+	}
+	server := newHTTPServer(s.operatorHandler(), s.log)
+	server.WriteTimeout = slowestScrape
+	go func() {
+		if err := server.Serve(s.operatorListener); !errors.Is(err, http.ErrServerClosed) {
+			failed <- err
+		}
+	}()
+	s.undo.push("serving operators", func(ctx context.Context) error {
+		return errors.Join(server.Shutdown(ctx), server.Close())
+	})
+}
+
+// operatorHandler answers what needs no token: metrics hold no secrets, but
+// this listener is not for the world all the same.
+func (s *Server) operatorHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics.Handler(s.telemetry.registry))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		s.writeStatus(w, r, http.StatusOK, map[string]string{"status": "ok"})
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ready := s.readiness(r.Context())
+		status := http.StatusOK
+		if ready.Status == httpapi.Down {
+			status = http.StatusServiceUnavailable
+		}
+		s.writeStatus(w, r, status, ready)
+	})
+	return mux
+}
+
+func (s *Server) writeStatus(w http.ResponseWriter, r *http.Request, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		s.log.LogAttrs(r.Context(), slog.LevelDebug, "an operator has gone", slog.Any("error", err))
+	}
+}
+
+// readiness is what /readyz says.
+func (s *Server) readiness(context.Context) httpapi.Readiness {
+	return httpapi.Readiness{Status: httpapi.Ready}
+}
+
+// closed closes a listener that its server may have closed already.
+func closed(l net.Listener) error {
+	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// AdminAddr is the address that operators are served on; empty if none.
+func (s *Server) AdminAddr() string {
+	if s.operatorListener == nil {
+		return ""
+	}
+	return s.operatorListener.Addr().String()
+}

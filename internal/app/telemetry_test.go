@@ -1,0 +1,147 @@
+package app
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/config"
+	"oauth-server/internal/httpapi"
+	"oauth-server/internal/metrics"
+)
+
+// withOperators is a server that serves operators too.
+func withOperators(tb testing.TB) *config.Config {
+	tb.Helper()
+	cfg := testConfig(tb)
+	cfg.AdminListen = "127.0.0.1:0"
+	return cfg
+}
+
+func get(tb testing.TB, client *http.Client, url string) (status int, body string) {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return res.StatusCode, string(raw)
+}
+
+func TestMetricsTellWhatTheServerDid(t *testing.T) {
+	r := start(t, withOperators(t), io.Discard)
+	client := newClient(t, nil)
+	r.token(t, client)
+	get(t, client, r.Issuer()+"/no/such/page")
+	_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
+	for _, want := range []string{
+		`oauth_token_responses_total{error="none",grant_type="client_credentials"} 1`,
+		`oauth_http_request_duration_seconds_count{code="200",method="POST",route="/token"} 1`,
+		`oauth_http_request_duration_seconds_count{code="404",method="GET",route="other"} 1`,
+		`oauth_http_request_db_calls_sum{route="/token"} 0`,
+		`oauth_store_operation_duration_seconds_count{operation="read_clients"} 1`,
+		`oauth_store_errors_total{operation="read_clients"} 0`,
+		`oauth_http_requests_in_flight 0`,
+		`oauth_config_age_seconds{config="clients"} `,
+		`oauth_config_revision{config="clients"} `,
+		`oauth_build_info{goversion="go`,
+		`go_goroutines `,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(page)
+	}
+	client.CloseIdleConnections()
+}
+
+func TestOperatorsSeeHealth(t *testing.T) {
+	r := start(t, withOperators(t), io.Discard)
+	client := newClient(t, nil)
+	for path, want := range map[string]string{"/healthz": `{"status":"ok"}`, "/readyz": `{"status":"ready"}`} {
+		status, body := get(t, client, "http://"+r.AdminAddr()+path)
+		if status != http.StatusOK || strings.TrimSpace(body) != want {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	client.CloseIdleConnections()
+}
+
+func TestClientsAreNotServedMetrics(t *testing.T) {
+	r := start(t, withOperators(t), io.Discard)
+	client := newClient(t, nil)
+	if status, _ := get(t, client, r.Issuer()+"/metrics"); status != http.StatusNotFound {
+		t.Errorf("status %d", status)
+	}
+	client.CloseIdleConnections()
+}
+
+func TestWithoutAnAddressOperatorsAreNotServed(t *testing.T) {
+	if r := start(t, testConfig(t), io.Discard); r.AdminAddr() != "" {
+		t.Errorf("operators are served on %s", r.AdminAddr())
+	}
+}
+
+func TestAnAdminAddressInUseStopsTheStart(t *testing.T) {
+	r := start(t, withOperators(t), io.Discard)
+	cfg := withOperators(t)
+	cfg.AdminListen = r.AdminAddr()
+	if _, err := New(t.Context(), cfg, Options{}); err == nil || !strings.Contains(err.Error(), r.AdminAddr()) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAPanicOfALoopIsCounted(t *testing.T) {
+	s, err := New(t.Context(), withOperators(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	err = s.loops.once(t.Context(), "sweep", func(context.Context) error { panic("boom") })
+	if err == nil || err.Error() != "panic: boom" {
+		t.Errorf("error %v", err)
+	}
+	families, err := s.telemetry.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "oauth_loop_panics_total" && f.GetMetric()[0].GetCounter().GetValue() == 1 {
+			return
+		}
+	}
+	t.Error("not counted")
+}
+
+func TestTokenErrors(t *testing.T) {
+	tests := map[string]struct {
+		answer httpapi.Answer
+		want   string
+	}{
+		"token":         {httpapi.Answer{Status: 200}, ""},
+		"wrong code":    {httpapi.Answer{Status: 400, Error: "invalid_grant"}, "invalid_grant"},
+		"rate limit":    {httpapi.Answer{Status: 429, Error: "temporarily_unavailable"}, metrics.RateLimited},
+		"not available": {httpapi.Answer{Status: 503, Error: "temporarily_unavailable"}, "temporarily_unavailable"},
+	}
+	for name, tt := range tests {
+		if got := tokenError(tt.answer); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
