@@ -74,25 +74,25 @@ type Actor struct {
 	Address  string `json:"address,omitempty"`
 }
 
-// Instances keeps the sign of life of every process. It need not outlive the
-// last of them.
-type Instances interface {
-	// PutInstance stores the state under its ID. It is forgotten once
+// Reports keeps what every process tells of itself to operators. It need not
+// outlive the last of them.
+type Reports interface {
+	// PutReport replaces the report of the instance. It is forgotten once
 	// Expires has passed, at some later time.
-	PutInstance(ctx context.Context, s InstanceState) error
-	// Instances returns all states, ordered by ID, those that expired before
-	// now left out.
-	Instances(ctx context.Context, now time.Time) ([]InstanceState, error)
-	// DeleteInstance removes the state of a process that stops. One that is
+	PutReport(ctx context.Context, r Report) error
+	// Reports returns the reports of all instances, ordered by instance,
+	// those that expired before now left out.
+	Reports(ctx context.Context, now time.Time) ([]Report, error)
+	// DeleteReport removes the report of a process that stops. One that is
 	// not there is no error.
-	DeleteInstance(ctx context.Context, id string) error
+	DeleteReport(ctx context.Context, instance string) error
 }
 
-// InstanceState is what one process tells of itself. Report is for the admin
-// API, which defines it; stores pass it on.
-type InstanceState struct {
-	ID      string          `json:"id"`
-	SeenAt  time.Time       `json:"seen_at"`
-	Expires time.Time       `json:"expires"`
-	Report  json.RawMessage `json:"report"`
+// Report is what one process tells. Its body is defined by the admin API;
+// stores pass it on.
+type Report struct {
+	Instance string          `json:"instance"`
+	At       time.Time       `json:"at"`
+	Expires  time.Time       `json:"expires"`
+	Body     json.RawMessage `json:"body"`
 }

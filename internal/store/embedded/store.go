@@ -20,9 +20,9 @@ import (
 
 // Store is the embedded backend. It is safe for concurrent use.
 type Store struct {
-	db        *bolt.DB
-	writes    *committer
-	instances instances
+	db      *bolt.DB
+	writes  *committer
+	reports reports
 }
 
 var _ interface {
@@ -30,7 +30,7 @@ var _ interface {
 	clientcfg.Registry
 	clientcfg.PolicyStore
 	clientcfg.AuditLog
-	clientcfg.Instances
+	clientcfg.Reports
 	keys.Store
 	grants.Codes
 	grants.RefreshTokens

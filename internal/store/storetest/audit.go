@@ -80,33 +80,3 @@ func auditSweepMany(t *testing.T, b PolicyBackend) {
 		t.Errorf("the sweep removed %d entries of %d", removed, n-1)
 	}
 }
-
-func testInstances(t *testing.T, target Target) {
-	t.Helper()
-	b, ctx := target.policies(t), t.Context()
-	put := func(id, report string, at time.Time) clientcfg.InstanceState {
-		t.Helper()
-		st := clientcfg.InstanceState{ID: id, SeenAt: at, Expires: at.Add(time.Minute), Report: []byte(report)}
-		succeed(t, "put", b.PutInstance(ctx, st))
-		return st
-	}
-	list := func(now time.Time) []clientcfg.InstanceState {
-		t.Helper()
-		states, err := b.Instances(ctx, now)
-		succeed(t, "instances", err)
-		return states
-	}
-	equal(t, "nobody", []clientcfg.InstanceState{}, list(Epoch))
-	second := put("b", `{"a.b":1}`, Epoch)
-	put("a", `{"$x":[]}`, Epoch)
-	first := put("a", `{"$x":[1]}`, Epoch.Add(time.Second))
-	equal(t, "both, ordered by ID", []clientcfg.InstanceState{first, second}, list(Epoch))
-	equal(t, "the one that has not expired", []clientcfg.InstanceState{first}, list(Epoch.Add(time.Minute+time.Millisecond)))
-	succeed(t, "delete", b.DeleteInstance(ctx, "a"))
-	succeed(t, "delete again", b.DeleteInstance(ctx, "a"))
-	for _, st := range list(Epoch) {
-		if st.ID == "a" {
-			t.Error("a deleted instance is still there")
-		}
-	}
-}

@@ -17,16 +17,16 @@ import (
 type PolicyBackend interface {
 	clientcfg.PolicyStore
 	clientcfg.AuditLog
-	clientcfg.Instances
+	clientcfg.Reports
 	Close() error
 }
 
-// RunPolicies runs the suite for the policies, their trail and the instances.
+// RunPolicies runs the suite for the policies, their trail and the reports.
 func RunPolicies(t *testing.T, target Target) {
 	t.Helper()
 	t.Run("Policies", func(t *testing.T) { testPolicies(t, target) })
 	t.Run("Audit", func(t *testing.T) { testAudit(t, target) })
-	t.Run("Instances", func(t *testing.T) { testInstances(t, target) })
+	t.Run("Reports", func(t *testing.T) { testReports(t, target) })
 }
 
 // policies opens a fresh backend.
