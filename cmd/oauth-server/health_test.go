@@ -1,0 +1,42 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestHealth(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/healthz":
+			_, _ = w.Write([]byte(`{"status":"ok"}`))
+		case "/slow":
+			<-r.Context().Done()
+		default:
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"status":"down"}`))
+		}
+	}))
+	defer server.Close()
+	tests := map[string]struct {
+		args       string
+		status     int
+		out, error string
+	}{
+		"well":         {"--url " + server.URL + "/healthz", exitOK, `{"status":"ok"}`, ""},
+		"not well":     {"--url " + server.URL + "/readyz", exitFailed, "", `not well: 503 Service Unavailable {"status":"down"}`},
+		"no answer":    {"--timeout 10ms --url " + server.URL + "/slow", exitFailed, "", "deadline exceeded"},
+		"nobody there": {"--url http://127.0.0.1:1/healthz", exitFailed, "", "refused"},
+		"no URL":       {"--url :", exitUsage, "", "missing protocol scheme"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			out, stderr, status := run(t, "", append([]string{"health"}, strings.Fields(tt.args)...)...)
+			if status != tt.status || strings.TrimSpace(out) != tt.out || !strings.Contains(stderr, tt.error) {
+				t.Errorf("status %d, out %q, error %q", status, out, stderr)
+			}
+		})
+	}
+}
