@@ -87,21 +87,27 @@ type Sessions struct {
 }
 
 // RateLimit is the limit on token requests: what holds for everybody, and the
-// clients for which something else holds.
+// clients for which something else holds. [RateLimit.Settings] is what
+// internal/ratelimit makes of it.
 type RateLimit struct {
 	Mode string `yaml:"mode"` // enforce, dry_run or off
+	// InstanceMode is the mode of this process alone, before all others.
+	InstanceMode string `yaml:"instance_mode,omitempty"`
 	// CanaryPercent is the share of clients that enforce applies to; the
 	// others are in dry-run.
-	CanaryPercent float64                 `yaml:"canary_percent"`
-	Default       Limits                  `yaml:"default"`
-	Clients       map[string]ClientPolicy `yaml:"clients,omitempty"`
+	CanaryPercent float64 `yaml:"canary_percent"`
+	// MaxKeys bounds the counters kept in memory.
+	MaxKeys int                     `yaml:"max_keys"`
+	Default DefaultPolicy           `yaml:"default"`
+	Clients map[string]ClientPolicy `yaml:"clients,omitempty"`
 }
 
-// Limits are the limits of the two kinds of token request. All limits of a
-// kind must pass.
-type Limits struct {
-	User   []Limit `yaml:"user,omitempty"`   // for each client and user
-	Client []Limit `yaml:"client,omitempty"` // for each client, client_credentials
+// DefaultPolicy holds for every client that has none of its own. All limits of
+// a list must pass.
+type DefaultPolicy struct {
+	User        []Limit `yaml:"user,omitempty"`   // for each client and user
+	Client      []Limit `yaml:"client,omitempty"` // for each client, client_credentials
+	HideHeaders bool    `yaml:"hide_headers,omitempty"`
 }
 
 // ClientPolicy is what differs from the default for one client.
@@ -116,7 +122,7 @@ type ClientPolicy struct {
 	Client []Limit `yaml:"client,omitempty"`
 }
 
-// Limit admits so many requests per window.
+// Limit admits so many requests per window; see [ratelimit.Limit].
 type Limit struct {
 	Name      string   `yaml:"name"`
 	Requests  int64    `yaml:"requests"`

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"oauth-server/internal/keys"
+	"oauth-server/internal/ratelimit"
 )
 
 // DefaultStorePath is the embedded store when none is configured.
@@ -35,28 +36,22 @@ func Default() *Config {
 
 func defaultRateLimit() RateLimit {
 	return RateLimit{
-		Mode:          "enforce",
+		Mode:          string(ratelimit.Enforce),
 		CanaryPercent: 100,
-		Default:       Limits{User: []Limit{defaultLimit()}, Client: []Limit{defaultLimit()}},
+		MaxKeys:       ratelimit.DefaultMaxKeys,
+		Default:       DefaultPolicy{User: []Limit{defaultLimit()}, Client: []Limit{defaultLimit()}},
 	}
 }
 
 func defaultLimit() Limit {
+	d := ratelimit.DefaultLimit()
 	return Limit{
-		Name:      "per-minute",
-		Requests:  100,
-		Window:    Duration(time.Minute),
-		Frames:    1,
-		Algorithm: "sliding",
-		SoftRatio: 0.8,
+		Name: d.Name, Requests: d.Requests, Window: Duration(d.Window),
+		Frames: d.Frames, Algorithm: string(d.Algorithm), SoftRatio: d.SoftRatio,
 	}
 }
 
-// preset gives the absent fields of a limit their defaults. The name has none:
-// it tells limits apart.
-func (l *Limit) preset() {
-	*l = defaultLimit()
-	l.Name = ""
-}
+// preset gives the absent fields of a limit their defaults.
+func (l *Limit) preset() { *l = defaultLimit() }
 
 func (m *MongoDB) preset() { m.Database = DefaultDatabase }

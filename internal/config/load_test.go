@@ -167,7 +167,7 @@ func TestProblemsOfEnvironmentAndFlags(t *testing.T) {
 		{"unknown variable", []string{"OAUTH_COLOUR_OF_THE_SKY=blue"}, nil, "OAUTH_COLOUR_OF_THE_SKY: unknown variable"},
 		{"bad variable", []string{"OAUTH_LISTEN=9096"}, nil, `listen: "9096" is not host:port (OAUTH_LISTEN)`},
 		{"bad flag", nil, []FlagValue{{"tokens-access-ttl", "soon"}}, `tokens.access_ttl: "soon" is not a duration such as 500ms, 60s or 24h (--tokens-access-ttl)`},
-		{"not a number", nil, []FlagValue{{"rate-limit-canary-percent", "NaN"}}, `rate_limit.canary_percent: must be from 0 to 100, not NaN (--rate-limit-canary-percent)`},
+		{"not a number", nil, []FlagValue{{"rate-limit-canary-percent", "NaN"}}, `rate_limit.canary_percent: NaN is not between 0 and 100 (--rate-limit-canary-percent)`},
 		{"both stores", nil, []FlagValue{{"data", "x"}, {"mongodb-uri", "mongodb://h"}}, "store: embedded (--data) and mongodb (--mongodb-uri) exclude each other"},
 		{"no such file", []string{"OAUTH_CONFIG=no-such-file.yaml"}, nil, "--config: open no-such-file.yaml: no such file or directory"},
 	}

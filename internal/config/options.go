@@ -82,6 +82,8 @@ var options = []Option{
 	{"tokens-key-rotation", "tokens.key_rotation", "age at which the signing key is replaced"},
 	{"sessions-ttl", "sessions.ttl", "how long a browser stays signed in"},
 	{"rate-limit-mode", "rate_limit.mode", "enforce, dry_run or off"},
+	{"rate-limit-instance-mode", "rate_limit.instance_mode", "mode of this process alone, before all others"},
+	{"rate-limit-max-keys", "rate_limit.max_keys", "counters kept in memory"},
 	{"rate-limit-canary-percent", "rate_limit.canary_percent", "share of clients that enforce applies to"},
 }
 
