@@ -70,7 +70,8 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*Server, error)
 
 func (s *Server) assemble(ctx context.Context) error {
 	steps := []func(context.Context) error{
-		s.openTelemetry, s.listen, s.listenForOperators, s.openStore, s.openCertificate, s.openKeys, s.openClients, s.makeHandler,
+		s.openTelemetry, s.listen, s.listenForOperators, s.openStore, s.openCertificate,
+		s.openKeys, s.openClients, s.checkPolicies, s.makeHandler,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {

@@ -250,6 +250,21 @@ func TestNewReportsWhatIsWrongAndLetsGo(t *testing.T) {
 	}
 }
 
+func TestPolicyOfAnUnknownClientStopsTheStart(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.RateLimit.Clients = map[string]config.ClientPolicy{"shop": {}, "shpo": {}, "app.example.com": {Trusted: true}}
+	_, err := New(t.Context(), cfg, Options{Prepare: func(ctx context.Context, store Store) error {
+		_, _, err := CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, time.Now())
+		return err
+	}})
+	want := `rate_limit.clients["app.example.com"]: there is no client of that name in the store
+rate_limit.clients.shpo: there is no client of that name in the store`
+	var problems config.FieldErrors
+	if !errors.As(err, &problems) || err.Error() != want {
+		t.Errorf("New() = %v, want\n%s", err, want)
+	}
+}
+
 func TestIssuerFor(t *testing.T) {
 	addr := &net.TCPAddr{IP: net.IPv6loopback, Port: 41000}
 	tests := []struct{ name, issuer, listen, cert, want string }{
