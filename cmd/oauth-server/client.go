@@ -28,6 +28,7 @@ type credentials struct {
 func newClientCreate(c *cli) *cobra.Command {
 	var spec clientcfg.Client
 	var kinds []string
+	var operator bool
 	cmd := &cobra.Command{
 		Use:   "create ID",
 		Short: "Register a client and show its secret, once",
@@ -43,10 +44,14 @@ func newClientCreate(c *cli) *cobra.Command {
 	flags.StringVar(&spec.Name, "name", "", "what people are shown when they are asked for consent (default the ID)")
 	flags.BoolVar(&spec.Public, "public", false, "it cannot keep a secret: a native or browser app")
 	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
+	flags.BoolVar(&operator, "admin", false, "it may use the operator API, with client_credentials and scopes to read and change limits")
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		spec.ID = args[0]
 		spec.Grants = grantsOf(kinds)
+		if operator {
+			clientcfg.MakeOperator(&spec)
+		}
 		return c.withStore(cmd.Context(), set, func(store app.Store) error {
 			made, secret, err := app.CreateClient(cmd.Context(), store, spec, time.Now())
 			if err != nil {

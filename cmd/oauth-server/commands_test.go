@@ -103,6 +103,21 @@ func TestClientCommands(t *testing.T) {
 	}
 }
 
+func TestClientForOperators(t *testing.T) {
+	data := storeFile(t)
+	var made credentials
+	runJSON(t, &made, "", "client", "create", "ops", "--admin", "--data", data)
+	var shown struct {
+		Grants   []string `json:"grant_types"`
+		Scopes   []string `json:"scopes"`
+		Audience []string `json:"audience"`
+	}
+	runJSON(t, &shown, "", "client", "show", "ops", "--data", data)
+	if !slices.Equal(shown.Grants, []string{"client_credentials"}) || len(shown.Scopes) != 2 || len(shown.Audience) != 1 {
+		t.Errorf("%+v", shown)
+	}
+}
+
 func TestSecretsAreShownOnceAndNowhereElse(t *testing.T) {
 	data := storeFile(t)
 	var made credentials

@@ -30,8 +30,7 @@ func (c *cli) serveDemo(ctx context.Context, sources config.Sources) (err error)
 		return usagef("--demo keeps everything in a temporary store: leave out --data, --mongodb-uri and the store of the configuration")
 	}
 	var demo *app.Demo
-	server, err := app.New(ctx, cfg, app.Options{
-		Logger: app.NewLogger(cfg.Log, c.errOut),
+	return c.runServer(ctx, cfg, app.Options{
 		Prepare: func(ctx context.Context, store app.Store) (err error) {
 			demo, err = app.NewDemo(ctx, store, time.Now())
 			return err
@@ -42,10 +41,6 @@ func (c *cli) serveDemo(ctx context.Context, sources config.Sources) (err error)
 			}
 		},
 	})
-	if err != nil {
-		return err
-	}
-	return server.Run(ctx)
 }
 
 func (c *cli) showDemo(d *app.Demo, issuer, dir string) error {

@@ -58,7 +58,13 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 	case f.print:
 		return c.showConfig(cfg)
 	}
-	server, err := app.New(ctx, cfg, app.Options{Logger: app.NewLogger(cfg.Log, c.errOut)})
+	return c.runServer(ctx, cfg, app.Options{})
+}
+
+// runServer completes the options and serves until ctx ends.
+func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Options) error {
+	opts.Logger = app.NewLogger(cfg.Log, c.errOut)
+	server, err := app.New(ctx, cfg, opts)
 	if err != nil {
 		return err
 	}
