@@ -1,0 +1,28 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// The page for operators lists every option as the program knows it.
+func TestPageListsEveryOption(t *testing.T) {
+	text, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	table.WriteString("| field | flag | variable | default | what it is |\n|---|---|---|---|---|\n")
+	for _, o := range Options() {
+		byDefault := ""
+		if d := o.Default(); d != "" {
+			byDefault = "`" + d + "`"
+		}
+		fmt.Fprintf(&table, "| `%s` | `--%s` | `%s` | %s | %s |\n", o.Path, o.Name, o.Env(), byDefault, o.Usage)
+	}
+	if !strings.Contains(string(text), table.String()) {
+		t.Errorf("docs/configuration.md should hold this table:\n%s", table.String())
+	}
+}
