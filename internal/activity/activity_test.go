@@ -1,0 +1,274 @@
+package activity_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/activity"
+	"oauth-server/internal/ratelimit"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// world decides with real counters and records.
+type world struct {
+	t        *testing.T
+	counters *ratelimit.Counters
+	policies *ratelimit.Policies
+	recorder *activity.Recorder
+}
+
+func newWorld(t *testing.T, s ratelimit.Settings) *world {
+	t.Helper()
+	p, err := ratelimit.Compile(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t, ratelimit.NewCounters(0), p, activity.New(0, noon.Add(-time.Hour))}
+}
+
+func (w *world) ask(at time.Time, id, user string, n int) {
+	kind := activity.Client
+	if user != "" {
+		kind = activity.User
+	}
+	for range n {
+		d := w.counters.Take(at, ratelimit.Key{ClientID: id, Username: user}, w.policies.For(id), 1)
+		w.recorder.Record(at, activity.Observation{ClientID: id, Kind: kind, Decision: &d})
+	}
+}
+
+func settings(mode ratelimit.Mode, requests int64) ratelimit.Settings {
+	s := ratelimit.DefaultSettings()
+	s.Mode = mode
+	s.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}
+	s.Default.Client = s.Default.User
+	return s
+}
+
+func TestReportCountsWhatWasDecided(t *testing.T) {
+	s := settings(ratelimit.DryRun, 5)
+	s.Clients = map[string]ratelimit.Policy{
+		"hard": {Mode: ratelimit.Enforce}, "friend": {Trusted: true}, "free": {Mode: ratelimit.Off},
+	}
+	w := newWorld(t, s)
+	w.ask(noon, "shop", "", 8)
+	w.ask(noon, "hard", "ada", 6)
+	w.ask(noon, "friend", "", 2)
+	w.ask(noon, "free", "", 3)
+	want := []activity.ClientReport{
+		{ClientID: "shop", Counts: activity.Counts{Allowed: 5, WouldDeny: 3}},
+		{ClientID: "hard", Counts: activity.Counts{Allowed: 5, Denied: 1}},
+		{ClientID: "free", Counts: activity.Counts{Off: 3}},
+		{ClientID: "friend", Counts: activity.Counts{Trusted: 2}},
+	}
+	got := w.recorder.Report(noon, 100)
+	for i := range got.Clients {
+		got.Clients[i].Peaks = nil
+	}
+	if diff := cmp.Diff(want, got.Clients); diff != "" || got.Total != 4 || got.Incomplete {
+		t.Errorf("total %d, incomplete %v, clients (-want +got):\n%s", got.Total, got.Incomplete, diff)
+	}
+}
+
+func TestReportForgetsAfterTenMinutes(t *testing.T) {
+	w := newWorld(t, settings(ratelimit.Enforce, 100))
+	w.ask(noon, "shop", "", 1)
+	for _, tt := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 1}, {9*time.Minute + 29*time.Second, 1}, {10 * time.Minute, 0}, {24 * time.Hour, 0}, {-time.Minute, 0}} {
+		r := w.recorder.Report(noon.Add(tt.after), 100)
+		if len(r.Clients) != tt.want || r.Total != tt.want {
+			t.Errorf("after %v: %d clients of %d, want %d", tt.after, len(r.Clients), r.Total, tt.want)
+		}
+		if age := noon.Add(tt.after).Sub(r.Since); age > activity.Window || age < activity.Window-30*time.Second {
+			t.Errorf("after %v the report goes back %v", tt.after, age)
+		}
+	}
+	w.ask(noon.Add(20*time.Minute), "shop", "", 2) // in the same slot of the ring
+	if r := w.recorder.Report(noon.Add(20*time.Minute), 1); r.Clients[0].Allowed != 2 {
+		t.Errorf("old counts came back: %+v", r.Clients[0])
+	}
+}
+
+func TestReportGoesBackNoFurtherThanTheRecorder(t *testing.T) {
+	r := activity.New(0, noon)
+	if got := r.Report(noon.Add(time.Minute), 1).Since; !got.Equal(noon) {
+		t.Errorf("after a minute the report goes back to %v", got)
+	}
+}
+
+func TestReportCandidate(t *testing.T) {
+	r := activity.New(0, noon.Add(-time.Hour))
+	allowed, would := ratelimit.Decision{Outcome: ratelimit.Allowed}, ratelimit.Decision{Outcome: ratelimit.WouldDeny}
+	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed})
+	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Candidate: &allowed})
+	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Candidate: &would})
+	want := activity.Counts{Allowed: 3, Tried: 2, CandidateWouldDeny: 1}
+	if got := r.Report(noon, 1).Clients[0].Counts; got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// A peak above a lower limit of the same shape must mean that the lower limit
+// denies something, and no such peak that it does not.
+func TestPeakPredictsALowerLimit(t *testing.T) {
+	for sent := 1; sent <= 12; sent++ {
+		high := newWorld(t, settings(ratelimit.Enforce, 10))
+		high.ask(noon, "shop", "ada", sent)
+		high.ask(noon, "shop", "bob", 1) // another key, further from the limit
+		peak := high.recorder.Report(noon, 1).Clients[0].Peaks[0]
+		for lower := int64(1); lower <= 10; lower++ {
+			low := newWorld(t, settings(ratelimit.Enforce, lower))
+			low.ask(noon, "shop", "ada", sent)
+			denies := low.recorder.Report(noon, 1).Clients[0].Denied > 0
+			above, ok := peak.Above(ratelimit.NewLimit("other-name", lower, time.Minute))
+			if !ok || above != denies {
+				t.Errorf("%d sent, limit %d: peak %d says %v, %v; denied: %v", sent, lower, peak.Count, above, ok, denies)
+			}
+		}
+		if _, ok := peak.Above(ratelimit.NewLimit("per-minute", 5, time.Second)); ok {
+			t.Error("a peak says something about another window")
+		}
+	}
+}
+
+func TestPeaksOfAChangedLimit(t *testing.T) {
+	w := newWorld(t, settings(ratelimit.Enforce, 10))
+	w.ask(noon, "shop", "", 4)
+	change := func(l ratelimit.Limit) int64 {
+		t.Helper()
+		s := ratelimit.DefaultSettings()
+		s.Default.Client = []ratelimit.Limit{l}
+		w.policies = newWorld(t, s).policies
+		w.ask(noon, "shop", "", 1)
+		return w.recorder.Report(noon, 1).Clients[0].Peaks[0].Count
+	}
+	if got := change(ratelimit.NewLimit("per-minute", 20, time.Minute)); got != 5 {
+		t.Errorf("after another number the peak is %d, want 5", got)
+	}
+	if got := change(ratelimit.NewLimit("per-minute", 20, time.Hour)); got != 6 {
+		t.Errorf("after another window the peak is %d, want that of the carried counts, 6", got)
+	}
+}
+
+func TestRecorderIsBounded(t *testing.T) {
+	const room = 3200
+	w := newWorld(t, settings(ratelimit.Enforce, 100))
+	w.recorder = activity.New(room, noon)
+	for i := range 10_000 {
+		w.ask(noon, "c"+strconv.Itoa(i), "", 1)
+	}
+	r := w.recorder.Report(noon, 10)
+	if r.Total > room || r.Total < room/2 || !r.Incomplete || len(r.Clients) != 10 {
+		t.Errorf("%d clients are kept, %d listed, incomplete: %v", r.Total, len(r.Clients), r.Incomplete)
+	}
+	later := noon.Add(11 * time.Minute)
+	for i := range 300 {
+		w.ask(later, "late"+strconv.Itoa(i), "", 1)
+	}
+	if r = w.recorder.Report(later, 1000); r.Total != 300 || r.Incomplete {
+		t.Errorf("after the old ones are forgotten: %d of 300, incomplete: %v", r.Total, r.Incomplete)
+	}
+}
+
+func TestRecorderIsSafeForConcurrentUse(t *testing.T) {
+	w := newWorld(t, settings(ratelimit.Enforce, 1000))
+	var workers sync.WaitGroup
+	for i := range 8 {
+		workers.Go(func() {
+			for j := range 200 {
+				w.ask(noon, "c"+strconv.Itoa(j%3), "u"+strconv.Itoa(i), 1)
+				if j%50 == 0 {
+					w.recorder.Report(noon, 2)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	var total uint64
+	for _, c := range w.recorder.Report(noon, 10).Clients {
+		total += c.Total()
+	}
+	if total != 1600 {
+		t.Errorf("%d requests were counted of 1600", total)
+	}
+}
+
+func TestMergeAddsUp(t *testing.T) {
+	a, b := newWorld(t, settings(ratelimit.DryRun, 2)), newWorld(t, settings(ratelimit.DryRun, 2))
+	a.ask(noon, "shop", "", 3)
+	a.ask(noon, "app", "", 1)
+	b.ask(noon.Add(time.Minute), "shop", "", 1)
+	b.ask(noon.Add(time.Minute), "web", "", 1)
+	merged := activity.Merge(a.recorder.Report(noon, 10), throughJSON(t, b.recorder.Report(noon.Add(time.Minute), 10)))
+	if merged.Total != 3 || merged.Incomplete || !merged.Since.Equal(a.recorder.Report(noon, 1).Since) {
+		t.Errorf("total %d, incomplete %v, since %v", merged.Total, merged.Incomplete, merged.Since)
+	}
+	first := merged.Clients[0]
+	if first.ClientID != "shop" || first.Allowed != 3 || first.WouldDeny != 1 || first.Peaks[0].Count != 3 {
+		t.Errorf("shop is %+v", first)
+	}
+	if cut := activity.Merge(a.recorder.Report(noon, 1)); !cut.Incomplete || cut.Total != 2 {
+		t.Errorf("a report that was cut off: %+v", cut)
+	}
+	if none := activity.Merge(); none.Total != 0 || none.Incomplete {
+		t.Errorf("nothing merged is %+v", none)
+	}
+}
+
+func throughJSON(t *testing.T, r activity.Report) (out activity.Report) {
+	t.Helper()
+	b, err := json.Marshal(r)
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(r, out); diff != "" {
+		t.Errorf("after JSON (-want +got):\n%s", diff)
+	}
+	return out
+}
+
+func ExampleRecorder() {
+	policies, err := ratelimit.Compile(ratelimit.Settings{Mode: ratelimit.DryRun, Default: ratelimit.Policy{
+		User:   []ratelimit.Limit{ratelimit.NewLimit("per-minute", 10, time.Minute)},
+		Client: []ratelimit.Limit{ratelimit.NewLimit("per-minute", 10, time.Minute)},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	counters, recorder := ratelimit.NewCounters(0), activity.New(activity.DefaultMaxClients, noon)
+	for range 12 {
+		d := counters.Take(noon, ratelimit.Key{ClientID: "shop"}, policies.For("shop"), 1)
+		recorder.Record(noon, activity.Observation{ClientID: "shop", Kind: activity.Client, Decision: &d})
+	}
+	for _, c := range recorder.Report(noon, activity.MaxReported).Clients {
+		fmt.Println(c.ClientID, "allowed:", c.Allowed, "would have been denied:", c.WouldDeny)
+	}
+	// Output: shop allowed: 10 would have been denied: 2
+}
+
+func BenchmarkRecord(b *testing.B) {
+	policies, err := ratelimit.Compile(ratelimit.DefaultSettings())
+	if err != nil {
+		b.Fatal(err)
+	}
+	d := ratelimit.NewCounters(0).Take(noon, ratelimit.Key{ClientID: "shop"}, policies.For("shop"), 1)
+	r := activity.New(0, noon.Add(-time.Hour))
+	o := activity.Observation{ClientID: "shop", Kind: activity.Client, Decision: &d}
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Record(noon, o)
+	}
+}

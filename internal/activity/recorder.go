@@ -1,0 +1,161 @@
+package activity
+
+import (
+	"hash/maphash"
+	"maps"
+	"sync"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// The time that is remembered, and how finely: what is older than Window minus
+// one slot begins to be forgotten.
+const (
+	Window = 10 * time.Minute
+	slot   = 30 * time.Second
+	slots  = int(Window / slot)
+)
+
+// DefaultMaxClients bounds the memory of a [Recorder] where nothing else is
+// said: about 20 MB.
+const DefaultMaxClients = 10_000
+
+const shards = 64
+
+// Kind is which of a policy's two lists of limits was asked.
+type Kind string
+
+// The kinds.
+const (
+	User   Kind = "user"   // of one user of the client
+	Client Kind = "client" // of the client itself: client_credentials
+)
+
+// Observation is one request, as the limiter decided it.
+type Observation struct {
+	ClientID string
+	Kind     Kind
+	Decision *ratelimit.Decision
+	// Candidate is what the candidate would have decided; nil if none was asked.
+	Candidate *ratelimit.Decision
+}
+
+// Recorder counts what was decided. It is safe for concurrent use.
+type Recorder struct {
+	seed    maphash.Seed
+	started time.Time
+	shards  [shards]shard
+}
+
+type shard struct {
+	mu      sync.Mutex
+	clients map[string]*client
+	max     int
+	dropped int64 // number of the last slot in which a client found no room
+	_       [64]byte
+}
+
+// client is what is remembered of one client.
+type client struct {
+	slots [slots]counts
+	peaks []peak
+}
+
+// counts of one slot. It counts only if number is that of a slot in the window.
+type counts struct {
+	number int64
+	Counts
+}
+
+// New returns an empty recorder for at most maxClients clients,
+// [DefaultMaxClients] if that is below 1, that begins now.
+func New(maxClients int, now time.Time) *Recorder {
+	if maxClients < 1 {
+		maxClients = DefaultMaxClients
+	}
+	r := &Recorder{seed: maphash.MakeSeed(), started: now.UTC()}
+	for i := range r.shards {
+		r.shards[i] = shard{clients: map[string]*client{}, max: max(maxClients/shards, 1)}
+	}
+	return r
+}
+
+// number names the slot that holds the time.
+func number(now time.Time) int64 { return now.UnixMilli() / slot.Milliseconds() }
+
+// live reports whether the slot of that number is still remembered.
+func live(number, now int64) bool { return number > now-int64(slots) && number <= now }
+
+// Record counts one request. Where there is no room for one more client, it is
+// not counted, and reports say that they are not complete.
+func (r *Recorder) Record(now time.Time, o Observation) {
+	s := &r.shards[maphash.String(r.seed, o.ClientID)%shards]
+	n := number(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.clients[o.ClientID]
+	if c == nil {
+		if c = s.admit(o.ClientID, n); c == nil {
+			s.dropped = n
+			return
+		}
+	}
+	c.at(n).add(o)
+	c.note(n, o.Kind, o.Decision)
+}
+
+// admit makes room for a client, if need be by forgetting those that have not
+// asked for so long that nothing of them is remembered anyway.
+func (s *shard) admit(id string, now int64) *client {
+	if len(s.clients) >= s.max {
+		maps.DeleteFunc(s.clients, func(_ string, c *client) bool { return !c.seen(now) })
+	}
+	if len(s.clients) >= s.max {
+		return nil
+	}
+	c := &client{}
+	s.clients[id] = c
+	return c
+}
+
+func (c *client) seen(now int64) bool {
+	for i := range c.slots {
+		if live(c.slots[i].number, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// at returns the counts of the slot. A clock that is set back counts on in
+// the slot that lies there, which is the same to nobody's harm.
+func (c *client) at(n int64) *counts {
+	at := &c.slots[((n%int64(slots))+int64(slots))%int64(slots)]
+	if at.number != n {
+		*at = counts{number: n}
+	}
+	return at
+}
+
+func (c *counts) add(o Observation) {
+	switch o.Decision.Outcome {
+	case ratelimit.Allowed:
+		c.Allowed++
+	case ratelimit.Denied:
+		c.Denied++
+	case ratelimit.WouldDeny:
+		c.WouldDeny++
+	case ratelimit.Trusted:
+		c.Trusted++
+	case ratelimit.Passed:
+		c.Off++
+	}
+	if o.Candidate == nil {
+		return
+	}
+	c.Tried++
+	if o.Candidate.Outcome == ratelimit.WouldDeny {
+		c.CandidateWouldDeny++
+	}
+}

@@ -1,0 +1,145 @@
+package activity
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// MaxReported bounds the clients of one report, and so the size of what
+// instances tell each other.
+const MaxReported = 500
+
+// Counts says what became of requests, and what a candidate made of them.
+type Counts struct {
+	Allowed   uint64 `json:"allowed"`
+	Denied    uint64 `json:"denied"`
+	WouldDeny uint64 `json:"would_deny"`
+	Trusted   uint64 `json:"trusted"`
+	Off       uint64 `json:"off"`
+	// Tried requests were put before a candidate too.
+	Tried              uint64 `json:"tried"`
+	CandidateWouldDeny uint64 `json:"candidate_would_deny"`
+}
+
+// Total is the number of requests.
+func (c Counts) Total() uint64 { return c.Allowed + c.Denied + c.WouldDeny + c.Trusted + c.Off }
+
+func (c Counts) plus(o Counts) Counts {
+	c.Allowed += o.Allowed
+	c.Denied += o.Denied
+	c.WouldDeny += o.WouldDeny
+	c.Trusted += o.Trusted
+	c.Off += o.Off
+	c.Tried += o.Tried
+	c.CandidateWouldDeny += o.CandidateWouldDeny
+	return c
+}
+
+// ClientReport is one client.
+type ClientReport struct {
+	ClientID string `json:"client_id"`
+	Counts
+	Peaks []Peak `json:"peaks,omitempty"`
+}
+
+// Report is what was decided from Since on.
+type Report struct {
+	Since time.Time `json:"since"`
+	// Clients, those first of whom the most was or would have been denied.
+	Clients []ClientReport `json:"clients"`
+	// Total is how many clients asked, those included that are not listed.
+	Total int `json:"total"`
+	// Incomplete says that there were still more, which nobody counted.
+	Incomplete bool `json:"incomplete,omitempty"`
+}
+
+// Report returns what is remembered, at most limit clients of it.
+func (r *Recorder) Report(now time.Time, limit int) Report {
+	n := number(now)
+	out := Report{Since: r.since(now)}
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		for id, c := range s.clients {
+			if cr := c.report(id, n); cr.Total() > 0 {
+				out.Clients = append(out.Clients, cr)
+			}
+		}
+		out.Incomplete = out.Incomplete || live(s.dropped, n)
+		s.mu.Unlock()
+	}
+	out.Total = len(out.Clients)
+	out.order(limit)
+	return out
+}
+
+// since is when the oldest slot of the window began, or the recorder.
+func (r *Recorder) since(now time.Time) time.Time {
+	oldest := time.UnixMilli((number(now) - int64(slots) + 1) * slot.Milliseconds()).UTC()
+	if r.started.After(oldest) {
+		return r.started
+	}
+	return oldest
+}
+
+func (c *client) report(id string, now int64) ClientReport {
+	cr := ClientReport{ClientID: id}
+	for i := range c.slots {
+		if live(c.slots[i].number, now) {
+			cr.Counts = cr.plus(c.slots[i].Counts)
+		}
+	}
+	if cr.Total() > 0 {
+		cr.Peaks = c.snapshot(now)
+	}
+	return cr
+}
+
+// order puts the clients that matter first and cuts off the rest.
+func (r *Report) order(limit int) {
+	slices.SortFunc(r.Clients, func(a, b ClientReport) int {
+		return cmp.Or(
+			cmp.Compare(b.Denied+b.WouldDeny+b.CandidateWouldDeny, a.Denied+a.WouldDeny+a.CandidateWouldDeny),
+			cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.ClientID, b.ClientID))
+	})
+	r.Clients = r.Clients[:min(limit, len(r.Clients))]
+}
+
+// Merge adds up the reports of several processes. A client that only one of
+// them lists is known as far as that one knows it; Incomplete says so.
+func Merge(reports ...Report) Report {
+	var out Report
+	byID := map[string]ClientReport{}
+	for i, r := range reports {
+		if i == 0 || r.Since.Before(out.Since) {
+			out.Since = r.Since
+		}
+		out.Incomplete = out.Incomplete || r.Incomplete || r.Total > len(r.Clients)
+		out.Total = max(out.Total, r.Total)
+		for _, c := range r.Clients {
+			byID[c.ClientID] = byID[c.ClientID].merged(c)
+		}
+	}
+	out.Clients = slices.Collect(maps.Values(byID))
+	out.Total = max(out.Total, len(out.Clients))
+	out.order(len(out.Clients))
+	return out
+}
+
+func (c ClientReport) merged(o ClientReport) ClientReport {
+	m := ClientReport{ClientID: o.ClientID, Counts: c.plus(o.Counts), Peaks: slices.Clone(c.Peaks)}
+	for _, p := range o.Peaks {
+		i := slices.IndexFunc(m.Peaks, func(q Peak) bool { return q.Kind == p.Kind && q.Limit.Name == p.Limit.Name })
+		switch {
+		case i < 0:
+			m.Peaks = append(m.Peaks, p)
+		case m.Peaks[i].Limit == p.Limit:
+			m.Peaks[i].Count = max(m.Peaks[i].Count, p.Count)
+		case p.Count > m.Peaks[i].Count: // an instance has yet to see a change
+			m.Peaks[i] = p
+		}
+	}
+	return m
+}
