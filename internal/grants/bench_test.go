@@ -7,7 +7,9 @@ import (
 	"crypto/sha256"
 	"testing"
 
+	"oauth-server/internal/clientcfg"
 	. "oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
 )
 
 // BenchmarkClientCredentials sets the whole way of a request through the
@@ -36,4 +38,30 @@ func BenchmarkClientCredentials(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkLimiter is the same request with the limiter off and on.
+func BenchmarkLimiter(b *testing.B) {
+	settings := ratelimit.DefaultSettings()
+	settings.Default.Client[0].Requests = ratelimit.MaxRequests
+	policies, err := clientcfg.NewPolicies(settings, clientcfg.PolicySet{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	on := func(o *Options) {
+		o.Counters = ratelimit.NewCounters(0)
+		o.Policies = func() *clientcfg.Policies { return policies }
+	}
+	for name, edit := range map[string]func(*Options){"off": func(*Options) {}, "on": on} {
+		b.Run(name, func(b *testing.B) {
+			w := newWorld(b, edit)
+			req := TokenRequest{Credentials: w.credentials("shop"), GrantType: "client_credentials"}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := w.service.Token(b.Context(), req); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -1,27 +1,37 @@
 package grants
 
 import (
-	"context"
+	"net/netip"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 )
 
 // authenticate proves who the client is (RFC 6749 2.3 and 3.2.1). All failures
-// look alike to the client.
-func (s *Service) authenticate(_ context.Context, c Credentials) (*clientcfg.Client, error) {
+// look alike to the client. Too many of them from one address are answered
+// with *[LimitedError] instead, and not even then are right credentials
+// refused: they are cheap to check and too long to guess, and the next
+// customer behind the same gateway must not suffer.
+func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Client, error) {
 	if c.ClientID == "" {
 		return nil, fail(InvalidClient, "Client authentication is required.")
 	}
 	client, ok := s.opts.Clients.Client(c.ClientID)
 	if !ok {
 		_ = secret.DigestOf(c.Secret) // as long as for a client that exists
-		return nil, fail(InvalidClient, "Client authentication failed.")
+		return nil, s.failedClient(c.ClientID, remote)
 	}
 	if !client.Public && c.Method == AuthNone || !proves(client, c.Secret) {
-		return nil, fail(InvalidClient, "Client authentication failed.")
+		return nil, s.failedClient(c.ClientID, remote)
 	}
 	return client, nil
+}
+
+func (s *Service) failedClient(id string, remote netip.Addr) error {
+	if err := tooManyFailures(s.clientFailures.count(s.opts.Now(), remote, id)); err != nil {
+		return err
+	}
+	return fail(InvalidClient, "Client authentication failed.")
 }
 
 // proves reports whether the secret is that of the client, in constant time. A

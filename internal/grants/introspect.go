@@ -22,9 +22,10 @@ type TokenQuery struct {
 // Introspect says what a token is worth (RFC 7662). A confidential client may
 // ask about any access token, as resource servers do; a public one, and
 // everybody for refresh tokens, about its own only. Whatever is not good, or
-// is none of the client's business, is just not active. Errors: *[Error].
+// is none of the client's business, is just not active. Errors: *[Error],
+// *[LimitedError].
 func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, error) {
-	client, err := s.authenticate(ctx, q.Credentials)
+	client, err := s.authenticate(q.Credentials, q.Remote)
 	if err != nil {
 		return Introspection{}, err
 	}

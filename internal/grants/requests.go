@@ -45,6 +45,7 @@ type TokenResponse struct {
 	ExpiresIn    time.Duration
 	RefreshToken string // empty if none is issued
 	Scopes       []string
+	RateLimit    RateLimit
 }
 
 // AuthorizeRequest is a parsed request to the authorization endpoint.

@@ -43,9 +43,10 @@ func (s *Service) revokeFamily(ctx context.Context, family string, lifetime time
 
 // Revoke makes a token worthless (RFC 7009). A refresh token takes its whole
 // family along, access tokens included; an access token goes alone. An unknown
-// token is no error; another client's is invalid_grant. Errors: *[Error].
+// token is no error; another client's is invalid_grant. Errors: *[Error],
+// *[LimitedError].
 func (s *Service) Revoke(ctx context.Context, q TokenQuery) error {
-	client, err := s.authenticate(ctx, q.Credentials)
+	client, err := s.authenticate(q.Credentials, q.Remote)
 	if err != nil {
 		return err
 	}

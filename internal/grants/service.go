@@ -3,11 +3,13 @@ package grants
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
 
@@ -50,6 +52,20 @@ type Options struct {
 	AccessTokenLifetime  time.Duration // 1h; keys.Options.TokenLifetime must not be shorter
 	RefreshTokenLifetime time.Duration // 30 days, counted anew for each successor
 	SessionLifetime      time.Duration // 12h
+
+	// Counters and Policies make the limiter; without both nothing is limited.
+	Counters *ratelimit.Counters
+	Policies func() *clientcfg.Policies // the current ones, without I/O
+	// Observe is told every decision of the limiter, before the answer is
+	// made. It must be quick. Nobody is told.
+	Observe func(Decided)
+
+	// ClientFailures limit failed client authentications:
+	// 300 a minute from an address, 60 with the same client_id.
+	ClientFailures FailureLimits
+	// SignInFailures limit wrong passwords: 100 a minute from an address, 20
+	// with the same username. Over the limit no password is hashed.
+	SignInFailures FailureLimits
 }
 
 func (o Options) withDefaults() Options {
@@ -57,6 +73,8 @@ func (o Options) withDefaults() Options {
 	o.AccessTokenLifetime = cmp.Or(o.AccessTokenLifetime, time.Hour)
 	o.RefreshTokenLifetime = cmp.Or(o.RefreshTokenLifetime, 30*24*time.Hour)
 	o.SessionLifetime = cmp.Or(o.SessionLifetime, 12*time.Hour)
+	defaultFailures(&o.ClientFailures, 300, 60)
+	defaultFailures(&o.SignInFailures, 100, 20)
 	if o.Passwords == nil {
 		o.Passwords = secret.NewPasswords(secret.PasswordOptions{})
 	}
@@ -69,6 +87,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+func defaultFailures(l *FailureLimits, perAddress, perName int64) {
+	if l.PerAddress == (ratelimit.Limit{}) {
+		l.PerAddress = ratelimit.NewLimit("per-address", perAddress, time.Minute)
+	}
+	if l.PerName == (ratelimit.Limit{}) {
+		l.PerName = ratelimit.NewLimit("per-name", perName, time.Minute)
+	}
+}
+
 func (o Options) validate() error {
 	var errs []error
 	if o.Issuer == "" || o.Clients == nil || o.Store == nil || o.Signer == nil {
@@ -76,6 +103,9 @@ func (o Options) validate() error {
 	}
 	if min(o.CodeLifetime, o.AccessTokenLifetime, o.RefreshTokenLifetime, o.SessionLifetime) < time.Second {
 		errs = append(errs, errors.New("grants: no lifetime may be shorter than a second"))
+	}
+	if (o.Counters == nil) != (o.Policies == nil) {
+		errs = append(errs, errors.New("grants: counters and policies only work together"))
 	}
 	return errors.Join(errs...)
 }
@@ -85,6 +115,9 @@ type Service struct {
 	opts    Options
 	store   Store
 	library *library
+
+	clientFailures *failures
+	signInFailures *failures
 }
 
 // New makes a Service; it reports everything that is wrong with the options.
@@ -95,5 +128,12 @@ func New(opts Options) (*Service, error) {
 	}
 	s := &Service{opts: opts, store: opts.Store}
 	s.library = newLibrary(s)
+	var err error
+	if s.clientFailures, err = newFailures(opts.ClientFailures); err != nil {
+		return nil, fmt.Errorf("grants: limits of failed client authentications: %w", err)
+	}
+	if s.signInFailures, err = newFailures(opts.SignInFailures); err != nil {
+		return nil, fmt.Errorf("grants: limits of wrong passwords: %w", err)
+	}
 	return s, nil
 }

@@ -13,12 +13,12 @@ import (
 )
 
 // Token answers a token request (RFC 6749 3.2), in the order that the package
-// documentation gives. Errors: *[Error].
+// documentation gives. Errors: *[Error], *[LimitedError].
 func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, error) {
 	if req.GrantType == "" {
 		return TokenResponse{}, fail(InvalidRequest, "The parameter grant_type is missing.")
 	}
-	client, err := s.authenticate(ctx, req.Credentials)
+	client, err := s.authenticate(req.Credentials, req.Remote)
 	if err != nil {
 		return TokenResponse{}, err
 	}
@@ -30,7 +30,16 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	if err != nil {
 		return TokenResponse{}, err
 	}
-	return s.take(ctx, x, grant, req)
+	fields, err := s.admit(x, grant)
+	if err != nil {
+		return TokenResponse{}, err
+	}
+	answer, err := s.take(ctx, x, grant, req)
+	if err != nil {
+		return TokenResponse{}, err
+	}
+	answer.RateLimit = fields
+	return answer, nil
 }
 
 // allowedGrant tells a grant that nobody knows from one that this client may
@@ -88,7 +97,7 @@ func (s *Service) lookPassword(ctx context.Context, x *exchange, req TokenReques
 	if bad != nil {
 		return bad
 	}
-	err := s.checkPassword(ctx, req.Username, req.Password)
+	err := s.checkPassword(ctx, req.Username, req.Password, req.Remote)
 	if errors.Is(err, ErrSignIn) {
 		return fail(InvalidGrant, "The username or the password is wrong.")
 	}

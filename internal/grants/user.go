@@ -1,9 +1,11 @@
 package grants
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 	"unicode"
@@ -42,26 +44,38 @@ func ValidateUsername(name string) error {
 }
 
 // checkPassword returns nil if the password is that of the user. It takes the
-// same time whether or not there is such a user. Errors: [ErrSignIn], *[Error].
-func (s *Service) checkPassword(ctx context.Context, name, password string) error {
-	user, err := s.findUser(ctx, name)
-	if errors.Is(err, ErrNotFound) {
-		if err := s.opts.Passwords.Reject(ctx, password); err != nil {
-			return storeFailed("check password", err)
-		}
-		return ErrSignIn
+// same time whether or not there is such a user. After too many failures
+// nothing is hashed any more; this is asked once more when its turn has come,
+// because those before it in the line may have failed meanwhile. Errors:
+// [ErrSignIn], *[Error], *[LimitedError].
+func (s *Service) checkPassword(ctx context.Context, name, password string, remote netip.Addr) error {
+	allowed := func() error { return tooManyFailures(s.signInFailures.blocked(s.opts.Now(), remote, name)) }
+	if err := allowed(); err != nil {
+		return err
 	}
-	if err != nil {
-		return storeFailed("read user", err)
-	}
-	ok, err := s.opts.Passwords.Verify(ctx, user.PasswordHash, password)
+	ok, err := s.verifyPassword(ctx, name, password, allowed)
+	var limited *LimitedError
 	switch {
+	case errors.As(err, &limited):
+		return limited
 	case err != nil:
 		return storeFailed("check password", err)
 	case !ok:
-		return ErrSignIn
+		return cmp.Or(tooManyFailures(s.signInFailures.count(s.opts.Now(), remote, name)), ErrSignIn)
 	}
 	return nil
+}
+
+// verifyPassword compares, or takes as long as comparing would.
+func (s *Service) verifyPassword(ctx context.Context, name, password string, allowed func() error) (bool, error) {
+	user, err := s.findUser(ctx, name)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return false, s.opts.Passwords.RejectIf(ctx, password, allowed)
+	case err != nil:
+		return false, err
+	}
+	return s.opts.Passwords.VerifyIf(ctx, user.PasswordHash, password, allowed)
 }
 
 // findUser does not bother the store with a name that nobody can have.
@@ -86,9 +100,10 @@ func (s *Service) userSince(ctx context.Context, name string, authTime time.Time
 }
 
 // SignIn checks a password and starts a session. The cookie value is shown
-// once and stored by its digest only. Errors: [ErrSignIn], *[Error].
+// once and stored by its digest only. Errors: [ErrSignIn], *[Error],
+// *[LimitedError].
 func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
-	if err := s.checkPassword(ctx, in.Username, in.Password); err != nil {
+	if err := s.checkPassword(ctx, in.Username, in.Password, in.Remote); err != nil {
 		return "", Session{}, err
 	}
 	now := s.opts.Now()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -59,6 +60,7 @@ type testStore interface {
 type world struct {
 	tb      testing.TB
 	service *Service
+	opts    Options
 	file    string // of the store
 	store   testStore
 	clients map[string]*clientcfg.Client
@@ -120,9 +122,20 @@ func newWorld(tb testing.TB, edits ...func(*Options)) *world {
 	for _, edit := range edits {
 		edit(&opts)
 	}
-	w.service, err = New(opts)
-	require.NoError(tb, err)
+	w.opts = opts
+	w.reopen()
 	return w
+}
+
+// reopen makes the service anew, with changed options.
+func (w *world) reopen(edits ...func(*Options)) {
+	w.tb.Helper()
+	for _, edit := range edits {
+		edit(&w.opts)
+	}
+	var err error
+	w.service, err = New(w.opts)
+	require.NoError(w.tb, err)
 }
 
 // openStore opens a fresh embedded store.
@@ -133,6 +146,8 @@ func openStore(tb testing.TB, path string) *embedded.Store {
 	tb.Cleanup(func() { require.NoError(tb, store.Close()) })
 	return store
 }
+
+var errDown = errors.New("store: down")
 
 // oneKey is a keys.Store that keeps what it is given.
 type oneKey struct{ records []keys.Record }

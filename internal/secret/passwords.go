@@ -62,7 +62,7 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	}
 	h := passwordHash{params: defaultParams, salt: make([]byte, saltLength)}
 	_, _ = rand.Read(h.salt) // crypto/rand.Read never fails: it crashes the program instead.
-	key, err := p.derive(ctx, h.params, h.salt, password, keyLength)
+	key, err := p.derive(ctx, h.params, h.salt, password, keyLength, nil)
 	if err != nil {
 		return "", err
 	}
@@ -74,6 +74,12 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 // constant time and byte for byte: nothing is trimmed or normalized. Errors:
 // [ErrMalformedHash], [ErrBusy], that of ctx.
 func (p *Passwords) Verify(ctx context.Context, hash, password string) (bool, error) {
+	return p.VerifyIf(ctx, hash, password, nil)
+}
+
+// VerifyIf is Verify that asks still, if it is not nil, when its turn has come:
+// an error ends the attempt before anything is hashed, and is returned.
+func (p *Passwords) VerifyIf(ctx context.Context, hash, password string, still func() error) (bool, error) {
 	h, err := parseHash(hash)
 	if err != nil {
 		return false, err
@@ -81,30 +87,35 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (bool, er
 	if len(password) > MaxPasswordLength {
 		return false, nil
 	}
-	key, err := p.derive(ctx, h.params, h.salt, password, len(h.key))
+	key, err := p.derive(ctx, h.params, h.salt, password, len(h.key), still)
 	if err != nil {
 		return false, err
 	}
 	return subtle.ConstantTimeCompare(h.key, key) == 1, nil
 }
 
-// Reject spends the time of a Verify on a user who does not exist, so that the
-// time of the answer does not tell names apart. Errors: those of Verify.
-func (p *Passwords) Reject(ctx context.Context, password string) error {
+// RejectIf spends the time of a VerifyIf on a user who does not exist, so that
+// the time of the answer does not tell names apart. Errors: those of VerifyIf.
+func (p *Passwords) RejectIf(ctx context.Context, password string, still func() error) error {
 	if len(password) > MaxPasswordLength {
 		return nil
 	}
 	var salt [saltLength]byte
-	_, err := p.derive(ctx, defaultParams, salt[:], password, keyLength)
+	_, err := p.derive(ctx, defaultParams, salt[:], password, keyLength, still)
 	return err
 }
 
 // derive waits for its turn and computes the argon2id key.
-func (p *Passwords) derive(ctx context.Context, ap argonParams, salt []byte, password string, n int) ([]byte, error) {
+func (p *Passwords) derive(ctx context.Context, ap argonParams, salt []byte, password string, n int, still func() error) ([]byte, error) {
 	if err := p.acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { <-p.turns }()
+	if still != nil {
+		if err := still(); err != nil {
+			return nil, err
+		}
+	}
 	return argon2.IDKey([]byte(password), salt, ap.passes, ap.memory, ap.lanes, uint32(n)), nil //nolint:gosec // G115: n is at most maxKey
 }
 

@@ -69,17 +69,37 @@ func TestPasswordsWaitTheirTurn(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		queued := make(chan error)
-		go func() { queued <- p.Reject(ctx, "pw") }()
+		go func() { queued <- p.RejectIf(ctx, "pw", nil) }()
 		synctest.Wait()
 
-		require.ErrorIs(t, p.Reject(t.Context(), "pw"), ErrBusy, "the queue holds one")
+		require.ErrorIs(t, p.RejectIf(t.Context(), "pw", nil), ErrBusy, "the queue holds one")
 		cancel()
 		require.ErrorIs(t, <-queued, context.Canceled)
 
-		go func() { queued <- p.Reject(t.Context(), "pw") }()
+		go func() { queued <- p.RejectIf(t.Context(), "pw", nil) }()
 		synctest.Wait()
 		<-p.turns
 		require.NoError(t, <-queued, "the place in the queue was given back")
+	})
+}
+
+// TestPasswordsAskAgainWhenTheirTurnHasCome: what was true when the attempt
+// joined the queue may be so no longer.
+func TestPasswordsAskAgainWhenTheirTurnHasCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPasswords(PasswordOptions{Concurrency: 1})
+		require.NoError(t, p.acquire(t.Context()))
+		var answer error
+		still := func() error { return answer }
+		results := make(chan error)
+		go func() { results <- p.RejectIf(t.Context(), "pw", still) }()
+		go func() { _, err := p.VerifyIf(t.Context(), goodHash, "pw", still); results <- err }()
+		synctest.Wait()
+		answer = errors.New("not any more")
+		<-p.turns
+		require.ErrorIs(t, <-results, answer)
+		require.ErrorIs(t, <-results, answer)
+		require.Empty(t, p.turns, "the turn was given back")
 	})
 }
 
@@ -102,7 +122,7 @@ func TestPasswordsBoundConcurrency(t *testing.T) {
 		for _, work := range []func() error{
 			func() error { _, err := p.Hash(t.Context(), "pw"); return err },
 			func() error { _, err := p.Verify(t.Context(), goodHash, "pw"); return err },
-			func() error { return p.Reject(t.Context(), "pw") },
+			func() error { return p.RejectIf(t.Context(), "pw", nil) },
 		} {
 			go func() {
 				if err := work(); err != nil {

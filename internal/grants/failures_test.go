@@ -1,0 +1,209 @@
+package grants_test
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	. "oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/secret"
+)
+
+var (
+	here      = netip.MustParseAddr("192.0.2.1")
+	elsewhere = netip.MustParseAddr("198.51.100.7")
+)
+
+// strict lets 5 failures a minute pass from an address, 3 of them with the
+// same name.
+func strict(o *Options) {
+	l := FailureLimits{
+		PerAddress: ratelimit.NewLimit("per-address", 5, time.Minute),
+		PerName:    ratelimit.NewLimit("per-name", 3, time.Minute),
+	}
+	o.ClientFailures, o.SignInFailures = l, l
+}
+
+// attempt asks for a token as a client with that secret.
+func (w *world) attempt(from netip.Addr, id, clientSecret string) error {
+	_, err := w.service.Token(w.tb.Context(), TokenRequest{
+		Credentials: Credentials{Method: AuthBasic, ClientID: id, Secret: clientSecret}, Remote: from, GrantType: "client_credentials",
+	})
+	return err
+}
+
+func (w *world) signIn(from netip.Addr, name, pw string) error {
+	_, _, err := w.service.SignIn(w.tb.Context(), SignIn{Username: name, Password: pw, Remote: from})
+	return err
+}
+
+// requireTooMany checks the answer to too many failures.
+func requireTooMany(t *testing.T, err error) (retryAfter time.Duration) {
+	t.Helper()
+	var limited *LimitedError
+	require.ErrorAs(t, err, &limited)
+	require.Zero(t, limited.RateLimit)
+	require.Equal(t, fmt.Sprintf("Too many failed attempts from this address; retry after %d seconds.", limited.RetryAfterSeconds()), limited.Description())
+	return limited.RetryAfter
+}
+
+func TestFailedClientsAreLimited(t *testing.T) {
+	w := newWorld(t, strict)
+	for range 3 {
+		requireCode(t, InvalidClient, w.attempt(here, "shop", "x"))
+	}
+	retryAfter := requireTooMany(t, w.attempt(here, "shop", "x"))
+	require.NoError(t, w.attempt(elsewhere, "shop", secretOf("shop")), "a stranger locks nobody out")
+	requireCode(t, InvalidClient, w.attempt(elsewhere, "shop", "x"))
+	require.NoError(t, w.attempt(here, "shop", secretOf("shop")), "not even behind the same gateway")
+
+	requireCode(t, InvalidClient, w.attempt(here, "other", "x"))
+	requireTooMany(t, w.attempt(here, "other", "x"))
+	requireTooMany(t, w.attempt(here, "nobody", "x"))
+
+	_, err := w.service.Introspect(t.Context(), TokenQuery{Credentials: Credentials{Method: AuthBasic, ClientID: "shop", Secret: "x"}, Remote: here, Token: "x"})
+	requireTooMany(t, err)
+	err = w.service.Revoke(t.Context(), TokenQuery{Credentials: Credentials{Method: AuthPost, ClientID: "shop", Secret: "x"}, Remote: here, Token: "x"})
+	requireTooMany(t, err)
+
+	w.clock.advance(retryAfter)
+	requireCode(t, InvalidClient, w.attempt(here, "shop", "x"))
+}
+
+func TestFailedSignInsAreLimited(t *testing.T) {
+	w := newWorld(t, strict)
+	require.NoError(t, w.signIn(here, "alice", password))
+	for range 3 {
+		require.ErrorIs(t, w.signIn(here, "alice", "x"), ErrSignIn)
+	}
+	retryAfter := requireTooMany(t, w.signIn(here, "alice", "x"))
+	requireTooMany(t, w.signIn(here, "alice", password))
+	_, err := w.service.Token(t.Context(), TokenRequest{
+		Credentials: w.credentials("shop"), Remote: here, GrantType: "password", Username: "alice", Password: "x",
+	})
+	requireTooMany(t, err)
+	require.NoError(t, w.signIn(elsewhere, "alice", password), "a stranger locks nobody out")
+	require.NoError(t, w.signIn(here, "bob", password), "another user of the same address")
+
+	for range 2 {
+		require.ErrorIs(t, w.signIn(here, "bob", "x"), ErrSignIn)
+	}
+	requireTooMany(t, w.signIn(here, "bob", password))
+	requireTooMany(t, w.signIn(here, "nobody", "x"))
+	require.NoError(t, w.signIn(elsewhere, "bob", password))
+
+	w.clock.advance(retryAfter - time.Second)
+	requireTooManySoon(t, w.signIn(here, "alice", password))
+	w.clock.advance(time.Second)
+	require.NoError(t, w.signIn(here, "alice", password))
+}
+
+// requireTooManySoon is for a wait of a second.
+func requireTooManySoon(t *testing.T, err error) {
+	t.Helper()
+	var limited *LimitedError
+	require.ErrorAs(t, err, &limited)
+	require.EqualValues(t, 1, limited.RetryAfterSeconds())
+}
+
+// TestSuccessCostsNothing: only failures count.
+func TestSuccessCostsNothing(t *testing.T) {
+	w := newWorld(t, strict)
+	for range 20 {
+		require.NoError(t, w.attempt(here, "shop", secretOf("shop")))
+	}
+	for range 6 {
+		require.NoError(t, w.signIn(here, "alice", password))
+	}
+	require.ErrorIs(t, w.signIn(here, "alice", "x"), ErrSignIn)
+	requireCode(t, InvalidClient, w.attempt(here, "shop", "x"))
+}
+
+func TestFailuresCountBySource(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first, then string
+		same        bool
+	}{
+		"the same address":        {"192.0.2.1", "192.0.2.1", true},
+		"another address":         {"192.0.2.1", "192.0.2.2", false},
+		"IPv4 in IPv6":            {"192.0.2.1", "::ffff:192.0.2.1", true},
+		"the same /64":            {"2001:db8:0:1::1", "2001:db8:0:1:ffff::2", true},
+		"another /64":             {"2001:db8:0:1::1", "2001:db8:0:2::1", false},
+		"the same, with its zone": {"fe80::1%eth0", "fe80::1%eth1", true},
+		"IPv6 loopback":           {"::1", "127.0.0.1", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, strict)
+			for range 3 {
+				requireCode(t, InvalidClient, w.attempt(netip.MustParseAddr(tc.first), "shop", "x"))
+			}
+			err := w.attempt(netip.MustParseAddr(tc.then), "shop", "x")
+			if tc.same {
+				requireTooMany(t, err)
+			} else {
+				requireCode(t, InvalidClient, err)
+			}
+		})
+	}
+}
+
+// TestUnknownAddressesAreOne: where the address is not known, the limits still hold.
+func TestUnknownAddressesAreOne(t *testing.T) {
+	w := newWorld(t, strict)
+	for range 3 {
+		requireCode(t, InvalidClient, w.attempt(netip.Addr{}, "shop", "x"))
+	}
+	requireTooMany(t, w.attempt(netip.Addr{}, "shop", "x"))
+	require.NoError(t, w.attempt(netip.Addr{}, "shop", secretOf("shop")))
+}
+
+// TestGuessingAtOnceGainsNothing: guesses that were let in together are asked
+// again when their turn to be hashed has come.
+func TestGuessingAtOnceGainsNothing(t *testing.T) {
+	w := newWorld(t, strict, func(o *Options) { o.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1}) })
+	_, failures := atOnce(30, func() error { return w.signIn(here, "alice", "x") })
+	wrong := 0
+	for _, err := range failures {
+		if err == ErrSignIn { //nolint:errorlint // exactly this
+			wrong++
+		} else {
+			requireTooMany(t, err)
+		}
+	}
+	require.Equal(t, 3, wrong)
+}
+
+// TestSignInsLeaveTokensAlone: while a crowd waits to sign in, tokens are
+// issued to others without waiting for any of them.
+func TestSignInsLeaveTokensAlone(t *testing.T) {
+	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
+	w := newWorld(t, func(o *Options) { o.Passwords = passwords })
+	// The only turn is taken until everybody else has been served.
+	taken, release := make(chan struct{}), make(chan struct{})
+	var crowd sync.WaitGroup
+	crowd.Go(func() {
+		err := passwords.RejectIf(t.Context(), "x", func() error { close(taken); <-release; return errDown })
+		if !errors.Is(err, errDown) {
+			t.Error(err)
+		}
+	})
+	<-taken
+	for i := range 20 {
+		crowd.Go(func() {
+			if err := w.signIn(here, "alice", password); err != nil {
+				t.Errorf("sign-in %d: %v", i, err)
+			}
+		})
+	}
+	for range 50 {
+		require.NoError(t, w.attempt(elsewhere, "shop", secretOf("shop")))
+	}
+	close(release)
+	crowd.Wait()
+}

@@ -1,0 +1,61 @@
+package grants
+
+import (
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+// Decided is one decision of the limiter, for whoever counts them.
+type Decided struct {
+	ClientID string
+	Grant    clientcfg.Grant
+	Decision ratelimit.Decision
+	// CandidateDenies is set if limits that are only tried out would have
+	// denied the request.
+	CandidateDenies bool
+}
+
+// admit asks the limiter for one token. The client is proven and the user is
+// known, so the key is nobody else's. The clock is read anew: looking may have
+// taken its time.
+func (s *Service) admit(x *exchange, grant clientcfg.Grant) (RateLimit, error) {
+	if s.opts.Counters == nil {
+		return RateLimit{}, nil
+	}
+	now, policies := s.opts.Now(), s.opts.Policies()
+	d := s.opts.Counters.Take(now, ratelimit.Key{ClientID: x.client.ID, Username: x.auth.Username}, policies.For(x.client.ID), 1)
+	if s.opts.Observe != nil {
+		s.opts.Observe(Decided{
+			ClientID: x.client.ID, Grant: grant, Decision: d,
+			CandidateDenies: s.candidateDenies(now, policies, x),
+		})
+	}
+	var fields RateLimit
+	fields.Policy, fields.Limit = d.Headers()
+	if d.Rejected() {
+		return RateLimit{}, &LimitedError{
+			RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, RateLimit: fields, reason: overQuota(x),
+		}
+	}
+	return fields, nil
+}
+
+func overQuota(x *exchange) string {
+	if x.auth.Username == "" {
+		return "Token rate limit exceeded for this client"
+	}
+	return "Token rate limit exceeded for this client and user"
+}
+
+// candidateDenies counts the request against limits that are tried out, if
+// there are any. It never stops anything.
+func (s *Service) candidateDenies(now time.Time, policies *clientcfg.Policies, x *exchange) bool {
+	trial, ok := policies.Trial(x.client.ID)
+	if !ok || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
+		return false
+	}
+	d := s.opts.Counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: x.auth.Username}, trial.Effective, 1)
+	return d.Outcome == ratelimit.WouldDeny
+}
