@@ -34,6 +34,11 @@ type Codes interface {
 	// returns nil; the others get ErrClaimed. When it returns nil both the
 	// claim and next are durable; when it returns an error, next can never
 	// be found by a client. ErrNotFound.
+	//
+	// With ErrClaimed and ErrNotFound nothing was stored. After any other
+	// error (a server that stopped answering half-way) the outcome may be
+	// unknown: then either both took place or neither did, and the caller
+	// MUST NOT hand out next.
 	RedeemCode(ctx context.Context, d secret.Digest, next *RefreshToken) error
 }
 

@@ -15,9 +15,9 @@ func testContexts(t *testing.T, target Target) {
 	b, before := target.fresh(t), t.Context()
 	succeed(t, "client", b.CreateClient(before, fullClient("there")))
 	succeed(t, "user", b.CreateUser(before, user("there")))
-	succeed(t, "code", b.CreateCode(before, code("there")))
-	succeed(t, "token", b.CreateRefreshToken(before, token("there")))
-	succeed(t, "session", b.CreateSession(before, session("there")))
+	succeed(t, "code", b.CreateCode(before, code("a code")))
+	succeed(t, "token", b.CreateRefreshToken(before, token("a token")))
+	succeed(t, "session", b.CreateSession(before, session("a session")))
 	succeed(t, "key", b.AddKey(before, key(keys.ES256, 1)))
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -30,7 +30,7 @@ func testContexts(t *testing.T, target Target) {
 
 func cancelled(ctx context.Context, b Backend) map[string]error {
 	next := token("new")
-	there := code("there").Digest
+	theCode, theToken, theSession := code("a code").Digest, token("a token").Digest, session("a session").Digest
 	errs := map[string]error{
 		"CreateClient":       b.CreateClient(ctx, fullClient("new")),
 		"UpdateClient":       b.UpdateClient(ctx, fullClient("there")),
@@ -38,24 +38,24 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"AddKey":             b.AddKey(ctx, key(keys.ES256, 2)),
 		"DeleteKey":          b.DeleteKey(ctx, key(keys.ES256, 1).ID),
 		"CreateCode":         b.CreateCode(ctx, code("new")),
-		"RedeemCode":         b.RedeemCode(ctx, there, &next),
+		"RedeemCode":         b.RedeemCode(ctx, theCode, &next),
 		"CreateRefreshToken": b.CreateRefreshToken(ctx, token("new")),
-		"RotateRefreshToken": b.RotateRefreshToken(ctx, there, next),
+		"RotateRefreshToken": b.RotateRefreshToken(ctx, theToken, next),
 		"Revoke":             b.Revoke(ctx, "new", Epoch),
 		"CreateUser":         b.CreateUser(ctx, user("new")),
 		"DeleteUser":         b.DeleteUser(ctx, "there"),
 		"CreateSession":      b.CreateSession(ctx, session("new")),
-		"DeleteSession":      b.DeleteSession(ctx, there),
+		"DeleteSession":      b.DeleteSession(ctx, theSession),
 	}
 	_, _, errs["Clients"] = b.Clients(ctx)
 	_, errs["Revision"] = b.Revision(ctx)
 	_, errs["Keys"] = b.Keys(ctx)
-	_, errs["Code"] = b.Code(ctx, there)
-	_, errs["RefreshToken"] = b.RefreshToken(ctx, there)
+	_, errs["Code"] = b.Code(ctx, theCode)
+	_, errs["RefreshToken"] = b.RefreshToken(ctx, theToken)
 	_, errs["Revoked"] = b.Revoked(ctx, "new")
 	_, errs["User"] = b.User(ctx, "there")
 	_, errs["Users"] = b.Users(ctx)
-	_, errs["Session"] = b.Session(ctx, there)
+	_, errs["Session"] = b.Session(ctx, theSession)
 	_, errs["Sweep"] = b.Sweep(ctx, Epoch.AddDate(1, 0, 0))
 	return errs
 }
@@ -68,13 +68,13 @@ func checkUntouched(t *testing.T, b Backend) {
 	users, err := b.Users(ctx)
 	succeed(t, "users", err)
 	equal(t, "users", []any{user("there")}, []any{users[0]})
-	c, err := b.Code(ctx, code("there").Digest)
+	c, err := b.Code(ctx, code("a code").Digest)
 	succeed(t, "code", err)
-	equal(t, "code", code("there"), c)
-	r, err := b.RefreshToken(ctx, token("there").Digest)
+	equal(t, "code", code("a code"), c)
+	r, err := b.RefreshToken(ctx, token("a token").Digest)
 	succeed(t, "token", err)
-	equal(t, "token", token("there"), r)
-	_, err = b.Session(ctx, session("there").Digest)
+	equal(t, "token", token("a token"), r)
+	_, err = b.Session(ctx, session("a session").Digest)
 	succeed(t, "session", err)
 	if revoked(t, b, "new") {
 		t.Error("a cancelled revocation was recorded")
