@@ -1,0 +1,124 @@
+package mongotest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/wait"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"oauth-server/internal/secret"
+)
+
+// image is what the container runs.
+const image = "mongo:8"
+
+// URI returns the connection string of a server, or skips the test.
+func URI(t *testing.T) string {
+	t.Helper()
+	if uri := os.Getenv("MONGODB_TEST_URI"); uri != "" {
+		return uri
+	}
+	uri, err := container()
+	if err == nil {
+		return uri
+	}
+	reason := fmt.Sprintf("no MongoDB: MONGODB_TEST_URI is not set (export MONGODB_TEST_URI=$(.ci/mongo-test-server)) and Docker does not answer: %v", err)
+	if os.Getenv("CI") == "true" {
+		t.Fatal(reason)
+	}
+	t.Skip(reason)
+	return ""
+}
+
+// Database returns a server and the name of a database on it that nobody else
+// uses and that is dropped when the test ends.
+func Database(t *testing.T) (uri, database string) {
+	t.Helper()
+	uri = URI(t)
+	name := "test_" + strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(secret.ID()))
+	t.Cleanup(func() {
+		client := Connect(t, uri)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := client.Database(name).Drop(ctx); err != nil {
+			t.Errorf("drop %s: %v", name, err)
+		}
+	})
+	return uri, name
+}
+
+// Connect returns a client of the driver's that is closed when the test ends.
+func Connect(t *testing.T, uri string) *mongo.Client {
+	t.Helper()
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerSelectionTimeout(5 * time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	return client
+}
+
+// Real returns the connection string of a real MongoDB replica set, or skips
+// the test: lacking says what the server at hand cannot show.
+func Real(t *testing.T, lacking string) string {
+	t.Helper()
+	uri := URI(t)
+	var hello struct {
+		SetName string `bson:"setName"`
+	}
+	err := Connect(t, uri).Database("admin").RunCommand(t.Context(), bson.D{{Key: "hello", Value: 1}}).Decode(&hello)
+	if err != nil || hello.SetName == "" {
+		t.Skipf("the server at %s is no MongoDB replica set and has no %s; the run with testcontainers (mongo:8) covers it", uri, lacking)
+	}
+	return uri
+}
+
+// container starts one container for all tests of the process; testcontainers
+// removes it when the process is gone.
+var container = sync.OnceValues(func() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	if err := dockerAnswers(ctx); err != nil {
+		return "", err
+	}
+	c, err := testcontainers.Run(ctx, image,
+		testcontainers.WithCmd("mongod", "--replSet", "rs0", "--bind_ip_all", "--setParameter", "ttlMonitorSleepSecs=1", "--setParameter", "enableTestCommands=1"),
+		testcontainers.WithExposedPorts("27017/tcp"),
+		testcontainers.WithWaitStrategy(wait.ForLog("Waiting for connections")),
+	)
+	if err != nil {
+		return "", err
+	}
+	const initiate = `rs.initiate({_id: "rs0", members: [{_id: 0, host: "127.0.0.1:27017"}]});
+		while (!db.hello().isWritablePrimary) sleep(50)`
+	if code, _, err := c.Exec(ctx, []string{"mongosh", "--quiet", "--eval", initiate}); err != nil || code != 0 {
+		return "", fmt.Errorf("initiate the replica set: status %d, %w", code, err)
+	}
+	address, err := c.PortEndpoint(ctx, "27017/tcp", "mongodb")
+	return address + "/?directConnection=true", err
+})
+
+func dockerAnswers(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	defer func() {
+		if r := recover(); r != nil { // testcontainers panics where there is no Docker at all
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	provider, err := testcontainers.ProviderDocker.GetProvider()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = provider.Close() }()
+	return provider.Health(ctx)
+}
