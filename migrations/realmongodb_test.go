@@ -1,0 +1,75 @@
+package migrations
+
+import (
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"oauth-server/internal/store/mongo/mongotest"
+)
+
+func realDatabase(t *testing.T, lacking string) *mongo.Database {
+	t.Helper()
+	mongotest.Real(t, lacking)
+	db := fresh(t)
+	if report, err := Up(t.Context(), db); err != nil || len(report.Lacking) > 0 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	return db
+}
+
+func TestValidatorsRealMongoDB(t *testing.T) {
+	db := realDatabase(t, "validators")
+	good := func() bson.D {
+		return bson.D{
+			{Key: "_id", Value: bson.D{{Key: "clientId", Value: "c"}, {Key: "username", Value: "u"}}},
+			{Key: "version", Value: int64(1)},
+			{Key: "etag", Value: int64(7)},
+			{Key: "expire", Value: time.Now().Add(time.Hour)},
+			{Key: "writers", Value: bson.D{{Key: "me", Value: int64(1)}}},
+			{Key: "requestCounters", Value: bson.D{{Key: "1622211780", Value: int64(1)}}},
+		}
+	}
+	if _, err := db.Collection("ratelimits").InsertOne(t.Context(), good()); err != nil {
+		t.Fatalf("a good counter: %v", err)
+	}
+	for name, spoil := range map[string]func(bson.D){
+		"a negative count": func(d bson.D) { d[5].Value = bson.D{{Key: "1622211780", Value: int64(-1)}} },
+		"a count in words": func(d bson.D) { d[5].Value = bson.D{{Key: "1622211780", Value: "one"}} },
+		"no version":       func(d bson.D) { d[1].Key = "vversion" },
+		"an id in words":   func(d bson.D) { d[0].Value = "c/u" },
+	} {
+		doc := good()
+		spoil(doc)
+		if _, err := db.Collection("ratelimits").InsertOne(t.Context(), doc); !hasCode(err, 121) {
+			t.Errorf("%s: got %v, want a failed validation", name, err)
+		}
+	}
+}
+
+func TestTTLRealMongoDB(t *testing.T) {
+	db := realDatabase(t, "TTL deletion")
+	c := db.Collection("revocations")
+	if _, err := c.InsertMany(t.Context(), []any{
+		bson.D{{Key: "_id", Value: "past"}, {Key: "expire", Value: time.Now().Add(-time.Second)}},
+		bson.D{{Key: "_id", Value: "future"}, {Key: "expire", Value: time.Now().Add(time.Hour)}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C { // the test's own deadline bounds the wait for the monitor
+		n, err := c.CountDocuments(t.Context(), bson.D{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 1 {
+			break
+		}
+	}
+	if err := c.FindOne(t.Context(), bson.D{{Key: "_id", Value: "future"}}).Err(); err != nil {
+		t.Errorf("the wrong one went: %v", err)
+	}
+}
