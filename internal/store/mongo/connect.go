@@ -1,0 +1,131 @@
+package mongo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/auth"
+)
+
+// Errors of [Open]. All come within [openTimeout].
+var (
+	// ErrURI: the connection string is not one.
+	ErrURI = errors.New("the MongoDB URI is not valid")
+	// ErrAuth: the server refuses the user, the password or the mechanism.
+	ErrAuth = errors.New("MongoDB refuses the user name or password")
+	// ErrUnreachable: nobody answers, or no primary is there.
+	ErrUnreachable = errors.New("no MongoDB server answers")
+)
+
+// Timeouts. The driver's own server selection takes 30 s, in which a request
+// would hang while there is no primary.
+const (
+	selectionTimeout = 2 * time.Second
+	openTimeout      = 2500 * time.Millisecond
+	// DefaultTimeout bounds one operation, all of the driver's retries included.
+	DefaultTimeout = 5 * time.Second
+)
+
+// Options say where the data is.
+type Options struct {
+	URI      string        // mongodb:// or mongodb+srv://; may hold a password
+	Database string        // such as "oauth"
+	Timeout  time.Duration // of one operation; 0 means [DefaultTimeout]
+}
+
+// Open connects and checks that the server answers and takes the credentials.
+// It tells apart [ErrURI], [ErrAuth] and [ErrUnreachable].
+func Open(ctx context.Context, o Options) (*Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	settings, err := parseURI(ctx, o.URI)
+	if err != nil {
+		return nil, fmt.Errorf("mongo: open: %w", err)
+	}
+	client, err := mongo.Connect(settings)
+	if err != nil { // what Connect refuses is what the URI asked for
+		return nil, fmt.Errorf("mongo: open: %w%s", ErrURI, detail(o.URI, err))
+	}
+	if err = client.Ping(ctx, readpref.Primary()); err != nil {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		return nil, fmt.Errorf("mongo: open %s: %w", hosts(settings), errors.Join(classify(err), client.Disconnect(closing)))
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	return newStore(client, o), nil
+}
+
+// parseURI reads the URI; mongodb+srv:// asks the DNS, which does not know of
+// contexts.
+func parseURI(ctx context.Context, uri string) (*options.ClientOptions, error) {
+	parsed := make(chan *options.ClientOptions, 1)
+	go func() { parsed <- clientOptions(uri) }()
+	select {
+	case settings := <-parsed:
+		err := settings.Validate()
+		var lookup *net.DNSError
+		switch {
+		case errors.As(err, &lookup):
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, lookup)
+		case err != nil:
+			return nil, fmt.Errorf("%w%s", ErrURI, detail(uri, err))
+		}
+		return settings, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: the DNS does not answer in time", ErrUnreachable)
+	}
+}
+
+func clientOptions(uri string) *options.ClientOptions {
+	return options.Client().
+		SetAppName("oauth-server").
+		ApplyURI(uri).
+		SetServerSelectionTimeout(selectionTimeout).
+		SetConnectTimeout(selectionTimeout).
+		SetReadPreference(readpref.Primary()).
+		SetReadConcern(readconcern.Majority()).
+		SetWriteConcern(writeconcern.Majority())
+}
+
+// detail is what the driver has to say about a URI, if the URI cannot hold a
+// secret that it might repeat.
+func detail(uri string, err error) string {
+	lower := strings.ToLower(uri)
+	if strings.Contains(lower, "@") || strings.Contains(lower, "password") || strings.Contains(lower, "properties") {
+		return ": percent-encode special characters in the user name and password, and check the options"
+	}
+	return ": " + err.Error()
+}
+
+func hosts(settings *options.ClientOptions) string { return strings.Join(settings.Hosts, ",") }
+
+// authenticationFailed and unauthorized are server error codes.
+const (
+	unauthorized         = 13
+	authenticationFailed = 18
+)
+
+// classify says what kept the first ping from being answered.
+func classify(err error) error {
+	var command driver.Error
+	var handshake *auth.Error
+	switch {
+	case errors.As(err, &handshake),
+		errors.As(err, &command) && (command.Code == authenticationFailed || command.Code == unauthorized):
+		return fmt.Errorf("%w: %w", ErrAuth, err)
+	default:
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+}

@@ -1,0 +1,112 @@
+package mongo
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"oauth-server/internal/store/mongo/mongotest"
+)
+
+// TestOpenFails: each way to be wrong has its own error, in time, and none of
+// them repeats the password.
+func TestOpenFails(t *testing.T) {
+	const password = "s3cr3t"
+	refuses := fakeServer(t, bson.D{
+		{Key: "ok", Value: 0},
+		{Key: "code", Value: 18},
+		{Key: "codeName", Value: "AuthenticationFailed"},
+		{Key: "errmsg", Value: "Authentication failed."},
+	})
+	for _, test := range []struct {
+		name, uri string
+		want      error
+		says      string
+	}{
+		{"no URI", "", ErrURI, ""},
+		{"another scheme", "postgres://me:" + password + "@localhost/", ErrURI, "percent-encode"},
+		{"no host", "mongodb://", ErrURI, ""},
+		{"an unknown port", "mongodb://localhost:port", ErrURI, "port"},
+		{"a password not encoded", "mongodb://me:" + password + "/%zz@localhost/", ErrURI, "percent-encode"},
+		{"a bad option", "mongodb://me:" + password + "@localhost/?w=-3", ErrURI, ""},
+		{"contradicting options", "mongodb://me:" + password + "@a,b/?directConnection=true", ErrURI, ""},
+		{"wrong password", "mongodb://me:" + password + "@" + refuses + "/?authSource=admin", ErrAuth, refuses},
+		{"nobody listens", "mongodb://me:" + password + "@127.0.0.1:1/", ErrUnreachable, "127.0.0.1:1"},
+		{"nobody answers", "mongodb://me:" + password + "@" + silent(t) + "/", ErrUnreachable, ""},
+		{"no such host", "mongodb://me:" + password + "@no-such-host.invalid/", ErrUnreachable, "no-such-host.invalid"},
+		{"no such service", "mongodb+srv://me:" + password + "@no-such-host.invalid/", ErrUnreachable, "no-such-host.invalid"},
+		{"not the protocol", "mongodb://me:" + password + "@" + babbling(t) + "/", ErrUnreachable, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel() // most of them wait for a timeout
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			_, err := Open(ctx, Options{URI: test.uri, Database: "oauth"})
+			if ctx.Err() != nil {
+				t.Error("it took more than 3 seconds")
+			}
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
+				t.Fatalf("got %v, want %v with %q", err, test.want, test.says)
+			}
+			if strings.Contains(err.Error(), password) {
+				t.Errorf("the error tells the password: %v", err)
+			}
+		})
+	}
+}
+
+// silent listens and never says a word.
+func silent(t *testing.T) string {
+	t.Helper()
+	return serve(t, func(net.Conn) {})
+}
+
+// babbling speaks another protocol.
+func babbling(t *testing.T) string {
+	t.Helper()
+	return serve(t, func(c net.Conn) { _, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
+}
+
+func serve(t *testing.T, greet func(net.Conn)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			greet(conn)
+		}
+	}()
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener.Addr().String()
+}
+
+func TestClosed(t *testing.T) {
+	uri, database := mongotest.Database(t)
+	s, err := Open(t.Context(), Options{URI: uri, Database: database})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("ping: %v", err)
+	}
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	if err := s.Ping(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("ping after close: %v", err)
+	}
+}

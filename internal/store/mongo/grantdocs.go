@@ -1,0 +1,88 @@
+package mongo
+
+import (
+	"time"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// Codes and refresh tokens are in one collection, and so is every claim:
+//
+//	_id: 0 ‖ digest               a code, or a token that nothing was paid for
+//	_id: 1 ‖ predecessor's digest what a claim has bought: the next token, or
+//	                              a mere note that the predecessor is spent
+//
+// So "claimed" is "there is a document under 1 ‖ digest", and writing that one
+// document is both the claim and the successor. It lives at least as long as
+// its predecessor, or the predecessor could be claimed anew.
+const (
+	rootID  = 0
+	claimID = 1
+)
+
+// kinds of documents.
+const (
+	kindCode  = "code"
+	kindToken = "refresh_token"
+	kindClaim = "claim" // bought nothing
+)
+
+type grantDoc struct {
+	ID          []byte    `bson:"_id"`
+	Kind        string    `bson:"kind"`
+	Digest      []byte    `bson:"digest"` // its own, by which it is found
+	Expire      time.Time `bson:"expire"` // when it may be removed: the TTL index
+	ExpiresAt   time.Time `bson:"expiresAt"`
+	IssuedAt    time.Time `bson:"issuedAt"`
+	ClientID    string    `bson:"clientId,omitempty"`
+	Username    string    `bson:"username,omitempty"`
+	Scopes      []string  `bson:"scopes,omitempty"`
+	Family      string    `bson:"family,omitempty"`
+	AuthTime    time.Time `bson:"authTime"`
+	RedirectURI string    `bson:"redirectUri,omitempty"`
+	Challenge   string    `bson:"challenge,omitempty"`
+}
+
+func grantID(kind byte, d secret.Digest) []byte { return append([]byte{kind}, d[:]...) }
+
+func codeDoc(c *grants.Code) grantDoc {
+	doc := authorizationDoc(kindCode, &c.Authorization)
+	doc.ID, doc.Digest = grantID(rootID, c.Digest), c.Digest[:]
+	doc.IssuedAt, doc.ExpiresAt, doc.Expire = c.IssuedAt, c.ExpiresAt, c.ExpiresAt
+	doc.RedirectURI, doc.Challenge = c.RedirectURI, c.Challenge
+	return doc
+}
+
+func tokenDoc(id []byte, t *grants.RefreshToken) grantDoc {
+	doc := authorizationDoc(kindToken, &t.Authorization)
+	doc.ID, doc.Digest = id, t.Digest[:]
+	doc.IssuedAt, doc.ExpiresAt, doc.Expire = t.IssuedAt, t.ExpiresAt, t.ExpiresAt
+	return doc
+}
+
+// claimDoc is what a claim of predecessor writes.
+func claimDoc(predecessor *grantDoc, d secret.Digest, next *grants.RefreshToken) grantDoc {
+	id := grantID(claimID, d)
+	if next == nil {
+		mark := secret.DigestOf(secret.New()) // of nothing: only to know our own claim again
+		return grantDoc{ID: id, Kind: kindClaim, Digest: mark[:], Expire: predecessor.Expire}
+	}
+	doc := tokenDoc(id, next)
+	if doc.Expire.Before(predecessor.Expire) {
+		doc.Expire = predecessor.Expire
+	}
+	return doc
+}
+
+func authorizationDoc(kind string, a *grants.Authorization) grantDoc {
+	return grantDoc{
+		Kind: kind, ClientID: a.ClientID, Username: a.Username, Scopes: a.Scopes, Family: a.Family, AuthTime: a.AuthTime,
+	}
+}
+
+func (d *grantDoc) authorization() grants.Authorization {
+	return grants.Authorization{
+		ClientID: d.ClientID, Username: d.Username, Scopes: d.Scopes, Family: d.Family, AuthTime: d.AuthTime,
+	}
+}

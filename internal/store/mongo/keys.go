@@ -1,0 +1,57 @@
+package mongo
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"oauth-server/internal/keys"
+)
+
+type keyDoc struct {
+	Place      string         `bson:"_id"` // algorithm and generation: one key for each
+	ID         string         `bson:"kid"`
+	Algorithm  keys.Algorithm `bson:"alg"`
+	Generation int64          `bson:"generation"`
+	PrivateKey []byte         `bson:"privateKey"`
+	CreatedAt  time.Time      `bson:"createdAt"`
+	ActiveFrom time.Time      `bson:"activeFrom"`
+}
+
+// Keys implements [keys.Store].
+func (s *Store) Keys(ctx context.Context) (list []keys.Record, err error) {
+	err = s.do(ctx, "signing keys", func(ctx context.Context) error {
+		docs, err := findAll[keyDoc](ctx, s.signingKeys, bson.D{})
+		for _, d := range docs {
+			list = append(list, keys.Record{
+				ID: d.ID, Algorithm: d.Algorithm, Generation: d.Generation,
+				PrivateKey: d.PrivateKey, CreatedAt: d.CreatedAt, ActiveFrom: d.ActiveFrom,
+			})
+		}
+		return err
+	})
+	return list, err
+}
+
+// AddKey implements [keys.Store].
+func (s *Store) AddKey(ctx context.Context, k keys.Record) error {
+	return s.insert(ctx, "add signing key", s.signingKeys, keyDoc{
+		Place: fmt.Sprintf("%s/%d", k.Algorithm, k.Generation),
+		ID:    k.ID, Algorithm: k.Algorithm, Generation: k.Generation,
+		PrivateKey: k.PrivateKey, CreatedAt: k.CreatedAt, ActiveFrom: k.ActiveFrom,
+	}, keys.ErrExists)
+}
+
+// DeleteKey implements [keys.Store].
+func (s *Store) DeleteKey(ctx context.Context, id string) error {
+	return s.do(ctx, "delete signing key", func(ctx context.Context) error {
+		if !utf8.ValidString(id) {
+			return nil
+		}
+		_, err := s.signingKeys.DeleteMany(ctx, bson.D{{Key: "kid", Value: id}})
+		return err
+	})
+}

@@ -1,0 +1,40 @@
+package mongo
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"oauth-server/internal/store/mongo/mongotest"
+	"oauth-server/internal/store/storetest"
+)
+
+// target's locations are a URI and a database's name, one space between them.
+var target = storetest.Target{
+	Location: func(t *testing.T) string {
+		t.Helper()
+		uri, database := mongotest.Database(t)
+		s, err := Open(t.Context(), Options{URI: uri, Database: database})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		if _, err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return uri + " " + database
+	},
+	Open: func(ctx context.Context, location string) (storetest.Backend, error) {
+		uri, database, _ := strings.Cut(location, " ")
+		return Open(ctx, Options{URI: uri, Database: database})
+	},
+}
+
+func TestMain(m *testing.M) {
+	storetest.Child(target.Open)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"))
+}
+
+func TestConformance(t *testing.T) { storetest.Run(t, target) }

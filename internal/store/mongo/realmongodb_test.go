@@ -1,0 +1,115 @@
+package mongo
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/store/mongo/mongotest"
+)
+
+// TestAuthenticationRealMongoDB: the right password opens, a wrong one is told
+// from an unreachable server.
+func TestAuthenticationRealMongoDB(t *testing.T) {
+	uri := mongotest.Real(t, "authentication")
+	_, database := mongotest.Database(t)
+	admin := mongotest.Connect(t, uri).Database(database)
+	err := admin.RunCommand(t.Context(), bson.D{
+		{Key: "createUser", Value: "me"},
+		{Key: "pwd", Value: "right"},
+		{Key: "roles", Value: bson.A{"readWrite"}},
+	}).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := func(password string) string {
+		u, err := url.Parse(uri)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User, u.Path = url.UserPassword("me", password), "/"+database
+		return u.String()
+	}
+	s, err := Open(t.Context(), Options{URI: as("right"), Database: database})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
+	_, err = Open(t.Context(), Options{URI: as("wrong-one"), Database: database})
+	if !errors.Is(err, ErrAuth) || strings.Contains(err.Error(), "wrong-one") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestMajorityRealMongoDB: whatever the URI asks for, writes wait for a majority
+// and reads see only what a majority has.
+func TestMajorityRealMongoDB(t *testing.T) {
+	uri := mongotest.Real(t, "read and write concerns with an effect")
+	_, database := mongotest.Database(t)
+	var writes, reads []string
+	monitor := &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+		switch e.CommandName {
+		case "insert", "update", "delete":
+			writes = append(writes, e.Command.Lookup("writeConcern", "w").String())
+		case "find", "aggregate":
+			reads = append(reads, e.Command.Lookup("readConcern", "level").String())
+		}
+	}}
+	client, err := mongo.Connect(clientOptions(uri + "&w=1&readConcernLevel=local&readPreference=nearest").SetMonitor(monitor))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(client, Options{Database: database, Timeout: DefaultTimeout})
+	t.Cleanup(func() { _ = s.Close() })
+	ctx, next := t.Context(), grants.RefreshToken{Digest: secret.DigestOf("next")}
+	err = errors.Join(
+		s.CreateCode(ctx, grants.Code{Digest: secret.DigestOf("c")}),
+		s.RedeemCode(ctx, secret.DigestOf("c"), &next), s.DeleteSession(ctx, next.Digest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Revision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, concern := range append(writes, reads...) {
+		if concern != `"majority"` {
+			t.Errorf("writes %v, reads %v", writes, reads)
+		}
+	}
+}
+
+// TestRetryableWritesRealMongoDB: a claim whose connection breaks is retried by
+// the driver and still claimed once.
+func TestRetryableWritesRealMongoDB(t *testing.T) {
+	uri := mongotest.Real(t, "retryable writes")
+	_, database := mongotest.Database(t)
+	client := mongotest.Connect(t, uri)
+	s := newStore(client, Options{Database: database, Timeout: DefaultTimeout})
+	ctx, next := t.Context(), grants.RefreshToken{Digest: secret.DigestOf("next")}
+	if err := s.CreateCode(ctx, grants.Code{Digest: secret.DigestOf("c")}); err != nil {
+		t.Fatal(err)
+	}
+	err := client.Database("admin").RunCommand(ctx, bson.D{
+		{Key: "configureFailPoint", Value: "failCommand"},
+		{Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
+		{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"insert"}}, {Key: "closeConnection", Value: true}}},
+	}, options.RunCmd()).Err()
+	if err != nil {
+		t.Skipf("the server does not allow fail points (--setParameter enableTestCommands=1): %v", err)
+	}
+	if err := s.RedeemCode(ctx, secret.DigestOf("c"), &next); err != nil {
+		t.Errorf("redeem over a broken connection: %v", err)
+	}
+	if err := s.RedeemCode(ctx, secret.DigestOf("c"), nil); !errors.Is(err, grants.ErrClaimed) {
+		t.Errorf("redeem again: %v", err)
+	}
+}

@@ -1,0 +1,85 @@
+package mongo
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+type sessionDoc struct {
+	Digest    []byte    `bson:"_id"`
+	Username  string    `bson:"username"`
+	CreatedAt time.Time `bson:"createdAt"`
+	Expire    time.Time `bson:"expire"`
+}
+
+// CreateSession implements [grants.Sessions].
+func (s *Store) CreateSession(ctx context.Context, session grants.Session) error {
+	return s.insert(ctx, "create session", s.sessions, sessionDoc{
+		Digest: session.Digest[:], Username: session.Username, CreatedAt: session.CreatedAt, Expire: session.ExpiresAt,
+	}, grants.ErrExists)
+}
+
+// Session implements [grants.Sessions].
+func (s *Store) Session(ctx context.Context, d secret.Digest) (grants.Session, error) {
+	var doc sessionDoc
+	err := s.do(ctx, "session", func(ctx context.Context) error {
+		return orNotFound(s.sessions.FindOne(ctx, byID(d[:])).Decode(&doc))
+	})
+	if err != nil {
+		return grants.Session{}, err
+	}
+	return grants.Session{Digest: d, Username: doc.Username, CreatedAt: doc.CreatedAt, ExpiresAt: doc.Expire}, nil
+}
+
+// DeleteSession implements [grants.Sessions].
+func (s *Store) DeleteSession(ctx context.Context, d secret.Digest) error {
+	return s.do(ctx, "delete session", func(ctx context.Context) error {
+		_, err := s.sessions.DeleteOne(ctx, byID(d[:]))
+		return err
+	})
+}
+
+// Revoke implements [grants.Revocations]. Two upserts of one _id at once may
+// collide; the second then finds the document.
+func (s *Store) Revoke(ctx context.Context, name string, until time.Time) error {
+	id := secret.DigestOf(name) // of a name that may have come from outside
+	update := bson.D{{Key: "$max", Value: bson.D{{Key: "expire", Value: until}}}}
+	return s.do(ctx, "revoke", func(ctx context.Context) error {
+		for {
+			_, err := s.revocations.UpdateOne(ctx, byID(id[:]), update, options.UpdateOne().SetUpsert(true))
+			if !mongo.IsDuplicateKeyError(err) {
+				return err
+			}
+		}
+	})
+}
+
+// Revoked implements [grants.Revocations].
+func (s *Store) Revoked(ctx context.Context, names ...string) (yes bool, err error) {
+	ids := make(bson.A, 0, len(names))
+	for _, name := range names {
+		d := secret.DigestOf(name)
+		ids = append(ids, d[:])
+	}
+	err = s.do(ctx, "revoked", func(ctx context.Context) error {
+		if len(ids) == 0 {
+			return nil
+		}
+		found := s.revocations.FindOne(ctx, byID(bson.D{{Key: "$in", Value: ids}}),
+			options.FindOne().SetProjection(byID(1))).Err()
+		if errors.Is(found, mongo.ErrNoDocuments) {
+			return nil
+		}
+		yes = found == nil
+		return found
+	})
+	return yes, err
+}

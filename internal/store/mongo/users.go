@@ -1,0 +1,74 @@
+package mongo
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unicode/utf8"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"oauth-server/internal/grants"
+)
+
+type userDoc struct {
+	Name         string    `bson:"_id"`
+	PasswordHash string    `bson:"passwordHash"`
+	CreatedAt    time.Time `bson:"createdAt"`
+}
+
+// User implements [grants.Users].
+func (s *Store) User(ctx context.Context, name string) (grants.User, error) {
+	var doc userDoc
+	err := s.do(ctx, "user", func(ctx context.Context) error {
+		if !utf8.ValidString(name) { // no string of MongoDB's
+			return grants.ErrNotFound
+		}
+		return orNotFound(s.users.FindOne(ctx, byID(name)).Decode(&doc))
+	})
+	return grants.User(doc), err
+}
+
+// orNotFound translates the driver's word for "no match".
+func orNotFound(err error) error {
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return grants.ErrNotFound
+	}
+	return err
+}
+
+// Users implements [grants.UserRegistry].
+func (s *Store) Users(ctx context.Context) (list []grants.User, err error) {
+	err = s.do(ctx, "users", func(ctx context.Context) error {
+		docs, err := findAll[userDoc](ctx, s.users, bson.D{}, options.Find().SetSort(byID(1)))
+		for _, doc := range docs {
+			list = append(list, grants.User(doc))
+		}
+		return err
+	})
+	return list, err
+}
+
+// CreateUser implements [grants.UserRegistry].
+func (s *Store) CreateUser(ctx context.Context, u grants.User) error {
+	if !utf8.ValidString(u.Name) {
+		return errors.New("mongo: create user: the name is not UTF-8")
+	}
+	return s.insert(ctx, "create user", s.users, userDoc(u), grants.ErrExists)
+}
+
+// DeleteUser implements [grants.UserRegistry].
+func (s *Store) DeleteUser(ctx context.Context, name string) error {
+	return s.do(ctx, "delete user", func(ctx context.Context) error {
+		if !utf8.ValidString(name) {
+			return grants.ErrNotFound
+		}
+		result, err := s.users.DeleteOne(ctx, byID(name))
+		if err == nil && result.DeletedCount == 0 {
+			return grants.ErrNotFound
+		}
+		return err
+	})
+}
