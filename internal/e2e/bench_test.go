@@ -85,17 +85,23 @@ func benchmarkTokens(b *testing.B, config string, prepare func(b *testing.B, s *
 // codeForms makes n token requests that redeem a code each.
 func codeForms(b *testing.B, s *server, n int) []string {
 	b.Helper()
-	c := s.config("web")
-	browser := newBrowser(b)
 	forms := make([]string, n)
-	for i := range forms {
-		verifier := oauth2.GenerateVerifier()
-		back := browser.signInAndAgree(c.AuthCodeURL("s", oauth2.S256ChallengeOption(verifier)))
-		forms[i] = url.Values{
-			"grant_type": {"authorization_code"}, "code": {back.Get("code")},
-			"redirect_uri": {loopbackURI}, "code_verifier": {verifier},
-		}.Encode()
+	var wg sync.WaitGroup
+	const browsers = 16 // they share the commits of the store
+	for first := range browsers {
+		wg.Go(func() {
+			c, browser := s.config("web"), newBrowser(b)
+			for i := first; i < n; i += browsers {
+				verifier := oauth2.GenerateVerifier()
+				back := browser.signInAndAgree(c.AuthCodeURL("s", oauth2.S256ChallengeOption(verifier)))
+				forms[i] = url.Values{
+					"grant_type": {"authorization_code"}, "code": {back.Get("code")},
+					"redirect_uri": {loopbackURI}, "code_verifier": {verifier},
+				}.Encode()
+			}
+		})
 	}
+	wg.Wait()
 	return forms
 }
 

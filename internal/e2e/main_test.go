@@ -16,8 +16,9 @@ import (
 
 // The people and clients of every test's store.
 const (
-	user     = "ada"
-	password = "correct horse battery staple"
+	user       = "ada"
+	secondUser = "grace"
+	password   = "correct horse battery staple" // of both
 )
 
 // clientArgs are the registrations, by client_id.
@@ -80,8 +81,12 @@ func prepare(ctx context.Context, dir string) error {
 		}
 		secrets[id] = made.Secret
 	}
-	_, err := command(ctx, password+"\n", "user", "create", user, "--password-stdin", "--data", fixture)
-	return err
+	for _, name := range []string{user, secondUser} {
+		if _, err := command(ctx, password+"\n", "user", "create", name, "--password-stdin", "--data", fixture); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // command runs the command and returns what it prints.
