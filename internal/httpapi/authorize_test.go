@@ -67,7 +67,7 @@ func TestWayThroughThePages(t *testing.T) {
 	res := get(t, s, start, "")
 	page := res.Body
 	require.Equal(t, http.StatusOK, res.StatusCode)
-	requirePage(t, res, "'self' https://app.example")
+	requirePage(t, res, "'self' https://app.example https:")
 	require.Contains(t, page, "The Shop")
 
 	res = post(t, s, "/sign-in", "", url.Values{
@@ -75,7 +75,7 @@ func TestWayThroughThePages(t *testing.T) {
 	})
 	page = res.Body
 	require.Equal(t, http.StatusForbidden, res.StatusCode)
-	requirePage(t, res, "'self' https://app.example")
+	requirePage(t, res, "'self' https://app.example https:")
 	require.Contains(t, page, `role="alert"`)
 	require.Contains(t, page, `value="alice"`)
 	require.NotContains(t, page, "wrong")
@@ -96,7 +96,7 @@ func TestWayThroughThePages(t *testing.T) {
 	res = get(t, s, res.Header.Get("Location"), cookie)
 	page = res.Body
 	require.Equal(t, http.StatusOK, res.StatusCode)
-	requirePage(t, res, "'self' https://app.example")
+	requirePage(t, res, "'self' https://app.example https:")
 	for _, text := range []string{"The Shop", "alice", "Read orders", "app.example"} {
 		require.Contains(t, page, text)
 	}
@@ -287,9 +287,9 @@ func TestOurTroubleOnPages(t *testing.T) {
 
 func TestTargets(t *testing.T) {
 	for target, want := range map[string]struct{ source, words string }{
-		appTarget:              {"https://app.example", "app.example"},
+		appTarget:              {"https://app.example https:", "app.example"},
 		"com.example.app:/cb":  {"com.example.app:", "the app com.example.app on this device"},
-		"http://[::1]:7777/cb": {"http:", "a program on this device ([::1]:7777)"},
+		"http://[::1]:7777/cb": {"http: https: http://127.0.0.1:* http://localhost:*", "a program on this device ([::1]:7777)"},
 	} {
 		t.Run(target, func(t *testing.T) {
 			f := newFake()

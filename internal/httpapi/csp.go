@@ -5,43 +5,47 @@ import (
 	"net/url"
 	"strings"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
 
 // contentSecurityPolicy allows a page our style sheet, our images and our own
-// forms, nothing else: no script at all, no frame around it.
-//
-// Browsers apply form-action to the redirects that follow a form as well
-// (Chrome, Safari), so target names where the consent form may lead.
-func contentSecurityPolicy(target string) string {
+// forms, nothing else: no script at all, no frame around it. The prompt is what
+// the page asks for, if it asks.
+func contentSecurityPolicy(p *grants.Prompt) string {
 	policy := "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
-	if target != "" {
-		policy += " " + target
-	}
-	return policy
-}
-
-// targetOf is the CSP source of the prompt's redirect URI: its origin, or only
-// its scheme where the grammar of CSP3 has no word for the origin (app schemes, IPv6
-// literals, names that are not ASCII).
-func targetOf(p *grants.Prompt) string {
 	if p == nil {
-		return ""
+		return policy
 	}
-	u, err := url.Parse(p.RedirectURI)
-	if err != nil {
-		return ""
-	}
-	if (u.Scheme == "http" || u.Scheme == "https") && plainHost(u) {
-		return u.Scheme + "://" + u.Host
-	}
-	return u.Scheme + ":"
+	return policy + " " + strings.Join(formTargets(p.RedirectURI), " ")
 }
 
-func plainHost(u *url.URL) bool {
-	if a, err := netip.ParseAddr(u.Hostname()); err == nil && a.Is6() {
-		return false
+// formTargets are the CSP sources that the answer to the consent form may lead
+// to. Browsers apply form-action to every redirect that follows a form (Chrome,
+// Safari): first to the client's redirect URI, then to wherever the client goes
+// on to, which may be another origin of its own. If one of them is missing, the
+// user is stuck on our page with a code that has been spent.
+func formTargets(redirectURI string) []string {
+	u, err := url.Parse(redirectURI)
+	if err != nil {
+		return nil
 	}
-	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.:"
-	return u.Host != "" && strings.Trim(u.Host, allowed) == ""
+	switch {
+	case u.Scheme == "https":
+		return []string{originOf(u), "https:"}
+	case u.Scheme == "http" && clientcfg.IsLoopback(u.Hostname()):
+		return []string{originOf(u), "https:", "http://127.0.0.1:*", "http://localhost:*"}
+	}
+	return []string{u.Scheme + ":"} // an app; the browser's part ends there
+}
+
+// originOf is the origin as a CSP source, or only its scheme where the grammar
+// of CSP3 has no word for the origin: IPv6 literals, names that are not ASCII.
+func originOf(u *url.URL) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.:"
+	a, err := netip.ParseAddr(u.Hostname())
+	if (err == nil && a.Is6()) || u.Host == "" || strings.Trim(u.Host, plain) != "" {
+		return u.Scheme + ":"
+	}
+	return u.Scheme + "://" + u.Host
 }

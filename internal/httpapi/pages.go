@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"unicode/utf8"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
 
@@ -55,7 +55,7 @@ func (p *signInPage) ClientName() string {
 }
 
 func (s *Server) showSignIn(c *call, status int, p *signInPage) error {
-	return s.show(c, status, "sign-in", p, targetOf(p.prompt))
+	return s.show(c, status, "sign-in", p, p.prompt)
 }
 
 // consentPage is what the consent page shows.
@@ -85,21 +85,16 @@ func (p *consentPage) Target() string {
 		return p.prompt.RedirectURI
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "the app " + u.Scheme + " on this device"
-	case isLoopback(u.Hostname()):
+	case clientcfg.IsLoopback(u.Hostname()):
 		return "a program on this device (" + u.Host + ")"
 	}
 	return u.Host
 }
 
-func isLoopback(host string) bool {
-	a, err := netip.ParseAddr(host)
-	return host == "localhost" || (err == nil && a.IsLoopback())
-}
-
 func (s *Server) showConsent(c *call, status int, p *consentPage) error {
 	p.Binding = s.binding(c, p.Authorization)
 	p.ScopeTexts = s.scopeTexts(p.prompt.Scopes)
-	return s.show(c, status, "consent", p, targetOf(p.prompt))
+	return s.show(c, status, "consent", p, p.prompt)
 }
 
 // failurePage is what a person sees when something is wrong.
@@ -117,7 +112,7 @@ func (s *Server) failPage(c *call, a answer) {
 	case a.status == http.StatusUnauthorized:
 		a.status = http.StatusBadRequest // a 401 would need a challenge, and the browser would ask for a password
 	}
-	if err := s.show(c, a.status, "failure", page, ""); err != nil {
+	if err := s.show(c, a.status, "failure", page, nil); err != nil {
 		s.failJSON(c, a)
 	}
 }
@@ -133,24 +128,24 @@ func (s *Server) index(c *call) error {
 	if session, err := s.session(c); err == nil {
 		page.Username = session.Username
 	}
-	return s.show(c, http.StatusOK, "index", page, "")
+	return s.show(c, http.StatusOK, "index", page, nil)
 }
 
 // rateLimitsPage is GET /docs/rate-limits, where the error_uri of a 429 points.
 func (s *Server) rateLimitsPage(c *call) error {
-	return s.show(c, http.StatusOK, "rate-limits", &indexPage{Issuer: s.url}, "")
+	return s.show(c, http.StatusOK, "rate-limits", &indexPage{Issuer: s.url}, nil)
 }
 
 // show renders a page. It is rendered in full before the first byte goes out,
 // so that a fault in it cannot leave half of one.
-func (s *Server) show(c *call, status int, name string, data any, target string) error {
+func (s *Server) show(c *call, status int, name string, data any, prompt *grants.Prompt) error {
 	var b bytes.Buffer
 	if err := s.pages[name].Execute(&b, data); err != nil {
 		return fmt.Errorf("httpapi: page %s: %w", name, err)
 	}
 	h := c.Response().Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", contentSecurityPolicy(target))
+	h.Set("Content-Security-Policy", contentSecurityPolicy(prompt))
 	h.Set("X-Frame-Options", "DENY")
 	// Not no-referrer: browsers would then post our forms with Origin: null.
 	h.Set("Referrer-Policy", "same-origin")

@@ -13,13 +13,20 @@ func (s *Server) scopeTexts(scopes []string) []scopeText {
 	}
 	texts := make([]scopeText, len(scopes))
 	for i, scope := range scopes {
-		text := s.o.ScopeTexts[scope]
-		if text == "" {
-			text = wordsOf(scope)
-		}
-		texts[i] = scopeText{Text: text, Scope: scope}
+		texts[i] = s.scopeText(scope)
 	}
 	return texts
+}
+
+// scopeText puts one scope into words and, unless they quote it, adds its name.
+func (s *Server) scopeText(scope string) scopeText {
+	if text := s.o.ScopeTexts[scope]; text != "" {
+		return scopeText{Text: text, Scope: scope}
+	}
+	if text, ok := wordsOf(scope); ok {
+		return scopeText{Text: text, Scope: scope}
+	}
+	return scopeText{Text: "Use “" + scope + "”"}
 }
 
 // scopeVerbs are the words by which scopes name an action.
@@ -29,21 +36,20 @@ var scopeVerbs = map[string]string{
 }
 
 // wordsOf reads a scope as action and object, in either order: "orders:read"
-// and "read.orders" are "Read orders". Anything else is shown as it is.
-func wordsOf(scope string) string {
+// and "read.orders" are "Read orders". Others have no words.
+func wordsOf(scope string) (text string, ok bool) {
 	words := strings.FieldsFunc(scope, func(r rune) bool { return strings.ContainsRune(":._/-", r) })
 	if len(words) == 0 {
-		return "Use “" + scope + "”"
+		return "", false
 	}
 	last := len(words) - 1
 	if verb := scopeVerbs[strings.ToLower(words[last])]; verb != "" {
-		words = words[:last]
-		return phrase(verb, words)
+		return phrase(verb, words[:last]), true
 	}
 	if verb := scopeVerbs[strings.ToLower(words[0])]; verb != "" {
-		return phrase(verb, words[1:])
+		return phrase(verb, words[1:]), true
 	}
-	return "Use “" + scope + "”"
+	return "", false
 }
 
 func phrase(verb string, object []string) string {

@@ -44,7 +44,7 @@ func (s *Server) signInAgain(c *call, q *params, username string, cause error) e
 		return cause
 	}
 	c.outcome = string(grants.AccessDenied)
-	page := &signInPage{Authorization: q.encode(), Username: username, Alert: "That name and password do not fit together."}
+	page := &signInPage{Authorization: q.encode(), Username: username, Alert: "Wrong user name or password."}
 	if len(q.pairs) > 0 {
 		prompt, err := s.prompt(c, q)
 		if prompt == nil {
