@@ -1,0 +1,271 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/oauth2"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// newBrowser starts a headless Chromium with a fresh profile and returns the
+// context of its first tab.
+func newBrowser(t *testing.T) context.Context {
+	t.Helper()
+	path := findChromium(t)
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path),
+		chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox, // Chromium refuses to run its sandbox as root, as CI does
+		chromedp.DisableGPU,
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-quic", true),
+	)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate("about:blank"))) // starts it
+	return ctx
+}
+
+// findChromium skips the test where there is no browser. CI has to have one.
+func findChromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("no Chromium on this machine: apt-get install chromium")
+	}
+	t.Skip("no Chromium on this machine: the pages are not tried in a browser")
+	return ""
+}
+
+const phoneWidth, phoneHeight = 390, 844
+
+func asPhone(t *testing.T, ctx context.Context) {
+	t.Helper()
+	require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(phoneWidth, phoneHeight, chromedp.EmulateMobile, chromedp.EmulateTouch)))
+}
+
+func withoutScript(t *testing.T, ctx context.Context) {
+	t.Helper()
+	_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	require.NoError(t, err)
+}
+
+// callback is the client's side: a page at the redirect URI.
+type callback struct {
+	*httptest.Server
+	got chan url.Values
+}
+
+// newCallback answers with a page, or goes on to next if that is not empty.
+func newCallback(t *testing.T, next string) callback {
+	t.Helper()
+	c := callback{got: make(chan url.Values, 1)}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/cb" {
+			c.got <- r.URL.Query()
+			if next != "" {
+				http.Redirect(w, r, next, http.StatusFound)
+				return
+			}
+		}
+		_, _ = fmt.Fprint(w, `<p id="welcome">Welcome back</p>`)
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+func appClient(redirectURIs ...string) *clientcfg.Client {
+	return &clientcfg.Client{
+		ID: "app", Name: "Photo Book", Public: true, RedirectURIs: redirectURIs, Scopes: []string{"photos:read", "photos:write"},
+		Grants: []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken},
+	}
+}
+
+func oauthConfig(issuer, redirect string) *oauth2.Config {
+	return &oauth2.Config{
+		ClientID: "app", RedirectURL: redirect, Scopes: []string{"photos:read", "photos:write"},
+		Endpoint: oauth2.Endpoint{AuthURL: issuer + "/authorize", TokenURL: issuer + "/token", AuthStyle: oauth2.AuthStyleInParams},
+	}
+}
+
+const (
+	usernameField = chromedp.CSS(`input[name="username"]`)
+	passwordField = chromedp.CSS(`input[name="password"]`)
+	submitButton  = chromedp.CSS(`form button[type="submit"]`)
+	allowButton   = chromedp.CSS(`button[value="allow"]`)
+	alertBox      = chromedp.CSS(`[role="alert"]`)
+	welcome       = chromedp.CSS(`#welcome`)
+)
+
+func signIn(username, password string) chromedp.Action[chromedp.Void] {
+	return chromedp.Steps(
+		chromedp.Clear(usernameField),
+		chromedp.SendKeys(usernameField, username),
+		chromedp.SendKeys(passwordField, password),
+		chromedp.Click(submitButton),
+	)
+}
+
+// requireFits checks that a page needs no sideways scrolling on a phone, and
+// that a thumb can hit what there is to hit (WCAG 2.2, 2.5.8).
+func requireFits(t *testing.T, ctx context.Context) {
+	t.Helper()
+	box, err := chromedp.Run(ctx, chromedp.Dimensions(chromedp.CSS("html")))
+	require.NoError(t, err)
+	require.LessOrEqual(t, box.Width, int64(phoneWidth))
+	buttons, err := chromedp.Run(ctx, chromedp.Nodes(chromedp.CSSAll("button, input:not([type=hidden])"), chromedp.AtLeast(1)))
+	require.NoError(t, err)
+	for _, b := range buttons {
+		box, err := chromedp.Run(ctx, chromedp.Dimensions(chromedp.NodeIDs{b.NodeID}))
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, box.Height, int64(44), b.LocalName)
+	}
+}
+
+// TestBrowserFromAuthorizeToToken is the whole way of a person with a phone:
+// a wrong password, the right one, consent, and back in the app, which
+// exchanges the code.
+func TestBrowserFromAuthorizeToToken(t *testing.T) {
+	for name, script := range map[string]bool{"with script": true, "without script": false} {
+		t.Run(name, func(t *testing.T) {
+			app := newCallback(t, "")
+			srv := newWorld(t, clients{"app": appClient(app.URL + "/cb?lang=en")})
+			config := oauthConfig(srv.URL, app.URL+"/cb?lang=en")
+			verifier := oauth2.GenerateVerifier()
+			ctx := newBrowser(t)
+			asPhone(t, ctx)
+			if !script {
+				withoutScript(t, ctx)
+			}
+
+			require.NoError(t, chromedp.Do(ctx,
+				chromedp.Navigate(config.AuthCodeURL("some-state", oauth2.S256ChallengeOption(verifier))),
+				chromedp.WaitVisible(usernameField),
+			))
+			requireFits(t, ctx)
+			require.NoError(t, chromedp.Do(ctx, signIn("alice", "wrong"), chromedp.WaitVisible(alertBox)))
+			typed, err := chromedp.Run(ctx, chromedp.AttributeValue(usernameField, "value"))
+			require.NoError(t, err)
+			require.Equal(t, "alice", typed.Value)
+			require.NoError(t, chromedp.Do(ctx, signIn("alice", password), chromedp.WaitVisible(allowButton)))
+			requireFits(t, ctx)
+			shown, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS("main")))
+			require.NoError(t, err)
+			for _, text := range []string{"Photo Book", "alice", "Read photos", "Change photos"} {
+				require.Contains(t, shown, text)
+			}
+			require.NoError(t, chromedp.Do(ctx, chromedp.Click(allowButton), chromedp.WaitVisible(welcome)))
+
+			got := <-app.got
+			require.Equal(t, "en", got.Get("lang"))
+			require.Equal(t, "some-state", got.Get("state"))
+			require.Equal(t, srv.URL, got.Get("iss"))
+			token, err := config.Exchange(t.Context(), got.Get("code"), oauth2.VerifierOption(verifier))
+			require.NoError(t, err)
+			require.NotEmpty(t, token.AccessToken)
+			require.NotEmpty(t, token.RefreshToken)
+		})
+	}
+}
+
+// TestBrowserFollowsWhereTheClientGoesOn: form-action must not stop a client
+// that redirects from its callback to another origin.
+func TestBrowserFollowsWhereTheClientGoesOn(t *testing.T) {
+	last := newCallback(t, "")
+	app := newCallback(t, strings.Replace(last.URL, "127.0.0.1", "localhost", 1)+"/done")
+	srv := newWorld(t, clients{"app": appClient(app.URL + "/cb")})
+	ctx := newBrowser(t)
+	require.NoError(t, chromedp.Do(ctx,
+		chromedp.Navigate(oauthConfig(srv.URL, app.URL+"/cb").AuthCodeURL("s", oauth2.S256ChallengeOption(oauth2.GenerateVerifier()))),
+		signIn("alice", password), chromedp.WaitVisible(allowButton), chromedp.Click(allowButton), chromedp.WaitVisible(welcome),
+	))
+	where, err := chromedp.Run(ctx, chromedp.Location())
+	require.NoError(t, err)
+	require.Contains(t, where, "://localhost:")
+}
+
+// TestBrowserHandsOverToAnApp: nor may form-action stop the way into an app
+// with a scheme of its own (RFC 8252 7.1).
+func TestBrowserHandsOverToAnApp(t *testing.T) {
+	const redirect = "com.example.app:/cb"
+	srv := newWorld(t, clients{"app": appClient(redirect)})
+	ctx := newBrowser(t)
+	require.NoError(t, chromedp.Do(ctx,
+		chromedp.Navigate(oauthConfig(srv.URL, redirect).AuthCodeURL("s", oauth2.S256ChallengeOption(oauth2.GenerateVerifier()))),
+		signIn("alice", password), chromedp.WaitVisible(allowButton),
+	))
+	asked, failed := chromedp.Events(ctx, network.RequestWillBeSent), chromedp.Events(ctx, network.LoadingFailed)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(allowButton)))
+	for e, err := range asked {
+		require.NoError(t, err)
+		if strings.HasPrefix(e.DocumentURL, redirect+"?code=") {
+			break
+		}
+	}
+	// There is no such app on this machine: Chromium gives up, by itself.
+	for e, err := range failed {
+		require.NoError(t, err)
+		require.Equal(t, "net::ERR_ABORTED", e.ErrorText)
+		require.Empty(t, e.BlockedReason)
+		break
+	}
+}
+
+// TestBrowserRefusesForeignPages: another site can neither show our pages in a
+// frame nor send our forms.
+func TestBrowserRefusesForeignPages(t *testing.T) {
+	srv := newWorld(t, clients{"app": appClient("https://app.example/cb")})
+	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		if r.URL.Path == "/frame" {
+			_, _ = fmt.Fprintf(w, `<iframe id="frame" src="%s/sign-in"></iframe>`, srv.URL)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `<form method="post" action="%s%s"><input name="username" value="alice">
+			<input name="password" value="%s"><input name="decision" value="allow"><button type="submit">Win a prize</button></form>`,
+			srv.URL, r.URL.Path, password)
+	}))
+	t.Cleanup(evil.Close)
+	for name, site := range map[string]string{
+		"another port": evil.URL, "another host": strings.Replace(evil.URL, "127.0.0.1", "localhost", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := newBrowser(t)
+			for _, path := range []string{"/sign-in", "/sign-out", "/consent"} {
+				require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(site+path), chromedp.Click(submitButton), chromedp.WaitVisible(alertBox)))
+				text, err := chromedp.Run(ctx, chromedp.Text(alertBox))
+				require.NoError(t, err)
+				require.Contains(t, text, "another site", path)
+			}
+			failed := chromedp.Events(ctx, network.LoadingFailed)
+			require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(site+"/frame")))
+			for e, err := range failed {
+				require.NoError(t, err)
+				require.Equal(t, "net::ERR_BLOCKED_BY_RESPONSE", e.ErrorText)
+				break
+			}
+		})
+	}
+}
