@@ -1,0 +1,169 @@
+package httpapi_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/httpapi"
+	"oauth-server/internal/secret"
+)
+
+// newBare is the least that can be called a token endpoint: it parses the same
+// form, makes one ES256 signature and writes the same JSON. It authenticates
+// nobody, checks nothing, logs nothing.
+func newBare(b *testing.B) *httptest.Server {
+	b.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(b, err)
+	header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","kid":"xVNOOsCgXGSkfLY9RbIrUvHyFkSFiKzvTPAyaWkBl8c","typ":"at+jwt"}`))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil || r.PostForm.Get("grant_type") != "client_credentials" {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		now := time.Now().Unix()
+		claims, err := json.Marshal(map[string]any{
+			"iss": "http://127.0.0.1:9096", "sub": "daemon", "aud": "http://127.0.0.1:9096", "client_id": "daemon",
+			"scope": "orders:read orders:write", "iat": now, "exp": now + 3600, "jti": secret.ID(),
+		})
+		if err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		input := header + "." + base64.RawURLEncoding.EncodeToString(claims)
+		digest := sha256.Sum256([]byte(input))
+		R, S, err := ecdsa.Sign(rand.Reader, key, digest[:])
+		if err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		var signature [64]byte
+		R.FillBytes(signature[:32])
+		S.FillBytes(signature[32:])
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"access_token": input + "." + base64.RawURLEncoding.EncodeToString(signature[:]),
+			"token_type":   "Bearer", "expires_in": 3600, "scope": "orders:read orders:write",
+		})
+	}))
+	b.Cleanup(srv.Close)
+	return srv
+}
+
+// newTokenServer is ours as it runs: real grants, a signing key from a real
+// store, the access log written to a file.
+func newTokenServer(b *testing.B) *httptest.Server {
+	b.Helper()
+	log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, log.Close()) })
+	return newWorld(b, clients{"daemon": {
+		ID: "daemon", Grants: []clientcfg.Grant{clientcfg.ClientCredentials},
+		SecretDigest: secret.DigestOf(secretOf), Scopes: []string{"orders:read", "orders:write"},
+	}}, func(o *httpapi.Options) { o.Logger = slog.New(slog.NewJSONHandler(log, nil)) })
+}
+
+// ask sends one token request and reads the answer.
+func ask(client *http.Client, url string) error {
+	const body = "grant_type=client_credentials&scope=orders%3Aread+orders%3Awrite"
+	r, err := http.NewRequest(http.MethodPost, url+"/token", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", formType)
+	r.SetBasicAuth("daemon", secretOf)
+	res, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if _, err = io.Copy(io.Discard, res.Body); err == nil && res.StatusCode != http.StatusOK {
+		err = http.ErrNotSupported
+	}
+	return err
+}
+
+const benchClients = 16 // connections at once
+
+// askMany sends n requests over [benchClients] connections.
+func askMany(b *testing.B, client *http.Client, url string, n int) {
+	b.Helper()
+	var left atomic.Int64
+	left.Store(int64(n))
+	var failed atomic.Pointer[error]
+	var wg sync.WaitGroup
+	for range min(benchClients, n) {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := ask(client, url); err != nil {
+					failed.Store(&err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		b.Fatal(*err)
+	}
+}
+
+func newBenchClient(b *testing.B) *http.Client {
+	b.Helper()
+	transport := &http.Transport{MaxIdleConnsPerHost: benchClients}
+	b.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func benchmarkToken(b *testing.B, srv *httptest.Server) {
+	b.Helper()
+	client := newBenchClient(b)
+	askMany(b, client, srv.URL, 2*benchClients)
+	b.ReportAllocs()
+	b.ResetTimer()
+	askMany(b, client, srv.URL, b.N)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+}
+
+func BenchmarkTokenBare(b *testing.B) { benchmarkToken(b, newBare(b)) }
+
+func BenchmarkTokenClientCredentials(b *testing.B) { benchmarkToken(b, newTokenServer(b)) }
+
+// BenchmarkTokenShareOfBare takes turns between the two, so that whatever else
+// the machine does hits both alike, and reports our throughput as a share of
+// that of the bare handler.
+func BenchmarkTokenShareOfBare(b *testing.B) {
+	bare, ours, client := newBare(b), newTokenServer(b), newBenchClient(b)
+	const turn = 100
+	var spent [2]time.Duration
+	for i := 0; b.Loop(); i++ {
+		for j, srv := range []*httptest.Server{bare, ours} {
+			began := time.Now()
+			askMany(b, client, srv.URL, turn)
+			if i > 0 { // the first turn opens the connections
+				spent[j] += time.Since(began)
+			}
+		}
+	}
+	if spent[1] > 0 {
+		b.ReportMetric(spent[0].Seconds()/spent[1].Seconds(), "share-of-bare")
+	}
+}
