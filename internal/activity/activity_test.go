@@ -107,10 +107,10 @@ func TestReportGoesBackNoFurtherThanTheRecorder(t *testing.T) {
 
 func TestReportCandidate(t *testing.T) {
 	r := activity.New(0, noon.Add(-time.Hour))
-	allowed, would := ratelimit.Decision{Outcome: ratelimit.Allowed}, ratelimit.Decision{Outcome: ratelimit.WouldDeny}
+	allowed := ratelimit.Decision{Outcome: ratelimit.Allowed}
 	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed})
-	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Candidate: &allowed})
-	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Candidate: &would})
+	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Tried: true})
+	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Tried: true, Refused: true})
 	want := activity.Counts{Allowed: 3, Tried: 2, CandidateWouldDeny: 1}
 	if got := r.Report(noon, 1).Clients[0].Counts; got != want {
 		t.Errorf("got %+v, want %+v", got, want)

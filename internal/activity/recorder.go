@@ -37,8 +37,9 @@ type Observation struct {
 	ClientID string
 	Kind     Kind
 	Decision *ratelimit.Decision
-	// Candidate is what the candidate would have decided; nil if none was asked.
-	Candidate *ratelimit.Decision
+	// Tried says that a candidate was asked too, Refused that it would have
+	// denied the request.
+	Tried, Refused bool
 }
 
 // Recorder counts what was decided. It is safe for concurrent use.
@@ -151,11 +152,10 @@ func (c *counts) add(o Observation) {
 	case ratelimit.Passed:
 		c.Off++
 	}
-	if o.Candidate == nil {
-		return
+	if o.Tried {
+		c.Tried++
 	}
-	c.Tried++
-	if o.Candidate.Outcome == ratelimit.WouldDeny {
+	if o.Refused {
 		c.CandidateWouldDeny++
 	}
 }

@@ -12,9 +12,9 @@ type Decided struct {
 	ClientID string
 	Grant    clientcfg.Grant
 	Decision ratelimit.Decision
-	// CandidateDenies is set if limits that are only tried out would have
-	// denied the request.
-	CandidateDenies bool
+	// CandidateAsked is set if the request was also counted against limits
+	// that are only tried out, CandidateDenies if they would have denied it.
+	CandidateAsked, CandidateDenies bool
 }
 
 // admit asks the limiter for one token. The client is proven and the user is
@@ -27,10 +27,9 @@ func (s *Service) admit(x *exchange, grant clientcfg.Grant) (RateLimit, error) {
 	now, policies := s.opts.Now(), s.opts.Policies()
 	d := s.opts.Counters.Take(now, ratelimit.Key{ClientID: x.client.ID, Username: x.auth.Username}, policies.For(x.client.ID), 1)
 	if s.opts.Observe != nil {
-		s.opts.Observe(Decided{
-			ClientID: x.client.ID, Grant: grant, Decision: d,
-			CandidateDenies: s.candidateDenies(now, policies, x),
-		})
+		decided := Decided{ClientID: x.client.ID, Grant: grant, Decision: d}
+		decided.CandidateAsked, decided.CandidateDenies = s.tryCandidate(now, policies, x)
+		s.opts.Observe(decided)
 	}
 	var fields RateLimit
 	fields.Policy, fields.Limit = d.Headers()
@@ -49,13 +48,13 @@ func overQuota(x *exchange) string {
 	return "Token rate limit exceeded for this client and user"
 }
 
-// candidateDenies counts the request against limits that are tried out, if
-// there are any. It never stops anything.
-func (s *Service) candidateDenies(now time.Time, policies *clientcfg.Policies, x *exchange) bool {
+// tryCandidate counts the request against limits that are tried out, if there
+// are any. It never stops anything.
+func (s *Service) tryCandidate(now time.Time, policies *clientcfg.Policies, x *exchange) (asked, denies bool) {
 	trial, ok := policies.Trial(x.client.ID)
 	if !ok || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
-		return false
+		return false, false
 	}
 	d := s.opts.Counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: x.auth.Username}, trial.Effective, 1)
-	return d.Outcome == ratelimit.WouldDeny
+	return true, d.Outcome == ratelimit.WouldDeny
 }

@@ -236,6 +236,7 @@ func TestGateTriesCandidates(t *testing.T) {
 	for i, want := range []bool{false, true, true} {
 		w.mustToken("shop", clientCredentials)
 		require.Equal(t, want, (*seen)[i].CandidateDenies)
+		require.True(t, (*seen)[i].CandidateAsked)
 		require.Equal(t, ratelimit.Allowed, (*seen)[i].Decision.Outcome)
 	}
 	for range 3 {
@@ -244,6 +245,7 @@ func TestGateTriesCandidates(t *testing.T) {
 	}
 	for _, d := range (*seen)[3:] {
 		require.False(t, d.CandidateDenies)
+		require.False(t, d.CandidateAsked)
 	}
 }
 
