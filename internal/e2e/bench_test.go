@@ -55,6 +55,19 @@ func BenchmarkTokenClientCredentials(b *testing.B) {
 	})
 }
 
+// BenchmarkTokenFromStart is how long it takes from starting the process on a
+// store with clients in it until the first token is there.
+func BenchmarkTokenFromStart(b *testing.B) {
+	s := start(b, unlimited+quiet)
+	for range b.N {
+		b.StopTimer()
+		s.kill()
+		b.StartTimer()
+		s.up()
+		s.connect(0).token("shop", "grant_type=client_credentials")
+	}
+}
+
 // benchmarkTokens gets b.N tokens with one and with 64 concurrent clients.
 func benchmarkTokens(b *testing.B, config string, prepare func(b *testing.B, s *server, clients int) func(c *connection, i int)) {
 	b.Helper()
