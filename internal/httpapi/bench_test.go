@@ -20,7 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/secret"
 )
@@ -70,15 +70,13 @@ func newBare(b *testing.B) *httptest.Server {
 
 // newTokenServer is ours as it runs: real grants, a signing key from a real
 // store, the access log written to a file.
-func newTokenServer(b *testing.B) *httptest.Server {
+func newTokenServer(b *testing.B, edits ...worldEdit) *httptest.Server {
 	b.Helper()
 	log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, log.Close()) })
-	return newWorld(b, clients{"daemon": {
-		ID: "daemon", Grants: []clientcfg.Grant{clientcfg.ClientCredentials},
-		SecretDigest: secret.DigestOf(secretOf), Scopes: []string{"orders:read", "orders:write"},
-	}}, func(o *httpapi.Options) { o.Logger = slog.New(slog.NewJSONHandler(log, nil)) })
+	edits = append(edits, func(_ *grants.Options, o *httpapi.Options) { o.Logger = slog.New(slog.NewJSONHandler(log, nil)) })
+	return newWorld(b, clients{"daemon": daemon()}, edits...)
 }
 
 // ask sends one token request and reads the answer.
@@ -147,15 +145,28 @@ func BenchmarkTokenBare(b *testing.B) { benchmarkToken(b, newBare(b)) }
 
 func BenchmarkTokenClientCredentials(b *testing.B) { benchmarkToken(b, newTokenServer(b)) }
 
-// BenchmarkTokenShareOfBare takes turns between the two, so that whatever else
-// the machine does hits both alike, and reports our throughput as a share of
-// that of the bare handler.
+// BenchmarkTokenShareOfBare reports our throughput as a share of that of the
+// bare handler.
 func BenchmarkTokenShareOfBare(b *testing.B) {
-	bare, ours, client := newBare(b), newTokenServer(b), newBenchClient(b)
+	b.ReportMetric(takeTurns(b, newBare(b), newTokenServer(b)), "share-of-bare")
+}
+
+// BenchmarkTokenLimiter reports our throughput with the limiter as a share of
+// that without.
+func BenchmarkTokenLimiter(b *testing.B) {
+	b.ReportMetric(takeTurns(b, newTokenServer(b), newTokenServer(b, limitedTo(b, 1<<30))), "share-of-unlimited")
+}
+
+// takeTurns asks two servers by turns, so that whatever else the machine does
+// hits both alike, and returns the throughput of the second as a share of that
+// of the first.
+func takeTurns(b *testing.B, first, second *httptest.Server) float64 {
+	b.Helper()
+	client := newBenchClient(b)
 	const turn = 100
 	var spent [2]time.Duration
 	for i := 0; b.Loop(); i++ {
-		for j, srv := range []*httptest.Server{bare, ours} {
+		for j, srv := range []*httptest.Server{first, second} {
 			began := time.Now()
 			askMany(b, client, srv.URL, turn)
 			if i > 0 { // the first turn opens the connections
@@ -163,7 +174,5 @@ func BenchmarkTokenShareOfBare(b *testing.B) {
 			}
 		}
 	}
-	if spent[1] > 0 {
-		b.ReportMetric(spent[0].Seconds()/spent[1].Seconds(), "share-of-bare")
-	}
+	return spent[0].Seconds() / max(spent[1].Seconds(), time.Nanosecond.Seconds())
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -31,30 +32,42 @@ type oauthError struct {
 
 // answer is a failure as it goes out.
 type answer struct {
-	status int
-	body   oauthError
+	status  int
+	body    oauthError
+	limited *grants.LimitedError // of a 429
 }
 
 // answerTo turns any error into what the outside is told about it. Only a
 // [grants.Error] has something to say; the rest is ours to worry about.
 func (s *Server) answerTo(err error) answer {
 	var known *grants.Error
+	var limited *grants.LimitedError
+	switch {
+	case errors.As(err, &limited):
+		return answer{limited.Status(), oauthError{
+			Code: limited.Code(), Description: describe(limited.Description()), URI: s.url + rateLimitsPath,
+		}, limited}
+	case errors.As(err, &known):
+		return answer{known.Status(), oauthError{Code: known.Code, Description: describe(known.Description)}, nil}
+	}
+	return answerToOurs(err)
+}
+
+// answerToOurs is the answer to errors of this package, and to those that
+// nobody expects.
+func answerToOurs(err error) answer {
 	var routing *echo.HTTPError
 	var foreign *crossOriginError
+	status, code, description := http.StatusInternalServerError, grants.ServerError, "something went wrong here; it is not your request"
 	switch {
-	case errors.As(err, &known):
-		return answer{known.Status(), oauthError{Code: known.Code, Description: describe(known.Description)}}
 	case errors.As(err, &foreign):
-		return answer{http.StatusForbidden, oauthError{Code: grants.InvalidRequest, Description: "this form was sent by a page of another site"}}
+		status, code, description = http.StatusForbidden, grants.InvalidRequest, "this form was sent by a page of another site"
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
-		return answer{routing.Code, oauthError{Code: grants.InvalidRequest, Description: "this endpoint does not take that method"}}
+		status, code, description = routing.Code, grants.InvalidRequest, "this endpoint does not take that method"
 	case errors.As(err, &routing) && routing.Code < http.StatusInternalServerError:
-		return answer{routing.Code, oauthError{Code: grants.InvalidRequest, Description: "there is nothing at this address"}}
+		status, code, description = routing.Code, grants.InvalidRequest, "there is nothing at this address"
 	}
-	return answer{http.StatusInternalServerError, oauthError{
-		Code:        grants.ServerError,
-		Description: "something went wrong here; it is not your request",
-	}}
+	return answer{status, oauthError{Code: code, Description: description}, nil}
 }
 
 // fail is the one place where a failure is answered: as JSON to clients, as a
@@ -81,11 +94,31 @@ func (s *Server) failJSON(c *call, a answer) {
 	if a.status == http.StatusUnauthorized {
 		c.Response().Header()["Www-Authenticate"] = headerChallenge
 	}
+	if a.limited != nil {
+		setLimited(c.Response().Header(), a.limited)
+	}
 	body, err := json.Marshal(a.body)
 	if err != nil {
 		panic(fmt.Sprintf("httpapi: an error body of strings does not encode: %v", err))
 	}
 	writeJSON(c, a.status, body)
+}
+
+// setLimited says when to come back (RFC 9110 10.2.3).
+func setLimited(h http.Header, e *grants.LimitedError) {
+	h.Set("Retry-After", strconv.FormatInt(e.RetryAfterSeconds(), 10))
+	setRateLimit(h, e.RateLimit)
+}
+
+// setRateLimit says how many requests are left (draft-ietf-httpapi-ratelimit-headers).
+// The names keep their capitals on the wire.
+func setRateLimit(h http.Header, r grants.RateLimit) {
+	if r.Policy != "" {
+		h["RateLimit-Policy"] = []string{r.Policy}
+	}
+	if r.Limit != "" {
+		h["RateLimit"] = []string{r.Limit}
+	}
 }
 
 // writeJSON writes an answer that nobody may keep (RFC 6749 5.1).

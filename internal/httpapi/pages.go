@@ -112,6 +112,9 @@ func (s *Server) failPage(c *call, a answer) {
 	case a.status == http.StatusUnauthorized:
 		a.status = http.StatusBadRequest // a 401 would need a challenge, and the browser would ask for a password
 	}
+	if a.limited != nil {
+		setLimited(c.Response().Header(), a.limited)
+	}
 	if err := s.show(c, a.status, "failure", page, nil); err != nil {
 		s.failJSON(c, a)
 	}
@@ -131,7 +134,10 @@ func (s *Server) index(c *call) error {
 	return s.show(c, http.StatusOK, "index", page, nil)
 }
 
-// rateLimitsPage is GET /docs/rate-limits, where the error_uri of a 429 points.
+// rateLimitsPath is where the error_uri of a 429 points.
+const rateLimitsPath = "/docs/rate-limits"
+
+// rateLimitsPage is GET /docs/rate-limits: half a page for developers of clients.
 func (s *Server) rateLimitsPage(c *call) error {
 	return s.show(c, http.StatusOK, "rate-limits", &indexPage{Issuer: s.url}, nil)
 }

@@ -93,7 +93,7 @@ func (s *Server) routeUnder(base string) {
 	s.post(base+"/sign-in", s.sameOrigin(s.signIn))
 	s.post(base+"/sign-out", s.sameOrigin(s.signOut))
 	s.post(base+"/consent", s.sameOrigin(s.consent))
-	s.get(base+"/docs/rate-limits", s.rateLimitsPage)
+	s.get(base+rateLimitsPath, s.rateLimitsPage)
 	s.get(base+stylePath, s.serveAsset(style, "text/css; charset=utf-8"))
 	s.get(base+iconPath, s.serveAsset(icon, "image/svg+xml"))
 }

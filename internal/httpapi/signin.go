@@ -38,13 +38,20 @@ func (s *Server) signIn(c *call) error {
 	return s.goOn(c, &q)
 }
 
-// signInAgain shows the form once more, with what went wrong.
+// signInAgain shows the form once more, with what went wrong: a wrong password,
+// or too many of them.
 func (s *Server) signInAgain(c *call, q *params, username string, cause error) error {
-	if !errors.Is(cause, grants.ErrSignIn) {
+	page := &signInPage{Authorization: q.encode(), Username: username, Alert: "Wrong user name or password."}
+	status, outcome := http.StatusForbidden, grants.AccessDenied
+	var limited *grants.LimitedError
+	switch {
+	case errors.As(cause, &limited):
+		status, outcome, page.Alert = limited.Status(), limited.Code(), limited.Description()
+		setLimited(c.Response().Header(), limited)
+	case !errors.Is(cause, grants.ErrSignIn):
 		return cause
 	}
-	c.outcome = string(grants.AccessDenied)
-	page := &signInPage{Authorization: q.encode(), Username: username, Alert: "Wrong user name or password."}
+	c.outcome = string(outcome)
 	if len(q.pairs) > 0 {
 		prompt, err := s.prompt(c, q)
 		if prompt == nil {
@@ -52,7 +59,7 @@ func (s *Server) signInAgain(c *call, q *params, username string, cause error) e
 		}
 		page.prompt = prompt
 	}
-	return s.showSignIn(c, http.StatusForbidden, page)
+	return s.showSignIn(c, status, page)
 }
 
 // signOut is POST /sign-out: the end of a session, or the way to another account.

@@ -63,6 +63,7 @@ func writeToken(c *call, t *grants.TokenResponse) error {
 	if err != nil {
 		return fmt.Errorf("httpapi: encode token: %w", err)
 	}
+	setRateLimit(c.Response().Header(), t.RateLimit)
 	writeJSON(c, http.StatusOK, body)
 	return nil
 }

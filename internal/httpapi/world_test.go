@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
 )
@@ -25,11 +26,35 @@ func (c clients) Client(id string) (*clientcfg.Client, bool) {
 	return found, ok
 }
 
+// daemon is a client without users.
+func daemon() *clientcfg.Client {
+	return &clientcfg.Client{
+		ID: "daemon", Grants: []clientcfg.Grant{clientcfg.ClientCredentials},
+		SecretDigest: secret.DigestOf(secretOf), Scopes: []string{"orders:read", "orders:write"},
+	}
+}
+
 const password = "correct horse battery staple"
+
+type worldEdit func(*grants.Options, *httpapi.Options)
+
+// limitedTo admits so many tokens an hour, per client and per user.
+func limitedTo(tb testing.TB, requests int64) worldEdit {
+	tb.Helper()
+	settings := ratelimit.DefaultSettings()
+	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("client-user", requests, time.Hour)}
+	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("client", requests, time.Hour)}
+	policies, err := clientcfg.NewPolicies(settings, clientcfg.PolicySet{})
+	require.NoError(tb, err)
+	return func(o *grants.Options, _ *httpapi.Options) {
+		o.Counters = ratelimit.NewCounters(1000)
+		o.Policies = func() *clientcfg.Policies { return policies }
+	}
+}
 
 // newWorld serves real grants on a real store over TCP; alice and bob can sign
 // in with [password].
-func newWorld(tb testing.TB, list clients, edits ...func(*httpapi.Options)) *httptest.Server {
+func newWorld(tb testing.TB, list clients, edits ...worldEdit) *httptest.Server {
 	tb.Helper()
 	ctx := context.Background()
 	store, err := embedded.Open(filepath.Join(tb.TempDir(), "oauth.db"), embedded.Options{})
@@ -48,14 +73,14 @@ func newWorld(tb testing.TB, list clients, edits ...func(*httpapi.Options)) *htt
 	issuer := "http://" + srv.Listener.Addr().String()
 	ring, err := keys.Open(ctx, store, keys.Options{Issuer: issuer})
 	require.NoError(tb, err)
-	service, err := grants.New(grants.Options{Issuer: issuer, Clients: list, Store: store, Signer: ring})
-	require.NoError(tb, err)
-	options := httpapi.Options{
-		Issuer: issuer, Tokens: service, Authorizations: service, Sessions: service, Inspector: service, Keys: ring,
-	}
+	behind := grants.Options{Issuer: issuer, Clients: list, Store: store, Signer: ring}
+	options := httpapi.Options{Issuer: issuer, Keys: ring}
 	for _, edit := range edits {
-		edit(&options)
+		edit(&behind, &options)
 	}
+	service, err := grants.New(behind)
+	require.NoError(tb, err)
+	options.Tokens, options.Authorizations, options.Sessions, options.Inspector = service, service, service, service
 	srv.Config.Handler, err = httpapi.New(options)
 	require.NoError(tb, err)
 	srv.Start()

@@ -1,0 +1,101 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/httpapi"
+)
+
+func limited() *grants.LimitedError {
+	return &grants.LimitedError{
+		RetryAfter: 37 * time.Second,
+		RateLimit:  grants.RateLimit{Policy: `"client-user";q=10;w=60`, Limit: `"client-user";r=0;t=37`},
+	}
+}
+
+func TestLimitedToken(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, func(o *httpapi.Options) { o.Issuer = "http://id.example/tenant" })
+	r := request{path: "/token", body: form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)}
+
+	f.failToken = limited()
+	res := r.send(t, s)
+	requireOAuthError(t, res, http.StatusTooManyRequests, grants.TemporarilyUnavailable)
+	require.Equal(t, []string{"37"}, res.Header["Retry-After"])
+	asWritten := map[string][]string(res.Header) // with the capitals of the draft
+	require.Equal(t, []string{`"client-user";q=10;w=60`}, asWritten["RateLimit-Policy"])
+	require.Equal(t, []string{`"client-user";r=0;t=37`}, asWritten["RateLimit"])
+	require.Contains(t, res.Body, `"error_uri":"http://id.example/tenant/docs/rate-limits"`)
+	page := request{method: "GET", path: "/tenant/docs/rate-limits"}.send(t, s)
+	require.Equal(t, http.StatusOK, page.StatusCode)
+	requirePage(t, page, "'self'")
+
+	hidden := limited()
+	hidden.RateLimit = grants.RateLimit{}
+	f.failToken = hidden
+	res = r.send(t, s)
+	require.Equal(t, []string{"37"}, res.Header["Retry-After"])
+	require.NotContains(t, res.Header, "RateLimit")
+	require.NotContains(t, res.Header, "RateLimit-Policy")
+}
+
+func TestLimitedInspection(t *testing.T) {
+	f := newFake()
+	f.failInspection = limited()
+	for _, path := range []string{"/introspect", "/revoke"} {
+		res := request{path: path, body: form("token", "x", "client_id", "shop", "client_secret", "x")}.send(t, newServer(t, f, nil))
+		requireOAuthError(t, res, http.StatusTooManyRequests, grants.TemporarilyUnavailable)
+		require.Equal(t, "37", res.Header.Get("Retry-After"))
+	}
+}
+
+func TestLimitedSignIn(t *testing.T) {
+	f := newFake()
+	f.failSignIn = limited()
+	s := newServer(t, f, nil)
+	for name, authorization := range map[string]string{"with a client": authorization().Encode(), "without": ""} {
+		t.Run(name, func(t *testing.T) {
+			res := post(t, s, "/sign-in", "", url.Values{"username": {"alice"}, "password": {"x"}, "authorization": {authorization}})
+			require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
+			require.Equal(t, "37", res.Header.Get("Retry-After"))
+			require.Contains(t, res.Header.Get("Content-Type"), "text/html")
+			require.Contains(t, res.Body, "retry after 37 seconds")
+			require.Equal(t, authorization, hidden(t, res.Body, "authorization"))
+			require.Empty(t, res.Header.Get("Set-Cookie"))
+		})
+	}
+}
+
+// TestLimitOverTCP has a real limiter behind real grants, and looks at what
+// goes over the wire.
+func TestLimitOverTCP(t *testing.T) {
+	srv := newWorld(t, clients{"daemon": daemon()}, limitedTo(t, 2))
+	type seen struct{ status, retry, policy, limit string }
+	var got []seen
+	for range 3 {
+		r, err := http.NewRequest(http.MethodPost, srv.URL+"/token", strings.NewReader("grant_type=client_credentials"))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", formType)
+		r.SetBasicAuth("daemon", secretOf)
+		res, err := srv.Client().Do(r)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		wait := regexp.MustCompile(`\d{2,}`).ReplaceAllString(res.Header.Get("Retry-After"), "N")
+		limit := regexp.MustCompile(`t=\d{2,}`).ReplaceAllString(res.Header.Get("RateLimit"), "t=N")
+		got = append(got, seen{res.Status, wait, res.Header.Get("RateLimit-Policy"), limit})
+	}
+	const policy = `"client";q=2;w=3600`
+	require.Equal(t, []seen{
+		{"200 OK", "", policy, `"client";r=1;t=N`},
+		{"200 OK", "", policy, `"client";r=0;t=N`},
+		{"429 Too Many Requests", "N", policy, `"client";r=0;t=N`},
+	}, got)
+}
