@@ -45,10 +45,8 @@ func failureKeys(remote netip.Addr, name string) [2]ratelimit.Key {
 // blocked says for how long another attempt is pointless, and counts nothing.
 func (f *failures) blocked(now time.Time, remote netip.Addr, name string) (wait time.Duration) {
 	for _, k := range failureKeys(remote, name) {
-		for _, u := range f.counters.Usage(now, k) {
-			if u.Remaining == 0 {
-				wait = max(wait, u.FreeIn)
-			}
+		if d, denies := f.counters.Denies(now, k, f.limits); denies {
+			wait = max(wait, d.RetryAfter)
 		}
 	}
 	return wait

@@ -25,13 +25,38 @@ func (s *Service) admit(x *exchange, grant clientcfg.Grant) (RateLimit, error) {
 		return RateLimit{}, nil
 	}
 	now, policies := s.opts.Now(), s.opts.Policies()
-	d := s.opts.Counters.Take(now, ratelimit.Key{ClientID: x.client.ID, Username: x.auth.Username}, policies.For(x.client.ID), 1)
+	d := s.opts.Counters.Take(now, x.quota(), policies.For(x.client.ID), 1)
+	return s.decided(now, policies, x, grant, &d)
+}
+
+// deniedAlready answers a request whose quota is used up before its password is
+// hashed: a client that does not heed Retry-After must not keep people from
+// signing in. It counts nothing, as the user is not proven yet.
+func (s *Service) deniedAlready(x *exchange, grant clientcfg.Grant) error {
+	if s.opts.Counters == nil {
+		return nil
+	}
+	now, policies := s.opts.Now(), s.opts.Policies()
+	d, denies := s.opts.Counters.Denies(now, x.quota(), policies.For(x.client.ID))
+	if !denies {
+		return nil
+	}
+	_, err := s.decided(now, policies, x, grant, &d)
+	return err
+}
+
+// quota is what the request counts against.
+func (x *exchange) quota() ratelimit.Key {
+	return ratelimit.Key{ClientID: x.client.ID, Username: x.auth.Username}
+}
+
+// decided tells of the decision and turns it into an answer.
+func (s *Service) decided(now time.Time, policies *clientcfg.Policies, x *exchange, grant clientcfg.Grant, d *ratelimit.Decision) (fields RateLimit, err error) {
 	if s.opts.Observe != nil {
-		decided := Decided{ClientID: x.client.ID, Grant: grant, Decision: d}
+		decided := Decided{ClientID: x.client.ID, Grant: grant, Decision: *d}
 		decided.CandidateAsked, decided.CandidateDenies = s.tryCandidate(now, policies, x)
 		s.opts.Observe(decided)
 	}
-	var fields RateLimit
 	fields.Policy, fields.Limit = d.Headers()
 	if d.Rejected() {
 		return RateLimit{}, &LimitedError{

@@ -177,6 +177,34 @@ func TestGateKeysAreApart(t *testing.T) {
 	require.NotNil(t, w.limited("shop", ofUser("alice")))
 }
 
+// TestGateSparesPasswords: who is over the quota is told so before anything is
+// hashed, and asking with a wrong password spends nothing.
+func TestGateSparesPasswords(t *testing.T) {
+	w, seen := limitedWorld(t)
+	f := &failing{}
+	w.reopen(func(o *Options) { f.testStore = w.store; o.Store = f })
+	right := TokenRequest{GrantType: "password", Username: "alice", Password: password}
+	wrong := TokenRequest{GrantType: "password", Username: "alice", Password: "x"}
+	w.mustToken("shop", right)
+	_, err := w.token("shop", wrong)
+	requireCode(t, InvalidGrant, err)
+	limited := w.spend("shop", func() TokenRequest { return right })
+	require.Len(t, *seen, 4)
+
+	f.operation, f.err = "User", errDown
+	require.Equal(t, limited, w.limited("shop", right))
+	require.Equal(t, limited, w.limited("shop", wrong))
+	require.Zero(t, f.hits, "nobody was looked up")
+	require.Len(t, *seen, 6)
+	require.Equal(t, ratelimit.Denied, (*seen)[5].Decision.Outcome)
+
+	f.operation = ""
+	w.clock.advance(limited.RetryAfter)
+	_, err = w.token("shop", wrong)
+	requireCode(t, InvalidGrant, err)
+	w.mustToken("shop", right)
+}
+
 func TestGateModes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit    func(*ratelimit.Settings)

@@ -97,16 +97,16 @@ func (s *Service) lookPassword(ctx context.Context, x *exchange, req TokenReques
 	if bad != nil {
 		return bad
 	}
+	x.scopes = scopes
+	x.auth = Authorization{ClientID: x.client.ID, Username: req.Username, Scopes: scopes, Family: secret.ID(), AuthTime: x.now}
+	if err := s.deniedAlready(x, clientcfg.Password); err != nil {
+		return err
+	}
 	err := s.checkPassword(ctx, req.Username, req.Password, req.Remote)
 	if errors.Is(err, ErrSignIn) {
 		return fail(InvalidGrant, "The username or the password is wrong.")
 	}
-	if err != nil {
-		return err
-	}
-	x.scopes = scopes
-	x.auth = Authorization{ClientID: x.client.ID, Username: req.Username, Scopes: scopes, Family: secret.ID(), AuthTime: x.now}
-	return nil
+	return err
 }
 
 func (s *Service) lookCode(ctx context.Context, x *exchange, req TokenRequest) error {
