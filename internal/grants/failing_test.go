@@ -15,11 +15,15 @@ type failing struct {
 	err       error
 	hits      int
 
+	begun        func(operation string)
 	looked       func()    // called after a refresh token was read
 	revokedUntil time.Time // of the last revocation
 }
 
 func (f *failing) check(operation string) error {
+	if f.begun != nil {
+		f.begun(operation)
+	}
 	if f.operation != operation {
 		return nil
 	}

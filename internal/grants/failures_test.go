@@ -179,6 +179,21 @@ func TestGuessingAtOnceGainsNothing(t *testing.T) {
 	require.Equal(t, 3, wrong)
 }
 
+// TestWaitingGuessesAreAskedAgain: an attempt that was let in is not hashed if
+// others have used the failures up while it waited.
+func TestWaitingGuessesAreAskedAgain(t *testing.T) {
+	f := &failing{}
+	w := newWorld(t, strict, func(o *Options) { f.testStore = o.Store.(testStore); o.Store = f })
+	f.begun = func(operation string) {
+		require.Equal(t, "User", operation)
+		f.begun = nil
+		for range 3 {
+			require.ErrorIs(t, w.signIn(here, "alice", "x"), ErrSignIn)
+		}
+	}
+	requireTooMany(t, w.signIn(here, "alice", password))
+}
+
 // TestSignInsLeaveTokensAlone: while a crowd waits to sign in, tokens are
 // issued to others without waiting for any of them.
 func TestSignInsLeaveTokensAlone(t *testing.T) {
