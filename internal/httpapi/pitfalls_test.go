@@ -1,0 +1,63 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"oauth-server/internal/grants"
+)
+
+// Those of the numbered pitfalls of go-oauth2 that concern HTTP. The faults
+// of the stock library are shown in internal/grants, under the same numbers.
+
+func TestPitfall07_StatusesAndChallenge(t *testing.T) {
+	for code, status := range map[grants.ErrorCode]int{
+		grants.InvalidGrant: http.StatusBadRequest, grants.UnsupportedGrantType: http.StatusBadRequest,
+		grants.UnauthorizedClient: http.StatusBadRequest, grants.InvalidClient: http.StatusUnauthorized,
+	} {
+		t.Run(string(code), func(t *testing.T) {
+			f := newFake()
+			f.failToken = &grants.Error{Code: code, Description: "no"}
+			res := request{path: "/token", body: form("grant_type", "x", "client_id", "shop")}.send(t, newServer(t, f, nil))
+			requireOAuthError(t, res, status, code) // and the challenge with 401 alone
+		})
+	}
+}
+
+func TestPitfall10_CredentialsAndParameters(t *testing.T) {
+	t.Run("Basic credentials are form-decoded", func(t *testing.T) {
+		f := newFake()
+		res := request{
+			path: "/token", body: form("grant_type", "client_credentials"),
+			header: http.Header{"Authorization": basic("sh%6Fp", "s%33cret")},
+		}.send(t, newServer(t, f, nil))
+		require.Equal(t, http.StatusOK, res.StatusCode)
+		require.Equal(t, grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "s3cret"}, f.token.Credentials)
+	})
+	t.Run("parameters in the query do not count", func(t *testing.T) {
+		good := form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)
+		res := request{path: "/token?" + good}.send(t, newServer(t, newFake(), nil))
+		requireOAuthError(t, res, http.StatusBadRequest, grants.InvalidRequest)
+	})
+}
+
+func TestPitfall12_EveryEndpointIsThere(t *testing.T) {
+	s := newServer(t, newFake(), nil)
+	res := request{method: http.MethodGet, path: "/.well-known/oauth-authorization-server"}.send(t, s)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	var metadata map[string]any
+	require.NoError(t, json.Unmarshal([]byte(res.Body), &metadata))
+	for _, endpoint := range []string{"revocation_endpoint", "introspection_endpoint", "jwks_uri"} {
+		require.NotEmpty(t, metadata[endpoint], endpoint)
+	}
+	keys := request{method: http.MethodGet, path: "/.well-known/jwks.json"}.send(t, s)
+	require.Equal(t, http.StatusOK, keys.StatusCode)
+	auth := http.Header{"Authorization": basic("shop", secretOf)}
+	for _, path := range []string{"/introspect", "/revoke"} {
+		res := request{path: path, body: form("token", "good"), header: auth}.send(t, s)
+		require.Equal(t, http.StatusOK, res.StatusCode, path)
+	}
+}
