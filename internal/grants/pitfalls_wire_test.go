@@ -135,6 +135,21 @@ func TestPitfall09_RedirectURIsMatchExactly(t *testing.T) {
 	})
 }
 
+// TestPitfall10_CredentialsAndParameters has only the stock part: "ours" is in
+// internal/httpapi, where requests are read.
+func TestPitfall10_CredentialsAndParameters(t *testing.T) {
+	s := newStock()
+	credentials := url.Values{"grant_type": {"client_credentials"}}
+	status, _, _ := s.post(t, credentials, "sh%6Fp", "s")
+	require.Equal(t, http.StatusInternalServerError, status, "encoded as RFC 6749 2.3.1 asks, the client is not known")
+
+	r := httptest.NewRequest(http.MethodPost, "/token?"+credentials.Encode(), nil)
+	r.SetBasicAuth("shop", "s")
+	rec := httptest.NewRecorder()
+	require.NoError(t, s.server.HandleTokenRequest(rec, r))
+	require.Equal(t, http.StatusOK, rec.Code, "parameters in the query count")
+}
+
 func TestPitfall11_TokensDiffer(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		gen := generates.NewJWTAccessGenerate("", []byte("k"), jwt.SigningMethodHS256)
