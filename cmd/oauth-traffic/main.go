@@ -1,0 +1,113 @@
+// Command oauth-traffic makes the charts of a demonstration move: it registers
+// a cast of clients and plays them against running servers. It is a tool for
+// trying things out; nothing of it belongs near a real database.
+//
+//	oauth-traffic prepare -credentials FILE -mongodb-uri mongodb://…
+//	oauth-traffic run     -credentials FILE -target http://127.0.0.1:9096 -target …
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+	"oauth-server/internal/traffic"
+)
+
+const usage = `usage:
+  oauth-traffic prepare -credentials FILE -mongodb-uri URI [-mongodb-database oauth]
+  oauth-traffic run     -credentials FILE -target URL [-target URL]... [-for 1m] [-scale 1]
+`
+
+// errUsage is a command line that cannot be meant.
+var errUsage = errors.New(strings.TrimSpace(usage))
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "oauth-traffic:", err)
+		os.Exit(1) //nolint:gocritic // stop has nothing left to do
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	switch {
+	case len(args) > 0 && args[0] == "prepare":
+		return prepare(ctx, args[1:])
+	case len(args) > 0 && args[0] == "run":
+		return play(ctx, args[1:], out)
+	}
+	return errUsage
+}
+
+// prepare registers the cast, unless the file says that it has been done.
+func prepare(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("prepare", flag.ContinueOnError)
+	file := flags.String("credentials", "", "file to write what the cast signs in with")
+	uri := flags.String("mongodb-uri", "", "MongoDB of the servers")
+	database := flags.String("mongodb-database", config.DefaultDatabase, "database in it")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *file == "" || *uri == "" {
+		return errUsage
+	}
+	store, err := app.OpenStore(ctx, config.Store{MongoDB: &config.MongoDB{URI: *uri, Database: *database}})
+	if err != nil {
+		return err
+	}
+	credentials, err := traffic.Register(ctx, store, traffic.Cast(), time.Now())
+	if err = errors.Join(err, store.Close()); err != nil {
+		return err
+	}
+	return credentials.WriteFile(*file)
+}
+
+// targets is a flag that can be given several times.
+type targets []string
+
+// String implements flag.Value.
+func (t *targets) String() string { return strings.Join(*t, " ") }
+
+// Set implements flag.Value.
+func (t *targets) Set(s string) error {
+	*t = append(*t, strings.TrimRight(s, "/"))
+	return nil
+}
+
+func play(ctx context.Context, args []string, out io.Writer) error {
+	var o traffic.Options
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	file := flags.String("credentials", "", "file that prepare wrote")
+	length := flags.Duration("for", 0, "how long; 0 is until it is stopped")
+	flags.Float64Var(&o.Scale, "scale", 1, "factor for all rates")
+	flags.Var((*targets)(&o.Targets), "target", "URL of a server; may be repeated")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *file == "" || len(o.Targets) == 0 {
+		return errUsage
+	}
+	var err error
+	if o.Credentials, err = traffic.ReadCredentials(*file); err != nil {
+		return err
+	}
+	o.Cast = traffic.Cast()
+	if *length > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *length)
+		defer cancel()
+	}
+	_, err = fmt.Fprint(out, traffic.Run(ctx, o))
+	return err
+}
