@@ -1,0 +1,37 @@
+# docker build .                    the server
+# docker build --target traffic .   the traffic generator of docker-compose.yml
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
+COPY . .
+ENV CGO_ENABLED=0
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    go build -trimpath -ldflags="-s -w" -o /out/ ./cmd/oauth-server ./cmd/oauth-traffic
+# A place for the embedded store that the user below may write to.
+RUN install -d -o 65532 -g 65532 /out/data
+
+# The traffic generator of docker-compose.yml; not for production.
+FROM scratch AS traffic
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /out/oauth-traffic /oauth-traffic
+COPY --from=build --chown=65532:65532 /out/data /data
+USER 65532:65532
+ENTRYPOINT ["/oauth-traffic"]
+
+# The server: one static binary, certificates of the authorities, and a user
+# who is nobody.
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /out/oauth-server /oauth-server
+COPY --from=build --chown=65532:65532 /out/data /data
+USER 65532:65532
+# Clients on 9096. The admin listener, 9097, is meant for the inside only.
+EXPOSE 9096
+# The embedded store is in the working directory unless there is a MongoDB.
+WORKDIR /data
+VOLUME /data
+ENV OAUTH_LISTEN=0.0.0.0:9096 OAUTH_LOG_FORMAT=json
+HEALTHCHECK --interval=5s --timeout=3s --start-period=10s CMD ["/oauth-server", "health"]
+ENTRYPOINT ["/oauth-server"]
+CMD ["serve"]
