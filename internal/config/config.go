@@ -24,8 +24,11 @@ type Config struct {
 	Log             Log      `yaml:"log"`
 	Metrics         Metrics  `yaml:"metrics"`
 	Store           Store    `yaml:"store"`
-	Tokens          Tokens   `yaml:"tokens"`
-	Sessions        Sessions `yaml:"sessions"`
+	// Migrate brings a MongoDB database to the layout of this release at the
+	// start, instead of refusing one that lacks it.
+	Migrate  bool     `yaml:"migrate,omitempty"`
+	Tokens   Tokens   `yaml:"tokens"`
+	Sessions Sessions `yaml:"sessions"`
 	// Scopes says in words what a scope allows, for the consent page.
 	Scopes    map[string]string `yaml:"scopes,omitempty"`
 	RateLimit RateLimit         `yaml:"rate_limit"`

@@ -68,6 +68,7 @@ var options = []Option{
 	{"data", "store.embedded.path", "file of the embedded store"},
 	{"mongodb-uri", "store.mongodb.uri", "MongoDB to keep everything in, instead of --data"},
 	{"mongodb-database", "store.mongodb.database", "database in that MongoDB"},
+	{"migrate", "migrate", "bring the MongoDB database to the layout of this release before serving"},
 	{"tls-cert-file", "tls.cert_file", "PEM file of the certificate chain; makes the server speak HTTPS"},
 	{"tls-key-file", "tls.key_file", "PEM file of the private key"},
 	{"trusted-proxies", "trusted_proxies", "addresses and ranges whose forwarded headers are believed"},
