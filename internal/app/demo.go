@@ -18,10 +18,15 @@ import (
 type Demo struct {
 	ClientID       string `json:"client_id"`
 	ClientSecret   string `json:"client_secret"`
+	BusyClientID   string `json:"busy_client_id"` // to use a limit up, and to spare the other's
+	BusySecret     string `json:"busy_client_secret"`
 	PublicClientID string `json:"public_client_id"`
 	Username       string `json:"username"`
 	Password       string `json:"password"`
 }
+
+// demoLimit is the number of tokens per minute, few enough to be used up by hand.
+const demoLimit = 10
 
 // demoScope is what the demo clients may ask for.
 const demoScope = "notes:read"
@@ -34,6 +39,12 @@ const demoRedirect = "http://127.0.0.1/callback"
 func DemoConfig(path string) *config.Config {
 	cfg := config.Default()
 	cfg.Store = config.Store{Embedded: &config.Embedded{Path: path}}
+	limit := func(name string) []config.Limit {
+		l := cfg.RateLimit.Default.User[0]
+		l.Name, l.Requests = name, demoLimit
+		return []config.Limit{l}
+	}
+	cfg.RateLimit.Default.User, cfg.RateLimit.Default.Client = limit("client-user"), limit("client")
 	cfg.Scopes = map[string]string{demoScope: "Read your notes"}
 	return cfg
 }
@@ -41,7 +52,7 @@ func DemoConfig(path string) *config.Config {
 // NewDemo fills an empty store.
 func NewDemo(ctx context.Context, store Store, now time.Time) (*Demo, error) {
 	d := &Demo{
-		ClientID: "demo", PublicClientID: "demo-app", Username: "ada",
+		ClientID: "demo", BusyClientID: "demo-busy", PublicClientID: "demo-app", Username: "ada",
 		Password: strings.ToLower(rand.Text()[:12]), // 60 bits, and a person may have to type it
 	}
 	_, secret, err := CreateClient(ctx, store, clientcfg.Client{
@@ -52,6 +63,12 @@ func NewDemo(ctx context.Context, store Store, now time.Time) (*Demo, error) {
 		return nil, err
 	}
 	d.ClientSecret = secret
+	_, d.BusySecret, err = CreateClient(ctx, store, clientcfg.Client{
+		ID: d.BusyClientID, Name: "Busy demo service", Scopes: []string{demoScope},
+	}, now)
+	if err != nil {
+		return nil, err
+	}
 	_, _, err = CreateClient(ctx, store, clientcfg.Client{
 		ID: d.PublicClientID, Name: "Demo app", Public: true, Scopes: []string{demoScope},
 		RedirectURIs: []string{demoRedirect},
@@ -93,6 +110,7 @@ func (d *Demo) Lines(issuer, dir string) []DemoLine {
 		{"introspect: what a token is worth", password + take("access_token", "token") + as + " -d @- " + issuer + "/introspect"},
 		{"revoke: make it worthless", password + take("refresh_token", "token") + as +
 			` -o /dev/null -w 'HTTP %{http_code}\n' -d @- ` + issuer + "/revoke"},
+		{"rate limit: ten a minute, then 429; RateLimit counts down and Retry-After says how long to wait", d.loopLine(issuer)},
 		{"a client to try with: opens the sign-in page, keeps and refreshes the token", fmt.Sprintf(
 			"oauth-server token --issuer %s --client-id %s --grant authorization_code --cache '%s/app.json'", issuer, d.PublicClientID, dir)},
 		{"the same as a machine", fmt.Sprintf(
@@ -118,4 +136,11 @@ func (d *Demo) codeLine(issuer, cookies string) string {
 		fmt.Sprintf("curl -s -w '\\n' -d grant_type=authorization_code -d client_id=%s --data-urlencode redirect_uri=%s -d code_verifier=%s -d @- %s/token",
 			d.PublicClientID, demoRedirect, demoVerifier, issuer),
 	}, " | ")
+}
+
+// loopLine asks two times more often than the limit allows.
+func (d *Demo) loopLine(issuer string) string {
+	return fmt.Sprintf("for i in %s; do curl -s -D - -o /dev/null -u '%s:%s' -d grant_type=client_credentials %s/token"+
+		` | tr -d '\r' | sed -n -e 's/^HTTP[^ ]* //p' -e '/^[Rr]ate[Ll]imit: /p' -e '/^[Rr]etry-[Aa]fter: /p' | paste -s -d ' ' -; done`,
+		"1 2 3 4 5 6 7 8 9 10 11 12", d.BusyClientID, d.BusySecret, issuer)
 }

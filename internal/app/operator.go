@@ -73,11 +73,6 @@ func (s *Server) writeStatus(w http.ResponseWriter, r *http.Request, status int,
 	}
 }
 
-// readiness is what /readyz says.
-func (s *Server) readiness(context.Context) httpapi.Readiness {
-	return httpapi.Readiness{Status: httpapi.Ready}
-}
-
 // closed closes a listener that its server may have closed already.
 func closed(l net.Listener) error {
 	if err := l.Close(); !errors.Is(err, net.ErrClosed) {

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"maps"
 	"slices"
 
@@ -10,7 +9,7 @@ import (
 
 // checkPolicies finds policies of clients that do not exist: most likely a
 // client_id is misspelt, and its limit would silently not apply.
-func (s *Server) checkPolicies(context.Context) error {
+func (s *Server) checkPolicies() error {
 	var unknown config.FieldErrors
 	for _, id := range slices.Sorted(maps.Keys(s.cfg.RateLimit.Clients)) {
 		if _, ok := s.clients.Client(id); !ok {

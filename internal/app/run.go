@@ -26,6 +26,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var err error
 	select {
 	case <-ctx.Done():
+		s.stopping.Store(true)
 		s.log.LogAttrs(live, slog.LevelInfo, "stopping", slog.Duration("within", s.cfg.ShutdownTimeout.Std()))
 	case err = <-failed:
 	}
@@ -54,6 +55,14 @@ func (s *Server) startLoops(ctx context.Context) {
 		s.clients.Run(ctx, clientsRefreshEvery, s.log)
 		return nil
 	})
+	s.loops.start(ctx, "policies", func(ctx context.Context) error {
+		s.policies.Run(ctx, policiesRefreshEvery, s.log)
+		return nil
+	})
+	s.loops.start(ctx, "idle counters", every(countersSweepEvery, s.log, "dropping idle counters", func(context.Context) error {
+		s.counters.Sweep(time.Now())
+		return nil
+	}))
 	if sweeper, ok := s.store.(grants.Sweeper); ok {
 		s.loops.start(ctx, "sweep", every(sweepEvery, s.log, "sweeping what has expired", sweep(sweeper, s.log)))
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"oauth-server/internal/clientcfg"
@@ -14,6 +15,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/watched"
 )
 
@@ -43,11 +45,14 @@ type Server struct {
 	store    Store
 	watched  *watched.Store // the same store, and every operation is counted
 	clients  *clientcfg.Source
+	policies *clientcfg.PolicySource
+	counters *ratelimit.Counters
 	keys     *keys.Ring
 	cert     *certificate // nil: plain HTTP
 	http     *http.Server
 	loops    *loops
 	undo     teardown
+	stopping atomic.Bool
 
 	telemetry        *telemetry
 	operatorListener net.Listener // nil: operators are not served
@@ -70,8 +75,8 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*Server, error)
 
 func (s *Server) assemble(ctx context.Context) error {
 	steps := []func(context.Context) error{
-		s.openTelemetry, s.listen, s.listenForOperators, s.openStore, s.openCertificate,
-		s.openKeys, s.openClients, s.checkPolicies, s.makeHandler,
+		s.openTelemetry, s.listen, s.listenForOperators, s.migrate, s.openStore, s.openCertificate,
+		s.openKeys, s.openClients, s.openLimiter, s.makeHandler,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -160,6 +165,9 @@ func (s *Server) makeHandler(context.Context) error {
 		AccessTokenLifetime:  s.cfg.Tokens.AccessTTL.Std(),
 		RefreshTokenLifetime: s.cfg.Tokens.RefreshTTL.Std(),
 		SessionLifetime:      s.cfg.Sessions.TTL.Std(),
+		Counters:             s.counters,
+		Policies:             s.policies.Policies,
+		Observe:              s.telemetry.decided,
 	})
 	if err != nil {
 		return err

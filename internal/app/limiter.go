@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/metrics"
+	"oauth-server/internal/ratelimit"
+)
+
+// policiesRefreshEvery bounds how long an operator's change takes to reach
+// every instance.
+const policiesRefreshEvery = time.Second
+
+// countersSweepEvery is how often counters that no longer matter are dropped.
+const countersSweepEvery = 30 * time.Second
+
+// openLimiter makes the counters and reads the limits: the file's, with what
+// operators changed on top.
+func (s *Server) openLimiter(ctx context.Context) (err error) {
+	if err := s.checkPolicies(); err != nil {
+		return err
+	}
+	s.counters = ratelimit.NewCounters(s.cfg.RateLimit.MaxKeys)
+	s.policies, err = clientcfg.NewPolicySource(ctx, policiesOf(s.store), clientcfg.PolicyOptions{Base: s.cfg.RateLimit.Settings()})
+	if err != nil {
+		return err
+	}
+	s.telemetry.WatchPolicies(policySource(s.policies))
+	s.telemetry.WatchMemory(func() metrics.Memory { return memory(s.counters.Stats()) })
+	return nil
+}
+
+func memory(st ratelimit.Stats) metrics.Memory {
+	return metrics.Memory{
+		Counters: st.Keys, MaxCounters: st.MaxKeys,
+		Evictions: st.Evicted, Overflows: st.Overflowed, Expired: st.Expired,
+	}
+}
+
+// decided counts a decision of the limiter.
+func (t *telemetry) decided(d grants.Decided) {
+	grant := string(d.Grant)
+	if d.CandidateDenies {
+		t.Decision(d.ClientID, grant, metrics.CandidateWouldDeny)
+	}
+	if d.Decision.Outcome == ratelimit.Passed {
+		return // the mode is off: not even counted
+	}
+	t.Decision(d.ClientID, grant, d.Decision.Outcome.String())
+	if d.Decision.Soft {
+		t.SoftWarning(d.ClientID, grant)
+	}
+	if d.Decision.Counted() {
+		t.Usage(d.ClientID, d.Decision.Usage())
+	}
+}
+
+// policySource shows the policies in force to a scraper.
+func policySource(p *clientcfg.PolicySource) metrics.PolicySource {
+	return metrics.PolicySource{
+		Named: func() []string {
+			return slices.Collect(maps.Keys(p.Policies().Settings().Clients))
+		},
+		Default: func() []metrics.Limit {
+			d := p.Policies().Settings().Default
+			return append(shownLimits("user", d.User), shownLimits("client", d.Client)...)
+		},
+		Of: func(clientID string) metrics.Policy {
+			e := p.Policies().For(clientID)
+			return metrics.Policy{
+				Trusted: e.Trusted, Mode: string(e.Mode),
+				Limits: append(shownLimits("user", e.User.All()), shownLimits("client", e.Client.All())...),
+			}
+		},
+	}
+}
+
+func shownLimits(kind string, limits []ratelimit.Limit) []metrics.Limit {
+	out := make([]metrics.Limit, 0, 2*len(limits))
+	for _, l := range limits {
+		out = append(out, metrics.Limit{Kind: kind, Name: l.Name, Requests: float64(l.Requests), Window: l.Window})
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package app
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/config"
+)
+
+// limited is a server that allows two client_credentials tokens an hour.
+func limited(t *testing.T, change func(*config.RateLimit)) *config.Config {
+	t.Helper()
+	cfg := withOperators(t)
+	l := &cfg.RateLimit.Default.Client[0]
+	l.Name, l.Requests, l.Window = "per-hour", 2, config.Duration(time.Hour)
+	if change != nil {
+		change(&cfg.RateLimit)
+	}
+	return cfg
+}
+
+func TestLimitsOfTheConfigurationApply(t *testing.T) {
+	shop := func(p config.ClientPolicy) func(*config.RateLimit) {
+		return func(r *config.RateLimit) { r.Clients = map[string]config.ClientPolicy{"shop": p} }
+	}
+	tests := []struct {
+		name    string
+		change  func(*config.RateLimit)
+		third   int    // status of the third answer
+		counted string // decision that the metrics show for it; empty: none at all
+	}{
+		{"enforce", nil, http.StatusTooManyRequests, "denied"},
+		{"dry run", func(r *config.RateLimit) { r.Mode = "dry_run" }, http.StatusOK, "would_deny"},
+		{"off", func(r *config.RateLimit) { r.Mode = "off" }, http.StatusOK, ""},
+		{"outside of the canary share", func(r *config.RateLimit) { r.CanaryPercent = 0 }, http.StatusOK, "would_deny"},
+		{"instance", func(r *config.RateLimit) { r.InstanceMode = "dry_run" }, http.StatusOK, "would_deny"},
+		{"trusted", shop(config.ClientPolicy{Trusted: true}), http.StatusOK, "trusted"},
+		{"mode of the client", shop(config.ClientPolicy{Mode: "dry_run"}), http.StatusOK, "would_deny"},
+		{"limits of the client", shop(config.ClientPolicy{Client: config.Default().RateLimit.Default.Client}), http.StatusOK, "allowed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := start(t, limited(t, tt.change), io.Discard)
+			client := newClient(t, nil)
+			var last answer
+			for range 3 {
+				last = r.token(t, client)
+			}
+			if last.status != tt.third {
+				t.Errorf("the third answer has status %d, want %d", last.status, tt.third)
+			}
+			_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
+			want := `oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="` + tt.counted + `"} `
+			if tt.counted == "" && strings.Contains(page, `oauth_ratelimit_decisions_total{client_id="shop"`) {
+				t.Error("what is off was counted")
+			}
+			if tt.counted != "" && (!strings.Contains(page, want) || strings.Contains(page, want+"0\n")) {
+				t.Errorf("the metrics lack %s", want)
+			}
+			client.CloseIdleConnections()
+		})
+	}
+}
+
+func TestMetricsShowTheLimits(t *testing.T) {
+	r := start(t, limited(t, func(r *config.RateLimit) {
+		r.Clients = map[string]config.ClientPolicy{"shop": {Mode: "dry_run"}}
+	}), io.Discard)
+	client := newClient(t, nil)
+	_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
+	for _, want := range []string{
+		`oauth_ratelimit_limit{client_id="shop",kind="client",limit="per-hour"} 2`,
+		`oauth_ratelimit_limit{client_id="shop",kind="user",limit="per-minute"} 100`,
+		`oauth_ratelimit_mode{client_id="shop",mode="dry_run"} 1`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the metrics lack %s:\n%s", want, page)
+		}
+	}
+	client.CloseIdleConnections()
+}

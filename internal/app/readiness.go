@@ -1,0 +1,27 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"oauth-server/internal/httpapi"
+)
+
+// staleAfter is how long the store may be silent before somebody is told. The
+// clients are looked at every [clientsRefreshEvery], give or take a quarter.
+const staleAfter = 2 * clientsRefreshEvery
+
+// readiness is what /readyz says. It asks nobody: the background loops know
+// how the store is, so probes cost nothing and an outage does not make them
+// hang. While the store is away, client_credentials and every decision of the
+// limiter go on from memory, so the server is degraded, not down.
+func (s *Server) readiness(context.Context) httpapi.Readiness {
+	silent := time.Since(s.clients.CheckedAt())
+	switch {
+	case s.stopping.Load():
+		return httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{"server": "stopping"}}
+	case s.policies.Status().Err != nil || silent > staleAfter:
+		return httpapi.Readiness{Status: httpapi.Degraded, Checks: map[string]string{"store": "not answering"}}
+	}
+	return httpapi.Readiness{Status: httpapi.Ready}
+}
