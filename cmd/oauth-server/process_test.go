@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -165,4 +167,38 @@ func eventually(t *testing.T, what string, is func() bool) {
 		case <-tick.C:
 		}
 	}
+}
+
+// postForm posts a form as the client.
+func postForm(t *testing.T, address string, as credentials, form url.Values) (status int, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.SetBasicAuth(as.ClientID, as.ClientSecret)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// askToken gets a token with client_credentials.
+func askToken(t *testing.T, server string, as credentials) string {
+	t.Helper()
+	status, body := postForm(t, server+"/token", as, url.Values{"grant_type": {"client_credentials"}})
+	var token struct {
+		AccessToken string `json:"access_token"`
+	}
+	if err := json.Unmarshal([]byte(body), &token); err != nil || status != http.StatusOK || token.AccessToken == "" {
+		t.Fatalf("status %d: %s", status, body)
+	}
+	return token.AccessToken
 }

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+	"oauth-server/migrations"
+)
+
+func newMigrate(c *cli) *cobra.Command {
+	return group("migrate", "Bring a MongoDB database to the layout of this release",
+		newMigrateUp(c), newMigrateStatus(c))
+}
+
+// shownMigration is a migration as it is shown.
+type shownMigration struct {
+	Name      string     `json:"name"`
+	About     string     `json:"about"`
+	AppliedAt *time.Time `json:"applied_at"` // null while it is pending
+	Commands  []string   `json:"commands,omitempty"`
+}
+
+func newMigrateUp(c *cli) *cobra.Command {
+	var dry bool
+	cmd := &cobra.Command{
+		Use: "up", Short: "Apply the migrations that are missing", Args: exactly(),
+		Long: `Apply the migrations that are missing, in their order. It may run in many places at
+once, and again after it was cut off.`,
+		Example: `  oauth-server migrate up --dry-run --mongodb-uri mongodb://localhost
+  oauth-server migrate up --mongodb-uri mongodb://localhost`,
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the database commands and change nothing")
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, cancel := untilSignal(cmd.Context())
+		defer cancel()
+		return c.withMigrator(ctx, set, func(db app.Migrator) error {
+			if dry {
+				return c.showPlan(ctx, db)
+			}
+			return c.migrate(ctx, db)
+		})
+	}
+	return cmd
+}
+
+func newMigrateStatus(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "status", Short: "Show which migrations the database has", Args: exactly()}
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return c.withMigrator(cmd.Context(), set, func(db app.Migrator) error {
+			states, err := db.Migrations(cmd.Context())
+			if err != nil {
+				return err
+			}
+			shown := make([]shownMigration, 0, len(states))
+			rows := [][]string{{"MIGRATION", "APPLIED", "WHAT IT DOES"}}
+			for _, s := range states {
+				m := shownState(s)
+				shown = append(shown, m)
+				rows = append(rows, []string{m.Name, when(m.AppliedAt), m.About})
+			}
+			if c.output == outputJSON {
+				return c.json(shown)
+			}
+			return c.table(rows...)
+		})
+	}
+	return cmd
+}
+
+// withMigrator opens the database for as long as do runs.
+func (c *cli) withMigrator(ctx context.Context, s *settings, do func(app.Migrator) error) (err error) {
+	cfg, err := config.LoadStore(s.sources(c.environ))
+	if err != nil {
+		return err
+	}
+	db, err := app.OpenMigrator(ctx, cfg.Store)
+	switch {
+	case errors.Is(err, app.ErrNoMigrations):
+		return &usageError{err}
+	case err != nil:
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return do(db)
+}
+
+func (c *cli) migrate(ctx context.Context, db app.Migrator) error {
+	report, err := db.Migrate(ctx)
+	for _, lack := range report.Lacking {
+		c.note("note: %s", lack)
+	}
+	applied := make([]string, len(report.Applied))
+	for i, m := range report.Applied {
+		applied[i] = m.String()
+	}
+	switch {
+	case err != nil:
+		return err
+	case c.output == outputJSON:
+		return c.json(map[string]any{"applied": applied, "lacking": append([]string{}, report.Lacking...)})
+	case len(applied) == 0:
+		_, err = fmt.Fprintln(c.out, "nothing to do: the database is up to date")
+	}
+	for _, name := range applied {
+		if _, failed := fmt.Fprintln(c.out, "applied", name); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+// showPlan shows what up would do.
+func (c *cli) showPlan(ctx context.Context, db app.Migrator) error {
+	states, err := db.Migrations(ctx)
+	if err != nil {
+		return err
+	}
+	plan := []shownMigration{}
+	for _, s := range states {
+		if !s.AppliedAt.IsZero() {
+			continue
+		}
+		m := shownState(s)
+		for _, command := range s.Commands {
+			m.Commands = append(m.Commands, command.String())
+		}
+		plan = append(plan, m)
+	}
+	if c.output == outputJSON {
+		return c.json(plan)
+	}
+	if len(plan) == 0 {
+		_, err = fmt.Fprintln(c.out, "nothing to do: the database is up to date")
+	}
+	for _, m := range plan {
+		_, failed := fmt.Fprintf(c.out, "# %s: %s\n", m.Name, m.About)
+		for _, command := range m.Commands {
+			if _, e := fmt.Fprintf(c.out, "db.runCommand(%s)\n", command); e != nil {
+				failed = e
+			}
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+func shownState(s migrations.State) shownMigration {
+	m := shownMigration{Name: s.String(), About: s.About}
+	if !s.AppliedAt.IsZero() {
+		m.AppliedAt = &s.AppliedAt
+	}
+	return m
+}
+
+func when(t *time.Time) string {
+	if t == nil {
+		return "no"
+	}
+	return t.UTC().Format(time.RFC3339)
+}

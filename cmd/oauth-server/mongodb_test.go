@@ -1,0 +1,105 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oauth-server/internal/store/mongo/mongotest"
+)
+
+// database returns the flags for a fresh database.
+func database(t *testing.T) []string {
+	t.Helper()
+	uri, name := mongotest.Database(t)
+	return []string{"--mongodb-uri", uri, "--mongodb-database", name}
+}
+
+func TestUnmigratedDatabaseIsRefusedWithTheCommandToRun(t *testing.T) {
+	db := database(t)
+	for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"client", "list"}} {
+		_, stderr, status := run(t, "", append(args, db...)...)
+		if status != exitFailed || !strings.Contains(stderr, "run oauth-server migrate up --mongodb-uri '"+db[1]+"' --mongodb-database "+db[3]) {
+			t.Errorf("%v: status %d: %s", args, status, stderr)
+		}
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	db := database(t)
+	var plan, states []shownMigration
+	runJSON(t, &plan, "", append([]string{"migrate", "up", "--dry-run"}, db...)...)
+	if len(plan) == 0 || plan[0].AppliedAt != nil || len(plan[0].Commands) == 0 {
+		t.Fatalf("the plan: %+v", plan)
+	}
+	text, _, _ := run(t, "", append([]string{"migrate", "up", "--dry-run"}, db...)...)
+	if !strings.Contains(text, "# 0001_ratelimits: ") || !strings.Contains(text, `db.runCommand({"create":"ratelimits"})`) {
+		t.Errorf("the plan for people:\n%s", text)
+	}
+	runJSON(t, &states, "", append([]string{"migrate", "status"}, db...)...)
+	if len(states) != len(plan) || states[0].AppliedAt != nil {
+		t.Fatalf("a dry run changed something: %+v", states)
+	}
+	var report struct{ Applied, Lacking []string }
+	runJSON(t, &report, "", append([]string{"migrate", "up"}, db...)...)
+	if len(report.Applied) != len(plan) {
+		t.Errorf("applied %v", report.Applied)
+	}
+	if out, _, status := run(t, "", append([]string{"migrate", "up"}, db...)...); status != exitOK || out != "nothing to do: the database is up to date\n" {
+		t.Errorf("a second time: status %d: %s", status, out)
+	}
+	if out, _, _ := run(t, "", append([]string{"migrate", "status"}, db...)...); strings.Contains(out, " no ") {
+		t.Errorf("afterwards:\n%s", out)
+	}
+}
+
+func TestMigrateIsForMongoDB(t *testing.T) {
+	if _, stderr, status := run(t, "", "migrate", "up", "--data", storeFile(t)); status != exitUsage || !strings.Contains(stderr, "--mongodb-uri") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+}
+
+// Two servers on one database: what one issues the other knows, and commands
+// work beside them.
+func TestServersShareADatabase(t *testing.T) {
+	db := database(t)
+	first := launch(t, append([]string{"serve", "--migrate", "--listen", "127.0.0.1:0", "--issuer", "http://127.0.0.1:9096"}, db...)...)
+	other := first.listening(t)
+	var shop credentials
+	runJSON(t, &shop, "", append([]string{"client", "create", "shop"}, db...)...)
+	second := launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--issuer", "http://127.0.0.1:9096"}, db...)...)
+	addr := second.listening(t)
+	token := askToken(t, "http://"+addr, shop)
+	eventually(t, "the first server has heard of the client", func() bool {
+		status, body := postForm(t, "http://"+other+"/introspect", shop, url.Values{"token": {token}})
+		return status == http.StatusOK && strings.Contains(body, `"active":true`)
+	})
+	for _, p := range []*process{first, second} {
+		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if status := p.status(t); status != exitOK {
+			t.Errorf("status %d:\n%s", status, p.log.String())
+		}
+	}
+}
+
+func TestWhatIsWrongWithTheDatabase(t *testing.T) {
+	tests := []struct{ name, uri, want string }{
+		{"nobody answers", "mongodb://127.0.0.1:1", "no MongoDB server answers"},
+		{"not a URI", "mongodb://127.0.0.1:x", "the MongoDB URI is not valid"},
+		{"no such host", "mongodb://no-such-host.invalid", "no MongoDB server answers"},
+		{"password", strings.Replace(mongotest.URI(t), "mongodb://", "mongodb://me:hush@", 1), "refuses the user name or password"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, stderr, status := run(t, "", "serve", "--listen", "127.0.0.1:0", "--mongodb-uri", tt.uri)
+			if status != exitFailed || !strings.Contains(stderr, tt.want) || strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "hush") {
+				t.Errorf("status %d: %s", status, stderr)
+			}
+		})
+	}
+}
