@@ -54,7 +54,7 @@ func (s *Server) seeAuthorize(c *call, q *params) error {
 // the hidden field in which the pages carry it along.
 func parseAuthorization(raw string) (params, error) {
 	if len(raw) > maxQuery {
-		return params{}, invalidRequest("the authorization request is longer than %d bytes", maxQuery)
+		return params{}, invalidRequest("The authorization request is longer than %d bytes.", maxQuery)
 	}
 	return parseParams(raw)
 }
@@ -95,10 +95,10 @@ func (s *Server) prompt(c *call, q *params) (*grants.Prompt, error) {
 // unfit says what is wrong with the request as such.
 func unfit(q *params) *grants.Error {
 	if len(q.repeated) > 0 {
-		return invalidRequest("%s is repeated", printable(q.repeated[0]))
+		return invalidRequest("The parameter %s is repeated.", printable(q.repeated[0]))
 	}
 	if mode := q.get("response_mode"); mode != "" && mode != "query" {
-		return invalidRequest("the only response_mode is query")
+		return invalidRequest("The only response_mode is query.")
 	}
 	return nil
 }
@@ -146,9 +146,9 @@ func (s *Server) decide(c *call, decision string, p *grants.Prompt, session gran
 	case "allow":
 		return s.approve(c, p, session)
 	case "deny":
-		return s.redirectError(c, p.RedirectURI, p.State, &grants.Error{Code: grants.AccessDenied, Description: "the user refused"})
+		return s.redirectError(c, p.RedirectURI, p.State, &grants.Error{Code: grants.AccessDenied, Description: "The user refused."})
 	}
-	return invalidRequest("decision must be allow or deny")
+	return invalidRequest("The decision must be allow or deny.")
 }
 
 // approve fetches the code. Trouble of ours goes to the client, which waits for
@@ -160,7 +160,7 @@ func (s *Server) approve(c *call, p *grants.Prompt, session grants.Session) erro
 		return s.redirectToClient(c, p.RedirectURI, p.State, url.Values{"code": {code}})
 	}
 	s.log.LogAttrs(c.ctx, slog.LevelError, "approval failed", slog.String("client_id", c.clientID), slog.Any("error", err))
-	known := &grants.Error{Code: grants.ServerError, Description: "the authorization could not be recorded"}
+	known := &grants.Error{Code: grants.ServerError, Description: "The authorization could not be recorded."}
 	errors.As(err, &known)
 	return s.redirectError(c, p.RedirectURI, p.State, known)
 }

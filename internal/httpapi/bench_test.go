@@ -154,7 +154,7 @@ func BenchmarkTokenShareOfBare(b *testing.B) {
 // BenchmarkTokenLimiter reports our throughput with the limiter as a share of
 // that without.
 func BenchmarkTokenLimiter(b *testing.B) {
-	b.ReportMetric(takeTurns(b, newTokenServer(b), newTokenServer(b, limitedTo(b, 1<<30))), "share-of-unlimited")
+	b.ReportMetric(takeTurns(b, newTokenServer(b), newTokenServer(b, limitedTo(b, 1_000_000))), "share-of-unlimited")
 }
 
 // takeTurns asks two servers by turns, so that whatever else the machine does

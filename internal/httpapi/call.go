@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"log/slog"
 	"net/netip"
 	"time"
 
@@ -27,6 +28,15 @@ type handler func(*call) error
 // echo adapts the handler to echo's router; around has made the call.
 func (h handler) echo(c echo.Context) error {
 	return h(c.(*call)) //nolint:forcetypeassert // around passes nothing else
+}
+
+// levelOfFailure is how loudly to log that a request failed. If the caller hung
+// up meanwhile, that is mostly why, and nobody's trouble.
+func (c *call) levelOfFailure() slog.Level {
+	if c.ctx.Err() != nil {
+		return slog.LevelInfo
+	}
+	return slog.LevelError
 }
 
 // write sends a body. A failure means that the client has gone: there is

@@ -17,15 +17,15 @@ func readCredentials(h http.Header, p *params) (grants.Credentials, error) {
 	assertion := p.has("client_assertion") || p.has("client_assertion_type")
 	switch {
 	case len(headers) > 1:
-		return grants.Credentials{}, invalidRequest("more than one Authorization header")
+		return grants.Credentials{}, invalidRequest("There is more than one Authorization header.")
 	case ways(len(headers) == 1, p.has("client_secret"), assertion) > 1:
-		return grants.Credentials{}, invalidRequest("more than one way of client authentication")
+		return grants.Credentials{}, invalidRequest("The client authenticates in more than one way.")
 	case len(headers) == 1:
 		return basicCredentials(headers[0], p.get("client_id"))
 	case assertion:
-		return grants.Credentials{}, invalidClient("client assertions are not supported")
+		return grants.Credentials{}, invalidClient("Client assertions are not supported.")
 	case !p.has("client_id"):
-		return grants.Credentials{}, invalidClient("no client authentication was sent")
+		return grants.Credentials{}, invalidClient("Client authentication is required.")
 	case p.has("client_secret"):
 		return grants.Credentials{Method: grants.AuthPost, ClientID: p.get("client_id"), Secret: p.get("client_secret")}, nil
 	}
@@ -46,10 +46,10 @@ func ways(used ...bool) (n int) {
 func basicCredentials(header, bodyClientID string) (grants.Credentials, error) {
 	id, secret, ok := parseBasic(header)
 	if !ok {
-		return grants.Credentials{}, invalidClient("the Authorization header is not well-formed HTTP Basic")
+		return grants.Credentials{}, invalidClient("The Authorization header is not well-formed HTTP Basic.")
 	}
 	if bodyClientID != "" && bodyClientID != id {
-		return grants.Credentials{}, invalidRequest("client_id differs from the one in the Authorization header")
+		return grants.Credentials{}, invalidRequest("The parameter client_id differs from the one in the Authorization header.")
 	}
 	if secret == "" {
 		return grants.Credentials{Method: grants.AuthNone, ClientID: id}, nil

@@ -58,14 +58,14 @@ func (s *Server) answerTo(err error) answer {
 func answerToOurs(err error) answer {
 	var routing *echo.HTTPError
 	var foreign *crossOriginError
-	status, code, description := http.StatusInternalServerError, grants.ServerError, "something went wrong here; it is not your request"
+	status, code, description := http.StatusInternalServerError, grants.ServerError, "Something went wrong here; it is not your request."
 	switch {
 	case errors.As(err, &foreign):
-		status, code, description = http.StatusForbidden, grants.InvalidRequest, "this form was sent by a page of another site"
+		status, code, description = http.StatusForbidden, grants.InvalidRequest, "This form was sent by a page of another site."
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
-		status, code, description = routing.Code, grants.InvalidRequest, "this endpoint does not take that method"
+		status, code, description = routing.Code, grants.InvalidRequest, "This endpoint does not take that method."
 	case errors.As(err, &routing) && routing.Code < http.StatusInternalServerError:
-		status, code, description = routing.Code, grants.InvalidRequest, "there is nothing at this address"
+		status, code, description = routing.Code, grants.InvalidRequest, "There is nothing at this address."
 	}
 	return answer{status, oauthError{Code: code, Description: description}, nil}
 }
@@ -76,7 +76,7 @@ func (s *Server) fail(c *call, err error) {
 	a := s.answerTo(err)
 	c.outcome = string(a.body.Code)
 	if a.status >= http.StatusInternalServerError {
-		s.log.LogAttrs(c.ctx, slog.LevelError, "request failed", slog.String("path", c.Path()), slog.Any("error", err))
+		s.log.LogAttrs(c.ctx, c.levelOfFailure(), "request failed", slog.String("path", c.Path()), slog.Any("error", err))
 	}
 	if c.Response().Committed {
 		return

@@ -17,7 +17,7 @@ const formType = "application/x-www-form-urlencoded"
 // histories (RFC 6749 2.3.1), and each at most once (RFC 6749 3.2).
 func readForm(c *call) (params, error) {
 	if c.Request().URL.RawQuery != "" {
-		return params{}, invalidRequest("parameters belong into the request body, not into the query")
+		return params{}, invalidRequest("Parameters belong into the request body, not into the query.")
 	}
 	return readBody(c)
 }
@@ -43,7 +43,7 @@ func readBody(c *call) (params, error) {
 // meaning for it, but many clients send one.
 func checkContentType(h http.Header) error {
 	if enc := h.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return invalidRequest("the body must not be compressed")
+		return invalidRequest("The body must not be compressed.")
 	}
 	types := h["Content-Type"]
 	if len(types) == 1 && types[0] == formType {
@@ -56,11 +56,11 @@ func checkContentType(h http.Header) error {
 			return nil
 		}
 	}
-	return invalidRequest("the content type must be %s", formType)
+	return invalidRequest("The content type must be %s.", formType)
 }
 
 func readAll(r *http.Request, w http.ResponseWriter) (string, error) {
-	tooLong := invalidRequest("the body is longer than %d bytes", maxBody)
+	tooLong := invalidRequest("The body is longer than %d bytes.", maxBody)
 	if r.ContentLength > maxBody {
 		return "", tooLong
 	}
@@ -85,7 +85,7 @@ func readAll(r *http.Request, w http.ResponseWriter) (string, error) {
 // unreadable is the answer to a body that ended early, came too slowly or was
 // badly framed: the sender's trouble, not ours.
 func unreadable(cause error) error {
-	e := invalidRequest("the body could not be read")
+	e := invalidRequest("The body could not be read.")
 	e.Cause = cause
 	return e
 }

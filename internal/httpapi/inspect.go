@@ -52,7 +52,7 @@ func readTokenQuery(c *call) (grants.TokenQuery, error) {
 		return grants.TokenQuery{}, err
 	}
 	if !p.has("token") {
-		return grants.TokenQuery{}, invalidRequest("token is missing")
+		return grants.TokenQuery{}, invalidRequest("The parameter token is missing.")
 	}
 	credentials, err := readCredentials(c.Request().Header, &p)
 	if err != nil {

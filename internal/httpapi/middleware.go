@@ -100,7 +100,7 @@ func (s *Server) logAccess(c *call) {
 	level := slog.LevelInfo
 	switch {
 	case c.Response().Status >= http.StatusInternalServerError:
-		level = slog.LevelError
+		level = c.levelOfFailure()
 	case c.Path() == "/healthz" || c.Path() == "/readyz":
 		level = slog.LevelDebug
 	}

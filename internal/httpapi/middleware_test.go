@@ -137,6 +137,21 @@ func TestFailuresAreLoggedWithTheirCause(t *testing.T) {
 	require.Contains(t, log.String(), "status=500")
 }
 
+// TestCallerWhoHangsUp is not worth waking anybody for.
+func TestCallerWhoHangsUp(t *testing.T) {
+	var log bytes.Buffer
+	f := newFake()
+	f.failToken = errDisk
+	s := newServer(t, f, func(o *httpapi.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	ctx, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/token", strings.NewReader("grant_type=x&client_id=shop"))
+	r.Header.Set("Content-Type", formType)
+	s.ServeHTTP(httptest.NewRecorder(), r)
+	require.Contains(t, log.String(), "the disk is on fire")
+	require.NotContains(t, log.String(), "level=ERROR")
+}
+
 func TestWithRequestIDTwice(t *testing.T) {
 	h := httpapi.WithRequestID(slog.NewTextHandler(&bytes.Buffer{}, nil))
 	require.Equal(t, h, httpapi.WithRequestID(h))

@@ -42,18 +42,18 @@ func parseParams(raw string) (params, error) {
 
 func (p *params) add(rawName, rawValue string) error {
 	if len(p.pairs)+len(p.repeated) == maxParams {
-		return invalidRequest("more than %d parameters", maxParams)
+		return invalidRequest("There are more than %d parameters.", maxParams)
 	}
 	name, ok := decodeComponent(rawName)
 	if !ok {
-		return invalidRequest("a parameter name is not valid UTF-8 in application/x-www-form-urlencoded")
+		return invalidRequest("The name of a parameter is not valid UTF-8 in application/x-www-form-urlencoded.")
 	}
 	value, ok := decodeComponent(rawValue)
 	if !ok {
-		return invalidRequest("the value of %s is not valid UTF-8 in application/x-www-form-urlencoded", printable(name))
+		return invalidRequest("The value of %s is not valid UTF-8 in application/x-www-form-urlencoded.", printable(name))
 	}
 	if limit := maxLength(name); len(value) > limit {
-		return invalidRequest("%s is longer than %d bytes", name, limit)
+		return invalidRequest("The parameter %s is longer than %d bytes.", name, limit)
 	}
 	if p.has(name) {
 		p.repeated = append(p.repeated, name)
@@ -91,7 +91,7 @@ func (p *params) has(name string) bool { return p.get(name) != "" }
 // once fails with invalid_request if any parameter was repeated (RFC 6749 3.2).
 func (p *params) once() error {
 	if len(p.repeated) > 0 {
-		return invalidRequest("%s is repeated", printable(p.repeated[0]))
+		return invalidRequest("The parameter %s is repeated.", printable(p.repeated[0]))
 	}
 	return nil
 }

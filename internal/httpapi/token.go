@@ -17,7 +17,7 @@ func (s *Server) token(c *call) error {
 		return err
 	}
 	if !p.has("grant_type") {
-		return invalidRequest("grant_type is missing")
+		return invalidRequest("The parameter grant_type is missing.")
 	}
 	c.grantType = p.get("grant_type")
 	credentials, err := readCredentials(c.Request().Header, &p)
