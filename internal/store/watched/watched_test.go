@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/store/watched"
+	"oauth-server/internal/syncer"
 )
 
 // diary notes operations; its context carries the name of the operation.
@@ -67,31 +68,40 @@ func TestOperationsAreTold(t *testing.T) {
 	}
 }
 
-// Every method of the backend is told under a name of its own, and passed on.
-// The backend here has no methods, so passing on is a nil dereference.
+// Every method of the backends is told under a name of its own, and passed on.
+// The backends here have no methods, so passing on is a nil dereference.
 func TestEveryMethodIsWatched(t *testing.T) {
 	d := &diary{}
-	store := reflect.ValueOf(watched.New(&backend{}, d))
-	names := map[string]bool{}
-	contract := reflect.TypeFor[watched.Backend]()
-	for i := range contract.NumMethod() {
-		method := store.MethodByName(contract.Method(i).Name)
-		args := make([]reflect.Value, method.Type().NumIn())
-		for a := range args {
-			args[a] = reflect.Zero(method.Type().In(a))
-		}
-		args[0] = reflect.ValueOf(context.Background())
-		func() {
-			defer func() { _ = recover() }()
-			if method.Type().IsVariadic() {
-				method.CallSlice(args)
-			} else {
-				method.Call(args)
-			}
-		}()
-		require.Len(t, d.operations, i+1, contract.Method(i).Name)
-		require.False(t, names[d.operations[i]], "%s is the name of two operations", d.operations[i])
-		names[d.operations[i]] = true
+	watchedStores := map[any]reflect.Type{
+		watched.New(&backend{}, d):                                reflect.TypeFor[watched.Backend](),
+		watched.NewPolicies(struct{ clientcfg.PolicyStore }{}, d): reflect.TypeFor[clientcfg.PolicyStore](),
+		watched.NewCounters(struct{ syncer.Store }{}, d):          reflect.TypeFor[syncer.Store](),
 	}
-	require.Len(t, d.failed, contract.NumMethod())
+	names, calls := map[string]bool{}, 0
+	for store, contract := range watchedStores {
+		for i := range contract.NumMethod() {
+			call(reflect.ValueOf(store).MethodByName(contract.Method(i).Name))
+			calls++
+			require.Len(t, d.operations, calls, contract.Method(i).Name)
+			name := d.operations[calls-1]
+			require.False(t, names[name], "%s is the name of two operations", name)
+			names[name] = true
+		}
+	}
+	require.Len(t, d.failed, calls)
+}
+
+// call calls a method with nothing, and survives it.
+func call(method reflect.Value) {
+	args := make([]reflect.Value, method.Type().NumIn())
+	for a := range args {
+		args[a] = reflect.Zero(method.Type().In(a))
+	}
+	args[0] = reflect.ValueOf(context.Background())
+	defer func() { _ = recover() }()
+	if method.Type().IsVariadic() {
+		method.CallSlice(args)
+		return
+	}
+	method.Call(args)
 }

@@ -1,0 +1,39 @@
+package watched
+
+import (
+	"context"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// Policies is a watched [clientcfg.PolicyStore].
+type Policies struct {
+	backend  clientcfg.PolicyStore
+	observer Observer
+}
+
+// NewPolicies watches the backend.
+func NewPolicies(b clientcfg.PolicyStore, o Observer) *Policies {
+	return &Policies{backend: b, observer: o}
+}
+
+// Policies implements clientcfg.PolicyStore.
+func (p *Policies) Policies(ctx context.Context) (_ clientcfg.PolicySet, err error) {
+	ctx, end := p.observer.Begin(ctx, "read_policies")
+	defer func() { end(failed(err)) }()
+	return p.backend.Policies(ctx)
+}
+
+// PolicyVersion implements clientcfg.PolicyStore.
+func (p *Policies) PolicyVersion(ctx context.Context) (_ int64, err error) {
+	ctx, end := p.observer.Begin(ctx, "read_policy_version")
+	defer func() { end(failed(err)) }()
+	return p.backend.PolicyVersion(ctx)
+}
+
+// ReplacePolicies implements clientcfg.PolicyStore.
+func (p *Policies) ReplacePolicies(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) (err error) {
+	ctx, end := p.observer.Begin(ctx, "replace_policies")
+	defer func() { end(failed(err)) }()
+	return p.backend.ReplacePolicies(ctx, next, entry)
+}
