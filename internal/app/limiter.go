@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/watched"
 )
 
 // policiesRefreshEvery bounds how long an operator's change takes to reach
@@ -26,7 +27,7 @@ func (s *Server) openLimiter(ctx context.Context) (err error) {
 		return err
 	}
 	s.counters = ratelimit.NewCounters(s.cfg.RateLimit.MaxKeys)
-	s.policies, err = clientcfg.NewPolicySource(ctx, policiesOf(s.store), clientcfg.PolicyOptions{Base: s.cfg.RateLimit.Settings()})
+	s.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(policiesOf(s.store), s.telemetry), clientcfg.PolicyOptions{Base: s.cfg.RateLimit.Settings()})
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (t *telemetry) decided(d grants.Decided) {
 		return // the mode is off: not even counted
 	}
 	t.Decision(d.ClientID, grant, d.Decision.Outcome.String())
-	if d.Decision.Soft {
+	if d.Decision.Soft && !d.Decision.Rejected() {
 		t.SoftWarning(d.ClientID, grant)
 	}
 	if d.Decision.Counted() {

@@ -53,11 +53,11 @@ func (s *Server) openTelemetry(context.Context) (err error) {
 // watch connects what is asked at each scrape.
 func (s *Server) watch() {
 	s.telemetry.WatchConfigs(func() []metrics.Config {
-		return []metrics.Config{{
-			Name:      "clients",
-			Revision:  int64(s.clients.Directory().Revision()),
-			Refreshed: s.clients.CheckedAt(),
-		}}
+		policies := s.policies.Status()
+		return []metrics.Config{
+			{Name: "clients", Revision: int64(s.clients.Directory().Revision()), Refreshed: s.clients.CheckedAt()},
+			{Name: "policies", Revision: policies.Version, Refreshed: policies.CheckedAt},
+		}
 	})
 }
 

@@ -54,6 +54,8 @@ func TestMetricsTellWhatTheServerDid(t *testing.T) {
 		`oauth_http_requests_in_flight 0`,
 		`oauth_config_age_seconds{config="clients"} `,
 		`oauth_config_revision{config="clients"} `,
+		`oauth_config_age_seconds{config="policies"} `,
+		`oauth_config_revision{config="policies"} 0`,
 		`oauth_build_info{goversion="go`,
 		`go_goroutines `,
 	} {
