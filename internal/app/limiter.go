@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
@@ -40,6 +41,13 @@ func memory(st ratelimit.Stats) metrics.Memory {
 	return metrics.Memory{
 		Counters: st.Keys, MaxCounters: st.MaxKeys,
 		Evictions: st.Evicted, Overflows: st.Overflowed, Expired: st.Expired,
+	}
+}
+
+func failureLimits(window config.Duration, q config.FailureQuota) grants.FailureLimits {
+	return grants.FailureLimits{
+		PerAddress: ratelimit.NewLimit("per-address", q.PerAddress, window.Std()),
+		PerName:    ratelimit.NewLimit("per-name", q.PerName, window.Std()),
 	}
 }
 

@@ -82,3 +82,17 @@ func TestMetricsShowTheLimits(t *testing.T) {
 	}
 	client.CloseIdleConnections()
 }
+
+func TestFailedAttemptsOfTheConfigurationApply(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.FailedAttempts.Clients.PerName = 2
+	r := start(t, cfg, io.Discard)
+	r.secret = "wrong"
+	client := newClient(t, nil)
+	for i, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusTooManyRequests} {
+		if got := r.token(t, client); got.status != want {
+			t.Errorf("failure %d is answered with %d, want %d", i+1, got.status, want)
+		}
+	}
+	client.CloseIdleConnections()
+}

@@ -165,6 +165,8 @@ func (s *Server) makeHandler(context.Context) error {
 		AccessTokenLifetime:  s.cfg.Tokens.AccessTTL.Std(),
 		RefreshTokenLifetime: s.cfg.Tokens.RefreshTTL.Std(),
 		SessionLifetime:      s.cfg.Sessions.TTL.Std(),
+		ClientFailures:       failureLimits(s.cfg.FailedAttempts.Window, s.cfg.FailedAttempts.Clients),
+		SignInFailures:       failureLimits(s.cfg.FailedAttempts.Window, s.cfg.FailedAttempts.Users),
 		Counters:             s.counters,
 		Policies:             s.policies.Policies,
 		Observe:              s.telemetry.decided,

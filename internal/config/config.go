@@ -26,9 +26,10 @@ type Config struct {
 	Store           Store    `yaml:"store"`
 	// Migrate brings a MongoDB database to the layout of this release at the
 	// start, instead of refusing one that lacks it.
-	Migrate  bool     `yaml:"migrate,omitempty"`
-	Tokens   Tokens   `yaml:"tokens"`
-	Sessions Sessions `yaml:"sessions"`
+	Migrate        bool           `yaml:"migrate,omitempty"`
+	Tokens         Tokens         `yaml:"tokens"`
+	Sessions       Sessions       `yaml:"sessions"`
+	FailedAttempts FailedAttempts `yaml:"failed_attempts"`
 	// Scopes says in words what a scope allows, for the consent page.
 	Scopes    map[string]string `yaml:"scopes,omitempty"`
 	RateLimit RateLimit         `yaml:"rate_limit"`
@@ -87,6 +88,21 @@ type Tokens struct {
 // Sessions is how long a browser stays signed in.
 type Sessions struct {
 	TTL Duration `yaml:"ttl"`
+}
+
+// FailedAttempts limits wrong client secrets and wrong passwords. Only failures
+// count, and only against the address that they come from (an IPv6 address
+// stands for its /64), so that nobody can lock somebody else out.
+type FailedAttempts struct {
+	Window  Duration     `yaml:"window"`
+	Clients FailureQuota `yaml:"clients"` // client authentications
+	Users   FailureQuota `yaml:"users"`   // sign-ins
+}
+
+// FailureQuota is how many failures a window may have.
+type FailureQuota struct {
+	PerAddress int64 `yaml:"per_address"` // from one address, in all
+	PerName    int64 `yaml:"per_name"`    // from one address, with one client_id or username
 }
 
 // RateLimit is the limit on token requests: what holds for everybody, and the

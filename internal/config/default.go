@@ -29,7 +29,12 @@ func Default() *Config {
 			CodeTTL:     Duration(time.Minute),
 			KeyRotation: Duration(90 * 24 * time.Hour),
 		},
-		Sessions:  Sessions{TTL: Duration(12 * time.Hour)},
+		Sessions: Sessions{TTL: Duration(12 * time.Hour)},
+		FailedAttempts: FailedAttempts{
+			Window:  Duration(time.Minute),
+			Clients: FailureQuota{PerAddress: 300, PerName: 60},
+			Users:   FailureQuota{PerAddress: 100, PerName: 20},
+		},
 		RateLimit: defaultRateLimit(),
 	}
 }

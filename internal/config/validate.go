@@ -11,6 +11,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/ratelimit"
 )
 
 // maxClientLabels keeps one instance well under a million series.
@@ -32,6 +33,7 @@ func (c *Config) check() (ps FieldErrors) {
 	ps = append(ps, c.Store.check()...)
 	c.Tokens.check(&ps)
 	between(&ps, "sessions.ttl", c.Sessions.TTL, time.Minute, 365*24*time.Hour)
+	c.FailedAttempts.check(&ps)
 	c.RateLimit.check(&ps)
 	return ps
 }
@@ -136,6 +138,23 @@ func (t Tokens) check(ps *FieldErrors) {
 	// RFC 6749 4.1.2 recommends ten minutes at the most.
 	between(ps, "tokens.code_ttl", t.CodeTTL, time.Second, 10*time.Minute)
 	between(ps, "tokens.key_rotation", t.KeyRotation, time.Hour, 10*year)
+}
+
+func (f FailedAttempts) check(ps *FieldErrors) {
+	between(ps, "failed_attempts.window", f.Window, time.Second, 24*time.Hour)
+	f.Clients.check(ps, "failed_attempts.clients")
+	f.Users.check(ps, "failed_attempts.users")
+}
+
+func (q FailureQuota) check(ps *FieldErrors, path string) {
+	atLeastOne(ps, path+".per_address", q.PerAddress)
+	atLeastOne(ps, path+".per_name", q.PerName)
+}
+
+func atLeastOne(ps *FieldErrors, path string, n int64) {
+	if n < 1 || n > ratelimit.MaxRequests {
+		ps.addf(path, "must be from 1 to %d, not %d", ratelimit.MaxRequests, n)
+	}
 }
 
 func between(ps *FieldErrors, path string, d Duration, least, most time.Duration) {
