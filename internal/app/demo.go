@@ -111,7 +111,7 @@ func (d *Demo) Lines(issuer, dir string) []DemoLine {
 		{"revoke: make it worthless", password + take("refresh_token", "token") + as +
 			` -o /dev/null -w 'HTTP %{http_code}\n' -d @- ` + issuer + "/revoke"},
 		{"rate limit: ten a minute, then 429; RateLimit counts down and Retry-After says how long to wait", d.loopLine(issuer)},
-		{"a client to try with: opens the sign-in page, keeps and refreshes the token", fmt.Sprintf(
+		{"a client to try with (go install ./cmd/oauth-server puts it on the PATH): open the address it shows and sign in", fmt.Sprintf(
 			"oauth-server token --issuer %s --client-id %s --grant authorization_code --cache '%s/app.json'", issuer, d.PublicClientID, dir)},
 		{"the same as a machine", fmt.Sprintf(
 			"oauth-server token --issuer %s --client-id %s --client-secret='%s' --grant client_credentials --cache '%s/machine.json'",

@@ -17,8 +17,10 @@ const configEnv = EnvPrefix + "CONFIG"
 // "oauth-something".
 var foreign = regexp.MustCompile(`^OAUTH_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// elsewhere are variables that other commands of ours read.
+// elsewhere are variables that stand for other flags of ours: those that are no
+// settings, and those of commands that talk to a server.
 var elsewhere = []string{
+	"OAUTH_DEMO", "OAUTH_CHECK_CONFIG", "OAUTH_PRINT_CONFIG",
 	"OAUTH_SERVER", "OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET", "OAUTH_USERNAME", "OAUTH_PASSWORD",
 }
 

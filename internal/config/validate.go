@@ -82,8 +82,10 @@ func (c *Config) checkIssuer(ps *FieldErrors) {
 		ps.addf("issuer", "%q is not a URL such as https://auth.example.com", c.Issuer)
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(c.Issuer, "#"):
 		ps.addf("issuer", "must have no user information, query or fragment (RFC 8414 section 2)")
-	case u.Path != "":
-		ps.addf("issuer", "must have no path, not even a trailing slash")
+	case strings.HasSuffix(u.Path, "/"):
+		ps.addf("issuer", "must not end with a slash: clients compare it letter by letter")
+	case strings.ContainsAny(u.Path, ":*"):
+		ps.addf("issuer", "must have no : or * in its path")
 	case u.Scheme != "https" && (u.Scheme != "http" || !clientcfg.IsLoopback(u.Hostname())):
 		ps.addf("issuer", "must be https; http is for loopback addresses only (RFC 8414 section 2)")
 	}
