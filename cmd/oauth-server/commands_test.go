@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -180,6 +181,18 @@ func TestCheckConfig(t *testing.T) {
 	}
 	if got.OK || len(got.Problems) != 1 || got.Problems[0].Path != "log.level" || got.Problems[0].Origin != "--log-level" {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestEnvironmentStandsInForFlags(t *testing.T) {
+	var out, errs bytes.Buffer
+	c := &cli{in: strings.NewReader(""), out: &out, errOut: &errs, environ: []string{"OAUTH_CHECK_CONFIG=1"}}
+	if status := c.run(t.Context(), []string{"serve"}); status != exitOK || out.String() != "ok\n" {
+		t.Errorf("status %d: %s%s", status, &out, &errs)
+	}
+	c.environ = []string{"OAUTH_DEMO=perhaps"}
+	if status := c.run(t.Context(), []string{"serve"}); status != exitUsage || !strings.Contains(errs.String(), `OAUTH_DEMO: "perhaps"`) {
+		t.Errorf("status %d: %s", status, &errs)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -59,8 +60,12 @@ func TestDemoLinesWork(t *testing.T) {
 	if status := p.status(t); status != exitOK {
 		t.Errorf("status %d", status)
 	}
-	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "oauth-server-demo-*", "demo.db")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+	dir := regexp.MustCompile(`-c '(.*)/cookies'`).FindStringSubmatch(p.stdout.String())
+	if dir == nil {
+		t.Fatal("no cookies in the lines")
+	}
+	if _, err := os.Stat(dir[1]); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left behind: %v", dir[1], err)
 	}
 }
 

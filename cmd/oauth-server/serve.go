@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,28 @@ flag; each overrides the one before. --mongodb-uri is OAUTH_MONGODB_URI, and so 
 	return cmd
 }
 
+// complete lets the environment stand in for flags that were not given.
+func (f *serveFlags) complete(c *cli) error {
+	for name, flag := range map[string]*bool{
+		"OAUTH_CHECK_CONFIG": &f.check, "OAUTH_PRINT_CONFIG": &f.print, "OAUTH_DEMO": &f.demo,
+	} {
+		value := c.variable(name)
+		if value == "" || *flag {
+			continue
+		}
+		on, err := strconv.ParseBool(value)
+		if err != nil {
+			return usagef("%s: %q is neither true nor false", name, value)
+		}
+		*flag = on
+	}
+	return nil
+}
+
 func (c *cli) serve(ctx context.Context, f *serveFlags) error {
+	if err := f.complete(c); err != nil {
+		return err
+	}
 	ctx, cancel := untilSignal(ctx)
 	defer cancel()
 	sources := f.sources(c.environ)
@@ -65,7 +87,10 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Options) error {
 	opts.Logger = app.NewLogger(cfg.Log, c.errOut)
 	server, err := app.New(ctx, cfg, opts)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil //nolint:nilerr // a stop that was asked for, before there was anything to stop
+	case err != nil:
 		return err
 	}
 	return server.Run(ctx)
