@@ -1,0 +1,336 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/oauth2"
+)
+
+// limited is a configuration with these limits for everybody. With a window
+// of an hour no test sees a window end; with one of seconds it can wait.
+func limited(requests int, window, rest string) string {
+	limit := fmt.Sprintf("[ { name: few, requests: %d, window: %s } ]", requests, window)
+	return "trusted_proxies: [ 127.0.0.1/32 ]\nrate_limit:\n  default:\n    user: " + limit + "\n    client: " + limit + "\n" + rest
+}
+
+// patience is more requests than any limit here admits.
+const patience = 50
+
+// exhaust asks until it is refused for asking too often.
+func exhaust(tb testing.TB, ask func() error) *oauth2.RetrieveError {
+	tb.Helper()
+	for range patience {
+		if err := ask(); err != nil {
+			var refused *oauth2.RetrieveError
+			require.ErrorAs(tb, err, &refused)
+			require.Equal(tb, http.StatusTooManyRequests, refused.Response.StatusCode, string(refused.Body))
+			return refused
+		}
+	}
+	require.FailNow(tb, "never limited")
+	return nil
+}
+
+func TestAnswerToTooManyRequests(t *testing.T) {
+	s := start(t, limited(3, "1h", ""))
+	ctx := with(t)
+	refused := exhaust(t, func() error { _, err := s.credentials("shop").Token(ctx); return err })
+	h := refused.Response.Header
+	require.Equal(t, "application/json", h.Get("Content-Type"))
+	require.Equal(t, "no-store", h.Get("Cache-Control"))
+	require.Empty(t, h.Get("WWW-Authenticate"), "it hides the error from openid-client")
+	seconds, err := strconv.Atoi(h.Get("Retry-After"))
+	require.NoError(t, err)
+	require.Positive(t, seconds)
+	require.Equal(t, "temporarily_unavailable", refused.ErrorCode)
+	require.Contains(t, refused.ErrorDescription, fmt.Sprintf("retry after %d second", seconds))
+	require.Equal(t, s.Issuer+"/docs/rate-limits", refused.ErrorURI)
+	page := s.get(strings.TrimPrefix(refused.ErrorURI, s.Issuer))
+	require.Equal(t, http.StatusOK, page.status, "the page that the answer names")
+	require.Contains(t, page.body, "Retry-After")
+	left, wait := rateLimit(t, h)
+	require.Zero(t, left)
+	require.Equal(t, seconds, wait)
+}
+
+var (
+	policyField = regexp.MustCompile(`^"[a-z0-9_.-]+";q=(\d+);w=(\d+)$`)
+	limitField  = regexp.MustCompile(`^"[a-z0-9_.-]+";r=(\d+);t=(\d+)$`)
+)
+
+// rateLimit reads RateLimit (draft-ietf-httpapi-ratelimit-headers).
+func rateLimit(tb testing.TB, h http.Header) (left, wait int) {
+	tb.Helper()
+	require.Regexp(tb, policyField, h.Get("RateLimit-Policy"))
+	found := limitField.FindStringSubmatch(h.Get("RateLimit"))
+	require.NotNil(tb, found, h.Get("RateLimit"))
+	left, err := strconv.Atoi(found[1])
+	require.NoError(tb, err)
+	wait, err = strconv.Atoi(found[2])
+	require.NoError(tb, err)
+	return left, wait
+}
+
+func TestRateLimitFieldsOnSuccess(t *testing.T) {
+	s := start(t, limited(4, "1h", ""))
+	for want := 3; want >= 0; want-- {
+		r := s.post("/token", "shop", url.Values{"grant_type": {"client_credentials"}})
+		require.Equal(t, http.StatusOK, r.status)
+		left, _ := rateLimit(t, r.header)
+		require.Equal(t, want, left)
+		require.Contains(t, r.header.Get("RateLimit-Policy"), ";q=4;w=3600")
+	}
+	r := s.post("/token", "shop", url.Values{"grant_type": {"client_credentials"}})
+	requireOAuthError(t, r, http.StatusTooManyRequests, "temporarily_unavailable")
+}
+
+// The point of it all: a client that is told to wait, waits and goes on with
+// what it has.
+func TestDeniedGrantsAreNotBurnt(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := start(t, limited(2, "2s", ""))
+	ctx := with(t)
+	c := s.config("web")
+
+	t.Run("code", func(t *testing.T) {
+		b := newBrowser(t)
+		var code, verifier string
+		refused := exhaust(t, func() error {
+			code, verifier = s.code(b, c)
+			_, err := c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
+			return err
+		})
+		require.NotEmpty(t, refused.Response.Header.Get("Retry-After"))
+		token, err := patiently(ctx, func() (*oauth2.Token, error) {
+			return c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
+		})
+		require.NoError(t, err)
+		require.Equal(t, user, verify(t, s, token.AccessToken).Subject)
+	})
+	t.Run("refresh token", func(t *testing.T) {
+		code, verifier := s.code(newBrowser(t), c)
+		token, err := patiently(ctx, func() (*oauth2.Token, error) {
+			return c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
+		})
+		require.NoError(t, err)
+		_ = exhaust(t, func() error {
+			next, err := refresh(ctx, c, token.RefreshToken)
+			if err == nil {
+				token = next
+			}
+			return err
+		})
+		next, err := patiently(ctx, func() (*oauth2.Token, error) { return refresh(ctx, c, token.RefreshToken) })
+		require.NoError(t, err)
+		require.NotEqual(t, token.RefreshToken, next.RefreshToken)
+	})
+	t.Run("password", func(t *testing.T) {
+		legacy := s.config("legacy")
+		_ = exhaust(t, func() error { _, err := legacy.PasswordCredentialsToken(ctx, user, password); return err })
+		_, err := patiently(ctx, func() (*oauth2.Token, error) {
+			return legacy.PasswordCredentialsToken(ctx, user, password)
+		})
+		require.NoError(t, err)
+	})
+}
+
+// Retry-After is honest: waiting it is enough, once, at the first attempt.
+func TestRetryAfterIsEnough(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := start(t, limited(2, "1s", ""))
+	ctx := with(t)
+	for range 3 {
+		_ = exhaust(t, func() error { _, err := s.credentials("shop").Token(ctx); return err })
+		attempts := 0
+		_, err := patiently(ctx, func() (*oauth2.Token, error) {
+			attempts++
+			return s.credentials("shop").Token(ctx)
+		})
+		require.NoError(t, err)
+		require.LessOrEqual(t, attempts, 2, "refused again after the wait")
+	}
+}
+
+func TestConcurrentRequestsPassExactly(t *testing.T) {
+	const limit = 10
+	s := start(t, limited(limit, "1h", ""))
+	ctx := with(t)
+	var passed, refused atomic.Int64
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			if _, err := s.credentials("shop").Token(ctx); err == nil {
+				passed.Add(1)
+			} else {
+				refused.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, limit, passed.Load())
+	require.EqualValues(t, 64-limit, refused.Load())
+}
+
+// from sends the request as if it came from that address, through a proxy
+// that the server trusts.
+func (s *server) from(address, path, clientID, secret string, form url.Values) reply {
+	s.tb.Helper()
+	h := basic(clientID, secret)
+	h.Set("X-Forwarded-For", address)
+	return rawRequest{body: form.Encode(), header: h}.send(s.tb, newHTTPClient(s.tb), s.Issuer+path)
+}
+
+// Whoever does not have the secret can spend nothing of the client's quota,
+// and cannot lock it out.
+func TestWrongSecretSpendsNothing(t *testing.T) {
+	const limit = 3
+	s := start(t, limited(limit, "1h", ""))
+	form := url.Values{"grant_type": {"client_credentials"}}
+	const stranger, owner = "192.0.2.1", "198.51.100.7"
+	seen := map[int]int{}
+	for range patience {
+		seen[s.from(stranger, "/token", "shop", "wrong", form).status]++
+	}
+	require.Positive(t, seen[401])
+	require.Equal(t, patience, seen[401]+seen[429], "%v", seen)
+	require.Equal(t, 401, s.from("192.0.2.2", "/token", "ghost", "wrong", form).status, "another address is another matter")
+	for want := limit - 1; want >= 0; want-- {
+		r := s.from(owner, "/token", "shop", secrets["shop"], form)
+		require.Equal(t, 200, r.status, r.body)
+		left, _ := rateLimit(t, r.header)
+		require.Equal(t, want, left)
+	}
+	require.Equal(t, 429, s.from(owner, "/token", "shop", secrets["shop"], form).status)
+}
+
+// Failed guesses at a user's password do not keep the user out.
+func TestStrangersDoNotLockUsersOut(t *testing.T) {
+	s := start(t, limited(3, "1h", ""))
+	form := url.Values{"grant_type": {"password"}, "username": {user}, "password": {"guess"}}
+	for range 20 {
+		require.Contains(t, []int{400, 429}, s.from("192.0.2.1", "/token", "legacy", secrets["legacy"], form).status)
+	}
+	form.Set("password", password)
+	require.Equal(t, 200, s.from("198.51.100.7", "/token", "legacy", secrets["legacy"], form).status)
+}
+
+func TestFailuresAreLimited(t *testing.T) {
+	s := start(t, limited(3, "1h", ""))
+	form := url.Values{"grant_type": {"client_credentials"}}
+	for i := range 1000 {
+		r := s.from(fmt.Sprintf("2001:db8:1:2::%x", i), "/token", "shop", "wrong", form)
+		if r.status == http.StatusTooManyRequests {
+			require.NotEmpty(t, r.header.Get("Retry-After"))
+			requireOAuthError(t, r, 429, "temporarily_unavailable")
+			other := s.from("2001:db8:1:2:ffff::1", "/token", "shop", "wrong", form)
+			require.Equal(t, 429, other.status, "the same /64 is the same address")
+			other = s.from("2001:db8:1:3::1", "/token", "shop", "wrong", form)
+			require.Equal(t, 401, other.status, "the next /64 is not")
+			return
+		}
+		require.Equal(t, 401, r.status, r.body)
+	}
+	require.FailNow(t, "guessing is never limited")
+}
+
+// Each user of a client has a quota of their own.
+func TestUsersAreLimitedApart(t *testing.T) {
+	s := start(t, limited(2, "1h", ""))
+	ctx := with(t)
+	c := s.config("legacy")
+	_ = exhaust(t, func() error { _, err := c.PasswordCredentialsToken(ctx, user, password); return err })
+	_, err := c.PasswordCredentialsToken(ctx, secondUser, password)
+	require.NoError(t, err)
+	web := s.config("web")
+	code, verifier := s.code(newBrowser(t), web)
+	_, err = web.Exchange(ctx, code, oauth2.VerifierOption(verifier))
+	require.NoError(t, err, "the same user with another client")
+}
+
+func TestModes(t *testing.T) {
+	cases := map[string]struct {
+		rest    string
+		refused int // of six, with a limit of two
+	}{
+		"enforce":             {"", 4},
+		"trusted client":      {"  clients: { shop: { trusted: true } }\n", 0},
+		"dry run":             {"  mode: dry_run\n", 0},
+		"dry run of a client": {"  clients: { shop: { mode: dry_run } }\n", 0},
+		"off":                 {"  mode: \"off\"\n", 0},
+		"off for a client":    {"  clients: { shop: { mode: \"off\" } }\n", 0},
+		"enforce one, others in dry run": {
+			"  mode: dry_run\n  clients: { shop: { mode: enforce } }\n", 4,
+		},
+		"canary of none": {"  canary_percent: 0\n", 0},
+		"limits of its own": {
+			"  clients: { shop: { client: [ { name: own, requests: 1, window: 1h } ] } }\n", 5,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, limited(2, "1h", tc.rest))
+			refused := 0
+			for range 6 {
+				r := s.post("/token", "shop", url.Values{"grant_type": {"client_credentials"}})
+				if r.status == http.StatusTooManyRequests {
+					refused++
+					continue
+				}
+				require.Equal(t, http.StatusOK, r.status)
+			}
+			require.Equal(t, tc.refused, refused)
+		})
+	}
+}
+
+// Several limits: all must pass, and the refused one spends nothing of the others.
+func TestSeveralLimits(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := start(t, limited(100, "1h", `  clients:
+    shop: { client: [ { name: long, requests: 5, window: 1h }, { name: short, requests: 2, window: 1s } ] }
+`))
+	ctx := with(t)
+	ask := func() (*oauth2.Token, error) { return s.credentials("shop").Token(ctx) }
+	passed := 0
+	for passed < 5 {
+		_, err := patiently(ctx, ask)
+		require.NoError(t, err)
+		passed++
+	}
+	refused := exhaust(t, func() error { _, err := ask(); return err })
+	seconds, err := strconv.Atoi(refused.Response.Header.Get("Retry-After"))
+	require.NoError(t, err)
+	require.Greater(t, seconds, 10, "now the long one holds")
+}
+
+// The token command waits as it is told, and the code it has stays good.
+func TestTokenCommandWaits(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := start(t, limited(1, "2s", ""))
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	args := []string{
+		"token", "--issuer", s.Issuer, "--grant", "client_credentials", "--client-id", "shop",
+		"--client-secret", secrets["shop"], "--no-cache",
+	}
+	var err error
+	for range patience {
+		if _, err = command(ctx, "", args...); err != nil {
+			break
+		}
+	}
+	require.ErrorContains(t, err, "let --wait do so")
+	out, err := command(ctx, "", append(args, "--wait", "-o", "json")...)
+	require.NoError(t, err)
+	require.Contains(t, string(out), `"claims_verified": true`)
+}
