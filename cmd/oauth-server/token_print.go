@@ -8,19 +8,18 @@ import (
 	"oauth-server/internal/tokenclient"
 )
 
-// tokenOutput is the token response (RFC 6749 section 5.1), with what the
-// client knows about it beside.
-type tokenOutput struct {
+// tokenResponse is the token response (RFC 6749 section 5.1).
+type tokenResponse struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
 	ExpiresIn    int64  `json:"expires_in,omitempty"` // seconds from now
 	RefreshToken string `json:"refresh_token,omitempty"`
 	Scope        string `json:"scope,omitempty"`
-	tokenNotes
 }
 
+// tokenNotes is what the client knows about a token beside.
 type tokenNotes struct {
-	Origin         tokenclient.Origin `json:"origin,omitempty"`
+	Origin         tokenclient.Origin `json:"origin"`
 	ExpiresAt      time.Time          `json:"expires_at,omitzero"`
 	CacheFile      string             `json:"cache_file,omitempty"`
 	Claims         json.RawMessage    `json:"claims,omitempty"`
@@ -30,27 +29,30 @@ type tokenNotes struct {
 
 func (c *cli) printToken(result *tokenclient.Result) error {
 	t := result.Token
-	out := tokenOutput{
+	response := tokenResponse{
 		AccessToken: t.AccessToken, TokenType: t.TokenType, RefreshToken: t.RefreshToken, Scope: t.Scope,
 	}
 	if !t.ExpiresAt.IsZero() {
-		out.ExpiresIn = int64(time.Until(t.ExpiresAt).Round(time.Second).Seconds())
+		response.ExpiresIn = int64(time.Until(t.ExpiresAt).Round(time.Second).Seconds())
 	}
 	if c.output == outputText {
-		return c.printTokenText(out, result)
+		return c.printTokenText(response, result)
 	}
-	out.tokenNotes = tokenNotes{Origin: result.Origin, ExpiresAt: t.ExpiresAt, CacheFile: result.CacheFile}
+	notes := tokenNotes{Origin: result.Origin, ExpiresAt: t.ExpiresAt, CacheFile: result.CacheFile}
 	if claims := result.Claims; claims != nil {
-		out.Claims, out.ClaimsVerified, out.ClaimsProblem = claims.Payload, claims.Verified, claims.Problem
+		notes.Claims, notes.ClaimsVerified, notes.ClaimsProblem = claims.Payload, claims.Verified, claims.Problem
 	}
-	return c.json(out)
+	return c.json(struct {
+		tokenResponse
+		tokenNotes
+	}{response, notes})
 }
 
-func (c *cli) printTokenText(out tokenOutput, result *tokenclient.Result) error {
+func (c *cli) printTokenText(response tokenResponse, result *tokenclient.Result) error {
 	if _, err := fmt.Fprintf(c.out, "Token response, %s:\n", originWords(result)); err != nil {
 		return err
 	}
-	if err := c.json(out); err != nil {
+	if err := c.json(response); err != nil {
 		return err
 	}
 	claims := result.Claims

@@ -73,6 +73,7 @@ func TestTokenPrintsResponseAndClaims(t *testing.T) {
 	require.Contains(t, out, `"access_token": "`+token+`"`)
 	require.Contains(t, out, "NOT verified")
 	require.Contains(t, out, `"sub": "shop"`)
+	require.NotContains(t, out, "claims_verified", "the server's answer holds nothing that it did not say")
 
 	s.Close()
 	out, _, status = runToken(t, nil, "", args...)
