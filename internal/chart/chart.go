@@ -99,7 +99,7 @@ func (c *Chart) color(i int) color.Color {
 			n++
 		}
 	}
-	return palette[n%len(palette)]
+	return PaletteColor(n)
 }
 
 // grid draws the axes with their labels.

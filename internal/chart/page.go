@@ -35,6 +35,9 @@ var (
 	LimitColor = color.RGBA{0xd5, 0x1d, 0x1d, 0xff}
 )
 
+// PaletteColor is the nth colour of the palette, which begins anew at its end.
+func PaletteColor(n int) color.Color { return palette[n%len(palette)] }
+
 // xy is a place on the page, in pixels.
 type xy struct{ x, y float64 }
 

@@ -78,7 +78,7 @@ func processCharts() []Panel {
 		lines("Goroutines", "A count that only grows is a leak.", "short",
 			query(`go_goroutines{$i} and on (instance) oauth_build_info`, "{{instance}}")).sized(8, 8),
 		lines("Garbage collection", "Longest pause.", "s",
-			query(`go_gc_duration_seconds{$i,quantile="1"} and on (instance) oauth_build_info`, "{{instance}}")).sized(8, 8),
+			query(`go_gc_duration_seconds{$i,quantile=~"1|1.0"} and on (instance) oauth_build_info`, "{{instance}}")).sized(8, 8),
 		lines("Age of the configuration", "Time since clients and policies were last known to be the newest.", "s",
 			query(`max by (instance, config) (oauth_config_age_seconds{$i})`, "{{instance}} {{config}}")).sized(8, 8).warn(10, 60),
 		table("Builds", "What is running.",
