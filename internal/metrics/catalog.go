@@ -136,26 +136,45 @@ var (
 		"oauth_sync_g_age_seconds", Gauge, nil,
 		"Age of the oldest g among the active keys: how long ago the database was last asked.",
 	}
+	lateInfo = Info{
+		"oauth_sync_late_seconds", Gauge, nil,
+		"How long the first key that should be written has been waiting.",
+	}
+	degradedInfo = Info{
+		"oauth_sync_degraded_seconds", Gauge, nil,
+		"How long the database has not answered; 0 if it does.",
+	}
 	dirtyInfo = Info{
 		"oauth_sync_dirty_keys", Gauge, nil,
-		"Keys with counts that are not yet confirmed written.",
+		"Keys with counts that wait to be written.",
 	}
 	dueInfo = Info{
 		"oauth_sync_due_keys", Gauge, nil,
-		"Keys whose counts should be written now.",
+		"Keys of those whose counts should be written now.",
+	}
+	instancesInfo = Info{
+		"oauth_sync_instances", Gauge, nil,
+		"Instances that are alive as far as this one knows, itself included.",
 	}
 	commandsInfo = Info{
 		"oauth_sync_commands_total", Counter,
 		[]string{"command"},
-		"Commands sent to the database: flush (a bulk of writes), load (of keys) and resolve (of unknown outcomes and conflicts).",
+		"Commands sent to the database: apply (a bulk of writes), load (documents), clock, and beat (this instance is alive).",
+	}
+	commandFailsInfo = Info{
+		"oauth_sync_command_failures_total", Counter,
+		[]string{"command"},
+		"Commands of those that failed as a whole.",
 	}
 	bulkSizeInfo = Info{
-		"oauth_sync_bulk_size", Histogram, nil,
-		"Keys written by one bulk.",
+		"oauth_sync_bulk_size", Histogram,
+		[]string{"command"},
+		"Keys in one command, of apply and load.",
 	}
 	bulkDurationInfo = Info{
-		"oauth_sync_bulk_duration_seconds", Histogram, nil,
-		"Time that one bulk took.",
+		"oauth_sync_bulk_duration_seconds", Histogram,
+		[]string{"command"},
+		"Time that one command took, of apply and load. Native and classic buckets.",
 	}
 	writesInfo = Info{
 		"oauth_sync_writes_total", Counter,
@@ -166,9 +185,17 @@ var (
 		"oauth_sync_expired_counts_total", Counter, nil,
 		"Counts that grew too old to matter before they could be written.",
 	}
+	foreignInfo = Info{
+		"oauth_sync_foreign_documents_total", Counter, nil,
+		"Documents read that make no sense, as a whole or in part.",
+	}
 	driftInfo = Info{
 		"oauth_sync_drift_total", Counter, nil,
-		"Times that a document held less than this instance had written to it; must stay 0.",
+		"Times that a document held less than this instance knew to be in it; must stay 0.",
+	}
+	syncPanicsInfo = Info{
+		"oauth_sync_panics_total", Counter, nil,
+		"Panics of the syncer; each was logged, and it went on.",
 	}
 	leftoverInfo = Info{
 		"oauth_sync_final_flush_leftover", Gauge, nil,
@@ -222,8 +249,9 @@ func Sections() []Section {
 		{"Requests and tokens", []Info{tokensInfo, requestsInfo, inFlightInfo, dbCallsInfo}},
 		{"Store", []Info{storeInfo, storeErrorsInfo}},
 		{"Sharing counts between instances", []Info{
-			gAgeInfo, dirtyInfo, dueInfo, commandsInfo, bulkSizeInfo, bulkDurationInfo,
-			writesInfo, expiredInfo, driftInfo, leftoverInfo, clockOffsetInfo,
+			gAgeInfo, lateInfo, degradedInfo, dirtyInfo, dueInfo, instancesInfo,
+			commandsInfo, commandFailsInfo, bulkSizeInfo, bulkDurationInfo, writesInfo,
+			expiredInfo, foreignInfo, driftInfo, syncPanicsInfo, leftoverInfo, clockOffsetInfo,
 		}},
 		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, panicsInfo, buildInfo}},
 	}

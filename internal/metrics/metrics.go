@@ -45,10 +45,9 @@ type Metrics struct {
 	panics     *prometheus.CounterVec
 
 	commands     *prometheus.CounterVec
-	bulkSize     prometheus.Observer
-	bulkDuration prometheus.Observer
-	writes       *prometheus.CounterVec
-	drift        prometheus.Counter
+	commandFails *prometheus.CounterVec
+	bulkSize     *prometheus.HistogramVec
+	bulkDuration *prometheus.HistogramVec
 	leftover     prometheus.Gauge
 
 	routes     bounded
@@ -77,10 +76,9 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		panics:     b.counterVec(panicsInfo),
 
 		commands:     b.counterVec(commandsInfo),
-		bulkSize:     b.histogramVec(bulkSizeInfo, sizeBuckets, false).WithLabelValues(),
-		bulkDuration: b.histogramVec(bulkDurationInfo, latencyBuckets, true).WithLabelValues(),
-		writes:       b.counterVec(writesInfo),
-		drift:        b.counterVec(driftInfo).WithLabelValues(),
+		commandFails: b.counterVec(commandFailsInfo),
+		bulkSize:     b.histogramVec(bulkSizeInfo, sizeBuckets, false),
+		bulkDuration: b.histogramVec(bulkDurationInfo, latencyBuckets, true),
 		leftover:     b.gauge(leftoverInfo),
 	}
 	m.limits = &limitCollector{now: o.Now, clients: m.clients}

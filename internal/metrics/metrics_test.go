@@ -40,7 +40,7 @@ func exercise(m *metrics.Metrics) {
 	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, Duration: time.Millisecond})
 	m.Token("client_credentials", "")
 	storeCall(context.Background(), m, "load", true)
-	m.SyncBulk(10, time.Millisecond)
+	m.SyncCall(metrics.CommandApply, 10, time.Millisecond, false)
 	m.Panic("syncer")
 }
 
@@ -156,8 +156,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		m.Request(metrics.Request{Route: name, Method: name, Code: i})
 		storeCall(context.Background(), m, name, true)
 		m.Panic(name)
-		m.SyncWrites(name, 1)
-		m.SyncCommand(name)
+		m.SyncCall(name, 1, 0, true)
 	}
 	series := map[string]int{}
 	families, err := reg.Gather()
@@ -170,8 +169,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	require.LessOrEqual(t, series["oauth_token_responses_total"], 5*11)
 	require.LessOrEqual(t, series["oauth_store_errors_total"], 65)
 	require.LessOrEqual(t, series["oauth_loop_panics_total"], 65)
-	require.LessOrEqual(t, series["oauth_sync_writes_total"], 6)
-	require.LessOrEqual(t, series["oauth_sync_commands_total"], 4)
+	require.LessOrEqual(t, series["oauth_sync_commands_total"], 5)
 }
 
 func TestStoreCallsAreCountedPerRequest(t *testing.T) {
@@ -186,6 +184,38 @@ func TestStoreCallsAreCountedPerRequest(t *testing.T) {
 	require.Contains(t, page, `oauth_http_request_db_calls_sum{route="/token"} 2`)
 	require.Contains(t, page, `oauth_store_errors_total{operation="create_refresh_token"} 1`)
 	require.Contains(t, page, `oauth_store_errors_total{operation="redeem_code"} 0`)
+}
+
+func TestSync(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{})
+	m.SyncCall(metrics.CommandApply, 12, time.Millisecond, true)
+	m.SyncCall(metrics.CommandClock, 1, time.Millisecond, false)
+	m.SyncLeftover(7)
+	m.WatchSync(func() metrics.Sync {
+		return metrics.Sync{
+			GAge: 1500 * time.Millisecond, Dirty: 4, Due: 3, Instances: 2,
+			Applied: 10, Fallback: 2, Conflicts: 3, Unknown: 1, Drift: 1,
+		}
+	})
+	page := scrape(t, reg)
+	for _, line := range []string{
+		`oauth_sync_commands_total{command="apply"} 1`,
+		`oauth_sync_commands_total{command="beat"} 0`,
+		`oauth_sync_command_failures_total{command="apply"} 1`,
+		`oauth_sync_bulk_size_sum{command="apply"} 12`,
+		`oauth_sync_final_flush_leftover 7`,
+		`oauth_sync_g_age_seconds 1.5`,
+		`oauth_sync_dirty_keys 4`,
+		`oauth_sync_due_keys 3`,
+		`oauth_sync_instances 2`,
+		`oauth_sync_writes_total{outcome="applied"} 10`,
+		`oauth_sync_writes_total{outcome="fallback"} 2`,
+		`oauth_sync_writes_total{outcome="rejected"} 0`,
+		`oauth_sync_drift_total 1`,
+	} {
+		require.Contains(t, page, line+"\n")
+	}
+	require.NotContains(t, page, `oauth_sync_bulk_size_sum{command="clock"}`)
 }
 
 func TestTokenOutcomes(t *testing.T) {

@@ -25,8 +25,9 @@ type pullSource struct {
 
 // pulled are the metrics that a pullCollector may show.
 var pulled = []Info{
-	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo, gAgeInfo, dirtyInfo, dueInfo,
-	clockOffsetInfo, configRevisionInfo, configAgeInfo, buildInfo,
+	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
+	gAgeInfo, lateInfo, degradedInfo, dirtyInfo, dueInfo, instancesInfo,
+	writesInfo, foreignInfo, driftInfo, syncPanicsInfo, clockOffsetInfo, configRevisionInfo, configAgeInfo, buildInfo,
 }
 
 func newPullCollector() *pullCollector {
@@ -78,24 +79,6 @@ func (m *Metrics) WatchMemory(read func() Memory) {
 	m.pull.watch(evictionsInfo, func(emit emit) { emit(float64(read().Evictions)) })
 	m.pull.watch(overflowInfo, func(emit emit) { emit(float64(read().Overflows)) })
 	m.pull.watch(expiredInfo, func(emit emit) { emit(float64(read().Expired)) })
-}
-
-// Sync is where the syncer stands.
-type Sync struct {
-	GAge       time.Duration // of the oldest g among the active keys
-	Dirty, Due int           // keys
-}
-
-// WatchSync shows where the syncer stands.
-func (m *Metrics) WatchSync(read func() Sync) {
-	m.pull.watch(gAgeInfo, func(emit emit) { emit(read().GAge.Seconds()) })
-	m.pull.watch(dirtyInfo, func(emit emit) { emit(float64(read().Dirty)) })
-	m.pull.watch(dueInfo, func(emit emit) { emit(float64(read().Due)) })
-}
-
-// WatchClock shows the database's clock minus ours.
-func (m *Metrics) WatchClock(offset func() time.Duration) {
-	m.pull.watch(clockOffsetInfo, func(emit emit) { emit(offset().Seconds()) })
 }
 
 // Config is one configuration that is read from the store again and again.

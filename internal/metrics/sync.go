@@ -4,62 +4,79 @@ import "time"
 
 // The commands that the syncer sends, as they stand on the label.
 const (
-	CommandFlush   = "flush"
-	CommandLoad    = "load"
-	CommandResolve = "resolve"
+	CommandApply = "apply" // a bulk of writes
+	CommandLoad  = "load"  // documents are read
+	CommandClock = "clock" // the clock is read
+	CommandBeat  = "beat"  // the instance says that it is alive
 )
 
-// The outcomes of writing one key, as they stand on the label.
-const (
-	WriteApplied  = "applied"
-	WriteFallback = "fallback"
-	WriteConflict = "conflict"
-	WriteUnknown  = "unknown"
-	WriteRejected = "rejected"
-)
+var syncCommands = [...]string{CommandApply, CommandLoad, CommandClock, CommandBeat, Other}
 
 // expectSync makes the syncer's series begin at 0, so that increase() sees the
 // first of each.
 func (m *Metrics) expectSync() {
-	for _, c := range []string{CommandFlush, CommandLoad, CommandResolve} {
+	for _, c := range syncCommands[:len(syncCommands)-1] {
 		m.commands.WithLabelValues(c)
-	}
-	for _, o := range []string{WriteApplied, WriteFallback, WriteConflict, WriteUnknown, WriteRejected} {
-		m.writes.WithLabelValues(o)
+		m.commandFails.WithLabelValues(c)
 	}
 }
 
-// SyncCommand counts one command to the database, for one of the Command
-// constants.
-func (m *Metrics) SyncCommand(command string) {
-	m.commands.WithLabelValues(known(command, CommandFlush, CommandLoad, CommandResolve)).Inc()
+// SyncCall counts one command to the database: one of the Command constants, how
+// many keys it was about, how long it took, and whether it failed as a whole.
+func (m *Metrics) SyncCall(command string, keys int, took time.Duration, failed bool) {
+	command = syncCommands[indexOf(syncCommands[:], command)]
+	m.commands.WithLabelValues(command).Inc()
+	if failed {
+		m.commandFails.WithLabelValues(command).Inc()
+	}
+	if command == CommandApply || command == CommandLoad {
+		m.bulkSize.WithLabelValues(command).Observe(float64(keys))
+		m.bulkDuration.WithLabelValues(command).Observe(took.Seconds())
+	}
 }
-
-// SyncBulk counts one bulk of writes: how many keys, and how long it took.
-func (m *Metrics) SyncBulk(keys int, took time.Duration) {
-	m.bulkSize.Observe(float64(keys))
-	m.bulkDuration.Observe(took.Seconds())
-}
-
-// SyncWrites counts n keys whose write had that outcome, one of the Write
-// constants.
-func (m *Metrics) SyncWrites(outcome string, n int) {
-	outcome = known(outcome, WriteApplied, WriteFallback, WriteConflict, WriteUnknown, WriteRejected)
-	m.writes.WithLabelValues(outcome).Add(float64(n))
-}
-
-// SyncDrift counts a document that holds less than we had written to it.
-func (m *Metrics) SyncDrift() { m.drift.Inc() }
 
 // SyncLeftover says how many counts the final flush could not write.
-func (m *Metrics) SyncLeftover(counts uint64) { m.leftover.Set(float64(counts)) }
+func (m *Metrics) SyncLeftover(counts int64) { m.leftover.Set(float64(counts)) }
 
-// known returns v if it is one of the values, and Other if not.
-func known(v string, values ...string) string {
-	for _, k := range values {
-		if v == k {
-			return v
-		}
-	}
-	return Other
+// Sync is where the syncer stands, and what it has done since it began.
+type Sync struct {
+	GAge     time.Duration // of the oldest g among the active keys
+	Late     time.Duration // how long the first write has been due
+	Degraded time.Duration // how long the store has not answered; 0 if it does
+	// Keys with counts not yet confirmed written, and those of them that
+	// should be written now.
+	Dirty, Due int
+	Instances  int // alive, this one included; 0 if not known
+
+	// Writes of keys, by what came of them. Applied does not include Fallback.
+	Applied, Fallback, Conflicts, Unknown, Rejected int64
+	Foreign                                         int64 // documents that make no sense
+	Drift                                           int64 // documents that hold less than was written
+	Panics                                          int64
+}
+
+// WatchSync shows where the syncer stands.
+func (m *Metrics) WatchSync(read func() Sync) {
+	m.pull.watch(gAgeInfo, func(emit emit) { emit(read().GAge.Seconds()) })
+	m.pull.watch(lateInfo, func(emit emit) { emit(read().Late.Seconds()) })
+	m.pull.watch(degradedInfo, func(emit emit) { emit(read().Degraded.Seconds()) })
+	m.pull.watch(dirtyInfo, func(emit emit) { emit(float64(read().Dirty)) })
+	m.pull.watch(dueInfo, func(emit emit) { emit(float64(read().Due)) })
+	m.pull.watch(instancesInfo, func(emit emit) { emit(float64(read().Instances)) })
+	m.pull.watch(writesInfo, func(emit emit) {
+		s := read()
+		emit(float64(s.Applied), "applied")
+		emit(float64(s.Fallback), "fallback")
+		emit(float64(s.Conflicts), "conflict")
+		emit(float64(s.Unknown), "unknown")
+		emit(float64(s.Rejected), "rejected")
+	})
+	m.pull.watch(foreignInfo, func(emit emit) { emit(float64(read().Foreign)) })
+	m.pull.watch(driftInfo, func(emit emit) { emit(float64(read().Drift)) })
+	m.pull.watch(syncPanicsInfo, func(emit emit) { emit(float64(read().Panics)) })
+}
+
+// WatchClock shows the database's clock minus ours.
+func (m *Metrics) WatchClock(offset func() time.Duration) {
+	m.pull.watch(clockOffsetInfo, func(emit emit) { emit(offset().Seconds()) })
 }
