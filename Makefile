@@ -4,7 +4,7 @@ SHELL := /bin/bash
 TOOLS := $(CURDIR)/.bin
 GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
 
-.PHONY: help build demo test race lint fmt bench fuzz dashboards ci clean
+.PHONY: help build demo test race lint fmt bench fuzz dashboards demo-load ci clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 dashboards: ## Write dashboards/*.json and the tables of docs/metrics.md
 	go test ./internal/dashboards -run TestFiles -update
 	go test ./internal/metrics -run TestDocs -update
+
+LOAD ?= 75s
+demo-load: ## Two servers, Prometheus and a mixed load for LOAD (75s); leaves docs/pictures
+	MONGODB_TEST_URI=$${MONGODB_TEST_URI:-$$(.ci/mongo-test-server)} go run ./internal/demoload/main -for $(LOAD)
 
 ci: ## Everything that CI runs
 	.ci/run

@@ -1,0 +1,152 @@
+package demoload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+	"oauth-server/internal/traffic"
+)
+
+// Options configure [Start].
+type Options struct {
+	Root     string // of the project
+	Dir      string // for logs and data; it must exist
+	Servers  int    // how many
+	MongoDB  string // URI of the server that they share
+	Database string // on it; its contents are of no use to anybody afterwards
+}
+
+// scrapeEvery is short, because a demonstration is.
+const scrapeEvery = time.Second
+
+// Demo is a demonstration that runs.
+type Demo struct {
+	Prometheus  *Prometheus
+	targets     []string
+	credentials traffic.Credentials
+	processes   []*process
+}
+
+// Start builds the server, prepares the database, and starts everything but
+// the load.
+func Start(ctx context.Context, o Options) (_ *Demo, err error) {
+	d := &Demo{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Stop())
+		}
+	}()
+	binary := filepath.Join(o.Dir, "oauth-server")
+	if err := run(ctx, o.Root, "go", "build", "-o", binary, "./cmd/oauth-server"); err != nil {
+		return nil, err
+	}
+	if err := run(ctx, o.Root, binary, "migrate", "up", "--mongodb-uri="+o.MongoDB, "--mongodb-database="+o.Database); err != nil {
+		return nil, err
+	}
+	if err := d.register(ctx, o); err != nil {
+		return nil, err
+	}
+	admins, err := d.startServers(ctx, o, binary)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.startPrometheus(ctx, o, admins)
+}
+
+func run(ctx context.Context, dir string, args ...string) error {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // G204: the commands of this package
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(args[:2], " "), err, out)
+	}
+	return nil
+}
+
+func (d *Demo) register(ctx context.Context, o Options) error {
+	store, err := app.OpenStore(ctx, config.Store{MongoDB: &config.MongoDB{URI: o.MongoDB, Database: o.Database}})
+	if err != nil {
+		return err
+	}
+	d.credentials, err = traffic.Register(ctx, store, traffic.Cast(), time.Now())
+	return errors.Join(err, store.Close())
+}
+
+// startServers returns the addresses of the admin listeners.
+func (d *Demo) startServers(ctx context.Context, o Options, binary string) (admins []string, err error) {
+	free, err := freeAddresses(ctx, 2*o.Servers)
+	if err != nil {
+		return nil, err
+	}
+	for i := range o.Servers {
+		listen, admin := free[2*i], free[2*i+1]
+		p, err := startProcess(o.Dir, fmt.Sprintf("server-%d", i+1), binary, "serve",
+			"--config="+filepath.Join(o.Root, "deploy/demo/oauth-server.yaml"),
+			"--listen="+listen, "--admin-listen="+admin, "--issuer=http://"+free[0],
+			"--mongodb-uri="+o.MongoDB, "--mongodb-database="+o.Database, "--log-level=warn")
+		if err != nil {
+			return nil, err
+		}
+		d.processes = append(d.processes, p)
+		d.targets, admins = append(d.targets, "http://"+listen), append(admins, admin)
+		if err := p.await(ctx, "http://"+listen+"/readyz"); err != nil {
+			return nil, err
+		}
+	}
+	return admins, nil
+}
+
+const prometheusConfig = `global: { scrape_interval: %[1]s, evaluation_interval: %[1]s }
+rule_files: [%[2]q]
+scrape_configs:
+  - job_name: oauth-server
+    static_configs: [ { targets: [%[3]s] } ]
+`
+
+func (d *Demo) startPrometheus(ctx context.Context, o Options, admins []string) error {
+	rules, err := filepath.Abs(filepath.Join(o.Root, "deploy/prometheus/rules/*.yml"))
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(o.Dir, "prometheus.yml")
+	text := fmt.Sprintf(prometheusConfig, scrapeEvery, rules, `"`+strings.Join(admins, `", "`)+`"`)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return err
+	}
+	free, err := freeAddresses(ctx, 1)
+	if err != nil {
+		return err
+	}
+	p, err := startProcess(o.Dir, "prometheus", "prometheus", "--config.file="+file,
+		"--storage.tsdb.path="+filepath.Join(o.Dir, "prometheus"), "--web.listen-address="+free[0])
+	if err != nil {
+		return err
+	}
+	d.processes = append(d.processes, p)
+	d.Prometheus = &Prometheus{URL: "http://" + free[0]}
+	return p.await(ctx, d.Prometheus.URL+"/-/ready")
+}
+
+// Play sends the cast's requests until ctx ends. Scale multiplies their rates.
+func (d *Demo) Play(ctx context.Context, scale float64) traffic.Summary {
+	return traffic.Run(ctx, traffic.Options{
+		Targets: d.targets, Credentials: d.credentials, Cast: traffic.Cast(), Scale: scale,
+	})
+}
+
+// Stop ends everything that was started, the last first.
+func (d *Demo) Stop() error {
+	var errs []error
+	for i := len(d.processes) - 1; i >= 0; i-- {
+		errs = append(errs, d.processes[i].stop())
+	}
+	d.processes = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,100 @@
+package demoload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"oauth-server/internal/chart"
+)
+
+// Prometheus asks a running Prometheus.
+type Prometheus struct {
+	URL string
+}
+
+// Series is what a query returned for one set of labels.
+type Series struct {
+	Labels map[string]string
+	Points []chart.Point
+}
+
+// maxReply bounds what is read of an answer.
+const maxReply = 64 << 20
+
+// reply is the part of Prometheus' HTTP API that is read here.
+type reply struct {
+	Status string `json:"status"`
+	Error  string `json:"error"`
+	Data   struct {
+		Result []struct {
+			Metric map[string]string `json:"metric"`
+			Value  sample            `json:"value"`
+			Values []sample          `json:"values"`
+		} `json:"result"`
+	} `json:"data"`
+}
+
+// sample is a pair of a time in seconds and a value in text.
+type sample struct{ chart.Point }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *sample) UnmarshalJSON(raw []byte) error {
+	var at float64
+	var text string
+	if err := json.Unmarshal(raw, &[]any{&at, &text}); err != nil {
+		return err
+	}
+	value, err := strconv.ParseFloat(text, 64)
+	s.Point = chart.Point{At: time.UnixMilli(int64(at * 1000)), Value: value}
+	return err
+}
+
+// Now returns the newest values of an expression.
+func (p *Prometheus) Now(ctx context.Context, expr string) ([]Series, error) {
+	return p.ask(ctx, "/api/v1/query", url.Values{"query": {expr}})
+}
+
+// Range returns the values of an expression over time.
+func (p *Prometheus) Range(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]Series, error) {
+	return p.ask(ctx, "/api/v1/query_range", url.Values{
+		"query": {expr}, "step": {fmt.Sprint(step.Seconds())},
+		"start": {from.Format(time.RFC3339Nano)}, "end": {to.Format(time.RFC3339Nano)},
+	})
+}
+
+func (p *Prometheus) ask(ctx context.Context, path string, form url.Values) (_ []Series, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+path+"?"+form.Encode(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, res.Body.Close()) }()
+	var r reply
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxReply)).Decode(&r); err != nil {
+		return nil, fmt.Errorf("prometheus: %s: %w", res.Status, err)
+	}
+	if r.Status != "success" {
+		return nil, fmt.Errorf("prometheus: %s in %s", r.Error, form.Get("query"))
+	}
+	series := make([]Series, 0, len(r.Data.Result))
+	for _, found := range r.Data.Result {
+		s := Series{Labels: found.Metric}
+		for _, v := range append(found.Values, found.Value) {
+			if !v.At.IsZero() {
+				s.Points = append(s.Points, v.Point)
+			}
+		}
+		series = append(series, s)
+	}
+	return series, nil
+}
