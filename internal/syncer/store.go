@@ -32,6 +32,9 @@ type Store interface {
 	//
 	//   - not Blind: the document has exactly the Version and Etag of the
 	//     write; both 0 stand for no document, which is then created.
+	//     Where the document has gone meanwhile, a store that cannot tell in
+	//     the same step may create it, and MUST then say Unknown: sent again
+	//     under its Seq, the write is found to be counted.
 	//   - Blind: the document's writers[instance] is absent or less than Seq,
 	//     or there is no document, which is then created.
 	//
