@@ -67,6 +67,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encodeToken(&tok))
 	f.Add(encodeSession(&grants.Session{Username: "u"}))
 	f.Add([]byte{recordVersion})
+	f.Add(encodeCounter(&counter{writers: map[string]int64{"a": 1}, frames: map[int64]int64{1: 2}}))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		if got, err := decodeCode(c.Digest, value); err == nil {
 			if again, err := decodeCode(c.Digest, encodeCode(&got)); err != nil || again.RedirectURI != got.RedirectURI {
@@ -78,5 +79,10 @@ func FuzzDecode(f *testing.F) {
 		_, _ = decodeClient(nil, value)
 		_, _ = decodeUser(nil, value)
 		_, _ = decodeKey(value)
+		if got, err := decodeCounter(value); err == nil && value != nil {
+			if again, err := decodeCounter(encodeCounter(got)); err != nil || again.version != got.version || len(again.frames) != len(got.frames) {
+				t.Errorf("%+v does not survive: %+v, %v", got, again, err)
+			}
+		}
 	})
 }

@@ -16,13 +16,15 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/syncer"
 )
 
 // Store is the embedded backend. It is safe for concurrent use.
 type Store struct {
-	db      *bolt.DB
-	writes  *committer
-	reports reports
+	db        *bolt.DB
+	writes    *committer
+	reports   reports
+	instances instances
 }
 
 var _ interface {
@@ -39,6 +41,8 @@ var _ interface {
 	grants.UserRegistry
 	grants.Sessions
 	grants.Sweeper
+	syncer.Store
+	syncer.Instances
 } = (*Store)(nil)
 
 // Options tune a store. The zero value is good.
@@ -77,7 +81,10 @@ func Open(path string, opts Options) (s *Store, err error) {
 	if err = prepare(db, path, created); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Store{db: db, writes: newCommitter(db)}, nil
+	return &Store{
+		db: db, writes: newCommitter(db),
+		instances: instances{alive: map[string]syncer.Instance{}},
+	}, nil
 }
 
 func openFile(path string, opts Options) (db *bolt.DB, err error) {

@@ -14,17 +14,23 @@ import (
 // get their turn in between.
 const sweepStep = 256
 
-// Sweep implements [grants.Sweeper]. It walks the expiry index from its start,
-// so it costs what has expired, not what is stored.
+// Sweep implements [grants.Sweeper], and removes expired counters too. It walks
+// the expiry index from its start, so it costs what has expired, not what is
+// stored; only counters are looked at one by one.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	removed := 0
 	for {
 		seen, n, err := s.sweepStep(ctx, now)
 		removed += n
-		if err != nil || seen < sweepStep {
+		if err != nil {
 			return removed, err
 		}
+		if seen < sweepStep {
+			break
+		}
 	}
+	n, err := s.sweepCounters(ctx, now)
+	return removed + n, err
 }
 
 func (s *Store) sweepStep(ctx context.Context, now time.Time) (seen, removed int, err error) {

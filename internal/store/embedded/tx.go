@@ -23,6 +23,7 @@ const (
 	signingKeys
 	expiries
 	settings
+	counters
 )
 
 // buckets are the names in the file, short because each is on every root page.
@@ -30,6 +31,7 @@ var buckets = map[kind][]byte{
 	codes: []byte("codes"), refreshTokens: []byte("refresh_tokens"), sessions: []byte("sessions"),
 	revocations: []byte("revocations"), clients: []byte("clients"), users: []byte("users"),
 	signingKeys: []byte("keys"), expiries: []byte("expiries"), settings: []byte("meta"),
+	counters: []byte("counters"),
 }
 
 // get returns the value, or nil. It is valid until the transaction ends.

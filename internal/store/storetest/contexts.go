@@ -3,9 +3,12 @@ package storetest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
 )
 
 // testContexts calls everything with a context that is cancelled already: it
@@ -56,6 +59,11 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	_, errs["User"] = b.User(ctx, "there")
 	_, errs["Users"] = b.Users(ctx)
 	_, errs["Session"] = b.Session(ctx, theSession)
+	_, errs["Apply"] = b.Apply(ctx, "me", []syncer.Write{creating(counterID("new"), 1)})
+	_, errs["Load"] = b.Load(ctx, []ratelimit.CounterID{counterID("new")})
+	_, errs["Now"] = b.Now(ctx)
+	_, errs["Beat"] = b.Beat(ctx, syncer.Instance{ID: "me"}, time.Minute)
+	errs["Leave"] = b.Leave(ctx, "me")
 	_, errs["Sweep"] = b.Sweep(ctx, Epoch.AddDate(1, 0, 0))
 	return errs
 }
@@ -80,4 +88,7 @@ func checkUntouched(t *testing.T, b Backend) {
 		t.Error("a cancelled revocation was recorded")
 	}
 	notFindable(t, b, "new")
+	if r := load(t, b, counterID("new")); r != nil {
+		t.Errorf("a cancelled write has made %+v", r)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/syncer"
 )
 
 // Backend is everything that the consumers ask of a store, together.
@@ -21,6 +22,8 @@ type Backend interface {
 	grants.UserRegistry
 	grants.Sessions
 	grants.Sweeper
+	syncer.Store
+	syncer.Instances
 	// Close answers what is under way, then lets go of the data.
 	Close() error
 }
@@ -54,6 +57,9 @@ func Run(t *testing.T, target Target) {
 		{"Sweep", testSweep},
 		{"Contexts", testContexts},
 		{"Names", testNames},
+		{"Counters", testCounters},
+		{"AllegrosTable", testAllegrosTable},
+		{"Instances", testInstances},
 		{"Durability", testDurability},
 	}
 	for _, g := range groups {
