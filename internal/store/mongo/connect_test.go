@@ -16,6 +16,7 @@ import (
 // TestOpenFails: each way to be wrong has its own error, in time, and none of
 // them repeats the password.
 func TestOpenFails(t *testing.T) {
+	t.Parallel()
 	const password = "s3cr3t"
 	refuses := fakeServer(t, bson.D{
 		{Key: "ok", Value: 0},

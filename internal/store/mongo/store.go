@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/syncer"
 	"oauth-server/migrations"
 )
 
@@ -22,7 +23,9 @@ type Store struct {
 	db      *mongo.Database
 	timeout time.Duration
 
-	clients, users, signingKeys, grants, sessions, revocations *mongo.Collection
+	clients, users, signingKeys   *mongo.Collection
+	grants, sessions, revocations *mongo.Collection
+	counters, instances           *mongo.Collection
 }
 
 var _ interface {
@@ -36,6 +39,8 @@ var _ interface {
 	grants.UserRegistry
 	grants.Sessions
 	grants.Sweeper
+	syncer.Store
+	syncer.Instances
 } = (*Store)(nil)
 
 // ErrClosed is returned by a store that was closed.
@@ -47,6 +52,7 @@ func newStore(client *mongo.Client, o Options) *Store {
 		client: client, db: db, timeout: o.Timeout,
 		clients: db.Collection("clients"), users: db.Collection("users"), signingKeys: db.Collection("keys"),
 		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
+		counters: db.Collection("ratelimits"), instances: db.Collection("instances"),
 	}
 }
 

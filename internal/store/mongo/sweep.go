@@ -16,7 +16,7 @@ const sweepStep = 500
 // minute; this is for servers whose monitor is off or lags behind.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	removed := 0
-	for _, c := range []*mongo.Collection{s.grants, s.sessions, s.revocations} {
+	for _, c := range []*mongo.Collection{s.grants, s.sessions, s.revocations, s.counters} {
 		n, err := s.sweep(ctx, c, now)
 		removed += n
 		if err != nil {

@@ -1,0 +1,203 @@
+package mongotest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+)
+
+// Fault is what happens to one request on its way.
+type Fault int
+
+// The faults. In all but the first the client's connection breaks, so that it
+// cannot know what has become of its request.
+const (
+	Pass        Fault = iota
+	LoseRequest       // the server never sees it
+	LoseReply         // the server does it, and nobody hears of that
+	Delay             // the server gets it at the next [Proxy.Deliver]
+)
+
+// Proxy stands between the driver and a server and breaks what it is told to,
+// message by message of MongoDB's protocol.
+type Proxy struct {
+	URI string // of the server, as seen through the proxy
+
+	upstream string
+	listener net.Listener
+
+	mu      sync.Mutex
+	decide  func(command string) Fault
+	down    bool
+	clients map[net.Conn]bool
+	delayed []message
+}
+
+// NewProxy starts a proxy to the server of that URI. It ends with the test.
+func NewProxy(t *testing.T, uri string) *Proxy {
+	t.Helper()
+	u, err := url.Parse(uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{upstream: u.Host, listener: listener, clients: map[net.Conn]bool{}}
+	u.Host = listener.Addr().String()
+	p.URI = u.String()
+	go p.accept()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		p.Break()
+	})
+	return p
+}
+
+// Decide sets the rule by which requests break: it is asked for each, with the
+// command's name, such as "update". Nil lets everything pass.
+func (p *Proxy) Decide(rule func(command string) Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.decide = rule
+}
+
+// Once breaks the next request of that command, and none after it.
+func (p *Proxy) Once(command string, f Fault) {
+	armed := true
+	p.Decide(func(c string) Fault { // called under the lock
+		if c != command || !armed {
+			return Pass
+		}
+		armed = false
+		return f
+	})
+}
+
+// Break cuts all connections and refuses new ones until [Proxy.Restore].
+func (p *Proxy) Break() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = true
+	for c := range p.clients {
+		_ = c.Close()
+	}
+}
+
+// Restore ends what Break began.
+func (p *Proxy) Restore() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = false
+}
+
+// Deliver sends the delayed requests to the server, in their order, and
+// returns how many, once the server has answered each.
+func (p *Proxy) Deliver() (int, error) {
+	p.mu.Lock()
+	delayed := p.delayed
+	p.delayed = nil
+	p.mu.Unlock()
+	var errs []error
+	for _, m := range delayed {
+		errs = append(errs, p.deliver(m))
+	}
+	return len(delayed), errors.Join(errs...)
+}
+
+func (p *Proxy) deliver(m message) error {
+	server, err := p.dial()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Close() }()
+	if _, err := server.Write(m); err != nil {
+		return err
+	}
+	_, err = readMessage(server)
+	return err
+}
+
+func (p *Proxy) dial() (net.Conn, error) {
+	return new(net.Dialer).DialContext(context.Background(), "tcp", p.upstream)
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		if !p.admit(client) {
+			_ = client.Close()
+			continue
+		}
+		go p.serve(client)
+	}
+}
+
+func (p *Proxy) admit(client net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down {
+		return false
+	}
+	p.clients[client] = true
+	return true
+}
+
+// serve carries one request after the other, and the reply to each, until
+// something breaks.
+func (p *Proxy) serve(client net.Conn) {
+	defer func() {
+		p.mu.Lock()
+		delete(p.clients, client)
+		p.mu.Unlock()
+		_ = client.Close()
+	}()
+	server, err := p.dial()
+	if err != nil {
+		return
+	}
+	defer func() { _ = server.Close() }()
+	for p.exchange(client, server) {
+		continue
+	}
+}
+
+func (p *Proxy) exchange(client, server net.Conn) (on bool) {
+	request, err := readMessage(client)
+	if err != nil {
+		return false
+	}
+	fault := p.fate(request)
+	if fault == LoseRequest || fault == Delay {
+		return false
+	}
+	if _, err := server.Write(request); err != nil {
+		return false
+	}
+	reply, err := readMessage(server)
+	if err != nil || fault == LoseReply {
+		return false
+	}
+	_, err = client.Write(reply)
+	return err == nil
+}
+
+func (p *Proxy) fate(request message) Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.decide == nil {
+		return Pass
+	}
+	fault := p.decide(request.command())
+	if fault == Delay {
+		p.delayed = append(p.delayed, request)
+	}
+	return fault
+}
