@@ -26,7 +26,8 @@ type Counts struct {
 // Total is the number of requests.
 func (c Counts) Total() uint64 { return c.Allowed + c.Denied + c.WouldDeny + c.Trusted + c.Off }
 
-func (c Counts) plus(o Counts) Counts {
+// Plus adds both up.
+func (c Counts) Plus(o Counts) Counts {
 	c.Allowed += o.Allowed
 	c.Denied += o.Denied
 	c.WouldDeny += o.WouldDeny
@@ -88,7 +89,7 @@ func (c *client) report(id string, now int64) ClientReport {
 	cr := ClientReport{ClientID: id}
 	for i := range c.slots {
 		if live(c.slots[i].number, now) {
-			cr.Counts = cr.plus(c.slots[i].Counts)
+			cr.Counts = cr.Plus(c.slots[i].Counts)
 		}
 	}
 	if cr.Total() > 0 {
@@ -129,7 +130,7 @@ func Merge(reports ...Report) Report {
 }
 
 func (c ClientReport) merged(o ClientReport) ClientReport {
-	m := ClientReport{ClientID: o.ClientID, Counts: c.plus(o.Counts), Peaks: slices.Clone(c.Peaks)}
+	m := ClientReport{ClientID: o.ClientID, Counts: c.Plus(o.Counts), Peaks: slices.Clone(c.Peaks)}
 	for _, p := range o.Peaks {
 		i := slices.IndexFunc(m.Peaks, func(q Peak) bool { return q.Kind == p.Kind && q.Limit.Name == p.Limit.Name })
 		switch {

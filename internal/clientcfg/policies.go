@@ -2,6 +2,7 @@ package clientcfg
 
 import (
 	"fmt"
+	"strings"
 
 	"oauth-server/internal/ratelimit"
 )
@@ -36,7 +37,15 @@ type Trial struct {
 
 // CandidateID is the name under which a client's requests are counted against
 // its candidate.
-func CandidateID(clientID string) string { return "candidate " + clientID }
+func CandidateID(clientID string) string { return candidatePrefix + clientID }
+
+const candidatePrefix = "candidate "
+
+// CandidateOf is the way back: the client of a key, and whether the key is its
+// candidate's.
+func CandidateOf(keyID string) (clientID string, candidate bool) {
+	return strings.CutPrefix(keyID, candidatePrefix)
+}
 
 // NewPolicies validates the set on top of base. The error is or wraps
 // [ratelimit.FieldErrors] where fields are to blame.

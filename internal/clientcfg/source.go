@@ -3,6 +3,7 @@ package clientcfg
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync/atomic"
 	"time"
 )
@@ -10,13 +11,14 @@ import (
 // Directory is an immutable snapshot of all clients.
 type Directory struct {
 	revision Revision
+	all      []Client // ordered by ID
 	byID     map[string]*Client
 }
 
 // NewDirectory validates the clients and indexes them. A single invalid client
 // makes the whole snapshot invalid: half a directory must never be served.
 func NewDirectory(clients []Client, rev Revision) (*Directory, error) {
-	d := &Directory{revision: rev, byID: make(map[string]*Client, len(clients))}
+	d := &Directory{revision: rev, all: clients, byID: make(map[string]*Client, len(clients))}
 	for i := range clients {
 		c := &clients[i]
 		if err := c.Validate(); err != nil {
@@ -31,6 +33,17 @@ func NewDirectory(clients []Client, rev Revision) (*Directory, error) {
 func (d *Directory) Client(id string) (*Client, bool) {
 	c, ok := d.byID[id]
 	return c, ok
+}
+
+// All yields every client, ordered by ID. They must not be changed.
+func (d *Directory) All() iter.Seq[*Client] {
+	return func(yield func(*Client) bool) {
+		for i := range d.all {
+			if !yield(&d.all[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Revision is that of the store's state which this is a snapshot of.

@@ -1,0 +1,149 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
+	"oauth-server/internal/ratelimit"
+)
+
+// failuresAdmitted is how many attempts with a bad token an address has before
+// it is told to wait. A good token is always heard.
+const failuresAdmitted = 20
+
+// guard decides who may.
+type guard struct {
+	o        *Options
+	failures *ratelimit.Counters
+	limits   *ratelimit.Effective
+}
+
+func newGuard(o *Options) (*guard, error) {
+	limit := []ratelimit.Limit{ratelimit.NewLimit("failures", failuresAdmitted, time.Minute)}
+	p, err := ratelimit.Compile(ratelimit.Settings{
+		Mode: ratelimit.Enforce, CanaryPercent: 100, Default: ratelimit.Policy{User: limit, Client: limit},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("admin: limit of failures: %w", err)
+	}
+	return &guard{o: o, failures: ratelimit.NewCounters(10_000), limits: p.For("")}, nil
+}
+
+// caller is who sent a request.
+type caller struct {
+	clientID, username string
+	address            netip.Addr
+	scopes             []string
+}
+
+func (c *caller) actor() clientcfg.Actor {
+	a := clientcfg.Actor{ClientID: c.clientID, Username: c.username}
+	if c.address.IsValid() {
+		a.Address = c.address.String()
+	}
+	return a
+}
+
+// admit verifies the bearer token of a request. Errors: *problemError.
+func (g *guard) admit(r *http.Request) (*caller, error) {
+	from := peer(r.RemoteAddr)
+	token, ok := bearer(r.Header)
+	if !ok {
+		return nil, g.refuse(from, "")
+	}
+	claims, err := g.o.Tokens.Bearer(r.Context(), token)
+	switch {
+	case errors.Is(err, grants.ErrBearer):
+		return nil, g.refuse(from, "the token is unknown, expired or revoked")
+	case err != nil:
+		return nil, problemOf(err)
+	case !slices.Contains(claims.Audience, clientcfg.AdminAudience):
+		return nil, g.refuse(from, "the token is not meant for this API: its audience must be "+clientcfg.AdminAudience)
+	}
+	c := &caller{clientID: claims.ClientID, address: from, scopes: g.scopes(claims)}
+	if claims.Family != "" { // somebody signed in
+		c.username = claims.Subject
+	}
+	return c, nil
+}
+
+// scopes are those of the token that its client still has.
+func (g *guard) scopes(claims keys.Claims) []string {
+	client, ok := g.o.Clients.Directory().Client(claims.ClientID)
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(claims.Scopes), func(s string) bool { return !slices.Contains(client.Scopes, s) })
+}
+
+// may checks that the caller has the scope; who may change may also look.
+func (c *caller) may(scope string) error {
+	if slices.Contains(c.scopes, scope) ||
+		scope == clientcfg.ScopeLimitsRead && slices.Contains(c.scopes, clientcfg.ScopeLimitsWrite) {
+		return nil
+	}
+	p := problem(http.StatusForbidden, typeForbidden, "Scope missing", "this needs a token with the scope %s", scope)
+	p.challenge = fmt.Sprintf(`Bearer realm="oauth-server admin", error="insufficient_scope", error_description="%s", scope="%s"`, p.Detail, scope)
+	return p
+}
+
+// refuse answers a request without a good token, and counts it. why is empty
+// where there is no token at all: that is no failed attempt yet, and RFC 6750
+// 3.1 wants no error code for it.
+func (g *guard) refuse(from netip.Addr, why string) *problemError {
+	if why == "" {
+		p := problem(http.StatusUnauthorized, typeUnauthorized, "Token needed",
+			"send Authorization: Bearer with an access token of %s for the audience %s", g.o.Issuer, clientcfg.AdminAudience)
+		p.challenge = fmt.Sprintf(`Bearer realm="oauth-server admin", issuer="%s"`, g.o.Issuer)
+		return p
+	}
+	d := g.failures.Take(g.o.Now(), ratelimit.Key{ClientID: network(from)}, g.limits, 1)
+	if d.Rejected() {
+		p := problem(http.StatusTooManyRequests, typeThrottled, "Too many failed attempts",
+			"too many requests with bad tokens came from this address; a good token is still heard")
+		p.retryAfter = d.RetryAfterSeconds()
+		return p
+	}
+	p := problem(http.StatusUnauthorized, typeUnauthorized, "Token refused", "%s", why)
+	p.challenge = fmt.Sprintf(`Bearer realm="oauth-server admin", issuer="%s", error="invalid_token", error_description="%s"`, g.o.Issuer, why)
+	return p
+}
+
+// bearer takes the token out of the Authorization header (RFC 6750 2.1), the
+// only place that it is looked for.
+func bearer(h http.Header) (string, bool) {
+	values := h.Values("Authorization")
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
+	return strings.TrimLeft(token, " "), ok && strings.EqualFold(scheme, "Bearer")
+}
+
+// peer is the address at the other end; zero if it has none.
+func peer(remote string) netip.Addr {
+	ap, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap().WithZone("")
+}
+
+// network is what one party has of addresses: an IPv4 address, or the /64 of
+// an IPv6 one.
+func network(a netip.Addr) string {
+	if a.Is6() {
+		if p, err := a.Prefix(64); err == nil {
+			return p.String()
+		}
+	}
+	return a.String()
+}

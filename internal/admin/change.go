@@ -1,0 +1,249 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+// The actions in the trail.
+const (
+	actionUpdate  = "update"
+	actionDelete  = "delete"
+	actionPromote = "promote"
+	actionReset   = "reset"
+)
+
+// change is one change on its way: what is to be done to which resource, under
+// which conditions, and by whom.
+type change struct {
+	resource   resource // that the conditions are about
+	changes    resource // that the trail tells of, mostly the same
+	action     string
+	conditions conditions
+	derive     deriver
+	by         *caller
+	reason     string
+
+	before *clientcfg.Policies // set by the last run
+}
+
+// edit is the change as [clientcfg.PolicySource] runs it, perhaps several times.
+func (s *Server) edit(ch *change) clientcfg.Edit {
+	return func(p *clientcfg.Policies) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
+		ch.before = p
+		now := s.o.Now().UTC().Truncate(time.Millisecond)
+		if err := ch.allowed(p); err != nil {
+			return clientcfg.PolicySet{}, clientcfg.AuditEntry{}, err
+		}
+		set, err := ch.derive(p, now)
+		if err != nil {
+			return set, clientcfg.AuditEntry{}, err
+		}
+		after, err := clientcfg.NewPolicies(p.Base(), set)
+		if err == nil {
+			err = s.lockOut(p, after)
+		}
+		if err != nil {
+			return set, clientcfg.AuditEntry{}, err
+		}
+		entry, err := s.entry(ch, p, after, now)
+		return set, entry, err
+	}
+}
+
+// allowed checks the conditions, and that there is something to remove.
+func (ch *change) allowed(p *clientcfg.Policies) error {
+	st := ch.resource.state(p)
+	etag, err := etagOf(st.version, st.doc)
+	if err == nil {
+		err = ch.conditions.check(etag, st.exists)
+	}
+	if err == nil && ch.action != actionUpdate && !st.exists {
+		err = notFound("nothing was set here over this API; what holds comes from the configuration file or the settings")
+	}
+	return err
+}
+
+// lockOut refuses a change after which an operator's client could not work any
+// more that could before.
+func (s *Server) lockOut(before, after *clientcfg.Policies) error {
+	for c := range s.o.Clients.Directory().All() {
+		if err := after.LocksOut(c); err != nil && before.LocksOut(c) == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry tells of the change.
+func (s *Server) entry(ch *change, before, after *clientcfg.Policies, now time.Time) (clientcfg.AuditEntry, error) {
+	e := clientcfg.AuditEntry{
+		ID: secret.ID(), At: now, Actor: ch.by.actor(), Action: ch.action, Target: ch.changes.target(),
+		Reason: ch.reason, Instance: s.o.Instance,
+	}
+	var err error
+	if e.Before, err = told(ch.changes, before); err != nil {
+		return e, err
+	}
+	e.After, err = told(ch.changes, after)
+	return e, err
+}
+
+// told is a resource as the trail keeps it; null if it is not there.
+func told(r resource, p *clientcfg.Policies) (json.RawMessage, error) {
+	st := r.state(p)
+	if !st.exists {
+		return json.RawMessage("null"), nil
+	}
+	b, err := json.Marshal(st.doc)
+	if err != nil {
+		return nil, fmt.Errorf("admin: encode for the trail: %w", err)
+	}
+	return b, nil
+}
+
+// get answers with the resource and its ETag.
+func (s *Server) get(c *call, r resource) error {
+	if err := c.parameters(); err != nil {
+		return err
+	}
+	p := s.o.Policies.Policies()
+	st := r.state(p)
+	etag, err := etagOf(st.version, st.doc)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("ETag", etag)
+	if conditionsOf(c.Request().Header).unchanged(etag) {
+		c.Response().WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	if _, ok := r.(candidateResource); ok && !st.exists {
+		return notFound("there is no candidate; to make one, PUT it with If-None-Match: *")
+	}
+	return c.answer(r.view(c.Request().Context(), s, p))
+}
+
+func (s *Server) put(c *call, r resource) error {
+	v, err := c.body("application/json")
+	if err != nil {
+		return err
+	}
+	return s.change(c, r, actionUpdate, func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error) {
+		return r.with(p, &v, now)
+	})
+}
+
+func (s *Server) patch(c *call, r resource) error {
+	v, err := c.body("application/merge-patch+json", "application/json")
+	if err != nil {
+		return err
+	}
+	if _, ok := v.(map[string]any); !ok {
+		return malformed("a merge patch for this resource is an object (RFC 7396), not %s", describe(v))
+	}
+	return s.change(c, r, actionUpdate, func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error) {
+		base, err := toJSONValue(r.base(p))
+		if err != nil {
+			return clientcfg.PolicySet{}, err
+		}
+		merged := mergePatch(base, v)
+		return r.with(p, &merged, now)
+	})
+}
+
+func (s *Server) remove(c *call, r resource) error {
+	return s.change(c, r, actionDelete, func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error) {
+		return r.with(p, nil, now)
+	})
+}
+
+// deriver makes the changed set.
+type deriver func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error)
+
+// change makes a change of the resource and answers with what it is now.
+func (s *Server) change(c *call, r resource, action string, derive deriver) error {
+	return s.perform(c, &change{resource: r, changes: r, action: action, derive: derive})
+}
+
+// perform makes the change and answers, or, with ?validate=true, says what
+// would come of it.
+func (s *Server) perform(c *call, ch *change) error {
+	if err := c.parameters("validate", "reason"); err != nil {
+		return err
+	}
+	only, err := c.flag("validate")
+	if err != nil {
+		return err
+	}
+	ch.by, ch.conditions = c.caller, conditionsOf(c.Request().Header)
+	if ch.reason, err = c.reason(); err != nil {
+		return err
+	}
+	if only {
+		return s.rehearse(c, ch)
+	}
+	if !ch.conditions.given() {
+		return errNoCondition
+	}
+	after, err := s.apply(c.Request().Context(), ch)
+	if err != nil {
+		return err
+	}
+	if ch.action == actionDelete {
+		c.Response().WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	return s.answerChanged(c, ch.changes, after)
+}
+
+// applyWithin bounds a change.
+const applyWithin = 10 * time.Second
+
+// apply makes the change. A caller who hangs up in the middle does not stop
+// it: nobody would know then whether it was made.
+func (s *Server) apply(ctx context.Context, ch *change) (*clientcfg.Policies, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyWithin)
+	defer cancel()
+	return s.o.Policies.Change(ctx, s.edit(ch))
+}
+
+func (s *Server) answerChanged(c *call, r resource, p *clientcfg.Policies) error {
+	st := r.state(p)
+	etag, err := etagOf(st.version, st.doc)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("ETag", etag)
+	return c.answer(r.view(c.Request().Context(), s, p))
+}
+
+// rehearsal is the answer to ?validate=true.
+type rehearsal struct {
+	Valid  bool            `json:"valid"`
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
+	Effect effect          `json:"effect"`
+}
+
+// rehearse says what a change would do, and does nothing.
+func (s *Server) rehearse(c *call, ch *change) error {
+	after, err := s.o.Policies.Try(c.Request().Context(), s.edit(ch))
+	if err != nil {
+		return err
+	}
+	out := rehearsal{Valid: true, Effect: effectOf(ch.before, after, s.o.Clients.Directory(), s.activity(c.Request().Context()), s.o.Now())}
+	if out.Before, err = told(ch.changes, ch.before); err != nil {
+		return err
+	}
+	if out.After, err = told(ch.changes, after); err != nil {
+		return err
+	}
+	return c.answer(out)
+}

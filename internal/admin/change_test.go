@@ -1,0 +1,283 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+const tenAMinute = `{"user":[{"name":"per-minute","requests":10,"window":"60s"}],"client":[{"requests":3}]}`
+
+func TestPolicyIsChangedAndInForce(t *testing.T) {
+	w := newWorld(t)
+	before := w.get("/policies/shop")
+	equal(t, "source", before.at("meta", "source"), any("none"))
+	after := w.put("/policies/shop?reason=ticket+4711", tenAMinute).is(http.StatusOK)
+	equal(t, "window", after.at("user", 0, "window"), any("60s"))
+	equal(t, "effective", after.at("effective", "client", 0, "requests"), any(3.0))
+	equal(t, "source", after.at("meta", "source"), any("api"))
+	if before.header.Get("ETag") == after.header.Get("ETag") {
+		t.Error("the ETag stayed")
+	}
+	equal(t, "read again", string(w.get("/policies/shop").body), string(after.body))
+	equal(t, "read again", w.get("/policies/shop").header.Get("ETag"), after.header.Get("ETag"))
+	equal(t, "passed", w.ask("shop", "", 5), 3)
+
+	var trail struct{ Entries []clientcfg.AuditEntry }
+	w.get("/audit").into(&trail)
+	e := trail.Entries[0]
+	equal(t, "actor", e.Actor, clientcfg.Actor{ClientID: "ops", Address: "192.0.2.1"})
+	equal(t, "action", e.Action+" "+e.Target, "update policies/shop")
+	equal(t, "reason", e.Reason, "ticket 4711")
+	equal(t, "before", string(e.Before), "null")
+	equal(t, "time", e.At, noon)
+	if !strings.Contains(string(e.After), `"requests":10`) {
+		t.Errorf("after: %s", e.After)
+	}
+}
+
+func TestChangesNeedTheETag(t *testing.T) {
+	w := newWorld(t)
+	put := func(ifMatch, ifNoneMatch string, status int) answer {
+		t.Helper()
+		return w.send(request{
+			method: "PUT", path: "/policies/shop", token: writer, ifMatch: ifMatch, ifNoneMatch: ifNoneMatch,
+			contentType: "application/json", body: tenAMinute,
+		}).is(status)
+	}
+	put("", "", http.StatusPreconditionRequired).says("If-Match")
+	first := w.get("/policies/shop").header.Get("ETag")
+	put(`"0-0"`, "", http.StatusPreconditionFailed)
+	put("W/"+first, "", http.StatusPreconditionFailed)
+	put("*", "", http.StatusPreconditionFailed) // there is no policy yet
+	equal(t, "version", w.policies.Policies().Version(), 0)
+
+	second := put(first, "", http.StatusOK).header.Get("ETag")
+	put(first, "", http.StatusPreconditionFailed).says(second)
+	put("", "*", http.StatusPreconditionFailed)
+	third := put(`"0-0", `+second, "", http.StatusOK).header.Get("ETag")
+	put("*", "", http.StatusOK)
+	put(third, "", http.StatusPreconditionFailed)
+	for method, path := range map[string]string{
+		"PATCH": "/settings", "DELETE": "/policies/shop", "POST": "/candidates/shop/promote",
+	} {
+		w.send(request{method: method, path: path, token: writer, contentType: "application/json", body: "{}"}).is(http.StatusPreconditionRequired)
+		w.send(request{method: method, path: path, token: writer, contentType: "application/json", body: "{}", ifMatch: first}).is(http.StatusPreconditionFailed)
+	}
+	w.send(request{method: "GET", path: "/settings", token: reader, ifNoneMatch: w.get("/settings").header.Get("ETag")}).is(http.StatusNotModified)
+}
+
+// Changes of different resources do not get into each other's way.
+func TestETagsAreOfOneResource(t *testing.T) {
+	w := newWorld(t)
+	shop, settings := w.get("/policies/shop").header.Get("ETag"), w.get("/settings").header.Get("ETag")
+	w.put("/policies/app", tenAMinute).is(http.StatusOK)
+	equal(t, "shop", w.get("/policies/shop").header.Get("ETag"), shop)
+	equal(t, "settings", w.get("/settings").header.Get("ETag"), settings)
+}
+
+func TestOfManyOperatorsWithOneETagOneWins(t *testing.T) {
+	store := openStore(t)
+	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
+	etag := a.get("/policies/shop").header.Get("ETag")
+	status := make([]int, 20)
+	var operators sync.WaitGroup
+	for i := range status {
+		operators.Go(func() {
+			status[i] = []*instance{a, b}[i%2].send(request{
+				method: "PUT", path: "/policies/shop", token: writer, ifMatch: etag, contentType: "application/json",
+				body: `{"user":[{"requests":` + strconv.Itoa(i+1) + `}]}`,
+			}).status
+		})
+	}
+	operators.Wait()
+	won := 0
+	for _, s := range status {
+		if s == http.StatusOK {
+			won++
+		} else {
+			equal(t, "status", s, http.StatusPreconditionFailed)
+		}
+	}
+	equal(t, "winners", won, 1)
+}
+
+func TestPatchChangesWhatItNames(t *testing.T) {
+	w := newWorld(t)
+	// app has a policy in the file: what is not named stays.
+	a := w.patch("/policies/app", `{"trusted":true,"note":"friends"}`).is(http.StatusOK)
+	equal(t, "requests", a.at("user", 0, "requests"), any(7.0))
+	equal(t, "trusted", a.at("effective", "trusted"), any(true))
+	a = w.patch("/policies/app", `{"trusted":null,"user":null,"mode":"dry_run"}`).is(http.StatusOK)
+	equal(t, "trusted", a.at("trusted"), any(false))
+	equal(t, "note", a.at("note"), any("friends"))
+	equal(t, "mode", a.at("effective", "mode"), any("dry_run"))
+	equal(t, "requests", a.at("effective", "user", 0, "requests"), any(100.0))
+	w.change("DELETE", "/policies/app", "").is(http.StatusNoContent)
+	a = w.get("/policies/app")
+	equal(t, "source", a.at("meta", "source"), any("file"))
+	equal(t, "requests", a.at("user", 0, "requests"), any(7.0))
+	w.change("DELETE", "/policies/app", "").is(http.StatusNotFound).says("configuration file")
+}
+
+func TestSettingsLieOnTopOfTheFile(t *testing.T) {
+	w := newWorld(t)
+	a := w.patch("/settings", `{"mode":"dry_run","canary_percent":5,"default":{"client":[{"requests":2}]}}`).is(http.StatusOK)
+	equal(t, "mode", a.at("mode"), any("dry_run"))
+	equal(t, "user", a.at("default", "user", 0, "requests"), any(100.0))
+	var meta struct{ Changed []string }
+	b, err := json.Marshal(a.at("meta"))
+	ok(t, err)
+	ok(t, json.Unmarshal(b, &meta))
+	if diff := cmp.Diff([]string{"mode", "canary_percent", "default.client"}, meta.Changed); diff != "" {
+		t.Error(diff)
+	}
+	a = w.patch("/settings", `{"mode":null,"default":{"client":null,"hide_headers":true}}`).is(http.StatusOK)
+	equal(t, "mode", a.at("mode"), any("enforce"))
+	equal(t, "client", a.at("default", "client", 0, "requests"), any(100.0))
+	equal(t, "hide", w.policies.Policies().For("shop").HideHeaders, true)
+	equal(t, "canary", a.at("canary_percent"), any(5.0))
+	a = w.put("/settings", `{"mode":"off"}`).is(http.StatusOK)
+	equal(t, "canary", a.at("canary_percent"), any(100.0))
+	w.change("DELETE", "/settings", "").is(http.StatusNoContent)
+	if got := w.policies.Policies().Settings(); !cmp.Equal(got, file()) {
+		t.Error(cmp.Diff(file(), got))
+	}
+}
+
+// What was read can be edited and sent back.
+func TestWhatWasReadCanBeSent(t *testing.T) {
+	w := newWorld(t)
+	w.put("/candidates/shop", `{"user":[{"requests":5}]}`).is(http.StatusOK)
+	for _, path := range []string{"/settings", "/policies/app", "/policies/shop", "/candidates/shop"} {
+		first := w.get(path)
+		second := w.put(path, string(first.body)).is(http.StatusOK)
+		for _, field := range []string{"mode", "user", "client", "default", "effective", "since"} {
+			if diff := cmp.Diff(first.at(field), second.at(field)); diff != "" {
+				t.Errorf("%s, %s (-read +sent back):\n%s", path, field, diff)
+			}
+		}
+	}
+}
+
+func TestUnknownClientsAreRefused(t *testing.T) {
+	w := newWorld(t)
+	for _, path := range []string{"/policies/shpo", "/candidates/shpo", "/clients/shpo/counters", "/policies/" + strings.Repeat("x", 200)} {
+		w.send(request{method: "GET", path: path, token: reader}).is(http.StatusNotFound)
+	}
+	w.send(request{
+		method: "PUT", path: "/policies/shpo", token: writer, ifNoneMatch: "*", contentType: "application/json", body: "{}",
+	}).is(http.StatusNotFound).says(`"shpo"`)
+	w.send(request{method: "DELETE", path: "/clients/shpo/counters", token: writer}).is(http.StatusNotFound)
+	// One that was made a moment ago is no unknown one.
+	ok(t, w.store.CreateClient(t.Context(), confidential("shpo", func(*clientcfg.Client) {})))
+	w.put("/policies/shpo", tenAMinute).is(http.StatusOK)
+	// Its policy can still be taken back once it is gone.
+	ok(t, w.store.DeleteClient(t.Context(), "shpo"))
+	ok(t, w.clients.Refresh(t.Context()))
+	w.change("DELETE", "/policies/shpo", "").is(http.StatusNoContent)
+	w.send(request{method: "GET", path: "/policies/shpo", token: reader}).is(http.StatusNotFound)
+}
+
+func TestClientIDsAreEscapedInPaths(t *testing.T) {
+	w := newWorld(t)
+	a := w.put("/policies/a%2Fb%252F:c", `{"trusted":true}`).is(http.StatusOK)
+	equal(t, "client_id", a.at("client_id"), any(odd))
+	equal(t, "trusted", w.policies.Policies().For(odd).Trusted, true)
+}
+
+func TestLockOutIsRefused(t *testing.T) {
+	w := newWorld(t)
+	daily := `[{"name":"daily","requests":1,"window":"24h"}]`
+	lock := func(a answer) {
+		t.Helper()
+		a.is(http.StatusConflict).says(`lock out the admin client "ops"`)
+	}
+	lock(w.put("/policies/ops", `{"client":`+daily+`}`))
+	lock(w.patch("/settings", `{"default":{"client":`+daily+`}}`))
+	lock(w.patch("/settings?validate=true", `{"default":{"client":`+daily+`}}`))
+	w.put("/policies/viewer", `{"client":`+daily+`}`).is(http.StatusOK)
+	w.put("/policies/ops", `{"trusted":true}`).is(http.StatusOK)
+	w.patch("/settings", `{"default":{"client":`+daily+`}}`).is(http.StatusOK)
+	lock(w.put("/policies/ops", `{}`))
+	w.patch("/policies/ops", `{"mode":"dry_run","trusted":false}`).is(http.StatusOK)
+	lock(w.patch("/policies/ops", `{"mode":"enforce"}`))
+	equal(t, "version", w.policies.Policies().Version(), 4)
+}
+
+func TestValidateChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	a := w.put("/policies/shop?validate=true", tenAMinute).is(http.StatusOK)
+	equal(t, "valid", a.at("valid"), any(true))
+	equal(t, "before", a.at("before"), nil)
+	equal(t, "after", a.at("after", "user", 0, "requests"), any(10.0))
+	equal(t, "widens", a.at("effect", "widens"), any(true))
+	w.put("/policies/shop?validate=true", `{"user":[{"requests":0}]}`).is(http.StatusUnprocessableEntity)
+	w.send(request{
+		method: "PUT", path: "/policies/shop?validate=true", token: writer, contentType: "application/json", body: tenAMinute,
+	}).is(http.StatusOK) // a question needs no ETag, but one that is given must fit
+	w.send(request{
+		method: "PUT", path: "/policies/shop?validate=true", token: writer, ifMatch: `"0-1"`, contentType: "application/json", body: tenAMinute,
+	}).is(http.StatusPreconditionFailed)
+	a = w.change("DELETE", "/policies/shop?validate=true", "")
+	a.is(http.StatusNotFound)
+	equal(t, "version", w.policies.Policies().Version(), 0)
+	equal(t, "audit", len(w.get("/audit").at("entries").([]any)), 0)
+}
+
+func TestEveryInstanceFollows(t *testing.T) {
+	store := openStore(t)
+	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
+	a.put("/policies/shop", tenAMinute).is(http.StatusOK)
+	ok(t, b.policies.Refresh(t.Context()))
+	equal(t, "passed on the other", b.ask("shop", "", 5), 3)
+	equal(t, "same ETag", b.get("/policies/shop").header.Get("ETag"), a.get("/policies/shop").header.Get("ETag"))
+	// An instance that has not seen a change yet refuses to act on what it knows.
+	old := b.get("/policies/shop").header.Get("ETag")
+	a.patch("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
+	b.send(request{
+		method: "PATCH", path: "/policies/shop", token: writer, ifMatch: old, contentType: "application/merge-patch+json", body: `{"mode":"off"}`,
+	}).is(http.StatusPreconditionFailed)
+	equal(t, "trusted on the other", b.policies.Policies().For("shop").Trusted, true)
+}
+
+// A new configuration file makes another resource of what it says.
+func TestETagKnowsTheFile(t *testing.T) {
+	store := openStore(t)
+	other := file()
+	other.Clients = map[string]ratelimit.Policy{"app": {User: perMinute(8)}}
+	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, other)
+	if a.get("/policies/app").header.Get("ETag") == b.get("/policies/app").header.Get("ETag") {
+		t.Error("two policies have one ETag")
+	}
+}
+
+func TestStoreFailureIsSaid(t *testing.T) {
+	w := newWorld(t)
+	etag := w.get("/settings").header.Get("ETag")
+	ok(t, w.store.Close())
+	w.send(request{
+		method: "PATCH", path: "/settings", token: writer, ifMatch: etag, contentType: "application/json", body: `{"mode":"off"}`,
+	}).is(http.StatusServiceUnavailable)
+	w.send(request{method: "GET", path: "/audit", token: reader}).is(http.StatusServiceUnavailable)
+	w.get("/settings") // what is known is still answered
+	w.get("/top")
+}
+
+func TestTimeDoesNotMatterToETags(t *testing.T) {
+	w := newWorld(t)
+	w.put("/candidates/shop", `{"user":[{"requests":5}]}`).is(http.StatusOK)
+	before := w.get("/candidates/shop").header.Get("ETag")
+	w.ask("shop", "ada", 10)
+	w.clock.advance(time.Hour)
+	equal(t, "ETag", w.get("/candidates/shop").header.Get("ETag"), before)
+}

@@ -1,0 +1,147 @@
+package admin
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"oauth-server/internal/activity"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+// usageDoc is one live counter: a client or one of its users, under one limit.
+type usageDoc struct {
+	ClientID string `json:"client_id"`
+	// Username is null for the client itself (client_credentials).
+	Username  *string  `json:"username"`
+	Candidate bool     `json:"candidate"` // counted for a candidate, never enforced
+	Limit     limitDoc `json:"limit"`
+	Known     int64    `json:"g"` // known to be in the database
+	InFlight  int64    `json:"i"` // admitted here, not known to be there
+	Estimate  float64  `json:"estimate"`
+	Remaining int64    `json:"remaining"`
+	Usage     float64  `json:"usage"` // share of the limit
+	// FreeAt is when the next request passes if nothing else is sent; null
+	// if one would pass now.
+	FreeAt   *time.Time `json:"free_at"`
+	LastSeen time.Time  `json:"last_seen"`
+	Instance string     `json:"instance,omitempty"`
+}
+
+func showUsage(u ratelimit.Usage, now time.Time) usageDoc {
+	d := usageDoc{
+		Limit: showLimit(u.Limit), Known: u.Known, InFlight: u.Unflushed, Estimate: u.Estimate,
+		Remaining: u.Remaining, Usage: u.Ratio(), LastSeen: u.LastSeen.UTC(),
+	}
+	d.ClientID, d.Candidate = clientcfg.CandidateOf(u.Key.ClientID)
+	if u.Key.Username != "" {
+		d.Username = &u.Key.Username
+	}
+	if u.FreeIn > 0 {
+		d.FreeAt = new(now.Add(u.FreeIn).UTC().Truncate(time.Millisecond))
+	}
+	return d
+}
+
+func showUsages(us []ratelimit.Usage, now time.Time) []usageDoc {
+	out := make([]usageDoc, len(us))
+	for i, u := range us {
+		out[i] = showUsage(u, now)
+	}
+	return out
+}
+
+// showCounters answers with the live counters of a client and its users.
+func (s *Server) showCounters(c *call) error {
+	if err := c.parameters("username", "limit"); err != nil {
+		return err
+	}
+	limit, err := c.number("limit", maxListed, usuallyListed)
+	if err != nil {
+		return err
+	}
+	id, err := c.clientID()
+	if err != nil {
+		return err
+	}
+	if err := s.registered(c.Request().Context(), id); err != nil {
+		return err
+	}
+	now := s.o.Now()
+	out := struct {
+		ClientID string     `json:"client_id"`
+		Instance string     `json:"instance"`
+		At       time.Time  `json:"at"`
+		Counters []usageDoc `json:"counters"`
+	}{id, s.o.Instance, now.UTC(), []usageDoc{}}
+	for _, key := range []string{id, clientcfg.CandidateID(id)} {
+		out.Counters = append(out.Counters, showUsages(s.o.Counters.ClientUsage(now, key, int(limit)), now)...)
+	}
+	if _, one := c.query["username"]; one {
+		user := c.query.Get("username")
+		out.Counters = slices.DeleteFunc(out.Counters, func(u usageDoc) bool { return u.user() != user })
+	}
+	return c.answer(out)
+}
+
+func (u usageDoc) user() string {
+	if u.Username == nil {
+		return ""
+	}
+	return *u.Username
+}
+
+// top answers with who asks the most and which keys are nearest their limits,
+// on all instances.
+func (s *Server) top(c *call) error {
+	if err := c.parameters("limit"); err != nil {
+		return err
+	}
+	limit, err := c.number("limit", usuallyListed, topReported)
+	if err != nil {
+		return err
+	}
+	all := s.reports(c.Request().Context())
+	recent := merged(all)
+	out := struct {
+		Since     time.Time      `json:"since"` // of the talkers
+		Talkers   []clientCounts `json:"talkers"`
+		NearLimit []usageDoc     `json:"near_limit"`
+	}{Since: recent.Since, Talkers: []clientCounts{}, NearLimit: []usageDoc{}}
+	slices.SortFunc(recent.Clients, func(a, b activity.ClientReport) int {
+		return cmp.Or(cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.ClientID, b.ClientID))
+	})
+	for _, r := range recent.Clients[:min(int(limit), len(recent.Clients))] {
+		out.Talkers = append(out.Talkers, clientCounts{r.ClientID, r.Counts})
+	}
+	for _, r := range all {
+		for _, u := range r.Top {
+			u.Instance = r.Instance.ID
+			out.NearLimit = append(out.NearLimit, u)
+		}
+	}
+	out.NearLimit = nearest(out.NearLimit, int(limit))
+	return c.answer(out)
+}
+
+func order(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// nearest keeps of each counter the view of the instance that knows the most,
+// and of all counters those nearest their limit.
+func nearest(all []usageDoc, limit int) []usageDoc {
+	same := func(a, b usageDoc) int {
+		return cmp.Or(strings.Compare(a.ClientID, b.ClientID), strings.Compare(a.user(), b.user()),
+			strings.Compare(a.Limit.Name, b.Limit.Name), cmp.Compare(order(a.Candidate), order(b.Candidate)))
+	}
+	slices.SortFunc(all, func(a, b usageDoc) int { return cmp.Or(same(a, b), cmp.Compare(b.Estimate, a.Estimate)) })
+	all = slices.CompactFunc(all, func(a, b usageDoc) bool { return same(a, b) == 0 })
+	slices.SortStableFunc(all, func(a, b usageDoc) int { return cmp.Compare(b.Usage, a.Usage) })
+	return all[:min(limit, len(all))]
+}

@@ -1,0 +1,141 @@
+package admin_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+// summary is what ?validate=true says of a change.
+func (w *instance) summary(method, path, body string) string {
+	w.t.Helper()
+	a := w.change(method, path+"?validate=true", body).is(http.StatusOK)
+	return a.at("effect", "summary").(string)
+}
+
+const nobody = "enforcement is not widened: nobody is hit who was not before"
+
+func TestEffectOfEndingDryRun(t *testing.T) {
+	w := newWorld(t)
+	w.patch("/settings", `{"mode":"dry_run","default":{"client":[{"requests":5}]}}`).is(http.StatusOK)
+	end := func() string {
+		t.Helper()
+		return w.summary("PATCH", "/settings", `{"mode":"enforce"}`)
+	}
+	w.clock.advance(time.Hour)
+	equal(t, "nobody asked", end(), "enforcing would have denied none of 0 clients in the last 10 minutes")
+	w.ask("shop", "", 4)
+	equal(t, "nobody too often", end(), "enforcing would have denied none of 1 client in the last 10 minutes")
+	w.ask("shop", "", 4)
+	w.ask("app", "", 6)
+	w.ask("viewer", "", 1)
+	w.ask("ops", "", 5)
+	want := "enforcing would have denied 2 of 4 clients in the last 10 minutes: shop (3 requests), app (1 request)"
+	equal(t, "two too often", end(), want)
+	equal(t, "only one client", w.summary("PATCH", "/policies/app", `{"mode":"enforce"}`),
+		"enforcing would have denied 1 of 4 clients in the last 10 minutes: app (1 request)")
+	equal(t, "not widened", w.summary("PATCH", "/policies/app", `{"mode":"off"}`), nobody)
+	// What was predicted is what enforcing gives.
+	w.patch("/settings", `{"mode":"enforce"}`).is(http.StatusOK)
+	w.clock.advance(5 * time.Minute)
+	equal(t, "passed", w.ask("shop", "", 8), 5)
+	equal(t, "passed", w.ask("app", "", 6), 5)
+	w.clock.advance(11 * time.Minute)
+	equal(t, "not widened", end(), nobody)
+}
+
+func TestEffectOfTheCanaryShare(t *testing.T) {
+	w := newWorld(t)
+	w.patch("/settings", `{"canary_percent":0,"default":{"client":[{"requests":5}]}}`).is(http.StatusOK)
+	ids := []string{"shop", "app", "ops", "viewer", odd}
+	for _, id := range ids {
+		w.ask(id, "", 7)
+	}
+	for share := 0.0; share <= 100; share += 10 {
+		set := w.policies.Policies().Set()
+		set.Settings.CanaryPercent = &share
+		p, err := clientcfg.NewPolicies(file(), set)
+		ok(t, err)
+		inside := 0
+		for _, id := range ids {
+			if p.For(id).Mode == ratelimit.Enforce {
+				inside++
+			}
+		}
+		a := w.change("PATCH", "/settings?validate=true", fmt.Sprintf(`{"canary_percent":%v}`, share)).is(http.StatusOK)
+		if hit := a.at("effect", "hit").([]any); len(hit) != inside {
+			t.Errorf("at %v%%: %v are hit, want %d", share, hit, inside)
+		}
+	}
+	equal(t, "as it is", w.summary("PATCH", "/settings", `{"canary_percent":0}`), nobody)
+}
+
+func TestEffectOfALowerLimit(t *testing.T) {
+	w := newWorld(t)
+	w.ask("shop", "", 30)
+	w.ask("shop", "ada", 3)
+	w.ask("ops", "", 12)
+	set := func(body string) string {
+		t.Helper()
+		s, _, _ := strings.Cut(w.summary("PUT", "/policies/shop", body), "in the last")
+		return strings.TrimSpace(s)
+	}
+	equal(t, "below the peak", set(`{"client":[{"requests":29}]}`), "enforcing would have denied 1 of 2 clients")
+	equal(t, "at the peak", set(`{"client":[{"requests":30}]}`), "enforcing would have denied none of 2 clients")
+	equal(t, "users", set(`{"user":[{"requests":2}]}`), "enforcing would have denied 1 of 2 clients")
+	equal(t, "higher", set(`{"client":[{"requests":200}]}`), nobody)
+	equal(t, "renamed", set(`{"client":[{"name":"other"}]}`), nobody)
+	if s := w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s"}]}`); !strings.Contains(s,
+		"unknown for 1: shop (nothing was counted that tells about 10 requests in 10s; try a candidate first)") {
+		t.Error(s)
+	}
+	if s := w.summary("PATCH", "/settings", `{"default":{"client":[{"requests":11}]}}`); !strings.Contains(s,
+		"denied 2 of 2 clients in the last second: shop (at least 1), ops (at least 1)") {
+		t.Error(s)
+	}
+}
+
+func TestEffectOfPromoting(t *testing.T) {
+	w := newWorld(t)
+	w.put("/candidates/shop", `{"client":[{"requests":10,"window":"10s"}]}`).is(http.StatusOK)
+	w.ask("shop", "", 13)
+	want := "enforcing would have denied 1 of 1 client in the last second: shop (3 requests)"
+	equal(t, "promote", w.summary("POST", "/candidates/shop/promote", ""), want)
+	equal(t, "the same limits by hand", w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s"}]}`), want)
+}
+
+func TestEffectOfDistrust(t *testing.T) {
+	w := newWorld(t)
+	w.put("/policies/shop", `{"trusted":true,"client":[{"requests":5}]}`).is(http.StatusOK)
+	w.put("/policies/app", `{"mode":"off"}`).is(http.StatusOK)
+	w.ask("shop", "", 9)
+	w.ask("app", "", 9)
+	for path, why := range map[string]string{"/policies/shop": "trusted", "/policies/app": "mode is off"} {
+		if s := w.summary("PUT", path, `{"client":[{"requests":5}]}`); !strings.Contains(s, "denied none of 2 clients") || !strings.Contains(s, why) {
+			t.Error(s)
+		}
+	}
+	w.put("/candidates/shop", `{"client":[{"requests":5}],"user":[{}]}`).is(http.StatusOK)
+	w.ask("shop", "", 9)
+	if s := w.summary("PATCH", "/policies/shop", `{"trusted":false}`); !strings.Contains(s, "shop (4 requests)") {
+		t.Error(s)
+	}
+}
+
+func TestEffectCountsAllInstances(t *testing.T) {
+	store := openStore(t)
+	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
+	a.patch("/settings", `{"mode":"dry_run","default":{"client":[{"requests":5}]}}`).is(http.StatusOK)
+	ok(t, b.policies.Refresh(t.Context()))
+	a.ask("shop", "", 6)
+	b.ask("shop", "", 7)
+	b.ask("app", "", 1)
+	b.publish()
+	want := "enforcing would have denied 1 of 2 clients in the last second: shop (3 requests)"
+	equal(t, "both", a.summary("PATCH", "/settings", `{"mode":"enforce"}`), want)
+}

@@ -1,0 +1,71 @@
+package admin
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// etagOf names one state of a resource (RFC 9110 8.8.3): the version of its
+// last change, and what it says. The latter too, because a new configuration
+// file changes it without a version.
+func etagOf(version int64, doc any) (string, error) {
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return "", fmt.Errorf("admin: encode: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	return fmt.Sprintf(`"%d-%x"`, version, sum[:8]), nil
+}
+
+// conditions are those of a request (RFC 9110 13.1).
+type conditions struct {
+	match, noneMatch []string // nil: not given
+}
+
+func conditionsOf(h http.Header) conditions {
+	return conditions{tags(h.Values("If-Match")), tags(h.Values("If-None-Match"))}
+}
+
+// tags splits a list of entity tags. Ours hold no comma, so whatever another
+// one does to the list cannot make it match.
+func tags(values []string) (out []string) {
+	for _, tag := range strings.Split(strings.Join(values, ","), ",") {
+		if tag = strings.TrimSpace(tag); tag != "" {
+			out = append(out, tag)
+		}
+	}
+	return out
+}
+
+// given reports whether there is any condition that keeps a change from
+// overwriting another.
+func (c conditions) given() bool { return c.match != nil || c.noneMatch != nil }
+
+// errNoCondition is the answer to a change that could overwrite another.
+var errNoCondition = problem(http.StatusPreconditionRequired, typeNoCondition, "If-Match is needed",
+	"send If-Match with the ETag that you read, so that no change of somebody else is overwritten; "+
+		"to make what does not exist yet, send If-None-Match: *")
+
+// check compares the conditions with the state that there is. Both headers
+// compare strongly: a weak tag never matches for a change.
+func (c conditions) check(etag string, exists bool) error {
+	if c.match != nil && !slices.Contains(c.match, etag) && (!exists || !slices.Contains(c.match, "*")) {
+		return problem(http.StatusPreconditionFailed, typeStale, "Changed meanwhile",
+			"this is not what you read: it is at %s now; read it again", etag)
+	}
+	if slices.Contains(c.noneMatch, etag) || exists && slices.Contains(c.noneMatch, "*") {
+		return problem(http.StatusPreconditionFailed, typeStale, "Exists already",
+			"there is one, at %s; read it, and send If-Match to change it", etag)
+	}
+	return nil
+}
+
+// unchanged reports whether a reader has this state already.
+func (c conditions) unchanged(etag string) bool {
+	weak := func(tag string) string { return strings.TrimPrefix(tag, "W/") }
+	return slices.ContainsFunc(c.noneMatch, func(tag string) bool { return tag == "*" || weak(tag) == etag })
+}

@@ -1,0 +1,31 @@
+package admin
+
+import (
+	"context"
+	"strings"
+)
+
+// What the tests look at.
+
+// Document is the OpenAPI document.
+var Document = document
+
+// Routes returns the scope of every route, as the document writes them.
+func Routes(s *Server) map[string]string {
+	out := map[string]string{}
+	for _, r := range s.routes() {
+		out[r.method+" "+strings.ReplaceAll(r.path, ":client_id", "{client_id}")] = r.scope
+	}
+	return out
+}
+
+// ParseJSON and MergePatch are the readers of outside bytes.
+var (
+	ParseJSON  = parseJSON
+	MergePatch = mergePatch
+	ReadPolicy = readPolicy
+	ShowPolicy = showPolicy
+)
+
+// Publish tells the other instances of this one, as Run does.
+func Publish(ctx context.Context, s *Server) error { return s.publish(ctx) }

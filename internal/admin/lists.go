@@ -1,0 +1,206 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"oauth-server/internal/activity"
+	"oauth-server/internal/clientcfg"
+)
+
+// How many items a list has: unless asked for another number, and at most.
+const (
+	usuallyListed = 100
+	maxListed     = 1000
+)
+
+func (s *Server) onSettings(f func(*call, resource) error) func(*call) error {
+	return func(c *call) error { return f(c, settingsResource{}) }
+}
+
+// onPolicy is for registered clients, and for what is left of those that were
+// deleted.
+func (s *Server) onPolicy(f func(*call, resource) error) func(*call) error {
+	return func(c *call) error {
+		id, err := c.clientID()
+		if err != nil {
+			return err
+		}
+		if _, left := s.o.Policies.Policies().Set().Clients[id]; !left {
+			if err := s.registered(c.Request().Context(), id); err != nil {
+				return err
+			}
+		}
+		return f(c, policyResource{id})
+	}
+}
+
+func (s *Server) onCandidate(f func(*call, resource) error) func(*call) error {
+	return func(c *call) error {
+		name, err := c.clientID()
+		if err != nil {
+			return err
+		}
+		if _, left := s.o.Policies.Policies().Set().Candidates[name]; !left && name != clientcfg.GlobalCandidate {
+			if err := s.registered(c.Request().Context(), name); err != nil {
+				return err
+			}
+		}
+		return f(c, candidateResource{name})
+	}
+}
+
+// registered reports a client that does not exist. One that is not known here
+// may have been made a moment ago: the store is asked.
+func (s *Server) registered(ctx context.Context, id string) error {
+	if _, ok := s.o.Clients.Directory().Client(id); ok {
+		return nil
+	}
+	if err := s.o.Clients.Refresh(ctx); err != nil {
+		return err
+	}
+	if _, ok := s.o.Clients.Directory().Client(id); !ok {
+		return notFound("there is no client %q", shorten(id))
+	}
+	return nil
+}
+
+// listPolicies answers with every policy there is: changed over the API, or in
+// the configuration file.
+func (s *Server) listPolicies(c *call) error {
+	if err := c.parameters(); err != nil {
+		return err
+	}
+	p := s.o.Policies.Policies()
+	ids := p.Settings().Clients
+	out := struct {
+		Policies []any `json:"policies"`
+	}{[]any{}}
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		out.Policies = append(out.Policies, policyResource{id}.view(c.Request().Context(), s, p))
+	}
+	return c.answer(out)
+}
+
+func (s *Server) listCandidates(c *call) error {
+	if err := c.parameters(); err != nil {
+		return err
+	}
+	p := s.o.Policies.Policies()
+	out := struct {
+		Candidates []any `json:"candidates"`
+	}{[]any{}}
+	for _, name := range slices.Sorted(maps.Keys(p.Set().Candidates)) {
+		out.Candidates = append(out.Candidates, candidateResource{name}.view(c.Request().Context(), s, p))
+	}
+	return c.answer(out)
+}
+
+// clientDoc is a registered client, with what applies to it and what it did.
+type clientDoc struct {
+	ClientID  string            `json:"client_id"`
+	Name      string            `json:"client_name,omitempty"`
+	Public    bool              `json:"public"`
+	Grants    []clientcfg.Grant `json:"grant_types"`
+	Admin     bool              `json:"admin"` // it may change limits
+	Source    string            `json:"source"`
+	Candidate bool              `json:"candidate"` // one of its own
+	Effective effectiveDoc      `json:"effective"`
+	Activity  activity.Counts   `json:"activity"`
+}
+
+// listClients answers with the registered clients, a page at a time.
+func (s *Server) listClients(c *call) error {
+	if err := c.parameters("after", "limit"); err != nil {
+		return err
+	}
+	limit, err := c.number("limit", maxListed, usuallyListed)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	if err := s.o.Clients.Refresh(ctx); err != nil {
+		return err
+	}
+	recent := s.activity(ctx)
+	counts := make(map[string]activity.Counts, len(recent.Clients))
+	for _, r := range recent.Clients {
+		counts[r.ClientID] = r.Counts
+	}
+	p := s.o.Policies.Policies()
+	out := struct {
+		Since   any         `json:"since"` // of the activity
+		Clients []clientDoc `json:"clients"`
+		Next    string      `json:"next,omitempty"` // value of after for the next page
+	}{Since: recent.Since, Clients: []clientDoc{}}
+	for cl := range s.o.Clients.Directory().All() {
+		if cmp.Compare(cl.ID, c.query.Get("after")) <= 0 {
+			continue
+		}
+		if int64(len(out.Clients)) == limit {
+			out.Next = out.Clients[limit-1].ClientID
+			break
+		}
+		out.Clients = append(out.Clients, showClient(cl, p, counts[cl.ID]))
+	}
+	return c.answer(out)
+}
+
+func showClient(cl *clientcfg.Client, p *clientcfg.Policies, counts activity.Counts) clientDoc {
+	_, candidate := p.Set().Candidates[cl.ID]
+	return clientDoc{
+		ClientID: cl.ID, Name: cl.Name, Public: cl.Public, Grants: cl.Grants, Admin: cl.IsOperator(),
+		Source: source(p, cl.ID), Candidate: candidate, Effective: showEffective(p.For(cl.ID)), Activity: counts,
+	}
+}
+
+// audit answers with the trail, the newest first.
+func (s *Server) audit(c *call) error {
+	if err := c.parameters("before", "limit", "target"); err != nil {
+		return err
+	}
+	limit, err := c.number("limit", maxListed, usuallyListed)
+	if err != nil {
+		return err
+	}
+	before, err := c.number("before", 1<<62, 0)
+	if err != nil {
+		return err
+	}
+	q := clientcfg.AuditQuery{Target: c.query.Get("target"), Before: before, Limit: int(limit)}
+	entries, err := s.o.Audit.Audit(c.Request().Context(), q)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		Entries []clientcfg.AuditEntry `json:"entries"`
+		Next    int64                  `json:"next,omitempty"` // value of before for the next page
+	}{Entries: append([]clientcfg.AuditEntry{}, entries...)}
+	if n := len(entries); n == int(limit) && entries[n-1].Version > 1 {
+		out.Next = entries[n-1].Version
+	}
+	return c.answer(out)
+}
+
+// instances answers with every process that lives.
+func (s *Server) instances(c *call) error {
+	if err := c.parameters(); err != nil {
+		return err
+	}
+	var newest int64
+	all := s.reports(c.Request().Context())
+	for _, r := range all {
+		newest = max(newest, r.Instance.Policies.Version)
+	}
+	out := struct {
+		Instances []instanceDoc `json:"instances"`
+	}{make([]instanceDoc, len(all))}
+	for i, r := range all {
+		out.Instances[i] = r.Instance
+		out.Instances[i].Policies.Current = r.Instance.Policies.Version == newest
+	}
+	slices.SortFunc(out.Instances, func(a, b instanceDoc) int { return cmp.Compare(a.ID, b.ID) })
+	return c.answer(out)
+}

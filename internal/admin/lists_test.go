@@ -1,0 +1,154 @@
+package admin_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+func TestClientsArePaged(t *testing.T) {
+	w := newWorld(t)
+	var seen []any
+	path := "/clients?limit=2"
+	for {
+		a := w.get(path)
+		for i := range a.at("clients").([]any) {
+			seen = append(seen, a.at("clients", i, "client_id"))
+		}
+		next, more := a.at("next").(string)
+		if !more {
+			break
+		}
+		path = "/clients?limit=2&after=" + next
+	}
+	equal(t, "clients", fmt.Sprint(seen), "[a/b%2F:c app ops shop viewer]")
+}
+
+func TestClientsTellWhatApplies(t *testing.T) {
+	w := newWorld(t)
+	w.ask("shop", "", 3)
+	a := w.get("/clients")
+	equal(t, "source", a.at("clients", 1, "source"), any("file"))
+	equal(t, "effective", a.at("clients", 1, "effective", "user", 0, "requests"), any(7.0))
+	equal(t, "admin", a.at("clients", 2, "admin"), any(true))
+	equal(t, "name", a.at("clients", 3, "client_name"), any("Shop"))
+	equal(t, "activity", a.at("clients", 3, "activity", "allowed"), any(3.0))
+	equal(t, "admin", a.at("clients", 4, "admin"), any(false))
+}
+
+func TestPoliciesAreListedFromBothSides(t *testing.T) {
+	w := newWorld(t)
+	w.put("/policies/shop", tenAMinute).is(http.StatusOK)
+	a := w.get("/policies")
+	equal(t, "first", fmt.Sprintf("%v %v", a.at("policies", 0, "client_id"), a.at("policies", 0, "meta", "source")), "app file")
+	equal(t, "second", fmt.Sprintf("%v %v", a.at("policies", 1, "client_id"), a.at("policies", 1, "meta", "source")), "shop api")
+}
+
+func TestAuditIsPagedAndFiltered(t *testing.T) {
+	w := newWorld(t)
+	for range 3 {
+		w.patch("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
+		w.patch("/settings?reason=r", `{"mode":"dry_run"}`).is(http.StatusOK)
+	}
+	a := w.get("/audit?limit=4")
+	equal(t, "newest", a.at("entries", 0, "version"), any(6.0))
+	equal(t, "next", a.at("next"), any(3.0))
+	a = w.get("/audit?limit=4&before=3")
+	equal(t, "older", a.at("entries", 0, "version"), any(2.0))
+	equal(t, "no more", a.at("next"), nil)
+	a = w.get("/audit?target=policies/shop")
+	equal(t, "of shop", len(a.at("entries").([]any)), 3)
+	// There is no way to write to it.
+	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+		w.send(request{method: method, path: "/audit", token: writer}).is(http.StatusMethodNotAllowed)
+	}
+}
+
+func TestCountersShowWhatTheLimiterKnows(t *testing.T) {
+	w := newWorld(t)
+	w.put("/policies/shop", `{"client":[{"requests":4}],"user":[{"requests":10}]}`).is(http.StatusOK)
+	w.put("/candidates/shop", `{"client":[{"requests":2}]}`).is(http.StatusOK)
+	w.ask("shop", "", 6)
+	w.ask("shop", "ada", 5)
+	w.clock.advance(15 * time.Second)
+	a := w.get("/clients/shop/counters")
+	equal(t, "first", a.at("counters", 0, "username"), nil)
+	equal(t, "in flight", a.at("counters", 0, "i"), any(4.0))
+	equal(t, "known", a.at("counters", 0, "g"), any(0.0))
+	equal(t, "estimate", a.at("counters", 0, "estimate"), any(4.0))
+	equal(t, "usage", a.at("counters", 0, "usage"), any(1.0))
+	equal(t, "limit", a.at("counters", 0, "limit", "requests"), any(4.0))
+	// Noon begins a frame: it moves out of the window from 12:01 on, and one of
+	// four is free as soon as any of it has.
+	equal(t, "free at", a.at("counters", 0, "free_at"), any("2026-03-01T12:01:00.001Z"))
+	equal(t, "second", a.at("counters", 1, "username"), any("ada"))
+	equal(t, "free", a.at("counters", 1, "free_at"), nil)
+	equal(t, "candidate", a.at("counters", 2, "candidate"), any(true))
+	equal(t, "candidate's client", a.at("counters", 2, "client_id"), any("shop"))
+	equal(t, "one user", len(w.get("/clients/shop/counters?username=ada").at("counters").([]any)), 1)
+	equal(t, "the client itself", len(w.get("/clients/shop/counters?username=").at("counters").([]any)), 2)
+	equal(t, "nothing counted", len(w.get("/clients/app/counters").at("counters").([]any)), 0)
+}
+
+func TestResetForgetsOnAllInstances(t *testing.T) {
+	store := openStore(t)
+	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
+	a.put("/policies/shop", `{"client":[{"requests":4}],"user":[{"requests":4}]}`).is(http.StatusOK)
+	ok(t, b.policies.Refresh(t.Context()))
+	exhaust := func() {
+		for _, w := range []*instance{a, b} {
+			w.ask("shop", "", 4)
+			w.ask("shop", "ada", 4)
+		}
+	}
+	reset := func(query string) {
+		t.Helper()
+		a.send(request{method: "DELETE", path: "/clients/shop/counters" + query, token: writer}).is(http.StatusNoContent)
+		ok(t, b.policies.Refresh(t.Context()))
+	}
+	exhaust()
+	reset("?username=ada&reason=sorry")
+	for _, w := range []*instance{a, b} {
+		equal(t, "the user passes", w.ask("shop", "ada", 1), 1)
+		equal(t, "the client does not", w.ask("shop", "", 1), 0)
+	}
+	exhaust()
+	reset("?username=")
+	for _, w := range []*instance{a, b} {
+		equal(t, "the user does not pass", w.ask("shop", "ada", 1), 0)
+		equal(t, "the client passes", w.ask("shop", "", 1), 1)
+	}
+	exhaust()
+	reset("")
+	for _, w := range []*instance{a, b} {
+		equal(t, "both pass", w.ask("shop", "ada", 1)+w.ask("shop", "", 1), 2)
+	}
+	entry := a.get("/audit?target=clients/shop/counters&before=3")
+	equal(t, "action", entry.at("entries", 0, "action"), any("reset"))
+	equal(t, "reason", entry.at("entries", 0, "reason"), any("sorry"))
+	equal(t, "whose", entry.at("entries", 0, "after", "username"), any("ada"))
+	// An instance that starts later has nothing to forget.
+	c := newInstance(t, "i-3", store, file())
+	c.ask("shop", "", 4)
+	ok(t, c.policies.Refresh(t.Context()))
+	equal(t, "still denied", c.ask("shop", "", 1), 0)
+}
+
+func TestTopShowsAllInstances(t *testing.T) {
+	store := openStore(t)
+	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, ratelimit.DefaultSettings())
+	a.ask("shop", "ada", 50)
+	a.ask("app", "", 10)
+	b.ask("shop", "ada", 60)
+	b.ask("ops", "", 99)
+	b.publish()
+	top := a.get("/top?limit=2")
+	equal(t, "talkers", fmt.Sprintf("%v %v", top.at("talkers", 0, "client_id"), top.at("talkers", 1, "client_id")), "shop ops")
+	equal(t, "requests", top.at("talkers", 0, "allowed"), any(110.0))
+	equal(t, "nearest", fmt.Sprintf("%v %v", top.at("near_limit", 0, "client_id"), top.at("near_limit", 0, "usage")), "ops 0.99")
+	equal(t, "next", fmt.Sprintf("%v %v", top.at("near_limit", 1, "username"), top.at("near_limit", 1, "instance")), "ada i-2")
+	equal(t, "listed", len(top.at("near_limit").([]any)), 2)
+}

@@ -1,0 +1,23 @@
+package admin
+
+import (
+	_ "embed"
+	"net/http"
+)
+
+// document describes the API (OpenAPI 3.1). A test holds it against the
+// routes and against what they answer.
+//
+//go:embed openapi.json
+var document []byte
+
+// openAPI answers with the document.
+func (s *Server) openAPI(c *call) error {
+	if err := c.parameters(); err != nil {
+		return err
+	}
+	c.Response().Header().Set("Content-Type", "application/json")
+	c.Response().WriteHeader(http.StatusOK)
+	c.write(document)
+	return nil
+}

@@ -1,0 +1,117 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"oauth-server/internal/activity"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/keys"
+	"oauth-server/internal/ratelimit"
+)
+
+// Tokens verifies bearer tokens. grants.Service is one.
+type Tokens interface {
+	// Bearer returns the claims of a token that is good now. An error that
+	// wraps [grants.ErrBearer] says that it is not; any other, that nobody can tell.
+	Bearer(ctx context.Context, token string) (keys.Claims, error)
+}
+
+// Clients looks registered clients up. [clientcfg.Source] is one.
+type Clients interface {
+	// Directory returns the current snapshot.
+	Directory() *clientcfg.Directory
+	// Refresh makes it the newest.
+	Refresh(ctx context.Context) error
+}
+
+// Counters shows what is counted in this process. [ratelimit.Counters] is one.
+type Counters interface {
+	// ClientUsage returns the most used counters of a client and its users.
+	ClientUsage(now time.Time, clientID string, limit int) []ratelimit.Usage
+	// Top returns the most used counters of all.
+	Top(now time.Time, limit int) []ratelimit.Usage
+}
+
+// Options make a [Server]. All are required but those that say what holds
+// without them.
+type Options struct {
+	Issuer   string // told to callers without a token, who have to get one there
+	Instance string // ID of this process
+	Version  string // of the program
+
+	Tokens   Tokens
+	Clients  Clients
+	Policies *clientcfg.PolicySource
+	Audit    clientcfg.AuditLog
+	Reports  clientcfg.Reports
+	Counters Counters
+	Activity *activity.Recorder
+
+	// Sync tells how this process shares its counts. Nil: it does not.
+	Sync func() SyncState
+
+	// ReportEvery is how often the others are told of this process: 5 s.
+	ReportEvery time.Duration
+	// AuditKept is how long the trail is kept: 400 days.
+	AuditKept time.Duration
+	Now       func() time.Time // time.Now
+	Logger    *slog.Logger     // discards
+}
+
+// Defaults of [Options].
+const (
+	DefaultReportEvery = 5 * time.Second
+	DefaultAuditKept   = 400 * 24 * time.Hour
+)
+
+// SyncState is how a process shares its counts with the others.
+type SyncState struct {
+	Keys        int64   `json:"keys"`           // counters in memory
+	Dirty       int64   `json:"dirty"`          // of them not yet written
+	Degraded    bool    `json:"degraded"`       // the store does not answer
+	StaleMillis int64   `json:"stale_ms"`       // age of the oldest count that should have been refreshed
+	ClockOffset float64 `json:"clock_offset_s"` // of the store's clock to that of the process, seconds
+}
+
+func (o *Options) setDefaults() {
+	if o.ReportEvery <= 0 {
+		o.ReportEvery = DefaultReportEvery
+	}
+	if o.AuditKept <= 0 {
+		o.AuditKept = DefaultAuditKept
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// validate reports everything that is missing, joined.
+func (o *Options) validate() error {
+	var errs []error
+	for _, need := range []struct {
+		name    string
+		missing bool
+	}{
+		{"Issuer", o.Issuer == ""},
+		{"Instance", o.Instance == ""},
+		{"Tokens", o.Tokens == nil},
+		{"Clients", o.Clients == nil},
+		{"Policies", o.Policies == nil},
+		{"Audit", o.Audit == nil},
+		{"Reports", o.Reports == nil},
+		{"Counters", o.Counters == nil},
+		{"Activity", o.Activity == nil},
+	} {
+		if need.missing {
+			errs = append(errs, fmt.Errorf("admin: Options.%s is missing", need.name))
+		}
+	}
+	return errors.Join(errs...)
+}

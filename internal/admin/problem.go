@@ -1,0 +1,129 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+// problemError is an error as the outside sees it (RFC 9457).
+type problemError struct {
+	Type   string         `json:"type"` // tells kinds apart for programs
+	Title  string         `json:"title"`
+	Status int            `json:"status"`
+	Detail string         `json:"detail,omitempty"`
+	Errors []FieldProblem `json:"errors,omitempty"`
+
+	challenge  string // value of WWW-Authenticate
+	retryAfter int64  // seconds
+	cause      error  // for our log
+}
+
+// FieldProblem is one thing that is wrong with what was sent.
+type FieldProblem struct {
+	Field  string `json:"field"` // where, such as user[0].window; empty for the whole
+	Detail string `json:"detail"`
+}
+
+// Error implements error; it is for logs.
+func (p *problemError) Error() string {
+	if p.cause != nil {
+		return fmt.Sprintf("%s: %s: %v", p.Title, p.Detail, p.cause)
+	}
+	return p.Title + ": " + p.Detail
+}
+
+// Unwrap returns the cause.
+func (p *problemError) Unwrap() error { return p.cause }
+
+// The kinds of problems. They are names, and lead nowhere.
+const (
+	typeUnauthorized = "urn:oauth-server:problem:unauthorized"
+	typeForbidden    = "urn:oauth-server:problem:forbidden"
+	typeThrottled    = "urn:oauth-server:problem:too-many-failures"
+	typeNotFound     = "urn:oauth-server:problem:not-found"
+	typeMethod       = "urn:oauth-server:problem:method-not-allowed"
+	typeInvalid      = "urn:oauth-server:problem:invalid"
+	typeMedia        = "urn:oauth-server:problem:unsupported-media-type"
+	typeTooLarge     = "urn:oauth-server:problem:too-large"
+	typeNoCondition  = "urn:oauth-server:problem:precondition-required"
+	typeStale        = "urn:oauth-server:problem:stale"
+	typeConflict     = "urn:oauth-server:problem:conflict"
+	typeLockOut      = "urn:oauth-server:problem:locks-out-admin"
+	typeUnavailable  = "urn:oauth-server:problem:unavailable"
+	typeInternal     = "urn:oauth-server:problem:internal"
+)
+
+func problem(status int, kind, title, format string, args ...any) *problemError {
+	return &problemError{Type: kind, Title: title, Status: status, Detail: fmt.Sprintf(format, args...)}
+}
+
+func notFound(format string, args ...any) *problemError {
+	return problem(http.StatusNotFound, typeNotFound, "Not found", format, args...)
+}
+
+func conflict(format string, args ...any) *problemError {
+	return problem(http.StatusConflict, typeConflict, "Not possible now", format, args...)
+}
+
+// invalidField is a single problem with one field or parameter.
+func invalidField(field, format string, args ...any) *problemError {
+	return invalid(ratelimit.FieldErrors{{Path: field, Problem: fmt.Sprintf(format, args...)}})
+}
+
+// invalid reports everything that is wrong with what was sent.
+func invalid(fields ratelimit.FieldErrors) *problemError {
+	p := problem(http.StatusUnprocessableEntity, typeInvalid, "Invalid value", "%s", fields.Error())
+	for _, f := range fields {
+		p.Errors = append(p.Errors, FieldProblem{Field: f.Path, Detail: f.Problem})
+	}
+	return p
+}
+
+// malformed is a body that is not even JSON.
+func malformed(format string, args ...any) *problemError {
+	return problem(http.StatusBadRequest, typeInvalid, "Malformed request", format, args...)
+}
+
+// problemOf turns any error into what the outside is told about it.
+func problemOf(err error) *problemError {
+	var known *problemError
+	var fields ratelimit.FieldErrors
+	var lock *clientcfg.LockOutError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &lock):
+		return problem(http.StatusConflict, typeLockOut, "Would lock out an admin client", "%s", lock.Error())
+	case errors.As(err, &fields):
+		return invalid(fields)
+	case errors.Is(err, clientcfg.ErrPolicyConflict):
+		return conflict("others kept changing the policies at the same time; try again")
+	}
+	p := problem(http.StatusServiceUnavailable, typeUnavailable, "Store not available",
+		"the store could not be asked; nothing was changed as far as is known: look before you try again")
+	p.cause = err
+	return p
+}
+
+// write sends the problem.
+func (p *problemError) write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	if p.challenge != "" {
+		h.Set("WWW-Authenticate", p.challenge)
+	}
+	if p.retryAfter > 0 {
+		h.Set("Retry-After", fmt.Sprint(p.retryAfter))
+	}
+	body, err := json.Marshal(p)
+	if err != nil { // it holds strings and numbers only
+		panic(fmt.Sprintf("admin: a problem does not encode: %v", err))
+	}
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(body) // whoever does not take it has gone
+}

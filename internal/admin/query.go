@@ -1,0 +1,100 @@
+package admin
+
+import (
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// maxBody bounds what is read of a request; the longest policy is far below.
+const maxBody = 64 << 10
+
+// parameters checks that the query holds none but those of the operation.
+func (c *call) parameters(known ...string) error {
+	for name := range c.query {
+		if !slices.Contains(known, name) {
+			if len(known) == 0 {
+				return invalidField(shorten(name), "unknown query parameter; there is none here")
+			}
+			return invalidField(shorten(name), "unknown query parameter; there are %s", strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// flag reads a parameter that is true or false.
+func (c *call) flag(name string) (bool, error) {
+	switch v := c.query.Get(name); v {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, invalidField(name, "must be true or false, not %q", shorten(v))
+	}
+}
+
+// number reads a parameter from 1 to high; absent is otherwise.
+func (c *call) number(name string, high, otherwise int64) (int64, error) {
+	v := c.query.Get(name)
+	if v == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 1 || n > high {
+		return 0, invalidField(name, "must be a whole number from 1 to %d, not %q", high, shorten(v))
+	}
+	return n, nil
+}
+
+// reason reads why a change is made, for the trail.
+func (c *call) reason() (string, error) {
+	reason := c.query.Get("reason")
+	if err := clientcfg.ValidateNote(reason); err != nil {
+		return "", invalidField("reason", "%v", err)
+	}
+	return reason, nil
+}
+
+// clientID is the one in the path. The router leaves it escaped where the
+// path cannot be told from its escaped form, as with a slash.
+func (c *call) clientID() (string, error) {
+	id, err := c.Param("client_id"), error(nil)
+	if c.Request().URL.RawPath != "" {
+		id, err = url.PathUnescape(id)
+	}
+	if err != nil || id == "" || len(id) > clientcfg.MaxIDLength {
+		return "", notFound("no client_id is like that")
+	}
+	return id, nil
+}
+
+// body reads one JSON value of the media types that are allowed.
+func (c *call) body(types ...string) (any, error) {
+	r := c.Request()
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || !slices.Contains(types, media) {
+		p := problem(http.StatusUnsupportedMediaType, typeMedia, "Unsupported media type",
+			"send Content-Type: %s", strings.Join(types, " or "))
+		if r.Method == http.MethodPatch {
+			c.Response().Header().Set("Accept-Patch", strings.Join(types, ", "))
+		}
+		return nil, p
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, maxBody))
+	if err != nil {
+		return nil, problem(http.StatusRequestEntityTooLarge, typeTooLarge, "Body too large or cut off",
+			"at most %d bytes are read", maxBody)
+	}
+	v, err := parseJSON(b)
+	if err != nil {
+		return nil, malformed("the body is not JSON as it is needed here: %v", err)
+	}
+	return v, nil
+}

@@ -1,0 +1,163 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/secret"
+)
+
+// resetCounters forgets what was counted of a client, or of one of its users,
+// on all instances: with the next version of the policies.
+func (s *Server) resetCounters(c *call) error {
+	if err := c.parameters("username", "reason"); err != nil {
+		return err
+	}
+	id, err := c.clientID()
+	if err != nil {
+		return err
+	}
+	if err := s.registered(c.Request().Context(), id); err != nil {
+		return err
+	}
+	reason, err := c.reason()
+	if err != nil {
+		return err
+	}
+	var user *string
+	if _, one := c.query["username"]; one {
+		user = new(c.query.Get("username"))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
+	defer cancel()
+	_, err = s.o.Policies.Change(ctx, func(p *clientcfg.Policies) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
+		now := s.o.Now().UTC().Truncate(time.Millisecond)
+		entry := clientcfg.AuditEntry{
+			ID: secret.ID(), At: now, Actor: c.caller.actor(), Action: actionReset, Target: "clients/" + id + "/counters",
+			Reason: reason, Instance: s.o.Instance, Before: json.RawMessage("null"),
+		}
+		after, err := json.Marshal(map[string]*string{"username": user})
+		entry.After = after
+		return p.Set().WithReset(clientcfg.Reset{Version: p.Version() + 1, ClientID: id, Username: user, At: now}), entry, err
+	})
+	if err != nil {
+		return err
+	}
+	c.Response().WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// Forgetter forgets counts in this process. [ratelimit.Counters] is one.
+type Forgetter interface {
+	Reset(k ratelimit.Key) bool
+	ResetClient(clientID string) int
+}
+
+// Eraser removes counts from the store.
+type Eraser interface {
+	// EraseCounters removes the counters of the client: all of them, or those
+	// of one username if it is not nil. Those that are not there are no error.
+	EraseCounters(ctx context.Context, clientID string, username *string) error
+}
+
+// Resets carries out in this process what operators reset. Every instance does
+// it for itself: first it lets go of what it has not yet written, then it
+// removes what is stored. Whichever comes last leaves nothing of the old
+// counts behind.
+type Resets struct {
+	counters Forgetter
+	store    Eraser
+	log      *slog.Logger
+	wake     chan struct{}
+
+	mu    sync.Mutex
+	queue []clientcfg.Reset
+}
+
+// NewResets needs the counters of this process, and the store that they are
+// shared through, nil if they are not.
+func NewResets(counters Forgetter, store Eraser, log *slog.Logger) *Resets {
+	return &Resets{counters: counters, store: store, log: log, wake: make(chan struct{}, 1)}
+}
+
+// Adopted is told of every new snapshot; see [clientcfg.PolicyOptions].
+func (r *Resets) Adopted(old, next *clientcfg.Policies) {
+	for _, reset := range next.Set().Resets {
+		if reset.Version > old.Version() {
+			r.forget(reset)
+			r.enqueue(reset)
+		}
+	}
+}
+
+// forget drops the keys of the client and of its candidate.
+func (r *Resets) forget(reset clientcfg.Reset) {
+	for _, id := range []string{reset.ClientID, clientcfg.CandidateID(reset.ClientID)} {
+		if reset.Username == nil {
+			r.counters.ResetClient(id)
+		} else {
+			r.counters.Reset(ratelimit.Key{ClientID: id, Username: *reset.Username})
+		}
+	}
+}
+
+func (r *Resets) enqueue(reset clientcfg.Reset) {
+	if r.store == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = append(r.queue, reset)
+	select {
+	case r.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// eraseRetry is the pause after the store could not be asked.
+const eraseRetry = time.Second
+
+// Run removes from the store what was reset, until ctx ends.
+func (r *Resets) Run(ctx context.Context) error {
+	for {
+		var retry <-chan time.Time
+		if err := r.erase(ctx); err != nil {
+			r.log.LogAttrs(ctx, slog.LevelWarn, "reset counters are still in the store", slog.Any("error", err))
+			retry = time.After(eraseRetry)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.wake:
+		case <-retry:
+		}
+	}
+}
+
+// erase works the queue off, and leaves in it what fails.
+func (r *Resets) erase(ctx context.Context) error {
+	for {
+		r.mu.Lock()
+		if len(r.queue) == 0 {
+			r.mu.Unlock()
+			return nil
+		}
+		reset := r.queue[0]
+		r.mu.Unlock()
+		for _, id := range []string{reset.ClientID, clientcfg.CandidateID(reset.ClientID)} {
+			if err := r.store.EraseCounters(ctx, id, reset.Username); err != nil {
+				return err
+			}
+		}
+		r.forget(reset) // what was read back from the store meanwhile
+		r.mu.Lock()
+		r.queue = r.queue[1:]
+		r.mu.Unlock()
+	}
+}

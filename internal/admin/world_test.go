@@ -1,0 +1,334 @@
+package admin_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"oauth-server/internal/activity"
+	"oauth-server/internal/admin"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/store/embedded"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// clock is a settable time.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// tokens knows the claims of each token.
+type tokens map[string]keys.Claims
+
+func (ts tokens) Bearer(_ context.Context, token string) (keys.Claims, error) {
+	switch c, ok := ts[token]; {
+	case ok:
+		return c, nil
+	case token == "store-down":
+		return keys.Claims{}, errors.New("no database")
+	}
+	return keys.Claims{}, grants.ErrBearer
+}
+
+// instance is one process with its admin API; several share a store.
+type instance struct {
+	t        *testing.T
+	store    *embedded.Store
+	clock    *clock
+	clients  *clientcfg.Source
+	policies *clientcfg.PolicySource
+	counters *ratelimit.Counters
+	recorder *activity.Recorder
+	resets   *admin.Resets
+	api      *admin.Server
+	tokens   tokens
+}
+
+// odd is a client_id that a path has to escape.
+const odd = "a/b%2F:c"
+
+// The tokens of the world.
+const (
+	writer = "token-of-ops"
+	reader = "token-of-viewer"
+)
+
+func confidential(id string, change func(*clientcfg.Client)) clientcfg.Client {
+	c := clientcfg.Client{
+		ID: id, SecretDigest: secret.DigestOf("s"), Grants: []clientcfg.Grant{clientcfg.ClientCredentials},
+		CreatedAt: noon,
+	}
+	change(&c)
+	return c
+}
+
+func openStore(t *testing.T) *embedded.Store {
+	t.Helper()
+	store, err := embedded.Open(filepath.Join(t.TempDir(), "test.db"), embedded.Options{})
+	ok(t, err)
+	t.Cleanup(func() { ok(t, store.Close()) })
+	for _, c := range []clientcfg.Client{
+		confidential("ops", clientcfg.MakeOperator),
+		confidential("viewer", func(c *clientcfg.Client) {
+			clientcfg.MakeOperator(c)
+			c.Scopes = []string{clientcfg.ScopeLimitsRead}
+		}),
+		confidential("shop", func(c *clientcfg.Client) { c.Name = "Shop" }),
+		confidential("app", func(*clientcfg.Client) {}),
+		confidential(odd, func(*clientcfg.Client) {}),
+	} {
+		ok(t, store.CreateClient(t.Context(), c))
+	}
+	return store
+}
+
+// file is what the configuration file says in these tests.
+func file() ratelimit.Settings {
+	s := ratelimit.DefaultSettings()
+	s.Clients = map[string]ratelimit.Policy{"app": {User: perMinute(7)}}
+	return s
+}
+
+func perMinute(requests int64) []ratelimit.Limit {
+	return []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}
+}
+
+func newInstance(t *testing.T, name string, store *embedded.Store, base ratelimit.Settings) *instance {
+	t.Helper()
+	w := &instance{t: t, store: store, clock: &clock{now: noon}, counters: ratelimit.NewCounters(0), recorder: activity.New(0, noon)}
+	w.resets = admin.NewResets(w.counters, nil, slog.New(slog.DiscardHandler))
+	var err error
+	w.clients, err = clientcfg.NewSource(t.Context(), store)
+	ok(t, err)
+	w.policies, err = clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{
+		Base: base, Now: w.clock.Now, Adopted: w.resets.Adopted,
+	})
+	ok(t, err)
+	w.tokens = tokens{
+		writer: {ClientID: "ops", Subject: "ops", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read", "ratelimit:write"}},
+		reader: {ClientID: "viewer", Subject: "viewer", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read"}},
+		"of-a-user": {
+			ClientID: "ops", Subject: "ada", Family: "f", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:write"},
+		},
+		"plain":        {ClientID: "shop", Subject: "shop", Audience: []string{"https://issuer.example"}, Scopes: []string{"ratelimit:write"}},
+		"no-scope":     {ClientID: "ops", Subject: "ops", Audience: []string{clientcfg.AdminAudience}},
+		"lost-scope":   {ClientID: "viewer", Subject: "viewer", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:write"}},
+		"lost-client":  {ClientID: "gone", Subject: "gone", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:write"}},
+		"two-audience": {ClientID: "ops", Subject: "ops", Audience: []string{"x", clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read"}},
+	}
+	w.api, err = admin.New(admin.Options{
+		Issuer: "https://issuer.example", Instance: name, Version: "test", Tokens: w.tokens, Clients: w.clients,
+		Policies: w.policies, Audit: store, Reports: store, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
+	})
+	ok(t, err)
+	return w
+}
+
+func newWorld(t *testing.T) *instance {
+	t.Helper()
+	return newInstance(t, "i-1", openStore(t), file())
+}
+
+// ask sends token requests through the limiter, and returns how many passed.
+func (w *instance) ask(id, user string, n int) (passed int) {
+	w.t.Helper()
+	p, now := w.policies.Policies(), w.clock.Now()
+	kind := activity.Client
+	if user != "" {
+		kind = activity.User
+	}
+	for range n {
+		d := w.counters.Take(now, ratelimit.Key{ClientID: id, Username: user}, p.For(id), 1)
+		o := activity.Observation{ClientID: id, Kind: kind, Decision: &d}
+		if trial, ok := p.Trial(id); ok && (user == "" && trial.Client || user != "" && trial.User) {
+			cd := w.counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: user}, trial.Effective, 1)
+			o.Tried, o.Refused = true, cd.Outcome == ratelimit.WouldDeny
+		}
+		w.recorder.Record(now, o)
+		if !d.Rejected() {
+			passed++
+		}
+	}
+	return passed
+}
+
+// answer is what came back.
+type answer struct {
+	t      *testing.T
+	status int
+	header http.Header
+	body   []byte
+}
+
+// request is what is sent; the zero fields are left out.
+type request struct {
+	method, path, token, ifMatch, ifNoneMatch, contentType, body, remote string
+}
+
+func (w *instance) send(r request) answer {
+	w.t.Helper()
+	req := httptest.NewRequestWithContext(w.t.Context(), r.method, "/admin/v1"+r.path, strings.NewReader(r.body))
+	for name, v := range map[string]string{
+		"If-Match": r.ifMatch, "If-None-Match": r.ifNoneMatch, "Content-Type": r.contentType,
+	} {
+		if v != "" {
+			req.Header.Set(name, v)
+		}
+	}
+	if r.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	if r.remote != "" {
+		req.RemoteAddr = r.remote
+	}
+	rec := httptest.NewRecorder()
+	w.api.ServeHTTP(rec, req)
+	res := rec.Result()
+	body, err := io.ReadAll(res.Body)
+	ok(w.t, err)
+	a := answer{w.t, res.StatusCode, res.Header, body}
+	a.plausible(r)
+	return a
+}
+
+// plausible checks what every answer has in common.
+func (a answer) plausible(r request) {
+	a.t.Helper()
+	if a.header.Get("Cache-Control") != "no-store" {
+		a.t.Errorf("%s %s may be cached", r.method, r.path)
+	}
+	want := "application/json"
+	if a.status >= 400 {
+		want = "application/problem+json"
+	}
+	if len(a.body) > 0 && a.header.Get("Content-Type") != want {
+		a.t.Errorf("%s %s: status %d with content type %q", r.method, r.path, a.status, a.header.Get("Content-Type"))
+	}
+	checkAgainstDocument(a.t, r, a)
+}
+
+func (w *instance) get(path string) answer {
+	w.t.Helper()
+	return w.send(request{method: http.MethodGet, path: path, token: reader}).is(http.StatusOK)
+}
+
+// change sends a change under the ETag that holds now.
+func (w *instance) change(method, path, body string) answer {
+	w.t.Helper()
+	resource, _, _ := strings.Cut(path, "?")
+	etag := w.send(request{method: http.MethodGet, path: strings.TrimSuffix(resource, "/promote"), token: reader}).header.Get("ETag")
+	types := map[string]string{http.MethodPut: "application/json", http.MethodPatch: "application/merge-patch+json"}
+	return w.send(request{method: method, path: path, token: writer, ifMatch: etag, contentType: types[method], body: body})
+}
+
+func (w *instance) put(path, body string) answer {
+	w.t.Helper()
+	return w.change(http.MethodPut, path, body)
+}
+
+func (w *instance) patch(path, body string) answer {
+	w.t.Helper()
+	return w.change(http.MethodPatch, path, body)
+}
+
+func (a answer) is(status int) answer {
+	a.t.Helper()
+	if a.status != status {
+		a.t.Fatalf("status %d, want %d: %s", a.status, status, a.body)
+	}
+	return a
+}
+
+// into decodes the body, strictly.
+func (a answer) into(v any) {
+	a.t.Helper()
+	d := json.NewDecoder(bytes.NewReader(a.body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		a.t.Fatalf("%v in %s", err, a.body)
+	}
+}
+
+// at returns a value out of the body: a name or an index per step.
+func (a answer) at(path ...any) any {
+	a.t.Helper()
+	var v any
+	if err := json.Unmarshal(a.body, &v); err != nil {
+		a.t.Fatalf("%v in %s", err, a.body)
+	}
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			m, isObject := v.(map[string]any)
+			if !isObject {
+				a.t.Fatalf("nothing at %v in %s", path, a.body)
+			}
+			v = m[step]
+		case int:
+			l, isList := v.([]any)
+			if !isList || step >= len(l) {
+				a.t.Fatalf("nothing at %v in %s", path, a.body)
+			}
+			v = l[step]
+		}
+	}
+	return v
+}
+
+// says fails unless the body holds the text.
+func (a answer) says(text string) answer {
+	a.t.Helper()
+	var p struct {
+		Detail string `json:"detail"`
+	}
+	if err := json.Unmarshal(a.body, &p); err != nil || !strings.Contains(p.Detail, text) {
+		a.t.Errorf("the answer does not say %q: %s", text, a.body)
+	}
+	return a
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
