@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,7 +46,7 @@ func TestBrokenReportIsLeftOut(t *testing.T) {
 func TestRunTellsSweepsAndLeaves(t *testing.T) {
 	store := openStore(t) // its goroutines are no part of the bubble
 	synctest.Test(t, func(t *testing.T) {
-		var told, left, swept int
+		var told, left, swept atomic.Int64
 		w := newInstance(t, "i-1", store, file())
 		api, err := admin.New(admin.Options{
 			Issuer: "x", Instance: "i-1", Tokens: w.tokens, Clients: w.clients, Policies: w.policies, Counters: w.counters,
@@ -57,27 +58,27 @@ func TestRunTellsSweepsAndLeaves(t *testing.T) {
 		go func() { done <- api.Run(ctx) }()
 		<-time.After(time.Minute)
 		synctest.Wait()
-		if told < 12 || told > 15 || swept != 1 || left != 0 {
+		if told, swept, left := told.Load(), swept.Load(), left.Load(); told < 12 || told > 15 || swept != 1 || left != 0 {
 			t.Errorf("within a minute it told %d times, swept %d times, left %d times", told, swept, left)
 		}
 		<-time.After(2 * time.Hour)
 		synctest.Wait()
-		if swept != 2 && swept != 3 {
-			t.Errorf("after two hours it had swept %d times", swept)
+		if n := swept.Load(); n != 2 && n != 3 {
+			t.Errorf("after two hours it had swept %d times", n)
 		}
 		stop()
 		ok(t, <-done)
-		equal(t, "left", left, 1)
+		equal(t, "left", left.Load(), 1)
 	})
 }
 
 // reports and trail count what is asked of a store.
-type reports struct{ told, left *int }
+type reports struct{ told, left *atomic.Int64 }
 
 func (r *reports) PutReport(_ context.Context, rep clientcfg.Report) error {
-	*r.told++
+	r.told.Add(1)
 	if rep.Expires.Sub(rep.At) != 15*time.Second {
-		*r.told += 1000
+		r.told.Add(1000)
 	}
 	return nil
 }
@@ -85,11 +86,11 @@ func (r *reports) PutReport(_ context.Context, rep clientcfg.Report) error {
 func (r *reports) Reports(context.Context, time.Time) ([]clientcfg.Report, error) { return nil, nil }
 
 func (r *reports) DeleteReport(context.Context, string) error {
-	*r.left++
+	r.left.Add(1)
 	return nil
 }
 
-type trail struct{ swept *int }
+type trail struct{ swept *atomic.Int64 }
 
 func (*trail) Audit(context.Context, clientcfg.AuditQuery) ([]clientcfg.AuditEntry, error) {
 	return nil, nil
@@ -97,7 +98,7 @@ func (*trail) Audit(context.Context, clientcfg.AuditQuery) ([]clientcfg.AuditEnt
 
 func (a *trail) SweepAudit(_ context.Context, before time.Time) (int, error) {
 	if time.Since(before) == 400*24*time.Hour {
-		*a.swept++
+		a.swept.Add(1)
 	}
 	return 0, nil
 }
