@@ -52,7 +52,7 @@ func failureLimits(window config.Duration, q config.FailureQuota) grants.Failure
 }
 
 // decided counts a decision of the limiter.
-func (t *telemetry) decided(d grants.Decided) {
+func (t *telemetry) decided(_ context.Context, d grants.Decided) {
 	grant := string(d.Grant)
 	if d.CandidateDenies {
 		t.Decision(d.ClientID, grant, metrics.CandidateWouldDeny)

@@ -1,6 +1,7 @@
 package grants
 
 import (
+	"context"
 	"time"
 
 	"oauth-server/internal/clientcfg"
@@ -20,19 +21,19 @@ type Decided struct {
 // admit asks the limiter for one token. The client is proven and the user is
 // known, so the key is nobody else's. The clock is read anew: looking may have
 // taken its time.
-func (s *Service) admit(x *exchange, grant clientcfg.Grant) (RateLimit, error) {
+func (s *Service) admit(ctx context.Context, x *exchange, grant clientcfg.Grant) (RateLimit, error) {
 	if s.opts.Counters == nil {
 		return RateLimit{}, nil
 	}
 	now, policies := s.opts.Now(), s.opts.Policies()
 	d := s.opts.Counters.Take(now, x.quota(), policies.For(x.client.ID), 1)
-	return s.decided(now, policies, x, grant, &d)
+	return s.decided(ctx, now, policies, x, grant, &d)
 }
 
 // deniedAlready answers a request whose quota is used up before its password is
 // hashed: a client that does not heed Retry-After must not keep people from
 // signing in. It counts nothing, as the user is not proven yet.
-func (s *Service) deniedAlready(x *exchange, grant clientcfg.Grant) error {
+func (s *Service) deniedAlready(ctx context.Context, x *exchange, grant clientcfg.Grant) error {
 	if s.opts.Counters == nil {
 		return nil
 	}
@@ -41,7 +42,7 @@ func (s *Service) deniedAlready(x *exchange, grant clientcfg.Grant) error {
 	if !denies {
 		return nil
 	}
-	_, err := s.decided(now, policies, x, grant, &d)
+	_, err := s.decided(ctx, now, policies, x, grant, &d)
 	return err
 }
 
@@ -51,11 +52,11 @@ func (x *exchange) quota() ratelimit.Key {
 }
 
 // decided tells of the decision and turns it into an answer.
-func (s *Service) decided(now time.Time, policies *clientcfg.Policies, x *exchange, grant clientcfg.Grant, d *ratelimit.Decision) (fields RateLimit, err error) {
+func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcfg.Policies, x *exchange, grant clientcfg.Grant, d *ratelimit.Decision) (fields RateLimit, err error) {
 	if s.opts.Observe != nil {
 		decided := Decided{ClientID: x.client.ID, Grant: grant, Decision: *d}
 		decided.CandidateAsked, decided.CandidateDenies = s.tryCandidate(now, policies, x)
-		s.opts.Observe(decided)
+		s.opts.Observe(ctx, decided)
 	}
 	fields.Policy, fields.Limit = d.Headers()
 	if d.Rejected() {

@@ -1,6 +1,7 @@
 package grants_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -37,7 +38,7 @@ func policyWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.Policy
 	return newWorld(t, func(o *Options) {
 		o.Counters = ratelimit.NewCounters(1000)
 		o.Policies = func() *clientcfg.Policies { return policies }
-		o.Observe = func(d Decided) { seen = append(seen, d) }
+		o.Observe = func(_ context.Context, d Decided) { seen = append(seen, d) }
 	}), &seen
 }
 
@@ -281,7 +282,7 @@ func TestGateTriesCandidates(t *testing.T) {
 func TestGateIsExact(t *testing.T) {
 	w, _ := limitedWorld(t, policy("shop", ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("l", 10, time.Hour)}}))
 	var observed atomic.Int64
-	w.reopen(func(o *Options) { o.Observe = func(Decided) { observed.Add(1) } })
+	w.reopen(func(o *Options) { o.Observe = func(context.Context, Decided) { observed.Add(1) } })
 	passed, failures := atOnce(100, func() error { _, err := w.token("shop", clientCredentials); return err })
 	require.Equal(t, 10, passed)
 	for _, err := range failures {

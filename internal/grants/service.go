@@ -2,6 +2,7 @@ package grants
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -57,8 +58,8 @@ type Options struct {
 	Counters *ratelimit.Counters
 	Policies func() *clientcfg.Policies // the current ones, without I/O
 	// Observe is told every decision of the limiter, before the answer is
-	// made. It must be quick. Nobody is told.
-	Observe func(Decided)
+	// made, with the context of the request. It must be quick. Nobody is told.
+	Observe func(context.Context, Decided)
 
 	// ClientFailures limit failed client authentications:
 	// 300 a minute from an address, 60 with the same client_id.

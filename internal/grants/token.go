@@ -30,7 +30,7 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	if err != nil {
 		return TokenResponse{}, err
 	}
-	fields, err := s.admit(x, grant)
+	fields, err := s.admit(ctx, x, grant)
 	if err != nil {
 		return TokenResponse{}, err
 	}
@@ -99,7 +99,7 @@ func (s *Service) lookPassword(ctx context.Context, x *exchange, req TokenReques
 	}
 	x.scopes = scopes
 	x.auth = Authorization{ClientID: x.client.ID, Username: req.Username, Scopes: scopes, Family: secret.ID(), AuthTime: x.now}
-	if err := s.deniedAlready(x, clientcfg.Password); err != nil {
+	if err := s.deniedAlready(ctx, x, clientcfg.Password); err != nil {
 		return err
 	}
 	err := s.checkPassword(ctx, req.Username, req.Password, req.Remote)
