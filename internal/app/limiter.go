@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/watched"
+	"oauth-server/internal/tracing"
 )
 
 // policiesRefreshEvery bounds how long an operator's change takes to reach
@@ -51,9 +52,12 @@ func failureLimits(window config.Duration, q config.FailureQuota) grants.Failure
 	}
 }
 
-// decided counts a decision of the limiter.
-func (t *telemetry) decided(_ context.Context, d grants.Decided) {
+// decided counts a decision of the limiter, and notes it on the request's trace.
+func (t *telemetry) decided(ctx context.Context, d grants.Decided) {
 	grant := string(d.Grant)
+	if tracing.Recording(ctx) {
+		noteDecision(ctx, &d)
+	}
 	if d.CandidateDenies {
 		t.Decision(d.ClientID, grant, metrics.CandidateWouldDeny)
 	}
@@ -67,6 +71,14 @@ func (t *telemetry) decided(_ context.Context, d grants.Decided) {
 	if d.Decision.Counted() {
 		t.Usage(d.ClientID, d.Decision.Usage())
 	}
+}
+
+func noteDecision(ctx context.Context, d *grants.Decided) {
+	binding, _ := d.Decision.BindingLimit()
+	tracing.Decided(ctx, tracing.Decision{
+		ClientID: d.ClientID, Grant: string(d.Grant), Outcome: d.Decision.Outcome.String(),
+		Limit: binding.Limit.Name, Usage: d.Decision.Usage(), RetryAfter: d.Decision.RetryAfter,
+	})
 }
 
 // policySource shows the policies in force to a scraper.

@@ -3,28 +3,40 @@ package app
 import (
 	"context"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"oauth-server/internal/config"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/metrics"
+	"oauth-server/internal/tracing"
 )
 
 // telemetry is what the server tells about itself.
 type telemetry struct {
 	*metrics.Metrics
 	registry *prometheus.Registry
+	tracer   *tracing.Tracer
 }
 
-func newTelemetry(maxClients int) (*telemetry, error) {
-	registry := prometheus.NewRegistry()
-	m, err := metrics.New(registry, metrics.Options{MaxClients: maxClients, Build: thisBuild()})
+func newTelemetry(ctx context.Context, cfg *config.Config) (*telemetry, error) {
+	registry, build := prometheus.NewRegistry(), thisBuild()
+	m, err := metrics.New(registry, metrics.Options{MaxClients: cfg.Metrics.MaxClients, Build: build})
 	if err != nil {
 		return nil, err
 	}
-	return &telemetry{Metrics: m, registry: registry}, nil
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	tracer, err := tracing.New(ctx, tracing.Options{
+		Endpoint: cfg.Tracing.Endpoint, SampleRatio: cfg.Tracing.SampleRatio,
+		Version: build.Version, Instance: host + "/" + cfg.Listen,
+	})
+	return &telemetry{Metrics: m, registry: registry, tracer: tracer}, err
 }
 
 func thisBuild() metrics.Build {
@@ -42,10 +54,11 @@ func thisBuild() metrics.Build {
 }
 
 // openTelemetry comes first, so that everything else can be counted.
-func (s *Server) openTelemetry(context.Context) (err error) {
-	if s.telemetry, err = newTelemetry(s.cfg.Metrics.MaxClients); err != nil {
+func (s *Server) openTelemetry(ctx context.Context) (err error) {
+	if s.telemetry, err = newTelemetry(ctx, s.cfg); err != nil {
 		return err
 	}
+	s.undo.push("tracing", s.telemetry.tracer.Shutdown)
 	s.loops.panicked = s.telemetry.Panic
 	return nil
 }
@@ -61,13 +74,26 @@ func (s *Server) watch() {
 	})
 }
 
-// around counts the requests in flight, and what each asks of the store.
+// around counts the requests in flight, and what each asks of the store, and
+// follows those that are traced.
 func (t *telemetry) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer t.Enter()()
 		ctx, _ := metrics.CountCalls(r.Context())
-		next.ServeHTTP(w, r.WithContext(ctx))
+		r, span := t.tracer.Request(r.WithContext(ctx))
+		defer span.End()
+		next.ServeHTTP(w, r)
 	})
+}
+
+// Begin counts and follows an operation of the store.
+func (t *telemetry) Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool)) {
+	ctx, counted := t.Metrics.Begin(ctx, operation)
+	ctx, followed := t.tracer.Operation(ctx, "store "+operation)
+	return ctx, func(failed bool) {
+		followed(failed)
+		counted(failed)
+	}
 }
 
 // answered counts a request.
@@ -78,6 +104,7 @@ func (t *telemetry) answered(ctx context.Context, a httpapi.Answer) {
 	}
 	t.Request(metrics.Request{
 		Route: route, Method: a.Method, Code: a.Status, Duration: a.Duration, DBCalls: metrics.Calls(ctx),
+		TraceID: tracing.Route(ctx, tracing.Answer{Method: a.Method, Route: route, Status: a.Status, Error: a.Error}),
 	})
 	if a.Route == "/token" {
 		t.Token(a.GrantType, tokenError(a))

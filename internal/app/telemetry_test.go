@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -145,5 +146,41 @@ func TestTokenErrors(t *testing.T) {
 		if got := tokenError(tt.answer); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
+	}
+}
+
+// A collector gets the request, with what the limiter decided, and what it
+// asked of the store.
+func TestRequestsAreTraced(t *testing.T) {
+	sent := make(chan string, 10)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		sent <- string(body)
+	}))
+	defer collector.Close()
+	cfg := withOperators(t)
+	cfg.Tracing = config.Tracing{Endpoint: collector.URL, SampleRatio: 1}
+	r := start(t, cfg, io.Discard)
+	client := newClient(t, nil)
+	r.token(t, client)
+	_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
+	if strings.Contains(page, "trace_id") {
+		t.Error("the plain format has exemplars")
+	}
+	client.CloseIdleConnections()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	spans := <-sent
+	for _, want := range []string{"POST /token", "ratelimit.outcome", "allowed", "per-minute", "oauth.client_id", "shop"} {
+		if !strings.Contains(spans, want) {
+			t.Errorf("the spans lack %s", want)
+		}
+	}
+	if strings.Contains(spans, r.secret) {
+		t.Error("the spans hold a secret")
 	}
 }

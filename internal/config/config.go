@@ -23,6 +23,7 @@ type Config struct {
 	ShutdownTimeout Duration `yaml:"shutdown_timeout"`
 	Log             Log      `yaml:"log"`
 	Metrics         Metrics  `yaml:"metrics"`
+	Tracing         Tracing  `yaml:"tracing"`
 	Store           Store    `yaml:"store"`
 	// Migrate brings a MongoDB database to the layout of this release at the
 	// start, instead of refusing one that lacks it.
@@ -56,6 +57,14 @@ type Metrics struct {
 	// MaxClients is how many clients have a label of their own, the busiest
 	// and those with a policy; the rest is shown together.
 	MaxClients int `yaml:"max_clients"`
+}
+
+// Tracing is where traces of requests are sent.
+type Tracing struct {
+	// Endpoint is the URL of an OTLP/HTTP collector. Empty: nothing is traced.
+	Endpoint string `yaml:"endpoint,omitempty"`
+	// SampleRatio is the share of requests that are traced.
+	SampleRatio float64 `yaml:"sample_ratio"`
 }
 
 // Store is where everything is kept: one of the two.

@@ -21,6 +21,7 @@ func Default() *Config {
 		ShutdownTimeout: Duration(10 * time.Second),
 		Log:             Log{Format: "text", Level: "info"},
 		Metrics:         Metrics{MaxClients: 200},
+		Tracing:         Tracing{SampleRatio: 0.1},
 		Store:           Store{Embedded: &Embedded{Path: DefaultStorePath}},
 		Tokens: Tokens{
 			Algorithm:   keys.ES256,

@@ -76,6 +76,8 @@ var options = []Option{
 	{"log-format", "log.format", "text or json"},
 	{"log-level", "log.level", "debug, info, warn or error"},
 	{"metrics-max-clients", "metrics.max_clients", "clients that have series of their own in /metrics; the rest is one"},
+	{"tracing-endpoint", "tracing.endpoint", "URL of an OTLP/HTTP collector to send traces to; empty for none"},
+	{"tracing-sample-ratio", "tracing.sample_ratio", "share of requests that are traced, 0 to 1"},
 	{"tokens-algorithm", "tokens.algorithm", "signature of access tokens: ES256, EdDSA or RS256"},
 	{"tokens-access-ttl", "tokens.access_ttl", "lifetime of an access token"},
 	{"tokens-refresh-ttl", "tokens.refresh_ttl", "lifetime of a refresh token"},

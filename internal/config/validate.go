@@ -30,6 +30,7 @@ func (c *Config) check() (ps FieldErrors) {
 	if n := c.Metrics.MaxClients; n < 0 || n > maxClientLabels {
 		ps.addf("metrics.max_clients", "must be from 0 to %d, not %d", maxClientLabels, n)
 	}
+	c.Tracing.check(&ps)
 	ps = append(ps, c.Store.check()...)
 	c.Tokens.check(&ps)
 	between(&ps, "sessions.ttl", c.Sessions.TTL, time.Minute, 365*24*time.Hour)
@@ -102,6 +103,16 @@ func (t TLS) check(ps *FieldErrors) {
 		if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
 			ps.addf("tls", "%s", strings.TrimPrefix(err.Error(), "tls: "))
 		}
+	}
+}
+
+func (t Tracing) check(ps *FieldErrors) {
+	u, err := url.Parse(t.Endpoint)
+	if t.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		ps.addf("tracing.endpoint", "%q is not a URL such as http://127.0.0.1:4318", t.Endpoint)
+	}
+	if !(t.SampleRatio >= 0 && t.SampleRatio <= 1) { // also catches NaN
+		ps.addf("tracing.sample_ratio", "must be from 0 to 1, not %v", t.SampleRatio)
 	}
 }
 

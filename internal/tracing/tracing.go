@@ -97,6 +97,9 @@ func (t *Tracer) Operation(ctx context.Context, name string) (_ context.Context,
 	}
 }
 
+// Recording reports whether the request of the context is being traced.
+func Recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
+
 // Answer is what is known of a request once it was answered.
 type Answer struct {
 	Method, Route string // Route is the pattern
