@@ -44,7 +44,7 @@ func TestUp(t *testing.T) {
 	if err != nil || names(report.Applied) != names(all) {
 		t.Fatalf("up: %+v, %v", report, err)
 	}
-	for _, c := range []string{"ratelimits", "grants", "sessions", "revocations"} {
+	for _, c := range []string{"ratelimits", "grants", "sessions", "revocations", "reports"} {
 		checkTTL(t, db.Collection(c))
 	}
 	states, err := Status(ctx, db)
@@ -91,7 +91,7 @@ func TestUpFromMany(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n, err := db.Collection(Collection).CountDocuments(t.Context(), bson.D{}); err != nil || n != 3 {
+	if n, err := db.Collection(Collection).CountDocuments(t.Context(), bson.D{}); err != nil || n != 4 {
 		t.Errorf("%d migrations are recorded, %v", n, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestUpAfterCrash(t *testing.T) {
 	if err := db.Collection(Collection).Drop(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if report, err := Up(ctx, db); err != nil || len(report.Applied) != 3 {
+	if report, err := Up(ctx, db); err != nil || len(report.Applied) != 4 {
 		t.Errorf("%+v, %v", report, err)
 	}
 }

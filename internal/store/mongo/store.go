@@ -26,11 +26,15 @@ type Store struct {
 	clients, users, signingKeys   *mongo.Collection
 	grants, sessions, revocations *mongo.Collection
 	counters, instances           *mongo.Collection
+	policies, audit, reports      *mongo.Collection
 }
 
 var _ interface {
 	clientcfg.Store
 	clientcfg.Registry
+	clientcfg.PolicyStore
+	clientcfg.AuditLog
+	clientcfg.Reports
 	keys.Store
 	grants.Codes
 	grants.RefreshTokens
@@ -53,6 +57,7 @@ func newStore(client *mongo.Client, o Options) *Store {
 		clients: db.Collection("clients"), users: db.Collection("users"), signingKeys: db.Collection("keys"),
 		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
 		counters: db.Collection("ratelimits"), instances: db.Collection("instances"),
+		policies: db.Collection("policies"), audit: db.Collection("audit"), reports: db.Collection("reports"),
 	}
 }
 

@@ -17,7 +17,7 @@ const sweepStep = 500
 func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	removed := 0
 	for _, c := range []*mongo.Collection{s.grants, s.sessions, s.revocations, s.counters} {
-		n, err := s.sweep(ctx, c, now)
+		n, err := s.sweep(ctx, c, bson.D{{Key: "expire", Value: bson.D{{Key: "$lt", Value: now}}}})
 		removed += n
 		if err != nil {
 			return removed, err
@@ -26,11 +26,12 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	return removed, nil
 }
 
-func (s *Store) sweep(ctx context.Context, c *mongo.Collection, now time.Time) (removed int, err error) {
+// sweep removes what is due, in bounded steps.
+func (s *Store) sweep(ctx context.Context, c *mongo.Collection, due bson.D) (removed int, err error) {
 	for {
 		var found, counted int
 		err := s.do(ctx, "sweep "+c.Name(), func(ctx context.Context) (err error) {
-			found, counted, err = sweepOnce(ctx, c, now)
+			found, counted, err = sweepOnce(ctx, c, due)
 			return err
 		})
 		removed += counted
@@ -42,8 +43,7 @@ func (s *Store) sweep(ctx context.Context, c *mongo.Collection, now time.Time) (
 
 // sweepOnce removes some of what has expired. The mere note that a code was
 // spent is removed as well, but is nothing that anybody stored.
-func sweepOnce(ctx context.Context, c *mongo.Collection, now time.Time) (found, counted int, err error) {
-	due := bson.D{{Key: "expire", Value: bson.D{{Key: "$lt", Value: now}}}}
+func sweepOnce(ctx context.Context, c *mongo.Collection, due bson.D) (found, counted int, err error) {
 	type entry struct {
 		ID   any    `bson:"_id"`
 		Kind string `bson:"kind"`

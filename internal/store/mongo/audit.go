@@ -1,0 +1,107 @@
+package mongo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+// auditDoc is one entry of the trail, by the version that its change made.
+type auditDoc struct {
+	Version int64     `bson:"_id"`
+	Nonce   string    `bson:"nonce"` // of the call that wrote it
+	At      time.Time `bson:"at"`
+	Target  string    `bson:"target"`
+	Entry   string    `bson:"entry"` // all of it, as JSON
+}
+
+func newAuditDoc(e clientcfg.AuditEntry) (auditDoc, error) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return auditDoc{}, fmt.Errorf("mongo: encode the audit entry: %w", err)
+	}
+	return auditDoc{Version: e.Version, Nonce: secret.ID(), At: e.At, Target: e.Target, Entry: string(text)}, nil
+}
+
+// tell adds an entry to the trail; one that is there stays as it is.
+func (s *Store) tell(ctx context.Context, doc *auditDoc) error {
+	_, err := s.audit.InsertOne(ctx, doc)
+	if mongo.IsDuplicateKeyError(err) {
+		return nil
+	}
+	return err
+}
+
+// tellLast adds the entry of the last change, if there was one and it has not
+// been swept.
+func (s *Store) tellLast(ctx context.Context) error {
+	doc, err := s.policiesDoc(ctx, bson.D{{Key: "entry", Value: 1}})
+	if err != nil || doc.Entry.Version == 0 {
+		return err
+	}
+	return s.tell(ctx, &doc.Entry)
+}
+
+// toldOf reads the entry of a version; the zero entry if there is none.
+func (s *Store) toldOf(ctx context.Context, version int64) (doc auditDoc, err error) {
+	err = s.audit.FindOne(ctx, byID(version)).Decode(&doc)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return auditDoc{}, nil
+	}
+	return doc, err
+}
+
+// Audit implements [clientcfg.AuditLog].
+func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []clientcfg.AuditEntry, err error) {
+	filter := bson.D{}
+	if q.Target != "" {
+		filter = append(filter, bson.E{Key: "target", Value: q.Target})
+	}
+	if q.Before > 0 {
+		filter = append(filter, bson.E{Key: "_id", Value: bson.D{{Key: "$lt", Value: q.Before}}})
+	}
+	err = s.do(ctx, "audit trail", func(ctx context.Context) error {
+		if err := s.tellLast(ctx); err != nil {
+			return err
+		}
+		docs, err := findAll[auditDoc](ctx, s.audit, filter, options.Find().SetSort(byID(-1)).SetLimit(int64(q.Limit)))
+		for i := 0; err == nil && i < len(docs); i++ {
+			var e clientcfg.AuditEntry
+			err = json.Unmarshal([]byte(docs[i].Entry), &e)
+			entries = append(entries, e)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return entries, nil
+}
+
+// SweepAudit implements [clientcfg.AuditLog]. The entry beside the policies
+// goes too, or it would be told anew.
+func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, err error) {
+	err = s.do(ctx, "sweep the audit trail", func(ctx context.Context) error {
+		if err := s.tellLast(ctx); err != nil {
+			return err
+		}
+		_, err := s.policies.UpdateOne(ctx,
+			append(byID(policiesID), bson.E{Key: "entry.at", Value: bson.D{{Key: "$lt", Value: before}}}),
+			bson.D{{Key: "$unset", Value: bson.D{{Key: "entry", Value: ""}}}})
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	due := bson.D{{Key: "at", Value: bson.D{{Key: "$lt", Value: before}}}}
+	return s.sweep(ctx, s.audit, due)
+}

@@ -1,0 +1,145 @@
+package mongo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// policiesDoc is the policy set, in one document, together with the entry of
+// the trail that tells of its last change: so both are stored, or neither. The
+// entry is copied into the trail right afterwards, and once more before the
+// next change, should the process have died in between.
+type policiesDoc struct {
+	ID      string   `bson:"_id"`
+	Version int64    `bson:"version"`
+	Set     string   `bson:"set"` // as JSON: its keys may be what a field's name may not
+	Entry   auditDoc `bson:"entry"`
+}
+
+const policiesID = "current"
+
+// Policies implements [clientcfg.PolicyStore].
+func (s *Store) Policies(ctx context.Context) (set clientcfg.PolicySet, err error) {
+	err = s.do(ctx, "policies", func(ctx context.Context) error {
+		doc, err := s.policiesDoc(ctx, bson.D{})
+		if err != nil || doc.Version == 0 {
+			return err
+		}
+		set, err = decodePolicies(doc.Set)
+		if err == nil && set.Version != doc.Version {
+			err = fmt.Errorf("%w: version %d is marked as %d", clientcfg.ErrUnreadable, set.Version, doc.Version)
+		}
+		return err
+	})
+	return set, err
+}
+
+// PolicyVersion implements [clientcfg.PolicyStore].
+func (s *Store) PolicyVersion(ctx context.Context) (version int64, err error) {
+	err = s.do(ctx, "version of the policies", func(ctx context.Context) error {
+		doc, err := s.policiesDoc(ctx, bson.D{{Key: "version", Value: 1}})
+		version = doc.Version
+		return err
+	})
+	return version, err
+}
+
+// policiesDoc reads the document, or those fields of it; the zero document if
+// there is none.
+func (s *Store) policiesDoc(ctx context.Context, fields bson.D) (doc policiesDoc, err error) {
+	err = s.policies.FindOne(ctx, byID(policiesID), options.FindOne().SetProjection(fields)).Decode(&doc)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return policiesDoc{}, nil
+	}
+	return doc, err
+}
+
+// decodePolicies refuses what it does not know.
+func decodePolicies(text string) (set clientcfg.PolicySet, err error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err = d.Decode(&set); err == nil {
+		if _, more := d.Token(); more != io.EOF {
+			err = errors.New("something follows it")
+		}
+	}
+	if err != nil {
+		return clientcfg.PolicySet{}, fmt.Errorf("%w: %w", clientcfg.ErrUnreadable, err)
+	}
+	return set, nil
+}
+
+// ReplacePolicies implements [clientcfg.PolicyStore].
+func (s *Store) ReplacePolicies(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) error {
+	set, err := json.Marshal(next)
+	if err != nil {
+		return fmt.Errorf("mongo: encode the policies: %w", err)
+	}
+	told, err := newAuditDoc(entry)
+	if err != nil {
+		return err
+	}
+	doc := policiesDoc{ID: policiesID, Version: next.Version, Set: string(set), Entry: told}
+	return s.do(ctx, "replace the policies", func(ctx context.Context) error {
+		if err := s.tellLast(ctx); err != nil {
+			return err
+		}
+		if err := s.putPolicies(ctx, &doc); err != nil {
+			return err
+		}
+		// It has happened; should this fail, the next change tells of it.
+		_ = s.tell(ctx, &doc.Entry)
+		return nil
+	})
+}
+
+// putPolicies replaces the document if it is of the version before.
+func (s *Store) putPolicies(ctx context.Context, doc *policiesDoc) error {
+	var replaced bool
+	var err error
+	if doc.Version == 1 {
+		_, err = s.policies.InsertOne(ctx, doc)
+		replaced = err == nil
+	} else {
+		var result *mongo.UpdateResult
+		result, err = s.policies.ReplaceOne(ctx, append(byID(policiesID), bson.E{Key: "version", Value: doc.Version - 1}), doc)
+		replaced = err == nil && result.MatchedCount == 1
+	}
+	if replaced {
+		return nil
+	}
+	return s.whyNotReplaced(ctx, doc, err)
+}
+
+// whyNotReplaced finds out what became of a change that was not acknowledged.
+func (s *Store) whyNotReplaced(ctx context.Context, ours *policiesDoc, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), selectionTimeout)
+	defer cancel()
+	doc, err := s.policiesDoc(ctx, bson.D{{Key: "version", Value: 1}, {Key: "entry", Value: 1}})
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	told := doc.Entry
+	if doc.Version > ours.Version { // it has been changed since: the trail knows by whom
+		if told, err = s.toldOf(ctx, ours.Version); err != nil {
+			return errors.Join(cause, err)
+		}
+	}
+	switch {
+	case told.Version == ours.Version && told.Nonce == ours.Entry.Nonce:
+		return nil
+	case cause == nil || mongo.IsDuplicateKeyError(cause):
+		return fmt.Errorf("%w: version %d is stored, not %d", clientcfg.ErrPolicyConflict, doc.Version, ours.Version-1)
+	}
+	return cause
+}
