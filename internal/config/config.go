@@ -31,6 +31,7 @@ type Config struct {
 	Tokens         Tokens         `yaml:"tokens"`
 	Sessions       Sessions       `yaml:"sessions"`
 	FailedAttempts FailedAttempts `yaml:"failed_attempts"`
+	Sync           Sync           `yaml:"sync"`
 	// Scopes says in words what a scope allows, for the consent page.
 	Scopes    map[string]string `yaml:"scopes,omitempty"`
 	RateLimit RateLimit         `yaml:"rate_limit"`
@@ -97,6 +98,14 @@ type Tokens struct {
 // Sessions is how long a browser stays signed in.
 type Sessions struct {
 	TTL Duration `yaml:"ttl"`
+}
+
+// Sync is how the counts of the limiter get to the store, and so to other
+// instances.
+type Sync struct {
+	// Interval is how long counts wait that do not matter to others yet; a
+	// key near its limit is written at once.
+	Interval Duration `yaml:"interval"`
 }
 
 // FailedAttempts limits wrong client secrets and wrong passwords. Only failures

@@ -36,6 +36,7 @@ func Default() *Config {
 			Clients: FailureQuota{PerAddress: 300, PerName: 60},
 			Users:   FailureQuota{PerAddress: 100, PerName: 20},
 		},
+		Sync:      Sync{Interval: Duration(time.Second)},
 		RateLimit: defaultRateLimit(),
 	}
 }

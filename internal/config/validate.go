@@ -35,6 +35,7 @@ func (c *Config) check() (ps FieldErrors) {
 	c.Tokens.check(&ps)
 	between(&ps, "sessions.ttl", c.Sessions.TTL, time.Minute, 365*24*time.Hour)
 	c.FailedAttempts.check(&ps)
+	between(&ps, "sync.interval", c.Sync.Interval, 10*time.Millisecond, time.Minute)
 	c.RateLimit.check(&ps)
 	return ps
 }
