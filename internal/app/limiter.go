@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"oauth-server/internal/activity"
+	"oauth-server/internal/admin"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
@@ -29,7 +31,11 @@ func (s *Server) openLimiter(ctx context.Context) (err error) {
 		return err
 	}
 	s.counters = ratelimit.NewCounters(s.cfg.RateLimit.MaxKeys)
-	s.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(policiesOf(s.store), s.telemetry), clientcfg.PolicyOptions{Base: s.cfg.RateLimit.Settings()})
+	s.activity = activity.New(activity.DefaultMaxClients, time.Now())
+	s.resets = admin.NewResets(s.counters, eraserOf(s.store), s.log)
+	s.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(s.store, s.telemetry), clientcfg.PolicyOptions{
+		Base: s.cfg.RateLimit.Settings(), Adopted: s.resets.Adopted,
+	})
 	if err != nil {
 		return err
 	}
@@ -50,6 +56,18 @@ func failureLimits(window config.Duration, q config.FailureQuota) grants.Failure
 		PerAddress: ratelimit.NewLimit("per-address", q.PerAddress, window.Std()),
 		PerName:    ratelimit.NewLimit("per-name", q.PerName, window.Std()),
 	}
+}
+
+// decided is told of every decision of the limiter.
+func (s *Server) decided(ctx context.Context, d grants.Decided) {
+	s.telemetry.decided(ctx, d)
+	kind := activity.User
+	if d.Grant == clientcfg.ClientCredentials {
+		kind = activity.Client
+	}
+	s.activity.Record(time.Now(), activity.Observation{
+		ClientID: d.ClientID, Kind: kind, Decision: &d.Decision, Tried: d.CandidateAsked, Refused: d.CandidateDenies,
+	})
 }
 
 // decided counts a decision of the limiter, and notes it on the request's trace.

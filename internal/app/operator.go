@@ -9,7 +9,6 @@ import (
 	"net/http"
 
 	"oauth-server/internal/httpapi"
-	"oauth-server/internal/metrics"
 )
 
 // listenForOperators binds the address for operators, if there is one.
@@ -45,23 +44,17 @@ func (s *Server) serveOperators(failed chan<- error) {
 	})
 }
 
-// operatorHandler answers what needs no token: metrics hold no secrets, but
-// this listener is not for the world all the same.
-func (s *Server) operatorHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics.Handler(s.telemetry.registry))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		s.writeStatus(w, r, http.StatusOK, map[string]string{"status": "ok"})
-	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ready := s.readiness(r.Context())
-		status := http.StatusOK
-		if ready.Status == httpapi.Down {
-			status = http.StatusServiceUnavailable
-		}
-		s.writeStatus(w, r, status, ready)
-	})
-	return mux
+func (s *Server) showHealth(w http.ResponseWriter, r *http.Request) {
+	s.writeStatus(w, r, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+func (s *Server) showReadiness(w http.ResponseWriter, r *http.Request) {
+	ready := s.readiness(r.Context())
+	status := http.StatusOK
+	if ready.Status == httpapi.Down {
+		status = http.StatusServiceUnavailable
+	}
+	s.writeStatus(w, r, status, ready)
 }
 
 func (s *Server) writeStatus(w http.ResponseWriter, r *http.Request, status int, body any) {

@@ -63,6 +63,8 @@ func (s *Server) startLoops(ctx context.Context) {
 		s.counters.Sweep(time.Now())
 		return nil
 	}))
+	s.loops.start(ctx, "resets", s.resets.Run)
+	s.loops.start(ctx, "reports", s.admin.Run)
 	if sweeper, ok := s.store.(grants.Sweeper); ok {
 		s.loops.start(ctx, "sweep", every(sweepEvery, s.log, "sweeping what has expired", sweep(sweeper, s.log)))
 	}

@@ -6,16 +6,17 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
+	"oauth-server/internal/activity"
+	"oauth-server/internal/admin"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/httpapi"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/secret"
 	"oauth-server/internal/store/watched"
 )
 
@@ -47,6 +48,9 @@ type Server struct {
 	clients  *clientcfg.Source
 	policies *clientcfg.PolicySource
 	counters *ratelimit.Counters
+	activity *activity.Recorder
+	resets   *admin.Resets
+	service  *grants.Service
 	keys     *keys.Ring
 	cert     *certificate // nil: plain HTTP
 	http     *http.Server
@@ -54,7 +58,9 @@ type Server struct {
 	undo     teardown
 	stopping atomic.Bool
 
+	instance         string // names this process among those that share a store
 	telemetry        *telemetry
+	admin            *admin.Server
 	operatorListener net.Listener // nil: operators are not served
 }
 
@@ -66,7 +72,7 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*Server, error)
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, opts: opts, log: log, loops: &loops{log: log}}
+	s := &Server{cfg: cfg, opts: opts, log: log, instance: secret.ID(), loops: &loops{log: log}}
 	if err := s.assemble(ctx); err != nil {
 		return nil, errors.Join(err, s.undo.run(context.WithoutCancel(ctx)))
 	}
@@ -76,7 +82,8 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*Server, error)
 func (s *Server) assemble(ctx context.Context) error {
 	steps := []func(context.Context) error{
 		s.openTelemetry, s.listen, s.listenForOperators, s.migrate, s.openStore, s.openCertificate,
-		s.openKeys, s.openClients, s.openLimiter, s.makeHandler,
+		s.openKeys, s.openClients, s.openLimiter,
+		s.makeService, s.makeHandler, s.makeAdmin,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -152,55 +159,6 @@ func (s *Server) openClients(ctx context.Context) (err error) {
 	}
 	s.watch()
 	return nil
-}
-
-func (s *Server) makeHandler(context.Context) error {
-	service, err := grants.New(grants.Options{
-		Issuer:               s.issuer,
-		Clients:              s.clients,
-		Store:                s.watched,
-		Signer:               s.keys,
-		Logger:               s.log,
-		CodeLifetime:         s.cfg.Tokens.CodeTTL.Std(),
-		AccessTokenLifetime:  s.cfg.Tokens.AccessTTL.Std(),
-		RefreshTokenLifetime: s.cfg.Tokens.RefreshTTL.Std(),
-		SessionLifetime:      s.cfg.Sessions.TTL.Std(),
-		ClientFailures:       failureLimits(s.cfg.FailedAttempts.Window, s.cfg.FailedAttempts.Clients),
-		SignInFailures:       failureLimits(s.cfg.FailedAttempts.Window, s.cfg.FailedAttempts.Users),
-		Counters:             s.counters,
-		Policies:             s.policies.Policies,
-		Observe:              s.telemetry.decided,
-	})
-	if err != nil {
-		return err
-	}
-	handler, err := httpapi.New(httpapi.Options{
-		Issuer:         s.issuer,
-		Tokens:         service,
-		Authorizations: service,
-		Sessions:       service,
-		Inspector:      service,
-		Keys:           s.keys,
-		Ready:          s.readiness,
-		Answered:       s.telemetry.answered,
-		Logger:         s.log,
-		TrustedProxies: prefixes(s.cfg.TrustedProxies),
-		GrantTypes:     clientcfg.Grants(),
-		ScopeTexts:     s.cfg.Scopes,
-	})
-	if err != nil {
-		return err
-	}
-	s.http = newHTTPServer(s.telemetry.around(handler), s.log)
-	return nil
-}
-
-func prefixes(in []config.Prefix) []netip.Prefix {
-	out := make([]netip.Prefix, len(in))
-	for i, p := range in {
-		out[i] = p.Prefix
-	}
-	return out
 }
 
 // newHTTPServer bounds what a slow or greedy peer can hold on to. Requests are

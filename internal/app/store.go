@@ -19,6 +19,9 @@ import (
 type Store interface {
 	clientcfg.Store
 	clientcfg.Registry
+	clientcfg.PolicyStore
+	clientcfg.AuditLog
+	clientcfg.Reports
 	keys.Store
 	grants.Store
 	grants.UserRegistry

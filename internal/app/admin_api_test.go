@@ -1,0 +1,122 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+)
+
+func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
+	r := start(t, limited(t, nil), io.Discard)
+	var operator clientcfg.Client
+	operator.ID = "ops"
+	clientcfg.MakeOperator(&operator)
+	_, secret, err := CreateClient(t.Context(), r.store, operator, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.clients.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client := newClient(t, nil)
+	settings := "http://" + r.AdminAddr() + "/admin/v1/policies/shop"
+	if res := call(t, client, http.MethodGet, settings, "", nil, ""); res.status != http.StatusUnauthorized {
+		t.Errorf("without a token: %d", res.status)
+	}
+	token := tokenFor(t, client, r.Issuer(), "ops", secret)
+	read := call(t, client, http.MethodGet, settings, "", http.Header{"Authorization": {"Bearer " + token}}, "")
+	if read.status != http.StatusOK {
+		t.Fatalf("%d %s", read.status, read.body)
+	}
+	for range 3 {
+		r.token(t, client) // more than the limit of the file
+	}
+	changed := call(t, client, http.MethodPatch, settings, `{"trusted": true}`, http.Header{
+		"Authorization": {"Bearer " + token}, "If-Match": {read.etag}, "Content-Type": {"application/merge-patch+json"},
+	}, "?reason=test")
+	if changed.status != http.StatusOK {
+		t.Fatalf("%d %s", changed.status, changed.body)
+	}
+	if got := r.token(t, client); got.status != http.StatusOK {
+		t.Errorf("a client that is trusted now gets %d", got.status)
+	}
+	client.CloseIdleConnections()
+}
+
+// reply is what the operator API answered.
+type reply struct {
+	status     int
+	etag, body string
+}
+
+func call(t *testing.T, client *http.Client, method, address, body string, header http.Header, query string) reply {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, address+query, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{res.StatusCode, res.Header.Get("ETag"), string(text)}
+}
+
+func tokenFor(t *testing.T, client *http.Client, issuer, id, secret string) string {
+	t.Helper()
+	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}}
+	answer := call(t, client, http.MethodPost, issuer+"/token", form.Encode(),
+		http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, "")
+	var token struct {
+		AccessToken string `json:"access_token"`
+	}
+	if err := json.Unmarshal([]byte(answer.body), &token); err != nil || token.AccessToken == "" {
+		t.Fatalf("%+v", answer)
+	}
+	return token.AccessToken
+}
+
+// The metadata does not advertise a grant that RFC 9700 2.4 forbids, unless
+// somebody was registered for it.
+func TestPasswordGrantIsAdvertisedOnlyWhereItIsUsed(t *testing.T) {
+	r := start(t, testConfig(t), io.Discard)
+	advertised := func() bool {
+		for _, g := range r.grantTypes() {
+			if g == clientcfg.Password {
+				return true
+			}
+		}
+		return false
+	}
+	if advertised() {
+		t.Error("nobody uses it")
+	}
+	register := func(ctx context.Context) error {
+		_, _, err := CreateClient(ctx, r.store, clientcfg.Client{ID: "legacy", Grants: []clientcfg.Grant{clientcfg.Password}}, time.Now())
+		if err != nil {
+			return err
+		}
+		return r.clients.Refresh(ctx)
+	}
+	if err := register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !advertised() {
+		t.Error("a client uses it")
+	}
+}
