@@ -44,11 +44,12 @@ func crowded(tb testing.TB) (*Counters, []Key, *Effective) {
 // settle plays a syncer whose every write is applied at once.
 func settle(c *Counters, now time.Time) (n int) {
 	for i, x := range c.Collect(nil) {
-		if _, ok := c.BeginWrite(x, now, int64(i+1)); ok {
+		_, ticket, _ := c.Look(x, now)
+		if _, ok := c.BeginWrite(x, now, ticket, int64(i+1)); ok {
 			c.Applied(x, now, 1, int64(i+1))
+			c.Release(x, now)
 			n++
 		}
-		c.Release(x, now)
 	}
 	return n
 }

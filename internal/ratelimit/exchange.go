@@ -22,34 +22,42 @@ type FrameCount struct {
 type Document struct {
 	Version, Etag int64 // 0 if there is no document
 	Mine          int64 // highest flush sequence of this process that was applied, 0 if none
-	Writers       int   // instances that wrote it lately, this one included; 0 if not known
+	Writers       int   // instances to be reckoned with, this one included; 0 if not known
+	Shared        bool  // others wrote it lately
 	Frames        []FrameCount
 }
 
 // Write is one write of a counter, to be applied exactly once.
 type Write struct {
 	ID            CounterID
+	Limit         Limit
 	Version, Etag int64 // of the document that it is based on
 	Seq           int64
 	Delta         []FrameCount
 	Dead          []int64   // names of frames that can be removed
 	Expire        time.Time // when nothing of the document matters any more
 	Tries         int       // how often it was refused
-	Stale         bool      // Version and Etag are known to be out of date
+	Contended     bool      // others write too: Version and Etag are likely to be out of date
 }
 
 // View is a counter as the syncer looks at it.
 type View struct {
 	ID        CounterID
 	Limit     Limit
-	Known     int64     // counts known to be in the database, g
-	Unflushed int64     // counts not known to be there, i, with those of a pending write
-	Headroom  int64     // requests until the limit
-	SyncedAt  time.Time // when Known was last right; zero: never
+	Known     int64         // counts known to be in the database, g
+	Unflushed int64         // counts not known to be there, i, with those of a pending write
+	Headroom  int64         // requests until the limit
+	Synced    bool          // Known was right once
+	Age       time.Duration // of Known: since the latest exchange began that made it right
 	Writers   int
-	Pending   bool // the outcome of a write is not known
-	Stale     bool // Known needs to be read again
-	Asked     bool // a request was denied since Known was last right
+	Idle      time.Duration // since the key was last asked for here
+	FreeIn    time.Duration // until one request passes, by what is known here; 0 if one would now
+	Urgent    bool          // what is not flushed could matter to others, or somebody was denied
+	Busy      bool          // an exchange is under way
+	Pending   bool          // the outcome of a write is not known
+	Stale     bool          // Known needs to be read again
+	Resolve   bool          // the document is to be read before the pending write is tried again
+	Asked     bool          // a request was denied since Known was last right
 }
 
 // pendingWrite is what a write took up. Neither seq nor a delta that still matters
@@ -118,20 +126,43 @@ func (cs *Counters) held(x *Counter, now time.Time, f func(r *rule, ms int64)) b
 	return true
 }
 
-// Look shows a counter. False if it is no longer in memory.
-func (cs *Counters) Look(x *Counter, now time.Time) (v View, ok bool) {
-	ok = cs.held(x, now, func(r *rule, ms int64) { v = x.view(r, ms) })
-	return v, ok
+// Ticket admits one begin of an exchange. Only the latest of a counter is good,
+// so that a counter which is scheduled anew is not begun twice.
+type Ticket uint16
+
+// Look shows a counter and draws the next ticket for it. False if it is no
+// longer in memory.
+func (cs *Counters) Look(x *Counter, now time.Time) (v View, t Ticket, ok bool) {
+	ok = cs.held(x, now, func(r *rule, ms int64) {
+		v = x.view(r, ms)
+		x.sync.ticket++
+		t = Ticket(x.sync.ticket)
+	})
+	return v, t, ok
+}
+
+// begin makes the counter busy if the ticket is good.
+func (c *Counter) begin(t Ticket, ms int64) bool {
+	if c.sync.state == busy || t != Ticket(c.sync.ticket) {
+		return false
+	}
+	c.sync.state, c.sync.beganAt = busy, ms
+	return true
 }
 
 func (c *Counter) view(r *rule, ms int64) View {
 	v := View{
 		ID: c.id(r), Limit: r.Limit, Known: c.known(), Unflushed: c.unflushed(),
 		Headroom: max(r.Requests-c.floor(r, ms), 0), Writers: int(c.sync.writers),
-		Pending: c.pending() != nil, Stale: c.sync.stale, Asked: c.sync.asked,
+		Idle:   time.Duration(max(ms-c.entry.seen, 0)) * time.Millisecond,
+		Urgent: c.sync.state == urgent, Busy: c.sync.state == busy,
+		Pending: c.pending() != nil, Stale: c.sync.flags.has(stale), Resolve: c.sync.flags.has(resolve), Asked: c.sync.flags.has(asked),
 	}
-	if c.sync.syncedAt != 0 {
-		v.SyncedAt = time.UnixMilli(c.sync.syncedAt)
+	if v.Headroom == 0 {
+		v.FreeIn = time.Duration(c.firstBelow(r, ms, r.Requests)-ms) * time.Millisecond
+	}
+	if v.Synced = c.sync.syncedAt != 0; v.Synced {
+		v.Age = time.Duration(max(ms-c.sync.syncedAt, 0)) * time.Millisecond
 	}
 	return v
 }
@@ -143,20 +174,25 @@ func (c *Counter) id(r *rule) CounterID {
 
 // BeginWrite takes up what was counted since the last write, or the pending
 // write again, unchanged, if there is one. seq must be larger than that of any
-// write before. False if there is nothing to write; otherwise the counter is busy until [Counters.Release].
-func (cs *Counters) BeginWrite(x *Counter, now time.Time, seq int64) (w Write, ok bool) {
-	cs.held(x, now, func(r *rule, _ int64) {
+// write before. True makes the counter busy until [Counters.Release]. A write without a
+// Delta has nothing to do and is to be released at once; false says that the ticket is
+// no longer good or the counter no longer in memory.
+func (cs *Counters) BeginWrite(x *Counter, now time.Time, t Ticket, seq int64) (w Write, ok bool) {
+	cs.held(x, now, func(r *rule, ms int64) {
+		if ok = x.begin(t, ms); !ok {
+			return
+		}
 		p := x.takeUp(r, seq)
 		if p == nil {
 			return
 		}
-		x.sync.state = busy
 		w = Write{
-			ID: x.id(r), Version: x.sync.version, Etag: x.sync.etag, Stale: x.sync.stale,
+			ID: x.id(r), Limit: r.Limit, Version: x.sync.version, Etag: x.sync.etag,
 			Seq: p.seq, Delta: slices.Clone(p.delta), Tries: p.tries, Dead: x.deadFrames(r),
-			Expire: time.UnixMilli(x.start + r.frame + r.window + max(r.window, time.Minute.Milliseconds())),
+			Expire:    time.UnixMilli(x.start + r.frame + r.window + max(r.window, time.Minute.Milliseconds())),
+			Contended: x.sync.flags.has(stale|shared) || x.sync.lost > 0,
 		}
-		ok = true
+		x.sync.lost -= min(x.sync.lost, 1)
 	})
 	return w, ok
 }
@@ -202,32 +238,59 @@ func (c *Counter) deadFrames(r *rule) (names []int64) {
 	return names
 }
 
-// BeginRead marks the counter busy until [Counters.Release], and returns its
-// document's name. False if it is no longer in memory.
-func (cs *Counters) BeginRead(x *Counter, now time.Time) (id CounterID, ok bool) {
-	ok = cs.held(x, now, func(r *rule, _ int64) {
-		x.sync.state = busy
-		id = x.id(r)
+// BeginRead makes the counter busy until [Counters.Release], and shows it.
+// False if the ticket is no longer good or the counter no longer in memory.
+func (cs *Counters) BeginRead(x *Counter, now time.Time, t Ticket) (v View, ok bool) {
+	cs.held(x, now, func(r *rule, ms int64) {
+		ok = x.begin(t, ms)
+		v = x.view(r, ms)
 	})
-	return id, ok
+	return v, ok
 }
 
 // Applied says that the pending write was applied to the document that it was
 // based on, which made it version and etag: everything is known.
 func (cs *Counters) Applied(x *Counter, now time.Time, version, etag int64) {
-	cs.held(x, now, func(_ *rule, ms int64) {
+	cs.held(x, now, func(*rule, int64) {
 		x.settle()
-		x.sync.version, x.sync.etag, x.sync.stale = version, etag, false
-		x.refreshed(ms)
+		x.sync.version, x.sync.etag = version, etag
+		x.refreshed()
 	})
 }
 
-// AppliedBlind says that the pending write was applied to the document as it
-// happened to be: what else is in it has to be read.
-func (cs *Counters) AppliedBlind(x *Counter, now time.Time) {
+// Refused says that the condition of the pending write did not hold. If that
+// was the version, the write can be tried again without; if it was blind, it
+// had been applied before, which the document has to confirm.
+func (cs *Counters) Refused(x *Counter, now time.Time, blind bool) {
 	cs.held(x, now, func(*rule, int64) {
+		if x.pending() == nil {
+			return // the document has confirmed it meanwhile
+		}
+		x.sync.lost = min(x.sync.lost+lostMore, lostMax)
+		x.sync.flags |= stale
+		x.sync.flags.set(resolve, blind)
+	})
+}
+
+// A conflict makes the next lostMore writes unconditional, lostMax at most,
+// before one is tried again that saves the read.
+const (
+	lostMore = 4
+	lostMax  = 16
+)
+
+// AppliedBlind says that the pending write was applied to the document as it
+// happened to be, and made its etag. What else is in it has to be read, unless
+// it was merged while the write was under way.
+func (cs *Counters) AppliedBlind(x *Counter, now time.Time, etag int64, merged bool) {
+	cs.held(x, now, func(*rule, int64) {
+		if merged && x.pending() == nil {
+			return // the merged document had it
+		}
 		x.settle()
-		x.sync.stale = true
+		x.sync.version++ // if nobody was quicker; otherwise the next write finds out
+		x.sync.etag = etag
+		x.sync.flags.set(stale, !merged)
 	})
 }
 
@@ -242,8 +305,10 @@ func (c *Counter) settle() {
 	c.setPending(nil)
 }
 
-func (c *Counter) refreshed(ms int64) {
-	c.sync.syncedAt, c.sync.asked = ms, false
+// refreshed says that g is right as of the begin of the exchange.
+func (c *Counter) refreshed() {
+	c.sync.syncedAt = max(c.sync.beganAt, 1)
+	c.sync.flags.set(asked|stale|resolve, false)
 }
 
 // Merged is what a document told.
@@ -257,9 +322,10 @@ type Merged struct {
 func (cs *Counters) Merge(x *Counter, now time.Time, doc Document) (m Merged) {
 	cs.held(x, now, func(r *rule, ms int64) {
 		m.Foreign = x.replaceKnown(r, ms, doc.Frames)
-		x.sync.version, x.sync.etag, x.sync.stale = doc.Version, doc.Etag, false
+		x.sync.version, x.sync.etag = doc.Version, doc.Etag
+		x.sync.flags.set(shared, doc.Shared)
 		x.sync.writers = uint16(min(max(doc.Writers, 0), 10_000))
-		x.refreshed(x.at)
+		x.refreshed()
 		p := x.pending()
 		switch {
 		case p == nil:
@@ -276,6 +342,10 @@ func (cs *Counters) Merge(x *Counter, now time.Time, doc Document) (m Merged) {
 	})
 	return m
 }
+
+// maxSkew is how far ahead, beyond a window, an instance may be whose clock was not yet
+// measured. What it wrote counts as of now.
+const maxSkew = 60_000
 
 // replaceKnown sets g to what the document has, and returns how many of its
 // frames make no sense.
@@ -294,7 +364,7 @@ func (c *Counter) replaceKnown(r *rule, ms int64, frames []FrameCount) (foreign 
 		start := FrameStart(f.Name)
 		j, ok := c.index(r, start)
 		switch {
-		case f.Count < 0 || start-ms > r.window:
+		case f.Count < 0 || start-ms > r.window+maxSkew:
 			foreign++
 			dead = append(dead, f.Name)
 		case ok:
@@ -329,7 +399,7 @@ const (
 func (cs *Counters) Release(x *Counter, now time.Time) (need Need) {
 	cs.held(x, now, func(r *rule, ms int64) {
 		x.sync.state = cs.urgency(x, r.Requests-x.floor(r, ms))
-		if x.pending() != nil || x.sync.stale {
+		if x.pending() != nil || x.sync.flags.has(stale) {
 			x.sync.state = urgent
 		}
 		need = Need(x.sync.state)

@@ -22,6 +22,15 @@ func attached(t *testing.T, limits ...Limit) (*Counters, Key, *Effective, *Count
 	return c, k, eff, due[0]
 }
 
+// begin releases the counter if it is busy and begins a write; false if there
+// is nothing to write.
+func begin(c *Counters, x *Counter, now time.Time, seq int64) (Write, bool) {
+	c.Release(x, now)
+	_, ticket, _ := c.Look(x, now)
+	w, ok := c.BeginWrite(x, now, ticket, seq)
+	return w, ok && len(w.Delta) > 0
+}
+
 // TestFirstSeenIsUrgent: a key of which nothing is known is read at once.
 func TestFirstSeenIsUrgent(t *testing.T) {
 	c, k, eff, x := attached(t, NewLimit("per-minute", 100, time.Minute))
@@ -30,43 +39,44 @@ func TestFirstSeenIsUrgent(t *testing.T) {
 	default:
 		t.Fatal("not woken")
 	}
-	v, ok := c.Look(x, at(minute))
+	v, ticket, ok := c.Look(x, at(minute))
 	require.True(t, ok)
 	require.Empty(t, cmp.Diff(View{
-		ID: CounterID{"client", "user", ""}, Limit: eff.User.All()[0], Unflushed: 1, Headroom: 99,
+		ID: CounterID{"client", "user", ""}, Limit: eff.User.All()[0], Unflushed: 1, Headroom: 99, Urgent: true,
 	}, v))
-	id, ok := c.BeginRead(x, at(minute))
+	begun, ok := c.BeginRead(x, at(minute), ticket)
 	require.True(t, ok)
-	require.Equal(t, v.ID, id)
+	require.True(t, begun.Busy)
+	require.Equal(t, v.ID, begun.ID)
 
 	c.Take(at(minute), k, eff, 1)
 	require.Empty(t, c.Collect(nil), "the syncer is at it already")
 
 	m := c.Merge(x, at(minute), Document{Version: 7, Etag: 8, Writers: 3, Frames: []FrameCount{{60_000, 90}, {59_940, 3}}})
 	require.Equal(t, Merged{Applied: true}, m)
-	v, _ = c.Look(x, at(minute))
+	v, _, _ = c.Look(x, at(minute))
 	require.EqualValues(t, 93, v.Known)
 	require.EqualValues(t, 2, v.Unflushed)
 	require.EqualValues(t, 100-95, v.Headroom)
-	require.Equal(t, NeedsSync, c.Release(x, at(minute)), "2 x 2 x 3 writers is more than 5")
+	require.Equal(t, NeedsSync, c.Release(x, at(minute)), "2 x 4 x 3 writers is more than 5")
 }
 
 // TestDueRule: lazy until what is unwritten could matter to the other writers.
 func TestDueRule(t *testing.T) {
 	c, k, eff, x := attached(t, NewLimit("per-minute", 100, time.Minute))
 	c.SetInstances(4)
-	_, _ = c.BeginWrite(x, at(minute), 1)
+	_, _ = begin(c, x, at(minute), 1)
 	c.Applied(x, at(minute), 1, 1)
 	require.Equal(t, NeedsNothing, c.Release(x, at(minute)))
 	<-c.Wake()
 
-	for n := 1; n <= 12; n++ {
+	for n := 1; n <= 8; n++ {
 		c.Take(at(minute), k, eff, 1)
 		due := c.Collect(nil)
 		switch n {
 		case 1:
 			require.Equal(t, []*Counter{x}, due, "told once that there is something")
-		case 11: // 2 x 4 x 11 is no longer less than the 88 that remain
+		case 6: // 4 x 4 x 6 is no longer less than the 93 that remain
 			require.Equal(t, []*Counter{x}, due, "told once more that it is urgent")
 			<-c.Wake()
 		default:
@@ -80,23 +90,23 @@ func TestDueRule(t *testing.T) {
 func TestPendingWriteNeverChanges(t *testing.T) {
 	c, k, eff, x := attached(t, NewLimit("per-minute", 100, time.Minute))
 	c.Merge(x, at(minute), Document{Version: 3, Etag: 4})
-	first, ok := c.BeginWrite(x, at(minute), 10)
+	first, ok := begin(c, x, at(minute), 10)
 	require.True(t, ok)
 	require.Empty(t, cmp.Diff(Write{
-		ID: CounterID{"client", "user", ""}, Version: 3, Etag: 4, Seq: 10,
+		ID: CounterID{"client", "user", ""}, Limit: eff.User.All()[0], Version: 3, Etag: 4, Seq: 10,
 		Delta: []FrameCount{{60_000, 1}}, Dead: first.Dead, Expire: at(minute + 3*60_000),
 	}, first))
 
 	c.Take(at(minute), k, eff, 5)
 	c.Release(x, at(minute)) // unknown outcome
-	again, ok := c.BeginWrite(x, at(minute), 11)
+	again, ok := begin(c, x, at(minute), 11)
 	require.True(t, ok)
 	require.Empty(t, cmp.Diff(first, again))
 
 	m := c.Merge(x, at(minute), Document{Version: 9, Etag: 9, Mine: 9, Frames: []FrameCount{{60_000, 50}}})
 	require.False(t, m.Applied)
 	require.EqualValues(t, 56, c.Usage(at(minute), k)[0].Estimate, "50 known, 1 pending, 5 in flight")
-	third, _ := c.BeginWrite(x, at(minute), 12)
+	third, _ := begin(c, x, at(minute), 12)
 	require.Equal(t, 1, third.Tries)
 	require.Equal(t, first.Delta, third.Delta)
 	require.EqualValues(t, 10, third.Seq)
@@ -104,7 +114,7 @@ func TestPendingWriteNeverChanges(t *testing.T) {
 	m = c.Merge(x, at(minute), Document{Version: 10, Etag: 10, Mine: 10, Frames: []FrameCount{{60_000, 51}}})
 	require.True(t, m.Applied)
 	require.EqualValues(t, 56, c.Usage(at(minute), k)[0].Estimate, "nothing counted twice")
-	next, _ := c.BeginWrite(x, at(minute), 13)
+	next, _ := begin(c, x, at(minute), 13)
 	require.Equal(t, []FrameCount{{60_000, 5}}, next.Delta)
 	require.EqualValues(t, 13, next.Seq)
 }
@@ -112,13 +122,13 @@ func TestPendingWriteNeverChanges(t *testing.T) {
 // TestBlindWrite: applied to a document that was not known; counted, and to be read.
 func TestBlindWrite(t *testing.T) {
 	c, k, _, x := attached(t, NewLimit("per-minute", 100, time.Minute))
-	c.BeginWrite(x, at(minute), 1)
-	c.AppliedBlind(x, at(minute))
+	_, _ = begin(c, x, at(minute), 1)
+	c.AppliedBlind(x, at(minute), 9, false)
 	require.Equal(t, NeedsSync, c.Release(x, at(minute)))
 	u := c.Usage(at(minute), k)[0]
 	require.EqualValues(t, 1, u.Known)
 	require.Zero(t, u.Unflushed)
-	v, _ := c.Look(x, at(minute))
+	v, _, _ := c.Look(x, at(minute))
 	require.True(t, v.Stale)
 }
 
@@ -129,17 +139,17 @@ func TestDeadFrames(t *testing.T) {
 		{60_000, 1}, {59_940, 1}, {59_880, 1}, {59_820, 5}, {0, 5},
 	}})
 	require.Zero(t, m.Foreign)
-	w, ok := c.BeginWrite(x, at(minute), 1)
+	w, ok := begin(c, x, at(minute), 1)
 	require.True(t, ok)
 	require.Contains(t, w.Dead, int64(59_820))
 	require.Contains(t, w.Dead, int64(0))
 	require.NotContains(t, w.Dead, int64(59_880), "an instance may be a little behind")
 
 	later := at(minute + 120_000)
-	_, ok = c.BeginWrite(x, later, 2)
+	_, ok = begin(c, x, later, 2)
 	require.False(t, ok, "the pending write has died")
 	c.Take(later, k, eff, 1)
-	w, ok = c.BeginWrite(x, later, 3)
+	w, ok = begin(c, x, later, 3)
 	require.True(t, ok)
 	require.EqualValues(t, 3, w.Seq)
 	require.Equal(t, []FrameCount{{60_120, 1}}, w.Delta)
@@ -156,6 +166,7 @@ func TestForeignDocuments(t *testing.T) {
 	}{
 		{"negative", []FrameCount{{60_000, -5}, {59_940, 10}}, 1, 10},
 		{"far in the future", []FrameCount{{60_000, 10}, {70_000, 5}, {1 << 40, 5}}, 2, 10},
+		{"a fast clock", []FrameCount{{60_000, 10}, {60_120, 5}}, 0, 15},
 		{"the next frame already", []FrameCount{{60_000, 10}, {60_060, 5}}, 0, 15},
 		{"too many", []FrameCount{{60_000, 1 << 62}, {59_940, 1 << 62}}, 0, 2 * MaxCount},
 		{"not aligned", []FrameCount{{60_007, 4}, {60_000, 1}}, 0, 5},
@@ -191,12 +202,12 @@ func TestChangeDuringSync(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c, k, eff, x := attached(t, perMinute, perSecond)
 			c.Merge(x, at(minute), Document{Version: 1, Etag: 1, Frames: []FrameCount{{60_000, 10}}})
-			c.BeginWrite(x, at(minute), 1)
+			_, _ = begin(c, x, at(minute), 1)
 			c.Take(at(minute), k, eff, 1)
 			_, _, changed := single(tc.limits...)
 			c.Take(at(minute), k, changed, 1)
 
-			_, ok := c.Look(x, at(minute))
+			_, _, ok := c.Look(x, at(minute))
 			require.Equal(t, tc.held, ok)
 			c.Applied(x, at(minute), 2, 2)
 			c.Release(x, at(minute))
@@ -230,11 +241,11 @@ func TestMovedLimitIsNotFreed(t *testing.T) {
 func TestGoneCounter(t *testing.T) {
 	c, k, _, x := attached(t, NewLimit("per-minute", 5, time.Minute))
 	require.True(t, c.Reset(k))
-	_, ok := c.Look(x, at(minute))
+	_, _, ok := c.Look(x, at(minute))
 	require.False(t, ok)
-	_, ok = c.BeginRead(x, at(minute))
+	_, ok = c.BeginRead(x, at(minute), 0)
 	require.False(t, ok)
-	_, ok = c.BeginWrite(x, at(minute), 1)
+	_, ok = begin(c, x, at(minute), 1)
 	require.False(t, ok)
 	require.Zero(t, c.Merge(x, at(minute), Document{Version: 1}))
 	require.Equal(t, NeedsNothing, c.Release(x, at(minute)))
@@ -259,5 +270,39 @@ func TestFrameNames(t *testing.T) {
 		name := r.frameName(r.align(epoch))
 		require.Equal(t, tc.want, name)
 		require.Equal(t, r.align(epoch), FrameStart(name))
+	}
+}
+
+// TestTickets: a counter that is scheduled anew is begun once, and never while
+// it is busy.
+func TestTickets(t *testing.T) {
+	c, _, _, x := attached(t, NewLimit("per-minute", 5, time.Minute))
+	_, old, _ := c.Look(x, at(minute))
+	_, good, _ := c.Look(x, at(minute))
+	_, ok := c.BeginWrite(x, at(minute), old, 1)
+	require.False(t, ok)
+	_, ok = c.BeginRead(x, at(minute), good)
+	require.True(t, ok)
+	_, ok = c.BeginWrite(x, at(minute), good, 1)
+	require.False(t, ok, "busy")
+	c.Release(x, at(minute))
+	_, ok = c.BeginWrite(x, at(minute), good, 1)
+	require.True(t, ok)
+}
+
+// TestContended: after a conflict the next writes are not conditional, for a while.
+func TestContended(t *testing.T) {
+	c, k, eff, x := attached(t, NewLimit("per-minute", 100, time.Minute))
+	w, _ := begin(c, x, at(minute), 1)
+	require.False(t, w.Contended)
+	c.Refused(x, at(minute), false)
+	v, _, _ := c.Look(x, at(minute))
+	require.True(t, v.Stale && v.Pending)
+	c.Merge(x, at(minute), Document{Version: 5, Etag: 5})
+	for i := range lostMore + 1 {
+		w, _ = begin(c, x, at(minute), int64(i+2))
+		require.Equal(t, i < lostMore, w.Contended)
+		c.Applied(x, at(minute), 1, 1)
+		c.Take(at(minute), k, eff, 1)
 	}
 }

@@ -35,6 +35,22 @@ func (c *Counters) Usage(now time.Time, k Key) []Usage {
 	return nil
 }
 
+// Find returns the counters of a key, for [Counters.Look] and what follows; none if
+// it is not in memory.
+func (c *Counters) Find(k Key) (out []*Counter) {
+	k = k.bounded()
+	hash := k.hash(c.seed)
+	s := c.shardOf(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.find(hash, k); e != nil {
+		for i := range e.limits.rules {
+			out = append(out, e.at(i))
+		}
+	}
+	return out
+}
+
 // ClientUsage returns the counters of a client and its users, the most used
 // first, at most max of them. It looks at every key in memory.
 func (c *Counters) ClientUsage(now time.Time, clientID string, limit int) []Usage {
