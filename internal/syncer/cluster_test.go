@@ -1,0 +1,226 @@
+package syncer_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/memstore"
+)
+
+// network stands between the instances and the database, and loses things.
+type network struct {
+	*memstore.Store
+	oneWay time.Duration // a message takes this long
+	faults faults
+
+	mu      sync.Mutex
+	down    bool
+	applied map[ratelimit.CounterID]int64 // everything that was ever added
+	late    sync.WaitGroup                // requests that are still on their way
+	writes  int                           // that arrived
+	rounds  map[string]int                // tries of each write, by instance and sequence
+}
+
+// faults are the chances of each in a hundred calls.
+type faults struct {
+	loseRequest, loseReply, delay, unsure int
+}
+
+var errNetwork = errors.New("network: no answer")
+
+// port is one instance's way to the database, with its own chance.
+type port struct {
+	net  *network
+	mu   sync.Mutex
+	rand *rand.Rand
+}
+
+func (p *port) chance(percent int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rand.IntN(100) < percent
+}
+
+func (p *port) between(a, b time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return a + time.Duration(p.rand.Int64N(int64(b-a)+1))
+}
+
+// travel waits for a message to arrive.
+func (p *port) travel(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// send makes the way there; false if the request does not arrive in time.
+func (p *port) send(ctx context.Context) error {
+	p.net.mu.Lock()
+	down := p.net.down
+	p.net.mu.Unlock()
+	if down || p.chance(p.net.faults.loseRequest) {
+		<-ctx.Done()
+		return errNetwork
+	}
+	return p.travel(ctx, p.net.oneWay)
+}
+
+// Apply implements [syncer.Store].
+func (p *port) Apply(ctx context.Context, instance string, writes []syncer.Write) ([]syncer.Outcome, error) {
+	if p.chance(p.net.faults.delay) { // it arrives when the sender has long given up
+		p.net.late.Add(1)
+		time.AfterFunc(p.between(0, 30*time.Second), func() {
+			defer p.net.late.Done()
+			_, _ = p.net.apply(instance, writes)
+		})
+		<-ctx.Done()
+		return nil, errNetwork
+	}
+	if err := p.send(ctx); err != nil {
+		return nil, err
+	}
+	out, err := p.net.apply(instance, writes)
+	if p.chance(p.net.faults.loseReply) {
+		<-ctx.Done()
+		return nil, errNetwork
+	}
+	for i := range out {
+		if p.chance(p.net.faults.unsure) {
+			out[i] = syncer.Outcome{Status: syncer.Unknown, Err: errNetwork}
+		}
+	}
+	if e := p.travel(ctx, p.net.oneWay); e != nil {
+		return nil, e
+	}
+	return out, err
+}
+
+// apply applies what arrived, and keeps account of it.
+func (n *network) apply(instance string, writes []syncer.Write) ([]syncer.Outcome, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out, err := n.Store.Apply(context.Background(), instance, writes)
+	n.writes += len(writes)
+	if n.applied == nil {
+		n.applied, n.rounds = map[ratelimit.CounterID]int64{}, map[string]int{}
+	}
+	for i := range writes {
+		n.rounds[instance+strconv.FormatInt(writes[i].Seq, 10)]++
+	}
+	for i, o := range out {
+		if o.Status == syncer.Applied {
+			for _, f := range writes[i].Delta {
+				n.applied[writes[i].ID] += f.Count
+			}
+		}
+	}
+	return out, err
+}
+
+// Load implements [syncer.Store].
+func (p *port) Load(ctx context.Context, ids []ratelimit.CounterID) ([]syncer.Record, error) {
+	if err := p.send(ctx); err != nil {
+		return nil, err
+	}
+	out, err := p.net.Store.Load(ctx, ids)
+	if p.chance(p.net.faults.loseReply) {
+		<-ctx.Done()
+		return nil, errNetwork
+	}
+	if e := p.travel(ctx, p.net.oneWay); e != nil {
+		return nil, e
+	}
+	return out, err
+}
+
+// Now implements [syncer.Store].
+func (p *port) Now(ctx context.Context) (time.Time, error) {
+	if err := p.send(ctx); err != nil {
+		return time.Time{}, err
+	}
+	now, err := p.net.Store.Now(ctx)
+	return now, errors.Join(err, p.travel(ctx, p.net.oneWay))
+}
+
+// Beat implements [syncer.Instances].
+func (p *port) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) ([]syncer.Instance, error) {
+	if err := p.send(ctx); err != nil {
+		return nil, err
+	}
+	return p.net.Store.Beat(ctx, self, ttl)
+}
+
+// Leave implements [syncer.Instances].
+func (p *port) Leave(ctx context.Context, id string) error {
+	if err := p.send(ctx); err != nil {
+		return err
+	}
+	return p.net.Store.Leave(ctx, id)
+}
+
+// member is one process of a cluster.
+type member struct {
+	counters *ratelimit.Counters
+	syncer   *syncer.Syncer
+	now      func() time.Time
+}
+
+// maxKeys bounds the memory of a simulated instance.
+const maxKeys = 1000
+
+// newMember starts an instance whose clock is wrong by skew.
+func newMember(t *testing.T, net *network, seed uint64, skew time.Duration, change func(*syncer.Config)) *member {
+	t.Helper()
+	m := &member{counters: ratelimit.NewCounters(maxKeys), now: func() time.Time { return time.Now().Add(skew) }}
+	cfg := syncer.DefaultConfig()
+	cfg.Now, cfg.Seed = m.now, seed
+	if change != nil {
+		change(&cfg)
+	}
+	p := &port{net: net, rand: rand.New(rand.NewPCG(seed, 1))}
+	m.syncer = syncer.New(m.counters, p, p, cfg)
+	m.syncer.Start(t.Context())
+	t.Cleanup(m.syncer.Kill) // of those that are still there
+	return m
+}
+
+// unflushed is what the instance has not written, as far as it knows: in all,
+// and of the limit named exact.
+func (m *member) unflushed() (all, exact int64) {
+	for _, u := range m.counters.Top(m.now(), 1_000_000) {
+		all += u.Unflushed
+		if u.Limit.Name == "exact" {
+			exact += u.Unflushed
+		}
+	}
+	return all, exact
+}
+
+// policyOf makes a policy of limits.
+func policyOf(t *testing.T, limits ...ratelimit.Limit) *ratelimit.Effective {
+	t.Helper()
+	s := ratelimit.DefaultSettings()
+	s.Default.User, s.Default.Client = limits, limits
+	p, err := ratelimit.Compile(s)
+	require.NoError(t, err)
+	return p.For("any")
+}
+
+func keyOf(i int) ratelimit.Key {
+	return ratelimit.Key{ClientID: "client", Username: "user-" + strconv.Itoa(i)}
+}

@@ -1,0 +1,65 @@
+package syncer
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// restartWait is how long a loop that panicked waits before it begins again.
+const restartWait = time.Second
+
+// loop runs f until the context ends, and again whenever it panics.
+func (s *Syncer) loop(ctx context.Context, name string, f func(context.Context)) {
+	s.loops.Go(func() {
+		for {
+			s.guarded(ctx, name, f)
+			timer := time.NewTimer(restartWait)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			}
+		}
+	})
+}
+
+// guarded runs f, and reports and counts a panic in it.
+func (s *Syncer) guarded(ctx context.Context, name string, f func(context.Context)) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.stats.panics.Add(1)
+			s.cfg.Log.Error("panic in the syncer, restarting", "loop", name,
+				"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		}
+	}()
+	f(ctx)
+}
+
+// releaseAfterPanic gives back the counters of writes whose outcome a panic
+// has made unknown, and lets the panic go on.
+func (s *Syncer) releaseAfterPanic(jobs []job) {
+	if v := recover(); v != nil {
+		for i := range jobs {
+			if !jobs[i].done {
+				s.release(jobs[i].counter, restartWait)
+			}
+		}
+		panic(v)
+	}
+}
+
+// rereadAfterPanic gives back the counters of documents that were not read
+// because of a panic, and lets the panic go on.
+func (s *Syncer) rereadAfterPanic(all []reading) {
+	if v := recover(); v != nil {
+		for i := range all {
+			if !all[i].done {
+				s.release(all[i].counter, restartWait)
+			}
+		}
+		panic(v)
+	}
+}

@@ -1,0 +1,217 @@
+package syncer_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/memstore"
+)
+
+var numbers = flag.Bool("numbers", false, "print the figures of the scenarios, at full length")
+
+// load is one limit, more traffic than it admits, and a cluster.
+type load struct {
+	name      string
+	instances int
+	limit     int64
+	window    time.Duration
+	offered   float64       // requests per second
+	windows   int           // how long, after the first
+	quiet     float64       // requests per second for a window before
+	skew      time.Duration // of half of the clocks one way, of the others the other
+	plain     bool          // flush and refresh every second, as Allegro describes it
+}
+
+// result is what a load came to. Ratios are of what was admitted to the limit.
+type result struct {
+	first, mean, worst float64 // of the first window, and of those after it
+	offered            int
+	admitted           int
+	over               int // admitted that one exact counter would have denied
+	falseDenials       int // denied that it would have admitted
+	writes, reads      int64
+	rounds             []int // tries that each write took, sorted
+}
+
+func (r *result) String() string {
+	p99 := 0
+	if n := len(r.rounds); n > 0 {
+		p99 = r.rounds[n*99/100]
+	}
+	return fmt.Sprintf("admitted/limit %.4f (first window %.3f, worst %.3f)  false denials %.2f %%  per admitted: %.2f writes, %.2f reads  rounds p99 %d",
+		r.mean, r.first, r.worst, 100*float64(r.falseDenials)/float64(r.offered),
+		float64(r.writes)/float64(r.admitted), float64(r.reads)/float64(r.admitted), p99)
+}
+
+// run offers the load for its windows in simulated time: Poisson arrivals, each at an
+// instance picked at random, 5 ms to the database and 5 ms back.
+func (l load) run(t *testing.T, seed uint64) (res result) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		net := &network{Store: &memstore.Store{}, oneWay: 5 * time.Millisecond}
+		policy := policyOf(t, ratelimit.NewLimit("limit", l.limit, l.window))
+		exact, exactly := ratelimit.NewCounters(1), policyOf(t, ratelimit.NewLimit("limit", ratelimit.MaxRequests, l.window))
+		var cluster []*member
+		for i := range l.instances {
+			skew := l.skew * time.Duration(2*(i%2)-1)
+			cluster = append(cluster, l.member(t, net, r.Uint64(), skew))
+		}
+		wait(time.Now().Truncate(l.window).Add(2 * l.window).Sub(time.Now()))
+
+		perWindow := make([]int, l.windows+1)
+		begin, offered := time.Now(), l.offered
+		if l.quiet > 0 {
+			begin, offered = begin.Add(l.window), l.quiet
+		}
+		for {
+			wait(time.Duration(r.ExpFloat64() / offered * float64(time.Second)))
+			w := int(time.Since(begin) / l.window)
+			if w > l.windows {
+				break
+			}
+			if !time.Now().Before(begin) {
+				offered = l.offered
+			}
+			m := cluster[r.IntN(len(cluster))]
+			d := m.counters.Take(m.now(), keyOf(0), policy, 1)
+			fits := fits(exact, l.limit)
+			res.offered++
+			switch {
+			case d.Outcome == ratelimit.Allowed:
+				exact.Take(time.Now(), keyOf(0), exactly, 1)
+				res.admitted++
+				if !time.Now().Before(begin) {
+					perWindow[w]++
+				}
+				if !fits {
+					res.over++
+				}
+			case fits:
+				res.falseDenials++
+			}
+		}
+		res.sum(perWindow, l.limit, net, cluster)
+		for _, m := range cluster {
+			m.syncer.Kill()
+		}
+	})
+	return res
+}
+
+// fits reports whether one counter that knows everything would admit one more.
+func fits(exact *ratelimit.Counters, limit int64) bool {
+	u := exact.Usage(time.Now(), keyOf(0))
+	return len(u) == 0 || int64(u[0].Estimate)+1 <= limit
+}
+
+func (res *result) sum(perWindow []int, limit int64, net *network, cluster []*member) {
+	res.first = float64(perWindow[0]) / float64(limit)
+	for _, n := range perWindow[1:] {
+		ratio := float64(n) / float64(limit)
+		res.mean += ratio / float64(len(perWindow)-1)
+		res.worst = max(res.worst, ratio)
+	}
+	net.mu.Lock()
+	defer net.mu.Unlock()
+	res.rounds = slices.Sorted(maps.Values(net.rounds))
+	for _, m := range cluster {
+		st := m.syncer.Stats()
+		res.writes += st.Writes
+		res.reads += st.Reads
+	}
+}
+
+// member is an instance with our syncer, or one that does as a plain one would.
+func (l load) member(t *testing.T, net *network, seed uint64, skew time.Duration) *member {
+	t.Helper()
+	if !l.plain {
+		return newMember(t, net, seed, skew, nil)
+	}
+	m := &member{counters: ratelimit.NewCounters(maxKeys), now: time.Now}
+	p := &port{net: net, rand: rand.New(rand.NewPCG(seed, 1))}
+	m.syncer = syncer.New(m.counters, p, nil, syncer.DefaultConfig())
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() {
+		err := p.travel(ctx, time.Duration(p.rand.Int64N(int64(time.Second))))
+		for ; err == nil; err = p.travel(ctx, time.Second) {
+			_ = m.syncer.Flush(ctx, keyOf(0))
+			_ = m.syncer.Refresh(ctx, keyOf(0))
+		}
+	}()
+	return m
+}
+
+// wait lets simulated time pass.
+func wait(d time.Duration) { _ = (&port{}).travel(context.Background(), d) }
+
+// TestNumbers holds the syncer to its promises, in simulated time. To see the
+// figures: go test ./internal/syncer -run TestNumbers -numbers -v
+func TestNumbers(t *testing.T) {
+	for _, tc := range []struct {
+		load
+		short       int // windows where nobody looks at the figures
+		low         float64
+		mean, worst float64
+	}{
+		{load{
+			name: "10 instances, 50 per s over 60 s, 500 per s offered", instances: 10,
+			limit: 3000, window: time.Minute, offered: 500, windows: 20,
+		}, 3, 0.99, 1.01, 1.05},
+		{load{
+			name: "the same after a quiet minute", instances: 10,
+			limit: 3000, window: time.Minute, quiet: 5, offered: 500, windows: 5,
+		}, 2, 0.99, 1.01, 1.05},
+		{load{
+			name: "the same with clocks 2 s off", instances: 10,
+			limit: 3000, window: time.Minute, offered: 500, windows: 5, skew: 2 * time.Second,
+		}, 2, 0.99, 1.01, 1.05},
+		{load{
+			name: "3 instances, 1000 per s, 2000 per s offered", instances: 3,
+			limit: 1000, window: time.Second, offered: 2000, windows: 120,
+		}, 30, 0.99, 1.015, 1.06},
+		{load{
+			name: "2 instances, 500 per s, 800 per s offered", instances: 2,
+			limit: 500, window: time.Second, offered: 800, windows: 120,
+		}, 30, 0.98, 1.02, 1.06},
+		{load{
+			name: "16 instances, 100 per s over 10 s, 300 per s offered", instances: 16,
+			limit: 1000, window: 10 * time.Second, offered: 300, windows: 30,
+		}, 6, 0.99, 1.02, 1.06},
+		{load{
+			name: "10 instances, 10 per minute, 1 per s offered", instances: 10,
+			limit: 10, window: time.Minute, offered: 1, windows: 100,
+		}, 20, 0.95, 1.08, 1.8},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := tc.load
+			if !*numbers {
+				l.windows = tc.short
+			}
+			res := l.run(t, 1)
+			t.Log(res.String())
+			if *numbers {
+				l.plain = true
+				plain := l.run(t, 1)
+				t.Log("every second: " + plain.String())
+			}
+			require.GreaterOrEqual(t, res.mean, tc.low)
+			require.Zero(t, res.falseDenials)
+			require.LessOrEqual(t, res.mean, tc.mean)
+			require.LessOrEqual(t, max(res.first, res.worst), tc.worst)
+			require.LessOrEqual(t, res.rounds[len(res.rounds)*99/100], 2)
+		})
+	}
+}

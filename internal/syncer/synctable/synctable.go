@@ -1,0 +1,148 @@
+// Package synctable plays a published table of two instances that share one
+// counter (Allegro), step by step, over any [syncer.Store].
+package synctable
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+)
+
+// Steps is the table.
+//
+//go:embed steps.json
+var Steps []byte
+
+// step is one line of the table: what is done, and what is then known (g) and
+// unwritten (i) at A and at B, in the database, and in all.
+type step struct {
+	Do    string   `json:"do"`
+	A     [2]int64 `json:"A"`
+	B     [2]int64 `json:"B"`
+	DB    int64    `json:"db"`
+	Total int64    `json:"total"`
+}
+
+// Run plays the table over the store, which must not know the client
+// "allegro", user "table".
+func Run(t *testing.T, store syncer.Store) {
+	t.Helper()
+	var table struct {
+		Steps []step `json:"steps"`
+	}
+	if err := json.Unmarshal(Steps, &table); err != nil || len(table.Steps) == 0 {
+		t.Fatalf("the table has %d steps: %v", len(table.Steps), err)
+	}
+	p := play{store: store, a: newInstance(t, store), b: newInstance(t, store)}
+	for i, want := range table.Steps {
+		p.do(t, want.Do)
+		if got := p.now(t, want.Do); got != want {
+			t.Fatalf("step %d\n got %+v\nwant %+v", i, got, want)
+		}
+	}
+}
+
+var key = ratelimit.Key{ClientID: "allegro", Username: "table"}
+
+// instance is one process, whose syncer does only what it is told to.
+type instance struct {
+	counters *ratelimit.Counters
+	syncer   *syncer.Syncer
+	policy   *ratelimit.Effective
+}
+
+func newInstance(t *testing.T, store syncer.Store) *instance {
+	t.Helper()
+	policies, err := ratelimit.Compile(ratelimit.DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, cfg := ratelimit.NewCounters(100), syncer.DefaultConfig()
+	cfg.Now = func() time.Time { return at }
+	return &instance{counters: c, syncer: syncer.New(c, store, nil, cfg), policy: policies.For(key.ClientID)}
+}
+
+// request sends n requests; more than the limit are denied, and only make the key known.
+func (in *instance) request(t *testing.T, n int64) {
+	t.Helper()
+	d := in.counters.Take(at, key, in.policy, n)
+	if d.Rejected() != (n > 100) {
+		t.Fatalf("%d requests: %v", n, d.Outcome)
+	}
+}
+
+// at is when everything happens: no frame may end while a slow database plays
+// the table.
+var at = time.Now()
+
+func (in *instance) counts() (gi [2]int64) {
+	for _, u := range in.counters.Usage(at, key) {
+		gi[0] += u.Known
+		gi[1] += u.Unflushed
+	}
+	return gi
+}
+
+type play struct {
+	store syncer.Store
+	a, b  *instance
+	total int64
+}
+
+func (p *play) do(t *testing.T, what string) {
+	t.Helper()
+	ctx := context.Background()
+	var err error
+	switch what {
+	case "start":
+		p.a.request(t, 101)
+		p.b.request(t, 101)
+	case "one request at A":
+		p.a.request(t, 1)
+		p.total++
+	case "one request at A, three at B":
+		p.a.request(t, 1)
+		p.b.request(t, 3)
+		p.total += 4
+	case "A flushes":
+		err = p.a.syncer.Flush(ctx, key)
+	case "B flushes":
+		err = p.b.syncer.Flush(ctx, key)
+	case "A flushes and is refused":
+		before := p.a.syncer.Stats().Conflicts
+		err = p.a.syncer.Flush(ctx, key)
+		if p.a.syncer.Stats().Conflicts != before+1 {
+			err = fmt.Errorf("was not refused: %w", err)
+		}
+	case "A refreshes":
+		err = p.a.syncer.Refresh(ctx, key)
+	case "B refreshes":
+		err = p.b.syncer.Refresh(ctx, key)
+	default:
+		err = fmt.Errorf("unknown step")
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (p *play) now(t *testing.T, did string) step {
+	t.Helper()
+	s := step{Do: did, A: p.a.counts(), B: p.b.counts(), Total: p.total}
+	records, err := p.store.Load(context.Background(), []ratelimit.CounterID{{ClientID: key.ClientID, Username: key.Username}})
+	if err != nil {
+		t.Fatalf("%s: read the database: %v", did, err)
+	}
+	for _, r := range records {
+		for _, f := range r.Frames {
+			s.DB += f.Count
+		}
+	}
+	return s
+}
