@@ -313,15 +313,16 @@ func (c *Counter) refreshed() {
 
 // Merged is what a document told.
 type Merged struct {
-	Applied bool // the pending write, if there was one, is in it
-	Foreign int  // frames that nobody of us can have written: negative, or far in the future
+	Applied bool  // the pending write, if there was one, is in it
+	Foreign int   // frames that nobody of us can have written: negative, or far in the future
+	Lost    int64 // counts that were known to be in the document, still matter, and are no longer there
 }
 
 // Merge takes over what the database has. A pending write is over if the
 // document says that it was applied, and otherwise counts as refused once more.
 func (cs *Counters) Merge(x *Counter, now time.Time, doc Document) (m Merged) {
 	cs.held(x, now, func(r *rule, ms int64) {
-		m.Foreign = x.replaceKnown(r, ms, doc.Frames)
+		m.Foreign, m.Lost = x.replaceKnown(r, ms, doc.Frames)
 		x.sync.version, x.sync.etag = doc.Version, doc.Etag
 		x.sync.flags.set(shared, doc.Shared)
 		x.sync.writers = uint16(min(max(doc.Writers, 0), 10_000))
@@ -348,8 +349,8 @@ func (cs *Counters) Merge(x *Counter, now time.Time, doc Document) (m Merged) {
 const maxSkew = 60_000
 
 // replaceKnown sets g to what the document has, and returns how many of its
-// frames make no sense.
-func (c *Counter) replaceKnown(r *rule, ms int64, frames []FrameCount) (foreign int) {
+// frames make no sense, and how many counts are missing.
+func (c *Counter) replaceKnown(r *rule, ms int64, frames []FrameCount) (foreign int, lost int64) {
 	for _, f := range frames { // the newest first: it decides which frames there are
 		if s := r.align(FrameStart(f.Name)); s > c.start && s-ms <= r.window && f.Count > 0 {
 			c.shift(r, s)
@@ -373,15 +374,21 @@ func (c *Counter) replaceKnown(r *rule, ms int64, frames []FrameCount) (foreign 
 			dead = append(dead, f.Name)
 		}
 	}
-	if c.extras != nil && ms < c.extras.until {
-		for j := range before {
-			c.slots()[j].g = max(c.slots()[j].g, before[j].g)
+	changed := c.extras != nil && ms < c.extras.until
+	for j := range before {
+		s := &c.slots()[j]
+		switch {
+		case s.g >= before[j].g:
+		case changed:
+			s.g = before[j].g
+		default:
+			lost += int64(before[j].g - s.g)
 		}
 	}
 	if dead != nil || c.extras != nil {
 		c.extra().dead = dead
 	}
-	return foreign
+	return foreign, lost
 }
 
 // Need is what a counter waits for.

@@ -18,7 +18,7 @@ import (
 
 // network stands between the instances and the database, and loses things.
 type network struct {
-	*memstore.Store
+	db     *memstore.Store
 	oneWay time.Duration // a message takes this long
 	faults faults
 
@@ -114,7 +114,7 @@ func (p *port) Apply(ctx context.Context, instance string, writes []syncer.Write
 func (n *network) apply(instance string, writes []syncer.Write) ([]syncer.Outcome, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out, err := n.Store.Apply(context.Background(), instance, writes)
+	out, err := n.db.Apply(context.Background(), instance, writes)
 	n.writes += len(writes)
 	if n.applied == nil {
 		n.applied, n.rounds = map[ratelimit.CounterID]int64{}, map[string]int{}
@@ -137,7 +137,7 @@ func (p *port) Load(ctx context.Context, ids []ratelimit.CounterID) ([]syncer.Re
 	if err := p.send(ctx); err != nil {
 		return nil, err
 	}
-	out, err := p.net.Store.Load(ctx, ids)
+	out, err := p.net.db.Load(ctx, ids)
 	if p.chance(p.net.faults.loseReply) {
 		<-ctx.Done()
 		return nil, errNetwork
@@ -153,7 +153,7 @@ func (p *port) Now(ctx context.Context) (time.Time, error) {
 	if err := p.send(ctx); err != nil {
 		return time.Time{}, err
 	}
-	now, err := p.net.Store.Now(ctx)
+	now, err := p.net.db.Now(ctx)
 	return now, errors.Join(err, p.travel(ctx, p.net.oneWay))
 }
 
@@ -162,7 +162,7 @@ func (p *port) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration
 	if err := p.send(ctx); err != nil {
 		return nil, err
 	}
-	return p.net.Store.Beat(ctx, self, ttl)
+	return p.net.db.Beat(ctx, self, ttl)
 }
 
 // Leave implements [syncer.Instances].
@@ -170,7 +170,7 @@ func (p *port) Leave(ctx context.Context, id string) error {
 	if err := p.send(ctx); err != nil {
 		return err
 	}
-	return p.net.Store.Leave(ctx, id)
+	return p.net.db.Leave(ctx, id)
 }
 
 // member is one process of a cluster.

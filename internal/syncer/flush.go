@@ -123,7 +123,7 @@ func (s *Syncer) call(ctx context.Context, op Op, n int, f func(context.Context)
 	timeout := s.cfg.Timeout + time.Duration(n)*s.cfg.TimeoutPerItem
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	defer context.AfterFunc(s.aborted, cancel)()
+	defer context.AfterFunc(s.aborted, cancel)() //nolint:contextcheck // ends with the process, not with the call
 	began := time.Now()
 	err := f(ctx)
 	s.observer.Call(op, n, time.Since(began), err)

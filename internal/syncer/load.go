@@ -119,6 +119,9 @@ func (s *Syncer) merge(rd *reading, r *Record) {
 		}
 	}
 	m := s.counters.Merge(rd.counter, s.cfg.Now(), doc)
+	if m.Lost > 0 {
+		s.stats.drift.Add(1)
+	}
 	if r == nil {
 		return
 	}

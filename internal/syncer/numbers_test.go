@@ -60,7 +60,7 @@ func (l load) run(t *testing.T, seed uint64) (res result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		net := &network{Store: &memstore.Store{}, oneWay: 5 * time.Millisecond}
+		net := &network{db: &memstore.Store{}, oneWay: 5 * time.Millisecond}
 		policy := policyOf(t, ratelimit.NewLimit("limit", l.limit, l.window))
 		exact, exactly := ratelimit.NewCounters(1), policyOf(t, ratelimit.NewLimit("limit", ratelimit.MaxRequests, l.window))
 		var cluster []*member
@@ -68,7 +68,7 @@ func (l load) run(t *testing.T, seed uint64) (res result) {
 			skew := l.skew * time.Duration(2*(i%2)-1)
 			cluster = append(cluster, l.member(t, net, r.Uint64(), skew))
 		}
-		wait(time.Now().Truncate(l.window).Add(2 * l.window).Sub(time.Now()))
+		wait(time.Until(time.Now().Truncate(l.window).Add(2 * l.window)))
 
 		perWindow := make([]int, l.windows+1)
 		begin, offered := time.Now(), l.offered
@@ -116,20 +116,20 @@ func fits(exact *ratelimit.Counters, limit int64) bool {
 	return len(u) == 0 || int64(u[0].Estimate)+1 <= limit
 }
 
-func (res *result) sum(perWindow []int, limit int64, net *network, cluster []*member) {
-	res.first = float64(perWindow[0]) / float64(limit)
+func (r *result) sum(perWindow []int, limit int64, net *network, cluster []*member) {
+	r.first = float64(perWindow[0]) / float64(limit)
 	for _, n := range perWindow[1:] {
 		ratio := float64(n) / float64(limit)
-		res.mean += ratio / float64(len(perWindow)-1)
-		res.worst = max(res.worst, ratio)
+		r.mean += ratio / float64(len(perWindow)-1)
+		r.worst = max(r.worst, ratio)
 	}
 	net.mu.Lock()
 	defer net.mu.Unlock()
-	res.rounds = slices.Sorted(maps.Values(net.rounds))
+	r.rounds = slices.Sorted(maps.Values(net.rounds))
 	for _, m := range cluster {
 		st := m.syncer.Stats()
-		res.writes += st.Writes
-		res.reads += st.Reads
+		r.writes += st.Writes
+		r.reads += st.Reads
 	}
 }
 

@@ -58,7 +58,7 @@ func simulate(t *testing.T, seed uint64) {
 	short := ratelimit.NewLimit("short", 1+r.Int64N(200), time.Duration(1+r.IntN(60))*time.Second)
 	s := &scenario{
 		t: t, rand: r, policy: policyOf(t, long, short), keys: 1 + r.IntN(8), admitted: map[ratelimit.Key]int64{},
-		net: &network{Store: &memstore.Store{}, oneWay: time.Duration(r.IntN(20)) * time.Millisecond},
+		net: &network{db: &memstore.Store{}, oneWay: time.Duration(r.IntN(20)) * time.Millisecond},
 	}
 	s.net.faults = faults{loseRequest: r.IntN(12), loseReply: r.IntN(12), delay: r.IntN(12), unsure: r.IntN(5)}
 	members := 2 + r.IntN(6)
@@ -104,7 +104,7 @@ func (s *scenario) event() {
 	default:
 		s.traffic(time.Duration(s.rand.IntN(3000)) * time.Millisecond)
 	}
-	s.net.Expire(time.Now())
+	s.net.db.Expire(time.Now())
 }
 
 func (s *scenario) setDown(down bool) {
@@ -179,6 +179,7 @@ func (s *scenario) finish() {
 		require.Zero(s.t, left)
 		require.Zero(s.t, m.syncer.Stats().Panics)
 		require.Zero(s.t, m.syncer.Stats().Foreign)
+		require.Zero(s.t, m.syncer.Stats().Drift)
 	}
 	var admitted, database int64
 	for i := range s.keys {
@@ -198,7 +199,7 @@ func (s *scenario) finish() {
 
 // inDatabase adds up a document.
 func (s *scenario) inDatabase(id ratelimit.CounterID) (n int64) {
-	records, err := s.net.Store.Load(context.Background(), []ratelimit.CounterID{id})
+	records, err := s.net.db.Load(context.Background(), []ratelimit.CounterID{id})
 	require.NoError(s.t, err)
 	for _, r := range records {
 		for _, f := range r.Frames {

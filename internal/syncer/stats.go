@@ -20,6 +20,7 @@ type Stats struct {
 	Conflicts, Unknown, Rejected int64
 	Reads                        int64 // of documents
 	Foreign                      int64 // documents that made no sense
+	Drift                        int64 // documents that held less than was known to be in them
 	Panics                       int64
 
 	WritesWaiting, ReadsWaiting int           // items in the lanes; void ones included
@@ -37,7 +38,7 @@ type counts struct {
 	calls, failed map[Op]int64
 
 	writes, applied, blind, conflicts, unknown, rejected atomic.Int64
-	reads, foreign, panics                               atomic.Int64
+	reads, foreign, drift, panics                        atomic.Int64
 	offset, instances                                    atomic.Int64
 }
 
@@ -98,7 +99,7 @@ func (s *Syncer) Stats() Stats {
 		Calls: calls, Failed: failed,
 		Writes: c.writes.Load(), Applied: c.applied.Load(), Blind: c.blind.Load(),
 		Conflicts: c.conflicts.Load(), Unknown: c.unknown.Load(), Rejected: c.rejected.Load(),
-		Reads: c.reads.Load(), Foreign: c.foreign.Load(), Panics: c.panics.Load(),
+		Reads: c.reads.Load(), Foreign: c.foreign.Load(), Drift: c.drift.Load(), Panics: c.panics.Load(),
 		WritesWaiting: writes, ReadsWaiting: reads, Late: late, Batch: s.writes.size(),
 		Offset: time.Duration(c.offset.Load()), Instances: int(c.instances.Load()),
 		Degraded: down > 0, DegradedFor: down,

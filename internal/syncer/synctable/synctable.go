@@ -3,21 +3,17 @@
 package synctable
 
 import (
-	"context"
-	_ "embed"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
-
-// Steps is the table.
-//
-//go:embed steps.json
-var Steps []byte
 
 // step is one line of the table: what is done, and what is then known (g) and
 // unwritten (i) at A and at B, in the database, and in all.
@@ -33,19 +29,29 @@ type step struct {
 // "allegro", user "table".
 func Run(t *testing.T, store syncer.Store) {
 	t.Helper()
-	var table struct {
-		Steps []step `json:"steps"`
-	}
-	if err := json.Unmarshal(Steps, &table); err != nil || len(table.Steps) == 0 {
-		t.Fatalf("the table has %d steps: %v", len(table.Steps), err)
-	}
 	p := play{store: store, a: newInstance(t, store), b: newInstance(t, store)}
-	for i, want := range table.Steps {
+	for i, want := range steps(t) {
 		p.do(t, want.Do)
 		if got := p.now(t, want.Do); got != want {
 			t.Fatalf("step %d\n got %+v\nwant %+v", i, got, want)
 		}
 	}
+}
+
+func steps(t *testing.T) []step {
+	t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	raw, err := os.ReadFile(filepath.Join(filepath.Dir(here), "..", "..", "ratelimit", "testdata", "sync-steps.json"))
+	var table struct {
+		Steps []step `json:"steps"`
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &table)
+	}
+	if err != nil || len(table.Steps) < 10 {
+		t.Fatalf("the table has %d steps: %v", len(table.Steps), err)
+	}
+	return table.Steps
 }
 
 var key = ratelimit.Key{ClientID: "allegro", Username: "table"}
@@ -97,7 +103,7 @@ type play struct {
 
 func (p *play) do(t *testing.T, what string) {
 	t.Helper()
-	ctx := context.Background()
+	ctx := t.Context()
 	var err error
 	switch what {
 	case "start":
@@ -135,7 +141,7 @@ func (p *play) do(t *testing.T, what string) {
 func (p *play) now(t *testing.T, did string) step {
 	t.Helper()
 	s := step{Do: did, A: p.a.counts(), B: p.b.counts(), Total: p.total}
-	records, err := p.store.Load(context.Background(), []ratelimit.CounterID{{ClientID: key.ClientID, Username: key.Username}})
+	records, err := p.store.Load(t.Context(), []ratelimit.CounterID{{ClientID: key.ClientID, Username: key.Username}})
 	if err != nil {
 		t.Fatalf("%s: read the database: %v", did, err)
 	}
