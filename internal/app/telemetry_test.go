@@ -7,10 +7,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"oauth-server/internal/config"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/metrics"
+	"oauth-server/internal/ratelimit"
 )
 
 // withOperators is a server that serves operators too.
@@ -182,5 +185,27 @@ func TestRequestsAreTraced(t *testing.T) {
 	}
 	if strings.Contains(spans, r.secret) {
 		t.Error("the spans hold a secret")
+	}
+}
+
+// What counting costs a request.
+func BenchmarkTelemetry(b *testing.B) {
+	t, err := newTelemetry(b.Context(), config.Default())
+	if err != nil {
+		b.Fatal(err)
+	}
+	policies, err := ratelimit.Compile(ratelimit.DefaultSettings())
+	if err != nil {
+		b.Fatal(err)
+	}
+	decision := ratelimit.NewCounters(10).Take(time.Now(), ratelimit.Key{ClientID: "shop"}, policies.For("shop"), 1)
+	handler := t.around(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.decided(r.Context(), grants.Decided{ClientID: "shop", Grant: "client_credentials", Decision: decision})
+		t.answered(r.Context(), httpapi.Answer{Route: "/token", Method: "POST", Status: 200, GrantType: "client_credentials", Duration: time.Millisecond})
+	}))
+	r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/token", http.NoBody)
+	b.ReportAllocs()
+	for b.Loop() {
+		handler.ServeHTTP(nil, r)
 	}
 }
