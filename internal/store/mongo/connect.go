@@ -57,14 +57,24 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, fmt.Errorf("mongo: open: %w%s", ErrURI, detail(o.URI, err))
 	}
 	if err = client.Ping(ctx, readpref.Primary()); err != nil {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		return nil, fmt.Errorf("mongo: open %s: %w", hosts(settings), errors.Join(classify(err), client.Disconnect(closing)))
+		abandon(context.WithoutCancel(ctx), client)
+		return nil, fmt.Errorf("mongo: open %s: %w", hosts(settings), classify(err))
 	}
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
 	return newStore(client, o), nil
+}
+
+// abandon closes a client that never worked. Nobody waits for it: whatever its
+// context says, closing lasts as long as the connections that are being tried.
+// That it fails says nothing that the failed ping has not said.
+func abandon(ctx context.Context, client *mongo.Client) {
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, openTimeout)
+		defer cancel()
+		_ = client.Disconnect(ctx)
+	}()
 }
 
 // parseURI reads the URI; mongodb+srv:// asks the DNS, which does not know of
