@@ -31,7 +31,7 @@ func (s *Store) Apply(ctx context.Context, instance string, writes []syncer.Writ
 	for i := range writes {
 		models[i] = counterModel(instance, &writes[i])
 	}
-	result, err := s.counters.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false))
+	result, err := s.counters.BulkWrite(withOperation(ctx, "write counters"), models, options.BulkWrite().SetOrdered(false))
 	var bulk mongo.BulkWriteException
 	switch {
 	case err == nil:
@@ -152,6 +152,7 @@ func (s *Store) Load(ctx context.Context, ids []ratelimit.CounterID) ([]syncer.R
 	for i, id := range ids {
 		in[i] = counterID(id)
 	}
+	ctx = withOperation(ctx, "read counters")
 	cursor, err := s.counters.Find(ctx, byID(bson.D{{Key: "$in", Value: in}}), options.Find().SetBatchSize(syncer.MaxBatch))
 	if err != nil {
 		return nil, fmt.Errorf("mongo: read counters: %w", err)

@@ -23,10 +23,10 @@ type Store struct {
 	db      *mongo.Database
 	timeout time.Duration
 
-	clients, users, signingKeys   *mongo.Collection
-	grants, sessions, revocations *mongo.Collection
-	counters, instances           *mongo.Collection
-	policies, audit, reports      *mongo.Collection
+	clients, users, signingKeys   collection
+	grants, sessions, revocations collection
+	counters, instances           collection
+	policies, audit, reports      collection
 }
 
 var _ interface {
@@ -52,12 +52,13 @@ var ErrClosed = errors.New("the store is closed")
 
 func newStore(client *mongo.Client, o Options) *Store {
 	db := client.Database(o.Database)
+	named := func(name string) collection { return collection{db.Collection(name)} }
 	return &Store{
 		client: client, db: db, timeout: o.Timeout,
-		clients: db.Collection("clients"), users: db.Collection("users"), signingKeys: db.Collection("keys"),
-		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
-		counters: db.Collection("ratelimits"), instances: db.Collection("instances"),
-		policies: db.Collection("policies"), audit: db.Collection("audit"), reports: db.Collection("reports"),
+		clients: named("clients"), users: named("users"), signingKeys: named("keys"),
+		grants: named("grants"), sessions: named("sessions"), revocations: named("revocations"),
+		counters: named("ratelimits"), instances: named("instances"),
+		policies: named("policies"), audit: named("audit"), reports: named("reports"),
 	}
 }
 
@@ -97,7 +98,7 @@ func (s *Store) do(ctx context.Context, operation string, fn func(ctx context.Co
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(withOperation(ctx, operation), s.timeout)
 	defer cancel()
 	err := fn(ctx)
 	switch {
@@ -111,7 +112,7 @@ func (s *Store) do(ctx context.Context, operation string, fn func(ctx context.Co
 
 // insert adds a document; exists is the answer if its _id or another unique
 // field is taken.
-func (s *Store) insert(ctx context.Context, operation string, c *mongo.Collection, doc any, exists error) error {
+func (s *Store) insert(ctx context.Context, operation string, c collection, doc any, exists error) error {
 	return s.do(ctx, operation, func(ctx context.Context) error {
 		_, err := c.InsertOne(ctx, doc)
 		if mongo.IsDuplicateKeyError(err) {
@@ -122,7 +123,7 @@ func (s *Store) insert(ctx context.Context, operation string, c *mongo.Collectio
 }
 
 // findAll reads every match.
-func findAll[T any](ctx context.Context, c *mongo.Collection, filter bson.D, opts ...findOption) ([]T, error) {
+func findAll[T any](ctx context.Context, c collection, filter bson.D, opts ...findOption) ([]T, error) {
 	cursor, err := c.Find(ctx, filter, opts...)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
@@ -16,7 +15,7 @@ const sweepStep = 500
 // minute; this is for servers whose monitor is off or lags behind.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	removed := 0
-	for _, c := range []*mongo.Collection{s.grants, s.sessions, s.revocations, s.counters} {
+	for _, c := range []collection{s.grants, s.sessions, s.revocations, s.counters} {
 		n, err := s.sweep(ctx, c, bson.D{{Key: "expire", Value: bson.D{{Key: "$lt", Value: now}}}})
 		removed += n
 		if err != nil {
@@ -27,7 +26,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 }
 
 // sweep removes what is due, in bounded steps.
-func (s *Store) sweep(ctx context.Context, c *mongo.Collection, due bson.D) (removed int, err error) {
+func (s *Store) sweep(ctx context.Context, c collection, due bson.D) (removed int, err error) {
 	for {
 		var found, counted int
 		err := s.do(ctx, "sweep "+c.Name(), func(ctx context.Context) (err error) {
@@ -43,7 +42,7 @@ func (s *Store) sweep(ctx context.Context, c *mongo.Collection, due bson.D) (rem
 
 // sweepOnce removes some of what has expired. The mere note that a code was
 // spent is removed as well, but is nothing that anybody stored.
-func sweepOnce(ctx context.Context, c *mongo.Collection, due bson.D) (found, counted int, err error) {
+func sweepOnce(ctx context.Context, c collection, due bson.D) (found, counted int, err error) {
 	type entry struct {
 		ID   any    `bson:"_id"`
 		Kind string `bson:"kind"`
@@ -68,7 +67,7 @@ func sweepOnce(ctx context.Context, c *mongo.Collection, due bson.D) (found, cou
 }
 
 // remove deletes the documents of those _ids that are still due.
-func remove(ctx context.Context, c *mongo.Collection, ids bson.A, due bson.D) (int, error) {
+func remove(ctx context.Context, c collection, ids bson.A, due bson.D) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}

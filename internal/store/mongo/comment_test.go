@@ -1,0 +1,87 @@
+package mongo
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/store/mongo/mongotest"
+	"oauth-server/internal/syncer"
+)
+
+// diary notes the comment of every command that is about data.
+type diary struct {
+	mu       sync.Mutex
+	comments map[string][]string // by command
+}
+
+func (d *diary) monitor() *event.CommandMonitor {
+	d.comments = map[string][]string{}
+	return &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+		if slices.Contains([]string{"ping", "hello", "isMaster", "endSessions"}, e.CommandName) {
+			return
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		comment, _ := e.Command.Lookup("comment").StringValueOK()
+		d.comments[e.CommandName] = append(d.comments[e.CommandName], comment)
+	}}
+}
+
+func TestCommandsNameTheirCause(t *testing.T) {
+	uri, database := mongotest.Database(t)
+	var d diary
+	client, err := mongo.Connect(clientOptions(uri).SetMonitor(d.monitor()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(client, Options{Database: database, Timeout: DefaultTimeout})
+	t.Cleanup(func() { _ = s.Close() })
+	if err := exercise(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	for command, comments := range d.comments {
+		for _, comment := range comments {
+			if !strings.HasPrefix(comment, "oauth-server: ") || len(comment) == len("oauth-server: ") {
+				t.Errorf("%s has the comment %q", command, comment)
+			}
+		}
+	}
+	for _, command := range []string{"find", "aggregate", "insert", "update", "delete"} {
+		if len(d.comments[command]) == 0 {
+			t.Errorf("no %s was sent", command)
+		}
+	}
+	if !slices.Contains(d.comments["update"], "oauth-server: write counters") {
+		t.Errorf("updates have the comments %q", d.comments["update"])
+	}
+}
+
+// exercise sends every kind of command.
+func exercise(ctx context.Context, s *Store) error {
+	code, id := secret.DigestOf("code"), ratelimit.CounterID{ClientID: "shop"}
+	client := clientcfg.Client{ID: "shop", Version: 1}
+	_, applied := s.Apply(ctx, "a", []syncer.Write{{
+		ID: id, NewEtag: 1, Seq: 1, Delta: []ratelimit.FrameCount{{Name: 60, Count: 1}}, Expire: time.Now(),
+	}})
+	_, loaded := s.Load(ctx, []ratelimit.CounterID{id})
+	_, revision := s.Revision(ctx)
+	_, swept := s.Sweep(ctx, time.Now().Add(time.Hour))
+	_, beaten := s.Beat(ctx, syncer.Instance{ID: "a"}, time.Minute)
+	return errors.Join(applied, loaded, revision, swept, beaten,
+		s.CreateClient(ctx, client), s.UpdateClient(ctx, client), s.DeleteClient(ctx, "shop"),
+		s.CreateCode(ctx, grants.Code{Digest: code}), s.RedeemCode(ctx, code, nil),
+		s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k"}), s.DeleteKey(ctx, "k"))
+}
