@@ -29,9 +29,9 @@ type PolicyStore interface {
 	// ReplacePolicies stores next, together with the entry that tells of the
 	// change: both or neither. next.Version is one more than that of the set
 	// that was changed, and entry.Version is the same. ErrPolicyConflict if
-	// the stored set has another version meanwhile. If the answer of the
-	// database got lost, the implementation finds out what became of the
-	// change before it returns.
+	// the stored set has another version meanwhile. Where the answer of the
+	// database got lost, the implementation finds out by entry.ID, which no
+	// other change has, what became of the change before it returns.
 	ReplacePolicies(ctx context.Context, next PolicySet, entry AuditEntry) error
 }
 

@@ -33,8 +33,6 @@ func TestMain(m *testing.M) {
 
 func TestConformance(t *testing.T) { storetest.Run(t, target) }
 
-func TestPolicyConformance(t *testing.T) { storetest.RunPolicies(t, target) }
-
 // holdForever is what the process does that holds the file in a test.
 func holdForever(path string) {
 	if _, err := Open(path, Options{}); err != nil {

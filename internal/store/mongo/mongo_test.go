@@ -38,5 +38,3 @@ func TestMain(m *testing.M) {
 }
 
 func TestConformance(t *testing.T) { storetest.Run(t, target) }
-
-func TestPolicyConformance(t *testing.T) { storetest.RunPolicies(t, target) }

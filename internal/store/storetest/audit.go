@@ -9,12 +9,12 @@ import (
 
 func testAudit(t *testing.T, target Target) {
 	t.Helper()
-	t.Run("queries", func(t *testing.T) { auditQueries(t, target.policies(t)) })
-	t.Run("the sweep takes what is old", func(t *testing.T) { auditSweep(t, target.policies(t)) })
-	t.Run("the sweep takes many", func(t *testing.T) { auditSweepMany(t, target.policies(t)) })
+	t.Run("queries", func(t *testing.T) { auditQueries(t, target.fresh(t)) })
+	t.Run("the sweep takes what is old", func(t *testing.T) { auditSweep(t, target.fresh(t)) })
+	t.Run("the sweep takes many", func(t *testing.T) { auditSweepMany(t, target.fresh(t)) })
 }
 
-func write(t *testing.T, b PolicyBackend, n int64) {
+func write(t *testing.T, b Backend, n int64) {
 	t.Helper()
 	for version := range n {
 		replace(t, b, clientcfg.PolicySet{Version: version + 1})
@@ -28,7 +28,7 @@ func versions(entries []clientcfg.AuditEntry) (out []int64) {
 	return out
 }
 
-func auditQueries(t *testing.T, b PolicyBackend) {
+func auditQueries(t *testing.T, b Backend) {
 	t.Helper()
 	write(t, b, 9)
 	for _, q := range []struct {
@@ -50,7 +50,7 @@ func auditQueries(t *testing.T, b PolicyBackend) {
 }
 
 // auditSweep removes entries; the set, and the numbering, must not notice.
-func auditSweep(t *testing.T, b PolicyBackend) {
+func auditSweep(t *testing.T, b Backend) {
 	t.Helper()
 	write(t, b, 5)
 	sweep := func(before time.Time, want int) {
@@ -70,7 +70,7 @@ func auditSweep(t *testing.T, b PolicyBackend) {
 	equal(t, "versions", []int64{6}, versions(audit(t, b, clientcfg.AuditQuery{})))
 }
 
-func auditSweepMany(t *testing.T, b PolicyBackend) {
+func auditSweepMany(t *testing.T, b Backend) {
 	t.Helper()
 	const n = 300
 	write(t, b, n)

@@ -9,7 +9,7 @@ import (
 
 func testReports(t *testing.T, target Target) {
 	t.Helper()
-	b, ctx := target.policies(t), t.Context()
+	b, ctx := target.fresh(t), t.Context()
 	put := func(instance, body string, at time.Time) clientcfg.Report {
 		t.Helper()
 		r := clientcfg.Report{Instance: instance, At: at, Expires: at.Add(time.Minute), Body: []byte(body)}

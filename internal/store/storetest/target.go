@@ -14,6 +14,9 @@ import (
 type Backend interface {
 	clientcfg.Store
 	clientcfg.Registry
+	clientcfg.PolicyStore
+	clientcfg.AuditLog
+	clientcfg.Reports
 	keys.Store
 	grants.Codes
 	grants.RefreshTokens
@@ -24,6 +27,9 @@ type Backend interface {
 	grants.Sweeper
 	syncer.Store
 	syncer.Instances
+	// EraseCounters removes the counters of a client: all of them, or those
+	// of one username if it is not nil.
+	EraseCounters(ctx context.Context, clientID string, username *string) error
 	// Close answers what is under way, then lets go of the data.
 	Close() error
 }
@@ -47,6 +53,9 @@ func Run(t *testing.T, target Target) {
 		run  func(t *testing.T, target Target)
 	}{
 		{"Clients", testClients},
+		{"Policies", testPolicies},
+		{"Audit", testAudit},
+		{"Reports", testReports},
 		{"Keys", testKeys},
 		{"Codes", testCodes},
 		{"RefreshTokens", testRefreshTokens},
@@ -58,6 +67,7 @@ func Run(t *testing.T, target Target) {
 		{"Contexts", testContexts},
 		{"Names", testNames},
 		{"Counters", testCounters},
+		{"EraseCounters", testEraseCounters},
 		{"AllegrosTable", testAllegrosTable},
 		{"Instances", testInstances},
 		{"Durability", testDurability},
