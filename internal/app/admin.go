@@ -8,18 +8,12 @@ import (
 	"oauth-server/internal/metrics"
 )
 
-// eraserOf returns what removes shared counters, nil if none are shared.
-func eraserOf(s Store) admin.Eraser {
-	e, _ := s.(admin.Eraser)
-	return e
-}
-
 // makeAdmin makes the operator API. Without an address it is not served, but
 // the others still learn of this process through it.
 func (s *Server) makeAdmin(context.Context) (err error) {
 	s.admin, err = admin.New(admin.Options{ //nolint:contextcheck // its handlers take the context of each request
 		Issuer:   s.issuer,
-		Instance: s.instance,
+		Instance: s.syncer.ID(),
 		Version:  thisBuild().Version,
 		Tokens:   s.service,
 		Clients:  s.clients,
@@ -28,6 +22,7 @@ func (s *Server) makeAdmin(context.Context) (err error) {
 		Reports:  s.store,
 		Counters: s.counters,
 		Activity: s.activity,
+		Sync:     s.syncState,
 		Logger:   s.log,
 	})
 	return err

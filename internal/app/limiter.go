@@ -21,18 +21,14 @@ import (
 // every instance.
 const policiesRefreshEvery = time.Second
 
-// countersSweepEvery is how often counters that no longer matter are dropped.
-const countersSweepEvery = 30 * time.Second
-
-// openLimiter makes the counters and reads the limits: the file's, with what
+// openLimiter reads the limits: the file's, with what
 // operators changed on top.
 func (s *Server) openLimiter(ctx context.Context) (err error) {
 	if err := s.checkPolicies(); err != nil {
 		return err
 	}
-	s.counters = ratelimit.NewCounters(s.cfg.RateLimit.MaxKeys)
 	s.activity = activity.New(activity.DefaultMaxClients, time.Now())
-	s.resets = admin.NewResets(s.counters, eraserOf(s.store), s.log)
+	s.resets = admin.NewResets(s.counters, s.store, s.log)
 	s.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(s.store, s.telemetry), clientcfg.PolicyOptions{
 		Base: s.cfg.RateLimit.Settings(), Adopted: s.resets.Adopted,
 	})

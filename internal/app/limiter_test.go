@@ -96,3 +96,29 @@ func TestFailedAttemptsOfTheConfigurationApply(t *testing.T) {
 	}
 	client.CloseIdleConnections()
 }
+
+// The counts are shared with the next start of the same server, too.
+func TestCountsOutliveARestart(t *testing.T) {
+	cfg := limited(t, nil)
+	first := start(t, cfg, io.Discard)
+	client := newClient(t, nil)
+	for range 2 {
+		if got := first.token(t, client); got.status != http.StatusOK {
+			t.Fatalf("%+v", got)
+		}
+	}
+	client.CloseIdleConnections()
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	second := resume(t, cfg, first.secret)
+	// The first request of a key that is not known yet is let through and has it read.
+	denied := func() bool { return second.token(t, client).status == http.StatusTooManyRequests }
+	for range 100 {
+		if denied() {
+			client.CloseIdleConnections()
+			return
+		}
+	}
+	t.Error("the counts of before are forgotten")
+}

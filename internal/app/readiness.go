@@ -20,7 +20,7 @@ func (s *Server) readiness(context.Context) httpapi.Readiness {
 	switch {
 	case s.stopping.Load():
 		return httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{"server": "stopping"}}
-	case s.policies.Status().Err != nil || silent > staleAfter:
+	case s.syncer.Degraded() != nil || s.policies.Status().Err != nil || silent > staleAfter:
 		return httpapi.Readiness{Status: httpapi.Degraded, Checks: map[string]string{"store": "not answering"}}
 	}
 	return httpapi.Readiness{Status: httpapi.Ready}

@@ -5,19 +5,19 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"oauth-server/internal/grants"
 )
 
 // Run serves until ctx ends, then stops gracefully: it takes no new requests,
-// answers those it has, stops the background loops and closes the store, all
-// within the configured time. It returns nil after a clean stop.
+// answers those it has, writes the counts that are left, stops the background
+// loops and closes the store, all within the configured time. It returns nil after a clean stop.
 func (s *Server) Run(ctx context.Context) error {
 	live := context.WithoutCancel(ctx) // what ends with the teardown, not before
 	failed := make(chan error, 2)
 	s.serveOperators(failed)
 	s.startLoops(live)
+	s.startSyncer(live)
 	s.serve(failed)
 	s.log.LogAttrs(ctx, slog.LevelInfo, "listening", s.describe()...)
 	if s.opts.Listening != nil {
@@ -40,16 +40,23 @@ func (s *Server) Run(ctx context.Context) error {
 // Close gives up a server that was made and never run.
 func (s *Server) Close() error { return s.stop(context.Background()) }
 
+// stop undoes the start within the configured time. What does not end in time
+// is said, and is no failure: the process is about to end, and whatever was
+// answered is durable.
 func (s *Server) stop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.ShutdownTimeout.Std())
+	within, cancel := context.WithTimeout(ctx, s.cfg.ShutdownTimeout.Std())
 	defer cancel()
-	return s.undo.run(ctx)
+	late, err := s.undo.run(within)
+	if len(late) > 0 {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "not everything stopped in time", slog.Any("left", late))
+	}
+	return err
 }
 
 // startLoops starts the background work; it is stopped after the last request
 // was answered and before the store closes.
 func (s *Server) startLoops(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, s.endLoops = context.WithCancel(ctx)
 	s.loops.start(ctx, "signing keys", s.keys.Run)
 	s.loops.start(ctx, "clients", func(ctx context.Context) error {
 		s.clients.Run(ctx, clientsRefreshEvery, s.log)
@@ -59,10 +66,6 @@ func (s *Server) startLoops(ctx context.Context) {
 		s.policies.Run(ctx, policiesRefreshEvery, s.log)
 		return nil
 	})
-	s.loops.start(ctx, "idle counters", every(countersSweepEvery, s.log, "dropping idle counters", func(context.Context) error {
-		s.counters.Sweep(time.Now())
-		return nil
-	}))
 	s.loops.start(ctx, "resets", s.resets.Run)
 	s.loops.start(ctx, "reports", s.admin.Run)
 	if sweeper, ok := s.store.(grants.Sweeper); ok {
@@ -72,7 +75,7 @@ func (s *Server) startLoops(ctx context.Context) {
 		s.loops.start(ctx, "certificate", s.cert.watch)
 	}
 	s.undo.push("background loops", func(context.Context) error {
-		cancel()
+		s.endLoops()
 		s.loops.running.Wait()
 		return nil
 	})
@@ -100,11 +103,8 @@ func (s *Server) serve(failed chan<- error) {
 // time to what is stopped after it, and then cuts off who is still there: a
 // peer that reads slowly must not keep counts from being written.
 func (s *Server) drain(ctx context.Context) error {
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)*3/4)
-		defer cancel()
-	}
+	ctx, cancel := most(ctx)
+	defer cancel()
 	err := s.http.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "cutting off requests that would not end")

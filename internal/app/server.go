@@ -16,8 +16,8 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/secret"
 	"oauth-server/internal/store/watched"
+	"oauth-server/internal/syncer"
 )
 
 // Periods of background work.
@@ -48,6 +48,7 @@ type Server struct {
 	clients  *clientcfg.Source
 	policies *clientcfg.PolicySource
 	counters *ratelimit.Counters
+	syncer   *syncer.Syncer
 	activity *activity.Recorder
 	resets   *admin.Resets
 	service  *grants.Service
@@ -55,10 +56,10 @@ type Server struct {
 	cert     *certificate // nil: plain HTTP
 	http     *http.Server
 	loops    *loops
+	endLoops context.CancelFunc
 	undo     teardown
 	stopping atomic.Bool
 
-	instance         string // names this process among those that share a store
 	telemetry        *telemetry
 	admin            *admin.Server
 	operatorListener net.Listener // nil: operators are not served
@@ -72,9 +73,9 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*Server, error)
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, opts: opts, log: log, instance: secret.ID(), loops: &loops{log: log}}
+	s := &Server{cfg: cfg, opts: opts, log: log, loops: &loops{log: log}}
 	if err := s.assemble(ctx); err != nil {
-		return nil, errors.Join(err, s.undo.run(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }
@@ -82,7 +83,7 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*Server, error)
 func (s *Server) assemble(ctx context.Context) error {
 	steps := []func(context.Context) error{
 		s.openTelemetry, s.listen, s.listenForOperators, s.migrate, s.openStore, s.openCertificate,
-		s.openKeys, s.openClients, s.openLimiter,
+		s.openKeys, s.openClients, s.openSyncer, s.openLimiter,
 		s.makeService, s.makeHandler, s.makeAdmin,
 	}
 	for _, step := range steps {

@@ -47,14 +47,25 @@ type running struct {
 func start(tb testing.TB, cfg *config.Config, log io.Writer) *running {
 	tb.Helper()
 	r := &running{}
-	ctx, cancel := context.WithCancel(context.Background())
-	server, err := New(ctx, cfg, Options{
-		Logger: NewLogger(cfg.Log, log),
-		Prepare: func(ctx context.Context, store Store) (err error) {
-			_, r.secret, err = CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, time.Now())
-			return err
-		},
+	r.run(tb, cfg, log, func(ctx context.Context, store Store) (err error) {
+		_, r.secret, err = CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, time.Now())
+		return err
 	})
+	return r
+}
+
+// resume runs a server on the store of one that was stopped.
+func resume(tb testing.TB, cfg *config.Config, secret string) *running {
+	tb.Helper()
+	r := &running{secret: secret}
+	r.run(tb, cfg, io.Discard, nil)
+	return r
+}
+
+func (r *running) run(tb testing.TB, cfg *config.Config, log io.Writer, prepare func(context.Context, Store) error) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	server, err := New(ctx, cfg, Options{Logger: NewLogger(cfg.Log, log), Prepare: prepare})
 	if err != nil {
 		cancel()
 		tb.Fatal(err)
@@ -76,7 +87,6 @@ func start(tb testing.TB, cfg *config.Config, log io.Writer) *running {
 			tb.Error(err)
 		}
 	})
-	return r
 }
 
 // answer is the server's answer to a token request.

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"strings"
 
+	"oauth-server/internal/admin"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/store/embedded"
 	"oauth-server/internal/store/mongo"
+	"oauth-server/internal/syncer"
 	"oauth-server/migrations"
 )
 
@@ -22,6 +24,9 @@ type Store interface {
 	clientcfg.PolicyStore
 	clientcfg.AuditLog
 	clientcfg.Reports
+	syncer.Store
+	syncer.Instances
+	admin.Eraser
 	keys.Store
 	grants.Store
 	grants.UserRegistry
