@@ -50,7 +50,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errUsage
 }
 
-// prepare registers the cast, unless the file says that it has been done.
+// prepare registers the cast, unless the file is there: then that was done, and
+// secrets that are in use must not change.
 func prepare(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("prepare", flag.ContinueOnError)
 	file := flags.String("credentials", "", "file to write what the cast signs in with")
@@ -61,6 +62,9 @@ func prepare(ctx context.Context, args []string) error {
 	}
 	if *file == "" || *uri == "" {
 		return errUsage
+	}
+	if _, err := traffic.ReadCredentials(*file); err == nil {
+		return nil
 	}
 	store, err := app.OpenStore(ctx, config.Store{MongoDB: &config.MongoDB{URI: *uri, Database: *database}})
 	if err != nil {
