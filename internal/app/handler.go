@@ -49,7 +49,8 @@ func (s *Server) makeHandler(context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.http = newHTTPServer(s.telemetry.around(handler), s.log)
+	s.http = newHTTPServer(s.farewell.around(s.telemetry.around(handler)), s.log)
+	s.http.ConnState = s.farewell.count
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 
 	"oauth-server/internal/grants"
@@ -27,7 +28,7 @@ func (s *Server) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		s.stopping.Store(true)
-		s.log.LogAttrs(live, slog.LevelInfo, "stopping", slog.Duration("within", s.cfg.ShutdownTimeout.Std()))
+		s.log.LogAttrs(live, slog.LevelInfo, "stopping", slog.String("within", s.cfg.ShutdownTimeout.Std().String()))
 	case err = <-failed:
 	}
 	err = errors.Join(err, s.stop(live))
@@ -92,23 +93,30 @@ func (s *Server) serve(failed chan<- error) {
 		} else {
 			err = s.http.Serve(s.listener)
 		}
-		if !errors.Is(err, http.ErrServerClosed) {
+		if !errors.Is(err, http.ErrServerClosed) && !s.farewell.begun.Load() {
 			failed <- err
 		}
 	}()
 	s.undo.push("serving", s.drain)
 }
 
-// drain waits for the requests that are under way. It leaves a quarter of the
-// time to what is stopped after it, and then cuts off who is still there: a
-// peer that reads slowly must not keep counts from being written.
+// drain takes no new connections, so that their peers turn to another instance,
+// and waits for the requests that are under way. It leaves a quarter of the time to
+// what is stopped after it, and then cuts off who is still there: a peer that
+// reads slowly must not keep counts from being written.
 func (s *Server) drain(ctx context.Context) error {
 	ctx, cancel := most(ctx)
 	defer cancel()
+	s.farewell.begun.Store(true)
+	failed := closed(s.listener)
+	s.farewell.say(ctx)
 	err := s.http.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		s.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "cutting off requests that would not end")
-		return s.http.Close()
+		err = s.http.Close()
+	case errors.Is(err, net.ErrClosed): // the listener, above
+		err = nil
 	}
-	return err
+	return errors.Join(failed, err)
 }

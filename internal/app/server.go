@@ -55,6 +55,7 @@ type Server struct {
 	keys     *keys.Ring
 	cert     *certificate // nil: plain HTTP
 	http     *http.Server
+	farewell farewell
 	loops    *loops
 	endLoops context.CancelFunc
 	undo     teardown
@@ -73,7 +74,7 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*Server, error)
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, opts: opts, log: log, loops: &loops{log: log}}
+	s := &Server{cfg: cfg, opts: opts, log: log, loops: &loops{log: log}, farewell: farewell{wait: partingTime}}
 	if err := s.assemble(ctx); err != nil {
 		return nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
 	}

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -183,6 +184,46 @@ func TestStopWaitsForARequestUnderWay(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
+}
+
+// A client that keeps its connection loses no request when the server stops:
+// it is told with the last answer to come back on another connection.
+func TestStopTakesLeaveOfKeptConnections(t *testing.T) {
+	r := start(t, testConfig(t), io.Discard)
+	r.farewell.wait = time.Minute // but it ends when nobody is left
+	client := newClient(t, nil)
+	if _, last := fetch(t, client, r.Issuer()+"/healthz"); last {
+		t.Fatal("the connection is not kept")
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.stop() }()
+	for !r.farewell.begun.Load() {
+		runtime.Gosched()
+	}
+	if status, last := fetch(t, client, r.Issuer()+"/healthz"); status != http.StatusOK || !last {
+		t.Errorf("the last answer: status %d, said to be the last: %t", status, last)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// fetch also tells whether the answer is the last one on its connection.
+func fetch(t *testing.T, client *http.Client, address string) (status int, last bool) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, res.Close
 }
 
 func TestStopCutsOffARequestThatDoesNotEnd(t *testing.T) {
