@@ -44,7 +44,7 @@ func (l *loops) supervise(ctx context.Context, name string, run func(context.Con
 		}
 		l.restarts.Add(1)
 		l.log.LogAttrs(ctx, slog.LevelError, "background loop ended, starting it again",
-			slog.String("loop", name), slog.Any("error", err), slog.Duration("after", pause))
+			slog.String("loop", name), slog.Any("error", err), slog.String("after", pause.String()))
 		select {
 		case <-ctx.Done():
 			return
