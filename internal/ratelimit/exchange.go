@@ -34,10 +34,11 @@ type Write struct {
 	Version, Etag int64 // of the document that it is based on
 	Seq           int64
 	Delta         []FrameCount
-	Dead          []int64   // names of frames that can be removed
-	Expire        time.Time // when nothing of the document matters any more
-	Tries         int       // how often it was refused
-	Contended     bool      // others write too: Version and Etag are likely to be out of date
+	Dead          []int64       // names of frames that can be removed
+	Expire        time.Time     // when nothing of the document matters any more
+	Tries         int           // how often it was refused
+	Age           time.Duration // of what is known, as in [View]
+	Contended     bool          // others write too: Version and Etag are likely to be out of date
 }
 
 // View is a counter as the syncer looks at it.
@@ -161,10 +162,17 @@ func (c *Counter) view(r *rule, ms int64) View {
 	if v.Headroom == 0 {
 		v.FreeIn = time.Duration(c.firstBelow(r, ms, r.Requests)-ms) * time.Millisecond
 	}
-	if v.Synced = c.sync.syncedAt != 0; v.Synced {
-		v.Age = time.Duration(max(ms-c.sync.syncedAt, 0)) * time.Millisecond
-	}
+	v.Synced, v.Age = c.sync.syncedAt != 0, c.age(ms)
 	return v
+}
+
+// age is how long ago the latest exchange began that made g right; 0 if there
+// was none.
+func (c *Counter) age(ms int64) time.Duration {
+	if c.sync.syncedAt == 0 {
+		return 0
+	}
+	return time.Duration(max(ms-c.sync.syncedAt, 0)) * time.Millisecond
 }
 
 func (c *Counter) id(r *rule) CounterID {
@@ -190,7 +198,7 @@ func (cs *Counters) BeginWrite(x *Counter, now time.Time, t Ticket, seq int64) (
 			ID: x.id(r), Limit: r.Limit, Version: x.sync.version, Etag: x.sync.etag,
 			Seq: p.seq, Delta: slices.Clone(p.delta), Tries: p.tries, Dead: x.deadFrames(r),
 			Expire:    time.UnixMilli(x.start + r.frame + r.window + max(r.window, time.Minute.Milliseconds())),
-			Contended: x.sync.flags.has(stale|shared) || x.sync.lost > 0,
+			Contended: x.sync.flags.has(stale|shared) || x.sync.lost > 0, Age: x.age(ms),
 		}
 		x.sync.lost -= min(x.sync.lost, 1)
 	})

@@ -94,7 +94,7 @@ func TestPendingWriteNeverChanges(t *testing.T) {
 	require.True(t, ok)
 	require.Empty(t, cmp.Diff(Write{
 		ID: CounterID{"client", "user", ""}, Limit: eff.User.All()[0], Version: 3, Etag: 4, Seq: 10,
-		Delta: []FrameCount{{60_000, 1}}, Dead: first.Dead, Expire: at(minute + 3*60_000),
+		Delta: []FrameCount{{60_000, 1}}, Dead: first.Dead, Expire: at(minute + 3*60_000), Age: first.Age,
 	}, first))
 
 	c.Take(at(minute), k, eff, 5)

@@ -20,12 +20,11 @@ import (
 type network struct {
 	db     *memstore.Store
 	oneWay time.Duration // a message takes this long
-	faults faults
 
 	mu      sync.Mutex
+	faults  faults
 	down    bool
 	applied map[ratelimit.CounterID]int64 // everything that was ever added
-	late    sync.WaitGroup                // requests that are still on their way
 	writes  int                           // that arrived
 	rounds  map[string]int                // tries of each write, by instance and sequence
 }
@@ -33,6 +32,22 @@ type network struct {
 // faults are the chances of each in a hundred calls.
 type faults struct {
 	loseRequest, loseReply, delay, unsure int
+}
+
+// latest is when a delayed request arrives at last.
+const latest = 30 * time.Second
+
+// become changes the faults.
+func (n *network) become(f faults, down bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.faults, n.down = f, down
+}
+
+func (n *network) now() faults {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.faults
 }
 
 var errNetwork = errors.New("network: no answer")
@@ -73,7 +88,7 @@ func (p *port) send(ctx context.Context) error {
 	p.net.mu.Lock()
 	down := p.net.down
 	p.net.mu.Unlock()
-	if down || p.chance(p.net.faults.loseRequest) {
+	if down || p.chance(p.net.now().loseRequest) {
 		<-ctx.Done()
 		return errNetwork
 	}
@@ -82,12 +97,8 @@ func (p *port) send(ctx context.Context) error {
 
 // Apply implements [syncer.Store].
 func (p *port) Apply(ctx context.Context, instance string, writes []syncer.Write) ([]syncer.Outcome, error) {
-	if p.chance(p.net.faults.delay) { // it arrives when the sender has long given up
-		p.net.late.Add(1)
-		time.AfterFunc(p.between(0, 30*time.Second), func() {
-			defer p.net.late.Done()
-			_, _ = p.net.apply(instance, writes)
-		})
+	if p.chance(p.net.now().delay) { // it arrives when the sender has long given up
+		time.AfterFunc(p.between(0, latest), func() { _, _ = p.net.apply(instance, writes) })
 		<-ctx.Done()
 		return nil, errNetwork
 	}
@@ -95,12 +106,12 @@ func (p *port) Apply(ctx context.Context, instance string, writes []syncer.Write
 		return nil, err
 	}
 	out, err := p.net.apply(instance, writes)
-	if p.chance(p.net.faults.loseReply) {
+	if p.chance(p.net.now().loseReply) {
 		<-ctx.Done()
 		return nil, errNetwork
 	}
 	for i := range out {
-		if p.chance(p.net.faults.unsure) {
+		if p.chance(p.net.now().unsure) {
 			out[i] = syncer.Outcome{Status: syncer.Unknown, Err: errNetwork}
 		}
 	}
@@ -138,7 +149,7 @@ func (p *port) Load(ctx context.Context, ids []ratelimit.CounterID) ([]syncer.Re
 		return nil, err
 	}
 	out, err := p.net.db.Load(ctx, ids)
-	if p.chance(p.net.faults.loseReply) {
+	if p.chance(p.net.now().loseReply) {
 		<-ctx.Done()
 		return nil, errNetwork
 	}
@@ -212,15 +223,17 @@ func (m *member) unflushed() (all, exact int64) {
 }
 
 // policyOf makes a policy of limits.
-func policyOf(t *testing.T, limits ...ratelimit.Limit) *ratelimit.Effective {
-	t.Helper()
+func policyOf(tb testing.TB, limits ...ratelimit.Limit) *ratelimit.Effective {
+	tb.Helper()
 	s := ratelimit.DefaultSettings()
 	s.Default.User, s.Default.Client = limits, limits
 	p, err := ratelimit.Compile(s)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return p.For("any")
 }
 
 func keyOf(i int) ratelimit.Key {
 	return ratelimit.Key{ClientID: "client", Username: "user-" + strconv.Itoa(i)}
 }
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

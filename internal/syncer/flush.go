@@ -35,7 +35,7 @@ func (s *Syncer) Flush(ctx context.Context, k ratelimit.Key) error {
 func (s *Syncer) itemsOf(k ratelimit.Key) (items []item) {
 	for _, x := range s.counters.Find(k) {
 		if _, ticket, ok := s.counters.Look(x, s.cfg.Now()); ok {
-			items = append(items, item{s.elapsed(), x, ticket})
+			items = append(items, item{due: s.elapsed(), added: s.elapsed(), counter: x, ticket: ticket})
 		}
 	}
 	return items
@@ -76,6 +76,7 @@ func (s *Syncer) beginWrites(items []item) []job {
 		case len(w.Delta) == 0:
 			s.release(it.counter, 0)
 		default:
+			s.stats.age.note(s.elapsed(), min(w.Age, s.elapsed()-it.added))
 			jobs = append(jobs, job{counter: it.counter, write: s.conditioned(it.counter, &w), limit: w.Limit})
 		}
 	}

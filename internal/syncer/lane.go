@@ -13,6 +13,7 @@ import (
 // void, so that nothing has to be searched for when a counter is scheduled anew.
 type item struct {
 	due     time.Duration // since the syncer began
+	added   time.Duration // when it was scheduled
 	counter *ratelimit.Counter
 	ticket  ratelimit.Ticket
 }
@@ -111,15 +112,18 @@ func (l *lane) next() (time.Duration, bool) {
 	return max(l.items[0].due, l.paused), true
 }
 
-// waiting is how many items there are, void ones included, and for how long
-// the first has been due.
-func (l *lane) waiting(now time.Duration) (n int, late time.Duration) {
+// waiting is how many items there are, void ones included, how many of them
+// are due, and for how long the first has been.
+func (l *lane) waiting(now time.Duration) (n, due int, late time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.items) > 0 {
-		late = max(now-l.items[0].due, 0)
+	for i := range l.items {
+		if l.items[i].due <= now {
+			due++
+			late = max(late, now-l.items[i].due)
+		}
 	}
-	return len(l.items), late
+	return len(l.items), due, late
 }
 
 // wait returns when something is due; false when the context has ended.

@@ -32,6 +32,7 @@ func (s *Syncer) loadItems(ctx context.Context, items []item) error {
 	var all []reading
 	for _, it := range items {
 		if v, ok := s.counters.BeginRead(it.counter, s.cfg.Now(), it.ticket); ok {
+			s.stats.age.note(s.elapsed(), min(v.Age, s.elapsed()-it.added))
 			all = append(all, reading{counter: it.counter, id: v.ID, limit: v.Limit})
 		}
 	}

@@ -40,13 +40,13 @@ type scenario struct {
 	t      *testing.T
 	rand   *rand.Rand
 	net    *network
+	faults faults
 	alive  []*member
 	policy *ratelimit.Effective
 	keys   int
 
 	admitted map[ratelimit.Key]int64
 	lost     int64 // at most: what killed instances had not written
-	started  uint64
 }
 
 func simulate(t *testing.T, seed uint64) {
@@ -60,9 +60,10 @@ func simulate(t *testing.T, seed uint64) {
 		t: t, rand: r, policy: policyOf(t, long, short), keys: 1 + r.IntN(8), admitted: map[ratelimit.Key]int64{},
 		net: &network{db: &memstore.Store{}, oneWay: time.Duration(r.IntN(20)) * time.Millisecond},
 	}
-	s.net.faults = faults{loseRequest: r.IntN(12), loseReply: r.IntN(12), delay: r.IntN(12), unsure: r.IntN(5)}
+	s.faults = faults{loseRequest: r.IntN(12), loseReply: r.IntN(12), delay: r.IntN(12), unsure: r.IntN(5)}
+	s.setDown(false)
 	members := 2 + r.IntN(6)
-	if seed%20 == 0 {
+	if seed%50 == 0 {
 		members = 50
 	}
 	for range members {
@@ -75,7 +76,6 @@ func simulate(t *testing.T, seed uint64) {
 }
 
 func (s *scenario) start() {
-	s.started++
 	skew := time.Duration(s.rand.IntN(4001)-2000) * time.Millisecond
 	s.alive = append(s.alive, newMember(s.t, s.net, s.rand.Uint64(), skew, nil))
 }
@@ -107,11 +107,7 @@ func (s *scenario) event() {
 	s.net.db.Expire(time.Now())
 }
 
-func (s *scenario) setDown(down bool) {
-	s.net.mu.Lock()
-	s.net.down = down
-	s.net.mu.Unlock()
-}
+func (s *scenario) setDown(down bool) { s.net.become(s.faults, down) }
 
 func (s *scenario) wait(d time.Duration) { _ = (&port{}).travel(context.Background(), d) }
 
@@ -165,9 +161,9 @@ func (s *scenario) killOne() {
 
 // finish lets everything arrive, and compares.
 func (s *scenario) finish() {
-	s.net.faults = faults{}
-	s.net.late.Wait()
-	s.wait(2 * time.Minute)
+	s.net.become(faults{}, false)
+	s.wait(latest + 2*time.Minute)
+	synctest.Wait()
 	for _, m := range s.alive {
 		all, _ := m.unflushed()
 		require.Zero(s.t, all, "stuck in an instance")

@@ -24,7 +24,9 @@ type Stats struct {
 	Panics                       int64
 
 	WritesWaiting, ReadsWaiting int           // items in the lanes; void ones included
-	Late                        time.Duration // how long the first write has been due
+	Due                         int           // of the writes, those that should be under way
+	Late                        time.Duration // how long the first of those has been due
+	Age                         time.Duration // of the oldest g of an active key, lately
 	Batch                       int           // how much one call may have now
 	Offset                      time.Duration // by which the store's clock is ahead of ours
 	Instances                   int           // alive, this one included; 0 if not known
@@ -40,6 +42,41 @@ type counts struct {
 	writes, applied, blind, conflicts, unknown, rejected atomic.Int64
 	reads, foreign, drift, panics                        atomic.Int64
 	offset, instances                                    atomic.Int64
+
+	age peak
+}
+
+// peak is the highest of what was noted in the last one to two periods.
+type peak struct {
+	mu            sync.Mutex
+	period        time.Duration // since when
+	now, previous time.Duration
+}
+
+// peakPeriod is about as long as scrapers leave between two looks.
+const peakPeriod = 15 * time.Second
+
+func (p *peak) note(elapsed, d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.turn(elapsed)
+	p.now = max(p.now, d)
+}
+
+func (p *peak) turn(elapsed time.Duration) {
+	switch since := elapsed - p.period; {
+	case since >= 2*peakPeriod:
+		p.now, p.previous, p.period = 0, 0, elapsed
+	case since >= peakPeriod:
+		p.now, p.previous, p.period = 0, p.now, elapsed
+	}
+}
+
+func (p *peak) value(elapsed time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.turn(elapsed)
+	return max(p.now, p.previous)
 }
 
 func (c *counts) call(op Op, n int, err error) {
@@ -90,8 +127,8 @@ func (c *counts) perOp() (calls, failed map[Op]int64) {
 // Stats returns the totals and the state.
 func (s *Syncer) Stats() Stats {
 	now := s.elapsed()
-	writes, late := s.writes.waiting(now)
-	reads, _ := s.reads.waiting(now)
+	writes, due, late := s.writes.waiting(now)
+	reads, _, _ := s.reads.waiting(now)
 	calls, failed := s.stats.perOp()
 	c := &s.stats
 	down := s.health.down()
@@ -100,7 +137,7 @@ func (s *Syncer) Stats() Stats {
 		Writes: c.writes.Load(), Applied: c.applied.Load(), Blind: c.blind.Load(),
 		Conflicts: c.conflicts.Load(), Unknown: c.unknown.Load(), Rejected: c.rejected.Load(),
 		Reads: c.reads.Load(), Foreign: c.foreign.Load(), Drift: c.drift.Load(), Panics: c.panics.Load(),
-		WritesWaiting: writes, ReadsWaiting: reads, Late: late, Batch: s.writes.size(),
+		WritesWaiting: writes, ReadsWaiting: reads, Due: due, Late: late, Age: max(s.stats.age.value(now), down), Batch: s.writes.size(),
 		Offset: time.Duration(c.offset.Load()), Instances: int(c.instances.Load()),
 		Degraded: down > 0, DegradedFor: down,
 	}

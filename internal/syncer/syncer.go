@@ -82,7 +82,7 @@ func (s *Syncer) Start(ctx context.Context) {
 // planLoop hands the counters that became due to the lanes. The urgent ones
 // wake it, the others are collected a few times per interval.
 func (s *Syncer) planLoop(ctx context.Context) {
-	tick := time.NewTicker(min(max(s.cfg.Interval/8, minSpacing), time.Second/4))
+	tick := time.NewTicker(min(max(s.cfg.Interval/4, minSpacing), time.Second/2))
 	defer tick.Stop()
 	var due []*ratelimit.Counter
 	for {
@@ -149,7 +149,7 @@ func (s *Syncer) schedule(x *ratelimit.Counter, delay time.Duration) {
 	if next == write {
 		l = s.writes
 	}
-	l.add(item{due, x, ticket})
+	l.add(item{due: due, added: s.elapsed(), counter: x, ticket: ticket})
 }
 
 // elapsed is the time since the syncer was made.
