@@ -55,7 +55,7 @@ func newClientCreate(c *cli) *cobra.Command {
 		return c.withStore(cmd.Context(), set, func(store app.Store) error {
 			made, secret, err := app.CreateClient(cmd.Context(), store, spec, time.Now())
 			if err != nil {
-				return createError(err)
+				return clientError(spec.ID, err)
 			}
 			return c.showCredentials(credentials{ClientID: made.ID, ClientSecret: secret})
 		})
@@ -63,11 +63,17 @@ func newClientCreate(c *cli) *cobra.Command {
 	return cmd
 }
 
-// createError tells a registration that makes no sense from one that failed.
-func createError(err error) error {
-	var invalid *app.InvalidClientError
-	if errors.As(err, &invalid) {
+// clientError says in the words of the command line what is the matter with a
+// client.
+func clientError(id string, err error) error {
+	var invalid *app.InvalidError
+	switch {
+	case errors.As(err, &invalid):
 		return &usageError{err}
+	case errors.Is(err, clientcfg.ErrNotFound):
+		return fmt.Errorf("there is no client %q", id)
+	case errors.Is(err, clientcfg.ErrExists):
+		return fmt.Errorf("there is a client %q already", id)
 	}
 	return err
 }
@@ -126,7 +132,7 @@ func newClientShow(c *cli) *cobra.Command {
 		return c.withStore(cmd.Context(), set, func(store app.Store) error {
 			cl, err := app.FindClient(cmd.Context(), store, args[0])
 			if err != nil {
-				return err
+				return clientError(args[0], err)
 			}
 			if c.output == outputJSON {
 				return c.json(cl)
@@ -157,7 +163,7 @@ func newClientRotate(c *cli) *cobra.Command {
 		return c.withStore(cmd.Context(), set, func(store app.Store) error {
 			secret, err := app.RotateSecret(cmd.Context(), store, args[0])
 			if err != nil {
-				return err
+				return clientError(args[0], err)
 			}
 			return c.showCredentials(credentials{ClientID: args[0], ClientSecret: secret})
 		})
@@ -171,7 +177,7 @@ func newClientDelete(c *cli) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.withStore(cmd.Context(), set, func(store app.Store) error {
 			if err := store.DeleteClient(cmd.Context(), args[0]); err != nil {
-				return fmt.Errorf("client %q: %w", args[0], err)
+				return clientError(args[0], err)
 			}
 			if c.output == outputJSON {
 				return c.json(map[string]any{"client_id": args[0], "deleted": true})

@@ -32,10 +32,12 @@ func TestExitStatusAndMessage(t *testing.T) {
 		{"unknown grant", "client create x --grant implicit --data " + data, 2, `grants[0]: unknown grant type "implicit"`},
 		{"no redirect URI", "client create x --public --data " + data, 2, "redirect_uris: the authorization_code grant needs at least one"},
 		{"password not given", "user create ada --data " + data, 2, "standard input is not a terminal: give the password with --password-stdin"},
-		{"empty password", "user create ada --password-stdin --data " + data, 2, `user "ada": secret: a password needs 1 to 1024 bytes`},
-		{"client exists", "client create taken --data " + data, 1, `create client "taken": clientcfg: the client exists already: taken`},
-		{"client missing", "client show nobody --data " + data, 1, `client "nobody": clientcfg: no such client`},
-		{"user missing", "user delete nobody --data " + data, 1, `user "nobody": grants: not found`},
+		{"empty password", "user create ada --password-stdin --data " + data, 2, "password: needs 1 to 1024 bytes"},
+		{"client exists", "client create taken --data " + data, 1, `there is a client "taken" already`},
+		{"client missing", "client show nobody --data " + data, 1, `there is no client "nobody"`},
+		{"client to rotate missing", "client rotate-secret nobody --data " + data, 1, `there is no client "nobody"`},
+		{"client to delete missing", "client delete nobody --data " + data, 1, `there is no client "nobody"`},
+		{"user missing", "user delete nobody --data " + data, 1, `there is no user "nobody"`},
 		{"help", "serve --help", 0, ""},
 		{"group", "client", 0, ""},
 	}
@@ -147,7 +149,7 @@ func TestUserCommands(t *testing.T) {
 	if len(users) != 2 || users[0].Username != "Bob B." || users[1] != ada {
 		t.Errorf("%+v", users)
 	}
-	if _, stderr, status := run(t, "x", with("user", "create", "ada", "--password-stdin")...); status != exitFailed {
+	if _, stderr, status := run(t, "x", with("user", "create", "ada", "--password-stdin")...); status != exitFailed || !strings.Contains(stderr, `there is a user "ada" already`) {
 		t.Errorf("a name was taken twice: %s", stderr)
 	}
 	if out, _, status := run(t, "", with("user", "delete", "ada")...); status != exitOK || out != "deleted user ada\n" {

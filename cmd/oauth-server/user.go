@@ -13,7 +13,7 @@ import (
 
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
-	"oauth-server/internal/secret"
+	"oauth-server/internal/grants"
 )
 
 func newUser(c *cli) *cobra.Command {
@@ -45,10 +45,8 @@ func newUserCreate(c *cli) *cobra.Command {
 		return c.withStore(cmd.Context(), set, func(store app.Store) error {
 			u, err := app.CreateUser(cmd.Context(), store, args[0], password, time.Now())
 			switch {
-			case errors.Is(err, app.ErrUsername), errors.Is(err, secret.ErrPasswordLength):
-				return &usageError{err}
 			case err != nil:
-				return err
+				return userError(args[0], err)
 			case c.output == outputJSON:
 				return c.json(shownUser{Username: u.Name, CreatedAt: u.CreatedAt})
 			}
@@ -57,6 +55,20 @@ func newUserCreate(c *cli) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// userError says in the words of the command line what is the matter with a user.
+func userError(name string, err error) error {
+	var invalid *app.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		return &usageError{err}
+	case errors.Is(err, grants.ErrNotFound):
+		return fmt.Errorf("there is no user %q", name)
+	case errors.Is(err, grants.ErrExists):
+		return fmt.Errorf("there is a user %q already", name)
+	}
+	return err
 }
 
 // maxPasswordInput is more than any password; the rest is not read.
@@ -131,7 +143,7 @@ func newUserDelete(c *cli) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.withStore(cmd.Context(), set, func(store app.Store) error {
 			if err := store.DeleteUser(cmd.Context(), args[0]); err != nil {
-				return fmt.Errorf("user %q: %w", args[0], err)
+				return userError(args[0], err)
 			}
 			if c.output == outputJSON {
 				return c.json(map[string]any{"username": args[0], "deleted": true})

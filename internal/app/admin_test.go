@@ -11,6 +11,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
 
@@ -62,7 +63,7 @@ func TestCreateClientChoosesTheUsualGrants(t *testing.T) {
 
 func TestCreateClientReportsAllProblems(t *testing.T) {
 	_, _, err := CreateClient(t.Context(), openTestStore(t), clientcfg.Client{ID: "a b", Scopes: []string{`"`}}, noon)
-	var invalid *InvalidClientError
+	var invalid *InvalidError
 	if !errors.As(err, &invalid) || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("CreateClient() = %v, want two problems", err)
 	}
@@ -138,12 +139,17 @@ func TestCreateUser(t *testing.T) {
 	if ok, err := secret.NewPasswords(secret.PasswordOptions{}).Verify(t.Context(), u.PasswordHash, "correct horse"); !ok || err != nil {
 		t.Errorf("the password does not verify: %v", err)
 	}
-	for _, name := range []string{"", " ada", "ada\n", "a\x00b", "\xff", strings.Repeat("a", 257)} {
-		if _, err := CreateUser(t.Context(), store, name, "pw", noon); !errors.Is(err, ErrUsername) {
-			t.Errorf("CreateUser(%q) = %v", name, err)
-		}
+	longest := strings.Repeat("a", grants.MaxUsernameLength)
+	if _, err := CreateUser(t.Context(), store, longest, "pw", noon); err != nil {
+		t.Errorf("the longest name: %v", err)
 	}
-	if _, err := CreateUser(t.Context(), store, "bob", "", noon); !errors.Is(err, secret.ErrPasswordLength) {
-		t.Errorf("an empty password: %v", err)
+	for _, bad := range []struct{ name, password string }{
+		{"", "pw"}, {" ada", "pw"}, {"a\x00b", "pw"}, {longest + "a", "pw"},
+		{"bob", ""}, {"bob", "two\nlines"}, {"bob", "\xff"},
+	} {
+		var invalid *InvalidError
+		if _, err := CreateUser(t.Context(), store, bad.name, bad.password, noon); !errors.As(err, &invalid) {
+			t.Errorf("CreateUser(%q, %q) = %v", bad.name, bad.password, err)
+		}
 	}
 }

@@ -29,7 +29,7 @@ func CreateClient(ctx context.Context, reg clientcfg.Registry, c clientcfg.Clien
 	c.CreatedAt = now.UTC().Truncate(time.Second)
 	c.Version = 1
 	if err := c.Validate(); err != nil {
-		return c, "", &InvalidClientError{err}
+		return c, "", &InvalidError{err}
 	}
 	if err := reg.CreateClient(ctx, c); err != nil {
 		return c, "", fmt.Errorf("create client %q: %w", c.ID, err)
@@ -37,14 +37,14 @@ func CreateClient(ctx context.Context, reg clientcfg.Registry, c clientcfg.Clien
 	return c, shown, nil
 }
 
-// InvalidClientError is a registration that cannot be meant.
-type InvalidClientError struct{ err error }
+// InvalidError is a client or user that cannot be meant.
+type InvalidError struct{ err error }
 
 // Error implements error, with one line for each problem.
-func (e *InvalidClientError) Error() string { return e.err.Error() }
+func (e *InvalidError) Error() string { return e.err.Error() }
 
 // Unwrap returns the problems, joined.
-func (e *InvalidClientError) Unwrap() error { return e.err }
+func (e *InvalidError) Unwrap() error { return e.err }
 
 // usualGrants never include password: RFC 9700 2.4 says it must not be used,
 // so whoever needs it must say so.

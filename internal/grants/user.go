@@ -43,6 +43,20 @@ func ValidateUsername(name string) error {
 	return nil
 }
 
+// ValidatePassword says why a password could not be used to sign in: a form can
+// carry neither what is not text nor, in one line, a control character.
+func ValidatePassword(password string) error {
+	switch {
+	case password == "" || len(password) > secret.MaxPasswordLength:
+		return fmt.Errorf("password: needs 1 to %d bytes", secret.MaxPasswordLength)
+	case !utf8.ValidString(password):
+		return errors.New("password: is not valid UTF-8")
+	case strings.ContainsFunc(password, unicode.IsControl):
+		return errors.New("password: holds a control character, such as a line break")
+	}
+	return nil
+}
+
 // checkPassword returns nil if the password is that of the user. It takes the
 // same time whether or not there is such a user. After too many failures
 // nothing is hashed any more; this is asked once more when its turn has come,

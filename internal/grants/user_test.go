@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"oauth-server/internal/secret"
+
 	. "oauth-server/internal/grants"
 )
 
@@ -102,6 +104,27 @@ func TestValidateUsername(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tc.ok, ValidateUsername(tc.username) == nil)
+		})
+	}
+}
+
+func TestValidatePassword(t *testing.T) {
+	for name, tc := range map[string]struct {
+		password string
+		ok       bool
+	}{
+		"plain":         {"correct horse", true},
+		"spaces around": {" correct horse ", true},
+		"other scripts": {"pässwörd 山", true},
+		"longest":       {strings.Repeat("a", secret.MaxPasswordLength), true},
+		"too long":      {strings.Repeat("a", secret.MaxPasswordLength+1), false},
+		"empty":         {"", false},
+		"two lines":     {"correct\nhorse", false},
+		"NUL":           {"correct\x00horse", false},
+		"invalid UTF-8": {"correct\xffhorse", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tc.ok, ValidatePassword(tc.password) == nil)
 		})
 	}
 }
