@@ -7,9 +7,9 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// staleAfter is how long the store may be silent before somebody is told. The
-// clients are looked at every [clientsRefreshEvery], give or take a quarter.
-const staleAfter = 2 * clientsRefreshEvery
+// staleAfter is how long the store may be silent before somebody is told: the
+// clients are looked at every [clientsRefreshEvery], and an answer may take its time.
+const staleAfter = 4 * clientsRefreshEvery
 
 // readiness is what /readyz says. It asks nobody: the background loops know
 // how the store is, so probes cost nothing and an outage does not make them

@@ -23,7 +23,7 @@ import (
 // Periods of background work.
 const (
 	sweepEvery          = time.Minute
-	clientsRefreshEvery = 5 * time.Second
+	clientsRefreshEvery = 2 * time.Second
 )
 
 // Options are what a [Server] needs beside its configuration.
