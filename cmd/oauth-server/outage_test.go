@@ -82,11 +82,11 @@ func pipe(to, from net.Conn) {
 	_ = from.Close()
 }
 
-// limitFile is a configuration that allows so many tokens an hour per client.
-func limitFile(t *testing.T, requests int) string {
+// limitFile is a configuration that allows each client so many tokens a window.
+func limitFile(t *testing.T, requests int, window string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "limits.yaml")
-	text := fmt.Sprintf("rate_limit: { default: { client: [ { name: per-hour, requests: %d, window: 1h } ] } }\n", requests)
+	text := fmt.Sprintf("rate_limit: { default: { client: [ { name: test, requests: %d, window: %s } ] } }\n", requests, window)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestServerWithoutItsDatabase(t *testing.T) {
 	}
 	between := newProxy(t, target.Host)
 	args := []string{
-		"serve", "--listen", "127.0.0.1:0", "--config", limitFile(t, 10), "--shutdown-timeout", "3s",
+		"serve", "--listen", "127.0.0.1:0", "--config", limitFile(t, 10, "1h"), "--shutdown-timeout", "3s",
 		"--mongodb-uri", "mongodb://" + between.address + "/?directConnection=true", "--mongodb-database", db[3],
 	}
 	p := launch(t, args...)
@@ -179,7 +179,7 @@ func TestServersShareALimit(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	runJSON(t, &shop, "", append([]string{"client", "create", "shop"}, db...)...)
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--config", limitFile(t, 10)}, db...)
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--config", limitFile(t, 10, "1h")}, db...)
 	var addresses []string
 	var servers []*process
 	for range 2 {
