@@ -144,8 +144,13 @@ func TestCreateUser(t *testing.T) {
 		t.Errorf("the longest name: %v", err)
 	}
 	for _, bad := range []struct{ name, password string }{
-		{"", "pw"}, {" ada", "pw"}, {"a\x00b", "pw"}, {longest + "a", "pw"},
-		{"bob", ""}, {"bob", "two\nlines"}, {"bob", "\xff"},
+		{"", "pw"},
+		{" ada", "pw"},
+		{"a\x00b", "pw"},
+		{longest + "a", "pw"},
+		{"bob", ""},
+		{"bob", "two\nlines"},
+		{"bob", "\xff"},
 	} {
 		var invalid *InvalidError
 		if _, err := CreateUser(t.Context(), store, bad.name, bad.password, noon); !errors.As(err, &invalid) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -22,6 +23,9 @@ type farewell struct {
 	begun atomic.Bool
 	open  atomic.Int64 // connections
 	wait  time.Duration
+
+	mu    sync.Mutex
+	fresh map[net.Conn]struct{} // on which no request has come yet
 }
 
 // around marks the answers of a stopping server.
@@ -35,10 +39,17 @@ func (f *farewell) around(next http.Handler) http.Handler {
 }
 
 // count is a [http.Server.ConnState].
-func (f *farewell) count(_ net.Conn, state http.ConnState) {
+func (f *farewell) count(c net.Conn, state http.ConnState) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.fresh, c)
 	switch state {
 	case http.StateNew:
 		f.open.Add(1)
+		if f.fresh == nil {
+			f.fresh = map[net.Conn]struct{}{}
+		}
+		f.fresh[c] = struct{}{}
 	case http.StateClosed, http.StateHijacked:
 		f.open.Add(-1)
 	case http.StateActive, http.StateIdle:
@@ -58,5 +69,16 @@ func (f *farewell) say(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// dismiss closes the connections on which no request has come yet. Clients and
+// proxies open some ahead of need, and [http.Server.Shutdown] would wait five
+// seconds for each.
+func (f *farewell) dismiss() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.fresh {
+		_ = c.Close() // the server notices
 	}
 }

@@ -110,6 +110,7 @@ func (s *Server) drain(ctx context.Context) error {
 	s.farewell.begun.Store(true)
 	failed := closed(s.listener)
 	s.farewell.say(ctx)
+	s.farewell.dismiss()
 	err := s.http.Shutdown(ctx)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -226,6 +226,27 @@ func fetch(t *testing.T, client *http.Client, address string) (status int, last 
 	return res.StatusCode, res.Close
 }
 
+func TestStopDoesNotWaitForAConnectionWithoutARequest(t *testing.T) {
+	var log bytes.Buffer
+	cfg := testConfig(t)
+	cfg.ShutdownTimeout = config.Duration(2 * time.Second) // Shutdown alone would wait for five
+	r := start(t, cfg, &log)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for r.farewell.open.Load() == 0 {
+		runtime.Gosched() // until the server has accepted it
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(log.String(), "cutting off") {
+		t.Errorf("it was waited for:\n%s", log.String())
+	}
+}
+
 func TestStopCutsOffARequestThatDoesNotEnd(t *testing.T) {
 	var log bytes.Buffer
 	cfg := testConfig(t)
