@@ -166,6 +166,21 @@ func TestEveryAlertHasACaseThatFiresItAndOneThatDoesNot(t *testing.T) {
 	}
 }
 
+func TestDocsListEveryAlert(t *testing.T) {
+	page, err := os.ReadFile("../../docs/deployment.md")
+	require.NoError(t, err)
+	var listed, known []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `(OAuth[A-Za-z]+)` \\|.* \\| (\\w+) \\|$").FindAllStringSubmatch(string(page), -1) {
+		listed = append(listed, m[1]+" "+m[2])
+	}
+	for _, r := range rules(t) {
+		if r.Alert != "" {
+			known = append(known, r.Alert+" "+r.Labels["severity"])
+		}
+	}
+	require.Equal(t, known, listed)
+}
+
 func alertCases(t *testing.T) (fires, silent map[string]bool) {
 	t.Helper()
 	var file struct {

@@ -34,7 +34,7 @@ func Pictures() []Picture {
 // variables are what Grafana would fill in at this scrape interval.
 var variables = func() dashboards.Variables {
 	v := dashboards.Everything
-	v.RateInterval = (5 * scrapeEvery).String()
+	v.RateInterval = (10 * scrapeEvery).String() // the window of the limits in the demonstration
 	return v
 }()
 

@@ -35,7 +35,7 @@ func Cast() []Member {
 		// The house's own app: trusted, far above the default limit.
 		{ID: "mobile-app", Grant: clientcfg.RefreshToken, Users: []string{"ada", "grace", "edsger"}, Rate: wave(5, 1, 30*time.Second)},
 		// A shop that behaves: well below the limit.
-		{ID: "shop", Grant: clientcfg.ClientCredentials, Rate: wave(1.2, 0.3, 20*time.Second)},
+		{ID: "shop", Grant: clientcfg.ClientCredentials, Rate: wave(0.8, 0.3, 20*time.Second)},
 		// A partner with a limit of its own, 6 a second, that it touches at times.
 		{ID: "partner", Grant: clientcfg.ClientCredentials, Rate: wave(5, 2.5, 40*time.Second)},
 		// An integrator that asks for a token for every call it makes.
