@@ -144,9 +144,7 @@ func (m MongoDB) check(ps *FieldErrors) {
 
 func (t Tokens) check(ps *FieldErrors) {
 	const year = 365 * 24 * time.Hour
-	if !slices.Contains(keys.Algorithms(), t.Algorithm) {
-		ps.addf("tokens.algorithm", "%q is none of %v", t.Algorithm, keys.Algorithms())
-	}
+	oneOf(ps, "tokens.algorithm", t.Algorithm, keys.Algorithms()...)
 	between(ps, "tokens.access_ttl", t.AccessTTL, time.Second, 30*24*time.Hour)
 	between(ps, "tokens.refresh_ttl", t.RefreshTTL, time.Second, 10*year)
 	// RFC 6749 4.1.2 recommends ten minutes at the most.
@@ -177,8 +175,13 @@ func between(ps *FieldErrors, path string, d Duration, least, most time.Duration
 	}
 }
 
-func oneOf(ps *FieldErrors, path, value string, allowed ...string) {
-	if !slices.Contains(allowed, value) {
-		ps.addf(path, "%q is none of %s", value, strings.Join(allowed, ", "))
+func oneOf[T ~string](ps *FieldErrors, path string, value T, allowed ...T) {
+	if slices.Contains(allowed, value) {
+		return
 	}
+	quoted := make([]string, len(allowed))
+	for i, a := range allowed {
+		quoted[i] = strconv.Quote(string(a))
+	}
+	ps.addf(path, "%q is none of %s", value, strings.Join(quoted, ", "))
 }
