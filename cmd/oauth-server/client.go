@@ -52,7 +52,7 @@ func newClientCreate(c *cli) *cobra.Command {
 		if operator {
 			clientcfg.MakeOperator(&spec)
 		}
-		return c.withStore(cmd.Context(), set, func(store app.Store) error {
+		return c.withNewStore(cmd.Context(), set, func(store app.Store) error {
 			made, secret, err := app.CreateClient(cmd.Context(), store, spec, time.Now())
 			if err != nil {
 				return clientError(spec.ID, err)

@@ -38,6 +38,7 @@ func TestExitStatusAndMessage(t *testing.T) {
 		{"client to rotate missing", "client rotate-secret nobody --data " + data, 1, `there is no client "nobody"`},
 		{"client to delete missing", "client delete nobody --data " + data, 1, `there is no client "nobody"`},
 		{"user missing", "user delete nobody --data " + data, 1, `there is no user "nobody"`},
+		{"no such data file", "client list --data no-such.db", 1, "there is no data file no-such.db: name it with --data, or make it with serve or a create command"},
 		{"help", "serve --help", 0, ""},
 		{"group", "client", 0, ""},
 	}
@@ -159,6 +160,11 @@ func TestUserCommands(t *testing.T) {
 
 func TestEmptyListsAreJSONArrays(t *testing.T) {
 	data := storeFile(t)
+	for _, args := range []string{"create shop", "delete shop"} {
+		if _, stderr, status := run(t, "", strings.Fields("client "+args+" --data "+data)...); status != exitOK {
+			t.Fatal(stderr)
+		}
+	}
 	for _, kind := range []string{"client", "user"} {
 		if out, stderr, _ := run(t, "", kind, "list", "--data", data, "-o", "json"); out != "[]\n" {
 			t.Errorf("%s list: %q %s", kind, out, stderr)

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,12 +71,32 @@ func (s *settings) sources(environ []string) config.Sources {
 	return src
 }
 
-// withStore opens the configured store for as long as do runs.
-func (c *cli) withStore(ctx context.Context, s *settings, do func(app.Store) error) (err error) {
+// withStore opens the configured store, which must be there, for as long as do
+// runs. Without this rule a mistyped --data would make an empty file, and its
+// list of clients would be empty too.
+func (c *cli) withStore(ctx context.Context, s *settings, do func(app.Store) error) error {
 	cfg, err := config.LoadStore(s.sources(c.environ))
 	if err != nil {
 		return err
 	}
+	if e := cfg.Store.Embedded; e != nil {
+		if _, err := os.Stat(e.Path); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("there is no data file %s: name it with --data, or make it with serve or a create command", e.Path)
+		}
+	}
+	return withOpen(ctx, cfg, do)
+}
+
+// withNewStore is withStore for commands that a store may begin with.
+func (c *cli) withNewStore(ctx context.Context, s *settings, do func(app.Store) error) error {
+	cfg, err := config.LoadStore(s.sources(c.environ))
+	if err != nil {
+		return err
+	}
+	return withOpen(ctx, cfg, do)
+}
+
+func withOpen(ctx context.Context, cfg *config.Config, do func(app.Store) error) (err error) {
 	store, err := app.OpenStore(ctx, cfg.Store)
 	if err != nil {
 		return err

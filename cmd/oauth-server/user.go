@@ -42,7 +42,7 @@ func newUserCreate(c *cli) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return c.withStore(cmd.Context(), set, func(store app.Store) error {
+		return c.withNewStore(cmd.Context(), set, func(store app.Store) error {
 			u, err := app.CreateUser(cmd.Context(), store, args[0], password, time.Now())
 			switch {
 			case err != nil:
