@@ -89,8 +89,8 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	if b.err != nil {
 		return nil, fmt.Errorf("metrics: %w", b.err)
 	}
-	m.pull.watch(buildInfo, func(emit emit) {
-		emit(1, o.Build.Version, o.Build.Revision, o.Build.GoVersion)
+	m.pull.watch("build", func(emit emit) {
+		emit(buildInfo, 1, o.Build.Version, o.Build.Revision, o.Build.GoVersion)
 	})
 	m.expectSync()
 	return m, nil

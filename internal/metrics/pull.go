@@ -7,49 +7,45 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// emit shows one value with the labels of its metric.
-type emit func(value float64, labels ...string)
+// emit shows the value of a metric with its labels.
+type emit func(i Info, value float64, labels ...string)
 
 // pullCollector asks for values at each scrape. A metric that nobody gave a
 // function for is not shown.
 type pullCollector struct {
 	mu      sync.RWMutex
-	sources map[string]pullSource
-}
-
-type pullSource struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-	read func(emit)
+	sources map[string]func(emit)
+	descs   map[string]*prometheus.Desc
 }
 
 // pulled are the metrics that a pullCollector may show.
 var pulled = []Info{
 	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
 	gAgeInfo, lateInfo, degradedInfo, dirtyInfo, dueInfo, instancesInfo,
-	writesInfo, foreignInfo, driftInfo, syncPanicsInfo, clockOffsetInfo, configRevisionInfo, configAgeInfo, buildInfo,
+	writesInfo, foreignInfo, driftInfo, syncPanicsInfo, clockOffsetInfo,
+	configRevisionInfo, configAgeInfo, buildInfo,
 }
 
 func newPullCollector() *pullCollector {
-	return &pullCollector{sources: make(map[string]pullSource)}
+	p := &pullCollector{sources: map[string]func(emit){}, descs: map[string]*prometheus.Desc{}}
+	for _, i := range pulled {
+		p.descs[i.Name] = i.desc()
+	}
+	return p
 }
 
-// watch shows what read emits; a second call for the same metric replaces the
-// first.
-func (p *pullCollector) watch(i Info, read func(emit)) {
-	kind := prometheus.GaugeValue
-	if i.Kind == Counter {
-		kind = prometheus.CounterValue
-	}
+// watch shows what read emits, some of the pulled metrics; a second call for
+// the same source replaces the first.
+func (p *pullCollector) watch(source string, read func(emit)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sources[i.Name] = pullSource{desc: i.desc(), kind: kind, read: read}
+	p.sources[source] = read
 }
 
 // Describe implements prometheus.Collector.
 func (p *pullCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, i := range pulled {
-		ch <- i.desc()
+	for _, d := range p.descs {
+		ch <- d
 	}
 }
 
@@ -57,9 +53,13 @@ func (p *pullCollector) Describe(ch chan<- *prometheus.Desc) {
 func (p *pullCollector) Collect(ch chan<- prometheus.Metric) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	for _, s := range p.sources {
-		s.read(func(value float64, labels ...string) {
-			ch <- prometheus.MustNewConstMetric(s.desc, s.kind, value, labels...)
+	for _, read := range p.sources {
+		read(func(i Info, value float64, labels ...string) {
+			kind := prometheus.GaugeValue
+			if i.Kind == Counter {
+				kind = prometheus.CounterValue
+			}
+			ch <- prometheus.MustNewConstMetric(p.descs[i.Name], kind, value, labels...)
 		})
 	}
 }
@@ -74,11 +74,14 @@ type Memory struct {
 
 // WatchMemory shows the counters in memory.
 func (m *Metrics) WatchMemory(read func() Memory) {
-	m.pull.watch(countersInfo, func(emit emit) { emit(float64(read().Counters)) })
-	m.pull.watch(countersMaxInfo, func(emit emit) { emit(float64(read().MaxCounters)) })
-	m.pull.watch(evictionsInfo, func(emit emit) { emit(float64(read().Evictions)) })
-	m.pull.watch(overflowInfo, func(emit emit) { emit(float64(read().Overflows)) })
-	m.pull.watch(expiredInfo, func(emit emit) { emit(float64(read().Expired)) })
+	m.pull.watch("memory", func(emit emit) {
+		now := read()
+		emit(countersInfo, float64(now.Counters))
+		emit(countersMaxInfo, float64(now.MaxCounters))
+		emit(evictionsInfo, float64(now.Evictions))
+		emit(overflowInfo, float64(now.Overflows))
+		emit(expiredInfo, float64(now.Expired))
+	})
 }
 
 // Config is one configuration that is read from the store again and again.
@@ -90,14 +93,10 @@ type Config struct {
 
 // WatchConfigs shows which configuration is in use and how old it is.
 func (m *Metrics) WatchConfigs(read func() []Config) {
-	m.pull.watch(configRevisionInfo, func(emit emit) {
+	m.pull.watch("configs", func(emit emit) {
 		for _, c := range read() {
-			emit(float64(c.Revision), c.Name)
-		}
-	})
-	m.pull.watch(configAgeInfo, func(emit emit) {
-		for _, c := range read() {
-			emit(m.now().Sub(c.Refreshed).Seconds(), c.Name)
+			emit(configRevisionInfo, float64(c.Revision), c.Name)
+			emit(configAgeInfo, m.now().Sub(c.Refreshed).Seconds(), c.Name)
 		}
 	})
 }

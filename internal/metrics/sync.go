@@ -57,26 +57,26 @@ type Sync struct {
 
 // WatchSync shows where the syncer stands.
 func (m *Metrics) WatchSync(read func() Sync) {
-	m.pull.watch(gAgeInfo, func(emit emit) { emit(read().GAge.Seconds()) })
-	m.pull.watch(lateInfo, func(emit emit) { emit(read().Late.Seconds()) })
-	m.pull.watch(degradedInfo, func(emit emit) { emit(read().Degraded.Seconds()) })
-	m.pull.watch(dirtyInfo, func(emit emit) { emit(float64(read().Dirty)) })
-	m.pull.watch(dueInfo, func(emit emit) { emit(float64(read().Due)) })
-	m.pull.watch(instancesInfo, func(emit emit) { emit(float64(read().Instances)) })
-	m.pull.watch(writesInfo, func(emit emit) {
-		s := read()
-		emit(float64(s.Applied), "applied")
-		emit(float64(s.Fallback), "fallback")
-		emit(float64(s.Conflicts), "conflict")
-		emit(float64(s.Unknown), "unknown")
-		emit(float64(s.Rejected), "rejected")
+	m.pull.watch("sync", func(emit emit) {
+		now := read()
+		emit(gAgeInfo, now.GAge.Seconds())
+		emit(lateInfo, now.Late.Seconds())
+		emit(degradedInfo, now.Degraded.Seconds())
+		emit(dirtyInfo, float64(now.Dirty))
+		emit(dueInfo, float64(now.Due))
+		emit(instancesInfo, float64(now.Instances))
+		emit(writesInfo, float64(now.Applied), "applied")
+		emit(writesInfo, float64(now.Fallback), "fallback")
+		emit(writesInfo, float64(now.Conflicts), "conflict")
+		emit(writesInfo, float64(now.Unknown), "unknown")
+		emit(writesInfo, float64(now.Rejected), "rejected")
+		emit(foreignInfo, float64(now.Foreign))
+		emit(driftInfo, float64(now.Drift))
+		emit(syncPanicsInfo, float64(now.Panics))
 	})
-	m.pull.watch(foreignInfo, func(emit emit) { emit(float64(read().Foreign)) })
-	m.pull.watch(driftInfo, func(emit emit) { emit(float64(read().Drift)) })
-	m.pull.watch(syncPanicsInfo, func(emit emit) { emit(float64(read().Panics)) })
 }
 
 // WatchClock shows the database's clock minus ours.
 func (m *Metrics) WatchClock(offset func() time.Duration) {
-	m.pull.watch(clockOffsetInfo, func(emit emit) { emit(offset().Seconds()) })
+	m.pull.watch("clock", func(emit emit) { emit(clockOffsetInfo, offset().Seconds()) })
 }
