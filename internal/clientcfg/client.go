@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -135,11 +136,12 @@ func ValidScopeToken(s string) bool {
 // ValidateRedirectURI says why a redirect URI cannot be registered: it must be
 // absolute, without a fragment (RFC 6749 3.1.2), and https unless it is a
 // loopback address (RFC 8252 7.3) or a private-use scheme with a dot in its
-// name (RFC 8252 7.1).
+// name (RFC 8252 7.1). What could never match is refused too, since nobody
+// would learn why: characters that a URI cannot hold, and wildcards.
 func ValidateRedirectURI(raw string) error {
 	u, err := url.Parse(raw)
 	switch {
-	case err != nil:
+	case err != nil || strings.ContainsFunc(raw, notInURI):
 		return fmt.Errorf("%q is not a URI", raw)
 	case u.Scheme == "":
 		return fmt.Errorf("%q is not absolute", raw)
@@ -149,14 +151,28 @@ func ValidateRedirectURI(raw string) error {
 		return fmt.Errorf("%q carries user information", raw)
 	case strings.Contains(u.Scheme, "."):
 		return nil
-	case (u.Scheme == "https" || u.Scheme == "http") && u.Host == "":
-		return fmt.Errorf("%q names no host", raw)
-	case u.Scheme == "https":
-		return nil
-	case u.Scheme == "http" && IsLoopback(u.Hostname()):
-		return nil
+	case u.Scheme == "https", u.Scheme == "http" && IsLoopback(u.Hostname()):
+		return validateAuthority(raw, u)
 	}
 	return fmt.Errorf("%q must be https, http on a loopback address, or a private-use scheme such as com.example.app", raw)
+}
+
+// notInURI reports whether a URI cannot hold r as it is (RFC 3986 section 2).
+func notInURI(r rune) bool { return r <= 0x20 || r >= 0x7f || strings.ContainsRune(`"<>\^{|}`+"`", r) }
+
+func validateAuthority(raw string, u *url.URL) error {
+	if u.Hostname() == "" {
+		return fmt.Errorf("%q names no host", raw)
+	}
+	if strings.Contains(u.Host, "*") {
+		return fmt.Errorf("%q has a wildcard: each redirect URI is registered by itself", raw)
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return fmt.Errorf("%q has a port that is not from 1 to 65535", raw)
+		}
+	}
+	return nil
 }
 
 // IsLoopback reports whether host is a loopback IP literal or localhost.

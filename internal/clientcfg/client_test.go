@@ -84,6 +84,13 @@ func TestValidateRedirectURI(t *testing.T) {
 		{"javascript:alert(1)", "must be https"},
 		{"data:text/html,x", "must be https"},
 		{"https://app.example/%zz", "not a URI"},
+		{"https://app.example/a b", "not a URI"},
+		{"https://app.example/{tenant}", "not a URI"},
+		{"https://äpp.example/", "not a URI"},
+		{"https://:443/", "names no host"},
+		{"https://*.app.example/", "wildcard"},
+		{"https://app.example:65536/", "port"},
+		{"http://127.0.0.1:0/callback", "port"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.uri, func(t *testing.T) { requireError(t, clientcfg.ValidateRedirectURI(tt.uri), tt.want) })
