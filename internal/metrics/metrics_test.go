@@ -306,3 +306,20 @@ func BenchmarkRequest(b *testing.B) {
 		m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, Duration: time.Millisecond})
 	}
 }
+
+// A scrape of an instance on which 200 clients use two grants each.
+func BenchmarkScrape(b *testing.B) {
+	m, reg := newMetrics(b, metrics.Options{MaxClients: 200})
+	exercise(m)
+	for i := range 200 {
+		m.Decision("client"+strconv.Itoa(i), "refresh_token", metrics.Allowed)
+		m.Decision("client"+strconv.Itoa(i), "authorization_code", metrics.Allowed)
+	}
+	b.ReportAllocs()
+	page := ""
+	for b.Loop() {
+		page = scrape(b, reg)
+	}
+	b.ReportMetric(float64(strings.Count(page, "\n")-strings.Count(page, "# ")), "series")
+	b.ReportMetric(float64(len(page)), "bytes/page")
+}
