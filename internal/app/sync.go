@@ -67,8 +67,8 @@ func (t *telemetry) Call(op syncer.Op, items int, took time.Duration, err error)
 
 func shownSync(st syncer.Stats) metrics.Sync {
 	return metrics.Sync{
-		Late: st.Late, Degraded: st.DegradedFor,
-		Dirty: st.WritesWaiting, Instances: st.Instances,
+		GAge: st.Age, Late: st.Late, Degraded: st.DegradedFor,
+		Dirty: st.WritesWaiting, Due: st.Due, Instances: st.Instances,
 		Applied: st.Applied - st.Blind, Fallback: st.Blind,
 		Conflicts: st.Conflicts, Unknown: st.Unknown, Rejected: st.Rejected,
 		Foreign: st.Foreign, Drift: st.Drift, Panics: st.Panics,
