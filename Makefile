@@ -4,7 +4,7 @@ SHELL := /bin/bash
 TOOLS := $(CURDIR)/.bin
 GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
 
-.PHONY: help build demo test race lint fmt bench fuzz dashboards demo-load ci clean
+.PHONY: help build demo test race lint fmt bench bench-cluster fuzz dashboards demo-load ci clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,11 @@ lint: $(TOOLS)/golangci-lint ## Check formatting, style and import directions
 
 fmt: $(TOOLS)/golangci-lint ## Format the code
 	$(TOOLS)/golangci-lint fmt
+
+bench-cluster: ## Print how far one limit is kept by many instances (simulated time)
+	@set -o pipefail; go test ./internal/syncer -run 'TestNumbers|TestFarBelow|TestManyKeys|TestStoreAway' -numbers -v \
+	  | grep -v -e '^=== ' -e '^ *--- '
+	go test ./internal/syncer -run '^$$' -bench RequestPath -benchtime 1x
 
 bench: ## Run every benchmark once, briefly
 	go test -run '^$$' -bench . -benchmem ./...

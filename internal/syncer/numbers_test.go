@@ -49,7 +49,7 @@ func (r *result) String() string {
 	if n := len(r.rounds); n > 0 {
 		p99 = r.rounds[n*99/100]
 	}
-	return fmt.Sprintf("admitted/limit %.4f (first window %.3f, worst %.3f)  false denials %.2f %%  per admitted: %.2f writes, %.2f reads  rounds p99 %d",
+	return fmt.Sprintf("admitted %.4f of the limit (first window %.3f, worst %.3f), false denials %.2f %%; per admitted %.2f writes, %.2f reads; p99 of write rounds %d",
 		r.mean, r.first, r.worst, 100*float64(r.falseDenials)/float64(r.offered),
 		float64(r.writes)/float64(r.admitted), float64(r.reads)/float64(r.admitted), p99)
 }
@@ -201,11 +201,10 @@ func TestNumbers(t *testing.T) {
 				l.windows = tc.short
 			}
 			res := l.run(t, 1)
-			t.Log(res.String())
 			if *numbers {
 				l.plain = true
 				plain := l.run(t, 1)
-				t.Log("every second: " + plain.String())
+				fmt.Printf("%s\n  ours          %s\n  every second  %s\n", tc.name, &res, &plain)
 			}
 			require.GreaterOrEqual(t, res.mean, tc.low)
 			require.Zero(t, res.falseDenials)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"sync/atomic"
@@ -87,6 +88,13 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
+// say prints a figure if somebody asked for them.
+func say(format string, args ...any) {
+	if *numbers {
+		fmt.Printf(format+"\n", args...)
+	}
+}
+
 // stored adds up what the store has of a key.
 func stored(t *testing.T, store syncer.Store, k ratelimit.Key) (n int64) {
 	t.Helper()
@@ -114,6 +122,7 @@ func TestManyKeysInFewCommands(t *testing.T) {
 		left, err := m.syncer.Stop(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, left)
+		say("%d dirty keys flushed in %d commands", keys, store.calls.Load())
 		require.LessOrEqual(t, store.calls.Load(), int64(110))
 		require.Equal(t, keys, store.Len())
 	})
@@ -316,12 +325,14 @@ func TestStoreAway(t *testing.T) {
 		require.True(t, st.Degraded)
 		require.Less(t, st.Batch, 100)
 		require.InDelta(t, (10 * time.Minute).Seconds(), st.Age.Seconds(), 30)
+		say("ten minutes without a database: %d calls, %d keys in memory, %d counts waiting", store.calls.Load()-before, m.counters.Len(), 2*600)
 		require.Less(t, store.calls.Load()-before, int64(200), "it backs off")
 		require.EqualValues(t, 601, m.counters.Usage(m.now(), keyOf(0))[0].Estimate)
 
 		away.Store(false)
 		pass(20 * time.Second)
 		require.NoError(t, m.syncer.Degraded())
+		say("  20 s after it is back all of them are written")
 		require.EqualValues(t, 601, stored(t, store, keyOf(0)))
 		require.EqualValues(t, 601, stored(t, store, keyOf(1)))
 		require.Zero(t, m.syncer.Stats().DegradedFor)
@@ -428,7 +439,7 @@ func TestFarBelow(t *testing.T) {
 			writes += st.Writes
 			commands += st.Calls[syncer.OpApply]
 		}
-		t.Logf("%d keys at a tenth of their limit, %d instances, %d s: %d writes in %d commands; every second %d, %.1f times as many",
+		say("%d keys at a tenth of their limit, %d instances, %d s: %d writes in %d commands; every second %d, %.1f times as many",
 			keys, instances, seconds, writes, commands, everySecond, float64(everySecond)/float64(writes))
 		require.Greater(t, everySecond, int(5*writes))
 	})

@@ -1,0 +1,191 @@
+package ratelimit_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"oauth-server/internal/ratelimit"
+)
+
+var update = flag.Bool("update", false, "write the figures and pictures of docs/rate-limiting.md anew")
+
+const guide = "../../docs/rate-limiting.md"
+
+// kind is an algorithm with its frames, as the guide compares them.
+type kind struct {
+	algorithm ratelimit.Algorithm
+	frames    int
+}
+
+func (k kind) String() string {
+	if k.algorithm != ratelimit.Sliding {
+		return fmt.Sprintf("`%s`", k.algorithm)
+	}
+	return fmt.Sprintf("`%s`, frames: %d", k.algorithm, k.frames)
+}
+
+var kinds = []kind{
+	{ratelimit.Fixed, 1},
+	{ratelimit.Weighted, 1},
+	{ratelimit.Sliding, 1},
+	{ratelimit.Sliding, 2},
+	{ratelimit.Sliding, 6},
+	{ratelimit.Sliding, 60},
+}
+
+const (
+	figureLimit  = 100
+	figureWindow = time.Minute
+)
+
+// figures compare what a limit of 100 per minute lets pass with an exact log
+// of the same requests.
+type figures struct {
+	admitted  float64 // of the limit, on average
+	worst     float64 // of the limit, in the worst 60 seconds
+	above     float64 // share of the time in which the last 60 seconds held more than 110 % of the limit
+	tooStrict float64 // share of the denied that an exact log would have admitted
+}
+
+// measure offers the traffic, times in milliseconds from an even hour on, to one key.
+func measure(t *testing.T, k kind, traffic []int64) (f figures) {
+	t.Helper()
+	l := ratelimit.NewLimit("l", figureLimit, figureWindow)
+	l.Algorithm, l.Frames = k.algorithm, k.frames
+	s := ratelimit.DefaultSettings()
+	s.Default.User = []ratelimit.Limit{l}
+	policies, err := ratelimit.Compile(s)
+	require.NoError(t, err)
+	c, key := ratelimit.NewCounters(1), ratelimit.Key{ClientID: "c", Username: "u"}
+	eff := policies.For("c")
+
+	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var log []int64 // of the admitted
+	first := 0      // of them inside the window
+	denied, before := 0, traffic[0]
+	for _, at := range traffic {
+		if len(log)-first > figureLimit*11/10 {
+			f.above += float64(at - before)
+		}
+		before = at
+		for first < len(log) && log[first] <= at-figureWindow.Milliseconds() {
+			first++
+		}
+		full := len(log)-first >= figureLimit
+		d := c.Take(begin.Add(time.Duration(at)*time.Millisecond), key, eff, 1)
+		if d.Outcome == ratelimit.Allowed {
+			log = append(log, at)
+			f.worst = max(f.worst, float64(len(log)-first)/figureLimit)
+			continue
+		}
+		denied++
+		if !full {
+			f.tooStrict++
+		}
+	}
+	length := float64(traffic[len(traffic)-1])
+	f.admitted = float64(len(log)) / length * float64(figureWindow.Milliseconds()) / figureLimit
+	f.above /= length
+	f.tooStrict /= float64(max(denied, 1))
+	return f
+}
+
+// steady is twice the limit, at random.
+func steady() (out []int64) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for at := 0.0; at < 1000*60_000; at += r.ExpFloat64() * 300 {
+		out = append(out, int64(at))
+	}
+	return out
+}
+
+// bursts are 60 requests within five seconds, two minutes apart in three
+// cases of four, half a minute apart in the other.
+func bursts() (out []int64) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for at := int64(0); at < 1000*60_000; {
+		for i := range int64(60) {
+			out = append(out, at+i*5000/60)
+		}
+		at += 30_000 + r.Int64N(10_000)
+		if r.IntN(4) > 0 {
+			at += 90_000
+		}
+	}
+	return out
+}
+
+// attack knows where frames begin: 100 requests in the last tenth of a second
+// of a minute, and as much as passes all through the next; then a minute's pause.
+func attack() (out []int64) {
+	for round := range int64(50) {
+		next := round*3*60_000 + 60_000
+		for at := next - 100; at < next; at++ {
+			out = append(out, at)
+		}
+		for at := next; at < next+60_000; at += 10 {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// rush is a thousand requests in the first second of every third minute.
+func rush() (out []int64) {
+	for round := range int64(50) {
+		for i := range int64(1000) {
+			out = append(out, round*3*60_000+i)
+		}
+	}
+	return out
+}
+
+func percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
+
+// figuresTable is the table of the guide.
+func figuresTable(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for _, traffic := range []struct {
+		title string
+		at    []int64
+	}{
+		{"Twice the limit, at random", steady()},
+		{"Bursts of 60 within five seconds", bursts()},
+		{"A client that makes the most of where frames begin", attack()},
+		{"A thousand requests in the first second of a minute, after a quiet one", rush()},
+	} {
+		fmt.Fprintf(&b, "\n%s:\n\n| | admitted on average | in the worst 60 s | time above 110 %% | denied too strictly |\n|---|---|---|---|---|\n", traffic.title)
+		for _, k := range kinds {
+			f := measure(t, k, traffic.at)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", k, percent(f.admitted), percent(f.worst), percent(f.above), percent(f.tooStrict))
+		}
+	}
+	return b.String()
+}
+
+var section = regexp.MustCompile(`(?s)(<!-- figures: begin[^>]*-->\n)(.*)(<!-- figures: end -->)`)
+
+// TestTheGuidesFigures computes every number of the guide's comparison. To
+// write them: go test ./internal/ratelimit -run Guides -update
+func TestTheGuidesFigures(t *testing.T) {
+	text, err := os.ReadFile(guide)
+	require.NoError(t, err)
+	table := figuresTable(t)
+	if *update {
+		out := section.ReplaceAllString(string(text), "${1}"+strings.ReplaceAll(table, "$", "$$")+"\n${3}")
+		require.NoError(t, os.WriteFile(guide, []byte(out), 0o600))
+		return
+	}
+	found := section.FindStringSubmatch(string(text))
+	require.Len(t, found, 4, "the guide has a place for its figures")
+	require.Equal(t, strings.TrimSpace(table), strings.TrimSpace(found[2]), "run with -update")
+}
