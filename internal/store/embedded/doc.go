@@ -6,6 +6,10 @@
 // so that 64 clients cost hardly more fsyncs than one, and a single client
 // never waits for company. An answer is given only once its write is on disk.
 //
+// Codes, tokens, sessions and revocations lie by digest, that is, all over the
+// file. They are written into a journal first, a few pages for any number of
+// them, and are moved to their places a slice at a time by later commits.
+//
 // The package never judges expiry (the caller has the clock), never stores a
 // code, token or cookie in clear (only digests come in), and never lets a
 // damaged file crash the server: every access turns it into [ErrCorrupt].

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -35,7 +37,7 @@ func checkFormat(tx *bolt.Tx) error {
 	if v := binary.BigEndian.Uint64(value); v != format {
 		return fmt.Errorf("%w (format %d, this release knows %d)", ErrNewerFormat, v, format)
 	}
-	for _, name := range buckets {
+	for _, name := range allBuckets() {
 		if tx.Bucket(name) == nil {
 			return fmt.Errorf("%w: its bucket %q is missing", ErrCorrupt, name)
 		}
@@ -43,8 +45,10 @@ func checkFormat(tx *bolt.Tx) error {
 	return nil
 }
 
+func allBuckets() [][]byte { return slices.AppendSeq(journals[:], maps.Values(buckets)) }
+
 func layOut(tx *bolt.Tx) error {
-	for _, name := range buckets {
+	for _, name := range allBuckets() {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 
-	bolt "go.etcd.io/bbolt"
-
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
@@ -14,17 +12,13 @@ import (
 func (s *Store) CreateCode(ctx context.Context, c grants.Code) error {
 	value := encodeCode(&c)
 	return s.writes.do(ctx, func(w *writeTx) error {
-		if w.get(codes, c.Digest[:]) != nil {
-			return grants.ErrExists
-		}
-		return w.putExpiring(codes, c.Digest[:], value, c.ExpiresAt)
+		return w.add(place{codes, c.Digest}, value)
 	})
 }
 
 // Code implements [grants.Codes].
 func (s *Store) Code(ctx context.Context, d secret.Digest) (c grants.Code, err error) {
-	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
-		value := get(tx, codes, d[:])
+	err = s.find(ctx, place{codes, d}, func(value []byte) (err error) {
 		if value == nil {
 			return grants.ErrNotFound
 		}
@@ -43,17 +37,13 @@ func (s *Store) RedeemCode(ctx context.Context, d secret.Digest, next *grants.Re
 func (s *Store) CreateRefreshToken(ctx context.Context, t grants.RefreshToken) error {
 	value := encodeToken(&t)
 	return s.writes.do(ctx, func(w *writeTx) error {
-		if w.get(refreshTokens, t.Digest[:]) != nil {
-			return grants.ErrExists
-		}
-		return w.putExpiring(refreshTokens, t.Digest[:], value, t.ExpiresAt)
+		return w.add(place{refreshTokens, t.Digest}, value)
 	})
 }
 
 // RefreshToken implements [grants.RefreshTokens].
 func (s *Store) RefreshToken(ctx context.Context, d secret.Digest) (t grants.RefreshToken, err error) {
-	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
-		value := get(tx, refreshTokens, d[:])
+	err = s.find(ctx, place{refreshTokens, d}, func(value []byte) (err error) {
 		if value == nil {
 			return grants.ErrNotFound
 		}
@@ -76,7 +66,7 @@ func (s *Store) claim(ctx context.Context, k kind, d secret.Digest, next *grants
 		successor = encodeToken(next)
 	}
 	return s.writes.do(ctx, func(w *writeTx) error {
-		value := w.get(k, d[:])
+		value := w.find(place{k, d})
 		switch {
 		case value == nil:
 			return grants.ErrNotFound
@@ -84,14 +74,24 @@ func (s *Store) claim(ctx context.Context, k kind, d secret.Digest, next *grants
 			return ErrCorrupt
 		case value[1]&flagClaimed != 0:
 			return grants.ErrClaimed
-		case next != nil && w.get(refreshTokens, next.Digest[:]) != nil:
+		case next != nil && w.find(place{refreshTokens, next.Digest}) != nil:
 			return grants.ErrExists
 		}
 		claimed := bytes.Clone(value)
 		claimed[1] |= flagClaimed
-		if err := w.put(k, d[:], claimed); err != nil || next == nil {
-			return err
+		w.stage(place{k, d}, claimed)
+		if next != nil {
+			w.stage(place{refreshTokens, next.Digest}, successor)
 		}
-		return w.putExpiring(refreshTokens, next.Digest[:], successor, next.ExpiresAt)
+		return nil
 	})
+}
+
+// add stages a record unless there is one.
+func (w *writeTx) add(p place, value []byte) error {
+	if w.find(p) != nil {
+		return grants.ErrExists
+	}
+	w.stage(p, value)
+	return nil
 }

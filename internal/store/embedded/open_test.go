@@ -175,6 +175,13 @@ func TestOpenRefusesContent(t *testing.T) {
 		}, ErrNewerFormat},
 		{"no format", func(tx *bolt.Tx) error { return tx.Bucket(buckets[settings]).Delete(formatKey) }, ErrForeign},
 		{"another program's", func(tx *bolt.Tx) error { return tx.DeleteBucket(buckets[settings]) }, ErrForeign},
+		{"a journal damaged", func(tx *bolt.Tx) error {
+			return tx.Bucket(journals[1]).Put([]byte("n"), []byte{byte(codes), 1, 2})
+		}, ErrCorrupt},
+		{"a journal of what does not expire", func(tx *bolt.Tx) error {
+			return tx.Bucket(journals[0]).Put([]byte("n"), make([]byte, 64))
+		}, ErrCorrupt},
+		{"a journal gone", func(tx *bolt.Tx) error { return tx.DeleteBucket(journals[0]) }, ErrCorrupt},
 		{"a bucket gone", func(tx *bolt.Tx) error { return tx.DeleteBucket(buckets[users]) }, ErrCorrupt},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,9 +2,8 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"time"
-
-	bolt "go.etcd.io/bbolt"
 
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
@@ -14,17 +13,13 @@ import (
 func (s *Store) CreateSession(ctx context.Context, session grants.Session) error {
 	value := encodeSession(&session)
 	return s.writes.do(ctx, func(w *writeTx) error {
-		if w.get(sessions, session.Digest[:]) != nil {
-			return grants.ErrExists
-		}
-		return w.putExpiring(sessions, session.Digest[:], value, session.ExpiresAt)
+		return w.add(place{sessions, session.Digest}, value)
 	})
 }
 
 // Session implements [grants.Sessions].
 func (s *Store) Session(ctx context.Context, d secret.Digest) (session grants.Session, err error) {
-	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
-		value := get(tx, sessions, d[:])
+	err = s.find(ctx, place{sessions, d}, func(value []byte) (err error) {
 		if value == nil {
 			return grants.ErrNotFound
 		}
@@ -36,40 +31,39 @@ func (s *Store) Session(ctx context.Context, d secret.Digest) (session grants.Se
 
 // DeleteSession implements [grants.Sessions].
 func (s *Store) DeleteSession(ctx context.Context, d secret.Digest) error {
-	return s.writes.do(ctx, func(w *writeTx) error { return w.deleteExpiring(sessions, d[:]) })
+	return s.writes.do(ctx, func(w *writeTx) error {
+		if p := (place{sessions, d}); w.find(p) != nil {
+			w.stage(p, nil)
+		}
+		return nil
+	})
 }
 
 // Revoke implements [grants.Revocations].
 func (s *Store) Revoke(ctx context.Context, name string, until time.Time) error {
-	key := nameKey(name)
+	p, value := placeOfName(name), header(0, until)
 	return s.writes.do(ctx, func(w *writeTx) error {
-		if value := w.get(revocations, key); value != nil {
-			_, _, recorded := open(value)
-			if !recorded.Before(until) {
-				return nil
-			}
-			if err := w.delete(expiries, expiryKey(revocations, key, recorded)); err != nil {
-				return err
-			}
+		if recorded := w.find(p); recorded == nil || expiryOf(recorded).Before(until) {
+			w.stage(p, value)
 		}
-		return w.putExpiring(revocations, key, header(0, until), until)
+		return nil
 	})
 }
 
 // Revoked implements [grants.Revocations].
 func (s *Store) Revoked(ctx context.Context, names ...string) (yes bool, err error) {
-	err = s.view(ctx, func(tx *bolt.Tx) error {
-		for _, name := range names {
-			yes = yes || get(tx, revocations, nameKey(name)) != nil
-		}
-		return nil
-	})
+	if err := errors.Join(ctx.Err(), s.writes.usable()); err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		err = errors.Join(err, s.find(ctx, placeOfName(name), func(value []byte) error {
+			yes = yes || value != nil
+			return nil
+		}))
+	}
 	return yes, err
 }
 
-// nameKey is the digest of a name that may have come from outside: the same
-// length for all, so that no name is too long or too short for a key.
-func nameKey(name string) []byte {
-	d := secret.DigestOf(name)
-	return d[:]
-}
+// placeOfName is that of the digest of a name, which may have come from
+// outside: the same length for all, so that none is too long or too short.
+func placeOfName(name string) place { return place{revocations, secret.DigestOf(name)} }

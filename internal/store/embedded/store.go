@@ -53,6 +53,8 @@ type Options struct {
 	// MaxSize bounds the file, in bytes; writes beyond it fail and change
 	// nothing. 0 means no bound.
 	MaxSize int
+
+	foldAt int // see the constant; tests make it small
 }
 
 // DefaultLockTimeout is long enough for a lock that is just being released.
@@ -70,6 +72,9 @@ func Open(path string, opts Options) (s *Store, err error) {
 			err = fmt.Errorf("embedded: open %s: %w", path, err)
 		}
 	}()
+	if opts.foldAt == 0 {
+		opts.foldAt = foldAt
+	}
 	created, err := preflight(path)
 	if err != nil {
 		return nil, err
@@ -81,8 +86,12 @@ func Open(path string, opts Options) (s *Store, err error) {
 	if err = prepare(db, path, created); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	writes, err := newCommitter(db, opts.foldAt)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	return &Store{
-		db: db, writes: newCommitter(db),
+		db: db, writes: writes,
 		instances: instances{alive: map[string]syncer.Instance{}},
 	}, nil
 }
@@ -94,7 +103,7 @@ func openFile(path string, opts Options) (db *bolt.DB, err error) {
 	}
 	db, err = bolt.Open(path, 0o600, &bolt.Options{
 		Timeout:         opts.LockTimeout,
-		FreelistType:    bolt.FreelistMapType,
+		FreelistType:    bolt.FreelistArrayType,
 		InitialMmapSize: initialMmapSize,
 		MaxSize:         opts.MaxSize,
 		NoStatistics:    true, // a lock on every read, for figures that nobody looks at
@@ -156,7 +165,7 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) (err error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := s.writes.failure(); err != nil {
+	if err := s.writes.usable(); err != nil {
 		return err
 	}
 	defer guard(&err)()
@@ -165,6 +174,19 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) (err error
 		return ErrClosed
 	}
 	return err
+}
+
+// find hands the value at a place to read; nil if there is none. The journal is
+// looked at first: a record that leaves it is where it stays already, so it is
+// found by the second look at the latest.
+func (s *Store) find(ctx context.Context, p place, read func(value []byte) error) error {
+	if value, known := s.writes.recent.get(p); known {
+		if err := errors.Join(ctx.Err(), s.writes.usable()); err != nil {
+			return err
+		}
+		return read(value)
+	}
+	return s.view(ctx, func(tx *bolt.Tx) error { return read(get(tx, p.kind, p.digest[:])) })
 }
 
 // guard turns a panic over damaged pages, or a fault in the mapped file, into

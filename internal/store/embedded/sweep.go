@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -14,98 +13,93 @@ import (
 // get their turn in between.
 const sweepStep = 256
 
-// Sweep implements [grants.Sweeper], and removes expired counters too. It walks
-// the expiry index from its start, so it costs what has expired, not what is
+// Sweep implements [grants.Sweeper], and removes expired counters too. What is
+// still in the journals is looked at in memory. For the rest it walks the
+// expiry index from its start, so it costs what has expired, not what is
 // stored; only counters are looked at one by one.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	removed := 0
-	for {
-		seen, n, err := s.sweepStep(ctx, now)
+	for _, sweep := range []func(context.Context, time.Time) (int, error){s.sweepRecent, s.sweepIndex, s.sweepCounters} {
+		n, err := sweep(ctx, now)
 		removed += n
 		if err != nil {
 			return removed, err
 		}
-		if seen < sweepStep {
-			break
-		}
 	}
-	n, err := s.sweepCounters(ctx, now)
-	return removed + n, err
+	return removed, nil
 }
 
-func (s *Store) sweepStep(ctx context.Context, now time.Time) (seen, removed int, err error) {
-	var due [][]byte
-	err = s.view(ctx, func(tx *bolt.Tx) error {
-		due = expired(tx, now)
-		return nil
-	})
-	if err != nil || len(due) == 0 {
-		return 0, 0, err
+func (s *Store) sweepRecent(ctx context.Context, now time.Time) (removed int, err error) {
+	for {
+		due := s.writes.recent.due(now, sweepStep)
+		if err := ctx.Err(); err != nil || len(due) == 0 {
+			return removed, err
+		}
+		n, err := s.removeExpired(ctx, due, now)
+		removed += n
+		if err != nil {
+			return removed, err
+		}
+	}
+}
+
+// sweepIndex goes through the index once. What it removes stays in the index
+// until the journal is folded, and is known by being removed already.
+func (s *Store) sweepIndex(ctx context.Context, now time.Time) (removed int, err error) {
+	for from := []byte{0}; from != nil; {
+		var due []place
+		err = s.view(ctx, func(tx *bolt.Tx) (err error) {
+			due, from, err = expired(tx, from, now)
+			return err
+		})
+		if err != nil {
+			return removed, err
+		}
+		n, err := s.removeExpired(ctx, due, now)
+		removed += n
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// expired returns places of the expiry index that lie before now, from a key
+// on, and the key to go on with, nil at the end.
+func expired(tx *bolt.Tx, from []byte, now time.Time) (due []place, next []byte, err error) {
+	limit := binary.BigEndian.AppendUint64(nil, sortable(now))
+	cursor := tx.Bucket(buckets[expiries]).Cursor()
+	for k, _ := cursor.Seek(from); k != nil && bytes.Compare(k, limit) < 0; k, _ = cursor.Next() {
+		if len(due) == sweepStep {
+			return due, bytes.Clone(k), nil
+		}
+		p, err := parseExpiryKey(k)
+		if err != nil {
+			return nil, nil, err
+		}
+		due = append(due, p)
+	}
+	return due, nil, nil
+}
+
+// removeExpired removes those records whose newest value expired before now,
+// and returns how many.
+func (s *Store) removeExpired(ctx context.Context, due []place, now time.Time) (removed int, err error) {
+	if len(due) == 0 {
+		return 0, nil
 	}
 	err = s.writes.do(ctx, func(w *writeTx) error {
 		removed = 0 // a change may run more than once
-		for _, entry := range due {
-			gone, err := w.expire(entry)
-			if err != nil {
-				return err
-			}
-			if gone {
+		for _, p := range due {
+			if value := w.find(p); value != nil && expiryOf(value).Before(now) {
+				w.stage(p, nil)
 				removed++
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		removed = 0
+		return 0, err
 	}
-	return len(due), removed, err
-}
-
-// expired returns the first entries of the expiry index that lie before now.
-func expired(tx *bolt.Tx, now time.Time) (due [][]byte) {
-	limit := binary.BigEndian.AppendUint64(nil, sortable(now))
-	cursor := tx.Bucket(buckets[expiries]).Cursor()
-	for k, _ := cursor.First(); k != nil && bytes.Compare(k, limit) < 0 && len(due) < sweepStep; k, _ = cursor.Next() {
-		due = append(due, bytes.Clone(k))
-	}
-	return due
-}
-
-// expire removes an index entry and, if the record still expires then, the
-// record; it reports whether a record went.
-func (w *writeTx) expire(entry []byte) (bool, error) {
-	if len(entry) < 9 {
-		return false, fmt.Errorf("%w: an expiry of %d bytes", ErrCorrupt, len(entry))
-	}
-	if err := w.delete(expiries, entry); err != nil {
-		return false, err
-	}
-	k, key := kind(entry[8]), entry[9:]
-	if k > revocations || k == 0 {
-		return false, fmt.Errorf("%w: an expiry of unknown kind %d", ErrCorrupt, k)
-	}
-	value := w.get(k, key)
-	if len(value) < headerSize {
-		return false, nil
-	}
-	if _, _, expires := open(value); sortable(expires) != binary.BigEndian.Uint64(entry) {
-		return false, nil
-	}
-	return true, w.delete(k, key)
-}
-
-// deleteExpiring removes a record and its index entry, if it is there.
-func (w *writeTx) deleteExpiring(k kind, key []byte) error {
-	value := w.get(k, key)
-	if value == nil {
-		return nil
-	}
-	d, _, expires := open(value)
-	if d.err != nil {
-		return d.err
-	}
-	if err := w.delete(expiries, expiryKey(k, key, expires)); err != nil {
-		return err
-	}
-	return w.delete(k, key)
+	return removed, nil
 }

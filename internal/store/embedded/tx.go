@@ -1,10 +1,7 @@
 package embedded
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"time"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -26,6 +23,9 @@ const (
 	counters
 )
 
+// expires reports whether records of that kind do, and so go through the journal.
+func expires(k kind) bool { return k >= codes && k <= revocations }
+
 // buckets are the names in the file, short because each is on every root page.
 var buckets = map[kind][]byte{
 	codes: []byte("codes"), refreshTokens: []byte("refresh_tokens"), sessions: []byte("sessions"),
@@ -43,6 +43,10 @@ type writeTx struct {
 	tx      *bolt.Tx
 	touched bool // by the change that is running
 	dirty   bool // by any
+
+	recent *recent          // what the journals held before
+	staged map[place][]byte // what is to be added
+	folded int              // how many records of the full journal were folded
 }
 
 func (w *writeTx) get(k kind, key []byte) []byte { return get(w.tx, k, key) }
@@ -65,23 +69,4 @@ func (w *writeTx) delete(k kind, key []byte) error {
 	}
 	w.touched, w.dirty = true, true
 	return nil
-}
-
-// putExpiring stores a value that the sweep removes after its time.
-func (w *writeTx) putExpiring(k kind, key, value []byte, expires time.Time) error {
-	return errors.Join(w.put(k, key, value), w.put(expiries, expiryKey(k, key, expires), nil))
-}
-
-// expiryKey orders by time, then kind: 8 bytes of milliseconds since 1970, one
-// of the kind, and the key that the entry points to.
-func expiryKey(k kind, key []byte, expires time.Time) []byte {
-	b := make([]byte, 0, 9+len(key))
-	b = binary.BigEndian.AppendUint64(b, sortable(expires))
-	b = append(b, byte(k))
-	return append(b, key...)
-}
-
-// sortable maps times, also those before 1970, to numbers of the same order.
-func sortable(t time.Time) uint64 {
-	return uint64(t.UnixMilli()) ^ 1<<63
 }
