@@ -95,7 +95,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 // entries calls each for every pair of a mapping whose keys are distinct text.
 func (d *decoder) entries(n *yaml.Node, path string, each func(key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		d.fail(n, path, "must be a mapping of fields, not %s", describe(n))
+		d.fail(n, path, "must be a mapping of fields, not %s", kindOf(n))
 		return
 	}
 	seen := make(map[string]int, len(n.Content)/2)
@@ -200,6 +200,15 @@ func setText(v reflect.Value, text string) error {
 
 // describe names what n is to somebody who wrote it.
 func describe(n *yaml.Node) string {
+	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
+		return strconv.Quote(n.Value)
+	}
+	return kindOf(n)
+}
+
+// kindOf is describe without the text: where fields should be, it may be
+// another file altogether, such as one with a secret.
+func kindOf(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a mapping"
@@ -209,7 +218,7 @@ func describe(n *yaml.Node) string {
 		if n.Tag == "!!null" {
 			return "empty"
 		}
-		return strconv.Quote(n.Value)
+		return "text"
 	default:
 		return "that"
 	}

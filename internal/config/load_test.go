@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -224,4 +225,15 @@ func TestEveryPlainFieldHasItsOption(t *testing.T) {
 		}
 	}
 	walk(reflect.TypeFor[Config](), "")
+}
+
+func TestProblemsQuoteNoMoreThanALine(t *testing.T) {
+	for name, endless := range map[string]Problem{
+		"value": {Path: "listen", Message: strings.Repeat("é", 1000)},
+		"field": {Path: strings.Repeat("x", 1000), Message: "unknown field"},
+	} {
+		if line := endless.String(); len(line) > 500 || !utf8.ValidString(line) {
+			t.Errorf("%s: %d bytes: %s", name, len(line), line)
+		}
+	}
 }

@@ -16,13 +16,22 @@ type Problem struct {
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.Path != "" {
-		b.WriteString(p.Path + ": ")
+		b.WriteString(shorten(p.Path) + ": ")
 	}
-	b.WriteString(p.Message)
+	b.WriteString(shorten(p.Message))
 	if p.Origin != "" {
 		b.WriteString(" (" + p.Origin + ")")
 	}
 	return b.String()
+}
+
+// shorten keeps a line readable that quotes a field or value of absurd length.
+func shorten(s string) string {
+	const most = 400
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
 // FieldErrors is everything that is wrong with a configuration; it is never empty
