@@ -70,7 +70,7 @@ func TestReportCountsWhatWasDecided(t *testing.T) {
 	}
 	got := w.recorder.Report(noon, 100)
 	for i := range got.Clients {
-		got.Clients[i].Peaks = nil
+		got.Clients[i].Kinds = nil
 	}
 	if diff := cmp.Diff(want, got.Clients); diff != "" || got.Total != 4 || got.Incomplete {
 		t.Errorf("total %d, incomplete %v, clients (-want +got):\n%s", got.Total, got.Incomplete, diff)
@@ -108,13 +108,32 @@ func TestReportGoesBackNoFurtherThanTheRecorder(t *testing.T) {
 func TestReportCandidate(t *testing.T) {
 	r := activity.New(0, noon.Add(-time.Hour))
 	allowed := ratelimit.Decision{Outcome: ratelimit.Allowed}
-	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed})
-	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Tried: true})
-	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Tried: true, Refused: true})
-	want := activity.Counts{Allowed: 3, Tried: 2, CandidateWouldDeny: 1}
-	if got := r.Report(noon, 1).Clients[0].Counts; got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	record := func(tried, refused bool, since time.Time) {
+		r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Tried: tried, Refused: refused, TriedSince: since})
 	}
+	record(false, false, time.Time{})
+	record(true, false, noon)
+	record(true, true, noon)
+	got := r.Report(noon, 1).Clients[0]
+	if want := (activity.Counts{Allowed: 3, Tried: 2, CandidateWouldDeny: 1}); got.Counts != want || !got.TriedSince.Equal(noon) {
+		t.Errorf("got %+v since %v, want %+v", got.Counts, got.TriedSince, want)
+	}
+	record(true, false, noon.Add(time.Second)) // another candidate
+	got = r.Report(noon, 1).Clients[0]
+	if want := (activity.Counts{Allowed: 4, Tried: 1}); got.Counts != want {
+		t.Errorf("of another candidate: got %+v, want %+v", got.Counts, want)
+	}
+}
+
+func (w *world) kind(at time.Time) activity.KindReport {
+	w.t.Helper()
+	for _, c := range w.recorder.Report(at, 1).Clients {
+		for _, k := range c.Kinds {
+			return k
+		}
+	}
+	w.t.Fatal("nothing is known")
+	return activity.KindReport{}
 }
 
 // A peak above a lower limit of the same shape must mean that the lower limit
@@ -124,38 +143,56 @@ func TestPeakPredictsALowerLimit(t *testing.T) {
 		high := newWorld(t, settings(ratelimit.Enforce, 10))
 		high.ask(noon, "shop", "ada", sent)
 		high.ask(noon, "shop", "bob", 1) // another key, further from the limit
-		peak := high.recorder.Report(noon, 1).Clients[0].Peaks[0]
+		peak := high.kind(noon).Limits[0].Count
 		for lower := int64(1); lower <= 10; lower++ {
 			low := newWorld(t, settings(ratelimit.Enforce, lower))
 			low.ask(noon, "shop", "ada", sent)
-			denies := low.recorder.Report(noon, 1).Clients[0].Denied > 0
-			above, ok := peak.Above(ratelimit.NewLimit("other-name", lower, time.Minute))
-			if !ok || above != denies {
-				t.Errorf("%d sent, limit %d: peak %d says %v, %v; denied: %v", sent, lower, peak.Count, above, ok, denies)
+			if denies := low.kind(noon).Over > 0; denies != (peak > lower) {
+				t.Errorf("%d sent, limit %d: the peak is %d, denied: %v", sent, lower, peak, denies)
 			}
-		}
-		if _, ok := peak.Above(ratelimit.NewLimit("per-minute", 5, time.Second)); ok {
-			t.Error("a peak says something about another window")
 		}
 	}
 }
 
-func TestPeaksOfAChangedLimit(t *testing.T) {
-	w := newWorld(t, settings(ratelimit.Enforce, 10))
-	w.ask(noon, "shop", "", 4)
-	change := func(l ratelimit.Limit) int64 {
-		t.Helper()
-		s := ratelimit.DefaultSettings()
-		s.Default.Client = []ratelimit.Limit{l}
-		w.policies = newWorld(t, s).policies
-		w.ask(noon, "shop", "", 1)
-		return w.recorder.Report(noon, 1).Clients[0].Peaks[0].Count
+// change puts other limits in force and asks once more.
+func (w *world) change(at time.Time, mode ratelimit.Mode, limits ...ratelimit.Limit) activity.KindReport {
+	w.t.Helper()
+	s := settings(mode, 1)
+	s.Default.Client = limits
+	w.policies = newWorld(w.t, s).policies
+	w.ask(at, "shop", "", 1)
+	return w.kind(at)
+}
+
+func TestFiguresBelongToTheLimitsTheyWereCountedUnder(t *testing.T) {
+	w := newWorld(t, settings(ratelimit.DryRun, 10))
+	w.ask(noon, "shop", "", 15)
+	k := w.kind(noon)
+	if k.Over != 5 || k.Limits[0].Count != 11 || !k.Since.IsZero() {
+		t.Errorf("at first: %+v", k)
 	}
-	if got := change(ratelimit.NewLimit("per-minute", 20, time.Minute)); got != 5 {
-		t.Errorf("after another number the peak is %d, want 5", got)
+	later := noon.Add(time.Second)
+	k = w.change(later, ratelimit.DryRun, ratelimit.NewLimit("per-minute", 40, time.Minute))
+	if k.Over != 0 || !k.Since.Equal(later) {
+		t.Errorf("under a higher limit: %+v", k)
 	}
-	if got := change(ratelimit.NewLimit("per-minute", 20, time.Hour)); got != 6 {
-		t.Errorf("after another window the peak is %d, want that of the carried counts, 6", got)
+	if k.Limits[0].Count != 11 { // the ten that were counted, and this one
+		t.Errorf("the peak is %d", k.Limits[0].Count)
+	}
+	if got := w.recorder.Report(later, 1).Clients[0].WouldDeny; got != 5 {
+		t.Errorf("what happened is forgotten: %d", got)
+	}
+	k = w.change(later, ratelimit.DryRun, ratelimit.NewLimit("per-minute", 5, time.Minute))
+	if k.Over != 1 || k.Limits[0].Count != 11 {
+		t.Errorf("under a lower limit: %+v", k)
+	}
+	k = w.change(later, ratelimit.DryRun, ratelimit.NewLimit("per-minute", 5, time.Minute), ratelimit.NewLimit("per-hour", 1000, time.Hour))
+	if len(k.Limits) != 2 || k.Limits[0].Count != 11 || k.Under([]ratelimit.Limit{ratelimit.NewLimit("per-minute", 5, time.Minute)}) {
+		t.Errorf("under two limits: %+v", k)
+	}
+	k = w.change(later, ratelimit.DryRun, ratelimit.NewLimit("per-second", 5, time.Second))
+	if k.Limits[0].Count > 6 || !k.Under([]ratelimit.Limit{ratelimit.NewLimit("per-second", 5, time.Second)}) {
+		t.Errorf("under another window: %+v", k)
 	}
 }
 
@@ -206,14 +243,17 @@ func TestMergeAddsUp(t *testing.T) {
 	a, b := newWorld(t, settings(ratelimit.DryRun, 2)), newWorld(t, settings(ratelimit.DryRun, 2))
 	a.ask(noon, "shop", "", 3)
 	a.ask(noon, "app", "", 1)
-	b.ask(noon.Add(time.Minute), "shop", "", 1)
+	b.ask(noon.Add(time.Minute), "shop", "ada", 1)
+	b.ask(noon.Add(time.Minute), "shop", "", 4)
 	b.ask(noon.Add(time.Minute), "web", "", 1)
 	merged := activity.Merge(a.recorder.Report(noon, 10), throughJSON(t, b.recorder.Report(noon.Add(time.Minute), 10)))
 	if merged.Total != 3 || merged.Incomplete || !merged.Since.Equal(a.recorder.Report(noon, 1).Since) {
 		t.Errorf("total %d, incomplete %v, since %v", merged.Total, merged.Incomplete, merged.Since)
 	}
 	first := merged.Clients[0]
-	if first.ClientID != "shop" || first.Allowed != 3 || first.WouldDeny != 1 || first.Peaks[0].Count != 3 {
+	own, _ := first.Kind(activity.Client)
+	users, _ := first.Kind(activity.User)
+	if first.ClientID != "shop" || first.Allowed != 5 || own.Over != 3 || own.Limits[0].Count != 3 || users.Limits[0].Count != 1 {
 		t.Errorf("shop is %+v", first)
 	}
 	if cut := activity.Merge(a.recorder.Report(noon, 1)); !cut.Incomplete || cut.Total != 2 {
@@ -221,6 +261,36 @@ func TestMergeAddsUp(t *testing.T) {
 	}
 	if none := activity.Merge(); none.Total != 0 || none.Incomplete {
 		t.Errorf("nothing merged is %+v", none)
+	}
+}
+
+// One process has been asked since the limits were changed, the other has not.
+func TestMergeBelievesTheLaterLimits(t *testing.T) {
+	a, b := newWorld(t, settings(ratelimit.DryRun, 2)), newWorld(t, settings(ratelimit.DryRun, 2))
+	a.ask(noon, "shop", "", 5)
+	b.ask(noon, "shop", "", 5)
+	higher := ratelimit.NewLimit("per-minute", 50, time.Minute)
+	b.change(noon.Add(time.Second), ratelimit.DryRun, higher)
+	ra, rb := a.recorder.Report(noon, 1), b.recorder.Report(noon, 1)
+	for _, m := range []activity.Report{activity.Merge(ra, rb), activity.Merge(rb, ra)} {
+		k, _ := m.Clients[0].Kind(activity.Client)
+		if !k.Under([]ratelimit.Limit{higher}) || k.Over != 0 || m.Clients[0].WouldDeny != 6 {
+			t.Errorf("merged: %+v", m.Clients[0])
+		}
+	}
+	allowed := ratelimit.Decision{Outcome: ratelimit.Allowed}
+	tried := func(since time.Time, times int) activity.Report {
+		r := activity.New(0, noon)
+		for range times {
+			r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Tried: true, Refused: true, TriedSince: since})
+		}
+		return r.Report(noon, 1)
+	}
+	later, earlier := tried(noon.Add(time.Second), 2), tried(noon, 7)
+	for _, m := range []activity.Report{activity.Merge(later, earlier), activity.Merge(earlier, later)} {
+		if c := m.Clients[0]; c.Tried != 2 || c.CandidateWouldDeny != 2 || c.Allowed != 9 {
+			t.Errorf("merged: %+v", c)
+		}
 	}
 }
 

@@ -13,9 +13,12 @@
 //	report := r.Report(now, activity.MaxReported)
 //	// shop: 4711 allowed, 12 would have been denied; at most 34 in one minute
 //
-// Beside the counts it keeps the most that was ever inside a limit's window at
-// once (see [Peak]). As long as nothing was denied, a lower limit of the same
-// shape would have denied a request exactly where the peak is above it.
+// A figure is only worth something together with the limits that it was
+// counted under. So beside the plain counts there is a [KindReport]: how many
+// requests the limits in force denied, or would have, since they are in force;
+// and the most that was inside each window at once. As long as nothing was
+// denied, a lower limit that counts alike would have denied a request exactly
+// where that [Peak] is above it.
 //
 // The package never decides anything, does no I/O, reads no clock, and knows
 // no usernames: what it keeps is about clients.

@@ -18,19 +18,10 @@ const (
 )
 
 // DefaultMaxClients bounds the memory of a [Recorder] where nothing else is
-// said: about 20 MB.
+// said: about 30 MB.
 const DefaultMaxClients = 10_000
 
 const shards = 64
-
-// Kind is which of a policy's two lists of limits was asked.
-type Kind string
-
-// The kinds.
-const (
-	User   Kind = "user"   // of one user of the client
-	Client Kind = "client" // of the client itself: client_credentials
-)
 
 // Observation is one request, as the limiter decided it.
 type Observation struct {
@@ -38,8 +29,10 @@ type Observation struct {
 	Kind     Kind
 	Decision *ratelimit.Decision
 	// Tried says that a candidate was asked too, Refused that it would have
-	// denied the request.
+	// denied the request. TriedSince names the candidate, by the time since
+	// when its limits are tried: figures of another are forgotten.
 	Tried, Refused bool
+	TriedSince     time.Time
 }
 
 // Recorder counts what was decided. It is safe for concurrent use.
@@ -59,8 +52,9 @@ type shard struct {
 
 // client is what is remembered of one client.
 type client struct {
-	slots [slots]counts
-	peaks []peak
+	slots      [slots]counts
+	kinds      [2]*kindRecord // nil: it never asked for that kind
+	triedSince time.Time
 }
 
 // counts of one slot. It counts only if number is that of a slot in the window.
@@ -88,6 +82,9 @@ func number(now time.Time) int64 { return now.UnixMilli() / slot.Milliseconds() 
 // live reports whether the slot of that number is still remembered.
 func live(number, now int64) bool { return number > now-int64(slots) && number <= now }
 
+// index is the place of a slot in its ring.
+func index(number int64) int64 { return ((number % int64(slots)) + int64(slots)) % int64(slots) }
+
 // Record counts one request. Where there is no room for one more client, it is
 // not counted, and reports say that they are not complete.
 func (r *Recorder) Record(now time.Time, o Observation) {
@@ -102,8 +99,13 @@ func (r *Recorder) Record(now time.Time, o Observation) {
 			return
 		}
 	}
-	c.at(n).add(o)
-	c.note(n, o.Kind, o.Decision)
+	if o.Tried && !o.TriedSince.Equal(c.triedSince) {
+		c.forgetTrial(o.TriedSince)
+	}
+	c.at(n).add(&o)
+	if o.Decision.Counted() {
+		c.kind(o.Kind).record(now, n, o.Decision)
+	}
 }
 
 // admit makes room for a client, if need be by forgetting those that have not
@@ -130,16 +132,24 @@ func (c *client) seen(now int64) bool {
 }
 
 // at returns the counts of the slot. A clock that is set back counts on in
-// the slot that lies there, which is the same to nobody's harm.
+// the slot that lies there, which does no harm.
 func (c *client) at(n int64) *counts {
-	at := &c.slots[((n%int64(slots))+int64(slots))%int64(slots)]
+	at := &c.slots[index(n)]
 	if at.number != n {
 		*at = counts{number: n}
 	}
 	return at
 }
 
-func (c *counts) add(o Observation) {
+// forgetTrial drops what another candidate would have done.
+func (c *client) forgetTrial(since time.Time) {
+	c.triedSince = since
+	for i := range c.slots {
+		c.slots[i].Tried, c.slots[i].CandidateWouldDeny = 0, 0
+	}
+}
+
+func (c *counts) add(o *Observation) {
 	switch o.Decision.Outcome {
 	case ratelimit.Allowed:
 		c.Allowed++

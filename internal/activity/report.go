@@ -2,7 +2,6 @@ package activity
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 )
@@ -42,7 +41,20 @@ func (c Counts) Plus(o Counts) Counts {
 type ClientReport struct {
 	ClientID string `json:"client_id"`
 	Counts
-	Peaks []Peak `json:"peaks,omitempty"`
+	// TriedSince names the candidate that the figures are about; zero if
+	// none was asked.
+	TriedSince time.Time    `json:"tried_since,omitzero"`
+	Kinds      []KindReport `json:"kinds,omitempty"`
+}
+
+// Kind returns what is known of one kind of request; false if that is nothing.
+func (c ClientReport) Kind(k Kind) (KindReport, bool) {
+	for _, kr := range c.Kinds {
+		if kr.Kind == k {
+			return kr, true
+		}
+	}
+	return KindReport{}, false
 }
 
 // Report is what was decided from Since on.
@@ -92,8 +104,16 @@ func (c *client) report(id string, now int64) ClientReport {
 			cr.Counts = cr.Plus(c.slots[i].Counts)
 		}
 	}
-	if cr.Total() > 0 {
-		cr.Peaks = c.snapshot(now)
+	if cr.Tried > 0 {
+		cr.TriedSince = c.triedSince
+	}
+	for i, k := range c.kinds {
+		if k == nil {
+			continue
+		}
+		if kr, known := k.report(kinds[i], now); known {
+			cr.Kinds = append(cr.Kinds, kr)
+		}
 	}
 	return cr
 }
@@ -106,41 +126,4 @@ func (r *Report) order(limit int) {
 			cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.ClientID, b.ClientID))
 	})
 	r.Clients = r.Clients[:min(limit, len(r.Clients))]
-}
-
-// Merge adds up the reports of several processes. A client that only one of
-// them lists is known as far as that one knows it; Incomplete says so.
-func Merge(reports ...Report) Report {
-	var out Report
-	byID := map[string]ClientReport{}
-	for i, r := range reports {
-		if i == 0 || r.Since.Before(out.Since) {
-			out.Since = r.Since
-		}
-		out.Incomplete = out.Incomplete || r.Incomplete || r.Total > len(r.Clients)
-		out.Total = max(out.Total, r.Total)
-		for _, c := range r.Clients {
-			byID[c.ClientID] = byID[c.ClientID].merged(c)
-		}
-	}
-	out.Clients = slices.Collect(maps.Values(byID))
-	out.Total = max(out.Total, len(out.Clients))
-	out.order(len(out.Clients))
-	return out
-}
-
-func (c ClientReport) merged(o ClientReport) ClientReport {
-	m := ClientReport{ClientID: o.ClientID, Counts: c.Plus(o.Counts), Peaks: slices.Clone(c.Peaks)}
-	for _, p := range o.Peaks {
-		i := slices.IndexFunc(m.Peaks, func(q Peak) bool { return q.Kind == p.Kind && q.Limit.Name == p.Limit.Name })
-		switch {
-		case i < 0:
-			m.Peaks = append(m.Peaks, p)
-		case m.Peaks[i].Limit == p.Limit:
-			m.Peaks[i].Count = max(m.Peaks[i].Count, p.Count)
-		case p.Count > m.Peaks[i].Count: // an instance has yet to see a change
-			m.Peaks[i] = p
-		}
-	}
-	return m
 }

@@ -36,6 +36,17 @@ func TestCandidateKeepsItsTimeWhileItsLimitsStay(t *testing.T) {
 	equal(t, "after a limit", since(`{"client":[{"requests":4}]}`), any("2026-03-01T13:00:00Z"))
 }
 
+func TestAnotherCandidateBeginsAnew(t *testing.T) {
+	w := newWorld(t)
+	w.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
+	w.ask("shop", "", 8)
+	w.clock.advance(time.Second)
+	w.put("/candidates/shop", `{"client":[{"requests":100}]}`).is(http.StatusOK)
+	w.ask("shop", "", 1)
+	equal(t, "would be denied", w.get("/candidates/shop").at("activity", "candidate_would_deny"), any(0.0))
+	equal(t, "tried", w.get("/candidates/shop").at("activity", "tried"), any(1.0))
+}
+
 func TestPromoteMakesTheCandidateLive(t *testing.T) {
 	w := newWorld(t)
 	w.put("/policies/shop", `{"trusted":true,"user":[{"requests":50}],"note":"stays"}`).is(http.StatusOK)

@@ -17,9 +17,11 @@ type effect struct {
 	// Widens says that enforcement reaches further than before, for any
 	// client: only then can somebody be hit who was not before.
 	Widens bool `json:"widens"`
-	// Since is from when on there are figures.
+	// Since is from when on the figures are complete: where limits were
+	// changed or tried only lately, or the server was started, that is later
+	// than ten minutes ago.
 	Since time.Time `json:"since"`
-	// Clients is how many clients asked since then.
+	// Clients is how many clients asked in the last ten minutes.
 	Clients int `json:"clients"`
 	// Hit are the clients that would have been denied something, those of
 	// whom the most would have been denied first.
@@ -51,12 +53,15 @@ func effectOf(before, after *clientcfg.Policies, clients *clientcfg.Directory, r
 		e.Widens = e.Widens || widens(before.For(c.ID), after.For(c.ID))
 	}
 	for _, c := range r.Clients {
-		requests, atLeast, why := judge(c, before, after)
+		v := judge(c, before, after)
+		if v.since.After(e.Since) {
+			e.Since = v.since
+		}
 		switch {
-		case why != "":
-			e.Unknown = append(e.Unknown, unknown{c.ClientID, why})
-		case requests > 0:
-			e.Hit = append(e.Hit, hit{c.ClientID, requests, atLeast})
+		case v.requests > 0:
+			e.Hit = append(e.Hit, hit{c.ClientID, v.requests, v.atLeast})
+		case v.why != "":
+			e.Unknown = append(e.Unknown, unknown{c.ClientID, v.why})
 		}
 	}
 	slices.SortStableFunc(e.Hit, func(a, b hit) int { return cmp.Compare(b.Requests, a.Requests) })
@@ -76,56 +81,43 @@ func widens(was, will *ratelimit.Effective) bool {
 func stricter(was, will *ratelimit.Limits) bool {
 	old := was.All()
 	for _, l := range will.All() {
-		if !slices.ContainsFunc(old, func(o ratelimit.Limit) bool { return sameShape(o, l) && o.Requests <= l.Requests }) {
+		if !slices.ContainsFunc(old, func(o ratelimit.Limit) bool { return activity.SameShape(o, l) && o.Requests <= l.Requests }) {
 			return true
 		}
 	}
 	return false
 }
 
-// sameShape reports whether two limits count alike.
-func sameShape(a, b ratelimit.Limit) bool {
-	return a.Window == b.Window && a.Frames == b.Frames && a.Algorithm == b.Algorithm
-}
-
 func equalLimits(a, b *ratelimit.Limits) bool { return slices.Equal(a.All(), b.All()) }
 
-// judge says how much of what a client sent would have been denied, or why
-// that cannot be told.
-func judge(c activity.ClientReport, before, after *clientcfg.Policies) (requests uint64, atLeast bool, why string) {
-	was, will := before.For(c.ClientID), after.For(c.ClientID)
-	switch {
-	case !widens(was, will):
-		return 0, false, ""
-	case tried(c, before, was, will):
-		return c.CandidateWouldDeny, false, ""
-	case was.Trusted:
-		return 0, false, "it is trusted, so nothing of it was counted; try a candidate first"
-	case was.Mode == ratelimit.Off:
-		return 0, false, "its mode is off, so nothing of it was counted; try dry-run first"
-	case equalLimits(was.User, will.User) && equalLimits(was.Client, will.Client):
-		return c.WouldDeny, false, ""
-	}
-	for _, k := range []struct {
-		kind activity.Kind
-		will *ratelimit.Limits
-	}{{activity.User, will.User}, {activity.Client, will.Client}} {
-		above, unclear := judgePeaks(c.Peaks, k.kind, k.will)
-		if above {
-			return 1, true, ""
-		}
-		why = cmp.Or(why, unclear)
-	}
-	return 0, false, why
+// verdict says how much of what a client sent would have been denied.
+type verdict struct {
+	requests uint64
+	atLeast  bool      // there may have been more
+	why      string    // nothing is known: why that is
+	since    time.Time // since when the figure is complete; zero: always
 }
 
-// tried reports whether the candidate in place is what would hold, so that its
-// denials are the answer.
-func tried(c activity.ClientReport, before *clientcfg.Policies, was, will *ratelimit.Effective) bool {
-	t, ok := before.Trial(c.ClientID)
-	if !ok || c.Tried == 0 {
-		return false
+func judge(c activity.ClientReport, before, after *clientcfg.Policies) verdict {
+	was, will := before.For(c.ClientID), after.For(c.ClientID)
+	trial, isTried := before.Trial(c.ClientID)
+	switch {
+	case !widens(was, will):
+		return verdict{}
+	case isTried && trial.Since.Equal(c.TriedSince) && isWhatWasTried(trial, was, will):
+		return verdict{requests: c.CandidateWouldDeny, since: c.TriedSince}
+	case was.Trusted:
+		return verdict{why: "it is trusted, so nothing of it was counted; try a candidate first"}
+	case was.Mode == ratelimit.Off:
+		return verdict{why: "its mode is off, so nothing of it was counted; try dry-run first"}
 	}
+	v := judgeKind(c, activity.User, will.User)
+	return v.and(judgeKind(c, activity.Client, will.Client))
+}
+
+// isWhatWasTried reports whether the candidate is what would hold, so that its
+// denials are the answer.
+func isWhatWasTried(t clientcfg.Trial, was, will *ratelimit.Effective) bool {
 	same := func(isTried bool, cand, was, will *ratelimit.Limits) bool {
 		return isTried && equalLimits(cand, will) || !isTried && equalLimits(was, will)
 	}
@@ -133,28 +125,49 @@ func tried(c activity.ClientReport, before *clientcfg.Policies, was, will *ratel
 		(enforced(was) || t.User && t.Client)
 }
 
+// judgeKind looks at one kind of request.
+func judgeKind(c activity.ClientReport, kind activity.Kind, will *ratelimit.Limits) verdict {
+	k, asked := c.Kind(kind)
+	if !asked {
+		return verdict{}
+	}
+	v := judgePeaks(k.Limits, will.All())
+	if k.Under(will.All()) {
+		v.why, v.since = "", k.Since
+		if k.Over > 0 {
+			v.requests, v.atLeast = k.Over, false
+		}
+	}
+	return v
+}
+
 // judgePeaks compares what was counted with limits that did not hold then.
-func judgePeaks(peaks []activity.Peak, kind activity.Kind, will *ratelimit.Limits) (above bool, why string) {
-	for _, l := range will.All() {
-		seen, told := false, false
+func judgePeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
+	for _, l := range will {
+		told := false
 		for _, p := range peaks {
-			if p.Kind != kind {
-				continue
-			}
-			seen = true
-			if !sameShape(p.Limit, l) {
+			if !activity.SameShape(p.Limit, l) {
 				continue
 			}
 			if p.Count > l.Requests {
-				return true, ""
+				return verdict{requests: 1, atLeast: true}
 			}
 			told = told || p.Count <= p.Limit.Requests // beyond its limit nobody knows how far it would have gone
 		}
-		if seen && !told {
-			why = fmt.Sprintf("nothing was counted that tells about %d requests in %s; try a candidate first", l.Requests, showWindow(l.Window))
+		if !told {
+			v.why = fmt.Sprintf("nothing was counted that tells about %d requests in %s; try a candidate first", l.Requests, showWindow(l.Window))
 		}
 	}
-	return false, why
+	return v
+}
+
+// and adds the verdict on the other kind of request.
+func (v verdict) and(o verdict) verdict {
+	sum := verdict{requests: v.requests + o.requests, atLeast: v.atLeast || o.atLeast, why: cmp.Or(v.why, o.why), since: v.since}
+	if o.since.After(sum.since) {
+		sum.since = o.since
+	}
+	return sum
 }
 
 // named bounds how many clients a sentence names.
@@ -165,32 +178,40 @@ func (e *effect) summarize(now time.Time) string {
 		return "enforcement is not widened: nobody is hit who was not before"
 	}
 	var b strings.Builder
-	count := fmt.Sprint(len(e.Hit))
+	count, atLeast, clients := fmt.Sprint(len(e.Hit)), "", "clients"
 	if len(e.Hit) == 0 {
 		count = "none"
 	}
-	clients := "clients"
-	if e.Clients == 1 {
-		clients = "client"
-	}
-	atLeast := ""
 	if e.Incomplete {
 		atLeast = "at least "
 	}
-	fmt.Fprintf(&b, "enforcing would have denied %s of %s%d %s in the last %s", count, atLeast, e.Clients, clients, ago(now.Sub(e.Since)))
-	for i, h := range e.Hit[:min(named, len(e.Hit))] {
-		b.WriteString([]string{": ", ", "}[min(i, 1)] + h.String())
+	if e.Clients == 1 {
+		clients = "client"
 	}
-	if more := len(e.Hit) - named; more > 0 {
-		fmt.Fprintf(&b, " and %d more", more)
-	}
+	fmt.Fprintf(&b, "enforcing would have denied %s of %s%d %s in the last 10 minutes", count, atLeast, e.Clients, clients)
+	list(&b, ": ", e.Hit, hit.String)
 	if n := len(e.Unknown); n > 0 {
 		fmt.Fprintf(&b, "; unknown for %d", n)
-		for i, u := range e.Unknown[:min(named, n)] {
-			fmt.Fprintf(&b, "%s%s (%s)", []string{": ", ", "}[min(i, 1)], u.ClientID, u.Why)
-		}
+		list(&b, ": ", e.Unknown, unknown.String)
+	}
+	// The oldest half minute is always forgotten in part.
+	if age := now.Sub(e.Since); age < activity.Window-time.Minute {
+		fmt.Fprintf(&b, "; the figures go back %s only", duration(age))
 	}
 	return b.String()
+}
+
+// list names the first few of them.
+func list[T any](b *strings.Builder, intro string, items []T, text func(T) string) {
+	for i, item := range items[:min(named, len(items))] {
+		if i > 0 {
+			intro = ", "
+		}
+		b.WriteString(intro + text(item))
+	}
+	if more := len(items) - named; more > 0 {
+		fmt.Fprintf(b, " and %d more", more)
+	}
 }
 
 // String is the client with what it would have lost.
@@ -204,15 +225,17 @@ func (h hit) String() string {
 	return fmt.Sprintf("%s (%d requests)", h.ClientID, h.Requests)
 }
 
-// ago says a time as people do. The oldest half minute of the window is
-// forgotten in part, so minutes are rounded.
-func ago(d time.Duration) string {
+// String is the client with the reason.
+func (u unknown) String() string { return u.ClientID + " (" + u.Why + ")" }
+
+// duration says a time as people do.
+func duration(d time.Duration) string {
 	n, unit := int(d.Round(time.Minute)/time.Minute), "minute"
 	if d < time.Minute {
 		n, unit = max(int(d/time.Second), 1), "second"
 	}
 	if n == 1 {
-		return unit
+		return "1 " + unit
 	}
 	return fmt.Sprintf("%d %ss", n, unit)
 }

@@ -18,6 +18,8 @@ func (w *instance) summary(method, path, body string) string {
 	return a.at("effect", "summary").(string)
 }
 
+const young = "; the figures go back 1 second only"
+
 const nobody = "enforcement is not widened: nobody is hit who was not before"
 
 func TestEffectOfEndingDryRun(t *testing.T) {
@@ -47,6 +49,29 @@ func TestEffectOfEndingDryRun(t *testing.T) {
 	equal(t, "passed", w.ask("app", "", 6), 5)
 	w.clock.advance(11 * time.Minute)
 	equal(t, "not widened", end(), nobody)
+}
+
+// What was counted under other limits says nothing about these.
+func TestEffectForgetsFormerLimits(t *testing.T) {
+	w := newWorld(t)
+	w.clock.advance(time.Hour)
+	w.patch("/settings", `{"mode":"dry_run","default":{"client":[{"requests":5}]}}`).is(http.StatusOK)
+	w.ask("shop", "", 20)
+	w.ask("app", "", 20)
+	w.clock.advance(5 * time.Minute)
+	w.patch("/settings", `{"default":{"client":[{"requests":10}]}}`).is(http.StatusOK)
+	end := func() string {
+		t.Helper()
+		return w.summary("PATCH", "/settings", `{"mode":"enforce"}`)
+	}
+	unclear := "(nothing was counted that tells about 10 requests in 60s; try a candidate first)"
+	equal(t, "nobody asked since", end(), "enforcing would have denied none of 2 clients in the last 10 minutes; unknown for 2: app "+unclear+", shop "+unclear)
+	w.clock.advance(3 * time.Minute)
+	w.ask("shop", "", 12)
+	w.ask("app", "", 9)
+	w.clock.advance(time.Minute)
+	equal(t, "asked since", end(),
+		"enforcing would have denied 1 of 2 clients in the last 10 minutes: shop (2 requests); the figures go back 1 minute only")
 }
 
 func TestEffectOfTheCanaryShare(t *testing.T) {
@@ -95,7 +120,7 @@ func TestEffectOfALowerLimit(t *testing.T) {
 		t.Error(s)
 	}
 	if s := w.summary("PATCH", "/settings", `{"default":{"client":[{"requests":11}]}}`); !strings.Contains(s,
-		"denied 2 of 2 clients in the last second: shop (at least 1), ops (at least 1)") {
+		"denied 2 of 2 clients in the last 10 minutes: shop (at least 1), ops (at least 1)") {
 		t.Error(s)
 	}
 }
@@ -104,7 +129,7 @@ func TestEffectOfPromoting(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/shop", `{"client":[{"requests":10,"window":"10s"}]}`).is(http.StatusOK)
 	w.ask("shop", "", 13)
-	want := "enforcing would have denied 1 of 1 client in the last second: shop (3 requests)"
+	want := "enforcing would have denied 1 of 1 client in the last 10 minutes: shop (3 requests)" + young
 	equal(t, "promote", w.summary("POST", "/candidates/shop/promote", ""), want)
 	equal(t, "the same limits by hand", w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s"}]}`), want)
 }
@@ -136,6 +161,6 @@ func TestEffectCountsAllInstances(t *testing.T) {
 	b.ask("shop", "", 7)
 	b.ask("app", "", 1)
 	b.publish()
-	want := "enforcing would have denied 1 of 2 clients in the last second: shop (3 requests)"
+	want := "enforcing would have denied 1 of 2 clients in the last 10 minutes: shop (3 requests)" + young
 	equal(t, "both", a.summary("PATCH", "/settings", `{"mode":"enforce"}`), want)
 }

@@ -174,7 +174,7 @@ func (w *instance) ask(id, user string, n int) (passed int) {
 		o := activity.Observation{ClientID: id, Kind: kind, Decision: &d}
 		if trial, ok := p.Trial(id); ok && (user == "" && trial.Client || user != "" && trial.User) {
 			cd := w.counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: user}, trial.Effective, 1)
-			o.Tried, o.Refused = true, cd.Outcome == ratelimit.WouldDeny
+			o.Tried, o.Refused, o.TriedSince = true, cd.Outcome == ratelimit.WouldDeny, trial.Since
 		}
 		w.recorder.Record(now, o)
 		if !d.Rejected() {

@@ -62,7 +62,8 @@ func (s *Server) decided(ctx context.Context, d grants.Decided) {
 		kind = activity.Client
 	}
 	s.activity.Record(time.Now(), activity.Observation{
-		ClientID: d.ClientID, Kind: kind, Decision: &d.Decision, Tried: d.CandidateAsked, Refused: d.CandidateDenies,
+		ClientID: d.ClientID, Kind: kind, Decision: &d.Decision,
+		Tried: d.CandidateAsked, Refused: d.CandidateDenies, TriedSince: d.CandidateSince,
 	})
 }
 

@@ -3,6 +3,7 @@ package clientcfg
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"oauth-server/internal/ratelimit"
 )
@@ -33,6 +34,9 @@ type Trial struct {
 	Effective *ratelimit.Effective
 	// User and Client say which of the two lists is tried.
 	User, Client bool
+	// Since is when these limits began to be tried. It names the candidate:
+	// whoever counts begins anew when it changes.
+	Since time.Time
 }
 
 // CandidateID is the name under which a client's requests are counted against
@@ -69,7 +73,7 @@ func NewPolicies(base ratelimit.Settings, set PolicySet) (*Policies, error) {
 		}
 		p.trials.own[name] = Trial{
 			ClientID: CandidateID(name), Effective: p.trial.For(name),
-			User: len(c.User) > 0, Client: len(c.Client) > 0,
+			User: len(c.User) > 0, Client: len(c.Client) > 0, Since: c.Since,
 		}
 	}
 	return p, nil
@@ -96,7 +100,7 @@ func (p *Policies) Trial(clientID string) (Trial, bool) {
 	if !t.User && !t.Client {
 		return Trial{}, false
 	}
-	t.ClientID, t.Effective = CandidateID(clientID), p.trial.For(clientID)
+	t.ClientID, t.Effective, t.Since = CandidateID(clientID), p.trial.For(clientID), p.set.Candidates[GlobalCandidate].Since
 	return t, true
 }
 

@@ -15,7 +15,9 @@ type Decided struct {
 	Decision ratelimit.Decision
 	// CandidateAsked is set if the request was also counted against limits
 	// that are only tried out, CandidateDenies if they would have denied it.
+	// CandidateSince says which ones those were.
 	CandidateAsked, CandidateDenies bool
+	CandidateSince                  time.Time
 }
 
 // admit asks the limiter for one token. The client is proven and the user is
@@ -55,7 +57,7 @@ func (x *exchange) quota() ratelimit.Key {
 func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcfg.Policies, x *exchange, grant clientcfg.Grant, d *ratelimit.Decision) (fields RateLimit, err error) {
 	if s.opts.Observe != nil {
 		decided := Decided{ClientID: x.client.ID, Grant: grant, Decision: *d}
-		decided.CandidateAsked, decided.CandidateDenies = s.tryCandidate(now, policies, x)
+		s.tryCandidate(now, policies, x, &decided)
 		s.opts.Observe(ctx, decided)
 	}
 	fields.Policy, fields.Limit = d.Headers()
@@ -76,11 +78,11 @@ func overQuota(x *exchange) string {
 
 // tryCandidate counts the request against limits that are tried out, if there
 // are any. It never stops anything.
-func (s *Service) tryCandidate(now time.Time, policies *clientcfg.Policies, x *exchange) (asked, denies bool) {
+func (s *Service) tryCandidate(now time.Time, policies *clientcfg.Policies, x *exchange, told *Decided) {
 	trial, ok := policies.Trial(x.client.ID)
 	if !ok || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
-		return false, false
+		return
 	}
 	d := s.opts.Counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: x.auth.Username}, trial.Effective, 1)
-	return true, d.Outcome == ratelimit.WouldDeny
+	told.CandidateAsked, told.CandidateDenies, told.CandidateSince = true, d.Outcome == ratelimit.WouldDeny, trial.Since
 }

@@ -1,0 +1,173 @@
+package activity
+
+import (
+	"slices"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// Kind is which of a policy's two lists of limits was asked.
+type Kind string
+
+// The kinds.
+const (
+	User   Kind = "user"   // of one user of the client
+	Client Kind = "client" // of the client itself: client_credentials
+)
+
+var kinds = [...]Kind{User, Client}
+
+// KindReport is what is known of a client's requests under the list of limits
+// that held when it last asked.
+type KindReport struct {
+	Kind Kind `json:"kind"`
+	// Since is when another list was seen for the last time; zero if none was.
+	Since time.Time `json:"since,omitzero"`
+	// Over is how many requests were denied since then, or would have been.
+	Over   uint64 `json:"over"`
+	Limits []Peak `json:"limits"`
+}
+
+// Peak is a limit and the most that was inside its window at once, over all
+// keys of the client: the count after the request that reached it. Where a
+// request was denied, or would have been, it is one more than the limit.
+type Peak struct {
+	Limit ratelimit.Limit `json:"limit"`
+	Count int64           `json:"count"`
+}
+
+// SameShape reports whether two limits count alike: only then does a count
+// under one say anything about the other.
+func SameShape(a, b ratelimit.Limit) bool {
+	return a.Window == b.Window && a.Frames == b.Frames && a.Algorithm == b.Algorithm
+}
+
+// Under reports whether the list is that one.
+func (k KindReport) Under(limits []ratelimit.Limit) bool {
+	return slices.EqualFunc(k.Limits, limits, func(p Peak, l ratelimit.Limit) bool { return p.Limit == l })
+}
+
+// ring is a number per slot.
+type ring [slots]struct{ number, value int64 }
+
+// at returns the value of the slot, to be changed.
+func (r *ring) at(n int64) *int64 {
+	s := &r[index(n)]
+	if s.number != n {
+		s.number, s.value = n, 0
+	}
+	return &s.value
+}
+
+func (r *ring) sum(now int64) (sum int64) {
+	for _, s := range r {
+		if live(s.number, now) {
+			sum += s.value
+		}
+	}
+	return sum
+}
+
+func (r *ring) max(now int64) (most int64) {
+	for _, s := range r {
+		if live(s.number, now) {
+			most = max(most, s.value)
+		}
+	}
+	return most
+}
+
+// uncut makes of a value that a limit has cut off, and which does not tell how
+// far it would have gone, what was reached for certain.
+func (r *ring) uncut(limit int64) {
+	for i := range r {
+		if r[i].value == limit+1 {
+			r[i].value = limit
+		}
+	}
+}
+
+// kindRecord is a KindReport by slot.
+type kindRecord struct {
+	since  time.Time
+	over   ring
+	limits []limitRecord
+}
+
+type limitRecord struct {
+	limit ratelimit.Limit
+	peak  ring
+}
+
+// kind returns the record of a kind.
+func (c *client) kind(k Kind) *kindRecord {
+	i := 0
+	if k == Client {
+		i = 1
+	}
+	if c.kinds[i] == nil {
+		c.kinds[i] = &kindRecord{}
+	}
+	return c.kinds[i]
+}
+
+func (k *kindRecord) record(now time.Time, n int64, d *ratelimit.Decision) {
+	if !k.raise(n, d) {
+		k.change(now, d)
+		k.raise(n, d)
+	}
+	if d.Outcome != ratelimit.Allowed {
+		*k.over.at(n)++
+	}
+}
+
+// raise raises the peaks to what the decision found. It reports false if that
+// was made under other limits than those of the record.
+func (k *kindRecord) raise(n int64, d *ratelimit.Decision) bool {
+	same := 0
+	for i, st := range d.Limits() {
+		if i >= len(k.limits) || k.limits[i].limit != st.Limit {
+			return false
+		}
+		count := st.Limit.Requests - st.Remaining
+		if st.Remaining == 0 && d.Outcome != ratelimit.Allowed {
+			count++
+		}
+		at := k.limits[i].peak.at(n)
+		*at = max(*at, count)
+		same++
+	}
+	return same == len(k.limits)
+}
+
+// change begins anew under other limits. What was inside the windows is still
+// known for limits that count alike.
+func (k *kindRecord) change(now time.Time, d *ratelimit.Decision) {
+	old := k.limits
+	if old != nil {
+		k.since = now.UTC()
+	}
+	k.over, k.limits = ring{}, nil
+	for _, st := range d.Limits() {
+		l := limitRecord{limit: st.Limit}
+		for i := range old {
+			if SameShape(old[i].limit, st.Limit) {
+				l.peak = old[i].peak
+				l.peak.uncut(old[i].limit.Requests)
+			}
+		}
+		k.limits = append(k.limits, l)
+	}
+}
+
+// report returns what is remembered; false if that is nothing.
+func (k *kindRecord) report(kind Kind, now int64) (r KindReport, known bool) {
+	r = KindReport{Kind: kind, Since: k.since, Over: uint64(max(k.over.sum(now), 0))}
+	for i := range k.limits {
+		p := Peak{k.limits[i].limit, k.limits[i].peak.max(now)}
+		known = known || p.Count > 0
+		r.Limits = append(r.Limits, p)
+	}
+	return r, known || r.Over > 0
+}

@@ -1,0 +1,72 @@
+package activity
+
+import (
+	"maps"
+	"slices"
+)
+
+// Merge adds up the reports of several processes. A client that only one of
+// them lists is known as far as that one knows it; Incomplete says so.
+func Merge(reports ...Report) Report {
+	var out Report
+	byID := map[string]ClientReport{}
+	for i, r := range reports {
+		if i == 0 || r.Since.Before(out.Since) {
+			out.Since = r.Since
+		}
+		out.Incomplete = out.Incomplete || r.Incomplete || r.Total > len(r.Clients)
+		out.Total = max(out.Total, r.Total)
+		for _, c := range r.Clients {
+			byID[c.ClientID] = byID[c.ClientID].merged(c)
+		}
+	}
+	out.Clients = slices.Collect(maps.Values(byID))
+	out.Total = max(out.Total, len(out.Clients))
+	out.order(len(out.Clients))
+	return out
+}
+
+// merged adds what another process knows of the client. Where the two speak of
+// different candidates or limits, because one has not been asked since a
+// change, the later is believed.
+func (c ClientReport) merged(o ClientReport) ClientReport {
+	m := ClientReport{ClientID: o.ClientID, TriedSince: o.TriedSince, Counts: c.Plus(o.Counts)}
+	if !c.TriedSince.Equal(o.TriedSince) {
+		later := o
+		if c.TriedSince.After(o.TriedSince) {
+			later = c
+		}
+		m.TriedSince, m.Tried, m.CandidateWouldDeny = later.TriedSince, later.Tried, later.CandidateWouldDeny
+	}
+	for _, kind := range kinds {
+		a, inC := c.Kind(kind)
+		b, inO := o.Kind(kind)
+		switch {
+		case inC && inO:
+			m.Kinds = append(m.Kinds, a.merged(b))
+		case inC:
+			m.Kinds = append(m.Kinds, a)
+		case inO:
+			m.Kinds = append(m.Kinds, b)
+		}
+	}
+	return m
+}
+
+// merged adds what another process knows of the same kind.
+func (k KindReport) merged(o KindReport) KindReport {
+	if !slices.EqualFunc(k.Limits, o.Limits, func(a, b Peak) bool { return a.Limit == b.Limit }) {
+		if k.Since.After(o.Since) {
+			return k
+		}
+		return o
+	}
+	m := KindReport{Kind: k.Kind, Since: k.Since, Over: k.Over + o.Over, Limits: slices.Clone(k.Limits)}
+	if m.Since.IsZero() || !o.Since.IsZero() && o.Since.Before(m.Since) {
+		m.Since = o.Since // each noticed the change when it was next asked
+	}
+	for i := range m.Limits {
+		m.Limits[i].Count = max(m.Limits[i].Count, o.Limits[i].Count)
+	}
+	return m
+}
