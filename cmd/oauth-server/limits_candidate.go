@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/adminclient"
+	"oauth-server/internal/clientcfg"
+)
+
+func (l *limits) newCandidate() *cobra.Command {
+	cmd := group("candidate", "Try limits beside the live ones, without enforcing them",
+		l.newCandidateSet(), l.newCandidateShow(), l.newCandidatePromote(), l.newCandidateDrop())
+	cmd.Long = `Try limits beside the live ones, without enforcing them.
+
+A candidate has counters of its own, shared between all instances like those of
+the live limits. show tells what it would have denied; promote makes it live.
+Without CLIENT it is about the default limits.`
+	return cmd
+}
+
+// candidateOf names the candidate of the argument.
+func candidateOf(args []string) (name, shown string) {
+	name = cmp.Or(only(args), clientcfg.GlobalCandidate)
+	if name == clientcfg.GlobalCandidate {
+		return name, "the default limits"
+	}
+	return name, name
+}
+
+func (l *limits) newCandidateSet() *cobra.Command {
+	var f limitFlags
+	var note string
+	cmd := &cobra.Command{
+		Use: "set [CLIENT]", Short: "Try these limits", Args: maybeClient, ValidArgsFunction: l.completeClient,
+		Example: "  oauth-server limits candidate set shop --user 5/60s",
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&note, "note", "", "for people")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		doc := map[string]any{}
+		if err := f.into(doc); err != nil {
+			return err
+		}
+		if len(doc) == 0 {
+			return usagef("limits candidate set: nothing to try: give --limit, --user or --client")
+		}
+		doc["note"] = note
+		name, shown := candidateOf(args)
+		return l.perform(cmd.Context(), change{
+			read: candidatePath(name), method: http.MethodPut, body: doc, done: "a candidate for " + shown + " is tried from now on",
+		})
+	}
+	return l.changes(cmd)
+}
+
+func (l *limits) newCandidateShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show [CLIENT]", Short: "Show what a candidate would have denied", Args: maybeClient, ValidArgsFunction: l.completeClient,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, shown := candidateOf(args)
+			err := show(cmd.Context(), l, candidatePath(name), nil, l.candidateTable)
+			if notFound(err) {
+				return fmt.Errorf("there is no candidate for %s", shown)
+			}
+			return err
+		},
+	}
+}
+
+func (l *limits) candidateTable(c adminclient.Candidate) error {
+	a := c.Activity
+	rows := [][]string{
+		{"tried since", c.Since.Local().Format(time.DateTime)},
+		{"user limits", showLimits(c.User)},
+		{"client limits", showLimits(c.Client)},
+		{"note", c.Note},
+		{"", ""},
+		{"in the last ten minutes", ""},
+		{"  requests tried", number(a.Tried)},
+		{"  it would have denied", number(a.CandidateWouldDeny)},
+		{"  denied by the live limits", number(a.Denied)},
+		{"  in dry-run, would have been", number(a.WouldDeny)},
+	}
+	if err := l.table(rows...); err != nil || len(a.Clients) == 0 {
+		return err
+	}
+	rows = [][]string{{""}, {"CLIENT", "TRIED", "CANDIDATE DENIES", "DENIED", "WOULD DENY"}}
+	for _, cl := range a.Clients {
+		rows = append(rows, []string{
+			cl.ClientID, number(cl.Tried), number(cl.CandidateWouldDeny), number(cl.Denied), number(cl.WouldDeny),
+		})
+	}
+	return l.table(rows...)
+}
+
+func number(n uint64) string { return strconv.FormatUint(n, 10) }
+
+func (l *limits) newCandidatePromote() *cobra.Command {
+	return l.changes(&cobra.Command{
+		Use: "promote [CLIENT]", Short: "Make a candidate live", Args: maybeClient, ValidArgsFunction: l.completeClient,
+		Long: `Make a candidate live: its limits become those of the client, or the default
+limits. A client that was trusted is limited from then on.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, shown := candidateOf(args)
+			return l.perform(cmd.Context(), change{
+				read: candidatePath(name), method: http.MethodPost, path: candidatePath(name) + "/promote",
+				done: "the candidate for " + shown + " is live",
+			})
+		},
+	})
+}
+
+func (l *limits) newCandidateDrop() *cobra.Command {
+	return l.changes(&cobra.Command{
+		Use: "drop [CLIENT]", Short: "Stop trying a candidate", Args: maybeClient, ValidArgsFunction: l.completeClient,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, shown := candidateOf(args)
+			return l.perform(cmd.Context(), change{
+				read: candidatePath(name), method: http.MethodDelete, done: "the candidate for " + shown + " is dropped",
+			})
+		},
+	})
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// differences says in a few words what is not the same in two documents.
+func differences(before, after json.RawMessage) string {
+	was, is := flatten(before), flatten(after)
+	names := slices.Sorted(maps.Keys(was))
+	for name := range is {
+		if _, both := was[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var out []string
+	for _, name := range names {
+		a, hadIt := was[name]
+		b, hasIt := is[name]
+		switch {
+		case a == b || name == "client_id" || !hadIt && b == yesNo(false):
+		case !hadIt:
+			out = append(out, name+" "+b)
+		case !hasIt:
+			out = append(out, "no "+name+" (was "+a+")")
+		default:
+			out = append(out, name+" "+a+" -> "+b)
+		}
+	}
+	if len(out) == 0 {
+		return "-"
+	}
+	return strings.Join(out, "; ")
+}
+
+// flatten names the values of a document; a list of limits is one value.
+func flatten(raw json.RawMessage) map[string]string {
+	var doc map[string]any
+	out := map[string]string{}
+	if json.Unmarshal(raw, &doc) != nil {
+		return out
+	}
+	var walk func(prefix string, m map[string]any)
+	walk = func(prefix string, m map[string]any) {
+		for name, v := range m {
+			switch v := v.(type) {
+			case map[string]any:
+				walk(prefix+name+".", v)
+			case []any:
+				out[prefix+name] = shortList(v)
+			case bool:
+				out[prefix+name] = yesNo(v)
+			case nil:
+			default:
+				out[prefix+name] = fmt.Sprint(v)
+			}
+		}
+	}
+	walk("", doc)
+	return out
+}
+
+func shortList(list []any) string {
+	items := make([]string, len(list))
+	for i, item := range list {
+		m, ok := item.(map[string]any)
+		if !ok {
+			items[i] = fmt.Sprint(item)
+			continue
+		}
+		items[i] = fmt.Sprintf("%v/%v", m["requests"], m["window"])
+	}
+	return strings.Join(items, " ")
+}

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/adminclient"
+)
+
+func (l *limits) newList() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the clients that asked lately or have a policy of their own", Args: exactly(),
+		Long: `List the clients that asked lately or have a policy of their own, with what
+applies to them and what became of their requests in the last ten minutes.`,
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "all registered clients")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		raw, err := l.clients(cmd.Context())
+		if err != nil {
+			return err
+		}
+		rows := [][]string{{"CLIENT", "MODE", "USER LIMITS", "CLIENT LIMITS", "FROM", "ALLOWED", "DENIED", "WOULD DENY", "CANDIDATE DENIES"}}
+		listed := []json.RawMessage{}
+		for _, one := range raw {
+			var c adminclient.RegisteredClient
+			if err := json.Unmarshal(one, &c); err != nil {
+				return fmt.Errorf("read the answer: %w", err)
+			}
+			if all || c.Source != "none" || c.Candidate || c.Activity.Total() > 0 {
+				rows, listed = append(rows, clientRow(c)), append(listed, one)
+			}
+		}
+		if l.output == outputJSON {
+			return l.json(map[string]any{"clients": listed})
+		}
+		return l.table(rows...)
+	}
+	return cmd
+}
+
+func clientRow(c adminclient.RegisteredClient) []string {
+	mode := c.Effective.Mode
+	if c.Effective.Trusted {
+		mode = "trusted"
+	}
+	from := map[string]string{"api": "changed here", "file": "configuration file", "none": "default"}[c.Source]
+	candidate := "-"
+	if c.Candidate || c.Activity.Tried > 0 {
+		candidate = number(c.Activity.CandidateWouldDeny)
+	}
+	return []string{
+		c.ClientID, mode, showLimits(c.Effective.User), showLimits(c.Effective.Client), from,
+		number(c.Activity.Allowed + c.Activity.Trusted + c.Activity.Off), number(c.Activity.Denied), number(c.Activity.WouldDeny), candidate,
+	}
+}
+
+// clients reads all pages.
+func (l *limits) clients(ctx context.Context) (all []json.RawMessage, err error) {
+	query := url.Values{"limit": {"1000"}}
+	for {
+		raw, err := l.fetch(ctx, "/clients", query)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Clients []json.RawMessage `json:"clients"`
+			Next    string            `json:"next"`
+		}
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		all = append(all, page.Clients...)
+		if page.Next == "" {
+			return all, nil
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+func (l *limits) newTop() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use: "top", Short: "Show who asks the most and who is near a limit", Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return show(cmd.Context(), l, "/top", url.Values{"limit": {strconv.Itoa(limit)}}, l.topTable)
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many")
+	return cmd
+}
+
+func (l *limits) topTable(top adminclient.Top) error {
+	rows := [][]string{{"CLIENT", "REQUESTS", "ALLOWED", "DENIED", "WOULD DENY"}}
+	for _, c := range top.Talkers {
+		rows = append(rows, []string{
+			c.ClientID, number(c.Total()), number(c.Allowed + c.Trusted + c.Off), number(c.Denied), number(c.WouldDeny),
+		})
+	}
+	if err := l.table(rows...); err != nil {
+		return err
+	}
+	rows = [][]string{{""}, {"CLIENT", "USER", "LIMIT", "ESTIMATE", "USED", "NEXT FREE"}}
+	for _, k := range top.NearLimit {
+		rows = append(rows, counterRow(k))
+	}
+	return l.table(rows...)
+}
+
+func counterRow(k adminclient.Counter) []string {
+	user, free, client := "(the client itself)", "now", k.ClientID
+	if k.Username != nil {
+		user = *k.Username
+	}
+	if k.FreeAt != nil {
+		free = k.FreeAt.Local().Format(time.TimeOnly)
+	}
+	if k.Candidate {
+		client += " (candidate)"
+	}
+	return []string{
+		client, user, showLimits([]adminclient.Limit{k.Limit}), strconv.FormatFloat(k.Estimate, 'f', 1, 64),
+		strconv.FormatFloat(100*k.Usage, 'f', 0, 64) + "%", free,
+	}
+}
+
+func (l *limits) newCounters() *cobra.Command {
+	return &cobra.Command{
+		Use: "counters CLIENT", Short: "Show what is counted of a client and its users now", Args: exactly("CLIENT"),
+		ValidArgsFunction: l.completeClient,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return show(cmd.Context(), l, countersPath(args[0]), nil, l.countersTable)
+		},
+	}
+}
+
+func countersPath(clientID string) string {
+	return "/clients/" + url.PathEscape(clientID) + "/counters"
+}
+
+func (l *limits) countersTable(page struct {
+	Counters []adminclient.Counter `json:"counters"`
+},
+) error {
+	rows := [][]string{{"CLIENT", "USER", "LIMIT", "ESTIMATE", "USED", "NEXT FREE", "SHARED", "IN FLIGHT"}}
+	for _, k := range page.Counters {
+		rows = append(rows, append(counterRow(k), strconv.FormatInt(k.Known, 10), strconv.FormatInt(k.InFlight, 10)))
+	}
+	return l.table(rows...)
+}
+
+func (l *limits) newReset() *cobra.Command {
+	var user, reason string
+	cmd := &cobra.Command{
+		Use: "reset CLIENT", Short: "Forget what was counted of a client, on all instances", Args: exactly("CLIENT"),
+		Example:           "  oauth-server limits reset shop --user ada@example.com",
+		ValidArgsFunction: l.completeClient,
+	}
+	cmd.Flags().StringVar(&user, "user", "", "only this user of the client")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the trail")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		api, err := l.connect()
+		if err != nil {
+			return err
+		}
+		path, about := countersPath(args[0]), args[0]
+		if cmd.Flags().Changed("user") {
+			path += "?username=" + url.QueryEscape(user)
+			about = user + " at " + args[0]
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), l.timeout)
+		defer cancel()
+		if _, err := api.Delete(ctx, path, reason); err != nil {
+			return err
+		}
+		return l.tell(change{done: "forgot what was counted of " + about}, nil)
+	}
+	return cmd
+}
+
+func (l *limits) newAudit() *cobra.Command {
+	var limit int
+	var target string
+	cmd := &cobra.Command{
+		Use: "audit", Short: "Show who changed what, the newest first", Args: exactly(),
+		Example: "  oauth-server limits audit --target policies/shop",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			query := url.Values{"limit": {strconv.Itoa(limit)}}
+			if target != "" {
+				query.Set("target", target)
+			}
+			return show(cmd.Context(), l, "/audit", query, l.auditTable)
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many, at most 1000")
+	cmd.Flags().StringVar(&target, "target", "", "only changes of this: settings, policies/CLIENT, candidates/CLIENT, clients/CLIENT/counters")
+	return cmd
+}
+
+func (l *limits) auditTable(page struct {
+	Entries []adminclient.AuditEntry `json:"entries"`
+},
+) error {
+	rows := [][]string{{"TIME", "WHO", "WHAT", "CHANGED", "REASON"}}
+	for _, e := range page.Entries {
+		who := e.Actor.ClientID
+		if e.Actor.Username != "" {
+			who = e.Actor.Username + " (" + who + ")"
+		}
+		rows = append(rows, []string{
+			e.At.Local().Format(time.DateTime), who, e.Action + " " + e.Target, differences(e.Before, e.After), e.Reason,
+		})
+	}
+	return l.table(rows...)
+}
+
+func (l *limits) newInstances() *cobra.Command {
+	return &cobra.Command{
+		Use: "instances", Short: "Show every instance and how fresh it is", Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return show(cmd.Context(), l, "/instances", nil, l.instancesTable)
+		},
+	}
+}
+
+func (l *limits) instancesTable(page struct {
+	Instances []adminclient.Instance `json:"instances"`
+},
+) error {
+	rows := [][]string{{"INSTANCE", "HOST", "VERSION", "STARTED", "POLICIES", "FILE", "COUNTERS"}}
+	for _, i := range page.Instances {
+		policies := "current"
+		switch {
+		case i.Policies.Error != "":
+			policies = "not refreshed: " + i.Policies.Error
+		case !i.Policies.Current:
+			policies = "behind, at " + strconv.FormatInt(i.Policies.Version, 10)
+		}
+		counters := "its own"
+		if i.Sync != nil {
+			counters = fmt.Sprintf("%d, %d to be shared", i.Sync.Keys, i.Sync.Dirty)
+			if i.Sync.Degraded {
+				counters += ", the store does not answer"
+			}
+		}
+		id := i.ID
+		if i.Self {
+			id += " *"
+		}
+		rows = append(rows, []string{
+			id, i.Host, i.Version, i.StartedAt.Local().Format(time.DateTime), policies, i.Policies.File[:min(8, len(i.Policies.File))], counters,
+		})
+	}
+	return l.table(rows...)
+}
+
+// completeClient offers the client_ids that begin with what was typed.
+func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		if cmd.Name() == "trust" && len(args) == 1 {
+			return []string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	l.timeout = completeWithin
+	all, err := l.clients(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for _, raw := range all {
+		var c adminclient.RegisteredClient
+		if json.Unmarshal(raw, &c) == nil && strings.HasPrefix(c.ClientID, typed) {
+			out = append(out, c.ClientID)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeWithin is how long a person waits for a completion.
+const completeWithin = 2 * time.Second
+
+func (l *limits) completeSwitch(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return []string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp
+	}
+	return l.completeClient(cmd, args[1:], typed)
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/adminclient"
+)
+
+// limitFlags are the lists of limits that a command is given.
+type limitFlags struct {
+	both, user, client []string
+}
+
+func (f *limitFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.both, "limit", nil, "limit for both kinds of request; may be repeated: all must pass")
+	cmd.Flags().StringArrayVar(&f.user, "user", nil, "limit for each user of the client; may be repeated")
+	cmd.Flags().StringArrayVar(&f.client, "client", nil, "limit for the client itself, client_credentials; may be repeated")
+}
+
+// into puts the lists under user and client.
+func (f *limitFlags) into(doc map[string]any) error {
+	for name, specs := range map[string][]string{"user": f.user, "client": f.client} {
+		if len(specs) > 0 && len(f.both) > 0 {
+			return usagef("--limit and --%s contradict each other", name)
+		}
+		list, err := parseLimits(slices.Concat(f.both, specs))
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			doc[name] = list
+		}
+	}
+	return nil
+}
+
+func (l *limits) newGet() *cobra.Command {
+	return &cobra.Command{
+		Use: "get [CLIENT]", Short: "Show what applies to a client, or to all", Args: maybeClient,
+		ValidArgsFunction: l.completeClient,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return show(cmd.Context(), l, "/settings", nil, l.settingsTable)
+			}
+			return show(cmd.Context(), l, policyPath(args[0]), nil, l.policyTable)
+		},
+	}
+}
+
+func (l *limits) settingsTable(s adminclient.Settings) error {
+	from := func(field string) string {
+		if slices.Contains(s.Meta.Changed, field) {
+			return "changed here"
+		}
+		return "configuration file"
+	}
+	return l.table(
+		[]string{"SETTING", "VALUE", "FROM"},
+		[]string{"mode", s.Mode, from("mode")},
+		[]string{"canary", fmt.Sprintf("%v%%", s.CanaryPercent), from("canary_percent")},
+		[]string{"user limits", showLimits(s.Default.User), from("default.user")},
+		[]string{"client limits", showLimits(s.Default.Client), from("default.client")},
+		[]string{"hide headers", yesNo(s.Default.HideHeaders), from("default.hide_headers")},
+		[]string{"note", s.Note, ""},
+	)
+}
+
+func (l *limits) policyTable(p adminclient.Policy) error {
+	from := func(own bool) string {
+		switch {
+		case !own:
+			return "all clients"
+		case p.Meta.Source == "api":
+			return "changed here"
+		}
+		return "configuration file"
+	}
+	return l.table(
+		[]string{"SETTING", "VALUE", "FROM"},
+		[]string{"mode", p.Effective.Mode, from(p.Mode != "")},
+		[]string{"trusted", yesNo(p.Effective.Trusted), from(p.Trusted)},
+		[]string{"user limits", showLimits(p.Effective.User), from(p.User != nil)},
+		[]string{"client limits", showLimits(p.Effective.Client), from(p.Client != nil)},
+		[]string{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders)},
+		[]string{"note", p.Note, ""},
+	)
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func (l *limits) newSet() *cobra.Command {
+	var f limitFlags
+	var note string
+	var hide bool
+	cmd := &cobra.Command{
+		Use: "set [CLIENT]", Short: "Set the limits of a client, or the default limits", Args: maybeClient,
+		Example: `  oauth-server limits set --limit 1000/60s
+  oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"`,
+		ValidArgsFunction: l.completeClient,
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&note, "note", "", "for people")
+	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit fields out of answers")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		doc, patch := map[string]any{}, map[string]any{}
+		if err := f.into(doc); err != nil {
+			return err
+		}
+		if cmd.Flags().Changed("hide-headers") {
+			doc["hide_headers"] = hide
+		}
+		if cmd.Flags().Changed("note") {
+			patch["note"] = note
+		}
+		if len(doc)+len(patch) == 0 {
+			return usagef("limits set: nothing to set: give --limit, --user, --client, --hide-headers or --note")
+		}
+		if len(args) == 0 {
+			if len(doc) > 0 {
+				patch["default"] = doc
+			}
+			return l.patchSettings(cmd.Context(), patch, "the default limits are set")
+		}
+		for name, v := range doc {
+			patch[name] = v
+		}
+		return l.patchPolicy(cmd.Context(), args[0], patch, "the policy of "+args[0]+" is set")
+	}
+	return l.changes(cmd)
+}
+
+// unsettable are the fields that can be taken back one by one.
+var unsettable = []string{"user", "client", "mode", "trusted", "hide-headers", "note"}
+
+func (l *limits) newUnset() *cobra.Command {
+	var fields []string
+	cmd := &cobra.Command{
+		Use: "unset [CLIENT]", Short: "Take back what was set, so that the configuration file holds again", Args: maybeClient,
+		Long: `Take back what was set, so that the configuration file holds again.
+
+Without CLIENT it is about what holds for all clients. --field takes back one
+field only; of a client's policy, it then has what all clients have.`,
+		ValidArgsFunction: l.completeClient,
+	}
+	cmd.Flags().StringSliceVar(&fields, "field", nil, "only this: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		read, about := "/settings", "the settings"
+		if len(args) > 0 {
+			read, about = policyPath(args[0]), "the policy of "+args[0]
+		}
+		if len(fields) == 0 {
+			return l.perform(cmd.Context(), change{read: read, method: http.MethodDelete, done: about + " is taken back"})
+		}
+		patch, err := nullPatch(fields, len(args) == 0)
+		if err != nil {
+			return err
+		}
+		return l.perform(cmd.Context(), change{read: read, method: http.MethodPatch, body: patch, done: about + ": taken back"})
+	}
+	return l.changes(cmd)
+}
+
+// nullPatch removes the fields, which lie elsewhere in the settings.
+func nullPatch(fields []string, settings bool) (map[string]any, error) {
+	patch, defaults := map[string]any{}, map[string]any{}
+	for _, f := range fields {
+		switch {
+		case f == "canary" && settings:
+			patch["canary_percent"] = nil
+		case !slices.Contains(unsettable, f) || f == "trusted" && settings:
+			return nil, usagef("--field: %q is none of %s", f, strings.Join(unsettable, ", "))
+		case settings && (f == "user" || f == "client" || f == "hide-headers"):
+			defaults[strings.ReplaceAll(f, "-", "_")] = nil
+			patch["default"] = defaults
+		default:
+			patch[strings.ReplaceAll(f, "-", "_")] = nil
+		}
+	}
+	return patch, nil
+}
+
+func (l *limits) newDryRun() *cobra.Command {
+	return l.changes(&cobra.Command{
+		Use: "dry-run on|off [CLIENT]", Short: "Record denials instead of enforcing them", ValidArgsFunction: l.completeSwitch,
+		Long: `Record denials instead of enforcing them, for all clients or for one.
+
+Counting goes on exactly as if they were enforced. Without CLIENT it is about the
+clients without a mode of their own; off enforces, within the canary share. With
+CLIENT, off enforces whatever the share is; limits unset CLIENT --field mode
+makes the client follow all others again.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return exactly("on|off", "CLIENT")(cmd, args)
+			}
+			return exactly("on|off")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			on, err := parseSwitch(args[0])
+			if err != nil {
+				return err
+			}
+			patch := map[string]any{"mode": map[bool]string{true: "dry_run", false: "enforce"}[on]}
+			if len(args) == 1 {
+				return l.patchSettings(cmd.Context(), patch, "dry-run is "+args[0])
+			}
+			return l.patchPolicy(cmd.Context(), args[1], patch, "dry-run is "+args[0]+" for "+args[1])
+		},
+	})
+}
+
+func (l *limits) newTrust() *cobra.Command {
+	return l.changes(&cobra.Command{
+		Use: "trust CLIENT [on|off]", Short: "Never deny a client, or do so again", ValidArgsFunction: l.completeClient,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return exactly("CLIENT", "on|off")(cmd, args)
+			}
+			return exactly("CLIENT")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			on := true
+			if len(args) == 2 {
+				var err error
+				if on, err = parseSwitch(args[1]); err != nil {
+					return err
+				}
+			}
+			done := map[bool]string{true: " is trusted", false: " is not trusted"}[on]
+			return l.patchPolicy(cmd.Context(), args[0], map[string]any{"trusted": on}, args[0]+done)
+		},
+	})
+}
+
+func (l *limits) newCanary() *cobra.Command {
+	return l.changes(&cobra.Command{
+		Use: "canary PERCENT", Short: "Enforce on a share of the clients only, the others are in dry-run", Args: exactly("PERCENT"),
+		Long: `Enforce on a share of the clients only, the others are in dry-run.
+
+Which clients those are depends on their client_id alone, so it is the same on
+all instances, and a larger share contains every smaller one. A client that has
+a mode of its own is not concerned.`,
+		Example: "  oauth-server limits canary 5%",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			share, err := parsePercent(args[0])
+			if err != nil {
+				return err
+			}
+			return l.patchSettings(cmd.Context(), map[string]any{"canary_percent": share}, fmt.Sprintf("enforcing on %v%% of the clients", share))
+		},
+	})
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"oauth-server/internal/adminclient"
+)
+
+// parseLimit reads REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S].
+// Whether the values can be is for the server to say.
+func parseLimit(spec string) (l adminclient.Limit, err error) {
+	head, options, _ := strings.Cut(spec, ",")
+	requests, window, ok := strings.Cut(head, "/")
+	if !ok {
+		return l, usagef("limit %q: write REQUESTS/WINDOW, such as 10/60s", spec)
+	}
+	if l.Requests, err = strconv.ParseInt(requests, 10, 64); err != nil {
+		return l, usagef("limit %q: %q is not a number of requests", spec, requests)
+	}
+	d, err := time.ParseDuration(window)
+	if err != nil {
+		return l, usagef("limit %q: %q is not a duration with its unit, such as 60s", spec, window)
+	}
+	l.Window, l.Name = window, nameOfWindow(d, window)
+	for option := range strings.SplitSeq(options, ",") {
+		if option == "" {
+			continue
+		}
+		if err := setOption(&l, option); err != nil {
+			return l, usagef("limit %q: %w", spec, err)
+		}
+	}
+	return l, nil
+}
+
+func setOption(l *adminclient.Limit, option string) (err error) {
+	name, value, ok := strings.Cut(option, "=")
+	if !ok {
+		return fmt.Errorf("%q is not name=, frames=, algorithm= or soft=", option)
+	}
+	switch name {
+	case "name":
+		l.Name = value
+	case "algorithm":
+		l.Algorithm = value
+	case "frames":
+		l.Frames, err = strconv.ParseInt(value, 10, 64)
+	case "soft":
+		l.SoftRatio, err = strconv.ParseFloat(value, 64)
+	default:
+		return fmt.Errorf("unknown option %q: there are name, frames, algorithm and soft", name)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %q is not a number", name, value)
+	}
+	return nil
+}
+
+// windowNames are what limits of the usual windows are called.
+var windowNames = map[time.Duration]string{
+	time.Second: "per-second", time.Minute: "per-minute", time.Hour: "per-hour", 24 * time.Hour: "per-day",
+}
+
+// nameOfWindow is what a limit is called unless it is given a name.
+func nameOfWindow(d time.Duration, text string) string {
+	return cmp.Or(windowNames[d], "per-"+text)
+}
+
+func parseLimits(specs []string) ([]adminclient.Limit, error) {
+	var out []adminclient.Limit
+	for _, spec := range specs {
+		l, err := parseLimit(spec)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// showLimits writes limits as they are given, the usual left out.
+func showLimits(limits []adminclient.Limit) string {
+	out := make([]string, len(limits))
+	for i, l := range limits {
+		out[i] = fmt.Sprintf("%d/%s", l.Requests, l.Window)
+		if l.Frames > 1 {
+			out[i] += fmt.Sprintf(",frames=%d", l.Frames)
+		}
+		if l.Algorithm != "" && l.Algorithm != "sliding" {
+			out[i] += ",algorithm=" + l.Algorithm
+		}
+	}
+	return orDash(out)
+}
+
+// parsePercent reads 5% or 5.
+func parsePercent(s string) (float64, error) {
+	v, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
+	if err != nil {
+		return 0, usagef("%q is not a percentage, such as 5%%", s)
+	}
+	return v, nil
+}
+
+// parseSwitch reads on or off.
+func parseSwitch(s string) (bool, error) {
+	switch s {
+	case "on":
+		return true, nil
+	case "off":
+		return false, nil
+	}
+	return false, usagef("%q is neither on nor off", s)
+}

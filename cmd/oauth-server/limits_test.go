@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/adminclient"
+)
+
+func TestParseLimit(t *testing.T) {
+	tests := []struct {
+		spec string
+		want adminclient.Limit
+		says string
+	}{
+		{"10/60s", adminclient.Limit{Name: "per-minute", Requests: 10, Window: "60s"}, ""},
+		{"10/1m", adminclient.Limit{Name: "per-minute", Requests: 10, Window: "1m"}, ""},
+		{"2/1s", adminclient.Limit{Name: "per-second", Requests: 2, Window: "1s"}, ""},
+		{"5/90s", adminclient.Limit{Name: "per-90s", Requests: 5, Window: "90s"}, ""},
+		{
+			"100/24h,name=daily,frames=24,algorithm=sliding,soft=0.5",
+			adminclient.Limit{Name: "daily", Requests: 100, Window: "24h", Frames: 24, Algorithm: "sliding", SoftRatio: 0.5},
+			"",
+		},
+		{"-5/0s", adminclient.Limit{Name: "per-0s", Requests: -5, Window: "0s"}, ""}, // for the server to refuse
+		{"10", adminclient.Limit{}, "REQUESTS/WINDOW"},
+		{"ten/60s", adminclient.Limit{}, `"ten" is not a number`},
+		{"10/60", adminclient.Limit{}, "with its unit"},
+		{"10/60s,burst=5", adminclient.Limit{}, `unknown option "burst"`},
+		{"10/60s,frames=many", adminclient.Limit{}, `frames: "many"`},
+		{"10/60s,frames", adminclient.Limit{}, `"frames" is not`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.spec, func(t *testing.T) {
+			got, err := parseLimit(tt.spec)
+			switch {
+			case tt.says == "" && (err != nil || got != tt.want):
+				t.Errorf("got %+v, %v, want %+v", got, err, tt.want)
+			case tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)):
+				t.Errorf("error %v does not say %q", err, tt.says)
+			}
+		})
+	}
+}
+
+func TestNullPatch(t *testing.T) {
+	got, err := nullPatch([]string{"mode", "user", "hide-headers"}, false)
+	if diff := cmp.Diff(map[string]any{"mode": nil, "user": nil, "hide_headers": nil}, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	got, err = nullPatch([]string{"mode", "canary", "user", "hide-headers"}, true)
+	want := map[string]any{"mode": nil, "canary_percent": nil, "default": map[string]any{"user": nil, "hide_headers": nil}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	for _, settings := range []bool{true, false} {
+		if _, err := nullPatch([]string{"limits"}, settings); err == nil {
+			t.Error("an unknown field is taken")
+		}
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	for _, tt := range []struct{ before, after, want string }{
+		{`null`, `{"client_id":"shop","trusted":true,"hide_headers":false}`, "trusted yes"},
+		{`{"mode":"dry_run"}`, `{"mode":"enforce"}`, "mode dry_run -> enforce"},
+		{`{"mode":"off","note":"x"}`, `{}`, "no mode (was off); no note (was x)"},
+		{`{"default":{"user":[{"requests":100,"window":"60s"}]}}`, `{"default":{"user":[{"requests":5,"window":"60s"},{"requests":1,"window":"1s"}]}}`, "default.user 100/60s -> 5/60s 1/1s"},
+		{`{"canary_percent":100}`, `{"canary_percent":100}`, "-"},
+		{`null`, `{"username":null}`, "-"},
+	} {
+		if got := differences(json.RawMessage(tt.before), json.RawMessage(tt.after)); got != tt.want {
+			t.Errorf("%s to %s: %q, want %q", tt.before, tt.after, got, tt.want)
+		}
+	}
+}
+
+func TestLimitsCommandLine(t *testing.T) {
+	silent := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(silent.Close)
+	me := " --client-id ops --client-secret x --server " + silent.URL
+	for _, tt := range []struct {
+		args   string
+		status int
+		says   string
+	}{
+		{"limits list", 2, "who are you?"},
+		{"limits list --token x --server ftp://x", 2, "--server:"},
+		{"limits list --token x --server http://192.0.2.1:9097", 2, "in clear"},
+		{"limits list" + me, 1, "not the admin address"},
+		{"limits list --token x --server http://127.0.0.1:1", 1, "refused"},
+		{"limits list --client-secret x --client-secret-stdin", 2, "contradict"},
+		{"limits dry-run" + me, 2, "on|off is missing"},
+		{"limits dry-run maybe" + me, 2, `"maybe" is neither on nor off`},
+		{"limits dry-run on a b" + me, 2, `unexpected argument "a"`},
+		{"limits trust" + me, 2, "CLIENT is missing"},
+		{"limits trust shop perhaps" + me, 2, "neither on nor off"},
+		{"limits canary lots" + me, 2, "such as 5%"},
+		{"limits set" + me, 2, "nothing to set"},
+		{"limits set shop --limit 5" + me, 2, "such as 10/60s"},
+		{"limits set shop --limit 5/1s --user 5/1s" + me, 2, "--limit and --user contradict"},
+		{"limits unset shop --field colour" + me, 2, "none of user"},
+		{"limits candidate set shop" + me, 2, "nothing to try"},
+		{"limits candidate shw" + me, 2, `unknown command "shw"`},
+		{"limits reset" + me, 2, "CLIENT is missing"},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			_, stderr, status := run(t, "", strings.Fields(tt.args)...)
+			if status != tt.status || !strings.Contains(stderr, tt.says) {
+				t.Errorf("status %d, want %d; it does not say %q: %s", status, tt.status, tt.says, stderr)
+			}
+		})
+	}
+}

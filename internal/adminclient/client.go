@@ -1,0 +1,185 @@
+package adminclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// prefix is where the API lies below the server's address.
+const prefix = "/admin/v1"
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 64 << 20
+
+// Client calls the API of one server.
+type Client struct {
+	Server string // such as http://127.0.0.1:9097
+	HTTP   *http.Client
+	// Token returns the bearer token to send. It is told the issuer that the
+	// server named, if it has refused a request; fresh is set where the
+	// token of before was refused.
+	Token func(ctx context.Context, issuer string, fresh bool) (string, error)
+	// Issuer is who gives tokens. Empty: the server is asked.
+	Issuer string
+}
+
+// Change is a request that changes something, or that asks what would come of it.
+type Change struct {
+	Method, Path string
+	ETag         string // If-Match; empty: If-None-Match: *
+	Reason       string
+	Validate     bool // change nothing
+	Body         any  // JSON; nil for none
+}
+
+// CheckServer says why an address cannot be a server's; nil if it can.
+func CheckServer(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("%q is not the address of a server, such as http://127.0.0.1:9097", address)
+	case u.Scheme == "https":
+		return nil
+	case u.Scheme == "http" && clientcfg.IsLoopback(u.Hostname()):
+		return nil
+	}
+	return fmt.Errorf("%q would send the token over the network in clear: use https, or a loopback address", address)
+}
+
+// Get reads a resource into v and returns its ETag.
+func (c *Client) Get(ctx context.Context, path string, query url.Values, v any) (etag string, err error) {
+	return c.call(ctx, http.MethodGet, path, query, nil, nil, v)
+}
+
+// Change makes the change, reads the answer into v unless that is nil, and
+// returns the new ETag.
+func (c *Client) Change(ctx context.Context, ch Change, v any) (etag string, err error) {
+	query, header := url.Values{}, http.Header{}
+	if ch.Reason != "" {
+		query.Set("reason", ch.Reason)
+	}
+	if ch.Validate {
+		query.Set("validate", "true")
+	}
+	if ch.ETag != "" {
+		header.Set("If-Match", ch.ETag)
+	} else {
+		header.Set("If-None-Match", "*")
+	}
+	var body []byte
+	if ch.Body != nil {
+		if body, err = json.Marshal(ch.Body); err != nil {
+			return "", fmt.Errorf("adminclient: encode: %w", err)
+		}
+		header.Set("Content-Type", "application/json")
+		if ch.Method == http.MethodPatch {
+			header.Set("Content-Type", "application/merge-patch+json")
+		}
+	}
+	return c.call(ctx, ch.Method, ch.Path, query, header, body, v)
+}
+
+// call sends a request; if its token is refused, once more with a new one.
+func (c *Client) call(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, v any) (string, error) {
+	if err := CheckServer(c.Server); err != nil {
+		return "", err
+	}
+	if err := c.findIssuer(ctx); err != nil {
+		return "", err
+	}
+	for fresh := false; ; fresh = true {
+		token, err := c.Token(ctx, c.Issuer, fresh)
+		if err != nil {
+			return "", err
+		}
+		res, err := c.send(ctx, method, path, query, header, body, token) //nolint:bodyclose // read closes it
+		if err != nil {
+			return "", err
+		}
+		etag, err := read(res, v)
+		var p *ProblemError
+		if !errors.As(err, &p) || p.Status != http.StatusUnauthorized || fresh {
+			return etag, err
+		}
+	}
+}
+
+// findIssuer asks the server whose tokens it takes.
+func (c *Client) findIssuer(ctx context.Context) error {
+	if c.Issuer != "" {
+		return nil
+	}
+	res, err := c.send(ctx, http.MethodGet, "/settings", nil, nil, nil, "")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	_, rest, found := strings.Cut(res.Header.Get("WWW-Authenticate"), `issuer="`)
+	issuer, _, closed := strings.Cut(rest, `"`)
+	if res.StatusCode != http.StatusUnauthorized || !found || !closed {
+		return fmt.Errorf("%w: %s answers %s", ErrNoAPI, c.Server, res.Status)
+	}
+	c.Issuer = issuer
+	return nil
+}
+
+// ErrNoAPI is returned where an address answers, but not with this API.
+var ErrNoAPI = errors.New("that is not the admin address of a server")
+
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, token string) (*http.Response, error) {
+	address := strings.TrimSuffix(strings.TrimRight(c.Server, "/"), prefix) + prefix + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("adminclient: %w", err)
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return c.HTTP.Do(req)
+}
+
+// read takes an answer apart.
+func read(res *http.Response, v any) (etag string, err error) {
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return "", fmt.Errorf("read the answer: %w", err)
+	}
+	if res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusMultipleChoices {
+		return "", refusal(res, body)
+	}
+	if v != nil && len(body) > 0 {
+		if err := json.Unmarshal(body, v); err != nil {
+			return "", fmt.Errorf("%w: its answer is not JSON: %w", ErrNoAPI, err)
+		}
+	}
+	return res.Header.Get("ETag"), nil
+}
+
+// Delete removes what is not guarded by an ETag, such as counters.
+func (c *Client) Delete(ctx context.Context, path, reason string) (string, error) {
+	path, rest, _ := strings.Cut(path, "?")
+	query, err := url.ParseQuery(rest)
+	if err != nil {
+		return "", fmt.Errorf("adminclient: %w", err)
+	}
+	if reason != "" {
+		query.Set("reason", reason)
+	}
+	return c.call(ctx, http.MethodDelete, path, query, nil, nil, nil)
+}

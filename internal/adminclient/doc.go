@@ -1,0 +1,16 @@
+// Package adminclient speaks the operators' API (internal/admin) for the
+// command line: it sends the bearer token, ETags and reasons, and reads
+// answers and problem details.
+//
+// It never sends a token over plain HTTP to another machine, never follows a
+// redirect with one, and knows nothing of terminals.
+//
+//	c := &adminclient.Client{Server: "http://127.0.0.1:9097", HTTP: http.DefaultClient, Token: token}
+//	var policy adminclient.Policy
+//	etag, err := c.Get(ctx, "/policies/shop", nil, &policy)
+//	…
+//	etag, err = c.Change(ctx, adminclient.Change{
+//		Method: http.MethodPatch, Path: "/policies/shop", ETag: etag,
+//		Body: map[string]any{"trusted": true},
+//	}, &policy)
+package adminclient
