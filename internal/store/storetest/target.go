@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/synctable"
 )
 
 // Backend is everything that the consumers ask of a store, together.
@@ -68,7 +69,7 @@ func Run(t *testing.T, target Target) {
 		{"Names", testNames},
 		{"Counters", testCounters},
 		{"EraseCounters", testEraseCounters},
-		{"AllegrosTable", testAllegrosTable},
+		{"AllegrosTable", func(t *testing.T, target Target) { t.Helper(); synctable.Run(t, target.fresh(t)) }},
 		{"Instances", testInstances},
 		{"Durability", testDurability},
 	}

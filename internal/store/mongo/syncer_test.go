@@ -1,0 +1,140 @@
+package mongo
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/mongo/mongotest"
+	"oauth-server/internal/syncer"
+)
+
+// node is one process of a cluster: its counters, its syncer, and its own
+// connections to the server, through the proxy.
+type node struct {
+	counters *ratelimit.Counters
+	syncer   *syncer.Syncer
+	policy   *ratelimit.Effective
+	admitted atomic.Int64
+}
+
+const nodeKeys = 4
+
+func startNode(t *testing.T, store *Store) *node {
+	t.Helper()
+	settings := ratelimit.DefaultSettings()
+	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-hour", 1_000_000, time.Hour)}
+	policies, err := ratelimit.Compile(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := syncer.DefaultConfig()
+	cfg.Interval, cfg.Beat, cfg.Timeout, cfg.MaxBackoff = 50*time.Millisecond, 300*time.Millisecond, time.Second, 200*time.Millisecond
+	n := &node{counters: ratelimit.NewCounters(1000), policy: policies.For("shop")}
+	n.syncer = syncer.New(n.counters, store, store, cfg)
+	n.syncer.Start(t.Context())
+	return n
+}
+
+// request admits requests of all keys for so long.
+func (n *node) request(t *testing.T, period time.Duration) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(period); time.Now().Before(end); <-tick.C {
+		for k := range nodeKeys {
+			key := ratelimit.Key{ClientID: "shop", Username: fmt.Sprint("user ", k)}
+			if d := n.counters.Take(time.Now(), key, n.policy, 1); d.Rejected() {
+				t.Errorf("denied far below the limit: %+v", d)
+				return
+			}
+			n.admitted.Add(1)
+		}
+	}
+}
+
+// TestClusterThroughFaults runs whole syncers against the server while requests
+// and replies are lost, some arrive much later, the server goes away for a
+// while, and one process stops in the middle of it. In the end the database
+// has what was admitted, less at most what the stopped one said it had left.
+func TestClusterThroughFaults(t *testing.T) {
+	t.Parallel()
+	_, direct, proxy := throughProxy(t)
+	nodes := make([]*node, 5)
+	for i := range nodes {
+		nodes[i] = startNode(t, openAt(t, proxy.URI, direct.db.Name()))
+	}
+	proxy.Decide(lossy(5))
+	var wg sync.WaitGroup
+	for _, n := range nodes {
+		wg.Go(func() { n.request(t, 1500*time.Millisecond) })
+	}
+	wg.Wait()
+	left := stopNode(t, nodes[0], 300*time.Millisecond)
+	proxy.Break()
+	for _, n := range nodes[1:] {
+		wg.Go(func() { n.request(t, 500*time.Millisecond) })
+	}
+	wg.Wait()
+	proxy.Restore()
+	for _, n := range nodes[1:] {
+		wg.Go(func() { n.request(t, 500*time.Millisecond) })
+	}
+	wg.Wait()
+	deliverAll(t, proxy)
+	proxy.Decide(nil)
+	for i, n := range nodes[1:] {
+		if l := stopNode(t, n, 30*time.Second); l.Requests != 0 {
+			t.Errorf("node %d could not write %+v", i+1, l)
+		}
+	}
+	deliverAll(t, proxy)
+	var admitted int64
+	for _, n := range nodes {
+		admitted += n.admitted.Load()
+	}
+	stored := countAll(t, direct)
+	if stored > admitted || stored < admitted-left.Requests {
+		t.Errorf("%d requests were admitted, %d left by the one that stopped early, and the database has %d", admitted, left.Requests, stored)
+	}
+	t.Logf("%d admitted, %d left, %d stored", admitted, left.Requests, stored)
+}
+
+func stopNode(t *testing.T, n *node, patience time.Duration) syncer.Left {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	left, err := n.syncer.Stop(ctx)
+	if (err != nil) != (left != syncer.Left{}) {
+		t.Errorf("left %+v, but says %v", left, err)
+	}
+	return left
+}
+
+func deliverAll(t *testing.T, proxy *mongotest.Proxy) {
+	t.Helper()
+	if _, err := proxy.Deliver(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func countAll(t *testing.T, s *Store) (sum int64) {
+	t.Helper()
+	cursor, err := s.counters.Find(t.Context(), bson.D{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cursor.Next(t.Context()) {
+		sum += counted(counterRecord(cursor.Current))
+	}
+	if err := cursor.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
