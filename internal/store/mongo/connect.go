@@ -109,14 +109,31 @@ func clientOptions(uri string) *options.ClientOptions {
 		SetWriteConcern(writeconcern.Majority())
 }
 
-// detail is what the driver has to say about a URI, if the URI cannot hold a
-// secret that it might repeat.
+// detail is what the driver has to say about a URI, without any secret that it
+// might repeat: it is asked about the URI without user name and password. If
+// that is sound, then it is them that are not.
 func detail(uri string, err error) string {
 	lower := strings.ToLower(uri)
-	if strings.Contains(lower, "@") || strings.Contains(lower, "password") || strings.Contains(lower, "properties") {
-		return ": percent-encode special characters in the user name and password, and check the options"
+	if strings.Contains(lower, "password=") || strings.Contains(lower, "properties=") {
+		return ": check its options"
 	}
-	return ": " + err.Error()
+	scheme, rest, ok := strings.Cut(uri, "://")
+	at := strings.LastIndex(rest, "@")
+	if !ok || at < 0 {
+		return ": " + err.Error()
+	}
+	const encode = ": percent-encode special characters in the user name and password"
+	switch scheme {
+	case "mongodb":
+	case "mongodb+srv": // parsing it would ask the DNS once more
+		return encode
+	default:
+		return ": it must begin with mongodb:// or mongodb+srv://"
+	}
+	if err := options.Client().ApplyURI(scheme + "://" + rest[at+1:]).Validate(); err != nil {
+		return ": " + err.Error()
+	}
+	return encode
 }
 
 func hosts(settings *options.ClientOptions) string { return strings.Join(settings.Hosts, ",") }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"pgregory.net/rapid"
 
 	"oauth-server/internal/store/mongo/mongotest"
 )
@@ -30,12 +31,14 @@ func TestOpenFails(t *testing.T) {
 		says      string
 	}{
 		{"no URI", "", ErrURI, ""},
-		{"another scheme", "postgres://me:" + password + "@localhost/", ErrURI, "percent-encode"},
+		{"another scheme", "postgres://me:" + password + "@localhost/", ErrURI, `must begin with mongodb:// or mongodb+srv://`},
 		{"no host", "mongodb://", ErrURI, ""},
 		{"an unknown port", "mongodb://localhost:port", ErrURI, "port"},
 		{"a password not encoded", "mongodb://me:" + password + "/%zz@localhost/", ErrURI, "percent-encode"},
-		{"a bad option", "mongodb://me:" + password + "@localhost/?w=-3", ErrURI, ""},
-		{"contradicting options", "mongodb://me:" + password + "@a,b/?directConnection=true", ErrURI, ""},
+		{"a bad option", "mongodb://me:" + password + "@localhost/?w=-3", ErrURI, "w"},
+		{"a bad option beside a secret", "mongodb://localhost/?w=-3&tlsCertificateKeyFilePassword=" + password, ErrURI, "options"},
+		{"a password with an at sign", "mongodb://me:x@" + password + "@%zz/", ErrURI, ""},
+		{"contradicting options", "mongodb://me:" + password + "@a,b/?directConnection=true", ErrURI, "direct"},
 		{"wrong password", "mongodb://me:" + password + "@" + refuses + "/?authSource=admin", ErrAuth, refuses},
 		{"nobody listens", "mongodb://me:" + password + "@127.0.0.1:1/", ErrUnreachable, "127.0.0.1:1"},
 		{"nobody answers", "mongodb://me:" + password + "@" + silent(t) + "/", ErrUnreachable, ""},
@@ -109,5 +112,26 @@ func TestClosed(t *testing.T) {
 	}
 	if err := s.Ping(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("ping after close: %v", err)
+	}
+}
+
+// TestNoSecretInErrors: whatever a password is made of, and wherever the URI is
+// broken, no error repeats it.
+func TestNoSecretInErrors(t *testing.T) {
+	refused := 0
+	rapid.Check(t, func(t *rapid.T) {
+		password := "s3cr3t" + rapid.StringMatching(`[ -~]{0,8}`).Draw(t, "password")
+		uri := "mongodb://me:" + password + "@" + rapid.StringMatching(`[a-z%:/?&=,@]{0,12}`).Draw(t, "rest")
+		_, err := parseURI(context.Background(), uri)
+		if err == nil {
+			return
+		}
+		refused++
+		if strings.Contains(err.Error(), "s3cr3t") {
+			t.Fatalf("%q is refused with %q", uri, err)
+		}
+	})
+	if refused == 0 {
+		t.Error("nothing was ever refused: the test is blind")
 	}
 }
