@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -50,6 +51,7 @@ type View struct {
 	Headroom  int64         // requests until the limit
 	Synced    bool          // Known was right once
 	Age       time.Duration // of Known: since the latest exchange began that made it right
+	Recent    int           // exchanges lately: one is forgotten in a 300th of the window, or in 10 ms
 	Writers   int
 	Idle      time.Duration // since the key was last asked for here
 	FreeIn    time.Duration // until one request passes, by what is known here; 0 if one would now
@@ -147,8 +149,16 @@ func (c *Counter) begin(t Ticket, ms int64) bool {
 	if c.sync.state == busy || t != Ticket(c.sync.ticket) {
 		return false
 	}
+	c.sync.recent = uint8(min(c.recent(ms)+1, math.MaxUint8) & 0xff)
 	c.sync.state, c.sync.beganAt = busy, ms
 	return true
+}
+
+// recent is how many exchanges there were lately: each is forgotten after a
+// 300th of the window, but not in less than 10 ms.
+func (c *Counter) recent(ms int64) int64 {
+	forgotten := max(ms-c.sync.beganAt, 0) / max(c.rule().window/300, 10)
+	return max(int64(c.sync.recent)-forgotten, 0)
 }
 
 func (c *Counter) view(r *rule, ms int64) View {
@@ -162,7 +172,7 @@ func (c *Counter) view(r *rule, ms int64) View {
 	if v.Headroom == 0 {
 		v.FreeIn = time.Duration(c.firstBelow(r, ms, r.Requests)-ms) * time.Millisecond
 	}
-	v.Synced, v.Age = c.sync.syncedAt != 0, c.age(ms)
+	v.Synced, v.Age, v.Recent = c.sync.syncedAt != 0, c.age(ms), int(c.recent(ms))
 	return v
 }
 

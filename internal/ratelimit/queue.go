@@ -23,6 +23,7 @@ type syncInfo struct {
 	ticket   uint16
 	state    uint8
 	lost     uint8 // conflicts lately
+	recent   uint8 // exchanges lately; see begun
 	flags    flags
 }
 

@@ -3,10 +3,12 @@ package syncer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -237,3 +239,34 @@ func keyOf(i int) ratelimit.Key {
 }
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+
+// A burst is over before a spacing has passed. Requests come to three
+// instances in turn, every 5 ms, and the database answers within 2 ms.
+func TestBurstDoesNotWaitForTheSpacing(t *testing.T) {
+	for _, limit := range []int64{10, 100} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := &network{db: &memstore.Store{}, oneWay: time.Millisecond}
+				policy := policyOf(t, ratelimit.NewLimit("limit", limit, time.Minute))
+				var cluster []*member
+				for i := range 3 {
+					cluster = append(cluster, load{}.member(t, net, uint64(i), 0))
+				}
+				wait(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + time.Second)))
+				admitted := int64(0)
+				for i := range int(6 * limit) {
+					m := cluster[i%len(cluster)]
+					if d := m.counters.Take(m.now(), keyOf(0), policy, 1); d.Outcome == ratelimit.Allowed {
+						admitted++
+					}
+					wait(5 * time.Millisecond)
+				}
+				require.GreaterOrEqual(t, admitted, limit)
+				require.LessOrEqual(t, admitted, limit+3, "of a limit of %d", limit)
+				for _, m := range cluster {
+					m.syncer.Kill()
+				}
+			})
+		})
+	}
+}

@@ -181,11 +181,11 @@ func TestNumbers(t *testing.T) {
 		{load{
 			name: "3 instances, 1000 per s, 2000 per s offered", instances: 3,
 			limit: 1000, window: time.Second, offered: 2000, windows: 120,
-		}, 30, 0.99, 1.015, 1.06},
+		}, 90, 0.99, 1.015, 1.06},
 		{load{
 			name: "2 instances, 500 per s, 800 per s offered", instances: 2,
 			limit: 500, window: time.Second, offered: 800, windows: 120,
-		}, 30, 0.98, 1.02, 1.06},
+		}, 90, 0.98, 1.02, 1.06},
 		{load{
 			name: "16 instances, 100 per s over 10 s, 300 per s offered", instances: 16,
 			limit: 1000, window: 10 * time.Second, offered: 300, windows: 30,

@@ -33,9 +33,22 @@ func spacing(l *ratelimit.Limit) time.Duration {
 	return min(max(l.Window/900, min(three, l.Window/300), minSpacing), maxSpacing)
 }
 
+// burst is how many exchanges of one counter may follow one another without
+// spacing. A burst of requests, or the start of a frame, is over before a spacing has
+// passed: without it a limit of 10 a minute lets 10 through at every instance.
+const burst = 16
+
+// spaced is how long the next exchange of a counter has to wait.
+func spaced(v *ratelimit.View) time.Duration {
+	if v.Recent < burst {
+		return 0
+	}
+	return max(spacing(&v.Limit)-v.Age, 0)
+}
+
 // plan says what to do for a counter, and in how long.
 func plan(v *ratelimit.View, interval time.Duration) (exchange, time.Duration) {
-	wait := max(spacing(&v.Limit)-v.Age, 0)
+	wait := spaced(v)
 	switch {
 	case v.Resolve, !v.Pending && (!v.Synced || v.Stale):
 		return read, 0
