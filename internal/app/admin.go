@@ -24,6 +24,8 @@ func (s *Server) makeAdmin(context.Context) (err error) {
 		Activity: s.activity,
 		Sync:     s.syncState,
 		Logger:   s.log,
+
+		AuditKept: s.cfg.Audit.Keep.Std(),
 	})
 	return err
 }

@@ -7,16 +7,22 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 
+	"oauth-server/internal/config"
 	"oauth-server/internal/httpapi"
 )
 
-// listenForOperators binds the address for operators, if there is one.
+// listenForOperators binds the address for operators, if there is one. That the
+// default one is taken must not keep a second server on a machine from starting.
 func (s *Server) listenForOperators(ctx context.Context) error {
 	if s.cfg.AdminListen == "" {
 		return nil
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.AdminListen)
+	if errors.Is(err, syscall.EADDRINUSE) && s.cfg.AdminListen == config.DefaultAdminListen {
+		return nil // serveOperators says so
+	}
 	if err != nil {
 		return err
 	}
@@ -28,8 +34,13 @@ func (s *Server) listenForOperators(ctx context.Context) error {
 // serveOperators answers scrapers and operators in the background. It goes on
 // while the last requests are answered and the last counts written, so that a
 // stop can be watched.
-func (s *Server) serveOperators(failed chan<- error) {
+func (s *Server) serveOperators(ctx context.Context, failed chan<- error) {
 	if s.operatorListener == nil {
+		if s.cfg.AdminListen != "" {
+			s.log.LogAttrs(ctx, slog.LevelWarn,
+				"operators are not served: another process has the default address; choose one with --admin-listen",
+				slog.String("address", s.cfg.AdminListen))
+		}
 		return
 	}
 	server := newHTTPServer(s.operatorHandler(), s.log)

@@ -16,7 +16,7 @@ import (
 func (s *Server) Run(ctx context.Context) error {
 	live := context.WithoutCancel(ctx) // what ends with the teardown, not before
 	failed := make(chan error, 2)
-	s.serveOperators(failed)
+	s.serveOperators(live, failed)
 	s.startLoops(live)
 	s.startSyncer(live)
 	s.serve(failed)

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func testConfig(tb testing.TB) *config.Config {
 	tb.Helper()
 	cfg := config.Default()
-	cfg.Listen = "127.0.0.1:0"
+	cfg.Listen, cfg.AdminListen = "127.0.0.1:0", ""
 	cfg.Store.Embedded = &config.Embedded{Path: filepath.Join(tb.TempDir(), "test.db")}
 	return cfg
 }

@@ -1,8 +1,10 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -97,6 +99,27 @@ func TestClientsAreNotServedMetrics(t *testing.T) {
 func TestWithoutAnAddressOperatorsAreNotServed(t *testing.T) {
 	if r := start(t, testConfig(t), io.Discard); r.AdminAddr() != "" {
 		t.Errorf("operators are served on %s", r.AdminAddr())
+	}
+}
+
+// Nobody asked for the default address: that it is taken is said, and no more.
+func TestTheDefaultAdminAddressInUseStopsNothing(t *testing.T) {
+	// Either we get the address, or somebody has it already.
+	if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", config.DefaultAdminListen); err == nil {
+		t.Cleanup(func() { _ = l.Close() })
+	}
+	cfg := testConfig(t)
+	cfg.AdminListen = config.DefaultAdminListen
+	var log bytes.Buffer
+	r := start(t, cfg, &log)
+	if r.AdminAddr() != "" {
+		t.Errorf("operators are served on %s", r.AdminAddr())
+	}
+	if err := r.stop(); err != nil { // before the log is read
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "choose one with --admin-listen") {
+		t.Errorf("nothing is said: %s", log.String())
 	}
 }
 

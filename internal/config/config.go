@@ -32,6 +32,7 @@ type Config struct {
 	Sessions       Sessions       `yaml:"sessions"`
 	FailedAttempts FailedAttempts `yaml:"failed_attempts"`
 	Sync           Sync           `yaml:"sync"`
+	Audit          Audit          `yaml:"audit"`
 	// Scopes says in words what a scope allows, for the consent page.
 	Scopes    map[string]string `yaml:"scopes,omitempty"`
 	RateLimit RateLimit         `yaml:"rate_limit"`
@@ -106,6 +107,12 @@ type Sync struct {
 	// Interval is how long counts wait that do not matter to others yet; a
 	// key near its limit is written at once.
 	Interval Duration `yaml:"interval"`
+}
+
+// Audit is the trail of what operators changed.
+type Audit struct {
+	// Keep is how long an entry is kept.
+	Keep Duration `yaml:"keep"`
 }
 
 // FailedAttempts limits wrong client secrets and wrong passwords. Only failures

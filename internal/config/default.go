@@ -10,6 +10,10 @@ import (
 // DefaultStorePath is the embedded store when none is configured.
 const DefaultStorePath = "oauth-server.db"
 
+// DefaultAdminListen is where operators are served when nothing is configured.
+// Where another server has it already, this one does without.
+const DefaultAdminListen = "127.0.0.1:9097"
+
 // DefaultDatabase is the MongoDB database when none is configured.
 const DefaultDatabase = "oauth"
 
@@ -18,6 +22,7 @@ const DefaultDatabase = "oauth"
 func Default() *Config {
 	return &Config{
 		Listen:          "127.0.0.1:9096",
+		AdminListen:     DefaultAdminListen,
 		ShutdownTimeout: Duration(10 * time.Second),
 		Log:             Log{Format: "text", Level: "info"},
 		Metrics:         Metrics{MaxClients: 200},
@@ -37,6 +42,7 @@ func Default() *Config {
 			Users:   FailureQuota{PerAddress: 100, PerName: 20},
 		},
 		Sync:      Sync{Interval: Duration(time.Second)},
+		Audit:     Audit{Keep: Duration(400 * 24 * time.Hour)},
 		RateLimit: defaultRateLimit(),
 	}
 }

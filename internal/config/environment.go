@@ -21,7 +21,7 @@ var foreign = regexp.MustCompile(`^OAUTH_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_POR
 // settings, and those of commands that talk to a server.
 var elsewhere = []string{
 	"OAUTH_DEMO", "OAUTH_CHECK_CONFIG", "OAUTH_PRINT_CONFIG",
-	"OAUTH_SERVER", "OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET", "OAUTH_USERNAME", "OAUTH_PASSWORD",
+	"OAUTH_SERVER", "OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET", "OAUTH_TOKEN", "OAUTH_USERNAME", "OAUTH_PASSWORD",
 }
 
 // environment picks the settings out of environ. An empty variable counts as

@@ -89,6 +89,7 @@ var options = []Option{
 	{"failed-attempts-clients-per-name", "failed_attempts.clients.per_name", "the same, for one client_id"},
 	{"failed-attempts-users-per-address", "failed_attempts.users.per_address", "wrong passwords from one address"},
 	{"failed-attempts-users-per-name", "failed_attempts.users.per_name", "the same, for one username"},
+	{"audit-keep", "audit.keep", "how long the trail of operators' changes is kept"},
 	{"sync-interval", "sync.interval", "how long counts far from their limit wait until they are shared"},
 	{"rate-limit-mode", "rate_limit.mode", "enforce, dry_run or off"},
 	{"rate-limit-instance-mode", "rate_limit.instance_mode", "mode of this process alone, before all others"},

@@ -35,6 +35,7 @@ func (c *Config) check() (ps FieldErrors) {
 	c.Tokens.check(&ps)
 	between(&ps, "sessions.ttl", c.Sessions.TTL, time.Minute, 365*24*time.Hour)
 	c.FailedAttempts.check(&ps)
+	between(&ps, "audit.keep", c.Audit.Keep, 24*time.Hour, 100*365*24*time.Hour)
 	between(&ps, "sync.interval", c.Sync.Interval, 10*time.Millisecond, time.Minute)
 	c.RateLimit.check(&ps)
 	return ps
