@@ -37,7 +37,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Interval: time.Second,
-		Timeout:  2 * time.Second, TimeoutPerItem: 5 * time.Millisecond,
+		Timeout:  3 * time.Second, TimeoutPerItem: 12 * time.Millisecond,
 		MaxBackoff: 5 * time.Second,
 		Beat:       3 * time.Second, SweepEvery: 30 * time.Second, ClockEvery: 30 * time.Second,
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),

@@ -53,10 +53,11 @@ func (s *Syncer) flushItems(ctx context.Context, items []item) error {
 		return nil
 	}
 	defer s.releaseAfterPanic(jobs)
+	began := time.Now()
 	mergeRead := s.readBeside(ctx, jobs)
 	outcomes, err := s.apply(ctx, jobs)
 	mergeRead()
-	wait := s.backoff(s.writes, err)
+	wait := s.backoff(s.writes, time.Since(began), err)
 	for i := range jobs {
 		out := Outcome{Status: Unknown, Err: err}
 		if err == nil {
@@ -166,9 +167,9 @@ func (s *Syncer) release(x *ratelimit.Counter, wait time.Duration) {
 
 // backoff makes the lane wait longer with each failed call, and the calls
 // smaller: what failed may have been too much at once. It returns how long.
-func (s *Syncer) backoff(l *lane, err error) time.Duration {
+func (s *Syncer) backoff(l *lane, took time.Duration, err error) time.Duration {
 	if err == nil {
-		l.succeeded()
+		l.succeeded(took)
 		return 0
 	}
 	wait := s.jitter(min(firstBackoff<<min(l.failed(), 16), s.cfg.MaxBackoff))

@@ -66,11 +66,20 @@ func (l *lane) size() int {
 	return l.batch
 }
 
-// succeeded makes calls larger again.
-func (l *lane) succeeded() {
+// slowCall is how long a call of the store should take at most.
+const slowCall = 4 * time.Second
+
+// succeeded makes calls larger again, or smaller if this one was slow.
+func (l *lane) succeeded(took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.fails, l.batch = 0, min(2*l.batch, MaxBatch)
+	l.fails = 0
+	switch {
+	case took > slowCall:
+		l.batch = max(l.batch/2, smallestBatch)
+	case took < slowCall/2:
+		l.batch = min(2*l.batch, MaxBatch)
+	}
 }
 
 // failed makes calls smaller: what failed may have been too much at once. It

@@ -41,8 +41,9 @@ func (s *Syncer) loadItems(ctx context.Context, items []item) error {
 	}
 	defer s.rereadAfterPanic(all)
 	slices.SortFunc(all, func(a, b reading) int { return compareIDs(a.id, b.id) })
+	began := time.Now()
 	records, err := s.fetch(ctx, all)
-	wait := s.backoff(s.reads, err)
+	wait := s.backoff(s.reads, time.Since(began), err)
 	for i := range all {
 		if err == nil {
 			s.merge(&all[i], records[all[i].id])

@@ -28,6 +28,7 @@ type load struct {
 	window    time.Duration
 	offered   float64       // requests per second
 	windows   int           // how long, after the first
+	rush      time.Duration // or only this long, for long windows
 	quiet     float64       // requests per second for a window before
 	skew      time.Duration // of half of the clocks one way, of the others the other
 	plain     bool          // flush and refresh every second, as Allegro describes it
@@ -78,7 +79,7 @@ func (l load) run(t *testing.T, seed uint64) (res result) {
 		for {
 			wait(time.Duration(r.ExpFloat64() / offered * float64(time.Second)))
 			w := int(time.Since(begin) / l.window)
-			if w > l.windows {
+			if w > l.windows || l.rush > 0 && time.Since(begin) > l.rush {
 				break
 			}
 			if !time.Now().Before(begin) {
@@ -118,6 +119,9 @@ func fits(exact *ratelimit.Counters, limit int64) bool {
 
 func (r *result) sum(perWindow []int, limit int64, net *network, cluster []*member) {
 	r.first = float64(perWindow[0]) / float64(limit)
+	if len(perWindow) == 1 {
+		r.mean, r.worst = r.first, r.first
+	}
 	for _, n := range perWindow[1:] {
 		ratio := float64(n) / float64(limit)
 		r.mean += ratio / float64(len(perWindow)-1)
@@ -190,6 +194,10 @@ func TestNumbers(t *testing.T) {
 			name: "16 instances, 100 per s over 10 s, 300 per s offered", instances: 16,
 			limit: 1000, window: 10 * time.Second, offered: 300, windows: 30,
 		}, 6, 0.99, 1.02, 1.06},
+		{load{
+			name: "10 instances, 3000 per hour, 500 per s offered", instances: 10,
+			limit: 3000, window: time.Hour, offered: 500, rush: 30 * time.Second,
+		}, 0, 0.99, 1.02, 1.02},
 		{load{
 			name: "10 instances, 10 per minute, 1 per s offered", instances: 10,
 			limit: 10, window: time.Minute, offered: 1, windows: 100,

@@ -18,7 +18,7 @@ const (
 // Bounds of the time between two exchanges of one counter.
 const (
 	minSpacing = 10 * time.Millisecond
-	maxSpacing = 250 * time.Millisecond
+	maxSpacing = 100 * time.Millisecond
 	// maxWatch is how long a key near its limit is left unread at most,
 	// however far away its next admission seems: somebody may have reset it.
 	maxWatch = 2 * time.Second
@@ -26,8 +26,8 @@ const (
 
 // spacing is the least time between two exchanges of a counter: the time in
 // which three requests become possible, within a 300th and a 900th of the window. That is
-// 10 ms for 1000 requests a second, 67 ms for 3000 a minute, 200 ms for 100 a
-// minute. A request more than the limit for each instance may pass in that time.
+// 10 ms for 1000 requests a second, 67 ms for 3000 a minute, 100 ms for
+// anything slower. A request too many for each instance may pass in that time.
 func spacing(l *ratelimit.Limit) time.Duration {
 	three := 3 * l.Window / time.Duration(l.Requests)
 	return min(max(l.Window/900, min(three, l.Window/300), minSpacing), maxSpacing)

@@ -452,3 +452,40 @@ func TestStatusNames(t *testing.T) {
 		require.Equal(t, want, s.String(), strconv.Itoa(int(s)))
 	}
 }
+
+// TestSlowStore: calls shrink until each takes a bearable time, even where the
+// store is so slow that a full one would never end in its time.
+func TestSlowStore(t *testing.T) {
+	for _, perItem := range []time.Duration{6 * time.Millisecond, 40 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &slowStore{perItem: perItem}
+			m := &member{counters: ratelimit.NewCounters(10_000), now: time.Now}
+			m.syncer = syncer.New(m.counters, store, nil, syncer.DefaultConfig())
+			m.syncer.Start(t.Context())
+			policy := policyOf(t, ratelimit.NewLimit("per-day", 1000, 24*time.Hour))
+			for i := range 3000 {
+				m.counters.Take(m.now(), keyOf(i), policy, 1)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			left, err := m.syncer.Stop(ctx)
+			require.NoError(t, err, "%v an item", perItem)
+			require.Zero(t, left)
+			require.Equal(t, 3000, store.Len())
+		})
+	}
+}
+
+// slowStore takes a time for each write.
+type slowStore struct {
+	memstore.Store
+	perItem time.Duration
+}
+
+// Apply implements [syncer.Store].
+func (s *slowStore) Apply(ctx context.Context, instance string, writes []syncer.Write) ([]syncer.Outcome, error) {
+	if err := (&port{}).travel(ctx, time.Duration(len(writes))*s.perItem); err != nil {
+		return nil, err
+	}
+	return s.Store.Apply(ctx, instance, writes)
+}
