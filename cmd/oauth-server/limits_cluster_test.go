@@ -1,0 +1,140 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// operated is a running server with the address that operators are served on.
+type operated struct {
+	*process
+	clients, operators string // base addresses
+}
+
+func launchOperated(t *testing.T, args ...string) operated {
+	t.Helper()
+	p := launch(t, append(args, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")...)
+	for line := range p.lines {
+		_, rest, ok := strings.Cut(line, "msg=listening address=")
+		if !ok {
+			continue
+		}
+		_, admin, _ := strings.Cut(rest, "admin_address=")
+		return operated{p, "http://" + strings.Fields(rest)[0], "http://" + strings.Fields(admin)[0]}
+	}
+	t.Fatalf("it ended without listening:\n%s", p.log.String())
+	return operated{}
+}
+
+// promptly is how long a change may take to reach every instance.
+const promptly = 2 * time.Second
+
+// Three instances on one database: what is changed over the API of one of them,
+// all act on within two seconds.
+func TestEveryInstanceActsOnAChangeWithinTwoSeconds(t *testing.T) {
+	db := database(t)
+	serve := append([]string{"serve", "--issuer", "http://127.0.0.1:9096", "--migrate"}, db...)
+	instances := []operated{launchOperated(t, serve...), launchOperated(t, serve...), launchOperated(t, serve...)}
+	var shop, ops credentials
+	runJSON(t, &shop, "", append([]string{"client", "create", "shop"}, db...)...)
+	runJSON(t, &ops, "", append([]string{"client", "create", "ops", "--admin"}, db...)...)
+	status := func(o operated) int {
+		t.Helper()
+		code, _ := postForm(t, o.clients+"/token", shop, url.Values{"grant_type": {"client_credentials"}})
+		return code
+	}
+	for _, o := range instances {
+		eventually(t, "the clients are known", func() bool { return status(o) == http.StatusOK })
+	}
+	token := askToken(t, instances[0].clients, ops)
+	change := func(by operated, args ...string) time.Time {
+		t.Helper()
+		all := append([]string{"limits"}, args...)
+		if _, stderr, code := run(t, "", append(all, "--server", by.operators, "--token", token, "--yes")...); code != exitOK {
+			t.Fatalf("%v: %s", args, stderr)
+		}
+		return time.Now()
+	}
+	within := func(since time.Time, what string, want int) {
+		t.Helper()
+		for i, o := range instances {
+			eventually(t, what, func() bool { return status(o) == want })
+			if late := time.Since(since); late > promptly {
+				t.Errorf("%s: instance %d followed after %v", what, i+1, late)
+			}
+		}
+	}
+	within(change(instances[0], "set", "shop", "--client", "2/1h"), "the limit holds", http.StatusTooManyRequests)
+	within(change(instances[1], "dry-run", "on", "shop"), "dry-run is on", http.StatusOK)
+	within(change(instances[2], "dry-run", "off", "shop"), "dry-run is off", http.StatusTooManyRequests)
+	within(change(instances[0], "trust", "shop"), "the client is trusted", http.StatusOK)
+	within(change(instances[1], "trust", "shop", "off"), "the client is not trusted", http.StatusTooManyRequests)
+	within(change(instances[2], "dry-run", "on"), "a mode of its own goes first", http.StatusTooManyRequests)
+	within(change(instances[0], "unset", "shop", "--field", "mode"), "the global mode holds", http.StatusOK)
+	within(change(instances[1], "dry-run", "off"), "the global mode changed", http.StatusTooManyRequests)
+	within(change(instances[2], "set", "shop", "--client", "1000/1h"), "a higher limit holds", http.StatusOK)
+
+	checkInstances(t, instances[1].operators, token)
+}
+
+// checkInstances asks one of the three for all of them.
+func checkInstances(t *testing.T, server, token string) {
+	t.Helper()
+	var page struct {
+		Instances []struct {
+			Policies struct{ Current bool }
+			Sync     *struct{ Degraded bool }
+		}
+	}
+	eventually(t, "all instances report, and are current", func() bool {
+		runJSON(t, &page, "", "limits", "instances", "--server", server, "--token", token)
+		current := 0
+		for _, i := range page.Instances {
+			if i.Policies.Current && i.Sync != nil && !i.Sync.Degraded {
+				current++
+			}
+		}
+		return len(page.Instances) == 3 && current == 3
+	})
+	var trail struct{ Entries []struct{ Version int64 } }
+	runJSON(t, &trail, "", "limits", "audit", "--server", server, "--token", token)
+	if len(trail.Entries) != 9 || trail.Entries[0].Version != 9 {
+		t.Errorf("the trail of nine changes: %+v", trail.Entries)
+	}
+}
+
+// A client's counts are forgotten on every instance, and in the database.
+func TestResetReachesEveryInstance(t *testing.T) {
+	db := database(t)
+	serve := append([]string{"serve", "--issuer", "http://127.0.0.1:9096", "--migrate"}, db...)
+	var shop, ops credentials
+	a := launchOperated(t, serve...)
+	runJSON(t, &shop, "", append([]string{"client", "create", "shop"}, db...)...)
+	runJSON(t, &ops, "", append([]string{"client", "create", "ops", "--admin"}, db...)...)
+	b := launchOperated(t, serve...)
+	status := func(o operated) int {
+		t.Helper()
+		code, _ := postForm(t, o.clients+"/token", shop, url.Values{"grant_type": {"client_credentials"}})
+		return code
+	}
+	eventually(t, "the clients are known", func() bool { return status(a) == http.StatusOK })
+	operator := []string{"--server", a.operators, "--token", askToken(t, b.clients, ops)}
+	do := func(args ...string) {
+		t.Helper()
+		if _, stderr, code := run(t, "", append(append([]string{"limits"}, args...), operator...)...); code != exitOK {
+			t.Fatalf("%v: %s", args, stderr)
+		}
+	}
+	do("set", "shop", "--client", "3/1h", "--yes")
+	for _, o := range []operated{a, b} {
+		eventually(t, "the limit is used up everywhere", func() bool { return status(o) == http.StatusTooManyRequests })
+	}
+	do("reset", "shop", "--reason", "our mistake")
+	eventually(t, "a request passes again", func() bool { return status(a) == http.StatusOK || status(b) == http.StatusOK })
+	for _, o := range []operated{a, b} {
+		eventually(t, "the limit still holds", func() bool { return status(o) == http.StatusTooManyRequests })
+	}
+}
