@@ -45,10 +45,15 @@ func showUsage(u ratelimit.Usage, now time.Time) usageDoc {
 	return d
 }
 
-func showUsages(us []ratelimit.Usage, now time.Time) []usageDoc {
-	out := make([]usageDoc, len(us))
-	for i, u := range us {
-		out[i] = showUsage(u, now)
+// showUsages leaves out what is left of a candidate that nobody tries any more.
+func (s *Server) showUsages(us []ratelimit.Usage, now time.Time) []usageDoc {
+	out := make([]usageDoc, 0, len(us))
+	p := s.o.Policies.Policies()
+	for _, u := range us {
+		d := showUsage(u, now)
+		if _, tried := p.Trial(d.ClientID); tried || !d.Candidate {
+			out = append(out, d)
+		}
 	}
 	return out
 }
@@ -77,7 +82,7 @@ func (s *Server) showCounters(c *call) error {
 		Counters []usageDoc `json:"counters"`
 	}{id, s.o.Instance, now.UTC(), []usageDoc{}}
 	for _, key := range []string{id, clientcfg.CandidateID(id)} {
-		out.Counters = append(out.Counters, showUsages(s.o.Counters.ClientUsage(now, key, int(limit)), now)...)
+		out.Counters = append(out.Counters, s.showUsages(s.o.Counters.ClientUsage(now, key, int(limit)), now)...)
 	}
 	if _, one := c.query["username"]; one {
 		user := c.query.Get("username")

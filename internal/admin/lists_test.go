@@ -88,8 +88,10 @@ func TestCountersShowWhatTheLimiterKnows(t *testing.T) {
 	equal(t, "free", a.at("counters", 1, "free_at"), nil)
 	equal(t, "candidate", a.at("counters", 2, "candidate"), any(true))
 	equal(t, "candidate's client", a.at("counters", 2, "client_id"), any("shop"))
+	w.change("DELETE", "/candidates/shop", "").is(http.StatusNoContent)
+	equal(t, "without the candidate", len(w.get("/clients/shop/counters").at("counters").([]any)), 2)
 	equal(t, "one user", len(w.get("/clients/shop/counters?username=ada").at("counters").([]any)), 1)
-	equal(t, "the client itself", len(w.get("/clients/shop/counters?username=").at("counters").([]any)), 2)
+	equal(t, "the client itself", len(w.get("/clients/shop/counters?username=").at("counters").([]any)), 1)
 	equal(t, "nothing counted", len(w.get("/clients/app/counters").at("counters").([]any)), 0)
 }
 

@@ -54,7 +54,7 @@ func (s *Server) report(now time.Time) reportBody {
 	return reportBody{
 		Instance: s.self(now),
 		Activity: s.o.Activity.Report(now, activity.MaxReported),
-		Top:      showUsages(s.o.Counters.Top(now, topReported), now),
+		Top:      s.showUsages(s.o.Counters.Top(now, topReported), now),
 	}
 }
 
