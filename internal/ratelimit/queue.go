@@ -131,6 +131,10 @@ func (c *Counters) push(s *shard, x *Counter) {
 	}
 }
 
+// keptInbox is how large an inbox may be to be used again: after a flood, its
+// memory is given back.
+const keptInbox = 64
+
 // Collect appends the counters that have become due since it was last called.
 // Only one goroutine may call it.
 func (c *Counters) Collect(dst []*Counter) []*Counter {
@@ -139,7 +143,10 @@ func (c *Counters) Collect(dst []*Counter) []*Counter {
 			s := &c.shards[w*64+bits.TrailingZeros64(set)]
 			s.mu.Lock()
 			inbox := s.inbox
-			s.inbox, s.spare = s.spare[:0], inbox
+			s.inbox, s.spare = s.spare[:0], nil
+			if cap(inbox) <= keptInbox {
+				s.spare = inbox
+			}
 			s.mu.Unlock()
 			dst = append(dst, inbox...)
 			clear(inbox) // ours until the next Collect
