@@ -64,7 +64,7 @@ func (c *Counter) reframe(was, r *rule, ms int64) {
 		if i, ok := c.index(r, last); ok {
 			c.slots()[i].add(from)
 		} else {
-			c.entry.shard.expired += int64(from.i)
+			c.entry.shard.all.expired.Add(int64(from.i))
 		}
 	}
 	// The document may hold frames of the old length for as long as they live.

@@ -97,7 +97,9 @@ func (c *Counter) shift(r *rule, start int64) {
 	slots := c.slots()
 	n := min((start-c.start)/r.frame, int64(len(slots)))
 	for _, s := range slots[len(slots)-int(n):] {
-		c.entry.shard.expired += int64(s.i) // too old to matter: never to be written
+		if s.i > 0 {
+			c.entry.shard.all.expired.Add(int64(s.i)) // too old to matter: never to be written
+		}
 	}
 	copy(slots[n:], slots)
 	clear(slots[:n])

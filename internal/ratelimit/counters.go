@@ -13,7 +13,7 @@ import (
 const DefaultMaxKeys = 1_000_000
 
 const (
-	maxShards    = 1024
+	maxShards    = 4096
 	keysPerShard = 64 // below this many, fewer shards
 )
 
@@ -32,6 +32,7 @@ type Counters struct {
 	shift  int // of a hash, to the shard
 	shards []shard
 	offset atomic.Int64 // milliseconds added to every now: the database's clock less ours
+	all    totals
 	syncer syncState
 }
 
@@ -40,16 +41,27 @@ type shard struct {
 	mu       sync.Mutex
 	entries  map[uint64]*entry // by hash; entries of equal hash are chained
 	overflow []*entry
-	keys     int
-	maxKeys  int
 	inbox    []*Counter // for the syncer
 	spare    []*Counter // the inbox before, to be used again
 	index    int
+	all      *totals
+	_        [128 - 104]byte // neighbours under other locks share no cache line
+}
 
-	evicted    int64
-	overflowed int64
-	expired    int64
-	_          [192 - 136]byte // neighbours under other locks share no cache line
+// totals are of all shards. None of them changes while a key in memory is
+// decided on.
+type totals struct {
+	maxKeys                            int64
+	keys, evicted, overflowed, expired atomic.Int64
+}
+
+// reserve makes room for one more key; false if there is none.
+func (t *totals) reserve() bool {
+	if t.keys.Add(1) <= t.maxKeys {
+		return true
+	}
+	t.keys.Add(-1)
+	return false
 }
 
 // entry is one key.
@@ -74,11 +86,12 @@ func NewCounters(maxKeys int) *Counters {
 	}
 	n := 1 << (bits.Len(uint(min(maxShards, max(maxKeys/keysPerShard, 1)))) - 1)
 	c := &Counters{seed: maphash.MakeSeed(), shift: 64 - bits.Len(uint(n-1)), shards: make([]shard, n)}
+	c.all.maxKeys = int64(maxKeys)
 	c.syncer.init(n)
 	for i := range c.shards {
 		c.shards[i].index = i
 		c.shards[i].entries = make(map[uint64]*entry)
-		c.shards[i].maxKeys = maxKeys / n
+		c.shards[i].all = &c.all
 	}
 	return c
 }
@@ -127,14 +140,13 @@ func newEntry(s *shard, k Key, ls *Limits, ms int64) *entry {
 	return e
 }
 
-// insert adds an entry; there must be room.
+// insert adds an entry, for which room was reserved.
 func (s *shard) insert(hash uint64, e *entry) {
 	e.next = s.entries[hash]
 	s.entries[hash] = e
-	s.keys++
 }
 
-// remove drops an entry that is in the table.
+// remove drops an entry that is in the table. Its room stays reserved.
 func (s *shard) remove(hash uint64, e *entry) {
 	if s.entries[hash] == e {
 		if e.next == nil {
@@ -150,11 +162,10 @@ func (s *shard) remove(hash uint64, e *entry) {
 		p.next = e.next
 	}
 	e.gone, e.next = true, nil
-	s.keys--
 }
 
 // Len is the number of keys in memory.
-func (c *Counters) Len() int { return int(c.Stats().Keys) }
+func (c *Counters) Len() int { return int(c.all.keys.Load()) }
 
 // Stats is what the counters have done since they were made, and hold now.
 type Stats struct {
@@ -165,17 +176,10 @@ type Stats struct {
 	Expired    int64 // counts that grew too old to matter before they were written
 }
 
-// Stats adds up what all shards have counted.
-func (c *Counters) Stats() (st Stats) {
-	for i := range c.shards {
-		s := &c.shards[i]
-		s.mu.Lock()
-		st.Keys += int64(s.keys)
-		st.MaxKeys += int64(s.maxKeys)
-		st.Evicted += s.evicted
-		st.Overflowed += s.overflowed
-		st.Expired += s.expired
-		s.mu.Unlock()
+// Stats returns what was counted so far.
+func (c *Counters) Stats() Stats {
+	return Stats{
+		Keys: c.all.keys.Load(), MaxKeys: c.all.maxKeys,
+		Evicted: c.all.evicted.Load(), Overflowed: c.all.overflowed.Load(), Expired: c.all.expired.Load(),
 	}
-	return st
 }

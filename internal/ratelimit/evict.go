@@ -5,8 +5,8 @@ import "time"
 // victims is how many keys are looked at to find one that makes room.
 const victims = 16
 
-// evict drops one key of the shard: the first idle one or the least used of those
-// it looks at. False if all of them have to stay.
+// evict drops one key of the shard, and leaves its room to the next: the first
+// idle one or the least used of those it looks at. False if all of them have to stay.
 func (s *shard) evict(ms int64) bool {
 	var victim *entry
 	var hash uint64
@@ -30,14 +30,14 @@ func (s *shard) evict(ms int64) bool {
 		return false
 	}
 	s.remove(hash, victim)
-	s.evicted++
+	s.all.evicted.Add(1)
 	return true
 }
 
 // expire drops an idle entry; what it had not written is too old to matter.
 func (s *shard) expire(hash uint64, e *entry) {
 	for i := range e.limits.rules {
-		s.expired += e.at(i).inFlight()
+		s.all.expired.Add(e.at(i).inFlight())
 	}
 	s.remove(hash, e)
 }
@@ -95,6 +95,7 @@ func (c *Counters) Sweep(now time.Time) (dropped int) {
 				next := e.next
 				if e.idle(ms) {
 					s.expire(hash, e)
+					s.all.keys.Add(-1)
 					dropped++
 				}
 				e = next

@@ -123,6 +123,7 @@ func (c *Counters) Reset(k Key) bool {
 	e := s.find(hash, k)
 	if e != nil {
 		s.remove(hash, e)
+		s.all.keys.Add(-1)
 	}
 	return e != nil
 }
@@ -138,6 +139,7 @@ func (c *Counters) ResetClient(clientID string) (n int) {
 				next := e.next
 				if e.name().ClientID == clientID {
 					s.remove(hash, e)
+					s.all.keys.Add(-1)
 					n++
 				}
 				e = next

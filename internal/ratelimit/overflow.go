@@ -1,22 +1,22 @@
 package ratelimit
 
 // sharedPerShard is how many overflow counters a shard has.
-const sharedPerShard = 16
+const sharedPerShard = 8
 
 // admit finds a place for a key that is not in the table: a new entry if there
 // is room or room can be made, otherwise an overflow counter. Nil if there is
 // none of those left for its limits.
 func (s *shard) admit(hash uint64, k Key, ls *Limits, ms int64) *entry {
 	if sh := s.sharedBy(hash, ls); sh != nil && sh.atLimit(ms) {
-		s.overflowed++
+		s.all.overflowed.Add(1)
 		return sh // it may be this key that used it up: an entry of its own would free it
 	}
-	if s.keys < s.maxKeys || s.evict(ms) {
+	if s.all.reserve() || s.evict(ms) {
 		e := newEntry(s, k, ls, ms)
 		s.insert(hash, e)
 		return e
 	}
-	s.overflowed++
+	s.all.overflowed.Add(1)
 	return s.share(hash, ls, ms)
 }
 
