@@ -37,7 +37,7 @@ func (s *Store) sweepRecent(ctx context.Context, now time.Time) (removed int, er
 		}
 		n, err := s.removeExpired(ctx, due, now)
 		removed += n
-		if err != nil {
+		if err != nil || n == 0 { // others were faster
 			return removed, err
 		}
 	}
