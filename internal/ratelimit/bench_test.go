@@ -202,3 +202,27 @@ func percentile99(c *Counters, keys []Key, eff *Effective, now time.Time, done <
 	slices.Sort(took)
 	return took[len(took)*99/100]
 }
+
+// BenchmarkFlood sends a new name with every request, under a client that is
+// limited already. For ten million: -bench Flood -benchtime 10000000x
+func BenchmarkFlood(b *testing.B) {
+	const bound = 100_000
+	_, limited, eff := single(NewLimit("per-minute", 10, time.Minute))
+	c := NewCounters(bound)
+	c.Attach()
+	now := at(epoch)
+	c.Take(now, limited, eff, 10)
+	before := heap()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		c.Take(now, Key{"client", "flood-" + strconv.Itoa(i)}, eff, 1)
+		if i%bound == 0 {
+			settle(c, now) // the syncer keeps up, more or less
+		}
+	}
+	if d := c.Take(now, limited, eff, 1); !d.Rejected() || c.Len() > bound {
+		b.Fatalf("limited client: %v; %d keys in memory", d.Outcome, c.Len())
+	}
+	b.ReportMetric(float64(c.Len()), "keys")
+	b.ReportMetric(float64(heap()-before)/1e6, "MB")
+}

@@ -126,7 +126,7 @@ func bursts() (out []int64) {
 // attack knows where frames begin: 100 requests in the last tenth of a second
 // of a minute, and as much as passes all through the next; then a minute's pause.
 func attack() (out []int64) {
-	for round := range int64(50) {
+	for round := range int64(10) {
 		next := round*3*60_000 + 60_000
 		for at := next - 100; at < next; at++ {
 			out = append(out, at)
@@ -140,7 +140,7 @@ func attack() (out []int64) {
 
 // rush is a thousand requests in the first second of every third minute.
 func rush() (out []int64) {
-	for round := range int64(50) {
+	for round := range int64(10) {
 		for i := range int64(1000) {
 			out = append(out, round*3*60_000+i)
 		}
