@@ -224,5 +224,6 @@ func BenchmarkFlood(b *testing.B) {
 		b.Fatalf("limited client: %v; %d keys in memory", d.Outcome, c.Len())
 	}
 	b.ReportMetric(float64(c.Len()), "keys")
-	b.ReportMetric(float64(heap()-before)/1e6, "MB")
+	b.ReportMetric((float64(heap())-float64(before))/1e6, "MB")
+	runtime.KeepAlive(c)
 }
