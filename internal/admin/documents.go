@@ -66,26 +66,6 @@ func overrideDoc(o clientcfg.SettingsOverride) map[string]any {
 	return doc
 }
 
-// changedSettings names the settings that are not those of the file.
-func changedSettings(o clientcfg.SettingsOverride) []string {
-	out := []string{}
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"mode", o.Mode != nil},
-		{"canary_percent", o.CanaryPercent != nil},
-		{"default.user", o.User != nil},
-		{"default.client", o.Client != nil},
-		{"default.hide_headers", o.HideHeaders != nil},
-	} {
-		if f.set {
-			out = append(out, f.name)
-		}
-	}
-	return out
-}
-
 // readSettings reads what is set in the document; the rest is left to the file.
 func readSettings(v any) (o clientcfg.SettingsOverride, err error) {
 	var errs ratelimit.FieldErrors

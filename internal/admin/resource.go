@@ -67,8 +67,9 @@ type settingsMeta struct {
 }
 
 func (settingsResource) view(_ context.Context, _ *Server, p *clientcfg.Policies) any {
-	o := p.Set().Settings
-	return settingsView{showSettings(p), settingsMeta{o.Changed, changedSettings(o)}}
+	set := p.Set()
+	changed, _ := set.Changed()
+	return settingsView{showSettings(p), settingsMeta{set.Settings.Changed, append([]string{}, changed...)}}
 }
 
 // policyResource is the policy of one client.

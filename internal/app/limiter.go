@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -35,9 +36,21 @@ func (s *Server) openLimiter(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.sayWhatWasChanged(ctx)
 	s.telemetry.WatchPolicies(policySource(s.policies))
 	s.telemetry.WatchMemory(func() metrics.Memory { return memory(s.counters.Stats()) })
 	return nil
+}
+
+// sayWhatWasChanged reminds whoever edits the configuration file that some of
+// it does not hold.
+func (s *Server) sayWhatWasChanged(ctx context.Context) {
+	set := s.policies.Policies().Set()
+	settings, clients := set.Changed()
+	if len(settings)+len(clients) > 0 {
+		s.log.LogAttrs(ctx, slog.LevelInfo, "operators have changed limits, which hold instead of the configuration's: see oauth-server limits list",
+			slog.Any("settings", settings), slog.Int("clients", len(clients)))
+	}
 }
 
 func memory(st ratelimit.Stats) metrics.Memory {

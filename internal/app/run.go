@@ -67,6 +67,7 @@ func (s *Server) startLoops(ctx context.Context) {
 		s.policies.Run(ctx, policiesRefreshEvery, s.log)
 		return nil
 	})
+	s.loops.start(ctx, "policy changes", func(ctx context.Context) error { return s.policies.Watch(ctx, s.log) })
 	s.loops.start(ctx, "resets", s.resets.Run)
 	s.loops.start(ctx, "reports", s.admin.Run)
 	if sweeper, ok := s.store.(grants.Sweeper); ok {

@@ -76,6 +76,22 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 	}
 }
 
+func TestPolicySetNamesWhatWasChanged(t *testing.T) {
+	if settings, clients := (&clientcfg.PolicySet{}).Changed(); settings != nil || clients != nil {
+		t.Errorf("of nothing: %v, %v", settings, clients)
+	}
+	canary, hide := 5.0, true
+	set := clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{CanaryPercent: &canary, User: limits(1), HideHeaders: &hide}}.
+		WithPolicy("b", &clientcfg.ClientPolicy{}).WithPolicy("a", &clientcfg.ClientPolicy{})
+	settings, clients := set.Changed()
+	if diff := cmp.Diff([]string{"canary_percent", "default.user", "default.hide_headers"}, settings); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, clients); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestPolicySetCopiesShareNothing(t *testing.T) {
 	first := clientcfg.PolicySet{}.WithPolicy("a", &clientcfg.ClientPolicy{}).WithReset(clientcfg.Reset{ClientID: "a"})
 	second := first.WithPolicy("b", &clientcfg.ClientPolicy{}).WithPolicy("a", nil).WithReset(clientcfg.Reset{ClientID: "b"})

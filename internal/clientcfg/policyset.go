@@ -148,6 +148,24 @@ func (s *PolicySet) Over(base ratelimit.Settings) ratelimit.Settings {
 	return out
 }
 
+// Changed names the settings, and the clients whose policies, are not those of
+// the configuration file.
+func (s *PolicySet) Changed() (settings, clients []string) {
+	o := s.Settings
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"mode", o.Mode != nil}, {"canary_percent", o.CanaryPercent != nil},
+		{"default.user", o.User != nil}, {"default.client", o.Client != nil}, {"default.hide_headers", o.HideHeaders != nil},
+	} {
+		if f.set {
+			settings = append(settings, f.name)
+		}
+	}
+	return settings, slices.Sorted(maps.Keys(s.Clients))
+}
+
 // trial returns the settings under which the candidates are evaluated.
 func (s *PolicySet) trial(live ratelimit.Settings) ratelimit.Settings {
 	out := ratelimit.Settings{

@@ -194,3 +194,29 @@ func (s *PolicySource) prepare(current *Policies, edit Edit) (*Policies, AuditEn
 func (s *PolicySource) Run(ctx context.Context, interval time.Duration, log *slog.Logger) {
 	follow(ctx, interval, log, "policies", s.Refresh)
 }
+
+// Watch refreshes the policies as soon as the store tells of a change, until
+// ctx ends. It is beside [PolicySource.Run], not instead of it: a store that
+// cannot tell is left to that one, and so is what is lost on the way. An error
+// says that the watch broke off and can be tried again.
+func (s *PolicySource) Watch(ctx context.Context, log *slog.Logger) error {
+	err := ErrNoWatch
+	if w, ok := s.store.(PolicyWatcher); ok {
+		err = w.WatchPolicies(ctx, func() {
+			if err := s.Refresh(ctx); err != nil && ctx.Err() == nil {
+				log.LogAttrs(ctx, slog.LevelDebug, "policies not refreshed after a change", slog.Any("error", err))
+			}
+		})
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case errors.Is(err, ErrNoWatch):
+		log.LogAttrs(ctx, slog.LevelDebug, "changes of the policies are found by polling", slog.Any("reason", err))
+		<-ctx.Done()
+		return nil
+	case err == nil:
+		err = errors.New("clientcfg: the watch of the policies ended")
+	}
+	return err
+}

@@ -157,6 +157,57 @@ func TestPolicySourceRunFollowsTheStore(t *testing.T) {
 	})
 }
 
+// watchableStore tells of changes when the test says so.
+type watchableStore struct {
+	policyStore
+	tell chan error // nil: something has changed; an error ends the watch
+}
+
+func (w *watchableStore) WatchPolicies(ctx context.Context, changed func()) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-w.tell:
+			if err != nil {
+				return err
+			}
+			changed()
+		}
+	}
+}
+
+func TestWatchRefreshesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &watchableStore{tell: make(chan error)}
+		s := newPolicySource(t, store)
+		log := slog.New(slog.DiscardHandler)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		watch := func() { done <- s.Watch(ctx, log) }
+		go watch()
+		store.put(clientcfg.PolicySet{}, nil)
+		store.tell <- nil
+		synctest.Wait()
+		if s.Policies().Version() != 1 {
+			t.Error("a change that the store told of was not seen")
+		}
+		store.tell <- errors.New("broken off")
+		requireError(t, <-done, "broken off")
+		go watch()
+		store.tell <- clientcfg.ErrNoWatch // waits for the end, and is no failure
+		stop()
+		requireError(t, <-done, "")
+	})
+}
+
+func TestWatchOfAStoreThatCannot(t *testing.T) {
+	s := newPolicySource(t, &policyStore{})
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	requireError(t, s.Watch(ctx, slog.New(slog.DiscardHandler)), "")
+}
+
 func TestChangeIsStoredWithItsEntryAndInForce(t *testing.T) {
 	store := &policyStore{}
 	var adopted []int64

@@ -35,6 +35,19 @@ type PolicyStore interface {
 	ReplacePolicies(ctx context.Context, next PolicySet, entry AuditEntry) error
 }
 
+// ErrNoWatch is returned by a [PolicyWatcher] that cannot watch.
+var ErrNoWatch = errors.New("clientcfg: this store does not tell of changes")
+
+// PolicyWatcher is a [PolicyStore] that may be able to tell of changes, so that
+// they need not wait for the next look.
+type PolicyWatcher interface {
+	// WatchPolicies calls changed after changes of the stored set, until ctx
+	// ends. A call too many does no harm, and one too few is made up for by
+	// polling. ErrNoWatch, at once, if the store cannot do it; any other
+	// error says that it broke off.
+	WatchPolicies(ctx context.Context, changed func()) error
+}
+
 // AuditLog reads the trail. There is no way to change an entry.
 type AuditLog interface {
 	// Audit returns the entries that match, the newest first.

@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -74,5 +75,26 @@ func TestTrailAfterCrash(t *testing.T) {
 	}
 	if got := trail(t, s); len(got) != 3 {
 		t.Errorf("the trail is %v", got)
+	}
+}
+
+// TestWatchPolicies: a server with change streams tells of a change; one
+// without says so at once, and polling does the work.
+func TestWatchPolicies(t *testing.T) {
+	_, s, _ := throughProxy(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	calls := 0
+	err := s.WatchPolicies(ctx, func() {
+		if calls++; calls > 1 {
+			cancel()
+			return
+		}
+		if err := change(t, s, 1); err != nil {
+			t.Error(err)
+		}
+	})
+	if noWatch := errors.Is(err, clientcfg.ErrNoWatch); noWatch != (calls == 0) || !noWatch && calls < 2 {
+		t.Errorf("told %d times, then %v", calls, err)
 	}
 }

@@ -31,6 +31,15 @@ func (p *Policies) PolicyVersion(ctx context.Context) (_ int64, err error) {
 	return p.backend.PolicyVersion(ctx)
 }
 
+// WatchPolicies implements clientcfg.PolicyWatcher if the backend does. It
+// takes as long as the server runs, which is no operation to measure.
+func (p *Policies) WatchPolicies(ctx context.Context, changed func()) error {
+	if w, ok := p.backend.(clientcfg.PolicyWatcher); ok {
+		return w.WatchPolicies(ctx, changed)
+	}
+	return clientcfg.ErrNoWatch
+}
+
 // ReplacePolicies implements clientcfg.PolicyStore.
 func (p *Policies) ReplacePolicies(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) (err error) {
 	ctx, end := p.observer.Begin(ctx, "replace_policies")
