@@ -156,8 +156,11 @@ func (s *PolicySet) Changed() (settings, clients []string) {
 		name string
 		set  bool
 	}{
-		{"mode", o.Mode != nil}, {"canary_percent", o.CanaryPercent != nil},
-		{"default.user", o.User != nil}, {"default.client", o.Client != nil}, {"default.hide_headers", o.HideHeaders != nil},
+		{"mode", o.Mode != nil},
+		{"canary_percent", o.CanaryPercent != nil},
+		{"default.user", o.User != nil},
+		{"default.client", o.Client != nil},
+		{"default.hide_headers", o.HideHeaders != nil},
 	} {
 		if f.set {
 			settings = append(settings, f.name)

@@ -210,7 +210,7 @@ func (s *PolicySource) Watch(ctx context.Context, log *slog.Logger) error {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // it ended as it was asked to
 	case errors.Is(err, ErrNoWatch):
 		log.LogAttrs(ctx, slog.LevelDebug, "changes of the policies are found by polling", slog.Any("reason", err))
 		<-ctx.Done()
