@@ -105,7 +105,7 @@ func (s *Service) alive(ctx context.Context, clientID string, issued time.Time, 
 }
 
 // outlives reports whether the client is the one that something was issued to,
-// and not a namesake that was registered later.
+// and not a namesake that was registered later, as for users.
 func outlives(client *clientcfg.Client, issued time.Time) bool {
-	return !client.CreatedAt.After(issued.Add(skew))
+	return !client.CreatedAt.Truncate(time.Second).After(issued)
 }
