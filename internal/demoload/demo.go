@@ -24,6 +24,9 @@ type Options struct {
 	Database string // on it; its contents are of no use to anybody afterwards
 }
 
+// ErrNoPrometheus is returned where there is none.
+var ErrNoPrometheus = errors.New("prometheus is not installed (Debian: apt-get install prometheus)")
+
 // scrapeEvery is short, because a demonstration is.
 const scrapeEvery = time.Second
 
@@ -44,6 +47,9 @@ func Start(ctx context.Context, o Options) (_ *Demo, err error) {
 			err = errors.Join(err, d.Stop())
 		}
 	}()
+	if _, err := exec.LookPath("prometheus"); err != nil {
+		return nil, ErrNoPrometheus
+	}
 	binary := filepath.Join(o.Dir, "oauth-server")
 	if err := run(ctx, o.Root, "go", "build", "-o", binary, "./cmd/oauth-server"); err != nil {
 		return nil, err

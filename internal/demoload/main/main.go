@@ -48,7 +48,12 @@ func run(ctx context.Context, length time.Duration, servers int, pictures string
 	if err != nil {
 		return err
 	}
-	fmt.Println("logs are in", dir)
+	fmt.Println("logs are in", dir, "while this runs, and if it fails")
+	defer func() {
+		if err == nil {
+			err = os.RemoveAll(dir)
+		}
+	}()
 	demo, err := demoload.Start(ctx, demoload.Options{
 		Root: ".", Dir: dir, Servers: servers, MongoDB: uri, Database: "demo_" + strings.ToLower(rand.Text()),
 	})
