@@ -2,6 +2,8 @@ package admin
 
 import (
 	"cmp"
+	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -25,15 +27,19 @@ type usageDoc struct {
 	Usage     float64  `json:"usage"` // share of the limit
 	// FreeAt is when the next request passes if nothing else is sent; null
 	// if one would pass now.
-	FreeAt   *time.Time `json:"free_at"`
-	LastSeen time.Time  `json:"last_seen"`
+	FreeAt *time.Time `json:"free_at"`
+	// LastSeen is when this instance was last asked; null if it never was.
+	LastSeen *time.Time `json:"last_seen"`
 	Instance string     `json:"instance,omitempty"`
 }
 
 func showUsage(u ratelimit.Usage, now time.Time) usageDoc {
 	d := usageDoc{
 		Limit: showLimit(u.Limit), Known: u.Known, InFlight: u.Unflushed, Estimate: u.Estimate,
-		Remaining: u.Remaining, Usage: u.Ratio(), LastSeen: u.LastSeen.UTC(),
+		Remaining: u.Remaining, Usage: u.Ratio(),
+	}
+	if !u.LastSeen.IsZero() {
+		d.LastSeen = new(u.LastSeen.UTC())
 	}
 	d.ClientID, d.Candidate = clientcfg.CandidateOf(u.Key.ClientID)
 	if u.Key.Username != "" {
@@ -80,15 +86,59 @@ func (s *Server) showCounters(c *call) error {
 		Instance string     `json:"instance"`
 		At       time.Time  `json:"at"`
 		Counters []usageDoc `json:"counters"`
-	}{id, s.o.Instance, now.UTC(), []usageDoc{}}
+		// Incomplete says that the store could not be asked what other
+		// instances have counted.
+		Incomplete bool `json:"incomplete"`
+	}{ClientID: id, Instance: s.o.Instance, At: now.UTC(), Counters: []usageDoc{}}
 	for _, key := range []string{id, clientcfg.CandidateID(id)} {
-		out.Counters = append(out.Counters, s.showUsages(s.o.Counters.ClientUsage(now, key, int(limit)), now)...)
+		usages, complete := s.usages(c.Request().Context(), key, int(limit), now)
+		out.Incomplete = out.Incomplete || !complete
+		out.Counters = append(out.Counters, s.showUsages(usages, now)...)
 	}
 	if _, one := c.query["username"]; one {
 		user := c.query.Get("username")
 		out.Counters = slices.DeleteFunc(out.Counters, func(u usageDoc) bool { return u.user() != user })
 	}
 	return c.answer(out)
+}
+
+// usages returns the counters of a client and its users, the most used first:
+// what this process holds, and what others have stored.
+func (s *Server) usages(ctx context.Context, clientID string, limit int, now time.Time) (out []ratelimit.Usage, complete bool) {
+	out = s.o.Counters.ClientUsage(now, clientID, limit)
+	if s.o.Stored == nil {
+		return out, true
+	}
+	stored, err := s.o.Stored.CountersOf(ctx, clientID, maxListed)
+	if err != nil {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "the counters of other instances cannot be read", slog.Any("error", err))
+		return out, false
+	}
+	held := map[ratelimit.Key]bool{}
+	for _, u := range s.o.Counters.ClientUsage(now, clientID, maxListed) {
+		held[u.Key] = true
+	}
+	for _, r := range stored {
+		key := ratelimit.Key{ClientID: r.ID.ClientID, Username: r.ID.Username}
+		if held[key] {
+			continue
+		}
+		if u, ok := s.o.Counters.StoredUsage(now, r.ID, s.limitsOf(key), r.Frames); ok {
+			out = append(out, u)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b ratelimit.Usage) int { return cmp.Compare(b.Ratio(), a.Ratio()) })
+	return out[:min(limit, len(out))], true
+}
+
+// limitsOf are the limits that the key is counted under.
+func (s *Server) limitsOf(key ratelimit.Key) *ratelimit.Limits {
+	p := s.o.Policies.Policies()
+	id, candidate := clientcfg.CandidateOf(key.ClientID)
+	if trial, ok := p.Trial(id); ok && candidate {
+		return trial.Effective.For(key)
+	}
+	return p.For(id).For(key)
 }
 
 func (u usageDoc) user() string {

@@ -3,10 +3,12 @@ package admin_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
 )
 
 func TestClientsArePaged(t *testing.T) {
@@ -93,6 +95,38 @@ func TestCountersShowWhatTheLimiterKnows(t *testing.T) {
 	equal(t, "one user", len(w.get("/clients/shop/counters?username=ada").at("counters").([]any)), 1)
 	equal(t, "the client itself", len(w.get("/clients/shop/counters?username=").at("counters").([]any)), 1)
 	equal(t, "nothing counted", len(w.get("/clients/app/counters").at("counters").([]any)), 0)
+}
+
+// What only other instances serve is known from the store.
+func TestCountersOfOtherInstances(t *testing.T) {
+	w := newWorld(t)
+	w.put("/policies/shop", `{"user":[{"requests":10},{"name":"per-hour","requests":100,"window":"1h"}]}`).is(http.StatusOK)
+	w.ask("shop", "ada", 3)
+	minute, hour := noon.Unix(), noon.Unix()
+	stored := func(username, limit string, frame, count int64) syncer.Write {
+		return syncer.Write{
+			ID: ratelimit.CounterID{ClientID: "shop", Username: username, Limit: limit}, NewEtag: 1, Seq: 1,
+			Delta: []ratelimit.FrameCount{{Name: frame, Count: count}}, Expire: noon.Add(time.Hour),
+		}
+	}
+	_, err := w.store.Apply(t.Context(), "i-9", []syncer.Write{
+		stored("ada", "", minute, 9), // held here: what is known here counts
+		stored("bob", "", minute, 10), stored("bob", "per-hour", hour, 10), stored("eve", "", minute-600, 10),
+		stored("bob", "per-day", minute, 10), // of a limit that is no more
+	})
+	ok(t, err)
+	a := w.get("/clients/shop/counters")
+	var shown []string
+	for i := range a.at("counters").([]any) {
+		shown = append(shown, fmt.Sprintf("%v %v %v", a.at("counters", i, "username"), a.at("counters", i, "limit", "name"), a.at("counters", i, "estimate")))
+	}
+	equal(t, "counters", strings.Join(shown, ", "), "bob per-minute 10, ada per-minute 3, bob per-hour 10, ada per-hour 3")
+	equal(t, "last seen here", a.at("counters", 0, "last_seen"), nil)
+	equal(t, "incomplete", a.at("incomplete"), any(false))
+	ok(t, w.store.Close())
+	a = w.get("/clients/shop/counters")
+	equal(t, "without the store", len(a.at("counters").([]any)), 2)
+	equal(t, "incomplete", a.at("incomplete"), any(true))
 }
 
 func TestResetForgetsOnAllInstances(t *testing.T) {

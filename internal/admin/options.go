@@ -11,6 +11,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
 )
 
 // Tokens verifies bearer tokens. grants.Service is one.
@@ -34,6 +35,14 @@ type Counters interface {
 	ClientUsage(now time.Time, clientID string, limit int) []ratelimit.Usage
 	// Top returns the most used counters of all.
 	Top(now time.Time, limit int) []ratelimit.Usage
+	// StoredUsage says what a stored counter amounts to.
+	StoredUsage(now time.Time, id ratelimit.CounterID, ls *ratelimit.Limits, frames []ratelimit.FrameCount) (ratelimit.Usage, bool)
+}
+
+// StoredCounters shows what all processes together have counted.
+type StoredCounters interface {
+	// CountersOf returns at most limit counters of a client, in any order.
+	CountersOf(ctx context.Context, clientID string, limit int) ([]syncer.Record, error)
 }
 
 // Options make a [Server]. All are required but those that say what holds
@@ -51,6 +60,9 @@ type Options struct {
 	Counters Counters
 	Activity *activity.Recorder
 
+	// Stored are the shared counters, those included that only other
+	// processes serve. Nil: there are none.
+	Stored StoredCounters
 	// Sync tells how this process shares its counts. Nil: it does not.
 	Sync func() SyncState
 

@@ -151,6 +151,7 @@ func newInstance(t *testing.T, name string, store *embedded.Store, base ratelimi
 	w.api, err = admin.New(admin.Options{
 		Issuer: "https://issuer.example", Instance: name, Version: "test", Tokens: w.tokens, Clients: w.clients,
 		Policies: w.policies, Audit: store, Reports: store, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
+		Stored: store,
 	})
 	ok(t, err)
 	return w

@@ -22,6 +22,7 @@ func (s *Server) makeAdmin(context.Context) (err error) {
 		Reports:  s.store,
 		Counters: s.counters,
 		Activity: s.activity,
+		Stored:   s.store,
 		Sync:     s.syncState,
 		Logger:   s.log,
 

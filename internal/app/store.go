@@ -27,6 +27,7 @@ type Store interface {
 	syncer.Store
 	syncer.Instances
 	admin.Eraser
+	admin.StoredCounters
 	keys.Store
 	grants.Store
 	grants.UserRegistry

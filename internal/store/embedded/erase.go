@@ -5,7 +5,35 @@ import (
 	"context"
 
 	bolt "go.etcd.io/bbolt"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
 )
+
+// CountersOf implements admin.StoredCounters.
+func (s *Store) CountersOf(ctx context.Context, clientID string, limit int) (records []syncer.Record, err error) {
+	prefix := appendString(nil, clientID)
+	err = s.view(ctx, func(tx *bolt.Tx) error {
+		records = nil
+		c := tx.Bucket(buckets[counters]).Cursor()
+		for k, value := c.Seek(prefix); bytes.HasPrefix(k, prefix) && len(records) < limit; k, value = c.Next() {
+			id, err := counterIDOf(k)
+			if err != nil {
+				return err
+			}
+			records = append(records, counterRecord(id, value))
+		}
+		return nil
+	})
+	return records, err
+}
+
+// counterIDOf reads what counterKey wrote.
+func counterIDOf(key []byte) (ratelimit.CounterID, error) {
+	d := &decoder{rest: key}
+	id := ratelimit.CounterID{ClientID: d.string(), Username: d.string(), Limit: d.string()}
+	return id, d.finish()
+}
 
 // EraseCounters implements admin.Eraser. The counters of a client lie side by
 // side, and among them those of a user.

@@ -28,6 +28,8 @@ type Backend interface {
 	grants.Sweeper
 	syncer.Store
 	syncer.Instances
+	// CountersOf returns at most limit counters of a client, in any order.
+	CountersOf(ctx context.Context, clientID string, limit int) ([]syncer.Record, error)
 	// EraseCounters removes the counters of a client: all of them, or those
 	// of one username if it is not nil.
 	EraseCounters(ctx context.Context, clientID string, username *string) error
@@ -68,6 +70,7 @@ func Run(t *testing.T, target Target) {
 		{"Contexts", testContexts},
 		{"Names", testNames},
 		{"Counters", testCounters},
+		{"CountersOf", testCountersOf},
 		{"EraseCounters", testEraseCounters},
 		{"AllegrosTable", func(t *testing.T, target Target) { t.Helper(); synctable.Run(t, target.fresh(t)) }},
 		{"Instances", testInstances},

@@ -1,0 +1,58 @@
+package ratelimit_test
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// TestStoredUsage: what the document tells is what a process tells that has
+// read it.
+func TestStoredUsage(t *testing.T) {
+	limits := []ratelimit.Limit{
+		ratelimit.NewLimit("per-minute", 10, time.Minute), ratelimit.NewLimit("per-hour", 100, time.Hour),
+	}
+	policies, err := ratelimit.Compile(ratelimit.Settings{Mode: ratelimit.Enforce, CanaryPercent: 100, Default: ratelimit.Policy{User: limits, Client: limits}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ls := policies.For("shop").User
+	now := time.Unix(1_700_000_015, 0) // 35 s into a minute
+	minute := now.Truncate(time.Minute).Unix()
+	frames := []ratelimit.FrameCount{{Name: minute - 60, Count: 12}, {Name: minute, Count: 5}, {Name: minute - 600, Count: 99}}
+	id := ratelimit.CounterID{ClientID: "shop", Username: "ada"}
+	counters := ratelimit.NewCounters(0)
+	u, ok := counters.StoredUsage(now, id, ls, frames)
+	if !ok || u.Known != 17 || u.Unflushed != 0 || u.Estimate != 5+12*25.0/60 || u.Remaining != 0 || u.Limit.Name != "per-minute" || !u.LastSeen.IsZero() {
+		t.Errorf("%+v, %v", u, ok)
+	}
+	// 5 + 12 x 25/60 is exactly 10: any moment later one is free.
+	if u.FreeIn != time.Millisecond {
+		t.Errorf("free in %v", u.FreeIn)
+	}
+	ahead := []ratelimit.FrameCount{{Name: minute + 60, Count: 4}, {Name: minute, Count: 5}} // of a clock that is ahead
+	if u, ok = counters.StoredUsage(now, id, ls, ahead); !ok || u.Known != 9 {
+		t.Errorf("%+v, %v", u, ok)
+	}
+	id.Limit = "per-hour"
+	if u, ok = counters.StoredUsage(now, id, ls, []ratelimit.FrameCount{{Name: now.Truncate(time.Hour).Unix(), Count: 7}}); !ok || u.Known != 7 || u.Remaining != 93 {
+		t.Errorf("%+v, %v", u, ok)
+	}
+	for name, bad := range map[string]struct {
+		limit  string
+		frames []ratelimit.FrameCount
+	}{
+		"a limit that is none": {"per-day", frames},
+		"nothing":              {"", nil},
+		"nothing that matters": {"", []ratelimit.FrameCount{{Name: minute - 600, Count: 99}, {Name: minute, Count: -3}}},
+	} {
+		id.Limit = bad.limit
+		if u, ok := counters.StoredUsage(now, id, ls, bad.frames); ok {
+			t.Errorf("%s: %+v", name, u)
+		}
+	}
+	if counters.Len() != 0 {
+		t.Error("looking has left something behind")
+	}
+}
