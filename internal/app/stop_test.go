@@ -1,0 +1,147 @@
+package app
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/config"
+)
+
+func TestStopWaitsForARequestUnderWay(t *testing.T) {
+	r := start(t, testConfig(t), io.Discard)
+	body := url.Values{"grant_type": {"client_credentials"}, "client_id": {"shop"}, "client_secret": {r.secret}}.Encode()
+	conn, answers := begin(t, r.Addr(), len(body))
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.stop() }()
+	waitUntilRefused(t, r.Addr())
+	if _, err := io.WriteString(conn, body); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(answers, nil)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("the request under way was not answered: %v, %v", res, err)
+	}
+	_ = res.Body.Close()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// A client that keeps its connection loses no request when the server stops:
+// it is told with the last answer to come back on another connection.
+func TestStopTakesLeaveOfKeptConnections(t *testing.T) {
+	r := start(t, testConfig(t), io.Discard)
+	r.farewell.wait = time.Minute // but it ends when nobody is left
+	client := newClient(t, nil)
+	if _, last := fetch(t, client, r.Issuer()+"/healthz"); last {
+		t.Fatal("the connection is not kept")
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.stop() }()
+	for !r.farewell.begun.Load() {
+		runtime.Gosched()
+	}
+	if status, last := fetch(t, client, r.Issuer()+"/healthz"); status != http.StatusOK || !last {
+		t.Errorf("the last answer: status %d, said to be the last: %t", status, last)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// fetch also tells whether the answer is the last one on its connection.
+func fetch(t *testing.T, client *http.Client, address string) (status int, last bool) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, res.Close
+}
+
+func TestStopDoesNotWaitForAConnectionWithoutARequest(t *testing.T) {
+	var log bytes.Buffer
+	cfg := testConfig(t)
+	cfg.ShutdownTimeout = config.Duration(2 * time.Second) // Shutdown alone would wait for five
+	r := start(t, cfg, &log)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for r.farewell.open.Load() == 0 {
+		runtime.Gosched() // until the server has accepted it
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(log.String(), "cutting off") {
+		t.Errorf("it was waited for:\n%s", log.String())
+	}
+}
+
+func TestStopCutsOffARequestThatDoesNotEnd(t *testing.T) {
+	var log bytes.Buffer
+	cfg := testConfig(t)
+	cfg.ShutdownTimeout = config.Duration(time.Second)
+	r := start(t, cfg, &log)
+	begin(t, r.Addr(), 100)
+	if err := r.stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if !strings.Contains(log.String(), "cutting off") {
+		t.Errorf("not logged:\n%s", log.String())
+	}
+}
+
+// begin sends the head of a token request and returns when the server waits
+// for the body, of that length.
+func begin(t *testing.T, addr string, length int) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = fmt.Fprintf(conn, "POST /token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"+
+		"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", length)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewReader(conn)
+	for _, want := range []string{"HTTP/1.1 100 Continue", ""} {
+		if line, err := answers.ReadString('\n'); err != nil || strings.TrimSpace(line) != want {
+			t.Fatalf("%q, %v; want %q", line, err, want)
+		}
+	}
+	return conn, answers
+}
+
+// waitUntilRefused returns once no new connection is accepted.
+func waitUntilRefused(t *testing.T, addr string) {
+	t.Helper()
+	for {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+	}
+}
