@@ -63,33 +63,45 @@ func (c *Counters) Top(now time.Time, limit int) []Usage {
 	return c.most(now, limit, func(Key) bool { return true })
 }
 
-// most keeps at most twice the limit while it goes through the shards, one at a
-// time under its lock.
+// kept is how many more counters than asked for are gathered before they are
+// sorted and cut.
+const kept = 100
+
+// most goes through the shards, one at a time under its lock, and passes over
+// keys that are less used than what it has found already.
 func (c *Counters) most(now time.Time, limit int, want func(Key) bool) (out []Usage) {
-	limit = max(limit, 0)
-	ms := c.millis(now)
-	byRatio := func(a, b Usage) int {
-		return cmp.Or(cmp.Compare(b.Ratio(), a.Ratio()), cmp.Compare(a.Key.ClientID, b.Key.ClientID),
-			cmp.Compare(a.Key.Username, b.Key.Username), cmp.Compare(a.Limit.Name, b.Limit.Name))
+	if limit < 1 {
+		return nil
+	}
+	ms, least := c.millis(now), 0.0
+	cut := func() {
+		slices.SortFunc(out, byRatio)
+		if len(out) > limit {
+			out, least = out[:limit], out[limit-1].Ratio()
+		}
 	}
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
 		for _, e := range s.entries {
 			for ; e != nil; e = e.next {
-				if want(e.name()) {
+				if want(e.name()) && e.usage(ms) >= least {
 					out = e.usages(out, ms)
 				}
 			}
+			if len(out) > limit+kept {
+				cut()
+			}
 		}
 		s.mu.Unlock()
-		if len(out) > 2*limit {
-			slices.SortFunc(out, byRatio)
-			out = out[:limit]
-		}
 	}
-	slices.SortFunc(out, byRatio)
-	return out[:min(limit, len(out))]
+	cut()
+	return out
+}
+
+func byRatio(a, b Usage) int {
+	return cmp.Or(cmp.Compare(b.Ratio(), a.Ratio()), cmp.Compare(a.Key.ClientID, b.Key.ClientID),
+		cmp.Compare(a.Key.Username, b.Key.Username), cmp.Compare(a.Limit.Name, b.Limit.Name))
 }
 
 func (e *entry) usages(out []Usage, ms int64) []Usage {
