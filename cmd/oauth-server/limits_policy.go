@@ -14,16 +14,26 @@ import (
 // limitFlags are the lists of limits that a command is given.
 type limitFlags struct {
 	both, user, client []string
+	requests, window   string
 }
 
 func (f *limitFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.both, "limit", nil, "limit for both kinds of request; may be repeated: all must pass")
+	cmd.Flags().StringVar(&f.requests, "requests", "", "with --window: the same as one --limit")
+	cmd.Flags().StringVar(&f.window, "window", "", "with --requests: the same as one --limit")
 	cmd.Flags().StringArrayVar(&f.user, "user", nil, "limit for each user of the client; may be repeated")
 	cmd.Flags().StringArrayVar(&f.client, "client", nil, "limit for the client itself, client_credentials; may be repeated")
 }
 
 // into puts the lists under user and client.
 func (f *limitFlags) into(doc map[string]any) error {
+	if (f.requests == "") != (f.window == "") {
+		return usagef("--requests and --window belong together")
+	}
+	if f.requests != "" {
+		f.both = append(f.both, f.requests+"/"+f.window)
+		f.requests, f.window = "", ""
+	}
 	for name, specs := range map[string][]string{"user": f.user, "client": f.client} {
 		if len(specs) > 0 && len(f.both) > 0 {
 			return usagef("--limit and --%s contradict each other", name)

@@ -104,6 +104,8 @@ func TestLimitsCommandLine(t *testing.T) {
 		{"limits set" + me, 2, "nothing to set"},
 		{"limits set shop --limit 5" + me, 2, "such as 10/60s"},
 		{"limits set shop --limit 5/1s --user 5/1s" + me, 2, "--limit and --user contradict"},
+		{"limits set shop --requests 5" + me, 2, "belong together"},
+		{"limits set shop --requests five --window 60s" + me, 2, `"five" is not a number`},
 		{"limits unset shop --field colour" + me, 2, "none of user"},
 		{"limits candidate set shop" + me, 2, "nothing to try"},
 		{"limits candidate shw" + me, 2, `unknown command "shw"`},

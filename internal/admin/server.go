@@ -25,6 +25,7 @@ type Server struct {
 	log   *slog.Logger
 	echo  *echo.Echo
 	begun time.Time
+	look  lastLook
 }
 
 // New builds a server. The error joins all that is wrong with the options.
