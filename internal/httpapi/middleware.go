@@ -107,21 +107,21 @@ func (s *Server) logAccess(c *call) {
 	if !s.log.Enabled(c.ctx, level) {
 		return
 	}
-	attrs := [...]slog.Attr{
+	attrs := append(make([]slog.Attr, 0, 8),
 		slog.String("method", printable(c.Request().Method)),
 		slog.String("path", c.routeName()),
 		slog.Int("status", c.Response().Status),
 		slog.Int64("bytes", c.Response().Size),
 		slog.Float64("duration_ms", float64(time.Since(c.started).Microseconds())/1000),
 		slog.String("remote", c.remote.String()),
-		slog.String("client_id", c.clientID),
-		slog.String("error", c.outcome),
+	)
+	if c.clientID != "" {
+		attrs = append(attrs, slog.String("client_id", c.clientID))
 	}
-	n := len(attrs)
-	for n > 0 && attrs[n-1].Value.String() == "" {
-		n--
+	if c.outcome != "" {
+		attrs = append(attrs, slog.String("error", c.outcome))
 	}
-	s.log.LogAttrs(c.ctx, level, "request", attrs[:n]...)
+	s.log.LogAttrs(c.ctx, level, "request", attrs...)
 }
 
 // routeName is the path as registered; of an unknown one only the beginning,

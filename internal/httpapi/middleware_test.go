@@ -120,6 +120,22 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	require.NotContains(t, log.String(), "hush")
 }
 
+// TestAccessLogIsTerse: probes are quiet, and a line says nothing about what is
+// not known.
+func TestAccessLogIsTerse(t *testing.T) {
+	var log bytes.Buffer
+	s := newServer(t, newFake(), func(o *httpapi.Options) {
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	for _, probe := range []string{"/healthz", "/readyz"} {
+		require.Equal(t, http.StatusOK, request{method: "GET", path: probe}.send(t, s).StatusCode)
+	}
+	require.Empty(t, log.String())
+	request{path: "/token"}.send(t, s)
+	require.Contains(t, log.String(), "error=invalid_request")
+	require.NotContains(t, log.String(), "client_id")
+}
+
 func TestFailuresAreLoggedWithTheirCause(t *testing.T) {
 	var log bytes.Buffer
 	f := newFake()
