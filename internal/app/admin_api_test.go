@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/httpapi"
+	"oauth-server/internal/ratelimit"
 )
 
 func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
@@ -48,6 +50,24 @@ func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
 		t.Errorf("a client that is trusted now gets %d", got.status)
 	}
 	client.CloseIdleConnections()
+}
+
+// Limits that a hand has put into the store, and that cannot be, are refused:
+// the server goes on with the last good ones, and says so.
+func TestImpossibleStoredLimitsAreRefused(t *testing.T) {
+	r := start(t, limited(t, nil), io.Discard)
+	bad := clientcfg.PolicySet{Version: 1, Settings: clientcfg.SettingsOverride{User: []ratelimit.Limit{{Name: "none"}}}}
+	if err := r.store.ReplacePolicies(t.Context(), bad, clientcfg.AuditEntry{Version: 1, ID: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	good := r.policies.Policies()
+	if err := r.policies.Refresh(t.Context()); err == nil {
+		t.Error("it is taken")
+	}
+	ready := r.readiness(t.Context())
+	if ready.Status != httpapi.Degraded || ready.Checks["limits"] == "" || r.policies.Policies() != good {
+		t.Errorf("%+v", ready)
+	}
 }
 
 // reply is what the operator API answered.

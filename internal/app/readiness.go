@@ -16,11 +16,13 @@ const staleAfter = 4 * clientsRefreshEvery
 // hang. While the store is away, client_credentials and every decision of the
 // limiter go on from memory, so the server is degraded, not down.
 func (s *Server) readiness(context.Context) httpapi.Readiness {
-	silent := time.Since(s.clients.CheckedAt())
+	silent, policies := time.Since(s.clients.CheckedAt()), s.policies.Status()
 	switch {
 	case s.stopping.Load():
 		return httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{"server": "stopping"}}
-	case s.syncer.Degraded() != nil || s.policies.Status().Err != nil || silent > staleAfter:
+	case policies.Refused():
+		return httpapi.Readiness{Status: httpapi.Degraded, Checks: map[string]string{"limits": "those in the store are refused; the last good ones stay"}}
+	case s.syncer.Degraded() != nil || policies.Err != nil || silent > staleAfter:
 		return httpapi.Readiness{Status: httpapi.Degraded, Checks: map[string]string{"store": "not answering"}}
 	}
 	return httpapi.Readiness{Status: httpapi.Ready}

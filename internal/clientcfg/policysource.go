@@ -43,6 +43,13 @@ type PolicyStatus struct {
 	Err       error     // why it may not be the newest, nil if it is
 }
 
+// Refused reports whether the store answers, with policies that cannot be or
+// cannot be read: the last good ones stay until somebody mends it.
+func (st PolicyStatus) Refused() bool {
+	var fields ratelimit.FieldErrors
+	return errors.Is(st.Err, ErrUnreadable) || errors.As(st.Err, &fields)
+}
+
 // NewPolicySource reads the first set; it fails rather than start without one.
 func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*PolicySource, error) {
 	s := &PolicySource{store: store, base: o.Base, adopted: o.Adopted, now: o.Now}

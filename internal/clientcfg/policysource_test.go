@@ -127,13 +127,18 @@ func TestPolicySourceKeepsTheLastGoodPolicies(t *testing.T) {
 		if s.Policies() != good {
 			t.Errorf("%s: the good policies are gone", bad.name)
 		}
-		if st := s.Status(); st.Err == nil || st.Version != good.Version() {
+		if st := s.Status(); !st.Refused() || st.Version != good.Version() {
 			t.Errorf("%s: the status is %+v", bad.name, st)
 		}
 	}
+	store.put(clientcfg.PolicySet{}, errors.New("down"))
+	requireError(t, s.Refresh(t.Context()), "down")
+	if s.Status().Refused() {
+		t.Error("a store that is away has refused nothing")
+	}
 	store.put(clientcfg.PolicySet{}, nil)
 	requireError(t, s.Refresh(t.Context()), "")
-	if st := s.Status(); st.Err != nil || st.Version != store.set.Version || st.CheckedAt.IsZero() {
+	if st := s.Status(); st.Err != nil || st.Refused() || st.Version != store.set.Version || st.CheckedAt.IsZero() {
 		t.Errorf("afterwards the status is %+v", st)
 	}
 }
