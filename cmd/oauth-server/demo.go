@@ -36,15 +36,15 @@ func (c *cli) serveDemo(ctx context.Context, sources config.Sources) (err error)
 			return err
 		},
 		Listening: func(s *app.Server) {
-			if err := c.showDemo(demo, s.Issuer(), dir); err != nil {
+			if err := c.showDemo(demo, s.Issuer(), s.AdminAddr(), dir); err != nil {
 				c.note("oauth-server: show the demo: %v", err)
 			}
 		},
 	})
 }
 
-func (c *cli) showDemo(d *app.Demo, issuer, dir string) error {
-	lines := d.Lines(issuer, dir)
+func (c *cli) showDemo(d *app.Demo, issuer, admin, dir string) error {
+	lines := d.Lines(issuer, admin, dir)
 	if c.output == outputJSON {
 		return c.json(struct {
 			Issuer string `json:"issuer"`

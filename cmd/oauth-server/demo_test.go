@@ -24,9 +24,9 @@ func TestDemoLinesWork(t *testing.T) {
 			t.Skipf("the printed lines need %s: %v", tool, err)
 		}
 	}
-	p := launch(t, "serve", "--demo", "--listen", "127.0.0.1:0")
+	p := launch(t, "serve", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
 	p.listening(t)
-	eventually(t, "all lines are printed", func() bool { return strings.Contains(p.stdout.String(), "--grant client_credentials") })
+	eventually(t, "all lines are printed", func() bool { return strings.Contains(p.stdout.String(), "limits list") })
 	path := programOnPath(t)
 	who := &person{}
 	_, signIn, _ := strings.Cut(p.stdout.String(), "# Sign in as ")
@@ -51,7 +51,7 @@ func TestDemoLinesWork(t *testing.T) {
 		seen[tool]++
 		t.Run(title, func(t *testing.T) { checkDemoLine(t, who, path, title, line) })
 	}
-	if seen["curl"] < 6 || seen["oauth-server"] < 2 {
+	if seen["curl"] < 6 || seen["oauth-server"] < 3 {
 		t.Errorf("lines printed: %v", seen)
 	}
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
@@ -98,7 +98,7 @@ func checkDemoLine(t *testing.T, who *person, path, title, line string) {
 		checkDemoLoop(t, string(out))
 		return
 	}
-	want := map[string]string{"introspect": `"active":true`, "revoke": "HTTP 200"}[strings.Split(title, ":")[0]]
+	want := map[string]string{"introspect": `"active":true`, "revoke": "HTTP 200", "limits": "demo-busy"}[strings.Split(title, ":")[0]]
 	if want == "" {
 		want = `"access_token"`
 	}

@@ -21,6 +21,8 @@ type Demo struct {
 	BusyClientID   string `json:"busy_client_id"` // to use a limit up, and to spare the other's
 	BusySecret     string `json:"busy_client_secret"`
 	PublicClientID string `json:"public_client_id"`
+	AdminClientID  string `json:"admin_client_id"` // for operators
+	AdminSecret    string `json:"admin_client_secret"`
 	Username       string `json:"username"`
 	Password       string `json:"password"`
 }
@@ -52,7 +54,7 @@ func DemoConfig(path string) *config.Config {
 // NewDemo fills an empty store.
 func NewDemo(ctx context.Context, store Store, now time.Time) (*Demo, error) {
 	d := &Demo{
-		ClientID: "demo", BusyClientID: "demo-busy", PublicClientID: "demo-app", Username: "ada",
+		ClientID: "demo", BusyClientID: "demo-busy", PublicClientID: "demo-app", AdminClientID: "demo-admin", Username: "ada",
 		Password: strings.ToLower(rand.Text()[:12]), // 60 bits, and a person may have to type it
 	}
 	_, secret, err := CreateClient(ctx, store, clientcfg.Client{
@@ -76,6 +78,11 @@ func NewDemo(ctx context.Context, store Store, now time.Time) (*Demo, error) {
 	if err != nil {
 		return nil, err
 	}
+	operator := clientcfg.Client{ID: d.AdminClientID, Name: "Demo operator"}
+	clientcfg.MakeOperator(&operator)
+	if _, d.AdminSecret, err = CreateClient(ctx, store, operator, now); err != nil {
+		return nil, err
+	}
 	_, err = CreateUser(ctx, store, d.Username, d.Password, now)
 	return d, err
 }
@@ -93,15 +100,16 @@ const (
 )
 
 // Lines are commands that show every grant. Each works by itself in a POSIX
-// shell with curl and sed, and keeps what it must in the directory.
-func (d *Demo) Lines(issuer, dir string) []DemoLine {
+// shell with curl and sed, and keeps what it must in the directory. Those for
+// operators are there if operators are served, at the address admin.
+func (d *Demo) Lines(issuer, admin, dir string) []DemoLine {
 	as := fmt.Sprintf("curl -s -w '\\n' -u '%s:%s'", d.ClientID, d.ClientSecret)
 	password := fmt.Sprintf("%s -d grant_type=password -d username=%s -d password=%s -d scope=%s %s/token",
 		as, d.Username, d.Password, demoScope, issuer)
 	take := func(field, as string) string {
 		return fmt.Sprintf(` | sed -n 's/.*"%s": *"\([^"]*\)".*/%s=\1/p' | `, field, as)
 	}
-	return []DemoLine{
+	lines := []DemoLine{
 		{"client_credentials: a token for a machine", fmt.Sprintf("%s -d grant_type=client_credentials %s/token", as, issuer)},
 		{"password: a token for a user whose password the client knows", password},
 		{"refresh_token: the next token, with the refresh token of a first one", password +
@@ -117,6 +125,12 @@ func (d *Demo) Lines(issuer, dir string) []DemoLine {
 			"oauth-server token --issuer %s --client-id %s --client-secret='%s' --grant client_credentials --cache '%s/machine.json'",
 			issuer, d.ClientID, d.ClientSecret, dir)},
 	}
+	if admin != "" {
+		lines = append(lines, DemoLine{"limits: who asks, what applies to them, what was denied (oauth-server limits --help changes it)", fmt.Sprintf(
+			"oauth-server limits list --all --server http://%s --client-id %s --client-secret='%s' --cache '%s/admin.json'",
+			admin, d.AdminClientID, d.AdminSecret, dir)})
+	}
+	return lines
 }
 
 // codeLine does what a browser and a native app do together: sign in, read the
