@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -37,9 +38,27 @@ func (s *Server) openLimiter(ctx context.Context) (err error) {
 		return err
 	}
 	s.sayWhatWasChanged(ctx)
+	s.warnOfShortCodes(ctx)
 	s.telemetry.WatchPolicies(policySource(s.policies))
 	s.telemetry.WatchMemory(func() metrics.Memory { return memory(s.counters.Stats()) })
 	return nil
+}
+
+// warnOfShortCodes tells of limits that can make a client wait for longer than its
+// authorization code lives. What the limiter denies should not be lost.
+func (s *Server) warnOfShortCodes(ctx context.Context) {
+	settings, life := s.cfg.RateLimit.Settings(), s.cfg.Tokens.CodeTTL.Std()
+	settings.Clients[""] = settings.Default
+	for _, id := range slices.Sorted(maps.Keys(settings.Clients)) {
+		policy := settings.Clients[id]
+		for _, l := range policy.User {
+			if !policy.Trusted && l.Window >= life {
+				s.log.LogAttrs(ctx, slog.LevelWarn, "authorization codes can expire while a limit makes them wait: raise tokens.code_ttl",
+					slog.String("client_id", cmp.Or(id, "(default)")), slog.String("limit", l.Name),
+					slog.String("window", l.Window.String()), slog.String("code_ttl", life.String()))
+			}
+		}
+	}
 }
 
 // sayWhatWasChanged reminds whoever edits the configuration file that some of

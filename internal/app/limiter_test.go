@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -121,4 +122,44 @@ func TestCountsOutliveARestart(t *testing.T) {
 		}
 	}
 	t.Error("the counts of before are forgotten")
+}
+
+func TestCodesThatExpireBeforeTheLimitLetsThemPassAreWarnedOf(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*config.Config)
+		want   []string // of the log
+	}{
+		"nothing": {func(*config.Config) {}, nil},
+		"the default": {
+			func(c *config.Config) { c.Tokens.CodeTTL = config.Duration(time.Minute) },
+			[]string{"client_id=(default) limit=per-minute window=1m0s code_ttl=1m0s"},
+		},
+		"a client": {func(c *config.Config) {
+			hourly := config.Default().RateLimit.Default.User
+			hourly[0].Name, hourly[0].Window = "per-hour", config.Duration(time.Hour)
+			c.RateLimit.Clients = map[string]config.ClientPolicy{"shop": {User: hourly}}
+		}, []string{"client_id=shop limit=per-hour window=1h0m0s code_ttl=5m0s"}},
+		"a trusted client": {func(c *config.Config) {
+			hourly := config.Default().RateLimit.Default.User
+			hourly[0].Window = config.Duration(time.Hour)
+			c.RateLimit.Clients = map[string]config.ClientPolicy{"shop": {User: hourly, Trusted: true}}
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			cfg := testConfig(t)
+			tt.change(cfg)
+			if err := start(t, cfg, &log).stop(); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(log.String(), want) {
+					t.Errorf("the log lacks %q:\n%s", want, log.String())
+				}
+			}
+			if n := strings.Count(log.String(), "level=WARN"); n != len(tt.want) {
+				t.Errorf("%d warnings:\n%s", n, log.String())
+			}
+		})
+	}
 }

@@ -32,7 +32,7 @@ func Default() *Config {
 			Algorithm:   keys.ES256,
 			AccessTTL:   Duration(time.Hour),
 			RefreshTTL:  Duration(30 * 24 * time.Hour),
-			CodeTTL:     Duration(time.Minute),
+			CodeTTL:     Duration(5 * time.Minute),
 			KeyRotation: Duration(90 * 24 * time.Hour),
 		},
 		Sessions: Sessions{TTL: Duration(12 * time.Hour)},

@@ -81,7 +81,7 @@ var options = []Option{
 	{"tokens-algorithm", "tokens.algorithm", "signature of access tokens: ES256, EdDSA or RS256"},
 	{"tokens-access-ttl", "tokens.access_ttl", "lifetime of an access token"},
 	{"tokens-refresh-ttl", "tokens.refresh_ttl", "lifetime of a refresh token"},
-	{"tokens-code-ttl", "tokens.code_ttl", "lifetime of an authorization code"},
+	{"tokens-code-ttl", "tokens.code_ttl", "lifetime of an authorization code; keep it above the windows of user limits"},
 	{"tokens-key-rotation", "tokens.key_rotation", "age at which the signing key is replaced"},
 	{"sessions-ttl", "sessions.ttl", "how long a browser stays signed in"},
 	{"failed-attempts-window", "failed_attempts.window", "window of the four limits below"},
