@@ -27,8 +27,13 @@ type Demo struct {
 	Password       string `json:"password"`
 }
 
-// demoLimit is the number of tokens per minute, few enough to be used up by hand.
-const demoLimit = 10
+// demoLimit is the number of tokens per minute, few enough to be used up by
+// hand. demoFrames keeps the count from jumping where a minute ends: what was
+// asked for in the last 50 seconds counts in full.
+const (
+	demoLimit  = 10
+	demoFrames = 6
+)
 
 // demoScope is what the demo clients may ask for.
 const demoScope = "notes:read"
@@ -43,7 +48,7 @@ func DemoConfig(path string) *config.Config {
 	cfg.Store = config.Store{Embedded: &config.Embedded{Path: path}}
 	limit := func(name string) []config.Limit {
 		l := cfg.RateLimit.Default.User[0]
-		l.Name, l.Requests = name, demoLimit
+		l.Name, l.Requests, l.Frames = name, demoLimit, demoFrames
 		return []config.Limit{l}
 	}
 	cfg.RateLimit.Default.User, cfg.RateLimit.Default.Client = limit("client-user"), limit("client")

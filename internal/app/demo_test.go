@@ -1,0 +1,29 @@
+package app
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// The demo promises ten tokens and then refusals, at whatever time its lines are
+// pasted.
+func TestDemoAdmitsTenWhereverTheMinuteEnds(t *testing.T) {
+	policies, err := ratelimit.Compile(DemoConfig("demo.db").RateLimit.Settings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for second := range 60 {
+		counters, admitted := ratelimit.NewCounters(1), 0
+		for i := range 12 {
+			now := noon.Add(time.Duration(second)*time.Second + time.Duration(i)*300*time.Millisecond)
+			if d := counters.Take(now, ratelimit.Key{ClientID: "demo"}, policies.For("demo"), 1); !d.Rejected() {
+				admitted++
+			}
+		}
+		if admitted != demoLimit {
+			t.Errorf("%d admitted from second %d on", admitted, second)
+		}
+	}
+}
