@@ -17,7 +17,7 @@ const formType = "application/x-www-form-urlencoded"
 // histories (RFC 6749 2.3.1), and each at most once (RFC 6749 3.2).
 func readForm(c *call) (params, error) {
 	if c.Request().URL.RawQuery != "" {
-		return params{}, invalidRequest("Parameters belong into the request body, not into the query.")
+		return params{}, invalidRequest("Parameters belong in the request body, not in the query.")
 	}
 	return readBody(c)
 }
