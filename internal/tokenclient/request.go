@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 
 	"oauth-server/internal/clientcfg"
@@ -45,8 +45,8 @@ func (r *Request) Validate() error {
 	if _, err := MetadataURL(r.Issuer); err != nil {
 		errs = append(errs, err)
 	}
-	if !slices.Contains(clientcfg.Grants(), r.Grant) {
-		errs = append(errs, fmt.Errorf("grant: %q is none of %v", r.Grant, clientcfg.Grants()))
+	if err := validateKind(r.Grant); err != nil {
+		errs = append(errs, err)
 	}
 	if r.ClientID == "" {
 		errs = append(errs, errors.New("client-id: is needed"))
@@ -57,6 +57,20 @@ func (r *Request) Validate() error {
 		}
 	}
 	return errors.Join(append(errs, r.validateGrant()...)...)
+}
+
+func validateKind(g clientcfg.Grant) error {
+	var known []string
+	for _, k := range clientcfg.Grants() {
+		if k == g {
+			return nil
+		}
+		known = append(known, strconv.Quote(string(k)))
+	}
+	if g == "" {
+		return fmt.Errorf("grant: is needed, one of %s", strings.Join(known, ", "))
+	}
+	return fmt.Errorf("grant: %q is none of %s", g, strings.Join(known, ", "))
 }
 
 func (r *Request) validateGrant() (errs []error) {
