@@ -13,9 +13,26 @@ import (
 	"oauth-server/migrations"
 )
 
+// newMigrate is a group that itself takes one flag: migrate --dry-run is short
+// for migrate up --dry-run.
 func newMigrate(c *cli) *cobra.Command {
-	return group("migrate", "Bring a MongoDB database to the layout of this release",
+	cmd := group("migrate", "Bring a MongoDB database to the layout of this release",
 		newMigrateUp(c), newMigrateStatus(c))
+	dry := dryRunFlag(cmd)
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 || !*dry {
+			return needsSubcommand(cmd, args)
+		}
+		return c.withMigrator(cmd.Context(), set, func(db app.Migrator) error {
+			return c.showPlan(cmd.Context(), db)
+		})
+	}
+	return cmd
+}
+
+func dryRunFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("dry-run", false, "show the database commands and change nothing")
 }
 
 // shownMigration is a migration as it is shown.
@@ -27,7 +44,6 @@ type shownMigration struct {
 }
 
 func newMigrateUp(c *cli) *cobra.Command {
-	var dry bool
 	cmd := &cobra.Command{
 		Use: "up", Short: "Apply the migrations that are missing", Args: exactly(),
 		Long: `Apply the migrations that are missing, in their order. It may run in many places at
@@ -35,13 +51,13 @@ once, and again after it was cut off.`,
 		Example: `  oauth-server migrate up --dry-run --mongodb-uri mongodb://localhost
   oauth-server migrate up --mongodb-uri mongodb://localhost`,
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the database commands and change nothing")
+	dry := dryRunFlag(cmd)
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, cancel := untilSignal(cmd.Context())
 		defer cancel()
 		return c.withMigrator(ctx, set, func(db app.Migrator) error {
-			if dry {
+			if *dry {
 				return c.showPlan(ctx, db)
 			}
 			return c.migrate(ctx, db)

@@ -38,6 +38,9 @@ func TestMigrate(t *testing.T) {
 	if !strings.Contains(text, "# 0001_ratelimits: ") || !strings.Contains(text, `db.runCommand({"create":"ratelimits"})`) {
 		t.Errorf("the plan for people:\n%s", text)
 	}
+	if short, _, status := run(t, "", append([]string{"migrate", "--dry-run"}, db...)...); status != exitOK || short != text {
+		t.Errorf("migrate --dry-run: status %d: %s", status, short)
+	}
 	runJSON(t, &states, "", append([]string{"migrate", "status"}, db...)...)
 	if len(states) != len(plan) || states[0].AppliedAt != nil {
 		t.Fatalf("a dry run changed something: %+v", states)
