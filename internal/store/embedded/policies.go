@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -32,7 +31,7 @@ func (s *Store) Policies(ctx context.Context) (set clientcfg.PolicySet, err erro
 		if err != nil {
 			return err
 		}
-		set, err = decodePolicies(value[8:])
+		set, err = clientcfg.DecodePolicySet(value[8:])
 		if err == nil && set.Version != version {
 			err = fmt.Errorf("%w: version %d is marked as %d", clientcfg.ErrUnreadable, set.Version, version)
 		}
@@ -63,21 +62,6 @@ func policyVersion(value []byte) (int64, error) {
 
 func versionKey(version int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(version)) //nolint:gosec // counts changes, never negative
-}
-
-// decodePolicies refuses what it does not know.
-func decodePolicies(value []byte) (set clientcfg.PolicySet, err error) {
-	d := json.NewDecoder(bytes.NewReader(value))
-	d.DisallowUnknownFields()
-	if err = d.Decode(&set); err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = fmt.Errorf("something follows it")
-		}
-	}
-	if err != nil {
-		return clientcfg.PolicySet{}, fmt.Errorf("%w: %w", clientcfg.ErrUnreadable, err)
-	}
-	return set, nil
 }
 
 // ReplacePolicies implements [clientcfg.PolicyStore].

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -35,7 +33,7 @@ func (s *Store) Policies(ctx context.Context) (set clientcfg.PolicySet, err erro
 		if err != nil || doc.Version == 0 {
 			return err
 		}
-		set, err = decodePolicies(doc.Set)
+		set, err = clientcfg.DecodePolicySet([]byte(doc.Set))
 		if err == nil && set.Version != doc.Version {
 			err = fmt.Errorf("%w: version %d is marked as %d", clientcfg.ErrUnreadable, set.Version, doc.Version)
 		}
@@ -62,21 +60,6 @@ func (s *Store) policiesDoc(ctx context.Context, fields bson.D) (doc policiesDoc
 		return policiesDoc{}, nil
 	}
 	return doc, err
-}
-
-// decodePolicies refuses what it does not know.
-func decodePolicies(text string) (set clientcfg.PolicySet, err error) {
-	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	if err = d.Decode(&set); err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("something follows it")
-		}
-	}
-	if err != nil {
-		return clientcfg.PolicySet{}, fmt.Errorf("%w: %w", clientcfg.ErrUnreadable, err)
-	}
-	return set, nil
 }
 
 // ReplacePolicies implements [clientcfg.PolicyStore].
