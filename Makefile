@@ -54,8 +54,8 @@ dashboards: ## Write dashboards/*.json and the tables of docs/metrics.md
 LOAD ?= 75s
 demo-load: ## Two servers, Prometheus and a mixed load for LOAD (75s); leaves docs/pictures
 	@set -e; if [ -z "$${MONGODB_TEST_URI:-}" ]; then \
-	  export MONGO_TEST_PORT=27118; trap '.ci/mongo-test-server stop' EXIT; \
 	  MONGODB_TEST_URI=$$(.ci/mongo-test-server); export MONGODB_TEST_URI; \
+	  trap '.ci/mongo-test-server stop' EXIT; \
 	fi; \
 	go run ./internal/demoload/main -for $(LOAD)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs the test server in the foreground on 127.0.0.1, port $1 (default 27117);
-# port 0 takes a free one. Prints its URI once it answers. Needs Java 17 and
+# Runs the test server in the foreground on 127.0.0.1, port $1; the default
+# 0 takes a free one. Prints its URI once it answers. Needs Java 17 and
 # Maven; the libraries come from Maven's repository at the pinned versions.
 set -euo pipefail
-port=${1:-27117}
+port=${1:-0}
 cd "$(dirname "$0")"
 classpath=target/classpath.txt
 if [[ ! -s $classpath || pom.xml -nt $classpath ]]; then
