@@ -25,47 +25,54 @@ func comment(ctx context.Context) string {
 	return "oauth-server: " + operation
 }
 
+// first puts an option before those of the caller, so that theirs win. Some
+// constructors of the driver preset fields: options.BulkWrite() sets Ordered,
+// and after the caller's options it would undo SetOrdered(false).
+func first[O any](option options.Lister[O], opts []options.Lister[O]) []options.Lister[O] {
+	return append([]options.Lister[O]{option}, opts...)
+}
+
 // Find is that of the driver, with a comment.
 func (c collection) Find(ctx context.Context, filter any, opts ...options.Lister[options.FindOptions]) (*mongo.Cursor, error) {
-	return c.Collection.Find(ctx, filter, append(opts, options.Find().SetComment(comment(ctx)))...)
+	return c.Collection.Find(ctx, filter, first(options.Find().SetComment(comment(ctx)), opts)...)
 }
 
 // FindOne is that of the driver, with a comment.
 func (c collection) FindOne(ctx context.Context, filter any, opts ...options.Lister[options.FindOneOptions]) *mongo.SingleResult {
-	return c.Collection.FindOne(ctx, filter, append(opts, options.FindOne().SetComment(comment(ctx)))...)
+	return c.Collection.FindOne(ctx, filter, first(options.FindOne().SetComment(comment(ctx)), opts)...)
 }
 
 // Aggregate is that of the driver, with a comment.
 func (c collection) Aggregate(ctx context.Context, pipeline any, opts ...options.Lister[options.AggregateOptions]) (*mongo.Cursor, error) {
-	return c.Collection.Aggregate(ctx, pipeline, append(opts, options.Aggregate().SetComment(comment(ctx)))...)
+	return c.Collection.Aggregate(ctx, pipeline, first(options.Aggregate().SetComment(comment(ctx)), opts)...)
 }
 
 // InsertOne is that of the driver, with a comment.
 func (c collection) InsertOne(ctx context.Context, doc any, opts ...options.Lister[options.InsertOneOptions]) (*mongo.InsertOneResult, error) {
-	return c.Collection.InsertOne(ctx, doc, append(opts, options.InsertOne().SetComment(comment(ctx)))...)
+	return c.Collection.InsertOne(ctx, doc, first(options.InsertOne().SetComment(comment(ctx)), opts)...)
 }
 
 // ReplaceOne is that of the driver, with a comment.
 func (c collection) ReplaceOne(ctx context.Context, filter, doc any, opts ...options.Lister[options.ReplaceOptions]) (*mongo.UpdateResult, error) {
-	return c.Collection.ReplaceOne(ctx, filter, doc, append(opts, options.Replace().SetComment(comment(ctx)))...)
+	return c.Collection.ReplaceOne(ctx, filter, doc, first(options.Replace().SetComment(comment(ctx)), opts)...)
 }
 
 // UpdateOne is that of the driver, with a comment.
 func (c collection) UpdateOne(ctx context.Context, filter, update any, opts ...options.Lister[options.UpdateOneOptions]) (*mongo.UpdateResult, error) {
-	return c.Collection.UpdateOne(ctx, filter, update, append(opts, options.UpdateOne().SetComment(comment(ctx)))...)
+	return c.Collection.UpdateOne(ctx, filter, update, first(options.UpdateOne().SetComment(comment(ctx)), opts)...)
 }
 
 // DeleteOne is that of the driver, with a comment.
 func (c collection) DeleteOne(ctx context.Context, filter any, opts ...options.Lister[options.DeleteOneOptions]) (*mongo.DeleteResult, error) {
-	return c.Collection.DeleteOne(ctx, filter, append(opts, options.DeleteOne().SetComment(comment(ctx)))...)
+	return c.Collection.DeleteOne(ctx, filter, first(options.DeleteOne().SetComment(comment(ctx)), opts)...)
 }
 
 // DeleteMany is that of the driver, with a comment.
 func (c collection) DeleteMany(ctx context.Context, filter any, opts ...options.Lister[options.DeleteManyOptions]) (*mongo.DeleteResult, error) {
-	return c.Collection.DeleteMany(ctx, filter, append(opts, options.DeleteMany().SetComment(comment(ctx)))...)
+	return c.Collection.DeleteMany(ctx, filter, first(options.DeleteMany().SetComment(comment(ctx)), opts)...)
 }
 
 // BulkWrite is that of the driver, with a comment.
 func (c collection) BulkWrite(ctx context.Context, models []mongo.WriteModel, opts ...options.Lister[options.BulkWriteOptions]) (*mongo.BulkWriteResult, error) {
-	return c.Collection.BulkWrite(ctx, models, append(opts, options.BulkWrite().SetComment(comment(ctx)))...)
+	return c.Collection.BulkWrite(ctx, models, first(options.BulkWrite().SetComment(comment(ctx)), opts)...)
 }
