@@ -90,8 +90,9 @@ type Sessions interface {
 	DeleteSession(ctx context.Context, d secret.Digest) error
 }
 
-// Sweeper removes what has expired. Backends that do so by themselves (TTL
-// indexes) need not implement it.
+// Sweeper removes what has expired. A backend whose server does so by itself
+// (TTL indexes) MUST NOT implement it: the clock of one instance must not
+// delete what others still count on.
 type Sweeper interface {
 	// Sweep removes codes, refresh tokens, sessions and revocations that
 	// expired before now, in bounded steps, and returns how many.

@@ -90,18 +90,21 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 // SweepAudit implements [clientcfg.AuditLog]. The entry beside the policies
 // goes too, or it would be told anew.
 func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, err error) {
+	old := bson.D{{Key: "$lt", Value: before}}
 	err = s.do(ctx, "sweep the audit trail", func(ctx context.Context) error {
 		if err := s.tellLast(ctx); err != nil {
 			return err
 		}
-		_, err := s.policies.UpdateOne(ctx,
-			append(byID(policiesID), bson.E{Key: "entry.at", Value: bson.D{{Key: "$lt", Value: before}}}),
+		_, err := s.policies.UpdateOne(ctx, append(byID(policiesID), bson.E{Key: "entry.at", Value: old}),
 			bson.D{{Key: "$unset", Value: bson.D{{Key: "entry", Value: ""}}}})
+		if err != nil {
+			return err
+		}
+		result, err := s.audit.DeleteMany(ctx, bson.D{{Key: "at", Value: old}})
+		if err == nil {
+			removed = int(result.DeletedCount)
+		}
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	due := bson.D{{Key: "at", Value: bson.D{{Key: "$lt", Value: before}}}}
-	return s.sweep(ctx, s.audit, due)
+	return removed, err
 }

@@ -78,9 +78,8 @@ func exercise(ctx context.Context, s *Store) error {
 	}})
 	_, loaded := s.Load(ctx, []ratelimit.CounterID{id})
 	_, revision := s.Revision(ctx)
-	_, swept := s.Sweep(ctx, time.Now().Add(time.Hour))
 	_, beaten := s.Beat(ctx, syncer.Instance{ID: "a"}, time.Minute)
-	return errors.Join(applied, loaded, revision, swept, beaten,
+	return errors.Join(applied, loaded, revision, beaten,
 		s.CreateClient(ctx, client), s.UpdateClient(ctx, client), s.DeleteClient(ctx, "shop"),
 		s.CreateCode(ctx, grants.Code{Digest: code}), s.RedeemCode(ctx, code, nil),
 		s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k"}), s.DeleteKey(ctx, "k"))

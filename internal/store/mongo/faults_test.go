@@ -171,7 +171,8 @@ func TestRecreated(t *testing.T) {
 	if _, err := s.Apply(t.Context(), "me", []syncer.Write{w}); err == nil {
 		t.Fatal("a held up write was answered")
 	}
-	if _, err := direct.Sweep(t.Context(), time.Now().Add(2*time.Hour)); err != nil {
+	_, err := ttlStore{direct}.Sweep(t.Context(), time.Now().Add(2*time.Hour))
+	if err != nil {
 		t.Fatal(err)
 	}
 	mustApply(t, direct, "other", aWrite(1, 4), syncer.Applied)

@@ -29,7 +29,11 @@ var target = storetest.Target{
 	},
 	Open: func(ctx context.Context, location string) (storetest.Backend, error) {
 		uri, database, _ := strings.Cut(location, " ")
-		return Open(ctx, Options{URI: uri, Database: database})
+		s, err := Open(ctx, Options{URI: uri, Database: database})
+		if err != nil {
+			return nil, err
+		}
+		return ttlStore{s}, nil
 	},
 }
 

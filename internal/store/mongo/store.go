@@ -42,7 +42,6 @@ var _ interface {
 	grants.Users
 	grants.UserRegistry
 	grants.Sessions
-	grants.Sweeper
 	syncer.Store
 	syncer.Instances
 } = (*Store)(nil)
