@@ -35,7 +35,6 @@ type Write struct {
 	Version, Etag int64 // of the document that it is based on
 	Seq           int64
 	Delta         []FrameCount
-	Dead          []int64       // names of frames that can be removed
 	Expire        time.Time     // when nothing of the document matters any more
 	Tries         int           // how often it was refused
 	Age           time.Duration // of what is known, as in [View]
@@ -74,8 +73,7 @@ type pendingWrite struct {
 // extras is what only some counters have.
 type extras struct {
 	pending *pendingWrite
-	dead    []int64 // names of frames that were found in the document too old to matter
-	until   int64   // how long what is known here outweighs less in the document: a limit was changed
+	until   int64 // how long what is known here outweighs less in the document: a limit was changed
 }
 
 func (c *Counter) extra() *extras {
@@ -99,7 +97,7 @@ func (c *Counter) setPending(p *pendingWrite) {
 	case p != nil:
 		c.extra().pending = p
 	case c.extras == nil:
-	case c.extras.dead == nil && c.extras.until <= c.at:
+	case c.extras.until <= c.at:
 		c.extras = nil
 	default:
 		c.extras.pending = nil
@@ -206,7 +204,7 @@ func (cs *Counters) BeginWrite(x *Counter, now time.Time, t Ticket, seq int64) (
 		}
 		w = Write{
 			ID: x.id(r), Limit: r.Limit, Version: x.sync.version, Etag: x.sync.etag,
-			Seq: p.seq, Delta: slices.Clone(p.delta), Tries: p.tries, Dead: x.deadFrames(r),
+			Seq: p.seq, Delta: slices.Clone(p.delta), Tries: p.tries,
 			Expire:    time.UnixMilli(x.start + r.frame + r.window + max(r.window, time.Minute.Milliseconds())),
 			Contended: x.sync.flags.has(stale|shared) || x.sync.lost > 0, Age: x.age(ms),
 		}
@@ -239,21 +237,6 @@ func (c *Counter) takeUp(r *rule, seq int64) *pendingWrite {
 	}
 	c.setPending(p)
 	return p
-}
-
-// deadFrames names what the document can do without: what was found in it, and
-// what has left the window since. The frame that has only just left is kept for
-// instances whose clocks are behind.
-func (c *Counter) deadFrames(r *rule) (names []int64) {
-	if c.extras != nil {
-		names = append(names, c.extras.dead...)
-	}
-	last := c.start - int64(r.slots()+1)*r.frame
-	first := max(r.align(c.sync.syncedAt)-int64(r.slots()+1)*r.frame, last-int64(r.slots())*r.frame)
-	for s := first; s <= last && c.sync.syncedAt != 0; s += r.frame {
-		names = append(names, r.frameName(s))
-	}
-	return names
 }
 
 // BeginRead makes the counter busy until [Counters.Release], and shows it.
@@ -317,9 +300,6 @@ func (c *Counter) settle() {
 	for j := range slots {
 		slots[j].settle()
 	}
-	if c.extras != nil {
-		c.extras.dead = nil
-	}
 	c.setPending(nil)
 }
 
@@ -378,18 +358,14 @@ func (c *Counter) replaceKnown(r *rule, ms int64, frames []FrameCount) (foreign 
 	for j := range c.slots() {
 		c.slots()[j].g = 0
 	}
-	var dead []int64
 	for _, f := range frames {
 		start := FrameStart(f.Name)
 		j, ok := c.index(r, start)
 		switch {
 		case f.Count < 0 || start-ms > r.window+maxSkew:
 			foreign++
-			dead = append(dead, f.Name)
 		case ok:
 			c.slots()[j].addG(f.Count)
-		case c.start-start > int64(r.slots()+1)*r.frame:
-			dead = append(dead, f.Name)
 		}
 	}
 	changed := c.extras != nil && ms < c.extras.until
@@ -402,9 +378,6 @@ func (c *Counter) replaceKnown(r *rule, ms int64, frames []FrameCount) (foreign 
 		default:
 			lost += int64(before[j].g - s.g)
 		}
-	}
-	if dead != nil || c.extras != nil {
-		c.extra().dead = dead
 	}
 	return foreign, lost
 }

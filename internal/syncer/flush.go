@@ -78,7 +78,7 @@ func (s *Syncer) beginWrites(items []item) []job {
 			s.release(it.counter, 0)
 		default:
 			s.stats.age.note(s.elapsed(), min(w.Age, s.elapsed()-it.added))
-			jobs = append(jobs, job{counter: it.counter, write: s.conditioned(it.counter, &w), limit: w.Limit})
+			jobs = append(jobs, job{counter: it.counter, write: s.conditioned(&w), limit: w.Limit})
 		}
 	}
 	slices.SortFunc(jobs, func(a, b job) int { return compareIDs(a.write.ID, b.write.ID) })
@@ -87,14 +87,10 @@ func (s *Syncer) beginWrites(items []item) []job {
 
 // conditioned makes a write depend on the document as it is known, as long as
 // that has a chance, and otherwise only on not having been applied before.
-func (s *Syncer) conditioned(x *ratelimit.Counter, w *ratelimit.Write) Write {
-	s.silentMu.Lock()
-	silent := s.silent[x]
-	delete(s.silent, x)
-	s.silentMu.Unlock()
+func (s *Syncer) conditioned(w *ratelimit.Write) Write {
 	return Write{
 		ID: w.ID, Blind: w.Contended || w.Tries > 0, Version: w.Version, Etag: w.Etag, NewEtag: s.newEtag(),
-		Seq: w.Seq, Delta: w.Delta, Dead: w.Dead, Silent: silent, Expire: w.Expire,
+		Seq: w.Seq, Delta: w.Delta, Expire: w.Expire,
 	}
 }
 

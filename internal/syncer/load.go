@@ -109,15 +109,10 @@ func (s *Syncer) fetch(ctx context.Context, all []reading) (map[ratelimit.Counte
 func (s *Syncer) merge(rd *reading, r *Record) {
 	doc := ratelimit.Document{}
 	if r != nil {
-		writers, shared, silent := s.writersOf(r, rd)
+		writers, shared := s.writersOf(r, rd)
 		doc = ratelimit.Document{
 			Version: r.Version, Etag: r.Etag, Mine: r.Writers[s.id],
 			Writers: writers, Shared: shared, Frames: r.Frames,
-		}
-		if len(silent) > 0 {
-			s.silentMu.Lock()
-			s.silent[rd.counter] = silent
-			s.silentMu.Unlock()
 		}
 	}
 	m := s.counters.Merge(rd.counter, s.cfg.Now(), doc)
@@ -139,31 +134,25 @@ func (s *Syncer) merge(rd *reading, r *Record) {
 }
 
 // writersOf says how many instances are to be reckoned with, this one
-// included, and names those that have been silent for two windows. Sequences
-// are times, so they tell. A document in its first frame has not yet seen everybody
-// who will come: 0 then stands for all that are alive. Later half of those are
-// taken to come even if they did not.
-func (s *Syncer) writersOf(r *Record, rd *reading) (writers int, shared bool, silent []string) {
+// included, and whether others wrote the document lately. Sequences are times,
+// so they show it. A document in its first frame has not yet seen all writers
+// that will come: 0 then stands for all that are alive. Later half of those are
+// expected even if they did not write.
+func (s *Syncer) writersOf(r *Record, rd *reading) (writers int, shared bool) {
 	now := s.storeTime().UnixMilli()
-	longAgo := now - max(2*rd.limit.Window, time.Minute).Milliseconds()
 	lately := now - max(2*rd.limit.Window, 2*time.Second).Milliseconds()
 	writers = 1
 	for id, seq := range r.Writers {
-		switch {
-		case id == s.id:
-		case seq >= lately:
+		if id != s.id && seq >= lately {
 			writers++
-		case seq < longAgo:
-			silent = append(silent, id)
 		}
 	}
-	slices.Sort(silent)
 	shared = writers > 1
 	frame := rd.limit.Window.Milliseconds() / int64(rd.limit.Frames)
 	for _, f := range r.Frames {
 		if ratelimit.FrameStart(f.Name) <= now-frame {
-			return max(writers, int(s.stats.instances.Load()+1)/2), shared, silent
+			return max(writers, int(s.stats.instances.Load()+1)/2), shared
 		}
 	}
-	return 0, shared, silent
+	return 0, shared
 }

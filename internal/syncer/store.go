@@ -107,9 +107,9 @@ type Record struct {
 	Problem       string                 // what makes no sense in it; empty if all does
 }
 
-// MaxFramesRead bounds what is read of a document: more frames than any limit
-// has were written by nobody of us. The newest are read, and a Problem says that there are more.
-const MaxFramesRead = 4 * ratelimit.MaxFrames
+// MaxFramesRead bounds what is read of a document. The newest frames are read,
+// and a Problem says that there are more.
+const MaxFramesRead = 10_000
 
 // Instances lets the processes that share a store know of each other.
 type Instances interface {

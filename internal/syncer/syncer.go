@@ -35,9 +35,6 @@ type Syncer struct {
 	seqMu sync.Mutex
 	seq   int64
 
-	silentMu sync.Mutex
-	silent   map[*ratelimit.Counter][]string // writers to be removed by the next write
-
 	stop    context.CancelFunc // of the loops
 	aborted context.Context    // ends when calls under way have to end
 	abort   context.CancelFunc
@@ -51,8 +48,8 @@ func New(counters *ratelimit.Counters, store Store, others Instances, cfg Config
 	s := &Syncer{
 		id: newID(), cfg: cfg, counters: counters, store: store, others: others, observer: cfg.Observer,
 		began: time.Now(), writes: newLane(), reads: newLane(),
-		random: newRandom(cfg.Seed), silent: map[*ratelimit.Counter][]string{},
-		stop: func() {},
+		random: newRandom(cfg.Seed),
+		stop:   func() {},
 	}
 	s.aborted, s.abort = context.WithCancel(context.Background())
 	if s.observer == nil {
