@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
+	"oauth-server/internal/heapfloor"
 )
 
 // serveFlags are what serve can be told beside the configuration.
@@ -86,14 +88,23 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 // runServer completes the options and serves until ctx ends.
 func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Options) error {
 	opts.Logger = app.NewLogger(cfg.Log, c.errOut)
+	defer keepHeapFloor(ctx, opts.Logger)()
 	server, err := app.New(ctx, cfg, opts)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil //nolint:nilerr // a stop that was asked for, before there was anything to stop
+		return nil // a stop that was asked for, before there was anything to stop
 	case err != nil:
 		return err
 	}
 	return server.Run(ctx)
+}
+
+// keepHeapFloor lets the heap grow to a floor before it is collected, until stop is
+// called.
+func keepHeapFloor(ctx context.Context, log *slog.Logger) (stop func()) {
+	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"))
+	log.LogAttrs(ctx, slog.LevelDebug, "heap floor chosen, below which no garbage is collected", slog.Any("heap", floor))
+	return floor.Keep()
 }
 
 // untilSignal returns a context that the first SIGTERM or SIGINT ends. By then

@@ -1,0 +1,51 @@
+package heapfloor
+
+import (
+	"io/fs"
+	"log/slog"
+	"math"
+	"runtime/debug"
+)
+
+const (
+	// Default is the floor where there is memory enough.
+	Default = 64 << 20
+	// share is which part of the memory a floor may take at most: an eighth.
+	share = 8
+	// goMinimum is the heap below which Go collects nothing at GOGC=100.
+	goMinimum = 4 << 20
+)
+
+// Choice is a floor, and why it is that one.
+type Choice struct {
+	Floor  int64  // bytes; 0: the collector is left alone
+	Memory int64  // bytes that there are for this process; 0: not known
+	From   string // where that comes from: cgroup, GOMEMLIMIT, machine; or what was respected: GOGC
+}
+
+// Choose returns [Default], or an eighth of the memory that there is for this process
+// if that is less: the machine's, that of its control groups, or GOMEMLIMIT. lookup
+// looks an environment variable up; where it finds GOGC, the floor is 0. root is
+// the file system of the machine.
+func Choose(lookup func(string) (string, bool), root fs.FS) Choice {
+	if v, set := lookup("GOGC"); set && v != "" {
+		return Choice{From: "GOGC"}
+	}
+	memory, from := memoryOf(root)
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 && (memory == 0 || limit < memory) {
+		memory, from = limit, "GOMEMLIMIT"
+	}
+	c := Choice{Floor: Default, Memory: memory, From: from}
+	if memory > 0 {
+		c.Floor = min(c.Floor, memory/share)
+	}
+	if c.Floor <= goMinimum { // no floor at all: Go has that one
+		c.Floor = 0
+	}
+	return c
+}
+
+// LogValue implements [slog.LogValuer].
+func (c Choice) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int64("floor", c.Floor), slog.Int64("memory", c.Memory), slog.String("from", c.From))
+}

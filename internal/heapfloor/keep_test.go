@@ -1,0 +1,229 @@
+package heapfloor
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+	"time"
+)
+
+// held is what the tests keep alive, garbage what they do not.
+var (
+	held    [][]byte
+	garbage []byte
+)
+
+// hold keeps n MiB alive, and nothing else.
+func hold(t *testing.T, n int) {
+	t.Helper()
+	held = nil
+	for range n * 16 {
+		held = append(held, make([]byte, mib/16))
+	}
+	t.Cleanup(func() { held = nil; runtime.GC() })
+}
+
+// waste allocates n MiB of garbage as a server does, in small pieces, and returns
+// how many collections that took.
+func waste(n int) (cycles uint64) {
+	before := read("/gc/cycles/total:gc-cycles")
+	for range n * 256 {
+		garbage = make([]byte, 4096)
+	}
+	return read("/gc/cycles/total:gc-cycles") - before
+}
+
+func read(name string) uint64 {
+	s := []metrics.Sample{{Name: name}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// unset makes the collector that of a process without a floor.
+func unset(t *testing.T) {
+	t.Helper()
+	percent, limit := debug.SetGCPercent(usual), debug.SetMemoryLimit(math.MaxInt64)
+	t.Cleanup(func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	})
+	runtime.GC()
+}
+
+// knobs are what the collector is set to now.
+func knobs() settings {
+	return settings{int(read("/gc/gogc:percent")), int64(read("/gc/gomemlimit:bytes"))}
+}
+
+// settled waits until the knobs follow the last collection.
+func settled(t *testing.T, what string, ok func(settings) bool) {
+	t.Helper()
+	for range 200 {
+		runtime.GC() // the last may have begun before the one was followed that was before it
+		for range 20 {
+			if ok(knobs()) {
+				return
+			}
+			<-time.After(time.Millisecond)
+		}
+	}
+	t.Fatalf("%s: still %+v", what, knobs())
+}
+
+// TestSmallHeapIsCollectedSeldom: half a GiB of garbage beside 2 MiB. On an idle machine
+// that takes over 90 collections without a floor, and 8 or 9 with one of 64 MiB. How many
+// it takes without one on a busy machine depends on what is allocated while they run.
+func TestSmallHeapIsCollectedSeldom(t *testing.T) {
+	unset(t)
+	hold(t, 2)
+	runtime.GC()
+	without := waste(512)
+	stop := Choice{Floor: 64 * mib}.Keep()
+	defer stop()
+	with := waste(512)
+	t.Logf("%d collections without a floor, %d with", without, with)
+	if with < 1 || with > 24 {
+		t.Errorf("%d collections with a floor, want 8 to 24", with)
+	}
+}
+
+// TestGoal: a collection is due at the floor, or when the heap has doubled.
+func TestGoal(t *testing.T) {
+	unset(t)
+	for _, tt := range []struct {
+		name        string
+		held, floor int // MiB
+		from, to    int // of the goal
+	}{
+		{"hardly anything", 1, 64, 62, 70},
+		{"a little", 16, 64, 62, 70},
+		{"half of the floor", 31, 64, 62, 70},
+		{"above the floor", 48, 16, 96, 106},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			hold(t, tt.held)
+			k := newKeeper(int64(tt.floor) * mib)
+			defer k.stop()
+			runtime.GC()
+			k.adjust()
+			goal := int(read("/gc/heap/goal:bytes") / mib)
+			if goal < tt.from || goal > tt.to {
+				t.Errorf("with %d MiB live and a floor of %d the goal is %d MiB, want %d to %d", tt.held, tt.floor, goal, tt.from, tt.to)
+			}
+		})
+	}
+}
+
+// TestLargeHeapIsCollectedAsEver: above the floor the collector is that of a process
+// without one, whatever is allocated.
+func TestLargeHeapIsCollectedAsEver(t *testing.T) {
+	unset(t)
+	hold(t, 48)
+	stop := Choice{Floor: 16 * mib}.Keep()
+	defer stop()
+	asEver := settings{usual, math.MaxInt64}
+	settled(t, "above the floor", func(s settings) bool { return s == asEver })
+	for range 20 {
+		waste(16)
+		if s := knobs(); s != asEver {
+			t.Fatalf("set to %+v", s)
+		}
+	}
+}
+
+// TestSuddenGrowthIsBounded: until GOGC is set anew, the memory limit keeps the heap
+// from growing by a GOGC that was right for less.
+func TestSuddenGrowthIsBounded(t *testing.T) {
+	unset(t)
+	const floor = 32 * mib
+	k := newKeeper(floor)
+	defer k.stop()
+	held = nil
+	debug.FreeOSMemory() // what the heap has already may be used
+	k.adjust()
+	if s := knobs(); s.percent < 400 {
+		t.Fatalf("GOGC=%d for a small heap", s.percent)
+	}
+	hold(t, 24)
+	runtime.GC() // and nothing follows
+	if goal := read("/gc/heap/goal:bytes"); goal > 2*floor*5/4 {
+		t.Errorf("with 24 MiB live the goal is %d MiB, above twice the floor of 32", goal/mib)
+	}
+	k.adjust()
+	if s := knobs(); s != (settings{usual, math.MaxInt64}) {
+		t.Errorf("above half of the floor: %+v", s)
+	}
+}
+
+// TestFollowsTheHeap: the knobs are set after every collection, down and up.
+func TestFollowsTheHeap(t *testing.T) {
+	unset(t)
+	stop := Choice{Floor: 32 * mib}.Keep()
+	defer stop()
+	for range 3 {
+		hold(t, 24)
+		runtime.GC()
+		settled(t, "with 24 MiB", func(s settings) bool { return s == settings{usual, math.MaxInt64} })
+		hold(t, 2)
+		runtime.GC()
+		settled(t, "with 2 MiB", func(s settings) bool { return s.percent > 2*usual && s.limit < math.MaxInt64 })
+	}
+}
+
+// TestMemoryLimitIsNotRaised: that of the environment holds.
+func TestMemoryLimitIsNotRaised(t *testing.T) {
+	unset(t)
+	for _, tt := range []struct {
+		name  string
+		limit int64
+		holds bool // all the time
+	}{{"a low one", 40 * mib, true}, {"a high one", 40 << 30, false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			debug.SetMemoryLimit(tt.limit)
+			defer debug.SetMemoryLimit(math.MaxInt64)
+			k := newKeeper(64 * mib)
+			k.adjust()
+			if s := knobs(); s.limit > tt.limit || (s.limit == tt.limit) != tt.holds {
+				t.Errorf("the limit is %d MiB, that of the environment %d", s.limit/mib, tt.limit/mib)
+			}
+			k.stop()
+			if s := knobs(); s.limit != tt.limit {
+				t.Errorf("afterwards the limit is %d MiB, before it was %d", s.limit/mib, tt.limit/mib)
+			}
+		})
+	}
+}
+
+func TestStopPutsBackWhatWasSet(t *testing.T) {
+	unset(t)
+	debug.SetGCPercent(150)
+	debug.SetMemoryLimit(1 << 40)
+	before := knobs()
+	stop := Choice{Floor: 64 * mib}.Keep()
+	if knobs() == before {
+		t.Error("nothing was set")
+	}
+	stop()
+	runtime.GC()
+	waste(64)
+	if got := knobs(); got != before {
+		t.Errorf("%+v, before %+v", got, before)
+	}
+	stop() // does nothing the second time
+	if got := knobs(); got != before {
+		t.Errorf("%+v, before %+v", got, before)
+	}
+}
+
+func TestNoFloorLeavesTheCollectorAlone(t *testing.T) {
+	unset(t)
+	before := knobs()
+	stop := Choice{From: "GOGC"}.Keep()
+	runtime.GC()
+	if got := knobs(); got != before {
+		t.Errorf("%+v, before %+v", got, before)
+	}
+	stop()
+}

@@ -1,0 +1,89 @@
+package heapfloor
+
+import (
+	"bytes"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// unlimited is from where on a limit of a control group is none: version 1 has the
+// largest multiple of a page for that.
+const unlimited = 1 << 60
+
+// memoryOf returns how much memory there is for this process on Linux, and what
+// says so; 0 if nothing does.
+func memoryOf(root fs.FS) (least int64, from string) {
+	consider := func(n int64, source string) {
+		if n > 0 && n < unlimited && (least == 0 || n < least) {
+			least, from = n, source
+		}
+	}
+	consider(machineMemory(root), "machine")
+	for _, file := range cgroupFiles(root) {
+		if text, err := fs.ReadFile(root, file); err == nil {
+			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+			if err == nil { // "max" otherwise
+				consider(n, "cgroup")
+			}
+		}
+	}
+	return least, from
+}
+
+// machineMemory is what /proc/meminfo has as MemTotal.
+func machineMemory(root fs.FS) int64 {
+	text, err := fs.ReadFile(root, "proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" {
+			kib, err := strconv.ParseInt(f[1], 10, 64)
+			if err != nil {
+				return 0
+			}
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// cgroupFiles are the files that may limit the memory of this process: those of
+// its control group and of all above it. Inside a container its group usually is
+// the root of what can be seen.
+func cgroupFiles(root fs.FS) (files []string) {
+	text, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return nil
+	}
+	for line := range bytes.Lines(text) {
+		parts := strings.SplitN(strings.TrimSpace(string(line)), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		switch {
+		case parts[0] == "0" && parts[1] == "": // version 2
+			files = append(files, upwards("sys/fs/cgroup", parts[2], "memory.max", "memory.high")...)
+		case strings.Contains(","+parts[1]+",", ",memory,"): // version 1
+			files = append(files, upwards("sys/fs/cgroup/memory", parts[2], "memory.limit_in_bytes")...)
+		}
+	}
+	return files
+}
+
+// upwards lists the files in the group's directory and in all above, up to the
+// mount point. A group outside of what can be seen ("/..") is the mount point.
+func upwards(mount, group string, names ...string) (files []string) {
+	dir := path.Join(mount, path.Join("/", group))
+	for {
+		for _, name := range names {
+			files = append(files, path.Join(dir, name))
+		}
+		if len(dir) <= len(mount) {
+			return files
+		}
+		dir = path.Dir(dir)
+	}
+}
