@@ -31,8 +31,9 @@ lint: $(TOOLS)/golangci-lint ## Check formatting, style and import directions
 fmt: $(TOOLS)/golangci-lint ## Format the code
 	$(TOOLS)/golangci-lint fmt
 
+CLUSTER_FIGURES = Numbers|FarBelow|FewCommands|ManyKeys|StoreAway|Outage|SteppedWallClock|LyingStore|Newcomer|OneWrongTime|WritesFail|OneStatement
 bench-cluster: ## Print how far one limit is kept by many instances (simulated time)
-	@set -o pipefail; go test ./internal/syncer -run 'TestNumbers|TestFarBelow|TestManyKeys|TestStoreAway' -numbers -v \
+	@set -o pipefail; go test ./internal/syncer -run '$(CLUSTER_FIGURES)' -numbers -v \
 	  | grep -v -e '^=== ' -e '^ *--- '
 	go test ./internal/syncer -run '^$$' -bench RequestPath -benchtime 1x
 

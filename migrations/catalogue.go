@@ -32,7 +32,8 @@ type Migration struct {
 type Command struct {
 	About string
 	Run   bson.D
-	// Optional: a server that does not know the command does without it.
+	// Optional: a server that does not offer what the command asks for does
+	// without. Validators are; TTL indexes are not, see doc.go.
 	Optional bool
 }
 

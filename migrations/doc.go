@@ -8,6 +8,11 @@
 // recorded in the collection "migrations". A file that was released is never
 // changed: a new need is a new file.
 //
+// Servers that only speak MongoDB's protocol may lack validators: those commands
+// are optional, and what a server refuses of them is reported once. TTL indexes
+// are not: nothing but the server's monitor deletes expired counters, codes,
+// tokens and sessions, so without one the collections grow until the disk is full.
+//
 // The package never removes data and never needs more than the right to create
 // collections and indexes and to run collMod (the role dbAdmin, or readWrite
 // where collMod is not to be had).

@@ -1,6 +1,7 @@
 package migrations
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -45,8 +46,9 @@ func TestUp(t *testing.T) {
 		t.Fatalf("up: %+v, %v", report, err)
 	}
 	for _, c := range []string{"ratelimits", "grants", "sessions", "revocations", "reports"} {
-		checkTTL(t, db.Collection(c))
+		checkTTL(t, db.Collection(c), "expire", 0)
 	}
+	checkTTL(t, db.Collection("instances"), "beaten", 24*60*60)
 	states, err := Status(ctx, db)
 	if err != nil {
 		t.Fatal(err)
@@ -61,19 +63,23 @@ func TestUp(t *testing.T) {
 	}
 }
 
-func checkTTL(t *testing.T, c *mongo.Collection) {
+func checkTTL(t *testing.T, c *mongo.Collection, field string, seconds int32) {
 	t.Helper()
 	specs, err := c.Indexes().ListSpecifications(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range specs {
-		if s.Name == "expire" && s.ExpireAfterSeconds != nil && *s.ExpireAfterSeconds == 0 {
+		key, _ := bson.Marshal(bson.D{{Key: field, Value: 1}})
+		if s.ExpireAfterSeconds != nil && *s.ExpireAfterSeconds == seconds && bytes.Equal(s.KeysDocument, key) {
 			return
 		}
 	}
-	t.Errorf("%s has no TTL index on expire", c.Name())
+	t.Errorf("%s has no TTL index of %d s on %s", c.Name(), seconds, field)
 }
+
+// released is how many migrations there are.
+const released = 5
 
 // TestUpFromMany starts as many instances do: all at once.
 func TestUpFromMany(t *testing.T) {
@@ -91,7 +97,7 @@ func TestUpFromMany(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n, err := db.Collection(Collection).CountDocuments(t.Context(), bson.D{}); err != nil || n != 4 {
+	if n, err := db.Collection(Collection).CountDocuments(t.Context(), bson.D{}); err != nil || n != released {
 		t.Errorf("%d migrations are recorded, %v", n, err)
 	}
 }
@@ -105,7 +111,7 @@ func TestUpAfterCrash(t *testing.T) {
 	if err := db.Collection(Collection).Drop(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if report, err := Up(ctx, db); err != nil || len(report.Applied) != 4 {
+	if report, err := Up(ctx, db); err != nil || len(report.Applied) != released {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
@@ -119,11 +125,11 @@ func TestLacking(t *testing.T) {
 		{About: "Create it.", Run: bson.D{{Key: "create", Value: "things"}}},
 	}}
 	lacking, err := apply(t.Context(), db, m)
-	if err != nil || len(lacking) != 1 || !strings.Contains(lacking[0], "noSuchCommand") || !strings.Contains(lacking[0], "Do magic.") {
-		t.Errorf("%q, %v", lacking, err)
+	if said := sentences(lacking); err != nil || len(said) != 1 || !strings.Contains(said[0], "noSuchCommand") || !strings.Contains(said[0], "0001_test") {
+		t.Errorf("%q, %v", said, err)
 	}
 	m.Commands[0].Optional = false
-	if _, err := apply(t.Context(), db, m); !hasCode(err, commandNotFound) {
+	if _, err := apply(t.Context(), db, m); !hasCode(err, 59) || !strings.Contains(err.Error(), "Do magic.") {
 		t.Errorf("a command that is needed: %v", err)
 	}
 }
@@ -198,5 +204,34 @@ func TestLoadRefuses(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.says)
 			}
 		})
+	}
+}
+
+// TestTTL: the server removes what has expired, and only that.
+func TestTTL(t *testing.T) {
+	db := fresh(t)
+	if _, err := Up(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	c := db.Collection("revocations")
+	if _, err := c.InsertMany(t.Context(), []any{
+		bson.D{{Key: "_id", Value: "past"}, {Key: "expire", Value: time.Now().Add(-time.Second)}},
+		bson.D{{Key: "_id", Value: "future"}, {Key: "expire", Value: time.Now().Add(time.Hour)}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C { // the test's own deadline bounds the wait for the monitor
+		n, err := c.CountDocuments(t.Context(), bson.D{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 1 {
+			break
+		}
+	}
+	if err := c.FindOne(t.Context(), bson.D{{Key: "_id", Value: "future"}}).Err(); err != nil {
+		t.Errorf("the wrong one went: %v", err)
 	}
 }

@@ -33,6 +33,14 @@ func TestValidatorsRealMongoDB(t *testing.T) {
 		}
 	}
 	if _, err := db.Collection("ratelimits").InsertOne(t.Context(), good()); err != nil {
+		t.Fatalf("a good counter of an earlier release: %v", err)
+	}
+	framed := func(frame, pruned any) bson.D {
+		return append(good(), bson.E{Key: "frame", Value: frame}, bson.E{Key: "pruned", Value: pruned})
+	}
+	other := framed(int64(60_000), int64(7))
+	other[0].Value = bson.D{{Key: "clientId", Value: "c"}, {Key: "username", Value: "v"}}
+	if _, err := db.Collection("ratelimits").InsertOne(t.Context(), other); err != nil {
 		t.Fatalf("a good counter: %v", err)
 	}
 	for name, spoil := range map[string]func(bson.D){
@@ -40,36 +48,14 @@ func TestValidatorsRealMongoDB(t *testing.T) {
 		"a count in words": func(d bson.D) { d[5].Value = bson.D{{Key: "1622211780", Value: "one"}} },
 		"no version":       func(d bson.D) { d[1].Key = "vversion" },
 		"an id in words":   func(d bson.D) { d[0].Value = "c/u" },
+		"frame 0":          func(d bson.D) { d[6].Value = int64(0) },
+		"frame in words":   func(d bson.D) { d[6].Value = "60s" },
+		"pruned in words":  func(d bson.D) { d[7].Value = "x" },
 	} {
-		doc := good()
+		doc := framed(int64(60_000), int64(7))
 		spoil(doc)
 		if _, err := db.Collection("ratelimits").InsertOne(t.Context(), doc); !hasCode(err, 121) {
 			t.Errorf("%s: got %v, want a failed validation", name, err)
 		}
-	}
-}
-
-func TestTTLRealMongoDB(t *testing.T) {
-	db := realDatabase(t, "TTL deletion")
-	c := db.Collection("revocations")
-	if _, err := c.InsertMany(t.Context(), []any{
-		bson.D{{Key: "_id", Value: "past"}, {Key: "expire", Value: time.Now().Add(-time.Second)}},
-		bson.D{{Key: "_id", Value: "future"}, {Key: "expire", Value: time.Now().Add(time.Hour)}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for range tick.C { // the test's own deadline bounds the wait for the monitor
-		n, err := c.CountDocuments(t.Context(), bson.D{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n == 1 {
-			break
-		}
-	}
-	if err := c.FindOne(t.Context(), bson.D{{Key: "_id", Value: "future"}}).Err(); err != nil {
-		t.Errorf("the wrong one went: %v", err)
 	}
 }

@@ -16,7 +16,6 @@ const Collection = "migrations"
 // Server error codes, https://www.mongodb.com/docs/manual/reference/error-codes/
 const (
 	namespaceExists     = 48
-	commandNotFound     = 59
 	writeConflict       = 112
 	conflictingOpUnderW = 117
 )
@@ -25,22 +24,23 @@ const (
 type Report struct {
 	Applied []Migration
 	// Lacking names what the server does not offer and the database does
-	// without, one sentence each.
+	// without: one sentence for each feature, with the migrations it belongs to.
 	Lacking []string
 }
 
 // Up applies what is missing, in order, and records it. It may run in many
 // processes at once and be cut off anywhere: whoever comes next repeats what
 // was not recorded.
-func Up(ctx context.Context, db *mongo.Database) (Report, error) {
-	var report Report
+func Up(ctx context.Context, db *mongo.Database) (report Report, err error) {
 	pending, err := Pending(ctx, db)
 	if err != nil {
 		return report, err
 	}
+	var lacking []lack
 	for _, m := range pending {
-		lacking, err := apply(ctx, db, m)
-		report.Lacking = append(report.Lacking, lacking...)
+		without, err := apply(ctx, db, m)
+		lacking = append(lacking, without...)
+		report.Lacking = sentences(lacking)
 		if err != nil {
 			return report, fmt.Errorf("migrations: %s: %w", m, err)
 		}
@@ -49,13 +49,14 @@ func Up(ctx context.Context, db *mongo.Database) (Report, error) {
 	return report, nil
 }
 
-func apply(ctx context.Context, db *mongo.Database, m Migration) (lacking []string, err error) {
+func apply(ctx context.Context, db *mongo.Database, m Migration) (lacking []lack, err error) {
 	for i, c := range m.Commands {
 		err := runCommand(ctx, db, c)
+		reason, refused := notOffered(err)
 		switch {
 		case err == nil:
-		case c.Optional && hasCode(err, commandNotFound):
-			lacking = append(lacking, fmt.Sprintf("%s: the server has no %s, so it does without: %s", m, c.Run[0].Key, c.About))
+		case c.Optional && refused:
+			lacking = append(lacking, lack{c.feature(), m.String(), reason})
 		default:
 			return lacking, fmt.Errorf("commands[%d]: %s: %w", i, c.About, err)
 		}

@@ -38,6 +38,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
 		Use: "set [CLIENT]", Short: "Try these limits", Args: maybeClient, ValidArgsFunction: l.completeClient,
+		Long:    "Try these limits beside the live ones, instead of the candidate that there is.\n\n" + limitSyntax,
 		Example: "  oauth-server limits candidate set shop --user 5/60s",
 	}
 	f.register(cmd)

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"oauth-server/internal/adminclient"
 )
 
 // differences says in a few words what is not the same in two documents.
@@ -68,12 +70,17 @@ func flatten(raw json.RawMessage) map[string]string {
 func shortList(list []any) string {
 	items := make([]string, len(list))
 	for i, item := range list {
-		m, ok := item.(map[string]any)
-		if !ok {
-			items[i] = fmt.Sprint(item)
-			continue
-		}
-		items[i] = fmt.Sprintf("%v/%v", m["requests"], m["window"])
+		items[i] = shortItem(item)
 	}
 	return strings.Join(items, " ")
+}
+
+// shortItem writes a limit as it is given, and anything else as it is.
+func shortItem(item any) string {
+	raw, err := json.Marshal(item)
+	var l adminclient.Limit
+	if err != nil || json.Unmarshal(raw, &l) != nil {
+		return fmt.Sprint(item)
+	}
+	return showLimit(l)
 }

@@ -221,46 +221,6 @@ func (l *limits) auditTable(page struct {
 	return l.table(rows...)
 }
 
-func (l *limits) newInstances() *cobra.Command {
-	return &cobra.Command{
-		Use: "instances", Short: "Show every instance and how fresh it is", Args: exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), l, "/instances", nil, l.instancesTable)
-		},
-	}
-}
-
-func (l *limits) instancesTable(page struct {
-	Instances []adminclient.Instance `json:"instances"`
-},
-) error {
-	rows := [][]string{{"INSTANCE", "HOST", "VERSION", "STARTED", "POLICIES", "FILE", "COUNTERS"}}
-	for _, i := range page.Instances {
-		policies := "current"
-		switch {
-		case i.Policies.Error != "":
-			policies = "not refreshed: " + i.Policies.Error
-		case !i.Policies.Current:
-			policies = "behind, at " + strconv.FormatInt(i.Policies.Version, 10)
-		}
-		counters := "its own"
-		if i.Sync != nil {
-			counters = fmt.Sprintf("%d, %d to be shared", i.Sync.Keys, i.Sync.Dirty)
-			if i.Sync.Degraded {
-				counters += ", the store does not answer"
-			}
-		}
-		id := i.ID
-		if i.Self {
-			id += " *"
-		}
-		rows = append(rows, []string{
-			id, i.Host, i.Version, i.StartedAt.Local().Format(time.DateTime), policies, i.Policies.File[:min(8, len(i.Policies.File))], counters,
-		})
-	}
-	return l.table(rows...)
-}
-
 // completeClient offers the client_ids that begin with what was typed.
 func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

@@ -25,6 +25,14 @@ func (f *limitFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.client, "client", nil, "limit for the client itself, client_credentials; may be repeated")
 }
 
+// limitSyntax explains what the flags of [limitFlags] take.
+const limitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with options after commas:
+  name=NAME                        unique within its list; by default that of the window
+  frames=N                         frames that make up a window: 1
+  algorithm=sliding|weighted|fixed how the window is estimated: sliding
+  soft=SHARE                       from this share on the client is warned: 0.8
+  on_outage=share|memory|deny      how it is decided while the store is away: share`
+
 // into puts the lists under user and client.
 func (f *limitFlags) into(doc map[string]any) error {
 	if (f.requests == "") != (f.window == "") {
@@ -114,8 +122,12 @@ func (l *limits) newSet() *cobra.Command {
 	var hide bool
 	cmd := &cobra.Command{
 		Use: "set [CLIENT]", Short: "Set the limits of a client, or the default limits", Args: maybeClient,
+		Long: `Set the limits of a client, or the default limits.
+
+` + limitSyntax,
 		Example: `  oauth-server limits set --limit 1000/60s
-  oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"`,
+  oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
+  oauth-server limits set shop --user 10/60s,on_outage=deny`,
 		ValidArgsFunction: l.completeClient,
 	}
 	f.register(cmd)

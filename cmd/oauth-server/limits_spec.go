@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"oauth-server/internal/adminclient"
+	"oauth-server/internal/ratelimit"
 )
 
-// parseLimit reads REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S].
+// parseLimit reads REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S][,on_outage=O].
 // Whether the values can be is for the server to say.
 func parseLimit(spec string) (l adminclient.Limit, err error) {
 	head, options, _ := strings.Cut(spec, ",")
@@ -40,19 +41,21 @@ func parseLimit(spec string) (l adminclient.Limit, err error) {
 func setOption(l *adminclient.Limit, option string) (err error) {
 	name, value, ok := strings.Cut(option, "=")
 	if !ok {
-		return fmt.Errorf("%q is not name=, frames=, algorithm= or soft=", option)
+		return fmt.Errorf("%q is not name=, frames=, algorithm=, soft= or on_outage=", option)
 	}
 	switch name {
 	case "name":
 		l.Name = value
 	case "algorithm":
 		l.Algorithm = value
+	case "on_outage":
+		l.OnOutage = value
 	case "frames":
 		l.Frames, err = strconv.ParseInt(value, 10, 64)
 	case "soft":
 		l.SoftRatio, err = strconv.ParseFloat(value, 64)
 	default:
-		return fmt.Errorf("unknown option %q: there are name, frames, algorithm and soft", name)
+		return fmt.Errorf("unknown option %q: there are name, frames, algorithm, soft and on_outage", name)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %q is not a number", name, value)
@@ -86,15 +89,27 @@ func parseLimits(specs []string) ([]adminclient.Limit, error) {
 func showLimits(limits []adminclient.Limit) string {
 	out := make([]string, len(limits))
 	for i, l := range limits {
-		out[i] = fmt.Sprintf("%d/%s", l.Requests, l.Window)
-		if l.Frames > 1 {
-			out[i] += fmt.Sprintf(",frames=%d", l.Frames)
-		}
-		if l.Algorithm != "" && l.Algorithm != "sliding" {
-			out[i] += ",algorithm=" + l.Algorithm
-		}
+		out[i] = showLimit(l)
 	}
 	return orDash(out)
+}
+
+func showLimit(l adminclient.Limit) string {
+	usual := ratelimit.DefaultLimit()
+	spec := fmt.Sprintf("%d/%s", l.Requests, l.Window)
+	if l.Frames > 1 {
+		spec += fmt.Sprintf(",frames=%d", l.Frames)
+	}
+	if l.Algorithm != "" && l.Algorithm != string(usual.Algorithm) {
+		spec += ",algorithm=" + l.Algorithm
+	}
+	if l.SoftRatio != 0 && l.SoftRatio != usual.SoftRatio {
+		spec += fmt.Sprintf(",soft=%v", l.SoftRatio)
+	}
+	if l.OnOutage != "" && l.OnOutage != string(usual.OnOutage) {
+		spec += ",on_outage=" + l.OnOutage
+	}
+	return spec
 }
 
 // parsePercent reads 5% or 5.

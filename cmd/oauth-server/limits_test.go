@@ -27,6 +27,7 @@ func TestParseLimit(t *testing.T) {
 			adminclient.Limit{Name: "daily", Requests: 100, Window: "24h", Frames: 24, Algorithm: "sliding", SoftRatio: 0.5},
 			"",
 		},
+		{"10/60s,on_outage=deny", adminclient.Limit{Name: "per-minute", Requests: 10, Window: "60s", OnOutage: "deny"}, ""},
 		{"-5/0s", adminclient.Limit{Name: "per-0s", Requests: -5, Window: "0s"}, ""}, // for the server to refuse
 		{"10", adminclient.Limit{}, "REQUESTS/WINDOW"},
 		{"ten/60s", adminclient.Limit{}, `"ten" is not a number`},
@@ -34,6 +35,7 @@ func TestParseLimit(t *testing.T) {
 		{"10/60s,burst=5", adminclient.Limit{}, `unknown option "burst"`},
 		{"10/60s,frames=many", adminclient.Limit{}, `frames: "many"`},
 		{"10/60s,frames", adminclient.Limit{}, `"frames" is not`},
+		{"10/60s,outage=deny", adminclient.Limit{}, "soft and on_outage"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.spec, func(t *testing.T) {
@@ -45,6 +47,26 @@ func TestParseLimit(t *testing.T) {
 				t.Errorf("error %v does not say %q", err, tt.says)
 			}
 		})
+	}
+}
+
+// TestLimitsAreShownAsTheyAreGiven: what is printed is a spec that reads back
+// as the same limit.
+func TestLimitsAreShownAsTheyAreGiven(t *testing.T) {
+	for _, spec := range []string{
+		"10/60s", "24/24h,frames=24", "5/1s,algorithm=fixed", "5/1s,soft=0.5",
+		"10/60s,on_outage=deny", "10/60s,on_outage=memory", "10/60s,frames=6,soft=0.9,on_outage=deny",
+	} {
+		t.Run(spec, func(t *testing.T) {
+			l, err := parseLimit(spec)
+			if got := showLimits([]adminclient.Limit{l}); got != spec || err != nil {
+				t.Errorf("shown as %s, %v", got, err)
+			}
+		})
+	}
+	usual := adminclient.Limit{Name: "per-minute", Requests: 1, Window: "60s", Frames: 1, Algorithm: "sliding", SoftRatio: 0.8, OnOutage: "share"}
+	if got := showLimits([]adminclient.Limit{usual}); got != "1/60s" {
+		t.Errorf("the usual is not left out: %s", got)
 	}
 }
 
@@ -71,6 +93,9 @@ func TestDifferences(t *testing.T) {
 		{`{"mode":"dry_run"}`, `{"mode":"enforce"}`, "mode dry_run -> enforce"},
 		{`{"mode":"off","note":"x"}`, `{}`, "no mode (was off); no note (was x)"},
 		{`{"default":{"user":[{"requests":100,"window":"60s"}]}}`, `{"default":{"user":[{"requests":5,"window":"60s"},{"requests":1,"window":"1s"}]}}`, "default.user 100/60s -> 5/60s 1/1s"},
+		{`{"user":[{"requests":5,"window":"60s"}]}`, `{"user":[{"requests":5,"window":"60s","frames":1,"algorithm":"sliding","soft_ratio":0.8,"on_outage":"share"}]}`, "-"},
+		{`{"user":[{"requests":5,"window":"60s","on_outage":"share"}]}`, `{"user":[{"requests":5,"window":"60s","on_outage":"deny"}]}`, "user 5/60s -> 5/60s,on_outage=deny"},
+		{`{"user":[1,"a"]}`, `{"user":[2]}`, "user 1 a -> 2"},
 		{`{"canary_percent":100}`, `{"canary_percent":100}`, "-"},
 		{`null`, `{"username":null}`, "-"},
 	} {

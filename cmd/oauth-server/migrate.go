@@ -16,8 +16,8 @@ import (
 // newMigrate is a group that itself takes one flag: migrate --dry-run is short
 // for migrate up --dry-run.
 func newMigrate(c *cli) *cobra.Command {
-	cmd := group("migrate", "Bring a MongoDB database to the layout of this release",
-		newMigrateUp(c), newMigrateStatus(c))
+	cmd := group("migrate", "Bring a MongoDB database to the layout of this release, and check it",
+		newMigrateUp(c), newMigrateStatus(c), newMigrateVerify(c))
 	dry := dryRunFlag(cmd)
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

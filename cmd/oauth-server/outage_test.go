@@ -138,6 +138,10 @@ func TestServerWithoutItsDatabase(t *testing.T) {
 	for range 2 {
 		askToken(t, "http://"+addr, shop)
 	}
+	eventually(t, "the server says what is wrong", func() bool {
+		_, body := readiness(t, addr)
+		return strings.Contains(body, `"outage":"limits are decided by their on_outage"`) && strings.Contains(body, `"counts":"not shared`)
+	})
 	between.mend()
 	eventually(t, "the server is well again", func() bool {
 		_, body := readiness(t, addr)

@@ -196,6 +196,29 @@ func TestFiguresBelongToTheLimitsTheyWereCountedUnder(t *testing.T) {
 	}
 }
 
+// TestFiguresOutliveAChangeOfOnOutage: the same requests are denied while counts are
+// shared.
+func TestFiguresOutliveAChangeOfOnOutage(t *testing.T) {
+	w := newWorld(t, settings(ratelimit.DryRun, 10))
+	w.ask(noon, "shop", "", 15)
+	l := ratelimit.NewLimit("per-minute", 10, time.Minute)
+	l.OnOutage = ratelimit.Deny
+	k := w.change(noon.Add(time.Second), ratelimit.DryRun, l)
+	if k.Over != 6 || !k.Since.IsZero() || !k.Under([]ratelimit.Limit{l}) {
+		t.Errorf("under the same limit, which denies in an outage: %+v", k)
+	}
+	l.Requests = 11
+	if k.Under([]ratelimit.Limit{l}) {
+		t.Error("it says that it was counted under another limit")
+	}
+	other := newWorld(t, settings(ratelimit.DryRun, 10)) // has not seen the change
+	other.ask(noon, "shop", "", 12)
+	merged := activity.Merge(w.recorder.Report(noon, 1), other.recorder.Report(noon, 1))
+	if over := merged.Clients[0].Kinds[0].Over; over != 8 {
+		t.Errorf("two processes denied 6 and 2, merged %d", over)
+	}
+}
+
 func TestRecorderIsBounded(t *testing.T) {
 	const room = 3200
 	w := newWorld(t, settings(ratelimit.Enforce, 100))

@@ -43,9 +43,17 @@ func SameShape(a, b ratelimit.Limit) bool {
 	return a.Window == b.Window && a.Frames == b.Frames && a.Algorithm == b.Algorithm
 }
 
-// Under reports whether the list is that one.
+// sameCount reports whether two limits deny the same requests, as long as
+// counts are shared: figures of an outage are not worth beginning anew for.
+func sameCount(a, b ratelimit.Limit) bool {
+	a.OnOutage = b.OnOutage
+	return a == b
+}
+
+// Under reports whether the list is that one; how its limits are decided in an
+// outage does not matter.
 func (k KindReport) Under(limits []ratelimit.Limit) bool {
-	return slices.EqualFunc(k.Limits, limits, func(p Peak, l ratelimit.Limit) bool { return p.Limit == l })
+	return slices.EqualFunc(k.Limits, limits, func(p Peak, l ratelimit.Limit) bool { return sameCount(p.Limit, l) })
 }
 
 // ring is a number per slot.
@@ -127,7 +135,7 @@ func (k *kindRecord) record(now time.Time, n int64, d *ratelimit.Decision) {
 func (k *kindRecord) raise(n int64, d *ratelimit.Decision) bool {
 	same := 0
 	for i, st := range d.Limits() {
-		if i >= len(k.limits) || k.limits[i].limit != st.Limit {
+		if i >= len(k.limits) || !sameCount(k.limits[i].limit, st.Limit) {
 			return false
 		}
 		count := st.Limit.Requests - st.Remaining

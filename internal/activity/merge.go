@@ -55,7 +55,7 @@ func (c ClientReport) merged(o ClientReport) ClientReport {
 
 // merged adds what another process knows of the same kind.
 func (k KindReport) merged(o KindReport) KindReport {
-	if !slices.EqualFunc(k.Limits, o.Limits, func(a, b Peak) bool { return a.Limit == b.Limit }) {
+	if !slices.EqualFunc(k.Limits, o.Limits, func(a, b Peak) bool { return sameCount(a.Limit, b.Limit) }) {
 		if k.Since.After(o.Since) {
 			return k
 		}

@@ -105,7 +105,7 @@ func (g *guard) refuse(from netip.Addr, why string) *problemError {
 		p.challenge = fmt.Sprintf(`Bearer realm="oauth-server admin", issuer="%s"`, g.o.Issuer)
 		return p
 	}
-	d := g.failures.Take(g.o.Now(), ratelimit.Key{ClientID: network(from)}, g.limits, 1)
+	d := g.failures.Take(g.o.Clock(), ratelimit.Key{ClientID: network(from)}, g.limits, 1)
 	if d.Rejected() {
 		p := problem(http.StatusTooManyRequests, typeThrottled, "Too many failed attempts",
 			"too many requests with bad tokens came from this address; a good token is still heard")

@@ -85,7 +85,7 @@ func (s *Server) lockOut(before, after *clientcfg.Policies) error {
 func (s *Server) entry(ch *change, before, after *clientcfg.Policies, now time.Time) (clientcfg.AuditEntry, error) {
 	e := clientcfg.AuditEntry{
 		ID: secret.ID(), At: now, Actor: ch.by.actor(), Action: ch.action, Target: ch.changes.target(),
-		Reason: ch.reason, Instance: s.o.Instance,
+		Reason: ch.reason, Instance: s.o.Instance(),
 	}
 	var err error
 	if e.Before, err = told(ch.changes, before); err != nil {

@@ -80,7 +80,7 @@ func (s *Server) showCounters(c *call) error {
 	if err := s.registered(c.Request().Context(), id); err != nil {
 		return err
 	}
-	now := s.o.Now()
+	now := s.o.Clock()
 	out := struct {
 		ClientID string     `json:"client_id"`
 		Instance string     `json:"instance"`
@@ -89,7 +89,7 @@ func (s *Server) showCounters(c *call) error {
 		// Incomplete says that the store could not be asked what other
 		// instances have counted.
 		Incomplete bool `json:"incomplete"`
-	}{ClientID: id, Instance: s.o.Instance, At: now.UTC(), Counters: []usageDoc{}}
+	}{ClientID: id, Instance: s.o.Instance(), At: now.UTC(), Counters: []usageDoc{}}
 	for _, key := range []string{id, clientcfg.CandidateID(id)} {
 		usages, complete := s.usages(c.Request().Context(), key, int(limit), now)
 		out.Incomplete = out.Incomplete || !complete
@@ -123,7 +123,8 @@ func (s *Server) usages(ctx context.Context, clientID string, limit int, now tim
 		if held[key] {
 			continue
 		}
-		if u, ok := s.o.Counters.StoredUsage(now, r.ID, s.limitsOf(key), r.Frames); ok {
+		doc := ratelimit.Document{Frame: r.Frame, Frames: r.Frames}
+		if u, ok := ratelimit.StoredUsage(now, r.ID, s.limitsOf(key), &doc); ok {
 			out = append(out, u)
 		}
 	}

@@ -17,6 +17,9 @@ type effect struct {
 	// Widens says that enforcement reaches further than before, for any
 	// client: only then can somebody be hit who was not before.
 	Widens bool `json:"widens"`
+	// normally and outage say when it does: while counts are shared, and
+	// while the store does not take them.
+	normally, outage bool
 	// Since is from when on the figures are complete: where limits were
 	// changed or tried only lately, or the server was started, that is later
 	// than ten minutes ago.
@@ -50,8 +53,11 @@ type unknown struct {
 func effectOf(before, after *clientcfg.Policies, clients *clientcfg.Directory, r activity.Report, now time.Time) effect {
 	e := effect{Since: r.Since, Clients: r.Total, Incomplete: r.Incomplete, Hit: []hit{}, Unknown: []unknown{}}
 	for c := range clients.All() {
-		e.Widens = e.Widens || widens(before.For(c.ID), after.For(c.ID))
+		was, will := before.For(c.ID), after.For(c.ID)
+		e.normally = e.normally || widens(was, will)
+		e.outage = e.outage || widensOnOutage(was, will)
 	}
+	e.Widens = e.normally || e.outage
 	for _, c := range r.Clients {
 		v := judge(c, before, after)
 		if v.since.After(e.Since) {
@@ -88,7 +94,38 @@ func stricter(was, will *ratelimit.Limits) bool {
 	return false
 }
 
-func equalLimits(a, b *ratelimit.Limits) bool { return slices.Equal(a.All(), b.All()) }
+// widensOnOutage reports whether more can be denied than before while the store
+// does not take counts, because of what the limits say of that time.
+func widensOnOutage(was, will *ratelimit.Effective) bool {
+	if !enforced(will) {
+		return false
+	}
+	user, client := severity(will.User), severity(will.Client)
+	if !enforced(was) {
+		return max(user, client) == severityOf[ratelimit.Deny]
+	}
+	return user > severity(was.User) || client > severity(was.Client)
+}
+
+var severityOf = map[ratelimit.OnOutage]int{ratelimit.Memory: 0, ratelimit.Share: 1, ratelimit.Deny: 2}
+
+// severity is how strict a list of limits is in an outage: as its strictest,
+// since all must pass.
+func severity(ls *ratelimit.Limits) (most int) {
+	for _, l := range ls.All() {
+		most = max(most, severityOf[l.OnOutage])
+	}
+	return most
+}
+
+// equalLimits reports whether two lists deny the same requests while counts are
+// shared.
+func equalLimits(a, b *ratelimit.Limits) bool {
+	return slices.EqualFunc(a.All(), b.All(), func(a, b ratelimit.Limit) bool {
+		a.OnOutage = b.OnOutage
+		return a == b
+	})
+}
 
 // verdict says how much of what a client sent would have been denied.
 type verdict struct {
@@ -174,8 +211,11 @@ func (v verdict) and(o verdict) verdict {
 const named = 10
 
 func (e *effect) summarize(now time.Time) string {
-	if !e.Widens {
+	switch {
+	case !e.Widens:
 		return "enforcement is not widened: nobody is hit who was not before"
+	case !e.normally:
+		return "enforcement is widened while the store does not take counts, and not otherwise"
 	}
 	var b strings.Builder
 	count, atLeast, clients := fmt.Sprint(len(e.Hit)), "", "clients"
@@ -197,6 +237,9 @@ func (e *effect) summarize(now time.Time) string {
 	// The oldest half minute is always forgotten in part.
 	if age := now.Sub(e.Since); age < activity.Window-time.Minute {
 		fmt.Fprintf(&b, "; the figures go back %s only", duration(age))
+	}
+	if e.outage {
+		b.WriteString("; while the store does not take counts, more is denied")
 	}
 	return b.String()
 }

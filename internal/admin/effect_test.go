@@ -125,6 +125,42 @@ func TestEffectOfALowerLimit(t *testing.T) {
 	}
 }
 
+func TestEffectOfOnOutage(t *testing.T) {
+	const outage, also = "enforcement is widened while the store does not take counts, and not otherwise", "; while the store does not take counts, more is denied"
+	limit := func(requests int, onOutage string) string {
+		return fmt.Sprintf(`{"client":[{"requests":%d,"on_outage":%q}]}`, requests, onOutage)
+	}
+	for _, tt := range []struct{ name, before, after, want string }{
+		{"the same", limit(10, "share"), limit(10, "share"), nobody},
+		{"denies", limit(10, "share"), limit(10, "deny"), outage},
+		{"shares", limit(10, "memory"), limit(10, "share"), outage},
+		{"shares instead of denying", limit(10, "deny"), limit(10, "share"), nobody},
+		{"higher, and denies", limit(10, "share"), limit(20, "deny"), outage},
+		{"lower, and denies", limit(10, "share"), limit(5, "deny"), "enforcing would have denied 1 of 1 client in the last 10 minutes: shop (at least 1)" + young + also},
+		{"lower", limit(10, "share"), limit(5, "share"), "enforcing would have denied 1 of 1 client in the last 10 minutes: shop (at least 1)" + young},
+		{"another denies already", `{"client":[{"on_outage":"deny"},{"name":"b","requests":10}]}`, limit(10, "deny"), nobody},
+		{"not enforced", limit(10, "share"), `{"mode":"dry_run","client":[{"on_outage":"deny"}]}`, nobody},
+		{"enforced, and shares", `{"mode":"dry_run","client":[{"requests":10}]}`, limit(10, "share"), "enforcing would have denied none of 1 client in the last 10 minutes" + young},
+		{"enforced, and denies", `{"mode":"dry_run","client":[{"requests":10}]}`, limit(10, "deny"), "enforcing would have denied none of 1 client in the last 10 minutes" + young + also},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.put("/policies/shop", tt.before).is(http.StatusOK)
+			w.ask("shop", "", 7)
+			equal(t, "summary", w.summary("PUT", "/policies/shop", tt.after), tt.want)
+		})
+	}
+}
+
+// A candidate that was tried under another on_outage has denied the same.
+func TestEffectOfACandidateWithAnotherOnOutage(t *testing.T) {
+	w := newWorld(t)
+	w.put("/candidates/shop", `{"client":[{"requests":10,"window":"10s"}]}`).is(http.StatusOK)
+	w.ask("shop", "", 13)
+	equal(t, "summary", w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s","on_outage":"deny"}]}`),
+		"enforcing would have denied 1 of 1 client in the last 10 minutes: shop (3 requests)"+young+"; while the store does not take counts, more is denied")
+}
+
 func TestEffectOfPromoting(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/shop", `{"client":[{"requests":10,"window":"10s"}]}`).is(http.StatusOK)

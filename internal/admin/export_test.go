@@ -1,9 +1,6 @@
 package admin
 
-import (
-	"context"
-	"strings"
-)
+import "strings"
 
 // What the tests look at.
 
@@ -26,6 +23,3 @@ var (
 	ReadPolicy = readPolicy
 	ShowPolicy = showPolicy
 )
-
-// Publish tells the other instances of this one, as Run does.
-func Publish(ctx context.Context, s *Server) error { return s.publish(ctx) }

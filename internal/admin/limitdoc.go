@@ -16,10 +16,11 @@ type limitDoc struct {
 	Frames    int                 `json:"frames"`
 	Algorithm ratelimit.Algorithm `json:"algorithm"`
 	SoftRatio float64             `json:"soft_ratio"`
+	OnOutage  ratelimit.OnOutage  `json:"on_outage"`
 }
 
 func showLimit(l ratelimit.Limit) limitDoc {
-	return limitDoc{l.Name, l.Requests, showWindow(l.Window), l.Frames, l.Algorithm, l.SoftRatio}
+	return limitDoc{l.Name, l.Requests, showWindow(l.Window), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage}
 }
 
 // showLimits keeps nil: no list is not an empty one.
@@ -88,6 +89,9 @@ func readLimit(f *fields) ratelimit.Limit {
 	}
 	if v, ok := f.number("soft_ratio"); ok {
 		l.SoftRatio = v
+	}
+	if v, ok := f.text("on_outage"); ok {
+		l.OnOutage = ratelimit.OnOutage(shorten(v))
 	}
 	f.end()
 	return l

@@ -103,18 +103,22 @@ func TestCountersOfOtherInstances(t *testing.T) {
 	w.put("/policies/shop", `{"user":[{"requests":10},{"name":"per-hour","requests":100,"window":"1h"}]}`).is(http.StatusOK)
 	w.ask("shop", "ada", 3)
 	minute, hour := noon.Unix(), noon.Unix()
-	stored := func(username, limit string, frame, count int64) syncer.Write {
-		return syncer.Write{
-			ID: ratelimit.CounterID{ClientID: "shop", Username: username, Limit: limit}, NewEtag: 1, Seq: 1,
+	stored := func(username, limit string, frame, count int64) syncer.Item {
+		return syncer.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: username, Limit: limit}, Write: &syncer.Write{
+			NewEtag: 1, Writer: "i9", Seq: 1, Frame: 60_000,
 			Delta: []ratelimit.FrameCount{{Name: frame, Count: count}}, Expire: noon.Add(time.Hour),
-		}
+		}}
 	}
-	_, err := w.store.Apply(t.Context(), "i-9", []syncer.Write{
+	results, err := w.store.Exchange(t.Context(), []syncer.Item{
 		stored("ada", "", minute, 9), // held here: what is known here counts
-		stored("bob", "", minute, 10), stored("bob", "per-hour", hour, 10), stored("eve", "", minute-600, 10),
+		stored("bob", "", minute, 10),
 		stored("bob", "per-day", minute, 10), // of a limit that is no more
+		stored("bob", "per-hour", hour, 10), stored("eve", "", minute-600, 10),
 	})
 	ok(t, err)
+	for i, r := range results {
+		equal(t, fmt.Sprintf("status of write %d", i), r.Status, syncer.Applied)
+	}
 	a := w.get("/clients/shop/counters")
 	var shown []string
 	for i := range a.at("counters").([]any) {

@@ -35,8 +35,6 @@ type Counters interface {
 	ClientUsage(now time.Time, clientID string, limit int) []ratelimit.Usage
 	// Top returns the most used counters of all.
 	Top(now time.Time, limit int) []ratelimit.Usage
-	// StoredUsage says what a stored counter amounts to.
-	StoredUsage(now time.Time, id ratelimit.CounterID, ls *ratelimit.Limits, frames []ratelimit.FrameCount) (ratelimit.Usage, bool)
 }
 
 // StoredCounters shows what all processes together have counted.
@@ -48,15 +46,15 @@ type StoredCounters interface {
 // Options make a [Server]. All are required but those that say what holds
 // without them.
 type Options struct {
-	Issuer   string // told to callers without a token, who have to get one there
-	Instance string // ID of this process
-	Version  string // of the program
+	Issuer   string        // told to callers without a token, who have to get one there
+	Version  string        // of the program
+	Instance func() string // ID of this process; it changes if a copy of the process runs under it
 
 	Tokens   Tokens
 	Clients  Clients
 	Policies *clientcfg.PolicySource
 	Audit    clientcfg.AuditLog
-	Reports  clientcfg.Reports
+	Reports  syncer.Reports
 	Counters Counters
 	Activity *activity.Recorder
 
@@ -66,38 +64,43 @@ type Options struct {
 	// Sync tells how this process shares its counts. Nil: it does not.
 	Sync func() SyncState
 
-	// ReportEvery is how often the others are told of this process: 5 s.
-	ReportEvery time.Duration
 	// AuditKept is how long the trail is kept: 400 days.
 	AuditKept time.Duration
 	Now       func() time.Time // time.Now
-	Logger    *slog.Logger     // discards
+	// Clock is the time that the counters go by, Now if it is nil; see package clock.
+	Clock  func() time.Time
+	Logger *slog.Logger // discards
 }
 
-// Defaults of [Options].
-const (
-	DefaultReportEvery = 5 * time.Second
-	DefaultAuditKept   = 400 * 24 * time.Hour
-)
+// DefaultAuditKept is 400 days.
+const DefaultAuditKept = 400 * 24 * time.Hour
 
 // SyncState is how a process shares its counts with the others.
 type SyncState struct {
-	Keys        int64   `json:"keys"`           // counters in memory
-	Dirty       int64   `json:"dirty"`          // of them not yet written
-	Degraded    bool    `json:"degraded"`       // the store does not answer
-	StaleMillis int64   `json:"stale_ms"`       // age of the oldest count that should have been refreshed
-	ClockOffset float64 `json:"clock_offset_s"` // of the store's clock to that of the process, seconds
+	Keys     int64 `json:"keys"`     // counters in memory
+	Dirty    int64 `json:"dirty"`    // of them not yet written
+	Degraded bool  `json:"degraded"` // the store does not take or give counts as it should
+	Outage   bool  `json:"outage"`   // limits are decided by their on_outage
+
+	StaleMillis       int64 `json:"stale_ms"`       // age of the oldest count that should have been refreshed
+	UnconfirmedMillis int64 `json:"unconfirmed_ms"` // age of the oldest write that is not confirmed
+
+	// ClockAlone is the clock that disagrees with the others by over a
+	// second: wall, store, process, all; empty for none. See package clock.
+	ClockAlone  string  `json:"clock_alone,omitempty"`
+	WallOffset  float64 `json:"wall_offset_s"`  // by which the wall clock is ahead of process time, seconds
+	ClockOffset float64 `json:"clock_offset_s"` // by which the store's clock is
 }
 
 func (o *Options) setDefaults() {
-	if o.ReportEvery <= 0 {
-		o.ReportEvery = DefaultReportEvery
-	}
 	if o.AuditKept <= 0 {
 		o.AuditKept = DefaultAuditKept
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Clock == nil {
+		o.Clock = o.Now
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -112,7 +115,7 @@ func (o *Options) validate() error {
 		missing bool
 	}{
 		{"Issuer", o.Issuer == ""},
-		{"Instance", o.Instance == ""},
+		{"Instance", o.Instance == nil},
 		{"Tokens", o.Tokens == nil},
 		{"Clients", o.Clients == nil},
 		{"Policies", o.Policies == nil},

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -11,10 +10,9 @@ import (
 	"time"
 
 	"oauth-server/internal/activity"
-	"oauth-server/internal/clientcfg"
 )
 
-// reportBody is what an instance tells the others, for operators.
+// reportBody is the report of an instance, which operators see on all of them.
 type reportBody struct {
 	Instance instanceDoc     `json:"instance"`
 	Activity activity.Report `json:"activity"`
@@ -44,18 +42,33 @@ type policiesInForce struct {
 	Error string `json:"error,omitempty"`
 }
 
-// topReported is how many keys an instance tells of.
+// topReported is how many keys a report has at most.
 const topReported = 20
 
-// reportsLast is how long a report counts after the next was due.
-const reportsLast = 3
+// reportsLast is how long a report counts after the heartbeat that it came
+// with. Heartbeats are 3 s apart.
+const reportsLast = 15 * time.Second
 
-// report is what this process tells now.
+// Report returns the report of this process, encoded, for its next heartbeat:
+// with it the operator API of the other instances shows this one. Nil if it
+// cannot be encoded, which is logged when it begins. It is safe for concurrent use.
+func (s *Server) Report() []byte {
+	r := s.report(s.o.Now())
+	r.Instance.Self = false
+	body, err := json.Marshal(r)
+	if failed := err != nil; s.unreported.Swap(failed) != failed && failed {
+		s.log.LogAttrs(context.Background(), slog.LevelError, "report of this instance not encoded, other instances show less",
+			slog.Any("error", err))
+	}
+	return body
+}
+
+// report is that of this process as it is now.
 func (s *Server) report(now time.Time) reportBody {
 	return reportBody{
 		Instance: s.self(now),
 		Activity: s.o.Activity.Report(now, activity.MaxReported),
-		Top:      s.nearLimit(now),
+		Top:      s.nearLimit(),
 	}
 }
 
@@ -74,7 +87,7 @@ type lastLook struct {
 	due   time.Time // by the machine's clock
 }
 
-func (s *Server) nearLimit(now time.Time) []usageDoc {
+func (s *Server) nearLimit() []usageDoc {
 	l := &s.look
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,6 +95,7 @@ func (s *Server) nearLimit(now time.Time) []usageDoc {
 	if began.Before(l.due) {
 		return l.found
 	}
+	now := s.o.Clock()
 	l.found, l.due = s.showUsages(s.o.Counters.Top(now, topReported), now), time.Time{}
 	if took := time.Since(began); took > quickLook {
 		l.due = began.Add(lookShare * took)
@@ -96,7 +110,7 @@ func (s *Server) self(now time.Time) instanceDoc {
 	}
 	st := s.o.Policies.Status()
 	d := instanceDoc{
-		ID: s.o.Instance, Host: host, Version: s.o.Version, StartedAt: s.begun.UTC(), SeenAt: now.UTC(), Self: true,
+		ID: s.o.Instance(), Host: host, Version: s.o.Version, StartedAt: s.begun.UTC(), SeenAt: now.UTC(), Self: true,
 		Policies: policiesInForce{Version: st.Version, CheckedAt: st.CheckedAt.UTC(), File: s.fileDigest()},
 	}
 	if st.Err != nil {
@@ -120,85 +134,66 @@ func (s *Server) fileDigest() string {
 	return tag[3 : len(tag)-1]
 }
 
-// publish tells the others.
-func (s *Server) publish(ctx context.Context) error {
-	now := s.o.Now()
-	r := s.report(now)
-	r.Instance.Self = false
-	body, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("admin: encode the report: %w", err)
-	}
-	return s.o.Reports.PutReport(ctx, clientcfg.Report{
-		Instance: s.o.Instance, At: now, Expires: now.Add(reportsLast * s.o.ReportEvery), Body: body,
-	})
-}
-
-// Run tells the others of this process until ctx ends, and sweeps the trail. A
-// failure is logged when it begins and when it ends.
+// Run sweeps the audit trail, at once and then about every hour, until ctx
+// ends. After a failure it tries again within minutes; a failure is logged when
+// it begins and when it ends.
 func (s *Server) Run(ctx context.Context) error {
 	failing := false
-	var swept time.Time
 	for {
-		err := s.publish(ctx)
-		if now := s.o.Now(); err == nil && now.Sub(swept) > sweepEvery {
-			swept = now
-			_, err = s.o.Audit.SweepAudit(ctx, now.Add(-s.o.AuditKept))
+		pause := sweepEvery
+		_, err := s.o.Audit.SweepAudit(ctx, s.o.Now().Add(-s.o.AuditKept))
+		if err != nil {
+			pause = sweepRetry
 		}
 		switch {
-		case ctx.Err() != nil:
-			return s.leave(context.WithoutCancel(ctx))
+		case ctx.Err() != nil: // it was stopped, and has not failed
 		case err != nil && !failing:
-			s.log.LogAttrs(ctx, slog.LevelError, "cannot tell the other instances of this one", slog.Any("error", err))
+			s.log.LogAttrs(ctx, slog.LevelError, "audit trail not swept, old entries stay", slog.Any("error", err))
 		case err == nil && failing:
-			s.log.LogAttrs(ctx, slog.LevelInfo, "telling the other instances again")
+			s.log.LogAttrs(ctx, slog.LevelInfo, "audit trail swept again")
 		}
 		failing = err != nil
-		timer := time.NewTimer(s.o.ReportEvery - rand.N(s.o.ReportEvery/10+1)) //nolint:gosec // spreads load
+		timer := time.NewTimer(pause - rand.N(pause/10)) //nolint:gosec // spreads load
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return s.leave(context.WithoutCancel(ctx))
+			return nil
 		case <-timer.C:
 		}
 	}
 }
 
 const (
-	sweepEvery  = time.Hour
-	leaveWithin = time.Second
+	sweepEvery = time.Hour
+	sweepRetry = time.Minute
 )
 
-// leave takes this process off the list; if that fails, time does it.
-func (s *Server) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
-	defer cancel()
-	return s.o.Reports.DeleteReport(ctx, s.o.Instance)
-}
-
-// reports gathers what all instances tell, this one first and by itself. What
-// the others told is at most a few report periods old.
+// reports gathers the reports of all instances, this one first and as it is
+// now. Those of the others are as old as their last heartbeat.
 func (s *Server) reports(ctx context.Context) []reportBody {
-	now := s.o.Now()
-	out := []reportBody{s.report(now)}
-	stored, err := s.o.Reports.Reports(ctx, now)
+	out := []reportBody{s.report(s.o.Now())}
+	stored, err := s.o.Reports.Reports(ctx, reportsLast)
 	if err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "the other instances' reports cannot be read", slog.Any("error", err))
 		out[0].Activity.Incomplete = true
 		return out
 	}
-	for _, r := range stored {
-		if r.Instance == s.o.Instance {
+	for _, i := range stored {
+		if i.ID == s.o.Instance() {
 			continue
 		}
 		var body reportBody
-		if err := json.Unmarshal(r.Body, &body); err != nil {
-			s.log.LogAttrs(ctx, slog.LevelWarn, "a report cannot be read",
-				slog.String("instance", r.Instance), slog.Any("error", err))
+		if len(i.Report) == 0 { // it has just begun, or is of an earlier release
 			out[0].Activity.Incomplete = true
 			continue
 		}
-		body.Instance.ID, body.Instance.Self = r.Instance, false
+		if err := json.Unmarshal(i.Report, &body); err != nil {
+			s.log.LogAttrs(ctx, slog.LevelWarn, "a report cannot be read",
+				slog.String("instance", i.ID), slog.Any("error", err))
+			out[0].Activity.Incomplete = true
+			continue
+		}
+		body.Instance.ID, body.Instance.Self = i.ID, false
 		out = append(out, body)
 	}
 	return out

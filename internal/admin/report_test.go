@@ -2,27 +2,41 @@ package admin_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"oauth-server/internal/admin"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/syncer"
 )
 
-// publish lets the others know of this instance.
+// publish lets the others know of this instance, as its heartbeat does.
 func (w *instance) publish() {
 	w.t.Helper()
-	ok(w.t, admin.Publish(w.t.Context(), w.api))
+	w.beat(w.name, w.api.Report())
+}
+
+func (w *instance) beat(id string, report []byte) {
+	w.t.Helper()
+	_, _, err := w.store.heartbeats.Beat(w.t.Context(), syncer.Instance{ID: id, Report: report}, time.Minute)
+	ok(w.t, err)
 }
 
 func TestInstancesTellHowFreshTheyAre(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
+	a.publish() // its own answer is fresher than that
 	b.publish()
 	a.put("/policies/shop", tenAMinute).is(200)
 	all := a.get("/instances")
+	equal(t, "instances", len(all.at("instances").([]any)), 2)
 	equal(t, "self", all.at("instances", 0, "self"), any(true))
 	equal(t, "current", all.at("instances", 0, "policies", "current"), any(true))
 	equal(t, "other", all.at("instances", 1, "id"), any("i-2"))
@@ -33,64 +47,138 @@ func TestInstancesTellHowFreshTheyAre(t *testing.T) {
 	b.publish()
 	equal(t, "other is current", a.get("/instances").at("instances", 1, "policies", "current"), any(true))
 	a.clock.advance(time.Minute)
+	equal(t, "by its own clock", len(a.get("/instances").at("instances").([]any)), 2)
+	store.clock.advance(time.Minute)
 	equal(t, "after its time", len(a.get("/instances").at("instances").([]any)), 1)
 }
 
-func TestBrokenReportIsLeftOut(t *testing.T) {
-	w := newWorld(t)
-	ok(t, w.store.PutReport(t.Context(), clientcfg.Report{Instance: "i-0", Expires: noon.Add(time.Hour), Body: []byte(`{"instance":7}`)}))
+// TestInstancesTellHowTheyShare: an instance in an outage shows it on the others too.
+func TestInstancesTellHowTheyShare(t *testing.T) {
+	store := openStore(t)
+	sharing := func(state admin.SyncState) func(*admin.Options) {
+		return func(o *admin.Options) { o.Sync = func() admin.SyncState { return state } }
+	}
+	a := newInstance(t, "i-1", store, file(), sharing(admin.SyncState{Keys: 7, WallOffset: 0.25, ClockOffset: -0.5}))
+	b := newInstance(t, "i-2", store, file(), sharing(admin.SyncState{
+		Keys: 5, Dirty: 3, Degraded: true, Outage: true, StaleMillis: 2, UnconfirmedMillis: 4000, ClockAlone: "wall", WallOffset: 3600, ClockOffset: 0.5,
+	}))
+	b.publish()
+	alone := newInstance(t, "i-3", store, file())
+	alone.publish()
+	all := a.get("/instances")
+	for i, want := range []map[string]any{
+		{"keys": 7.0, "dirty": 0.0, "degraded": false, "outage": false, "stale_ms": 0.0, "unconfirmed_ms": 0.0, "wall_offset_s": 0.25, "clock_offset_s": -0.5},
+		{
+			"keys": 5.0, "dirty": 3.0, "degraded": true, "outage": true, "stale_ms": 2.0, "unconfirmed_ms": 4000.0,
+			"clock_alone": "wall", "wall_offset_s": 3600.0, "clock_offset_s": 0.5,
+		},
+		nil,
+	} {
+		got, _ := all.at("instances", i, "sync").(map[string]any)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("instance %d (-want +got):\n%s", i, diff)
+		}
+	}
+	// A report of an earlier release lacks the newer fields.
+	b.beat("i-2", []byte(`{"instance":{"policies":{},"sync":{"keys":1,"dirty":0,"degraded":false,"stale_ms":0,"clock_offset_s":0}}}`))
+	equal(t, "outage", a.get("/instances").at("instances", 1, "sync", "outage"), any(false))
+}
+
+func TestInstanceWithoutReport(t *testing.T) {
+	for name, report := range map[string][]byte{"none yet": nil, "broken": []byte(`{"instance":7}`)} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			equal(t, "incomplete before", w.change("PATCH", "/settings?validate=true", `{}`).at("effect", "incomplete"), any(false))
+			w.beat("i-0", report)
+			equal(t, "instances", len(w.get("/instances").at("instances").([]any)), 1)
+			equal(t, "incomplete", w.change("PATCH", "/settings?validate=true", `{}`).at("effect", "incomplete"), any(true))
+		})
+	}
+}
+
+// noReports is a store that does not answer.
+type noReports struct{}
+
+func (noReports) Reports(context.Context, time.Duration) ([]syncer.Instance, error) {
+	return nil, errors.New("no database")
+}
+
+func TestReportsCannotBeRead(t *testing.T) {
+	store := openStore(t)
+	store.reports = noReports{}
+	w := newInstance(t, "i-1", store, file())
 	equal(t, "instances", len(w.get("/instances").at("instances").([]any)), 1)
 	equal(t, "incomplete", w.change("PATCH", "/settings?validate=true", `{}`).at("effect", "incomplete"), any(true))
 }
 
-func TestRunTellsSweepsAndLeaves(t *testing.T) {
+func TestRunSweepsTheTrail(t *testing.T) {
 	store := openStore(t) // its goroutines are no part of the bubble
 	synctest.Test(t, func(t *testing.T) {
-		var told, left, swept atomic.Int64
-		w := newInstance(t, "i-1", store, file())
+		w, audit := newInstance(t, "i-1", store, file()), &trail{}
+		log := &levels{}
 		api, err := admin.New(admin.Options{
-			Issuer: "x", Instance: "i-1", Tokens: w.tokens, Clients: w.clients, Policies: w.policies, Counters: w.counters,
-			Activity: w.recorder, Reports: &reports{told: &told, left: &left}, Audit: &trail{swept: &swept},
+			Issuer: "x", Instance: func() string { return "i-1" }, Tokens: w.tokens, Clients: w.clients, Policies: w.policies, Counters: w.counters,
+			Activity: w.recorder, Reports: store.heartbeats, Audit: audit, Logger: slog.New(log),
 		})
 		ok(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- api.Run(ctx) }()
-		<-time.After(time.Minute)
-		synctest.Wait()
-		if told, swept, left := told.Load(), swept.Load(), left.Load(); told < 12 || told > 15 || swept != 1 || left != 0 {
-			t.Errorf("within a minute it told %d times, swept %d times, left %d times", told, swept, left)
+		after := func(d time.Duration) int64 {
+			<-time.After(d)
+			synctest.Wait()
+			return audit.swept.Load()
 		}
-		<-time.After(2 * time.Hour)
-		synctest.Wait()
-		if n := swept.Load(); n != 2 && n != 3 {
+		equal(t, "swept at once", after(time.Minute), 1)
+		if n := after(2 * time.Hour); n != 2 && n != 3 {
 			t.Errorf("after two hours it had swept %d times", n)
 		}
+		audit.broken.Store(true)
+		tried := after(2 * time.Hour)
+		equal(t, "failures logged", log.count(slog.LevelError), 1)
+		audit.broken.Store(false)
+		if n := after(2 * time.Minute); n <= tried {
+			t.Errorf("two minutes after a failure it had not tried again")
+		}
+		equal(t, "recoveries logged", log.count(slog.LevelInfo), 1)
 		stop()
 		ok(t, <-done)
-		equal(t, "left", left.Load(), 1)
 	})
 }
 
-// reports and trail count what is asked of a store.
-type reports struct{ told, left *atomic.Int64 }
+// levels counts log records by level.
+type levels struct {
+	mu   sync.Mutex
+	seen map[slog.Level]int
+}
 
-func (r *reports) PutReport(_ context.Context, rep clientcfg.Report) error {
-	r.told.Add(1)
-	if rep.Expires.Sub(rep.At) != 15*time.Second {
-		r.told.Add(1000)
+func (l *levels) count(level slog.Level) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen[level]
+}
+
+func (*levels) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *levels) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen = map[slog.Level]int{}
 	}
+	l.seen[r.Level]++
 	return nil
 }
 
-func (r *reports) Reports(context.Context, time.Time) ([]clientcfg.Report, error) { return nil, nil }
+func (l *levels) WithAttrs([]slog.Attr) slog.Handler { return l }
 
-func (r *reports) DeleteReport(context.Context, string) error {
-	r.left.Add(1)
-	return nil
+func (l *levels) WithGroup(string) slog.Handler { return l }
+
+// trail counts the sweeps of entries that are old enough.
+type trail struct {
+	swept  atomic.Int64
+	broken atomic.Bool
 }
-
-type trail struct{ swept *atomic.Int64 }
 
 func (*trail) Audit(context.Context, clientcfg.AuditQuery) ([]clientcfg.AuditEntry, error) {
 	return nil, nil
@@ -99,6 +187,9 @@ func (*trail) Audit(context.Context, clientcfg.AuditQuery) ([]clientcfg.AuditEnt
 func (a *trail) SweepAudit(_ context.Context, before time.Time) (int, error) {
 	if time.Since(before) == 400*24*time.Hour {
 		a.swept.Add(1)
+	}
+	if a.broken.Load() {
+		return 0, errors.New("no database")
 	}
 	return 0, nil
 }

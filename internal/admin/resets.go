@@ -40,7 +40,7 @@ func (s *Server) resetCounters(c *call) error {
 		now := s.o.Now().UTC().Truncate(time.Millisecond)
 		entry := clientcfg.AuditEntry{
 			ID: secret.ID(), At: now, Actor: c.caller.actor(), Action: actionReset, Target: "clients/" + id + "/counters",
-			Reason: reason, Instance: s.o.Instance, Before: json.RawMessage("null"),
+			Reason: reason, Instance: s.o.Instance(), Before: json.RawMessage("null"),
 		}
 		after, err := json.Marshal(map[string]*string{"username": user})
 		entry.After = after

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -26,6 +27,8 @@ type Server struct {
 	echo  *echo.Echo
 	begun time.Time
 	look  lastLook
+
+	unreported atomic.Bool // the last report could not be encoded
 }
 
 // New builds a server. The error joins all that is wrong with the options.

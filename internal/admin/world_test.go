@@ -25,6 +25,8 @@ import (
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/memstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -62,10 +64,19 @@ func (ts tokens) Bearer(_ context.Context, token string) (keys.Claims, error) {
 	return keys.Claims{}, grants.ErrBearer
 }
 
+// shared is the store of several processes. Its clock is not theirs.
+type shared struct {
+	*embedded.Store
+	clock      *clock
+	heartbeats *memstore.Store
+	reports    syncer.Reports // heartbeats, unless a test has others
+}
+
 // instance is one process with its admin API; several share a store.
 type instance struct {
 	t        *testing.T
-	store    *embedded.Store
+	name     string
+	store    *shared
 	clock    *clock
 	clients  *clientcfg.Source
 	policies *clientcfg.PolicySource
@@ -94,7 +105,7 @@ func confidential(id string, change func(*clientcfg.Client)) clientcfg.Client {
 	return c
 }
 
-func openStore(t *testing.T) *embedded.Store {
+func openStore(t *testing.T) *shared {
 	t.Helper()
 	store, err := embedded.Open(filepath.Join(t.TempDir(), "test.db"), embedded.Options{})
 	ok(t, err)
@@ -111,7 +122,9 @@ func openStore(t *testing.T) *embedded.Store {
 	} {
 		ok(t, store.CreateClient(t.Context(), c))
 	}
-	return store
+	c := &clock{now: noon}
+	heartbeats := &memstore.Store{Clock: c.Now}
+	return &shared{store, c, heartbeats, heartbeats}
 }
 
 // file is what the configuration file says in these tests.
@@ -125,9 +138,9 @@ func perMinute(requests int64) []ratelimit.Limit {
 	return []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}
 }
 
-func newInstance(t *testing.T, name string, store *embedded.Store, base ratelimit.Settings) *instance {
+func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settings, change ...func(*admin.Options)) *instance {
 	t.Helper()
-	w := &instance{t: t, store: store, clock: &clock{now: noon}, counters: ratelimit.NewCounters(0), recorder: activity.New(0, noon)}
+	w := &instance{t: t, name: name, store: store, clock: &clock{now: noon}, counters: ratelimit.NewCounters(0), recorder: activity.New(0, noon)}
 	w.resets = admin.NewResets(w.counters, nil, slog.New(slog.DiscardHandler))
 	var err error
 	w.clients, err = clientcfg.NewSource(t.Context(), store)
@@ -148,11 +161,15 @@ func newInstance(t *testing.T, name string, store *embedded.Store, base ratelimi
 		"lost-client":  {ClientID: "gone", Subject: "gone", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:write"}},
 		"two-audience": {ClientID: "ops", Subject: "ops", Audience: []string{"x", clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read"}},
 	}
-	w.api, err = admin.New(admin.Options{
-		Issuer: "https://issuer.example", Instance: name, Version: "test", Tokens: w.tokens, Clients: w.clients,
-		Policies: w.policies, Audit: store, Reports: store, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
+	o := admin.Options{
+		Issuer: "https://issuer.example", Instance: func() string { return name }, Version: "test", Tokens: w.tokens, Clients: w.clients,
+		Policies: w.policies, Audit: store, Reports: store.reports, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
 		Stored: store,
-	})
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	w.api, err = admin.New(o)
 	ok(t, err)
 	return w
 }

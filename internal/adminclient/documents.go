@@ -15,6 +15,7 @@ type Limit struct {
 	Frames    int64   `json:"frames,omitempty"`
 	Algorithm string  `json:"algorithm,omitempty"`
 	SoftRatio float64 `json:"soft_ratio,omitempty"`
+	OnOutage  string  `json:"on_outage,omitempty"`
 }
 
 // Settings is what holds for all clients.
@@ -149,11 +150,20 @@ type Instance struct {
 		File    string `json:"file"`
 		Error   string `json:"error"`
 	} `json:"policies"`
-	Sync *struct {
-		Keys     int64 `json:"keys"`
-		Dirty    int64 `json:"dirty"`
-		Degraded bool  `json:"degraded"`
-	} `json:"sync"`
+	Sync *SyncState `json:"sync"` // nil: its counts are its own
+}
+
+// SyncState is how a process shares its counts.
+type SyncState struct {
+	Keys     int64 `json:"keys"`
+	Dirty    int64 `json:"dirty"`
+	Degraded bool  `json:"degraded"`
+	Outage   bool  `json:"outage"`
+	// ClockAlone is the clock that disagrees with the others: wall, store,
+	// process, all; empty for none. The offsets are seconds ahead of process time.
+	ClockAlone  string  `json:"clock_alone"`
+	WallOffset  float64 `json:"wall_offset_s"`
+	StoreOffset float64 `json:"clock_offset_s"`
 }
 
 // Rehearsal is what would come of a change.

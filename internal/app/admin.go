@@ -13,7 +13,7 @@ import (
 func (s *Server) makeAdmin(context.Context) (err error) {
 	s.admin, err = admin.New(admin.Options{ //nolint:contextcheck // its handlers take the context of each request
 		Issuer:   s.issuer,
-		Instance: s.syncer.ID(),
+		Instance: s.syncer.ID,
 		Version:  thisBuild().Version,
 		Tokens:   s.service,
 		Clients:  s.clients,
@@ -24,6 +24,7 @@ func (s *Server) makeAdmin(context.Context) (err error) {
 		Activity: s.activity,
 		Stored:   s.store,
 		Sync:     s.syncState,
+		Clock:    s.clock.Now,
 		Logger:   s.log,
 
 		AuditKept: s.cfg.Audit.Keep.Std(),

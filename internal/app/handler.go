@@ -24,6 +24,7 @@ func (s *Server) makeService(context.Context) (err error) {
 		SessionLifetime:      s.cfg.Sessions.TTL.Std(),
 		ClientFailures:       failureLimits(s.cfg.FailedAttempts.Window, s.cfg.FailedAttempts.Clients),
 		SignInFailures:       failureLimits(s.cfg.FailedAttempts.Window, s.cfg.FailedAttempts.Users),
+		Clock:                s.clock.Now,
 		Counters:             s.counters,
 		Policies:             s.policies.Policies,
 		Observe:              s.decided,

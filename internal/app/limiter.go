@@ -112,6 +112,9 @@ func (t *telemetry) decided(ctx context.Context, d grants.Decided) {
 		return // the mode is off: not even counted
 	}
 	t.Decision(d.ClientID, grant, d.Decision.Outcome.String())
+	if d.Decision.Outage {
+		t.OutageDecision(d.ClientID, d.Decision.Outcome.String())
+	}
 	if d.Decision.Soft && !d.Decision.Rejected() {
 		t.SoftWarning(d.ClientID, grant)
 	}

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"oauth-server/internal/config"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/metrics"
+	"oauth-server/internal/ratelimit"
 )
 
 // limited is a server that allows two client_credentials tokens an hour.
@@ -63,6 +67,38 @@ func TestLimitsOfTheConfigurationApply(t *testing.T) {
 			}
 			client.CloseIdleConnections()
 		})
+	}
+}
+
+// TestDecisionsInAnOutageAreCounted: beside what was decided.
+func TestDecisionsInAnOutageAreCounted(t *testing.T) {
+	tm, err := newTelemetry(t.Context(), config.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []ratelimit.Decision{
+		{Outcome: ratelimit.Allowed},
+		{Outcome: ratelimit.Allowed, Outage: true},
+		{Outcome: ratelimit.Denied},
+		{Outcome: ratelimit.Denied, Outage: true},
+		{Outcome: ratelimit.Denied, Outage: true},
+		{Outcome: ratelimit.WouldDeny, Outage: true},
+		{Outcome: ratelimit.Trusted},
+	} {
+		tm.decided(t.Context(), grants.Decided{ClientID: "shop", Grant: "client_credentials", Decision: d})
+	}
+	page := httptest.NewRecorder()
+	metrics.Handler(tm.registry).ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	for _, want := range []string{
+		`oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="allowed"} 2`,
+		`oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="denied"} 3`,
+		`oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="allowed"} 1`,
+		`oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="denied"} 2`,
+		`oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="would_deny"} 1`,
+	} {
+		if !strings.Contains(page.Body.String(), want+"\n") {
+			t.Errorf("the page lacks %s", want)
+		}
 	}
 }
 

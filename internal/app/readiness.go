@@ -2,28 +2,100 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"oauth-server/internal/clock"
 	"oauth-server/internal/httpapi"
 )
 
-// staleAfter is how long the store may be silent before somebody is told: the
+// staleAfter is how long the store may be silent before /readyz reports it: the
 // clients are looked at every [clientsRefreshEvery], and an answer may take its time.
 const staleAfter = 4 * clientsRefreshEvery
 
-// readiness is what /readyz says. It asks nobody: the background loops know
-// how the store is, so probes cost nothing and an outage does not make them
+// readiness is what /readyz answers. It does no I/O: the background loops know how
+// the store is, so probes cost next to nothing and an outage does not make them
 // hang. While the store is away, client_credentials and every decision of the
-// limiter go on from memory, so the server is degraded, not down.
+// limiter go on, so the server is degraded, not down: the status code stays 200.
 func (s *Server) readiness(context.Context) httpapi.Readiness {
-	silent, policies := time.Since(s.clients.CheckedAt()), s.policies.Status()
-	switch {
-	case s.stopping.Load():
-		return httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{"server": "stopping"}}
-	case policies.Refused():
-		return httpapi.Readiness{Status: httpapi.Degraded, Checks: map[string]string{"limits": "those in the store are refused; the last good ones stay"}}
-	case s.syncer.Degraded() != nil || policies.Err != nil || silent > staleAfter:
-		return httpapi.Readiness{Status: httpapi.Degraded, Checks: map[string]string{"store": "not answering"}}
+	policies, sync := s.policies.Status(), s.syncStats.get()
+	c := condition{
+		stopping: s.stopping.Load(),
+		refused:  policies.Refused(),
+		unshared: sync.DegradedFor,
+		outage:   sync.Stalled,
+		clock:    sync.Clock,
 	}
-	return httpapi.Readiness{Status: httpapi.Ready}
+	if silent := time.Since(s.clients.CheckedAt()); silent > staleAfter {
+		c.silent = silent
+	}
+	if policies.Err != nil && !c.refused {
+		c.silent = max(c.silent, time.Since(policies.CheckedAt))
+	}
+	return c.readiness()
 }
+
+// condition is all that /readyz reports.
+type condition struct {
+	stopping bool
+	silent   time.Duration // since the store last answered; 0 if it does
+	refused  bool          // the stored limits are
+	unshared time.Duration // since counts are not shared as they should be
+	outage   bool          // limits are decided by their on_outage
+	clock    clock.State
+}
+
+// readiness is ready if nothing is wrong. The texts are public: they name no
+// hosts, and hold no errors.
+func (c *condition) readiness() httpapi.Readiness {
+	if c.stopping {
+		return httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{"server": "stopping"}}
+	}
+	checks := map[string]string{}
+	if c.silent > 0 {
+		checks["store"] = "not answering for " + inSeconds(c.silent)
+	}
+	if c.refused {
+		checks["limits"] = "those in the store are refused; the last good ones stay"
+	}
+	if c.unshared > 0 {
+		checks["counts"] = "not shared as they should be for " + inSeconds(c.unshared) + "; none is lost"
+	}
+	if c.outage {
+		checks["outage"] = "limits are decided by their on_outage"
+	}
+	if text := describeClocks(c.clock); text != "" {
+		checks["clock"] = text
+	}
+	if len(checks) == 0 {
+		return httpapi.Readiness{Status: httpapi.Ready}
+	}
+	return httpapi.Readiness{Status: httpapi.Degraded, Checks: checks}
+}
+
+// describeClocks says which clock disagrees, and by how much; empty if none does.
+func describeClocks(st clock.State) string {
+	switch st.Alone {
+	case clock.NoClock:
+		return ""
+	case clock.Wall:
+		return "that of this machine is alone, " + ahead(st.Wall) + " process time: tokens go by it, and counts do not"
+	case clock.Store:
+		return "that of the store is alone, " + ahead(st.Store) + " process time: counts do not follow it"
+	case clock.Process:
+		return "process time is alone: that of the store is " + ahead(st.Store) + " it, and counts follow"
+	default:
+		return fmt.Sprintf("no two agree: that of this machine is %s process time, that of the store %s it", ahead(st.Wall), ahead(st.Store))
+	}
+}
+
+// ahead says by how much a clock is ahead of another, or behind it.
+func ahead(d time.Duration) string {
+	if d < 0 {
+		return inSeconds(-d) + " behind"
+	}
+	return inSeconds(d) + " ahead of"
+}
+
+// inSeconds writes a time to the second; above 0 it is at least one.
+func inSeconds(d time.Duration) string { return max(d.Round(time.Second), time.Second).String() }

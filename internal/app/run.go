@@ -20,6 +20,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.startLoops(live)
 	s.startSyncer(live)
 	s.serve(failed)
+	s.awaitVerification(ctx)
 	s.log.LogAttrs(ctx, slog.LevelInfo, "listening", s.describe()...)
 	if s.opts.Listening != nil {
 		s.opts.Listening(s)
@@ -71,7 +72,7 @@ func (s *Server) startLoops(ctx context.Context) {
 	s.loops.start(ctx, "resets", s.resets.Run)
 	s.loops.start(ctx, "reports", s.admin.Run)
 	if sweeper, ok := s.store.(grants.Sweeper); ok {
-		s.loops.start(ctx, "sweep", every(sweepEvery, s.log, "sweeping what has expired", sweep(sweeper, s.log)))
+		s.loops.start(ctx, "sweep", every(sweepEvery, s.log, "sweeping what has expired", sweep(sweeper, s.clock.Now, s.log)))
 	}
 	if s.cert != nil {
 		s.loops.start(ctx, "certificate", s.cert.watch)

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/activity"
 	"oauth-server/internal/admin"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clock"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -38,28 +39,31 @@ type Options struct {
 
 // Server is a running server, or one about to run.
 type Server struct {
-	cfg      *config.Config
-	opts     Options
-	log      *slog.Logger
-	issuer   string
-	listener net.Listener
-	store    Store
-	watched  *watched.Store // the same store, and every operation is counted
-	clients  *clientcfg.Source
-	policies *clientcfg.PolicySource
-	counters *ratelimit.Counters
-	syncer   *syncer.Syncer
-	activity *activity.Recorder
-	resets   *admin.Resets
-	service  *grants.Service
-	keys     *keys.Ring
-	cert     *certificate // nil: plain HTTP
-	http     *http.Server
-	farewell farewell
-	loops    *loops
-	endLoops context.CancelFunc
-	undo     teardown
-	stopping atomic.Bool
+	cfg       *config.Config
+	opts      Options
+	log       *slog.Logger
+	issuer    string
+	listener  net.Listener
+	store     Store
+	watched   *watched.Store // the same store, and every operation is counted
+	clients   *clientcfg.Source
+	policies  *clientcfg.PolicySource
+	clock     *clock.Clock // that all counts go by
+	counters  *ratelimit.Counters
+	syncer    *syncer.Syncer
+	syncStats syncStats
+	activity  *activity.Recorder
+	resets    *admin.Resets
+	service   *grants.Service
+	keys      *keys.Ring
+	cert      *certificate // nil: plain HTTP
+	http      *http.Server
+	farewell  farewell
+	loops     *loops
+	endLoops  context.CancelFunc
+	undo      teardown
+	stopping  atomic.Bool
+	verified  <-chan struct{} // closed after the verification of the database; nil: there is none
 
 	telemetry        *telemetry
 	admin            *admin.Server
@@ -74,7 +78,7 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*Server, error)
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, opts: opts, log: log, loops: &loops{log: log}, farewell: farewell{wait: partingTime}}
+	s := &Server{cfg: cfg, opts: opts, log: log, clock: clock.New(nil), loops: &loops{log: log}, farewell: farewell{wait: partingTime}}
 	if err := s.assemble(ctx); err != nil {
 		return nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
 	}
@@ -131,6 +135,7 @@ func (s *Server) openStore(ctx context.Context) error {
 	}
 	s.store, s.watched = store, watched.New(store, s.telemetry)
 	s.undo.push("the store", func(context.Context) error { return store.Close() })
+	s.verifyStore(ctx)
 	if s.opts.Prepare != nil {
 		return s.opts.Prepare(ctx, store)
 	}

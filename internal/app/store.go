@@ -23,9 +23,9 @@ type Store interface {
 	clientcfg.Registry
 	clientcfg.PolicyStore
 	clientcfg.AuditLog
-	clientcfg.Reports
 	syncer.Store
 	syncer.Instances
+	syncer.Reports
 	admin.Eraser
 	admin.StoredCounters
 	keys.Store
@@ -90,6 +90,8 @@ type Migrator interface {
 	Migrate(ctx context.Context) (migrations.Report, error)
 	// Migrations returns every migration with its state.
 	Migrations(ctx context.Context) ([]migrations.State, error)
+	// Verify checks that the server does what exact counts rest on.
+	Verify(ctx context.Context, o VerifyOptions) (Verification, error)
 	// Close lets go of the database.
 	Close() error
 }

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"log/slog"
-	"os"
 	"time"
 
 	"oauth-server/internal/admin"
@@ -16,19 +15,19 @@ import (
 // openSyncer makes the counters, and what shares the counts with the other instances, and with
 // the next start of this one.
 func (s *Server) openSyncer(context.Context) error {
-	host, err := os.Hostname()
-	if err != nil {
-		return err
-	}
 	s.counters = ratelimit.NewCounters(s.cfg.RateLimit.MaxKeys)
 	cfg := syncer.DefaultConfig()
 	cfg.Interval = s.cfg.Sync.Interval.Std()
-	cfg.Host, cfg.Version = host, thisBuild().Version
-	cfg.Log = s.log
+	cfg.Clock, cfg.Log = s.clock, s.log
+	cfg.Report = func() []byte { return s.admin.Report() } //nolint:contextcheck // sent with heartbeats, outside of any request
 	cfg.Observer = s.telemetry
 	s.syncer = syncer.New(s.counters, watched.NewCounters(s.store, s.telemetry), s.store, cfg)
-	s.telemetry.WatchSync(func() metrics.Sync { return shownSync(s.syncer.Stats()) })
-	s.telemetry.WatchClock(func() time.Duration { return s.syncer.Stats().Offset })
+	s.syncStats.read = s.syncer.Stats
+	s.telemetry.WatchSync(func() metrics.Sync { return shownSync(s.syncStats.get()) })
+	s.telemetry.WatchClock(func() (wall, store time.Duration) {
+		st := s.syncStats.get().Clock
+		return st.Wall, st.Store
+	})
 	return nil
 }
 
@@ -67,19 +66,20 @@ func (t *telemetry) Call(op syncer.Op, items int, took time.Duration, err error)
 
 func shownSync(st syncer.Stats) metrics.Sync {
 	return metrics.Sync{
-		GAge: st.Age, Late: st.Late, Degraded: st.DegradedFor,
-		Dirty: st.WritesWaiting, Due: st.Due, Instances: st.Instances,
-		Applied: st.Applied - st.Blind, Fallback: st.Blind,
+		GAge: st.Age, Late: st.Late, Unconfirmed: st.Unconfirmed, Degraded: st.DegradedFor, Stalled: st.Stalled,
+		Waiting: st.Waiting, Due: st.Due, Instances: st.Instances,
+		Applied: st.Applied - st.Fallback, Fallback: st.Fallback,
 		Conflicts: st.Conflicts, Unknown: st.Unknown, Rejected: st.Rejected,
-		Foreign: st.Foreign, Drift: st.Drift, Panics: st.Panics,
+		Foreign: st.Foreign, Drift: st.Drift, Clones: st.Clones, Panics: st.Panics,
 	}
 }
 
 // syncState is what operators see of it.
 func (s *Server) syncState() admin.SyncState {
-	st := s.syncer.Stats()
+	st := s.syncStats.get()
 	return admin.SyncState{
-		Keys: s.counters.Stats().Keys, Dirty: int64(st.WritesWaiting), Degraded: st.Degraded,
-		StaleMillis: st.Late.Milliseconds(), ClockOffset: st.Offset.Seconds(),
+		Keys: s.counters.Stats().Keys, Dirty: int64(st.Waiting), Degraded: st.Degraded, Outage: st.Stalled,
+		StaleMillis: st.Late.Milliseconds(), UnconfirmedMillis: st.Unconfirmed.Milliseconds(),
+		ClockAlone: string(st.Clock.Alone), WallOffset: st.Clock.Wall.Seconds(), ClockOffset: st.Clock.Store.Seconds(),
 	}
 }

@@ -21,5 +21,5 @@
 //
 // The package knows nothing of tokens, HTTP or any particular store; it
 // declares the small interfaces that it reads and writes through ([Store],
-// [Registry], [PolicyStore], [AuditLog], [Reports]).
+// [Registry], [PolicyStore], [AuditLog]).
 package clientcfg

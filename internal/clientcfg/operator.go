@@ -48,7 +48,8 @@ const operatorPatience = time.Minute
 
 // LocksOut says which limit of the snapshot would lock the operator's client
 // out of the admin API: one that is enforced on it and, used up, lets less
-// than one request a minute through. Nil: none.
+// than one request a minute through, or nothing while the store does not take
+// the client's counts. Nil: none.
 func (p *Policies) LocksOut(c *Client) error {
 	e := p.For(c.ID)
 	if !c.IsOperator() || e.Trusted || e.Mode != ratelimit.Enforce {
@@ -63,7 +64,7 @@ func (p *Policies) LocksOut(c *Client) error {
 	}
 	for _, list := range lists {
 		for _, l := range list.All() {
-			if l.Requests < leastRequests(l.Window) {
+			if l.Requests < leastRequests(l.Window) || l.OnOutage == ratelimit.Deny {
 				return &LockOutError{ClientID: c.ID, Limit: l}
 			}
 		}
@@ -84,6 +85,10 @@ type LockOutError struct {
 
 // Error implements error.
 func (e *LockOutError) Error() string {
+	if e.Limit.Requests >= leastRequests(e.Limit.Window) {
+		return fmt.Sprintf("the limit %q denies everything whose count cannot be stored (on_outage: deny), which would lock out the admin client %q; "+
+			"trust that client first, or give it limits of its own", e.Limit.Name, e.ClientID)
+	}
 	return fmt.Sprintf("the limit %q of %d requests in %v would lock out the admin client %q, which needs at least %d in that window; "+
 		"trust that client first, or give it limits of its own", e.Limit.Name, e.Limit.Requests, e.Limit.Window, e.ClientID, leastRequests(e.Limit.Window))
 }

@@ -121,9 +121,9 @@ func TestPolicySetSurvivesJSON(t *testing.T) {
 	mode, canary, user := ratelimit.Off, 0.0, ""
 	set := clientcfg.PolicySet{
 		Version:    7,
-		Settings:   clientcfg.SettingsOverride{Mode: &mode, CanaryPercent: &canary, User: limits(1), Note: "n", Changed: 7},
+		Settings:   clientcfg.SettingsOverride{Mode: &mode, CanaryPercent: &canary, User: onOutage(ratelimit.Memory), Note: "n", Changed: 7},
 		Clients:    map[string]clientcfg.ClientPolicy{"a.b$c": {Policy: ratelimit.Policy{Client: limits(2), Trusted: true}, Note: "x", Changed: 3}},
-		Candidates: map[string]clientcfg.Candidate{clientcfg.GlobalCandidate: {User: limits(3), Since: time.Unix(5, 0).UTC(), Changed: 4}},
+		Candidates: map[string]clientcfg.Candidate{clientcfg.GlobalCandidate: {User: onOutage(ratelimit.Deny), Since: time.Unix(5, 0).UTC(), Changed: 4}},
 		Resets:     []clientcfg.Reset{{Version: 6, ClientID: "a", Username: &user, At: time.Unix(6, 0).UTC()}, {Version: 5, ClientID: "b"}},
 	}
 	b, err := json.Marshal(set)
@@ -133,6 +133,30 @@ func TestPolicySetSurvivesJSON(t *testing.T) {
 	if diff := cmp.Diff(set, got); diff != "" {
 		t.Errorf("after JSON (-want +got):\n%s", diff)
 	}
+}
+
+// TestPoliciesOfAnEarlierRelease: limits were stored without on_outage.
+func TestPoliciesOfAnEarlierRelease(t *testing.T) {
+	const old = `{"name":"per-minute","requests":5,"window":"1m0s","frames":1,"algorithm":"sliding","soft_ratio":0.8}`
+	set, err := clientcfg.DecodePolicySet([]byte(`{"version":3,"settings":{"user":[` + old + `]},` +
+		`"clients":{"shop":{"client":[` + old + `],"changed":2}},"candidates":{"_default":{"user":[` + old + `],"since":"2026-03-01T12:00:00Z"}}}`))
+	requireError(t, err, "")
+	p := compile(t, set)
+	trial, tried := p.Trial("app")
+	for where, got := range map[string][]ratelimit.Limit{
+		"settings": p.For("app").User.All(), "policy": p.For("shop").Client.All(), "candidate": trial.Effective.User.All(),
+	} {
+		if diff := cmp.Diff(limits(5), got); diff != "" || !tried {
+			t.Errorf("%s (-want +got):\n%s", where, diff)
+		}
+	}
+}
+
+func TestStoredOnOutageIsChecked(t *testing.T) {
+	set, err := clientcfg.DecodePolicySet([]byte(`{"version":1,"settings":{},"clients":{"shop":{"user":[{"name":"a"},{"name":"b","on_outage":"allow"}]}}}`))
+	requireError(t, err, "")
+	_, err = clientcfg.NewPolicies(fileSettings(), set)
+	requireError(t, err, `clients.shop.user[1].on_outage: "allow" is none of`)
 }
 
 func TestPoliciesRefuseWhatCannotBe(t *testing.T) {
@@ -229,6 +253,12 @@ func TestMakeOperatorIsEnoughAndAddsNothingTwice(t *testing.T) {
 	}
 }
 
+func onOutage(o ratelimit.OnOutage) []ratelimit.Limit {
+	ls := limits(100)
+	ls[0].OnOutage = o
+	return ls
+}
+
 func TestLocksOut(t *testing.T) {
 	slow := []ratelimit.Limit{ratelimit.NewLimit("daily", 1, 24*time.Hour)}
 	locked := ratelimit.Policy{Client: slow}
@@ -243,6 +273,10 @@ func TestLocksOut(t *testing.T) {
 		{"many in a long window", func(*clientcfg.Client) {}, ratelimit.Policy{Client: []ratelimit.Limit{
 			ratelimit.NewLimit("huge", ratelimit.MaxRequests, ratelimit.MaxWindow),
 		}}, ""},
+		{"nothing in an outage", func(*clientcfg.Client) {}, ratelimit.Policy{Client: onOutage(ratelimit.Deny)}, "on_outage: deny"},
+		{"shared in an outage", func(*clientcfg.Client) {}, ratelimit.Policy{Client: onOutage(ratelimit.Share)}, ""},
+		{"from memory in an outage", func(*clientcfg.Client) {}, ratelimit.Policy{Client: onOutage(ratelimit.Memory)}, ""},
+		{"users denied in an outage, and none sign in", func(*clientcfg.Client) {}, ratelimit.Policy{User: onOutage(ratelimit.Deny)}, ""},
 		{"a limit that is not its kind", func(*clientcfg.Client) {}, ratelimit.Policy{User: slow}, ""},
 		{"an operator who signs in", func(c *clientcfg.Client) {
 			c.Grants = []clientcfg.Grant{clientcfg.AuthorizationCode}

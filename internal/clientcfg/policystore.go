@@ -86,26 +86,3 @@ type Actor struct {
 	Username string `json:"username,omitempty"` // empty for a client of its own account
 	Address  string `json:"address,omitempty"`
 }
-
-// Reports keeps what every process tells of itself to operators. It need not
-// outlive the last of them.
-type Reports interface {
-	// PutReport replaces the report of the instance. It is forgotten once
-	// Expires has passed, at some later time.
-	PutReport(ctx context.Context, r Report) error
-	// Reports returns the reports of all instances, ordered by instance,
-	// those that expired before now left out.
-	Reports(ctx context.Context, now time.Time) ([]Report, error)
-	// DeleteReport removes the report of a process that stops. One that is
-	// not there is no error.
-	DeleteReport(ctx context.Context, instance string) error
-}
-
-// Report is what one process tells. Its body is defined by the admin API;
-// stores pass it on.
-type Report struct {
-	Instance string          `json:"instance"`
-	At       time.Time       `json:"at"`
-	Expires  time.Time       `json:"expires"`
-	Body     json.RawMessage `json:"body"`
-}

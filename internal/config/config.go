@@ -104,8 +104,9 @@ type Sessions struct {
 // Sync is how the counts of the limiter get to the store, and so to other
 // instances.
 type Sync struct {
-	// Interval is how long counts wait that do not matter to others yet; a
-	// key near its limit is written at once.
+	// Interval is how long counts wait that do not matter to other instances
+	// yet: those of a key with half its limit in use, and up to ten times as
+	// long those of a key far below it. Counts that do matter do not wait.
 	Interval Duration `yaml:"interval"`
 }
 
@@ -174,4 +175,5 @@ type Limit struct {
 	Frames    int      `yaml:"frames"`     // that make up a window
 	Algorithm string   `yaml:"algorithm"`  // sliding, weighted or fixed
 	SoftRatio float64  `yaml:"soft_ratio"` // share from which on the client is warned
+	OnOutage  string   `yaml:"on_outage"`  // share, memory or deny: how it is decided while the store is away
 }

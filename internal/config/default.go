@@ -61,6 +61,7 @@ func defaultLimit() Limit {
 	return Limit{
 		Name: d.Name, Requests: d.Requests, Window: Duration(d.Window),
 		Frames: d.Frames, Algorithm: string(d.Algorithm), SoftRatio: d.SoftRatio,
+		OnOutage: string(d.OnOutage),
 	}
 }
 

@@ -67,11 +67,11 @@ func TestLoadCompleteFile(t *testing.T) {
 	}
 	minute := Limit{
 		Name: "per-minute", Requests: 100, Window: Duration(time.Minute),
-		Frames: 6, Algorithm: "sliding", SoftRatio: 0.8,
+		Frames: 6, Algorithm: "sliding", SoftRatio: 0.8, OnOutage: "share",
 	}
 	second := Limit{
 		Name: "per-second", Requests: 2, Window: Duration(time.Second),
-		Frames: 1, Algorithm: "fixed", SoftRatio: 0.8,
+		Frames: 1, Algorithm: "fixed", SoftRatio: 0.8, OnOutage: "deny",
 	}
 	ten := minute
 	ten.Requests, ten.Frames = 10, 1

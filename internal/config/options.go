@@ -90,7 +90,7 @@ var options = []Option{
 	{"failed-attempts-users-per-address", "failed_attempts.users.per_address", "wrong passwords from one address"},
 	{"failed-attempts-users-per-name", "failed_attempts.users.per_name", "the same, for one username"},
 	{"audit-keep", "audit.keep", "how long the trail of operators' changes is kept"},
-	{"sync-interval", "sync.interval", "how long counts far from their limit wait until they are shared"},
+	{"sync-interval", "sync.interval", "how long counts wait that do not matter to other instances yet; ten times as long far below a limit"},
 	{"rate-limit-mode", "rate_limit.mode", "enforce, dry_run or off"},
 	{"rate-limit-instance-mode", "rate_limit.instance_mode", "mode of this process alone, before all others"},
 	{"rate-limit-max-keys", "rate_limit.max_keys", "counters kept in memory"},

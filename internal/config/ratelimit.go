@@ -46,6 +46,7 @@ func limits(in []Limit) []ratelimit.Limit {
 		out = append(out, ratelimit.Limit{
 			Name: l.Name, Requests: l.Requests, Window: l.Window.Std(),
 			Frames: l.Frames, Algorithm: ratelimit.Algorithm(l.Algorithm), SoftRatio: l.SoftRatio,
+			OnOutage: ratelimit.OnOutage(l.OnOutage),
 		})
 	}
 	return out

@@ -91,6 +91,8 @@ func comingClose() []Panel {
 			query(`sum by (client_id) (rate(oauth_ratelimit_soft_warnings_total{$c}[$__rate_interval])) > 0`, "{{client_id}}")),
 		lines("Decisions by grant and outcome", "All decisions.", "reqps",
 			query(`sum by (grant_type, outcome) (rate(oauth_ratelimit_decisions_total{$c,outcome!="candidate_would_deny"}[$__rate_interval])) > 0`, "{{grant_type}} {{outcome}}")).stacked(),
+		lines("Decided in an outage", "Requests that on_outage decided, by client: the database did not take the counts.", "reqps",
+			query(`sum by (client_id) (rate(oauth_ratelimit_outage_decisions_total{$k}[$__rate_interval]))`, "{{client_id}}")).sized(24, 6),
 	}
 }
 

@@ -27,7 +27,7 @@ func (s *Service) admit(ctx context.Context, x *exchange, grant clientcfg.Grant)
 	if s.opts.Counters == nil {
 		return RateLimit{}, nil
 	}
-	now, policies := s.opts.Now(), s.opts.Policies()
+	now, policies := s.opts.Clock(), s.opts.Policies()
 	d := s.opts.Counters.Take(now, x.quota(), policies.For(x.client.ID), 1)
 	return s.decided(ctx, now, policies, x, grant, &d)
 }
@@ -39,7 +39,7 @@ func (s *Service) deniedAlready(ctx context.Context, x *exchange, grant clientcf
 	if s.opts.Counters == nil {
 		return nil
 	}
-	now, policies := s.opts.Now(), s.opts.Policies()
+	now, policies := s.opts.Clock(), s.opts.Policies()
 	d, denies := s.opts.Counters.Denies(now, x.quota(), policies.For(x.client.ID))
 	if !denies {
 		return nil

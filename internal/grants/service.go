@@ -46,7 +46,7 @@ type Options struct {
 	Signer    Signer
 	Passwords *secret.Passwords // secret.NewPasswords(secret.PasswordOptions{})
 
-	Now    func() time.Time // time.Now
+	Now    func() time.Time // time.Now; of what is issued and expires
 	Logger *slog.Logger     // discards
 
 	CodeLifetime         time.Duration // 2m
@@ -55,6 +55,8 @@ type Options struct {
 	SessionLifetime      time.Duration // 12h
 
 	// Counters and Policies make the limiter; without both nothing is limited.
+	// Clock is the time that all counts go by, Now if it is nil; see package clock.
+	Clock    func() time.Time
 	Counters *ratelimit.Counters
 	Policies func() *clientcfg.Policies // the current ones, without I/O
 	// Observe is told every decision of the limiter, before the answer is
@@ -81,6 +83,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Clock == nil {
+		o.Clock = o.Now
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

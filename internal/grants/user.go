@@ -63,7 +63,7 @@ func ValidatePassword(password string) error {
 // because those before it in the line may have failed meanwhile. Errors:
 // [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) checkPassword(ctx context.Context, name, password string, remote netip.Addr) error {
-	allowed := func() error { return tooManyFailures(s.signInFailures.blocked(s.opts.Now(), remote, name)) }
+	allowed := func() error { return tooManyFailures(s.signInFailures.blocked(s.opts.Clock(), remote, name)) }
 	if err := allowed(); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *Service) checkPassword(ctx context.Context, name, password string, remo
 	case err != nil:
 		return storeFailed("check password", err)
 	case !ok:
-		return cmp.Or(tooManyFailures(s.signInFailures.count(s.opts.Now(), remote, name)), ErrSignIn)
+		return cmp.Or(tooManyFailures(s.signInFailures.count(s.opts.Clock(), remote, name)), ErrSignIn)
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ const (
 	Down     Status = "down"
 )
 
-// Readiness is the body of /readyz. Checks says per part what is the matter;
-// it is public, so it names no hosts.
+// Readiness is the body of /readyz. Checks says per part what is wrong, and is
+// empty if nothing is; it is public, so it names no hosts.
 type Readiness struct {
 	Status Status            `json:"status"`
 	Checks map[string]string `json:"checks,omitempty"`

@@ -31,6 +31,15 @@ var (
 		[]string{"client_id", "grant_type", "outcome"},
 		"Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), trusted. candidate_would_deny is counted beside one of the others.",
 	}
+	outageInfo = Info{
+		"oauth_ratelimit_outage", Gauge, nil,
+		"1 while the database does not take the counts, so that limits are decided by their on_outage.",
+	}
+	outageDecisionsInfo = Info{
+		"oauth_ratelimit_outage_decisions_total", Counter,
+		[]string{"client_id", "outcome"},
+		"Decisions of those that a limit's on_outage made, share or deny, because the count could not be shared: allowed, denied, would_deny (dry-run).",
+	}
 	softWarningsInfo = Info{
 		"oauth_ratelimit_soft_warnings_total", Counter,
 		[]string{"client_id", "grant_type"},
@@ -138,19 +147,23 @@ var (
 	}
 	lateInfo = Info{
 		"oauth_sync_late_seconds", Gauge, nil,
-		"How long the first key that should be written has been waiting.",
+		"How long the first exchange that is due has been waiting.",
+	}
+	unconfirmedInfo = Info{
+		"oauth_sync_unconfirmed_seconds", Gauge, nil,
+		"Age of the oldest write that is not known to be applied.",
 	}
 	degradedInfo = Info{
 		"oauth_sync_degraded_seconds", Gauge, nil,
-		"How long the database has not answered; 0 if it does.",
+		"How long the database has failed to take or give counts; 0 if it does not.",
 	}
 	dirtyInfo = Info{
 		"oauth_sync_dirty_keys", Gauge, nil,
-		"Keys with counts that wait to be written.",
+		"Keys that wait for an exchange with the database.",
 	}
 	dueInfo = Info{
 		"oauth_sync_due_keys", Gauge, nil,
-		"Keys of those whose counts should be written now.",
+		"Keys of those whose exchange is due.",
 	}
 	instancesInfo = Info{
 		"oauth_sync_instances", Gauge, nil,
@@ -159,7 +172,7 @@ var (
 	commandsInfo = Info{
 		"oauth_sync_commands_total", Counter,
 		[]string{"command"},
-		"Commands sent to the database: apply (a bulk of writes), load (documents), clock, and beat (this instance is alive).",
+		"Commands sent to the database: write (a bulk), read (documents), clock, and beat (the heartbeat of this instance).",
 	}
 	commandFailsInfo = Info{
 		"oauth_sync_command_failures_total", Counter,
@@ -169,12 +182,12 @@ var (
 	bulkSizeInfo = Info{
 		"oauth_sync_bulk_size", Histogram,
 		[]string{"command"},
-		"Keys in one command, of apply and load.",
+		"Keys in one command, of write and read.",
 	}
 	bulkDurationInfo = Info{
 		"oauth_sync_bulk_duration_seconds", Histogram,
 		[]string{"command"},
-		"Time that one command took, of apply and load. Native and classic buckets.",
+		"Time that one command took, of write and read. Native and classic buckets.",
 	}
 	writesInfo = Info{
 		"oauth_sync_writes_total", Counter,
@@ -191,7 +204,11 @@ var (
 	}
 	driftInfo = Info{
 		"oauth_sync_drift_total", Counter, nil,
-		"Times that a document held less than this instance knew to be in it; must stay 0.",
+		"Times that a document held less than this instance had written; must stay 0.",
+	}
+	clonesInfo = Info{
+		"oauth_sync_clones_total", Counter, nil,
+		"Times that a copy of this process was found to run under its ID, and another ID was taken.",
 	}
 	syncPanicsInfo = Info{
 		"oauth_sync_panics_total", Counter, nil,
@@ -202,8 +219,9 @@ var (
 		"Counts that the last flush before the stop could not write.",
 	}
 	clockOffsetInfo = Info{
-		"oauth_clock_offset_seconds", Gauge, nil,
-		"Clock of the database minus the clock of this instance.",
+		"oauth_clock_offset_seconds", Gauge,
+		[]string{"clock"},
+		"By how much a clock is ahead of process time, which counts go by: wall (of this machine) and store (of the database; 0 while it cannot be read).",
 	}
 )
 
@@ -242,16 +260,16 @@ type Section struct {
 func Sections() []Section {
 	return []Section{
 		{"Rate limits", []Info{
-			decisionsInfo, softWarningsInfo, usageInfo, limitInfo, limitWindowInfo,
+			decisionsInfo, outageInfo, outageDecisionsInfo, softWarningsInfo, usageInfo, limitInfo, limitWindowInfo,
 			defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo,
 			countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, labelledInfo,
 		}},
 		{"Requests and tokens", []Info{tokensInfo, requestsInfo, inFlightInfo, dbCallsInfo}},
 		{"Store", []Info{storeInfo, storeErrorsInfo}},
 		{"Sharing counts between instances", []Info{
-			gAgeInfo, lateInfo, degradedInfo, dirtyInfo, dueInfo, instancesInfo,
+			gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, dirtyInfo, dueInfo, instancesInfo,
 			commandsInfo, commandFailsInfo, bulkSizeInfo, bulkDurationInfo, writesInfo,
-			expiredInfo, foreignInfo, driftInfo, syncPanicsInfo, leftoverInfo, clockOffsetInfo,
+			expiredInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, leftoverInfo, clockOffsetInfo,
 		}},
 		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, panicsInfo, buildInfo}},
 	}

@@ -26,6 +26,9 @@ var (
 	grantNames   = [...]string{"authorization_code", "client_credentials", "refresh_token", "password", Other}
 )
 
+// outageOutcomes are the outcomes of a decision that a limit's on_outage made.
+var outageOutcomes = [...]string{Allowed, Denied, WouldDeny}
+
 // deniedIndex is the index of Denied in outcomeNames.
 const deniedIndex = 1
 
@@ -45,8 +48,19 @@ type client struct {
 	seenHits  uint64 // guarded by clients.mu: hits at the last rotation
 	hits      atomic.Uint64
 	decisions [len(grantNames)][len(outcomeNames)]atomic.Uint64
+	outage    [len(outageOutcomes)]atomic.Uint64
 	soft      [len(grantNames)]atomic.Uint64
 	usage     recentMax
+}
+
+// isUsed reports whether anything was decided for the client.
+func (c *client) isUsed() bool {
+	for g := range c.decisions {
+		if c.usesGrant(g) {
+			return true
+		}
+	}
+	return false
 }
 
 // usesGrant reports whether anything was decided for the grant.

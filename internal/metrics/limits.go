@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,15 @@ import (
 func (m *Metrics) Decision(clientID, grantType, outcome string) {
 	c := m.clients.of(clientID)
 	c.decisions[indexOf(grantNames[:], grantType)][indexOf(outcomeNames[:], outcome)].Add(1)
+}
+
+// OutageDecision counts a decision that a limit's on_outage made, beside
+// [Metrics.Decision]. The outcome is one of [Allowed], [Denied] and [WouldDeny]. It
+// allocates nothing for a client that has a label.
+func (m *Metrics) OutageDecision(clientID, outcome string) {
+	if i := slices.Index(outageOutcomes[:], outcome); i >= 0 {
+		m.clients.of(clientID).outage[i].Add(1)
+	}
 }
 
 // SoftWarning counts a request let through above the soft ratio of a limit.
@@ -64,22 +74,23 @@ type limitCollector struct {
 }
 
 var (
-	decisionsDesc     = decisionsInfo.desc()
-	softWarningsDesc  = softWarningsInfo.desc()
-	usageDesc         = usageInfo.desc()
-	limitDesc         = limitInfo.desc()
-	limitWindowDesc   = limitWindowInfo.desc()
-	defaultLimitDesc  = defaultLimitInfo.desc()
-	defaultWindowDesc = defaultWindowInfo.desc()
-	trustedDesc       = trustedInfo.desc()
-	modeDesc          = modeInfo.desc()
-	labelledDesc      = labelledInfo.desc()
+	decisionsDesc       = decisionsInfo.desc()
+	outageDecisionsDesc = outageDecisionsInfo.desc()
+	softWarningsDesc    = softWarningsInfo.desc()
+	usageDesc           = usageInfo.desc()
+	limitDesc           = limitInfo.desc()
+	limitWindowDesc     = limitWindowInfo.desc()
+	defaultLimitDesc    = defaultLimitInfo.desc()
+	defaultWindowDesc   = defaultWindowInfo.desc()
+	trustedDesc         = trustedInfo.desc()
+	modeDesc            = modeInfo.desc()
+	labelledDesc        = labelledInfo.desc()
 )
 
 // Describe implements prometheus.Collector.
 func (l *limitCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		decisionsDesc, softWarningsDesc, usageDesc, limitDesc, limitWindowDesc,
+		decisionsDesc, outageDecisionsDesc, softWarningsDesc, usageDesc, limitDesc, limitWindowDesc,
 		defaultLimitDesc, defaultWindowDesc, trustedDesc, modeDesc, labelledDesc,
 	} {
 		ch <- d
@@ -127,6 +138,18 @@ func collectCounts(ch chan<- prometheus.Metric, c *client) {
 		if n := c.soft[g].Load(); used || n > 0 {
 			ch <- counter(softWarningsDesc, n, c.label, grant)
 		}
+	}
+	collectOutage(ch, c)
+}
+
+// collectOutage shows what on_outage decided of a client that was seen, from 0
+// on, so that increase() sees the first of an outage.
+func collectOutage(ch chan<- prometheus.Metric, c *client) {
+	if !c.isUsed() {
+		return
+	}
+	for o, outcome := range outageOutcomes {
+		ch <- counter(outageDecisionsDesc, c.outage[o].Load(), c.label, outcome)
 	}
 }
 

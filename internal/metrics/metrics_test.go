@@ -31,8 +31,8 @@ func newMetrics(tb testing.TB, o metrics.Options) (*metrics.Metrics, *prometheus
 func exercise(m *metrics.Metrics) {
 	m.WatchPolicies(policies)
 	m.WatchMemory(func() metrics.Memory { return metrics.Memory{Counters: 3, MaxCounters: 9, Evictions: 1} })
-	m.WatchSync(func() metrics.Sync { return metrics.Sync{GAge: time.Second, Dirty: 2, Due: 1} })
-	m.WatchClock(func() time.Duration { return -20 * time.Millisecond })
+	m.WatchSync(func() metrics.Sync { return metrics.Sync{GAge: time.Second, Waiting: 2, Due: 1} })
+	m.WatchClock(func() (wall, store time.Duration) { return time.Hour, -20 * time.Millisecond })
 	m.WatchConfigs(func() []metrics.Config { return []metrics.Config{{Name: "clients", Revision: 4}} })
 	m.Decision("shop", "client_credentials", metrics.Denied)
 	m.SoftWarning("shop", "client_credentials")
@@ -40,7 +40,7 @@ func exercise(m *metrics.Metrics) {
 	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, Duration: time.Millisecond})
 	m.Token("client_credentials", "")
 	storeCall(context.Background(), m, "load", true)
-	m.SyncCall(metrics.CommandApply, 10, time.Millisecond, false)
+	m.SyncCall(metrics.CommandWrite, 10, time.Millisecond, false)
 	m.Panic("syncer")
 }
 
@@ -121,6 +121,37 @@ oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="wou
 `), "oauth_ratelimit_decisions_total"))
 }
 
+// TestOutageDecisions: what on_outage decided is counted beside the decisions, and shown
+// from 0 on for a client that was seen.
+func TestOutageDecisions(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{MaxClients: 1})
+	m.Decision("shop", "client_credentials", metrics.Allowed)
+	m.OutageDecision("shop", metrics.Allowed)
+	m.OutageDecision("shop", metrics.Denied)
+	m.OutageDecision("shop", metrics.Denied)
+	m.OutageDecision("shop", metrics.Trusted) // a trusted client is never decided by a limit
+	m.Decision("app", "client_credentials", metrics.WouldDeny)
+	m.OutageDecision("app", metrics.WouldDeny)
+	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP oauth_ratelimit_outage_decisions_total Decisions of those that a limit's on_outage made, share or deny, because the count could not be shared: allowed, denied, would_deny (dry-run).
+# TYPE oauth_ratelimit_outage_decisions_total counter
+oauth_ratelimit_outage_decisions_total{client_id="other",outcome="allowed"} 0
+oauth_ratelimit_outage_decisions_total{client_id="other",outcome="denied"} 0
+oauth_ratelimit_outage_decisions_total{client_id="other",outcome="would_deny"} 1
+oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="allowed"} 1
+oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="denied"} 2
+oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="would_deny"} 0
+`), "oauth_ratelimit_outage_decisions_total"))
+}
+
+func TestClocks(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{})
+	m.WatchClock(func() (wall, store time.Duration) { return 1500 * time.Millisecond, -time.Minute })
+	page := scrape(t, reg)
+	require.Contains(t, page, "oauth_clock_offset_seconds{clock=\"wall\"} 1.5\n")
+	require.Contains(t, page, "oauth_clock_offset_seconds{clock=\"store\"} -60\n")
+}
+
 func TestPolicies(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
 	m.WatchPolicies(policies)
@@ -150,6 +181,8 @@ func TestSeriesAreBounded(t *testing.T) {
 	for i := range 10_000 {
 		name := "name" + strconv.Itoa(i)
 		m.Decision(name, name, name)
+		m.OutageDecision(name, name)
+		m.OutageDecision(name, metrics.Denied)
 		m.SoftWarning(name, name)
 		m.Usage(name, 1)
 		m.Token(name, name)
@@ -166,6 +199,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	require.LessOrEqual(t, series["oauth_ratelimit_usage_ratio"], most+1)
 	require.LessOrEqual(t, series["oauth_ratelimit_decisions_total"], (most+1)*5*6)
+	require.LessOrEqual(t, series["oauth_ratelimit_outage_decisions_total"], (most+1)*3)
 	require.LessOrEqual(t, series["oauth_token_responses_total"], 5*11)
 	require.LessOrEqual(t, series["oauth_store_errors_total"], 65)
 	require.LessOrEqual(t, series["oauth_loop_panics_total"], 65)
@@ -188,21 +222,22 @@ func TestStoreCallsAreCountedPerRequest(t *testing.T) {
 
 func TestSync(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{})
-	m.SyncCall(metrics.CommandApply, 12, time.Millisecond, true)
+	m.SyncCall(metrics.CommandWrite, 12, time.Millisecond, true)
 	m.SyncCall(metrics.CommandClock, 1, time.Millisecond, false)
 	m.SyncLeftover(7)
 	m.WatchSync(func() metrics.Sync {
 		return metrics.Sync{
-			GAge: 1500 * time.Millisecond, Dirty: 4, Due: 3, Instances: 2,
+			GAge: 1500 * time.Millisecond, Waiting: 4, Due: 3, Instances: 2,
 			Applied: 10, Fallback: 2, Conflicts: 3, Unknown: 1, Drift: 1,
+			Unconfirmed: 2500 * time.Millisecond, Stalled: true, Clones: 6,
 		}
 	})
 	page := scrape(t, reg)
 	for _, line := range []string{
-		`oauth_sync_commands_total{command="apply"} 1`,
+		`oauth_sync_commands_total{command="write"} 1`,
 		`oauth_sync_commands_total{command="beat"} 0`,
-		`oauth_sync_command_failures_total{command="apply"} 1`,
-		`oauth_sync_bulk_size_sum{command="apply"} 12`,
+		`oauth_sync_command_failures_total{command="write"} 1`,
+		`oauth_sync_bulk_size_sum{command="write"} 12`,
 		`oauth_sync_final_flush_leftover 7`,
 		`oauth_sync_g_age_seconds 1.5`,
 		`oauth_sync_dirty_keys 4`,
@@ -212,6 +247,9 @@ func TestSync(t *testing.T) {
 		`oauth_sync_writes_total{outcome="fallback"} 2`,
 		`oauth_sync_writes_total{outcome="rejected"} 0`,
 		`oauth_sync_drift_total 1`,
+		`oauth_sync_unconfirmed_seconds 2.5`,
+		`oauth_ratelimit_outage 1`,
+		`oauth_sync_clones_total 6`,
 	} {
 		require.Contains(t, page, line+"\n")
 	}
@@ -253,6 +291,7 @@ func TestAWarmClientIsCountedWithoutAllocation(t *testing.T) {
 	m, _ := newMetrics(t, metrics.Options{MaxClients: 10})
 	count := func() {
 		m.Decision("shop", "client_credentials", metrics.Allowed)
+		m.OutageDecision("shop", metrics.Allowed)
 		m.SoftWarning("shop", "client_credentials")
 		m.Usage("shop", 0.5)
 		m.Token("client_credentials", "")

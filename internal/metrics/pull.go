@@ -21,8 +21,8 @@ type pullCollector struct {
 // pulled are the metrics that a pullCollector may show.
 var pulled = []Info{
 	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
-	gAgeInfo, lateInfo, degradedInfo, dirtyInfo, dueInfo, instancesInfo,
-	writesInfo, foreignInfo, driftInfo, syncPanicsInfo, clockOffsetInfo,
+	gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, outageInfo, dirtyInfo, dueInfo, instancesInfo,
+	writesInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, clockOffsetInfo,
 	configRevisionInfo, configAgeInfo, buildInfo,
 }
 

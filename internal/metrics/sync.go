@@ -4,13 +4,13 @@ import "time"
 
 // The commands that the syncer sends, as they stand on the label.
 const (
-	CommandApply = "apply" // a bulk of writes
-	CommandLoad  = "load"  // documents are read
+	CommandWrite = "write" // a bulk of writes
+	CommandRead  = "read"  // documents are read
 	CommandClock = "clock" // the clock is read
-	CommandBeat  = "beat"  // the instance says that it is alive
+	CommandBeat  = "beat"  // the heartbeat of the instance
 )
 
-var syncCommands = [...]string{CommandApply, CommandLoad, CommandClock, CommandBeat, Other}
+var syncCommands = [...]string{CommandWrite, CommandRead, CommandClock, CommandBeat, Other}
 
 // expectSync makes the syncer's series begin at 0, so that increase() sees the
 // first of each.
@@ -29,7 +29,7 @@ func (m *Metrics) SyncCall(command string, keys int, took time.Duration, failed 
 	if failed {
 		m.commandFails.WithLabelValues(command).Inc()
 	}
-	if command == CommandApply || command == CommandLoad {
+	if command == CommandWrite || command == CommandRead {
 		m.bulkSize.WithLabelValues(command).Observe(float64(keys))
 		m.bulkDuration.WithLabelValues(command).Observe(took.Seconds())
 	}
@@ -40,18 +40,20 @@ func (m *Metrics) SyncLeftover(counts int64) { m.leftover.Set(float64(counts)) }
 
 // Sync is where the syncer stands, and what it has done since it began.
 type Sync struct {
-	GAge     time.Duration // of the oldest g among the active keys
-	Late     time.Duration // how long the first write has been due
-	Degraded time.Duration // how long the store has not answered; 0 if it does
-	// Keys with counts not yet confirmed written, and those of them that
-	// should be written now.
-	Dirty, Due int
-	Instances  int // alive, this one included; 0 if not known
+	GAge        time.Duration // of the oldest g among the active keys
+	Late        time.Duration // how long the first exchange has been due
+	Unconfirmed time.Duration // age of the oldest write that is not known to be applied
+	Degraded    time.Duration // how long the store has failed; 0 if it does not
+	Stalled     bool          // limits are decided by their on_outage
+	// Keys that wait for an exchange, and those of them that are due.
+	Waiting, Due int
+	Instances    int // alive, this one included; 0 if not known
 
 	// Writes of keys, by what came of them. Applied does not include Fallback.
 	Applied, Fallback, Conflicts, Unknown, Rejected int64
 	Foreign                                         int64 // documents that make no sense
 	Drift                                           int64 // documents that hold less than was written
+	Clones                                          int64 // copies of this process that were noticed
 	Panics                                          int64
 }
 
@@ -62,7 +64,9 @@ func (m *Metrics) WatchSync(read func() Sync) {
 		emit(gAgeInfo, now.GAge.Seconds())
 		emit(lateInfo, now.Late.Seconds())
 		emit(degradedInfo, now.Degraded.Seconds())
-		emit(dirtyInfo, float64(now.Dirty))
+		emit(unconfirmedInfo, now.Unconfirmed.Seconds())
+		emit(outageInfo, truth(now.Stalled))
+		emit(dirtyInfo, float64(now.Waiting))
 		emit(dueInfo, float64(now.Due))
 		emit(instancesInfo, float64(now.Instances))
 		emit(writesInfo, float64(now.Applied), "applied")
@@ -72,11 +76,24 @@ func (m *Metrics) WatchSync(read func() Sync) {
 		emit(writesInfo, float64(now.Rejected), "rejected")
 		emit(foreignInfo, float64(now.Foreign))
 		emit(driftInfo, float64(now.Drift))
+		emit(clonesInfo, float64(now.Clones))
 		emit(syncPanicsInfo, float64(now.Panics))
 	})
 }
 
-// WatchClock shows the database's clock minus ours.
-func (m *Metrics) WatchClock(offset func() time.Duration) {
-	m.pull.watch("clock", func(emit emit) { emit(clockOffsetInfo, offset().Seconds()) })
+// WatchClock shows by how much the wall clock and the store's are ahead of process
+// time.
+func (m *Metrics) WatchClock(ahead func() (wall, store time.Duration)) {
+	m.pull.watch("clock", func(emit emit) {
+		wall, store := ahead()
+		emit(clockOffsetInfo, wall.Seconds(), "wall")
+		emit(clockOffsetInfo, store.Seconds(), "store")
+	})
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

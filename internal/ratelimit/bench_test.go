@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -32,7 +33,7 @@ func crowded(tb testing.TB) (*Counters, []Key, *Effective) {
 			crowdKeys[i] = Key{"client-" + strconv.Itoa(i%1000), "user-" + strconv.Itoa(i)}
 		}
 		crowd = NewCounters(2 * million)
-		crowd.Attach()
+		attach(crowd)
 		for _, k := range crowdKeys {
 			crowd.Take(at(epoch), k, crowdFor, 1)
 		}
@@ -41,14 +42,35 @@ func crowded(tb testing.TB) (*Counters, []Key, *Effective) {
 	return crowd, crowdKeys, crowdFor
 }
 
-// settle plays a syncer whose every write is applied at once.
+// syncs has the facet of counters for the tests that play a syncer.
+var syncs sync.Map
+
+// attach gives counters a syncer that does nothing by itself.
+func attach(c *Counters) *Sync {
+	y := c.Sync(SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second})
+	syncs.Store(c, y)
+	return y
+}
+
+// settle plays a syncer whose every write is applied at once, and returns how many
+// that were. The first exchange of a counter may only read; then it has another.
 func settle(c *Counters, now time.Time) (n int) {
-	for i, x := range c.Collect(nil) {
-		_, ticket, _ := c.Look(x, now)
-		if _, ok := c.BeginWrite(x, now, ticket, int64(i+1)); ok {
-			c.Applied(x, now, 1, int64(i+1))
-			c.Release(x, now)
-			n++
+	v, _ := syncs.Load(c)
+	y, _ := v.(*Sync)
+	for i, p := range y.Due(now, nil) {
+		for round := range 2 {
+			task, ok := y.Begin(now, p.Ticket, int64(2*i+round+1))
+			if !ok {
+				break
+			}
+			done := y.Finish(now, &task, Result{Read: task.Read, Status: Applied, NewEtag: 1})
+			if task.Seq != 0 {
+				n++
+			}
+			if task.Seq != 0 || !done.Planned {
+				break
+			}
+			p = done.Next
 		}
 	}
 	return n
@@ -134,15 +156,19 @@ func BenchmarkTakeCores(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	keys := make([]string, million)
 	for i := range keys {
-		keys[i] = "user-" + strconv.Itoa(i)
+		keys[i] = fmt.Sprintf("user-%011d", i)
+	}
+	clients := make([]string, 1000)
+	for i := range clients {
+		clients[i] = fmt.Sprintf("client-%09d", i)
 	}
 	_, _, eff := single(NewLimit("per-minute", 100, time.Minute))
 	for b.Loop() {
 		before := heap()
 		c := NewCounters(million)
-		c.Attach()
+		attach(c)
 		for i, user := range keys {
-			c.Take(at(epoch), Key{"client-" + strconv.Itoa(i%1000), user}, eff, 1)
+			c.Take(at(epoch), Key{clients[i%1000], user}, eff, 1)
 		}
 		settle(c, at(epoch))
 		b.ReportMetric(float64(heap()-before)/float64(c.Len()), "B/counter")
@@ -209,7 +235,7 @@ func BenchmarkFlood(b *testing.B) {
 	const bound = 100_000
 	_, limited, eff := single(NewLimit("per-minute", 10, time.Minute))
 	c := NewCounters(bound)
-	c.Attach()
+	attach(c)
 	now := at(epoch)
 	c.Take(now, limited, eff, 10)
 	before := heap()
@@ -226,4 +252,57 @@ func BenchmarkFlood(b *testing.B) {
 	b.ReportMetric(float64(c.Len()), "keys")
 	b.ReportMetric((float64(heap())-float64(before))/1e6, "MB")
 	runtime.KeepAlive(c)
+}
+
+// BenchmarkInsert is the first decision on a key, while the counters fill up to a
+// million; what makes room for all of them is part of it.
+func BenchmarkInsert(b *testing.B) {
+	_, keys, eff := crowded(b)
+	now := at(epoch)
+	var c *Counters
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%million == 0 {
+			b.StopTimer()
+			c = NewCounters(2 * million)
+			attach(c)
+			runtime.GC()
+			b.StartTimer()
+		}
+		c.Take(now, keys[i%million], eff, 1)
+	}
+	runtime.KeepAlive(c)
+}
+
+// BenchmarkSweep drops a million idle keys, and measures what decisions wait for
+// meanwhile: the longest time that a shard is locked, and the longest pause of a
+// garbage collection.
+func BenchmarkSweep(b *testing.B) {
+	_, keys, eff := crowded(b)
+	for b.Loop() {
+		c := NewCounters(2 * million)
+		for _, k := range keys {
+			c.Take(at(epoch), k, eff, 1)
+		}
+		begin := time.Now()
+		if n := c.Sweep(at(epoch + 10_000)); n != 0 {
+			b.Fatalf("%d dropped", n)
+		}
+		kept := time.Since(begin)
+		var before, after debug.GCStats
+		runtime.GC()
+		debug.ReadGCStats(&before)
+		runtime.GC()
+		debug.ReadGCStats(&after)
+		longest := slices.Max(after.Pause[:after.NumGC-before.NumGC])
+		begin = time.Now()
+		if n := c.Sweep(at(epoch + 300_000)); n != million {
+			b.Fatalf("%d dropped", n)
+		}
+		dropped := time.Since(begin)
+		shards := float64(len(c.shards))
+		b.ReportMetric(float64(longest.Microseconds()), "gc-pause-µs")
+		b.ReportMetric(float64(kept.Microseconds())/shards, "kept-µs/shard")
+		b.ReportMetric(float64(dropped.Microseconds())/shards, "dropped-µs/shard")
+	}
 }

@@ -1,72 +1,157 @@
 package ratelimit
 
-// change puts the entry under other limits and returns the entry that counts
-// from now on. A limit that keeps its name keeps its counts.
-func (s *shard) change(hash uint64, e *entry, ls *Limits, ms int64) *entry {
-	if e.limits.aligned(ls) {
-		for i := range ls.rules {
-			e.at(i).reframe(&e.limits.rules[i], &ls.rules[i], ms)
-		}
-		e.limits = ls
-		return e
+// change puts a key under other limits and returns its first counter from now
+// on. A limit that keeps its name keeps its counts.
+func (s *shard) change(first uint32, h hash, ls *Limits, ms int64) uint32 {
+	was := limitsOf(s.hot[first].limits)
+	if was.aligned(ls) {
+		s.adopt(first, was, ls, ms)
+		return first
 	}
-	next := newEntry(s, e.name(), ls, ms)
-	for i := range ls.rules {
-		for j := range e.limits.rules {
-			if ls.rules[i].Name == e.limits.rules[j].Name {
-				next.at(i).inherit(e.at(j), &e.limits.rules[j], &ls.rules[i], ms)
+	next := s.chain(s.cold[first].name, h.parts(), ls, ms)
+	s.hot[next].seen = s.hot[first].seen
+	old, n := s.chainOf(first)
+	to, m := s.chainOf(next)
+	for i := range m {
+		for j := range n {
+			if ls.rules[i].Name == was.rules[j].Name {
+				s.inherit(to[i], &ls.rules[i], old[j], &was.rules[j], ms)
 			}
 		}
 	}
-	s.remove(hash, e)
-	s.insert(hash, next)
+	s.unlink(first)
+	s.unchain(first)
+	s.link(next)
 	return next
 }
 
-// inherit takes over what another counter of the same limit counted, when the
-// limit has moved within its policy.
-func (c *Counter) inherit(old *Counter, was, r *rule, ms int64) {
-	e := c.entry
-	*c = *old
-	c.entry = e
-	c.sync.state = idle // whoever held the old counter lets go of it
-	c.reframe(was, r, ms)
-	if was.doc == r.doc {
-		return
+// aligned reports whether both have limits of the same names in the same
+// order, and so the same documents.
+func (ls *Limits) aligned(other *Limits) bool {
+	if len(ls.rules) != len(other.rules) {
+		return false
 	}
-	// Another document: what was on its way to the old one will not be
-	// counted in the new one, so it counts here as known.
-	for i := range c.slots() {
-		c.slots()[i].settle()
+	for i := range ls.rules {
+		if ls.rules[i].Name != other.rules[i].Name {
+			return false
+		}
 	}
-	c.sync = syncInfo{}
-	c.setPending(nil)
-	c.extra().until = ms + r.window + r.frame
+	return true
 }
 
-// reframe puts the counts into the frames of another rule. Of each old frame
-// nobody knows when in it the requests came; they are taken to have come at
-// its end, so that a change never frees anybody early.
-func (c *Counter) reframe(was, r *rule, ms int64) {
+// adopt gives the counters of a key other limits of the same names.
+func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
+	nums, n := s.chainOf(first)
+	for i := range n {
+		num := nums[i]
+		s.reframe(num, &was.rules[i], &ls.rules[i], ms)
+		h := &s.hot[num]
+		h.limits = ls.number
+		if h.state < busy {
+			h.state = quiet // it is planned anew with the next request
+			s.cold[num].ticket++
+		}
+	}
+}
+
+// inherit takes over what the counter of the same limit counted, when the limit
+// has moved within its policy.
+func (s *shard) inherit(num uint32, r *rule, old uint32, was *rule, ms int64) {
+	s.advance(old, was, ms)
+	moved, reframed := was.doc != r.doc, was.frame != r.frame || was.Frames != r.Frames
+	from := s.slots(&s.hot[old], was)
+	mine := s.mine(old, was)
+	s.hot[num].start = s.hot[old].start
+	if reframed {
+		s.hot[num].start = r.align(ms)
+	}
+	for j := range from {
+		slot, own := from[j], mine[j]
+		if moved {
+			// Another document: what was on its way to the old one will not be
+			// counted in the new one. All of it stays known here until it is too
+			// old to matter.
+			slot.g, slot.p = clamp(int64(slot.g)+int64(slot.p)), 0
+			own = slot.g
+		} else if reframed {
+			own = 0 // see reframe
+		}
+		s.put(num, r, endOf(s.hot[old].start-int64(j)*was.frame, was.frame, ms), slot, own)
+	}
+	if moved {
+		s.hot[num].flags |= carried
+		return
+	}
+	h, c := &s.hot[num], &s.cold[num]
+	h.flags, h.shares = s.hot[old].flags, s.hot[old].shares
+	h.flags.set(stale, reframed || h.flags.has(stale))
+	c.etag, c.version, c.began, c.synced, c.recent = s.cold[old].etag, s.cold[old].version, s.cold[old].began, s.cold[old].synced, s.cold[old].recent
+	h.extra, s.hot[old].extra = s.hot[old].extra, 0
+	if s.pending(num) != 0 {
+		s.extrasOf(num).reframed = reframed || s.extrasOf(num).reframed
+	}
+	h.flags.set(resolve, s.pending(num) != 0) // its exchange may be under way, and will find no counter
+}
+
+// endOf is the time that the requests of a frame are taken to have come at when
+// its length changes: its end, or now. So a change never frees a key early.
+func endOf(start, length, ms int64) int64 {
+	if start > ms {
+		return start
+	}
+	return min(start+length-1, ms)
+}
+
+// reframe puts the counts of a counter into the frames of another rule.
+func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 	if was.frame == r.frame && was.Frames == r.Frames {
 		return
 	}
-	c.observe(was, ms)
-	old, oldStart := c.slots(), c.start
-	if c.far == nil {
-		near := c.near
-		old = near[:]
+	s.advance(num, was, ms)
+	h := &s.hot[num]
+	var slots [MaxFrames + 1]slot
+	n := copy(slots[:], s.slots(h, was))
+	start := h.start
+	if was.Frames > 1 {
+		s.farOf(was.frames()).release(h.near[0].g)
 	}
-	c.near, c.far = [2]slot{}, nil
-	c.init(c.entry, r, c.at)
-	for j, from := range old {
-		last := min(oldStart-int64(j)*was.frame+was.frame-1, c.at)
-		if i, ok := c.index(r, last); ok {
-			c.slots()[i].add(from)
-		} else {
-			c.entry.shard.all.expired.Add(int64(from.i))
+	h.near, s.cold[num].mine = [2]slot{}, [2]uint32{}
+	if r.Frames > 1 {
+		h.near[0].g = s.farOf(r.frames()).alloc()
+	}
+	h.start = r.align(ms)
+	for j := range n {
+		// What this process has in the document is not carried over: the process
+		// that converts the document may put it into another frame.
+		s.put(num, r, endOf(start-int64(j)*was.frame, was.frame, ms), slots[j], 0)
+	}
+	h.flags |= stale // the document is still in frames of the old length
+	if s.pending(num) != 0 {
+		s.extrasOf(num).reframed = true
+	}
+}
+
+// put adds counts that came at a time to the frame of that time. What is too
+// old to matter is left out.
+func (s *shard) put(num uint32, r *rule, at int64, from slot, own uint32) {
+	h := &s.hot[num]
+	j, there := r.index(h.start, at)
+	if !there {
+		if from.i > 0 {
+			s.all.expired.Add(int64(from.i))
 		}
+		return
 	}
-	// The document may hold frames of the old length for as long as they live.
-	c.extra().until = c.at + was.window + was.frame
+	to := &s.slots(h, r)[j]
+	to.g = clamp(int64(to.g) + int64(from.g))
+	to.p += from.p
+	to.count(int64(from.i))
+	s.mine(num, r)[j] += own
+}
+
+// index returns which frame holds a time, counted from the newest, which begins
+// at newest, and whether a counter has it. A later time is in the newest.
+func (r *rule) index(newest, at int64) (int, bool) {
+	j := max((newest-r.align(at))/r.frame, 0)
+	return int(j), j < int64(r.frames())
 }

@@ -1,57 +1,52 @@
 package ratelimit
 
 import (
-	"hash/maphash"
+	"math"
 	"math/bits"
-	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// DefaultMaxKeys bounds the memory of [Counters] where nothing else is said: about
-// 250 MB of counters with one limit each.
+// DefaultMaxKeys bounds the memory of [Counters] where no other bound is given:
+// about 150 MB of counters with one limit each.
 const DefaultMaxKeys = 1_000_000
 
 const (
-	maxShards    = 4096
-	keysPerShard = 64 // below this many, fewer shards
+	usualShards  = 256
+	fewKeys      = 64   // for each shard; with less, there are fewer shards
+	keysPerShard = 4096 // with more, there are more: numbers have 16 bits
 )
 
 // Counters holds the counts of all keys that were active lately. All its
-// methods are safe for concurrent use, and none of them waits for anything but another's
-// short critical section.
+// methods are safe for concurrent use, and none of them waits for anything but
+// the short critical section of another.
+//
+// Every time that is passed in must come from one clock that does not run
+// backwards, such as [oauth-server/internal/clock]. A call that is a little
+// older than the one before it, because two goroutines raced, is decided as of
+// the later frame.
 //
 // Memory is bounded by a number of keys. When there are too many, an idle or
 // little used key makes room for a new one; a key at its limit, or with counts
-// that are not yet in the database, never does. Where every key is of that
-// kind, a new key shares one of a fixed number of overflow counters with other
-// new keys: it may be denied too early, but no key is ever admitted more often than its limits
-// allow, and nobody who is limited is freed.
+// that are not yet in the store, never does. Where every key is of that kind, a
+// new key shares one of a fixed number of overflow counters with other new keys:
+// it may be denied too early, but no key is admitted more often than its limits
+// allow, and no limited key is freed.
 type Counters struct {
-	seed   maphash.Seed
-	shift  int // of a hash, to the shard
+	shift  int // of the upper half of a hash, to the shard
 	shards []shard
-	offset atomic.Int64 // milliseconds added to every now: the database's clock less ours
 	all    totals
-	syncer syncState
+	queue  queue
 }
 
-// shard is a part of the keys under one lock.
-type shard struct {
-	mu       sync.Mutex
-	entries  map[uint64]*entry // by hash; entries of equal hash are chained
-	overflow []*entry
-	inbox    []*Counter // for the syncer
-	spare    []*Counter // the inbox before, to be used again
-	index    int
-	all      *totals
-	_        [128 - 104]byte // neighbours under other locks share no cache line
-}
-
-// totals are of all shards. None of them changes while a key in memory is
-// decided on.
+// totals are of all shards. What a decision on a key in memory reads is apart
+// from what changes while others make and drop keys.
 type totals struct {
-	maxKeys                            int64
+	hashKey hashKey
+	outage  outage
+	maxKeys int64
+	_       [64]byte
+
 	keys, evicted, overflowed, expired atomic.Int64
 }
 
@@ -64,104 +59,24 @@ func (t *totals) reserve() bool {
 	return false
 }
 
-// entry is one key.
-type entry struct {
-	key    string // client_id and username, one after the other
-	split  uint16 // length of the client_id
-	gone   bool   // dropped from the table: whoever still holds it must let go
-	shared bool   // an overflow entry
-	shard  *shard
-	next   *entry // of the same hash
-	limits *Limits
-	seen   int64      // when it was last asked for
-	first  Counter    // of the first limit
-	more   *[]Counter // of the further limits
-}
-
 // NewCounters returns empty counters for at most maxKeys keys, [DefaultMaxKeys] if
 // that is below 1.
 func NewCounters(maxKeys int) *Counters {
 	if maxKeys < 1 {
 		maxKeys = DefaultMaxKeys
 	}
-	n := 1 << (bits.Len(uint(min(maxShards, max(maxKeys/keysPerShard, 1)))) - 1)
-	c := &Counters{seed: maphash.MakeSeed(), shift: 64 - bits.Len(uint(n-1)), shards: make([]shard, n)}
-	c.all.maxKeys = int64(maxKeys)
-	c.syncer.init(n)
+	n := 1 << (bits.Len(uint(min(usualShards, max(maxKeys/fewKeys, 1)))) - 1)
+	for maxKeys/n > keysPerShard {
+		n *= 2
+	}
+	c := &Counters{shift: 64 - bits.Len(uint(n-1)), shards: make([]shard, n)}
+	c.all.hashKey, c.all.maxKeys = newHashKey(), int64(maxKeys)
+	c.all.outage.instances.Store(1)
+	c.queue.init(n)
 	for i := range c.shards {
-		c.shards[i].index = i
-		c.shards[i].entries = make(map[uint64]*entry)
-		c.shards[i].all = &c.all
+		c.shards[i].all, c.shards[i].number = &c.all, uint32(i)
 	}
 	return c
-}
-
-// SetOffset sets what is added to every now: by how much the database's clock
-// is ahead of ours, so that all instances agree on frames.
-func (c *Counters) SetOffset(d time.Duration) { c.offset.Store(d.Milliseconds()) }
-
-// millis is the time as the counters count it.
-func (c *Counters) millis(now time.Time) int64 { return now.UnixMilli() + c.offset.Load() }
-
-func (c *Counters) shardOf(hash uint64) *shard { return &c.shards[hash>>c.shift] }
-
-func (e *entry) is(k Key) bool {
-	return len(e.key) == len(k.ClientID)+len(k.Username) && int(e.split) == len(k.ClientID) &&
-		e.key[:e.split] == k.ClientID && e.key[e.split:] == k.Username
-}
-
-func (e *entry) name() Key { return Key{ClientID: e.key[:e.split], Username: e.key[e.split:]} }
-
-// at returns the counter of the limit with that index.
-func (e *entry) at(i int) *Counter {
-	if i == 0 {
-		return &e.first
-	}
-	return &(*e.more)[i-1]
-}
-
-func (s *shard) find(hash uint64, k Key) *entry {
-	e := s.entries[hash]
-	for e != nil && !e.is(k) {
-		e = e.next
-	}
-	return e
-}
-
-func newEntry(s *shard, k Key, ls *Limits, ms int64) *entry {
-	e := &entry{key: k.ClientID + k.Username, split: uint16(len(k.ClientID) & 0xffff), shard: s, limits: ls, seen: ms}
-	if n := len(ls.rules); n > 1 {
-		more := make([]Counter, n-1)
-		e.more = &more
-	}
-	for i := range ls.rules {
-		e.at(i).init(e, &ls.rules[i], ms)
-	}
-	return e
-}
-
-// insert adds an entry, for which room was reserved.
-func (s *shard) insert(hash uint64, e *entry) {
-	e.next = s.entries[hash]
-	s.entries[hash] = e
-}
-
-// remove drops an entry that is in the table. Its room stays reserved.
-func (s *shard) remove(hash uint64, e *entry) {
-	if s.entries[hash] == e {
-		if e.next == nil {
-			delete(s.entries, hash)
-		} else {
-			s.entries[hash] = e.next
-		}
-	} else {
-		p := s.entries[hash]
-		for p.next != e {
-			p = p.next
-		}
-		p.next = e.next
-	}
-	e.gone, e.next = true, nil
 }
 
 // Len is the number of keys in memory.
@@ -173,13 +88,105 @@ type Stats struct {
 	MaxKeys    int64 // the bound
 	Evicted    int64 // keys that made room for others
 	Overflowed int64 // decisions on a shared counter because there was no room
-	Expired    int64 // counts that grew too old to matter before they were written
+	Expired    int64 // requests that grew too old to matter before they were written
 }
 
-// Stats returns what was counted so far.
+// Stats returns the totals.
 func (c *Counters) Stats() Stats {
 	return Stats{
 		Keys: c.all.keys.Load(), MaxKeys: c.all.maxKeys,
 		Evicted: c.all.evicted.Load(), Overflowed: c.all.overflowed.Load(), Expired: c.all.expired.Load(),
 	}
 }
+
+// lookup returns the shard of a key, and the hash to find it there.
+func (c *Counters) lookup(k Key) (*shard, hash) {
+	h := c.all.hashKey.hash(k)
+	return &c.shards[h.hi>>c.shift], h
+}
+
+// MaxCount is the most that one frame counts; more is cut off.
+const MaxCount = math.MaxInt32
+
+// clamp cuts a count off at both ends.
+func clamp(n int64) uint32 {
+	return uint32(min(max(n, 0), MaxCount))
+}
+
+// total is what a decision counts of a frame if every process has admitted as
+// much as this one that is not yet known to be in the document: own is how many
+// processes that are, normally 1.
+func (s *slot) total(own int64) int64 {
+	return min(max(int64(s.g)+own*(int64(s.p)+int64(s.i)), 0), MaxCount)
+}
+
+// count adds n requests, or takes some back if n is negative.
+func (s *slot) count(n int64) {
+	s.i = int32(min(max(int64(s.i)+n, -MaxCount), MaxCount))
+}
+
+// advance brings a counter to the time ms: it shifts its frames if a new one has
+// begun. A time before the newest frame changes nothing.
+func (s *shard) advance(num uint32, r *rule, ms int64) {
+	if h := &s.hot[num]; ms-h.start >= r.frame {
+		s.shift(num, r, r.align(ms))
+	}
+}
+
+// shift makes the frame that begins at start, which is a later one, the newest.
+// What leaves the window unwritten is too old to matter.
+func (s *shard) shift(num uint32, r *rule, start int64) {
+	h := &s.hot[num]
+	slots, mine := s.slots(h, r), s.mine(num, r)
+	n := int(min((start-h.start)/r.frame, int64(len(slots))))
+	for _, old := range slots[len(slots)-n:] {
+		if old.i > 0 {
+			s.all.expired.Add(int64(old.i))
+		}
+	}
+	copy(slots[n:], slots)
+	copy(mine[n:], mine)
+	clear(slots[:n])
+	clear(mine[:n])
+	h.start = start
+}
+
+// frames returns what the estimate of a counter is made from.
+func (s *shard) frames(num uint32, r *rule) (f frames) {
+	h := &s.hot[num]
+	f.slots, f.start, f.own = s.slots(h, r), h.start, 1
+	f.sum()
+	return f
+}
+
+func seconds(ms int64) uint32 { return uint32(ms / 1000) } //nolint:gosec // until the year 2106
+
+// unwritten is what the document is not known to have: in the pending write, and
+// admitted since.
+func unwritten(slots []slot) (pending, since int64) {
+	for i := range slots {
+		pending += int64(slots[i].p)
+		since += int64(slots[i].i)
+	}
+	return pending, since
+}
+
+// dirty reports whether requests wait to be taken up by a write.
+func dirty(slots []slot) bool {
+	for i := range slots {
+		if slots[i].i != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func known(slots []slot) (n int64) {
+	for i := range slots {
+		n += int64(slots[i].g)
+	}
+	return n
+}
+
+// millis is the time as counters keep it.
+func millis(now time.Time) int64 { return now.UnixMilli() }

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"math/big"
 	"strconv"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // TestExactUnderConcurrency: with a limit of L, any number of goroutines get
@@ -19,7 +21,7 @@ func TestExactUnderConcurrency(t *testing.T) {
 		{NewLimit("wide", 5000, time.Hour), NewLimit("narrow", 777, time.Minute)},
 	} {
 		c, k, eff := single(limits...)
-		c.Attach()
+		y := attach(c)
 		want := limits[len(limits)-1].Requests
 		var admitted atomic.Int64
 		var takers, syncer sync.WaitGroup
@@ -32,7 +34,7 @@ func TestExactUnderConcurrency(t *testing.T) {
 				select {
 				case <-stop:
 					return
-				case <-c.Wake():
+				case <-y.Wake():
 				default:
 				}
 			}
@@ -85,7 +87,7 @@ func TestFloodStaysBounded(t *testing.T) {
 		t.Run("flushed="+strconv.FormatBool(flushed), func(t *testing.T) {
 			_, limited, eff := single(NewLimit("per-minute", 2, time.Minute))
 			c := NewCounters(1000)
-			c.Attach()
+			attach(c)
 			now := at(epoch)
 			require.EqualValues(t, 2, admittedNow(c, now, limited, eff))
 			for i := range flood {
@@ -125,26 +127,49 @@ func TestOverflowKeepsTheLimit(t *testing.T) {
 	d := c.Take(now, late, eff, 1)
 	require.Equal(t, Denied, d.Outcome, "room does not free it")
 
-	now = now.Add(2 * time.Minute)
+	now = now.Add(2*time.Minute + time.Second)
 	require.Equal(t, 9, c.Sweep(now))
 	require.EqualValues(t, 5, admittedNow(c, now, late, eff))
 	require.Equal(t, 1, c.Len())
 }
 
-// TestOverfull: more policies at once than a shard has shared counters.
+// TestOverflowPlaces: keys that find no room share eight counters of a shard, not
+// one: those of another place are not denied because one is used up.
+func TestOverflowPlaces(t *testing.T) {
+	_, _, eff := single(NewLimit("per-minute", 5, time.Minute))
+	c := NewCounters(1)
+	c.Take(at(epoch), Key{"client", "the only one with room"}, eff, 1)
+	admitted := map[uint64]int{}
+	for i := range 1000 {
+		k := Key{"client", "late-" + strconv.Itoa(i)}
+		_, h := c.lookup(k)
+		if d := c.Take(at(epoch), k, eff, 1); d.Outcome == Allowed {
+			admitted[h.lo%overflowPlaces]++
+		}
+	}
+	for place := range uint64(overflowPlaces) {
+		require.Equal(t, 5, admitted[place], "place %d", place)
+	}
+}
+
+// TestOverfull: more policies at once than a shard has overflow counters.
 func TestOverfull(t *testing.T) {
 	c := NewCounters(1)
 	now := at(epoch)
 	last := Decision{}
-	for i := range sharedPerShard + 2 {
+	for i := range maxOverflow + 2 {
 		_, k, eff := single(NewLimit("l"+strconv.Itoa(i), 5, time.Minute))
 		k.Username = strconv.Itoa(i)
 		last = c.Take(now, k, eff, 1)
-		require.Equal(t, i > sharedPerShard, last.Outcome == Denied)
+		require.Equal(t, i > maxOverflow, last.Outcome == Denied)
 	}
 	require.Equal(t, time.Minute, last.RetryAfter)
 	_, limit := last.Headers()
-	require.Equal(t, `"l9";r=0;t=60`, limit)
+	require.Equal(t, `"l33";r=0;t=60`, limit)
+	require.EqualValues(t, maxOverflow+1, c.Stats().Overflowed)
+	require.Equal(t, 1, c.Sweep(now.Add(3*time.Minute)))
+	_, k, eff := single(NewLimit("another", 5, time.Minute))
+	require.EqualValues(t, 5, admittedNow(c, now.Add(3*time.Minute), k, eff), "idle overflow counters are used again")
 }
 
 // TestSweep drops what was idle for two windows, and nothing else.
@@ -152,7 +177,7 @@ func TestSweep(t *testing.T) {
 	c, k, eff := single(NewLimit("per-minute", 5, time.Minute))
 	c.Take(at(epoch), k, eff, 1)
 	require.Zero(t, c.Sweep(at(epoch+119_999)))
-	require.Equal(t, 1, c.Sweep(at(epoch+120_000)))
+	require.Equal(t, 1, c.Sweep(at(epoch+121_000)), "the time of the last request is kept in seconds")
 	require.Zero(t, c.Len())
 	require.EqualValues(t, 1, c.Stats().Expired)
 }
@@ -178,22 +203,78 @@ func TestKeysDoNotRunIntoEachOther(t *testing.T) {
 	require.Equal(t, 4, c.Len())
 }
 
-// TestEqualHashes: keys that collide are still different keys.
-func TestEqualHashes(t *testing.T) {
-	c, _, eff := single(NewLimit("per-minute", 1, time.Minute))
-	s := &c.shards[0]
-	var all []*entry
-	for i := range 3 {
-		e := newEntry(s, Key{"client", strconv.Itoa(i)}, eff.User, epoch)
-		s.insert(42, e)
-		all = append(all, e)
+// TestIndex: keys are found, and only those that are there, whatever comes and goes.
+func TestIndex(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, _, eff := single(NewLimit("a", 5, time.Minute), NewLimit("b", 5, time.Hour))
+		s := &c.shards[0]
+		there := map[Key]bool{}
+		names := rapid.SliceOfNDistinct(rapid.StringN(0, 20, 60), 1, 200, rapid.ID[string]).Draw(t, "names")
+		for range rapid.IntRange(1, 400).Draw(t, "steps") {
+			k := Key{"client", rapid.SampledFrom(names).Draw(t, "name")}
+			h := c.all.hashKey.hash(k)
+			num := s.find(h)
+			if there[k] != (num != 0) {
+				t.Fatalf("%q is there: %t, found as %d", k, there[k], num)
+			}
+			if num == 0 {
+				s.insert(k, h, eff.User, epoch)
+			} else {
+				if s.key(num) != k {
+					t.Fatalf("found %q, want %q", s.key(num), k)
+				}
+				s.remove(num)
+			}
+			there[k] = !there[k]
+		}
+		for k, is := range there {
+			h := c.all.hashKey.hash(k)
+			if num := s.find(h); is != (num != 0) {
+				t.Fatalf("%q is there: %t, found as %d", k, is, num)
+			}
+		}
+	})
+}
+
+// TestHash is the hash of UMAC by its definition: the sum of the products of
+// neighbouring words, each with a word of the key added.
+func TestHash(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		key := newHashKey()
+		k := Key{rapid.StringN(0, -1, 120).Draw(t, "client"), rapid.StringN(0, -1, 120).Draw(t, "user")}
+		words := []uint64{uint64(len(k.ClientID)), uint64(len(k.Username))}
+		for _, s := range []string{k.ClientID, k.Username} {
+			for ; len(s) > 16; s = s[16:] {
+				words = append(words, le(s[:8]), le(s[8:16]))
+			}
+			switch {
+			case len(s) >= 8:
+				words = append(words, le(s[:8]), le(s[len(s)-8:]))
+			case len(s) > 0:
+				words = append(words, le(s), 0)
+			}
+		}
+		want := new(big.Int)
+		for i := 0; i < len(words); i += 2 {
+			a, b := new(big.Int).SetUint64(words[i]+key[i]), new(big.Int).SetUint64(words[i+1]+key[i+1])
+			want.Add(want, a.Mul(a, b))
+		}
+		want.Mod(want, new(big.Int).Lsh(big.NewInt(1), 128))
+		h := key.sum(k)
+		got := new(big.Int).SetUint64(h.hi)
+		got.Lsh(got, 64).Or(got, new(big.Int).SetUint64(h.lo))
+		if want.Cmp(got) != 0 {
+			t.Fatalf("hash of %q is %x, want %x", k, got, want)
+		}
+	})
+}
+
+// le reads up to eight bytes, the first as the lowest.
+func le(s string) (w uint64) {
+	for i := range len(s) {
+		w |= uint64(s[i]) << (8 * i)
 	}
-	for _, i := range []int{1, 2, 0} { // the middle, the head, the last
-		require.Same(t, all[i], s.find(42, all[i].name()))
-		s.remove(42, all[i])
-		require.Nil(t, s.find(42, all[i].name()))
-	}
-	require.Empty(t, s.entries)
+	return w
 }
 
 func TestUsageAndTop(t *testing.T) {
@@ -219,14 +300,32 @@ func TestUsageAndTop(t *testing.T) {
 	require.EqualValues(t, 10, admittedNow(c, now, Key{"shop", "full"}, eff))
 }
 
-func TestOffset(t *testing.T) {
-	c, k, eff := single(Limit{"minute", 1, time.Minute, 1, Fixed, 1})
-	now := at(59_999_000) // a second before the next minute
-	require.EqualValues(t, 1, admittedNow(c, now, k, eff))
-	d := c.Take(now, k, eff, 1)
-	require.Equal(t, time.Second, d.RetryAfter)
-	c.SetOffset(2 * time.Second) // the database is there already
-	require.EqualValues(t, 1, admittedNow(c, now, k, eff))
-	d = c.Take(now, k, eff, 1)
-	require.Equal(t, 59*time.Second, d.RetryAfter)
+// TestNumbersRunOut: a shard whose numbers are used up shares overflow counters,
+// and takes keys again when there is room.
+func TestNumbersRunOut(t *testing.T) {
+	c := NewCounters(100_000)
+	limits := make([]Limit, MaxLimits)
+	for i := range limits {
+		limits[i] = NewLimit("l"+strconv.Itoa(i), 5, time.Minute)
+	}
+	_, _, eff := single(limits...)
+	c.shards = c.shards[:1]
+	c.shift = 64 // every key falls to the one shard
+	n := maxNumber/MaxLimits - maxOverflow
+	for i := range n + 1000 {
+		c.Take(at(epoch), Key{"client", strconv.Itoa(i)}, eff, 1)
+	}
+	if len(c.shards[0].hot) > maxNumber+1 || c.Stats().Overflowed < 900 {
+		t.Errorf("%d numbers, %+v", len(c.shards[0].hot), c.Stats())
+	}
+	for i := range n - 100 {
+		k := Key{"client", strconv.Itoa(i)}
+		if us := c.Usage(at(epoch), k); len(us) != MaxLimits || us[0].Unflushed != 1 {
+			t.Fatalf("key %d: %+v", i, us)
+		}
+	}
+	c.Sweep(at(epoch).Add(3 * time.Minute))
+	if d := c.Take(at(epoch).Add(3*time.Minute), Key{"client", "new"}, eff, 1); d.Outcome != Allowed || c.Len() != 1 {
+		t.Errorf("after a sweep: %v, %d keys", d.Outcome, c.Len())
+	}
 }

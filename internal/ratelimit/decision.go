@@ -39,6 +39,9 @@ type Decision struct {
 	// millisecond earlier it does not. [Never] if it asks for more than a limit admits at all,
 	// zero if it was not denied.
 	RetryAfter time.Duration
+	// Outage is set where a limit was decided by its OnOutage, because the store
+	// does not take what this process admits.
+	Outage bool
 	// Binding is the index of the limit that decided: of those that deny the
 	// one to wait for, otherwise the one with the least share remaining.
 	Binding int

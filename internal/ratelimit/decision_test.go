@@ -63,7 +63,7 @@ func TestHeaders(t *testing.T) {
 
 // TestResetOfAnIdleKey: nothing used, nothing to wait for.
 func TestResetOfAnIdleKey(t *testing.T) {
-	c, k, eff := single(Limit{"w", 5, time.Minute, 1, Weighted, 1})
+	c, k, eff := single(Limit{"w", 5, time.Minute, 1, Weighted, 1, Share})
 	d := c.Take(at(60_000_000), k, eff, 1) // the weighted formula gives a frame's first moment no weight
 	_, limit := d.Headers()
 	require.Equal(t, `"w";r=5;t=0`, limit)

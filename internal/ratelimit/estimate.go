@@ -4,38 +4,50 @@ package ratelimit
 // a rational number with the denominator r.frame. It is only ever compared with
 // integers, so everything below is exact.
 //
-// All products stay below 2^63: a slot is below 2^31, a limit below 2^30, and
-// a window below 2^32 milliseconds.
+// All products stay below 2^63: a frame's total is below 2^31, a limit below
+// 2^30, and a window below 2^32 milliseconds.
 
-// window splits the counts as the algorithm sees them: what counts in full,
-// and the frame that moves out of the window, oldest, at slots()[len-1].
-func (c *Counter) window() (whole, oldest int64) {
-	slots := c.slots()
-	last := len(slots) - 1
-	for _, s := range slots[:last] {
-		whole += s.total()
+// frames is what the estimate is made from.
+type frames struct {
+	slots  []slot // the newest first; the last moves out of the window
+	start  int64  // of the newest, milliseconds since the epoch
+	own    int64  // see slot.total
+	whole  int64  // what counts in full
+	oldest int64  // what moves out of the window
+}
+
+// sum adds the frames up.
+func (f *frames) sum() {
+	last := len(f.slots) - 1
+	f.whole, f.oldest = 0, f.slots[last].total(f.own)
+	for i := range f.slots[:last] {
+		f.whole += f.slots[i].total(f.own)
 	}
-	return whole, slots[last].total()
+}
+
+// count counts n requests in the newest frame.
+func (f *frames) count(n int64) {
+	f.slots[0].count(n)
+	f.whole += n * f.own
 }
 
 // scaled returns the estimate in two parts: whole requests, and a rest in
 // units of 1/r.frame requests, which may be more than one request.
-func (c *Counter) scaled(r *rule, ms int64) (whole, rest int64) {
-	elapsed := min(max(ms-c.start, 0), r.frame)
-	whole, oldest := c.window()
+func (f *frames) scaled(r *rule, ms int64) (whole, rest int64) {
+	elapsed := min(max(ms-f.start, 0), r.frame)
 	switch r.Algorithm {
 	case Fixed:
-		return whole, 0
+		return f.whole, 0
 	case Weighted:
-		return 0, elapsed*whole + (r.frame-elapsed)*oldest
+		return 0, elapsed*f.whole + (r.frame-elapsed)*f.oldest
 	default:
-		return whole, (r.frame - elapsed) * oldest
+		return f.whole, (r.frame - elapsed) * f.oldest
 	}
 }
 
 // floor returns the estimate at ms, rounded down.
-func (c *Counter) floor(r *rule, ms int64) int64 {
-	whole, rest := c.scaled(r, ms)
+func (f *frames) floor(r *rule, ms int64) int64 {
+	whole, rest := f.scaled(r, ms)
 	if rest == 0 {
 		return whole
 	}
@@ -43,34 +55,33 @@ func (c *Counter) floor(r *rule, ms int64) int64 {
 }
 
 // estimate returns the estimate at ms, for people to look at.
-func (c *Counter) estimate(r *rule, ms int64) float64 {
-	whole, rest := c.scaled(r, ms)
+func (f *frames) estimate(r *rule, ms int64) float64 {
+	whole, rest := f.scaled(r, ms)
 	return float64(whole) + float64(rest)/float64(r.frame)
 }
 
 // firstBelow returns the earliest time, from ms on, at which the estimate is
 // below target if nothing more is counted. The target is at least 1.
-func (c *Counter) firstBelow(r *rule, ms, target int64) int64 {
+func (f *frames) firstBelow(r *rule, ms, target int64) int64 {
 	switch r.Algorithm {
 	case Fixed:
-		if c.slots()[0].total() < target {
+		if f.whole < target {
 			return ms
 		}
-		return c.start + r.frame
+		return f.start + r.frame
 	case Weighted:
-		return c.firstBelowWeighted(r, ms, target)
+		return f.firstBelowWeighted(r, ms, target)
 	default:
-		return c.firstBelowSliding(r, ms, target)
+		return f.firstBelowSliding(r, ms, target)
 	}
 }
 
 // firstBelowSliding follows the window as it moves on: in each frame of time
 // another slot is the oldest, and shrinks.
-func (c *Counter) firstBelowSliding(r *rule, ms, target int64) int64 {
-	slots := c.slots()
-	whole, oldest := c.window()
-	frameStart := c.start
-	for j := len(slots) - 1; ; j-- {
+func (f *frames) firstBelowSliding(r *rule, ms, target int64) int64 {
+	whole, oldest := f.whole, f.oldest
+	frameStart := f.start
+	for j := len(f.slots) - 1; ; j-- {
 		if whole < target {
 			if e := shrunkBelow(oldest, target-whole, r.frame, ms-frameStart); e < r.frame {
 				return frameStart + e
@@ -78,9 +89,9 @@ func (c *Counter) firstBelowSliding(r *rule, ms, target int64) int64 {
 		}
 		frameStart += r.frame
 		if j == 0 {
-			return frameStart
+			return max(frameStart, ms)
 		}
-		oldest = slots[j-1].total()
+		oldest = f.slots[j-1].total(f.own)
 		whole -= oldest
 	}
 }
@@ -98,18 +109,18 @@ func shrunkBelow(count, room, frame, from int64) int64 {
 
 // firstBelowWeighted: within a frame the estimate moves from the previous count
 // to the current one, and once nothing more is counted from there to zero.
-func (c *Counter) firstBelowWeighted(r *rule, ms, target int64) int64 {
-	cur, prev := c.near[0].total(), c.near[1].total()
-	elapsed, need := max(ms-c.start, 0), target*r.frame
+func (f *frames) firstBelowWeighted(r *rule, ms, target int64) int64 {
+	cur, prev := f.whole, f.oldest
+	elapsed, need := max(ms-f.start, 0), target*r.frame
 	if elapsed*cur+(r.frame-elapsed)*prev < need {
 		return ms
 	}
 	if prev > cur {
 		if e := r.frame*(prev-target)/(prev-cur) + 1; e < r.frame {
-			return c.start + e
+			return f.start + e
 		}
 	}
-	next := c.start + r.frame
+	next := f.start + r.frame
 	if e := shrunkBelow(cur, target, r.frame, 0); e < r.frame {
 		return next + e
 	}

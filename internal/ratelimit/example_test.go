@@ -49,7 +49,7 @@ func ExampleCounters_Take() {
 func ExampleCompile() {
 	settings := ratelimit.DefaultSettings()
 	settings.Clients = map[string]ratelimit.Policy{"shop": {User: []ratelimit.Limit{
-		{Name: "per-minute", Requests: 0, Window: time.Minute, Frames: 7, Algorithm: ratelimit.Sliding, SoftRatio: 0.8},
+		{Name: "per-minute", Requests: 0, Window: time.Minute, Frames: 7, Algorithm: ratelimit.Sliding, SoftRatio: 0.8, OnOutage: ratelimit.Share},
 	}}}
 	_, err := ratelimit.Compile(settings)
 	fmt.Println(err)

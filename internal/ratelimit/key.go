@@ -1,9 +1,11 @@
 package ratelimit
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
-	"hash/maphash"
+	"math/bits"
 )
 
 // Key names what is counted: a user of a client, or the client itself where
@@ -13,9 +15,9 @@ type Key struct {
 	Username string
 }
 
-// maxKeySize bounds the memory of a key. A longer username is counted under
-// its digest instead.
-const maxKeySize = 256
+// maxKeySize bounds the memory of a key. A longer name is counted under its
+// digest instead.
+const maxKeySize = 255
 
 // bounded returns the key under which k is counted.
 func (k Key) bounded() Key {
@@ -33,13 +35,81 @@ func shorten(s string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// hash mixes both parts with a seed of this process, so that nobody outside can
-// choose names that collide.
-func (k Key) hash(seed maphash.Seed) uint64 {
-	h := maphash.String(seed, k.ClientID)
-	if k.Username != "" {
-		h = (h ^ 0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd
-		h ^= maphash.String(seed, k.Username)
+// hash is a keyed hash of a key, 128 bits. Keys with equal hashes are taken to
+// be the same key, so that a decision never reads the names: two given keys
+// collide with a probability of at most 2^-64, and then share one limit; neither
+// ever gets more than it.
+type hash struct{ hi, lo uint64 }
+
+// hashKey is what the hashes of one [Counters] depend on besides the names, so
+// that callers cannot choose names that collide: a word for each word of the
+// longest key, its lengths included.
+type hashKey [maxKeySize/8 + 5]uint64
+
+func newHashKey() (k hashKey) {
+	var b [8 * len(k)]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	for i := range k {
+		k[i] = binary.LittleEndian.Uint64(b[8*i:])
 	}
+	return k
+}
+
+// hash is NH, the universal hash of UMAC (Black, Halevi, Krawczyk, Krovetz and
+// Rogaway, 1999; RFC 4418, section 5.2), with words of 64 bits: the sum of the
+// products of neighbouring words, each with a word of the key added. Then it is
+// mixed, one to one, so that any of its bits are as good as others.
+func (k *hashKey) hash(key Key) hash { return k.sum(key).mixed() }
+
+func (k *hashKey) sum(key Key) (h hash) {
+	h.add(uint64(len(key.ClientID))+k[0], uint64(len(key.Username))+k[1])
+	i := h.text(k, 2, key.ClientID)
+	h.text(k, i, key.Username)
 	return h
+}
+
+// mixed is two rounds of a Feistel network.
+func (h hash) mixed() hash {
+	const odd = 0x9e3779b97f4a7c15
+	x := h.lo * odd
+	h.hi ^= x ^ x>>32
+	x = h.hi * odd
+	h.lo ^= x ^ x>>32
+	return h
+}
+
+// text adds the words of a text, in pairs, and returns the place of the next word
+// of the key.
+func (h *hash) text(k *hashKey, i int, s string) int {
+	for ; len(s) > 16; s = s[16:] {
+		h.add(word(s)+k[i], word(s[8:])+k[i+1])
+		i += 2
+	}
+	switch n := len(s); {
+	case n >= 8: // the two words overlap; the length makes that unambiguous
+		h.add(word(s)+k[i], word(s[n-8:])+k[i+1])
+	case n > 0:
+		var w uint64
+		for j := range n {
+			w |= uint64(s[j]) << (8 * j)
+		}
+		h.add(w+k[i], k[i+1])
+	default:
+		return i
+	}
+	return i + 2
+}
+
+func (h *hash) add(a, b uint64) {
+	hi, lo := bits.Mul64(a, b)
+	var carry uint64
+	h.lo, carry = bits.Add64(h.lo, lo, 0)
+	h.hi, _ = bits.Add64(h.hi, hi, carry)
+}
+
+// word reads eight bytes; the compiler makes one load of it.
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }

@@ -23,6 +23,22 @@ const (
 	Fixed Algorithm = "fixed"
 )
 
+// OnOutage is how a limit is decided while the store does not take what this
+// process admits, so that the other processes cannot know of it.
+type OnOutage string
+
+// The ways to decide; docs/rate-limiting.md has what each admits.
+const (
+	// Share takes every other live process to admit as much as this one does
+	// since the last exchange: together they admit about one limit.
+	Share OnOutage = "share"
+	// Memory decides as always, on what this process knows: each process
+	// admits up to a limit of its own.
+	Memory OnOutage = "memory"
+	// Deny admits nothing whose count cannot be shared.
+	Deny OnOutage = "deny"
+)
+
 // The bounds of a limit. They keep every product in the estimate inside an
 // int64 and the memory of a counter small.
 const (
@@ -41,14 +57,15 @@ type Limit struct {
 	Frames    int           `json:"frames" yaml:"frames"`         // frames that make up a window
 	Algorithm Algorithm     `json:"algorithm" yaml:"algorithm"`   // how the window is estimated
 	SoftRatio float64       `json:"soft_ratio" yaml:"soft_ratio"` // warn from this share of Requests on
+	OnOutage  OnOutage      `json:"on_outage" yaml:"on_outage"`   // how it is decided while the store is away
 }
 
-// DefaultLimit is what a limit is where nothing else is said: 100 requests per
-// sliding minute.
+// DefaultLimit is 100 requests per minute, sliding; while the store is away, the
+// processes share it.
 func DefaultLimit() Limit {
 	return Limit{
 		Name: "per-minute", Requests: 100, Window: time.Minute,
-		Frames: 1, Algorithm: Sliding, SoftRatio: 0.8,
+		Frames: 1, Algorithm: Sliding, SoftRatio: 0.8, OnOutage: Share,
 	}
 }
 
@@ -74,6 +91,9 @@ func (l *Limit) Validate() error {
 	es = append(es, l.validateWindow()...)
 	if !(l.SoftRatio > 0 && l.SoftRatio <= 1) { // also catches NaN
 		es.add("soft_ratio", "%v is not above 0 and at most 1", l.SoftRatio)
+	}
+	if l.OnOutage != Share && l.OnOutage != Memory && l.OnOutage != Deny {
+		es.add("on_outage", "%q is none of %q, %q, %q", l.OnOutage, Share, Memory, Deny)
 	}
 	return es.err()
 }
@@ -126,18 +146,19 @@ type jsonLimit struct {
 	Frames    int       `json:"frames"`
 	Algorithm Algorithm `json:"algorithm"`
 	SoftRatio float64   `json:"soft_ratio"`
+	OnOutage  OnOutage  `json:"on_outage"`
 }
 
 // MarshalJSON writes the window as a text such as "1m0s".
 func (l Limit) MarshalJSON() ([]byte, error) {
-	return json.Marshal(jsonLimit{l.Name, l.Requests, l.Window.String(), l.Frames, l.Algorithm, l.SoftRatio})
+	return json.Marshal(jsonLimit{l.Name, l.Requests, l.Window.String(), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage})
 }
 
 // UnmarshalJSON fills absent fields with those of [DefaultLimit], and refuses
 // unknown ones.
 func (l *Limit) UnmarshalJSON(b []byte) error {
 	d := DefaultLimit()
-	j := jsonLimit{d.Name, d.Requests, d.Window.String(), d.Frames, d.Algorithm, d.SoftRatio}
+	j := jsonLimit{d.Name, d.Requests, d.Window.String(), d.Frames, d.Algorithm, d.SoftRatio, d.OnOutage}
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&j); err != nil {
@@ -147,35 +168,8 @@ func (l *Limit) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("limit: window: %w", err)
 	}
-	*l = Limit{j.Name, j.Requests, w, j.Frames, j.Algorithm, j.SoftRatio}
+	*l = Limit{j.Name, j.Requests, w, j.Frames, j.Algorithm, j.SoftRatio, j.OnOutage}
 	return nil
-}
-
-// UnmarshalYAML fills absent fields with those of [DefaultLimit]. Its signature is
-// the one that go.yaml.in/yaml accepts from packages that do not import it.
-func (l *Limit) UnmarshalYAML(unmarshal func(any) error) error {
-	d := DefaultLimit()
-	y := yamlLimit{d.Name, float64(d.Requests), d.Window, float64(d.Frames), d.Algorithm, d.SoftRatio}
-	if err := unmarshal(&y); err != nil {
-		return err
-	}
-	for field, n := range map[string]float64{"requests": y.Requests, "frames": y.Frames} {
-		if n != math.Trunc(n) || math.Abs(n) > 1<<53 {
-			return FieldError{Path: field, Problem: fmt.Sprintf("%v is not a whole number", n)}
-		}
-	}
-	*l = Limit{y.Name, int64(y.Requests), y.Window, int(y.Frames), y.Algorithm, y.SoftRatio}
-	return nil
-}
-
-// yamlLimit is a limit as YAML, whose decoder would cut a fraction off an integer.
-type yamlLimit struct {
-	Name      string        `yaml:"name"`
-	Requests  float64       `yaml:"requests"`
-	Window    time.Duration `yaml:"window"`
-	Frames    float64       `yaml:"frames"`
-	Algorithm Algorithm     `yaml:"algorithm"`
-	SoftRatio float64       `yaml:"soft_ratio"`
 }
 
 // softAt is the count from which on the client is warned, rounded up. The

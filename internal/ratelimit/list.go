@@ -10,12 +10,12 @@ import (
 type Usage struct {
 	Key       Key
 	Limit     Limit
-	Known     int64         // g: known to be in the database
-	Unflushed int64         // i: admitted here, not known to be there
+	Known     int64         // g: known to be in the store
+	Unflushed int64         // admitted here, not known to be there: in a pending write (p) and since (i)
 	Estimate  float64       // requests inside the window
 	Remaining int64         // requests that would pass now
 	FreeIn    time.Duration // until one request passes; 0 if one would now
-	LastSeen  time.Time     // when this process was last asked
+	LastSeen  time.Time     // when this process was last asked, whole seconds
 }
 
 // Ratio is the share of the limit that is used; above 1 where a limit was lowered.
@@ -24,43 +24,26 @@ func (u Usage) Ratio() float64 { return u.Estimate / float64(u.Limit.Requests) }
 // Usage returns the counters of one key, in the order of its limits; none if
 // it is not in memory.
 func (c *Counters) Usage(now time.Time, k Key) []Usage {
-	k = k.bounded()
-	hash := k.hash(c.seed)
-	s := c.shardOf(hash)
+	s, h := c.lookup(k.bounded())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.find(hash, k); e != nil {
-		return e.usages(nil, c.millis(now))
+	if num := s.find(h); num != 0 {
+		return s.usages(nil, num, millis(now))
 	}
 	return nil
 }
 
-// Find returns the counters of a key, for [Counters.Look] and what follows; none if
-// it is not in memory.
-func (c *Counters) Find(k Key) (out []*Counter) {
-	k = k.bounded()
-	hash := k.hash(c.seed)
-	s := c.shardOf(hash)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.find(hash, k); e != nil {
-		for i := range e.limits.rules {
-			out = append(out, e.at(i))
-		}
-	}
-	return out
-}
-
 // ClientUsage returns the counters of a client and its users, the most used
-// first, at most max of them. It looks at every key in memory.
+// first, at most limit of them. It looks at every key in memory.
 func (c *Counters) ClientUsage(now time.Time, clientID string, limit int) []Usage {
-	return c.most(now, limit, func(k Key) bool { return k.ClientID == clientID })
+	id := Key{ClientID: clientID}.bounded().ClientID
+	return c.most(now, limit, func(s *shard, num uint32) bool { return s.isOf(num, id) })
 }
 
-// Top returns the most used counters of all, at most max of them. It looks at
+// Top returns the most used counters of all, at most limit of them. It looks at
 // every key in memory.
 func (c *Counters) Top(now time.Time, limit int) []Usage {
-	return c.most(now, limit, func(Key) bool { return true })
+	return c.most(now, limit, func(*shard, uint32) bool { return true })
 }
 
 // kept is how many more counters than asked for are gathered before they are
@@ -69,11 +52,11 @@ const kept = 100
 
 // most goes through the shards, one at a time under its lock, and passes over
 // keys that are less used than what it has found already.
-func (c *Counters) most(now time.Time, limit int, want func(Key) bool) (out []Usage) {
+func (c *Counters) most(now time.Time, limit int, want func(s *shard, num uint32) bool) (out []Usage) {
 	if limit < 1 {
 		return nil
 	}
-	ms, least := c.millis(now), 0.0
+	ms, least := millis(now), 0.0
 	cut := func() {
 		slices.SortFunc(out, byRatio)
 		if len(out) > limit {
@@ -83,15 +66,14 @@ func (c *Counters) most(now time.Time, limit int, want func(Key) bool) (out []Us
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
-		for _, e := range s.entries {
-			for ; e != nil; e = e.next {
-				if want(e.name()) && e.usage(ms) >= least {
-					out = e.usages(out, ms)
-				}
+		for n := 1; n < len(s.hot); n++ {
+			num := uint32(n)
+			if s.isKey(num) && want(s, num) && s.usage(num, ms) >= least {
+				out = s.usages(out, num, ms)
 			}
-			if len(out) > limit+kept {
-				cut()
-			}
+		}
+		if len(out) > limit+kept {
+			cut()
 		}
 		s.mu.Unlock()
 	}
@@ -104,60 +86,54 @@ func byRatio(a, b Usage) int {
 		cmp.Compare(a.Key.Username, b.Key.Username), cmp.Compare(a.Limit.Name, b.Limit.Name))
 }
 
-func (e *entry) usages(out []Usage, ms int64) []Usage {
-	for i := range e.limits.rules {
-		r, x := &e.limits.rules[i], e.at(i)
-		at := x.observe(r, ms)
-		if !x.live() {
-			continue
+// usages adds the counters of a key that count anything.
+func (s *shard) usages(out []Usage, first uint32, ms int64) []Usage {
+	k, seen := s.key(first), time.Unix(int64(s.hot[first].seen), 0)
+	for num := first; num != 0; num = s.hot[num].next {
+		r := s.ruleOf(num)
+		s.advance(num, r, ms)
+		f := s.frames(num, r)
+		if u := f.usage(r, ms); u.Known != 0 || u.Unflushed != 0 {
+			u.Key, u.LastSeen = k, seen
+			out = append(out, u)
 		}
-		u := Usage{
-			Key: e.name(), Limit: r.Limit, Known: x.known(), Unflushed: x.unflushed(),
-			Estimate: x.estimate(r, at), Remaining: max(r.Requests-x.floor(r, at), 0),
-			LastSeen: time.UnixMilli(e.seen),
-		}
-		if u.Remaining == 0 {
-			u.FreeIn = time.Duration(x.firstBelow(r, at, r.Requests)-ms) * time.Millisecond
-		}
-		out = append(out, u)
 	}
 	return out
 }
 
-// Reset forgets the key: its next request is counted from zero. It reports
-// whether the key was in memory.
-func (c *Counters) Reset(k Key) bool {
-	k = k.bounded()
-	hash := k.hash(c.seed)
-	s := c.shardOf(hash)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.find(hash, k)
-	if e != nil {
-		s.remove(hash, e)
-		s.all.keys.Add(-1)
+// usage shows frames as a counter.
+func (f *frames) usage(r *rule, ms int64) Usage {
+	pending, since := unwritten(f.slots)
+	u := Usage{
+		Limit: r.Limit, Known: known(f.slots), Unflushed: pending + since,
+		Estimate: f.estimate(r, ms), Remaining: max(r.Requests-f.floor(r, ms), 0),
 	}
-	return e != nil
+	if u.Remaining == 0 {
+		u.FreeIn = time.Duration(f.firstBelow(r, ms, r.Requests)-ms) * time.Millisecond
+	}
+	return u
 }
 
-// ResetClient forgets the client and all its users, and returns how many keys
-// that were.
-func (c *Counters) ResetClient(clientID string) (n int) {
-	for i := range c.shards {
-		s := &c.shards[i]
-		s.mu.Lock()
-		for hash, e := range s.entries {
-			for e != nil {
-				next := e.next
-				if e.name().ClientID == clientID {
-					s.remove(hash, e)
-					s.all.keys.Add(-1)
-					n++
-				}
-				e = next
-			}
+// StoredUsage is a counter as its document alone shows it, for people to look
+// at: of a key that other processes serve and this one does not hold. False if
+// ls has no limit of that name, or nothing of the document matters any more.
+func StoredUsage(now time.Time, id CounterID, ls *Limits, d *Document) (Usage, bool) {
+	ms := millis(now)
+	for i := range ls.rules {
+		r := &ls.rules[i]
+		if r.doc != id.Limit {
+			continue
 		}
-		s.mu.Unlock()
+		f := frames{slots: make([]slot, r.frames()), start: r.align(ms), own: 1}
+		var m merging
+		m.read(r, f.start, ms, d)
+		for j := range f.slots {
+			f.slots[j].g = clamp(m.counts[j])
+		}
+		f.sum()
+		u := f.usage(r, ms)
+		u.Key = Key{ClientID: id.ClientID, Username: id.Username}
+		return u, u.Known > 0
 	}
-	return n
+	return Usage{}, false
 }

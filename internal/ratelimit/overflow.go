@@ -1,52 +1,64 @@
 package ratelimit
 
-// sharedPerShard is how many overflow counters a shard has.
-const sharedPerShard = 8
+// An overflow counter counts for all keys of a shard that find no room, are
+// under the same limits and fall to the same place.
+const (
+	overflowPlaces = 8  // for each list of limits
+	maxOverflow    = 32 // overflow counters of a shard
+)
 
-// admit finds a place for a key that is not in the table: a new entry if there
-// is room or room can be made, otherwise an overflow counter. Nil if there is
-// none of those left for its limits.
-func (s *shard) admit(hash uint64, k Key, ls *Limits, ms int64) *entry {
-	if sh := s.sharedBy(hash, ls); sh != nil && sh.atLimit(ms) {
-		s.all.overflowed.Add(1)
-		return sh // it may be this key that used it up: an entry of its own would free it
+// overflow is an overflow counter, and what falls to it.
+type overflow struct {
+	limits uint32
+	place  uint32
+	num    uint32
+}
+
+// admit finds a place for a key that is not in the index: counters of its own
+// if there is room or room can be made, otherwise an overflow counter. 0 if
+// there is none of those left for its limits.
+func (s *shard) admit(k Key, h hash, ls *Limits, ms int64) uint32 {
+	place := uint32(h.lo % overflowPlaces)
+	for _, o := range s.shared {
+		if o.limits == ls.number && o.place == place && s.atLimit(o.num, ms) {
+			s.all.overflowed.Add(1)
+			return o.num // it may be this key that used it up: counters of its own would free it
+		}
 	}
-	if s.all.reserve() || s.evict(ms) {
-		e := newEntry(s, k, ls, ms)
-		s.insert(hash, e)
-		return e
+	if !s.crowded(ls) && (s.all.reserve() || s.evict(ms)) {
+		return s.insert(k, h, ls, ms)
 	}
 	s.all.overflowed.Add(1)
-	return s.share(hash, ls, ms)
+	return s.overflow(ls, place, ms)
 }
 
-// sharedBy returns the overflow counter that the key falls to, if it is in use.
-func (s *shard) sharedBy(hash uint64, ls *Limits) *entry {
-	for i := range s.overflow {
-		if e := s.overflow[(int(hash%sharedPerShard)+i)%sharedPerShard]; e != nil && e.limits.same(ls) {
-			return e
+// overflow returns the overflow counter of a place, and makes it if need be. 0
+// if there are too many, under other limits.
+func (s *shard) overflow(ls *Limits, place uint32, ms int64) uint32 {
+	free := -1
+	for i, o := range s.shared {
+		if o.limits == ls.number && o.place == place {
+			return o.num
+		}
+		if s.idle(o.num, ms) {
+			free = i
 		}
 	}
-	return nil
-}
-
-// share returns the overflow counter that the key falls to, and starts it if
-// need be. Counters are never shared under different limits.
-func (s *shard) share(hash uint64, ls *Limits, ms int64) *entry {
-	if s.overflow == nil {
-		s.overflow = make([]*entry, sharedPerShard)
+	switch {
+	case free >= 0:
+		s.unchain(s.shared[free].num)
+	case len(s.shared) < maxOverflow:
+		free = len(s.shared)
+		s.shared = append(s.shared, overflow{})
+	default:
+		return 0
 	}
-	for i := range s.overflow {
-		slot := &s.overflow[(int(hash%sharedPerShard)+i)%sharedPerShard]
-		if *slot == nil || (*slot).idle(ms) {
-			*slot = newEntry(s, Key{}, ls, ms)
-			(*slot).shared = true
-		}
-		if (*slot).limits.same(ls) {
-			return *slot
-		}
+	num := s.chain(0, [3]uint32{}, ls, ms)
+	for n := num; n != 0; n = s.hot[n].next {
+		s.hot[n].flags = pooled
 	}
-	return nil
+	s.shared[free] = overflow{limits: ls.number, place: place, num: num}
+	return num
 }
 
 // overfull is the answer where there is not even an overflow counter: denied,

@@ -1,8 +1,10 @@
 package ratelimit
 
 import (
-	"slices"
+	"fmt"
 	"strconv"
+	"sync"
+	"sync/atomic"
 )
 
 // rule is a limit made ready: times in milliseconds, everything an int64.
@@ -14,14 +16,51 @@ type rule struct {
 	softAt int64
 }
 
-// Limits is a compiled list of limits that apply together. It must not be changed.
+// Limits is a compiled list of limits that apply together. It must not be
+// changed. Equal lists are the same *Limits.
 type Limits struct {
 	rules        []rule
+	number       uint32 // in the register
+	plain        bool   // one sliding limit of one frame per window: see decidePlain
 	policyHeader string // value of the RateLimit-Policy field
 }
 
+// register holds every list of limits that this process has compiled, by
+// number. Counters refer to a list by its number, which the garbage collector
+// need not follow. A list stays for the life of the process: operators write
+// few, and an unchanged one is not added again.
+var register struct {
+	mu     sync.Mutex
+	byText map[string]*Limits
+	all    atomic.Pointer[[]*Limits]
+}
+
+// newLimits returns the compiled list.
 func newLimits(limits []Limit) *Limits {
-	ls := &Limits{rules: make([]rule, len(limits))}
+	text := fmt.Sprintf("%+v", limits)
+	register.mu.Lock()
+	defer register.mu.Unlock()
+	if ls, ok := register.byText[text]; ok {
+		return ls
+	}
+	if register.byText == nil {
+		register.byText = map[string]*Limits{}
+		register.all.Store(&[]*Limits{nil}) // no list has the number 0
+	}
+	all := *register.all.Load()
+	ls := compile(limits)
+	ls.number = uint32(len(all)) //nolint:gosec // four billion lists do not fit into memory
+	all = append(all, ls)
+	register.all.Store(&all)
+	register.byText[text] = ls
+	return ls
+}
+
+// limitsOf returns the list of that number.
+func limitsOf(number uint32) *Limits { return (*register.all.Load())[number] }
+
+func compile(limits []Limit) *Limits {
+	ls := &Limits{rules: make([]rule, len(limits)), policyHeader: policyHeader(limits)}
 	for i, l := range limits {
 		r := rule{Limit: l, window: l.Window.Milliseconds(), softAt: l.softAt()}
 		r.frame = r.window / int64(l.Frames)
@@ -30,7 +69,7 @@ func newLimits(limits []Limit) *Limits {
 		}
 		ls.rules[i] = r
 	}
-	ls.policyHeader = policyHeader(limits)
+	ls.plain = len(limits) == 1 && limits[0].Frames == 1 && limits[0].Algorithm == Sliding
 	return ls
 }
 
@@ -43,20 +82,9 @@ func (ls *Limits) All() []Limit {
 	return out
 }
 
-// same reports whether both say the same, though compiled at different times.
-func (ls *Limits) same(other *Limits) bool {
-	return ls == other || slices.Equal(ls.rules, other.rules)
-}
-
-// aligned reports whether both have limits of the same names in the same
-// order, and so the same documents.
-func (ls *Limits) aligned(other *Limits) bool {
-	return slices.EqualFunc(ls.rules, other.rules, func(a, b rule) bool { return a.Name == b.Name })
-}
-
-// slots is how many frames a counter keeps: the current one and as many as
+// frames is how many frames a counter keeps: the current one and as many as
 // make up a window.
-func (r *rule) slots() int { return r.Frames + 1 }
+func (r *rule) frames() int { return r.Frames + 1 }
 
 // align returns the start of the frame that holds the time.
 func (r *rule) align(ms int64) int64 { return alignTo(ms, r.frame) }
@@ -71,8 +99,8 @@ func alignTo(ms, frame int64) int64 {
 
 // frameName is how a frame is named in a document: its start in seconds since
 // the epoch or, where frames are not whole seconds, in milliseconds.
-func (r *rule) frameName(start int64) int64 {
-	if r.frame%1000 == 0 {
+func frameName(start, frame int64) int64 {
+	if frame%1000 == 0 {
 		return start / 1000
 	}
 	return start

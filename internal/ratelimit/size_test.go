@@ -3,12 +3,21 @@ package ratelimit
 import (
 	"testing"
 	"unsafe"
-
-	"github.com/stretchr/testify/require"
 )
 
 // TestSizes guards what BenchmarkMemory and BenchmarkTakeCores rest on.
 func TestSizes(t *testing.T) {
-	require.Zero(t, unsafe.Sizeof(shard{})%64, "a shard is a whole number of cache lines")
-	require.LessOrEqual(t, unsafe.Sizeof(entry{}), uintptr(176), "a key with one limit")
+	for _, tc := range []struct {
+		what      string
+		got, want uintptr
+	}{
+		{"hot record: a cache line", unsafe.Sizeof(hot{}), 64},
+		{"cold record", unsafe.Sizeof(cold{}), 36},
+		{"shard: whole cache lines", unsafe.Sizeof(shard{}) % 64, 0},
+		{"what a decision touches of a shard: one", unsafe.Offsetof(shard{}.inbox), 64},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("%s: %d bytes, want %d", tc.what, tc.got, tc.want)
+		}
+	}
 }

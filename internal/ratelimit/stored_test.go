@@ -22,8 +22,7 @@ func TestStoredUsage(t *testing.T) {
 	minute := now.Truncate(time.Minute).Unix()
 	frames := []ratelimit.FrameCount{{Name: minute - 60, Count: 12}, {Name: minute, Count: 5}, {Name: minute - 600, Count: 99}}
 	id := ratelimit.CounterID{ClientID: "shop", Username: "ada"}
-	counters := ratelimit.NewCounters(0)
-	u, ok := counters.StoredUsage(now, id, ls, frames)
+	u, ok := stored(now, id, ls, frames)
 	if !ok || u.Known != 17 || u.Unflushed != 0 || u.Estimate != 5+12*25.0/60 || u.Remaining != 0 || u.Limit.Name != "per-minute" || !u.LastSeen.IsZero() {
 		t.Errorf("%+v, %v", u, ok)
 	}
@@ -32,11 +31,11 @@ func TestStoredUsage(t *testing.T) {
 		t.Errorf("free in %v", u.FreeIn)
 	}
 	ahead := []ratelimit.FrameCount{{Name: minute + 60, Count: 4}, {Name: minute, Count: 5}} // of a clock that is ahead
-	if u, ok = counters.StoredUsage(now, id, ls, ahead); !ok || u.Known != 9 {
+	if u, ok = stored(now, id, ls, ahead); !ok || u.Known != 9 {
 		t.Errorf("%+v, %v", u, ok)
 	}
 	id.Limit = "per-hour"
-	if u, ok = counters.StoredUsage(now, id, ls, []ratelimit.FrameCount{{Name: now.Truncate(time.Hour).Unix(), Count: 7}}); !ok || u.Known != 7 || u.Remaining != 93 {
+	if u, ok = stored(now, id, ls, []ratelimit.FrameCount{{Name: now.Truncate(time.Hour).Unix(), Count: 7}}); !ok || u.Known != 7 || u.Remaining != 93 {
 		t.Errorf("%+v, %v", u, ok)
 	}
 	for name, bad := range map[string]struct {
@@ -48,11 +47,17 @@ func TestStoredUsage(t *testing.T) {
 		"nothing that matters": {"", []ratelimit.FrameCount{{Name: minute - 600, Count: 99}, {Name: minute, Count: -3}}},
 	} {
 		id.Limit = bad.limit
-		if u, ok := counters.StoredUsage(now, id, ls, bad.frames); ok {
+		if u, ok := stored(now, id, ls, bad.frames); ok {
 			t.Errorf("%s: %+v", name, u)
 		}
 	}
-	if counters.Len() != 0 {
-		t.Error("looking has left something behind")
+	id.Limit = ""
+	tens := &ratelimit.Document{Frame: 10_000, Frames: []ratelimit.FrameCount{{Name: minute - 10, Count: 3}, {Name: minute, Count: 2}}}
+	if u, ok := ratelimit.StoredUsage(now, id, ls, tens); !ok || u.Known != 5 || u.Estimate != 2+3*25.0/60 {
+		t.Errorf("frames of ten seconds: %+v, %v", u, ok)
 	}
+}
+
+func stored(now time.Time, id ratelimit.CounterID, ls *ratelimit.Limits, frames []ratelimit.FrameCount) (ratelimit.Usage, bool) {
+	return ratelimit.StoredUsage(now, id, ls, &ratelimit.Document{Frames: frames})
 }

@@ -24,7 +24,7 @@ func (c *Counters) Take(now time.Time, k Key, e *Effective, n int64) (d Decision
 		return d
 	}
 	k = k.bounded()
-	c.take(c.millis(now), k, e.For(k), max(n, 1), &d)
+	c.take(millis(now), k, e.For(k), max(n, 1), &d)
 	d.hide = e.HideHeaders || e.Mode == DryRun
 	if d.Outcome == Denied && e.Mode == DryRun {
 		d.Outcome = WouldDeny
@@ -33,93 +33,177 @@ func (c *Counters) Take(now time.Time, k Key, e *Effective, n int64) (d Decision
 }
 
 func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision) {
-	hash := k.hash(c.seed)
-	s := c.shardOf(hash)
+	s, h := c.lookup(k)
 	s.mu.Lock()
-	e := s.find(hash, k)
-	if e == nil {
-		e = s.admit(hash, k, ls, ms)
+	first := s.find(h)
+	switch {
+	case first == 0:
+		if first = s.admit(k, h, ls, ms); first == 0 { // no room at all: see overflow.go
+			s.mu.Unlock()
+			overfull(ls, d)
+			return
+		}
+	case s.hot[first].limits != ls.number:
+		first = s.change(first, h, ls, ms)
 	}
-	if e == nil { // no room at all: see overflow.go
-		s.mu.Unlock()
-		overfull(ls, d)
-		return
+	var wake bool
+	if ls.plain && n == 1 && s.decidePlain(first, ls, ms, d) {
+		wake = c.queue.attached && s.enqueuePlain(&c.queue, first, d)
+	} else {
+		s.decide(first, ls, ms, n, d)
+		wake = c.queue.attached && s.enqueue(&c.queue, first, ls, d)
 	}
-	if e.limits != ls {
-		e = s.change(hash, e, ls, ms)
-	}
-	e.take(ms, n, d)
-	wake := c.syncer.attached && !e.shared && c.enqueue(s, e, d)
 	s.mu.Unlock()
 	if wake {
-		c.syncer.wake()
+		c.queue.wake()
 	}
 }
 
-// take decides and counts for all limits of the key.
-func (e *entry) take(ms, n int64, d *Decision) {
-	rules := e.limits.rules
-	d.limits, e.seen = e.limits, ms
-	var at [MaxLimits]int64
-	admit := true
-	for i := range rules {
-		r, c := &rules[i], e.at(i)
-		at[i] = c.observe(r, ms)
-		if c.floor(r, at[i])+n > r.Requests {
-			admit = false
-		}
+// decidePlain is decide for one request of nearly every key: one sliding limit
+// of one frame per window, with room for the request, while the store takes what
+// is admitted. It reports false, and has done nothing, where that does not hold.
+func (s *shard) decidePlain(num uint32, ls *Limits, ms int64, d *Decision) bool {
+	h, r := &s.hot[num], &ls.rules[0]
+	elapsed := ms - h.start
+	if elapsed < 0 || elapsed >= r.frame || h.flags.has(failing) || s.all.outage.mode.Load() != sharing {
+		return false
 	}
+	whole, oldest := h.near[0].total(1), h.near[1].total(1)
+	used := whole + (r.frame-elapsed)*oldest/r.frame
+	if used >= r.Requests {
+		return false
+	}
+	h.near[0].count(1)
+	h.seen = seconds(ms)
+	whole++
+	used++
+	d.limits, d.Outcome, d.Soft = ls, Allowed, used >= r.softAt
+	d.status[0].remaining = clamp(r.Requests - used)
+	free := r.frame // until the estimate falls below what it is rounded down to now
+	if whole < used {
+		free = shrunkBelow(oldest, used-whole, r.frame, elapsed)
+	}
+	if free >= r.frame { // not in this frame: then this one is the oldest
+		free = r.frame + shrunkBelow(whole, used, r.frame, 0)
+	}
+	d.status[0].reset = clamp(ceilSeconds(free - elapsed))
+	return true
+}
+
+// decide decides and counts for all limits of a key.
+func (s *shard) decide(first uint32, ls *Limits, ms, n int64, d *Decision) {
+	d.limits = ls
+	s.hot[first].seen = seconds(ms)
+	if len(ls.rules) == 1 { // nearly every key
+		r := &ls.rules[0]
+		f := s.view(first, r, ms, d)
+		s.settleOn(f.admits(r, ms, n), first, ls, ms, n, d)
+		f.enter(r, ms, n, 0, d)
+		return
+	}
+	var all [MaxLimits]frames
+	admit, num := true, first
+	for i := range ls.rules {
+		r := &ls.rules[i]
+		all[i] = s.view(num, r, ms, d)
+		admit = all[i].admits(r, ms, n) && admit
+		num = s.hot[num].next
+	}
+	s.settleOn(admit, first, ls, ms, n, d)
+	for i := range ls.rules {
+		all[i].enter(&ls.rules[i], ms, n, i, d)
+	}
+}
+
+// view brings a counter to the time ms and returns its frames as a decision
+// weighs them. A limit that must admit nothing has own 0.
+func (s *shard) view(num uint32, r *rule, ms int64, d *Decision) frames {
+	s.advance(num, r, ms)
+	f := s.frames(num, r)
+	if s.all.outage.mode.Load() != sharing || s.hot[num].flags.has(failing) {
+		s.weigh(num, r, ms, &f, d)
+	}
+	return f
+}
+
+// admits reports whether n more requests fit.
+func (f *frames) admits(r *rule, ms, n int64) bool {
+	room := r.Requests - f.floor(r, ms)
+	return f.own > 0 && n <= r.Requests && (n-1)*f.own < room
+}
+
+// settleOn fills in the outcome.
+func (s *shard) settleOn(admit bool, first uint32, ls *Limits, ms, n int64, d *Decision) {
 	if admit {
 		d.Outcome = Allowed
-		for i := range rules {
-			e.at(i).count(n)
-		}
-	} else {
-		d.Outcome = Denied
-		d.RetryAfter, d.Binding = e.retryAfter(ms, n)
+		return
 	}
-	for i := range rules {
-		e.at(i).describe(&rules[i], ms, at[i], i, d)
-	}
+	d.Outcome = Denied
+	d.RetryAfter, d.Binding = s.retryAfter(first, ls, ms, n, d)
 }
 
-// describe fills in what the client is told about one limit. A unit becomes
-// free when the estimate falls below what it is rounded down to now.
-func (c *Counter) describe(r *rule, ms, at int64, i int, d *Decision) {
-	used := c.floor(r, at)
+// enter counts n requests if they were admitted, and fills in what the client
+// learns about the limit. A unit becomes free when the estimate falls below what
+// it is rounded down to now.
+func (f *frames) enter(r *rule, ms, n int64, i int, d *Decision) {
+	if d.Outcome == Allowed {
+		f.count(n)
+	}
+	used := f.floor(r, ms)
 	st := &d.status[i]
 	if used > 0 {
-		free := c.firstBelow(r, at, min(used, r.Requests))
-		st.reset = clamp(ceilSeconds(free - ms))
+		st.reset = clamp(ceilSeconds(f.firstBelow(r, ms, min(used, r.Requests)) - ms))
 	}
-	if used < r.Requests {
-		st.remaining = clamp(r.Requests - used)
+	if room := r.Requests - used; room > 0 {
+		if f.own > 1 {
+			room = (room + f.own - 1) / f.own
+		}
+		st.remaining = clamp(room)
 	}
 	if used >= r.softAt {
 		d.Soft = true
 	}
-	if d.Outcome == Allowed && d.tighter(i) {
+	if d.Outcome == Allowed && i > 0 && d.tighter(i) {
 		d.Binding = i
 	}
+}
+
+// weigh makes the frames of a counter that is cut off count as its limit's
+// OnOutage wants; own is 0 where nothing may be admitted.
+func (s *shard) weigh(num uint32, r *rule, ms int64, f *frames, d *Decision) {
+	if r.OnOutage == Memory || !s.cutOff(num, r, ms) {
+		return
+	}
+	d.Outage = true
+	if r.OnOutage == Deny {
+		f.own = 0
+		return
+	}
+	f.own = int64(s.all.outage.instances.Load())
+	f.sum()
 }
 
 // retryAfter returns how long to wait until n requests pass all limits, and
 // which limit lasts the longest. It goes round until no limit moves the time on:
 // the weighted estimate can rise again while another limit is waited for.
-func (e *entry) retryAfter(ms, n int64) (wait time.Duration, binding int) {
-	rules := e.limits.rules
+func (s *shard) retryAfter(first uint32, ls *Limits, ms, n int64, d *Decision) (wait time.Duration, binding int) {
 	free := ms
 	for moved := true; moved; {
 		moved = false
-		for i := range rules {
-			r, c := &rules[i], e.at(i)
-			if n > r.Requests {
+		num := first
+		for i := range ls.rules {
+			r := &ls.rules[i]
+			f := s.view(num, r, ms, d)
+			if f.own == 0 {
+				return outageRetry, i
+			}
+			if n > r.Requests || r.Requests-(n-1)*f.own < 1 {
 				return Never, i
 			}
-			from := max(free, c.at) // its own time may be ahead of ours
-			if t := c.firstBelow(r, from, r.Requests-n+1); t > from {
+			if t := f.firstBelow(r, free, r.Requests-(n-1)*f.own); t > free {
 				free, binding, moved = t, i, true
 			}
+			num = s.hot[num].next
 		}
 	}
 	return time.Duration(free-ms) * time.Millisecond, binding

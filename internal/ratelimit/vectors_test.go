@@ -42,14 +42,14 @@ func TestPublishedExamples(t *testing.T) {
 
 			now := time.Unix(tc.At, 0)
 			c, k, eff := single(limit)
-			x := counterOf(c, k, eff.User, now)
-			doc := Document{Version: 1, Etag: 1}
+			doc := &Document{Version: 1, Etag: 1}
 			for name, n := range tc.Counts {
 				start, err := strconv.ParseInt(name, 10, 64)
 				require.NoError(t, err)
 				doc.Frames = append(doc.Frames, FrameCount{start, n})
 			}
-			c.Merge(x, now, doc)
+			hold(c, k, eff.User, now)
+			c.read(k, now, doc)
 
 			require.InDelta(t, tc.Estimate, c.Usage(now, k)[0].Estimate, 1e-12)
 			if tc.Admits != nil {
@@ -65,13 +65,20 @@ func single(limits ...Limit) (*Counters, Key, *Effective) {
 	return NewCounters(1000), Key{"client", "user"}, &Effective{User: ls, Client: ls, Mode: Enforce}
 }
 
-// counterOf puts the key into memory and returns its first counter.
-func counterOf(c *Counters, k Key, ls *Limits, now time.Time) *Counter {
-	hash := k.hash(c.seed)
-	s := c.shardOf(hash)
-	e := newEntry(s, k, ls, now.UnixMilli())
-	s.insert(hash, e)
-	return &e.first
+// hold puts the key into memory.
+func hold(c *Counters, k Key, ls *Limits, now time.Time) {
+	s, h := c.lookup(k)
+	s.insert(k, h, ls, now.UnixMilli())
+}
+
+// read gives the first counter of a key a document, as an exchange does.
+func (c *Counters) read(k Key, now time.Time, doc *Document) Finished {
+	y := attach(c)
+	task, ok := y.Begin(now, y.Of(k)[0].Ticket, 1)
+	if !ok {
+		panic("not begun")
+	}
+	return y.Finish(now, &task, Result{Read: true, Document: doc})
 }
 
 // admittedNow counts how many requests pass until one is denied.

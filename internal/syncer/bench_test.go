@@ -14,16 +14,16 @@ import (
 // call, and with none. The decisions must not notice.
 func BenchmarkRequestPath(b *testing.B) {
 	for _, bm := range []struct {
-		name  string
-		took  time.Duration
-		apply func(string, []syncer.Write) ([]syncer.Outcome, error)
+		name     string
+		took     time.Duration
+		exchange func([]syncer.Item) ([]syncer.Result, error)
 	}{
 		{"database=quick", 0, nil},
 		{"database=100ms", 100 * time.Millisecond, nil},
-		{"database=away", 100 * time.Millisecond, func(string, []syncer.Write) ([]syncer.Outcome, error) { return nil, errNetwork }},
+		{"database=away", 100 * time.Millisecond, func([]syncer.Item) ([]syncer.Result, error) { return nil, errNetwork }},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
-			p50, p99 := requestPath(b, &wrapped{took: bm.took, apply: bm.apply})
+			p50, p99 := requestPath(b, &wrapped{took: bm.took, exchange: bm.exchange})
 			b.ReportMetric(float64(p50), "p50-ns")
 			b.ReportMetric(float64(p99), "p99-ns")
 			b.ReportMetric(0, "ns/op")

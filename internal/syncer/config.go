@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	randv2 "math/rand/v2"
 	"time"
+
+	"oauth-server/internal/clock"
 )
 
 // Config says how a [Syncer] works. [DefaultConfig] has a value for everything.
@@ -14,55 +16,60 @@ type Config struct {
 	// Interval is how long counts wait that do not matter to other instances yet.
 	Interval time.Duration
 	// Timeout is how long one call of the store may take; TimeoutPerItem is
-	// added for each write or document in it.
+	// added for each item in it.
 	Timeout, TimeoutPerItem time.Duration
 	// MaxBackoff bounds the wait after failures of the store.
 	MaxBackoff time.Duration
-	// Beat is how often the instance says that it is alive, and looks who
-	// else is; SweepEvery, how often idle counters are dropped; ClockEvery,
-	// how often the store's clock is looked at.
-	Beat, SweepEvery, ClockEvery time.Duration
-	// Host and Version describe the instance to operators.
-	Host, Version string
-	// Now is the clock of this machine.
-	Now func() time.Time
+	// Beat is how often the instance stores its heartbeat, looks which other
+	// instances are alive, and compares the clocks; SweepEvery, how often idle
+	// counters are dropped.
+	Beat, SweepEvery time.Duration
+	// Report returns what this instance shows operators; it goes out with each
+	// heartbeat. Nil for nothing.
+	Report func() []byte
+	// Clock is the time that the counters go by. Start sets it.
+	Clock *clock.Clock
 	// Seed makes every random choice repeatable; 0 for a random one.
 	Seed uint64
 	Log  *slog.Logger
-	// Observer is told of every call of the store. Optional.
+	// Observer is called after every call of the store. Nil for none.
 	Observer Observer
 }
 
-// DefaultConfig flushes every second, and keeps to itself.
+// DefaultConfig flushes every second, and logs nothing. Its clock is that of
+// this machine until Start.
 func DefaultConfig() Config {
 	return Config{
 		Interval: time.Second,
 		Timeout:  3 * time.Second, TimeoutPerItem: 12 * time.Millisecond,
 		MaxBackoff: 5 * time.Second,
-		Beat:       3 * time.Second, SweepEvery: 30 * time.Second, ClockEvery: 30 * time.Second,
-		Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Beat:       3 * time.Second, SweepEvery: 30 * time.Second,
+		Clock: clock.New(nil), Log: slog.New(slog.DiscardHandler),
 	}
 }
 
 // beatsToLive is how many beats an instance may miss before it counts as gone.
 const beatsToLive = 4
 
-// Op is a kind of call to the store.
+// Op is a kind of call to the store, as metrics name it.
 type Op string
 
-// The calls.
+// The calls. An exchange is seen as a write, a read, or both.
 const (
-	OpApply Op = "apply"
-	OpLoad  Op = "load"
+	OpWrite Op = "write"
+	OpRead  Op = "read"
 	OpClock Op = "clock"
 	OpBeat  Op = "beat"
 )
 
-// Observer watches the calls to the store. Its methods must return quickly and
+// Ops lists the calls.
+func Ops() []Op { return []Op{OpWrite, OpRead, OpClock, OpBeat} }
+
+// Observer watches the calls to the store. Its methods must not block and must
 // be safe for concurrent use.
 type Observer interface {
-	// Call is told of each call when it has ended, with the number of writes or
-	// documents in it.
+	// Call reports one call that has ended: the number of writes or documents
+	// in it, how long it took, and its error.
 	Call(op Op, items int, took time.Duration, err error)
 }
 
@@ -71,15 +78,16 @@ type noObserver struct{}
 // Call implements [Observer].
 func (noObserver) Call(Op, int, time.Duration, error) {}
 
-// newID returns a name for this process that no other ever had.
+// newID returns a random name for this process among the writers of a document.
 func newID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return hex.EncodeToString(b[:])
 }
 
-// newRandom returns the source of jitter and etags. Etags guard against
-// mistakes, not against attackers: whoever can write the documents needs not guess.
+// newRandom returns the source of jitter, etags and the random part of sequences.
+// They guard against mistakes, not against attackers: a program that can write
+// the documents has no need to guess.
 func newRandom(seed uint64) *randv2.Rand {
 	if seed == 0 {
 		var b [8]byte

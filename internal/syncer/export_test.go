@@ -1,5 +1,7 @@
 package syncer
 
+import "slices"
+
 // Kill ends the loops as kill -9 does: nothing is flushed. Calls under way may
 // still reach the store.
 func (s *Syncer) Kill() {
@@ -8,8 +10,13 @@ func (s *Syncer) Kill() {
 	s.loops.Wait()
 }
 
-// Items is how many items wait in the lanes, void ones included.
-func (s *Syncer) Items() int {
-	st := s.Stats()
-	return st.WritesWaiting + st.ReadsWaiting
+// BecomeCloneOf makes the syncer write under the name and from the sequence of
+// another, as a copy of its process does.
+func (s *Syncer) BecomeCloneOf(o *Syncer) {
+	o.identity.mu.Lock()
+	names, seq, nonces := slices.Clone(o.identity.names), o.identity.seq, slices.Clone(o.identity.nonces)
+	o.identity.mu.Unlock()
+	s.identity.mu.Lock()
+	defer s.identity.mu.Unlock()
+	s.identity.names, s.identity.seq, s.identity.nonces = names, seq, nonces
 }

@@ -37,29 +37,3 @@ func (s *Syncer) guarded(ctx context.Context, name string, f func(context.Contex
 	}()
 	f(ctx)
 }
-
-// releaseAfterPanic gives back the counters of writes whose outcome a panic
-// has made unknown, and lets the panic go on.
-func (s *Syncer) releaseAfterPanic(jobs []job) {
-	if v := recover(); v != nil {
-		for i := range jobs {
-			if !jobs[i].done {
-				s.release(jobs[i].counter, restartWait)
-			}
-		}
-		panic(v)
-	}
-}
-
-// rereadAfterPanic gives back the counters of documents that were not read
-// because of a panic, and lets the panic go on.
-func (s *Syncer) rereadAfterPanic(all []reading) {
-	if v := recover(); v != nil {
-		for i := range all {
-			if !all[i].done {
-				s.release(all[i].counter, restartWait)
-			}
-		}
-		panic(v)
-	}
-}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
-	"oauth-server/internal/syncer/memstore"
 )
 
 var numbers = flag.Bool("numbers", false, "print the figures of the scenarios, at full length")
@@ -61,7 +61,7 @@ func (l load) run(t *testing.T, seed uint64) (res result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		net := &network{db: &memstore.Store{}, oneWay: 5 * time.Millisecond}
+		net := newNetwork(5 * time.Millisecond)
 		policy := policyOf(t, ratelimit.NewLimit("limit", l.limit, l.window))
 		exact, exactly := ratelimit.NewCounters(1), policyOf(t, ratelimit.NewLimit("limit", ratelimit.MaxRequests, l.window))
 		var cluster []*member
@@ -86,7 +86,7 @@ func (l load) run(t *testing.T, seed uint64) (res result) {
 				offered = l.offered
 			}
 			m := cluster[r.IntN(len(cluster))]
-			d := m.counters.Take(m.now(), keyOf(0), policy, 1)
+			d := m.take(keyOf(0), policy, 1)
 			fits := fits(exact, l.limit)
 			res.offered++
 			switch {
@@ -143,23 +143,20 @@ func (l load) member(t *testing.T, net *network, seed uint64, skew time.Duration
 	if !l.plain {
 		return newMember(t, net, seed, skew, nil)
 	}
-	m := &member{counters: ratelimit.NewCounters(maxKeys), now: time.Now}
-	p := &port{net: net, rand: rand.New(rand.NewPCG(seed, 1))}
+	m := &member{counters: ratelimit.NewCounters(maxKeys), clock: clock.New(nil)}
+	p := newPort(net, seed)
 	m.syncer = syncer.New(m.counters, p, nil, syncer.DefaultConfig())
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	go func() {
-		err := p.travel(ctx, time.Duration(p.rand.Int64N(int64(time.Second))))
-		for ; err == nil; err = p.travel(ctx, time.Second) {
+		err := travel(ctx, p.between(0, time.Second))
+		for ; err == nil; err = travel(ctx, time.Second) {
 			_ = m.syncer.Flush(ctx, keyOf(0))
-			_ = m.syncer.Refresh(ctx, keyOf(0))
+			_ = m.syncer.Flush(ctx, keyOf(0))
 		}
 	}()
 	return m
 }
-
-// wait lets simulated time pass.
-func wait(d time.Duration) { _ = (&port{}).travel(context.Background(), d) }
 
 // TestNumbers holds the syncer to its promises, in simulated time. To see the
 // figures: go test ./internal/syncer -run TestNumbers -numbers -v

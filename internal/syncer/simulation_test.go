@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/syncer/memstore"
 )
 
 var (
@@ -45,6 +44,8 @@ type scenario struct {
 	policy *ratelimit.Effective
 	keys   int
 
+	long, short ratelimit.Limit
+
 	admitted map[ratelimit.Key]int64
 	lost     int64 // at most: what killed instances had not written
 }
@@ -57,8 +58,8 @@ func simulate(t *testing.T, seed uint64) {
 	long := ratelimit.NewLimit("exact", 1+r.Int64N(5000), 24*time.Hour)
 	short := ratelimit.NewLimit("short", 1+r.Int64N(200), time.Duration(1+r.IntN(60))*time.Second)
 	s := &scenario{
-		t: t, rand: r, policy: policyOf(t, long, short), keys: 1 + r.IntN(8), admitted: map[ratelimit.Key]int64{},
-		net: &network{db: &memstore.Store{}, oneWay: time.Duration(r.IntN(20)) * time.Millisecond},
+		t: t, rand: r, policy: policyOf(t, long, short), long: long, short: short, keys: 1 + r.IntN(8), admitted: map[ratelimit.Key]int64{},
+		net: newNetwork(time.Duration(r.IntN(20)) * time.Millisecond),
 	}
 	s.faults = faults{loseRequest: r.IntN(12), loseReply: r.IntN(12), delay: r.IntN(12), unsure: r.IntN(5)}
 	s.setDown(false)
@@ -75,14 +76,18 @@ func simulate(t *testing.T, seed uint64) {
 	s.finish()
 }
 
+// start starts an instance. A server does not start without its store, so the
+// network works meanwhile.
 func (s *scenario) start() {
+	s.net.become(faults{}, false)
+	defer s.setDown(false)
 	skew := time.Duration(s.rand.IntN(4001)-2000) * time.Millisecond
 	s.alive = append(s.alive, newMember(s.t, s.net, s.rand.Uint64(), skew, nil))
 }
 
 // event is one thing that happens to the cluster.
 func (s *scenario) event() {
-	switch s.rand.IntN(24) {
+	switch s.rand.IntN(30) {
 	case 0:
 		s.stopOne()
 	case 1:
@@ -100,16 +105,56 @@ func (s *scenario) event() {
 			s.setDown(false)
 		}
 	case 5:
-		s.wait(time.Duration(s.rand.IntN(180)) * time.Second)
+		wait(time.Duration(s.rand.IntN(180)) * time.Second)
+	case 6:
+		s.alive[s.rand.IntN(len(s.alive))].wall.step(clockSteps[s.rand.IntN(len(clockSteps))])
+		s.traffic(5 * time.Second)
+	case 7:
+		s.breakOne()
+	case 8:
+		s.net.refuse(true)
+		s.traffic(time.Duration(s.rand.IntN(30)) * time.Second)
+		s.net.refuse(false)
+	case 9:
+		s.jump()
+	case 10:
+		s.reframe()
 	default:
 		s.traffic(time.Duration(s.rand.IntN(3000)) * time.Millisecond)
 	}
 	s.net.db.Expire(time.Now())
 }
 
-func (s *scenario) setDown(down bool) { s.net.become(s.faults, down) }
+// clockSteps are by how much a clock is set wrong.
+var clockSteps = []time.Duration{5 * time.Minute, time.Hour, -5 * time.Minute, -time.Hour, -70 * time.Second}
 
-func (s *scenario) wait(d time.Duration) { _ = (&port{}).travel(context.Background(), d) }
+// breakOne lets the writes of one counter fail by themselves for 20 s.
+func (s *scenario) breakOne() {
+	id := idOf(s.rand.IntN(s.keys))
+	s.net.breakStatements(id, true)
+	s.traffic(20 * time.Second)
+	s.net.breakStatements(id, false)
+}
+
+// jump lets the clock of the store be wrong for a while, for all or for one.
+func (s *scenario) jump() {
+	ahead := clockSteps[s.rand.IntN(len(clockSteps))]
+	m := s.alive[s.rand.IntN(len(s.alive))]
+	if s.rand.IntN(2) == 0 {
+		m = nil
+	}
+	s.net.lie(m, ahead)
+	s.traffic(time.Duration(s.rand.IntN(20)) * time.Second)
+	s.net.lie(nil, 0)
+}
+
+// reframe changes how many frames the short limit has, in all instances at once.
+func (s *scenario) reframe() {
+	s.short.Frames = []int{1, 2, 5}[s.rand.IntN(3)]
+	s.policy = policyOf(s.t, s.long, s.short)
+}
+
+func (s *scenario) setDown(down bool) { s.net.become(s.faults, down) }
 
 // traffic sends requests from anywhere to anything for that long.
 func (s *scenario) traffic(d time.Duration) {
@@ -117,10 +162,10 @@ func (s *scenario) traffic(d time.Duration) {
 		k := keyOf(s.rand.IntN(s.keys))
 		m := s.alive[s.rand.IntN(len(s.alive))]
 		cost := 1 + s.rand.Int64N(3)
-		if d := m.counters.Take(m.now(), k, s.policy, cost); d.Outcome == ratelimit.Allowed {
+		if d := m.take(k, s.policy, cost); d.Outcome == ratelimit.Allowed {
 			s.admitted[k] += cost
 		}
-		s.wait(d / time.Duration(n))
+		wait(d / time.Duration(n))
 		d -= d / time.Duration(n)
 	}
 }
@@ -162,21 +207,21 @@ func (s *scenario) killOne() {
 // finish lets everything arrive, and compares.
 func (s *scenario) finish() {
 	s.net.become(faults{}, false)
-	s.wait(latest + 2*time.Minute)
+	wait(latest + 2*time.Minute)
 	synctest.Wait()
 	for _, m := range s.alive {
 		all, _ := m.unflushed()
 		require.Zero(s.t, all, "stuck in an instance")
-		require.LessOrEqual(s.t, m.syncer.Items(), 10*s.keys, "items pile up")
+		require.LessOrEqual(s.t, m.syncer.Stats().Waiting, 10*s.keys, "items pile up")
 	}
 	for _, m := range s.alive {
 		left, err := m.syncer.Stop(context.Background())
 		require.NoError(s.t, err)
 		require.Zero(s.t, left)
 		require.Zero(s.t, m.syncer.Stats().Panics)
-		require.Zero(s.t, m.syncer.Stats().Foreign)
 		require.Zero(s.t, m.syncer.Stats().Drift)
 	}
+	require.Empty(s.t, s.net.fell, "live frames that have fallen")
 	var admitted, database int64
 	for i := range s.keys {
 		k := keyOf(i)
@@ -195,11 +240,11 @@ func (s *scenario) finish() {
 
 // inDatabase adds up a document.
 func (s *scenario) inDatabase(id ratelimit.CounterID) (n int64) {
-	records, err := s.net.db.Load(context.Background(), []ratelimit.CounterID{id})
-	require.NoError(s.t, err)
-	for _, r := range records {
-		for _, f := range r.Frames {
-			n += f.Count
+	for _, r := range s.net.db.Documents() {
+		if r.ID == id {
+			for _, f := range r.Frames {
+				n += f.Count
+			}
 		}
 	}
 	return n

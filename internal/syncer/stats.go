@@ -1,10 +1,12 @@
 package syncer
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -13,25 +15,29 @@ type Stats struct {
 	Calls   map[Op]int64 // to the store
 	Failed  map[Op]int64 // of them
 	Writes  int64        // of counters, tried
-	Applied int64        // of them
-	Blind   int64        // of those applied, not conditional on what was known
+	Reads   int64        // of documents
+	Applied int64        // writes
+	// Fallback are the applied writes that did not depend on the version.
+	Fallback int64
 	// Conflicts, Unknown and Rejected are the writes that were not applied, may have been,
 	// and never will be.
 	Conflicts, Unknown, Rejected int64
-	Reads                        int64 // of documents
 	Foreign                      int64 // documents that made no sense
-	Drift                        int64 // documents that held less than was known to be in them
+	Drift                        int64 // documents without counts that this instance had written
+	Clones                       int64 // times that another process wrote under the ID of this one
 	Panics                       int64
 
-	WritesWaiting, ReadsWaiting int           // items in the lanes; void ones included
-	Due                         int           // of the writes, those that should be under way
-	Late                        time.Duration // how long the first of those has been due
-	Age                         time.Duration // of the oldest g of an active key, lately
-	Batch                       int           // how much one call may have now
-	Offset                      time.Duration // by which the store's clock is ahead of ours
-	Instances                   int           // alive, this one included; 0 if not known
-	Degraded                    bool          // the store does not answer
-	DegradedFor                 time.Duration
+	Waiting     int           // items on the agenda; void ones included
+	Due         int           // of those, that should be under way
+	Late        time.Duration // how long the first of those has been due
+	Age         time.Duration // of the oldest g of an active key, lately
+	Unconfirmed time.Duration // age of the oldest write that is not known to be applied
+	Batch       int           // how much one call may have now
+	Instances   int           // alive, this one included; 0 if not known
+	Stalled     bool          // limits are decided by their OnOutage
+	Degraded    bool          // the store fails
+	DegradedFor time.Duration
+	Clock       clock.State
 }
 
 // counts are the totals behind [Stats].
@@ -39,12 +45,16 @@ type counts struct {
 	mu            sync.Mutex
 	calls, failed map[Op]int64
 
-	writes, applied, blind, conflicts, unknown, rejected atomic.Int64
-	reads, foreign, drift, panics                        atomic.Int64
-	offset, instances                                    atomic.Int64
+	writes, reads, applied, fallback, conflicts, unknown, rejected   atomic.Int64
+	foreign, drift, clones, panics, instances, degradedAt, recovered atomic.Int64
+	stalled, degraded                                                atomic.Bool
+	clock                                                            atomic.Pointer[clock.State]
 
 	age peak
 }
+
+// live is how many instances are alive as last seen, at least this one.
+func (c *counts) live() int { return max(int(c.instances.Load()), 1) }
 
 // peak is the highest of what was noted in the last one to two periods.
 type peak struct {
@@ -90,20 +100,20 @@ func (c *counts) call(op Op, n int, err error) {
 		c.failed[op]++
 	}
 	switch op {
-	case OpApply:
+	case OpWrite:
 		c.writes.Add(int64(n))
-	case OpLoad:
+	case OpRead:
 		c.reads.Add(int64(n))
 	default:
 	}
 }
 
-func (c *counts) outcome(s Status, blind bool) {
+func (c *counts) outcome(s Status, versioned bool) {
 	switch s {
 	case Applied:
 		c.applied.Add(1)
-		if blind {
-			c.blind.Add(1)
+		if !versioned {
+			c.fallback.Add(1)
 		}
 	case Conflict:
 		c.conflicts.Add(1)
@@ -118,94 +128,60 @@ func (c *counts) perOp() (calls, failed map[Op]int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	calls, failed = map[Op]int64{}, map[Op]int64{}
-	for _, op := range []Op{OpApply, OpLoad, OpClock, OpBeat} {
+	for _, op := range Ops() {
 		calls[op], failed[op] = c.calls[op], c.failed[op]
 	}
 	return calls, failed
 }
 
+// errUnconfirmed is what is wrong where no call fails as a whole.
+var errUnconfirmed = errors.New("syncer: writes are not confirmed")
+
 // Stats returns the totals and the state.
 func (s *Syncer) Stats() Stats {
 	now := s.elapsed()
-	writes, due, late := s.writes.waiting(now)
-	reads, _, _ := s.reads.waiting(now)
-	calls, failed := s.stats.perOp()
+	waiting, due, late := s.agenda.waiting(now)
 	c := &s.stats
-	down := s.health.down()
-	return Stats{
-		Calls: calls, Failed: failed,
-		Writes: c.writes.Load(), Applied: c.applied.Load(), Blind: c.blind.Load(),
+	st := Stats{
+		Writes: c.writes.Load(), Reads: c.reads.Load(), Applied: c.applied.Load(), Fallback: c.fallback.Load(),
 		Conflicts: c.conflicts.Load(), Unknown: c.unknown.Load(), Rejected: c.rejected.Load(),
-		Reads: c.reads.Load(), Foreign: c.foreign.Load(), Drift: c.drift.Load(), Panics: c.panics.Load(),
-		WritesWaiting: writes, ReadsWaiting: reads, Due: due, Late: late, Age: max(s.stats.age.value(now), down), Batch: s.writes.size(),
-		Offset: time.Duration(c.offset.Load()), Instances: int(c.instances.Load()),
-		Degraded: down > 0, DegradedFor: down,
+		Foreign: c.foreign.Load(), Drift: c.drift.Load(), Clones: c.clones.Load(), Panics: c.panics.Load(),
+		Waiting: waiting, Due: due, Late: late, Batch: s.agenda.size(),
+		Unconfirmed: s.health.unconfirmedFor(), Instances: int(c.instances.Load()), Stalled: c.stalled.Load(),
 	}
-}
-
-// Degraded returns nil if the store answers; otherwise the error with which it
-// last failed. Decisions go on either way.
-func (s *Syncer) Degraded() error {
-	if s.health.down() == 0 {
-		return nil
+	st.Calls, st.Failed = c.perOp()
+	st.DegradedFor, _ = s.health.trouble()
+	st.Degraded = st.DegradedFor > 0
+	st.Age = max(c.age.value(now), st.DegradedFor)
+	if state := c.clock.Load(); state != nil {
+		st.Clock = *state
 	}
-	return s.health.last()
+	return st
 }
 
-// health knows since when the store has failed.
-type health struct {
-	mu    sync.Mutex
-	since time.Time // zero: it answers
-	fails int
-	err   error
-}
-
-// failsToDegrade is how many calls in a row must fail: one may be bad luck.
-const failsToDegrade = 2
-
-func (h *health) note(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err == nil {
-		h.fails, h.since, h.err = 0, time.Time{}, nil
-		return
-	}
-	if h.fails == 0 {
-		h.since = time.Now()
-	}
-	h.fails++
-	h.err = err
-}
-
-// down is for how long the store has not answered; 0 if it does.
-func (h *health) down() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.fails < failsToDegrade {
-		return 0
-	}
-	return max(time.Since(h.since), 1)
-}
-
-func (h *health) last() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.err
-}
-
-// complainEvery limits how often the log hears of bad documents.
+// complainEvery limits how often bad documents are logged.
 const complainEvery = time.Minute
 
-// complain reports a counter's document, at most once a minute in all: the
-// totals count every one. Names of users stay out of the log.
-func (s *Syncer) complain(what string, id ratelimit.CounterID, err error) {
-	s.complainMu.Lock()
-	again := !s.complained.IsZero() && time.Since(s.complained) < complainEvery
-	if !again {
-		s.complained = time.Now()
+// limiter lets something happen once in a while.
+type limiter struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (l *limiter) allow(every time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.last.IsZero() && time.Since(l.last) < every {
+		return false
 	}
-	s.complainMu.Unlock()
-	if !again {
+	l.last = time.Now()
+	return true
+}
+
+// complain logs what is wrong with a counter's document, at most once a minute in
+// all: the totals count every one. Names of users stay out of the log.
+func (s *Syncer) complain(what string, id ratelimit.CounterID, err error) {
+	if s.complaints.allow(complainEvery) {
 		s.cfg.Log.Error("counter document", "problem", what, "client_id", id.ClientID, "limit", id.Limit, "error", err)
 	}
 }

@@ -20,33 +20,24 @@ type Left struct {
 func (s *Syncer) Stop(ctx context.Context) (Left, error) {
 	defer context.AfterFunc(ctx, s.abort)()
 	s.stop()
-	s.loops.Wait() // for a call at most, which the context aborts
-	s.final.Store(true)
-	s.writes.pause(0)
-	s.reads.pause(0)
-	for _, x := range s.counters.Collect(nil) {
-		s.schedule(x, 0)
-	}
-	for _, it := range append(s.writes.drain(), s.reads.drain()...) {
-		s.schedule(it.counter, 0)
-	}
+	s.loops.Wait() // for calls under way at most, which the context aborts
+	s.sync.SetFinal()
+	s.agenda.clear()
+	s.sync.Unwritten(s.clock.Now(), func(p ratelimit.Plan) { s.schedule(ratelimit.Plan{Ticket: p.Ticket}, 0) })
 	s.flushAll(ctx)
 	s.leave(ctx)
 	return s.left()
 }
 
-// flushAll works through both lanes until they are empty.
+// flushAll works through the agenda until it is empty.
 func (s *Syncer) flushAll(ctx context.Context) {
 	for ctx.Err() == nil {
-		soonest, some := s.writes.next()
-		if r, ok := s.reads.next(); ok && (!some || r < soonest) {
-			soonest, some = r, true
-		}
+		due, some := s.agenda.next()
 		if !some {
 			return
 		}
-		rest := soonest - s.elapsed()
-		if rest > refusedWait/2 {
+		rest := due - s.elapsed()
+		if rest > tooLong {
 			return // the store refuses what is left
 		}
 		timer := time.NewTimer(rest)
@@ -56,25 +47,20 @@ func (s *Syncer) flushAll(ctx context.Context) {
 			timer.Stop()
 			return
 		}
-		s.flush(ctx)
-		s.load(ctx)
+		if items := s.agenda.take(s.elapsed()); len(items) > 0 {
+			s.guarded(ctx, "final exchange", func(ctx context.Context) { _ = s.exchange(ctx, items) })
+		}
 	}
 }
 
-func (s *Syncer) left() (l Left, err error) {
-	seen := map[*ratelimit.Counter]bool{} // there are void items
-	for _, it := range append(s.writes.drain(), s.reads.drain()...) {
-		if seen[it.counter] {
-			continue
-		}
-		seen[it.counter] = true
-		if v, _, ok := s.counters.Look(it.counter, s.cfg.Now()); ok && v.Unflushed > 0 {
-			l.Keys++
-			l.Requests += v.Unflushed
-		}
+// tooLong is a wait that only a write has which the store refuses for good.
+const tooLong = 15 * time.Second
+
+func (s *Syncer) left() (Left, error) {
+	u := s.sync.Unwritten(s.clock.Now(), nil)
+	l := Left{Keys: u.Counters, Requests: u.Requests}
+	if l == (Left{}) {
+		return l, nil
 	}
-	if l != (Left{}) {
-		err = fmt.Errorf("syncer: %d requests of %d counters could not be written", l.Requests, l.Keys)
-	}
-	return l, err
+	return l, fmt.Errorf("syncer: %d requests of %d counters could not be written", l.Requests, l.Keys)
 }

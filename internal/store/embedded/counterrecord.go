@@ -1,24 +1,29 @@
 package embedded
 
 import (
-	"cmp"
 	"encoding/binary"
-	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
 
-// counter is a counter's document.
+// counter is a counter's document. The zero version stands for no document.
 type counter struct {
-	version, etag int64
-	expire        time.Time
-	writers       map[string]int64
-	frames        map[int64]int64
+	version, etag, frame, pruned int64
+
+	expire  time.Time
+	writers map[string]int64
+	frames  map[int64]int64
 }
+
+// flagFramed marks the record of a counter that ends with frame and pruned.
+// Earlier releases wrote neither. They refuse such a record as too long
+// instead of misreading it, so the format of the file stays the same.
+const flagFramed = 1 << 1
 
 // counterKey is the three names one after the other, each with its length
 // before it, so that no two counters share a key.
@@ -30,7 +35,11 @@ func counterKey(id ratelimit.CounterID) []byte {
 }
 
 func encodeCounter(c *counter) []byte {
-	b := header(0, c.expire)
+	var flags byte
+	if c.frame != 0 || c.pruned != 0 {
+		flags = flagFramed
+	}
+	b := header(flags, c.expire)
 	b = binary.AppendVarint(b, c.version)
 	b = binary.AppendVarint(b, c.etag)
 	b = binary.AppendUvarint(b, uint64(len(c.writers)))
@@ -41,6 +50,9 @@ func encodeCounter(c *counter) []byte {
 	for _, name := range slices.Sorted(maps.Keys(c.frames)) {
 		b = binary.AppendVarint(binary.AppendVarint(b, name), c.frames[name])
 	}
+	if flags&flagFramed != 0 {
+		b = binary.AppendVarint(binary.AppendVarint(b, c.frame), c.pruned)
+	}
 	return b
 }
 
@@ -50,7 +62,7 @@ func decodeCounter(value []byte) (*counter, error) {
 	if value == nil {
 		return c, nil
 	}
-	d, _, expire := open(value)
+	d, flags, expire := open(value)
 	c.expire, c.version, c.etag = expire, d.varint(), d.varint()
 	for n := d.length(); n > 0 && d.err == nil; n-- {
 		name := d.string()
@@ -59,6 +71,9 @@ func decodeCounter(value []byte) (*counter, error) {
 	for n := d.length(); n > 0 && d.err == nil; n-- {
 		name := d.varint()
 		c.frames[name] = d.varint()
+	}
+	if flags&flagFramed != 0 {
+		c.frame, c.pruned = d.varint(), d.varint()
 	}
 	return c, d.finish()
 }
@@ -73,14 +88,23 @@ func (d *decoder) varint() int64 {
 	return n
 }
 
-// newestFrames returns the frames in order, no more than anybody reads.
-func (c *counter) newestFrames() (list []ratelimit.FrameCount, problem string) {
+// counterRecord reads what is stored of a counter; nil is the document that is
+// not there.
+func counterRecord(id ratelimit.CounterID, value []byte) *syncer.Record {
+	if value == nil {
+		return nil
+	}
+	c, err := decodeCounter(value)
+	if err != nil {
+		return &syncer.Record{ID: id, Problem: err.Error()}
+	}
+	r := syncer.Record{
+		ID: id, Version: c.version, Etag: c.etag, Frame: c.frame, Pruned: c.pruned, Writers: c.writers,
+		Frames: make([]ratelimit.FrameCount, 0, len(c.frames)),
+	}
 	for name, count := range c.frames {
-		list = append(list, ratelimit.FrameCount{Name: name, Count: count})
+		r.Frames = append(r.Frames, ratelimit.FrameCount{Name: name, Count: count})
 	}
-	slices.SortFunc(list, func(a, b ratelimit.FrameCount) int { return cmp.Compare(a.Name, b.Name) })
-	if extra := len(list) - syncer.MaxFramesRead; extra > 0 {
-		return list[extra:], fmt.Sprintf("%d frames, more than any limit has", len(list))
-	}
-	return list, ""
+	r.Problem = strings.Join(r.Bound(), ", ")
+	return &r
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -12,93 +13,134 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Apply implements [syncer.Store]. All writes go into one transaction, each
-// with its own outcome; one whose document cannot be read is rejected alone.
-func (s *Store) Apply(ctx context.Context, instance string, writes []syncer.Write) ([]syncer.Outcome, error) {
-	outcomes := make([]syncer.Outcome, len(writes))
-	err := s.writes.do(ctx, func(w *writeTx) error {
-		for i := range writes {
-			out, err := w.count(instance, &writes[i])
-			if err != nil {
-				return err
-			}
-			outcomes[i] = out
-		}
-		return nil
-	})
+// Exchange implements [syncer.Store]. All items are written and read in one
+// transaction; an item is read after it was written.
+func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	if err := syncer.CheckItems(items); err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	results := make([]syncer.Result, len(items))
+	var err error
+	if slices.ContainsFunc(items, func(it syncer.Item) bool { return it.Write != nil }) {
+		err = s.writes.do(ctx, func(w *writeTx) error { return w.exchange(items, results) })
+	} else {
+		err = s.view(ctx, func(tx *bolt.Tx) error {
+			readCounters(tx, items, results)
+			return nil
+		})
+	}
 	if err != nil {
+		return nil, err // nothing was committed, so what was read is not there either
+	}
+	return results, nil
+}
+
+// exchange replaces all results: a change may run more than once.
+func (w *writeTx) exchange(items []syncer.Item, results []syncer.Result) error {
+	for i, it := range items {
+		results[i] = syncer.Result{}
+		if it.Write == nil {
+			continue
+		}
+		var err error
+		if results[i], err = w.count(it.ID, it.Write); err != nil {
+			return err
+		}
+	}
+	readCounters(w.tx, items, results)
+	return nil
+}
+
+func readCounters(tx *bolt.Tx, items []syncer.Item, results []syncer.Result) {
+	for i, it := range items {
+		if it.Read {
+			results[i].Read, results[i].Record = true, counterRecord(it.ID, get(tx, counters, counterKey(it.ID)))
+		}
+	}
+}
+
+// count applies one write; the error is that of the transaction. A write that
+// cannot be stored, or whose document cannot be read, is rejected alone.
+func (w *writeTx) count(id ratelimit.CounterID, write *syncer.Write) (syncer.Result, error) {
+	c, refused := w.countable(id, write)
+	switch {
+	case refused != nil:
+		return syncer.Result{Status: syncer.Rejected, Err: refused}, nil //nolint:nilerr // it is that of this write alone
+	case !c.meets(write):
+		return syncer.Result{Status: syncer.Conflict}, nil
+	}
+	c.change(write)
+	return syncer.Result{Status: syncer.Applied}, w.put(counters, counterKey(id), encodeCounter(c))
+}
+
+// countable reads the document, unless the write can never be stored.
+func (w *writeTx) countable(id ratelimit.CounterID, write *syncer.Write) (*counter, error) {
+	if err := write.Check(); err != nil {
 		return nil, err
 	}
-	return outcomes, nil
+	key := counterKey(id)
+	if len(key) > bolt.MaxKeySize {
+		return nil, fmt.Errorf("embedded: the names of the counter have %d bytes", len(key))
+	}
+	return decodeCounter(w.get(counters, key))
 }
 
-// count applies one write; the error is that of the transaction.
-func (w *writeTx) count(instance string, write *syncer.Write) (syncer.Outcome, error) {
-	key := counterKey(write.ID)
-	old := w.get(counters, key)
-	c, damage := decodeCounter(old)
-	if damage != nil {
-		return syncer.Outcome{Status: syncer.Rejected, Err: damage}, nil //nolint:nilerr // it is that of this write alone
+// meets reports whether the condition of the write holds.
+func (c *counter) meets(w *syncer.Write) bool {
+	if w.Versioned {
+		return c.version == w.Version && c.etag == w.Etag
 	}
-	if !c.meets(instance, write) {
-		return syncer.Outcome{Status: syncer.Conflict}, nil
+	if c.version == 0 {
+		return true
 	}
-	c.change(instance, write)
-	return syncer.Outcome{Status: syncer.Applied}, w.put(counters, key, encodeCounter(c))
+	// Sequences are above 0, which an absent writer and pruned read as.
+	return c.frame == w.Frame && c.writers[w.Writer] < w.Seq && c.pruned < w.Seq && c.has(&w.Remove)
 }
 
-// meets reports whether the write's condition holds.
-func (c *counter) meets(instance string, w *syncer.Write) bool {
-	if w.Blind {
-		seq, wrote := c.writers[instance]
-		return !wrote || seq < w.Seq
+// has reports whether everything in r is there, with the value that r states.
+func (c *counter) has(r *syncer.Removal) bool {
+	for _, f := range r.Frames {
+		if count, there := c.frames[f.Name]; !there || count != f.Count {
+			return false
+		}
 	}
-	return c.version == w.Version && c.etag == w.Etag
+	for _, x := range r.Writers {
+		if seq, there := c.writers[x.Writer]; !there || seq != x.Seq {
+			return false
+		}
+	}
+	return true
 }
 
-func (c *counter) change(instance string, w *syncer.Write) {
-	for _, name := range w.Dead {
-		delete(c.frames, name)
+func (c *counter) change(w *syncer.Write) {
+	if w.Rewrite {
+		clear(c.frames)
 	}
-	for _, name := range w.Silent {
-		delete(c.writers, name)
+	for _, f := range w.Remove.Frames {
+		delete(c.frames, f.Name)
+	}
+	for _, x := range w.Remove.Writers {
+		delete(c.writers, x.Writer)
 	}
 	for _, f := range w.Delta {
 		c.frames[f.Name] += f.Count
 	}
 	c.version++
-	c.etag = w.NewEtag
-	c.writers[instance] = w.Seq
+	c.etag, c.frame = w.NewEtag, w.Frame
+	c.writers[w.Writer] = max(c.writers[w.Writer], w.Seq)
+	c.pruned = max(c.pruned, w.Pruned)
 	if w.Expire.After(c.expire) {
 		c.expire = w.Expire
 	}
 }
 
-// Load implements [syncer.Store].
-func (s *Store) Load(ctx context.Context, ids []ratelimit.CounterID) (records []syncer.Record, err error) {
-	err = s.view(ctx, func(tx *bolt.Tx) error {
-		records = nil
-		for _, id := range ids {
-			if value := get(tx, counters, counterKey(id)); value != nil {
-				records = append(records, counterRecord(id, value))
-			}
-		}
-		return nil
-	})
-	return records, err
-}
-
-func counterRecord(id ratelimit.CounterID, value []byte) syncer.Record {
-	c, err := decodeCounter(value)
-	if err != nil {
-		return syncer.Record{ID: id, Problem: err.Error()}
+// Now implements [syncer.Store]. The only clock is that of this machine.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	if err := ctx.Err(); err != nil {
+		return time.Time{}, err
 	}
-	frames, problem := c.newestFrames()
-	return syncer.Record{ID: id, Version: c.version, Etag: c.etag, Writers: c.writers, Frames: frames, Problem: problem}
+	return time.Time{}, syncer.ErrNoClock
 }
-
-// Now implements [syncer.Store] with the clock of this machine.
-func (s *Store) Now(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
 
 // sweepCounters removes the counters that expired before now. They change too
 // often for an index of when, so it looks at each, in bounded steps.

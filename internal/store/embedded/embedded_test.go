@@ -31,6 +31,7 @@ func targetNamed(name string) storetest.Target {
 			}
 			return Open(location, Options{})
 		},
+		Put: putRecord,
 	}
 }
 

@@ -21,7 +21,7 @@ func (s *Store) CountersOf(ctx context.Context, clientID string, limit int) (rec
 			if err != nil {
 				return err
 			}
-			records = append(records, counterRecord(id, value))
+			records = append(records, *counterRecord(id, value))
 		}
 		return nil
 	})

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"slices"
@@ -10,26 +11,58 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// instances are those of this process: nobody else can have the file open, so
-// there is nothing to write down.
+// instances are those of this process, in memory: no other process can have the
+// file open, and a heartbeat is worth nothing once its process is gone.
 type instances struct {
-	mu    sync.Mutex
-	alive map[string]syncer.Instance
+	mu      sync.Mutex
+	records map[string]syncer.Instance
 }
 
-// Beat implements [syncer.Instances].
-func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) ([]syncer.Instance, error) {
+// Beat implements [syncer.Instances]. The clock is that of this machine, read
+// so that a change of the wall clock makes no instance older.
+func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) (alive []syncer.Instance, previous string, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, "", err
+	}
+	s.instances.mu.Lock()
+	defer s.instances.mu.Unlock()
+	previous = s.instances.records[self.ID].Nonce
+	self.Beaten, self.Report = time.Now(), bytes.Clone(self.Report)
+	s.instances.records[self.ID] = self
+	alive = s.instances.alive(self.Beaten, ttl)
+	for i := range alive {
+		alive[i].Report = nil
+	}
+	return alive, previous, nil
+}
+
+// alive returns the records of those that have beaten within ttl before now,
+// ordered by ID. The lock must be held.
+func (s *instances) alive(now time.Time, ttl time.Duration) (list []syncer.Instance) {
+	for _, id := range slices.Sorted(maps.Keys(s.records)) {
+		if i := s.records[id]; now.Sub(i.Beaten) < ttl {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// Alive implements [syncer.Instances].
+func (s *Store) Alive(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	s.instances.mu.Lock()
 	defer s.instances.mu.Unlock()
-	self.Beaten = time.Now()
-	maps.DeleteFunc(s.instances.alive, func(_ string, i syncer.Instance) bool { return self.Beaten.Sub(i.Beaten) >= ttl })
-	s.instances.alive[self.ID] = self
-	var list []syncer.Instance
-	for _, id := range slices.Sorted(maps.Keys(s.instances.alive)) {
-		list = append(list, s.instances.alive[id])
+	var newest time.Time
+	for _, i := range s.instances.records {
+		if i.Beaten.After(newest) {
+			newest = i.Beaten
+		}
+	}
+	list := s.instances.alive(newest, ttl)
+	for i := range list {
+		list[i].Report = nil
 	}
 	return list, nil
 }
@@ -41,6 +74,20 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 	}
 	s.instances.mu.Lock()
 	defer s.instances.mu.Unlock()
-	delete(s.instances.alive, id)
+	delete(s.instances.records, id)
 	return nil
+}
+
+// Reports implements [syncer.Reports].
+func (s *Store) Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.instances.mu.Lock()
+	defer s.instances.mu.Unlock()
+	list := s.instances.alive(time.Now(), ttl)
+	for i := range list {
+		list[i].Report = bytes.Clone(list[i].Report)
+	}
+	return list, nil
 }

@@ -23,7 +23,6 @@ import (
 type Store struct {
 	db        *bolt.DB
 	writes    *committer
-	reports   reports
 	instances instances
 }
 
@@ -32,7 +31,6 @@ var _ interface {
 	clientcfg.Registry
 	clientcfg.PolicyStore
 	clientcfg.AuditLog
-	clientcfg.Reports
 	keys.Store
 	grants.Codes
 	grants.RefreshTokens
@@ -43,6 +41,7 @@ var _ interface {
 	grants.Sweeper
 	syncer.Store
 	syncer.Instances
+	syncer.Reports
 } = (*Store)(nil)
 
 // Options tune a store. The zero value is good.
@@ -92,7 +91,7 @@ func Open(path string, opts Options) (s *Store, err error) {
 	}
 	return &Store{
 		db: db, writes: writes,
-		instances: instances{alive: map[string]syncer.Instance{}},
+		instances: instances{records: map[string]syncer.Instance{}},
 	}, nil
 }
 

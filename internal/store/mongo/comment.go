@@ -76,3 +76,8 @@ func (c collection) DeleteMany(ctx context.Context, filter any, opts ...options.
 func (c collection) BulkWrite(ctx context.Context, models []mongo.WriteModel, opts ...options.Lister[options.BulkWriteOptions]) (*mongo.BulkWriteResult, error) {
 	return c.Collection.BulkWrite(ctx, models, first(options.BulkWrite().SetComment(comment(ctx)), opts)...)
 }
+
+// FindOneAndUpdate is that of the driver, with a comment.
+func (c collection) FindOneAndUpdate(ctx context.Context, filter, update any, opts ...options.Lister[options.FindOneAndUpdateOptions]) *mongo.SingleResult {
+	return c.Collection.FindOneAndUpdate(ctx, filter, update, first(options.FindOneAndUpdate().SetComment(comment(ctx)), opts)...)
+}

@@ -59,7 +59,7 @@ func TestCommandsNameTheirCause(t *testing.T) {
 			}
 		}
 	}
-	for _, command := range []string{"find", "aggregate", "insert", "update", "delete"} {
+	for _, command := range []string{"find", "aggregate", "insert", "update", "delete", "findAndModify"} {
 		if len(d.comments[command]) == 0 {
 			t.Errorf("no %s was sent", command)
 		}
@@ -73,13 +73,12 @@ func TestCommandsNameTheirCause(t *testing.T) {
 func exercise(ctx context.Context, s *Store) error {
 	code, id := secret.DigestOf("code"), ratelimit.CounterID{ClientID: "shop"}
 	client := clientcfg.Client{ID: "shop", Version: 1}
-	_, applied := s.Apply(ctx, "a", []syncer.Write{{
-		ID: id, NewEtag: 1, Seq: 1, Delta: []ratelimit.FrameCount{{Name: 60, Count: 1}}, Expire: time.Now(),
-	}})
-	_, loaded := s.Load(ctx, []ratelimit.CounterID{id})
+	_, exchanged := s.Exchange(ctx, []syncer.Item{{ID: id, Write: aWrite("a", 1, 1), Read: true}})
+	_, counters := s.CountersOf(ctx, "shop", 1)
 	_, revision := s.Revision(ctx)
-	_, beaten := s.Beat(ctx, syncer.Instance{ID: "a"}, time.Minute)
-	return errors.Join(applied, loaded, revision, beaten,
+	_, _, beaten := s.Beat(ctx, syncer.Instance{ID: "a"}, time.Minute)
+	_, reports := s.Reports(ctx, time.Minute)
+	return errors.Join(exchanged, counters, revision, beaten, reports, s.Leave(ctx, "a"), s.EraseCounters(ctx, "shop", nil),
 		s.CreateClient(ctx, client), s.UpdateClient(ctx, client), s.DeleteClient(ctx, "shop"),
 		s.CreateCode(ctx, grants.Code{Digest: code}), s.RedeemCode(ctx, code, nil),
 		s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k"}), s.DeleteKey(ctx, "k"))

@@ -1,10 +1,8 @@
 package mongo
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -12,10 +10,6 @@ import (
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
-
-// maxWritersRead bounds what is read of a document's writers; there are as many
-// as instances were alive lately. Those of the highest sequences are read.
-const maxWritersRead = 10_000
 
 // counterReader takes a document apart and keeps what makes sense of it: other
 // programs may have written it, or half of it.
@@ -36,12 +30,17 @@ func counterRecord(raw bson.Raw) syncer.Record {
 		has[e.Key()] = true
 		r.field(e.Key(), e.Value())
 	}
-	for _, name := range []string{"version", "etag", "requestCounters"} {
+	for _, name := range []string{"version", "etag", counts} {
 		if !has[name] {
 			r.complain("%s is missing", name)
 		}
 	}
-	r.trim()
+	if has["version"] && r.record.Version < 1 {
+		r.complain("version is %d", r.record.Version)
+	}
+	for _, problem := range r.record.Bound() {
+		r.complain("%s", problem)
+	}
 	r.record.Problem = r.problem
 	if r.more > 0 {
 		r.record.Problem += fmt.Sprintf(", and %d more", r.more)
@@ -67,11 +66,20 @@ func (r *counterReader) field(name string, v bson.RawValue) {
 		r.record.Version = r.number(name, v)
 	case "etag":
 		r.record.Etag = r.number(name, v)
+	case "frame":
+		if r.record.Frame = r.number(name, v); r.record.Frame < 0 {
+			r.complain("frame is %d", r.record.Frame)
+			r.record.Frame = 0
+		}
+	case "pruned":
+		r.record.Pruned = r.number(name, v)
 	case "writers":
 		r.record.Writers = map[string]int64{}
 		r.each(name, v, r.writer)
-	case "requestCounters":
-		r.each(name, v, r.frame)
+	case counts:
+		if !r.each(name, v, r.frame) {
+			r.record.Damaged = true
+		}
 	}
 }
 
@@ -104,11 +112,13 @@ func whole(v bson.RawValue) (int64, bool) {
 	return v.Int64OK()
 }
 
-func (r *counterReader) each(name string, v bson.RawValue, read func(key string, v bson.RawValue)) {
+// each reads the elements of a document, and returns false if it cannot be
+// read completely.
+func (r *counterReader) each(name string, v bson.RawValue, read func(key string, v bson.RawValue)) (whole bool) {
 	doc, ok := v.DocumentOK()
 	if !ok {
 		r.complain("%s is no document", name)
-		return
+		return false
 	}
 	elements, err := doc.Elements()
 	if err != nil {
@@ -117,10 +127,11 @@ func (r *counterReader) each(name string, v bson.RawValue, read func(key string,
 	for _, e := range elements {
 		read(e.Key(), e.Value())
 	}
+	return err == nil
 }
 
 func (r *counterReader) writer(name string, v bson.RawValue) {
-	if !validWriter(name) {
+	if !syncer.ValidWriter(name) {
 		r.complain("%.40q is no writer's name", name)
 		return
 	}
@@ -131,54 +142,20 @@ func (r *counterReader) writer(name string, v bson.RawValue) {
 	r.complain("the sequence of writer %.40s is no whole number", name)
 }
 
+// frame reads a count as it is stored. What is left out is removed by nothing
+// but a rewrite of all frames.
 func (r *counterReader) frame(key string, v bson.RawValue) {
 	name, err := strconv.ParseInt(key, 10, 64)
 	if err != nil || name < 0 || strconv.FormatInt(name, 10) != key {
 		r.complain("%.40q is no frame's name", key)
+		r.record.Damaged = true
 		return
 	}
 	count, ok := whole(v)
-	if !ok || count < 0 {
-		r.complain("the count of frame %d makes no sense", name)
+	if !ok {
+		r.complain("the count of frame %d is no whole number", name)
+		r.record.Damaged = true
 		return
 	}
 	r.record.Frames = append(r.record.Frames, ratelimit.FrameCount{Name: name, Count: count})
-}
-
-// trim puts the frames in order and leaves out what nobody of us wrote.
-func (r *counterReader) trim() {
-	frames := r.record.Frames
-	slices.SortFunc(frames, func(a, b ratelimit.FrameCount) int { return cmp.Compare(a.Name, b.Name) })
-	if extra := len(frames) - syncer.MaxFramesRead; extra > 0 {
-		r.complain("it has %d frames, more than any limit", len(frames))
-		r.record.Frames = slices.Clone(frames[extra:])
-	}
-	if len(r.record.Writers) > maxWritersRead {
-		r.complain("it has %d writers", len(r.record.Writers))
-		r.record.Writers = newestWriters(r.record.Writers)
-	}
-}
-
-func newestWriters(all map[string]int64) map[string]int64 {
-	names := make([]string, 0, len(all))
-	for name := range all {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(all[b], all[a]) })
-	newest := make(map[string]int64, maxWritersRead)
-	for _, name := range names[:maxWritersRead] {
-		newest[name] = all[name]
-	}
-	return newest
-}
-
-// validWriter reports whether the name can be one of ours, and so part of a
-// field's path.
-func validWriter(name string) bool {
-	for _, c := range name {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return name != ""
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"runtime/debug"
+	"slices"
+	"sync"
 	"time"
+	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -15,176 +18,178 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Apply implements [syncer.Store] with one unordered bulk of upserts, sent as
-// one command. Where the document is not as a write's filter wants it, the
-// upsert tries to insert and meets the _id that is there, so the server's
-// error names exactly the writes that were refused. The time that it may take
-// is the caller's alone: a large batch needs more than an ordinary operation.
-func (s *Store) Apply(ctx context.Context, instance string, writes []syncer.Write) ([]syncer.Outcome, error) {
+// Exchange implements [syncer.Store] with one unordered bulk of upserts and one
+// find, each sent as one command, at the same time, and only if there is
+// something to write or to read. If one fails, the results still have what the
+// other has found out. The time that both may take is the caller's alone: a
+// large batch needs more than an ordinary operation.
+func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if len(writes) == 0 {
-		return nil, nil
+	if err := syncer.CheckItems(items); err != nil {
+		return nil, fmt.Errorf("mongo: %w", err)
 	}
-	models := make([]mongo.WriteModel, len(writes))
-	for i := range writes {
-		models[i] = counterModel(instance, &writes[i])
+	x := newExchange(items)
+	var wrote, read error
+	var wg sync.WaitGroup
+	if len(x.models) > 0 {
+		wg.Go(func() { wrote = guarded("write counters", func() error { return s.writeCounters(ctx, x) }) })
 	}
-	result, err := s.counters.BulkWrite(withOperation(ctx, "write counters"), models, options.BulkWrite().SetOrdered(false))
-	var bulk mongo.BulkWriteException
-	switch {
-	case err == nil:
-		return counterOutcomes(writes, result, bulk), nil
-	case errors.As(err, &bulk):
-		return counterOutcomes(writes, result, bulk), nil
-	case errors.Is(err, mongo.ErrClientDisconnected):
-		return nil, ErrClosed
+	if len(x.wanted) > 0 {
+		wg.Go(func() { read = guarded("read counters", func() error { return s.readCounters(ctx, x) }) })
 	}
-	return nil, fmt.Errorf("mongo: write counters: %w", err)
+	wg.Wait()
+	if wrote != nil {
+		return x.results, wrote
+	}
+	return x.results, read
 }
 
-// counterID is the _id. The order of its fields is part of it.
-func counterID(id ratelimit.CounterID) bson.D {
-	d := bson.D{{Key: "clientId", Value: id.ClientID}, {Key: "username", Value: id.Username}}
-	if id.Limit != "" {
-		d = append(d, bson.E{Key: "limit", Value: id.Limit})
-	}
-	return d
+// guarded runs one half of an exchange and names its error. A panic becomes an
+// error: the driver takes the indexes of a reply for granted, and nothing above
+// could recover from a panic in a goroutine of this package.
+func guarded(operation string, do func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("mongo: %s: panic: %v\n%s", operation, v, debug.Stack())
+		}
+	}()
+	return wrap(operation, do())
 }
 
-func counterModel(instance string, w *syncer.Write) mongo.WriteModel {
-	filter := byID(counterID(w.ID))
-	if w.Blind {
-		filter = append(filter, bson.E{
-			Key: "writers." + instance, Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$gte", Value: w.Seq}}}},
-		})
-	} else {
-		filter = append(filter, bson.E{Key: "version", Value: w.Version}, bson.E{Key: "etag", Value: w.Etag})
-	}
-	return mongo.NewUpdateOneModel().SetFilter(filter).SetUpdate(counterUpdate(instance, w)).SetUpsert(true)
+// exchange is one call of [Store.Exchange] under way. The bulk fills in Status
+// and Err of the results, the find Read and Record.
+type exchange struct {
+	items   []syncer.Item
+	results []syncer.Result
+
+	models  []mongo.WriteModel
+	written []int  // index of the item of each model
+	wanted  bson.A // _ids to be read
 }
 
-func counterUpdate(instance string, w *syncer.Write) bson.D {
-	inc := bson.D{{Key: "version", Value: int64(1)}}
-	for _, f := range w.Delta {
-		inc = append(inc, bson.E{Key: frameField(f.Name), Value: f.Count})
-	}
-	update := bson.D{
-		{Key: "$inc", Value: inc},
-		{Key: "$set", Value: bson.D{{Key: "etag", Value: w.NewEtag}, {Key: "writers." + instance, Value: w.Seq}}},
-		{Key: "$max", Value: bson.D{{Key: "expire", Value: w.Expire}}},
-	}
-	var unset bson.D
-	for _, name := range w.Dead {
-		unset = append(unset, bson.E{Key: frameField(name), Value: ""})
-	}
-	for _, name := range w.Silent {
-		if validWriter(name) {
-			unset = append(unset, bson.E{Key: "writers." + name, Value: ""})
+func newExchange(items []syncer.Item) *exchange {
+	x := &exchange{items: items, results: make([]syncer.Result, len(items))}
+	for i := range items {
+		it := &items[i]
+		possible := possibleID(it.ID)
+		if it.Read && possible {
+			x.wanted = append(x.wanted, counterID(it.ID))
+		}
+		if it.Read && !possible {
+			x.results[i].Read = true // there can be no such document
+		}
+		if it.Write != nil {
+			x.add(i, possible)
 		}
 	}
-	if unset != nil {
-		update = append(update, bson.E{Key: "$unset", Value: unset})
-	}
-	return update
+	return x
 }
 
-func frameField(name int64) string { return "requestCounters." + strconv.FormatInt(name, 10) }
-
-// counterOutcomes sorts out what the server said of each write.
-func counterOutcomes(writes []syncer.Write, result *mongo.BulkWriteResult, bulk mongo.BulkWriteException) []syncer.Outcome {
-	outcomes := make([]syncer.Outcome, len(writes))
-	for i := range outcomes {
-		outcomes[i].Status = syncer.Applied
-		if concern := bulk.WriteConcernError; concern != nil { // applied, but perhaps not to last
-			outcomes[i] = syncer.Outcome{Err: fmt.Errorf("mongo: no majority has confirmed the write (code %d): %s", concern.Code, concern.Message)}
-		}
+// add puts the write of an item into the bulk, or rejects it.
+func (x *exchange) add(i int, possible bool) {
+	w := x.items[i].Write
+	err := w.Check()
+	if !possible {
+		err = errors.New("mongo: a name of the counter is not UTF-8")
 	}
-	if result != nil {
-		for i := range result.UpsertedIDs {
-			if w := &writes[i]; !w.Blind && w.Version != 0 {
-				outcomes[i] = syncer.Outcome{Err: errGone}
-			}
-		}
-	}
-	for _, e := range bulk.WriteErrors {
-		if e.Index >= 0 && e.Index < len(outcomes) {
-			outcomes[e.Index] = refusal(e.WriteError)
-		}
-	}
-	return outcomes
-}
-
-// errGone: the document that the write was based on had expired, so the upsert
-// has begun a new one with it. That is not what the write was conditioned on;
-// asked again under its sequence, the store tells that it has been counted.
-var errGone = errors.New("mongo: the counter had expired, and begins anew with this write")
-
-// Server error codes of single writes.
-const (
-	duplicateKey = 11000
-	badValue     = 2
-	typeMismatch = 14
-	notViable    = 28 // a path through something that is no document
-	invalid      = 121
-)
-
-// refusal is the outcome of a write that the server did not apply.
-func refusal(e mongo.WriteError) syncer.Outcome {
-	err := fmt.Errorf("mongo: code %d: %s", e.Code, e.Message)
-	switch e.Code {
-	case duplicateKey:
-		return syncer.Outcome{Status: syncer.Conflict}
-	case badValue, typeMismatch, notViable, invalid:
-		return syncer.Outcome{Status: syncer.Rejected, Err: err}
-	default: // a deadlock, say: not applied, perhaps, but not refused for good either
-		return syncer.Outcome{Status: syncer.Unknown, Err: err}
-	}
-}
-
-// Load implements [syncer.Store].
-func (s *Store) Load(ctx context.Context, ids []ratelimit.CounterID) ([]syncer.Record, error) {
-	if err := ctx.Err(); err != nil || len(ids) == 0 {
-		return nil, err
-	}
-	in := make(bson.A, len(ids))
-	for i, id := range ids {
-		in[i] = counterID(id)
-	}
-	ctx = withOperation(ctx, "read counters")
-	cursor, err := s.counters.Find(ctx, byID(bson.D{{Key: "$in", Value: in}}), options.Find().SetBatchSize(syncer.MaxBatch))
 	if err != nil {
-		return nil, fmt.Errorf("mongo: read counters: %w", err)
+		x.results[i] = syncer.Result{Status: syncer.Rejected, Err: err, Read: x.results[i].Read}
+		return
 	}
-	var records []syncer.Record
+	x.models = append(x.models, counterModel(x.items[i].ID, w))
+	x.written = append(x.written, i)
+}
+
+// possibleID reports whether a document can have the ID. BSON strings are
+// UTF-8, and a server may take other bytes for others of their kind.
+func possibleID(id ratelimit.CounterID) bool {
+	return utf8.ValidString(id.ClientID) && utf8.ValidString(id.Username) && utf8.ValidString(id.Limit)
+}
+
+// writeCounters sends the bulk. Where a document is not as the filter of a
+// write wants it, the upsert tries to insert and meets the _id that is there,
+// so the server's error names exactly the writes whose condition did not hold.
+func (s *Store) writeCounters(ctx context.Context, x *exchange) error {
+	result, err := s.counters.BulkWrite(withOperation(ctx, "write counters"), x.models, options.BulkWrite().SetOrdered(false))
+	var bulk mongo.BulkWriteException
+	if err != nil && !errors.As(err, &bulk) {
+		return err // the status of all stays Unknown
+	}
+	writes := make([]*syncer.Write, len(x.written))
+	for m, i := range x.written {
+		writes[m] = x.items[i].Write
+	}
+	outcomes, err := counterOutcomes(writes, result, bulk)
+	for m, i := range x.written {
+		x.results[i].Status, x.results[i].Err = outcomes[m].status, outcomes[m].err
+	}
+	return err
+}
+
+// readCounters sends the find. What has been read when it fails counts; of the
+// other documents it is not known then whether they are there.
+func (s *Store) readCounters(ctx context.Context, x *exchange) error {
+	ctx = withOperation(ctx, "read counters")
+	cursor, err := s.counters.Find(ctx, byID(bson.D{{Key: "$in", Value: x.wanted}}), options.Find().SetBatchSize(syncer.MaxBatch))
+	if err != nil {
+		return err
+	}
 	for cursor.Next(ctx) {
-		records = append(records, counterRecord(cursor.Current))
+		x.found(counterRecord(cursor.Current))
 	}
 	if err := errors.Join(cursor.Err(), cursor.Close(ctx)); err != nil {
-		return nil, fmt.Errorf("mongo: read counters: %w", err)
+		return err
 	}
-	return records, nil
+	for i := range x.items {
+		x.results[i].Read = x.results[i].Read || x.items[i].Read
+	}
+	return nil
+}
+
+func (x *exchange) found(r syncer.Record) {
+	i, ok := slices.BinarySearchFunc(x.items, r.ID, func(it syncer.Item, id ratelimit.CounterID) int {
+		return syncer.CompareIDs(it.ID, id)
+	})
+	if ok && x.items[i].Read {
+		x.results[i].Read, x.results[i].Record = true, &r
+	}
 }
 
 // Now implements [syncer.Store] with the clock of the primary.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	err = s.do(ctx, "read the clock", func(ctx context.Context) error {
-		var greeting struct {
-			LocalTime time.Time `bson:"localTime"`
-		}
-		admin := s.client.Database("admin")
-		err := admin.RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&greeting)
-		if hasCode(err, commandNotFound) { // a server older than MongoDB 4.4.2, or like it
-			err = admin.RunCommand(ctx, bson.D{{Key: "isMaster", Value: 1}}).Decode(&greeting)
-		}
-		if err == nil && greeting.LocalTime.IsZero() {
-			err = errors.New("the server does not tell its time")
-		}
-		now = greeting.LocalTime
+		now, err = s.localTime(ctx)
 		return err
 	})
 	return now, err
+}
+
+func (s *Store) localTime(ctx context.Context) (time.Time, error) {
+	hello, err := s.hello(ctx)
+	if err == nil && hello.LocalTime.IsZero() {
+		err = errors.New("the server does not say its time")
+	}
+	return hello.LocalTime, err
+}
+
+// hello is what a server says of itself.
+type hello struct {
+	LocalTime time.Time `bson:"localTime"`
+	Primary   bool      `bson:"isWritablePrimary"`
+	Master    bool      `bson:"ismaster"` // the same, in older servers
+	Set       string    `bson:"setName"`
+	Msg       string    `bson:"msg"`
+}
+
+func (s *Store) hello(ctx context.Context) (h hello, err error) {
+	admin := s.client.Database("admin")
+	err = admin.RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&h)
+	if hasCode(err, commandNotFound) { // a server older than MongoDB 4.4.2, or like it
+		err = admin.RunCommand(ctx, bson.D{{Key: "isMaster", Value: 1}}).Decode(&h)
+	}
+	return h, err
 }
 
 const commandNotFound = 59

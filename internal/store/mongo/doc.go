@@ -1,7 +1,10 @@
 // Package mongo keeps everything in MongoDB, for any number of instances.
 //
 // It needs nothing of the server but single-document atomicity, unique _ids
-// and majority write concern: no transactions, no sessions, no change streams.
+// and majority write concern: no transactions and no sessions. Change streams
+// are used where they are offered, to notice changes of policies at once.
+// What is relied on in detail is a list in docs/operating-mongodb.md, which
+// [Store.Verify] checks on a server.
 //
 //   - A claim is one insert: the token that a code or refresh token buys is
 //     stored under an _id made from its predecessor's digest, so of any number
@@ -9,7 +12,11 @@
 //   - A client carries a random etag that is rewritten on every change; the
 //     revision of all clients is the sum of their etags, computed by the
 //     server, so that it can neither lag behind a change nor run ahead of it.
-//   - Whatever expires carries an expire date and is removed by a TTL index.
+//   - Counters are written by unordered bulks of upserts, each on a condition
+//     that it holds once at most; see [Store.Exchange]. A write is reported as
+//     applied only if the reply accounts for all of its bulk.
+//   - Whatever expires carries an expire date and is removed by a TTL index,
+//     by the server's clock.
 //
 // Reads go to the primary with majority read concern, writes are acknowledged
 // by a majority, whatever the URI says. The package never puts the URI's
@@ -18,7 +25,7 @@
 //
 //	store, err := mongo.Open(ctx, mongo.Options{URI: uri, Database: "oauth"})
 //	if errors.Is(err, mongo.ErrUnreachable) {
-//		// nobody answers there
+//		// no server answers there
 //	}
 //	pending, err := store.PendingMigrations(ctx)
 package mongo

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -11,11 +13,13 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// CountersOf implements admin.StoredCounters. Like [Store.EraseCounters] it
-// looks at every counter until it has found enough.
+// CountersOf implements admin.StoredCounters.
 func (s *Store) CountersOf(ctx context.Context, clientID string, limit int) (records []syncer.Record, err error) {
 	err = s.do(ctx, "counters of a client", func(ctx context.Context) error {
-		cursor, err := s.counters.Find(ctx, bson.D{{Key: "_id.clientId", Value: clientID}}, options.Find().SetLimit(int64(limit)))
+		if !utf8.ValidString(clientID) { // no string of MongoDB's
+			return nil
+		}
+		cursor, err := s.counters.Find(ctx, countersOf(clientID, nil), options.Find().SetLimit(int64(limit)))
 		if err != nil {
 			return fmt.Errorf("find: %w", err)
 		}
@@ -27,15 +31,26 @@ func (s *Store) CountersOf(ctx context.Context, clientID string, limit int) (rec
 	return records, err
 }
 
-// EraseCounters implements admin.Eraser. It looks at every counter, which an
-// operator's rare reset can afford and an index on each write could not.
+// EraseCounters implements admin.Eraser.
 func (s *Store) EraseCounters(ctx context.Context, clientID string, username *string) error {
-	filter := bson.D{{Key: "_id.clientId", Value: clientID}}
-	if username != nil {
-		filter = append(filter, bson.E{Key: "_id.username", Value: *username})
-	}
 	return s.do(ctx, "erase counters", func(ctx context.Context) error {
-		_, err := s.counters.DeleteMany(ctx, filter)
+		if !utf8.ValidString(clientID) || username != nil && !utf8.ValidString(*username) {
+			return nil
+		}
+		_, err := s.counters.DeleteMany(ctx, countersOf(clientID, username))
 		return err
 	})
+}
+
+// countersOf is the filter for the counters of a client, or of one of its
+// usernames. It is a range of the _id, and so found by its index: MongoDB
+// compares documents field by field, a document that has no more fields comes
+// before one that has, and MaxKey comes after every string.
+func countersOf(clientID string, username *string) bson.D {
+	from, next := bson.D{{Key: "clientId", Value: clientID}}, "username"
+	if username != nil {
+		from, next = append(from, bson.E{Key: next, Value: *username}), "limit"
+	}
+	to := slices.Concat(from, bson.D{{Key: next, Value: bson.MaxKey{}}})
+	return byID(bson.D{{Key: "$gte", Value: from}, {Key: "$lte", Value: to}})
 }

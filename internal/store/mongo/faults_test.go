@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,37 +41,72 @@ var hotID = ratelimit.CounterID{ClientID: "shop", Username: "alice"}
 
 const aFrame = 1622211780
 
-func aWrite(seq, n int64) syncer.Write {
-	return syncer.Write{
-		ID: hotID, NewEtag: 1 + rand.Int64N(1<<62), Seq: seq,
+// aWrite is an unversioned write that counts n.
+func aWrite(writer string, seq, n int64) *syncer.Write {
+	return &syncer.Write{
+		NewEtag: 1 + rand.Int64N(1<<62), Writer: writer, Seq: seq, Frame: 60_000,
 		Delta: []ratelimit.FrameCount{{Name: aFrame, Count: n}}, Expire: time.Now().Add(time.Hour),
 	}
 }
 
-// again is the same write, sent once more because nobody knows what became of it.
-func again(w syncer.Write) syncer.Write {
-	w.Blind, w.Version, w.Etag, w.NewEtag = true, 0, 0, 1+rand.Int64N(1<<62)
+// onto bases the write on a document, unless versioned is false.
+func onto(r *syncer.Record, w *syncer.Write, versioned bool) *syncer.Write {
+	if w.Versioned = versioned; versioned && r != nil {
+		w.Version, w.Etag = r.Version, r.Etag
+	}
 	return w
 }
 
-func mustApply(t *testing.T, s *Store, instance string, w syncer.Write, want syncer.Status) {
+// again is the same write, sent once more because its outcome is not known.
+func again(w *syncer.Write) *syncer.Write {
+	next := *w
+	next.Versioned, next.Version, next.Etag, next.NewEtag = false, 0, 0, 1+rand.Int64N(1<<62)
+	return &next
+}
+
+// writeOne sends one write, with nothing to read.
+func writeOne(ctx context.Context, s *Store, id ratelimit.CounterID, w *syncer.Write) (syncer.Result, error) {
+	results, err := s.Exchange(ctx, []syncer.Item{{ID: id, Write: w}})
+	if results == nil {
+		return syncer.Result{}, err
+	}
+	return results[0], err
+}
+
+func mustApply(t *testing.T, s *Store, w *syncer.Write, want syncer.Status) {
 	t.Helper()
-	outcomes, err := s.Apply(t.Context(), instance, []syncer.Write{w})
-	if err != nil || outcomes[0].Status != want {
-		t.Fatalf("got %v, %v, want %s", outcomes, err, want)
+	if r, err := writeOne(t.Context(), s, hotID, w); err != nil || r.Status != want {
+		t.Fatalf("got %+v, %v, want %s", r, err, want)
 	}
 }
 
-func document(t *testing.T, s *Store) syncer.Record {
+// mustNotGuess is a write whose reply does not come.
+func mustNotGuess(t *testing.T, s *Store, w *syncer.Write) {
 	t.Helper()
-	records, err := s.Load(t.Context(), []ratelimit.CounterID{hotID})
-	if err != nil || len(records) != 1 {
-		t.Fatalf("load: %v, %v", records, err)
+	if r, err := writeOne(t.Context(), s, hotID, w); err == nil || r.Status != syncer.Unknown {
+		t.Fatalf("the store guessed: %+v, %v", r, err)
 	}
-	return records[0]
 }
 
-func counted(r syncer.Record) (n int64) {
+func readOne(t *testing.T, s *Store, id ratelimit.CounterID) *syncer.Record {
+	t.Helper()
+	results, err := s.Exchange(t.Context(), []syncer.Item{{ID: id, Read: true}})
+	if err != nil || len(results) != 1 || !results[0].Read {
+		t.Fatalf("read: %+v, %v", results, err)
+	}
+	return results[0].Record
+}
+
+func document(t *testing.T, s *Store) *syncer.Record {
+	t.Helper()
+	r := readOne(t, s, hotID)
+	if r == nil {
+		t.Fatal("there is no document")
+	}
+	return r
+}
+
+func counted(r *syncer.Record) (n int64) {
 	for _, f := range r.Frames {
 		n += f.Count
 	}
@@ -82,27 +118,23 @@ func counted(r syncer.Record) (n int64) {
 func TestLostOnTheWay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		name  string
-		fault mongotest.Fault
-		blind bool
-		want  syncer.Status // of the second attempt
+		name      string
+		fault     mongotest.Fault
+		versioned bool
+		want      syncer.Status // of the second attempt
 	}{
-		{"request", mongotest.LoseRequest, false, syncer.Applied},
-		{"reply", mongotest.LoseReply, false, syncer.Conflict},
-		{"request of a blind write", mongotest.LoseRequest, true, syncer.Applied},
-		{"reply to a blind write", mongotest.LoseReply, true, syncer.Conflict},
+		{"request", mongotest.LoseRequest, true, syncer.Applied},
+		{"reply", mongotest.LoseReply, true, syncer.Conflict},
+		{"request of an unversioned write", mongotest.LoseRequest, false, syncer.Applied},
+		{"reply to an unversioned write", mongotest.LoseReply, false, syncer.Conflict},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, direct, proxy := throughProxy(t)
-			mustApply(t, direct, "other", aWrite(1, 1), syncer.Applied)
-			base := document(t, direct)
-			w := aWrite(7, 2)
-			w.Version, w.Etag, w.Blind = base.Version, base.Etag, test.blind
+			mustApply(t, direct, aWrite("other", 1, 1), syncer.Applied)
+			w := onto(document(t, direct), aWrite("me", 7, 2), test.versioned)
 			proxy.Once("update", test.fault)
-			if outcomes, err := s.Apply(t.Context(), "me", []syncer.Write{w}); err == nil {
-				t.Fatalf("the store guessed: %v", outcomes)
-			}
-			mustApply(t, s, "me", again(w), test.want)
+			mustNotGuess(t, s, w)
+			mustApply(t, s, again(w), test.want)
 			if r := document(t, s); counted(r) != 3 || r.Writers["me"] != 7 {
 				t.Errorf("the document is %+v", r)
 			}
@@ -115,35 +147,31 @@ func TestLostOnTheWay(t *testing.T) {
 func TestAppliedLate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		name   string
-		blind  bool
-		before bool // the late one arrives before the second attempt
+		name      string
+		versioned bool
+		before    bool // the late one arrives before the second attempt
 	}{
-		{"conditional, after", false, false},
-		{"conditional, before", false, true},
-		{"blind, after", true, false},
-		{"blind, before", true, true},
+		{"versioned, after", true, false},
+		{"versioned, before", true, true},
+		{"unversioned, after", false, false},
+		{"unversioned, before", false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, direct, proxy := throughProxy(t)
-			mustApply(t, direct, "other", aWrite(1, 1), syncer.Applied)
-			base := document(t, direct)
-			w := aWrite(7, 2)
-			w.Version, w.Etag, w.Blind = base.Version, base.Etag, test.blind
+			mustApply(t, direct, aWrite("other", 1, 1), syncer.Applied)
+			w := onto(document(t, direct), aWrite("me", 7, 2), test.versioned)
 			proxy.Once("update", mongotest.Delay)
-			if outcomes, err := s.Apply(t.Context(), "me", []syncer.Write{w}); err == nil {
-				t.Fatalf("the store guessed: %v", outcomes)
-			}
+			mustNotGuess(t, s, w)
 			second := syncer.Applied
 			if test.before {
 				deliver(t, proxy, 1)
 				second = syncer.Conflict
 			}
-			mustApply(t, s, "me", again(w), second)
+			mustApply(t, s, again(w), second)
 			if !test.before {
 				deliver(t, proxy, 1)
 			}
-			mustApply(t, s, "me", again(w), syncer.Conflict)
+			mustApply(t, s, again(w), syncer.Conflict)
 			if r := document(t, s); counted(r) != 3 {
 				t.Errorf("the document is %+v", r)
 			}
@@ -163,23 +191,72 @@ func deliver(t *testing.T, p *mongotest.Proxy, want int) {
 func TestRecreated(t *testing.T) {
 	t.Parallel()
 	s, direct, proxy := throughProxy(t)
-	mustApply(t, direct, "me", aWrite(1, 1), syncer.Applied)
-	base := document(t, direct)
-	w := aWrite(7, 2)
-	w.Version, w.Etag = base.Version, base.Etag
+	mustApply(t, direct, aWrite("me", 1, 1), syncer.Applied)
+	w := onto(document(t, direct), aWrite("me", 7, 2), true)
 	proxy.Once("update", mongotest.Delay)
-	if _, err := s.Apply(t.Context(), "me", []syncer.Write{w}); err == nil {
-		t.Fatal("a held up write was answered")
-	}
+	mustNotGuess(t, s, w)
 	_, err := ttlStore{direct}.Sweep(t.Context(), time.Now().Add(2*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustApply(t, direct, "other", aWrite(1, 4), syncer.Applied)
+	mustApply(t, direct, aWrite("other", 1, 4), syncer.Applied)
 	deliver(t, proxy, 1)
-	mustApply(t, s, "me", again(w), syncer.Applied)
+	mustApply(t, s, again(w), syncer.Applied)
 	if r := document(t, s); counted(r) != 6 {
 		t.Errorf("the document is %+v", r)
+	}
+}
+
+// TestHalfLost: of an exchange that writes and reads, the half that was
+// answered counts.
+func TestHalfLost(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		command string
+		status  syncer.Status
+		read    bool
+	}{
+		{"the write", "update", syncer.Unknown, true},
+		{"the read", "find", syncer.Applied, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, direct, proxy := throughProxy(t)
+			mustApply(t, direct, aWrite("other", 1, 1), syncer.Applied)
+			var sent atomic.Bool
+			proxy.Decide(func(command string) mongotest.Fault { // each time: the driver reads again by itself
+				sent.Store(sent.Load() || command == "update")
+				if command == test.command {
+					return mongotest.LoseReply
+				}
+				return mongotest.Pass
+			})
+			var results []syncer.Result
+			var err error
+			// A lost reply costs the driver its connections. Then it may give up
+			// on the other command before it has one to send it on.
+			for try := 0; !sent.Load() && try < 50; try++ {
+				results, err = s.Exchange(t.Context(), []syncer.Item{
+					{ID: hotID, Write: aWrite("me", 7, 2), Read: true}, {ID: keyID(1), Write: aWrite("me", 8, 1)}, {ID: keyID(2), Read: true},
+				})
+			}
+			if err == nil || len(results) != 3 {
+				t.Fatalf("got %+v, %v", results, err)
+			}
+			for i, want := range []struct{ write, read bool }{{true, true}, {true, false}, {false, true}} {
+				r := results[i]
+				if want.write && r.Status != test.status || r.Read != (want.read && test.read) || !r.Read && r.Record != nil {
+					t.Errorf("item %d: %+v", i, r)
+				}
+			}
+			if r := results[0].Record; test.read && (r == nil || r.Writers["other"] != 1) {
+				t.Errorf("read %+v", r)
+			}
+			proxy.Decide(nil)
+			if r := document(t, s); counted(r) != 3 { // only replies were lost
+				t.Errorf("the document is %+v", r)
+			}
+		})
 	}
 }
 
@@ -191,19 +268,26 @@ func TestServerAway(t *testing.T) {
 	proxy.Break()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, apply := s.Apply(ctx, "me", []syncer.Write{aWrite(1, 1)})
-	_, load := s.Load(ctx, []ratelimit.CounterID{hotID})
+	both, exchange := s.Exchange(ctx, []syncer.Item{{ID: hotID, Write: aWrite("me", 1, 1), Read: true}})
+	_, read := s.Exchange(ctx, []syncer.Item{{ID: hotID, Read: true}})
 	_, now := s.Now(ctx)
+	_, _, beat := s.Beat(ctx, syncer.Instance{ID: "me"}, time.Minute)
+	_, reports := s.Reports(ctx, time.Minute)
 	for name, err := range map[string]error{
-		"apply": apply, "load": load, "now": now, "ping": s.Ping(ctx),
+		"exchange": exchange, "read": read, "now": now, "beat": beat, "reports": reports, "ping": s.Ping(ctx),
 		"redeem": s.RedeemCode(ctx, secret.DigestOf("c"), nil),
 	} {
 		if err == nil || errors.Is(err, grants.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for _, r := range both {
+		if r.Status != syncer.Unknown || r.Read {
+			t.Errorf("the store guessed: %+v", r)
+		}
+	}
 	proxy.Restore()
-	mustApply(t, s, "me", again(aWrite(1, 1)), syncer.Applied)
+	mustApply(t, s, aWrite("me", 1, 1), syncer.Applied)
 	if r := document(t, s); counted(r) != 1 {
 		t.Errorf("the document is %+v", r)
 	}
@@ -252,9 +336,9 @@ func TestExactThroughFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for k := range keys {
-		records, err := direct.Load(t.Context(), []ratelimit.CounterID{keyID(k)})
-		if err != nil || len(records) != 1 || counted(records[0]) != instances*rounds || records[0].Version != instances*rounds {
-			t.Errorf("want %d, have %+v, %v", instances*rounds, records, err)
+		r := readOne(t, direct, keyID(k))
+		if r == nil || counted(r) != instances*rounds || r.Version != instances*rounds {
+			t.Errorf("want %d, have %+v", instances*rounds, r)
 		}
 	}
 }
@@ -264,101 +348,45 @@ func keyID(k int) ratelimit.CounterID {
 }
 
 // countThroughFaults adds one: on the document as read, then, once anything is
-// unknown or lost three times, blindly, until the document says that it is in.
+// unknown or lost three times, unversioned, until the document shows that it is in.
 func countThroughFaults(t *testing.T, s *Store, proxy *mongotest.Proxy, me string, seq int64, k int) {
 	t.Helper()
-	w, base := aWrite(seq, 1), readThroughFaults(t, s, keyID(k))
+	w, base := aWrite(me, seq, 1), readThroughFaults(t, s, keyID(k))
 	for tries := 0; ; tries++ {
-		w.ID, w.Version, w.Etag = keyID(k), base.Version, base.Etag
-		if tries >= 3 {
-			w = again(w)
-		}
-		outcomes, err := s.Apply(t.Context(), me, []syncer.Write{w})
-		if err == nil && outcomes[0].Status == syncer.Applied {
+		onto(base, w, tries < 3)
+		w.NewEtag = 1 + rand.Int64N(1<<62)
+		results, err := s.Exchange(t.Context(), []syncer.Item{{ID: keyID(k), Write: w, Read: true}})
+		if t.Context().Err() != nil {
 			return
 		}
-		if err != nil {
+		r := results[0]
+		if r.Status == syncer.Applied {
+			return
+		}
+		if r.Status == syncer.Unknown {
 			tries = 3
+		}
+		if err == nil && !r.Read {
+			t.Errorf("without an error the document was not read: %+v", r)
 		}
 		if tries%5 == 4 {
 			_, _ = proxy.Deliver() // those given up on arrive in the middle of the others
 		}
-		if base = readThroughFaults(t, s, keyID(k)); base.Writers[me] >= seq {
+		if base = r.Record; !r.Read {
+			base = readThroughFaults(t, s, keyID(k))
+		}
+		if base != nil && base.Writers[me] >= seq {
 			return
 		}
-		w.NewEtag = 1 + rand.Int64N(1<<62)
 	}
 }
 
-func readThroughFaults(t *testing.T, s *Store, id ratelimit.CounterID) syncer.Record {
+func readThroughFaults(t *testing.T, s *Store, id ratelimit.CounterID) *syncer.Record {
 	t.Helper()
 	for {
-		records, err := s.Load(t.Context(), []ratelimit.CounterID{id})
-		if err == nil && len(records) == 1 {
-			return records[0]
-		}
+		results, err := s.Exchange(t.Context(), []syncer.Item{{ID: id, Read: true}})
 		if err == nil || t.Context().Err() != nil {
-			return syncer.Record{ID: id}
+			return results[0].Record
 		}
-	}
-}
-
-// TestClaimsThroughFaults: claims whose requests and replies get lost. Whoever
-// was told to have won has the only token there is.
-func TestClaimsThroughFaults(t *testing.T) {
-	t.Parallel()
-	const codes, claimers = 12, 8
-	_, direct, proxy := throughProxy(t)
-	var told [codes][claimers]error
-	for c := range codes {
-		code := grants.Code{Digest: codeDigest(c), ExpiresAt: time.Now().Add(time.Hour)}
-		if err := direct.CreateCode(t.Context(), code); err != nil {
-			t.Fatal(err)
-		}
-	}
-	proxy.Decide(lossy(3))
-	var wg sync.WaitGroup
-	for i := range claimers {
-		s := openAt(t, proxy.URI, direct.db.Name())
-		for c := range codes {
-			wg.Go(func() { told[c][i] = s.RedeemCode(t.Context(), codeDigest(c), prize(c, i)) })
-		}
-	}
-	wg.Wait()
-	proxy.Decide(nil)
-	if _, err := proxy.Deliver(); err != nil {
-		t.Fatal(err)
-	}
-	for c := range codes {
-		checkClaims(t, direct, c, told[c][:])
-	}
-}
-
-func checkClaims(t *testing.T, s *Store, c int, told []error) {
-	t.Helper()
-	last := s.RedeemCode(t.Context(), codeDigest(c), nil)
-	found, won := 0, 0
-	for i, err := range told {
-		_, lost := s.RefreshToken(t.Context(), prize(c, i).Digest)
-		if lost == nil {
-			found++
-		}
-		if err == nil {
-			won++
-		}
-		if err == nil && lost != nil || errors.Is(err, grants.ErrClaimed) && lost == nil {
-			t.Errorf("code %d: claimer %d was told %v, but its token: %v", c, i, err, lost)
-		}
-	}
-	if won > 1 || found > 1 || (found == 1) != errors.Is(last, grants.ErrClaimed) {
-		t.Errorf("code %d: %d won, %d tokens, and a last claim says %v", c, won, found, last)
-	}
-}
-
-func codeDigest(c int) secret.Digest { return secret.DigestOf(fmt.Sprintf("code %d", c)) }
-
-func prize(c, i int) *grants.RefreshToken {
-	return &grants.RefreshToken{
-		Digest: secret.DigestOf(fmt.Sprintf("code %d, claimer %d", c, i)), ExpiresAt: time.Now().Add(time.Hour),
 	}
 }

@@ -3,70 +3,121 @@ package mongo
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/syncer"
 )
 
-// Beat implements [syncer.Instances]. The server stamps the beat with its own
-// clock, so that no instance's clock decides who is alive.
-func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) (alive []syncer.Instance, err error) {
-	fields, err := instanceFields(self)
+// Beat implements [syncer.Instances]. The server stamps the heartbeat with its
+// own clock, so that no instance's clock decides who is alive. The records of
+// others stay as they are; a TTL index removes those that have ended.
+func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) (alive []syncer.Instance, previous string, err error) {
+	err = s.do(ctx, "beat", func(ctx context.Context) error {
+		if previous, err = s.putInstance(ctx, self); err != nil {
+			return err
+		}
+		alive, err = s.aliveBeside(ctx, self.ID, ttl)
+		return err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return alive, previous, nil
+}
+
+// putInstance replaces the record and returns the nonce that it had. Two
+// upserts of one _id at once may collide; the second then finds the document.
+func (s *Store) putInstance(ctx context.Context, self syncer.Instance) (previous string, err error) {
+	update := bson.D{
+		{Key: "$set", Value: bson.D{
+			{Key: "time", Value: self.Time}, {Key: "nonce", Value: self.Nonce}, {Key: "report", Value: bson.Binary{Data: self.Report}},
+		}},
+		{Key: "$currentDate", Value: bson.D{{Key: "beaten", Value: true}}},
+	}
+	before := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.Before).
+		SetProjection(bson.D{{Key: "nonce", Value: 1}})
+	for {
+		raw, err := s.instances.FindOneAndUpdate(ctx, byID(self.ID), update, before).Raw()
+		switch {
+		case err == nil:
+			return instanceOf(raw).Nonce, nil
+		case errors.Is(err, mongo.ErrNoDocuments):
+			return "", nil
+		case !mongo.IsDuplicateKeyError(err):
+			return "", err
+		}
+	}
+}
+
+// Alive implements [syncer.Instances].
+func (s *Store) Alive(ctx context.Context, ttl time.Duration) (alive []syncer.Instance, err error) {
+	err = s.do(ctx, "alive", func(ctx context.Context) error {
+		alive, err = s.aliveBeside(ctx, "", ttl)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	update := bson.D{
-		{Key: "$set", Value: fields},
-		{Key: "$currentDate", Value: bson.D{{Key: "beaten", Value: true}}},
-	}
-	err = s.do(ctx, "beat", func(ctx context.Context) error {
-		_, err := s.instances.UpdateOne(ctx, byID(self.ID), update, options.UpdateOne().SetUpsert(true))
-		if err != nil {
-			return err
-		}
-		all, err := findAll[syncer.Instance](ctx, s.instances, bson.D{}, options.Find().SetSort(byID(1)))
-		if err != nil {
-			return err
-		}
-		var since time.Time
-		alive, since = living(all, self.ID, ttl)
-		_, err = s.instances.DeleteMany(ctx, bson.D{{Key: "beaten", Value: bson.D{{Key: "$lte", Value: since}}}})
-		return err
-	})
-	return alive, err
+	return alive, nil
 }
 
-// living are the instances that have beaten since ttl before our own beat.
-func living(all []syncer.Instance, self string, ttl time.Duration) (alive []syncer.Instance, since time.Time) {
-	for _, i := range all {
-		if i.ID == self {
-			since = i.Beaten.Add(-ttl)
-		}
-	}
-	for _, i := range all {
-		if i.Beaten.After(since) {
-			alive = append(alive, i)
-		}
-	}
-	return alive, since
-}
-
-// instanceFields are all but the _id and the beat, which the server writes.
-func instanceFields(i syncer.Instance) (bson.D, error) {
-	raw, err := bson.Marshal(i)
-	var all, fields bson.D
-	if err = errors.Join(err, bson.Unmarshal(raw, &all)); err != nil {
+// aliveBeside returns the instances that have beaten within ttl before the
+// heartbeat of self, or before the newest one if self is empty, by the same
+// clock. It reads the newest first, and no further than it needs: records stay
+// for a day after their process.
+func (s *Store) aliveBeside(ctx context.Context, self string, ttl time.Duration) (alive []syncer.Instance, err error) {
+	newest := options.Find().SetSort(bson.D{{Key: "beaten", Value: -1}}).SetProjection(bson.D{{Key: "report", Value: 0}})
+	cursor, err := s.instances.Find(ctx, bson.D{}, newest)
+	if err != nil {
 		return nil, err
 	}
-	for _, e := range all {
-		if e.Key != "_id" && e.Key != "beaten" {
-			fields = append(fields, e)
+	var now time.Time
+	for cursor.Next(ctx) {
+		i := instanceOf(cursor.Current)
+		switch {
+		case i.ID == "" || i.Beaten.IsZero(): // of another program
+			continue
+		case i.ID == self, self == "" && now.IsZero():
+			now = i.Beaten
 		}
+		if !now.IsZero() && now.Sub(i.Beaten) >= ttl {
+			break
+		}
+		alive = append(alive, i)
 	}
-	return fields, nil
+	if err := errors.Join(cursor.Err(), cursor.Close(ctx)); err != nil {
+		return nil, err
+	}
+	if now.IsZero() && self != "" {
+		return nil, errors.New("the heartbeat is gone again")
+	}
+	slices.SortFunc(alive, func(a, b syncer.Instance) int { return strings.Compare(a.ID, b.ID) })
+	return alive, nil
+}
+
+// instanceOf reads a record. A release before this one wrote no time and no
+// nonce; what makes no sense is left zero, so that a record of another program
+// does not stop the heartbeat.
+func instanceOf(raw bson.Raw) (i syncer.Instance) {
+	i.ID, _ = raw.Lookup("_id").StringValueOK()
+	i.Beaten = timeOf(raw.Lookup("beaten"))
+	i.Time = timeOf(raw.Lookup("time"))
+	i.Nonce, _ = raw.Lookup("nonce").StringValueOK()
+	_, i.Report, _ = raw.Lookup("report").BinaryOK()
+	return i
+}
+
+func timeOf(v bson.RawValue) time.Time {
+	if ms, ok := v.DateTimeOK(); ok {
+		return time.UnixMilli(ms).UTC()
+	}
+	return time.Time{}
 }
 
 // Leave implements [syncer.Instances].
@@ -75,4 +126,27 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 		_, err := s.instances.DeleteOne(ctx, byID(id))
 		return err
 	})
+}
+
+// Reports implements [syncer.Reports].
+func (s *Store) Reports(ctx context.Context, ttl time.Duration) (list []syncer.Instance, err error) {
+	err = s.do(ctx, "reports", func(ctx context.Context) error {
+		list = nil
+		now, err := s.localTime(ctx)
+		if err != nil {
+			return err
+		}
+		alive := bson.D{{Key: "beaten", Value: bson.D{{Key: "$gt", Value: now.Add(-ttl)}}}}
+		docs, err := findAll[bson.Raw](ctx, s.instances, alive, options.Find().SetSort(byID(1)))
+		for _, raw := range docs {
+			if i := instanceOf(raw); i.ID != "" { // otherwise of another program
+				list = append(list, i)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
 }

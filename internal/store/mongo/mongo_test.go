@@ -5,11 +5,15 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.uber.org/goleak"
 
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/store/storetest"
+	"oauth-server/internal/syncer"
 )
 
 // target's locations are a URI and a database's name, one space between them.
@@ -35,6 +39,46 @@ var target = storetest.Target{
 		}
 		return ttlStore{s}, nil
 	},
+	Put: func(t *testing.T, b storetest.SyncBackend, r syncer.Record, expire time.Time) {
+		t.Helper()
+		putDocument(t, b.(ttlStore).Store, recordDocument(&r, expire))
+	},
+	// mongo-java-server changes a document in place, field by field, while a
+	// find is being answered with it. MongoDB reads from a snapshot.
+	Torn: func(t *testing.T) bool { t.Helper(); return !mongotest.IsReal(t) },
+}
+
+// recordDocument is the document that reads as the record. Without frame and
+// pruned it is as earlier releases wrote it.
+func recordDocument(r *syncer.Record, expire time.Time) bson.D {
+	doc := bson.D{{Key: "_id", Value: counterID(r.ID)}, {Key: "version", Value: r.Version}, {Key: "etag", Value: r.Etag}}
+	if r.Frame != 0 {
+		doc = append(doc, bson.E{Key: "frame", Value: r.Frame})
+	}
+	if r.Pruned != 0 {
+		doc = append(doc, bson.E{Key: "pruned", Value: r.Pruned})
+	}
+	writers := bson.D{}
+	for name, seq := range r.Writers {
+		writers = append(writers, bson.E{Key: name, Value: seq})
+	}
+	return append(doc, bson.E{Key: "writers", Value: writers}, bson.E{Key: counts, Value: wholeCounts(r.Frames)},
+		bson.E{Key: "expire", Value: expire})
+}
+
+// putDocument stores a document of a counter as it is, against all validation.
+func putDocument(t *testing.T, s *Store, doc bson.D) {
+	t.Helper()
+	var id any
+	for _, e := range doc {
+		if e.Key == "_id" {
+			id = e.Value
+		}
+	}
+	anything := options.Replace().SetUpsert(true).SetBypassDocumentValidation(true)
+	if _, err := s.counters.ReplaceOne(t.Context(), byID(id), doc, anything); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestMain(m *testing.M) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -15,6 +16,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/mongo/mongotest"
+	"oauth-server/internal/syncer"
 )
 
 // TestAuthenticationRealMongoDB: the right password opens, a wrong one is told
@@ -55,8 +57,11 @@ func TestAuthenticationRealMongoDB(t *testing.T) {
 func TestMajorityRealMongoDB(t *testing.T) {
 	uri := mongotest.Real(t, "read and write concerns with an effect")
 	_, database := mongotest.Database(t)
+	var mu sync.Mutex
 	var writes, reads []string
 	monitor := &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+		mu.Lock()
+		defer mu.Unlock()
 		switch e.CommandName {
 		case "insert", "update", "delete":
 			writes = append(writes, e.Command.Lookup("writeConcern", "w").String())
@@ -78,6 +83,9 @@ func TestMajorityRealMongoDB(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Revision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Exchange(ctx, []syncer.Item{{ID: hotID, Write: aWrite("me", 1, 1), Read: true}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, concern := range append(writes, reads...) {

@@ -26,7 +26,7 @@ type Store struct {
 	clients, users, signingKeys   collection
 	grants, sessions, revocations collection
 	counters, instances           collection
-	policies, audit, reports      collection
+	policies, audit               collection
 }
 
 var _ interface {
@@ -34,7 +34,6 @@ var _ interface {
 	clientcfg.Registry
 	clientcfg.PolicyStore
 	clientcfg.AuditLog
-	clientcfg.Reports
 	keys.Store
 	grants.Codes
 	grants.RefreshTokens
@@ -44,6 +43,7 @@ var _ interface {
 	grants.Sessions
 	syncer.Store
 	syncer.Instances
+	syncer.Reports
 } = (*Store)(nil)
 
 // ErrClosed is returned by a store that was closed.
@@ -57,7 +57,7 @@ func newStore(client *mongo.Client, o Options) *Store {
 		clients: named("clients"), users: named("users"), signingKeys: named("keys"),
 		grants: named("grants"), sessions: named("sessions"), revocations: named("revocations"),
 		counters: named("ratelimits"), instances: named("instances"),
-		policies: named("policies"), audit: named("audit"), reports: named("reports"),
+		policies: named("policies"), audit: named("audit"),
 	}
 }
 
@@ -99,7 +99,11 @@ func (s *Store) do(ctx context.Context, operation string, fn func(ctx context.Co
 	}
 	ctx, cancel := context.WithTimeout(withOperation(ctx, operation), s.timeout)
 	defer cancel()
-	err := fn(ctx)
+	return wrap(operation, fn(ctx))
+}
+
+// wrap names the operation that failed.
+func wrap(operation string, err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -2,13 +2,14 @@ package mongo
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/syncer"
 )
@@ -55,35 +56,38 @@ func TestServerObeysOrdered(t *testing.T) {
 // that are reported as applied are in the database.
 func TestConflictKeepsTheRest(t *testing.T) {
 	s, _, _ := throughProxy(t)
-	other, mine := make([]syncer.Write, 20), make([]syncer.Write, 20)
-	ids := make([]ratelimit.CounterID, len(mine))
-	for i := range mine {
-		ids[i] = keyID(i)
-		other[i], mine[i] = aWrite(1, 100), aWrite(1, 1)
-		other[i].ID, mine[i].ID = ids[i], ids[i]
+	items := make([]syncer.Item, 20)
+	for i := range items {
+		items[i] = syncer.Item{ID: keyID(i), Write: onto(nil, aWrite("me", 1, 1), true)}
 	}
-	if _, err := s.Apply(t.Context(), "other", other[:1]); err != nil {
-		t.Fatal(err)
-	}
-	outcomes, err := s.Apply(t.Context(), "me", mine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	applied := int64(0)
-	for _, out := range outcomes {
-		if out.Status == syncer.Applied {
-			applied++
+	slices.SortFunc(items, func(a, b syncer.Item) int { return syncer.CompareIDs(a.ID, b.ID) })
+	mustCount := func(want map[syncer.Status]int, items ...syncer.Item) []syncer.Result {
+		t.Helper()
+		results, err := s.Exchange(t.Context(), items)
+		if err != nil {
+			t.Fatal(err)
 		}
+		got := map[syncer.Status]int{}
+		for i := range results {
+			if items[i].Write != nil {
+				got[results[i].Status]++
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("statuses (-want +got):\n%s", diff)
+		}
+		return results
 	}
-	records, err := s.Load(t.Context(), ids)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustCount(map[syncer.Status]int{syncer.Applied: 1}, syncer.Item{ID: items[0].ID, Write: aWrite("other", 1, 100)})
+	mustCount(map[syncer.Status]int{syncer.Applied: 19, syncer.Conflict: 1}, items...)
 	stored := int64(-100)
-	for _, r := range records {
-		stored += counted(r)
+	for i := range items {
+		items[i] = syncer.Item{ID: items[i].ID, Read: true}
 	}
-	if applied != 19 || stored != applied {
-		t.Errorf("%d of 20 writes were reported as applied, %d are stored, want 19", applied, stored)
+	for _, r := range mustCount(map[syncer.Status]int{}, items...) {
+		stored += counted(r.Record)
+	}
+	if stored != 19 {
+		t.Errorf("%d of 19 applied writes are stored", stored)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/syncer"
@@ -20,6 +21,7 @@ import (
 type node struct {
 	counters *ratelimit.Counters
 	syncer   *syncer.Syncer
+	clock    *clock.Clock
 	policy   *ratelimit.Effective
 	admitted atomic.Int64
 }
@@ -36,7 +38,7 @@ func startNode(t *testing.T, store *Store) *node {
 	}
 	cfg := syncer.DefaultConfig()
 	cfg.Interval, cfg.Beat, cfg.Timeout, cfg.MaxBackoff = 50*time.Millisecond, 300*time.Millisecond, time.Second, 200*time.Millisecond
-	n := &node{counters: ratelimit.NewCounters(1000), policy: policies.For("shop")}
+	n := &node{counters: ratelimit.NewCounters(1000), clock: cfg.Clock, policy: policies.For("shop")}
 	n.syncer = syncer.New(n.counters, store, store, cfg)
 	n.syncer.Start(t.Context())
 	return n
@@ -50,7 +52,7 @@ func (n *node) request(t *testing.T, period time.Duration) {
 	for end := time.Now().Add(period); time.Now().Before(end); <-tick.C {
 		for k := range nodeKeys {
 			key := ratelimit.Key{ClientID: "shop", Username: fmt.Sprint("user ", k)}
-			if d := n.counters.Take(time.Now(), key, n.policy, 1); d.Rejected() {
+			if d := n.counters.Take(n.clock.Now(), key, n.policy, 1); d.Rejected() {
 				t.Errorf("denied far below the limit: %+v", d)
 				return
 			}
@@ -131,7 +133,8 @@ func countAll(t *testing.T, s *Store) (sum int64) {
 		t.Fatal(err)
 	}
 	for cursor.Next(t.Context()) {
-		sum += counted(counterRecord(cursor.Current))
+		r := counterRecord(cursor.Current)
+		sum += counted(&r)
 	}
 	if err := cursor.Err(); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,12 @@ const (
 // answers every other command with the document it was given.
 func fakeServer(t *testing.T, answer bson.D) (address string) {
 	t.Helper()
+	return fakeServerThat(t, greeting, answer)
+}
+
+// fakeServerThat greets in its own way.
+func fakeServerThat(t *testing.T, greeting, answer bson.D) (address string) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +37,7 @@ func fakeServer(t *testing.T, answer bson.D) (address string) {
 			if err != nil {
 				return
 			}
-			go serveFake(conn, answer)
+			go serveFake(conn, greeting, answer)
 		}
 	}()
 	return listener.Addr().String()
@@ -50,7 +56,7 @@ var greeting = bson.D{
 	{Key: "ok", Value: 1},
 }
 
-func serveFake(conn net.Conn, answer bson.D) {
+func serveFake(conn net.Conn, greeting, answer bson.D) {
 	defer func() { _ = conn.Close() }()
 	head := make([]byte, 16)
 	for {

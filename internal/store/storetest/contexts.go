@@ -7,7 +7,6 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
 
@@ -59,10 +58,12 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	_, errs["User"] = b.User(ctx, "there")
 	_, errs["Users"] = b.Users(ctx)
 	_, errs["Session"] = b.Session(ctx, theSession)
-	_, errs["Apply"] = b.Apply(ctx, "me", []syncer.Write{creating(counterID("new"), 1)})
-	_, errs["Load"] = b.Load(ctx, []ratelimit.CounterID{counterID("new")})
+	_, errs["Exchange to write"] = b.Exchange(ctx, []syncer.Item{{ID: counterID("new"), Write: adding("me", 1)}})
+	_, errs["Exchange to read"] = b.Exchange(ctx, []syncer.Item{{ID: counterID("new"), Read: true}})
+	_, errs["Exchange of nothing"] = b.Exchange(ctx, nil)
 	_, errs["Now"] = b.Now(ctx)
-	_, errs["Beat"] = b.Beat(ctx, syncer.Instance{ID: "me"}, time.Minute)
+	_, _, errs["Beat"] = b.Beat(ctx, syncer.Instance{ID: "me"}, time.Minute)
+	_, errs["Reports"] = b.Reports(ctx, time.Minute)
 	errs["Leave"] = b.Leave(ctx, "me")
 	_, errs["Sweep"] = b.Sweep(ctx, Epoch.AddDate(1, 0, 0))
 	return errs
@@ -91,4 +92,5 @@ func checkUntouched(t *testing.T, b Backend) {
 	if r := load(t, b, counterID("new")); r != nil {
 		t.Errorf("a cancelled write has made %+v", r)
 	}
+	equal(t, "instances", "", ids(reports(t, b, time.Hour)))
 }

@@ -14,6 +14,9 @@
 //
 //	func TestConformance(t *testing.T) { storetest.Run(t, target) }
 //
+// [RunSync] is the part of it that the syncer relies on, for a store that does
+// no more than that.
+//
 // The suite never waits for the wall clock: its records live around [Epoch],
 // far in the future, so that no TTL monitor removes them behind its back.
 package storetest

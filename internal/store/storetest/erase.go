@@ -1,10 +1,8 @@
 package storetest
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"oauth-server/internal/ratelimit"
@@ -18,81 +16,107 @@ var counterIDs = []ratelimit.CounterID{
 	{ClientID: "shop", Username: "ada"},
 	{ClientID: "shop", Username: "ada", Limit: "per-second"},
 	{ClientID: "shop", Username: "adam"},
+	{ClientID: "shop", Username: "ada\x00"},
+	{ClientID: "shop", Username: "\x7f"},
+	{ClientID: "shop", Username: "名前"},
+	{ClientID: "shop", Username: "\uFFFD"},
+	{ClientID: "shop", Username: "\U0001F600", Limit: "per-second"},
 	{ClientID: "shopping", Username: "ada"},
 	{ClientID: "shop ada"},
+	{ClientID: "shop2", Username: "ada"},
+	{ClientID: "Shop", Username: "ada"},
+	{ClientID: "shop\x00", Username: "ada"},
+	{ClientID: "", Username: "ada"},
+	{ClientID: "名", Username: "ada"},
 }
 
 func testCountersOf(t *testing.T, target Target) {
 	t.Helper()
 	b := target.fresh(t)
 	for i, id := range counterIDs {
-		apply(t, b, "writer", creating(id, int64(i+1)))
+		apply(t, b, id, adding("writer", int64(i+1)))
 	}
 	of := func(clientID string, limit int) (found []ratelimit.CounterID) {
 		t.Helper()
 		records, err := b.CountersOf(t.Context(), clientID, limit)
 		succeed(t, "counters", err)
 		for _, r := range records {
-			if i := slices.Index(counterIDs, r.ID); i < 0 || total(&r) != int64(i+1) || r.Version != 1 || r.Problem != "" {
+			if i := slices.Index(counterIDs, r.ID); i < 0 || total(&r) != int64(i+1) || r.Version != 1 || r.Frame != minute || r.Problem != "" {
 				t.Errorf("a wrong counter: %+v", r)
 			}
 			found = append(found, r.ID)
 		}
-		slices.SortFunc(found, func(a, b ratelimit.CounterID) int {
-			return cmp.Or(strings.Compare(a.Username, b.Username), strings.Compare(a.Limit, b.Limit))
-		})
+		slices.SortFunc(found, syncer.CompareIDs)
 		return found
 	}
-	equal(t, "all of a client", counterIDs[:5], of("shop", 100))
+	for _, clientID := range []string{"shop", "shop2", "sho", "shopping", "Shop", "shop ", "shop\x00", "shop\xff", "", "名", "\U0001F600"} {
+		var want []ratelimit.CounterID
+		for _, id := range counterIDs {
+			if id.ClientID == clientID {
+				want = append(want, id)
+			}
+		}
+		slices.SortFunc(want, syncer.CompareIDs)
+		equal(t, fmt.Sprintf("all of %q", clientID), want, of(clientID, 100))
+	}
 	equal(t, "how many", 2, len(of("shop", 2)))
-	equal(t, "of another", counterIDs[5:6], of("shopping", 100))
-	equal(t, "of nobody", []ratelimit.CounterID(nil), of("sho", 100))
 }
 
 func testEraseCounters(t *testing.T, target Target) {
 	t.Helper()
 	b := target.fresh(t)
-	ada, nobody := "ada", ""
+	of := func(name string) *string { return &name }
 	for _, tt := range []struct {
 		name     string
 		clientID string
 		username *string
-		left     []int // of counterIDs
+		erased   func(id ratelimit.CounterID) bool
 	}{
-		{"a user", "shop", &ada, []int{0, 1, 4, 5, 6}},
-		{"the client itself", "shop", &nobody, []int{2, 3, 4, 5, 6}},
-		{"everything of a client", "shop", nil, []int{5, 6}},
-		{"what is not there", "unknown", nil, []int{0, 1, 2, 3, 4, 5, 6}},
+		{"a user", "shop", of("ada"), func(id ratelimit.CounterID) bool { return id.ClientID == "shop" && id.Username == "ada" }},
+		{"the client itself", "shop", of(""), func(id ratelimit.CounterID) bool { return id.ClientID == "shop" && id.Username == "" }},
+		{"a user of odd bytes", "shop", of("ada\x00"), func(id ratelimit.CounterID) bool { return id.Username == "ada\x00" }},
+		{"a user far behind", "shop", of("\U0001F600"), func(id ratelimit.CounterID) bool { return id.Username == "\U0001F600" }},
+		{"everything of a client", "shop", nil, func(id ratelimit.CounterID) bool { return id.ClientID == "shop" }},
+		{"a client that has one", "shop\x00", nil, func(id ratelimit.CounterID) bool { return id.ClientID == "shop\x00" }},
+		{"a user that is not there", "shop", of("ad"), nil},
+		{"a user that is no text", "shop", of("ada\xff"), nil},
+		{"a client that is not there", "sho", nil, nil},
+		{"a client that is no text", "shop\xff", nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			var want, left []ratelimit.CounterID
 			for _, id := range counterIDs {
 				if load(t, b, id) == nil {
-					apply(t, b, "writer", creating(id, 1))
+					apply(t, b, id, adding("writer", 1))
+				}
+				if tt.erased == nil || !tt.erased(id) {
+					want = append(want, id)
 				}
 			}
 			succeed(t, "erase", b.EraseCounters(t.Context(), tt.clientID, tt.username))
-			var left []int
-			for i, id := range counterIDs {
+			for _, id := range counterIDs {
 				if load(t, b, id) != nil {
-					left = append(left, i)
+					left = append(left, id)
 				}
 			}
-			equal(t, "counters left", tt.left, left)
+			equal(t, "counters left", want, left)
 		})
 	}
 	t.Run("many", func(t *testing.T) {
-		var writes []syncer.Write
-		var many []ratelimit.CounterID
-		for i := range 600 {
+		items := make([]syncer.Item, 600)
+		for i := range items {
 			id := ratelimit.CounterID{ClientID: "many", Username: fmt.Sprintf("%03d", i)}
-			many, writes = append(many, id), append(writes, creating(id, 1))
+			items[i] = syncer.Item{ID: id, Write: adding("writer", 1)}
 		}
-		applyAll(t, b, "writer", writes...)
+		exchange(t, b, items...)
 		succeed(t, "erase", b.EraseCounters(t.Context(), "many", nil))
-		records, err := b.Load(t.Context(), many)
-		succeed(t, "load", err)
-		if len(records) > 0 {
-			t.Errorf("%d counters are still there", len(records))
+		for i := range items {
+			items[i] = syncer.Item{ID: items[i].ID, Read: true}
+		}
+		for _, r := range exchange(t, b, items...) {
+			if r.Record != nil {
+				t.Errorf("%+v is still there", r.Record)
+			}
 		}
 	})
 }

@@ -30,7 +30,7 @@ func fullSet(version int64) clientcfg.PolicySet {
 	mode, canary, hide, nobody := ratelimit.DryRun, 12.5, false, ""
 	limits := func(requests int64) []ratelimit.Limit {
 		l := ratelimit.NewLimit("per-second", requests, 250*time.Millisecond)
-		l.Frames, l.SoftRatio = 5, 0.5
+		l.Frames, l.SoftRatio, l.OnOutage = 5, 0.5, ratelimit.Deny
 		return []ratelimit.Limit{l, ratelimit.NewLimit("per-day", ratelimit.MaxRequests, 24*time.Hour)}
 	}
 	set := clientcfg.PolicySet{

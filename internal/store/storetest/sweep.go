@@ -32,7 +32,7 @@ func testSweep(t *testing.T, target Target) {
 }
 
 // sweep sweeps until nothing is left to do, and checks how many went.
-func sweep(t *testing.T, b Backend, now time.Time, want int) {
+func sweep(t *testing.T, b grants.Sweeper, now time.Time, want int) {
 	t.Helper()
 	n, err := b.Sweep(t.Context(), now)
 	succeed(t, "sweep", err)

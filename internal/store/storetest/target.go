@@ -3,12 +3,12 @@ package storetest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/syncer"
-	"oauth-server/internal/syncer/synctable"
 )
 
 // Backend is everything that the consumers ask of a store, together.
@@ -17,7 +17,6 @@ type Backend interface {
 	clientcfg.Registry
 	clientcfg.PolicyStore
 	clientcfg.AuditLog
-	clientcfg.Reports
 	keys.Store
 	grants.Codes
 	grants.RefreshTokens
@@ -25,9 +24,7 @@ type Backend interface {
 	grants.Users
 	grants.UserRegistry
 	grants.Sessions
-	grants.Sweeper
-	syncer.Store
-	syncer.Instances
+	SyncBackend
 	// CountersOf returns at most limit counters of a client, in any order.
 	CountersOf(ctx context.Context, clientID string, limit int) ([]syncer.Record, error)
 	// EraseCounters removes the counters of a client: all of them, or those
@@ -46,6 +43,10 @@ type Target struct {
 	// Open opens the data at a location. Once a backend is closed, or its
 	// process is gone, the same location can be opened again.
 	Open func(ctx context.Context, location string) (Backend, error)
+	// Put is that of [SyncTarget], for a backend that Open returned.
+	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
+	// Torn is that of [SyncTarget].
+	Torn func(t *testing.T) bool
 }
 
 // Run runs the whole suite.
@@ -58,7 +59,6 @@ func Run(t *testing.T, target Target) {
 		{"Clients", testClients},
 		{"Policies", testPolicies},
 		{"Audit", testAudit},
-		{"Reports", testReports},
 		{"Keys", testKeys},
 		{"Codes", testCodes},
 		{"RefreshTokens", testRefreshTokens},
@@ -69,16 +69,17 @@ func Run(t *testing.T, target Target) {
 		{"Sweep", testSweep},
 		{"Contexts", testContexts},
 		{"Names", testNames},
-		{"Counters", testCounters},
 		{"CountersOf", testCountersOf},
 		{"EraseCounters", testEraseCounters},
-		{"AllegrosTable", func(t *testing.T, target Target) { t.Helper(); synctable.Run(t, target.fresh(t)) }},
-		{"Instances", testInstances},
 		{"Durability", testDurability},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) { g.run(t, target) })
 	}
+	RunSync(t, SyncTarget{
+		Fresh: func(t *testing.T) SyncBackend { t.Helper(); return target.fresh(t) },
+		Put:   target.Put, Torn: target.Torn,
+	})
 }
 
 // fresh opens an empty backend that is closed when the test ends.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
 
@@ -19,18 +18,11 @@ func NewCounters(b syncer.Store, o Observer) *Counters {
 	return &Counters{backend: b, observer: o}
 }
 
-// Apply implements syncer.Store.
-func (c *Counters) Apply(ctx context.Context, instance string, writes []syncer.Write) (_ []syncer.Outcome, err error) {
-	ctx, end := c.observer.Begin(ctx, "apply_counters")
+// Exchange implements syncer.Store.
+func (c *Counters) Exchange(ctx context.Context, items []syncer.Item) (_ []syncer.Result, err error) {
+	ctx, end := c.observer.Begin(ctx, "exchange_counters")
 	defer func() { end(failed(err)) }()
-	return c.backend.Apply(ctx, instance, writes)
-}
-
-// Load implements syncer.Store.
-func (c *Counters) Load(ctx context.Context, ids []ratelimit.CounterID) (_ []syncer.Record, err error) {
-	ctx, end := c.observer.Begin(ctx, "load_counters")
-	defer func() { end(failed(err)) }()
-	return c.backend.Load(ctx, ids)
+	return c.backend.Exchange(ctx, items)
 }
 
 // Now implements syncer.Store.

@@ -7,6 +7,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/syncer"
 )
 
 // Backend is what the running server asks of a store.
@@ -37,7 +38,8 @@ var answers = []error{
 	grants.ErrNotFound, grants.ErrExists, grants.ErrClaimed,
 	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict,
 	keys.ErrExists,
-	context.Canceled, // whoever asked has gone
+	syncer.ErrNoClock,
+	context.Canceled, // the caller cancelled
 }
 
 func failed(err error) bool {

@@ -51,6 +51,7 @@ func TestOperationsAreTold(t *testing.T) {
 		"claimed":     {grants.ErrClaimed, false},
 		"conflict":    {clientcfg.ErrConflict, false},
 		"key exists":  {keys.ErrExists, false},
+		"no clock":    {fmt.Errorf("clock: %w", syncer.ErrNoClock), false},
 		"client gone": {context.Canceled, false},
 		"timeout":     {context.DeadlineExceeded, true},
 		"broken":      {errors.New("connection refused"), true},

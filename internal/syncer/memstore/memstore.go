@@ -1,11 +1,14 @@
 // Package memstore is a [syncer.Store] in memory. It is the reference that the
-// contract is tried on, and the database of simulated clusters; it keeps nothing across restarts.
+// contract is tried on, and the database of simulated clusters; it keeps
+// nothing across restarts.
 package memstore
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,88 +18,176 @@ import (
 
 // Store is safe for concurrent use. The zero value is an empty store.
 type Store struct {
+	// Clock is the clock of the store; nil stands for that of this machine.
+	// Simulations let it jump. It must not change while the store is in use,
+	// and must not call the store.
+	Clock func() time.Time
+
 	mu        sync.Mutex
 	docs      map[ratelimit.CounterID]*document
 	instances map[string]syncer.Instance
 }
 
+var _ interface {
+	syncer.Store
+	syncer.Instances
+	syncer.Reports
+} = (*Store)(nil)
+
+// document is one counter. The zero version stands for no document.
 type document struct {
-	version, etag int64
-	writers       map[string]int64
-	frames        map[int64]int64
-	expire        time.Time
+	version, etag, frame, pruned int64
+
+	writers map[string]int64
+	frames  map[int64]int64
+	expire  time.Time
 }
 
-// Apply implements [syncer.Store].
-func (s *Store) Apply(_ context.Context, instance string, writes []syncer.Write) ([]syncer.Outcome, error) {
+// Exchange implements [syncer.Store]. An item is read after it was written.
+func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := syncer.CheckItems(items); err != nil {
+		return nil, fmt.Errorf("memstore: %w", err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]syncer.Outcome, len(writes))
-	for i := range writes {
-		out[i].Status = s.apply(instance, &writes[i])
+	results := make([]syncer.Result, len(items))
+	for i, it := range items {
+		if it.Write != nil {
+			results[i].Status, results[i].Err = s.write(it.ID, it.Write)
+		}
+		if it.Read {
+			results[i].Read, results[i].Record = true, s.read(it.ID)
+		}
 	}
-	return out, nil
+	return results, nil
 }
 
-func (s *Store) apply(instance string, w *syncer.Write) syncer.Status {
-	d, exists := s.docs[w.ID]
+func (s *Store) write(id ratelimit.CounterID, w *syncer.Write) (syncer.Status, error) {
+	if err := w.Check(); err != nil {
+		return syncer.Rejected, err
+	}
+	d, exists := s.docs[id]
 	if !exists {
-		d = &document{}
+		d = &document{writers: map[string]int64{}, frames: map[int64]int64{}}
 	}
-	if w.Blind {
-		if seq, wrote := d.writers[instance]; wrote && seq >= w.Seq {
-			return syncer.Conflict
-		}
-	} else if d.version != w.Version || d.etag != w.Etag {
-		return syncer.Conflict
+	if !d.meets(w) {
+		return syncer.Conflict, nil
 	}
-	if !exists {
-		d.writers, d.frames = map[string]int64{}, map[int64]int64{}
-		if s.docs == nil {
-			s.docs = map[ratelimit.CounterID]*document{}
-		}
-		s.docs[w.ID] = d
+	d.change(w)
+	if s.docs == nil {
+		s.docs = map[ratelimit.CounterID]*document{}
 	}
-	d.change(instance, w)
-	return syncer.Applied
+	s.docs[id] = d
+	return syncer.Applied, nil
 }
 
-func (d *document) change(instance string, w *syncer.Write) {
-	for _, name := range w.Dead {
-		delete(d.frames, name)
+// meets reports whether the condition of the write holds.
+func (d *document) meets(w *syncer.Write) bool {
+	if w.Versioned {
+		return d.version == w.Version && d.etag == w.Etag
 	}
-	for _, name := range w.Silent {
-		delete(d.writers, name)
+	if d.version == 0 {
+		return true
+	}
+	for _, f := range w.Remove.Frames {
+		if count, there := d.frames[f.Name]; !there || count != f.Count {
+			return false
+		}
+	}
+	for _, x := range w.Remove.Writers {
+		if seq, there := d.writers[x.Writer]; !there || seq != x.Seq {
+			return false
+		}
+	}
+	// Sequences are above 0, which an absent writer and pruned read as.
+	return d.frame == w.Frame && d.writers[w.Writer] < w.Seq && d.pruned < w.Seq
+}
+
+func (d *document) change(w *syncer.Write) {
+	if w.Rewrite {
+		clear(d.frames)
 	}
 	for _, f := range w.Delta {
 		d.frames[f.Name] += f.Count
 	}
+	for _, f := range w.Remove.Frames {
+		delete(d.frames, f.Name)
+	}
+	for _, x := range w.Remove.Writers {
+		delete(d.writers, x.Writer)
+	}
 	d.version++
-	d.etag = w.NewEtag
-	d.writers[instance] = w.Seq
+	d.etag, d.frame = w.NewEtag, w.Frame
+	d.writers[w.Writer] = max(d.writers[w.Writer], w.Seq)
+	d.pruned = max(d.pruned, w.Pruned)
 	if w.Expire.After(d.expire) {
 		d.expire = w.Expire
 	}
 }
 
-// Load implements [syncer.Store].
-func (s *Store) Load(_ context.Context, ids []ratelimit.CounterID) (out []syncer.Record, _ error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, id := range ids {
-		if d, ok := s.docs[id]; ok {
-			r := syncer.Record{ID: id, Version: d.version, Etag: d.etag, Writers: maps.Clone(d.writers)}
-			for _, name := range slices.Sorted(maps.Keys(d.frames)) {
-				r.Frames = append(r.Frames, ratelimit.FrameCount{Name: name, Count: d.frames[name]})
-			}
-			out = append(out, r)
-		}
+func (s *Store) read(id ratelimit.CounterID) *syncer.Record {
+	d, exists := s.docs[id]
+	if !exists {
+		return nil
 	}
-	return out, nil
+	r := d.record(id)
+	r.Problem = strings.Join(r.Bound(), ", ")
+	return &r
 }
 
-// Now implements [syncer.Store] with the clock of this machine.
-func (s *Store) Now(context.Context) (time.Time, error) { return time.Now(), nil }
+// record is all of the document.
+func (d *document) record(id ratelimit.CounterID) syncer.Record {
+	r := syncer.Record{
+		ID: id, Version: d.version, Etag: d.etag, Frame: d.frame, Pruned: d.pruned, Writers: maps.Clone(d.writers),
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.frames)) {
+		r.Frames = append(r.Frames, ratelimit.FrameCount{Name: name, Count: d.frames[name]})
+	}
+	return r
+}
+
+// Now implements [syncer.Store].
+func (s *Store) Now(ctx context.Context) (time.Time, error) { return s.now(), ctx.Err() }
+
+func (s *Store) now() time.Time {
+	if s.Clock != nil {
+		return s.Clock()
+	}
+	return time.Now()
+}
+
+// Put stores a document as it is, in place of the one that is there: one that
+// another program wrote, say. Version must not be 0. Problem and Damaged are ignored.
+func (s *Store) Put(r syncer.Record, expire time.Time) {
+	d := &document{
+		version: r.Version, etag: r.Etag, frame: r.Frame, pruned: r.Pruned, expire: expire,
+		writers: map[string]int64{}, frames: map[int64]int64{},
+	}
+	maps.Copy(d.writers, r.Writers)
+	for _, f := range r.Frames {
+		d.frames[f.Name] = f.Count
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.docs == nil {
+		s.docs = map[ratelimit.CounterID]*document{}
+	}
+	s.docs[r.ID] = d
+}
+
+// Documents returns all documents, ordered by ID, with all their frames and writers.
+func (s *Store) Documents() []syncer.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	records := make([]syncer.Record, 0, len(s.docs))
+	for _, id := range slices.SortedFunc(maps.Keys(s.docs), syncer.CompareIDs) {
+		records = append(records, s.docs[id].record(id))
+	}
+	return records
+}
 
 // Expire deletes the documents that expired before now, as a database's TTL
 // monitor does, and returns how many.
@@ -117,32 +208,4 @@ func (s *Store) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.docs)
-}
-
-// Beat implements [syncer.Instances].
-func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) ([]syncer.Instance, error) {
-	self.Beaten, _ = s.Now(ctx) // never fails
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.instances == nil {
-		s.instances = map[string]syncer.Instance{}
-	}
-	s.instances[self.ID] = self
-	var alive []syncer.Instance
-	for _, id := range slices.Sorted(maps.Keys(s.instances)) {
-		if self.Beaten.Sub(s.instances[id].Beaten) < ttl {
-			alive = append(alive, s.instances[id])
-		} else {
-			delete(s.instances, id)
-		}
-	}
-	return alive, nil
-}
-
-// Leave implements [syncer.Instances].
-func (s *Store) Leave(_ context.Context, id string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.instances, id)
-	return nil
 }

@@ -4,13 +4,14 @@ package synctable
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
+	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -60,6 +61,7 @@ var key = ratelimit.Key{ClientID: "allegro", Username: "table"}
 type instance struct {
 	counters *ratelimit.Counters
 	syncer   *syncer.Syncer
+	clock    *clock.Clock
 	policy   *ratelimit.Effective
 }
 
@@ -70,25 +72,20 @@ func newInstance(t *testing.T, store syncer.Store) *instance {
 		t.Fatal(err)
 	}
 	c, cfg := ratelimit.NewCounters(100), syncer.DefaultConfig()
-	cfg.Now = func() time.Time { return at }
-	return &instance{counters: c, syncer: syncer.New(c, store, nil, cfg), policy: policies.For(key.ClientID)}
+	return &instance{counters: c, syncer: syncer.New(c, store, nil, cfg), clock: cfg.Clock, policy: policies.For(key.ClientID)}
 }
 
 // request sends n requests; more than the limit are denied, and only make the key known.
 func (in *instance) request(t *testing.T, n int64) {
 	t.Helper()
-	d := in.counters.Take(at, key, in.policy, n)
+	d := in.counters.Take(in.clock.Now(), key, in.policy, n)
 	if d.Rejected() != (n > 100) {
 		t.Fatalf("%d requests: %v", n, d.Outcome)
 	}
 }
 
-// at is when everything happens: no frame may end while a slow database plays
-// the table.
-var at = time.Now()
-
 func (in *instance) counts() (gi [2]int64) {
-	for _, u := range in.counters.Usage(at, key) {
+	for _, u := range in.counters.Usage(in.clock.Now(), key) {
 		gi[0] += u.Known
 		gi[1] += u.Unflushed
 	}
@@ -109,6 +106,7 @@ func (p *play) do(t *testing.T, what string) {
 	case "start":
 		p.a.request(t, 101)
 		p.b.request(t, 101)
+		err = errors.Join(p.a.syncer.Refresh(ctx, key), p.b.syncer.Refresh(ctx, key))
 	case "one request at A":
 		p.a.request(t, 1)
 		p.total++
@@ -141,11 +139,12 @@ func (p *play) do(t *testing.T, what string) {
 func (p *play) now(t *testing.T, did string) step {
 	t.Helper()
 	s := step{Do: did, A: p.a.counts(), B: p.b.counts(), Total: p.total}
-	records, err := p.store.Load(t.Context(), []ratelimit.CounterID{{ClientID: key.ClientID, Username: key.Username}})
+	id := ratelimit.CounterID{ClientID: key.ClientID, Username: key.Username}
+	results, err := p.store.Exchange(t.Context(), []syncer.Item{{ID: id, Read: true}})
 	if err != nil {
 		t.Fatalf("%s: read the database: %v", did, err)
 	}
-	for _, r := range records {
+	if r := results[0].Record; r != nil {
 		for _, f := range r.Frames {
 			s.DB += f.Count
 		}

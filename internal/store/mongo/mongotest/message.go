@@ -3,7 +3,9 @@ package mongotest
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -45,4 +47,62 @@ func (m message) command() string {
 		return ""
 	}
 	return first.Key()
+}
+
+// document is the whole command: what the message carries as sequences of
+// documents is in it as arrays, behind the other fields. Nil for a greeting of
+// the old form.
+func (m message) document() (bson.Raw, error) {
+	if m.command() == "" {
+		return nil, nil
+	}
+	var command bson.D
+	for rest := m[16+4:]; len(rest) > 0; {
+		kind, section := rest[0], rest[1:]
+		size := int(binary.LittleEndian.Uint32(section)) // of the document, or of the whole sequence
+		if size < 4 || size > len(section) {
+			return nil, fmt.Errorf("a section of %d bytes, of which there are %d", size, len(section))
+		}
+		section, rest = section[:size], section[size:]
+		var err error
+		switch kind {
+		case 0:
+			err = appendFields(&command, bson.Raw(section))
+		case 1:
+			err = appendSequence(&command, section[4:])
+		default:
+			err = fmt.Errorf("a section of kind %d", kind)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return bson.Marshal(command)
+}
+
+func appendFields(command *bson.D, body bson.Raw) error {
+	elements, err := body.Elements()
+	for _, e := range elements {
+		*command = append(*command, bson.E{Key: e.Key(), Value: e.Value()})
+	}
+	return err
+}
+
+// appendSequence reads an identifier and the documents that follow it.
+func appendSequence(command *bson.D, section []byte) error {
+	name, documents, ok := strings.Cut(string(section), "\x00")
+	if !ok {
+		return errors.New("a sequence without a name")
+	}
+	var list bson.A
+	for rest := []byte(documents); len(rest) > 0; {
+		size := binary.LittleEndian.Uint32(rest)
+		if int64(size) > int64(len(rest)) {
+			return errors.New("a sequence ends in a document")
+		}
+		list = append(list, bson.Raw(rest[:size]))
+		rest = rest[size:]
+	}
+	*command = append(*command, bson.E{Key: name, Value: list})
+	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // Fault is what happens to one request on its way.
@@ -31,9 +33,12 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	decide  func(command string) Fault
+	observe func(command bson.Raw, err error)
 	down    bool
 	clients map[net.Conn]bool
 	delayed []message
+
+	alteration Alteration // under mu, like the others
 }
 
 // NewProxy starts a proxy to the server of that URI. It ends with the test.
@@ -78,6 +83,15 @@ func (p *Proxy) Once(command string, f Fault) {
 	})
 }
 
+// Observe calls f with every command that a client sends, whatever becomes of
+// it: the document as it is on the wire, its sequences as arrays. A message that
+// is none of MongoDB's is an error. Calls come from many goroutines at once.
+func (p *Proxy) Observe(f func(command bson.Raw, err error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.observe = f
+}
+
 // Break cuts all connections and refuses new ones until [Proxy.Restore].
 func (p *Proxy) Break() {
 	p.mu.Lock()
@@ -115,10 +129,7 @@ func (p *Proxy) deliver(m message) error {
 		return err
 	}
 	defer func() { _ = server.Close() }()
-	if _, err := server.Write(m); err != nil {
-		return err
-	}
-	_, err = readMessage(server)
+	_, err = roundTrip(server, m)
 	return err
 }
 
@@ -178,10 +189,7 @@ func (p *Proxy) exchange(client, server net.Conn) (on bool) {
 	if fault == LoseRequest || fault == Delay {
 		return false
 	}
-	if _, err := server.Write(request); err != nil {
-		return false
-	}
-	reply, err := readMessage(server)
+	reply, err := p.ask(server, request)
 	if err != nil || fault == LoseReply {
 		return false
 	}
@@ -190,6 +198,14 @@ func (p *Proxy) exchange(client, server net.Conn) (on bool) {
 }
 
 func (p *Proxy) fate(request message) Fault {
+	p.mu.Lock()
+	observe := p.observe
+	p.mu.Unlock()
+	if observe != nil {
+		if command, err := request.document(); command != nil || err != nil {
+			observe(command, err)
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.decide == nil {

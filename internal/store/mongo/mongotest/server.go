@@ -72,14 +72,20 @@ func Connect(t *testing.T, uri string) *mongo.Client {
 func Real(t *testing.T, lacking string) string {
 	t.Helper()
 	uri := URI(t)
-	var hello struct {
-		SetName string `bson:"setName"`
-	}
-	err := Connect(t, uri).Database("admin").RunCommand(t.Context(), bson.D{{Key: "hello", Value: 1}}).Decode(&hello)
-	if err != nil || hello.SetName == "" {
+	if !IsReal(t) {
 		t.Skipf("the server at %s is no MongoDB replica set and has no %s; the run with testcontainers (mongo:8) covers it", uri, lacking)
 	}
 	return uri
+}
+
+// IsReal reports whether the server is a real MongoDB replica set.
+func IsReal(t *testing.T) bool {
+	t.Helper()
+	var hello struct {
+		SetName string `bson:"setName"`
+	}
+	err := Connect(t, URI(t)).Database("admin").RunCommand(t.Context(), bson.D{{Key: "hello", Value: 1}}).Decode(&hello)
+	return err == nil && hello.SetName != ""
 }
 
 // container starts one container for all tests of the process; testcontainers

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/adminclient"
+)
+
+func (l *limits) newInstances() *cobra.Command {
+	return &cobra.Command{
+		Use: "instances", Short: "Show every instance and how fresh it is", Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return show(cmd.Context(), l, "/instances", nil, l.instancesTable)
+		},
+	}
+}
+
+func (l *limits) instancesTable(page struct {
+	Instances []adminclient.Instance `json:"instances"`
+},
+) error {
+	rows := [][]string{{"INSTANCE", "HOST", "VERSION", "STARTED", "POLICIES", "FILE", "COUNTERS", "CLOCK"}}
+	for _, i := range page.Instances {
+		rows = append(rows, instanceRow(i))
+	}
+	return l.table(rows...)
+}
+
+func instanceRow(i adminclient.Instance) []string {
+	policies := "current"
+	switch {
+	case i.Policies.Error != "":
+		policies = "not refreshed: " + i.Policies.Error
+	case !i.Policies.Current:
+		policies = "behind, at " + strconv.FormatInt(i.Policies.Version, 10)
+	}
+	counters, clock := "its own", "-"
+	if i.Sync != nil {
+		counters, clock = showCounting(i.Sync), showClock(i.Sync)
+	}
+	id := i.ID
+	if i.Self {
+		id += " *"
+	}
+	return []string{
+		id, i.Host, i.Version, i.StartedAt.Local().Format(time.DateTime), policies, i.Policies.File[:min(8, len(i.Policies.File))], counters, clock,
+	}
+}
+
+func showCounting(s *adminclient.SyncState) string {
+	text := fmt.Sprintf("%d, %d to be shared", s.Keys, s.Dirty)
+	if s.Degraded {
+		text += ", the store fails"
+	}
+	if s.Outage {
+		text += ", limits on outage"
+	}
+	return text
+}
+
+// showClock names the clock that disagrees, and by how much it is ahead of process
+// time.
+func showClock(s *adminclient.SyncState) string {
+	wall, store := "wall "+showOffset(s.WallOffset), "store "+showOffset(s.StoreOffset)
+	switch s.ClockAlone {
+	case "":
+		return "ok"
+	case "wall":
+		return wall
+	case "store":
+		return store
+	default: // process time itself, or all of them
+		return wall + ", " + store
+	}
+}
+
+// showOffset writes an offset with its sign, to the tenth of a second.
+func showOffset(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second)).Round(100 * time.Millisecond)
+	if d < 0 {
+		return d.String()
+	}
+	return "+" + d.String()
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+)
+
+// ttlWait is how long --wait-ttl waits. The TTL monitor of MongoDB runs once a
+// minute, and may be late.
+const ttlWait = 3 * time.Minute
+
+// errInexact is reported where a check failed that exact counts rest on.
+var errInexact = errors.New("counts would not be exact on this database: see the checks above that are not ok, and docs/operating-mongodb.md")
+
+func newMigrateVerify(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Check that the database does what exact counts rest on", Args: exactly(),
+		Long: `Check that the database server does what exact counts rest on, and what it offers
+beyond. The checks write into a scratch collection of a random name, which is removed
+in the end, also after an error or Ctrl-C; nothing else is changed. The user needs the
+rights to create and drop a collection (readWrite), and dbAdmin for the check of validators.
+
+The checks have the numbers of the list in docs/operating-mongodb.md. The exit status
+is 1 where counts would not be exact, and where the checks could not be run. What is
+only missing (TTL deletion, validators, change streams) is shown, and is no failure.`,
+		Example: `  oauth-server migrate verify --mongodb-uri mongodb://localhost
+  oauth-server migrate verify --wait-ttl -o json --mongodb-uri mongodb://localhost`,
+	}
+	wait := cmd.Flags().Bool("wait-ttl", false, "also wait until the server deletes an expired document, for up to three minutes")
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, cancel := untilSignal(cmd.Context())
+		defer cancel()
+		return c.withMigrator(ctx, set, func(db app.Migrator) error {
+			options := app.VerifyOptions{}
+			if *wait {
+				options.WaitTTL = ttlWait
+				options.Waiting = func(elapsed time.Duration) {
+					c.note("waiting for the server to delete an expired document: %s of %s", elapsed, ttlWait)
+				}
+			}
+			return c.verify(ctx, db, options)
+		})
+	}
+	return cmd
+}
+
+// verify runs the checks and shows them.
+func (c *cli) verify(ctx context.Context, db app.Migrator, options app.VerifyOptions) error {
+	found, err := db.Verify(ctx, options)
+	if err != nil {
+		return err
+	}
+	exact := len(found.Inexact()) == 0
+	if c.output == outputJSON {
+		err = c.json(struct {
+			Exact bool `json:"exact"`
+			app.Verification
+		}{exact, found})
+	} else {
+		err = c.table(verificationRows(found)...)
+	}
+	if err == nil && !exact {
+		return errInexact
+	}
+	return err
+}
+
+// verificationRows are the table: of a check that is ok, what was measured; of
+// any other, what follows and what was seen.
+func verificationRows(found app.Verification) [][]string {
+	rows := [][]string{{"", "CHECK", "RESULT", "WHAT FOLLOWS"}}
+	for _, check := range found.Checks {
+		follows := check.Detail
+		if check.Follows != "" {
+			follows = check.Follows + "; seen: " + check.Detail
+		}
+		rows = append(rows, []string{strconv.Itoa(check.Number), check.Name, string(check.Status), follows})
+	}
+	return rows
+}

@@ -1,0 +1,125 @@
+package app
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/clock"
+	"oauth-server/internal/httpapi"
+	"oauth-server/internal/syncer"
+)
+
+func TestReadiness(t *testing.T) {
+	degraded := func(checks map[string]string) httpapi.Readiness {
+		return httpapi.Readiness{Status: httpapi.Degraded, Checks: checks}
+	}
+	for _, tt := range []struct {
+		name string
+		c    condition
+		want httpapi.Readiness
+	}{
+		{"nothing is wrong", condition{}, httpapi.Readiness{Status: httpapi.Ready}},
+		{"clocks a little apart", condition{clock: clock.State{Wall: 900 * time.Millisecond, Store: -time.Second}}, httpapi.Readiness{Status: httpapi.Ready}},
+		{
+			"stopping, whatever else is wrong",
+			condition{stopping: true, outage: true},
+			httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{"server": "stopping"}},
+		},
+		{"the store is silent", condition{silent: 12400 * time.Millisecond}, degraded(map[string]string{"store": "not answering for 12s"})},
+		{"silent for a moment", condition{silent: time.Millisecond}, degraded(map[string]string{"store": "not answering for 1s"})},
+		{"stored limits are refused", condition{refused: true}, degraded(map[string]string{"limits": "those in the store are refused; the last good ones stay"})},
+		{
+			"counts are not shared",
+			condition{unshared: 3 * time.Minute, outage: true},
+			degraded(map[string]string{"counts": "not shared as they should be for 3m0s; none is lost", "outage": "limits are decided by their on_outage"}),
+		},
+		{
+			"a stepped machine",
+			condition{clock: clock.State{Wall: time.Hour, Store: 20 * time.Millisecond, Alone: clock.Wall}},
+			degraded(map[string]string{"clock": "that of this machine is alone, 1h0m0s ahead of process time: tokens go by it, and counts do not"}),
+		},
+		{
+			"a store that lies",
+			condition{clock: clock.State{Store: -5 * time.Minute, Alone: clock.Store}},
+			degraded(map[string]string{"clock": "that of the store is alone, 5m0s behind process time: counts do not follow it"}),
+		},
+		{
+			"a resumed machine",
+			condition{clock: clock.State{Wall: 10 * time.Minute, Store: 10 * time.Minute, Alone: clock.Process}},
+			degraded(map[string]string{"clock": "process time is alone: that of the store is 10m0s ahead of it, and counts follow"}),
+		},
+		{
+			"no two clocks agree",
+			condition{clock: clock.State{Wall: -2 * time.Second, Store: time.Minute, Alone: clock.AllClocks}},
+			degraded(map[string]string{"clock": "no two agree: that of this machine is 2s behind process time, that of the store 1m0s ahead of it"}),
+		},
+		{
+			"everything",
+			condition{silent: time.Minute, refused: true, unshared: time.Minute, outage: true, clock: clock.State{Wall: 2 * time.Second, Alone: clock.Wall}},
+			degraded(map[string]string{
+				"store": "not answering for 1m0s", "limits": "those in the store are refused; the last good ones stay",
+				"counts": "not shared as they should be for 1m0s; none is lost", "outage": "limits are decided by their on_outage",
+				"clock": "that of this machine is alone, 2s ahead of process time: tokens go by it, and counts do not",
+			}),
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, tt.c.readiness()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReadinessOfTheSyncer: what the syncer reports is on /readyz, and on the operator
+// API.
+func TestReadinessOfTheSyncer(t *testing.T) {
+	s, err := New(t.Context(), testConfig(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if got := s.readiness(t.Context()); got.Status != httpapi.Ready {
+		t.Errorf("at first: %+v", got)
+	}
+	s.syncStats = syncStats{read: func() syncer.Stats {
+		return syncer.Stats{
+			Degraded: true, DegradedFor: 7 * time.Second, Stalled: true, Unconfirmed: 8 * time.Second,
+			Clock: clock.State{Wall: -time.Minute, Store: time.Second / 2, Alone: clock.Wall},
+		}
+	}}
+	want := httpapi.Readiness{Status: httpapi.Degraded, Checks: map[string]string{
+		"counts": "not shared as they should be for 7s; none is lost",
+		"outage": "limits are decided by their on_outage",
+		"clock":  "that of this machine is alone, 1m0s behind process time: tokens go by it, and counts do not",
+	}}
+	if diff := cmp.Diff(want, s.readiness(t.Context())); diff != "" {
+		t.Errorf("/readyz (-want +got):\n%s", diff)
+	}
+	st := s.syncState()
+	if !st.Outage || !st.Degraded || st.UnconfirmedMillis != 8000 || st.ClockAlone != "wall" || st.WallOffset != -60 || st.ClockOffset != 0.5 {
+		t.Errorf("operators see %+v", st)
+	}
+}
+
+func TestSyncStatsAreGatheredOnceInAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads := 0
+		s := syncStats{read: func() syncer.Stats {
+			reads++
+			return syncer.Stats{Waiting: reads}
+		}}
+		for range 1000 {
+			if got := s.get().Waiting; got != 1 {
+				t.Fatalf("gathered %d times at one moment", got)
+			}
+		}
+		time.Sleep(statsAge) //nolint:forbidigo // simulated
+		if got := s.get().Waiting; got != 2 {
+			t.Errorf("gathered %d times, the second time after %v", got, statsAge)
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package ratelimit
+
+import (
+	"testing"
+	"time"
+)
+
+// TestChangeDuringExchange: counts survive that a limit is changed, moved or
+// removed while an exchange is under way.
+func TestChangeDuringExchange(t *testing.T) {
+	minutes, seconds := perMinute(100), NewLimit("per-second", 50, time.Second)
+	shorter := minutes
+	shorter.Frames = 6
+	for _, tc := range []struct {
+		name   string
+		limits []Limit
+		held   bool // the exchange ends with the counter it began with
+	}{
+		{"the same again", []Limit{minutes, seconds}, true},
+		{"shorter frames", []Limit{shorter, seconds}, true},
+		{"another order", []Limit{seconds, minutes}, false},
+		{"one removed", []Limit{minutes}, false},
+		{"one added", []Limit{minutes, seconds, NewLimit("per-hour", 1000, time.Hour)}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := play(t, minutes, seconds)
+			p.read(&Document{Version: 1, Etag: 1, Frame: 60_000, Frames: frame(60_000, 10)})
+			task := p.begin()
+			p.take(1, Allowed)
+			_, _, p.eff = single(tc.limits...)
+			p.take(1, Allowed)
+			if done := p.finish(task, Result{Status: Applied}); done.Planned != tc.held {
+				t.Errorf("finished %+v", done)
+			}
+			p.take(1, Allowed)
+			for _, u := range p.c.Usage(p.now, p.k) {
+				if u.Limit.Name == "per-minute" && u.Estimate != 14 {
+					t.Errorf("%+v, want an estimate of 14", u)
+				}
+			}
+		})
+	}
+}
+
+// TestChangedFramesAreReadFirst: a write that was under way when the frames of its
+// limit changed is no reason to take the document for one of the new frames.
+func TestChangedFramesAreReadFirst(t *testing.T) {
+	sixes := perMinute(100)
+	sixes.Frames = 6
+	p := play(t, perMinute(100))
+	p.read(&Document{Version: 1, Etag: 1, Frame: 60_000, Frames: frame(60_000, 10)})
+	task := p.begin()
+	_, _, p.eff = single(sixes)
+	p.take(1, Allowed)
+	p.finish(task, Result{Status: Applied})
+	next := p.begin()
+	if next.Versioned || !next.Read {
+		t.Fatalf("the next exchange: %+v", next)
+	}
+	p.finish(next, Result{Status: Conflict, Read: true, Document: &Document{Version: 2, Etag: 2, Frame: 60_000, Frames: frame(60_000, 11)}})
+	p.counts(11, 1, 12)
+	last := p.begin()
+	if !last.Rewrite || last.Frame != 10_000 {
+		t.Fatalf("the exchange after it: %+v", last)
+	}
+	same(t, "the frames after it", frame(60_000, 12), last.Delta)
+}
+
+// TestPendingWriteSurvivesAMove: a write that was under way when its limit moved
+// within the policy, but not to another document, is neither lost nor repeated.
+func TestPendingWriteSurvivesAMove(t *testing.T) {
+	minutes := perMinute(100)
+	p := play(t, minutes)
+	p.read(&Document{Version: 1, Etag: 1, Frame: 60_000})
+	task := p.begin()
+	_, _, p.eff = single(minutes, NewLimit("per-hour", 1000, time.Hour))
+	p.take(1, Allowed)
+	p.finish(task, Result{Status: Applied}) // its counter is gone
+	again := p.begin()
+	if again.Seq != 0 || again.Pending != task.Seq {
+		t.Fatalf("the exchange after it does not look first: %+v", again)
+	}
+	p.finish(again, Result{Read: true, Document: &Document{Version: 2, Etag: 2, Frame: 60_000, Mine: task.Seq, Frames: frame(60_000, 1)}})
+	p.counts(1, 1, 2)
+}
+
+// TestMovedLimitIsNotFreed: a limit that moves to another document is not
+// forgotten because that document does not exist yet.
+func TestMovedLimitIsNotFreed(t *testing.T) {
+	minutes, seconds := perMinute(5), NewLimit("per-second", 50, time.Second)
+	p := play(t, minutes)
+	p.take(4, Allowed)
+	p.finish(p.begin(), Result{Status: Applied, Read: true})
+	_, _, p.eff = single(seconds, minutes)
+	p.take(1, Denied)
+	for _, plan := range p.y.Due(p.now, nil) {
+		task, _ := p.y.Begin(p.now, plan.Ticket, 100)
+		p.y.Finish(p.now, &task, Result{Status: Applied, Read: true})
+	}
+	p.take(1, Denied)
+}
+
+// TestFrameNames: seconds, and milliseconds where frames are not whole seconds.
+func TestFrameNames(t *testing.T) {
+	for _, tc := range []struct {
+		window time.Duration
+		frames int
+		want   int64
+	}{
+		{time.Minute, 1, 1_622_211_780},
+		{time.Minute, 4, 1_622_211_780},
+		{time.Second, 1, 1_622_211_783},
+		{time.Second, 10, 1_622_211_783_200},
+		{3 * time.Second, 2, 1_622_211_783_000},
+	} {
+		l := NewLimit("l", 5, tc.window)
+		l.Frames = tc.frames
+		r := newLimits([]Limit{l}).rules[0]
+		name := frameName(r.align(epoch), r.frame)
+		if name != tc.want || FrameStart(name) != r.align(epoch) {
+			t.Errorf("%v in %d frames: %d, which begins at %d", tc.window, tc.frames, name, FrameStart(name))
+		}
+	}
+}
+
+// TestListsAreInterned: an unchanged list of limits is the same after a policy was
+// compiled anew, so that no counter has to change.
+func TestListsAreInterned(t *testing.T) {
+	a, b := newLimits([]Limit{perMinute(17)}), newLimits([]Limit{perMinute(17)})
+	if a != b || limitsOf(a.number) != a {
+		t.Errorf("%p and %p are different lists", a, b)
+	}
+	other := perMinute(17)
+	other.OnOutage = Deny
+	if c := newLimits([]Limit{other}); c == a {
+		t.Error("different limits are the same list")
+	}
+}

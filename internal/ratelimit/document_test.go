@@ -1,0 +1,331 @@
+package ratelimit
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// TestForeignDocuments: what no instance of this program can have written frees no
+// key and harms none.
+func TestForeignDocuments(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		frames  []FrameCount
+		foreign int
+		known   int64
+	}{
+		{"negative", frame(60_000, -5, 59_940, 10), 1, 10},
+		{"absurd", frame(60_000, 1<<62, 59_940, 10), 1, 10},
+		{"far in the future", frame(60_000, 10, 70_000, 5, 1<<40, 5), 2, 10},
+		{"the next frame already", frame(60_000, 10, 60_060, 5), 0, 15},
+		{"as much as is counted", frame(60_000, MaxCount, 59_940, MaxCount), 0, 2 * MaxCount},
+		{"not aligned", frame(60_007, 4, 60_000, 1), 0, 5},
+		{"older than anything", frame(-1, 4, 0, 7, 60_000, 1), 0, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := play(t, perMinute(100))
+			done := p.read(&Document{Version: 1, Etag: 1, Frame: 60_000, Frames: tc.frames})
+			if done.Foreign != tc.foreign {
+				t.Errorf("%d frames make no sense, want %d", done.Foreign, tc.foreign)
+			}
+			if u := p.c.Usage(p.now, p.k)[0]; u.Known != tc.known || u.Unflushed != 1 {
+				t.Errorf("%+v, want %d known", u, tc.known)
+			}
+		})
+	}
+}
+
+// TestNegativeCountIsMended: the limit holds although each read finds a negative
+// count, and the next write sets it to what is known.
+func TestNegativeCountIsMended(t *testing.T) {
+	p := play(t, perMinute(5))
+	p.take(1, Allowed)
+	p.finish(p.begin(), Result{Status: Applied, Read: true, Document: &Document{Version: 1, Etag: 1, Mine: 10, Frame: 60_000, Frames: frame(60_000, 2)}})
+	p.take(2, Allowed)
+	bad := &Document{Version: 2, Etag: 2, Mine: 10, Frame: 60_000, Contended: true, Frames: frame(59_940, 1, 60_000, -50)}
+	p.finish(p.begin(), Result{Status: Conflict, Read: true, Document: bad})
+	p.counts(3, 2, 5)
+	p.take(1, Denied)
+	task := p.begin()
+	if !task.Versioned || !task.Rewrite || task.Version != 2 || !task.Read {
+		t.Fatalf("the next write does not mend: %+v", task)
+	}
+	same(t, "the frames after it", frame(59_940, 1, 60_000, 4), task.Delta)
+	p.finish(task, Result{Status: Applied, Read: true, Document: &Document{Version: 3, Etag: 7030, Mine: 20, Frame: 60_000, Frames: frame(59_940, 1, 60_000, 4)}})
+	p.counts(5, 0, 5)
+	p.take(1, Denied)
+}
+
+// TestDamagedDocumentIsMended: frames that are none leave the document.
+func TestDamagedDocumentIsMended(t *testing.T) {
+	p := play(t, perMinute(100))
+	p.read(&Document{Version: 4, Etag: 4, Frame: 60_000, Damaged: true, Contended: true, Frames: frame(60_000, 3)})
+	task := p.begin()
+	if !task.Rewrite || !task.Versioned {
+		t.Fatalf("%+v", task)
+	}
+	same(t, "the frames after it", frame(60_000, 4), task.Delta)
+}
+
+// TestOwnCountsNeverFall: what this process has written stays known although the
+// document no longer has it, and that is reported.
+func TestOwnCountsNeverFall(t *testing.T) {
+	p := play(t, perMinute(100))
+	p.take(9, Allowed)
+	p.read(nil)
+	p.finish(p.begin(), Result{Status: Applied})
+	p.take(1, Allowed)
+	done := p.finish(p.begin(), Result{Status: Conflict, Read: true, Document: &Document{Version: 1, Etag: 1, Frame: 60_000, Frames: frame(60_000, 4)}})
+	if done.Lost != 6 {
+		t.Errorf("%d counts are reported as lost, want 6", done.Lost)
+	}
+	p.counts(10, 1, 11)
+	p.finish(p.begin(), Result{Status: Conflict, Read: true, Document: &Document{Version: 2, Etag: 2, Frame: 60_000, Frames: frame(60_000, 40)}})
+	p.counts(40, 1, 41)
+	p.finish(p.begin(), Result{Status: Conflict, Read: true, Document: &Document{Version: 3, Etag: 3, Frame: 60_000, Frames: frame(60_000, 35)}})
+	p.counts(35, 1, 36) // what others gave back
+}
+
+// TestFrameLengthOfTheDocument: a document says how long its frames are, so a
+// change of frames frees no key, also in a process that has just started.
+func TestFrameLengthOfTheDocument(t *testing.T) {
+	sixes := perMinute(200)
+	sixes.Frames = 6
+	for _, tc := range []struct {
+		name     string
+		limit    Limit
+		doc      Document
+		estimate int64 // with the request of the test
+		want     []FrameCount
+	}{
+		{
+			"minutes read as tens of seconds", sixes,
+			Document{Version: 1, Etag: 1, Frame: 60_000, Frames: frame(60_000, 100)},
+			101, frame(60_000, 101),
+		},
+		{
+			"the minute before counts as of its end", sixes,
+			Document{Version: 1, Etag: 1, Frame: 60_000, Frames: frame(59_880, 7, 59_940, 100, 60_000, 1)},
+			102, frame(59_930, 7, 59_990, 100, 60_000, 2),
+		},
+		{
+			"tens of seconds read as minutes", perMinute(200),
+			Document{Version: 1, Etag: 1, Frame: 10_000, Frames: frame(59_980, 5, 59_990, 6, 60_000, 7)},
+			19, frame(59_940, 11, 60_000, 8),
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := play(t, tc.limit)
+			p.read(&tc.doc)
+			if u := p.c.Usage(p.now, p.k)[0]; int64(u.Estimate) != tc.estimate {
+				t.Errorf("estimate %v, want %d", u.Estimate, tc.estimate)
+			}
+			task := p.begin()
+			if !task.Versioned || !task.Rewrite || task.Frame != tc.limit.Window.Milliseconds()/int64(tc.limit.Frames) {
+				t.Fatalf("the next write does not convert: %+v", task)
+			}
+			same(t, "the frames after it", tc.want, task.Delta)
+		})
+	}
+}
+
+// TestOlderRelease: a document that does not say how long its frames are is taken
+// as it is, and the next write, which depends on the version, says it.
+func TestOlderRelease(t *testing.T) {
+	p := play(t, perMinute(100))
+	p.read(&Document{Version: 3, Etag: 3, Contended: true, Frames: frame(60_000, 9)})
+	p.counts(9, 1, 10)
+	task := p.begin()
+	if !task.Versioned || task.Rewrite || task.Frame != 60_000 || !task.Read {
+		t.Fatalf("%+v", task)
+	}
+	same(t, "the delta", frame(60_000, 1), task.Delta)
+}
+
+// TestRemoval: a frame or a writer leaves a document only after this process has
+// seen it unchanged for two windows, in a write that states what it has seen.
+func TestRemoval(t *testing.T) {
+	p := play(t, perMinute(1000))
+	silent := []WriterSeq{{"aa", 5}, {"bb", 6}}
+	old := frame(59_000, 4, 59_060, 7)
+	exchange := func() Removal {
+		t.Helper()
+		p.take(1, Allowed)
+		task := p.begin()
+		for _, f := range task.Remove.Frames {
+			if i := slices.Index(old, f); i < 0 {
+				t.Fatalf("removes %v, the document has %v", f, old)
+			} else {
+				old = slices.Delete(old, i, i+1)
+			}
+		}
+		now := p.now.UnixMilli() / 60_000 * 60
+		p.finish(task, Result{Status: Applied, Read: true, Document: &Document{
+			Version: 1, Etag: 1, Frame: 60_000, Mine: task.Pending, Contended: true, Silent: silent,
+			Frames: append(slices.Clone(old), frame(now-60, 2, now, 3)...),
+		}})
+		return task.Remove
+	}
+	exchange()
+	exchange()
+	for n := range 6 { // two minutes, but a count changes in between
+		p.pass(20 * time.Second)
+		if n == 4 {
+			old[1].Count++
+		}
+		same(t, "too early", Removal{}, exchange())
+	}
+	silentFor := exchange()
+	same(t, "the writers have not changed", Removal{Writers: silent}, silentFor)
+	silent = nil
+	for n := 0; len(old) > 0; n++ {
+		if n == 30 {
+			t.Fatalf("after ten minutes the document still has %v", old)
+		}
+		before := len(old)
+		if exchange(); len(old) < before && n < 3 {
+			t.Errorf("%v went with the change a minute ago", old)
+		}
+		p.pass(20 * time.Second)
+	}
+}
+
+// TestClockRemovesNothing: hours of another clock do not make a frame old enough.
+func TestClockRemovesNothing(t *testing.T) {
+	p := play(t, perMinute(1000))
+	p.pass(5 * time.Hour) // as a wall clock that is stepped, before anything was seen
+	p.take(1, Allowed)
+	p.read(&Document{Version: 1, Etag: 1, Frame: 60_000, Contended: true, Frames: frame(60_000, 61)})
+	if task := p.begin(); len(task.Remove.Frames) != 0 {
+		t.Errorf("removes %+v", task.Remove)
+	}
+}
+
+// TestFutureFramesLeave: frames far in the future do not count, and leave the
+// document once no process counts in them any more.
+func TestFutureFramesLeave(t *testing.T) {
+	p := play(t, perMinute(1000))
+	future := frame(63_600, 8, 63_660, 9, 63_720, 10)
+	exchange := func() {
+		t.Helper()
+		p.take(1, Allowed)
+		task := p.begin()
+		for _, f := range task.Remove.Frames {
+			if i := slices.Index(future, f); i < 0 {
+				t.Fatalf("removes %v, the document has %v", f, future)
+			} else {
+				future = slices.Delete(future, i, i+1)
+			}
+		}
+		now := p.now.UnixMilli() / 60_000 * 60
+		p.finish(task, Result{Status: Applied, Read: true, Document: &Document{
+			Version: 1, Etag: 1, Frame: 60_000, Contended: true, Mine: task.Pending, Frames: append(frame(now, 3), future...),
+		}})
+		if u := p.c.Usage(p.now, p.k)[0]; u.Known > 20 {
+			t.Fatalf("frames an hour ahead count: %+v", u)
+		}
+		p.pass(20 * time.Second)
+	}
+	for range 30 { // the process that is an hour ahead still counts
+		future[len(future)-1].Count++
+		exchange()
+	}
+	if len(future) != 1 {
+		t.Errorf("after ten minutes the document still has %v", future)
+	}
+	for range 30 {
+		exchange()
+	}
+	if len(future) != 0 {
+		t.Errorf("ten minutes after it has stopped the document still has %v", future)
+	}
+}
+
+// TestSurplusWriters: writers that are too many leave at once, and leave a mark.
+func TestSurplusWriters(t *testing.T) {
+	p := play(t, perMinute(1000))
+	surplus := []WriterSeq{{"aa", 5}, {"bb", 9}}
+	p.read(&Document{Version: 1, Etag: 1, Frame: 60_000, Contended: true, Surplus: surplus})
+	task := p.begin()
+	same(t, "the removal", Removal{Writers: surplus}, task.Remove)
+	if task.Pruned != 9 {
+		t.Errorf("the mark is %d, want the highest sequence that is removed", task.Pruned)
+	}
+}
+
+// TestPrunedWriter: a pending write whose writer was removed meanwhile is not lost.
+func TestPrunedWriter(t *testing.T) {
+	p := play(t, perMinute(1000))
+	p.read(&Document{Version: 1, Etag: 1, Frame: 60_000, Contended: true})
+	task := p.begin()
+	p.finish(task, Result{}) // unknown
+	again := p.begin()
+	p.finish(again, Result{Status: Conflict, Read: true, Document: &Document{Version: 9, Etag: 9, Pruned: again.Seq, Frame: 60_000, Contended: true}})
+	next := p.begin()
+	if next.Seq <= again.Seq {
+		t.Errorf("sent again as %d, which the document refuses up to %d", next.Seq, again.Seq)
+	}
+	same(t, "its delta", frame(60_000, 1), next.Delta)
+}
+
+// TestClone: a document in which the own sequence is ahead was written by a copy
+// of this process. What is certain not to be in it is counted under a new name;
+// what may be in it is not counted twice.
+func TestClone(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		unknown   bool // an attempt before has an unknown outcome
+		unwritten int64
+	}{
+		{"its write was refused", false, 1},
+		{"its write may have been applied", true, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := play(t, perMinute(100))
+			p.read(&Document{Version: 1, Etag: 1, Frame: 60_000, Contended: true})
+			if tc.unknown {
+				p.finish(p.begin(), Result{})
+			}
+			task := p.begin()
+			done := p.finish(task, Result{Status: Conflict, Read: true, Document: &Document{
+				Version: 2, Etag: 2, Frame: 60_000, Mine: task.Seq + 1, Contended: true, Frames: frame(60_000, 30),
+			}})
+			if !done.Clone {
+				t.Error("the clone is not noticed")
+			}
+			p.counts(30, tc.unwritten, 30+tc.unwritten)
+			if tc.unwritten > 0 {
+				if next := p.begin(); next.Seq <= task.Seq {
+					t.Errorf("sent again under the sequence %d, which is taken", next.Seq)
+				}
+			}
+		})
+	}
+}
+
+// TestNothingStaysBehind: what was watched in documents is forgotten with the keys,
+// also of keys that were only ever read.
+func TestNothingStaysBehind(t *testing.T) {
+	p := play(t, perMinute(1000))
+	for i := range 500 {
+		p.k = Key{"client", "user-" + strconv.Itoa(i)}
+		p.take(1, Allowed)
+		p.read(&Document{
+			Version: 1, Etag: 1, Frame: 10_000, Contended: true, Damaged: true, Silent: []WriterSeq{{"aa", 5}},
+			Frames: frame(50_000, 4, 60_000, 1, 90_000, 2),
+		})
+	}
+	p.c.Sweep(p.now.Add(time.Hour))
+	for i := range p.c.shards {
+		s := &p.c.shards[i]
+		free := 0
+		for x := s.freeExtras; x != 0; x = s.extras[x].next {
+			free++
+		}
+		if len(s.chores) != 0 || free != max(len(s.extras)-1, 0) || s.keys != 0 {
+			t.Fatalf("shard %d: %d keys, %d chores, %d of %d extras are free", i, s.keys, len(s.chores), free, len(s.extras)-1)
+		}
+	}
+}

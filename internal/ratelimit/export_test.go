@@ -1,0 +1,33 @@
+package ratelimit
+
+import (
+	"maps"
+	"slices"
+)
+
+// Copy returns what a copy of this process has: all counters as they stand. An
+// exchange that is under way has no outcome in the copy; its counter goes on as
+// after one that is unknown. Nothing else may use the counters meanwhile.
+func (c *Counters) Copy(o SyncOptions) (*Counters, *Sync) {
+	n := NewCounters(int(c.all.maxKeys))
+	y := n.Sync(o)
+	n.all.hashKey, n.shift, n.shards = c.all.hashKey, c.shift, make([]shard, len(c.shards))
+	n.all.keys.Store(c.all.keys.Load())
+	for i := range c.shards {
+		from, to := &c.shards[i], &n.shards[i]
+		to.index, to.hot, to.cold = slices.Clone(from.index), slices.Clone(from.hot), slices.Clone(from.cold)
+		to.names, to.extras, to.inbox = slices.Clone(from.names), slices.Clone(from.extras), slices.Clone(from.inbox)
+		to.all, to.number, to.keys, to.unused, to.spare = &n.all, from.number, from.keys, from.unused, from.spare
+		to.garbage, to.freeExtras, to.chores = from.garbage, from.freeExtras, maps.Clone(from.chores)
+		for num := range to.hot {
+			if to.hot[num].state == busy {
+				to.hot[num].state = urgent
+				if to.pending(uint32(num)) != 0 {
+					e := to.extrasOf(uint32(num))
+					e.uncertain, e.fails = true, 1
+				}
+			}
+		}
+	}
+	return n, y
+}

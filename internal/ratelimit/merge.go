@@ -1,0 +1,168 @@
+package ratelimit
+
+// verdict is what an exchange shows about the pending write.
+type verdict struct {
+	seq    int64 // of the pending write; 0: there was none
+	inside bool  // the document that was read has it
+	after  bool  // it was applied, and the document that was read does not have it yet
+	void   bool  // it was not applied and never will be under its sequence
+	clone  bool  // another process writes under the name of this one
+}
+
+// judge judges the pending write of a counter by the outcome of an exchange.
+//
+// The sequence of this process in a document never runs ahead of its own: a
+// counter has one pending write at a time. Where it does, a copy of this process
+// writes under the same name. The pending write was then applied, or it can be
+// told that it was not; where neither is certain it counts as applied, so that
+// nothing is counted twice.
+func (s *shard) judge(num uint32, res Result) (v verdict) {
+	v.seq = s.pending(num)
+	if v.seq == 0 {
+		return v
+	}
+	applied := res.Status == Applied
+	if !res.Read {
+		v.after = applied
+		return v
+	}
+	var mine, pruned int64
+	if res.Document != nil {
+		mine, pruned = res.Document.Mine, res.Document.Pruned
+	}
+	uncertain := s.extrasOf(num).uncertain || res.Status == Unknown
+	v.clone = mine > v.seq
+	switch {
+	case mine < v.seq:
+		v.after = applied
+		v.void = !applied && pruned >= v.seq
+	case v.clone && !applied && !uncertain:
+		v.void = true
+	default:
+		v.inside = true
+	}
+	return v
+}
+
+// merge takes over what the store has. What this process has in the document by
+// its own knowledge is never less afterwards.
+func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, done *Finished) {
+	if d == nil {
+		d = &Document{}
+	}
+	h, c := &s.hot[num], &s.cold[num]
+	var m merging
+	m.read(r, h.start, ms, d)
+	slots, mine := s.slots(h, r), s.mine(num, r)
+	if d.Frame > 0 && d.Frame != r.frame {
+		clear(mine) // which frame it will be in is for the process to say that converts the document
+	}
+	if v.inside {
+		s.own(num, r)
+	}
+	// What this process has written stays known: in its frame, or in a later one,
+	// where a change of the frames may have put it.
+	spare := int64(0)
+	for j := range slots {
+		g := m.counts[j]
+		if m.absurd[j] {
+			g = max(g, int64(slots[j].g))
+		}
+		if spare += g - int64(mine[j]); spare < 0 {
+			if !h.flags.has(carried) {
+				done.Lost -= spare
+			}
+			g, spare = g-spare, 0
+		}
+		slots[j].g = clamp(g)
+	}
+	done.Foreign = m.foreign
+	c.setVersion(d.Version, d.Etag)
+	c.synced = c.began
+	h.flags &^= unsynced | stale | denied
+	h.flags.set(contended, d.Contended)
+	h.shares = uint8(min(max(d.Writers, 0), 255))
+	s.review(num, r, ms, d, &m)
+}
+
+// conclude settles the pending write, or says what is to be done about it.
+func (s *shard) conclude(num uint32, r *rule, task *Task, res Result, v verdict) {
+	h, c := &s.hot[num], &s.cold[num]
+	switch {
+	case v.inside:
+		s.settled(num)
+	case v.after:
+		slots := s.slots(h, r)
+		for j := range slots {
+			slots[j].g = clamp(int64(slots[j].g) + int64(slots[j].p))
+		}
+		s.own(num, r)
+		s.settled(num)
+		switch {
+		case task.Frame != r.frame: // the limit was changed meanwhile, and the document was not
+			h.flags |= stale
+		case task.Versioned:
+			c.setVersion(task.Version+1, res.NewEtag)
+			c.synced = c.began
+			h.flags &^= stale | denied
+		case res.Read:
+			c.setVersion(int64(c.version)+1, res.NewEtag) // unless others were quicker, which the next write finds out
+		default:
+			h.flags |= stale
+		}
+		s.done(num, &task.Write)
+	case v.void:
+		slots := s.slots(h, r)
+		for j := range slots {
+			slots[j].count(int64(slots[j].p))
+			slots[j].p = 0
+		}
+		s.settled(num)
+	case v.seq != 0:
+		s.unsettled(num, task, res)
+	}
+}
+
+// own notes that the pending write is in the document.
+func (s *shard) own(num uint32, r *rule) {
+	slots, mine := s.slots(&s.hot[num], r), s.mine(num, r)
+	reframed := s.extrasOf(num).reframed
+	for j := range slots {
+		if !reframed {
+			mine[j] = clamp(int64(mine[j]) + int64(slots[j].p))
+		}
+		slots[j].p = 0
+	}
+}
+
+// settled ends the pending write of a counter.
+func (s *shard) settled(num uint32) {
+	h := &s.hot[num]
+	h.flags &^= failing | resolve
+	e := s.extrasOf(num)
+	e.seq, e.fails, e.conflicts, e.uncertain, e.reframed = 0, 0, 0, false, false
+	if e.frames.print == 0 && e.writers.print == 0 {
+		s.dropExtras(num)
+	}
+}
+
+// unsettled notes what is to be done about a write that is still pending.
+func (s *shard) unsettled(num uint32, task *Task, res Result) {
+	h, e := &s.hot[num], s.extrasOf(num)
+	switch {
+	case task.Seq == 0: // the document was only read
+		h.flags.set(resolve, !res.Read)
+	case res.Status == Conflict:
+		e.fails, e.conflicts = 0, min(e.conflicts+1, 20)
+		h.flags &^= failing | resolve
+		if !res.Read {
+			h.flags |= stale | contended
+			h.flags.set(resolve, !task.Versioned) // its own sequence may be in the way
+		}
+	default:
+		e.uncertain = e.uncertain || res.Status == Unknown
+		e.fails = min(e.fails+1, 20)
+		h.flags.set(failing, e.fails > 1)
+		h.flags.set(resolve, !res.Read && e.fails > 1)
+	}
+}

@@ -1,0 +1,47 @@
+package ratelimit
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// outage is what decisions have to know when counts cannot be shared.
+type outage struct {
+	mode      atomic.Uint32
+	ended     atomic.Uint32 // tick, while recovering
+	instances atomic.Int32  // live processes as last seen, this one included
+}
+
+// The modes of an outage.
+const (
+	sharing    = iota // counts are shared
+	stalled           // writes fail, or take too long
+	recovering        // they work again, and some counters have not been exchanged since
+)
+
+// outageRetry is the RetryAfter of a request that is denied only because its
+// count could not be shared.
+const outageRetry = 5 * time.Second
+
+// grace is how old g may be, in milliseconds, before a limit is decided by its
+// OnOutage: a few exchanges of a busy counter.
+func (r *rule) grace() int64 { return 4 * spacing(r) }
+
+// cutOff reports whether the requests of a counter cannot be shared: its own
+// write fails, or all do and its g is old, or it was not exchanged since they did.
+func (s *shard) cutOff(num uint32, r *rule, ms int64) bool {
+	h, o := &s.hot[num], &s.all.outage
+	if h.flags.has(failing) {
+		return true
+	}
+	switch mode := o.mode.Load(); {
+	case mode == sharing || h.flags.has(pooled):
+		return false
+	case h.flags.has(unsynced):
+		return mode == stalled
+	case mode == recovering:
+		return ticksAgo(ms, s.cold[num].synced) > ticksAgo(ms, o.ended.Load())
+	default:
+		return ticksAgo(ms, s.cold[num].synced) > r.grace()
+	}
+}

@@ -1,0 +1,269 @@
+package ratelimit
+
+import "sync"
+
+// shard is a part of the keys under one lock.
+type shard struct {
+	// A decision touches these, which fill a cache line.
+	mu    sync.Mutex
+	index []uint32 // open addressing: a tag of the key, and the number of its first counter
+	hot   []hot    // by number; 0 is not used
+	all   *totals
+
+	inbox  []uint32 // counters for the syncer
+	outbox []uint32 // the inbox before, to be used again
+	number uint32
+
+	keys    int    // in the index
+	unused  uint32 // the first of the numbers that can be used again
+	spare   uint32 // how many those are
+	cold    []cold
+	names   []byte // of the keys: both lengths, then both names
+	garbage int    // bytes of names that belong to no key
+
+	extras     []extras
+	freeExtras uint32
+	far        []*far
+	chores     map[uint32]*chores // what is to be done to documents, by counter
+	shared     []overflow
+	_          [36]byte // shards share no cache line
+}
+
+// indexFull is the share of the index, in eighths, that may be in use.
+const indexFull = 6
+
+// maxNumber bounds the numbers of counters: a word of the index has 16 bits for one.
+const maxNumber = 1<<16 - 1
+
+// parts are what a counter keeps of its key's hash. The shard says a little more
+// of it.
+func (h hash) parts() [3]uint32 {
+	return [3]uint32{uint32(h.hi), uint32(h.lo), uint32(h.lo >> 32)} //nolint:gosec // halves are meant
+}
+
+// indexWord is what stands in the index for a key.
+func indexWord(parts *[3]uint32, num uint32) uint32 { return parts[1]<<16 | num }
+
+// home is where the search for a key begins.
+func (s *shard) home(parts *[3]uint32) int { return int(uint64(parts[0]) * uint64(len(s.index)) >> 32) }
+
+// find returns the number of the first counter of a key; 0 if there is none.
+func (s *shard) find(h hash) uint32 {
+	if len(s.index) == 0 {
+		return 0
+	}
+	parts := h.parts()
+	tag := indexWord(&parts, 0)
+	for i := s.home(&parts); ; {
+		word := s.index[i]
+		if word == 0 {
+			return 0
+		}
+		if num := word & maxNumber; word&^maxNumber == tag && s.hot[num].hash == parts {
+			return num
+		}
+		if i++; i == len(s.index) {
+			i = 0
+		}
+	}
+}
+
+// link adds a key to the index.
+func (s *shard) link(num uint32) {
+	if (s.keys+1)*8 > len(s.index)*indexFull {
+		old := s.index
+		s.index = make([]uint32, max(len(old)+len(old)/8, 16))
+		for _, word := range old {
+			if word != 0 {
+				s.place(word & maxNumber)
+			}
+		}
+	}
+	s.place(num)
+	s.keys++
+}
+
+func (s *shard) place(num uint32) {
+	parts := &s.hot[num].hash
+	i := s.home(parts)
+	for s.index[i] != 0 {
+		if i++; i == len(s.index) {
+			i = 0
+		}
+	}
+	s.index[i] = indexWord(parts, num)
+}
+
+// unlink removes a key from the index, and moves those up that stand behind it
+// because its place was taken.
+func (s *shard) unlink(num uint32) {
+	n := len(s.index)
+	i := s.home(&s.hot[num].hash)
+	for s.index[i]&maxNumber != num {
+		i = (i + 1) % n
+	}
+	s.keys--
+	for hole := i; ; {
+		s.index[hole] = 0
+		for {
+			if i = (i + 1) % n; s.index[i] == 0 {
+				return
+			}
+			// A word may move to the hole unless its home lies behind the hole.
+			home := s.home(&s.hot[s.index[i]&maxNumber].hash)
+			if (i-home+n)%n >= (i-hole+n)%n {
+				break
+			}
+		}
+		s.index[hole] = s.index[i]
+		hole = i
+	}
+}
+
+// insert makes the counters of a key, for which room was reserved, and returns
+// the number of the first.
+func (s *shard) insert(k Key, h hash, ls *Limits, ms int64) uint32 {
+	first := s.chain(s.addName(k), h.parts(), ls, ms)
+	s.link(first)
+	return first
+}
+
+// crowded reports whether there are no numbers left for the counters of a key:
+// those of all overflow counters are kept free.
+func (s *shard) crowded(ls *Limits) bool {
+	return int(s.spare)+maxNumber+1-len(s.hot) < len(ls.rules)+maxOverflow*MaxLimits
+}
+
+// chain makes a counter for every limit of the list.
+func (s *shard) chain(name uint32, parts [3]uint32, ls *Limits, ms int64) (first uint32) {
+	var last uint32
+	for i := range ls.rules {
+		num := s.alloc()
+		r := &ls.rules[i]
+		h := &s.hot[num]
+		*h = hot{
+			rule: uint8(i), hash: parts, flags: unsynced | stale, start: r.align(ms), seen: seconds(ms), limits: ls.number,
+		}
+		s.cold[num] = cold{name: name, ticket: s.cold[num].ticket + 1}
+		if r.Frames > 1 {
+			h.near[0].g = s.farOf(r.frames()).alloc()
+		}
+		if i == 0 {
+			first = num
+		} else {
+			h.hash = [3]uint32{first}
+			s.hot[last].next = num
+		}
+		last = num
+	}
+	return first
+}
+
+func (s *shard) alloc() uint32 {
+	if num := s.unused; num != 0 {
+		s.unused = s.hot[num].next
+		s.spare--
+		return num
+	}
+	if len(s.hot) == 0 {
+		s.hot, s.cold = longer(s.hot), longer(s.cold) // 0 is not used
+	}
+	s.hot, s.cold = longer(s.hot), longer(s.cold)
+	return uint32(len(s.hot) - 1) //nolint:gosec // fewer than max keys
+}
+
+// remove drops a key and all its counters. Its room stays reserved.
+func (s *shard) remove(first uint32) {
+	s.unlink(first)
+	client, user := s.name(s.cold[first].name)
+	s.garbage += 2 + len(client) + len(user)
+	s.unchain(first)
+}
+
+// unchain gives the counters of a key back, whatever the index says.
+func (s *shard) unchain(first uint32) {
+	for num := first; num != 0; {
+		h := &s.hot[num]
+		next := h.next
+		if r := &limitsOf(h.limits).rules[h.rule]; r.Frames > 1 {
+			s.farOf(r.frames()).release(h.near[0].g)
+		}
+		s.dropExtras(num)
+		delete(s.chores, num)
+		s.cold[num].ticket++ // whoever still holds one is refused
+		*h = hot{state: unused, next: s.unused}
+		s.unused, num = num, next
+		s.spare++
+	}
+}
+
+// chainOf lists the counters of a key in the order of its limits.
+func (s *shard) chainOf(first uint32) (nums [MaxLimits]uint32, n int) {
+	for num := first; num != 0; num = s.hot[num].next {
+		nums[n] = num
+		n++
+	}
+	return nums, n
+}
+
+// firstOf returns the first counter of the key that a counter belongs to.
+func (s *shard) firstOf(num uint32) uint32 {
+	if s.hot[num].rule == 0 {
+		return num
+	}
+	return s.hot[num].hash[0]
+}
+
+// addName stores the name of a key and returns where it begins.
+func (s *shard) addName(k Key) uint32 {
+	if s.garbage > len(s.names)/8+1024 {
+		s.compactNames()
+	}
+	at := len(s.names)
+	need := at + 2 + len(k.ClientID) + len(k.Username)
+	if need > cap(s.names) {
+		grown := make([]byte, at, need+max(need/16, 256))
+		copy(grown, s.names)
+		s.names = grown
+	}
+	s.names = append(s.names, byte(len(k.ClientID)), byte(len(k.Username))) //nolint:gosec // maxKeySize
+	s.names = append(s.names, k.ClientID...)
+	s.names = append(s.names, k.Username...)
+	return uint32(at) //nolint:gosec // a shard holds far less than 4 GiB
+}
+
+// name returns both parts of the name that begins there.
+func (s *shard) name(at uint32) (client, user []byte) {
+	middle := int(at) + 2 + int(s.names[at])
+	return s.names[at+2 : middle], s.names[middle : middle+int(s.names[at+1])]
+}
+
+// compactNames leaves out the names of keys that are gone.
+func (s *shard) compactNames() {
+	kept := make([]byte, 0, len(s.names)-s.garbage+256)
+	for num := 1; num < len(s.hot); num++ {
+		h := &s.hot[num]
+		if h.state == unused || h.rule != 0 || h.flags.has(pooled) {
+			continue
+		}
+		client, user := s.name(s.cold[num].name)
+		for further := uint32(num); further != 0; further = s.hot[further].next {
+			s.cold[further].name = uint32(len(kept)) //nolint:gosec // a shard holds far less than 4 GiB
+		}
+		kept = append(kept, byte(len(client)), byte(len(user))) //nolint:gosec // maxKeySize
+		kept = append(append(kept, client...), user...)
+	}
+	s.names, s.garbage = kept, 0
+}
+
+// key returns the key of a counter.
+func (s *shard) key(num uint32) Key {
+	client, user := s.name(s.cold[num].name)
+	return Key{ClientID: string(client), Username: string(user)}
+}
+
+// isOf reports whether a counter belongs to a client.
+func (s *shard) isOf(num uint32, clientID string) bool {
+	client, _ := s.name(s.cold[num].name)
+	return string(client) == clientID
+}

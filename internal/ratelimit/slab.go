@@ -1,0 +1,185 @@
+package ratelimit
+
+import "unsafe"
+
+// A counter is one key under one limit. It has a number in its shard, from 1
+// on, and two records: hot has all that a decision needs, on one cache line;
+// cold has what only exchanges need. Further parts lie in slabs of their own
+// and are found by number, so that the garbage collector has nothing to follow.
+
+// slot is what was admitted in one frame. A decision counts all three.
+type slot struct {
+	g uint32 // known to be in the document
+	p int32  // in the pending write, whose outcome is not known
+	i int32  // admitted since and not yet written; negative where requests were given back
+}
+
+// hot is what a decision touches of a counter.
+type hot struct {
+	hash   [3]uint32 // of the key; in a further limit's counter, [0] is the number of the first
+	rule   uint8     // which limit of the list
+	state  state
+	flags  flags
+	shares uint8   // processes that may each hold counts back, this one included; 0: not known
+	start  int64   // of the newest frame, milliseconds since the epoch
+	near   [2]slot // the frames of a limit with one frame per window; otherwise near[0].g is a block of far
+	seen   uint32  // when the key was last asked for, seconds since the epoch
+	limits uint32  // number of the list of limits
+	next   uint32  // the counter of the key's next limit, or of the next unused one
+	extra  uint32  // see extras
+}
+
+// cold is what exchanges keep of a counter.
+type cold struct {
+	etag    [2]uint32 // of the document as known; 0 with version 0: no document
+	version uint32    // of the document as known; maxVersion and above are not told apart
+	name    uint32    // where the key's name begins in the shard's names
+	began   uint32    // tick at which the latest exchange began
+	synced  uint32    // tick at which the exchange began that g is right as of
+	mine    [2]uint32 // what this process has in the document, by frame; see far
+	ticket  uint16    // the latest that was drawn
+	recent  uint8     // exchanges lately; see spacing
+}
+
+// extras is what only some counters have: a pending write, or a document with
+// parts that may leave it.
+type extras struct {
+	seq       int64 // of the pending write; 0 for none
+	frames    watch // frames of the document that are too old to matter
+	writers   watch // writers of processes that are not alive
+	next      uint32
+	fails     uint8 // exchanges in a row after which the outcome of the pending write was not known
+	conflicts uint8 // exchanges in a row that refused the pending write
+	uncertain bool  // the outcome of an attempt at the pending write was unknown
+	reframed  bool  // the length of the frames has changed since the pending write was made
+}
+
+// tick is a time in units of two milliseconds, modulo 99 days.
+func tick(ms int64) uint32 { return uint32(ms / 2) } //nolint:gosec // modulo is meant
+
+// ticksAgo is how long ago a tick was, in milliseconds.
+func ticksAgo(ms int64, t uint32) int64 { return int64(tick(ms)-t) * 2 }
+
+// maxVersion bounds the versions that are told apart.
+const maxVersion = 1<<32 - 1
+
+func (c *cold) setVersion(version, etag int64) {
+	c.version = uint32(min(max(version, 0), maxVersion))
+	c.etag = [2]uint32{uint32(etag >> 32), uint32(etag)} //nolint:gosec // both halves
+}
+
+func (c *cold) etagValue() int64 { return int64(c.etag[0])<<32 | int64(c.etag[1]) }
+
+// longer returns s with one more element. It grows in small steps, a sixteenth
+// at a time, so that little memory lies idle; large slabs fill whole pages.
+func longer[T any](s []T) []T {
+	if len(s) < cap(s) {
+		return s[:len(s)+1]
+	}
+	const page, large = 8 << 10, 32 << 10
+	size := int(unsafe.Sizeof(*new(T)))
+	n := len(s) + max(len(s)/16, 8)
+	if n*size > large {
+		n = (n*size + page - 1) / page * page / size
+	}
+	grown := make([]T, len(s)+1, n)
+	copy(grown, s)
+	return grown
+}
+
+// far holds the frames of the counters of limits with several frames per
+// window, in blocks of one width.
+type far struct {
+	width int
+	slots []slot
+	mine  []uint32
+	free  []uint32
+}
+
+func (f *far) alloc() uint32 {
+	if n := len(f.free); n > 0 {
+		block := f.free[n-1]
+		f.free = f.free[:n-1]
+		return block
+	}
+	f.slots = append(f.slots, make([]slot, f.width)...)
+	f.mine = append(f.mine, make([]uint32, f.width)...)
+	return uint32(len(f.mine)/f.width - 1) //nolint:gosec // fewer blocks than counters
+}
+
+func (f *far) release(block uint32) {
+	lo, hi := int(block)*f.width, (int(block)+1)*f.width
+	clear(f.slots[lo:hi])
+	clear(f.mine[lo:hi])
+	f.free = append(f.free, block)
+}
+
+// farOf returns the blocks of that width.
+func (s *shard) farOf(width int) *far {
+	for _, f := range s.far {
+		if f.width == width {
+			return f
+		}
+	}
+	f := &far{width: width}
+	s.far = append(s.far, f)
+	return f
+}
+
+// slots returns the frames of a counter, the newest first.
+func (s *shard) slots(h *hot, r *rule) []slot {
+	if r.Frames == 1 {
+		return h.near[:]
+	}
+	f := s.farOf(r.frames())
+	lo := int(h.near[0].g) * f.width
+	return f.slots[lo : lo+f.width]
+}
+
+// mine returns what this process has in the document, by frame, the newest first.
+func (s *shard) mine(num uint32, r *rule) []uint32 {
+	if r.Frames == 1 {
+		return s.cold[num].mine[:]
+	}
+	f := s.farOf(r.frames())
+	lo := int(s.hot[num].near[0].g) * f.width
+	return f.mine[lo : lo+f.width]
+}
+
+// extrasOf returns the extras of a counter, and makes them if need be. They are
+// valid until the next call.
+func (s *shard) extrasOf(num uint32) *extras {
+	h := &s.hot[num]
+	if h.extra != 0 {
+		return &s.extras[h.extra]
+	}
+	if s.freeExtras != 0 {
+		h.extra = s.freeExtras
+		s.freeExtras = s.extras[h.extra].next
+		s.extras[h.extra] = extras{}
+		return &s.extras[h.extra]
+	}
+	if len(s.extras) == 0 {
+		s.extras = longer(s.extras) // 0 is not used
+	}
+	h.extra = uint32(len(s.extras)) //nolint:gosec // fewer than counters
+	s.extras = longer(s.extras)
+	return &s.extras[h.extra]
+}
+
+// dropExtras gives the extras of a counter back.
+func (s *shard) dropExtras(num uint32) {
+	h := &s.hot[num]
+	if h.extra != 0 {
+		s.extras[h.extra] = extras{next: s.freeExtras}
+		s.freeExtras, h.extra = h.extra, 0
+	}
+}
+
+// pending returns the sequence of the pending write; 0 for none.
+func (s *shard) pending(num uint32) int64 {
+	if extra := s.hot[num].extra; extra != 0 {
+		return s.extras[extra].seq
+	}
+	return 0
+}

@@ -1,0 +1,142 @@
+package embedded
+
+import (
+	"encoding/hex"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/storetest"
+	"oauth-server/internal/syncer"
+)
+
+// putCounter stores a document as it is.
+func putCounter(t *testing.T, s *Store, id ratelimit.CounterID, value []byte) {
+	t.Helper()
+	err := s.writes.do(t.Context(), func(w *writeTx) error { return w.put(counters, counterKey(id), value) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// putRecord is the Put of the conformance suite.
+func putRecord(t *testing.T, b storetest.SyncBackend, r syncer.Record, expire time.Time) {
+	t.Helper()
+	c := &counter{
+		version: r.Version, etag: r.Etag, frame: r.Frame, pruned: r.Pruned, expire: expire, writers: r.Writers, frames: map[int64]int64{},
+	}
+	for _, f := range r.Frames {
+		c.frames[f.Name] = f.Count
+	}
+	putCounter(t, b.(*Store), r.ID, encodeCounter(c))
+}
+
+// Bytes of records as they are in the files of releases. They must never be
+// changed: a file of each release has to stay readable.
+const (
+	beforeFrame = "0100000003bc6d266592" + "d804" + "808080808080808040" +
+		"02" + "0161" + "80808080808001" + "026237" + "12" +
+		"02" + "88f3878b0c" + "04" + "80f4878b0c" + "8402"
+	emptyBeforeFrame = "0100ffffc77cedd32800" + "02" + "0a" + "00" + "00"
+	withFrame        = "0102000003bc6d266592" + "d804" + "808080808080808040" +
+		"02" + "0161" + "80808080808001" + "026237" + "12" +
+		"02" + "88f3878b0c" + "04" + "80f4878b0c" + "8402" +
+		"c0a907" + "12"
+)
+
+func TestReleasedCounterRecords(t *testing.T) {
+	full := counter{
+		version: 300, etag: 1 << 61, expire: storetest.Epoch,
+		writers: map[string]int64{"a": 1 << 41, "b7": 9}, frames: map[int64]int64{1622211780: 2, 1622211840: 130},
+	}
+	framed := full
+	framed.frame, framed.pruned = 60_000, 9
+	for _, test := range []struct {
+		name, bytes string
+		want        counter
+	}{
+		{"before frame and pruned", beforeFrame, full},
+		{"before frame and pruned, with nothing in it", emptyBeforeFrame, counter{version: 1, etag: 5}},
+		{"with frame and pruned", withFrame, framed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			value, err := hex.DecodeString(test.bytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := decodeCounter(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, *got, cmp.AllowUnexported(counter{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("decoded (-want +got):\n%s", diff)
+			}
+			if again := hex.EncodeToString(encodeCounter(got)); again != test.bytes {
+				t.Errorf("encoded again as\n%s, want\n%s", again, test.bytes)
+			}
+			for n := range value {
+				if _, err := decodeCounter(value[:n]); !errors.Is(err, ErrCorrupt) {
+					t.Errorf("cut after %d bytes it decodes: %v", n, err)
+				}
+			}
+		})
+	}
+}
+
+// TestDamagedCounter: a record that cannot be read is refused and reported, and
+// concerns no other.
+func TestDamagedCounter(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
+	var items []syncer.Item
+	for _, user := range []string{"a", "b", "c"} {
+		items = append(items, syncer.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: user}, Read: true, Write: &syncer.Write{
+			NewEtag: 1, Writer: "me", Seq: 1, Frame: 1000, Delta: []ratelimit.FrameCount{{Name: 1, Count: 2}}, Expire: storetest.Epoch,
+		}})
+	}
+	putCounter(t, s, items[1].ID, []byte{recordVersion, 0, 1, 2, 3})
+	results, err := s.Exchange(t.Context(), items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []syncer.Status{syncer.Applied, syncer.Rejected, syncer.Applied} {
+		if r := results[i]; r.Status != want || !r.Read || r.Record == nil || (r.Record.Problem != "") != (i == 1) {
+			t.Errorf("item %d: %+v with %+v", i, r, r.Record)
+		}
+	}
+	if r := results[1]; !errors.Is(r.Err, ErrCorrupt) || !strings.Contains(r.Record.Problem, "damaged") {
+		t.Errorf("the damaged one: %v, %q", r.Err, r.Record.Problem)
+	}
+}
+
+// TestExchangeNotCommitted: what was read in a transaction that failed is not
+// returned, for its writes are in it.
+func TestExchangeNotCommitted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	s, err := Open(path, Options{MaxSize: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	for n := range 200 {
+		items := make([]syncer.Item, syncer.MaxBatch)
+		for i := range items {
+			items[i] = syncer.Item{ID: ratelimit.CounterID{ClientID: strings.Repeat("x", 200), Username: string(rune(0x1000*(n+1) + i))}, Read: true}
+			items[i].Write = &syncer.Write{NewEtag: 1, Writer: "me", Seq: 1, Frame: 1000, Expire: storetest.Epoch}
+		}
+		results, err := s.Exchange(t.Context(), items)
+		if err == nil {
+			continue
+		}
+		if results != nil {
+			t.Errorf("the file is full (%v), and %d results were returned", err, len(results))
+		}
+		return
+	}
+	t.Error("the file was never full")
+}

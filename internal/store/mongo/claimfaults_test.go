@@ -1,0 +1,72 @@
+package mongo
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// TestClaimsThroughFaults: claims whose requests and replies get lost. Whoever
+// was told to have won has the only token there is.
+func TestClaimsThroughFaults(t *testing.T) {
+	t.Parallel()
+	const codes, claimers = 12, 8
+	_, direct, proxy := throughProxy(t)
+	var told [codes][claimers]error
+	for c := range codes {
+		code := grants.Code{Digest: codeDigest(c), ExpiresAt: time.Now().Add(time.Hour)}
+		if err := direct.CreateCode(t.Context(), code); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy.Decide(lossy(3))
+	var wg sync.WaitGroup
+	for i := range claimers {
+		s := openAt(t, proxy.URI, direct.db.Name())
+		for c := range codes {
+			wg.Go(func() { told[c][i] = s.RedeemCode(t.Context(), codeDigest(c), prize(c, i)) })
+		}
+	}
+	wg.Wait()
+	proxy.Decide(nil)
+	if _, err := proxy.Deliver(); err != nil {
+		t.Fatal(err)
+	}
+	for c := range codes {
+		checkClaims(t, direct, c, told[c][:])
+	}
+}
+
+func checkClaims(t *testing.T, s *Store, c int, told []error) {
+	t.Helper()
+	last := s.RedeemCode(t.Context(), codeDigest(c), nil)
+	found, won := 0, 0
+	for i, err := range told {
+		_, lost := s.RefreshToken(t.Context(), prize(c, i).Digest)
+		if lost == nil {
+			found++
+		}
+		if err == nil {
+			won++
+		}
+		if err == nil && lost != nil || errors.Is(err, grants.ErrClaimed) && lost == nil {
+			t.Errorf("code %d: claimer %d was told %v, but its token: %v", c, i, err, lost)
+		}
+	}
+	if won > 1 || found > 1 || (found == 1) != errors.Is(last, grants.ErrClaimed) {
+		t.Errorf("code %d: %d won, %d tokens, and a last claim says %v", c, won, found, last)
+	}
+}
+
+func codeDigest(c int) secret.Digest { return secret.DigestOf(fmt.Sprintf("code %d", c)) }
+
+func prize(c, i int) *grants.RefreshToken {
+	return &grants.RefreshToken{
+		Digest: secret.DigestOf(fmt.Sprintf("code %d, claimer %d", c, i)), ExpiresAt: time.Now().Add(time.Hour),
+	}
+}

@@ -1,0 +1,143 @@
+package mongo
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"oauth-server/internal/syncer"
+)
+
+// outcome is that of one write of a bulk.
+type outcome struct {
+	status syncer.Status
+	err    error
+}
+
+// errGone: the document that the write was based on had expired, so the upsert
+// has begun a new one with it. That is not what the write was conditioned on;
+// sent again under its sequence, it is found to be counted.
+var errGone = errors.New("mongo: the counter had expired, and begins anew with this write")
+
+// counterOutcomes sorts the server's reply by write. The error is one that
+// concerns more than one of them.
+//
+// The reply names the writes that created a document and those that failed, and
+// has the number of documents that matched besides. Only if all of that adds up
+// to the number of writes, those that are not named have been applied: a bulk
+// that the server breaks off, or a reply that is not understood, costs no count.
+func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk mongo.BulkWriteException) ([]outcome, error) {
+	r := reply{outcomes: make([]outcome, len(writes)), named: make([]bool, len(writes))}
+	unsure := unconfirmed(bulk.WriteConcernError)
+	matched := int64(0)
+	if result != nil {
+		matched = result.MatchedCount
+		for i := range result.UpsertedIDs {
+			if i >= 0 && i < int64(len(writes)) {
+				r.name(int(i), created(writes[i], unsure))
+			}
+		}
+	}
+	for _, e := range bulk.WriteErrors {
+		if e.Index >= 0 && e.Index < len(writes) {
+			r.name(e.Index, refusal(e.WriteError))
+		}
+	}
+	if accounted := r.count + matched; accounted != int64(len(writes)) {
+		unsure = errors.Join(unsure, fmt.Errorf("the reply accounts for %d of %d writes", accounted, len(writes)))
+	}
+	for i := range writes {
+		switch {
+		case r.named[i]:
+		case unsure != nil:
+			r.outcomes[i] = outcome{syncer.Unknown, unsure}
+		default:
+			r.outcomes[i] = outcome{syncer.Applied, nil}
+		}
+	}
+	return r.outcomes, unsure
+}
+
+// reply collects what a reply has about single writes.
+type reply struct {
+	outcomes []outcome
+	named    []bool
+	count    int64 // of those named
+}
+
+var errContradiction = errors.New("mongo: the reply has two outcomes of the write")
+
+func (r *reply) name(i int, o outcome) {
+	if r.named[i] {
+		r.outcomes[i] = outcome{syncer.Unknown, errContradiction}
+		return
+	}
+	r.outcomes[i], r.named[i] = o, true
+	r.count++
+}
+
+// created is the outcome of a write that has created its document.
+func created(w *syncer.Write, unsure error) outcome {
+	switch {
+	case w.Versioned && w.Version != 0:
+		return outcome{syncer.Unknown, errGone}
+	case unsure != nil:
+		return outcome{syncer.Unknown, unsure}
+	}
+	return outcome{syncer.Applied, nil}
+}
+
+// unconfirmed is the error of writes that were applied, but may be undone.
+func unconfirmed(e *mongo.WriteConcernError) error {
+	if e == nil {
+		return nil
+	}
+	return fmt.Errorf("no majority has confirmed the write (code %d): %s", e.Code, e.Message)
+}
+
+const duplicateKey = 11000
+
+// refusedForGood are codes of errors that the same write meets each time.
+// https://www.mongodb.com/docs/manual/reference/error-codes/
+var refusedForGood = map[int]bool{
+	2:     true, // BadValue: a count beyond 64 bits, too
+	9:     true, // FailedToParse
+	14:    true, // TypeMismatch: a count that is no number
+	22:    true, // InvalidBSON
+	28:    true, // PathNotViable: through something that is no document
+	40:    true, // ConflictingUpdateOperators
+	52:    true, // DollarPrefixedFieldName
+	54:    true, // NotSingleValueField
+	56:    true, // EmptyFieldName
+	57:    true, // DottedFieldName
+	66:    true, // ImmutableField
+	121:   true, // DocumentValidationFailure
+	10334: true, // BSONObjectTooLarge
+	17280: true, // KeyTooLong
+	17419: true, // the document would become too large
+	17420: true, // the same, of a new one
+}
+
+// refusal is the outcome of a write that the server reports an error for.
+func refusal(e mongo.WriteError) outcome {
+	err := fmt.Errorf("mongo: code %d: %s", e.Code, e.Message)
+	switch {
+	case e.Code == duplicateKey:
+		return outcome{syncer.Conflict, nil}
+	case refusedForGood[e.Code] || failedValidation(e):
+		return outcome{syncer.Rejected, err}
+	default: // a deadlock, say: not applied, perhaps, but not refused for good either
+		return outcome{syncer.Unknown, err}
+	}
+}
+
+// failedValidation recognises by name what compatible servers have other
+// numbers for. The message must begin with it, because names of users may be
+// quoted in the rest.
+func failedValidation(e mongo.WriteError) bool {
+	const name = "DocumentValidationFailure"
+	codeName, _ := e.Raw.Lookup("codeName").StringValueOK()
+	return codeName == name || strings.HasPrefix(e.Message, name) || strings.HasPrefix(e.Message, "Document failed validation")
+}

@@ -1,0 +1,107 @@
+package mongotest
+
+import (
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// Alterations for servers that speak the protocol and differ from MongoDB in
+// one thing.
+var (
+	// OrderedIgnored runs every bulk to its end.
+	OrderedIgnored = Alteration{Request: func(command bson.D) bson.D { return With(command, "ordered", false) }}
+	// AlwaysOrdered stops every bulk at its first error.
+	AlwaysOrdered = Alteration{Request: func(command bson.D) bson.D { return With(command, "ordered", true) }}
+	// FieldOrderIgnored takes an embedded _id with its fields swapped for the same.
+	FieldOrderIgnored = Alteration{Request: func(command bson.D) bson.D { return inOrder(command).(bson.D) }}
+	// SequenceIgnored leaves the writers' sequences out of filters.
+	SequenceIgnored = Alteration{Request: EachUpdate(func(update bson.D) bson.D {
+		return With(update, "q", slices.DeleteFunc(Get[bson.D](update, "q"), func(e bson.E) bool {
+			_, condition := e.Value.(bson.D)
+			return condition && strings.HasPrefix(e.Key, "writers.")
+		}))
+	})}
+)
+
+// Refuses is a server that answers commands of that name with an error.
+func Refuses(name string, code int, codeName, message string) Alteration {
+	return Alteration{Answer: func(command bson.D) bson.D {
+		if command[0].Key != name {
+			return nil
+		}
+		return Refusal(code, codeName, message)
+	}}
+}
+
+// Refusal is the reply to a command that fails. A code of 0 is left out, and so
+// is an empty name of one.
+func Refusal(code int, codeName, message string) bson.D {
+	reply := bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: message}}
+	if code != 0 {
+		reply = append(reply, bson.E{Key: "code", Value: code})
+	}
+	if codeName != "" {
+		reply = append(reply, bson.E{Key: "codeName", Value: codeName})
+	}
+	return reply
+}
+
+// EachUpdate changes every statement of the command "update".
+func EachUpdate(change func(update bson.D) bson.D) func(command bson.D) bson.D {
+	return func(command bson.D) bson.D {
+		if command[0].Key != "update" {
+			return command
+		}
+		updates := bson.A{}
+		for _, u := range Get[bson.A](command, "updates") {
+			updates = append(updates, change(u.(bson.D))) //nolint:forcetypeassert // of a well-formed command
+		}
+		return With(command, "updates", updates)
+	}
+}
+
+// Get is the field of a document; the zero value where it is not there, or of
+// another type.
+func Get[T any](doc bson.D, name string) (value T) {
+	for _, e := range doc {
+		if e.Key == name {
+			value, _ = e.Value.(T)
+		}
+	}
+	return value
+}
+
+// With is the document with another value in that field, if it has the field.
+func With(doc bson.D, name string, value any) bson.D {
+	doc = slices.Clone(doc)
+	for i := range doc {
+		if doc[i].Key == name {
+			doc[i].Value = value
+		}
+	}
+	return doc
+}
+
+// inOrder puts the fields of every _id into one order.
+func inOrder(value any) any {
+	switch value := value.(type) {
+	case bson.D:
+		value = slices.Clone(value)
+		if len(value) == 2 && value[0].Key == "username" && value[1].Key == "clientId" {
+			slices.Reverse(value)
+		}
+		for i := range value {
+			value[i].Value = inOrder(value[i].Value)
+		}
+		return value
+	case bson.A:
+		value = slices.Clone(value)
+		for i := range value {
+			value[i] = inOrder(value[i])
+		}
+		return value
+	}
+	return value
+}

@@ -1,0 +1,347 @@
+package mongo
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// TestServerRefusesCommands: what MongoDB does not understand it refuses,
+// rather than leave out.
+func TestServerRefusesCommands(t *testing.T) {
+	c := scratch(t)
+	if _, err := c.InsertOne(t.Context(), byID(1)); err != nil {
+		t.Fatal(err)
+	}
+	update := func(statements ...any) bson.D {
+		return fields(field("update", "scratch"), field("updates", append(bson.A{}, statements...)))
+	}
+	sound := fields(field("q", byID(1)), field("u", operator("$inc", strictOne)))
+	index := func(key bson.D, name string, seconds any) bson.D {
+		return fields(field("createIndexes", "scratch"), field("indexes", bson.A{
+			fields(field("key", key), field("name", name), field("expireAfterSeconds", seconds)),
+		}))
+	}
+	for _, tt := range []struct {
+		name    string
+		command bson.D
+		codes   []int // by release and topology; none: any
+	}{
+		{"an unknown command", field("noSuchCommand", 1), []int{59}},
+		{"an unknown field of update", fields(update(sound), field("orderd", false)), []int{40415}},
+		{"an unknown field of one update", update(fields(sound, field("upsrt", true))), []int{40415}},
+		{"an unknown field of find", fields(field("find", "scratch"), field("filtr", bson.D{})), []int{40415}},
+		{"an unknown field of findAndModify", fields(field("findAndModify", "scratch"), field("update", operator("$inc", strictOne)), field("upsrt", true)), []int{40415}},
+		{"no update in an update", update(), []int{16}},
+		{"more updates than fit", update(slices.Repeat([]any{sound}, 100_001)...), []int{16}},
+		{"a delete of two", fields(field("delete", "scratch"), field("deletes", bson.A{fields(field("q", bson.D{}), field("limit", 2))})), []int{9}},
+		{"an unknown write concern", fields(update(sound), field("writeConcern", field("w", "majorty"))), nil},
+		{"a write concern of more members than there are", fields(update(sound), field("writeConcern", field("w", 9))), nil},
+		{"an unknown read concern", fields(field("find", "scratch"), field("readConcern", field("level", "majorty"))), nil},
+		{"a TTL index in words", index(field("e", 1), "e", "soon"), []int{14, 67}},
+		{"a TTL index of two fields", index(fields(field("e", 1), field("f", 1)), "ef", 0), []int{67}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := c.Database().RunCommand(t.Context(), tt.command).Err()
+			known := len(tt.codes) == 0 && err != nil
+			for _, code := range tt.codes {
+				known = known || hasCode(err, code)
+			}
+			if !known {
+				t.Errorf("got %v, want codes %v", err, tt.codes)
+			}
+		})
+	}
+}
+
+// TestServerTTLIndexConflict: an index that is there stays as it is.
+func TestServerTTLIndexConflict(t *testing.T) {
+	c := scratch(t)
+	index := func(seconds int32) error {
+		_, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{
+			Keys: field("expire", 1), Options: options.Index().SetName("expire").SetExpireAfterSeconds(seconds),
+		})
+		return err
+	}
+	for _, seconds := range []int32{0, 0} {
+		if err := index(seconds); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := index(60); !hasCode(err, 85) {
+		t.Errorf("the same index with another time: %v, want code 85", err)
+	}
+}
+
+// TestServerCounts: n is what was written, whatever failed beside it.
+func TestServerCounts(t *testing.T) {
+	type counts struct {
+		N, NModified int
+		Upserted     []struct{ Index int }
+		WriteErrors  []struct{ Index, Code int }
+	}
+	one := func(q, u bson.D) bson.D { return fields(field("q", q), field("u", u), field("upsert", true)) }
+	inc, same := operator("$inc", strictOne), operator("$set", field("n", int64(7)))
+	moved := fields(byID("there"), field("n", int64(0)))
+	bad := field("n", field("$near1y", 1))
+	gone := func(q bson.D) bson.D { return fields(field("q", q), field("limit", 1)) }
+	for _, tt := range []struct {
+		name    string
+		command bson.D
+		want    counts
+	}{
+		{
+			"unordered inserts", fields(field("insert", "scratch"), field("ordered", false), field("documents", bson.A{byID(1), byID("there"), byID(2)})),
+			counts{N: 2, WriteErrors: []struct{ Index, Code int }{{1, 11000}}},
+		},
+		{
+			"ordered inserts", fields(field("insert", "scratch"), field("documents", bson.A{byID(1), byID("there"), byID(2)})),
+			counts{N: 1, WriteErrors: []struct{ Index, Code int }{{1, 11000}}},
+		},
+		{
+			"unordered updates", fields(field("update", "scratch"), field("ordered", false), field("updates", bson.A{
+				one(byID("new"), inc), one(byID("there"), same), one(moved, inc), one(byID("also new"), same), one(byID("there"), inc),
+			})),
+			counts{N: 4, NModified: 1, Upserted: []struct{ Index int }{{0}, {3}}, WriteErrors: []struct{ Index, Code int }{{2, 11000}}},
+		},
+		{
+			"ordered updates", fields(field("update", "scratch"), field("updates", bson.A{one(byID("there"), inc), one(moved, inc), one(byID("new"), inc)})),
+			counts{N: 1, NModified: 1, WriteErrors: []struct{ Index, Code int }{{1, 11000}}},
+		},
+		{
+			"unordered deletes", fields(field("delete", "scratch"), field("ordered", false), field("deletes", bson.A{gone(byID("there")), gone(bad), gone(byID("also there"))})),
+			counts{N: 2, WriteErrors: []struct{ Index, Code int }{{1, 2}}},
+		},
+		{
+			"ordered deletes", fields(field("delete", "scratch"), field("deletes", bson.A{gone(byID("there")), gone(bad), gone(byID("also there"))})),
+			counts{N: 1, WriteErrors: []struct{ Index, Code int }{{1, 2}}},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := scratch(t)
+			docs := bson.A{fields(byID("there"), field("n", int64(7))), fields(byID("also there"), field("n", int64(7)))}
+			if _, err := c.InsertMany(t.Context(), docs); err != nil {
+				t.Fatal(err)
+			}
+			result := c.Database().RunCommand(t.Context(), tt.command)
+			raw, err := result.Raw()
+			var partial mongo.CommandError
+			if err != nil && !errors.As(err, &partial) {
+				var write mongo.WriteException // the driver's view of writeErrors in an answer that is ok
+				if !errors.As(err, &write) {
+					t.Fatal(err)
+				}
+				raw = write.Raw
+			}
+			var got counts
+			if err := bson.Unmarshal(raw, &got); err != nil {
+				t.Fatalf("%v in %v, %v", err, raw, result.Err())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestServerOrdersIDs: the order of the fields is part of an embedded _id, and
+// a range of _ids compares field by field.
+func TestServerOrdersIDs(t *testing.T) {
+	c := scratch(t)
+	id := func(client, user string, limit ...string) bson.D {
+		d := fields(field("clientId", client), field("username", user))
+		for _, l := range limit {
+			d = append(d, bson.E{Key: "limit", Value: l})
+		}
+		return d
+	}
+	alice := id("shop", "alice")
+	swapped := bson.D{alice[1], alice[0]}
+	shop := []bson.D{id("shop", ""), alice, id("shop", "alice", "daily"), id("shop", "zoë")}
+	for _, d := range append(slices.Clone(shop), swapped, id("shoe", "zoë"), id("shop2", ""), id("SHOP", "x"), field("clientId", "shoq")) {
+		if _, err := c.InsertOne(t.Context(), fields(byID(d), strictOne)); err != nil {
+			t.Fatalf("%v: %v", d, err)
+		}
+	}
+	if _, err := c.InsertOne(t.Context(), byID("shop")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.InsertOne(t.Context(), byID(swapped)); !mongo.IsDuplicateKeyError(err) {
+		t.Errorf("an _id that is there: %v", err)
+	}
+	find := func(filter bson.D) (ids []bson.D) {
+		cursor, err := c.Find(t.Context(), byID(filter), options.Find().SetSort(byID(1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var docs []struct {
+			ID bson.D `bson:"_id"`
+		}
+		if err := cursor.All(t.Context(), &docs); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range docs {
+			ids = append(ids, d.ID)
+		}
+		return ids
+	}
+	end := fields(field("clientId", "shop"), field("username", bson.MaxKey{}))
+	for _, tt := range []struct {
+		name   string
+		filter bson.D
+		want   []bson.D
+	}{
+		{"one", alice, shop[1:2]},
+		{"the fields in another order", swapped, []bson.D{swapped}},
+		{"some", field("$in", bson.A{alice, id("shop", "nobody"), shop[0]}), shop[:2]},
+		{"those of a client", fields(field("$gte", field("clientId", "shop")), field("$lte", end)), shop},
+		{"those behind one", fields(field("$gt", alice), field("$lte", end)), shop[2:]},
+	} {
+		if diff := cmp.Diff(tt.want, find(tt.filter)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestServerFindAndModify: the document is returned as it was, and the time
+// that the server writes is one that it finds again.
+func TestServerFindAndModify(t *testing.T) {
+	c := scratch(t)
+	update := fields(operator("$inc", strictOne), operator("$currentDate", field("beaten", true)))
+	type beat struct {
+		N      int64
+		Beaten time.Time
+	}
+	modify := func(fieldsRead bson.D) (old beat, err error) {
+		opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.Before).SetProjection(fieldsRead)
+		err = c.FindOneAndUpdate(t.Context(), byID("me"), update, opts).Decode(&old)
+		return old, err
+	}
+	if old, err := modify(field("n", 1)); !errors.Is(err, mongo.ErrNoDocuments) {
+		t.Errorf("before the first: %+v, %v", old, err)
+	}
+	old, err := modify(bson.D{})
+	if err != nil || old.N != 1 || time.Since(old.Beaten).Abs() > time.Hour {
+		t.Errorf("before the second: %+v, %v", old, err)
+	}
+	var now beat
+	if err := c.FindOne(t.Context(), byID("me")).Decode(&now); err != nil || now.N != 2 {
+		t.Fatalf("after the second: %+v, %v", now, err)
+	}
+	if n, err := c.CountDocuments(t.Context(), field("beaten", now.Beaten)); err != nil || n != 1 {
+		t.Errorf("%d documents have the time that was read, %v", n, err)
+	}
+	if _, err = c.InsertOne(t.Context(), fields(byID("full"), field("n", nil))); err != nil {
+		t.Fatal(err)
+	}
+	if err = c.FindOneAndUpdate(t.Context(), byID("full"), update).Err(); !hasCode(err, 14) {
+		t.Errorf("$inc of null: %v", err)
+	}
+	twice := fields(update, operator("$unset", field("n", "")))
+	if err = c.FindOneAndUpdate(t.Context(), byID("nobody"), twice).Err(); !hasCode(err, 40) {
+		t.Errorf("one path in two operators: %v", err)
+	}
+}
+
+// TestServerReadsWhole: a document is read as one write left it, never between
+// two fields of an update, in the first batch of a cursor and in the next.
+func TestServerReadsWhole(t *testing.T) {
+	c := scratch(t)
+	const names, rounds = 40, 300
+	all := func(value int) (doc bson.D) {
+		for i := range names {
+			doc = append(doc, bson.E{Key: string(rune('A' + i)), Value: value})
+		}
+		return doc
+	}
+	if _, err := c.InsertMany(t.Context(), bson.A{fields(byID("x"), all(0)), fields(byID("y"), all(0))}); err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	go func() {
+		for round := range rounds {
+			if _, err := c.UpdateMany(t.Context(), bson.D{}, operator("$set", all(round))); err != nil {
+				failed <- err
+				return
+			}
+		}
+		failed <- nil
+	}()
+	for {
+		cursor, err := c.Find(t.Context(), bson.D{}, options.Find().SetBatchSize(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var docs []bson.D
+		if err := cursor.All(t.Context(), &docs); err != nil || len(docs) != 2 {
+			t.Fatalf("%d documents, %v", len(docs), err)
+		}
+		for _, doc := range docs {
+			torn := slices.IndexFunc(doc[1:], func(e bson.E) bool { return e.Value != doc[1].Value })
+			if torn >= 0 {
+				t.Errorf("of %v, %s is %v, and %s is %v", doc[0].Value, doc[1].Key, doc[1].Value, doc[1+torn].Key, doc[1+torn].Value)
+			}
+		}
+		select {
+		case err := <-failed:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+	}
+}
+
+// TestServerChangeStreams: a server that has none refuses them with MongoDB's
+// answer, so that policies are polled; it never opens one that stays silent.
+func TestServerChangeStreams(t *testing.T) {
+	c := scratch(t)
+	stream, err := c.Watch(t.Context(), mongo.Pipeline{})
+	if hasCode(err, 40573) {
+		return
+	}
+	if err != nil {
+		t.Fatalf("opened: %v, want code 40573", err)
+	}
+	defer func() { _ = stream.Close(t.Context()) }()
+	if _, err := c.InsertOne(t.Context(), byID(1)); err != nil {
+		t.Fatal(err)
+	}
+	if !stream.Next(t.Context()) {
+		t.Errorf("it ended: %v", stream.Err())
+	}
+}
+
+// TestServerRemovesExpired: a TTL index removes what has expired by the
+// server's clock, and nothing else.
+func TestServerRemovesExpired(t *testing.T) {
+	c := scratch(t)
+	if _, err := c.InsertMany(t.Context(), bson.A{
+		fields(byID("past"), field("expire", time.Now().Add(-time.Minute))),
+		fields(byID("future"), field("expire", time.Now().Add(time.Hour))),
+		fields(byID("a number"), field("expire", int64(1))),
+		fields(byID("null"), field("expire", nil)),
+		byID("nothing"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: field("expire", 1), Options: options.Index().SetExpireAfterSeconds(0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for stored(t, c, "past") != nil { // the test's own deadline bounds the wait for the monitor
+		<-tick.C
+	}
+	if n, err := c.CountDocuments(t.Context(), bson.D{}); err != nil || n != 4 {
+		t.Errorf("%d documents are left, %v, want 4", n, err)
+	}
+}

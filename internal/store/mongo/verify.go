@@ -1,0 +1,289 @@
+package mongo
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// CheckStatus is the outcome of one [Check].
+type CheckStatus string
+
+// The outcomes: the server does what is relied on, does not offer it, or does
+// something else.
+const (
+	CheckOK      CheckStatus = "ok"
+	CheckMissing CheckStatus = "missing"
+	CheckFailed  CheckStatus = "failed"
+)
+
+// Check is one thing that is relied on, by its number in
+// docs/operating-mongodb.md, and whether the server does it.
+type Check struct {
+	Number  int         `json:"number"`
+	Name    string      `json:"check"`
+	Status  CheckStatus `json:"status"`
+	Exact   bool        `json:"exact"`             // exact counts rest on it
+	Detail  string      `json:"detail,omitempty"`  // what was measured, or seen instead
+	Follows string      `json:"follows,omitempty"` // unless it is ok
+}
+
+// Verification is what [Store.Verify] found, in the order of the numbers.
+type Verification struct {
+	Checks []Check `json:"checks"`
+}
+
+// Inexact returns the checks that exact counts rest on and that are not ok.
+func (v Verification) Inexact() (failed []Check) {
+	for _, c := range v.Checks {
+		if c.Exact && c.Status != CheckOK {
+			failed = append(failed, c)
+		}
+	}
+	return failed
+}
+
+// VerifyOptions say how far [Store.Verify] goes.
+type VerifyOptions struct {
+	// WaitTTL is how long the server gets to delete an expired document; 0
+	// checks only that it keeps the index.
+	WaitTTL time.Duration
+	// Waiting is called when that begins, and about every ten seconds of it.
+	// May be nil.
+	Waiting func(elapsed time.Duration)
+}
+
+// cleanUpTimeout bounds the removal of what the checks have written.
+const cleanUpTimeout = 5 * time.Second
+
+// Verify runs all checks in a scratch collection and removes it again, also
+// when ctx ends. The error says that the checks could not be run: the server
+// does not answer, or does not let the user create a collection.
+func (s *Store) Verify(ctx context.Context, o VerifyOptions) (Verification, error) {
+	ctx = withOperation(ctx, "verify")
+	name, err := randomName("verify_scratch_")
+	if err != nil {
+		return Verification{}, fmt.Errorf("mongo: verify: %w", err)
+	}
+	v := newVerifier(s, collection{s.db.Collection(name)}, true)
+	if err = s.db.CreateCollection(ctx, name); isAnswer(err) { // there is nothing to remove
+		return Verification{}, fmt.Errorf("mongo: verify: create a scratch collection: %w", err)
+	}
+	if err == nil {
+		err = v.all(ctx, o)
+	}
+	if err = errors.Join(err, v.drop(ctx)); err != nil {
+		return Verification{}, fmt.Errorf("mongo: verify: %w", err)
+	}
+	return v.report(), nil
+}
+
+// VerifyCounters runs the checks of the writes and reads of counters, in a few
+// round trips. It needs no right beyond those of serving: it writes a few
+// documents beside the counters, under a client ID that no client can have, and
+// deletes them. If the process dies in between, their TTL index does.
+func (s *Store) VerifyCounters(ctx context.Context) (Verification, error) {
+	ctx = withOperation(ctx, "verify")
+	v := newVerifier(s, s.counters, false)
+	err := errors.Join(v.counters(ctx), v.clear(ctx))
+	if err != nil {
+		return Verification{}, fmt.Errorf("mongo: verify: %w", err)
+	}
+	return v.report(), nil
+}
+
+// Unauthorized reports whether the server refused something for want of rights.
+func Unauthorized(err error) bool { return hasCode(err, unauthorized) }
+
+// verifier collects what the checks find.
+type verifier struct {
+	store  *Store
+	coll   collection
+	alone  bool   // the collection is scratch as a whole, without validators
+	client string // client ID of the scratch documents
+	expire time.Time
+	ids    []bson.D // of the scratch documents
+
+	documents map[string]bson.Raw // as they were after the probes, by name
+
+	mu      sync.Mutex
+	current int // number of the check that began last
+	checked map[int]*Check
+}
+
+func newVerifier(s *Store, c collection, alone bool) *verifier {
+	client, err := randomName("verify scratch ") // a space: no client ID has one
+	if err != nil {
+		client = "verify scratch"
+	}
+	return &verifier{
+		store: s, coll: c, alone: alone, client: client,
+		expire: time.Now().Add(24 * time.Hour).Truncate(time.Millisecond), checked: map[int]*Check{},
+	}
+}
+
+func randomName(prefix string) (string, error) {
+	random := make([]byte, 12)
+	_, err := rand.Read(random)
+	return prefix + hex.EncodeToString(random), err
+}
+
+// check begins a check; it is ok until it is found to be otherwise.
+func (v *verifier) check(number int) {
+	v.find(number, CheckOK, "")
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.current = number
+}
+
+// find notes what a check has found. The first finding that is not ok stays.
+func (v *verifier) find(number int, status CheckStatus, format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c := v.checked[number]
+	if c == nil {
+		c = &Check{Number: number, Status: CheckOK}
+		v.checked[number] = c
+	}
+	if c.Status == CheckOK && format != "" {
+		c.Status, c.Detail = status, fmt.Sprintf(format, args...)
+	}
+}
+
+// ok reports whether a check has found nothing else so far.
+func (v *verifier) ok(number int) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.checked[number].Status == CheckOK
+}
+
+func (v *verifier) fail(number int, format string, args ...any) {
+	v.find(number, CheckFailed, format, args...)
+}
+
+// run runs one step of the checks. A server that does not answer it, or hangs
+// up, and answers a ping right afterwards, has failed the check that was at it.
+// The error is one that ends all checks.
+func (v *verifier) run(ctx context.Context, step func(context.Context) error) error {
+	within, cancel := context.WithTimeout(ctx, v.store.timeout)
+	defer cancel()
+	err := step(within)
+	if err == nil || isAnswer(err) || ctx.Err() != nil || v.store.Ping(ctx) != nil {
+		return err
+	}
+	v.fail(v.current, "no answer: %v", err)
+	return nil
+}
+
+// refused notes the answer of a server that refused what a check asked for. It
+// returns every other error.
+func (v *verifier) refused(number int, status CheckStatus, err error) error {
+	if err == nil || !isAnswer(err) {
+		return err
+	}
+	v.find(number, status, "%v", err)
+	return nil
+}
+
+// isAnswer reports whether the error came from the server, rather than from
+// the way to it.
+func isAnswer(err error) bool {
+	var answer mongo.ServerError
+	return errors.As(err, &answer) && !mongo.IsNetworkError(err) && !mongo.IsTimeout(err)
+}
+
+// report lists the checks by their numbers. One that never began, because one
+// before it failed, has failed as well.
+func (v *verifier) report() (r Verification) {
+	for _, c := range relied {
+		found := v.checked[c.Number]
+		switch {
+		case found == nil && !v.alone && !slices.Contains(shortForm, c.Number):
+			continue
+		case found == nil:
+			found = &Check{Number: c.Number, Status: CheckFailed, Detail: "not checked, because of what failed before"}
+		}
+		found.Name, found.Exact = c.Name, c.Exact
+		if found.Status != CheckOK {
+			found.Follows = c.Follows
+		}
+		r.Checks = append(r.Checks, *found)
+	}
+	return r
+}
+
+// id is the _id of a scratch document. It is removed at the end.
+func (v *verifier) id(name string) bson.D {
+	id := fields(field("clientId", v.client), field("username", name))
+	v.ids = append(v.ids, id)
+	return id
+}
+
+// drop removes the scratch collection, also after ctx has ended.
+func (v *verifier) drop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+	defer cancel()
+	if err := v.coll.Drop(ctx); err != nil {
+		return fmt.Errorf("remove the scratch collection %s: %w", v.coll.Name(), err)
+	}
+	return nil
+}
+
+// clear removes the scratch documents, also after ctx has ended.
+func (v *verifier) clear(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+	defer cancel()
+	if _, err := v.coll.DeleteMany(ctx, byID(field("$in", v.ids))); err != nil {
+		return fmt.Errorf("remove the scratch documents: %w", err)
+	}
+	return nil
+}
+
+// read returns the scratch documents by name, as raw as the server sent them.
+func (v *verifier) read(ctx context.Context, filter bson.D) (map[string]bson.Raw, error) {
+	cursor, err := v.coll.Find(ctx, filter, options.Find().SetBatchSize(int32(len(v.ids)+1))) //nolint:gosec // a few dozen
+	if err != nil {
+		return nil, err
+	}
+	var docs []bson.Raw
+	if err := cursor.All(ctx, &docs); err != nil {
+		return nil, err
+	}
+	byName := make(map[string]bson.Raw, len(docs))
+	for _, doc := range docs {
+		byName[documentName(doc.Lookup("_id"))] = doc
+	}
+	return byName, nil
+}
+
+// documentName is the name of a scratch document; one whose _id has its fields
+// in the other order has another name.
+func documentName(id bson.RawValue) string {
+	doc, ok := id.DocumentOK()
+	if !ok {
+		return ""
+	}
+	name, _ := doc.Lookup("username").StringValueOK()
+	if first, err := doc.IndexErr(0); err == nil && first.Key() == "username" {
+		name += swappedSuffix
+	}
+	return name
+}
+
+// swappedSuffix marks the name of an _id whose fields are swapped.
+const swappedSuffix = ", swapped"
+
+// field is a document of one field.
+func field(name string, value any) bson.D { return bson.D{{Key: name, Value: value}} }
+
+// fields is one document of the fields of all.
+func fields(all ...bson.D) bson.D { return slices.Concat(all...) }

@@ -1,0 +1,331 @@
+package mongo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+)
+
+// counters checks the forms in which counters are written and read.
+func (v *verifier) counters(ctx context.Context) error {
+	if err := v.run(ctx, v.writes); err != nil {
+		return err
+	}
+	return v.run(ctx, v.rangeOfIDs)
+}
+
+// writes sends the scratch documents in one insert, two small bulks and all
+// probes in a third, and reads what became of them.
+func (v *verifier) writes(ctx context.Context) error {
+	probes := v.probes()
+	probes = slices.DeleteFunc(probes, func(p probe) bool { return p.alone && !v.alone })
+	if err := v.lay(ctx, probes); err != nil {
+		return err
+	}
+	together, err := v.smallBulk(ctx, false)
+	if err != nil {
+		return err
+	}
+	if _, err = v.smallBulk(ctx, true); err != nil {
+		return err
+	}
+	ends, err := v.send(ctx, probes, together)
+	if err != nil {
+		return err
+	}
+	v.documents, err = v.readConcern(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range probes {
+		v.judge(&probes[i], ends[i], v.documents)
+	}
+	return nil
+}
+
+// The documents of the small bulks: the second of each has moved on.
+var (
+	smallBulkNames = map[bool]string{false: "unordered", true: "ordered"}
+	smallBulkMoved = 1
+	smallBulkSize  = 4
+)
+
+func smallBulkName(ordered bool, i int) string {
+	return smallBulkNames[ordered] + " " + strconv.Itoa(i)
+}
+
+// lay inserts the documents that the probes begin with, and a neighbour that
+// no range of ours holds.
+func (v *verifier) lay(ctx context.Context, probes []probe) error {
+	var docs []any
+	for i := range probes {
+		id := v.id(probes[i].name)
+		if probes[i].swapped {
+			v.ids = append(v.ids, bson.D{id[1], id[0]})
+		}
+		if probes[i].before != nil {
+			docs = append(docs, fields(byID(id), probes[i].before))
+		}
+	}
+	for _, ordered := range []bool{false, true} {
+		for i := range smallBulkSize {
+			if id := v.id(smallBulkName(ordered, i)); i == smallBulkMoved {
+				docs = append(docs, fields(byID(id), changed(v.seen(), "version", versionSeen+1)))
+			}
+		}
+	}
+	neighbour := fields(field("clientId", v.client+" next"), field("username", ""))
+	v.ids = append(v.ids, neighbour)
+	docs = append(docs, fields(byID(neighbour), v.seen()))
+	v.check(checkWriteConcern)
+	_, err := v.coll.InsertMany(ctx, docs, options.InsertMany().SetComment(comment(ctx)))
+	if err = v.unacknowledged(err); err != nil {
+		return fmt.Errorf("insert the scratch documents: %w", err)
+	}
+	return nil
+}
+
+// unacknowledged notes that a majority has not confirmed a write, and returns
+// every other error.
+func (v *verifier) unacknowledged(err error) error {
+	var bulk mongo.BulkWriteException
+	var one mongo.WriteException
+	concern := (*mongo.WriteConcernError)(nil)
+	switch {
+	case errors.As(err, &bulk) && len(bulk.WriteErrors) == 0:
+		concern = bulk.WriteConcernError
+	case errors.As(err, &one) && len(one.WriteErrors) == 0:
+		concern = one.WriteConcernError
+	}
+	if concern == nil {
+		return err
+	}
+	v.fail(checkWriteConcern, "%v", concern)
+	return nil
+}
+
+// smallBulk sends a bulk whose second write conflicts, and reports whether the
+// server did with it what MongoDB does.
+func (v *verifier) smallBulk(ctx context.Context, ordered bool) (good bool, err error) {
+	number, want := checkUnordered, smallBulkSize-1
+	if ordered {
+		number, want = checkOrdered, smallBulkMoved
+	}
+	v.check(number)
+	models := make([]mongo.WriteModel, smallBulkSize)
+	for i := range models {
+		id := fields(field("clientId", v.client), field("username", smallBulkName(ordered, i)))
+		models[i] = upsert(id, versioned(versionSeen, etagSeen), v.write())
+	}
+	result, failed, err := v.bulk(ctx, models, ordered)
+	if err != nil {
+		return false, v.refused(number, CheckFailed, err)
+	}
+	ran := 0
+	if result != nil {
+		ran = int(result.UpsertedCount)
+	}
+	switch {
+	case len(failed) != 1 || failed[0].Index != smallBulkMoved || failed[0].Code != duplicateKey:
+		var named []string
+		for _, f := range failed {
+			named = append(named, fmt.Sprintf("index %d with code %d", f.Index, f.Code))
+		}
+		v.fail(number, "of %d writes, the one at index %d had moved on, and the server named %s",
+			smallBulkSize, smallBulkMoved, cmp.Or(strings.Join(named, ", "), "none"))
+	case ran != want:
+		v.fail(number, "%d of %d writes were applied, not %d", ran, smallBulkSize, want)
+	}
+	return v.ok(number), nil
+}
+
+func upsert(id, filter, update bson.D) mongo.WriteModel {
+	return mongo.NewUpdateOneModel().SetFilter(fields(byID(id), filter)).SetUpdate(update).SetUpsert(true)
+}
+
+// bulk sends one bulk. The error is that of the whole command.
+func (v *verifier) bulk(ctx context.Context, models []mongo.WriteModel, ordered bool) (*mongo.BulkWriteResult, []mongo.BulkWriteError, error) {
+	result, err := v.coll.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(ordered))
+	var failed mongo.BulkWriteException
+	if !errors.As(err, &failed) {
+		return result, nil, err
+	}
+	if concern := failed.WriteConcernError; concern != nil {
+		v.fail(checkWriteConcern, "%v", concern)
+	}
+	return result, failed.WriteErrors, nil
+}
+
+// send sends the probes, in one bulk if bulks can be trusted, and returns what
+// the server reported of each.
+func (v *verifier) send(ctx context.Context, probes []probe, together bool) ([]ending, error) {
+	ends := make([]ending, 0, len(probes))
+	size := 1
+	if together {
+		size = len(probes)
+	}
+	for chunk := range slices.Chunk(probes, size) {
+		models := make([]mongo.WriteModel, len(chunk))
+		for i := range chunk {
+			id := fields(field("clientId", v.client), field("username", chunk[i].name))
+			if chunk[i].swapped {
+				id = bson.D{id[1], id[0]}
+			}
+			models[i] = upsert(id, chunk[i].filter, chunk[i].update)
+		}
+		result, failed, err := v.bulk(ctx, models, false)
+		if err != nil && size > 1 {
+			return v.send(ctx, probes, false) // the server refuses all for the sake of one
+		}
+		if err != nil && !isAnswer(err) {
+			return nil, err
+		}
+		ends = append(ends, endings(len(chunk), result, failed, err)...)
+	}
+	return ends, nil
+}
+
+// endings reads the outcome of each write of a bulk.
+func endings(n int, result *mongo.BulkWriteResult, failed []mongo.BulkWriteError, refused error) []ending {
+	ends := make([]ending, n)
+	if refused != nil { // a bulk of one
+		ends[0] = rejected
+		return ends
+	}
+	if result != nil {
+		for i := range result.UpsertedIDs {
+			ends[i] = inserted
+		}
+	}
+	for _, f := range failed {
+		if f.Index < 0 || f.Index >= n {
+			continue
+		}
+		ends[f.Index] = rejected
+		if f.Code == duplicateKey {
+			ends[f.Index] = conflict
+		}
+	}
+	return ends
+}
+
+// readConcern reads all scratch documents with read concern majority, and with
+// the server's own where it refuses that.
+func (v *verifier) readConcern(ctx context.Context) (map[string]bson.Raw, error) {
+	v.check(checkReadConcern)
+	all := byID(field("$in", v.ids))
+	docs, err := v.read(ctx, all)
+	if err = v.refused(checkReadConcern, CheckFailed, err); err != nil || docs != nil {
+		return docs, err
+	}
+	v.coll = collection{v.coll.Clone(options.Collection().SetReadConcern(readconcern.Local()))}
+	return v.read(ctx, all)
+}
+
+// judge compares what became of a probe with what MongoDB does.
+func (v *verifier) judge(p *probe, end ending, docs map[string]bson.Raw) {
+	v.check(p.check)
+	if end != p.end {
+		v.fail(p.check, "%s: the write was %s, not %s", p.name, end, p.end)
+		return
+	}
+	name, unchanged := p.name, p.end == conflict || p.end == rejected
+	if p.swapped {
+		name += swappedSuffix
+		if other := values(docs[p.name]); !maps.Equal(other, valuesOf(p.before)) {
+			v.fail(p.check, "%s: the document of the other _id is changed", p.name)
+		}
+	}
+	got, want := values(docs[name]), map[string]string{}
+	for path, value := range p.after {
+		want[path] = valuesOf(field("v", value))["v"]
+	}
+	if unchanged {
+		want = valuesOf(p.before)
+	}
+	for _, path := range slices.Sorted(maps.Keys(want)) {
+		if got[path] != want[path] {
+			v.fail(p.check, "%s: %s is %s, not %s", p.name, path, got[path], want[path])
+		}
+	}
+	if unchanged && len(got) != len(want) {
+		v.fail(p.check, "%s: the document is changed", p.name)
+	}
+}
+
+// String implements fmt.Stringer.
+func (e ending) String() string {
+	return [...]string{"applied", "inserted", "refused as a duplicate", "refused"}[e]
+}
+
+// rangeOfIDs reads the documents of the scratch client as a range.
+func (v *verifier) rangeOfIDs(ctx context.Context) error {
+	docs := v.documents
+	if docs == nil {
+		return nil // it remains unchecked
+	}
+	v.check(checkRange)
+	start := field("clientId", v.client)
+	end := fields(start, field("username", bson.MaxKey{}))
+	inRange, err := v.read(ctx, byID(fields(field("$gte", start), field("$lte", end))))
+	if err != nil {
+		return v.refused(checkRange, CheckFailed, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(docs)) {
+		id := docs[name].Lookup("_id").Document()
+		client, _ := id.Lookup("clientId").StringValueOK()
+		first, err := id.IndexErr(0)
+		ours := client == v.client && err == nil && first.Key() == "clientId"
+		if _, found := inRange[name]; found != ours {
+			v.fail(checkRange, "%q: in the range is %t, not %t", name, found, ours)
+		}
+	}
+	return nil
+}
+
+// values lists the values of a document by path, without the _id: whole numbers
+// of all types alike, null like nothing.
+func values(doc bson.Raw) map[string]string {
+	all := map[string]string{}
+	collect(doc, "", all)
+	return all
+}
+
+func collect(doc bson.Raw, prefix string, all map[string]string) {
+	elements, err := doc.Elements()
+	if err != nil {
+		return
+	}
+	for _, e := range elements {
+		path, value := prefix+e.Key(), e.Value()
+		n, isNumber := whole(value)
+		nested, isDocument := value.DocumentOK()
+		switch {
+		case path == "_id" || value.Type == bson.TypeNull:
+		case isDocument:
+			collect(nested, path+".", all)
+		case isNumber:
+			all[path] = strconv.FormatInt(n, 10)
+		default:
+			all[path] = value.String()
+		}
+	}
+}
+
+func valuesOf(doc bson.D) map[string]string {
+	raw, err := bson.Marshal(doc)
+	if err != nil {
+		return map[string]string{"": err.Error()}
+	}
+	return values(raw)
+}

@@ -1,0 +1,242 @@
+package mongo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"oauth-server/internal/store/mongo/mongotest"
+)
+
+// TestVerifyFinds: each way in which a server differs from MongoDB is found by
+// the checks that it matters to, and by no other.
+func TestVerifyFinds(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		server mongotest.Alteration
+		want   []int
+	}{
+		{"ordered is ignored", mongotest.OrderedIgnored, []int{checkOrdered}},
+		{"every bulk stops", mongotest.AlwaysOrdered, []int{checkUnordered}},
+		{"the wrong write is named", replies("update", "writeErrors", firstOfAll), []int{checkUnordered, checkOrdered}},
+		{"the order of fields is ignored", mongotest.FieldOrderIgnored, []int{checkIDOrder}},
+		{"sequences are ignored", mongotest.SequenceIgnored, []int{checkFallback}},
+		{"missing sequences do not match", updates(lowerSequence), []int{checkFallback, checkWhole}},
+		{"counts in filters are ignored", updates(func(u bson.D) bson.D { return dropped(u, "q", "requestCounters.") }), []int{checkRemoval}},
+		{"versions in filters are ignored", updates(func(u bson.D) bson.D { return dropped(u, "q", "version") }), []int{checkUnordered, checkOrdered, checkVersioned}},
+		{"$max is $set", updates(maxIsSet), []int{checkMax}},
+		{"$unset is left out", updates(func(u bson.D) bson.D { return dropped(u, "u", "$unset") }), []int{checkRemoval, checkOneUpdate}},
+		{"numbers are doubles", updates(incDoubles), []int{checkInc}},
+		{"a range has no end", requests("find", func(c bson.D) bson.D { return mongotest.With(c, "filter", withoutEnd(c)) }), []int{checkRange}},
+		{"inserts always succeed", replies("insert", "writeErrors", nil), []int{checkWhole}},
+		{"findAndModify returns the new document", requests("findAndModify", func(c bson.D) bson.D { return mongotest.With(c, "new", true) }), []int{checkFindAndModify}},
+		{"there is no findAndModify", mongotest.Refuses("findAndModify", 59, "CommandNotFound", "no such command"), []int{checkFindAndModify}},
+		{"no majority acknowledges", replies("update", "writeConcernError", func(any) any { return fields(field("code", 64), field("errmsg", "timed out")) }), []int{checkWriteConcern}},
+		{"read concern majority is refused", mongotest.Alteration{Answer: refuseMajority}, []int{checkReadConcern}},
+		{"it is a secondary", mongotest.Alteration{Answer: secondary}, []int{checkPrimary}},
+		{"TTL indexes are refused", mongotest.Refuses("createIndexes", 67, "CannotCreateIndex", "no TTL"), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s, direct, proxy := throughProxy(t)
+			proxy.Alter(tt.server)
+			r, err := s.Verify(t.Context(), VerifyOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, numbers(r.Inexact())); diff != "" {
+				t.Errorf("checks that are not ok (-want +got):\n%s\n%+v", diff, r.Inexact())
+			}
+			for _, c := range r.Checks {
+				if c.Status != CheckOK && (c.Detail == "" || c.Follows == "") {
+					t.Errorf("not explained: %+v", c)
+				}
+			}
+			if left := collections(t, direct); strings.Contains(fmt.Sprint(left), "verify") {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+func updates(change func(bson.D) bson.D) mongotest.Alteration {
+	return mongotest.Alteration{Request: mongotest.EachUpdate(change)}
+}
+
+func requests(name string, change func(bson.D) bson.D) mongotest.Alteration {
+	return mongotest.Alteration{Request: func(c bson.D) bson.D {
+		if c[0].Key != name {
+			return c
+		}
+		return change(c)
+	}}
+}
+
+// replies changes one field of the replies to a command; nil removes it.
+func replies(name, key string, change func(value any) any) mongotest.Alteration {
+	return mongotest.Alteration{Reply: func(c, reply bson.D) bson.D {
+		if c[0].Key != name {
+			return reply
+		}
+		rest := without(reply, key)
+		if change == nil {
+			return rest
+		}
+		if value := change(mongotest.Get[bson.A](reply, key)); value != nil {
+			rest = append(rest, bson.E{Key: key, Value: value})
+		}
+		return rest
+	}}
+}
+
+// firstOfAll says that every error was that of the first write.
+func firstOfAll(list any) any {
+	errs := list.(bson.A)
+	for i := range errs {
+		errs[i] = mongotest.With(errs[i].(bson.D), "index", 0)
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs
+}
+
+// lowerSequence is the wrong way to write the fallback filter.
+func lowerSequence(update bson.D) bson.D {
+	q := slices.Clone(mongotest.Get[bson.D](update, "q"))
+	for i := range q {
+		if not, ok := q[i].Value.(bson.D); ok && strings.HasPrefix(q[i].Key, "writers.") {
+			q[i].Value = field("$lt", not[0].Value.(bson.D)[0].Value)
+		}
+	}
+	return mongotest.With(update, "q", q)
+}
+
+// dropped is the statement with the fields of that prefix left out of its part.
+func dropped(update bson.D, part, prefix string) bson.D {
+	rest := slices.DeleteFunc(slices.Clone(mongotest.Get[bson.D](update, part)), func(e bson.E) bool { return strings.HasPrefix(e.Key, prefix) })
+	return mongotest.With(update, part, rest)
+}
+
+func maxIsSet(update bson.D) bson.D {
+	u := mongotest.Get[bson.D](update, "u")
+	return mongotest.With(update, "u", mongotest.With(without(u, "$max"), "$set", fields(mongotest.Get[bson.D](u, "$set"), mongotest.Get[bson.D](u, "$max"))))
+}
+
+func incDoubles(update bson.D) bson.D {
+	u := mongotest.Get[bson.D](update, "u")
+	inc := slices.Clone(mongotest.Get[bson.D](u, "$inc"))
+	for i := range inc {
+		inc[i].Value = float64(inc[i].Value.(int64))
+	}
+	return mongotest.With(update, "u", mongotest.With(u, "$inc", inc))
+}
+
+func withoutEnd(find bson.D) bson.D {
+	filter := mongotest.Get[bson.D](find, "filter")
+	if id, ok := filter[0].Value.(bson.D); ok {
+		return field("_id", without(id, "$lte"))
+	}
+	return filter
+}
+
+func refuseMajority(c bson.D) bson.D {
+	if c[0].Key != "find" || mongotest.Get[string](mongotest.Get[bson.D](c, "readConcern"), "level") != "majority" {
+		return nil
+	}
+	return mongotest.Refusal(148, "ReadConcernMajorityNotEnabled", "majority reads are off")
+}
+
+func secondary(c bson.D) bson.D {
+	if c[0].Key != "hello" {
+		return nil
+	}
+	return fields(field("ok", 1.0), field("isWritablePrimary", false), field("secondary", true), field("setName", "rs0"), field("localTime", time.Now()))
+}
+
+// TestVerifyOptional: what exact counts do not rest on is reported all the same.
+func TestVerifyOptional(t *testing.T) {
+	farFuture := requests("insert", func(c bson.D) bson.D {
+		docs := mongotest.Get[bson.A](c, "documents")
+		if len(docs) > 1 { // those of the probes
+			return c
+		}
+		return mongotest.With(c, "documents", bson.A{mongotest.With(docs[0].(bson.D), "expire", time.Now().Add(time.Hour))})
+	})
+	for _, tt := range []struct {
+		name    string
+		server  mongotest.Alteration
+		options VerifyOptions
+		check   int
+		status  CheckStatus
+		says    string
+	}{
+		{"an index is kept", mongotest.Alteration{}, VerifyOptions{}, checkTTL, CheckOK, "index is kept"},
+		{"TTL indexes are refused", mongotest.Refuses("createIndexes", 67, "CannotCreateIndex", "no TTL"), VerifyOptions{}, checkTTL, CheckMissing, "no TTL"},
+		{"an index without its time", mongotest.Alteration{Answer: indexesWithoutTime}, VerifyOptions{}, checkTTL, CheckMissing, "not kept"},
+		{"the monitor deletes", mongotest.Alteration{}, VerifyOptions{WaitTTL: time.Minute}, checkTTL, CheckOK, "deleted within"},
+		{"the monitor does not", farFuture, VerifyOptions{WaitTTL: time.Second}, checkTTL, CheckMissing, "nothing was deleted"},
+		{"no collMod", mongotest.Refuses("collMod", 59, "CommandNotFound", "no collMod"), VerifyOptions{}, checkValidators, CheckMissing, "no collMod"},
+		{"validators without effect", mongotest.Alteration{Answer: collModAccepted}, VerifyOptions{}, checkValidators, CheckMissing, "as well"},
+		{"validators", mongotest.Alteration{Answer: validatorObeyed}, VerifyOptions{}, checkValidators, CheckOK, ""},
+		{"no change streams", mongotest.Refuses("aggregate", 40573, "", "only supported on replica sets"), VerifyOptions{}, checkChangeStreams, CheckMissing, "replica sets"},
+		{"no time", mongotest.Alteration{Answer: timeless}, VerifyOptions{}, checkServerTime, CheckMissing, "time"},
+		{"another time", mongotest.Alteration{Answer: hourAhead}, VerifyOptions{}, checkServerTime, CheckFailed, " ahead of ours"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s, _, proxy := throughProxy(t)
+			proxy.Alter(tt.server)
+			r, err := s.Verify(t.Context(), tt.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := r.Checks[tt.check-1]
+			if c.Status != tt.status || !strings.Contains(c.Detail, tt.says) || len(r.Inexact()) > 0 {
+				t.Errorf("got %+v, want %s with %q; not exact: %+v", c, tt.status, tt.says, r.Inexact())
+			}
+		})
+	}
+}
+
+func indexesWithoutTime(c bson.D) bson.D {
+	if c[0].Key != "listIndexes" {
+		return nil
+	}
+	index := fields(field("v", 2), field("key", field("expire", 1)), field("name", "expire"))
+	return fields(field("cursor", fields(field("id", int64(0)), field("ns", "x.y"), field("firstBatch", bson.A{index}))), field("ok", 1.0))
+}
+
+func collModAccepted(c bson.D) bson.D {
+	if c[0].Key != "collMod" {
+		return nil
+	}
+	return field("ok", 1.0)
+}
+
+func validatorObeyed(c bson.D) bson.D {
+	if c[0].Key == "insert" && strings.Contains(fmt.Sprint(c), `"-1"`) {
+		failed := fields(field("index", 0), field("code", 121), field("errmsg", "Document failed validation"))
+		return fields(field("n", 0), field("writeErrors", bson.A{failed}), field("ok", 1.0))
+	}
+	return collModAccepted(c)
+}
+
+func timeless(c bson.D) bson.D {
+	if c[0].Key != "hello" {
+		return nil
+	}
+	return fields(field("ok", 1.0), field("isWritablePrimary", true))
+}
+
+func hourAhead(c bson.D) bson.D {
+	if c[0].Key != "hello" {
+		return nil
+	}
+	return fields(field("ok", 1.0), field("isWritablePrimary", true), field("localTime", time.Now().Add(time.Hour)))
+}

@@ -1,0 +1,331 @@
+package mongo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"oauth-server/migrations"
+)
+
+// all runs every check. Validators come last: they would refuse documents of
+// the checks before.
+func (v *verifier) all(ctx context.Context, o VerifyOptions) error {
+	for _, step := range []func(context.Context) error{v.primary, v.serverTime, v.roundTrip} {
+		if err := v.run(ctx, step); err != nil {
+			return err
+		}
+	}
+	if err := v.counters(ctx); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{v.whole, v.findAndModify, v.changeStreams, v.ttlIndex, v.validators} {
+		if err := v.run(ctx, step); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !v.ok(checkTTL):
+		return nil
+	case o.WaitTTL == 0:
+		v.find(checkTTL, CheckOK, "the index is kept; whether it deletes was not waited for")
+		return nil
+	}
+	return v.ttlDeletion(ctx, o)
+}
+
+// Of the check of many writers at once.
+const (
+	wholeWriters = 8
+	wholeWrites  = 5
+)
+
+// whole lets several writers insert and increment one document at once: every
+// reader must find both of its counts alike, and in the end the sum.
+func (v *verifier) whole(ctx context.Context) error {
+	v.check(checkWhole)
+	claim, shared := byID(v.id("claimed at once")), v.id("written at once")
+	claims := make([]error, wholeWriters)
+	failed := make([]error, wholeWriters)
+	var writers sync.WaitGroup
+	for w := range wholeWriters {
+		writers.Go(func() {
+			_, err := v.coll.InsertOne(ctx, claim)
+			claims[w] = v.unacknowledged(err)
+			for seq := int64(1); seq <= wholeWrites && failed[w] == nil; seq++ {
+				failed[w] = v.writeWhole(ctx, shared, "w"+strconv.Itoa(w), seq)
+			}
+		})
+	}
+	writers.Wait()
+	won := 0
+	for _, err := range claims {
+		if err == nil {
+			won++
+		} else if !mongo.IsDuplicateKeyError(err) {
+			failed = append(failed, err)
+		}
+	}
+	if won != 1 {
+		v.fail(checkWhole, "%d of %d inserts of one _id succeeded", won, wholeWriters)
+	}
+	for _, err := range failed {
+		if err = v.refused(checkWhole, CheckFailed, err); err != nil && !errors.Is(err, errTorn) {
+			return err
+		} else if err != nil {
+			v.fail(checkWhole, "%v", err)
+		}
+	}
+	a, b, err := v.readWhole(ctx, shared)
+	if err == nil && (a != wholeWriters*wholeWrites || b != a) {
+		v.fail(checkWhole, "of %d writes at once, %d and %d were counted", wholeWriters*wholeWrites, a, b)
+	}
+	return v.refused(checkWhole, CheckFailed, err)
+}
+
+var errTorn = errors.New("a reader found one half of a write")
+
+// writeWhole increments both counts of the document, however often it meets
+// another writer's insert, and reads it.
+func (v *verifier) writeWhole(ctx context.Context, id bson.D, writer string, seq int64) error {
+	filter := fields(byID(id), field("writers."+writer, field("$not", field("$gte", seq))))
+	update := fields(
+		field("$inc", fields(field("a", int64(1)), field("b", int64(1)))), field("$set", field("writers."+writer, seq)),
+	)
+	for range wholeWriters {
+		_, err := v.coll.UpdateOne(ctx, filter, update, options.UpdateOne().SetUpsert(true))
+		if err = v.unacknowledged(err); err != nil && !mongo.IsDuplicateKeyError(err) {
+			return err
+		}
+		if err == nil {
+			break
+		}
+	}
+	a, b, err := v.readWhole(ctx, id)
+	if err == nil && a != b {
+		return fmt.Errorf("%w: %d and %d", errTorn, a, b)
+	}
+	return err
+}
+
+func (v *verifier) readWhole(ctx context.Context, id bson.D) (a, b int64, err error) {
+	var doc struct{ A, B int64 }
+	err = v.coll.FindOne(ctx, byID(id)).Decode(&doc)
+	return doc.A, doc.B, err
+}
+
+// findAndModify sends a heartbeat twice.
+func (v *verifier) findAndModify(ctx context.Context) error {
+	v.check(checkFindAndModify)
+	type beat struct {
+		N      int64
+		Beaten time.Time
+	}
+	update := fields(field("$inc", field("n", int64(1))), field("$currentDate", field("beaten", true)))
+	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.Before).SetComment(comment(ctx))
+	id := byID(v.id("beaten"))
+	var old beat
+	switch err := v.coll.FindOneAndUpdate(ctx, id, update, opts).Decode(&old); {
+	case err == nil:
+		v.fail(checkFindAndModify, "the first upsert returned a document: %+v", old)
+	case !errors.Is(err, mongo.ErrNoDocuments):
+		return v.refused(checkFindAndModify, CheckFailed, err)
+	}
+	before := time.Now()
+	err := v.coll.FindOneAndUpdate(ctx, id, update, opts).Decode(&old)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		v.fail(checkFindAndModify, "the second upsert returned no document")
+		return nil
+	}
+	if err == nil && (old.N != 1 || old.Beaten.IsZero()) {
+		v.fail(checkFindAndModify, "the second upsert returned %+v, %s before its own time", old, before.Sub(old.Beaten))
+	}
+	return v.refused(checkFindAndModify, CheckFailed, err)
+}
+
+// primary checks what the server says that it is.
+func (v *verifier) primary(ctx context.Context) error {
+	v.check(checkPrimary)
+	hello, err := v.store.hello(ctx)
+	if err != nil {
+		return v.refused(checkPrimary, CheckFailed, err)
+	}
+	var build struct{ Version string }
+	if err := v.store.db.RunCommand(ctx, field("buildInfo", 1)).Decode(&build); err != nil && !isAnswer(err) {
+		return err
+	}
+	kind := "no replica set: what it has acknowledged can be lost with it"
+	switch {
+	case hello.Msg == "isdbgrid":
+		kind = "a router of shards"
+	case hello.Set != "":
+		kind = "replica set " + hello.Set
+	}
+	if !hello.Primary && !hello.Master {
+		v.fail(checkPrimary, "it says that it is none; %s", kind)
+		return nil
+	}
+	v.find(checkPrimary, CheckOK, "version %s, %s", cmp.Or(build.Version, "unknown"), kind)
+	return nil
+}
+
+// serverTime compares the server's clock with ours.
+func (v *verifier) serverTime(ctx context.Context) error {
+	sent := time.Now()
+	now, err := v.store.Now(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		v.find(checkServerTime, CheckMissing, "%v", err)
+		return nil
+	}
+	took := time.Since(sent)
+	ahead := now.Sub(sent.Add(took / 2)).Round(time.Millisecond)
+	status, side := CheckOK, "ahead of"
+	if ahead.Abs() > time.Second+took/2 {
+		status = CheckFailed
+	}
+	if ahead < 0 {
+		side = "behind"
+	}
+	v.find(checkServerTime, status, "%s %s ours", ahead.Abs(), side)
+	return nil
+}
+
+// roundTrip is the median of a few pings.
+func (v *verifier) roundTrip(ctx context.Context) error {
+	pings := make([]time.Duration, 5)
+	for i := range pings {
+		sent := time.Now()
+		if err := v.store.db.RunCommand(ctx, field("ping", 1)).Err(); err != nil {
+			return v.refused(checkRoundTrip, CheckMissing, err)
+		}
+		pings[i] = time.Since(sent)
+	}
+	slices.Sort(pings)
+	v.find(checkRoundTrip, CheckOK, "%s", pings[len(pings)/2].Round(10*time.Microsecond))
+	return nil
+}
+
+// changeStreams opens one and waits for what it says of an insert.
+func (v *verifier) changeStreams(ctx context.Context) error {
+	v.check(checkChangeStreams)
+	stream, err := v.coll.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetComment(comment(ctx)))
+	if err != nil {
+		return v.refused(checkChangeStreams, CheckMissing, err)
+	}
+	defer func() { _ = stream.Close(context.WithoutCancel(ctx)) }()
+	if _, err := v.coll.InsertOne(ctx, byID(v.id("watched"))); err != nil {
+		return err
+	}
+	soon, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if !stream.Next(soon) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		v.find(checkChangeStreams, CheckMissing, "one was opened, and an insert was not reported: %v", stream.Err())
+	}
+	return nil
+}
+
+// validators gives the collection the validator of the counters, and inserts
+// what that refuses.
+func (v *verifier) validators(ctx context.Context) error {
+	v.check(checkValidators)
+	all, err := migrations.All()
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		for _, c := range m.Commands {
+			if c.Run[0].Key != "collMod" || c.Run[0].Value != v.store.counters.Name() {
+				continue
+			}
+			run := changed(c.Run, "collMod", v.coll.Name())
+			if err := v.store.db.RunCommand(ctx, run).Err(); err != nil {
+				return v.refused(checkValidators, CheckMissing, err)
+			}
+		}
+	}
+	negative := changed(v.seen(), "requestCounters", field(frameNow, int64(-1)))
+	_, err = v.coll.InsertOne(ctx, fields(byID(v.id("invalid")), negative))
+	if err == nil {
+		v.find(checkValidators, CheckMissing, "a validator was accepted, and a document that it forbids as well")
+	} else if !isAnswer(err) {
+		return err
+	}
+	return nil
+}
+
+// ttlIndex makes a TTL index and looks whether the server has kept it as one.
+func (v *verifier) ttlIndex(ctx context.Context) error {
+	v.check(checkTTL)
+	_, err := v.coll.Indexes().CreateOne(ctx, mongo.IndexModel{
+		Keys: field("expire", 1), Options: options.Index().SetName("expire").SetExpireAfterSeconds(0),
+	})
+	if err != nil {
+		return v.refused(checkTTL, CheckMissing, err)
+	}
+	specs, err := v.coll.Indexes().ListSpecifications(ctx)
+	if err != nil {
+		return v.refused(checkTTL, CheckMissing, err)
+	}
+	for _, s := range specs {
+		if s.Name == "expire" && s.ExpireAfterSeconds != nil && *s.ExpireAfterSeconds == 0 {
+			return nil
+		}
+	}
+	v.find(checkTTL, CheckMissing, "the index was accepted, and expireAfterSeconds was not kept")
+	return nil
+}
+
+// ttlDeletion waits until the server deletes a document that has expired.
+func (v *verifier) ttlDeletion(ctx context.Context, o VerifyOptions) error {
+	const past, future = "expired", "not expired"
+	ids := bson.A{v.id(past), v.id(future)}
+	for i, expire := range []time.Time{time.Now().Add(-24 * time.Hour), v.expire} {
+		if _, err := v.coll.InsertOne(ctx, fields(byID(ids[i]), changed(v.seen(), "expire", expire))); err != nil {
+			return err
+		}
+	}
+	const every, progress = 250 * time.Millisecond, 10 * time.Second
+	begun, next := time.Now(), time.Duration(0)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		left, err := v.read(ctx, byID(field("$in", ids)))
+		waited := time.Since(begun).Round(time.Second)
+		switch {
+		case err != nil:
+			return err
+		case left[future] == nil:
+			v.fail(checkTTL, "a document that has not expired is gone after %s", waited)
+			return nil
+		case left[past] == nil:
+			v.find(checkTTL, CheckOK, "deleted within %s", max(waited, time.Second))
+			return nil
+		case waited >= o.WaitTTL:
+			v.find(checkTTL, CheckMissing, "nothing was deleted within %s", waited)
+			return nil
+		case waited >= next && o.Waiting != nil:
+			o.Waiting(waited)
+			next = waited + progress
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package mongo
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"oauth-server/internal/store/mongo/mongotest"
+)
+
+func numbers(checks []Check) (list []int) {
+	for _, c := range checks {
+		list = append(list, c.Number)
+	}
+	return list
+}
+
+// TestVerify: the server that the tests run on does all that exact counts rest
+// on, and nothing is left of the checks.
+func TestVerify(t *testing.T) {
+	_, s, _ := throughProxy(t)
+	before := collections(t, s)
+	r, err := s.Verify(t.Context(), VerifyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failed := r.Inexact(); len(failed) > 0 {
+		t.Errorf("%+v", failed)
+	}
+	if diff := cmp.Diff(numbers(relied), numbers(r.Checks)); diff != "" {
+		t.Errorf("the checks (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, collections(t, s)); diff != "" {
+		t.Errorf("collections (-before +after):\n%s", diff)
+	}
+}
+
+// TestVerifyCounters: the short form decides the checks of reads and writes,
+// and leaves no document.
+func TestVerifyCounters(t *testing.T) {
+	_, s, _ := throughProxy(t)
+	r, err := s.VerifyCounters(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failed := r.Inexact(); len(failed) > 0 {
+		t.Errorf("%+v", failed)
+	}
+	if diff := cmp.Diff([]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14}, numbers(r.Checks)); diff != "" {
+		t.Errorf("the checks (-want +got):\n%s", diff)
+	}
+	if n, err := s.counters.CountDocuments(t.Context(), bson.D{}); err != nil || n != 0 {
+		t.Errorf("%d documents are left, %v", n, err)
+	}
+}
+
+func collections(t *testing.T, s *Store) []string {
+	t.Helper()
+	names, err := s.db.ListCollectionNames(t.Context(), bson.D{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestVerifyCleansUp: the scratch collection is removed however the checks end.
+func TestVerifyCleansUp(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ends func(cancel context.CancelFunc) mongotest.Alteration
+	}{
+		{"cancelled", func(cancel context.CancelFunc) mongotest.Alteration {
+			return requests("insert", func(c bson.D) bson.D {
+				cancel()
+				return c
+			})
+		}},
+		{"an error", func(context.CancelFunc) mongotest.Alteration {
+			return mongotest.Refuses("insert", 13, "Unauthorized", "not allowed")
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, direct, proxy := throughProxy(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			proxy.Alter(tt.ends(cancel))
+			before := collections(t, direct)
+			if r, err := s.Verify(ctx, VerifyOptions{}); err == nil {
+				t.Errorf("no error, but %+v", r)
+			}
+			if diff := cmp.Diff(before, collections(t, direct)); diff != "" {
+				t.Errorf("collections (-before +after):\n%s", diff)
+			}
+			if n, err := direct.counters.CountDocuments(t.Context(), bson.D{}); err != nil || n != 0 {
+				t.Errorf("%d counters, %v", n, err)
+			}
+		})
+	}
+}
+
+// TestVerifyCountersRights: the short form needs no right to make collections,
+// and says so where it lacks the right to write.
+func TestVerifyCountersRights(t *testing.T) {
+	s, _, proxy := throughProxy(t)
+	refuse := func(names ...string) mongotest.Alteration {
+		return mongotest.Alteration{Answer: func(c bson.D) bson.D {
+			if slices.Contains(names, c[0].Key) {
+				return mongotest.Refusal(13, "Unauthorized", "not allowed")
+			}
+			return nil
+		}}
+	}
+	proxy.Alter(refuse("create", "drop", "createIndexes", "collMod", "listCollections", "findAndModify"))
+	if r, err := s.VerifyCounters(t.Context()); err != nil || len(r.Inexact()) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	proxy.Alter(refuse("insert"))
+	if r, err := s.VerifyCounters(t.Context()); !Unauthorized(err) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestReliedIsDocumented: the numbers, names and consequences of the checks are
+// those of the list that operators read.
+func TestReliedIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/operating-mongodb.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type item struct{ Number, Name, Follows string }
+	var want, got []item
+	for _, c := range relied {
+		want = append(want, item{strconv.Itoa(c.Number), c.Name, c.Follows})
+	}
+	for _, text := range regexp.MustCompile(`(?m)^\d+\. .*(\n   .*)*`).FindAllString(string(page), -1) {
+		text = strings.Join(strings.Fields(text), " ")
+		parts := regexp.MustCompile(`^(\d+)\. \*\*(.*?)\*\*.* Otherwise (.*)\.$`).FindStringSubmatch(text)
+		if parts == nil {
+			t.Fatalf("not of the form \"1. **name**: what is meant. Otherwise what follows.\": %s", text)
+		}
+		got = append(got, item{parts[1], parts[2], parts[3]})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/operating-mongodb.md (-want +got):\n%s", diff)
+	}
+}
+
+// TestVerifyHangsUp: a server that hangs up on one command, and answers others,
+// fails the checks that need the command; the rest is checked.
+func TestVerifyHangsUp(t *testing.T) {
+	for _, tt := range []struct {
+		command string
+		want    []int
+	}{
+		{"findAndModify", []int{checkFindAndModify}},
+		{"update", []int{
+			checkUnordered, checkOrdered, checkVersioned, checkFallback, checkRemoval, checkIDOrder, checkMax,
+			checkOneUpdate, checkInc, checkRange, checkWhole, checkReadConcern,
+		}},
+	} {
+		t.Run(tt.command, func(t *testing.T) {
+			t.Parallel()
+			s, proxy := impatient(t)
+			proxy.Decide(func(command string) mongotest.Fault {
+				if command == tt.command {
+					return mongotest.LoseRequest
+				}
+				return mongotest.Pass
+			})
+			r, err := s.Verify(t.Context(), VerifyOptions{})
+			if err != nil || len(r.Checks) != len(relied) {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if diff := cmp.Diff(tt.want, numbers(r.Inexact())); diff != "" {
+				t.Errorf("checks that are not ok (-want +got):\n%s", diff)
+			}
+			if first := r.Inexact()[0]; !strings.Contains(first.Detail, "no answer") {
+				t.Errorf("%+v", first)
+			}
+		})
+	}
+	t.Run("all", func(t *testing.T) {
+		t.Parallel()
+		s, proxy := impatient(t)
+		proxy.Decide(func(command string) mongotest.Fault {
+			if command == "insert" {
+				go proxy.Break() // from now on nothing is answered
+				return mongotest.LoseRequest
+			}
+			return mongotest.Pass
+		})
+		if r, err := s.Verify(t.Context(), VerifyOptions{}); err == nil {
+			t.Errorf("a server that is gone: %+v", r)
+		}
+	})
+}
+
+// impatient is a store that waits for one second, behind a proxy.
+func impatient(t *testing.T) (*Store, *mongotest.Proxy) {
+	t.Helper()
+	uri, database := mongotest.Database(t)
+	proxy := mongotest.NewProxy(t, uri)
+	s, err := Open(t.Context(), Options{URI: proxy.URI, Database: database, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, proxy
+}

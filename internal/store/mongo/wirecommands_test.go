@@ -1,0 +1,378 @@
+package mongo
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/mongo/mongotest"
+	"oauth-server/internal/syncer"
+)
+
+// wireLog checks all that passes through a proxy.
+type wireLog struct {
+	mu       sync.Mutex
+	forms    map[string]int
+	problems map[string]int
+}
+
+func (l *wireLog) observe(command bson.Raw, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.problems[err.Error()]++
+		return
+	}
+	c := checkCommand(command)
+	if c == nil {
+		return
+	}
+	for _, form := range c.forms {
+		l.forms[form]++
+	}
+	for _, problem := range c.problems {
+		l.problems[problem]++
+	}
+}
+
+func observed(p *mongotest.Proxy) *wireLog {
+	l := &wireLog{forms: map[string]int{}, problems: map[string]int{}}
+	p.Observe(l.observe)
+	return l
+}
+
+// saw fails on any problem, and if one of the forms was never there to be checked.
+func (l *wireLog) saw(t *testing.T, forms ...string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, problem := range slices.SortedFunc(maps.Keys(l.problems), func(a, b string) int { return cmp.Compare(l.problems[b], l.problems[a]) }) {
+		if i < 10 {
+			t.Errorf("%d times: %.300s", l.problems[problem], problem)
+		}
+	}
+	for _, form := range forms {
+		if l.forms[form] == 0 {
+			t.Errorf("no %s was seen, only %v", form, l.forms)
+		}
+	}
+}
+
+// TestCommandsOnTheWire: every command that reaches the counters, in a run with
+// all kinds of writes by several instances through faults, is one that is right
+// on a server that obeys all of it.
+func TestCommandsOnTheWire(t *testing.T) {
+	t.Parallel()
+	const instances, rounds, keys = 4, 12, 6
+	_, direct, proxy := throughProxy(t)
+	log := observed(proxy)
+	proxy.Decide(lossy(7))
+	var wg sync.WaitGroup
+	for i := range instances {
+		s := openAt(t, proxy.URI, direct.db.Name())
+		wg.Go(func() {
+			w := wireInstance{store: s, me: fmt.Sprintf("w%d", i), seq: int64(i), random: rand.New(rand.NewPCG(uint64(i), 3))}
+			for range rounds {
+				w.exchange(t, keys)
+				_, _ = proxy.Deliver()
+			}
+			_, _ = s.CountersOf(t.Context(), "shop", 10)
+			_ = s.EraseCounters(t.Context(), "shop", new("user 3"))
+			_ = s.EraseCounters(t.Context(), "other", nil)
+		})
+	}
+	wg.Wait()
+	log.saw(t, "update", "find", "delete", "range", "versioned", "versioned, no document", "unversioned", "removes requestCounters",
+		"removes writers", "rewrite", "prunes", "gives back", "counts nothing", "bulk of many", "find of many")
+}
+
+// wireInstance writes in every way that the contract has, as far as what it
+// read allows.
+type wireInstance struct {
+	store  *Store
+	me     string
+	seq    int64
+	random *rand.Rand
+	known  []*syncer.Record
+}
+
+func (x *wireInstance) exchange(t *testing.T, keys int) {
+	t.Helper()
+	items := make([]syncer.Item, keys)
+	if x.known == nil {
+		x.known = make([]*syncer.Record, keys)
+	}
+	for k := range items {
+		items[k] = syncer.Item{ID: keyID(k), Read: x.random.IntN(4) > 0}
+		if x.random.IntN(5) > 0 {
+			x.seq += 10
+			items[k].Write = x.write(x.known[k])
+		}
+	}
+	results, err := x.store.Exchange(t.Context(), items)
+	for k, r := range results {
+		if r.Status == syncer.Rejected && items[k].Write != nil {
+			t.Errorf("write %+v is rejected: %v", items[k].Write, r.Err)
+		}
+		if r.Read {
+			x.known[k] = r.Record
+		}
+	}
+	if err != nil && t.Context().Err() != nil {
+		t.Error(err)
+	}
+}
+
+func (x *wireInstance) write(base *syncer.Record) *syncer.Write {
+	w := aWrite(x.me, x.seq, 1)
+	w.Delta[0].Name += 60 * x.random.Int64N(3)
+	onto(base, w, x.random.IntN(2) == 0)
+	if base == nil {
+		if x.random.IntN(3) == 0 {
+			w.Delta = nil
+		}
+		return w
+	}
+	w.Seq = max(w.Seq, base.Pruned+1)
+	x.seq = w.Seq
+	switch w.Rewrite = w.Versioned && x.random.IntN(3) == 0; {
+	case w.Rewrite:
+	case x.random.IntN(3) == 0 && len(base.Frames) > 1:
+		w.Remove.Frames = []ratelimit.FrameCount{base.Frames[0]}
+		w.Delta[0].Name = base.Frames[1].Name
+	case x.random.IntN(3) == 0 && len(base.Frames) > 0:
+		w.Delta = []ratelimit.FrameCount{{Name: base.Frames[0].Name, Count: -1}}
+	}
+	for _, name := range slices.Sorted(maps.Keys(base.Writers)) {
+		if name != x.me && x.random.IntN(4) == 0 {
+			w.Remove.Writers = append(w.Remove.Writers, syncer.WriterSeq{Writer: name, Seq: base.Writers[name]})
+			w.Pruned = max(w.Pruned, base.Writers[name])
+		}
+	}
+	return w
+}
+
+// TestLargestExchangeOnTheWire: the largest exchange is one command of each
+// kind, and one that is too large none.
+func TestLargestExchangeOnTheWire(t *testing.T) {
+	t.Parallel()
+	s, _, proxy := throughProxy(t)
+	log := observed(proxy)
+	items := make([]syncer.Item, syncer.MaxBatch+1)
+	for i := range items {
+		items[i] = syncer.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: fmt.Sprintf("%05d", i)}, Write: aWrite("me", 1, 1), Read: true}
+	}
+	if _, err := s.Exchange(t.Context(), items); err == nil || log.forms["update"]+log.forms["find"] > 0 {
+		t.Errorf("too large an exchange: %v, and %v was sent", err, log.forms)
+	}
+	results, err := s.Exchange(t.Context(), items[:syncer.MaxBatch])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		if r.Status != syncer.Applied || !r.Read {
+			t.Fatalf("item %d: %+v", i, r)
+		}
+	}
+	log.saw(t, "bulk of 1000")
+	if log.forms["update"] != 1 || log.forms["find"] != 1 {
+		t.Errorf("sent were %v", log.forms)
+	}
+}
+
+// TestOnlyWhatIsNeededOnTheWire: an exchange without writes sends no update, one
+// without reads no find, and one without either nothing.
+func TestOnlyWhatIsNeededOnTheWire(t *testing.T) {
+	t.Parallel()
+	s, _, proxy := throughProxy(t)
+	broken := aWrite("me", 1, 1)
+	broken.Writer = "a.b"
+	strange := ratelimit.CounterID{ClientID: "shop", Username: "\xff"}
+	for name, test := range map[string]struct {
+		item          syncer.Item
+		updates, find int
+	}{
+		"nothing":              {syncer.Item{ID: hotID}, 0, 0},
+		"a read":               {syncer.Item{ID: hotID, Read: true}, 0, 1},
+		"a write":              {syncer.Item{ID: hotID, Write: aWrite("me", 1, 1)}, 1, 0},
+		"both":                 {syncer.Item{ID: hotID, Write: aWrite("me", 2, 1), Read: true}, 1, 1},
+		"a refused write":      {syncer.Item{ID: hotID, Write: broken}, 0, 0},
+		"a name that is none":  {syncer.Item{ID: strange, Write: aWrite("me", 1, 1), Read: true}, 0, 0},
+		"refused, but read":    {syncer.Item{ID: hotID, Write: broken, Read: true}, 0, 1},
+		"nothing of that name": {syncer.Item{ID: strange, Read: true}, 0, 0},
+	} {
+		log := observed(proxy)
+		if _, err := s.Exchange(t.Context(), []syncer.Item{test.item}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if log.saw(t); log.forms["update"] != test.updates || log.forms["find"] != test.find {
+			t.Errorf("%s: sent were %v", name, log.forms)
+		}
+	}
+}
+
+// TestPrimaryOnTheWire: whatever the URI asks for, reads go to the primary and
+// both concerns are majority. The driver states a read preference only to a
+// server that can choose, such as the router of a sharded cluster.
+func TestPrimaryOnTheWire(t *testing.T) {
+	router := slices.Concat(bson.D{{Key: "msg", Value: "isdbgrid"}}, greeting)
+	proxy := mongotest.NewProxy(t, "mongodb://"+fakeServerThat(t, router, bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 1}}))
+	log := observed(proxy)
+	client, err := mongo.Connect(clientOptions(proxy.URI + "/?readPreference=nearest&readConcernLevel=local&w=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(client, Options{Database: "x", Timeout: DefaultTimeout})
+	defer func() { _ = s.Close() }()
+	results, err := s.Exchange(t.Context(), []syncer.Item{{ID: hotID, Write: aWrite("me", 1, 1), Read: true}})
+	if err == nil || results[0].Status != syncer.Applied { // the server cannot find
+		t.Errorf("got %+v, %v", results, err)
+	}
+	log.saw(t, "update", "find")
+}
+
+// soundCommands are as the store sends them.
+func soundCommands() map[string]bson.D {
+	id := func(user string) bson.D { return counterID(ratelimit.CounterID{ClientID: "shop", Username: user}) }
+	remove := aWrite("me", 7, 1)
+	remove.Remove = syncer.Removal{Frames: []ratelimit.FrameCount{{Name: 60, Count: 2}}, Writers: []syncer.WriterSeq{{Writer: "x", Seq: 1}}}
+	op := func(user string, w *syncer.Write) bson.D {
+		return bson.D{
+			{Key: "q", Value: counterFilter(ratelimit.CounterID{ClientID: "shop", Username: user}, w)},
+			{Key: "u", Value: counterUpdate(w)},
+			{Key: "upsert", Value: true},
+		}
+	}
+	return map[string]bson.D{
+		"update": {
+			{Key: "update", Value: "ratelimits"},
+			{Key: "ordered", Value: false},
+			{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}},
+			{Key: "comment", Value: "oauth-server: write counters"},
+			{Key: "updates", Value: bson.A{op("a", remove), op("b", onto(nil, aWrite("me", 7, 1), true))}},
+		},
+		"find": {
+			{Key: "find", Value: "ratelimits"},
+			{Key: "filter", Value: bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: bson.A{id("a"), id("b")}}}}}},
+			{Key: "readConcern", Value: bson.D{{Key: "level", Value: "majority"}}},
+			{Key: "comment", Value: "oauth-server: read counters"},
+		},
+		"delete": {
+			{Key: "delete", Value: "ratelimits"},
+			{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}},
+			{Key: "comment", Value: "oauth-server: erase counters"},
+			{Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: countersOf("shop", new("a"))}, {Key: "limit", Value: 0}}}},
+		},
+	}
+}
+
+// TestWireCheck: the check of the commands finds what it is for.
+func TestWireCheck(t *testing.T) {
+	at := func(path ...any) func(doc any) *bson.E { // the field there
+		return func(doc any) (e *bson.E) {
+			for _, step := range path {
+				if i, isIndex := step.(int); isIndex {
+					doc = doc.(bson.A)[i]
+					continue
+				}
+				d := doc.(bson.D)
+				e = &d[slices.IndexFunc(d, func(e bson.E) bool { return e.Key == step })]
+				doc = e.Value
+			}
+			return e
+		}
+	}
+	set := func(value any, path ...any) func(bson.D) {
+		return func(d bson.D) { at(path...)(d).Value = value }
+	}
+	rename := func(name string, path ...any) func(bson.D) {
+		return func(d bson.D) { at(path...)(d).Key = name }
+	}
+	add := func(name string, value any, path ...any) func(bson.D) {
+		return func(d bson.D) {
+			e := at(path...)(d)
+			e.Value = append(e.Value.(bson.D), bson.E{Key: name, Value: value})
+		}
+	}
+	idOf := func(user string) bson.D { return counterID(ratelimit.CounterID{ClientID: "shop", Username: user}) }
+	for _, test := range []struct {
+		name, command string
+		spoil         func(bson.D)
+		says          string
+	}{
+		{"ordered", "update", set(true, "ordered"), "ordered is"},
+		{"order left to the server", "update", rename("comment2", "ordered"), "ordered is"},
+		{"write concern 1", "update", set(1, "writeConcern", "w"), "writeConcern is"},
+		{"no write concern", "update", rename("x", "writeConcern"), "writeConcern is"},
+		{"no comment", "update", set("", "comment"), "comment is"},
+		{"a secondary", "update", rename("$readPreference", "comment"), "comment is"},
+		{"no upsert", "update", set(false, "updates", 1, "upsert"), "upsert is"},
+		{"many documents", "update", rename("multi", "updates", 1, "upsert"), "many documents"},
+		{"without validation", "update", rename("bypassDocumentValidation", "ordered"), "bypassDocumentValidation"},
+		{"out of order", "update", set(idOf("c"), "updates", 0, "q", "_id"), "followed by"},
+		{"an _id twice", "update", set(idOf("b"), "updates", 0, "q", "_id"), "followed by"},
+		{"an _id in disorder", "update", rename("user", "updates", 0, "q", "_id", "username"), "an _id of"},
+		{"no operation", "update", set(bson.A{}, "updates"), "0 operations"},
+		{"an empty filter", "update", set(bson.D{}, "updates", 1, "q"), "a filter"},
+		{"the _id alone", "update", set(byID(idOf("b")), "updates", 1, "q"), "a filter"},
+		{"without etag", "update", rename("x", "updates", 1, "q", "etag"), "versioned filter"},
+		{"without frame", "update", rename("x", "updates", 0, "q", "frame"), "unversioned filter"},
+		{"without sequence", "update", rename("x", "updates", 0, "q", "writers.me"), "unversioned filter"},
+		{"without pruned", "update", rename("x", "updates", 0, "q", "pruned"), "unversioned filter"},
+		{"another sequence", "update", set(int64(8), "updates", 0, "u", "$max", "writers.me"), "other values"},
+		{"lowers its sequence", "update", rename("$set", "updates", 0, "u", "$max"), "raises no expire"},
+		{"another frame", "update", set(int64(8), "updates", 0, "u", "$set", "frame"), "other values"},
+		{"an unconditional removal", "update", add("writers.y", "", "updates", 0, "u", "$unset"), "on condition of"},
+		{"a removal that is not done", "update", add("writers.y", int64(1), "updates", 0, "q"), "on condition of"},
+		{"counts what it removes", "update", add("requestCounters.60", int64(1), "updates", 0, "u", "$inc"), "two operators on"},
+		{"removes its own sequence", "update", rename("writers.me", "updates", 0, "u", "$unset", "writers.x"), "two operators on"},
+		{"rewrites unversioned", "update", add("requestCounters", bson.D{}, "updates", 0, "u", "$set"), "$set of"},
+		{"sets a count", "update", add("requestCounters.120", int64(1), "updates", 1, "u", "$set"), "$set of"},
+		{"lowers expire", "update", rename("$set", "updates", 1, "u", "$max"), "raises no expire"},
+		{"an int32", "update", set(int32(1), "updates", 1, "u", "$inc", "version"), "no 64-bit number"},
+		{"no version", "update", rename("requestCounters.9", "updates", 1, "u", "$inc", "version"), "$inc.version is"},
+		{"a path of two fields", "update", rename("writers.a.b", "updates", 0, "u", "$max", "writers.me"), "$max of"},
+
+		{"read concern local", "find", set("local", "readConcern", "level"), "readConcern is"},
+		{"a secondary", "find", func(d bson.D) {
+			*at("comment")(d) = bson.E{Key: "$readPreference", Value: bson.D{{Key: "mode", Value: "nearest"}}}
+		}, "read preference"},
+		{"everything", "find", set(bson.D{}, "filter"), "is no document"},
+		{"a condition more", "find", add("x", 1, "filter"), "a field x"},
+		{"no _id", "find", set(bson.A{}, "filter", "_id", "$in"), "0 _ids"},
+		{"out of order", "find", set(bson.A{idOf("b"), idOf("a")}, "filter", "_id", "$in"), "followed by"},
+		{"a limit", "find", rename("limit", "comment"), "a field limit"},
+
+		{"all counters", "delete", set(bson.D{}, "deletes", 0, "q"), "is no document"},
+		{"open above", "delete", rename("$gt", "deletes", 0, "q", "_id", "$lte"), "a range"},
+		{"of two clients", "delete", set("shop2", "deletes", 0, "q", "_id", "$lte", "clientId"), "a range"},
+		{"another command", "delete", rename("drop", "delete"), "a command drop"},
+	} {
+		t.Run(test.command+"/"+test.name, func(t *testing.T) {
+			doc := soundCommands()[test.command]
+			check := func() []string {
+				raw, err := bson.Marshal(doc)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return checkCommand(raw).problems
+			}
+			if problems := check(); len(problems) > 0 {
+				t.Fatalf("sound, but: %q", problems)
+			}
+			test.spoil(doc)
+			if problems := check(); !strings.Contains(strings.Join(problems, "\n"), test.says) {
+				t.Errorf("found %q, want %q", problems, test.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package syncer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// CompareIDs is the order of the items of an exchange: by client, username and
+// limit, byte by byte. MongoDB orders the _ids of the documents alike.
+func CompareIDs(a, b ratelimit.CounterID) int {
+	return cmp.Or(cmp.Compare(a.ClientID, b.ClientID), cmp.Compare(a.Username, b.Username), cmp.Compare(a.Limit, b.Limit))
+}
+
+// CheckItems returns an error if there are more than [MaxBatch] items, or if
+// they are not in strictly ascending order. Implementations of [Store] return
+// it from Exchange, without results and before they do anything.
+func CheckItems(items []Item) error {
+	if len(items) > MaxBatch {
+		return fmt.Errorf("%d items in one exchange, more than %d", len(items), MaxBatch)
+	}
+	for i := 1; i < len(items); i++ {
+		if CompareIDs(items[i-1].ID, items[i].ID) >= 0 {
+			return fmt.Errorf("items %d and %d of the exchange are not in ascending order", i-1, i)
+		}
+	}
+	return nil
+}
+
+// Check returns an error if the write breaks a rule of [Write], so that two
+// stores could make different things of it, or one could take a part of it for
+// the path of a field. Implementations of [Store] answer it with [Rejected].
+func (w *Write) Check() error {
+	switch {
+	case w.NewEtag == 0:
+		return errors.New("the new etag is 0")
+	case w.Seq <= 0:
+		return fmt.Errorf("the sequence is %d", w.Seq)
+	case w.Frame <= 0:
+		return fmt.Errorf("the length of the frames is %d ms", w.Frame)
+	case w.Pruned < 0:
+		return fmt.Errorf("the pruned sequence is %d", w.Pruned)
+	case w.Rewrite && !w.Versioned:
+		return errors.New("a rewrite is not versioned")
+	case w.Rewrite && len(w.Remove.Frames) > 0:
+		return errors.New("a rewrite removes frames")
+	}
+	return errors.Join(w.checkFrames(), w.checkWriters())
+}
+
+// checkFrames reports a frame that is named twice, be it in Delta or in Remove.
+func (w *Write) checkFrames() error {
+	names := make([]int64, 0, len(w.Delta)+len(w.Remove.Frames))
+	for _, f := range w.Delta {
+		names = append(names, f.Name)
+	}
+	for _, f := range w.Remove.Frames {
+		names = append(names, f.Name)
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		if name < 0 {
+			return fmt.Errorf("a frame is named %d", name)
+		}
+		if i > 0 && names[i-1] == name {
+			return fmt.Errorf("frame %d is named twice", name)
+		}
+	}
+	return nil
+}
+
+// checkWriters reports a writer that is named twice, the writer itself
+// included, and names that cannot be part of a field's path.
+func (w *Write) checkWriters() error {
+	names := append(make([]string, 0, 1+len(w.Remove.Writers)), w.Writer)
+	for _, x := range w.Remove.Writers {
+		names = append(names, x.Writer)
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		if !ValidWriter(name) {
+			return fmt.Errorf("%.40q is no writer's name", name)
+		}
+		if i > 0 && names[i-1] == name {
+			return fmt.Errorf("writer %.40s is named twice", name)
+		}
+	}
+	return nil
+}
+
+// ValidWriter reports whether the name has only a-z and 0-9, and is not empty.
+func ValidWriter(name string) bool {
+	for _, c := range []byte(name) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// Bound brings what was read of a document into the form that [Store] promises:
+// frames ordered by name, at most [MaxFramesRead], the newest, and at most
+// [MaxWritersRead] writers, those of the highest sequences. It returns what
+// exceeds the bounds, for the Problem, and sets Damaged if that is frames.
+func (r *Record) Bound() (problems []string) {
+	slices.SortFunc(r.Frames, func(a, b ratelimit.FrameCount) int { return cmp.Compare(a.Name, b.Name) })
+	if extra := len(r.Frames) - MaxFramesRead; extra > 0 {
+		problems = append(problems, fmt.Sprintf("it has %d frames, more than any limit", len(r.Frames)))
+		r.Frames, r.Damaged = slices.Clone(r.Frames[extra:]), true
+	}
+	if len(r.Writers) > MaxWritersRead {
+		problems = append(problems, fmt.Sprintf("it has %d writers", len(r.Writers)))
+		r.Writers = newestWriters(r.Writers)
+	}
+	return problems
+}
+
+func newestWriters(all map[string]int64) map[string]int64 {
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b)) })
+	newest := make(map[string]int64, MaxWritersRead)
+	for _, name := range names[:MaxWritersRead] {
+		newest[name] = all[name]
+	}
+	return newest
+}

@@ -1,0 +1,148 @@
+package syncer_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+)
+
+func TestCheckItems(t *testing.T) {
+	id := func(client, user, limit string) syncer.Item {
+		return syncer.Item{ID: ratelimit.CounterID{ClientID: client, Username: user, Limit: limit}}
+	}
+	many := make([]syncer.Item, syncer.MaxBatch+1)
+	for i := range many {
+		many[i] = id(fmt.Sprintf("%06d", i), "", "")
+	}
+	for _, test := range []struct {
+		name  string
+		items []syncer.Item
+		says  string // empty: nothing is wrong
+	}{
+		{"none", nil, ""},
+		{"one", many[:1], ""},
+		{"as many as allowed", many[:syncer.MaxBatch], ""},
+		{"one too many", many, "1001 items"},
+		{"client, then user, then limit", []syncer.Item{
+			id("a", "", ""), id("a", "", "x"), id("a", "b", ""), id("a", "b", "x"), id("a", "b\x00", ""), id("a", "ba", ""), id("a\x00", "", ""), id("ab", "", ""),
+		}, ""},
+		{"twice the same", []syncer.Item{id("a", "", ""), id("b", "u", "l"), id("b", "u", "l")}, "items 1 and 2"},
+		{"clients in disorder", []syncer.Item{id("b", "", ""), id("a", "", "")}, "items 0 and 1"},
+		{"users in disorder", []syncer.Item{id("a", "c", ""), id("a", "b", "")}, "items 0 and 1"},
+		{"limits in disorder", []syncer.Item{id("a", "b", "x"), id("a", "b", "")}, "items 0 and 1"},
+	} {
+		t.Run(test.name, func(t *testing.T) { says(t, syncer.CheckItems(test.items), test.says) })
+	}
+}
+
+func says(t *testing.T, err error, want string) {
+	t.Helper()
+	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	frames := func(names ...int64) (list []ratelimit.FrameCount) {
+		for _, name := range names {
+			list = append(list, ratelimit.FrameCount{Name: name, Count: 1})
+		}
+		return list
+	}
+	writers := func(names ...string) (list []syncer.WriterSeq) {
+		for _, name := range names {
+			list = append(list, syncer.WriterSeq{Writer: name, Seq: 1})
+		}
+		return list
+	}
+	for _, test := range []struct {
+		name   string
+		change func(w *syncer.Write)
+		says   string // empty: nothing is wrong
+	}{
+		{"unversioned", func(*syncer.Write) {}, ""},
+		{"nothing counted", func(w *syncer.Write) { w.Delta, w.Remove = nil, syncer.Removal{} }, ""},
+		{"counts given back", func(w *syncer.Write) { w.Delta[0].Count = -3 }, ""},
+		{"versioned", func(w *syncer.Write) { w.Versioned, w.Version, w.Etag = true, 4, 5 }, ""},
+		{"rewrite", func(w *syncer.Write) { w.Versioned, w.Rewrite, w.Remove.Frames = true, true, nil }, ""},
+		{"rewrite of nothing", func(w *syncer.Write) {
+			w.Versioned, w.Rewrite, w.Remove.Frames, w.Delta = true, true, nil, nil
+		}, ""},
+		{"etag 0", func(w *syncer.Write) { w.NewEtag = 0 }, "etag is 0"},
+		{"sequence 0", func(w *syncer.Write) { w.Seq = 0 }, "sequence is 0"},
+		{"sequence below 0", func(w *syncer.Write) { w.Seq = -1 }, "sequence is -1"},
+		{"frame 0", func(w *syncer.Write) { w.Frame = 0 }, "frames is 0 ms"},
+		{"pruned below 0", func(w *syncer.Write) { w.Pruned = -1 }, "pruned sequence is -1"},
+		{"rewrite, unversioned", func(w *syncer.Write) { w.Rewrite, w.Remove.Frames = true, nil }, "not versioned"},
+		{"rewrite that removes", func(w *syncer.Write) { w.Versioned, w.Rewrite = true, true }, "removes frames"},
+		{"a frame counted twice", func(w *syncer.Write) { w.Delta = frames(3, 4, 3) }, "frame 3 is named twice"},
+		{"a frame removed twice", func(w *syncer.Write) { w.Remove.Frames = frames(1, 1) }, "frame 1 is named twice"},
+		{"a frame counted and removed", func(w *syncer.Write) { w.Delta = frames(1) }, "frame 1 is named twice"},
+		{"a frame below 0", func(w *syncer.Write) { w.Delta = frames(-60) }, "a frame is named -60"},
+		{"no writer", func(w *syncer.Write) { w.Writer = "" }, `"" is no writer's name`},
+		{"a writer like a path", func(w *syncer.Write) { w.Writer = "a.b" }, `"a.b" is no writer's name`},
+		{"a writer like an operator", func(w *syncer.Write) { w.Writer = "$a" }, `"$a" is no writer's name`},
+		{"a writer in capitals", func(w *syncer.Write) { w.Writer = "A" }, `"A" is no writer's name`},
+		{"a removed one like a path", func(w *syncer.Write) { w.Remove.Writers = writers("a.b") }, `"a.b" is no writer's name`},
+		{"removes itself", func(w *syncer.Write) { w.Remove.Writers = writers("me") }, "writer me is named twice"},
+		{"removes one twice", func(w *syncer.Write) { w.Remove.Writers = writers("a", "a") }, "writer a is named twice"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := syncer.Write{
+				NewEtag: 1, Writer: "me", Seq: 1, Frame: 60_000, Delta: frames(2, 3), Expire: time.Now(),
+				Remove: syncer.Removal{Frames: frames(0, 1), Writers: writers("a", "b2")},
+			}
+			test.change(&w)
+			says(t, w.Check(), test.says)
+		})
+	}
+}
+
+func TestBound(t *testing.T) {
+	record := func(frames, writers int) *syncer.Record {
+		r := &syncer.Record{Writers: map[string]int64{}}
+		for i := range frames {
+			r.Frames = append(r.Frames, ratelimit.FrameCount{Name: int64(frames - i), Count: 1})
+		}
+		for i := range writers {
+			r.Writers[fmt.Sprintf("w%d", i)] = int64(i)
+		}
+		return r
+	}
+	for _, test := range []struct {
+		name            string
+		frames, writers int
+		problems        []string
+		oldest, lowest  int64
+		damaged         bool
+	}{
+		{"as many as are read", syncer.MaxFramesRead, syncer.MaxWritersRead, nil, 1, 0, false},
+		{"more frames", syncer.MaxFramesRead + 3, 1, []string{"it has 1003 frames, more than any limit"}, 4, 0, true},
+		{"more writers", 1, syncer.MaxWritersRead + 2, []string{"it has 10002 writers"}, 1, 2, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := record(test.frames, test.writers)
+			if diff := cmp.Diff(test.problems, r.Bound()); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			lowest := int64(1 << 62)
+			for _, seq := range r.Writers {
+				lowest = min(lowest, seq)
+			}
+			if r.Frames[0].Name != test.oldest || lowest != test.lowest || r.Damaged != test.damaged {
+				t.Errorf("from frame %d and sequence %d on, damaged %v", r.Frames[0].Name, lowest, r.Damaged)
+			}
+			for i := range r.Frames[1:] {
+				if r.Frames[i].Name >= r.Frames[i+1].Name {
+					t.Fatalf("frames are not in order: %+v", r.Frames[i:i+2])
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,279 @@
+package syncer_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/clock"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+)
+
+// trial is a cluster that is offered several times its limit, minute after minute,
+// while something happens in the middle of it.
+type trial struct {
+	t       *testing.T
+	net     *network
+	cluster []*member
+	limits  []int64 // of one key each, per minute
+	rand    *rand.Rand
+	minutes map[int]map[int64]int64 // admitted, by key and minute
+}
+
+func newTrial(t *testing.T, instances int, limits ...int64) *trial {
+	t.Helper()
+	tr := &trial{t: t, net: newNetwork(2 * time.Millisecond), limits: limits, rand: newRand(1), minutes: map[int]map[int64]int64{}}
+	for range instances {
+		tr.cluster = append(tr.cluster, newMember(t, tr.net, tr.rand.Uint64(), 0, nil))
+	}
+	wait(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
+	return tr
+}
+
+// run offers about four requests a second for each limit of 20, at instances picked
+// at random.
+func (tr *trial) run(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		for i, limit := range tr.limits {
+			policy := policyOf(tr.t, ratelimit.NewLimit("limit", limit, time.Minute))
+			for range limit / 20 {
+				m := tr.cluster[tr.rand.IntN(len(tr.cluster))]
+				if dec := m.take(keyOf(i), policy, 1); dec.Outcome == ratelimit.Allowed {
+					if tr.minutes[i] == nil {
+						tr.minutes[i] = map[int64]int64{}
+					}
+					tr.minutes[i][time.Now().Unix()/60]++
+				}
+			}
+		}
+		wait(250 * time.Millisecond)
+	}
+}
+
+// worst is the most that was admitted of a key in one minute.
+func (tr *trial) worst(key int) (most int64) {
+	for _, n := range tr.minutes[key] {
+		most = max(most, n)
+	}
+	return most
+}
+
+// check reports minutes in which more than so many limits were admitted, and live
+// frames that have fallen.
+func (tr *trial) check(what string, limits int64) {
+	tr.t.Helper()
+	line := what + ": worst minute"
+	for i, limit := range tr.limits {
+		line += fmt.Sprintf(" %d of %d", tr.worst(i), limit)
+		if tr.worst(i) > limits*limit+int64(len(tr.cluster)) {
+			tr.t.Errorf("%s: %d of %d were admitted in one minute", what, tr.worst(i), limit)
+		}
+	}
+	say("%s", line)
+	if len(tr.net.fell) > 0 {
+		tr.t.Errorf("%s: live frames have fallen: %v", what, tr.net.fell)
+	}
+}
+
+// TestSteppedWallClock: the wall clock of one of three instances is set. It admits
+// nothing extra, and no count of the others is lost.
+func TestSteppedWallClock(t *testing.T) {
+	for _, step := range clockSteps {
+		t.Run(step.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTrial(t, 3, 60, 20)
+				tr.run(150 * time.Second)
+				tr.cluster[1].wall.step(step)
+				tr.run(5 * time.Minute)
+				if st := tr.cluster[1].syncer.Stats().Clock; st.Alone != clock.Wall || (st.Wall-step).Abs() > time.Second {
+					t.Errorf("the clocks compare as %+v", st)
+				}
+				tr.cluster[1].wall.step(-step)
+				tr.run(2 * time.Minute)
+				tr.check(fmt.Sprintf("wall clock of one stepped by %v", step), 1)
+			})
+		})
+	}
+}
+
+// TestLyingStore: the clock of the store jumps, for one instance or for all.
+func TestLyingStore(t *testing.T) {
+	for _, ahead := range clockSteps {
+		for _, all := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v, all=%t", ahead, all), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					tr := newTrial(t, 3, 60, 20)
+					tr.run(150 * time.Second)
+					one := tr.cluster[1]
+					if all {
+						one = nil
+					}
+					tr.net.lie(one, ahead)
+					tr.run(5 * time.Minute)
+					if st := tr.cluster[1].syncer.Stats().Clock; st.Alone != clock.Store || (st.Store-ahead).Abs() > time.Second {
+						t.Errorf("the clocks compare as %+v", st)
+					}
+					tr.net.lie(nil, 0)
+					tr.run(2 * time.Minute)
+					tr.check(fmt.Sprintf("store's clock jumps by %v, for all: %t", ahead, all), 1)
+				})
+			})
+		}
+	}
+}
+
+// TestNewcomerAsksTheOthers: an instance starts whose wall clock is wrong, or for
+// which the store's is. It goes by the time of the others.
+func TestNewcomerAsksTheOthers(t *testing.T) {
+	for _, wrong := range clockSteps {
+		for _, liar := range []clock.Source{clock.Wall, clock.Store} {
+			t.Run(fmt.Sprintf("%s %v", liar, wrong), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					tr := newTrial(t, 3, 60, 20)
+					tr.run(150 * time.Second)
+					p, skew := newPort(tr.net, 7), wrong
+					if liar == clock.Store {
+						skew = 0
+						tr.net.lie(&member{port: p}, wrong)
+					}
+					m := startMember(t, p, 7, skew, nil)
+					if ahead := time.Until(m.now()); ahead.Abs() > 100*time.Millisecond {
+						t.Errorf("it begins %v ahead", ahead)
+					}
+					tr.cluster = append(tr.cluster, m)
+					tr.run(5 * time.Minute)
+					tr.check(fmt.Sprintf("newcomer, %s wrong by %v", liar, wrong), 1)
+				})
+			})
+		}
+	}
+}
+
+// TestOneWrongTime: an instance whose time is wrong, because its wall clock and the
+// store's agree on it, admits at most one limit more in a window, and takes no
+// count of the others away.
+func TestOneWrongTime(t *testing.T) {
+	for _, wrong := range clockSteps {
+		for _, atStart := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%v, from the start: %t", wrong, atStart), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					tr := newTrial(t, 3, 60, 20)
+					tr.run(150 * time.Second)
+					p := newPort(tr.net, 7)
+					if atStart {
+						tr.net.lie(&member{port: p}, wrong)
+						tr.cluster = append(tr.cluster, startMember(t, p, 7, wrong, nil))
+					} else {
+						tr.cluster = append(tr.cluster, startMember(t, p, 7, 0, nil))
+						tr.run(time.Minute)
+						tr.net.lie(&member{port: p}, wrong)
+						tr.cluster[3].wall.step(wrong)
+					}
+					tr.run(7 * time.Minute)
+					tr.check(fmt.Sprintf("time of one of four wrong by %v, from the start: %t", wrong, atStart), 2)
+				})
+			})
+		}
+	}
+}
+
+// TestClock: process time begins with the store's, and follows it.
+func TestClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, store := &journal{}, &wrapped{}
+		fails := 1
+		store.now = func() (time.Time, error) {
+			if fails--; fails >= 0 {
+				return time.Time{}, errNetwork
+			}
+			return time.Now().Add(7 * time.Second), nil
+		}
+		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
+		mustEqual(t, "ahead before the store could be read", 0, time.Until(m.now()))
+		pass(5 * time.Second)
+		mustEqual(t, "ahead", 7*time.Second, time.Until(m.now()).Round(time.Millisecond))
+
+		m.take(keyOf(0), policyOf(t, ratelimit.NewLimit("per-second", 5, time.Second)), 1)
+		took := m.now().Unix()
+		pass(time.Second)
+		mustEqual(t, "frame", took, store.Documents()[0].Frames[0].Name)
+		mustEqual(t, "log lines", 1, log.count("process time set forwards"))
+	})
+}
+
+// TestInstances: every instance knows how many are alive; one that leaves is gone at
+// once, and one that dies after a while.
+func TestInstances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &wrapped{}
+		var all []*member
+		for range 3 {
+			all = append(all, alone(t, store, func(c *syncer.Config) { c.Report = func() []byte { return []byte("report") } }))
+		}
+		pass(5 * time.Second)
+		for _, m := range all {
+			mustEqual(t, "instances", 3, m.syncer.Stats().Instances)
+		}
+		reports, err := store.Reports(t.Context(), time.Minute)
+		if err != nil || len(reports) != 3 || string(reports[0].Report) != "report" {
+			t.Errorf("reports %+v, %v", reports, err)
+		}
+		if _, err := all[0].syncer.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		pass(5 * time.Second)
+		mustEqual(t, "instances after one has left", 2, all[2].syncer.Stats().Instances)
+		all[1].syncer.Kill()
+		pass(20 * time.Second)
+		mustEqual(t, "instances after one has died", 1, all[2].syncer.Stats().Instances)
+	})
+}
+
+// TestClonedProcess: two processes run under one ID, as after a virtual machine was
+// copied. One of them takes another, and every request is counted once.
+func TestClonedProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newNetwork(time.Millisecond)
+		first := newMember(t, net, 1, 0, nil)
+		policy := policyOf(t, perDay)
+		admitted := int64(0)
+		request := func(m *member, n int) {
+			for i := range n {
+				m.take(keyOf(i%3), policy, 1)
+				admitted++
+			}
+		}
+		request(first, 30)
+		pass(10 * time.Second)
+		log := &journal{}
+		copied := newMember(t, net, 2, 0, func(c *syncer.Config) { c.Log = log.logger() })
+		copied.syncer.BecomeCloneOf(first.syncer)
+		if copied.syncer.ID() != first.syncer.ID() {
+			t.Fatal("the clone has another ID")
+		}
+		for range 100 {
+			request(first, 3)
+			request(copied, 3)
+			pass(100 * time.Millisecond)
+		}
+		if first.syncer.ID() == copied.syncer.ID() {
+			t.Error("both still run under one ID")
+		}
+		if n := first.syncer.Stats().Clones + copied.syncer.Stats().Clones; n < 1 || n > 2 {
+			t.Errorf("%d IDs were taken anew", n)
+		}
+		for _, m := range []*member{first, copied} {
+			if _, err := m.syncer.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		sum := int64(0)
+		for i := range 3 {
+			sum += stored(t, net.db, keyOf(i))
+		}
+		mustEqual(t, "stored", admitted, sum)
+	})
+}

@@ -1,0 +1,231 @@
+package syncer
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// Bounds of what counts as health.
+const (
+	healthEvery = time.Second
+	// degradedAfter is how long writes may be unconfirmed, or calls of one kind
+	// fail, before the syncer is degraded.
+	degradedAfter = 3 * time.Second
+	// stallAfter, and four times the usual time of a call, is how long a call
+	// may take before limits are decided by their OnOutage.
+	stallAfter = 250 * time.Millisecond
+)
+
+// health is how the calls to the store go, each kind on its own, and which writes
+// are not confirmed.
+type health struct {
+	mu      sync.Mutex
+	began   time.Time
+	ops     map[Op]*opHealth
+	flying  map[*flight]bool
+	pending map[uint64]time.Duration // by counter: when the first attempt began
+	usual   time.Duration            // of a call, smoothed
+}
+
+// opHealth is one kind of call.
+type opHealth struct {
+	failing bool
+	since   time.Duration // of the first failure in a row
+	err     error         // the latest
+}
+
+// flight is a call under way.
+type flight struct {
+	began  time.Duration
+	writes bool
+}
+
+func newHealth() *health {
+	h := &health{began: time.Now(), ops: map[Op]*opHealth{}, flying: map[*flight]bool{}, pending: map[uint64]time.Duration{}}
+	for _, op := range Ops() {
+		h.ops[op] = &opHealth{}
+	}
+	return h
+}
+
+// underWay notes a call; the function that it returns ends it.
+func (h *health) underWay(began time.Duration, writes bool) (end func()) {
+	f := &flight{began: began, writes: writes}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.flying[f] = true
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.flying, f)
+	}
+}
+
+// patience is how long a call may take before it counts as stalled.
+func (h *health) patience() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return stallAfter + 4*h.usual
+}
+
+// called notes the end of a call that began so long ago.
+func (h *health) called(op Op, took time.Duration, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o := h.ops[op]
+	if err == nil {
+		*o = opHealth{}
+		h.usual += (took - h.usual) / 8
+		return
+	}
+	if !o.failing {
+		o.failing, o.since = true, time.Since(h.began)-took
+	}
+	o.err = err
+}
+
+// unconfirmed notes that a write of a counter is not known to be applied.
+func (h *health) unconfirmed(t ratelimit.Ticket, since time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, known := h.pending[t.Counter()]; !known {
+		h.pending[t.Counter()] = since
+	}
+}
+
+// confirmed notes that no write of a counter is in doubt.
+func (h *health) confirmed(t ratelimit.Ticket) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.pending, t.Counter())
+}
+
+// unconfirmedFor is the age of the oldest write that is not confirmed; 0 if there
+// is none.
+func (h *health) unconfirmedFor() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.oldest(time.Since(h.began))
+}
+
+func (h *health) oldest(now time.Duration) (age time.Duration) {
+	for f := range h.flying {
+		if f.writes {
+			age = max(age, now-f.began)
+		}
+	}
+	for _, since := range h.pending {
+		age = max(age, now-since)
+	}
+	return age
+}
+
+// trouble is what is wrong, and for how long; 0 if nothing is.
+func (h *health) trouble() (lasted time.Duration, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Since(h.began)
+	if age := h.oldest(now); age >= degradedAfter {
+		lasted, err = age, errUnconfirmed
+	}
+	for _, op := range slices.Sorted(maps.Keys(h.ops)) {
+		if o := h.ops[op]; o.failing && now-o.since >= degradedAfter {
+			lasted, err = max(lasted, now-o.since), o.err
+		}
+	}
+	return lasted, err
+}
+
+// stall lets limits be decided by their OnOutage until a call succeeds.
+func (s *Syncer) stall() {
+	s.stats.stalled.Store(true)
+	s.sync.Stalled()
+}
+
+// recoverAfter is how long counters that were not exchanged since an outage are
+// still decided by their OnOutage.
+const recoverAfter = 10 * time.Second
+
+// unstall ends what stall began.
+func (s *Syncer) unstall() {
+	if s.stats.stalled.Swap(false) {
+		s.stats.recovered.Store(int64(s.elapsed()))
+		s.sync.Recovering(s.clock.Now())
+	}
+}
+
+// observe counts a call of the store, as what it was for the parts of it.
+func (s *Syncer) observe(x *trip, results []Result, took time.Duration, err error) {
+	var writeErr, readErr error
+	written, read := 0, 0
+	for i := range results {
+		it, res := &x.items[i], &results[i]
+		if it.Write != nil && res.Status == Unknown {
+			writeErr = res.Err
+		} else if it.Write != nil {
+			written++
+		}
+		if it.Read && res.Read {
+			read++
+		}
+	}
+	if x.writes > 0 {
+		if written > 0 {
+			writeErr = nil
+		} else if writeErr == nil {
+			writeErr = err
+		}
+		s.called(OpWrite, x.writes, took, writeErr)
+	}
+	if x.reads > 0 {
+		if read == 0 {
+			readErr = err
+		}
+		s.called(OpRead, x.reads, took, readErr)
+	}
+	if err != nil {
+		s.stall()
+		return
+	}
+	s.unstall()
+}
+
+// called counts a call.
+func (s *Syncer) called(op Op, items int, took time.Duration, err error) {
+	s.cfg.Observer.Call(op, items, took, err)
+	s.stats.call(op, items, err)
+	s.health.called(op, took, err)
+}
+
+// Degraded returns nil while the store takes what is exchanged; otherwise what
+// is wrong. Decisions go on either way.
+func (s *Syncer) Degraded() error {
+	_, err := s.health.trouble()
+	return err
+}
+
+// watchHealth logs when the store begins and ends to fail.
+func (s *Syncer) watchHealth(context.Context) {
+	if !s.stats.stalled.Load() && s.elapsed()-time.Duration(s.stats.recovered.Load()) > recoverAfter {
+		s.sync.Recovered()
+	}
+	lasted, err := s.health.trouble()
+	if (err != nil) == s.stats.degraded.Swap(err != nil) {
+		return
+	}
+	left := s.sync.Unwritten(s.clock.Now(), nil)
+	waiting := []any{slog.Int("counters", left.Counters), slog.Int64("requests", left.Requests)}
+	if err != nil {
+		s.stats.degradedAt.Store(int64(s.elapsed() - lasted))
+		s.cfg.Log.Error("counts not shared: the store fails", append(waiting, slog.Duration("for", lasted.Round(time.Millisecond)), slog.Any("error", err))...)
+		return
+	}
+	lasted = s.elapsed() - time.Duration(s.stats.degradedAt.Load())
+	s.cfg.Log.Info("counts shared again", append(waiting, slog.Duration("after", lasted.Round(time.Millisecond)))...)
+}

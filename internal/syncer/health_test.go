@@ -1,0 +1,330 @@
+package syncer_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+)
+
+var perDay = ratelimit.NewLimit("per-day", 1_000_000, 24*time.Hour)
+
+// TestStoreAway: decisions go on, nothing is lost, calls become few and small,
+// and the syncer says so.
+func TestStoreAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		store, log := &wrapped{}, &journal{}
+		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+			if away.Load() {
+				return nil, errNetwork
+			}
+			return store.Store.Exchange(t.Context(), items)
+		}
+		m := alone(t, store, func(c *syncer.Config) { c.Beat, c.Log = time.Hour, log.logger() })
+		policy := policyOf(t, perDay)
+		for i := range 2000 {
+			m.take(keyOf(i), policy, 1)
+		}
+		pass(15 * time.Second)
+		if err := m.syncer.Degraded(); err != nil {
+			t.Fatal(err)
+		}
+		mustEqual(t, "documents", 2000, store.Len())
+
+		away.Store(true)
+		before := store.calls.Load()
+		for second := range 600 {
+			m.take(keyOf(0), policy, 1)
+			m.take(keyOf(1), policy, 1)
+			pass(time.Second)
+			if second == 15 && m.syncer.Degraded() == nil { // a key far below its limit waits up to ten seconds
+				t.Error("not degraded five seconds after the first write has failed")
+			}
+		}
+		if err := m.syncer.Degraded(); !errors.Is(err, errNetwork) {
+			t.Errorf("degraded by %v", err)
+		}
+		st := m.syncer.Stats()
+		if !st.Degraded || st.Batch > 100 || st.Unconfirmed < 580*time.Second || st.DegradedFor < 580*time.Second || !st.Stalled {
+			t.Errorf("after ten minutes: %+v", st)
+		}
+		calls := store.calls.Load() - before
+		say("ten minutes without a database: %d calls, %d keys in memory, %d counts waiting", calls, m.counters.Len(), 2*600)
+		if calls > 200 {
+			t.Errorf("%d calls in ten minutes", calls)
+		}
+		mustEqual(t, "estimate", 601, int64(m.counters.Usage(m.now(), keyOf(0))[0].Estimate))
+
+		away.Store(false)
+		pass(20 * time.Second)
+		if st := m.syncer.Stats(); st.Degraded || st.DegradedFor != 0 || st.Unconfirmed != 0 || st.Stalled {
+			t.Errorf("20 s after it is back: %+v", st)
+		}
+		say("  20 s after it is back all of them are written")
+		mustEqual(t, "stored", 601, stored(t, &store.Store, keyOf(0)))
+		mustEqual(t, "stored", 601, stored(t, &store.Store, keyOf(1)))
+		mustEqual(t, "lines that it begins", 1, log.count("counts not shared"))
+		mustEqual(t, "lines that it ends", 1, log.count("counts shared again"))
+	})
+}
+
+// TestWritesFailWhileReadsWork: degraded shows within five seconds of the first
+// failing writes, and all the time that they fail, whatever else succeeds.
+func TestWritesFailWhileReadsWork(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		fail func(r *syncer.Result) error // what becomes of a write
+	}{
+		{"as commands", func(r *syncer.Result) error { r.Err = errServer; return errServer }},
+		{"as statements", func(r *syncer.Result) error { r.Err = errServer; return nil }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var fails atomic.Bool
+				store := &wrapped{}
+				store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+					if !fails.Load() {
+						return store.Store.Exchange(t.Context(), items)
+					}
+					var failed error
+					out := make([]syncer.Result, len(items))
+					for i, it := range items {
+						if it.Read {
+							read, err := store.Store.Exchange(t.Context(), []syncer.Item{{ID: it.ID, Read: true}})
+							if err != nil {
+								return nil, err
+							}
+							out[i] = read[0]
+						}
+						if it.Write != nil {
+							failed = tc.fail(&out[i])
+						}
+					}
+					return out, failed
+				}
+				m := alone(t, store, nil)
+				policy := policyOf(t, ratelimit.NewLimit("per-hour", 1000, time.Hour))
+				for i := range 20 {
+					m.take(keyOf(i), policy, 1)
+				}
+				pass(15 * time.Second)
+				fails.Store(true)
+				first := time.Time{}
+				looks, degraded := 0, 0
+				for range 600 {
+					for i := range 20 {
+						m.take(keyOf(i), policy, 1)
+					}
+					pass(time.Second)
+					if first.IsZero() && m.syncer.Stats().Unknown > 0 {
+						first = time.Now()
+					}
+					if !first.IsZero() && time.Since(first) >= 5*time.Second {
+						looks++
+						if m.syncer.Degraded() != nil {
+							degraded++
+						}
+					}
+				}
+				say("writes fail %s: degraded in %d of %d looks", tc.name, degraded, looks)
+				if looks < 550 || degraded != looks {
+					t.Errorf("degraded in %d of %d looks", degraded, looks)
+				}
+				fails.Store(false)
+				pass(30 * time.Second)
+				if err := m.syncer.Degraded(); err != nil {
+					t.Errorf("still degraded: %v", err)
+				}
+				if _, err := m.syncer.Stop(t.Context()); err != nil {
+					t.Error(err)
+				}
+				for i := range 20 {
+					mustEqual(t, "stored", 601, stored(t, &store.Store, keyOf(i)))
+				}
+			})
+		})
+	}
+}
+
+// TestOneStatementFails: an error that is not known concerns one counter. Its write
+// is tried seldom, the others go on, and it shows.
+func TestOneStatementFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newNetwork(time.Millisecond)
+		m := newMember(t, net, 1, 0, nil)
+		policy := policyOf(t, ratelimit.NewLimit("per-hour", 100, time.Hour))
+		m.take(keyOf(0), policy, 1)
+		pass(5 * time.Second)
+		net.breakStatements(idOf(0), true)
+		before := m.syncer.Stats().Unknown
+		degradedAt := time.Duration(0)
+		for i := range 200 { // 20 s
+			if i%10 == 0 {
+				m.take(keyOf(0), policy, 1)
+				m.take(keyOf(1), policy, 1)
+			}
+			pass(100 * time.Millisecond)
+			if degradedAt == 0 && m.syncer.Degraded() != nil {
+				degradedAt = time.Duration(i+1) * 100 * time.Millisecond
+			}
+		}
+		tries := m.syncer.Stats().Unknown - before
+		say("a statement that fails for 20 s: %d tries, degraded after %v", tries, degradedAt)
+		if tries < 5 || tries > 20 {
+			t.Errorf("%d tries in 20 s", tries)
+		}
+		if stored(t, net.db, keyOf(1)) < 10 {
+			t.Error("the other counter is not written")
+		}
+		if degradedAt == 0 {
+			t.Error("never degraded")
+		}
+		net.breakStatements(idOf(0), false)
+		pass(15 * time.Second)
+		if err := m.syncer.Degraded(); err != nil {
+			t.Error(err)
+		}
+		if _, err := m.syncer.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		mustEqual(t, "stored", 21, stored(t, net.db, keyOf(0)))
+	})
+}
+
+// TestRejectedWrite: a write that the store refuses is kept, reported once and
+// tried again seldom, while others go on.
+func TestRejectedWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, store := &journal{}, &wrapped{}
+		var refuse atomic.Bool
+		refuse.Store(true)
+		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+			out := make([]syncer.Result, len(items))
+			for i, it := range items {
+				if refuse.Load() && it.Write != nil && it.ID.Username == "user-0" {
+					out[i] = syncer.Result{Status: syncer.Rejected, Err: errors.New("validation failed")}
+					continue
+				}
+				one, err := store.Store.Exchange(t.Context(), items[i:i+1])
+				if err != nil {
+					return nil, err
+				}
+				out[i] = one[0]
+			}
+			return out, nil
+		}
+		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
+		policy := policyOf(t, ratelimit.NewLimit("per-hour", 100, time.Hour))
+		for range 60 {
+			m.take(keyOf(0), policy, 1)
+			m.take(keyOf(1), policy, 1)
+			pass(time.Second)
+		}
+		mustEqual(t, "stored of the one that is refused", 0, stored(t, &store.Store, keyOf(0)))
+		if stored(t, &store.Store, keyOf(1)) == 0 {
+			t.Error("the other is not written")
+		}
+		if n := m.syncer.Stats().Rejected; n < 1 || n > 3 {
+			t.Errorf("tried %d times in a minute", n)
+		}
+		mustEqual(t, "log lines", 1, log.count("validation failed"))
+		mustEqual(t, "names of users in the log", 0, log.count("user-0"))
+		if m.syncer.Degraded() == nil {
+			t.Error("a write that is refused for a minute does not show")
+		}
+
+		refuse.Store(false)
+		pass(time.Minute)
+		mustEqual(t, "stored", 60, stored(t, &store.Store, keyOf(0)))
+		if _, err := m.syncer.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPanicsAreSurvived: a panic in the store is reported and counted, and what it
+// interrupted is done again.
+func TestPanicsAreSurvived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, store := &journal{}, &wrapped{}
+		panics := 3
+		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+			if panics--; panics >= 0 {
+				panic("boom")
+			}
+			return store.Store.Exchange(t.Context(), items)
+		}
+		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
+		m.take(keyOf(0), policyOf(t, perMinute), 7)
+		pass(30 * time.Second)
+		mustEqual(t, "stored", 7, stored(t, &store.Store, keyOf(0)))
+		mustEqual(t, "panics", 3, m.syncer.Stats().Panics)
+		mustEqual(t, "log lines", 3, log.count("panic=boom"))
+		if _, err := m.syncer.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestForeignDocument: what makes no sense is counted and reported once, and what
+// does make sense still limits.
+func TestForeignDocument(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, store := &journal{}, &wrapped{}
+		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+			out := make([]syncer.Result, len(items))
+			for i, it := range items {
+				out[i] = syncer.Result{Status: syncer.Conflict, Read: it.Read, Record: &syncer.Record{
+					ID: it.ID, Version: 3, Etag: 4, Frame: 60_000, Problem: "version is a string",
+					Frames: []ratelimit.FrameCount{{Name: time.Now().Truncate(time.Minute).Unix(), Count: 100}, {Name: 1 << 50, Count: -1}},
+				}}
+			}
+			return out, nil
+		}
+		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
+		policy := policyOf(t, perMinute)
+		for i := range 5 {
+			m.take(keyOf(i), policy, 1)
+		}
+		pass(time.Second)
+		if d := m.take(keyOf(0), policy, 1); !d.Rejected() {
+			t.Error("the count that makes sense does not limit")
+		}
+		if m.syncer.Stats().Foreign < 5 {
+			t.Errorf("%d documents were counted", m.syncer.Stats().Foreign)
+		}
+		mustEqual(t, "log lines", 1, log.count("makes no sense"))
+	})
+}
+
+// TestFirstSeen: a key is decided on at once, and read at once.
+func TestFirstSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, policy := &wrapped{took: 10 * time.Millisecond}, policyOf(t, perMinute)
+		first := alone(t, store, nil)
+		first.take(keyOf(0), policy, 100)
+		pass(time.Second)
+
+		second := alone(t, store, nil)
+		if d := second.take(keyOf(0), policy, 1); d.Outcome != ratelimit.Allowed {
+			t.Error("denied although nothing is known of it yet")
+		}
+		pass(25 * time.Millisecond)
+		if d := second.take(keyOf(0), policy, 1); d.Outcome != ratelimit.Denied {
+			t.Error("not denied once its document was read")
+		}
+	})
+}
+
+func TestStatusNames(t *testing.T) {
+	for want, s := range map[string]syncer.Status{
+		"unknown": syncer.Unknown, "applied": syncer.Applied, "conflict": syncer.Conflict, "rejected": syncer.Rejected,
+	} {
+		mustEqual(t, "name", want, s.String())
+	}
+}

@@ -1,0 +1,130 @@
+package syncer_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"oauth-server/internal/clock"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// wrapped is a store of which a test changes what it needs to.
+type wrapped struct {
+	memstore.Store
+	exchange func(items []syncer.Item) ([]syncer.Result, error) // in place of the store's
+	took     time.Duration                                      // of every exchange
+	calls    atomic.Int64
+	now      func() (time.Time, error)
+}
+
+// Exchange implements [syncer.Store].
+func (w *wrapped) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	w.calls.Add(1)
+	if err := travel(ctx, w.took); err != nil {
+		return nil, err
+	}
+	if w.exchange != nil {
+		return w.exchange(items)
+	}
+	return w.Store.Exchange(ctx, items)
+}
+
+// Now implements [syncer.Store].
+func (w *wrapped) Now(ctx context.Context) (time.Time, error) {
+	if w.now != nil {
+		return w.now()
+	}
+	return w.Store.Now(ctx)
+}
+
+// stores is what an instance is started on.
+type stores interface {
+	syncer.Store
+	syncer.Instances
+}
+
+// alone starts an instance on a store, in simulated time.
+func alone(t *testing.T, store stores, change func(*syncer.Config)) *member {
+	t.Helper()
+	m := &member{counters: ratelimit.NewCounters(200_000), wall: &wallClock{}}
+	m.clock = clock.New(m.wall.now)
+	cfg := syncer.DefaultConfig()
+	cfg.Seed, cfg.Clock = 1, m.clock
+	if change != nil {
+		change(&cfg)
+	}
+	m.syncer = syncer.New(m.counters, store, store, cfg)
+	m.syncer.Start(t.Context())
+	t.Cleanup(m.syncer.Kill)
+	return m
+}
+
+// pass lets simulated time pass, until all goroutines wait again.
+func pass(d time.Duration) {
+	wait(d)
+	synctest.Wait()
+}
+
+// say prints a figure if -numbers asks for them.
+func say(format string, args ...any) {
+	if *numbers {
+		fmt.Printf(format+"\n", args...)
+	}
+}
+
+// stored adds up what the store has of a key.
+func stored(t *testing.T, store *memstore.Store, k ratelimit.Key) (n int64) {
+	t.Helper()
+	for _, r := range store.Documents() {
+		if r.ID.ClientID == k.ClientID && r.ID.Username == k.Username {
+			for _, f := range r.Frames {
+				n += f.Count
+			}
+		}
+	}
+	return n
+}
+
+// journal collects what is logged.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
+
+func (j *journal) count(text string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Count(j.text.String(), text)
+}
+
+var perMinute = ratelimit.NewLimit("per-minute", 100, time.Minute)
+
+// mustEqual fails the test if got is not want.
+func mustEqual[T comparable](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}

@@ -1,0 +1,442 @@
+package syncer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"oauth-server/internal/clock"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/memstore"
+)
+
+// network stands between the instances and the database, and loses messages. Like
+// MongoDB it takes the writes of an exchange as one command and its reads as
+// another, each with a fate of its own.
+type network struct {
+	db     *memstore.Store
+	oneWay time.Duration // a message takes this long
+
+	mu       sync.Mutex
+	faults   faults
+	down     bool                          // no message arrives
+	noWrites bool                          // the server answers, and refuses to write
+	ahead    time.Duration                 // by which the server's clock is wrong
+	liesTo   *port                         // for one instance alone; nil: for all
+	broken   map[ratelimit.CounterID]bool  // statements that fail by themselves
+	applied  map[ratelimit.CounterID]int64 // everything that was ever added
+	writes   int                           // that arrived
+	commands int                           // that arrived
+	rounds   map[string]int                // tries of each write, by writer and sequence
+	fell     []string                      // live frames that a write has made smaller
+}
+
+func newNetwork(oneWay time.Duration) *network {
+	return &network{
+		db: &memstore.Store{}, oneWay: oneWay, broken: map[ratelimit.CounterID]bool{},
+		applied: map[ratelimit.CounterID]int64{}, rounds: map[string]int{},
+	}
+}
+
+// faults are the chances of each in a hundred commands.
+type faults struct {
+	loseRequest, loseReply, delay, unsure int
+}
+
+// latest is when a delayed request arrives at last.
+const latest = 30 * time.Second
+
+// become changes the faults.
+func (n *network) become(f faults, down bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.faults, n.down = f, down
+}
+
+// refuse makes the server refuse every write, or no longer.
+func (n *network) refuse(writes bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.noWrites = writes
+}
+
+// lie makes the clock of the server wrong for a member, or for all if m is nil.
+// Beaten, by which instances judge who is alive, stays right: the member's own is
+// compared with that of the others only.
+func (n *network) lie(m *member, ahead time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ahead, n.liesTo = ahead, nil
+	if m != nil {
+		n.liesTo = m.port
+	}
+}
+
+// breakStatements makes the writes of a counter fail by themselves, or no longer.
+func (n *network) breakStatements(id ratelimit.CounterID, broken bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.broken[id] = broken
+}
+
+func (n *network) now() (f faults, down bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.faults, n.down
+}
+
+var (
+	errNetwork = errors.New("network: no answer")
+	errServer  = errors.New("server: not primary")
+)
+
+// port is one instance's way to the database, with its own chance.
+type port struct {
+	net  *network
+	mu   sync.Mutex
+	rand *rand.Rand
+	cut  func() bool // no message of this instance arrives
+}
+
+func newPort(net *network, seed uint64) *port {
+	return &port{net: net, rand: rand.New(rand.NewPCG(seed, 1))}
+}
+
+func (p *port) chance(percent int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rand.IntN(100) < percent
+}
+
+func (p *port) between(a, b time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return a + time.Duration(p.rand.Int64N(int64(b-a)+1))
+}
+
+// travel waits for a message to arrive.
+func travel(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// send makes the way there; an error if the request does not arrive in time.
+func (p *port) send(ctx context.Context) error {
+	f, down := p.net.now()
+	if down || p.chance(f.loseRequest) || p.cut != nil && p.cut() {
+		<-ctx.Done()
+		return errNetwork
+	}
+	return travel(ctx, p.net.oneWay)
+}
+
+// answer makes the way back.
+func (p *port) answer(ctx context.Context) error {
+	if f, _ := p.net.now(); p.chance(f.loseReply) {
+		<-ctx.Done()
+		return errNetwork
+	}
+	return travel(ctx, p.net.oneWay)
+}
+
+// Exchange implements [syncer.Store].
+func (p *port) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	if err := syncer.CheckItems(items); err != nil {
+		return nil, err
+	}
+	var writes, reads []syncer.Item
+	for _, it := range items {
+		if it.Write != nil {
+			writes = append(writes, syncer.Item{ID: it.ID, Write: it.Write})
+		}
+		if it.Read {
+			reads = append(reads, syncer.Item{ID: it.ID, Read: true})
+		}
+	}
+	results := make([]syncer.Result, len(items))
+	var commands sync.WaitGroup
+	var written, read []syncer.Result
+	var writeErr, readErr error
+	commands.Go(func() { written, writeErr = p.write(ctx, writes) })
+	commands.Go(func() { read, readErr = p.read(ctx, reads) })
+	commands.Wait()
+	w, r := 0, 0
+	for i, it := range items {
+		if it.Write != nil {
+			results[i].Err = writeErr
+			if writeErr == nil {
+				results[i].Status, results[i].Err = written[w].Status, written[w].Err
+			}
+			w++
+		}
+		if it.Read {
+			if readErr == nil {
+				results[i].Read, results[i].Record = true, read[r].Record
+			}
+			r++
+		}
+	}
+	if writeErr != nil {
+		return results, writeErr
+	}
+	return results, readErr
+}
+
+func (p *port) write(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	if f, _ := p.net.now(); p.chance(f.delay) { // it arrives when the sender has long given up
+		time.AfterFunc(p.between(0, latest), func() { _, _ = p.net.write(items) })
+		<-ctx.Done()
+		return nil, errNetwork
+	}
+	if err := p.send(ctx); err != nil {
+		return nil, err
+	}
+	out, err := p.net.write(items)
+	if e := p.answer(ctx); e != nil {
+		return nil, e
+	}
+	f, _ := p.net.now()
+	for i := range out {
+		if p.chance(f.unsure) {
+			out[i] = syncer.Result{Status: syncer.Unknown, Err: errNetwork}
+		}
+	}
+	return out, err
+}
+
+// write applies what arrived, and keeps account of it.
+func (n *network) write(items []syncer.Item) ([]syncer.Result, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.commands++
+	if n.noWrites {
+		return nil, errServer
+	}
+	n.writes += len(items)
+	out := make([]syncer.Result, len(items))
+	for i, it := range items {
+		n.rounds[it.Write.Writer+strconv.FormatInt(it.Write.Seq, 10)]++
+		if n.broken[it.ID] {
+			out[i] = syncer.Result{Status: syncer.Unknown, Err: errServer}
+			continue
+		}
+		before := n.read(it.ID)
+		one, err := n.db.Exchange(context.Background(), items[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		out[i] = one[0]
+		n.compare(before, n.read(it.ID))
+		if out[i].Status == syncer.Applied && !it.Write.Rewrite {
+			for _, f := range it.Write.Delta {
+				n.applied[it.ID] += f.Count
+			}
+		}
+	}
+	return out, nil
+}
+
+// read is the document of a counter; nil if there is none.
+func (n *network) read(id ratelimit.CounterID) *syncer.Record {
+	out, err := n.db.Exchange(context.Background(), []syncer.Item{{ID: id, Read: true}})
+	if err != nil {
+		return nil
+	}
+	return out[0].Record
+}
+
+// compare notes a live frame that a write has made smaller, or, where the write
+// changes the length of the frames, a smaller sum of all.
+func (n *network) compare(before, after *syncer.Record) {
+	if before == nil {
+		return
+	}
+	sum := func(r *syncer.Record, live bool) (n int64) {
+		now := time.Now().UnixMilli()
+		for _, f := range r.Frames {
+			if start := ratelimit.FrameStart(f.Name); !live || start <= now && start+r.Frame > now {
+				n += f.Count
+			}
+		}
+		return n
+	}
+	live := before.Frame == after.Frame
+	if sum(after, live) < sum(before, live) {
+		n.fell = append(n.fell, fmt.Sprintf("%v: %v became %v", before.ID, before.Frames, after.Frames))
+	}
+}
+
+func (p *port) read(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	if err := p.send(ctx); err != nil {
+		return nil, err
+	}
+	p.net.mu.Lock()
+	p.net.commands++
+	p.net.mu.Unlock()
+	out, err := p.net.db.Exchange(context.Background(), items)
+	if e := p.answer(ctx); e != nil {
+		return nil, e
+	}
+	return out, err
+}
+
+// Now implements [syncer.Store].
+func (p *port) Now(ctx context.Context) (time.Time, error) {
+	if err := p.send(ctx); err != nil {
+		return time.Time{}, err
+	}
+	now, err := p.net.db.Now(ctx)
+	p.net.mu.Lock()
+	if p.net.liesTo == nil || p.net.liesTo == p {
+		now = now.Add(p.net.ahead)
+	}
+	p.net.mu.Unlock()
+	return now, errors.Join(err, travel(ctx, p.net.oneWay))
+}
+
+// Beat implements [syncer.Instances].
+func (p *port) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) ([]syncer.Instance, string, error) {
+	if err := p.send(ctx); err != nil {
+		return nil, "", err
+	}
+	p.net.mu.Lock()
+	refused := p.net.noWrites
+	p.net.mu.Unlock()
+	if refused {
+		return nil, "", errServer
+	}
+	alive, previous, err := p.net.db.Beat(ctx, self, ttl)
+	if e := p.answer(ctx); e != nil {
+		return nil, "", e
+	}
+	return alive, previous, err
+}
+
+// Alive implements [syncer.Instances].
+func (p *port) Alive(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error) {
+	if err := p.send(ctx); err != nil {
+		return nil, err
+	}
+	return p.net.db.Alive(ctx, ttl)
+}
+
+// Leave implements [syncer.Instances].
+func (p *port) Leave(ctx context.Context, id string) error {
+	if err := p.send(ctx); err != nil {
+		return err
+	}
+	return p.net.db.Leave(ctx, id)
+}
+
+// member is one process of a cluster.
+type member struct {
+	counters *ratelimit.Counters
+	syncer   *syncer.Syncer
+	clock    *clock.Clock
+	wall     *wallClock
+	port     *port
+}
+
+func (m *member) now() time.Time { return m.clock.Now() }
+
+// take asks the member for n requests of a key.
+func (m *member) take(k ratelimit.Key, policy *ratelimit.Effective, n int64) ratelimit.Decision {
+	return m.counters.Take(m.now(), k, policy, n)
+}
+
+// wallClock is the wall clock of a member's machine.
+type wallClock struct {
+	mu   sync.Mutex
+	skew time.Duration
+}
+
+func (w *wallClock) step(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.skew += d
+}
+
+func (w *wallClock) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Add(w.skew)
+}
+
+// maxKeys bounds the memory of a simulated instance.
+const maxKeys = 1000
+
+// newMember starts an instance whose wall clock is wrong by skew.
+func newMember(t *testing.T, net *network, seed uint64, skew time.Duration, change func(*syncer.Config)) *member {
+	t.Helper()
+	return startMember(t, newPort(net, seed), seed, skew, change)
+}
+
+func startMember(t *testing.T, p *port, seed uint64, skew time.Duration, change func(*syncer.Config)) *member {
+	t.Helper()
+	m := &member{counters: ratelimit.NewCounters(maxKeys), wall: &wallClock{skew: skew}, port: p}
+	m.clock = clock.New(m.wall.now)
+	cfg := syncer.DefaultConfig()
+	cfg.Clock, cfg.Seed = m.clock, seed
+	if change != nil {
+		change(&cfg)
+	}
+	m.syncer = syncer.New(m.counters, p, p, cfg)
+	m.syncer.Start(t.Context())
+	t.Cleanup(m.syncer.Kill) // of those that are still there
+	return m
+}
+
+// unflushed is what the instance has not written, by its own knowledge: in all,
+// and of the limit named exact.
+func (m *member) unflushed() (all, exact int64) {
+	for _, u := range m.counters.Top(m.now(), 1_000_000) {
+		all += u.Unflushed
+		if u.Limit.Name == "exact" {
+			exact += u.Unflushed
+		}
+	}
+	return all, exact
+}
+
+// policyOf makes a policy of limits.
+func policyOf(tb testing.TB, limits ...ratelimit.Limit) *ratelimit.Effective {
+	tb.Helper()
+	s := ratelimit.DefaultSettings()
+	s.Default.User, s.Default.Client = limits, limits
+	p, err := ratelimit.Compile(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p.For("any")
+}
+
+func keyOf(i int) ratelimit.Key {
+	return ratelimit.Key{ClientID: "client", Username: "user-" + strconv.Itoa(i)}
+}
+
+func idOf(i int) ratelimit.CounterID {
+	return ratelimit.CounterID{ClientID: "client", Username: "user-" + strconv.Itoa(i)}
+}
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+
+// wait lets simulated time pass.
+func wait(d time.Duration) { _ = travel(context.Background(), d) }

@@ -1,0 +1,133 @@
+package syncer_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/memstore"
+)
+
+// TestManyKeysInFewCommands: 100,000 dirty keys go out in little more than a hundred.
+func TestManyKeysInFewCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys = 100_000
+		store, policy := &wrapped{took: 10 * time.Millisecond}, policyOf(t, perMinute)
+		m := alone(t, store, nil)
+		for i := range keys {
+			m.take(keyOf(i), policy, 1)
+		}
+		left, err := m.syncer.Stop(t.Context())
+		if err != nil || left != (syncer.Left{}) {
+			t.Fatalf("left %+v, %v", left, err)
+		}
+		say("%d dirty keys flushed in %d commands", keys, store.calls.Load())
+		if store.calls.Load() > 110 {
+			t.Errorf("%d exchanges", store.calls.Load())
+		}
+		mustEqual(t, "documents", keys, store.Len())
+	})
+}
+
+// TestStopSaysWhatIsLeft: with the store away, the final flush ends with its
+// time and says what it could not write.
+func TestStopSaysWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &wrapped{exchange: func([]syncer.Item) ([]syncer.Result, error) { return nil, errNetwork }}
+		m := alone(t, store, nil)
+		for i := range 3 {
+			m.take(keyOf(i), policyOf(t, perMinute), 2)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		left, err := m.syncer.Stop(ctx)
+		mustEqual(t, "left", syncer.Left{Keys: 3, Requests: 6}, left)
+		if err == nil || !strings.Contains(err.Error(), "6 requests of 3 counters") {
+			t.Errorf("the error says %v", err)
+		}
+		mustEqual(t, "time", 10*time.Second, time.Since(began))
+	})
+}
+
+// TestStopAbortsACall: a store that does not answer at all holds the stop up no
+// longer than it may take.
+func TestStopAbortsACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := alone(t, &wrapped{took: time.Hour}, func(c *syncer.Config) { c.Timeout = 2 * time.Hour })
+		m.take(keyOf(0), policyOf(t, perMinute), 2)
+		pass(5 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		left, err := m.syncer.Stop(ctx)
+		if err == nil || left.Requests != 2 {
+			t.Errorf("left %+v, %v", left, err)
+		}
+		mustEqual(t, "time", time.Second, time.Since(began))
+	})
+}
+
+// TestStopBeforeStart does no harm.
+func TestStopBeforeStart(t *testing.T) {
+	s := syncer.New(ratelimit.NewCounters(1), &memstore.Store{}, nil, syncer.DefaultConfig())
+	if left, err := s.Stop(t.Context()); err != nil || left != (syncer.Left{}) {
+		t.Errorf("left %+v, %v", left, err)
+	}
+}
+
+// TestSlowStore: calls shrink until each takes a bearable time, even where the
+// store is so slow that a full one would never end in its time.
+func TestSlowStore(t *testing.T) {
+	for _, perItem := range []time.Duration{6 * time.Millisecond, 40 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &slowStore{perItem: perItem}
+			m := alone(t, store, nil)
+			policy := policyOf(t, ratelimit.NewLimit("per-day", 1000, 24*time.Hour))
+			for i := range 3000 {
+				m.take(keyOf(i), policy, 1)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			if left, err := m.syncer.Stop(ctx); err != nil || left != (syncer.Left{}) {
+				t.Fatalf("%v an item: left %+v, %v", perItem, left, err)
+			}
+			mustEqual(t, "documents", 3000, store.Len())
+		})
+	}
+}
+
+// slowStore takes a time for each item.
+type slowStore struct {
+	memstore.Store
+	perItem time.Duration
+}
+
+// Exchange implements [syncer.Store].
+func (s *slowStore) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	if err := travel(ctx, time.Duration(len(items))*s.perItem); err != nil {
+		return nil, err
+	}
+	return s.Store.Exchange(ctx, items)
+}
+
+// TestSeveralCallsAtOnce: where the store is slow, several exchanges are under way
+// at once, and never more than four.
+func TestSeveralCallsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, policy := &wrapped{took: 300 * time.Millisecond}, policyOf(t, perMinute)
+		m := alone(t, store, nil)
+		most := int64(0)
+		for i := range 400 {
+			m.take(keyOf(i), policy, 1)
+			pass(5 * time.Millisecond)
+			underWay := store.calls.Load() - m.syncer.Stats().Calls[syncer.OpRead] // all of these read
+			most = max(most, underWay)
+		}
+		mustEqual(t, "exchanges under way at once", 4, most)
+	})
+}

@@ -1,0 +1,96 @@
+package syncer_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+)
+
+// TestWritersAreBounded: with a window of a day and ten deployments a day, a
+// document keeps a bounded number of writers, every count is there, and so is
+// that of an instance which was cut off with a write in doubt all the while.
+func TestWritersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const instances, deployments = 60, 12
+		seldom := func(c *syncer.Config) { c.Beat, c.Interval = 30*time.Second, 10*time.Second }
+		net := newNetwork(time.Millisecond)
+		policy := policyOf(t, perDay)
+		wait(time.Until(time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)))
+
+		var cut atomic.Bool
+		p := newPort(net, 99)
+		p.cut = cut.Load
+		lost := startMember(t, p, 99, 0, seldom)
+		lost.take(keyOf(0), policy, 7)
+		pass(time.Second)
+		cut.Store(true) // its next write is in doubt from now on
+		lost.take(keyOf(0), policy, 5)
+		admitted, most := int64(12), 0
+		for range deployments {
+			var alive []*member
+			for range instances {
+				m := newMember(t, net, uint64(admitted), 0, seldom)
+				m.take(keyOf(0), policy, 1)
+				admitted++
+				alive = append(alive, m)
+			}
+			pass(3 * time.Minute)
+			for _, m := range alive {
+				if m.take(keyOf(0), policy, 1).Outcome == ratelimit.Allowed {
+					admitted++
+				}
+			}
+			pass(3 * time.Minute)
+			most = max(most, len(net.db.Documents()[0].Writers))
+			for _, m := range alive {
+				m.syncer.Kill() // no time to say goodbye
+			}
+			pass(time.Minute)
+		}
+		say("%d deployments of %d instances in a window of a day: at most %d writers", deployments, instances, most)
+		if limit := syncer.MaxWriters + 2*instances + 1; most > limit || most < syncer.MaxWriters {
+			t.Errorf("at most %d writers, want a bound of %d that was reached", most, limit)
+		}
+		if net.db.Documents()[0].Pruned == 0 {
+			t.Error("the document does not say that writers were removed")
+		}
+		cut.Store(false)
+		pass(time.Minute)
+		if _, err := lost.syncer.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		mustEqual(t, "stored", admitted, stored(t, net.db, keyOf(0)))
+	})
+}
+
+// TestSilentWritersLeave: with a window of a minute, writers of instances that are
+// gone leave the document after two windows, and frames do as well.
+func TestSilentWritersLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newNetwork(time.Millisecond)
+		policy := policyOf(t, ratelimit.NewLimit("per-minute", 100_000, time.Minute))
+		for range 20 {
+			m := newMember(t, net, 1, 0, nil)
+			m.take(keyOf(0), policy, 1)
+			pass(15 * time.Second)
+			m.syncer.Kill()
+		}
+		stays := newMember(t, net, 2, 0, nil)
+		for range 600 {
+			stays.take(keyOf(0), policy, 1)
+			pass(time.Second)
+		}
+		doc := net.db.Documents()[0]
+		if len(doc.Writers) != 1 || len(doc.Frames) > 16 {
+			t.Errorf("after ten minutes the document has %d writers and %d frames", len(doc.Writers), len(doc.Frames))
+		}
+		if conflicts := stays.syncer.Stats().Conflicts; conflicts > 5 {
+			t.Errorf("%d conflicts", conflicts)
+		}
+		mustEqual(t, "lost", 0, stays.syncer.Stats().Drift)
+	})
+}
