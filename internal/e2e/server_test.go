@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"net"
 	"net/http"
 	"os"
@@ -33,8 +34,10 @@ var buildFlags []string
 type server struct {
 	tb     testing.TB
 	Issuer string
-	file   string // the configuration
-	quiet  bool   // logs no more than errors
+	file   string     // the configuration
+	quiet  bool       // logs no more than errors
+	binary string     // the command, if it is not that under test
+	files  []*os.File // that it inherits, as descriptors from 3 on
 	args   []string
 	cmd    *exec.Cmd
 	logs   *logs
@@ -78,9 +81,17 @@ func (s *server) configure(text string) {
 // up starts the process and waits until it says that it listens.
 func (s *server) up() {
 	s.tb.Helper()
+	s.launch()
+	s.await()
+}
+
+// launch starts the process.
+func (s *server) launch() {
+	s.tb.Helper()
 	s.logs = newLogs("listening")
-	s.cmd = exec.Command(binary, s.args...)
+	s.cmd = exec.Command(cmp.Or(s.binary, binary), s.args...)
 	s.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
+	s.cmd.ExtraFiles = s.files
 	stderr, err := s.cmd.StderrPipe()
 	require.NoError(s.tb, err)
 	require.NoError(s.tb, s.cmd.Start())
@@ -90,6 +101,11 @@ func (s *server) up() {
 		logs.read(bufio.NewScanner(stderr))
 		_ = cmd.Wait() // ProcessState says the same
 	}(s.cmd, s.logs, s.exited)
+}
+
+// await waits until the process says that it listens.
+func (s *server) await() {
+	s.tb.Helper()
 	select {
 	case <-s.listening():
 	case <-s.exited:
@@ -137,7 +153,19 @@ func (s *server) kill() {
 // stop asks politely and returns the exit status.
 func (s *server) stop() int {
 	s.tb.Helper()
+	s.terminate()
+	return s.ended()
+}
+
+// terminate is SIGTERM.
+func (s *server) terminate() {
+	s.tb.Helper()
 	require.NoError(s.tb, s.cmd.Process.Signal(syscall.SIGTERM))
+}
+
+// ended waits for the end and returns the exit status.
+func (s *server) ended() int {
+	s.tb.Helper()
 	select {
 	case <-s.exited:
 	case <-time.After(startTimeout):

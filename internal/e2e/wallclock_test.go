@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// wallSteps are what the wall clock of a process can be wrong by in these tests.
+var wallSteps = []time.Duration{0, 5 * time.Minute, time.Hour, -5 * time.Minute, -time.Hour, -70 * time.Second}
+
+// wallClock is the wall clock of one process, as an administrator sets it: every
+// reading of it in the process is shifted, and monotonic time is not.
+type wallClock struct {
+	t    *testing.T
+	file *os.File // one byte, an index of wallSteps; the process reads it as descriptor 3
+}
+
+func newWallClock(t *testing.T) *wallClock {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "wall"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	w := &wallClock{t: t, file: file}
+	w.set(0)
+	return w
+}
+
+// set makes the clock wrong by one of wallSteps.
+func (w *wallClock) set(by time.Duration) {
+	w.t.Helper()
+	if _, err := w.file.WriteAt([]byte{byte(slices.Index(wallSteps, by))}, 0); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// wear gives a server that has not started a wall clock of its own.
+func (w *wallClock) wear(m *member) {
+	w.t.Helper()
+	if runtime.GOOS != "linux" {
+		w.t.Skip("the wall clock of one process can be set on Linux only")
+	}
+	path, err := steppable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m.wall, m.binary, m.files = w, path, []*os.File{w.file}
+}
+
+// steppable builds the command with package time changed so that the wall clock
+// can be set, once, and returns its path. All that imports package time is compiled
+// anew, which takes a minute; from then on it is in the build cache.
+var steppable = sync.OnceValues(func() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	dir := filepath.Dir(binary)
+	overlay, err := newOverlay(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "steppable")
+	args := append([]string{"build", "-overlay", overlay, "-o", path}, buildFlags...)
+	_, err = goTool(ctx, append(args, "oauth-server/cmd/oauth-server")...)
+	return path, err
+})
+
+// newOverlay changes the one place of package time that reads the wall clock, and
+// returns the file for -overlay. The reading may be on the stack of the scheduler, where
+// neither memory can be allocated nor a system call made that the scheduler hears of.
+func newOverlay(ctx context.Context, dir string) (file string, err error) {
+	root, err := goTool(ctx, "env", "GOROOT")
+	if err != nil {
+		return "", err
+	}
+	var seconds []string
+	for _, step := range wallSteps {
+		seconds = append(seconds, fmt.Sprint(int64(step.Seconds())))
+	}
+	changes := map[string][]string{ // from, to, and so on
+		"time.go": {
+			"sec, nsec, mono := runtimeNow()\n",
+			"sec, nsec, mono := runtimeNow(); step, _ := read(3, nil); sec += [...]int64{" + strings.Join(seconds, ", ") + "}[step]\n",
+		},
+		"sys_unix.go": {
+			"\t\"syscall\"\n", "\t\"syscall\"; \"unsafe\"\n",
+			"func read(fd uintptr, buf []byte) (int, error) {\n",
+			"func read(fd uintptr, buf []byte) (int, error) { if buf == nil { step := byte(0); " +
+				"syscall.RawSyscall6(syscall.SYS_PREAD64, fd, uintptr(unsafe.Pointer(&step)), 1, 0, 0, 0); return int(step), nil }\n",
+		},
+	}
+	replace := map[string]string{}
+	for name, change := range changes {
+		original := filepath.Join(root, "src", "time", name)
+		text, err := os.ReadFile(original)
+		if err != nil {
+			return "", err
+		}
+		for pair := range slices.Chunk(change, 2) {
+			if bytes.Count(text, []byte(pair[0])) != 1 {
+				return "", fmt.Errorf("%s is not as expected: %q", original, pair[0])
+			}
+			text = bytes.Replace(text, []byte(pair[0]), []byte(pair[1]), 1)
+		}
+		changed := filepath.Join(dir, "overlay_"+name)
+		if err := os.WriteFile(changed, text, 0o600); err != nil {
+			return "", err
+		}
+		replace[original] = changed
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	file = filepath.Join(dir, "overlay.json")
+	return file, os.WriteFile(file, text, 0o600)
+}
+
+// goTool runs the go command and returns what it prints, without the last newline.
+func goTool(ctx context.Context, args ...string) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("go %s: %w: %s", strings.Join(args[:2], " "), err, stderr.String())
+	}
+	return strings.TrimSpace(stdout.String()), nil
+}
