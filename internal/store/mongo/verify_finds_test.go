@@ -38,6 +38,7 @@ func TestVerifyFinds(t *testing.T) {
 		{"there is no findAndModify", mongotest.Refuses("findAndModify", 59, "CommandNotFound", "no such command"), []int{checkFindAndModify}},
 		{"no majority acknowledges", replies("update", "writeConcernError", func(any) any { return fields(field("code", 64), field("errmsg", "timed out")) }), []int{checkWriteConcern}},
 		{"read concern majority is refused", mongotest.Alteration{Answer: refuseMajority}, []int{checkReadConcern}},
+		{"sequences compare as doubles", updates(asDoubles), []int{checkFallback, checkRemoval}},
 		{"it is a secondary", mongotest.Alteration{Answer: secondary}, []int{checkPrimary}},
 		{"TTL indexes are refused", mongotest.Refuses("createIndexes", 67, "CannotCreateIndex", "no TTL"), nil},
 	} {
@@ -150,6 +151,32 @@ func refuseMajority(c bson.D) bson.D {
 		return nil
 	}
 	return mongotest.Refusal(148, "ReadConcernMajorityNotEnabled", "majority reads are off")
+}
+
+// asDoubles makes conditions on sequences as wide as those of a server that
+// compares them as doubles.
+func asDoubles(update bson.D) bson.D {
+	q := slices.Clone(mongotest.Get[bson.D](update, "q"))
+	for i := range q {
+		if q[i].Key != "pruned" && !strings.HasPrefix(q[i].Key, "writers.") {
+			continue
+		}
+		if seq, ok := q[i].Value.(int64); ok {
+			q[i].Value = fields(field("$gte", rounded(seq, -1)), field("$lte", rounded(seq, 1)))
+		} else {
+			seq := mongotest.Get[int64](mongotest.Get[bson.D](q[i].Value.(bson.D), "$not"), "$gte")
+			q[i].Value = field("$not", field("$gte", rounded(seq, -1)))
+		}
+	}
+	return mongotest.With(update, "q", q)
+}
+
+// rounded is the last number in that direction which is the same double.
+func rounded(n, step int64) int64 {
+	for float64(n) == float64(n+step) {
+		n += step
+	}
+	return n
 }
 
 func secondary(c bson.D) bson.D {

@@ -33,7 +33,8 @@ type probe struct {
 // The values that probes are made of.
 const (
 	probeMe, probeOther                 = "w0", "w1"
-	probeSeq                      int64 = 1_622_211_780_000
+	probeSeq                      int64 = 1_622_211_780_000<<20 + 77 // as of a real instance: not exact as a double
+	probeOtherSeq                       = probeSeq - 9
 	probeFrame                    int64 = 60_000
 	frameOld, frameNow, frameNext       = "1622211600", "1622211780", "1622211840"
 	etagSeen, etagNext            int64 = 1<<62 + 1, 1<<62 + 3
@@ -45,7 +46,7 @@ const (
 func (v *verifier) seen() bson.D {
 	return fields(
 		field("version", versionSeen), field("etag", etagSeen), field("frame", probeFrame), field("expire", v.expire),
-		field("writers", fields(field(probeMe, probeSeq-1), field(probeOther, int64(9)))),
+		field("writers", fields(field(probeMe, probeSeq-1), field(probeOther, probeOtherSeq))),
 		field("requestCounters", fields(field(frameOld, int64(5)), field(frameNow, int64(2)))),
 	)
 }
@@ -160,13 +161,13 @@ func (v *verifier) removalProbes() []probe {
 		{name: "a count that is gone", before: changed(seen, "requestCounters", field(frameNow, int64(2))), end: conflict},
 		{
 			name: "a writer that has written", end: conflict,
-			before: changed(seen, "writers", fields(field(probeMe, probeSeq-1), field(probeOther, int64(10)))),
+			before: changed(seen, "writers", fields(field(probeMe, probeSeq-1), field(probeOther, probeOtherSeq+1))),
 		},
 		{name: "removed from nothing", end: inserted, after: onNothing},
 	}
 	for i := range probes {
 		probes[i].check = checkRemoval
-		probes[i].filter = fallback(field("requestCounters."+frameOld, int64(5)), field("writers."+probeOther, int64(9)))
+		probes[i].filter = fallback(field("requestCounters."+frameOld, int64(5)), field("writers."+probeOther, probeOtherSeq))
 		probes[i].update = v.write(
 			field("$unset", fields(field("requestCounters."+frameOld, ""), field("writers."+probeOther, ""))),
 			field("$max", fields(highest(v.expire), field("pruned", probeSeq))),
