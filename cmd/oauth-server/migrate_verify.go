@@ -28,7 +28,7 @@ in the end, also after an error or Ctrl-C; nothing else is changed. The user nee
 rights to create and drop a collection (readWrite), and dbAdmin for the check of validators.
 
 The checks have the numbers of the list in docs/operating-mongodb.md. The exit status
-is 1 where counts would not be exact, and where the checks could not be run. What is
+is 1 where counts would not be exact, and where not all checks could be run. What is
 only missing (TTL deletion, validators, change streams) is shown, and is no failure.`,
 		Example: `  oauth-server migrate verify --mongodb-uri mongodb://localhost
   oauth-server migrate verify --wait-ttl -o json --mongodb-uri mongodb://localhost`,
@@ -52,25 +52,24 @@ only missing (TTL deletion, validators, change streams) is shown, and is no fail
 	return cmd
 }
 
-// verify runs the checks and shows them.
+// verify runs the checks and shows what they found, also where an error has
+// ended them.
 func (c *cli) verify(ctx context.Context, db app.Migrator, options app.VerifyOptions) error {
 	found, err := db.Verify(ctx, options)
-	if err != nil {
+	if len(found.Checks) == 0 {
 		return err
 	}
 	exact := len(found.Inexact()) == 0
+	if err == nil && !exact {
+		err = errInexact
+	}
 	if c.output == outputJSON {
-		err = c.json(struct {
+		return errors.Join(c.json(struct {
 			Exact bool `json:"exact"`
 			app.Verification
-		}{exact, found})
-	} else {
-		err = c.table(verificationRows(found)...)
+		}{exact, found}), err)
 	}
-	if err == nil && !exact {
-		return errInexact
-	}
-	return err
+	return errors.Join(c.table(verificationRows(found)...), err)
 }
 
 // verificationRows are the table: of a check that is ok, what was measured; of

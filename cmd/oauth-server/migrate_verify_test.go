@@ -111,6 +111,18 @@ func TestMigrateVerifyFinds(t *testing.T) {
 	}
 }
 
+// TestMigrateVerifyShowsAll: an error that ends the checks, or the clean-up,
+// does not take the table with it.
+func TestMigrateVerifyShowsAll(t *testing.T) {
+	for _, tt := range []struct{ command, unchecked string }{{"drop", ""}, {"insert", "unchecked"}} {
+		db := altered(t, mongotest.Refuses(tt.command, 13, "Unauthorized", "not allowed"))
+		out, stderr, status := run(t, "", append([]string{"migrate", "verify"}, db...)...)
+		if status != exitFailed || !strings.Contains(stderr, "not allowed") || strings.Count(out, "\n") != 21 || strings.Contains(out, "unchecked") != (tt.unchecked != "") {
+			t.Errorf("%s is refused: status %d: %s\n%s", tt.command, status, stderr, out)
+		}
+	}
+}
+
 // TestMigrateVerifyInterrupted: Ctrl-C ends the wait, and the scratch collection
 // is removed all the same.
 func TestMigrateVerifyInterrupted(t *testing.T) {
@@ -150,6 +162,22 @@ func TestServeVerifies(t *testing.T) {
 		}
 		return nil
 	}}
+	ofScratch := func(c bson.D) bool {
+		return c[0].Value == "ratelimits" && c[0].Key != "create" && c[0].Key != "createIndexes"
+	}
+	unacknowledged := mongotest.Alteration{Reply: func(c, reply bson.D) bson.D {
+		if !ofScratch(c) || mongotest.Get[bson.D](c, "writeConcern") == nil {
+			return reply
+		}
+		return append(reply, bson.E{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "not replicated"}}})
+	}}
+	keepsScratch := mongotest.SequenceIgnored
+	keepsScratch.Answer = func(c bson.D) bson.D {
+		if c[0].Key == "delete" && ofScratch(c) {
+			return mongotest.Refusal(13, "Unauthorized", "not authorized to delete")
+		}
+		return nil
+	}
 	for _, tt := range []struct {
 		name   string
 		server mongotest.Alteration
@@ -159,6 +187,8 @@ func TestServeVerifies(t *testing.T) {
 		{"a sound database", mongotest.Alteration{}, "", ""},
 		{"bulks always stop", mongotest.AlwaysOrdered, "WARN", "unordered bulk"},
 		{"sequences in filters are ignored", mongotest.SequenceIgnored, "WARN", "fallback filter"},
+		{"no write is acknowledged by a majority", unacknowledged, "WARN", "write concern majority: "},
+		{"a failure, and no right to clean up", keepsScratch, "WARN", "fallback filter"},
 		{"no right to write", refuseScratch, "INFO", "not authorized"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,17 +13,19 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 )
 
 // CheckStatus is the outcome of one [Check].
 type CheckStatus string
 
 // The outcomes: the server does what is relied on, does not offer it, or does
-// something else.
+// something else; or the check could not be made, because of what failed before.
 const (
-	CheckOK      CheckStatus = "ok"
-	CheckMissing CheckStatus = "missing"
-	CheckFailed  CheckStatus = "failed"
+	CheckOK        CheckStatus = "ok"
+	CheckMissing   CheckStatus = "missing"
+	CheckFailed    CheckStatus = "failed"
+	CheckUnchecked CheckStatus = "unchecked"
 )
 
 // Check is one thing that is relied on, by its number in
@@ -34,7 +36,7 @@ type Check struct {
 	Status  CheckStatus `json:"status"`
 	Exact   bool        `json:"exact"`             // exact counts rest on it
 	Detail  string      `json:"detail,omitempty"`  // what was measured, or seen instead
-	Follows string      `json:"follows,omitempty"` // unless it is ok
+	Follows string      `json:"follows,omitempty"` // where it is missing or failed
 }
 
 // Verification is what [Store.Verify] found, in the order of the numbers.
@@ -65,40 +67,27 @@ type VerifyOptions struct {
 // cleanUpTimeout bounds the removal of what the checks have written.
 const cleanUpTimeout = 5 * time.Second
 
-// Verify runs all checks in a scratch collection and removes it again, also
-// when ctx ends. The error says that the checks could not be run: the server
-// does not answer, or does not let the user create a collection.
+// Verify runs all checks in a scratch collection, which the first write makes,
+// and removes it again, also when ctx ends. The error says that the checks
+// ended early, or that the collection may be left; what was found until then is
+// returned beside it.
 func (s *Store) Verify(ctx context.Context, o VerifyOptions) (Verification, error) {
-	ctx = withOperation(ctx, "verify")
 	name, err := randomName("verify_scratch_")
 	if err != nil {
 		return Verification{}, fmt.Errorf("mongo: verify: %w", err)
 	}
 	v := newVerifier(s, collection{s.db.Collection(name)}, true)
-	if err = s.db.CreateCollection(ctx, name); isAnswer(err) { // there is nothing to remove
-		return Verification{}, fmt.Errorf("mongo: verify: create a scratch collection: %w", err)
-	}
-	if err == nil {
-		err = v.all(ctx, o)
-	}
-	if err = errors.Join(err, v.drop(ctx)); err != nil {
-		return Verification{}, fmt.Errorf("mongo: verify: %w", err)
-	}
-	return v.report(), nil
+	return v.verify(ctx, func(ctx context.Context) error { return v.all(ctx, o) }, v.drop)
 }
 
 // VerifyCounters runs the checks of the writes and reads of counters, in a few
 // round trips. It needs no right beyond those of serving: it writes a few
 // documents beside the counters, under a client ID that no client can have, and
-// deletes them. If the process dies in between, their TTL index does.
+// deletes them. If the process dies in between, their TTL index does. The error
+// is as that of [Store.Verify], and as there what was found stands beside it.
 func (s *Store) VerifyCounters(ctx context.Context) (Verification, error) {
-	ctx = withOperation(ctx, "verify")
 	v := newVerifier(s, s.counters, false)
-	err := errors.Join(v.counters(ctx), v.clear(ctx))
-	if err != nil {
-		return Verification{}, fmt.Errorf("mongo: verify: %w", err)
-	}
-	return v.report(), nil
+	return v.verify(ctx, v.counters, v.clear)
 }
 
 // Unauthorized reports whether the server refused something for want of rights.
@@ -112,6 +101,7 @@ type verifier struct {
 	client string // client ID of the scratch documents
 	expire time.Time
 	ids    []bson.D // of the scratch documents
+	laid   []string // names of those that were inserted first, once they are
 
 	documents map[string]bson.Raw // as they were after the probes, by name
 
@@ -129,6 +119,17 @@ func newVerifier(s *Store, c collection, alone bool) *verifier {
 		store: s, coll: c, alone: alone, client: client,
 		expire: time.Now().Add(24 * time.Hour).Truncate(time.Millisecond), checked: map[int]*Check{},
 	}
+}
+
+// verify runs the checks, then cleans up. An error or a panic of either takes
+// nothing from what was found.
+func (v *verifier) verify(ctx context.Context, checks, cleanUp func(context.Context) error) (Verification, error) {
+	ctx = withOperation(ctx, "verify")
+	err := guarded("verify", func() error { return checks(ctx) })
+	if err != nil {
+		v.undecided()
+	}
+	return v.report(), errors.Join(err, guarded("verify", func() error { return cleanUp(ctx) }))
 }
 
 func randomName(prefix string) (string, error) {
@@ -159,6 +160,15 @@ func (v *verifier) find(number int, status CheckStatus, format string, args ...a
 	}
 }
 
+// undecided takes back the check that an error has interrupted.
+func (v *verifier) undecided() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if c := v.checked[v.current]; c != nil && c.Status == CheckOK {
+		delete(v.checked, v.current)
+	}
+}
+
 // ok reports whether a check has found nothing else so far.
 func (v *verifier) ok(number int) bool {
 	v.mu.Lock()
@@ -174,14 +184,25 @@ func (v *verifier) fail(number int, format string, args ...any) {
 // up, and answers a ping right afterwards, has failed the check that was at it.
 // The error is one that ends all checks.
 func (v *verifier) run(ctx context.Context, step func(context.Context) error) error {
-	within, cancel := context.WithTimeout(ctx, v.store.timeout)
-	defer cancel()
-	err := step(within)
+	err := v.attempt(ctx, step)
 	if err == nil || isAnswer(err) || ctx.Err() != nil || v.store.Ping(ctx) != nil {
 		return err
 	}
 	v.fail(v.current, "no answer: %v", err)
 	return nil
+}
+
+// attempt runs a step within the time of one operation. A panic becomes an
+// error: the driver takes the indexes of a reply for granted.
+func (v *verifier) attempt(ctx context.Context, step func(context.Context) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, v.store.timeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the driver cannot read a reply: panic: %v", p)
+		}
+	}()
+	return step(ctx)
 }
 
 // refused notes the answer of a server that refused what a check asked for. It
@@ -201,8 +222,7 @@ func isAnswer(err error) bool {
 	return errors.As(err, &answer) && !mongo.IsNetworkError(err) && !mongo.IsTimeout(err)
 }
 
-// report lists the checks by their numbers. One that never began, because one
-// before it failed, has failed as well.
+// report lists the checks by their numbers.
 func (v *verifier) report() (r Verification) {
 	for _, c := range relied {
 		found := v.checked[c.Number]
@@ -210,10 +230,10 @@ func (v *verifier) report() (r Verification) {
 		case found == nil && !v.alone && !slices.Contains(shortForm, c.Number):
 			continue
 		case found == nil:
-			found = &Check{Number: c.Number, Status: CheckFailed, Detail: "not checked, because of what failed before"}
+			found = &Check{Number: c.Number, Status: CheckUnchecked, Detail: "not checked, because of what failed before"}
 		}
 		found.Name, found.Exact = c.Name, c.Exact
-		if found.Status != CheckOK {
+		if found.Status == CheckMissing || found.Status == CheckFailed {
 			found.Follows = c.Follows
 		}
 		r.Checks = append(r.Checks, *found)
@@ -228,11 +248,16 @@ func (v *verifier) id(name string) bson.D {
 	return id
 }
 
+// byPrimary is the collection with writes that the primary alone acknowledges.
+func (v *verifier) byPrimary() collection {
+	return collection{v.coll.Clone(options.Collection().SetWriteConcern(writeconcern.W1()))}
+}
+
 // drop removes the scratch collection, also after ctx has ended.
 func (v *verifier) drop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()
-	if err := v.coll.Drop(ctx); err != nil {
+	if err := v.unacknowledged(v.byPrimary().Drop(ctx)); err != nil {
 		return fmt.Errorf("remove the scratch collection %s: %w", v.coll.Name(), err)
 	}
 	return nil
@@ -242,7 +267,8 @@ func (v *verifier) drop(ctx context.Context) error {
 func (v *verifier) clear(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()
-	if _, err := v.coll.DeleteMany(ctx, byID(field("$in", v.ids))); err != nil {
+	_, err := v.byPrimary().DeleteMany(ctx, byID(field("$in", v.ids)))
+	if err = v.unacknowledged(err); err != nil {
 		return fmt.Errorf("remove the scratch documents: %w", err)
 	}
 	return nil

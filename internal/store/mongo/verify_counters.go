@@ -14,24 +14,24 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 )
 
 // counters checks the forms in which counters are written and read.
 func (v *verifier) counters(ctx context.Context) error {
-	if err := v.run(ctx, v.writes); err != nil {
+	probes := slices.DeleteFunc(v.probes(), func(p probe) bool { return p.alone && !v.alone })
+	if err := v.lay(ctx, probes); err != nil || v.laid == nil {
+		return err
+	}
+	if err := v.run(ctx, func(ctx context.Context) error { return v.writes(ctx, probes) }); err != nil {
 		return err
 	}
 	return v.run(ctx, v.rangeOfIDs)
 }
 
-// writes sends the scratch documents in one insert, two small bulks and all
-// probes in a third, and reads what became of them.
-func (v *verifier) writes(ctx context.Context) error {
-	probes := v.probes()
-	probes = slices.DeleteFunc(probes, func(p probe) bool { return p.alone && !v.alone })
-	if err := v.lay(ctx, probes); err != nil {
-		return err
-	}
+// writes sends two small bulks and all probes in a third, and reads what became
+// of them.
+func (v *verifier) writes(ctx context.Context, probes []probe) error {
 	together, err := v.smallBulk(ctx, false)
 	if err != nil {
 		return err
@@ -39,6 +39,7 @@ func (v *verifier) writes(ctx context.Context) error {
 	if _, err = v.smallBulk(ctx, true); err != nil {
 		return err
 	}
+	v.check(checkVersioned)
 	ends, err := v.send(ctx, probes, together)
 	if err != nil {
 		return err
@@ -64,35 +65,63 @@ func smallBulkName(ordered bool, i int) string {
 	return smallBulkNames[ordered] + " " + strconv.Itoa(i)
 }
 
-// lay inserts the documents that the probes begin with, and a neighbour that
-// no range of ours holds.
+// lay inserts the documents that the checks begin with. If no majority
+// acknowledges that, the primary alone does from then on, so that the other
+// checks find what they are about.
 func (v *verifier) lay(ctx context.Context, probes []probe) error {
-	var docs []any
+	names, docs := v.begin(probes)
+	insert := func(ctx context.Context) error {
+		_, err := v.coll.InsertMany(ctx, docs, options.InsertMany().SetOrdered(false).SetComment(comment(ctx)))
+		if err = v.unacknowledged(err); err == nil || mongo.IsDuplicateKeyError(err) { // the attempt before has arrived
+			v.laid = names
+			return nil
+		}
+		return fmt.Errorf("insert the scratch documents: %w", err)
+	}
+	v.check(checkWriteConcern)
+	refused := v.run(ctx, insert)
+	if refused != nil && !isAnswer(refused) || refused == nil && v.ok(checkWriteConcern) {
+		return refused
+	}
+	v.coll = v.byPrimary()
+	if v.laid != nil {
+		return nil
+	}
+	if err := v.run(ctx, insert); err != nil {
+		return err
+	}
+	if refused != nil {
+		v.fail(checkWriteConcern, "%v", refused)
+	}
+	return nil
+}
+
+// begin returns the documents that the probes begin with, and a neighbour that
+// no range of ours holds, with their names.
+func (v *verifier) begin(probes []probe) (names []string, docs []any) {
+	begins := func(id, before bson.D) {
+		names, docs = append(names, id[1].Value.(string)), append(docs, fields(byID(id), before)) //nolint:forcetypeassert // of verifier.id
+	}
 	for i := range probes {
 		id := v.id(probes[i].name)
 		if probes[i].swapped {
 			v.ids = append(v.ids, bson.D{id[1], id[0]})
 		}
 		if probes[i].before != nil {
-			docs = append(docs, fields(byID(id), probes[i].before))
+			begins(id, probes[i].before)
 		}
 	}
 	for _, ordered := range []bool{false, true} {
 		for i := range smallBulkSize {
 			if id := v.id(smallBulkName(ordered, i)); i == smallBulkMoved {
-				docs = append(docs, fields(byID(id), changed(v.seen(), "version", versionSeen+1)))
+				begins(id, changed(v.seen(), "version", versionSeen+1))
 			}
 		}
 	}
 	neighbour := fields(field("clientId", v.client+" next"), field("username", ""))
 	v.ids = append(v.ids, neighbour)
-	docs = append(docs, fields(byID(neighbour), v.seen()))
-	v.check(checkWriteConcern)
-	_, err := v.coll.InsertMany(ctx, docs, options.InsertMany().SetComment(comment(ctx)))
-	if err = v.unacknowledged(err); err != nil {
-		return fmt.Errorf("insert the scratch documents: %w", err)
-	}
-	return nil
+	begins(neighbour, v.seen())
+	return names, docs
 }
 
 // unacknowledged notes that a majority has not confirmed a write, and returns
@@ -100,17 +129,17 @@ func (v *verifier) lay(ctx context.Context, probes []probe) error {
 func (v *verifier) unacknowledged(err error) error {
 	var bulk mongo.BulkWriteException
 	var one mongo.WriteException
-	concern := (*mongo.WriteConcernError)(nil)
+	var other driver.WriteCommandError // of a command that writes no document
 	switch {
-	case errors.As(err, &bulk) && len(bulk.WriteErrors) == 0:
-		concern = bulk.WriteConcernError
-	case errors.As(err, &one) && len(one.WriteErrors) == 0:
-		concern = one.WriteConcernError
-	}
-	if concern == nil {
+	case errors.As(err, &bulk) && len(bulk.WriteErrors) == 0 && bulk.WriteConcernError != nil:
+		v.fail(checkWriteConcern, "%v", bulk.WriteConcernError)
+	case errors.As(err, &one) && len(one.WriteErrors) == 0 && one.WriteConcernError != nil:
+		v.fail(checkWriteConcern, "%v", one.WriteConcernError)
+	case errors.As(err, &other) && len(other.WriteErrors) == 0 && other.WriteConcernError != nil:
+		v.fail(checkWriteConcern, "%v", other.WriteConcernError)
+	default:
 		return err
 	}
-	v.fail(checkWriteConcern, "%v", concern)
 	return nil
 }
 
@@ -219,15 +248,26 @@ func endings(n int, result *mongo.BulkWriteResult, failed []mongo.BulkWriteError
 	return ends
 }
 
-// readConcern reads all scratch documents with read concern majority, and with
-// the server's own where it refuses that.
+// readConcern reads all scratch documents with read concern majority. Where that
+// is refused, or does not find them all, it reads with concern local from then
+// on, so that the other checks find what they are about.
 func (v *verifier) readConcern(ctx context.Context) (map[string]bson.Raw, error) {
 	v.check(checkReadConcern)
 	all := byID(field("$in", v.ids))
 	docs, err := v.read(ctx, all)
-	if err = v.refused(checkReadConcern, CheckFailed, err); err != nil || docs != nil {
-		return docs, err
+	if err = v.refused(checkReadConcern, CheckFailed, err); err != nil {
+		return nil, err
 	}
+	missing := 0
+	for _, name := range v.laid {
+		if docs[name] == nil {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return docs, nil
+	}
+	v.fail(checkReadConcern, "%d of %d documents that were acknowledged are not found", missing, len(v.laid))
 	v.coll = collection{v.coll.Clone(options.Collection().SetReadConcern(readconcern.Local()))}
 	return v.read(ctx, all)
 }
@@ -255,7 +295,7 @@ func (v *verifier) judge(p *probe, end ending, docs map[string]bson.Raw) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(want)) {
 		if got[path] != want[path] {
-			v.fail(p.check, "%s: %s is %s, not %s", p.name, path, got[path], want[path])
+			v.fail(p.check, "%s: %s is %s, not %s", p.name, path, cmp.Or(got[path], "missing"), cmp.Or(want[path], "missing"))
 		}
 	}
 	if unchanged && len(got) != len(want) {
@@ -266,31 +306,6 @@ func (v *verifier) judge(p *probe, end ending, docs map[string]bson.Raw) {
 // String implements fmt.Stringer.
 func (e ending) String() string {
 	return [...]string{"applied", "inserted", "refused as a duplicate", "refused"}[e]
-}
-
-// rangeOfIDs reads the documents of the scratch client as a range.
-func (v *verifier) rangeOfIDs(ctx context.Context) error {
-	docs := v.documents
-	if docs == nil {
-		return nil // it remains unchecked
-	}
-	v.check(checkRange)
-	start := field("clientId", v.client)
-	end := fields(start, field("username", bson.MaxKey{}))
-	inRange, err := v.read(ctx, byID(fields(field("$gte", start), field("$lte", end))))
-	if err != nil {
-		return v.refused(checkRange, CheckFailed, err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(docs)) {
-		id := docs[name].Lookup("_id").Document()
-		client, _ := id.Lookup("clientId").StringValueOK()
-		first, err := id.IndexErr(0)
-		ours := client == v.client && err == nil && first.Key() == "clientId"
-		if _, found := inRange[name]; found != ours {
-			v.fail(checkRange, "%q: in the range is %t, not %t", name, found, ours)
-		}
-	}
-	return nil
 }
 
 // values lists the values of a document by path, without the _id: whole numbers

@@ -38,7 +38,13 @@ func TestVerifyFinds(t *testing.T) {
 		{"there is no findAndModify", mongotest.Refuses("findAndModify", 59, "CommandNotFound", "no such command"), []int{checkFindAndModify}},
 		{"no majority acknowledges", replies("update", "writeConcernError", func(any) any { return fields(field("code", 64), field("errmsg", "timed out")) }), []int{checkWriteConcern}},
 		{"read concern majority is refused", mongotest.Alteration{Answer: refuseMajority}, []int{checkReadConcern}},
+		{"no majority acknowledges anything", unacknowledges(64), []int{checkWriteConcern}},
+		{"acknowledgement takes too long", unacknowledges(50), []int{checkWriteConcern}},
+		{"write concern majority is refused", mongotest.Alteration{Answer: refuseMajorityWrites}, []int{checkWriteConcern}},
+		{"majority reads find nothing", mongotest.Alteration{Answer: emptyMajority}, []int{checkReadConcern}},
+		{"single reads find nothing", mongotest.Alteration{Answer: emptySingle}, []int{checkWhole}},
 		{"sequences compare as doubles", updates(asDoubles), []int{checkFallback, checkRemoval}},
+		{"a deleted range has no end", requests("delete", deleteWithoutEnd), []int{checkRange}},
 		{"it is a secondary", mongotest.Alteration{Answer: secondary}, []int{checkPrimary}},
 		{"TTL indexes are refused", mongotest.Refuses("createIndexes", 67, "CannotCreateIndex", "no TTL"), nil},
 	} {
@@ -54,7 +60,7 @@ func TestVerifyFinds(t *testing.T) {
 				t.Errorf("checks that are not ok (-want +got):\n%s\n%+v", diff, r.Inexact())
 			}
 			for _, c := range r.Checks {
-				if c.Status != CheckOK && (c.Detail == "" || c.Follows == "") {
+				if c.Status != CheckOK && (c.Detail == "" || c.Follows == "") || c.Status == CheckUnchecked || strings.Contains(c.Detail, "no answer") {
 					t.Errorf("not explained: %+v", c)
 				}
 			}
@@ -153,6 +159,45 @@ func refuseMajority(c bson.D) bson.D {
 	return mongotest.Refusal(148, "ReadConcernMajorityNotEnabled", "majority reads are off")
 }
 
+// unacknowledges adds a write concern error to every reply that can have one.
+func unacknowledges(code int) mongotest.Alteration {
+	return mongotest.Alteration{Reply: func(c, reply bson.D) bson.D {
+		if mongotest.Get[bson.D](c, "writeConcern") == nil {
+			return reply
+		}
+		return append(reply, bson.E{Key: "writeConcernError", Value: fields(field("code", code), field("errmsg", "not replicated"))})
+	}}
+}
+
+func wantsMajority(c bson.D) bool {
+	return mongotest.Get[string](mongotest.Get[bson.D](c, "writeConcern"), "w") == "majority"
+}
+
+func refuseMajorityWrites(c bson.D) bson.D {
+	if !wantsMajority(c) {
+		return nil
+	}
+	return mongotest.Refusal(2, "BadValue", "unknown write concern mode")
+}
+
+func emptyMajority(c bson.D) bson.D {
+	if refuseMajority(c) == nil {
+		return nil
+	}
+	return nothingFound()
+}
+
+func emptySingle(c bson.D) bson.D {
+	if c[0].Key != "find" || !mongotest.Get[bool](c, "singleBatch") {
+		return nil
+	}
+	return nothingFound()
+}
+
+func nothingFound() bson.D {
+	return fields(field("cursor", fields(field("id", int64(0)), field("ns", "x.y"), field("firstBatch", bson.A{}))), field("ok", 1.0))
+}
+
 // asDoubles makes conditions on sequences as wide as those of a server that
 // compares them as doubles.
 func asDoubles(update bson.D) bson.D {
@@ -177,6 +222,14 @@ func rounded(n, step int64) int64 {
 		n += step
 	}
 	return n
+}
+
+func deleteWithoutEnd(c bson.D) bson.D {
+	deletes := bson.A{}
+	for _, d := range mongotest.Get[bson.A](c, "deletes") {
+		deletes = append(deletes, mongotest.With(d.(bson.D), "q", withoutEnd(field("filter", mongotest.Get[bson.D](d.(bson.D), "q")))))
+	}
+	return mongotest.With(c, "deletes", deletes)
 }
 
 func secondary(c bson.D) bson.D {

@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
-	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -43,113 +40,48 @@ func (v *verifier) all(ctx context.Context, o VerifyOptions) error {
 	return v.ttlDeletion(ctx, o)
 }
 
-// Of the check of many writers at once.
-const (
-	wholeWriters = 8
-	wholeWrites  = 5
-)
-
-// whole lets several writers insert and increment one document at once: every
-// reader must find both of its counts alike, and in the end the sum.
-func (v *verifier) whole(ctx context.Context) error {
-	v.check(checkWhole)
-	claim, shared := byID(v.id("claimed at once")), v.id("written at once")
-	claims := make([]error, wholeWriters)
-	failed := make([]error, wholeWriters)
-	var writers sync.WaitGroup
-	for w := range wholeWriters {
-		writers.Go(func() {
-			_, err := v.coll.InsertOne(ctx, claim)
-			claims[w] = v.unacknowledged(err)
-			for seq := int64(1); seq <= wholeWrites && failed[w] == nil; seq++ {
-				failed[w] = v.writeWhole(ctx, shared, "w"+strconv.Itoa(w), seq)
-			}
-		})
-	}
-	writers.Wait()
-	won := 0
-	for _, err := range claims {
-		if err == nil {
-			won++
-		} else if !mongo.IsDuplicateKeyError(err) {
-			failed = append(failed, err)
-		}
-	}
-	if won != 1 {
-		v.fail(checkWhole, "%d of %d inserts of one _id succeeded", won, wholeWriters)
-	}
-	for _, err := range failed {
-		if err = v.refused(checkWhole, CheckFailed, err); err != nil && !errors.Is(err, errTorn) {
-			return err
-		} else if err != nil {
-			v.fail(checkWhole, "%v", err)
-		}
-	}
-	a, b, err := v.readWhole(ctx, shared)
-	if err == nil && (a != wholeWriters*wholeWrites || b != a) {
-		v.fail(checkWhole, "of %d writes at once, %d and %d were counted", wholeWriters*wholeWrites, a, b)
-	}
-	return v.refused(checkWhole, CheckFailed, err)
-}
-
-var errTorn = errors.New("a reader found one half of a write")
-
-// writeWhole increments both counts of the document, however often it meets
-// another writer's insert, and reads it.
-func (v *verifier) writeWhole(ctx context.Context, id bson.D, writer string, seq int64) error {
-	filter := fields(byID(id), field("writers."+writer, field("$not", field("$gte", seq))))
-	update := fields(
-		field("$inc", fields(field("a", int64(1)), field("b", int64(1)))), field("$set", field("writers."+writer, seq)),
-	)
-	for range wholeWriters {
-		_, err := v.coll.UpdateOne(ctx, filter, update, options.UpdateOne().SetUpsert(true))
-		if err = v.unacknowledged(err); err != nil && !mongo.IsDuplicateKeyError(err) {
-			return err
-		}
-		if err == nil {
-			break
-		}
-	}
-	a, b, err := v.readWhole(ctx, id)
-	if err == nil && a != b {
-		return fmt.Errorf("%w: %d and %d", errTorn, a, b)
-	}
-	return err
-}
-
-func (v *verifier) readWhole(ctx context.Context, id bson.D) (a, b int64, err error) {
-	var doc struct{ A, B int64 }
-	err = v.coll.FindOne(ctx, byID(id)).Decode(&doc)
-	return doc.A, doc.B, err
-}
-
 // findAndModify sends a heartbeat twice.
 func (v *verifier) findAndModify(ctx context.Context) error {
 	v.check(checkFindAndModify)
-	type beat struct {
-		N      int64
-		Beaten time.Time
-	}
-	update := fields(field("$inc", field("n", int64(1))), field("$currentDate", field("beaten", true)))
-	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.Before).SetComment(comment(ctx))
-	id := byID(v.id("beaten"))
-	var old beat
-	switch err := v.coll.FindOneAndUpdate(ctx, id, update, opts).Decode(&old); {
-	case err == nil:
-		v.fail(checkFindAndModify, "the first upsert returned a document: %+v", old)
-	case !errors.Is(err, mongo.ErrNoDocuments):
+	id := v.id("beaten")
+	first, err := v.beat(ctx, id)
+	if err != nil {
 		return v.refused(checkFindAndModify, CheckFailed, err)
 	}
-	before := time.Now()
-	err := v.coll.FindOneAndUpdate(ctx, id, update, opts).Decode(&old)
-	if errors.Is(err, mongo.ErrNoDocuments) {
+	if first != nil {
+		v.fail(checkFindAndModify, "the first upsert returned a document: %s", first)
+	}
+	second, err := v.beat(ctx, id)
+	if err != nil {
+		return v.refused(checkFindAndModify, CheckFailed, err)
+	}
+	n, _ := whole(second.Lookup("n"))
+	switch {
+	case second == nil:
 		v.fail(checkFindAndModify, "the second upsert returned no document")
-		return nil
+	case n != 1:
+		v.fail(checkFindAndModify, "the second upsert returned the count %d, not 1", n)
+	case timeOf(second.Lookup("beaten")).IsZero():
+		v.fail(checkFindAndModify, "the second upsert returned a document without the date of $currentDate")
 	}
-	if err == nil && (old.N != 1 || old.Beaten.IsZero()) {
-		v.fail(checkFindAndModify, "the second upsert returned %+v, %s before its own time", old, before.Sub(old.Beaten))
+	return nil
+}
+
+// beat sends a heartbeat and returns the document as it was before; nil if
+// there was none.
+func (v *verifier) beat(ctx context.Context, id bson.D) (bson.Raw, error) {
+	update := fields(field("$inc", field("n", int64(1))), field("$currentDate", field("beaten", true)))
+	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.Before)
+	old, err := v.coll.FindOneAndUpdate(ctx, byID(id), update, opts).Raw()
+	var reply mongo.WriteException
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments):
+		return nil, nil
+	case errors.As(err, &reply): // of a write that was applied, the driver returns no document
+		old, _ = reply.Raw.Lookup("value").DocumentOK()
+		err = v.unacknowledged(err)
 	}
-	return v.refused(checkFindAndModify, CheckFailed, err)
+	return old, err
 }
 
 // primary checks what the server says that it is.
@@ -180,6 +112,7 @@ func (v *verifier) primary(ctx context.Context) error {
 
 // serverTime compares the server's clock with ours.
 func (v *verifier) serverTime(ctx context.Context) error {
+	v.check(checkServerTime)
 	sent := time.Now()
 	now, err := v.store.Now(ctx)
 	if err != nil {
@@ -204,6 +137,7 @@ func (v *verifier) serverTime(ctx context.Context) error {
 
 // roundTrip is the median of a few pings.
 func (v *verifier) roundTrip(ctx context.Context) error {
+	v.check(checkRoundTrip)
 	pings := make([]time.Duration, 5)
 	for i := range pings {
 		sent := time.Now()
@@ -225,8 +159,9 @@ func (v *verifier) changeStreams(ctx context.Context) error {
 		return v.refused(checkChangeStreams, CheckMissing, err)
 	}
 	defer func() { _ = stream.Close(context.WithoutCancel(ctx)) }()
-	if _, err := v.coll.InsertOne(ctx, byID(v.id("watched"))); err != nil {
-		return err
+	_, err = v.coll.InsertOne(ctx, byID(v.id("watched")))
+	if err = v.unacknowledged(err); err != nil {
+		return v.refused(checkChangeStreams, CheckMissing, err)
 	}
 	soon, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -253,14 +188,14 @@ func (v *verifier) validators(ctx context.Context) error {
 				continue
 			}
 			run := changed(c.Run, "collMod", v.coll.Name())
-			if err := v.store.db.RunCommand(ctx, run).Err(); err != nil {
+			if err := v.unacknowledged(v.store.db.RunCommand(ctx, run).Err()); err != nil {
 				return v.refused(checkValidators, CheckMissing, err)
 			}
 		}
 	}
 	negative := changed(v.seen(), "requestCounters", field(frameNow, int64(-1)))
 	_, err = v.coll.InsertOne(ctx, fields(byID(v.id("invalid")), negative))
-	if err == nil {
+	if err = v.unacknowledged(err); err == nil {
 		v.find(checkValidators, CheckMissing, "a validator was accepted, and a document that it forbids as well")
 	} else if !isAnswer(err) {
 		return err
@@ -274,7 +209,7 @@ func (v *verifier) ttlIndex(ctx context.Context) error {
 	_, err := v.coll.Indexes().CreateOne(ctx, mongo.IndexModel{
 		Keys: field("expire", 1), Options: options.Index().SetName("expire").SetExpireAfterSeconds(0),
 	})
-	if err != nil {
+	if err = v.unacknowledged(err); err != nil {
 		return v.refused(checkTTL, CheckMissing, err)
 	}
 	specs, err := v.coll.Indexes().ListSpecifications(ctx)
@@ -293,27 +228,38 @@ func (v *verifier) ttlIndex(ctx context.Context) error {
 // ttlDeletion waits until the server deletes a document that has expired.
 func (v *verifier) ttlDeletion(ctx context.Context, o VerifyOptions) error {
 	const past, future = "expired", "not expired"
+	v.check(checkTTL)
 	ids := bson.A{v.id(past), v.id(future)}
-	for i, expire := range []time.Time{time.Now().Add(-24 * time.Hour), v.expire} {
-		if _, err := v.coll.InsertOne(ctx, fields(byID(ids[i]), changed(v.seen(), "expire", expire))); err != nil {
-			return err
+	err := v.run(ctx, func(ctx context.Context) error {
+		for i, expire := range []time.Time{time.Now().Add(-24 * time.Hour), v.expire} {
+			_, err := v.coll.InsertOne(ctx, fields(byID(ids[i]), changed(v.seen(), "expire", expire)))
+			if err = v.unacknowledged(err); err != nil {
+				return v.refused(checkTTL, CheckMissing, err)
+			}
 		}
+		return nil
+	})
+	if err != nil || !v.ok(checkTTL) {
+		return err
 	}
 	const every, progress = 250 * time.Millisecond, 10 * time.Second
 	begun, next := time.Now(), time.Duration(0)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		left, err := v.read(ctx, byID(field("$in", ids)))
+		left, err := v.readWithin(ctx, byID(field("$in", ids)))
 		waited := time.Since(begun).Round(time.Second)
 		switch {
-		case err != nil:
-			return err
-		case left[future] == nil:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil && left[future] == nil:
 			v.fail(checkTTL, "a document that has not expired is gone after %s", waited)
 			return nil
-		case left[past] == nil:
+		case err == nil && left[past] == nil:
 			v.find(checkTTL, CheckOK, "deleted within %s", max(waited, time.Second))
+			return nil
+		case err != nil && waited >= o.WaitTTL:
+			v.find(checkTTL, CheckMissing, "whether anything was deleted within %s is not known: %v", waited, err)
 			return nil
 		case waited >= o.WaitTTL:
 			v.find(checkTTL, CheckMissing, "nothing was deleted within %s", waited)
@@ -328,4 +274,13 @@ func (v *verifier) ttlDeletion(ctx context.Context, o VerifyOptions) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// readWithin reads within the time of one operation.
+func (v *verifier) readWithin(ctx context.Context, filter bson.D) (docs map[string]bson.Raw, err error) {
+	err = v.attempt(ctx, func(ctx context.Context) error {
+		docs, err = v.read(ctx, filter)
+		return err
+	})
+	return docs, err
 }

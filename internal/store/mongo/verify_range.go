@@ -1,0 +1,54 @@
+package mongo
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// rangeOfIDs reads the documents of the scratch client as a range. Where nobody
+// else's can be hit, it deletes them as one, too.
+func (v *verifier) rangeOfIDs(ctx context.Context) error {
+	if len(v.documents) == 0 {
+		return nil // it remains unchecked
+	}
+	v.check(checkRange)
+	start := field("clientId", v.client)
+	end := fields(start, field("username", bson.MaxKey{}))
+	ofClient := byID(fields(field("$gte", start), field("$lte", end)))
+	inRange, err := v.read(ctx, ofClient)
+	if err != nil {
+		return v.refused(checkRange, CheckFailed, err)
+	}
+	v.sameAsRange(inRange, "in the range")
+	if !v.alone {
+		return nil
+	}
+	_, err = v.coll.DeleteMany(ctx, ofClient)
+	if err = v.unacknowledged(err); err != nil {
+		return v.refused(checkRange, CheckFailed, err)
+	}
+	left, err := v.read(ctx, byID(field("$in", v.ids)))
+	if err != nil {
+		return v.refused(checkRange, CheckFailed, err)
+	}
+	deleted := maps.Clone(v.documents)
+	maps.DeleteFunc(deleted, func(name string, _ bson.Raw) bool { return left[name] != nil })
+	v.sameAsRange(deleted, "deleted with the range")
+	return nil
+}
+
+// sameAsRange compares what the server took for the range with what is in it.
+func (v *verifier) sameAsRange(taken map[string]bson.Raw, what string) {
+	for _, name := range slices.Sorted(maps.Keys(v.documents)) {
+		id := v.documents[name].Lookup("_id").Document()
+		client, _ := id.Lookup("clientId").StringValueOK()
+		first, err := id.IndexErr(0)
+		ours := client == v.client && err == nil && first.Key() == "clientId"
+		if _, found := taken[name]; found != ours {
+			v.fail(checkRange, "%q: %s is %t, not %t", name, what, found, ours)
+		}
+	}
+}
