@@ -94,7 +94,7 @@ func unconfirmed(e *mongo.WriteConcernError) error {
 	if e == nil {
 		return nil
 	}
-	return fmt.Errorf("no majority has confirmed the write (code %d): %s", e.Code, e.Message)
+	return fmt.Errorf("no majority has confirmed the write: %w", described(e.Code, e.Name, e.Message))
 }
 
 const duplicateKey = 11000
@@ -122,11 +122,12 @@ var refusedForGood = map[int]bool{
 
 // refusal is the outcome of a write that the server reports an error for.
 func refusal(e mongo.WriteError) outcome {
-	err := fmt.Errorf("mongo: code %d: %s", e.Code, e.Message)
+	codeName, _ := e.Raw.Lookup("codeName").StringValueOK()
+	err := described(e.Code, codeName, e.Message)
 	switch {
 	case e.Code == duplicateKey:
 		return outcome{syncer.Conflict, nil}
-	case refusedForGood[e.Code] || failedValidation(e):
+	case refusedForGood[e.Code] || failedValidation(codeName, e.Message):
 		return outcome{syncer.Rejected, err}
 	default: // a deadlock, say: not applied, perhaps, but not refused for good either
 		return outcome{syncer.Unknown, err}
@@ -136,8 +137,23 @@ func refusal(e mongo.WriteError) outcome {
 // failedValidation recognises by name what compatible servers have other
 // numbers for. The message must begin with it, because names of users may be
 // quoted in the rest.
-func failedValidation(e mongo.WriteError) bool {
+func failedValidation(codeName, message string) bool {
 	const name = "DocumentValidationFailure"
-	codeName, _ := e.Raw.Lookup("codeName").StringValueOK()
-	return codeName == name || strings.HasPrefix(e.Message, name) || strings.HasPrefix(e.Message, "Document failed validation")
+	return codeName == name || strings.HasPrefix(message, name) || strings.HasPrefix(message, "Document failed validation")
+}
+
+// maxMessage is how much of a server's message an error repeats, in bytes.
+const maxMessage = 100
+
+// described is the error of a reply, fit for a log: servers quote the document
+// in their messages, and the _id of a counter has the name of a user.
+func described(code int, codeName, message string) error {
+	if i := strings.IndexAny(message, `{"`); i >= 0 {
+		message = message[:i]
+	}
+	message = strings.TrimSpace(strings.ToValidUTF8(message[:min(len(message), maxMessage)], ""))
+	if codeName != "" {
+		return fmt.Errorf("mongo: code %d (%s): %s", code, codeName, message)
+	}
+	return fmt.Errorf("mongo: code %d: %s", code, message)
 }

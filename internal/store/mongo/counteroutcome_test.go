@@ -1,6 +1,8 @@
 package mongo
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -101,6 +103,40 @@ func TestRefusal(t *testing.T) {
 		if got := refusal(test.e); got.status != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got.status, test.want)
 		}
+	}
+}
+
+// TestNoUsernameInErrors: the error of a refused write says what happened, and
+// not to whom: it is logged.
+func TestNoUsernameInErrors(t *testing.T) {
+	named, _ := bson.Marshal(bson.D{{Key: "codeName", Value: "TypeMismatch"}})
+	for _, test := range []struct {
+		e    mongo.WriteError
+		want string
+	}{
+		{
+			mongo.WriteError{Code: 14, Raw: named, Message: `Cannot apply $inc to a value of non-numeric type. {_id: {"username":"alice@example.org"}}`},
+			"mongo: code 14 (TypeMismatch): Cannot apply $inc to a value of non-numeric type.",
+		},
+		{mongo.WriteError{Code: 14, Message: `not a number: "alice@example.org"`}, "mongo: code 14: not a number:"},
+		{mongo.WriteError{Code: 112, Message: strings.Repeat("x", 99) + "é"}, "mongo: code 112: " + strings.Repeat("x", 99)},
+		{mongo.WriteError{Code: 112}, "mongo: code 112: "},
+	} {
+		if got := refusal(test.e).err.Error(); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+	s, direct, _ := throughProxy(t)
+	putDocument(t, direct, bson.D{
+		{Key: "_id", Value: counterID(hotID)},
+		{Key: "version", Value: int64(1)},
+		{Key: "etag", Value: int64(1)},
+		{Key: "frame", Value: int64(60_000)},
+		{Key: counts, Value: bson.D{{Key: strconv.Itoa(aFrame), Value: "2"}}},
+	})
+	r, err := writeOne(t.Context(), s, hotID, aWrite("me", 1, 1))
+	if err != nil || r.Status != syncer.Rejected || strings.Contains(r.Err.Error(), hotID.Username) || !strings.Contains(r.Err.Error(), "$inc") {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 
