@@ -87,40 +87,43 @@ func (s *Server) showCounters(c *call) error {
 		At       time.Time  `json:"at"`
 		Counters []usageDoc `json:"counters"`
 		// Incomplete says that the store could not be asked what other
-		// instances have counted.
+		// instances have counted, or has more than is looked at.
 		Incomplete bool `json:"incomplete"`
 	}{ClientID: id, Instance: s.o.Instance(), At: now.UTC(), Counters: []usageDoc{}}
+	var username *string
+	if _, one := c.query["username"]; one {
+		username = new(c.query.Get("username"))
+	}
 	for _, key := range []string{id, clientcfg.CandidateID(id)} {
-		usages, complete := s.usages(c.Request().Context(), key, int(limit), now)
+		usages, complete := s.usages(c.Request().Context(), key, username, int(limit), now)
 		out.Incomplete = out.Incomplete || !complete
 		out.Counters = append(out.Counters, s.showUsages(usages, now)...)
-	}
-	if _, one := c.query["username"]; one {
-		user := c.query.Get("username")
-		out.Counters = slices.DeleteFunc(out.Counters, func(u usageDoc) bool { return u.user() != user })
 	}
 	return c.answer(out)
 }
 
-// usages returns the counters of a client and its users, the most used first:
-// what this process holds, and what others have stored.
-func (s *Server) usages(ctx context.Context, clientID string, limit int, now time.Time) (out []ratelimit.Usage, complete bool) {
-	out = s.o.Counters.ClientUsage(now, clientID, limit)
-	if s.o.Stored == nil {
-		return out, true
+// usages returns the counters of a client and its users, or of one username,
+// the most used first: what this process holds, and what others have stored.
+// Of that it looks at maxListed counters, and they are the most used only where
+// there are no more.
+func (s *Server) usages(ctx context.Context, clientID string, username *string, limit int, now time.Time) (out []ratelimit.Usage, complete bool) {
+	if username == nil {
+		out = s.o.Counters.ClientUsage(now, clientID, limit)
+	} else {
+		out = s.o.Counters.Usage(now, ratelimit.Key{ClientID: clientID, Username: *username})
 	}
-	stored, err := s.o.Stored.CountersOf(ctx, clientID, maxListed)
+	if s.o.Stored == nil {
+		return out[:min(limit, len(out))], true
+	}
+	stored, err := s.o.Stored.CountersOf(ctx, clientID, username, maxListed+1)
 	if err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "the counters of other instances cannot be read", slog.Any("error", err))
-		return out, false
+		return out[:min(limit, len(out))], false
 	}
-	held := map[ratelimit.Key]bool{}
-	for _, u := range s.o.Counters.ClientUsage(now, clientID, maxListed) {
-		held[u.Key] = true
-	}
-	for _, r := range stored {
+	complete = len(stored) <= maxListed
+	for _, r := range stored[:min(maxListed, len(stored))] {
 		key := ratelimit.Key{ClientID: r.ID.ClientID, Username: r.ID.Username}
-		if held[key] {
+		if len(s.o.Counters.Usage(now, key)) > 0 { // what is held here is newer
 			continue
 		}
 		doc := ratelimit.Document{Frame: r.Frame, Frames: r.Frames}
@@ -129,7 +132,7 @@ func (s *Server) usages(ctx context.Context, clientID string, limit int, now tim
 		}
 	}
 	slices.SortStableFunc(out, func(a, b ratelimit.Usage) int { return cmp.Compare(b.Ratio(), a.Ratio()) })
-	return out[:min(limit, len(out))], true
+	return out[:min(limit, len(out))], complete
 }
 
 // limitsOf are the limits that the key is counted under.

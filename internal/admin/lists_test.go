@@ -133,6 +133,41 @@ func TestCountersOfOtherInstances(t *testing.T) {
 	equal(t, "incomplete", a.at("incomplete"), any(true))
 }
 
+// A user's counters are found however many others the client has.
+func TestCountersOfOneOfManyUsers(t *testing.T) {
+	w := newWorld(t)
+	const others = 1000
+	items := make([]syncer.Item, others)
+	put := func(items ...syncer.Item) {
+		t.Helper()
+		_, err := w.store.Exchange(t.Context(), items)
+		ok(t, err)
+	}
+	item := func(username string, count int64) syncer.Item {
+		return syncer.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: username}, Write: &syncer.Write{
+			NewEtag: 1, Writer: "i9", Seq: 1, Frame: 60_000,
+			Delta: []ratelimit.FrameCount{{Name: noon.Unix(), Count: count}}, Expire: noon.Add(time.Hour),
+		}}
+	}
+	for i := range items {
+		items[i] = item(fmt.Sprintf("u%04d", i), 2)
+		w.ask("shop", fmt.Sprintf("v%04d", i), 2)
+	}
+	put(items...)
+	equal(t, "all are looked at", w.get("/clients/shop/counters").at("incomplete"), any(false))
+	put(item("zoe", 1))
+	w.ask("shop", "zac", 1)
+	a := w.get("/clients/shop/counters?limit=10")
+	equal(t, "limit", len(a.at("counters").([]any)), 10)
+	equal(t, "there are more than are looked at", a.at("incomplete"), any(true))
+	for _, username := range []string{"zoe", "zac"} {
+		a = w.get("/clients/shop/counters?limit=10&username=" + username)
+		equal(t, "counters of "+username, len(a.at("counters").([]any)), 1)
+		equal(t, "username", a.at("counters", 0, "username"), any(username))
+		equal(t, "incomplete", a.at("incomplete"), any(false))
+	}
+}
+
 func TestResetForgetsOnAllInstances(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())

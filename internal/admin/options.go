@@ -33,14 +33,17 @@ type Clients interface {
 type Counters interface {
 	// ClientUsage returns the most used counters of a client and its users.
 	ClientUsage(now time.Time, clientID string, limit int) []ratelimit.Usage
+	// Usage returns the counters of one key.
+	Usage(now time.Time, k ratelimit.Key) []ratelimit.Usage
 	// Top returns the most used counters of all.
 	Top(now time.Time, limit int) []ratelimit.Usage
 }
 
 // StoredCounters shows what all processes together have counted.
 type StoredCounters interface {
-	// CountersOf returns at most limit counters of a client, in any order.
-	CountersOf(ctx context.Context, clientID string, limit int) ([]syncer.Record, error)
+	// CountersOf returns at most limit counters of a client, in any order: of
+	// all its users, or of one username if it is not nil.
+	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
 }
 
 // Options make a [Server]. All are required but those that say what holds

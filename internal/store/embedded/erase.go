@@ -11,8 +11,8 @@ import (
 )
 
 // CountersOf implements admin.StoredCounters.
-func (s *Store) CountersOf(ctx context.Context, clientID string, limit int) (records []syncer.Record, err error) {
-	prefix := appendString(nil, clientID)
+func (s *Store) CountersOf(ctx context.Context, clientID string, username *string, limit int) (records []syncer.Record, err error) {
+	prefix := counterPrefix(clientID, username)
 	err = s.view(ctx, func(tx *bolt.Tx) error {
 		records = nil
 		c := tx.Bucket(buckets[counters]).Cursor()
@@ -28,6 +28,16 @@ func (s *Store) CountersOf(ctx context.Context, clientID string, limit int) (rec
 	return records, err
 }
 
+// counterPrefix is what the keys of a client's counters begin with, or those of
+// one of its usernames.
+func counterPrefix(clientID string, username *string) []byte {
+	prefix := appendString(nil, clientID)
+	if username != nil {
+		prefix = appendString(prefix, *username)
+	}
+	return prefix
+}
+
 // counterIDOf reads what counterKey wrote.
 func counterIDOf(key []byte) (ratelimit.CounterID, error) {
 	d := &decoder{rest: key}
@@ -38,10 +48,7 @@ func counterIDOf(key []byte) (ratelimit.CounterID, error) {
 // EraseCounters implements admin.Eraser. The counters of a client lie side by
 // side, and among them those of a user.
 func (s *Store) EraseCounters(ctx context.Context, clientID string, username *string) error {
-	prefix := appendString(nil, clientID)
-	if username != nil {
-		prefix = appendString(prefix, *username)
-	}
+	prefix := counterPrefix(clientID, username)
 	for {
 		var found [][]byte
 		err := s.view(ctx, func(tx *bolt.Tx) error {

@@ -74,7 +74,7 @@ func exercise(ctx context.Context, s *Store) error {
 	code, id := secret.DigestOf("code"), ratelimit.CounterID{ClientID: "shop"}
 	client := clientcfg.Client{ID: "shop", Version: 1}
 	_, exchanged := s.Exchange(ctx, []syncer.Item{{ID: id, Write: aWrite("a", 1, 1), Read: true}})
-	_, counters := s.CountersOf(ctx, "shop", 1)
+	_, counters := s.CountersOf(ctx, "shop", nil, 1)
 	_, revision := s.Revision(ctx)
 	_, _, beaten := s.Beat(ctx, syncer.Instance{ID: "a"}, time.Minute)
 	_, reports := s.Reports(ctx, time.Minute)

@@ -14,12 +14,12 @@ import (
 )
 
 // CountersOf implements admin.StoredCounters.
-func (s *Store) CountersOf(ctx context.Context, clientID string, limit int) (records []syncer.Record, err error) {
+func (s *Store) CountersOf(ctx context.Context, clientID string, username *string, limit int) (records []syncer.Record, err error) {
 	err = s.do(ctx, "counters of a client", func(ctx context.Context) error {
-		if !utf8.ValidString(clientID) { // no string of MongoDB's
+		if !validNames(clientID, username) {
 			return nil
 		}
-		cursor, err := s.counters.Find(ctx, countersOf(clientID, nil), options.Find().SetLimit(int64(limit)))
+		cursor, err := s.counters.Find(ctx, countersOf(clientID, username), options.Find().SetLimit(int64(limit)))
 		if err != nil {
 			return fmt.Errorf("find: %w", err)
 		}
@@ -34,12 +34,18 @@ func (s *Store) CountersOf(ctx context.Context, clientID string, limit int) (rec
 // EraseCounters implements admin.Eraser.
 func (s *Store) EraseCounters(ctx context.Context, clientID string, username *string) error {
 	return s.do(ctx, "erase counters", func(ctx context.Context) error {
-		if !utf8.ValidString(clientID) || username != nil && !utf8.ValidString(*username) {
+		if !validNames(clientID, username) {
 			return nil
 		}
 		_, err := s.counters.DeleteMany(ctx, countersOf(clientID, username))
 		return err
 	})
+}
+
+// validNames reports whether the names can be strings of MongoDB's; username
+// may be nil.
+func validNames(clientID string, username *string) bool {
+	return utf8.ValidString(clientID) && (username == nil || utf8.ValidString(*username))
 }
 
 // countersOf is the filter for the counters of a client, or of one of its

@@ -85,7 +85,7 @@ func TestCommandsOnTheWire(t *testing.T) {
 				w.exchange(t, keys)
 				_, _ = proxy.Deliver()
 			}
-			_, _ = s.CountersOf(t.Context(), "shop", 10)
+			_, _ = s.CountersOf(t.Context(), "shop", nil, 10)
 			_ = s.EraseCounters(t.Context(), "shop", new("user 3"))
 			_ = s.EraseCounters(t.Context(), "other", nil)
 		})

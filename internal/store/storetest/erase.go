@@ -36,9 +36,9 @@ func testCountersOf(t *testing.T, target Target) {
 	for i, id := range counterIDs {
 		apply(t, b, id, adding("writer", int64(i+1)))
 	}
-	of := func(clientID string, limit int) (found []ratelimit.CounterID) {
+	of := func(clientID string, username *string, limit int) (found []ratelimit.CounterID) {
 		t.Helper()
-		records, err := b.CountersOf(t.Context(), clientID, limit)
+		records, err := b.CountersOf(t.Context(), clientID, username, limit)
 		succeed(t, "counters", err)
 		for _, r := range records {
 			if i := slices.Index(counterIDs, r.ID); i < 0 || total(&r) != int64(i+1) || r.Version != 1 || r.Frame != minute || r.Problem != "" {
@@ -57,9 +57,20 @@ func testCountersOf(t *testing.T, target Target) {
 			}
 		}
 		slices.SortFunc(want, syncer.CompareIDs)
-		equal(t, fmt.Sprintf("all of %q", clientID), want, of(clientID, 100))
+		equal(t, fmt.Sprintf("all of %q", clientID), want, of(clientID, nil, 100))
 	}
-	equal(t, "how many", 2, len(of("shop", 2)))
+	equal(t, "how many", 2, len(of("shop", nil, 2)))
+	for _, username := range []string{"ada", "", "ada\x00", "\U0001F600", "ad", "ada\xff"} {
+		var want []ratelimit.CounterID
+		for _, id := range counterIDs {
+			if id.ClientID == "shop" && id.Username == username {
+				want = append(want, id)
+			}
+		}
+		slices.SortFunc(want, syncer.CompareIDs)
+		equal(t, fmt.Sprintf("all of the user %q", username), want, of("shop", &username, 100))
+	}
+	equal(t, "how many of a user", 1, len(of("shop", new("ada"), 1)))
 }
 
 func testEraseCounters(t *testing.T, target Target) {

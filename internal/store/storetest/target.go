@@ -25,8 +25,9 @@ type Backend interface {
 	grants.UserRegistry
 	grants.Sessions
 	SyncBackend
-	// CountersOf returns at most limit counters of a client, in any order.
-	CountersOf(ctx context.Context, clientID string, limit int) ([]syncer.Record, error)
+	// CountersOf returns at most limit counters of a client, in any order: all
+	// of them, or those of one username if it is not nil.
+	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
 	// EraseCounters removes the counters of a client: all of them, or those
 	// of one username if it is not nil.
 	EraseCounters(ctx context.Context, clientID string, username *string) error
