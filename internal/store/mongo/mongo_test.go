@@ -43,9 +43,6 @@ var target = storetest.Target{
 		t.Helper()
 		putDocument(t, b.(ttlStore).Store, recordDocument(&r, expire))
 	},
-	// mongo-java-server changes a document in place, field by field, while a
-	// find is being answered with it. MongoDB reads from a snapshot.
-	Torn: func(t *testing.T) bool { t.Helper(); return !mongotest.IsReal(t) },
 }
 
 // recordDocument is the document that reads as the record. Without frame and

@@ -27,10 +27,6 @@ type SyncTarget struct {
 	// Put stores a document as it is, as if another program had written it.
 	// Without Frame and Pruned it is one of an earlier release.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
-	// Torn reports whether the server at hand returns documents while it
-	// changes them, some fields old and some new. Then it is not checked that
-	// a read is of one moment. Nil: it does not.
-	Torn func(t *testing.T) bool
 }
 
 // RunSync runs the groups of the suite that are about counters and instances.
@@ -44,8 +40,7 @@ func RunSync(t *testing.T, target SyncTarget) {
 // store is a fresh backend of a target.
 type store struct {
 	SyncBackend
-	put  func(t *testing.T, r syncer.Record)
-	torn bool
+	put func(t *testing.T, r syncer.Record)
 }
 
 func (target SyncTarget) fresh(t *testing.T) store {
@@ -55,7 +50,7 @@ func (target SyncTarget) fresh(t *testing.T) store {
 		t.Helper()
 		target.Put(t, b, r, Epoch)
 	}
-	return store{b, put, target.Torn != nil && target.Torn(t)}
+	return store{b, put}
 }
 
 func testCounters(t *testing.T, target SyncTarget) {

@@ -19,7 +19,7 @@ func counterHot(t *testing.T, s store) {
 	const instances, keys, rounds = 24, 4, 10
 	errs := make([]error, instances)
 	together(instances, func(i int) {
-		w := hotWriter{store: s, torn: s.torn, me: fmt.Sprintf("instance%d", i), known: map[ratelimit.CounterID]*syncer.Record{}}
+		w := hotWriter{store: s, me: fmt.Sprintf("instance%d", i), known: map[ratelimit.CounterID]*syncer.Record{}}
 		for range rounds {
 			for k := range keys {
 				errs[i] = errors.Join(errs[i], w.count(t.Context(), counterID(fmt.Sprintf("hot %d", k))))
@@ -38,7 +38,6 @@ func counterHot(t *testing.T, s store) {
 // hotWriter is one instance.
 type hotWriter struct {
 	store syncer.Store
-	torn  bool
 	me    string
 	seq   int64
 	known map[ratelimit.CounterID]*syncer.Record // nil: no document
@@ -78,7 +77,7 @@ func (h *hotWriter) consistent(r *syncer.Record, seq int64, s syncer.Status) err
 	if r == nil {
 		return nil // it was read before the write
 	}
-	if total(r) != r.Version && !h.torn {
+	if total(r) != r.Version {
 		return fmt.Errorf("version %d counts %d", r.Version, total(r))
 	}
 	if in := r.Writers[h.me]; in > seq || in == seq && s == syncer.Rejected {
@@ -106,7 +105,7 @@ func counterReadAndWritten(t *testing.T, s store) {
 		if r.Record != nil {
 			version, in = r.Record.Version, r.Record.Writers["me"]
 		}
-		whole := version == in && total(r.Record) == in || s.torn
+		whole := version == in && total(r.Record) == in
 		if in != seq && in != seq-1 || !whole {
 			t.Errorf("beside write %d the document is %+v", seq, r.Record)
 		}
@@ -145,7 +144,7 @@ func counterReadWhileWritten(t *testing.T, s store) {
 			for _, seq := range r.Writers {
 				sum += seq
 			}
-			whole := sum == r.Version && total(r) == r.Version || s.torn
+			whole := sum == r.Version && total(r) == r.Version
 			if !whole || r.Version < last {
 				errs[i] = fmt.Errorf("read %+v after version %d", r, last)
 			}

@@ -46,8 +46,6 @@ type Target struct {
 	Open func(ctx context.Context, location string) (Backend, error)
 	// Put is that of [SyncTarget], for a backend that Open returned.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
-	// Torn is that of [SyncTarget].
-	Torn func(t *testing.T) bool
 }
 
 // Run runs the whole suite.
@@ -79,7 +77,7 @@ func Run(t *testing.T, target Target) {
 	}
 	RunSync(t, SyncTarget{
 		Fresh: func(t *testing.T) SyncBackend { t.Helper(); return target.fresh(t) },
-		Put:   target.Put, Torn: target.Torn,
+		Put:   target.Put,
 	})
 }
 
