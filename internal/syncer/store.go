@@ -154,7 +154,8 @@ type Instances interface {
 	// Beat stores the record of this instance, with the time of the store as
 	// Beaten, and returns those of all instances that have beaten within ttl
 	// by the same clock, this one included, ordered by ID, without their
-	// reports. Those that have not may be forgotten.
+	// reports. Those that have not may be forgotten. A record that is ahead of
+	// that clock by ttl or more is nobody's, here and below.
 	//
 	// previous is the Nonce that the record of this instance had before;
 	// empty if there was no record.

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"oauth-server/internal/store/storetest"
+	"oauth-server/internal/syncer"
 )
 
 // foldingName is that of files whose journals are so short that they are folded
@@ -32,6 +33,9 @@ func targetNamed(name string) storetest.Target {
 			return Open(location, Options{})
 		},
 		Put: putRecord,
+		PutInstance: func(_ *testing.T, b storetest.SyncBackend, i syncer.Instance) {
+			b.(*Store).instances.records[i.ID] = i
+		},
 	}
 }
 

@@ -36,11 +36,12 @@ func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duratio
 	return alive, previous, nil
 }
 
-// alive returns the records of those that have beaten within ttl before now,
-// ordered by ID. The lock must be held.
+// alive returns the records of those that have beaten within ttl of now, ordered
+// by ID. One that is further ahead is of a clock that was wrong. The lock must be
+// held.
 func (s *instances) alive(now time.Time, ttl time.Duration) (list []syncer.Instance) {
 	for _, id := range slices.Sorted(maps.Keys(s.records)) {
-		if i := s.records[id]; now.Sub(i.Beaten) < ttl {
+		if i := s.records[id]; now.Sub(i.Beaten).Abs() < ttl {
 			list = append(list, i)
 		}
 	}
@@ -55,8 +56,9 @@ func (s *Store) Alive(ctx context.Context, ttl time.Duration) ([]syncer.Instance
 	s.instances.mu.Lock()
 	defer s.instances.mu.Unlock()
 	var newest time.Time
+	now := time.Now()
 	for _, i := range s.instances.records {
-		if i.Beaten.After(newest) {
+		if i.Beaten.After(newest) && i.Beaten.Sub(now) < ttl {
 			newest = i.Beaten
 		}
 	}

@@ -22,7 +22,7 @@ func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duratio
 		if previous, err = s.putInstance(ctx, self); err != nil {
 			return err
 		}
-		alive, err = s.aliveBeside(ctx, self.ID, ttl)
+		alive, err = s.aliveBeside(ctx, self.ID, time.Time{}, ttl)
 		return err
 	})
 	if err != nil {
@@ -58,7 +58,11 @@ func (s *Store) putInstance(ctx context.Context, self syncer.Instance) (previous
 // Alive implements [syncer.Instances].
 func (s *Store) Alive(ctx context.Context, ttl time.Duration) (alive []syncer.Instance, err error) {
 	err = s.do(ctx, "alive", func(ctx context.Context) error {
-		alive, err = s.aliveBeside(ctx, "", ttl)
+		now, err := s.localTime(ctx)
+		if err != nil {
+			return err
+		}
+		alive, err = s.aliveBeside(ctx, "", now, ttl)
 		return err
 	})
 	if err != nil {
@@ -67,11 +71,12 @@ func (s *Store) Alive(ctx context.Context, ttl time.Duration) (alive []syncer.In
 	return alive, nil
 }
 
-// aliveBeside returns the instances that have beaten within ttl before the
-// heartbeat of self, or before the newest one if self is empty, by the same
-// clock. It reads the newest first, and no further than it needs: records stay
-// for a day after their process.
-func (s *Store) aliveBeside(ctx context.Context, self string, ttl time.Duration) (alive []syncer.Instance, err error) {
+// aliveBeside returns the instances that have beaten within ttl of the heartbeat
+// of self, or before the newest one at read if self is empty, by the same clock.
+// It reads the newest first, and no further than it needs: records stay for a
+// day after their process. One that is further ahead is of a clock that was
+// wrong.
+func (s *Store) aliveBeside(ctx context.Context, self string, read time.Time, ttl time.Duration) (alive []syncer.Instance, err error) {
 	newest := options.Find().SetSort(bson.D{{Key: "beaten", Value: -1}}).SetProjection(bson.D{{Key: "report", Value: 0}})
 	cursor, err := s.instances.Find(ctx, bson.D{}, newest)
 	if err != nil {
@@ -82,6 +87,8 @@ func (s *Store) aliveBeside(ctx context.Context, self string, ttl time.Duration)
 		i := instanceOf(cursor.Current)
 		switch {
 		case i.ID == "" || i.Beaten.IsZero(): // of another program
+			continue
+		case self == "" && i.Beaten.Sub(read) >= ttl:
 			continue
 		case i.ID == self, self == "" && now.IsZero():
 			now = i.Beaten
@@ -97,6 +104,7 @@ func (s *Store) aliveBeside(ctx context.Context, self string, ttl time.Duration)
 	if now.IsZero() && self != "" {
 		return nil, errors.New("the heartbeat is gone again")
 	}
+	alive = slices.DeleteFunc(alive, func(i syncer.Instance) bool { return i.Beaten.Sub(now) >= ttl })
 	slices.SortFunc(alive, func(a, b syncer.Instance) int { return strings.Compare(a.ID, b.ID) })
 	return alive, nil
 }
@@ -136,7 +144,7 @@ func (s *Store) Reports(ctx context.Context, ttl time.Duration) (list []syncer.I
 		if err != nil {
 			return err
 		}
-		alive := bson.D{{Key: "beaten", Value: bson.D{{Key: "$gt", Value: now.Add(-ttl)}}}}
+		alive := bson.D{{Key: "beaten", Value: bson.D{{Key: "$gt", Value: now.Add(-ttl)}, {Key: "$lt", Value: now.Add(ttl)}}}}
 		docs, err := findAll[bson.Raw](ctx, s.instances, alive, options.Find().SetSort(byID(1)))
 		for _, raw := range docs {
 			if i := instanceOf(raw); i.ID != "" { // otherwise of another program

@@ -22,7 +22,7 @@ func TestBesideOtherRecords(t *testing.T) {
 	for _, doc := range []bson.D{
 		{{Key: "_id", Value: "earlier"}, {Key: "host", Value: "h"}, {Key: "version", Value: "v"}, {Key: "beaten", Value: now}, {Key: "keys", Value: 3}},
 		{{Key: "_id", Value: "silent"}, {Key: "beaten", Value: now.Add(-time.Hour)}, {Key: "nonce", Value: "n"}},
-		{{Key: "_id", Value: "ahead"}, {Key: "beaten", Value: now.Add(time.Hour)}, {Key: "nonce", Value: "a"}, {Key: "time", Value: now}},
+		{{Key: "_id", Value: "ahead"}, {Key: "beaten", Value: now.Add(30 * time.Second)}, {Key: "nonce", Value: "a"}, {Key: "time", Value: now}},
 		{{Key: "_id", Value: "without"}, {Key: "nonce", Value: "n"}},
 		{{Key: "_id", Value: "words"}, {Key: "beaten", Value: "now"}, {Key: "time", Value: "now"}, {Key: "nonce", Value: 7}},
 		{{Key: "_id", Value: "above"}, {Key: "beaten", Value: bson.Timestamp{T: 1 << 31}}},
@@ -37,7 +37,7 @@ func TestBesideOtherRecords(t *testing.T) {
 		t.Fatalf("beat: %q, %v", previous, err)
 	}
 	want := []syncer.Instance{
-		{ID: "ahead", Beaten: now.Add(time.Hour), Time: now, Nonce: "a"}, {ID: "earlier", Beaten: now}, {ID: "words", Time: now, Nonce: "mine"},
+		{ID: "ahead", Beaten: now.Add(30 * time.Second), Time: now, Nonce: "a"}, {ID: "earlier", Beaten: now}, {ID: "words", Time: now, Nonce: "mine"},
 	}
 	later := cmpopts.AcyclicTransformer("beaten", func(i syncer.Instance) syncer.Instance {
 		if i.ID == "words" {

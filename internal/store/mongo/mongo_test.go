@@ -43,6 +43,12 @@ var target = storetest.Target{
 		t.Helper()
 		putDocument(t, b.(ttlStore).Store, recordDocument(&r, expire))
 	},
+	PutInstance: func(t *testing.T, b storetest.SyncBackend, i syncer.Instance) {
+		t.Helper()
+		if _, err := b.(ttlStore).instances.InsertOne(t.Context(), bson.D{{Key: "_id", Value: i.ID}, {Key: "beaten", Value: i.Beaten}}); err != nil {
+			t.Fatal(err)
+		}
+	},
 }
 
 // recordDocument is the document that reads as the record. Without frame and

@@ -27,6 +27,8 @@ type SyncTarget struct {
 	// Put stores a document as it is, as if another program had written it.
 	// Without Frame and Pruned it is one of an earlier release.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
+	// PutInstance stores a heartbeat as it is, Beaten included.
+	PutInstance func(t *testing.T, b SyncBackend, i syncer.Instance)
 }
 
 // RunSync runs the groups of the suite that are about counters and instances.
@@ -40,7 +42,8 @@ func RunSync(t *testing.T, target SyncTarget) {
 // store is a fresh backend of a target.
 type store struct {
 	SyncBackend
-	put func(t *testing.T, r syncer.Record)
+	put         func(t *testing.T, r syncer.Record)
+	putInstance func(t *testing.T, i syncer.Instance)
 }
 
 func (target SyncTarget) fresh(t *testing.T) store {
@@ -50,7 +53,11 @@ func (target SyncTarget) fresh(t *testing.T) store {
 		t.Helper()
 		target.Put(t, b, r, Epoch)
 	}
-	return store{b, put}
+	putInstance := func(t *testing.T, i syncer.Instance) {
+		t.Helper()
+		target.PutInstance(t, b, i)
+	}
+	return store{b, put, putInstance}
 }
 
 func testCounters(t *testing.T, target SyncTarget) {

@@ -19,6 +19,7 @@ func testInstances(t *testing.T, target SyncTarget) {
 		{"all that are alive, in order", instancesInOrder},
 		{"silent for too long", instancesSilent},
 		{"last seen alive", instancesLastSeen},
+		{"beaten in the future", instancesAhead},
 		{"reports", instanceReports},
 		{"many at once", instancesTogether},
 	} {
@@ -130,6 +131,29 @@ func instancesLastSeen(t *testing.T, b store) {
 	})
 	becomes(t, "reports", "", func() string { return ids(reports(t, b, short)) }) // b is silent too
 	equal(t, "the newest is always among them", "b ", ids(last(short)))
+}
+
+// instancesAhead: a heartbeat that is further ahead than ttl, of a clock that was
+// wrong, is of no live instance.
+func instancesAhead(t *testing.T, b store) {
+	t.Helper()
+	for _, ahead := range []time.Duration{2 * time.Hour, 1000 * time.Hour} {
+		b.putInstance(t, syncer.Instance{ID: "ahead " + ahead.String(), Beaten: time.Now().Add(ahead)})
+	}
+	last := func() string {
+		list, err := b.Alive(t.Context(), time.Hour)
+		succeed(t, "alive", err)
+		return ids(list)
+	}
+	equal(t, "last seen", "", last())
+	beat(t, b, syncer.Instance{ID: "b"}, time.Hour)
+	alive, _ := beat(t, b, syncer.Instance{ID: "a"}, time.Hour)
+	equal(t, "alive", "a b ", ids(alive))
+	equal(t, "last seen", "a b ", last())
+	equal(t, "reports", "a b ", ids(reports(t, b, time.Hour)))
+	b.putInstance(t, syncer.Instance{ID: "c", Beaten: time.Now().Add(time.Minute)})
+	alive, _ = beat(t, b, syncer.Instance{ID: "a"}, time.Hour)
+	equal(t, "alive, with one a little ahead", "a b c ", ids(alive))
 }
 
 // becomes asks until the answer is as wanted.

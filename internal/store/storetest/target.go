@@ -46,6 +46,8 @@ type Target struct {
 	Open func(ctx context.Context, location string) (Backend, error)
 	// Put is that of [SyncTarget], for a backend that Open returned.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
+	// PutInstance is that of [SyncTarget], too.
+	PutInstance func(t *testing.T, b SyncBackend, i syncer.Instance)
 }
 
 // Run runs the whole suite.
@@ -77,7 +79,7 @@ func Run(t *testing.T, target Target) {
 	}
 	RunSync(t, SyncTarget{
 		Fresh: func(t *testing.T) SyncBackend { t.Helper(); return target.fresh(t) },
-		Put:   target.Put,
+		Put:   target.Put, PutInstance: target.PutInstance,
 	})
 }
 

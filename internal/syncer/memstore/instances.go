@@ -30,10 +30,21 @@ func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duratio
 	return alive, previous, nil
 }
 
-// alive returns the records of those that have beaten within ttl before now.
+// PutInstance stores a record as it is.
+func (s *Store) PutInstance(i syncer.Instance) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.instances == nil {
+		s.instances = map[string]syncer.Instance{}
+	}
+	s.instances[i.ID] = i
+}
+
+// alive returns the records of those that have beaten within ttl of now. One that
+// is further ahead is of a clock that was wrong.
 func (s *Store) alive(now time.Time, ttl time.Duration) (list []syncer.Instance) {
 	for _, id := range slices.Sorted(maps.Keys(s.instances)) {
-		if i := s.instances[id]; now.Sub(i.Beaten) < ttl {
+		if i := s.instances[id]; now.Sub(i.Beaten).Abs() < ttl {
 			list = append(list, i)
 		}
 	}
@@ -48,8 +59,9 @@ func (s *Store) Alive(ctx context.Context, ttl time.Duration) ([]syncer.Instance
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var newest time.Time
+	now := s.now()
 	for _, i := range s.instances {
-		if i.Beaten.After(newest) {
+		if i.Beaten.After(newest) && i.Beaten.Sub(now) < ttl {
 			newest = i.Beaten
 		}
 	}
