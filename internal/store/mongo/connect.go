@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/auth"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
 // Errors of [Open]. All come within [openTimeout].
@@ -25,6 +26,8 @@ var (
 	ErrAuth = errors.New("MongoDB refuses the user name or password")
 	// ErrUnreachable: nobody answers, or no primary is there.
 	ErrUnreachable = errors.New("no MongoDB server answers")
+	// ErrReplicaSet: servers answer, and are not in the set of the URI.
+	ErrReplicaSet = errors.New("no member of the replica set in the MongoDB URI was found")
 )
 
 // Timeouts. The driver's own server selection takes 30 s, in which a request
@@ -44,7 +47,7 @@ type Options struct {
 }
 
 // Open connects and checks that the server answers and takes the credentials.
-// It tells apart [ErrURI], [ErrAuth] and [ErrUnreachable].
+// It tells apart [ErrURI], [ErrAuth], [ErrUnreachable] and [ErrReplicaSet].
 func Open(ctx context.Context, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -148,10 +151,13 @@ const (
 func classify(err error) error {
 	var command driver.Error
 	var handshake *auth.Error
+	var selection topology.ServerSelectionError
 	switch {
 	case errors.As(err, &handshake),
 		errors.As(err, &command) && (command.Code == authenticationFailed || command.Code == unauthorized):
 		return fmt.Errorf("%w: %w", ErrAuth, err)
+	case errors.As(err, &selection) && selection.Desc.SetName != "" && len(selection.Desc.Servers) == 0: // the driver drops strangers
+		return fmt.Errorf("%w: %s: %w", ErrReplicaSet, selection.Desc.SetName, err)
 	default:
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}

@@ -19,6 +19,9 @@ import (
 func TestOpenFails(t *testing.T) {
 	t.Parallel()
 	const password = "s3cr3t"
+	uri, _ := mongotest.Database(t)
+	server, _, _ := strings.Cut(uri, "/?")
+	server = strings.TrimSuffix(server, "/")
 	refuses := fakeServer(t, bson.D{
 		{Key: "ok", Value: 0},
 		{Key: "code", Value: 18},
@@ -44,6 +47,7 @@ func TestOpenFails(t *testing.T) {
 		{"nobody answers", "mongodb://me:" + password + "@" + silent(t) + "/", ErrUnreachable, ""},
 		{"no such host", "mongodb://me:" + password + "@no-such-host.invalid/", ErrUnreachable, "no-such-host.invalid"},
 		{"no such service", "mongodb+srv://me:" + password + "@no-such-host.invalid/", ErrUnreachable, "no-such-host.invalid"},
+		{"another replica set", server + "/?replicaSet=stray", ErrReplicaSet, "stray"},
 		{"not the protocol", "mongodb://me:" + password + "@" + babbling(t) + "/", ErrUnreachable, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
