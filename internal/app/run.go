@@ -70,7 +70,7 @@ func (s *Server) startLoops(ctx context.Context) {
 	})
 	s.loops.start(ctx, "policy changes", func(ctx context.Context) error { return s.policies.Watch(ctx, s.log) })
 	s.loops.start(ctx, "resets", s.resets.Run)
-	s.loops.start(ctx, "reports", s.admin.Run)
+	s.loops.start(ctx, "audit sweep", s.admin.Run)
 	if sweeper, ok := s.store.(grants.Sweeper); ok {
 		s.loops.start(ctx, "sweep", every(sweepEvery, s.log, "sweeping what has expired", sweep(sweeper, s.clock.Now, s.log)))
 	}
