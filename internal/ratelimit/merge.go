@@ -16,6 +16,10 @@ type verdict struct {
 // writes under the same name. The pending write was then applied, or it can be
 // told that it was not; where neither is certain it counts as applied, so that
 // nothing is counted twice.
+//
+// One case counts twice: the outcome of the write is unknown, it was applied, and
+// the writer was pruned from the document since. Nothing there shows that the
+// write is in it, so it is void, and counted again (docs/adr/0016).
 func (s *shard) judge(num uint32, res Result) (v verdict) {
 	v.seq = s.pending(num)
 	if v.seq == 0 {
