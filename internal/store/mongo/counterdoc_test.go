@@ -22,7 +22,7 @@ func sound() bson.D {
 		{Key: "frame", Value: int64(60_000)},
 		{Key: "pruned", Value: int64(5)},
 		{Key: "writers", Value: bson.D{{Key: "me", Value: int64(7)}}},
-		{Key: "expire", Value: time.Now()},
+		{Key: "expire", Value: time.Now().Add(time.Hour)},
 		{Key: "requestCounters", Value: bson.D{{Key: "1622211840", Value: int64(2)}, {Key: "1622211780", Value: int64(1)}}},
 	}
 }
