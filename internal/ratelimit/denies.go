@@ -42,7 +42,7 @@ func (s *shard) atLimit(first uint32, ms int64) bool {
 // Refund takes n requests back that were admitted at that time, so that they
 // count no longer, here or in the store. It reports false, and changes nothing,
 // where their frame has left the window or the key is not in memory. A request
-// may be taken back once; that is for the caller to see to.
+// may be taken back once; the caller makes sure of that.
 func (c *Counters) Refund(now, admitted time.Time, k Key, e *Effective, n int64) bool {
 	k = k.bounded()
 	ms, ls := millis(now), e.For(k)

@@ -190,7 +190,7 @@ func (s *shard) unchain(first uint32) {
 		}
 		s.dropExtras(num)
 		delete(s.chores, num)
-		s.cold[num].ticket++ // whoever still holds one is refused
+		s.cold[num].ticket++ // those that were drawn are refused
 		*h = hot{state: unused, next: s.unused}
 		s.unused, num = num, next
 		s.spare++

@@ -7,10 +7,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
-	"testing"
 	"time"
 
-	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
@@ -345,98 +343,3 @@ func (p *port) Leave(ctx context.Context, id string) error {
 	}
 	return p.net.db.Leave(ctx, id)
 }
-
-// member is one process of a cluster.
-type member struct {
-	counters *ratelimit.Counters
-	syncer   *syncer.Syncer
-	clock    *clock.Clock
-	wall     *wallClock
-	port     *port
-}
-
-func (m *member) now() time.Time { return m.clock.Now() }
-
-// take asks the member for n requests of a key.
-func (m *member) take(k ratelimit.Key, policy *ratelimit.Effective, n int64) ratelimit.Decision {
-	return m.counters.Take(m.now(), k, policy, n)
-}
-
-// wallClock is the wall clock of a member's machine.
-type wallClock struct {
-	mu   sync.Mutex
-	skew time.Duration
-}
-
-func (w *wallClock) step(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.skew += d
-}
-
-func (w *wallClock) now() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return time.Now().Add(w.skew)
-}
-
-// maxKeys bounds the memory of a simulated instance.
-const maxKeys = 1000
-
-// newMember starts an instance whose wall clock is wrong by skew.
-func newMember(t *testing.T, net *network, seed uint64, skew time.Duration, change func(*syncer.Config)) *member {
-	t.Helper()
-	return startMember(t, newPort(net, seed), seed, skew, change)
-}
-
-func startMember(t *testing.T, p *port, seed uint64, skew time.Duration, change func(*syncer.Config)) *member {
-	t.Helper()
-	m := &member{counters: ratelimit.NewCounters(maxKeys), wall: &wallClock{skew: skew}, port: p}
-	m.clock = clock.New(m.wall.now)
-	cfg := syncer.DefaultConfig()
-	cfg.Clock, cfg.Seed = m.clock, seed
-	if change != nil {
-		change(&cfg)
-	}
-	m.syncer = syncer.New(m.counters, p, p, cfg)
-	m.syncer.Start(t.Context())
-	t.Cleanup(m.syncer.Kill) // of those that are still there
-	return m
-}
-
-// unflushed is what the instance has not written, by its own knowledge: in all,
-// and of the limit named exact.
-func (m *member) unflushed() (all, exact int64) {
-	for _, u := range m.counters.Top(m.now(), 1_000_000) {
-		all += u.Unflushed
-		if u.Limit.Name == "exact" {
-			exact += u.Unflushed
-		}
-	}
-	return all, exact
-}
-
-// policyOf makes a policy of limits.
-func policyOf(tb testing.TB, limits ...ratelimit.Limit) *ratelimit.Effective {
-	tb.Helper()
-	s := ratelimit.DefaultSettings()
-	s.Default.User, s.Default.Client = limits, limits
-	p, err := ratelimit.Compile(s)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return p.For("any")
-}
-
-func keyOf(i int) ratelimit.Key {
-	return ratelimit.Key{ClientID: "client", Username: "user-" + strconv.Itoa(i)}
-}
-
-func idOf(i int) ratelimit.CounterID {
-	return ratelimit.CounterID{ClientID: "client", Username: "user-" + strconv.Itoa(i)}
-}
-
-func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
-
-// wait lets simulated time pass.
-func wait(d time.Duration) { _ = travel(context.Background(), d) }
