@@ -20,8 +20,8 @@ const (
 // Clock is the time of a process. It is safe for concurrent use.
 type Clock struct {
 	wall func() time.Time
-	line atomic.Pointer[line]
-	mu   sync.Mutex // one change of the line at a time
+	line atomic.Pointer[line] // nil while it is changed
+	mu   sync.Mutex           // one change of the line at a time
 	last State
 	// begun says that process time was the store's once. Before, it is that of
 	// the wall clock, which has no vote of its own beside it.
@@ -35,8 +35,8 @@ type line struct {
 	rate float64   // how much faster than monotonic time
 }
 
-func (l *line) now() time.Time {
-	elapsed := time.Since(l.base)
+// after is process time so long after base.
+func (l *line) after(elapsed time.Duration) time.Time {
 	return l.at.Add(elapsed + time.Duration(float64(elapsed)*l.rate))
 }
 
@@ -52,8 +52,27 @@ func New(wall func() time.Time) *Clock {
 }
 
 // Now returns process time. A call never returns less than one that returned
-// before it began, except by a twentieth of the time that a call takes.
-func (c *Clock) Now() time.Time { return c.line.Load().now() }
+// before it began.
+func (c *Clock) Now() time.Time {
+	for {
+		l := c.line.Load()
+		if l == nil {
+			return c.changed()
+		}
+		// A line is good up to its replacement, which begins where it ended.
+		if now := l.after(time.Since(l.base)); c.line.Load() == l {
+			return now
+		}
+	}
+}
+
+// changed waits for the change of the line, and returns process time.
+func (c *Clock) changed() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.line.Load()
+	return l.after(time.Since(l.base))
+}
 
 // Reading is what the clock of the store said just now.
 type Reading struct {
@@ -111,7 +130,7 @@ func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 	st := c.compare(store)
 	now := c.Now()
 	if store == nil {
-		c.run(now, 0)
+		c.run(0, 0)
 		c.last = st
 		return st
 	}
@@ -120,11 +139,11 @@ func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 	switch {
 	case ahead > Tolerance+store.Error:
 		st.Stepped = ahead
-		c.run(target, 0)
+		c.run(ahead, 0)
 	case ahead.Abs() <= store.Error:
-		c.run(now, 0)
+		c.run(0, 0)
 	default:
-		c.run(now, min(max(float64(ahead)/float64(slewTime), -maxRate), maxRate))
+		c.run(0, min(max(float64(ahead)/float64(slewTime), -maxRate), maxRate))
 	}
 	c.last = st
 	return st
@@ -161,9 +180,13 @@ func (c *Clock) State() State {
 	return c.last
 }
 
-// run makes process time go on from now at that rate.
-func (c *Clock) run(now time.Time, rate float64) {
-	c.line.Store(&line{base: time.Now(), at: now, rate: rate})
+// run sets process time forwards by a step, and makes it go on at that rate. The
+// old line ends at the very moment at which the new one begins: it is taken away
+// before that moment is read, so no call of Now is ahead of it.
+func (c *Clock) run(step time.Duration, rate float64) {
+	old := c.line.Swap(nil)
+	base := time.Now()
+	c.line.Store(&line{base: base, at: old.after(base.Sub(old.base)).Add(step), rate: rate})
 }
 
 func (c *Clock) compare(store *Reading) (st State) {

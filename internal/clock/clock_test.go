@@ -3,6 +3,8 @@ package clock_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -242,6 +244,40 @@ func TestNeverBackwards(t *testing.T) {
 			last = now
 		}
 	})
+}
+
+// TestReadersWhileItChanges: a call that begins after another has returned never
+// returns less, in whichever goroutine, while the line changes all the time.
+func TestReadersWhileItChanges(t *testing.T) {
+	c := clock.New(nil)
+	c.Begin(&clock.Reading{Time: time.Now()}, nil)
+	var newest atomic.Int64 // that a call has returned
+	var worst, stop atomic.Int64
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for stop.Load() == 0 {
+				before := newest.Load()
+				now := c.Now().UnixNano()
+				raise(&worst, before-now)
+				raise(&newest, now)
+			}
+		})
+	}
+	for i := range 100_000 { // fast, slow, and as it is
+		c.Adjust(&clock.Reading{Time: c.Now().Add(time.Duration(i%3-1) * 900 * time.Millisecond)}, nil)
+	}
+	stop.Store(1)
+	readers.Wait()
+	if back := time.Duration(worst.Load()); back > 0 {
+		t.Errorf("process time went back by up to %v", back)
+	}
+}
+
+// raise makes n at least v.
+func raise(n *atomic.Int64, v int64) {
+	for old := n.Load(); v > old && !n.CompareAndSwap(old, v); old = n.Load() {
+	}
 }
 
 func BenchmarkNow(b *testing.B) {
