@@ -204,6 +204,23 @@ func TestClock(t *testing.T) {
 	})
 }
 
+// TestSlowSample: a clock sample is as old as the failed one after it took.
+func TestSlowSample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, samples := &wrapped{}, 0
+		store.now = func() (time.Time, error) {
+			if samples++; samples == 2 {
+				wait(3 * time.Second)
+				return time.Time{}, errNetwork
+			}
+			return time.Now(), nil
+		}
+		m := alone(t, store, nil)
+		mustEqual(t, "samples", 2, samples)
+		mustEqual(t, "ahead", 0, time.Until(m.now()))
+	})
+}
+
 // TestInstances: every instance knows how many are alive; one that leaves is gone at
 // once, and one that dies after a while.
 func TestInstances(t *testing.T) {

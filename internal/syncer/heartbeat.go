@@ -27,13 +27,14 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 			return nil
 		}
 		s.called(OpClock, 1, took, err)
+		if best != nil {
+			best.Time = best.Time.Add(took) // it has aged, also if this sample failed
+		}
 		if err != nil {
 			return best
 		}
 		if best == nil || took/2 < best.Error {
 			best = &clock.Reading{Time: theirs.Add(took / 2), Error: took / 2}
-		} else {
-			best.Time = best.Time.Add(took)
 		}
 	}
 	return best
