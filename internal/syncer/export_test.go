@@ -14,9 +14,10 @@ func (s *Syncer) Kill() {
 // another, as a copy of its process does.
 func (s *Syncer) BecomeCloneOf(o *Syncer) {
 	o.identity.mu.Lock()
-	names, seq, nonces := slices.Clone(o.identity.names), o.identity.seq, slices.Clone(o.identity.nonces)
+	names, seq := slices.Clone(o.identity.names), o.identity.seq
+	nonces, doubt := slices.Clone(o.identity.nonces), o.identity.doubt
 	o.identity.mu.Unlock()
 	s.identity.mu.Lock()
 	defer s.identity.mu.Unlock()
-	s.identity.names, s.identity.seq, s.identity.nonces = names, seq, nonces
+	s.identity.names, s.identity.seq, s.identity.nonces, s.identity.doubt = names, seq, nonces, doubt
 }

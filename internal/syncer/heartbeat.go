@@ -115,7 +115,7 @@ func (s *Syncer) announce(ctx context.Context) []Instance {
 		s.lookAround(ctx)
 		return nil
 	}
-	if s.identity.stored(self.Nonce, previous) {
+	if s.identity.stored(previous) {
 		s.renew(self.ID)
 	}
 	s.meetAll(alive, len(alive))

@@ -28,6 +28,7 @@ type wrapped struct {
 	took     time.Duration                                      // of every exchange
 	calls    atomic.Int64
 	now      func() (time.Time, error)
+	beat     func(store func()) error // what becomes of a heartbeat; nil: it is stored
 }
 
 // Exchange implements [syncer.Store].
@@ -48,6 +49,19 @@ func (w *wrapped) Now(ctx context.Context) (time.Time, error) {
 		return w.now()
 	}
 	return w.Store.Now(ctx)
+}
+
+// Beat implements [syncer.Instances].
+func (w *wrapped) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) (alive []syncer.Instance, previous string, err error) {
+	store := func() { alive, previous, err = w.Store.Beat(context.WithoutCancel(ctx), self, ttl) }
+	if w.beat == nil {
+		store()
+		return alive, previous, err
+	}
+	if e := w.beat(store); e != nil {
+		return nil, "", e
+	}
+	return alive, previous, err
 }
 
 // stores is what an instance is started on.

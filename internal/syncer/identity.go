@@ -29,7 +29,8 @@ type identity struct {
 	names  []name // the last is used now
 	seq    int64  // the highest that was issued
 	random func(bits int) int64
-	nonces []string // of the heartbeats since the last that is known to be stored, which comes first
+	nonces []string // of the latest heartbeats, as many as are remembered
+	doubt  int      // heartbeats since the last that is known to be stored
 }
 
 // name is an ID and the sequence after which it was taken.
@@ -89,31 +90,32 @@ func (n *identity) renew(old string) (id string, renewed bool) {
 		return current, false
 	}
 	n.names = append(n.names, name{id: newID(), after: n.seq})
-	n.nonces = nil
+	n.nonces, n.doubt = nil, 0
 	return n.names[len(n.names)-1].id, true
 }
 
-// maxNonces bounds how many heartbeats are remembered; with more in doubt a copy
-// of this process is not recognised by them.
-const maxNonces = 100
+// maxNonces is how many heartbeats before those in doubt are remembered, since one
+// may be stored later than those after it, and how many may be in doubt: with
+// more of them a copy of this process is not recognised.
+const maxNonces = 64
 
 // nonce returns a random text for the next heartbeat.
 func (n *identity) nonce() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	nonce := newID()
-	if len(n.nonces) < maxNonces {
-		n.nonces = append(n.nonces, nonce)
-	}
+	n.nonces = append(n.nonces, nonce)
+	n.nonces = slices.Delete(n.nonces, 0, max(len(n.nonces)-2*maxNonces, 0))
+	n.doubt++
 	return nonce
 }
 
-// stored notes that the heartbeat with that nonce was stored, and reports whether
-// the one it replaced was written by another process.
-func (n *identity) stored(nonce, previous string) (foreign bool) {
+// stored notes that the latest heartbeat was stored, and reports whether the one
+// it replaced was written by another process.
+func (n *identity) stored(previous string) (foreign bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	foreign = previous != "" && len(n.nonces) < maxNonces && !slices.Contains(n.nonces, previous)
-	n.nonces = []string{nonce}
+	foreign = previous != "" && n.doubt <= maxNonces && !slices.Contains(n.nonces, previous)
+	n.doubt = 0
 	return foreign
 }

@@ -1,0 +1,127 @@
+package syncer_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/syncer"
+)
+
+// TestClonedProcess: two processes run under one ID, as after a virtual machine was
+// copied. One of them takes another, and every request is counted once.
+func TestClonedProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newNetwork(time.Millisecond)
+		first := newMember(t, net, 1, 0, nil)
+		policy := policyOf(t, perDay)
+		admitted := int64(0)
+		request := func(m *member, n int) {
+			for i := range n {
+				m.take(keyOf(i%3), policy, 1)
+				admitted++
+			}
+		}
+		request(first, 30)
+		pass(10 * time.Second)
+		log := &journal{}
+		copied := newMember(t, net, 2, 0, func(c *syncer.Config) { c.Log = log.logger() })
+		copied.syncer.BecomeCloneOf(first.syncer)
+		if copied.syncer.ID() != first.syncer.ID() {
+			t.Fatal("the clone has another ID")
+		}
+		for range 100 {
+			request(first, 3)
+			request(copied, 3)
+			pass(100 * time.Millisecond)
+		}
+		if first.syncer.ID() == copied.syncer.ID() {
+			t.Error("both still run under one ID")
+		}
+		if n := first.syncer.Stats().Clones + copied.syncer.Stats().Clones; n < 1 || n > 2 {
+			t.Errorf("%d IDs were taken anew", n)
+		}
+		for _, m := range []*member{first, copied} {
+			if _, err := m.syncer.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		sum := int64(0)
+		for i := range 3 {
+			sum += stored(t, net.db, keyOf(i))
+		}
+		mustEqual(t, "stored", admitted, sum)
+	})
+}
+
+// TestOddHeartbeats: a process that is alone is not taken for a copy of itself,
+// whatever becomes of its heartbeats.
+func TestOddHeartbeats(t *testing.T) {
+	var late func()
+	for _, tc := range []struct {
+		name string
+		beat func(n int, store func()) error
+	}{
+		{"one is stored after a later one", func(n int, store func()) error {
+			switch n {
+			case 3:
+				late = store
+				return errNetwork
+			case 5:
+				defer late()
+			}
+			store()
+			return nil
+		}},
+		{"one is stored long after later ones", func(n int, store func()) error {
+			switch n {
+			case 3:
+				late = store
+				return errNetwork
+			case 60:
+				defer late()
+			}
+			store()
+			return nil
+		}},
+		{"the answer to the first of many is lost, and none of the others arrives", func(n int, store func()) error {
+			if n == 3 {
+				store()
+			}
+			if n >= 3 && n < 200 {
+				return errNetwork
+			}
+			store()
+			return nil
+		}},
+		{"many do not arrive, and one of them does at last", func(n int, store func()) error {
+			switch {
+			case n == 150:
+				late = store
+				return errNetwork
+			case n >= 3 && n < 200:
+				return errNetwork
+			case n == 202:
+				defer late()
+			}
+			store()
+			return nil
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, store := 0, &wrapped{}
+				store.beat = func(store func()) error {
+					n++
+					return tc.beat(n, store)
+				}
+				m := alone(t, store, func(c *syncer.Config) { c.Beat = time.Second })
+				pass(220 * time.Second)
+				if n < 205 {
+					t.Fatalf("%d heartbeats", n)
+				}
+				mustEqual(t, "copies of itself", 0, m.syncer.Stats().Clones)
+			})
+		})
+	}
+}
