@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
 
@@ -52,6 +53,38 @@ func TestClonedProcess(t *testing.T) {
 		}
 		mustEqual(t, "stored", admitted, sum)
 	})
+}
+
+// TestCopiesDrawDifferently: what copies of a process write in the same millisecond
+// has different sequences and etags. With a seed both draw the same.
+func TestCopiesDrawDifferently(t *testing.T) {
+	for _, tc := range []struct {
+		seed        uint64
+		least, most int // the same, of 100; two of 20 bits may be by chance
+	}{{0, 0, 2}, {7, 100, 100}} {
+		synctest.Test(t, func(t *testing.T) {
+			var copies [2]*syncer.Syncer
+			for i := range copies {
+				cfg := syncer.DefaultConfig()
+				cfg.Seed = tc.seed
+				copies[i] = syncer.New(ratelimit.NewCounters(10), &wrapped{}, nil, cfg)
+				copies[i].SetRandomState(99)
+			}
+			same := 0
+			for range 50 {
+				if copies[0].DrawSeq() == copies[1].DrawSeq() {
+					same++
+				}
+				if copies[0].DrawEtag() == copies[1].DrawEtag() {
+					same++
+				}
+				wait(time.Millisecond)
+			}
+			if same < tc.least || same > tc.most {
+				t.Errorf("seed %d: %d of 100 are the same", tc.seed, same)
+			}
+		})
+	}
 }
 
 // TestOddHeartbeats: a process that is alone is not taken for a copy of itself,

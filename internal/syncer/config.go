@@ -1,11 +1,7 @@
 package syncer
 
 import (
-	"crypto/rand"
-	"encoding/binary"
-	"encoding/hex"
 	"log/slog"
-	randv2 "math/rand/v2"
 	"time"
 
 	"oauth-server/internal/clock"
@@ -29,7 +25,8 @@ type Config struct {
 	Report func() []byte
 	// Clock is the time that the counters go by. Start sets it.
 	Clock *clock.Clock
-	// Seed makes every random choice repeatable; 0 for a random one.
+	// Seed makes waits, etags and sequences repeatable, for simulations; 0 for
+	// random ones.
 	Seed uint64
 	Log  *slog.Logger
 	// Observer is called after every call of the store. Nil for none.
@@ -77,22 +74,3 @@ type noObserver struct{}
 
 // Call implements [Observer].
 func (noObserver) Call(Op, int, time.Duration, error) {}
-
-// newID returns a random name for this process among the writers of a document.
-func newID() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-	return hex.EncodeToString(b[:])
-}
-
-// newRandom returns the source of jitter, etags and the random part of sequences.
-// They guard against mistakes, not against attackers: a program that can write
-// the documents has no need to guess.
-func newRandom(seed uint64) *randv2.Rand {
-	if seed == 0 {
-		var b [8]byte
-		_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-		seed = binary.LittleEndian.Uint64(b[:])
-	}
-	return randv2.New(randv2.NewPCG(seed, seed)) //nolint:gosec // see above
-}

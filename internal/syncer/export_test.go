@@ -1,6 +1,9 @@
 package syncer
 
-import "slices"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // Kill ends the loops as kill -9 does: nothing is flushed. Calls under way may
 // still reach the store.
@@ -21,3 +24,16 @@ func (s *Syncer) BecomeCloneOf(o *Syncer) {
 	defer s.identity.mu.Unlock()
 	s.identity.names, s.identity.seq, s.identity.nonces, s.identity.doubt = names, seq, nonces, doubt
 }
+
+// SetRandomState gives the syncer the random state of a copied process.
+func (s *Syncer) SetRandomState(state uint64) {
+	s.random.mu.Lock()
+	defer s.random.mu.Unlock()
+	s.random.state = rand.New(rand.NewPCG(state, state))
+}
+
+// DrawSeq returns a new sequence.
+func (s *Syncer) DrawSeq() int64 { return s.identity.nextSeq(s.clock.Now()) }
+
+// DrawEtag returns a new etag.
+func (s *Syncer) DrawEtag() int64 { return s.newEtag() }

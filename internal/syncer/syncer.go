@@ -2,7 +2,6 @@ package syncer
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,12 +22,10 @@ type Syncer struct {
 	began    time.Time // of the syncer; due times count from here, on the monotonic clock
 	agenda   *agenda
 	identity *identity
+	random   *random
 	alive    atomic.Pointer[map[string]bool] // live instances by ID; nil: not known
 	stats    counts
 	health   *health
-
-	randomMu sync.Mutex
-	random   *rand.Rand
 
 	complaints limiter // about documents that make no sense
 
@@ -50,7 +47,7 @@ func New(counters *ratelimit.Counters, store Store, others Instances, cfg Config
 		began: time.Now(), agenda: newAgenda(), health: newHealth(),
 		random: newRandom(cfg.Seed), stop: func() {},
 	}
-	s.identity = newIdentity(s.randomBits)
+	s.identity = newIdentity(s.random.bits)
 	s.aborted, s.abort = context.WithCancel(context.Background())
 	return s
 }
@@ -91,24 +88,3 @@ func (s *Syncer) sweep(context.Context) { s.counters.Sweep(s.clock.Now()) }
 
 // elapsed is the time since the syncer was made.
 func (s *Syncer) elapsed() time.Duration { return time.Since(s.began) }
-
-// jitter spreads a wait by a tenth to either side, so that instances do not
-// stay in step.
-func (s *Syncer) jitter(d time.Duration) time.Duration {
-	if d < time.Millisecond {
-		return d
-	}
-	s.randomMu.Lock()
-	defer s.randomMu.Unlock()
-	return d*9/10 + time.Duration(s.random.Int64N(int64(d)/5+1))
-}
-
-// randomBits returns n random bits.
-func (s *Syncer) randomBits(n int) int64 {
-	s.randomMu.Lock()
-	defer s.randomMu.Unlock()
-	return s.random.Int64() >> (63 - n)
-}
-
-// newEtag returns a random etag, not 0.
-func (s *Syncer) newEtag() int64 { return s.randomBits(62) + 1 }
