@@ -17,9 +17,9 @@
 // exchange.go takes the counters that are due from the agenda, begins a task for
 // each, calls the store once for all of them, and finishes each task, which says
 // when the counter is due next. [ratelimit.Sync] decides what a task does. health.go
-// knows how the calls go, and lets limits be decided by their OnOutage when they
-// fail; heartbeat.go compares the clocks and learns which instances are alive;
-// identity.go holds the name and the sequences that this process writes under.
+// watches how the calls go, and outage.go lets limits be decided by their OnOutage
+// when they fail; heartbeat.go compares the clocks and finds which instances are
+// alive; identity.go holds the name and the sequences that this process writes under.
 //
 // # Two instances, worked through
 //

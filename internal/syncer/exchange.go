@@ -189,14 +189,14 @@ func (s *Syncer) item(t *ratelimit.Task) Item {
 // that is told to stop lets a call end by itself, because its outcome is worth
 // knowing; only Stop's deadline aborts it.
 func (s *Syncer) call(ctx context.Context, x *trip) ([]Result, error) {
-	defer s.health.underWay(x.began, x.writes > 0)()
-	late := time.AfterFunc(s.health.patience(), s.stall)
+	end := s.health.underWay(x.began, x.writes > 0, s.outage.begin)
+	defer end() // also after a panic
 	var results []Result
 	took, err := s.bounded(ctx, len(x.items), func(ctx context.Context) (err error) {
 		results, err = s.store.Exchange(ctx, x.items)
 		return err
 	})
-	late.Stop()
+	end()
 	if len(results) != len(x.items) {
 		if err == nil {
 			err = fmt.Errorf("syncer: the store answered %d of %d items", len(results), len(x.items))

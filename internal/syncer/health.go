@@ -54,24 +54,26 @@ func newHealth() *health {
 	return h
 }
 
-// underWay notes a call; the function that it returns ends it.
-func (h *health) underWay(began time.Duration, writes bool) (end func()) {
+// underWay notes a call, and calls late if it takes longer than is usual. The
+// function that it returns ends the call, after which late is not called.
+func (h *health) underWay(began time.Duration, writes bool, late func()) (end func()) {
 	f := &flight{began: began, writes: writes}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.flying[f] = true
+	timer := time.AfterFunc(stallAfter+4*h.usual, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.flying[f] {
+			late()
+		}
+	})
 	return func() {
+		timer.Stop()
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		delete(h.flying, f)
 	}
-}
-
-// patience is how long a call may take before it counts as stalled.
-func (h *health) patience() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return stallAfter + 4*h.usual
 }
 
 // called notes the end of a call that began so long ago.
@@ -142,24 +144,6 @@ func (h *health) trouble() (lasted time.Duration, err error) {
 	return lasted, err
 }
 
-// stall lets limits be decided by their OnOutage until a call succeeds.
-func (s *Syncer) stall() {
-	s.stats.stalled.Store(true)
-	s.sync.Stalled()
-}
-
-// recoverAfter is how long counters that were not exchanged since an outage are
-// still decided by their OnOutage.
-const recoverAfter = 10 * time.Second
-
-// unstall ends what stall began.
-func (s *Syncer) unstall() {
-	if s.stats.stalled.Swap(false) {
-		s.stats.recovered.Store(int64(s.elapsed()))
-		s.sync.Recovering(s.clock.Now())
-	}
-}
-
 // observe counts a call of the store, as what it was for the parts of it.
 func (s *Syncer) observe(x *trip, results []Result, took time.Duration, err error) {
 	var writeErr, readErr error
@@ -190,10 +174,10 @@ func (s *Syncer) observe(x *trip, results []Result, took time.Duration, err erro
 		s.called(OpRead, x.reads, took, readErr)
 	}
 	if err != nil {
-		s.stall()
+		s.outage.begin()
 		return
 	}
-	s.unstall()
+	s.outage.end(s.elapsed(), s.clock.Now())
 }
 
 // called counts a call.
@@ -212,9 +196,7 @@ func (s *Syncer) Degraded() error {
 
 // watchHealth logs when the store begins and ends to fail.
 func (s *Syncer) watchHealth(context.Context) {
-	if !s.stats.stalled.Load() && s.elapsed()-time.Duration(s.stats.recovered.Load()) > recoverAfter {
-		s.sync.Recovered()
-	}
+	s.outage.recovered(s.elapsed())
 	lasted, err := s.health.trouble()
 	if (err != nil) == s.stats.degraded.Swap(err != nil) {
 		return

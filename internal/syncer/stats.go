@@ -45,10 +45,10 @@ type counts struct {
 	mu            sync.Mutex
 	calls, failed map[Op]int64
 
-	writes, reads, applied, fallback, conflicts, unknown, rejected   atomic.Int64
-	foreign, drift, clones, panics, instances, degradedAt, recovered atomic.Int64
-	stalled, degraded                                                atomic.Bool
-	clock                                                            atomic.Pointer[clock.State]
+	writes, reads, applied, fallback, conflicts, unknown, rejected atomic.Int64
+	foreign, drift, clones, panics, instances, degradedAt          atomic.Int64
+	degraded                                                       atomic.Bool
+	clock                                                          atomic.Pointer[clock.State]
 
 	age peak
 }
@@ -147,7 +147,7 @@ func (s *Syncer) Stats() Stats {
 		Conflicts: c.conflicts.Load(), Unknown: c.unknown.Load(), Rejected: c.rejected.Load(),
 		Foreign: c.foreign.Load(), Drift: c.drift.Load(), Clones: c.clones.Load(), Panics: c.panics.Load(),
 		Waiting: waiting, Due: due, Late: late, Batch: s.agenda.size(),
-		Unconfirmed: s.health.unconfirmedFor(), Instances: int(c.instances.Load()), Stalled: c.stalled.Load(),
+		Unconfirmed: s.health.unconfirmedFor(), Instances: int(c.instances.Load()), Stalled: s.outage.lasts(),
 	}
 	st.Calls, st.Failed = c.perOp()
 	st.DegradedFor, _ = s.health.trouble()

@@ -26,6 +26,7 @@ type Syncer struct {
 	alive    atomic.Pointer[map[string]bool] // live instances by ID; nil: not known
 	stats    counts
 	health   *health
+	outage   outage
 
 	complaints limiter // about documents that make no sense
 
@@ -47,7 +48,7 @@ func New(counters *ratelimit.Counters, store Store, others Instances, cfg Config
 		began: time.Now(), agenda: newAgenda(), health: newHealth(),
 		random: newRandom(cfg.Seed), stop: func() {},
 	}
-	s.identity = newIdentity(s.random.bits)
+	s.identity, s.outage.sync = newIdentity(s.random.bits), s.sync
 	s.aborted, s.abort = context.WithCancel(context.Background())
 	return s
 }

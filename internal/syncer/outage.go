@@ -1,0 +1,53 @@
+package syncer
+
+import (
+	"sync"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// outage is whether limits are decided by their OnOutage, because counts cannot
+// be shared. It begins with an exchange that fails or is late, and ends with one
+// that succeeds.
+type outage struct {
+	mu    sync.Mutex
+	sync  *ratelimit.Sync
+	on    bool
+	ended time.Duration // since the syncer began
+}
+
+// recoverAfter is how long counters that were not exchanged since an outage are
+// still decided by their OnOutage.
+const recoverAfter = 10 * time.Second
+
+func (o *outage) begin() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.on = true
+	o.sync.Stalled()
+}
+
+func (o *outage) end(elapsed time.Duration, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.on {
+		o.on, o.ended = false, elapsed
+		o.sync.Recovering(now)
+	}
+}
+
+// recovered ends what follows an outage when it was long enough ago.
+func (o *outage) recovered(elapsed time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.on && elapsed-o.ended > recoverAfter {
+		o.sync.Recovered()
+	}
+}
+
+func (o *outage) lasts() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.on
+}
