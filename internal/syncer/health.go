@@ -28,6 +28,7 @@ type health struct {
 	mu      sync.Mutex
 	began   time.Time
 	ops     map[Op]*opHealth
+	failed  time.Duration // when an exchange, or a part of one, last failed or was late
 	flying  map[*flight]bool
 	pending map[uint64]time.Duration // by counter: when the first attempt began
 	usual   time.Duration            // of a call, smoothed
@@ -65,6 +66,7 @@ func (h *health) underWay(began time.Duration, writes bool, late func()) (end fu
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.flying[f] {
+			h.failed = time.Since(h.began)
 			late()
 		}
 	})
@@ -90,6 +92,26 @@ func (h *health) called(op Op, took time.Duration, err error) {
 		o.failing, o.since = true, time.Since(h.began)-took
 	}
 	o.err = err
+}
+
+// exchangeFailed notes that an exchange, or a part of one, has failed.
+func (h *health) exchangeFailed() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failed = time.Since(h.began)
+}
+
+// forget ends the failures of exchanges that are over, and reports whether all
+// are: none has failed for that long, none is under way, and no write is in
+// doubt. What fails and is still wanted is tried again sooner.
+func (h *health) forget(after time.Duration) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.flying) > 0 || len(h.pending) > 0 || time.Since(h.began)-h.failed <= after {
+		return false
+	}
+	*h.ops[OpWrite], *h.ops[OpRead] = opHealth{}, opHealth{}
+	return true
 }
 
 // unconfirmed notes that a write of a counter is not known to be applied.
@@ -172,6 +194,9 @@ func (s *Syncer) observe(x *trip, results []Result, took time.Duration, err erro
 			readErr = err
 		}
 		s.called(OpRead, x.reads, took, readErr)
+	}
+	if writeErr != nil || readErr != nil || err != nil {
+		s.health.exchangeFailed()
 	}
 	if err != nil {
 		s.outage.begin()

@@ -115,6 +115,7 @@ func (s *Syncer) announce(ctx context.Context) []Instance {
 		s.lookAround(ctx)
 		return nil
 	}
+	s.rested()
 	if s.identity.stored(previous) {
 		s.renew(self.ID)
 	}

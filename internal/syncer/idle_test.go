@@ -1,10 +1,103 @@
 package syncer_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
 )
+
+// cutStore returns a store that fails every exchange while away is set, and takes
+// heartbeats all the time.
+func cutStore(t *testing.T) (store *wrapped, away *atomic.Bool) {
+	t.Helper()
+	store, away = &wrapped{}, &atomic.Bool{}
+	store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+		if away.Load() {
+			return nil, errNetwork
+		}
+		return store.Store.Exchange(t.Context(), items)
+	}
+	return store, away
+}
+
+// TestFailuresOfThePast: an instance that has nothing to exchange any more is sound
+// again soon after the store is: its last exchanges, which failed, say nothing.
+func TestFailuresOfThePast(t *testing.T) {
+	perSecond := ratelimit.NewLimit("per-second", 1000, time.Second)
+	perMinute := ratelimit.NewLimit("per-minute", 10, time.Minute)
+	for _, tc := range []struct {
+		name  string
+		limit ratelimit.Limit
+		n     int64 // requests, when the store has just gone away
+		away  time.Duration
+	}{
+		{"writes of counts that have expired", perSecond, 300, 20 * time.Second},
+		{"reads of a key that nobody asks for", perMinute, 0, 2 * time.Minute},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, away := cutStore(t)
+				m := alone(t, store, nil)
+				tc.limit.OnOutage = ratelimit.Deny
+				policy := policyOf(t, tc.limit)
+				m.take(keyOf(0), policy, 6) // more than half of it: it is read every two seconds
+				pass(10 * time.Second)
+				m.take(keyOf(0), policy, 1)
+				away.Store(true)
+				if tc.n > 0 {
+					m.take(keyOf(0), policy, tc.n)
+				}
+				pass(5 * time.Second)
+				if st := m.syncer.Stats(); !st.Degraded || !st.Stalled {
+					t.Errorf("the store is away: %+v", st)
+				}
+				pass(tc.away)
+				away.Store(false)
+				pass(20 * time.Second)
+				if st := m.syncer.Stats(); st.Degraded || st.Stalled || st.Unconfirmed != 0 {
+					t.Errorf("20 s after it is back: %+v, %v", st, m.syncer.Degraded())
+				}
+				if d := m.take(keyOf(1), policy, 1); d.Outcome != ratelimit.Allowed || d.Outage {
+					t.Errorf("the first request of a key: %v, on outage %t", d.Outcome, d.Outage)
+				}
+			})
+		})
+	}
+}
+
+// TestHeartbeatsAreNoProof: while exchanges fail that are still wanted, heartbeats
+// which succeed change nothing.
+func TestHeartbeatsAreNoProof(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		known bool // the key, before the store goes away
+	}{{"a write is not confirmed", true}, {"a key was never read", false}} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, away := cutStore(t)
+				m := alone(t, store, nil)
+				policy := policyOf(t, perDay)
+				if tc.known {
+					m.take(keyOf(0), policy, 1)
+					pass(15 * time.Second)
+				}
+				away.Store(true)
+				m.take(keyOf(0), policy, 1)
+				pass(15 * time.Second)
+				for range 6000 {
+					if st := m.syncer.Stats(); !st.Degraded || !st.Stalled {
+						t.Fatalf("the store is away: %+v", st)
+					}
+					pass(100 * time.Millisecond)
+				}
+			})
+		})
+	}
+}
 
 // TestJustInTime: a call that takes exactly as long as it may, and succeeds, leaves
 // no outage behind, whether it ends before or after it was found to be late.

@@ -51,3 +51,11 @@ func (o *outage) lasts() bool {
 	defer o.mu.Unlock()
 	return o.on
 }
+
+// rested ends an outage, and forgets the failures of exchanges, when the store has
+// answered a heartbeat and nothing is left that could be tried again.
+func (s *Syncer) rested() {
+	if s.health.forget(2 * s.cfg.MaxBackoff) {
+		s.outage.end(s.elapsed(), s.clock.Now())
+	}
+}
