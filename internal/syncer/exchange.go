@@ -88,6 +88,7 @@ func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
 		grid := min(max(p.In/lazyShare/lazyGrid*lazyGrid, lazyGrid), maxGrid)
 		due = (due + grid - 1) / grid * grid
 	}
+	s.health.planned(p.Ticket)
 	s.agenda.add(item{due: due, ticket: p.Ticket})
 }
 
@@ -104,6 +105,7 @@ func (s *Syncer) Refresh(ctx context.Context, k ratelimit.Key) error {
 
 func (s *Syncer) itemsOf(k ratelimit.Key, readOnly bool) (items []item) {
 	for _, p := range s.sync.Of(k) {
+		s.health.planned(p.Ticket)
 		items = append(items, item{ticket: p.Ticket, readOnly: readOnly})
 	}
 	return items
@@ -152,7 +154,7 @@ func (s *Syncer) begin(items []item) *trip {
 		}
 		task, ok := s.sync.Begin(now, it.ticket, seq)
 		if !ok {
-			s.health.confirmed(it.ticket)
+			s.health.void(it.ticket)
 			continue
 		}
 		s.stats.age.note(x.began, task.Age)

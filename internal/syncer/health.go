@@ -30,8 +30,8 @@ type health struct {
 	ops     map[Op]*opHealth
 	failed  time.Duration // when an exchange, or a part of one, last failed or was late
 	flying  map[*flight]bool
-	pending map[uint64]time.Duration // by counter: when the first attempt began
-	usual   time.Duration            // of a call, smoothed
+	pending map[uint64]*doubt // by counter
+	usual   time.Duration     // of a call, smoothed
 }
 
 // opHealth is one kind of call.
@@ -41,6 +41,17 @@ type opHealth struct {
 	err     error         // the latest
 }
 
+// doubt is a write that is not known to be applied.
+type doubt struct {
+	since  time.Duration    // when the first attempt began
+	ticket ratelimit.Ticket // of the latest plan for its counter
+	void   time.Duration    // when that was found void; 0: it was not
+}
+
+// voidAfter is how long a counter whose ticket is void may be without a plan
+// before it is gone: a change of its limit leaves it without one for a moment.
+const voidAfter = 2 * time.Second
+
 // flight is a call under way.
 type flight struct {
 	began  time.Duration
@@ -48,7 +59,7 @@ type flight struct {
 }
 
 func newHealth() *health {
-	h := &health{began: time.Now(), ops: map[Op]*opHealth{}, flying: map[*flight]bool{}, pending: map[uint64]time.Duration{}}
+	h := &health{began: time.Now(), ops: map[Op]*opHealth{}, flying: map[*flight]bool{}, pending: map[uint64]*doubt{}}
 	for _, op := range Ops() {
 		h.ops[op] = &opHealth{}
 	}
@@ -118,9 +129,36 @@ func (h *health) forget(after time.Duration) bool {
 func (h *health) unconfirmed(t ratelimit.Ticket, since time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, known := h.pending[t.Counter()]; !known {
-		h.pending[t.Counter()] = since
+	if h.pending[t.Counter()] == nil {
+		h.pending[t.Counter()] = &doubt{since: since, ticket: t}
 	}
+}
+
+// planned notes the latest plan for a counter.
+func (h *health) planned(t ratelimit.Ticket) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d := h.pending[t.Counter()]; d != nil {
+		d.ticket, d.void = t, 0
+	}
+}
+
+// void notes that a ticket is no longer good: its counter was planned anew, will
+// be, or is gone.
+func (h *health) void(t ratelimit.Ticket) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d := h.pending[t.Counter()]; d != nil && d.ticket == t {
+		d.void = time.Since(h.began)
+	}
+}
+
+// dropVoid drops the writes of counters that are gone.
+func (h *health) dropVoid() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Since(h.began)
+	maps.DeleteFunc(h.pending, func(_ uint64, d *doubt) bool { return d.void != 0 && now-d.void > voidAfter })
 }
 
 // confirmed notes that no write of a counter is in doubt.
@@ -144,8 +182,8 @@ func (h *health) oldest(now time.Duration) (age time.Duration) {
 			age = max(age, now-f.began)
 		}
 	}
-	for _, since := range h.pending {
-		age = max(age, now-since)
+	for _, d := range h.pending {
+		age = max(age, now-d.since)
 	}
 	return age
 }
@@ -222,6 +260,7 @@ func (s *Syncer) Degraded() error {
 // watchHealth logs when the store begins and ends to fail.
 func (s *Syncer) watchHealth(context.Context) {
 	s.outage.recovered(s.elapsed())
+	s.health.dropVoid()
 	lasted, err := s.health.trouble()
 	if (err != nil) == s.stats.degraded.Swap(err != nil) {
 		return

@@ -196,6 +196,55 @@ func TestOneStatementFails(t *testing.T) {
 	})
 }
 
+// TestLimitChangedMeanwhile: a limit that changes while its write fails does not
+// make the write any younger.
+func TestLimitChangedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newNetwork(time.Millisecond)
+		m := newMember(t, net, 1, 0, nil)
+		net.breakStatements(idOf(0), true)
+		l := ratelimit.NewLimit("per-hour", 20, time.Hour)
+		began := time.Now()
+		for i := range 120 {
+			l.SoftRatio = 0.5 + float64(i%2)/10
+			m.take(keyOf(0), policyOf(t, l), 2)
+			m.take(keyOf(1), policyOf(t, l), 2)
+			pass(2 * time.Second)
+			st := m.syncer.Stats()
+			if i > 5 && (!st.Degraded || st.Unconfirmed < time.Since(began)-3*time.Second) {
+				t.Fatalf("after %v: degraded %t, unconfirmed for %v", time.Since(began), st.Degraded, st.Unconfirmed)
+			}
+		}
+		net.breakStatements(idOf(0), false)
+		pass(15 * time.Second)
+		if st := m.syncer.Stats(); st.Degraded || st.Unconfirmed != 0 {
+			t.Errorf("degraded %t, unconfirmed for %v", st.Degraded, st.Unconfirmed)
+		}
+	})
+}
+
+// TestCounterGone: the write in doubt of a counter that is gone, because the limits
+// of its key are others, is not waited for.
+func TestCounterGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newNetwork(time.Millisecond)
+		m := newMember(t, net, 1, 0, nil)
+		net.breakStatements(idOf(0), true)
+		hour, day := ratelimit.NewLimit("per-hour", 20, time.Hour), ratelimit.NewLimit("per-day", 20, 24*time.Hour)
+		m.take(keyOf(0), policyOf(t, hour, day), 5)
+		pass(10 * time.Second)
+		if m.syncer.Stats().Unconfirmed < 5*time.Second {
+			t.Fatalf("%+v", m.syncer.Stats())
+		}
+		m.take(keyOf(0), policyOf(t, day), 1)
+		net.breakStatements(idOf(0), false)
+		pass(10 * time.Second)
+		if st := m.syncer.Stats(); st.Degraded || st.Unconfirmed != 0 {
+			t.Errorf("degraded %t, unconfirmed for %v", st.Degraded, st.Unconfirmed)
+		}
+	})
+}
+
 // TestRejectedWrite: a write that the store refuses is kept, reported once and
 // tried again seldom, while others go on.
 func TestRejectedWrite(t *testing.T) {
