@@ -19,8 +19,8 @@ const (
 // exchangeLoop plans the counters that became due, and exchanges them when their
 // time has come.
 func (s *Syncer) exchangeLoop(ctx context.Context) {
-	tick := time.NewTicker(min(max(s.cfg.Interval/4, 10*time.Millisecond), time.Second/2))
-	defer tick.Stop()
+	pace := newPace(s.cfg.Interval)
+	defer pace.Stop()
 	calls := newCalls()
 	defer calls.wait()
 	var plans []ratelimit.Plan
@@ -29,10 +29,11 @@ func (s *Syncer) exchangeLoop(ctx context.Context) {
 		for i := range plans {
 			s.schedule(plans[i], 0)
 		}
+		pace.follow(s.elapsed(), plans)
 		timer := time.NewTimer(s.dispatch(ctx, calls))
 		select {
 		case <-s.sync.Wake(): // the urgent ones wake it
-		case <-tick.C: // the others are collected a few times per interval
+		case <-pace.C: // the others are collected
 		case <-s.agenda.wake:
 		case <-timer.C:
 		case <-ctx.Done():
@@ -74,7 +75,8 @@ func (s *Syncer) dispatch(ctx context.Context, c *calls) time.Duration {
 const minWait = time.Millisecond
 
 // lazyGrid is what the due times of counters that can wait are rounded up to, so
-// that they go out together: a fourth of a second, or an eighth of the wait.
+// that they go out together: a fourth of a second, or an eighth of the wait, and
+// never more than the wait, which is short where the window is.
 const (
 	lazyGrid  = 250 * time.Millisecond
 	lazyShare = 8
@@ -85,7 +87,7 @@ const (
 func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
 	due := s.elapsed() + max(s.jitter(p.In), delay)
 	if p.Lazy {
-		grid := min(max(p.In/lazyShare/lazyGrid*lazyGrid, lazyGrid), maxGrid)
+		grid := min(max(p.In/lazyShare/lazyGrid*lazyGrid, lazyGrid), max(p.In, time.Millisecond), maxGrid)
 		due = (due + grid - 1) / grid * grid
 	}
 	s.health.planned(p.Ticket)
