@@ -128,7 +128,12 @@ func (a *agenda) failed(longest time.Duration) time.Duration {
 	defer a.mu.Unlock()
 	a.fails++
 	a.batch = max(a.batch/2, smallestBatch)
-	return min(firstBackoff<<min(a.fails-1, 16), longest)
+	return backoff(a.fails, longest)
+}
+
+// backoff is how long to wait after so many failures in a row.
+func backoff(fails int, longest time.Duration) time.Duration {
+	return min(firstBackoff<<min(fails-1, 16), longest)
 }
 
 // pause makes nothing due before that time.

@@ -1,6 +1,7 @@
 package syncer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -243,9 +244,23 @@ func (s *Syncer) finish(x *trip, i int, res *Result, wait time.Duration) {
 	} else {
 		s.health.confirmed(task.Ticket)
 	}
+	if wait == 0 && it.Read {
+		wait = s.unread(task, res)
+	}
 	if done.Planned {
 		s.schedule(done.Next, wait)
 	}
+}
+
+// unread reports a document that the store has not read although it reported no
+// failure, and returns how long to wait before it is asked again.
+func (s *Syncer) unread(task *ratelimit.Task, res *Result) time.Duration {
+	failed := s.health.read(task.Ticket, res.Read)
+	if failed == 0 {
+		return 0
+	}
+	s.complain("document of a counter not read; tried again seldom", task.ID, cmp.Or(res.Err, errUnread))
+	return s.jitter(backoff(failed, s.cfg.MaxBackoff))
 }
 
 // notice counts and reports what was found wrong.

@@ -1,6 +1,7 @@
 package syncer
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -31,6 +32,7 @@ type health struct {
 	failed  time.Duration // when an exchange, or a part of one, last failed or was late
 	flying  map[*flight]bool
 	pending map[uint64]*doubt // by counter
+	unread  map[uint64]int    // by counter: exchanges in a row that should have read its document, and did not
 	usual   time.Duration     // of a call, smoothed
 }
 
@@ -59,7 +61,10 @@ type flight struct {
 }
 
 func newHealth() *health {
-	h := &health{began: time.Now(), ops: map[Op]*opHealth{}, flying: map[*flight]bool{}, pending: map[uint64]*doubt{}}
+	h := &health{
+		began: time.Now(), ops: map[Op]*opHealth{}, flying: map[*flight]bool{},
+		pending: map[uint64]*doubt{}, unread: map[uint64]int{},
+	}
 	for _, op := range Ops() {
 		h.ops[op] = &opHealth{}
 	}
@@ -151,6 +156,20 @@ func (h *health) void(t ratelimit.Ticket) {
 	if d := h.pending[t.Counter()]; d != nil && d.ticket == t {
 		d.void = time.Since(h.began)
 	}
+	delete(h.unread, t.Counter())
+}
+
+// read notes whether the document of a counter was read that was wanted, and
+// returns how often in a row it was not.
+func (h *health) read(t ratelimit.Ticket, was bool) (failed int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if was {
+		delete(h.unread, t.Counter())
+		return 0
+	}
+	h.unread[t.Counter()]++
+	return h.unread[t.Counter()]
 }
 
 // dropVoid drops the writes of counters that are gone.
@@ -229,7 +248,7 @@ func (s *Syncer) observe(x *trip, results []Result, took time.Duration, err erro
 	}
 	if x.reads > 0 {
 		if read == 0 {
-			readErr = err
+			readErr = cmp.Or(err, errUnread)
 		}
 		s.called(OpRead, x.reads, took, readErr)
 	}

@@ -113,3 +113,46 @@ func TestJustInTime(t *testing.T) {
 		})
 	}
 }
+
+// TestUnreadDocument: a store that does not read a document, and reports no error,
+// is asked for it seldom, and it shows.
+func TestUnreadDocument(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		keys int // the first is not read
+	}{{"alone", 1}, {"among others", 2}} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, log := &wrapped{}, &journal{}
+				asked := 0
+				store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+					results, err := store.Store.Exchange(t.Context(), items)
+					for i := range items {
+						if items[i].ID == idOf(0) && items[i].Read {
+							asked++
+							results[i].Read, results[i].Record = false, nil
+						}
+					}
+					return results, err
+				}
+				m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
+				for range 60 {
+					for i := range tc.keys {
+						m.take(keyOf(i), policyOf(t, perMinute), 1)
+					}
+					pass(time.Second)
+				}
+				if asked > 25 {
+					t.Errorf("asked for it %d times in a minute", asked)
+				}
+				mustEqual(t, "log lines", 1, log.count("not read"))
+				if tc.keys == 1 && m.syncer.Degraded() == nil {
+					t.Error("not degraded")
+				}
+				if tc.keys > 1 {
+					mustEqual(t, "stored of the other", 60, stored(t, &store.Store, keyOf(1))+m.counters.Usage(m.now(), keyOf(1))[0].Unflushed)
+				}
+			})
+		})
+	}
+}

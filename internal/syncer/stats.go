@@ -134,8 +134,11 @@ func (c *counts) perOp() (calls, failed map[Op]int64) {
 	return calls, failed
 }
 
-// errUnconfirmed is what is wrong where no call fails as a whole.
-var errUnconfirmed = errors.New("syncer: writes are not confirmed")
+// What is wrong where no call fails as a whole.
+var (
+	errUnconfirmed = errors.New("syncer: writes are not confirmed")
+	errUnread      = errors.New("syncer: the store read no document, and returned no error")
+)
 
 // Stats returns the totals and the state.
 func (s *Syncer) Stats() Stats {
