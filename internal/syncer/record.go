@@ -19,15 +19,15 @@ const surplusAtOnce = 100
 
 // document is a record as the counters need it.
 func (s *Syncer) document(r *Record, task *ratelimit.Task) *ratelimit.Document {
+	now := s.clock.Now()
 	d := &ratelimit.Document{
 		Version: r.Version, Etag: r.Etag, Frame: r.Frame, Pruned: r.Pruned,
 		Frames: r.Frames, Damaged: r.Damaged,
 		Mine: r.Writers[s.identity.writer(task.Pending)],
 	}
-	now := s.clock.Now().UnixMilli()
-	s.countWriters(d, r, task, now)
+	s.countWriters(d, r, task, now.UnixMilli())
 	if alive := s.alive.Load(); alive != nil {
-		s.silentWriters(d, r, *alive)
+		s.silentWriters(d, r, *alive, now.UnixMilli())
 	}
 	return d
 }
@@ -51,16 +51,23 @@ func (s *Syncer) countWriters(d *ratelimit.Document, r *Record, task *ratelimit.
 }
 
 // silentWriters lists the writers of processes that are not alive, and those of
-// them that are too many.
-func (s *Syncer) silentWriters(d *ratelimit.Document, r *Record, alive map[string]bool) {
+// them that are too many. None is removed as one too many whose sequence is in the
+// future: pruned would keep the writes of all from being applied until then.
+func (s *Syncer) silentWriters(d *ratelimit.Document, r *Record, alive map[string]bool, now int64) {
+	var past []ratelimit.WriterSeq
 	for _, id := range slices.Sorted(maps.Keys(r.Writers)) {
-		if !alive[id] && !s.identity.own(id) {
-			d.Silent = append(d.Silent, ratelimit.WriterSeq{Writer: id, Seq: r.Writers[id]})
+		if alive[id] || s.identity.own(id) {
+			continue
+		}
+		w := ratelimit.WriterSeq{Writer: id, Seq: r.Writers[id]}
+		d.Silent = append(d.Silent, w)
+		if seqTime(w.Seq) < now {
+			past = append(past, w)
 		}
 	}
-	if extra := len(d.Silent) - MaxWriters; extra > 0 {
-		oldest := slices.SortedFunc(slices.Values(d.Silent), func(a, b ratelimit.WriterSeq) int { return cmp.Compare(a.Seq, b.Seq) })
-		d.Surplus = oldest[:min(extra, surplusAtOnce)]
+	if extra := min(len(d.Silent)-MaxWriters, len(past)); extra > 0 {
+		slices.SortStableFunc(past, func(a, b ratelimit.WriterSeq) int { return cmp.Compare(a.Seq, b.Seq) })
+		d.Surplus = past[:min(extra, surplusAtOnce)]
 		d.Silent = nil // the others have their turn when there are fewer
 	}
 }

@@ -1,6 +1,7 @@
 package syncer_test
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -92,5 +93,25 @@ func TestSilentWritersLeave(t *testing.T) {
 			t.Errorf("%d conflicts", conflicts)
 		}
 		mustEqual(t, "lost", 0, stays.syncer.Stats().Drift)
+	})
+}
+
+// TestWritersFromTheFuture: too many writers with sequences of a time to come do not
+// keep the writes of others from being applied until then.
+func TestWritersFromTheFuture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &wrapped{}
+		r := syncer.Record{ID: idOf(0), Version: 4, Etag: 4, Frame: 3_600_000, Writers: map[string]int64{}}
+		for i := range 2 * syncer.MaxWriters {
+			r.Writers[fmt.Sprintf("w%d", i)] = time.Now().Add(24*time.Hour).UnixMilli() << 20
+		}
+		store.Put(r, time.Now().Add(time.Hour))
+		m := alone(t, store, nil)
+		policy := policyOf(t, ratelimit.NewLimit("per-hour", 100, time.Hour))
+		for n := range int64(5) {
+			m.take(keyOf(0), policy, 7)
+			pass(time.Minute)
+			mustEqual(t, "stored", 7*n+7, stored(t, &store.Store, keyOf(0)))
+		}
 	})
 }
