@@ -100,33 +100,3 @@ func ValidWriter(name string) bool {
 	}
 	return name != ""
 }
-
-// Bound brings what was read of a document into the form that [Store] promises:
-// frames ordered by name, at most [MaxFramesRead], the newest, and at most
-// [MaxWritersRead] writers, those of the highest sequences. It returns what
-// exceeds the bounds, for the Problem, and sets Damaged if that is frames.
-func (r *Record) Bound() (problems []string) {
-	slices.SortFunc(r.Frames, func(a, b ratelimit.FrameCount) int { return cmp.Compare(a.Name, b.Name) })
-	if extra := len(r.Frames) - MaxFramesRead; extra > 0 {
-		problems = append(problems, fmt.Sprintf("it has %d frames, more than any limit", len(r.Frames)))
-		r.Frames, r.Damaged = slices.Clone(r.Frames[extra:]), true
-	}
-	if len(r.Writers) > MaxWritersRead {
-		problems = append(problems, fmt.Sprintf("it has %d writers", len(r.Writers)))
-		r.Writers = newestWriters(r.Writers)
-	}
-	return problems
-}
-
-func newestWriters(all map[string]int64) map[string]int64 {
-	names := make([]string, 0, len(all))
-	for name := range all {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b)) })
-	newest := make(map[string]int64, MaxWritersRead)
-	for _, name := range names[:MaxWritersRead] {
-		newest[name] = all[name]
-	}
-	return newest
-}

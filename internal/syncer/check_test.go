@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -100,49 +98,6 @@ func TestCheck(t *testing.T) {
 			}
 			test.change(&w)
 			says(t, w.Check(), test.says)
-		})
-	}
-}
-
-func TestBound(t *testing.T) {
-	record := func(frames, writers int) *syncer.Record {
-		r := &syncer.Record{Writers: map[string]int64{}}
-		for i := range frames {
-			r.Frames = append(r.Frames, ratelimit.FrameCount{Name: int64(frames - i), Count: 1})
-		}
-		for i := range writers {
-			r.Writers[fmt.Sprintf("w%d", i)] = int64(i)
-		}
-		return r
-	}
-	for _, test := range []struct {
-		name            string
-		frames, writers int
-		problems        []string
-		oldest, lowest  int64
-		damaged         bool
-	}{
-		{"as many as are read", syncer.MaxFramesRead, syncer.MaxWritersRead, nil, 1, 0, false},
-		{"more frames", syncer.MaxFramesRead + 3, 1, []string{"it has 1003 frames, more than any limit"}, 4, 0, true},
-		{"more writers", 1, syncer.MaxWritersRead + 2, []string{"it has 10002 writers"}, 1, 2, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			r := record(test.frames, test.writers)
-			if diff := cmp.Diff(test.problems, r.Bound()); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
-			lowest := int64(1 << 62)
-			for _, seq := range r.Writers {
-				lowest = min(lowest, seq)
-			}
-			if r.Frames[0].Name != test.oldest || lowest != test.lowest || r.Damaged != test.damaged {
-				t.Errorf("from frame %d and sequence %d on, damaged %v", r.Frames[0].Name, lowest, r.Damaged)
-			}
-			for i := range r.Frames[1:] {
-				if r.Frames[i].Name >= r.Frames[i+1].Name {
-					t.Fatalf("frames are not in order: %+v", r.Frames[i:i+2])
-				}
-			}
 		})
 	}
 }

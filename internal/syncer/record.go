@@ -19,11 +19,12 @@ const surplusAtOnce = 100
 
 // document is a record as the counters need it.
 func (s *Syncer) document(r *Record, task *ratelimit.Task) *ratelimit.Document {
-	now := s.clock.Now()
+	now, own := s.clock.Now(), s.identity.writer(task.Pending)
+	r.refocus(now, own)
 	d := &ratelimit.Document{
 		Version: r.Version, Etag: r.Etag, Frame: r.Frame, Pruned: r.Pruned,
 		Frames: r.Frames, Damaged: r.Damaged,
-		Mine: r.Writers[s.identity.writer(task.Pending)],
+		Mine: r.Writers[own],
 	}
 	s.countWriters(d, r, task, now.UnixMilli())
 	if alive := s.alive.Load(); alive != nil {

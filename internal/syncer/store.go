@@ -134,6 +134,7 @@ type Record struct {
 	Pruned        int64
 	Writers       map[string]int64
 	Frames        []ratelimit.FrameCount // ordered by name; at most MaxFramesRead, the newest
+	Excess        *Excess                // what is left out because there is too much of it; nil if nothing is
 	Problem       string                 // what makes no sense in it; empty if all does
 	Damaged       bool                   // frames are left out that a Rewrite would remove: no number, no frame's name, or beyond MaxFramesRead
 }
