@@ -230,7 +230,7 @@ func (s *Syncer) observe(x *trip, results []Result, took time.Duration, err erro
 	for i := range results {
 		it, res := &x.items[i], &results[i]
 		if it.Write != nil && res.Status == Unknown {
-			writeErr = res.Err
+			writeErr = cmp.Or(res.Err, errUnconfirmed)
 		} else if it.Write != nil {
 			written++
 		}

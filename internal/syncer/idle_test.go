@@ -156,3 +156,30 @@ func TestUnreadDocument(t *testing.T) {
 		})
 	}
 }
+
+// TestNoOutcome: a store that applies writes and never says so, and gives no reason
+// either, shows, although the documents prove each write to be applied.
+func TestNoOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &wrapped{}
+		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+			results, err := store.Store.Exchange(t.Context(), items)
+			for i := range items {
+				if items[i].Write != nil {
+					results[i] = syncer.Result{}
+				}
+			}
+			return results, err
+		}
+		m := alone(t, store, nil)
+		policy := policyOf(t, ratelimit.NewLimit("per-hour", 20, time.Hour))
+		for i := range 20 {
+			m.take(keyOf(0), policy, 1)
+			pass(2 * time.Second)
+			if i > 10 && m.syncer.Degraded() == nil {
+				t.Errorf("not degraded after %d s", 2*i)
+			}
+		}
+		mustEqual(t, "stored", 20, stored(t, &store.Store, keyOf(0)))
+	})
+}
