@@ -66,21 +66,23 @@ func (s *shard) inherit(num uint32, r *rule, old uint32, was *rule, ms int64) {
 		s.hot[num].start = r.align(ms)
 	}
 	for j := range from {
-		slot, own := from[j], mine[j]
+		slot, own, at := from[j], mine[j], endOf(s.hot[old].start-int64(j)*was.frame, was.frame, ms)
 		if moved {
 			// Another document: what was on its way to the old one will not be
-			// counted in the new one. All of it stays known here until it is too
-			// old to matter.
-			slot.g, slot.p = clamp(int64(slot.g)+int64(slot.p)), 0
-			own = slot.g
+			// counted in the new one.
+			s.carry(num, at, int64(slot.g)+int64(slot.p))
+			slot.g, slot.p, own = 0, 0, 0
 		} else if reframed {
 			own = 0 // see reframe
 		}
-		s.put(num, r, endOf(s.hot[old].start-int64(j)*was.frame, was.frame, ms), slot, own)
+		s.put(num, r, at, slot, own)
 	}
 	if moved {
-		s.hot[num].flags |= carried
+		s.addCarried(num, r)
 		return
+	}
+	if list := s.carried[old]; list != nil {
+		s.carried[num] = list
 	}
 	h, c := &s.hot[num], &s.cold[num]
 	h.flags, h.shares = s.hot[old].flags, s.hot[old].shares
@@ -116,6 +118,10 @@ func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 		s.farOf(was.frames()).release(h.near[0].g)
 	}
 	h.near, s.cold[num].mine = [2]slot{}, [2]uint32{}
+	delete(s.chores, num) // another window, so that other frames are too old
+	if h.extra != 0 {
+		s.extras[h.extra].frames, s.extras[h.extra].writers = watch{}, watch{}
+	}
 	if r.Frames > 1 {
 		h.near[0].g = s.farOf(r.frames()).alloc()
 	}
@@ -137,16 +143,17 @@ func (s *shard) put(num uint32, r *rule, at int64, from slot, own uint32) {
 	h := &s.hot[num]
 	j, there := r.index(h.start, at)
 	if !there {
-		if from.i > 0 {
-			s.all.expired.Add(int64(from.i))
+		if lost := int64(from.p) + int64(from.i); lost > 0 {
+			s.all.expired.Add(lost)
 		}
 		return
 	}
 	to := &s.slots(h, r)[j]
 	to.g = clamp(int64(to.g) + int64(from.g))
-	to.p += from.p
+	to.p = int32(min(max(int64(to.p)+int64(from.p), -MaxCount), MaxCount))
 	to.count(int64(from.i))
-	s.mine(num, r)[j] += own
+	mine := &s.mine(num, r)[j]
+	*mine = clamp(int64(*mine) + int64(own))
 }
 
 // index returns which frame holds a time, counted from the newest, which begins

@@ -6,53 +6,92 @@ import (
 	"slices"
 )
 
-// chores is what is to be done to a document with the next write of its counter.
+// chores is what is to be done to a document with the next write of its counter, and
+// what that write has to heed.
 type chores struct {
 	remove  Removal
 	pruned  int64
 	rewrite []FrameCount // all frames as they should stand; nil: they may stay
 	frame   bool         // the document does not say how long its frames are
+	convert bool         // its frames have another length
+	barred  bool         // it admits no write by sequence: pruned is ahead of them
+	version int64        // of the document, where a counter cannot keep it; otherwise 0
 	future  watch        // frames far in the future
 }
 
 // versioned reports whether the chores need a write that depends on the version.
-func (t *chores) versioned() bool { return t != nil && (t.rewrite != nil || t.frame) }
+func (t *chores) versioned() bool {
+	return t != nil && (t.rewrite != nil || t.frame || t.barred)
+}
 
-// join adds the chores to a write.
-func (t *chores) join(w *Write) {
+// converts reports whether the document is to be put into frames of another length
+// although there is nothing to add: of a key that is denied nothing will be written,
+// and its counts would be taken to have come just now at every read.
+func (t *chores) converts(headroom int64) bool {
+	return t != nil && t.convert && len(t.rewrite) > 0 && headroom <= 0
+}
+
+// versionOf returns the version of the document; false if it is not known.
+func (t *chores) versionOf(c *cold) (int64, bool) {
+	if t != nil && t.version != 0 {
+		return t.version, true
+	}
+	return int64(c.version), c.version < maxVersion
+}
+
+// join adds the chores to the write of a counter whose newest frame begins at
+// newest. A frame that came alive since stays.
+func (t *chores) join(w *Write, r *rule, newest int64) {
 	if t == nil {
 		return
 	}
 	w.Remove, w.Pruned = t.remove, t.pruned
-	if !w.Versioned || t.rewrite == nil {
+	if w.Versioned && t.rewrite != nil {
+		all := slices.Clone(t.rewrite)
+		for _, d := range w.Delta {
+			all = addFrame(all, d)
+		}
+		w.Delta, w.Rewrite, w.Remove.Frames = all, true, nil
 		return
 	}
-	all := slices.Clone(t.rewrite)
-	for _, d := range w.Delta {
-		if i := slices.IndexFunc(all, func(f FrameCount) bool { return f.Name == d.Name }); i >= 0 {
-			all[i].Count += d.Count
-		} else {
-			all = append(all, d)
-		}
-	}
-	w.Delta, w.Rewrite, w.Remove.Frames = all, true, nil
+	oldest := newest - int64(r.Frames)*r.frame
+	w.Remove.Frames = slices.DeleteFunc(slices.Clone(t.remove.Frames), func(f FrameCount) bool {
+		start := FrameStart(f.Name)
+		return oldest <= start && start <= newest+r.window
+	})
 }
 
-// maxRemoved bounds what one write removes of each kind.
-const maxRemoved = 32
+// addFrame adds a count to its frame in a list.
+func addFrame(list []FrameCount, f FrameCount) []FrameCount {
+	if i := slices.IndexFunc(list, func(g FrameCount) bool { return g.Name == f.Name }); i >= 0 {
+		list[i].Count += f.Count
+		return list
+	}
+	return append(list, f)
+}
+
+// Bounds of what one write removes. Two windows of frames leave a document at once.
+const (
+	maxRemovedFrames  = 4 * MaxFrames
+	maxRemovedWriters = 32
+)
 
 // review decides what may leave a document that was just read, and what has to
 // be mended in it. A frame that is too old, a frame far in the future, and a
 // writer whose process is not alive leave it once this process has seen them
 // unchanged for two windows. No clock decides that alone.
-func (s *shard) review(num uint32, r *rule, ms int64, d *Document, m *merging) {
+func (s *shard) review(num uint32, r *rule, ms int64, d *Document, m *merging, v verdict) {
 	old := s.chores[num]
-	t := chores{frame: d.Version != 0 && d.Frame <= 0}
+	t := chores{frame: d.Frame <= 0, convert: d.Frame > 0 && d.Frame != r.frame, barred: v.seq != 0 && d.Pruned >= v.seq}
 	if old != nil {
 		t.future = old.future
+		t.barred = t.barred || old.barred && v.seq == 0
 	}
-	if d.Damaged || slices.Contains(m.absurd[:], true) || d.Frame > 0 && d.Frame != r.frame {
-		t.rewrite = m.rewritten(r, s.slotsOf(num), s.hot[num].start, ms, d)
+	if d.Version < 0 || d.Version >= maxVersion {
+		t.version = d.Version
+	}
+	if d.Damaged || slices.Contains(m.absurd[:], true) || t.convert {
+		t.rewrite = m.rewritten(r, s.hot[num].start, ms, d)
 	}
 	for _, w := range d.Surplus {
 		t.remove.Writers = append(t.remove.Writers, w)
@@ -62,28 +101,67 @@ func (s *shard) review(num uint32, r *rule, ms int64, d *Document, m *merging) {
 		e := s.extrasOf(num)
 		t.remove.Frames = e.frames.observe(m.dead, ms, 2*r.window)
 		if e.writers.unchanged(fingerprint(nil, d.Silent), len(d.Silent), ms, 2*r.window) {
-			t.remove.Writers = append(t.remove.Writers, d.Silent[:min(len(d.Silent), maxRemoved)]...)
+			t.remove.Writers = append(t.remove.Writers, d.Silent[:min(len(d.Silent), maxRemovedWriters)]...)
 		}
 	}
 	t.remove.Frames = append(t.remove.Frames, t.future.observe(m.future, ms, 2*r.window)...)
-	if t.remove.Frames == nil && t.remove.Writers == nil && t.rewrite == nil && !t.frame && t.future.print == 0 {
+	s.keep(num, &t)
+}
+
+// keep notes the chores of a counter, if there are any.
+func (s *shard) keep(num uint32, t *chores) {
+	if t.remove.Frames == nil && t.remove.Writers == nil && !t.versioned() && t.version == 0 && t.future.print == 0 {
 		delete(s.chores, num)
 		return
 	}
 	if s.chores == nil {
 		s.chores = map[uint32]*chores{}
 	}
-	s.chores[num] = &t
+	s.chores[num] = t
 }
 
-// done notes that a write has done the chores of a counter.
-func (s *shard) done(num uint32, w *Write) {
-	if t := s.chores[num]; t != nil {
-		*t = chores{future: t.future}
-	}
+// done notes that a write has done the chores of a counter. Where the document was
+// read along, without the write in it, the chores are new: what the write did is
+// taken from them.
+func (s *shard) done(num uint32, w *Write, read bool) {
 	if x := s.hot[num].extra; x != 0 && len(w.Remove.Frames) > 0 {
 		s.extras[x].frames = watch{}
 	}
+	t := s.chores[num]
+	if t == nil {
+		return
+	}
+	if t.version != 0 && w.Versioned {
+		t.version = w.Version + 1
+	}
+	if !read {
+		s.keep(num, &chores{future: t.future, barred: t.barred, version: t.version})
+		return
+	}
+	t.frame = false
+	t.remove.Frames = without(t.remove.Frames, w.Remove.Frames)
+	t.remove.Writers = without(t.remove.Writers, w.Remove.Writers)
+	if t.pruned <= w.Pruned {
+		t.pruned = 0
+	}
+	switch {
+	case w.Rewrite || s.hot[num].flags.has(stale):
+		t.rewrite, t.convert = nil, false
+	case t.rewrite != nil:
+		for _, d := range w.Delta {
+			t.rewrite = addFrame(t.rewrite, d)
+		}
+	}
+	s.keep(num, t)
+}
+
+// without returns what a list has and the other has not; nil if that is nothing.
+func without[T comparable](list, other []T) []T {
+	list = slices.DeleteFunc(list, func(x T) bool { return slices.Contains(other, x) })
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 // watch is a part of a document as it was first seen like this.
@@ -132,7 +210,7 @@ func (w *watch) observe(list []FrameCount, ms, span int64) []FrameCount {
 	if !w.unchanged(fingerprint(covered, nil), len(covered), ms, span) {
 		return nil
 	}
-	return slices.Clone(covered[:min(len(covered), maxRemoved)])
+	return slices.Clone(covered[:min(len(covered), maxRemovedFrames)])
 }
 
 // printSeed keys the fingerprints of this process.

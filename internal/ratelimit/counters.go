@@ -88,7 +88,7 @@ type Stats struct {
 	MaxKeys    int64 // the bound
 	Evicted    int64 // keys that made room for others
 	Overflowed int64 // decisions on a shared counter because there was no room
-	Expired    int64 // requests that grew too old to matter before they were written
+	Expired    int64 // requests that grew too old to matter before they were known to be written
 }
 
 // Stats returns the totals.
@@ -140,8 +140,8 @@ func (s *shard) shift(num uint32, r *rule, start int64) {
 	slots, mine := s.slots(h, r), s.mine(num, r)
 	n := int(min((start-h.start)/r.frame, int64(len(slots))))
 	for _, old := range slots[len(slots)-n:] {
-		if old.i > 0 {
-			s.all.expired.Add(int64(old.i))
+		if lost := int64(old.p) + int64(old.i); lost > 0 {
+			s.all.expired.Add(lost)
 		}
 	}
 	copy(slots[n:], slots)

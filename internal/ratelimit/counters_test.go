@@ -126,11 +126,29 @@ func TestOverflowKeepsTheLimit(t *testing.T) {
 	require.True(t, c.Reset(Key{"client", "3"}))
 	d := c.Take(now, late, eff, 1)
 	require.Equal(t, Denied, d.Outcome, "room does not free it")
+	require.Equal(t, 10, c.Len(), "it has counters of its own")
 
 	now = now.Add(2*time.Minute + time.Second)
-	require.Equal(t, 9, c.Sweep(now))
+	require.Equal(t, 10, c.Sweep(now))
 	require.EqualValues(t, 5, admittedNow(c, now, late, eff))
 	require.Equal(t, 1, c.Len())
+}
+
+// TestOverflowIsInherited: a key that used up some of its limit in an overflow counter
+// has the rest when there is room, and all of it when that was long ago.
+func TestOverflowIsInherited(t *testing.T) {
+	_, _, eff := single(NewLimit("per-minute", 5, time.Minute))
+	c := NewCounters(1)
+	attach(c)
+	now, first, late := at(epoch), Key{"client", "first"}, Key{"client", "late"}
+	c.Take(now, first, eff, 1)
+	c.Take(now, late, eff, 4)
+	require.True(t, c.Reset(first))
+	require.EqualValues(t, 1, admittedNow(c, now, late, eff))
+	require.EqualValues(t, 1, settle(c, now), "what is written is what was admitted since")
+	require.Zero(t, admittedNow(c, now, late, eff), "the document does not have the rest, and frees nothing")
+	now = now.Add(2 * time.Minute)
+	require.EqualValues(t, 5, admittedNow(c, now, late, eff))
 }
 
 // TestOverflowPlaces: keys that find no room share eight counters of a shard, not

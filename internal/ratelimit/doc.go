@@ -43,7 +43,8 @@
 // The walk of a count is: [Counters.Take] (take.go) adds it to i and hands the
 // counter to the syncer (queue.go); [Sync.Due] plans it (plan.go); [Sync.Begin]
 // makes p of i (sync.go); [Sync.Finish] takes over the document and makes g of p
-// (merge.go), and notes what has to be done to the document (chores.go).
+// (merge.go), and notes what has to be done to the document (chores.go). What a
+// counter knows from elsewhere than its document is apart (carried.go).
 //
 // Memory is flat: shard.go finds a key, slab.go holds the records.
 package ratelimit

@@ -1,7 +1,6 @@
 package ratelimit
 
 import (
-	"slices"
 	"time"
 )
 
@@ -51,6 +50,7 @@ type Document struct {
 type merging struct {
 	counts  [MaxFrames + 1]int64 // by frame, the newest first
 	absurd  [MaxFrames + 1]bool  // the document has no sensible count there
+	mended  [MaxFrames + 1]int64 // what is known to be missing there; part of counts
 	foreign int                  // frames that make no sense: absurd, or far in the future
 	future  []FrameCount         // those far in the future
 	dead    []FrameCount         // those too old to matter, even to a process whose clock is a frame behind
@@ -75,12 +75,13 @@ func (m *merging) read(r *rule, newest, ms int64, d *Document) {
 			at = endOf(start, length, ms)
 		}
 		j, there := r.index(newest, at)
-		switch {
-		case fc.Count < 0 || fc.Count > MaxCount:
+		absurd := fc.Count < 0 || fc.Count > MaxCount
+		if absurd {
 			m.foreign++
-			if there {
-				m.absurd[j] = true
-			}
+		}
+		switch {
+		case there && absurd:
+			m.absurd[j] = true
 		case there:
 			m.counts[j] = min(m.counts[j]+fc.Count, MaxCount)
 		case newest-r.align(at) > int64(r.frames())*r.frame:
@@ -92,29 +93,23 @@ func (m *merging) read(r *rule, newest, ms int64, d *Document) {
 // rewritten returns all frames of a document as they should stand: with the
 // length of the rule, and with known counts where the document has none that
 // make sense. What is too old or too far ahead to matter stays.
-func (m *merging) rewritten(r *rule, slots []slot, newest, ms int64, d *Document) []FrameCount {
+func (m *merging) rewritten(r *rule, newest, ms int64, d *Document) []FrameCount {
 	length := d.Frame
 	if length <= 0 {
 		length = r.frame
 	}
-	var out []FrameCount
+	out := []FrameCount{} // nil would mean that they may stay
 	add := func(start, count int64) {
-		name := frameName(r.align(start), r.frame)
-		if i := slices.IndexFunc(out, func(f FrameCount) bool { return f.Name == name }); i >= 0 {
-			out[i].Count += count
-			return
-		}
-		out = append(out, FrameCount{Name: name, Count: count})
+		out = addFrame(out, FrameCount{Name: frameName(r.align(start), r.frame), Count: count})
 	}
 	for _, fc := range d.Frames {
 		if fc.Count > 0 && fc.Count <= MaxCount {
 			add(endOf(FrameStart(fc.Name), length, ms), fc.Count)
 		}
 	}
-	for j := range slots {
-		start := newest - int64(j)*r.frame
-		if m.absurd[j] && slots[j].g > 0 {
-			add(start, int64(slots[j].g)-m.counts[j])
+	for j, n := range m.mended {
+		if n > 0 {
+			add(newest-int64(j)*r.frame, n)
 		}
 	}
 	return out

@@ -144,9 +144,8 @@ func (c *Counters) Reset(k Key) bool {
 // ResetClient forgets the client and all its users, and returns how many keys
 // that were.
 func (c *Counters) ResetClient(clientID string) int {
-	id := Key{ClientID: clientID}.bounded().ClientID
 	return c.dropWhere(func(s *shard, num uint32) bool {
-		if s.isOf(num, id) {
+		if s.isOf(num, clientID) {
 			s.remove(num)
 			return true
 		}

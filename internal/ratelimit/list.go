@@ -36,8 +36,7 @@ func (c *Counters) Usage(now time.Time, k Key) []Usage {
 // ClientUsage returns the counters of a client and its users, the most used
 // first, at most limit of them. It looks at every key in memory.
 func (c *Counters) ClientUsage(now time.Time, clientID string, limit int) []Usage {
-	id := Key{ClientID: clientID}.bounded().ClientID
-	return c.most(now, limit, func(s *shard, num uint32) bool { return s.isOf(num, id) })
+	return c.most(now, limit, func(s *shard, num uint32) bool { return s.isOf(num, clientID) })
 }
 
 // Top returns the most used counters of all, at most limit of them. It looks at

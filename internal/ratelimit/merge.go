@@ -13,14 +13,11 @@ type verdict struct {
 //
 // The sequence of this process in a document never runs ahead of its own: a
 // counter has one pending write at a time. Where it does, a copy of this process
-// writes under the same name. The pending write was then applied, or it can be
-// told that it was not; where neither is certain it counts as applied, so that
-// nothing is counted twice.
-//
-// One case counts twice: the outcome of the write is unknown, it was applied, and
-// the writer was pruned from the document since. Nothing there shows that the
-// write is in it, so it is void, and counted again (docs/adr/0016).
-func (s *shard) judge(num uint32, res Result) (v verdict) {
+// writes under the same name. The pending write then counts as applied, unless the
+// store has refused it. A writer that was removed from the document, although it
+// was to come back, leaves no trace of what was applied: the pending write is
+// counted again, which may be once too often but loses nothing.
+func (s *shard) judge(num uint32, task *Task, res Result) (v verdict) {
 	v.seq = s.pending(num)
 	if v.seq == 0 {
 		return v
@@ -34,7 +31,7 @@ func (s *shard) judge(num uint32, res Result) (v verdict) {
 	if res.Document != nil {
 		mine, pruned = res.Document.Mine, res.Document.Pruned
 	}
-	uncertain := s.extrasOf(num).uncertain || res.Status == Unknown
+	uncertain := s.extrasOf(num).uncertain || task.Seq != 0 && res.Status == Unknown
 	v.clone = mine > v.seq
 	switch {
 	case mine < v.seq:
@@ -51,8 +48,12 @@ func (s *shard) judge(num uint32, res Result) (v verdict) {
 // merge takes over what the store has. What this process has in the document by
 // its own knowledge is never less afterwards.
 func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, done *Finished) {
-	if d == nil {
+	there := d != nil
+	if !there {
 		d = &Document{}
+	}
+	if d.Frame > MaxWindow.Milliseconds() { // it makes no sense, so it says nothing
+		d.Frame = 0
 	}
 	h, c := &s.hot[num], &s.cold[num]
 	var m merging
@@ -64,21 +65,19 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 	if v.inside {
 		s.own(num, r)
 	}
-	// What this process has written stays known: in its frame, or in a later one,
-	// where a change of the frames may have put it.
-	spare := int64(0)
+	elsewhere, spare := s.carriedIn(num, r), int64(0)
 	for j := range slots {
-		g := m.counts[j]
 		if m.absurd[j] {
-			g = max(g, int64(slots[j].g))
+			known := max(int64(slots[j].g)-elsewhere[j], int64(mine[j]))
+			m.mended[j] = max(known-m.counts[j], 0)
+			m.counts[j] += m.mended[j]
 		}
-		if spare += g - int64(mine[j]); spare < 0 {
-			if !h.flags.has(carried) {
-				done.Lost -= spare
-			}
-			g, spare = g-spare, 0
+		// What this process has written stays known. It is lost unless it may be in a
+		// later frame, where a change of the frames and back has put it.
+		if spare += m.counts[j] - int64(mine[j]); spare < 0 {
+			done.Lost, spare = done.Lost-spare, 0
 		}
-		slots[j].g = clamp(g)
+		slots[j].g = clamp(max(m.counts[j], int64(mine[j])) + elsewhere[j])
 	}
 	done.Foreign = m.foreign
 	c.setVersion(d.Version, d.Etag)
@@ -86,7 +85,11 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 	h.flags &^= unsynced | stale | denied
 	h.flags.set(contended, d.Contended)
 	h.shares = uint8(min(max(d.Writers, 0), 255))
-	s.review(num, r, ms, d, &m)
+	if there {
+		s.review(num, r, ms, d, &m, v)
+	} else {
+		delete(s.chores, num)
+	}
 }
 
 // conclude settles the pending write, or says what is to be done about it.
@@ -114,14 +117,16 @@ func (s *shard) conclude(num uint32, r *rule, task *Task, res Result, v verdict)
 		default:
 			h.flags |= stale
 		}
-		s.done(num, &task.Write)
+		s.done(num, &task.Write, res.Read)
 	case v.void:
 		slots := s.slots(h, r)
 		for j := range slots {
 			slots[j].count(int64(slots[j].p))
 			slots[j].p = 0
 		}
+		conflicts := s.extrasOf(num).conflicts
 		s.settled(num)
+		s.extrasOf(num).conflicts = min(conflicts+1, 20)
 	case v.seq != 0:
 		s.unsettled(num, task, res)
 	}
@@ -150,6 +155,10 @@ func (s *shard) settled(num uint32) {
 	}
 }
 
+// stuck reports whether so many conflicts have followed one another that no other
+// process can be the reason: the document has something that no write can meet.
+func (e *extras) stuck() bool { return e.conflicts >= 8 }
+
 // unsettled notes what is to be done about a write that is still pending.
 func (s *shard) unsettled(num uint32, task *Task, res Result) {
 	h, e := &s.hot[num], s.extrasOf(num)
@@ -159,6 +168,7 @@ func (s *shard) unsettled(num uint32, task *Task, res Result) {
 	case res.Status == Conflict:
 		e.fails, e.conflicts = 0, min(e.conflicts+1, 20)
 		h.flags &^= failing | resolve
+		h.flags.set(failing, e.stuck())
 		if !res.Read {
 			h.flags |= stale | contended
 			h.flags.set(resolve, !task.Versioned) // its own sequence may be in the way

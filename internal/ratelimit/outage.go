@@ -35,9 +35,9 @@ func (s *shard) cutOff(num uint32, r *rule, ms int64) bool {
 		return true
 	}
 	switch mode := o.mode.Load(); {
-	case mode == sharing || h.flags.has(pooled):
+	case mode == sharing:
 		return false
-	case h.flags.has(unsynced):
+	case h.flags.has(unsynced | pooled):
 		return mode == stalled
 	case mode == recovering:
 		return ticksAgo(ms, s.cold[num].synced) > ticksAgo(ms, o.ended.Load())

@@ -19,14 +19,14 @@ type overflow struct {
 // there is none of those left for its limits.
 func (s *shard) admit(k Key, h hash, ls *Limits, ms int64) uint32 {
 	place := uint32(h.lo % overflowPlaces)
-	for _, o := range s.shared {
-		if o.limits == ls.number && o.place == place && s.atLimit(o.num, ms) {
-			s.all.overflowed.Add(1)
-			return o.num // it may be this key that used it up: counters of its own would free it
-		}
-	}
 	if !s.crowded(ls) && (s.all.reserve() || s.evict(ms)) {
-		return s.insert(k, h, ls, ms)
+		first := s.insert(k, h, ls, ms)
+		for _, o := range s.shared {
+			if o.limits == ls.number && o.place == place { // counters of its own must not free it
+				s.inheritOverflow(first, o.num, ls, ms)
+			}
+		}
+		return first
 	}
 	s.all.overflowed.Add(1)
 	return s.overflow(ls, place, ms)

@@ -101,6 +101,9 @@ func (s *shard) urgency(num uint32, slots []slot, headroom int64) state {
 		return urgent
 	}
 	if !dirty(slots) {
+		if s.chores[num].converts(headroom) {
+			return urgent
+		}
 		if h.flags.has(denied) {
 			return watching
 		}

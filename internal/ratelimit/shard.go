@@ -25,8 +25,9 @@ type shard struct {
 	freeExtras uint32
 	far        []*far
 	chores     map[uint32]*chores // what is to be done to documents, by counter
+	carried    map[uint32][]carry // what is known from elsewhere, by counter
 	shared     []overflow
-	_          [36]byte // shards share no cache line
+	_          [28]byte // shards share no cache line
 }
 
 // indexFull is the share of the index, in eighths, that may be in use.
@@ -190,6 +191,7 @@ func (s *shard) unchain(first uint32) {
 		}
 		s.dropExtras(num)
 		delete(s.chores, num)
+		delete(s.carried, num)
 		s.cold[num].ticket++ // those that were drawn are refused
 		*h = hot{state: unused, next: s.unused}
 		s.unused, num = num, next
@@ -262,8 +264,9 @@ func (s *shard) key(num uint32) Key {
 	return Key{ClientID: string(client), Username: string(user)}
 }
 
-// isOf reports whether a counter belongs to a client.
+// isOf reports whether a counter belongs to a client, whose name may stand for
+// itself or, beside a long username, as its digest.
 func (s *shard) isOf(num uint32, clientID string) bool {
 	client, _ := s.name(s.cold[num].name)
-	return string(client) == clientID
+	return string(client) == clientID || len(clientID) > maxKeySize/2 && string(client) == shorten(clientID)
 }

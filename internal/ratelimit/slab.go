@@ -57,8 +57,15 @@ type extras struct {
 // tick is a time in units of two milliseconds, modulo 99 days.
 func tick(ms int64) uint32 { return uint32(ms / 2) } //nolint:gosec // modulo is meant
 
-// ticksAgo is how long ago a tick was, in milliseconds.
-func ticksAgo(ms int64, t uint32) int64 { return int64(tick(ms)-t) * 2 }
+// ticksAgo is how long ago a tick was, in milliseconds. One that is a little
+// ahead, because two processors read the clock by turns, is now.
+func ticksAgo(ms int64, t uint32) int64 {
+	const ahead = 1 << 16
+	if ago := tick(ms) - t; ago < 1<<32-ahead {
+		return int64(ago) * 2
+	}
+	return 0
+}
 
 // maxVersion bounds the versions that are told apart.
 const maxVersion = 1<<32 - 1

@@ -223,7 +223,7 @@ func (s *shard) writes(num uint32, r *rule, ms int64, final bool) bool {
 	case s.pending(num) != 0:
 		return !h.flags.has(resolve)
 	case !dirty(f.slots):
-		return false
+		return !h.flags.has(unsynced|stale) && s.chores[num].converts(r.Requests-f.floor(r, ms))
 	case h.flags.has(unsynced):
 		_, n := unwritten(f.slots)
 		return final || s.matters(h, n, r.Requests-f.floor(r, ms))
@@ -233,7 +233,8 @@ func (s *shard) writes(num uint32, r *rule, ms int64, final bool) bool {
 }
 
 // takeUp makes the pending write of what was admitted since the last, or keeps
-// the one there is. False if nothing of it matters any more.
+// the one there is. False if nothing of it matters any more, and the document
+// is in the right frames.
 func (s *shard) takeUp(num uint32, r *rule, seq int64) bool {
 	slots := s.slots(&s.hot[num], r)
 	if s.pending(num) == 0 {
@@ -246,6 +247,9 @@ func (s *shard) takeUp(num uint32, r *rule, seq int64) bool {
 		if slots[j].p != 0 {
 			return true
 		}
+	}
+	if s.chores[num].converts(0) {
+		return true
 	}
 	s.settled(num)
 	return false
@@ -267,12 +271,13 @@ func (s *shard) write(num uint32, r *rule, ms int64, final bool, task *Task) {
 	first := e.fails == 0 && e.conflicts == 0 && !e.uncertain
 	alone := first && !h.flags.has(contended)
 	task.Read = !first || !final // what others have written no longer matters at the end
-	if !h.flags.has(unsynced|stale) && c.version < maxVersion && (alone || todo.versioned()) {
-		w.Versioned, w.Version, w.Etag = true, int64(c.version), c.etagValue()
+	version, known := todo.versionOf(c)
+	if !h.flags.has(unsynced|stale) && known && (alone || todo.versioned()) {
+		w.Versioned, w.Version, w.Etag = true, version, c.etagValue()
 		// It saves the read, except once in a window, to find what may leave the document.
 		task.Read = todo.versioned() || !final && ticksAgo(ms, c.began) > ms%r.window
 	}
-	todo.join(w)
+	todo.join(w, r, h.start)
 }
 
 // Result is the outcome of a task.
@@ -324,13 +329,13 @@ func (y *Sync) Finish(now time.Time, task *Task, res Result) (done Finished) {
 	}
 	r := s.ruleOf(num)
 	s.advance(num, r, ms)
-	v := s.judge(num, res)
+	v := s.judge(num, task, res)
 	if res.Read {
 		s.merge(num, r, ms, res.Document, v, &done)
 	}
 	s.conclude(num, r, task, res, v)
 	done.Clone = v.clone
-	done.Pending = s.pending(num) != 0 && res.Status != Conflict
+	done.Pending = s.pending(num) != 0 && (res.Status != Conflict || s.extrasOf(num).stuck())
 	done.Next, done.Planned = y.plan(s, num, ms)
 	if res.Status == Rejected && task.Seq != 0 && done.Planned {
 		done.Next.In = max(done.Next.In, refusedWait)

@@ -197,8 +197,11 @@ func (s *shard) retryAfter(first uint32, ls *Limits, ms, n int64, d *Decision) (
 			if f.own == 0 {
 				return outageRetry, i
 			}
-			if n > r.Requests || r.Requests-(n-1)*f.own < 1 {
+			if n > r.Requests {
 				return Never, i
+			}
+			if r.Requests-(n-1)*f.own < 1 { // more than a share
+				return outageRetry, i
 			}
 			if t := f.firstBelow(r, free, r.Requests-(n-1)*f.own); t > free {
 				free, binding, moved = t, i, true

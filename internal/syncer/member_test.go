@@ -107,3 +107,9 @@ func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 // wait lets simulated time pass.
 func wait(d time.Duration) { _ = travel(context.Background(), d) }
+
+// admits asks the member for one request and reports whether it passed.
+func (m *member) admits(k ratelimit.Key, policy *ratelimit.Effective) bool {
+	d := m.take(k, policy, 1)
+	return !d.Rejected()
+}

@@ -198,7 +198,7 @@ func TestNumbers(t *testing.T) {
 		{load{
 			name: "10 instances, 10 per minute, 1 per s offered", instances: 10,
 			limit: 10, window: time.Minute, offered: 1, windows: 100,
-		}, 20, 0.95, 1.08, 1.8},
+		}, 50, 0.95, 1.08, 1.8},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := tc.load

@@ -40,10 +40,11 @@ type Store interface {
 	// condition holds at that moment:
 	//
 	//   - Versioned: the document has exactly the Version and Etag of the
-	//     write; both 0 stand for no document, which is then created. Where the
-	//     document has gone meanwhile, a store that cannot tell in the same
-	//     step may create it, and MUST then report Unknown: sent again under
-	//     its Seq, the write is found to be counted.
+	//     write, where 0 stands for a field that it does not have; both 0 also
+	//     stand for no document, which is then created. Where the document has
+	//     gone meanwhile, a store that cannot tell in the same step may create
+	//     it, and MUST then report Unknown: sent again under its Seq, the write
+	//     is found to be counted.
 	//   - otherwise: there is no document, which is then created, or all of
 	//     this holds: its frame is Frame, writers[Writer] is absent or less
 	//     than Seq, pruned is absent or less than Seq, and every frame and

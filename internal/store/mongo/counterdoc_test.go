@@ -188,3 +188,24 @@ func FuzzCounterRecord(f *testing.F) {
 		}
 	})
 }
+
+// TestHeadlessDocuments: a document that another program made without a version,
+// an etag or both is taken over by a write that depends on just that.
+func TestHeadlessDocuments(t *testing.T) {
+	s, _, _ := throughProxy(t)
+	for _, missing := range [][]string{{"version"}, {"etag"}, {"version", "etag"}, {"version", "etag", "frame"}} {
+		t.Run(strings.Join(missing, " "), func(t *testing.T) {
+			doc := sound()
+			for _, name := range missing {
+				doc = without(doc, name)
+			}
+			putDocument(t, s, doc)
+			r := document(t, s)
+			mustApply(t, s, onto(r, aWrite("me", 9, 5), true), syncer.Applied)
+			if after := document(t, s); after.Problem != "" || after.Version != r.Version+1 || counted(after) != counted(r)+5 {
+				t.Errorf("before %+v\nafter %+v", r, after)
+			}
+			mustApply(t, s, onto(r, aWrite("me", 10, 5), true), syncer.Conflict)
+		})
+	}
+}

@@ -34,7 +34,7 @@ func counterModel(id ratelimit.CounterID, w *syncer.Write) mongo.WriteModel {
 func counterFilter(id ratelimit.CounterID, w *syncer.Write) bson.D {
 	filter := byID(counterID(id))
 	if w.Versioned {
-		return append(filter, bson.E{Key: "version", Value: w.Version}, bson.E{Key: "etag", Value: w.Etag})
+		return append(filter, bson.E{Key: "version", Value: sameOrAbsent(w.Version)}, bson.E{Key: "etag", Value: sameOrAbsent(w.Etag)})
 	}
 	below := bson.D{{Key: "$not", Value: bson.D{{Key: "$gte", Value: w.Seq}}}} // or absent
 	filter = append(filter,
@@ -48,6 +48,15 @@ func counterFilter(id ratelimit.CounterID, w *syncer.Write) bson.D {
 		filter = append(filter, bson.E{Key: writerField(x.Writer), Value: x.Seq})
 	}
 	return filter
+}
+
+// sameOrAbsent is the condition that a field has a value. A field that is absent
+// reads as 0.
+func sameOrAbsent(n int64) any {
+	if n == 0 {
+		return bson.D{{Key: "$in", Value: bson.A{n, nil}}}
+	}
+	return n
 }
 
 // counterUpdate has no two operators on one path, nor on a path and one below

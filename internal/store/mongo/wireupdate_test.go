@@ -35,10 +35,10 @@ func (c *wireCheck) filter(q bson.Raw) (w wireWrite) {
 		if len(elements) != 3 || elements[2].Key() != "etag" {
 			c.problem("a versioned filter %s", q)
 		}
-		if c.long(elements[1].Value()) == 0 {
+		if c.longOrAbsent(elements[1].Value()) == 0 {
 			c.form("versioned, no document")
 		}
-		c.long(elements[2].Value())
+		c.longOrAbsent(elements[2].Value())
 		return w
 	}
 	c.form("unversioned")
@@ -59,6 +59,18 @@ func (c *wireCheck) filter(q bson.Raw) (w wireWrite) {
 		c.form("removes " + strings.SplitN(e.Key(), ".", 2)[0])
 	}
 	return w
+}
+
+// longOrAbsent is a number, or 0 where a field that is absent is meant as well.
+func (c *wireCheck) longOrAbsent(v bson.RawValue) int64 {
+	if either, ok := v.DocumentOK(); ok && either.String() == `{"$in": [{"$numberLong":"0"},null]}` {
+		return 0
+	}
+	n := c.long(v)
+	if n == 0 {
+		c.problem("0 is no value of a field")
+	}
+	return n
 }
 
 func (c *wireCheck) long(v bson.RawValue) int64 {

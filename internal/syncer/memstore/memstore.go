@@ -24,6 +24,7 @@ type Store struct {
 	Clock func() time.Time
 
 	mu        sync.Mutex
+	readFirst bool // in the latest call
 	docs      map[ratelimit.CounterID]*document
 	instances map[string]syncer.Instance
 }
@@ -43,7 +44,9 @@ type document struct {
 	expire  time.Time
 }
 
-// Exchange implements [syncer.Store]. An item is read after it was written.
+// Exchange implements [syncer.Store]. Documents are read after the writes of one
+// call, and before those of the next: MongoDB, which does both at the same time, does
+// it in either order.
 func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -54,13 +57,24 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	results := make([]syncer.Result, len(items))
+	read := func() {
+		for i, it := range items {
+			if it.Read {
+				results[i].Read, results[i].Record = true, s.read(it.ID)
+			}
+		}
+	}
+	s.readFirst = !s.readFirst
+	if s.readFirst {
+		read()
+	}
 	for i, it := range items {
 		if it.Write != nil {
 			results[i].Status, results[i].Err = s.write(it.ID, it.Write)
 		}
-		if it.Read {
-			results[i].Read, results[i].Record = true, s.read(it.ID)
-		}
+	}
+	if !s.readFirst {
+		read()
 	}
 	return results, nil
 }

@@ -1,0 +1,70 @@
+package ratelimit
+
+// carry is what a counter knows from elsewhere than its document: from the document
+// that its limit had before it moved in the list, or from an overflow counter. It
+// counts beside the document until it is too old to matter.
+type carry struct {
+	at int64 // when the requests are taken to have come, milliseconds
+	n  int64
+}
+
+// carry adds n requests that a counter knows from elsewhere.
+func (s *shard) carry(num uint32, at, n int64) {
+	if n <= 0 {
+		return
+	}
+	if s.carried == nil {
+		s.carried = map[uint32][]carry{}
+	}
+	s.carried[num] = append(s.carried[num], carry{at: at, n: n})
+	s.hot[num].flags |= carried
+}
+
+// carriedIn returns what a counter carries, by frame, the newest first, and forgets
+// what is too old to matter.
+func (s *shard) carriedIn(num uint32, r *rule) (in [MaxFrames + 1]int64) {
+	h := &s.hot[num]
+	if !h.flags.has(carried) {
+		return in
+	}
+	list := s.carried[num]
+	kept := list[:0]
+	for _, c := range list {
+		if j, there := r.index(h.start, c.at); there {
+			in[j] += c.n
+			kept = append(kept, c)
+		}
+	}
+	if len(kept) == 0 {
+		delete(s.carried, num)
+		h.flags &^= carried
+		return in
+	}
+	s.carried[num] = kept
+	return in
+}
+
+// addCarried adds what a counter carries to g, which has nothing of it.
+func (s *shard) addCarried(num uint32, r *rule) {
+	in := s.carriedIn(num, r)
+	slots := s.slots(&s.hot[num], r)
+	for j := range slots {
+		slots[j].g = clamp(int64(slots[j].g) + in[j])
+	}
+}
+
+// inheritOverflow gives the new counters of a key what its overflow counter has
+// counted: some of it may be of this key.
+func (s *shard) inheritOverflow(first, shared uint32, ls *Limits, ms int64) {
+	from, _ := s.chainOf(shared)
+	to, n := s.chainOf(first)
+	for i := range n {
+		r := &ls.rules[i]
+		s.advance(from[i], r, ms)
+		start := s.hot[from[i]].start
+		for j, slot := range s.slots(&s.hot[from[i]], r) {
+			s.carry(to[i], endOf(start-int64(j)*r.frame, r.frame, ms), slot.total(1))
+		}
+		s.addCarried(to[i], r)
+	}
+}

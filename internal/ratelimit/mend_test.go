@@ -1,0 +1,172 @@
+package ratelimit
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// under puts the key of the player under other limits from now on.
+func (p *player) under(limits ...Limit) {
+	_, _, p.eff = single(limits...)
+}
+
+// TestMovedLimitAdds: what a limit knows from the document that it had before counts
+// beside what others have written to the one that it has now.
+func TestMovedLimitAdds(t *testing.T) {
+	a, b := NewLimit("a", 100, time.Minute), NewLimit("b", 1_000_000, time.Hour)
+	p := play(t, a, b)
+	p.take(79, Allowed)
+	p.under(b, a)
+	p.take(1, Allowed)
+	known := func(limit string) int64 {
+		for _, u := range p.c.Usage(p.now, p.k) {
+			if u.Limit.Name == limit {
+				return u.Known + u.Unflushed
+			}
+		}
+		return 0
+	}
+	same(t, "of a before its document was read", int64(81), known("a"))
+	for range 3 { // the same, however often it is read
+		for _, plan := range p.y.Of(p.k) {
+			task, _ := p.y.Begin(p.now, plan.Ticket, 0)
+			p.finish(task, Result{Read: true, Document: &Document{
+				Version: 1, Etag: 1, Frame: time.Minute.Milliseconds(), Frames: frame(60_000, 15),
+			}})
+		}
+		same(t, "of a", int64(81+15), known("a"))
+		same(t, "of b, whose document is in the frames of a", int64(81+15), known("b"))
+	}
+	p.pass(3 * time.Minute)
+	p.take(1, Allowed)
+	for _, plan := range p.y.Of(p.k) {
+		task, _ := p.y.Begin(p.now, plan.Ticket, 0)
+		p.finish(task, Result{Read: true})
+	}
+	same(t, "of a when that was long ago", int64(1), known("a"))
+	same(t, "of b, whose window is longer", int64(82), known("b"))
+}
+
+// TestLongerWindowKeepsFrames: what was too old under a limit is not removed when the
+// limit gets a longer window in frames of the same length.
+func TestLongerWindowKeepsFrames(t *testing.T) {
+	p := play(t, perMinute(100))
+	document := func() *Document {
+		return &Document{Version: 5, Etag: 5, Frame: 60_000, Frames: frame(59_700, 50, 60_000, 0)}
+	}
+	p.read(document())
+	for range 3 {
+		p.pass(50 * time.Second)
+		p.take(1, Allowed)
+		p.finish(p.begin(), Result{Status: Conflict, Read: true, Document: document()})
+	}
+	same(t, "removed before", frame(59_700, 50), p.chores().remove.Frames)
+	hour := NewLimit("per-minute", 100, time.Hour)
+	hour.Frames = 60
+	p.under(hour)
+	p.take(1, Allowed)
+	task := p.begin()
+	if len(task.Delta) == 0 {
+		t.Error("nothing is written")
+	}
+	same(t, "removed after", []FrameCount(nil), task.Remove.Frames)
+}
+
+// chores are what is to be done to the document of the player's key.
+func (p *player) chores() *chores {
+	s, h := p.c.lookup(p.k)
+	return s.chores[s.find(h)]
+}
+
+// TestFutureComesTrue: a frame that was far ahead is not removed once it is near.
+func TestFutureComesTrue(t *testing.T) {
+	p := play(t, NewLimit("second", 1000, time.Second))
+	const base = minute / 1000
+	p.read(&Document{Version: 5, Etag: 5, Frame: 1000, Frames: frame(base+10, 3)})
+	task := p.begin()
+	ahead := func(version int64) *Document {
+		return &Document{Version: version, Etag: 6, Mine: task.Seq, Frame: 1000, Frames: frame(base, 1, base+10, 3)}
+	}
+	p.finish(task, Result{Status: Applied, Read: true, Document: ahead(6)})
+	p.pass(2500 * time.Millisecond)
+	p.read(ahead(6))
+	same(t, "to be removed", frame(base+10, 3), p.chores().remove.Frames)
+	p.pass(7600 * time.Millisecond)
+	p.take(1, Allowed)
+	task = p.begin()
+	same(t, "delta", frame(base+10, 1), task.Delta)
+	same(t, "removed", []FrameCount(nil), task.Remove.Frames)
+}
+
+// TestKnownStays: what this process has written counts in its frame, whatever others
+// have in a later one.
+func TestKnownStays(t *testing.T) {
+	p := play(t, perMinute(1000))
+	p.take(299, Allowed)
+	p.finish(p.begin(), Result{Status: Applied, Read: true, Document: &Document{
+		Version: 1, Etag: 1, Mine: 10, Frame: 60_000, Frames: frame(60_000, 300),
+	}})
+	p.pass(time.Minute)
+	p.take(1, Allowed)
+	p.finish(p.begin(), Result{Status: Conflict, Read: true, Document: &Document{
+		Version: 1, Etag: 1, Frame: 60_000, Frames: frame(60_060, 400),
+	}})
+	p.counts(700, 1, 701)
+}
+
+// TestRefusedStaysUnwritten: a write that was refused is not taken for one of unknown
+// outcome because the exchange after it only reads.
+func TestRefusedStaysUnwritten(t *testing.T) {
+	p := play(t, perMinute(100))
+	p.read(&Document{Version: 1, Etag: 1, Frame: 60_000, Contended: true})
+	p.finish(p.begin(), Result{Status: Conflict}) // and could not be read
+	task := p.begin()
+	same(t, "sequence of the write", int64(0), task.Seq)
+	done := p.finish(task, Result{Read: true, Document: &Document{
+		Version: 2, Etag: 2, Frame: 60_000, Mine: 1 << 40, Contended: true, Frames: frame(60_000, 7),
+	}})
+	same(t, "clone", true, done.Clone)
+	p.counts(7, 1, 8)
+}
+
+// TestClocksOfTwoProcessors: a time that is a little earlier than the latest is now.
+func TestClocksOfTwoProcessors(t *testing.T) {
+	p := play(t, perMinute(100))
+	document := &Document{Version: 5, Etag: 5, Frame: 60_000, Frames: frame(59_700, 50)}
+	p.read(document)
+	p.pass(-2 * time.Millisecond)
+	task := p.begin()
+	same(t, "age", time.Duration(0), task.Age)
+	p.finish(task, Result{Status: Conflict, Read: true, Document: document})
+	same(t, "removed at once", []FrameCount(nil), p.begin().Remove.Frames)
+}
+
+// TestOverflowIsCutOff: nothing of an overflow counter can be shared in an outage.
+func TestOverflowIsCutOff(t *testing.T) {
+	limit := perMinute(100)
+	limit.OnOutage = Deny
+	_, _, eff := single(limit)
+	c := NewCounters(1)
+	y := attach(c)
+	c.Take(at(minute), Key{"client", "first"}, eff, 1)
+	y.Stalled()
+	d := c.Take(at(minute), Key{"client", "late"}, eff, 1)
+	same(t, "outcome", Denied, d.Outcome)
+	same(t, "because of the outage", true, d.Outage)
+}
+
+// TestLongClientNames: a client is found by its name also where a long username made its
+// digest stand for it.
+func TestLongClientNames(t *testing.T) {
+	id := strings.Repeat("c", 150)
+	_, _, eff := single(perMinute(10))
+	c := NewCounters(100)
+	now := at(minute)
+	c.Take(now, Key{id, strings.Repeat("u", 150)}, eff, 1)
+	c.Take(now, Key{id, "u"}, eff, 1)
+	c.Take(now, Key{"other", "u"}, eff, 1)
+	same(t, "counters of the client", 2, len(c.ClientUsage(now, id, 10)))
+	same(t, "keys forgotten", 2, c.ResetClient(id))
+	same(t, "keys left", 1, c.Len())
+}
