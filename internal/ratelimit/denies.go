@@ -30,8 +30,9 @@ func (s *shard) atLimit(first uint32, ms int64) bool {
 	num := first
 	for i := range rules {
 		r := &rules[i]
+		var f frames
 		var d Decision
-		if f := s.view(num, r, ms, &d); !f.admits(r, ms, 1) {
+		if s.view(&f, num, r, ms, &d); !f.admits(r, 1) {
 			return true
 		}
 		num = s.hot[num].next

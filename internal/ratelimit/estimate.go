@@ -14,6 +14,9 @@ type frames struct {
 	own    int64  // see slot.total
 	whole  int64  // what counts in full
 	oldest int64  // what moves out of the window
+
+	used         int64 // the estimate at the time of the decision, rounded down
+	free, target int64 // when the estimate falls below target, where that is known
 }
 
 // sum adds the frames up.

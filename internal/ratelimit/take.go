@@ -94,52 +94,49 @@ func (s *shard) decidePlain(num uint32, ls *Limits, ms int64, d *Decision) bool 
 func (s *shard) decide(first uint32, ls *Limits, ms, n int64, d *Decision) {
 	d.limits = ls
 	s.hot[first].seen = seconds(ms)
-	if len(ls.rules) == 1 { // nearly every key
-		r := &ls.rules[0]
-		f := s.view(first, r, ms, d)
-		s.settleOn(f.admits(r, ms, n), first, ls, ms, n, d)
-		f.enter(r, ms, n, 0, d)
+	if len(ls.rules) <= 3 { // nearly every key; less to clear
+		var few [3]frames
+		s.decideOn(few[:len(ls.rules)], first, ms, n, d)
 		return
 	}
 	var all [MaxLimits]frames
-	admit, num := true, first
-	for i := range ls.rules {
-		r := &ls.rules[i]
-		all[i] = s.view(num, r, ms, d)
-		admit = all[i].admits(r, ms, n) && admit
+	s.decideOn(all[:len(ls.rules)], first, ms, n, d)
+}
+
+// decideOn is decide, with room for the frames of all limits.
+func (s *shard) decideOn(all []frames, first uint32, ms, n int64, d *Decision) {
+	rules, admit, num := d.limits.rules, true, first
+	for i := range all {
+		s.view(&all[i], num, &rules[i], ms, d)
+		admit = all[i].admits(&rules[i], n) && admit
 		num = s.hot[num].next
 	}
-	s.settleOn(admit, first, ls, ms, n, d)
-	for i := range ls.rules {
-		all[i].enter(&ls.rules[i], ms, n, i, d)
+	d.Outcome = Allowed
+	if !admit {
+		d.Outcome = Denied
+		d.RetryAfter, d.Binding = retryAfter(all, rules, ms, n)
+	}
+	for i := range all {
+		all[i].enter(&rules[i], ms, n, i, d)
 	}
 }
 
-// view brings a counter to the time ms and returns its frames as a decision
-// weighs them. A limit that must admit nothing has own 0.
-func (s *shard) view(num uint32, r *rule, ms int64, d *Decision) frames {
+// view brings a counter to the time ms and fills in its frames as a decision weighs
+// them. A limit that must admit nothing has own 0.
+func (s *shard) view(f *frames, num uint32, r *rule, ms int64, d *Decision) {
 	s.advance(num, r, ms)
-	f := s.frames(num, r)
-	if s.all.outage.mode.Load() != sharing || s.hot[num].flags.has(failing) {
-		s.weigh(num, r, ms, &f, d)
+	h := &s.hot[num]
+	f.slots, f.start, f.own = s.slots(h, r), h.start, 1
+	f.sum()
+	if s.all.outage.mode.Load() != sharing || h.flags.has(failing) {
+		s.weigh(num, r, ms, f, d)
 	}
-	return f
+	f.used = f.floor(r, ms)
 }
 
 // admits reports whether n more requests fit.
-func (f *frames) admits(r *rule, ms, n int64) bool {
-	room := r.Requests - f.floor(r, ms)
-	return f.own > 0 && n <= r.Requests && (n-1)*f.own < room
-}
-
-// settleOn fills in the outcome.
-func (s *shard) settleOn(admit bool, first uint32, ls *Limits, ms, n int64, d *Decision) {
-	if admit {
-		d.Outcome = Allowed
-		return
-	}
-	d.Outcome = Denied
-	d.RetryAfter, d.Binding = s.retryAfter(first, ls, ms, n, d)
+func (f *frames) admits(r *rule, n int64) bool {
+	return f.own > 0 && n <= r.Requests && (n-1)*f.own < r.Requests-f.used
 }
 
 // enter counts n requests if they were admitted, and fills in what the client
@@ -148,19 +145,23 @@ func (s *shard) settleOn(admit bool, first uint32, ls *Limits, ms, n int64, d *D
 func (f *frames) enter(r *rule, ms, n int64, i int, d *Decision) {
 	if d.Outcome == Allowed {
 		f.count(n)
+		f.used = f.floor(r, ms)
 	}
-	used := f.floor(r, ms)
 	st := &d.status[i]
-	if used > 0 {
-		st.reset = clamp(ceilSeconds(f.firstBelow(r, ms, min(used, r.Requests)) - ms))
+	if f.used > 0 {
+		free, target := f.free, min(f.used, r.Requests)
+		if free == 0 || target != f.target {
+			free = f.firstBelow(r, ms, target)
+		}
+		st.reset = clamp(ceilSeconds(free - ms))
 	}
-	if room := r.Requests - used; room > 0 {
+	if room := r.Requests - f.used; room > 0 {
 		if f.own > 1 {
 			room = (room + f.own - 1) / f.own
 		}
 		st.remaining = clamp(room)
 	}
-	if used >= r.softAt {
+	if f.used >= r.softAt {
 		d.Soft = true
 	}
 	if d.Outcome == Allowed && i > 0 && d.tighter(i) {
@@ -186,27 +187,29 @@ func (s *shard) weigh(num uint32, r *rule, ms int64, f *frames, d *Decision) {
 // retryAfter returns how long to wait until n requests pass all limits, and
 // which limit lasts the longest. It goes round until no limit moves the time on:
 // the weighted estimate can rise again while another limit is waited for.
-func (s *shard) retryAfter(first uint32, ls *Limits, ms, n int64, d *Decision) (wait time.Duration, binding int) {
+func retryAfter(all []frames, rules []rule, ms, n int64) (wait time.Duration, binding int) {
 	free := ms
 	for moved := true; moved; {
 		moved = false
-		num := first
-		for i := range ls.rules {
-			r := &ls.rules[i]
-			f := s.view(num, r, ms, d)
+		for i := range all {
+			f, r := &all[i], &rules[i]
 			if f.own == 0 {
 				return outageRetry, i
 			}
 			if n > r.Requests {
 				return Never, i
 			}
-			if r.Requests-(n-1)*f.own < 1 { // more than a share
+			target := r.Requests - (n-1)*f.own
+			if target < 1 { // more than a share
 				return outageRetry, i
 			}
-			if t := f.firstBelow(r, free, r.Requests-(n-1)*f.own); t > free {
-				free, binding, moved = t, i, true
+			t := f.firstBelow(r, free, target)
+			if free == ms {
+				f.free, f.target = t, target
 			}
-			num = s.hot[num].next
+			if t > free {
+				free, binding, moved = t, i, len(all) > 1
+			}
 		}
 	}
 	return time.Duration(free-ms) * time.Millisecond, binding
