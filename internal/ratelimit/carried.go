@@ -17,13 +17,13 @@ func (s *shard) carry(num uint32, at, n int64) {
 		s.carried = map[uint32][]carry{}
 	}
 	s.carried[num] = append(s.carried[num], carry{at: at, n: n})
-	s.hot[num].flags |= carried
+	s.hotOf(num).flags |= carried
 }
 
 // carriedIn returns what a counter carries, by frame, the newest first, and forgets
 // what is too old to matter.
 func (s *shard) carriedIn(num uint32, r *rule) (in [MaxFrames + 1]int64) {
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	if !h.flags.has(carried) {
 		return in
 	}
@@ -47,7 +47,7 @@ func (s *shard) carriedIn(num uint32, r *rule) (in [MaxFrames + 1]int64) {
 // addCarried adds what a counter carries to g, which has nothing of it.
 func (s *shard) addCarried(num uint32, r *rule) {
 	in := s.carriedIn(num, r)
-	slots := s.slots(&s.hot[num], r)
+	slots := s.slots(s.hotOf(num), r)
 	for j := range slots {
 		slots[j].g = clamp(int64(slots[j].g) + in[j])
 	}
@@ -61,8 +61,8 @@ func (s *shard) inheritOverflow(first, shared uint32, ls *Limits, ms int64) {
 	for i := range n {
 		r := &ls.rules[i]
 		s.advance(from[i], r, ms)
-		start := s.hot[from[i]].start
-		for j, slot := range s.slots(&s.hot[from[i]], r) {
+		start := s.hotOf(from[i]).start
+		for j, slot := range s.slots(s.hotOf(from[i]), r) {
 			s.carry(to[i], endOf(start-int64(j)*r.frame, r.frame, ms), slot.total(1))
 		}
 		s.addCarried(to[i], r)

@@ -3,13 +3,13 @@ package ratelimit
 // change puts a key under other limits and returns its first counter from now
 // on. A limit that keeps its name keeps its counts.
 func (s *shard) change(first uint32, h hash, ls *Limits, ms int64) uint32 {
-	was := limitsOf(s.hot[first].limits)
+	was := limitsOf(s.hotOf(first).limits)
 	if was.aligned(ls) {
 		s.adopt(first, was, ls, ms)
 		return first
 	}
-	next := s.chain(s.cold[first].name, h.parts(), ls, ms)
-	s.hot[next].seen = s.hot[first].seen
+	next := s.chain(s.coldOf(first).name, h.parts(), ls, ms)
+	s.hotOf(next).seen = s.hotOf(first).seen
 	old, n := s.chainOf(first)
 	to, m := s.chainOf(next)
 	for i := range m {
@@ -45,11 +45,11 @@ func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
 	for i := range n {
 		num := nums[i]
 		s.reframe(num, &was.rules[i], &ls.rules[i], ms)
-		h := &s.hot[num]
+		h := s.hotOf(num)
 		h.limits = ls.number
 		if h.state < busy {
 			h.state = quiet // it is planned anew with the next request
-			s.cold[num].ticket++
+			s.coldOf(num).ticket++
 		}
 	}
 }
@@ -59,14 +59,14 @@ func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
 func (s *shard) inherit(num uint32, r *rule, old uint32, was *rule, ms int64) {
 	s.advance(old, was, ms)
 	moved, reframed := was.doc != r.doc, was.frame != r.frame || was.Frames != r.Frames
-	from := s.slots(&s.hot[old], was)
+	from := s.slots(s.hotOf(old), was)
 	mine := s.mine(old, was)
-	s.hot[num].start = s.hot[old].start
+	s.hotOf(num).start = s.hotOf(old).start
 	if reframed {
-		s.hot[num].start = r.align(ms)
+		s.hotOf(num).start = r.align(ms)
 	}
 	for j := range from {
-		slot, own, at := from[j], mine[j], endOf(s.hot[old].start-int64(j)*was.frame, was.frame, ms)
+		slot, own, at := from[j], mine[j], endOf(s.hotOf(old).start-int64(j)*was.frame, was.frame, ms)
 		if moved {
 			// Another document: what was on its way to the old one will not be
 			// counted in the new one.
@@ -84,11 +84,11 @@ func (s *shard) inherit(num uint32, r *rule, old uint32, was *rule, ms int64) {
 	if list := s.carried[old]; list != nil {
 		s.carried[num] = list
 	}
-	h, c := &s.hot[num], &s.cold[num]
-	h.flags, h.shares = s.hot[old].flags, s.hot[old].shares
+	h, c := s.hotOf(num), s.coldOf(num)
+	h.flags, h.shares = s.hotOf(old).flags, s.hotOf(old).shares
 	h.flags.set(stale, reframed || h.flags.has(stale))
-	c.etag, c.version, c.began, c.synced, c.recent = s.cold[old].etag, s.cold[old].version, s.cold[old].began, s.cold[old].synced, s.cold[old].recent
-	h.extra, s.hot[old].extra = s.hot[old].extra, 0
+	c.etag, c.version, c.began, c.synced, c.recent = s.coldOf(old).etag, s.coldOf(old).version, s.coldOf(old).began, s.coldOf(old).synced, s.coldOf(old).recent
+	h.extra, s.hotOf(old).extra = s.hotOf(old).extra, 0
 	if s.pending(num) != 0 {
 		s.extrasOf(num).reframed = reframed || s.extrasOf(num).reframed
 	}
@@ -110,14 +110,14 @@ func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 		return
 	}
 	s.advance(num, was, ms)
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	var slots [MaxFrames + 1]slot
 	n := copy(slots[:], s.slots(h, was))
 	start := h.start
 	if was.Frames > 1 {
 		s.farOf(was.frames()).release(h.near[0].g)
 	}
-	h.near, s.cold[num].mine = [2]slot{}, [2]uint32{}
+	h.near, s.coldOf(num).mine = [2]slot{}, [2]uint32{}
 	delete(s.chores, num) // another window, so that other frames are too old
 	if h.extra != 0 {
 		s.extras[h.extra].frames, s.extras[h.extra].writers = watch{}, watch{}
@@ -140,7 +140,7 @@ func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 // put adds counts that came at a time to the frame of that time. What is too
 // old to matter is left out.
 func (s *shard) put(num uint32, r *rule, at int64, from slot, own uint32) {
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	j, there := r.index(h.start, at)
 	if !there {
 		if lost := int64(from.p) + int64(from.i); lost > 0 {

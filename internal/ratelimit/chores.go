@@ -91,13 +91,13 @@ func (s *shard) review(num uint32, r *rule, ms int64, d *Document, m *merging, v
 		t.version = d.Version
 	}
 	if d.Damaged || slices.Contains(m.absurd[:], true) || t.convert {
-		t.rewrite = m.rewritten(r, s.hot[num].start, ms, d)
+		t.rewrite = m.rewritten(r, s.hotOf(num).start, ms, d)
 	}
 	for _, w := range d.Surplus {
 		t.remove.Writers = append(t.remove.Writers, w)
 		t.pruned = max(t.pruned, w.Seq)
 	}
-	if x := s.hot[num].extra; x != 0 || len(m.dead) > 0 || len(d.Silent) > 0 {
+	if x := s.hotOf(num).extra; x != 0 || len(m.dead) > 0 || len(d.Silent) > 0 {
 		e := s.extrasOf(num)
 		t.remove.Frames = e.frames.observe(m.dead, ms, 2*r.window)
 		if e.writers.unchanged(fingerprint(nil, d.Silent), len(d.Silent), ms, 2*r.window) {
@@ -124,7 +124,7 @@ func (s *shard) keep(num uint32, t *chores) {
 // read along, without the write in it, the chores are new: what the write did is
 // taken from them.
 func (s *shard) done(num uint32, w *Write, read bool) {
-	if x := s.hot[num].extra; x != 0 && len(w.Remove.Frames) > 0 {
+	if x := s.hotOf(num).extra; x != 0 && len(w.Remove.Frames) > 0 {
 		s.extras[x].frames = watch{}
 	}
 	t := s.chores[num]
@@ -145,7 +145,7 @@ func (s *shard) done(num uint32, w *Write, read bool) {
 		t.pruned = 0
 	}
 	switch {
-	case w.Rewrite || s.hot[num].flags.has(stale):
+	case w.Rewrite || s.hotOf(num).flags.has(stale):
 		t.rewrite, t.convert = nil, false
 	case t.rewrite != nil:
 		for _, d := range w.Delta {

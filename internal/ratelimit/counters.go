@@ -128,7 +128,7 @@ func (s *slot) count(n int64) {
 // advance brings a counter to the time ms: it shifts its frames if a new one has
 // begun. A time before the newest frame changes nothing.
 func (s *shard) advance(num uint32, r *rule, ms int64) {
-	if h := &s.hot[num]; ms-h.start >= r.frame {
+	if h := s.hotOf(num); ms-h.start >= r.frame {
 		s.shift(num, r, r.align(ms))
 	}
 }
@@ -136,7 +136,7 @@ func (s *shard) advance(num uint32, r *rule, ms int64) {
 // shift makes the frame that begins at start, which is a later one, the newest.
 // What leaves the window unwritten is too old to matter.
 func (s *shard) shift(num uint32, r *rule, start int64) {
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	slots, mine := s.slots(h, r), s.mine(num, r)
 	n := int(min((start-h.start)/r.frame, int64(len(slots))))
 	for _, old := range slots[len(slots)-n:] {
@@ -153,7 +153,7 @@ func (s *shard) shift(num uint32, r *rule, start int64) {
 
 // frames returns what the estimate of a counter is made from.
 func (s *shard) frames(num uint32, r *rule) (f frames) {
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	f.slots, f.start, f.own = s.slots(h, r), h.start, 1
 	f.sum()
 	return f

@@ -16,7 +16,7 @@ func (c *Counters) Denies(now time.Time, k Key, e *Effective) (d Decision, denie
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.find(h)
-	if first == 0 || s.hot[first].limits != ls.number || !s.atLimit(first, ms) {
+	if first == 0 || s.hotOf(first).limits != ls.number || !s.atLimit(first, ms) {
 		return d, false
 	}
 	s.decide(first, ls, ms, 1, &d)
@@ -26,7 +26,7 @@ func (c *Counters) Denies(now time.Time, k Key, e *Effective) (d Decision, denie
 
 // atLimit reports whether a key would be denied one more request.
 func (s *shard) atLimit(first uint32, ms int64) bool {
-	rules := limitsOf(s.hot[first].limits).rules
+	rules := limitsOf(s.hotOf(first).limits).rules
 	num := first
 	for i := range rules {
 		r := &rules[i]
@@ -35,7 +35,7 @@ func (s *shard) atLimit(first uint32, ms int64) bool {
 		if s.view(&f, num, r, ms, &d); !f.admits(r, 1) {
 			return true
 		}
-		num = s.hot[num].next
+		num = s.hotOf(num).next
 	}
 	return false
 }
@@ -51,7 +51,7 @@ func (c *Counters) Refund(now, admitted time.Time, k Key, e *Effective, n int64)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.find(h)
-	if first == 0 || s.hot[first].limits != ls.number || n < 1 {
+	if first == 0 || s.hotOf(first).limits != ls.number || n < 1 {
 		return false
 	}
 	done := false
@@ -64,7 +64,7 @@ func (c *Counters) Refund(now, admitted time.Time, k Key, e *Effective, n int64)
 			f.slots[j].count(-n)
 			done = true
 		}
-		num = s.hot[num].next
+		num = s.hotOf(num).next
 	}
 	if done && c.queue.attached && s.requeue(&c.queue, first, ls) {
 		c.queue.wake()

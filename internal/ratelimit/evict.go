@@ -13,7 +13,7 @@ const victims = 16
 func (s *shard) evict(ms int64) bool {
 	var victim uint32
 	least, looked := 2.0, 0
-	n := len(s.hot)
+	n := int(s.numbers)
 	if n < 2 {
 		return false
 	}
@@ -42,7 +42,7 @@ func (s *shard) evict(ms int64) bool {
 
 // isKey reports whether the number is that of the first counter of a key.
 func (s *shard) isKey(num uint32) bool {
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	return h.state != unused && h.rule == 0 && !h.flags.has(pooled)
 }
 
@@ -58,18 +58,18 @@ func (s *shard) expire(first uint32) {
 }
 
 // slotsOf returns the frames of a counter by its own rule.
-func (s *shard) slotsOf(num uint32) []slot { return s.slots(&s.hot[num], s.ruleOf(num)) }
+func (s *shard) slotsOf(num uint32) []slot { return s.slots(s.hotOf(num), s.ruleOf(num)) }
 
 func (s *shard) ruleOf(num uint32) *rule {
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	return &limitsOf(h.limits).rules[h.rule]
 }
 
 // idle reports whether a key was not asked for during two windows, which makes
 // all its counts too old to matter, and no write of it is under way.
 func (s *shard) idle(first uint32, ms int64) bool {
-	since := ms - (int64(s.hot[first].seen)+1)*1000
-	for num := first; num != 0; num = s.hot[num].next {
+	since := ms - (int64(s.hotOf(first).seen)+1)*1000
+	for num := first; num != 0; num = s.hotOf(num).next {
 		if since < 2*s.ruleOf(num).window || s.pending(num) != 0 {
 			return false
 		}
@@ -79,7 +79,7 @@ func (s *shard) idle(first uint32, ms int64) bool {
 
 // flushed reports whether the store is known to have everything that was counted here.
 func (s *shard) flushed(first uint32) bool {
-	for num := first; num != 0; num = s.hot[num].next {
+	for num := first; num != 0; num = s.hotOf(num).next {
 		if s.pending(num) != 0 || dirty(s.slotsOf(num)) {
 			return false
 		}
@@ -89,7 +89,7 @@ func (s *shard) flushed(first uint32) bool {
 
 // usage is the highest share of a limit that is used.
 func (s *shard) usage(first uint32, ms int64) (u float64) {
-	for num := first; num != 0; num = s.hot[num].next {
+	for num := first; num != 0; num = s.hotOf(num).next {
 		r := s.ruleOf(num)
 		s.advance(num, r, ms)
 		f := s.frames(num, r)
@@ -116,8 +116,8 @@ func (c *Counters) dropWhere(drop func(s *shard, num uint32) bool) (n int) {
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
-		for num := 1; num < len(s.hot); num++ {
-			if s.isKey(uint32(num)) && drop(s, uint32(num)) {
+		for num := uint32(1); num < s.numbers; num++ {
+			if s.isKey(num) && drop(s, num) {
 				c.all.keys.Add(-1)
 				n++
 			}

@@ -15,19 +15,28 @@ func (c *Counters) Copy(o SyncOptions) (*Counters, *Sync) {
 	n.all.keys.Store(c.all.keys.Load())
 	for i := range c.shards {
 		from, to := &c.shards[i], &n.shards[i]
-		to.index, to.hot, to.cold = slices.Clone(from.index), slices.Clone(from.hot), slices.Clone(from.cold)
+		to.index, to.hot, to.cold = slices.Clone(from.index), copied(from.hot), copied(from.cold)
 		to.names, to.extras, to.inbox = slices.Clone(from.names), slices.Clone(from.extras), slices.Clone(from.inbox)
-		to.all, to.number, to.keys, to.unused, to.spare = &n.all, from.number, from.keys, from.unused, from.spare
+		to.all, to.number, to.numbers = &n.all, from.number, from.numbers
+		to.keys, to.unused, to.spare = from.keys, from.unused, from.spare
 		to.garbage, to.freeExtras, to.chores = from.garbage, from.freeExtras, maps.Clone(from.chores)
-		for num := range to.hot {
-			if to.hot[num].state == busy {
-				to.hot[num].state = urgent
-				if to.pending(uint32(num)) != 0 {
-					e := to.extrasOf(uint32(num))
+		for num := range to.numbers {
+			if to.hotOf(num).state == busy {
+				to.hotOf(num).state = urgent
+				if to.pending(num) != 0 {
+					e := to.extrasOf(num)
 					e.uncertain, e.fails = true, 1
 				}
 			}
 		}
 	}
 	return n, y
+}
+
+// copied returns records of their own with the same values.
+func copied[T any](chunks []*[chunk]T) (own []*[chunk]T) {
+	for _, c := range chunks {
+		own = append(own, new(*c))
+	}
+	return own
 }

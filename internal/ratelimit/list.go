@@ -65,8 +65,7 @@ func (c *Counters) most(now time.Time, limit int, want func(s *shard, num uint32
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
-		for n := 1; n < len(s.hot); n++ {
-			num := uint32(n)
+		for num := uint32(1); num < s.numbers; num++ {
 			if s.isKey(num) && want(s, num) && s.usage(num, ms) >= least {
 				out = s.usages(out, num, ms)
 			}
@@ -87,8 +86,8 @@ func byRatio(a, b Usage) int {
 
 // usages adds the counters of a key that count anything.
 func (s *shard) usages(out []Usage, first uint32, ms int64) []Usage {
-	k, seen := s.key(first), time.Unix(int64(s.hot[first].seen), 0)
-	for num := first; num != 0; num = s.hot[num].next {
+	k, seen := s.key(first), time.Unix(int64(s.hotOf(first).seen), 0)
+	for num := first; num != 0; num = s.hotOf(num).next {
 		r := s.ruleOf(num)
 		s.advance(num, r, ms)
 		f := s.frames(num, r)

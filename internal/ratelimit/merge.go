@@ -55,7 +55,7 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 	if d.Frame > MaxWindow.Milliseconds() { // it makes no sense, so it says nothing
 		d.Frame = 0
 	}
-	h, c := &s.hot[num], &s.cold[num]
+	h, c := s.hotOf(num), s.coldOf(num)
 	var m merging
 	m.read(r, h.start, ms, d)
 	slots, mine := s.slots(h, r), s.mine(num, r)
@@ -94,7 +94,7 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 
 // conclude settles the pending write, or says what is to be done about it.
 func (s *shard) conclude(num uint32, r *rule, task *Task, res Result, v verdict) {
-	h, c := &s.hot[num], &s.cold[num]
+	h, c := s.hotOf(num), s.coldOf(num)
 	switch {
 	case v.inside:
 		s.settled(num)
@@ -134,7 +134,7 @@ func (s *shard) conclude(num uint32, r *rule, task *Task, res Result, v verdict)
 
 // own notes that the pending write is in the document.
 func (s *shard) own(num uint32, r *rule) {
-	slots, mine := s.slots(&s.hot[num], r), s.mine(num, r)
+	slots, mine := s.slots(s.hotOf(num), r), s.mine(num, r)
 	reframed := s.extrasOf(num).reframed
 	for j := range slots {
 		if !reframed {
@@ -146,7 +146,7 @@ func (s *shard) own(num uint32, r *rule) {
 
 // settled ends the pending write of a counter.
 func (s *shard) settled(num uint32) {
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	h.flags &^= failing | resolve
 	e := s.extrasOf(num)
 	e.seq, e.fails, e.conflicts, e.uncertain, e.reframed = 0, 0, 0, false, false
@@ -161,7 +161,7 @@ func (e *extras) stuck() bool { return e.conflicts >= 8 }
 
 // unsettled notes what is to be done about a write that is still pending.
 func (s *shard) unsettled(num uint32, task *Task, res Result) {
-	h, e := &s.hot[num], s.extrasOf(num)
+	h, e := s.hotOf(num), s.extrasOf(num)
 	switch {
 	case task.Seq == 0: // the document was only read
 		h.flags.set(resolve, !res.Read)

@@ -30,7 +30,7 @@ func (r *rule) grace() int64 { return 4 * spacing(r) }
 // cutOff reports whether the requests of a counter cannot be shared: its own
 // write fails, or all do and its g is old, or it was not exchanged since they did.
 func (s *shard) cutOff(num uint32, r *rule, ms int64) bool {
-	h, o := &s.hot[num], &s.all.outage
+	h, o := s.hotOf(num), &s.all.outage
 	if h.flags.has(failing) {
 		return true
 	}
@@ -40,8 +40,8 @@ func (s *shard) cutOff(num uint32, r *rule, ms int64) bool {
 	case h.flags.has(unsynced | pooled):
 		return mode == stalled
 	case mode == recovering:
-		return ticksAgo(ms, s.cold[num].synced) > ticksAgo(ms, o.ended.Load())
+		return ticksAgo(ms, s.coldOf(num).synced) > ticksAgo(ms, o.ended.Load())
 	default:
-		return ticksAgo(ms, s.cold[num].synced) > r.grace()
+		return ticksAgo(ms, s.coldOf(num).synced) > r.grace()
 	}
 }

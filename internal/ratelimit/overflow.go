@@ -54,8 +54,8 @@ func (s *shard) overflow(ls *Limits, place uint32, ms int64) uint32 {
 		return 0
 	}
 	num := s.chain(0, [3]uint32{}, ls, ms)
-	for n := num; n != 0; n = s.hot[n].next {
-		s.hot[n].flags = pooled
+	for n := num; n != 0; n = s.hotOf(n).next {
+		s.hotOf(n).flags = pooled
 	}
 	s.shared[free] = overflow{limits: ls.number, place: place, num: num}
 	return num

@@ -96,7 +96,7 @@ func (s *shard) matters(h *hot, n, headroom int64) bool {
 
 // urgency is the state of a counter that is not busy.
 func (s *shard) urgency(num uint32, slots []slot, headroom int64) state {
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	if h.flags.has(unsynced | stale) {
 		return urgent
 	}
@@ -117,10 +117,10 @@ func (s *shard) urgency(num uint32, slots []slot, headroom int64) state {
 
 // next is what a counter waits for, and for how many milliseconds at least.
 func (s *shard) next(num uint32, r *rule, ms int64, q *queue) (state, int64) {
-	h, c := &s.hot[num], &s.cold[num]
+	h, c := s.hotOf(num), s.coldOf(num)
 	f := s.frames(num, r)
 	headroom := max(r.Requests-f.floor(r, ms), 0)
-	idle := ms - int64(s.hot[s.firstOf(num)].seen)*1000
+	idle := ms - int64(s.hotOf(s.firstOf(num)).seen)*1000
 	if wait, pending := s.retry(num, &q.options); pending {
 		return urgent, wait
 	}

@@ -29,12 +29,12 @@ func (q *queue) wake() {
 // enqueue hands the counters of a key to the syncer if they have become more urgent
 // than they were, and reports whether it has to wake up for them.
 func (s *shard) enqueue(q *queue, first uint32, ls *Limits, d *Decision) (wake bool) {
-	if s.hot[first].flags.has(pooled) {
+	if s.hotOf(first).flags.has(pooled) {
 		return false
 	}
 	num := first
 	for i := range ls.rules {
-		h := &s.hot[num]
+		h := s.hotOf(num)
 		if d.Outcome == Denied {
 			h.flags |= denied
 		}
@@ -53,7 +53,7 @@ func (s *shard) enqueue(q *queue, first uint32, ls *Limits, d *Decision) (wake b
 
 // enqueuePlain is enqueue after decidePlain.
 func (s *shard) enqueuePlain(q *queue, num uint32, d *Decision) (wake bool) {
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	if h.state >= urgent || h.flags.has(pooled) {
 		return false
 	}
@@ -73,7 +73,7 @@ func (s *shard) enqueuePlain(q *queue, num uint32, d *Decision) (wake bool) {
 func (s *shard) requeue(q *queue, first uint32, ls *Limits) (wake bool) {
 	num := first
 	for i := range ls.rules {
-		h := &s.hot[num]
+		h := s.hotOf(num)
 		if u := s.urgency(num, s.slots(h, &ls.rules[i]), ls.rules[i].Requests); h.state < busy && u > h.state {
 			h.state = u
 			s.push(q, num)

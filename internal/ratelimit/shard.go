@@ -6,8 +6,8 @@ import "sync"
 type shard struct {
 	// A decision touches these, which fill a cache line.
 	mu    sync.Mutex
-	index []uint32 // open addressing: a tag of the key, and the number of its first counter
-	hot   []hot    // by number; 0 is not used
+	index []uint32      // open addressing: a tag of the key, and the number of its first counter
+	hot   []*[chunk]hot // by number; 0 is not used
 	all   *totals
 
 	inbox  []uint32 // counters for the syncer
@@ -17,7 +17,8 @@ type shard struct {
 	keys    int    // in the index
 	unused  uint32 // the first of the numbers that can be used again
 	spare   uint32 // how many those are
-	cold    []cold
+	cold    []*[chunk]cold
+	numbers uint32 // that there are, in use or not, 0 included
 	names   []byte // of the keys: both lengths, then both names
 	garbage int    // bytes of names that belong to no key
 
@@ -27,7 +28,7 @@ type shard struct {
 	chores     map[uint32]*chores // what is to be done to documents, by counter
 	carried    map[uint32][]carry // what is known from elsewhere, by counter
 	shared     []overflow
-	_          [28]byte // shards share no cache line
+	_          [20]byte // shards share no cache line
 }
 
 // indexFull is the share of the index, in eighths, that may be in use.
@@ -60,7 +61,7 @@ func (s *shard) find(h hash) uint32 {
 		if word == 0 {
 			return 0
 		}
-		if num := word & maxNumber; word&^maxNumber == tag && s.hot[num].hash == parts {
+		if num := word & maxNumber; word&^maxNumber == tag && s.hotOf(num).hash == parts {
 			return num
 		}
 		if i++; i == len(s.index) {
@@ -73,7 +74,7 @@ func (s *shard) find(h hash) uint32 {
 func (s *shard) link(num uint32) {
 	if (s.keys+1)*8 > len(s.index)*indexFull {
 		old := s.index
-		s.index = make([]uint32, max(len(old)+len(old)/8, 16))
+		s.index = make([]uint32, max(len(old)+len(old)/4, 16))
 		for _, word := range old {
 			if word != 0 {
 				s.place(word & maxNumber)
@@ -85,7 +86,7 @@ func (s *shard) link(num uint32) {
 }
 
 func (s *shard) place(num uint32) {
-	parts := &s.hot[num].hash
+	parts := &s.hotOf(num).hash
 	i := s.home(parts)
 	for s.index[i] != 0 {
 		if i++; i == len(s.index) {
@@ -99,7 +100,7 @@ func (s *shard) place(num uint32) {
 // because its place was taken.
 func (s *shard) unlink(num uint32) {
 	n := len(s.index)
-	i := s.home(&s.hot[num].hash)
+	i := s.home(&s.hotOf(num).hash)
 	for s.index[i]&maxNumber != num {
 		i = (i + 1) % n
 	}
@@ -111,7 +112,7 @@ func (s *shard) unlink(num uint32) {
 				return
 			}
 			// A word may move to the hole unless its home lies behind the hole.
-			home := s.home(&s.hot[s.index[i]&maxNumber].hash)
+			home := s.home(&s.hotOf(s.index[i] & maxNumber).hash)
 			if (i-home+n)%n >= (i-hole+n)%n {
 				break
 			}
@@ -132,7 +133,7 @@ func (s *shard) insert(k Key, h hash, ls *Limits, ms int64) uint32 {
 // crowded reports whether there are no numbers left for the counters of a key:
 // those of all overflow counters are kept free.
 func (s *shard) crowded(ls *Limits) bool {
-	return int(s.spare)+maxNumber+1-len(s.hot) < len(ls.rules)+maxOverflow*MaxLimits
+	return int(s.spare)+maxNumber+1-int(s.numbers) < len(ls.rules)+maxOverflow*MaxLimits
 }
 
 // chain makes a counter for every limit of the list.
@@ -141,11 +142,11 @@ func (s *shard) chain(name uint32, parts [3]uint32, ls *Limits, ms int64) (first
 	for i := range ls.rules {
 		num := s.alloc()
 		r := &ls.rules[i]
-		h := &s.hot[num]
+		h := s.hotOf(num)
 		*h = hot{
 			rule: uint8(i), hash: parts, flags: unsynced | stale, start: r.align(ms), seen: seconds(ms), limits: ls.number,
 		}
-		s.cold[num] = cold{name: name, ticket: s.cold[num].ticket + 1}
+		*s.coldOf(num) = cold{name: name, ticket: s.coldOf(num).ticket + 1}
 		if r.Frames > 1 {
 			h.near[0].g = s.farOf(r.frames()).alloc()
 		}
@@ -153,7 +154,7 @@ func (s *shard) chain(name uint32, parts [3]uint32, ls *Limits, ms int64) (first
 			first = num
 		} else {
 			h.hash = [3]uint32{first}
-			s.hot[last].next = num
+			s.hotOf(last).next = num
 		}
 		last = num
 	}
@@ -162,21 +163,22 @@ func (s *shard) chain(name uint32, parts [3]uint32, ls *Limits, ms int64) (first
 
 func (s *shard) alloc() uint32 {
 	if num := s.unused; num != 0 {
-		s.unused = s.hot[num].next
+		s.unused = s.hotOf(num).next
 		s.spare--
 		return num
 	}
-	if len(s.hot) == 0 {
-		s.hot, s.cold = longer(s.hot), longer(s.cold) // 0 is not used
+	num := max(s.numbers, 1) // 0 is not used
+	if int(num/chunk) == len(s.hot) {
+		s.hot, s.cold = append(s.hot, new([chunk]hot)), append(s.cold, new([chunk]cold))
 	}
-	s.hot, s.cold = longer(s.hot), longer(s.cold)
-	return uint32(len(s.hot) - 1) //nolint:gosec // fewer than max keys
+	s.numbers = num + 1
+	return num
 }
 
 // remove drops a key and all its counters. Its room stays reserved.
 func (s *shard) remove(first uint32) {
 	s.unlink(first)
-	client, user := s.name(s.cold[first].name)
+	client, user := s.name(s.coldOf(first).name)
 	s.garbage += 2 + len(client) + len(user)
 	s.unchain(first)
 }
@@ -184,7 +186,7 @@ func (s *shard) remove(first uint32) {
 // unchain gives the counters of a key back, whatever the index says.
 func (s *shard) unchain(first uint32) {
 	for num := first; num != 0; {
-		h := &s.hot[num]
+		h := s.hotOf(num)
 		next := h.next
 		if r := &limitsOf(h.limits).rules[h.rule]; r.Frames > 1 {
 			s.farOf(r.frames()).release(h.near[0].g)
@@ -192,7 +194,7 @@ func (s *shard) unchain(first uint32) {
 		s.dropExtras(num)
 		delete(s.chores, num)
 		delete(s.carried, num)
-		s.cold[num].ticket++ // those that were drawn are refused
+		s.coldOf(num).ticket++ // those that were drawn are refused
 		*h = hot{state: unused, next: s.unused}
 		s.unused, num = num, next
 		s.spare++
@@ -201,7 +203,7 @@ func (s *shard) unchain(first uint32) {
 
 // chainOf lists the counters of a key in the order of its limits.
 func (s *shard) chainOf(first uint32) (nums [MaxLimits]uint32, n int) {
-	for num := first; num != 0; num = s.hot[num].next {
+	for num := first; num != 0; num = s.hotOf(num).next {
 		nums[n] = num
 		n++
 	}
@@ -210,10 +212,10 @@ func (s *shard) chainOf(first uint32) (nums [MaxLimits]uint32, n int) {
 
 // firstOf returns the first counter of the key that a counter belongs to.
 func (s *shard) firstOf(num uint32) uint32 {
-	if s.hot[num].rule == 0 {
+	if s.hotOf(num).rule == 0 {
 		return num
 	}
-	return s.hot[num].hash[0]
+	return s.hotOf(num).hash[0]
 }
 
 // addName stores the name of a key and returns where it begins.
@@ -224,7 +226,7 @@ func (s *shard) addName(k Key) uint32 {
 	at := len(s.names)
 	need := at + 2 + len(k.ClientID) + len(k.Username)
 	if need > cap(s.names) {
-		grown := make([]byte, at, need+max(need/16, 256))
+		grown := make([]byte, at, need+max(need/8, 256))
 		copy(grown, s.names)
 		s.names = grown
 	}
@@ -243,14 +245,14 @@ func (s *shard) name(at uint32) (client, user []byte) {
 // compactNames leaves out the names of keys that are gone.
 func (s *shard) compactNames() {
 	kept := make([]byte, 0, len(s.names)-s.garbage+256)
-	for num := 1; num < len(s.hot); num++ {
-		h := &s.hot[num]
+	for num := uint32(1); num < s.numbers; num++ {
+		h := s.hotOf(num)
 		if h.state == unused || h.rule != 0 || h.flags.has(pooled) {
 			continue
 		}
-		client, user := s.name(s.cold[num].name)
-		for further := uint32(num); further != 0; further = s.hot[further].next {
-			s.cold[further].name = uint32(len(kept)) //nolint:gosec // a shard holds far less than 4 GiB
+		client, user := s.name(s.coldOf(num).name)
+		for further := num; further != 0; further = s.hotOf(further).next {
+			s.coldOf(further).name = uint32(len(kept)) //nolint:gosec // a shard holds far less than 4 GiB
 		}
 		kept = append(kept, byte(len(client)), byte(len(user))) //nolint:gosec // maxKeySize
 		kept = append(append(kept, client...), user...)
@@ -260,13 +262,13 @@ func (s *shard) compactNames() {
 
 // key returns the key of a counter.
 func (s *shard) key(num uint32) Key {
-	client, user := s.name(s.cold[num].name)
+	client, user := s.name(s.coldOf(num).name)
 	return Key{ClientID: string(client), Username: string(user)}
 }
 
 // isOf reports whether a counter belongs to a client, whose name may stand for
 // itself or, beside a long username, as its digest.
 func (s *shard) isOf(num uint32, clientID string) bool {
-	client, _ := s.name(s.cold[num].name)
+	client, _ := s.name(s.coldOf(num).name)
 	return string(client) == clientID || len(clientID) > maxKeySize/2 && string(client) == shorten(clientID)
 }

@@ -54,6 +54,13 @@ type extras struct {
 	reframed  bool  // the length of the frames has changed since the pending write was made
 }
 
+// chunk is how many records lie in one piece of memory. Where they are full
+// another follows, so that nothing is ever copied and little lies idle.
+const chunk = 64
+
+func (s *shard) hotOf(num uint32) *hot   { return &s.hot[num/chunk][num%chunk] }
+func (s *shard) coldOf(num uint32) *cold { return &s.cold[num/chunk][num%chunk] }
+
 // tick is a time in units of two milliseconds, modulo 99 days.
 func tick(ms int64) uint32 { return uint32(ms / 2) } //nolint:gosec // modulo is meant
 
@@ -146,17 +153,17 @@ func (s *shard) slots(h *hot, r *rule) []slot {
 // mine returns what this process has in the document, by frame, the newest first.
 func (s *shard) mine(num uint32, r *rule) []uint32 {
 	if r.Frames == 1 {
-		return s.cold[num].mine[:]
+		return s.coldOf(num).mine[:]
 	}
 	f := s.farOf(r.frames())
-	lo := int(s.hot[num].near[0].g) * f.width
+	lo := int(s.hotOf(num).near[0].g) * f.width
 	return f.mine[lo : lo+f.width]
 }
 
 // extrasOf returns the extras of a counter, and makes them if need be. They are
 // valid until the next call.
 func (s *shard) extrasOf(num uint32) *extras {
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	if h.extra != 0 {
 		return &s.extras[h.extra]
 	}
@@ -176,7 +183,7 @@ func (s *shard) extrasOf(num uint32) *extras {
 
 // dropExtras gives the extras of a counter back.
 func (s *shard) dropExtras(num uint32) {
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	if h.extra != 0 {
 		s.extras[h.extra] = extras{next: s.freeExtras}
 		s.freeExtras, h.extra = h.extra, 0
@@ -185,7 +192,7 @@ func (s *shard) dropExtras(num uint32) {
 
 // pending returns the sequence of the pending write; 0 for none.
 func (s *shard) pending(num uint32) int64 {
-	if extra := s.hot[num].extra; extra != 0 {
+	if extra := s.hotOf(num).extra; extra != 0 {
 		return s.extras[extra].seq
 	}
 	return 0

@@ -74,7 +74,7 @@ type Plan struct {
 func (y *Sync) Due(now time.Time, dst []Plan) []Plan {
 	ms := millis(now)
 	y.c.collect(func(s *shard, num uint32) {
-		if st := s.hot[num].state; st > quiet && st < busy {
+		if st := s.hotOf(num).state; st > quiet && st < busy {
 			if p, ok := y.plan(s, num, ms); ok {
 				dst = append(dst, p)
 			}
@@ -89,7 +89,7 @@ func (y *Sync) plan(s *shard, num uint32, ms int64) (Plan, bool) {
 	r := s.ruleOf(num)
 	s.advance(num, r, ms)
 	st, wait := s.next(num, r, ms, &y.c.queue)
-	s.hot[num].state = st
+	s.hotOf(num).state = st
 	if st == quiet {
 		return Plan{}, false
 	}
@@ -97,7 +97,7 @@ func (y *Sync) plan(s *shard, num uint32, ms int64) (Plan, bool) {
 }
 
 func (y *Sync) planned(s *shard, num uint32, in time.Duration, lazy bool) Plan {
-	c := &s.cold[num]
+	c := s.coldOf(num)
 	c.ticket++
 	return Plan{Ticket: Ticket{shard: s.number, num: num, number: c.ticket}, In: in, Lazy: lazy}
 }
@@ -110,8 +110,8 @@ func (y *Sync) Of(k Key) (plans []Plan) {
 	defer s.mu.Unlock()
 	nums, n := s.chainOf(s.find(h))
 	for _, num := range nums[:n] {
-		if s.hot[num].state != busy {
-			s.hot[num].state = urgent
+		if s.hotOf(num).state != busy {
+			s.hotOf(num).state = urgent
 			plans = append(plans, y.planned(s, num, 0, false))
 		}
 	}
@@ -131,9 +131,8 @@ func (y *Sync) Unwritten(now time.Time, plan func(Plan)) (u Unwritten) {
 	for i := range y.c.shards {
 		s := &y.c.shards[i]
 		s.mu.Lock()
-		for n := 1; n < len(s.hot); n++ {
-			num := uint32(n)
-			h := &s.hot[num]
+		for num := uint32(1); num < s.numbers; num++ {
+			h := s.hotOf(num)
 			if h.state == unused || h.flags.has(pooled) {
 				continue
 			}
@@ -193,7 +192,7 @@ func (y *Sync) Begin(now time.Time, t Ticket, seq int64) (task Task, ok bool) {
 	}
 	r := s.ruleOf(t.num)
 	s.advance(t.num, r, ms)
-	h, c := &s.hot[t.num], &s.cold[t.num]
+	h, c := s.hotOf(t.num), s.coldOf(t.num)
 	k := s.key(t.num)
 	task = Task{Ticket: t, ID: CounterID{ClientID: k.ClientID, Username: k.Username, Limit: r.doc}, Limit: r.Limit, Read: true}
 	if !h.flags.has(unsynced) {
@@ -211,14 +210,14 @@ func (y *Sync) Begin(now time.Time, t Ticket, seq int64) (task Task, ok bool) {
 
 // good reports whether a ticket is the latest of its counter, which waits.
 func (s *shard) good(t Ticket) bool {
-	return t.num != 0 && s.cold[t.num].ticket == t.number && s.hot[t.num].state < busy
+	return t.num != 0 && s.coldOf(t.num).ticket == t.number && s.hotOf(t.num).state < busy
 }
 
 // writes reports whether the next exchange of a counter is to write. The first
 // contact only reads, unless other processes could need the counts at once, or
 // this process ends.
 func (s *shard) writes(num uint32, r *rule, ms int64, final bool) bool {
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	switch f := s.frames(num, r); {
 	case s.pending(num) != 0:
 		return !h.flags.has(resolve)
@@ -236,7 +235,7 @@ func (s *shard) writes(num uint32, r *rule, ms int64, final bool) bool {
 // the one there is. False if nothing of it matters any more, and the document
 // is in the right frames.
 func (s *shard) takeUp(num uint32, r *rule, seq int64) bool {
-	slots := s.slots(&s.hot[num], r)
+	slots := s.slots(s.hotOf(num), r)
 	if s.pending(num) == 0 {
 		for j := range slots {
 			slots[j].p, slots[j].i = slots[j].i, 0
@@ -257,7 +256,7 @@ func (s *shard) takeUp(num uint32, r *rule, seq int64) bool {
 
 // write fills in the write of a task from the pending write.
 func (s *shard) write(num uint32, r *rule, ms int64, final bool, task *Task) {
-	h, c := &s.hot[num], &s.cold[num]
+	h, c := s.hotOf(num), s.coldOf(num)
 	e := s.extrasOf(num)
 	w := &task.Write
 	*w = Write{Seq: e.seq, Frame: r.frame, Expire: r.expiry(h.start)}
@@ -324,7 +323,7 @@ func (y *Sync) Finish(now time.Time, task *Task, res Result) (done Finished) {
 	num := task.num
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cold[num].ticket != task.number || s.hot[num].state != busy {
+	if s.coldOf(num).ticket != task.number || s.hotOf(num).state != busy {
 		return done // the counter is gone
 	}
 	r := s.ruleOf(num)

@@ -43,7 +43,7 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision) {
 			overfull(ls, d)
 			return
 		}
-	case s.hot[first].limits != ls.number:
+	case s.hotOf(first).limits != ls.number:
 		first = s.change(first, h, ls, ms)
 	}
 	var wake bool
@@ -63,7 +63,7 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision) {
 // of one frame per window, with room for the request, while the store takes what
 // is admitted. It reports false, and has done nothing, where that does not hold.
 func (s *shard) decidePlain(num uint32, ls *Limits, ms int64, d *Decision) bool {
-	h, r := &s.hot[num], &ls.rules[0]
+	h, r := s.hotOf(num), &ls.rules[0]
 	elapsed := ms - h.start
 	if elapsed < 0 || elapsed >= r.frame || h.flags.has(failing) || s.all.outage.mode.Load() != sharing {
 		return false
@@ -93,7 +93,7 @@ func (s *shard) decidePlain(num uint32, ls *Limits, ms int64, d *Decision) bool 
 // decide decides and counts for all limits of a key.
 func (s *shard) decide(first uint32, ls *Limits, ms, n int64, d *Decision) {
 	d.limits = ls
-	s.hot[first].seen = seconds(ms)
+	s.hotOf(first).seen = seconds(ms)
 	if len(ls.rules) <= 3 { // nearly every key; less to clear
 		var few [3]frames
 		s.decideOn(few[:len(ls.rules)], first, ms, n, d)
@@ -109,7 +109,7 @@ func (s *shard) decideOn(all []frames, first uint32, ms, n int64, d *Decision) {
 	for i := range all {
 		s.view(&all[i], num, &rules[i], ms, d)
 		admit = all[i].admits(&rules[i], n) && admit
-		num = s.hot[num].next
+		num = s.hotOf(num).next
 	}
 	d.Outcome = Allowed
 	if !admit {
@@ -125,7 +125,7 @@ func (s *shard) decideOn(all []frames, first uint32, ms, n int64, d *Decision) {
 // them. A limit that must admit nothing has own 0.
 func (s *shard) view(f *frames, num uint32, r *rule, ms int64, d *Decision) {
 	s.advance(num, r, ms)
-	h := &s.hot[num]
+	h := s.hotOf(num)
 	f.slots, f.start, f.own = s.slots(h, r), h.start, 1
 	f.sum()
 	if s.all.outage.mode.Load() != sharing || h.flags.has(failing) {
