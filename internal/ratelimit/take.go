@@ -148,6 +148,10 @@ func (f *frames) enter(r *rule, ms, n int64, i int, d *Decision) {
 		f.used = f.floor(r, ms)
 	}
 	st := &d.status[i]
+	if f.own == 0 {
+		st.reset = clamp(ceilSeconds(outageRetry.Milliseconds()))
+		return
+	}
 	if f.used > 0 {
 		free, target := f.free, min(f.used, r.Requests)
 		if free == 0 || target != f.target {

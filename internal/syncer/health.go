@@ -123,7 +123,7 @@ func (h *health) exchangeFailed() {
 func (h *health) forget(after time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.flying) > 0 || len(h.pending) > 0 || time.Since(h.began)-h.failed <= after {
+	if len(h.flying) > 0 || len(h.pending) > 0 || h.failed != 0 && time.Since(h.began)-h.failed <= after {
 		return false
 	}
 	*h.ops[OpWrite], *h.ops[OpRead] = opHealth{}, opHealth{}

@@ -112,6 +112,7 @@ func (s *Syncer) announce(ctx context.Context) []Instance {
 	})
 	s.called(OpBeat, 1, took, err)
 	if err != nil {
+		s.outage.begin() // also where nothing is exchanged that could fail
 		s.lookAround(ctx)
 		return nil
 	}

@@ -1,6 +1,7 @@
 package syncer_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -67,6 +68,56 @@ func TestFailuresOfThePast(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestIdleOutage: an instance without requests notices by its heartbeats that the
+// store is away, decides the first request by on_outage, and logs both edges once.
+func TestIdleOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, away, log := &beatless{}, &atomic.Bool{}, &journal{}
+		store.away = away
+		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
+		limit := ratelimit.NewLimit("per-minute", 10, time.Minute)
+		limit.OnOutage = ratelimit.Deny
+		policy := policyOf(t, limit)
+		pass(10 * time.Second)
+		away.Store(true)
+		pass(10 * time.Second)
+		mustEqual(t, "stalled", true, m.syncer.Stats().Stalled)
+		d := m.take(keyOf(0), policy, 1)
+		_, fields := d.Headers()
+		if !d.Rejected() || !d.Outage || fields != `"per-minute";r=0;t=5` {
+			t.Errorf("%v, on outage %t: %s", d.Outcome, d.Outage, fields)
+		}
+		away.Store(false)
+		pass(20 * time.Second)
+		mustEqual(t, "stalled", false, m.syncer.Stats().Stalled)
+		mustEqual(t, "admitted", true, m.admits(keyOf(0), policy))
+		mustEqual(t, "beginnings in the log", 1, log.count("outage: counts cannot be shared"))
+		mustEqual(t, "ends in the log", 1, log.count("outage over: counts can be shared"))
+	})
+}
+
+// beatless is a store that answers nothing while it is away.
+type beatless struct {
+	wrapped
+	away *atomic.Bool
+}
+
+// Exchange implements [syncer.Store].
+func (b *beatless) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	if b.away.Load() {
+		return nil, errNetwork
+	}
+	return b.wrapped.Exchange(ctx, items)
+}
+
+// Beat implements [syncer.Instances].
+func (b *beatless) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) ([]syncer.Instance, string, error) {
+	if b.away.Load() {
+		return nil, "", errNetwork
+	}
+	return b.wrapped.Beat(ctx, self, ttl)
 }
 
 // TestHeartbeatsAreNoProof: while exchanges fail that are still wanted, heartbeats

@@ -1,6 +1,7 @@
 package syncer
 
 import (
+	"log/slog"
 	"sync"
 	"time"
 
@@ -8,12 +9,15 @@ import (
 )
 
 // outage is whether limits are decided by their OnOutage, because counts cannot
-// be shared. It begins with an exchange that fails or is late, and ends with one
-// that succeeds.
+// be shared. It begins with an exchange that fails or is late, or a heartbeat that
+// fails, and ends with an exchange that succeeds; see rested.
 type outage struct {
+	sync *ratelimit.Sync
+	log  *slog.Logger
+
 	mu    sync.Mutex
-	sync  *ratelimit.Sync
 	on    bool
+	began time.Time
 	ended time.Duration // since the syncer began
 }
 
@@ -24,8 +28,11 @@ const recoverAfter = 10 * time.Second
 func (o *outage) begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.on = true
 	o.sync.Stalled()
+	if !o.on {
+		o.on, o.began = true, time.Now()
+		o.log.Warn("outage: counts cannot be shared, limits are decided by their on_outage")
+	}
 }
 
 func (o *outage) end(elapsed time.Duration, now time.Time) {
@@ -34,6 +41,7 @@ func (o *outage) end(elapsed time.Duration, now time.Time) {
 	if o.on {
 		o.on, o.ended = false, elapsed
 		o.sync.Recovering(now)
+		o.log.Info("outage over: counts can be shared", "after", time.Since(o.began).Round(time.Millisecond))
 	}
 }
 

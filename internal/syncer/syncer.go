@@ -48,7 +48,8 @@ func New(counters *ratelimit.Counters, store Store, others Instances, cfg Config
 		began: time.Now(), agenda: newAgenda(), health: newHealth(),
 		random: newRandom(cfg.Seed), stop: func() {},
 	}
-	s.identity, s.outage.sync = newIdentity(s.random.bits), s.sync
+	s.identity = newIdentity(s.random.bits)
+	s.outage.sync, s.outage.log = s.sync, cfg.Log
 	s.aborted, s.abort = context.WithCancel(context.Background())
 	return s
 }
