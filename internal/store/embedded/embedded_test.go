@@ -34,7 +34,7 @@ func targetNamed(name string) storetest.Target {
 		},
 		Put: putRecord,
 		PutInstance: func(_ *testing.T, b storetest.SyncBackend, i syncer.Instance) {
-			b.(*Store).instances.records[i.ID] = i
+			b.(*Store).instances.Put(i)
 		},
 	}
 }

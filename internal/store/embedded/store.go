@@ -23,7 +23,7 @@ import (
 type Store struct {
 	db        *bolt.DB
 	writes    *committer
-	instances instances
+	instances syncer.Roster
 }
 
 var _ interface {
@@ -89,10 +89,7 @@ func Open(path string, opts Options) (s *Store, err error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Store{
-		db: db, writes: writes,
-		instances: instances{records: map[string]syncer.Instance{}},
-	}, nil
+	return &Store{db: db, writes: writes}, nil
 }
 
 func openFile(path string, opts Options) (db *bolt.DB, err error) {

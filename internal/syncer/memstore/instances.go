@@ -1,10 +1,7 @@
 package memstore
 
 import (
-	"bytes"
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"oauth-server/internal/syncer"
@@ -15,61 +12,19 @@ func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duratio
 	if err := ctx.Err(); err != nil {
 		return nil, "", err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	previous = s.instances[self.ID].Nonce
-	self.Beaten, self.Report = s.now(), bytes.Clone(self.Report)
-	if s.instances == nil {
-		s.instances = map[string]syncer.Instance{}
-	}
-	s.instances[self.ID] = self
-	alive = s.alive(self.Beaten, ttl)
-	for i := range alive {
-		alive[i].Report = nil
-	}
+	alive, previous = s.instances.Beat(s.now(), self, ttl)
 	return alive, previous, nil
 }
 
 // PutInstance stores a record as it is.
-func (s *Store) PutInstance(i syncer.Instance) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.instances == nil {
-		s.instances = map[string]syncer.Instance{}
-	}
-	s.instances[i.ID] = i
-}
-
-// alive returns the records of those that have beaten within ttl of now. One that
-// is further ahead is of a clock that was wrong.
-func (s *Store) alive(now time.Time, ttl time.Duration) (list []syncer.Instance) {
-	for _, id := range slices.Sorted(maps.Keys(s.instances)) {
-		if i := s.instances[id]; now.Sub(i.Beaten).Abs() < ttl {
-			list = append(list, i)
-		}
-	}
-	return list
-}
+func (s *Store) PutInstance(i syncer.Instance) { s.instances.Put(i) }
 
 // Alive implements [syncer.Instances].
 func (s *Store) Alive(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var newest time.Time
-	now := s.now()
-	for _, i := range s.instances {
-		if i.Beaten.After(newest) && i.Beaten.Sub(now) < ttl {
-			newest = i.Beaten
-		}
-	}
-	list := s.alive(newest, ttl)
-	for i := range list {
-		list[i].Report = nil
-	}
-	return list, nil
+	return s.instances.Alive(s.now(), ttl), nil
 }
 
 // Leave implements [syncer.Instances].
@@ -77,9 +32,7 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.instances, id)
+	s.instances.Leave(id)
 	return nil
 }
 
@@ -88,11 +41,5 @@ func (s *Store) Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instan
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := s.alive(s.now(), ttl)
-	for i := range list {
-		list[i].Report = bytes.Clone(list[i].Report)
-	}
-	return list, nil
+	return s.instances.Reports(s.now(), ttl), nil
 }

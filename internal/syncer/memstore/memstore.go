@@ -26,7 +26,7 @@ type Store struct {
 	mu        sync.Mutex
 	readFirst bool // in the latest call
 	docs      map[ratelimit.CounterID]*document
-	instances map[string]syncer.Instance
+	instances syncer.Roster
 }
 
 var _ interface {
