@@ -64,8 +64,8 @@ func prepare(ctx context.Context, dir string) error {
 	fixture = filepath.Join(dir, "fixture.db")
 	secrets = map[string]string{}
 	args := append([]string{"build", "-o", binary}, buildFlags...)
-	if out, err := exec.CommandContext(ctx, "go", append(args, "oauth-server/cmd/oauth-server")...).CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w\n%s", err, out)
+	if _, err := goTool(ctx, append(args, mainPackage)...); err != nil {
+		return err
 	}
 	for id, args := range clientArgs {
 		out, err := command(ctx, "", append([]string{"client", "create", id, "--data", fixture, "-o", "json"}, args...)...)
@@ -87,6 +87,19 @@ func prepare(ctx context.Context, dir string) error {
 		}
 	}
 	return nil
+}
+
+const mainPackage = "oauth-server/cmd/oauth-server"
+
+// goTool runs the go command and returns what it prints, without the last newline.
+func goTool(ctx context.Context, args ...string) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("go %s: %w: %s", strings.Join(args[:2], " "), err, stderr.String())
+	}
+	return strings.TrimSpace(stdout.String()), nil
 }
 
 // command runs the command and returns what it prints.

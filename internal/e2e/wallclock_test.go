@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -72,7 +71,7 @@ var steppable = sync.OnceValues(func() (string, error) {
 	}
 	path := filepath.Join(dir, "steppable")
 	args := append([]string{"build", "-overlay", overlay, "-o", path}, buildFlags...)
-	_, err = goTool(ctx, append(args, "oauth-server/cmd/oauth-server")...)
+	_, err = goTool(ctx, append(args, mainPackage)...)
 	return path, err
 })
 
@@ -125,15 +124,4 @@ func newOverlay(ctx context.Context, dir string) (file string, err error) {
 	}
 	file = filepath.Join(dir, "overlay.json")
 	return file, os.WriteFile(file, text, 0o600)
-}
-
-// goTool runs the go command and returns what it prints, without the last newline.
-func goTool(ctx context.Context, args ...string) (string, error) {
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("go %s: %w: %s", strings.Join(args[:2], " "), err, stderr.String())
-	}
-	return strings.TrimSpace(stdout.String()), nil
 }

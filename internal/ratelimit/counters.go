@@ -153,10 +153,15 @@ func (s *shard) shift(num uint32, r *rule, start int64) {
 
 // frames returns what the estimate of a counter is made from.
 func (s *shard) frames(num uint32, r *rule) (f frames) {
+	s.fill(&f, num, r)
+	return f
+}
+
+// fill is frames, without a copy.
+func (s *shard) fill(f *frames, num uint32, r *rule) {
 	h := s.hotOf(num)
 	f.slots, f.start, f.own = s.slots(h, r), h.start, 1
 	f.sum()
-	return f
 }
 
 func seconds(ms int64) uint32 { return uint32(ms / 1000) } //nolint:gosec // until the year 2106

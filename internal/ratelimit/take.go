@@ -125,10 +125,8 @@ func (s *shard) decideOn(all []frames, first uint32, ms, n int64, d *Decision) {
 // them. A limit that must admit nothing has own 0.
 func (s *shard) view(f *frames, num uint32, r *rule, ms int64, d *Decision) {
 	s.advance(num, r, ms)
-	h := s.hotOf(num)
-	f.slots, f.start, f.own = s.slots(h, r), h.start, 1
-	f.sum()
-	if s.all.outage.mode.Load() != sharing || h.flags.has(failing) {
+	s.fill(f, num, r)
+	if s.all.outage.mode.Load() != sharing || s.hotOf(num).flags.has(failing) {
 		s.weigh(num, r, ms, f, d)
 	}
 	f.used = f.floor(r, ms)

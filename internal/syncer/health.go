@@ -269,13 +269,6 @@ func (s *Syncer) called(op Op, items int, took time.Duration, err error) {
 	s.health.called(op, took, err)
 }
 
-// Degraded returns nil while the store takes what is exchanged; otherwise what
-// is wrong. Decisions go on either way.
-func (s *Syncer) Degraded() error {
-	_, err := s.health.trouble()
-	return err
-}
-
 // watchHealth logs when the store begins and ends to fail.
 func (s *Syncer) watchHealth(context.Context) {
 	s.outage.recovered(s.elapsed())

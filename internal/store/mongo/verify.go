@@ -90,9 +90,6 @@ func (s *Store) VerifyCounters(ctx context.Context) (Verification, error) {
 	return v.verify(ctx, v.counters, v.clear)
 }
 
-// Unauthorized reports whether the server refused something for want of rights.
-func Unauthorized(err error) bool { return hasCode(err, unauthorized) }
-
 // verifier collects what the checks find.
 type verifier struct {
 	store  *Store
