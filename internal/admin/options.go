@@ -49,7 +49,7 @@ type StoredCounters interface {
 // Options make a [Server]. All are required but those that say what holds
 // without them.
 type Options struct {
-	Issuer   string        // told to callers without a token, who have to get one there
+	Issuer   string        // named to callers without a token, who have to get one there
 	Version  string        // of the program
 	Instance func() string // ID of this process; it changes if a copy of the process runs under it
 

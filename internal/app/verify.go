@@ -15,7 +15,7 @@ type VerifyOptions = mongo.VerifyOptions
 type Verification = mongo.Verification
 
 // startWaits bounds what the start waits for the verification: it takes a few
-// round trips, beside the rest of the start. Afterwards it goes on by itself.
+// round trips, beside the rest of the start. Afterwards it continues by itself.
 const startWaits = 300 * time.Millisecond
 
 // verifyStore checks in the background, once, that the database does what exact

@@ -212,7 +212,7 @@ func TestNoStoreClock(t *testing.T) {
 	})
 }
 
-// TestNeverBackwards: whatever the clocks do, process time goes on, and neither
+// TestNeverBackwards: whatever the clocks do, process time advances, and neither
 // one wall clock nor one store takes it away from the others.
 func TestNeverBackwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ type hot struct {
 // cold is what exchanges keep of a counter.
 type cold struct {
 	etag    [2]uint32 // of the document as known; 0 with version 0: no document
-	version uint32    // of the document as known; maxVersion and above are not told apart
+	version uint32    // of the document as known; maxVersion stands for all above
 	name    uint32    // where the key's name begins in the shard's names
 	began   uint32    // tick at which the latest exchange began
 	synced  uint32    // tick at which the exchange began that g is right as of
@@ -74,7 +74,7 @@ func ticksAgo(ms int64, t uint32) int64 {
 	return 0
 }
 
-// maxVersion bounds the versions that are told apart.
+// maxVersion bounds the versions that a counter can keep.
 const maxVersion = 1<<32 - 1
 
 func (c *cold) setVersion(version, etag int64) {

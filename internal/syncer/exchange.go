@@ -191,7 +191,7 @@ func (s *Syncer) item(t *ratelimit.Task) Item {
 }
 
 // call calls the store in a time that grows with what it is asked for. A loop
-// that is told to stop lets a call end by itself, because its outcome is worth
+// that has to stop lets a call end by itself, because its outcome is worth
 // knowing; only Stop's deadline aborts it.
 func (s *Syncer) call(ctx context.Context, x *trip) ([]Result, error) {
 	end := s.health.underWay(x.began, x.writes > 0, s.outage.begin)

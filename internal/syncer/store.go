@@ -157,7 +157,7 @@ type Instances interface {
 	// Beaten, and returns those of all instances that have beaten within ttl
 	// by the same clock, this one included, ordered by ID, without their
 	// reports. Those that have not may be forgotten. A record that is ahead of
-	// that clock by ttl or more is nobody's, here and below.
+	// that clock by ttl or more counts for none of them, here and below.
 	//
 	// previous is the Nonce that the record of this instance had before;
 	// empty if there was no record.

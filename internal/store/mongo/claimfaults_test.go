@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// TestClaimsThroughFaults: claims whose requests and replies get lost. Whoever
-// was told to have won has the only token there is.
+// TestClaimsThroughFaults: claims whose requests and replies get lost. The
+// claimer that the store named as the winner has the only token there is.
 func TestClaimsThroughFaults(t *testing.T) {
 	t.Parallel()
 	const codes, claimers = 12, 8

@@ -47,7 +47,7 @@ type Options struct {
 }
 
 // Open connects and checks that the server answers and takes the credentials.
-// It tells apart [ErrURI], [ErrAuth], [ErrUnreachable] and [ErrReplicaSet].
+// It distinguishes [ErrURI], [ErrAuth], [ErrUnreachable] and [ErrReplicaSet].
 func Open(ctx context.Context, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

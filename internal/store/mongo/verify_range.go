@@ -8,8 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// rangeOfIDs reads the documents of the scratch client as a range. Where nobody
-// else's can be hit, it deletes them as one, too.
+// rangeOfIDs reads the documents of the scratch client as a range. In a
+// collection that has only the documents of the checks it also deletes them as one.
 func (v *verifier) rangeOfIDs(ctx context.Context) error {
 	if len(v.documents) == 0 {
 		return nil // it remains unchecked
