@@ -1,0 +1,107 @@
+package background
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Back-off between the end of a loop that should not have ended and its restart.
+const (
+	FirstRestart = time.Second
+	LastRestart  = time.Minute
+)
+
+// Group runs loops until it is cancelled. Create it with [NewGroup]; its methods
+// may be called from any goroutine, Go and Repeat not after Wait.
+type Group struct {
+	log      *slog.Logger
+	panicked func(loop string)
+	running  sync.WaitGroup
+
+	ctx    context.Context // of every loop; ends with Cancel
+	cancel context.CancelFunc
+}
+
+// NewGroup returns a group without loops, whose loops end with ctx or with
+// [Group.Cancel]. Panics are logged and passed to panicked, which may be nil and must
+// be safe for concurrent use.
+func NewGroup(ctx context.Context, log *slog.Logger, panicked func(loop string)) *Group {
+	if panicked == nil {
+		panicked = func(string) {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	return &Group{log: log, panicked: panicked, ctx: ctx, cancel: cancel}
+}
+
+// Go runs the loop in a goroutine until the group is cancelled. A loop that panics
+// or returns before that is logged and started again, after [FirstRestart] at first,
+// twice as long each time, up to [LastRestart].
+func (g *Group) Go(name string, loop func(context.Context) error) {
+	g.running.Go(func() { g.supervise(g.ctx, name, loop) })
+}
+
+func (g *Group) supervise(ctx context.Context, name string, loop func(context.Context) error) {
+	pause := FirstRestart
+	for {
+		began := time.Now()
+		err := g.Guard(ctx, name, loop)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > LastRestart {
+			pause = FirstRestart // it worked for a while
+		}
+		g.log.LogAttrs(ctx, slog.LevelError, "background loop ended; restarting",
+			slog.String("loop", name), slog.Any("error", err), slog.String("after", pause.String()))
+		if !Sleep(ctx, pause) {
+			return
+		}
+		pause = min(2*pause, LastRestart)
+	}
+}
+
+// PanicError is what [Group.Guard] makes of a panic.
+type PanicError struct{ Value any }
+
+// Error implements error.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Guard calls f once and returns its error. A panic in it is logged with its
+// stack, counted, and returned as *[PanicError].
+func (g *Group) Guard(ctx context.Context, name string, f func(context.Context) error) (err error) {
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		err = &PanicError{v}
+		g.panicked(name)
+		g.log.LogAttrs(ctx, slog.LevelError, "panic in a background loop",
+			slog.String("loop", name), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
+	}()
+	return f(ctx)
+}
+
+// Cancel ends the context of every loop. It does not wait, and may be called more
+// than once.
+func (g *Group) Cancel() { g.cancel() }
+
+// Wait returns when every loop has returned. It returns the error of ctx if that
+// ends before.
+func (g *Group) Wait(ctx context.Context) error {
+	all := make(chan struct{})
+	go func() {
+		g.running.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
