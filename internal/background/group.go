@@ -15,8 +15,8 @@ const (
 	LastRestart  = time.Minute
 )
 
-// Group runs loops until it is cancelled. Create it with [NewGroup]; its methods
-// may be called from any goroutine, Go and Repeat not after Wait.
+// Group runs loops until it is cancelled. Create it with [NewGroup]; its methods may be called from
+// any goroutine, Go and Repeat not after Wait.
 type Group struct {
 	log      *slog.Logger
 	panicked func(loop string)
@@ -26,9 +26,9 @@ type Group struct {
 	cancel context.CancelFunc
 }
 
-// NewGroup returns a group without loops, whose loops end with ctx or with
-// [Group.Cancel]. Panics are logged and passed to panicked, which may be nil and must
-// be safe for concurrent use.
+// NewGroup returns a group without loops. The context of its loops ends with ctx or with
+// [Group.Cancel]. Each panic is logged, and the name of its loop passed to panicked, which may be
+// nil and must be safe for concurrent use.
 func NewGroup(ctx context.Context, log *slog.Logger, panicked func(loop string)) *Group {
 	if panicked == nil {
 		panicked = func(string) {}
@@ -37,9 +37,9 @@ func NewGroup(ctx context.Context, log *slog.Logger, panicked func(loop string))
 	return &Group{log: log, panicked: panicked, ctx: ctx, cancel: cancel}
 }
 
-// Go runs the loop in a goroutine until the group is cancelled. A loop that panics
-// or returns before that is logged and started again, after [FirstRestart] at first,
-// twice as long each time, up to [LastRestart].
+// Go runs the loop in a goroutine until the group is cancelled. A loop that panics or returns
+// before that is logged and started again, after [FirstRestart] at first, twice as long each time,
+// up to [LastRestart].
 func (g *Group) Go(name string, loop func(context.Context) error) {
 	g.running.Go(func() { g.supervise(g.ctx, name, loop) })
 }
@@ -64,21 +64,15 @@ func (g *Group) supervise(ctx context.Context, name string, loop func(context.Co
 	}
 }
 
-// PanicError is what [Group.Guard] makes of a panic.
-type PanicError struct{ Value any }
-
-// Error implements error.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-// Guard calls f once and returns its error. A panic in it is logged with its
-// stack, counted, and returned as *[PanicError].
+// Guard calls f once and returns its error. A panic in it is logged with its stack, reported as
+// that of the named loop, and returned as an error.
 func (g *Group) Guard(ctx context.Context, name string, f func(context.Context) error) (err error) {
 	defer func() {
 		v := recover()
 		if v == nil {
 			return
 		}
-		err = &PanicError{v}
+		err = fmt.Errorf("panic: %v", v)
 		g.panicked(name)
 		g.log.LogAttrs(ctx, slog.LevelError, "panic in a background loop",
 			slog.String("loop", name), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
@@ -86,22 +80,9 @@ func (g *Group) Guard(ctx context.Context, name string, f func(context.Context) 
 	return f(ctx)
 }
 
-// Cancel ends the context of every loop. It does not wait, and may be called more
-// than once.
+// Cancel ends the context of every loop. It does not wait, and may be called more than once.
 func (g *Group) Cancel() { g.cancel() }
 
-// Wait returns when every loop has returned. It returns the error of ctx if that
-// ends before.
-func (g *Group) Wait(ctx context.Context) error {
-	all := make(chan struct{})
-	go func() {
-		g.running.Wait()
-		close(all)
-	}()
-	select {
-	case <-all:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+// Wait returns when every loop has returned. It sets no bound of its own: a loop that ignores its
+// context keeps it waiting.
+func (g *Group) Wait() { g.running.Wait() }

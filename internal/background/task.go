@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Task is work that is done again and again.
+// Task is one step of work that is repeated.
 type Task struct {
 	Name  string        // in logs and metrics
 	Every time.Duration // the longest wait between two runs; see [Jitter]
@@ -15,12 +15,13 @@ type Task struct {
 	First bool          // run once before the first wait
 	Do    func(context.Context) error
 
-	Failed string // logged when Do begins to fail; empty: "background task failed"
+	Failed string                            // logged when Do begins to fail; empty: "background task failed"
+	Jitter func(time.Duration) time.Duration // draws the waits; nil: [Jitter]
 }
 
-// Repeat does the task until the group is cancelled. A failure is
-// logged when it begins, with its error, and again when it has ended; a failure
-// because the group was cancelled is not. A panic counts as the end of a loop: see [Group.Go].
+// Repeat does the task until the group is cancelled. A panic in Do is a failure like an error. The
+// first of several failures in a row is logged with its error, and so is the success that ends
+// them; a failure of a cancelled task is not.
 func (g *Group) Repeat(t Task) {
 	if t.Failed == "" {
 		t.Failed = "background task failed"
@@ -28,37 +29,36 @@ func (g *Group) Repeat(t Task) {
 	if t.Retry == 0 {
 		t.Retry = t.Every
 	}
-	g.Go(t.Name, func(ctx context.Context) error { return t.run(ctx, g.log.With(slog.String("task", t.Name))) })
+	if t.Jitter == nil {
+		t.Jitter = Jitter
+	}
+	g.Go(t.Name, func(ctx context.Context) error {
+		g.repeat(ctx, &t)
+		return nil
+	})
 }
 
-func (t *Task) run(ctx context.Context, log *slog.Logger) error {
-	failing := false
-	step := func() time.Duration {
-		err := t.Do(ctx)
+func (g *Group) repeat(ctx context.Context, t *Task) {
+	failing, wait := false, t.Every
+	for now := t.First; now || Sleep(ctx, t.Jitter(wait)); now = false {
+		err := g.Guard(ctx, t.Name, t.Do)
 		switch {
 		case ctx.Err() != nil:
+			return
 		case err != nil && !failing:
-			log.LogAttrs(ctx, slog.LevelError, t.Failed, slog.Any("error", err)) //nolint:sloglint // one constant per task
+			g.log.LogAttrs(ctx, slog.LevelError, t.Failed, //nolint:sloglint // one constant per task
+				slog.String("loop", t.Name), slog.Any("error", err))
 		case err == nil && failing:
-			log.LogAttrs(ctx, slog.LevelInfo, "background task works again")
+			g.log.LogAttrs(ctx, slog.LevelInfo, "background task works again", slog.String("loop", t.Name))
 		}
-		if failing = err != nil; failing {
-			return t.Retry
+		if failing, wait = err != nil, t.Every; failing {
+			wait = t.Retry
 		}
-		return t.Every
 	}
-	wait := t.Every
-	if t.First {
-		wait = step()
-	}
-	for Sleep(ctx, Jitter(wait)) {
-		wait = step()
-	}
-	return nil
 }
 
-// Jitter returns a random wait of nine tenths of d up to d, so that many instances
-// do not work in step.
+// Jitter returns a random wait of nine tenths of d up to d, so that many instances do not work in
+// step. It is never longer than d.
 func Jitter(d time.Duration) time.Duration {
 	return d - rand.N(d/10+1) //nolint:gosec // G404: spreads load; nothing to guess
 }
