@@ -248,3 +248,24 @@ func TestInstances(t *testing.T) {
 		mustEqual(t, "instances after one has died", 1, all[2].syncer.Stats().Instances)
 	})
 }
+
+// TestPanicsOfAHeartbeatAreSurvived: they are counted and logged, and the next one is in its turn.
+func TestPanicsOfAHeartbeatAreSurvived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, store, beats := &journal{}, &wrapped{}, 0
+		store.beat = func(put func()) error {
+			if beats++; beats > 1 && beats <= 4 { // the first is that of Start
+				panic("boom")
+			}
+			put()
+			return nil
+		}
+		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
+		pass(30 * time.Second)
+		mustEqual(t, "panics", 3, m.syncer.Stats().Panics)
+		mustEqual(t, "log lines", 3, log.count("loop=heartbeat panic=boom"))
+		if beats < 9 {
+			t.Errorf("%d heartbeats in 30 s, want one each 3 s", beats)
+		}
+	})
+}

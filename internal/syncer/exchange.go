@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"oauth-server/internal/background"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -18,8 +19,8 @@ const (
 )
 
 // exchangeLoop plans the counters that became due, and exchanges them when their
-// time has come.
-func (s *Syncer) exchangeLoop(ctx context.Context) {
+// time has come. It returns nil when ctx ends.
+func (s *Syncer) exchangeLoop(ctx context.Context) error {
 	pace := newPace(s.cfg.Interval)
 	defer pace.Stop()
 	calls := newCalls()
@@ -39,7 +40,7 @@ func (s *Syncer) exchangeLoop(ctx context.Context) {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return
+			return nil
 		}
 		timer.Stop()
 	}
@@ -67,9 +68,15 @@ func (s *Syncer) dispatch(ctx context.Context, c *calls) time.Duration {
 		go func() {
 			defer s.agenda.poke()
 			defer done()
-			s.guarded(ctx, "exchange", func(ctx context.Context) { _ = s.exchange(ctx, items) })
+			s.guardedExchange(ctx, items)
 		}()
 	}
+}
+
+// guardedExchange makes an exchange that must not take the process down. Its error or panic is
+// counted, and its counters are planned anew.
+func (s *Syncer) guardedExchange(ctx context.Context, items []item) {
+	_ = s.loops.Guard(ctx, "exchange", func(ctx context.Context) error { return s.exchange(ctx, items) })
 }
 
 // minWait keeps a loop from spinning while its next item is due and cannot be had.
@@ -289,7 +296,7 @@ func (s *Syncer) notice(task *ratelimit.Task, res *Result, done *ratelimit.Finis
 func (s *Syncer) finishAfterPanic(x *trip) {
 	if v := recover(); v != nil {
 		for ; x.finished < len(x.tasks); x.finished++ {
-			s.finish(x, x.finished, &Result{}, restartWait)
+			s.finish(x, x.finished, &Result{}, background.FirstRestart)
 		}
 		panic(v)
 	}

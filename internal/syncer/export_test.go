@@ -8,7 +8,7 @@ import (
 // Kill ends the loops as kill -9 does: nothing is flushed. Calls under way may
 // still reach the store.
 func (s *Syncer) Kill() {
-	s.stop()
+	s.loops.Cancel()
 	s.abort()
 	s.loops.Wait()
 }

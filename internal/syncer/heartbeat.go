@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"oauth-server/internal/background"
 	"oauth-server/internal/clock"
 )
 
@@ -62,11 +63,7 @@ func (s *Syncer) meet(ctx context.Context) {
 func (s *Syncer) awaitPeers(ctx context.Context, alive []Instance) []Instance {
 	first := s.ownBeat(alive)
 	for wait := s.cfg.Beat*3/2 + time.Second; wait > 0; wait -= s.cfg.Beat / 4 {
-		timer := time.NewTimer(s.cfg.Beat / 4)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !background.Sleep(ctx, s.cfg.Beat/4) {
 			return alive
 		}
 		if again := s.announce(ctx); again != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"oauth-server/internal/background"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -19,7 +20,7 @@ type Left struct {
 // error says what was left; it is nil if nothing was.
 func (s *Syncer) Stop(ctx context.Context) (Left, error) {
 	defer context.AfterFunc(ctx, s.abort)()
-	s.stop()
+	s.loops.Cancel()
 	s.loops.Wait() // for calls under way at most, which the context aborts
 	s.sync.SetFinal()
 	s.agenda.clear()
@@ -40,15 +41,11 @@ func (s *Syncer) flushAll(ctx context.Context) {
 		if rest > tooLong {
 			return // the store refuses what is left
 		}
-		timer := time.NewTimer(rest)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !background.Sleep(ctx, rest) {
 			return
 		}
 		if items := s.agenda.take(s.elapsed()); len(items) > 0 {
-			s.guarded(ctx, "final exchange", func(ctx context.Context) { _ = s.exchange(ctx, items) })
+			s.guardedExchange(ctx, items)
 		}
 	}
 }

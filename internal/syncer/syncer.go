@@ -2,10 +2,10 @@ package syncer
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"oauth-server/internal/background"
 	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 )
@@ -30,10 +30,9 @@ type Syncer struct {
 
 	complaints limiter // about documents that make no sense
 
-	stop    context.CancelFunc // of the loops
-	aborted context.Context    // ends when calls under way have to end
+	loops   *background.Group
+	aborted context.Context // ends when calls under way have to end
 	abort   context.CancelFunc
-	loops   sync.WaitGroup
 }
 
 // New returns a syncer that has not started, and attaches it to the counters.
@@ -46,8 +45,9 @@ func New(counters *ratelimit.Counters, store Store, others Instances, cfg Config
 		cfg: cfg, clock: cfg.Clock, counters: counters, store: store, others: others,
 		sync:  counters.Sync(ratelimit.SyncOptions{Interval: cfg.Interval, MaxBackoff: cfg.MaxBackoff}),
 		began: time.Now(), agenda: newAgenda(), health: newHealth(),
-		random: newRandom(cfg.Seed), stop: func() {},
+		random: newRandom(cfg.Seed),
 	}
+	s.loops = background.NewGroup(context.Background(), cfg.Log, func(string) { s.stats.panics.Add(1) })
 	s.identity = newIdentity(s.random.bits)
 	s.outage.sync, s.outage.log = s.sync, cfg.Log
 	s.aborted, s.abort = context.WithCancel(context.Background())
@@ -58,31 +58,24 @@ func New(counters *ratelimit.Counters, store Store, others Instances, cfg Config
 // another process turns out to use it: a copy of this one.
 func (s *Syncer) ID() string { return s.identity.id() }
 
-// Start sets the clock and looks who else is alive, once, and begins to work.
-// That the store does not answer is no error: counts wait in memory. It must be
-// called once, before anything is counted.
+// Start sets the clock and reads which other instances are alive, once, within ctx, and starts the
+// loops, which run until Stop. A store that does not answer is no error: counts wait in memory. It
+// must be called once, before anything is counted.
 func (s *Syncer) Start(ctx context.Context) {
 	s.meet(ctx)
-	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stop = stop
-	s.loop(run, "exchange", s.exchangeLoop)
-	s.loop(run, "beat", func(ctx context.Context) { s.every(ctx, s.cfg.Beat, s.beat) })
-	s.loop(run, "sweep", func(ctx context.Context) { s.every(ctx, s.cfg.SweepEvery, s.sweep) })
-	s.loop(run, "health", func(ctx context.Context) { s.every(ctx, healthEvery, s.watchHealth) })
+	s.loops.Go("exchange", s.exchangeLoop)
+	s.repeat("heartbeat", s.cfg.Beat, s.beat)
+	s.repeat("counter sweep", s.cfg.SweepEvery, s.sweep)
+	s.repeat("health", healthEvery, s.watchHealth)
 }
 
-// every calls step again and again, with the wait, jittered, before each.
-func (s *Syncer) every(ctx context.Context, wait time.Duration, step func(context.Context)) {
-	for {
-		timer := time.NewTimer(s.jitter(wait))
-		select {
-		case <-timer.C:
-			step(ctx)
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
-	}
+// repeat runs the step about every period. The waits are those of the seed, so that a simulation
+// can be repeated.
+func (s *Syncer) repeat(name string, period time.Duration, step func(context.Context)) {
+	s.loops.Repeat(background.Task{Name: name, Every: period, Jitter: s.jitter, Do: func(ctx context.Context) error {
+		step(ctx)
+		return nil
+	}})
 }
 
 // sweep drops idle counters.
