@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"sync"
 	"time"
@@ -134,39 +133,12 @@ func (s *Server) fileDigest() string {
 	return tag[3 : len(tag)-1]
 }
 
-// Run sweeps the audit trail, at once and then about every hour, until ctx
-// ends. After a failure it tries again within minutes; a failure is logged when
-// it begins and when it ends.
-func (s *Server) Run(ctx context.Context) error {
-	failing := false
-	for {
-		pause := sweepEvery
-		_, err := s.o.Audit.SweepAudit(ctx, s.o.Now().Add(-s.o.AuditKept))
-		if err != nil {
-			pause = sweepRetry
-		}
-		switch {
-		case ctx.Err() != nil: // it was stopped, and has not failed
-		case err != nil && !failing:
-			s.log.LogAttrs(ctx, slog.LevelError, "audit trail not swept, old entries stay", slog.Any("error", err))
-		case err == nil && failing:
-			s.log.LogAttrs(ctx, slog.LevelInfo, "audit trail swept again")
-		}
-		failing = err != nil
-		timer := time.NewTimer(pause - rand.N(pause/10)) //nolint:gosec // spreads load
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		case <-timer.C:
-		}
-	}
+// SweepAudit removes the entries of the audit trail that are older than Options.AuditKept. The
+// caller repeats it.
+func (s *Server) SweepAudit(ctx context.Context) error {
+	_, err := s.o.Audit.SweepAudit(ctx, s.o.Now().Add(-s.o.AuditKept))
+	return err
 }
-
-const (
-	sweepEvery = time.Hour
-	sweepRetry = time.Minute
-)
 
 // reports gathers the reports of all instances, this one first and as it is
 // now. Those of the others are as old as their last heartbeat.

@@ -22,22 +22,23 @@ const certificateCheck = 10 * time.Second
 type certificate struct {
 	cfg     config.TLS
 	log     *slog.Logger
-	seen    []byte // what the files held at the last look, good or not
+	seen    []byte // content of both files at the last look
+	refused error  // why that is no pair, nil if it is one
 	current atomic.Pointer[tls.Certificate]
 }
 
 func loadCertificate(cfg config.TLS, log *slog.Logger) (*certificate, error) {
 	c := &certificate{cfg: cfg, log: log}
-	if _, err := c.reload(); err != nil {
+	if _, err := c.read(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// reload reads the files and, if they have changed, takes them over. A pair
-// that does not fit (one file may be replaced before the other) is an error,
-// once, and the last good pair stays.
-func (c *certificate) reload() (changed bool, err error) {
+// read reads the files and, if they have changed, serves them from now on. A pair that does not fit
+// is an error until the files change again (one may be replaced before the other), and the last good
+// pair stays.
+func (c *certificate) read() (changed bool, err error) {
 	cert, err := os.ReadFile(c.cfg.CertFile)
 	if err != nil {
 		return false, fmt.Errorf("read certificate: %w", err)
@@ -48,28 +49,27 @@ func (c *certificate) reload() (changed bool, err error) {
 	}
 	both := bytes.Join([][]byte{cert, key}, []byte{0})
 	if bytes.Equal(both, c.seen) {
-		return false, nil
+		return false, c.refused
 	}
-	c.seen = both
+	c.seen, c.refused = both, nil
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return false, fmt.Errorf("certificate %s with key %s: %w", c.cfg.CertFile, c.cfg.KeyFile, err)
+		c.refused = fmt.Errorf("certificate %s with key %s: %w", c.cfg.CertFile, c.cfg.KeyFile, err)
+		return false, c.refused
 	}
 	c.current.Store(&pair)
 	return true, nil
 }
 
-// watch reloads the files until ctx ends.
-func (c *certificate) watch(ctx context.Context) error {
-	return every(certificateCheck, c.log, "reloading the certificate", func(ctx context.Context) error {
-		changed, err := c.reload()
-		if changed {
-			leaf := c.current.Load().Leaf
-			c.log.LogAttrs(ctx, slog.LevelInfo, "certificate reloaded",
-				slog.String("serial", leaf.SerialNumber.Text(16)), slog.Time("not_after", leaf.NotAfter))
-		}
-		return err
-	})(ctx)
+// reload serves the files as they are now, and logs a change.
+func (c *certificate) reload(ctx context.Context) error {
+	changed, err := c.read()
+	if changed {
+		leaf := c.current.Load().Leaf
+		c.log.LogAttrs(ctx, slog.LevelInfo, "certificate reloaded",
+			slog.String("serial", leaf.SerialNumber.Text(16)), slog.Time("not_after", leaf.NotAfter))
+	}
+	return err
 }
 
 // config is TLS 1.2 or newer (RFC 9325) with the newest certificate.

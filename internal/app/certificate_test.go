@@ -12,10 +12,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"oauth-server/internal/background"
 	"oauth-server/internal/config"
 )
 
@@ -66,10 +68,13 @@ func TestCertificateIsReloadedWhenItsFilesChange(t *testing.T) {
 	files := certificateFiles(t)
 	synctest.Test(t, func(t *testing.T) {
 		writeCertificate(t, files, 1)
-		c, err := loadCertificate(files, slog.New(slog.DiscardHandler))
+		var log strings.Builder
+		logger := slog.New(slog.NewTextHandler(&log, nil))
+		c, err := loadCertificate(files, logger)
 		if err != nil {
 			t.Fatal(err)
 		}
+		loops := background.NewGroup(t.Context(), logger, nil)
 		serial := func() int64 {
 			pair, err := c.config().GetCertificate(nil)
 			if err != nil {
@@ -77,7 +82,7 @@ func TestCertificateIsReloadedWhenItsFilesChange(t *testing.T) {
 			}
 			return pair.Leaf.SerialNumber.Int64()
 		}
-		go func() { _ = c.watch(t.Context()) }()
+		loops.Repeat(background.Task{Name: "certificate", Every: certificateCheck, Do: c.reload, Failed: "reload failed"})
 		writeCertificate(t, files, 2)
 		if got := serial(); got != 1 {
 			t.Errorf("serial %d before the next look", got)
@@ -88,7 +93,7 @@ func TestCertificateIsReloadedWhenItsFilesChange(t *testing.T) {
 			t.Errorf("serial %d after the files changed, want 2", got)
 		}
 		write(t, files.KeyFile, []byte("half writ"))
-		time.Sleep(certificateCheck) //nolint:forbidigo // the clock of synctest
+		time.Sleep(10 * certificateCheck) //nolint:forbidigo // the clock of synctest
 		synctest.Wait()
 		if got := serial(); got != 2 {
 			t.Errorf("serial %d with a broken key, want the last good one", got)
@@ -98,6 +103,13 @@ func TestCertificateIsReloadedWhenItsFilesChange(t *testing.T) {
 		synctest.Wait()
 		if got := serial(); got != 3 {
 			t.Errorf("serial %d after the files were mended, want 3", got)
+		}
+		loops.Cancel()
+		loops.Wait()
+		for text, want := range map[string]int{"certificate reloaded": 2, "reload failed": 1, "works again": 1} {
+			if got := strings.Count(log.String(), text); got != want {
+				t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, log.String())
+			}
 		}
 	})
 }

@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"time"
 
+	"oauth-server/internal/background"
 	"oauth-server/internal/grants"
 )
 
@@ -17,7 +19,7 @@ func (s *Server) Run(ctx context.Context) error {
 	live := context.WithoutCancel(ctx) // what ends with the teardown, not before
 	failed := make(chan error, 2)
 	s.serveOperators(live, failed)
-	s.startLoops(live)
+	s.startLoops()
 	s.startSyncer(live)
 	s.serve(failed)
 	s.awaitVerification(ctx)
@@ -57,31 +59,42 @@ func (s *Server) stop(ctx context.Context) error {
 
 // startLoops starts the background work; it is stopped after the last request
 // was answered and before the store closes.
-func (s *Server) startLoops(ctx context.Context) {
-	ctx, s.endLoops = context.WithCancel(ctx)
-	s.loops.start(ctx, "signing keys", s.keys.Run)
-	s.loops.start(ctx, "clients", func(ctx context.Context) error {
-		s.clients.Run(ctx, clientsRefreshEvery, s.log)
+func (s *Server) startLoops() {
+	for _, task := range s.tasks() {
+		s.loops.Repeat(task)
+	}
+	s.loops.Go("policy changes", func(ctx context.Context) error { return s.policies.Watch(ctx, s.log) })
+	s.loops.Go("resets", s.resets.Run)
+	s.undo.push("background loops", func(context.Context) error {
+		s.loops.Cancel()
+		s.loops.Wait()
 		return nil
 	})
-	s.loops.start(ctx, "policies", func(ctx context.Context) error {
-		s.policies.Run(ctx, policiesRefreshEvery, s.log)
-		return nil
-	})
-	s.loops.start(ctx, "policy changes", func(ctx context.Context) error { return s.policies.Watch(ctx, s.log) })
-	s.loops.start(ctx, "resets", s.resets.Run)
-	s.loops.start(ctx, "audit sweep", s.admin.Run)
+}
+
+// tasks lists what is repeated while the server runs.
+func (s *Server) tasks() []background.Task {
+	const keep = "refresh failed; keeping last good snapshot"
+	tasks := []background.Task{
+		{Name: "signing keys", Every: s.keys.CheckEvery(), Do: s.keys.Maintain, Failed: keep},
+		{Name: "clients", Every: clientsRefreshEvery, Do: s.clients.Refresh, Failed: keep},
+		{Name: "policies", Every: policiesRefreshEvery, Do: s.policies.Refresh, Failed: keep},
+		{
+			Name: "audit sweep", Every: time.Hour, Retry: time.Minute, First: true, Do: s.admin.SweepAudit,
+			Failed: "audit sweep failed; old entries stay",
+		},
+	}
 	if sweeper, ok := s.store.(grants.Sweeper); ok {
-		s.loops.start(ctx, "sweep", every(sweepEvery, s.log, "sweeping what has expired", sweep(sweeper, s.clock.Now, s.log)))
+		tasks = append(tasks, background.Task{
+			Name: "sweep", Every: sweepEvery, Do: sweep(sweeper, s.clock.Now, s.log), Failed: "sweep failed; expired entries stay",
+		})
 	}
 	if s.cert != nil {
-		s.loops.start(ctx, "certificate", s.cert.watch)
+		tasks = append(tasks, background.Task{
+			Name: "certificate", Every: certificateCheck, Do: s.cert.reload, Failed: "certificate reload failed; keeping last good certificate",
+		})
 	}
-	s.undo.push("background loops", func(context.Context) error {
-		s.endLoops()
-		s.loops.running.Wait()
-		return nil
-	})
+	return tasks
 }
 
 // serve answers requests in the background. It reports an end that nobody

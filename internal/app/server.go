@@ -11,6 +11,7 @@ import (
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/admin"
+	"oauth-server/internal/background"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/clock"
 	"oauth-server/internal/config"
@@ -59,8 +60,7 @@ type Server struct {
 	cert      *certificate // nil: plain HTTP
 	http      *http.Server
 	farewell  farewell
-	loops     *loops
-	endLoops  context.CancelFunc
+	loops     *background.Group
 	undo      teardown
 	stopping  atomic.Bool
 	verified  <-chan struct{} // closed after the verification of the database; nil: there is none
@@ -78,7 +78,7 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*Server, error)
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, opts: opts, log: log, clock: clock.New(nil), loops: &loops{log: log}, farewell: farewell{wait: partingTime}}
+	s := &Server{cfg: cfg, opts: opts, log: log, clock: clock.New(nil), farewell: farewell{wait: partingTime}}
 	if err := s.assemble(ctx); err != nil {
 		return nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
 	}

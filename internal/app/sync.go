@@ -37,7 +37,7 @@ func (s *Server) openSyncer(context.Context) error {
 func (s *Server) startSyncer(ctx context.Context) {
 	s.syncer.Start(ctx)
 	s.undo.push("sharing the counts", func(ctx context.Context) error {
-		s.endLoops() // they have no more work; an absent store may keep some of them for a while
+		s.loops.Cancel() // they have no more work; an absent store may keep some of them for a while
 		ctx, cancel := most(ctx)
 		defer cancel()
 		left, err := s.syncer.Stop(ctx)

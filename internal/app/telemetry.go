@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"oauth-server/internal/background"
 	"oauth-server/internal/config"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/metrics"
@@ -59,7 +60,7 @@ func (s *Server) openTelemetry(ctx context.Context) (err error) {
 		return err
 	}
 	s.undo.push("tracing", s.telemetry.tracer.Shutdown)
-	s.loops.panicked = s.telemetry.Panic
+	s.loops = background.NewGroup(context.WithoutCancel(ctx), s.log, s.telemetry.Panic)
 	return nil
 }
 

@@ -142,7 +142,7 @@ func TestAPanicOfALoopIsCounted(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	err = s.loops.once(t.Context(), "sweep", func(context.Context) error { panic("boom") })
+	err = s.loops.Guard(t.Context(), "sweep", func(context.Context) error { panic("boom") })
 	if err == nil || err.Error() != "panic: boom" {
 		t.Errorf("error %v", err)
 	}

@@ -32,7 +32,7 @@ func (s *Server) verifyStore(ctx context.Context) {
 	s.verified = done
 	go func() {
 		defer close(done)
-		_ = s.loops.once(ctx, "verification", func(ctx context.Context) error {
+		_ = s.loops.Guard(ctx, "verification", func(ctx context.Context) error {
 			found, err := store.VerifyCounters(ctx)
 			if ctx.Err() == nil {
 				s.reportVerification(ctx, found, err)

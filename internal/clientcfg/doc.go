@@ -15,7 +15,7 @@
 //
 //	source, err := clientcfg.NewPolicySource(ctx, store, clientcfg.PolicyOptions{Base: fromFile})
 //	…
-//	go source.Run(ctx, time.Second, logger)
+//	loops.Repeat(background.Task{Name: "policies", Every: time.Second, Do: source.Refresh})
 //	…
 //	limits := source.Policies().For("shop") // a pointer load and a map lookup
 //

@@ -196,16 +196,9 @@ func (s *PolicySource) prepare(current *Policies, edit Edit) (*Policies, AuditEn
 	return next, entry, err
 }
 
-// Run refreshes the policies about every interval until ctx ends, as
-// [Source.Run] does with the clients.
-func (s *PolicySource) Run(ctx context.Context, interval time.Duration, log *slog.Logger) {
-	follow(ctx, interval, log, "policies", s.Refresh)
-}
-
-// Watch refreshes the policies as soon as the store tells of a change, until
-// ctx ends. It is beside [PolicySource.Run], not instead of it: a store that
-// cannot tell is left to that one, and so is what is lost on the way. An error
-// says that the watch broke off and can be tried again.
+// Watch refreshes the policies as soon as the store reports a change, until ctx ends; it then
+// returns nil, and an error if the watch broke off and can be tried again. It does not replace a
+// repeated [PolicySource.Refresh]: a store may be unable to report changes, and a report can be lost.
 func (s *PolicySource) Watch(ctx context.Context, log *slog.Logger) error {
 	err := ErrNoWatch
 	if w, ok := s.store.(PolicyWatcher); ok {

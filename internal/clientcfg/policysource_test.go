@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
@@ -141,25 +140,6 @@ func TestPolicySourceKeepsTheLastGoodPolicies(t *testing.T) {
 	if st := s.Status(); st.Err != nil || st.Refused() || st.Version != store.set.Version || st.CheckedAt.IsZero() {
 		t.Errorf("afterwards the status is %+v", st)
 	}
-}
-
-func TestPolicySourceRunFollowsTheStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &policyStore{}
-		s := newPolicySource(t, store)
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); s.Run(ctx, time.Second, slog.New(slog.DiscardHandler)) }()
-		for range 20 {
-			store.put(clientcfg.PolicySet{}, nil)
-			wait(2*time.Second - time.Nanosecond)
-			if s.Policies().Version() != store.set.Version {
-				t.Fatal("a change was not seen within two seconds")
-			}
-		}
-		stop()
-		<-done
-	})
 }
 
 // watchableStore tells of changes when the test says so.

@@ -3,7 +3,6 @@ package clientcfg_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -113,28 +112,6 @@ func TestSourceKeepsTheLastGoodDirectory(t *testing.T) {
 	if _, ok := source.Client("a"); ok {
 		t.Error("the deleted client is still there")
 	}
-}
-
-func TestSourceRunFollowsTheStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &fakeStore{clients: []clientcfg.Client{named("a")}}
-		source, err := clientcfg.NewSource(t.Context(), store)
-		requireError(t, err, "")
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); source.Run(ctx, time.Second, slog.New(slog.DiscardHandler)) }()
-
-		store.fail(errors.New("down"))
-		wait(3 * time.Second)
-		store.fail(nil)
-		store.put(named("b"))
-		wait(2 * time.Second)
-		if _, ok := source.Client("b"); !ok {
-			t.Error("a change was not seen within two intervals")
-		}
-		stop()
-		<-done
-	})
 }
 
 // wait lets simulated time pass.

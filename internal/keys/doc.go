@@ -4,7 +4,7 @@
 // A [Ring] is what the rest of the server holds: an immutable snapshot of all
 // published keys behind one atomic pointer, so that signing and verifying
 // never wait for anything. [Ring.Maintain] compares it with the store and
-// takes the steps that are due; [Ring.Run] does so once in a while.
+// takes the steps that are due; the caller repeats it, at least once in [Ring.CheckEvery].
 //
 // The life of a key, with the defaults and a token lifetime of one hour:
 //

@@ -20,7 +20,7 @@ type Options struct {
 	TokenLifetime time.Duration    // 1h: the longest that a signed token lives
 	RotateEvery   time.Duration    // 90 days: how long a key signs
 	PublishAhead  time.Duration    // 24h, at most half of RotateEvery: how long a key is published before it signs
-	CheckEvery    time.Duration    // 1m, at most a quarter of PublishAhead: how often Run looks at the store
+	CheckEvery    time.Duration    // 1m, at most a quarter of PublishAhead: the longest between two calls of Maintain
 	Now           func() time.Time // time.Now
 	Logger        *slog.Logger     // discards
 }
@@ -79,7 +79,7 @@ func Open(ctx context.Context, store Store, opts Options) (*Ring, error) {
 	if err := r.opts.validate(); err != nil {
 		return nil, err
 	}
-	if err := r.Maintain(ctx, r.opts.Now()); err != nil {
+	if err := r.Maintain(ctx); err != nil {
 		return nil, err
 	}
 	return r, nil

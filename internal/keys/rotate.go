@@ -5,16 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 )
 
-// Maintain takes the steps that are due at now: it reads the store, makes the
-// next key, deletes those whose tokens have all expired, and publishes the
-// rest. On an error the last good snapshot stays. Calling it at any time, from
-// any number of instances, is safe.
-func (r *Ring) Maintain(ctx context.Context, now time.Time) error {
+// CheckEvery is the longest that may pass from one call of [Ring.Maintain] to the next: a key is
+// deleted on the assumption that every instance has noticed its successor by then.
+func (r *Ring) CheckEvery() time.Duration { return r.opts.CheckEvery }
+
+// Maintain takes the steps that are due: it reads the store, makes the next key, deletes those
+// whose tokens have all expired, and publishes the rest. On an error the last good snapshot stays.
+// Calling it at any time, from any number of instances, is safe.
+func (r *Ring) Maintain(ctx context.Context) error { return r.maintain(ctx, r.opts.Now()) }
+
+func (r *Ring) maintain(ctx context.Context, now time.Time) error {
 	all, err := r.load(ctx)
 	if err != nil {
 		return err
@@ -37,25 +41,6 @@ func (r *Ring) Maintain(ctx context.Context, now time.Time) error {
 	}
 	r.current.Store(next)
 	return nil
-}
-
-// Run maintains the ring until ctx ends; it then returns nil. Trouble with the
-// store is logged and tried again: the keys that are known stay good.
-func (r *Ring) Run(ctx context.Context) error {
-	for {
-		// A tenth of jitter keeps many instances from asking together.
-		jitter := rand.N(r.opts.CheckEvery/10 + 1) //nolint:gosec // G404: only spreads load
-		timer := time.NewTimer(r.opts.CheckEvery - jitter)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		case <-timer.C:
-		}
-		if err := r.Maintain(ctx, r.opts.Now()); err != nil && ctx.Err() == nil {
-			r.opts.Logger.ErrorContext(ctx, "signing keys not refreshed", "error", err)
-		}
-	}
 }
 
 // load reads and parses the stored keys. Keys that were parsed before are kept.

@@ -1,7 +1,7 @@
 package keys
 
 import (
-	"context"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"oauth-server/internal/background"
 )
 
 const day = 24 * time.Hour
@@ -33,7 +35,7 @@ func TestLifeOfAKey(t *testing.T) {
 	store := &memStore{}
 	r := openRing(t, store, Options{})
 	first := kid(t, r, start)
-	maintain := func(at time.Time) { require.NoError(t, r.Maintain(t.Context(), at)) }
+	maintain := func(at time.Time) { require.NoError(t, r.maintain(t.Context(), at)) }
 
 	maintain(start.Add(89*day - time.Second))
 	require.Equal(t, []int64{1}, store.generations())
@@ -94,7 +96,7 @@ func TestAlgorithmChange(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(r.JWKS()), `"alg":"EdDSA"`)
 
-	require.NoError(t, r.Maintain(t.Context(), start.Add(90*day+time.Hour+3*time.Minute)))
+	require.NoError(t, r.maintain(t.Context(), start.Add(90*day+time.Hour+3*time.Minute)))
 	require.NotContains(t, string(r.JWKS()), `"alg":"ES256"`)
 }
 
@@ -118,7 +120,7 @@ func TestManyInstancesRotateAtOnce(t *testing.T) {
 		now := start.Add(time.Duration(round) * 90 * day)
 		for _, r := range rings {
 			wg.Go(func() {
-				if err := r.Maintain(t.Context(), now); err != nil {
+				if err := r.maintain(t.Context(), now); err != nil {
 					t.Error(err)
 				}
 			})
@@ -137,7 +139,7 @@ func TestStoreDownKeepsTheKeys(t *testing.T) {
 	store := &memStore{}
 	r := openRing(t, store, Options{})
 	store.setDown(true)
-	require.ErrorIs(t, r.Maintain(t.Context(), start.Add(100*day)), errDown)
+	require.ErrorIs(t, r.maintain(t.Context(), start.Add(100*day)), errDown)
 	_, err := r.Verify(signedAt(t, r, start), start)
 	require.NoError(t, err)
 
@@ -152,22 +154,21 @@ func TestDamagedKey(t *testing.T) {
 	r := openRing(t, store, Options{})
 	store.records = append(store.records, Record{ID: "bad", Algorithm: ES256, Generation: 2, PrivateKey: []byte("???")})
 	before := string(r.JWKS())
-	require.Error(t, r.Maintain(t.Context(), start))
+	require.Error(t, r.maintain(t.Context(), start))
 	require.Equal(t, before, string(r.JWKS()))
 	_, err := Open(t.Context(), store, Options{Issuer: issuer})
 	require.ErrorContains(t, err, `"bad"`)
 	require.NotContains(t, err.Error(), "???")
 }
 
-// TestRun lets the loop rotate for a year, through an outage.
-func TestRun(t *testing.T) {
+// TestRotationForAYear maintains the ring as often as it asks for, through an outage.
+func TestRotationForAYear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
 		store := &memStore{}
-		r, err := Open(ctx, store, Options{Issuer: issuer, CheckEvery: time.Hour})
+		r, err := Open(t.Context(), store, Options{Issuer: issuer, CheckEvery: time.Hour})
 		require.NoError(t, err)
-		done := make(chan error)
-		go func() { done <- r.Run(ctx) }()
+		loops := background.NewGroup(t.Context(), slog.New(slog.DiscardHandler), nil)
+		loops.Repeat(background.Task{Name: "signing keys", Every: r.CheckEvery(), Do: r.Maintain})
 
 		time.Sleep(30 * day) //nolint:forbidigo // the clock of synctest
 		store.setDown(true)
@@ -179,8 +180,8 @@ func TestRun(t *testing.T) {
 		store.setDown(false)
 		time.Sleep(265 * day) //nolint:forbidigo // the clock of synctest
 		require.Equal(t, []int64{4}, store.generations())
-		cancel()
-		require.NoError(t, <-done)
+		loops.Cancel()
+		loops.Wait()
 	})
 }
 
