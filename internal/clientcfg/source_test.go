@@ -113,9 +113,3 @@ func TestSourceKeepsTheLastGoodDirectory(t *testing.T) {
 		t.Error("the deleted client is still there")
 	}
 }
-
-// wait lets simulated time pass.
-func wait(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
