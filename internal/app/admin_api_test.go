@@ -20,11 +20,11 @@ func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
 	var operator clientcfg.Client
 	operator.ID = "ops"
 	clientcfg.MakeOperator(&operator)
-	_, secret, err := CreateClient(t.Context(), r.store, operator, time.Now())
+	_, secret, err := CreateClient(t.Context(), r.base.store, operator, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.clients.Refresh(t.Context()); err != nil {
+	if err := r.base.clients.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	client := newClient(t, nil)
@@ -57,15 +57,15 @@ func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
 func TestImpossibleStoredLimitsAreRefused(t *testing.T) {
 	r := start(t, limited(t, nil), io.Discard)
 	bad := clientcfg.PolicySet{Version: 1, Settings: clientcfg.SettingsOverride{User: []ratelimit.Limit{{Name: "none"}}}}
-	if err := r.store.ReplacePolicies(t.Context(), bad, clientcfg.AuditEntry{Version: 1, ID: "x"}); err != nil {
+	if err := r.base.store.ReplacePolicies(t.Context(), bad, clientcfg.AuditEntry{Version: 1, ID: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	good := r.policies.Policies()
-	if err := r.policies.Refresh(t.Context()); err == nil {
+	good := r.limiter.policies.Policies()
+	if err := r.limiter.policies.Refresh(t.Context()); err == nil {
 		t.Error("it is taken")
 	}
-	ready := r.readiness(t.Context())
-	if ready.Status != httpapi.Degraded || ready.Checks["limits"] == "" || r.policies.Policies() != good {
+	ready := r.edge.ready.report(t.Context())
+	if ready.Status != httpapi.Degraded || ready.Checks["limits"] == "" || r.limiter.policies.Policies() != good {
 		t.Errorf("%+v", ready)
 	}
 }
@@ -116,7 +116,7 @@ func tokenFor(t *testing.T, client *http.Client, issuer, id, secret string) stri
 func TestPasswordGrantIsAdvertisedOnlyWhereItIsUsed(t *testing.T) {
 	r := start(t, testConfig(t), io.Discard)
 	advertised := func() bool {
-		for _, g := range r.grantTypes() {
+		for _, g := range grantTypes(r.base.clients.Directory()) {
 			if g == clientcfg.Password {
 				return true
 			}
@@ -127,11 +127,11 @@ func TestPasswordGrantIsAdvertisedOnlyWhereItIsUsed(t *testing.T) {
 		t.Error("nobody uses it")
 	}
 	register := func(ctx context.Context) error {
-		_, _, err := CreateClient(ctx, r.store, clientcfg.Client{ID: "legacy", Grants: []clientcfg.Grant{clientcfg.Password}}, time.Now())
+		_, _, err := CreateClient(ctx, r.base.store, clientcfg.Client{ID: "legacy", Grants: []clientcfg.Grant{clientcfg.Password}}, time.Now())
 		if err != nil {
 			return err
 		}
-		return r.clients.Refresh(ctx)
+		return r.base.clients.Refresh(ctx)
 	}
 	if err := register(t.Context()); err != nil {
 		t.Fatal(err)

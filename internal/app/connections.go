@@ -1,67 +1,87 @@
 package app
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"oauth-server/internal/config"
 )
 
-// partingTime is how long a stopping server waits for its peers to hear that
-// it stops. A connection that is quiet for longer hardly carries a request in
-// the very moment in which it is closed.
-const partingTime = 250 * time.Millisecond
+// newHTTPServer returns a server that bounds what a slow or greedy peer can hold on to. Requests are
+// small and answered in milliseconds; the longest wait is for a password to be hashed.
+func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		// Errors of clients below HTTP, such as bad handshakes, need no attention here.
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
 
-// farewell takes leave of kept connections. [http.Server.Shutdown] closes idle
-// ones at once, and a request that is just on its way then fails; clients do not
-// repeat it by themselves either, since it is a POST. So a stopping server goes on
-// for a moment on the connections that it has, and says with each answer that
-// it was the last one.
-type farewell struct {
-	begun atomic.Bool
-	open  atomic.Int64 // connections
-	wait  time.Duration
+// drainDelay is how long a stopping server keeps idle connections open. One that is quiet for
+// longer hardly carries a request in the very moment in which it is closed.
+const drainDelay = 250 * time.Millisecond
 
-	mu    sync.Mutex
-	fresh map[net.Conn]struct{} // on which no request has come yet
+// connDrainer lets the connections of a stopping server end without losing a request.
+// [http.Server.Shutdown] closes idle ones at once, and a request that is on its way then fails;
+// clients do not repeat it by themselves, since it is a POST. So a stopping server answers for a
+// moment on the connections that it has, and marks each answer as the last of its connection.
+type connDrainer struct {
+	draining atomic.Bool
+	open     atomic.Int64 // connections
+	delay    time.Duration
+
+	mu     sync.Mutex
+	unused map[net.Conn]struct{} // connections without a request so far
 }
 
 // around marks the answers of a stopping server.
-func (f *farewell) around(next http.Handler) http.Handler {
+func (d *connDrainer) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if f.begun.Load() {
+		if d.draining.Load() {
 			w.Header().Set("Connection", "close") // in HTTP/2 this becomes GOAWAY
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// count is a [http.Server.ConnState].
-func (f *farewell) count(c net.Conn, state http.ConnState) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.fresh, c)
+// track is a [http.Server.ConnState].
+func (d *connDrainer) track(c net.Conn, state http.ConnState) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.unused, c)
 	switch state {
 	case http.StateNew:
-		f.open.Add(1)
-		if f.fresh == nil {
-			f.fresh = map[net.Conn]struct{}{}
+		d.open.Add(1)
+		if d.unused == nil {
+			d.unused = map[net.Conn]struct{}{}
 		}
-		f.fresh[c] = struct{}{}
+		d.unused[c] = struct{}{}
 	case http.StateClosed, http.StateHijacked:
-		f.open.Add(-1)
+		d.open.Add(-1)
 	case http.StateActive, http.StateIdle:
 	}
 }
 
-// say returns when nobody is left or the time is over.
-func (f *farewell) say(ctx context.Context) {
-	over := time.After(f.wait)
+// wait returns when no connection is open, or after the delay, or when ctx ends.
+func (d *connDrainer) wait(ctx context.Context) {
+	over := time.After(d.delay)
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	for f.open.Load() > 0 {
+	for d.open.Load() > 0 {
 		select {
 		case <-look.C:
 		case <-over:
@@ -72,13 +92,81 @@ func (f *farewell) say(ctx context.Context) {
 	}
 }
 
-// dismiss closes the connections on which no request has come yet. Clients and
-// proxies open some ahead of need, and [http.Server.Shutdown] would wait five
-// seconds for each.
-func (f *farewell) dismiss() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for c := range f.fresh {
+// closeUnused closes the connections on which no request has come yet. Clients and proxies open some
+// ahead of need, and [http.Server.Shutdown] would wait five seconds for each.
+func (d *connDrainer) closeUnused() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for c := range d.unused {
 		_ = c.Close() // the server notices
+	}
+}
+
+// certificateCheck is how often the certificate files are read. They are small, and reading them
+// notices every way of replacing them: in place, by rename, or through the symbolic links of a
+// mounted Kubernetes secret.
+const certificateCheck = 10 * time.Second
+
+// certificate serves the newest good pair of certificate and key.
+type certificate struct {
+	cfg     config.TLS
+	log     *slog.Logger
+	seen    []byte // content of both files when last read
+	refused error  // why that is no pair, nil if it is one
+	current atomic.Pointer[tls.Certificate]
+}
+
+func loadCertificate(cfg config.TLS, log *slog.Logger) (*certificate, error) {
+	c := &certificate{cfg: cfg, log: log}
+	if _, err := c.read(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// read reads the files and, if they have changed, serves them from now on. A pair that does not fit
+// is an error until the files change again (one may be replaced before the other), and the last good
+// pair stays.
+func (c *certificate) read() (changed bool, err error) {
+	cert, err := os.ReadFile(c.cfg.CertFile)
+	if err != nil {
+		return false, fmt.Errorf("read certificate: %w", err)
+	}
+	key, err := os.ReadFile(c.cfg.KeyFile)
+	if err != nil {
+		return false, fmt.Errorf("read key: %w", err)
+	}
+	both := bytes.Join([][]byte{cert, key}, []byte{0})
+	if bytes.Equal(both, c.seen) {
+		return false, c.refused
+	}
+	c.seen, c.refused = both, nil
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		c.refused = fmt.Errorf("load certificate %s with key %s: %w", c.cfg.CertFile, c.cfg.KeyFile, err)
+		return false, c.refused
+	}
+	c.current.Store(&pair)
+	return true, nil
+}
+
+// reload serves the files as they are now, and logs a change.
+func (c *certificate) reload(ctx context.Context) error {
+	changed, err := c.read()
+	if changed {
+		leaf := c.current.Load().Leaf
+		c.log.LogAttrs(ctx, slog.LevelInfo, "certificate reloaded",
+			slog.String("serial", leaf.SerialNumber.Text(16)), slog.Time("not_after", leaf.NotAfter))
+	}
+	return err
+}
+
+// config returns TLS 1.2 or newer (RFC 9325) with the newest certificate.
+func (c *certificate) config() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return c.current.Load(), nil
+		},
 	}
 }

@@ -2,64 +2,118 @@ package app
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
 	"net/netip"
 	"slices"
+	"time"
 
+	"oauth-server/internal/admin"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/metrics"
+	"oauth-server/internal/ratelimit"
 )
 
-func (s *Server) makeService(context.Context) (err error) {
-	s.service, err = grants.New(grants.Options{
-		Issuer:               s.issuer,
-		Clients:              s.clients,
-		Store:                s.watched,
-		Signer:               s.keys,
-		Logger:               s.log,
-		CodeLifetime:         s.cfg.Tokens.CodeTTL.Std(),
-		AccessTokenLifetime:  s.cfg.Tokens.AccessTTL.Std(),
-		RefreshTokenLifetime: s.cfg.Tokens.RefreshTTL.Std(),
-		SessionLifetime:      s.cfg.Sessions.TTL.Std(),
-		ClientFailures:       failureLimits(s.cfg.FailedAttempts.Window, s.cfg.FailedAttempts.Clients),
-		SignInFailures:       failureLimits(s.cfg.FailedAttempts.Window, s.cfg.FailedAttempts.Users),
-		Clock:                s.clock.Now,
-		Counters:             s.counters,
-		Policies:             s.policies.Policies,
-		Observe:              s.decided,
-	})
-	return err
+// edge is the third stage: what clients and operators talk to.
+type edge struct {
+	base    *foundation
+	ready   *readiness
+	http    *http.Server // for clients
+	drainer *connDrainer // of its connections
+	admin   *admin.Server
+	ops     *http.Server // for operators
 }
 
-func (s *Server) makeHandler(context.Context) error {
-	handler, err := httpapi.New(httpapi.Options{
-		Issuer:         s.issuer,
-		Tokens:         s.service,
-		Authorizations: s.service,
-		Sessions:       s.service,
-		Inspector:      s.service,
-		Keys:           s.keys,
-		Ready:          s.readiness,
-		Answered:       s.telemetry.answered,
-		Logger:         s.log,
-		TrustedProxies: prefixes(s.cfg.TrustedProxies),
-		GrantTypes:     s.grantTypes(),
-		ScopeTexts:     s.cfg.Scopes,
-	})
-	if err != nil {
-		return err
+// newEdge makes the handlers and their servers, which serve nothing yet.
+func newEdge(f *foundation, l *limiter) (e *edge, err error) {
+	e = &edge{
+		base: f, drainer: &connDrainer{delay: drainDelay},
+		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats},
 	}
-	s.http = newHTTPServer(s.farewell.around(s.telemetry.around(handler)), s.log)
-	s.http.ConnState = s.farewell.count
-	return nil
+	service, err := newService(f, l)
+	if err != nil {
+		return nil, err
+	}
+	handler, err := e.newHandler(service)
+	if err != nil {
+		return nil, err
+	}
+	e.http = newHTTPServer(e.drainer.around(f.telemetry.around(handler)), f.log)
+	e.http.ConnState = e.drainer.track
+	if f.cert != nil {
+		e.http.TLSConfig = f.cert.config()
+	}
+	if e.admin, err = newAdmin(f, l, service); err != nil {
+		return nil, err
+	}
+	l.report = e.admin.Report
+	e.ops = newHTTPServer(e.operatorHandler(), f.log)
+	e.ops.WriteTimeout = slowestScrape
+	return e, nil
 }
 
-// grantTypes are those of the metadata. The password grant is not advertised
-// unless a client was registered for it: RFC 9700 2.4 says not to use it.
-func (s *Server) grantTypes() []clientcfg.Grant {
+// newService makes the grants: who gets a token.
+func newService(f *foundation, l *limiter) (*grants.Service, error) {
+	return grants.New(grants.Options{
+		Issuer:               f.issuer,
+		Clients:              f.clients,
+		Store:                f.watched,
+		Signer:               f.keys,
+		Logger:               f.log,
+		CodeLifetime:         f.cfg.Tokens.CodeTTL.Std(),
+		AccessTokenLifetime:  f.cfg.Tokens.AccessTTL.Std(),
+		RefreshTokenLifetime: f.cfg.Tokens.RefreshTTL.Std(),
+		SessionLifetime:      f.cfg.Sessions.TTL.Std(),
+		ClientFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Clients),
+		SignInFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Users),
+		Clock:                f.clock.Now,
+		Counters:             l.counters,
+		Policies:             l.policies.Policies,
+		Observe:              l.decided,
+	})
+}
+
+func failureLimits(window config.Duration, q config.FailureQuota) grants.FailureLimits {
+	return grants.FailureLimits{
+		PerAddress: ratelimit.NewLimit("per-address", q.PerAddress, window.Std()),
+		PerName:    ratelimit.NewLimit("per-name", q.PerName, window.Std()),
+	}
+}
+
+// newHandler makes what clients are served.
+func (e *edge) newHandler(service *grants.Service) (http.Handler, error) {
+	f := e.base
+	proxies := make([]netip.Prefix, len(f.cfg.TrustedProxies))
+	for i, p := range f.cfg.TrustedProxies {
+		proxies[i] = p.Prefix
+	}
+	return httpapi.New(httpapi.Options{
+		Issuer:         f.issuer,
+		Tokens:         service,
+		Authorizations: service,
+		Sessions:       service,
+		Inspector:      service,
+		Keys:           f.keys,
+		Ready:          e.ready.report,
+		Answered:       f.telemetry.answered,
+		Logger:         f.log,
+		TrustedProxies: proxies,
+		GrantTypes:     grantTypes(f.clients.Directory()),
+		ScopeTexts:     f.cfg.Scopes,
+	})
+}
+
+// grantTypes returns those of the metadata. The password grant is not advertised unless a client is
+// registered for it: RFC 9700 2.4 says not to use it.
+func grantTypes(clients *clientcfg.Directory) []clientcfg.Grant {
 	used := false
-	for c := range s.clients.Directory().All() {
+	for c := range clients.All() {
 		used = used || c.May(clientcfg.Password)
 	}
 	return slices.DeleteFunc(clientcfg.Grants(), func(g clientcfg.Grant) bool {
@@ -67,10 +121,119 @@ func (s *Server) grantTypes() []clientcfg.Grant {
 	})
 }
 
-func prefixes(in []config.Prefix) []netip.Prefix {
-	out := make([]netip.Prefix, len(in))
-	for i, p := range in {
-		out[i] = p.Prefix
+// newAdmin makes the operators' API. Without an address it is not served, but the other instances
+// still show the report of this one.
+func newAdmin(f *foundation, l *limiter, service *grants.Service) (*admin.Server, error) {
+	return admin.New(admin.Options{
+		Issuer:    f.issuer,
+		Instance:  l.syncer.ID,
+		Version:   thisBuild().Version,
+		Tokens:    service,
+		Clients:   f.clients,
+		Policies:  l.policies,
+		Audit:     f.store,
+		AuditKept: f.cfg.Audit.Keep.Std(),
+		Reports:   f.store,
+		Counters:  l.counters,
+		Activity:  l.activity,
+		Stored:    f.store,
+		Sync:      l.syncState,
+		Clock:     f.clock.Now,
+		Logger:    f.log,
+	})
+}
+
+// syncState returns what operators see of the syncer.
+func (l *limiter) syncState() admin.SyncState {
+	st := l.stats.get()
+	return admin.SyncState{
+		Keys: l.counters.Stats().Keys, Dirty: int64(st.Waiting), Degraded: st.Degraded, Outage: st.Stalled,
+		StaleMillis: st.Late.Milliseconds(), UnconfirmedMillis: st.Unconfirmed.Milliseconds(),
+		ClockAlone: string(st.Clock.Alone), WallOffset: st.Clock.Wall.Seconds(), ClockOffset: st.Clock.Store.Seconds(),
 	}
-	return out
+}
+
+// operatorHandler serves the operators' API, which requires a token, and metrics and health, which
+// do not: they hold no secrets.
+func (e *edge) operatorHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(admin.Prefix+"/", e.admin)
+	mux.Handle("GET /metrics", metrics.Handler(e.base.telemetry.registry))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		e.writeStatus(w, r, http.StatusOK, map[string]string{"status": "ok"})
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ready, status := e.ready.report(r.Context()), http.StatusOK
+		if ready.Status == httpapi.Down {
+			status = http.StatusServiceUnavailable
+		}
+		e.writeStatus(w, r, status, ready)
+	})
+	return mux
+}
+
+func (e *edge) writeStatus(w http.ResponseWriter, r *http.Request, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		e.base.log.LogAttrs(r.Context(), slog.LevelDebug, "status not written; the operator has disconnected", slog.Any("error", err))
+	}
+}
+
+// slowestScrape bounds the time in which a scraper may take its answer.
+const slowestScrape = 30 * time.Second
+
+// serveOperators answers scrapers and operators in the background. Without an address it does
+// nothing, and stop is nil.
+func (e *edge) serveOperators(ctx context.Context, failed chan<- error) (stop func(context.Context) error) {
+	if e.base.operators == nil {
+		if address := e.base.cfg.AdminListen; address != "" {
+			e.base.log.LogAttrs(ctx, slog.LevelWarn,
+				"operators are not served: another process has the default address; choose one with --admin-listen",
+				slog.String("address", address))
+		}
+		return nil
+	}
+	go func() {
+		if err := e.ops.Serve(e.base.operators); !errors.Is(err, http.ErrServerClosed) {
+			failed <- err
+		}
+	}()
+	return func(ctx context.Context) error { return errors.Join(e.ops.Shutdown(ctx), e.ops.Close()) }
+}
+
+// serve answers clients in the background.
+func (e *edge) serve(failed chan<- error) (stop func(context.Context) error) {
+	go func() {
+		serve := e.http.Serve
+		if e.base.cert != nil {
+			serve = func(l net.Listener) error { return e.http.ServeTLS(l, "", "") }
+		}
+		if err := serve(e.base.listener); !errors.Is(err, http.ErrServerClosed) && !e.drainer.draining.Load() {
+			failed <- err
+		}
+	}()
+	return e.drain
+}
+
+// drain takes no new connections, so that clients turn to another instance, and waits for the
+// requests under way. Those that do not end in their share of the time are cut off: a peer that
+// reads slowly must not keep counts from being written.
+func (e *edge) drain(ctx context.Context) error {
+	ctx, cancel := withShare(ctx, 3.0/4)
+	defer cancel()
+	e.drainer.draining.Store(true)
+	failed := closeListener(e.base.listener)
+	e.drainer.wait(ctx)
+	e.drainer.closeUnused()
+	err := e.http.Shutdown(ctx)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		e.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "cutting off requests that would not end")
+		err = e.http.Close()
+	case errors.Is(err, net.ErrClosed): // the listener, above
+		err = nil
+	}
+	return errors.Join(failed, err)
 }

@@ -5,134 +5,123 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/http"
-	"time"
+	"syscall"
 
 	"oauth-server/internal/background"
-	"oauth-server/internal/grants"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clock"
+	"oauth-server/internal/config"
+	"oauth-server/internal/keys"
+	"oauth-server/internal/store/watched"
 )
 
-// Run serves until ctx ends, then stops gracefully: it takes no new requests,
-// answers those it has, writes the counts that are left, stops the background
-// loops and closes the store, all within the configured time. It returns nil after a clean stop.
-func (s *Server) Run(ctx context.Context) error {
-	live := context.WithoutCancel(ctx) // what ends with the teardown, not before
-	failed := make(chan error, 2)
-	s.serveOperators(live, failed)
-	s.startLoops()
-	s.startSyncer(live)
-	s.serve(failed)
-	s.awaitVerification(ctx)
-	s.log.LogAttrs(ctx, slog.LevelInfo, "listening", s.describe()...)
-	if s.opts.Listening != nil {
-		s.opts.Listening(s)
-	}
+// foundation is the first stage: what the others use, and everything that is opened.
+type foundation struct {
+	cfg       *config.Config
+	log       *slog.Logger
+	clock     *clock.Clock // of all counts
+	telemetry *telemetry
+	loops     *background.Group
+	listener  net.Listener // for clients
+	operators net.Listener // nil: operators are not served
+	issuer    string
+	store     Store
+	watched   *watched.Store  // the same store; every operation is counted and traced
+	verified  <-chan struct{} // closed after the verification of the database
+	cert      *certificate    // nil: plain HTTP
+	keys      *keys.Ring
+	clients   *clientcfg.Source
+}
+
+// newFoundation opens everything, in the order of its fields. What has to be closed is pushed on
+// undo at once, so that it is closed also if a later step fails.
+func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *teardown) (*foundation, error) {
+	f := &foundation{cfg: cfg, log: opts.Logger, clock: clock.New(nil)}
 	var err error
-	select {
-	case <-ctx.Done():
-		s.stopping.Store(true)
-		s.log.LogAttrs(live, slog.LevelInfo, "stopping", slog.String("within", s.cfg.ShutdownTimeout.Std().String()))
-	case err = <-failed:
+	if f.telemetry, err = newTelemetry(ctx, cfg); err != nil {
+		return nil, err
 	}
-	err = errors.Join(err, s.stop(live))
-	if err == nil {
-		s.log.LogAttrs(live, slog.LevelInfo, "stopped")
+	undo.push("tracing", f.telemetry.tracer.Shutdown)
+	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)
+	if f.listener, f.operators, err = listen(ctx, cfg, undo); err != nil {
+		return nil, err
 	}
-	return err
+	f.issuer = IssuerFor(cfg, f.listener.Addr())
+	if f.store, err = migrateAndOpenStore(ctx, cfg, f.log); err != nil {
+		return nil, err
+	}
+	undo.push("the store", func(context.Context) error { return f.store.Close() })
+	f.watched = watched.New(f.store, f.telemetry)
+	undo.push("the verification of the database", f.verifyStore(ctx))
+	if opts.Prepare != nil {
+		if err := opts.Prepare(ctx, f.store); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.TLS.Enabled() {
+		if f.cert, err = loadCertificate(cfg.TLS, f.log); err != nil {
+			return nil, err
+		}
+	}
+	if f.keys, err = openKeys(ctx, f); err != nil {
+		return nil, err
+	}
+	f.clients, err = clientcfg.NewSource(ctx, f.watched)
+	return f, err
 }
 
-// Close gives up a server that was made and never run.
-func (s *Server) Close() error { return s.stop(context.Background()) }
-
-// stop undoes the start within the configured time. What does not end in time
-// is said, and is no failure: the process is about to end, and whatever was
-// answered is durable.
-func (s *Server) stop(ctx context.Context) error {
-	within, cancel := context.WithTimeout(ctx, s.cfg.ShutdownTimeout.Std())
-	defer cancel()
-	late, err := s.undo.run(within)
-	if len(late) > 0 {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "not everything stopped in time", slog.Any("left", late))
+// listen binds the addresses for clients and operators. operators is nil if there is no address, or
+// if it is the default one and in use: that must not keep a second server on a machine from starting.
+func listen(ctx context.Context, cfg *config.Config, undo *teardown) (clients, operators net.Listener, err error) {
+	bind := func(name, address string) (net.Listener, error) {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err == nil {
+			undo.push(name, func(context.Context) error { return closeListener(l) })
+		}
+		return l, err
 	}
-	return err
+	if clients, err = bind("listening", cfg.Listen); err != nil || cfg.AdminListen == "" {
+		return clients, nil, err
+	}
+	operators, err = bind("listening for operators", cfg.AdminListen)
+	if errors.Is(err, syscall.EADDRINUSE) && cfg.AdminListen == config.DefaultAdminListen {
+		err = nil // serveOperators logs it
+	}
+	return clients, operators, err
 }
 
-// startLoops starts the background work; it is stopped after the last request
-// was answered and before the store closes.
-func (s *Server) startLoops() {
-	for _, task := range s.tasks() {
-		s.loops.Repeat(task)
+// closeListener closes a listener that its server may have closed already.
+func closeListener(l net.Listener) error {
+	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
 	}
-	s.loops.Go("policy changes", func(ctx context.Context) error { return s.policies.Watch(ctx, s.log) })
-	s.loops.Go("resets", s.resets.Run)
-	s.undo.push("background loops", func(context.Context) error {
-		s.loops.Cancel()
-		s.loops.Wait()
-		return nil
+	return nil
+}
+
+// IssuerFor returns the configured issuer; without one, the URL of the loopback address that is
+// listened on.
+func IssuerFor(cfg *config.Config, addr net.Addr) string {
+	if cfg.Issuer != "" {
+		return cfg.Issuer
+	}
+	host, _, err := net.SplitHostPort(cfg.Listen)
+	_, port, err2 := net.SplitHostPort(addr.String())
+	if err != nil || err2 != nil {
+		return ""
+	}
+	scheme := "http://"
+	if cfg.TLS.Enabled() {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(host, port)
+}
+
+func openKeys(ctx context.Context, f *foundation) (*keys.Ring, error) {
+	return keys.Open(ctx, f.watched, keys.Options{
+		Issuer:        f.issuer,
+		Algorithm:     f.cfg.Tokens.Algorithm,
+		TokenLifetime: f.cfg.Tokens.AccessTTL.Std(),
+		RotateEvery:   f.cfg.Tokens.KeyRotation.Std(),
+		Logger:        f.log,
 	})
-}
-
-// tasks lists what is repeated while the server runs.
-func (s *Server) tasks() []background.Task {
-	const keep = "refresh failed; keeping last good snapshot"
-	tasks := []background.Task{
-		{Name: "signing keys", Every: s.keys.CheckEvery(), Do: s.keys.Maintain, Failed: keep},
-		{Name: "clients", Every: clientsRefreshEvery, Do: s.clients.Refresh, Failed: keep},
-		{Name: "policies", Every: policiesRefreshEvery, Do: s.policies.Refresh, Failed: keep},
-		{
-			Name: "audit sweep", Every: time.Hour, Retry: time.Minute, First: true, Do: s.admin.SweepAudit,
-			Failed: "audit sweep failed; old entries stay",
-		},
-	}
-	if sweeper, ok := s.store.(grants.Sweeper); ok {
-		tasks = append(tasks, background.Task{
-			Name: "sweep", Every: sweepEvery, Do: sweep(sweeper, s.clock.Now, s.log), Failed: "sweep failed; expired entries stay",
-		})
-	}
-	if s.cert != nil {
-		tasks = append(tasks, background.Task{
-			Name: "certificate", Every: certificateCheck, Do: s.cert.reload, Failed: "certificate reload failed; keeping last good certificate",
-		})
-	}
-	return tasks
-}
-
-// serve answers requests in the background. It reports an end that nobody
-// asked for.
-func (s *Server) serve(failed chan<- error) {
-	go func() {
-		var err error
-		if s.cert != nil {
-			s.http.TLSConfig = s.cert.config()
-			err = s.http.ServeTLS(s.listener, "", "")
-		} else {
-			err = s.http.Serve(s.listener)
-		}
-		if !errors.Is(err, http.ErrServerClosed) && !s.farewell.begun.Load() {
-			failed <- err
-		}
-	}()
-	s.undo.push("serving", s.drain)
-}
-
-// drain takes no new connections, so that their peers turn to another instance,
-// and waits for the requests that are under way. It leaves a quarter of the time to
-// what is stopped after it, and then cuts off who is still there: a peer that
-// reads slowly must not keep counts from being written.
-func (s *Server) drain(ctx context.Context) error {
-	ctx, cancel := most(ctx)
-	defer cancel()
-	s.farewell.begun.Store(true)
-	failed := closed(s.listener)
-	s.farewell.say(ctx)
-	s.farewell.dismiss()
-	err := s.http.Shutdown(ctx)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		s.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "cutting off requests that would not end")
-		err = s.http.Close()
-	case errors.Is(err, net.ErrClosed): // the listener, above
-		err = nil
-	}
-	return errors.Join(failed, err)
 }

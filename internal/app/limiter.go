@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"oauth-server/internal/activity"
@@ -13,148 +14,150 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/watched"
-	"oauth-server/internal/tracing"
+	"oauth-server/internal/syncer"
 )
 
-// policiesRefreshEvery bounds how long an operator's change takes to reach
-// every instance.
-const policiesRefreshEvery = time.Second
+// limiter is the second stage: who may have how many tokens, and what was decided.
+type limiter struct {
+	base     *foundation
+	counters *ratelimit.Counters
+	syncer   *syncer.Syncer // shares the counts with other instances, and with the next start
+	stats    *syncStats
+	activity *activity.Recorder
+	resets   *admin.Resets
+	policies *clientcfg.PolicySource
+	report   func() []byte // for heartbeats; newEdge sets it, as it shows figures of the syncer
+}
 
-// openLimiter reads the limits: the file's, with what
-// operators changed on top.
-func (s *Server) openLimiter(ctx context.Context) (err error) {
-	if err := s.checkPolicies(); err != nil {
-		return err
+// newLimiter reads the policies: those of the configuration file, with what operators changed on
+// top. The syncer does not run yet; see share.
+func newLimiter(ctx context.Context, f *foundation) (l *limiter, err error) {
+	l = &limiter{
+		base: f, counters: ratelimit.NewCounters(f.cfg.RateLimit.MaxKeys),
+		activity: activity.New(activity.DefaultMaxClients, time.Now()),
 	}
-	s.activity = activity.New(activity.DefaultMaxClients, time.Now())
-	s.resets = admin.NewResets(s.counters, s.store, s.log)
-	s.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(s.store, s.telemetry), clientcfg.PolicyOptions{
-		Base: s.cfg.RateLimit.Settings(), Adopted: s.resets.Adopted,
+	l.syncer = l.newSyncer() //nolint:contextcheck // the report is made for heartbeats, outside of any request
+	l.stats = &syncStats{read: l.syncer.Stats}
+	if err := checkPolicies(f.cfg.RateLimit.Clients, f.clients); err != nil {
+		return nil, err
+	}
+	l.resets = admin.NewResets(l.counters, f.store, f.log)
+	l.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(f.store, f.telemetry), clientcfg.PolicyOptions{
+		Base: f.cfg.RateLimit.Settings(), Adopted: l.resets.Adopted,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.sayWhatWasChanged(ctx)
-	s.warnOfShortCodes(ctx)
-	s.telemetry.WatchPolicies(policySource(s.policies))
-	s.telemetry.WatchMemory(func() metrics.Memory { return memory(s.counters.Stats()) })
+	l.logOverrides(ctx)
+	l.warnOfShortCodes(ctx)
+	f.telemetry.watch(l)
+	return l, nil
+}
+
+func (l *limiter) newSyncer() *syncer.Syncer {
+	f, cfg := l.base, syncer.DefaultConfig()
+	cfg.Interval = f.cfg.Sync.Interval.Std()
+	cfg.Clock, cfg.Log, cfg.Observer = f.clock, f.log, f.telemetry
+	cfg.Report = func() []byte { return l.report() }
+	return syncer.New(l.counters, watched.NewCounters(f.store, f.telemetry), f.store, cfg)
+}
+
+// share starts the syncer. stop writes what is left, after the last request was answered; what it
+// cannot write is logged and does not make the stop a failure, as the stop was asked for.
+func (l *limiter) share(ctx context.Context) (stop func(context.Context) error) {
+	l.syncer.Start(ctx)
+	return func(ctx context.Context) error {
+		l.base.loops.Cancel() // they have no more work; an absent store may keep some of them for a while
+		ctx, cancel := withShare(ctx, 3.0/4)
+		defer cancel()
+		left, err := l.syncer.Stop(ctx)
+		l.base.telemetry.SyncLeftover(left.Requests)
+		if err != nil {
+			l.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelError, "counts not written at the stop; other instances do not have them",
+				slog.Int("keys", left.Keys), slog.Int64("requests", left.Requests), slog.Any("error", err))
+		}
+		return nil
+	}
+}
+
+// checkPolicies returns [config.FieldErrors] for policies of clients that do not exist: most likely a
+// client_id is misspelt, and its limit would silently not apply.
+func checkPolicies(policies map[string]config.ClientPolicy, clients *clientcfg.Source) error {
+	var unknown config.FieldErrors
+	for _, id := range slices.Sorted(maps.Keys(policies)) {
+		if _, ok := clients.Client(id); !ok {
+			unknown = append(unknown, config.Problem{
+				Path: config.PolicyPath(id), Message: "there is no client of that name in the store",
+			})
+		}
+	}
+	if len(unknown) > 0 {
+		return unknown
+	}
 	return nil
 }
 
-// warnOfShortCodes tells of limits that can make a client wait for longer than its
-// authorization code lives. What the limiter denies should not be lost.
-func (s *Server) warnOfShortCodes(ctx context.Context) {
-	settings, life := s.cfg.RateLimit.Settings(), s.cfg.Tokens.CodeTTL.Std()
+// warnOfShortCodes logs limits that can make a client wait for longer than its authorization code
+// lives: a denied code would be lost.
+func (l *limiter) warnOfShortCodes(ctx context.Context) {
+	settings, life := l.base.cfg.RateLimit.Settings(), l.base.cfg.Tokens.CodeTTL.Std()
 	settings.Clients[""] = settings.Default
 	for _, id := range slices.Sorted(maps.Keys(settings.Clients)) {
 		policy := settings.Clients[id]
-		for _, l := range policy.User {
-			if !policy.Trusted && l.Window >= life {
-				s.log.LogAttrs(ctx, slog.LevelWarn, "authorization codes can expire while a limit makes them wait: raise tokens.code_ttl",
-					slog.String("client_id", cmp.Or(id, "(default)")), slog.String("limit", l.Name),
-					slog.String("window", l.Window.String()), slog.String("code_ttl", life.String()))
+		for _, limit := range policy.User {
+			if !policy.Trusted && limit.Window >= life {
+				l.base.log.LogAttrs(ctx, slog.LevelWarn, "authorization codes can expire while a limit makes them wait: raise tokens.code_ttl",
+					slog.String("client_id", cmp.Or(id, "(default)")), slog.String("limit", limit.Name),
+					slog.String("window", limit.Window.String()), slog.String("code_ttl", life.String()))
 			}
 		}
 	}
 }
 
-// sayWhatWasChanged reminds whoever edits the configuration file that some of
-// it does not hold.
-func (s *Server) sayWhatWasChanged(ctx context.Context) {
-	set := s.policies.Policies().Set()
+// logOverrides logs that parts of the configuration file do not apply, for a reader who has just
+// edited it.
+func (l *limiter) logOverrides(ctx context.Context) {
+	set := l.policies.Policies().Set()
 	settings, clients := set.Changed()
 	if len(settings)+len(clients) > 0 {
-		s.log.LogAttrs(ctx, slog.LevelInfo, "operators have changed limits, which hold instead of the configuration's: see oauth-server limits list",
+		l.base.log.LogAttrs(ctx, slog.LevelInfo, "operators have changed limits, which apply instead of the configuration's; see oauth-server limits list",
 			slog.Any("settings", settings), slog.Int("clients", len(clients)))
 	}
 }
 
-func memory(st ratelimit.Stats) metrics.Memory {
-	return metrics.Memory{
-		Counters: st.Keys, MaxCounters: st.MaxKeys,
-		Evictions: st.Evicted, Overflows: st.Overflowed, Expired: st.Expired,
-	}
-}
-
-func failureLimits(window config.Duration, q config.FailureQuota) grants.FailureLimits {
-	return grants.FailureLimits{
-		PerAddress: ratelimit.NewLimit("per-address", q.PerAddress, window.Std()),
-		PerName:    ratelimit.NewLimit("per-name", q.PerName, window.Std()),
-	}
-}
-
-// decided is told of every decision of the limiter.
-func (s *Server) decided(ctx context.Context, d grants.Decided) {
-	s.telemetry.decided(ctx, d)
+// decided records a decision of the limiter. It implements grants.Options.Observe.
+func (l *limiter) decided(ctx context.Context, d grants.Decided) {
+	l.base.telemetry.decided(ctx, d)
 	kind := activity.User
 	if d.Grant == clientcfg.ClientCredentials {
 		kind = activity.Client
 	}
-	s.activity.Record(time.Now(), activity.Observation{
+	l.activity.Record(time.Now(), activity.Observation{
 		ClientID: d.ClientID, Kind: kind, Decision: &d.Decision,
 		Tried: d.CandidateAsked, Refused: d.CandidateDenies, TriedSince: d.CandidateSince,
 	})
 }
 
-// decided counts a decision of the limiter, and notes it on the request's trace.
-func (t *telemetry) decided(ctx context.Context, d grants.Decided) {
-	grant := string(d.Grant)
-	if tracing.Recording(ctx) {
-		noteDecision(ctx, &d)
-	}
-	if d.CandidateDenies {
-		t.Decision(d.ClientID, grant, metrics.CandidateWouldDeny)
-	}
-	if d.Decision.Outcome == ratelimit.Passed {
-		return // the mode is off: not even counted
-	}
-	t.Decision(d.ClientID, grant, d.Decision.Outcome.String())
-	if d.Decision.Outage {
-		t.OutageDecision(d.ClientID, d.Decision.Outcome.String())
-	}
-	if d.Decision.Soft && !d.Decision.Rejected() {
-		t.SoftWarning(d.ClientID, grant)
-	}
-	if d.Decision.Counted() {
-		t.Usage(d.ClientID, d.Decision.Usage())
-	}
+// statsAge is the greatest age of the figures of the syncer that are shown.
+const statsAge = 100 * time.Millisecond
+
+// syncStats caches the figures of the syncer for [statsAge]: gathering them looks at every counter
+// that waits for an exchange, and /readyz is open to the public.
+type syncStats struct {
+	read func() syncer.Stats
+
+	mu   sync.Mutex
+	at   time.Time
+	last syncer.Stats
 }
 
-func noteDecision(ctx context.Context, d *grants.Decided) {
-	binding, _ := d.Decision.BindingLimit()
-	tracing.Decided(ctx, tracing.Decision{
-		ClientID: d.ClientID, Grant: string(d.Grant), Outcome: d.Decision.Outcome.String(),
-		Limit: binding.Limit.Name, Usage: d.Decision.Usage(), RetryAfter: d.Decision.RetryAfter,
-	})
-}
-
-// policySource shows the policies in force to a scraper.
-func policySource(p *clientcfg.PolicySource) metrics.PolicySource {
-	return metrics.PolicySource{
-		Named: func() []string {
-			return slices.Collect(maps.Keys(p.Policies().Settings().Clients))
-		},
-		Default: func() []metrics.Limit {
-			d := p.Policies().Settings().Default
-			return append(shownLimits("user", d.User), shownLimits("client", d.Client)...)
-		},
-		Of: func(clientID string) metrics.Policy {
-			e := p.Policies().For(clientID)
-			return metrics.Policy{
-				Trusted: e.Trusted, Mode: string(e.Mode),
-				Limits: append(shownLimits("user", e.User.All()), shownLimits("client", e.Client.All())...),
-			}
-		},
+func (s *syncStats) get() syncer.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at.IsZero() || time.Since(s.at) >= statsAge {
+		s.last, s.at = s.read(), time.Now()
 	}
-}
-
-func shownLimits(kind string, limits []ratelimit.Limit) []metrics.Limit {
-	out := make([]metrics.Limit, 0, 2*len(limits))
-	for _, l := range limits {
-		out = append(out, metrics.Limit{Kind: kind, Name: l.Name, Requests: float64(l.Requests), Window: l.Window})
-	}
-	return out
+	return s.last
 }

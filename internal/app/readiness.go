@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/clock"
 	"oauth-server/internal/httpapi"
 )
@@ -13,20 +15,28 @@ import (
 // clients are looked at every [clientsRefreshEvery], and an answer may take its time.
 const staleAfter = 4 * clientsRefreshEvery
 
-// readiness is what /readyz answers. It does no I/O: the background loops know how
-// the store is, so probes cost next to nothing and an outage does not make them
-// hang. While the store is away, client_credentials and every decision of the
-// limiter go on, so the server is degraded, not down: the status code stays 200.
-func (s *Server) readiness(context.Context) httpapi.Readiness {
-	policies, sync := s.policies.Status(), s.syncStats.get()
+// readiness is what /readyz reports on.
+type readiness struct {
+	clients  *clientcfg.Source
+	policies *clientcfg.PolicySource
+	sync     *syncStats
+	stopping atomic.Bool
+}
+
+// report returns the answer of /readyz. It does no I/O: it uses what the background loops have
+// found, so probes cost next to nothing and an outage does not make them hang. While the store is
+// away, client_credentials tokens are issued and limits are decided, so the server is degraded, not
+// down: the status code stays 200.
+func (r *readiness) report(context.Context) httpapi.Readiness {
+	policies, sync := r.policies.Status(), r.sync.get()
 	c := condition{
-		stopping: s.stopping.Load(),
+		stopping: r.stopping.Load(),
 		refused:  policies.Refused(),
 		unshared: sync.DegradedFor,
 		outage:   sync.Stalled,
 		clock:    sync.Clock,
 	}
-	if silent := time.Since(s.clients.CheckedAt()); silent > staleAfter {
+	if silent := time.Since(r.clients.CheckedAt()); silent > staleAfter {
 		c.silent = silent
 	}
 	if policies.Err != nil && !c.refused {

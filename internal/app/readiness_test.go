@@ -82,24 +82,25 @@ func TestReadinessOfTheSyncer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if got := s.readiness(t.Context()); got.Status != httpapi.Ready {
+	if got := s.edge.ready.report(t.Context()); got.Status != httpapi.Ready {
 		t.Errorf("at first: %+v", got)
 	}
-	s.syncStats = syncStats{read: func() syncer.Stats {
+	s.limiter.stats.at = time.Time{}
+	s.limiter.stats.read = func() syncer.Stats {
 		return syncer.Stats{
 			Degraded: true, DegradedFor: 7 * time.Second, Stalled: true, Unconfirmed: 8 * time.Second,
 			Clock: clock.State{Wall: -time.Minute, Store: time.Second / 2, Alone: clock.Wall},
 		}
-	}}
+	}
 	want := httpapi.Readiness{Status: httpapi.Degraded, Checks: map[string]string{
 		"counts": "not shared as they should be for 7s; none is lost",
 		"outage": "limits are decided by their on_outage",
 		"clock":  "that of this machine is alone, 1m0s behind process time: tokens go by it, and counts do not",
 	}}
-	if diff := cmp.Diff(want, s.readiness(t.Context())); diff != "" {
+	if diff := cmp.Diff(want, s.edge.ready.report(t.Context())); diff != "" {
 		t.Errorf("/readyz (-want +got):\n%s", diff)
 	}
-	st := s.syncState()
+	st := s.limiter.syncState()
 	if !st.Outage || !st.Degraded || st.UnconfirmedMillis != 8000 || st.ClockAlone != "wall" || st.WallOffset != -60 || st.ClockOffset != 0.5 {
 		t.Errorf("operators see %+v", st)
 	}

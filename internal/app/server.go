@@ -1,31 +1,15 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"net"
-	"net/http"
-	"sync/atomic"
 	"time"
 
-	"oauth-server/internal/activity"
-	"oauth-server/internal/admin"
 	"oauth-server/internal/background"
-	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/clock"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/keys"
-	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/store/watched"
-	"oauth-server/internal/syncer"
-)
-
-// Periods of background work.
-const (
-	sweepEvery          = time.Minute
-	clientsRefreshEvery = 2 * time.Second
 )
 
 // Options are what a [Server] needs beside its configuration.
@@ -40,161 +24,170 @@ type Options struct {
 
 // Server is a running server, or one about to run.
 type Server struct {
-	cfg       *config.Config
-	opts      Options
-	log       *slog.Logger
-	issuer    string
-	listener  net.Listener
-	store     Store
-	watched   *watched.Store // the same store, and every operation is counted
-	clients   *clientcfg.Source
-	policies  *clientcfg.PolicySource
-	clock     *clock.Clock // that all counts go by
-	counters  *ratelimit.Counters
-	syncer    *syncer.Syncer
-	syncStats syncStats
-	activity  *activity.Recorder
-	resets    *admin.Resets
-	service   *grants.Service
-	keys      *keys.Ring
-	cert      *certificate // nil: plain HTTP
-	http      *http.Server
-	farewell  farewell
-	loops     *background.Group
-	undo      teardown
-	stopping  atomic.Bool
-	verified  <-chan struct{} // closed after the verification of the database; nil: there is none
-
-	telemetry        *telemetry
-	admin            *admin.Server
-	operatorListener net.Listener // nil: operators are not served
+	cfg     *config.Config
+	opts    Options
+	base    *foundation
+	limiter *limiter
+	edge    *edge
+	undo    teardown
 }
 
-// New binds the address, opens the store and makes every part, in this order,
-// so that whatever is wrong is found before the first request. It serves
-// nothing yet. If it fails, everything it opened is closed again.
+// New builds the three stages, so that whatever is wrong is found before the first request:
+// addresses are bound, the store is open, keys, clients and policies are read. It serves nothing
+// yet. If it fails, everything it opened is closed again.
 func New(ctx context.Context, cfg *config.Config, opts Options) (*Server, error) {
-	log := opts.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	s := &Server{cfg: cfg, opts: opts, log: log, clock: clock.New(nil), farewell: farewell{wait: partingTime}}
-	if err := s.assemble(ctx); err != nil {
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	s := &Server{cfg: cfg, opts: opts}
+	if err := s.build(ctx); err != nil {
 		return nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }
 
-func (s *Server) assemble(ctx context.Context) error {
-	steps := []func(context.Context) error{
-		s.openTelemetry, s.listen, s.listenForOperators, s.migrate, s.openStore, s.openCertificate,
-		s.openKeys, s.openClients, s.openSyncer, s.openLimiter,
-		s.makeService, s.makeHandler, s.makeAdmin,
+func (s *Server) build(ctx context.Context) (err error) {
+	if s.base, err = newFoundation(ctx, s.cfg, s.opts, &s.undo); err != nil {
+		return err
 	}
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
-			return err
+	if s.limiter, err = newLimiter(ctx, s.base); err != nil {
+		return err
+	}
+	s.edge, err = newEdge(s.base, s.limiter) //nolint:contextcheck // its handlers take the context of each request
+	return err
+}
+
+// Run serves until ctx ends, then stops gracefully: it takes no new requests, answers those it has,
+// writes the counts that are left, stops the background loops and closes the store, all within the
+// configured time. It returns nil after a clean stop.
+func (s *Server) Run(ctx context.Context) error {
+	log, live := s.opts.Logger, context.WithoutCancel(ctx) // live ends with the teardown, not before
+	failed := make(chan error, 2)
+	s.start(live, failed)
+	s.base.awaitVerification(ctx)
+	log.LogAttrs(ctx, slog.LevelInfo, "listening", s.describe()...)
+	if s.opts.Listening != nil {
+		s.opts.Listening(s)
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+		s.edge.ready.stopping.Store(true)
+		log.LogAttrs(live, slog.LevelInfo, "stopping", slog.String("within", s.cfg.ShutdownTimeout.Std().String()))
+	case err = <-failed:
+	}
+	err = errors.Join(err, s.stop(live))
+	if err == nil {
+		log.LogAttrs(live, slog.LevelInfo, "stopped")
+	}
+	return err
+}
+
+// start starts what runs, in this order. Operators come first, and so are served to the last: they
+// can watch a stop. Counts are shared before the first request and after the last. An end of serving
+// that was not asked for is sent to failed.
+func (s *Server) start(ctx context.Context, failed chan<- error) {
+	s.undo.push("serving operators", s.edge.serveOperators(ctx, failed))
+	s.undo.push("background loops", s.startLoops())
+	s.undo.push("sharing the counts", s.limiter.share(ctx))
+	s.undo.push("serving", s.edge.serve(failed))
+}
+
+// Close gives up a server that was made and never run.
+func (s *Server) Close() error { return s.stop(context.Background()) }
+
+// stop undoes the start within the configured time. What does not end in time is logged and is not
+// an error: the process is about to end, and whatever was answered is durable.
+func (s *Server) stop(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, s.cfg.ShutdownTimeout.Std())
+	defer cancel()
+	late, err := s.undo.run(within)
+	if len(late) > 0 {
+		s.opts.Logger.LogAttrs(ctx, slog.LevelWarn, "not everything stopped in time", slog.Any("left", late))
+	}
+	return err
+}
+
+// Periods of background work. A change of clients or policies is in force on every instance after
+// that long, at most.
+const (
+	clientsRefreshEvery  = 2 * time.Second
+	policiesRefreshEvery = time.Second
+)
+
+// tasks lists what is repeated while the server runs.
+func (s *Server) tasks() []background.Task {
+	const keep = "refresh failed; keeping last good snapshot"
+	f, l := s.base, s.limiter
+	tasks := []background.Task{
+		{Name: "signing keys", Every: f.keys.CheckEvery(), Do: f.keys.Maintain, Failed: keep},
+		{Name: "clients", Every: clientsRefreshEvery, Do: f.clients.Refresh, Failed: keep},
+		{Name: "policies", Every: policiesRefreshEvery, Do: l.policies.Refresh, Failed: keep},
+		{
+			Name: "audit sweep", Every: time.Hour, Retry: time.Minute, First: true, Do: s.edge.admin.SweepAudit,
+			Failed: "audit sweep failed; old entries stay",
+		},
+	}
+	if sweeper, ok := f.store.(grants.Sweeper); ok {
+		tasks = append(tasks, background.Task{
+			Name: "sweep", Every: time.Minute, Do: sweep(sweeper, f.clock.Now, f.log),
+			Failed: "sweep failed; expired entries stay",
+		})
+	}
+	if f.cert != nil {
+		tasks = append(tasks, background.Task{
+			Name: "certificate", Every: certificateCheck, Do: f.cert.reload,
+			Failed: "certificate reload failed; keeping last good certificate",
+		})
+	}
+	return tasks
+}
+
+// startLoops starts the background work. It is stopped after the last request was answered and
+// before the store closes.
+func (s *Server) startLoops() (stop func(context.Context) error) {
+	loops := s.base.loops
+	for _, task := range s.tasks() {
+		loops.Repeat(task)
+	}
+	loops.Go("policy changes", func(ctx context.Context) error { return s.limiter.policies.Watch(ctx, s.base.log) })
+	loops.Go("resets", s.limiter.resets.Run)
+	return func(context.Context) error {
+		loops.Cancel()
+		loops.Wait()
+		return nil
+	}
+}
+
+// sweep removes what has expired, by process time: a wall clock that was set must not delete what
+// still counts.
+func sweep(s grants.Sweeper, now func() time.Time, log *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		n, err := s.Sweep(ctx, now())
+		if n > 0 {
+			log.LogAttrs(ctx, slog.LevelDebug, "swept what has expired", slog.Int("entries", n))
 		}
-	}
-	return nil
-}
-
-func (s *Server) listen(ctx context.Context) error {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen)
-	if err != nil {
 		return err
-	}
-	s.listener = l
-	s.undo.push("listening", func(context.Context) error { return closed(l) })
-	s.issuer = IssuerFor(s.cfg, l.Addr())
-	return nil
-}
-
-// IssuerFor is the configured issuer, or the one that a loopback address that
-// is being listened on suggests.
-func IssuerFor(cfg *config.Config, addr net.Addr) string {
-	if cfg.Issuer != "" {
-		return cfg.Issuer
-	}
-	host, _, err := net.SplitHostPort(cfg.Listen)
-	_, port, err2 := net.SplitHostPort(addr.String())
-	if err != nil || err2 != nil {
-		return ""
-	}
-	scheme := "http://"
-	if cfg.TLS.Enabled() {
-		scheme = "https://"
-	}
-	return scheme + net.JoinHostPort(host, port)
-}
-
-func (s *Server) openStore(ctx context.Context) error {
-	store, err := OpenStore(ctx, s.cfg.Store)
-	if err != nil {
-		return err
-	}
-	s.store, s.watched = store, watched.New(store, s.telemetry)
-	s.undo.push("the store", func(context.Context) error { return store.Close() })
-	s.verifyStore(ctx)
-	if s.opts.Prepare != nil {
-		return s.opts.Prepare(ctx, store)
-	}
-	return nil
-}
-
-func (s *Server) openCertificate(context.Context) (err error) {
-	if s.cfg.TLS.Enabled() {
-		s.cert, err = loadCertificate(s.cfg.TLS, s.log)
-	}
-	return err
-}
-
-func (s *Server) openKeys(ctx context.Context) (err error) {
-	s.keys, err = keys.Open(ctx, s.watched, keys.Options{
-		Issuer:        s.issuer,
-		Algorithm:     s.cfg.Tokens.Algorithm,
-		TokenLifetime: s.cfg.Tokens.AccessTTL.Std(),
-		RotateEvery:   s.cfg.Tokens.KeyRotation.Std(),
-		Logger:        s.log,
-	})
-	return err
-}
-
-func (s *Server) openClients(ctx context.Context) (err error) {
-	if s.clients, err = clientcfg.NewSource(ctx, s.watched); err != nil {
-		return err
-	}
-	s.watch()
-	return nil
-}
-
-// newHTTPServer bounds what a slow or greedy peer can hold on to. Requests are
-// small and answered in milliseconds; the longest wait is for a password to
-// be hashed.
-func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       15 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    32 << 10,
-		// What clients do wrong below HTTP (bad handshakes) is no trouble of ours.
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
 
 // Addr is the address that is listened on, with the port that a port 0 became.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
+func (s *Server) Addr() string { return s.base.listener.Addr().String() }
+
+// AdminAddr is the address that operators are served on; empty if none.
+func (s *Server) AdminAddr() string {
+	if s.base.operators == nil {
+		return ""
+	}
+	return s.base.operators.Addr().String()
+}
 
 // Issuer is the public URL of the server.
-func (s *Server) Issuer() string { return s.issuer }
+func (s *Server) Issuer() string { return s.base.issuer }
 
-// describe is the line that says that the server answers.
+// describe returns what is logged when the server answers.
 func (s *Server) describe() []slog.Attr {
 	attrs := []slog.Attr{
-		slog.String("address", s.Addr()), slog.String("issuer", s.issuer),
-		slog.Int("clients", s.clients.Directory().Len()),
+		slog.String("address", s.Addr()), slog.String("issuer", s.Issuer()),
+		slog.Int("clients", s.base.clients.Directory().Len()),
 	}
 	if admin := s.AdminAddr(); admin != "" {
 		attrs = append(attrs, slog.String("admin_address", admin))

@@ -40,14 +40,14 @@ func TestStopWaitsForARequestUnderWay(t *testing.T) {
 // it is told with the last answer to come back on another connection.
 func TestStopTakesLeaveOfKeptConnections(t *testing.T) {
 	r := start(t, testConfig(t), io.Discard)
-	r.farewell.wait = time.Minute // but it ends when nobody is left
+	r.edge.drainer.delay = time.Minute // but it ends when nobody is left
 	client := newClient(t, nil)
 	if _, last := fetch(t, client, r.Issuer()+"/healthz"); last {
 		t.Fatal("the connection is not kept")
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- r.stop() }()
-	for !r.farewell.begun.Load() {
+	for !r.edge.drainer.draining.Load() {
 		runtime.Gosched()
 	}
 	if status, last := fetch(t, client, r.Issuer()+"/healthz"); status != http.StatusOK || !last {
@@ -86,7 +86,7 @@ func TestStopDoesNotWaitForAConnectionWithoutARequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	for r.farewell.open.Load() == 0 {
+	for r.edge.drainer.open.Load() == 0 {
 		runtime.Gosched() // until the server has accepted it
 	}
 	if err := r.stop(); err != nil {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"time"
 
 	"oauth-server/internal/admin"
 	"oauth-server/internal/clientcfg"
@@ -105,21 +107,103 @@ func OpenMigrator(ctx context.Context, cfg config.Store) (Migrator, error) {
 	return openMongoDB(ctx, cfg)
 }
 
-// migrate brings the database up to date, before it is opened to serve.
-func (s *Server) migrate(ctx context.Context) error {
-	if !s.cfg.Migrate || s.cfg.Store.MongoDB == nil {
-		return nil
+// migrateAndOpenStore brings a database up to date, if the configuration says so, and opens the
+// store to serve.
+func migrateAndOpenStore(ctx context.Context, cfg *config.Config, log *slog.Logger) (Store, error) {
+	if cfg.Migrate && cfg.Store.MongoDB != nil {
+		if err := migrate(ctx, cfg.Store, log); err != nil {
+			return nil, err
+		}
 	}
-	db, err := openMongoDB(ctx, s.cfg.Store)
+	return OpenStore(ctx, cfg.Store)
+}
+
+func migrate(ctx context.Context, cfg config.Store, log *slog.Logger) error {
+	db, err := openMongoDB(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	report, err := db.Migrate(ctx)
 	for _, m := range report.Applied {
-		s.log.InfoContext(ctx, "migrated the database", "migration", m.String())
+		log.InfoContext(ctx, "migrated the database", "migration", m.String())
 	}
 	for _, lack := range report.Lacking {
-		s.log.WarnContext(ctx, "the database server lacks something", "what", lack)
+		log.WarnContext(ctx, "the database server lacks something", "what", lack)
 	}
 	return errors.Join(err, db.Close()) //nolint:contextcheck // closing is bounded by itself
+}
+
+// VerifyOptions say how far [Migrator.Verify] goes.
+type VerifyOptions = mongo.VerifyOptions
+
+// Verification is what it found.
+type Verification = mongo.Verification
+
+// startWaits bounds what the start waits for the verification: it takes a few
+// round trips, beside the rest of the start. Afterwards it continues by itself.
+const startWaits = 300 * time.Millisecond
+
+// verifyStore checks in the background, once, that the database does what exact counts depend on.
+// It never keeps a server from starting. A store that needs no verification is verified at once, and
+// stop is nil.
+func (f *foundation) verifyStore(ctx context.Context) (stop func(context.Context) error) {
+	done := make(chan struct{})
+	f.verified = done
+	store, ok := f.store.(interface {
+		VerifyCounters(ctx context.Context) (Verification, error)
+	})
+	if !ok {
+		close(done)
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(done)
+		_ = f.loops.Guard(ctx, "verification", func(ctx context.Context) error {
+			found, err := store.VerifyCounters(ctx)
+			if ctx.Err() == nil {
+				f.reportVerification(ctx, found, err)
+			}
+			return nil
+		})
+	}()
+	return func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	}
+}
+
+// reportVerification logs what failed, also where the checks ended early or left
+// their documents behind.
+func (f *foundation) reportVerification(ctx context.Context, found Verification, err error) {
+	var failed []string
+	for _, c := range found.Inexact() {
+		if c.Status != mongo.CheckUnchecked {
+			failed = append(failed, c.Name+": "+c.Detail)
+		}
+	}
+	var attrs []slog.Attr
+	if err != nil {
+		attrs = append(attrs, slog.Any("error", err))
+	}
+	switch {
+	case len(failed) > 0:
+		attrs = append(attrs, slog.Any("failed", failed))
+		f.log.LogAttrs(ctx, slog.LevelWarn, "database verification failed, counts may not be exact; see oauth-server migrate verify", attrs...)
+	case err != nil:
+		f.log.LogAttrs(ctx, slog.LevelInfo, "database verification incomplete; oauth-server migrate verify runs it by hand", attrs...)
+	}
+}
+
+// awaitVerification gives the verification a moment, so that its warning stands
+// before the line that says that the server answers.
+func (f *foundation) awaitVerification(ctx context.Context) {
+	timer := time.NewTimer(startWaits)
+	defer timer.Stop()
+	select {
+	case <-f.verified:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestTeardownRunsInReverse(t *testing.T) {
@@ -48,6 +50,49 @@ func TestTeardownLeavesAStepBehindThatHangs(t *testing.T) {
 		}
 		if !closed {
 			t.Error("what follows was not stopped")
+		}
+	})
+}
+
+// TestStopOrder: what stops is the reverse of this. Requests end before the counts are written, and
+// that before the store closes; operators can watch it.
+func TestStopOrder(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var got []string
+	server, err := New(ctx, withOperators(t), Options{Listening: func(s *Server) {
+		for _, step := range s.undo.steps {
+			got = append(got, step.name)
+		}
+		cancel()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	want := []string{
+		"tracing", "listening", "listening for operators", "the store",
+		"serving operators", "background loops", "sharing the counts", "serving",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("started (-want +got):\n%s", diff)
+	}
+}
+
+func TestWithShareLeavesTimeForTheNextStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		part, end := withShare(ctx, 3.0/4)
+		defer end()
+		if deadline, ok := part.Deadline(); !ok || time.Until(deadline) != 45*time.Second {
+			t.Errorf("it ends in %v, want in 45 s", time.Until(deadline))
+		}
+		all, end := withShare(t.Context(), 3.0/4)
+		defer end()
+		if _, ok := all.Deadline(); ok {
+			t.Error("without a deadline there is one")
 		}
 	})
 }

@@ -2,21 +2,42 @@ package app
 
 import (
 	"context"
+	"io"
+	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"oauth-server/internal/background"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/metrics"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
 	"oauth-server/internal/tracing"
 )
 
-// telemetry is what the server tells about itself.
+// NewLogger returns the logger that the configuration asks for. An unknown level is info;
+// [config.Config.Validate] reports it.
+func NewLogger(cfg config.Log, w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
+		level = slog.LevelInfo
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	if cfg.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// telemetry holds the metrics and traces of the server.
 type telemetry struct {
 	*metrics.Metrics
 	registry *prometheus.Registry
@@ -54,29 +75,7 @@ func thisBuild() metrics.Build {
 	return b
 }
 
-// openTelemetry comes first, so that everything else can be counted.
-func (s *Server) openTelemetry(ctx context.Context) (err error) {
-	if s.telemetry, err = newTelemetry(ctx, s.cfg); err != nil {
-		return err
-	}
-	s.undo.push("tracing", s.telemetry.tracer.Shutdown)
-	s.loops = background.NewGroup(context.WithoutCancel(ctx), s.log, s.telemetry.Panic)
-	return nil
-}
-
-// watch connects what is asked at each scrape.
-func (s *Server) watch() {
-	s.telemetry.WatchConfigs(func() []metrics.Config {
-		policies := s.policies.Status()
-		return []metrics.Config{
-			{Name: "clients", Revision: int64(s.clients.Directory().Revision()), Refreshed: s.clients.CheckedAt()},
-			{Name: "policies", Revision: policies.Version, Refreshed: policies.CheckedAt},
-		}
-	})
-}
-
-// around counts the requests in flight, and what each asks of the store, and
-// follows those that are traced.
+// around counts the requests in flight and the store operations of each, and traces a sample.
 func (t *telemetry) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer t.Enter()()
@@ -85,16 +84,6 @@ func (t *telemetry) around(next http.Handler) http.Handler {
 		defer span.End()
 		next.ServeHTTP(w, r)
 	})
-}
-
-// Begin counts and follows an operation of the store.
-func (t *telemetry) Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool)) {
-	ctx, counted := t.Metrics.Begin(ctx, operation)
-	ctx, followed := t.tracer.Operation(ctx, "store "+operation)
-	return ctx, func(failed bool) {
-		followed(failed)
-		counted(failed)
-	}
 }
 
 // answered counts a request.
@@ -112,7 +101,8 @@ func (t *telemetry) answered(ctx context.Context, a httpapi.Answer) {
 	}
 }
 
-// tokenError tells a rate limit from the other reason for its error code.
+// tokenError returns the error code of the answer, and for a rate limit one of its own: OAuth has
+// the same code for a limit and for a failure of the server.
 func tokenError(a httpapi.Answer) string {
 	if a.Status == http.StatusTooManyRequests {
 		return metrics.RateLimited
@@ -120,5 +110,107 @@ func tokenError(a httpapi.Answer) string {
 	return a.Error
 }
 
-// slowestScrape bounds the time in which a scraper may take its answer.
-const slowestScrape = 30 * time.Second
+// Begin counts and traces an operation of the store. It implements watched.Observer.
+func (t *telemetry) Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool)) {
+	ctx, counted := t.Metrics.Begin(ctx, operation)
+	ctx, traced := t.tracer.Operation(ctx, "store "+operation)
+	return ctx, func(failed bool) {
+		traced(failed)
+		counted(failed)
+	}
+}
+
+// Call implements [syncer.Observer].
+func (t *telemetry) Call(op syncer.Op, items int, took time.Duration, err error) {
+	t.SyncCall(string(op), items, took, err != nil)
+}
+
+// decided counts a decision of the limiter, and adds it to the trace of the request.
+func (t *telemetry) decided(ctx context.Context, d grants.Decided) {
+	grant := string(d.Grant)
+	if tracing.Recording(ctx) {
+		binding, _ := d.Decision.BindingLimit()
+		tracing.Decided(ctx, tracing.Decision{
+			ClientID: d.ClientID, Grant: grant, Outcome: d.Decision.Outcome.String(),
+			Limit: binding.Limit.Name, Usage: d.Decision.Usage(), RetryAfter: d.Decision.RetryAfter,
+		})
+	}
+	if d.CandidateDenies {
+		t.Decision(d.ClientID, grant, metrics.CandidateWouldDeny)
+	}
+	if d.Decision.Outcome == ratelimit.Passed {
+		return // the mode is off: not even counted
+	}
+	t.Decision(d.ClientID, grant, d.Decision.Outcome.String())
+	if d.Decision.Outage {
+		t.OutageDecision(d.ClientID, d.Decision.Outcome.String())
+	}
+	if d.Decision.Soft && !d.Decision.Rejected() {
+		t.SoftWarning(d.ClientID, grant)
+	}
+	if d.Decision.Counted() {
+		t.Usage(d.ClientID, d.Decision.Usage())
+	}
+}
+
+// watch registers the figures that are gathered at each scrape.
+func (t *telemetry) watch(l *limiter) {
+	clients, policies := l.base.clients, l.policies
+	t.WatchConfigs(func() []metrics.Config {
+		st := policies.Status()
+		return []metrics.Config{
+			{Name: "clients", Revision: int64(clients.Directory().Revision()), Refreshed: clients.CheckedAt()},
+			{Name: "policies", Revision: st.Version, Refreshed: st.CheckedAt},
+		}
+	})
+	t.WatchPolicies(shownPolicies(policies))
+	t.WatchMemory(func() metrics.Memory {
+		st := l.counters.Stats()
+		return metrics.Memory{
+			Counters: st.Keys, MaxCounters: st.MaxKeys,
+			Evictions: st.Evicted, Overflows: st.Overflowed, Expired: st.Expired,
+		}
+	})
+	t.WatchSync(func() metrics.Sync { return shownSync(l.stats.get()) })
+	t.WatchClock(func() (wall, store time.Duration) {
+		st := l.stats.get().Clock
+		return st.Wall, st.Store
+	})
+}
+
+func shownSync(st syncer.Stats) metrics.Sync {
+	return metrics.Sync{
+		GAge: st.Age, Late: st.Late, Unconfirmed: st.Unconfirmed, Degraded: st.DegradedFor, Stalled: st.Stalled,
+		Waiting: st.Waiting, Due: st.Due, Instances: st.Instances,
+		Applied: st.Applied - st.Fallback, Fallback: st.Fallback,
+		Conflicts: st.Conflicts, Unknown: st.Unknown, Rejected: st.Rejected,
+		Foreign: st.Foreign, Drift: st.Drift, Clones: st.Clones, Panics: st.Panics,
+	}
+}
+
+func shownPolicies(p *clientcfg.PolicySource) metrics.PolicySource {
+	return metrics.PolicySource{
+		Named: func() []string {
+			return slices.Collect(maps.Keys(p.Policies().Settings().Clients))
+		},
+		Default: func() []metrics.Limit {
+			d := p.Policies().Settings().Default
+			return append(shownLimits("user", d.User), shownLimits("client", d.Client)...)
+		},
+		Of: func(clientID string) metrics.Policy {
+			e := p.Policies().For(clientID)
+			return metrics.Policy{
+				Trusted: e.Trusted, Mode: string(e.Mode),
+				Limits: append(shownLimits("user", e.User.All()), shownLimits("client", e.Client.All())...),
+			}
+		},
+	}
+}
+
+func shownLimits(kind string, limits []ratelimit.Limit) []metrics.Limit {
+	out := make([]metrics.Limit, 0, 2*len(limits))
+	for _, l := range limits {
+		out = append(out, metrics.Limit{Kind: kind, Name: l.Name, Requests: float64(l.Requests), Window: l.Window})
+	}
+	return out
+}

@@ -142,11 +142,11 @@ func TestAPanicOfALoopIsCounted(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	err = s.loops.Guard(t.Context(), "sweep", func(context.Context) error { panic("boom") })
+	err = s.base.loops.Guard(t.Context(), "sweep", func(context.Context) error { panic("boom") })
 	if err == nil || err.Error() != "panic: boom" {
 		t.Errorf("error %v", err)
 	}
-	families, err := s.telemetry.registry.Gather()
+	families, err := s.base.telemetry.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
