@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/google/go-cmp/cmp"
 )
 
 func decode(t *testing.T, s string) []byte {
 	t.Helper()
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	require.NoError(t, err)
+	must(t, err)
 	return b
 }
 
@@ -27,30 +27,33 @@ func TestThumbprint(t *testing.T) {
 	t.Run("RFC 7638 3.1", func(t *testing.T) {
 		n := "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw"
 		j, err := newJWK(RS256, &rsa.PublicKey{N: new(big.Int).SetBytes(decode(t, n)), E: 65537})
-		require.NoError(t, err)
-		require.Equal(t, n, j.N)
-		require.Equal(t, "AQAB", j.E)
-		require.Equal(t, "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs", j.ID)
+		must(t, err)
+		want := jwk{KeyType: "RSA", Use: "sig", Algorithm: RS256, N: n, E: "AQAB", ID: "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"}
+		if diff := cmp.Diff(want, j); diff != "" {
+			t.Errorf("newJWK() (-want +got):\n%s", diff)
+		}
 	})
 	t.Run("RFC 8037 A.3", func(t *testing.T) {
 		x := "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
 		j, err := newJWK(EdDSA, ed25519.PublicKey(decode(t, x)))
-		require.NoError(t, err)
-		require.Equal(t, x, j.X)
-		require.Equal(t, "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k", j.ID)
+		must(t, err)
+		want := jwk{KeyType: "OKP", Use: "sig", Algorithm: EdDSA, Curve: "Ed25519", X: x, ID: "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"}
+		if diff := cmp.Diff(want, j); diff != "" {
+			t.Errorf("newJWK() (-want +got):\n%s", diff)
+		}
 	})
 }
 
 func TestParseRefusesWhatTheRecordDoesNotSay(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	good, err := generate(ES256, 1, now, now)
-	require.NoError(t, err)
+	must(t, err)
 	other, err := generate(ES256, 1, now, now)
-	require.NoError(t, err)
+	must(t, err)
 	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	require.NoError(t, err)
+	must(t, err)
 	p384DER, err := x509.MarshalPKCS8PrivateKey(p384)
-	require.NoError(t, err)
+	must(t, err)
 
 	for name, edit := range map[string]func(*Record){
 		"not a key":          func(r *Record) { r.PrivateKey = []byte("hello") },
@@ -64,15 +67,17 @@ func TestParseRefusesWhatTheRecordDoesNotSay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := good.record
 			edit(&r)
-			_, err := parse(r)
-			require.Error(t, err)
+			if _, err := parse(r); err == nil {
+				t.Error("parse() = nil, want an error")
+			}
 		})
 	}
 	_, err = parse(good.record)
-	require.NoError(t, err)
+	must(t, err)
 }
 
 func TestGenerateRefusesUnknownAlgorithm(t *testing.T) {
-	_, err := generate("HS256", 1, time.Time{}, time.Time{})
-	require.Error(t, err)
+	if _, err := generate("HS256", 1, time.Time{}, time.Time{}); err == nil {
+		t.Error("generate() = nil, want an error")
+	}
 }

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -8,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/background"
 )
@@ -21,12 +22,28 @@ func kid(t *testing.T, r *Ring, at time.Time) string {
 	return r.current.Load().active(at).record.ID
 }
 
+// wantGenerations stops the test unless those are in the store.
+func wantGenerations(t *testing.T, store *memStore, want ...int64) {
+	t.Helper()
+	if diff := cmp.Diff(want, store.generations()); diff != "" {
+		t.Fatalf("generations (-want +got):\n%s", diff)
+	}
+}
+
+// wantPublished reports whether the key set holds the text, which it should or not.
+func wantPublished(t *testing.T, r *Ring, text string, want bool) {
+	t.Helper()
+	if got := strings.Contains(string(r.JWKS()), text); got != want {
+		t.Errorf("the key set holds %q: %t, want %t", text, got, want)
+	}
+}
+
 func signedAt(t *testing.T, r *Ring, at time.Time) string {
 	t.Helper()
 	c := testClaims()
 	c.IssuedAt, c.ExpiresAt = at, at.Add(time.Hour)
 	token, err := r.Sign(c)
-	require.NoError(t, err)
+	must(t, err)
 	return token
 }
 
@@ -35,34 +52,39 @@ func TestLifeOfAKey(t *testing.T) {
 	store := &memStore{}
 	r := openRing(t, store, Options{})
 	first := kid(t, r, start)
-	maintain := func(at time.Time) { require.NoError(t, r.maintain(t.Context(), at)) }
+	maintain := func(at time.Time) { must(t, r.maintain(t.Context(), at)) }
 
 	maintain(start.Add(89*day - time.Second))
-	require.Equal(t, []int64{1}, store.generations())
+	wantGenerations(t, store, 1)
 
 	ahead := start.Add(89 * day)
 	maintain(ahead)
-	require.Equal(t, []int64{1, 2}, store.generations(), "published a day ahead")
+	wantGenerations(t, store, 1, 2) // published a day ahead
 	second := r.current.Load().own[0].record.ID
-	require.Contains(t, string(r.JWKS()), first)
-	require.Contains(t, string(r.JWKS()), second)
+	wantPublished(t, r, first, true)
+	wantPublished(t, r, second, true)
 	maintain(ahead)
-	require.Equal(t, []int64{1, 2}, store.generations(), "once is enough")
+	wantGenerations(t, store, 1, 2) // once is enough
 
 	change := start.Add(90 * day)
-	require.Equal(t, first, kid(t, r, change.Add(-time.Nanosecond)))
+	if got := kid(t, r, change.Add(-time.Nanosecond)); got != first {
+		t.Errorf("before the change %q signs, want %q", got, first)
+	}
 	last := signedAt(t, r, change.Add(-time.Nanosecond))
-	require.Equal(t, second, kid(t, r, change), "the change needs no check of the store")
+	if got := kid(t, r, change); got != second {
+		t.Errorf("at the change, without a look at the store, %q signs, want %q", got, second)
+	}
 
 	maintain(change.Add(time.Hour))
-	_, err := r.Verify(last, change.Add(time.Hour-time.Second-time.Nanosecond))
-	require.NoError(t, err, "to its last second, the last token of the old key is good")
+	if _, err := r.Verify(last, change.Add(time.Hour-time.Second-time.Nanosecond)); err != nil {
+		t.Errorf("Verify() of the last token of the old key, to its last second: %v", err)
+	}
 
 	maintain(change.Add(time.Hour + 2*time.Minute))
-	require.Equal(t, []int64{1, 2}, store.generations())
+	wantGenerations(t, store, 1, 2)
 	maintain(change.Add(time.Hour + 2*time.Minute + time.Nanosecond))
-	require.Equal(t, []int64{2}, store.generations())
-	require.NotContains(t, string(r.JWKS()), first)
+	wantGenerations(t, store, 2)
+	wantPublished(t, r, first, false)
 }
 
 // TestRotationAfterALongSleep: the server was off for a year.
@@ -71,9 +93,15 @@ func TestRotationAfterALongSleep(t *testing.T) {
 	first := kid(t, openRing(t, store, Options{}), start)
 	wake := start.Add(365 * day)
 	r := openRing(t, store, Options{Now: func() time.Time { return wake }})
-	require.Equal(t, first, kid(t, r, wake), "nobody has the new key yet")
-	require.Len(t, r.current.Load().own, 2)
-	require.NotEqual(t, first, kid(t, r, wake.Add(day)))
+	if got := kid(t, r, wake); got != first {
+		t.Errorf("%q signs before verifiers can have it, want %q", got, first)
+	}
+	if n := len(r.current.Load().own); n != 2 {
+		t.Errorf("%d keys, want 2", n)
+	}
+	if got := kid(t, r, wake.Add(day)); got == first {
+		t.Errorf("a day later %q still signs", got)
+	}
 }
 
 func TestReopenKeepsTheKey(t *testing.T) {
@@ -81,7 +109,7 @@ func TestReopenKeepsTheKey(t *testing.T) {
 	token := signedAt(t, openRing(t, store, Options{}), start)
 	again := openRing(t, store, Options{})
 	_, err := again.Verify(token, start)
-	require.NoError(t, err)
+	must(t, err)
 }
 
 // TestAlgorithmChange: the new algorithm signs at once, tokens of the old one
@@ -91,13 +119,13 @@ func TestAlgorithmChange(t *testing.T) {
 	old := signedAt(t, openRing(t, store, Options{Algorithm: ES256}), start)
 	r := openRing(t, store, Options{Algorithm: EdDSA})
 	_, err := r.Verify(old, start)
-	require.NoError(t, err)
+	must(t, err)
 	_, err = r.Verify(signedAt(t, r, start), start)
-	require.NoError(t, err)
-	require.Contains(t, string(r.JWKS()), `"alg":"EdDSA"`)
+	must(t, err)
+	wantPublished(t, r, `"alg":"EdDSA"`, true)
 
-	require.NoError(t, r.maintain(t.Context(), start.Add(90*day+time.Hour+3*time.Minute)))
-	require.NotContains(t, string(r.JWKS()), `"alg":"ES256"`)
+	must(t, r.maintain(t.Context(), start.Add(90*day+time.Hour+3*time.Minute)))
+	wantPublished(t, r, `"alg":"ES256"`, false)
 }
 
 // TestManyInstancesRotateAtOnce opens and rotates in many rings on one store.
@@ -115,7 +143,7 @@ func TestManyInstancesRotateAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Equal(t, []int64{1}, store.generations())
+	wantGenerations(t, store, 1)
 	for round := int64(1); round <= 10; round++ {
 		now := start.Add(time.Duration(round) * 90 * day)
 		for _, r := range rings {
@@ -126,11 +154,14 @@ func TestManyInstancesRotateAtOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		require.Equal(t, []int64{round, round + 1}, store.generations()[max(0, len(store.generations())-2):])
+		generations := store.generations()
+		if diff := cmp.Diff([]int64{round, round + 1}, generations[max(0, len(generations)-2):]); diff != "" {
+			t.Fatalf("last generations (-want +got):\n%s", diff)
+		}
 		token := signedAt(t, rings[0], now)
 		for _, r := range rings {
 			_, err := r.Verify(token, now)
-			require.NoError(t, err)
+			must(t, err)
 		}
 	}
 }
@@ -139,12 +170,15 @@ func TestStoreDownKeepsTheKeys(t *testing.T) {
 	store := &memStore{}
 	r := openRing(t, store, Options{})
 	store.setDown(true)
-	require.ErrorIs(t, r.maintain(t.Context(), start.Add(100*day)), errDown)
+	if err := r.maintain(t.Context(), start.Add(100*day)); !errors.Is(err, errDown) {
+		t.Errorf("Maintain() = %v, want %v", err, errDown)
+	}
 	_, err := r.Verify(signedAt(t, r, start), start)
-	require.NoError(t, err)
+	must(t, err)
 
-	_, err = Open(t.Context(), store, Options{Issuer: issuer})
-	require.ErrorIs(t, err, errDown)
+	if _, err = Open(t.Context(), store, Options{Issuer: issuer}); !errors.Is(err, errDown) {
+		t.Errorf("Open() = %v, want %v", err, errDown)
+	}
 }
 
 // TestDamagedKey: the server does not start with it, and while it runs it
@@ -154,11 +188,16 @@ func TestDamagedKey(t *testing.T) {
 	r := openRing(t, store, Options{})
 	store.records = append(store.records, Record{ID: "bad", Algorithm: ES256, Generation: 2, PrivateKey: []byte("???")})
 	before := string(r.JWKS())
-	require.Error(t, r.maintain(t.Context(), start))
-	require.Equal(t, before, string(r.JWKS()))
+	if err := r.maintain(t.Context(), start); err == nil {
+		t.Error("Maintain() = nil, want an error")
+	}
+	if got := string(r.JWKS()); got != before {
+		t.Errorf("JWKS() = %s, want as before %s", got, before)
+	}
 	_, err := Open(t.Context(), store, Options{Issuer: issuer})
-	require.ErrorContains(t, err, `"bad"`)
-	require.NotContains(t, err.Error(), "???")
+	if err == nil || !strings.Contains(err.Error(), `"bad"`) || strings.Contains(err.Error(), "???") {
+		t.Errorf("Open() = %v, want an error that names the key and quotes nothing of it", err)
+	}
 }
 
 // TestRotationForAYear maintains the ring as often as it asks for, through an outage.
@@ -166,7 +205,7 @@ func TestRotationForAYear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &memStore{}
 		r, err := Open(t.Context(), store, Options{Issuer: issuer, CheckEvery: time.Hour})
-		require.NoError(t, err)
+		must(t, err)
 		loops := background.NewGroup(t.Context(), slog.New(slog.DiscardHandler), nil)
 		loops.Repeat(background.Task{Name: "signing keys", Every: r.CheckEvery(), Do: r.Maintain})
 
@@ -174,12 +213,14 @@ func TestRotationForAYear(t *testing.T) {
 		store.setDown(true)
 		time.Sleep(70 * day) //nolint:forbidigo // the clock of synctest
 		_, err = r.Verify(signedAt(t, r, time.Now()), time.Now())
-		require.NoError(t, err, "signing goes on while the store is down")
-		require.Equal(t, []int64{1}, store.generations())
+		if err != nil {
+			t.Errorf("a token signed while the store is down: %v", err)
+		}
+		wantGenerations(t, store, 1)
 
 		store.setDown(false)
 		time.Sleep(265 * day) //nolint:forbidigo // the clock of synctest
-		require.Equal(t, []int64{4}, store.generations())
+		wantGenerations(t, store, 4)
 		loops.Cancel()
 		loops.Wait()
 	})
@@ -198,8 +239,12 @@ func TestOptionsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(t.Context(), &memStore{}, tc.opts)
-			require.ErrorContains(t, err, tc.want)
-			require.False(t, strings.Contains(err.Error(), "read"), "before the store is touched")
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("Open() = %v, want an error about %q", err, tc.want)
+			}
+			if strings.Contains(err.Error(), "read") {
+				t.Errorf("Open() = %v, after it has read the store", err)
+			}
 		})
 	}
 }

@@ -2,12 +2,12 @@ package tracing_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -18,14 +18,30 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// must stops the test at an error that it does not expect.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal compares a part of what was traced.
+func equal[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
 // recorded runs do with a tracer and returns the spans that it made.
 func recorded(t *testing.T, ratio float64, do func(*tracing.Tracer)) tracetest.SpanStubs {
 	t.Helper()
 	kept := &keeper{tracetest.NewInMemoryExporter()}
 	tracer, err := tracing.New(t.Context(), tracing.Options{Exporter: kept, SampleRatio: ratio, Version: "v1"})
-	require.NoError(t, err)
+	must(t, err)
 	do(tracer)
-	require.NoError(t, tracer.Shutdown(t.Context()))
+	must(t, tracer.Shutdown(t.Context()))
 	return kept.GetSpans()
 }
 
@@ -50,24 +66,25 @@ func TestARequestIsFollowedToTheStore(t *testing.T) {
 		_, end := tracer.Operation(r.Context(), "store read_refresh_token")
 		end(true)
 		id := tracing.Route(r.Context(), tracing.Answer{Method: "POST", Route: "/token", Status: 429, Error: "temporarily_unavailable"})
-		require.Equal(t, "4bf92f3577b34da6a3ce929d0e0e4736", id)
+		equal(t, "trace ID", id, "4bf92f3577b34da6a3ce929d0e0e4736")
 		span.End()
 	})
-	require.Len(t, spans, 2)
+	if len(spans) != 2 {
+		t.Fatalf("%d spans, want 2: %v", len(spans), spans)
+	}
 	store, whole := spans[0], spans[1]
-	require.Equal(t, "POST /token", whole.Name)
-	require.Equal(t, "00f067aa0ba902b7", whole.Parent.SpanID().String())
-	require.Equal(t, whole.SpanContext.SpanID(), store.Parent.SpanID())
-	require.Equal(t, codes.Error, store.Status.Code)
-	require.Equal(t, codes.Unset, whole.Status.Code, "a refusal is no fault of ours")
+	equal(t, "name", whole.Name, "POST /token")
+	equal(t, "parent of the request", whole.Parent.SpanID().String(), "00f067aa0ba902b7")
+	equal(t, "parent of the operation", store.Parent.SpanID(), whole.SpanContext.SpanID())
+	equal(t, "status of the operation", store.Status.Code, codes.Error)
+	equal(t, "status of a refusal, which is no error of the server", whole.Status.Code, codes.Unset)
 	attributes := attribute.NewSet(whole.Attributes...)
 	for key, want := range map[string]string{
 		"oauth.client_id": "shop", "ratelimit.outcome": "denied", "ratelimit.limit": "per-minute",
 		"oauth.error": "temporarily_unavailable", "http.route": "/token",
 	} {
-		got, ok := attributes.Value(attribute.Key(key))
-		require.True(t, ok, key)
-		require.Equal(t, want, got.AsString(), key)
+		got, _ := attributes.Value(attribute.Key(key))
+		equal(t, key, got.AsString(), want)
 	}
 }
 
@@ -76,16 +93,20 @@ func TestWhatIsNotOfARequestIsNotTraced(t *testing.T) {
 		_, end := tracer.Operation(t.Context(), "store read_revision")
 		end(false)
 	})
-	require.Empty(t, spans)
+	if len(spans) != 0 {
+		t.Errorf("traced: %v", spans)
+	}
 }
 
 func TestACallerCannotForceATrace(t *testing.T) {
 	spans := recorded(t, 0, func(tracer *tracing.Tracer) {
 		r, span := tracer.Request(request(t)) // its traceparent says: sampled
-		require.Empty(t, tracing.Route(r.Context(), tracing.Answer{Method: "POST", Route: "/token", Status: 200}))
+		equal(t, "trace ID", tracing.Route(r.Context(), tracing.Answer{Method: "POST", Route: "/token", Status: 200}), "")
 		span.End()
 	})
-	require.Empty(t, spans)
+	if len(spans) != 0 {
+		t.Errorf("traced: %v", spans)
+	}
 }
 
 func TestAFailureOfOursIsMarked(t *testing.T) {
@@ -94,21 +115,22 @@ func TestAFailureOfOursIsMarked(t *testing.T) {
 		tracing.Route(r.Context(), tracing.Answer{Method: "POST", Route: "/token", Status: 500, Error: "server_error"})
 		span.End()
 	})
-	require.Equal(t, codes.Error, spans[0].Status.Code)
+	equal(t, "status", spans[0].Status.Code, codes.Error)
 }
 
 func TestOffCostsNothing(t *testing.T) {
 	tracer, err := tracing.New(t.Context(), tracing.Options{})
-	require.NoError(t, err)
+	must(t, err)
 	r := request(t)
-	require.Zero(t, testing.AllocsPerRun(100, func() {
+	allocs := testing.AllocsPerRun(100, func() {
 		same, span := tracer.Request(r)
 		ctx, end := tracer.Operation(same.Context(), "store")
 		tracing.Decided(ctx, tracing.Decision{ClientID: "shop"})
 		end(false)
 		span.End()
-	}))
-	require.NoError(t, tracer.Shutdown(t.Context()))
+	})
+	equal(t, "allocations", allocs, 0)
+	must(t, tracer.Shutdown(t.Context()))
 }
 
 func TestSpansReachACollector(t *testing.T) {
@@ -118,11 +140,11 @@ func TestSpansReachACollector(t *testing.T) {
 	}))
 	defer collector.Close()
 	tracer, err := tracing.New(t.Context(), tracing.Options{Endpoint: collector.URL, SampleRatio: 1})
-	require.NoError(t, err)
+	must(t, err)
 	_, span := tracer.Request(request(t))
 	span.End()
-	require.NoError(t, tracer.Shutdown(t.Context()))
-	require.Equal(t, "POST /v1/traces application/x-protobuf", <-paths)
+	must(t, tracer.Shutdown(t.Context()))
+	equal(t, "request of the collector", <-paths, "POST /v1/traces application/x-protobuf")
 }
 
 func TestStoppingDoesNotWaitForASilentCollector(t *testing.T) {
@@ -131,10 +153,12 @@ func TestStoppingDoesNotWaitForASilentCollector(t *testing.T) {
 	defer collector.Close()
 	defer close(release)
 	tracer, err := tracing.New(t.Context(), tracing.Options{Endpoint: collector.URL, SampleRatio: 1})
-	require.NoError(t, err)
+	must(t, err)
 	_, span := tracer.Request(request(t))
 	span.End()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, tracer.Shutdown(ctx), context.DeadlineExceeded)
+	if err := tracer.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Shutdown() = %v, want %v", err, context.DeadlineExceeded)
+	}
 }
