@@ -15,9 +15,9 @@ import (
 // ErrPublic is returned when a secret is asked for a client that has none.
 var ErrPublic = errors.New("a public client has no secret")
 
-// CreateClient completes a registration, checks and stores it. Without grants
-// it gets those that its redirect URIs suggest. The secret of a confidential
-// client is returned here and nowhere else; it is stored as a digest.
+// CreateClient completes the registration, checks and stores it, and returns it with the secret of a
+// confidential client, which is stored as a digest only. A client without grants gets those that its
+// redirect URIs suggest. Errors: *[InvalidError], [clientcfg.ErrExists].
 func CreateClient(ctx context.Context, reg clientcfg.Registry, c clientcfg.Client, now time.Time) (clientcfg.Client, string, error) {
 	shown := ""
 	if !c.Public {
@@ -38,7 +38,7 @@ func CreateClient(ctx context.Context, reg clientcfg.Registry, c clientcfg.Clien
 	return c, shown, nil
 }
 
-// InvalidError is a client or user that cannot be meant.
+// InvalidError is returned for a client or user with invalid fields.
 type InvalidError struct{ err error }
 
 // Error implements error, with one line for each problem.
@@ -47,8 +47,8 @@ func (e *InvalidError) Error() string { return e.err.Error() }
 // Unwrap returns the problems, joined.
 func (e *InvalidError) Unwrap() error { return e.err }
 
-// usualGrants never include password: RFC 9700 2.4 says it must not be used,
-// so whoever needs it must say so.
+// usualGrants never include password: RFC 9700 2.4 says it must not be used, so it has to be
+// asked for.
 func usualGrants(c clientcfg.Client) []clientcfg.Grant {
 	if c.Public || len(c.RedirectURIs) > 0 {
 		return []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken}
@@ -75,8 +75,9 @@ type clientStore interface {
 	clientcfg.Registry
 }
 
-// RotateSecret gives a confidential client a new secret, which is returned here
-// and nowhere else. The old one ceases to work at once.
+// RotateSecret replaces the secret of a confidential client and returns the new one, which is stored
+// as a digest only. Instances refuse the old one as soon as they have refreshed their clients, within
+// two seconds. Errors: [ErrPublic], [clientcfg.ErrNotFound].
 func RotateSecret(ctx context.Context, store clientStore, id string) (string, error) {
 	for {
 		c, err := FindClient(ctx, store, id)
@@ -93,14 +94,14 @@ func RotateSecret(ctx context.Context, store clientStore, id string) (string, er
 		case err == nil:
 			return shown, nil
 		case errors.Is(err, clientcfg.ErrConflict) && ctx.Err() == nil:
-			// Somebody changed another field meanwhile: take that along.
+			// Another field was changed meanwhile; the next attempt keeps that.
 		default:
 			return "", fmt.Errorf("client %q: %w", id, err)
 		}
 	}
 }
 
-// CreateUser stores a person with the argon2id hash of the password.
+// CreateUser stores a user with the argon2id hash of the password.
 // Errors: *[InvalidError], [grants.ErrExists].
 func CreateUser(ctx context.Context, reg grants.UserRegistry, name, password string, now time.Time) (grants.User, error) {
 	if err := errors.Join(grants.ValidateUsername(name), grants.ValidatePassword(password)); err != nil {
@@ -108,7 +109,7 @@ func CreateUser(ctx context.Context, reg grants.UserRegistry, name, password str
 	}
 	hash, err := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1}).Hash(ctx, password)
 	if err != nil {
-		return grants.User{}, fmt.Errorf("user %q: %w", name, err)
+		return grants.User{}, fmt.Errorf("hash password of user %q: %w", name, err)
 	}
 	u := grants.User{Name: name, PasswordHash: hash, CreatedAt: now.UTC().Truncate(time.Second)}
 	if err := reg.CreateUser(ctx, u); err != nil {

@@ -12,13 +12,13 @@ import (
 	"oauth-server/internal/config"
 )
 
-// Demo is what a server to try is given: a client for every grant, a public
-// one for people, and somebody to sign in. Every secret is made anew, so that
-// no credentials are known to anybody beforehand.
+// Demo is what a store to try is filled with: a client for every grant, a public one for people, and
+// a user to sign in as. Every secret is random, so that a demo that others can reach has no
+// well-known credentials.
 type Demo struct {
 	ClientID       string `json:"client_id"`
 	ClientSecret   string `json:"client_secret"`
-	BusyClientID   string `json:"busy_client_id"` // to use a limit up, and to spare the other's
+	BusyClientID   string `json:"busy_client_id"` // uses its limit up, and not that of the other
 	BusySecret     string `json:"busy_client_secret"`
 	PublicClientID string `json:"public_client_id"`
 	AdminClientID  string `json:"admin_client_id"` // for operators
@@ -27,9 +27,9 @@ type Demo struct {
 	Password       string `json:"password"`
 }
 
-// demoLimit is the number of tokens per minute, few enough to be used up by
-// hand. demoFrames keeps the count from jumping where a minute ends: what was
-// asked for in the last 50 seconds counts in full.
+// demoLimit is the number of tokens per minute, few enough to be used up by hand. demoFrames keeps
+// the estimate from jumping where a minute ends: what was admitted in the last 50 seconds counts in
+// full.
 const (
 	demoLimit  = 10
 	demoFrames = 6
@@ -41,8 +41,8 @@ const demoScope = "notes:read"
 // demoRedirect matches every port (RFC 8252 7.3), so the token command can use it.
 const demoRedirect = "http://127.0.0.1/callback"
 
-// DemoConfig is the default configuration for a demo that keeps everything in
-// the file of that path.
+// DemoConfig returns the default configuration for a demo that keeps everything in the file of that
+// path.
 func DemoConfig(path string) *config.Config {
 	cfg := config.Default()
 	cfg.Store = config.Store{Embedded: &config.Embedded{Path: path}}
@@ -56,7 +56,7 @@ func DemoConfig(path string) *config.Config {
 	return cfg
 }
 
-// NewDemo fills an empty store.
+// NewDemo fills an empty store, and returns the credentials.
 func NewDemo(ctx context.Context, store Store, now time.Time) (*Demo, error) {
 	d := &Demo{
 		ClientID: "demo", BusyClientID: "demo-busy", PublicClientID: "demo-app", AdminClientID: "demo-admin", Username: "ada",
@@ -92,7 +92,7 @@ func NewDemo(ctx context.Context, store Store, now time.Time) (*Demo, error) {
 	return d, err
 }
 
-// DemoLine is a command to paste and what it shows.
+// DemoLine is a command to paste, and what it shows.
 type DemoLine struct {
 	Title   string `json:"title"`
 	Command string `json:"command"`
@@ -104,9 +104,9 @@ const (
 	demoChallenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 )
 
-// Lines are commands that show every grant. Each works by itself in a POSIX
-// shell with curl and sed, and keeps what it must in the directory. Those for
-// operators are there if operators are served, at the address admin.
+// Lines returns commands that show every grant. Each works by itself in a POSIX shell with curl and
+// sed, and stores cookies and tokens in the directory dir. The one for operators needs admin, the
+// address that they are served on; it is left out if that is empty.
 func (d *Demo) Lines(issuer, admin, dir string) []DemoLine {
 	as := fmt.Sprintf("curl -s -w '\\n' -u '%s:%s'", d.ClientID, d.ClientSecret)
 	password := fmt.Sprintf("%s -d grant_type=password -d username=%s -d password=%s -d scope=%s %s/token",
@@ -138,8 +138,8 @@ func (d *Demo) Lines(issuer, admin, dir string) []DemoLine {
 	return lines
 }
 
-// codeLine does what a browser and a native app do together: sign in, read the
-// consent page, allow, take the code out of the redirect, redeem it.
+// codeLine returns a command that does what a browser and a native app do together: sign in, read
+// the consent page, allow, take the code out of the redirect, redeem it.
 func (d *Demo) codeLine(issuer, cookies string) string {
 	request := url.Values{
 		"response_type": {"code"}, "client_id": {d.PublicClientID}, "redirect_uri": {demoRedirect},
@@ -157,7 +157,7 @@ func (d *Demo) codeLine(issuer, cookies string) string {
 	}, " | ")
 }
 
-// loopLine asks two times more often than the limit allows.
+// loopLine returns a command that asks for two tokens more than the limit allows.
 func (d *Demo) loopLine(issuer string) string {
 	return fmt.Sprintf("for i in %s; do curl -s -D - -o /dev/null -u '%s:%s' -d grant_type=client_credentials %s/token"+
 		` | tr -d '\r' | sed -n -e 's/^HTTP[^ ]* //p' -e '/^[Rr]ate[Ll]imit: /p' -e '/^[Rr]etry-[Aa]fter: /p' | paste -s -d ' ' -; done`,

@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// staleAfter is how long the store may be silent before /readyz reports it: the
-// clients are looked at every [clientsRefreshEvery], and an answer may take its time.
+// staleAfter is how long the store may be silent before /readyz reports it: the clients are
+// refreshed every [clientsRefreshEvery], and an answer may take longer than that.
 const staleAfter = 4 * clientsRefreshEvery
 
 // readiness is what /readyz reports on.
@@ -49,14 +49,14 @@ func (r *readiness) report(context.Context) httpapi.Readiness {
 type condition struct {
 	stopping bool
 	silent   time.Duration // since the store last answered; 0 if it does
-	refused  bool          // the stored limits are
-	unshared time.Duration // since counts are not shared as they should be
+	refused  bool          // the stored limits are invalid or unreadable
+	unshared time.Duration // since exchanges began to fail; 0 if they do not
 	outage   bool          // limits are decided by their on_outage
 	clock    clock.State
 }
 
-// readiness is ready if nothing is wrong. The texts are public: they name no
-// hosts, and hold no errors.
+// readiness returns the answer: ready if nothing is wrong. The texts are public: they name no hosts,
+// and hold no errors.
 func (c *condition) readiness() httpapi.Readiness {
 	if c.stopping {
 		return httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{"server": "stopping"}}
@@ -83,7 +83,7 @@ func (c *condition) readiness() httpapi.Readiness {
 	return httpapi.Readiness{Status: httpapi.Degraded, Checks: checks}
 }
 
-// describeClocks says which clock disagrees, and by how much; empty if none does.
+// describeClocks returns which clock disagrees, and by how much; empty if none does.
 func describeClocks(st clock.State) string {
 	switch st.Alone {
 	case clock.NoClock:
@@ -99,7 +99,7 @@ func describeClocks(st clock.State) string {
 	}
 }
 
-// ahead says by how much a clock is ahead of another, or behind it.
+// ahead returns by how much a clock is ahead of another, or behind it.
 func ahead(d time.Duration) string {
 	if d < 0 {
 		return inSeconds(-d) + " behind"
@@ -107,5 +107,5 @@ func ahead(d time.Duration) string {
 	return inSeconds(d) + " ahead of"
 }
 
-// inSeconds writes a time to the second; above 0 it is at least one.
+// inSeconds formats a duration to the second, and at least as one second.
 func inSeconds(d time.Duration) string { return max(d.Round(time.Second), time.Second).String() }

@@ -36,11 +36,11 @@ func TestStopWaitsForARequestUnderWay(t *testing.T) {
 	}
 }
 
-// A client that keeps its connection loses no request when the server stops:
-// it is told with the last answer to come back on another connection.
-func TestStopTakesLeaveOfKeptConnections(t *testing.T) {
+// A client that keeps its connection loses no request when the server stops: the last answer asks it
+// to use another connection.
+func TestStopDrainsKeptConnections(t *testing.T) {
 	r := start(t, testConfig(t), io.Discard)
-	r.edge.drainer.delay = time.Minute // but it ends when nobody is left
+	r.edge.drainer.delay = time.Minute // it ends sooner, when no connection is left
 	client := newClient(t, nil)
 	if _, last := fetch(t, client, r.Issuer()+"/healthz"); last {
 		t.Fatal("the connection is not kept")
@@ -58,7 +58,7 @@ func TestStopTakesLeaveOfKeptConnections(t *testing.T) {
 	}
 }
 
-// fetch also tells whether the answer is the last one on its connection.
+// fetch also reports whether the answer is the last one on its connection.
 func fetch(t *testing.T, client *http.Client, address string) (status int, last bool) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)

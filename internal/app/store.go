@@ -33,13 +33,13 @@ type Store interface {
 	keys.Store
 	grants.Store
 	grants.UserRegistry
-	// Close answers what is under way, then lets go of the data.
+	// Close answers what is under way, then closes the data.
 	Close() error
 }
 
-// OpenStore opens the configured backend. A file that another process holds,
-// a database that does not answer and one whose layout is not that of this
-// release are errors within three seconds, which say what to do.
+// OpenStore opens the configured backend. A file that another process holds, a database that does
+// not answer and one whose layout is not that of this release (*[UnmigratedError]) are errors within
+// three seconds, with what to do.
 func OpenStore(ctx context.Context, cfg config.Store) (Store, error) {
 	if cfg.MongoDB == nil {
 		return embedded.Open(cfg.Embedded.Path, embedded.Options{})
@@ -66,7 +66,7 @@ func checkMigrated(ctx context.Context, db *mongo.Store, cfg *config.MongoDB) er
 	return &UnmigratedError{Pending: pending, URI: config.RedactURI(cfg.URI), Database: cfg.Database}
 }
 
-// UnmigratedError is a database whose layout is not that of this release.
+// UnmigratedError is returned for a database whose layout is not that of this release.
 type UnmigratedError struct {
 	Pending  []migrations.Migration
 	URI      string // without the password
@@ -83,7 +83,7 @@ func (e *UnmigratedError) Error() string {
 		e.Database, strings.Join(names, ", "), e.URI, e.Database)
 }
 
-// ErrNoMigrations is returned for a store that has none.
+// ErrNoMigrations is returned for a store without migrations.
 var ErrNoMigrations = errors.New("only MongoDB is migrated, and the store is an embedded file: give --mongodb-uri")
 
 // Migrator is a store whose layout is brought up to date by an operator.
@@ -92,9 +92,9 @@ type Migrator interface {
 	Migrate(ctx context.Context) (migrations.Report, error)
 	// Migrations returns every migration with its state.
 	Migrations(ctx context.Context) ([]migrations.State, error)
-	// Verify checks that the server does what exact counts rest on.
+	// Verify checks that the database does what exact counts depend on.
 	Verify(ctx context.Context, o VerifyOptions) (Verification, error)
-	// Close lets go of the database.
+	// Close closes the connection.
 	Close() error
 }
 
@@ -128,19 +128,19 @@ func migrate(ctx context.Context, cfg config.Store, log *slog.Logger) error {
 		log.InfoContext(ctx, "migrated the database", "migration", m.String())
 	}
 	for _, lack := range report.Lacking {
-		log.WarnContext(ctx, "the database server lacks something", "what", lack)
+		log.WarnContext(ctx, "database server lacks a feature; migrated without it", "what", lack)
 	}
 	return errors.Join(err, db.Close()) //nolint:contextcheck // closing is bounded by itself
 }
 
-// VerifyOptions say how far [Migrator.Verify] goes.
+// VerifyOptions are how far [Migrator.Verify] goes.
 type VerifyOptions = mongo.VerifyOptions
 
-// Verification is what it found.
+// Verification is what [Migrator.Verify] found.
 type Verification = mongo.Verification
 
-// startWaits bounds what the start waits for the verification: it takes a few
-// round trips, beside the rest of the start. Afterwards it continues by itself.
+// startWaits bounds how long the start waits for the verification, which takes a few round trips.
+// One that takes longer continues in the background.
 const startWaits = 300 * time.Millisecond
 
 // verifyStore checks in the background, once, that the database does what exact counts depend on.
@@ -174,8 +174,8 @@ func (f *foundation) verifyStore(ctx context.Context) (stop func(context.Context
 	}
 }
 
-// reportVerification logs what failed, also where the checks ended early or left
-// their documents behind.
+// reportVerification logs what failed, also where the checks ended early or left their documents
+// behind.
 func (f *foundation) reportVerification(ctx context.Context, found Verification, err error) {
 	var failed []string
 	for _, c := range found.Inexact() {
@@ -192,12 +192,12 @@ func (f *foundation) reportVerification(ctx context.Context, found Verification,
 		attrs = append(attrs, slog.Any("failed", failed))
 		f.log.LogAttrs(ctx, slog.LevelWarn, "database verification failed, counts may not be exact; see oauth-server migrate verify", attrs...)
 	case err != nil:
-		f.log.LogAttrs(ctx, slog.LevelInfo, "database verification incomplete; oauth-server migrate verify runs it by hand", attrs...)
+		f.log.LogAttrs(ctx, slog.LevelInfo, "database verification incomplete; see oauth-server migrate verify", attrs...)
 	}
 }
 
-// awaitVerification gives the verification a moment, so that its warning stands
-// before the line that says that the server answers.
+// awaitVerification waits for the verification, within [startWaits], so that its warning is logged
+// before "listening".
 func (f *foundation) awaitVerification(ctx context.Context) {
 	timer := time.NewTimer(startWaits)
 	defer timer.Stop()

@@ -44,7 +44,7 @@ func get(tb testing.TB, client *http.Client, url string) (status int, body strin
 	return res.StatusCode, string(raw)
 }
 
-func TestMetricsTellWhatTheServerDid(t *testing.T) {
+func TestMetricsShowWhatTheServerDid(t *testing.T) {
 	r := start(t, withOperators(t), io.Discard)
 	client := newClient(t, nil)
 	r.token(t, client)
@@ -102,9 +102,9 @@ func TestWithoutAnAddressOperatorsAreNotServed(t *testing.T) {
 	}
 }
 
-// Nobody asked for the default address: that it is taken is said, and no more.
+// The default address was not asked for: that it is in use is logged, and the server starts.
 func TestTheDefaultAdminAddressInUseStopsNothing(t *testing.T) {
-	// Either we get the address, or somebody has it already.
+	// Either the test gets the address, or another process has it already.
 	if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", config.DefaultAdminListen); err == nil {
 		t.Cleanup(func() { _ = l.Close() })
 	}

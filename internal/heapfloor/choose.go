@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// Default is the floor where there is memory enough.
+	// Default is the floor where there is enough memory, in bytes.
 	Default = 64 << 20
 	// share is which part of the memory a floor may take at most: an eighth.
 	share = 8
@@ -19,14 +19,13 @@ const (
 // Choice is a floor, and why it is that one.
 type Choice struct {
 	Floor  int64  // bytes; 0: the collector is left alone
-	Memory int64  // bytes that there are for this process; 0: not known
-	From   string // where that comes from: cgroup, GOMEMLIMIT, machine; or what was respected: GOGC
+	Memory int64  // bytes that this process may use; 0: not known
+	From   string // where that was found: cgroup, GOMEMLIMIT, machine; or why there is no floor: GOGC
 }
 
-// Choose returns [Default], or an eighth of the memory that there is for this process
-// if that is less: the machine's, that of its control groups, or GOMEMLIMIT. lookup
-// looks an environment variable up; where it finds GOGC, the floor is 0. root is
-// the file system of the machine.
+// Choose returns [Default], or an eighth of the memory that this process may use if that is less: the
+// machine's, that of its control groups, or GOMEMLIMIT. lookup is [os.LookupEnv]; if it finds GOGC,
+// the floor is 0. root is the file system of the machine.
 func Choose(lookup func(string) (string, bool), root fs.FS) Choice {
 	if v, set := lookup("GOGC"); set && v != "" {
 		return Choice{From: "GOGC"}

@@ -10,8 +10,8 @@ import (
 // usual is the GOGC of a heap above the floor.
 const usual = 100
 
-// Keep lets the heap grow to the floor before a collection is due, until stop is
-// called. It is meant to be called once per process.
+// Keep lets the heap grow to the floor before a collection is due, until stop is called. Call it once
+// per process: it changes GOGC and the memory limit.
 func (c Choice) Keep() (stop func()) {
 	if c.Floor == 0 {
 		return func() {}
@@ -68,14 +68,14 @@ func newKeeper(floor int64) *keeper {
 // holds a pointer, or it would share its memory with others.
 type sentinel struct{ _ *keeper }
 
-// collected follows a collection, and asks to be called after the next.
+// collected is called after each collection: it adjusts, and has itself called after the next.
 func (k *keeper) collected() {
 	if k.adjust() {
 		runtime.AddCleanup(&sentinel{}, (*keeper).collected, k)
 	}
 }
 
-// adjust sets what is right after the last collection. False after stop.
+// adjust sets GOGC and the memory limit by the last collection. It returns false after stop.
 func (k *keeper) adjust() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,9 +91,9 @@ func (k *keeper) adjust() bool {
 	return true
 }
 
-// guard is the memory limit under which the heap grows to twice the floor at most, or
-// to what it has already: a limit below that would make the collector work all the
-// time. An eighth is added, as the collector stays a little below a limit.
+// guard returns the memory limit under which the heap grows to twice the floor at most, or to what it
+// has already: a limit below that would make the collector work all the time. An eighth is added, as
+// the collector stays a little below a limit.
 func (k *keeper) guard() int64 {
 	heap := k.value(objects) + k.value(free)
 	rest := k.value(total) - k.value(released) - heap
@@ -112,7 +112,7 @@ func (k *keeper) set(want settings) {
 	k.now = want
 }
 
-// stop puts back what was set before.
+// stop restores what was set before.
 func (k *keeper) stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

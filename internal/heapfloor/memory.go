@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// unlimited is from where on a limit of a control group is none: version 1 has the
-// largest multiple of a page for that.
+// unlimited is the least limit of a control group that means no limit: version 1 writes the largest
+// multiple of a page for that.
 const unlimited = 1 << 60
 
-// memoryOf returns how much memory there is for this process on Linux, and what
-// says so; 0 if nothing does.
+// memoryOf returns the bytes of memory that this process may use on Linux, and where that was found;
+// 0 if it was not.
 func memoryOf(root fs.FS) (least int64, from string) {
 	consider := func(n int64, source string) {
 		if n > 0 && n < unlimited && (least == 0 || n < least) {
@@ -32,7 +32,7 @@ func memoryOf(root fs.FS) (least int64, from string) {
 	return least, from
 }
 
-// machineMemory is what /proc/meminfo has as MemTotal.
+// machineMemory returns MemTotal of /proc/meminfo in bytes; 0 if it is not there.
 func machineMemory(root fs.FS) int64 {
 	text, err := fs.ReadFile(root, "proc/meminfo")
 	if err != nil {
@@ -50,9 +50,8 @@ func machineMemory(root fs.FS) int64 {
 	return 0
 }
 
-// cgroupFiles are the files that may limit the memory of this process: those of
-// its control group and of all above it. Inside a container its group usually is
-// the root of what can be seen.
+// cgroupFiles returns the files that may limit the memory of this process: those of its control group
+// and of all above it. Inside a container its group usually is the root of what is mounted.
 func cgroupFiles(root fs.FS) (files []string) {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -73,8 +72,8 @@ func cgroupFiles(root fs.FS) (files []string) {
 	return files
 }
 
-// upwards lists the files in the group's directory and in all above, up to the
-// mount point. A group outside of what can be seen ("/..") is the mount point.
+// upwards lists the files in the group's directory and in all above, up to the mount point. A group
+// outside of what is mounted ("/..") is the mount point.
 func upwards(mount, group string, names ...string) (files []string) {
 	dir := path.Join(mount, path.Join("/", group))
 	for {

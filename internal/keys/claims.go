@@ -13,14 +13,14 @@ import (
 // tokenType is the typ of an access token (RFC 9068 2.1).
 const tokenType = "at+jwt"
 
-// maxTokenLength bounds what Verify will look at.
+// maxTokenLength is the most bytes of a token that Verify parses.
 const maxTokenLength = 16 << 10
 
-// ErrInvalidToken is what Verify returns, wrapped, for anything but a good token.
+// ErrInvalidToken is returned by [Ring.Verify], wrapped with the reason, for anything but a good token.
 var ErrInvalidToken = errors.New("keys: invalid token")
 
-// Claims are what an access token says (RFC 9068 2.2). Times are kept to the
-// whole second, rounded down.
+// Claims are the content of an access token (RFC 9068 2.2). A token has times to the whole second,
+// rounded down.
 type Claims struct {
 	Issuer    string // set by Sign
 	Subject   string
@@ -29,7 +29,7 @@ type Claims struct {
 	Scopes    []string
 	IssuedAt  time.Time
 	ExpiresAt time.Time
-	AuthTime  time.Time // when the user signed in; zero if nobody did
+	AuthTime  time.Time // when the user signed in; zero without a user
 	ID        string    // jti
 	Family    string    // private claim "fam": the authorization it descends from; empty without a user
 }
@@ -93,8 +93,6 @@ func (w wireClaims) claims() Claims {
 	return c
 }
 
-// The jwt.Claims interface, for the parser's own checks of exp and iss.
-
 // GetExpirationTime implements [jwt.Claims].
 func (w wireClaims) GetExpirationTime() (*jwt.NumericDate, error) {
 	return numericDate(w.ExpiresAt), nil
@@ -122,8 +120,8 @@ func numericDate(seconds int64) *jwt.NumericDate {
 	return jwt.NewNumericDate(time.Unix(seconds, 0))
 }
 
-// sign encodes and signs the claims. The header was encoded when the key was
-// parsed, so a token costs little more than its signature.
+// sign encodes and signs the claims. The header was encoded when the key was parsed, so a token costs
+// little more than its signature.
 func (k *key) sign(w wireClaims) (string, error) {
 	payload, err := json.Marshal(w)
 	if err != nil {
@@ -137,7 +135,7 @@ func (k *key) sign(w wireClaims) (string, error) {
 	return input + "." + b64(signature), nil
 }
 
-// verify checks a token against the keys that byID knows.
+// verify checks a token against the keys in byID. It checks no nbf: these tokens have none.
 func verify(token, issuer string, now time.Time, byID map[string]*key) (Claims, error) {
 	if len(token) > maxTokenLength {
 		return Claims{}, fmt.Errorf("%w: longer than %d bytes", ErrInvalidToken, maxTokenLength)
@@ -159,11 +157,11 @@ func verify(token, issuer string, now time.Time, byID map[string]*key) (Claims, 
 	return w.claims(), nil
 }
 
-// findKey insists that the header is exactly one that we write.
+// findKey returns the public key of the token. It refuses a header that sign would not write.
 func findKey(t *jwt.Token, byID map[string]*key) (any, error) {
 	kid, ok := t.Header["kid"].(string)
 	if !ok || t.Header["typ"] != tokenType || len(t.Header) != 3 {
-		return nil, errors.New("not the header of an access token of ours")
+		return nil, errors.New("header is not that of an access token of this server")
 	}
 	k, ok := byID[kid]
 	if !ok {

@@ -17,8 +17,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// rsaBits is the size of RS256 keys. RFC 7518 3.3 asks for at least 2048;
-// larger ones are several times slower for the few months that a key lives.
+// rsaBits is the size of RS256 keys. RFC 7518 3.3 requires 2048 at least; larger ones are several
+// times slower, and a key lives for a few months only.
 const rsaBits = 2048
 
 // key is a [Record] parsed once.
@@ -31,7 +31,7 @@ type key struct {
 	jwk    jwk
 }
 
-// generate makes a fresh key.
+// generate makes a new random key.
 func generate(alg Algorithm, generation int64, created, activeFrom time.Time) (*key, error) {
 	signer, err := newSigner(alg)
 	if err != nil {
@@ -64,11 +64,11 @@ func newSigner(alg Algorithm) (crypto.Signer, error) {
 	return nil, fmt.Errorf("unknown algorithm %q", alg)
 }
 
-// parse reads a stored key, and refuses one that is not what its record says.
+// parse parses a stored key, and refuses one that does not match its record.
 func parse(r Record) (*key, error) {
 	private, err := x509.ParsePKCS8PrivateKey(r.PrivateKey)
 	if err != nil {
-		return nil, fmt.Errorf("keys: key %q: not PKCS #8", r.ID) // The cause could quote key material.
+		return nil, fmt.Errorf("keys: key %q: not PKCS #8", r.ID) // the cause could quote key material
 	}
 	signer, ok := private.(crypto.Signer)
 	if !ok {
@@ -134,8 +134,8 @@ func newJWK(alg Algorithm, public crypto.PublicKey) (jwk, error) {
 	return j, nil
 }
 
-// thumbprint hashes the required members in lexicographic order, without white
-// space (RFC 7638 3). None of the values needs escaping.
+// thumbprint returns the hash of the required members in lexicographic order, without white space
+// (RFC 7638 3). None of the values needs escaping.
 func (j jwk) thumbprint() string {
 	var members string
 	switch j.KeyType {
@@ -147,7 +147,7 @@ func (j jwk) thumbprint() string {
 		members = fmt.Sprintf(`{"e":%q,"kty":%q,"n":%q}`, j.E, j.KeyType, j.N)
 	}
 	h := crypto.SHA256.New()
-	_, _ = h.Write([]byte(members)) // A hash never fails to write.
+	_, _ = h.Write([]byte(members)) // a hash never fails to write
 	return b64(h.Sum(nil))
 }
 

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Options make a [Ring]. Issuer is required; every other zero value means the
-// default that is named beside it.
+// Options configure [Open]. Issuer is required; any other zero value means the default that is named
+// beside it.
 type Options struct {
 	Issuer        string
 	Algorithm     Algorithm        // ES256
@@ -65,15 +65,15 @@ type Ring struct {
 	current atomic.Pointer[snapshot]
 }
 
-// snapshot is everything that is derived from one reading of the store.
+// snapshot is what was derived from one reading of the store.
 type snapshot struct {
 	own  []*key // of the configured algorithm, newest generation first; never empty
 	byID map[string]*key
 	jwks []byte
 }
 
-// Open loads the keys, makes the first one if there is none, and returns. It
-// fails rather than run with a key that it cannot read.
+// Open loads the keys, and makes the first one if there is none. A stored key that cannot be read is
+// an error.
 func Open(ctx context.Context, store Store, opts Options) (*Ring, error) {
 	r := &Ring{store: store, opts: opts.withDefaults()}
 	if err := r.opts.validate(); err != nil {
@@ -90,14 +90,13 @@ func (r *Ring) Sign(c Claims) (string, error) {
 	return r.current.Load().active(c.IssuedAt).sign(c.wire(r.opts.Issuer))
 }
 
-// Verify checks one of our own tokens: signature by a published key, its
-// algorithm, typ, iss and exp, without leeway. Errors: [ErrInvalidToken].
+// Verify returns the claims of a token that this server has signed. It checks the signature by a
+// published key, its algorithm, typ, iss and exp, without leeway. Errors: [ErrInvalidToken].
 func (r *Ring) Verify(token string, now time.Time) (Claims, error) {
 	return verify(token, r.opts.Issuer, now, r.current.Load().byID)
 }
 
-// JWKS is the published key set (RFC 7517 5), ready to be sent. It must not be
-// changed.
+// JWKS returns the published key set (RFC 7517 5) as JSON. It must not be changed.
 func (r *Ring) JWKS() []byte { return r.current.Load().jwks }
 
 // newSnapshot indexes the keys; at least one must be of the algorithm alg.
@@ -125,7 +124,7 @@ func newSnapshot(all []*key, alg Algorithm) (*snapshot, error) {
 	return s, nil
 }
 
-// active is the newest key whose time has come; if none has, the oldest.
+// active returns the newest key with an ActiveFrom up to at; if there is none, the oldest key.
 func (s *snapshot) active(at time.Time) *key {
 	for _, k := range s.own {
 		if !k.record.ActiveFrom.After(at) {

@@ -43,7 +43,7 @@ func (r *Ring) maintain(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// load reads and parses the stored keys. Keys that were parsed before are kept.
+// load reads the stored keys, and parses those that the snapshot does not have.
 func (r *Ring) load(ctx context.Context) ([]*key, error) {
 	stored, err := r.store.Keys(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *Ring) load(ctx context.Context) ([]*key, error) {
 	return all, nil
 }
 
-// add makes a key. That another instance was first is fine: its key is as good.
+// add makes and stores a key. It is no error that another instance was first: its key is as good.
 func (r *Ring) add(ctx context.Context, generation int64, now, activeFrom time.Time) error {
 	k, err := generate(r.opts.Algorithm, generation, now, activeFrom)
 	if err != nil {
@@ -108,26 +108,25 @@ func records(all []*key) []Record {
 	return rs
 }
 
-// nextKey says whether a key of the configured algorithm is due at now, its
-// generation, and when it may begin to sign.
+// nextKey returns whether a key of the configured algorithm is due at now, its generation, and when
+// it begins to sign.
 func nextKey(all []Record, o Options, now time.Time) (generation int64, activeFrom time.Time, due bool) {
 	own := slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return r.Algorithm != o.Algorithm })
 	if len(own) == 0 {
-		return 1, now, true // Nothing could be signed meanwhile.
+		return 1, now, true // nothing can be signed without it
 	}
 	last := slices.MaxFunc(own, func(a, b Record) int { return cmp.Compare(a.Generation, b.Generation) })
 	if now.Before(last.ActiveFrom.Add(o.RotateEvery - o.PublishAhead)) {
 		return 0, time.Time{}, false
 	}
-	// Counted from now: after a long sleep too, it is published before it signs.
+	// From now, not from when it was due: it is published before it signs also after a long pause.
 	return last.Generation + 1, now.Add(o.PublishAhead), true
 }
 
-// retired reports whether every token that k can have signed has expired: its
-// successor signs since longer than a token lives, with two checks to spare
-// for an instance that had not noticed the successor. A key of an algorithm
-// that is not configured here any more may still be in use by another
-// instance, which would replace it after RotateEvery.
+// retired reports whether every token that k can have signed has expired: its successor has signed for
+// longer than a token lives, and for two checks more, as an instance may not have noticed it at once.
+// A key of an algorithm that is no longer configured here may still be in use by another instance,
+// which would replace it after RotateEvery.
 func retired(k Record, all []Record, o Options, now time.Time) bool {
 	lastUse, found := time.Time{}, false
 	for _, s := range all {

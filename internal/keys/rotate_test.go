@@ -87,7 +87,7 @@ func TestLifeOfAKey(t *testing.T) {
 	wantPublished(t, r, first, false)
 }
 
-// TestRotationAfterALongSleep: the server was off for a year.
+// TestRotationAfterALongSleep: the server did not run for a year.
 func TestRotationAfterALongSleep(t *testing.T) {
 	store := &memStore{}
 	first := kid(t, openRing(t, store, Options{}), start)
@@ -181,8 +181,7 @@ func TestStoreDownKeepsTheKeys(t *testing.T) {
 	}
 }
 
-// TestDamagedKey: the server does not start with it, and while it runs it
-// stays with what it has.
+// TestDamagedKey: the server does not start with it, and a running one keeps the keys that it has.
 func TestDamagedKey(t *testing.T) {
 	store := &memStore{}
 	r := openRing(t, store, Options{})

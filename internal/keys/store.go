@@ -16,8 +16,8 @@ type Record struct {
 	Generation int64     // 1, 2, 3… per algorithm
 	PrivateKey []byte
 	CreatedAt  time.Time
-	// ActiveFrom is when signing with it begins. It lies after CreatedAt by
-	// the time that verifiers may cache the published keys.
+	// ActiveFrom is when signing with it begins: later than CreatedAt, so that verifiers have it
+	// by then.
 	ActiveFrom time.Time
 }
 
@@ -26,8 +26,8 @@ type Record struct {
 type Store interface {
 	// Keys returns all keys, in any order.
 	Keys(ctx context.Context) ([]Record, error)
-	// AddKey adds the key. ErrExists if one with the same Algorithm and
-	// Generation is there: of many instances that rotate at once, one wins.
+	// AddKey adds the key. ErrExists if there is one with the same Algorithm and Generation: of
+	// many instances that rotate at once, one wins.
 	AddKey(ctx context.Context, k Record) error
 	// DeleteKey removes the key; one that is not there is no error.
 	DeleteKey(ctx context.Context, id string) error

@@ -1,6 +1,5 @@
-// Package tracing follows requests through the server with OpenTelemetry and
-// sends the spans to a collector by OTLP over HTTP. It is off unless there is
-// an endpoint, and then costs nothing.
+// Package tracing traces requests through the server with OpenTelemetry and sends the spans to a
+// collector by OTLP over HTTP. Without an endpoint it is off and costs nothing.
 //
 //	t, err := tracing.New(ctx, tracing.Options{Endpoint: "http://127.0.0.1:4318", SampleRatio: 0.1})
 //	…

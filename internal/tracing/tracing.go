@@ -22,12 +22,12 @@ type Options struct {
 	// Endpoint is the URL of an OTLP/HTTP collector, such as
 	// http://127.0.0.1:4318. Empty: nothing is traced.
 	Endpoint string
-	// SampleRatio is the share of requests that are traced, 0 to 1. A caller
-	// that sends a traceparent cannot force its requests to be.
+	// SampleRatio is the share of requests that are traced, 0 to 1. A client cannot change that with
+	// the sampled flag of its traceparent.
 	SampleRatio float64
-	// Version and Instance describe this process in the spans.
+	// Version and Instance identify this process in the spans.
 	Version, Instance string
-	// Exporter replaces the one that Endpoint stands for, in tests.
+	// Exporter is used instead of the collector at Endpoint, in tests.
 	Exporter sdk.SpanExporter
 }
 
@@ -52,7 +52,7 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 		var err error
 		exporter, err = otlptracehttp.New(ctx,
 			otlptracehttp.WithEndpointURL(o.Endpoint), otlptracehttp.WithTimeout(5*time.Second),
-			// What a collector did not take is not worth waiting for.
+			// Spans are not worth the memory and the time of a retry.
 			otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}))
 		if err != nil {
 			return nil, fmt.Errorf("tracing: %w", err)
@@ -61,7 +61,7 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 	share := sdk.TraceIDRatioBased(o.SampleRatio)
 	provider := sdk.NewTracerProvider(
 		sdk.WithBatcher(exporter),
-		// Whoever calls must not decide how much is recorded here.
+		// A client must not decide how much is recorded here.
 		sdk.WithSampler(sdk.ParentBased(share, sdk.WithRemoteParentSampled(share), sdk.WithRemoteParentNotSampled(share))),
 		sdk.WithResource(resource.NewSchemaless(
 			semconv.ServiceName("oauth-server"), semconv.ServiceVersion(o.Version), semconv.ServiceInstanceID(o.Instance))),
@@ -69,10 +69,11 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 	return &Tracer{on: true, tracer: provider.Tracer("oauth-server"), shutdown: provider.Shutdown}, nil
 }
 
-// Shutdown sends what was not sent yet, until the context ends.
+// Shutdown sends the spans that are left, until the context ends.
 func (t *Tracer) Shutdown(ctx context.Context) error { return t.shutdown(ctx) }
 
-// Request begins the span of a request. The route is not known yet; see [Route].
+// Request begins the span of a request, and returns the request with the span in its context. The
+// route is not known yet; see [Route].
 func (t *Tracer) Request(r *http.Request) (*http.Request, trace.Span) {
 	if !t.on {
 		return r, trace.SpanFromContext(r.Context())
@@ -82,8 +83,8 @@ func (t *Tracer) Request(r *http.Request) (*http.Request, trace.Span) {
 	return r.WithContext(ctx), span
 }
 
-// Operation begins the span of an operation inside a traced request; outside
-// of one, there is none: background loops would drown the rest.
+// Operation begins the span of an operation inside a traced request. Outside of one it does nothing:
+// the spans of background loops would be most of all spans.
 func (t *Tracer) Operation(ctx context.Context, name string) (_ context.Context, end func(failed bool)) {
 	if !t.on || !trace.SpanFromContext(ctx).IsRecording() {
 		return ctx, func(bool) {}
@@ -100,15 +101,15 @@ func (t *Tracer) Operation(ctx context.Context, name string) (_ context.Context,
 // Recording reports whether the request of the context is being traced.
 func Recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
 
-// Answer is what is known of a request once it was answered.
+// Answer describes a request that was answered.
 type Answer struct {
 	Method, Route string // Route is the pattern
 	Status        int
 	Error         string // OAuth error code
 }
 
-// Route names the request's span and says how it was answered. It returns the
-// trace ID for an exemplar, empty if the request is not recorded.
+// Route adds the route and the answer to the request's span, and names the span after the route. It
+// returns the trace ID for an exemplar, empty if the request is not recorded.
 func Route(ctx context.Context, a Answer) (traceID string) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -135,7 +136,7 @@ type Decision struct {
 	RetryAfter               time.Duration
 }
 
-// Decided notes the limiter's decision on the request's span.
+// Decided adds the limiter's decision to the request's span.
 func Decided(ctx context.Context, d Decision) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {

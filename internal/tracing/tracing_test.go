@@ -57,7 +57,7 @@ func request(t *testing.T) *http.Request {
 	return r
 }
 
-func TestARequestIsFollowedToTheStore(t *testing.T) {
+func TestARequestIsTracedToTheStore(t *testing.T) {
 	spans := recorded(t, 1, func(tracer *tracing.Tracer) {
 		r, span := tracer.Request(request(t))
 		tracing.Decided(r.Context(), tracing.Decision{
@@ -109,7 +109,7 @@ func TestACallerCannotForceATrace(t *testing.T) {
 	}
 }
 
-func TestAFailureOfOursIsMarked(t *testing.T) {
+func TestAnInternalErrorIsMarked(t *testing.T) {
 	spans := recorded(t, 1, func(tracer *tracing.Tracer) {
 		r, span := tracer.Request(request(t))
 		tracing.Route(r.Context(), tracing.Answer{Method: "POST", Route: "/token", Status: 500, Error: "server_error"})

@@ -42,7 +42,7 @@ func TestCreateClientChoosesTheUsualGrants(t *testing.T) {
 		{"machine", clientcfg.Client{}, []clientcfg.Grant{clientcfg.ClientCredentials}},
 		{"web", clientcfg.Client{RedirectURIs: []string{"https://app.example.com/cb"}}, code},
 		{"native", clientcfg.Client{Public: true, RedirectURIs: []string{"http://127.0.0.1/cb"}}, code},
-		{"as told", clientcfg.Client{Grants: []clientcfg.Grant{clientcfg.Password}}, []clientcfg.Grant{clientcfg.Password}},
+		{"as given", clientcfg.Client{Grants: []clientcfg.Grant{clientcfg.Password}}, []clientcfg.Grant{clientcfg.Password}},
 	}
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestRotateSecret(t *testing.T) {
 	}
 }
 
-// contested is a store where somebody else changes the client first, once.
+// contested is a store where another change of the client comes first, once.
 type contested struct {
 	Store
 	lost bool

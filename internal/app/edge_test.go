@@ -52,8 +52,8 @@ func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-// Limits that a hand has put into the store, and that cannot be, are refused:
-// the server goes on with the last good ones, and says so.
+// Invalid limits that were put into the store by hand are refused: the server keeps the last good
+// ones and reports it on /readyz.
 func TestImpossibleStoredLimitsAreRefused(t *testing.T) {
 	r := start(t, limited(t, nil), io.Discard)
 	bad := clientcfg.PolicySet{Version: 1, Settings: clientcfg.SettingsOverride{User: []ratelimit.Limit{{Name: "none"}}}}
@@ -62,7 +62,7 @@ func TestImpossibleStoredLimitsAreRefused(t *testing.T) {
 	}
 	good := r.limiter.policies.Policies()
 	if err := r.limiter.policies.Refresh(t.Context()); err == nil {
-		t.Error("it is taken")
+		t.Error("Refresh() accepts them")
 	}
 	ready := r.edge.ready.report(t.Context())
 	if ready.Status != httpapi.Degraded || ready.Checks["limits"] == "" || r.limiter.policies.Policies() != good {
@@ -112,7 +112,7 @@ func tokenFor(t *testing.T, client *http.Client, issuer, id, secret string) stri
 }
 
 // The metadata does not advertise a grant that RFC 9700 2.4 forbids, unless
-// somebody was registered for it.
+// a client is registered for it.
 func TestPasswordGrantIsAdvertisedOnlyWhereItIsUsed(t *testing.T) {
 	r := start(t, testConfig(t), io.Discard)
 	advertised := func() bool {
@@ -124,7 +124,7 @@ func TestPasswordGrantIsAdvertisedOnlyWhereItIsUsed(t *testing.T) {
 		return false
 	}
 	if advertised() {
-		t.Error("nobody uses it")
+		t.Error("it is advertised without a client that uses it")
 	}
 	register := func(ctx context.Context) error {
 		_, _, err := CreateClient(ctx, r.base.store, clientcfg.Client{ID: "legacy", Grants: []clientcfg.Grant{clientcfg.Password}}, time.Now())
@@ -137,6 +137,6 @@ func TestPasswordGrantIsAdvertisedOnlyWhereItIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !advertised() {
-		t.Error("a client uses it")
+		t.Error("it is not advertised although a client uses it")
 	}
 }
