@@ -34,7 +34,7 @@ func newAuditDoc(e clientcfg.AuditEntry) (auditDoc, error) {
 
 // tell adds an entry to the trail; one that is there stays as it is.
 func (s *Store) tell(ctx context.Context, doc *auditDoc) error {
-	_, err := s.audit.InsertOne(ctx, doc)
+	_, err := s.audit.InsertOne(ctx, doc, options.InsertOne().SetComment(comment(ctx)))
 	if mongo.IsDuplicateKeyError(err) {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (s *Store) tellLast(ctx context.Context) error {
 
 // toldOf reads the entry of a version; the zero entry if there is none.
 func (s *Store) toldOf(ctx context.Context, version int64) (doc auditDoc, err error) {
-	err = s.audit.FindOne(ctx, byID(version)).Decode(&doc)
+	err = s.audit.FindOne(ctx, byID(version), options.FindOne().SetComment(comment(ctx))).Decode(&doc)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return auditDoc{}, nil
 	}
@@ -96,11 +96,11 @@ func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, 
 			return err
 		}
 		_, err := s.policies.UpdateOne(ctx, append(byID(policiesID), bson.E{Key: "entry.at", Value: old}),
-			bson.D{{Key: "$unset", Value: bson.D{{Key: "entry", Value: ""}}}})
+			bson.D{{Key: "$unset", Value: bson.D{{Key: "entry", Value: ""}}}}, options.UpdateOne().SetComment(comment(ctx)))
 		if err != nil {
 			return err
 		}
-		result, err := s.audit.DeleteMany(ctx, bson.D{{Key: "at", Value: old}})
+		result, err := s.audit.DeleteMany(ctx, bson.D{{Key: "at", Value: old}}, options.DeleteMany().SetComment(comment(ctx)))
 		if err == nil {
 			removed = int(result.DeletedCount)
 		}

@@ -15,8 +15,6 @@ import (
 	"oauth-server/internal/secret"
 )
 
-type findOption = options.Lister[options.FindOptions]
-
 type clientDoc struct {
 	ID           string            `bson:"_id"`
 	Version      int64             `bson:"version"`
@@ -90,7 +88,7 @@ func (s *Store) Revision(ctx context.Context) (clientcfg.Revision, error) {
 	err := s.do(ctx, "revision of the clients", func(ctx context.Context) error {
 		cursor, err := s.clients.Aggregate(ctx, bson.A{
 			bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: nil}, {Key: "sum", Value: bson.D{{Key: "$sum", Value: "$etag"}}}}}},
-		})
+		}, options.Aggregate().SetComment(comment(ctx)))
 		if err != nil {
 			return err
 		}
@@ -111,7 +109,8 @@ func (s *Store) CreateClient(ctx context.Context, c clientcfg.Client) error {
 func (s *Store) UpdateClient(ctx context.Context, c clientcfg.Client) error {
 	doc := newClientDoc(&c, c.Version+1)
 	return s.do(ctx, "update client "+c.ID, func(ctx context.Context) error {
-		result, err := s.clients.ReplaceOne(ctx, bson.D{{Key: "_id", Value: c.ID}, {Key: "version", Value: c.Version}}, doc)
+		result, err := s.clients.ReplaceOne(ctx, append(byID(c.ID), bson.E{Key: "version", Value: c.Version}), doc,
+			options.Replace().SetComment(comment(ctx)))
 		if err != nil || result.MatchedCount == 1 {
 			return err
 		}
@@ -123,7 +122,7 @@ func (s *Store) UpdateClient(ctx context.Context, c clientcfg.Client) error {
 // carries our etag, a retry on the way has only found its own work.
 func (s *Store) whyUnchanged(ctx context.Context, ours *clientDoc) error {
 	var stored clientDoc
-	err := s.clients.FindOne(ctx, byID(ours.ID)).Decode(&stored)
+	err := s.clients.FindOne(ctx, byID(ours.ID), options.FindOne().SetComment(comment(ctx))).Decode(&stored)
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):
 		return clientcfg.ErrNotFound
@@ -137,11 +136,5 @@ func (s *Store) whyUnchanged(ctx context.Context, ours *clientDoc) error {
 
 // DeleteClient implements [clientcfg.Registry].
 func (s *Store) DeleteClient(ctx context.Context, id string) error {
-	return s.do(ctx, "delete client", func(ctx context.Context) error {
-		result, err := s.clients.DeleteOne(ctx, byID(id))
-		if err == nil && result.DeletedCount == 0 {
-			return clientcfg.ErrNotFound
-		}
-		return err
-	})
+	return s.remove(ctx, "delete client", s.clients, id, clientcfg.ErrNotFound)
 }

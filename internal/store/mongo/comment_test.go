@@ -69,17 +69,37 @@ func TestCommandsNameTheirCause(t *testing.T) {
 	}
 }
 
-// exercise sends every kind of command.
+// exercise calls every method that reads or writes documents.
 func exercise(ctx context.Context, s *Store) error {
-	code, id := secret.DigestOf("code"), ratelimit.CounterID{ClientID: "shop"}
+	code, token, id := secret.DigestOf("code"), secret.DigestOf("token"), ratelimit.CounterID{ClientID: "shop"}
 	client := clientcfg.Client{ID: "shop", Version: 1}
 	_, exchanged := s.Exchange(ctx, []syncer.Item{{ID: id, Write: aWrite("a", 1, 1), Read: true}})
 	_, counters := s.CountersOf(ctx, "shop", nil, 1)
 	_, revision := s.Revision(ctx)
 	_, _, beaten := s.Beat(ctx, syncer.Instance{ID: "a"}, time.Minute)
+	_, alive := s.Alive(ctx, time.Minute)
 	_, reports := s.Reports(ctx, time.Minute)
-	return errors.Join(exchanged, counters, revision, beaten, reports, s.Leave(ctx, "a"), s.EraseCounters(ctx, "shop", nil),
+	_, verified := s.VerifyCounters(ctx)
+	err := errors.Join(exchanged, counters, revision, beaten, alive, reports, verified, s.Leave(ctx, "a"), s.EraseCounters(ctx, "shop", nil),
 		s.CreateClient(ctx, client), s.UpdateClient(ctx, client), s.DeleteClient(ctx, "shop"),
-		s.CreateCode(ctx, grants.Code{Digest: code}), s.RedeemCode(ctx, code, nil),
-		s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k"}), s.DeleteKey(ctx, "k"))
+		s.CreateUser(ctx, grants.User{Name: "alice"}), s.CreateSession(ctx, grants.Session{Digest: token}),
+		s.CreateCode(ctx, grants.Code{Digest: code}), s.RedeemCode(ctx, code, nil), s.CreateRefreshToken(ctx, grants.RefreshToken{Digest: token}),
+		s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k"}),
+		change(ctx, s, 1), change(ctx, s, 2))
+	_, _, clients := s.Clients(ctx)
+	_, user := s.User(ctx, "alice")
+	_, users := s.Users(ctx)
+	_, session := s.Session(ctx, token)
+	_, found := s.RefreshToken(ctx, token)
+	_, revoked := s.Revoked(ctx, "family")
+	_, signing := s.Keys(ctx)
+	_, set := s.Policies(ctx)
+	_, version := s.PolicyVersion(ctx)
+	_, trail := s.Audit(ctx, clientcfg.AuditQuery{})
+	_, swept := s.SweepAudit(ctx, time.Now())
+	if conflict := change(ctx, s, 1); !errors.Is(conflict, clientcfg.ErrPolicyConflict) { // it looks into the trail
+		err = errors.Join(err, conflict)
+	}
+	return errors.Join(err, clients, user, users, session, found, revoked, signing, set, version, trail, swept,
+		s.DeleteUser(ctx, "alice"), s.DeleteSession(ctx, token), s.DeleteKey(ctx, "k"))
 }

@@ -112,7 +112,8 @@ func possibleID(id ratelimit.CounterID) bool {
 // write wants it, the upsert tries to insert and meets the _id that is there,
 // so the server's error names exactly the writes whose condition did not hold.
 func (s *Store) writeCounters(ctx context.Context, x *exchange) error {
-	result, err := s.counters.BulkWrite(withOperation(ctx, "write counters"), x.models, options.BulkWrite().SetOrdered(false))
+	ctx = withOperation(ctx, "write counters")
+	result, err := s.counters.BulkWrite(ctx, x.models, options.BulkWrite().SetOrdered(false).SetComment(comment(ctx)))
 	var bulk mongo.BulkWriteException
 	if err != nil && !errors.As(err, &bulk) {
 		return err // the status of all stays Unknown
@@ -132,7 +133,8 @@ func (s *Store) writeCounters(ctx context.Context, x *exchange) error {
 // other documents it is not known then whether they are there.
 func (s *Store) readCounters(ctx context.Context, x *exchange) error {
 	ctx = withOperation(ctx, "read counters")
-	cursor, err := s.counters.Find(ctx, byID(bson.D{{Key: "$in", Value: x.wanted}}), options.Find().SetBatchSize(syncer.MaxBatch))
+	cursor, err := s.counters.Find(ctx, byID(bson.D{{Key: "$in", Value: x.wanted}}),
+		options.Find().SetBatchSize(syncer.MaxBatch).SetComment(comment(ctx)))
 	if err != nil {
 		return err
 	}

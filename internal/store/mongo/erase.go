@@ -19,7 +19,7 @@ func (s *Store) CountersOf(ctx context.Context, clientID string, username *strin
 		if !validNames(clientID, username) {
 			return nil
 		}
-		cursor, err := s.counters.Find(ctx, countersOf(clientID, username), options.Find().SetLimit(int64(limit)))
+		cursor, err := s.counters.Find(ctx, countersOf(clientID, username), options.Find().SetLimit(int64(limit)).SetComment(comment(ctx)))
 		if err != nil {
 			return fmt.Errorf("find: %w", err)
 		}
@@ -37,7 +37,7 @@ func (s *Store) EraseCounters(ctx context.Context, clientID string, username *st
 		if !validNames(clientID, username) {
 			return nil
 		}
-		_, err := s.counters.DeleteMany(ctx, countersOf(clientID, username))
+		_, err := s.counters.DeleteMany(ctx, countersOf(clientID, username), options.DeleteMany().SetComment(comment(ctx)))
 		return err
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
@@ -70,7 +71,7 @@ func (s *Store) look(ctx context.Context, kind string, d secret.Digest) (doc, cl
 	docs, err := findAll[grantDoc](ctx, s.grants, bson.D{{Key: "$or", Value: bson.A{
 		bson.D{{Key: "digest", Value: d[:]}},
 		byID(grantID(claimID, d)),
-	}}})
+	}}}, options.Find())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -97,7 +98,7 @@ func (s *Store) claim(ctx context.Context, kind string, d secret.Digest, next *g
 		return grants.ErrClaimed
 	}
 	ours := claimDoc(doc, d, next)
-	_, err = s.grants.InsertOne(ctx, ours)
+	_, err = s.grants.InsertOne(ctx, ours, options.InsertOne().SetComment(comment(ctx)))
 	if err == nil {
 		return nil
 	}

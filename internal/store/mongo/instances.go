@@ -41,7 +41,7 @@ func (s *Store) putInstance(ctx context.Context, self syncer.Instance) (previous
 		{Key: "$currentDate", Value: bson.D{{Key: "beaten", Value: true}}},
 	}
 	before := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.Before).
-		SetProjection(bson.D{{Key: "nonce", Value: 1}})
+		SetProjection(bson.D{{Key: "nonce", Value: 1}}).SetComment(comment(ctx))
 	for {
 		raw, err := s.instances.FindOneAndUpdate(ctx, byID(self.ID), update, before).Raw()
 		switch {
@@ -77,7 +77,7 @@ func (s *Store) Alive(ctx context.Context, ttl time.Duration) (alive []syncer.In
 // day after their process. One that is further ahead is of a clock that was
 // wrong.
 func (s *Store) aliveBeside(ctx context.Context, self string, read time.Time, ttl time.Duration) (alive []syncer.Instance, err error) {
-	newest := options.Find().SetSort(bson.D{{Key: "beaten", Value: -1}}).SetProjection(bson.D{{Key: "report", Value: 0}})
+	newest := options.Find().SetSort(bson.D{{Key: "beaten", Value: -1}}).SetProjection(bson.D{{Key: "report", Value: 0}}).SetComment(comment(ctx))
 	cursor, err := s.instances.Find(ctx, bson.D{}, newest)
 	if err != nil {
 		return nil, err
@@ -130,10 +130,7 @@ func timeOf(v bson.RawValue) time.Time {
 
 // Leave implements [syncer.Instances].
 func (s *Store) Leave(ctx context.Context, id string) error {
-	return s.do(ctx, "leave", func(ctx context.Context) error {
-		_, err := s.instances.DeleteOne(ctx, byID(id))
-		return err
-	})
+	return s.remove(ctx, "leave", s.instances, id, nil)
 }
 
 // Reports implements [syncer.Reports].

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/keys"
 )
@@ -24,7 +25,7 @@ type keyDoc struct {
 // Keys implements [keys.Store].
 func (s *Store) Keys(ctx context.Context) (list []keys.Record, err error) {
 	err = s.do(ctx, "signing keys", func(ctx context.Context) error {
-		docs, err := findAll[keyDoc](ctx, s.signingKeys, bson.D{})
+		docs, err := findAll[keyDoc](ctx, s.signingKeys, bson.D{}, options.Find())
 		for _, d := range docs {
 			list = append(list, keys.Record{
 				ID: d.ID, Algorithm: d.Algorithm, Generation: d.Generation,
@@ -51,7 +52,7 @@ func (s *Store) DeleteKey(ctx context.Context, id string) error {
 		if !utf8.ValidString(id) {
 			return nil
 		}
-		_, err := s.signingKeys.DeleteMany(ctx, bson.D{{Key: "kid", Value: id}})
+		_, err := s.signingKeys.DeleteMany(ctx, bson.D{{Key: "kid", Value: id}}, options.DeleteMany().SetComment(comment(ctx)))
 		return err
 	})
 }

@@ -55,7 +55,7 @@ func (s *Store) PolicyVersion(ctx context.Context) (version int64, err error) {
 // policiesDoc reads the document, or those fields of it; the zero document if
 // there is none.
 func (s *Store) policiesDoc(ctx context.Context, fields bson.D) (doc policiesDoc, err error) {
-	err = s.policies.FindOne(ctx, byID(policiesID), options.FindOne().SetProjection(fields)).Decode(&doc)
+	err = s.policies.FindOne(ctx, byID(policiesID), options.FindOne().SetProjection(fields).SetComment(comment(ctx))).Decode(&doc)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return policiesDoc{}, nil
 	}
@@ -91,11 +91,12 @@ func (s *Store) putPolicies(ctx context.Context, doc *policiesDoc) error {
 	var replaced bool
 	var err error
 	if doc.Version == 1 {
-		_, err = s.policies.InsertOne(ctx, doc)
+		_, err = s.policies.InsertOne(ctx, doc, options.InsertOne().SetComment(comment(ctx)))
 		replaced = err == nil
 	} else {
 		var result *mongo.UpdateResult
-		result, err = s.policies.ReplaceOne(ctx, append(byID(policiesID), bson.E{Key: "version", Value: doc.Version - 1}), doc)
+		result, err = s.policies.ReplaceOne(ctx, append(byID(policiesID), bson.E{Key: "version", Value: doc.Version - 1}), doc,
+			options.Replace().SetComment(comment(ctx)))
 		replaced = err == nil && result.MatchedCount == 1
 	}
 	if replaced {

@@ -12,10 +12,9 @@ import (
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
-func change(t *testing.T, s *Store, version int64) error {
-	t.Helper()
+func change(ctx context.Context, s *Store, version int64) error {
 	entry := clientcfg.AuditEntry{Version: version, At: time.Now(), Target: "settings"}
-	return s.ReplacePolicies(t.Context(), clientcfg.PolicySet{Version: version}, entry)
+	return s.ReplacePolicies(ctx, clientcfg.PolicySet{Version: version}, entry)
 }
 
 func trail(t *testing.T, s *Store) (versions []int64) {
@@ -35,21 +34,21 @@ func trail(t *testing.T, s *Store) (versions []int64) {
 func TestChangeThroughFaults(t *testing.T) {
 	t.Parallel()
 	s, direct, proxy := throughProxy(t)
-	if err := change(t, direct, 1); err != nil {
+	if err := change(t.Context(), direct, 1); err != nil {
 		t.Fatal(err)
 	}
 	proxy.Once("update", mongotest.LoseReply)
-	if err := change(t, s, 2); err != nil {
+	if err := change(t.Context(), s, 2); err != nil {
 		t.Errorf("the reply was lost, and the store says %v", err)
 	}
 	proxy.Once("update", mongotest.LoseRequest)
-	if err := change(t, s, 3); err == nil || errors.Is(err, clientcfg.ErrPolicyConflict) {
+	if err := change(t.Context(), s, 3); err == nil || errors.Is(err, clientcfg.ErrPolicyConflict) {
 		t.Errorf("the request was lost, and the store says %v", err)
 	}
-	if err := change(t, s, 2); !errors.Is(err, clientcfg.ErrPolicyConflict) {
+	if err := change(t.Context(), s, 2); !errors.Is(err, clientcfg.ErrPolicyConflict) {
 		t.Errorf("a change to an old version: %v", err)
 	}
-	if err := change(t, s, 3); err != nil {
+	if err := change(t.Context(), s, 3); err != nil {
 		t.Errorf("sent again: %v", err)
 	}
 	if got := trail(t, direct); len(got) != 3 {
@@ -63,7 +62,7 @@ func TestTrailAfterCrash(t *testing.T) {
 	t.Parallel()
 	_, s, _ := throughProxy(t)
 	for version := int64(1); version <= 3; version++ {
-		if err := change(t, s, version); err != nil {
+		if err := change(t.Context(), s, version); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.audit.DeleteOne(t.Context(), byID(version)); err != nil {
@@ -90,7 +89,7 @@ func TestWatchPolicies(t *testing.T) {
 			cancel()
 			return
 		}
-		if err := change(t, s, 1); err != nil {
+		if err := change(t.Context(), s, 1); err != nil {
 			t.Error(err)
 		}
 	})

@@ -31,7 +31,7 @@ func (s *Store) CreateSession(ctx context.Context, session grants.Session) error
 func (s *Store) Session(ctx context.Context, d secret.Digest) (grants.Session, error) {
 	var doc sessionDoc
 	err := s.do(ctx, "session", func(ctx context.Context) error {
-		return orNotFound(s.sessions.FindOne(ctx, byID(d[:])).Decode(&doc))
+		return orNotFound(s.sessions.FindOne(ctx, byID(d[:]), options.FindOne().SetComment(comment(ctx))).Decode(&doc))
 	})
 	if err != nil {
 		return grants.Session{}, err
@@ -41,10 +41,7 @@ func (s *Store) Session(ctx context.Context, d secret.Digest) (grants.Session, e
 
 // DeleteSession implements [grants.Sessions].
 func (s *Store) DeleteSession(ctx context.Context, d secret.Digest) error {
-	return s.do(ctx, "delete session", func(ctx context.Context) error {
-		_, err := s.sessions.DeleteOne(ctx, byID(d[:]))
-		return err
-	})
+	return s.remove(ctx, "delete session", s.sessions, d[:], nil)
 }
 
 // Revoke implements [grants.Revocations]. Two upserts of one _id at once may
@@ -54,7 +51,7 @@ func (s *Store) Revoke(ctx context.Context, name string, until time.Time) error 
 	update := bson.D{{Key: "$max", Value: bson.D{{Key: "expire", Value: until}}}}
 	return s.do(ctx, "revoke", func(ctx context.Context) error {
 		for {
-			_, err := s.revocations.UpdateOne(ctx, byID(id[:]), update, options.UpdateOne().SetUpsert(true))
+			_, err := s.revocations.UpdateOne(ctx, byID(id[:]), update, options.UpdateOne().SetUpsert(true).SetComment(comment(ctx)))
 			if !mongo.IsDuplicateKeyError(err) {
 				return err
 			}
@@ -74,7 +71,7 @@ func (s *Store) Revoked(ctx context.Context, names ...string) (yes bool, err err
 			return nil
 		}
 		found := s.revocations.FindOne(ctx, byID(bson.D{{Key: "$in", Value: ids}}),
-			options.FindOne().SetProjection(byID(1))).Err()
+			options.FindOne().SetProjection(byID(1)).SetComment(comment(ctx))).Err()
 		if errors.Is(found, mongo.ErrNoDocuments) {
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
 	"oauth-server/internal/clientcfg"
@@ -23,10 +24,10 @@ type Store struct {
 	db      *mongo.Database
 	timeout time.Duration
 
-	clients, users, signingKeys   collection
-	grants, sessions, revocations collection
-	counters, instances           collection
-	policies, audit               collection
+	clients, users, signingKeys   *mongo.Collection
+	grants, sessions, revocations *mongo.Collection
+	counters, instances           *mongo.Collection
+	policies, audit               *mongo.Collection
 }
 
 var _ interface {
@@ -51,13 +52,12 @@ var ErrClosed = errors.New("the store is closed")
 
 func newStore(client *mongo.Client, o Options) *Store {
 	db := client.Database(o.Database)
-	named := func(name string) collection { return collection{db.Collection(name)} }
 	return &Store{
 		client: client, db: db, timeout: o.Timeout,
-		clients: named("clients"), users: named("users"), signingKeys: named("keys"),
-		grants: named("grants"), sessions: named("sessions"), revocations: named("revocations"),
-		counters: named("ratelimits"), instances: named("instances"),
-		policies: named("policies"), audit: named("audit"),
+		clients: db.Collection("clients"), users: db.Collection("users"), signingKeys: db.Collection("keys"),
+		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
+		counters: db.Collection("ratelimits"), instances: db.Collection("instances"),
+		policies: db.Collection("policies"), audit: db.Collection("audit"),
 	}
 }
 
@@ -115,9 +115,9 @@ func wrap(operation string, err error) error {
 
 // insert adds a document; exists is the answer if its _id or another unique
 // field is taken.
-func (s *Store) insert(ctx context.Context, operation string, c collection, doc any, exists error) error {
+func (s *Store) insert(ctx context.Context, operation string, c *mongo.Collection, doc any, exists error) error {
 	return s.do(ctx, operation, func(ctx context.Context) error {
-		_, err := c.InsertOne(ctx, doc)
+		_, err := c.InsertOne(ctx, doc, options.InsertOne().SetComment(comment(ctx)))
 		if mongo.IsDuplicateKeyError(err) {
 			return exists
 		}
@@ -125,9 +125,21 @@ func (s *Store) insert(ctx context.Context, operation string, c collection, doc 
 	})
 }
 
+// remove deletes the document with the _id; absent, which may be nil, is the answer if there is
+// none.
+func (s *Store) remove(ctx context.Context, operation string, c *mongo.Collection, id any, absent error) error {
+	return s.do(ctx, operation, func(ctx context.Context) error {
+		result, err := c.DeleteOne(ctx, byID(id), options.DeleteOne().SetComment(comment(ctx)))
+		if err == nil && result.DeletedCount == 0 {
+			return absent
+		}
+		return err
+	})
+}
+
 // findAll reads every match.
-func findAll[T any](ctx context.Context, c collection, filter bson.D, opts ...findOption) ([]T, error) {
-	cursor, err := c.Find(ctx, filter, opts...)
+func findAll[T any](ctx context.Context, c *mongo.Collection, filter bson.D, opts *options.FindOptionsBuilder) ([]T, error) {
+	cursor, err := c.Find(ctx, filter, opts.SetComment(comment(ctx)))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"oauth-server/internal/grants"
 )
@@ -27,7 +28,7 @@ func (s ttlStore) Sweep(ctx context.Context, now time.Time) (removed int, err er
 	if err != nil || marks == nil {
 		return 0, err
 	}
-	for _, c := range []collection{s.grants, s.sessions, s.revocations, s.counters} {
+	for _, c := range []*mongo.Collection{s.grants, s.sessions, s.revocations, s.counters} {
 		result, failed := c.DeleteMany(ctx, expired)
 		if failed == nil {
 			removed += int(result.DeletedCount)

@@ -3,6 +3,7 @@ package mongo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -26,7 +27,7 @@ func (s *Store) User(ctx context.Context, name string) (grants.User, error) {
 		if !utf8.ValidString(name) { // no string of MongoDB's
 			return grants.ErrNotFound
 		}
-		return orNotFound(s.users.FindOne(ctx, byID(name)).Decode(&doc))
+		return orNotFound(s.users.FindOne(ctx, byID(name), options.FindOne().SetComment(comment(ctx))).Decode(&doc))
 	})
 	return grants.User(doc), err
 }
@@ -61,14 +62,8 @@ func (s *Store) CreateUser(ctx context.Context, u grants.User) error {
 
 // DeleteUser implements [grants.UserRegistry].
 func (s *Store) DeleteUser(ctx context.Context, name string) error {
-	return s.do(ctx, "delete user", func(ctx context.Context) error {
-		if !utf8.ValidString(name) {
-			return grants.ErrNotFound
-		}
-		result, err := s.users.DeleteOne(ctx, byID(name))
-		if err == nil && result.DeletedCount == 0 {
-			return grants.ErrNotFound
-		}
-		return err
-	})
+	if !utf8.ValidString(name) {
+		return fmt.Errorf("mongo: delete user: %w", grants.ErrNotFound)
+	}
+	return s.remove(ctx, "delete user", s.users, name, grants.ErrNotFound)
 }

@@ -76,7 +76,7 @@ func (s *Store) Verify(ctx context.Context, o VerifyOptions) (Verification, erro
 	if err != nil {
 		return Verification{}, fmt.Errorf("mongo: verify: %w", err)
 	}
-	v := newVerifier(s, collection{s.db.Collection(name)}, true)
+	v := newVerifier(s, s.db.Collection(name), true)
 	return v.verify(ctx, func(ctx context.Context) error { return v.all(ctx, o) }, v.drop)
 }
 
@@ -93,7 +93,7 @@ func (s *Store) VerifyCounters(ctx context.Context) (Verification, error) {
 // verifier collects what the checks find.
 type verifier struct {
 	store  *Store
-	coll   collection
+	coll   *mongo.Collection
 	alone  bool   // the collection is scratch as a whole, without validators
 	client string // client ID of the scratch documents
 	expire time.Time
@@ -107,7 +107,7 @@ type verifier struct {
 	checked map[int]*Check
 }
 
-func newVerifier(s *Store, c collection, alone bool) *verifier {
+func newVerifier(s *Store, c *mongo.Collection, alone bool) *verifier {
 	client, err := randomName("verify scratch ") // a space: no client ID has one
 	if err != nil {
 		client = "verify scratch"
@@ -246,8 +246,8 @@ func (v *verifier) id(name string) bson.D {
 }
 
 // byPrimary is the collection with writes that the primary alone acknowledges.
-func (v *verifier) byPrimary() collection {
-	return collection{v.coll.Clone(options.Collection().SetWriteConcern(writeconcern.W1()))}
+func (v *verifier) byPrimary() *mongo.Collection {
+	return v.coll.Clone(options.Collection().SetWriteConcern(writeconcern.W1()))
 }
 
 // drop removes the scratch collection, also after ctx has ended.
@@ -264,7 +264,7 @@ func (v *verifier) drop(ctx context.Context) error {
 func (v *verifier) clear(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()
-	_, err := v.byPrimary().DeleteMany(ctx, byID(field("$in", v.ids)))
+	_, err := v.byPrimary().DeleteMany(ctx, byID(field("$in", v.ids)), options.DeleteMany().SetComment(comment(ctx)))
 	if err = v.unacknowledged(err); err != nil {
 		return fmt.Errorf("remove the scratch documents: %w", err)
 	}
@@ -273,12 +273,8 @@ func (v *verifier) clear(ctx context.Context) error {
 
 // read returns the scratch documents by name, as raw as the server sent them.
 func (v *verifier) read(ctx context.Context, filter bson.D) (map[string]bson.Raw, error) {
-	cursor, err := v.coll.Find(ctx, filter, options.Find().SetBatchSize(int32(len(v.ids)+1))) //nolint:gosec // a few dozen
+	docs, err := findAll[bson.Raw](ctx, v.coll, filter, options.Find().SetBatchSize(int32(len(v.ids)+1))) //nolint:gosec // a few dozen
 	if err != nil {
-		return nil, err
-	}
-	var docs []bson.Raw
-	if err := cursor.All(ctx, &docs); err != nil {
 		return nil, err
 	}
 	byName := make(map[string]bson.Raw, len(docs))

@@ -124,6 +124,12 @@ func (v *verifier) begin(probes []probe) (names []string, docs []any) {
 	return names, docs
 }
 
+// insert adds one scratch document.
+func (v *verifier) insert(ctx context.Context, doc bson.D) error {
+	_, err := v.coll.InsertOne(ctx, doc, options.InsertOne().SetComment(comment(ctx)))
+	return v.unacknowledged(err)
+}
+
 // unacknowledged notes that a majority has not confirmed a write, and returns
 // every other error.
 func (v *verifier) unacknowledged(err error) error {
@@ -184,7 +190,7 @@ func upsert(id, filter, update bson.D) mongo.WriteModel {
 
 // bulk sends one bulk. The error is that of the whole command.
 func (v *verifier) bulk(ctx context.Context, models []mongo.WriteModel, ordered bool) (*mongo.BulkWriteResult, []mongo.BulkWriteError, error) {
-	result, err := v.coll.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(ordered))
+	result, err := v.coll.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(ordered).SetComment(comment(ctx)))
 	var failed mongo.BulkWriteException
 	if !errors.As(err, &failed) {
 		return result, nil, err
@@ -268,7 +274,7 @@ func (v *verifier) readConcern(ctx context.Context) (map[string]bson.Raw, error)
 		return docs, nil
 	}
 	v.fail(checkReadConcern, "%d of %d documents that were acknowledged are not found", missing, len(v.laid))
-	v.coll = collection{v.coll.Clone(options.Collection().SetReadConcern(readconcern.Local()))}
+	v.coll = v.coll.Clone(options.Collection().SetReadConcern(readconcern.Local()))
 	return v.read(ctx, all)
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // rangeOfIDs reads the documents of the scratch client as a range. In a
@@ -26,7 +27,7 @@ func (v *verifier) rangeOfIDs(ctx context.Context) error {
 	if !v.alone {
 		return nil
 	}
-	_, err = v.coll.DeleteMany(ctx, ofClient)
+	_, err = v.coll.DeleteMany(ctx, ofClient, options.DeleteMany().SetComment(comment(ctx)))
 	if err = v.unacknowledged(err); err != nil {
 		return v.refused(checkRange, CheckFailed, err)
 	}

@@ -71,7 +71,7 @@ func (v *verifier) findAndModify(ctx context.Context) error {
 // there was none.
 func (v *verifier) beat(ctx context.Context, id bson.D) (bson.Raw, error) {
 	update := fields(field("$inc", field("n", int64(1))), field("$currentDate", field("beaten", true)))
-	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.Before)
+	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.Before).SetComment(comment(ctx))
 	old, err := v.coll.FindOneAndUpdate(ctx, byID(id), update, opts).Raw()
 	var reply mongo.WriteException
 	switch {
@@ -159,8 +159,7 @@ func (v *verifier) changeStreams(ctx context.Context) error {
 		return v.refused(checkChangeStreams, CheckMissing, err)
 	}
 	defer func() { _ = stream.Close(context.WithoutCancel(ctx)) }()
-	_, err = v.coll.InsertOne(ctx, byID(v.id("watched")))
-	if err = v.unacknowledged(err); err != nil {
+	if err = v.insert(ctx, byID(v.id("watched"))); err != nil {
 		return v.refused(checkChangeStreams, CheckMissing, err)
 	}
 	soon, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -194,8 +193,7 @@ func (v *verifier) validators(ctx context.Context) error {
 		}
 	}
 	negative := changed(v.seen(), "requestCounters", field(frameNow, int64(-1)))
-	_, err = v.coll.InsertOne(ctx, fields(byID(v.id("invalid")), negative))
-	if err = v.unacknowledged(err); err == nil {
+	if err = v.insert(ctx, fields(byID(v.id("invalid")), negative)); err == nil {
 		v.find(checkValidators, CheckMissing, "a validator was accepted, and a document that it forbids as well")
 	} else if !isAnswer(err) {
 		return err
@@ -232,8 +230,7 @@ func (v *verifier) ttlDeletion(ctx context.Context, o VerifyOptions) error {
 	ids := bson.A{v.id(past), v.id(future)}
 	err := v.run(ctx, func(ctx context.Context) error {
 		for i, expire := range []time.Time{time.Now().Add(-24 * time.Hour), v.expire} {
-			_, err := v.coll.InsertOne(ctx, fields(byID(ids[i]), changed(v.seen(), "expire", expire)))
-			if err = v.unacknowledged(err); err != nil {
+			if err := v.insert(ctx, fields(byID(ids[i]), changed(v.seen(), "expire", expire))); err != nil {
 				return v.refused(checkTTL, CheckMissing, err)
 			}
 		}

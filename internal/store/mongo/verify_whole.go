@@ -29,8 +29,7 @@ func (v *verifier) whole(ctx context.Context) error {
 	for w := range wholeWriters {
 		writers.Go(func() {
 			claims[w] = v.attempt(ctx, func(ctx context.Context) error {
-				_, err := v.coll.InsertOne(ctx, claim)
-				return v.unacknowledged(err)
+				return v.insert(ctx, claim)
 			})
 			failed[w] = v.attempt(ctx, func(ctx context.Context) error { return v.writeWhole(ctx, shared, "w"+strconv.Itoa(w)) })
 		})
@@ -90,7 +89,7 @@ func (v *verifier) countWhole(ctx context.Context, id bson.D, writer string, seq
 		field("$inc", fields(field("a", int64(1)), field("b", int64(1)))), field("$set", field("writers."+writer, seq)),
 	)
 	for range wholeWriters {
-		_, err := v.coll.UpdateOne(ctx, filter, update, options.UpdateOne().SetUpsert(true))
+		_, err := v.coll.UpdateOne(ctx, filter, update, options.UpdateOne().SetUpsert(true).SetComment(comment(ctx)))
 		if err = v.unacknowledged(err); err != nil && !mongo.IsDuplicateKeyError(err) {
 			return err
 		}
@@ -107,7 +106,7 @@ func (v *verifier) countWhole(ctx context.Context, id bson.D, writer string, seq
 
 func (v *verifier) readWhole(ctx context.Context, id bson.D) (a, b int64, err error) {
 	var doc struct{ A, B int64 }
-	err = v.coll.FindOne(ctx, byID(id)).Decode(&doc)
+	err = v.coll.FindOne(ctx, byID(id), options.FindOne().SetComment(comment(ctx))).Decode(&doc)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		err = errNotFound
 	}
