@@ -32,8 +32,8 @@ func newAuditDoc(e clientcfg.AuditEntry) (auditDoc, error) {
 	return auditDoc{Version: e.Version, Nonce: secret.ID(), At: e.At, Target: e.Target, Entry: string(text)}, nil
 }
 
-// tell adds an entry to the trail; one that is there stays as it is.
-func (s *Store) tell(ctx context.Context, doc *auditDoc) error {
+// appendAudit adds an entry to the audit trail. An entry of that version stays as it is.
+func (s *Store) appendAudit(ctx context.Context, doc *auditDoc) error {
 	_, err := s.audit.InsertOne(ctx, doc, options.InsertOne().SetComment(comment(ctx)))
 	if mongo.IsDuplicateKeyError(err) {
 		return nil
@@ -41,18 +41,18 @@ func (s *Store) tell(ctx context.Context, doc *auditDoc) error {
 	return err
 }
 
-// tellLast adds the entry of the last change, if there was one and it has not
-// been swept.
-func (s *Store) tellLast(ctx context.Context) error {
+// appendPending adds the entry that is stored beside the policies, which the process that changed
+// them may not have lived to append. Without a change, and after a sweep, there is none.
+func (s *Store) appendPending(ctx context.Context) error {
 	doc, err := s.policiesDoc(ctx, bson.D{{Key: "entry", Value: 1}})
 	if err != nil || doc.Entry.Version == 0 {
 		return err
 	}
-	return s.tell(ctx, &doc.Entry)
+	return s.appendAudit(ctx, &doc.Entry)
 }
 
-// toldOf reads the entry of a version; the zero entry if there is none.
-func (s *Store) toldOf(ctx context.Context, version int64) (doc auditDoc, err error) {
+// auditByVersion reads the entry of a version. It is zero if there is none.
+func (s *Store) auditByVersion(ctx context.Context, version int64) (doc auditDoc, err error) {
 	err = s.audit.FindOne(ctx, byID(version), options.FindOne().SetComment(comment(ctx))).Decode(&doc)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return auditDoc{}, nil
@@ -70,7 +70,7 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 		filter = append(filter, bson.E{Key: "_id", Value: bson.D{{Key: "$lt", Value: q.Before}}})
 	}
 	err = s.do(ctx, "audit trail", func(ctx context.Context) error {
-		if err := s.tellLast(ctx); err != nil {
+		if err := s.appendPending(ctx); err != nil {
 			return err
 		}
 		docs, err := findAll[auditDoc](ctx, s.audit, filter, options.Find().SetSort(byID(-1)).SetLimit(int64(q.Limit)))
@@ -87,12 +87,12 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 	return entries, nil
 }
 
-// SweepAudit implements [clientcfg.AuditLog]. The entry beside the policies
-// goes too, or it would be told anew.
+// SweepAudit implements [clientcfg.AuditLog]. The entry beside the policies is removed as well:
+// [Store.appendPending] would append it again.
 func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, err error) {
 	old := bson.D{{Key: "$lt", Value: before}}
 	err = s.do(ctx, "sweep the audit trail", func(ctx context.Context) error {
-		if err := s.tellLast(ctx); err != nil {
+		if err := s.appendPending(ctx); err != nil {
 			return err
 		}
 		_, err := s.policies.UpdateOne(ctx, append(byID(policiesID), bson.E{Key: "entry.at", Value: old}),

@@ -13,10 +13,10 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// policiesDoc is the policy set, in one document, together with the entry of
-// the trail that tells of its last change: so both are stored, or neither. The
-// entry is copied into the trail right afterwards, and once more before the
-// next change, should the process have died in between.
+// policiesDoc is the policy set, in one document together with the audit entry of its last change,
+// so that both are stored or neither. The entry is copied into the trail right afterwards. Should
+// the process die in between, that is made up for before the trail is read or swept, and before
+// the next change.
 type policiesDoc struct {
 	ID      string   `bson:"_id"`
 	Version int64    `bson:"version"`
@@ -68,20 +68,20 @@ func (s *Store) ReplacePolicies(ctx context.Context, next clientcfg.PolicySet, e
 	if err != nil {
 		return fmt.Errorf("mongo: encode the policies: %w", err)
 	}
-	told, err := newAuditDoc(entry)
+	audit, err := newAuditDoc(entry)
 	if err != nil {
 		return err
 	}
-	doc := policiesDoc{ID: policiesID, Version: next.Version, Set: string(set), Entry: told}
+	doc := policiesDoc{ID: policiesID, Version: next.Version, Set: string(set), Entry: audit}
 	return s.do(ctx, "replace the policies", func(ctx context.Context) error {
-		if err := s.tellLast(ctx); err != nil {
+		if err := s.appendPending(ctx); err != nil {
 			return err
 		}
 		if err := s.putPolicies(ctx, &doc); err != nil {
 			return err
 		}
-		// It has happened; should this fail, the next change tells of it.
-		_ = s.tell(ctx, &doc.Entry)
+		// The change is stored, whatever becomes of this: appendPending would repeat it.
+		_ = s.appendAudit(ctx, &doc.Entry)
 		return nil
 	})
 }
@@ -113,14 +113,14 @@ func (s *Store) whyNotReplaced(ctx context.Context, ours *policiesDoc, cause err
 	if err != nil {
 		return errors.Join(cause, err)
 	}
-	told := doc.Entry
-	if doc.Version > ours.Version { // it has been changed since: the trail knows by whom
-		if told, err = s.toldOf(ctx, ours.Version); err != nil {
+	stored := doc.Entry
+	if doc.Version > ours.Version { // changed again since: the entry of our version is in the trail
+		if stored, err = s.auditByVersion(ctx, ours.Version); err != nil {
 			return errors.Join(cause, err)
 		}
 	}
 	switch {
-	case told.Version == ours.Version && told.Nonce == ours.Entry.Nonce:
+	case stored.Version == ours.Version && stored.Nonce == ours.Entry.Nonce:
 		return nil
 	case cause == nil || mongo.IsDuplicateKeyError(cause):
 		return fmt.Errorf("%w: version %d is stored, not %d", clientcfg.ErrPolicyConflict, doc.Version, ours.Version-1)
