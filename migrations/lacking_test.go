@@ -74,7 +74,7 @@ func TestUpStops(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.says) || len(report.Applied)+len(report.Lacking) > 0 {
 				t.Errorf("%+v, %v, want %q", report, err, tt.says)
 			}
-			if n, err := db.Collection(Collection).CountDocuments(t.Context(), bson.D{}); err != nil || n != 0 {
+			if n, err := db.Collection(collection).CountDocuments(t.Context(), bson.D{}); err != nil || n != 0 {
 				t.Errorf("%d migrations are recorded, %v", n, err)
 			}
 			proxy.Alter(mongotest.Alteration{})

@@ -97,7 +97,7 @@ func TestUpFromMany(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n, err := db.Collection(Collection).CountDocuments(t.Context(), bson.D{}); err != nil || n != released {
+	if n, err := db.Collection(collection).CountDocuments(t.Context(), bson.D{}); err != nil || n != released {
 		t.Errorf("%d migrations are recorded, %v", n, err)
 	}
 }
@@ -108,7 +108,7 @@ func TestUpAfterCrash(t *testing.T) {
 	if _, err := Up(ctx, db); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Collection(Collection).Drop(ctx); err != nil {
+	if err := db.Collection(collection).Drop(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if report, err := Up(ctx, db); err != nil || len(report.Applied) != released {
@@ -139,7 +139,7 @@ func TestChanged(t *testing.T) {
 	if _, err := Up(ctx, db); err != nil {
 		t.Fatal(err)
 	}
-	_, err := db.Collection(Collection).UpdateByID(ctx, 2, bson.D{{Key: "$set", Value: bson.D{{Key: "checksum", Value: "other"}}}})
+	_, err := db.Collection(collection).UpdateByID(ctx, 2, bson.D{{Key: "$set", Value: bson.D{{Key: "checksum", Value: "other"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestNewerIsFine(t *testing.T) {
 	if _, err := Up(ctx, db); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Collection(Collection).InsertOne(ctx, entry{Number: 99, Name: "of_the_future", Checksum: "x"}); err != nil {
+	if _, err := db.Collection(collection).InsertOne(ctx, entry{Number: 99, Name: "of_the_future", Checksum: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	if pending, err := Pending(ctx, db); err != nil || len(pending) > 0 {

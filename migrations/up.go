@@ -10,8 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// Collection records what has been applied.
-const Collection = "migrations"
+// collection holds a document for each applied migration.
+const collection = "migrations"
 
 // Server error codes, https://www.mongodb.com/docs/manual/reference/error-codes/
 const (
@@ -92,7 +92,7 @@ func hasCode(err error, code int) bool {
 
 // record notes the migration; another process may have been faster.
 func record(ctx context.Context, db *mongo.Database, m Migration) error {
-	_, err := db.Collection(Collection).InsertOne(ctx, entry{
+	_, err := db.Collection(collection).InsertOne(ctx, entry{
 		Number: m.Number, Name: m.Name, Checksum: m.Checksum, AppliedAt: time.Now(),
 	})
 	if mongo.IsDuplicateKeyError(err) {
@@ -110,7 +110,7 @@ type entry struct {
 }
 
 func recorded(ctx context.Context, db *mongo.Database) (map[int]entry, error) {
-	cursor, err := db.Collection(Collection).Find(ctx, bson.D{})
+	cursor, err := db.Collection(collection).Find(ctx, bson.D{})
 	if err != nil {
 		return nil, fmt.Errorf("migrations: read what was applied: %w", err)
 	}
