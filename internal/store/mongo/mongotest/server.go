@@ -72,20 +72,14 @@ func Connect(t *testing.T, uri string) *mongo.Client {
 func Real(t *testing.T, lacking string) string {
 	t.Helper()
 	uri := URI(t)
-	if !IsReal(t) {
-		t.Skipf("the server at %s is no MongoDB replica set and has no %s; the run with testcontainers (mongo:8) covers it", uri, lacking)
-	}
-	return uri
-}
-
-// IsReal reports whether the server is a real MongoDB replica set.
-func IsReal(t *testing.T) bool {
-	t.Helper()
 	var hello struct {
 		SetName string `bson:"setName"`
 	}
-	err := Connect(t, URI(t)).Database("admin").RunCommand(t.Context(), bson.D{{Key: "hello", Value: 1}}).Decode(&hello)
-	return err == nil && hello.SetName != ""
+	err := Connect(t, uri).Database("admin").RunCommand(t.Context(), bson.D{{Key: "hello", Value: 1}}).Decode(&hello)
+	if err != nil || hello.SetName == "" {
+		t.Skipf("the server at %s is no MongoDB replica set and has no %s; the run with testcontainers (mongo:8) covers it", uri, lacking)
+	}
+	return uri
 }
 
 // container starts one container for all tests of the process; testcontainers
@@ -106,8 +100,12 @@ var container = sync.OnceValues(func() (string, error) {
 	}
 	const initiate = `rs.initiate({_id: "rs0", members: [{_id: 0, host: "127.0.0.1:27017"}]});
 		while (!db.hello().isWritablePrimary) sleep(50)`
-	if code, _, err := c.Exec(ctx, []string{"mongosh", "--quiet", "--eval", initiate}); err != nil || code != 0 {
-		return "", fmt.Errorf("initiate the replica set: status %d, %w", code, err)
+	code, _, err := c.Exec(ctx, []string{"mongosh", "--quiet", "--eval", initiate})
+	if err == nil && code != 0 {
+		err = fmt.Errorf("mongosh exits with status %d", code)
+	}
+	if err != nil {
+		return "", fmt.Errorf("initiate the replica set: %w", err)
 	}
 	address, err := c.PortEndpoint(ctx, "27017/tcp", "mongodb")
 	return address + "/?directConnection=true", err
