@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,101 +16,6 @@ import (
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/syncer"
 )
-
-// throughProxy opens a migrated store behind a proxy, and the same store
-// directly.
-func throughProxy(t *testing.T) (proxied, direct *Store, p *mongotest.Proxy) {
-	t.Helper()
-	uri, database, _ := strings.Cut(target.Location(t), " ")
-	p = mongotest.NewProxy(t, uri)
-	return openAt(t, p.URI, database), openAt(t, uri, database), p
-}
-
-func openAt(t *testing.T, uri, database string) *Store {
-	t.Helper()
-	s, err := Open(t.Context(), Options{URI: uri, Database: database})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
-var hotID = ratelimit.CounterID{ClientID: "shop", Username: "alice"}
-
-const aFrame = 1622211780
-
-// aWrite is an unversioned write that counts n.
-func aWrite(writer string, seq, n int64) *syncer.Write {
-	return &syncer.Write{
-		NewEtag: 1 + rand.Int64N(1<<62), Writer: writer, Seq: seq, Frame: 60_000,
-		Delta: []ratelimit.FrameCount{{Name: aFrame, Count: n}}, Expire: time.Now().Add(time.Hour),
-	}
-}
-
-// onto bases the write on a document, unless versioned is false.
-func onto(r *syncer.Record, w *syncer.Write, versioned bool) *syncer.Write {
-	if w.Versioned = versioned; versioned && r != nil {
-		w.Version, w.Etag = r.Version, r.Etag
-	}
-	return w
-}
-
-// again is the same write, sent once more because its outcome is not known.
-func again(w *syncer.Write) *syncer.Write {
-	next := *w
-	next.Versioned, next.Version, next.Etag, next.NewEtag = false, 0, 0, 1+rand.Int64N(1<<62)
-	return &next
-}
-
-// writeOne sends one write, with nothing to read.
-func writeOne(ctx context.Context, s *Store, id ratelimit.CounterID, w *syncer.Write) (syncer.Result, error) {
-	results, err := s.Exchange(ctx, []syncer.Item{{ID: id, Write: w}})
-	if results == nil {
-		return syncer.Result{}, err
-	}
-	return results[0], err
-}
-
-func mustApply(t *testing.T, s *Store, w *syncer.Write, want syncer.Status) {
-	t.Helper()
-	if r, err := writeOne(t.Context(), s, hotID, w); err != nil || r.Status != want {
-		t.Fatalf("got %+v, %v, want %s", r, err, want)
-	}
-}
-
-// mustNotGuess is a write whose reply does not come.
-func mustNotGuess(t *testing.T, s *Store, w *syncer.Write) {
-	t.Helper()
-	if r, err := writeOne(t.Context(), s, hotID, w); err == nil || r.Status != syncer.Unknown {
-		t.Fatalf("the store guessed: %+v, %v", r, err)
-	}
-}
-
-func readOne(t *testing.T, s *Store, id ratelimit.CounterID) *syncer.Record {
-	t.Helper()
-	results, err := s.Exchange(t.Context(), []syncer.Item{{ID: id, Read: true}})
-	if err != nil || len(results) != 1 || !results[0].Read {
-		t.Fatalf("read: %+v, %v", results, err)
-	}
-	return results[0].Record
-}
-
-func document(t *testing.T, s *Store) *syncer.Record {
-	t.Helper()
-	r := readOne(t, s, hotID)
-	if r == nil {
-		t.Fatal("there is no document")
-	}
-	return r
-}
-
-func counted(r *syncer.Record) (n int64) {
-	for _, f := range r.Frames {
-		n += f.Count
-	}
-	return n
-}
 
 // TestLostOnTheWay: whatever is lost, the caller is told that it is not known,
 // and sending the same again makes it count once.
@@ -129,11 +33,7 @@ func TestLostOnTheWay(t *testing.T) {
 		{"reply to an unversioned write", mongotest.LoseReply, false, syncer.Conflict},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s, direct, proxy := throughProxy(t)
-			mustApply(t, direct, aWrite("other", 1, 1), syncer.Applied)
-			w := onto(document(t, direct), aWrite("me", 7, 2), test.versioned)
-			proxy.Once("update", test.fault)
-			mustNotGuess(t, s, w)
+			s, _, w := interrupted(t, test.fault, test.versioned)
 			mustApply(t, s, again(w), test.want)
 			if r := document(t, s); counted(r) != 3 || r.Writers["me"] != 7 {
 				t.Errorf("the document is %+v", r)
@@ -157,11 +57,7 @@ func TestAppliedLate(t *testing.T) {
 		{"unversioned, before", false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s, direct, proxy := throughProxy(t)
-			mustApply(t, direct, aWrite("other", 1, 1), syncer.Applied)
-			w := onto(document(t, direct), aWrite("me", 7, 2), test.versioned)
-			proxy.Once("update", mongotest.Delay)
-			mustNotGuess(t, s, w)
+			s, proxy, w := interrupted(t, mongotest.Delay, test.versioned)
 			second := syncer.Applied
 			if test.before {
 				deliver(t, proxy, 1)

@@ -79,50 +79,60 @@ func TestServerTTLIndexConflict(t *testing.T) {
 	}
 }
 
-// TestServerCounts: n is what was written, whatever failed beside it.
-func TestServerCounts(t *testing.T) {
-	type counts struct {
-		N, NModified int
-		Upserted     []struct{ Index int }
-		WriteErrors  []struct{ Index, Code int }
-	}
+// writeCounts is what a server reports of a batch of writes.
+type writeCounts struct {
+	N, NModified int
+	Upserted     []struct{ Index int }
+	WriteErrors  []struct{ Index, Code int }
+}
+
+// writeBatch is a command of several writes, and what a server reports of it if there are the
+// documents "there" and "also there".
+type writeBatch struct {
+	name    string
+	command bson.D
+	want    writeCounts
+}
+
+func writeBatches() []writeBatch {
 	one := func(q, u bson.D) bson.D { return fields(field("q", q), field("u", u), field("upsert", true)) }
 	inc, same := operator("$inc", strictOne), operator("$set", field("n", int64(7)))
 	moved := fields(byID("there"), field("n", int64(0)))
 	bad := field("n", field("$near1y", 1))
 	gone := func(q bson.D) bson.D { return fields(field("q", q), field("limit", 1)) }
-	for _, tt := range []struct {
-		name    string
-		command bson.D
-		want    counts
-	}{
+	return []writeBatch{
 		{
 			"unordered inserts", fields(field("insert", "scratch"), field("ordered", false), field("documents", bson.A{byID(1), byID("there"), byID(2)})),
-			counts{N: 2, WriteErrors: []struct{ Index, Code int }{{1, 11000}}},
+			writeCounts{N: 2, WriteErrors: []struct{ Index, Code int }{{1, 11000}}},
 		},
 		{
 			"ordered inserts", fields(field("insert", "scratch"), field("documents", bson.A{byID(1), byID("there"), byID(2)})),
-			counts{N: 1, WriteErrors: []struct{ Index, Code int }{{1, 11000}}},
+			writeCounts{N: 1, WriteErrors: []struct{ Index, Code int }{{1, 11000}}},
 		},
 		{
 			"unordered updates", fields(field("update", "scratch"), field("ordered", false), field("updates", bson.A{
 				one(byID("new"), inc), one(byID("there"), same), one(moved, inc), one(byID("also new"), same), one(byID("there"), inc),
 			})),
-			counts{N: 4, NModified: 1, Upserted: []struct{ Index int }{{0}, {3}}, WriteErrors: []struct{ Index, Code int }{{2, 11000}}},
+			writeCounts{N: 4, NModified: 1, Upserted: []struct{ Index int }{{0}, {3}}, WriteErrors: []struct{ Index, Code int }{{2, 11000}}},
 		},
 		{
 			"ordered updates", fields(field("update", "scratch"), field("updates", bson.A{one(byID("there"), inc), one(moved, inc), one(byID("new"), inc)})),
-			counts{N: 1, NModified: 1, WriteErrors: []struct{ Index, Code int }{{1, 11000}}},
+			writeCounts{N: 1, NModified: 1, WriteErrors: []struct{ Index, Code int }{{1, 11000}}},
 		},
 		{
 			"unordered deletes", fields(field("delete", "scratch"), field("ordered", false), field("deletes", bson.A{gone(byID("there")), gone(bad), gone(byID("also there"))})),
-			counts{N: 2, WriteErrors: []struct{ Index, Code int }{{1, 2}}},
+			writeCounts{N: 2, WriteErrors: []struct{ Index, Code int }{{1, 2}}},
 		},
 		{
 			"ordered deletes", fields(field("delete", "scratch"), field("deletes", bson.A{gone(byID("there")), gone(bad), gone(byID("also there"))})),
-			counts{N: 1, WriteErrors: []struct{ Index, Code int }{{1, 2}}},
+			writeCounts{N: 1, WriteErrors: []struct{ Index, Code int }{{1, 2}}},
 		},
-	} {
+	}
+}
+
+// TestServerCounts: n is what was written, whatever failed beside it.
+func TestServerCounts(t *testing.T) {
+	for _, tt := range writeBatches() {
 		t.Run(tt.name, func(t *testing.T) {
 			c := scratch(t)
 			docs := bson.A{fields(byID("there"), field("n", int64(7))), fields(byID("also there"), field("n", int64(7)))}
@@ -139,7 +149,7 @@ func TestServerCounts(t *testing.T) {
 				}
 				raw = write.Raw
 			}
-			var got counts
+			var got writeCounts
 			if err := bson.Unmarshal(raw, &got); err != nil {
 				t.Fatalf("%v in %v, %v", err, raw, result.Err())
 			}

@@ -13,67 +13,74 @@ import (
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
-// stalls holds up every command that the rule picks until the test ends.
-func stalls(t *testing.T, rule func(c bson.D) bool) mongotest.Alteration {
-	t.Helper()
-	return mongotest.Alteration{Answer: func(c bson.D) bson.D {
-		if rule(c) {
-			<-t.Context().Done()
-		}
-		return nil
-	}}
-}
-
 // after picks what the rule picks but for the first n.
 func after(n int64, rule func(c bson.D) bool) func(c bson.D) bool {
 	var seen atomic.Int64
 	return func(c bson.D) bool { return rule(c) && seen.Add(1) > n }
 }
 
+// upTo picks the first n of those that the rule picks.
+func upTo(n int64, rule func(c bson.D) bool) func(c bson.D) bool {
+	var seen atomic.Int64
+	return func(c bson.D) bool { return rule(c) && seen.Add(1) <= n }
+}
+
 func named(command string) func(c bson.D) bool {
 	return func(c bson.D) bool { return c[0].Key == command }
 }
 
-// TestVerifyKeepsFindings: whatever fails late, or takes too long, what was
-// found is returned, and beside it the error that ended the checks.
-func TestVerifyKeepsFindings(t *testing.T) {
-	polls := after(0, func(c bson.D) bool { return c[0].Key == "find" && strings.Contains(c.String(), `"expired"`) })
-	for _, tt := range []struct {
-		name    string
-		server  func(t *testing.T, p *mongotest.Proxy) mongotest.Alteration
-		options VerifyOptions
-		want    map[int]CheckStatus // of the checks that are not ok
-		detail  string              // of the first of them
-		err     string
-	}{
+// lateFailure is a server that fails while the checks are under way, and what is found all the same.
+type lateFailure struct {
+	name    string
+	server  func(t *testing.T, p *mongotest.Proxy) mongotest.Alteration
+	options VerifyOptions
+	want    map[int]CheckStatus // of the checks that are not ok
+	detail  string              // of the first of them
+	err     string
+}
+
+// polls reports whether a command is one of those that wait for the TTL monitor.
+func polls(c bson.D) bool { return c[0].Key == "find" && strings.Contains(c.String(), `"expired"`) }
+
+// stalling is a server that holds up every command that the rule picks until the test ends.
+func stalling(rule func(c bson.D) bool) func(*testing.T, *mongotest.Proxy) mongotest.Alteration {
+	return func(t *testing.T, _ *mongotest.Proxy) mongotest.Alteration {
+		t.Helper()
+		return mongotest.Alteration{Answer: func(c bson.D) bson.D {
+			if rule(c) {
+				<-t.Context().Done()
+			}
+			return nil
+		}}
+	}
+}
+
+// refusing is a server that answers every command that the rule picks with an error.
+func refusing(rule func(c bson.D) bool, code int, codeName, message string) func(*testing.T, *mongotest.Proxy) mongotest.Alteration {
+	return func(*testing.T, *mongotest.Proxy) mongotest.Alteration {
+		return mongotest.Alteration{Answer: func(c bson.D) bson.D {
+			if !rule(c) {
+				return nil
+			}
+			return mongotest.Refusal(code, codeName, message)
+		}}
+	}
+}
+
+func lateFailures() []lateFailure {
+	return []lateFailure{
 		{
 			name: "majority writes stall", want: map[int]CheckStatus{checkWriteConcern: CheckFailed}, detail: "no answer",
-			server: func(t *testing.T, _ *mongotest.Proxy) mongotest.Alteration {
-				t.Helper()
-				return stalls(t, wantsMajority)
-			},
+			server: stalling(wantsMajority),
 		},
-		{
-			name: "all commands that make collections stall",
-			server: func(t *testing.T, _ *mongotest.Proxy) mongotest.Alteration {
-				t.Helper()
-				return stalls(t, named("create"))
-			},
-		},
+		{name: "all commands that make collections stall", server: stalling(named("create"))},
 		{
 			name: "the collection may not be dropped", err: "remove the scratch collection",
-			server: func(*testing.T, *mongotest.Proxy) mongotest.Alteration {
-				return mongotest.Refuses("drop", 13, "Unauthorized", "not allowed")
-			},
+			server: refusing(named("drop"), 13, "Unauthorized", "not allowed"),
 		},
 		{
 			name: "one ping stalls", want: map[int]CheckStatus{checkRoundTrip: CheckFailed}, detail: "no answer",
-			server: func(t *testing.T, _ *mongotest.Proxy) mongotest.Alteration {
-				t.Helper()
-				second := after(1, named("ping")) // the first was that of Open
-				third := after(2, named("ping"))
-				return stalls(t, func(c bson.D) bool { a, b := second(c), third(c); return a && !b })
-			},
+			server: stalling(upTo(1, after(1, named("ping")))), // the second
 		},
 		{
 			name: "the server goes away", err: "verify",
@@ -92,29 +99,20 @@ func TestVerifyKeepsFindings(t *testing.T) {
 		},
 		{
 			name: "polls are answered by no primary at first", options: VerifyOptions{WaitTTL: time.Minute},
-			server: func(*testing.T, *mongotest.Proxy) mongotest.Alteration {
-				third := after(2, polls)
-				return mongotest.Alteration{Answer: func(c bson.D) bson.D {
-					if polls(c) && !third(c) {
-						return mongotest.Refusal(189, "PrimarySteppedDown", "stepped down")
-					}
-					return nil
-				}}
-			},
+			server: refusing(upTo(2, polls), 189, "PrimarySteppedDown", "stepped down"),
 		},
 		{
 			name: "polls are never answered", options: VerifyOptions{WaitTTL: time.Second},
 			want: map[int]CheckStatus{checkTTL: CheckMissing}, detail: "not known",
-			server: func(*testing.T, *mongotest.Proxy) mongotest.Alteration {
-				return mongotest.Alteration{Answer: func(c bson.D) bson.D {
-					if polls(c) {
-						return mongotest.Refusal(11600, "InterruptedAtShutdown", "shutting down")
-					}
-					return nil
-				}}
-			},
+			server: refusing(polls, 11600, "InterruptedAtShutdown", "shutting down"),
 		},
-	} {
+	}
+}
+
+// TestVerifyKeepsFindings: whatever fails late, or takes too long, what was found is returned, and
+// beside it the error that ended the checks.
+func TestVerifyKeepsFindings(t *testing.T) {
+	for _, tt := range lateFailures() {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s, proxy := impatient(t)

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -202,17 +201,4 @@ func TestVerifyHangsUp(t *testing.T) {
 			t.Errorf("a server that is gone: %+v", r)
 		}
 	})
-}
-
-// impatient is a store that waits for one second, behind a proxy.
-func impatient(t *testing.T) (*Store, *mongotest.Proxy) {
-	t.Helper()
-	uri, database := mongotest.Database(t)
-	proxy := mongotest.NewProxy(t, uri)
-	s, err := Open(t.Context(), Options{URI: proxy.URI, Database: database, Timeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, proxy
 }
