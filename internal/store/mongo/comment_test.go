@@ -47,7 +47,7 @@ func TestCommandsNameTheirCause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStore(client, Options{Database: database, Timeout: DefaultTimeout})
+	s := newStore(client, database)
 	t.Cleanup(func() { _ = s.Close() })
 	if err := exercise(t.Context(), s); err != nil {
 		t.Fatal(err)

@@ -35,15 +35,13 @@ var (
 const (
 	selectionTimeout = 2 * time.Second
 	openTimeout      = 2500 * time.Millisecond
-	// DefaultTimeout bounds one operation, all of the driver's retries included.
-	DefaultTimeout = 5 * time.Second
+	operationTimeout = 5 * time.Second // all of the driver's retries included
 )
 
 // Options say where the data is.
 type Options struct {
-	URI      string        // mongodb:// or mongodb+srv://; may hold a password
-	Database string        // such as "oauth"
-	Timeout  time.Duration // of one operation; 0 means [DefaultTimeout]
+	URI      string // mongodb:// or mongodb+srv://; may hold a password
+	Database string // such as "oauth"
 }
 
 // Open connects and checks that the server answers and takes the credentials.
@@ -63,10 +61,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		abandon(context.WithoutCancel(ctx), client)
 		return nil, fmt.Errorf("mongo: open %s: %w", hosts(settings), classify(err))
 	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	return newStore(client, o), nil
+	return newStore(client, o.Database), nil
 }
 
 // abandon closes a client that never worked. Nobody waits for it: whatever its

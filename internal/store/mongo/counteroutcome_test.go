@@ -185,7 +185,7 @@ func openFake(t *testing.T, reply bson.D) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStore(client, Options{Database: "x", Timeout: DefaultTimeout})
+	s := newStore(client, "x")
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

@@ -73,7 +73,7 @@ func TestMajorityRealMongoDB(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStore(client, Options{Database: database, Timeout: DefaultTimeout})
+	s := newStore(client, database)
 	t.Cleanup(func() { _ = s.Close() })
 	ctx, next := t.Context(), grants.RefreshToken{Digest: secret.DigestOf("next")}
 	err = errors.Join(
@@ -101,7 +101,7 @@ func TestRetryableWritesRealMongoDB(t *testing.T) {
 	uri := mongotest.Real(t, "retryable writes")
 	_, database := mongotest.Database(t)
 	client := mongotest.Connect(t, uri)
-	s := newStore(client, Options{Database: database, Timeout: DefaultTimeout})
+	s := newStore(client, database)
 	ctx, next := t.Context(), grants.RefreshToken{Digest: secret.DigestOf("next")}
 	if err := s.CreateCode(ctx, grants.Code{Digest: secret.DigestOf("c")}); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 type Store struct {
 	client  *mongo.Client
 	db      *mongo.Database
-	timeout time.Duration
+	timeout time.Duration // of one operation
 
 	clients, users, signingKeys   *mongo.Collection
 	grants, sessions, revocations *mongo.Collection
@@ -50,10 +50,10 @@ var _ interface {
 // ErrClosed is returned by a store that was closed.
 var ErrClosed = errors.New("the store is closed")
 
-func newStore(client *mongo.Client, o Options) *Store {
-	db := client.Database(o.Database)
+func newStore(client *mongo.Client, database string) *Store {
+	db := client.Database(database)
 	return &Store{
-		client: client, db: db, timeout: o.Timeout,
+		client: client, db: db, timeout: operationTimeout,
 		clients: db.Collection("clients"), users: db.Collection("users"), signingKeys: db.Collection("keys"),
 		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
 		counters: db.Collection("ratelimits"), instances: db.Collection("instances"),

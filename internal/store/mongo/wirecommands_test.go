@@ -230,7 +230,7 @@ func TestPrimaryOnTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStore(client, Options{Database: "x", Timeout: DefaultTimeout})
+	s := newStore(client, "x")
 	defer func() { _ = s.Close() }()
 	results, err := s.Exchange(t.Context(), []syncer.Item{{ID: hotID, Write: aWrite("me", 1, 1), Read: true}})
 	if err == nil || results[0].Status != syncer.Applied { // the server cannot find
