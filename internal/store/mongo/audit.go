@@ -27,7 +27,7 @@ type auditDoc struct {
 func newAuditDoc(e clientcfg.AuditEntry) (auditDoc, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
-		return auditDoc{}, fmt.Errorf("mongo: encode the audit entry: %w", err)
+		return auditDoc{}, fmt.Errorf("mongo: encode audit entry: %w", err)
 	}
 	return auditDoc{Version: e.Version, Nonce: secret.ID(), At: e.At, Target: e.Target, Entry: string(text)}, nil
 }
@@ -69,7 +69,7 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 	if q.Before > 0 {
 		filter = append(filter, bson.E{Key: "_id", Value: bson.D{{Key: "$lt", Value: q.Before}}})
 	}
-	err = s.do(ctx, "audit trail", func(ctx context.Context) error {
+	err = s.do(ctx, "read audit trail", func(ctx context.Context) error {
 		if err := s.appendPending(ctx); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 // [Store.appendPending] would append it again.
 func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, err error) {
 	old := bson.D{{Key: "$lt", Value: before}}
-	err = s.do(ctx, "sweep the audit trail", func(ctx context.Context) error {
+	err = s.do(ctx, "sweep audit trail", func(ctx context.Context) error {
 		if err := s.appendPending(ctx); err != nil {
 			return err
 		}

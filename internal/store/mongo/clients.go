@@ -66,7 +66,7 @@ func newEtag() int64 { return 1 + rand.Int64N(1<<42) } //nolint:gosec // tells v
 
 // Clients implements [clientcfg.Store].
 func (s *Store) Clients(ctx context.Context) (list []clientcfg.Client, rev clientcfg.Revision, err error) {
-	err = s.do(ctx, "clients", func(ctx context.Context) error {
+	err = s.do(ctx, "read clients", func(ctx context.Context) error {
 		docs, err := findAll[clientDoc](ctx, s.clients, bson.D{}, options.Find().SetSort(byID(1)))
 		for i := 0; err == nil && i < len(docs); i++ {
 			var c clientcfg.Client
@@ -85,7 +85,7 @@ func (s *Store) Revision(ctx context.Context) (clientcfg.Revision, error) {
 	var sums []struct {
 		Sum clientcfg.Revision `bson:"sum"`
 	}
-	err := s.do(ctx, "revision of the clients", func(ctx context.Context) error {
+	err := s.do(ctx, "read client revision", func(ctx context.Context) error {
 		cursor, err := s.clients.Aggregate(ctx, bson.A{
 			bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: nil}, {Key: "sum", Value: bson.D{{Key: "$sum", Value: "$etag"}}}}}},
 		}, options.Aggregate().SetComment(comment(ctx)))

@@ -19,7 +19,7 @@ type outcome struct {
 // errGone: the document that the write was based on had expired, so the upsert
 // has begun a new one with it. That is not what the write was conditioned on;
 // sent again under its sequence, it is found to be counted.
-var errGone = errors.New("mongo: the counter had expired, and begins anew with this write")
+var errGone = errors.New("mongo: the counter had expired; the write has created it anew")
 
 // counterOutcomes sorts the server's reply by write. The error is one that
 // concerns more than one of them.

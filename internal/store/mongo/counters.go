@@ -161,7 +161,7 @@ func (x *exchange) found(r syncer.Record) {
 
 // Now implements [syncer.Store] with the clock of the primary.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
-	err = s.do(ctx, "read the clock", func(ctx context.Context) error {
+	err = s.do(ctx, "read clock", func(ctx context.Context) error {
 		now, err = s.localTime(ctx)
 		return err
 	})
@@ -171,7 +171,7 @@ func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 func (s *Store) localTime(ctx context.Context) (time.Time, error) {
 	hello, err := s.hello(ctx)
 	if err == nil && hello.LocalTime.IsZero() {
-		err = errors.New("the server does not say its time")
+		err = errors.New("the server does not report its time")
 	}
 	return hello.LocalTime, err
 }

@@ -2,8 +2,6 @@ package mongo
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -15,18 +13,15 @@ import (
 
 // CountersOf implements admin.StoredCounters.
 func (s *Store) CountersOf(ctx context.Context, clientID string, username *string, limit int) (records []syncer.Record, err error) {
-	err = s.do(ctx, "counters of a client", func(ctx context.Context) error {
+	err = s.do(ctx, "read client counters", func(ctx context.Context) error {
 		if !validNames(clientID, username) {
 			return nil
 		}
-		cursor, err := s.counters.Find(ctx, countersOf(clientID, username), options.Find().SetLimit(int64(limit)).SetComment(comment(ctx)))
-		if err != nil {
-			return fmt.Errorf("find: %w", err)
+		docs, err := findAll[bson.Raw](ctx, s.counters, countersOf(clientID, username), options.Find().SetLimit(int64(limit)))
+		for _, raw := range docs {
+			records = append(records, counterRecord(raw))
 		}
-		for cursor.Next(ctx) {
-			records = append(records, counterRecord(cursor.Current))
-		}
-		return errors.Join(cursor.Err(), cursor.Close(ctx))
+		return err
 	})
 	return records, err
 }

@@ -25,7 +25,7 @@ func (s *Store) CreateRefreshToken(ctx context.Context, t grants.RefreshToken) e
 
 // Code implements [grants.Codes].
 func (s *Store) Code(ctx context.Context, d secret.Digest) (c grants.Code, err error) {
-	err = s.do(ctx, "code", func(ctx context.Context) error {
+	err = s.do(ctx, "read code", func(ctx context.Context) error {
 		doc, claim, err := s.look(ctx, kindCode, d)
 		if err != nil {
 			return err
@@ -41,7 +41,7 @@ func (s *Store) Code(ctx context.Context, d secret.Digest) (c grants.Code, err e
 
 // RefreshToken implements [grants.RefreshTokens].
 func (s *Store) RefreshToken(ctx context.Context, d secret.Digest) (t grants.RefreshToken, err error) {
-	err = s.do(ctx, "refresh token", func(ctx context.Context) error {
+	err = s.do(ctx, "read refresh token", func(ctx context.Context) error {
 		doc, claim, err := s.look(ctx, kindToken, d)
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func (s *Store) resolve(ctx context.Context, kind string, d secret.Digest, ours 
 	_, claim, err := s.look(ctx, kind, d)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w (and looking again: %w)", cause, err)
+		return fmt.Errorf("%w; look up the claim: %w", cause, err)
 	case claim != nil && bytes.Equal(claim.Digest, ours.Digest):
 		return nil
 	case claim != nil:

@@ -18,7 +18,7 @@ import (
 // own clock, so that no instance's clock decides who is alive. The records of
 // others stay as they are; a TTL index removes those that have ended.
 func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) (alive []syncer.Instance, previous string, err error) {
-	err = s.do(ctx, "beat", func(ctx context.Context) error {
+	err = s.do(ctx, "store heartbeat", func(ctx context.Context) error {
 		if previous, err = s.putInstance(ctx, self); err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (s *Store) putInstance(ctx context.Context, self syncer.Instance) (previous
 
 // Alive implements [syncer.Instances].
 func (s *Store) Alive(ctx context.Context, ttl time.Duration) (alive []syncer.Instance, err error) {
-	err = s.do(ctx, "alive", func(ctx context.Context) error {
+	err = s.do(ctx, "read heartbeats", func(ctx context.Context) error {
 		now, err := s.localTime(ctx)
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (s *Store) aliveBeside(ctx context.Context, self string, read time.Time, tt
 		return nil, err
 	}
 	if now.IsZero() && self != "" {
-		return nil, errors.New("the heartbeat is gone again")
+		return nil, errors.New("the heartbeat was stored and is not found")
 	}
 	alive = slices.DeleteFunc(alive, func(i syncer.Instance) bool { return i.Beaten.Sub(now) >= ttl })
 	slices.SortFunc(alive, func(a, b syncer.Instance) int { return strings.Compare(a.ID, b.ID) })
@@ -130,12 +130,12 @@ func timeOf(v bson.RawValue) time.Time {
 
 // Leave implements [syncer.Instances].
 func (s *Store) Leave(ctx context.Context, id string) error {
-	return s.remove(ctx, "leave", s.instances, id, nil)
+	return s.remove(ctx, "delete heartbeat", s.instances, id, nil)
 }
 
 // Reports implements [syncer.Reports].
 func (s *Store) Reports(ctx context.Context, ttl time.Duration) (list []syncer.Instance, err error) {
-	err = s.do(ctx, "reports", func(ctx context.Context) error {
+	err = s.do(ctx, "read reports", func(ctx context.Context) error {
 		list = nil
 		now, err := s.localTime(ctx)
 		if err != nil {

@@ -24,7 +24,7 @@ type keyDoc struct {
 
 // Keys implements [keys.Store].
 func (s *Store) Keys(ctx context.Context) (list []keys.Record, err error) {
-	err = s.do(ctx, "signing keys", func(ctx context.Context) error {
+	err = s.do(ctx, "read signing keys", func(ctx context.Context) error {
 		docs, err := findAll[keyDoc](ctx, s.signingKeys, bson.D{}, options.Find())
 		for _, d := range docs {
 			list = append(list, keys.Record{

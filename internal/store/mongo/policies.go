@@ -28,7 +28,7 @@ const policiesID = "current"
 
 // Policies implements [clientcfg.PolicyStore].
 func (s *Store) Policies(ctx context.Context) (set clientcfg.PolicySet, err error) {
-	err = s.do(ctx, "policies", func(ctx context.Context) error {
+	err = s.do(ctx, "read policies", func(ctx context.Context) error {
 		doc, err := s.policiesDoc(ctx, bson.D{})
 		if err != nil || doc.Version == 0 {
 			return err
@@ -44,7 +44,7 @@ func (s *Store) Policies(ctx context.Context) (set clientcfg.PolicySet, err erro
 
 // PolicyVersion implements [clientcfg.PolicyStore].
 func (s *Store) PolicyVersion(ctx context.Context) (version int64, err error) {
-	err = s.do(ctx, "version of the policies", func(ctx context.Context) error {
+	err = s.do(ctx, "read policy version", func(ctx context.Context) error {
 		doc, err := s.policiesDoc(ctx, bson.D{{Key: "version", Value: 1}})
 		version = doc.Version
 		return err
@@ -66,14 +66,14 @@ func (s *Store) policiesDoc(ctx context.Context, fields bson.D) (doc policiesDoc
 func (s *Store) ReplacePolicies(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) error {
 	set, err := json.Marshal(next)
 	if err != nil {
-		return fmt.Errorf("mongo: encode the policies: %w", err)
+		return fmt.Errorf("mongo: encode policies: %w", err)
 	}
 	audit, err := newAuditDoc(entry)
 	if err != nil {
 		return err
 	}
 	doc := policiesDoc{ID: policiesID, Version: next.Version, Set: string(set), Entry: audit}
-	return s.do(ctx, "replace the policies", func(ctx context.Context) error {
+	return s.do(ctx, "replace policies", func(ctx context.Context) error {
 		if err := s.appendPending(ctx); err != nil {
 			return err
 		}

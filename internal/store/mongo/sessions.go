@@ -30,7 +30,7 @@ func (s *Store) CreateSession(ctx context.Context, session grants.Session) error
 // Session implements [grants.Sessions].
 func (s *Store) Session(ctx context.Context, d secret.Digest) (grants.Session, error) {
 	var doc sessionDoc
-	err := s.do(ctx, "session", func(ctx context.Context) error {
+	err := s.do(ctx, "read session", func(ctx context.Context) error {
 		return orNotFound(s.sessions.FindOne(ctx, byID(d[:]), options.FindOne().SetComment(comment(ctx))).Decode(&doc))
 	})
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Store) DeleteSession(ctx context.Context, d secret.Digest) error {
 func (s *Store) Revoke(ctx context.Context, name string, until time.Time) error {
 	id := secret.DigestOf(name) // of a name that may have come from outside
 	update := bson.D{{Key: "$max", Value: bson.D{{Key: "expire", Value: until}}}}
-	return s.do(ctx, "revoke", func(ctx context.Context) error {
+	return s.do(ctx, "store revocation", func(ctx context.Context) error {
 		for {
 			_, err := s.revocations.UpdateOne(ctx, byID(id[:]), update, options.UpdateOne().SetUpsert(true).SetComment(comment(ctx)))
 			if !mongo.IsDuplicateKeyError(err) {
@@ -66,7 +66,7 @@ func (s *Store) Revoked(ctx context.Context, names ...string) (yes bool, err err
 		d := secret.DigestOf(name)
 		ids = append(ids, d[:])
 	}
-	err = s.do(ctx, "revoked", func(ctx context.Context) error {
+	err = s.do(ctx, "read revocations", func(ctx context.Context) error {
 		if len(ids) == 0 {
 			return nil
 		}

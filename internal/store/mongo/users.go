@@ -23,7 +23,7 @@ type userDoc struct {
 // User implements [grants.Users].
 func (s *Store) User(ctx context.Context, name string) (grants.User, error) {
 	var doc userDoc
-	err := s.do(ctx, "user", func(ctx context.Context) error {
+	err := s.do(ctx, "read user", func(ctx context.Context) error {
 		if !utf8.ValidString(name) { // no string of MongoDB's
 			return grants.ErrNotFound
 		}
@@ -42,7 +42,7 @@ func orNotFound(err error) error {
 
 // Users implements [grants.UserRegistry].
 func (s *Store) Users(ctx context.Context) (list []grants.User, err error) {
-	err = s.do(ctx, "users", func(ctx context.Context) error {
+	err = s.do(ctx, "read users", func(ctx context.Context) error {
 		docs, err := findAll[userDoc](ctx, s.users, bson.D{}, options.Find().SetSort(byID(1)))
 		for _, doc := range docs {
 			list = append(list, grants.User(doc))

@@ -20,7 +20,7 @@ func (s *Store) WatchPolicies(ctx context.Context, changed func()) error {
 	case errors.As(err, &refused):
 		return fmt.Errorf("%w: %w", clientcfg.ErrNoWatch, err)
 	case err != nil:
-		return fmt.Errorf("mongo: watch the policies: %w", err)
+		return fmt.Errorf("mongo: watch policies: %w", err)
 	}
 	changed() // what happened before the stream was open
 	for stream.Next(ctx) {
@@ -28,7 +28,7 @@ func (s *Store) WatchPolicies(ctx context.Context, changed func()) error {
 	}
 	err = errors.Join(stream.Err(), stream.Close(context.WithoutCancel(ctx)))
 	if err != nil {
-		return fmt.Errorf("mongo: watch the policies: %w", err)
+		return fmt.Errorf("mongo: watch policies: %w", err)
 	}
 	return nil
 }

@@ -187,7 +187,7 @@ func (c *wireCheck) find(command bson.Raw) {
 	in, err := filter.LookupErr("_id", "$in")
 	if err != nil {
 		c.fields(command, "find", "filter", "limit", "readConcern", "comment", "$db")
-		c.comment(command, "counters of a client")
+		c.comment(command, "read client counters")
 		c.rangeOfIDs(filter)
 		return
 	}
