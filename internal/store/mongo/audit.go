@@ -15,13 +15,13 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// auditDoc is one entry of the trail, by the version that its change made.
+// auditDoc is one entry of the audit trail. Its _id is the policy version that the change made.
 type auditDoc struct {
 	Version int64     `bson:"_id"`
 	Nonce   string    `bson:"nonce"` // of the call that wrote it
 	At      time.Time `bson:"at"`
 	Target  string    `bson:"target"`
-	Entry   string    `bson:"entry"` // all of it, as JSON
+	Entry   string    `bson:"entry"` // the whole entry, as JSON
 }
 
 func newAuditDoc(e clientcfg.AuditEntry) (auditDoc, error) {

@@ -11,13 +11,13 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// TestClaimsThroughFaults: claims whose requests and replies get lost. The
-// claimer that the store named as the winner has the only token there is.
+// TestClaimsThroughFaults: requests and replies of claims get lost. At most one claim of a code
+// succeeds, and the token of that claimer is the only one there is.
 func TestClaimsThroughFaults(t *testing.T) {
 	t.Parallel()
 	const codes, claimers = 12, 8
 	_, direct, proxy := throughProxy(t)
-	var told [codes][claimers]error
+	var answers [codes][claimers]error
 	for c := range codes {
 		code := grants.Code{Digest: codeDigest(c), ExpiresAt: time.Now().Add(time.Hour)}
 		if err := direct.CreateCode(t.Context(), code); err != nil {
@@ -29,7 +29,7 @@ func TestClaimsThroughFaults(t *testing.T) {
 	for i := range claimers {
 		s := openAt(t, proxy.URI, direct.db.Name())
 		for c := range codes {
-			wg.Go(func() { told[c][i] = s.RedeemCode(t.Context(), codeDigest(c), prize(c, i)) })
+			wg.Go(func() { answers[c][i] = s.RedeemCode(t.Context(), codeDigest(c), prize(c, i)) })
 		}
 	}
 	wg.Wait()
@@ -38,15 +38,15 @@ func TestClaimsThroughFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for c := range codes {
-		checkClaims(t, direct, c, told[c][:])
+		checkClaims(t, direct, c, answers[c][:])
 	}
 }
 
-func checkClaims(t *testing.T, s *Store, c int, told []error) {
+func checkClaims(t *testing.T, s *Store, c int, answers []error) {
 	t.Helper()
 	last := s.RedeemCode(t.Context(), codeDigest(c), nil)
 	found, won := 0, 0
-	for i, err := range told {
+	for i, err := range answers {
 		_, lost := s.RefreshToken(t.Context(), prize(c, i).Digest)
 		if lost == nil {
 			found++
@@ -55,7 +55,7 @@ func checkClaims(t *testing.T, s *Store, c int, told []error) {
 			won++
 		}
 		if err == nil && lost != nil || errors.Is(err, grants.ErrClaimed) && lost == nil {
-			t.Errorf("code %d: claimer %d was told %v, but its token: %v", c, i, err, lost)
+			t.Errorf("code %d: claimer %d got %v, but its token: %v", c, i, err, lost)
 		}
 	}
 	if won > 1 || found > 1 || (found == 1) != errors.Is(last, grants.ErrClaimed) {

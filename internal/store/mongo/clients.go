@@ -60,9 +60,8 @@ func digestOf(b []byte) (d secret.Digest, err error) {
 	return d, nil
 }
 
-// newEtag is random and small enough that a million of them, summed, stay
-// within 64 bits.
-func newEtag() int64 { return 1 + rand.Int64N(1<<42) } //nolint:gosec // tells versions apart, guards nothing
+// newEtag returns a random number, so small that the sum of a million stays within 64 bits.
+func newEtag() int64 { return 1 + rand.Int64N(1<<42) } //nolint:gosec // distinguishes versions; no secret
 
 // Clients implements [clientcfg.Store].
 func (s *Store) Clients(ctx context.Context) (list []clientcfg.Client, rev clientcfg.Revision, err error) {
@@ -79,8 +78,8 @@ func (s *Store) Clients(ctx context.Context) (list []clientcfg.Client, rev clien
 	return list, rev, err
 }
 
-// Revision implements [clientcfg.Store]: the sum of the clients' etags. Every
-// change replaces, adds or removes one of them, in the same write.
+// Revision implements [clientcfg.Store]: the sum of the clients' etags. Every change replaces, adds
+// or removes one of them, in the same write.
 func (s *Store) Revision(ctx context.Context) (clientcfg.Revision, error) {
 	var sums []struct {
 		Sum clientcfg.Revision `bson:"sum"`
@@ -118,8 +117,9 @@ func (s *Store) UpdateClient(ctx context.Context, c clientcfg.Client) error {
 	})
 }
 
-// whyUnchanged looks at a client that was not at the expected version. If it
-// carries our etag, a retry on the way has only found its own work.
+// whyUnchanged returns why a replacement has found no client of the expected version. It is nil if
+// the stored client has the etag of ours: the driver has sent the command twice, and the first was
+// applied.
 func (s *Store) whyUnchanged(ctx context.Context, ours *clientDoc) error {
 	var stored clientDoc
 	err := s.clients.FindOne(ctx, byID(ours.ID), options.FindOne().SetComment(comment(ctx))).Decode(&stored)

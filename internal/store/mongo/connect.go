@@ -20,32 +20,32 @@ import (
 
 // Errors of [Open]. All come within [openTimeout].
 var (
-	// ErrURI: the connection string is not one.
+	// ErrURI: the connection string is not valid.
 	ErrURI = errors.New("the MongoDB URI is not valid")
 	// ErrAuth: the server refuses the user, the password or the mechanism.
 	ErrAuth = errors.New("MongoDB refuses the user name or password")
-	// ErrUnreachable: nobody answers, or no primary is there.
+	// ErrUnreachable: no server answers, or none of them is a primary.
 	ErrUnreachable = errors.New("no MongoDB server answers")
-	// ErrReplicaSet: servers answer, and are not in the set of the URI.
+	// ErrReplicaSet: servers answer, and none is in the replica set of the URI.
 	ErrReplicaSet = errors.New("no member of the replica set in the MongoDB URI was found")
 )
 
-// Timeouts. The driver's own server selection takes 30 s, in which a request
-// would hang while there is no primary.
+// Timeouts. The driver's default for server selection is 30 s, for which a request would hang while
+// there is no primary.
 const (
 	selectionTimeout = 2 * time.Second
 	openTimeout      = 2500 * time.Millisecond
 	operationTimeout = 5 * time.Second // all of the driver's retries included
 )
 
-// Options say where the data is.
+// Options name the server and the database.
 type Options struct {
 	URI      string // mongodb:// or mongodb+srv://; may hold a password
 	Database string // such as "oauth"
 }
 
-// Open connects and checks that the server answers and takes the credentials.
-// It distinguishes [ErrURI], [ErrAuth], [ErrUnreachable] and [ErrReplicaSet].
+// Open connects and checks that the server answers and accepts the credentials. It distinguishes
+// [ErrURI], [ErrAuth], [ErrUnreachable] and [ErrReplicaSet].
 func Open(ctx context.Context, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -54,7 +54,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, fmt.Errorf("mongo: open: %w", err)
 	}
 	client, err := mongo.Connect(settings)
-	if err != nil { // what Connect refuses is what the URI asked for
+	if err != nil { // Connect refuses only options, and those are of the URI
 		return nil, fmt.Errorf("mongo: open: %w%s", ErrURI, detail(o.URI, err))
 	}
 	if err = client.Ping(ctx, readpref.Primary()); err != nil {
@@ -64,9 +64,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return newStore(client, o.Database), nil
 }
 
-// abandon closes a client that never worked. Nobody waits for it: whatever its
-// context says, closing lasts as long as the connections that are being tried.
-// That it fails says nothing that the failed ping has not said.
+// abandon closes a client whose first ping failed. It does so in the background, because closing
+// waits for the connections that are being tried, whatever its context says. Its error is dropped:
+// the caller returns that of the ping.
 func abandon(ctx context.Context, client *mongo.Client) {
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, openTimeout)
@@ -75,8 +75,8 @@ func abandon(ctx context.Context, client *mongo.Client) {
 	}()
 }
 
-// parseURI reads the URI; mongodb+srv:// asks the DNS, which does not know of
-// contexts.
+// parseURI parses the URI. For mongodb+srv:// the driver queries the DNS, which no context can
+// cancel: when ctx ends, parseURI returns before that does.
 func parseURI(ctx context.Context, uri string) (*options.ClientOptions, error) {
 	parsed := make(chan *options.ClientOptions, 1)
 	go func() { parsed <- clientOptions(uri) }()
@@ -107,9 +107,9 @@ func clientOptions(uri string) *options.ClientOptions {
 		SetWriteConcern(writeconcern.Majority())
 }
 
-// detail is what the driver has to say about a URI, without any secret that it
-// might repeat: it is asked about the URI without user name and password. If
-// that is sound, then it is them that are not.
+// detail returns what is wrong with a URI without repeating a secret: the driver parses the URI
+// once more, without user name and password. If it finds nothing wrong then, the fault is in those
+// two.
 func detail(uri string, err error) string {
 	lower := strings.ToLower(uri)
 	if strings.Contains(lower, "password=") || strings.Contains(lower, "properties=") {
@@ -123,7 +123,7 @@ func detail(uri string, err error) string {
 	const encode = ": percent-encode special characters in the user name and password"
 	switch scheme {
 	case "mongodb":
-	case "mongodb+srv": // parsing it would ask the DNS once more
+	case "mongodb+srv": // parsing it would query the DNS once more
 		return encode
 	default:
 		return ": it must begin with mongodb:// or mongodb+srv://"
@@ -142,7 +142,7 @@ const (
 	authenticationFailed = 18
 )
 
-// classify says what kept the first ping from being answered.
+// classify wraps the error of the first ping in one of the errors of [Open].
 func classify(err error) error {
 	var command driver.Error
 	var handshake *auth.Error
@@ -151,7 +151,8 @@ func classify(err error) error {
 	case errors.As(err, &handshake),
 		errors.As(err, &command) && (command.Code == authenticationFailed || command.Code == unauthorized):
 		return fmt.Errorf("%w: %w", ErrAuth, err)
-	case errors.As(err, &selection) && selection.Desc.SetName != "" && len(selection.Desc.Servers) == 0: // the driver drops strangers
+	case errors.As(err, &selection) && selection.Desc.SetName != "" && len(selection.Desc.Servers) == 0:
+		// The driver drops servers of other sets.
 		return fmt.Errorf("%w: %s: %w", ErrReplicaSet, selection.Desc.SetName, err)
 	default:
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)

@@ -14,8 +14,7 @@ import (
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
-// TestOpenFails: each way to be wrong has its own error, in time, and none of
-// them repeats the password.
+// TestOpenFails: each fault has its own error, in time, and none of them repeats the password.
 func TestOpenFails(t *testing.T) {
 	t.Parallel()
 	const password = "s3cr3t"
@@ -43,8 +42,8 @@ func TestOpenFails(t *testing.T) {
 		{"a password with an at sign", "mongodb://me:x@" + password + "@%zz/", ErrURI, ""},
 		{"contradicting options", "mongodb://me:" + password + "@a,b/?directConnection=true", ErrURI, "direct"},
 		{"wrong password", "mongodb://me:" + password + "@" + refuses + "/?authSource=admin", ErrAuth, refuses},
-		{"nobody listens", "mongodb://me:" + password + "@127.0.0.1:1/", ErrUnreachable, "127.0.0.1:1"},
-		{"nobody answers", "mongodb://me:" + password + "@" + silent(t) + "/", ErrUnreachable, ""},
+		{"no listener", "mongodb://me:" + password + "@127.0.0.1:1/", ErrUnreachable, "127.0.0.1:1"},
+		{"no answer", "mongodb://me:" + password + "@" + silent(t) + "/", ErrUnreachable, ""},
 		{"no such host", "mongodb://me:" + password + "@no-such-host.invalid/", ErrUnreachable, "no-such-host.invalid"},
 		{"no such service", "mongodb+srv://me:" + password + "@no-such-host.invalid/", ErrUnreachable, "no-such-host.invalid"},
 		{"another replica set", server + "/?replicaSet=stray", ErrReplicaSet, "stray"},
@@ -62,13 +61,13 @@ func TestOpenFails(t *testing.T) {
 				t.Fatalf("got %v, want %v with %q", err, test.want, test.says)
 			}
 			if strings.Contains(err.Error(), password) {
-				t.Errorf("the error tells the password: %v", err)
+				t.Errorf("the error has the password: %v", err)
 			}
 		})
 	}
 }
 
-// silent listens and never says a word.
+// silent listens and never answers.
 func silent(t *testing.T) string {
 	t.Helper()
 	return serve(t, func(net.Conn) {})
@@ -119,8 +118,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestNoSecretInErrors: whatever a password is made of, and wherever the URI is
-// broken, no error repeats it.
+// TestNoSecretInErrors: whatever a password is made of, and wherever the URI is broken, no error
+// repeats it.
 func TestNoSecretInErrors(t *testing.T) {
 	refused := 0
 	rapid.Check(t, func(t *rapid.T) {

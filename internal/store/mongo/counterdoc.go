@@ -11,14 +11,16 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// counterReader takes a document apart and keeps what makes sense of it: other
-// programs may have written it, or half of it.
+// counterReader reads the document of a counter field by field. Other programs may have written to
+// it, so it keeps the fields that are valid and reports the first problem with the others.
 type counterReader struct {
 	record  syncer.Record
 	problem string // the first
 	more    int    // further ones
 }
 
+// counterRecord returns the record of a document. It has a Problem if a part of the document is not
+// valid, and is never an error.
 func counterRecord(raw bson.Raw) syncer.Record {
 	var r counterReader
 	elements, err := raw.Elements()
@@ -83,7 +85,7 @@ func (r *counterReader) field(name string, v bson.RawValue) {
 	}
 }
 
-// text reads a field of the _id, by which the document was asked for.
+// text reads a field of the _id. A document that was read by its _id has it.
 func (r *counterReader) text(id bson.RawValue, name string) string {
 	doc, ok := id.DocumentOK()
 	if !ok {
@@ -93,7 +95,7 @@ func (r *counterReader) text(id bson.RawValue, name string) string {
 	return s
 }
 
-// number reads a whole number of any of the types that a shell may write.
+// number reads a whole number of any BSON type that a shell may write.
 func (r *counterReader) number(name string, v bson.RawValue) int64 {
 	n, ok := whole(v)
 	if !ok {
@@ -102,6 +104,8 @@ func (r *counterReader) number(name string, v bson.RawValue) int64 {
 	return n
 }
 
+// whole returns the value of a whole number, and false for any other value. A double beyond 2^53 is
+// not exact, and so no whole number.
 func whole(v bson.RawValue) (int64, bool) {
 	if f, ok := v.DoubleOK(); ok {
 		return int64(f), f == math.Trunc(f) && math.Abs(f) <= 1<<53
@@ -112,8 +116,7 @@ func whole(v bson.RawValue) (int64, bool) {
 	return v.Int64OK()
 }
 
-// each reads the elements of a document, and returns false if it cannot be
-// read completely.
+// each calls read for the elements of a document. It returns false if it cannot read all of them.
 func (r *counterReader) each(name string, v bson.RawValue, read func(key string, v bson.RawValue)) (whole bool) {
 	doc, ok := v.DocumentOK()
 	if !ok {
@@ -130,6 +133,7 @@ func (r *counterReader) each(name string, v bson.RawValue, read func(key string,
 	return err == nil
 }
 
+// writer reads an entry of writers.
 func (r *counterReader) writer(name string, v bson.RawValue) {
 	if !syncer.ValidWriter(name) {
 		r.complain("%.40q is no writer's name", name)
@@ -142,8 +146,8 @@ func (r *counterReader) writer(name string, v bson.RawValue) {
 	r.complain("the sequence of writer %.40s is no whole number", name)
 }
 
-// frame reads a count as it is stored. What is left out is removed by nothing
-// but a rewrite of all frames.
+// frame reads a count as it is stored, whatever its size. One that is not valid is left out; only a
+// rewrite of all frames can remove it, so the record is Damaged.
 func (r *counterReader) frame(key string, v bson.RawValue) {
 	name, err := strconv.ParseInt(key, 10, 64)
 	if err != nil || name < 0 || strconv.FormatInt(name, 10) != key {

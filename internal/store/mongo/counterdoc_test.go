@@ -92,8 +92,8 @@ func foreignDocuments() map[string]foreign {
 	}
 }
 
-// TestForeignDocuments: what others have written is reported, and what of it
-// makes sense is read. Where only a rewrite helps, it does.
+// TestForeignDocuments: what others have written is reported, and what of it makes sense is read.
+// Where only a rewrite helps, it does.
 func TestForeignDocuments(t *testing.T) {
 	s, _, _ := throughProxy(t)
 	for name, test := range foreignDocuments() {
@@ -106,9 +106,8 @@ func TestForeignDocuments(t *testing.T) {
 			if len(r.Frames) > syncer.MaxFramesRead || len(r.Writers) > syncer.MaxWritersRead {
 				t.Errorf("%d frames and %d writers were read", len(r.Frames), len(r.Writers))
 			}
-			// What the server makes of a write onto it is its own matter (one
-			// hangs up on a list); it must only not pass for a lost race,
-			// unless what is wrong is the condition.
+			// What the server makes of a write onto it is its own matter (one hangs up on a list);
+			// it must only not pass for a lost race, unless what is wrong is the condition.
 			got, err := writeOne(t.Context(), s, hotID, aWrite("me", 9, 1))
 			if err == nil && got.Status == syncer.Conflict && r.Frame != 0 {
 				t.Errorf("a write onto it: %+v", got)
@@ -150,8 +149,7 @@ func TestSoundDocument(t *testing.T) {
 	}
 }
 
-// TestReadAsStored: counts are not judged, and a document of an earlier release
-// is sound.
+// TestReadAsStored: counts are not judged, and a document of an earlier release is sound.
 func TestReadAsStored(t *testing.T) {
 	doc := without(without(sound(), "frame"), "pruned")
 	doc = with(doc, "requestCounters", bson.D{{Key: "9", Value: int64(math.MaxInt64)}, {Key: "7", Value: int64(-3)}, {Key: "8", Value: -2.0}})
@@ -189,8 +187,8 @@ func FuzzCounterRecord(f *testing.F) {
 	})
 }
 
-// TestHeadlessDocuments: a document that another program made without a version,
-// an etag or both is taken over by a write that depends on just that.
+// TestHeadlessDocuments: a document that another program made without a version, an etag or both is
+// taken over by a write that depends on just that.
 func TestHeadlessDocuments(t *testing.T) {
 	s, _, _ := throughProxy(t)
 	for _, missing := range [][]string{{"version"}, {"etag"}, {"version", "etag"}, {"version", "etag", "frame"}} {

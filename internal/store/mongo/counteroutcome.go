@@ -16,18 +16,18 @@ type outcome struct {
 	err    error
 }
 
-// errGone: the document that the write was based on had expired, so the upsert
-// has begun a new one with it. That is not what the write was conditioned on;
-// sent again under its sequence, it is found to be counted.
+// errGone is the error of a versioned write whose document had expired, so that the upsert created
+// a new one. Its condition did not hold, and yet it is counted; sent again under its sequence, it
+// meets that sequence.
 var errGone = errors.New("mongo: the counter had expired; the write has created it anew")
 
-// counterOutcomes sorts the server's reply by write. The error is one that
-// concerns more than one of them.
+// counterOutcomes returns the outcome of each write of a bulk. The error is one that concerns more
+// than one of them.
 //
-// The reply names the writes that created a document and those that failed, and
-// has the number of documents that matched besides. Only if all of that adds up
-// to the number of writes, those that are not named have been applied: a bulk
-// that the server breaks off, or a reply that is not understood, costs no count.
+// A reply names the writes that created a document and those that failed, and has the number of
+// writes that matched a document. Only if the three add up to the number of writes are those that
+// are not named taken for applied. Otherwise their outcome is unknown: a bulk that the server broke
+// off, or a reply that is not understood, loses no count.
 func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk mongo.BulkWriteException) ([]outcome, error) {
 	r := reply{outcomes: make([]outcome, len(writes)), named: make([]bool, len(writes))}
 	unsure := unconfirmed(bulk.WriteConcernError)
@@ -60,7 +60,7 @@ func counterOutcomes(writes []*syncer.Write, result *mongo.BulkWriteResult, bulk
 	return r.outcomes, unsure
 }
 
-// reply collects what a reply has about single writes.
+// reply collects what a reply states about single writes.
 type reply struct {
 	outcomes []outcome
 	named    []bool
@@ -89,7 +89,7 @@ func created(w *syncer.Write, unsure error) outcome {
 	return outcome{syncer.Applied, nil}
 }
 
-// unconfirmed is the error of writes that were applied, but may be undone.
+// unconfirmed returns the error of writes that were applied and can still be rolled back.
 func unconfirmed(e *mongo.WriteConcernError) error {
 	if e == nil {
 		return nil
@@ -99,7 +99,7 @@ func unconfirmed(e *mongo.WriteConcernError) error {
 
 const duplicateKey = 11000
 
-// refusedForGood are codes of errors that the same write meets each time.
+// refusedForGood has the codes of errors that the same write would cause each time.
 // https://www.mongodb.com/docs/manual/reference/error-codes/
 var refusedForGood = map[int]bool{
 	2:     true, // BadValue: a count beyond 64 bits, too
@@ -129,14 +129,13 @@ func refusal(e mongo.WriteError) outcome {
 		return outcome{syncer.Conflict, nil}
 	case refusedForGood[e.Code] || failedValidation(codeName, e.Message):
 		return outcome{syncer.Rejected, err}
-	default: // a deadlock, say: not applied, perhaps, but not refused for good either
+	default: // such as a deadlock: perhaps not applied, but not refused for good
 		return outcome{syncer.Unknown, err}
 	}
 }
 
-// failedValidation recognises by name what compatible servers have other
-// numbers for. The message must begin with it, because names of users may be
-// quoted in the rest.
+// failedValidation recognises a failed validation by its name, because compatible servers have
+// other codes for it. The message must begin with it: the rest may quote a username.
 func failedValidation(codeName, message string) bool {
 	const name = "DocumentValidationFailure"
 	return codeName == name || strings.HasPrefix(message, name) || strings.HasPrefix(message, "Document failed validation")
@@ -145,8 +144,8 @@ func failedValidation(codeName, message string) bool {
 // maxMessage is how much of a server's message an error repeats, in bytes.
 const maxMessage = 100
 
-// described is the error of a reply, fit for a log: servers quote the document
-// in their messages, and the _id of a counter has the name of a user.
+// described returns the error of a reply for the log, without what the server quotes of the
+// document: the _id of a counter contains a username.
 func described(code int, codeName, message string) error {
 	if i := strings.IndexAny(message, `{"`); i >= 0 {
 		message = message[:i]

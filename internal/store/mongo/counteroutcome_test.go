@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestCounterOutcomes: a write is applied only if the reply, taken as a whole,
-// leaves no other reading.
+// TestCounterOutcomes: a write is applied only if the reply, taken as a whole, leaves no other
+// reading.
 func TestCounterOutcomes(t *testing.T) {
 	const unknown, applied, conflict, rejected = syncer.Unknown, syncer.Applied, syncer.Conflict, syncer.Rejected
 	result := func(matched int64, upserted ...int64) *mongo.BulkWriteResult {
@@ -106,8 +106,8 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestNoUsernameInErrors: the error of a refused write says what happened, and
-// not to whom: it is logged.
+// TestNoUsernameInErrors: the error of a refused write says what happened, and not to whom: it is
+// logged.
 func TestNoUsernameInErrors(t *testing.T) {
 	named, _ := bson.Marshal(bson.D{{Key: "codeName", Value: "TypeMismatch"}})
 	for _, test := range []struct {
@@ -140,8 +140,8 @@ func TestNoUsernameInErrors(t *testing.T) {
 	}
 }
 
-// TestStrangeReplies: a reply that no server should send leaves the writes
-// unknown, and does not end the process.
+// TestStrangeReplies: a reply that no server should send leaves the writes unknown, and does not
+// end the process.
 func TestStrangeReplies(t *testing.T) {
 	duplicate := func(index any) bson.A {
 		return bson.A{bson.D{{Key: "index", Value: index}, {Key: "code", Value: 11000}, {Key: "errmsg", Value: "E11000"}}}
@@ -190,8 +190,8 @@ func openFake(t *testing.T, reply bson.D) *Store {
 	return s
 }
 
-// TestReadBrokenOff: where the server returns a part and fails to return the
-// rest, the part counts, and nothing is known of the rest.
+// TestReadBrokenOff: where the server returns a part and fails to return the rest, the part counts,
+// and nothing is known of the rest.
 func TestReadBrokenOff(t *testing.T) {
 	s := openFake(t, bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{
 		{Key: "id", Value: int64(5)}, {Key: "ns", Value: "x.ratelimits"}, {Key: "firstBatch", Value: bson.A{sound()}},

@@ -18,11 +18,10 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Exchange implements [syncer.Store] with one unordered bulk of upserts and one
-// find, each sent as one command, at the same time, and only if there is
-// something to write or to read. If one fails, the results still have what the
-// other has found out. The time that both may take is the caller's alone: a
-// large batch needs more than an ordinary operation.
+// Exchange implements [syncer.Store] with one unordered bulk of upserts and one find, each sent as
+// one command, at the same time, and only if there is something to write or to read. If one fails,
+// the results still have the outcome of the other. Only ctx bounds the time of both: a large batch
+// needs more than an ordinary operation.
 func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -46,9 +45,9 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 	return x.results, read
 }
 
-// guarded runs one half of an exchange and names its error. A panic becomes an
-// error: the driver takes the indexes of a reply for granted, and nothing above
-// could recover from a panic in a goroutine of this package.
+// guarded calls do and names the operation in its error. A panic becomes an error: the driver does
+// not check the indexes in a reply, and no caller could recover from a panic in a goroutine of this
+// package.
 func guarded(operation string, do func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -58,8 +57,8 @@ func guarded(operation string, do func() error) (err error) {
 	return wrap(operation, do())
 }
 
-// exchange is one call of [Store.Exchange] under way. The bulk fills in Status
-// and Err of the results, the find Read and Record.
+// exchange is one call of [Store.Exchange]. The bulk fills in Status and Err of the results, the
+// find Read and Record.
 type exchange struct {
 	items   []syncer.Item
 	results []syncer.Result
@@ -78,7 +77,7 @@ func newExchange(items []syncer.Item) *exchange {
 			x.wanted = append(x.wanted, counterID(it.ID))
 		}
 		if it.Read && !possible {
-			x.results[i].Read = true // there can be no such document
+			x.results[i].Read = true // such a document cannot exist
 		}
 		if it.Write != nil {
 			x.add(i, possible)
@@ -102,15 +101,15 @@ func (x *exchange) add(i int, possible bool) {
 	x.written = append(x.written, i)
 }
 
-// possibleID reports whether a document can have the ID. BSON strings are
-// UTF-8, and a server may take other bytes for others of their kind.
+// possibleID reports whether a document can have the ID: whether its names are UTF-8, as every BSON
+// string is. A server may take two names with other bytes for the same.
 func possibleID(id ratelimit.CounterID) bool {
 	return utf8.ValidString(id.ClientID) && utf8.ValidString(id.Username) && utf8.ValidString(id.Limit)
 }
 
-// writeCounters sends the bulk. Where a document is not as the filter of a
-// write wants it, the upsert tries to insert and meets the _id that is there,
-// so the server's error names exactly the writes whose condition did not hold.
+// writeCounters sends the bulk. Where the filter of a write does not match the document, the upsert
+// tries an insert and fails because of the duplicate _id. So the errors of the reply name exactly
+// the writes whose condition did not hold.
 func (s *Store) writeCounters(ctx context.Context, x *exchange) error {
 	ctx = withOperation(ctx, "write counters")
 	result, err := s.counters.BulkWrite(ctx, x.models, options.BulkWrite().SetOrdered(false).SetComment(comment(ctx)))
@@ -129,8 +128,8 @@ func (s *Store) writeCounters(ctx context.Context, x *exchange) error {
 	return err
 }
 
-// readCounters sends the find. What has been read when it fails counts; of the
-// other documents it is not known then whether they are there.
+// readCounters sends the find. If it fails, the documents that were read until then count, and the
+// others are not marked as read.
 func (s *Store) readCounters(ctx context.Context, x *exchange) error {
 	ctx = withOperation(ctx, "read counters")
 	cursor, err := s.counters.Find(ctx, byID(bson.D{{Key: "$in", Value: x.wanted}}),

@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// counterID is the _id. The order of its fields is part of it.
+// counterID returns the _id. The order of its fields is part of it.
 func counterID(id ratelimit.CounterID) bson.D {
 	d := bson.D{{Key: "clientId", Value: id.ClientID}, {Key: "username", Value: id.Username}}
 	if id.Limit != "" {
@@ -19,18 +19,26 @@ func counterID(id ratelimit.CounterID) bson.D {
 	return d
 }
 
-// counterModel is an upsert, so that a document that is not as the filter wants
-// it ends in a duplicate _id, and one that is not there is created.
+// counterModel returns the write as an upsert. If there is no document, it creates one; if the
+// filter does not match the one there is, it fails because of the duplicate _id.
 func counterModel(id ratelimit.CounterID, w *syncer.Write) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().SetFilter(counterFilter(id, w)).SetUpdate(counterUpdate(w)).SetUpsert(true)
 }
 
-// counterFilter is the condition of the write, the only one, and never the _id
-// alone: a server that applies a write twice (a gateway that sent it again) or
-// late would count twice.
+// counterFilter returns the condition of the write. It is never the _id alone: a write that arrives
+// twice, because a gateway repeated it, or late would be counted twice.
 //
-// What it states by equality becomes part of a document that the upsert
-// creates, before the update is applied. The update sets or removes all of it.
+// A versioned write depends on version and etag. The syncer sends one while the document shows no
+// other writer, and where the other kind would not match or not do: its frames have to be
+// rewritten, it does not state their length, or pruned is ahead of the sequence. Every other write,
+// and so most writes of a shared key, depends on the writer's own sequence, which writes of others
+// do not change. That is as exact. The update adds, and sums are the same in any order. It raises
+// the sequence in the same step, so the sequence of an applied write never matches again. What it
+// removes is part of the filter, with the values that were read. And since every write changes the
+// etag, a versioned attempt that arrives after its repeat does not match either.
+//
+// The fields that the filter compares by equality become part of a document that the upsert
+// creates, before the update is applied. The update sets or removes each of them.
 func counterFilter(id ratelimit.CounterID, w *syncer.Write) bson.D {
 	filter := byID(counterID(id))
 	if w.Versioned {
@@ -50,8 +58,8 @@ func counterFilter(id ratelimit.CounterID, w *syncer.Write) bson.D {
 	return filter
 }
 
-// sameOrAbsent is the condition that a field has a value. A field that is absent
-// reads as 0.
+// sameOrAbsent returns the condition that a field has the value; 0 also stands for a field that is
+// absent.
 func sameOrAbsent(n int64) any {
 	if n == 0 {
 		return bson.D{{Key: "$in", Value: bson.A{n, nil}}}
@@ -59,8 +67,8 @@ func sameOrAbsent(n int64) any {
 	return n
 }
 
-// counterUpdate has no two operators on one path, nor on a path and one below
-// it; [syncer.Write.Check] has refused writes of which that could not be said.
+// counterUpdate returns the update. It has no two operators on one path, or on a path and one below
+// it: [syncer.Write.Check] refuses writes that would need them.
 func counterUpdate(w *syncer.Write) bson.D {
 	inc := bson.D{{Key: "version", Value: int64(1)}}
 	set := bson.D{

@@ -37,16 +37,14 @@ func (s *Store) EraseCounters(ctx context.Context, clientID string, username *st
 	})
 }
 
-// validNames reports whether the names can be strings of MongoDB's; username
-// may be nil.
+// validNames reports whether the names are UTF-8, as every BSON string is. The username may be nil.
 func validNames(clientID string, username *string) bool {
 	return utf8.ValidString(clientID) && (username == nil || utf8.ValidString(*username))
 }
 
-// countersOf is the filter for the counters of a client, or of one of its
-// usernames. It is a range of the _id, and so found by its index: MongoDB
-// compares documents field by field, a document that has no more fields comes
-// before one that has, and MaxKey comes after every string.
+// countersOf returns the filter for the counters of a client, or of one of its usernames. It is a
+// range of _ids, so the index finds them: MongoDB compares documents field by field, a document
+// without further fields comes before one with further fields, and MaxKey after every string.
 func countersOf(clientID string, username *string) bson.D {
 	from, next := bson.D{{Key: "clientId", Value: clientID}}, "username"
 	if username != nil {

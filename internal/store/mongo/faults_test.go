@@ -17,8 +17,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestLostOnTheWay: whatever is lost, the caller is told that it is not known,
-// and sending the same again makes it count once.
+// TestLostOnTheWay: whether the request or the reply is lost, the outcome is unknown, and the same
+// write sent again is counted once.
 func TestLostOnTheWay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -42,8 +42,8 @@ func TestLostOnTheWay(t *testing.T) {
 	}
 }
 
-// TestAppliedLate: an attempt that everybody has given up on reaches the server
-// after all, before or after it was sent again.
+// TestAppliedLate: an attempt that was given up reaches the server after all, before or after it
+// was sent again.
 func TestAppliedLate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -82,8 +82,8 @@ func deliver(t *testing.T, p *mongotest.Proxy, want int) {
 	}
 }
 
-// TestRecreated: the document expires while a write is held up, another
-// instance begins a new one, and then the old write arrives.
+// TestRecreated: the document expires while a write is held up, another instance begins a new one,
+// and then the old write arrives.
 func TestRecreated(t *testing.T) {
 	t.Parallel()
 	s, direct, proxy := throughProxy(t)
@@ -103,8 +103,7 @@ func TestRecreated(t *testing.T) {
 	}
 }
 
-// TestHalfLost: of an exchange that writes and reads, the half that was
-// answered counts.
+// TestHalfLost: of an exchange that writes and reads, the half that was answered counts.
 func TestHalfLost(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -129,8 +128,8 @@ func TestHalfLost(t *testing.T) {
 			})
 			var results []syncer.Result
 			var err error
-			// A lost reply costs the driver its connections. Then it may give up
-			// on the other command before it has one to send it on.
+			// A lost reply costs the driver its connections. Then it may give up on the other
+			// command before it has one to send it on.
 			for try := 0; !sent.Load() && try < 50; try++ {
 				results, err = s.Exchange(t.Context(), []syncer.Item{
 					{ID: hotID, Write: aWrite("me", 7, 2), Read: true}, {ID: keyID(1), Write: aWrite("me", 8, 1)}, {ID: keyID(2), Read: true},
@@ -156,8 +155,8 @@ func TestHalfLost(t *testing.T) {
 	}
 }
 
-// TestServerAway: while the server is away every call says so within the time
-// it was given, and afterwards all goes on.
+// TestServerAway: while the server is away every call fails within the time that it has, and
+// afterwards they succeed again.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	s, _, proxy := throughProxy(t)
@@ -203,9 +202,8 @@ func lossy(seed uint64) func(command string) mongotest.Fault {
 	}
 }
 
-// TestExactThroughFaults: 12 instances count in 4 hot documents through a proxy
-// that loses requests and replies and delivers some much later. Every count is
-// there exactly once.
+// TestExactThroughFaults: 12 instances count in 4 hot documents through a proxy that loses requests
+// and replies and delivers some much later. Every count is there exactly once.
 func TestExactThroughFaults(t *testing.T) {
 	t.Parallel()
 	const instances, keys, rounds, seed = 12, 4, 3, 1
@@ -243,8 +241,8 @@ func keyID(k int) ratelimit.CounterID {
 	return ratelimit.CounterID{ClientID: "shop", Username: fmt.Sprintf("user %d", k)}
 }
 
-// countThroughFaults adds one: on the document as read, then, once anything is
-// unknown or lost three times, unversioned, until the document shows that it is in.
+// countThroughFaults adds one: on the document as read, then, once anything is unknown or lost
+// three times, unversioned, until the document shows that it is in.
 func countThroughFaults(t *testing.T, s *Store, proxy *mongotest.Proxy, me string, seq int64, k int) {
 	t.Helper()
 	w, base := aWrite(me, seq, 1), readThroughFaults(t, s, keyID(k))

@@ -9,23 +9,23 @@ import (
 
 // Codes and refresh tokens are in one collection, and so is every claim:
 //
-//	_id: 0 ‖ digest               a code, or a token that nothing was paid for
-//	_id: 1 ‖ predecessor's digest what a claim has bought: the next token, or
-//	                              a mere note that the predecessor is spent
+//	_id: 0 ‖ digest               a code, or a token without a predecessor
+//	_id: 1 ‖ predecessor's digest the token issued for the predecessor, or only
+//	                              the mark that the predecessor is claimed
 //
-// So "claimed" is "there is a document under 1 ‖ digest", and writing that one
-// document is both the claim and the successor. It lives at least as long as
-// its predecessor, or the predecessor could be claimed anew.
+// A grant is claimed if there is a document under 1 ‖ digest: that document is both the claim and
+// the successor, written in one insert. It stays at least as long as its predecessor, which could
+// be claimed again otherwise.
 const (
 	rootID  = 0
 	claimID = 1
 )
 
-// kinds of documents.
+// Kinds of documents.
 const (
 	kindCode  = "code"
 	kindToken = "refresh_token"
-	kindClaim = "claim" // bought nothing
+	kindClaim = "claim" // without a successor
 )
 
 type grantDoc struct {
@@ -61,11 +61,11 @@ func tokenDoc(id []byte, t *grants.RefreshToken) grantDoc {
 	return doc
 }
 
-// claimDoc is what a claim of predecessor writes.
+// claimDoc returns the document that claims the predecessor, whose digest is d.
 func claimDoc(predecessor *grantDoc, d secret.Digest, next *grants.RefreshToken) grantDoc {
 	id := grantID(claimID, d)
 	if next == nil {
-		mark := secret.DigestOf(secret.New()) // of nothing: only to know our own claim again
+		mark := secret.DigestOf(secret.New()) // random, by which resolve recognises this claim
 		return grantDoc{ID: id, Kind: kindClaim, Digest: mark[:], Expire: predecessor.Expire}
 	}
 	doc := tokenDoc(id, next)

@@ -65,8 +65,7 @@ func (s *Store) RotateRefreshToken(ctx context.Context, d secret.Digest, next gr
 	return s.do(ctx, "rotate refresh token", func(ctx context.Context) error { return s.claim(ctx, kindToken, d, &next) })
 }
 
-// look finds the document of a digest and its claim, if there is one, in one
-// round trip.
+// look finds the document of a digest and its claim, if there is one, in one round trip.
 func (s *Store) look(ctx context.Context, kind string, d secret.Digest) (doc, claim *grantDoc, err error) {
 	docs, err := findAll[grantDoc](ctx, s.grants, bson.D{{Key: "$or", Value: bson.A{
 		bson.D{{Key: "digest", Value: d[:]}},
@@ -88,7 +87,7 @@ func (s *Store) look(ctx context.Context, kind string, d secret.Digest) (doc, cl
 	return doc, claim, nil
 }
 
-// claim inserts the document that is claim and successor in one.
+// claim inserts the document that is both the claim of d and its successor.
 func (s *Store) claim(ctx context.Context, kind string, d secret.Digest, next *grants.RefreshToken) error {
 	doc, claim, err := s.look(ctx, kind, d)
 	if err != nil {
@@ -105,9 +104,9 @@ func (s *Store) claim(ctx context.Context, kind string, d secret.Digest, next *g
 	return s.resolve(ctx, kind, d, &ours, err)
 }
 
-// resolve finds out what became of a claim that was not acknowledged: the
-// answer may have been lost, or a retry on the way may have met its own work.
-// The caller's context may be what ended, so it gets a little time of its own.
+// resolve finds out whether a claim that was not acknowledged is stored; it returns nil if it is.
+// The reply may have been lost, or a retry of the driver may have met the document of its first
+// attempt. The caller's context may have ended, so there is a short timeout instead.
 func (s *Store) resolve(ctx context.Context, kind string, d secret.Digest, ours *grantDoc, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), selectionTimeout)
 	defer cancel()

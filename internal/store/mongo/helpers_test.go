@@ -12,8 +12,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// throughProxy opens a migrated store behind a proxy, and the same store
-// directly.
+// throughProxy opens a migrated store behind a proxy, and the same store directly.
 func throughProxy(t *testing.T) (proxied, direct *Store, p *mongotest.Proxy) {
 	t.Helper()
 	uri, database, _ := strings.Cut(target.Location(t), " ")

@@ -14,9 +14,9 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Beat implements [syncer.Instances]. The server stamps the heartbeat with its
-// own clock, so that no instance's clock decides who is alive. The records of
-// others stay as they are; a TTL index removes those that have ended.
+// Beat implements [syncer.Instances]. The server dates the heartbeat by its own clock, so that no
+// instance's clock decides which instances are alive. The records of others stay as they are: each
+// instance deletes its own when it stops, and a TTL index those of processes that died.
 func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) (alive []syncer.Instance, previous string, err error) {
 	err = s.do(ctx, "store heartbeat", func(ctx context.Context) error {
 		if previous, err = s.putInstance(ctx, self); err != nil {
@@ -31,8 +31,8 @@ func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duratio
 	return alive, previous, nil
 }
 
-// putInstance replaces the record and returns the nonce that it had. Two
-// upserts of one _id at once may collide; the second then finds the document.
+// putInstance replaces the record and returns the nonce that it had. Of two upserts of one _id at
+// once, one may fail with a duplicate key: repeated, it finds the document.
 func (s *Store) putInstance(ctx context.Context, self syncer.Instance) (previous string, err error) {
 	update := bson.D{
 		{Key: "$set", Value: bson.D{
@@ -71,11 +71,13 @@ func (s *Store) Alive(ctx context.Context, ttl time.Duration) (alive []syncer.In
 	return alive, nil
 }
 
-// aliveBeside returns the instances that have beaten within ttl of the heartbeat
-// of self, or before the newest one at read if self is empty, by the same clock.
-// It reads the newest first, and no further than it needs: records stay for a
-// day after their process. One that is further ahead is of a clock that was
-// wrong.
+// aliveBeside returns the instances whose heartbeat is within ttl of that of self. Without a self
+// it is the newest heartbeat instead, except that one which is ahead of the time of the read by ttl
+// or more does not count: the clock that dated it was wrong. All times are by the clock of the
+// server.
+//
+// It reads the newest heartbeats first and stops behind those that are alive: the record of a
+// process that died stays for a day.
 func (s *Store) aliveBeside(ctx context.Context, self string, read time.Time, ttl time.Duration) (alive []syncer.Instance, err error) {
 	newest := options.Find().SetSort(bson.D{{Key: "beaten", Value: -1}}).SetProjection(bson.D{{Key: "report", Value: 0}}).SetComment(comment(ctx))
 	cursor, err := s.instances.Find(ctx, bson.D{}, newest)
@@ -86,7 +88,7 @@ func (s *Store) aliveBeside(ctx context.Context, self string, read time.Time, tt
 	for cursor.Next(ctx) {
 		i := instanceOf(cursor.Current)
 		switch {
-		case i.ID == "" || i.Beaten.IsZero(): // of another program
+		case i.ID == "" || i.Beaten.IsZero(): // not written by this program
 			continue
 		case self == "" && i.Beaten.Sub(read) >= ttl:
 			continue
@@ -109,9 +111,8 @@ func (s *Store) aliveBeside(ctx context.Context, self string, read time.Time, tt
 	return alive, nil
 }
 
-// instanceOf reads a record. A release before this one wrote no time and no
-// nonce; what makes no sense is left zero, so that a record of another program
-// does not stop the heartbeat.
+// instanceOf reads a record. A field that is absent, as time and nonce are in records of earlier
+// releases, or of another type is left zero, so that no record can stop the heartbeat.
 func instanceOf(raw bson.Raw) (i syncer.Instance) {
 	i.ID, _ = raw.Lookup("_id").StringValueOK()
 	i.Beaten = timeOf(raw.Lookup("beaten"))
@@ -144,7 +145,7 @@ func (s *Store) Reports(ctx context.Context, ttl time.Duration) (list []syncer.I
 		alive := bson.D{{Key: "beaten", Value: bson.D{{Key: "$gt", Value: now.Add(-ttl)}, {Key: "$lt", Value: now.Add(ttl)}}}}
 		docs, err := findAll[bson.Raw](ctx, s.instances, alive, options.Find().SetSort(byID(1)))
 		for _, raw := range docs {
-			if i := instanceOf(raw); i.ID != "" { // otherwise of another program
+			if i := instanceOf(raw); i.ID != "" { // otherwise not written by this program
 				list = append(list, i)
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestBesideOtherRecords: a record of an earlier release is alive by its
-// heartbeat, one that makes no sense is not, and none of them is removed.
+// TestBesideOtherRecords: a record of an earlier release is alive by its heartbeat, one that makes
+// no sense is not, and none of them is removed.
 func TestBesideOtherRecords(t *testing.T) {
 	s, _, _ := throughProxy(t)
 	now, err := s.Now(t.Context())

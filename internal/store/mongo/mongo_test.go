@@ -51,8 +51,8 @@ var target = storetest.Target{
 	},
 }
 
-// recordDocument is the document that reads as the record. Without frame and
-// pruned it is as earlier releases wrote it.
+// recordDocument is the document that reads as the record. Without frame and pruned it is as
+// earlier releases wrote it.
 func recordDocument(r *syncer.Record, expire time.Time) bson.D {
 	doc := bson.D{{Key: "_id", Value: counterID(r.ID)}, {Key: "version", Value: r.Version}, {Key: "etag", Value: r.Etag}}
 	if r.Frame != 0 {

@@ -15,12 +15,12 @@ import (
 
 // policiesDoc is the policy set, in one document together with the audit entry of its last change,
 // so that both are stored or neither. The entry is copied into the trail right afterwards. Should
-// the process die in between, that is made up for before the trail is read or swept, and before
-// the next change.
+// the process die in between, that is made up for before the trail is read or swept, and before the
+// next change.
 type policiesDoc struct {
 	ID      string   `bson:"_id"`
 	Version int64    `bson:"version"`
-	Set     string   `bson:"set"` // as JSON: its keys may be what a field's name may not
+	Set     string   `bson:"set"` // JSON, because its keys need not be valid field names
 	Entry   auditDoc `bson:"entry"`
 }
 
@@ -52,8 +52,7 @@ func (s *Store) PolicyVersion(ctx context.Context) (version int64, err error) {
 	return version, err
 }
 
-// policiesDoc reads the document, or those fields of it; the zero document if
-// there is none.
+// policiesDoc reads the document, or only the given fields of it. It is zero if there is none.
 func (s *Store) policiesDoc(ctx context.Context, fields bson.D) (doc policiesDoc, err error) {
 	err = s.policies.FindOne(ctx, byID(policiesID), options.FindOne().SetProjection(fields).SetComment(comment(ctx))).Decode(&doc)
 	if errors.Is(err, mongo.ErrNoDocuments) {
@@ -86,7 +85,7 @@ func (s *Store) ReplacePolicies(ctx context.Context, next clientcfg.PolicySet, e
 	})
 }
 
-// putPolicies replaces the document if it is of the version before.
+// putPolicies replaces the document if its version is the one before.
 func (s *Store) putPolicies(ctx context.Context, doc *policiesDoc) error {
 	var replaced bool
 	var err error
@@ -105,7 +104,8 @@ func (s *Store) putPolicies(ctx context.Context, doc *policiesDoc) error {
 	return s.whyNotReplaced(ctx, doc, err)
 }
 
-// whyNotReplaced finds out what became of a change that was not acknowledged.
+// whyNotReplaced finds out whether a change that was not acknowledged is stored; it returns nil if
+// it is. The caller's context may have ended, so there is a short timeout instead.
 func (s *Store) whyNotReplaced(ctx context.Context, ours *policiesDoc, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), selectionTimeout)
 	defer cancel()

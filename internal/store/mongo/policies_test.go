@@ -29,8 +29,8 @@ func trail(t *testing.T, s *Store) (versions []int64) {
 	return versions
 }
 
-// TestChangeThroughFaults: when the answer to a change gets lost, the store
-// finds out what became of it.
+// TestChangeThroughFaults: when the reply to a change gets lost, the store finds out whether it is
+// stored.
 func TestChangeThroughFaults(t *testing.T) {
 	t.Parallel()
 	s, direct, proxy := throughProxy(t)
@@ -56,8 +56,8 @@ func TestChangeThroughFaults(t *testing.T) {
 	}
 }
 
-// TestTrailAfterCrash: the process died between the change and the trail. The
-// entry is told by whoever looks, and before the next change.
+// TestTrailAfterCrash: the process died between the change and the trail. The entry is appended
+// when the trail is read, and before the next change.
 func TestTrailAfterCrash(t *testing.T) {
 	t.Parallel()
 	_, s, _ := throughProxy(t)
@@ -70,15 +70,15 @@ func TestTrailAfterCrash(t *testing.T) {
 		}
 	}
 	if n, err := s.audit.CountDocuments(t.Context(), bson.D{}); err != nil || n != 2 {
-		t.Errorf("%d entries before the last is told, %v", n, err)
+		t.Errorf("%d entries before the last is appended, %v", n, err)
 	}
 	if got := trail(t, s); len(got) != 3 {
 		t.Errorf("the trail is %v", got)
 	}
 }
 
-// TestWatchPolicies: a server with change streams tells of a change; one
-// without says so at once, and polling does the work.
+// TestWatchPolicies: a change stream reports a change; a server without change streams is
+// recognised at once, so that polling can do without.
 func TestWatchPolicies(t *testing.T) {
 	_, s, _ := throughProxy(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -94,6 +94,6 @@ func TestWatchPolicies(t *testing.T) {
 		}
 	})
 	if noWatch := errors.Is(err, clientcfg.ErrNoWatch); noWatch != (calls == 0) || !noWatch && calls < 2 {
-		t.Errorf("told %d times, then %v", calls, err)
+		t.Errorf("called %d times, then %v", calls, err)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestAuthenticationRealMongoDB: the right password opens, a wrong one is told
-// from an unreachable server.
+// TestAuthenticationRealMongoDB: the right password opens, and a wrong one is distinguished from an
+// unreachable server.
 func TestAuthenticationRealMongoDB(t *testing.T) {
 	uri := mongotest.Real(t, "authentication")
 	_, database := mongotest.Database(t)
@@ -52,8 +52,8 @@ func TestAuthenticationRealMongoDB(t *testing.T) {
 	}
 }
 
-// TestMajorityRealMongoDB: whatever the URI asks for, writes wait for a majority
-// and reads see only what a majority has.
+// TestMajorityRealMongoDB: whatever the URI asks for, writes wait for a majority and reads see only
+// what a majority has.
 func TestMajorityRealMongoDB(t *testing.T) {
 	uri := mongotest.Real(t, "read and write concerns with an effect")
 	_, database := mongotest.Database(t)
@@ -95,8 +95,8 @@ func TestMajorityRealMongoDB(t *testing.T) {
 	}
 }
 
-// TestRetryableWritesRealMongoDB: a claim whose connection breaks is retried by
-// the driver and still claimed once.
+// TestRetryableWritesRealMongoDB: a claim whose connection breaks is retried by the driver and
+// still claimed once.
 func TestRetryableWritesRealMongoDB(t *testing.T) {
 	uri := mongotest.Real(t, "retryable writes")
 	_, database := mongotest.Database(t)

@@ -44,10 +44,10 @@ func (s *Store) DeleteSession(ctx context.Context, d secret.Digest) error {
 	return s.remove(ctx, "delete session", s.sessions, d[:], nil)
 }
 
-// Revoke implements [grants.Revocations]. Two upserts of one _id at once may
-// collide; the second then finds the document.
+// Revoke implements [grants.Revocations]. Of two upserts of one _id at once, one may fail with a
+// duplicate key: repeated, it finds the document.
 func (s *Store) Revoke(ctx context.Context, name string, until time.Time) error {
-	id := secret.DigestOf(name) // of a name that may have come from outside
+	id := secret.DigestOf(name) // the name may have come with a request
 	update := bson.D{{Key: "$max", Value: bson.D{{Key: "expire", Value: until}}}}
 	return s.do(ctx, "store revocation", func(ctx context.Context) error {
 		for {

@@ -61,7 +61,7 @@ func newStore(client *mongo.Client, database string) *Store {
 	}
 }
 
-// Close lets what is under way finish, then disconnects.
+// Close waits for the operations under way, then disconnects.
 func (s *Store) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
@@ -72,7 +72,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Ping asks whether the primary answers.
+// Ping returns an error unless the primary answers.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.do(ctx, "ping", func(ctx context.Context) error { return s.client.Ping(ctx, readpref.Primary()) })
 }
@@ -92,7 +92,7 @@ func (s *Store) PendingMigrations(ctx context.Context) ([]migrations.Migration, 
 	return migrations.Pending(ctx, s.db)
 }
 
-// do runs one operation within the time that it may take.
+// do runs one operation within the store's timeout. Its commands and its error carry its name.
 func (s *Store) do(ctx context.Context, operation string, fn func(ctx context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -113,8 +113,7 @@ func wrap(operation string, err error) error {
 	return fmt.Errorf("mongo: %s: %w", operation, err)
 }
 
-// insert adds a document; exists is the answer if its _id or another unique
-// field is taken.
+// insert adds a document. The error is exists if its _id or another unique field is taken.
 func (s *Store) insert(ctx context.Context, operation string, c *mongo.Collection, doc any, exists error) error {
 	return s.do(ctx, operation, func(ctx context.Context) error {
 		_, err := c.InsertOne(ctx, doc, options.InsertOne().SetComment(comment(ctx)))
@@ -125,7 +124,7 @@ func (s *Store) insert(ctx context.Context, operation string, c *mongo.Collectio
 	})
 }
 
-// remove deletes the document with the _id; absent, which may be nil, is the answer if there is
+// remove deletes the document with the _id. The error is absent, which may be nil, if there is
 // none.
 func (s *Store) remove(ctx context.Context, operation string, c *mongo.Collection, id any, absent error) error {
 	return s.do(ctx, operation, func(ctx context.Context) error {
@@ -148,5 +147,5 @@ func findAll[T any](ctx context.Context, c *mongo.Collection, filter bson.D, opt
 	return list, err
 }
 
-// byID is the filter for one document.
+// byID returns the filter for an _id.
 func byID(id any) bson.D { return bson.D{{Key: "_id", Value: id}} }

@@ -14,9 +14,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestServerObeysOrdered checks the server that the tests run on: where it
-// ignored `ordered`, a bulk that is ordered by mistake would lose no count here
-// and lose many in production.
+// TestServerObeysOrdered checks the server that the tests run on: where it ignored `ordered`, a
+// bulk that is ordered by mistake would lose no count here and lose many in production.
 func TestServerObeysOrdered(t *testing.T) {
 	uri, database := mongotest.Database(t)
 	bulk := func(ordered bool) (counted int64) {
@@ -52,8 +51,8 @@ func TestServerObeysOrdered(t *testing.T) {
 	}
 }
 
-// TestConflictKeepsTheRest: the writes behind a conflict are applied, and those
-// that are reported as applied are in the database.
+// TestConflictKeepsTheRest: the writes behind a conflict are applied, and those that are reported
+// as applied are in the database.
 func TestConflictKeepsTheRest(t *testing.T) {
 	s, _, _ := throughProxy(t)
 	items := make([]syncer.Item, 20)

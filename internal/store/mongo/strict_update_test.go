@@ -33,8 +33,8 @@ var (
 	strictOne  = field("n", int64(1))
 )
 
-// TestServerUpdates checks how the server that the tests run on applies and
-// refuses updates: one that forgives what MongoDB refuses hides a lost count.
+// TestServerUpdates checks how the server that the tests run on applies and refuses updates: one
+// that forgives what MongoDB refuses hides a lost count.
 func TestServerUpdates(t *testing.T) {
 	c := scratch(t)
 	for _, tt := range []strictUpdate{
@@ -91,8 +91,8 @@ func TestServerUpdates(t *testing.T) {
 	}
 }
 
-// TestServerFilters checks which documents a filter finds, and what an upsert
-// makes of one that finds none.
+// TestServerFilters checks which documents a filter finds, and what an upsert makes of one that
+// finds none.
 func TestServerFilters(t *testing.T) {
 	not := func(seq int64) bson.D { return field("w.a", field("$not", field("$gte", seq))) }
 	inc := operator("$inc", field("version", int64(1)))
@@ -176,8 +176,8 @@ func stored(t *testing.T, c *mongo.Collection, id any) (doc bson.D) {
 	return doc
 }
 
-// asJSON leaves nothing of a document but its fields and their values, without
-// the _id: the order of fields that an update adds is the server's. Nil stays nil.
+// asJSON leaves nothing of a document but its fields and their values, without the _id: the order
+// of fields that an update adds is the server's. Nil stays nil.
 func asJSON(t *testing.T, doc bson.D) (m map[string]any) {
 	t.Helper()
 	if doc == nil {

@@ -16,8 +16,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// node is one process of a cluster: its counters, its syncer, and its own
-// connections to the server, through the proxy.
+// node is one process of a cluster: its counters, its syncer, and its own connections to the
+// server, through the proxy.
 type node struct {
 	counters *ratelimit.Counters
 	syncer   *syncer.Syncer
@@ -61,10 +61,10 @@ func (n *node) request(t *testing.T, period time.Duration) {
 	}
 }
 
-// TestClusterThroughFaults runs whole syncers against the server while requests
-// and replies are lost, some arrive much later, the server goes away for a
-// while, and one process stops in the middle of it. In the end the database
-// has what was admitted, less at most what the stopped one said it had left.
+// TestClusterThroughFaults runs whole syncers against the server while requests and replies are
+// lost, some arrive much later, the server goes away for a while, and one process stops in the
+// middle of it. In the end the database has what was admitted, less at most what the stopped one
+// said it had left.
 func TestClusterThroughFaults(t *testing.T) {
 	t.Parallel()
 	_, direct, proxy := throughProxy(t)

@@ -24,7 +24,7 @@ type userDoc struct {
 func (s *Store) User(ctx context.Context, name string) (grants.User, error) {
 	var doc userDoc
 	err := s.do(ctx, "read user", func(ctx context.Context) error {
-		if !utf8.ValidString(name) { // no string of MongoDB's
+		if !utf8.ValidString(name) { // no BSON string, so no user has it
 			return grants.ErrNotFound
 		}
 		return orNotFound(s.users.FindOne(ctx, byID(name), options.FindOne().SetComment(comment(ctx))).Decode(&doc))
@@ -32,7 +32,7 @@ func (s *Store) User(ctx context.Context, name string) (grants.User, error) {
 	return grants.User(doc), err
 }
 
-// orNotFound translates the driver's word for "no match".
+// orNotFound translates the driver's error for no match.
 func orNotFound(err error) error {
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return grants.ErrNotFound

@@ -19,8 +19,8 @@ import (
 // CheckStatus is the outcome of one [Check].
 type CheckStatus string
 
-// The outcomes: the server does what is relied on, does not offer it, or does
-// something else; or the check could not be made, because of what failed before.
+// The outcomes: the server does what is relied on, does not offer it, or does something else; or
+// the check could not be made, because of what failed before.
 const (
 	CheckOK        CheckStatus = "ok"
 	CheckMissing   CheckStatus = "missing"
@@ -28,15 +28,15 @@ const (
 	CheckUnchecked CheckStatus = "unchecked"
 )
 
-// Check is one thing that is relied on, by its number in
-// docs/operating-mongodb.md, and whether the server does it.
+// Check is one property of the server that is relied on, by its number in
+// docs/operating-mongodb.md, and whether the server has it.
 type Check struct {
 	Number  int         `json:"number"`
 	Name    string      `json:"check"`
 	Status  CheckStatus `json:"status"`
 	Exact   bool        `json:"exact"`             // exact counts rest on it
-	Detail  string      `json:"detail,omitempty"`  // what was measured, or seen instead
-	Follows string      `json:"follows,omitempty"` // where it is missing or failed
+	Detail  string      `json:"detail,omitempty"`  // what was measured, or found instead
+	Follows string      `json:"follows,omitempty"` // what follows if it is missing or failed
 }
 
 // Verification is what [Store.Verify] found, in the order of the numbers.
@@ -54,23 +54,21 @@ func (v Verification) Inexact() (failed []Check) {
 	return failed
 }
 
-// VerifyOptions say how far [Store.Verify] goes.
+// VerifyOptions are the options of [Store.Verify].
 type VerifyOptions struct {
-	// WaitTTL is how long the server gets to delete an expired document; 0
-	// checks only that it keeps the index.
+	// WaitTTL is how long the server gets to delete an expired document; 0 checks only that it
+	// keeps the index.
 	WaitTTL time.Duration
-	// Waiting is called when that begins, and about every ten seconds of it.
-	// May be nil.
+	// Waiting is called when that begins, and about every ten seconds of it. May be nil.
 	Waiting func(elapsed time.Duration)
 }
 
 // cleanUpTimeout bounds the removal of what the checks have written.
 const cleanUpTimeout = 5 * time.Second
 
-// Verify runs all checks in a scratch collection, which the first write makes,
-// and removes it again, also when ctx ends. The error says that the checks
-// ended early, or that the collection may be left; what was found until then is
-// returned beside it.
+// Verify runs all checks in a scratch collection, which the first write creates, and drops it at
+// the end, also when ctx ends. It returns an error if the checks ended early or the collection may
+// be left, and beside it what was found until then.
 func (s *Store) Verify(ctx context.Context, o VerifyOptions) (Verification, error) {
 	name, err := randomName("verify_scratch_")
 	if err != nil {
@@ -80,11 +78,10 @@ func (s *Store) Verify(ctx context.Context, o VerifyOptions) (Verification, erro
 	return v.verify(ctx, func(ctx context.Context) error { return v.all(ctx, o) }, v.drop)
 }
 
-// VerifyCounters runs the checks of the writes and reads of counters, in a few
-// round trips. It needs no right beyond those of serving: it writes a few
-// documents beside the counters, under a client ID that no client can have, and
-// deletes them. If the process dies in between, their TTL index does. The error
-// is as that of [Store.Verify], and as there what was found stands beside it.
+// VerifyCounters runs the checks of the writes and reads of counters, in a few round trips. It
+// needs the rights of serving only: it writes a few documents beside the counters, under a client
+// ID that no client can have, and deletes them. If the process dies in between, the TTL index does.
+// Results and errors are as those of [Store.Verify].
 func (s *Store) VerifyCounters(ctx context.Context) (Verification, error) {
 	v := newVerifier(s, s.counters, false)
 	return v.verify(ctx, v.counters, v.clear)
@@ -92,13 +89,13 @@ func (s *Store) VerifyCounters(ctx context.Context) (Verification, error) {
 
 // verifier collects what the checks find.
 type verifier struct {
-	store  *Store
-	coll   *mongo.Collection
-	alone  bool   // the collection is scratch as a whole, without validators
-	client string // client ID of the scratch documents
-	expire time.Time
-	ids    []bson.D // of the scratch documents
-	laid   []string // names of those that were inserted first, once they are
+	store   *Store
+	coll    *mongo.Collection
+	alone   bool   // the whole collection is scratch, without validators
+	client  string // client ID of the scratch documents
+	expire  time.Time
+	ids     []bson.D // of the scratch documents
+	initial []string // names of those that prepare has inserted; nil until then
 
 	documents map[string]bson.Raw // as they were after the probes, by name
 
@@ -118,8 +115,8 @@ func newVerifier(s *Store, c *mongo.Collection, alone bool) *verifier {
 	}
 }
 
-// verify runs the checks, then cleans up. An error or a panic of either takes
-// nothing from what was found.
+// verify runs the checks, then cleans up. What was found is returned whatever error or panic ends
+// either.
 func (v *verifier) verify(ctx context.Context, checks, cleanUp func(context.Context) error) (Verification, error) {
 	ctx = withOperation(ctx, "verify")
 	err := guarded("verify", func() error { return checks(ctx) })
@@ -135,7 +132,7 @@ func randomName(prefix string) (string, error) {
 	return prefix + hex.EncodeToString(random), err
 }
 
-// check begins a check; it is ok until it is found to be otherwise.
+// check begins a check, which is ok until something else is found.
 func (v *verifier) check(number int) {
 	v.find(number, CheckOK, "")
 	v.mu.Lock()
@@ -157,7 +154,7 @@ func (v *verifier) find(number int, status CheckStatus, format string, args ...a
 	}
 }
 
-// undecided takes back the check that an error has interrupted.
+// undecided forgets the check that an error has interrupted, if it has found nothing yet.
 func (v *verifier) undecided() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -166,20 +163,21 @@ func (v *verifier) undecided() {
 	}
 }
 
-// ok reports whether a check has found nothing else so far.
+// ok reports whether a check has found nothing wrong so far.
 func (v *verifier) ok(number int) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.checked[number].Status == CheckOK
 }
 
+// fail notes that the server does something else.
 func (v *verifier) fail(number int, format string, args ...any) {
 	v.find(number, CheckFailed, format, args...)
 }
 
-// run runs one step of the checks. A server that does not answer it, or hangs
-// up, and answers a ping right afterwards, has failed the check that was at it.
-// The error is one that ends all checks.
+// run runs one step of the checks. If the server does not answer it, or closes the connection, and
+// answers a ping right afterwards, the current check has failed. The error is one that ends all
+// checks.
 func (v *verifier) run(ctx context.Context, step func(context.Context) error) error {
 	err := v.attempt(ctx, step)
 	if err == nil || isAnswer(err) || ctx.Err() != nil || v.store.Ping(ctx) != nil {
@@ -189,8 +187,8 @@ func (v *verifier) run(ctx context.Context, step func(context.Context) error) er
 	return nil
 }
 
-// attempt runs a step within the time of one operation. A panic becomes an
-// error: the driver takes the indexes of a reply for granted.
+// attempt runs a step within the timeout of one operation. A panic becomes an error: the driver
+// does not check the indexes in a reply.
 func (v *verifier) attempt(ctx context.Context, step func(context.Context) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, v.store.timeout)
 	defer cancel()
@@ -202,8 +200,7 @@ func (v *verifier) attempt(ctx context.Context, step func(context.Context) error
 	return step(ctx)
 }
 
-// refused notes the answer of a server that refused what a check asked for. It
-// returns every other error.
+// refused notes the answer of a server that refused a command. It returns every other error.
 func (v *verifier) refused(number int, status CheckStatus, err error) error {
 	if err == nil || !isAnswer(err) {
 		return err
@@ -212,8 +209,7 @@ func (v *verifier) refused(number int, status CheckStatus, err error) error {
 	return nil
 }
 
-// isAnswer reports whether the error came from the server, rather than from
-// the way to it.
+// isAnswer reports whether the error is the server's answer, and not one of the connection.
 func isAnswer(err error) bool {
 	var answer mongo.ServerError
 	return errors.As(err, &answer) && !mongo.IsNetworkError(err) && !mongo.IsTimeout(err)
@@ -238,14 +234,14 @@ func (v *verifier) report() (r Verification) {
 	return r
 }
 
-// id is the _id of a scratch document. It is removed at the end.
+// id returns the _id of a scratch document, which is removed at the end.
 func (v *verifier) id(name string) bson.D {
 	id := fields(field("clientId", v.client), field("username", name))
 	v.ids = append(v.ids, id)
 	return id
 }
 
-// byPrimary is the collection with writes that the primary alone acknowledges.
+// byPrimary returns the collection with writes that the primary alone acknowledges.
 func (v *verifier) byPrimary() *mongo.Collection {
 	return v.coll.Clone(options.Collection().SetWriteConcern(writeconcern.W1()))
 }
@@ -271,7 +267,7 @@ func (v *verifier) clear(ctx context.Context) error {
 	return nil
 }
 
-// read returns the scratch documents by name, as raw as the server sent them.
+// read returns scratch documents by name, as the server sent them.
 func (v *verifier) read(ctx context.Context, filter bson.D) (map[string]bson.Raw, error) {
 	docs, err := findAll[bson.Raw](ctx, v.coll, filter, options.Find().SetBatchSize(int32(len(v.ids)+1))) //nolint:gosec // a few dozen
 	if err != nil {
@@ -284,8 +280,8 @@ func (v *verifier) read(ctx context.Context, filter bson.D) (map[string]bson.Raw
 	return byName, nil
 }
 
-// documentName is the name of a scratch document; one whose _id has its fields
-// in the other order has another name.
+// documentName returns the name of a scratch document. One whose _id has its fields in the other
+// order has another name.
 func documentName(id bson.RawValue) string {
 	doc, ok := id.DocumentOK()
 	if !ok {
@@ -301,8 +297,8 @@ func documentName(id bson.RawValue) string {
 // swappedSuffix marks the name of an _id whose fields are swapped.
 const swappedSuffix = ", swapped"
 
-// field is a document of one field.
+// field returns a document of one field.
 func field(name string, value any) bson.D { return bson.D{{Key: name, Value: value}} }
 
-// fields is one document of the fields of all.
+// fields returns one document of the fields of all.
 func fields(all ...bson.D) bson.D { return slices.Concat(all...) }

@@ -20,7 +20,7 @@ import (
 // counters checks the forms in which counters are written and read.
 func (v *verifier) counters(ctx context.Context) error {
 	probes := slices.DeleteFunc(v.probes(), func(p probe) bool { return p.alone && !v.alone })
-	if err := v.lay(ctx, probes); err != nil || v.laid == nil {
+	if err := v.prepare(ctx, probes); err != nil || v.initial == nil {
 		return err
 	}
 	if err := v.run(ctx, func(ctx context.Context) error { return v.writes(ctx, probes) }); err != nil {
@@ -29,8 +29,7 @@ func (v *verifier) counters(ctx context.Context) error {
 	return v.run(ctx, v.rangeOfIDs)
 }
 
-// writes sends two small bulks and all probes in a third, and reads what became
-// of them.
+// writes sends two small bulks and all probes in a third, and reads the documents that result.
 func (v *verifier) writes(ctx context.Context, probes []probe) error {
 	together, err := v.smallBulk(ctx, false)
 	if err != nil {
@@ -54,7 +53,7 @@ func (v *verifier) writes(ctx context.Context, probes []probe) error {
 	return nil
 }
 
-// The documents of the small bulks: the second of each has moved on.
+// The documents of the small bulks: that of the second write has another version than its filter.
 var (
 	smallBulkNames = map[bool]string{false: "unordered", true: "ordered"}
 	smallBulkMoved = 1
@@ -65,15 +64,14 @@ func smallBulkName(ordered bool, i int) string {
 	return smallBulkNames[ordered] + " " + strconv.Itoa(i)
 }
 
-// lay inserts the documents that the checks begin with. If no majority
-// acknowledges that, the primary alone does from then on, so that the other
-// checks find what they are about.
-func (v *verifier) lay(ctx context.Context, probes []probe) error {
-	names, docs := v.begin(probes)
+// prepare inserts the documents that the checks begin with. If no majority acknowledges that, the
+// primary alone does from then on, so that the other checks can be made.
+func (v *verifier) prepare(ctx context.Context, probes []probe) error {
+	names, docs := v.initialDocuments(probes)
 	insert := func(ctx context.Context) error {
 		_, err := v.coll.InsertMany(ctx, docs, options.InsertMany().SetOrdered(false).SetComment(comment(ctx)))
 		if err = v.unacknowledged(err); err == nil || mongo.IsDuplicateKeyError(err) { // the attempt before has arrived
-			v.laid = names
+			v.initial = names
 			return nil
 		}
 		return fmt.Errorf("insert the scratch documents: %w", err)
@@ -84,7 +82,7 @@ func (v *verifier) lay(ctx context.Context, probes []probe) error {
 		return refused
 	}
 	v.coll = v.byPrimary()
-	if v.laid != nil {
+	if v.initial != nil {
 		return nil
 	}
 	if err := v.run(ctx, insert); err != nil {
@@ -96,9 +94,9 @@ func (v *verifier) lay(ctx context.Context, probes []probe) error {
 	return nil
 }
 
-// begin returns the documents that the probes begin with, and a neighbour that
-// no range of ours holds, with their names.
-func (v *verifier) begin(probes []probe) (names []string, docs []any) {
+// initialDocuments returns the documents that the probes and the small bulks begin with, and one of
+// another client, with their names.
+func (v *verifier) initialDocuments(probes []probe) (names []string, docs []any) {
 	begins := func(id, before bson.D) {
 		names, docs = append(names, id[1].Value.(string)), append(docs, fields(byID(id), before)) //nolint:forcetypeassert // of verifier.id
 	}
@@ -130,8 +128,7 @@ func (v *verifier) insert(ctx context.Context, doc bson.D) error {
 	return v.unacknowledged(err)
 }
 
-// unacknowledged notes that a majority has not confirmed a write, and returns
-// every other error.
+// unacknowledged notes that no majority has acknowledged a write. It returns every other error.
 func (v *verifier) unacknowledged(err error) error {
 	var bulk mongo.BulkWriteException
 	var one mongo.WriteException
@@ -149,8 +146,8 @@ func (v *verifier) unacknowledged(err error) error {
 	return nil
 }
 
-// smallBulk sends a bulk whose second write conflicts, and reports whether the
-// server did with it what MongoDB does.
+// smallBulk sends a bulk whose second write conflicts. It reports whether the server did what
+// MongoDB does.
 func (v *verifier) smallBulk(ctx context.Context, ordered bool) (good bool, err error) {
 	number, want := checkUnordered, smallBulkSize-1
 	if ordered {
@@ -201,8 +198,8 @@ func (v *verifier) bulk(ctx context.Context, models []mongo.WriteModel, ordered 
 	return result, failed.WriteErrors, nil
 }
 
-// send sends the probes, in one bulk if bulks can be trusted, and returns what
-// the server reported of each.
+// send sends the probes, in one bulk if together is set and else one by one, and returns the
+// outcome of each as the server reported it.
 func (v *verifier) send(ctx context.Context, probes []probe, together bool) ([]ending, error) {
 	ends := make([]ending, 0, len(probes))
 	size := 1
@@ -220,7 +217,7 @@ func (v *verifier) send(ctx context.Context, probes []probe, together bool) ([]e
 		}
 		result, failed, err := v.bulk(ctx, models, false)
 		if err != nil && size > 1 {
-			return v.send(ctx, probes, false) // the server refuses all for the sake of one
+			return v.send(ctx, probes, false) // it refuses all of them because of one
 		}
 		if err != nil && !isAnswer(err) {
 			return nil, err
@@ -254,9 +251,9 @@ func endings(n int, result *mongo.BulkWriteResult, failed []mongo.BulkWriteError
 	return ends
 }
 
-// readConcern reads all scratch documents with read concern majority. Where that
-// is refused, or does not find them all, it reads with concern local from then
-// on, so that the other checks find what they are about.
+// readConcern reads all scratch documents with read concern majority. If that is refused, or does
+// not find all of them, reads have concern local from then on, so that the other checks can be
+// made.
 func (v *verifier) readConcern(ctx context.Context) (map[string]bson.Raw, error) {
 	v.check(checkReadConcern)
 	all := byID(field("$in", v.ids))
@@ -265,7 +262,7 @@ func (v *verifier) readConcern(ctx context.Context) (map[string]bson.Raw, error)
 		return nil, err
 	}
 	missing := 0
-	for _, name := range v.laid {
+	for _, name := range v.initial {
 		if docs[name] == nil {
 			missing++
 		}
@@ -273,12 +270,12 @@ func (v *verifier) readConcern(ctx context.Context) (map[string]bson.Raw, error)
 	if missing == 0 {
 		return docs, nil
 	}
-	v.fail(checkReadConcern, "%d of %d documents that were acknowledged are not found", missing, len(v.laid))
+	v.fail(checkReadConcern, "%d of %d documents that were acknowledged are not found", missing, len(v.initial))
 	v.coll = v.coll.Clone(options.Collection().SetReadConcern(readconcern.Local()))
 	return v.read(ctx, all)
 }
 
-// judge compares what became of a probe with what MongoDB does.
+// judge compares the outcome of a probe with that on MongoDB.
 func (v *verifier) judge(p *probe, end ending, docs map[string]bson.Raw) {
 	v.check(p.check)
 	if end != p.end {
@@ -314,8 +311,8 @@ func (e ending) String() string {
 	return [...]string{"applied", "inserted", "refused as a duplicate", "refused"}[e]
 }
 
-// values lists the values of a document by path, without the _id: whole numbers
-// of all types alike, null like nothing.
+// values returns the values of a document by path, without the _id. Whole numbers of all types are
+// alike, and null is left out.
 func values(doc bson.Raw) map[string]string {
 	all := map[string]string{}
 	collect(doc, "", all)

@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
-// TestVerifyFinds: each way in which a server differs from MongoDB is found by
-// the checks that it matters to, and by no other.
+// TestVerifyFinds: each way in which a server differs from MongoDB is found by the checks that it
+// matters to, and by no other.
 func TestVerifyFinds(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -198,8 +198,8 @@ func nothingFound() bson.D {
 	return fields(field("cursor", fields(field("id", int64(0)), field("ns", "x.y"), field("firstBatch", bson.A{}))), field("ok", 1.0))
 }
 
-// asDoubles makes conditions on sequences as wide as those of a server that
-// compares them as doubles.
+// asDoubles makes conditions on sequences as wide as those of a server that compares them as
+// doubles.
 func asDoubles(update bson.D) bson.D {
 	q := slices.Clone(mongotest.Get[bson.D](update, "q"))
 	for i := range q {

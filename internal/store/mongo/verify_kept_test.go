@@ -29,7 +29,8 @@ func named(command string) func(c bson.D) bool {
 	return func(c bson.D) bool { return c[0].Key == command }
 }
 
-// lateFailure is a server that fails while the checks are under way, and what is found all the same.
+// lateFailure is a server that fails while the checks are under way, and what is found all the
+// same.
 type lateFailure struct {
 	name    string
 	server  func(t *testing.T, p *mongotest.Proxy) mongotest.Alteration
@@ -141,8 +142,8 @@ func TestVerifyKeepsFindings(t *testing.T) {
 	}
 }
 
-// TestVerifySurvivesTheDriver: a reply that makes the driver panic fails a
-// check, and ends neither the others nor the process.
+// TestVerifySurvivesTheDriver: a reply that makes the driver panic fails a check, and ends neither
+// the others nor the process.
 func TestVerifySurvivesTheDriver(t *testing.T) {
 	s, _, proxy := throughProxy(t)
 	proxy.Alter(mongotest.Alteration{Reply: func(c, reply bson.D) bson.D {
@@ -163,13 +164,13 @@ func TestVerifySurvivesTheDriver(t *testing.T) {
 	}
 }
 
-// TestVerifyCountersKeepsFindings: that the scratch documents could not be
-// removed does not hide what was found before.
+// TestVerifyCountersKeepsFindings: that the scratch documents could not be removed does not hide
+// what was found before.
 func TestVerifyCountersKeepsFindings(t *testing.T) {
 	s, _, proxy := throughProxy(t)
-	lies := mongotest.SequenceIgnored
-	lies.Answer = mongotest.Refuses("delete", 13, "Unauthorized", "not allowed").Answer
-	proxy.Alter(lies)
+	altered := mongotest.SequenceIgnored
+	altered.Answer = mongotest.Refuses("delete", 13, "Unauthorized", "not allowed").Answer
+	proxy.Alter(altered)
 	r, err := s.VerifyCounters(t.Context())
 	if !hasCode(err, unauthorized) || !slices.Equal(numbers(r.Inexact()), []int{checkFallback}) {
 		t.Errorf("%+v, %v", r.Inexact(), err)

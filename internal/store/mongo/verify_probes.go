@@ -7,7 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// ending is what becomes of a probe.
+// ending is the outcome of a probe.
 type ending int
 
 const (
@@ -17,8 +17,8 @@ const (
 	rejected               // any other error, and the document stays as it was
 )
 
-// probe is one upsert in one of the forms in which counters are written, of a
-// document of its own, and what MongoDB does with it.
+// probe is an upsert of a document of its own, in one of the forms in which counters are written,
+// and its outcome on MongoDB.
 type probe struct {
 	check          int
 	name           string
@@ -30,7 +30,7 @@ type probe struct {
 	after          map[string]any // values by path; nil: nothing is at the path
 }
 
-// The values that probes are made of.
+// The values of the probes.
 const (
 	probeMe, probeOther                 = "w0", "w1"
 	probeSeq                      int64 = 1_622_211_780_000<<20 + 77 // as of a real instance: not exact as a double
@@ -42,7 +42,7 @@ const (
 	versionNext                         = versionSeen + 1
 )
 
-// seen is the document as the instance has read it.
+// seen returns the document as the instance has read it.
 func (v *verifier) seen() bson.D {
 	return fields(
 		field("version", versionSeen), field("etag", etagSeen), field("frame", probeFrame), field("expire", v.expire),
@@ -51,7 +51,7 @@ func (v *verifier) seen() bson.D {
 	)
 }
 
-// changed is the document with another value at the top level.
+// changed returns a copy of the document with another value in a field at the top level.
 func changed(doc bson.D, name string, value any) bson.D {
 	doc = append(bson.D{}, doc...)
 	for i := range doc {
@@ -63,7 +63,7 @@ func changed(doc bson.D, name string, value any) bson.D {
 	return append(doc, bson.E{Key: name, Value: value})
 }
 
-// write is the update that every counter is written with.
+// write returns the update with which every counter is written.
 func (v *verifier) write(more ...bson.D) bson.D {
 	update := bson.D{
 		{Key: "$inc", Value: fields(field("version", int64(1)), field("requestCounters."+frameNow, int64(4)))},
@@ -76,7 +76,7 @@ func (v *verifier) write(more ...bson.D) bson.D {
 	return update
 }
 
-// highest is what a write only raises.
+// highest returns the fields that a write only raises.
 func highest(expire time.Time) bson.D {
 	return fields(field("expire", expire), field("writers."+probeMe, probeSeq))
 }
@@ -85,7 +85,7 @@ func versioned(version, etag int64) bson.D {
 	return fields(field("version", version), field("etag", etag))
 }
 
-// fallback is the filter of a write that has lost several times.
+// fallback returns the filter of a write that depends on the writer's own sequence.
 func fallback(removals ...bson.D) bson.D {
 	unless := field("$not", field("$gte", probeSeq))
 	return fields(field("frame", probeFrame), field("writers."+probeMe, unless), field("pruned", unless), fields(removals...))

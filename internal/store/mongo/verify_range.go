@@ -9,8 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// rangeOfIDs reads the documents of the scratch client as a range. In a
-// collection that has only the documents of the checks it also deletes them as one.
+// rangeOfIDs reads the documents of the scratch client as a range of _ids. In a scratch collection
+// it also deletes them as a range.
 func (v *verifier) rangeOfIDs(ctx context.Context) error {
 	if len(v.documents) == 0 {
 		return nil // it remains unchecked
@@ -41,7 +41,7 @@ func (v *verifier) rangeOfIDs(ctx context.Context) error {
 	return nil
 }
 
-// sameAsRange compares what the server took for the range with what is in it.
+// sameAsRange compares the documents that the server took for the range with those in it.
 func (v *verifier) sameAsRange(taken map[string]bson.Raw, what string) {
 	for _, name := range slices.Sorted(maps.Keys(v.documents)) {
 		id := v.documents[name].Lookup("_id").Document()

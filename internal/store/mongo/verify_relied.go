@@ -30,8 +30,8 @@ var shortForm = []int{
 	checkInc, checkRange, checkWriteConcern, checkReadConcern,
 }
 
-// relied is what is relied on, and what follows where a server does not do it.
-// A test compares it with docs/operating-mongodb.md.
+// relied has what is relied on, and what follows if a server does not do it. A test compares it
+// with docs/operating-mongodb.md.
 var relied = []Check{
 	{
 		Number: checkUnordered, Exact: true, Name: "unordered bulk goes on and names each error",

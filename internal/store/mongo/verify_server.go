@@ -14,8 +14,7 @@ import (
 	"oauth-server/migrations"
 )
 
-// all runs every check. Validators come last: they would refuse documents of
-// the checks before.
+// all runs every check. Validators come after the writes: they would refuse some of the documents.
 func (v *verifier) all(ctx context.Context, o VerifyOptions) error {
 	for _, step := range []func(context.Context) error{v.primary, v.serverTime, v.roundTrip} {
 		if err := v.run(ctx, step); err != nil {
@@ -40,7 +39,7 @@ func (v *verifier) all(ctx context.Context, o VerifyOptions) error {
 	return v.ttlDeletion(ctx, o)
 }
 
-// findAndModify sends a heartbeat twice.
+// findAndModify sends a heartbeat twice, and compares the documents that are returned.
 func (v *verifier) findAndModify(ctx context.Context) error {
 	v.check(checkFindAndModify)
 	id := v.id("beaten")
@@ -67,8 +66,7 @@ func (v *verifier) findAndModify(ctx context.Context) error {
 	return nil
 }
 
-// beat sends a heartbeat and returns the document as it was before; nil if
-// there was none.
+// beat sends a heartbeat and returns the document as it was before. It is nil if there was none.
 func (v *verifier) beat(ctx context.Context, id bson.D) (bson.Raw, error) {
 	update := fields(field("$inc", field("n", int64(1))), field("$currentDate", field("beaten", true)))
 	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.Before).SetComment(comment(ctx))
@@ -77,14 +75,14 @@ func (v *verifier) beat(ctx context.Context, id bson.D) (bson.Raw, error) {
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):
 		return nil, nil
-	case errors.As(err, &reply): // of a write that was applied, the driver returns no document
+	case errors.As(err, &reply): // the driver drops the document
 		old, _ = reply.Raw.Lookup("value").DocumentOK()
 		err = v.unacknowledged(err)
 	}
 	return old, err
 }
 
-// primary checks what the server says that it is.
+// primary checks whether the server reports itself as a primary, or as a router.
 func (v *verifier) primary(ctx context.Context) error {
 	v.check(checkPrimary)
 	hello, err := v.store.hello(ctx)
@@ -110,7 +108,7 @@ func (v *verifier) primary(ctx context.Context) error {
 	return nil
 }
 
-// serverTime compares the server's clock with ours.
+// serverTime compares the clock of the server with that of this machine.
 func (v *verifier) serverTime(ctx context.Context) error {
 	v.check(checkServerTime)
 	sent := time.Now()
@@ -135,7 +133,7 @@ func (v *verifier) serverTime(ctx context.Context) error {
 	return nil
 }
 
-// roundTrip is the median of a few pings.
+// roundTrip measures the median of a few pings.
 func (v *verifier) roundTrip(ctx context.Context) error {
 	v.check(checkRoundTrip)
 	pings := make([]time.Duration, 5)
@@ -151,7 +149,7 @@ func (v *verifier) roundTrip(ctx context.Context) error {
 	return nil
 }
 
-// changeStreams opens one and waits for what it says of an insert.
+// changeStreams opens one and waits until it reports an insert.
 func (v *verifier) changeStreams(ctx context.Context) error {
 	v.check(checkChangeStreams)
 	stream, err := v.coll.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetComment(comment(ctx)))
@@ -173,8 +171,8 @@ func (v *verifier) changeStreams(ctx context.Context) error {
 	return nil
 }
 
-// validators gives the collection the validator of the counters, and inserts
-// what that refuses.
+// validators gives the collection the validator of the counters, and inserts a document that it has
+// to refuse.
 func (v *verifier) validators(ctx context.Context) error {
 	v.check(checkValidators)
 	all, err := migrations.All()
@@ -201,7 +199,7 @@ func (v *verifier) validators(ctx context.Context) error {
 	return nil
 }
 
-// ttlIndex makes a TTL index and looks whether the server has kept it as one.
+// ttlIndex creates a TTL index and checks that the server has kept it as one.
 func (v *verifier) ttlIndex(ctx context.Context) error {
 	v.check(checkTTL)
 	_, err := v.coll.Indexes().CreateOne(ctx, mongo.IndexModel{
@@ -273,7 +271,7 @@ func (v *verifier) ttlDeletion(ctx context.Context, o VerifyOptions) error {
 	}
 }
 
-// readWithin reads within the time of one operation.
+// readWithin reads within the timeout of one operation.
 func (v *verifier) readWithin(ctx context.Context, filter bson.D) (docs map[string]bson.Raw, err error) {
 	err = v.attempt(ctx, func(ctx context.Context) error {
 		docs, err = v.read(ctx, filter)

@@ -22,8 +22,8 @@ func numbers(checks []Check) (list []int) {
 	return list
 }
 
-// TestVerify: the server that the tests run on does all that exact counts rest
-// on, and nothing is left of the checks.
+// TestVerify: the server that the tests run on does all that exact counts rest on, and nothing is
+// left of the checks.
 func TestVerify(t *testing.T) {
 	_, s, _ := throughProxy(t)
 	before := collections(t, s)
@@ -42,8 +42,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestVerifyCounters: the short form decides the checks of reads and writes,
-// and leaves no document.
+// TestVerifyCounters: the short form decides the checks of reads and writes, and leaves no
+// document.
 func TestVerifyCounters(t *testing.T) {
 	_, s, _ := throughProxy(t)
 	r, err := s.VerifyCounters(t.Context())
@@ -106,8 +106,8 @@ func TestVerifyCleansUp(t *testing.T) {
 	}
 }
 
-// TestVerifyCountersRights: the short form needs no right to make collections,
-// and says so where it lacks the right to write.
+// TestVerifyCountersRights: the short form needs no right to make collections, and says so where it
+// lacks the right to write.
 func TestVerifyCountersRights(t *testing.T) {
 	s, _, proxy := throughProxy(t)
 	refuse := func(names ...string) mongotest.Alteration {
@@ -128,8 +128,8 @@ func TestVerifyCountersRights(t *testing.T) {
 	}
 }
 
-// TestReliedIsDocumented: the numbers, names and consequences of the checks are
-// those of the list that operators read.
+// TestReliedIsDocumented: the numbers, names and consequences of the checks are those of the list
+// that operators read.
 func TestReliedIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/operating-mongodb.md")
 	if err != nil {
@@ -153,8 +153,8 @@ func TestReliedIsDocumented(t *testing.T) {
 	}
 }
 
-// TestVerifyHangsUp: a server that hangs up on one command, and answers others,
-// fails the checks that need the command; the rest is checked.
+// TestVerifyHangsUp: a server that hangs up on one command, and answers others, fails the checks
+// that need the command; the rest is checked.
 func TestVerifyHangsUp(t *testing.T) {
 	for _, tt := range []struct {
 		command string

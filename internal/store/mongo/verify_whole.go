@@ -12,14 +12,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// Of the check of many writers at once.
+// Sizes of the check of many writers at once.
 const (
 	wholeWriters = 8
 	wholeWrites  = 5
 )
 
-// whole lets several writers insert and increment one document at once: every
-// reader must find both of its counts alike, and in the end the sum.
+// whole lets several writers insert and increment one document at once. Every reader must find its
+// two counts equal, and the last one the sum.
 func (v *verifier) whole(ctx context.Context) error {
 	v.check(checkWhole)
 	claim, shared := byID(v.id("claimed at once")), v.id("written at once")
@@ -58,11 +58,11 @@ func (v *verifier) whole(ctx context.Context) error {
 	return v.misread(err)
 }
 
-// What a reader of a document under many writers may find.
+// Errors of a reader of a document under many writers.
 var errTorn, errNotFound = errors.New("a reader found one half of a write"), errors.New("a reader did not find the document")
 
-// misread notes that a reader did not find what was written, or was refused,
-// and returns every other error.
+// misread notes that a reader did not find what was written, or was refused. It returns every other
+// error.
 func (v *verifier) misread(err error) error {
 	if errors.Is(err, errTorn) || errors.Is(err, errNotFound) {
 		v.fail(checkWhole, "%v", err)
@@ -71,7 +71,7 @@ func (v *verifier) misread(err error) error {
 	return v.refused(checkWhole, CheckFailed, err)
 }
 
-// writeWhole counts several times.
+// writeWhole adds to both counts of the document, several times.
 func (v *verifier) writeWhole(ctx context.Context, id bson.D, writer string) error {
 	for seq := int64(1); seq <= wholeWrites; seq++ {
 		if err := v.countWhole(ctx, id, writer, seq); err != nil {
@@ -81,8 +81,8 @@ func (v *verifier) writeWhole(ctx context.Context, id bson.D, writer string) err
 	return nil
 }
 
-// countWhole increments both counts of the document, however often it meets
-// another writer's insert, and reads it.
+// countWhole adds one to both counts of the document, again if another writer inserted it
+// meanwhile, and reads it.
 func (v *verifier) countWhole(ctx context.Context, id bson.D, writer string, seq int64) error {
 	filter := fields(byID(id), field("writers."+writer, field("$not", field("$gte", seq))))
 	update := fields(

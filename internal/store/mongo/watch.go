@@ -10,9 +10,10 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// WatchPolicies implements [clientcfg.PolicyWatcher] with a change stream. A
-// server that refuses one (it is no replica set, only speaks the protocol, or
-// grants no right to it) leaves its instances to polling.
+// WatchPolicies implements [clientcfg.PolicyWatcher] with a change stream. The error is
+// [clientcfg.ErrNoWatch] if the server refuses one, because it is no replica set, does not
+// implement change streams, or the user has no right to them: instances then find changes by
+// polling alone.
 func (s *Store) WatchPolicies(ctx context.Context, changed func()) error {
 	stream, err := s.policies.Watch(ctx, mongo.Pipeline{})
 	var refused mongo.ServerError
@@ -22,7 +23,7 @@ func (s *Store) WatchPolicies(ctx context.Context, changed func()) error {
 	case err != nil:
 		return fmt.Errorf("mongo: watch policies: %w", err)
 	}
-	changed() // what happened before the stream was open
+	changed() // for changes before the stream was open
 	for stream.Next(ctx) {
 		changed()
 	}

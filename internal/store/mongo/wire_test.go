@@ -16,14 +16,14 @@ const (
 	opMsg   = 2013
 )
 
-// fakeServer speaks just enough of MongoDB's protocol to be greeted, and
-// answers every other command with the document it was given.
+// fakeServer speaks just enough of MongoDB's protocol to be greeted, and answers every other
+// command with the document it was given.
 func fakeServer(t *testing.T, answer bson.D) (address string) {
 	t.Helper()
 	return fakeServerThat(t, greeting, answer)
 }
 
-// fakeServerThat greets in its own way.
+// fakeServerThat is a fakeServer with another greeting.
 func fakeServerThat(t *testing.T, greeting, answer bson.D) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

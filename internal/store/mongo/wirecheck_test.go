@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// wireCheck takes one command to the counters apart, and notes what about it
-// could cost or double a count on a server that takes it literally.
+// wireCheck takes one command to the counters apart, and notes what about it could cost or double a
+// count on a server that takes it literally.
 type wireCheck struct {
 	problems []string
 	forms    []string // what it has been recognised as

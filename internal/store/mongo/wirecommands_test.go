@@ -66,9 +66,8 @@ func (l *wireLog) saw(t *testing.T, forms ...string) {
 	}
 }
 
-// TestCommandsOnTheWire: every command that reaches the counters, in a run with
-// all kinds of writes by several instances through faults, is one that is right
-// on a server that obeys all of it.
+// TestCommandsOnTheWire: every command that reaches the counters, in a run with all kinds of writes
+// by several instances through faults, is one that is right on a server that obeys all of it.
 func TestCommandsOnTheWire(t *testing.T) {
 	t.Parallel()
 	const instances, rounds, keys = 4, 12, 6
@@ -94,8 +93,7 @@ func TestCommandsOnTheWire(t *testing.T) {
 		"removes writers", "rewrite", "prunes", "gives back", "counts nothing", "bulk of many", "find of many")
 }
 
-// wireInstance writes in every way that the contract has, as far as what it
-// read allows.
+// wireInstance writes in every way that the contract has, as far as what it read allows.
 type wireInstance struct {
 	store  *Store
 	me     string
@@ -160,8 +158,8 @@ func (x *wireInstance) write(base *syncer.Record) *syncer.Write {
 	return w
 }
 
-// TestLargestExchangeOnTheWire: the largest exchange is one command of each
-// kind, and one that is too large none.
+// TestLargestExchangeOnTheWire: the largest exchange is one command of each kind, and one that is
+// too large none.
 func TestLargestExchangeOnTheWire(t *testing.T) {
 	t.Parallel()
 	s, _, proxy := throughProxy(t)
@@ -188,8 +186,8 @@ func TestLargestExchangeOnTheWire(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsNeededOnTheWire: an exchange without writes sends no update, one
-// without reads no find, and one without either nothing.
+// TestOnlyWhatIsNeededOnTheWire: an exchange without writes sends no update, one without reads no
+// find, and one without either nothing.
 func TestOnlyWhatIsNeededOnTheWire(t *testing.T) {
 	t.Parallel()
 	s, _, proxy := throughProxy(t)
@@ -219,9 +217,9 @@ func TestOnlyWhatIsNeededOnTheWire(t *testing.T) {
 	}
 }
 
-// TestPrimaryOnTheWire: whatever the URI asks for, reads go to the primary and
-// both concerns are majority. The driver states a read preference only to a
-// server that can choose, such as the router of a sharded cluster.
+// TestPrimaryOnTheWire: whatever the URI asks for, reads go to the primary and both concerns are
+// majority. The driver states a read preference only to a server that can choose, such as the
+// router of a sharded cluster.
 func TestPrimaryOnTheWire(t *testing.T) {
 	router := slices.Concat(bson.D{{Key: "msg", Value: "isdbgrid"}}, greeting)
 	proxy := mongotest.NewProxy(t, "mongodb://"+fakeServerThat(t, router, bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 1}}))

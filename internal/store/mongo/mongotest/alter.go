@@ -7,14 +7,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Alteration makes a server behave like another one. Each function may be nil.
-// Commands and replies are documents, the writes of a command an array in it.
+// Alteration makes a server behave like another one. Each function may be nil. Commands and replies
+// are documents, the writes of a command an array in it.
 type Alteration struct {
-	// Answer returns a reply in the place of the server's; nil asks the server.
+	// Answer returns the reply to a command. If it is nil, the server gets the command.
 	Answer func(command bson.D) bson.D
-	// Request returns what the server gets.
+	// Request returns the command that the server gets.
 	Request func(command bson.D) bson.D
-	// Reply returns what the client gets.
+	// Reply returns the reply that the client gets.
 	Reply func(command, reply bson.D) bson.D
 }
 
@@ -25,8 +25,8 @@ func (p *Proxy) Alter(a Alteration) {
 	p.alteration = a
 }
 
-// ask sends a request to the server and returns its reply, both altered.
-func (p *Proxy) ask(server net.Conn, request message) (message, error) {
+// forward sends a request to the server and returns its reply, both altered.
+func (p *Proxy) forward(server net.Conn, request message) (message, error) {
 	p.mu.Lock()
 	a := p.alteration
 	p.mu.Unlock()
@@ -66,7 +66,7 @@ func roundTrip(server net.Conn, request message) (reply message, err error) {
 	return readMessage(server)
 }
 
-// decoded is the whole command or reply, with documents inside as bson.D.
+// decoded returns the whole command or reply, with the documents in it as bson.D.
 func (m message) decoded() (command bson.D, err error) {
 	raw, err := m.document()
 	if err != nil {
@@ -75,7 +75,7 @@ func (m message) decoded() (command bson.D, err error) {
 	return command, bson.Unmarshal(raw, &command)
 }
 
-// newMessage is an OP_MSG of one document.
+// newMessage returns an OP_MSG of one document.
 func newMessage(doc bson.D, id, responseTo uint32) (message, error) {
 	raw, err := bson.Marshal(doc)
 	if err != nil {

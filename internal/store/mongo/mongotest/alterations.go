@@ -7,14 +7,13 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Alterations for servers that speak the protocol and differ from MongoDB in
-// one thing.
+// Alterations of servers that speak the protocol and differ from MongoDB in one thing.
 var (
 	// OrderedIgnored runs every bulk to its end.
 	OrderedIgnored = Alteration{Request: func(command bson.D) bson.D { return With(command, "ordered", false) }}
 	// AlwaysOrdered stops every bulk at its first error.
 	AlwaysOrdered = Alteration{Request: func(command bson.D) bson.D { return With(command, "ordered", true) }}
-	// FieldOrderIgnored takes an embedded _id with its fields swapped for the same.
+	// FieldOrderIgnored treats an embedded _id and the one with its fields swapped as the same.
 	FieldOrderIgnored = Alteration{Request: func(command bson.D) bson.D { return inOrder(command).(bson.D) }}
 	// SequenceIgnored leaves the writers' sequences out of filters.
 	SequenceIgnored = Alteration{Request: EachUpdate(func(update bson.D) bson.D {
@@ -25,7 +24,7 @@ var (
 	})}
 )
 
-// Refuses is a server that answers commands of that name with an error.
+// Refuses returns a server that answers commands of that name with an error.
 func Refuses(name string, code int, codeName, message string) Alteration {
 	return Alteration{Answer: func(command bson.D) bson.D {
 		if command[0].Key != name {
@@ -35,8 +34,8 @@ func Refuses(name string, code int, codeName, message string) Alteration {
 	}}
 }
 
-// Refusal is the reply to a command that fails. A code of 0 is left out, and so
-// is an empty name of one.
+// Refusal returns the reply to a command that fails. A code of 0 is left out, and so is an empty
+// name.
 func Refusal(code int, codeName, message string) bson.D {
 	reply := bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: message}}
 	if code != 0 {
@@ -48,7 +47,7 @@ func Refusal(code int, codeName, message string) bson.D {
 	return reply
 }
 
-// EachUpdate changes every statement of the command "update".
+// EachUpdate returns a Request that changes every statement of the command "update".
 func EachUpdate(change func(update bson.D) bson.D) func(command bson.D) bson.D {
 	return func(command bson.D) bson.D {
 		if command[0].Key != "update" {
@@ -62,8 +61,7 @@ func EachUpdate(change func(update bson.D) bson.D) func(command bson.D) bson.D {
 	}
 }
 
-// Get is the field of a document; the zero value where it is not there, or of
-// another type.
+// Get returns the field of a document. It is zero if the field is absent or of another type.
 func Get[T any](doc bson.D, name string) (value T) {
 	for _, e := range doc {
 		if e.Key == name {
@@ -73,7 +71,7 @@ func Get[T any](doc bson.D, name string) (value T) {
 	return value
 }
 
-// With is the document with another value in that field, if it has the field.
+// With returns a copy of the document with another value in that field, if it has the field.
 func With(doc bson.D, name string, value any) bson.D {
 	doc = slices.Clone(doc)
 	for i := range doc {

@@ -13,7 +13,7 @@ import (
 // message is one message of MongoDB's wire protocol, header included.
 type message []byte
 
-// maxMessage is what servers take at most.
+// maxMessage is the largest message that servers accept, in bytes.
 const maxMessage = 48 << 20
 
 // opMsg is the opcode of everything but the first greeting.
@@ -34,8 +34,8 @@ func readMessage(r io.Reader) (message, error) {
 	return m, err
 }
 
-// command is the name of the command that the message carries, empty for a
-// greeting of the old form.
+// command returns the name of the command that the message carries. It is empty for a greeting of
+// the old form.
 func (m message) command() string {
 	const flags, kind = 4, 1
 	body := m[16:]
@@ -49,9 +49,8 @@ func (m message) command() string {
 	return first.Key()
 }
 
-// document is the whole command: what the message carries as sequences of
-// documents is in it as arrays, behind the other fields. Nil for a greeting of
-// the old form.
+// document returns the whole command. The sequences of documents that the message carries are
+// arrays in it, behind the other fields. It is nil for a greeting of the old form.
 func (m message) document() (bson.Raw, error) {
 	if m.command() == "" {
 		return nil, nil

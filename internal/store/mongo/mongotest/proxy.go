@@ -11,20 +11,20 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Fault is what happens to one request on its way.
+// Fault is what the proxy does with one request.
 type Fault int
 
-// The faults. In all but the first the client's connection breaks, so that it
-// cannot know what has become of its request.
+// The faults. All but the first close the client's connection, so that the outcome of the request
+// is unknown to it.
 const (
 	Pass        Fault = iota
-	LoseRequest       // the server never sees it
-	LoseReply         // the server does it, and nobody hears of that
+	LoseRequest       // the server never gets it
+	LoseReply         // the server executes it, and its reply is dropped
 	Delay             // the server gets it at the next [Proxy.Deliver]
 )
 
-// Proxy stands between the driver and a server and breaks what it is told to,
-// message by message of MongoDB's protocol.
+// Proxy relays messages of MongoDB's protocol between the driver and a server. By rule it loses,
+// delays or alters them.
 type Proxy struct {
 	URI string // of the server, as seen through the proxy
 
@@ -63,8 +63,8 @@ func NewProxy(t *testing.T, uri string) *Proxy {
 	return p
 }
 
-// Decide sets the rule by which requests break: it is asked for each, with the
-// command's name, such as "update". Nil lets everything pass.
+// Decide sets the rule for faults. It is called for each request, with the name of its command,
+// such as "update". Nil lets everything pass.
 func (p *Proxy) Decide(rule func(command string) Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func (p *Proxy) Decide(rule func(command string) Fault) {
 // Once breaks the next request of that command, and none after it.
 func (p *Proxy) Once(command string, f Fault) {
 	armed := true
-	p.Decide(func(c string) Fault { // called under the lock
+	p.Decide(func(c string) Fault { // called with the lock held
 		if c != command || !armed {
 			return Pass
 		}
@@ -83,16 +83,16 @@ func (p *Proxy) Once(command string, f Fault) {
 	})
 }
 
-// Observe calls f with every command that a client sends, whatever becomes of
-// it: the document as it is on the wire, its sequences as arrays. A message that
-// is none of MongoDB's is an error. Calls come from many goroutines at once.
+// Observe calls f with every command that a client sends, before any fault: the document as it is
+// on the wire, its sequences as arrays. A message that is none of MongoDB's is an error. f is
+// called from many goroutines at once.
 func (p *Proxy) Observe(f func(command bson.Raw, err error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.observe = f
 }
 
-// Break cuts all connections and refuses new ones until [Proxy.Restore].
+// Break closes all connections and refuses new ones until [Proxy.Restore].
 func (p *Proxy) Break() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,15 +102,15 @@ func (p *Proxy) Break() {
 	}
 }
 
-// Restore ends what Break began.
+// Restore admits connections again.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = false
 }
 
-// Deliver sends the delayed requests to the server, in their order, and
-// returns how many, once the server has answered each.
+// Deliver sends the delayed requests to the server, in their order, and returns how many, once the
+// server has answered each.
 func (p *Proxy) Deliver() (int, error) {
 	p.mu.Lock()
 	delayed := p.delayed
@@ -161,8 +161,8 @@ func (p *Proxy) admit(client net.Conn) bool {
 	return true
 }
 
-// serve carries one request after the other, and the reply to each, until
-// something breaks.
+// serve relays one request after the other, and the reply to each, until the connection is to
+// close.
 func (p *Proxy) serve(client net.Conn) {
 	defer func() {
 		p.mu.Lock()
@@ -175,21 +175,22 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	defer func() { _ = server.Close() }()
-	for p.exchange(client, server) {
+	for p.relay(client, server) {
 		continue
 	}
 }
 
-func (p *Proxy) exchange(client, server net.Conn) (on bool) {
+// relay relays one request and its reply. It returns false if the connection is to close.
+func (p *Proxy) relay(client, server net.Conn) (open bool) {
 	request, err := readMessage(client)
 	if err != nil {
 		return false
 	}
-	fault := p.fate(request)
+	fault := p.fault(request)
 	if fault == LoseRequest || fault == Delay {
 		return false
 	}
-	reply, err := p.ask(server, request)
+	reply, err := p.forward(server, request)
 	if err != nil || fault == LoseReply {
 		return false
 	}
@@ -197,7 +198,8 @@ func (p *Proxy) exchange(client, server net.Conn) (on bool) {
 	return err == nil
 }
 
-func (p *Proxy) fate(request message) Fault {
+// fault returns the fault of a request, and keeps a request that is delayed.
+func (p *Proxy) fault(request message) Fault {
 	p.mu.Lock()
 	observe := p.observe
 	p.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// image is what the container runs.
+// image is the image of the container.
 const image = "mongo:8"
 
 // URI returns the connection string of a server, or skips the test.
@@ -39,8 +39,8 @@ func URI(t *testing.T) string {
 	return ""
 }
 
-// Database returns a server and the name of a database on it that nobody else
-// uses and that is dropped when the test ends.
+// Database returns the connection string of a server and the name of a new database on it, which is
+// dropped when the test ends.
 func Database(t *testing.T) (uri, database string) {
 	t.Helper()
 	uri = URI(t)
@@ -56,7 +56,7 @@ func Database(t *testing.T) (uri, database string) {
 	return uri, name
 }
 
-// Connect returns a client of the driver's that is closed when the test ends.
+// Connect returns a client of the driver, which is closed when the test ends.
 func Connect(t *testing.T, uri string) *mongo.Client {
 	t.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerSelectionTimeout(5 * time.Second))
@@ -67,8 +67,8 @@ func Connect(t *testing.T, uri string) *mongo.Client {
 	return client
 }
 
-// Real returns the connection string of a real MongoDB replica set, or skips
-// the test: lacking says what the server at hand cannot show.
+// Real returns the connection string of a real MongoDB replica set, or skips the test. lacking
+// names what the other server does not have, for the message.
 func Real(t *testing.T, lacking string) string {
 	t.Helper()
 	uri := URI(t)
@@ -82,8 +82,8 @@ func Real(t *testing.T, lacking string) string {
 	return uri
 }
 
-// container starts one container for all tests of the process; testcontainers
-// removes it when the process is gone.
+// container starts one container for all tests of the process. testcontainers removes it after the
+// process has ended.
 var container = sync.OnceValues(func() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
