@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -32,12 +33,12 @@ type Migration struct {
 type Command struct {
 	About string
 	Run   bson.D
-	// Optional: a server that does not offer what the command asks for does
-	// without. Validators are; TTL indexes are not, see doc.go.
+	// Optional is set if the database works without it on a server that does not implement it: for
+	// validators, and not for TTL indexes (see doc.go).
 	Optional bool
 }
 
-// String shows the command as it can be pasted into db.runCommand.
+// String returns the command as it can be pasted into db.runCommand.
 func (c Command) String() string {
 	text, err := bson.MarshalExtJSON(c.Run, false, false)
 	if err != nil {
@@ -46,7 +47,7 @@ func (c Command) String() string {
 	return string(text)
 }
 
-// String is the migration's number and name, as in "0001_ratelimits".
+// String returns the number and name of the migration, as in "0001_ratelimits".
 func (m Migration) String() string { return fmt.Sprintf("%04d_%s", m.Number, m.Name) }
 
 // All returns the migrations of this release, in their order.
@@ -54,8 +55,7 @@ func All() ([]Migration, error) { return load(files) }
 
 var fileName = regexp.MustCompile(`^(\d{4})_([a-z0-9_]+)\.json$`)
 
-// load reads the migrations of a file system and checks that they count up
-// from 1 without a gap.
+// load reads the migrations of a file system. Their numbers must count up from 1 without a gap.
 func load(fsys fs.FS) ([]Migration, error) {
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
@@ -81,7 +81,7 @@ func load(fsys fs.FS) ([]Migration, error) {
 func read(fsys fs.FS, name string) (m Migration, err error) {
 	parts := fileName.FindStringSubmatch(name)
 	if parts == nil {
-		return m, fmt.Errorf("the name is not like 0001_name.json")
+		return m, errors.New("the name is not like 0001_name.json")
 	}
 	content, err := fs.ReadFile(fsys, name)
 	if err != nil {

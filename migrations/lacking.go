@@ -9,19 +9,18 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// refusals are the answers by which servers that speak MongoDB's protocol
-// refuse what they do not implement, by code and name: a keyword of
-// $jsonSchema, validators as a whole, the command. Some servers send only one
-// of the two. Every other answer (no right to do it, no such collection) is
-// one that an operator can do something about, so it stops the migration.
+// refusals has the errors by which servers that speak MongoDB's protocol refuse what they do not
+// implement, by code and name: a keyword of $jsonSchema, validators as a whole, the command. Some
+// servers send only one of the two. Every other error (a missing right, no such collection) stops
+// the migration, because an operator can do something about it.
 var refusals = map[int32]string{
 	9:   "FailedToParse",
 	59:  "CommandNotFound",
 	115: "CommandNotSupported",
 }
 
-// notOffered reports whether the error is the answer of a server that does not
-// implement what it was asked for, and how it says so.
+// notOffered reports whether the error is the answer of a server that does not implement the
+// command or an option of it, and returns the reason for operators.
 func notOffered(err error) (reason string, ok bool) {
 	var answer mongo.CommandError
 	if !errors.As(err, &answer) {
@@ -39,7 +38,7 @@ func notOffered(err error) (reason string, ok bool) {
 // lack is one optional command that the server refused.
 type lack struct{ feature, migration, reason string }
 
-// feature is what a server lacks that refuses the command.
+// feature names what a server lacks that refuses the command.
 func (c Command) feature() string {
 	for _, e := range c.Run {
 		if e.Key == "validator" {
@@ -49,8 +48,7 @@ func (c Command) feature() string {
 	return c.Run[0].Key
 }
 
-// sentences writes one sentence for each feature. Of the reasons, the first is
-// enough.
+// sentences returns one sentence for each feature, with the reason of the first refusal.
 func sentences(lacking []lack) (list []string) {
 	var features []string
 	for _, l := range lacking {

@@ -10,8 +10,8 @@ import (
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
-// TestUpWithoutValidators: a server that does not offer validators, in whatever
-// way it says so, is migrated, and one line says what it lacks.
+// TestUpWithoutValidators: a server without validators is migrated, by whatever error it refuses
+// them, and one line names what it lacks.
 func TestUpWithoutValidators(t *testing.T) {
 	all, err := All()
 	if err != nil {
@@ -50,8 +50,8 @@ func TestUpWithoutValidators(t *testing.T) {
 	}
 }
 
-// TestUpStops: everything else that a server refuses stops the migration at
-// the command, and is tried again by the next.
+// TestUpStops: everything else that a server refuses stops the migration at the command, and is
+// tried again by the next.
 func TestUpStops(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -116,8 +116,8 @@ func TestUpAfterCrash(t *testing.T) {
 	}
 }
 
-// TestLacking: what the server does not know is said once, by those commands
-// that can be done without.
+// TestLacking: what the server does not implement is reported once for the optional commands, and
+// is an error of the others.
 func TestLacking(t *testing.T) {
 	db := fresh(t)
 	m := Migration{Number: 1, Name: "test", Commands: []Command{

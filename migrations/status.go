@@ -9,8 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// ErrChanged means that a migration was applied in another form than this release has
-// it, so nobody knows what the database looks like.
+// ErrChanged means that a migration was applied in another form than this release has it, so the
+// layout of the database is unknown.
 var ErrChanged = errors.New("migrations: an applied migration differs from the one in this release")
 
 // State is one migration and whether the database has it.
@@ -19,9 +19,8 @@ type State struct {
 	AppliedAt time.Time // zero while it is pending
 }
 
-// Status returns every migration of this release with its state. What a newer
-// release has applied is not listed: migrations only ever add, so this release
-// works with it.
+// Status returns every migration of this release with its state. Those that a newer release has
+// applied are not listed: migrations only ever add, so this release works with them.
 func Status(ctx context.Context, db *mongo.Database) ([]State, error) {
 	all, err := All()
 	if err != nil {
@@ -42,8 +41,7 @@ func Status(ctx context.Context, db *mongo.Database) ([]State, error) {
 	return states, nil
 }
 
-// Pending returns the migrations that [Up] would apply now, in their order:
-// the plan that "migrate up --dry-run" shows. It changes nothing.
+// Pending returns the migrations that [Up] would apply now, in their order. It changes nothing.
 func Pending(ctx context.Context, db *mongo.Database) ([]Migration, error) {
 	states, err := Status(ctx, db)
 	if err != nil {

@@ -20,17 +20,17 @@ const (
 	conflictingOpUnderW = 117
 )
 
-// Report is what [Up] did.
+// Report has what [Up] did.
 type Report struct {
 	Applied []Migration
-	// Lacking names what the server does not offer and the database does
-	// without: one sentence for each feature, with the migrations it belongs to.
+	// Lacking has one sentence for each feature that the server does not offer and the database
+	// does without, with the migrations that it belongs to.
 	Lacking []string
 }
 
-// Up applies what is missing, in order, and records it. It may run in many
-// processes at once and be cut off anywhere: whoever comes next repeats what
-// was not recorded.
+// Up applies the pending migrations in order, and records each. It may run in many processes at
+// once and be interrupted anywhere: the next run repeats what was not recorded. After an error the
+// report has what was applied until then.
 func Up(ctx context.Context, db *mongo.Database) (report Report, err error) {
 	pending, err := Pending(ctx, db)
 	if err != nil {
@@ -49,6 +49,7 @@ func Up(ctx context.Context, db *mongo.Database) (report Report, err error) {
 	return report, nil
 }
 
+// apply runs the commands of a migration and records it. It returns what the server lacks.
 func apply(ctx context.Context, db *mongo.Database, m Migration) (lacking []lack, err error) {
 	for i, c := range m.Commands {
 		err := runCommand(ctx, db, c)
@@ -64,8 +65,7 @@ func apply(ctx context.Context, db *mongo.Database, m Migration) (lacking []lack
 	return lacking, record(ctx, db, m)
 }
 
-// runCommand runs a command until it neither fails for the sake of another
-// process that does the same, nor for good.
+// runCommand runs a command, and repeats it while it fails because another process runs the same.
 func runCommand(ctx context.Context, db *mongo.Database, c Command) error {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := db.RunCommand(ctx, c.Run).Err()
@@ -90,7 +90,7 @@ func hasCode(err error, code int) bool {
 	return errors.As(err, &server) && server.HasErrorCode(code)
 }
 
-// record notes the migration; another process may have been faster.
+// record records the migration. Another process may have recorded it before.
 func record(ctx context.Context, db *mongo.Database, m Migration) error {
 	_, err := db.Collection(collection).InsertOne(ctx, entry{
 		Number: m.Number, Name: m.Name, Checksum: m.Checksum, AppliedAt: time.Now(),
@@ -101,7 +101,7 @@ func record(ctx context.Context, db *mongo.Database, m Migration) error {
 	return err
 }
 
-// entry is a migration as recorded.
+// entry is the document of an applied migration.
 type entry struct {
 	Number    int       `bson:"_id"`
 	Name      string    `bson:"name"`
@@ -109,6 +109,7 @@ type entry struct {
 	AppliedAt time.Time `bson:"appliedAt"`
 }
 
+// recorded returns the applied migrations by number.
 func recorded(ctx context.Context, db *mongo.Database) (map[int]entry, error) {
 	cursor, err := db.Collection(collection).Find(ctx, bson.D{})
 	if err != nil {
