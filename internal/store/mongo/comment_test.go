@@ -97,6 +97,9 @@ func exercise(ctx context.Context, s *Store) error {
 	_, version := s.PolicyVersion(ctx)
 	_, trail := s.Audit(ctx, clientcfg.AuditQuery{})
 	_, swept := s.SweepAudit(ctx, time.Now())
+	watching, stop := context.WithCancel(ctx)
+	_ = s.WatchPolicies(watching, stop) // until the stream is open, or refused
+	stop()
 	if conflict := change(ctx, s, 1); !errors.Is(conflict, clientcfg.ErrPolicyConflict) { // it looks into the trail
 		err = errors.Join(err, conflict)
 	}

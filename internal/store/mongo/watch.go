@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/clientcfg"
 )
@@ -15,7 +16,8 @@ import (
 // implement change streams, or the user has no right to them: instances then find changes by
 // polling alone.
 func (s *Store) WatchPolicies(ctx context.Context, changed func()) error {
-	stream, err := s.policies.Watch(ctx, mongo.Pipeline{})
+	ctx = withOperation(ctx, "watch policies")
+	stream, err := s.policies.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetComment(comment(ctx)))
 	var refused mongo.ServerError
 	switch {
 	case errors.As(err, &refused):
