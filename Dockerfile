@@ -7,14 +7,18 @@ RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 ENV CGO_ENABLED=0
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    go build -trimpath -ldflags="-s -w" -o /out/ ./cmd/oauth-server ./cmd/oauth-traffic
+    go build -trimpath -ldflags="-s -w" -o /out/ ./cmd/oauth-server
 # A place for the embedded store that the user below may write to.
 RUN install -d -o 65532 -g 65532 /out/data
+
+FROM build AS build-traffic
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    go -C tools build -trimpath -ldflags="-s -w" -o /out/ ./cmd/oauth-traffic
 
 # The traffic generator of docker-compose.yml; not for production.
 FROM scratch AS traffic
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
-COPY --from=build /out/oauth-traffic /oauth-traffic
+COPY --from=build-traffic /out/oauth-traffic /oauth-traffic
 COPY --from=build --chown=65532:65532 /out/data /data
 USER 65532:65532
 ENTRYPOINT ["/oauth-traffic"]

@@ -1,7 +1,7 @@
 # `make` alone prints what there is.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
-TOOLS := $(CURDIR)/.bin
+BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
 
 .PHONY: help build demo test race lint fmt bench bench-cluster fuzz dashboards demo-load ci clean
@@ -17,19 +17,22 @@ demo: ## Run the server with demo clients and a demo user in a temporary store
 
 test: ## Run all tests
 	go test ./...
+	go -C tools test ./...
 
 race: ## Run all tests with the race detector
 	go test -race ./...
+	go -C tools test -race ./...
 
-$(TOOLS)/golangci-lint: .ci/run
-	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT)
+$(BIN)/golangci-lint: .ci/run
+	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT)
 
-lint: $(TOOLS)/golangci-lint ## Check formatting, style and import directions
-	$(TOOLS)/golangci-lint fmt --diff
-	$(TOOLS)/golangci-lint run ./...
+lint: $(BIN)/golangci-lint ## Check formatting, style and import directions
+	$(BIN)/golangci-lint fmt --diff
+	$(BIN)/golangci-lint run ./...
+	cd tools && $(BIN)/golangci-lint run ./...
 
-fmt: $(TOOLS)/golangci-lint ## Format the code
-	$(TOOLS)/golangci-lint fmt
+fmt: $(BIN)/golangci-lint ## Format the code
+	$(BIN)/golangci-lint fmt
 
 CLUSTER_FIGURES = Numbers|FarBelow|FewCommands|ManyKeys|StoreAway|Outage|SteppedWallClock|LyingStore|Newcomer|OneWrongTime|WritesFail|OneStatement
 bench-cluster: ## Print how far one limit is kept by many instances (simulated time)
@@ -49,7 +52,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	done
 
 dashboards: ## Write dashboards/*.json and the tables of docs/metrics.md
-	go test ./internal/dashboards -run TestFiles -update
+	go -C tools test ./dashboards -run TestFiles -update
 	go test ./internal/metrics -run TestDocs -update
 
 LOAD ?= 75s
@@ -58,7 +61,7 @@ demo-load: ## Two servers, Prometheus and a mixed load for LOAD (75s); leaves do
 	  MONGODB_TEST_URI=$$(.ci/mongo-test-server); export MONGODB_TEST_URI; \
 	  trap '.ci/mongo-test-server stop' EXIT; \
 	fi; \
-	go run ./internal/demoload/main -for $(LOAD)
+	go -C tools run ./cmd/demo-load -for $(LOAD)
 
 ci: ## Everything that CI runs
 	.ci/run

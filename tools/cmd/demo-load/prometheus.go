@@ -1,4 +1,4 @@
-package demoload
+package main
 
 import (
 	"context"
@@ -11,18 +11,18 @@ import (
 	"strconv"
 	"time"
 
-	"oauth-server/internal/chart"
+	"oauth-server/tools/chart"
 )
 
-// Prometheus asks a running Prometheus.
-type Prometheus struct {
-	URL string
+// prometheus asks a running Prometheus.
+type prometheus struct {
+	url string
 }
 
-// Series is what a query returned for one set of labels.
-type Series struct {
-	Labels map[string]string
-	Points []chart.Point
+// series is what a query returned for one set of labels.
+type series struct {
+	labels map[string]string
+	points []chart.Point
 }
 
 // maxReply bounds what is read of an answer.
@@ -56,21 +56,21 @@ func (s *sample) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// Now returns the newest values of an expression.
-func (p *Prometheus) Now(ctx context.Context, expr string) ([]Series, error) {
+// now returns the newest values of an expression.
+func (p *prometheus) now(ctx context.Context, expr string) ([]series, error) {
 	return p.ask(ctx, "/api/v1/query", url.Values{"query": {expr}})
 }
 
-// Range returns the values of an expression over time.
-func (p *Prometheus) Range(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]Series, error) {
+// span returns the values of an expression over time.
+func (p *prometheus) span(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]series, error) {
 	return p.ask(ctx, "/api/v1/query_range", url.Values{
 		"query": {expr}, "step": {fmt.Sprint(step.Seconds())},
 		"start": {from.Format(time.RFC3339Nano)}, "end": {to.Format(time.RFC3339Nano)},
 	})
 }
 
-func (p *Prometheus) ask(ctx context.Context, path string, form url.Values) (_ []Series, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+path+"?"+form.Encode(), http.NoBody)
+func (p *prometheus) ask(ctx context.Context, path string, form url.Values) (_ []series, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path+"?"+form.Encode(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -86,15 +86,15 @@ func (p *Prometheus) ask(ctx context.Context, path string, form url.Values) (_ [
 	if r.Status != "success" {
 		return nil, fmt.Errorf("prometheus: %s in %s", r.Error, form.Get("query"))
 	}
-	series := make([]Series, 0, len(r.Data.Result))
+	all := make([]series, 0, len(r.Data.Result))
 	for _, found := range r.Data.Result {
-		s := Series{Labels: found.Metric}
+		s := series{labels: found.Metric}
 		for _, v := range append(found.Values, found.Value) {
 			if !v.At.IsZero() {
-				s.Points = append(s.Points, v.Point)
+				s.points = append(s.points, v.Point)
 			}
 		}
-		series = append(series, s)
+		all = append(all, s)
 	}
-	return series, nil
+	return all, nil
 }

@@ -18,7 +18,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/traffic"
+	"oauth-server/tools/traffic"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

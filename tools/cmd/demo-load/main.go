@@ -1,9 +1,13 @@
-// Command main runs the demonstration for a minute and leaves the charts, for
-// `make demo-load`:
+// Command demo-load runs the demonstration without Docker: a number of servers
+// on one MongoDB, a Prometheus that scrapes them, and the cast of tools/traffic
+// for a minute. What Prometheus then answers is drawn as the charts in
+// docs/pictures, and checked against the panels of the dashboards in the test.
+// It is `make demo-load`:
 //
-//	go run ./internal/demoload/main [-for 75s] [-pictures docs/pictures]
+//	go -C tools run ./cmd/demo-load [-for 75s] [-pictures ../docs/pictures]
 //
-// MONGODB_TEST_URI names the MongoDB to use; the Makefile starts one.
+// MONGODB_TEST_URI names the MongoDB to use; the Makefile starts one. It starts
+// processes and so needs the go and prometheus commands.
 package main
 
 import (
@@ -18,14 +22,15 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"oauth-server/internal/demoload"
 )
+
+// root is the directory of the project, from that of the tools.
+const root = ".."
 
 func main() {
 	length := flag.Duration("for", 75*time.Second, "how long the load lasts")
 	servers := flag.Int("servers", 2, "how many servers")
-	pictures := flag.String("pictures", "docs/pictures", "directory for the charts")
+	pictures := flag.String("pictures", "../docs/pictures", "directory for the charts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	err := run(ctx, *length, *servers, *pictures)
@@ -54,40 +59,40 @@ func run(ctx context.Context, length time.Duration, servers int, pictures string
 			err = os.RemoveAll(dir)
 		}
 	}()
-	demo, err := demoload.Start(ctx, demoload.Options{
-		Root: ".", Dir: dir, Servers: servers, MongoDB: uri, Database: "demo_" + strings.ToLower(rand.Text()),
+	d, err := start(ctx, options{
+		root: root, dir: dir, servers: servers, mongoDB: uri, database: "demo_" + strings.ToLower(rand.Text()),
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, demo.Stop()) }()
-	fmt.Printf("%d servers run for %v; Prometheus is at %s\n", servers, length, demo.Prometheus.URL)
+	defer func() { err = errors.Join(err, d.stop()) }()
+	fmt.Printf("%d servers run for %v; Prometheus is at %s\n", servers, length, d.prometheus.url)
 	from := time.Now()
 	load, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
-	fmt.Print(demo.Play(load, 1))
+	fmt.Print(d.play(load, 1))
 	to := time.Now()
-	return errors.Join(check(ctx, demo), draw(ctx, demo, pictures, from, to))
+	return errors.Join(check(ctx, d), draw(ctx, d, pictures, from, to))
 }
 
-func check(ctx context.Context, demo *demoload.Demo) error {
-	empty, err := demo.Prometheus.Empty(ctx)
+func check(ctx context.Context, d *demo) error {
+	empty, err := d.prometheus.empty(ctx)
 	for _, panel := range empty {
 		fmt.Println("no data:", panel)
 	}
 	return err
 }
 
-func draw(ctx context.Context, demo *demoload.Demo, dir string, from, to time.Time) error {
+func draw(ctx context.Context, d *demo, dir string, from, to time.Time) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: pictures for everybody
 		return err
 	}
-	for _, picture := range demoload.Pictures() {
-		picture.File = filepath.Join(dir, picture.File)
-		if err := demo.Prometheus.Draw(ctx, picture, from, to); err != nil {
+	for _, pic := range pictures() {
+		pic.file = filepath.Join(dir, pic.file)
+		if err := d.prometheus.draw(ctx, pic, from, to); err != nil {
 			return err
 		}
-		fmt.Println("drew", picture.File)
+		fmt.Println("drew", pic.file)
 	}
 	return nil
 }

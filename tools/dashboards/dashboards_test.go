@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"oauth-server/internal/dashboards"
 	"oauth-server/internal/metrics"
+	"oauth-server/tools/dashboards"
 )
 
 var update = flag.Bool("update", false, "write the files in dashboards/")

@@ -1,4 +1,4 @@
-package demoload_test
+package main
 
 import (
 	"context"
@@ -12,10 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"oauth-server/internal/chart"
-	"oauth-server/internal/demoload"
 	"oauth-server/internal/store/mongo/mongotest"
-	"oauth-server/internal/traffic"
+	"oauth-server/tools/chart"
+	"oauth-server/tools/traffic"
 )
 
 const (
@@ -30,20 +29,20 @@ const (
 // data, the pictures are drawn from it, and no alert that must never fire does.
 func TestDashboardsShowTwoServersUnderLoad(t *testing.T) {
 	if _, err := exec.LookPath("prometheus"); err != nil {
-		t.Skip(demoload.ErrNoPrometheus)
+		t.Skip(errNoPrometheus)
 	}
 	uri, database := mongotest.Database(t)
 	dir := t.TempDir()
 	from := time.Now()
-	demo, err := demoload.Start(t.Context(), demoload.Options{Root: "../..", Dir: dir, Servers: 2, MongoDB: uri, Database: database})
+	d, err := start(t.Context(), options{root: "../../..", dir: dir, servers: 2, mongoDB: uri, database: database})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, demo.Stop()) }()
+	defer func() { require.NoError(t, d.stop()) }()
 
 	ctx, cancel := context.WithTimeout(t.Context(), enough)
 	defer cancel()
 	played := make(chan traffic.Summary, 1)
-	go func() { played <- demo.Play(ctx, faster) }()
-	missing := waitForData(ctx, t, demo.Prometheus, dir, from)
+	go func() { played <- d.play(ctx, faster) }()
+	missing := waitForData(ctx, t, d.prometheus, dir, from)
 	cancel()
 	summary := <-played
 
@@ -51,21 +50,21 @@ func TestDashboardsShowTwoServersUnderLoad(t *testing.T) {
 	require.Positive(t, summary["integrator"]["429"], summary.String())
 	require.Zero(t, summary["mobile-app"]["429"], "a trusted client was denied")
 	require.Zero(t, summary.Total("error"), summary.String())
-	requireNoAlert(t, demo.Prometheus)
+	requireNoAlert(t, d.prometheus)
 	requirePictures(t, dir)
 }
 
 // waitForData returns the panels that have no data and the pictures that
 // cannot be drawn, when there are none or the context ends.
-func waitForData(ctx context.Context, t *testing.T, p *demoload.Prometheus, dir string, from time.Time) []string {
+func waitForData(ctx context.Context, t *testing.T, p *prometheus, dir string, from time.Time) []string {
 	t.Helper()
 	for {
-		missing, err := p.Empty(t.Context())
+		missing, err := p.empty(t.Context())
 		require.NoError(t, err)
-		for _, picture := range demoload.Pictures() {
-			name := picture.File
-			picture.File = filepath.Join(dir, name)
-			err := p.Draw(t.Context(), picture, from, time.Now())
+		for _, pic := range pictures() {
+			name := pic.file
+			pic.file = filepath.Join(dir, name)
+			err := p.draw(t.Context(), pic, from, time.Now())
 			if errors.Is(err, chart.ErrNothing) {
 				missing = append(missing, name)
 			} else {
@@ -82,19 +81,19 @@ func waitForData(ctx context.Context, t *testing.T, p *demoload.Prometheus, dir 
 	}
 }
 
-func requireNoAlert(t *testing.T, p *demoload.Prometheus) {
+func requireNoAlert(t *testing.T, p *prometheus) {
 	t.Helper()
-	firing, err := p.Now(t.Context(), `ALERTS{alertstate="firing"}`)
+	firing, err := p.now(t.Context(), `ALERTS{alertstate="firing"}`)
 	require.NoError(t, err)
 	for _, alert := range firing {
-		t.Errorf("%s fires: %v", alert.Labels["alertname"], alert.Labels)
+		t.Errorf("%s fires: %v", alert.labels["alertname"], alert.labels)
 	}
 }
 
 func requirePictures(t *testing.T, dir string) {
 	t.Helper()
-	for _, picture := range demoload.Pictures() {
-		f, err := os.Open(filepath.Join(dir, picture.File))
+	for _, pic := range pictures() {
+		f, err := os.Open(filepath.Join(dir, pic.file))
 		require.NoError(t, err)
 		_, err = png.DecodeConfig(f)
 		require.NoError(t, err)

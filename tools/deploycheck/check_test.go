@@ -1,6 +1,4 @@
-// Package check reads the deployment files with the code that reads them in
-// earnest: Docker Compose's loader, and the types of Kubernetes.
-package check
+package deploycheck
 
 import (
 	"os"

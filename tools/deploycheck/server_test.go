@@ -1,4 +1,4 @@
-package deploy
+package deploycheck
 
 import (
 	"bytes"
@@ -19,12 +19,12 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"oauth-server/internal/config"
-	"oauth-server/internal/traffic"
+	"oauth-server/tools/traffic"
 )
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	raw, err := os.ReadFile(file)
+	raw, err := os.ReadFile(filepath.Join(root, file))
 	require.NoError(t, err)
 	return string(raw)
 }
@@ -34,10 +34,10 @@ func TestOptionsInUseExist(t *testing.T) {
 	for _, o := range config.Options() {
 		flags, variables = append(flags, o.Name), append(variables, o.Env())
 	}
-	for _, file := range []string{"../Dockerfile", "../docker-compose.yml", "kubernetes/deployment.yaml"} {
+	for _, file := range []string{"Dockerfile", "docker-compose.yml", "deploy/kubernetes/deployment.yaml"} {
 		text := read(t, file)
 		for _, m := range regexp.MustCompile(`\s--([a-z][a-z-]+)=`).FindAllStringSubmatch(text, -1) {
-			if file != "../Dockerfile" { // there it is Docker that reads them
+			if file != "Dockerfile" { // there it is Docker that reads them
 				require.Contains(t, flags, m[1], file)
 			}
 		}
@@ -55,7 +55,7 @@ func load(t *testing.T, file string, flags ...config.FlagValue) *config.Config {
 }
 
 func TestDemoConfigurationIsGoodAndNamesTheCast(t *testing.T) {
-	c := load(t, "demo/oauth-server.yaml",
+	c := load(t, root+"/deploy/demo/oauth-server.yaml",
 		config.FlagValue{Name: "listen", Value: "0.0.0.0:9096"},
 		config.FlagValue{Name: "issuer", Value: "http://localhost:9096"})
 	var cast []string
@@ -69,7 +69,7 @@ func TestDemoConfigurationIsGoodAndNamesTheCast(t *testing.T) {
 
 func TestKubernetesConfigurationIsGood(t *testing.T) {
 	var manifest struct{ Data map[string]string }
-	require.NoError(t, yaml.Unmarshal([]byte(read(t, "kubernetes/configmap.yaml")), &manifest))
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, "deploy/kubernetes/configmap.yaml")), &manifest))
 	file := filepath.Join(t.TempDir(), "oauth-server.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(manifest.Data["oauth-server.yaml"]), 0o600))
 	load(t, file)
@@ -115,17 +115,17 @@ func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
 // build runs the go build of the Dockerfile, for the server only.
 func build(t *testing.T, binary string) {
 	t.Helper()
-	dockerfile := read(t, "../Dockerfile")
+	dockerfile := read(t, "Dockerfile")
 	require.Contains(t, dockerfile, "ENV CGO_ENABLED=0\n")
 	line := regexp.MustCompile(`go build (.*) -o /out/ \./cmd/oauth-server`).FindStringSubmatch(dockerfile)
 	require.NotNil(t, line, "the Dockerfile builds the server in another way")
-	args := append(strings.Fields("build "+strings.ReplaceAll(line[1], `"`, "")), "-o", binary, "../cmd/oauth-server")
+	args := append(strings.Fields("build "+strings.ReplaceAll(line[1], `"`, "")), "-o", binary, "./cmd/oauth-server")
 	if i := slices.Index(args, "-ldflags=-s"); i >= 0 { // what the quotes held together
 		args[i] += " " + args[i+1]
 		args = slices.Delete(args, i+1, i+2)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%v: %s", args, out)
 }

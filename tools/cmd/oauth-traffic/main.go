@@ -20,7 +20,7 @@ import (
 
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
-	"oauth-server/internal/traffic"
+	"oauth-server/tools/traffic"
 )
 
 const usage = `usage:

@@ -1,4 +1,4 @@
-package demoload
+package main
 
 import (
 	"context"

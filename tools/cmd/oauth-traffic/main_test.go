@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"oauth-server/internal/traffic"
+	"oauth-server/tools/traffic"
 )
 
 func TestCommandLine(t *testing.T) {

@@ -1,4 +1,4 @@
-package demoload
+package main
 
 import (
 	"cmp"
@@ -11,21 +11,21 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/chart"
-	"oauth-server/internal/dashboards"
-	"oauth-server/internal/traffic"
+	"oauth-server/tools/chart"
+	"oauth-server/tools/dashboards"
+	"oauth-server/tools/traffic"
 )
 
-// Picture is a panel of a dashboard as it is drawn.
-type Picture struct {
-	Dashboard, Panel string
-	Subtitle         string
-	File             string
+// picture is a panel of a dashboard as it is drawn.
+type picture struct {
+	dashboard, panel string
+	subtitle         string
+	file             string
 }
 
-// Pictures are the two charts of Allegro's article.
-func Pictures() []Picture {
-	return []Picture{
+// pictures are the two charts of Allegro's article.
+func pictures() []picture {
+	return []picture{
 		{"ratelimits.json", "Ratelimit Denied Rate", "requests answered with 429, by client", "ratelimit-denied-rate.png"},
 		{"ratelimits.json", "Ratelimit Allowed Rate", "requests let through, by client, and the limits", "ratelimit-allowed-rate.png"},
 	}
@@ -38,23 +38,23 @@ var variables = func() dashboards.Variables {
 	return v
 }()
 
-// Draw draws the panel from what Prometheus answers to its queries.
-func (p *Prometheus) Draw(ctx context.Context, picture Picture, from, to time.Time) error {
+// draw draws the panel from what Prometheus answers to its queries.
+func (p *prometheus) draw(ctx context.Context, pic picture, from, to time.Time) error {
 	c := &chart.Chart{
-		Title: picture.Panel, Subtitle: picture.Subtitle, Unit: "requests/s",
+		Title: pic.panel, Subtitle: pic.subtitle, Unit: "requests/s",
 		From: from, To: to, Gap: 3 * scrapeEvery,
 	}
-	for _, q := range dashboards.All()[picture.Dashboard].Queries() {
-		if q.Panel != picture.Panel {
+	for _, q := range dashboards.All()[pic.dashboard].Queries() {
+		if q.Panel != pic.panel {
 			continue
 		}
-		series, err := p.Range(ctx, q.Expr(variables), from, to, scrapeEvery)
+		found, err := p.span(ctx, q.Expr(variables), from, to, scrapeEvery)
 		if err != nil {
 			return err
 		}
-		c.Lines = append(c.Lines, linesOf(q.Legend, series)...)
+		c.Lines = append(c.Lines, linesOf(q.Legend, found)...)
 	}
-	f, err := os.Create(picture.File)
+	f, err := os.Create(pic.file)
 	if err != nil {
 		return err
 	}
@@ -72,15 +72,15 @@ func colorOf(client string) color.Color {
 }
 
 // linesOf names each series as the legend says, in the order of the names.
-func linesOf(legend string, series []Series) []chart.Line {
-	lines := make([]chart.Line, 0, len(series))
-	for _, s := range series {
+func linesOf(legend string, all []series) []chart.Line {
+	lines := make([]chart.Line, 0, len(all))
+	for _, s := range all {
 		name := legend
-		for label, value := range s.Labels {
+		for label, value := range s.labels {
 			name = strings.ReplaceAll(name, "{{"+label+"}}", value)
 		}
 		line := chart.Line{
-			Name: name, Points: s.Points, Limit: strings.Contains(name, "limit "), Color: colorOf(s.Labels["client_id"]),
+			Name: name, Points: s.points, Limit: strings.Contains(name, "limit "), Color: colorOf(s.labels["client_id"]),
 		}
 		if strings.HasPrefix(name, "default limit") {
 			line.Color = chart.LimitColor
@@ -91,27 +91,27 @@ func linesOf(legend string, series []Series) []chart.Line {
 	return lines
 }
 
-// Empty returns the panels for which Prometheus has no data.
-func (p *Prometheus) Empty(ctx context.Context) ([]string, error) {
-	var empty []string
+// empty returns the panels for which Prometheus has no data.
+func (p *prometheus) empty(ctx context.Context) ([]string, error) {
+	var names []string
 	for name, d := range dashboards.All() {
 		for _, q := range d.Queries() {
-			series, err := p.Now(ctx, q.Expr(variables))
+			found, err := p.now(ctx, q.Expr(variables))
 			if err != nil {
 				return nil, err
 			}
-			if !hasNumber(series) {
-				empty = append(empty, fmt.Sprintf("%s: %s %s", name, q.Panel, q.RefID))
+			if !hasNumber(found) {
+				names = append(names, fmt.Sprintf("%s: %s %s", name, q.Panel, q.RefID))
 			}
 		}
 	}
-	slices.Sort(empty)
-	return empty, nil
+	slices.Sort(names)
+	return names, nil
 }
 
 // hasNumber reports whether there is a value that a panel would show.
-func hasNumber(series []Series) bool {
-	return slices.ContainsFunc(series, func(s Series) bool {
-		return slices.ContainsFunc(s.Points, func(p chart.Point) bool { return p.Value == p.Value })
+func hasNumber(all []series) bool {
+	return slices.ContainsFunc(all, func(s series) bool {
+		return slices.ContainsFunc(s.points, func(p chart.Point) bool { return p.Value == p.Value })
 	})
 }

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+	"oauth-server/tools/traffic"
+)
+
+// options configure [start].
+type options struct {
+	root     string // of the project
+	dir      string // for logs and data; it must exist
+	servers  int    // how many
+	mongoDB  string // URI of the server that they share
+	database string // on it; its contents are of no use to anybody afterwards
+}
+
+// errNoPrometheus is returned where there is none.
+var errNoPrometheus = errors.New("prometheus is not installed (Debian: apt-get install prometheus)")
+
+// scrapeEvery is short, because a demonstration is.
+const scrapeEvery = time.Second
+
+// demo is a demonstration that runs.
+type demo struct {
+	prometheus  *prometheus
+	targets     []string
+	credentials traffic.Credentials
+	processes   []*process
+}
+
+// start builds the server, prepares the database, and starts everything but
+// the load.
+func start(ctx context.Context, o options) (_ *demo, err error) {
+	d := &demo{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.stop())
+		}
+	}()
+	if _, err := exec.LookPath("prometheus"); err != nil {
+		return nil, errNoPrometheus
+	}
+	binary := filepath.Join(o.dir, "oauth-server")
+	if err := execute(ctx, o.root, "go", "build", "-o", binary, "./cmd/oauth-server"); err != nil {
+		return nil, err
+	}
+	if err := execute(ctx, o.root, binary, "migrate", "up", "--mongodb-uri="+o.mongoDB, "--mongodb-database="+o.database); err != nil {
+		return nil, err
+	}
+	if err := d.register(ctx, o); err != nil {
+		return nil, err
+	}
+	admins, err := d.startServers(ctx, o, binary)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.startPrometheus(ctx, o, admins)
+}
+
+func execute(ctx context.Context, dir string, args ...string) error {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // G204: the commands of this package
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(args[:2], " "), err, out)
+	}
+	return nil
+}
+
+func (d *demo) register(ctx context.Context, o options) error {
+	store, err := app.OpenStore(ctx, config.Store{MongoDB: &config.MongoDB{URI: o.mongoDB, Database: o.database}})
+	if err != nil {
+		return err
+	}
+	d.credentials, err = traffic.Register(ctx, store, traffic.Cast(), time.Now())
+	return errors.Join(err, store.Close())
+}
+
+// startServers returns the addresses of the admin listeners.
+func (d *demo) startServers(ctx context.Context, o options, binary string) (admins []string, err error) {
+	free, err := freeAddresses(ctx, 2*o.servers)
+	if err != nil {
+		return nil, err
+	}
+	for i := range o.servers {
+		listen, admin := free[2*i], free[2*i+1]
+		p, err := startProcess(o.dir, fmt.Sprintf("server-%d", i+1), binary, "serve",
+			"--config="+filepath.Join(o.root, "deploy/demo/oauth-server.yaml"),
+			"--listen="+listen, "--admin-listen="+admin, "--issuer=http://"+free[0],
+			"--mongodb-uri="+o.mongoDB, "--mongodb-database="+o.database, "--log-level=warn")
+		if err != nil {
+			return nil, err
+		}
+		d.processes = append(d.processes, p)
+		d.targets, admins = append(d.targets, "http://"+listen), append(admins, admin)
+		if err := p.await(ctx, "http://"+listen+"/readyz"); err != nil {
+			return nil, err
+		}
+	}
+	return admins, nil
+}
+
+const prometheusConfig = `global: { scrape_interval: %[1]s, evaluation_interval: %[1]s }
+rule_files: [%[2]q]
+scrape_configs:
+  - job_name: oauth-server
+    static_configs: [ { targets: [%[3]s] } ]
+`
+
+func (d *demo) startPrometheus(ctx context.Context, o options, admins []string) error {
+	rules, err := filepath.Abs(filepath.Join(o.root, "deploy/prometheus/rules/*.yml"))
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(o.dir, "prometheus.yml")
+	text := fmt.Sprintf(prometheusConfig, scrapeEvery, rules, `"`+strings.Join(admins, `", "`)+`"`)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return err
+	}
+	free, err := freeAddresses(ctx, 1)
+	if err != nil {
+		return err
+	}
+	p, err := startProcess(o.dir, "prometheus", "prometheus", "--config.file="+file,
+		"--storage.tsdb.path="+filepath.Join(o.dir, "prometheus"), "--web.listen-address="+free[0])
+	if err != nil {
+		return err
+	}
+	d.processes = append(d.processes, p)
+	d.prometheus = &prometheus{url: "http://" + free[0]}
+	return p.await(ctx, d.prometheus.url+"/-/ready")
+}
+
+// play sends the cast's requests until ctx ends. Scale multiplies their rates.
+func (d *demo) play(ctx context.Context, scale float64) traffic.Summary {
+	return traffic.Run(ctx, traffic.Options{
+		Targets: d.targets, Credentials: d.credentials, Cast: traffic.Cast(), Scale: scale,
+	})
+}
+
+// stop ends everything that was started, the last first.
+func (d *demo) stop() error {
+	var errs []error
+	for i := len(d.processes) - 1; i >= 0; i-- {
+		errs = append(errs, d.processes[i].stop())
+	}
+	d.processes = nil
+	return errors.Join(errs...)
+}
