@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"image/color"
 	"image/png"
@@ -9,8 +10,6 @@ import (
 	"os"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 var show = flag.String("show", "", "write the sample chart to this file, to look at")
@@ -39,13 +38,21 @@ func sample() *Chart {
 
 func TestPNG(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, sample().PNG(&out))
+	if err := sample().PNG(&out); err != nil {
+		t.Fatal(err)
+	}
 	if *show != "" {
-		require.NoError(t, os.WriteFile(*show, out.Bytes(), 0o644))
+		if err := os.WriteFile(*show, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	picture, err := png.Decode(&out)
-	require.NoError(t, err)
-	require.Equal(t, width, picture.Bounds().Dx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := picture.Bounds().Dx(); got != width {
+		t.Errorf("the picture is %d pixels wide, want %d", got, width)
+	}
 	seen := map[color.Color]bool{}
 	for x := range picture.Bounds().Dx() {
 		for y := range picture.Bounds().Dy() {
@@ -53,16 +60,23 @@ func TestPNG(t *testing.T) {
 		}
 	}
 	for _, c := range append(palette[:4:4], LimitColor, ink) {
-		require.True(t, seen[c], "nothing is drawn in %v", c)
+		if !seen[c] {
+			t.Errorf("nothing is drawn in %v", c)
+		}
 	}
-	require.False(t, seen[palette[4]])
+	if seen[palette[4]] {
+		t.Errorf("a fifth colour is drawn, for four lines")
+	}
 }
 
 func TestNothingToDraw(t *testing.T) {
-	require.ErrorIs(t, (&Chart{}).PNG(&bytes.Buffer{}), ErrNothing)
-	c := sample()
-	c.To = c.From
-	require.ErrorIs(t, c.PNG(&bytes.Buffer{}), ErrNothing)
+	noTime := sample()
+	noTime.To = noTime.From
+	for name, c := range map[string]*Chart{"no lines": {}, "no time": noTime} {
+		if err := c.PNG(&bytes.Buffer{}); !errors.Is(err, ErrNothing) {
+			t.Errorf("%s: PNG() = %v, want %v", name, err, ErrNothing)
+		}
+	}
 }
 
 func TestAxis(t *testing.T) {
@@ -84,10 +98,16 @@ func TestAxis(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := niceAxis(tt.highest)
 			ticks := a.ticks()
-			require.Equal(t, tt.top, a.label(ticks[len(ticks)-1]))
-			require.Equal(t, tt.marks, a.marks)
-			require.InDelta(t, plotTop, a.y(ticks[len(ticks)-1]), 1e-9)
-			require.InDelta(t, plotBottom, a.y(0), 1e-9)
+			top := ticks[len(ticks)-1]
+			if got := a.label(top); got != tt.top || a.marks != tt.marks {
+				t.Errorf("niceAxis(%v) ends at %s after %d marks, want %s after %d", tt.highest, got, a.marks, tt.top, tt.marks)
+			}
+			if y := a.y(top); math.Abs(y-plotTop) > 1e-9 {
+				t.Errorf("the highest mark is at %v, want %v", y, plotTop)
+			}
+			if y := a.y(0); math.Abs(y-plotBottom) > 1e-9 {
+				t.Errorf("zero is at %v, want %v", y, plotBottom)
+			}
 		})
 	}
 }
@@ -97,7 +117,8 @@ func TestTimeStep(t *testing.T) {
 		10 * time.Second: time.Second, 75 * time.Second: 10 * time.Second,
 		10 * time.Minute: time.Minute, 1000 * time.Hour: 24 * time.Hour,
 	} {
-		step, _ := timeStep(span)
-		require.Equal(t, want, step, span)
+		if step, _ := timeStep(span); step != want {
+			t.Errorf("timeStep(%v) = %v, want %v", span, step, want)
+		}
 	}
 }

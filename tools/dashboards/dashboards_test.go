@@ -7,11 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"oauth-server/internal/metrics"
@@ -30,30 +29,41 @@ func TestFilesHoldTheDashboards(t *testing.T) {
 	all := dashboards.All()
 	for name, d := range all {
 		want, err := d.JSON()
-		require.NoError(t, err)
-		if *update {
-			require.NoError(t, os.WriteFile(filepath.Join(filesDir, name), want, 0o644))
+		if err != nil {
+			t.Fatal(err)
 		}
-		got, err := os.ReadFile(filepath.Join(filesDir, name))
-		require.NoError(t, err)
-		require.Equal(t, string(want), string(got), "%s is out of date: make dashboards", name)
+		path := filepath.Join(filesDir, name)
+		if *update {
+			if err := os.WriteFile(path, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(string(want), readFile(t, path)); diff != "" {
+			t.Errorf("%s is out of date, run make dashboards (-want +got):\n%s", name, diff)
+		}
 	}
-	files, err := filepath.Glob(filepath.Join(filesDir, "*.json"))
-	require.NoError(t, err)
-	require.Len(t, files, len(all))
+	if files := glob(t, filesDir, "*.json"); len(files) != len(all) {
+		t.Errorf("there are %d files for %d dashboards: %q", len(files), len(all), files)
+	}
 }
 
 func TestPanelsDoNotOverlap(t *testing.T) {
 	for name, d := range dashboards.All() {
 		taken, ids := map[[2]int]string{}, map[int]bool{}
 		for _, p := range d.Panels {
-			require.False(t, ids[p.ID], "%s: two panels have the id %d", name, p.ID)
+			if ids[p.ID] {
+				t.Errorf("%s: two panels have the id %d", name, p.ID)
+			}
 			ids[p.ID] = true
 			for x := range p.GridPos.W {
 				for y := range p.GridPos.H {
 					at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
-					require.Less(t, at[0], 24, "%s: %q stands out", name, p.Title)
-					require.Empty(t, taken[at], "%s: %q lies on %q", name, p.Title, taken[at])
+					if at[0] >= 24 {
+						t.Fatalf("%s: %q is wider than the dashboard", name, p.Title)
+					}
+					if other, ok := taken[at]; ok {
+						t.Fatalf("%s: %q overlaps %q", name, p.Title, other)
+					}
 					taken[at] = p.Title
 				}
 			}
@@ -67,9 +77,10 @@ func TestEveryPanelSaysWhatItShows(t *testing.T) {
 			if p.Type == "row" {
 				continue
 			}
-			require.NotEmpty(t, p.Description, "%s: %s", name, p.Title)
-			require.NotEmpty(t, p.Targets, "%s: %s", name, p.Title)
-			require.NotEmpty(t, unitOf(p), "%s: %s has no unit", name, p.Title)
+			if p.Description == "" || len(p.Targets) == 0 || unitOf(p) == "" {
+				t.Errorf("%s: %s has the description %q, %d queries and the unit %q; want all three",
+					name, p.Title, p.Description, len(p.Targets), unitOf(p))
+			}
 		}
 	}
 }
@@ -96,12 +107,16 @@ func TestMetricsInUseAreThoseExported(t *testing.T) {
 					name = base
 				}
 			}
-			require.Contains(t, exported, name, where)
+			if _, ok := exported[name]; !ok {
+				t.Errorf("%s uses %s, which is not exported", where, name)
+			}
 			used[name] = true
 		}
 	}
 	for name := range exported {
-		require.True(t, used[name], "%s is exported, but on no dashboard and in no rule", name)
+		if !used[name] {
+			t.Errorf("%s is exported, but on no dashboard and in no rule", name)
+		}
 	}
 }
 
@@ -113,7 +128,9 @@ func TestRecordedNamesInUseAreRecorded(t *testing.T) {
 	}
 	for where, expr := range expressions(t) {
 		for _, name := range regexp.MustCompile(`\boauth:[a-z0-9_:]+`).FindAllString(expr, -1) {
-			require.True(t, recorded[name], "%s uses %s, which no rule records", where, name)
+			if !recorded[name] {
+				t.Errorf("%s uses %s, which no rule records", where, name)
+			}
 		}
 	}
 }
@@ -130,24 +147,31 @@ func TestExpressionsParse(t *testing.T) {
 	}
 	file.Groups = []map[string]any{{"name": "expressions", "rules": list}}
 	raw, err := yaml.Marshal(file)
-	require.NoError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(t.TempDir(), "expressions.yml")
-	require.NoError(t, os.WriteFile(path, raw, 0o600))
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	out, err := exec.Command(promtool, "check", "rules", path).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), fmt.Sprintf("%d rules found", len(list)))
+	if found := fmt.Sprintf("%d rules found", len(list)); err != nil || !strings.Contains(string(out), found) {
+		t.Errorf("promtool check rules: %v, want %q in:\n%s", err, found, out)
+	}
 }
 
 func TestRulesPassTheirCases(t *testing.T) {
 	promtool := command(t, "promtool")
 	for name, args := range map[string][]string{
-		"check": append([]string{"check", "rules"}, glob(t, rulesDir)...),
-		"cases": append([]string{"test", "rules"}, glob(t, casesDir)...),
+		"check": append([]string{"check", "rules"}, glob(t, rulesDir, "*.yml")...),
+		"cases": append([]string{"test", "rules"}, glob(t, casesDir, "*.yml")...),
 		// The paths in it are those inside the container.
 		"configuration": {"check", "config", "--syntax-only", "../../deploy/prometheus/prometheus.yml"},
 	} {
 		out, err := exec.Command(promtool, args...).CombinedOutput()
-		require.NoError(t, err, "%s: %s", name, out)
+		if err != nil {
+			t.Errorf("%s: promtool: %v\n%s", name, err, out)
+		}
 	}
 }
 
@@ -157,20 +181,27 @@ func TestEveryAlertHasACaseThatFiresItAndOneThatDoesNot(t *testing.T) {
 		if r.Alert == "" {
 			continue
 		}
-		require.True(t, fires[r.Alert], "no case fires %s", r.Alert)
-		require.True(t, silent[r.Alert], "no case keeps %s silent", r.Alert)
-		require.NotEmpty(t, r.Labels["severity"], r.Alert)
+		if !fires[r.Alert] {
+			t.Errorf("no case fires %s", r.Alert)
+		}
+		if !silent[r.Alert] {
+			t.Errorf("no case keeps %s silent", r.Alert)
+		}
+		if r.Labels["severity"] == "" {
+			t.Errorf("%s has no severity", r.Alert)
+		}
 		for _, note := range []string{"summary", "description", "dashboard"} {
-			require.NotEmpty(t, r.Annotations[note], "%s has no %s", r.Alert, note)
+			if r.Annotations[note] == "" {
+				t.Errorf("%s has no %s", r.Alert, note)
+			}
 		}
 	}
 }
 
 func TestDocsListEveryAlert(t *testing.T) {
-	page, err := os.ReadFile("../../docs/deployment.md")
-	require.NoError(t, err)
+	page := readFile(t, "../../docs/deployment.md")
 	var listed, known []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `(OAuth[A-Za-z]+)` \\|.* \\| (\\w+) \\|$").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(OAuth[A-Za-z]+)` \\|.* \\| (\\w+) \\|$").FindAllStringSubmatch(page, -1) {
 		listed = append(listed, m[1]+" "+m[2])
 	}
 	for _, r := range rules(t) {
@@ -178,7 +209,9 @@ func TestDocsListEveryAlert(t *testing.T) {
 			known = append(known, r.Alert+" "+r.Labels["severity"])
 		}
 	}
-	require.Equal(t, known, listed)
+	if diff := cmp.Diff(known, listed); diff != "" {
+		t.Errorf("docs/deployment.md lists other alerts than the rules (-rules +page):\n%s", diff)
+	}
 }
 
 func alertCases(t *testing.T) (fires, silent map[string]bool) {
@@ -191,7 +224,7 @@ func alertCases(t *testing.T) (fires, silent map[string]bool) {
 			} `yaml:"alert_rule_test"`
 		} `yaml:"tests"`
 	}
-	read(t, filepath.Join(casesDir, "alerts.yml"), &file)
+	readYAML(t, filepath.Join(casesDir, "alerts.yml"), &file)
 	fires, silent = map[string]bool{}, map[string]bool{}
 	for _, test := range file.Tests {
 		for _, c := range test.Cases {
@@ -210,9 +243,9 @@ type rule struct {
 func rules(t *testing.T) []rule {
 	t.Helper()
 	var all []rule
-	for _, path := range glob(t, rulesDir) {
+	for _, path := range glob(t, rulesDir, "*.yml") {
 		var file struct{ Groups []struct{ Rules []rule } }
-		read(t, path, &file)
+		readYAML(t, path, &file)
 		for _, g := range file.Groups {
 			all = append(all, g.Rules...)
 		}
@@ -236,19 +269,29 @@ func expressions(t *testing.T) map[string]string {
 	return found
 }
 
-func read(t *testing.T, path string, into any) {
+func readFile(t *testing.T, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NoError(t, yaml.Unmarshal(raw, into), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }
 
-func glob(t *testing.T, dir string) []string {
+func readYAML(t *testing.T, path string, into any) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*.yml"))
-	require.NoError(t, err)
-	require.NotEmpty(t, paths)
-	slices.Sort(paths)
+	if err := yaml.Unmarshal([]byte(readFile(t, path)), into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// glob returns the files in dir that match, sorted; there must be one.
+func glob(t *testing.T, dir, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no %s in %s: %v", pattern, dir, err)
+	}
 	return paths
 }
 

@@ -2,16 +2,18 @@ package traffic_test
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"oauth-server/internal/app"
@@ -28,11 +30,17 @@ func TestCastIsRegistrable(t *testing.T) {
 	for _, m := range traffic.Cast() {
 		c := m.Registration()
 		c.SecretDigest[0] = 1
-		require.NoError(t, c.Validate(), m.ID)
-		require.False(t, seen[m.ID], m.ID)
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s cannot be registered: %v", m.ID, err)
+		}
+		if seen[m.ID] {
+			t.Errorf("%s is in the cast twice", m.ID)
+		}
 		seen[m.ID] = true
 		for s := range 120 {
-			require.GreaterOrEqual(t, m.Rate(time.Duration(s)*time.Second), 0.0, m.ID)
+			if rate := m.Rate(time.Duration(s) * time.Second); rate < 0 || math.IsNaN(rate) {
+				t.Errorf("%s: the rate after %d s is %v", m.ID, s, rate)
+			}
 		}
 	}
 }
@@ -40,24 +48,47 @@ func TestCastIsRegistrable(t *testing.T) {
 func TestRegister(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	store, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: path}})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, store.Close()) }()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	cast := []traffic.Member{{ID: "app", Grant: clientcfg.RefreshToken, Users: []string{"ada"}}}
-	first, err := traffic.Register(t.Context(), store, cast, time.Now())
-	require.NoError(t, err)
-	second, err := traffic.Register(t.Context(), store, cast, time.Now())
-	require.NoError(t, err)
-	require.NotEqual(t, first.Secrets["app"], second.Secrets["app"])
-	require.NotEqual(t, first.Passwords["ada"], second.Passwords["ada"])
+	first, second := register(t, store, cast), register(t, store, cast)
+	if first.Secrets["app"] == second.Secrets["app"] || first.Passwords["ada"] == second.Passwords["ada"] {
+		t.Error("registered again, the cast keeps a secret or a password")
+	}
 
 	file := filepath.Join(t.TempDir(), "credentials.json")
-	require.NoError(t, second.WriteFile(file))
+	if err := second.WriteFile(file); err != nil {
+		t.Fatal(err)
+	}
 	read, err := traffic.ReadCredentials(file)
-	require.NoError(t, err)
-	require.Equal(t, second, read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(second, read); diff != "" {
+		t.Errorf("the file holds other credentials (-want +got):\n%s", diff)
+	}
 	c, err := app.FindClient(t.Context(), store, "app")
-	require.NoError(t, err)
-	require.Equal(t, secret.DigestOf(second.Secrets["app"]), c.SecretDigest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.SecretDigest != secret.DigestOf(second.Secrets["app"]) {
+		t.Error("the store holds another secret than the newest")
+	}
+}
+
+func register(t *testing.T, store app.Store, cast []traffic.Member) traffic.Credentials {
+	t.Helper()
+	credentials, err := traffic.Register(t.Context(), store, cast, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return credentials
 }
 
 // tokenServer answers as a server does; every refresh token works once.
@@ -111,11 +142,18 @@ func TestRun(t *testing.T) {
 			{ID: "liar", Grant: clientcfg.ClientCredentials, Rate: steady(500), Wrong: 1},
 		},
 	})
-	require.Zero(t, replayed.Load(), "a refresh token was used twice")
-	require.Positive(t, summary["shop"]["200"])
-	require.Positive(t, summary["liar"]["401"])
-	require.GreaterOrEqual(t, summary.Total("200"), 20)
-	require.Contains(t, summary.String(), "shop")
+	if n := replayed.Load(); n > 0 {
+		t.Errorf("%d refresh tokens were used twice", n)
+	}
+	if summary["shop"]["200"] == 0 || summary["liar"]["401"] == 0 {
+		t.Errorf("want tokens for shop and 401 for liar, got\n%s", summary)
+	}
+	if n := summary.Total("200"); n < 20 {
+		t.Errorf("%d requests were answered with 200, want at least 20", n)
+	}
+	if !strings.Contains(summary.String(), "shop") {
+		t.Errorf("the summary has no line for shop:\n%s", summary)
+	}
 }
 
 func TestRunEndsWithNobodyThere(t *testing.T) {
@@ -126,6 +164,8 @@ func TestRunEndsWithNobodyThere(t *testing.T) {
 			Targets: []string{"http://127.0.0.1:1"},
 			Cast:    []traffic.Member{{ID: "shop", Grant: clientcfg.ClientCredentials, Rate: steady(5)}},
 		})
-		require.InDelta(t, 300, summary["shop"]["error"], 120)
+		if n := summary["shop"]["error"]; n < 180 || n > 420 {
+			t.Errorf("%d requests failed in a minute at 5 a second, want about 300", n)
+		}
 	})
 }

@@ -3,11 +3,8 @@ package deploycheck
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/compose-spec/compose-go/v2/cli"
-	"github.com/compose-spec/compose-go/v2/types"
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
@@ -15,71 +12,6 @@ import (
 	policy "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 )
-
-const root = "../.."
-
-// project is what `docker compose config` prints, with all profiles.
-func project(t *testing.T) *types.Project {
-	t.Helper()
-	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")}, cli.WithProfiles([]string{"*"}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := options.LoadProject(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-func TestComposeFileLoads(t *testing.T) {
-	p := project(t)
-	for _, name := range []string{"mongo", "migrate", "prepare", "oauth-1", "oauth-2", "oauth-3", "lb", "traffic", "prometheus", "grafana"} {
-		if _, ok := p.Services[name]; !ok {
-			t.Errorf("no service %s", name)
-		}
-	}
-	if profiles := p.Services["traffic"].Profiles; len(profiles) != 1 || profiles[0] != "traffic" {
-		t.Errorf("traffic runs without being asked for: profiles %v", profiles)
-	}
-}
-
-func TestComposeMountsWhatIsThere(t *testing.T) {
-	for name, s := range project(t).Services {
-		for _, v := range s.Volumes {
-			if v.Type != types.VolumeTypeBind {
-				continue
-			}
-			if _, err := os.Stat(v.Source); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-	}
-}
-
-func TestComposePublishesOnLoopbackAndNoAdminPort(t *testing.T) {
-	for name, s := range project(t).Services {
-		for _, port := range s.Ports {
-			if port.HostIP != "127.0.0.1" {
-				t.Errorf("%s is published on %q", name, port.HostIP)
-			}
-			if port.Target == 9097 {
-				t.Errorf("%s publishes its admin port", name)
-			}
-		}
-	}
-}
-
-func TestComposeImagesHaveVersions(t *testing.T) {
-	for name, s := range project(t).Services {
-		if s.Build != nil {
-			continue
-		}
-		if _, tag, ok := strings.Cut(s.Image, ":"); !ok || tag == "latest" {
-			t.Errorf("%s runs %s", name, s.Image)
-		}
-	}
-}
 
 // manifest reads one manifest strictly: a field that Kubernetes does not know
 // is an error, as `kubectl apply` says it is.
@@ -188,4 +120,16 @@ func TestSelectorsMeetThePods(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestKubernetesConfigurationIsGood(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "oauth-server.yaml")
+	text, ok := manifest[core.ConfigMap](t, "configmap.yaml").Data["oauth-server.yaml"]
+	if !ok {
+		t.Fatal("configmap.yaml holds no oauth-server.yaml")
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	load(t, file)
 }

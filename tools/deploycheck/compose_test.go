@@ -1,0 +1,93 @@
+package deploycheck
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+
+	"oauth-server/internal/config"
+	"oauth-server/tools/traffic"
+)
+
+// project is what `docker compose config` prints, with all profiles.
+func project(t *testing.T) *types.Project {
+	t.Helper()
+	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")}, cli.WithProfiles([]string{"*"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := options.LoadProject(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestComposeFileLoads(t *testing.T) {
+	p := project(t)
+	for _, name := range []string{"mongo", "migrate", "prepare", "oauth-1", "oauth-2", "oauth-3", "lb", "traffic", "prometheus", "grafana"} {
+		if _, ok := p.Services[name]; !ok {
+			t.Errorf("no service %s", name)
+		}
+	}
+	if profiles := p.Services["traffic"].Profiles; len(profiles) != 1 || profiles[0] != "traffic" {
+		t.Errorf("traffic runs without being asked for: profiles %v", profiles)
+	}
+}
+
+func TestComposeMountsWhatIsThere(t *testing.T) {
+	for name, s := range project(t).Services {
+		for _, v := range s.Volumes {
+			if v.Type != types.VolumeTypeBind {
+				continue
+			}
+			if _, err := os.Stat(v.Source); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestComposePublishesOnLoopbackAndNoAdminPort(t *testing.T) {
+	for name, s := range project(t).Services {
+		for _, port := range s.Ports {
+			if port.HostIP != "127.0.0.1" {
+				t.Errorf("%s is published on %q", name, port.HostIP)
+			}
+			if port.Target == 9097 {
+				t.Errorf("%s publishes its admin port", name)
+			}
+		}
+	}
+}
+
+func TestComposeImagesHaveVersions(t *testing.T) {
+	for name, s := range project(t).Services {
+		if s.Build != nil {
+			continue
+		}
+		if _, tag, ok := strings.Cut(s.Image, ":"); !ok || tag == "latest" {
+			t.Errorf("%s runs %s", name, s.Image)
+		}
+	}
+}
+
+func TestDemoConfigurationIsGoodAndNamesTheCast(t *testing.T) {
+	c := load(t, filepath.Join(root, "deploy/demo/oauth-server.yaml"),
+		config.FlagValue{Name: "listen", Value: "0.0.0.0:9096"},
+		config.FlagValue{Name: "issuer", Value: "http://localhost:9096"})
+	var cast []string
+	for _, m := range traffic.Cast() {
+		cast = append(cast, m.ID)
+	}
+	for id := range c.RateLimit.Clients {
+		if !slices.Contains(cast, id) {
+			t.Errorf("%s has a policy and is not in the cast %q", id, cast)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package deploycheck
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// nobody is the user and group of the image.
+const nobody = 65532
+
+// The image holds one binary and no user, shell or library. Where no image can
+// be built, an empty root directory comes close: the binary, built as the
+// Dockerfile builds it, starts there as nobody, says that it is well and stops.
+func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can change the root directory")
+	}
+	empty := emptyRoot(t)
+	build(t, filepath.Join(empty, "oauth-server"))
+	listen := freeAddress(t)
+	server := inRoot(t, empty, "/oauth-server", "serve", "--listen="+listen)
+	var log bytes.Buffer
+	server.Stderr = &log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Process.Kill() }()
+
+	var out []byte
+	for range 100 {
+		var err error
+		if out, err = inRoot(t, empty, "/oauth-server", "health", "--url=http://"+listen+"/healthz").CombinedOutput(); err == nil {
+			break
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	if got := strings.TrimSpace(string(out)); got != `{"status":"ok"}` {
+		t.Errorf("health printed %s", got)
+	}
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("serve ended with %v:\n%s", err, &log)
+	}
+}
+
+// emptyRoot returns a directory that holds only a directory data, which nobody
+// can write to.
+func emptyRoot(t *testing.T) string {
+	t.Helper()
+	empty := t.TempDir()
+	data := filepath.Join(empty, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(data, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	for dir := empty; dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Dir(dir) == os.TempDir() {
+			break
+		}
+	}
+	return empty
+}
+
+// build runs the go build of the Dockerfile, for the server only.
+func build(t *testing.T, binary string) {
+	t.Helper()
+	dockerfile := read(t, "Dockerfile")
+	if !strings.Contains(dockerfile, "ENV CGO_ENABLED=0\n") {
+		t.Fatal("the Dockerfile builds with cgo")
+	}
+	line := regexp.MustCompile(`go build (.*) -o /out/ \./cmd/oauth-server`).FindStringSubmatch(dockerfile)
+	if line == nil {
+		t.Fatal("the Dockerfile builds the server in another way")
+	}
+	args := append(strings.Fields("build "+strings.ReplaceAll(line[1], `"`, "")), "-o", binary, "./cmd/oauth-server")
+	if i := slices.Index(args, "-ldflags=-s"); i >= 0 { // the quotes held this and the next together
+		args[i] += " " + args[i+1]
+		args = slices.Delete(args, i+1, i+2)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go %v: %v\n%s", args, err, out)
+	}
+}
+
+// inRoot is a command that runs as nobody, in another root directory.
+func inRoot(t *testing.T, dir string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), args[0], args[1:]...)
+	cmd.Err = nil // the path is looked up in the new root, not here
+	cmd.Path, cmd.Dir, cmd.Env = args[0], "/data", []string{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: dir, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	return cmd
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// The packages are in two modules, and no test here builds the second one's.
+func TestDockerfileBuildsPackagesThatExist(t *testing.T) {
+	builds := regexp.MustCompile(`go (?:-C (\w+) )?build .* (\./\S+)\n`).FindAllStringSubmatch(read(t, "Dockerfile"), -1)
+	if len(builds) != 2 {
+		t.Fatalf("the Dockerfile builds %q, want the server and the traffic", builds)
+	}
+	for _, b := range builds {
+		if _, err := os.Stat(filepath.Join(root, b[1], b[2], "main.go")); err != nil {
+			t.Error(err)
+		}
+	}
+}
