@@ -9,19 +9,19 @@ var selections = strings.NewReplacer(
 	"$c", `client_id=~"$client",grant_type=~"$grant",instance=~"$instance"`,
 	"$k", `client_id=~"$client",instance=~"$instance"`,
 	"$i", `instance=~"$instance"`,
-	"$__", "$__", // Grafana's own stay as they are
+	"$__", "$__", // Grafana's own variables are not replaced
 )
 
 func query(expr, legend string) Target {
 	return Target{Expr: selections.Replace(expr), LegendFormat: legend, Range: true, Datasource: prometheus}
 }
 
-// now is a query for the newest values only, as a table has.
+// now is a query for the newest values only, for tables.
 func now(expr string) Target {
 	return Target{Expr: selections.Replace(expr), Instant: true, Format: "table", Datasource: prometheus}
 }
 
-// size of a panel; half of the width unless said otherwise.
+// sized sets the width, of 24, and the height.
 func (p Panel) sized(w, h int) Panel {
 	p.GridPos.W, p.GridPos.H = w, h
 	return p
@@ -46,7 +46,7 @@ func (p Panel) signed() Panel {
 	return p
 }
 
-// warn colours values from these on.
+// warn colours values from yellow on, and from red on.
 func (p Panel) warn(yellow, red float64) Panel {
 	p.FieldConfig.Defaults.Thresholds = &Thresholds{Mode: "absolute", Steps: []Step{
 		{Color: "green"}, {Color: "yellow", Value: &yellow}, {Color: "red", Value: &red},
@@ -57,6 +57,7 @@ func (p Panel) warn(yellow, red float64) Panel {
 	return p
 }
 
+// lines is a chart over time, half as wide as the dashboard.
 func lines(title, description, unit string, targets ...Target) Panel {
 	zero := 0.0
 	return Panel{
@@ -79,6 +80,7 @@ func lines(title, description, unit string, targets ...Target) Panel {
 	}
 }
 
+// number is the newest value in large digits.
 func number(title, description, unit, expr string) Panel {
 	return Panel{
 		Type: "stat", Title: title, Description: description, Datasource: prometheus,
@@ -97,6 +99,7 @@ type column struct {
 	target        Target
 }
 
+// table merges the queries of its columns by their labels, sorted by the first column.
 func table(title, description string, columns ...column) Panel {
 	p := Panel{
 		Type: "table", Title: title, Description: description, Datasource: prometheus,
@@ -125,20 +128,23 @@ func table(title, description string, columns ...column) Panel {
 	return p
 }
 
+// row is a heading over the panels that follow.
 func row(title string) Panel {
 	open := false
 	return Panel{Type: "row", Title: title, GridPos: GridPos{W: 24, H: 1}, Collapsed: &open}
 }
 
+// byName is an override for the series or column of that name.
 func byName(name string, ps ...Property) Override {
 	return Override{Matcher{"byName", name}, ps}
 }
 
+// byRegexp is an override for the series whose names match.
 func byRegexp(expr string, ps ...Property) Override {
 	return Override{Matcher{"byRegexp", expr}, ps}
 }
 
-// limitLine makes a series the line of a limit: of one colour, or dashed.
+// limitLine draws a series as a limit: thick, in that colour unless it is empty, dashed if asked.
 func limitLine(colour string, dashed bool) []Property {
 	ps := []Property{{"custom.fillOpacity", 0}, {"custom.lineWidth", 2}}
 	if colour != "" {
@@ -152,7 +158,7 @@ func limitLine(colour string, dashed bool) []Property {
 
 func refID(i int) string { return "ABCDEFGH"[i : i+1] }
 
-// dashboard places the panels one after the other, and numbers them.
+// dashboard places the panels from left to right in rows, in that order, and numbers them.
 func dashboard(uid, title, description string, variables []Variable, panels ...Panel) Dashboard {
 	x, y, high := 0, 0, 0
 	for i := range panels {
@@ -186,7 +192,7 @@ func datasourceVariable() Variable {
 	}
 }
 
-// choice is a variable that selects some values of a label, or all.
+// choice is a variable that selects some values of a label, or all of them.
 func choice(name, label, query string) Variable {
 	return Variable{
 		Name: name, Label: label, Type: "query", Query: query, Datasource: prometheus,

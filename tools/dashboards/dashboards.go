@@ -15,7 +15,7 @@ func All() map[string]Dashboard {
 	}
 }
 
-// JSON is the content of the dashboard's file.
+// JSON returns the content of the dashboard's file.
 func (d Dashboard) JSON() ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

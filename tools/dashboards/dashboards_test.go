@@ -61,7 +61,7 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 	}
 }
 
-func TestEveryPanelSaysWhatItShows(t *testing.T) {
+func TestEveryPanelHasADescriptionAUnitAndQueries(t *testing.T) {
 	for name, d := range dashboards.All() {
 		for _, p := range d.Panels {
 			if p.Type == "row" {

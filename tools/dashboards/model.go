@@ -27,7 +27,7 @@ type TimeRange struct {
 	To   string `json:"to"`
 }
 
-// Link leads to the dashboards that carry one of the tags.
+// Link is a menu of the dashboards that have one of the tags.
 type Link struct {
 	Type        string   `json:"type"`
 	Title       string   `json:"title"`
@@ -57,13 +57,13 @@ type Variable struct {
 	Current    map[string]any `json:"current"`
 }
 
-// Datasource names where data comes from.
+// Datasource identifies a data source.
 type Datasource struct {
 	Type string `json:"type"`
 	UID  string `json:"uid"`
 }
 
-// Panel is one panel, or a row that stands over those below it.
+// Panel is one panel, or a row: the heading of the panels below it.
 type Panel struct {
 	ID              int              `json:"id"`
 	Type            string           `json:"type"`
@@ -79,7 +79,7 @@ type Panel struct {
 	Panels          []Panel          `json:"panels,omitempty"`
 }
 
-// GridPos is where a panel stands; a dashboard is 24 wide.
+// GridPos is the place and size of a panel; a dashboard is 24 wide.
 type GridPos struct {
 	H int `json:"h"`
 	W int `json:"w"`
@@ -99,13 +99,13 @@ type Target struct {
 	Datasource   *Datasource `json:"datasource,omitempty"`
 }
 
-// FieldConfig is how values look.
+// FieldConfig is how values are displayed.
 type FieldConfig struct {
 	Defaults  FieldDefaults `json:"defaults"`
 	Overrides []Override    `json:"overrides"`
 }
 
-// FieldDefaults is how values look unless overridden.
+// FieldDefaults is how values are displayed unless overridden.
 type FieldDefaults struct {
 	Unit       string         `json:"unit,omitempty"`
 	Min        *float64       `json:"min,omitempty"`
@@ -127,19 +127,19 @@ type Step struct {
 	Value *float64 `json:"value"`
 }
 
-// Override changes how the fields that match look.
+// Override changes how the fields that match are displayed.
 type Override struct {
 	Matcher    Matcher    `json:"matcher"`
 	Properties []Property `json:"properties"`
 }
 
-// Matcher chooses fields.
+// Matcher selects fields.
 type Matcher struct {
 	ID      string `json:"id"`
 	Options string `json:"options"`
 }
 
-// Property is one aspect of how a field looks.
+// Property is one display option of a field.
 type Property struct {
 	ID    string `json:"id"`
 	Value any    `json:"value"`

@@ -2,7 +2,7 @@ package dashboards
 
 import "strings"
 
-// Query is one query of a panel, for those who want to run it.
+// Query is one query of a panel, in a form that can be run outside Grafana.
 type Query struct {
 	Panel   string // title
 	RefID   string
@@ -22,17 +22,17 @@ func (d Dashboard) Queries() []Query {
 	return all
 }
 
-// Variables are the values of Grafana's variables in an expression. The names
-// are regular expressions, the durations as PromQL writes them.
+// Variables are the values of Grafana's variables in an expression. Client, Grant
+// and Instance are regular expressions; the others are durations in PromQL's form.
 type Variables struct {
 	Client, Grant, Instance string
 	RateInterval, Range     string
 }
 
-// Everything selects all there is, at a scrape interval of 5 s.
+// Everything selects all clients, grants and instances, at a scrape interval of 5 s.
 var Everything = Variables{Client: ".*", Grant: ".*", Instance: ".*", RateInterval: "20s", Range: "5m"}
 
-// Expr is the expression with the variables filled in, as Grafana does.
+// Expr returns the expression with the variables replaced, as Grafana does.
 func (q Query) Expr(v Variables) string {
 	return strings.NewReplacer(
 		"$client", v.Client, "$grant", v.Grant, "$instance", v.Instance,

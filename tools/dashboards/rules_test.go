@@ -21,8 +21,8 @@ const (
 	casesDir = "../../deploy/prometheus/tests"
 )
 
-// Dashboards, rules and the code must speak of the same metrics: none that is
-// not exported, and none exported that nobody looks at.
+// Dashboards and rules use only metrics that are exported, and every exported
+// metric is on a dashboard or in a rule.
 func TestMetricsInUseAreThoseExported(t *testing.T) {
 	exported := map[string]metrics.Kind{}
 	for _, i := range metrics.Catalog() {
@@ -49,7 +49,7 @@ func TestMetricsInUseAreThoseExported(t *testing.T) {
 	}
 }
 
-// Recorded names must be recorded somewhere.
+// Names with a colon are the results of recording rules.
 func TestRecordedNamesInUseAreRecorded(t *testing.T) {
 	recorded := map[string]bool{}
 	for _, r := range rules(t) {
@@ -64,7 +64,7 @@ func TestRecordedNamesInUseAreRecorded(t *testing.T) {
 	}
 }
 
-// Prometheus' own parser reads each expression, as the rule of a file.
+// Prometheus' own parser reads every expression, each as a rule of one file.
 func TestExpressionsParse(t *testing.T) {
 	promtool := command(t, "promtool")
 	var file struct {
@@ -94,7 +94,7 @@ func TestRulesPassTheirCases(t *testing.T) {
 	for name, args := range map[string][]string{
 		"check": append([]string{"check", "rules"}, glob(t, rulesDir, "*.yml")...),
 		"cases": append([]string{"test", "rules"}, glob(t, casesDir, "*.yml")...),
-		// The paths in it are those inside the container.
+		// The paths in it exist only inside the container.
 		"configuration": {"check", "config", "--syntax-only", "../../deploy/prometheus/prometheus.yml"},
 	} {
 		out, err := exec.Command(promtool, args...).CombinedOutput()
@@ -184,8 +184,8 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// expressions returns every expression in use by where it stands, with
-// Grafana's variables filled in.
+// expressions returns every expression in use, by its place, with Grafana's
+// variables replaced.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}

@@ -14,12 +14,12 @@ func serviceNumbers() []Panel {
 			`sum(rate(oauth_token_responses_total{$i,error="none"}[$__rate_interval]))`),
 		number("Errors", "Share of token requests that failed for another reason than a rate limit.", "percentunit",
 			`sum(rate(oauth_token_responses_total{$i,error!~"none|rate_limited"}[$__rate_interval])) / sum(rate(oauth_token_responses_total{$i}[$__rate_interval]))`).warn(0.05, 0.2),
-		number("Failures of ours", "Requests answered with a 5xx status.", "reqps",
+		number("Server errors", "Requests answered with a 5xx status.", "reqps",
 			`sum(rate(oauth_http_request_duration_seconds_count{$i,code=~"5.."}[$__rate_interval])) or vector(0)`).warn(0.001, 1),
-		number("p99 of /token", "99 of 100 token requests are quicker.", "s",
+		number("p99 of /token", "99% of token requests are faster.", "s",
 			`histogram_quantile(0.99, sum by (le) (rate(oauth_http_request_duration_seconds_bucket{$i,route="/token"}[$__rate_interval])))`).warn(0.1, 0.5),
-		number("Instances", "Instances that answer the scraper.", "none", `count(oauth_build_info{$i})`),
-		number("Panics", "Panics of background loops in the shown time.", "none",
+		number("Instances", "Instances that Prometheus can scrape.", "none", `count(oauth_build_info{$i})`),
+		number("Panics", "Panics of background loops in the time range shown.", "none",
 			`sum(increase(oauth_loop_panics_total{$i}[$__range])) or vector(0)`).warn(0.001, 1),
 	}
 }
@@ -50,7 +50,7 @@ func latencyCharts() []Panel {
 	return []Panel{
 		row("Latency"),
 		quantiles,
-		lines("p99 by route", "99 of 100 requests are quicker.", "s",
+		lines("p99 by route", "99% of requests are faster.", "s",
 			query(`histogram_quantile(0.99, sum by (le, route) (rate(oauth_http_request_duration_seconds_bucket{$i}[$__rate_interval])))`, "{{route}}")),
 	}
 }
@@ -58,11 +58,11 @@ func latencyCharts() []Panel {
 func storeCharts() []Panel {
 	return []Panel{
 		row("Store"),
-		lines("Store calls per request", "Mean by route. The limiter adds none.", "short",
+		lines("Store calls per request", "Mean by route. The rate limiter adds none.", "short",
 			query(`sum by (route) (rate(oauth_http_request_db_calls_sum{$i}[$__rate_interval])) / sum by (route) (rate(oauth_http_request_db_calls_count{$i}[$__rate_interval]))`, "{{route}}")).sized(8, 8),
 		lines("Store latency", "p99 by operation.", "s",
 			query(`histogram_quantile(0.99, sum by (le, operation) (rate(oauth_store_operation_duration_seconds_bucket{$i}[$__rate_interval])))`, "{{operation}}")).sized(8, 8),
-		lines("Store errors", "Operations that the store could not answer.", "ops",
+		lines("Store errors", "Operations that the store failed to answer.", "ops",
 			query(`sum by (operation) (rate(oauth_store_errors_total{$i}[$__rate_interval]))`, "{{operation}}")).sized(8, 8),
 	}
 }
@@ -70,18 +70,18 @@ func storeCharts() []Panel {
 func processCharts() []Panel {
 	return []Panel{
 		row("Process"),
-		lines("Processor", "Cores in use.", "short",
+		lines("CPU", "Cores in use.", "short",
 			query(`rate(process_cpu_seconds_total{$i}[$__rate_interval]) and on (instance) oauth_build_info`, "{{instance}}")).sized(8, 8),
-		lines("Memory", "Resident, and of that the Go heap.", "bytes",
+		lines("Memory", "Resident memory, and the Go heap within it.", "bytes",
 			query(`process_resident_memory_bytes{$i} and on (instance) oauth_build_info`, "{{instance}} resident"),
 			query(`go_memstats_heap_alloc_bytes{$i} and on (instance) oauth_build_info`, "{{instance}} heap")).sized(8, 8),
-		lines("Goroutines", "A count that only grows is a leak.", "short",
+		lines("Goroutines", "A count that keeps growing is a leak.", "short",
 			query(`go_goroutines{$i} and on (instance) oauth_build_info`, "{{instance}}")).sized(8, 8),
 		lines("Garbage collection", "Longest pause.", "s",
 			query(`go_gc_duration_seconds{$i,quantile=~"1|1.0"} and on (instance) oauth_build_info`, "{{instance}}")).sized(8, 8),
-		lines("Age of the configuration", "Time since clients and policies were last known to be the newest.", "s",
+		lines("Age of the configuration", "Time since clients and policies were last confirmed to be the newest.", "s",
 			query(`max by (instance, config) (oauth_config_age_seconds{$i})`, "{{instance}} {{config}}")).sized(8, 8).warn(10, 60),
-		table("Builds", "What is running.",
+		table("Builds", "Version of each running instance.",
 			column{"Up", "none", now(`max by (instance, version, revision, goversion) (oauth_build_info{$i})`)}).sized(8, 8),
 	}
 }
