@@ -8,7 +8,7 @@ COPY . .
 ENV CGO_ENABLED=0
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     go build -trimpath -ldflags="-s -w" -o /out/ ./cmd/oauth-server
-# A place for the embedded store that the user below may write to.
+# The directory of the embedded store, writable for the user below.
 RUN install -d -o 65532 -g 65532 /out/data
 
 FROM build AS build-traffic
@@ -23,16 +23,15 @@ COPY --from=build --chown=65532:65532 /out/data /data
 USER 65532:65532
 ENTRYPOINT ["/oauth-traffic"]
 
-# The server: one static binary, certificates of the authorities, and a user
-# who is nobody.
+# The server: one static binary, the CA certificates, and an unprivileged user.
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/oauth-server /oauth-server
 COPY --from=build --chown=65532:65532 /out/data /data
 USER 65532:65532
-# Clients on 9096. The admin listener, 9097, is meant for the inside only.
+# Clients use 9096. The admin listener, 9097, is for the internal network only.
 EXPOSE 9096
-# The embedded store is in the working directory unless there is a MongoDB.
+# Without a MongoDB, the embedded store is in the working directory.
 WORKDIR /data
 VOLUME /data
 ENV OAUTH_LISTEN=0.0.0.0:9096 OAUTH_LOG_FORMAT=json

@@ -1,4 +1,4 @@
-# `make` alone prints what there is.
+# `make` alone lists the targets.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 BIN := $(CURDIR)/.bin
@@ -9,13 +9,13 @@ GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## Build bin/oauth-server
+build: ## Build the server as bin/oauth-server
 	CGO_ENABLED=0 go build -trimpath -o bin/oauth-server ./cmd/oauth-server
 
-demo: ## Run the server with demo clients and a demo user in a temporary store
+demo: ## Run the server with demo clients and a demo user, in a temporary store
 	go run ./cmd/oauth-server serve --demo
 
-test: ## Run all tests
+test: ## Run all tests, of the server and of the tools
 	go test ./...
 	go -C tools test ./...
 
@@ -35,7 +35,7 @@ fmt: $(BIN)/golangci-lint ## Format the code
 	$(BIN)/golangci-lint fmt
 
 CLUSTER_FIGURES = Numbers|FarBelow|FewCommands|ManyKeys|StoreAway|Outage|SteppedWallClock|LyingStore|Newcomer|OneWrongTime|WritesFail|OneStatement
-bench-cluster: ## Print how far one limit is kept by many instances (simulated time)
+bench-cluster: ## Print how exactly many instances keep one limit (simulated time)
 	@set -o pipefail; go test ./internal/syncer -run '$(CLUSTER_FIGURES)' -numbers -v \
 	  | grep -v -e '^=== ' -e '^ *--- '
 	go test ./internal/syncer -run '^$$' -bench RequestPath -benchtime 1x
@@ -44,7 +44,7 @@ bench: ## Run every benchmark once, briefly
 	go test -run '^$$' -bench . -benchmem ./...
 
 FUZZTIME ?= 30s
-fuzz: ## Run every fuzz target for FUZZTIME (30s)
+fuzz: ## Run each fuzz target for FUZZTIME (30s)
 	@set -e; for package in $$(go list ./...); do \
 	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 	    echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package; \
@@ -56,15 +56,15 @@ dashboards: ## Write dashboards/*.json and the tables of docs/metrics.md
 	go test ./internal/metrics -run TestDocs -update
 
 LOAD ?= 75s
-demo-load: ## Two servers, Prometheus and a mixed load for LOAD (75s); leaves docs/pictures
+demo-load: ## Run two servers and Prometheus under load for LOAD (75s); draw docs/pictures
 	@set -e; if [ -z "$${MONGODB_TEST_URI:-}" ]; then \
 	  MONGODB_TEST_URI=$$(.ci/mongo-test-server); export MONGODB_TEST_URI; \
 	  trap '.ci/mongo-test-server stop' EXIT; \
 	fi; \
 	go -C tools run ./cmd/demo-load -for $(LOAD)
 
-ci: ## Everything that CI runs
+ci: ## Run all that CI runs
 	.ci/run
 
-clean: ## Remove what was built
+clean: ## Remove the built binaries and the linter
 	rm -rf bin .bin
