@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// axis maps values from zero to pixels, with round numbers at its marks.
+// axis maps values, from zero, to pixels, with marks at round numbers.
 type axis struct {
 	step  float64
 	marks int
 }
 
-// niceAxis reaches a little above the highest value, in steps of 1, 2 or 5.
+// niceAxis returns an axis that ends at least 2 % above the highest value, in steps of 1, 2 or
+// 5 times a power of ten.
 func niceAxis(highest float64) axis {
 	if !(highest > 0) || math.IsInf(highest, 0) {
 		return axis{step: 1, marks: 1}
@@ -50,7 +51,8 @@ func (a axis) label(v float64) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// timeStep chooses marks about 100 pixels apart, and how to write them.
+// timeStep returns the time between two marks, so that there are at most about ten, and the
+// layout of their labels.
 func timeStep(span time.Duration) (step time.Duration, layout string) {
 	steps := []time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,

@@ -19,9 +19,9 @@ type Point struct {
 type Line struct {
 	Name   string
 	Points []Point
-	// Limit draws the line dashed, as something not to be crossed.
+	// Limit draws the line dashed.
 	Limit bool
-	// Color is chosen from the palette if it is nil.
+	// Color is the next one of the palette if nil.
 	Color color.Color
 }
 
@@ -31,8 +31,8 @@ type Chart struct {
 	Unit            string // of the values, at the axis
 	From, To        time.Time
 	Lines           []Line
-	// Gap is the longest distance between two points that are still joined;
-	// zero joins all. Limits hold in between and are always joined.
+	// Gap is the longest time between two points that are joined; zero joins all.
+	// The points of a limit are always joined.
 	Gap time.Duration
 }
 
@@ -49,10 +49,10 @@ const (
 	legendColumn = (plotRight - plotLeft) / 3
 )
 
-// ErrNothing is returned for a chart without time or lines.
+// ErrNothing is returned for a chart without lines, or that ends before it starts.
 var ErrNothing = errors.New("chart: there is nothing to draw")
 
-// PNG writes the chart.
+// PNG writes the chart to w, 1200 pixels wide.
 func (c *Chart) PNG(w io.Writer) error {
 	if !c.To.After(c.From) || len(c.Lines) == 0 {
 		return ErrNothing
@@ -93,7 +93,7 @@ func (c *Chart) color(i int) color.Color {
 	if c.Lines[i].Color != nil {
 		return c.Lines[i].Color
 	}
-	n := 0 // limits with a colour of their own leave the palette to the others
+	n := 0 // only lines without a colour of their own use up the palette
 	for _, l := range c.Lines[:i] {
 		if l.Color == nil {
 			n++
@@ -120,7 +120,7 @@ func (c *Chart) grid(p *page, a axis) {
 	p.stroke([]xy{{plotLeft, plotBottom}, {plotRight, plotBottom}}, 1.5, faint)
 }
 
-// line draws one line, in pieces where there are gaps.
+// line draws line i, in several pieces if there are gaps.
 func (c *Chart) line(p *page, a axis, i int) {
 	l := &c.Lines[i]
 	var piece []xy

@@ -85,14 +85,14 @@ func TestAxis(t *testing.T) {
 		top     string
 		marks   int
 	}{
-		"nothing":   {0, "1", 1},
-		"not known": {math.NaN(), "1", 1},
-		"infinite":  {math.Inf(1), "1", 1},
-		"small":     {0.17, "0.20", 4},
-		"tenths":    {0.9, "1.0", 5},
-		"one":       {1, "1.2", 6},
-		"seven":     {7.3, "8", 4},
-		"hundreds":  {480, "500", 5},
+		"nothing":  {0, "1", 1},
+		"NaN":      {math.NaN(), "1", 1},
+		"infinite": {math.Inf(1), "1", 1},
+		"small":    {0.17, "0.20", 4},
+		"tenths":   {0.9, "1.0", 5},
+		"one":      {1, "1.2", 6},
+		"seven":    {7.3, "8", 4},
+		"hundreds": {480, "500", 5},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,6 @@
-// Package chart draws line charts as PNG: for the pictures in docs/, from data
-// that Prometheus returned. It knows nothing of Prometheus.
+// Package chart draws line charts as PNG, for the pictures in docs/.
 //
 //	c := chart.Chart{Title: "Denied", Unit: "requests/s", From: t0, To: t1}
 //	c.Lines = []chart.Line{{Name: "shop", Points: points}, {Name: "limit", Points: level, Limit: true}}
 //	err := c.PNG(w)
-//
-// It serves tools only; the server does not import it.
 package chart

@@ -20,8 +20,8 @@ var (
 	faint   = color.RGBA{0x6b, 0x72, 0x80, 0xff}
 	gridInk = color.RGBA{0xe5, 0xe7, 0xeb, 0xff}
 
-	// Okabe and Ito's colours, which people who do not see all colours tell
-	// apart too, without yellow (too faint on white) and red (for limits).
+	// Okabe and Ito's palette, which stays distinct for the colour-blind, without yellow
+	// (too faint on white) and red (for limits).
 	palette = []color.Color{
 		color.RGBA{0x00, 0x72, 0xb2, 0xff}, // blue
 		color.RGBA{0xe6, 0x9f, 0x00, 0xff}, // orange
@@ -31,17 +31,17 @@ var (
 		color.RGBA{0x8c, 0x56, 0x4b, 0xff}, // brown
 		color.RGBA{0x7f, 0x7f, 0x7f, 0xff}, // grey
 	}
-	// LimitColor is for the limit that matters most.
+	// LimitColor is for the most important limit.
 	LimitColor = color.RGBA{0xd5, 0x1d, 0x1d, 0xff}
 )
 
-// PaletteColor is the nth colour of the palette, which begins anew at its end.
+// PaletteColor returns colour n of the palette, from 0; after the last one it starts over.
 func PaletteColor(n int) color.Color { return palette[n%len(palette)] }
 
 // xy is a place on the page, in pixels.
 type xy struct{ x, y float64 }
 
-// page is a picture that lines and text are drawn on.
+// page is an image to draw lines and text on.
 type page struct {
 	image       *image.RGBA
 	bold, small font.Face
@@ -136,7 +136,7 @@ func (p *page) dash(points []xy, thick float64, c color.Color) {
 	}
 }
 
-// segment adds one straight piece. All pieces turn the same way round, so that
+// segment adds one straight piece. All pieces have the same orientation, so that
 // they do not cancel out where they overlap.
 func segment(r *vector.Rasterizer, a, b xy, half float64) {
 	length := math.Hypot(b.x-a.x, b.y-a.y)
@@ -147,7 +147,7 @@ func segment(r *vector.Rasterizer, a, b xy, half float64) {
 	polygon(r, xy{a.x + nx, a.y + ny}, xy{a.x - nx, a.y - ny}, xy{b.x - nx, b.y - ny}, xy{b.x + nx, b.y + ny})
 }
 
-// sharp reports whether the way a, b, c turns enough to leave a notch at b.
+// sharp reports whether the line from a by b to c bends enough to leave a notch at b.
 func sharp(a, b, c xy) bool {
 	turn := math.Atan2(c.y-b.y, c.x-b.x) - math.Atan2(b.y-a.y, b.x-a.x)
 	return math.Cos(turn) < 0.95

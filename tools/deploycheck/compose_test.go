@@ -36,7 +36,7 @@ func TestComposeFileLoads(t *testing.T) {
 		}
 	}
 	if profiles := p.Services["traffic"].Profiles; len(profiles) != 1 || profiles[0] != "traffic" {
-		t.Errorf("traffic runs without being asked for: profiles %v", profiles)
+		t.Errorf("traffic has the profiles %v, want traffic only", profiles)
 	}
 }
 
@@ -77,17 +77,17 @@ func TestComposeImagesHaveVersions(t *testing.T) {
 	}
 }
 
-func TestDemoConfigurationIsGoodAndNamesTheCast(t *testing.T) {
-	c := load(t, filepath.Join(root, "deploy/demo/oauth-server.yaml"),
+func TestDemoConfigurationIsValidAndNamesDemoClients(t *testing.T) {
+	cfg := load(t, filepath.Join(root, "deploy/demo/oauth-server.yaml"),
 		config.FlagValue{Name: "listen", Value: "0.0.0.0:9096"},
 		config.FlagValue{Name: "issuer", Value: "http://localhost:9096"})
-	var cast []string
-	for _, m := range traffic.Cast() {
-		cast = append(cast, m.ID)
+	var known []string
+	for _, c := range traffic.DemoClients() {
+		known = append(known, c.ID)
 	}
-	for id := range c.RateLimit.Clients {
-		if !slices.Contains(cast, id) {
-			t.Errorf("%s has a policy and is not in the cast %q", id, cast)
+	for id := range cfg.RateLimit.Clients {
+		if !slices.Contains(known, id) {
+			t.Errorf("%s has a policy and is not one of the demo clients %q", id, known)
 		}
 	}
 }

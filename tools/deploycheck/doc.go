@@ -1,5 +1,5 @@
-// Package deploycheck holds no code but tests: they read the files to run the
-// server with Docker Compose and Kubernetes with the code that reads them in
-// earnest, which is Docker Compose's loader, the types of Kubernetes and the
-// server's own configuration.
+// Package deploycheck tests the deployment files: docker-compose.yml, Dockerfile
+// and deploy/. It parses them with the code that reads them in production: the
+// loader of Docker Compose, the types of Kubernetes and the server's own
+// configuration. It has tests only.
 package deploycheck

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// nobody is the user and group of the image.
+// nobody is the ID of the image's user and group.
 const nobody = 65532
 
-// The image holds one binary and no user, shell or library. Where no image can
-// be built, an empty root directory comes close: the binary, built as the
-// Dockerfile builds it, starts there as nobody, says that it is well and stops.
+// The image holds one binary and no user, shell or library. An empty root directory
+// stands in for it, so that no Docker is needed: the binary, built as the Dockerfile
+// builds it, starts there as the user nobody, reports its health and stops.
 func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can change the root directory")
@@ -55,8 +55,7 @@ func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
 	}
 }
 
-// emptyRoot returns a directory that holds only a directory data, which nobody
-// can write to.
+// emptyRoot returns a directory that holds only a directory data, owned by the user nobody.
 func emptyRoot(t *testing.T) string {
 	t.Helper()
 	empty := t.TempDir()
@@ -101,7 +100,7 @@ func build(t *testing.T, binary string) {
 	}
 }
 
-// inRoot is a command that runs as nobody, in another root directory.
+// inRoot returns a command that runs as the user nobody, with the root directory dir.
 func inRoot(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), args[0], args[1:]...)
@@ -121,7 +120,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// The packages are in two modules, and no test here builds the second one's.
+// Only the server is built above; the other package is in another module.
 func TestDockerfileBuildsPackagesThatExist(t *testing.T) {
 	builds := regexp.MustCompile(`go (?:-C (\w+) )?build .* (\./\S+)\n`).FindAllStringSubmatch(read(t, "Dockerfile"), -1)
 	if len(builds) != 2 {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifest reads one manifest strictly: a field that Kubernetes does not know
-// is an error, as `kubectl apply` says it is.
+// manifest reads one manifest strictly: an unknown field is an error, as it is for
+// `kubectl apply`.
 func manifest[T any](t *testing.T, name string) *T {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, "deploy/kubernetes", name))
@@ -28,7 +28,7 @@ func manifest[T any](t *testing.T, name string) *T {
 	return into
 }
 
-func TestKubernetesManifestsHoldWhatKubernetesKnows(t *testing.T) {
+func TestKubernetesManifestsAreStrictlyValid(t *testing.T) {
 	manifest[core.Namespace](t, "namespace.yaml")
 	manifest[core.ConfigMap](t, "configmap.yaml")
 	manifest[apps.Deployment](t, "deployment.yaml")
@@ -50,7 +50,7 @@ func TestKustomizationNamesEveryManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(named) != len(files)-1 {
-		t.Errorf("%d are named, %d are there", len(named), len(files)-1)
+		t.Errorf("kustomization.yaml names %d manifests of %d", len(named), len(files)-1)
 	}
 	for _, name := range named {
 		if _, err := os.Stat(filepath.Join(root, "deploy/kubernetes", name)); err != nil {
@@ -66,10 +66,10 @@ func TestDeploymentIsFitForProduction(t *testing.T) {
 		s := c.SecurityContext
 		if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
 			s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
-			t.Errorf("%s may do more than it needs", c.Name)
+			t.Errorf("%s has a writable root or may escalate its privileges", c.Name)
 		}
 		if c.Resources.Requests.Cpu().IsZero() || c.Resources.Limits.Memory().IsZero() {
-			t.Errorf("%s says nothing of its resources", c.Name)
+			t.Errorf("%s has no resource requests or limits", c.Name)
 		}
 	}
 	c := pod.Containers[0]
@@ -87,19 +87,19 @@ func TestDeploymentIsFitForProduction(t *testing.T) {
 func TestAdminPortIsForTheScraperOnly(t *testing.T) {
 	for _, port := range manifest[core.Service](t, "service.yaml").Spec.Ports {
 		if port.TargetPort.StrVal != "http" {
-			t.Errorf("the service leads to %s", port.TargetPort.String())
+			t.Errorf("the service forwards to %s", port.TargetPort.String())
 		}
 	}
 	for _, rule := range manifest[networking.NetworkPolicy](t, "networkpolicy.yaml").Spec.Ingress {
 		for _, port := range rule.Ports {
 			if port.Port.StrVal == "admin" && len(rule.From) == 0 {
-				t.Error("everybody may reach the admin port")
+				t.Error("the admin port is open to all")
 			}
 		}
 	}
 	scraped := manifest[monitoring.PodMonitor](t, "podmonitor.yaml").Spec.PodMetricsEndpoints
 	if len(scraped) != 1 || scraped[0].Port == nil || *scraped[0].Port != "admin" {
-		t.Errorf("what is scraped is not the admin port: %+v", scraped)
+		t.Errorf("the admin port is not what is scraped: %+v", scraped)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestSelectorsMeetThePods(t *testing.T) {
 	}
 }
 
-func TestKubernetesConfigurationIsGood(t *testing.T) {
+func TestKubernetesConfigurationIsValid(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "oauth-server.yaml")
 	text, ok := manifest[core.ConfigMap](t, "configmap.yaml").Data["oauth-server.yaml"]
 	if !ok {

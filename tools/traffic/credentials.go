@@ -14,25 +14,25 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// Credentials are what the cast signs in with.
+// Credentials are the secrets of clients and the passwords of their users.
 type Credentials struct {
 	Secrets   map[string]string `json:"client_secrets"` // by client_id
 	Passwords map[string]string `json:"passwords"`      // by username
 }
 
-// ReadCredentials reads what [Credentials.WriteFile] wrote.
+// ReadCredentials reads a file that [Credentials.WriteFile] wrote.
 func ReadCredentials(file string) (c Credentials, err error) {
-	raw, err := os.ReadFile(file) //nolint:gosec // G304: the file that was asked for
+	raw, err := os.ReadFile(file) //nolint:gosec // G304: the file named by the caller
 	if err != nil {
 		return c, err
 	}
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return c, fmt.Errorf("%s: %w", file, err)
+		return c, fmt.Errorf("read credentials in %s: %w", file, err)
 	}
 	return c, nil
 }
 
-// WriteFile writes them to a file that only its owner can read.
+// WriteFile writes the credentials as JSON to a file that only its owner can read.
 func (c Credentials) WriteFile(file string) error {
 	raw, err := json.Marshal(c)
 	if err != nil {
@@ -41,17 +41,17 @@ func (c Credentials) WriteFile(file string) error {
 	return os.WriteFile(file, raw, 0o600)
 }
 
-// Register makes the clients and users of the cast, each with a new secret. Of
-// those that are there already, the secret is replaced.
-func Register(ctx context.Context, store app.Store, cast []Member, now time.Time) (Credentials, error) {
+// Register creates the clients and their users, each with a new secret or password, and
+// returns these. Clients that exist get a new secret; users that exist are created anew.
+func Register(ctx context.Context, store app.Store, clients []Client, now time.Time) (Credentials, error) {
 	made := Credentials{Secrets: map[string]string{}, Passwords: map[string]string{}}
-	for i := range cast {
-		secret, err := registerClient(ctx, store, cast[i].Registration(), now)
+	for i := range clients {
+		secret, err := registerClient(ctx, store, clients[i].Registration(), now)
 		if err != nil {
 			return made, err
 		}
-		made.Secrets[cast[i].ID] = secret
-		for _, name := range cast[i].Users {
+		made.Secrets[clients[i].ID] = secret
+		for _, name := range clients[i].Users {
 			if made.Passwords[name], err = registerUser(ctx, store, name, now); err != nil {
 				return made, err
 			}

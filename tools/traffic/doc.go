@@ -1,11 +1,11 @@
-// Package traffic plays a small cast of OAuth clients against running servers:
-// some behave, some throw tokens away, one bursts, one is wrong. It makes the
-// charts of a demonstration move, and feeds the test of the dashboards.
+// Package traffic sends the token requests of a few demo clients to running
+// servers: some stay below their limit, some exceed it, one sends bursts, one a
+// wrong secret. It is the load of the demonstrations and of the test of the
+// dashboards.
 //
 //	summary := traffic.Run(ctx, traffic.Options{
-//		Targets: []string{"http://127.0.0.1:9096"}, Credentials: credentials, Cast: traffic.Cast(),
+//		Targets: []string{"http://127.0.0.1:9096"}, Credentials: credentials, Clients: traffic.DemoClients(),
 //	})
 //
-// The cast and the policies in deploy/demo/oauth-server.yaml belong together.
-// The package is for tools and tests only; the server does not import it.
+// The policies of [DemoClients] are in deploy/demo/oauth-server.yaml.
 package traffic

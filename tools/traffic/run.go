@@ -9,56 +9,57 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Options configure [Run].
 type Options struct {
-	// Targets are the servers' URLs; requests go to them in turn.
+	// Targets are the URLs of the servers; requests go to them in turn.
 	Targets     []string
 	Credentials Credentials
-	Cast        []Member
+	Clients     []Client
 	// Scale multiplies all rates; 0 means 1.
 	Scale float64
 }
 
-// Summary counts the answers: by client, then by what came of the request ("200", "429",
-// "error" where no answer came).
+// Summary counts requests by client, then by outcome: the HTTP status ("200", "429"), "error"
+// without an answer, "not sent" with too many requests in flight.
 type Summary map[string]map[string]int
 
-// String is one line for each client.
+// String returns one line for each client.
 func (s Summary) String() string {
 	var b strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(s)) {
 		fmt.Fprintf(&b, "%-12s", id)
-		for _, answer := range slices.Sorted(maps.Keys(s[id])) {
-			fmt.Fprintf(&b, "  %s x %d", answer, s[id][answer])
+		for _, outcome := range slices.Sorted(maps.Keys(s[id])) {
+			fmt.Fprintf(&b, "  %s x %d", outcome, s[id][outcome])
 		}
 		b.WriteByte('\n')
 	}
 	return b.String()
 }
 
-// Total is how many requests got that answer.
-func (s Summary) Total(answer string) (n int) {
-	for _, answers := range s {
-		n += answers[answer]
+// Total returns the number of requests with that outcome, of all clients.
+func (s Summary) Total(outcome string) (n int) {
+	for _, outcomes := range s {
+		n += outcomes[outcome]
 	}
 	return n
 }
 
-// run is one run under way.
+// run is the state of one call of [Run].
 type run struct {
 	Options
 	client *http.Client
-	next   func() string // the target whose turn it is
+	posted atomic.Int64 // requests, to choose the next target
 
 	mu      sync.Mutex
 	summary Summary
 }
 
-// Run sends requests until ctx ends, and tells what came of them. Servers that
-// do not answer are no error; they are in the summary.
+// Run sends the requests of all clients until ctx ends, and returns a summary. Requests
+// without an answer are counted in it, not returned as an error.
 func Run(ctx context.Context, o Options) Summary {
 	if o.Scale == 0 {
 		o.Scale = 1
@@ -66,70 +67,64 @@ func Run(ctx context.Context, o Options) Summary {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	defer transport.CloseIdleConnections()
 	r := &run{
-		Options: o, summary: Summary{}, next: inTurn(o.Targets),
+		Options: o, summary: Summary{},
 		client: &http.Client{Transport: transport, Timeout: 10 * time.Second},
 	}
-	var playing sync.WaitGroup
-	for i := range o.Cast {
-		playing.Go(func() { r.play(ctx, &o.Cast[i]) })
+	var clients sync.WaitGroup
+	for i := range o.Clients {
+		clients.Go(func() { r.simulate(ctx, &o.Clients[i]) })
 	}
-	playing.Wait()
+	clients.Wait()
 	return r.summary
 }
 
-func inTurn(targets []string) func() string {
-	var mu sync.Mutex
-	i := -1
-	return func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		i = (i + 1) % len(targets)
-		return targets[i]
-	}
+// next returns the targets in turn.
+func (r *run) next() string {
+	return r.Targets[(r.posted.Add(1)-1)%int64(len(r.Targets))]
 }
 
-// maxUnanswered is how many requests of one client may be under way; a server
-// that hangs must not be buried.
-const maxUnanswered = 32
+// maxInFlight bounds the requests of one client without an answer, so that they do not pile
+// up at a server that hangs.
+const maxInFlight = 32
 
-// play sends one client's requests at random times, as many independent people
-// would (a Poisson process).
-func (r *run) play(ctx context.Context, m *Member) {
-	began := time.Now()
-	under := make(chan struct{}, maxUnanswered)
+// simulate sends the requests of one client at random times, as many independent users would
+// (a Poisson process).
+func (r *run) simulate(ctx context.Context, c *Client) {
+	start := time.Now()
+	inFlight := make(chan struct{}, maxInFlight)
 	var sending sync.WaitGroup
 	defer sending.Wait()
-	users := r.users(m)
+	users := c.users()
 	for {
-		rate := max(m.Rate(time.Since(began))*r.Scale, 0.01)
-		wait := time.Duration(rand.ExpFloat64() / rate * float64(time.Second)) //nolint:gosec // only load
+		rate := max(c.Rate(time.Since(start))*r.Scale, 0.01)
+		wait := time.Duration(rand.ExpFloat64() / rate * float64(time.Second)) //nolint:gosec // G404: random load, not a secret
 		select {
 		case <-ctx.Done():
 			return
-		// A long pause is cut short, because the rate may have changed.
+		// A long pause is cut short: the rate may have changed meanwhile.
 		case <-time.After(min(wait, time.Second)):
 		}
 		if wait > time.Second {
 			continue
 		}
 		select {
-		case under <- struct{}{}:
+		case inFlight <- struct{}{}:
 		default:
-			r.count(m.ID, "not sent")
+			r.count(c.ID, "not sent")
 			continue
 		}
 		sending.Go(func() {
-			defer func() { <-under }()
-			r.send(ctx, m, users)
+			defer func() { <-inFlight }()
+			r.send(ctx, c, users)
 		})
 	}
 }
 
-func (r *run) count(id, answer string) {
+func (r *run) count(id, outcome string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.summary[id] == nil {
 		r.summary[id] = map[string]int{}
 	}
-	r.summary[id][answer]++
+	r.summary[id][outcome]++
 }

@@ -14,44 +14,44 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer is the number of bytes of an answer that are read.
 const maxAnswer = 64 << 10
 
-// user is one person with the app: its refresh token, once signed in.
+// user is one user of a client: the refresh token is empty before the first sign-in.
 type user struct {
 	mu    sync.Mutex
 	name  string
 	token string
 }
 
-// users are the people of a member of the cast.
-func (r *run) users(m *Member) []*user {
-	people := make([]*user, len(m.Users))
-	for i, name := range m.Users {
-		people[i] = &user{name: name}
+// users returns the users of a client, not signed in yet.
+func (c *Client) users() []*user {
+	all := make([]*user, len(c.Users))
+	for i, name := range c.Users {
+		all[i] = &user{name: name}
 	}
-	return people
+	return all
 }
 
-// send makes one token request of the member.
-func (r *run) send(ctx context.Context, m *Member, users []*user) {
-	if m.Grant == clientcfg.RefreshToken {
-		r.sendUser(ctx, m, users[rand.IntN(len(users))]) //nolint:gosec // only load
+// send sends one token request of the client.
+func (r *run) send(ctx context.Context, c *Client, users []*user) {
+	if c.Grant == clientcfg.RefreshToken {
+		r.sendUser(ctx, c, users[rand.IntN(len(users))]) //nolint:gosec // G404: random load, not a secret
 		return
 	}
-	r.post(ctx, m, url.Values{"grant_type": {string(m.Grant)}})
+	r.post(ctx, c, url.Values{"grant_type": {string(c.Grant)}})
 }
 
-// sendUser signs a person in, or refreshes their token, one after the other: a
-// refresh token works once.
-func (r *run) sendUser(ctx context.Context, m *Member, u *user) {
+// sendUser refreshes the token of a user, or signs the user in. One request of a user at a
+// time, because a refresh token works once.
+func (r *run) sendUser(ctx context.Context, c *Client, u *user) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {u.token}}
 	if u.token == "" {
 		form = url.Values{"grant_type": {"password"}, "username": {u.name}, "password": {r.Credentials.Passwords[u.name]}}
 	}
-	status, token := r.post(ctx, m, form)
+	status, token := r.post(ctx, c, form)
 	switch status {
 	case http.StatusOK:
 		u.token = token
@@ -60,28 +60,28 @@ func (r *run) sendUser(ctx context.Context, m *Member, u *user) {
 	}
 }
 
-// post sends a token request; the status is 0 if no answer came.
-func (r *run) post(ctx context.Context, m *Member, form url.Values) (status int, refreshToken string) {
-	secret := r.Credentials.Secrets[m.ID]
-	if rand.Float64() < m.Wrong { //nolint:gosec // only load
+// post sends a token request and counts its outcome. The status is 0 without an answer.
+func (r *run) post(ctx context.Context, c *Client, form url.Values) (status int, refreshToken string) {
+	secret := r.Credentials.Secrets[c.ID]
+	if rand.Float64() < c.Wrong { //nolint:gosec // G404: random load, not a secret
 		secret = secret[:len(secret)/2]
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.next()+"/token", strings.NewReader(form.Encode()))
 	if err != nil {
-		r.count(m.ID, "error")
+		r.count(c.ID, "error")
 		return 0, ""
 	}
-	req.SetBasicAuth(url.QueryEscape(m.ID), url.QueryEscape(secret))
+	req.SetBasicAuth(url.QueryEscape(c.ID), url.QueryEscape(secret))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	res, err := r.client.Do(req)
 	if err != nil {
-		if ctx.Err() == nil { // at the end, everybody hangs up
-			r.count(m.ID, "error")
+		if ctx.Err() == nil { // the end of the run cancels the requests in flight
+			r.count(c.ID, "error")
 		}
 		return 0, ""
 	}
 	defer func() { _ = res.Body.Close() }()
-	r.count(m.ID, strconv.Itoa(res.StatusCode))
+	r.count(c.ID, strconv.Itoa(res.StatusCode))
 	var answer struct {
 		RefreshToken string `json:"refresh_token"`
 	}

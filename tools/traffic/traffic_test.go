@@ -25,16 +25,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestCastIsRegistrable(t *testing.T) {
+func TestDemoClientsCanBeRegistered(t *testing.T) {
 	seen := map[string]bool{}
-	for _, m := range traffic.Cast() {
+	for _, m := range traffic.DemoClients() {
 		c := m.Registration()
 		c.SecretDigest[0] = 1
 		if err := c.Validate(); err != nil {
 			t.Errorf("%s cannot be registered: %v", m.ID, err)
 		}
 		if seen[m.ID] {
-			t.Errorf("%s is in the cast twice", m.ID)
+			t.Errorf("%s is there twice", m.ID)
 		}
 		seen[m.ID] = true
 		for s := range 120 {
@@ -56,10 +56,10 @@ func TestRegister(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	cast := []traffic.Member{{ID: "app", Grant: clientcfg.RefreshToken, Users: []string{"ada"}}}
-	first, second := register(t, store, cast), register(t, store, cast)
+	clients := []traffic.Client{{ID: "app", Grant: clientcfg.RefreshToken, Users: []string{"ada"}}}
+	first, second := register(t, store, clients), register(t, store, clients)
 	if first.Secrets["app"] == second.Secrets["app"] || first.Passwords["ada"] == second.Passwords["ada"] {
-		t.Error("registered again, the cast keeps a secret or a password")
+		t.Error("registered again, a secret or a password stays the same")
 	}
 
 	file := filepath.Join(t.TempDir(), "credentials.json")
@@ -82,16 +82,17 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-func register(t *testing.T, store app.Store, cast []traffic.Member) traffic.Credentials {
+func register(t *testing.T, store app.Store, clients []traffic.Client) traffic.Credentials {
 	t.Helper()
-	credentials, err := traffic.Register(t.Context(), store, cast, time.Now())
+	credentials, err := traffic.Register(t.Context(), store, clients, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return credentials
 }
 
-// tokenServer answers as a server does; every refresh token works once.
+// tokenServer answers token requests as the server does, and counts the refresh tokens
+// presented, and those presented again.
 func tokenServer(t *testing.T) (address string, refreshed, replayed *atomic.Int64) {
 	t.Helper()
 	refreshed, replayed = new(atomic.Int64), new(atomic.Int64)
@@ -136,7 +137,7 @@ func TestRun(t *testing.T) {
 	summary := traffic.Run(ctx, traffic.Options{
 		Targets:     []string{address, address},
 		Credentials: traffic.Credentials{Secrets: map[string]string{"app": "s3cret", "shop": "s3cret", "liar": "s3cret"}},
-		Cast: []traffic.Member{
+		Clients: []traffic.Client{
 			{ID: "app", Grant: clientcfg.RefreshToken, Users: []string{"ada", "grace"}, Rate: steady(500)},
 			{ID: "shop", Grant: clientcfg.ClientCredentials, Rate: steady(500)},
 			{ID: "liar", Grant: clientcfg.ClientCredentials, Rate: steady(500), Wrong: 1},
@@ -156,13 +157,13 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestRunEndsWithNobodyThere(t *testing.T) {
+func TestRunEndsWithoutAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		summary := traffic.Run(ctx, traffic.Options{
 			Targets: []string{"http://127.0.0.1:1"},
-			Cast:    []traffic.Member{{ID: "shop", Grant: clientcfg.ClientCredentials, Rate: steady(5)}},
+			Clients: []traffic.Client{{ID: "shop", Grant: clientcfg.ClientCredentials, Rate: steady(5)}},
 		})
 		if n := summary["shop"]["error"]; n < 180 || n > 420 {
 			t.Errorf("%d requests failed in a minute at 5 a second, want about 300", n)

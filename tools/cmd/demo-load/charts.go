@@ -16,14 +16,14 @@ import (
 	"oauth-server/tools/traffic"
 )
 
-// picture is a panel of a dashboard as it is drawn.
+// picture is a chart of one panel of a dashboard, and the file to draw it to.
 type picture struct {
 	dashboard, panel string
 	subtitle         string
 	file             string
 }
 
-// pictures are the two charts of Allegro's article.
+// pictures returns the two charts of Allegro's article.
 func pictures() []picture {
 	return []picture{
 		{"ratelimits.json", "Ratelimit Denied Rate", "requests answered with 429, by client", "ratelimit-denied-rate.png"},
@@ -31,14 +31,15 @@ func pictures() []picture {
 	}
 }
 
-// variables are what Grafana would fill in at this scrape interval.
+// variables are the values of the dashboards' variables. Grafana would choose a shorter rate
+// interval; this is the window of the limits in the demonstration.
 var variables = func() dashboards.Variables {
 	v := dashboards.Everything
-	v.RateInterval = (10 * scrapeEvery).String() // the window of the limits in the demonstration
+	v.RateInterval = (10 * scrapeEvery).String()
 	return v
 }()
 
-// draw draws the panel from what Prometheus answers to its queries.
+// draw draws the picture from the results of the queries of its panel.
 func (p *prometheus) draw(ctx context.Context, pic picture, from, to time.Time) error {
 	c := &chart.Chart{
 		Title: pic.panel, Subtitle: pic.subtitle, Unit: "requests/s",
@@ -61,17 +62,16 @@ func (p *prometheus) draw(ctx context.Context, pic picture, from, to time.Time) 
 	return errors.Join(c.PNG(f), f.Close())
 }
 
-// colorOf gives a client the same colour in every picture.
+// colorOf returns the colour of a client, the same in every picture; nil for other series.
 func colorOf(client string) color.Color {
-	cast := traffic.Cast()
-	i := slices.IndexFunc(cast, func(m traffic.Member) bool { return m.ID == client })
+	i := slices.IndexFunc(traffic.DemoClients(), func(c traffic.Client) bool { return c.ID == client })
 	if i < 0 {
 		return nil
 	}
 	return chart.PaletteColor(i)
 }
 
-// linesOf names each series as the legend says, in the order of the names.
+// linesOf returns a line for each series, named by the legend, sorted by name.
 func linesOf(legend string, all []series) []chart.Line {
 	lines := make([]chart.Line, 0, len(all))
 	for _, s := range all {
@@ -91,7 +91,7 @@ func linesOf(legend string, all []series) []chart.Line {
 	return lines
 }
 
-// empty returns the panels for which Prometheus has no data.
+// empty returns the queries of panels for which Prometheus has no data.
 func (p *prometheus) empty(ctx context.Context) ([]string, error) {
 	var names []string
 	for name, d := range dashboards.All() {
@@ -109,7 +109,7 @@ func (p *prometheus) empty(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// hasNumber reports whether there is a value that a panel would show.
+// hasNumber reports whether there is a value that is not NaN.
 func hasNumber(all []series) bool {
 	return slices.ContainsFunc(all, func(s series) bool {
 		return slices.ContainsFunc(s.points, func(p chart.Point) bool { return p.Value == p.Value })

@@ -17,20 +17,19 @@ import (
 
 // options configure [start].
 type options struct {
-	root     string // of the project
-	dir      string // for logs and data; it must exist
-	servers  int    // how many
-	mongoDB  string // URI of the server that they share
-	database string // on it; its contents are of no use to anybody afterwards
+	root     string // directory of the project
+	dir      string // directory for logs and data; it must exist
+	servers  int    // their number
+	mongoDB  string // URI of the MongoDB that the servers share
+	database string // its name; the demo leaves its data there
 }
 
-// errNoPrometheus is returned where there is none.
 var errNoPrometheus = errors.New("prometheus is not installed (Debian: apt-get install prometheus)")
 
-// scrapeEvery is short, because a demonstration is.
+// scrapeEvery is short, because a demonstration lasts a minute.
 const scrapeEvery = time.Second
 
-// demo is a demonstration that runs.
+// demo is a running demonstration.
 type demo struct {
 	prometheus  *prometheus
 	targets     []string
@@ -38,8 +37,8 @@ type demo struct {
 	processes   []*process
 }
 
-// start builds the server, prepares the database, and starts everything but
-// the load.
+// start builds the server, prepares the database, and starts the servers and Prometheus. If
+// it fails, it stops what it started.
 func start(ctx context.Context, o options) (_ *demo, err error) {
 	d := &demo{}
 	defer func() {
@@ -81,11 +80,12 @@ func (d *demo) register(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	d.credentials, err = traffic.Register(ctx, store, traffic.Cast(), time.Now())
+	d.credentials, err = traffic.Register(ctx, store, traffic.DemoClients(), time.Now())
 	return errors.Join(err, store.Close())
 }
 
-// startServers returns the addresses of the admin listeners.
+// startServers starts the servers, waits until they are ready and returns the addresses of
+// their admin listeners.
 func (d *demo) startServers(ctx context.Context, o options, binary string) (admins []string, err error) {
 	free, err := freeAddresses(ctx, 2*o.servers)
 	if err != nil {
@@ -140,14 +140,14 @@ func (d *demo) startPrometheus(ctx context.Context, o options, admins []string) 
 	return p.await(ctx, d.prometheus.url+"/-/ready")
 }
 
-// play sends the cast's requests until ctx ends. Scale multiplies their rates.
-func (d *demo) play(ctx context.Context, scale float64) traffic.Summary {
+// load sends the demo traffic until ctx ends. Scale multiplies its rates.
+func (d *demo) load(ctx context.Context, scale float64) traffic.Summary {
 	return traffic.Run(ctx, traffic.Options{
-		Targets: d.targets, Credentials: d.credentials, Cast: traffic.Cast(), Scale: scale,
+		Targets: d.targets, Credentials: d.credentials, Clients: traffic.DemoClients(), Scale: scale,
 	})
 }
 
-// stop ends everything that was started, the last first.
+// stop stops all that was started, in reverse order.
 func (d *demo) stop() error {
 	var errs []error
 	for i := len(d.processes) - 1; i >= 0; i-- {

@@ -16,15 +16,14 @@ import (
 )
 
 const (
-	// enough is more than it takes until every panel has data, which is when
-	// the load ends.
-	enough = 2 * time.Minute
-	// faster makes limits bite at once.
-	faster = 3
+	// deadline is for all panels to have data; the load ends as soon as they do.
+	deadline = 2 * time.Minute
+	// scale multiplies the rates, so that clients are denied at once.
+	scale = 3
 )
 
-// Two servers, a Prometheus and load: every panel of every dashboard must have
-// data, the pictures are drawn from it, and no alert that must never fire does.
+// With two servers, a Prometheus and load, every panel of every dashboard has data, the
+// pictures can be drawn from it, and no alert fires.
 func TestDashboardsShowTwoServersUnderLoad(t *testing.T) {
 	if _, err := exec.LookPath("prometheus"); err != nil {
 		t.Skip(errNoPrometheus)
@@ -42,13 +41,13 @@ func TestDashboardsShowTwoServersUnderLoad(t *testing.T) {
 		}
 	}()
 
-	ctx, cancel := context.WithTimeout(t.Context(), enough)
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	played := make(chan traffic.Summary, 1)
-	go func() { played <- d.play(ctx, faster) }()
+	summaries := make(chan traffic.Summary, 1)
+	go func() { summaries <- d.load(ctx, scale) }()
 	missing := waitForData(ctx, t, d.prometheus, dir, from)
 	cancel()
-	summary := <-played
+	summary := <-summaries
 
 	if len(missing) > 0 {
 		t.Errorf("panels without data, or pictures without lines: %q", missing)
@@ -69,8 +68,8 @@ func TestDashboardsShowTwoServersUnderLoad(t *testing.T) {
 	checkPictures(t, dir)
 }
 
-// waitForData returns the panels that have no data and the pictures that
-// cannot be drawn, when there are none or the context ends.
+// waitForData waits until all panels have data and all pictures lines, or the context ends, and
+// returns those that do not.
 func waitForData(ctx context.Context, t *testing.T, p *prometheus, dir string, from time.Time) []string {
 	t.Helper()
 	for {
@@ -78,15 +77,8 @@ func waitForData(ctx context.Context, t *testing.T, p *prometheus, dir string, f
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, pic := range pictures() {
-			name := pic.file
-			pic.file = filepath.Join(dir, name)
-			err := p.draw(t.Context(), pic, from, time.Now())
-			if errors.Is(err, chart.ErrNothing) {
-				missing = append(missing, name)
-			} else if err != nil {
-				t.Fatal(err)
-			}
+		if len(missing) == 0 {
+			missing = drawAll(t, p, dir, from)
 		}
 		if len(missing) == 0 || ctx.Err() != nil {
 			return missing
@@ -96,6 +88,22 @@ func waitForData(ctx context.Context, t *testing.T, p *prometheus, dir string, f
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// drawAll draws the pictures and returns those that have no lines yet.
+func drawAll(t *testing.T, p *prometheus, dir string, from time.Time) (missing []string) {
+	t.Helper()
+	for _, pic := range pictures() {
+		name := pic.file
+		pic.file = filepath.Join(dir, name)
+		switch err := p.draw(t.Context(), pic, from, time.Now()); {
+		case errors.Is(err, chart.ErrNothing):
+			missing = append(missing, name)
+		case err != nil:
+			t.Fatal(err)
+		}
+	}
+	return missing
 }
 
 func checkNoAlert(t *testing.T, p *prometheus) {

@@ -1,13 +1,13 @@
-// Command demo-load runs the demonstration without Docker: a number of servers
-// on one MongoDB, a Prometheus that scrapes them, and the cast of tools/traffic
-// for a minute. What Prometheus then answers is drawn as the charts in
-// docs/pictures, and checked against the panels of the dashboards in the test.
-// It is `make demo-load`:
+// Command demo-load runs the demonstration without Docker: it starts servers on
+// one MongoDB and a Prometheus that scrapes them, sends the traffic of
+// tools/traffic for a while, draws the charts of docs/pictures from what
+// Prometheus recorded, and lists the dashboard panels without data. `make
+// demo-load` runs it:
 //
 //	go -C tools run ./cmd/demo-load [-for 75s] [-pictures ../docs/pictures]
 //
-// MONGODB_TEST_URI names the MongoDB to use; the Makefile starts one. It starts
-// processes and so needs the go and prometheus commands.
+// MONGODB_TEST_URI is the URI of the MongoDB; the Makefile starts one if it is
+// not set. The commands go and prometheus are needed.
 package main
 
 import (
@@ -24,12 +24,12 @@ import (
 	"time"
 )
 
-// root is the directory of the project, from that of the tools.
+// root is the directory of the project, relative to tools/, where the command runs.
 const root = ".."
 
 func main() {
 	length := flag.Duration("for", 75*time.Second, "how long the load lasts")
-	servers := flag.Int("servers", 2, "how many servers")
+	servers := flag.Int("servers", 2, "number of servers")
 	pictures := flag.String("pictures", "../docs/pictures", "directory for the charts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -41,7 +41,6 @@ func main() {
 	}
 }
 
-// errNoMongoDB says what is missing.
 var errNoMongoDB = errors.New("the servers share a MongoDB: set MONGODB_TEST_URI, for instance to what .ci/mongo-test-server prints")
 
 func run(ctx context.Context, length time.Duration, servers int, pictures string) (err error) {
@@ -53,7 +52,7 @@ func run(ctx context.Context, length time.Duration, servers int, pictures string
 	if err != nil {
 		return err
 	}
-	fmt.Println("logs are in", dir, "while this runs, and if it fails")
+	fmt.Println("logs are in", dir, "until this ends without an error")
 	defer func() {
 		if err == nil {
 			err = os.RemoveAll(dir)
@@ -68,13 +67,14 @@ func run(ctx context.Context, length time.Duration, servers int, pictures string
 	defer func() { err = errors.Join(err, d.stop()) }()
 	fmt.Printf("%d servers run for %v; Prometheus is at %s\n", servers, length, d.prometheus.url)
 	from := time.Now()
-	load, cancel := context.WithTimeout(ctx, length)
+	loadCtx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
-	fmt.Print(d.play(load, 1))
+	fmt.Print(d.load(loadCtx, 1))
 	to := time.Now()
 	return errors.Join(check(ctx, d), draw(ctx, d, pictures, from, to))
 }
 
+// check prints the panels of the dashboards without data.
 func check(ctx context.Context, d *demo) error {
 	empty, err := d.prometheus.empty(ctx)
 	for _, panel := range empty {
@@ -84,7 +84,7 @@ func check(ctx context.Context, d *demo) error {
 }
 
 func draw(ctx context.Context, d *demo, dir string, from, to time.Time) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: pictures for everybody
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: the pictures are not secret
 		return err
 	}
 	for _, pic := range pictures() {

@@ -17,11 +17,11 @@ import (
 type process struct {
 	name string
 	cmd  *exec.Cmd
-	log  string // file of its output
+	log  string // the file with its output
 	done chan error
 }
 
-// startProcess runs a command, with its output in a file of dir.
+// startProcess starts a command, with its output in the file name.log in dir.
 func startProcess(dir, name string, args ...string) (*process, error) {
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan error, 1)}
 	out, err := os.Create(p.log)
@@ -37,12 +37,12 @@ func startProcess(dir, name string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// patience is how long a process may take to come up or to go.
-const patience = 30 * time.Second
+// processTimeout is how long a process may take to start or to stop.
+const processTimeout = 30 * time.Second
 
-// await waits until the address answers with 200.
+// await waits until the URL answers with 200. The process ending is an error.
 func (p *process) await(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, processTimeout)
 	defer cancel()
 	for {
 		err := answers(ctx, url)
@@ -78,7 +78,7 @@ func answers(ctx context.Context, url string) error {
 	return nil
 }
 
-// stop asks the process to end, and makes it if it does not.
+// stop sends SIGTERM to the process, and kills it if it does not stop in time.
 func (p *process) stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -86,7 +86,7 @@ func (p *process) stop() error {
 	select {
 	case err := <-p.done:
 		return p.ended(err)
-	case <-time.After(patience):
+	case <-time.After(processTimeout):
 		return errors.Join(fmt.Errorf("%s did not stop", p.name), p.cmd.Process.Kill(), p.ended(<-p.done))
 	}
 }
@@ -98,7 +98,7 @@ func (p *process) ended(err error) error {
 	return nil
 }
 
-// freeAddresses returns loopback addresses that nobody listens on now.
+// freeAddresses returns n loopback addresses without a listener.
 func freeAddresses(ctx context.Context, n int) ([]string, error) {
 	found := make([]string, 0, n)
 	for range n {
@@ -106,7 +106,7 @@ func freeAddresses(ctx context.Context, n int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = l.Close() }() // all at the end, so that none is found twice
+		defer func() { _ = l.Close() }() // all are closed at the end, so that no address is returned twice
 		found = append(found, l.Addr().String())
 	}
 	return found, nil

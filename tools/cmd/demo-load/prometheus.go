@@ -14,21 +14,21 @@ import (
 	"oauth-server/tools/chart"
 )
 
-// prometheus asks a running Prometheus.
+// prometheus queries a running Prometheus.
 type prometheus struct {
 	url string
 }
 
-// series is what a query returned for one set of labels.
+// series is the result of a query for one set of labels.
 type series struct {
 	labels map[string]string
 	points []chart.Point
 }
 
-// maxReply bounds what is read of an answer.
+// maxReply is the number of bytes of an answer that are read.
 const maxReply = 64 << 20
 
-// reply is the part of Prometheus' HTTP API that is read here.
+// reply is what is used of an answer of Prometheus' HTTP API.
 type reply struct {
 	Status string `json:"status"`
 	Error  string `json:"error"`
@@ -41,7 +41,7 @@ type reply struct {
 	} `json:"data"`
 }
 
-// sample is a pair of a time in seconds and a value in text.
+// sample is a point in JSON: an array of the time in seconds and the value as text.
 type sample struct{ chart.Point }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -56,20 +56,20 @@ func (s *sample) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// now returns the newest values of an expression.
+// now returns the current values of an expression.
 func (p *prometheus) now(ctx context.Context, expr string) ([]series, error) {
-	return p.ask(ctx, "/api/v1/query", url.Values{"query": {expr}})
+	return p.get(ctx, "/api/v1/query", url.Values{"query": {expr}})
 }
 
-// span returns the values of an expression over time.
+// span returns the values of an expression between two times.
 func (p *prometheus) span(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]series, error) {
-	return p.ask(ctx, "/api/v1/query_range", url.Values{
+	return p.get(ctx, "/api/v1/query_range", url.Values{
 		"query": {expr}, "step": {fmt.Sprint(step.Seconds())},
 		"start": {from.Format(time.RFC3339Nano)}, "end": {to.Format(time.RFC3339Nano)},
 	})
 }
 
-func (p *prometheus) ask(ctx context.Context, path string, form url.Values) (_ []series, err error) {
+func (p *prometheus) get(ctx context.Context, path string, form url.Values) (_ []series, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path+"?"+form.Encode(), http.NoBody)
 	if err != nil {
 		return nil, err
@@ -81,10 +81,10 @@ func (p *prometheus) ask(ctx context.Context, path string, form url.Values) (_ [
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
 	var r reply
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxReply)).Decode(&r); err != nil {
-		return nil, fmt.Errorf("prometheus: %s: %w", res.Status, err)
+		return nil, fmt.Errorf("read answer of prometheus: %s: %w", res.Status, err)
 	}
 	if r.Status != "success" {
-		return nil, fmt.Errorf("prometheus: %s in %s", r.Error, form.Get("query"))
+		return nil, fmt.Errorf("query prometheus: %s in %s", r.Error, form.Get("query"))
 	}
 	all := make([]series, 0, len(r.Data.Result))
 	for _, found := range r.Data.Result {

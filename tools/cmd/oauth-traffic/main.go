@@ -1,6 +1,6 @@
-// Command oauth-traffic makes the charts of a demonstration move: it registers
-// a cast of clients and plays them against running servers. It is a tool for
-// trying things out; nothing of it belongs near a real database.
+// Command oauth-traffic registers the demo clients of tools/traffic and sends
+// their token requests to running servers, so that the dashboards have data. It
+// is for demonstrations: do not use it with a database in production.
 //
 //	oauth-traffic prepare -credentials FILE -mongodb-uri mongodb://…
 //	oauth-traffic run     -credentials FILE -target http://127.0.0.1:9096 -target …
@@ -28,7 +28,7 @@ const usage = `usage:
   oauth-traffic run     -credentials FILE -target URL [-target URL]... [-for 1m] [-scale 1]
 `
 
-// errUsage is a command line that cannot be meant.
+// errUsage is returned for an incomplete or unknown command line.
 var errUsage = errors.New(strings.TrimSpace(usage))
 
 func main() {
@@ -36,7 +36,7 @@ func main() {
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "oauth-traffic:", err)
-		os.Exit(1) //nolint:gocritic // stop has nothing left to do
+		os.Exit(1) //nolint:gocritic // the deferred stop has nothing left to do
 	}
 }
 
@@ -45,18 +45,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case len(args) > 0 && args[0] == "prepare":
 		return prepare(ctx, args[1:])
 	case len(args) > 0 && args[0] == "run":
-		return play(ctx, args[1:], out)
+		return send(ctx, args[1:], out)
 	}
 	return errUsage
 }
 
-// prepare registers the cast, unless the file is there: then that was done, and
-// secrets that are in use must not change.
+// prepare registers the clients and writes the file of credentials. If the file exists it
+// does nothing: the secrets may be in use.
 func prepare(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("prepare", flag.ContinueOnError)
-	file := flags.String("credentials", "", "file to write what the cast signs in with")
-	uri := flags.String("mongodb-uri", "", "MongoDB of the servers")
-	database := flags.String("mongodb-database", config.DefaultDatabase, "database in it")
+	file := flags.String("credentials", "", "file to write the secrets and passwords to")
+	uri := flags.String("mongodb-uri", "", "URI of the MongoDB of the servers")
+	database := flags.String("mongodb-database", config.DefaultDatabase, "name of the database")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func prepare(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	credentials, err := traffic.Register(ctx, store, traffic.Cast(), time.Now())
+	credentials, err := traffic.Register(ctx, store, traffic.DemoClients(), time.Now())
 	if err = errors.Join(err, store.Close()); err != nil {
 		return err
 	}
@@ -89,12 +89,13 @@ func (t *targets) Set(s string) error {
 	return nil
 }
 
-func play(ctx context.Context, args []string, out io.Writer) error {
+// send sends the requests, and prints what they were answered with.
+func send(ctx context.Context, args []string, out io.Writer) error {
 	var o traffic.Options
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	file := flags.String("credentials", "", "file that prepare wrote")
-	length := flags.Duration("for", 0, "how long; 0 is until it is stopped")
-	flags.Float64Var(&o.Scale, "scale", 1, "factor for all rates")
+	length := flags.Duration("for", 0, "how long to send; 0 is until stopped")
+	flags.Float64Var(&o.Scale, "scale", 1, "factor for all request rates")
 	flags.Var((*targets)(&o.Targets), "target", "URL of a server; may be repeated")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -106,7 +107,7 @@ func play(ctx context.Context, args []string, out io.Writer) error {
 	if o.Credentials, err = traffic.ReadCredentials(*file); err != nil {
 		return err
 	}
-	o.Cast = traffic.Cast()
+	o.Clients = traffic.DemoClients()
 	if *length > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, *length)

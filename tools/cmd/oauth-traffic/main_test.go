@@ -34,7 +34,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-func TestRunTellsWhatCameOfIt(t *testing.T) {
+func TestRunPrintsASummary(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = w.Write([]byte(`{"error":"temporarily_unavailable"}`))
@@ -42,14 +42,14 @@ func TestRunTellsWhatCameOfIt(t *testing.T) {
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "credentials.json")
 	credentials := traffic.Credentials{Secrets: map[string]string{}}
-	for _, m := range traffic.Cast() {
-		credentials.Secrets[m.ID] = "secret"
+	for _, c := range traffic.DemoClients() {
+		credentials.Secrets[c.ID] = "secret"
 	}
 	if err := credentials.WriteFile(file); err != nil {
 		t.Fatal(err)
 	}
 	if err := run(t.Context(), []string{"prepare", "-credentials", file, "-mongodb-uri", "nonsense"}, nil); err != nil {
-		t.Errorf("what is prepared is prepared again: %v", err)
+		t.Errorf("prepare with an existing file: %v, want nothing done", err)
 	}
 	var out bytes.Buffer
 	args := []string{"run", "-credentials", file, "-target", server.URL + "/", "-for", "300ms", "-scale", "20"}
