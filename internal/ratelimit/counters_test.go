@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -51,10 +50,10 @@ func TestExactUnderConcurrency(t *testing.T) {
 		takers.Wait()
 		close(stop)
 		syncer.Wait()
-		require.Equal(t, want, admitted.Load())
+		mustEqual(t, "admitted", want, admitted.Load())
 		settle(c, at(epoch))
 		for _, u := range c.Usage(at(epoch), k) {
-			require.Equal(t, want, u.Known+u.Unflushed, "%s", u.Limit.Name)
+			mustEqual(t, "counted by "+u.Limit.Name, want, u.Known+u.Unflushed)
 		}
 	}
 }
@@ -63,20 +62,20 @@ func TestExactUnderConcurrency(t *testing.T) {
 func TestSeveralLimits(t *testing.T) {
 	c, k, eff := single(NewLimit("per-minute", 3, time.Minute), NewLimit("per-second", 2, time.Second))
 	now := at(60_000_000) // the start of a minute
-	require.EqualValues(t, 2, admittedNow(c, now, k, eff))
+	mustAdmit(t, 2, c, now, k, eff)
 	d := c.Take(now, k, eff, 1)
-	require.Equal(t, Denied, d.Outcome)
+	mustEqual(t, "Outcome", Denied, d.Outcome)
 	b, _ := d.BindingLimit()
-	require.Equal(t, "per-second", b.Limit.Name)
-	require.Equal(t, 1001*time.Millisecond, d.RetryAfter, "the two leave the window from the next second on")
-	require.EqualValues(t, 2, d.RetryAfterSeconds())
+	mustEqual(t, "BindingLimit", "per-second", b.Limit.Name)
+	mustEqual(t, "RetryAfter", 1001*time.Millisecond, d.RetryAfter) // the two leave the window from the next second on
+	mustEqual(t, "RetryAfterSeconds", 2, d.RetryAfterSeconds())
 
 	now = now.Add(2 * time.Second)
-	require.EqualValues(t, 1, admittedNow(c, now, k, eff))
+	mustAdmit(t, 1, c, now, k, eff)
 	d = c.Take(now, k, eff, 1)
 	b, _ = d.BindingLimit()
-	require.Equal(t, "per-minute", b.Limit.Name)
-	require.Equal(t, 58*time.Second+time.Millisecond, d.RetryAfter)
+	mustEqual(t, "BindingLimit", "per-minute", b.Limit.Name)
+	mustEqual(t, "RetryAfter", 58*time.Second+time.Millisecond, d.RetryAfter)
 }
 
 // TestFloodStaysBounded: names without end neither exceed the memory nor free
@@ -89,21 +88,23 @@ func TestFloodStaysBounded(t *testing.T) {
 			c := NewCounters(1000)
 			attach(c)
 			now := at(epoch)
-			require.EqualValues(t, 2, admittedNow(c, now, limited, eff))
+			mustAdmit(t, 2, c, now, limited, eff)
 			for i := range flood {
 				c.Take(now, Key{"client", "u" + strconv.Itoa(i)}, eff, 1)
 				if flushed && i%50 == 0 {
 					settle(c, now)
 				}
 				if i%1000 == 0 {
-					require.LessOrEqual(t, c.Len(), 1000)
+					if n := c.Len(); n > 1000 {
+						t.Fatalf("%d keys in memory, want 1000 at most", n)
+					}
 					d := c.Take(now, limited, eff, 1)
-					require.Equal(t, Denied, d.Outcome)
+					mustEqual(t, "Outcome of the limited key", Denied, d.Outcome)
 				}
 			}
 			st := c.Stats()
-			require.Equal(t, flushed, st.Evicted > 0)
-			require.Equal(t, !flushed, st.Overflowed > flood/2)
+			mustEqual(t, "keys made room", flushed, st.Evicted > 0)
+			mustEqual(t, "most keys overflowed", !flushed, st.Overflowed > flood/2)
 		})
 	}
 }
@@ -119,19 +120,23 @@ func TestOverflowKeepsTheLimit(t *testing.T) {
 		c.Take(now, Key{"client", strconv.Itoa(i)}, eff, 1)
 	}
 	late := Key{"client", "late"}
-	require.LessOrEqual(t, admittedNow(c, now, late, eff), int64(5))
-	require.Positive(t, c.Stats().Overflowed)
-	require.Equal(t, 10, c.Len())
+	if n := admittedNow(c, now, late, eff); n > 5 {
+		t.Fatalf("%d admitted by an overflow counter, want 5 at most", n)
+	}
+	if c.Stats().Overflowed == 0 {
+		t.Fatal("no decision was made on an overflow counter")
+	}
+	mustEqual(t, "Len", 10, c.Len())
 
-	require.True(t, c.Reset(Key{"client", "3"}))
+	mustEqual(t, "Reset", true, c.Reset(Key{"client", "3"}))
 	d := c.Take(now, late, eff, 1)
-	require.Equal(t, Denied, d.Outcome, "room does not free it")
-	require.Equal(t, 10, c.Len(), "it has counters of its own")
+	mustEqual(t, "Outcome when there is room", Denied, d.Outcome)
+	mustEqual(t, "Len when it has counters of its own", 10, c.Len())
 
 	now = now.Add(2*time.Minute + time.Second)
-	require.Equal(t, 10, c.Sweep(now))
-	require.EqualValues(t, 5, admittedNow(c, now, late, eff))
-	require.Equal(t, 1, c.Len())
+	mustEqual(t, "Sweep", 10, c.Sweep(now))
+	mustAdmit(t, 5, c, now, late, eff)
+	mustEqual(t, "Len", 1, c.Len())
 }
 
 // TestOverflowIsInherited: a key that used up some of its limit in an overflow counter
@@ -143,12 +148,12 @@ func TestOverflowIsInherited(t *testing.T) {
 	now, first, late := at(epoch), Key{"client", "first"}, Key{"client", "late"}
 	c.Take(now, first, eff, 1)
 	c.Take(now, late, eff, 4)
-	require.True(t, c.Reset(first))
-	require.EqualValues(t, 1, admittedNow(c, now, late, eff))
-	require.EqualValues(t, 1, settle(c, now), "what is written is what was admitted since")
-	require.Zero(t, admittedNow(c, now, late, eff), "the document does not have the rest, and frees nothing")
+	mustEqual(t, "Reset", true, c.Reset(first))
+	mustAdmit(t, 1, c, now, late, eff)
+	mustEqual(t, "writes, of what was admitted since,", 1, settle(c, now))
+	mustAdmit(t, 0, c, now, late, eff) // the document does not have the rest, and frees nothing
 	now = now.Add(2 * time.Minute)
-	require.EqualValues(t, 5, admittedNow(c, now, late, eff))
+	mustAdmit(t, 5, c, now, late, eff)
 }
 
 // TestOverflowPlaces: keys that find no room share eight counters of a shard, not
@@ -166,7 +171,9 @@ func TestOverflowPlaces(t *testing.T) {
 		}
 	}
 	for place := range uint64(overflowPlaces) {
-		require.Equal(t, 5, admitted[place], "place %d", place)
+		if admitted[place] != 5 {
+			t.Fatalf("place %d admitted %d, want 5", place, admitted[place])
+		}
 	}
 }
 
@@ -179,25 +186,25 @@ func TestOverfull(t *testing.T) {
 		_, k, eff := single(NewLimit("l"+strconv.Itoa(i), 5, time.Minute))
 		k.Username = strconv.Itoa(i)
 		last = c.Take(now, k, eff, 1)
-		require.Equal(t, i > maxOverflow, last.Outcome == Denied)
+		mustEqual(t, "denied policy "+strconv.Itoa(i), i > maxOverflow, last.Outcome == Denied)
 	}
-	require.Equal(t, time.Minute, last.RetryAfter)
+	mustEqual(t, "RetryAfter", time.Minute, last.RetryAfter)
 	_, limit := last.Headers()
-	require.Equal(t, `"l33";r=0;t=60`, limit)
-	require.EqualValues(t, maxOverflow+1, c.Stats().Overflowed)
-	require.Equal(t, 1, c.Sweep(now.Add(3*time.Minute)))
+	mustEqual(t, "RateLimit", `"l33";r=0;t=60`, limit)
+	mustEqual(t, "Overflowed", maxOverflow+1, c.Stats().Overflowed)
+	mustEqual(t, "Sweep", 1, c.Sweep(now.Add(3*time.Minute)))
 	_, k, eff := single(NewLimit("another", 5, time.Minute))
-	require.EqualValues(t, 5, admittedNow(c, now.Add(3*time.Minute), k, eff), "idle overflow counters are used again")
+	mustAdmit(t, 5, c, now.Add(3*time.Minute), k, eff) // idle overflow counters are used again
 }
 
 // TestSweep drops what was idle for two windows, and nothing else.
 func TestSweep(t *testing.T) {
 	c, k, eff := single(NewLimit("per-minute", 5, time.Minute))
 	c.Take(at(epoch), k, eff, 1)
-	require.Zero(t, c.Sweep(at(epoch+119_999)))
-	require.Equal(t, 1, c.Sweep(at(epoch+121_000)), "the time of the last request is kept in seconds")
-	require.Zero(t, c.Len())
-	require.EqualValues(t, 1, c.Stats().Expired)
+	mustEqual(t, "Sweep", 0, c.Sweep(at(epoch+119_999)))
+	mustEqual(t, "Sweep", 1, c.Sweep(at(epoch+121_000))) // the time of the last request is kept in seconds
+	mustEqual(t, "Len", 0, c.Len())
+	mustEqual(t, "Expired", 1, c.Stats().Expired)
 }
 
 // TestLongNames: a name of any length is counted, in bounded memory, apart from others.
@@ -205,10 +212,12 @@ func TestLongNames(t *testing.T) {
 	c, _, eff := single(NewLimit("per-minute", 1, time.Minute))
 	long := strings.Repeat("x", 100_000)
 	for _, k := range []Key{{"client", long}, {"client", long + "y"}, {long, ""}, {long, long}} {
-		require.EqualValues(t, 1, admittedNow(c, at(epoch), k, eff))
+		mustAdmit(t, 1, c, at(epoch), k, eff)
 	}
 	for _, u := range c.Top(at(epoch), 10) {
-		require.LessOrEqual(t, len(u.Key.ClientID)+len(u.Key.Username), maxKeySize)
+		if n := len(u.Key.ClientID) + len(u.Key.Username); n > maxKeySize {
+			t.Errorf("a key of %d bytes is kept, want %d at most", n, maxKeySize)
+		}
 	}
 }
 
@@ -216,9 +225,9 @@ func TestLongNames(t *testing.T) {
 func TestKeysDoNotRunIntoEachOther(t *testing.T) {
 	c, _, eff := single(NewLimit("per-minute", 1, time.Minute))
 	for _, k := range []Key{{"ab", "c"}, {"a", "bc"}, {"abc", ""}, {"", "abc"}} {
-		require.EqualValues(t, 1, admittedNow(c, at(epoch), k, eff), "%v", k)
+		mustAdmit(t, 1, c, at(epoch), k, eff)
 	}
-	require.Equal(t, 4, c.Len())
+	mustEqual(t, "Len", 4, c.Len())
 }
 
 // TestIndex: keys are found, and only those that are there, whatever comes and goes.
@@ -304,18 +313,18 @@ func TestUsageAndTop(t *testing.T) {
 	c.Take(now, Key{"other", "x"}, eff, 7)
 
 	top := c.Top(now, 2)
-	require.Equal(t, []string{"full", "x"}, []string{top[0].Key.Username, top[1].Key.Username})
-	require.Equal(t, 60*time.Second+time.Millisecond, top[0].FreeIn)
-	require.Zero(t, top[1].FreeIn)
-	require.Len(t, c.ClientUsage(now, "shop", 10), 3)
-	require.Len(t, c.ClientUsage(now, "shop", 1), 1)
-	require.Empty(t, c.ClientUsage(now, "nobody", 10))
-	require.Empty(t, c.Top(now, -1))
+	mustEqual(t, "Top", [2]string{"full", "x"}, [2]string{top[0].Key.Username, top[1].Key.Username})
+	mustEqual(t, "FreeIn of the full one", 60*time.Second+time.Millisecond, top[0].FreeIn)
+	mustEqual(t, "FreeIn of the other", 0, top[1].FreeIn)
+	mustEqual(t, "ClientUsage of three", 3, len(c.ClientUsage(now, "shop", 10)))
+	mustEqual(t, "ClientUsage of one at most", 1, len(c.ClientUsage(now, "shop", 1)))
+	mustEqual(t, "ClientUsage of another client", 0, len(c.ClientUsage(now, "unknown", 10)))
+	mustEqual(t, "Top of -1", 0, len(c.Top(now, -1)))
 
-	require.Equal(t, 3, c.ResetClient("shop"))
-	require.False(t, c.Reset(Key{"shop", "low"}))
-	require.Empty(t, c.Usage(now, Key{"shop", "full"}))
-	require.EqualValues(t, 10, admittedNow(c, now, Key{"shop", "full"}, eff))
+	mustEqual(t, "ResetClient", 3, c.ResetClient("shop"))
+	mustEqual(t, "Reset", false, c.Reset(Key{"shop", "low"}))
+	mustEqual(t, "Usage after the reset", 0, len(c.Usage(now, Key{"shop", "full"})))
+	mustAdmit(t, 10, c, now, Key{"shop", "full"}, eff)
 }
 
 // TestNumbersRunOut: a shard whose numbers are used up shares overflow counters,

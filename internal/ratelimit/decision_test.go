@@ -3,8 +3,6 @@ package ratelimit
 import (
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 func TestModes(t *testing.T) {
@@ -28,17 +26,17 @@ func TestModes(t *testing.T) {
 			tc.eff.User, tc.eff.Client = limits.User, limits.Client
 			for _, want := range tc.want {
 				d := c.Take(now, k, &tc.eff, 1)
-				require.Equal(t, want, d.Outcome)
-				require.Equal(t, want == Denied, d.Rejected())
+				mustEqual(t, "Outcome", want, d.Outcome)
+				mustEqual(t, "Rejected", want == Denied, d.Rejected())
 				policy, limit := d.Headers()
-				require.Equal(t, tc.headers, policy != "")
-				require.Equal(t, tc.headers, limit != "")
+				mustEqual(t, "a RateLimit-Policy field", tc.headers, policy != "")
+				mustEqual(t, "a RateLimit field", tc.headers, limit != "")
 			}
 			var counted int64
 			for _, u := range c.Usage(now, k) {
 				counted += u.Unflushed
 			}
-			require.Equal(t, tc.counted, counted)
+			mustEqual(t, "counted", tc.counted, counted)
 		})
 	}
 }
@@ -53,12 +51,12 @@ func TestHeaders(t *testing.T) {
 	} {
 		d := c.Take(now, k, eff, 1)
 		policy, limit := d.Headers()
-		require.Equal(t, `"client-user";q=2;w=60, "burst";q=5;w=2`, policy)
-		require.Equal(t, want, limit)
+		mustEqual(t, "RateLimit-Policy", `"client-user";q=2;w=60, "burst";q=5;w=2`, policy)
+		mustEqual(t, "RateLimit", want, limit)
 	}
 	d := c.Take(now, k, eff, 1)
-	require.EqualValues(t, 38, d.RetryAfterSeconds(), "the same as t of the limit that denies")
-	require.InDelta(t, 1.0, d.Usage(), 0)
+	mustEqual(t, "RetryAfterSeconds, as t of the limit that denies,", 38, d.RetryAfterSeconds())
+	mustEqual(t, "Usage", 1.0, d.Usage())
 }
 
 // TestResetOfAnIdleKey: nothing used, nothing to wait for.
@@ -66,7 +64,7 @@ func TestResetOfAnIdleKey(t *testing.T) {
 	c, k, eff := single(Limit{"w", 5, time.Minute, 1, Weighted, 1, Share})
 	d := c.Take(at(60_000_000), k, eff, 1) // the weighted formula gives a frame's first moment no weight
 	_, limit := d.Headers()
-	require.Equal(t, `"w";r=5;t=0`, limit)
+	mustEqual(t, "RateLimit", `"w";r=5;t=0`, limit)
 }
 
 func TestCost(t *testing.T) {
@@ -85,19 +83,19 @@ func TestCost(t *testing.T) {
 		{2, Denied, 72*time.Second + time.Millisecond}, // 5 x 48/60 = 4
 	} {
 		d := c.Take(now, k, eff, step.cost)
-		require.Equal(t, step.want, d.Outcome)
-		require.Equal(t, step.wait, d.RetryAfter)
+		mustEqual(t, "Outcome", step.want, d.Outcome)
+		mustEqual(t, "RetryAfter", step.wait, d.RetryAfter)
 	}
 	d := c.Take(now, k, eff, 6)
-	require.EqualValues(t, 62*24*3600, d.RetryAfterSeconds(), "a number that fits a field")
+	mustEqual(t, "RetryAfterSeconds, a number that fits a field,", 62*24*3600, d.RetryAfterSeconds())
 }
 
 func TestDecisionOfNothing(t *testing.T) {
 	d := Decision{Outcome: Trusted}
-	require.Zero(t, d.Usage())
-	require.False(t, d.Counted())
-	require.Equal(t, "trusted", d.Outcome.String())
-	require.Equal(t, "outcome(99)", Outcome(99).String())
+	mustEqual(t, "Usage", 0, d.Usage())
+	mustEqual(t, "Counted", false, d.Counted())
+	mustEqual(t, "String", "trusted", d.Outcome.String())
+	mustEqual(t, "String", "outcome(99)", Outcome(99).String())
 	for range d.Limits() {
 		t.Fatal("no limit applied")
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/ratelimit"
 )
@@ -63,7 +63,9 @@ func measure(t *testing.T, k kind, traffic []int64) (f figures) {
 	s := ratelimit.DefaultSettings()
 	s.Default.User = []ratelimit.Limit{l}
 	policies, err := ratelimit.Compile(s)
-	require.NoError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, key := ratelimit.NewCounters(1), ratelimit.Key{ClientID: "c", Username: "u"}
 	eff := policies.For("c")
 
@@ -178,14 +180,22 @@ var section = regexp.MustCompile(`(?s)(<!-- figures: begin[^>]*-->\n)(.*)(<!-- f
 // write them: go test ./internal/ratelimit -run Guides -update
 func TestTheGuidesFigures(t *testing.T) {
 	text, err := os.ReadFile(guide)
-	require.NoError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	table := figuresTable(t)
 	if *update {
 		out := section.ReplaceAllString(string(text), "${1}"+strings.ReplaceAll(table, "$", "$$")+"\n${3}")
-		require.NoError(t, os.WriteFile(guide, []byte(out), 0o600))
+		if err := os.WriteFile(guide, []byte(out), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		return
 	}
 	found := section.FindStringSubmatch(string(text))
-	require.Len(t, found, 4, "the guide has a place for its figures")
-	require.Equal(t, strings.TrimSpace(table), strings.TrimSpace(found[2]), "run with -update")
+	if found == nil {
+		t.Fatalf("%s has no place for the figures", guide)
+	}
+	if diff := cmp.Diff(strings.TrimSpace(table), strings.TrimSpace(found[2])); diff != "" {
+		t.Fatalf("%s differs, run with -update (- computed, + committed):\n%s", guide, diff)
+	}
 }

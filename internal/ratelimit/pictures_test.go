@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/ratelimit"
 )
@@ -113,7 +113,9 @@ func trace(t *testing.T, k kind, x, y func(float64) float64) string {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{l}
 	policies, err := ratelimit.Compile(settings)
-	require.NoError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, key := ratelimit.NewCounters(1), ratelimit.Key{ClientID: "c", Username: "u"}
 	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	var path strings.Builder
@@ -144,11 +146,17 @@ func TestTheGuidesPictures(t *testing.T) {
 	} {
 		path := "../../docs/" + name
 		if *update {
-			require.NoError(t, os.WriteFile(path, []byte(picture), 0o600))
+			if err := os.WriteFile(path, []byte(picture), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			continue
 		}
 		committed, err := os.ReadFile(path)
-		require.NoError(t, err)
-		require.Equal(t, picture, string(committed), "run with -update")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(picture, string(committed)); diff != "" {
+			t.Fatalf("%s differs, run with -update (- drawn, + committed):\n%s", name, diff)
+		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestLimitProblems(t *testing.T) {
@@ -49,13 +49,15 @@ func TestLimitProblems(t *testing.T) {
 			tc.change(&l)
 			err := l.Validate()
 			if tc.want == "" {
-				require.NoError(t, err)
+				if err != nil {
+					t.Fatalf("Validate() = %v", err)
+				}
 				return
 			}
-			var one FieldError
-			require.ErrorAs(t, err, &one)
-			require.Equal(t, tc.want, one.Path)
-			require.Len(t, err, 1)
+			var all FieldErrors
+			if !errors.As(err, &all) || len(all) != 1 || all[0].Path != tc.want {
+				t.Fatalf("Validate() = %v, want one problem, of %q", err, tc.want)
+			}
 		})
 	}
 }
@@ -72,29 +74,40 @@ func TestSettingsProblems(t *testing.T) {
 	}
 	_, err := Compile(s)
 	var all FieldErrors
-	require.ErrorAs(t, err, &all)
+	if !errors.As(err, &all) {
+		t.Fatalf("Compile() = %v, want FieldErrors", err)
+	}
 	var paths []string
 	for _, e := range all.Under("rate_limit") {
 		paths = append(paths, e.Path)
 	}
-	require.Equal(t, []string{
+	want := []string{
 		"rate_limit.mode", "rate_limit.instance_mode", "rate_limit.canary_percent",
 		"rate_limit.default.user[0].window", "rate_limit.default.client", "rate_limit.default.trusted", "rate_limit.default.mode",
 		"rate_limit.clients.app.client",
 		"rate_limit.clients.shop.user[1].requests", "rate_limit.clients.shop.user[2].name", "rate_limit.clients.shop.mode",
-	}, paths)
-	require.Len(t, strings.Split(err.Error(), "\n"), len(paths))
-	require.Contains(t, err.Error(), `clients.shop.user[2].name: "per-minute" is the name of user[0] already`)
+	}
+	if diff := cmp.Diff(want, paths); diff != "" {
+		t.Fatalf("paths of the problems (- wanted, + got):\n%s", diff)
+	}
+	mustEqual(t, "lines of the error", len(paths), len(strings.Split(err.Error(), "\n")))
+	if line := `clients.shop.user[2].name: "per-minute" is the name of user[0] already`; !strings.Contains(err.Error(), line) {
+		t.Fatalf("the error has no line %q:\n%v", line, err)
+	}
 }
 
 func TestDefaultsWhileDecoding(t *testing.T) {
 	want := NewLimit("burst", 5, 2*time.Second)
 	var got Limit
-	require.NoError(t, json.Unmarshal([]byte(`{"name":"burst","requests":5,"window":"2s"}`), &got))
-	require.Equal(t, want, got)
+	if err := json.Unmarshal([]byte(`{"name":"burst","requests":5,"window":"2s"}`), &got); err != nil {
+		t.Fatal(err)
+	}
+	mustEqual(t, "the limit", want, got)
 	b, err := json.Marshal(want)
-	require.NoError(t, err)
-	require.JSONEq(t, `{"name":"burst","requests":5,"window":"2s","frames":1,"algorithm":"sliding","soft_ratio":0.8,"on_outage":"share"}`, string(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustEqual(t, "as JSON", `{"name":"burst","requests":5,"window":"2s","frames":1,"algorithm":"sliding","soft_ratio":0.8,"on_outage":"share"}`, string(b))
 }
 
 func TestDecodingIsStrict(t *testing.T) {
@@ -102,11 +115,17 @@ func TestDecodingIsStrict(t *testing.T) {
 		`{"request":5}`, `{"window":"soon"}`, `{"window":60}`, `{"requests":"many"}`, `{"requests":1.5}`, `[]`, `{"on_outage":1}`,
 	} {
 		var l Limit
-		require.Error(t, json.Unmarshal([]byte(bad), &l), bad)
+		if err := json.Unmarshal([]byte(bad), &l); err == nil {
+			t.Errorf("%s is decoded as %+v", bad, l)
+		}
 	}
 	var l Limit
-	require.NoError(t, json.Unmarshal([]byte(`{"requests":0}`), &l))
-	require.Error(t, l.Validate(), "an explicit zero is not a default")
+	if err := json.Unmarshal([]byte(`{"requests":0}`), &l); err != nil {
+		t.Fatal(err)
+	}
+	if l.Validate() == nil {
+		t.Error("an explicit zero is taken for the default")
+	}
 }
 
 func TestWhatAppliesToAClient(t *testing.T) {
@@ -114,15 +133,16 @@ func TestWhatAppliesToAClient(t *testing.T) {
 	own := []Limit{NewLimit("own", 7, time.Hour)}
 	s.Clients = map[string]Policy{"shop": {User: own}, "app": {Trusted: true, HideHeaders: true}}
 	p, err := Compile(s)
-	require.NoError(t, err)
-
+	if err != nil {
+		t.Fatal(err)
+	}
 	shop := p.For("shop")
-	require.Equal(t, own, shop.For(Key{"shop", "joe"}).All())
-	require.Equal(t, s.Default.Client, shop.For(Key{"shop", ""}).All(), "what it does not say is inherited")
-	require.True(t, p.For("app").Trusted)
-	require.True(t, p.For("app").HideHeaders)
-	require.False(t, p.For("anybody").Trusted)
-	require.Same(t, p.For("anybody"), p.For("anybody else"))
+	same(t, "limits of a user", own, shop.For(Key{"shop", "joe"}).All())
+	same(t, "limits of the client, which are inherited,", s.Default.Client, shop.For(Key{"shop", ""}).All())
+	mustEqual(t, "Trusted", true, p.For("app").Trusted)
+	mustEqual(t, "HideHeaders", true, p.For("app").HideHeaders)
+	mustEqual(t, "Trusted of a client without a policy", false, p.For("unknown").Trusted)
+	mustEqual(t, "what applies without a policy", p.For("unknown"), p.For("another"))
 }
 
 func TestMostSpecificMode(t *testing.T) {
@@ -147,10 +167,12 @@ func TestMostSpecificMode(t *testing.T) {
 			s.Mode, s.Instance, s.CanaryPercent = tc.global, tc.instance, tc.canary
 			s.Clients = map[string]Policy{"c": {Mode: tc.client}}
 			p, err := Compile(s)
-			require.NoError(t, err)
-			require.Equal(t, tc.want, p.For("c").Mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustEqual(t, "Mode", tc.want, p.For("c").Mode)
 			if tc.client == Unset {
-				require.Equal(t, tc.want, p.For("not configured").Mode)
+				mustEqual(t, "Mode of a client without a policy", tc.want, p.For("not configured").Mode)
 			}
 		})
 	}
@@ -164,8 +186,10 @@ func TestCanaryShare(t *testing.T) {
 		s := DefaultSettings()
 		s.CanaryPercent = percent
 		p, err := Compile(s)
-		require.NoError(t, err)
-		n := 0
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0.0
 		for i := range 10_000 {
 			id := fmt.Sprintf("client-%d", i)
 			if p.For(id).Mode == Enforce {
@@ -177,18 +201,20 @@ func TestCanaryShare(t *testing.T) {
 				t.Fatalf("%s is in a smaller share, but not in %v %%", id, percent)
 			}
 		}
-		require.InDelta(t, percent*100, n, 150)
+		if math.Abs(n-percent*100) > 150 {
+			t.Fatalf("%v of 10,000 clients are in a share of %v %%", n, percent)
+		}
 	}
 	// Never to change: running clusters depend on it.
-	require.Equal(t, []float64{50, 5, 0.5}, []float64{in["client-17"], in["client-104"], in["client-146"]})
+	mustEqual(t, "shares", [3]float64{50, 5, 0.5}, [3]float64{in["client-17"], in["client-104"], in["client-146"]})
 }
 
 func TestFieldErrorsAreErrors(t *testing.T) {
 	l := Limit{}
 	err := fmt.Errorf("wrapped: %w", l.Validate())
 	var one FieldError
-	require.True(t, errors.As(err, &one))
-	require.Equal(t, "name", one.Path)
-	require.Equal(t, "a.b[0].c", FieldErrors{{"[0].c", "wrong"}}.Under("a.b")[0].Path)
-	require.Equal(t, "c", FieldErrors{{"c", "wrong"}}.Under("")[0].Path)
+	mustEqual(t, "As FieldError", true, errors.As(err, &one))
+	mustEqual(t, "Path", "name", one.Path)
+	mustEqual(t, "Path", "a.b[0].c", FieldErrors{{"[0].c", "wrong"}}.Under("a.b")[0].Path)
+	mustEqual(t, "Path", "c", FieldErrors{{"c", "wrong"}}.Under("")[0].Path)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -92,10 +92,15 @@ func TestEstimateBounds(t *testing.T) {
 			}
 			oldest := now - now%frame - w // start of the frame that leaves the window
 			certain, possible := log.within(oldest+frame-1, now), log.within(oldest-1, now)
-			require.GreaterOrEqual(t, estimate, float64(certain))
-			require.LessOrEqual(t, estimate, float64(possible))
-			require.LessOrEqual(t, certain, l.Requests, "frames wholly inside the window")
-			require.LessOrEqual(t, log.within(now-w, now), 2*l.Requests, "no window holds two limits")
+			if estimate < float64(certain) || estimate > float64(possible) {
+				t.Fatalf("estimate %v, want %d to %d", estimate, certain, possible)
+			}
+			if certain > l.Requests {
+				t.Fatalf("%d requests in the frames wholly inside the window, limit %d", certain, l.Requests)
+			}
+			if n := log.within(now-w, now); n > 2*l.Requests {
+				t.Fatalf("%d requests in one window, more than two limits of %d", n, l.Requests)
+			}
 		}
 	})
 }
@@ -117,7 +122,7 @@ func TestFixedIsExactPerWindow(t *testing.T) {
 			}
 		}
 		for w, n := range offered {
-			require.Equal(t, min(n, l.Requests), got[w])
+			mustEqual(t, "admitted in a window", min(n, l.Requests), got[w])
 		}
 	})
 }
@@ -134,26 +139,29 @@ func TestRetryAfterIsTight(t *testing.T) {
 			n := rapid.Int64Range(1, 3).Draw(t, "cost")
 			d := c.Take(at(now), k, eff, n)
 			if d.Outcome == Allowed {
-				require.Zero(t, d.RetryAfter)
+				mustEqual(t, "RetryAfter of an admitted request", 0, d.RetryAfter)
 				continue
 			}
 			denied++
 			if d.RetryAfter == Never {
 				b, _ := d.BindingLimit()
-				require.Greater(t, n, b.Limit.Requests)
+				if n <= b.Limit.Requests {
+					t.Fatalf("RetryAfter of %d requests is Never, limit %d", n, b.Limit.Requests)
+				}
 				continue
 			}
 			wait := d.RetryAfter.Milliseconds()
-			require.Positive(t, wait)
-			require.GreaterOrEqual(t, d.RetryAfterSeconds()*1000, wait)
+			if s := d.RetryAfterSeconds(); wait <= 0 || s*1000 < wait {
+				t.Fatalf("RetryAfter = %d ms, RetryAfterSeconds = %d", wait, s)
+			}
 			for _, early := range []int64{rapid.Int64Range(0, wait-1).Draw(t, "early"), wait - 1} {
 				e := c.Take(at(now+early), k, eff, n)
-				require.Equal(t, Denied, e.Outcome, "%d of %d ms", early, wait)
-				require.Equal(t, wait-early, e.RetryAfter.Milliseconds(), "asking early extends nothing")
+				mustEqual(t, "Outcome before RetryAfter", Denied, e.Outcome)
+				mustEqual(t, "RetryAfter when asking early", wait-early, e.RetryAfter.Milliseconds())
 			}
 			now += wait
 			d = c.Take(at(now), k, eff, n)
-			require.Equal(t, Allowed, d.Outcome, "after %d ms", wait)
+			mustEqual(t, "Outcome after RetryAfter", Allowed, d.Outcome)
 		}
 	})
 }
@@ -169,12 +177,14 @@ func TestDeniedChangesNothing(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "requests") {
 			now += drawStep(t, limits[0].Window)
 			a, b := plain.Take(at(now), k, eff, 1), noisy.Take(at(now), k, eff, 1)
-			require.Equal(t, a, b)
+			mustEqual(t, "the decision after denied requests", a, b)
 			for range rapid.IntRange(0, 3).Draw(t, "noise") {
 				before := noisy.Usage(at(now), k)
 				d := noisy.Take(at(now), k, eff, limits[0].Requests+1) // never fits
-				require.Equal(t, Denied, d.Outcome)
-				require.Equal(t, before, noisy.Usage(at(now), k))
+				mustEqual(t, "Outcome", Denied, d.Outcome)
+				if diff := cmp.Diff(before, noisy.Usage(at(now), k)); diff != "" {
+					t.Fatalf("a denied request changed the counters:\n%s", diff)
+				}
 			}
 		}
 	})
@@ -197,8 +207,9 @@ func TestTimeGoingBackwards(t *testing.T) {
 			now += drawStep(t, limits[0].Window)
 			d := c.Take(at(now), k, eff, 1)
 			for _, u := range c.Usage(at(now), k) {
-				require.GreaterOrEqual(t, u.Estimate, 0.0)
-				require.GreaterOrEqual(t, u.Unflushed, int64(0))
+				if u.Estimate < 0 || u.Unflushed < 0 {
+					t.Fatalf("estimate %v, unflushed %d", u.Estimate, u.Unflushed)
+				}
 			}
 			if d.Outcome != Denied {
 				continue
@@ -206,10 +217,11 @@ func TestTimeGoingBackwards(t *testing.T) {
 			back := rapid.SampledFrom([]int64{1, 999, 60_000, 3_600_000, 86_400_000, epoch, 2 * epoch}).Draw(t, "back")
 			then := now - rapid.Int64Range(1, back).Draw(t, "back by")
 			e := c.Take(at(then), k, eff, 1)
-			require.Equal(t, Denied, e.Outcome, "freed by going back %d ms", now-then)
-			require.Positive(t, e.RetryAfter)
+			if e.Outcome != Denied || e.RetryAfter <= 0 {
+				t.Fatalf("%d ms back: %s, RetryAfter %v", now-then, e.Outcome, e.RetryAfter)
+			}
 			f := c.Take(at(then+e.RetryAfter.Milliseconds()), k, eff, 1)
-			require.Equal(t, Allowed, f.Outcome, "not stuck until the clock catches up")
+			mustEqual(t, "Outcome after RetryAfter, before the clock has caught up,", Allowed, f.Outcome)
 			now = then + e.RetryAfter.Milliseconds()
 		}
 	})
@@ -225,7 +237,7 @@ func TestChangedLimitKeepsCounts(t *testing.T) {
 		n := rapid.Int64Range(1, was.Requests).Draw(t, "used")
 		now := int64(epoch)
 		d := c.Take(at(now), k, eff, n)
-		require.Equal(t, Allowed, d.Outcome)
+		mustEqual(t, "Outcome", Allowed, d.Outcome)
 
 		next := was
 		next.Requests = rapid.Int64Range(1, 30).Draw(t, "new requests")
@@ -234,8 +246,8 @@ func TestChangedLimitKeepsCounts(t *testing.T) {
 			time.Millisecond, time.Second, time.Minute, time.Hour,
 		}).Draw(t, "new frame")
 		_, _, changed := single(next)
-		require.Equal(t, max(next.Requests-n, 0), admittedNow(c, at(now), k, changed))
-		require.Equal(t, max(next.Requests, n), c.Usage(at(now), k)[0].Unflushed)
+		mustAdmit(t, max(next.Requests-n, 0), c, at(now), k, changed)
+		mustEqual(t, "Unflushed", max(next.Requests, n), c.Usage(at(now), k)[0].Unflushed)
 	})
 }
 
@@ -249,7 +261,7 @@ func TestSoftWarning(t *testing.T) {
 			d := c.Take(at(epoch), k, eff, 1)
 			share := float64(used) / float64(l.Requests)
 			if math.Abs(share-l.SoftRatio) > 1e-5 {
-				require.Equal(t, share > l.SoftRatio, d.Soft, "%d of %d", used, l.Requests)
+				mustEqual(t, "Soft", share > l.SoftRatio, d.Soft)
 			}
 		}
 	})

@@ -2,19 +2,22 @@ package ratelimit
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // TestPublishedExamples takes the examples that others published, from
 // testdata/sliding.json.
 func TestPublishedExamples(t *testing.T) {
 	raw, err := os.ReadFile("testdata/sliding.json")
-	require.NoError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var file struct {
 		Cases []struct {
 			Name      string           `json:"name"`
@@ -28,8 +31,9 @@ func TestPublishedExamples(t *testing.T) {
 			Admits    *int64           `json:"admits"`
 		} `json:"cases"`
 	}
-	require.NoError(t, json.Unmarshal(raw, &file))
-	require.NotEmpty(t, file.Cases)
+	if err := json.Unmarshal(raw, &file); err != nil || len(file.Cases) == 0 {
+		t.Fatalf("sliding.json has %d cases: %v", len(file.Cases), err)
+	}
 
 	for _, tc := range file.Cases {
 		t.Run(tc.Name, func(t *testing.T) {
@@ -38,22 +42,28 @@ func TestPublishedExamples(t *testing.T) {
 				limit.Requests = 1000
 			}
 			limit.Algorithm, limit.Frames = tc.Algorithm, tc.Frames
-			require.NoError(t, limit.Validate())
+			if err := limit.Validate(); err != nil {
+				t.Fatal(err)
+			}
 
 			now := time.Unix(tc.At, 0)
 			c, k, eff := single(limit)
 			doc := &Document{Version: 1, Etag: 1}
 			for name, n := range tc.Counts {
 				start, err := strconv.ParseInt(name, 10, 64)
-				require.NoError(t, err)
+				if err != nil {
+					t.Fatal(err)
+				}
 				doc.Frames = append(doc.Frames, FrameCount{start, n})
 			}
 			hold(c, k, eff.User, now)
 			c.read(k, now, doc)
 
-			require.InDelta(t, tc.Estimate, c.Usage(now, k)[0].Estimate, 1e-12)
+			if got := c.Usage(now, k)[0].Estimate; math.Abs(got-tc.Estimate) > 1e-12 {
+				t.Fatalf("estimate = %v, want %v", got, tc.Estimate)
+			}
 			if tc.Admits != nil {
-				require.Equal(t, *tc.Admits, admittedNow(c, now, k, eff))
+				mustAdmit(t, *tc.Admits, c, now, k, eff)
 			}
 		})
 	}
@@ -79,6 +89,22 @@ func (c *Counters) read(k Key, now time.Time, doc *Document) Finished {
 		panic("not begun")
 	}
 	return y.Finish(now, &task, Result{Read: true, Document: doc})
+}
+
+// mustAdmit fails the test unless exactly want requests pass before one is denied.
+func mustAdmit(t rapid.TB, want int64, c *Counters, now time.Time, k Key, e *Effective) {
+	t.Helper()
+	if got := admittedNow(c, now, k, e); got != want {
+		t.Fatalf("%v admitted %d, want %d", k, got, want)
+	}
+}
+
+// mustEqual fails the test unless got is want; what names the value.
+func mustEqual[T comparable](t rapid.TB, what string, want, got T) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("%s = %v, want %v", what, got, want)
+	}
 }
 
 // admittedNow counts how many requests pass until one is denied.

@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
 )
 
 var (
@@ -190,9 +189,9 @@ func (s *scenario) stopOne() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.rand.IntN(30))*time.Second)
 	defer cancel()
 	left, err := m.syncer.Stop(ctx)
-	require.Equal(s.t, left.Requests > 0, err != nil)
+	mustEqual(s.t, "an error", left.Requests > 0, err != nil)
 	all, exact := m.unflushed()
-	require.Equal(s.t, left.Requests, all, "what it says was left is what was left")
+	mustEqual(s.t, "requests left", all, left.Requests)
 	s.lost += exact
 }
 
@@ -211,17 +210,22 @@ func (s *scenario) finish() {
 	synctest.Wait()
 	for _, m := range s.alive {
 		all, _ := m.unflushed()
-		require.Zero(s.t, all, "stuck in an instance")
-		require.LessOrEqual(s.t, m.syncer.Stats().Waiting, 10*s.keys, "items pile up")
+		mustEqual(s.t, "requests stuck in an instance", 0, all)
+		if n := m.syncer.Stats().Waiting; n > 10*s.keys {
+			s.t.Fatalf("%d counters wait for %d keys", n, s.keys)
+		}
 	}
 	for _, m := range s.alive {
 		left, err := m.syncer.Stop(context.Background())
-		require.NoError(s.t, err)
-		require.Zero(s.t, left)
-		require.Zero(s.t, m.syncer.Stats().Panics)
-		require.Zero(s.t, m.syncer.Stats().Drift)
+		if err != nil || left != (syncer.Left{}) {
+			s.t.Fatalf("Stop() = %+v, %v", left, err)
+		}
+		mustEqual(s.t, "panics", 0, m.syncer.Stats().Panics)
+		mustEqual(s.t, "drift", 0, m.syncer.Stats().Drift)
 	}
-	require.Empty(s.t, s.net.fell, "live frames that have fallen")
+	if len(s.net.fell) > 0 {
+		s.t.Fatalf("live frames have fallen: %v", s.net.fell)
+	}
 	var admitted, database int64
 	for i := range s.keys {
 		k := keyOf(i)
@@ -229,12 +233,13 @@ func (s *scenario) finish() {
 		admitted += s.admitted[k]
 		n := s.inDatabase(id)
 		database += n
-		require.Equal(s.t, n, s.net.applied[id], "what was added is still there")
-		require.LessOrEqual(s.t, n, s.admitted[k], "key %d: counted twice", i)
+		mustEqual(s.t, "counts still there of those applied", s.net.applied[id], n)
+		if n > s.admitted[k] {
+			s.t.Fatalf("key %d: %d in the database, %d admitted: counted twice", i, n, s.admitted[k])
+		}
 	}
-	require.GreaterOrEqual(s.t, database, admitted-s.lost, "counts lost")
-	if s.lost == 0 {
-		require.Equal(s.t, admitted, database)
+	if database < admitted-s.lost || s.lost == 0 && database != admitted {
+		s.t.Fatalf("%d in the database, %d admitted, %d lost with their instances", database, admitted, s.lost)
 	}
 }
 
