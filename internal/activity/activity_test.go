@@ -20,7 +20,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type world struct {
 	t        *testing.T
 	counters *ratelimit.Counters
-	policies *ratelimit.Policies
+	policies *ratelimit.Compiled
 	recorder *activity.Recorder
 }
 

@@ -14,8 +14,8 @@ type Policies struct {
 	base     ratelimit.Settings
 	set      PolicySet
 	settings ratelimit.Settings
-	live     *ratelimit.Policies
-	trial    *ratelimit.Policies
+	live     *ratelimit.Compiled
+	trial    *ratelimit.Compiled
 	trials   trials
 }
 

@@ -25,7 +25,7 @@ type Clock struct {
 	last State
 	// begun says that process time was the store's once. Before, it is that of
 	// the wall clock, which has no vote of its own beside it.
-	begun bool
+	hadStore bool
 }
 
 // line is process time as a function of monotonic time.
@@ -57,7 +57,7 @@ func (c *Clock) Now() time.Time {
 	for {
 		l := c.line.Load()
 		if l == nil {
-			return c.changed()
+			return c.nowAfterChange()
 		}
 		// A line is good up to its replacement, which begins where it ended.
 		if now := l.after(time.Since(l.base)); c.line.Load() == l {
@@ -67,7 +67,7 @@ func (c *Clock) Now() time.Time {
 }
 
 // changed waits for the change of the line, and returns process time.
-func (c *Clock) changed() time.Time {
+func (c *Clock) nowAfterChange() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.line.Load()
@@ -115,7 +115,7 @@ func (c *Clock) Begin(store *Reading, peers []time.Time) State {
 			now = majority(append([]time.Time{store.Time, wall}, peers...))
 		}
 		c.line.Store(&line{base: time.Now(), at: now.Round(0)})
-		c.begun = true
+		c.hadStore = true
 	}
 	c.last = c.compare(store)
 	return c.last
@@ -130,7 +130,7 @@ func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 	st := c.compare(store)
 	now := c.Now()
 	if store == nil {
-		c.run(0, 0)
+		c.setLine(0, 0)
 		c.last = st
 		return st
 	}
@@ -139,11 +139,11 @@ func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 	switch {
 	case ahead > Tolerance+store.Error:
 		st.Stepped = ahead
-		c.run(ahead, 0)
+		c.setLine(ahead, 0)
 	case ahead.Abs() <= store.Error:
-		c.run(0, 0)
+		c.setLine(0, 0)
 	default:
-		c.run(0, min(max(float64(ahead)/float64(slewTime), -maxRate), maxRate))
+		c.setLine(0, min(max(float64(ahead)/float64(slewTime), -maxRate), maxRate))
 	}
 	c.last = st
 	return st
@@ -152,12 +152,12 @@ func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 // target is the time that process time should be.
 func (c *Clock) target(now time.Time, store *Reading, st State, peers []time.Time) time.Time {
 	wall := now.Add(st.Wall)
-	if !c.begun { // the store could not be read until now
+	if !c.hadStore { // the store could not be read until now
 		target := store.Time
 		if !agree(wall, target, store.Error) {
 			target = majority(append([]time.Time{target, wall}, peers...))
 		}
-		c.begun = agree(now, target, store.Error)
+		c.hadStore = agree(now, target, store.Error)
 		return target
 	}
 	switch st.Alone {
@@ -183,7 +183,7 @@ func (c *Clock) State() State {
 // run sets process time forwards by a step, and makes it go on at that rate. The
 // old line ends at the very moment at which the new one begins: it is taken away
 // before that moment is read, so no call of Now is ahead of it.
-func (c *Clock) run(step time.Duration, rate float64) {
+func (c *Clock) setLine(step time.Duration, rate float64) {
 	old := c.line.Swap(nil)
 	base := time.Now()
 	c.line.Store(&line{base: base, at: old.after(base.Sub(old.base)).Add(step), rate: rate})

@@ -49,7 +49,7 @@ func (s *shard) addCarried(num uint32, r *rule) {
 	in := s.carriedIn(num, r)
 	slots := s.slots(s.hotOf(num), r)
 	for j := range slots {
-		slots[j].g = clamp(int64(slots[j].g) + in[j])
+		slots[j].known = clamp(int64(slots[j].known) + in[j])
 	}
 }
 

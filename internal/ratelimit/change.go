@@ -4,7 +4,7 @@ package ratelimit
 // on. A limit that keeps its name keeps its counts.
 func (s *shard) change(first uint32, h hash, ls *Limits, ms int64) uint32 {
 	was := limitsOf(s.hotOf(first).limits)
-	if was.aligned(ls) {
+	if was.sameDocuments(ls) {
 		s.adopt(first, was, ls, ms)
 		return first
 	}
@@ -27,7 +27,7 @@ func (s *shard) change(first uint32, h hash, ls *Limits, ms int64) uint32 {
 
 // aligned reports whether both have limits of the same names in the same
 // order, and so the same documents.
-func (ls *Limits) aligned(other *Limits) bool {
+func (ls *Limits) sameDocuments(other *Limits) bool {
 	if len(ls.rules) != len(other.rules) {
 		return false
 	}
@@ -70,8 +70,8 @@ func (s *shard) inherit(num uint32, r *rule, old uint32, was *rule, ms int64) {
 		if moved {
 			// Another document: what was on its way to the old one will not be
 			// counted in the new one.
-			s.carry(num, at, int64(slot.g)+int64(slot.p))
-			slot.g, slot.p, own = 0, 0, 0
+			s.carry(num, at, int64(slot.known)+int64(slot.pending))
+			slot.known, slot.pending, own = 0, 0, 0
 		} else if reframed {
 			own = 0 // see reframe
 		}
@@ -85,14 +85,14 @@ func (s *shard) inherit(num uint32, r *rule, old uint32, was *rule, ms int64) {
 		s.carried[num] = list
 	}
 	h, c := s.hotOf(num), s.coldOf(num)
-	h.flags, h.shares = s.hotOf(old).flags, s.hotOf(old).shares
+	h.flags, h.holders = s.hotOf(old).flags, s.hotOf(old).holders
 	h.flags.set(stale, reframed || h.flags.has(stale))
 	c.etag, c.version, c.began, c.synced, c.recent = s.coldOf(old).etag, s.coldOf(old).version, s.coldOf(old).began, s.coldOf(old).synced, s.coldOf(old).recent
 	h.extra, s.hotOf(old).extra = s.hotOf(old).extra, 0
-	if s.pending(num) != 0 {
+	if s.pendingSeq(num) != 0 {
 		s.extrasOf(num).reframed = reframed || s.extrasOf(num).reframed
 	}
-	h.flags.set(resolve, s.pending(num) != 0) // its exchange may be under way, and will find no counter
+	h.flags.set(readFirst, s.pendingSeq(num) != 0) // its exchange may be under way, and will find no counter
 }
 
 // endOf is the time that the requests of a frame are taken to have come at when
@@ -115,15 +115,15 @@ func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 	n := copy(slots[:], s.slots(h, was))
 	start := h.start
 	if was.Frames > 1 {
-		s.farOf(was.frames()).release(h.near[0].g)
+		s.farOf(was.frames()).release(h.near[0].known)
 	}
 	h.near, s.coldOf(num).mine = [2]slot{}, [2]uint32{}
 	delete(s.chores, num) // another window, so that other frames are too old
 	if h.extra != 0 {
-		s.extras[h.extra].frames, s.extras[h.extra].writers = watch{}, watch{}
+		s.extras[h.extra].frames, s.extras[h.extra].writers = observation{}, observation{}
 	}
 	if r.Frames > 1 {
-		h.near[0].g = s.farOf(r.frames()).alloc()
+		h.near[0].known = s.farOf(r.frames()).alloc()
 	}
 	h.start = r.align(ms)
 	for j := range n {
@@ -132,7 +132,7 @@ func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 		s.put(num, r, endOf(start-int64(j)*was.frame, was.frame, ms), slots[j], 0)
 	}
 	h.flags |= stale // the document is still in frames of the old length
-	if s.pending(num) != 0 {
+	if s.pendingSeq(num) != 0 {
 		s.extrasOf(num).reframed = true
 	}
 }
@@ -143,15 +143,15 @@ func (s *shard) put(num uint32, r *rule, at int64, from slot, own uint32) {
 	h := s.hotOf(num)
 	j, there := r.index(h.start, at)
 	if !there {
-		if lost := int64(from.p) + int64(from.i); lost > 0 {
+		if lost := int64(from.pending) + int64(from.unclaimed); lost > 0 {
 			s.all.expired.Add(lost)
 		}
 		return
 	}
 	to := &s.slots(h, r)[j]
-	to.g = clamp(int64(to.g) + int64(from.g))
-	to.p = int32(min(max(int64(to.p)+int64(from.p), -MaxCount), MaxCount))
-	to.count(int64(from.i))
+	to.known = clamp(int64(to.known) + int64(from.known))
+	to.pending = int32(min(max(int64(to.pending)+int64(from.pending), -MaxCount), MaxCount))
+	to.count(int64(from.unclaimed))
 	mine := &s.mine(num, r)[j]
 	*mine = clamp(int64(*mine) + int64(own))
 }

@@ -16,7 +16,7 @@ type chores struct {
 	convert bool         // its frames have another length
 	barred  bool         // it admits no write by sequence: pruned is ahead of them
 	version int64        // of the document, where a counter cannot keep it; otherwise 0
-	future  watch        // frames far in the future
+	future  observation  // frames far in the future
 }
 
 // versioned reports whether the chores need a write that depends on the version.
@@ -80,7 +80,7 @@ const (
 // be mended in it. A frame that is too old, a frame far in the future, and a
 // writer whose process is not alive leave it once this process has seen them
 // unchanged for two windows. No clock decides that alone.
-func (s *shard) review(num uint32, r *rule, ms int64, d *Document, m *merging, v verdict) {
+func (s *shard) review(num uint32, r *rule, ms int64, d *Document, m *contents, v verdict) {
 	old := s.chores[num]
 	t := chores{frame: d.Frame <= 0, convert: d.Frame > 0 && d.Frame != r.frame, barred: v.seq != 0 && d.Pruned >= v.seq}
 	if old != nil {
@@ -90,26 +90,26 @@ func (s *shard) review(num uint32, r *rule, ms int64, d *Document, m *merging, v
 	if d.Version < 0 || d.Version >= maxVersion {
 		t.version = d.Version
 	}
-	if d.Damaged || slices.Contains(m.absurd[:], true) || t.convert {
+	if d.Damaged || slices.Contains(m.invalid[:], true) || t.convert {
 		t.rewrite = m.rewritten(r, s.hotOf(num).start, ms, d)
 	}
 	for _, w := range d.Surplus {
 		t.remove.Writers = append(t.remove.Writers, w)
 		t.pruned = max(t.pruned, w.Seq)
 	}
-	if x := s.hotOf(num).extra; x != 0 || len(m.dead) > 0 || len(d.Silent) > 0 {
+	if x := s.hotOf(num).extra; x != 0 || len(m.tooOld) > 0 || len(d.Silent) > 0 {
 		e := s.extrasOf(num)
-		t.remove.Frames = e.frames.observe(m.dead, ms, 2*r.window)
+		t.remove.Frames = e.frames.observe(m.tooOld, ms, 2*r.window)
 		if e.writers.unchanged(fingerprint(nil, d.Silent), len(d.Silent), ms, 2*r.window) {
 			t.remove.Writers = append(t.remove.Writers, d.Silent[:min(len(d.Silent), maxRemovedWriters)]...)
 		}
 	}
 	t.remove.Frames = append(t.remove.Frames, t.future.observe(m.future, ms, 2*r.window)...)
-	s.keep(num, &t)
+	s.keepChores(num, &t)
 }
 
 // keep notes the chores of a counter, if there are any.
-func (s *shard) keep(num uint32, t *chores) {
+func (s *shard) keepChores(num uint32, t *chores) {
 	if t.remove.Frames == nil && t.remove.Writers == nil && !t.versioned() && t.version == 0 && t.future.print == 0 {
 		delete(s.chores, num)
 		return
@@ -123,9 +123,9 @@ func (s *shard) keep(num uint32, t *chores) {
 // done notes that a write has done the chores of a counter. Where the document was
 // read along, without the write in it, the chores are new: what the write did is
 // taken from them.
-func (s *shard) done(num uint32, w *Write, read bool) {
+func (s *shard) choresDone(num uint32, w *Write, read bool) {
 	if x := s.hotOf(num).extra; x != 0 && len(w.Remove.Frames) > 0 {
-		s.extras[x].frames = watch{}
+		s.extras[x].frames = observation{}
 	}
 	t := s.chores[num]
 	if t == nil {
@@ -135,7 +135,7 @@ func (s *shard) done(num uint32, w *Write, read bool) {
 		t.version = w.Version + 1
 	}
 	if !read {
-		s.keep(num, &chores{future: t.future, barred: t.barred, version: t.version})
+		s.keepChores(num, &chores{future: t.future, barred: t.barred, version: t.version})
 		return
 	}
 	t.frame = false
@@ -152,7 +152,7 @@ func (s *shard) done(num uint32, w *Write, read bool) {
 			t.rewrite = addFrame(t.rewrite, d)
 		}
 	}
-	s.keep(num, t)
+	s.keepChores(num, t)
 }
 
 // without returns what a list has and the other has not; nil if that is nothing.
@@ -165,7 +165,7 @@ func without[T comparable](list, other []T) []T {
 }
 
 // watch is a part of a document as it was first seen like this.
-type watch struct {
+type observation struct {
 	print uint64 // fingerprint; 0: nothing is watched
 	mark  int64  // the newest frame that is watched
 	since uint32 // tick
@@ -173,9 +173,9 @@ type watch struct {
 
 // unchanged reports whether something that is there has been as it is now for at
 // least span milliseconds, by all that was seen of it.
-func (w *watch) unchanged(print uint64, there int, ms, span int64) bool {
+func (w *observation) unchanged(print uint64, there int, ms, span int64) bool {
 	if there == 0 {
-		*w = watch{}
+		*w = observation{}
 		return false
 	}
 	if w.print != print {
@@ -189,7 +189,7 @@ func (w *watch) unchanged(print uint64, there int, ms, span int64) bool {
 // unchanged for at least span milliseconds. Where they change, the older half of
 // them is watched next: a process whose clock is wrong may still count in the
 // newer ones.
-func (w *watch) observe(list []FrameCount, ms, span int64) []FrameCount {
+func (w *observation) observe(list []FrameCount, ms, span int64) []FrameCount {
 	upTo := func() []FrameCount {
 		n := 0
 		for n < len(list) && list[n].Name <= w.mark {
@@ -198,7 +198,7 @@ func (w *watch) observe(list []FrameCount, ms, span int64) []FrameCount {
 		return list[:n]
 	}
 	if len(list) == 0 {
-		*w = watch{}
+		*w = observation{}
 		return nil
 	}
 	if w.print == 0 {

@@ -12,9 +12,9 @@ import (
 const DefaultMaxKeys = 1_000_000
 
 const (
-	usualShards  = 256
-	fewKeys      = 64   // for each shard; with less, there are fewer shards
-	keysPerShard = 4096 // with more, there are more: numbers have 16 bits
+	defaultShards   = 256
+	minKeysPerShard = 64   // for each shard; with less, there are fewer shards
+	maxKeysPerShard = 4096 // with more, there are more: numbers have 16 bits
 )
 
 // Counters holds the counts of all keys that were active lately. All its
@@ -65,8 +65,8 @@ func NewCounters(maxKeys int) *Counters {
 	if maxKeys < 1 {
 		maxKeys = DefaultMaxKeys
 	}
-	n := 1 << (bits.Len(uint(min(usualShards, max(maxKeys/fewKeys, 1)))) - 1)
-	for maxKeys/n > keysPerShard {
+	n := 1 << (bits.Len(uint(min(defaultShards, max(maxKeys/minKeysPerShard, 1)))) - 1)
+	for maxKeys/n > maxKeysPerShard {
 		n *= 2
 	}
 	c := &Counters{shift: 64 - bits.Len(uint(n-1)), shards: make([]shard, n)}
@@ -117,12 +117,12 @@ func clamp(n int64) uint32 {
 // much as this one that is not yet known to be in the document: own is how many
 // processes that are, normally 1.
 func (s *slot) total(own int64) int64 {
-	return min(max(int64(s.g)+own*(int64(s.p)+int64(s.i)), 0), MaxCount)
+	return min(max(int64(s.known)+own*(int64(s.pending)+int64(s.unclaimed)), 0), MaxCount)
 }
 
 // count adds n requests, or takes some back if n is negative.
 func (s *slot) count(n int64) {
-	s.i = int32(min(max(int64(s.i)+n, -MaxCount), MaxCount))
+	s.unclaimed = int32(min(max(int64(s.unclaimed)+n, -MaxCount), MaxCount))
 }
 
 // advance brings a counter to the time ms: it shifts its frames if a new one has
@@ -140,7 +140,7 @@ func (s *shard) shift(num uint32, r *rule, start int64) {
 	slots, mine := s.slots(h, r), s.mine(num, r)
 	n := int(min((start-h.start)/r.frame, int64(len(slots))))
 	for _, old := range slots[len(slots)-n:] {
-		if lost := int64(old.p) + int64(old.i); lost > 0 {
+		if lost := int64(old.pending) + int64(old.unclaimed); lost > 0 {
 			s.all.expired.Add(lost)
 		}
 	}
@@ -160,7 +160,7 @@ func (s *shard) frames(num uint32, r *rule) (f frames) {
 // fill is frames, without a copy.
 func (s *shard) fill(f *frames, num uint32, r *rule) {
 	h := s.hotOf(num)
-	f.slots, f.start, f.own = s.slots(h, r), h.start, 1
+	f.slots, f.start, f.instances = s.slots(h, r), h.start, 1
 	f.sum()
 }
 
@@ -168,10 +168,10 @@ func seconds(ms int64) uint32 { return uint32(ms / 1000) } //nolint:gosec // unt
 
 // unwritten is what the document is not known to have: in the pending write, and
 // admitted since.
-func unwritten(slots []slot) (pending, since int64) {
+func unflushed(slots []slot) (pending, since int64) {
 	for i := range slots {
-		pending += int64(slots[i].p)
-		since += int64(slots[i].i)
+		pending += int64(slots[i].pending)
+		since += int64(slots[i].unclaimed)
 	}
 	return pending, since
 }
@@ -179,16 +179,16 @@ func unwritten(slots []slot) (pending, since int64) {
 // dirty reports whether requests wait to be taken up by a write.
 func dirty(slots []slot) bool {
 	for i := range slots {
-		if slots[i].i != 0 {
+		if slots[i].unclaimed != 0 {
 			return true
 		}
 	}
 	return false
 }
 
-func known(slots []slot) (n int64) {
+func sumKnown(slots []slot) (n int64) {
 	for i := range slots {
-		n += int64(slots[i].g)
+		n += int64(slots[i].known)
 	}
 	return n
 }

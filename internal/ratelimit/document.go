@@ -47,18 +47,18 @@ type Document struct {
 }
 
 // merging sorts out what a document has.
-type merging struct {
+type contents struct {
 	counts  [MaxFrames + 1]int64 // by frame, the newest first
-	absurd  [MaxFrames + 1]bool  // the document has no sensible count there
+	invalid [MaxFrames + 1]bool  // the document has no sensible count there
 	mended  [MaxFrames + 1]int64 // what is known to be missing there; part of counts
 	foreign int                  // frames that make no sense: absurd, or far in the future
 	future  []FrameCount         // those far in the future
-	dead    []FrameCount         // those too old to matter, even to a process whose clock is a frame behind
+	tooOld  []FrameCount         // those too old to matter, even to a process whose clock is a frame behind
 }
 
 // read sorts out the frames of a document for a counter whose newest frame
 // begins at newest.
-func (m *merging) read(r *rule, newest, ms int64, d *Document) {
+func (m *contents) read(r *rule, newest, ms int64, d *Document) {
 	length := d.Frame
 	if length <= 0 {
 		length = r.frame
@@ -81,11 +81,11 @@ func (m *merging) read(r *rule, newest, ms int64, d *Document) {
 		}
 		switch {
 		case there && absurd:
-			m.absurd[j] = true
+			m.invalid[j] = true
 		case there:
 			m.counts[j] = min(m.counts[j]+fc.Count, MaxCount)
 		case newest-r.align(at) > int64(r.frames())*r.frame:
-			m.dead = append(m.dead, fc)
+			m.tooOld = append(m.tooOld, fc)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (m *merging) read(r *rule, newest, ms int64, d *Document) {
 // rewritten returns all frames of a document as they should stand: with the
 // length of the rule, and with known counts where the document has none that
 // make sense. What is too old or too far ahead to matter stays.
-func (m *merging) rewritten(r *rule, newest, ms int64, d *Document) []FrameCount {
+func (m *contents) rewritten(r *rule, newest, ms int64, d *Document) []FrameCount {
 	length := d.Frame
 	if length <= 0 {
 		length = r.frame

@@ -277,7 +277,7 @@ func TestClone(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		unknown   bool // an attempt before has an unknown outcome
-		unwritten int64
+		unflushed int64
 	}{
 		{"its write was refused", false, 1},
 		{"its write may have been applied", true, 0},
@@ -295,8 +295,8 @@ func TestClone(t *testing.T) {
 			if !done.Clone {
 				t.Error("the clone is not noticed")
 			}
-			p.counts(30, tc.unwritten, 30+tc.unwritten)
-			if tc.unwritten > 0 {
+			p.counts(30, tc.unflushed, 30+tc.unflushed)
+			if tc.unflushed > 0 {
 				if next := p.begin(); next.Seq <= task.Seq {
 					t.Errorf("sent again under the sequence %d, which is taken", next.Seq)
 				}

@@ -9,11 +9,11 @@ package ratelimit
 
 // frames is what the estimate is made from.
 type frames struct {
-	slots  []slot // the newest first; the last moves out of the window
-	start  int64  // of the newest, milliseconds since the epoch
-	own    int64  // see slot.total
-	whole  int64  // what counts in full
-	oldest int64  // what moves out of the window
+	slots     []slot // the newest first; the last moves out of the window
+	start     int64  // of the newest, milliseconds since the epoch
+	instances int64  // see slot.total
+	whole     int64  // what counts in full
+	oldest    int64  // what moves out of the window
 
 	used         int64 // the estimate at the time of the decision, rounded down
 	free, target int64 // when the estimate falls below target, where that is known
@@ -22,16 +22,16 @@ type frames struct {
 // sum adds the frames up.
 func (f *frames) sum() {
 	last := len(f.slots) - 1
-	f.whole, f.oldest = 0, f.slots[last].total(f.own)
+	f.whole, f.oldest = 0, f.slots[last].total(f.instances)
 	for i := range f.slots[:last] {
-		f.whole += f.slots[i].total(f.own)
+		f.whole += f.slots[i].total(f.instances)
 	}
 }
 
 // count counts n requests in the newest frame.
 func (f *frames) count(n int64) {
 	f.slots[0].count(n)
-	f.whole += n * f.own
+	f.whole += n * f.instances
 }
 
 // scaled returns the estimate in two parts: whole requests, and a rest in
@@ -94,7 +94,7 @@ func (f *frames) firstBelowSliding(r *rule, ms, target int64) int64 {
 		if j == 0 {
 			return max(frameStart, ms)
 		}
-		oldest = f.slots[j-1].total(f.own)
+		oldest = f.slots[j-1].total(f.instances)
 		whole -= oldest
 	}
 }

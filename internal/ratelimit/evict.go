@@ -6,7 +6,7 @@ import (
 )
 
 // victims is how many keys are looked at to find one that makes room.
-const victims = 16
+const evictSamples = 16
 
 // evict drops one key of the shard, and leaves its room to the next: the first
 // idle one or the least used of those it looks at. False if all of them have to stay.
@@ -18,7 +18,7 @@ func (s *shard) evict(ms int64) bool {
 		return false
 	}
 	begin := rand.IntN(n - 1) //nolint:gosec // which key makes room is no secret
-	for i := 0; i < n-1 && looked < victims; i++ {
+	for i := 0; i < n-1 && looked < evictSamples; i++ {
 		num := uint32((begin+i)%(n-1) + 1) //nolint:gosec // a number
 		if !s.isKey(num) {
 			continue
@@ -50,7 +50,7 @@ func (s *shard) isKey(num uint32) bool {
 func (s *shard) expire(first uint32) {
 	nums, n := s.chainOf(first)
 	for _, num := range nums[:n] {
-		if _, since := unwritten(s.slotsOf(num)); since > 0 {
+		if _, since := unflushed(s.slotsOf(num)); since > 0 {
 			s.all.expired.Add(since)
 		}
 	}
@@ -70,7 +70,7 @@ func (s *shard) ruleOf(num uint32) *rule {
 func (s *shard) idle(first uint32, ms int64) bool {
 	since := ms - (int64(s.hotOf(first).seen)+1)*1000
 	for num := first; num != 0; num = s.hotOf(num).next {
-		if since < 2*s.ruleOf(num).window || s.pending(num) != 0 {
+		if since < 2*s.ruleOf(num).window || s.pendingSeq(num) != 0 {
 			return false
 		}
 	}
@@ -80,7 +80,7 @@ func (s *shard) idle(first uint32, ms int64) bool {
 // flushed reports whether the store is known to have everything that was counted here.
 func (s *shard) flushed(first uint32) bool {
 	for num := first; num != 0; num = s.hotOf(num).next {
-		if s.pending(num) != 0 || dirty(s.slotsOf(num)) {
+		if s.pendingSeq(num) != 0 || dirty(s.slotsOf(num)) {
 			return false
 		}
 	}

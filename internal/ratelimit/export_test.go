@@ -18,12 +18,12 @@ func (c *Counters) Copy(o SyncOptions) (*Counters, *Sync) {
 		to.index, to.hot, to.cold = slices.Clone(from.index), copied(from.hot), copied(from.cold)
 		to.names, to.extras, to.inbox = slices.Clone(from.names), slices.Clone(from.extras), slices.Clone(from.inbox)
 		to.all, to.number, to.numbers = &n.all, from.number, from.numbers
-		to.keys, to.unused, to.spare = from.keys, from.unused, from.spare
+		to.keys, to.freeNumber, to.freeCount = from.keys, from.freeNumber, from.freeCount
 		to.garbage, to.freeExtras, to.chores = from.garbage, from.freeExtras, maps.Clone(from.chores)
 		for num := range to.numbers {
 			if to.hotOf(num).state == busy {
 				to.hotOf(num).state = urgent
-				if to.pending(num) != 0 {
+				if to.pendingSeq(num) != 0 {
 					e := to.extrasOf(num)
 					e.uncertain, e.fails = true, 1
 				}

@@ -47,7 +47,7 @@ func (c *Counters) Top(now time.Time, limit int) []Usage {
 
 // kept is how many more counters than asked for are gathered before they are
 // sorted and cut.
-const kept = 100
+const gatherExtra = 100
 
 // most goes through the shards, one at a time under its lock, and passes over
 // keys that are less used than what it has found already.
@@ -70,7 +70,7 @@ func (c *Counters) most(now time.Time, limit int, want func(s *shard, num uint32
 				out = s.usages(out, num, ms)
 			}
 		}
-		if len(out) > limit+kept {
+		if len(out) > limit+gatherExtra {
 			cut()
 		}
 		s.mu.Unlock()
@@ -101,9 +101,9 @@ func (s *shard) usages(out []Usage, first uint32, ms int64) []Usage {
 
 // usage shows frames as a counter.
 func (f *frames) usage(r *rule, ms int64) Usage {
-	pending, since := unwritten(f.slots)
+	pending, since := unflushed(f.slots)
 	u := Usage{
-		Limit: r.Limit, Known: known(f.slots), Unflushed: pending + since,
+		Limit: r.Limit, Known: sumKnown(f.slots), Unflushed: pending + since,
 		Estimate: f.estimate(r, ms), Remaining: max(r.Requests-f.floor(r, ms), 0),
 	}
 	if u.Remaining == 0 {
@@ -122,11 +122,11 @@ func StoredUsage(now time.Time, id CounterID, ls *Limits, d *Document) (Usage, b
 		if r.doc != id.Limit {
 			continue
 		}
-		f := frames{slots: make([]slot, r.frames()), start: r.align(ms), own: 1}
-		var m merging
+		f := frames{slots: make([]slot, r.frames()), start: r.align(ms), instances: 1}
+		var m contents
 		m.read(r, f.start, ms, d)
 		for j := range f.slots {
-			f.slots[j].g = clamp(m.counts[j])
+			f.slots[j].known = clamp(m.counts[j])
 		}
 		f.sum()
 		u := f.usage(r, ms)

@@ -115,9 +115,9 @@ func TestKnownStays(t *testing.T) {
 	p.counts(700, 1, 701)
 }
 
-// TestRefusedStaysUnwritten: a write that was refused is not taken for one of unknown
+// TestRefusedStaysPending: a write that was refused is not taken for one of unknown
 // outcome because the exchange after it only reads.
-func TestRefusedStaysUnwritten(t *testing.T) {
+func TestRefusedStaysPending(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.read(&Document{Version: 1, Etag: 1, Frame: 60_000, Contended: true})
 	p.finish(p.begin(), Result{Status: Conflict}) // and could not be read

@@ -2,11 +2,11 @@ package ratelimit
 
 // verdict is what an exchange shows about the pending write.
 type verdict struct {
-	seq    int64 // of the pending write; 0: there was none
-	inside bool  // the document that was read has it
-	after  bool  // it was applied, and the document that was read does not have it yet
-	void   bool  // it was not applied and never will be under its sequence
-	clone  bool  // another process writes under the name of this one
+	seq          int64 // of the pending write; 0: there was none
+	included     bool  // the document that was read has it
+	appliedAfter bool  // it was applied, and the document that was read does not have it yet
+	void         bool  // it was not applied and never will be under its sequence
+	clone        bool  // another process writes under the name of this one
 }
 
 // judge judges the pending write of a counter by the outcome of an exchange.
@@ -18,13 +18,13 @@ type verdict struct {
 // was to come back, leaves no trace of what was applied: the pending write is
 // counted again, which may be once too often but loses nothing.
 func (s *shard) judge(num uint32, task *Task, res Result) (v verdict) {
-	v.seq = s.pending(num)
+	v.seq = s.pendingSeq(num)
 	if v.seq == 0 {
 		return v
 	}
 	applied := res.Status == Applied
 	if !res.Read {
-		v.after = applied
+		v.appliedAfter = applied
 		return v
 	}
 	var mine, pruned int64
@@ -35,12 +35,12 @@ func (s *shard) judge(num uint32, task *Task, res Result) (v verdict) {
 	v.clone = mine > v.seq
 	switch {
 	case mine < v.seq:
-		v.after = applied
+		v.appliedAfter = applied
 		v.void = !applied && pruned >= v.seq
 	case v.clone && !applied && !uncertain:
 		v.void = true
 	default:
-		v.inside = true
+		v.included = true
 	}
 	return v
 }
@@ -56,19 +56,19 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 		d.Frame = 0
 	}
 	h, c := s.hotOf(num), s.coldOf(num)
-	var m merging
+	var m contents
 	m.read(r, h.start, ms, d)
 	slots, mine := s.slots(h, r), s.mine(num, r)
 	if d.Frame > 0 && d.Frame != r.frame {
 		clear(mine) // which frame it will be in is for the process to say that converts the document
 	}
-	if v.inside {
-		s.own(num, r)
+	if v.included {
+		s.confirm(num, r)
 	}
 	elsewhere, spare := s.carriedIn(num, r), int64(0)
 	for j := range slots {
-		if m.absurd[j] {
-			known := max(int64(slots[j].g)-elsewhere[j], int64(mine[j]))
+		if m.invalid[j] {
+			known := max(int64(slots[j].known)-elsewhere[j], int64(mine[j]))
 			m.mended[j] = max(known-m.counts[j], 0)
 			m.counts[j] += m.mended[j]
 		}
@@ -77,14 +77,14 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 		if spare += m.counts[j] - int64(mine[j]); spare < 0 {
 			done.Lost, spare = done.Lost-spare, 0
 		}
-		slots[j].g = clamp(max(m.counts[j], int64(mine[j])) + elsewhere[j])
+		slots[j].known = clamp(max(m.counts[j], int64(mine[j])) + elsewhere[j])
 	}
 	done.Foreign = m.foreign
 	c.setVersion(d.Version, d.Etag)
 	c.synced = c.began
-	h.flags &^= unsynced | stale | denied
+	h.flags &^= unsynced | stale | deniedSinceSync
 	h.flags.set(contended, d.Contended)
-	h.shares = uint8(min(max(d.Writers, 0), 255))
+	h.holders = uint8(min(max(d.Writers, 0), 255))
 	if there {
 		s.review(num, r, ms, d, &m, v)
 	} else {
@@ -93,61 +93,61 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 }
 
 // conclude settles the pending write, or says what is to be done about it.
-func (s *shard) conclude(num uint32, r *rule, task *Task, res Result, v verdict) {
+func (s *shard) settle(num uint32, r *rule, task *Task, res Result, v verdict) {
 	h, c := s.hotOf(num), s.coldOf(num)
 	switch {
-	case v.inside:
-		s.settled(num)
-	case v.after:
+	case v.included:
+		s.endPending(num)
+	case v.appliedAfter:
 		slots := s.slots(h, r)
 		for j := range slots {
-			slots[j].g = clamp(int64(slots[j].g) + int64(slots[j].p))
+			slots[j].known = clamp(int64(slots[j].known) + int64(slots[j].pending))
 		}
-		s.own(num, r)
-		s.settled(num)
+		s.confirm(num, r)
+		s.endPending(num)
 		switch {
 		case task.Frame != r.frame: // the limit was changed meanwhile, and the document was not
 			h.flags |= stale
 		case task.Versioned:
 			c.setVersion(task.Version+1, res.NewEtag)
 			c.synced = c.began
-			h.flags &^= stale | denied
+			h.flags &^= stale | deniedSinceSync
 		case res.Read:
 			c.setVersion(int64(c.version)+1, res.NewEtag) // unless others were quicker, which the next write finds out
 		default:
 			h.flags |= stale
 		}
-		s.done(num, &task.Write, res.Read)
+		s.choresDone(num, &task.Write, res.Read)
 	case v.void:
 		slots := s.slots(h, r)
 		for j := range slots {
-			slots[j].count(int64(slots[j].p))
-			slots[j].p = 0
+			slots[j].count(int64(slots[j].pending))
+			slots[j].pending = 0
 		}
 		conflicts := s.extrasOf(num).conflicts
-		s.settled(num)
+		s.endPending(num)
 		s.extrasOf(num).conflicts = min(conflicts+1, 20)
 	case v.seq != 0:
-		s.unsettled(num, task, res)
+		s.retryPending(num, task, res)
 	}
 }
 
 // own notes that the pending write is in the document.
-func (s *shard) own(num uint32, r *rule) {
+func (s *shard) confirm(num uint32, r *rule) {
 	slots, mine := s.slots(s.hotOf(num), r), s.mine(num, r)
 	reframed := s.extrasOf(num).reframed
 	for j := range slots {
 		if !reframed {
-			mine[j] = clamp(int64(mine[j]) + int64(slots[j].p))
+			mine[j] = clamp(int64(mine[j]) + int64(slots[j].pending))
 		}
-		slots[j].p = 0
+		slots[j].pending = 0
 	}
 }
 
 // settled ends the pending write of a counter.
-func (s *shard) settled(num uint32) {
+func (s *shard) endPending(num uint32) {
 	h := s.hotOf(num)
-	h.flags &^= failing | resolve
+	h.flags &^= failing | readFirst
 	e := s.extrasOf(num)
 	e.seq, e.fails, e.conflicts, e.uncertain, e.reframed = 0, 0, 0, false, false
 	if e.frames.print == 0 && e.writers.print == 0 {
@@ -160,23 +160,23 @@ func (s *shard) settled(num uint32) {
 func (e *extras) stuck() bool { return e.conflicts >= 8 }
 
 // unsettled notes what is to be done about a write that is still pending.
-func (s *shard) unsettled(num uint32, task *Task, res Result) {
+func (s *shard) retryPending(num uint32, task *Task, res Result) {
 	h, e := s.hotOf(num), s.extrasOf(num)
 	switch {
 	case task.Seq == 0: // the document was only read
-		h.flags.set(resolve, !res.Read)
+		h.flags.set(readFirst, !res.Read)
 	case res.Status == Conflict:
 		e.fails, e.conflicts = 0, min(e.conflicts+1, 20)
-		h.flags &^= failing | resolve
+		h.flags &^= failing | readFirst
 		h.flags.set(failing, e.stuck())
 		if !res.Read {
 			h.flags |= stale | contended
-			h.flags.set(resolve, !task.Versioned) // its own sequence may be in the way
+			h.flags.set(readFirst, !task.Versioned) // its own sequence may be in the way
 		}
 	default:
 		e.uncertain = e.uncertain || res.Status == Unknown
 		e.fails = min(e.fails+1, 20)
 		h.flags.set(failing, e.fails > 1)
-		h.flags.set(resolve, !res.Read && e.fails > 1)
+		h.flags.set(readFirst, !res.Read && e.fails > 1)
 	}
 }

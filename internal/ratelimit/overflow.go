@@ -17,7 +17,7 @@ type overflow struct {
 // admit finds a place for a key that is not in the index: counters of its own
 // if there is room or room can be made, otherwise an overflow counter. 0 if
 // there is none of those left for its limits.
-func (s *shard) admit(k Key, h hash, ls *Limits, ms int64) uint32 {
+func (s *shard) addKey(k Key, h hash, ls *Limits, ms int64) uint32 {
 	place := uint32(h.lo % overflowPlaces)
 	if !s.crowded(ls) && (s.all.reserve() || s.evict(ms)) {
 		first := s.insert(k, h, ls, ms)
@@ -63,7 +63,7 @@ func (s *shard) overflow(ls *Limits, place uint32, ms int64) uint32 {
 
 // overfull is the answer where there is not even an overflow counter: denied,
 // because a key that cannot be counted must not be without a limit.
-func overfull(ls *Limits, d *Decision) {
+func denyNoRoom(ls *Limits, d *Decision) {
 	d.Outcome, d.limits, d.RetryAfter = Denied, ls, ls.rules[0].Window
 	for i := range ls.rules {
 		d.status[i].reset = clamp(ceilSeconds(ls.rules[i].window))

@@ -19,14 +19,14 @@ const (
 type flags uint8
 
 const (
-	unsynced  flags = 1 << iota // g was never right
-	stale                       // g is not right
-	resolve                     // the document is to be read before the pending write is sent again
-	contended                   // other processes wrote the document lately
-	denied                      // a request was denied since g was last right
-	failing                     // the pending write cannot be confirmed
-	pooled                      // an overflow counter: shared by keys, never exchanged
-	carried                     // what is known comes from another document too
+	unsynced        flags = 1 << iota // g was never right
+	stale                             // g is not right
+	readFirst                         // the document is to be read before the pending write is sent again
+	contended                         // other processes wrote the document lately
+	deniedSinceSync                   // a request was denied since g was last right
+	failing                           // the pending write cannot be confirmed
+	pooled                            // an overflow counter: shared by keys, never exchanged
+	carried                           // what is known comes from another document too
 )
 
 func (f flags) has(g flags) bool { return f&g != 0 }
@@ -45,7 +45,7 @@ const (
 	// while a request could pass.
 	maxWatch = 2000
 	// gather is how long the first read of a new key waits for others.
-	gather = 3
+	gatherReads = 3
 )
 
 // spacing is the least time between two exchanges of a counter: the time in
@@ -70,7 +70,7 @@ func (c *cold) recentAt(r *rule, ms int64) int64 {
 }
 
 // spaced is how long the next exchange of a counter has to wait, in milliseconds.
-func (c *cold) spaced(r *rule, ms int64) int64 {
+func (c *cold) spacingLeft(r *rule, ms int64) int64 {
 	if c.recentAt(r, ms) < burst {
 		return 0
 	}
@@ -82,16 +82,16 @@ func (c *cold) spaced(r *rule, ms int64) int64 {
 // the others' when it writes, but those that write first do not: in the
 // first window of a busy key 9 % too many passed with a half, 3 % with a fourth, for the
 // same number of writes.
-const dueShare = 4
+const dueDivisor = 4
 
 // matters reports whether n requests that the store does not have could matter to
 // the other processes, which may each have as many.
 func (s *shard) matters(h *hot, n, headroom int64) bool {
-	shares := int64(h.shares)
+	shares := int64(h.holders)
 	if shares == 0 {
 		shares = int64(s.all.outage.instances.Load())
 	}
-	return max(n, -n)*dueShare*shares >= headroom
+	return max(n, -n)*dueDivisor*shares >= headroom
 }
 
 // urgency is the state of a counter that is not busy.
@@ -104,19 +104,19 @@ func (s *shard) urgency(num uint32, slots []slot, headroom int64) state {
 		if s.chores[num].converts(headroom) {
 			return urgent
 		}
-		if h.flags.has(denied) {
+		if h.flags.has(deniedSinceSync) {
 			return watching
 		}
 		return quiet
 	}
-	if _, n := unwritten(slots); s.matters(h, n, headroom) {
+	if _, n := unflushed(slots); s.matters(h, n, headroom) {
 		return urgent
 	}
 	return lazy
 }
 
 // next is what a counter waits for, and for how many milliseconds at least.
-func (s *shard) next(num uint32, r *rule, ms int64, q *queue) (state, int64) {
+func (s *shard) nextState(num uint32, r *rule, ms int64, q *queue) (state, int64) {
 	h, c := s.hotOf(num), s.coldOf(num)
 	f := s.frames(num, r)
 	headroom := max(r.Requests-f.floor(r, ms), 0)
@@ -131,14 +131,14 @@ func (s *shard) next(num uint32, r *rule, ms int64, q *queue) (state, int64) {
 	case urgent:
 		switch {
 		case h.flags.has(unsynced):
-			return urgent, gather
+			return urgent, gatherReads
 		case h.flags.has(stale):
 			return urgent, 0
 		default:
-			return urgent, c.spaced(r, ms)
+			return urgent, c.spacingLeft(r, ms)
 		}
 	case lazy:
-		return lazy, stretch(r, headroom, q.options.Interval.Milliseconds())
+		return lazy, lazyWait(r, headroom, q.options.Interval.Milliseconds())
 	case quiet:
 		if !watched(r, headroom, idle) {
 			return quiet, 0
@@ -159,7 +159,7 @@ const freeConflicts = 2
 
 // retry reports whether a write is pending, and when to go on with it.
 func (s *shard) retry(num uint32, o *SyncOptions) (wait int64, pending bool) {
-	if s.pending(num) == 0 {
+	if s.pendingSeq(num) == 0 {
 		return 0, false
 	}
 	e := s.extrasOf(num)
@@ -193,15 +193,15 @@ func (f *frames) watch(r *rule, headroom, idle, age, ms int64) int64 {
 }
 
 // maxStretch is how many flush intervals a key far below its limit may wait.
-const maxStretch = 10
+const maxLazyFactor = 10
 
 // stretch is how long counts may wait that do not matter yet, in milliseconds:
 // the flush interval for a key from half its limit on, ten times as long for one
 // below a quarter, and never longer than a sixth of its window. While they wait
 // they are less than a fourth of what is free, divided by the processes.
-func stretch(r *rule, headroom, interval int64) int64 {
+func lazyWait(r *rule, headroom, interval int64) int64 {
 	free := float64(headroom) / float64(r.Requests)
-	factor := 1 + (maxStretch-1)*min(max(4*free-2, 0), 1)
+	factor := 1 + (maxLazyFactor-1)*min(max(4*free-2, 0), 1)
 	longest := max(r.window/6, spacing(r))
 	return min(int64(factor*float64(interval)), longest)
 }

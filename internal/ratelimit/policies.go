@@ -3,7 +3,7 @@ package ratelimit
 import "hash/fnv"
 
 // Policies is a compiled, immutable [Settings]. It is safe for concurrent use.
-type Policies struct {
+type Compiled struct {
 	byClient map[string]*Effective
 	// What applies to clients without a policy of their own: inside the
 	// canary share, and outside of it.
@@ -22,11 +22,11 @@ type Effective struct {
 
 // Compile validates the settings and prepares them for use. The error is what
 // [Settings.Validate] returns.
-func Compile(s Settings) (*Policies, error) {
+func Compile(s Settings) (*Compiled, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Policies{
+	p := &Compiled{
 		byClient: make(map[string]*Effective, len(s.Clients)),
 		canary:   uint64(s.CanaryPercent*canaryBuckets/100 + 0.5),
 	}
@@ -50,7 +50,7 @@ func Compile(s Settings) (*Policies, error) {
 }
 
 // For returns what applies to the client, at the cost of a map lookup.
-func (p *Policies) For(clientID string) *Effective {
+func (p *Compiled) For(clientID string) *Effective {
 	if e, ok := p.byClient[clientID]; ok {
 		return e
 	}
@@ -97,7 +97,7 @@ const canaryBuckets = 10_000
 // inCanary places the client by the 64-bit FNV-1a hash of its client_id, its
 // bits mixed once more because FNV leaves short names close together. It must never change: on all
 // instances and in all versions the same clients are in the share.
-func (p *Policies) inCanary(clientID string) bool {
+func (p *Compiled) inCanary(clientID string) bool {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(clientID)) // never fails
 	x := h.Sum64()

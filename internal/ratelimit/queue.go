@@ -11,12 +11,12 @@ type queue struct {
 	options  SyncOptions
 	final    atomic.Bool // only writes matter
 	signal   chan struct{}
-	full     []atomic.Uint64 // a bit for each shard whose inbox is not empty
+	nonEmpty []atomic.Uint64 // a bit for each shard whose inbox is not empty
 }
 
 func (q *queue) init(shards int) {
 	q.signal = make(chan struct{}, 1)
-	q.full = make([]atomic.Uint64, (shards+63)/64)
+	q.nonEmpty = make([]atomic.Uint64, (shards+63)/64)
 }
 
 func (q *queue) wake() {
@@ -36,7 +36,7 @@ func (s *shard) enqueue(q *queue, first uint32, ls *Limits, d *Decision) (wake b
 	for i := range ls.rules {
 		h := s.hotOf(num)
 		if d.Outcome == Denied {
-			h.flags |= denied
+			h.flags |= deniedSinceSync
 		}
 		if h.state < urgent {
 			headroom := int64(d.status[i].remaining)
@@ -58,7 +58,7 @@ func (s *shard) enqueuePlain(q *queue, num uint32, d *Decision) (wake bool) {
 		return false
 	}
 	u := lazy
-	if h.flags.has(unsynced|stale) || s.matters(h, int64(h.near[0].i)+int64(h.near[1].i), int64(d.status[0].remaining)) {
+	if h.flags.has(unsynced|stale) || s.matters(h, int64(h.near[0].unclaimed)+int64(h.near[1].unclaimed), int64(d.status[0].remaining)) {
 		u = urgent
 	}
 	if u <= h.state {
@@ -87,7 +87,7 @@ func (s *shard) requeue(q *queue, first uint32, ls *Limits) (wake bool) {
 func (s *shard) push(q *queue, num uint32) {
 	s.inbox = append(s.inbox, num)
 	if len(s.inbox) == 1 {
-		q.full[s.number/64].Or(1 << (s.number % 64))
+		q.nonEmpty[s.number/64].Or(1 << (s.number % 64))
 	}
 }
 
@@ -98,8 +98,8 @@ const keptInbox = 256
 // collect calls visit for each counter that was handed over since the last
 // call, under the lock of its shard. Only one goroutine may call it.
 func (c *Counters) collect(visit func(s *shard, num uint32)) {
-	for w := range c.queue.full {
-		for set := c.queue.full[w].Swap(0); set != 0; set &= set - 1 {
+	for w := range c.queue.nonEmpty {
+		for set := c.queue.nonEmpty[w].Swap(0); set != 0; set &= set - 1 {
 			s := &c.shards[w*64+bits.TrailingZeros64(set)]
 			s.mu.Lock()
 			inbox := s.inbox

@@ -108,12 +108,12 @@ func frameName(start, frame int64) int64 {
 
 // firstMillis is where names stop being seconds: the year 5138 as seconds, and
 // 1973 as milliseconds.
-const firstMillis = 100_000_000_000
+const firstMillisName = 100_000_000_000
 
 // FrameStart returns the start, in milliseconds since the epoch, of the frame of
 // that name in a document.
 func FrameStart(name int64) int64 {
-	if name < firstMillis {
+	if name < firstMillisName {
 		return name * 1000
 	}
 	return name

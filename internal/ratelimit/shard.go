@@ -14,13 +14,13 @@ type shard struct {
 	outbox []uint32 // the inbox before, to be used again
 	number uint32
 
-	keys    int    // in the index
-	unused  uint32 // the first of the numbers that can be used again
-	spare   uint32 // how many those are
-	cold    []*[chunk]cold
-	numbers uint32 // that there are, in use or not, 0 included
-	names   []byte // of the keys: both lengths, then both names
-	garbage int    // bytes of names that belong to no key
+	keys       int    // in the index
+	freeNumber uint32 // the first of the numbers that can be used again
+	freeCount  uint32 // how many those are
+	cold       []*[chunk]cold
+	numbers    uint32 // that there are, in use or not, 0 included
+	names      []byte // of the keys: both lengths, then both names
+	garbage    int    // bytes of names that belong to no key
 
 	extras     []extras
 	freeExtras uint32
@@ -133,7 +133,7 @@ func (s *shard) insert(k Key, h hash, ls *Limits, ms int64) uint32 {
 // crowded reports whether there are no numbers left for the counters of a key:
 // those of all overflow counters are kept free.
 func (s *shard) crowded(ls *Limits) bool {
-	return int(s.spare)+maxNumber+1-int(s.numbers) < len(ls.rules)+maxOverflow*MaxLimits
+	return int(s.freeCount)+maxNumber+1-int(s.numbers) < len(ls.rules)+maxOverflow*MaxLimits
 }
 
 // chain makes a counter for every limit of the list.
@@ -148,7 +148,7 @@ func (s *shard) chain(name uint32, parts [3]uint32, ls *Limits, ms int64) (first
 		}
 		*s.coldOf(num) = cold{name: name, ticket: s.coldOf(num).ticket + 1}
 		if r.Frames > 1 {
-			h.near[0].g = s.farOf(r.frames()).alloc()
+			h.near[0].known = s.farOf(r.frames()).alloc()
 		}
 		if i == 0 {
 			first = num
@@ -162,9 +162,9 @@ func (s *shard) chain(name uint32, parts [3]uint32, ls *Limits, ms int64) (first
 }
 
 func (s *shard) alloc() uint32 {
-	if num := s.unused; num != 0 {
-		s.unused = s.hotOf(num).next
-		s.spare--
+	if num := s.freeNumber; num != 0 {
+		s.freeNumber = s.hotOf(num).next
+		s.freeCount--
 		return num
 	}
 	num := max(s.numbers, 1) // 0 is not used
@@ -189,15 +189,15 @@ func (s *shard) unchain(first uint32) {
 		h := s.hotOf(num)
 		next := h.next
 		if r := &limitsOf(h.limits).rules[h.rule]; r.Frames > 1 {
-			s.farOf(r.frames()).release(h.near[0].g)
+			s.farOf(r.frames()).release(h.near[0].known)
 		}
 		s.dropExtras(num)
 		delete(s.chores, num)
 		delete(s.carried, num)
 		s.coldOf(num).ticket++ // those that were drawn are refused
-		*h = hot{state: unused, next: s.unused}
-		s.unused, num = num, next
-		s.spare++
+		*h = hot{state: unused, next: s.freeNumber}
+		s.freeNumber, num = num, next
+		s.freeCount++
 	}
 }
 

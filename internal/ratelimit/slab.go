@@ -9,24 +9,24 @@ import "unsafe"
 
 // slot is what was admitted in one frame. A decision counts all three.
 type slot struct {
-	g uint32 // known to be in the document
-	p int32  // in the pending write, whose outcome is not known
-	i int32  // admitted since and not yet written; negative where requests were given back
+	known     uint32 // known to be in the document
+	pending   int32  // in the pending write, whose outcome is not known
+	unclaimed int32  // admitted since and not yet written; negative where requests were given back
 }
 
 // hot is what a decision touches of a counter.
 type hot struct {
-	hash   [3]uint32 // of the key; in a further limit's counter, [0] is the number of the first
-	rule   uint8     // which limit of the list
-	state  state
-	flags  flags
-	shares uint8   // processes that may each hold counts back, this one included; 0: not known
-	start  int64   // of the newest frame, milliseconds since the epoch
-	near   [2]slot // the frames of a limit with one frame per window; otherwise near[0].g is a block of far
-	seen   uint32  // when the key was last asked for, seconds since the epoch
-	limits uint32  // number of the list of limits
-	next   uint32  // the counter of the key's next limit, or of the next unused one
-	extra  uint32  // see extras
+	hash    [3]uint32 // of the key; in a further limit's counter, [0] is the number of the first
+	rule    uint8     // which limit of the list
+	state   state
+	flags   flags
+	holders uint8   // processes that may each hold counts back, this one included; 0: not known
+	start   int64   // of the newest frame, milliseconds since the epoch
+	near    [2]slot // the frames of a limit with one frame per window; otherwise near[0].g is a block of far
+	seen    uint32  // when the key was last asked for, seconds since the epoch
+	limits  uint32  // number of the list of limits
+	next    uint32  // the counter of the key's next limit, or of the next unused one
+	extra   uint32  // see extras
 }
 
 // cold is what exchanges keep of a counter.
@@ -44,9 +44,9 @@ type cold struct {
 // extras is what only some counters have: a pending write, or a document with
 // parts that may leave it.
 type extras struct {
-	seq       int64 // of the pending write; 0 for none
-	frames    watch // frames of the document that are too old to matter
-	writers   watch // writers of processes that are not alive
+	seq       int64       // of the pending write; 0 for none
+	frames    observation // frames of the document that are too old to matter
+	writers   observation // writers of processes that are not alive
 	next      uint32
 	fails     uint8 // exchanges in a row after which the outcome of the pending write was not known
 	conflicts uint8 // exchanges in a row that refused the pending write
@@ -86,7 +86,7 @@ func (c *cold) etagValue() int64 { return int64(c.etag[0])<<32 | int64(c.etag[1]
 
 // longer returns s with one more element. It grows in small steps, a sixteenth
 // at a time, so that little memory lies idle; large slabs fill whole pages.
-func longer[T any](s []T) []T {
+func extend[T any](s []T) []T {
 	if len(s) < cap(s) {
 		return s[:len(s)+1]
 	}
@@ -146,7 +146,7 @@ func (s *shard) slots(h *hot, r *rule) []slot {
 		return h.near[:]
 	}
 	f := s.farOf(r.frames())
-	lo := int(h.near[0].g) * f.width
+	lo := int(h.near[0].known) * f.width
 	return f.slots[lo : lo+f.width]
 }
 
@@ -156,7 +156,7 @@ func (s *shard) mine(num uint32, r *rule) []uint32 {
 		return s.coldOf(num).mine[:]
 	}
 	f := s.farOf(r.frames())
-	lo := int(s.hotOf(num).near[0].g) * f.width
+	lo := int(s.hotOf(num).near[0].known) * f.width
 	return f.mine[lo : lo+f.width]
 }
 
@@ -174,10 +174,10 @@ func (s *shard) extrasOf(num uint32) *extras {
 		return &s.extras[h.extra]
 	}
 	if len(s.extras) == 0 {
-		s.extras = longer(s.extras) // 0 is not used
+		s.extras = extend(s.extras) // 0 is not used
 	}
 	h.extra = uint32(len(s.extras)) //nolint:gosec // fewer than counters
-	s.extras = longer(s.extras)
+	s.extras = extend(s.extras)
 	return &s.extras[h.extra]
 }
 
@@ -191,7 +191,7 @@ func (s *shard) dropExtras(num uint32) {
 }
 
 // pending returns the sequence of the pending write; 0 for none.
-func (s *shard) pending(num uint32) int64 {
+func (s *shard) pendingSeq(num uint32) int64 {
 	if extra := s.hotOf(num).extra; extra != 0 {
 		return s.extras[extra].seq
 	}

@@ -88,7 +88,7 @@ func (y *Sync) Due(now time.Time, dst []Plan) []Plan {
 func (y *Sync) plan(s *shard, num uint32, ms int64) (Plan, bool) {
 	r := s.ruleOf(num)
 	s.advance(num, r, ms)
-	st, wait := s.next(num, r, ms, &y.c.queue)
+	st, wait := s.nextState(num, r, ms, &y.c.queue)
 	s.hotOf(num).state = st
 	if st == quiet {
 		return Plan{}, false
@@ -119,14 +119,14 @@ func (y *Sync) Of(k Key) (plans []Plan) {
 }
 
 // Unwritten is what the store is not known to have, of all counters.
-type Unwritten struct {
+type Unflushed struct {
 	Counters int
 	Requests int64 // admitted, less those given back
 }
 
 // Unwritten counts what the store is not known to have. plan, if not nil, is
 // called with a plan for each of those counters that is not busy.
-func (y *Sync) Unwritten(now time.Time, plan func(Plan)) (u Unwritten) {
+func (y *Sync) Unflushed(now time.Time, plan func(Plan)) (u Unflushed) {
 	ms := millis(now)
 	for i := range y.c.shards {
 		s := &y.c.shards[i]
@@ -137,7 +137,7 @@ func (y *Sync) Unwritten(now time.Time, plan func(Plan)) (u Unwritten) {
 				continue
 			}
 			s.advance(num, s.ruleOf(num), ms)
-			pending, since := unwritten(s.slotsOf(num))
+			pending, since := unflushed(s.slotsOf(num))
 			if pending == 0 && since == 0 && !dirty(s.slotsOf(num)) {
 				continue
 			}
@@ -199,10 +199,10 @@ func (y *Sync) Begin(now time.Time, t Ticket, seq int64) (task Task, ok bool) {
 		task.Age = time.Duration(ticksAgo(ms, c.synced)) * time.Millisecond
 	}
 	final := y.c.queue.final.Load()
-	if seq != 0 && s.writes(t.num, r, ms, final) && s.takeUp(t.num, r, seq) {
+	if seq != 0 && s.writes(t.num, r, ms, final) && s.makePending(t.num, r, seq) {
 		s.write(t.num, r, ms, final, &task)
 	}
-	task.Pending = s.pending(t.num)
+	task.Pending = s.pendingSeq(t.num)
 	c.recent = uint8(min(c.recentAt(r, ms)+1, 255)) //nolint:gosec // a count of 255 at most
 	h.state, c.began = busy, tick(ms)
 	return task, true
@@ -219,12 +219,12 @@ func (s *shard) good(t Ticket) bool {
 func (s *shard) writes(num uint32, r *rule, ms int64, final bool) bool {
 	h := s.hotOf(num)
 	switch f := s.frames(num, r); {
-	case s.pending(num) != 0:
-		return !h.flags.has(resolve)
+	case s.pendingSeq(num) != 0:
+		return !h.flags.has(readFirst)
 	case !dirty(f.slots):
 		return !h.flags.has(unsynced|stale) && s.chores[num].converts(r.Requests-f.floor(r, ms))
 	case h.flags.has(unsynced):
-		_, n := unwritten(f.slots)
+		_, n := unflushed(f.slots)
 		return final || s.matters(h, n, r.Requests-f.floor(r, ms))
 	default:
 		return true
@@ -234,23 +234,23 @@ func (s *shard) writes(num uint32, r *rule, ms int64, final bool) bool {
 // takeUp makes the pending write of what was admitted since the last, or keeps
 // the one there is. False if nothing of it matters any more, and the document
 // is in the right frames.
-func (s *shard) takeUp(num uint32, r *rule, seq int64) bool {
+func (s *shard) makePending(num uint32, r *rule, seq int64) bool {
 	slots := s.slots(s.hotOf(num), r)
-	if s.pending(num) == 0 {
+	if s.pendingSeq(num) == 0 {
 		for j := range slots {
-			slots[j].p, slots[j].i = slots[j].i, 0
+			slots[j].pending, slots[j].unclaimed = slots[j].unclaimed, 0
 		}
 		s.extrasOf(num).seq = seq
 	}
 	for j := range slots {
-		if slots[j].p != 0 {
+		if slots[j].pending != 0 {
 			return true
 		}
 	}
 	if s.chores[num].converts(0) {
 		return true
 	}
-	s.settled(num)
+	s.endPending(num)
 	return false
 }
 
@@ -262,7 +262,7 @@ func (s *shard) write(num uint32, r *rule, ms int64, final bool, task *Task) {
 	*w = Write{Seq: e.seq, Frame: r.frame, Expire: r.expiry(h.start)}
 	slots := s.slots(h, r)
 	for j := range slots {
-		if n := slots[j].p; n != 0 {
+		if n := slots[j].pending; n != 0 {
 			w.Delta = append(w.Delta, FrameCount{frameName(h.start-int64(j)*r.frame, r.frame), int64(n)})
 		}
 	}
@@ -332,9 +332,9 @@ func (y *Sync) Finish(now time.Time, task *Task, res Result) (done Finished) {
 	if res.Read {
 		s.merge(num, r, ms, res.Document, v, &done)
 	}
-	s.conclude(num, r, task, res, v)
+	s.settle(num, r, task, res, v)
 	done.Clone = v.clone
-	done.Pending = s.pending(num) != 0 && (res.Status != Conflict || s.extrasOf(num).stuck())
+	done.Pending = s.pendingSeq(num) != 0 && (res.Status != Conflict || s.extrasOf(num).stuck())
 	done.Next, done.Planned = y.plan(s, num, ms)
 	if res.Status == Rejected && task.Seq != 0 && done.Planned {
 		done.Next.In = max(done.Next.In, refusedWait)

@@ -68,14 +68,14 @@ func (p *player) read(d *Document) Finished {
 }
 
 // counts are g, what is not written, and the estimate.
-func (p *player) counts(g, unwritten, estimate int64) {
+func (p *player) counts(g, unflushed, estimate int64) {
 	p.t.Helper()
 	us := p.c.Usage(p.now, p.k)
 	if len(us) == 0 {
 		us = []Usage{{}}
 	}
-	if u := us[0]; u.Known != g || u.Unflushed != unwritten || int64(u.Estimate) != estimate {
-		p.t.Errorf("g %d, unwritten %d, estimate %v; want %d, %d, %d", u.Known, u.Unflushed, u.Estimate, g, unwritten, estimate)
+	if u := us[0]; u.Known != g || u.Unflushed != unflushed || int64(u.Estimate) != estimate {
+		p.t.Errorf("g %d, unflushed %d, estimate %v; want %d, %d, %d", u.Known, u.Unflushed, u.Estimate, g, unflushed, estimate)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestFirstContact(t *testing.T) {
 				t.Fatal("the syncer is not woken")
 			}
 			plans := p.y.Due(p.now, nil)
-			if len(plans) != 1 || plans[0].In != gather*time.Millisecond || plans[0].Lazy {
+			if len(plans) != 1 || plans[0].In != gatherReads*time.Millisecond || plans[0].Lazy {
 				t.Fatalf("plans %+v", plans)
 			}
 			task, ok := p.y.Begin(p.now, plans[0].Ticket, 1)
@@ -218,7 +218,7 @@ func TestOutcomes(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
 		result       Result
-		g, unwritten int64
+		g, unflushed int64
 		pending      bool // the next exchange sends the same sequence
 		reads        bool // the next exchange reads before it sends again
 		in           time.Duration
@@ -244,11 +244,11 @@ func TestOutcomes(t *testing.T) {
 				t.Fatalf("the write of a contended counter: %+v", task)
 			}
 			done := p.finish(task, tc.result)
-			p.counts(tc.g, tc.unwritten, tc.g+tc.unwritten)
-			if tc.unwritten > 0 && done.Next.In != tc.in {
+			p.counts(tc.g, tc.unflushed, tc.g+tc.unflushed)
+			if tc.unflushed > 0 && done.Next.In != tc.in {
 				t.Errorf("the next exchange is in %v, want %v", done.Next.In, tc.in)
 			}
-			if next := p.begin(); next.Pending == 20 != tc.pending || tc.reads != (next.Read && next.Seq == 0) && tc.unwritten > 0 {
+			if next := p.begin(); next.Pending == 20 != tc.pending || tc.reads != (next.Read && next.Seq == 0) && tc.unflushed > 0 {
 				t.Errorf("the next exchange: %+v", next)
 			}
 		})
@@ -363,15 +363,15 @@ func TestDeniedKeyIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestUnwritten counts what the store does not have, and plans it.
-func TestUnwritten(t *testing.T) {
+// TestUnflushed counts what the store does not have, and plans it.
+func TestUnflushed(t *testing.T) {
 	p := play(t, perMinute(100), NewLimit("per-hour", 100, time.Hour))
 	p.take(2, Allowed)
 	p.c.Take(p.now, Key{"client", "other"}, p.eff, 4)
 	task := p.begin()
 	plans := 0
-	u := p.y.Unwritten(p.now, func(Plan) { plans++ })
-	same(t, "unwritten", Unwritten{Counters: 4, Requests: 14}, u)
+	u := p.y.Unflushed(p.now, func(Plan) { plans++ })
+	same(t, "unflushed", Unflushed{Counters: 4, Requests: 14}, u)
 	if plans != 3 {
 		t.Errorf("%d counters are planned, want all but the busy one", plans)
 	}
@@ -390,5 +390,5 @@ func TestUnwritten(t *testing.T) {
 			}
 		}
 	}
-	same(t, "unwritten", Unwritten{}, p.y.Unwritten(p.now, nil))
+	same(t, "unflushed", Unflushed{}, p.y.Unflushed(p.now, nil))
 }

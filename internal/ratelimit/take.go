@@ -38,9 +38,9 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision) {
 	first := s.find(h)
 	switch {
 	case first == 0:
-		if first = s.admit(k, h, ls, ms); first == 0 { // no room at all: see overflow.go
+		if first = s.addKey(k, h, ls, ms); first == 0 { // no room at all: see overflow.go
 			s.mu.Unlock()
-			overfull(ls, d)
+			denyNoRoom(ls, d)
 			return
 		}
 	case s.hotOf(first).limits != ls.number:
@@ -117,7 +117,7 @@ func (s *shard) decideOn(all []frames, first uint32, ms, n int64, d *Decision) {
 		d.RetryAfter, d.Binding = retryAfter(all, rules, ms, n)
 	}
 	for i := range all {
-		all[i].enter(&rules[i], ms, n, i, d)
+		all[i].record(&rules[i], ms, n, i, d)
 	}
 }
 
@@ -127,26 +127,26 @@ func (s *shard) view(f *frames, num uint32, r *rule, ms int64, d *Decision) {
 	s.advance(num, r, ms)
 	s.fill(f, num, r)
 	if s.all.outage.mode.Load() != sharing || s.hotOf(num).flags.has(failing) {
-		s.weigh(num, r, ms, f, d)
+		s.applyOutage(num, r, ms, f, d)
 	}
 	f.used = f.floor(r, ms)
 }
 
 // admits reports whether n more requests fit.
 func (f *frames) admits(r *rule, n int64) bool {
-	return f.own > 0 && n <= r.Requests && (n-1)*f.own < r.Requests-f.used
+	return f.instances > 0 && n <= r.Requests && (n-1)*f.instances < r.Requests-f.used
 }
 
 // enter counts n requests if they were admitted, and fills in what the client
 // learns about the limit. A unit becomes free when the estimate falls below what
 // it is rounded down to now.
-func (f *frames) enter(r *rule, ms, n int64, i int, d *Decision) {
+func (f *frames) record(r *rule, ms, n int64, i int, d *Decision) {
 	if d.Outcome == Allowed {
 		f.count(n)
 		f.used = f.floor(r, ms)
 	}
 	st := &d.status[i]
-	if f.own == 0 {
+	if f.instances == 0 {
 		st.reset = clamp(ceilSeconds(outageRetry.Milliseconds()))
 		return
 	}
@@ -158,8 +158,8 @@ func (f *frames) enter(r *rule, ms, n int64, i int, d *Decision) {
 		st.reset = clamp(ceilSeconds(free - ms))
 	}
 	if room := r.Requests - f.used; room > 0 {
-		if f.own > 1 {
-			room = (room + f.own - 1) / f.own
+		if f.instances > 1 {
+			room = (room + f.instances - 1) / f.instances
 		}
 		st.remaining = clamp(room)
 	}
@@ -173,16 +173,16 @@ func (f *frames) enter(r *rule, ms, n int64, i int, d *Decision) {
 
 // weigh makes the frames of a counter that is cut off count as its limit's
 // OnOutage wants; own is 0 where nothing may be admitted.
-func (s *shard) weigh(num uint32, r *rule, ms int64, f *frames, d *Decision) {
+func (s *shard) applyOutage(num uint32, r *rule, ms int64, f *frames, d *Decision) {
 	if r.OnOutage == Memory || !s.cutOff(num, r, ms) {
 		return
 	}
 	d.Outage = true
 	if r.OnOutage == Deny {
-		f.own = 0
+		f.instances = 0
 		return
 	}
-	f.own = int64(s.all.outage.instances.Load())
+	f.instances = int64(s.all.outage.instances.Load())
 	f.sum()
 }
 
@@ -195,13 +195,13 @@ func retryAfter(all []frames, rules []rule, ms, n int64) (wait time.Duration, bi
 		moved = false
 		for i := range all {
 			f, r := &all[i], &rules[i]
-			if f.own == 0 {
+			if f.instances == 0 {
 				return outageRetry, i
 			}
 			if n > r.Requests {
 				return Never, i
 			}
-			target := r.Requests - (n-1)*f.own
+			target := r.Requests - (n-1)*f.instances
 			if target < 1 { // more than a share
 				return outageRetry, i
 			}

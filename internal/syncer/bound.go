@@ -61,7 +61,7 @@ func newestWriters(all map[string]int64) (newest, others map[string]int64) {
 // known: half of them are the last that have begun, so that no number of frames
 // in the future takes the place of those that count. The writer that reads
 // it is among the writers: without its sequence its writes would seem refused.
-func (r *Record) refocus(now time.Time, writer string) {
+func (r *Record) chooseFrames(now time.Time, writer string) {
 	if r.Excess == nil {
 		return
 	}

@@ -16,7 +16,7 @@ type calls struct {
 func newCalls() *calls { return &calls{} }
 
 // full returns how long to wait before another call may begin; 0 if one may now.
-func (c *calls) full(now time.Duration) time.Duration {
+func (c *calls) delay(now time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := len(c.began); n == maxCalls {

@@ -31,12 +31,12 @@ func (s *Syncer) exchangeLoop(ctx context.Context) error {
 		for i := range plans {
 			s.schedule(plans[i], 0)
 		}
-		pace.follow(s.elapsed(), plans)
+		pace.adjust(s.elapsed(), plans)
 		timer := time.NewTimer(s.dispatch(ctx, calls))
 		select {
 		case <-s.sync.Wake(): // the urgent ones wake it
 		case <-pace.C: // the others are collected
-		case <-s.agenda.wake:
+		case <-s.queue.wake:
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
@@ -50,23 +50,23 @@ func (s *Syncer) exchangeLoop(ctx context.Context) error {
 // returns how long until it has to be called again at the latest.
 func (s *Syncer) dispatch(ctx context.Context, c *calls) time.Duration {
 	for {
-		due, some := s.agenda.next()
+		due, some := s.queue.nextDue()
 		if !some {
 			return time.Hour
 		}
 		if wait := due - s.elapsed(); wait > 0 {
 			return wait
 		}
-		if wait := c.full(s.elapsed()); wait > 0 {
+		if wait := c.delay(s.elapsed()); wait > 0 {
 			return wait
 		}
-		items := s.agenda.take(s.elapsed())
+		items := s.queue.pop(s.elapsed())
 		if len(items) == 0 {
 			return minWait
 		}
 		done := c.begin(s.elapsed())
 		go func() {
-			defer s.agenda.poke()
+			defer s.queue.wakeLoop()
 			defer done()
 			s.guardedExchange(ctx, items)
 		}()
@@ -75,7 +75,7 @@ func (s *Syncer) dispatch(ctx context.Context, c *calls) time.Duration {
 
 // guardedExchange makes an exchange that must not take the process down. Its error or panic is
 // counted, and its counters are planned anew.
-func (s *Syncer) guardedExchange(ctx context.Context, items []item) {
+func (s *Syncer) guardedExchange(ctx context.Context, items []entry) {
 	_ = s.loops.Guard(ctx, "exchange", func(ctx context.Context) error { return s.exchange(ctx, items) })
 }
 
@@ -99,31 +99,31 @@ func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
 		due = (due + grid - 1) / grid * grid
 	}
 	s.health.planned(p.Ticket)
-	s.agenda.add(item{due: due, ticket: p.Ticket})
+	s.queue.add(entry{due: due, ticket: p.Ticket})
 }
 
 // Flush makes one exchange of the counters of a key at once: it writes what is
 // not yet written. A conflict is no error: the key is written again in its turn.
 func (s *Syncer) Flush(ctx context.Context, k ratelimit.Key) error {
-	return s.exchange(ctx, s.itemsOf(k, false))
+	return s.exchange(ctx, s.entriesOf(k, false))
 }
 
 // Refresh reads the documents of a key at once, and writes nothing.
 func (s *Syncer) Refresh(ctx context.Context, k ratelimit.Key) error {
-	return s.exchange(ctx, s.itemsOf(k, true))
+	return s.exchange(ctx, s.entriesOf(k, true))
 }
 
-func (s *Syncer) itemsOf(k ratelimit.Key, readOnly bool) (items []item) {
+func (s *Syncer) entriesOf(k ratelimit.Key, readOnly bool) (items []entry) {
 	for _, p := range s.sync.Of(k) {
 		s.health.planned(p.Ticket)
-		items = append(items, item{ticket: p.Ticket, readOnly: readOnly})
+		items = append(items, entry{ticket: p.Ticket, readOnly: readOnly})
 	}
 	return items
 }
 
 // exchange makes one round trip for the counters of the items. Errors are counted
 // and make the agenda wait.
-func (s *Syncer) exchange(ctx context.Context, items []item) error {
+func (s *Syncer) exchange(ctx context.Context, items []entry) error {
 	x := s.begin(items)
 	if len(x.tasks) == 0 {
 		return nil
@@ -133,10 +133,10 @@ func (s *Syncer) exchange(ctx context.Context, items []item) error {
 	took := s.elapsed() - x.began
 	var wait time.Duration
 	if err != nil {
-		wait = s.jitter(s.agenda.failed(s.cfg.MaxBackoff))
-		s.agenda.pause(s.elapsed() + wait)
+		wait = s.jitter(s.queue.failed(s.cfg.MaxBackoff))
+		s.queue.pause(s.elapsed() + wait)
 	} else {
-		s.agenda.succeeded(took)
+		s.queue.succeeded(took)
 	}
 	for ; x.finished < len(x.tasks); x.finished++ {
 		s.finish(x, x.finished, &results[x.finished], wait)
@@ -145,7 +145,7 @@ func (s *Syncer) exchange(ctx context.Context, items []item) error {
 }
 
 // trip is one exchange under way.
-type trip struct {
+type roundTrip struct {
 	tasks    []ratelimit.Task
 	items    []Item
 	writes   int
@@ -155,8 +155,8 @@ type trip struct {
 }
 
 // begin takes up what is to be done, sorted by ID.
-func (s *Syncer) begin(items []item) *trip {
-	x := &trip{began: s.elapsed()}
+func (s *Syncer) begin(items []entry) *roundTrip {
+	x := &roundTrip{began: s.elapsed()}
 	for _, it := range items {
 		now, seq := s.clock.Now(), int64(0)
 		if !it.readOnly {
@@ -164,7 +164,7 @@ func (s *Syncer) begin(items []item) *trip {
 		}
 		task, ok := s.sync.Begin(now, it.ticket, seq)
 		if !ok {
-			s.health.void(it.ticket)
+			s.health.ticketStale(it.ticket)
 			continue
 		}
 		s.stats.age.note(x.began, task.Age)
@@ -173,7 +173,7 @@ func (s *Syncer) begin(items []item) *trip {
 	slices.SortFunc(x.tasks, func(a, b ratelimit.Task) int { return CompareIDs(a.ID, b.ID) })
 	x.items = make([]Item, len(x.tasks))
 	for i := range x.tasks {
-		x.items[i] = s.item(&x.tasks[i])
+		x.items[i] = s.itemFor(&x.tasks[i])
 		if x.items[i].Write != nil {
 			x.writes++
 		}
@@ -185,7 +185,7 @@ func (s *Syncer) begin(items []item) *trip {
 }
 
 // item is what the store is asked for.
-func (s *Syncer) item(t *ratelimit.Task) Item {
+func (s *Syncer) itemFor(t *ratelimit.Task) Item {
 	it := Item{ID: t.ID, Read: t.Read}
 	if t.Seq != 0 {
 		it.Write = &Write{
@@ -200,11 +200,11 @@ func (s *Syncer) item(t *ratelimit.Task) Item {
 // call calls the store in a time that grows with what it is asked for. A loop
 // that has to stop lets a call end by itself, because its outcome is worth
 // knowing; only Stop's deadline aborts it.
-func (s *Syncer) call(ctx context.Context, x *trip) ([]Result, error) {
+func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]Result, error) {
 	end := s.health.underWay(x.began, x.writes > 0, s.outage.begin)
 	defer end() // also after a panic
 	var results []Result
-	took, err := s.bounded(ctx, len(x.items), func(ctx context.Context) (err error) {
+	took, err := s.withTimeout(ctx, len(x.items), func(ctx context.Context) (err error) {
 		results, err = s.store.Exchange(ctx, x.items)
 		return err
 	})
@@ -218,12 +218,12 @@ func (s *Syncer) call(ctx context.Context, x *trip) ([]Result, error) {
 			results[i].Err = err
 		}
 	}
-	s.observe(x, results, took, err)
+	s.recordExchange(x, results, took, err)
 	return results, err
 }
 
 // bounded calls f with a deadline, and returns how long it took.
-func (s *Syncer) bounded(ctx context.Context, n int, f func(context.Context) error) (time.Duration, error) {
+func (s *Syncer) withTimeout(ctx context.Context, n int, f func(context.Context) error) (time.Duration, error) {
 	timeout := s.cfg.Timeout + time.Duration(n)*s.cfg.TimeoutPerItem
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
@@ -234,7 +234,7 @@ func (s *Syncer) bounded(ctx context.Context, n int, f func(context.Context) err
 }
 
 // finish takes over the result of one task, and plans what is next.
-func (s *Syncer) finish(x *trip, i int, res *Result, wait time.Duration) {
+func (s *Syncer) finish(x *roundTrip, i int, res *Result, wait time.Duration) {
 	task, it := &x.tasks[i], &x.items[i]
 	r := ratelimit.Result{Status: res.Status, Read: res.Read && it.Read}
 	if it.Write != nil {
@@ -245,14 +245,14 @@ func (s *Syncer) finish(x *trip, i int, res *Result, wait time.Duration) {
 		r.Document = s.document(res.Record, task)
 	}
 	done := s.sync.Finish(s.clock.Now(), task, r)
-	s.notice(task, res, &done)
+	s.reportProblems(task, res, &done)
 	if done.Pending {
-		s.health.unconfirmed(task.Ticket, x.began)
+		s.health.markUnconfirmed(task.Ticket, x.began)
 	} else {
-		s.health.confirmed(task.Ticket)
+		s.health.markConfirmed(task.Ticket)
 	}
 	if wait == 0 && it.Read {
-		wait = s.unread(task, res)
+		wait = s.noteUnread(task, res)
 	}
 	if done.Planned {
 		s.schedule(done.Next, wait)
@@ -261,39 +261,39 @@ func (s *Syncer) finish(x *trip, i int, res *Result, wait time.Duration) {
 
 // unread reports a document that the store has not read although it reported no
 // failure, and returns how long to wait before it is asked again.
-func (s *Syncer) unread(task *ratelimit.Task, res *Result) time.Duration {
-	failed := s.health.read(task.Ticket, res.Read)
+func (s *Syncer) noteUnread(task *ratelimit.Task, res *Result) time.Duration {
+	failed := s.health.noteRead(task.Ticket, res.Read)
 	if failed == 0 {
 		return 0
 	}
-	s.complain("document of a counter not read; tried again seldom", task.ID, cmp.Or(res.Err, errUnread))
+	s.logLimited("document of a counter not read; tried again seldom", task.ID, cmp.Or(res.Err, errUnread))
 	return s.jitter(backoff(failed, s.cfg.MaxBackoff))
 }
 
 // notice counts and reports what was found wrong.
-func (s *Syncer) notice(task *ratelimit.Task, res *Result, done *ratelimit.Finished) {
+func (s *Syncer) reportProblems(task *ratelimit.Task, res *Result, done *ratelimit.Finished) {
 	if done.Lost > 0 {
 		s.stats.drift.Add(1)
 	}
 	if done.Clone {
-		s.renew(s.identity.writer(task.Pending))
+		s.takeNewID(s.identity.writer(task.Pending))
 	}
 	switch {
 	case res.Status == Rejected && task.Seq != 0:
-		s.complain("write of a counter refused; tried again in 30 s", task.ID, res.Err)
+		s.logLimited("write of a counter refused; tried again in 30 s", task.ID, res.Err)
 	case res.Record != nil && res.Record.Problem != "":
 		s.stats.foreign.Add(1)
-		s.complain("counter document makes no sense", task.ID, fmt.Errorf("%s", res.Record.Problem))
+		s.logLimited("counter document makes no sense", task.ID, fmt.Errorf("%s", res.Record.Problem))
 	case done.Foreign > 0:
 		s.stats.foreign.Add(1)
-		s.complain("counter document makes no sense", task.ID,
+		s.logLimited("counter document makes no sense", task.ID,
 			fmt.Errorf("%d frames that are negative, absurd, or far in the future", done.Foreign))
 	}
 }
 
 // finishAfterPanic gives back the counters of an exchange whose outcome a panic
 // has made unknown, and lets the panic go on.
-func (s *Syncer) finishAfterPanic(x *trip) {
+func (s *Syncer) finishAfterPanic(x *roundTrip) {
 	if v := recover(); v != nil {
 		for ; x.finished < len(x.tasks); x.finished++ {
 			s.finish(x, x.finished, &Result{}, background.FirstRestart)

@@ -18,11 +18,11 @@ func (s *Syncer) Kill() {
 func (s *Syncer) BecomeCloneOf(o *Syncer) {
 	o.identity.mu.Lock()
 	names, seq := slices.Clone(o.identity.names), o.identity.seq
-	nonces, doubt := slices.Clone(o.identity.nonces), o.identity.doubt
+	nonces, doubt := slices.Clone(o.identity.nonces), o.identity.unstored
 	o.identity.mu.Unlock()
 	s.identity.mu.Lock()
 	defer s.identity.mu.Unlock()
-	s.identity.names, s.identity.seq, s.identity.nonces, s.identity.doubt = names, seq, nonces, doubt
+	s.identity.names, s.identity.seq, s.identity.nonces, s.identity.unstored = names, seq, nonces, doubt
 }
 
 // SetRandomState gives the syncer the random state of a copied process.
@@ -41,6 +41,6 @@ func (s *Syncer) DrawEtag() int64 { return s.newEtag() }
 // Degraded returns nil while the store takes what is exchanged; otherwise what
 // is wrong.
 func (s *Syncer) Degraded() error {
-	_, err := s.health.trouble()
+	_, err := s.health.degraded()
 	return err
 }

@@ -26,14 +26,14 @@ const (
 // health is how the calls to the store go, each kind on its own, and which writes
 // are not confirmed.
 type health struct {
-	mu      sync.Mutex
-	began   time.Time
-	ops     map[Op]*opHealth
-	failed  time.Duration // when an exchange, or a part of one, last failed or was late
-	flying  map[*flight]bool
-	pending map[uint64]*doubt // by counter
-	unread  map[uint64]int    // by counter: exchanges in a row that should have read its document, and did not
-	usual   time.Duration     // of a call, smoothed
+	mu       sync.Mutex
+	began    time.Time
+	ops      map[Op]*opHealth
+	failed   time.Duration // when an exchange, or a part of one, last failed or was late
+	inFlight map[*storeCall]bool
+	pending  map[uint64]*unconfirmedWrite // by counter
+	unread   map[uint64]int               // by counter: exchanges in a row that should have read its document, and did not
+	usual    time.Duration                // of a call, smoothed
 }
 
 // opHealth is one kind of call.
@@ -44,26 +44,26 @@ type opHealth struct {
 }
 
 // doubt is a write that is not known to be applied.
-type doubt struct {
-	since  time.Duration    // when the first attempt began
-	ticket ratelimit.Ticket // of the latest plan for its counter
-	void   time.Duration    // when that was found void; 0: it was not
+type unconfirmedWrite struct {
+	since      time.Duration    // when the first attempt began
+	ticket     ratelimit.Ticket // of the latest plan for its counter
+	staleSince time.Duration    // when that was found void; 0: it was not
 }
 
 // voidAfter is how long a counter whose ticket is void may be without a plan
 // before it is gone: a change of its limit leaves it without one for a moment.
-const voidAfter = 2 * time.Second
+const staleAfter = 2 * time.Second
 
 // flight is a call under way.
-type flight struct {
+type storeCall struct {
 	began  time.Duration
 	writes bool
 }
 
 func newHealth() *health {
 	h := &health{
-		began: time.Now(), ops: map[Op]*opHealth{}, flying: map[*flight]bool{},
-		pending: map[uint64]*doubt{}, unread: map[uint64]int{},
+		began: time.Now(), ops: map[Op]*opHealth{}, inFlight: map[*storeCall]bool{},
+		pending: map[uint64]*unconfirmedWrite{}, unread: map[uint64]int{},
 	}
 	for _, op := range Ops() {
 		h.ops[op] = &opHealth{}
@@ -74,14 +74,14 @@ func newHealth() *health {
 // underWay notes a call, and calls late if it takes longer than is usual. The
 // function that it returns ends the call, after which late is not called.
 func (h *health) underWay(began time.Duration, writes bool, late func()) (end func()) {
-	f := &flight{began: began, writes: writes}
+	f := &storeCall{began: began, writes: writes}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.flying[f] = true
+	h.inFlight[f] = true
 	timer := time.AfterFunc(stallAfter+4*h.usual, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.flying[f] {
+		if h.inFlight[f] {
 			h.failed = time.Since(h.began)
 			late()
 		}
@@ -90,12 +90,12 @@ func (h *health) underWay(began time.Duration, writes bool, late func()) (end fu
 		timer.Stop()
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.flying, f)
+		delete(h.inFlight, f)
 	}
 }
 
 // called notes the end of a call that began so long ago.
-func (h *health) called(op Op, took time.Duration, err error) {
+func (h *health) recordCall(op Op, took time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o := h.ops[op]
@@ -120,10 +120,10 @@ func (h *health) exchangeFailed() {
 // forget ends the failures of exchanges that are over, and reports whether all
 // are: none has failed for that long, none is under way, and no write is in
 // doubt. What fails and is still wanted is tried again sooner.
-func (h *health) forget(after time.Duration) bool {
+func (h *health) clearIfIdle(after time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.flying) > 0 || len(h.pending) > 0 || h.failed != 0 && time.Since(h.began)-h.failed <= after {
+	if len(h.inFlight) > 0 || len(h.pending) > 0 || h.failed != 0 && time.Since(h.began)-h.failed <= after {
 		return false
 	}
 	*h.ops[OpWrite], *h.ops[OpRead] = opHealth{}, opHealth{}
@@ -131,11 +131,11 @@ func (h *health) forget(after time.Duration) bool {
 }
 
 // unconfirmed notes that a write of a counter is not known to be applied.
-func (h *health) unconfirmed(t ratelimit.Ticket, since time.Duration) {
+func (h *health) markUnconfirmed(t ratelimit.Ticket, since time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.pending[t.Counter()] == nil {
-		h.pending[t.Counter()] = &doubt{since: since, ticket: t}
+		h.pending[t.Counter()] = &unconfirmedWrite{since: since, ticket: t}
 	}
 }
 
@@ -144,24 +144,24 @@ func (h *health) planned(t ratelimit.Ticket) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if d := h.pending[t.Counter()]; d != nil {
-		d.ticket, d.void = t, 0
+		d.ticket, d.staleSince = t, 0
 	}
 }
 
 // void notes that a ticket is no longer good: its counter was planned anew, will
 // be, or is gone.
-func (h *health) void(t ratelimit.Ticket) {
+func (h *health) ticketStale(t ratelimit.Ticket) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if d := h.pending[t.Counter()]; d != nil && d.ticket == t {
-		d.void = time.Since(h.began)
+		d.staleSince = time.Since(h.began)
 	}
 	delete(h.unread, t.Counter())
 }
 
 // read notes whether the document of a counter was read that was wanted, and
 // returns how often in a row it was not.
-func (h *health) read(t ratelimit.Ticket, was bool) (failed int) {
+func (h *health) noteRead(t ratelimit.Ticket, was bool) (failed int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if was {
@@ -173,15 +173,15 @@ func (h *health) read(t ratelimit.Ticket, was bool) (failed int) {
 }
 
 // dropVoid drops the writes of counters that are gone.
-func (h *health) dropVoid() {
+func (h *health) dropStale() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Since(h.began)
-	maps.DeleteFunc(h.pending, func(_ uint64, d *doubt) bool { return d.void != 0 && now-d.void > voidAfter })
+	maps.DeleteFunc(h.pending, func(_ uint64, d *unconfirmedWrite) bool { return d.staleSince != 0 && now-d.staleSince > staleAfter })
 }
 
 // confirmed notes that no write of a counter is in doubt.
-func (h *health) confirmed(t ratelimit.Ticket) {
+func (h *health) markConfirmed(t ratelimit.Ticket) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.pending, t.Counter())
@@ -196,7 +196,7 @@ func (h *health) unconfirmedFor() time.Duration {
 }
 
 func (h *health) oldest(now time.Duration) (age time.Duration) {
-	for f := range h.flying {
+	for f := range h.inFlight {
 		if f.writes {
 			age = max(age, now-f.began)
 		}
@@ -208,7 +208,7 @@ func (h *health) oldest(now time.Duration) (age time.Duration) {
 }
 
 // trouble is what is wrong, and for how long; 0 if nothing is.
-func (h *health) trouble() (lasted time.Duration, err error) {
+func (h *health) degraded() (lasted time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Since(h.began)
@@ -224,7 +224,7 @@ func (h *health) trouble() (lasted time.Duration, err error) {
 }
 
 // observe counts a call of the store, as what it was for the parts of it.
-func (s *Syncer) observe(x *trip, results []Result, took time.Duration, err error) {
+func (s *Syncer) recordExchange(x *roundTrip, results []Result, took time.Duration, err error) {
 	var writeErr, readErr error
 	written, read := 0, 0
 	for i := range results {
@@ -244,13 +244,13 @@ func (s *Syncer) observe(x *trip, results []Result, took time.Duration, err erro
 		} else if writeErr == nil {
 			writeErr = err
 		}
-		s.called(OpWrite, x.writes, took, writeErr)
+		s.recordCall(OpWrite, x.writes, took, writeErr)
 	}
 	if x.reads > 0 {
 		if read == 0 {
 			readErr = cmp.Or(err, errUnread)
 		}
-		s.called(OpRead, x.reads, took, readErr)
+		s.recordCall(OpRead, x.reads, took, readErr)
 	}
 	if writeErr != nil || readErr != nil || err != nil {
 		s.health.exchangeFailed()
@@ -263,21 +263,21 @@ func (s *Syncer) observe(x *trip, results []Result, took time.Duration, err erro
 }
 
 // called counts a call.
-func (s *Syncer) called(op Op, items int, took time.Duration, err error) {
+func (s *Syncer) recordCall(op Op, items int, took time.Duration, err error) {
 	s.cfg.Observer.Call(op, items, took, err)
 	s.stats.call(op, items, err)
-	s.health.called(op, took, err)
+	s.health.recordCall(op, took, err)
 }
 
 // watchHealth logs when the store begins and ends to fail.
 func (s *Syncer) watchHealth(context.Context) {
 	s.outage.recovered(s.elapsed())
-	s.health.dropVoid()
-	lasted, err := s.health.trouble()
+	s.health.dropStale()
+	lasted, err := s.health.degraded()
 	if (err != nil) == s.stats.degraded.Swap(err != nil) {
 		return
 	}
-	left := s.sync.Unwritten(s.clock.Now(), nil)
+	left := s.sync.Unflushed(s.clock.Now(), nil)
 	waiting := []any{slog.Int("counters", left.Counters), slog.Int64("requests", left.Requests)}
 	if err != nil {
 		s.stats.degradedAt.Store(int64(s.elapsed() - lasted))

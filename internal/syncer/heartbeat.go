@@ -20,14 +20,14 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 	var best *clock.Reading
 	for range samples {
 		var theirs time.Time
-		took, err := s.bounded(ctx, 1, func(ctx context.Context) (err error) {
+		took, err := s.withTimeout(ctx, 1, func(ctx context.Context) (err error) {
 			theirs, err = s.store.Now(ctx)
 			return err
 		})
 		if errors.Is(err, ErrNoClock) {
 			return nil
 		}
-		s.called(OpClock, 1, took, err)
+		s.recordCall(OpClock, 1, took, err)
 		if best != nil {
 			best.Time = best.Time.Add(took) // it has aged, also if this sample failed
 		}
@@ -44,10 +44,10 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 // meet sets the clock and stores the first heartbeat. Where the wall clock and
 // the store disagree, the others are asked: it waits for heartbeats that they
 // have stored by the clock that the store has now.
-func (s *Syncer) meet(ctx context.Context) {
+func (s *Syncer) join(ctx context.Context) {
 	reading := s.readClock(ctx, clockSamples)
 	state := s.clock.Begin(reading, nil)
-	alive := s.announce(ctx)
+	alive := s.storeHeartbeat(ctx)
 	if state.Alone != clock.NoClock && len(alive) > 1 {
 		alive = s.awaitPeers(ctx, alive)
 		if reading = s.readClock(ctx, clockSamples); reading != nil {
@@ -66,7 +66,7 @@ func (s *Syncer) awaitPeers(ctx context.Context, alive []Instance) []Instance {
 		if !background.Sleep(ctx, s.cfg.Beat/4) {
 			return alive
 		}
-		if again := s.announce(ctx); again != nil {
+		if again := s.storeHeartbeat(ctx); again != nil {
 			alive = again
 		}
 		fresh := 0
@@ -85,7 +85,7 @@ func (s *Syncer) awaitPeers(ctx context.Context, alive []Instance) []Instance {
 // beat stores a heartbeat and compares the clocks.
 func (s *Syncer) beat(ctx context.Context) {
 	before := s.clock.State().Alone
-	alive := s.announce(ctx)
+	alive := s.storeHeartbeat(ctx)
 	state := s.clock.Adjust(s.readClock(ctx, 1), s.peerTimes(alive)) // a reading ages quickly
 	s.stats.clock.Store(&state)
 	s.logClock(state, before)
@@ -93,8 +93,8 @@ func (s *Syncer) beat(ctx context.Context) {
 
 // announce stores a heartbeat, and returns those of all live instances; nil if
 // that failed.
-func (s *Syncer) announce(ctx context.Context) []Instance {
-	if s.others == nil {
+func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
+	if s.instances == nil {
 		return nil
 	}
 	self := Instance{ID: s.ID(), Time: s.clock.Now().UTC(), Nonce: s.identity.nonce()}
@@ -103,21 +103,21 @@ func (s *Syncer) announce(ctx context.Context) []Instance {
 	}
 	var alive []Instance
 	var previous string
-	took, err := s.bounded(ctx, 1, func(ctx context.Context) (err error) {
-		alive, previous, err = s.others.Beat(ctx, self, beatsToLive*s.cfg.Beat)
+	took, err := s.withTimeout(ctx, 1, func(ctx context.Context) (err error) {
+		alive, previous, err = s.instances.Beat(ctx, self, beatsToLive*s.cfg.Beat)
 		return err
 	})
-	s.called(OpBeat, 1, took, err)
+	s.recordCall(OpBeat, 1, took, err)
 	if err != nil {
 		s.outage.begin() // also where nothing is exchanged that could fail
-		s.lookAround(ctx)
+		s.countOthers(ctx)
 		return nil
 	}
-	s.rested()
+	s.endIdleOutage()
 	if s.identity.stored(previous) {
-		s.renew(self.ID)
+		s.takeNewID(self.ID)
 	}
-	s.meetAll(alive, len(alive))
+	s.setAlive(alive, len(alive))
 	return alive
 }
 
@@ -127,14 +127,14 @@ const assumedInstances = 10
 
 // lookAround counts the instances where this one cannot store a heartbeat and has
 // not counted them before.
-func (s *Syncer) lookAround(ctx context.Context) {
+func (s *Syncer) countOthers(ctx context.Context) {
 	if s.alive.Load() != nil {
 		return
 	}
-	_, err := s.bounded(ctx, 1, func(ctx context.Context) error {
-		others, err := s.others.Alive(ctx, beatsToLive*s.cfg.Beat)
+	_, err := s.withTimeout(ctx, 1, func(ctx context.Context) error {
+		others, err := s.instances.Alive(ctx, beatsToLive*s.cfg.Beat)
 		if err == nil {
-			s.meetAll(others, len(others)+1)
+			s.setAlive(others, len(others)+1)
 		}
 		return err
 	})
@@ -144,7 +144,7 @@ func (s *Syncer) lookAround(ctx context.Context) {
 }
 
 // meetAll takes over which instances are alive, and how many with this one.
-func (s *Syncer) meetAll(alive []Instance, n int) {
+func (s *Syncer) setAlive(alive []Instance, n int) {
 	ids := make(map[string]bool, len(alive))
 	for _, i := range alive {
 		ids[i.ID] = true
@@ -191,8 +191,8 @@ func (s *Syncer) logClock(st clock.State, before clock.Source) {
 }
 
 // renew takes another ID after another process was found to use this one.
-func (s *Syncer) renew(old string) {
-	if id, renewed := s.identity.renew(old); renewed {
+func (s *Syncer) takeNewID(old string) {
+	if id, renewed := s.identity.replace(old); renewed {
 		s.stats.clones.Add(1)
 		s.cfg.Log.Warn("another process runs under the ID of this one, a copy of it: took another",
 			slog.String("old", old), slog.String("new", id))
@@ -201,12 +201,12 @@ func (s *Syncer) renew(old string) {
 
 // leave removes the heartbeat of this instance.
 func (s *Syncer) leave(ctx context.Context) {
-	if s.others == nil {
+	if s.instances == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	if err := s.others.Leave(ctx, s.ID()); err != nil {
+	if err := s.instances.Leave(ctx, s.ID()); err != nil {
 		s.cfg.Log.Warn("heartbeat not removed; it lapses by itself", "error", err)
 	}
 }

@@ -25,12 +25,12 @@ func seqTime(seq int64) int64 {
 
 // identity is under what name this process writes, and with which sequences.
 type identity struct {
-	mu     sync.Mutex
-	names  []name // the last is used now
-	seq    int64  // the highest that was issued
-	random func(bits int) int64
-	nonces []string // of the latest heartbeats, as many as are remembered
-	doubt  int      // heartbeats since the last that is known to be stored
+	mu       sync.Mutex
+	names    []name // the last is used now
+	seq      int64  // the highest that was issued
+	random   func(bits int) int64
+	nonces   []string // of the latest heartbeats, as many as are remembered
+	unstored int      // heartbeats since the last that is known to be stored
 }
 
 // name is an ID and the sequence after which it was taken.
@@ -83,14 +83,14 @@ func (n *identity) own(id string) bool {
 
 // renew takes another ID, unless old has been given up already. What is pending
 // under the old one is resolved under it.
-func (n *identity) renew(old string) (id string, renewed bool) {
+func (n *identity) replace(old string) (id string, renewed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if current := n.names[len(n.names)-1].id; current != old {
 		return current, false
 	}
 	n.names = append(n.names, name{id: newID(), after: n.seq})
-	n.nonces, n.doubt = nil, 0
+	n.nonces, n.unstored = nil, 0
 	return n.names[len(n.names)-1].id, true
 }
 
@@ -106,7 +106,7 @@ func (n *identity) nonce() string {
 	nonce := newID()
 	n.nonces = append(n.nonces, nonce)
 	n.nonces = slices.Delete(n.nonces, 0, max(len(n.nonces)-2*maxNonces, 0))
-	n.doubt++
+	n.unstored++
 	return nonce
 }
 
@@ -115,7 +115,7 @@ func (n *identity) nonce() string {
 func (n *identity) stored(previous string) (foreign bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	foreign = previous != "" && n.doubt <= maxNonces && !slices.Contains(n.nonces, previous)
-	n.doubt = 0
+	foreign = previous != "" && n.unstored <= maxNonces && !slices.Contains(n.nonces, previous)
+	n.unstored = 0
 	return foreign
 }

@@ -54,7 +54,7 @@ func (o *outage) recovered(elapsed time.Duration) {
 	}
 }
 
-func (o *outage) lasts() bool {
+func (o *outage) active() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.on
@@ -62,8 +62,8 @@ func (o *outage) lasts() bool {
 
 // rested ends an outage, and forgets the failures of exchanges, when the store has
 // answered a heartbeat and nothing is left that could be tried again.
-func (s *Syncer) rested() {
-	if s.health.forget(2 * s.cfg.MaxBackoff) {
+func (s *Syncer) endIdleOutage() {
+	if s.health.clearIfIdle(2 * s.cfg.MaxBackoff) {
 		s.outage.end(s.elapsed(), s.clock.Now())
 	}
 }

@@ -28,7 +28,7 @@ func newPace(interval time.Duration) *pace {
 }
 
 // follow takes over how long the counters that were just collected can wait.
-func (p *pace) follow(now time.Duration, plans []ratelimit.Plan) {
+func (p *pace) adjust(now time.Duration, plans []ratelimit.Plan) {
 	every := p.usual
 	for i := range plans {
 		if plans[i].Lazy {

@@ -20,7 +20,7 @@ const surplusAtOnce = 100
 // document is a record as the counters need it.
 func (s *Syncer) document(r *Record, task *ratelimit.Task) *ratelimit.Document {
 	now, own := s.clock.Now(), s.identity.writer(task.Pending)
-	r.refocus(now, own)
+	r.chooseFrames(now, own)
 	d := &ratelimit.Document{
 		Version: r.Version, Etag: r.Etag, Frame: r.Frame, Pruned: r.Pruned,
 		Frames: r.Frames, Damaged: r.Damaged,

@@ -69,11 +69,11 @@ const peakPeriod = 15 * time.Second
 func (p *peak) note(elapsed, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.turn(elapsed)
+	p.rotate(elapsed)
 	p.now = max(p.now, d)
 }
 
-func (p *peak) turn(elapsed time.Duration) {
+func (p *peak) rotate(elapsed time.Duration) {
 	switch since := elapsed - p.period; {
 	case since >= 2*peakPeriod:
 		p.now, p.previous, p.period = 0, 0, elapsed
@@ -85,7 +85,7 @@ func (p *peak) turn(elapsed time.Duration) {
 func (p *peak) value(elapsed time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.turn(elapsed)
+	p.rotate(elapsed)
 	return max(p.now, p.previous)
 }
 
@@ -143,17 +143,17 @@ var (
 // Stats returns the totals and the state.
 func (s *Syncer) Stats() Stats {
 	now := s.elapsed()
-	waiting, due, late := s.agenda.waiting(now)
+	waiting, due, late := s.queue.waiting(now)
 	c := &s.stats
 	st := Stats{
 		Writes: c.writes.Load(), Reads: c.reads.Load(), Applied: c.applied.Load(), Fallback: c.fallback.Load(),
 		Conflicts: c.conflicts.Load(), Unknown: c.unknown.Load(), Rejected: c.rejected.Load(),
 		Foreign: c.foreign.Load(), Drift: c.drift.Load(), Clones: c.clones.Load(), Panics: c.panics.Load(),
-		Waiting: waiting, Due: due, Late: late, Batch: s.agenda.size(),
-		Unconfirmed: s.health.unconfirmedFor(), Instances: int(c.instances.Load()), Stalled: s.outage.lasts(),
+		Waiting: waiting, Due: due, Late: late, Batch: s.queue.size(),
+		Unconfirmed: s.health.unconfirmedFor(), Instances: int(c.instances.Load()), Stalled: s.outage.active(),
 	}
 	st.Calls, st.Failed = c.perOp()
-	st.DegradedFor, _ = s.health.trouble()
+	st.DegradedFor, _ = s.health.degraded()
 	st.Degraded = st.DegradedFor > 0
 	st.Age = max(c.age.value(now), st.DegradedFor)
 	if state := c.clock.Load(); state != nil {
@@ -163,7 +163,7 @@ func (s *Syncer) Stats() Stats {
 }
 
 // complainEvery limits how often bad documents are logged.
-const complainEvery = time.Minute
+const documentLogEvery = time.Minute
 
 // limiter lets something happen once in a while.
 type limiter struct {
@@ -183,8 +183,8 @@ func (l *limiter) allow(every time.Duration) bool {
 
 // complain logs what is wrong with a counter's document, at most once a minute in
 // all: the totals count every one. Names of users stay out of the log.
-func (s *Syncer) complain(what string, id ratelimit.CounterID, err error) {
-	if s.complaints.allow(complainEvery) {
+func (s *Syncer) logLimited(what string, id ratelimit.CounterID, err error) {
+	if s.documentLog.allow(documentLogEvery) {
 		s.cfg.Log.Error("counter document", "problem", what, "client_id", id.ClientID, "limit", id.Limit, "error", err)
 	}
 }

@@ -23,8 +23,8 @@ func (s *Syncer) Stop(ctx context.Context) (Left, error) {
 	s.loops.Cancel()
 	s.loops.Wait() // for calls under way at most, which the context aborts
 	s.sync.SetFinal()
-	s.agenda.clear()
-	s.sync.Unwritten(s.clock.Now(), func(p ratelimit.Plan) { s.schedule(ratelimit.Plan{Ticket: p.Ticket}, 0) })
+	s.queue.clear()
+	s.sync.Unflushed(s.clock.Now(), func(p ratelimit.Plan) { s.schedule(ratelimit.Plan{Ticket: p.Ticket}, 0) })
 	s.flushAll(ctx)
 	s.leave(ctx)
 	return s.left()
@@ -33,28 +33,28 @@ func (s *Syncer) Stop(ctx context.Context) (Left, error) {
 // flushAll works through the agenda until it is empty.
 func (s *Syncer) flushAll(ctx context.Context) {
 	for ctx.Err() == nil {
-		due, some := s.agenda.next()
+		due, some := s.queue.nextDue()
 		if !some {
 			return
 		}
 		rest := due - s.elapsed()
-		if rest > tooLong {
+		if rest > refusedWait {
 			return // the store refuses what is left
 		}
 		if !background.Sleep(ctx, rest) {
 			return
 		}
-		if items := s.agenda.take(s.elapsed()); len(items) > 0 {
+		if items := s.queue.pop(s.elapsed()); len(items) > 0 {
 			s.guardedExchange(ctx, items)
 		}
 	}
 }
 
 // tooLong is a wait that only a write has which the store refuses for good.
-const tooLong = 15 * time.Second
+const refusedWait = 15 * time.Second
 
 func (s *Syncer) left() (Left, error) {
-	u := s.sync.Unwritten(s.clock.Now(), nil)
+	u := s.sync.Unflushed(s.clock.Now(), nil)
 	l := Left{Keys: u.Counters, Requests: u.Requests}
 	if l == (Left{}) {
 		return l, nil

@@ -12,15 +12,15 @@ import (
 
 // Syncer keeps the [ratelimit.Counters] of one process and a [Store] in step.
 type Syncer struct {
-	cfg      Config
-	clock    *clock.Clock
-	counters *ratelimit.Counters
-	sync     *ratelimit.Sync
-	store    Store
-	others   Instances
+	cfg       Config
+	clock     *clock.Clock
+	counters  *ratelimit.Counters
+	sync      *ratelimit.Sync
+	store     Store
+	instances Instances
 
 	began    time.Time // of the syncer; due times count from here, on the monotonic clock
-	agenda   *agenda
+	queue    *dueQueue
 	identity *identity
 	random   *random
 	alive    atomic.Pointer[map[string]bool] // live instances by ID; nil: not known
@@ -28,7 +28,7 @@ type Syncer struct {
 	health   *health
 	outage   outage
 
-	complaints limiter // about documents that make no sense
+	documentLog limiter // about documents that make no sense
 
 	loops   *background.Group
 	aborted context.Context // ends when calls under way have to end
@@ -42,9 +42,9 @@ func New(counters *ratelimit.Counters, store Store, others Instances, cfg Config
 		cfg.Observer = noObserver{}
 	}
 	s := &Syncer{
-		cfg: cfg, clock: cfg.Clock, counters: counters, store: store, others: others,
+		cfg: cfg, clock: cfg.Clock, counters: counters, store: store, instances: others,
 		sync:  counters.Sync(ratelimit.SyncOptions{Interval: cfg.Interval, MaxBackoff: cfg.MaxBackoff}),
-		began: time.Now(), agenda: newAgenda(), health: newHealth(),
+		began: time.Now(), queue: newDueQueue(), health: newHealth(),
 		random: newRandom(cfg.Seed),
 	}
 	s.loops = background.NewGroup(context.Background(), cfg.Log, func(string) { s.stats.panics.Add(1) })
@@ -62,7 +62,7 @@ func (s *Syncer) ID() string { return s.identity.id() }
 // loops, which run until Stop. A store that does not answer is no error: counts wait in memory. It
 // must be called once, before anything is counted.
 func (s *Syncer) Start(ctx context.Context) {
-	s.meet(ctx)
+	s.join(ctx)
 	s.loops.Go("exchange", s.exchangeLoop)
 	s.repeat("heartbeat", s.cfg.Beat, s.beat)
 	s.repeat("counter sweep", s.cfg.SweepEvery, s.sweep)

@@ -11,9 +11,9 @@ import (
 // agenda holds the counters that wait for an exchange, the first due first. An
 // item whose ticket is no longer good is void, so that nothing has to be searched
 // for when a counter is planned anew.
-type agenda struct {
+type dueQueue struct {
 	mu     sync.Mutex
-	items  itemHeap
+	items  entryHeap
 	paused time.Duration // nothing is due before
 	batch  int           // how much one call may have now
 	fails  int           // calls that failed in a row
@@ -21,27 +21,27 @@ type agenda struct {
 }
 
 // item is a counter that becomes due.
-type item struct {
+type entry struct {
 	due      time.Duration // since the syncer began
 	ticket   ratelimit.Ticket
 	readOnly bool
 }
 
-func newAgenda() *agenda { return &agenda{batch: MaxBatch, wake: make(chan struct{}, 1)} }
+func newDueQueue() *dueQueue { return &dueQueue{batch: MaxBatch, wake: make(chan struct{}, 1)} }
 
 // add puts an item in, and wakes the loop if it is the first to become due.
-func (a *agenda) add(it item) {
+func (a *dueQueue) add(it entry) {
 	a.mu.Lock()
 	heap.Push(&a.items, it)
 	first := a.items[0] == it
 	a.mu.Unlock()
 	if first {
-		a.poke()
+		a.wakeLoop()
 	}
 }
 
 // poke makes the loop look again.
-func (a *agenda) poke() {
+func (a *dueQueue) wakeLoop() {
 	select {
 	case a.wake <- struct{}{}:
 	default: // it is awake
@@ -49,23 +49,23 @@ func (a *agenda) poke() {
 }
 
 // together is how much earlier than due a counter goes along with others.
-const together = 2 * time.Millisecond
+const earlyBy = 2 * time.Millisecond
 
 // take removes the items that are due, as many as one call may have.
-func (a *agenda) take(now time.Duration) (due []item) {
+func (a *dueQueue) pop(now time.Duration) (due []entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.paused > now {
 		return nil
 	}
-	for len(due) < a.batch && len(a.items) > 0 && a.items[0].due <= now+together {
-		due = append(due, heap.Pop(&a.items).(item))
+	for len(due) < a.batch && len(a.items) > 0 && a.items[0].due <= now+earlyBy {
+		due = append(due, heap.Pop(&a.items).(entry))
 	}
 	return due
 }
 
 // next is when the first item becomes due; false if there is none.
-func (a *agenda) next() (time.Duration, bool) {
+func (a *dueQueue) nextDue() (time.Duration, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.items) == 0 {
@@ -75,14 +75,14 @@ func (a *agenda) next() (time.Duration, bool) {
 }
 
 // size is how much one call may have now.
-func (a *agenda) size() int {
+func (a *dueQueue) size() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.batch
 }
 
 // clear removes all items and lets nothing wait.
-func (a *agenda) clear() {
+func (a *dueQueue) clear() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.items, a.paused = nil, 0
@@ -90,7 +90,7 @@ func (a *agenda) clear() {
 
 // waiting is how many items there are, void ones included, how many of them
 // are due, and for how long the first has been.
-func (a *agenda) waiting(now time.Duration) (n, due int, late time.Duration) {
+func (a *dueQueue) waiting(now time.Duration) (n, due int, late time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.items {
@@ -110,7 +110,7 @@ const (
 )
 
 // succeeded makes calls larger again, or smaller if this one was slow.
-func (a *agenda) succeeded(took time.Duration) {
+func (a *dueQueue) succeeded(took time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.fails = 0
@@ -123,7 +123,7 @@ func (a *agenda) succeeded(took time.Duration) {
 }
 
 // failed makes calls smaller, and returns how long to wait before the next.
-func (a *agenda) failed(longest time.Duration) time.Duration {
+func (a *dueQueue) failed(longest time.Duration) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.fails++
@@ -137,24 +137,24 @@ func backoff(fails int, longest time.Duration) time.Duration {
 }
 
 // pause makes nothing due before that time.
-func (a *agenda) pause(until time.Duration) {
+func (a *dueQueue) pause(until time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.paused = max(a.paused, until)
 }
 
 // itemHeap implements [heap.Interface], the first due first.
-type itemHeap []item
+type entryHeap []entry
 
-func (h itemHeap) Len() int           { return len(h) }
-func (h itemHeap) Less(i, j int) bool { return h[i].due < h[j].due }
-func (h itemHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h entryHeap) Len() int           { return len(h) }
+func (h entryHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h entryHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
 // Push implements [heap.Interface].
-func (h *itemHeap) Push(x any) { *h = append(*h, x.(item)) }
+func (h *entryHeap) Push(x any) { *h = append(*h, x.(entry)) }
 
 // Pop implements [heap.Interface].
-func (h *itemHeap) Pop() any {
+func (h *entryHeap) Pop() any {
 	old := *h
 	it := old[len(old)-1]
 	*h = old[:len(old)-1]
