@@ -52,8 +52,8 @@ func attach(c *Counters) *Sync {
 	return y
 }
 
-// settle plays a syncer whose every write is applied at once, and returns how many
-// that were. The first exchange of a counter may only read; then it has another.
+// settle plays a syncer whose every write is applied at once, and returns how many that were. The
+// first exchange of a counter may only read; then it has another.
 func settle(c *Counters, now time.Time) (n int) {
 	v, _ := syncs.Load(c)
 	y, _ := v.(*Sync)
@@ -123,8 +123,8 @@ func BenchmarkTake(b *testing.B) {
 	})
 }
 
-// BenchmarkTakeCores is the throughput of one core and of two, on different
-// keys and on the same one. ns/op is the time between two decisions of all cores together.
+// BenchmarkTakeCores is the throughput of one core and of two, on different keys and on the same
+// one. ns/op is the time between two decisions of all cores together.
 func BenchmarkTakeCores(b *testing.B) {
 	c, keys, eff := crowded(b)
 	now := at(epoch + 30_000)
@@ -185,8 +185,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkDrain measures decisions while 100,000 dirty keys are drained, and
-// while nothing else happens.
+// BenchmarkDrain measures decisions while 100,000 dirty keys are drained, and while nothing else
+// happens.
 func BenchmarkDrain(b *testing.B) {
 	c, keys, eff := crowded(b)
 	now := at(epoch + 30_000)
@@ -229,8 +229,8 @@ func percentile99(c *Counters, keys []Key, eff *Effective, now time.Time, done <
 	return took[len(took)*99/100]
 }
 
-// BenchmarkFlood sends a new name with every request, under a client that is
-// limited already. For ten million: -bench Flood -benchtime 10000000x
+// BenchmarkFlood sends a new name with every request, under a client that is limited already. For
+// ten million: -bench Flood -benchtime 10000000x
 func BenchmarkFlood(b *testing.B) {
 	const bound = 100_000
 	_, limited, eff := single(NewLimit("per-minute", 10, time.Minute))
@@ -254,8 +254,8 @@ func BenchmarkFlood(b *testing.B) {
 	runtime.KeepAlive(c)
 }
 
-// BenchmarkInsert is the first decision on a key, while the counters fill up to a
-// million; what makes room for all of them is part of it.
+// BenchmarkInsert is the first decision on a key, while the counters fill up to a million; what
+// makes room for all of them is part of it.
 func BenchmarkInsert(b *testing.B) {
 	_, keys, eff := crowded(b)
 	now := at(epoch)
@@ -274,9 +274,8 @@ func BenchmarkInsert(b *testing.B) {
 	runtime.KeepAlive(c)
 }
 
-// BenchmarkSweep drops a million idle keys, and measures what decisions wait for
-// meanwhile: the longest time that a shard is locked, and the longest pause of a
-// garbage collection.
+// BenchmarkSweep drops a million idle keys, and measures what decisions wait for meanwhile: the
+// longest time that a shard is locked, and the longest pause of a garbage collection.
 func BenchmarkSweep(b *testing.B) {
 	_, keys, eff := crowded(b)
 	for b.Loop() {

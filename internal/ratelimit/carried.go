@@ -1,14 +1,14 @@
 package ratelimit
 
-// carry is what a counter knows from elsewhere than its document: from the document
-// that its limit had before it moved in the list, or from an overflow counter. It
-// counts beside the document until it is too old to matter.
+// carry is a count that a counter has besides its document: from the document that its limit had
+// before it moved in the list, or from an overflow counter. It is added to what each document read
+// has, until it is too old to matter.
 type carry struct {
-	at int64 // when the requests are taken to have come, milliseconds
-	n  int64
+	at int64 // when the requests are assumed to have come, milliseconds
+	n  int64 // requests
 }
 
-// carry adds n requests that a counter knows from elsewhere.
+// carry adds n requests to what a counter carries.
 func (s *shard) carry(num uint32, at, n int64) {
 	if n <= 0 {
 		return
@@ -20,8 +20,8 @@ func (s *shard) carry(num uint32, at, n int64) {
 	s.hotOf(num).flags |= carried
 }
 
-// carriedIn returns what a counter carries, by frame, the newest first, and forgets
-// what is too old to matter.
+// carriedIn returns what a counter carries, by frame, the newest first, and drops what is too old
+// to matter.
 func (s *shard) carriedIn(num uint32, r *rule) (in [MaxFrames + 1]int64) {
 	h := s.hotOf(num)
 	if !h.flags.has(carried) {
@@ -44,7 +44,7 @@ func (s *shard) carriedIn(num uint32, r *rule) (in [MaxFrames + 1]int64) {
 	return in
 }
 
-// addCarried adds what a counter carries to g, which has nothing of it.
+// addCarried adds what a counter carries to its known counts, which must not have it yet.
 func (s *shard) addCarried(num uint32, r *rule) {
 	in := s.carriedIn(num, r)
 	slots := s.slots(s.hotOf(num), r)
@@ -53,8 +53,8 @@ func (s *shard) addCarried(num uint32, r *rule) {
 	}
 }
 
-// inheritOverflow gives the new counters of a key what its overflow counter has
-// counted: some of it may be of this key.
+// inheritOverflow lets the new counters of a key carry all counts of its overflow counter: some may
+// be of this key.
 func (s *shard) inheritOverflow(first, shared uint32, ls *Limits, ms int64) {
 	from, _ := s.chainOf(shared)
 	to, n := s.chainOf(first)

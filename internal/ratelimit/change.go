@@ -1,7 +1,7 @@
 package ratelimit
 
-// change puts a key under other limits and returns its first counter from now
-// on. A limit that keeps its name keeps its counts.
+// change puts a key under other limits and returns its new first counter. A limit that keeps its
+// name keeps its counts.
 func (s *shard) change(first uint32, h hash, ls *Limits, ms int64) uint32 {
 	was := limitsOf(s.hotOf(first).limits)
 	if was.sameDocuments(ls) {
@@ -25,8 +25,8 @@ func (s *shard) change(first uint32, h hash, ls *Limits, ms int64) uint32 {
 	return next
 }
 
-// aligned reports whether both have limits of the same names in the same
-// order, and so the same documents.
+// sameDocuments reports whether both lists have the same names in the same order, and so the same
+// documents.
 func (ls *Limits) sameDocuments(other *Limits) bool {
 	if len(ls.rules) != len(other.rules) {
 		return false
@@ -39,7 +39,7 @@ func (ls *Limits) sameDocuments(other *Limits) bool {
 	return true
 }
 
-// adopt gives the counters of a key other limits of the same names.
+// adopt puts the counters of a key under other limits with the same names.
 func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
 	nums, n := s.chainOf(first)
 	for i := range n {
@@ -48,14 +48,14 @@ func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
 		h := s.hotOf(num)
 		h.limits = ls.number
 		if h.state < busy {
-			h.state = quiet // it is planned anew with the next request
+			h.state = quiet // the next request plans it again
 			s.coldOf(num).ticket++
 		}
 	}
 }
 
-// inherit takes over what the counter of the same limit counted, when the limit
-// has moved within its policy.
+// inherit moves the counts of the old counter of a limit to the new one, where the list of limits
+// has changed.
 func (s *shard) inherit(num uint32, r *rule, old uint32, was *rule, ms int64) {
 	s.advance(old, was, ms)
 	moved, reframed := was.doc != r.doc, was.frame != r.frame || was.Frames != r.Frames
@@ -68,8 +68,8 @@ func (s *shard) inherit(num uint32, r *rule, old uint32, was *rule, ms int64) {
 	for j := range from {
 		slot, own, at := from[j], mine[j], endOf(s.hotOf(old).start-int64(j)*was.frame, was.frame, ms)
 		if moved {
-			// Another document: what was on its way to the old one will not be
-			// counted in the new one.
+			// The limit has another document now: what the old one has, or will get from the
+			// pending write, will not be in it.
 			s.carry(num, at, int64(slot.known)+int64(slot.pending))
 			slot.known, slot.pending, own = 0, 0, 0
 		} else if reframed {
@@ -92,11 +92,11 @@ func (s *shard) inherit(num uint32, r *rule, old uint32, was *rule, ms int64) {
 	if s.pendingSeq(num) != 0 {
 		s.extrasOf(num).reframed = reframed || s.extrasOf(num).reframed
 	}
-	h.flags.set(readFirst, s.pendingSeq(num) != 0) // its exchange may be under way, and will find no counter
+	h.flags.set(readFirst, s.pendingSeq(num) != 0) // the exchange under way will find no counter to finish
 }
 
-// endOf is the time that the requests of a frame are taken to have come at when
-// its length changes: its end, or now. So a change never frees a key early.
+// endOf returns the time that the requests of a frame are assumed to have come at when its length
+// changes: its end, or now if that is earlier. So a change never frees a key early.
 func endOf(start, length, ms int64) int64 {
 	if start > ms {
 		return start
@@ -104,7 +104,7 @@ func endOf(start, length, ms int64) int64 {
 	return min(start+length-1, ms)
 }
 
-// reframe puts the counts of a counter into the frames of another rule.
+// reframe moves the counts of a counter to the frames of another rule.
 func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 	if was.frame == r.frame && was.Frames == r.Frames {
 		return
@@ -118,7 +118,7 @@ func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 		s.farOf(was.frames()).release(h.near[0].known)
 	}
 	h.near, s.coldOf(num).mine = [2]slot{}, [2]uint32{}
-	delete(s.chores, num) // another window, so that other frames are too old
+	delete(s.chores, num) // with another window other frames are too old
 	if h.extra != 0 {
 		s.extras[h.extra].frames, s.extras[h.extra].writers = observation{}, observation{}
 	}
@@ -127,8 +127,8 @@ func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 	}
 	h.start = r.align(ms)
 	for j := range n {
-		// What this process has in the document is not carried over: the process
-		// that converts the document may put it into another frame.
+		// mine starts at 0: the process that converts the document may put what this one has
+		// written into another frame.
 		s.put(num, r, endOf(start-int64(j)*was.frame, was.frame, ms), slots[j], 0)
 	}
 	h.flags |= stale // the document is still in frames of the old length
@@ -137,8 +137,8 @@ func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 	}
 }
 
-// put adds counts that came at a time to the frame of that time. What is too
-// old to matter is left out.
+// put adds counts to the frame that contains the time at, and own to mine. What is too old to
+// matter is left out.
 func (s *shard) put(num uint32, r *rule, at int64, from slot, own uint32) {
 	h := s.hotOf(num)
 	j, there := r.index(h.start, at)
@@ -156,8 +156,8 @@ func (s *shard) put(num uint32, r *rule, at int64, from slot, own uint32) {
 	*mine = clamp(int64(*mine) + int64(own))
 }
 
-// index returns which frame holds a time, counted from the newest, which begins
-// at newest, and whether a counter has it. A later time is in the newest.
+// index returns the index of the frame that contains a time, where the frame 0 begins at newest,
+// and whether a counter has that frame. A later time is in the newest frame.
 func (r *rule) index(newest, at int64) (int, bool) {
 	j := max((newest-r.align(at))/r.frame, 0)
 	return int(j), j < int64(r.frames())

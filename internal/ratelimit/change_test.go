@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestChangeDuringExchange: counts survive that a limit is changed, moved or
-// removed while an exchange is under way.
+// TestChangeDuringExchange: counts survive that a limit is changed, moved or removed while an
+// exchange is under way.
 func TestChangeDuringExchange(t *testing.T) {
 	minutes, seconds := perMinute(100), NewLimit("per-second", 50, time.Second)
 	shorter := minutes
@@ -42,8 +42,8 @@ func TestChangeDuringExchange(t *testing.T) {
 	}
 }
 
-// TestChangedFramesAreReadFirst: a write that was under way when the frames of its
-// limit changed is no reason to take the document for one of the new frames.
+// TestChangedFramesAreReadFirst: a write that was under way when the frames of its limit changed is
+// no reason to take the document for one of the new frames.
 func TestChangedFramesAreReadFirst(t *testing.T) {
 	sixes := perMinute(100)
 	sixes.Frames = 6
@@ -66,8 +66,8 @@ func TestChangedFramesAreReadFirst(t *testing.T) {
 	same(t, "the frames after it", frame(60_000, 12), last.Delta)
 }
 
-// TestPendingWriteSurvivesAMove: a write that was under way when its limit moved
-// within the policy, but not to another document, is neither lost nor repeated.
+// TestPendingWriteSurvivesAMove: a write that was under way when its limit moved within the policy,
+// but not to another document, is neither lost nor repeated.
 func TestPendingWriteSurvivesAMove(t *testing.T) {
 	minutes := perMinute(100)
 	p := play(t, minutes)
@@ -84,8 +84,8 @@ func TestPendingWriteSurvivesAMove(t *testing.T) {
 	p.counts(1, 1, 2)
 }
 
-// TestMovedLimitIsNotFreed: a limit that moves to another document is not
-// forgotten because that document does not exist yet.
+// TestMovedLimitIsNotFreed: a limit that moves to another document is not forgotten because that
+// document does not exist yet.
 func TestMovedLimitIsNotFreed(t *testing.T) {
 	minutes, seconds := perMinute(5), NewLimit("per-second", 50, time.Second)
 	p := play(t, minutes)
@@ -123,8 +123,8 @@ func TestFrameNames(t *testing.T) {
 	}
 }
 
-// TestListsAreInterned: an unchanged list of limits is the same after a policy was
-// compiled anew, so that no counter has to change.
+// TestListsAreInterned: an unchanged list of limits is the same after a policy was compiled anew,
+// so that no counter has to change.
 func TestListsAreInterned(t *testing.T) {
 	a, b := newLimits([]Limit{perMinute(17)}), newLimits([]Limit{perMinute(17)})
 	if a != b || limitsOf(a.number) != a {

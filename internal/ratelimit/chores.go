@@ -6,32 +6,32 @@ import (
 	"slices"
 )
 
-// chores is what is to be done to a document with the next write of its counter, and
-// what that write has to heed.
+// chores is what the next write of a counter has to repair in its document or remove from it, and
+// what that write has to depend on.
 type chores struct {
 	remove  Removal
-	pruned  int64
-	rewrite []FrameCount // all frames as they should stand; nil: they may stay
-	frame   bool         // the document does not say how long its frames are
-	convert bool         // its frames have another length
-	barred  bool         // it admits no write by sequence: pruned is ahead of them
-	version int64        // of the document, where a counter cannot keep it; otherwise 0
-	future  observation  // frames far in the future
+	pruned  int64        // highest sequence of the surplus writers in remove
+	rewrite []FrameCount // all frames as they should be; nil: as they are
+	frame   bool         // the document does not have the length of its frames
+	convert bool         // its frames have another length than those of the limit
+	barred  bool         // its pruned is ahead of our sequences, so only versioned writes are applied
+	version int64        // of the document, if cold.version cannot keep it; otherwise 0
+	future  observation  // of frames far in the future
 }
 
-// versioned reports whether the chores need a write that depends on the version.
+// versioned reports whether the next write must depend on the version of the document.
 func (t *chores) versioned() bool {
 	return t != nil && (t.rewrite != nil || t.frame || t.barred)
 }
 
-// converts reports whether the document is to be put into frames of another length
-// although there is nothing to add: of a key that is denied nothing will be written,
-// and its counts would be taken to have come just now at every read.
+// converts reports whether the frames of the document must be converted although there is nothing
+// to add. While a key is denied nothing is written of it, and at every read its counts would be
+// assumed to have come just now.
 func (t *chores) converts(headroom int64) bool {
 	return t != nil && t.convert && len(t.rewrite) > 0 && headroom <= 0
 }
 
-// versionOf returns the version of the document; false if it is not known.
+// versionOf returns the version of the document of a counter; false if it is not known.
 func (t *chores) versionOf(c *cold) (int64, bool) {
 	if t != nil && t.version != 0 {
 		return t.version, true
@@ -39,8 +39,8 @@ func (t *chores) versionOf(c *cold) (int64, bool) {
 	return int64(c.version), c.version < maxVersion
 }
 
-// join adds the chores to the write of a counter whose newest frame begins at
-// newest. A frame that came alive since stays.
+// join adds the chores to a write of a counter whose newest frame begins at newest. A frame that
+// has meanwhile become part of the window is not removed.
 func (t *chores) join(w *Write, r *rule, newest int64) {
 	if t == nil {
 		return
@@ -61,7 +61,7 @@ func (t *chores) join(w *Write, r *rule, newest int64) {
 	})
 }
 
-// addFrame adds a count to its frame in a list.
+// addFrame returns the list with a count added to its frame.
 func addFrame(list []FrameCount, f FrameCount) []FrameCount {
 	if i := slices.IndexFunc(list, func(g FrameCount) bool { return g.Name == f.Name }); i >= 0 {
 		list[i].Count += f.Count
@@ -70,16 +70,15 @@ func addFrame(list []FrameCount, f FrameCount) []FrameCount {
 	return append(list, f)
 }
 
-// Bounds of what one write removes. Two windows of frames leave a document at once.
+// Bounds of what one write removes.
 const (
 	maxRemovedFrames  = 4 * MaxFrames
 	maxRemovedWriters = 32
 )
 
-// review decides what may leave a document that was just read, and what has to
-// be mended in it. A frame that is too old, a frame far in the future, and a
-// writer whose process is not alive leave it once this process has seen them
-// unchanged for two windows. No clock decides that alone.
+// review sets the chores for a document that was just read. A frame that is too old, a frame far in
+// the future, and a writer whose process is not alive are removed once this process has seen them
+// unchanged for two windows of elapsed time: no clock alone removes anything.
 func (s *shard) review(num uint32, r *rule, ms int64, d *Document, m *contents, v verdict) {
 	old := s.chores[num]
 	t := chores{frame: d.Frame <= 0, convert: d.Frame > 0 && d.Frame != r.frame, barred: v.seq != 0 && d.Pruned >= v.seq}
@@ -108,7 +107,7 @@ func (s *shard) review(num uint32, r *rule, ms int64, d *Document, m *contents, 
 	s.keepChores(num, &t)
 }
 
-// keep notes the chores of a counter, if there are any.
+// keepChores sets the chores of a counter, or deletes them if there are none.
 func (s *shard) keepChores(num uint32, t *chores) {
 	if t.remove.Frames == nil && t.remove.Writers == nil && !t.versioned() && t.version == 0 && t.future.print == 0 {
 		delete(s.chores, num)
@@ -120,9 +119,8 @@ func (s *shard) keepChores(num uint32, t *chores) {
 	s.chores[num] = t
 }
 
-// done notes that a write has done the chores of a counter. Where the document was
-// read along, without the write in it, the chores are new: what the write did is
-// taken from them.
+// choresDone removes from the chores of a counter what an applied write has done. If the document
+// was read in the same exchange, the chores are those of the document without the write.
 func (s *shard) choresDone(num uint32, w *Write, read bool) {
 	if x := s.hotOf(num).extra; x != 0 && len(w.Remove.Frames) > 0 {
 		s.extras[x].frames = observation{}
@@ -155,7 +153,7 @@ func (s *shard) choresDone(num uint32, w *Write, read bool) {
 	s.keepChores(num, t)
 }
 
-// without returns what a list has and the other has not; nil if that is nothing.
+// without returns the elements of list that are not in other; nil if there are none.
 func without[T comparable](list, other []T) []T {
 	list = slices.DeleteFunc(list, func(x T) bool { return slices.Contains(other, x) })
 	if len(list) == 0 {
@@ -164,17 +162,17 @@ func without[T comparable](list, other []T) []T {
 	return list
 }
 
-// watch is a part of a document as it was first seen like this.
+// observation is how long a part of a document has been seen unchanged.
 type observation struct {
-	print uint64 // fingerprint; 0: nothing is watched
-	mark  int64  // the newest frame that is watched
-	since uint32 // tick
+	print uint64 // fingerprint of the part; 0: nothing is observed
+	mark  int64  // name of the newest frame in the part
+	since uint32 // tick at which the part was first seen like this
 }
 
-// unchanged reports whether something that is there has been as it is now for at
-// least span milliseconds, by all that was seen of it.
-func (w *observation) unchanged(print uint64, there int, ms, span int64) bool {
-	if there == 0 {
+// unchanged reports whether a part of count elements with that fingerprint has been seen unchanged
+// for at least span milliseconds, and starts anew if it has changed.
+func (w *observation) unchanged(print uint64, count int, ms, span int64) bool {
+	if count == 0 {
 		*w = observation{}
 		return false
 	}
@@ -185,10 +183,9 @@ func (w *observation) unchanged(print uint64, there int, ms, span int64) bool {
 	return ticksAgo(ms, w.since) >= span
 }
 
-// observe returns those frames of a list, ordered by name, that were seen
-// unchanged for at least span milliseconds. Where they change, the older half of
-// them is watched next: a process whose clock is wrong may still count in the
-// newer ones.
+// observe returns those frames of a list, which is ordered by name, that were seen unchanged for at
+// least span milliseconds. If they change, only the older half of them is observed from then on: a
+// process whose clock is wrong may still count in the newer ones.
 func (w *observation) observe(list []FrameCount, ms, span int64) []FrameCount {
 	upTo := func() []FrameCount {
 		n := 0
@@ -213,10 +210,10 @@ func (w *observation) observe(list []FrameCount, ms, span int64) []FrameCount {
 	return slices.Clone(covered[:min(len(covered), maxRemovedFrames)])
 }
 
-// printSeed keys the fingerprints of this process.
+// printSeed is the seed of the fingerprints of this process.
 var printSeed = maphash.MakeSeed()
 
-// fingerprint is a hash of parts of a document, in their order; never 0.
+// fingerprint returns a hash of frames and writers in their order; it is never 0.
 func fingerprint(frames []FrameCount, writers []WriterSeq) uint64 {
 	var b []byte
 	for _, f := range frames {

@@ -25,8 +25,7 @@ type process struct {
 
 var cloneOptions = ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: time.Second}
 
-// exchange exchanges a key. lose says which part of it is lost: nothing, the
-// reply, or the request.
+// exchange exchanges a key. lose says which part of it is lost: nothing, the reply, or the request.
 func (p *process) exchange(t *testing.T, store *memstore.Store, now time.Time, k ratelimit.Key, r *rand.Rand, lose int) {
 	t.Helper()
 	for _, plan := range p.sync.Of(k) {
@@ -76,9 +75,9 @@ func (p *process) exchange(t *testing.T, store *memstore.Store, now time.Time, k
 	}
 }
 
-// TestCopiedProcess copies a process at any time, with a write in doubt or an
-// exchange under way. Both go on under one name until a document shows it. No
-// request is counted twice; and none is lost but of writes that were in doubt.
+// TestCopiedProcess copies a process at any time, with a write in doubt or an exchange under way.
+// Both continue under one ID until a document shows it. No request is counted twice; and none is
+// lost but of writes that were in doubt.
 func TestCopiedProcess(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-day", 1_000_000, 24*time.Hour)}
@@ -140,8 +139,8 @@ func TestCopiedProcess(t *testing.T) {
 				sum += f.Count
 			}
 		}
-		// What was admitted before the copy and not yet taken up by a write is in
-		// both, and each of them writes it: it was admitted in both.
+		// What was admitted before the copy and not yet taken up by a write is in both, and each of
+		// them writes it: it was admitted in both.
 		if sum < admitted-doubt || sum > admitted+pending {
 			t.Fatalf("seed %d: %d admitted, %d of them in both, %d in doubt, %d stored", seed, admitted, pending, doubt, sum)
 		}

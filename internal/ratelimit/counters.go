@@ -7,40 +7,36 @@ import (
 	"time"
 )
 
-// DefaultMaxKeys bounds the memory of [Counters] where no other bound is given:
-// about 150 MB of counters with one limit each.
+// DefaultMaxKeys is the default bound on the keys of [Counters]: about 150 MB with one limit each.
 const DefaultMaxKeys = 1_000_000
 
 const (
 	defaultShards   = 256
-	minKeysPerShard = 64   // for each shard; with less, there are fewer shards
-	maxKeysPerShard = 4096 // with more, there are more: numbers have 16 bits
+	minKeysPerShard = 64   // with less, there are fewer shards
+	maxKeysPerShard = 4096 // with more, there are more shards: counter numbers have 16 bits
 )
 
-// Counters holds the counts of all keys that were active lately. All its
-// methods are safe for concurrent use, and none of them waits for anything but
-// the short critical section of another.
+// Counters holds the counts of all recently active keys. Its methods are safe for concurrent use,
+// and wait for nothing but the short critical section of another call.
 //
-// Every time that is passed in must come from one clock that does not run
-// backwards, such as [oauth-server/internal/clock]. A call that is a little
-// older than the one before it, because two goroutines raced, is decided as of
-// the later frame.
+// All times passed in must come from one clock that does not run backwards, such as
+// [oauth-server/internal/clock]. If two goroutines race, the call with the slightly earlier time is
+// decided in the later frame.
 //
-// Memory is bounded by a number of keys. When there are too many, an idle or
-// little used key makes room for a new one; a key at its limit, or with counts
-// that are not yet in the store, never does. Where every key is of that kind, a
-// new key shares one of a fixed number of overflow counters with other new keys:
-// it may be denied too early, but no key is admitted more often than its limits
+// The number of keys bounds the memory. When it is reached, an idle or little used key makes room
+// for a new one; a key at its limit, or with counts that are not yet in the store, never does. If
+// every key is of that kind, the new key shares one of a fixed number of overflow counters with
+// other new keys: it may be denied too early, but no key is admitted more often than its limits
 // allow, and no limited key is freed.
 type Counters struct {
-	shift  int // of the upper half of a hash, to the shard
+	shift  int // shifts the upper half of a hash to the index of its shard
 	shards []shard
 	all    totals
 	queue  queue
 }
 
-// totals are of all shards. What a decision on a key in memory reads is apart
-// from what changes while others make and drop keys.
+// totals is what all shards have in common. The fields that a decision on a known key reads are on
+// other cache lines than those that change when keys are added and dropped.
 type totals struct {
 	hashKey hashKey
 	outage  outage
@@ -50,7 +46,7 @@ type totals struct {
 	keys, evicted, overflowed, expired atomic.Int64
 }
 
-// reserve makes room for one more key; false if there is none.
+// reserve counts one more key; it reports false, and counts nothing, if there are maxKeys.
 func (t *totals) reserve() bool {
 	if t.keys.Add(1) <= t.maxKeys {
 		return true
@@ -59,8 +55,7 @@ func (t *totals) reserve() bool {
 	return false
 }
 
-// NewCounters returns empty counters for at most maxKeys keys, [DefaultMaxKeys] if
-// that is below 1.
+// NewCounters returns empty counters for at most maxKeys keys; below 1 stands for [DefaultMaxKeys].
 func NewCounters(maxKeys int) *Counters {
 	if maxKeys < 1 {
 		maxKeys = DefaultMaxKeys
@@ -79,16 +74,16 @@ func NewCounters(maxKeys int) *Counters {
 	return c
 }
 
-// Len is the number of keys in memory.
+// Len returns the number of keys in memory.
 func (c *Counters) Len() int { return int(c.all.keys.Load()) }
 
-// Stats is what the counters have done since they were made, and hold now.
+// Stats are totals since the counters were made, and their present size.
 type Stats struct {
 	Keys       int64 // in memory
-	MaxKeys    int64 // the bound
+	MaxKeys    int64 // the bound on Keys
 	Evicted    int64 // keys that made room for others
-	Overflowed int64 // decisions on a shared counter because there was no room
-	Expired    int64 // requests that grew too old to matter before they were known to be written
+	Overflowed int64 // decisions on an overflow counter, because there was no room
+	Expired    int64 // requests that left the window before they were known to be in the store
 }
 
 // Stats returns the totals.
@@ -99,42 +94,41 @@ func (c *Counters) Stats() Stats {
 	}
 }
 
-// lookup returns the shard of a key, and the hash to find it there.
+// lookup returns the shard of a key and the hash that finds it there.
 func (c *Counters) lookup(k Key) (*shard, hash) {
 	h := c.all.hashKey.hash(k)
 	return &c.shards[h.hi>>c.shift], h
 }
 
-// MaxCount is the most that one frame counts; more is cut off.
+// MaxCount is the largest count of one frame. Larger ones are cut off.
 const MaxCount = math.MaxInt32
 
-// clamp cuts a count off at both ends.
+// clamp returns n, but at least 0 and at most [MaxCount].
 func clamp(n int64) uint32 {
 	return uint32(min(max(n, 0), MaxCount))
 }
 
-// total is what a decision counts of a frame if every process has admitted as
-// much as this one that is not yet known to be in the document: own is how many
-// processes that are, normally 1.
-func (s *slot) total(own int64) int64 {
-	return min(max(int64(s.known)+own*(int64(s.pending)+int64(s.unclaimed)), 0), MaxCount)
+// total returns the count of a frame that a decision uses: what is known, and for each of that many
+// instances as much as this one has unflushed. instances is 1 except during an outage.
+func (s *slot) total(instances int64) int64 {
+	return min(max(int64(s.known)+instances*(int64(s.pending)+int64(s.unclaimed)), 0), MaxCount)
 }
 
-// count adds n requests, or takes some back if n is negative.
+// count adds n requests, which is negative to give some back.
 func (s *slot) count(n int64) {
 	s.unclaimed = int32(min(max(int64(s.unclaimed)+n, -MaxCount), MaxCount))
 }
 
-// advance brings a counter to the time ms: it shifts its frames if a new one has
-// begun. A time before the newest frame changes nothing.
+// advance shifts the frames of a counter if a new one has begun by ms. A time before the newest
+// frame changes nothing.
 func (s *shard) advance(num uint32, r *rule, ms int64) {
 	if h := s.hotOf(num); ms-h.start >= r.frame {
 		s.shift(num, r, r.align(ms))
 	}
 }
 
-// shift makes the frame that begins at start, which is a later one, the newest.
-// What leaves the window unwritten is too old to matter.
+// shift makes the frame that begins at start, which must be later, the newest. What drops out is
+// too old to matter.
 func (s *shard) shift(num uint32, r *rule, start int64) {
 	h := s.hotOf(num)
 	slots, mine := s.slots(h, r), s.mine(num, r)
@@ -151,32 +145,32 @@ func (s *shard) shift(num uint32, r *rule, start int64) {
 	h.start = start
 }
 
-// frames returns what the estimate of a counter is made from.
+// frames returns the frames of a counter.
 func (s *shard) frames(num uint32, r *rule) (f frames) {
 	s.fill(&f, num, r)
 	return f
 }
 
-// fill is frames, without a copy.
+// fill is frames without a copy.
 func (s *shard) fill(f *frames, num uint32, r *rule) {
 	h := s.hotOf(num)
 	f.slots, f.start, f.instances = s.slots(h, r), h.start, 1
 	f.sum()
 }
 
+// seconds returns milliseconds as hot.seen keeps them.
 func seconds(ms int64) uint32 { return uint32(ms / 1000) } //nolint:gosec // until the year 2106
 
-// unwritten is what the document is not known to have: in the pending write, and
-// admitted since.
-func unflushed(slots []slot) (pending, since int64) {
+// unflushed returns what the document is not known to have, by its two kinds.
+func unflushed(slots []slot) (pending, unclaimed int64) {
 	for i := range slots {
 		pending += int64(slots[i].pending)
-		since += int64(slots[i].unclaimed)
+		unclaimed += int64(slots[i].unclaimed)
 	}
-	return pending, since
+	return pending, unclaimed
 }
 
-// dirty reports whether requests wait to be taken up by a write.
+// dirty reports whether any frame has unclaimed counts.
 func dirty(slots []slot) bool {
 	for i := range slots {
 		if slots[i].unclaimed != 0 {
@@ -186,6 +180,7 @@ func dirty(slots []slot) bool {
 	return false
 }
 
+// sumKnown returns the known counts of all frames.
 func sumKnown(slots []slot) (n int64) {
 	for i := range slots {
 		n += int64(slots[i].known)
@@ -193,5 +188,5 @@ func sumKnown(slots []slot) (n int64) {
 	return n
 }
 
-// millis is the time as counters keep it.
+// millis returns the time in milliseconds since the epoch, as counters keep it.
 func millis(now time.Time) int64 { return now.UnixMilli() }

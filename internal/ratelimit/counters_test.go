@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestExactUnderConcurrency: with a limit of L, any number of goroutines get
-// exactly L, with one limit and with several, while the syncer's operations run.
+// TestExactUnderConcurrency: with a limit of L, any number of goroutines get exactly L, with one
+// limit and with several, while the syncer's operations run.
 func TestExactUnderConcurrency(t *testing.T) {
 	for _, limits := range [][]Limit{
 		{NewLimit("one", 1000, time.Minute)},
@@ -78,8 +78,8 @@ func TestSeveralLimits(t *testing.T) {
 	mustEqual(t, "RetryAfter", 58*time.Second+time.Millisecond, d.RetryAfter)
 }
 
-// TestFloodStaysBounded: names without end neither exceed the memory nor free
-// who is limited, whether or not a syncer writes them.
+// TestFloodStaysBounded: names without end neither exceed the memory nor free who is limited,
+// whether or not a syncer writes them.
 func TestFloodStaysBounded(t *testing.T) {
 	const flood = 200_000
 	for _, flushed := range []bool{false, true} {
@@ -109,9 +109,8 @@ func TestFloodStaysBounded(t *testing.T) {
 	}
 }
 
-// TestOverflowKeepsTheLimit: where there is no room, new keys share counters:
-// each gets at most its limit, and what it used up there is not forgotten when
-// there is room again.
+// TestOverflowKeepsTheLimit: where there is no room, new keys share counters: each gets at most its
+// limit, and what it used up there is not forgotten when there is room again.
 func TestOverflowKeepsTheLimit(t *testing.T) {
 	_, _, eff := single(NewLimit("per-minute", 5, time.Minute))
 	c := NewCounters(10)
@@ -139,8 +138,8 @@ func TestOverflowKeepsTheLimit(t *testing.T) {
 	mustEqual(t, "Len", 1, c.Len())
 }
 
-// TestOverflowIsInherited: a key that used up some of its limit in an overflow counter
-// has the rest when there is room, and all of it when that was long ago.
+// TestOverflowIsInherited: a key that used up some of its limit in an overflow counter has the rest
+// when there is room, and all of it when that was long ago.
 func TestOverflowIsInherited(t *testing.T) {
 	_, _, eff := single(NewLimit("per-minute", 5, time.Minute))
 	c := NewCounters(1)
@@ -156,8 +155,8 @@ func TestOverflowIsInherited(t *testing.T) {
 	mustAdmit(t, 5, c, now, late, eff)
 }
 
-// TestOverflowPlaces: keys that find no room share eight counters of a shard, not
-// one: those of another place are not denied because one is used up.
+// TestOverflowPlaces: keys that find no room share eight counters of a shard, not one: those of
+// another place are not denied because one is used up.
 func TestOverflowPlaces(t *testing.T) {
 	_, _, eff := single(NewLimit("per-minute", 5, time.Minute))
 	c := NewCounters(1)
@@ -263,8 +262,8 @@ func TestIndex(t *testing.T) {
 	})
 }
 
-// TestHash is the hash of UMAC by its definition: the sum of the products of
-// neighbouring words, each with a word of the key added.
+// TestHash is the hash of UMAC by its definition: the sum of the products of neighbouring words,
+// each with a word of the key added.
 func TestHash(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := newHashKey()
@@ -327,8 +326,8 @@ func TestUsageAndTop(t *testing.T) {
 	mustAdmit(t, 10, c, now, Key{"shop", "full"}, eff)
 }
 
-// TestNumbersRunOut: a shard whose numbers are used up shares overflow counters,
-// and takes keys again when there is room.
+// TestNumbersRunOut: a shard whose numbers are used up shares overflow counters, and takes keys
+// again when there is room.
 func TestNumbersRunOut(t *testing.T) {
 	c := NewCounters(100_000)
 	limits := make([]Limit, MaxLimits)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Outcome is what became of a request at the limiter.
+// Outcome is what the limiter did with a request.
 type Outcome uint8
 
 // The outcomes. Only Denied stops a request.
@@ -15,12 +15,12 @@ const (
 	Trusted                  // the client is trusted: not counted
 	Allowed                  // counted
 	Denied                   // not counted; the answer is 429
-	WouldDeny                // the same in DryRun: not counted, but passed
+	WouldDeny                // denied in DryRun: not counted, but passed
 )
 
 var outcomeNames = [...]string{"off", "trusted", "allowed", "denied", "would_deny"}
 
-// String returns the name of the outcome as it stands in metrics and logs.
+// String returns the name of the outcome in metrics and logs.
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) {
 		return outcomeNames[o]
@@ -28,22 +28,19 @@ func (o Outcome) String() string {
 	return "outcome(" + strconv.Itoa(int(o)) + ")"
 }
 
-// Decision is the answer to one request. It is a value: it holds no lock and
-// nothing that changes.
+// Decision is the answer to one request. It is a value that later requests do not change.
 type Decision struct {
 	Outcome Outcome
-	// Soft is set from the soft ratio of any limit on: the client should be warned.
+	// Soft is set if the use of any limit has reached its SoftRatio: the client should be warned.
 	Soft bool
-	// RetryAfter is the exact time, in whole milliseconds, after which the
-	// same request passes if nothing else is counted meanwhile; a
-	// millisecond earlier it does not. [Never] if it asks for more than a limit admits at all,
-	// zero if it was not denied.
+	// RetryAfter is the exact time, in whole milliseconds, after which the same request passes if
+	// nothing else is counted meanwhile; a millisecond earlier it does not. It is [Never] if the
+	// request asks for more than a limit ever admits, and 0 if it was not denied.
 	RetryAfter time.Duration
-	// Outage is set where a limit was decided by its OnOutage, because the store
-	// does not take what this process admits.
+	// Outage is set if a limit was decided by its OnOutage, because counts cannot be shared.
 	Outage bool
-	// Binding is the index of the limit that decided: of those that deny the
-	// one to wait for, otherwise the one with the least share remaining.
+	// Binding is the index of the limit that decided: of those that deny, the one that takes
+	// longest to have room; otherwise the one with the smallest share remaining.
 	Binding int
 
 	hide   bool
@@ -51,27 +48,27 @@ type Decision struct {
 	status [MaxLimits]status
 }
 
-// status is one limit after the decision.
+// status is how one limit stands after the decision.
 type status struct {
-	remaining uint32
+	remaining uint32 // requests
 	reset     uint32 // seconds
 }
 
-// LimitStatus is one limit as it stands after the decision.
+// LimitStatus is how one limit stands after the decision.
 type LimitStatus struct {
 	Limit     Limit
 	Remaining int64         // requests that would pass now
-	Reset     time.Duration // until Remaining grows, in whole seconds, rounded up; 0 if all is free
+	Reset     time.Duration // until Remaining grows, in whole seconds, rounded up; 0 if nothing is used
 }
 
-// Rejected reports whether the request is to be answered with 429.
+// Rejected reports whether the request must be answered with 429.
 func (d *Decision) Rejected() bool { return d.Outcome == Denied }
 
-// Counted reports whether limits applied at all, so that there is something to say.
+// Counted reports whether any limit applied: false for [Passed] and [Trusted].
 func (d *Decision) Counted() bool { return d.limits != nil }
 
-// Limits yields every limit that applied, in the order of the policy; none for
-// Trusted and Passed.
+// Limits returns an iterator over the limits that applied, in the order of the policy; it is empty
+// for [Passed] and [Trusted].
 func (d *Decision) Limits() iter.Seq2[int, LimitStatus] {
 	return func(yield func(int, LimitStatus) bool) {
 		if d.limits == nil {
@@ -90,7 +87,7 @@ func (d *Decision) Limits() iter.Seq2[int, LimitStatus] {
 	}
 }
 
-// BindingLimit returns the limit that decided; false if none applied.
+// BindingLimit returns the limit that decided, see Binding; false if none applied.
 func (d *Decision) BindingLimit() (LimitStatus, bool) {
 	for i, st := range d.Limits() {
 		if i == d.Binding {
@@ -100,7 +97,7 @@ func (d *Decision) BindingLimit() (LimitStatus, bool) {
 	return LimitStatus{}, false
 }
 
-// Usage is the share of the binding limit that is used, 0 to 1.
+// Usage returns the share of the binding limit that is used, 0 to 1.
 func (d *Decision) Usage() float64 {
 	st, ok := d.BindingLimit()
 	if !ok {
@@ -116,9 +113,9 @@ func (d *Decision) tighter(i int) bool {
 }
 
 // Headers returns the values of the RateLimit-Policy and RateLimit fields
-// (draft-ietf-httpapi-ratelimit-headers), both lists with one item per limit. They are empty
-// where nothing is to be said: to a trusted client, in dry-run, which must not
-// change what clients do, and where operators hide the fields.
+// (draft-ietf-httpapi-ratelimit-headers), both lists with one item per limit. They are empty if no
+// limit applied, in dry-run, which must not change what clients do, and where the policy hides
+// them.
 func (d *Decision) Headers() (policy, limit string) {
 	if d.hide || d.limits == nil {
 		return "", ""
@@ -138,9 +135,8 @@ func (d *Decision) Headers() (policy, limit string) {
 	return d.limits.policyHeader, string(b)
 }
 
-// RetryAfterSeconds is RetryAfter as the Retry-After field has it (RFC 9110
-// 10.2.3): in seconds, rounded up, so that a client that waits as told passes.
-// It is at most the longest window there can be, twice.
+// RetryAfterSeconds returns RetryAfter for the Retry-After field (RFC 9110, section 10.2.3): in
+// seconds, rounded up, so that a client that waits as long passes. It is at most 2 x [MaxWindow].
 func (d *Decision) RetryAfterSeconds() int64 {
 	return ceilSeconds(min(d.RetryAfter, 2*MaxWindow).Milliseconds())
 }

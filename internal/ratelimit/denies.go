@@ -2,10 +2,10 @@ package ratelimit
 
 import "time"
 
-// Denies reports whether the key is at its limit, so that Take would deny it
-// one more request; the decision is then that of Take. Otherwise nothing is
-// decided. It counts nothing and makes no counter, so it may be asked for a
-// key whose owner is not yet proven, to spare work that would be in vain.
+// Denies reports whether [Counters.Take] would deny one more request of the key, and if so returns
+// the decision of Take. It counts nothing and adds no key, so it may be called before credentials
+// are checked, to avoid work for a request that would be denied. It reports false where it does not
+// know the key, or only under other limits, and for every mode but [Enforce].
 func (c *Counters) Denies(now time.Time, k Key, e *Effective) (d Decision, denies bool) {
 	if e.Mode != Enforce || e.Trusted {
 		return d, false
@@ -24,7 +24,7 @@ func (c *Counters) Denies(now time.Time, k Key, e *Effective) (d Decision, denie
 	return d, true
 }
 
-// atLimit reports whether a key would be denied one more request.
+// atLimit reports whether one more request of a key would be denied.
 func (s *shard) atLimit(first uint32, ms int64) bool {
 	rules := limitsOf(s.hotOf(first).limits).rules
 	num := first
@@ -40,10 +40,10 @@ func (s *shard) atLimit(first uint32, ms int64) bool {
 	return false
 }
 
-// Refund takes n requests back that were admitted at that time, so that they
-// count no longer, here or in the store. It reports false, and changes nothing,
-// where their frame has left the window or the key is not in memory. A request
-// may be taken back once; the caller makes sure of that.
+// Refund gives back n requests that were admitted at the time admitted, so that they no longer
+// count, here or in the store. It reports false, and changes nothing, if their frame has left the
+// window, if the key is not in memory, or if its limits have changed. The caller must not give back
+// a request twice.
 func (c *Counters) Refund(now, admitted time.Time, k Key, e *Effective, n int64) bool {
 	k = k.bounded()
 	ms, ls := millis(now), e.For(k)

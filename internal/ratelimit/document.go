@@ -4,60 +4,59 @@ import (
 	"time"
 )
 
-// CounterID names the document of a counter.
+// CounterID is the ID of a counter's document.
 type CounterID struct {
 	ClientID string
 	Username string
 	Limit    string // empty for the first limit of a policy
 }
 
-// FrameCount is the count of one frame.
+// FrameCount is the count of one frame in a document.
 type FrameCount struct {
-	Name  int64 // as it stands in the document; see [FrameStart]
+	Name  int64 // [FrameStart] returns the time it stands for
 	Count int64
 }
 
-// WriterSeq is an entry of a document's writers: the highest sequence of that
-// writer which was applied.
+// WriterSeq is an entry of a document's writers: a writer and the highest of its sequences that was
+// applied.
 type WriterSeq struct {
 	Writer string
 	Seq    int64
 }
 
-// Removal is what is to leave a document, each with the value that it was last
-// seen with.
+// Removal is what a write removes from a document, each entry with the value that it was last read
+// with.
 type Removal struct {
 	Frames  []FrameCount
 	Writers []WriterSeq
 }
 
-// Document is a counter as the store has it. The zero value is no document.
+// Document is a counter as it is in the store. The zero value stands for no document.
 type Document struct {
 	Version, Etag int64
-	Frame         int64 // length of its frames in milliseconds; 0: it does not say
-	Pruned        int64 // highest sequence of a writer that was removed although it may come back
+	Frame         int64 // length of its frames in milliseconds; 0: not in the document
+	Pruned        int64 // highest sequence of a writer that was removed although it may write again
 	Frames        []FrameCount
-	Damaged       bool // it has frames that Frames leaves out and that make no sense
+	Damaged       bool // it has invalid frames that Frames leaves out
 
-	Mine      int64       // highest sequence of this process that was applied, 0 for none
-	Writers   int         // processes that may hold counts back, this one included; 0 if not known
-	Contended bool        // others wrote it lately
+	Mine      int64       // highest sequence of this process that was applied; 0: none
+	Writers   int         // processes that may hold back counts, this one included; 0: not known
+	Contended bool        // other processes wrote it recently
 	Silent    []WriterSeq // writers of processes that are not alive, in a stable order
-	Surplus   []WriterSeq // of those, the ones that are too many
+	Surplus   []WriterSeq // of those, the ones above the bound
 }
 
-// merging sorts out what a document has.
+// contents is what a document has for one counter, by frame.
 type contents struct {
 	counts  [MaxFrames + 1]int64 // by frame, the newest first
-	invalid [MaxFrames + 1]bool  // the document has no sensible count there
-	mended  [MaxFrames + 1]int64 // what is known to be missing there; part of counts
-	foreign int                  // frames that make no sense: absurd, or far in the future
-	future  []FrameCount         // those far in the future
-	tooOld  []FrameCount         // those too old to matter, even to a process whose clock is a frame behind
+	invalid [MaxFrames + 1]bool  // the document has an invalid count there: negative, or above MaxCount
+	mended  [MaxFrames + 1]int64 // what this process adds there instead; part of counts
+	foreign int                  // number of frames that are invalid or far in the future
+	future  []FrameCount         // frames that begin more than a window ahead
+	tooOld  []FrameCount         // frames too old to matter, even to a process whose clock is a frame behind
 }
 
-// read sorts out the frames of a document for a counter whose newest frame
-// begins at newest.
+// read sorts the frames of a document into those of a counter whose newest frame begins at newest.
 func (m *contents) read(r *rule, newest, ms int64, d *Document) {
 	length := d.Frame
 	if length <= 0 {
@@ -75,12 +74,12 @@ func (m *contents) read(r *rule, newest, ms int64, d *Document) {
 			at = endOf(start, length, ms)
 		}
 		j, there := r.index(newest, at)
-		absurd := fc.Count < 0 || fc.Count > MaxCount
-		if absurd {
+		invalid := fc.Count < 0 || fc.Count > MaxCount
+		if invalid {
 			m.foreign++
 		}
 		switch {
-		case there && absurd:
+		case there && invalid:
 			m.invalid[j] = true
 		case there:
 			m.counts[j] = min(m.counts[j]+fc.Count, MaxCount)
@@ -90,15 +89,15 @@ func (m *contents) read(r *rule, newest, ms int64, d *Document) {
 	}
 }
 
-// rewritten returns all frames of a document as they should stand: with the
-// length of the rule, and with known counts where the document has none that
-// make sense. What is too old or too far ahead to matter stays.
+// rewritten returns all frames of a document as they should be: with the length of the rule, and
+// with known counts instead of invalid ones. Frames that are too old or too far ahead to matter
+// stay.
 func (m *contents) rewritten(r *rule, newest, ms int64, d *Document) []FrameCount {
 	length := d.Frame
 	if length <= 0 {
 		length = r.frame
 	}
-	out := []FrameCount{} // nil would mean that they may stay
+	out := []FrameCount{} // nil would mean that the frames stay as they are
 	add := func(start, count int64) {
 		out = addFrame(out, FrameCount{Name: frameName(r.align(start), r.frame), Count: count})
 	}
@@ -115,8 +114,7 @@ func (m *contents) rewritten(r *rule, newest, ms int64, d *Document) []FrameCoun
 	return out
 }
 
-// expiry is when nothing of a document matters any more whose newest frame
-// begins at newest.
+// expiry returns when a document whose newest frame begins at newest is too old to matter.
 func (r *rule) expiry(newest int64) time.Time {
 	return time.UnixMilli(newest + r.frame + r.window + max(r.window, time.Minute.Milliseconds()))
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestForeignDocuments: what no instance of this program can have written frees no
-// key and harms none.
+// TestForeignDocuments: what no instance of this program can have written frees no key and harms
+// none.
 func TestForeignDocuments(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -37,8 +37,8 @@ func TestForeignDocuments(t *testing.T) {
 	}
 }
 
-// TestNegativeCountIsMended: the limit holds although each read finds a negative
-// count, and the next write sets it to what is known.
+// TestNegativeCountIsMended: the limit holds although each read finds a negative count, and the
+// next write sets it to what is known.
 func TestNegativeCountIsMended(t *testing.T) {
 	p := play(t, perMinute(5))
 	p.take(1, Allowed)
@@ -69,8 +69,8 @@ func TestDamagedDocumentIsMended(t *testing.T) {
 	same(t, "the frames after it", frame(60_000, 4), task.Delta)
 }
 
-// TestOwnCountsNeverFall: what this process has written stays known although the
-// document no longer has it, and that is reported.
+// TestOwnCountsNeverFall: what this process has written stays known although the document no longer
+// has it, and that is reported.
 func TestOwnCountsNeverFall(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.take(9, Allowed)
@@ -88,8 +88,8 @@ func TestOwnCountsNeverFall(t *testing.T) {
 	p.counts(35, 1, 36) // what others gave back
 }
 
-// TestFrameLengthOfTheDocument: a document says how long its frames are, so a
-// change of frames frees no key, also in a process that has just started.
+// TestFrameLengthOfTheDocument: a document says how long its frames are, so a change of frames
+// frees no key, also in a process that has just started.
 func TestFrameLengthOfTheDocument(t *testing.T) {
 	sixes := perMinute(200)
 	sixes.Frames = 6
@@ -131,8 +131,8 @@ func TestFrameLengthOfTheDocument(t *testing.T) {
 	}
 }
 
-// TestOlderRelease: a document that does not say how long its frames are is taken
-// as it is, and the next write, which depends on the version, says it.
+// TestOlderRelease: a document that does not say how long its frames are is taken as it is, and the
+// next write, which depends on the version, says it.
 func TestOlderRelease(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.read(&Document{Version: 3, Etag: 3, Contended: true, Frames: frame(60_000, 9)})
@@ -144,8 +144,8 @@ func TestOlderRelease(t *testing.T) {
 	same(t, "the delta", frame(60_000, 1), task.Delta)
 }
 
-// TestRemoval: a frame or a writer leaves a document only after this process has
-// seen it unchanged for two windows, in a write that states what it has seen.
+// TestRemoval: a frame or a writer leaves a document only after this process has seen it unchanged
+// for two windows, in a write that states what it has seen.
 func TestRemoval(t *testing.T) {
 	p := play(t, perMinute(1000))
 	silent := []WriterSeq{{"aa", 5}, {"bb", 6}}
@@ -203,8 +203,8 @@ func TestClockRemovesNothing(t *testing.T) {
 	}
 }
 
-// TestFutureFramesLeave: frames far in the future do not count, and leave the
-// document once no process counts in them any more.
+// TestFutureFramesLeave: frames far in the future do not count, and leave the document once no
+// process counts in them any more.
 func TestFutureFramesLeave(t *testing.T) {
 	p := play(t, perMinute(1000))
 	future := frame(63_600, 8, 63_660, 9, 63_720, 10)
@@ -270,9 +270,9 @@ func TestPrunedWriter(t *testing.T) {
 	same(t, "its delta", frame(60_000, 1), next.Delta)
 }
 
-// TestClone: a document in which the own sequence is ahead was written by a copy
-// of this process. What is certain not to be in it is counted under a new name;
-// what may be in it is not counted twice.
+// TestClone: a document in which the own sequence is ahead was written by a copy of this process.
+// What is certain not to be in it is counted under a new name; what may be in it is not counted
+// twice.
 func TestClone(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
@@ -305,8 +305,8 @@ func TestClone(t *testing.T) {
 	}
 }
 
-// TestNothingStaysBehind: what was watched in documents is forgotten with the keys,
-// also of keys that were only ever read.
+// TestNothingStaysBehind: what was watched in documents is forgotten with the keys, also of keys
+// that were only ever read.
 func TestNothingStaysBehind(t *testing.T) {
 	p := play(t, perMinute(1000))
 	for i := range 500 {

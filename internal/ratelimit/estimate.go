@@ -1,25 +1,24 @@
 package ratelimit
 
-// The estimate at a time ms, with elapsed milliseconds of the newest frame, is
-// a rational number with the denominator r.frame. It is only ever compared with
-// integers, so everything below is exact.
+// The estimate at a time is a rational number with the denominator r.frame. It is only compared
+// with integers, so all of the arithmetic below is exact.
 //
-// All products stay below 2^63: a frame's total is below 2^31, a limit below
-// 2^30, and a window below 2^32 milliseconds.
+// All products stay below 2^63: a frame's total is below 2^31, a limit below 2^30, and a window
+// below 2^32 milliseconds.
 
-// frames is what the estimate is made from.
+// frames is what the estimate of one counter is made from, and what is known of it.
 type frames struct {
-	slots     []slot // the newest first; the last moves out of the window
+	slots     []slot // the newest first; the window moves past the last
 	start     int64  // of the newest, milliseconds since the epoch
-	instances int64  // see slot.total
-	whole     int64  // what counts in full
-	oldest    int64  // what moves out of the window
+	instances int64  // see slot.total; 0: nothing may be admitted
+	whole     int64  // the sum of the frames that count in full
+	oldest    int64  // the frame that the window moves past
 
 	used         int64 // the estimate at the time of the decision, rounded down
 	free, target int64 // when the estimate falls below target, where that is known
 }
 
-// sum adds the frames up.
+// sum sets whole and oldest from the slots.
 func (f *frames) sum() {
 	last := len(f.slots) - 1
 	f.whole, f.oldest = 0, f.slots[last].total(f.instances)
@@ -28,14 +27,14 @@ func (f *frames) sum() {
 	}
 }
 
-// count counts n requests in the newest frame.
+// count adds n requests to the newest frame.
 func (f *frames) count(n int64) {
 	f.slots[0].count(n)
 	f.whole += n * f.instances
 }
 
-// scaled returns the estimate in two parts: whole requests, and a rest in
-// units of 1/r.frame requests, which may be more than one request.
+// scaled returns the estimate at ms in two parts: whole requests, and a rest in units of 1/r.frame
+// requests, which may be more than one request.
 func (f *frames) scaled(r *rule, ms int64) (whole, rest int64) {
 	elapsed := min(max(ms-f.start, 0), r.frame)
 	switch r.Algorithm {
@@ -57,14 +56,14 @@ func (f *frames) floor(r *rule, ms int64) int64 {
 	return whole + rest/r.frame
 }
 
-// estimate returns the estimate at ms, for people to look at.
+// estimate returns the estimate at ms as a floating-point number, for display.
 func (f *frames) estimate(r *rule, ms int64) float64 {
 	whole, rest := f.scaled(r, ms)
 	return float64(whole) + float64(rest)/float64(r.frame)
 }
 
-// firstBelow returns the earliest time, from ms on, at which the estimate is
-// below target if nothing more is counted. The target is at least 1.
+// firstBelow returns the earliest time, in milliseconds and not before ms, at which the estimate is
+// below target if nothing more is counted. The target must be at least 1.
 func (f *frames) firstBelow(r *rule, ms, target int64) int64 {
 	switch r.Algorithm {
 	case Fixed:
@@ -79,8 +78,8 @@ func (f *frames) firstBelow(r *rule, ms, target int64) int64 {
 	}
 }
 
-// firstBelowSliding follows the window as it moves on: in each frame of time
-// another slot is the oldest, and shrinks.
+// firstBelowSliding is firstBelow for [Sliding]. It follows the window from frame to frame: in each
+// of them the next older slot is the oldest and shrinks.
 func (f *frames) firstBelowSliding(r *rule, ms, target int64) int64 {
 	whole, oldest := f.whole, f.oldest
 	frameStart := f.start
@@ -99,8 +98,9 @@ func (f *frames) firstBelowSliding(r *rule, ms, target int64) int64 {
 	}
 }
 
-// shrunkBelow returns the least e >= from with count x (frame - e) < room x frame:
-// how much of a frame has to move out of the window. It is frame at most.
+// shrunkBelow returns the least e >= from with count x (frame - e) < room x frame: how many
+// milliseconds of a frame have to leave the window until less than room of its count is inside.
+// room must be at least 1; the result is at most frame.
 func shrunkBelow(count, room, frame, from int64) int64 {
 	from = max(from, 0)
 	need := room * frame
@@ -110,8 +110,8 @@ func shrunkBelow(count, room, frame, from int64) int64 {
 	return frame - (need+count-1)/count + 1
 }
 
-// firstBelowWeighted: within a frame the estimate moves from the previous count
-// to the current one, and once nothing more is counted from there to zero.
+// firstBelowWeighted is firstBelow for [Weighted]. Within a frame the estimate moves from the
+// previous count to the current one, and in the next frame from there to zero.
 func (f *frames) firstBelowWeighted(r *rule, ms, target int64) int64 {
 	cur, prev := f.whole, f.oldest
 	elapsed, need := max(ms-f.start, 0), target*r.frame

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// victims is how many keys are looked at to find one that makes room.
+// evictSamples is how many keys evict looks at.
 const evictSamples = 16
 
-// evict drops one key of the shard, and leaves its room to the next: the first
-// idle one or the least used of those it looks at. False if all of them have to stay.
+// evict drops one key of the shard and leaves its room reserved for another. Of up to evictSamples
+// keys, from a random place on, it takes the first idle one or else the least used. It reports
+// false if all of them have to stay, because they are at their limit or have unflushed counts.
 func (s *shard) evict(ms int64) bool {
 	var victim uint32
 	least, looked := 2.0, 0
@@ -40,33 +41,34 @@ func (s *shard) evict(ms int64) bool {
 	return true
 }
 
-// isKey reports whether the number is that of the first counter of a key.
+// isKey reports whether num is the first counter of a key.
 func (s *shard) isKey(num uint32) bool {
 	h := s.hotOf(num)
 	return h.state != unused && h.rule == 0 && !h.flags.has(pooled)
 }
 
-// expire drops an idle key; what it had not written is too old to matter.
+// expire drops an idle key. Its unclaimed counts are too old to matter.
 func (s *shard) expire(first uint32) {
 	nums, n := s.chainOf(first)
 	for _, num := range nums[:n] {
-		if _, since := unflushed(s.slotsOf(num)); since > 0 {
-			s.all.expired.Add(since)
+		if _, unclaimed := unflushed(s.slotsOf(num)); unclaimed > 0 {
+			s.all.expired.Add(unclaimed)
 		}
 	}
 	s.remove(first)
 }
 
-// slotsOf returns the frames of a counter by its own rule.
+// slotsOf returns the slots of a counter, the newest first.
 func (s *shard) slotsOf(num uint32) []slot { return s.slots(s.hotOf(num), s.ruleOf(num)) }
 
+// ruleOf returns the rule of a counter.
 func (s *shard) ruleOf(num uint32) *rule {
 	h := s.hotOf(num)
 	return &limitsOf(h.limits).rules[h.rule]
 }
 
-// idle reports whether a key was not asked for during two windows, which makes
-// all its counts too old to matter, and no write of it is under way.
+// idle reports whether a key had no request for two windows, so that all its counts are too old to
+// matter, and has no pending write.
 func (s *shard) idle(first uint32, ms int64) bool {
 	since := ms - (int64(s.hotOf(first).seen)+1)*1000
 	for num := first; num != 0; num = s.hotOf(num).next {
@@ -77,7 +79,7 @@ func (s *shard) idle(first uint32, ms int64) bool {
 	return true
 }
 
-// flushed reports whether the store is known to have everything that was counted here.
+// flushed reports whether the store is known to have all counts of a key.
 func (s *shard) flushed(first uint32) bool {
 	for num := first; num != 0; num = s.hotOf(num).next {
 		if s.pendingSeq(num) != 0 || dirty(s.slotsOf(num)) {
@@ -87,7 +89,7 @@ func (s *shard) flushed(first uint32) bool {
 	return true
 }
 
-// usage is the highest share of a limit that is used.
+// usage returns the highest share used of any limit of a key.
 func (s *shard) usage(first uint32, ms int64) (u float64) {
 	for num := first; num != 0; num = s.hotOf(num).next {
 		r := s.ruleOf(num)
@@ -98,8 +100,8 @@ func (s *shard) usage(first uint32, ms int64) (u float64) {
 	return u
 }
 
-// Sweep drops the keys that were idle for two windows, and returns how many. It
-// holds one shard at a time, for some microseconds.
+// Sweep drops the keys without a request for two windows and returns how many. It locks one shard
+// at a time, for microseconds.
 func (c *Counters) Sweep(now time.Time) (dropped int) {
 	return c.dropWhere(func(s *shard, num uint32) bool {
 		if s.idle(num, millis(now)) {
@@ -110,8 +112,8 @@ func (c *Counters) Sweep(now time.Time) (dropped int) {
 	})
 }
 
-// dropWhere calls drop for every key, and counts those of which it reports that
-// it has dropped them.
+// dropWhere calls drop for every key and returns how many of the calls reported that they dropped
+// it.
 func (c *Counters) dropWhere(drop func(s *shard, num uint32) bool) (n int) {
 	for i := range c.shards {
 		s := &c.shards[i]
@@ -127,8 +129,8 @@ func (c *Counters) dropWhere(drop func(s *shard, num uint32) bool) (n int) {
 	return n
 }
 
-// Reset forgets the key: its next request is counted from zero. It reports
-// whether the key was in memory.
+// Reset drops the key from memory, unflushed counts included, so that its next request is counted
+// from zero. It reports whether the key was in memory.
 func (c *Counters) Reset(k Key) bool {
 	s, h := c.lookup(k.bounded())
 	s.mu.Lock()
@@ -141,8 +143,8 @@ func (c *Counters) Reset(k Key) bool {
 	return num != 0
 }
 
-// ResetClient forgets the client and all its users, and returns how many keys
-// that were.
+// ResetClient drops the client and all its users from memory, as [Counters.Reset] does, and returns
+// the number of keys.
 func (c *Counters) ResetClient(clientID string) int {
 	return c.dropWhere(func(s *shard, num uint32) bool {
 		if s.isOf(num, clientID) {

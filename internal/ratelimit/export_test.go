@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Copy returns what a copy of this process has: all counters as they stand. An
-// exchange that is under way has no outcome in the copy; its counter continues as
-// after one that is unknown. Nothing else may use the counters meanwhile.
+// Copy returns what a copy of this process has: all counters as they stand. An exchange that is
+// under way has no outcome in the copy; its counter continues as after one that is unknown. Nothing
+// else may use the counters meanwhile.
 func (c *Counters) Copy(o SyncOptions) (*Counters, *Sync) {
 	n := NewCounters(int(c.all.maxKeys))
 	y := n.Sync(o)

@@ -46,8 +46,7 @@ const (
 	figureWindow = time.Minute
 )
 
-// figures compare what a limit of 100 per minute lets pass with an exact log
-// of the same requests.
+// figures compare what a limit of 100 per minute lets pass with an exact log of the same requests.
 type figures struct {
 	admitted  float64 // of the limit, on average
 	worst     float64 // of the limit, in the worst 60 seconds
@@ -109,8 +108,8 @@ func steady() (out []int64) {
 	return out
 }
 
-// bursts are 60 requests within five seconds, two minutes apart in three
-// cases of four, half a minute apart in the other.
+// bursts are 60 requests within five seconds, two minutes apart in three cases of four, half a
+// minute apart in the other.
 func bursts() (out []int64) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for at := int64(0); at < 1000*60_000; {
@@ -125,8 +124,8 @@ func bursts() (out []int64) {
 	return out
 }
 
-// attack knows where frames begin: 100 requests in the last tenth of a second
-// of a minute, and as much as passes all through the next; then a minute's pause.
+// attack makes use of where frames begin: 100 requests in the last tenth of a second of a minute, and as
+// much as passes all through the next; then a minute's pause.
 func attack() (out []int64) {
 	for round := range int64(10) {
 		next := round*3*60_000 + 60_000
@@ -176,8 +175,8 @@ func figuresTable(t *testing.T) string {
 
 var section = regexp.MustCompile(`(?s)(<!-- figures: begin[^>]*-->\n)(.*)(<!-- figures: end -->)`)
 
-// TestTheGuidesFigures computes every number of the guide's comparison. To
-// write them: go test ./internal/ratelimit -run Guides -update
+// TestTheGuidesFigures computes every number of the guide's comparison. To write them: go test
+// ./internal/ratelimit -run Guides -update
 func TestTheGuidesFigures(t *testing.T) {
 	text, err := os.ReadFile(guide)
 	if err != nil {

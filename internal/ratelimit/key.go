@@ -8,18 +8,18 @@ import (
 	"math/bits"
 )
 
-// Key names what is counted: a user of a client, or the client itself where
-// Username is empty (client_credentials).
+// Key names what is counted: a user of a client, or the client itself where Username is empty
+// (client_credentials).
 type Key struct {
 	ClientID string
 	Username string
 }
 
-// maxKeySize bounds the memory of a key. A longer name is counted under its
-// digest instead.
+// maxKeySize bounds the memory of a key. A longer name is counted under its digest instead.
 const maxKeySize = 255
 
-// bounded returns the key under which k is counted.
+// bounded returns the key that k is counted under: k itself, or digests of its names if they are
+// longer than maxKeySize together.
 func (k Key) bounded() Key {
 	if len(k.ClientID)+len(k.Username) <= maxKeySize {
 		return k
@@ -27,6 +27,7 @@ func (k Key) bounded() Key {
 	return Key{ClientID: shorten(k.ClientID), Username: shorten(k.Username)}
 }
 
+// shorten returns s, or its SHA-256 in hexadecimal if s is longer than half of maxKeySize.
 func shorten(s string) string {
 	if len(s) <= maxKeySize/2 {
 		return s
@@ -35,15 +36,13 @@ func shorten(s string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// hash is a keyed hash of a key, 128 bits. Keys with equal hashes are taken to
-// be the same key, so that a decision never reads the names: two given keys
-// collide with a probability of at most 2^-64, and then share one limit; neither
-// ever gets more than it.
+// hash is a keyed hash of a key, 128 bits. Keys with equal hashes are taken to be the same key, so
+// that a decision never reads the names. Two given keys collide with a probability of at most
+// 2^-64; they then share one limit, and neither gets more than it.
 type hash struct{ hi, lo uint64 }
 
-// hashKey is what the hashes of one [Counters] depend on besides the names, so
-// that callers cannot choose names that collide: a word for each word of the
-// longest key, its lengths included.
+// hashKey is the random key of the hashes of one [Counters], so that clients cannot choose names
+// that collide. It has a word for each word of the longest name pair, the two lengths included.
 type hashKey [maxKeySize/8 + 5]uint64
 
 func newHashKey() (k hashKey) {
@@ -55,12 +54,13 @@ func newHashKey() (k hashKey) {
 	return k
 }
 
-// hash is NH, the universal hash of UMAC (Black, Halevi, Krawczyk, Krovetz and
-// Rogaway, 1999; RFC 4418, section 5.2), with words of 64 bits: the sum of the
-// products of neighbouring words, each with a word of the key added. Then it is
-// mixed, one to one, so that any of its bits are as good as others.
+// hash returns the hash of a key: NH, the universal hash of UMAC (Black, Halevi, Krawczyk, Krovetz
+// and Rogaway, 1999; RFC 4418, section 5.2), with words of 64 bits, and then a bijective mix, so
+// that any of its bits can serve as an index.
 func (k *hashKey) hash(key Key) hash { return k.sum(key).mixed() }
 
+// sum returns NH: the sum, modulo 2^128, of the products of neighbouring words, each with a word of
+// the hash key added.
 func (k *hashKey) sum(key Key) (h hash) {
 	h.add(uint64(len(key.ClientID))+k[0], uint64(len(key.Username))+k[1])
 	i := h.text(k, 2, key.ClientID)
@@ -68,7 +68,7 @@ func (k *hashKey) sum(key Key) (h hash) {
 	return h
 }
 
-// mixed is two rounds of a Feistel network.
+// mixed returns the hash after two rounds of a Feistel network.
 func (h hash) mixed() hash {
 	const odd = 0x9e3779b97f4a7c15
 	x := h.lo * odd
@@ -78,8 +78,8 @@ func (h hash) mixed() hash {
 	return h
 }
 
-// text adds the words of a text, in pairs, and returns the place of the next word
-// of the key.
+// text adds the words of s to the sum, in pairs, with the words of the hash key from i on. It
+// returns the index of the next word of the hash key.
 func (h *hash) text(k *hashKey, i int, s string) int {
 	for ; len(s) > 16; s = s[16:] {
 		h.add(word(s)+k[i], word(s[8:])+k[i+1])
@@ -100,6 +100,7 @@ func (h *hash) text(k *hashKey, i int, s string) int {
 	return i + 2
 }
 
+// add adds the product of a and b.
 func (h *hash) add(a, b uint64) {
 	hi, lo := bits.Mul64(a, b)
 	var carry uint64
@@ -107,7 +108,7 @@ func (h *hash) add(a, b uint64) {
 	h.hi, _ = bits.Add64(h.hi, hi, carry)
 }
 
-// word reads eight bytes; the compiler makes one load of it.
+// word returns the first eight bytes of s, the lowest first; it compiles to one load.
 func word(s string) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |

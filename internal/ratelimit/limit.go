@@ -8,39 +8,37 @@ import (
 	"time"
 )
 
-// Algorithm is how the requests inside the window are estimated.
+// Algorithm names how the requests inside the window are estimated.
 type Algorithm string
 
 // The algorithms; docs/rate-limiting.md compares them.
 const (
-	// Sliding adds the frames wholly inside the window and that part of the
-	// oldest one that the window still covers.
+	// Sliding adds up the frames wholly inside the window, and the oldest one in proportion to how
+	// much of it the window still covers.
 	Sliding Algorithm = "sliding"
-	// Weighted is Allegro's published formula: the elapsed share of the
-	// current frame times its count, and the rest times the previous count.
+	// Weighted is the formula that Allegro published: e x current + (1 - e) x previous, where e is
+	// the elapsed share of the current frame.
 	Weighted Algorithm = "weighted"
 	// Fixed counts the current frame only.
 	Fixed Algorithm = "fixed"
 )
 
-// OnOutage is how a limit is decided while the store does not take what this
-// process admits, so that the other processes cannot know of it.
+// OnOutage names how a limit is decided while counts cannot be shared through the store.
 type OnOutage string
 
-// The ways to decide; docs/rate-limiting.md has what each admits.
+// The choices; docs/rate-limiting.md has what each of them admits.
 const (
-	// Share takes every other live process to admit as much as this one does
-	// since the last exchange: together they admit about one limit.
+	// Share assumes that every other live process has admitted as much since the last exchange as
+	// this one: together they admit about one limit.
 	Share OnOutage = "share"
-	// Memory decides as always, on what this process knows: each process
-	// admits up to a limit of its own.
+	// Memory decides from the counts in this process alone: each process admits up to one limit.
 	Memory OnOutage = "memory"
-	// Deny admits nothing whose count cannot be shared.
+	// Deny admits no request whose count cannot be shared.
 	Deny OnOutage = "deny"
 )
 
-// The bounds of a limit. They keep every product in the estimate inside an
-// int64 and the memory of a counter small.
+// Bounds of a limit. They keep every product in the estimate below 2^63 and the memory of a counter
+// small.
 const (
 	MaxRequests = 1_000_000_000
 	MaxWindow   = 31 * 24 * time.Hour
@@ -49,7 +47,7 @@ const (
 	MaxNameSize = 32
 )
 
-// Limit admits a number of requests per window.
+// Limit admits a number of requests per window of time.
 type Limit struct {
 	Name      string        `json:"name" yaml:"name"`             // unique within its list
 	Requests  int64         `json:"requests" yaml:"requests"`     // admitted per window, at least 1
@@ -60,8 +58,8 @@ type Limit struct {
 	OnOutage  OnOutage      `json:"on_outage" yaml:"on_outage"`   // how it is decided while the store is away
 }
 
-// DefaultLimit is 100 requests per minute, sliding; while the store is away, the
-// processes share it.
+// DefaultLimit is 100 requests per minute, sliding, with one frame per window, a warning from 80 %
+// on, and [Share] during an outage.
 func DefaultLimit() Limit {
 	return Limit{
 		Name: "per-minute", Requests: 100, Window: time.Minute,
@@ -69,17 +67,17 @@ func DefaultLimit() Limit {
 	}
 }
 
-// NewLimit returns a limit of that name, requests and window, with the defaults
-// for the rest.
+// NewLimit returns a limit with the given name, requests and window, and otherwise the values of
+// [DefaultLimit]. It does not validate.
 func NewLimit(name string, requests int64, window time.Duration) Limit {
 	l := DefaultLimit()
 	l.Name, l.Requests, l.Window = name, requests, window
 	return l
 }
 
-// Validate reports everything that is wrong with the limit as [FieldErrors], nil
-// for nothing. A zero field is wrong too: defaults are for [DefaultLimit] and
-// the decoders to fill in, so that an explicit zero is never taken for one.
+// Validate returns every problem of the limit as [FieldErrors], or nil. A zero field is a problem:
+// only [DefaultLimit] and the decoders fill in defaults, so that an explicit zero is not taken for
+// one.
 func (l *Limit) Validate() error {
 	var es FieldErrors
 	if !validName(l.Name) {
@@ -122,8 +120,8 @@ func (l *Limit) validateWindow() (es FieldErrors) {
 	return es
 }
 
-// validName accepts what can stand in a structured field string, a metric
-// label and a document without being escaped.
+// validName reports whether s can stand in a structured field string (RFC 9651), a metric label and
+// a document without being escaped.
 func validName(s string) bool {
 	if s == "" || len(s) > MaxNameSize {
 		return false
@@ -154,8 +152,7 @@ func (l Limit) MarshalJSON() ([]byte, error) {
 	return json.Marshal(jsonLimit{l.Name, l.Requests, l.Window.String(), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage})
 }
 
-// UnmarshalJSON fills absent fields with those of [DefaultLimit], and refuses
-// unknown ones.
+// UnmarshalJSON fills absent fields with those of [DefaultLimit], and refuses unknown ones.
 func (l *Limit) UnmarshalJSON(b []byte) error {
 	d := DefaultLimit()
 	j := jsonLimit{d.Name, d.Requests, d.Window.String(), d.Frames, d.Algorithm, d.SoftRatio, d.OnOutage}
@@ -172,8 +169,8 @@ func (l *Limit) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// softAt is the count from which on the client is warned, rounded up. The
-// ratio counts in millionths, so that 0.7 of 10 is 7 and not 7.000000000000001.
+// softAt returns the count from which on the client is warned, rounded up. The ratio is rounded to
+// millionths first, so that 0.7 of 10 is 7 and not 7.000000000000001.
 func (l *Limit) softAt() int64 {
 	millionths := int64(math.Round(l.SoftRatio * 1e6))
 	return (millionths*l.Requests + 999_999) / 1_000_000

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Usage is one counter, for people to look at.
+// Usage is the state of one counter, for display.
 type Usage struct {
 	Key       Key
 	Limit     Limit
-	Known     int64         // g: known to be in the store
-	Unflushed int64         // admitted here, not known to be there: in a pending write (p) and since (i)
+	Known     int64         // known to be in the store (g)
+	Unflushed int64         // admitted here and not known to be in the store: pending and unclaimed (p + i)
 	Estimate  float64       // requests inside the window
 	Remaining int64         // requests that would pass now
-	FreeIn    time.Duration // until one request passes; 0 if one would now
-	LastSeen  time.Time     // when this process was last asked, whole seconds
+	FreeIn    time.Duration // until one request would pass; 0 if one would now
+	LastSeen  time.Time     // last request at this process, whole seconds; zero if there was none
 }
 
-// Ratio is the share of the limit that is used; above 1 where a limit was lowered.
+// Ratio returns the share of the limit that is used. It is above 1 after a limit was lowered.
 func (u Usage) Ratio() float64 { return u.Estimate / float64(u.Limit.Requests) }
 
-// Usage returns the counters of one key, in the order of its limits; none if
-// it is not in memory.
+// Usage returns the counters of one key, in the order of its limits; none if the key is not in
+// memory.
 func (c *Counters) Usage(now time.Time, k Key) []Usage {
 	s, h := c.lookup(k.bounded())
 	s.mu.Lock()
@@ -33,24 +33,23 @@ func (c *Counters) Usage(now time.Time, k Key) []Usage {
 	return nil
 }
 
-// ClientUsage returns the counters of a client and its users, the most used
-// first, at most limit of them. It looks at every key in memory.
+// ClientUsage returns at most limit counters of a client and its users, the most used first. It
+// looks at every key in memory.
 func (c *Counters) ClientUsage(now time.Time, clientID string, limit int) []Usage {
 	return c.most(now, limit, func(s *shard, num uint32) bool { return s.isOf(num, clientID) })
 }
 
-// Top returns the most used counters of all, at most limit of them. It looks at
-// every key in memory.
+// Top returns at most limit counters of all keys, the most used first. It looks at every key in
+// memory.
 func (c *Counters) Top(now time.Time, limit int) []Usage {
 	return c.most(now, limit, func(*shard, uint32) bool { return true })
 }
 
-// kept is how many more counters than asked for are gathered before they are
-// sorted and cut.
+// gatherExtra is how many counters more than the limit are gathered before they are sorted and cut.
 const gatherExtra = 100
 
-// most goes through the shards, one at a time under its lock, and passes over
-// keys that are less used than what it has found already.
+// most returns the most used counters of the wanted keys, at most limit of them. It locks one shard
+// at a time, and skips keys less used than those found so far.
 func (c *Counters) most(now time.Time, limit int, want func(s *shard, num uint32) bool) (out []Usage) {
 	if limit < 1 {
 		return nil
@@ -79,12 +78,13 @@ func (c *Counters) most(now time.Time, limit int, want func(s *shard, num uint32
 	return out
 }
 
+// byRatio orders by Ratio, the highest first, then by names.
 func byRatio(a, b Usage) int {
 	return cmp.Or(cmp.Compare(b.Ratio(), a.Ratio()), cmp.Compare(a.Key.ClientID, b.Key.ClientID),
 		cmp.Compare(a.Key.Username, b.Key.Username), cmp.Compare(a.Limit.Name, b.Limit.Name))
 }
 
-// usages adds the counters of a key that count anything.
+// usages appends the counters of a key that count anything.
 func (s *shard) usages(out []Usage, first uint32, ms int64) []Usage {
 	k, seen := s.key(first), time.Unix(int64(s.hotOf(first).seen), 0)
 	for num := first; num != 0; num = s.hotOf(num).next {
@@ -99,11 +99,11 @@ func (s *shard) usages(out []Usage, first uint32, ms int64) []Usage {
 	return out
 }
 
-// usage shows frames as a counter.
+// usage returns the frames of a counter for display.
 func (f *frames) usage(r *rule, ms int64) Usage {
-	pending, since := unflushed(f.slots)
+	pending, unclaimed := unflushed(f.slots)
 	u := Usage{
-		Limit: r.Limit, Known: sumKnown(f.slots), Unflushed: pending + since,
+		Limit: r.Limit, Known: sumKnown(f.slots), Unflushed: pending + unclaimed,
 		Estimate: f.estimate(r, ms), Remaining: max(r.Requests-f.floor(r, ms), 0),
 	}
 	if u.Remaining == 0 {
@@ -112,9 +112,9 @@ func (f *frames) usage(r *rule, ms int64) Usage {
 	return u
 }
 
-// StoredUsage is a counter as its document alone shows it, for people to look
-// at: of a key that other processes serve and this one does not hold. False if
-// ls has no limit of that name, or nothing of the document matters any more.
+// StoredUsage returns a counter as its document alone shows it, for display: of a key that other
+// processes serve and that is not in this one's memory. It reports false if ls has no limit with
+// the ID's name, or if all counts in the document are too old to matter.
 func StoredUsage(now time.Time, id CounterID, ls *Limits, d *Document) (Usage, bool) {
 	ms := millis(now)
 	for i := range ls.rules {

@@ -11,8 +11,8 @@ func (p *player) under(limits ...Limit) {
 	_, _, p.eff = single(limits...)
 }
 
-// TestMovedLimitAdds: what a limit knows from the document that it had before counts
-// beside what others have written to the one that it has now.
+// TestMovedLimitAdds: what a limit counted in the document that it had before counts beside what
+// others have written to the one that it has now.
 func TestMovedLimitAdds(t *testing.T) {
 	a, b := NewLimit("a", 100, time.Minute), NewLimit("b", 1_000_000, time.Hour)
 	p := play(t, a, b)
@@ -48,8 +48,8 @@ func TestMovedLimitAdds(t *testing.T) {
 	same(t, "of b, whose window is longer", int64(82), known("b"))
 }
 
-// TestLongerWindowKeepsFrames: what was too old under a limit is not removed when the
-// limit gets a longer window in frames of the same length.
+// TestLongerWindowKeepsFrames: what was too old under a limit is not removed when the limit gets a
+// longer window in frames of the same length.
 func TestLongerWindowKeepsFrames(t *testing.T) {
 	p := play(t, perMinute(100))
 	document := func() *Document {
@@ -99,8 +99,8 @@ func TestFutureComesTrue(t *testing.T) {
 	same(t, "removed", []FrameCount(nil), task.Remove.Frames)
 }
 
-// TestKnownStays: what this process has written counts in its frame, whatever others
-// have in a later one.
+// TestKnownStays: what this process has written counts in its frame, whatever others have in a
+// later one.
 func TestKnownStays(t *testing.T) {
 	p := play(t, perMinute(1000))
 	p.take(299, Allowed)
@@ -115,8 +115,8 @@ func TestKnownStays(t *testing.T) {
 	p.counts(700, 1, 701)
 }
 
-// TestRefusedStaysPending: a write that was refused is not taken for one of unknown
-// outcome because the exchange after it only reads.
+// TestRefusedStaysPending: a write that was refused is not taken for one of unknown outcome because
+// the exchange after it only reads.
 func TestRefusedStaysPending(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.read(&Document{Version: 1, Etag: 1, Frame: 60_000, Contended: true})
@@ -156,8 +156,8 @@ func TestOverflowIsCutOff(t *testing.T) {
 	same(t, "because of the outage", true, d.Outage)
 }
 
-// TestLongClientNames: a client is found by its name also where a long username made its
-// digest stand for it.
+// TestLongClientNames: a client is found by its name also where a long username made its digest
+// stand for it.
 func TestLongClientNames(t *testing.T) {
 	id := strings.Repeat("c", 150)
 	_, _, eff := single(perMinute(10))

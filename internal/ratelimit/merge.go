@@ -1,22 +1,22 @@
 package ratelimit
 
-// verdict is what an exchange shows about the pending write.
+// verdict is what an exchange has shown about the pending write of a counter.
 type verdict struct {
 	seq          int64 // of the pending write; 0: there was none
-	included     bool  // the document that was read has it
-	appliedAfter bool  // it was applied, and the document that was read does not have it yet
-	void         bool  // it was not applied and never will be under its sequence
-	clone        bool  // another process writes under the name of this one
+	included     bool  // it was applied, and the document that was read has it
+	appliedAfter bool  // it was applied after the document was read, or none was read
+	void         bool  // it was not applied, and cannot be under its sequence
+	clone        bool  // another process writes under the ID of this one
 }
 
-// judge judges the pending write of a counter by the outcome of an exchange.
+// judge returns what an exchange has shown about the pending write of a counter.
 //
-// The sequence of this process in a document never runs ahead of its own: a
-// counter has one pending write at a time. Where it does, a copy of this process
-// writes under the same name. The pending write then counts as applied, unless the
-// store has refused it. A writer that was removed from the document, although it
-// was to come back, leaves no trace of what was applied: the pending write is
-// counted again, which may be once too often but loses nothing.
+// A counter has one pending write at a time, so the sequence of this process in the document is
+// normally not higher than that of the pending write. If it is, a copy of this process writes under
+// the same ID; the pending write then counts as applied, unless the store has refused it.
+//
+// If this process was removed from the writers of the document, nothing shows whether the pending
+// write was applied before: it is written again, which may count it twice but loses nothing.
 func (s *shard) judge(num uint32, task *Task, res Result) (v verdict) {
 	v.seq = s.pendingSeq(num)
 	if v.seq == 0 {
@@ -45,14 +45,14 @@ func (s *shard) judge(num uint32, task *Task, res Result) (v verdict) {
 	return v
 }
 
-// merge takes over what the store has. What this process has in the document by
-// its own knowledge is never less afterwards.
+// merge sets the known counts of a counter from its document; d is nil if there is none. What this
+// process has written and had confirmed stays counted, whatever the document has.
 func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, done *Finished) {
 	there := d != nil
 	if !there {
 		d = &Document{}
 	}
-	if d.Frame > MaxWindow.Milliseconds() { // it makes no sense, so it says nothing
+	if d.Frame > MaxWindow.Milliseconds() { // invalid, so as good as absent
 		d.Frame = 0
 	}
 	h, c := s.hotOf(num), s.coldOf(num)
@@ -60,7 +60,7 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 	m.read(r, h.start, ms, d)
 	slots, mine := s.slots(h, r), s.mine(num, r)
 	if d.Frame > 0 && d.Frame != r.frame {
-		clear(mine) // which frame it will be in is for the process to say that converts the document
+		clear(mine) // the process that converts the document decides which frames these counts go to
 	}
 	if v.included {
 		s.confirm(num, r)
@@ -72,8 +72,9 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 			m.mended[j] = max(known-m.counts[j], 0)
 			m.counts[j] += m.mended[j]
 		}
-		// What this process has written stays known. It is lost unless it may be in a
-		// later frame, where a change of the frames and back has put it.
+		// Counts that this process has written stay counted. Those that the document does not have
+		// are reported as lost, unless they may be in a later frame: converting the frames to
+		// another length and back moves counts to later ones.
 		if spare += m.counts[j] - int64(mine[j]); spare < 0 {
 			done.Lost, spare = done.Lost-spare, 0
 		}
@@ -92,7 +93,8 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 	}
 }
 
-// conclude settles the pending write, or says what is to be done about it.
+// settle ends the pending write of a counter if the verdict allows it, and otherwise sets how it is
+// retried.
 func (s *shard) settle(num uint32, r *rule, task *Task, res Result, v verdict) {
 	h, c := s.hotOf(num), s.coldOf(num)
 	switch {
@@ -106,14 +108,14 @@ func (s *shard) settle(num uint32, r *rule, task *Task, res Result, v verdict) {
 		s.confirm(num, r)
 		s.endPending(num)
 		switch {
-		case task.Frame != r.frame: // the limit was changed meanwhile, and the document was not
+		case task.Frame != r.frame: // the limit has changed, the document has not
 			h.flags |= stale
 		case task.Versioned:
 			c.setVersion(task.Version+1, res.NewEtag)
 			c.synced = c.began
 			h.flags &^= stale | deniedSinceSync
 		case res.Read:
-			c.setVersion(int64(c.version)+1, res.NewEtag) // unless others were quicker, which the next write finds out
+			c.setVersion(int64(c.version)+1, res.NewEtag) // a guess: another process may have written in between, then the next write conflicts
 		default:
 			h.flags |= stale
 		}
@@ -132,7 +134,7 @@ func (s *shard) settle(num uint32, r *rule, task *Task, res Result, v verdict) {
 	}
 }
 
-// own notes that the pending write is in the document.
+// confirm moves the pending counts of a counter to mine: the document has them.
 func (s *shard) confirm(num uint32, r *rule) {
 	slots, mine := s.slots(s.hotOf(num), r), s.mine(num, r)
 	reframed := s.extrasOf(num).reframed
@@ -144,7 +146,7 @@ func (s *shard) confirm(num uint32, r *rule) {
 	}
 }
 
-// settled ends the pending write of a counter.
+// endPending ends the pending write of a counter.
 func (s *shard) endPending(num uint32) {
 	h := s.hotOf(num)
 	h.flags &^= failing | readFirst
@@ -155,11 +157,11 @@ func (s *shard) endPending(num uint32) {
 	}
 }
 
-// stuck reports whether so many conflicts have followed one another that no other
-// process can be the reason: the document has something that no write can meet.
+// stuck reports whether there were so many conflicts in a row that other processes cannot be the
+// cause: the document has something that no condition of a write matches.
 func (e *extras) stuck() bool { return e.conflicts >= 8 }
 
-// unsettled notes what is to be done about a write that is still pending.
+// retryPending sets how a write that is still pending is retried.
 func (s *shard) retryPending(num uint32, task *Task, res Result) {
 	h, e := s.hotOf(num), s.extrasOf(num)
 	switch {
@@ -171,7 +173,7 @@ func (s *shard) retryPending(num uint32, task *Task, res Result) {
 		h.flags.set(failing, e.stuck())
 		if !res.Read {
 			h.flags |= stale | contended
-			h.flags.set(readFirst, !task.Versioned) // its own sequence may be in the way
+			h.flags.set(readFirst, !task.Versioned) // the conflict may be with an earlier attempt of this write
 		}
 	default:
 		e.uncertain = e.uncertain || res.Status == Unknown

@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// outage is what decisions have to know when counts cannot be shared.
+// outage is whether counts can be shared, as decisions need it. The syncer sets it.
 type outage struct {
 	mode      atomic.Uint32
-	ended     atomic.Uint32 // tick, while recovering
-	instances atomic.Int32  // live processes as last seen, this one included
+	ended     atomic.Uint32 // tick at which the outage ended, while recovering
+	instances atomic.Int32  // live processes, as last seen, this one included
 }
 
 // The modes of an outage.
 const (
 	sharing    = iota // counts are shared
 	stalled           // writes fail, or take too long
-	recovering        // they work again, and some counters have not been exchanged since
+	recovering        // they work again, but some counters have not been exchanged since
 )
 
-// outageRetry is the RetryAfter of a request that is denied only because its
-// count could not be shared.
+// outageRetry is the RetryAfter of a request that is denied only because its count cannot be
+// shared.
 const outageRetry = 5 * time.Second
 
-// grace is how old g may be, in milliseconds, before a limit is decided by its
+// grace returns how old known counts may be, in milliseconds, before a limit is decided by its
 // OnOutage: a few exchanges of a busy counter.
 func (r *rule) grace() int64 { return 4 * spacing(r) }
 
-// cutOff reports whether the requests of a counter cannot be shared: its own
-// write fails, or all do and its g is old, or it was not exchanged since they did.
+// cutOff reports whether the requests of a counter cannot be shared: if its own write fails; while
+// all writes fail, once its known counts are old; and after that until its next exchange.
 func (s *shard) cutOff(num uint32, r *rule, ms int64) bool {
 	h, o := s.hotOf(num), &s.all.outage
 	if h.flags.has(failing) {

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestOnOutage: what each way to decide admits while counts cannot be shared, at
-// one of ten instances, of a key with and without a count.
+// TestOnOutage: what each way to decide admits while counts cannot be shared, at one of ten
+// instances, of a key with and without a count.
 func TestOnOutage(t *testing.T) {
 	for _, tc := range []struct {
 		on      OnOutage
@@ -62,8 +62,8 @@ func setStalled(y *Sync, now time.Time, on bool) {
 	y.Recovered()
 }
 
-// TestRecovering: after an outage a counter is decided by its OnOutage until it was
-// exchanged once; a new key is not.
+// TestRecovering: after an outage a counter is decided by its OnOutage until it was exchanged once;
+// a new key is not.
 func TestRecovering(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.y.SetInstances(10)
@@ -89,8 +89,8 @@ func TestRecovering(t *testing.T) {
 	}
 }
 
-// TestGrace: a limit is decided by its OnOutage only when g is older than a few
-// spacings, or the counter's own write fails.
+// TestGrace: a limit is decided by its OnOutage only when g is older than a few spacings, or the
+// counter's own write fails.
 func TestGrace(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.y.SetInstances(4)
@@ -124,8 +124,7 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestHugeCost: no number of requests, however large, overflows into being
-// admitted.
+// TestHugeCost: no number of requests, however large, overflows into being admitted.
 func TestHugeCost(t *testing.T) {
 	for _, n := range []int64{6, MaxRequests, math.MaxInt32, math.MaxInt64 / 2, math.MaxInt64 - 1, math.MaxInt64} {
 		p := play(t, perMinute(5))
@@ -178,8 +177,8 @@ func TestRefund(t *testing.T) {
 	refund(p.now, 1, false)
 }
 
-// TestPlain: the short way to decide that nearly every key takes answers and
-// counts as the general one.
+// TestPlain: the short way to decide that nearly every key takes answers and counts as the general
+// one.
 func TestPlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := NewLimit("plain", rapid.Int64Range(1, 40).Draw(t, "requests"), rapid.SampledFrom([]time.Duration{

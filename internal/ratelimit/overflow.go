@@ -1,22 +1,22 @@
 package ratelimit
 
-// An overflow counter counts for all keys of a shard that find no room, are
-// under the same limits and fall to the same place.
+// Bounds of overflow counters.
 const (
-	overflowPlaces = 8  // for each list of limits
-	maxOverflow    = 32 // overflow counters of a shard
+	overflowPlaces = 8  // in a shard, for each list of limits
+	maxOverflow    = 32 // in a shard, for all lists of limits
 )
 
-// overflow is an overflow counter, and what falls to it.
+// overflow is a counter that is shared by all keys of a shard that find no room, have the same
+// limits and whose hashes fall on the same place.
 type overflow struct {
-	limits uint32
+	limits uint32 // number of the list of limits
 	place  uint32
-	num    uint32
+	num    uint32 // number of its first counter
 }
 
-// admit finds a place for a key that is not in the index: counters of its own
-// if there is room or room can be made, otherwise an overflow counter. 0 if
-// there is none of those left for its limits.
+// addKey returns the first counter for a key that is not in the index: a new one if there is room
+// or a key can be evicted, otherwise an overflow counter. It returns 0 if the shard has too many of
+// those, under other limits.
 func (s *shard) addKey(k Key, h hash, ls *Limits, ms int64) uint32 {
 	place := uint32(h.lo % overflowPlaces)
 	if !s.crowded(ls) && (s.all.reserve() || s.evict(ms)) {
@@ -32,8 +32,8 @@ func (s *shard) addKey(k Key, h hash, ls *Limits, ms int64) uint32 {
 	return s.overflow(ls, place, ms)
 }
 
-// overflow returns the overflow counter of a place, and makes it if need be. 0
-// if there are too many, under other limits.
+// overflow returns the overflow counter of a place, and creates it if necessary. It returns 0 if
+// the shard has too many, under other limits.
 func (s *shard) overflow(ls *Limits, place uint32, ms int64) uint32 {
 	free := -1
 	for i, o := range s.shared {
@@ -61,8 +61,8 @@ func (s *shard) overflow(ls *Limits, place uint32, ms int64) uint32 {
 	return num
 }
 
-// overfull is the answer where there is not even an overflow counter: denied,
-// because a key that cannot be counted must not be without a limit.
+// denyNoRoom denies a request whose key has not even an overflow counter: a key that cannot be
+// counted must not pass without a limit.
 func denyNoRoom(ls *Limits, d *Decision) {
 	d.Outcome, d.limits, d.RetryAfter = Denied, ls, ls.rules[0].Window
 	for i := range ls.rules {

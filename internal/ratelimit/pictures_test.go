@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// svg is a picture in the making. Its colours are readable on white and, behind
-// a white ground, on dark pages.
+// svg is a picture in the making. Its colours are readable on white and, behind a white ground, on
+// dark pages.
 type svg struct{ b strings.Builder }
 
 func (s *svg) add(format string, args ...any) { fmt.Fprintf(&s.b, format+"\n", args...) }

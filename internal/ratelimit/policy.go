@@ -6,28 +6,28 @@ import (
 	"slices"
 )
 
-// Mode is what is done with a denial.
+// Mode names what happens to a request that its limits deny.
 type Mode string
 
-// The modes. The empty mode is not set: a less specific one decides.
+// The modes. Where a mode is unset, the next less specific one applies.
 const (
 	Unset   Mode = ""
 	Enforce Mode = "enforce" // a denied request is answered with 429
-	DryRun  Mode = "dry_run" // counted exactly the same, recorded, and passed
-	Off     Mode = "off"     // not even counted
+	DryRun  Mode = "dry_run" // counted in the same way, recorded, and passed
+	Off     Mode = "off"     // passed without being counted
 )
 
-// Policy is what operators say about one client, or about all of them. Where a
-// client's policy leaves a list empty, the default policy's list applies.
+// Policy is the limits and settings of one client, or the default for all of them. Where a client's
+// policy leaves a list empty, the list of the default policy applies.
 type Policy struct {
-	// User are the limits of one user of the client: of the grants that a user takes part in.
+	// User has the limits for each user of the client, for grants with a user.
 	User []Limit `json:"user,omitempty" yaml:"user,omitempty"`
-	// Client are the limits of the client itself: of client_credentials.
+	// Client has the limits for the client itself, for client_credentials.
 	Client []Limit `json:"client,omitempty" yaml:"client,omitempty"`
 	// Trusted clients always pass and are not counted.
 	Trusted bool `json:"trusted,omitempty" yaml:"trusted,omitempty"`
 	Mode    Mode `json:"mode,omitempty" yaml:"mode,omitempty"`
-	// HideHeaders keeps the RateLimit fields out of answers.
+	// HideHeaders leaves the RateLimit fields out of responses.
 	HideHeaders bool `json:"hide_headers,omitempty" yaml:"hide_headers,omitempty"`
 }
 
@@ -36,8 +36,7 @@ func DefaultPolicy() Policy {
 	return Policy{User: []Limit{DefaultLimit()}, Client: []Limit{DefaultLimit()}}
 }
 
-// Validate reports everything that is wrong with the policy as [FieldErrors],
-// nil for nothing.
+// Validate returns every problem of the policy as [FieldErrors], or nil.
 func (p *Policy) Validate() error { return p.validate().err() }
 
 func (p *Policy) validate() FieldErrors {
@@ -68,7 +67,7 @@ func validateLimits(field string, limits []Limit) (es FieldErrors) {
 	return es
 }
 
-// problemsOf takes apart what this package's own Validate methods return.
+// problemsOf returns the [FieldErrors] that a Validate method of this package returned.
 func problemsOf(err error) FieldErrors {
 	if es, ok := err.(FieldErrors); ok { //nolint:errorlint // never wrapped inside this package
 		return es
@@ -76,29 +75,27 @@ func problemsOf(err error) FieldErrors {
 	return nil
 }
 
-// Settings is everything that operators say about limits.
+// Settings is everything that operators configure about limits.
 type Settings struct {
-	// Mode is the global mode; Enforce where it is not set.
+	// Mode is the global mode; unset means Enforce.
 	Mode Mode `json:"mode" yaml:"mode"`
-	// Instance is the mode of this process alone, before all others if set.
+	// Instance is the mode of this process alone; if set, it overrides all others.
 	Instance Mode `json:"-" yaml:"-"`
-	// CanaryPercent is the share of clients, 0 to 100, that the global mode
-	// Enforce applies to; the others get DryRun. Which clients those are
-	// depends on their client_id alone, and a larger share contains every
-	// smaller one. A mode that is set for a client or for this instance is
-	// meant as it stands.
+	// CanaryPercent is the share of clients, 0 to 100, that the global mode Enforce applies to; the
+	// others get DryRun. Which clients those are depends on their client_id alone, and a larger
+	// share contains every smaller one. A mode set for a client or for this instance overrides it.
 	CanaryPercent float64           `json:"canary_percent" yaml:"canary_percent"`
 	Default       Policy            `json:"default" yaml:"default"`
 	Clients       map[string]Policy `json:"clients,omitempty" yaml:"clients,omitempty"`
 }
 
-// DefaultSettings enforces [DefaultPolicy] on everybody.
+// DefaultSettings enforces [DefaultPolicy] for every client.
 func DefaultSettings() Settings {
 	return Settings{Mode: Enforce, CanaryPercent: 100, Default: DefaultPolicy()}
 }
 
-// Validate reports everything that is wrong with the settings as [FieldErrors],
-// nil for nothing. Whether the clients exist is for the caller to check.
+// Validate returns every problem of the settings as [FieldErrors], or nil. It does not check
+// whether the clients exist.
 func (s *Settings) Validate() error {
 	var es FieldErrors
 	if !s.Mode.valid() {
@@ -127,7 +124,7 @@ func (s *Settings) validateDefault() FieldErrors {
 		es.add("client", "at least one limit is needed; to have none, set the mode to %q", Off)
 	}
 	if s.Default.Trusted {
-		es.add("trusted", "everybody cannot be trusted; to limit nobody, set the mode to %q", Off)
+		es.add("trusted", "the default policy cannot be trusted; to limit no client, set the mode to %q", Off)
 	}
 	if s.Default.Mode != Unset {
 		es.add("mode", "the mode of all clients is the global mode")

@@ -178,8 +178,8 @@ func TestMostSpecificMode(t *testing.T) {
 	}
 }
 
-// TestCanaryShare: about the share that was asked for, the same clients every
-// time, and a larger share contains every smaller one.
+// TestCanaryShare: about the share that was asked for, the same clients every time, and a larger
+// share contains every smaller one.
 func TestCanaryShare(t *testing.T) {
 	in := map[string]float64{} // the smallest share that holds the client
 	for _, percent := range []float64{0, 0.5, 5, 50, 100} {

@@ -15,8 +15,8 @@ type event struct {
 	n  int64
 }
 
-// slidingLog is the exact answer that the estimate approximates: every
-// admitted request with its time.
+// slidingLog is the exact answer that the estimate approximates: every admitted request with its
+// time.
 type slidingLog []event
 
 // within counts the requests after from and up to to.
@@ -68,8 +68,8 @@ func drawStep(t *rapid.T, window time.Duration) int64 {
 	}
 }
 
-// TestEstimateBounds: the sliding estimate lies between what is certainly inside
-// the window and what may be, and no window holds more than the frames that it touches can.
+// TestEstimateBounds: the sliding estimate lies between what is certainly inside the window and
+// what may be, and no window holds more than the frames that it touches can.
 func TestEstimateBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLimit(t, "limit")
@@ -127,8 +127,8 @@ func TestFixedIsExactPerWindow(t *testing.T) {
 	})
 }
 
-// TestRetryAfterIsTight: after exactly RetryAfter the same request passes, a
-// millisecond earlier it does not, however many limits apply.
+// TestRetryAfterIsTight: after exactly RetryAfter the same request passes, a millisecond earlier it
+// does not, however many limits apply.
 func TestRetryAfterIsTight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := drawLimits(t)
@@ -166,8 +166,8 @@ func TestRetryAfterIsTight(t *testing.T) {
 	})
 }
 
-// TestDeniedChangesNothing: two copies of the same traffic, one with denied
-// requests in between, answer alike ever after.
+// TestDeniedChangesNothing: two copies of the same traffic, one with denied requests in between,
+// answer alike ever after.
 func TestDeniedChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := drawLimits(t)
@@ -190,9 +190,8 @@ func TestDeniedChangesNothing(t *testing.T) {
 	})
 }
 
-// TestTimeGoingBackwards: a client that was just denied is denied at every
-// earlier time, and counts stay counts. The weighted formula is left out: its
-// estimate can be lower a moment earlier.
+// TestTimeGoingBackwards: a client that was just denied is denied at every earlier time, and counts
+// stay counts. The weighted formula is left out: its estimate can be lower a moment earlier.
 func TestTimeGoingBackwards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := drawLimits(t)
@@ -227,8 +226,8 @@ func TestTimeGoingBackwards(t *testing.T) {
 	})
 }
 
-// TestChangedLimitKeepsCounts: a limit that is changed in mid-window goes on
-// from what was counted, whatever its frames become.
+// TestChangedLimitKeepsCounts: a limit that is changed in mid-window continues from what was counted,
+// whatever its frames become.
 func TestChangedLimitKeepsCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		was := drawLimit(t, "limit")

@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// queue is how counters reach the syncer.
+// queue hands counters over to the syncer.
 type queue struct {
-	attached bool
+	attached bool // a syncer exists
 	options  SyncOptions
-	final    atomic.Bool // only writes matter
+	final    atomic.Bool // no more reads: the process stops
 	signal   chan struct{}
-	nonEmpty []atomic.Uint64 // a bit for each shard whose inbox is not empty
+	nonEmpty []atomic.Uint64 // a bit for each shard, set if its inbox is not empty
 }
 
 func (q *queue) init(shards int) {
@@ -19,15 +19,16 @@ func (q *queue) init(shards int) {
 	q.nonEmpty = make([]atomic.Uint64, (shards+63)/64)
 }
 
+// wake signals the syncer.
 func (q *queue) wake() {
 	select {
 	case q.signal <- struct{}{}:
-	default: // it is awake
+	default: // it has been signalled
 	}
 }
 
-// enqueue hands the counters of a key to the syncer if they have become more urgent
-// than they were, and reports whether it has to wake up for them.
+// enqueue hands over the counters of a key that a decision has made more urgent, and reports
+// whether the syncer must be woken for them.
 func (s *shard) enqueue(q *queue, first uint32, ls *Limits, d *Decision) (wake bool) {
 	if s.hotOf(first).flags.has(pooled) {
 		return false
@@ -51,7 +52,7 @@ func (s *shard) enqueue(q *queue, first uint32, ls *Limits, d *Decision) (wake b
 	return wake
 }
 
-// enqueuePlain is enqueue after decidePlain.
+// enqueuePlain is enqueue for a decision by decidePlain.
 func (s *shard) enqueuePlain(q *queue, num uint32, d *Decision) (wake bool) {
 	h := s.hotOf(num)
 	if h.state >= urgent || h.flags.has(pooled) {
@@ -69,7 +70,8 @@ func (s *shard) enqueuePlain(q *queue, num uint32, d *Decision) (wake bool) {
 	return u == urgent
 }
 
-// requeue hands over the counters of a key whose counts have changed otherwise.
+// requeue hands over the counters of a key that a refund has made more urgent, and reports whether
+// the syncer must be woken for them.
 func (s *shard) requeue(q *queue, first uint32, ls *Limits) (wake bool) {
 	num := first
 	for i := range ls.rules {
@@ -84,6 +86,7 @@ func (s *shard) requeue(q *queue, first uint32, ls *Limits) (wake bool) {
 	return wake
 }
 
+// push adds a counter to the inbox.
 func (s *shard) push(q *queue, num uint32) {
 	s.inbox = append(s.inbox, num)
 	if len(s.inbox) == 1 {
@@ -91,12 +94,11 @@ func (s *shard) push(q *queue, num uint32) {
 	}
 }
 
-// keptInbox is how large an inbox may be to be used again: after a flood, its
-// memory is given back.
+// keptInbox is the largest capacity of an inbox that is reused: after a flood its memory is freed.
 const keptInbox = 256
 
-// collect calls visit for each counter that was handed over since the last
-// call, under the lock of its shard. Only one goroutine may call it.
+// collect calls visit for each counter that was handed over since the last call, under the lock of
+// its shard. Only one goroutine may call it.
 func (c *Counters) collect(visit func(s *shard, num uint32)) {
 	for w := range c.queue.nonEmpty {
 		for set := c.queue.nonEmpty[w].Swap(0); set != 0; set &= set - 1 {

@@ -7,35 +7,34 @@ import (
 	"sync/atomic"
 )
 
-// rule is a limit made ready: times in milliseconds, everything an int64.
+// rule is a limit made ready for decisions: times in milliseconds, as int64.
 type rule struct {
 	Limit
-	doc    string // names the limit in its document; empty for the first of a policy
+	doc    string // the limit's name in the ID of its document; empty for the first of a policy
 	window int64
 	frame  int64 // window / frames
 	softAt int64
 }
 
-// Limits is a compiled list of limits that apply together. It must not be
-// changed. Equal lists are the same *Limits.
+// Limits is a compiled list of limits that apply together. It must not be changed. Equal lists are
+// the same *Limits.
 type Limits struct {
 	rules        []rule
 	number       uint32 // in the register
-	plain        bool   // one sliding limit of one frame per window: see decidePlain
+	plain        bool   // one sliding limit with one frame per window: see decidePlain
 	policyHeader string // value of the RateLimit-Policy field
 }
 
-// register holds every list of limits that this process has compiled, by
-// number. Counters refer to a list by its number, which the garbage collector
-// need not follow. A list stays for the life of the process: operators write
-// few, and an unchanged one is not added again.
+// register holds every list of limits that this process has compiled, by number. Counters refer to
+// a list by its number, so that the garbage collector has no pointer to follow. A list stays for
+// the life of the process: operators write few, and an unchanged one is not added again.
 var register struct {
 	mu     sync.Mutex
 	byText map[string]*Limits
 	all    atomic.Pointer[[]*Limits]
 }
 
-// newLimits returns the compiled list.
+// newLimits returns the compiled list, from the register if it is there.
 func newLimits(limits []Limit) *Limits {
 	text := fmt.Sprintf("%+v", limits)
 	register.mu.Lock()
@@ -56,9 +55,10 @@ func newLimits(limits []Limit) *Limits {
 	return ls
 }
 
-// limitsOf returns the list of that number.
+// limitsOf returns the list with the number.
 func limitsOf(number uint32) *Limits { return (*register.all.Load())[number] }
 
+// compile returns the list without a number.
 func compile(limits []Limit) *Limits {
 	ls := &Limits{rules: make([]rule, len(limits)), policyHeader: policyHeader(limits)}
 	for i, l := range limits {
@@ -82,11 +82,11 @@ func (ls *Limits) All() []Limit {
 	return out
 }
 
-// frames is how many frames a counter keeps: the current one and as many as
-// make up a window.
+// frames returns how many frames a counter keeps: the current one and as many as make up a window.
 func (r *rule) frames() int { return r.Frames + 1 }
 
-// align returns the start of the frame that holds the time.
+// align returns the start of the frame that contains the time, both in milliseconds since the
+// epoch.
 func (r *rule) align(ms int64) int64 { return alignTo(ms, r.frame) }
 
 func alignTo(ms, frame int64) int64 {
@@ -97,8 +97,8 @@ func alignTo(ms, frame int64) int64 {
 	return ms - m
 }
 
-// frameName is how a frame is named in a document: its start in seconds since
-// the epoch or, where frames are not whole seconds, in milliseconds.
+// frameName returns the name of a frame in a document: its start in seconds since the epoch or,
+// where frames are not whole seconds, in milliseconds.
 func frameName(start, frame int64) int64 {
 	if frame%1000 == 0 {
 		return start / 1000
@@ -106,12 +106,12 @@ func frameName(start, frame int64) int64 {
 	return start
 }
 
-// firstMillis is where names stop being seconds: the year 5138 as seconds, and
-// 1973 as milliseconds.
+// firstMillisName is the smallest name that is in milliseconds: March 1973. As seconds it would be
+// the year 5138.
 const firstMillisName = 100_000_000_000
 
-// FrameStart returns the start, in milliseconds since the epoch, of the frame of
-// that name in a document.
+// FrameStart returns the start, in milliseconds since the epoch, of the frame that a document names
+// so.
 func FrameStart(name int64) int64 {
 	if name < firstMillisName {
 		return name * 1000
@@ -119,6 +119,8 @@ func FrameStart(name int64) int64 {
 	return name
 }
 
+// policyHeader returns the value of the RateLimit-Policy field
+// (draft-ietf-httpapi-ratelimit-headers).
 func policyHeader(limits []Limit) string {
 	var b []byte
 	for i, l := range limits {

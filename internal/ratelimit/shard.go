@@ -2,51 +2,51 @@ package ratelimit
 
 import "sync"
 
-// shard is a part of the keys under one lock.
+// shard holds a part of the keys under one lock.
 type shard struct {
-	// A decision touches these, which fill a cache line.
+	// These are what a decision reads; they fill a cache line.
 	mu    sync.Mutex
 	index []uint32      // open addressing: a tag of the key, and the number of its first counter
 	hot   []*[chunk]hot // by number; 0 is not used
 	all   *totals
 
 	inbox  []uint32 // counters for the syncer
-	outbox []uint32 // the inbox before, to be used again
+	outbox []uint32 // the previous inbox, for reuse
 	number uint32
 
-	keys       int    // in the index
-	freeNumber uint32 // the first of the numbers that can be used again
-	freeCount  uint32 // how many those are
+	keys       int    // number of keys in the index
+	freeNumber uint32 // head of the list of free numbers, linked by hot.next; 0: empty
+	freeCount  uint32 // length of that list
 	cold       []*[chunk]cold
-	numbers    uint32 // that there are, in use or not, 0 included
-	names      []byte // of the keys: both lengths, then both names
+	numbers    uint32 // how many there are, in use or free, 0 included
+	names      []byte // of the keys: two lengths of one byte, then both names
 	garbage    int    // bytes of names that belong to no key
 
 	extras     []extras
 	freeExtras uint32
 	far        []*far
-	chores     map[uint32]*chores // what is to be done to documents, by counter
-	carried    map[uint32][]carry // what is known from elsewhere, by counter
+	chores     map[uint32]*chores // by counter
+	carried    map[uint32][]carry // by counter
 	shared     []overflow
 	_          [20]byte // shards share no cache line
 }
 
-// indexFull is the share of the index, in eighths, that may be in use.
+// indexFull is the largest part of the index that may be in use, in eighths.
 const indexFull = 6
 
-// maxNumber bounds the numbers of counters: a word of the index has 16 bits for one.
+// maxNumber is the largest number of a counter: a word of the index has 16 bits for it.
 const maxNumber = 1<<16 - 1
 
-// parts are what a counter keeps of its key's hash. The shard says a little more
-// of it.
+// parts returns the 96 bits of a hash that a counter keeps. Which shard it is in implies some of
+// the others.
 func (h hash) parts() [3]uint32 {
 	return [3]uint32{uint32(h.hi), uint32(h.lo), uint32(h.lo >> 32)} //nolint:gosec // halves are meant
 }
 
-// indexWord is what stands in the index for a key.
+// indexWord returns the index entry of a key: 16 bits of its hash as a tag, and its first counter.
 func indexWord(parts *[3]uint32, num uint32) uint32 { return parts[1]<<16 | num }
 
-// home is where the search for a key begins.
+// home returns the place in the index where the search for a key begins.
 func (s *shard) home(parts *[3]uint32) int { return int(uint64(parts[0]) * uint64(len(s.index)) >> 32) }
 
 // find returns the number of the first counter of a key; 0 if there is none.
@@ -70,7 +70,7 @@ func (s *shard) find(h hash) uint32 {
 	}
 }
 
-// link adds a key to the index.
+// link adds a key to the index, which grows if it is too full.
 func (s *shard) link(num uint32) {
 	if (s.keys+1)*8 > len(s.index)*indexFull {
 		old := s.index
@@ -85,6 +85,7 @@ func (s *shard) link(num uint32) {
 	s.keys++
 }
 
+// place puts a key into the first free place of the index from its home on.
 func (s *shard) place(num uint32) {
 	parts := &s.hotOf(num).hash
 	i := s.home(parts)
@@ -96,8 +97,8 @@ func (s *shard) place(num uint32) {
 	s.index[i] = indexWord(parts, num)
 }
 
-// unlink removes a key from the index, and moves those up that stand behind it
-// because its place was taken.
+// unlink removes a key from the index and closes the gap, so that keys that were placed behind it
+// are still found.
 func (s *shard) unlink(num uint32) {
 	n := len(s.index)
 	i := s.home(&s.hotOf(num).hash)
@@ -111,7 +112,7 @@ func (s *shard) unlink(num uint32) {
 			if i = (i + 1) % n; s.index[i] == 0 {
 				return
 			}
-			// A word may move to the hole unless its home lies behind the hole.
+			// A word may move to the hole unless its home is behind the hole.
 			home := s.home(&s.hotOf(s.index[i] & maxNumber).hash)
 			if (i-home+n)%n >= (i-hole+n)%n {
 				break
@@ -122,21 +123,20 @@ func (s *shard) unlink(num uint32) {
 	}
 }
 
-// insert makes the counters of a key, for which room was reserved, and returns
-// the number of the first.
+// insert adds a key, for which room must be reserved, and returns its first counter.
 func (s *shard) insert(k Key, h hash, ls *Limits, ms int64) uint32 {
 	first := s.chain(s.addName(k), h.parts(), ls, ms)
 	s.link(first)
 	return first
 }
 
-// crowded reports whether there are no numbers left for the counters of a key:
-// those of all overflow counters are kept free.
+// crowded reports whether there are too few numbers for the counters of another key. Enough for all
+// overflow counters stay free.
 func (s *shard) crowded(ls *Limits) bool {
 	return int(s.freeCount)+maxNumber+1-int(s.numbers) < len(ls.rules)+maxOverflow*MaxLimits
 }
 
-// chain makes a counter for every limit of the list.
+// chain creates a counter for every limit of the list, linked by hot.next, and returns the first.
 func (s *shard) chain(name uint32, parts [3]uint32, ls *Limits, ms int64) (first uint32) {
 	var last uint32
 	for i := range ls.rules {
@@ -161,6 +161,7 @@ func (s *shard) chain(name uint32, parts [3]uint32, ls *Limits, ms int64) (first
 	return first
 }
 
+// alloc returns the number of a free counter.
 func (s *shard) alloc() uint32 {
 	if num := s.freeNumber; num != 0 {
 		s.freeNumber = s.hotOf(num).next
@@ -175,7 +176,7 @@ func (s *shard) alloc() uint32 {
 	return num
 }
 
-// remove drops a key and all its counters. Its room stays reserved.
+// remove drops a key and its counters. Its room stays reserved.
 func (s *shard) remove(first uint32) {
 	s.unlink(first)
 	client, user := s.name(s.coldOf(first).name)
@@ -183,7 +184,7 @@ func (s *shard) remove(first uint32) {
 	s.unchain(first)
 }
 
-// unchain gives the counters of a key back, whatever the index says.
+// unchain frees the counters of a key. It does not touch the index.
 func (s *shard) unchain(first uint32) {
 	for num := first; num != 0; {
 		h := s.hotOf(num)
@@ -194,14 +195,14 @@ func (s *shard) unchain(first uint32) {
 		s.dropExtras(num)
 		delete(s.chores, num)
 		delete(s.carried, num)
-		s.coldOf(num).ticket++ // those that were drawn are refused
+		s.coldOf(num).ticket++ // earlier tickets are no longer good
 		*h = hot{state: unused, next: s.freeNumber}
 		s.freeNumber, num = num, next
 		s.freeCount++
 	}
 }
 
-// chainOf lists the counters of a key in the order of its limits.
+// chainOf returns the counters of a key in the order of its limits.
 func (s *shard) chainOf(first uint32) (nums [MaxLimits]uint32, n int) {
 	for num := first; num != 0; num = s.hotOf(num).next {
 		nums[n] = num
@@ -210,7 +211,7 @@ func (s *shard) chainOf(first uint32) (nums [MaxLimits]uint32, n int) {
 	return nums, n
 }
 
-// firstOf returns the first counter of the key that a counter belongs to.
+// firstOf returns the first counter of the same key.
 func (s *shard) firstOf(num uint32) uint32 {
 	if s.hotOf(num).rule == 0 {
 		return num
@@ -218,7 +219,7 @@ func (s *shard) firstOf(num uint32) uint32 {
 	return s.hotOf(num).hash[0]
 }
 
-// addName stores the name of a key and returns where it begins.
+// addName stores the names of a key and returns their offset.
 func (s *shard) addName(k Key) uint32 {
 	if s.garbage > len(s.names)/8+1024 {
 		s.compactNames()
@@ -236,13 +237,13 @@ func (s *shard) addName(k Key) uint32 {
 	return uint32(at) //nolint:gosec // a shard holds far less than 4 GiB
 }
 
-// name returns both parts of the name that begins there.
+// name returns the two names at an offset.
 func (s *shard) name(at uint32) (client, user []byte) {
 	middle := int(at) + 2 + int(s.names[at])
 	return s.names[at+2 : middle], s.names[middle : middle+int(s.names[at+1])]
 }
 
-// compactNames leaves out the names of keys that are gone.
+// compactNames copies the names of the remaining keys to a new buffer.
 func (s *shard) compactNames() {
 	kept := make([]byte, 0, len(s.names)-s.garbage+256)
 	for num := uint32(1); num < s.numbers; num++ {
@@ -266,8 +267,8 @@ func (s *shard) key(num uint32) Key {
 	return Key{ClientID: string(client), Username: string(user)}
 }
 
-// isOf reports whether a counter belongs to a client, whose name may stand for
-// itself or, beside a long username, as its digest.
+// isOf reports whether a counter belongs to a client. The client's name may be stored as its
+// digest, see Key.bounded.
 func (s *shard) isOf(num uint32, clientID string) bool {
 	client, _ := s.name(s.coldOf(num).name)
 	return string(client) == clientID || len(clientID) > maxKeySize/2 && string(client) == shorten(clientID)

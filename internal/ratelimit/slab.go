@@ -2,70 +2,69 @@ package ratelimit
 
 import "unsafe"
 
-// A counter is one key under one limit. It has a number in its shard, from 1
-// on, and two records: hot has all that a decision needs, on one cache line;
-// cold has what only exchanges need. Further parts lie in slabs of their own
-// and are found by number, so that the garbage collector has nothing to follow.
+// A counter is one key under one limit. It has a number in its shard, from 1 on, and two records:
+// hot has all that a decision needs, on one cache line; cold has what only exchanges need. Other
+// parts are in slabs of their own, and are found by number, so that the garbage collector has no
+// pointers to follow.
 
-// slot is what was admitted in one frame. A decision counts all three.
+// slot is the counts of one frame. A decision uses their sum.
 type slot struct {
-	known     uint32 // known to be in the document
-	pending   int32  // in the pending write, whose outcome is not known
-	unclaimed int32  // admitted since and not yet written; negative where requests were given back
+	known     uint32 // known to be in the document (g)
+	pending   int32  // in the pending write, whose outcome is not known (p)
+	unclaimed int32  // admitted and in no write yet (i); negative after a refund
 }
 
-// hot is what a decision touches of a counter.
+// hot is the part of a counter that a decision reads and writes.
 type hot struct {
-	hash    [3]uint32 // of the key; in a further limit's counter, [0] is the number of the first
+	hash    [3]uint32 // of the key; in the counter of a further limit, [0] is the number of the first
 	rule    uint8     // which limit of the list
 	state   state
 	flags   flags
-	holders uint8   // processes that may each hold counts back, this one included; 0: not known
+	holders uint8   // processes that may hold back counts, this one included; 0: not known
 	start   int64   // of the newest frame, milliseconds since the epoch
-	near    [2]slot // the frames of a limit with one frame per window; otherwise near[0].g is a block of far
-	seen    uint32  // when the key was last asked for, seconds since the epoch
+	near    [2]slot // with one frame per window, the slots; otherwise near[0].known is a block of far
+	seen    uint32  // last request of the key, seconds since the epoch
 	limits  uint32  // number of the list of limits
 	next    uint32  // the counter of the key's next limit, or of the next unused one
 	extra   uint32  // see extras
 }
 
-// cold is what exchanges keep of a counter.
+// cold is the part of a counter that only exchanges need.
 type cold struct {
-	etag    [2]uint32 // of the document as known; 0 with version 0: no document
-	version uint32    // of the document as known; maxVersion stands for all above
-	name    uint32    // where the key's name begins in the shard's names
+	etag    [2]uint32 // of the document when it was last read; version and etag 0: no document
+	version uint32    // of the document when it was last read; maxVersion stands for all above
+	name    uint32    // offset of the key's names in the shard's names
 	began   uint32    // tick at which the latest exchange began
-	synced  uint32    // tick at which the exchange began that g is right as of
-	mine    [2]uint32 // what this process has in the document, by frame; see far
-	ticket  uint16    // the latest that was drawn
-	recent  uint8     // exchanges lately; see spacing
+	synced  uint32    // tick at which the exchange began that known is from
+	mine    [2]uint32 // written by this process and in the document, by frame; see far
+	ticket  uint16    // number of the latest ticket
+	recent  uint8     // recent exchanges; see recentAt
 }
 
-// extras is what only some counters have: a pending write, or a document with
-// parts that may leave it.
+// extras is what only some counters have: a pending write, or a document with parts to be removed.
 type extras struct {
 	seq       int64       // of the pending write; 0 for none
 	frames    observation // frames of the document that are too old to matter
 	writers   observation // writers of processes that are not alive
-	next      uint32
-	fails     uint8 // exchanges in a row after which the outcome of the pending write was not known
-	conflicts uint8 // exchanges in a row that refused the pending write
-	uncertain bool  // the outcome of an attempt at the pending write was unknown
-	reframed  bool  // the length of the frames has changed since the pending write was made
+	next      uint32      // in the list of free extras
+	fails     uint8       // exchanges in a row that left the outcome of the pending write unknown
+	conflicts uint8       // exchanges in a row that refused the pending write
+	uncertain bool        // the outcome of at least one attempt at the pending write is unknown
+	reframed  bool        // the length of the frames has changed since the pending write was made
 }
 
-// chunk is how many records lie in one piece of memory. Where they are full
-// another follows, so that nothing is ever copied and little lies idle.
+// chunk is the number of records that are allocated together. When they are full another chunk
+// follows, so that records are never copied and little memory is unused.
 const chunk = 64
 
 func (s *shard) hotOf(num uint32) *hot   { return &s.hot[num/chunk][num%chunk] }
 func (s *shard) coldOf(num uint32) *cold { return &s.cold[num/chunk][num%chunk] }
 
-// tick is a time in units of two milliseconds, modulo 99 days.
+// tick returns a time in milliseconds as a number of two milliseconds, modulo 99 days.
 func tick(ms int64) uint32 { return uint32(ms / 2) } //nolint:gosec // modulo is meant
 
-// ticksAgo is how long ago a tick was, in milliseconds. One that is a little
-// ahead, because two processors read the clock by turns, is now.
+// ticksAgo returns how many milliseconds ago a tick was. One that is a little ahead, because two
+// goroutines read the clock at about the same time, is 0 ago.
 func ticksAgo(ms int64, t uint32) int64 {
 	const ahead = 1 << 16
 	if ago := tick(ms) - t; ago < 1<<32-ahead {
@@ -74,18 +73,20 @@ func ticksAgo(ms int64, t uint32) int64 {
 	return 0
 }
 
-// maxVersion bounds the versions that a counter can keep.
+// maxVersion is the largest version that a counter can keep; it stands for that and all above.
 const maxVersion = 1<<32 - 1
 
+// setVersion keeps the version and etag of the document.
 func (c *cold) setVersion(version, etag int64) {
 	c.version = uint32(min(max(version, 0), maxVersion))
 	c.etag = [2]uint32{uint32(etag >> 32), uint32(etag)} //nolint:gosec // both halves
 }
 
+// etagValue returns the etag that setVersion kept.
 func (c *cold) etagValue() int64 { return int64(c.etag[0])<<32 | int64(c.etag[1]) }
 
-// longer returns s with one more element. It grows in small steps, a sixteenth
-// at a time, so that little memory lies idle; large slabs fill whole pages.
+// extend returns s with one more element. It grows by a sixteenth, so that little memory is unused;
+// large slabs fill whole pages.
 func extend[T any](s []T) []T {
 	if len(s) < cap(s) {
 		return s[:len(s)+1]
@@ -101,15 +102,15 @@ func extend[T any](s []T) []T {
 	return grown
 }
 
-// far holds the frames of the counters of limits with several frames per
-// window, in blocks of one width.
+// far holds the slots of counters with several frames per window, in blocks of one width.
 type far struct {
-	width int
+	width int // slots in a block
 	slots []slot
-	mine  []uint32
-	free  []uint32
+	mine  []uint32 // see cold.mine
+	free  []uint32 // numbers of free blocks
 }
 
+// alloc returns the number of an empty block.
 func (f *far) alloc() uint32 {
 	if n := len(f.free); n > 0 {
 		block := f.free[n-1]
@@ -121,6 +122,7 @@ func (f *far) alloc() uint32 {
 	return uint32(len(f.mine)/f.width - 1) //nolint:gosec // fewer blocks than counters
 }
 
+// release clears a block and makes it free.
 func (f *far) release(block uint32) {
 	lo, hi := int(block)*f.width, (int(block)+1)*f.width
 	clear(f.slots[lo:hi])
@@ -128,7 +130,7 @@ func (f *far) release(block uint32) {
 	f.free = append(f.free, block)
 }
 
-// farOf returns the blocks of that width.
+// farOf returns the blocks of a width.
 func (s *shard) farOf(width int) *far {
 	for _, f := range s.far {
 		if f.width == width {
@@ -140,7 +142,7 @@ func (s *shard) farOf(width int) *far {
 	return f
 }
 
-// slots returns the frames of a counter, the newest first.
+// slots returns the slots of a counter, one per frame, the newest first.
 func (s *shard) slots(h *hot, r *rule) []slot {
 	if r.Frames == 1 {
 		return h.near[:]
@@ -150,7 +152,7 @@ func (s *shard) slots(h *hot, r *rule) []slot {
 	return f.slots[lo : lo+f.width]
 }
 
-// mine returns what this process has in the document, by frame, the newest first.
+// mine returns what this process has written and the document has, by frame, the newest first.
 func (s *shard) mine(num uint32, r *rule) []uint32 {
 	if r.Frames == 1 {
 		return s.coldOf(num).mine[:]
@@ -160,8 +162,8 @@ func (s *shard) mine(num uint32, r *rule) []uint32 {
 	return f.mine[lo : lo+f.width]
 }
 
-// extrasOf returns the extras of a counter, and makes them if need be. They are
-// valid until the next call.
+// extrasOf returns the extras of a counter, and allocates them if it has none. The pointer is valid
+// until the next call.
 func (s *shard) extrasOf(num uint32) *extras {
 	h := s.hotOf(num)
 	if h.extra != 0 {
@@ -181,7 +183,7 @@ func (s *shard) extrasOf(num uint32) *extras {
 	return &s.extras[h.extra]
 }
 
-// dropExtras gives the extras of a counter back.
+// dropExtras frees the extras of a counter.
 func (s *shard) dropExtras(num uint32) {
 	h := s.hotOf(num)
 	if h.extra != 0 {
@@ -190,7 +192,7 @@ func (s *shard) dropExtras(num uint32) {
 	}
 }
 
-// pending returns the sequence of the pending write; 0 for none.
+// pendingSeq returns the sequence of the pending write of a counter; 0 for none.
 func (s *shard) pendingSeq(num uint32) int64 {
 	if extra := s.hotOf(num).extra; extra != 0 {
 		return s.extras[extra].seq

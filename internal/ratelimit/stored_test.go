@@ -7,8 +7,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// TestStoredUsage: what the document tells is what a process tells that has
-// read it.
+// TestStoredUsage: StoredUsage of a document is the Usage of a process that has read it.
 func TestStoredUsage(t *testing.T) {
 	limits := []ratelimit.Limit{
 		ratelimit.NewLimit("per-minute", 10, time.Minute), ratelimit.NewLimit("per-hour", 100, time.Hour),

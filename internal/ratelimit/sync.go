@@ -4,37 +4,37 @@ import (
 	"time"
 )
 
-// Sync is all that internal/syncer sees of [Counters]: which counters are due,
-// what an exchange has to do for one, and what came of it. Its methods are safe
-// for concurrent use, except that only one goroutine may call Due.
+// Sync is how internal/syncer uses [Counters]: it returns which counters are due and what an
+// exchange has to do for each, and takes the outcome. Its methods are safe for concurrent use,
+// except that only one goroutine may call Due.
 type Sync struct {
 	c *Counters
 }
 
-// SyncOptions say how often counters are exchanged.
+// SyncOptions configures how often counters are exchanged.
 type SyncOptions struct {
-	Interval   time.Duration // how long counts wait that do not matter to other processes yet
-	MaxBackoff time.Duration // bounds the wait of a counter whose write fails
+	Interval   time.Duration // flush interval: how long counts that are not due wait, see lazyWait
+	MaxBackoff time.Duration // longest wait of a counter whose write fails
 }
 
-// Sync makes the counters say what is to be exchanged. It must be called before
-// the first Take; without it counts stay in this process.
+// Sync attaches a syncer to the counters. It must be called before the first Take. Without it
+// counts stay in this process.
 func (c *Counters) Sync(o SyncOptions) *Sync {
 	c.queue.options, c.queue.attached = o, true
 	return &Sync{c: c}
 }
 
-// SetInstances sets how many processes are alive, this one included: as many may
-// hold counts back of a key of which nothing is known.
+// SetInstances sets how many processes are alive, this one included. As many are assumed to hold
+// back counts of a key whose document does not show its writers.
 func (y *Sync) SetInstances(n int) {
 	y.c.all.outage.instances.Store(int32(min(max(n, 1), 10_000)))
 }
 
-// Stalled says that counts cannot be shared: limits are decided by their OnOutage.
+// Stalled begins an outage: counts cannot be shared, and limits are decided by their OnOutage.
 func (y *Sync) Stalled() { y.c.all.outage.mode.Store(stalled) }
 
-// Recovering says that counts can be shared again. A counter that was not exchanged
-// since is still decided by its OnOutage, until Recovered.
+// Recovering ends an outage for every counter with its next exchange; until then, or until
+// [Sync.Recovered], it is still decided by its OnOutage.
 func (y *Sync) Recovering(now time.Time) {
 	if y.c.all.outage.mode.Load() == stalled {
 		y.c.all.outage.ended.Store(tick(millis(now)))
@@ -42,35 +42,34 @@ func (y *Sync) Recovering(now time.Time) {
 	}
 }
 
-// Recovered ends what Recovering began.
+// Recovered ends an outage for all counters, unless another one has begun.
 func (y *Sync) Recovered() { y.c.all.outage.mode.CompareAndSwap(recovering, sharing) }
 
-// SetFinal ends all planning of reads: the process stops, and only what is
-// unwritten matters.
+// SetFinal plans no more reads: the process stops, and only unflushed counts matter.
 func (y *Sync) SetFinal() { y.c.queue.final.Store(true) }
 
-// Wake is signalled when a counter became urgent.
+// Wake returns a channel that receives when a counter has become urgent.
 func (y *Sync) Wake() <-chan struct{} { return y.c.queue.signal }
 
-// Ticket admits one Begin. Only the latest of a counter is good, so a counter
-// that is planned anew is not begun twice.
+// Ticket permits one [Sync.Begin] of a counter. Only the latest ticket of a counter is good, so a
+// counter that is planned again is not begun twice.
 type Ticket struct {
 	shard, num uint32
 	number     uint16
 }
 
-// Counter identifies the counter of a ticket among those in memory.
+// Counter returns a number that identifies the counter among those in memory.
 func (t Ticket) Counter() uint64 { return uint64(t.shard)<<32 | uint64(t.num) }
 
 // Plan is when a counter is to be exchanged next.
 type Plan struct {
 	Ticket
-	In   time.Duration // at the earliest
-	Lazy bool          // a little later is as good
+	In   time.Duration // not earlier
+	Lazy bool          // may be a little later, to go together with others
 }
 
-// Due appends the plans of the counters that came to wait for something, or for
-// something more urgent, since the last call.
+// Due appends to dst a plan for each counter that has become more urgent since the last call, and
+// returns it.
 func (y *Sync) Due(now time.Time, dst []Plan) []Plan {
 	ms := millis(now)
 	y.c.collect(func(s *shard, num uint32) {
@@ -83,8 +82,8 @@ func (y *Sync) Due(now time.Time, dst []Plan) []Plan {
 	return dst
 }
 
-// plan draws the next ticket for a counter, under the lock of its shard. False
-// if it waits for nothing.
+// plan sets the state of a counter and returns the plan for its next exchange; false if it needs
+// none. The lock of the shard must be held.
 func (y *Sync) plan(s *shard, num uint32, ms int64) (Plan, bool) {
 	r := s.ruleOf(num)
 	s.advance(num, r, ms)
@@ -96,14 +95,15 @@ func (y *Sync) plan(s *shard, num uint32, ms int64) (Plan, bool) {
 	return y.planned(s, num, time.Duration(wait)*time.Millisecond, st == lazy), true
 }
 
+// planned returns a plan with a new ticket.
 func (y *Sync) planned(s *shard, num uint32, in time.Duration, lazy bool) Plan {
 	c := s.coldOf(num)
 	c.ticket++
 	return Plan{Ticket: Ticket{shard: s.number, num: num, number: c.ticket}, In: in, Lazy: lazy}
 }
 
-// Of returns plans for the counters of a key, to be exchanged at once; none of
-// those that are busy, or not in memory.
+// Of returns plans to exchange the counters of a key at once; none for those that are busy or not
+// in memory.
 func (y *Sync) Of(k Key) (plans []Plan) {
 	s, h := y.c.lookup(k.bounded())
 	s.mu.Lock()
@@ -118,14 +118,14 @@ func (y *Sync) Of(k Key) (plans []Plan) {
 	return plans
 }
 
-// Unwritten is what the store is not known to have, of all counters.
+// Unflushed is the sum over all counters of what the store is not known to have.
 type Unflushed struct {
-	Counters int
+	Counters int   // that have any
 	Requests int64 // admitted, less those given back
 }
 
-// Unwritten counts what the store is not known to have. plan, if not nil, is
-// called with a plan for each of those counters that is not busy.
+// Unflushed returns what the store is not known to have. If plan is not nil, it is called with a
+// plan for each of those counters that is not busy.
 func (y *Sync) Unflushed(now time.Time, plan func(Plan)) (u Unflushed) {
 	ms := millis(now)
 	for i := range y.c.shards {
@@ -137,12 +137,12 @@ func (y *Sync) Unflushed(now time.Time, plan func(Plan)) (u Unflushed) {
 				continue
 			}
 			s.advance(num, s.ruleOf(num), ms)
-			pending, since := unflushed(s.slotsOf(num))
-			if pending == 0 && since == 0 && !dirty(s.slotsOf(num)) {
+			pending, unclaimed := unflushed(s.slotsOf(num))
+			if pending == 0 && unclaimed == 0 && !dirty(s.slotsOf(num)) {
 				continue
 			}
 			u.Counters++
-			u.Requests += pending + since
+			u.Requests += pending + unclaimed
 			if plan != nil && h.state != busy {
 				if p, ok := y.plan(s, num, ms); ok {
 					plan(p)
@@ -154,34 +154,34 @@ func (y *Sync) Unflushed(now time.Time, plan func(Plan)) (u Unflushed) {
 	return u
 }
 
-// Task is what one exchange does for a counter.
+// Task is what one exchange has to do for a counter.
 type Task struct {
 	Ticket
 	ID      CounterID
 	Limit   Limit
-	Age     time.Duration // of what is known; 0 if nothing is
-	Read    bool          // the document is wanted
+	Age     time.Duration // of the known counts; 0 if nothing was read yet
+	Read    bool          // the document must be read
 	Pending int64         // sequence of the pending write, whether this task sends it or not; 0 for none
 	Write
 }
 
-// Write is the write of a task; none if Seq is 0.
+// Write is the write of a task; there is none if Seq is 0. Package internal/syncer documents what a
+// store does with it.
 type Write struct {
 	Seq           int64
-	Versioned     bool // depends on Version and Etag, otherwise on Seq and Frame
+	Versioned     bool // conditional on Version and Etag; otherwise on Seq, Frame and Remove
 	Version, Etag int64
 	Frame         int64 // length of the frames, milliseconds
 	Delta         []FrameCount
-	Rewrite       bool // Delta replaces all frames
+	Rewrite       bool // Delta replaces all frames of the document
 	Remove        Removal
-	Pruned        int64
+	Pruned        int64 // highest sequence of a writer in Remove that may write again; 0: none
 	Expire        time.Time
 }
 
-// Begin makes the counter busy until Finish, and returns what is to be done. seq
-// must be larger than in any call before; a write that is sent again keeps its
-// own. With a seq of 0 the document is only read. False if the ticket is no
-// longer good.
+// Begin makes the counter busy until [Sync.Finish] and returns the task of its exchange; false if
+// the ticket is no longer good. A new write gets the sequence seq, which must be larger than in all
+// earlier calls; a write that is sent again keeps its own. With seq 0 the document is only read.
 func (y *Sync) Begin(now time.Time, t Ticket, seq int64) (task Task, ok bool) {
 	ms := millis(now)
 	s := &y.c.shards[t.shard]
@@ -208,14 +208,13 @@ func (y *Sync) Begin(now time.Time, t Ticket, seq int64) (task Task, ok bool) {
 	return task, true
 }
 
-// good reports whether a ticket is the latest of its counter, which waits.
+// good reports whether a ticket is the latest of its counter, and the counter is not busy.
 func (s *shard) good(t Ticket) bool {
 	return t.num != 0 && s.coldOf(t.num).ticket == t.number && s.hotOf(t.num).state < busy
 }
 
-// writes reports whether the next exchange of a counter is to write. The first
-// contact only reads, unless other processes could need the counts at once, or
-// this process ends.
+// writes reports whether the exchange that begins must write. The first exchange of a counter only
+// reads, unless its counts are due or the process stops.
 func (s *shard) writes(num uint32, r *rule, ms int64, final bool) bool {
 	h := s.hotOf(num)
 	switch f := s.frames(num, r); {
@@ -231,9 +230,9 @@ func (s *shard) writes(num uint32, r *rule, ms int64, final bool) bool {
 	}
 }
 
-// takeUp makes the pending write of what was admitted since the last, or keeps
-// the one there is. False if nothing of it matters any more, and the document
-// is in the right frames.
+// makePending moves the unclaimed counts of a counter to a new pending write, or keeps the pending
+// write that there is. It reports false, and ends that write, if all of its counts are too old to
+// matter and the document needs no conversion.
 func (s *shard) makePending(num uint32, r *rule, seq int64) bool {
 	slots := s.slots(s.hotOf(num), r)
 	if s.pendingSeq(num) == 0 {
@@ -254,7 +253,7 @@ func (s *shard) makePending(num uint32, r *rule, seq int64) bool {
 	return false
 }
 
-// write fills in the write of a task from the pending write.
+// write fills in the write of a task from the pending write, and whether to read the document.
 func (s *shard) write(num uint32, r *rule, ms int64, final bool, task *Task) {
 	h, c := s.hotOf(num), s.coldOf(num)
 	e := s.extrasOf(num)
@@ -269,22 +268,23 @@ func (s *shard) write(num uint32, r *rule, ms int64, final bool, task *Task) {
 	todo := s.chores[num]
 	first := e.fails == 0 && e.conflicts == 0 && !e.uncertain
 	alone := first && !h.flags.has(contended)
-	task.Read = !first || !final // what others have written no longer matters at the end
+	task.Read = !first || !final // at the end the counts of others no longer matter
 	version, known := todo.versionOf(c)
 	if !h.flags.has(unsynced|stale) && known && (alone || todo.versioned()) {
 		w.Versioned, w.Version, w.Etag = true, version, c.etagValue()
-		// It saves the read, except once in a window, to find what may leave the document.
+		// If it is applied, the document is known without a read. Once in a window it is read all
+		// the same, to find what can be removed from it.
 		task.Read = todo.versioned() || !final && ticksAgo(ms, c.began) > ms%r.window
 	}
 	todo.join(w, r, h.start)
 }
 
-// Result is the outcome of a task.
+// Result is the outcome of a task in an exchange.
 type Result struct {
-	Status   Status    // of the write, if there was one
-	NewEtag  int64     // that the write gives to the document
-	Read     bool      // Document is what the store had at some moment during the exchange
-	Document *Document // nil: no document
+	Status   Status    // of the write; meaningless without one
+	NewEtag  int64     // the etag that the write sets
+	Read     bool      // Document is what the store had at one moment during the exchange
+	Document *Document // nil: there is no document
 }
 
 // Status is the outcome of one write.
@@ -292,31 +292,32 @@ type Status uint8
 
 // The statuses.
 const (
-	Unknown  Status = iota // it may have been applied, or may yet be
-	Applied                // it was applied, now
-	Conflict               // its condition did not hold; it was not applied now
-	Rejected               // the store refuses it and always will: not applied
+	Unknown  Status = iota // it may have been applied, or may yet be applied
+	Applied                // it was applied by this exchange
+	Conflict               // its condition did not hold: not applied by this exchange
+	Rejected               // the store refuses it for good: not applied
 )
 
 var statusNames = [...]string{"unknown", "applied", "conflict", "rejected"}
 
-// String returns the name of the status as it stands in metrics and logs.
+// String returns the name of the status in metrics and logs.
 func (s Status) String() string { return statusNames[s&3] }
 
-// Finished is what came of a task.
+// Finished is what follows from the outcome of a task.
 type Finished struct {
 	Next    Plan
-	Planned bool  // Next is to be scheduled
-	Pending bool  // the outcome of the write is not known, or it is refused
-	Foreign int   // frames of the document that make no sense: negative, absurd, or far in the future
-	Lost    int64 // requests that this process has written and the document no longer has
-	Clone   bool  // another process writes under the name of this one
+	Planned bool  // Next must be scheduled
+	Pending bool  // the write is unconfirmed: its outcome is unknown, or it was refused
+	Foreign int   // number of frames that are invalid or far in the future
+	Lost    int64 // requests that this process has written and that the document no longer has
+	Clone   bool  // another process writes under the ID of this one
 }
 
-// refusedWait is how long a counter waits whose write the store refuses.
+// refusedWait is how long a counter waits after the store has refused its write.
 const refusedWait = 30 * time.Second
 
-// Finish ends what Begin began.
+// Finish takes the outcome of the task that [Sync.Begin] returned, and returns the plan for the
+// next exchange of the counter and what was found. If the counter has gone, it does nothing.
 func (y *Sync) Finish(now time.Time, task *Task, res Result) (done Finished) {
 	ms := millis(now)
 	s := &y.c.shards[task.shard]

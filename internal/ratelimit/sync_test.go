@@ -95,8 +95,8 @@ func same(t *testing.T, what string, want, got any) {
 	}
 }
 
-// TestFirstContact: a key of which nothing is known is read at once, together
-// with others; its count is written along only if the others could need it.
+// TestFirstContact: a key of which nothing is known is read at once, together with others; its
+// count is written along only if the others could need it.
 func TestFirstContact(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
@@ -209,8 +209,7 @@ func TestPendingWriteStays(t *testing.T) {
 	same(t, "the next delta", frame(60_000, 5), next.Delta)
 }
 
-// TestOutcomes: what each outcome of a write, with and without a document, does
-// to the counts.
+// TestOutcomes: what each outcome of a write, with and without a document, does to the counts.
 func TestOutcomes(t *testing.T) {
 	doc := func(mine, count int64) *Document {
 		return &Document{Version: 10, Etag: 11, Frame: 60_000, Mine: mine, Contended: true, Writers: 2, Frames: frame(60_000, count)}
@@ -255,8 +254,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestReadBeforeTheSecondResend: what is still unknown after a second attempt is
-// looked for before a third.
+// TestReadBeforeTheSecondResend: what is still unknown after a second attempt is looked for before
+// a third.
 func TestReadBeforeTheSecondResend(t *testing.T) {
 	p := play(t, perMinute(100))
 	p.read(nil)
@@ -300,8 +299,7 @@ func inMillis(ds []time.Duration) (out []time.Duration) {
 	return out
 }
 
-// TestTickets: a counter that is planned anew is begun once, and never while it
-// is busy.
+// TestTickets: a counter that is planned anew is begun once, and never while it is busy.
 func TestTickets(t *testing.T) {
 	p := play(t, perMinute(5))
 	old := p.y.Of(p.k)[0].Ticket
@@ -328,8 +326,8 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// TestGoneCounter: an exchange whose counter has left memory changes nothing, not
-// even the key that has taken its place.
+// TestGoneCounter: an exchange whose counter has left memory changes nothing, not even the key that
+// has taken its place.
 func TestGoneCounter(t *testing.T) {
 	p := play(t, perMinute(5))
 	task := p.begin()
@@ -343,8 +341,8 @@ func TestGoneCounter(t *testing.T) {
 	p.counts(0, 2, 2)
 }
 
-// TestDeniedKeyIsLeftAlone: the document of a key that cannot become free is read
-// when it is about to, and not before.
+// TestDeniedKeyIsLeftAlone: the document of a key that cannot become free is read when it is about
+// to, and not before.
 func TestDeniedKeyIsLeftAlone(t *testing.T) {
 	p := play(t, perMinute(3))
 	p.take(2, Allowed)

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Never is the RetryAfter of a request that asks for more than a limit ever admits.
+// Never is the RetryAfter of a request for more than a limit ever admits.
 const Never = time.Duration(math.MaxInt64)
 
-// Take asks for n requests of the key at once, and counts them if every limit
-// that applies has room for all of them; otherwise it changes nothing. An n
-// below 1 counts as 1. Deciding and counting is one atomic step.
+// Take decides on n requests of the key at once. It counts them if every limit that applies has
+// room for all n, and otherwise changes nothing; an n below 1 stands for 1. Deciding and counting
+// are one atomic step.
 //
-// What is counted in Enforce and in DryRun is the same. A trusted client and
-// the mode Off are passed without being counted.
+// [Enforce] and [DryRun] count the same. The mode [Off] and a trusted client pass without being
+// counted.
 func (c *Counters) Take(now time.Time, k Key, e *Effective, n int64) (d Decision) {
 	switch {
 	case e.Mode == Off:
@@ -32,6 +32,7 @@ func (c *Counters) Take(now time.Time, k Key, e *Effective, n int64) (d Decision
 	return d
 }
 
+// take decides and counts, and wakes the syncer if a counter became urgent.
 func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision) {
 	s, h := c.lookup(k)
 	s.mu.Lock()
@@ -59,9 +60,9 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision) {
 	}
 }
 
-// decidePlain is decide for one request of nearly every key: one sliding limit
-// of one frame per window, with room for the request, while the store takes what
-// is admitted. It reports false, and has done nothing, where that does not hold.
+// decidePlain is a fast path of decide: for one request of a key with one sliding limit of one
+// frame per window that has room for it, while counts are shared. Otherwise it reports false and
+// changes nothing.
 func (s *shard) decidePlain(num uint32, ls *Limits, ms int64, d *Decision) bool {
 	h, r := s.hotOf(num), &ls.rules[0]
 	elapsed := ms - h.start
@@ -79,22 +80,22 @@ func (s *shard) decidePlain(num uint32, ls *Limits, ms int64, d *Decision) bool 
 	used++
 	d.limits, d.Outcome, d.Soft = ls, Allowed, used >= r.softAt
 	d.status[0].remaining = clamp(r.Requests - used)
-	free := r.frame // until the estimate falls below what it is rounded down to now
+	free := r.frame // from the frame's start, until the estimate falls below used
 	if whole < used {
 		free = shrunkBelow(oldest, used-whole, r.frame, elapsed)
 	}
-	if free >= r.frame { // not in this frame: then this one is the oldest
+	if free >= r.frame { // not before the next frame, in which this one is the oldest
 		free = r.frame + shrunkBelow(whole, used, r.frame, 0)
 	}
 	d.status[0].reset = clamp(ceilSeconds(free - elapsed))
 	return true
 }
 
-// decide decides and counts for all limits of a key.
+// decide decides on n requests under all limits of a key, and counts them if they pass.
 func (s *shard) decide(first uint32, ls *Limits, ms, n int64, d *Decision) {
 	d.limits = ls
 	s.hotOf(first).seen = seconds(ms)
-	if len(ls.rules) <= 3 { // nearly every key; less to clear
+	if len(ls.rules) <= 3 { // nearly every key; a smaller array is cheaper to clear
 		var few [3]frames
 		s.decideOn(few[:len(ls.rules)], first, ms, n, d)
 		return
@@ -103,7 +104,7 @@ func (s *shard) decide(first uint32, ls *Limits, ms, n int64, d *Decision) {
 	s.decideOn(all[:len(ls.rules)], first, ms, n, d)
 }
 
-// decideOn is decide, with room for the frames of all limits.
+// decideOn is decide with memory for the frames of all limits.
 func (s *shard) decideOn(all []frames, first uint32, ms, n int64, d *Decision) {
 	rules, admit, num := d.limits.rules, true, first
 	for i := range all {
@@ -121,8 +122,8 @@ func (s *shard) decideOn(all []frames, first uint32, ms, n int64, d *Decision) {
 	}
 }
 
-// view brings a counter to the time ms and fills in its frames as a decision weighs
-// them. A limit that must admit nothing has own 0.
+// view advances a counter to ms and fills in its frames as a decision uses them, during an outage
+// by the limit's OnOutage.
 func (s *shard) view(f *frames, num uint32, r *rule, ms int64, d *Decision) {
 	s.advance(num, r, ms)
 	s.fill(f, num, r)
@@ -137,9 +138,8 @@ func (f *frames) admits(r *rule, n int64) bool {
 	return f.instances > 0 && n <= r.Requests && (n-1)*f.instances < r.Requests-f.used
 }
 
-// enter counts n requests if they were admitted, and fills in what the client
-// learns about the limit. A unit becomes free when the estimate falls below what
-// it is rounded down to now.
+// record counts n requests if they were admitted, and fills in the status of limit i. One more
+// request has room when the estimate falls below what it is rounded down to now.
 func (f *frames) record(r *rule, ms, n int64, i int, d *Decision) {
 	if d.Outcome == Allowed {
 		f.count(n)
@@ -171,8 +171,8 @@ func (f *frames) record(r *rule, ms, n int64, i int, d *Decision) {
 	}
 }
 
-// weigh makes the frames of a counter that is cut off count as its limit's
-// OnOutage wants; own is 0 where nothing may be admitted.
+// applyOutage sets how the frames of a counter are counted if its requests cannot be shared, by the
+// OnOutage of its limit.
 func (s *shard) applyOutage(num uint32, r *rule, ms int64, f *frames, d *Decision) {
 	if r.OnOutage == Memory || !s.cutOff(num, r, ms) {
 		return
@@ -186,9 +186,9 @@ func (s *shard) applyOutage(num uint32, r *rule, ms int64, f *frames, d *Decisio
 	f.sum()
 }
 
-// retryAfter returns how long to wait until n requests pass all limits, and
-// which limit lasts the longest. It goes round until no limit moves the time on:
-// the weighted estimate can rise again while another limit is waited for.
+// retryAfter returns how long to wait until n requests pass all limits, and the index of the limit
+// that takes longest. It repeats until no limit moves the time on, because the weighted estimate
+// can rise again until another limit has room.
 func retryAfter(all []frames, rules []rule, ms, n int64) (wait time.Duration, binding int) {
 	free := ms
 	for moved := true; moved; {
@@ -202,7 +202,7 @@ func retryAfter(all []frames, rules []rule, ms, n int64) (wait time.Duration, bi
 				return Never, i
 			}
 			target := r.Requests - (n-1)*f.instances
-			if target < 1 { // more than a share
+			if target < 1 { // more than the share of this instance
 				return outageRetry, i
 			}
 			t := f.firstBelow(r, free, target)

@@ -11,8 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPublishedExamples takes the examples that others published, from
-// testdata/sliding.json.
+// TestPublishedExamples takes the examples that others published, from testdata/sliding.json.
 func TestPublishedExamples(t *testing.T) {
 	raw, err := os.ReadFile("testdata/sliding.json")
 	if err != nil {

@@ -2,16 +2,15 @@ package ratelimit
 
 import "hash/fnv"
 
-// Policies is a compiled, immutable [Settings]. It is safe for concurrent use.
+// Compiled is [Settings] made ready for decisions. It is immutable and safe for concurrent use.
 type Compiled struct {
 	byClient map[string]*Effective
-	// What applies to clients without a policy of their own: inside the
-	// canary share, and outside of it.
+	// For clients without a policy of their own, inside and outside of the canary share.
 	inside, outside *Effective
-	canary          uint64 // buckets of canaryBuckets that are inside
+	canary          uint64 // how many of the canaryBuckets are inside
 }
 
-// Effective is what applies to one client. It must not be changed.
+// Effective is what applies to one client: limits, mode and settings. It must not be changed.
 type Effective struct {
 	User        *Limits // of one user of the client
 	Client      *Limits // of the client itself, for client_credentials
@@ -20,8 +19,8 @@ type Effective struct {
 	HideHeaders bool
 }
 
-// Compile validates the settings and prepares them for use. The error is what
-// [Settings.Validate] returns.
+// Compile validates the settings and prepares them for decisions. The error is that of
+// [Settings.Validate].
 func Compile(s Settings) (*Compiled, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func Compile(s Settings) (*Compiled, error) {
 	return p, nil
 }
 
-// For returns what applies to the client, at the cost of a map lookup.
+// For returns what applies to the client. It costs a map lookup.
 func (p *Compiled) For(clientID string) *Effective {
 	if e, ok := p.byClient[clientID]; ok {
 		return e
@@ -60,7 +59,7 @@ func (p *Compiled) For(clientID string) *Effective {
 	return p.outside
 }
 
-// For returns the limits of the key: the client's own if it has no username.
+// For returns the limits of the key: those of the client itself if it has no username.
 func (e *Effective) For(k Key) *Limits {
 	if k.Username == "" {
 		return e.Client
@@ -73,8 +72,8 @@ func (e Effective) with(m Mode) *Effective {
 	return &e
 }
 
-// mode is the most specific mode that is set: instance, client, global. The
-// canary share qualifies the global one.
+// mode returns the most specific mode that is set: instance, client, global. The canary share
+// applies to the global one.
 func (s *Settings) mode(client Mode, inCanary bool) Mode {
 	global := s.Mode
 	if global == Unset {
@@ -91,12 +90,13 @@ func (s *Settings) mode(client Mode, inCanary bool) Mode {
 	return global
 }
 
-// canaryBuckets is how finely clients are divided: a hundredth of a percent.
+// canaryBuckets is the number of buckets that clients are hashed into: a hundredth of a percent
+// each.
 const canaryBuckets = 10_000
 
-// inCanary places the client by the 64-bit FNV-1a hash of its client_id, its
-// bits mixed once more because FNV leaves short names close together. It must never change: on all
-// instances and in all versions the same clients are in the share.
+// inCanary reports whether the client is in the canary share, by the 64-bit FNV-1a hash of its
+// client_id. The bits are mixed once more because FNV leaves short names close together. It must
+// never change: the share has the same clients on all instances and in all versions.
 func (p *Compiled) inCanary(clientID string) bool {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(clientID)) // never fails
