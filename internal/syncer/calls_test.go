@@ -27,9 +27,10 @@ func share(t *testing.T, instances, keys int, perSecond float64, limit ratelimit
 		r := newRand(1)
 		total := func() (c cost) {
 			for _, m := range all {
-				st := m.syncer.Stats()
-				c.writes, c.reads = c.writes+st.Writes, c.reads+st.Reads
-				c.commands += st.Calls[syncer.OpWrite] + st.Calls[syncer.OpRead]
+				calls, items := m.calls.of(syncer.OpWrite)
+				c.commands, c.writes = c.commands+calls, c.writes+items
+				calls, items = m.calls.of(syncer.OpRead)
+				c.commands, c.reads = c.commands+calls, c.reads+items
 			}
 			return c
 		}

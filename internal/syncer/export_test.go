@@ -32,6 +32,13 @@ func (s *Syncer) SetRandomState(state uint64) {
 	s.random.state = rand.New(rand.NewPCG(state, state))
 }
 
+// Batch returns how many items one call may have now.
+func (s *Syncer) Batch() int {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	return s.queue.batch
+}
+
 // DrawSeq returns a new sequence.
 func (s *Syncer) DrawSeq() int64 { return s.identity.nextSeq(s.clock.Now()) }
 

@@ -265,7 +265,6 @@ func (s *Syncer) recordExchange(x *roundTrip, results []Result, took time.Durati
 // called counts a call.
 func (s *Syncer) recordCall(op Op, items int, took time.Duration, err error) {
 	s.cfg.Observer.Call(op, items, took, err)
-	s.stats.call(op, items, err)
 	s.health.recordCall(op, took, err)
 }
 

@@ -73,10 +73,10 @@ type stores interface {
 // alone starts an instance on a store, in simulated time.
 func alone(t *testing.T, store stores, change func(*syncer.Config)) *member {
 	t.Helper()
-	m := &member{counters: ratelimit.NewCounters(200_000), wall: &wallClock{}}
+	m := &member{counters: ratelimit.NewCounters(200_000), wall: &wallClock{}, calls: newTally()}
 	m.clock = clock.New(m.wall.now)
 	cfg := syncer.DefaultConfig()
-	cfg.Seed, cfg.Clock = 1, m.clock
+	cfg.Seed, cfg.Clock, cfg.Observer = 1, m.clock, m.calls
 	if change != nil {
 		change(&cfg)
 	}

@@ -20,6 +20,31 @@ type member struct {
 	clock    *clock.Clock
 	wall     *wallClock
 	port     *port
+	calls    *tally
+}
+
+// tally counts the calls that a syncer makes.
+type tally struct {
+	mu    sync.Mutex
+	calls map[syncer.Op]int64
+	items map[syncer.Op]int64
+}
+
+func newTally() *tally { return &tally{calls: map[syncer.Op]int64{}, items: map[syncer.Op]int64{}} }
+
+// Call implements [syncer.Observer].
+func (y *tally) Call(op syncer.Op, items int, _ time.Duration, _ error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.calls[op]++
+	y.items[op] += int64(items)
+}
+
+// of returns how many calls of a kind there were, and how many items in them.
+func (y *tally) of(op syncer.Op) (calls, items int64) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.calls[op], y.items[op]
 }
 
 func (m *member) now() time.Time { return m.clock.Now() }
@@ -58,10 +83,10 @@ func newMember(t *testing.T, net *network, seed uint64, skew time.Duration, chan
 
 func startMember(t *testing.T, p *port, seed uint64, skew time.Duration, change func(*syncer.Config)) *member {
 	t.Helper()
-	m := &member{counters: ratelimit.NewCounters(maxKeys), wall: &wallClock{skew: skew}, port: p}
+	m := &member{counters: ratelimit.NewCounters(maxKeys), wall: &wallClock{skew: skew}, port: p, calls: newTally()}
 	m.clock = clock.New(m.wall.now)
 	cfg := syncer.DefaultConfig()
-	cfg.Clock, cfg.Seed = m.clock, seed
+	cfg.Clock, cfg.Seed, cfg.Observer = m.clock, seed, m.calls
 	if change != nil {
 		change(&cfg)
 	}

@@ -129,9 +129,9 @@ func (r *result) sum(perWindow []int, limit int64, net *network, cluster []*memb
 	defer net.mu.Unlock()
 	r.rounds = slices.Sorted(maps.Values(net.rounds))
 	for _, m := range cluster {
-		st := m.syncer.Stats()
-		r.writes += st.Writes
-		r.reads += st.Reads
+		_, writes := m.calls.of(syncer.OpWrite)
+		_, reads := m.calls.of(syncer.OpRead)
+		r.writes, r.reads = r.writes+writes, r.reads+reads
 	}
 }
 
@@ -141,9 +141,10 @@ func (l load) member(t *testing.T, net *network, seed uint64, skew time.Duration
 	if !l.plain {
 		return newMember(t, net, seed, skew, nil)
 	}
-	m := &member{counters: ratelimit.NewCounters(maxKeys), clock: clock.New(nil)}
-	p := newPort(net, seed)
-	m.syncer = syncer.New(m.counters, p, nil, syncer.DefaultConfig())
+	m := &member{counters: ratelimit.NewCounters(maxKeys), clock: clock.New(nil), calls: newTally()}
+	p, cfg := newPort(net, seed), syncer.DefaultConfig()
+	cfg.Observer = m.calls
+	m.syncer = syncer.New(m.counters, p, nil, cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	go func() {

@@ -74,13 +74,6 @@ func (a *dueQueue) nextDue() (time.Duration, bool) {
 	return max(a.items[0].due, a.paused), true
 }
 
-// size is how much one call may have now.
-func (a *dueQueue) size() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.batch
-}
-
 // clear removes all items and lets nothing wait.
 func (a *dueQueue) clear() {
 	a.mu.Lock()

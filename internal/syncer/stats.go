@@ -12,11 +12,7 @@ import (
 
 // Stats is what a syncer has done since it began, and how it stands now.
 type Stats struct {
-	Calls   map[Op]int64 // to the store
-	Failed  map[Op]int64 // of them
-	Writes  int64        // of counters, tried
-	Reads   int64        // of documents
-	Applied int64        // writes
+	Applied int64 // writes
 	// Fallback are the applied writes that did not depend on the version.
 	Fallback int64
 	// Conflicts, Unknown and Rejected are the writes that were not applied, may have been,
@@ -32,7 +28,6 @@ type Stats struct {
 	Late        time.Duration // how long the first of those has been due
 	Age         time.Duration // of the oldest g of an active key, lately
 	Unconfirmed time.Duration // age of the oldest write that is not known to be applied
-	Batch       int           // how much one call may have now
 	Instances   int           // alive, this one included; 0 if not known
 	Stalled     bool          // limits are decided by their OnOutage
 	Degraded    bool          // the store fails
@@ -42,13 +37,10 @@ type Stats struct {
 
 // counts are the totals behind [Stats].
 type counts struct {
-	mu            sync.Mutex
-	calls, failed map[Op]int64
-
-	writes, reads, applied, fallback, conflicts, unknown, rejected atomic.Int64
-	foreign, drift, clones, panics, instances, degradedAt          atomic.Int64
-	degraded                                                       atomic.Bool
-	clock                                                          atomic.Pointer[clock.State]
+	applied, fallback, conflicts, unknown, rejected       atomic.Int64
+	foreign, drift, clones, panics, instances, degradedAt atomic.Int64
+	degraded                                              atomic.Bool
+	clock                                                 atomic.Pointer[clock.State]
 
 	age peak
 }
@@ -89,25 +81,6 @@ func (p *peak) value(elapsed time.Duration) time.Duration {
 	return max(p.now, p.previous)
 }
 
-func (c *counts) call(op Op, n int, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.calls == nil {
-		c.calls, c.failed = map[Op]int64{}, map[Op]int64{}
-	}
-	c.calls[op]++
-	if err != nil {
-		c.failed[op]++
-	}
-	switch op {
-	case OpWrite:
-		c.writes.Add(int64(n))
-	case OpRead:
-		c.reads.Add(int64(n))
-	default:
-	}
-}
-
 func (c *counts) outcome(s Status, versioned bool) {
 	switch s {
 	case Applied:
@@ -124,16 +97,6 @@ func (c *counts) outcome(s Status, versioned bool) {
 	}
 }
 
-func (c *counts) perOp() (calls, failed map[Op]int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	calls, failed = map[Op]int64{}, map[Op]int64{}
-	for _, op := range Ops() {
-		calls[op], failed[op] = c.calls[op], c.failed[op]
-	}
-	return calls, failed
-}
-
 // What is wrong where no call fails as a whole.
 var (
 	errUnconfirmed = errors.New("syncer: writes are not confirmed")
@@ -146,13 +109,12 @@ func (s *Syncer) Stats() Stats {
 	waiting, due, late := s.queue.waiting(now)
 	c := &s.stats
 	st := Stats{
-		Writes: c.writes.Load(), Reads: c.reads.Load(), Applied: c.applied.Load(), Fallback: c.fallback.Load(),
+		Applied: c.applied.Load(), Fallback: c.fallback.Load(),
 		Conflicts: c.conflicts.Load(), Unknown: c.unknown.Load(), Rejected: c.rejected.Load(),
 		Foreign: c.foreign.Load(), Drift: c.drift.Load(), Clones: c.clones.Load(), Panics: c.panics.Load(),
-		Waiting: waiting, Due: due, Late: late, Batch: s.queue.size(),
+		Waiting: waiting, Due: due, Late: late,
 		Unconfirmed: s.health.unconfirmedFor(), Instances: int(c.instances.Load()), Stalled: s.outage.active(),
 	}
-	st.Calls, st.Failed = c.perOp()
 	st.DegradedFor, _ = s.health.degraded()
 	st.Degraded = st.DegradedFor > 0
 	st.Age = max(c.age.value(now), st.DegradedFor)
