@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Tolerance is how far two clocks may differ and still agree.
+// Tolerance is how far two clocks that agree may differ. The error of a reading is added to it.
 const Tolerance = time.Second
 
-// Bounds of slewing: a difference is made up for in about slewTime, but process
-// time runs at most maxRate faster or slower than monotonic time.
+// Bounds of slewing: a difference is corrected in about slewTime, but process time runs at most
+// maxRate faster or slower than monotonic time.
 const (
 	slewTime = 10 * time.Second
 	maxRate  = 0.05
 )
 
-// Clock is the time of a process. It is safe for concurrent use.
+// Clock keeps process time. It is safe for concurrent use.
 type Clock struct {
 	wall func() time.Time
-	line atomic.Pointer[line] // nil while it is changed
-	mu   sync.Mutex           // one change of the line at a time
+	line atomic.Pointer[line] // nil while it is replaced
+	mu   sync.Mutex           // guards the fields below, and is held while line is replaced
 	last State
-	// begun says that process time was the store's once. Before, it is that of
-	// the wall clock, which has no vote of its own beside it.
+	// hadStore is whether process time was ever set by the store. Before that it is the wall
+	// clock's, so the two do not count as two clocks.
 	hadStore bool
 }
 
@@ -35,13 +35,13 @@ type line struct {
 	rate float64   // how much faster than monotonic time
 }
 
-// after is process time so long after base.
+// after returns process time at an elapsed time after base.
 func (l *line) after(elapsed time.Duration) time.Time {
 	return l.at.Add(elapsed + time.Duration(float64(elapsed)*l.rate))
 }
 
-// New returns a clock that begins with the time of the wall clock, [time.Now] if
-// wall is nil, until [Clock.Begin] sets it.
+// New returns a clock with the time of the wall clock, until [Clock.Begin] sets it. A nil wall
+// stands for [time.Now].
 func New(wall func() time.Time) *Clock {
 	if wall == nil {
 		wall = time.Now
@@ -51,22 +51,21 @@ func New(wall func() time.Time) *Clock {
 	return c
 }
 
-// Now returns process time. A call never returns less than one that returned
-// before it began.
+// Now returns process time. It never returns less than a call that had returned before.
 func (c *Clock) Now() time.Time {
 	for {
 		l := c.line.Load()
 		if l == nil {
 			return c.nowAfterChange()
 		}
-		// A line is good up to its replacement, which begins where it ended.
+		// A line is valid until it is replaced; the next one begins where it ends.
 		if now := l.after(time.Since(l.base)); c.line.Load() == l {
 			return now
 		}
 	}
 }
 
-// changed waits for the change of the line, and returns process time.
+// nowAfterChange waits until the line has been replaced, and returns process time.
 func (c *Clock) nowAfterChange() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,26 +73,24 @@ func (c *Clock) nowAfterChange() time.Time {
 	return l.after(time.Since(l.base))
 }
 
-// Reading is what the clock of the store said just now.
+// Reading is a reading of the store's clock, just taken.
 type Reading struct {
 	Time  time.Time
-	Error time.Duration // at most: half of the round trip
+	Error time.Duration // bound of the error: half of the round trip
 }
 
-// State is how the clocks compare.
+// State is the result of comparing the clocks.
 type State struct {
-	Wall  time.Duration // by which the wall clock is ahead of process time
-	Store time.Duration // by which the store is; 0 if it could not be read
-	// Alone is the clock that disagrees with the others.
-	Alone Source
-	// Stepped is by how much process time was just set forwards.
-	Stepped time.Duration
+	Wall    time.Duration // by how much the wall clock is ahead of process time
+	Store   time.Duration // by how much the store is ahead of it; 0 if it could not be read
+	Alone   Source        // the clock that disagrees with the others
+	Stepped time.Duration // by how much process time was stepped forwards, after the comparison
 }
 
 // Source names a clock.
 type Source string
 
-// The clocks. NoClock is alone where all agree, AllClocks are where none do.
+// The clocks. NoClock stands for all agree, AllClocks for none agree.
 const (
 	NoClock   Source = ""
 	Wall      Source = "wall"
@@ -102,10 +99,11 @@ const (
 	AllClocks Source = "all"
 )
 
-// Begin sets process time, forwards or backwards, before anything goes by it: to
-// the store's, or, where wall clock and store disagree, to the time that most of
-// the clocks agree on: those two and the other processes'. peers are the process
-// times of those now. Without a reading the wall clock stays.
+// Begin sets process time, forwards or backwards, before it is used: to the store's time or, if
+// wall clock and store disagree, to the time that most clocks agree on, those of the other
+// processes included. store is nil if the store's clock could not be read; process time then stays
+// that of the wall clock. peers are the present process times of the others. Begin returns how the
+// clocks compare afterwards.
 func (c *Clock) Begin(store *Reading, peers []time.Time) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,9 +119,9 @@ func (c *Clock) Begin(store *Reading, peers []time.Time) State {
 	return c.last
 }
 
-// Adjust compares the clocks, and slews or steps process time where the package
-// documentation says so. store is nil if its clock could not be read, or if it
-// has none: then nothing changes.
+// Adjust compares the clocks, slews or steps process time as the package documentation has it, and
+// returns how they compared. store is nil if the store's clock could not be read or if it has none:
+// process time is then neither slewed nor stepped.
 func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,10 +147,10 @@ func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 	return st
 }
 
-// target is the time that process time should be.
+// target returns what process time should be.
 func (c *Clock) target(now time.Time, store *Reading, st State, peers []time.Time) time.Time {
 	wall := now.Add(st.Wall)
-	if !c.hadStore { // the store could not be read until now
+	if !c.hadStore { // process time was never that of the store
 		target := store.Time
 		if !agree(wall, target, store.Error) {
 			target = majority(append([]time.Time{target, wall}, peers...))
@@ -173,22 +171,23 @@ func (c *Clock) target(now time.Time, store *Reading, st State, peers []time.Tim
 	}
 }
 
-// State returns how the clocks compared when they were last looked at.
+// State returns how the clocks compared last.
 func (c *Clock) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.last
 }
 
-// run sets process time forwards by a step, and makes it go on at that rate. The
-// old line ends at the very moment at which the new one begins: it is taken away
-// before that moment is read, so no call of Now is ahead of it.
+// setLine steps process time forwards and sets its rate. The old line ends at the moment at which
+// the new one begins: it is removed before that moment is read, so that no call of Now is ahead of
+// it.
 func (c *Clock) setLine(step time.Duration, rate float64) {
 	old := c.line.Swap(nil)
 	base := time.Now()
 	c.line.Store(&line{base: base, at: old.after(base.Sub(old.base)).Add(step), rate: rate})
 }
 
+// compare returns how the clocks compare now. store may be nil.
 func (c *Clock) compare(store *Reading) (st State) {
 	now := c.Now()
 	st.Wall = c.wall().Round(0).Sub(now)
@@ -214,12 +213,12 @@ func (c *Clock) compare(store *Reading) (st State) {
 	return st
 }
 
+// agree reports whether two clocks agree, if the difference is known to within an error.
 func agree(a, b time.Time, within time.Duration) bool {
 	return a.Sub(b).Abs() <= Tolerance+within
 }
 
-// majority returns the time that most of the others agree with; of several the
-// first.
+// majority returns the time that most of the times agree with; of several the first.
 func majority(times []time.Time) time.Time {
 	votes := make([]int, len(times))
 	for i, a := range times {

@@ -77,8 +77,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestOneClockMoves: a clock that stands alone is not followed; two that agree
-// are, forwards.
+// TestOneClockMoves: a clock that stands alone is not followed; two that agree are, forwards.
 func TestOneClockMoves(t *testing.T) {
 	for _, step := range []time.Duration{five, hour, -five, -hour, -70 * time.Second} {
 		for _, tc := range []struct {
@@ -180,8 +179,8 @@ func TestSlew(t *testing.T) {
 	}
 }
 
-// TestStoreReadLate: the store could not be read at the start. Process time is
-// the wall clock's until then, and the store's as soon as it can.
+// TestStoreReadLate: the store could not be read at the start. Process time is the wall clock's
+// until then, and the store's as soon as it can.
 func TestStoreReadLate(t *testing.T) {
 	for _, wall := range []time.Duration{2 * time.Second, -2 * time.Second, -hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -199,8 +198,8 @@ func TestStoreReadLate(t *testing.T) {
 	}
 }
 
-// TestNoStoreClock: a store without a clock moves nothing, and a wall clock that is
-// set is reported.
+// TestNoStoreClock: a store without a clock moves nothing, and a wall clock that is set is
+// reported.
 func TestNoStoreClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(0, 0)
@@ -212,8 +211,8 @@ func TestNoStoreClock(t *testing.T) {
 	})
 }
 
-// TestNeverBackwards: whatever the clocks do, process time advances, and neither
-// one wall clock nor one store takes it away from the others.
+// TestNeverBackwards: whatever the clocks do, process time advances, and neither one wall clock nor
+// one store takes it away from the others.
 func TestNeverBackwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -246,8 +245,8 @@ func TestNeverBackwards(t *testing.T) {
 	})
 }
 
-// TestReadersWhileItChanges: a call that begins after another has returned never
-// returns less, in whichever goroutine, while the line changes all the time.
+// TestReadersWhileItChanges: a call that begins after another has returned never returns less, in
+// whichever goroutine, while the line changes all the time.
 func TestReadersWhileItChanges(t *testing.T) {
 	c := clock.New(nil)
 	c.Begin(&clock.Reading{Time: time.Now()}, nil)
