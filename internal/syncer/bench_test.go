@@ -9,9 +9,9 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// BenchmarkRequestPath times single decisions on 100,000 keys while the syncer
-// works: with a database that answers at once, with one that takes 100 ms for every
-// call, and with none. The decisions must not notice.
+// BenchmarkRequestPath times single decisions on 100,000 keys while the syncer works: with a
+// database that answers at once, with one that takes 100 ms for every call, and with none. The
+// decisions must not notice.
 func BenchmarkRequestPath(b *testing.B) {
 	for _, bm := range []struct {
 		name     string
@@ -31,8 +31,8 @@ func BenchmarkRequestPath(b *testing.B) {
 	}
 }
 
-// requestPath makes about 1,000 decisions each 10 ms for two seconds, which
-// dirties every key twice.
+// requestPath makes about 1,000 decisions each 10 ms for two seconds, which dirties every key
+// twice.
 func requestPath(b *testing.B, store *wrapped) (p50, p99 time.Duration) {
 	b.Helper()
 	const keys, perTick, ticks = 100_000, 1000, 200

@@ -10,8 +10,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Excess is what [Record.Bound] has left out of a record. A store cannot choose
-// better: it has neither the time that counters go by nor the name of the reader.
+// Excess is what [Record.Bound] has left out of a record. The syncer may choose other frames and
+// writers from it: a store has neither process time nor the ID of the reader.
 type Excess struct {
 	Frames  []ratelimit.FrameCount
 	Writers map[string]int64
@@ -19,11 +19,9 @@ type Excess struct {
 
 func byName(a, b ratelimit.FrameCount) int { return cmp.Compare(a.Name, b.Name) }
 
-// Bound brings what was read of a document into the form that [Store] promises:
-// frames ordered by name, at most [MaxFramesRead], the newest, and at most
-// [MaxWritersRead] writers, those of the highest sequences. It returns what
-// exceeds the bounds, for the Problem, keeps it as Excess, and sets Damaged if
-// that is frames.
+// Bound brings a record into the form that [Store] requires: frames ordered by name, the newest
+// [MaxFramesRead] at most, and the [MaxWritersRead] writers with the highest sequences. It moves
+// the rest to Excess, sets Damaged if that includes frames, and returns texts for the Problem.
 func (r *Record) Bound() (problems []string) {
 	slices.SortFunc(r.Frames, byName)
 	extra := len(r.Frames) - MaxFramesRead
@@ -42,6 +40,8 @@ func (r *Record) Bound() (problems []string) {
 	return problems
 }
 
+// newestWriters splits the writers into the MaxWritersRead with the highest sequences and the
+// others.
 func newestWriters(all map[string]int64) (newest, others map[string]int64) {
 	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b))
@@ -57,10 +57,9 @@ func newestWriters(all map[string]int64) (newest, others map[string]int64) {
 	return newest, others
 }
 
-// refocus chooses anew which frames a bounded record has, now that the time is
-// known: half of them are the last that have begun, so that no number of frames
-// in the future takes the place of those that count. The writer that reads
-// it is among the writers: without its sequence its writes would seem refused.
+// chooseFrames replaces the frames of a record that was bounded by those around now: half of them
+// are the last that have begun, so that no number of frames in the future displaces those that
+// count. It also adds the given writer back: without its sequence its writes would seem refused.
 func (r *Record) chooseFrames(now time.Time, writer string) {
 	if r.Excess == nil {
 		return
@@ -72,7 +71,7 @@ func (r *Record) chooseFrames(now time.Time, writer string) {
 		return
 	}
 	all := slices.Concat(r.Excess.Frames, r.Frames)
-	slices.SortFunc(all, func(a, b ratelimit.FrameCount) int { // names are of two units
+	slices.SortFunc(all, func(a, b ratelimit.FrameCount) int { // names are in seconds or milliseconds
 		return cmp.Compare(ratelimit.FrameStart(a.Name), ratelimit.FrameStart(b.Name))
 	})
 	begun, _ := slices.BinarySearchFunc(all, now.UnixMilli()+1, func(f ratelimit.FrameCount, ms int64) int {

@@ -60,8 +60,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestTooManyFrames: a limit holds although its document has more frames than are
-// read, wherever they are, and what is mended keeps the frames that count.
+// TestTooManyFrames: a limit holds although its document has more frames than are read, wherever
+// they are, and what is mended keeps the frames that count.
 func TestTooManyFrames(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, tc := range []struct {
@@ -110,8 +110,8 @@ func TestTooManyFrames(t *testing.T) {
 	}
 }
 
-// TestTooManyWriters: an instance writes, and finds what it has written, however many
-// writers have a higher sequence than its own, from a time to come.
+// TestTooManyWriters: an instance writes, and finds what it has written, however many writers have
+// a higher sequence than its own, from a time to come.
 func TestTooManyWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{}

@@ -9,13 +9,11 @@ import (
 // calls are the exchanges under way.
 type calls struct {
 	mu      sync.Mutex
-	began   []time.Duration
+	began   []time.Duration // of each, since the syncer was made
 	running sync.WaitGroup
 }
 
-func newCalls() *calls { return &calls{} }
-
-// full returns how long to wait before another call may begin; 0 if one may now.
+// delay returns how long to wait before another call may begin; 0 if one may begin now.
 func (c *calls) delay(now time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,7 +25,7 @@ func (c *calls) delay(now time.Duration) time.Duration {
 	return 0
 }
 
-// begin notes a call; the function that it returns ends it.
+// begin adds a call; the function that it returns removes it.
 func (c *calls) begin(now time.Duration) (end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,9 +34,11 @@ func (c *calls) begin(now time.Duration) (end func()) {
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.began = slices.Delete(c.began, slices.Index(c.began, now), slices.Index(c.began, now)+1)
+		i := slices.Index(c.began, now)
+		c.began = slices.Delete(c.began, i, i+1)
 		c.running.Done()
 	}
 }
 
+// wait returns when no call is under way.
 func (c *calls) wait() { c.running.Wait() }

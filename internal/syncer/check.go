@@ -9,15 +9,15 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// CompareIDs is the order of the items of an exchange: by client, username and
-// limit, byte by byte. MongoDB orders the _ids of the documents alike.
+// CompareIDs compares IDs in the order of the items of an exchange: by client, username and limit,
+// byte by byte. MongoDB orders the _ids of the documents in the same way.
 func CompareIDs(a, b ratelimit.CounterID) int {
 	return cmp.Or(cmp.Compare(a.ClientID, b.ClientID), cmp.Compare(a.Username, b.Username), cmp.Compare(a.Limit, b.Limit))
 }
 
-// CheckItems returns an error if there are more than [MaxBatch] items, or if
-// they are not in strictly ascending order. Implementations of [Store] return
-// it from Exchange, without results and before they do anything.
+// CheckItems returns an error if there are more than [MaxBatch] items or if they are not in
+// strictly ascending order. Implementations of [Store] return it from Exchange, without results and
+// before they do anything.
 func CheckItems(items []Item) error {
 	if len(items) > MaxBatch {
 		return fmt.Errorf("%d items in one exchange, more than %d", len(items), MaxBatch)
@@ -30,9 +30,9 @@ func CheckItems(items []Item) error {
 	return nil
 }
 
-// Check returns an error if the write breaks a rule of [Write], so that two
-// stores could make different things of it, or one could take a part of it for
-// the path of a field. Implementations of [Store] answer it with [Rejected].
+// Check returns an error if the write breaks a rule of [Write], so that stores could disagree on
+// its meaning or take a part of it for the path of a field. Implementations of [Store] report
+// [Rejected] for it.
 func (w *Write) Check() error {
 	switch {
 	case w.NewEtag == 0:
@@ -51,7 +51,8 @@ func (w *Write) Check() error {
 	return errors.Join(w.checkFrames(), w.checkWriters())
 }
 
-// checkFrames reports a frame that is named twice, be it in Delta or in Remove.
+// checkFrames returns an error if a frame is twice in Delta and Remove together, or has a negative
+// name.
 func (w *Write) checkFrames() error {
 	names := make([]int64, 0, len(w.Delta)+len(w.Remove.Frames))
 	for _, f := range w.Delta {
@@ -72,8 +73,8 @@ func (w *Write) checkFrames() error {
 	return nil
 }
 
-// checkWriters reports a writer that is named twice, the writer itself
-// included, and names that cannot be part of a field's path.
+// checkWriters returns an error if a writer is twice in Remove, or the writer itself is in it, or a
+// name cannot be part of a field's path.
 func (w *Write) checkWriters() error {
 	names := append(make([]string, 0, 1+len(w.Remove.Writers)), w.Writer)
 	for _, x := range w.Remove.Writers {

@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// trial is a cluster that is offered several times its limit, minute after minute,
-// while something happens in the middle of it.
+// trial is a cluster that is offered several times its limit, minute after minute, while something
+// happens in the middle of it.
 type trial struct {
 	t       *testing.T
 	net     *network
@@ -33,8 +33,7 @@ func newTrial(t *testing.T, instances int, limits ...int64) *trial {
 	return tr
 }
 
-// run offers about four requests a second for each limit of 20, at instances picked
-// at random.
+// run offers about four requests a second for each limit of 20, at instances picked at random.
 func (tr *trial) run(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		for i, limit := range tr.limits {
@@ -61,8 +60,8 @@ func (tr *trial) worst(key int) (most int64) {
 	return most
 }
 
-// check reports minutes in which more than so many limits were admitted, and live
-// frames that have fallen.
+// check reports minutes in which more than so many limits were admitted, and live frames that have
+// fallen.
 func (tr *trial) check(what string, limits int64) {
 	tr.t.Helper()
 	line := what + ": worst minute"
@@ -78,8 +77,8 @@ func (tr *trial) check(what string, limits int64) {
 	}
 }
 
-// TestSteppedWallClock: the wall clock of one of three instances is set. It admits
-// nothing extra, and no count of the others is lost.
+// TestSteppedWallClock: the wall clock of one of three instances is set. It admits nothing extra,
+// and no count of the others is lost.
 func TestSteppedWallClock(t *testing.T) {
 	for _, step := range clockSteps {
 		t.Run(step.String(), func(t *testing.T) {
@@ -125,8 +124,8 @@ func TestLyingStore(t *testing.T) {
 	}
 }
 
-// TestNewcomerAsksTheOthers: an instance starts whose wall clock is wrong, or for
-// which the store's is. It goes by the time of the others.
+// TestNewcomerAsksTheOthers: an instance starts whose wall clock is wrong, or for which the store's
+// is. It goes by the time of the others.
 func TestNewcomerAsksTheOthers(t *testing.T) {
 	for _, wrong := range clockSteps {
 		for _, liar := range []clock.Source{clock.Wall, clock.Store} {
@@ -152,9 +151,8 @@ func TestNewcomerAsksTheOthers(t *testing.T) {
 	}
 }
 
-// TestOneWrongTime: an instance whose time is wrong, because its wall clock and the
-// store's agree on it, admits at most one limit more in a window, and takes no
-// count of the others away.
+// TestOneWrongTime: an instance whose time is wrong, because its wall clock and the store's agree
+// on it, admits at most one limit more in a window, and takes no count of the others away.
 func TestOneWrongTime(t *testing.T) {
 	for _, wrong := range clockSteps {
 		for _, atStart := range []bool{true, false} {
@@ -221,8 +219,8 @@ func TestSlowSample(t *testing.T) {
 	})
 }
 
-// TestInstances: every instance knows how many are alive; one that leaves is gone at
-// once, and one that dies after a while.
+// TestInstances: every instance knows how many are alive; one that leaves is gone at once, and one
+// that dies after a while.
 func TestInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{}

@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestClonedProcess: two processes run under one ID, as after a virtual machine was
-// copied. One of them takes another, and every request is counted once.
+// TestClonedProcess: two processes run under one ID, as after a virtual machine was copied. One of
+// them takes another, and every request is counted once.
 func TestClonedProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newNetwork(time.Millisecond)
@@ -55,8 +55,8 @@ func TestClonedProcess(t *testing.T) {
 	})
 }
 
-// TestCopiesDrawDifferently: what copies of a process write in the same millisecond
-// has different sequences and etags. With a seed both draw the same.
+// TestCopiesDrawDifferently: what copies of a process write in the same millisecond has different
+// sequences and etags. With a seed both draw the same.
 func TestCopiesDrawDifferently(t *testing.T) {
 	for _, tc := range []struct {
 		seed        uint64
@@ -87,8 +87,8 @@ func TestCopiesDrawDifferently(t *testing.T) {
 	}
 }
 
-// TestOddHeartbeats: a process that is alone is not taken for a copy of itself,
-// whatever becomes of its heartbeats.
+// TestOddHeartbeats: a process that is alone is not taken for a copy of itself, whatever becomes of
+// its heartbeats.
 func TestOddHeartbeats(t *testing.T) {
 	var late func()
 	for _, tc := range []struct {

@@ -7,34 +7,31 @@ import (
 	"oauth-server/internal/clock"
 )
 
-// Config says how a [Syncer] works. [DefaultConfig] has a value for everything.
+// Config configures a [Syncer]. [DefaultConfig] has values for all fields.
 type Config struct {
-	// Interval is how long counts wait that do not matter to other instances yet.
+	// Interval is the flush interval: how long counts wait that do not matter to other instances
+	// yet. A key far below its limit waits up to ten times as long.
 	Interval time.Duration
-	// Timeout is how long one call of the store may take; TimeoutPerItem is
-	// added for each item in it.
+	// Timeout bounds one call of the store; TimeoutPerItem is added for each item in it.
 	Timeout, TimeoutPerItem time.Duration
 	// MaxBackoff bounds the wait after failures of the store.
 	MaxBackoff time.Duration
-	// Beat is how often the instance stores its heartbeat, looks which other
-	// instances are alive, and compares the clocks; SweepEvery, how often idle
-	// counters are dropped.
+	// Beat is the time between heartbeats: the instance stores its own, reads which others are
+	// alive, and compares the clocks. SweepEvery is the time between sweeps for idle keys.
 	Beat, SweepEvery time.Duration
-	// Report returns what this instance shows operators; it goes out with each
-	// heartbeat. Nil for nothing.
+	// Report returns what the heartbeat of this instance carries for operators. Nil: nothing.
 	Report func() []byte
-	// Clock is the time that the counters go by. Start sets it.
+	// Clock is the process time that the counters use. Start sets it.
 	Clock *clock.Clock
-	// Seed makes waits, etags and sequences repeatable, for simulations; 0 for
-	// random ones.
+	// Seed makes waits, etags and sequences repeatable, for simulations; 0 makes them random.
 	Seed uint64
 	Log  *slog.Logger
-	// Observer is called after every call of the store. Nil for none.
+	// Observer is called after every call of the store. Nil: none.
 	Observer Observer
 }
 
-// DefaultConfig flushes every second, and logs nothing. Its clock is that of
-// this machine until Start.
+// DefaultConfig has a flush interval of a second and logs nothing. Its clock is that of this
+// machine until Start.
 func DefaultConfig() Config {
 	return Config{
 		Interval: time.Second,
@@ -45,13 +42,13 @@ func DefaultConfig() Config {
 	}
 }
 
-// beatsToLive is how many beats an instance may miss before it counts as gone.
+// beatsToLive is after how many times Beat an instance without a heartbeat counts as gone.
 const beatsToLive = 4
 
-// Op is a kind of call to the store, as metrics name it.
+// Op is a kind of call to the store, by its name in metrics.
 type Op string
 
-// The calls. An exchange is seen as a write, a read, or both.
+// The kinds of calls. An exchange counts as a write, a read, or both.
 const (
 	OpWrite Op = "write"
 	OpRead  Op = "read"
@@ -59,14 +56,14 @@ const (
 	OpBeat  Op = "beat"
 )
 
-// Ops lists the calls.
+// Ops returns all kinds of calls.
 func Ops() []Op { return []Op{OpWrite, OpRead, OpClock, OpBeat} }
 
-// Observer watches the calls to the store. Its methods must not block and must
-// be safe for concurrent use.
+// Observer watches the calls to the store. Its methods must not block and must be safe for
+// concurrent use.
 type Observer interface {
-	// Call reports one call that has ended: the number of writes or documents
-	// in it, how long it took, and its error.
+	// Call is called when a call has ended, with the number of writes or documents in it, how long
+	// it took, and its error.
 	Call(op Op, items int, took time.Duration, err error)
 }
 

@@ -1,33 +1,33 @@
-// Package syncer shares the counts of one process with all others through a
-// store, in the background.
+// Package syncer shares the counts of one process with all others through a store, in the
+// background.
 //
-// Each instance decides on its own with [ratelimit.Counters]. The syncer writes
-// what was admitted here, and reads what was admitted elsewhere: soon for a key
-// near its limit, seldom for one far from it. No request ever waits for it,
-// and while the store is away decisions go on from memory.
+// Each instance decides on its own with [ratelimit.Counters]. The syncer writes what was admitted
+// here and reads what was admitted elsewhere: soon for a key near its limit, seldom for one far
+// from it. No request ever waits for it, and while the store is away decisions are made from
+// memory.
 //
-// Every count is written exactly once, through lost requests, lost replies,
-// conflicts and restarts of the store. [Store] states the conditions that make it
-// so: a write depends either on the version and a random etag of the document, or
-// on the sequence of this process in it, and is repeated unchanged until its
-// outcome is known.
+// Every count is written exactly once, through lost requests, lost replies, conflicts and restarts
+// of the store. [Store] has the conditions that make it so: a write depends either on the version
+// and a random etag of the document, or on the sequence of this process in it, and is repeated
+// unchanged until its outcome is known.
 //
 // # One exchange
 //
-// exchange.go takes the counters that are due from the agenda, begins a task for
-// each, calls the store once for all of them, and finishes each task, which says
-// when the counter is due next. [ratelimit.Sync] decides what a task does. health.go
-// watches how the calls go, and outage.go lets limits be decided by their OnOutage
-// when they fail; heartbeat.go compares the clocks and finds which instances are
-// alive; identity.go holds the name and the sequences that this process writes under.
+// An exchange is one round trip to the store for up to [MaxBatch] counters. exchange.go takes the
+// counters that are due from the queue (queue.go), begins a task for each, calls the store once for
+// all of them, and finishes each task, which returns when the counter is due next. [ratelimit.Sync]
+// decides what a task does. record.go turns what the store has read into what the counters need.
+//
+// health.go watches how the calls go, and outage.go lets limits be decided by their OnOutage when
+// they fail. heartbeat.go compares the clocks and finds which instances are alive. identity.go
+// holds the ID and the sequences that this process writes under.
 //
 // # Two instances, worked through
 //
-// A and B share a counter whose document holds 1. A admits one request and B
-// three. B writes first: version and etag are what it knows, so the store
-// adds 3 and the document holds 4. A's write is refused, because the etag has
-// changed. A writes again, on the condition that the document does not have its
-// sequence yet, and reads the document at the same time: 5, its own included.
-// Meanwhile A has decided with 1 + 1 and then with 5, never with less than it had
-// admitted itself.
+// A and B share a counter whose document has the count 1. A admits one request and B three. B
+// writes first: version and etag are what it last read, so the store adds 3 and the document has 4.
+// A's write is a conflict, because the etag has changed. A writes again, now on the condition that
+// the document does not have its sequence yet, and reads the document in the same exchange: 5, its
+// own request included. Meanwhile A has decided with 1 + 1 and then with 5, never with less than it
+// had admitted itself.
 package syncer

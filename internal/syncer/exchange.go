@@ -3,6 +3,7 @@ package syncer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,19 +12,19 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// maxCalls is how many exchanges may be under way at once. A further one begins
-// only if those under way take longer than overlap.
+// maxCalls is how many exchanges may be under way at once. Another one begins only when the latest
+// has taken longer than overlap.
 const (
 	maxCalls = 4
 	overlap  = 20 * time.Millisecond
 )
 
-// exchangeLoop plans the counters that became due, and exchanges them when their
-// time has come. It returns nil when ctx ends.
+// exchangeLoop collects the counters that need an exchange, and exchanges them when they are due. It
+// returns nil when ctx ends.
 func (s *Syncer) exchangeLoop(ctx context.Context) error {
 	pace := newPace(s.cfg.Interval)
 	defer pace.Stop()
-	calls := newCalls()
+	calls := new(calls)
 	defer calls.wait()
 	var plans []ratelimit.Plan
 	for {
@@ -34,8 +35,8 @@ func (s *Syncer) exchangeLoop(ctx context.Context) error {
 		pace.adjust(s.elapsed(), plans)
 		timer := time.NewTimer(s.dispatch(ctx, calls))
 		select {
-		case <-s.sync.Wake(): // the urgent ones wake it
-		case <-pace.C: // the others are collected
+		case <-s.sync.Wake(): // a counter is urgent
+		case <-pace.C: // collect the others
 		case <-s.queue.wake:
 		case <-timer.C:
 		case <-ctx.Done():
@@ -46,8 +47,8 @@ func (s *Syncer) exchangeLoop(ctx context.Context) error {
 	}
 }
 
-// dispatch starts the exchanges that are due, as many as may be under way, and
-// returns how long until it has to be called again at the latest.
+// dispatch starts the exchanges that are due, as many as may be under way, and returns after how
+// long it must be called again at the latest.
 func (s *Syncer) dispatch(ctx context.Context, c *calls) time.Duration {
 	for {
 		due, some := s.queue.nextDue()
@@ -60,38 +61,38 @@ func (s *Syncer) dispatch(ctx context.Context, c *calls) time.Duration {
 		if wait := c.delay(s.elapsed()); wait > 0 {
 			return wait
 		}
-		items := s.queue.pop(s.elapsed())
-		if len(items) == 0 {
+		entries := s.queue.pop(s.elapsed())
+		if len(entries) == 0 {
 			return minWait
 		}
 		done := c.begin(s.elapsed())
 		go func() {
 			defer s.queue.wakeLoop()
 			defer done()
-			s.guardedExchange(ctx, items)
+			s.guardedExchange(ctx, entries)
 		}()
 	}
 }
 
-// guardedExchange makes an exchange that must not take the process down. Its error or panic is
-// counted, and its counters are planned anew.
-func (s *Syncer) guardedExchange(ctx context.Context, items []entry) {
-	_ = s.loops.Guard(ctx, "exchange", func(ctx context.Context) error { return s.exchange(ctx, items) })
+// guardedExchange makes an exchange that must not end the process: its error or panic is counted,
+// and its counters are planned anew.
+func (s *Syncer) guardedExchange(ctx context.Context, entries []entry) {
+	_ = s.loops.Guard(ctx, "exchange", func(ctx context.Context) error { return s.exchange(ctx, entries) })
 }
 
-// minWait keeps a loop from spinning while its next item is due and cannot be had.
+// minWait keeps a loop from spinning while its next entry is due and cannot be taken.
 const minWait = time.Millisecond
 
-// lazyGrid is what the due times of counters that can wait are rounded up to, so
-// that they go out together: a fourth of a second, or an eighth of the wait, and
-// never more than the wait, which is short where the window is.
+// Due times of lazy counters are rounded up to a grid, so that they are exchanged together: a
+// fourth of a second, or an eighth of the wait if that is longer, and never more than the wait
+// itself.
 const (
 	lazyGrid  = 250 * time.Millisecond
 	lazyShare = 8
 	maxGrid   = 2 * time.Second
 )
 
-// schedule puts a plan on the agenda, to be due after at least the delay.
+// schedule adds a plan to the queue, to be due not before the delay has passed.
 func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
 	due := s.elapsed() + max(s.jitter(p.In), delay)
 	if p.Lazy {
@@ -102,29 +103,31 @@ func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
 	s.queue.add(entry{due: due, ticket: p.Ticket})
 }
 
-// Flush makes one exchange of the counters of a key at once: it writes what is
-// not yet written. A conflict is no error: the key is written again in its turn.
+// Flush exchanges the counters of a key once and at once, and so writes its unflushed counts. A
+// conflict is no error: the key is written again later. It is for tests that need one exchange at a
+// time, without Start.
 func (s *Syncer) Flush(ctx context.Context, k ratelimit.Key) error {
 	return s.exchange(ctx, s.entriesOf(k, false))
 }
 
-// Refresh reads the documents of a key at once, and writes nothing.
+// Refresh is [Syncer.Flush] without writes: it reads the documents of a key at once.
 func (s *Syncer) Refresh(ctx context.Context, k ratelimit.Key) error {
 	return s.exchange(ctx, s.entriesOf(k, true))
 }
 
-func (s *Syncer) entriesOf(k ratelimit.Key, readOnly bool) (items []entry) {
+// entriesOf returns queue entries for the counters of a key.
+func (s *Syncer) entriesOf(k ratelimit.Key, readOnly bool) (entries []entry) {
 	for _, p := range s.sync.Of(k) {
 		s.health.planned(p.Ticket)
-		items = append(items, entry{ticket: p.Ticket, readOnly: readOnly})
+		entries = append(entries, entry{ticket: p.Ticket, readOnly: readOnly})
 	}
-	return items
+	return entries
 }
 
-// exchange makes one round trip for the counters of the items. Errors are counted
-// and make the agenda wait.
-func (s *Syncer) exchange(ctx context.Context, items []entry) error {
-	x := s.begin(items)
+// exchange makes one round trip for the counters of the entries. Errors are counted and pause the
+// queue.
+func (s *Syncer) exchange(ctx context.Context, entries []entry) error {
+	x := s.begin(entries)
 	if len(x.tasks) == 0 {
 		return nil
 	}
@@ -144,20 +147,20 @@ func (s *Syncer) exchange(ctx context.Context, items []entry) error {
 	return err
 }
 
-// trip is one exchange under way.
+// roundTrip is an exchange under way.
 type roundTrip struct {
 	tasks    []ratelimit.Task
-	items    []Item
-	writes   int
-	reads    int
+	items    []Item // one per task, in the same order
+	writes   int    // items with a write
+	reads    int    // items with a read
 	began    time.Duration
-	finished int // tasks that were finished
+	finished int // tasks that have been finished
 }
 
-// begin takes up what is to be done, sorted by ID.
-func (s *Syncer) begin(items []entry) *roundTrip {
+// begin begins the tasks of the entries whose tickets are good, and sorts them by ID.
+func (s *Syncer) begin(entries []entry) *roundTrip {
 	x := &roundTrip{began: s.elapsed()}
-	for _, it := range items {
+	for _, it := range entries {
 		now, seq := s.clock.Now(), int64(0)
 		if !it.readOnly {
 			seq = s.identity.nextSeq(now)
@@ -184,7 +187,7 @@ func (s *Syncer) begin(items []entry) *roundTrip {
 	return x
 }
 
-// item is what the store is asked for.
+// itemFor returns what the store must do for a task.
 func (s *Syncer) itemFor(t *ratelimit.Task) Item {
 	it := Item{ID: t.ID, Read: t.Read}
 	if t.Seq != 0 {
@@ -197,9 +200,9 @@ func (s *Syncer) itemFor(t *ratelimit.Task) Item {
 	return it
 }
 
-// call calls the store in a time that grows with what it is asked for. A loop
-// that has to stop lets a call end by itself, because its outcome is worth
-// knowing; only Stop's deadline aborts it.
+// call calls the store, with a deadline that grows with the number of items, and records the call.
+// It returns one result per item. A loop that stops lets a call end by itself, so that its outcome
+// is known; only the deadline of Stop aborts it.
 func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]Result, error) {
 	end := s.health.underWay(x.began, x.writes > 0, s.outage.begin)
 	defer end() // also after a panic
@@ -211,7 +214,7 @@ func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]Result, error) {
 	end()
 	if len(results) != len(x.items) {
 		if err == nil {
-			err = fmt.Errorf("syncer: the store answered %d of %d items", len(results), len(x.items))
+			err = fmt.Errorf("syncer: the store returned %d results for %d items", len(results), len(x.items))
 		}
 		results = make([]Result, len(x.items))
 		for i := range results {
@@ -222,7 +225,7 @@ func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]Result, error) {
 	return results, err
 }
 
-// bounded calls f with a deadline, and returns how long it took.
+// withTimeout calls f with a deadline for n items, and returns how long it took and its error.
 func (s *Syncer) withTimeout(ctx context.Context, n int, f func(context.Context) error) (time.Duration, error) {
 	timeout := s.cfg.Timeout + time.Duration(n)*s.cfg.TimeoutPerItem
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
@@ -233,7 +236,8 @@ func (s *Syncer) withTimeout(ctx context.Context, n int, f func(context.Context)
 	return time.Since(began), err
 }
 
-// finish takes over the result of one task, and plans what is next.
+// finish passes the result of task i to the counters, and schedules the next exchange of the
+// counter after at least wait.
 func (s *Syncer) finish(x *roundTrip, i int, res *Result, wait time.Duration) {
 	task, it := &x.tasks[i], &x.items[i]
 	r := ratelimit.Result{Status: res.Status, Read: res.Read && it.Read}
@@ -259,18 +263,18 @@ func (s *Syncer) finish(x *roundTrip, i int, res *Result, wait time.Duration) {
 	}
 }
 
-// unread reports a document that the store has not read although it reported no
-// failure, and returns how long to wait before it is asked again.
+// noteUnread logs a document that the store did not read in a call that succeeded, and returns the
+// back-off of its counter; 0 if the document was read.
 func (s *Syncer) noteUnread(task *ratelimit.Task, res *Result) time.Duration {
 	failed := s.health.noteRead(task.Ticket, res.Read)
 	if failed == 0 {
 		return 0
 	}
-	s.logLimited("document of a counter not read; tried again seldom", task.ID, cmp.Or(res.Err, errUnread))
+	s.logLimited("not read; retrying with back-off", task.ID, cmp.Or(res.Err, errUnread))
 	return s.jitter(backoff(failed, s.cfg.MaxBackoff))
 }
 
-// notice counts and reports what was found wrong.
+// reportProblems counts and logs what is wrong with the document of a task.
 func (s *Syncer) reportProblems(task *ratelimit.Task, res *Result, done *ratelimit.Finished) {
 	if done.Lost > 0 {
 		s.stats.drift.Add(1)
@@ -280,19 +284,19 @@ func (s *Syncer) reportProblems(task *ratelimit.Task, res *Result, done *ratelim
 	}
 	switch {
 	case res.Status == Rejected && task.Seq != 0:
-		s.logLimited("write of a counter refused; tried again in 30 s", task.ID, res.Err)
+		s.logLimited("write refused; retrying in 30 s", task.ID, res.Err)
 	case res.Record != nil && res.Record.Problem != "":
 		s.stats.foreign.Add(1)
-		s.logLimited("counter document makes no sense", task.ID, fmt.Errorf("%s", res.Record.Problem))
+		s.logLimited("invalid", task.ID, errors.New(res.Record.Problem))
 	case done.Foreign > 0:
 		s.stats.foreign.Add(1)
-		s.logLimited("counter document makes no sense", task.ID,
-			fmt.Errorf("%d frames that are negative, absurd, or far in the future", done.Foreign))
+		s.logLimited("invalid", task.ID,
+			fmt.Errorf("%d frames are negative, too large, or far in the future", done.Foreign))
 	}
 }
 
-// finishAfterPanic gives back the counters of an exchange whose outcome a panic
-// has made unknown, and lets the panic go on.
+// finishAfterPanic finishes the remaining tasks of an exchange as unknown if it has panicked, and
+// panics again.
 func (s *Syncer) finishAfterPanic(x *roundTrip) {
 	if v := recover(); v != nil {
 		for ; x.finished < len(x.tasks); x.finished++ {

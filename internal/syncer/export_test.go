@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Kill ends the loops as kill -9 does: nothing is flushed. Calls under way may
-// still reach the store.
+// Kill ends the loops as kill -9 does: nothing is flushed. Calls under way may still reach the
+// store.
 func (s *Syncer) Kill() {
 	s.loops.Cancel()
 	s.abort()
 	s.loops.Wait()
 }
 
-// BecomeCloneOf makes the syncer write under the name and from the sequence of
-// another, as a copy of its process does.
+// BecomeCloneOf makes the syncer write under the name and from the sequence of another, as a copy
+// of its process does.
 func (s *Syncer) BecomeCloneOf(o *Syncer) {
 	o.identity.mu.Lock()
 	names, seq := slices.Clone(o.identity.names), o.identity.seq
@@ -45,8 +45,7 @@ func (s *Syncer) DrawSeq() int64 { return s.identity.nextSeq(s.clock.Now()) }
 // DrawEtag returns a new etag.
 func (s *Syncer) DrawEtag() int64 { return s.newEtag() }
 
-// Degraded returns nil while the store takes what is exchanged; otherwise what
-// is wrong.
+// Degraded returns nil while the store takes what is exchanged; otherwise what is wrong.
 func (s *Syncer) Degraded() error {
 	_, err := s.health.degraded()
 	return err

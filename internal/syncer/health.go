@@ -12,54 +12,55 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Bounds of what counts as health.
+// Bounds of health.
 const (
 	healthEvery = time.Second
-	// degradedAfter is how long writes may be unconfirmed, or calls of one kind
-	// fail, before the syncer is degraded.
+	// degradedAfter is how long a write may stay unconfirmed, or all calls of one kind fail, before
+	// the syncer is degraded.
 	degradedAfter = 3 * time.Second
-	// stallAfter, and four times the usual time of a call, is how long a call
-	// may take before limits are decided by their OnOutage.
+	// stallAfter, plus four times the usual time of a call, is how long a call may take before
+	// limits are decided by their OnOutage.
 	stallAfter = 250 * time.Millisecond
 )
 
-// health is how the calls to the store go, each kind on its own, and which writes
-// are not confirmed.
+// health records how the calls to the store go, each kind on its own, and which writes are
+// unconfirmed. Durations without another note are since began.
 type health struct {
 	mu       sync.Mutex
 	began    time.Time
 	ops      map[Op]*opHealth
-	failed   time.Duration // when an exchange, or a part of one, last failed or was late
+	failed   time.Duration // when an exchange last failed, in part or as a whole, or was late; 0: never
 	inFlight map[*storeCall]bool
 	pending  map[uint64]*unconfirmedWrite // by counter
-	unread   map[uint64]int               // by counter: exchanges in a row that should have read its document, and did not
-	usual    time.Duration                // of a call, smoothed
+	unread   map[uint64]int               // by counter: exchanges in a row that should have read its document but did not
+	usual    time.Duration                // duration of a call that succeeds, smoothed
 }
 
-// opHealth is one kind of call.
+// opHealth is the health of one kind of call.
 type opHealth struct {
 	failing bool
-	since   time.Duration // of the first failure in a row
-	err     error         // the latest
+	since   time.Duration // begin of the first failed call in a row
+	err     error         // of the latest call
 }
 
-// doubt is a write that is not known to be applied.
+// unconfirmedWrite is a write that is not known to be applied.
 type unconfirmedWrite struct {
 	since      time.Duration    // when the first attempt began
-	ticket     ratelimit.Ticket // of the latest plan for its counter
-	staleSince time.Duration    // when that was found void; 0: it was not
+	ticket     ratelimit.Ticket // of the latest plan of its counter
+	staleSince time.Duration    // when that ticket was found stale; 0: it was not
 }
 
-// voidAfter is how long a counter whose ticket is void may be without a plan
-// before it is gone: a change of its limit leaves it without one for a moment.
+// staleAfter is how long a counter may have a stale ticket and no new plan until it is taken to be
+// gone: a change of its limit leaves it without a plan for a moment.
 const staleAfter = 2 * time.Second
 
-// flight is a call under way.
+// storeCall is a call under way.
 type storeCall struct {
 	began  time.Duration
 	writes bool
 }
 
+// newHealth returns the health of a syncer that has made no call.
 func newHealth() *health {
 	h := &health{
 		began: time.Now(), ops: map[Op]*opHealth{}, inFlight: map[*storeCall]bool{},
@@ -71,8 +72,8 @@ func newHealth() *health {
 	return h
 }
 
-// underWay notes a call, and calls late if it takes longer than is usual. The
-// function that it returns ends the call, after which late is not called.
+// underWay records a call that begins, and calls late if it takes too long, see stallAfter. The
+// function that it returns ends the call; after that late is not called.
 func (h *health) underWay(began time.Duration, writes bool, late func()) (end func()) {
 	f := &storeCall{began: began, writes: writes}
 	h.mu.Lock()
@@ -94,7 +95,7 @@ func (h *health) underWay(began time.Duration, writes bool, late func()) (end fu
 	}
 }
 
-// called notes the end of a call that began so long ago.
+// recordCall records a call that has ended.
 func (h *health) recordCall(op Op, took time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,16 +111,15 @@ func (h *health) recordCall(op Op, took time.Duration, err error) {
 	o.err = err
 }
 
-// exchangeFailed notes that an exchange, or a part of one, has failed.
+// exchangeFailed records that an exchange has failed, in part or as a whole.
 func (h *health) exchangeFailed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failed = time.Since(h.began)
 }
 
-// forget ends the failures of exchanges that are over, and reports whether all
-// are: none has failed for that long, none is under way, and no write is in
-// doubt. What fails and is still wanted is tried again sooner.
+// clearIfIdle forgets the failures of exchanges if nothing is left to retry, and reports whether it
+// did: no exchange is under way or has failed within the time after, and no write is unconfirmed.
 func (h *health) clearIfIdle(after time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,7 +130,8 @@ func (h *health) clearIfIdle(after time.Duration) bool {
 	return true
 }
 
-// unconfirmed notes that a write of a counter is not known to be applied.
+// markUnconfirmed records that a write of a counter is not known to be applied; since is when its
+// first attempt began.
 func (h *health) markUnconfirmed(t ratelimit.Ticket, since time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,7 +140,7 @@ func (h *health) markUnconfirmed(t ratelimit.Ticket, since time.Duration) {
 	}
 }
 
-// planned notes the latest plan for a counter.
+// planned records the latest plan of a counter.
 func (h *health) planned(t ratelimit.Ticket) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,8 +149,8 @@ func (h *health) planned(t ratelimit.Ticket) {
 	}
 }
 
-// void notes that a ticket is no longer good: its counter was planned anew, will
-// be, or is gone.
+// ticketStale records that a ticket is no longer good: its counter was planned again, will be, or
+// is gone.
 func (h *health) ticketStale(t ratelimit.Ticket) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -159,8 +160,8 @@ func (h *health) ticketStale(t ratelimit.Ticket) {
 	delete(h.unread, t.Counter())
 }
 
-// read notes whether the document of a counter was read that was wanted, and
-// returns how often in a row it was not.
+// noteRead records whether an exchange that should read the document of a counter did so, and
+// returns how many in a row did not.
 func (h *health) noteRead(t ratelimit.Ticket, was bool) (failed int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -172,7 +173,7 @@ func (h *health) noteRead(t ratelimit.Ticket, was bool) (failed int) {
 	return h.unread[t.Counter()]
 }
 
-// dropVoid drops the writes of counters that are gone.
+// dropStale drops the writes of counters that are gone.
 func (h *health) dropStale() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -180,21 +181,22 @@ func (h *health) dropStale() {
 	maps.DeleteFunc(h.pending, func(_ uint64, d *unconfirmedWrite) bool { return d.staleSince != 0 && now-d.staleSince > staleAfter })
 }
 
-// confirmed notes that no write of a counter is in doubt.
+// markConfirmed records that a counter has no unconfirmed write.
 func (h *health) markConfirmed(t ratelimit.Ticket) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.pending, t.Counter())
 }
 
-// unconfirmedFor is the age of the oldest write that is not confirmed; 0 if there
-// is none.
+// unconfirmedFor returns the age of the oldest unconfirmed write, one under way included; 0 if
+// there is none.
 func (h *health) unconfirmedFor() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.oldest(time.Since(h.began))
 }
 
+// oldest is unconfirmedFor with h.mu held.
 func (h *health) oldest(now time.Duration) (age time.Duration) {
 	for f := range h.inFlight {
 		if f.writes {
@@ -207,7 +209,7 @@ func (h *health) oldest(now time.Duration) (age time.Duration) {
 	return age
 }
 
-// trouble is what is wrong, and for how long; 0 if nothing is.
+// degraded returns why the syncer is degraded, and for how long; 0 and nil if it is not.
 func (h *health) degraded() (lasted time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -223,7 +225,8 @@ func (h *health) degraded() (lasted time.Duration, err error) {
 	return lasted, err
 }
 
-// observe counts a call of the store, as what it was for the parts of it.
+// recordExchange records an exchange as the write and the read that it was. Each has failed if all
+// of its items have, and begins or ends an outage.
 func (s *Syncer) recordExchange(x *roundTrip, results []Result, took time.Duration, err error) {
 	var writeErr, readErr error
 	written, read := 0, 0
@@ -262,13 +265,13 @@ func (s *Syncer) recordExchange(x *roundTrip, results []Result, took time.Durati
 	s.outage.end(s.elapsed(), s.clock.Now())
 }
 
-// called counts a call.
+// recordCall records a call that has ended.
 func (s *Syncer) recordCall(op Op, items int, took time.Duration, err error) {
 	s.cfg.Observer.Call(op, items, took, err)
 	s.health.recordCall(op, took, err)
 }
 
-// watchHealth logs when the store begins and ends to fail.
+// watchHealth logs when the syncer becomes degraded and when it recovers.
 func (s *Syncer) watchHealth(context.Context) {
 	s.outage.recovered(s.elapsed())
 	s.health.dropStale()

@@ -10,12 +10,11 @@ import (
 	"oauth-server/internal/clock"
 )
 
-// clockSamples is how often the store's clock is read at the start: the quickest
-// answer is the most exact.
+// clockSamples is how often the store's clock is read at the start. The quickest reading is used.
 const clockSamples = 3
 
-// readClock reads the store's clock, to within half of the round trip; nil if it
-// has none, or does not answer.
+// readClock reads the store's clock so many times and returns the most exact reading, or nil if the
+// store has no clock or could not be read.
 func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 	var best *clock.Reading
 	for range samples {
@@ -29,7 +28,7 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 		}
 		s.recordCall(OpClock, 1, took, err)
 		if best != nil {
-			best.Time = best.Time.Add(took) // it has aged, also if this sample failed
+			best.Time = best.Time.Add(took) // the earlier reading has aged by this one
 		}
 		if err != nil {
 			return best
@@ -41,9 +40,8 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 	return best
 }
 
-// meet sets the clock and stores the first heartbeat. Where the wall clock and
-// the store disagree, the others are asked: it waits for heartbeats that they
-// have stored by the clock that the store has now.
+// join sets the clock and stores the first heartbeat. If the wall clock and the store disagree, it
+// waits for new heartbeats of the other instances and sets the clock by the majority.
 func (s *Syncer) join(ctx context.Context) {
 	reading := s.readClock(ctx, clockSamples)
 	state := s.clock.Begin(reading, nil)
@@ -58,8 +56,9 @@ func (s *Syncer) join(ctx context.Context) {
 	s.logClock(state, clock.NoClock)
 }
 
-// awaitPeers returns the heartbeats of all instances once each of the others has
-// stored one since this began, or after the time in which they should have.
+// awaitPeers returns the heartbeats of all instances once each of the others has stored a new one,
+// or after the time in which all should have. Older ones may be by a clock that the store had
+// before.
 func (s *Syncer) awaitPeers(ctx context.Context, alive []Instance) []Instance {
 	first := s.ownBeat(alive)
 	for wait := s.cfg.Beat*3/2 + time.Second; wait > 0; wait -= s.cfg.Beat / 4 {
@@ -91,8 +90,8 @@ func (s *Syncer) beat(ctx context.Context) {
 	s.logClock(state, before)
 }
 
-// announce stores a heartbeat, and returns those of all live instances; nil if
-// that failed.
+// storeHeartbeat stores a heartbeat of this instance, and returns those of all live instances; nil
+// if that failed. A failure begins an outage.
 func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
 	if s.instances == nil {
 		return nil
@@ -109,7 +108,7 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
 	})
 	s.recordCall(OpBeat, 1, took, err)
 	if err != nil {
-		s.outage.begin() // also where nothing is exchanged that could fail
+		s.outage.begin() // an idle instance has no exchange that could fail
 		s.countOthers(ctx)
 		return nil
 	}
@@ -121,12 +120,11 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
 	return alive
 }
 
-// assumedInstances is how many instances there are taken to be where the store has
-// never said it.
+// assumedInstances is the number of instances that is assumed if the store could never be read.
 const assumedInstances = 10
 
-// lookAround counts the instances where this one cannot store a heartbeat and has
-// not counted them before.
+// countOthers reads which instances are alive where this one cannot store a heartbeat, unless it
+// has read them before.
 func (s *Syncer) countOthers(ctx context.Context) {
 	if s.alive.Load() != nil {
 		return
@@ -143,7 +141,7 @@ func (s *Syncer) countOthers(ctx context.Context) {
 	}
 }
 
-// meetAll takes over which instances are alive, and how many with this one.
+// setAlive sets which instances are alive, and how many there are with this one.
 func (s *Syncer) setAlive(alive []Instance, n int) {
 	ids := make(map[string]bool, len(alive))
 	for _, i := range alive {
@@ -154,8 +152,8 @@ func (s *Syncer) setAlive(alive []Instance, n int) {
 	s.sync.SetInstances(n)
 }
 
-// peerTimes are the process times of the other instances now: what they stored,
-// and what has passed since by the store's clock.
+// peerTimes returns the process times of the other instances now: those in their heartbeats, plus
+// what has passed since by the store's clock.
 func (s *Syncer) peerTimes(alive []Instance) (times []time.Time) {
 	now := s.ownBeat(alive)
 	for _, i := range alive {
@@ -166,7 +164,7 @@ func (s *Syncer) peerTimes(alive []Instance) (times []time.Time) {
 	return times
 }
 
-// ownBeat is when the store took the latest heartbeat of this instance.
+// ownBeat returns when the latest heartbeat of this instance was stored, by the store's clock.
 func (s *Syncer) ownBeat(alive []Instance) (at time.Time) {
 	for _, i := range alive {
 		if s.identity.own(i.ID) && i.Beaten.After(at) {
@@ -176,30 +174,31 @@ func (s *Syncer) ownBeat(alive []Instance) (at time.Time) {
 	return at
 }
 
-// logClock logs when a clock begins or ends to disagree, and when process time
-// was set.
+// logClock logs when a clock begins to disagree, when all agree again, and when process time was
+// stepped. before is the clock that disagreed before.
 func (s *Syncer) logClock(st clock.State, before clock.Source) {
 	attrs := []any{slog.Duration("wall_ahead", st.Wall.Round(time.Millisecond)), slog.Duration("store_ahead", st.Store.Round(time.Millisecond))}
 	switch {
 	case st.Stepped > 0:
 		s.cfg.Log.Warn("process time set forwards: wall clock and store agree against it", append(attrs, slog.Duration("by", st.Stepped))...)
 	case st.Alone != clock.NoClock && st.Alone != before:
-		s.cfg.Log.Warn("clocks disagree; process time goes on", append(attrs, slog.String("alone", string(st.Alone)))...)
+		s.cfg.Log.Warn("clocks disagree; process time is not stepped", append(attrs, slog.String("alone", string(st.Alone)))...)
 	case st.Alone == clock.NoClock && before != clock.NoClock:
 		s.cfg.Log.Info("clocks agree again", attrs...)
 	}
 }
 
-// renew takes another ID after another process was found to use this one.
+// takeNewID replaces the ID of this process, which another process was found to use, if it is still
+// old.
 func (s *Syncer) takeNewID(old string) {
 	if id, renewed := s.identity.replace(old); renewed {
 		s.stats.clones.Add(1)
-		s.cfg.Log.Warn("another process runs under the ID of this one, a copy of it: took another",
+		s.cfg.Log.Warn("another process uses this ID, a copy of this one; continuing under a new ID",
 			slog.String("old", old), slog.String("new", id))
 	}
 }
 
-// leave removes the heartbeat of this instance.
+// leave deletes the heartbeat of this instance.
 func (s *Syncer) leave(ctx context.Context) {
 	if s.instances == nil {
 		return
@@ -207,6 +206,6 @@ func (s *Syncer) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	if err := s.instances.Leave(ctx, s.ID()); err != nil {
-		s.cfg.Log.Warn("heartbeat not removed; it lapses by itself", "error", err)
+		s.cfg.Log.Warn("heartbeat not deleted; it expires by itself", "error", err)
 	}
 }

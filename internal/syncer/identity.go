@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A sequence is the process time in milliseconds, so that it is larger than those
-// of processes before, with random bits below, so that two copies of one process
-// do not issue the same.
+// seqRandomBits is the number of random low bits of a sequence, which keep two copies of one
+// process from issuing the same. The bits above are process time in milliseconds, so that a
+// sequence is larger than those of earlier processes.
 const seqRandomBits = 20
 
-// oldestSeq is less than every sequence, and larger than those of releases that
-// used milliseconds alone.
+// oldestSeq is less than every sequence of this form, and larger than those of older releases,
+// which were milliseconds alone.
 const oldestSeq = 1 << 50
 
-// seqTime is when a sequence was issued, in milliseconds since the epoch.
+// seqTime returns when a sequence was issued, in milliseconds since the epoch.
 func seqTime(seq int64) int64 {
 	if seq < oldestSeq {
 		return seq
@@ -23,13 +23,13 @@ func seqTime(seq int64) int64 {
 	return seq >> seqRandomBits
 }
 
-// identity is under what name this process writes, and with which sequences.
+// identity is the ID that this process writes and beats under, and its sequences.
 type identity struct {
 	mu       sync.Mutex
 	names    []name // the last is used now
 	seq      int64  // the highest that was issued
 	random   func(bits int) int64
-	nonces   []string // of the latest heartbeats, as many as are remembered
+	nonces   []string // of the latest heartbeats; see maxNonces
 	unstored int      // heartbeats since the last that is known to be stored
 }
 
@@ -39,17 +39,19 @@ type name struct {
 	after int64
 }
 
+// newIdentity returns an identity with a new ID, whose sequences have bits of random.
 func newIdentity(random func(bits int) int64) *identity {
 	return &identity{names: []name{{id: newID()}}, random: random}
 }
 
+// id returns the ID that is used now.
 func (n *identity) id() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.names[len(n.names)-1].id
 }
 
-// nextSeq returns a sequence that is larger than all before.
+// nextSeq returns a sequence for now that is larger than all before.
 func (n *identity) nextSeq(now time.Time) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -57,7 +59,7 @@ func (n *identity) nextSeq(now time.Time) int64 {
 	return n.seq
 }
 
-// writer is the ID that a sequence was issued under; the current one for 0.
+// writer returns the ID that a sequence was issued under; the present one for 0.
 func (n *identity) writer(seq int64) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -69,7 +71,7 @@ func (n *identity) writer(seq int64) string {
 	return n.names[0].id
 }
 
-// own reports whether an ID is or was that of this process.
+// own reports whether an ID is or was one of this process.
 func (n *identity) own(id string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -81,8 +83,8 @@ func (n *identity) own(id string) bool {
 	return false
 }
 
-// renew takes another ID, unless old has been given up already. What is pending
-// under the old one is resolved under it.
+// replace takes a new ID if old is the present one, and returns the present ID and whether it is
+// new. Writes that are pending under the old ID keep it.
 func (n *identity) replace(old string) (id string, renewed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -94,12 +96,12 @@ func (n *identity) replace(old string) (id string, renewed bool) {
 	return n.names[len(n.names)-1].id, true
 }
 
-// maxNonces is how many heartbeats before those in doubt are remembered, since one
-// may be stored later than those after it, and how many may be in doubt: with
-// more of them a copy of this process is not recognised.
+// maxNonces is how many nonces are remembered from before the unstored heartbeats, since one may be
+// stored later than those after it. It is also how many heartbeats may be unstored: with more, a
+// copy of this process is not recognised.
 const maxNonces = 64
 
-// nonce returns a random text for the next heartbeat.
+// nonce returns a new nonce for the next heartbeat.
 func (n *identity) nonce() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -110,8 +112,8 @@ func (n *identity) nonce() string {
 	return nonce
 }
 
-// stored notes that the latest heartbeat was stored, and reports whether the one
-// it replaced was written by another process.
+// stored records that the latest heartbeat was stored, and reports whether the one that it
+// replaced, with the nonce previous, was stored by another process.
 func (n *identity) stored(previous string) (foreign bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

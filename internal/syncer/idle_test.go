@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// cutStore returns a store that fails every exchange while away is set, and takes
-// heartbeats all the time.
+// cutStore returns a store that fails every exchange while away is set, and takes heartbeats all
+// the time.
 func cutStore(t *testing.T) (store *wrapped, away *atomic.Bool) {
 	t.Helper()
 	store, away = &wrapped{}, &atomic.Bool{}
@@ -25,8 +25,8 @@ func cutStore(t *testing.T) (store *wrapped, away *atomic.Bool) {
 	return store, away
 }
 
-// TestFailuresOfThePast: an instance that has nothing to exchange any more is sound
-// again soon after the store is: its last exchanges, which failed, say nothing.
+// TestFailuresOfThePast: an instance that has nothing to exchange any more is sound again soon
+// after the store is: its last exchanges, which failed, say nothing.
 func TestFailuresOfThePast(t *testing.T) {
 	perSecond := ratelimit.NewLimit("per-second", 1000, time.Second)
 	perMinute := ratelimit.NewLimit("per-minute", 10, time.Minute)
@@ -70,8 +70,8 @@ func TestFailuresOfThePast(t *testing.T) {
 	}
 }
 
-// TestIdleOutage: an instance without requests notices by its heartbeats that the
-// store is away, decides the first request by on_outage, and logs both edges once.
+// TestIdleOutage: an instance without requests notices by its heartbeats that the store is away,
+// decides the first request by on_outage, and logs both edges once.
 func TestIdleOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, away, log := &beatless{}, &atomic.Bool{}, &journal{}
@@ -120,8 +120,8 @@ func (b *beatless) Beat(ctx context.Context, self syncer.Instance, ttl time.Dura
 	return b.wrapped.Beat(ctx, self, ttl)
 }
 
-// TestHeartbeatsAreNoProof: while exchanges fail that are still wanted, heartbeats
-// which succeed change nothing.
+// TestHeartbeatsAreNoProof: while exchanges fail that are still wanted, heartbeats which succeed
+// change nothing.
 func TestHeartbeatsAreNoProof(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -150,8 +150,8 @@ func TestHeartbeatsAreNoProof(t *testing.T) {
 	}
 }
 
-// TestJustInTime: a call that takes exactly as long as it may, and succeeds, leaves
-// no outage behind, whether it ends before or after it was found to be late.
+// TestJustInTime: a call that takes exactly as long as it may, and succeeds, leaves no outage
+// behind, whether it ends before or after it was found to be late.
 func TestJustInTime(t *testing.T) {
 	for range 300 {
 		synctest.Test(t, func(t *testing.T) {
@@ -165,8 +165,8 @@ func TestJustInTime(t *testing.T) {
 	}
 }
 
-// TestUnreadDocument: a store that does not read a document, and reports no error,
-// is asked for it seldom, and it shows.
+// TestUnreadDocument: a store that does not read a document, and reports no error, is asked for it
+// seldom, and it shows.
 func TestUnreadDocument(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -196,7 +196,7 @@ func TestUnreadDocument(t *testing.T) {
 				if asked > 25 {
 					t.Errorf("asked for it %d times in a minute", asked)
 				}
-				mustEqual(t, "log lines", 1, log.count("not read"))
+				mustEqual(t, "log lines", 1, log.count(`problem="not read`))
 				if tc.keys == 1 && m.syncer.Degraded() == nil {
 					t.Error("not degraded")
 				}
@@ -208,8 +208,8 @@ func TestUnreadDocument(t *testing.T) {
 	}
 }
 
-// TestNoOutcome: a store that applies writes and never says so, and gives no reason
-// either, shows, although the documents prove each write to be applied.
+// TestNoOutcome: a store that applies writes and never says so, and gives no reason either, shows,
+// although the documents prove each write to be applied.
 func TestNoOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{}

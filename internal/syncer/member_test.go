@@ -96,8 +96,8 @@ func startMember(t *testing.T, p *port, seed uint64, skew time.Duration, change 
 	return m
 }
 
-// unflushed is what the instance has not written, by its own knowledge: in all,
-// and of the limit named exact.
+// unflushed is what the instance has not written, by its own knowledge: in all, and of the limit
+// named exact.
 func (m *member) unflushed() (all, exact int64) {
 	for _, u := range m.counters.Top(m.now(), 1_000_000) {
 		all += u.Unflushed

@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// readFirst makes a store read every document before its write, as MongoDB does
-// where the find is quicker than the bulk.
+// readFirst makes a store read every document before its write, as MongoDB does where the find is
+// quicker than the bulk.
 func readFirst(t *testing.T, store *wrapped) {
 	t.Helper()
 	store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
@@ -33,8 +33,8 @@ func readFirst(t *testing.T, store *wrapped) {
 	}
 }
 
-// orders runs a test on a store that reads as it likes, and on one that always
-// reads before it writes.
+// orders runs a test on a store that reads as it likes, and on one that always reads before it
+// writes.
 func orders(t *testing.T, test func(t *testing.T, store *wrapped)) {
 	t.Helper()
 	for _, first := range []bool{false, true} {
@@ -53,8 +53,7 @@ func orders(t *testing.T, test func(t *testing.T, store *wrapped)) {
 // minuteOf is the name of the current frame of a minute.
 func minuteOf(now time.Time) int64 { return now.Unix() / 60 * 60 }
 
-// TestOldPartsLeave: what no longer matters leaves a document that is written all
-// the time.
+// TestOldPartsLeave: what no longer matters leaves a document that is written all the time.
 func TestOldPartsLeave(t *testing.T) {
 	orders(t, func(t *testing.T, store *wrapped) {
 		t.Helper()
@@ -117,8 +116,8 @@ func TestNegativeFrameIsMended(t *testing.T) {
 	})
 }
 
-// TestAbsurdHeads: whatever the fields of a document say beside its counts, two
-// processes keep the limit and write what they admit.
+// TestAbsurdHeads: whatever the fields of a document say beside its counts, two processes keep the
+// limit and write what they admit.
 func TestAbsurdHeads(t *testing.T) {
 	for _, head := range []syncer.Record{
 		{Version: 4, Etag: 4, Frame: 60_000},
@@ -160,8 +159,8 @@ func TestAbsurdHeads(t *testing.T) {
 	}
 }
 
-// TestNoWriteCanLand: a document that no write can meet is reported like one whose
-// writes fail, and the limit is decided as in an outage.
+// TestNoWriteCanLand: a document that no write can meet is reported like one whose writes fail, and
+// the limit is decided as in an outage.
 func TestNoWriteCanLand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{}
@@ -189,8 +188,8 @@ func TestNoWriteCanLand(t *testing.T) {
 	})
 }
 
-// TestMovedLimit: two limits change places in a list, at one process after the
-// other, and neither frees the key.
+// TestMovedLimit: two limits change places in a list, at one process after the other, and neither
+// frees the key.
 func TestMovedLimit(t *testing.T) {
 	orders(t, func(t *testing.T, store *wrapped) {
 		t.Helper()
@@ -220,9 +219,9 @@ func TestMovedLimit(t *testing.T) {
 	})
 }
 
-// TestShorterFramesFree: a key that is denied under a new limit, because of a document in
-// the long frames of the old one, is free again when it should be, though nothing is
-// admitted that could be written.
+// TestShorterFramesFree: a key that is denied under a new limit, because of a document in the long
+// frames of the old one, is free again when it should be, though nothing is admitted that could be
+// written.
 func TestShorterFramesFree(t *testing.T) {
 	for seed := range uint64(10) { // which of the two writes last is chance
 		orders(t, func(t *testing.T, store *wrapped) { //nolint:thelper // all of it is in there

@@ -14,9 +14,8 @@ import (
 	"oauth-server/internal/syncer/memstore"
 )
 
-// network stands between the instances and the database, and loses messages. Like
-// MongoDB it takes the writes of an exchange as one command and its reads as
-// another, each with a fate of its own.
+// network stands between the instances and the database, and loses messages. Like MongoDB it takes
+// the writes of an exchange as one command and its reads as another, each with a fate of its own.
 type network struct {
 	db     *memstore.Store
 	oneWay time.Duration // a message takes this long
@@ -64,9 +63,9 @@ func (n *network) refuse(writes bool) {
 	n.noWrites = writes
 }
 
-// lie makes the clock of the server wrong for a member, or for all if m is nil.
-// Beaten, by which instances judge who is alive, stays right: the member's own is
-// compared with that of the others only.
+// lie makes the clock of the server wrong for a member, or for all if m is nil. Beaten, by which
+// instances judge who is alive, stays right: the member's own is compared with that of the others
+// only.
 func (n *network) lie(m *member, ahead time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -258,8 +257,8 @@ func (n *network) read(id ratelimit.CounterID) *syncer.Record {
 	return out[0].Record
 }
 
-// compare notes a live frame that a write has made smaller, or, where the write
-// changes the length of the frames, a smaller sum of all.
+// compare notes a live frame that a write has made smaller, or, where the write changes the length
+// of the frames, a smaller sum of all.
 func (n *network) compare(before, after *syncer.Record) {
 	if before == nil {
 		return

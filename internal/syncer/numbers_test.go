@@ -53,8 +53,8 @@ func (r *result) String() string {
 		float64(r.writes)/float64(r.admitted), float64(r.reads)/float64(r.admitted), p99)
 }
 
-// run offers the load for its windows in simulated time: Poisson arrivals, each at an
-// instance picked at random, 5 ms to the database and 5 ms back.
+// run offers the load for its windows in simulated time: Poisson arrivals, each at an instance
+// picked at random, 5 ms to the database and 5 ms back.
 func (l load) run(t *testing.T, seed uint64) (res result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -157,8 +157,8 @@ func (l load) member(t *testing.T, net *network, seed uint64, skew time.Duration
 	return m
 }
 
-// TestNumbers holds the syncer to its promises, in simulated time. To see the
-// figures: go test ./internal/syncer -run TestNumbers -numbers -v
+// TestNumbers holds the syncer to its promises, in simulated time. To see the figures: go test
+// ./internal/syncer -run TestNumbers -numbers -v
 func TestNumbers(t *testing.T) {
 	for _, tc := range []struct {
 		load

@@ -8,9 +8,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// outage is whether limits are decided by their OnOutage, because counts cannot
-// be shared. It begins with an exchange that fails or is late, or a heartbeat that
-// fails, and ends with an exchange that succeeds; see rested.
+// outage is whether limits are decided by their OnOutage, because counts cannot be shared. It
+// begins with an exchange that fails or is late, or with a heartbeat that fails. It ends with an
+// exchange that succeeds; for an idle instance see endIdleOutage.
 type outage struct {
 	sync *ratelimit.Sync
 	log  *slog.Logger
@@ -18,13 +18,14 @@ type outage struct {
 	mu    sync.Mutex
 	on    bool
 	began time.Time
-	ended time.Duration // since the syncer began
+	ended time.Duration // since the syncer was made
 }
 
-// recoverAfter is how long counters that were not exchanged since an outage are
-// still decided by their OnOutage.
+// recoverAfter is how long after an outage the counters that were not exchanged since are still
+// decided by their OnOutage.
 const recoverAfter = 10 * time.Second
 
+// begin begins an outage, unless there is one.
 func (o *outage) begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -35,6 +36,7 @@ func (o *outage) begin() {
 	}
 }
 
+// end ends an outage, if there is one. elapsed is since the syncer was made, now is process time.
 func (o *outage) end(elapsed time.Duration, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -45,7 +47,7 @@ func (o *outage) end(elapsed time.Duration, now time.Time) {
 	}
 }
 
-// recovered ends what follows an outage when it was long enough ago.
+// recovered lets all counters be decided as usual when the outage ended long enough ago.
 func (o *outage) recovered(elapsed time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -54,14 +56,15 @@ func (o *outage) recovered(elapsed time.Duration) {
 	}
 }
 
+// active reports whether there is an outage.
 func (o *outage) active() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.on
 }
 
-// rested ends an outage, and forgets the failures of exchanges, when the store has
-// answered a heartbeat and nothing is left that could be tried again.
+// endIdleOutage ends an outage and forgets the failures of exchanges if nothing is left to retry.
+// It is called after a heartbeat that was stored.
 func (s *Syncer) endIdleOutage() {
 	if s.health.clearIfIdle(2 * s.cfg.MaxBackoff) {
 		s.outage.end(s.elapsed(), s.clock.Now())

@@ -10,17 +10,16 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// outageTrial is a cluster that is offered twelve times a limit of 100 a minute while
-// its database is away for five minutes.
+// outageTrial is a cluster that is offered twelve times a limit of 100 a minute while its database
+// is away for five minutes.
 type outageTrial struct {
 	on        ratelimit.OnOutage
 	instances int
 	event     string // what happens to the cluster meanwhile
 }
 
-// run returns what was admitted in each minute, the first being the one before the
-// database goes away, which it does a third into the second one, or exactly as it
-// begins.
+// run returns what was admitted in each minute, the first being the one before the database goes
+// away, which it does a third into the second one, or exactly as it begins.
 func (o outageTrial) run(t *testing.T, into time.Duration) (minutes []int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,8 +65,8 @@ func (o outageTrial) run(t *testing.T, into time.Duration) (minutes []int) {
 	return minutes
 }
 
-// TestOutage: what instances admit together of a limit of 100 a minute while their
-// database is away.
+// TestOutage: what instances admit together of a limit of 100 a minute while their database is
+// away.
 func TestOutage(t *testing.T) {
 	for _, tc := range []struct {
 		outageTrial

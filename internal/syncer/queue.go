@@ -8,132 +8,132 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// agenda holds the counters that wait for an exchange, the first due first. An
-// item whose ticket is no longer good is void, so that nothing has to be searched
-// for when a counter is planned anew.
+// dueQueue holds the counters that wait for an exchange, the first due first. When a counter is
+// planned again its old entry stays, with a stale ticket that [ratelimit.Sync.Begin] refuses, so
+// that no entry is ever searched for.
 type dueQueue struct {
-	mu     sync.Mutex
-	items  entryHeap
-	paused time.Duration // nothing is due before
-	batch  int           // how much one call may have now
-	fails  int           // calls that failed in a row
-	wake   chan struct{}
+	mu      sync.Mutex
+	entries entryHeap
+	paused  time.Duration // nothing is due before this
+	batch   int           // most items of one call, at present
+	fails   int           // calls that failed in a row
+	wake    chan struct{} // receives when the loop must look again
 }
 
-// item is a counter that becomes due.
+// entry is a counter that becomes due.
 type entry struct {
-	due      time.Duration // since the syncer began
+	due      time.Duration // since the syncer was made
 	ticket   ratelimit.Ticket
 	readOnly bool
 }
 
 func newDueQueue() *dueQueue { return &dueQueue{batch: MaxBatch, wake: make(chan struct{}, 1)} }
 
-// add puts an item in, and wakes the loop if it is the first to become due.
-func (a *dueQueue) add(it entry) {
-	a.mu.Lock()
-	heap.Push(&a.items, it)
-	first := a.items[0] == it
-	a.mu.Unlock()
+// add adds an entry, and wakes the loop if it is the first to become due.
+func (q *dueQueue) add(it entry) {
+	q.mu.Lock()
+	heap.Push(&q.entries, it)
+	first := q.entries[0] == it
+	q.mu.Unlock()
 	if first {
-		a.wakeLoop()
+		q.wakeLoop()
 	}
 }
 
-// poke makes the loop look again.
-func (a *dueQueue) wakeLoop() {
+// wakeLoop makes the loop look at the queue again.
+func (q *dueQueue) wakeLoop() {
 	select {
-	case a.wake <- struct{}{}:
-	default: // it is awake
+	case q.wake <- struct{}{}:
+	default: // it has been woken
 	}
 }
 
-// together is how much earlier than due a counter goes along with others.
+// earlyBy is how much earlier than due a counter may be exchanged together with others.
 const earlyBy = 2 * time.Millisecond
 
-// take removes the items that are due, as many as one call may have.
-func (a *dueQueue) pop(now time.Duration) (due []entry) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.paused > now {
+// pop removes and returns the entries that are due, as many as one call may have.
+func (q *dueQueue) pop(now time.Duration) (due []entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.paused > now {
 		return nil
 	}
-	for len(due) < a.batch && len(a.items) > 0 && a.items[0].due <= now+earlyBy {
-		due = append(due, heap.Pop(&a.items).(entry))
+	for len(due) < q.batch && len(q.entries) > 0 && q.entries[0].due <= now+earlyBy {
+		due = append(due, heap.Pop(&q.entries).(entry))
 	}
 	return due
 }
 
-// next is when the first item becomes due; false if there is none.
-func (a *dueQueue) nextDue() (time.Duration, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.items) == 0 {
+// nextDue returns when the first entry becomes due; false if there is none.
+func (q *dueQueue) nextDue() (time.Duration, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.entries) == 0 {
 		return 0, false
 	}
-	return max(a.items[0].due, a.paused), true
+	return max(q.entries[0].due, q.paused), true
 }
 
-// clear removes all items and lets nothing wait.
-func (a *dueQueue) clear() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.items, a.paused = nil, 0
+// clear removes all entries and ends a pause.
+func (q *dueQueue) clear() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.entries, q.paused = nil, 0
 }
 
-// waiting is how many items there are, void ones included, how many of them
-// are due, and for how long the first has been.
-func (a *dueQueue) waiting(now time.Duration) (n, due int, late time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i := range a.items {
-		if a.items[i].due <= now {
+// waiting returns how many entries there are, including stale tickets, how many of them are due,
+// and for how long the first has been.
+func (q *dueQueue) waiting(now time.Duration) (n, due int, late time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.entries {
+		if q.entries[i].due <= now {
 			due++
-			late = max(late, now-a.items[i].due)
+			late = max(late, now-q.entries[i].due)
 		}
 	}
-	return len(a.items), due, late
+	return len(q.entries), due, late
 }
 
-// Bounds of a call. What failed, or took long, may have been too much at once.
+// Bounds of a call. One that failed or took long may have been too large.
 const (
 	smallestBatch = 16
-	slowCall      = 4 * time.Second
+	slowCall      = 4 * time.Second       // the calls after a slower one are smaller
 	firstBackoff  = 25 * time.Millisecond // doubled with every failure
 )
 
-// succeeded makes calls larger again, or smaller if this one was slow.
-func (a *dueQueue) succeeded(took time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.fails = 0
+// succeeded makes further calls larger after a quick one, and smaller after a slow one.
+func (q *dueQueue) succeeded(took time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.fails = 0
 	switch {
 	case took > slowCall:
-		a.batch = max(a.batch/2, smallestBatch)
+		q.batch = max(q.batch/2, smallestBatch)
 	case took < slowCall/2:
-		a.batch = min(2*a.batch, MaxBatch)
+		q.batch = min(2*q.batch, MaxBatch)
 	}
 }
 
-// failed makes calls smaller, and returns how long to wait before the next.
-func (a *dueQueue) failed(longest time.Duration) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.fails++
-	a.batch = max(a.batch/2, smallestBatch)
-	return backoff(a.fails, longest)
+// failed makes further calls smaller, and returns how long to wait before the next.
+func (q *dueQueue) failed(longest time.Duration) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.fails++
+	q.batch = max(q.batch/2, smallestBatch)
+	return backoff(q.fails, longest)
 }
 
-// backoff is how long to wait after so many failures in a row.
+// backoff returns how long to wait after so many failures in a row.
 func backoff(fails int, longest time.Duration) time.Duration {
 	return min(firstBackoff<<min(fails-1, 16), longest)
 }
 
-// pause makes nothing due before that time.
-func (a *dueQueue) pause(until time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.paused = max(a.paused, until)
+// pause makes no entry due before that time.
+func (q *dueQueue) pause(until time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.paused = max(q.paused, until)
 }
 
 // itemHeap implements [heap.Interface], the first due first.

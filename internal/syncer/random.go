@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// random makes the random choices of a process. Names, etags and sequences must
-// differ between copies of the process, which have its memory: their bits are
-// read from the system each time. None of them is a secret, because a program
-// that can write the documents has no need to guess.
+// random makes the random choices of a process. IDs, etags and sequences must differ between copies
+// of a process, which have the same memory, so their bits are read from the system each time. None
+// of them is a secret: a program that can write the documents has no need to guess them.
 type random struct {
 	mu         sync.Mutex
-	state      *randv2.Rand // copied with the process
-	repeatable bool         // all bits come from state
+	state      *randv2.Rand // for waits; the same in a copy of the process
+	repeatable bool         // take all bits from state, for simulations
 }
 
+// newRandom returns the random choices of a process; see Config.Seed.
 func newRandom(seed uint64) *random {
 	r := &random{repeatable: seed != 0}
 	if seed == 0 {
@@ -28,7 +28,7 @@ func newRandom(seed uint64) *random {
 	return r
 }
 
-// bits returns n random bits, 63 at most.
+// bits returns n random bits; n is at most 63.
 func (r *random) bits(n int) int64 {
 	if !r.repeatable {
 		var b [8]byte
@@ -47,8 +47,7 @@ func (r *random) upTo(d time.Duration) time.Duration {
 	return time.Duration(r.state.Int64N(int64(d) + 1))
 }
 
-// jitter spreads a wait by a tenth to either side, so that instances do not
-// stay in step.
+// jitter returns a wait changed at random by up to a tenth, so that instances do not work in step.
 func (s *Syncer) jitter(d time.Duration) time.Duration {
 	if d < time.Millisecond {
 		return d
@@ -59,7 +58,7 @@ func (s *Syncer) jitter(d time.Duration) time.Duration {
 // newEtag returns a random etag, not 0.
 func (s *Syncer) newEtag() int64 { return s.random.bits(62) + 1 }
 
-// newID returns a random name for this process among the writers of a document.
+// newID returns a random ID, 64 bits in hexadecimal.
 func newID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)

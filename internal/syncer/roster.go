@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// Roster keeps heartbeats in memory, for a store that has its instances in one
-// process. Every method takes the time of the store's clock; [Instances] and
-// [Reports] say what the methods return. The zero value is empty.
+// Roster keeps heartbeats in memory, for a store whose instances are all in one process. Its
+// methods are those of [Instances] and [Reports], with now as the time of the store's clock, and
+// are safe for concurrent use. The zero value is empty.
 type Roster struct {
 	mu      sync.Mutex
 	records map[string]Instance
 }
 
-// Beat stores a heartbeat of now, and returns those that are alive, and the nonce
-// that it replaces.
+// Beat stores a heartbeat, and returns those that are alive and the nonce that it replaces.
 func (r *Roster) Beat(now time.Time, self Instance, ttl time.Duration) (alive []Instance, previous string) {
 	self.Beaten, self.Report = now, bytes.Clone(self.Report)
 	r.mu.Lock()
@@ -27,7 +26,7 @@ func (r *Roster) Beat(now time.Time, self Instance, ttl time.Duration) (alive []
 	return r.alive(now, ttl, false), previous
 }
 
-// Put stores a record as it is.
+// Put stores a record without changing Beaten.
 func (r *Roster) Put(i Instance) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +40,7 @@ func (r *Roster) put(i Instance) {
 	r.records[i.ID] = i
 }
 
-// Alive returns those that have beaten within ttl of the newest heartbeat.
+// Alive returns those that have beaten within ttl of the newest heartbeat, without reports.
 func (r *Roster) Alive(now time.Time, ttl time.Duration) []Instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,8 +67,8 @@ func (r *Roster) Reports(now time.Time, ttl time.Duration) []Instance {
 	return r.alive(now, ttl, true)
 }
 
-// alive returns the records of those that have beaten within ttl of now, ordered
-// by ID. One that is further ahead is of a clock that was wrong.
+// alive returns the records of those that have beaten within ttl of now, ordered by ID. It leaves
+// out records that are ttl or more ahead, which are of a clock that was wrong.
 func (r *Roster) alive(now time.Time, ttl time.Duration, reports bool) (list []Instance) {
 	for _, id := range slices.Sorted(maps.Keys(r.records)) {
 		i := r.records[id]

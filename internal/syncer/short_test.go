@@ -9,8 +9,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestShortWindows: the counts of a short window, far below its limit, are written
-// while they matter.
+// TestShortWindows: the counts of a short window, far below its limit, are written while they
+// matter.
 func TestShortWindows(t *testing.T) {
 	for _, window := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond, time.Second} {
 		t.Run(window.String(), func(t *testing.T) {

@@ -18,9 +18,9 @@ var (
 	simRuns = flag.Int("runs", 200, "how many simulations")
 )
 
-// TestSimulation runs whole clusters in simulated time, each with its own
-// faults, and looks for a count that was lost, counted twice or stuck.
-// To search longer: go test ./internal/syncer -run Simulation -runs 10000
+// TestSimulation runs whole clusters in simulated time, each with its own faults, and looks for a
+// count that was lost, counted twice or stuck. To search longer: go test ./internal/syncer -run
+// Simulation -runs 10000
 func TestSimulation(t *testing.T) {
 	for i := range *simRuns {
 		seed := *simSeed + uint64(i)
@@ -52,8 +52,8 @@ type scenario struct {
 func simulate(t *testing.T, seed uint64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 0))
-	// The first limit's window is longer than the simulation, so that none of
-	// its counts grows too old to be written: its totals must be exact.
+	// The first limit's window is longer than the simulation, so that none of its counts grows too
+	// old to be written: its totals must be exact.
 	long := ratelimit.NewLimit("exact", 1+r.Int64N(5000), 24*time.Hour)
 	short := ratelimit.NewLimit("short", 1+r.Int64N(200), time.Duration(1+r.IntN(60))*time.Second)
 	s := &scenario{
@@ -75,8 +75,8 @@ func simulate(t *testing.T, seed uint64) {
 	s.finish()
 }
 
-// start starts an instance. A server does not start without its store, so the
-// network works meanwhile.
+// start starts an instance. A server does not start without its store, so the network works
+// meanwhile.
 func (s *scenario) start() {
 	s.net.become(faults{}, false)
 	defer s.setDown(false)

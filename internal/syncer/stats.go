@@ -10,27 +10,25 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Stats is what a syncer has done since it began, and how it stands now.
+// Stats is totals since a syncer was made, and its present state.
 type Stats struct {
-	Applied int64 // writes
-	// Fallback are the applied writes that did not depend on the version.
-	Fallback int64
-	// Conflicts, Unknown and Rejected are the writes that were not applied, may have been,
-	// and never will be.
-	Conflicts, Unknown, Rejected int64
-	Foreign                      int64 // documents that made no sense
-	Drift                        int64 // documents without counts that this instance had written
-	Clones                       int64 // times that another process wrote under the ID of this one
-	Panics                       int64
+	// Writes by their outcome. Fallback is the applied ones that were not conditional on the
+	// version.
+	Applied, Fallback, Conflicts, Unknown, Rejected int64
 
-	Waiting     int           // items on the agenda; void ones included
-	Due         int           // of those, that should be under way
-	Late        time.Duration // how long the first of those has been due
-	Age         time.Duration // of the oldest g of an active key, lately
-	Unconfirmed time.Duration // age of the oldest write that is not known to be applied
-	Instances   int           // alive, this one included; 0 if not known
+	Foreign int64 // documents with invalid parts
+	Drift   int64 // documents without counts that this instance had written
+	Clones  int64 // times that another process was found to use the ID of this one
+	Panics  int64
+
+	Waiting     int           // entries in the queue, including stale tickets
+	Due         int           // of those, the ones that are due
+	Late        time.Duration // how long the first of them has been due
+	Age         time.Duration // highest age of known counts of an active key, recently
+	Unconfirmed time.Duration // age of the oldest unconfirmed write
+	Instances   int           // alive, this one included; 0: not known
 	Stalled     bool          // limits are decided by their OnOutage
-	Degraded    bool          // the store fails
+	Degraded    bool          // calls to the store fail, or writes stay unconfirmed
 	DegradedFor time.Duration
 	Clock       clock.State
 }
@@ -45,19 +43,20 @@ type counts struct {
 	age peak
 }
 
-// live is how many instances are alive as last seen, at least this one.
+// live returns how many instances are alive, as last seen; at least this one.
 func (c *counts) live() int { return max(int(c.instances.Load()), 1) }
 
-// peak is the highest of what was noted in the last one to two periods.
+// peak is the highest of the durations that were noted in the last one to two periods.
 type peak struct {
 	mu            sync.Mutex
-	period        time.Duration // since when
+	period        time.Duration // begin of the present period, since the syncer was made
 	now, previous time.Duration
 }
 
-// peakPeriod is about as long as scrapers leave between two looks.
+// peakPeriod is a usual interval between two scrapes.
 const peakPeriod = 15 * time.Second
 
+// note takes a duration into account.
 func (p *peak) note(elapsed, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,6 +64,7 @@ func (p *peak) note(elapsed, d time.Duration) {
 	p.now = max(p.now, d)
 }
 
+// rotate begins a new period if the present one is over.
 func (p *peak) rotate(elapsed time.Duration) {
 	switch since := elapsed - p.period; {
 	case since >= 2*peakPeriod:
@@ -74,6 +74,7 @@ func (p *peak) rotate(elapsed time.Duration) {
 	}
 }
 
+// value returns the highest duration of the present and the previous period.
 func (p *peak) value(elapsed time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,6 +82,7 @@ func (p *peak) value(elapsed time.Duration) time.Duration {
 	return max(p.now, p.previous)
 }
 
+// outcome counts a write.
 func (c *counts) outcome(s Status, versioned bool) {
 	switch s {
 	case Applied:
@@ -97,13 +99,13 @@ func (c *counts) outcome(s Status, versioned bool) {
 	}
 }
 
-// What is wrong where no call fails as a whole.
+// Problems that show although no call has failed.
 var (
-	errUnconfirmed = errors.New("syncer: writes are not confirmed")
-	errUnread      = errors.New("syncer: the store read no document, and returned no error")
+	errUnconfirmed = errors.New("syncer: writes stay unconfirmed")
+	errUnread      = errors.New("syncer: the store did not read the document, and returned no error")
 )
 
-// Stats returns the totals and the state.
+// Stats returns the totals and the present state.
 func (s *Syncer) Stats() Stats {
 	now := s.elapsed()
 	waiting, due, late := s.queue.waiting(now)
@@ -124,15 +126,16 @@ func (s *Syncer) Stats() Stats {
 	return st
 }
 
-// complainEvery limits how often bad documents are logged.
+// documentLogEvery is the least time between two log lines about documents.
 const documentLogEvery = time.Minute
 
-// limiter lets something happen once in a while.
+// limiter limits how often something happens.
 type limiter struct {
 	mu   sync.Mutex
 	last time.Time
 }
 
+// allow reports whether at least every has passed since it last reported true.
 func (l *limiter) allow(every time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,10 +146,10 @@ func (l *limiter) allow(every time.Duration) bool {
 	return true
 }
 
-// complain logs what is wrong with a counter's document, at most once a minute in
-// all: the totals count every one. Names of users stay out of the log.
+// logLimited logs a problem with a counter's document, at most one a minute for all documents: the
+// totals count every one. It leaves out the name of the user.
 func (s *Syncer) logLimited(what string, id ratelimit.CounterID, err error) {
 	if s.documentLog.allow(documentLogEvery) {
-		s.cfg.Log.Error("counter document", "problem", what, "client_id", id.ClientID, "limit", id.Limit, "error", err)
+		s.cfg.Log.Error("problem with a counter document", "problem", what, "client_id", id.ClientID, "limit", id.Limit, "error", err)
 	}
 }

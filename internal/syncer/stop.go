@@ -12,12 +12,12 @@ import (
 // Left is what could not be written before the syncer had to stop.
 type Left struct {
 	Keys     int   // counters
-	Requests int64 // admitted requests that other instances do not know of
+	Requests int64 // admitted requests that the store is not known to have
 }
 
-// Stop ends the loops and writes everything that is not yet written, until
-// nothing is left or the context ends. Nothing may be admitted any more. The
-// error says what was left; it is nil if nothing was.
+// Stop ends the loops and writes everything that is not yet written, until nothing is left or the
+// context ends. Nothing may be admitted any more. The error says what was left; it is nil if
+// nothing was.
 func (s *Syncer) Stop(ctx context.Context) (Left, error) {
 	defer context.AfterFunc(ctx, s.abort)()
 	s.loops.Cancel()
@@ -30,7 +30,7 @@ func (s *Syncer) Stop(ctx context.Context) (Left, error) {
 	return s.left()
 }
 
-// flushAll works through the agenda until it is empty.
+// flushAll exchanges what is in the queue, until it is empty or the context ends.
 func (s *Syncer) flushAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		due, some := s.queue.nextDue()
@@ -38,21 +38,22 @@ func (s *Syncer) flushAll(ctx context.Context) {
 			return
 		}
 		rest := due - s.elapsed()
-		if rest > refusedWait {
-			return // the store refuses what is left
+		if rest > longWait {
+			return // all that is left was refused
 		}
 		if !background.Sleep(ctx, rest) {
 			return
 		}
-		if items := s.queue.pop(s.elapsed()); len(items) > 0 {
-			s.guardedExchange(ctx, items)
+		if entries := s.queue.pop(s.elapsed()); len(entries) > 0 {
+			s.guardedExchange(ctx, entries)
 		}
 	}
 }
 
-// tooLong is a wait that only a write has which the store refuses for good.
-const refusedWait = 15 * time.Second
+// longWait is longer than any counter waits but one whose write was refused.
+const longWait = 15 * time.Second
 
+// left returns what is unflushed, and an error if that is anything.
 func (s *Syncer) left() (Left, error) {
 	u := s.sync.Unflushed(s.clock.Now(), nil)
 	l := Left{Keys: u.Counters, Requests: u.Requests}

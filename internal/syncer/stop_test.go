@@ -33,8 +33,8 @@ func TestManyKeysInFewCommands(t *testing.T) {
 	})
 }
 
-// TestStopSaysWhatIsLeft: with the store away, the final flush ends with its
-// time and says what it could not write.
+// TestStopSaysWhatIsLeft: with the store away, the final flush ends with its time and says what it
+// could not write.
 func TestStopSaysWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{exchange: func([]syncer.Item) ([]syncer.Result, error) { return nil, errNetwork }}
@@ -54,8 +54,8 @@ func TestStopSaysWhatIsLeft(t *testing.T) {
 	})
 }
 
-// TestStopAbortsACall: a store that does not answer at all holds the stop up no
-// longer than it may take.
+// TestStopAbortsACall: a store that does not answer at all holds the stop up no longer than it may
+// take.
 func TestStopAbortsACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := alone(t, &wrapped{took: time.Hour}, func(c *syncer.Config) { c.Timeout = 2 * time.Hour })
@@ -80,8 +80,8 @@ func TestStopBeforeStart(t *testing.T) {
 	}
 }
 
-// TestSlowStore: calls shrink until each takes a bearable time, even where the
-// store is so slow that a full one would never end in its time.
+// TestSlowStore: calls shrink until each takes a bearable time, even where the store is so slow
+// that a full one would never end in its time.
 func TestSlowStore(t *testing.T) {
 	for _, perItem := range []time.Duration{6 * time.Millisecond, 40 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -115,8 +115,8 @@ func (s *slowStore) Exchange(ctx context.Context, items []syncer.Item) ([]syncer
 	return s.Store.Exchange(ctx, items)
 }
 
-// TestSeveralCallsAtOnce: where the store is slow, several exchanges are under way
-// at once, and never more than four.
+// TestSeveralCallsAtOnce: where the store is slow, several exchanges are under way at once, and
+// never more than four.
 func TestSeveralCallsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, policy := &wrapped{took: 300 * time.Millisecond}, policyOf(t, perMinute)

@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Syncer keeps the [ratelimit.Counters] of one process and a [Store] in step.
+// Syncer exchanges the [ratelimit.Counters] of one process with a [Store].
 type Syncer struct {
 	cfg       Config
 	clock     *clock.Clock
@@ -19,30 +19,30 @@ type Syncer struct {
 	store     Store
 	instances Instances
 
-	began    time.Time // of the syncer; due times count from here, on the monotonic clock
+	began    time.Time // when the syncer was made; due times count from here, on the monotonic clock
 	queue    *dueQueue
 	identity *identity
 	random   *random
-	alive    atomic.Pointer[map[string]bool] // live instances by ID; nil: not known
+	alive    atomic.Pointer[map[string]bool] // IDs of the live instances; nil: not known
 	stats    counts
 	health   *health
 	outage   outage
 
-	documentLog limiter // about documents that make no sense
+	documentLog limiter // limits log lines about documents
 
 	loops   *background.Group
-	aborted context.Context // ends when calls under way have to end
+	aborted context.Context // ends when calls under way must end
 	abort   context.CancelFunc
 }
 
-// New returns a syncer that has not started, and attaches it to the counters.
-// others may be nil: the instance is then alone.
-func New(counters *ratelimit.Counters, store Store, others Instances, cfg Config) *Syncer {
+// New returns a syncer that has not started, and attaches it to the counters. instances may be nil:
+// this instance is then the only one.
+func New(counters *ratelimit.Counters, store Store, instances Instances, cfg Config) *Syncer {
 	if cfg.Observer == nil {
 		cfg.Observer = noObserver{}
 	}
 	s := &Syncer{
-		cfg: cfg, clock: cfg.Clock, counters: counters, store: store, instances: others,
+		cfg: cfg, clock: cfg.Clock, counters: counters, store: store, instances: instances,
 		sync:  counters.Sync(ratelimit.SyncOptions{Interval: cfg.Interval, MaxBackoff: cfg.MaxBackoff}),
 		began: time.Now(), queue: newDueQueue(), health: newHealth(),
 		random: newRandom(cfg.Seed),
@@ -54,8 +54,8 @@ func New(counters *ratelimit.Counters, store Store, others Instances, cfg Config
 	return s
 }
 
-// ID is the name of this process among the writers of a document. It changes if
-// another process turns out to use it: a copy of this one.
+// ID returns the name of this process among the writers of a document. It changes when another
+// process is found to use it, a copy of this one.
 func (s *Syncer) ID() string { return s.identity.id() }
 
 // Start sets the clock and reads which other instances are alive, once, within ctx, and starts the
@@ -78,8 +78,8 @@ func (s *Syncer) repeat(name string, period time.Duration, step func(context.Con
 	}})
 }
 
-// sweep drops idle counters.
+// sweep drops idle keys.
 func (s *Syncer) sweep(context.Context) { s.counters.Sweep(s.clock.Now()) }
 
-// elapsed is the time since the syncer was made.
+// elapsed returns the time since the syncer was made.
 func (s *Syncer) elapsed() time.Duration { return time.Since(s.began) }

@@ -11,9 +11,9 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// TestWritersAreBounded: with a window of a day and ten deployments a day, a
-// document keeps a bounded number of writers, every count is there, and so is
-// that of an instance which was cut off with a write in doubt all the while.
+// TestWritersAreBounded: with a window of a day and ten deployments a day, a document keeps a
+// bounded number of writers, every count is there, and so is that of an instance which was cut off
+// with a write in doubt all the while.
 func TestWritersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const instances, deployments = 60, 12
@@ -68,8 +68,8 @@ func TestWritersAreBounded(t *testing.T) {
 	})
 }
 
-// TestSilentWritersLeave: with a window of a minute, writers of instances that are
-// gone leave the document after two windows, and frames do as well.
+// TestSilentWritersLeave: with a window of a minute, writers of instances that are gone leave the
+// document after two windows, and frames do as well.
 func TestSilentWritersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newNetwork(time.Millisecond)
@@ -96,8 +96,8 @@ func TestSilentWritersLeave(t *testing.T) {
 	})
 }
 
-// TestWritersFromTheFuture: too many writers with sequences of a time to come do not
-// keep the writes of others from being applied until then.
+// TestWritersFromTheFuture: too many writers with sequences of a time to come do not keep the
+// writes of others from being applied until then.
 func TestWritersFromTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{}

@@ -1,11 +1,10 @@
-// Package synctable plays a published table of two instances that share one
-// counter (Allegro), step by step, over any [syncer.Store].
+// Package synctable runs a published table of two instances that share one counter over any
+// [syncer.Store], step by step. The table is from Allegro's description of their rate limiter.
 package synctable
 
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,8 +15,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// step is one line of the table: what is done, and what is then known (g) and
-// unwritten (i) at A and at B, in the database, and in all.
+// step is one line of the table: what is done, and then the known and the unflushed count at A and
+// at B (g and i in the table), the count in the database, and all requests.
 type step struct {
 	Do    string   `json:"do"`
 	A     [2]int64 `json:"A"`
@@ -26,8 +25,8 @@ type step struct {
 	Total int64    `json:"total"`
 }
 
-// Run plays the table over the store, which must not know the client
-// "allegro", user "table".
+// Run runs the table over the store, which must have no document of the client "allegro" and the
+// user "table".
 func Run(t *testing.T, store syncer.Store) {
 	t.Helper()
 	p := play{store: store, a: newInstance(t, store), b: newInstance(t, store)}
@@ -39,6 +38,7 @@ func Run(t *testing.T, store syncer.Store) {
 	}
 }
 
+// steps reads the table.
 func steps(t *testing.T) []step {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
@@ -57,7 +57,7 @@ func steps(t *testing.T) []step {
 
 var key = ratelimit.Key{ClientID: "allegro", Username: "table"}
 
-// instance is one process, whose syncer does only what it is told to.
+// instance is one process. Its syncer is not started and only makes the exchanges of the table.
 type instance struct {
 	counters *ratelimit.Counters
 	syncer   *syncer.Syncer
@@ -75,7 +75,7 @@ func newInstance(t *testing.T, store syncer.Store) *instance {
 	return &instance{counters: c, syncer: syncer.New(c, store, nil, cfg), clock: cfg.Clock, policy: policies.For(key.ClientID)}
 }
 
-// request sends n requests; more than the limit are denied, and only make the key known.
+// request sends n requests. More than the limit are denied, which only adds the key.
 func (in *instance) request(t *testing.T, n int64) {
 	t.Helper()
 	d := in.counters.Take(in.clock.Now(), key, in.policy, n)
@@ -84,6 +84,7 @@ func (in *instance) request(t *testing.T, n int64) {
 	}
 }
 
+// counts returns the known and the unflushed count.
 func (in *instance) counts() (gi [2]int64) {
 	for _, u := range in.counters.Usage(in.clock.Now(), key) {
 		gi[0] += u.Known
@@ -92,12 +93,14 @@ func (in *instance) counts() (gi [2]int64) {
 	return gi
 }
 
+// play is a run of the table.
 type play struct {
 	store syncer.Store
 	a, b  *instance
-	total int64
+	total int64 // requests sent so far
 }
 
+// do does one step.
 func (p *play) do(t *testing.T, what string) {
 	t.Helper()
 	ctx := t.Context()
@@ -121,21 +124,22 @@ func (p *play) do(t *testing.T, what string) {
 	case "A flushes and is refused":
 		before := p.a.syncer.Stats().Conflicts
 		err = p.a.syncer.Flush(ctx, key)
-		if p.a.syncer.Stats().Conflicts != before+1 {
-			err = fmt.Errorf("was not refused: %w", err)
+		if err == nil && p.a.syncer.Stats().Conflicts != before+1 {
+			err = errors.New("the write did not conflict")
 		}
 	case "A refreshes":
 		err = p.a.syncer.Refresh(ctx, key)
 	case "B refreshes":
 		err = p.b.syncer.Refresh(ctx, key)
 	default:
-		err = fmt.Errorf("unknown step")
+		err = errors.New("unknown step")
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }
 
+// now returns the present counts as a step.
 func (p *play) now(t *testing.T, did string) step {
 	t.Helper()
 	s := step{Do: did, A: p.a.counts(), B: p.b.counts(), Total: p.total}
