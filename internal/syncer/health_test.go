@@ -13,8 +13,8 @@ import (
 
 var perDay = ratelimit.NewLimit("per-day", 1_000_000, 24*time.Hour)
 
-// TestStoreAway: decisions go on, nothing is lost, calls become few and small, and the syncer says
-// so.
+// TestStoreAway: decisions continue, nothing is lost, calls become few and small, and the syncer is
+// degraded.
 func TestStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
@@ -152,7 +152,7 @@ func TestWritesFailWhileReadsWork(t *testing.T) {
 }
 
 // TestOneStatementFails: an error that is not known concerns one counter. Its write is tried
-// seldom, the others go on, and it shows.
+// seldom, the others continue, and the syncer is degraded.
 func TestOneStatementFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newNetwork(time.Millisecond)
@@ -246,7 +246,7 @@ func TestCounterGone(t *testing.T) {
 }
 
 // TestRejectedWrite: a write that the store refuses is kept, reported once and tried again seldom,
-// while others go on.
+// while others continue.
 func TestRejectedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, store := &journal{}, &wrapped{}

@@ -208,8 +208,8 @@ func TestUnreadDocument(t *testing.T) {
 	}
 }
 
-// TestNoOutcome: a store that applies writes and never says so, and gives no reason either, shows,
-// although the documents prove each write to be applied.
+// TestNoOutcome: a store that applies writes, never reports it and returns no error, makes the
+// syncer degraded, although the documents prove each write to be applied.
 func TestNoOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{}

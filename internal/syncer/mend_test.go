@@ -159,8 +159,8 @@ func TestAbsurdHeads(t *testing.T) {
 	}
 }
 
-// TestNoWriteCanLand: a document that no write can meet is reported like one whose writes fail, and
-// the limit is decided as in an outage.
+// TestNoWriteCanLand: a document that no condition of a write matches is reported like one whose
+// writes fail, and the limit is decided as in an outage.
 func TestNoWriteCanLand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &wrapped{}
