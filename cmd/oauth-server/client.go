@@ -34,7 +34,7 @@ func newClientCreate(c *cli) *cobra.Command {
 		Short: "Register a client and show its secret, once",
 		Example: `  oauth-server client create shop --grant client_credentials --scope orders:read
   oauth-server client create web --public --redirect-uri http://127.0.0.1/callback`,
-		Args: exactly("ID"),
+		Args: takes("ID"),
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&kinds, "grant", nil, "grant type that it may use; may be repeated (default authorization_code and refresh_token with a redirect URI, else client_credentials)")
@@ -101,7 +101,7 @@ func (c *cli) showCredentials(cr credentials) error {
 }
 
 func newClientList(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List all clients", Args: exactly()}
+	cmd := &cobra.Command{Use: "list", Short: "List all clients", Args: takes()}
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return c.withStore(cmd.Context(), set, func(store app.Store) error {
@@ -126,7 +126,7 @@ func newClientList(c *cli) *cobra.Command {
 }
 
 func newClientShow(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "show ID", Short: "Show a client", Args: exactly("ID")}
+	cmd := &cobra.Command{Use: "show ID", Short: "Show a client", Args: takes("ID")}
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.withStore(cmd.Context(), set, func(store app.Store) error {
@@ -155,7 +155,7 @@ func newClientShow(c *cli) *cobra.Command {
 
 func newClientRotate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "rotate-secret ID", Short: "Give a client a new secret and show it, once", Args: exactly("ID"),
+		Use: "rotate-secret ID", Short: "Give a client a new secret and show it, once", Args: takes("ID"),
 		Long: "Give a client a new secret and show it, once. The old secret ceases to work.",
 	}
 	set := addSettings(cmd, config.Option.IsStore)
@@ -172,7 +172,7 @@ func newClientRotate(c *cli) *cobra.Command {
 }
 
 func newClientDelete(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a client", Args: exactly("ID")}
+	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a client", Args: takes("ID")}
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.withStore(cmd.Context(), set, func(store app.Store) error {

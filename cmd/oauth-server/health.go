@@ -31,7 +31,7 @@ func newHealth(c *cli) *cobra.Command {
 /healthz says that the process answers, /readyz that it should be sent requests.`,
 		Example: `  oauth-server health
   oauth-server health --url http://127.0.0.1:9097/readyz`,
-		Args: exactly(),
+		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 			defer cancel()

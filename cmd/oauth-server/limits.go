@@ -181,13 +181,5 @@ func notFound(err error) bool {
 	return errors.As(err, &p) && p.NotFound()
 }
 
-// maybeClient accepts the name of a client, or nothing.
-func maybeClient(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return exactly("CLIENT")(cmd, args)
-}
-
 // only returns the argument, empty if there is none.
 func only(args []string) string { return strings.Join(args, "") }

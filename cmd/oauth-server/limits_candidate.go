@@ -37,7 +37,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	var f limitFlags
 	var note string
 	cmd := &cobra.Command{
-		Use: "set [CLIENT]", Short: "Try these limits", Args: maybeClient, ValidArgsFunction: l.completeClient,
+		Use: "set [CLIENT]", Short: "Try these limits", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
 		Long:    "Try these limits beside the live ones, instead of the candidate that there is.\n\n" + limitSyntax,
 		Example: "  oauth-server limits candidate set shop --user 5/60s",
 	}
@@ -62,7 +62,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 
 func (l *limits) newCandidateShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show [CLIENT]", Short: "Show what a candidate would have denied", Args: maybeClient, ValidArgsFunction: l.completeClient,
+		Use: "show [CLIENT]", Short: "Show what a candidate would have denied", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, shown := candidateOf(args)
 			err := show(cmd.Context(), l, candidatePath(name), nil, l.candidateTable)
@@ -104,7 +104,7 @@ func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func (l *limits) newCandidatePromote() *cobra.Command {
 	return l.changes(&cobra.Command{
-		Use: "promote [CLIENT]", Short: "Make a candidate live", Args: maybeClient, ValidArgsFunction: l.completeClient,
+		Use: "promote [CLIENT]", Short: "Make a candidate live", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
 		Long: `Make a candidate live: its limits become those of the client, or the default
 limits. A client that was trusted is limited from then on.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -119,7 +119,7 @@ limits. A client that was trusted is limited from then on.`,
 
 func (l *limits) newCandidateDrop() *cobra.Command {
 	return l.changes(&cobra.Command{
-		Use: "drop [CLIENT]", Short: "Stop trying a candidate", Args: maybeClient, ValidArgsFunction: l.completeClient,
+		Use: "drop [CLIENT]", Short: "Stop trying a candidate", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, shown := candidateOf(args)
 			return l.perform(cmd.Context(), change{

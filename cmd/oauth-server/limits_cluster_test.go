@@ -68,9 +68,9 @@ func TestEveryInstanceActsOnAChangeWithinTwoSeconds(t *testing.T) {
 		}
 	}
 	within(change(instances[0], "set", "shop", "--client", "2/1h"), "the limit holds", http.StatusTooManyRequests)
-	within(change(instances[1], "dry-run", "on", "shop"), "dry-run is on", http.StatusOK)
-	within(change(instances[2], "dry-run", "off", "shop"), "dry-run is off", http.StatusTooManyRequests)
-	within(change(instances[0], "trust", "shop"), "the client is trusted", http.StatusOK)
+	within(change(instances[1], "dry-run", "shop", "on"), "dry-run is on", http.StatusOK)
+	within(change(instances[2], "dry-run", "shop", "off"), "dry-run is off", http.StatusTooManyRequests)
+	within(change(instances[0], "trust", "shop", "on"), "the client is trusted", http.StatusOK)
 	within(change(instances[1], "trust", "shop", "off"), "the client is not trusted", http.StatusTooManyRequests)
 	within(change(instances[2], "dry-run", "on"), "a mode of its own goes first", http.StatusTooManyRequests)
 	within(change(instances[0], "unset", "shop", "--field", "mode"), "the global mode holds", http.StatusOK)

@@ -12,7 +12,7 @@ import (
 
 func (l *limits) newInstances() *cobra.Command {
 	return &cobra.Command{
-		Use: "instances", Short: "Show every instance and how fresh it is", Args: exactly(),
+		Use: "instances", Short: "Show every instance and how fresh it is", Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd.Context(), l, "/instances", nil, l.instancesTable)
 		},

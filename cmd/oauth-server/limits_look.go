@@ -17,7 +17,7 @@ import (
 func (l *limits) newList() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the clients that asked lately or have a policy of their own", Args: exactly(),
+		Use: "list", Short: "List the clients that asked lately or have a policy of their own", Args: takes(),
 		Long: `List the clients that asked lately or have a policy of their own, with what
 applies to them and what became of their requests in the last ten minutes.`,
 	}
@@ -88,7 +88,7 @@ func (l *limits) clients(ctx context.Context) (all []json.RawMessage, err error)
 func (l *limits) newTop() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use: "top", Short: "Show who asks the most and who is near a limit", Args: exactly(),
+		Use: "top", Short: "Show who asks the most and who is near a limit", Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd.Context(), l, "/top", url.Values{"limit": {strconv.Itoa(limit)}}, l.topTable)
 		},
@@ -133,7 +133,7 @@ func counterRow(k adminclient.Counter) []string {
 
 func (l *limits) newCounters() *cobra.Command {
 	return &cobra.Command{
-		Use: "counters CLIENT", Short: "Show what is counted of a client and its users now", Args: exactly("CLIENT"),
+		Use: "counters CLIENT", Short: "Show what is counted of a client and its users now", Args: takes("CLIENT"),
 		ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return show(cmd.Context(), l, countersPath(args[0]), nil, l.countersTable)
@@ -159,7 +159,7 @@ func (l *limits) countersTable(page struct {
 func (l *limits) newReset() *cobra.Command {
 	var user, reason string
 	cmd := &cobra.Command{
-		Use: "reset CLIENT", Short: "Forget what was counted of a client, on all instances", Args: exactly("CLIENT"),
+		Use: "reset CLIENT", Short: "Forget what was counted of a client, on all instances", Args: takes("CLIENT"),
 		Example:           "  oauth-server limits reset shop --user ada@example.com",
 		ValidArgsFunction: l.completeClient,
 	}
@@ -189,7 +189,7 @@ func (l *limits) newAudit() *cobra.Command {
 	var limit int
 	var target string
 	cmd := &cobra.Command{
-		Use: "audit", Short: "Show who changed what, the newest first", Args: exactly(),
+		Use: "audit", Short: "Show who changed what, the newest first", Args: takes(),
 		Example: "  oauth-server limits audit --target policies/shop",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			query := url.Values{"limit": {strconv.Itoa(limit)}}
@@ -224,9 +224,6 @@ func (l *limits) auditTable(page struct {
 // completeClient offers the client_ids that begin with what was typed.
 func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
-		if cmd.Name() == "trust" && len(args) == 1 {
-			return []string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp
-		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	l.timeout = completeWithin
@@ -246,10 +243,3 @@ func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string)
 
 // completeWithin is how long a person waits for a completion.
 const completeWithin = 2 * time.Second
-
-func (l *limits) completeSwitch(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return []string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp
-	}
-	return l.completeClient(cmd, args[1:], typed)
-}

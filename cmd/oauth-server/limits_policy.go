@@ -59,7 +59,7 @@ func (f *limitFlags) into(doc map[string]any) error {
 
 func (l *limits) newGet() *cobra.Command {
 	return &cobra.Command{
-		Use: "get [CLIENT]", Short: "Show what applies to a client, or to all", Args: maybeClient,
+		Use: "get [CLIENT]", Short: "Show what applies to a client, or to all", Args: takes("[CLIENT]"),
 		ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -121,7 +121,7 @@ func (l *limits) newSet() *cobra.Command {
 	var note string
 	var hide bool
 	cmd := &cobra.Command{
-		Use: "set [CLIENT]", Short: "Set the limits of a client, or the default limits", Args: maybeClient,
+		Use: "set [CLIENT]", Short: "Set the limits of a client, or the default limits", Args: takes("[CLIENT]"),
 		Long: `Set the limits of a client, or the default limits.
 
 ` + limitSyntax,
@@ -167,7 +167,7 @@ var unsettable = []string{"user", "client", "mode", "trusted", "hide-headers", "
 func (l *limits) newUnset() *cobra.Command {
 	var fields []string
 	cmd := &cobra.Command{
-		Use: "unset [CLIENT]", Short: "Take back what was set, so that the configuration file holds again", Args: maybeClient,
+		Use: "unset [CLIENT]", Short: "Take back what was set, so that the configuration file holds again", Args: takes("[CLIENT]"),
 		Long: `Take back what was set, so that the configuration file holds again.
 
 Without CLIENT it is about what holds for all clients. --field takes back one
@@ -211,61 +211,9 @@ func nullPatch(fields []string, settings bool) (map[string]any, error) {
 	return patch, nil
 }
 
-func (l *limits) newDryRun() *cobra.Command {
-	return l.changes(&cobra.Command{
-		Use: "dry-run on|off [CLIENT]", Short: "Record denials instead of enforcing them", ValidArgsFunction: l.completeSwitch,
-		Long: `Record denials instead of enforcing them, for all clients or for one.
-
-Counting goes on exactly as if they were enforced. Without CLIENT it is about the
-clients without a mode of their own; off enforces, within the canary share. With
-CLIENT, off enforces whatever the share is; limits unset CLIENT --field mode
-makes the client follow all others again.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 {
-				return exactly("on|off", "CLIENT")(cmd, args)
-			}
-			return exactly("on|off")(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			on, err := parseSwitch(args[0])
-			if err != nil {
-				return err
-			}
-			patch := map[string]any{"mode": map[bool]string{true: "dry_run", false: "enforce"}[on]}
-			if len(args) == 1 {
-				return l.patchSettings(cmd.Context(), patch, "dry-run is "+args[0])
-			}
-			return l.patchPolicy(cmd.Context(), args[1], patch, "dry-run is "+args[0]+" for "+args[1])
-		},
-	})
-}
-
-func (l *limits) newTrust() *cobra.Command {
-	return l.changes(&cobra.Command{
-		Use: "trust CLIENT [on|off]", Short: "Never deny a client, or do so again", ValidArgsFunction: l.completeClient,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 {
-				return exactly("CLIENT", "on|off")(cmd, args)
-			}
-			return exactly("CLIENT")(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			on := true
-			if len(args) == 2 {
-				var err error
-				if on, err = parseSwitch(args[1]); err != nil {
-					return err
-				}
-			}
-			done := map[bool]string{true: " is trusted", false: " is not trusted"}[on]
-			return l.patchPolicy(cmd.Context(), args[0], map[string]any{"trusted": on}, args[0]+done)
-		},
-	})
-}
-
 func (l *limits) newCanary() *cobra.Command {
 	return l.changes(&cobra.Command{
-		Use: "canary PERCENT", Short: "Enforce on a share of the clients only, the others are in dry-run", Args: exactly("PERCENT"),
+		Use: "canary PERCENT", Short: "Enforce on a share of the clients only, the others are in dry-run", Args: takes("PERCENT"),
 		Long: `Enforce on a share of the clients only, the others are in dry-run.
 
 Which clients those are depends on their client_id alone, so it is the same on

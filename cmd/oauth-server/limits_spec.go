@@ -120,14 +120,3 @@ func parsePercent(s string) (float64, error) {
 	}
 	return v, nil
 }
-
-// parseSwitch reads on or off.
-func parseSwitch(s string) (bool, error) {
-	switch s {
-	case "on":
-		return true, nil
-	case "off":
-		return false, nil
-	}
-	return false, usagef("%q is neither on nor off", s)
-}

@@ -122,7 +122,7 @@ func TestLimitsCommandLine(t *testing.T) {
 		{"limits list --client-secret x --client-secret-stdin", 2, "contradict"},
 		{"limits dry-run" + me, 2, "on|off is missing"},
 		{"limits dry-run maybe" + me, 2, `"maybe" is neither on nor off`},
-		{"limits dry-run on a b" + me, 2, `unexpected argument "a"`},
+		{"limits dry-run on a b" + me, 2, `unexpected argument "b"`},
 		{"limits trust" + me, 2, "CLIENT is missing"},
 		{"limits trust shop perhaps" + me, 2, "neither on nor off"},
 		{"limits canary lots" + me, 2, "such as 5%"},

@@ -45,7 +45,7 @@ type shownMigration struct {
 
 func newMigrateUp(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "up", Short: "Apply the migrations that are missing", Args: exactly(),
+		Use: "up", Short: "Apply the migrations that are missing", Args: takes(),
 		Long: `Apply the migrations that are missing, in their order. It may run in many places at
 once, and again after it was cut off.`,
 		Example: `  oauth-server migrate up --dry-run --mongodb-uri mongodb://localhost
@@ -67,7 +67,7 @@ once, and again after it was cut off.`,
 }
 
 func newMigrateStatus(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "status", Short: "Show which migrations the database has", Args: exactly()}
+	cmd := &cobra.Command{Use: "status", Short: "Show which migrations the database has", Args: takes()}
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return c.withMigrator(cmd.Context(), set, func(db app.Migrator) error {

@@ -21,7 +21,7 @@ var errInexact = errors.New("counts would not be exact on this database: see the
 
 func newMigrateVerify(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Check that the database does what exact counts rest on", Args: exactly(),
+		Use: "verify", Short: "Check that the database does what exact counts rest on", Args: takes(),
 		Long: `Check that the database server does what exact counts rest on, and what it offers
 beyond. The checks write into a scratch collection of a random name, which is removed
 in the end, also after an error or Ctrl-C; nothing else is changed. The user needs the

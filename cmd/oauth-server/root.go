@@ -76,12 +76,14 @@ func within(cmd *cobra.Command) string {
 	return path + ": "
 }
 
-// exactly accepts one argument for each name, which is shown if it is missing.
-func exactly(names ...string) cobra.PositionalArgs {
+// takes accepts one argument for each name. Names in brackets may be left out; the others are
+// shown where they are missing.
+func takes(names ...string) cobra.PositionalArgs {
+	needed := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.HasPrefix(name, "[") })
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
-		case len(args) < len(names):
-			return usagef("%s%s is missing", within(cmd), strings.Join(names[len(args):], ", "))
+		case len(args) < len(needed):
+			return usagef("%s%s is missing", within(cmd), strings.Join(needed[len(args):], ", "))
 		case len(args) > len(names):
 			return usagef("%sunexpected argument %q", within(cmd), args[len(names)])
 		case slices.Contains(args, ""):

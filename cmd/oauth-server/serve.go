@@ -35,7 +35,7 @@ flag; each overrides the one before. --mongodb-uri is OAUTH_MONGODB_URI, and so 
 		Example: `  oauth-server serve --demo
   oauth-server serve --config oauth-server.yaml --check-config
   oauth-server serve --listen 127.0.0.1:9096 --data /var/lib/oauth-server.db`,
-		Args: exactly(),
+		Args: takes(),
 	}
 	cmd.Flags().BoolVar(&f.check, "check-config", false, "say whether the configuration is good, and stop")
 	cmd.Flags().BoolVar(&f.print, "print-config", false, "print the effective configuration, which --config can read, and stop")

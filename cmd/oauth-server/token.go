@@ -62,7 +62,7 @@ func newToken(c *cli) *cobra.Command {
 		Short:   "Get a token, as a client that reuses and refreshes it",
 		Long:    tokenLong,
 		Example: tokenExample,
-		Args:    exactly(),
+		Args:    takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd, c)
 		},

@@ -33,7 +33,7 @@ func newUserCreate(c *cli) *cobra.Command {
 		Use:     "create NAME",
 		Short:   "Make a user; the password is asked for, or read with --password-stdin",
 		Example: `  echo "$PASSWORD" | oauth-server user create ada --password-stdin`,
-		Args:    exactly("NAME"),
+		Args:    takes("NAME"),
 	}
 	cmd.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input; one line ending is dropped")
 	set := addSettings(cmd, config.Option.IsStore)
@@ -114,7 +114,7 @@ func (c *cli) ask(in *os.File, prompt string) (string, error) {
 }
 
 func newUserList(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List all users", Args: exactly()}
+	cmd := &cobra.Command{Use: "list", Short: "List all users", Args: takes()}
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return c.withStore(cmd.Context(), set, func(store app.Store) error {
@@ -138,7 +138,7 @@ func newUserList(c *cli) *cobra.Command {
 }
 
 func newUserDelete(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "delete NAME", Short: "Delete a user", Args: exactly("NAME")}
+	cmd := &cobra.Command{Use: "delete NAME", Short: "Delete a user", Args: takes("NAME")}
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.withStore(cmd.Context(), set, func(store app.Store) error {

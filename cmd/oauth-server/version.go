@@ -35,7 +35,7 @@ func newVersion(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Say what this binary was built from",
-		Args:  exactly(),
+		Args:  takes(),
 		RunE: func(*cobra.Command, []string) error {
 			info, ok := debug.ReadBuildInfo()
 			if !ok {

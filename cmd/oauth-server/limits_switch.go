@@ -1,0 +1,96 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// states are what a switch can be set to.
+var states = []string{"on", "off"}
+
+func isState(arg string) bool { return slices.Contains(states, arg) }
+
+// switchArgs reads [CLIENT] on|off. The last argument is the state, so a client may be named on
+// or off.
+func switchArgs(cmd *cobra.Command, args []string) (client string, on bool, err error) {
+	last := len(args) - 1
+	if !isState(args[last]) {
+		_, order, _ := strings.Cut(cmd.Use, " ")
+		return "", false, usagef("%s%q is neither on nor off; the order is %s", within(cmd), args[last], order)
+	}
+	return only(args[:last]), args[last] == "on", nil
+}
+
+func (l *limits) newDryRun() *cobra.Command {
+	return l.changes(&cobra.Command{
+		Use: "dry-run [CLIENT] on|off", Short: "Record denials instead of enforcing them", Args: takes("[CLIENT]", "on|off"),
+		Long: `Record denials instead of enforcing them, for all clients or for one.
+
+Counting goes on exactly as if they were enforced. Without CLIENT it is about the
+clients without a mode of their own; off enforces, within the canary share. With
+CLIENT, off enforces whatever the share is; limits unset CLIENT --field mode
+makes the client follow all others again.
+
+The last argument is the state, so a client may be named on or off. The order
+on|off CLIENT is deprecated and still works.`,
+		Example: `  oauth-server limits dry-run on
+  oauth-server limits dry-run shop off`,
+		ValidArgsFunction: l.completeSwitch(states...),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 && isState(args[0]) && !isState(args[1]) {
+				slices.Reverse(args)
+				l.note("The order on|off CLIENT is deprecated. Write: %s %s", cmd.CommandPath(), strings.Join(args, " "))
+			}
+			client, on, err := switchArgs(cmd, args)
+			if err != nil {
+				return err
+			}
+			patch := map[string]any{"mode": map[bool]string{true: "dry_run", false: "enforce"}[on]}
+			done := "dry-run is " + args[len(args)-1]
+			if client == "" {
+				return l.patchSettings(cmd.Context(), patch, done)
+			}
+			return l.patchPolicy(cmd.Context(), client, patch, done+" for "+client)
+		},
+	})
+}
+
+func (l *limits) newTrust() *cobra.Command {
+	return l.changes(&cobra.Command{
+		Use: "trust CLIENT [on|off]", Short: "Never deny a client, or do so again", Args: takes("CLIENT", "[on|off]"),
+		Long: `Never deny a client, or do so again. A trusted client is not counted either.
+
+Without on or off, it is on.`,
+		Example: `  oauth-server limits trust shop on
+  oauth-server limits trust shop off`,
+		ValidArgsFunction: l.completeSwitch(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				args = append(args, "on")
+			}
+			client, on, err := switchArgs(cmd, args)
+			if err != nil {
+				return err
+			}
+			done := map[bool]string{true: " is trusted", false: " is not trusted"}[on]
+			return l.patchPolicy(cmd.Context(), client, map[string]any{"trusted": on}, client+done)
+		},
+	})
+}
+
+// completeSwitch offers the client_ids, and on and off after one. What is given here may stand in
+// the place of a client.
+func (l *limits) completeSwitch(alone ...string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 1 && !slices.Contains(alone, args[0]) {
+			return states, cobra.ShellCompDirectiveNoFileComp
+		}
+		clients, directive := l.completeClient(cmd, args, typed)
+		if len(args) == 0 {
+			clients = append(clients, alone...)
+		}
+		return clients, directive
+	}
+}

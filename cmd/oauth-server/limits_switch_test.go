@@ -1,0 +1,109 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// operatorAPI is an API that accepts every change and keeps the last one as "PATH BODY".
+func operatorAPI(t *testing.T) (flags string, last *string) {
+	t.Helper()
+	last = new(string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/clients"):
+			_, _ = w.Write([]byte(`{"clients":[{"client_id":"shop"},{"client_id":"report"}]}`))
+			return
+		case r.Method == http.MethodPatch && !r.URL.Query().Has("validate"):
+			*last = strings.TrimPrefix(r.URL.Path, "/admin/v1") + " " + string(body)
+		}
+		w.Header().Set("ETag", `"1"`)
+		_, _ = w.Write([]byte(`{}`))
+	}))
+	t.Cleanup(server.Close)
+	return " --token x --issuer http://127.0.0.1 --server " + server.URL, last
+}
+
+func TestSwitches(t *testing.T) {
+	flags, last := operatorAPI(t)
+	for _, tt := range []struct{ args, want, stdout, stderr string }{
+		{"dry-run on", `/settings {"mode":"dry_run"}`, "dry-run is on", ""},
+		{"dry-run off", `/settings {"mode":"enforce"}`, "dry-run is off", ""},
+		{"dry-run shop on", `/policies/shop {"mode":"dry_run"}`, "dry-run is on for shop", ""},
+		{"dry-run shop off", `/policies/shop {"mode":"enforce"}`, "dry-run is off for shop", ""},
+		{
+			"dry-run on shop", `/policies/shop {"mode":"dry_run"}`, "dry-run is on for shop",
+			"The order on|off CLIENT is deprecated. Write: oauth-server limits dry-run shop on",
+		},
+		{
+			"dry-run off shop", `/policies/shop {"mode":"enforce"}`, "dry-run is off for shop",
+			"The order on|off CLIENT is deprecated. Write: oauth-server limits dry-run shop off",
+		},
+		// With a client named on or off, the last argument is the state.
+		{"dry-run on off", `/policies/on {"mode":"enforce"}`, "dry-run is off for on", ""},
+		{"dry-run off on", `/policies/off {"mode":"dry_run"}`, "dry-run is on for off", ""},
+		{"dry-run on on", `/policies/on {"mode":"dry_run"}`, "dry-run is on for on", ""},
+		{"trust shop on", `/policies/shop {"trusted":true}`, "shop is trusted", ""},
+		{"trust shop off", `/policies/shop {"trusted":false}`, "shop is not trusted", ""},
+		{"trust shop", `/policies/shop {"trusted":true}`, "shop is trusted", ""},
+		{"trust off", `/policies/off {"trusted":true}`, "off is trusted", ""},
+		{"trust on off", `/policies/on {"trusted":false}`, "on is not trusted", ""},
+
+		{"dry-run shop", "", "", `oauth-server: limits dry-run: "shop" is neither on nor off; the order is [CLIENT] on|off`},
+		{"dry-run shop maybe", "", "", `oauth-server: limits dry-run: "maybe" is neither on nor off; the order is [CLIENT] on|off`},
+		{"dry-run maybe shop", "", "", `oauth-server: limits dry-run: "shop" is neither on nor off; the order is [CLIENT] on|off`},
+		{"trust on shop", "", "", `oauth-server: limits trust: "shop" is neither on nor off; the order is CLIENT [on|off]`},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			*last = ""
+			stdout, stderr, status := run(t, "", strings.Fields("limits "+tt.args+flags)...)
+			if wrong := tt.want == ""; wrong != (status == exitUsage) || wrong != (status != exitOK) {
+				t.Errorf("exit status %d", status)
+			}
+			if diff := cmp.Diff([]string{tt.want, tt.stdout, tt.stderr},
+				[]string{*last, strings.TrimSpace(stdout), strings.TrimSpace(stderr)}); diff != "" {
+				t.Errorf("change, stdout and stderr (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The deprecated order leaves standard output to the answer.
+func TestSwitchInTheOldOrderAsJSON(t *testing.T) {
+	flags, _ := operatorAPI(t)
+	stdout, stderr, _ := run(t, "", strings.Fields("limits dry-run on shop -o json"+flags)...)
+	if stdout != "{}\n" || strings.Count(stderr, "deprecated") != 1 {
+		t.Errorf("printed %q, and %q on standard error", stdout, stderr)
+	}
+}
+
+func TestSwitchCompletion(t *testing.T) {
+	flags, _ := operatorAPI(t)
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"dry-run", ""}, "shop report on off"},
+		{[]string{"dry-run", "sh"}, "shop on off"}, // the shell drops what does not fit
+		{[]string{"dry-run", "shop", ""}, "on off"},
+		{[]string{"dry-run", "on", ""}, ""},
+		{[]string{"dry-run", "shop", "on", ""}, ""},
+		{[]string{"trust", ""}, "shop report"},
+		{[]string{"trust", "shop", ""}, "on off"},
+		{[]string{"trust", "on", ""}, "on off"},
+		{[]string{"trust", "shop", "on", ""}, ""},
+	} {
+		all := append([]string{"__complete", "limits"}, strings.Fields(flags)...)
+		stdout, _, status := run(t, "", append(all, tt.args...)...)
+		offered, _, _ := strings.Cut(stdout, ":4\n")
+		if got := strings.Join(strings.Fields(offered), " "); got != tt.want || status != exitOK {
+			t.Errorf("after %q: %q offered, want %q (exit status %d)", tt.args, got, tt.want, status)
+		}
+	}
+}
