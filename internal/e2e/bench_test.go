@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/oauth2"
 )
 
@@ -164,7 +163,7 @@ type connection struct {
 func (s *server) connect(client int) *connection {
 	s.tb.Helper()
 	conn, err := net.Dial("tcp4", strings.TrimPrefix(s.Issuer, "http://"))
-	require.NoError(s.tb, err)
+	noError(s.tb, err)
 	s.tb.Cleanup(func() { _ = conn.Close() })
 	return &connection{tb: s.tb, client: client, conn: conn, reader: bufio.NewReader(conn)}
 }
@@ -174,11 +173,11 @@ func (c *connection) token(clientID, form string) (token oauth2.Token) {
 	credentials := base64.StdEncoding.EncodeToString([]byte(clientID + ":" + secrets[clientID]))
 	_, err := fmt.Fprintf(c.conn, "POST /token HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
 		c.conn.RemoteAddr(), credentials, formType, len(form), form)
-	require.NoError(c.tb, err)
+	noError(c.tb, err)
 	res, err := http.ReadResponse(c.reader, nil)
-	require.NoError(c.tb, err)
-	require.NoError(c.tb, json.NewDecoder(res.Body).Decode(&token))
-	require.NoError(c.tb, res.Body.Close())
-	require.Equal(c.tb, http.StatusOK, res.StatusCode)
+	noError(c.tb, err)
+	noError(c.tb, json.NewDecoder(res.Body).Decode(&token))
+	noError(c.tb, res.Body.Close())
+	equal(c.tb, "status", res.StatusCode, http.StatusOK)
 	return token
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 )
 
@@ -38,7 +37,7 @@ type pageForm struct {
 func newBrowser(tb testing.TB) *browser {
 	tb.Helper()
 	jar, err := cookiejar.New(nil)
-	require.NoError(tb, err)
+	noError(tb, err)
 	client := newHTTPClient(tb)
 	client.Jar = jar
 	return &browser{tb: tb, client: client}
@@ -47,7 +46,7 @@ func newBrowser(tb testing.TB) *browser {
 func (b *browser) open(address string) {
 	b.tb.Helper()
 	req, err := http.NewRequestWithContext(b.tb.Context(), http.MethodGet, address, http.NoBody)
-	require.NoError(b.tb, err)
+	noError(b.tb, err)
 	b.do(req)
 }
 
@@ -64,9 +63,9 @@ func (b *browser) submit(action string, typed ...string) {
 		fields.Set(typed[i], typed[i+1])
 	}
 	target, err := b.page.url.Parse(f.action)
-	require.NoError(b.tb, err)
+	noError(b.tb, err)
 	req, err := http.NewRequestWithContext(b.tb.Context(), http.MethodPost, target.String(), strings.NewReader(fields.Encode()))
-	require.NoError(b.tb, err)
+	noError(b.tb, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Origin", b.page.url.Scheme+"://"+b.page.url.Host)
 	req.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -80,7 +79,7 @@ func (b *browser) form(action string) pageForm {
 			return f
 		}
 	}
-	require.FailNow(b.tb, "no form "+action, b.page.text)
+	b.tb.Fatalf("no form %s on the page:\n%s", action, b.page.text)
 	return pageForm{}
 }
 
@@ -98,16 +97,16 @@ func (b *browser) do(req *http.Request) {
 	b.tb.Helper()
 	req.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 	res, err := b.client.Do(req)
-	require.NoError(b.tb, err)
+	noError(b.tb, err)
 	body, err := io.ReadAll(res.Body)
-	require.NoError(b.tb, err)
-	require.NoError(b.tb, res.Body.Close())
+	noError(b.tb, err)
+	noError(b.tb, res.Body.Close())
 	b.page = page{status: res.StatusCode, url: req.URL, text: string(body), forms: parseForms(b.tb, string(body))}
 	if res.StatusCode < 300 || res.StatusCode > 399 {
 		return
 	}
 	next, err := res.Location()
-	require.NoError(b.tb, err)
+	noError(b.tb, err)
 	if next.Host != req.URL.Host {
 		b.page.left = next
 		return
@@ -127,21 +126,29 @@ func (b *browser) signInAndAgree(address string) url.Values {
 	if b.has("/consent") {
 		b.submit("/consent", "decision", "allow")
 	}
-	require.NotNil(b.tb, b.page.left, "still here: %s", b.page.text)
-	return b.page.left.Query()
+	return b.sentTo().Query()
+}
+
+// sentTo is the address of another site that the server sent the browser to.
+func (b *browser) sentTo() *url.URL {
+	b.tb.Helper()
+	if b.page.left == nil {
+		b.tb.Fatalf("not sent to the client; status %d:\n%s", b.page.status, b.page.text)
+	}
+	return b.page.left
 }
 
 func parseForms(tb testing.TB, text string) (forms []pageForm) {
 	tb.Helper()
 	root, err := html.Parse(strings.NewReader(text))
-	require.NoError(tb, err)
+	noError(tb, err)
 	for n := range root.Descendants() {
 		if n.Type != html.ElementNode {
 			continue
 		}
 		switch n.Data {
 		case "form":
-			require.Equal(tb, "post", strings.ToLower(attribute(n, "method")))
+			equal(tb, "method of the form", strings.ToLower(attribute(n, "method")), "post")
 			forms = append(forms, pageForm{action: attribute(n, "action"), fields: url.Values{}})
 		case "input":
 			if len(forms) > 0 && attribute(n, "name") != "" {

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
-	"github.com/stretchr/testify/require"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 )
@@ -108,15 +107,15 @@ func TestDocMachine(t *testing.T) {
 	var seen []string
 	for range 2 {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api.URL, http.NoBody)
-		require.NoError(t, err)
+		noError(t, err)
 		seen = append(seen, send(t, client, req).body)
 	}
 	client.CloseIdleConnections()
-	require.Equal(t, seen[0], seen[1], "one token for both requests")
+	equal(t, "token of the second request", seen[1], seen[0])
 	ctx := oidc.ClientContext(t.Context(), newHTTPClient(t))
 	checked, err := checker(ctx, s.Issuer, s.Issuer).Verify(t.Context(), strings.TrimPrefix(seen[0], "Bearer "))
-	require.NoError(t, err)
-	require.Equal(t, "shop", checked.Subject)
+	noError(t, err)
+	equal(t, "sub", checked.Subject, "shop")
 }
 
 func TestDocPerson(t *testing.T) {
@@ -125,44 +124,50 @@ func TestDocPerson(t *testing.T) {
 	address, state, verifier := signIn(config)
 	query := newBrowser(t).signInAndAgree(address)
 	_, err := signedIn(ctx, config, "https://evil.example", query, state, verifier)
-	require.ErrorContains(t, err, "another server")
+	errorSays(t, err, "another server")
 	_, err = signedIn(ctx, config, s.Issuer, query, "guessed", verifier)
-	require.ErrorContains(t, err, "no answer to our request")
+	errorSays(t, err, "no answer to our request")
 	token, err := patiently(ctx, func() (*oauth2.Token, error) {
 		return signedIn(ctx, config, s.Issuer, query, state, verifier)
 	})
-	require.NoError(t, err)
+	noError(t, err)
 
 	var kept *oauth2.Token
 	keep := func(t *oauth2.Token) error { kept = t; return nil }
 	same, err := renewed(ctx, config, token, keep)
-	require.NoError(t, err)
-	require.Equal(t, token.AccessToken, same.AccessToken)
-	require.Nil(t, kept)
+	noError(t, err)
+	if same.AccessToken != token.AccessToken || kept != nil {
+		t.Fatalf("a fresh token was renewed, and kept as %+v", kept)
+	}
 	token.Expiry = time.Now().Add(-time.Minute)
 	next, err := renewed(ctx, config, token, keep)
-	require.NoError(t, err)
-	require.NotEqual(t, token.RefreshToken, next.RefreshToken)
-	require.Equal(t, next, kept)
+	noError(t, err)
+	if next.RefreshToken == token.RefreshToken || kept != next {
+		t.Fatalf("the successor of the refresh token is not kept: got %+v, kept %+v", next, kept)
+	}
 }
 
 // TestClientsDoc: what docs/clients.md shows in Go is what was tested here.
 func TestClientsDoc(t *testing.T) {
 	text, err := os.ReadFile("../../docs/clients.md")
-	require.NoError(t, err)
+	noError(t, err)
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	require.NotEmpty(t, blocks)
+	if len(blocks) == 0 {
+		t.Fatal("the page shows no Go")
+	}
 	files, err := filepath.Glob("*_test.go")
-	require.NoError(t, err)
+	noError(t, err)
 	var code strings.Builder
 	for _, file := range files {
 		source, err := os.ReadFile(file)
-		require.NoError(t, err)
+		noError(t, err)
 		code.Write(source)
 	}
 	for _, block := range blocks {
 		for _, function := range strings.Split(strings.TrimSpace(block[1]), "\n\n") {
-			require.Contains(t, code.String(), function)
+			if !strings.Contains(code.String(), function) {
+				t.Errorf("docs/clients.md shows what no test runs:\n%s", function)
+			}
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/oauth2"
 )
 
@@ -13,25 +12,19 @@ var inactive = map[string]any{"active": false}
 
 func TestIntrospection(t *testing.T) {
 	s := start(t, unlimited)
-	c := s.config("web")
-	code, verifier := s.code(newBrowser(t), c)
-	token, err := c.Exchange(with(t), code, oauth2.VerifierOption(verifier))
-	require.NoError(t, err)
+	token := s.signIn(with(t), s.config("web"))
 
 	got := s.introspect("shop", token.AccessToken)
-	require.Equal(t, true, got["active"])
-	require.Equal(t, "web", got["client_id"])
-	require.Equal(t, user, got["username"])
-	require.Equal(t, user, got["sub"])
-	require.Equal(t, "read", got["scope"])
-	require.Equal(t, s.Issuer, got["iss"])
-	require.Equal(t, "Bearer", got["token_type"])
-	require.Equal(t, verify(t, s, token.AccessToken).ID, got["jti"])
-
-	require.Equal(t, true, s.introspect("web", token.RefreshToken)["active"], "to the client that holds it")
-	require.Equal(t, inactive, s.introspect("shop", token.RefreshToken), "to nobody else")
+	for name, want := range map[string]any{
+		"active": true, "client_id": "web", "username": user, "sub": user, "scope": "read", "iss": s.Issuer,
+		"token_type": "Bearer", "jti": verify(t, s, token.AccessToken).ID,
+	} {
+		equal(t, name, got[name], want)
+	}
+	equal(t, "active, to the client that holds the refresh token", s.introspect("web", token.RefreshToken)["active"], true)
+	equal(t, "answer to another client", s.introspect("shop", token.RefreshToken), inactive)
 	for _, bad := range []string{"garbage", "a.b.c", token.AccessToken + "x", token.AccessToken[:len(token.AccessToken)-2]} {
-		require.Equal(t, inactive, s.introspect("shop", bad), bad)
+		equal(t, "answer about "+bad, s.introspect("shop", bad), inactive)
 	}
 	requireOAuthError(t, s.post("/introspect", "", url.Values{"token": {token.AccessToken}}), 401, "invalid_client")
 	requireOAuthError(t, s.post("/introspect", "shop", url.Values{}), 400, "invalid_request")
@@ -44,7 +37,7 @@ func TestRevocation(t *testing.T) {
 	issue := func() *oauth2.Token {
 		code, verifier := s.code(b, c)
 		token, err := c.Exchange(with(t), code, oauth2.VerifierOption(verifier))
-		require.NoError(t, err)
+		noError(t, err)
 		return token
 	}
 	revoke := func(clientID, token string) reply {
@@ -53,34 +46,36 @@ func TestRevocation(t *testing.T) {
 	t.Run("a refresh token takes its family along", func(t *testing.T) {
 		token := issue()
 		r := revoke("web", token.RefreshToken)
-		require.Equal(t, http.StatusOK, r.status, r.body)
-		require.Equal(t, "no-store", r.header.Get("Cache-Control"))
-		require.Equal(t, inactive, s.introspect("web", token.RefreshToken))
-		require.Equal(t, inactive, s.introspect("web", token.AccessToken))
+		r.requireStatus(t, http.StatusOK)
+		equal(t, "Cache-Control", r.header.Get("Cache-Control"), "no-store")
+		equal(t, "the refresh token", s.introspect("web", token.RefreshToken), inactive)
+		equal(t, "the access token", s.introspect("web", token.AccessToken), inactive)
 		_, err := refresh(with(t), c, token.RefreshToken)
 		requireRefused(t, err, 400, "invalid_grant")
 	})
 	t.Run("an access token goes alone", func(t *testing.T) {
 		token := issue()
-		require.Equal(t, http.StatusOK, revoke("web", token.AccessToken).status, "a wrong hint does no harm")
-		require.Equal(t, inactive, s.introspect("web", token.AccessToken))
+		revoke("web", token.AccessToken).requireStatus(t, http.StatusOK) // the hint is wrong, which does no harm
+		equal(t, "the access token", s.introspect("web", token.AccessToken), inactive)
 		_, err := refresh(with(t), c, token.RefreshToken)
-		require.NoError(t, err)
+		noError(t, err)
 	})
-	t.Run("somebody else's token stays", func(t *testing.T) {
+	t.Run("the token of another client stays", func(t *testing.T) {
 		token := issue()
-		require.Less(t, revoke("other", token.RefreshToken).status, 500)
-		require.Equal(t, true, s.introspect("web", token.RefreshToken)["active"])
+		if r := revoke("other", token.RefreshToken); r.status >= 500 {
+			t.Fatalf("status %d: %s", r.status, r.body)
+		}
+		equal(t, "active", s.introspect("web", token.RefreshToken)["active"], true)
 	})
 	t.Run("an unknown token is revoked enough", func(t *testing.T) {
-		require.Equal(t, http.StatusOK, revoke("web", "unknown").status, "RFC 7009 2.2")
+		revoke("web", "unknown").requireStatus(t, http.StatusOK) // RFC 7009 section 2.2
 	})
 	t.Run("revocations survive kill -9", func(t *testing.T) {
 		token := issue()
-		require.Equal(t, http.StatusOK, revoke("web", token.RefreshToken).status)
+		revoke("web", token.RefreshToken).requireStatus(t, http.StatusOK)
 		s.kill()
 		s.up()
-		require.Equal(t, inactive, s.introspect("web", token.AccessToken))
+		equal(t, "the access token", s.introspect("web", token.AccessToken), inactive)
 		_, err := refresh(with(t), c, token.RefreshToken)
 		requireRefused(t, err, 400, "invalid_grant")
 	})

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,7 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/oauth2"
 )
 
@@ -31,13 +31,13 @@ func exhaust(tb testing.TB, ask func() error) *oauth2.RetrieveError {
 	tb.Helper()
 	for range patience {
 		if err := ask(); err != nil {
+			requireRefused(tb, err, http.StatusTooManyRequests, "temporarily_unavailable")
 			var refused *oauth2.RetrieveError
-			require.ErrorAs(tb, err, &refused)
-			require.Equal(tb, http.StatusTooManyRequests, refused.Response.StatusCode, string(refused.Body))
+			errors.As(err, &refused)
 			return refused
 		}
 	}
-	require.FailNow(tb, "never limited")
+	tb.Fatalf("%d requests, and never limited", patience)
 	return nil
 }
 
@@ -46,21 +46,26 @@ func TestAnswerToTooManyRequests(t *testing.T) {
 	ctx := with(t)
 	refused := exhaust(t, func() error { _, err := s.credentials("shop").Token(ctx); return err })
 	h := refused.Response.Header
-	require.Equal(t, "application/json", h.Get("Content-Type"))
-	require.Equal(t, "no-store", h.Get("Cache-Control"))
-	require.Empty(t, h.Get("WWW-Authenticate"), "it hides the error from openid-client")
+	for name, want := range map[string]string{
+		"Content-Type": "application/json", "Cache-Control": "no-store",
+		"WWW-Authenticate": "", // it would hide the error from openid-client
+	} {
+		equal(t, name, h.Get(name), want)
+	}
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	require.NoError(t, err)
-	require.Positive(t, seconds)
-	require.Equal(t, "temporarily_unavailable", refused.ErrorCode)
-	require.Contains(t, refused.ErrorDescription, fmt.Sprintf("retry after %d second", seconds))
-	require.Equal(t, s.Issuer+"/docs/rate-limits", refused.ErrorURI)
+	noError(t, err)
+	if text := fmt.Sprintf("retry after %d second", seconds); seconds <= 0 || !strings.Contains(refused.ErrorDescription, text) {
+		t.Fatalf("Retry-After is %d, and the description %q", seconds, refused.ErrorDescription)
+	}
+	equal(t, "error_uri", refused.ErrorURI, s.Issuer+"/docs/rate-limits")
 	page := s.get(strings.TrimPrefix(refused.ErrorURI, s.Issuer))
-	require.Equal(t, http.StatusOK, page.status, "the page that the answer names")
-	require.Contains(t, page.body, "Retry-After")
+	page.requireStatus(t, http.StatusOK)
+	if !strings.Contains(page.body, "Retry-After") {
+		t.Fatalf("the page that the answer names does not explain Retry-After:\n%s", page.body)
+	}
 	left, wait := rateLimit(t, h)
-	require.Zero(t, left)
-	require.Equal(t, seconds, wait)
+	equal(t, "requests left", left, 0)
+	equal(t, "seconds in RateLimit", wait, seconds)
 }
 
 var (
@@ -71,13 +76,14 @@ var (
 // rateLimit reads RateLimit (draft-ietf-httpapi-ratelimit-headers).
 func rateLimit(tb testing.TB, h http.Header) (left, wait int) {
 	tb.Helper()
-	require.Regexp(tb, policyField, h.Get("RateLimit-Policy"))
 	found := limitField.FindStringSubmatch(h.Get("RateLimit"))
-	require.NotNil(tb, found, h.Get("RateLimit"))
+	if found == nil || !policyField.MatchString(h.Get("RateLimit-Policy")) {
+		tb.Fatalf("RateLimit is %q and RateLimit-Policy %q", h.Get("RateLimit"), h.Get("RateLimit-Policy"))
+	}
 	left, err := strconv.Atoi(found[1])
-	require.NoError(tb, err)
+	noError(tb, err)
 	wait, err = strconv.Atoi(found[2])
-	require.NoError(tb, err)
+	noError(tb, err)
 	return left, wait
 }
 
@@ -85,10 +91,12 @@ func TestRateLimitFieldsOnSuccess(t *testing.T) {
 	s := start(t, limited(4, "1h", ""))
 	for want := 3; want >= 0; want-- {
 		r := s.post("/token", "shop", url.Values{"grant_type": {"client_credentials"}})
-		require.Equal(t, http.StatusOK, r.status)
+		r.requireStatus(t, http.StatusOK)
 		left, _ := rateLimit(t, r.header)
-		require.Equal(t, want, left)
-		require.Contains(t, r.header.Get("RateLimit-Policy"), ";q=4;w=3600")
+		equal(t, "requests left", left, want)
+		if policy := r.header.Get("RateLimit-Policy"); !strings.Contains(policy, ";q=4;w=3600") {
+			t.Fatalf("RateLimit-Policy is %s, want 4 per hour", policy)
+		}
 	}
 	r := s.post("/token", "shop", url.Values{"grant_type": {"client_credentials"}})
 	requireOAuthError(t, r, http.StatusTooManyRequests, "temporarily_unavailable")
@@ -110,19 +118,21 @@ func TestDeniedGrantsAreNotBurnt(t *testing.T) {
 			_, err := c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
 			return err
 		})
-		require.NotEmpty(t, refused.Response.Header.Get("Retry-After"))
+		if refused.Response.Header.Get("Retry-After") == "" {
+			t.Fatal("no Retry-After")
+		}
 		token, err := patiently(ctx, func() (*oauth2.Token, error) {
 			return c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
 		})
-		require.NoError(t, err)
-		require.Equal(t, user, verify(t, s, token.AccessToken).Subject)
+		noError(t, err)
+		equal(t, "sub", verify(t, s, token.AccessToken).Subject, user)
 	})
 	t.Run("refresh token", func(t *testing.T) {
 		code, verifier := s.code(newBrowser(t), c)
 		token, err := patiently(ctx, func() (*oauth2.Token, error) {
 			return c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
 		})
-		require.NoError(t, err)
+		noError(t, err)
 		_ = exhaust(t, func() error {
 			next, err := refresh(ctx, c, token.RefreshToken)
 			if err == nil {
@@ -131,8 +141,10 @@ func TestDeniedGrantsAreNotBurnt(t *testing.T) {
 			return err
 		})
 		next, err := patiently(ctx, func() (*oauth2.Token, error) { return refresh(ctx, c, token.RefreshToken) })
-		require.NoError(t, err)
-		require.NotEqual(t, token.RefreshToken, next.RefreshToken)
+		noError(t, err)
+		if next.RefreshToken == token.RefreshToken {
+			t.Fatal("the refresh token was not rotated")
+		}
 	})
 	t.Run("password", func(t *testing.T) {
 		legacy := s.config("legacy")
@@ -140,7 +152,7 @@ func TestDeniedGrantsAreNotBurnt(t *testing.T) {
 		_, err := patiently(ctx, func() (*oauth2.Token, error) {
 			return legacy.PasswordCredentialsToken(ctx, user, password)
 		})
-		require.NoError(t, err)
+		noError(t, err)
 	})
 }
 
@@ -156,8 +168,10 @@ func TestRetryAfterIsEnough(t *testing.T) {
 			attempts++
 			return s.credentials("shop").Token(ctx)
 		})
-		require.NoError(t, err)
-		require.LessOrEqual(t, attempts, 2, "refused again after the wait")
+		noError(t, err)
+		if attempts > 2 {
+			t.Fatalf("%d attempts: refused again after the wait", attempts)
+		}
 	}
 }
 
@@ -177,8 +191,8 @@ func TestConcurrentRequestsPassExactly(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.EqualValues(t, limit, passed.Load())
-	require.EqualValues(t, 64-limit, refused.Load())
+	equal(t, "requests passed", passed.Load(), limit)
+	equal(t, "requests refused", refused.Load(), 64-limit)
 }
 
 // from sends the request as if it came from that address, through a proxy
@@ -201,16 +215,17 @@ func TestWrongSecretSpendsNothing(t *testing.T) {
 	for range patience {
 		seen[s.from(stranger, "/token", "shop", "wrong", form).status]++
 	}
-	require.Positive(t, seen[401])
-	require.Equal(t, patience, seen[401]+seen[429], "%v", seen)
-	require.Equal(t, 401, s.from("192.0.2.2", "/token", "ghost", "wrong", form).status, "another address is another matter")
+	if seen[401] == 0 || seen[401]+seen[429] != patience {
+		t.Fatalf("statuses of %d wrong secrets: %v, want 401 and then 429", patience, seen)
+	}
+	s.from("192.0.2.2", "/token", "ghost", "wrong", form).requireStatus(t, 401) // another address has limits of its own
 	for want := limit - 1; want >= 0; want-- {
 		r := s.from(owner, "/token", "shop", secrets["shop"], form)
-		require.Equal(t, 200, r.status, r.body)
+		r.requireStatus(t, 200)
 		left, _ := rateLimit(t, r.header)
-		require.Equal(t, want, left)
+		equal(t, "requests left", left, want)
 	}
-	require.Equal(t, 429, s.from(owner, "/token", "shop", secrets["shop"], form).status)
+	s.from(owner, "/token", "shop", secrets["shop"], form).requireStatus(t, 429)
 }
 
 // Failed guesses at a user's password do not keep the user out.
@@ -218,10 +233,12 @@ func TestStrangersDoNotLockUsersOut(t *testing.T) {
 	s := start(t, limited(3, "1h", ""))
 	form := url.Values{"grant_type": {"password"}, "username": {user}, "password": {"guess"}}
 	for range 20 {
-		require.Contains(t, []int{400, 429}, s.from("192.0.2.1", "/token", "legacy", secrets["legacy"], form).status)
+		if r := s.from("192.0.2.1", "/token", "legacy", secrets["legacy"], form); r.status != 400 && r.status != 429 {
+			t.Fatalf("status %d, want 400 or 429: %s", r.status, r.body)
+		}
 	}
 	form.Set("password", password)
-	require.Equal(t, 200, s.from("198.51.100.7", "/token", "legacy", secrets["legacy"], form).status)
+	s.from("198.51.100.7", "/token", "legacy", secrets["legacy"], form).requireStatus(t, 200)
 }
 
 func TestFailuresAreLimited(t *testing.T) {
@@ -230,17 +247,18 @@ func TestFailuresAreLimited(t *testing.T) {
 	for i := range 1000 {
 		r := s.from(fmt.Sprintf("2001:db8:1:2::%x", i), "/token", "shop", "wrong", form)
 		if r.status == http.StatusTooManyRequests {
-			require.NotEmpty(t, r.header.Get("Retry-After"))
+			if r.header.Get("Retry-After") == "" {
+				t.Fatal("no Retry-After")
+			}
 			requireOAuthError(t, r, 429, "temporarily_unavailable")
-			other := s.from("2001:db8:1:2:ffff::1", "/token", "shop", "wrong", form)
-			require.Equal(t, 429, other.status, "the same /64 is the same address")
-			other = s.from("2001:db8:1:3::1", "/token", "shop", "wrong", form)
-			require.Equal(t, 401, other.status, "the next /64 is not")
+			// A /64 counts as one address.
+			s.from("2001:db8:1:2:ffff::1", "/token", "shop", "wrong", form).requireStatus(t, 429)
+			s.from("2001:db8:1:3::1", "/token", "shop", "wrong", form).requireStatus(t, 401)
 			return
 		}
-		require.Equal(t, 401, r.status, r.body)
+		r.requireStatus(t, 401)
 	}
-	require.FailNow(t, "guessing is never limited")
+	t.Fatal("guessing is never limited")
 }
 
 // Each user of a client has a quota of their own.
@@ -250,11 +268,11 @@ func TestUsersAreLimitedApart(t *testing.T) {
 	c := s.config("legacy")
 	_ = exhaust(t, func() error { _, err := c.PasswordCredentialsToken(ctx, user, password); return err })
 	_, err := c.PasswordCredentialsToken(ctx, secondUser, password)
-	require.NoError(t, err)
+	noError(t, err)
 	web := s.config("web")
 	code, verifier := s.code(newBrowser(t), web)
 	_, err = web.Exchange(ctx, code, oauth2.VerifierOption(verifier))
-	require.NoError(t, err, "the same user with another client")
+	noError(t, err, "the same user with another client")
 }
 
 func TestModes(t *testing.T) {
@@ -286,9 +304,9 @@ func TestModes(t *testing.T) {
 					refused++
 					continue
 				}
-				require.Equal(t, http.StatusOK, r.status)
+				r.requireStatus(t, http.StatusOK)
 			}
-			require.Equal(t, tc.refused, refused)
+			equal(t, "requests refused", refused, tc.refused)
 		})
 	}
 }
@@ -304,13 +322,15 @@ func TestSeveralLimits(t *testing.T) {
 	passed := 0
 	for passed < 5 {
 		_, err := patiently(ctx, ask)
-		require.NoError(t, err)
+		noError(t, err)
 		passed++
 	}
 	refused := exhaust(t, func() error { _, err := ask(); return err })
 	seconds, err := strconv.Atoi(refused.Response.Header.Get("Retry-After"))
-	require.NoError(t, err)
-	require.Greater(t, seconds, 10, "now the long one holds")
+	noError(t, err)
+	if seconds <= 10 {
+		t.Fatalf("Retry-After is %d s, want what the limit per hour says", seconds)
+	}
 }
 
 // The token command waits as it is told, and the code it has stays good.
@@ -329,8 +349,10 @@ func TestTokenCommandWaits(t *testing.T) {
 			break
 		}
 	}
-	require.ErrorContains(t, err, "let --wait do so")
+	errorSays(t, err, "let --wait do so")
 	out, err := command(ctx, "", append(args, "--wait", "-o", "json")...)
-	require.NoError(t, err)
-	require.Contains(t, string(out), `"claims_verified": true`)
+	noError(t, err)
+	if !strings.Contains(string(out), `"claims_verified": true`) {
+		t.Fatalf("the claims are not verified: %s", out)
+	}
 }

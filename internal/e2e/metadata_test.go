@@ -3,10 +3,9 @@ package e2e
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/tokenclient"
 )
@@ -14,23 +13,34 @@ import (
 func TestMetadata(t *testing.T) {
 	s := start(t, unlimited)
 	r := s.get("/.well-known/oauth-authorization-server")
-	require.Equal(t, http.StatusOK, r.status)
-	require.Equal(t, "application/json", r.header.Get("Content-Type"))
+	r.requireStatus(t, http.StatusOK)
+	equal(t, "Content-Type", r.header.Get("Content-Type"), "application/json")
 	m := r.object(t)
-	require.Equal(t, s.Issuer, m["issuer"], "RFC 8414 3.3: identical")
-	require.Equal(t, []any{"code"}, m["response_types_supported"])
-	require.Equal(t, []any{"S256"}, m["code_challenge_methods_supported"], "RFC 8414 2, RFC 7636")
-	require.Equal(t, true, m["authorization_response_iss_parameter_supported"], "RFC 9207 3")
-	require.Subset(t, m["grant_types_supported"], []any{"authorization_code", "client_credentials", "refresh_token"})
-	require.Subset(t, m["token_endpoint_auth_methods_supported"], []any{"client_secret_basic", "client_secret_post", "none"})
-	for name := range m {
-		require.NotNil(t, m[name], "RFC 8414 3.2: claims with zero elements are left out")
-		if list, ok := m[name].([]any); ok {
-			require.NotEmpty(t, list, name)
+	// RFC 8414 section 3.3: the issuer is identical. RFC 9207 section 3: iss is announced.
+	for name, want := range map[string]any{
+		"issuer": s.Issuer, "response_types_supported": []any{"code"}, "code_challenge_methods_supported": []any{"S256"},
+		"authorization_response_iss_parameter_supported": true,
+	} {
+		equal(t, name, m[name], want)
+	}
+	for name, some := range map[string][]string{
+		"grant_types_supported":                 {"authorization_code", "client_credentials", "refresh_token"},
+		"token_endpoint_auth_methods_supported": {"client_secret_basic", "client_secret_post", "none"},
+	} {
+		all, _ := m[name].([]any)
+		for _, want := range some {
+			if !slices.Contains(all, any(want)) {
+				t.Fatalf("%s is %v, without %s", name, all, want)
+			}
+		}
+	}
+	for name, value := range m { // what is empty is left out: RFC 8414 section 3.2
+		if list, ok := value.([]any); value == nil || ok && len(list) == 0 {
+			t.Fatalf("%s is there and empty", name)
 		}
 	}
 	_, err := tokenclient.Discover(t.Context(), newHTTPClient(t), s.Issuer)
-	require.NoError(t, err)
+	noError(t, err)
 }
 
 // Every address in the metadata answers as what it is said to be.
@@ -45,32 +55,40 @@ func TestMetadataNamesWhatIsThere(t *testing.T) {
 		}
 		seen++
 		path := strings.TrimPrefix(address, s.Issuer)
-		require.NotEqual(t, address, path, "%s lies below the issuer", name)
+		if path == address {
+			t.Fatalf("%s is %s, which is not below the issuer %s", name, address, s.Issuer)
+		}
 		switch name {
 		case "token_endpoint", "revocation_endpoint", "introspection_endpoint":
 			requireOAuthError(t, s.post(path, "", url.Values{"grant_type": {"client_credentials"}, "token": {"x"}}), 401, "invalid_client")
 		case "authorization_endpoint":
-			require.Equal(t, http.StatusBadRequest, s.get(path).status, "no client named")
+			s.get(path).requireStatus(t, http.StatusBadRequest) // no client is named
 		default:
-			require.Equal(t, http.StatusOK, s.get(path).status, name)
+			s.get(path).requireStatus(t, http.StatusOK)
 		}
 	}
-	require.GreaterOrEqual(t, seen, 5)
+	if seen < 5 {
+		t.Fatalf("the metadata names %d addresses, want at least 5", seen)
+	}
 }
 
 func TestKeys(t *testing.T) {
 	s := start(t, unlimited)
 	r := s.get("/.well-known/jwks.json")
-	require.Equal(t, http.StatusOK, r.status)
-	keys, ok := r.object(t)["keys"].([]any)
-	require.True(t, ok)
-	require.NotEmpty(t, keys)
+	r.requireStatus(t, http.StatusOK)
+	keys, _ := r.object(t)["keys"].([]any)
+	if len(keys) == 0 {
+		t.Fatalf("no keys in %s", r.body)
+	}
 	for _, k := range keys {
 		key := k.(map[string]any)
-		require.NotEmpty(t, key["kid"])
-		require.Equal(t, "sig", key["use"])
+		if kid, _ := key["kid"].(string); kid == "" || key["use"] != "sig" {
+			t.Fatalf("a key without kid, or not for signatures: %v", key)
+		}
 		for _, private := range []string{"d", "p", "q", "dp", "dq", "qi", "k"} {
-			require.NotContains(t, key, private)
+			if _, shown := key[private]; shown {
+				t.Fatalf("a key shows its private part %s", private)
+			}
 		}
 	}
 }
@@ -78,7 +96,7 @@ func TestKeys(t *testing.T) {
 func TestHealth(t *testing.T) {
 	s := start(t, unlimited)
 	for _, path := range []string{"/healthz", "/readyz"} {
-		require.Equal(t, http.StatusOK, s.get(path).status, path)
+		s.get(path).requireStatus(t, http.StatusOK)
 	}
-	require.Equal(t, 0, s.stop(), "exit status after SIGTERM")
+	equal(t, "exit status after SIGTERM", s.stop(), 0)
 }

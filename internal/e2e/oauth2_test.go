@@ -2,13 +2,13 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
@@ -50,11 +50,22 @@ func (s *server) code(b *browser, c *oauth2.Config) (code, verifier string) {
 	s.tb.Helper()
 	verifier = oauth2.GenerateVerifier()
 	back := b.signInAndAgree(c.AuthCodeURL("the state", oauth2.S256ChallengeOption(verifier)))
-	require.Empty(s.tb, back.Get("error"), back)
-	require.Equal(s.tb, "the state", back.Get("state"))
-	require.Equal(s.tb, s.Issuer, back.Get("iss"), "RFC 9207")
-	require.NotEmpty(s.tb, back.Get("code"))
-	return back.Get("code"), verifier
+	code = back.Get("code")
+	// RFC 9207 asks for iss.
+	equal(s.tb, "answer", back, url.Values{"code": {code}, "state": {"the state"}, "iss": {s.Issuer}})
+	if code == "" {
+		s.tb.Fatal("the code is empty")
+	}
+	return code, verifier
+}
+
+// signIn signs in with a browser and returns the token for it.
+func (s *server) signIn(ctx context.Context, c *oauth2.Config) *oauth2.Token {
+	s.tb.Helper()
+	code, verifier := s.code(newBrowser(s.tb), c)
+	token, err := c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
+	noError(s.tb, err)
+	return token
 }
 
 // refresh spends a refresh token.
@@ -66,10 +77,12 @@ func refresh(ctx context.Context, c *oauth2.Config, token string) (*oauth2.Token
 func requireRefused(tb testing.TB, err error, status int, code string) {
 	tb.Helper()
 	var refused *oauth2.RetrieveError
-	require.ErrorAs(tb, err, &refused)
-	require.Equal(tb, status, refused.Response.StatusCode, string(refused.Body))
-	require.Equal(tb, code, refused.ErrorCode)
-	require.NotEmpty(tb, refused.ErrorDescription)
+	if !errors.As(err, &refused) {
+		tb.Fatalf("got %v, want a refusal with %s", err, code)
+	}
+	if refused.Response.StatusCode != status || refused.ErrorCode != code || refused.ErrorDescription == "" {
+		tb.Fatalf("status %d: %s, want status %d and %s with a description", refused.Response.StatusCode, refused.Body, status, code)
+	}
 }
 
 func TestClientCredentials(t *testing.T) {
@@ -81,14 +94,14 @@ func TestClientCredentials(t *testing.T) {
 			c := s.credentials("shop")
 			c.AuthStyle = style
 			token, err := c.Token(with(t))
-			require.NoError(t, err)
-			require.Equal(t, "Bearer", token.Type())
-			require.Empty(t, token.RefreshToken, "RFC 6749 4.4.3")
-			require.Equal(t, "read", token.Extra("scope"))
+			noError(t, err)
+			equal(t, "token_type", token.Type(), "Bearer")
+			equal(t, "refresh_token", token.RefreshToken, "") // RFC 6749 section 4.4.3
+			equal(t, "scope", token.Extra("scope"), "read")
 			claims := verify(t, s, token.AccessToken)
-			require.Equal(t, "shop", claims.ClientID)
-			require.Equal(t, "shop", claims.Subject, "RFC 9068 2.2: the client itself")
-			require.Equal(t, "read", claims.Scope)
+			equal(t, "client_id", claims.ClientID, "shop")
+			equal(t, "sub", claims.Subject, "shop") // the client itself: RFC 9068 section 2.2
+			equal(t, "scope of the claims", claims.Scope, "read")
 		})
 	}
 }
@@ -98,14 +111,16 @@ func TestCodeWithPKCE(t *testing.T) {
 	for _, id := range []string{"web", "native"} {
 		t.Run(id, func(t *testing.T) {
 			c := s.config(id)
-			code, verifier := s.code(newBrowser(t), c)
-			token, err := c.Exchange(with(t), code, oauth2.VerifierOption(verifier))
-			require.NoError(t, err)
-			require.NotEmpty(t, token.RefreshToken)
+			token := s.signIn(with(t), c)
+			if token.RefreshToken == "" {
+				t.Fatal("no refresh token")
+			}
 			claims := verify(t, s, token.AccessToken)
-			require.Equal(t, id, claims.ClientID)
-			require.Equal(t, user, claims.Subject)
-			require.WithinDuration(t, time.Now(), claims.expiry(), 2*time.Hour)
+			equal(t, "client_id", claims.ClientID, id)
+			equal(t, "sub", claims.Subject, user)
+			if left := time.Until(claims.expiry()); left.Abs() > 2*time.Hour {
+				t.Fatalf("the token expires in %v", left)
+			}
 		})
 	}
 }
@@ -131,7 +146,7 @@ func TestCodeSurvivesWrongAttempts(t *testing.T) {
 	requireRefused(t, err, 400, "invalid_grant")
 
 	_, err = c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
-	require.NoError(t, err)
+	noError(t, err)
 }
 
 func TestCodeReplayRevokesWhatItBought(t *testing.T) {
@@ -140,7 +155,7 @@ func TestCodeReplayRevokesWhatItBought(t *testing.T) {
 	code, verifier := s.code(newBrowser(t), c)
 	ctx := with(t)
 	token, err := c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
-	require.NoError(t, err)
+	noError(t, err)
 	_, err = c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
 	requireRefused(t, err, 400, "invalid_grant")
 	_, err = refresh(ctx, c, token.RefreshToken)
@@ -150,34 +165,31 @@ func TestCodeReplayRevokesWhatItBought(t *testing.T) {
 func TestRefreshRotatesAndReuseRevokesTheFamily(t *testing.T) {
 	s := start(t, unlimited)
 	c := s.config("web")
-	code, verifier := s.code(newBrowser(t), c)
 	ctx := with(t)
-	first, err := c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
-	require.NoError(t, err)
+	first := s.signIn(ctx, c)
 	second, err := refresh(ctx, c, first.RefreshToken)
-	require.NoError(t, err)
-	require.NotEqual(t, first.RefreshToken, second.RefreshToken)
-	require.NotEqual(t, first.AccessToken, second.AccessToken)
+	noError(t, err)
+	if second.RefreshToken == first.RefreshToken || second.AccessToken == first.AccessToken {
+		t.Fatal("a refresh answered with a token of before")
+	}
 	third, err := refresh(ctx, c, second.RefreshToken)
-	require.NoError(t, err)
-	require.Equal(t, user, verify(t, s, third.AccessToken).Subject)
+	noError(t, err)
+	equal(t, "sub", verify(t, s, third.AccessToken).Subject, user)
 
 	_, err = refresh(ctx, c, first.RefreshToken)
 	requireRefused(t, err, 400, "invalid_grant")
 	_, err = refresh(ctx, c, third.RefreshToken)
 	requireRefused(t, err, 400, "invalid_grant")
-	require.Equal(t, map[string]any{"active": false}, s.introspect("shop", third.AccessToken), "revoked with its family")
+	equal(t, "an access token of the revoked family", s.introspect("shop", third.AccessToken), inactive)
 }
 
 func TestRefreshTokenBelongsToItsClient(t *testing.T) {
 	s := start(t, unlimited)
 	c := s.config("web")
-	code, verifier := s.code(newBrowser(t), c)
 	ctx := with(t)
-	token, err := c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
-	require.NoError(t, err)
+	token := s.signIn(ctx, c)
 
-	_, err = refresh(ctx, s.config("other"), token.RefreshToken)
+	_, err := refresh(ctx, s.config("other"), token.RefreshToken)
 	requireRefused(t, err, 400, "invalid_grant")
 	wrong := s.config("web")
 	wrong.ClientSecret = "wrong"
@@ -185,7 +197,7 @@ func TestRefreshTokenBelongsToItsClient(t *testing.T) {
 	requireRefused(t, err, 401, "invalid_client")
 
 	_, err = refresh(ctx, c, token.RefreshToken)
-	require.NoError(t, err, "the attempts of others spent nothing")
+	noError(t, err, "an attempt of others spent the token")
 }
 
 func TestPassword(t *testing.T) {
@@ -193,10 +205,10 @@ func TestPassword(t *testing.T) {
 	ctx := with(t)
 	c := s.config("legacy")
 	token, err := c.PasswordCredentialsToken(ctx, user, password)
-	require.NoError(t, err)
-	require.Equal(t, user, verify(t, s, token.AccessToken).Subject)
+	noError(t, err)
+	equal(t, "sub", verify(t, s, token.AccessToken).Subject, user)
 	_, err = refresh(ctx, c, token.RefreshToken)
-	require.NoError(t, err)
+	noError(t, err)
 
 	_, err = c.PasswordCredentialsToken(ctx, user, "wrong")
 	requireRefused(t, err, 400, "invalid_grant")
@@ -213,14 +225,14 @@ func TestSignInGoesWrongThenRight(t *testing.T) {
 	verifier := oauth2.GenerateVerifier()
 	b.open(c.AuthCodeURL("s", oauth2.S256ChallengeOption(verifier)))
 	b.submit("/sign-in", "username", user, "password", "wrong")
-	require.Equal(t, http.StatusForbidden, b.page.status)
-	require.Contains(t, b.page.text, `value="`+user+`"`, "the name is kept")
-	require.NotContains(t, b.page.text, "wrong", "the password is not")
+	equal(t, "status", b.page.status, http.StatusForbidden)
+	if !strings.Contains(b.page.text, `value="`+user+`"`) || strings.Contains(b.page.text, "wrong") {
+		t.Fatalf("the page does not keep the name, or keeps the password:\n%s", b.page.text)
+	}
 	b.submit("/sign-in", "username", user, "password", password)
 	b.submit("/consent", "decision", "deny")
-	require.NotNil(t, b.page.left)
-	require.Equal(t, url.Values{"error": {"access_denied"}, "state": {"s"}, "iss": {s.Issuer}},
-		without(b.page.left.Query(), "error_description"))
+	equal(t, "answer", without(b.sentTo().Query(), "error_description"),
+		url.Values{"error": {"access_denied"}, "state": {"s"}, "iss": {s.Issuer}})
 }
 
 func without(v url.Values, name string) url.Values {
@@ -235,12 +247,13 @@ func TestSessionIsKept(t *testing.T) {
 	c := s.config("web")
 	s.code(b, c)
 	b.open(c.AuthCodeURL("s", oauth2.S256ChallengeOption(oauth2.GenerateVerifier())))
-	require.False(t, b.has("/sign-in"))
-	require.True(t, b.has("/consent"))
+	if b.has("/sign-in") || !b.has("/consent") {
+		t.Fatalf("not the page for consent:\n%s", b.page.text)
+	}
 }
 
-// The command that people try the server with, against the server itself.
-func TestTokenCommandOfOurs(t *testing.T) {
+// The client behind the token command, against the server itself.
+func TestTokenClient(t *testing.T) {
 	s := start(t, unlimited)
 	b := newBrowser(t)
 	client := &tokenclient.Client{
@@ -256,7 +269,7 @@ func TestTokenCommandOfOurs(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			require.Equal(t, http.StatusOK, res.StatusCode)
+			equal(t, "status of the loopback listener", res.StatusCode, http.StatusOK)
 			return res.Body.Close()
 		},
 	}
@@ -277,9 +290,10 @@ func TestTokenCommandOfOurs(t *testing.T) {
 	for _, step := range steps {
 		request.Grant = grantOf(step.grant)
 		got, err := client.Token(t.Context(), request)
-		require.NoError(t, err)
-		require.Equal(t, step.want, got.Origin)
-		require.True(t, got.Claims.Verified, got.Claims.Problem)
-		require.True(t, strings.Contains(string(got.Claims.Payload), `"`+user+`"`))
+		noError(t, err)
+		equal(t, "origin", got.Origin, step.want)
+		if !got.Claims.Verified || !strings.Contains(string(got.Claims.Payload), `"`+user+`"`) {
+			t.Fatalf("not verified (%s), or not about %s: %s", got.Claims.Problem, user, got.Claims.Payload)
+		}
 	}
 }

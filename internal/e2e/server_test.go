@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 // startTimeout is how long a server may take to listen, and to stop. A slow
@@ -49,9 +47,9 @@ func start(tb testing.TB, config string) *server {
 	tb.Helper()
 	dir := tb.TempDir()
 	data, err := os.ReadFile(fixture)
-	require.NoError(tb, err)
+	noError(tb, err)
 	store := filepath.Join(dir, "store.db")
-	require.NoError(tb, os.WriteFile(store, data, 0o600))
+	noError(tb, os.WriteFile(store, data, 0o600))
 	file := filepath.Join(dir, "config.yaml")
 	address := freeAddress(tb)
 	s := &server{tb: tb, Issuer: "http://" + address, file: file, quiet: strings.Contains(config, quiet)}
@@ -75,7 +73,7 @@ func (s *server) data() string { return s.args[len(s.args)-1] }
 // configure changes the configuration for the next start.
 func (s *server) configure(text string) {
 	s.tb.Helper()
-	require.NoError(s.tb, os.WriteFile(s.file, []byte(text), 0o600))
+	noError(s.tb, os.WriteFile(s.file, []byte(text), 0o600))
 }
 
 // up starts the process and waits until it says that it listens.
@@ -93,8 +91,8 @@ func (s *server) launch() {
 	s.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
 	s.cmd.ExtraFiles = s.files
 	stderr, err := s.cmd.StderrPipe()
-	require.NoError(s.tb, err)
-	require.NoError(s.tb, s.cmd.Start())
+	noError(s.tb, err)
+	noError(s.tb, s.cmd.Start())
 	s.exited = make(chan struct{})
 	go func(cmd *exec.Cmd, logs *logs, exited chan<- struct{}) {
 		defer close(exited)
@@ -111,9 +109,9 @@ func (s *server) await() {
 	case <-s.exited:
 		state := s.cmd.ProcessState
 		s.cmd = nil
-		require.FailNow(s.tb, "the server did not start", "%v\n%s", state, s.logs)
+		s.tb.Fatalf("the server did not start: %v\n%s", state, s.logs)
 	case <-time.After(startTimeout):
-		require.FailNow(s.tb, "the server does not listen", s.logs.String())
+		s.tb.Fatalf("the server does not listen:\n%s", s.logs)
 	}
 }
 
@@ -145,7 +143,7 @@ func (s *server) listening() <-chan struct{} {
 // kill is kill -9: the process gets no chance to say goodbye.
 func (s *server) kill() {
 	s.tb.Helper()
-	require.NoError(s.tb, s.cmd.Process.Kill())
+	noError(s.tb, s.cmd.Process.Kill())
 	<-s.exited
 	s.cmd = nil
 }
@@ -160,7 +158,7 @@ func (s *server) stop() int {
 // terminate is SIGTERM.
 func (s *server) terminate() {
 	s.tb.Helper()
-	require.NoError(s.tb, s.cmd.Process.Signal(syscall.SIGTERM))
+	noError(s.tb, s.cmd.Process.Signal(syscall.SIGTERM))
 }
 
 // ended waits for the end and returns the exit status.
@@ -169,7 +167,7 @@ func (s *server) ended() int {
 	select {
 	case <-s.exited:
 	case <-time.After(startTimeout):
-		require.FailNow(s.tb, "the server does not stop", s.logs.String())
+		s.tb.Fatalf("the server does not stop:\n%s", s.logs)
 	}
 	status := s.cmd.ProcessState.ExitCode()
 	s.cmd = nil
@@ -181,8 +179,8 @@ func (s *server) ended() int {
 func freeAddress(tb testing.TB) string {
 	tb.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(tb, err)
-	defer func() { require.NoError(tb, l.Close()) }()
+	noError(tb, err)
+	defer func() { noError(tb, l.Close()) }()
 	return l.Addr().String()
 }
 

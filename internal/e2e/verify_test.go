@@ -7,7 +7,6 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
-	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/clientcfg"
 )
@@ -38,19 +37,19 @@ func verify(tb testing.TB, s *server, token string) claims {
 		SkipClientIDCheck: true, SupportedSigningAlgs: []string{"ES256", "EdDSA", "RS256"},
 	})
 	checked, err := verifier.Verify(ctx, token)
-	require.NoError(tb, err)
+	noError(tb, err)
 	var c claims
-	require.NoError(tb, checked.Claims(&c))
-	require.NotEmpty(tb, c.ID)
-	require.NotEmpty(tb, c.Audience)
-	require.NotZero(tb, c.IssuedAt)
-	require.Less(tb, c.IssuedAt, c.Expires)
+	noError(tb, checked.Claims(&c))
+	if c.ID == "" || len(c.Audience) == 0 || c.IssuedAt == 0 || c.IssuedAt >= c.Expires {
+		tb.Fatalf("jti, aud or iat is missing, or exp does not follow iat: %+v", c)
+	}
 
 	jws, err := jose.ParseSigned(token, []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, jose.RS256})
-	require.NoError(tb, err)
+	noError(tb, err)
 	header := jws.Signatures[0].Protected
-	require.Equal(tb, "at+jwt", header.ExtraHeaders[jose.HeaderType], "RFC 9068 2.1")
-	require.NotEmpty(tb, header.KeyID)
+	if kind := header.ExtraHeaders[jose.HeaderType]; kind != "at+jwt" || header.KeyID == "" {
+		tb.Fatalf("typ is %v, want at+jwt (RFC 9068 section 2.1); kid is %q", kind, header.KeyID)
+	}
 	return c
 }
 
@@ -60,12 +59,12 @@ func TestTokensOfOneSecondDiffer(t *testing.T) {
 	ids := map[string]bool{}
 	for range 20 {
 		token, err := s.credentials("shop").Token(with(t))
-		require.NoError(t, err)
-		require.False(t, seen[token.AccessToken])
-		seen[token.AccessToken] = true
+		noError(t, err)
 		c := verify(t, s, token.AccessToken)
-		require.False(t, ids[c.ID])
-		ids[c.ID] = true
+		if seen[token.AccessToken] || ids[c.ID] {
+			t.Fatalf("a token was issued twice, or its jti %s was", c.ID)
+		}
+		seen[token.AccessToken], ids[c.ID] = true, true
 	}
 }
 
@@ -74,11 +73,11 @@ func TestEachSigningAlgorithm(t *testing.T) {
 		t.Run(algorithm, func(t *testing.T) {
 			s := start(t, unlimited+"tokens: { algorithm: "+algorithm+" }\n")
 			token, err := s.credentials("shop").Token(with(t))
-			require.NoError(t, err)
+			noError(t, err)
 			verify(t, s, token.AccessToken)
 			jws, err := jose.ParseSigned(token.AccessToken, []jose.SignatureAlgorithm{jose.SignatureAlgorithm(algorithm)})
-			require.NoError(t, err)
-			require.Equal(t, algorithm, jws.Signatures[0].Protected.Algorithm)
+			noError(t, err)
+			equal(t, "alg", jws.Signatures[0].Protected.Algorithm, algorithm)
 		})
 	}
 }
@@ -87,12 +86,12 @@ func TestEachSigningAlgorithm(t *testing.T) {
 func TestOldTokensOutliveANewKey(t *testing.T) {
 	s := start(t, unlimited)
 	token, err := s.credentials("shop").Token(with(t))
-	require.NoError(t, err)
-	require.Equal(t, 0, s.stop())
+	noError(t, err)
+	equal(t, "exit status", s.stop(), 0)
 	s.configure(unlimited + "tokens: { algorithm: EdDSA }\n")
 	s.up()
 	verify(t, s, token.AccessToken)
 	next, err := s.credentials("shop").Token(with(t))
-	require.NoError(t, err)
+	noError(t, err)
 	verify(t, s, next.AccessToken)
 }

@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // reply is an HTTP answer, read to its end.
@@ -22,25 +20,33 @@ type reply struct {
 func (r reply) object(tb testing.TB) map[string]any {
 	tb.Helper()
 	var o map[string]any
-	require.NoError(tb, json.Unmarshal([]byte(r.body), &o), r.body)
+	noError(tb, json.Unmarshal([]byte(r.body), &o), "read "+r.body)
 	return o
+}
+
+// requireStatus ends the test if the answer has another status.
+func (r reply) requireStatus(tb testing.TB, status int) {
+	tb.Helper()
+	if r.status != status {
+		tb.Fatalf("status %d, want %d: %s", r.status, status, r.body)
+	}
 }
 
 // send sends a request as it is.
 func send(tb testing.TB, client *http.Client, req *http.Request) reply {
 	tb.Helper()
 	res, err := client.Do(req)
-	require.NoError(tb, err)
+	noError(tb, err)
 	body, err := io.ReadAll(res.Body)
-	require.NoError(tb, err)
-	require.NoError(tb, res.Body.Close())
+	noError(tb, err)
+	noError(tb, res.Body.Close())
 	return reply{status: res.StatusCode, header: res.Header, body: string(body)}
 }
 
 func (s *server) get(path string) reply {
 	s.tb.Helper()
 	req, err := http.NewRequestWithContext(s.tb.Context(), http.MethodGet, s.Issuer+path, http.NoBody)
-	require.NoError(s.tb, err)
+	noError(s.tb, err)
 	return send(s.tb, newHTTPClient(s.tb), req)
 }
 
@@ -48,7 +54,7 @@ func (s *server) get(path string) reply {
 func (s *server) post(path, clientID string, form url.Values) reply {
 	s.tb.Helper()
 	req, err := http.NewRequestWithContext(s.tb.Context(), http.MethodPost, s.Issuer+path, strings.NewReader(form.Encode()))
-	require.NoError(s.tb, err)
+	noError(s.tb, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if clientID != "" {
 		req.SetBasicAuth(url.QueryEscape(clientID), url.QueryEscape(secrets[clientID]))
@@ -59,28 +65,28 @@ func (s *server) post(path, clientID string, form url.Values) reply {
 func (s *server) introspect(clientID, token string) map[string]any {
 	s.tb.Helper()
 	r := s.post("/introspect", clientID, url.Values{"token": {token}})
-	require.Equal(s.tb, http.StatusOK, r.status, r.body)
+	r.requireStatus(s.tb, http.StatusOK)
 	requireUncached(s.tb, r)
 	return r.object(s.tb)
 }
 
 func requireUncached(tb testing.TB, r reply) {
 	tb.Helper()
-	require.Equal(tb, "application/json", r.header.Get("Content-Type"))
-	require.Equal(tb, "no-store", r.header.Get("Cache-Control"))
+	equal(tb, "Content-Type", r.header.Get("Content-Type"), "application/json")
+	equal(tb, "Cache-Control", r.header.Get("Cache-Control"), "no-store")
 }
 
 // requireOAuthError checks what RFC 6749 section 5.2 says of every refusal.
 func requireOAuthError(tb testing.TB, r reply, status int, code string) {
 	tb.Helper()
-	require.Equal(tb, status, r.status, r.body)
+	r.requireStatus(tb, status)
 	requireUncached(tb, r)
 	o := r.object(tb)
-	require.Equal(tb, code, o["error"], r.body)
-	require.IsType(tb, "", o["error_description"])
-	if status == http.StatusUnauthorized {
-		require.Contains(tb, r.header.Get("WWW-Authenticate"), "Basic")
-	} else {
-		require.Empty(tb, r.header.Get("WWW-Authenticate"))
+	if _, described := o["error_description"].(string); o["error"] != code || !described {
+		tb.Fatalf("the answer is %s, want the error %s with a description", r.body, code)
+	}
+	challenge := r.header.Get("WWW-Authenticate")
+	if status == http.StatusUnauthorized && !strings.Contains(challenge, "Basic") || status != http.StatusUnauthorized && challenge != "" {
+		tb.Fatalf("status %d comes with WWW-Authenticate: %s", status, challenge)
 	}
 }
