@@ -6,10 +6,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/tokenclient"
@@ -22,8 +21,9 @@ func TestAuthorizeNeedsEndpointAndPKCE(t *testing.T) {
 	} {
 		f := newFakeServer(t)
 		f.metadata = map[string]any{field: value}
-		_, err := newClient(t, f).Token(t.Context(), request(f, clientcfg.AuthorizationCode))
-		require.Error(t, err, field)
+		if _, err := newClient(t, f).Token(t.Context(), request(f, clientcfg.AuthorizationCode)); err == nil {
+			t.Errorf("a token without a useful %s", field)
+		}
 	}
 }
 
@@ -45,9 +45,8 @@ func TestAuthorizationResponseIsChecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFakeServer(t)
 			f.redirect = tc.change
-			_, err := newClient(t, f).Token(t.Context(), request(f, clientcfg.AuthorizationCode))
-			require.ErrorContains(t, err, tc.want)
-			require.Empty(t, f.grants(), "no code was redeemed")
+			failsWith(t, newClient(t, f), request(f, clientcfg.AuthorizationCode), tc.want)
+			equal(t, "grants asked for", f.grants(), []string{})
 		})
 	}
 }
@@ -56,8 +55,7 @@ func TestServerWithoutIssParameterIsTaken(t *testing.T) {
 	f := newFakeServer(t)
 	f.metadata = map[string]any{"authorization_response_iss_parameter_supported": false}
 	f.redirect = func(q url.Values) { q.Del("iss") }
-	_, err := newClient(t, f).Token(t.Context(), request(f, clientcfg.AuthorizationCode))
-	require.NoError(t, err)
+	token(t, newClient(t, f), request(f, clientcfg.AuthorizationCode), tokenclient.Issued)
 }
 
 // Anybody on the machine can knock at the listener; only the real answer counts.
@@ -66,7 +64,9 @@ func TestStrangersAtTheListenerEndNothing(t *testing.T) {
 	c := newClient(t, f)
 	c.Show = func(ctx context.Context, address string) error {
 		u, err := url.Parse(address)
-		require.NoError(t, err)
+		if err != nil {
+			return err
+		}
 		q := u.Query()
 		back, state := q.Get("redirect_uri"), url.QueryEscape(q.Get("state"))
 		for _, knock := range []struct {
@@ -79,20 +79,16 @@ func TestStrangersAtTheListenerEndNothing(t *testing.T) {
 			{back + "?%zz", http.StatusBadRequest},
 			{strings.Replace(back, "/callback", "/favicon.ico", 1), http.StatusNotFound},
 			{strings.Replace(back, "127.0.0.1", "localhost", 1), http.StatusMisdirectedRequest},
+			{address, http.StatusOK},
 		} {
-			status, err := browse(ctx, knock.address)
-			require.NoError(t, err)
-			require.Equal(t, knock.status, status, knock.address)
+			if status, err := browse(ctx, knock.address); err != nil || status != knock.status {
+				t.Errorf("%s: status %d, %v, want %d", knock.address, status, err, knock.status)
+			}
 		}
-		status, err := browse(ctx, address)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, status)
 		return nil
 	}
-	got, err := c.Token(t.Context(), request(f, clientcfg.AuthorizationCode))
-	require.NoError(t, err)
-	require.Equal(t, tokenclient.Issued, got.Origin)
-	require.Equal(t, "code-1", f.asked[0].Get("code"))
+	token(t, c, request(f, clientcfg.AuthorizationCode), tokenclient.Issued)
+	equal(t, "code", f.asked[0].Get("code"), "code-1")
 }
 
 func TestSignInWaitIsBounded(t *testing.T) {
@@ -101,21 +97,24 @@ func TestSignInWaitIsBounded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c.Show = func(context.Context, string) error { cancel(errors.New("time is up")); return nil }
 	_, err := c.Token(ctx, request(f, clientcfg.AuthorizationCode))
-	require.ErrorContains(t, err, "nobody finished signing in")
-	require.ErrorIs(t, err, context.Canceled)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nobody finished signing in") {
+		t.Errorf("Token() = %v", err)
+	}
 }
 
 func TestRedirectAddress(t *testing.T) {
 	f := newFakeServer(t)
 	r := request(f, clientcfg.AuthorizationCode)
-	_, err := newClient(t, f).Token(t.Context(), r)
-	require.NoError(t, err)
-	require.Regexp(t, `^http://127\.0\.0\.1:\d+/callback$`, f.asked[0].Get("redirect_uri"))
+	token(t, newClient(t, f), r, tokenclient.Issued)
+	if uri := f.asked[0].Get("redirect_uri"); !regexp.MustCompile(`^http://127\.0\.0\.1:\d+/callback$`).MatchString(uri) {
+		t.Errorf("redirect_uri is %s", uri)
+	}
 
 	busy, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, busy.Close()) }()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = busy.Close() }()
 	r.RedirectPort = busy.Addr().(*net.TCPAddr).Port
-	_, err = newClient(t, f).Token(t.Context(), r)
-	require.ErrorContains(t, err, "listen for the code")
+	failsWith(t, newClient(t, f), r, "listen for the code")
 }

@@ -1,12 +1,13 @@
 package tokenclient_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/tokenclient"
@@ -17,16 +18,14 @@ func TestReuseNeedsNoServer(t *testing.T) {
 	c := newClient(t, f)
 	r := request(f, clientcfg.ClientCredentials)
 	r.CacheDir = t.TempDir()
-	first, err := c.Token(t.Context(), r)
-	require.NoError(t, err)
+	first := token(t, c, r, tokenclient.Issued)
 	f.Close()
-	second, err := c.Token(t.Context(), r)
-	require.NoError(t, err)
-	require.Equal(t, tokenclient.Reused, second.Origin)
-	require.Equal(t, first.Token, second.Token)
-	require.False(t, second.Claims.Verified, "the keys could not be read")
-	require.NotEmpty(t, second.Claims.Problem)
-	require.Equal(t, string(first.Claims.Payload), string(second.Claims.Payload))
+	second := token(t, c, r, tokenclient.Reused)
+	equal(t, "token", second.Token, first.Token)
+	equal(t, "claims", string(second.Claims.Payload), string(first.Claims.Payload))
+	if second.Claims.Verified || second.Claims.Problem == "" {
+		t.Errorf("verified without keys: %+v", second.Claims)
+	}
 }
 
 func TestCacheDirKeepsKeysApart(t *testing.T) {
@@ -44,15 +43,11 @@ func TestCacheDirKeepsKeysApart(t *testing.T) {
 	for name, change := range variants {
 		r := base
 		change(&r)
-		got, err := c.Token(t.Context(), r)
-		require.NoError(t, err, name)
-		require.Equal(t, tokenclient.Issued, got.Origin, name)
+		t.Run(name, func(t *testing.T) { token(t, c, r, tokenclient.Issued) })
 	}
 	r := base
 	r.Scopes = []string{"write", "read", "write"}
-	got, err := c.Token(t.Context(), r)
-	require.NoError(t, err)
-	require.Equal(t, tokenclient.Reused, got.Origin, "the order of scopes means nothing")
+	token(t, c, r, tokenclient.Reused) // the order of scopes means nothing
 }
 
 // Without the lock both would refresh with the same token, and the fake server
@@ -61,8 +56,7 @@ func TestConcurrentRunsRefreshOnce(t *testing.T) {
 	f := newFakeServer(t)
 	r := request(f, clientcfg.Password)
 	r.CacheDir = t.TempDir()
-	_, err := newClient(t, f).Token(t.Context(), r)
-	require.NoError(t, err)
+	token(t, newClient(t, f), r, tokenclient.Issued)
 	f.advance(lifetime)
 	var wg sync.WaitGroup
 	tokens := make([]string, 8)
@@ -76,10 +70,8 @@ func TestConcurrentRunsRefreshOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Equal(t, []string{"password", "refresh_token"}, f.grants())
-	for _, token := range tokens {
-		require.Equal(t, tokens[0], token)
-	}
+	equal(t, "grants asked for", f.grants(), []string{"password", "refresh_token"})
+	equal(t, "tokens", slices.Compact(tokens), tokens[:1])
 }
 
 func TestCacheFileIsPrivate(t *testing.T) {
@@ -87,23 +79,27 @@ func TestCacheFileIsPrivate(t *testing.T) {
 	c := newClient(t, f)
 	r := request(f, clientcfg.ClientCredentials)
 	r.CacheDir = filepath.Join(t.TempDir(), "made")
-	got, err := c.Token(t.Context(), r)
-	require.NoError(t, err)
-	info, err := os.Stat(got.CacheFile)
-	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), info.Mode())
-	dir, err := os.Stat(r.CacheDir)
-	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o700), dir.Mode().Perm())
-
-	for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o700} {
-		require.NoError(t, os.Chmod(got.CacheFile, mode))
-		_, err = c.Token(t.Context(), r)
-		require.ErrorIs(t, err, tokenclient.ErrExposed, "mode %o", mode)
+	file := token(t, c, r, tokenclient.Issued).CacheFile
+	for path, want := range map[string]os.FileMode{file: 0o600, r.CacheDir: os.ModeDir | 0o700} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode()&^os.ModeSetgid != want { // a directory may inherit that bit
+			t.Errorf("the mode of %s is %v, want %v", path, info.Mode(), want)
+		}
 	}
-	left, err := filepath.Glob(filepath.Join(r.CacheDir, ".token-*"))
-	require.NoError(t, err)
-	require.Empty(t, left, "temporary files")
+	for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o700} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Token(t.Context(), r); !errors.Is(err, tokenclient.ErrExposed) {
+			t.Errorf("mode %o: Token() = %v, want %v", mode, err, tokenclient.ErrExposed)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(r.CacheDir, ".token-*")); err != nil || len(left) > 0 {
+		t.Errorf("temporary files are left: %q, %v", left, err)
+	}
 }
 
 func TestCacheFileThatCannotServe(t *testing.T) {
@@ -122,10 +118,11 @@ func TestCacheFileThatCannotServe(t *testing.T) {
 			f := newFakeServer(t)
 			r := request(f, clientcfg.ClientCredentials)
 			r.CacheFile = filepath.Join(t.TempDir(), "token.json")
-			require.NoError(t, tc.make(r.CacheFile))
-			_, err := newClient(t, f).Token(t.Context(), r)
-			require.ErrorContains(t, err, tc.want)
-			require.Empty(t, f.grants(), "nothing is asked before the cache is known to work")
+			if err := tc.make(r.CacheFile); err != nil {
+				t.Fatal(err)
+			}
+			failsWith(t, newClient(t, f), r, tc.want)
+			equal(t, "grants asked for before the cache is known to work", f.grants(), []string{})
 		})
 	}
 }
@@ -142,10 +139,11 @@ func TestTokenIsHandedOverWhenItCannotBeKept(t *testing.T) {
 	}
 	var told string
 	c.Notify = func(message string) { told = message }
-	got, err := c.Token(t.Context(), r)
-	require.NoError(t, err)
-	require.NotEmpty(t, got.Token.AccessToken)
-	require.Empty(t, got.CacheFile)
-	require.Contains(t, told, "not kept")
-	require.NotContains(t, told, got.Token.AccessToken)
+	got := token(t, c, r, tokenclient.Issued)
+	if got.Token.AccessToken == "" || got.CacheFile != "" {
+		t.Errorf("got %+v", got)
+	}
+	if !strings.Contains(told, "not kept") || strings.Contains(told, got.Token.AccessToken) {
+		t.Errorf("the notice is %q", told)
+	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/google/go-cmp/cmp"
 )
 
 func FuzzCallback(f *testing.F) {
@@ -21,22 +21,30 @@ func FuzzCallback(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string) {
 		c, err := parseCallback(query)
 		if err != nil {
-			require.ErrorIs(t, err, errUnexpected)
+			if !errors.Is(err, errUnexpected) {
+				t.Fatalf("parseCallback(%q): %v, want %v", query, err, errUnexpected)
+			}
 			return
 		}
 		code, err := want.check(c)
 		if err != nil {
-			require.Empty(t, code)
+			if code != "" {
+				t.Fatalf("check(%q): code %q with the error %v", query, code, err)
+			}
 			return
 		}
-		// Whatever is believed says it all, once, and nothing else.
+		// An accepted callback has each of the three once, and no error.
 		q, err := url.ParseQuery(query)
-		require.NoError(t, err)
-		require.Equal(t, []string{"s"}, q["state"])
-		require.Equal(t, []string{"https://as.example"}, q["iss"])
-		require.Equal(t, []string{code}, q["code"])
-		require.NotEmpty(t, code)
-		require.Empty(t, q.Get("error"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := url.Values{"state": q["state"], "iss": q["iss"], "code": q["code"]}
+		if diff := cmp.Diff(url.Values{"state": {"s"}, "iss": {"https://as.example"}, "code": {code}}, got); diff != "" {
+			t.Errorf("accepted (-want +got):\n%s", diff)
+		}
+		if code == "" || q.Get("error") != "" {
+			t.Errorf("accepted with code %q and error %q", code, q.Get("error"))
+		}
 	})
 }
 
@@ -52,7 +60,9 @@ func TestRetryAfter(t *testing.T) {
 		now.Add(90 * time.Second).Format(http.TimeFormat): 90 * time.Second,
 		now.Add(-time.Hour).Format(http.TimeFormat):       0,
 	} {
-		require.Equal(t, want, retryAfter(header, now), header)
+		if got := retryAfter(header, now); got != want {
+			t.Errorf("retryAfter(%q) = %v, want %v", header, got, want)
+		}
 	}
 }
 
@@ -77,7 +87,9 @@ func TestFresh(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, tc.token.Fresh(start.Add(tc.at)))
+			if got := tc.token.Fresh(start.Add(tc.at)); got != tc.want {
+				t.Errorf("Fresh() after %v = %t, want %t", tc.at, got, tc.want)
+			}
 		})
 	}
 }
@@ -86,14 +98,16 @@ func TestBrowserCommandHasTheAddressAsOneArgument(t *testing.T) {
 	const address = "https://as.example/authorize?a=1&b=$(x)"
 	for goos, want := range map[string]string{"linux": "xdg-open", "darwin": "open", "windows": "rundll32"} {
 		name, args := browserCommand(goos, address)
-		require.Equal(t, want, name)
-		require.Equal(t, address, args[len(args)-1])
+		if name != want || args[len(args)-1] != address {
+			t.Errorf("browserCommand(%q) = %s %q, want %s with the address last", goos, name, args, want)
+		}
 	}
 }
 
 func TestMixUpIsNotTakenForAStranger(t *testing.T) {
 	want := expectation{State: "s", Issuer: "https://as.example"}
 	_, err := want.check(callback{State: "s", Issuer: "https://evil.example", Code: "c"})
-	require.ErrorIs(t, err, errIssuer)
-	require.False(t, errors.Is(err, errUnexpected))
+	if !errors.Is(err, errIssuer) || errors.Is(err, errUnexpected) {
+		t.Errorf("check() = %v, want %v alone", err, errIssuer)
+	}
 }

@@ -2,13 +2,14 @@ package tokenclient_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"oauth-server/internal/clientcfg"
@@ -59,6 +60,33 @@ func request(f *fakeServer, grant clientcfg.Grant) tokenclient.Request {
 	return r
 }
 
+// token gets a token, which must come from where it is wanted.
+func token(tb testing.TB, c *tokenclient.Client, r tokenclient.Request, want tokenclient.Origin) *tokenclient.Result {
+	tb.Helper()
+	got, err := c.Token(tb.Context(), r)
+	if err != nil {
+		tb.Fatalf("Token() = %v", err)
+	}
+	equal(tb, "origin", got.Origin, want)
+	return got
+}
+
+// failsWith asks for a token and wants an error with that text.
+func failsWith(tb testing.TB, c *tokenclient.Client, r tokenclient.Request, text string) {
+	tb.Helper()
+	if _, err := c.Token(tb.Context(), r); err == nil || !strings.Contains(err.Error(), text) {
+		tb.Fatalf("Token() = %v, want an error with %q", err, text)
+	}
+}
+
+// equal ends the test if got differs from want; what names the value.
+func equal[T any](tb testing.TB, what string, got, want T) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
 func TestTokenByEachGrant(t *testing.T) {
 	for _, grant := range clientcfg.Grants() {
 		t.Run(string(grant), func(t *testing.T) {
@@ -68,18 +96,20 @@ func TestTokenByEachGrant(t *testing.T) {
 				f.refresh = "given"
 				r.RefreshToken = "given"
 			}
-			got, err := newClient(t, f).Token(t.Context(), r)
-			require.NoError(t, err)
-			require.Equal(t, []string{string(grant)}, f.grants())
-			require.Equal(t, []string{"shop"}, f.basic, "a secret goes by Basic, and at once")
-			require.Equal(t, "Bearer", got.Token.TokenType)
-			require.Equal(t, f.clock().UTC().Add(lifetime), got.Token.ExpiresAt)
-			require.Equal(t, grant != clientcfg.ClientCredentials, got.Token.RefreshToken != "")
-			require.NotNil(t, got.Claims)
-			require.Empty(t, got.Claims.Problem)
-			require.True(t, got.Claims.Verified)
-			require.Contains(t, string(got.Claims.Payload), `"sub":"somebody"`)
-			require.Empty(t, got.CacheFile)
+			want := tokenclient.Issued
+			if grant == clientcfg.RefreshToken {
+				want = tokenclient.Refreshed
+			}
+			got := token(t, newClient(t, f), r, want)
+			equal(t, "grants asked for", f.grants(), []string{string(grant)})
+			equal(t, "clients that came with Basic", f.basic, []string{"shop"}) // at once, not after another way
+			equal(t, "token_type", got.Token.TokenType, "Bearer")
+			equal(t, "expiry", got.Token.ExpiresAt, f.clock().UTC().Add(lifetime))
+			equal(t, "has a refresh token", got.Token.RefreshToken != "", grant != clientcfg.ClientCredentials)
+			if c := got.Claims; c == nil || c.Problem != "" || !c.Verified || !strings.Contains(string(c.Payload), `"sub":"somebody"`) {
+				t.Errorf("claims %+v", c)
+			}
+			equal(t, "cache file", got.CacheFile, "")
 		})
 	}
 }
@@ -88,20 +118,19 @@ func TestPublicClientSendsNoSecret(t *testing.T) {
 	f := newFakeServer(t)
 	r := request(f, clientcfg.AuthorizationCode)
 	r.ClientSecret = ""
-	_, err := newClient(t, f).Token(t.Context(), r)
-	require.NoError(t, err)
-	require.Empty(t, f.basic)
-	require.Equal(t, "shop", f.asked[0].Get("client_id"))
-	require.NotContains(t, f.asked[0], "client_secret")
+	token(t, newClient(t, f), r, tokenclient.Issued)
+	if len(f.basic) > 0 || f.asked[0].Get("client_id") != "shop" || f.asked[0].Has("client_secret") {
+		t.Errorf("Basic from %q, and the form %v", f.basic, f.asked[0])
+	}
 }
 
 func TestSecretGoesInTheFormIfTheServerTakesNoBasic(t *testing.T) {
 	f := newFakeServer(t)
 	f.metadata = map[string]any{"token_endpoint_auth_methods_supported": []string{"client_secret_post"}}
-	_, err := newClient(t, f).Token(t.Context(), request(f, clientcfg.ClientCredentials))
-	require.NoError(t, err)
-	require.Empty(t, f.basic)
-	require.Equal(t, "s3cret", f.asked[0].Get("client_secret"))
+	token(t, newClient(t, f), request(f, clientcfg.ClientCredentials), tokenclient.Issued)
+	if len(f.basic) > 0 || f.asked[0].Get("client_secret") != "s3cret" {
+		t.Errorf("Basic from %q, and the form %v", f.basic, f.asked[0])
+	}
 }
 
 func TestTokenIsReusedThenRefreshedThenAskedAnew(t *testing.T) {
@@ -125,15 +154,15 @@ func TestTokenIsReusedThenRefreshedThenAskedAnew(t *testing.T) {
 	}
 	for _, step := range steps {
 		step.before()
-		got, err := c.Token(t.Context(), r)
-		require.NoError(t, err, step.name)
-		require.Equal(t, step.want, got.Origin, step.name)
-		require.Equal(t, "read", got.Token.Scope, step.name)
-		require.Equal(t, r.CacheFile, got.CacheFile, step.name)
-		require.True(t, got.Claims.Verified, step.name)
+		t.Run(step.name, func(t *testing.T) {
+			got := token(t, c, r, step.want)
+			if got.Token.Scope != "read" || got.CacheFile != r.CacheFile || !got.Claims.Verified {
+				t.Errorf("scope %q, kept in %q, claims %+v", got.Token.Scope, got.CacheFile, got.Claims)
+			}
+		})
 	}
 	want := []string{"password", "refresh_token", "refresh_token", "refresh_token", "password", "password"}
-	require.Empty(t, cmp.Diff(want, f.grants()))
+	equal(t, "grants asked for", f.grants(), want)
 }
 
 func TestTokenOfUnknownLifetimeIsNotReused(t *testing.T) {
@@ -142,9 +171,7 @@ func TestTokenOfUnknownLifetimeIsNotReused(t *testing.T) {
 	r := request(f, clientcfg.ClientCredentials)
 	r.CacheDir = t.TempDir()
 	for range 2 {
-		got, err := newClient(t, f).Token(t.Context(), r)
-		require.NoError(t, err)
-		require.Equal(t, tokenclient.Issued, got.Origin)
+		token(t, newClient(t, f), r, tokenclient.Issued)
 	}
 }
 
@@ -154,17 +181,11 @@ func TestRefreshGrant(t *testing.T) {
 		c := newClient(t, f)
 		r := request(f, clientcfg.AuthorizationCode)
 		r.CacheDir = t.TempDir()
-		_, err := c.Token(t.Context(), r)
-		require.NoError(t, err)
+		token(t, c, r, tokenclient.Issued)
 		r.Grant = clientcfg.RefreshToken
-		got, err := c.Token(t.Context(), r)
-		require.NoError(t, err)
-		require.Equal(t, tokenclient.Refreshed, got.Origin, "asked for, so it is done before expiry too")
+		got := token(t, c, r, tokenclient.Refreshed) // asked for, so it is done before expiry too
 		r.Grant = clientcfg.AuthorizationCode
-		again, err := c.Token(t.Context(), r)
-		require.NoError(t, err)
-		require.Equal(t, tokenclient.Reused, again.Origin)
-		require.Equal(t, got.Token, again.Token, "the cache holds the refreshed one")
+		equal(t, "token in the cache", token(t, c, r, tokenclient.Reused).Token, got.Token)
 	})
 	t.Run("a given token is sent once, for it is rotated", func(t *testing.T) {
 		f := newFakeServer(t)
@@ -173,22 +194,19 @@ func TestRefreshGrant(t *testing.T) {
 		r := request(f, clientcfg.RefreshToken)
 		r.CacheDir, r.RefreshToken = t.TempDir(), "given"
 		for _, want := range []tokenclient.Origin{tokenclient.Refreshed, tokenclient.Reused, tokenclient.Refreshed} {
-			got, err := c.Token(t.Context(), r)
-			require.NoError(t, err)
-			require.Equal(t, want, got.Origin)
+			token(t, c, r, want)
 			if want == tokenclient.Reused {
 				f.advance(lifetime)
 			}
 		}
-		require.Equal(t, "given", f.asked[0].Get("refresh_token"))
-		require.Equal(t, "refresh-1", f.asked[1].Get("refresh_token"))
+		equal(t, "first refresh token", f.asked[0].Get("refresh_token"), "given")
+		equal(t, "second refresh token", f.asked[1].Get("refresh_token"), "refresh-1")
 	})
 	t.Run("without any says what to do", func(t *testing.T) {
 		f := newFakeServer(t)
 		r := request(f, clientcfg.RefreshToken)
 		r.CacheDir = t.TempDir()
-		_, err := newClient(t, f).Token(t.Context(), r)
-		require.ErrorContains(t, err, "get a token with authorization_code or password first")
+		failsWith(t, newClient(t, f), r, "get a token with authorization_code or password first")
 	})
 }
 
@@ -197,17 +215,15 @@ func TestRefreshFailureOtherThanInvalidGrantIsReported(t *testing.T) {
 	c := newClient(t, f)
 	r := request(f, clientcfg.Password)
 	r.CacheDir = t.TempDir()
-	_, err := c.Token(t.Context(), r)
-	require.NoError(t, err)
+	token(t, c, r, tokenclient.Issued)
 	f.advance(lifetime)
 	f.refuse = []refusal{{status: 429, header: http.Header{"Retry-After": {"7"}}, body: `{"error":"temporarily_unavailable"}`}}
-	_, err = c.Token(t.Context(), r)
+	_, err := c.Token(t.Context(), r)
 	var refused *tokenclient.ServerError
-	require.ErrorAs(t, err, &refused)
-	require.True(t, refused.Limited())
-	got, err := c.Token(t.Context(), r)
-	require.NoError(t, err)
-	require.Equal(t, tokenclient.Refreshed, got.Origin, "the 429 burnt nothing")
+	if !errors.As(err, &refused) || !refused.Limited() {
+		t.Fatalf("Token() = %v, want a refusal with status 429", err)
+	}
+	token(t, c, r, tokenclient.Refreshed) // a 429 uses up nothing
 }
 
 func TestServerErrors(t *testing.T) {
@@ -248,10 +264,12 @@ func TestServerErrors(t *testing.T) {
 			f.refuse = []refusal{tc.answer}
 			_, err := newClient(t, f).Token(t.Context(), request(f, clientcfg.ClientCredentials))
 			var refused *tokenclient.ServerError
-			require.ErrorAs(t, err, &refused)
-			require.Empty(t, cmp.Diff(tc.want, *refused))
-			require.EqualError(t, err, tc.text)
-			require.Len(t, f.grants(), 1, "asked once")
+			if !errors.As(err, &refused) {
+				t.Fatalf("Token() = %v, want a refusal", err)
+			}
+			equal(t, "refusal", *refused, tc.want)
+			equal(t, "message", err.Error(), tc.text)
+			equal(t, "requests", len(f.grants()), 1)
 		})
 	}
 }
@@ -264,7 +282,9 @@ func TestDeadlineShorterThanTheWaitEndsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := c.Token(ctx, request(f, clientcfg.ClientCredentials))
-	require.ErrorContains(t, err, "no time left to wait 1h0m0s")
+	if err == nil || !strings.Contains(err.Error(), "no time left to wait 1h0m0s") {
+		t.Errorf("Token() = %v", err)
+	}
 }
 
 func TestWaitingTriesAgain(t *testing.T) {
@@ -274,9 +294,9 @@ func TestWaitingTriesAgain(t *testing.T) {
 	c.Wait = true
 	var told string
 	c.Notify = func(message string) { told = message }
-	got, err := c.Token(t.Context(), request(f, clientcfg.AuthorizationCode))
-	require.NoError(t, err)
-	require.Equal(t, tokenclient.Issued, got.Origin)
-	require.Contains(t, told, "waiting 1s")
-	require.Equal(t, f.asked[0].Get("code"), f.asked[1].Get("code"), "the same code again")
+	token(t, c, request(f, clientcfg.AuthorizationCode), tokenclient.Issued)
+	if !strings.Contains(told, "waiting 1s") {
+		t.Errorf("the notice is %q", told)
+	}
+	equal(t, "code of the second attempt", f.asked[1].Get("code"), f.asked[0].Get("code"))
 }
