@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/google/go-cmp/cmp"
 )
 
 // tokenServer answers the metadata, and /token with answer, which gets the
@@ -55,30 +56,45 @@ func runToken(t *testing.T, environ []string, stdin string, args ...string) (std
 	return out.String(), errs.String(), status
 }
 
+// tokenSucceeds returns what the command line prints.
+func tokenSucceeds(t *testing.T, environ []string, stdin string, args ...string) string {
+	t.Helper()
+	out, errs, status := runToken(t, environ, stdin, args...)
+	if status != exitOK {
+		t.Fatalf("exit status %d: %s", status, errs)
+	}
+	return out
+}
+
 func TestTokenPrintsResponseAndClaims(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	token := unsignedJWT(`{"sub":"shop"}`)
 	s := tokenServer(t, func(form url.Values, secret string) (int, string) {
-		require.Equal(t, "read write", form.Get("scope"))
-		require.Equal(t, "hush", secret)
+		if form.Get("scope") != "read write" || secret != "hush" {
+			t.Errorf("asked with the secret %q and %v", secret, form)
+		}
 		return 200, `{"access_token":"` + token + `","token_type":"Bearer","expires_in":3600}`
 	})
 	args := []string{
 		"--issuer", s.URL, "--grant", "client_credentials", "--client-id", "shop", "--client-secret", "hush",
 		"--scope", "read", "--scope", "write",
 	}
-	out, _, status := runToken(t, nil, "", args...)
-	require.Equal(t, exitOK, status)
-	require.Contains(t, out, "newly issued, kept in "+os.Getenv("XDG_CACHE_HOME"))
-	require.Contains(t, out, `"access_token": "`+token+`"`)
-	require.Contains(t, out, "NOT verified")
-	require.Contains(t, out, `"sub": "shop"`)
-	require.NotContains(t, out, "claims_verified", "the server's answer holds nothing that it did not say")
+	out := tokenSucceeds(t, nil, "", args...)
+	for _, want := range []string{
+		"newly issued, kept in " + os.Getenv("XDG_CACHE_HOME"), `"access_token": "` + token + `"`, "NOT verified", `"sub": "shop"`,
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("printed without %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "claims_verified") {
+		t.Errorf("what the client adds stands in the server's answer:\n%s", out)
+	}
 
 	s.Close()
-	out, _, status = runToken(t, nil, "", args...)
-	require.Equal(t, exitOK, status)
-	require.Contains(t, out, "reused from the cache")
+	if out := tokenSucceeds(t, nil, "", args...); !strings.Contains(out, "reused from the cache") {
+		t.Errorf("not reused:\n%s", out)
+	}
 }
 
 func TestTokenAsJSON(t *testing.T) {
@@ -86,17 +102,25 @@ func TestTokenAsJSON(t *testing.T) {
 	s := tokenServer(t, func(url.Values, string) (int, string) {
 		return 200, `{"access_token":"` + token + `","token_type":"Bearer","expires_in":3600}`
 	})
-	out, _, status := runToken(t, nil, "", "--issuer", s.URL, "--grant", "client_credentials",
+	out := tokenSucceeds(t, nil, "", "--issuer", s.URL, "--grant", "client_credentials",
 		"--client-id", "c", "--client-secret", "s", "--no-cache", "-o", "json")
-	require.Equal(t, exitOK, status)
 	var got map[string]any
-	require.NoError(t, json.Unmarshal([]byte(out), &got))
-	require.Equal(t, token, got["access_token"])
-	require.InDelta(t, 3600, got["expires_in"], 60)
-	require.Equal(t, "issued", got["origin"])
-	require.Equal(t, map[string]any{"sub": "shop"}, got["claims"])
-	require.Equal(t, false, got["claims_verified"])
-	require.NotContains(t, got, "cache_file")
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := got["expires_in"].(float64); math.Abs(left-3600) > 60 {
+		t.Errorf("expires_in is %v", got["expires_in"])
+	}
+	if _, there := got["cache_file"]; there {
+		t.Error("cache_file is there without a cache")
+	}
+	for name, want := range map[string]any{
+		"access_token": token, "origin": "issued", "claims": map[string]any{"sub": "shop"}, "claims_verified": false,
+	} {
+		if diff := cmp.Diff(want, got[name]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
 }
 
 func TestTokenSecrets(t *testing.T) {
@@ -116,30 +140,35 @@ func TestTokenSecrets(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := tokenServer(t, func(_ url.Values, secret string) (int, string) {
-				require.Equal(t, "+a+b", secret)
+				if secret != "+a+b" {
+					t.Errorf("the secret is %q", secret)
+				}
 				return 200, `{"access_token":"opaque","token_type":"Bearer","expires_in":60}`
 			})
 			args := append([]string{"--issuer", s.URL, "--grant", "client_credentials", "--client-id", "c", "--no-cache"}, tc.args...)
 			out, errs, status := runToken(t, tc.environ, tc.stdin, args...)
-			require.Equal(t, exitOK, status, errs)
-			require.Contains(t, out, "is opaque")
-			require.NotContains(t, out+errs, " a b")
+			if status != exitOK || !strings.Contains(out, "is opaque") || strings.Contains(out+errs, " a b") {
+				t.Errorf("exit status %d, want a token without the secret: %s%s", status, out, errs)
+			}
 		})
 	}
 }
 
 func TestTokenPassword(t *testing.T) {
 	s := tokenServer(t, func(form url.Values, _ string) (int, string) {
-		require.Equal(t, "ada", form.Get("username"))
-		require.Equal(t, "correct horse", form.Get("password"))
-		require.Equal(t, "web", form.Get("client_id"))
+		for name, want := range map[string]string{"username": "ada", "password": "correct horse", "client_id": "web"} {
+			if got := form.Get(name); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		}
 		return 200, `{"access_token":"opaque","token_type":"Bearer","expires_in":60,"refresh_token":"r"}`
 	})
 	environ := []string{"OAUTH_USERNAME=ada", "OAUTH_CLIENT_ID=web", "OAUTH_ISSUER=" + s.URL}
 	file := filepath.Join(t.TempDir(), "t.json")
-	_, errs, status := runToken(t, environ, "correct horse\n", "--grant", "password", "--password-stdin", "--cache", file)
-	require.Equal(t, exitOK, status, errs)
-	require.FileExists(t, file)
+	tokenSucceeds(t, environ, "correct horse\n", "--grant", "password", "--password-stdin", "--cache", file)
+	if info, err := os.Stat(file); err != nil || info.IsDir() {
+		t.Errorf("the cache file: %v, %v", info, err)
+	}
 }
 
 func TestTokenRefusals(t *testing.T) {
@@ -174,9 +203,9 @@ func TestTokenRefusals(t *testing.T) {
 			})
 			args := append([]string{"--issuer", s.URL}, good...)
 			out, errs, status := runToken(t, nil, tc.stdin, append(args, tc.args...)...)
-			require.Equal(t, tc.wantStatus, status, errs)
-			require.Contains(t, errs, tc.want)
-			require.Empty(t, out)
+			if status != tc.wantStatus || !strings.Contains(errs, tc.want) || out != "" {
+				t.Errorf("exit status %d, want %d and %q: %s%s", status, tc.wantStatus, tc.want, out, errs)
+			}
 		})
 	}
 }
