@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -102,55 +103,41 @@ func (c *cli) showCredentials(cr credentials) error {
 
 func newClientList(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: "List all clients", Args: takes()}
-	set := addSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return c.withStore(cmd.Context(), set, func(store app.Store) error {
-			clients, _, err := store.Clients(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if c.output == outputJSON {
-				return c.json(append([]clientcfg.Client{}, clients...))
-			}
-			rows := [][]string{{"CLIENT ID", "KIND", "GRANTS", "SCOPES", "CREATED"}}
-			for i := range clients {
-				cl := &clients[i]
-				rows = append(rows, []string{
-					cl.ID, kindOf(cl), joinGrants(cl.Grants), orDash(cl.Scopes), cl.CreatedAt.Format(time.DateOnly),
-				})
-			}
-			return c.table(rows...)
-		})
-	}
-	return cmd
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, _ []string) error {
+		clients, _, err := store.Clients(ctx)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{{"CLIENT ID", "KIND", "GRANTS", "SCOPES", "CREATED"}}
+		for i := range clients {
+			cl := &clients[i]
+			rows = append(rows, []string{
+				cl.ID, kindOf(cl), joinGrants(cl.Grants), orDash(cl.Scopes), cl.CreatedAt.Format(time.DateOnly),
+			})
+		}
+		return c.list(append([]clientcfg.Client{}, clients...), rows...)
+	})
 }
 
 func newClientShow(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID", Short: "Show a client", Args: takes("ID")}
-	set := addSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.withStore(cmd.Context(), set, func(store app.Store) error {
-			cl, err := app.FindClient(cmd.Context(), store, args[0])
-			if err != nil {
-				return clientError(args[0], err)
-			}
-			if c.output == outputJSON {
-				return c.json(cl)
-			}
-			return c.table(
-				[]string{"client_id", cl.ID},
-				[]string{"name", cl.DisplayName()},
-				[]string{"kind", kindOf(&cl)},
-				[]string{"grants", joinGrants(cl.Grants)},
-				[]string{"redirect_uris", orDash(cl.RedirectURIs)},
-				[]string{"scopes", orDash(cl.Scopes)},
-				[]string{"audience", orDash(cl.Audience)},
-				[]string{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
-				[]string{"created", cl.CreatedAt.Format(time.RFC3339)},
-			)
-		})
-	}
-	return cmd
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
+		cl, err := app.FindClient(ctx, store, args[0])
+		if err != nil {
+			return clientError(args[0], err)
+		}
+		return c.list(cl,
+			[]string{"client_id", cl.ID},
+			[]string{"name", cl.DisplayName()},
+			[]string{"kind", kindOf(&cl)},
+			[]string{"grants", joinGrants(cl.Grants)},
+			[]string{"redirect_uris", orDash(cl.RedirectURIs)},
+			[]string{"scopes", orDash(cl.Scopes)},
+			[]string{"audience", orDash(cl.Audience)},
+			[]string{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
+			[]string{"created", cl.CreatedAt.Format(time.RFC3339)},
+		)
+	})
 }
 
 func newClientRotate(c *cli) *cobra.Command {
@@ -158,35 +145,23 @@ func newClientRotate(c *cli) *cobra.Command {
 		Use: "rotate-secret ID", Short: "Give a client a new secret and show it, once", Args: takes("ID"),
 		Long: "Give a client a new secret and show it, once. The old secret ceases to work.",
 	}
-	set := addSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.withStore(cmd.Context(), set, func(store app.Store) error {
-			secret, err := app.RotateSecret(cmd.Context(), store, args[0])
-			if err != nil {
-				return clientError(args[0], err)
-			}
-			return c.showCredentials(credentials{ClientID: args[0], ClientSecret: secret})
-		})
-	}
-	return cmd
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
+		secret, err := app.RotateSecret(ctx, store, args[0])
+		if err != nil {
+			return clientError(args[0], err)
+		}
+		return c.showCredentials(credentials{ClientID: args[0], ClientSecret: secret})
+	})
 }
 
 func newClientDelete(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a client", Args: takes("ID")}
-	set := addSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.withStore(cmd.Context(), set, func(store app.Store) error {
-			if err := store.DeleteClient(cmd.Context(), args[0]); err != nil {
-				return clientError(args[0], err)
-			}
-			if c.output == outputJSON {
-				return c.json(map[string]any{"client_id": args[0], "deleted": true})
-			}
-			_, err := fmt.Fprintln(c.out, "deleted client", args[0])
-			return err
-		})
-	}
-	return cmd
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
+		if err := store.DeleteClient(ctx, args[0]); err != nil {
+			return clientError(args[0], err)
+		}
+		return c.answer(map[string]any{"client_id": args[0], "deleted": true}, "deleted client "+args[0])
+	})
 }
 
 func kindOf(cl *clientcfg.Client) string {

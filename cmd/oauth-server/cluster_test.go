@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -38,13 +37,9 @@ type cluster struct {
 
 func newCluster(t *testing.T, size, limit int) (c *cluster, uri, name string) {
 	t.Helper()
-	db := database(t)
-	if _, stderr, status := run(t, "", append([]string{"migrate", "up"}, db...)...); status != exitOK {
-		t.Fatal(stderr)
-	}
-	c = &cluster{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}}
+	db, shop := databaseWithShop(t)
+	c = &cluster{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}, shop: shop}
 	t.Cleanup(c.client.CloseIdleConnections)
-	runJSON(t, &c.shop, "", append([]string{"client", "create", "shop"}, db...)...)
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--config", limitFile(t, limit, "60s")}, db...)
 	for range size {
 		p := launch(t, args...)
@@ -145,20 +140,9 @@ func TestClusterWithoutAKilledAndAStoppedMember(t *testing.T) {
 
 	stopped := c.members[2]
 	stopped.gone.Store(true)
-	if err := stopped.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if status := stopped.status(t); status != exitOK {
-		t.Errorf("status %d:\n%s", status, stopped.log.String())
-	}
+	stopped.stop(t)
 	c.load(t, func() bool { return c.denied.Load() >= 100 })
-	last := c.members[0]
-	if err := last.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if status := last.status(t); status != exitOK {
-		t.Errorf("status %d:\n%s", status, last.log.String())
-	}
+	c.members[0].stop(t)
 
 	passed, unanswered, lost := c.passed.Load(), c.unanswered.Load(), killed.passed.Load()
 	sum := stored(t, uri, name)

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -54,12 +53,7 @@ func TestDemoLinesWork(t *testing.T) {
 	if seen["curl"] < 6 || seen["oauth-server"] < 3 {
 		t.Errorf("lines printed: %v", seen)
 	}
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if status := p.status(t); status != exitOK {
-		t.Errorf("status %d", status)
-	}
+	p.stop(t)
 	dir := regexp.MustCompile(`-c '(.*)/cookies'`).FindStringSubmatch(p.stdout.String())
 	if dir == nil {
 		t.Fatal("no cookies in the lines")

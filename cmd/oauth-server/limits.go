@@ -156,10 +156,6 @@ func show[T any](ctx context.Context, l *limits, path string, query url.Values, 
 	if err != nil {
 		return err
 	}
-	return present(l, raw, text)
-}
-
-func present[T any](l *limits, raw json.RawMessage, text func(T) error) error {
 	if l.output == outputJSON {
 		return l.json(raw)
 	}

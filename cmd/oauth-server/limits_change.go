@@ -42,15 +42,16 @@ func (l *limits) perform(ctx context.Context, ch change) error {
 	if req.Path == "" {
 		req.Path = ch.read
 	}
-	var rehearsal json.RawMessage
-	if err := l.send(ctx, api, req, &rehearsal); err != nil {
+	var raw json.RawMessage
+	if err := l.send(ctx, api, req, &raw); err != nil {
 		return err
 	}
+	var rehearsal adminclient.Rehearsal
+	if err := json.Unmarshal(raw, &rehearsal); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
 	if l.check {
-		return present(l, rehearsal, func(r adminclient.Rehearsal) error {
-			_, err := fmt.Fprintln(l.out, r.Effect.Summary)
-			return err
-		})
+		return l.answer(raw, rehearsal.Effect.Summary)
 	}
 	if err := l.agree(rehearsal); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (l *limits) perform(ctx context.Context, ch change) error {
 	if err := l.send(ctx, api, req, &changed); err != nil {
 		return err
 	}
-	return l.tell(ch, changed)
+	return l.showChanged(changed, ch.done)
 }
 
 // current returns the ETag of what there is; empty if there is nothing.
@@ -88,11 +89,7 @@ func (l *limits) send(ctx context.Context, api *adminclient.Client, req admincli
 
 // agree says whom a change would have hit, and asks before enforcement is
 // widened.
-func (l *limits) agree(rehearsal json.RawMessage) error {
-	var r adminclient.Rehearsal
-	if err := json.Unmarshal(rehearsal, &r); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
-	}
+func (l *limits) agree(r adminclient.Rehearsal) error {
 	if !r.Effect.Widens {
 		return nil
 	}
@@ -119,16 +116,12 @@ func (l *limits) agree(rehearsal json.RawMessage) error {
 
 const maxAnswerLine = 100
 
-// tell shows what a change has made of the resource.
-func (l *limits) tell(ch change, changed json.RawMessage) error {
-	if l.output == outputJSON {
-		if len(changed) == 0 {
-			changed = json.RawMessage("{}")
-		}
-		return l.json(changed)
+// showChanged shows what a change has made of the resource.
+func (l *limits) showChanged(changed json.RawMessage, done string) error {
+	if len(changed) == 0 {
+		changed = json.RawMessage("{}")
 	}
-	_, err := fmt.Fprintln(l.out, ch.done)
-	return err
+	return l.answer(changed, done)
 }
 
 // patchPolicy changes parts of a client's policy.

@@ -29,39 +29,63 @@ func launchOperated(t *testing.T, args ...string) operated {
 	return operated{}
 }
 
+// operatedCluster is servers on one database, with a client to limit and a token for operators.
+type operatedCluster struct {
+	instances []operated
+	shop      credentials
+	token     string
+}
+
+func newOperatedCluster(t *testing.T, size int) *operatedCluster {
+	t.Helper()
+	db := database(t)
+	c := &operatedCluster{}
+	for range size {
+		c.instances = append(c.instances, launchOperated(t, append([]string{"serve", "--issuer", "http://127.0.0.1:9096", "--migrate"}, db...)...))
+	}
+	var ops credentials
+	runJSON(t, &c.shop, "", append([]string{"client", "create", "shop"}, db...)...)
+	runJSON(t, &ops, "", append([]string{"client", "create", "ops", "--admin"}, db...)...)
+	for _, o := range c.instances {
+		eventually(t, "the clients are known", func() bool { return c.status(t, o) == http.StatusOK })
+	}
+	c.token = askToken(t, c.instances[0].clients, ops)
+	return c
+}
+
+// status is what an instance answers to a token request of the client.
+func (c *operatedCluster) status(t *testing.T, o operated) int {
+	t.Helper()
+	status, _ := postForm(t, o.clients+"/token", c.shop, url.Values{"grant_type": {"client_credentials"}})
+	return status
+}
+
+// limits runs a limits command that must succeed, and returns when it had.
+func (c *operatedCluster) limits(t *testing.T, by operated, args ...string) time.Time {
+	t.Helper()
+	all := append([]string{"limits"}, args...)
+	if _, stderr, status := run(t, "", append(all, "--server", by.operators, "--token", c.token)...); status != exitOK {
+		t.Fatalf("%v: %s", args, stderr)
+	}
+	return time.Now()
+}
+
 // promptly is how long a change may take to reach every instance.
 const promptly = 2 * time.Second
 
 // Three instances on one database: what is changed over the API of one of them,
 // all act on within two seconds.
 func TestEveryInstanceActsOnAChangeWithinTwoSeconds(t *testing.T) {
-	db := database(t)
-	serve := append([]string{"serve", "--issuer", "http://127.0.0.1:9096", "--migrate"}, db...)
-	instances := []operated{launchOperated(t, serve...), launchOperated(t, serve...), launchOperated(t, serve...)}
-	var shop, ops credentials
-	runJSON(t, &shop, "", append([]string{"client", "create", "shop"}, db...)...)
-	runJSON(t, &ops, "", append([]string{"client", "create", "ops", "--admin"}, db...)...)
-	status := func(o operated) int {
-		t.Helper()
-		code, _ := postForm(t, o.clients+"/token", shop, url.Values{"grant_type": {"client_credentials"}})
-		return code
-	}
-	for _, o := range instances {
-		eventually(t, "the clients are known", func() bool { return status(o) == http.StatusOK })
-	}
-	token := askToken(t, instances[0].clients, ops)
+	c := newOperatedCluster(t, 3)
+	instances := c.instances
 	change := func(by operated, args ...string) time.Time {
 		t.Helper()
-		all := append([]string{"limits"}, args...)
-		if _, stderr, code := run(t, "", append(all, "--server", by.operators, "--token", token, "--yes")...); code != exitOK {
-			t.Fatalf("%v: %s", args, stderr)
-		}
-		return time.Now()
+		return c.limits(t, by, append(args, "--yes")...)
 	}
 	within := func(since time.Time, what string, want int) {
 		t.Helper()
 		for i, o := range instances {
-			eventually(t, what, func() bool { return status(o) == want })
+			eventually(t, what, func() bool { return c.status(t, o) == want })
 			if late := time.Since(since); late > promptly {
 				t.Errorf("%s: instance %d followed after %v", what, i+1, late)
 			}
@@ -77,7 +101,7 @@ func TestEveryInstanceActsOnAChangeWithinTwoSeconds(t *testing.T) {
 	within(change(instances[1], "dry-run", "off"), "the global mode changed", http.StatusTooManyRequests)
 	within(change(instances[2], "set", "shop", "--client", "1000/1h"), "a higher limit holds", http.StatusOK)
 
-	checkInstances(t, instances[1].operators, token)
+	checkInstances(t, instances[1].operators, c.token)
 }
 
 // checkInstances asks one of the three for all of them.
@@ -108,33 +132,15 @@ func checkInstances(t *testing.T, server, token string) {
 
 // A client's counts are forgotten on every instance, and in the database.
 func TestResetReachesEveryInstance(t *testing.T) {
-	db := database(t)
-	serve := append([]string{"serve", "--issuer", "http://127.0.0.1:9096", "--migrate"}, db...)
-	var shop, ops credentials
-	a := launchOperated(t, serve...)
-	runJSON(t, &shop, "", append([]string{"client", "create", "shop"}, db...)...)
-	runJSON(t, &ops, "", append([]string{"client", "create", "ops", "--admin"}, db...)...)
-	b := launchOperated(t, serve...)
-	status := func(o operated) int {
-		t.Helper()
-		code, _ := postForm(t, o.clients+"/token", shop, url.Values{"grant_type": {"client_credentials"}})
-		return code
+	c := newOperatedCluster(t, 2)
+	a, b := c.instances[0], c.instances[1]
+	c.limits(t, a, "set", "shop", "--client", "3/1h", "--yes")
+	for _, o := range c.instances {
+		eventually(t, "the limit is used up everywhere", func() bool { return c.status(t, o) == http.StatusTooManyRequests })
 	}
-	eventually(t, "the clients are known", func() bool { return status(a) == http.StatusOK })
-	operator := []string{"--server", a.operators, "--token", askToken(t, b.clients, ops)}
-	do := func(args ...string) {
-		t.Helper()
-		if _, stderr, code := run(t, "", append(append([]string{"limits"}, args...), operator...)...); code != exitOK {
-			t.Fatalf("%v: %s", args, stderr)
-		}
-	}
-	do("set", "shop", "--client", "3/1h", "--yes")
-	for _, o := range []operated{a, b} {
-		eventually(t, "the limit is used up everywhere", func() bool { return status(o) == http.StatusTooManyRequests })
-	}
-	do("reset", "shop", "--reason", "our mistake")
-	eventually(t, "a request passes again", func() bool { return status(a) == http.StatusOK || status(b) == http.StatusOK })
-	for _, o := range []operated{a, b} {
-		eventually(t, "the limit still holds", func() bool { return status(o) == http.StatusTooManyRequests })
+	c.limits(t, a, "reset", "shop", "--reason", "our mistake")
+	eventually(t, "a request passes again", func() bool { return c.status(t, a) == http.StatusOK || c.status(t, b) == http.StatusOK })
+	for _, o := range c.instances {
+		eventually(t, "the limit still holds", func() bool { return c.status(t, o) == http.StatusTooManyRequests })
 	}
 }

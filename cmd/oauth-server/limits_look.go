@@ -38,10 +38,7 @@ applies to them and what became of their requests in the last ten minutes.`,
 				rows, listed = append(rows, clientRow(c)), append(listed, one)
 			}
 		}
-		if l.output == outputJSON {
-			return l.json(map[string]any{"clients": listed})
-		}
-		return l.table(rows...)
+		return l.list(map[string]any{"clients": listed}, rows...)
 	}
 	return cmd
 }
@@ -180,7 +177,7 @@ func (l *limits) newReset() *cobra.Command {
 		if _, err := api.Delete(ctx, path, reason); err != nil {
 			return err
 		}
-		return l.tell(change{done: "forgot what was counted of " + about}, nil)
+		return l.showChanged(nil, "forgot what was counted of "+about)
 	}
 	return cmd
 }

@@ -82,10 +82,7 @@ func newMigrateStatus(c *cli) *cobra.Command {
 				shown = append(shown, m)
 				rows = append(rows, []string{m.Name, when(m.AppliedAt), m.About})
 			}
-			if c.output == outputJSON {
-				return c.json(shown)
-			}
-			return c.table(rows...)
+			return c.list(shown, rows...)
 		})
 	}
 	return cmd

@@ -199,12 +199,7 @@ func TestServeVerifies(t *testing.T) {
 			eventually(t, "it says what it found", func() bool {
 				return tt.level == "" || strings.Contains(p.log.String(), "database verification")
 			})
-			if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-			if status := p.status(t); status != exitOK {
-				t.Errorf("status %d: %s", status, p.log.String())
-			}
+			p.stop(t)
 			var lines []string
 			for line := range strings.Lines(p.log.String()) {
 				if strings.Contains(line, "database verification") {

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"syscall"
 	"testing"
 
 	"oauth-server/internal/store/mongo/mongotest"
@@ -15,6 +14,17 @@ func database(t *testing.T) []string {
 	t.Helper()
 	uri, name := mongotest.Database(t)
 	return []string{"--mongodb-uri", uri, "--mongodb-database", name}
+}
+
+// databaseWithShop returns the flags for a fresh database that is migrated, and the client in it.
+func databaseWithShop(t *testing.T) (flags []string, shop credentials) {
+	t.Helper()
+	flags = database(t)
+	if _, stderr, status := run(t, "", append([]string{"migrate", "up"}, flags...)...); status != exitOK {
+		t.Fatal(stderr)
+	}
+	runJSON(t, &shop, "", append([]string{"client", "create", "shop"}, flags...)...)
+	return flags, shop
 }
 
 func TestUnmigratedDatabaseIsRefusedWithTheCommandToRun(t *testing.T) {
@@ -80,12 +90,7 @@ func TestServersShareADatabase(t *testing.T) {
 		return status == http.StatusOK && strings.Contains(body, `"active":true`)
 	})
 	for _, p := range []*process{first, second} {
-		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		if status := p.status(t); status != exitOK {
-			t.Errorf("status %d:\n%s", status, p.log.String())
-		}
+		p.stop(t)
 	}
 }
 

@@ -87,6 +87,15 @@ func (c *cli) withStore(ctx context.Context, s *settings, do func(app.Store) err
 	return withOpen(ctx, cfg, do)
 }
 
+// onStore makes a command that works on the configured store, which must be there.
+func (c *cli) onStore(cmd *cobra.Command, do func(ctx context.Context, store app.Store, args []string) error) *cobra.Command {
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.withStore(cmd.Context(), set, func(store app.Store) error { return do(cmd.Context(), store, args) })
+	}
+	return cmd
+}
+
 // withNewStore is withStore for commands that a store may begin with.
 func (c *cli) withNewStore(ctx context.Context, s *settings, do func(app.Store) error) error {
 	cfg, err := config.LoadStore(s.sources(c.environ))

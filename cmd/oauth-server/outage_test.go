@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 )
 
@@ -95,27 +94,17 @@ func limitFile(t *testing.T, requests int, window string) string {
 
 func readiness(t *testing.T, address string) (status int, body string) {
 	t.Helper()
-	res, err := http.Get("http://" + address + "/readyz")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/readyz", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(text)
+	return send(t, req)
 }
 
 // While the database is away, tokens go on, the server says that it is
 // degraded, and what was counted meanwhile is written afterwards.
 func TestServerWithoutItsDatabase(t *testing.T) {
-	db := database(t)
-	var shop credentials
-	if _, stderr, status := run(t, "", append([]string{"migrate", "up"}, db...)...); status != exitOK {
-		t.Fatal(stderr)
-	}
-	runJSON(t, &shop, "", append([]string{"client", "create", "shop"}, db...)...)
+	db, shop := databaseWithShop(t)
 	target, err := url.Parse(db[1])
 	if err != nil {
 		t.Fatal(err)
@@ -147,12 +136,7 @@ func TestServerWithoutItsDatabase(t *testing.T) {
 		_, body := readiness(t, addr)
 		return strings.Contains(body, `"status":"ready"`)
 	})
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if status := p.status(t); status != exitOK {
-		t.Errorf("status %d:\n%s", status, p.log.String())
-	}
+	p.stop(t)
 	// Five of ten are used up, by what the next start finds in the database.
 	next := launch(t, args...)
 	addr = next.listening(t)
@@ -167,22 +151,12 @@ func TestServerWithoutItsDatabase(t *testing.T) {
 		t.Errorf("%d of a hundred passed, want 5 and what passes before the counts are read", passed)
 	}
 	between.cut()
-	if err := next.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if status := next.status(t); status != exitOK {
-		t.Errorf("stopped without a database: status %d:\n%s", status, next.log.String())
-	}
+	next.stop(t)
 }
 
 // What one server admitted the other one knows, and a stop loses nothing.
 func TestServersShareALimit(t *testing.T) {
-	db := database(t)
-	var shop credentials
-	if _, stderr, status := run(t, "", append([]string{"migrate", "up"}, db...)...); status != exitOK {
-		t.Fatal(stderr)
-	}
-	runJSON(t, &shop, "", append([]string{"client", "create", "shop"}, db...)...)
+	db, shop := databaseWithShop(t)
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--config", limitFile(t, 10, "1h")}, db...)
 	var addresses []string
 	var servers []*process
@@ -206,12 +180,7 @@ func TestServersShareALimit(t *testing.T) {
 	for range 9 {
 		ask(0)
 	}
-	if err := servers[0].Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if status := servers[0].status(t); status != exitOK {
-		t.Fatalf("status %d:\n%s", status, servers[0].log.String())
-	}
+	servers[0].stop(t)
 	eventually(t, "the other server denies", func() bool { return ask(1) })
 	// One of ten was left. A key that the second server meets for the first
 	// time is decided on what it knows itself, until it has read the rest.

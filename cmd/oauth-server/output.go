@@ -21,6 +21,23 @@ func (c *cli) json(v any) error {
 	return enc.Encode(v)
 }
 
+// answer writes v for a script, or the line for a person.
+func (c *cli) answer(v any, line string) error {
+	if c.output == outputJSON {
+		return c.json(v)
+	}
+	_, err := fmt.Fprintln(c.out, line)
+	return err
+}
+
+// list writes v for a script, or the rows for a person.
+func (c *cli) list(v any, rows ...[]string) error {
+	if c.output == outputJSON {
+		return c.json(v)
+	}
+	return c.table(rows...)
+}
+
 // table writes rows for a person; the first row is the heading.
 func (c *cli) table(rows ...[]string) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -128,6 +129,17 @@ func (p *process) status(t *testing.T) int {
 	return 0
 }
 
+// stop ends the process by SIGTERM, which must succeed.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if status := p.status(t); status != exitOK {
+		t.Errorf("exit status %d after SIGTERM:\n%s", status, p.log.String())
+	}
+}
+
 // run executes a command line in this process.
 func run(t *testing.T, stdin string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
@@ -178,6 +190,12 @@ func postForm(t *testing.T, address string, as credentials, form url.Values) (st
 	}
 	req.SetBasicAuth(as.ClientID, as.ClientSecret)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return send(t, req)
+}
+
+// send sends a request and reads the answer to its end.
+func send(t *testing.T, req *http.Request) (status int, body string) {
+	t.Helper()
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

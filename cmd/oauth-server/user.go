@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -44,14 +45,10 @@ func newUserCreate(c *cli) *cobra.Command {
 		}
 		return c.withNewStore(cmd.Context(), set, func(store app.Store) error {
 			u, err := app.CreateUser(cmd.Context(), store, args[0], password, time.Now())
-			switch {
-			case err != nil:
+			if err != nil {
 				return userError(args[0], err)
-			case c.output == outputJSON:
-				return c.json(shownUser{Username: u.Name, CreatedAt: u.CreatedAt})
 			}
-			_, err = fmt.Fprintln(c.out, "created user", u.Name)
-			return err
+			return c.answer(shownUser{Username: u.Name, CreatedAt: u.CreatedAt}, "created user "+u.Name)
 		})
 	}
 	return cmd
@@ -115,42 +112,27 @@ func (c *cli) ask(in *os.File, prompt string) (string, error) {
 
 func newUserList(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: "List all users", Args: takes()}
-	set := addSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return c.withStore(cmd.Context(), set, func(store app.Store) error {
-			users, err := store.Users(cmd.Context())
-			if err != nil {
-				return err
-			}
-			shown := make([]shownUser, 0, len(users))
-			rows := [][]string{{"USERNAME", "CREATED"}}
-			for _, u := range users {
-				shown = append(shown, shownUser{Username: u.Name, CreatedAt: u.CreatedAt})
-				rows = append(rows, []string{u.Name, u.CreatedAt.Format(time.DateOnly)})
-			}
-			if c.output == outputJSON {
-				return c.json(shown)
-			}
-			return c.table(rows...)
-		})
-	}
-	return cmd
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, _ []string) error {
+		users, err := store.Users(ctx)
+		if err != nil {
+			return err
+		}
+		shown := make([]shownUser, 0, len(users))
+		rows := [][]string{{"USERNAME", "CREATED"}}
+		for _, u := range users {
+			shown = append(shown, shownUser{Username: u.Name, CreatedAt: u.CreatedAt})
+			rows = append(rows, []string{u.Name, u.CreatedAt.Format(time.DateOnly)})
+		}
+		return c.list(shown, rows...)
+	})
 }
 
 func newUserDelete(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete NAME", Short: "Delete a user", Args: takes("NAME")}
-	set := addSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.withStore(cmd.Context(), set, func(store app.Store) error {
-			if err := store.DeleteUser(cmd.Context(), args[0]); err != nil {
-				return userError(args[0], err)
-			}
-			if c.output == outputJSON {
-				return c.json(map[string]any{"username": args[0], "deleted": true})
-			}
-			_, err := fmt.Fprintln(c.out, "deleted user", args[0])
-			return err
-		})
-	}
-	return cmd
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
+		if err := store.DeleteUser(ctx, args[0]); err != nil {
+			return userError(args[0], err)
+		}
+		return c.answer(map[string]any{"username": args[0], "deleted": true}, "deleted user "+args[0])
+	})
 }

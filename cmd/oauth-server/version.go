@@ -1,8 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -42,11 +42,7 @@ func newVersion(c *cli) *cobra.Command {
 				info = &debug.BuildInfo{}
 			}
 			b := buildOf(info)
-			if c.output == outputJSON {
-				return c.json(b)
-			}
-			_, err := fmt.Fprintln(c.out, "oauth-server", b.Version, b.Revision, b.Go)
-			return err
+			return c.answer(b, strings.Join([]string{"oauth-server", b.Version, b.Revision, b.Go}, " "))
 		},
 	}
 }
