@@ -16,7 +16,7 @@ import (
 )
 
 func newClient(c *cli) *cobra.Command {
-	return group("client", "Register OAuth clients and change them",
+	return group("client", "Register and manage OAuth clients",
 		newClientCreate(c), newClientList(c), newClientShow(c), newClientRotate(c), newClientDelete(c))
 }
 
@@ -38,14 +38,14 @@ func newClientCreate(c *cli) *cobra.Command {
 		Args: takes("ID"),
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&kinds, "grant", nil, "grant type that it may use; may be repeated (default authorization_code and refresh_token with a redirect URI, else client_credentials)")
-	flags.StringArrayVar(&spec.RedirectURIs, "redirect-uri", nil, "where to send authorization codes, matched exactly; may be repeated")
-	flags.StringArrayVar(&spec.Scopes, "scope", nil, "scope that it may ask for; may be repeated")
-	flags.StringArrayVar(&spec.Audience, "audience", nil, "aud of its tokens; may be repeated (default the issuer)")
-	flags.StringVar(&spec.Name, "name", "", "what people are shown when they are asked for consent (default the ID)")
-	flags.BoolVar(&spec.Public, "public", false, "it cannot keep a secret: a native or browser app")
+	flags.StringSliceVar(&kinds, "grant", nil, "grant type that the client may use; may be repeated (default authorization_code and refresh_token with a redirect URI, otherwise client_credentials)")
+	flags.StringArrayVar(&spec.RedirectURIs, "redirect-uri", nil, "redirect URI, compared exactly except for the port of a loopback address; may be repeated")
+	flags.StringArrayVar(&spec.Scopes, "scope", nil, "scope that the client may request; may be repeated")
+	flags.StringArrayVar(&spec.Audience, "audience", nil, "aud claim of the tokens; may be repeated (default the issuer)")
+	flags.StringVar(&spec.Name, "name", "", "name on the consent page (default the ID)")
+	flags.BoolVar(&spec.Public, "public", false, "the client has no secret, because it is a native or browser app")
 	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
-	flags.BoolVar(&operator, "admin", false, "it may use the operator API, with client_credentials and scopes to read and change limits")
+	flags.BoolVar(&operator, "admin", false, "allow the operator API: client_credentials, and the scopes to read and change limits")
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		spec.ID = args[0]
@@ -64,8 +64,7 @@ func newClientCreate(c *cli) *cobra.Command {
 	return cmd
 }
 
-// clientError says in the words of the command line what is the matter with a
-// client.
+// clientError turns an error about a client into a message for the terminal.
 func clientError(id string, err error) error {
 	var invalid *app.InvalidError
 	switch {
@@ -97,7 +96,7 @@ func (c *cli) showCredentials(cr credentials) error {
 		return c.table([]string{"client_id", cr.ClientID})
 	}
 	err := c.table([]string{"client_id", cr.ClientID}, []string{"client_secret", cr.ClientSecret})
-	c.note("The secret is shown this once: only its digest is stored.")
+	c.note("Keep the secret: it is shown only once, because only its digest is stored.")
 	return err
 }
 
@@ -143,7 +142,7 @@ func newClientShow(c *cli) *cobra.Command {
 func newClientRotate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rotate-secret ID", Short: "Give a client a new secret and show it, once", Args: takes("ID"),
-		Long: "Give a client a new secret and show it, once. The old secret ceases to work.",
+		Long: "Give a client a new secret and show it, once. The old secret stops working.",
 	}
 	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
 		secret, err := app.RotateSecret(ctx, store, args[0])

@@ -38,7 +38,7 @@ func TestExitStatusAndMessage(t *testing.T) {
 		{"client to rotate missing", "client rotate-secret nobody --data " + data, 1, `there is no client "nobody"`},
 		{"client to delete missing", "client delete nobody --data " + data, 1, `there is no client "nobody"`},
 		{"user missing", "user delete nobody --data " + data, 1, `there is no user "nobody"`},
-		{"no such data file", "client list --data no-such.db", 1, "there is no data file no-such.db: name it with --data, or make it with serve or a create command"},
+		{"no such data file", "client list --data no-such.db", 1, "there is no data file no-such.db: name it with --data, or create it with serve or a create command"},
 		{"help", "serve --help", 0, ""},
 		{"group", "client", 0, ""},
 	}

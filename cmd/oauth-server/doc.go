@@ -3,7 +3,7 @@
 //
 //	oauth-server serve --demo
 //
-// Exit status: 0 when all is well (serve: after SIGTERM or SIGINT), 2 for a
+// Exit status: 0 for success (serve: after SIGTERM or SIGINT), 2 for a
 // wrong command line or configuration, 1 for anything else. Errors go to
 // standard error, one line each; answers to standard output, as text for
 // people or, with -o json, as JSON for scripts.

@@ -12,23 +12,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxHealthBody bounds what is read of an answer; it is a line.
+// maxHealthBody bounds what is read of an answer, which is one line.
 const maxHealthBody = 4 << 10
 
-// errUnwell is the answer of a server that should not be sent requests.
+// errUnwell means that the server answered with another status than 200.
 var errUnwell = errors.New("not well")
 
-// newHealth is for health checks in places where there is no curl: an image of
-// nothing but this binary.
+// newHealth makes the command for health checks in images without curl.
 func newHealth(c *cli) *cobra.Command {
 	var url string
 	var patience time.Duration
 	cmd := &cobra.Command{
 		Use:   "health",
-		Short: "Ask a running server whether it is well",
-		Long: `Ask a running server whether it is well: exit status 0 if it is, 1 if not.
+		Short: "Check the health of a running server",
+		Long: `Check the health of a running server. The exit status is 0 if it answers with 200,
+otherwise 1.
 
-/healthz says that the process answers, /readyz that it should be sent requests.`,
+/healthz answers while the process runs, /readyz while it should receive requests.`,
 		Example: `  oauth-server health
   oauth-server health --url http://127.0.0.1:9097/readyz`,
 		Args: takes(),
@@ -38,8 +38,8 @@ func newHealth(c *cli) *cobra.Command {
 			return c.health(ctx, url)
 		},
 	}
-	cmd.Flags().StringVar(&url, "url", defaultIssuer+"/healthz", "what to ask")
-	cmd.Flags().DurationVar(&patience, "timeout", 3*time.Second, "longest time to wait for an answer")
+	cmd.Flags().StringVar(&url, "url", defaultIssuer+"/healthz", "address to check")
+	cmd.Flags().DurationVar(&patience, "timeout", 3*time.Second, "time limit for the answer")
 	return cmd
 }
 

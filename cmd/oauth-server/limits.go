@@ -17,21 +17,23 @@ import (
 	"oauth-server/internal/tokenclient"
 )
 
-// defaultAdmin is where operators are served unless serve is told otherwise.
+// defaultAdmin is the admin address of serve without configuration.
 const defaultAdmin = "http://127.0.0.1:9097"
 
-const limitsLong = `Look at the limits of a running server and change them, over its operator API.
+const limitsLong = `Show and change the limits of a running server, through its operator API.
 
-A change is in force on every instance within two seconds. Before enforcement is
-widened, the command says whom that would have hit in the last ten minutes, and
-asks; --yes agrees beforehand, --check only says it. --reason is for the trail.
+A change is in force on every instance within two seconds. Before a change widens
+enforcement, the command shows which clients it would have denied in the last ten
+minutes, and asks for confirmation; --yes confirms beforehand, and --check shows
+the effect and changes nothing. --reason is kept in the audit trail.
 
-It calls as an admin client, which "oauth-server client create ops --admin" makes:
---client-id and its secret in OAUTH_CLIENT_SECRET or by --client-secret-stdin. The
-token is kept like that of "oauth-server token". OAUTH_SERVER, OAUTH_ISSUER,
-OAUTH_CLIENT_ID and OAUTH_TOKEN stand in for their flags.
+The commands authenticate as an admin client, which
+"oauth-server client create ops --admin" creates. Give its ID by --client-id, and
+its secret in OAUTH_CLIENT_SECRET or by --client-secret-stdin. The token is cached
+like that of "oauth-server token". OAUTH_SERVER, OAUTH_ISSUER, OAUTH_CLIENT_ID and
+OAUTH_TOKEN replace their flags.
 
-A limit is written REQUESTS/WINDOW, with more after commas where needed:
+A limit is written REQUESTS/WINDOW, with options after commas:
   10/60s      10000/24h,name=daily      100/60s,frames=6,algorithm=sliding,soft=0.9`
 
 const limitsExample = `  oauth-server limits list
@@ -39,8 +41,8 @@ const limitsExample = `  oauth-server limits list
   oauth-server limits dry-run on
   oauth-server limits canary 5%`
 
-// limits is the state of a limits command: how to reach the server, and what
-// holds for every change.
+// limits holds the flags that the limits commands share: how to reach the server, and how to make
+// a change.
 type limits struct {
 	*cli
 	server, issuer   string
@@ -56,32 +58,33 @@ type limits struct {
 
 func newLimits(c *cli) *cobra.Command {
 	l := &limits{cli: c}
-	cmd := group("limits", "Look at the limits of a running server and change them",
+	cmd := group("limits", "Show and change the limits of a running server",
 		l.newGet(), l.newSet(), l.newUnset(), l.newList(), l.newDryRun(), l.newTrust(), l.newCanary(), l.newCandidate(),
 		l.newTop(), l.newCounters(), l.newReset(), l.newAudit(), l.newInstances())
 	cmd.Long, cmd.Example = limitsLong, limitsExample
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&l.server, "server", "", "admin address of the server (default "+defaultAdmin+")")
-	flags.StringVar(&l.issuer, "issuer", "", "who gives the token (default what the server names)")
-	flags.StringVar(&l.clientID, "client-id", "", "the admin client")
-	flags.StringVar(&l.secret, "client-secret", "", "its secret")
+	flags.StringVar(&l.issuer, "issuer", "", "issuer of the token (default the one that the server names)")
+	flags.StringVar(&l.clientID, "client-id", "", "ID of the admin client")
+	flags.StringVar(&l.secret, "client-secret", "", "secret of the admin client")
 	flags.BoolVar(&l.secretStdin, "client-secret-stdin", false, "read the secret from standard input")
-	flags.StringVar(&l.token, "token", "", "a token to use instead of asking for one")
-	flags.StringVar(&l.cache, "cache", "", "file to keep the token in; by default one below the user's cache directory")
-	flags.BoolVar(&l.noCache, "no-cache", false, "keep no token, reuse none")
-	flags.DurationVar(&l.timeout, "timeout", 30*time.Second, "longest time that everything may take, your answer not counted")
+	flags.StringVar(&l.token, "token", "", "access token to use instead of requesting one")
+	flags.StringVar(&l.cache, "cache", "", "file to cache the token in (default one in the user's cache directory)")
+	flags.BoolVar(&l.noCache, "no-cache", false, "neither reuse nor cache a token")
+	flags.DurationVar(&l.timeout, "timeout", 30*time.Second, "time limit for each call to the server, with the token for it")
 	return cmd
 }
 
-// changes gives a command the flags that every change has.
+// changes adds the flags that every change has.
 func (l *limits) changes(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&l.reason, "reason", "", "why, for the trail")
-	cmd.Flags().BoolVarP(&l.yes, "yes", "y", false, "agree beforehand that enforcement is widened")
-	cmd.Flags().BoolVar(&l.check, "check", false, "only say what would come of it")
+	cmd.Flags().StringVar(&l.reason, "reason", "", "reason for the change, kept in the audit trail")
+	cmd.Flags().BoolVarP(&l.yes, "yes", "y", false, "confirm beforehand a change that widens enforcement")
+	cmd.Flags().BoolVar(&l.check, "check", false, "show the effect and change nothing")
 	return cmd
 }
 
-// connect completes what the flags leave open and returns the client.
+// connect completes the flags from the environment and the defaults, and returns the client. The
+// error is a usageError.
 func (l *limits) connect() (*adminclient.Client, error) {
 	l.server = cmp.Or(l.server, l.variable("OAUTH_SERVER"), defaultAdmin)
 	l.issuer = cmp.Or(l.issuer, l.variable("OAUTH_ISSUER"))
@@ -101,19 +104,19 @@ func (l *limits) readSecret() (err error) {
 		if l.secret != "" {
 			return usagef("--client-secret and --client-secret-stdin contradict each other")
 		}
-		l.secretStdin = false // it can be read once
+		l.secretStdin = false // standard input can be read once only
 		l.secret, err = secretLine(l.in)
 		return err
 	}
 	l.secret = cmp.Or(l.secret, l.variable("OAUTH_CLIENT_SECRET"))
 	if l.token == "" && (l.clientID == "" || l.secret == "") {
-		return usagef("who are you? Give --client-id and OAUTH_CLIENT_SECRET (or --client-secret-stdin) of an admin client, or --token;" +
-			" oauth-server client create ID --admin makes one")
+		return usagef("an admin client is needed: give --client-id and OAUTH_CLIENT_SECRET (or --client-secret-stdin), or --token;" +
+			" oauth-server client create ID --admin creates one")
 	}
 	return nil
 }
 
-// bearer gets the token, as a good client does.
+// bearer returns the token for the API, from the cache unless fresh is set.
 func (l *limits) bearer(ctx context.Context, issuer string, fresh bool) (string, error) {
 	if l.token != "" {
 		return l.token, nil
@@ -132,12 +135,12 @@ func (l *limits) bearer(ctx context.Context, issuer string, fresh bool) (string,
 	client := &tokenclient.Client{HTTP: tokenclient.NewHTTPClient(), Now: time.Now, Notify: func(m string) { l.note("%s", m) }}
 	result, err := client.Token(ctx, r)
 	if err != nil {
-		return "", fmt.Errorf("get a token of %s: %w", issuer, err)
+		return "", fmt.Errorf("get a token from %s: %w", issuer, err)
 	}
 	return result.Token.AccessToken, nil
 }
 
-// fetch reads a resource, bounded in time.
+// fetch reads a resource of the API, within the time limit.
 func (l *limits) fetch(ctx context.Context, path string, query url.Values) (raw json.RawMessage, err error) {
 	api, err := l.connect()
 	if err != nil {
@@ -149,8 +152,7 @@ func (l *limits) fetch(ctx context.Context, path string, query url.Values) (raw 
 	return raw, err
 }
 
-// show fetches a resource and shows it: as it came to scripts, to people by
-// way of text.
+// show fetches a resource and writes it: unchanged for a script, by text for a person.
 func show[T any](ctx context.Context, l *limits, path string, query url.Values, text func(T) error) error {
 	raw, err := l.fetch(ctx, path, query)
 	if err != nil {
@@ -166,16 +168,16 @@ func show[T any](ctx context.Context, l *limits, path string, query url.Values, 
 	return text(v)
 }
 
-// policyPath and candidatePath are escaped: a client_id may hold a slash.
+// policyPath and candidatePath escape the client_id, which may contain a slash.
 func policyPath(clientID string) string { return "/policies/" + url.PathEscape(clientID) }
 
 func candidatePath(name string) string { return "/candidates/" + url.PathEscape(name) }
 
-// notFound reports whether the server said that there is nothing.
+// notFound reports whether the server answered that the resource does not exist.
 func notFound(err error) bool {
 	var p *adminclient.ProblemError
 	return errors.As(err, &p) && p.NotFound()
 }
 
-// only returns the argument, empty if there is none.
+// only returns the single argument, or an empty string if there is none.
 func only(args []string) string { return strings.Join(args, "") }

@@ -19,12 +19,12 @@ func (l *limits) newCandidate() *cobra.Command {
 	cmd.Long = `Try limits beside the live ones, without enforcing them.
 
 A candidate has counters of its own, shared between all instances like those of
-the live limits. show tells what it would have denied; promote makes it live.
-Without CLIENT it is about the default limits.`
+the live limits. show lists what it would have denied; promote makes it live.
+Without CLIENT the commands concern the default limits.`
 	return cmd
 }
 
-// candidateOf names the candidate of the argument.
+// candidateOf returns the name of the candidate for the API and for people.
 func candidateOf(args []string) (name, shown string) {
 	name = cmp.Or(only(args), clientcfg.GlobalCandidate)
 	if name == clientcfg.GlobalCandidate {
@@ -38,11 +38,11 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
 		Use: "set [CLIENT]", Short: "Try these limits", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
-		Long:    "Try these limits beside the live ones, instead of the candidate that there is.\n\n" + limitSyntax,
+		Long:    "Try these limits beside the live ones. They replace a candidate that exists.\n\n" + limitSyntax,
 		Example: "  oauth-server limits candidate set shop --user 5/60s",
 	}
 	f.register(cmd)
-	cmd.Flags().StringVar(&note, "note", "", "for people")
+	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc := map[string]any{}
 		if err := f.into(doc); err != nil {
@@ -106,7 +106,7 @@ func (l *limits) newCandidatePromote() *cobra.Command {
 	return l.changes(&cobra.Command{
 		Use: "promote [CLIENT]", Short: "Make a candidate live", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
 		Long: `Make a candidate live: its limits become those of the client, or the default
-limits. A client that was trusted is limited from then on.`,
+limits. A client that was trusted no longer is.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, shown := candidateOf(args)
 			return l.perform(cmd.Context(), change{

@@ -13,20 +13,20 @@ import (
 	"oauth-server/internal/adminclient"
 )
 
-// change is one change to be made.
+// change is a change of one resource.
 type change struct {
-	read   string // path of the resource that it is conditioned on
+	read   string // path of the resource whose ETag must not have changed
 	method string
-	path   string // what to call; empty: the same
+	path   string // path to call; empty means read
 	body   any
-	done   string // what to tell a person afterwards
+	done   string // what a person reads afterwards
 }
 
-// errNotAgreed ends a change that nobody agreed to.
+// errNotAgreed ends a change that was not confirmed.
 var errNotAgreed = errors.New("nothing was changed")
 
-// perform reads, says what would come of the change, asks if need be, and
-// makes it, unless somebody else has changed it since it was read.
+// perform rehearses a change, asks for confirmation if it widens enforcement, and makes it. It
+// fails if the resource was changed after it was read.
 func (l *limits) perform(ctx context.Context, ch change) error {
 	api, err := l.connect()
 	if err != nil {
@@ -64,7 +64,7 @@ func (l *limits) perform(ctx context.Context, ch change) error {
 	return l.showChanged(changed, ch.done)
 }
 
-// current returns the ETag of what there is; empty if there is nothing.
+// current returns the ETag of a resource; empty if the resource does not exist.
 func (l *limits) current(ctx context.Context, api *adminclient.Client, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
@@ -82,13 +82,13 @@ func (l *limits) send(ctx context.Context, api *adminclient.Client, req admincli
 	_, err := api.Change(ctx, req, into)
 	var p *adminclient.ProblemError
 	if errors.As(err, &p) && p.Stale() {
-		return fmt.Errorf("somebody else changed it in the meantime, so nothing was changed: look again (%w)", err)
+		return fmt.Errorf("another change came first, so nothing was changed (%w); look at the current state and run the command again", err)
 	}
 	return err
 }
 
-// agree says whom a change would have hit, and asks before enforcement is
-// widened.
+// agree shows which clients a change that widens enforcement would have denied, and asks for
+// confirmation. It returns nil if there is nothing to confirm.
 func (l *limits) agree(r adminclient.Rehearsal) error {
 	if !r.Effect.Widens {
 		return nil
@@ -108,7 +108,7 @@ func (l *limits) agree(r adminclient.Rehearsal) error {
 	case "":
 		if errors.Is(err, io.EOF) {
 			l.note("")
-			return fmt.Errorf("%w: nobody is there to agree; give --yes", errNotAgreed)
+			return fmt.Errorf("%w, because there was no answer; confirm with --yes", errNotAgreed)
 		}
 	}
 	return errNotAgreed
@@ -116,7 +116,7 @@ func (l *limits) agree(r adminclient.Rehearsal) error {
 
 const maxAnswerLine = 100
 
-// showChanged shows what a change has made of the resource.
+// showChanged writes the resource after a change for a script, or done for a person.
 func (l *limits) showChanged(changed json.RawMessage, done string) error {
 	if len(changed) == 0 {
 		changed = json.RawMessage("{}")
@@ -124,12 +124,12 @@ func (l *limits) showChanged(changed json.RawMessage, done string) error {
 	return l.answer(changed, done)
 }
 
-// patchPolicy changes parts of a client's policy.
+// patchPolicy changes fields of a client's policy.
 func (l *limits) patchPolicy(ctx context.Context, clientID string, patch map[string]any, done string) error {
 	return l.perform(ctx, change{read: policyPath(clientID), method: http.MethodPatch, body: patch, done: done})
 }
 
-// patchSettings changes parts of what holds for all clients.
+// patchSettings changes fields of the settings for all clients.
 func (l *limits) patchSettings(ctx context.Context, patch map[string]any, done string) error {
 	return l.perform(ctx, change{read: "/settings", method: http.MethodPatch, body: patch, done: done})
 }

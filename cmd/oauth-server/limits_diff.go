@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/adminclient"
 )
 
-// differences says in a few words what is not the same in two documents.
+// differences lists the fields in which two documents differ, for a line of a table.
 func differences(before, after json.RawMessage) string {
 	was, is := flatten(before), flatten(after)
 	names := slices.Sorted(maps.Keys(was))
@@ -40,7 +40,7 @@ func differences(before, after json.RawMessage) string {
 	return strings.Join(out, "; ")
 }
 
-// flatten names the values of a document; a list of limits is one value.
+// flatten returns the values of a document by their dotted paths; a list is one value.
 func flatten(raw json.RawMessage) map[string]string {
 	var doc map[string]any
 	out := map[string]string{}
@@ -75,7 +75,7 @@ func shortList(list []any) string {
 	return strings.Join(items, " ")
 }
 
-// shortItem writes a limit as it is given, and anything else as it is.
+// shortItem writes a limit in the syntax of the flags, and anything else unchanged.
 func shortItem(item any) string {
 	raw, err := json.Marshal(item)
 	var l adminclient.Limit

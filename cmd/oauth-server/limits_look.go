@@ -17,11 +17,11 @@ import (
 func (l *limits) newList() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the clients that asked lately or have a policy of their own", Args: takes(),
-		Long: `List the clients that asked lately or have a policy of their own, with what
-applies to them and what became of their requests in the last ten minutes.`,
+		Use: "list", Short: "List the clients with recent requests or a policy of their own", Args: takes(),
+		Long: `List the clients with requests in the last ten minutes, and those with a policy or
+a candidate of their own: what applies to them, and how their requests were decided.`,
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "all registered clients")
+	cmd.Flags().BoolVar(&all, "all", false, "list all registered clients")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		raw, err := l.clients(cmd.Context())
 		if err != nil {
@@ -59,7 +59,7 @@ func clientRow(c adminclient.RegisteredClient) []string {
 	}
 }
 
-// clients reads all pages.
+// clients reads all pages of the list of clients.
 func (l *limits) clients(ctx context.Context) (all []json.RawMessage, err error) {
 	query := url.Values{"limit": {"1000"}}
 	for {
@@ -85,12 +85,12 @@ func (l *limits) clients(ctx context.Context) (all []json.RawMessage, err error)
 func (l *limits) newTop() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use: "top", Short: "Show who asks the most and who is near a limit", Args: takes(),
+		Use: "top", Short: "Show the busiest clients and those nearest to a limit", Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd.Context(), l, "/top", url.Values{"limit": {strconv.Itoa(limit)}}, l.topTable)
 		},
 	}
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many")
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many of each to show")
 	return cmd
 }
 
@@ -130,7 +130,7 @@ func counterRow(k adminclient.Counter) []string {
 
 func (l *limits) newCounters() *cobra.Command {
 	return &cobra.Command{
-		Use: "counters CLIENT", Short: "Show what is counted of a client and its users now", Args: takes("CLIENT"),
+		Use: "counters CLIENT", Short: "Show the current counts of a client and its users", Args: takes("CLIENT"),
 		ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return show(cmd.Context(), l, countersPath(args[0]), nil, l.countersTable)
@@ -156,12 +156,12 @@ func (l *limits) countersTable(page struct {
 func (l *limits) newReset() *cobra.Command {
 	var user, reason string
 	cmd := &cobra.Command{
-		Use: "reset CLIENT", Short: "Forget what was counted of a client, on all instances", Args: takes("CLIENT"),
+		Use: "reset CLIENT", Short: "Forget the counts of a client, on all instances", Args: takes("CLIENT"),
 		Example:           "  oauth-server limits reset shop --user ada@example.com",
 		ValidArgsFunction: l.completeClient,
 	}
-	cmd.Flags().StringVar(&user, "user", "", "only this user of the client")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the trail")
+	cmd.Flags().StringVar(&user, "user", "", "forget the counts of this user of the client only")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason for the change, kept in the audit trail")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := l.connect()
 		if err != nil {
@@ -196,8 +196,8 @@ func (l *limits) newAudit() *cobra.Command {
 			return show(cmd.Context(), l, "/audit", query, l.auditTable)
 		},
 	}
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many, at most 1000")
-	cmd.Flags().StringVar(&target, "target", "", "only changes of this: settings, policies/CLIENT, candidates/CLIENT, clients/CLIENT/counters")
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many changes to show, at most 1000")
+	cmd.Flags().StringVar(&target, "target", "", "show changes of this only: settings, policies/CLIENT, candidates/CLIENT or clients/CLIENT/counters")
 	return cmd
 }
 
@@ -218,7 +218,7 @@ func (l *limits) auditTable(page struct {
 	return l.table(rows...)
 }
 
-// completeClient offers the client_ids that begin with what was typed.
+// completeClient completes the first argument with the client_ids that begin with what was typed.
 func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -238,5 +238,5 @@ func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string)
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeWithin is how long a person waits for a completion.
+// completeWithin bounds the wait for a completion.
 const completeWithin = 2 * time.Second

@@ -11,29 +11,29 @@ import (
 	"oauth-server/internal/adminclient"
 )
 
-// limitFlags are the lists of limits that a command is given.
+// limitFlags are the flags that take limits.
 type limitFlags struct {
 	both, user, client []string
 	requests, window   string
 }
 
 func (f *limitFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.both, "limit", nil, "limit for both kinds of request; may be repeated: all must pass")
+	cmd.Flags().StringArrayVar(&f.both, "limit", nil, "limit for each user of the client and for the client itself; may be repeated: all must pass")
 	cmd.Flags().StringVar(&f.requests, "requests", "", "with --window: the same as one --limit")
 	cmd.Flags().StringVar(&f.window, "window", "", "with --requests: the same as one --limit")
 	cmd.Flags().StringArrayVar(&f.user, "user", nil, "limit for each user of the client; may be repeated")
-	cmd.Flags().StringArrayVar(&f.client, "client", nil, "limit for the client itself, client_credentials; may be repeated")
+	cmd.Flags().StringArrayVar(&f.client, "client", nil, "limit for the client itself (client_credentials); may be repeated")
 }
 
-// limitSyntax explains what the flags of [limitFlags] take.
+// limitSyntax describes the values of [limitFlags].
 const limitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with options after commas:
-  name=NAME                        unique within its list; by default that of the window
-  frames=N                         frames that make up a window: 1
-  algorithm=sliding|weighted|fixed how the window is estimated: sliding
-  soft=SHARE                       from this share on the client is warned: 0.8
-  on_outage=share|memory|deny      how it is decided while the store is away: share`
+  name=NAME                        unique in its list (default per-minute and so on)
+  frames=N                         frames of a window (default 1)
+  algorithm=sliding|weighted|fixed how the window is estimated (default sliding)
+  soft=SHARE                       share of the limit from which on the client is warned (default 0.8)
+  on_outage=share|memory|deny      how to decide while the store is away (default share)`
 
-// into puts the lists under user and client.
+// into parses the flags and sets the fields user and client of doc. It clears --requests and --window.
 func (f *limitFlags) into(doc map[string]any) error {
 	if (f.requests == "") != (f.window == "") {
 		return usagef("--requests and --window belong together")
@@ -59,7 +59,7 @@ func (f *limitFlags) into(doc map[string]any) error {
 
 func (l *limits) newGet() *cobra.Command {
 	return &cobra.Command{
-		Use: "get [CLIENT]", Short: "Show what applies to a client, or to all", Args: takes("[CLIENT]"),
+		Use: "get [CLIENT]", Short: "Show what applies to a client, or to all clients", Args: takes("[CLIENT]"),
 		ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -131,8 +131,8 @@ func (l *limits) newSet() *cobra.Command {
 		ValidArgsFunction: l.completeClient,
 	}
 	f.register(cmd)
-	cmd.Flags().StringVar(&note, "note", "", "for people")
-	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit fields out of answers")
+	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
+	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers out of answers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
 		if err := f.into(doc); err != nil {
@@ -161,20 +161,20 @@ func (l *limits) newSet() *cobra.Command {
 	return l.changes(cmd)
 }
 
-// unsettable are the fields that can be taken back one by one.
+// unsettable are the values of --field.
 var unsettable = []string{"user", "client", "mode", "trusted", "hide-headers", "note"}
 
 func (l *limits) newUnset() *cobra.Command {
 	var fields []string
 	cmd := &cobra.Command{
-		Use: "unset [CLIENT]", Short: "Take back what was set, so that the configuration file holds again", Args: takes("[CLIENT]"),
-		Long: `Take back what was set, so that the configuration file holds again.
+		Use: "unset [CLIENT]", Short: "Take back what was set, so that the configuration file applies again", Args: takes("[CLIENT]"),
+		Long: `Take back what was set, so that the configuration file applies again.
 
-Without CLIENT it is about what holds for all clients. --field takes back one
-field only; of a client's policy, it then has what all clients have.`,
+Without CLIENT the settings for all clients are taken back. With --field only that
+field is; where it is one of a client's policy, the client follows all others in it.`,
 		ValidArgsFunction: l.completeClient,
 	}
-	cmd.Flags().StringSliceVar(&fields, "field", nil, "only this: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
+	cmd.Flags().StringSliceVar(&fields, "field", nil, "take back this field only: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		read, about := "/settings", "the settings"
 		if len(args) > 0 {
@@ -192,7 +192,8 @@ field only; of a client's policy, it then has what all clients have.`,
 	return l.changes(cmd)
 }
 
-// nullPatch removes the fields, which lie elsewhere in the settings.
+// nullPatch returns the merge patch that removes the fields. The settings have some of them below
+// default.
 func nullPatch(fields []string, settings bool) (map[string]any, error) {
 	patch, defaults := map[string]any{}, map[string]any{}
 	for _, f := range fields {
@@ -213,12 +214,12 @@ func nullPatch(fields []string, settings bool) (map[string]any, error) {
 
 func (l *limits) newCanary() *cobra.Command {
 	return l.changes(&cobra.Command{
-		Use: "canary PERCENT", Short: "Enforce on a share of the clients only, the others are in dry-run", Args: takes("PERCENT"),
-		Long: `Enforce on a share of the clients only, the others are in dry-run.
+		Use: "canary PERCENT", Short: "Enforce on a share of the clients; the others are in dry-run", Args: takes("PERCENT"),
+		Long: `Enforce on a share of the clients; the others are in dry-run.
 
-Which clients those are depends on their client_id alone, so it is the same on
-all instances, and a larger share contains every smaller one. A client that has
-a mode of its own is not concerned.`,
+The share of a client depends on its client_id alone, so it is the same on all
+instances, and a larger share contains every smaller one. A client with a mode of
+its own keeps it.`,
 		Example: "  oauth-server limits canary 5%",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			share, err := parsePercent(args[0])

@@ -12,12 +12,12 @@ import (
 )
 
 // parseLimit reads REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S][,on_outage=O].
-// Whether the values can be is for the server to say.
+// The server validates the values.
 func parseLimit(spec string) (l adminclient.Limit, err error) {
 	head, options, _ := strings.Cut(spec, ",")
 	requests, window, ok := strings.Cut(head, "/")
 	if !ok {
-		return l, usagef("limit %q: write REQUESTS/WINDOW, such as 10/60s", spec)
+		return l, usagef("limit %q: REQUESTS/WINDOW is needed, such as 10/60s", spec)
 	}
 	if l.Requests, err = strconv.ParseInt(requests, 10, 64); err != nil {
 		return l, usagef("limit %q: %q is not a number of requests", spec, requests)
@@ -63,12 +63,12 @@ func setOption(l *adminclient.Limit, option string) (err error) {
 	return nil
 }
 
-// windowNames are what limits of the usual windows are called.
+// windowNames are the default names of limits with the usual windows.
 var windowNames = map[time.Duration]string{
 	time.Second: "per-second", time.Minute: "per-minute", time.Hour: "per-hour", 24 * time.Hour: "per-day",
 }
 
-// nameOfWindow is what a limit is called unless it is given a name.
+// nameOfWindow returns the default name of a limit.
 func nameOfWindow(d time.Duration, text string) string {
 	return cmp.Or(windowNames[d], "per-"+text)
 }
@@ -85,7 +85,7 @@ func parseLimits(specs []string) ([]adminclient.Limit, error) {
 	return out, nil
 }
 
-// showLimits writes limits as they are given, the usual left out.
+// showLimits writes limits in the syntax of the flags, without what is default.
 func showLimits(limits []adminclient.Limit) string {
 	out := make([]string, len(limits))
 	for i, l := range limits {

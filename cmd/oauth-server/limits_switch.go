@@ -28,10 +28,10 @@ func (l *limits) newDryRun() *cobra.Command {
 		Use: "dry-run [CLIENT] on|off", Short: "Record denials instead of enforcing them", Args: takes("[CLIENT]", "on|off"),
 		Long: `Record denials instead of enforcing them, for all clients or for one.
 
-Counting goes on exactly as if they were enforced. Without CLIENT it is about the
-clients without a mode of their own; off enforces, within the canary share. With
-CLIENT, off enforces whatever the share is; limits unset CLIENT --field mode
-makes the client follow all others again.
+Counting continues exactly as if they were enforced. Without CLIENT the change
+concerns all clients without a mode of their own, and off enforces within the canary
+share. With CLIENT, off enforces whatever the share is; limits unset CLIENT --field
+mode makes the client follow all others again.
 
 The last argument is the state, so a client may be named on or off. The order
 on|off CLIENT is deprecated and still works.`,
@@ -62,7 +62,7 @@ func (l *limits) newTrust() *cobra.Command {
 		Use: "trust CLIENT [on|off]", Short: "Never deny a client, or do so again", Args: takes("CLIENT", "[on|off]"),
 		Long: `Never deny a client, or do so again. A trusted client is not counted either.
 
-Without on or off, it is on.`,
+Without on or off the client is trusted.`,
 		Example: `  oauth-server limits trust shop on
   oauth-server limits trust shop off`,
 		ValidArgsFunction: l.completeSwitch(),
@@ -80,8 +80,7 @@ Without on or off, it is on.`,
 	})
 }
 
-// completeSwitch offers the client_ids, and on and off after one. What is given here may stand in
-// the place of a client.
+// completeSwitch completes CLIENT on|off. What is given as alone may stand in place of CLIENT.
 func (l *limits) completeSwitch(alone ...string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 1 && !slices.Contains(alone, args[0]) {

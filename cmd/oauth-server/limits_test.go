@@ -114,7 +114,7 @@ func TestLimitsCommandLine(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"limits list", 2, "who are you?"},
+		{"limits list", 2, "an admin client is needed"},
 		{"limits list --token x --server ftp://x", 2, "--server:"},
 		{"limits list --token x --server http://192.0.2.1:9097", 2, "in clear"},
 		{"limits list" + me, 1, "not the admin address"},

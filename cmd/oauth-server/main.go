@@ -47,16 +47,16 @@ func exitStatus(err error) int {
 	return exitFailed
 }
 
-// errReported marks an error that the output has told already.
+// errReported marks an error that is in the output already.
 var errReported = errors.New("reported")
 
-// usageError is a command line that cannot be meant.
+// usageError is a mistake in the command line or the configuration; the exit status is 2.
 type usageError struct{ err error }
 
 // Error implements error.
 func (e *usageError) Error() string { return e.err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error {

@@ -13,8 +13,8 @@ import (
 	"oauth-server/migrations"
 )
 
-// newMigrate is a group that itself takes one flag: migrate --dry-run is short
-// for migrate up --dry-run.
+// newMigrate makes the group of the migrate commands, which takes a flag itself: migrate --dry-run
+// is short for migrate up --dry-run.
 func newMigrate(c *cli) *cobra.Command {
 	cmd := group("migrate", "Bring a MongoDB database to the layout of this release, and check it",
 		newMigrateUp(c), newMigrateStatus(c), newMigrateVerify(c))
@@ -46,8 +46,8 @@ type shownMigration struct {
 func newMigrateUp(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "up", Short: "Apply the migrations that are missing", Args: takes(),
-		Long: `Apply the migrations that are missing, in their order. It may run in many places at
-once, and again after it was cut off.`,
+		Long: `Apply the migrations that are missing, in their order. It is safe to run this in
+several places at once, and again after it was interrupted.`,
 		Example: `  oauth-server migrate up --dry-run --mongodb-uri mongodb://localhost
   oauth-server migrate up --mongodb-uri mongodb://localhost`,
 	}
@@ -88,7 +88,7 @@ func newMigrateStatus(c *cli) *cobra.Command {
 	return cmd
 }
 
-// withMigrator opens the database for as long as do runs.
+// withMigrator opens the database while do runs.
 func (c *cli) withMigrator(ctx context.Context, s *settings, do func(app.Migrator) error) (err error) {
 	cfg, err := config.LoadStore(s.sources(c.environ))
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *cli) migrate(ctx context.Context, db app.Migrator) error {
 	return err
 }
 
-// showPlan shows what up would do.
+// showPlan writes the migrations that up would apply, with their database commands.
 func (c *cli) showPlan(ctx context.Context, db app.Migrator) error {
 	states, err := db.Migrations(ctx)
 	if err != nil {

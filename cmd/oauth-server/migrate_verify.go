@@ -12,11 +12,11 @@ import (
 	"oauth-server/internal/config"
 )
 
-// ttlWait is how long --wait-ttl waits. The TTL monitor of MongoDB runs once a
-// minute, and may be late.
+// ttlWait is how long --wait-ttl waits. The TTL monitor of MongoDB runs once a minute, and may be
+// late.
 const ttlWait = 3 * time.Minute
 
-// errInexact is reported where a check failed that exact counts rest on.
+// errInexact means that a check failed that exact counts rest on.
 var errInexact = errors.New("counts would not be exact on this database: see the checks above that are not ok, and docs/operating-mongodb.md")
 
 func newMigrateVerify(c *cli) *cobra.Command {
@@ -52,8 +52,7 @@ only missing (TTL deletion, validators, change streams) is shown, and is no fail
 	return cmd
 }
 
-// verify runs the checks and shows what they found, also where an error has
-// ended them.
+// verify runs the checks and writes what they found, even if an error ended them.
 func (c *cli) verify(ctx context.Context, db app.Migrator, options app.VerifyOptions) error {
 	found, err := db.Verify(ctx, options)
 	if len(found.Checks) == 0 {
@@ -72,8 +71,8 @@ func (c *cli) verify(ctx context.Context, db app.Migrator, options app.VerifyOpt
 	return errors.Join(c.table(verificationRows(found)...), err)
 }
 
-// verificationRows are the table: of a check that is ok, what was measured; of
-// any other, what follows and what was seen.
+// verificationRows returns the table: what was measured for a check that is ok, and what follows
+// and what was seen for any other.
 func verificationRows(found app.Verification) [][]string {
 	rows := [][]string{{"", "CHECK", "RESULT", "WHAT FOLLOWS"}}
 	for _, check := range found.Checks {

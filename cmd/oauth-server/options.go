@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/config"
 )
 
-// rawFlag keeps what was given, in order; internal/config knows what is right.
+// rawFlag keeps its values in order; internal/config parses and validates them.
 type rawFlag struct {
 	kind   string
 	values []string
@@ -33,7 +33,7 @@ func (f *rawFlag) Set(s string) error {
 // Type implements pflag.Value.
 func (f *rawFlag) Type() string { return f.kind }
 
-// settings are the flags of a command that configuration comes from.
+// settings are the configuration flags of a command.
 type settings struct {
 	file string
 	cmd  *cobra.Command
@@ -56,7 +56,7 @@ func addSettings(cmd *cobra.Command, wanted func(config.Option) bool) *settings 
 	return s
 }
 
-// sources gathers what was given where.
+// sources returns the configuration file, the environment and the flags.
 func (s *settings) sources(environ []string) config.Sources {
 	src := config.Sources{File: s.file, Environ: environ}
 	s.cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -71,9 +71,8 @@ func (s *settings) sources(environ []string) config.Sources {
 	return src
 }
 
-// withStore opens the configured store, which must be there, for as long as do
-// runs. Without this rule a mistyped --data would make an empty file, and its
-// list of clients would be empty too.
+// withStore opens the configured store while do runs. The store must exist: a mistyped --data
+// would otherwise create a file, and show an empty list of clients.
 func (c *cli) withStore(ctx context.Context, s *settings, do func(app.Store) error) error {
 	cfg, err := config.LoadStore(s.sources(c.environ))
 	if err != nil {
@@ -81,13 +80,13 @@ func (c *cli) withStore(ctx context.Context, s *settings, do func(app.Store) err
 	}
 	if e := cfg.Store.Embedded; e != nil {
 		if _, err := os.Stat(e.Path); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("there is no data file %s: name it with --data, or make it with serve or a create command", e.Path)
+			return fmt.Errorf("there is no data file %s: name it with --data, or create it with serve or a create command", e.Path)
 		}
 	}
 	return withOpen(ctx, cfg, do)
 }
 
-// onStore makes a command that works on the configured store, which must be there.
+// onStore makes a command that works on the configured store, which must exist.
 func (c *cli) onStore(cmd *cobra.Command, do func(ctx context.Context, store app.Store, args []string) error) *cobra.Command {
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -96,7 +95,7 @@ func (c *cli) onStore(cmd *cobra.Command, do func(ctx context.Context, store app
 	return cmd
 }
 
-// withNewStore is withStore for commands that a store may begin with.
+// withNewStore is withStore for commands that may create the store.
 func (c *cli) withNewStore(ctx context.Context, s *settings, do func(app.Store) error) error {
 	cfg, err := config.LoadStore(s.sources(c.environ))
 	if err != nil {

@@ -13,7 +13,7 @@ const (
 	outputJSON = "json"
 )
 
-// json writes v for a script.
+// json writes v, indented.
 func (c *cli) json(v any) error {
 	enc := json.NewEncoder(c.out)
 	enc.SetEscapeHTML(false)
@@ -38,7 +38,7 @@ func (c *cli) list(v any, rows ...[]string) error {
 	return c.table(rows...)
 }
 
-// table writes rows for a person; the first row is the heading.
+// table writes rows in columns; the first row may be a heading.
 func (c *cli) table(rows ...[]string) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -49,7 +49,7 @@ func (c *cli) table(rows ...[]string) error {
 	return w.Flush()
 }
 
-// note tells a person something that is not the answer.
+// note writes to standard error what is not the answer.
 func (c *cli) note(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.errOut, format+"\n", args...)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// cli is the world as a command sees it; tests bring their own.
+// cli is what the commands read and write; tests replace it.
 type cli struct {
 	in          io.Reader
 	out, errOut io.Writer
@@ -22,7 +22,7 @@ func newRoot(c *cli) *cobra.Command {
 		Short: "An OAuth 2.0 authorization server with a rate limited token endpoint",
 		Long: `An OAuth 2.0 authorization server whose token endpoint is rate limited per client and user.
 
-  oauth-server serve --demo     starts a server to try, with lines to paste`,
+  oauth-server serve --demo     starts a server to try, and prints commands to paste`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -52,9 +52,8 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// needsSubcommand shows the help of a command that only holds others, and
-// refuses a word that is none of them: cobra alone would show the help and
-// report success.
+// needsSubcommand shows the help of a command that only holds others, and refuses an argument that
+// is none of them: cobra alone would show the help and succeed.
 func needsSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -67,7 +66,7 @@ func needsSubcommand(cmd *cobra.Command, args []string) error {
 	return usagef("%sunknown command %q%s", within(cmd), args[0], hint)
 }
 
-// within names the command that an error is about, as its prefix.
+// within returns the prefix of an error about the command.
 func within(cmd *cobra.Command) string {
 	_, path, nested := strings.Cut(cmd.CommandPath(), " ")
 	if !nested {

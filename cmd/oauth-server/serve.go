@@ -17,7 +17,7 @@ import (
 	"oauth-server/internal/heapfloor"
 )
 
-// serveFlags are what serve can be told beside the configuration.
+// serveFlags are the flags of serve.
 type serveFlags struct {
 	check, print, demo bool
 	*settings
@@ -37,15 +37,15 @@ flag; each overrides the one before. --mongodb-uri is OAUTH_MONGODB_URI, and so 
   oauth-server serve --listen 127.0.0.1:9096 --data /var/lib/oauth-server.db`,
 		Args: takes(),
 	}
-	cmd.Flags().BoolVar(&f.check, "check-config", false, "say whether the configuration is good, and stop")
-	cmd.Flags().BoolVar(&f.print, "print-config", false, "print the effective configuration, which --config can read, and stop")
-	cmd.Flags().BoolVar(&f.demo, "demo", false, "make demo clients and a demo user in a temporary store and print lines to paste")
+	cmd.Flags().BoolVar(&f.check, "check-config", false, "validate the configuration and exit")
+	cmd.Flags().BoolVar(&f.print, "print-config", false, "print the effective configuration, as --config reads it, and exit")
+	cmd.Flags().BoolVar(&f.demo, "demo", false, "run on a temporary store with demo clients and a demo user, and print commands to paste")
 	f.settings = addSettings(cmd, func(config.Option) bool { return true })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), f) }
 	return cmd
 }
 
-// complete lets the environment stand in for flags that were not given.
+// complete sets the flags that were not given from the environment.
 func (f *serveFlags) complete(c *cli) error {
 	for name, flag := range map[string]*bool{
 		"OAUTH_CHECK_CONFIG": &f.check, "OAUTH_PRINT_CONFIG": &f.print, "OAUTH_DEMO": &f.demo,
@@ -85,30 +85,29 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 	return c.runServer(ctx, cfg, app.Options{})
 }
 
-// runServer completes the options and serves until ctx ends.
+// runServer serves until ctx ends, with the logger of the configuration added to opts.
 func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Options) error {
 	opts.Logger = app.NewLogger(cfg.Log, c.errOut)
 	defer keepHeapFloor(ctx, opts.Logger)()
 	server, err := app.New(ctx, cfg, opts)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil // a stop that was asked for, before there was anything to stop
+		return nil // stopped by a signal before the start was complete
 	case err != nil:
 		return err
 	}
 	return server.Run(ctx)
 }
 
-// keepHeapFloor lets the heap grow to a floor before it is collected, until stop is
-// called.
+// keepHeapFloor lets the heap grow to a floor before garbage is collected, until stop is called.
 func keepHeapFloor(ctx context.Context, log *slog.Logger) (stop func()) {
 	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"))
 	log.LogAttrs(ctx, slog.LevelDebug, "heap floor chosen, below which no garbage is collected", slog.Any("heap", floor))
 	return floor.Keep()
 }
 
-// untilSignal returns a context that the first SIGTERM or SIGINT ends. By then
-// a second one does what it does to any process: it quits at once.
+// untilSignal returns a context that the first SIGTERM or SIGINT ends. A second one ends the
+// process at once, because the handler is removed.
 func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 1)
@@ -124,7 +123,7 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// showCheck answers --check-config.
+// showCheck writes the result of --check-config.
 func (c *cli) showCheck(err error) error {
 	if c.output != outputJSON {
 		if err == nil {
@@ -146,8 +145,8 @@ func (c *cli) showCheck(err error) error {
 	return &usageError{errReported}
 }
 
-// showConfig answers --print-config. YAML that can be read again is also what
-// -o json gives: JSON is YAML.
+// showConfig writes the configuration for --print-config. --config reads both forms, because JSON is
+// YAML.
 func (c *cli) showConfig(cfg *config.Config) error {
 	if c.output == outputJSON {
 		return cfg.WriteJSON(c.out)

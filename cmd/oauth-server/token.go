@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// defaultIssuer is what serve calls itself unless it is told otherwise.
+	// defaultIssuer is the issuer of serve without configuration.
 	defaultIssuer = "http://127.0.0.1:9096"
 	// maxSecretLine bounds a secret that is read from standard input.
 	maxSecretLine = 4 << 10
 )
 
-const tokenLong = `Get a token from an authorization server, as a good client does.
+const tokenLong = `Get a token from an authorization server, and reuse and refresh it.
 
-The endpoints come from the server's metadata. The token is kept in a file that
+The endpoints come from the server's metadata. The token is cached in a file that
 only you can read, reused until shortly before it expires, and then refreshed.
 
-Each flag that holds a secret can be seen by others on this machine while the
-command runs. Better: the variables OAUTH_CLIENT_SECRET and OAUTH_PASSWORD, or
---client-secret-stdin and --password-stdin. OAUTH_ISSUER, OAUTH_CLIENT_ID and
-OAUTH_USERNAME stand in for their flags too.`
+Other users of this machine can see a secret in a flag while the command runs. Use
+the variables OAUTH_CLIENT_SECRET and OAUTH_PASSWORD, or --client-secret-stdin and
+--password-stdin, instead. OAUTH_ISSUER, OAUTH_CLIENT_ID and OAUTH_USERNAME replace
+their flags too.`
 
 //nolint:gosec // G101: command lines, no credentials
 const tokenExample = `  # as a machine
@@ -40,7 +40,7 @@ const tokenExample = `  # as a machine
   # as a person: sign in with a browser, the code comes back to a loopback port
   oauth-server token --grant authorization_code --client-id web --open
 
-  # refresh the token that the line above has kept
+  # refresh the token that the command above has cached
   oauth-server token --grant refresh_token --client-id web`
 
 // tokenFlags are the flags of the token command.
@@ -54,12 +54,12 @@ type tokenFlags struct {
 	timeout             time.Duration
 }
 
-// newToken is the client to try the server with.
+// newToken makes the command that gets tokens, to try the server with.
 func newToken(c *cli) *cobra.Command {
 	var f tokenFlags
 	cmd := &cobra.Command{
 		Use:     "token --grant GRANT --client-id ID",
-		Short:   "Get a token, as a client that reuses and refreshes it",
+		Short:   "Get a token, and reuse and refresh it",
 		Long:    tokenLong,
 		Example: tokenExample,
 		Args:    takes(),
@@ -73,24 +73,24 @@ func newToken(c *cli) *cobra.Command {
 
 func (f *tokenFlags) register(cmd *cobra.Command) {
 	flags, r := cmd.Flags(), &f.request
-	flags.StringVar(&r.Issuer, "issuer", "", "the server, exactly as it names itself (default "+defaultIssuer+")")
-	flags.StringVar(&f.grant, "grant", "", "client_credentials, authorization_code, refresh_token or password")
-	flags.StringVar(&r.ClientID, "client-id", "", "the client")
-	flags.StringVar(&r.ClientSecret, "client-secret", "", "its secret; none for a public client")
+	flags.StringVar(&r.Issuer, "issuer", "", "issuer, exactly as the server names itself (default "+defaultIssuer+")")
+	flags.StringVar(&f.grant, "grant", "", "grant type: client_credentials, authorization_code, refresh_token or password")
+	flags.StringVar(&r.ClientID, "client-id", "", "ID of the client")
+	flags.StringVar(&r.ClientSecret, "client-secret", "", "secret of the client; none for a public client")
 	flags.BoolVar(&f.secretStdin, "client-secret-stdin", false, "read the secret from standard input")
-	flags.StringArrayVar(&r.Scopes, "scope", nil, "a scope to ask for; may be repeated, or hold several with spaces between")
+	flags.StringArrayVar(&r.Scopes, "scope", nil, "scope to request; may be repeated, or hold several with spaces between")
 	flags.StringVar(&r.Username, "username", "", "the user, for the password grant")
 	flags.BoolVar(&f.passwordStdin, "password-stdin", false, "read the user's password from standard input")
-	flags.StringVar(&r.RefreshToken, "refresh-token", "", "the refresh token; without it, the one in the cache")
+	flags.StringVar(&r.RefreshToken, "refresh-token", "", "refresh token (default the one in the cache)")
 	flags.BoolVar(&f.refreshStdin, "refresh-token-stdin", false, "read the refresh token from standard input")
-	flags.IntVar(&r.RedirectPort, "redirect-port", 0, "port of the loopback listener for the code; 0 takes a free one")
+	flags.IntVar(&r.RedirectPort, "redirect-port", 0, "port of the loopback listener for the code; 0 for a free one")
 	flags.StringVar(&r.RedirectPath, "redirect-path", "/callback", "path of the redirect URI, as registered")
 	flags.BoolVar(&f.open, "open", false, "open the sign-in page in a browser")
-	flags.StringVar(&r.CacheFile, "cache", "", "file to keep this token in; by default one below the user's cache directory")
-	flags.BoolVar(&f.noCache, "no-cache", false, "keep nothing, reuse nothing")
-	flags.BoolVar(&r.Force, "force", false, "ask for a new token even if the cache has a good one")
-	flags.BoolVar(&f.wait, "wait", false, "when told to retry later, wait and retry")
-	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "bound on everything, signing in and waiting included")
+	flags.StringVar(&r.CacheFile, "cache", "", "file to cache this token in (default one in the user's cache directory)")
+	flags.BoolVar(&f.noCache, "no-cache", false, "neither reuse nor cache a token")
+	flags.BoolVar(&r.Force, "force", false, "request a new token even if the cached one is still valid")
+	flags.BoolVar(&f.wait, "wait", false, "after a 429, wait as long as it names and retry")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "time limit for everything, signing in and waiting included")
 }
 
 func (f *tokenFlags) run(cmd *cobra.Command, c *cli) error {
@@ -109,8 +109,7 @@ func (f *tokenFlags) run(cmd *cobra.Command, c *cli) error {
 	return c.printToken(result)
 }
 
-// complete fills in what the flags leave open from the environment, standard
-// input and the defaults.
+// complete sets what the flags leave open from the environment, standard input and the defaults.
 func (f *tokenFlags) complete(c *cli) error {
 	r := &f.request
 	r.Grant = clientcfg.Grant(f.grant)
@@ -126,7 +125,7 @@ func (f *tokenFlags) complete(c *cli) error {
 	return f.placeCache()
 }
 
-// readStdin reads the one secret that comes by standard input, if any.
+// readStdin reads the secret that comes by standard input, if any.
 func (f *tokenFlags) readStdin(c *cli) error {
 	var into []*string
 	for _, from := range []struct {
@@ -154,7 +153,7 @@ func (f *tokenFlags) readStdin(c *cli) error {
 		*into[0] = line
 		return err
 	default:
-		return usagef("only one secret can come by standard input")
+		return usagef("only one secret can be read from standard input")
 	}
 }
 
@@ -172,8 +171,7 @@ func (f *tokenFlags) placeCache() (err error) {
 	return nil
 }
 
-// secretLine reads one line. Only its end is taken off: spaces may belong to
-// a password.
+// secretLine reads one line, without its end. Spaces stay, because they may belong to a password.
 func secretLine(stdin io.Reader) (string, error) {
 	line, err := bufio.NewReader(io.LimitReader(stdin, maxSecretLine)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -181,7 +179,7 @@ func secretLine(stdin io.Reader) (string, error) {
 	}
 	line = strings.TrimRight(line, "\r\n")
 	if line == "" {
-		return "", usagef("standard input holds no secret")
+		return "", usagef("standard input holds no secret; write it on one line")
 	}
 	return line, nil
 }
@@ -207,7 +205,7 @@ func (f *tokenFlags) client(c *cli) *tokenclient.Client {
 	}
 }
 
-// explain adds what the person can do about it.
+// explain adds to a refusal for too many requests what can be done.
 func (f *tokenFlags) explain(err error) error {
 	var refused *tokenclient.ServerError
 	if !errors.As(err, &refused) || !refused.Limited() || f.wait {
@@ -217,10 +215,10 @@ func (f *tokenFlags) explain(err error) error {
 	if refused.RetryAfter > 0 {
 		when = "in " + refused.RetryAfter.String()
 	}
-	return fmt.Errorf("%w; try again %s, or let --wait do so; what you hold stays good meanwhile", err, when)
+	return fmt.Errorf("%w; a code or refresh token stays valid meanwhile; try again %s, or let --wait do so", err, when)
 }
 
-// variable looks the environment up; an empty variable counts as absent.
+// variable returns the value of an environment variable; empty if it is not set.
 func (c *cli) variable(name string) string {
 	for _, kv := range c.environ {
 		if value, ok := strings.CutPrefix(kv, name+"="); ok {

@@ -17,7 +17,7 @@ type tokenResponse struct {
 	Scope        string `json:"scope,omitempty"`
 }
 
-// tokenNotes is what the client knows about a token beside.
+// tokenNotes is what the client adds to a token response.
 type tokenNotes struct {
 	Origin         tokenclient.Origin `json:"origin"`
 	ExpiresAt      time.Time          `json:"expires_at,omitzero"`
@@ -57,7 +57,7 @@ func (c *cli) printTokenText(response tokenResponse, result *tokenclient.Result)
 	}
 	claims := result.Claims
 	if claims == nil {
-		_, err := fmt.Fprintln(c.out, "The access token is opaque: it has no claims to show.")
+		_, err := fmt.Fprintln(c.out, "The access token is opaque, so it has no claims to show.")
 		return err
 	}
 	checked := "decoded, and verified with the server's published keys"

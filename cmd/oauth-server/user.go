@@ -18,7 +18,7 @@ import (
 )
 
 func newUser(c *cli) *cobra.Command {
-	return group("user", "Make and delete the people who can sign in",
+	return group("user", "Create, list and delete the users who can sign in",
 		newUserCreate(c), newUserList(c), newUserDelete(c))
 }
 
@@ -32,11 +32,11 @@ func newUserCreate(c *cli) *cobra.Command {
 	var fromStdin bool
 	cmd := &cobra.Command{
 		Use:     "create NAME",
-		Short:   "Make a user; the password is asked for, or read with --password-stdin",
+		Short:   "Create a user; the password is prompted for, or read with --password-stdin",
 		Example: `  echo "$PASSWORD" | oauth-server user create ada --password-stdin`,
 		Args:    takes("NAME"),
 	}
-	cmd.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input; one line ending is dropped")
+	cmd.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input, without one line ending")
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		password, err := c.password(fromStdin)
@@ -54,7 +54,7 @@ func newUserCreate(c *cli) *cobra.Command {
 	return cmd
 }
 
-// userError says in the words of the command line what is the matter with a user.
+// userError turns an error about a user into a message for the terminal.
 func userError(name string, err error) error {
 	var invalid *app.InvalidError
 	switch {
@@ -68,11 +68,11 @@ func userError(name string, err error) error {
 	return err
 }
 
-// maxPasswordInput is more than any password; the rest is not read.
+// maxPasswordInput bounds what is read of standard input. Passwords are shorter.
 const maxPasswordInput = 1 << 16
 
-// password reads a password from standard input, or asks a person for it. It
-// is never an argument: others could see those, and shells keep them.
+// password reads a password from standard input, or prompts for it. It is never an argument: other
+// users could see it, and the shell would keep it.
 func (c *cli) password(fromStdin bool) (string, error) {
 	if fromStdin {
 		text, err := io.ReadAll(io.LimitReader(c.in, maxPasswordInput))

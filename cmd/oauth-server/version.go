@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build says what this binary was built from.
+// build describes the sources of this binary.
 type build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
@@ -34,7 +34,7 @@ func buildOf(info *debug.BuildInfo) build {
 func newVersion(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Say what this binary was built from",
+		Short: "Show what this binary was built from",
 		Args:  takes(),
 		RunE: func(*cobra.Command, []string) error {
 			info, ok := debug.ReadBuildInfo()
