@@ -97,7 +97,7 @@ func TestSignInWaitIsBounded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c.Show = func(context.Context, string) error { cancel(errors.New("time is up")); return nil }
 	_, err := c.Token(ctx, request(f, clientcfg.AuthorizationCode))
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nobody finished signing in") {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the sign-in was not finished in time") {
 		t.Errorf("Token() = %v", err)
 	}
 }

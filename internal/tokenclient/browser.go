@@ -7,9 +7,8 @@ import (
 	"runtime"
 )
 
-// OpenBrowser asks the desktop to open the address in the person's browser. On
-// some desktops it returns only when the browser is closed, so do not wait for
-// it. A browser that was opened outlives ctx.
+// OpenBrowser opens the address in the person's browser. On some desktops it returns only when the
+// browser is closed, so call it in a goroutine. The browser outlives ctx.
 func OpenBrowser(ctx context.Context, address string) error {
 	name, args := browserCommand(runtime.GOOS, address)
 	//nolint:gosec // G204: the program is fixed and the address one argument; no shell reads it

@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// Modes of what the cache makes: nobody but the owner.
+// Modes of the files and directories of the cache: only the owner has access.
 const (
 	cacheFileMode = 0o600
 	cacheDirMode  = 0o700
@@ -25,32 +25,32 @@ const (
 
 // Errors of the cache, possibly wrapped.
 var (
-	// ErrExposed: others on this machine could read or change the file.
+	// ErrExposed means that other users of this machine could read or change the file.
 	ErrExposed = errors.New("the cache file is accessible to others")
-	// ErrForeign: the file holds a token got in another way.
+	// ErrForeign means that the file holds a token of another [Key].
 	ErrForeign = errors.New("the cache file holds another token")
 )
 
-// Key names what a token was got for. Tokens of different keys are never
-// mixed up: each has a file of its own.
+// Key identifies what a token was requested for. Below [Request.CacheDir] each key has a file of its
+// own.
 type Key struct {
 	Issuer   string          `json:"issuer"`
 	ClientID string          `json:"client_id"`
 	Grant    clientcfg.Grant `json:"grant_type"`
 	Username string          `json:"username,omitempty"`
-	Scope    string          `json:"scope,omitempty"` // asked for, sorted
-	// From is the SHA-256 of the refresh token that the person gave, if any:
-	// given again, it must not be sent again, for it was rotated.
+	Scope    string          `json:"scope,omitempty"` // requested, sorted
+	// From is the SHA-256 of [Request.RefreshToken], if any. A refresh token that is given a second
+	// time must not be sent again, because it was rotated.
 	From string `json:"from,omitempty"`
 }
 
-// entry is what a cache file holds.
+// entry is the content of a cache file.
 type entry struct {
 	Key   Key   `json:"key"`
 	Token Token `json:"token"`
 }
 
-// DefaultCacheDir is where cache files lie unless one is named.
+// DefaultCacheDir returns the directory for cache files, below the user's cache directory.
 func DefaultCacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -59,8 +59,8 @@ func DefaultCacheDir() (string, error) {
 	return filepath.Join(dir, "oauth-server", "tokens"), nil
 }
 
-// fileName is the cache file of the key below a directory. It is a hash: an
-// issuer or a username may hold anything.
+// fileName returns the name of the cache file of the key. It is a hash, because an issuer or a
+// username may contain any character.
 func (k Key) fileName() string {
 	// A struct of strings always marshals.
 	text, _ := json.Marshal(k)
@@ -74,9 +74,8 @@ func normalScope(scopes []string) string {
 	return strings.Join(slices.Compact(sorted), " ")
 }
 
-// loadEntry reads a cache file; one that is not there is no error but nil.
-// A file with looser permissions than 0600 is refused with [ErrExposed], one
-// that cannot be read as an entry with an error that names it.
+// loadEntry reads a cache file. It returns nil if the file does not exist, and [ErrExposed] if its
+// permissions are looser than 0600.
 func loadEntry(path string) (e *entry, err error) {
 	f, err := os.Open(path) //nolint:gosec // G304: the person running this names the file
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,8 +103,8 @@ func loadEntry(path string) (e *entry, err error) {
 	return e, nil
 }
 
-// checkPrivate is about the file that was opened, so nobody can swap it
-// between the look and the read.
+// checkPrivate checks the file that was opened, so the file cannot be swapped between this check and
+// the read.
 func checkPrivate(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() || info.Size() > maxCacheSize {
 		return fmt.Errorf("the cache file %s is not a regular file of a sensible size", path)
@@ -117,8 +116,8 @@ func checkPrivate(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// saveEntry replaces the file in one step: whoever reads it sees the old
-// token or the new one, and a crash leaves one of the two.
+// saveEntry replaces the file in one step: a reader sees the old token or the new one, and a crash
+// leaves one of the two.
 func saveEntry(path string, e *entry) (err error) {
 	text, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {

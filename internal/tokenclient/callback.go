@@ -7,30 +7,29 @@ import (
 	"net/url"
 )
 
-// callback is an authorization response (RFC 6749 sections 4.1.2 and 4.1.2.1,
-// RFC 9207 section 2), as parsed and not yet believed.
+// callback is an authorization response (RFC 6749 sections 4.1.2 and 4.1.2.1, RFC 9207 section 2),
+// parsed and not checked.
 type callback struct {
 	Code, State, Issuer               string
 	Error, ErrorDescription, ErrorURI string
 }
 
-// expectation is what an authorization response must carry to be believed.
+// expectation is what an authorization response must carry to be accepted.
 type expectation struct {
 	State      string
 	Issuer     string
-	IssuerSent bool // the server says that it always sends iss
+	IssuerSent bool // the metadata announces iss in every response
 }
 
-// errUnexpected marks a request to the listener that cannot be the answer we
-// wait for. Anybody on this machine can send one, so it ends nothing.
+// errUnexpected marks a request to the listener that is not the expected response. Every process on
+// this machine can send one, so the listener keeps waiting.
 var errUnexpected = errors.New("not the answer to this request")
 
-// errIssuer means that the answer comes from another server than the one that
-// was asked: the mix-up attack of RFC 9207.
+// errIssuer means that the response comes from another server, as in the mix-up attack of RFC 9207.
 var errIssuer = errors.New("the answer was sent by another issuer")
 
-// parseCallback reads the query of the redirect. A parameter that stands there
-// twice makes it invalid (RFC 6749 section 3.1).
+// parseCallback reads the query of the redirect. A repeated parameter makes it invalid (RFC 6749
+// section 3.1).
 func parseCallback(rawQuery string) (callback, error) {
 	values, err := url.ParseQuery(rawQuery)
 	if err != nil {
@@ -46,14 +45,14 @@ func parseCallback(rawQuery string) (callback, error) {
 		case 1:
 			*field = v[0]
 		default:
-			return callback{}, fmt.Errorf("%w: %s stands there %d times", errUnexpected, name, len(v))
+			return callback{}, fmt.Errorf("%w: it has %s %d times", errUnexpected, name, len(v))
 		}
 	}
 	return c, nil
 }
 
-// check returns the code if the answer is to be believed. The state comes
-// first: without it nothing else means anything.
+// check returns the code if the response is accepted. The state is checked first: without it the
+// rest may come from anywhere.
 func (want expectation) check(c callback) (code string, err error) {
 	if subtle.ConstantTimeCompare([]byte(c.State), []byte(want.State)) != 1 {
 		return "", fmt.Errorf("%w: its state is wrong", errUnexpected)

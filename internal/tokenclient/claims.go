@@ -13,24 +13,23 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// signingAlgorithms are the asymmetric ones that the server can sign with;
-// "none" and HMAC are never taken.
+// signingAlgorithms are those that the server can sign with, all asymmetric; "none" and HMAC are
+// never accepted.
 var signingAlgorithms = []string{oidc.ES256, oidc.EdDSA, oidc.RS256}
 
-// Claims are what a JWT access token says (RFC 9068 section 2.2).
+// Claims are the claims of a JWT access token (RFC 9068 section 2.2).
 type Claims struct {
 	// Payload is the JSON object of the claims as it stands in the token.
 	Payload json.RawMessage
-	// Verified: the signature, the issuer and the expiry were checked
-	// against the server's published keys. Otherwise Problem says why not,
-	// and the claims are merely decoded.
+	// Verified means that the signature was checked with the server's published keys, and the
+	// issuer and the expiry too. Otherwise Problem is why not, and the claims are only decoded.
 	Verified bool
 	Problem  string
 }
 
-// readClaims decodes the token and tries to verify it. An opaque token has no
-// claims: nil. To a client, any access token is opaque by right (RFC 6749
-// section 1.4); looking inside is for people who try things out.
+// readClaims decodes the token and tries to verify it. It returns nil for an opaque token. A client
+// must not rely on the content of an access token (RFC 6749 section 1.4); the claims are shown to
+// people who try the server.
 func readClaims(ctx context.Context, client *http.Client, m *Metadata, token string, now func() time.Time) *Claims {
 	payload, err := decodeJWT(token)
 	if err != nil {

@@ -10,45 +10,46 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// Origin is where a token came from.
+// Origin is how a token was obtained.
 type Origin string
 
-// The three ways to come by a token, dearest first.
+// The origins of a token.
 const (
-	Issued    Origin = "issued"    // asked for with the grant
-	Refreshed Origin = "refreshed" // bought with a refresh token
-	Reused    Origin = "reused"    // from the cache, nothing was asked
+	Issued    Origin = "issued"    // requested with the grant of the request
+	Refreshed Origin = "refreshed" // obtained with a refresh token
+	Reused    Origin = "reused"    // taken from the cache, without a token request
 )
 
-// Result is a token and how it was come by.
+// Result is a token and its origin.
 type Result struct {
 	Token  Token
 	Origin Origin
 	// Claims are nil if the token is opaque.
 	Claims *Claims
-	// CacheFile is where the token is kept; empty if it is not.
+	// CacheFile is where the token is cached; empty if it is not.
 	CacheFile string
 }
 
-// Client gets tokens. The zero value of each optional field switches its
-// feature off. It is safe for concurrent use if its functions are.
+// Client gets tokens. Show, Notify and Wait are optional; their zero value disables them. A Client
+// is safe for concurrent use if its functions are.
 type Client struct {
 	HTTP *http.Client     // see [NewHTTPClient]
 	Now  func() time.Time // the clock
-	// Show brings the address of the sign-in page before a person; needed
-	// for the authorization_code grant only.
+	// Show shows the address of the sign-in page to a person. Only the authorization_code grant
+	// needs it. It must not wait for the sign-in.
 	Show func(ctx context.Context, address string) error
-	// Notify, optional, is told in plain words what a person should know:
-	// waiting, falling back, a cache that could not be written. Never a secret.
+	// Notify receives messages for a person: waiting, requesting anew, a cache that could not be
+	// written. They never contain a secret.
 	Notify func(message string)
-	// Wait makes the client wait when it is told to retry later, as far as
-	// the context's deadline allows.
+	// Wait makes the client wait and retry after a 429 with Retry-After, if the deadline of the
+	// context allows it.
 	Wait bool
 }
 
-// Token returns a token for the request: a cached one that is fresh, else a
-// refreshed one, else a new one. The context bounds everything, the person's
-// signing in included. Refusals by the server are a [*ServerError].
+// Token returns a token for the request: a cached one that is fresh, otherwise a refreshed one,
+// otherwise a new one. The context bounds everything, a person's sign-in included. The error is a
+// [*ServerError] if the server refused, and wraps [ErrExposed] or [ErrForeign] for a cache file that
+// cannot be used.
 func (c *Client) Token(ctx context.Context, req Request) (*Result, error) {
 	if err := req.Validate(); err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func (c *Client) Token(ctx context.Context, req Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Best effort: that the keys cannot be read must not cost the token.
+	// The token is returned even if it cannot be verified.
 	m, err := r.metadata(ctx)
 	if err != nil {
 		c.notify("the token could not be verified: %v", err)
@@ -107,11 +108,11 @@ func (r *run) result(ctx context.Context) (*Result, error) {
 	}
 }
 
-// renewer makes of what the cache holds, which may be nothing, a good token.
+// renewer returns a valid token, given the cached one; old is nil if there is none.
 type renewer func(ctx context.Context, old *Token) (*Token, Origin, error)
 
-// locked does it with the cache file of the key locked, so that of many
-// processes one asks and the others reuse its token.
+// locked calls renew while the cache file of the key is locked, so that one of several processes
+// requests a token and the others reuse it.
 func (r *run) locked(ctx context.Context, key Key, renew renewer) (result *Result, err error) {
 	path := r.req.cachePath(key)
 	release, err := lockFile(ctx, path)
@@ -132,8 +133,7 @@ func (r *run) locked(ctx context.Context, key Key, renew renewer) (result *Resul
 		return result, nil
 	}
 	if err := saveEntry(path, &entry{Key: key, Token: *t}); err != nil {
-		// The token is good, and a refresh token cannot be had twice: hand
-		// it over rather than fail.
+		// The token is valid, and its refresh token cannot be obtained again.
 		r.client.notify("the token is not kept: %v", err)
 		result.CacheFile = ""
 	}
@@ -151,7 +151,7 @@ func (r *run) load(path string, key Key) (*Token, error) {
 	return &e.Token, nil
 }
 
-// renew reuses, refreshes or asks anew, in this order.
+// renew reuses the old token, refreshes it, or requests a new one, in this order.
 func (r *run) renew(ctx context.Context, old *Token) (*Token, Origin, error) {
 	if r.req.Force {
 		old = nil
@@ -167,14 +167,13 @@ func (r *run) renew(ctx context.Context, old *Token) (*Token, Origin, error) {
 		if !isInvalidGrant(err) {
 			return nil, "", err
 		}
-		r.client.notify("the refresh token is no longer good, so a new token is asked for (%v)", err)
+		r.client.notify("the refresh token is not valid any more, so a new token is requested (%v)", err)
 	}
 	t, err := r.issue(ctx)
 	return t, r.freshOrigin(), err
 }
 
-// refreshCached refreshes what an earlier run kept, whichever of the user
-// grants it came by.
+// refreshCached refreshes the cached token of a user grant, whichever of them it came from.
 func (r *run) refreshCached(ctx context.Context) (*Result, error) {
 	for _, grant := range []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.Password} {
 		key := r.req.key(grant)

@@ -1,11 +1,10 @@
-// Package tokenclient is a well-behaved OAuth client for one person at a
-// terminal: it takes the endpoints from the server's metadata (RFC 8414), gets
-// a token by any grant that the server knows, keeps it in a private file,
-// reuses it until shortly before it expires and then refreshes it.
+// Package tokenclient is the OAuth client of the token and limits commands: it takes the endpoints
+// from the server's metadata (RFC 8414), gets a token by any grant of this server, caches it in a
+// private file, reuses it until shortly before it expires, and then refreshes it.
 //
-// It never sends a secret over plain HTTP to another machine, never follows a
-// redirect with one, never trusts a callback whose state or issuer is wrong,
-// and never writes a token anywhere but into the cache file and the [Result].
+// It never sends a secret over plain HTTP to another machine, never follows a redirect with one,
+// never accepts a callback with a wrong state or issuer, and never writes a token anywhere but to
+// the cache file and the [Result].
 //
 //	client := &tokenclient.Client{HTTP: tokenclient.NewHTTPClient(), Now: time.Now}
 //	result, err := client.Token(ctx, tokenclient.Request{
@@ -17,6 +16,6 @@
 //	})
 //	// result.Origin is "issued" the first time and "reused" the second.
 //
-// A failure that the server reported is a [*ServerError]; when it means that
-// the client asked too often, [ServerError.RetryAfter] says when to ask again.
+// A refusal by the server is a [*ServerError]. With status 429, [ServerError.RetryAfter] is how long
+// to wait.
 package tokenclient

@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// issue asks for a new token by the request's grant.
+// issue requests a new token with the grant of the request.
 func (r *run) issue(ctx context.Context) (*Token, error) {
 	m, err := r.metadata(ctx)
 	if err != nil {
@@ -34,8 +34,8 @@ func (r *run) issue(ctx context.Context) (*Token, error) {
 	}
 }
 
-// refresh buys a new token with the old one's refresh token. The server
-// rotates it: the answer's is the only one that is good from now on.
+// refresh requests a new token with the refresh token of the old one. The server rotates it: only
+// the refresh token of the answer is valid afterwards.
 func (r *run) refresh(ctx context.Context, old Token) (*Token, error) {
 	m, err := r.metadata(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (r *run) refresh(ctx context.Context, old Token) (*Token, error) {
 	return t, nil
 }
 
-// authorize sends a person to the server and waits for the code to come back.
+// authorize lets a person sign in at the server, waits for the code, and redeems it.
 func (r *run) authorize(ctx context.Context, m *Metadata) (*Token, error) {
 	if m.AuthorizationEndpoint == "" {
 		return nil, errors.New("the server has no authorization endpoint")
@@ -103,8 +103,8 @@ func (r *run) credentialsConfig(m *Metadata) *clientcredentials.Config {
 	}
 }
 
-// ask sends one request to the token endpoint, again after the time that the
-// server names if the client is to wait. Nothing it carries is burnt by a 429.
+// ask sends a token request, and repeats it after a 429 if the client is to wait. A 429 does not use
+// up the code or the refresh token of the request.
 func (r *run) ask(ctx context.Context, call func(context.Context) (*oauth2.Token, error)) (*Token, error) {
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, r.client.HTTP)
 	for {
@@ -119,8 +119,8 @@ func (r *run) ask(ctx context.Context, call func(context.Context) (*oauth2.Token
 	}
 }
 
-// waitToRetry returns nil once it is time to try again, and the failure itself
-// if there is nothing to wait for.
+// waitToRetry returns nil when it is time to retry, and an error that wraps the failure if there is
+// nothing to wait for or no time to.
 func (r *run) waitToRetry(ctx context.Context, failure error) error {
 	var refused *ServerError
 	if !r.client.Wait || !errors.As(failure, &refused) || !refused.Limited() || refused.RetryAfter == 0 {
@@ -129,7 +129,7 @@ func (r *run) waitToRetry(ctx context.Context, failure error) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < refused.RetryAfter {
 		return fmt.Errorf("%w; there is no time left to wait %s", failure, refused.RetryAfter)
 	}
-	r.client.notify("asked too often; waiting %s as the server says", refused.RetryAfter)
+	r.client.notify("too many requests; waiting %s, as the server asks", refused.RetryAfter)
 	timer := time.NewTimer(refused.RetryAfter)
 	defer timer.Stop()
 	select {

@@ -15,10 +15,9 @@ const lockPoll = 50 * time.Millisecond
 // errLocked is what tryLock returns while another process holds the lock.
 var errLocked = errors.New("locked by another process")
 
-// lockFile takes the lock beside a cache file and returns how to let go.
-// Without it two processes could both spend the same refresh token, which the
-// server must take for theft and answer by revoking the family (RFC 9700
-// section 4.14.2). The lock dies with its process.
+// lockFile takes the lock of a cache file, a file beside it, and returns how to release it. Without
+// it two processes could send the same refresh token, which the server must take for theft and
+// answer by revoking the family (RFC 9700 section 4.14.2). The lock ends with its process.
 func lockFile(ctx context.Context, path string) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), cacheDirMode); err != nil {
 		return nil, fmt.Errorf("make a place for the token cache: %w", err)

@@ -52,8 +52,7 @@ func listenLoopback(ctx context.Context, port int, path string, want expectation
 
 func (l *loopback) redirectURI() string { return "http://" + l.listener.Addr().String() + l.path }
 
-// receive shows the sign-in address and waits for the code, until ctx ends.
-// The listener is closed when it returns.
+// receive shows the sign-in address and waits for the code, until ctx ends. It closes the listener.
 func (l *loopback) receive(ctx context.Context, show func() error) (code string, err error) {
 	server := &http.Server{
 		Handler:        l,
@@ -71,17 +70,17 @@ func (l *loopback) receive(ctx context.Context, show func() error) (code string,
 	case a := <-l.answer:
 		return a.code, a.err
 	case <-ctx.Done():
-		return "", fmt.Errorf("nobody finished signing in: %w", ctx.Err())
+		return "", fmt.Errorf("the sign-in was not finished in time: %w", ctx.Err())
 	}
 }
 
-// stop lets the browser have its page, then closes everything.
+// stop waits until the browser has received its page, then closes everything.
 func stop(ctx context.Context, server *http.Server, served <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
 	defer cancel()
 	err := server.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close() // an idle browser connection is no failure
+		err = server.Close() // an idle connection of the browser is no failure
 	}
 	if e := <-served; !errors.Is(e, http.ErrServerClosed) {
 		err = errors.Join(err, e)
@@ -89,8 +88,8 @@ func stop(ctx context.Context, server *http.Server, served <-chan error) error {
 	return err
 }
 
-// ServeHTTP takes the redirect. Only the exact Host is served, so that no web
-// page can reach the listener through a name of its own (DNS rebinding).
+// ServeHTTP receives the redirect. Only the exact Host is served, so that no web page can reach the
+// listener through a name of its own (DNS rebinding).
 func (l *loopback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Host != l.listener.Addr().String():
@@ -124,8 +123,8 @@ func (l *loopback) serveCallback(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writePage says how it went. The address of this page holds the code, so it
-// loads nothing, runs nothing and tells its address to nobody.
+// writePage shows whether the sign-in succeeded. The address of the page contains the code, so the
+// page loads nothing, runs nothing and sends no Referer.
 func (l *loopback) writePage(w http.ResponseWriter, failure error) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")

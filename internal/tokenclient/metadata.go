@@ -18,7 +18,7 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// Bounds on what the client takes from a server.
+// Bounds on the answers of a server.
 const (
 	requestTimeout  = 30 * time.Second
 	maxMetadataSize = 1 << 20
@@ -33,12 +33,12 @@ type Metadata struct {
 	JWKSURI               string   `json:"jwks_uri"`
 	AuthMethods           []string `json:"token_endpoint_auth_methods_supported"`
 	ChallengeMethods      []string `json:"code_challenge_methods_supported"`
-	// SendsIssuer: authorization responses carry iss (RFC 9207 section 3).
+	// SendsIssuer means that authorization responses carry iss (RFC 9207 section 3).
 	SendsIssuer bool `json:"authorization_response_iss_parameter_supported"`
 }
 
-// NewHTTPClient returns the client to make requests with: bounded in time, and
-// without redirects, for a redirected POST would carry the secret elsewhere.
+// NewHTTPClient returns a client with a timeout that follows no redirects, because a redirected POST
+// would send the secret elsewhere.
 func NewHTTPClient() *http.Client {
 	return &http.Client{
 		Timeout: requestTimeout,
@@ -48,9 +48,8 @@ func NewHTTPClient() *http.Client {
 	}
 }
 
-// Discover fetches the metadata of the issuer and checks it: the issuer in it
-// must be exactly the one asked for (RFC 8414 section 3.3), and every endpoint
-// must be https or a loopback address.
+// Discover fetches the metadata of the issuer and checks it: the issuer in it must be identical to
+// the requested one (RFC 8414 section 3.3), and every endpoint must be https or a loopback address.
 func Discover(ctx context.Context, client *http.Client, issuer string) (*Metadata, error) {
 	address, err := MetadataURL(issuer)
 	if err != nil {
@@ -70,8 +69,8 @@ func Discover(ctx context.Context, client *http.Client, issuer string) (*Metadat
 	return &m, nil
 }
 
-// MetadataURL is where the metadata of an issuer lies: the well-known path
-// stands between the host and the issuer's own path (RFC 8414 section 3.1).
+// MetadataURL returns the address of the metadata of an issuer: the well-known path is inserted
+// between the host and the issuer's own path (RFC 8414 section 3.1).
 func MetadataURL(issuer string) (string, error) {
 	if err := checkAddress(issuer); err != nil {
 		return "", fmt.Errorf("issuer: %w", err)
@@ -106,8 +105,8 @@ func (m *Metadata) check(issuer string) error {
 	return nil
 }
 
-// authStyle is how the client will authenticate, settled before the first
-// request: x/oauth2 would otherwise try both ways and so ask twice.
+// authStyle returns how the client authenticates. It is decided before the first request, because
+// x/oauth2 would otherwise try both ways and send two requests.
 func (m *Metadata) authStyle(secret string) oauth2.AuthStyle {
 	basic := len(m.AuthMethods) == 0 || slices.Contains(m.AuthMethods, "client_secret_basic")
 	if secret != "" && basic {
@@ -116,7 +115,7 @@ func (m *Metadata) authStyle(secret string) oauth2.AuthStyle {
 	return oauth2.AuthStyleInParams
 }
 
-// checkAddress refuses what would send a secret in the clear.
+// checkAddress returns an error for an address to which a secret would be sent in clear.
 func checkAddress(raw string) error {
 	u, err := url.Parse(raw)
 	switch {

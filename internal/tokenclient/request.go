@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Request is what a person asks for.
+// Request describes the token that is wanted.
 type Request struct {
 	Issuer       string // exactly as the server names itself
 	Grant        clientcfg.Grant
@@ -19,27 +19,27 @@ type Request struct {
 	ClientSecret string // empty for a public client
 	Scopes       []string
 
-	// Username and Password are for the password grant. For codes, Username
-	// only tells the cached tokens of several people apart.
+	// Username and Password are for the password grant. For codes, Username only separates the
+	// cached tokens of several people.
 	Username, Password string
-	// RefreshToken is for the refresh_token grant; if empty, one from the
-	// cache is used.
+	// RefreshToken is for the refresh_token grant; if it is empty, the cached one is used.
 	RefreshToken string
 
-	// RedirectPort is the port of the loopback listener for codes; zero
-	// takes a free one, which servers allow by RFC 8252 section 7.3.
+	// RedirectPort is the port of the loopback listener for codes; zero means a free one, which
+	// servers allow by RFC 8252 section 7.3.
 	RedirectPort int
 	// RedirectPath is the path that the client is registered with.
 	RedirectPath string
 
-	// CacheFile keeps this one token, CacheDir one file per [Key]. Without
-	// either nothing is kept.
+	// CacheFile caches this one token, CacheDir one file per [Key]. Without either, nothing is
+	// cached.
 	CacheFile, CacheDir string
-	// Force asks for a new token even if the cache has a good one.
+	// Force requests a new token even if the cached one is still valid.
 	Force bool
 }
 
-// Validate reports everything that is missing or contradictory, joined.
+// Validate returns all that is missing or invalid as one joined error, or nil. Each part begins with
+// the name of the flag.
 func (r *Request) Validate() error {
 	var errs []error
 	if _, err := MetadataURL(r.Issuer); err != nil {

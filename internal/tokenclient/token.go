@@ -6,23 +6,22 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Token is an access token with what is known about it.
+// Token is an access token with the rest of the token response.
 type Token struct {
 	AccessToken  string    `json:"access_token"`
 	TokenType    string    `json:"token_type"`
 	RefreshToken string    `json:"refresh_token,omitempty"`
 	Scope        string    `json:"scope,omitempty"`
 	ObtainedAt   time.Time `json:"obtained_at"`
-	ExpiresAt    time.Time `json:"expires_at,omitzero"` // zero: the server did not say
+	ExpiresAt    time.Time `json:"expires_at,omitzero"` // zero: unknown
 }
 
-// maxMargin bounds how long before its expiry a token is given up, so that it
-// does not expire on its way to whoever will check it.
+// maxMargin bounds how long before its expiry a token is not used any more, so that it does not
+// expire on the way to the resource server.
 const maxMargin = 30 * time.Second
 
-// Fresh reports whether the token can still be used at now: until a tenth of
-// its lifetime, at most half a minute, before it expires. One whose lifetime is
-// unknown is never fresh.
+// Fresh reports whether the token can be used at now: until a tenth of its lifetime, at most half a
+// minute, before it expires. A token of unknown lifetime is never fresh, and neither is nil.
 func (t *Token) Fresh(now time.Time) bool {
 	if t == nil || t.AccessToken == "" || t.ExpiresAt.IsZero() {
 		return false
@@ -31,7 +30,7 @@ func (t *Token) Fresh(now time.Time) bool {
 	return now.Before(t.ExpiresAt.Add(-margin))
 }
 
-// tokenFrom takes the server's answer as received at now.
+// tokenFrom returns the token of an answer that was received at now.
 func tokenFrom(answer *oauth2.Token, now time.Time) *Token {
 	t := &Token{
 		AccessToken:  answer.AccessToken,
@@ -40,8 +39,8 @@ func tokenFrom(answer *oauth2.Token, now time.Time) *Token {
 		ObtainedAt:   now.UTC(),
 	}
 	t.Scope, _ = answer.Extra("scope").(string)
-	// expires_in comes as a JSON number here; Expiry was made by the wall
-	// clock and is not used.
+	// expires_in is a JSON number. answer.Expiry is not used, because x/oauth2 computes it with the
+	// wall clock instead of now.
 	if seconds, ok := answer.Extra("expires_in").(float64); ok && seconds > 0 {
 		t.ExpiresAt = t.ObtainedAt.Add(time.Duration(seconds * float64(time.Second)))
 	}
