@@ -15,7 +15,7 @@ import (
 
 const formType = "application/x-www-form-urlencoded"
 
-// rawRequest is a request exactly as a stranger may send it.
+// rawRequest is a request that nothing corrects on its way.
 type rawRequest struct {
 	method  string // POST if empty
 	query   string
@@ -51,16 +51,15 @@ func contentType(values ...string) http.Header { return http.Header{"Content-Typ
 
 func authorization(values ...string) http.Header { return http.Header{"Authorization": values} }
 
-// endpoints take forms from clients; the good form for each is the rest of
-// every bad one.
+// endpoints are those that accept forms from clients, each with a form that it accepts.
 var endpoints = map[string]url.Values{
 	"/token":      {"grant_type": {"client_credentials"}},
 	"/introspect": {"token": {"x"}},
 	"/revoke":     {"token": {"x"}},
 }
 
-// malformed is what no endpoint may take, whoever sends it. $GOOD is the
-// form that the endpoint takes, with the credentials in it.
+// malformed is what no endpoint may accept. $GOOD stands for the form that the endpoint accepts, with
+// credentials in it.
 var malformed = map[string]rawRequest{
 	"no content type":        {body: "$GOOD", header: contentType()},
 	"json":                   {body: `{"grant_type":"client_credentials"}`, header: contentType("application/json")},
@@ -86,9 +85,9 @@ var malformed = map[string]rawRequest{
 	"password of a megabyte": {body: "$GOOD&password=" + strings.Repeat("x", 60<<10)},
 }
 
-// strangers cannot prove who they are.
+// strangers are requests with wrong or missing credentials. $REST stands for the form without them.
 var strangers = map[string]rawRequest{
-	"nobody":                     {body: "$REST"},
+	"no client":                  {body: "$REST"},
 	"unknown client":             {body: "$REST", header: basic("ghost", "secret")},
 	"unknown client, body":       {body: "$REST&client_id=ghost&client_secret=secret"},
 	"unknown public client":      {body: "$REST&client_id=ghost"},
@@ -133,8 +132,7 @@ func TestMalformedRequests(t *testing.T) {
 	}
 }
 
-// Each endpoint has a server of its own: failures are limited per address, and
-// that is another test's matter.
+// Each endpoint has a server of its own, because failures are limited per address.
 func TestStrangers(t *testing.T) {
 	for path, rest := range endpoints {
 		s := start(t, unlimited)
@@ -200,7 +198,7 @@ func TestBadAuthorizationRequests(t *testing.T) {
 	}
 	cases := map[string]struct {
 		name, value string
-		redirected  string // the error that the client is told; empty: shown here
+		redirected  string // the error for the client; empty: shown on a page
 	}{
 		"no client":                    {"client_id", "", ""},
 		"unknown client":               {"client_id", "ghost", ""},

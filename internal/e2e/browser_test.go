@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// browser goes through pages by their forms, as a person without JavaScript
-// does, and stops where the server sends it to somebody else's address.
+// browser submits the forms of pages, as a person without JavaScript does, and stops where the
+// server redirects it to another host.
 type browser struct {
 	tb     testing.TB
 	client *http.Client

@@ -59,7 +59,7 @@ func spend(ctx context.Context, c *oauth2.Config, chains []*chain, acknowledged 
 		own.token, own.unsure = next.RefreshToken, false
 		select {
 		case acknowledged <- struct{}{}:
-		default: // nobody counts any more
+		default: // enough are counted
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// limited is a configuration with these limits for everybody. With a window
-// of an hour no test sees a window end; with one of seconds it can wait.
+// limited is a configuration with the same limit for users and clients. With a window of an hour no
+// test sees a window end; with one of seconds it can wait for that.
 func limited(requests int, window, rest string) string {
 	limit := fmt.Sprintf("[ { name: few, requests: %d, window: %s } ]", requests, window)
 	return "trusted_proxies: [ 127.0.0.1/32 ]\nrate_limit:\n  default:\n    user: " + limit + "\n    client: " + limit + "\n" + rest
@@ -102,8 +102,7 @@ func TestRateLimitFieldsOnSuccess(t *testing.T) {
 	requireOAuthError(t, r, http.StatusTooManyRequests, "temporarily_unavailable")
 }
 
-// The point of it all: a client that is told to wait, waits and goes on with
-// what it has.
+// A client that is denied waits, and then succeeds with the same code, refresh token or password.
 func TestDeniedGrantsAreNotBurnt(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := start(t, limited(2, "2s", ""))
@@ -156,7 +155,7 @@ func TestDeniedGrantsAreNotBurnt(t *testing.T) {
 	})
 }
 
-// Retry-After is honest: waiting it is enough, once, at the first attempt.
+// After a wait of Retry-After the first attempt succeeds.
 func TestRetryAfterIsEnough(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := start(t, limited(2, "1s", ""))
@@ -204,8 +203,7 @@ func (s *server) from(address, path, clientID, secret string, form url.Values) r
 	return rawRequest{body: form.Encode(), header: h}.send(s.tb, newHTTPClient(s.tb), s.Issuer+path)
 }
 
-// Whoever does not have the secret can spend nothing of the client's quota,
-// and cannot lock it out.
+// Requests with a wrong secret use nothing of the client's quota, and do not lock it out.
 func TestWrongSecretSpendsNothing(t *testing.T) {
 	const limit = 3
 	s := start(t, limited(limit, "1h", ""))
@@ -333,7 +331,7 @@ func TestSeveralLimits(t *testing.T) {
 	}
 }
 
-// The token command waits as it is told, and the code it has stays good.
+// With --wait the token command waits for Retry-After and retries.
 func TestTokenCommandWaits(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := start(t, limited(1, "2s", ""))

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The people and clients of every test's store.
+// The users in every test's store.
 const (
 	user       = "ada"
 	secondUser = "grace"
@@ -57,8 +57,8 @@ func run(m *testing.M) int {
 	return status
 }
 
-// prepare builds the command, with the race detector if the tests have it,
-// and registers everybody through its command line.
+// prepare builds the command, with the race detector if the tests have it, and registers the clients
+// and users through its command line.
 func prepare(ctx context.Context, dir string) error {
 	binary = filepath.Join(dir, "oauth-server")
 	fixture = filepath.Join(dir, "fixture.db")

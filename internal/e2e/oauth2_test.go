@@ -12,12 +12,12 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/tokenclient"
 )
 
-// loopbackURI is a registered loopback address with a port of the moment, as
-// native apps use it (RFC 8252 section 7.3). Nobody listens there: the browser
-// of these tests stops before it.
+// loopbackURI is a registered loopback address with a port chosen at run time, as native apps use it
+// (RFC 8252 section 7.3). Nothing listens there: the browser of these tests stops before it.
 const loopbackURI = "http://127.0.0.1:49152/callback"
 
 // with returns a context with an HTTP client that the test cleans up.
@@ -26,7 +26,7 @@ func with(tb testing.TB) context.Context {
 	return context.WithValue(tb.Context(), oauth2.HTTPClient, newHTTPClient(tb))
 }
 
-// config is what golang.org/x/oauth2 is told about a client.
+// config is a client of the fixture for golang.org/x/oauth2.
 func (s *server) config(clientID string) *oauth2.Config {
 	c := &oauth2.Config{
 		ClientID: clientID, ClientSecret: secrets[clientID], Scopes: []string{"read"}, RedirectURL: loopbackURI,
@@ -68,7 +68,7 @@ func (s *server) signIn(ctx context.Context, c *oauth2.Config) *oauth2.Token {
 	return token
 }
 
-// refresh spends a refresh token.
+// refresh sends a refresh token and returns the token for it.
 func refresh(ctx context.Context, c *oauth2.Config, token string) (*oauth2.Token, error) {
 	return c.TokenSource(ctx, &oauth2.Token{RefreshToken: token}).Token()
 }
@@ -125,7 +125,7 @@ func TestCodeWithPKCE(t *testing.T) {
 	}
 }
 
-// A wrong attempt must not burn the code: whoever has the verifier redeems it.
+// A wrong attempt does not use up the code.
 func TestCodeSurvivesWrongAttempts(t *testing.T) {
 	s := start(t, unlimited)
 	c := s.config("web")
@@ -274,21 +274,21 @@ func TestTokenClient(t *testing.T) {
 		},
 	}
 	request := tokenclient.Request{
-		Issuer: s.Issuer, Grant: "authorization_code", ClientID: "native", Scopes: []string{"read"},
+		Issuer: s.Issuer, ClientID: "native", Scopes: []string{"read"},
 		RedirectPath: "/callback", CacheDir: t.TempDir(),
 	}
 	steps := []struct {
-		grant string
+		grant clientcfg.Grant
 		want  tokenclient.Origin
 	}{
-		{"authorization_code", tokenclient.Issued},
-		{"authorization_code", tokenclient.Reused},
-		{"refresh_token", tokenclient.Refreshed},
-		{"authorization_code", tokenclient.Reused},
-		{"refresh_token", tokenclient.Refreshed},
+		{clientcfg.AuthorizationCode, tokenclient.Issued},
+		{clientcfg.AuthorizationCode, tokenclient.Reused},
+		{clientcfg.RefreshToken, tokenclient.Refreshed},
+		{clientcfg.AuthorizationCode, tokenclient.Reused},
+		{clientcfg.RefreshToken, tokenclient.Refreshed},
 	}
 	for _, step := range steps {
-		request.Grant = grantOf(step.grant)
+		request.Grant = step.grant
 		got, err := client.Token(t.Context(), request)
 		noError(t, err)
 		equal(t, "origin", got.Origin, step.want)

@@ -67,7 +67,7 @@ func start(tb testing.TB, config string) *server {
 	return s
 }
 
-// data is the file of its store.
+// data is the path of its store.
 func (s *server) data() string { return s.args[len(s.args)-1] }
 
 // configure changes the configuration for the next start.
@@ -140,7 +140,7 @@ func (s *server) listening() <-chan struct{} {
 	return answers
 }
 
-// kill is kill -9: the process gets no chance to say goodbye.
+// kill is kill -9.
 func (s *server) kill() {
 	s.tb.Helper()
 	noError(s.tb, s.cmd.Process.Kill())
@@ -148,7 +148,7 @@ func (s *server) kill() {
 	s.cmd = nil
 }
 
-// stop asks politely and returns the exit status.
+// stop sends SIGTERM and returns the exit status.
 func (s *server) stop() int {
 	s.tb.Helper()
 	s.terminate()
@@ -174,8 +174,8 @@ func (s *server) ended() int {
 	return status
 }
 
-// freeAddress finds a port that nobody has. The server must know it
-// beforehand, for it is in the issuer.
+// freeAddress returns an address with an unused port. It is needed before the server starts, because
+// it is part of the issuer.
 func freeAddress(tb testing.TB) string {
 	tb.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")

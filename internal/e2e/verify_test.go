@@ -7,8 +7,6 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
-
-	"oauth-server/internal/clientcfg"
 )
 
 // claims are those of RFC 9068 section 2.2.
@@ -24,8 +22,6 @@ type claims struct {
 }
 
 func (c claims) expiry() time.Time { return time.Unix(c.Expires, 0) }
-
-func grantOf(name string) clientcfg.Grant { return clientcfg.Grant(name) }
 
 // verify checks a token as a resource server does: with go-oidc, by the keys
 // that the server publishes.

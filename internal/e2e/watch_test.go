@@ -131,7 +131,7 @@ func (w *watch) checkFrames() {
 }
 
 // unseen is how many requests more than usual may be admitted in a window, because
-// the machine was slow and the processes did not hear of each other meanwhile.
+// the machine was slow and the processes did not exchange counts meanwhile.
 func (w *watch) unseen(start time.Time, limit int64, window time.Duration, members int64) int64 {
 	slow := w.slow(start, start.Add(window))
 	if slow == 0 {
