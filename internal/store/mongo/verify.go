@@ -178,9 +178,19 @@ func (v *verifier) fail(number int, format string, args ...any) {
 // run runs one step of the checks. If the server does not answer it, or closes the connection, and
 // answers a ping right afterwards, the current check has failed. The error is one that ends all
 // checks.
+//
+// In a scratch collection a step that has begun runs to its end, also when ctx ends: a write that was
+// abandoned could arrive after the collection is dropped, and create it again.
 func (v *verifier) run(ctx context.Context, step func(context.Context) error) error {
-	err := v.attempt(ctx, step)
-	if err == nil || isAnswer(err) || ctx.Err() != nil || v.store.Ping(ctx) != nil {
+	stepping := ctx
+	if v.alone {
+		stepping = context.WithoutCancel(ctx)
+	}
+	err := v.attempt(stepping, step)
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	if err == nil || isAnswer(err) || v.store.Ping(ctx) != nil {
 		return err
 	}
 	v.fail(v.current, "no answer: %v", err)
