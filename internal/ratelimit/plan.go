@@ -84,14 +84,14 @@ func (c *cold) spacingLeft(r *rule, ms int64) int64 {
 // writes.
 const dueDivisor = 4
 
-// matters reports whether n unflushed requests are due: whether they could matter to the other
+// matters reports whether n unclaimed requests are due: whether they could matter to the other
 // processes, each of which may hold back as many.
 func (s *shard) matters(h *hot, n, headroom int64) bool {
-	shares := int64(h.holders)
-	if shares == 0 {
-		shares = int64(s.all.outage.instances.Load())
+	holders := int64(h.holders)
+	if holders == 0 {
+		holders = int64(s.all.outage.instances.Load())
 	}
-	return max(n, -n)*dueDivisor*shares >= headroom
+	return max(n, -n)*dueDivisor*holders >= headroom
 }
 
 // urgency returns the state that a counter which is not busy should have: quiet, watching, lazy or
