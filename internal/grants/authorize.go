@@ -58,18 +58,22 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session) (code
 	if !now.Before(session.ExpiresAt) {
 		return "", ErrNoSession
 	}
-	x := &exchange{
-		client: p.Client, now: now, scopes: p.Scopes,
-		auth: Authorization{
+	if !registered(p.Client, p.RedirectURI) {
+		return "", fail(InvalidGrant, "The redirect_uri is not registered for this client.")
+	}
+	code = secret.New()
+	record := Code{
+		Authorization: Authorization{
 			ClientID: p.Client.ID, Username: session.Username, Scopes: p.Scopes,
 			Family: secret.ID(), AuthTime: session.CreatedAt,
 		},
-	}
-	x.newCode = &Code{
-		Authorization: x.auth, Challenge: p.Challenge, IssuedAt: now, ExpiresAt: now.Add(s.opts.CodeLifetime),
+		Digest: secret.DigestOf(code), Challenge: p.Challenge, IssuedAt: now, ExpiresAt: now.Add(s.opts.CodeLifetime),
 	}
 	if p.RedirectURISent {
-		x.newCode.RedirectURI = p.RedirectURI
+		record.RedirectURI = p.RedirectURI
 	}
-	return s.library.authorize(ctx, x, p)
+	if err := s.store.CreateCode(ctx, record); err != nil {
+		return "", storeFailed("create authorization code", err)
+	}
+	return code, nil
 }

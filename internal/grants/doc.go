@@ -16,10 +16,10 @@
 //     one durable write of which exactly one can succeed;
 //  5. issue the tokens.
 //
-// Steps 4 and 5 go through the manager of github.com/go-oauth2/oauth2/v4. What
-// that library leaves open is closed around it; each such point has a test
-// named TestPitfall… that shows the fault in the stock library and its absence
-// here.
+// Steps 4 and 5 go through package issuer, which makes the tokens with
+// github.com/go-oauth2/oauth2/v4 and has the claim made before it returns them.
+// What that library leaves open is closed here; each such point has a test named
+// TestPitfall… that shows the fault in the stock library and its absence here.
 //
 // All tokens that descend from one authorization form a family. Whoever
 // presents a code or a refresh token that was claimed before revokes the

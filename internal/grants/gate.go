@@ -23,19 +23,19 @@ type Decided struct {
 // admit asks the limiter for one token. The client is proven and the user is
 // known, so the key is nobody else's. The clock is read anew: looking may have
 // taken its time.
-func (s *Service) admit(ctx context.Context, x *exchange, grant clientcfg.Grant) (RateLimit, error) {
+func (s *Service) admit(ctx context.Context, x *issuance) (RateLimit, error) {
 	if s.opts.Counters == nil {
 		return RateLimit{}, nil
 	}
 	now, policies := s.opts.Clock(), s.opts.Policies()
 	d := s.opts.Counters.Take(now, x.quota(), policies.For(x.client.ID), 1)
-	return s.decided(ctx, now, policies, x, grant, &d)
+	return s.decided(ctx, now, policies, x, &d)
 }
 
 // deniedAlready answers a request whose quota is used up before its password is
 // hashed: a client that does not heed Retry-After must not keep people from
 // signing in. It counts nothing, as the user is not proven yet.
-func (s *Service) deniedAlready(ctx context.Context, x *exchange, grant clientcfg.Grant) error {
+func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 	if s.opts.Counters == nil {
 		return nil
 	}
@@ -44,19 +44,19 @@ func (s *Service) deniedAlready(ctx context.Context, x *exchange, grant clientcf
 	if !denies {
 		return nil
 	}
-	_, err := s.decided(ctx, now, policies, x, grant, &d)
+	_, err := s.decided(ctx, now, policies, x, &d)
 	return err
 }
 
 // quota is what the request counts against.
-func (x *exchange) quota() ratelimit.Key {
+func (x *issuance) quota() ratelimit.Key {
 	return ratelimit.Key{ClientID: x.client.ID, Username: x.auth.Username}
 }
 
 // decided tells of the decision and turns it into an answer.
-func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcfg.Policies, x *exchange, grant clientcfg.Grant, d *ratelimit.Decision) (fields RateLimit, err error) {
+func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcfg.Policies, x *issuance, d *ratelimit.Decision) (fields RateLimit, err error) {
 	if s.opts.Observe != nil {
-		decided := Decided{ClientID: x.client.ID, Grant: grant, Decision: *d}
+		decided := Decided{ClientID: x.client.ID, Grant: x.grant, Decision: *d}
 		s.tryCandidate(now, policies, x, &decided)
 		s.opts.Observe(ctx, decided)
 	}
@@ -69,7 +69,7 @@ func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcf
 	return fields, nil
 }
 
-func overQuota(x *exchange) string {
+func overQuota(x *issuance) string {
 	if x.auth.Username == "" {
 		return "Token rate limit exceeded for this client"
 	}
@@ -78,7 +78,7 @@ func overQuota(x *exchange) string {
 
 // tryCandidate counts the request against limits that are tried out, if there
 // are any. It never stops anything.
-func (s *Service) tryCandidate(now time.Time, policies *clientcfg.Policies, x *exchange, told *Decided) {
+func (s *Service) tryCandidate(now time.Time, policies *clientcfg.Policies, x *issuance, told *Decided) {
 	trial, ok := policies.Trial(x.client.ID)
 	if !ok || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
 		return

@@ -33,10 +33,12 @@ func TestPitfall05_SecretsAreComparedAsDigests(t *testing.T) {
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
-		info := NewClientInfo(w.clients["shop"])
-		var _ oauth2.ClientPasswordVerifier = info // or the library compares with !=
-		require.Empty(t, info.GetSecret())
-		require.True(t, info.VerifyPassword(secretOf("shop")))
+		right, wrong := w.credentials("shop"), w.credentials("shop")
+		wrong.Secret = secretOf("other")
+		_, err := w.service.Token(t.Context(), TokenRequest{Credentials: right, GrantType: "client_credentials"})
+		require.NoError(t, err)
+		_, err = w.service.Token(t.Context(), TokenRequest{Credentials: wrong, GrantType: "client_credentials"})
+		requireCode(t, InvalidClient, err)
 
 		w.clients["empty"] = &clientcfg.Client{ID: "empty", Grants: clientcfg.Grants()} // Validate would refuse it
 		for _, presented := range []string{"", "anything"} {
@@ -130,7 +132,12 @@ func TestPitfall09_RedirectURIsMatchExactly(t *testing.T) {
 			requireCode(t, InvalidRequest, err)
 			var redirect *RedirectError
 			require.NotErrorAs(t, err, &redirect, "never redirect to an unregistered URI")
-			require.ErrorIs(t, ValidateURI(strings.Join(w.clients["shop"].RedirectURIs, "\n"), uri), lib.ErrInvalidRedirectURI)
+
+			prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
+			require.NoError(t, err)
+			prompt.RedirectURI = uri
+			_, err = w.service.Approve(t.Context(), prompt, w.session())
+			requireCode(t, InvalidGrant, err)
 		}
 	})
 }

@@ -44,6 +44,11 @@ func splitLoopback(raw string) (loopbackURI, bool) {
 	return loopbackURI{host: host, rest: rest}, true
 }
 
+// registered reports whether the redirect URI is one of the client's.
+func registered(client *clientcfg.Client, uri string) bool {
+	return slices.ContainsFunc(client.RedirectURIs, func(r string) bool { return redirectMatches(r, uri) })
+}
+
 // chooseRedirect returns where the answer to an authorization request goes. Of
 // several registered URIs the client must name one (RFC 6749 3.1.2.3).
 func chooseRedirect(client *clientcfg.Client, presented string) (string, *Error) {
@@ -53,7 +58,7 @@ func chooseRedirect(client *clientcfg.Client, presented string) (string, *Error)
 		}
 		return "", fail(InvalidRequest, "The parameter redirect_uri is missing.")
 	}
-	if !slices.ContainsFunc(client.RedirectURIs, func(r string) bool { return redirectMatches(r, presented) }) {
+	if !registered(client, presented) {
 		return "", fail(InvalidRequest, "The redirect_uri is not registered for this client.")
 	}
 	return presented, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants/issuer"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
@@ -26,6 +27,12 @@ type Signer interface {
 	Sign(c keys.Claims) (string, error)
 	// Verify returns an error for anything but a good token of ours.
 	Verify(token string, now time.Time) (keys.Claims, error)
+}
+
+// tokenIssuer makes tokens. [issuer.Issuer] is the one in use.
+type tokenIssuer interface {
+	// Issue makes the tokens, has req.Store store them, and returns them only if that succeeded.
+	Issue(ctx context.Context, req issuer.Request) (access, refresh string, err error)
 }
 
 // Store is everything that a [Service] keeps.
@@ -118,9 +125,9 @@ func (o Options) validate() error {
 
 // Service is the OAuth protocol without HTTP. It is safe for concurrent use.
 type Service struct {
-	opts    Options
-	store   Store
-	library *library
+	opts   Options
+	store  Store
+	issuer tokenIssuer
 
 	clientFailures *failures
 	signInFailures *failures
@@ -132,8 +139,7 @@ func New(opts Options) (*Service, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{opts: opts, store: opts.Store}
-	s.library = newLibrary(s)
+	s := &Service{opts: opts, store: opts.Store, issuer: issuer.New(opts.Signer)}
 	var err error
 	if s.clientFailures, err = newFailures(opts.ClientFailures); err != nil {
 		return nil, fmt.Errorf("grants: limits of failed client authentications: %w", err)

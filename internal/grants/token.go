@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-oauth2/oauth2/v4"
-
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 )
@@ -30,11 +28,11 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	if err != nil {
 		return TokenResponse{}, err
 	}
-	fields, err := s.admit(ctx, x, grant)
+	fields, err := s.admit(ctx, x)
 	if err != nil {
 		return TokenResponse{}, err
 	}
-	answer, err := s.take(ctx, x, grant, req)
+	answer, err := s.take(ctx, x)
 	if err != nil {
 		return TokenResponse{}, err
 	}
@@ -55,11 +53,11 @@ func allowedGrant(client *clientcfg.Client, raw string) (clientcfg.Grant, error)
 	return grant, nil
 }
 
-// look checks what is presented and consumes nothing. It returns the exchange
-// with everything that taking and issuing need.
-func (s *Service) look(ctx context.Context, client *clientcfg.Client, grant clientcfg.Grant, req TokenRequest) (*exchange, error) {
+// look checks what is presented and consumes nothing. It returns everything that taking and issuing
+// need.
+func (s *Service) look(ctx context.Context, client *clientcfg.Client, grant clientcfg.Grant, req TokenRequest) (*issuance, error) {
 	now := s.opts.Now()
-	x := &exchange{client: client, now: now, accessExpiry: now.Add(s.opts.AccessTokenLifetime)}
+	x := &issuance{client: client, grant: grant, now: now}
 	var err error
 	switch grant {
 	case clientcfg.ClientCredentials:
@@ -75,12 +73,12 @@ func (s *Service) look(ctx context.Context, client *clientcfg.Client, grant clie
 		return nil, err
 	}
 	if grant != clientcfg.ClientCredentials && client.May(clientcfg.RefreshToken) {
-		x.newRefresh = &RefreshToken{Authorization: x.auth, IssuedAt: now, ExpiresAt: now.Add(s.opts.RefreshTokenLifetime)}
+		x.next = &RefreshToken{Authorization: x.auth, IssuedAt: now, ExpiresAt: now.Add(s.opts.RefreshTokenLifetime)}
 	}
 	return x, nil
 }
 
-func (s *Service) lookClientCredentials(x *exchange, req TokenRequest) error {
+func (s *Service) lookClientCredentials(x *issuance, req TokenRequest) error {
 	scopes, err := grantScope(x.client, req.Scope)
 	if err != nil {
 		return err
@@ -89,7 +87,7 @@ func (s *Service) lookClientCredentials(x *exchange, req TokenRequest) error {
 	return nil
 }
 
-func (s *Service) lookPassword(ctx context.Context, x *exchange, req TokenRequest) error {
+func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenRequest) error {
 	if req.Username == "" || req.Password == "" {
 		return fail(InvalidRequest, "The parameters username and password are needed.")
 	}
@@ -99,7 +97,7 @@ func (s *Service) lookPassword(ctx context.Context, x *exchange, req TokenReques
 	}
 	x.scopes = scopes
 	x.auth = Authorization{ClientID: x.client.ID, Username: req.Username, Scopes: scopes, Family: secret.ID(), AuthTime: x.now}
-	if err := s.deniedAlready(ctx, x, clientcfg.Password); err != nil {
+	if err := s.deniedAlready(ctx, x); err != nil {
 		return err
 	}
 	err := s.checkPassword(ctx, req.Username, req.Password, req.Remote)
@@ -109,7 +107,7 @@ func (s *Service) lookPassword(ctx context.Context, x *exchange, req TokenReques
 	return err
 }
 
-func (s *Service) lookCode(ctx context.Context, x *exchange, req TokenRequest) error {
+func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) error {
 	if req.Code == "" {
 		return fail(InvalidRequest, "The parameter code is missing.")
 	}
@@ -135,7 +133,7 @@ func (s *Service) lookCode(ctx context.Context, x *exchange, req TokenRequest) e
 	if err := s.checkUser(ctx, code.Username, code.AuthTime); err != nil {
 		return err
 	}
-	x.code, x.presented, x.auth, x.scopes = &code, req.Code, code.Authorization, code.Scopes
+	x.code, x.auth, x.scopes = &code, code.Authorization, code.Scopes
 	return nil
 }
 
@@ -157,7 +155,7 @@ func checkTokenRedirect(client *clientcfg.Client, authorized, presented string) 
 	return nil
 }
 
-func (s *Service) lookRefreshToken(ctx context.Context, x *exchange, req TokenRequest) error {
+func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRequest) error {
 	if req.RefreshToken == "" {
 		return fail(InvalidRequest, "The parameter refresh_token is missing.")
 	}
@@ -188,7 +186,7 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *exchange, req TokenRe
 	if bad != nil {
 		return bad
 	}
-	x.refresh, x.presented, x.auth, x.scopes = &token, req.RefreshToken, token.Authorization, scopes
+	x.refresh, x.auth, x.scopes = &token, token.Authorization, scopes
 	return nil
 }
 
@@ -202,41 +200,4 @@ func (s *Service) checkUser(ctx context.Context, name string, authTime time.Time
 		return fail(InvalidGrant, "The user does not exist any more.")
 	}
 	return nil
-}
-
-// take claims what was looked at and issues the tokens. Between looking and
-// taking somebody else may have claimed it: then this is a replay.
-func (s *Service) take(ctx context.Context, x *exchange, grant clientcfg.Grant, req TokenRequest) (TokenResponse, error) {
-	var (
-		issued oauth2.TokenInfo
-		err    error
-	)
-	if grant == clientcfg.RefreshToken {
-		issued, err = s.library.refresh(ctx, x, req)
-	} else {
-		issued, err = s.library.generate(ctx, x, grant, req)
-	}
-	switch {
-	case errors.Is(err, ErrClaimed):
-		return TokenResponse{}, s.replayed(ctx, x.auth, 0)
-	case errors.Is(err, ErrNotFound):
-		return TokenResponse{}, fail(InvalidGrant, "The grant is not known, or has expired.")
-	case err != nil:
-		return TokenResponse{}, err
-	}
-	return TokenResponse{
-		AccessToken:  issued.GetAccess(),
-		ExpiresIn:    s.opts.AccessTokenLifetime,
-		RefreshToken: issuedRefresh(x, issued),
-		Scopes:       x.scopes,
-	}, nil
-}
-
-// issuedRefresh leaves the presented token out of the answer, which the
-// library repeats where no new one is made.
-func issuedRefresh(x *exchange, issued oauth2.TokenInfo) string {
-	if x.newRefresh == nil {
-		return ""
-	}
-	return issued.GetRefresh()
 }

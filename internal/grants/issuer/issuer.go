@@ -1,0 +1,106 @@
+package issuer
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-oauth2/oauth2/v4"
+	"github.com/go-oauth2/oauth2/v4/manage"
+	"github.com/go-oauth2/oauth2/v4/models"
+
+	"oauth-server/internal/keys"
+	"oauth-server/internal/secret"
+)
+
+// Signer signs access tokens. [keys.Ring] is one.
+type Signer interface {
+	Sign(c keys.Claims) (string, error)
+}
+
+// Request says what to issue. The client, the grant and the user have been checked.
+type Request struct {
+	Claims  keys.Claims // of the access token; without a Family no user is involved
+	Refresh bool        // issue a refresh token too; the claims must have a Family
+	// Store makes the tokens valid, in one durable operation. refresh is the new refresh token,
+	// empty if there is none. If Store fails, Issue returns its error and no token.
+	Store func(ctx context.Context, refresh string) error
+}
+
+// Issuer makes tokens. It is safe for concurrent use.
+type Issuer struct{ signer Signer }
+
+// New returns an Issuer whose access tokens are signed by signer.
+func New(signer Signer) *Issuer { return &Issuer{signer} }
+
+// Issue makes an access token and, if req asks for it, a refresh token of 256 random bits, and has
+// them stored. Errors are those of the signer and of req.Store.
+func (i *Issuer) Issue(ctx context.Context, req Request) (access, refresh string, err error) {
+	// A Manager is a handful of pointers. With one for each request, the request reaches the
+	// adapters below without travelling in the context.
+	adapter := &adapter{signer: i.signer, req: req}
+	manager := manage.NewManager()
+	manager.SetPasswordTokenCfg(&manage.Config{IsGenerateRefresh: req.Refresh})
+	manager.MapClientStorage(adapter)
+	manager.MapAccessGenerate(adapter)
+	manager.MapTokenStorage(adapter)
+
+	grant := oauth2.ClientCredentials
+	if req.Claims.Family != "" {
+		grant = oauth2.PasswordCredentials
+	}
+	issued, err := manager.GenerateAccessToken(ctx, grant, &oauth2.TokenGenerateRequest{ClientID: req.Claims.ClientID})
+	if err != nil {
+		return "", "", err
+	}
+	return issued.GetAccess(), issued.GetRefresh(), nil
+}
+
+// adapter is one request as the interfaces of the library ask for it.
+type adapter struct {
+	signer Signer
+	req    Request
+}
+
+// GetByID implements [oauth2.ClientStore]. The client has no secret, so none is compared.
+func (*adapter) GetByID(_ context.Context, id string) (oauth2.ClientInfo, error) {
+	return &models.Client{ID: id}, nil
+}
+
+// Token implements [oauth2.AccessGenerate].
+func (a *adapter) Token(_ context.Context, _ *oauth2.GenerateBasic, withRefresh bool) (access, refresh string, err error) {
+	if access, err = a.signer.Sign(a.req.Claims); err != nil {
+		return "", "", err
+	}
+	if withRefresh {
+		refresh = secret.New()
+	}
+	return access, refresh, nil
+}
+
+// Create implements [oauth2.TokenStore].
+func (a *adapter) Create(ctx context.Context, info oauth2.TokenInfo) error {
+	return a.req.Store(ctx, info.GetRefresh())
+}
+
+// errUnused is the error of the methods of [oauth2.TokenStore] that no grant in use calls.
+var errUnused = errors.New("issuer: go-oauth2 reads and removes no token here")
+
+// RemoveByCode is not called.
+func (*adapter) RemoveByCode(context.Context, string) error { return errUnused }
+
+// RemoveByAccess is not called.
+func (*adapter) RemoveByAccess(context.Context, string) error { return errUnused }
+
+// RemoveByRefresh is not called.
+func (*adapter) RemoveByRefresh(context.Context, string) error { return errUnused }
+
+// GetByCode is not called.
+func (*adapter) GetByCode(context.Context, string) (oauth2.TokenInfo, error) { return nil, errUnused }
+
+// GetByAccess is not called.
+func (*adapter) GetByAccess(context.Context, string) (oauth2.TokenInfo, error) { return nil, errUnused }
+
+// GetByRefresh is not called.
+func (*adapter) GetByRefresh(context.Context, string) (oauth2.TokenInfo, error) {
+	return nil, errUnused
+}

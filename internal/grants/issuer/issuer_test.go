@@ -1,0 +1,115 @@
+package issuer
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-oauth2/oauth2/v4"
+
+	"oauth-server/internal/keys"
+)
+
+// recorder signs and stores, and keeps the order of both.
+type recorder struct {
+	steps             []string
+	stored            string
+	failSign, failPut error
+}
+
+func (r *recorder) Sign(c keys.Claims) (string, error) {
+	r.steps = append(r.steps, "sign")
+	return "token of " + c.Subject, r.failSign
+}
+
+func (r *recorder) store(_ context.Context, refresh string) error {
+	r.steps, r.stored = append(r.steps, "store"), refresh
+	return r.failPut
+}
+
+var (
+	ofUser   = keys.Claims{ClientID: "shop", Subject: "alice", Family: "f"}
+	ofClient = keys.Claims{ClientID: "shop", Subject: "shop"}
+)
+
+func TestIssue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claims  keys.Claims
+		refresh bool
+	}{
+		"user, with a refresh token":    {ofUser, true},
+		"user, without a refresh token": {ofUser, false},
+		"client":                        {ofClient, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{}
+			access, refresh, err := New(r).Issue(t.Context(), Request{Claims: tc.claims, Refresh: tc.refresh, Store: r.store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := "token of " + tc.claims.Subject; access != want {
+				t.Errorf("access token %q, want %q", access, want)
+			}
+			if refresh != r.stored {
+				t.Errorf("refresh token %q, but %q was stored", refresh, r.stored)
+			}
+			raw, err := base64.RawURLEncoding.DecodeString(refresh)
+			if err != nil || tc.refresh && len(raw) != 32 || !tc.refresh && len(raw) != 0 {
+				t.Errorf("refresh token of %d bytes (%v)", len(raw), err)
+			}
+			if want := []string{"sign", "store"}; !slices.Equal(r.steps, want) {
+				t.Errorf("steps %v, want %v", r.steps, want)
+			}
+		})
+	}
+}
+
+// unhashable is an error as drivers have them: it cannot be a map key.
+type unhashable []string
+
+func (u unhashable) Error() string { return strings.Join(u, ", ") }
+
+// TestFailuresIssueNothing: the error comes back as it is, without a token, and a failure to sign
+// stores nothing.
+func TestFailuresIssueNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		recorder recorder
+		steps    []string
+	}{
+		"signing fails": {recorder{failSign: unhashable{"down"}}, []string{"sign"}},
+		"storing fails": {recorder{failPut: unhashable{"down"}}, []string{"sign", "store"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := tc.recorder
+			access, refresh, err := New(&r).Issue(t.Context(), Request{Claims: ofUser, Refresh: true, Store: r.store})
+			if access != "" || refresh != "" {
+				t.Errorf("Issue() = %q, %q, want no tokens", access, refresh)
+			}
+			var down unhashable
+			if !errors.As(err, &down) {
+				t.Errorf("error %v, want %v", err, unhashable{"down"})
+			}
+			if !slices.Equal(r.steps, tc.steps) {
+				t.Errorf("steps %v, want %v", r.steps, tc.steps)
+			}
+		})
+	}
+}
+
+// TestNoSecretIsComparedAgain: the library compares with != what a client shows as its secret, unless
+// that is empty. The caller has compared it already, in constant time.
+func TestNoSecretIsComparedAgain(t *testing.T) {
+	client, err := (&adapter{}).GetByID(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if client.GetID() != "shop" || client.GetSecret() != "" {
+		t.Errorf("client %q with the secret %q, want \"shop\" without one", client.GetID(), client.GetSecret())
+	}
+	if _, compares := client.(oauth2.ClientPasswordVerifier); compares {
+		t.Error("the client compares a secret")
+	}
+}
