@@ -32,9 +32,10 @@ func (s *Service) admit(ctx context.Context, x *issuance) (RateLimit, error) {
 	return s.decided(ctx, now, policies, x, &d)
 }
 
-// deniedAlready answers a request whose quota is used up before its password is
-// hashed: a client that does not heed Retry-After must not keep people from
-// signing in. It counts nothing, as the user is not proven yet.
+// deniedAlready denies a request whose quota is used up before its password is hashed: a client that
+// does not heed Retry-After must not keep people from signing in. The limits themselves count
+// nothing, as the user is not proven yet. A candidate counts the request as it counts every other
+// one that was denied; see tryCandidate.
 func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 	if s.opts.Counters == nil {
 		return nil
@@ -76,8 +77,8 @@ func overQuota(x *issuance) string {
 	return "Token rate limit exceeded for this client and user"
 }
 
-// tryCandidate counts the request against limits that are tried out, if there
-// are any. It never stops anything.
+// tryCandidate counts the request against limits that are tried out, if there are any for its key,
+// whether or not the limits in force admitted it. It never denies a request.
 func (s *Service) tryCandidate(now time.Time, policies *clientcfg.Policies, x *issuance, told *Decided) {
 	trial, ok := policies.Trial(x.client.ID)
 	if !ok || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
