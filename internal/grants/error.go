@@ -1,9 +1,6 @@
 package grants
 
-import (
-	"fmt"
-	"net/http"
-)
+import "fmt"
 
 // ErrorCode is an OAuth error code as it stands in the "error" parameter.
 type ErrorCode string
@@ -41,21 +38,6 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
-
-// Status is the HTTP status of the answer (RFC 6749 5.2): 400 for all but a
-// failed client authentication and trouble of our own.
-func (e *Error) Status() int {
-	switch e.Code {
-	case InvalidClient:
-		return http.StatusUnauthorized
-	case ServerError:
-		return http.StatusInternalServerError
-	case TemporarilyUnavailable:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusBadRequest
-	}
-}
 
 func fail(code ErrorCode, description string) *Error {
 	return &Error{Code: code, Description: description}

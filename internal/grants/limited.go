@@ -2,7 +2,6 @@ package grants
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 )
 
@@ -43,6 +42,3 @@ func (e *LimitedError) Description() string {
 
 // RetryAfterSeconds is the value of the Retry-After field (RFC 9110 10.2.3).
 func (e *LimitedError) RetryAfterSeconds() int64 { return int64(e.RetryAfter / time.Second) }
-
-// Status is the HTTP status of the answer (RFC 6585 4).
-func (e *LimitedError) Status() int { return http.StatusTooManyRequests }

@@ -78,15 +78,13 @@ func TestPitfall07_Statuses(t *testing.T) {
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
-		status := func(id string, req TokenRequest) int {
+		refused := func(want ErrorCode, id string, req TokenRequest) {
 			_, err := w.token(id, req)
-			var oauthErr *Error
-			require.ErrorAs(t, err, &oauthErr)
-			return oauthErr.Status()
+			requireCode(t, want, err) // internal/httpapi tests the status of each code
 		}
-		require.Equal(t, http.StatusBadRequest, status("shop", w.redemption("shop", "x")))
-		require.Equal(t, http.StatusBadRequest, status("shop", TokenRequest{GrantType: "x"}))
-		require.Equal(t, http.StatusUnauthorized, status("nobody", TokenRequest{GrantType: "client_credentials"}))
+		refused(InvalidGrant, "shop", w.redemption("shop", "x"))
+		refused(UnsupportedGrantType, "shop", TokenRequest{GrantType: "x"})
+		refused(InvalidClient, "nobody", TokenRequest{GrantType: "client_credentials"})
 	})
 }
 

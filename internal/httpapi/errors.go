@@ -44,13 +44,28 @@ func (s *Server) answerTo(err error) answer {
 	var limited *grants.LimitedError
 	switch {
 	case errors.As(err, &limited):
-		return answer{limited.Status(), oauthError{
+		return answer{http.StatusTooManyRequests, oauthError{
 			Code: limited.Code(), Description: describe(limited.Description()), URI: s.url + rateLimitsPath,
 		}, limited}
 	case errors.As(err, &known):
-		return answer{known.Status(), oauthError{Code: known.Code, Description: describe(known.Description)}, nil}
+		return answer{statusOf(known.Code), oauthError{Code: known.Code, Description: describe(known.Description)}, nil}
 	}
 	return answerToOurs(err)
+}
+
+// statusOf returns the HTTP status that goes with an error code (RFC 6749 5.2): 400 for all but a
+// failed client authentication and failures of the server.
+func statusOf(code grants.ErrorCode) int {
+	switch code {
+	case grants.InvalidClient:
+		return http.StatusUnauthorized
+	case grants.ServerError:
+		return http.StatusInternalServerError
+	case grants.TemporarilyUnavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusBadRequest
+	}
 }
 
 // answerToOurs is the answer to errors of this package, and to those that

@@ -17,6 +17,7 @@ func TestPitfall07_StatusesAndChallenge(t *testing.T) {
 	for code, status := range map[grants.ErrorCode]int{
 		grants.InvalidGrant: http.StatusBadRequest, grants.UnsupportedGrantType: http.StatusBadRequest,
 		grants.UnauthorizedClient: http.StatusBadRequest, grants.InvalidClient: http.StatusUnauthorized,
+		grants.ServerError: http.StatusInternalServerError, grants.TemporarilyUnavailable: http.StatusServiceUnavailable,
 	} {
 		t.Run(string(code), func(t *testing.T) {
 			f := newFake()

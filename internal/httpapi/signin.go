@@ -46,7 +46,7 @@ func (s *Server) signInAgain(c *call, q *params, username string, cause error) e
 	var limited *grants.LimitedError
 	switch {
 	case errors.As(cause, &limited):
-		status, outcome, page.Alert = limited.Status(), limited.Code(), limited.Description()
+		status, outcome, page.Alert = http.StatusTooManyRequests, limited.Code(), limited.Description()
 		setLimited(c.Response().Header(), limited)
 	case !errors.Is(cause, grants.ErrSignIn):
 		return cause
