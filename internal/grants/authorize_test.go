@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/clientcfg"
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 )
 
 func TestAuthorizePrompt(t *testing.T) {
@@ -17,7 +17,7 @@ func TestAuthorizePrompt(t *testing.T) {
 	req.Scope = "write"
 	got, err := w.service.Authorize(t.Context(), req)
 	require.NoError(t, err)
-	require.Equal(t, &Prompt{
+	require.Equal(t, &grants.Prompt{
 		Client: w.clients["shop"], RedirectURI: callback, RedirectURISent: true,
 		Scopes: []string{"write"}, State: "xyz", Challenge: s256(verifier),
 	}, got)
@@ -28,33 +28,33 @@ func TestAuthorizeRefuses(t *testing.T) {
 	w.clients["service"] = &clientcfg.Client{ID: "service", Grants: []clientcfg.Grant{clientcfg.ClientCredentials}, RedirectURIs: []string{callback}}
 	for name, tc := range map[string]struct {
 		client   string
-		edit     func(*AuthorizeRequest)
-		want     ErrorCode
+		edit     func(*grants.AuthorizeRequest)
+		want     grants.ErrorCode
 		redirect bool
 	}{
-		"no client_id":          {"shop", func(r *AuthorizeRequest) { r.ClientID = "" }, InvalidRequest, false},
-		"unknown client":        {"shop", func(r *AuthorizeRequest) { r.ClientID = "nobody" }, InvalidRequest, false},
-		"unregistered redirect": {"shop", func(r *AuthorizeRequest) { r.RedirectURI = "https://evil.example.com" }, InvalidRequest, false},
-		"which redirect":        {"app", func(r *AuthorizeRequest) { r.RedirectURI = "" }, InvalidRequest, false},
-		"no response_type":      {"shop", func(r *AuthorizeRequest) { r.ResponseType = "" }, InvalidRequest, true},
-		"implicit":              {"shop", func(r *AuthorizeRequest) { r.ResponseType = "token" }, UnsupportedResponseType, true},
-		"hybrid":                {"shop", func(r *AuthorizeRequest) { r.ResponseType = "code token" }, UnsupportedResponseType, true},
-		"not registered for it": {"service", func(*AuthorizeRequest) {}, UnauthorizedClient, true},
-		"scope not registered":  {"shop", func(r *AuthorizeRequest) { r.Scope = "root" }, InvalidScope, true},
-		"scope malformed":       {"shop", func(r *AuthorizeRequest) { r.Scope = "a\tb" }, InvalidScope, true},
-		"challenge too short":   {"shop", func(r *AuthorizeRequest) { r.CodeChallenge = "abc" }, InvalidRequest, true},
-		"challenge too long":    {"shop", func(r *AuthorizeRequest) { r.CodeChallenge += "a" }, InvalidRequest, true},
-		"challenge of no kind":  {"shop", func(r *AuthorizeRequest) { r.CodeChallenge = r.CodeChallenge[:42] + "=" }, InvalidRequest, true},
-		"unknown method":        {"shop", func(r *AuthorizeRequest) { r.CodeChallengeMethod = "s256" }, InvalidRequest, true},
-		"method alone":          {"exempt", func(r *AuthorizeRequest) { r.CodeChallenge = "" }, InvalidRequest, true},
-		"no PKCE":               {"shop", func(r *AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = "", "" }, InvalidRequest, true},
+		"no client_id":          {"shop", func(r *grants.AuthorizeRequest) { r.ClientID = "" }, grants.InvalidRequest, false},
+		"unknown client":        {"shop", func(r *grants.AuthorizeRequest) { r.ClientID = "nobody" }, grants.InvalidRequest, false},
+		"unregistered redirect": {"shop", func(r *grants.AuthorizeRequest) { r.RedirectURI = "https://evil.example.com" }, grants.InvalidRequest, false},
+		"which redirect":        {"app", func(r *grants.AuthorizeRequest) { r.RedirectURI = "" }, grants.InvalidRequest, false},
+		"no response_type":      {"shop", func(r *grants.AuthorizeRequest) { r.ResponseType = "" }, grants.InvalidRequest, true},
+		"implicit":              {"shop", func(r *grants.AuthorizeRequest) { r.ResponseType = "token" }, grants.UnsupportedResponseType, true},
+		"hybrid":                {"shop", func(r *grants.AuthorizeRequest) { r.ResponseType = "code token" }, grants.UnsupportedResponseType, true},
+		"not registered for it": {"service", func(*grants.AuthorizeRequest) {}, grants.UnauthorizedClient, true},
+		"scope not registered":  {"shop", func(r *grants.AuthorizeRequest) { r.Scope = "root" }, grants.InvalidScope, true},
+		"scope malformed":       {"shop", func(r *grants.AuthorizeRequest) { r.Scope = "a\tb" }, grants.InvalidScope, true},
+		"challenge too short":   {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallenge = "abc" }, grants.InvalidRequest, true},
+		"challenge too long":    {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallenge += "a" }, grants.InvalidRequest, true},
+		"challenge of no kind":  {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallenge = r.CodeChallenge[:42] + "=" }, grants.InvalidRequest, true},
+		"unknown method":        {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallengeMethod = "s256" }, grants.InvalidRequest, true},
+		"method alone":          {"exempt", func(r *grants.AuthorizeRequest) { r.CodeChallenge = "" }, grants.InvalidRequest, true},
+		"no PKCE":               {"shop", func(r *grants.AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = "", "" }, grants.InvalidRequest, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := w.authorizeRequest(tc.client)
 			tc.edit(&req)
 			_, err := w.service.Authorize(t.Context(), req)
 			requireCode(t, tc.want, err)
-			var redirect *RedirectError
+			var redirect *grants.RedirectError
 			require.Equal(t, tc.redirect, errors.As(err, &redirect))
 			if tc.redirect {
 				require.Equal(t, req.RedirectURI, redirect.RedirectURI)
@@ -69,24 +69,24 @@ func TestAuthorizeRefuses(t *testing.T) {
 func TestRedirectURIAtToken(t *testing.T) {
 	w := newWorld(t)
 	w.clients["shop"].RedirectURIs = []string{callback}
-	left := func(r *AuthorizeRequest) { r.RedirectURI = "" }
-	loopback := func(r *AuthorizeRequest) { r.RedirectURI = "http://127.0.0.1:49152/callback" }
+	left := func(r *grants.AuthorizeRequest) { r.RedirectURI = "" }
+	loopback := func(r *grants.AuthorizeRequest) { r.RedirectURI = "http://127.0.0.1:49152/callback" }
 	for name, tc := range map[string]struct {
 		client string
-		edit   func(*AuthorizeRequest)
+		edit   func(*grants.AuthorizeRequest)
 		token  string
-		want   ErrorCode
+		want   grants.ErrorCode
 	}{
-		"sent, repeated":               {"shop", func(*AuthorizeRequest) {}, callback, ""},
-		"sent, left out":               {"shop", func(*AuthorizeRequest) {}, "", InvalidRequest},
-		"sent, another":                {"shop", func(*AuthorizeRequest) {}, "https://evil.example.com", InvalidGrant},
+		"sent, repeated":               {"shop", func(*grants.AuthorizeRequest) {}, callback, ""},
+		"sent, left out":               {"shop", func(*grants.AuthorizeRequest) {}, "", grants.InvalidRequest},
+		"sent, another":                {"shop", func(*grants.AuthorizeRequest) {}, "https://evil.example.com", grants.InvalidGrant},
 		"left out, left out":           {"shop", left, "", ""},
 		"left out, the registered":     {"shop", left, callback, ""},
-		"left out, another":            {"shop", left, "https://evil.example.com", InvalidGrant},
+		"left out, another":            {"shop", left, "https://evil.example.com", grants.InvalidGrant},
 		"loopback, the same port":      {"app", loopback, "http://127.0.0.1:49152/callback", ""},
-		"loopback, as registered":      {"app", loopback, "http://127.0.0.1/callback", InvalidGrant},
-		"loopback, another port":       {"app", loopback, "http://127.0.0.1:49153/callback", InvalidGrant},
-		"loopback, another registered": {"app", loopback, "com.example.app:/callback", InvalidGrant},
+		"loopback, as registered":      {"app", loopback, "http://127.0.0.1/callback", grants.InvalidGrant},
+		"loopback, another port":       {"app", loopback, "http://127.0.0.1:49153/callback", grants.InvalidGrant},
+		"loopback, another registered": {"app", loopback, "com.example.app:/callback", grants.InvalidGrant},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := w.redemption(tc.client, w.code(tc.client, tc.edit))
@@ -108,7 +108,7 @@ func TestApproveNeedsASession(t *testing.T) {
 	session := w.session()
 	w.clock.advance(time.Hour)
 	_, err = w.service.Approve(t.Context(), prompt, session)
-	require.ErrorIs(t, err, ErrNoSession)
+	require.ErrorIs(t, err, grants.ErrNoSession)
 }
 
 // TestApproveChecksTheRedirectAgain: the prompt may be older than a change of
@@ -119,7 +119,7 @@ func TestApproveChecksTheRedirectAgain(t *testing.T) {
 	require.NoError(t, err)
 	prompt.RedirectURI = "https://evil.example.com"
 	_, err = w.service.Approve(t.Context(), prompt, w.session())
-	requireCode(t, InvalidGrant, err)
+	requireCode(t, grants.InvalidGrant, err)
 }
 
 func TestAuthTimeIsWhenTheUserSignedIn(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/clientcfg"
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 )
 
 func TestBearer(t *testing.T) {
@@ -22,19 +22,19 @@ func TestBearer(t *testing.T) {
 		"forged": tokens.AccessToken[:len(tokens.AccessToken)-4] + "AAAA",
 	} {
 		_, err := w.service.Bearer(t.Context(), bad)
-		require.ErrorIs(t, err, ErrBearer, name)
+		require.ErrorIs(t, err, grants.ErrBearer, name)
 	}
 }
 
 func TestBearerEndsWithWhatItRestsOn(t *testing.T) {
-	for name, end := range map[string]func(*world, TokenResponse){
-		"time": func(w *world, _ TokenResponse) { w.clock.advance(time.Hour) },
-		"revocation": func(w *world, r TokenResponse) {
-			q := TokenQuery{Credentials: w.credentials("shop"), Token: r.AccessToken}
+	for name, end := range map[string]func(*world, grants.TokenResponse){
+		"time": func(w *world, _ grants.TokenResponse) { w.clock.advance(time.Hour) },
+		"revocation": func(w *world, r grants.TokenResponse) {
+			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: r.AccessToken}
 			require.NoError(t, w.service.Revoke(t.Context(), q))
 		},
-		"its user": func(w *world, _ TokenResponse) { require.NoError(t, w.store.DeleteUser(t.Context(), "alice")) },
-		"its client": func(w *world, _ TokenResponse) {
+		"its user": func(w *world, _ grants.TokenResponse) { require.NoError(t, w.store.DeleteUser(t.Context(), "alice")) },
+		"its client": func(w *world, _ grants.TokenResponse) {
 			w.clients = map[string]*clientcfg.Client{}
 		},
 	} {
@@ -43,7 +43,7 @@ func TestBearerEndsWithWhatItRestsOn(t *testing.T) {
 			tokens := w.tokens("shop")
 			end(w, tokens)
 			_, err := w.service.Bearer(t.Context(), tokens.AccessToken)
-			require.ErrorIs(t, err, ErrBearer)
+			require.ErrorIs(t, err, grants.ErrBearer)
 		})
 	}
 }

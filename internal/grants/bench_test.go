@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/clientcfg"
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -30,7 +30,7 @@ func BenchmarkClientCredentials(b *testing.B) {
 	})
 	b.Run("service", func(b *testing.B) {
 		w := newWorld(b)
-		req := TokenRequest{Credentials: w.credentials("shop"), GrantType: "client_credentials"}
+		req := grants.TokenRequest{Credentials: w.credentials("shop"), GrantType: "client_credentials"}
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := w.service.Token(b.Context(), req); err != nil {
@@ -48,14 +48,14 @@ func BenchmarkLimiter(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	on := func(o *Options) {
+	on := func(o *grants.Options) {
 		o.Counters = ratelimit.NewCounters(0)
 		o.Policies = func() *clientcfg.Policies { return policies }
 	}
-	for name, edit := range map[string]func(*Options){"off": func(*Options) {}, "on": on} {
+	for name, edit := range map[string]func(*grants.Options){"off": func(*grants.Options) {}, "on": on} {
 		b.Run(name, func(b *testing.B) {
 			w := newWorld(b, edit)
-			req := TokenRequest{Credentials: w.credentials("shop"), GrantType: "client_credentials"}
+			req := grants.TokenRequest{Credentials: w.credentials("shop"), GrantType: "client_credentials"}
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := w.service.Token(b.Context(), req); err != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
 
@@ -31,37 +31,37 @@ func (f *failing) check(operation string) error {
 	return f.err
 }
 
-func (f *failing) CreateCode(ctx context.Context, c Code) error {
+func (f *failing) CreateCode(ctx context.Context, c grants.Code) error {
 	if err := f.check("CreateCode"); err != nil {
 		return err
 	}
 	return f.testStore.CreateCode(ctx, c)
 }
 
-func (f *failing) Code(ctx context.Context, d secret.Digest) (Code, error) {
+func (f *failing) Code(ctx context.Context, d secret.Digest) (grants.Code, error) {
 	if err := f.check("Code"); err != nil {
-		return Code{}, err
+		return grants.Code{}, err
 	}
 	return f.testStore.Code(ctx, d)
 }
 
-func (f *failing) RedeemCode(ctx context.Context, d secret.Digest, next *RefreshToken) error {
+func (f *failing) RedeemCode(ctx context.Context, d secret.Digest, next *grants.RefreshToken) error {
 	if err := f.check("RedeemCode"); err != nil {
 		return err
 	}
 	return f.testStore.RedeemCode(ctx, d, next)
 }
 
-func (f *failing) CreateRefreshToken(ctx context.Context, t RefreshToken) error {
+func (f *failing) CreateRefreshToken(ctx context.Context, t grants.RefreshToken) error {
 	if err := f.check("CreateRefreshToken"); err != nil {
 		return err
 	}
 	return f.testStore.CreateRefreshToken(ctx, t)
 }
 
-func (f *failing) RefreshToken(ctx context.Context, d secret.Digest) (RefreshToken, error) {
+func (f *failing) RefreshToken(ctx context.Context, d secret.Digest) (grants.RefreshToken, error) {
 	if err := f.check("RefreshToken"); err != nil {
-		return RefreshToken{}, err
+		return grants.RefreshToken{}, err
 	}
 	if f.looked != nil {
 		defer f.looked()
@@ -69,7 +69,7 @@ func (f *failing) RefreshToken(ctx context.Context, d secret.Digest) (RefreshTok
 	return f.testStore.RefreshToken(ctx, d)
 }
 
-func (f *failing) RotateRefreshToken(ctx context.Context, d secret.Digest, next RefreshToken) error {
+func (f *failing) RotateRefreshToken(ctx context.Context, d secret.Digest, next grants.RefreshToken) error {
 	if err := f.check("RotateRefreshToken"); err != nil {
 		return err
 	}
@@ -91,23 +91,23 @@ func (f *failing) Revoked(ctx context.Context, names ...string) (bool, error) {
 	return f.testStore.Revoked(ctx, names...)
 }
 
-func (f *failing) User(ctx context.Context, name string) (User, error) {
+func (f *failing) User(ctx context.Context, name string) (grants.User, error) {
 	if err := f.check("User"); err != nil {
-		return User{}, err
+		return grants.User{}, err
 	}
 	return f.testStore.User(ctx, name)
 }
 
-func (f *failing) CreateSession(ctx context.Context, s Session) error {
+func (f *failing) CreateSession(ctx context.Context, s grants.Session) error {
 	if err := f.check("CreateSession"); err != nil {
 		return err
 	}
 	return f.testStore.CreateSession(ctx, s)
 }
 
-func (f *failing) Session(ctx context.Context, d secret.Digest) (Session, error) {
+func (f *failing) Session(ctx context.Context, d secret.Digest) (grants.Session, error) {
 	if err := f.check("Session"); err != nil {
-		return Session{}, err
+		return grants.Session{}, err
 	}
 	return f.testStore.Session(ctx, d)
 }

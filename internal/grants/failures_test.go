@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -22,8 +22,8 @@ var (
 
 // strict lets 5 failures a minute pass from an address, 3 of them with the
 // same name.
-func strict(o *Options) {
-	l := FailureLimits{
+func strict(o *grants.Options) {
+	l := grants.FailureLimits{
 		PerAddress: ratelimit.NewLimit("per-address", 5, time.Minute),
 		PerName:    ratelimit.NewLimit("per-name", 3, time.Minute),
 	}
@@ -32,21 +32,21 @@ func strict(o *Options) {
 
 // attempt asks for a token as a client with that secret.
 func (w *world) attempt(from netip.Addr, id, clientSecret string) error {
-	_, err := w.service.Token(w.tb.Context(), TokenRequest{
-		Credentials: Credentials{Method: AuthBasic, ClientID: id, Secret: clientSecret}, Remote: from, GrantType: "client_credentials",
+	_, err := w.service.Token(w.tb.Context(), grants.TokenRequest{
+		Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: id, Secret: clientSecret}, Remote: from, GrantType: "client_credentials",
 	})
 	return err
 }
 
 func (w *world) signIn(from netip.Addr, name, pw string) error {
-	_, _, err := w.service.SignIn(w.tb.Context(), SignIn{Username: name, Password: pw, Remote: from})
+	_, _, err := w.service.SignIn(w.tb.Context(), grants.SignIn{Username: name, Password: pw, Remote: from})
 	return err
 }
 
 // requireTooMany checks the answer to too many failures.
 func requireTooMany(t *testing.T, err error) (retryAfter time.Duration) {
 	t.Helper()
-	var limited *LimitedError
+	var limited *grants.LimitedError
 	require.ErrorAs(t, err, &limited)
 	require.Zero(t, limited.RateLimit)
 	require.Equal(t, fmt.Sprintf("Too many failed attempts from this address; retry after %d seconds.", limited.RetryAfterSeconds()), limited.Description())
@@ -56,35 +56,35 @@ func requireTooMany(t *testing.T, err error) (retryAfter time.Duration) {
 func TestFailedClientsAreLimited(t *testing.T) {
 	w := newWorld(t, strict)
 	for range 3 {
-		requireCode(t, InvalidClient, w.attempt(here, "shop", "x"))
+		requireCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
 	}
 	retryAfter := requireTooMany(t, w.attempt(here, "shop", "x"))
 	require.NoError(t, w.attempt(elsewhere, "shop", secretOf("shop")), "a stranger locks nobody out")
-	requireCode(t, InvalidClient, w.attempt(elsewhere, "shop", "x"))
+	requireCode(t, grants.InvalidClient, w.attempt(elsewhere, "shop", "x"))
 	require.NoError(t, w.attempt(here, "shop", secretOf("shop")), "not even behind the same gateway")
 
-	requireCode(t, InvalidClient, w.attempt(here, "other", "x"))
+	requireCode(t, grants.InvalidClient, w.attempt(here, "other", "x"))
 	requireTooMany(t, w.attempt(here, "other", "x"))
 	requireTooMany(t, w.attempt(here, "nobody", "x"))
 
-	_, err := w.service.Introspect(t.Context(), TokenQuery{Credentials: Credentials{Method: AuthBasic, ClientID: "shop", Secret: "x"}, Remote: here, Token: "x"})
+	_, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "x"}, Remote: here, Token: "x"})
 	requireTooMany(t, err)
-	err = w.service.Revoke(t.Context(), TokenQuery{Credentials: Credentials{Method: AuthPost, ClientID: "shop", Secret: "x"}, Remote: here, Token: "x"})
+	err = w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthPost, ClientID: "shop", Secret: "x"}, Remote: here, Token: "x"})
 	requireTooMany(t, err)
 
 	w.clock.advance(retryAfter)
-	requireCode(t, InvalidClient, w.attempt(here, "shop", "x"))
+	requireCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
 }
 
 func TestFailedSignInsAreLimited(t *testing.T) {
 	w := newWorld(t, strict)
 	require.NoError(t, w.signIn(here, "alice", password))
 	for range 3 {
-		require.ErrorIs(t, w.signIn(here, "alice", "x"), ErrSignIn)
+		require.ErrorIs(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
 	}
 	retryAfter := requireTooMany(t, w.signIn(here, "alice", "x"))
 	requireTooMany(t, w.signIn(here, "alice", password))
-	_, err := w.service.Token(t.Context(), TokenRequest{
+	_, err := w.service.Token(t.Context(), grants.TokenRequest{
 		Credentials: w.credentials("shop"), Remote: here, GrantType: "password", Username: "alice", Password: "x",
 	})
 	requireTooMany(t, err)
@@ -92,7 +92,7 @@ func TestFailedSignInsAreLimited(t *testing.T) {
 	require.NoError(t, w.signIn(here, "bob", password), "another user of the same address")
 
 	for range 2 {
-		require.ErrorIs(t, w.signIn(here, "bob", "x"), ErrSignIn)
+		require.ErrorIs(t, w.signIn(here, "bob", "x"), grants.ErrSignIn)
 	}
 	requireTooMany(t, w.signIn(here, "bob", password))
 	requireTooMany(t, w.signIn(here, "nobody", "x"))
@@ -107,7 +107,7 @@ func TestFailedSignInsAreLimited(t *testing.T) {
 // requireTooManySoon is for a wait of a second.
 func requireTooManySoon(t *testing.T, err error) {
 	t.Helper()
-	var limited *LimitedError
+	var limited *grants.LimitedError
 	require.ErrorAs(t, err, &limited)
 	require.EqualValues(t, 1, limited.RetryAfterSeconds())
 }
@@ -121,8 +121,8 @@ func TestSuccessCostsNothing(t *testing.T) {
 	for range 6 {
 		require.NoError(t, w.signIn(here, "alice", password))
 	}
-	require.ErrorIs(t, w.signIn(here, "alice", "x"), ErrSignIn)
-	requireCode(t, InvalidClient, w.attempt(here, "shop", "x"))
+	require.ErrorIs(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
+	requireCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
 }
 
 func TestFailuresCountBySource(t *testing.T) {
@@ -141,13 +141,13 @@ func TestFailuresCountBySource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, strict)
 			for range 3 {
-				requireCode(t, InvalidClient, w.attempt(netip.MustParseAddr(tc.first), "shop", "x"))
+				requireCode(t, grants.InvalidClient, w.attempt(netip.MustParseAddr(tc.first), "shop", "x"))
 			}
 			err := w.attempt(netip.MustParseAddr(tc.then), "shop", "x")
 			if tc.same {
 				requireTooMany(t, err)
 			} else {
-				requireCode(t, InvalidClient, err)
+				requireCode(t, grants.InvalidClient, err)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestFailuresCountBySource(t *testing.T) {
 func TestUnknownAddressesAreOne(t *testing.T) {
 	w := newWorld(t, strict)
 	for range 3 {
-		requireCode(t, InvalidClient, w.attempt(netip.Addr{}, "shop", "x"))
+		requireCode(t, grants.InvalidClient, w.attempt(netip.Addr{}, "shop", "x"))
 	}
 	requireTooMany(t, w.attempt(netip.Addr{}, "shop", "x"))
 	require.NoError(t, w.attempt(netip.Addr{}, "shop", secretOf("shop")))
@@ -166,11 +166,11 @@ func TestUnknownAddressesAreOne(t *testing.T) {
 // TestGuessingAtOnceGainsNothing: guesses that were let in together are asked
 // again when their turn to be hashed has come.
 func TestGuessingAtOnceGainsNothing(t *testing.T) {
-	w := newWorld(t, strict, func(o *Options) { o.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1}) })
+	w := newWorld(t, strict, func(o *grants.Options) { o.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1}) })
 	_, failures := atOnce(30, func() error { return w.signIn(here, "alice", "x") })
 	wrong := 0
 	for _, err := range failures {
-		if err == ErrSignIn { //nolint:errorlint // exactly this
+		if err == grants.ErrSignIn { //nolint:errorlint // exactly this
 			wrong++
 		} else {
 			requireTooMany(t, err)
@@ -183,12 +183,12 @@ func TestGuessingAtOnceGainsNothing(t *testing.T) {
 // others have used the failures up while it waited.
 func TestWaitingGuessesAreAskedAgain(t *testing.T) {
 	f := &failing{}
-	w := newWorld(t, strict, func(o *Options) { f.testStore = o.Store.(testStore); o.Store = f })
+	w := newWorld(t, strict, func(o *grants.Options) { f.testStore = o.Store.(testStore); o.Store = f })
 	f.begun = func(operation string) {
 		require.Equal(t, "User", operation)
 		f.begun = nil
 		for range 3 {
-			require.ErrorIs(t, w.signIn(here, "alice", "x"), ErrSignIn)
+			require.ErrorIs(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
 		}
 	}
 	requireTooMany(t, w.signIn(here, "alice", password))
@@ -198,7 +198,7 @@ func TestWaitingGuessesAreAskedAgain(t *testing.T) {
 // issued to others without waiting for any of them.
 func TestSignInsLeaveTokensAlone(t *testing.T) {
 	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
-	w := newWorld(t, func(o *Options) { o.Passwords = passwords })
+	w := newWorld(t, func(o *grants.Options) { o.Passwords = passwords })
 	// The only turn is taken until everybody else has been served.
 	taken, release := make(chan struct{}), make(chan struct{})
 	var crowd sync.WaitGroup

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/clientcfg"
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 )
 
 // limitedWorld admits 3 tokens a minute per user and 2 per client, and notes
 // every decision.
-func limitedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]Decided) {
+func limitedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]grants.Decided) {
 	t.Helper()
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 3, time.Minute)}
@@ -29,15 +29,15 @@ func limitedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]
 	return policyWorld(t, settings, clientcfg.PolicySet{})
 }
 
-func policyWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (*world, *[]Decided) {
+func policyWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (*world, *[]grants.Decided) {
 	t.Helper()
 	policies, err := clientcfg.NewPolicies(settings, set)
 	require.NoError(t, err)
-	var seen []Decided
-	return newWorld(t, func(o *Options) {
+	var seen []grants.Decided
+	return newWorld(t, func(o *grants.Options) {
 		o.Counters = ratelimit.NewCounters(1000)
 		o.Policies = func() *clientcfg.Policies { return policies }
-		o.Observe = func(_ context.Context, d Decided) { seen = append(seen, d) }
+		o.Observe = func(_ context.Context, d grants.Decided) { seen = append(seen, d) }
 	}), &seen
 }
 
@@ -46,10 +46,10 @@ func policy(id string, p ratelimit.Policy) func(*ratelimit.Settings) {
 	return func(s *ratelimit.Settings) { s.Clients[id] = p }
 }
 
-var clientCredentials = TokenRequest{GrantType: "client_credentials"}
+var clientCredentials = grants.TokenRequest{GrantType: "client_credentials"}
 
 // spend uses the quota up and returns the denial of the next request.
-func (w *world) spend(id string, next func() TokenRequest) *LimitedError {
+func (w *world) spend(id string, next func() grants.TokenRequest) *grants.LimitedError {
 	w.tb.Helper()
 	for range 100 {
 		if limited := w.limited(id, next()); limited != nil {
@@ -61,13 +61,13 @@ func (w *world) spend(id string, next func() TokenRequest) *LimitedError {
 }
 
 // limited returns the denial, nil if the request was admitted.
-func (w *world) limited(id string, req TokenRequest) *LimitedError {
+func (w *world) limited(id string, req grants.TokenRequest) *grants.LimitedError {
 	w.tb.Helper()
 	answer, err := w.token(id, req)
 	if err == nil {
 		return nil
 	}
-	var limited *LimitedError
+	var limited *grants.LimitedError
 	require.ErrorAs(w.tb, err, &limited)
 	require.Zero(w.tb, answer)
 	return limited
@@ -76,21 +76,21 @@ func (w *world) limited(id string, req TokenRequest) *LimitedError {
 func TestGateAnswers(t *testing.T) {
 	w, _ := limitedWorld(t)
 	first := w.mustToken("shop", clientCredentials)
-	require.Equal(t, RateLimit{Policy: `"per-minute";q=2;w=60`, Limit: `"per-minute";r=1;t=60`}, RateLimit{
+	require.Equal(t, grants.RateLimit{Policy: `"per-minute";q=2;w=60`, Limit: `"per-minute";r=1;t=60`}, grants.RateLimit{
 		Policy: first.RateLimit.Policy, Limit: first.RateLimit.Limit[:len(`"per-minute";r=1;t=`)] + "60",
 	})
 	w.mustToken("shop", clientCredentials)
 
 	limited := w.limited("shop", clientCredentials)
 	require.NotNil(t, limited)
-	require.Equal(t, TemporarilyUnavailable, limited.Code())
+	require.Equal(t, grants.TemporarilyUnavailable, limited.Code())
 	seconds := limited.RetryAfterSeconds()
 	require.Positive(t, seconds)
 	require.Equal(t, fmt.Sprintf("Token rate limit exceeded for this client; retry after %d seconds.", seconds), limited.Description())
 	require.Equal(t, first.RateLimit.Policy, limited.RateLimit.Policy)
 	require.Equal(t, fmt.Sprintf(`"per-minute";r=0;t=%d`, seconds), limited.RateLimit.Limit)
 
-	ofUser := w.spend("shop", func() TokenRequest { return w.redemption("shop", w.code("shop")) })
+	ofUser := w.spend("shop", func() grants.TokenRequest { return w.redemption("shop", w.code("shop")) })
 	require.Equal(t, fmt.Sprintf("Token rate limit exceeded for this client and user; retry after %d seconds.", ofUser.RetryAfterSeconds()), ofUser.Description())
 }
 
@@ -98,31 +98,31 @@ func TestGateAnswers(t *testing.T) {
 // early does not extend the wait. The client tries everything twice, in two
 // ways, as golang.org/x/oauth2 does before it has learnt the server's.
 func TestGateBurnsNothing(t *testing.T) {
-	for name, prepare := range map[string]func(w *world) TokenRequest{
-		"code":    func(w *world) TokenRequest { return w.redemption("shop", w.code("shop")) },
-		"refresh": func(w *world) TokenRequest { return refreshing(w.tokens("shop").RefreshToken) },
-		"client_credentials": func(*world) TokenRequest {
+	for name, prepare := range map[string]func(w *world) grants.TokenRequest{
+		"code":    func(w *world) grants.TokenRequest { return w.redemption("shop", w.code("shop")) },
+		"refresh": func(w *world) grants.TokenRequest { return refreshing(w.tokens("shop").RefreshToken) },
+		"client_credentials": func(*world) grants.TokenRequest {
 			return clientCredentials
 		},
-		"password": func(*world) TokenRequest {
-			return TokenRequest{GrantType: "password", Username: "alice", Password: password}
+		"password": func(*world) grants.TokenRequest {
+			return grants.TokenRequest{GrantType: "password", Username: "alice", Password: password}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, seen := limitedWorld(t)
 			req := prepare(w)
-			first := w.spend("shop", func() TokenRequest {
+			first := w.spend("shop", func() grants.TokenRequest {
 				if name == "client_credentials" {
 					return clientCredentials
 				}
 				return w.redemption("shop", w.code("shop"))
 			})
 			admitted := len(*seen) - 1
-			for _, method := range []AuthMethod{AuthBasic, AuthPost, AuthBasic, AuthPost} {
+			for _, method := range []grants.AuthMethod{grants.AuthBasic, grants.AuthPost, grants.AuthBasic, grants.AuthPost} {
 				req.Credentials = w.credentials("shop")
 				req.Credentials.Method = method
 				_, err := w.service.Token(t.Context(), req)
-				var limited *LimitedError
+				var limited *grants.LimitedError
 				require.ErrorAs(t, err, &limited)
 				require.Equal(t, first.RetryAfter, limited.RetryAfter)
 			}
@@ -140,10 +140,10 @@ func TestGateCountsOnlyTheRightful(t *testing.T) {
 	claimed := refreshing(tokens.RefreshToken)
 	w.mustToken("shop", claimed)
 	*seen = nil
-	for name, req := range map[string]TokenRequest{
-		"wrong secret":     {Credentials: Credentials{Method: AuthBasic, ClientID: "shop", Secret: "x"}, GrantType: "client_credentials"},
-		"no secret":        {Credentials: Credentials{Method: AuthNone, ClientID: "shop"}, GrantType: "client_credentials"},
-		"unknown client":   {Credentials: Credentials{Method: AuthBasic, ClientID: "x", Secret: "x"}, GrantType: "client_credentials"},
+	for name, req := range map[string]grants.TokenRequest{
+		"wrong secret":     {Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "x"}, GrantType: "client_credentials"},
+		"no secret":        {Credentials: grants.Credentials{Method: grants.AuthNone, ClientID: "shop"}, GrantType: "client_credentials"},
+		"unknown client":   {Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "x", Secret: "x"}, GrantType: "client_credentials"},
 		"unknown grant":    {Credentials: w.credentials("shop"), GrantType: "x"},
 		"scope too wide":   {Credentials: w.credentials("shop"), GrantType: "client_credentials", Scope: "root"},
 		"wrong password":   {Credentials: w.credentials("shop"), GrantType: "password", Username: "alice", Password: "x"},
@@ -156,7 +156,7 @@ func TestGateCountsOnlyTheRightful(t *testing.T) {
 			*seen = nil
 			for range 10 {
 				_, err := w.service.Token(t.Context(), req)
-				var oauthErr *Error
+				var oauthErr *grants.Error
 				require.ErrorAs(t, err, &oauthErr)
 			}
 			require.Empty(t, *seen)
@@ -166,10 +166,10 @@ func TestGateCountsOnlyTheRightful(t *testing.T) {
 
 func TestGateKeysAreApart(t *testing.T) {
 	w, _ := limitedWorld(t)
-	ofUser := func(name string) TokenRequest {
-		return TokenRequest{GrantType: "password", Username: name, Password: password}
+	ofUser := func(name string) grants.TokenRequest {
+		return grants.TokenRequest{GrantType: "password", Username: name, Password: password}
 	}
-	require.NotNil(t, w.spend("shop", func() TokenRequest { return ofUser("alice") }))
+	require.NotNil(t, w.spend("shop", func() grants.TokenRequest { return ofUser("alice") }))
 	require.Nil(t, w.limited("shop", ofUser("bob")), "another user")
 	require.Nil(t, w.limited("other", ofUser("alice")), "another client")
 	require.Nil(t, w.limited("shop", clientCredentials), "the client itself")
@@ -181,13 +181,13 @@ func TestGateKeysAreApart(t *testing.T) {
 func TestGateSparesPasswords(t *testing.T) {
 	w, seen := limitedWorld(t)
 	f := &failing{}
-	w.reopen(func(o *Options) { f.testStore = w.store; o.Store = f })
-	right := TokenRequest{GrantType: "password", Username: "alice", Password: password}
-	wrong := TokenRequest{GrantType: "password", Username: "alice", Password: "x"}
+	w.reopen(func(o *grants.Options) { f.testStore = w.store; o.Store = f })
+	right := grants.TokenRequest{GrantType: "password", Username: "alice", Password: password}
+	wrong := grants.TokenRequest{GrantType: "password", Username: "alice", Password: "x"}
 	w.mustToken("shop", right)
 	_, err := w.token("shop", wrong)
-	requireCode(t, InvalidGrant, err)
-	limited := w.spend("shop", func() TokenRequest { return right })
+	requireCode(t, grants.InvalidGrant, err)
+	limited := w.spend("shop", func() grants.TokenRequest { return right })
 	require.Len(t, *seen, 4)
 
 	f.operation, f.err = "User", errDown
@@ -200,7 +200,7 @@ func TestGateSparesPasswords(t *testing.T) {
 	f.operation = ""
 	w.clock.advance(limited.RetryAfter)
 	_, err = w.token("shop", wrong)
-	requireCode(t, InvalidGrant, err)
+	requireCode(t, grants.InvalidGrant, err)
 	w.mustToken("shop", right)
 }
 
@@ -231,16 +231,16 @@ func TestGateModes(t *testing.T) {
 			w, seen := limitedWorld(t, tc.edit)
 			var last error
 			for range 4 {
-				var answer TokenResponse
+				var answer grants.TokenResponse
 				answer, last = w.token("shop", clientCredentials)
 				if last == nil {
-					require.Equal(t, tc.headers, answer.RateLimit != RateLimit{})
+					require.Equal(t, tc.headers, answer.RateLimit != grants.RateLimit{})
 				}
 			}
-			var limited *LimitedError
+			var limited *grants.LimitedError
 			require.Equal(t, tc.denied, errors.As(last, &limited))
 			if tc.denied {
-				require.Equal(t, tc.headers, limited.RateLimit != RateLimit{})
+				require.Equal(t, tc.headers, limited.RateLimit != grants.RateLimit{})
 				require.Positive(t, limited.RetryAfter, "hidden or not, the wait is told")
 			} else {
 				require.NoError(t, last)
@@ -280,11 +280,11 @@ func TestGateTriesCandidates(t *testing.T) {
 func TestGateIsExact(t *testing.T) {
 	w, _ := limitedWorld(t, policy("shop", ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("l", 10, time.Hour)}}))
 	var observed atomic.Int64
-	w.reopen(func(o *Options) { o.Observe = func(context.Context, Decided) { observed.Add(1) } })
+	w.reopen(func(o *grants.Options) { o.Observe = func(context.Context, grants.Decided) { observed.Add(1) } })
 	passed, failures := atOnce(100, func() error { _, err := w.token("shop", clientCredentials); return err })
 	require.Equal(t, 10, passed)
 	for _, err := range failures {
-		var limited *LimitedError
+		var limited *grants.LimitedError
 		require.ErrorAs(t, err, &limited)
 	}
 	require.EqualValues(t, 100, observed.Load())
@@ -292,7 +292,7 @@ func TestGateIsExact(t *testing.T) {
 
 func TestLimitedErrorCountsSeconds(t *testing.T) {
 	w, _ := limitedWorld(t)
-	limited := w.spend("shop", func() TokenRequest { return clientCredentials })
+	limited := w.spend("shop", func() grants.TokenRequest { return clientCredentials })
 	w.clock.advance(limited.RetryAfter - time.Second)
 	almost := w.limited("shop", clientCredentials)
 	require.NotNil(t, almost)
@@ -302,17 +302,17 @@ func TestLimitedErrorCountsSeconds(t *testing.T) {
 
 func TestLimiterOptionsGoTogether(t *testing.T) {
 	w := newWorld(t)
-	good := Options{Issuer: issuer, Clients: w, Store: w.store, Signer: w.ring}
+	good := grants.Options{Issuer: issuer, Clients: w, Store: w.store, Signer: w.ring}
 	counters := good
 	counters.Counters = ratelimit.NewCounters(1)
-	_, err := New(counters)
+	_, err := grants.New(counters)
 	require.ErrorContains(t, err, "together")
 	bad := good
 	bad.SignInFailures.PerName = ratelimit.NewLimit("x", -1, time.Minute)
-	_, err = New(bad)
+	_, err = grants.New(bad)
 	require.ErrorContains(t, err, "wrong passwords")
 	bad = good
 	bad.ClientFailures.PerAddress = ratelimit.NewLimit("x", 1, 0)
-	_, err = New(bad)
+	_, err = grants.New(bad)
 	require.ErrorContains(t, err, "client authentications")
 }

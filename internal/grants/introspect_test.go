@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 )
 
 func TestIntrospect(t *testing.T) {
@@ -15,47 +15,47 @@ func TestIntrospect(t *testing.T) {
 	ofUser := w.tokens("shop")
 	claims, err := w.ring.Verify(ofUser.AccessToken, start)
 	require.NoError(t, err)
-	ofClient := w.mustToken("daemon", TokenRequest{GrantType: "client_credentials", Scope: "read"})
+	ofClient := w.mustToken("daemon", grants.TokenRequest{GrantType: "client_credentials", Scope: "read"})
 	clientClaims, err := w.ring.Verify(ofClient.AccessToken, start)
 	require.NoError(t, err)
 	ofApp := w.tokens("app")
 	all := []string{"read", "write", "admin"}
 
-	user := Introspection{
+	user := grants.Introspection{
 		Active: true, TokenType: "Bearer", ClientID: "shop", Username: "alice", Scopes: all, Subject: "alice",
 		Issuer: issuer, Audience: []string{issuer}, ID: claims.ID, IssuedAt: start, ExpiresAt: start.Add(time.Hour),
 	}
-	client := Introspection{
+	client := grants.Introspection{
 		Active: true, TokenType: "Bearer", ClientID: "daemon", Scopes: []string{"read"}, Subject: "daemon",
 		Issuer: issuer, Audience: []string{issuer}, ID: clientClaims.ID, IssuedAt: start, ExpiresAt: start.Add(time.Hour),
 	}
-	refresh := Introspection{
+	refresh := grants.Introspection{
 		Active: true, ClientID: "shop", Username: "alice", Subject: "alice", Scopes: all, Issuer: issuer,
 		IssuedAt: start, ExpiresAt: start.Add(30 * 24 * time.Hour),
 	}
 	for name, tc := range map[string]struct {
 		asking, token string
-		want          Introspection
+		want          grants.Introspection
 	}{
 		"own access token":            {"shop", ofUser.AccessToken, user},
 		"another's access token":      {"other", ofUser.AccessToken, user},
 		"token without a user":        {"shop", ofClient.AccessToken, client},
 		"own refresh token":           {"shop", ofUser.RefreshToken, refresh},
-		"another's refresh token":     {"other", ofUser.RefreshToken, Introspection{}},
-		"public, another's access":    {"app", ofUser.AccessToken, Introspection{}},
-		"public, another's refresh":   {"app", ofUser.RefreshToken, Introspection{}},
-		"unknown":                     {"shop", "nonsense", Introspection{}},
-		"forged":                      {"shop", ofUser.AccessToken[:len(ofUser.AccessToken)-4] + "AAAA", Introspection{}},
-		"code":                        {"shop", w.code("shop"), Introspection{}},
-		"public, confidential's code": {"app", w.code("shop"), Introspection{}},
+		"another's refresh token":     {"other", ofUser.RefreshToken, grants.Introspection{}},
+		"public, another's access":    {"app", ofUser.AccessToken, grants.Introspection{}},
+		"public, another's refresh":   {"app", ofUser.RefreshToken, grants.Introspection{}},
+		"unknown":                     {"shop", "nonsense", grants.Introspection{}},
+		"forged":                      {"shop", ofUser.AccessToken[:len(ofUser.AccessToken)-4] + "AAAA", grants.Introspection{}},
+		"code":                        {"shop", w.code("shop"), grants.Introspection{}},
+		"public, confidential's code": {"app", w.code("shop"), grants.Introspection{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := w.service.Introspect(t.Context(), TokenQuery{Credentials: w.credentials(tc.asking), Token: tc.token})
+			got, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials(tc.asking), Token: tc.token})
 			require.NoError(t, err)
 			require.Empty(t, cmp.Diff(tc.want, got))
 		})
 	}
-	own, err := w.service.Introspect(t.Context(), TokenQuery{Credentials: w.credentials("app"), Token: ofApp.AccessToken})
+	own, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("app"), Token: ofApp.AccessToken})
 	require.NoError(t, err)
 	require.True(t, own.Active, "a public client may ask about its own")
 }
@@ -63,12 +63,12 @@ func TestIntrospect(t *testing.T) {
 func TestIntrospectRefuses(t *testing.T) {
 	w := newWorld(t)
 	for name, tc := range map[string]struct {
-		q    TokenQuery
-		want ErrorCode
+		q    grants.TokenQuery
+		want grants.ErrorCode
 	}{
-		"no client":    {TokenQuery{Token: "x"}, InvalidClient},
-		"wrong secret": {TokenQuery{Credentials: Credentials{Method: AuthPost, ClientID: "shop", Secret: "x"}, Token: "x"}, InvalidClient},
-		"no token":     {TokenQuery{Credentials: w.credentials("shop")}, InvalidRequest},
+		"no client":    {grants.TokenQuery{Token: "x"}, grants.InvalidClient},
+		"wrong secret": {grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthPost, ClientID: "shop", Secret: "x"}, Token: "x"}, grants.InvalidClient},
+		"no token":     {grants.TokenQuery{Credentials: w.credentials("shop")}, grants.InvalidRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := w.service.Introspect(t.Context(), tc.q)

@@ -11,7 +11,7 @@ import (
 	"github.com/go-oauth2/oauth2/v4"
 	"github.com/stretchr/testify/require"
 
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 )
 
 // Each test below first shows a fault in the stock library ("stock"), then that
@@ -33,17 +33,17 @@ func TestPitfall01_RefreshAuthenticatesTheClient(t *testing.T) {
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
-		first := w.mustToken("shop", w.redemption("shop", w.code("shop", func(r *AuthorizeRequest) { r.Scope = "read" })))
-		try := func(c Credentials, scope string) error {
+		first := w.mustToken("shop", w.redemption("shop", w.code("shop", func(r *grants.AuthorizeRequest) { r.Scope = "read" })))
+		try := func(c grants.Credentials, scope string) error {
 			req := refreshing(first.RefreshToken)
 			req.Credentials, req.Scope = c, scope
 			_, err := w.service.Token(t.Context(), req)
 			return err
 		}
-		requireCode(t, InvalidClient, try(Credentials{Method: AuthBasic, ClientID: "shop", Secret: "wrong"}, ""))
-		requireCode(t, InvalidClient, try(Credentials{Method: AuthNone, ClientID: "shop"}, ""))
-		requireCode(t, InvalidGrant, try(w.credentials("other"), ""))
-		requireCode(t, InvalidScope, try(w.credentials("shop"), "admin"))
+		requireCode(t, grants.InvalidClient, try(grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "wrong"}, ""))
+		requireCode(t, grants.InvalidClient, try(grants.Credentials{Method: grants.AuthNone, ClientID: "shop"}, ""))
+		requireCode(t, grants.InvalidGrant, try(w.credentials("other"), ""))
+		requireCode(t, grants.InvalidScope, try(w.credentials("shop"), "admin"))
 		require.NoError(t, try(w.credentials("shop"), ""))
 	})
 }
@@ -89,15 +89,15 @@ func TestPitfall02_DoubleSpend(t *testing.T) {
 		successes, _ := atOnce(attempts, func() error { _, err := s.redeem(t.Context(), code, ""); return err })
 		require.Equal(t, attempts, successes)
 	})
-	for name, prepare := range map[string]func(w *world) TokenRequest{
-		"ours, code":    func(w *world) TokenRequest { return w.redemption("shop", w.code("shop")) },
-		"ours, refresh": func(w *world) TokenRequest { return refreshing(w.tokens("shop").RefreshToken) },
+	for name, prepare := range map[string]func(w *world) grants.TokenRequest{
+		"ours, code":    func(w *world) grants.TokenRequest { return w.redemption("shop", w.code("shop")) },
+		"ours, refresh": func(w *world) grants.TokenRequest { return refreshing(w.tokens("shop").RefreshToken) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			for range rounds {
 				req := prepare(w)
-				var issued atomic.Pointer[TokenResponse]
+				var issued atomic.Pointer[grants.TokenResponse]
 				successes, failures := atOnce(attempts, func() error {
 					answer, err := w.token("shop", req)
 					if err == nil {
@@ -107,11 +107,11 @@ func TestPitfall02_DoubleSpend(t *testing.T) {
 				})
 				require.Equal(t, 1, successes)
 				for _, err := range failures {
-					requireCode(t, InvalidGrant, err)
+					requireCode(t, grants.InvalidGrant, err)
 				}
 				require.False(t, w.active(issued.Load().AccessToken), "the others were replays: the family is revoked")
 				_, err := w.token("shop", refreshing(issued.Load().RefreshToken))
-				requireCode(t, InvalidGrant, err)
+				requireCode(t, grants.InvalidGrant, err)
 			}
 		})
 	}
@@ -132,10 +132,10 @@ func TestPitfall03_ReuseRevokesTheFamily(t *testing.T) {
 		_, err = refresh(thief.GetRefresh())
 		require.NoError(t, err, "and the thief goes on")
 	})
-	for name, reuse := range map[string]func(w *world, code, refresh TokenRequest) TokenRequest{
-		"ours, refresh token": func(_ *world, _, refresh TokenRequest) TokenRequest { return refresh },
-		"ours, code":          func(_ *world, code, _ TokenRequest) TokenRequest { return code },
-		"ours, code without its verifier": func(_ *world, code, _ TokenRequest) TokenRequest {
+	for name, reuse := range map[string]func(w *world, code, refresh grants.TokenRequest) grants.TokenRequest{
+		"ours, refresh token": func(_ *world, _, refresh grants.TokenRequest) grants.TokenRequest { return refresh },
+		"ours, code":          func(_ *world, code, _ grants.TokenRequest) grants.TokenRequest { return code },
+		"ours, code without its verifier": func(_ *world, code, _ grants.TokenRequest) grants.TokenRequest {
 			code.CodeVerifier = ""
 			return code
 		},
@@ -149,12 +149,12 @@ func TestPitfall03_ReuseRevokesTheFamily(t *testing.T) {
 			bystander := w.tokens("shop")
 
 			_, err := w.token("shop", reuse(w, code, refresh))
-			requireCode(t, InvalidGrant, err)
+			requireCode(t, grants.InvalidGrant, err)
 			for _, token := range []string{first.AccessToken, thief.AccessToken, thief.RefreshToken} {
 				require.False(t, w.active(token))
 			}
 			_, err = w.token("shop", refreshing(thief.RefreshToken))
-			requireCode(t, InvalidGrant, err)
+			requireCode(t, grants.InvalidGrant, err)
 			require.True(t, w.active(bystander.AccessToken), "another family is not touched")
 			w.mustToken("shop", refreshing(bystander.RefreshToken))
 		})
@@ -164,9 +164,9 @@ func TestPitfall03_ReuseRevokesTheFamily(t *testing.T) {
 		code := w.redemption("shop", w.code("shop"))
 		first := w.mustToken("shop", code)
 		second := w.mustToken("shop", refreshing(first.RefreshToken))
-		for _, claimed := range []TokenRequest{code, refreshing(first.RefreshToken)} {
+		for _, claimed := range []grants.TokenRequest{code, refreshing(first.RefreshToken)} {
 			_, err := w.token("other", claimed)
-			requireCode(t, InvalidGrant, err)
+			requireCode(t, grants.InvalidGrant, err)
 		}
 		require.True(t, w.active(second.AccessToken))
 	})
@@ -197,16 +197,16 @@ func TestPitfall04_PKCE(t *testing.T) {
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
 		for _, id := range []string{"shop", "app"} {
-			for name, edit := range map[string]func(*AuthorizeRequest){
-				"no challenge":    func(r *AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = "", "" },
-				"plain":           func(r *AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = verifier, "plain" },
-				"plain, unspoken": func(r *AuthorizeRequest) { r.CodeChallengeMethod = "" },
+			for name, edit := range map[string]func(*grants.AuthorizeRequest){
+				"no challenge":    func(r *grants.AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = "", "" },
+				"plain":           func(r *grants.AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = verifier, "plain" },
+				"plain, unspoken": func(r *grants.AuthorizeRequest) { r.CodeChallengeMethod = "" },
 			} {
 				req := w.authorizeRequest(id)
 				edit(&req)
 				_, err := w.service.Authorize(t.Context(), req)
-				requireCode(t, InvalidRequest, err)
-				var redirect *RedirectError
+				requireCode(t, grants.InvalidRequest, err)
+				var redirect *grants.RedirectError
 				require.ErrorAs(t, err, &redirect, name)
 			}
 			code := w.redemption(id, w.code(id))
@@ -214,23 +214,23 @@ func TestPitfall04_PKCE(t *testing.T) {
 				req := code
 				req.CodeVerifier = wrong
 				_, err := w.token(id, req)
-				requireCode(t, InvalidGrant, err)
+				requireCode(t, grants.InvalidGrant, err)
 			}
 			w.mustToken(id, code)
 		}
 	})
 	t.Run("ours, downgrade", func(t *testing.T) {
 		w := newWorld(t)
-		bare := func(r *AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = "", "" }
+		bare := func(r *grants.AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = "", "" }
 		code := w.redemption("exempt", w.code("exempt", bare))
 		_, err := w.token("exempt", code)
-		requireCode(t, InvalidGrant, err)
+		requireCode(t, grants.InvalidGrant, err)
 		code.CodeVerifier = ""
 		w.mustToken("exempt", code)
 
 		code = w.redemption("exempt", w.code("exempt"))
 		code.CodeVerifier = ""
 		_, err = w.token("exempt", code)
-		requireCode(t, InvalidGrant, err)
+		requireCode(t, grants.InvalidGrant, err)
 	})
 }

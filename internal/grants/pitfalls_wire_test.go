@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/clientcfg"
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 )
 
@@ -35,17 +35,17 @@ func TestPitfall05_SecretsAreComparedAsDigests(t *testing.T) {
 		w := newWorld(t)
 		right, wrong := w.credentials("shop"), w.credentials("shop")
 		wrong.Secret = secretOf("other")
-		_, err := w.service.Token(t.Context(), TokenRequest{Credentials: right, GrantType: "client_credentials"})
+		_, err := w.service.Token(t.Context(), grants.TokenRequest{Credentials: right, GrantType: "client_credentials"})
 		require.NoError(t, err)
-		_, err = w.service.Token(t.Context(), TokenRequest{Credentials: wrong, GrantType: "client_credentials"})
-		requireCode(t, InvalidClient, err)
+		_, err = w.service.Token(t.Context(), grants.TokenRequest{Credentials: wrong, GrantType: "client_credentials"})
+		requireCode(t, grants.InvalidClient, err)
 
 		w.clients["empty"] = &clientcfg.Client{ID: "empty", Grants: clientcfg.Grants()} // Validate would refuse it
 		for _, presented := range []string{"", "anything"} {
-			_, err := w.service.Token(t.Context(), TokenRequest{
-				Credentials: Credentials{Method: AuthPost, ClientID: "empty", Secret: presented}, GrantType: "client_credentials",
+			_, err := w.service.Token(t.Context(), grants.TokenRequest{
+				Credentials: grants.Credentials{Method: grants.AuthPost, ClientID: "empty", Secret: presented}, GrantType: "client_credentials",
 			})
-			requireCode(t, InvalidClient, err)
+			requireCode(t, grants.InvalidClient, err)
 		}
 	})
 }
@@ -78,13 +78,13 @@ func TestPitfall07_Statuses(t *testing.T) {
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
-		refused := func(want ErrorCode, id string, req TokenRequest) {
+		refused := func(want grants.ErrorCode, id string, req grants.TokenRequest) {
 			_, err := w.token(id, req)
 			requireCode(t, want, err) // internal/httpapi tests the status of each code
 		}
-		refused(InvalidGrant, "shop", w.redemption("shop", "x"))
-		refused(UnsupportedGrantType, "shop", TokenRequest{GrantType: "x"})
-		refused(InvalidClient, "nobody", TokenRequest{GrantType: "client_credentials"})
+		refused(grants.InvalidGrant, "shop", w.redemption("shop", "x"))
+		refused(grants.UnsupportedGrantType, "shop", grants.TokenRequest{GrantType: "x"})
+		refused(grants.InvalidClient, "nobody", grants.TokenRequest{GrantType: "client_credentials"})
 	})
 }
 
@@ -127,15 +127,15 @@ func TestPitfall09_RedirectURIsMatchExactly(t *testing.T) {
 			req := w.authorizeRequest("shop")
 			req.RedirectURI = uri
 			_, err := w.service.Authorize(t.Context(), req)
-			requireCode(t, InvalidRequest, err)
-			var redirect *RedirectError
+			requireCode(t, grants.InvalidRequest, err)
+			var redirect *grants.RedirectError
 			require.NotErrorAs(t, err, &redirect, "never redirect to an unregistered URI")
 
 			prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
 			require.NoError(t, err)
 			prompt.RedirectURI = uri
 			_, err = w.service.Approve(t.Context(), prompt, w.session())
-			requireCode(t, InvalidGrant, err)
+			requireCode(t, grants.InvalidGrant, err)
 		}
 	})
 }
@@ -170,7 +170,7 @@ func TestPitfall11_TokensDiffer(t *testing.T) {
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
 		one := func() keys.Claims {
-			token := w.mustToken("shop", TokenRequest{GrantType: "client_credentials"}).AccessToken
+			token := w.mustToken("shop", grants.TokenRequest{GrantType: "client_credentials"}).AccessToken
 			claims, err := w.ring.Verify(token, start)
 			require.NoError(t, err)
 			return claims
@@ -196,7 +196,7 @@ func TestPitfall12_RevocationAndIntrospection(t *testing.T) {
 		w := newWorld(t)
 		tokens := w.tokens("shop")
 		require.True(t, w.active(tokens.AccessToken))
-		require.NoError(t, w.service.Revoke(t.Context(), TokenQuery{Credentials: w.credentials("shop"), Token: tokens.AccessToken}))
+		require.NoError(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: tokens.AccessToken}))
 		require.False(t, w.active(tokens.AccessToken))
 	})
 }
@@ -213,7 +213,7 @@ func TestPitfall13_NothingIsStoredInClear(t *testing.T) {
 		code := w.code("shop")
 		tokens := w.mustToken("shop", w.redemption("shop", code))
 		next := w.mustToken("shop", refreshing(tokens.RefreshToken))
-		cookie, _, err := w.service.SignIn(t.Context(), SignIn{Username: "alice", Password: password})
+		cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
 		require.NoError(t, err)
 		file, err := os.ReadFile(w.file)
 		require.NoError(t, err)

@@ -8,67 +8,67 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/clientcfg"
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 )
 
 // TestTokenRefuses has one mistake per case, each made on a request that is
 // good without it.
 func TestTokenRefuses(t *testing.T) {
 	w := newWorld(t)
-	basic := func(id, secret string) Credentials {
-		return Credentials{Method: AuthBasic, ClientID: id, Secret: secret}
+	basic := func(id, secret string) grants.Credentials {
+		return grants.Credentials{Method: grants.AuthBasic, ClientID: id, Secret: secret}
 	}
-	none := func(id string) Credentials { return Credentials{Method: AuthNone, ClientID: id} }
-	creds := func(c Credentials) func(*TokenRequest) { return func(r *TokenRequest) { r.Credentials = c } }
-	code := func() TokenRequest { return w.redemption("shop", w.code("shop")) }
-	cc := func() TokenRequest { return TokenRequest{GrantType: "client_credentials"} }
-	pw := func() TokenRequest { return TokenRequest{GrantType: "password", Username: "bob", Password: password} }
-	refresh := func() TokenRequest { return refreshing(w.tokens("shop").RefreshToken) }
+	none := func(id string) grants.Credentials { return grants.Credentials{Method: grants.AuthNone, ClientID: id} }
+	creds := func(c grants.Credentials) func(*grants.TokenRequest) { return func(r *grants.TokenRequest) { r.Credentials = c } }
+	code := func() grants.TokenRequest { return w.redemption("shop", w.code("shop")) }
+	cc := func() grants.TokenRequest { return grants.TokenRequest{GrantType: "client_credentials"} }
+	pw := func() grants.TokenRequest { return grants.TokenRequest{GrantType: "password", Username: "bob", Password: password} }
+	refresh := func() grants.TokenRequest { return refreshing(w.tokens("shop").RefreshToken) }
 
 	for name, tc := range map[string]struct {
-		good func() TokenRequest
-		edit func(*TokenRequest)
-		want ErrorCode
+		good func() grants.TokenRequest
+		edit func(*grants.TokenRequest)
+		want grants.ErrorCode
 	}{
-		"no grant_type":             {cc, func(r *TokenRequest) { r.GrantType = "" }, InvalidRequest},
-		"unknown grant_type":        {cc, func(r *TokenRequest) { r.GrantType = "implicit" }, UnsupportedGrantType},
-		"grant_type in other case":  {cc, func(r *TokenRequest) { r.GrantType = "Client_Credentials" }, UnsupportedGrantType},
-		"grant not registered":      {cc, func(r *TokenRequest) { *r = pw(); r.Credentials = w.credentials("daemon") }, UnauthorizedClient},
-		"public, no credentials":    {cc, creds(none("app")), UnauthorizedClient},
-		"no client":                 {cc, creds(Credentials{Method: AuthNone}), InvalidClient},
-		"unknown client":            {cc, creds(basic("nobody", "x")), InvalidClient},
-		"wrong secret":              {cc, creds(basic("shop", "x")), InvalidClient},
-		"empty secret":              {cc, creds(basic("shop", "")), InvalidClient},
-		"secret with NUL bytes":     {cc, creds(basic("shop", secretOf("shop")+"\x00\x00")), InvalidClient},
-		"secret of another":         {cc, creds(basic("shop", secretOf("other"))), InvalidClient},
-		"confidential, no secret":   {cc, creds(none("shop")), InvalidClient},
-		"confidential, method none": {cc, creds(Credentials{Method: AuthNone, ClientID: "shop", Secret: secretOf("shop")}), InvalidClient},
-		"public with a secret":      {code, creds(basic("app", "x")), InvalidClient},
-		"scope not registered":      {cc, func(r *TokenRequest) { r.Scope = "read root" }, InvalidScope},
-		"scope malformed":           {cc, func(r *TokenRequest) { r.Scope = "read\x00" }, InvalidScope},
-		"scope with a quote":        {cc, func(r *TokenRequest) { r.Scope = `re"ad` }, InvalidScope},
+		"no grant_type":             {cc, func(r *grants.TokenRequest) { r.GrantType = "" }, grants.InvalidRequest},
+		"unknown grant_type":        {cc, func(r *grants.TokenRequest) { r.GrantType = "implicit" }, grants.UnsupportedGrantType},
+		"grant_type in other case":  {cc, func(r *grants.TokenRequest) { r.GrantType = "Client_Credentials" }, grants.UnsupportedGrantType},
+		"grant not registered":      {cc, func(r *grants.TokenRequest) { *r = pw(); r.Credentials = w.credentials("daemon") }, grants.UnauthorizedClient},
+		"public, no credentials":    {cc, creds(none("app")), grants.UnauthorizedClient},
+		"no client":                 {cc, creds(grants.Credentials{Method: grants.AuthNone}), grants.InvalidClient},
+		"unknown client":            {cc, creds(basic("nobody", "x")), grants.InvalidClient},
+		"wrong secret":              {cc, creds(basic("shop", "x")), grants.InvalidClient},
+		"empty secret":              {cc, creds(basic("shop", "")), grants.InvalidClient},
+		"secret with NUL bytes":     {cc, creds(basic("shop", secretOf("shop")+"\x00\x00")), grants.InvalidClient},
+		"secret of another":         {cc, creds(basic("shop", secretOf("other"))), grants.InvalidClient},
+		"confidential, no secret":   {cc, creds(none("shop")), grants.InvalidClient},
+		"confidential, method none": {cc, creds(grants.Credentials{Method: grants.AuthNone, ClientID: "shop", Secret: secretOf("shop")}), grants.InvalidClient},
+		"public with a secret":      {code, creds(basic("app", "x")), grants.InvalidClient},
+		"scope not registered":      {cc, func(r *grants.TokenRequest) { r.Scope = "read root" }, grants.InvalidScope},
+		"scope malformed":           {cc, func(r *grants.TokenRequest) { r.Scope = "read\x00" }, grants.InvalidScope},
+		"scope with a quote":        {cc, func(r *grants.TokenRequest) { r.Scope = `re"ad` }, grants.InvalidScope},
 
-		"no code":                {code, func(r *TokenRequest) { r.Code = "" }, InvalidRequest},
-		"unknown code":           {code, func(r *TokenRequest) { r.Code += "x" }, InvalidGrant},
-		"code of another client": {code, creds(basic("other", secretOf("other"))), InvalidGrant},
-		"no redirect_uri":        {code, func(r *TokenRequest) { r.RedirectURI = "" }, InvalidRequest},
-		"other redirect_uri":     {code, func(r *TokenRequest) { r.RedirectURI += "/" }, InvalidGrant},
-		"no verifier":            {code, func(r *TokenRequest) { r.CodeVerifier = "" }, InvalidGrant},
-		"wrong verifier":         {code, func(r *TokenRequest) { r.CodeVerifier = strings.Repeat("a", 43) }, InvalidGrant},
-		"verifier too short":     {code, func(r *TokenRequest) { r.CodeVerifier = "abc" }, InvalidGrant},
-		"verifier is challenge":  {code, func(r *TokenRequest) { r.CodeVerifier = s256(verifier) }, InvalidGrant},
+		"no code":                {code, func(r *grants.TokenRequest) { r.Code = "" }, grants.InvalidRequest},
+		"unknown code":           {code, func(r *grants.TokenRequest) { r.Code += "x" }, grants.InvalidGrant},
+		"code of another client": {code, creds(basic("other", secretOf("other"))), grants.InvalidGrant},
+		"no redirect_uri":        {code, func(r *grants.TokenRequest) { r.RedirectURI = "" }, grants.InvalidRequest},
+		"other redirect_uri":     {code, func(r *grants.TokenRequest) { r.RedirectURI += "/" }, grants.InvalidGrant},
+		"no verifier":            {code, func(r *grants.TokenRequest) { r.CodeVerifier = "" }, grants.InvalidGrant},
+		"wrong verifier":         {code, func(r *grants.TokenRequest) { r.CodeVerifier = strings.Repeat("a", 43) }, grants.InvalidGrant},
+		"verifier too short":     {code, func(r *grants.TokenRequest) { r.CodeVerifier = "abc" }, grants.InvalidGrant},
+		"verifier is challenge":  {code, func(r *grants.TokenRequest) { r.CodeVerifier = s256(verifier) }, grants.InvalidGrant},
 
-		"no username":               {pw, func(r *TokenRequest) { r.Username = "" }, InvalidRequest},
-		"no password":               {pw, func(r *TokenRequest) { r.Password = "" }, InvalidRequest},
-		"wrong password":            {pw, func(r *TokenRequest) { r.Password = "x" }, InvalidGrant},
-		"unknown user":              {pw, func(r *TokenRequest) { r.Username = "nobody" }, InvalidGrant},
-		"username nobody can have":  {pw, func(r *TokenRequest) { r.Username = "bob\x00" }, InvalidGrant},
-		"password too long":         {pw, func(r *TokenRequest) { r.Password = strings.Repeat("x", 2000) }, InvalidGrant},
-		"password, bad scope first": {pw, func(r *TokenRequest) { r.Password, r.Scope = "x", "root" }, InvalidScope},
+		"no username":               {pw, func(r *grants.TokenRequest) { r.Username = "" }, grants.InvalidRequest},
+		"no password":               {pw, func(r *grants.TokenRequest) { r.Password = "" }, grants.InvalidRequest},
+		"wrong password":            {pw, func(r *grants.TokenRequest) { r.Password = "x" }, grants.InvalidGrant},
+		"unknown user":              {pw, func(r *grants.TokenRequest) { r.Username = "nobody" }, grants.InvalidGrant},
+		"username nobody can have":  {pw, func(r *grants.TokenRequest) { r.Username = "bob\x00" }, grants.InvalidGrant},
+		"password too long":         {pw, func(r *grants.TokenRequest) { r.Password = strings.Repeat("x", 2000) }, grants.InvalidGrant},
+		"password, bad scope first": {pw, func(r *grants.TokenRequest) { r.Password, r.Scope = "x", "root" }, grants.InvalidScope},
 
-		"no refresh_token":      {refresh, func(r *TokenRequest) { r.RefreshToken = "" }, InvalidRequest},
-		"unknown refresh_token": {refresh, func(r *TokenRequest) { r.RefreshToken += "x" }, InvalidGrant},
-		"token of another":      {refresh, creds(basic("other", secretOf("other"))), InvalidGrant},
+		"no refresh_token":      {refresh, func(r *grants.TokenRequest) { r.RefreshToken = "" }, grants.InvalidRequest},
+		"unknown refresh_token": {refresh, func(r *grants.TokenRequest) { r.RefreshToken += "x" }, grants.InvalidGrant},
+		"token of another":      {refresh, creds(basic("other", secretOf("other"))), grants.InvalidGrant},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := tc.good()
@@ -94,7 +94,7 @@ func TestExpiry(t *testing.T) {
 	refresh := refreshing(w.mustToken("shop", code).RefreshToken)
 	w.clock.advance(time.Millisecond)
 	_, err := w.token("shop", late)
-	requireCode(t, InvalidGrant, err)
+	requireCode(t, grants.InvalidGrant, err)
 
 	w.clock.advance(30*24*time.Hour - 2*time.Millisecond)
 	next := refreshing(w.mustToken("shop", refresh).RefreshToken)
@@ -102,21 +102,21 @@ func TestExpiry(t *testing.T) {
 	last := refreshing(w.mustToken("shop", next).RefreshToken)
 	w.clock.advance(30 * 24 * time.Hour)
 	_, err = w.token("shop", last)
-	requireCode(t, InvalidGrant, err)
+	requireCode(t, grants.InvalidGrant, err)
 }
 
 // TestRefreshScope: a refresh narrows, never widens, and narrowing once does
 // not narrow the next one (RFC 6749 6).
 func TestRefreshScope(t *testing.T) {
 	w := newWorld(t)
-	first := w.mustToken("shop", w.redemption("shop", w.code("shop", func(r *AuthorizeRequest) { r.Scope = "read write" })))
-	refresh := func(token, scope string) (TokenResponse, error) {
+	first := w.mustToken("shop", w.redemption("shop", w.code("shop", func(r *grants.AuthorizeRequest) { r.Scope = "read write" })))
+	refresh := func(token, scope string) (grants.TokenResponse, error) {
 		r := refreshing(token)
 		r.Scope = scope
 		return w.token("shop", r)
 	}
 	_, err := refresh(first.RefreshToken, "read write admin")
-	requireCode(t, InvalidScope, err)
+	requireCode(t, grants.InvalidScope, err)
 	narrow, err := refresh(first.RefreshToken, "read")
 	require.NoError(t, err)
 	require.Equal(t, []string{"read"}, narrow.Scopes)
@@ -135,7 +135,7 @@ func TestRefreshScope(t *testing.T) {
 	require.Equal(t, []string{"read"}, less.Scopes, "what the client has lost is left out")
 	w.clients["shop"].Scopes = []string{"admin"}
 	_, err = refresh(less.RefreshToken, "")
-	requireCode(t, InvalidScope, err)
+	requireCode(t, grants.InvalidScope, err)
 }
 
 // TestNamesakes: what was issued to a user or a client who was deleted is
@@ -145,7 +145,7 @@ func TestNamesakes(t *testing.T) {
 		"user deleted": func(w *world) { require.NoError(t, w.store.DeleteUser(t.Context(), "alice")) },
 		"user replaced": func(w *world) {
 			require.NoError(t, w.store.DeleteUser(t.Context(), "alice"))
-			require.NoError(t, w.store.CreateUser(t.Context(), User{Name: "alice", CreatedAt: w.clock.Now()}))
+			require.NoError(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: w.clock.Now()}))
 		},
 		"client replaced": func(w *world) { w.clients["shop"].CreatedAt = w.clock.Now() },
 	} {
@@ -158,7 +158,7 @@ func TestNamesakes(t *testing.T) {
 			require.False(t, w.active(tokens.AccessToken))
 			require.False(t, w.active(tokens.RefreshToken))
 			_, err := w.token("shop", refreshing(tokens.RefreshToken))
-			requireCode(t, InvalidGrant, err)
+			requireCode(t, grants.InvalidGrant, err)
 		})
 	}
 }
@@ -166,7 +166,7 @@ func TestNamesakes(t *testing.T) {
 // TestDeletedClient: nothing of a client survives it.
 func TestDeletedClient(t *testing.T) {
 	w := newWorld(t)
-	token := w.mustToken("daemon", TokenRequest{GrantType: "client_credentials"}).AccessToken
+	token := w.mustToken("daemon", grants.TokenRequest{GrantType: "client_credentials"}).AccessToken
 	require.True(t, w.active(token))
 	delete(w.clients, "daemon")
 	require.False(t, w.active(token))
@@ -174,21 +174,21 @@ func TestDeletedClient(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	w := newWorld(t)
-	good := Options{Issuer: issuer, Clients: w, Store: w.store, Signer: w.ring}
-	_, err := New(good)
+	good := grants.Options{Issuer: issuer, Clients: w, Store: w.store, Signer: w.ring}
+	_, err := grants.New(good)
 	require.NoError(t, err)
-	for name, edit := range map[string]func(*Options){
-		"no issuer":         func(o *Options) { o.Issuer = "" },
-		"no clients":        func(o *Options) { o.Clients = nil },
-		"no store":          func(o *Options) { o.Store = nil },
-		"no signer":         func(o *Options) { o.Signer = nil },
-		"negative lifetime": func(o *Options) { o.AccessTokenLifetime = -time.Hour },
-		"tiny lifetime":     func(o *Options) { o.CodeLifetime = time.Millisecond },
+	for name, edit := range map[string]func(*grants.Options){
+		"no issuer":         func(o *grants.Options) { o.Issuer = "" },
+		"no clients":        func(o *grants.Options) { o.Clients = nil },
+		"no store":          func(o *grants.Options) { o.Store = nil },
+		"no signer":         func(o *grants.Options) { o.Signer = nil },
+		"negative lifetime": func(o *grants.Options) { o.AccessTokenLifetime = -time.Hour },
+		"tiny lifetime":     func(o *grants.Options) { o.CodeLifetime = time.Millisecond },
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := good
 			edit(&opts)
-			_, err := New(opts)
+			_, err := grants.New(opts)
 			require.Error(t, err)
 		})
 	}
@@ -198,7 +198,7 @@ func TestNewRefuses(t *testing.T) {
 func TestAudience(t *testing.T) {
 	w := newWorld(t)
 	w.clients["shop"].Audience = []string{"https://api.example.com", "https://api2.example.com"}
-	claims, err := w.ring.Verify(w.mustToken("shop", TokenRequest{GrantType: "client_credentials"}).AccessToken, start)
+	claims, err := w.ring.Verify(w.mustToken("shop", grants.TokenRequest{GrantType: "client_credentials"}).AccessToken, start)
 	require.NoError(t, err)
 	require.Equal(t, w.clients["shop"].Audience, claims.Audience)
 }
@@ -206,6 +206,6 @@ func TestAudience(t *testing.T) {
 func TestClientCredentialsNeverForPublicClients(t *testing.T) {
 	w := newWorld(t)
 	w.clients["app"].Grants = clientcfg.Grants() // which Validate would not let pass
-	_, err := w.token("app", TokenRequest{GrantType: "client_credentials"})
-	requireCode(t, UnauthorizedClient, err)
+	_, err := w.token("app", grants.TokenRequest{GrantType: "client_credentials"})
+	requireCode(t, grants.UnauthorizedClient, err)
 }

@@ -6,31 +6,31 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 )
 
 // TestRevoke asks about three tokens of one family after one was revoked.
 func TestRevoke(t *testing.T) {
 	for name, tc := range map[string]struct {
-		revoke      func(first, second TokenResponse) string
+		revoke      func(first, second grants.TokenResponse) string
 		hint        string
 		wantFirst   bool
 		wantSecond  bool
 		wantRefresh bool
 	}{
-		"an access token alone":       {func(first, _ TokenResponse) string { return first.AccessToken }, "access_token", false, true, true},
-		"the hint may be wrong":       {func(first, _ TokenResponse) string { return first.AccessToken }, "refresh_token", false, true, true},
-		"the hint may be unknown":     {func(first, _ TokenResponse) string { return first.AccessToken }, "pasta", false, true, true},
-		"a refresh token, the family": {func(_, second TokenResponse) string { return second.RefreshToken }, "", false, false, false},
-		"a claimed one, the family":   {func(first, _ TokenResponse) string { return first.RefreshToken }, "", false, false, false},
-		"an unknown one, nothing":     {func(TokenResponse, TokenResponse) string { return "nonsense" }, "", true, true, true},
-		"a forged one, nothing":       {func(TokenResponse, TokenResponse) string { return "a.b.c" }, "", true, true, true},
+		"an access token alone":       {func(first, _ grants.TokenResponse) string { return first.AccessToken }, "access_token", false, true, true},
+		"the hint may be wrong":       {func(first, _ grants.TokenResponse) string { return first.AccessToken }, "refresh_token", false, true, true},
+		"the hint may be unknown":     {func(first, _ grants.TokenResponse) string { return first.AccessToken }, "pasta", false, true, true},
+		"a refresh token, the family": {func(_, second grants.TokenResponse) string { return second.RefreshToken }, "", false, false, false},
+		"a claimed one, the family":   {func(first, _ grants.TokenResponse) string { return first.RefreshToken }, "", false, false, false},
+		"an unknown one, nothing":     {func(grants.TokenResponse, grants.TokenResponse) string { return "nonsense" }, "", true, true, true},
+		"a forged one, nothing":       {func(grants.TokenResponse, grants.TokenResponse) string { return "a.b.c" }, "", true, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			first := w.tokens("shop")
 			second := w.mustToken("shop", refreshing(first.RefreshToken))
-			q := TokenQuery{Credentials: w.credentials("shop"), Token: tc.revoke(first, second), Hint: tc.hint}
+			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: tc.revoke(first, second), Hint: tc.hint}
 			for range 2 { // Revoking twice is no error (RFC 7009 2.2).
 				require.NoError(t, w.service.Revoke(t.Context(), q))
 			}
@@ -48,14 +48,14 @@ func TestRevokeRefuses(t *testing.T) {
 	tokens := w.tokens("shop")
 	app := w.tokens("app")
 	for name, tc := range map[string]struct {
-		q    TokenQuery
-		want ErrorCode
+		q    grants.TokenQuery
+		want grants.ErrorCode
 	}{
-		"no token":             {TokenQuery{Credentials: w.credentials("shop")}, InvalidRequest},
-		"wrong secret":         {TokenQuery{Credentials: Credentials{Method: AuthBasic, ClientID: "shop", Secret: "x"}, Token: tokens.AccessToken}, InvalidClient},
-		"another's access":     {TokenQuery{Credentials: w.credentials("other"), Token: tokens.AccessToken}, InvalidGrant},
-		"another's refresh":    {TokenQuery{Credentials: w.credentials("other"), Token: tokens.RefreshToken}, InvalidGrant},
-		"another's, by public": {TokenQuery{Credentials: w.credentials("app"), Token: tokens.RefreshToken}, InvalidGrant},
+		"no token":             {grants.TokenQuery{Credentials: w.credentials("shop")}, grants.InvalidRequest},
+		"wrong secret":         {grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "x"}, Token: tokens.AccessToken}, grants.InvalidClient},
+		"another's access":     {grants.TokenQuery{Credentials: w.credentials("other"), Token: tokens.AccessToken}, grants.InvalidGrant},
+		"another's refresh":    {grants.TokenQuery{Credentials: w.credentials("other"), Token: tokens.RefreshToken}, grants.InvalidGrant},
+		"another's, by public": {grants.TokenQuery{Credentials: w.credentials("app"), Token: tokens.RefreshToken}, grants.InvalidGrant},
 	} {
 		t.Run(name, func(t *testing.T) {
 			requireCode(t, tc.want, w.service.Revoke(t.Context(), tc.q))
@@ -63,7 +63,7 @@ func TestRevokeRefuses(t *testing.T) {
 			require.True(t, w.active(tokens.RefreshToken))
 		})
 	}
-	require.NoError(t, w.service.Revoke(t.Context(), TokenQuery{Credentials: w.credentials("app"), Token: app.RefreshToken}))
+	require.NoError(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("app"), Token: app.RefreshToken}))
 	require.False(t, w.active(app.AccessToken), "a public client revokes its own")
 }
 
@@ -71,12 +71,12 @@ func TestRevokeRefuses(t *testing.T) {
 // token of the family could be good, under whichever setting it was issued.
 func TestRevokedFamilyOutlivesItsTokens(t *testing.T) {
 	f := &failing{}
-	w := newWorld(t, func(o *Options) {
+	w := newWorld(t, func(o *grants.Options) {
 		f.testStore = o.Store.(testStore)
 		o.Store, o.RefreshTokenLifetime = f, 90*24*time.Hour
 	})
 	first := w.tokens("shop")
 	w.service.SetRefreshTokenLifetime(time.Hour)
-	require.NoError(t, w.service.Revoke(t.Context(), TokenQuery{Credentials: w.credentials("shop"), Token: first.RefreshToken}))
+	require.NoError(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: first.RefreshToken}))
 	require.False(t, f.revokedUntil.Before(start.Add(90*24*time.Hour+time.Hour)), "%v", f.revokedUntil)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/go-oauth2/oauth2/v4/server"
 	"github.com/stretchr/testify/require"
 
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 )
 
 // stock is the library as its README sets it up, to show what a test of ours
@@ -54,7 +54,7 @@ func (s *stock) GetByID(_ context.Context, id string) (oauth2.ClientInfo, error)
 	if c, ok := s.clients[id]; ok {
 		return c, nil
 	}
-	return nil, ErrNotFound
+	return nil, grants.ErrNotFound
 }
 
 func (s *stock) Create(_ context.Context, ti oauth2.TokenInfo) error {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 )
 
 // eachStoreFailure lets every operation of the store fail in every flow.
@@ -26,7 +26,7 @@ func eachStoreFailure(t *testing.T, cause error) {
 		}},
 		"password": {[]string{"User", "CreateRefreshToken"}, func(w *world) func() error {
 			return func() error {
-				_, err := w.token("shop", TokenRequest{GrantType: "password", Username: "bob", Password: password})
+				_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: "bob", Password: password})
 				return err
 			}
 		}},
@@ -37,12 +37,12 @@ func eachStoreFailure(t *testing.T, cause error) {
 		}},
 		"sign in": {[]string{"User", "CreateSession"}, func(w *world) func() error {
 			return func() error {
-				_, _, err := w.service.SignIn(t.Context(), SignIn{Username: "bob", Password: password})
+				_, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "bob", Password: password})
 				return err
 			}
 		}},
 		"session": {[]string{"Session", "User"}, func(w *world) func() error {
-			cookie, _, err := w.service.SignIn(t.Context(), SignIn{Username: "bob", Password: password})
+			cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "bob", Password: password})
 			require.NoError(t, err)
 			return func() error { _, err := w.service.Session(t.Context(), cookie); return err }
 		}},
@@ -50,19 +50,19 @@ func eachStoreFailure(t *testing.T, cause error) {
 			return func() error { return w.service.SignOut(t.Context(), "x") }
 		}},
 		"introspect access token": {[]string{"Revoked", "User"}, func(w *world) func() error {
-			q := TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").AccessToken}
+			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").AccessToken}
 			return func() error { _, err := w.service.Introspect(t.Context(), q); return err }
 		}},
 		"introspect refresh token": {[]string{"RefreshToken", "Revoked", "User"}, func(w *world) func() error {
-			q := TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").RefreshToken}
+			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").RefreshToken}
 			return func() error { _, err := w.service.Introspect(t.Context(), q); return err }
 		}},
 		"revoke access token": {[]string{"Revoke"}, func(w *world) func() error {
-			q := TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").AccessToken}
+			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").AccessToken}
 			return func() error { return w.service.Revoke(t.Context(), q) }
 		}},
 		"revoke refresh token": {[]string{"RefreshToken", "Revoke"}, func(w *world) func() error {
-			q := TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").RefreshToken}
+			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").RefreshToken}
 			return func() error { return w.service.Revoke(t.Context(), q) }
 		}},
 	}
@@ -70,12 +70,12 @@ func eachStoreFailure(t *testing.T, cause error) {
 		for _, operation := range flow.operations {
 			t.Run(name+", "+operation, func(t *testing.T) {
 				f := &failing{}
-				w := newWorld(t, func(o *Options) { f.testStore = o.Store.(testStore); o.Store = f })
+				w := newWorld(t, func(o *grants.Options) { f.testStore = o.Store.(testStore); o.Store = f })
 				try := flow.prepare(w)
 				f.operation, f.err = operation, cause
 				err := try()
-				requireCode(t, TemporarilyUnavailable, err)
-				var oauthErr *Error
+				requireCode(t, grants.TemporarilyUnavailable, err)
+				var oauthErr *grants.Error
 				require.ErrorAs(t, err, &oauthErr)
 				require.NotContains(t, oauthErr.Description, cause.Error())
 				require.ErrorContains(t, err, cause.Error(), "the log needs the cause")
@@ -92,21 +92,21 @@ func eachStoreFailure(t *testing.T, cause error) {
 // not that it was.
 func TestStoreFailsDuringReplay(t *testing.T) {
 	f := &failing{}
-	w := newWorld(t, func(o *Options) { f.testStore = o.Store.(testStore); o.Store = f })
+	w := newWorld(t, func(o *grants.Options) { f.testStore = o.Store.(testStore); o.Store = f })
 	first := w.tokens("shop")
 	w.mustToken("shop", refreshing(first.RefreshToken))
 	f.operation, f.err = "Revoke", unhashable{"down"}
 	_, err := w.token("shop", refreshing(first.RefreshToken))
-	requireCode(t, TemporarilyUnavailable, err)
+	requireCode(t, grants.TemporarilyUnavailable, err)
 	f.operation = ""
 	_, err = w.token("shop", refreshing(first.RefreshToken))
-	requireCode(t, InvalidGrant, err)
+	requireCode(t, grants.InvalidGrant, err)
 }
 
 // TestReplayerHangsUp: the revocation happens all the same.
 func TestReplayerHangsUp(t *testing.T) {
 	f := &failing{}
-	w := newWorld(t, func(o *Options) { f.testStore = o.Store.(testStore); o.Store = f })
+	w := newWorld(t, func(o *grants.Options) { f.testStore = o.Store.(testStore); o.Store = f })
 	first := w.tokens("shop")
 	second := w.mustToken("shop", refreshing(first.RefreshToken))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -114,6 +114,6 @@ func TestReplayerHangsUp(t *testing.T) {
 	req := refreshing(first.RefreshToken)
 	req.Credentials = w.credentials("shop")
 	_, err := w.service.Token(ctx, req)
-	requireCode(t, InvalidGrant, err)
+	requireCode(t, grants.InvalidGrant, err)
 	require.False(t, w.active(second.AccessToken))
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 )
 
 // TestTokenGrants gets a token by each grant and reads what it says.
@@ -14,19 +14,19 @@ func TestTokenGrants(t *testing.T) {
 	w := newWorld(t)
 	for name, tc := range map[string]struct {
 		client      string
-		req         TokenRequest
+		req         grants.TokenRequest
 		subject     string
 		scopes      []string
 		wantRefresh bool
 	}{
-		"client_credentials": {"shop", TokenRequest{GrantType: "client_credentials"}, "shop", []string{"read", "write", "admin"}, false},
-		"narrower scope":     {"shop", TokenRequest{GrantType: "client_credentials", Scope: "write read write"}, "shop", []string{"write", "read"}, false},
-		"password":           {"shop", TokenRequest{GrantType: "password", Username: "bob", Password: password, Scope: "read"}, "bob", []string{"read"}, true},
+		"client_credentials": {"shop", grants.TokenRequest{GrantType: "client_credentials"}, "shop", []string{"read", "write", "admin"}, false},
+		"narrower scope":     {"shop", grants.TokenRequest{GrantType: "client_credentials", Scope: "write read write"}, "shop", []string{"write", "read"}, false},
+		"password":           {"shop", grants.TokenRequest{GrantType: "password", Username: "bob", Password: password, Scope: "read"}, "bob", []string{"read"}, true},
 		"code":               {"shop", w.redemption("shop", w.code("shop")), "alice", []string{"read", "write", "admin"}, true},
 		"code, public":       {"app", w.redemption("app", w.code("app")), "alice", []string{"read", "write"}, true},
 		"code, no refresh":   {"login", w.redemption("login", w.code("login")), "alice", []string{"read", "write", "admin"}, false},
 		"refresh":            {"shop", refreshing(w.tokens("shop").RefreshToken), "alice", []string{"read", "write", "admin"}, true},
-		"refresh, narrower":  {"shop", func() TokenRequest { r := refreshing(w.tokens("shop").RefreshToken); r.Scope = "admin"; return r }(), "alice", []string{"admin"}, true},
+		"refresh, narrower":  {"shop", func() grants.TokenRequest { r := refreshing(w.tokens("shop").RefreshToken); r.Scope = "admin"; return r }(), "alice", []string{"admin"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := w.mustToken(tc.client, tc.req)

@@ -9,33 +9,33 @@ import (
 
 	"oauth-server/internal/secret"
 
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 )
 
 func TestSignIn(t *testing.T) {
 	w := newWorld(t)
-	cookie, session, err := w.service.SignIn(t.Context(), SignIn{Username: "alice", Password: password})
+	cookie, session, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
 	require.NoError(t, err)
 	got, err := w.service.Session(t.Context(), cookie)
 	require.NoError(t, err)
 	require.Equal(t, session, got)
 	require.Equal(t, "alice", got.Username)
 
-	other, _, err := w.service.SignIn(t.Context(), SignIn{Username: "alice", Password: password})
+	other, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
 	require.NoError(t, err)
 	require.NotEqual(t, cookie, other, "a session is never taken over")
 	for range 2 {
 		require.NoError(t, w.service.SignOut(t.Context(), cookie))
 	}
 	_, err = w.service.Session(t.Context(), cookie)
-	require.ErrorIs(t, err, ErrNoSession)
+	require.ErrorIs(t, err, grants.ErrNoSession)
 	_, err = w.service.Session(t.Context(), other)
 	require.NoError(t, err)
 }
 
 func TestSignInRefuses(t *testing.T) {
 	w := newWorld(t)
-	for name, in := range map[string]SignIn{
+	for name, in := range map[string]grants.SignIn{
 		"wrong password":          {Username: "alice", Password: "x"},
 		"no password":             {Username: "alice"},
 		"unknown user":            {Username: "nobody", Password: password},
@@ -47,7 +47,7 @@ func TestSignInRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cookie, session, err := w.service.SignIn(t.Context(), in)
-			require.ErrorIs(t, err, ErrSignIn)
+			require.ErrorIs(t, err, grants.ErrSignIn)
 			require.Empty(t, cookie)
 			require.Zero(t, session)
 		})
@@ -60,24 +60,24 @@ func TestSessionEnds(t *testing.T) {
 		"with the user":   func(w *world) { require.NoError(t, w.store.DeleteUser(t.Context(), "alice")) },
 		"with the user, though a namesake follows": func(w *world) {
 			require.NoError(t, w.store.DeleteUser(t.Context(), "alice"))
-			require.NoError(t, w.store.CreateUser(t.Context(), User{Name: "alice", CreatedAt: start.Add(time.Second)}))
+			require.NoError(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: start.Add(time.Second)}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			cookie, _, err := w.service.SignIn(t.Context(), SignIn{Username: "alice", Password: password})
+			cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
 			require.NoError(t, err)
 			w.clock.advance(time.Hour)
 			_, err = w.service.Session(t.Context(), cookie)
 			require.NoError(t, err)
 			end(w)
 			_, err = w.service.Session(t.Context(), cookie)
-			require.ErrorIs(t, err, ErrNoSession)
+			require.ErrorIs(t, err, grants.ErrNoSession)
 		})
 	}
 	for _, cookie := range []string{"", "x"} {
 		_, err := newWorld(t).service.Session(t.Context(), cookie)
-		require.ErrorIs(t, err, ErrNoSession)
+		require.ErrorIs(t, err, grants.ErrNoSession)
 	}
 }
 
@@ -89,8 +89,8 @@ func TestValidateUsername(t *testing.T) {
 		"plain":            {"alice", true},
 		"address":          {"alice@example.com", true},
 		"other scripts":    {"Ælfrēd 山田", true},
-		"longest":          {strings.Repeat("a", MaxUsernameLength), true},
-		"too long":         {strings.Repeat("a", MaxUsernameLength+1), false},
+		"longest":          {strings.Repeat("a", grants.MaxUsernameLength), true},
+		"too long":         {strings.Repeat("a", grants.MaxUsernameLength+1), false},
 		"empty":            {"", false},
 		"leading space":    {" alice", false},
 		"trailing tab":     {"alice\t", false},
@@ -103,7 +103,7 @@ func TestValidateUsername(t *testing.T) {
 		"replacement rune": {"ali\ufffdce", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.ok, ValidateUsername(tc.username) == nil)
+			require.Equal(t, tc.ok, grants.ValidateUsername(tc.username) == nil)
 		})
 	}
 }
@@ -124,7 +124,7 @@ func TestValidatePassword(t *testing.T) {
 		"invalid UTF-8": {"correct\xffhorse", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.ok, ValidatePassword(tc.password) == nil)
+			require.Equal(t, tc.ok, grants.ValidatePassword(tc.password) == nil)
 		})
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"oauth-server/internal/clientcfg"
-	. "oauth-server/internal/grants"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
@@ -51,16 +51,16 @@ func (c *clock) advance(d time.Duration) {
 
 // testStore is what the tests need beside [Store].
 type testStore interface {
-	Store
-	CreateUser(ctx context.Context, u User) error
+	grants.Store
+	CreateUser(ctx context.Context, u grants.User) error
 	DeleteUser(ctx context.Context, name string) error
 }
 
 // world is a service with everything around it.
 type world struct {
 	tb      testing.TB
-	service *Service
-	opts    Options
+	service *grants.Service
+	opts    grants.Options
 	file    string // of the store
 	store   testStore
 	clients map[string]*clientcfg.Client
@@ -82,7 +82,7 @@ var passwordHashOf = sync.OnceValues(func() (string, error) {
 // secretOf is the secret of a confidential client of the world.
 func secretOf(id string) string { return "secret-of-" + id }
 
-func newWorld(tb testing.TB, edits ...func(*Options)) *world {
+func newWorld(tb testing.TB, edits ...func(*grants.Options)) *world {
 	tb.Helper()
 	all := clientcfg.Grants()
 	confidential := func(id string, grants ...clientcfg.Grant) *clientcfg.Client {
@@ -114,11 +114,11 @@ func newWorld(tb testing.TB, edits ...func(*Options)) *world {
 	hash, err := passwordHashOf()
 	require.NoError(tb, err)
 	for _, name := range []string{"alice", "bob"} {
-		require.NoError(tb, w.store.CreateUser(tb.Context(), User{Name: name, PasswordHash: hash, CreatedAt: start.Add(-time.Hour)}))
+		require.NoError(tb, w.store.CreateUser(tb.Context(), grants.User{Name: name, PasswordHash: hash, CreatedAt: start.Add(-time.Hour)}))
 	}
 	w.ring, err = keys.Open(tb.Context(), &oneKey{}, keys.Options{Issuer: issuer, Now: w.clock.Now})
 	require.NoError(tb, err)
-	opts := Options{Issuer: issuer, Clients: w, Store: w.store, Signer: w.ring, Now: w.clock.Now}
+	opts := grants.Options{Issuer: issuer, Clients: w, Store: w.store, Signer: w.ring, Now: w.clock.Now}
 	for _, edit := range edits {
 		edit(&opts)
 	}
@@ -128,13 +128,13 @@ func newWorld(tb testing.TB, edits ...func(*Options)) *world {
 }
 
 // reopen makes the service anew, with changed options.
-func (w *world) reopen(edits ...func(*Options)) {
+func (w *world) reopen(edits ...func(*grants.Options)) {
 	w.tb.Helper()
 	for _, edit := range edits {
 		edit(&w.opts)
 	}
 	var err error
-	w.service, err = New(w.opts)
+	w.service, err = grants.New(w.opts)
 	require.NoError(w.tb, err)
 }
 
@@ -166,21 +166,21 @@ func s256(verifier string) string {
 }
 
 // credentials are the right ones of a client.
-func (w *world) credentials(id string) Credentials {
+func (w *world) credentials(id string) grants.Credentials {
 	if c, ok := w.clients[id]; ok && c.Public {
-		return Credentials{Method: AuthNone, ClientID: id}
+		return grants.Credentials{Method: grants.AuthNone, ClientID: id}
 	}
-	return Credentials{Method: AuthBasic, ClientID: id, Secret: secretOf(id)}
+	return grants.Credentials{Method: grants.AuthBasic, ClientID: id, Secret: secretOf(id)}
 }
 
 // token asks for a token with the right credentials.
-func (w *world) token(id string, req TokenRequest) (TokenResponse, error) {
+func (w *world) token(id string, req grants.TokenRequest) (grants.TokenResponse, error) {
 	req.Credentials = w.credentials(id)
 	return w.service.Token(w.tb.Context(), req)
 }
 
 // mustToken is token that must succeed.
-func (w *world) mustToken(id string, req TokenRequest) TokenResponse {
+func (w *world) mustToken(id string, req grants.TokenRequest) grants.TokenResponse {
 	w.tb.Helper()
 	answer, err := w.token(id, req)
 	require.NoError(w.tb, err)
@@ -188,20 +188,20 @@ func (w *world) mustToken(id string, req TokenRequest) TokenResponse {
 }
 
 // authorizeRequest is a good one for the client.
-func (w *world) authorizeRequest(id string) AuthorizeRequest {
-	return AuthorizeRequest{
+func (w *world) authorizeRequest(id string) grants.AuthorizeRequest {
+	return grants.AuthorizeRequest{
 		ResponseType: "code", ClientID: id, RedirectURI: w.clients[id].RedirectURIs[0], State: "xyz",
 		CodeChallenge: s256(verifier), CodeChallengeMethod: "S256",
 	}
 }
 
 // session signs alice in.
-func (w *world) session() Session {
-	return Session{Username: "alice", CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(time.Hour)}
+func (w *world) session() grants.Session {
+	return grants.Session{Username: "alice", CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(time.Hour)}
 }
 
 // code gets an authorization code of alice for the client.
-func (w *world) code(id string, edits ...func(*AuthorizeRequest)) string {
+func (w *world) code(id string, edits ...func(*grants.AuthorizeRequest)) string {
 	w.tb.Helper()
 	req := w.authorizeRequest(id)
 	for _, edit := range edits {
@@ -215,35 +215,35 @@ func (w *world) code(id string, edits ...func(*AuthorizeRequest)) string {
 }
 
 // redemption is the good token request for a code of the client.
-func (w *world) redemption(id, code string) TokenRequest {
-	return TokenRequest{
+func (w *world) redemption(id, code string) grants.TokenRequest {
+	return grants.TokenRequest{
 		GrantType: "authorization_code", Code: code,
 		RedirectURI: w.clients[id].RedirectURIs[0], CodeVerifier: verifier,
 	}
 }
 
 // tokens are the first of a new family of alice.
-func (w *world) tokens(id string) TokenResponse {
+func (w *world) tokens(id string) grants.TokenResponse {
 	w.tb.Helper()
 	return w.mustToken(id, w.redemption(id, w.code(id)))
 }
 
-func refreshing(token string) TokenRequest {
-	return TokenRequest{GrantType: "refresh_token", RefreshToken: token}
+func refreshing(token string) grants.TokenRequest {
+	return grants.TokenRequest{GrantType: "refresh_token", RefreshToken: token}
 }
 
 // active asks the server what a token is worth.
 func (w *world) active(token string) bool {
 	w.tb.Helper()
-	answer, err := w.service.Introspect(w.tb.Context(), TokenQuery{Credentials: w.credentials("shop"), Token: token})
+	answer, err := w.service.Introspect(w.tb.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: token})
 	require.NoError(w.tb, err)
 	return answer.Active
 }
 
 // requireCode checks the OAuth error code of a failure.
-func requireCode(tb testing.TB, want ErrorCode, err error) {
+func requireCode(tb testing.TB, want grants.ErrorCode, err error) {
 	tb.Helper()
-	var oauthErr *Error
+	var oauthErr *grants.Error
 	require.ErrorAs(tb, err, &oauthErr)
 	require.Equal(tb, want, oauthErr.Code, "%v", err)
 	for _, r := range oauthErr.Description { // RFC 6749 5.2
