@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
@@ -16,11 +14,11 @@ func TestAuthorizePrompt(t *testing.T) {
 	req := w.authorizeRequest("shop")
 	req.Scope = "write"
 	got, err := w.service.Authorize(t.Context(), req)
-	require.NoError(t, err)
-	require.Equal(t, &grants.Prompt{
+	ok(t, err)
+	equal(t, "prompt", got, &grants.Prompt{
 		Client: w.clients["shop"], RedirectURI: callback, RedirectURISent: true,
 		Scopes: []string{"write"}, State: "xyz", Challenge: s256(verifier),
-	}, got)
+	})
 }
 
 func TestAuthorizeRefuses(t *testing.T) {
@@ -53,12 +51,12 @@ func TestAuthorizeRefuses(t *testing.T) {
 			req := w.authorizeRequest(tc.client)
 			tc.edit(&req)
 			_, err := w.service.Authorize(t.Context(), req)
-			requireCode(t, tc.want, err)
+			wantCode(t, tc.want, err)
 			var redirect *grants.RedirectError
-			require.Equal(t, tc.redirect, errors.As(err, &redirect))
+			equal(t, "told by redirect", errors.As(err, &redirect), tc.redirect)
 			if tc.redirect {
-				require.Equal(t, req.RedirectURI, redirect.RedirectURI)
-				require.Equal(t, "xyz", redirect.State)
+				equal(t, "redirect.RedirectURI", redirect.RedirectURI, req.RedirectURI)
+				equal(t, "redirect.State", redirect.State, "xyz")
 			}
 		})
 	}
@@ -93,10 +91,10 @@ func TestRedirectURIAtToken(t *testing.T) {
 			req.RedirectURI = tc.token
 			_, err := w.token(tc.client, req)
 			if tc.want == "" {
-				require.NoError(t, err)
+				ok(t, err)
 				return
 			}
-			requireCode(t, tc.want, err)
+			wantCode(t, tc.want, err)
 		})
 	}
 }
@@ -104,11 +102,11 @@ func TestRedirectURIAtToken(t *testing.T) {
 func TestApproveNeedsASession(t *testing.T) {
 	w := newWorld(t)
 	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-	require.NoError(t, err)
+	ok(t, err)
 	session := w.session()
-	w.clock.advance(time.Hour)
+	w.clock.Advance(time.Hour)
 	_, err = w.service.Approve(t.Context(), prompt, session)
-	require.ErrorIs(t, err, grants.ErrNoSession)
+	wantErr(t, err, grants.ErrNoSession)
 }
 
 // TestApproveChecksTheRedirectAgain: the prompt may be older than a change of
@@ -116,25 +114,25 @@ func TestApproveNeedsASession(t *testing.T) {
 func TestApproveChecksTheRedirectAgain(t *testing.T) {
 	w := newWorld(t)
 	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-	require.NoError(t, err)
+	ok(t, err)
 	prompt.RedirectURI = "https://evil.example.com"
 	_, err = w.service.Approve(t.Context(), prompt, w.session())
-	requireCode(t, grants.InvalidGrant, err)
+	wantCode(t, grants.InvalidGrant, err)
 }
 
 func TestAuthTimeIsWhenTheUserSignedIn(t *testing.T) {
 	w := newWorld(t)
 	session := w.session()
-	w.clock.advance(30 * time.Minute)
+	w.clock.Advance(30 * time.Minute)
 	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-	require.NoError(t, err)
+	ok(t, err)
 	code, err := w.service.Approve(t.Context(), prompt, session)
-	require.NoError(t, err)
+	ok(t, err)
 	tokens := w.mustToken("shop", w.redemption("shop", code))
-	w.clock.advance(time.Hour)
+	w.clock.Advance(time.Hour)
 	tokens = w.mustToken("shop", refreshing(tokens.RefreshToken))
 	claims, err := w.ring.Verify(tokens.AccessToken, w.clock.Now())
-	require.NoError(t, err)
-	require.True(t, claims.AuthTime.Equal(start))
-	require.True(t, claims.IssuedAt.Equal(start.Add(90*time.Minute)))
+	ok(t, err)
+	equal(t, "auth_time", claims.AuthTime, start)
+	equal(t, "iat", claims.IssuedAt, start.Add(90*time.Minute))
 }

@@ -1,12 +1,10 @@
 package grants_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
 
@@ -14,28 +12,29 @@ func TestBearer(t *testing.T) {
 	w := newWorld(t)
 	tokens := w.tokens("shop")
 	claims, err := w.service.Bearer(t.Context(), tokens.AccessToken)
-	require.NoError(t, err)
-	require.Equal(t, "shop", claims.ClientID)
-	require.Equal(t, "alice", claims.Subject)
+	ok(t, err)
+	equal(t, "claims.ClientID", claims.ClientID, "shop")
+	equal(t, "claims.Subject", claims.Subject, "alice")
 	for name, bad := range map[string]string{
 		"empty": "", "nonsense": "a.b.c", "a refresh token": tokens.RefreshToken,
 		"forged": tokens.AccessToken[:len(tokens.AccessToken)-4] + "AAAA",
 	} {
-		_, err := w.service.Bearer(t.Context(), bad)
-		require.ErrorIs(t, err, grants.ErrBearer, name)
+		if _, err := w.service.Bearer(t.Context(), bad); !errors.Is(err, grants.ErrBearer) {
+			t.Errorf("%s: error %v, want %v", name, err, grants.ErrBearer)
+		}
 	}
 }
 
 func TestBearerEndsWithWhatItRestsOn(t *testing.T) {
 	for name, end := range map[string]func(*world, grants.TokenResponse){
-		"time": func(w *world, _ grants.TokenResponse) { w.clock.advance(time.Hour) },
+		"time": func(w *world, _ grants.TokenResponse) { w.clock.Advance(time.Hour) },
 		"revocation": func(w *world, r grants.TokenResponse) {
 			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: r.AccessToken}
-			require.NoError(t, w.service.Revoke(t.Context(), q))
+			ok(t, w.service.Revoke(t.Context(), q))
 		},
-		"its user": func(w *world, _ grants.TokenResponse) { require.NoError(t, w.store.DeleteUser(t.Context(), "alice")) },
+		"its user": func(w *world, _ grants.TokenResponse) { ok(t, w.store.DeleteUser(t.Context(), "alice")) },
 		"its client": func(w *world, _ grants.TokenResponse) {
-			w.clients = map[string]*clientcfg.Client{}
+			clear(w.clients)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +42,7 @@ func TestBearerEndsWithWhatItRestsOn(t *testing.T) {
 			tokens := w.tokens("shop")
 			end(w, tokens)
 			_, err := w.service.Bearer(t.Context(), tokens.AccessToken)
-			require.ErrorIs(t, err, grants.ErrBearer)
+			wantErr(t, err, grants.ErrBearer)
 		})
 	}
 }

@@ -2,6 +2,7 @@ package grants_test
 
 import (
 	"context"
+	"testing"
 	"time"
 
 	"oauth-server/internal/grants"
@@ -10,7 +11,7 @@ import (
 
 // failing is a Store of which one operation fails, once or always.
 type failing struct {
-	testStore
+	grants.Store
 	operation string
 	err       error
 	hits      int
@@ -18,6 +19,13 @@ type failing struct {
 	begun        func(operation string)
 	looked       func()    // called after a refresh token was read
 	revokedUntil time.Time // of the last revocation
+}
+
+// failingWorld is a world whose store is a failing one.
+func failingWorld(t *testing.T, edits ...func(*grants.Options)) (*world, *failing) {
+	t.Helper()
+	f := &failing{}
+	return newWorld(t, append(edits, func(o *grants.Options) { f.Store = o.Store; o.Store = f })...), f
 }
 
 func (f *failing) check(operation string) error {
@@ -35,28 +43,28 @@ func (f *failing) CreateCode(ctx context.Context, c grants.Code) error {
 	if err := f.check("CreateCode"); err != nil {
 		return err
 	}
-	return f.testStore.CreateCode(ctx, c)
+	return f.Store.CreateCode(ctx, c)
 }
 
 func (f *failing) Code(ctx context.Context, d secret.Digest) (grants.Code, error) {
 	if err := f.check("Code"); err != nil {
 		return grants.Code{}, err
 	}
-	return f.testStore.Code(ctx, d)
+	return f.Store.Code(ctx, d)
 }
 
 func (f *failing) RedeemCode(ctx context.Context, d secret.Digest, next *grants.RefreshToken) error {
 	if err := f.check("RedeemCode"); err != nil {
 		return err
 	}
-	return f.testStore.RedeemCode(ctx, d, next)
+	return f.Store.RedeemCode(ctx, d, next)
 }
 
 func (f *failing) CreateRefreshToken(ctx context.Context, t grants.RefreshToken) error {
 	if err := f.check("CreateRefreshToken"); err != nil {
 		return err
 	}
-	return f.testStore.CreateRefreshToken(ctx, t)
+	return f.Store.CreateRefreshToken(ctx, t)
 }
 
 func (f *failing) RefreshToken(ctx context.Context, d secret.Digest) (grants.RefreshToken, error) {
@@ -66,14 +74,14 @@ func (f *failing) RefreshToken(ctx context.Context, d secret.Digest) (grants.Ref
 	if f.looked != nil {
 		defer f.looked()
 	}
-	return f.testStore.RefreshToken(ctx, d)
+	return f.Store.RefreshToken(ctx, d)
 }
 
 func (f *failing) RotateRefreshToken(ctx context.Context, d secret.Digest, next grants.RefreshToken) error {
 	if err := f.check("RotateRefreshToken"); err != nil {
 		return err
 	}
-	return f.testStore.RotateRefreshToken(ctx, d, next)
+	return f.Store.RotateRefreshToken(ctx, d, next)
 }
 
 func (f *failing) Revoke(ctx context.Context, name string, until time.Time) error {
@@ -81,40 +89,40 @@ func (f *failing) Revoke(ctx context.Context, name string, until time.Time) erro
 		return err
 	}
 	f.revokedUntil = until
-	return f.testStore.Revoke(ctx, name, until)
+	return f.Store.Revoke(ctx, name, until)
 }
 
 func (f *failing) Revoked(ctx context.Context, names ...string) (bool, error) {
 	if err := f.check("Revoked"); err != nil {
 		return false, err
 	}
-	return f.testStore.Revoked(ctx, names...)
+	return f.Store.Revoked(ctx, names...)
 }
 
 func (f *failing) User(ctx context.Context, name string) (grants.User, error) {
 	if err := f.check("User"); err != nil {
 		return grants.User{}, err
 	}
-	return f.testStore.User(ctx, name)
+	return f.Store.User(ctx, name)
 }
 
 func (f *failing) CreateSession(ctx context.Context, s grants.Session) error {
 	if err := f.check("CreateSession"); err != nil {
 		return err
 	}
-	return f.testStore.CreateSession(ctx, s)
+	return f.Store.CreateSession(ctx, s)
 }
 
 func (f *failing) Session(ctx context.Context, d secret.Digest) (grants.Session, error) {
 	if err := f.check("Session"); err != nil {
 		return grants.Session{}, err
 	}
-	return f.testStore.Session(ctx, d)
+	return f.Store.Session(ctx, d)
 }
 
 func (f *failing) DeleteSession(ctx context.Context, d secret.Digest) error {
 	if err := f.check("DeleteSession"); err != nil {
 		return err
 	}
-	return f.testStore.DeleteSession(ctx, d)
+	return f.Store.DeleteSession(ctx, d)
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
@@ -44,85 +42,91 @@ func (w *world) signIn(from netip.Addr, name, pw string) error {
 }
 
 // requireTooMany checks the answer to too many failures.
-func requireTooMany(t *testing.T, err error) (retryAfter time.Duration) {
+func wantTooMany(t *testing.T, err error) (retryAfter time.Duration) {
 	t.Helper()
-	var limited *grants.LimitedError
-	require.ErrorAs(t, err, &limited)
-	require.Zero(t, limited.RateLimit)
-	require.Equal(t, fmt.Sprintf("Too many failed attempts from this address; retry after %d seconds.", limited.RetryAfterSeconds()), limited.Description())
+	limited := as[*grants.LimitedError](t, err)
+	equal(t, "RateLimit", limited.RateLimit, grants.RateLimit{})
+	equal(t, "description", limited.Description(), fmt.Sprintf("Too many failed attempts from this address; retry after %d seconds.", limited.RetryAfterSeconds()))
 	return limited.RetryAfter
 }
 
 func TestFailedClientsAreLimited(t *testing.T) {
 	w := newWorld(t, strict)
 	for range 3 {
-		requireCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
+		wantCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
 	}
-	retryAfter := requireTooMany(t, w.attempt(here, "shop", "x"))
-	require.NoError(t, w.attempt(elsewhere, "shop", secretOf("shop")), "a stranger locks nobody out")
-	requireCode(t, grants.InvalidClient, w.attempt(elsewhere, "shop", "x"))
-	require.NoError(t, w.attempt(here, "shop", secretOf("shop")), "not even behind the same gateway")
+	retryAfter := wantTooMany(t, w.attempt(here, "shop", "x"))
+	if err := w.attempt(elsewhere, "shop", secretOf("shop")); err != nil {
+		t.Fatalf("locked out by a stranger: %v", err)
+	}
+	wantCode(t, grants.InvalidClient, w.attempt(elsewhere, "shop", "x"))
+	if err := w.attempt(here, "shop", secretOf("shop")); err != nil {
+		t.Fatalf("locked out behind the same gateway: %v", err)
+	}
 
-	requireCode(t, grants.InvalidClient, w.attempt(here, "other", "x"))
-	requireTooMany(t, w.attempt(here, "other", "x"))
-	requireTooMany(t, w.attempt(here, "nobody", "x"))
+	wantCode(t, grants.InvalidClient, w.attempt(here, "other", "x"))
+	wantTooMany(t, w.attempt(here, "other", "x"))
+	wantTooMany(t, w.attempt(here, "nobody", "x"))
 
 	_, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "x"}, Remote: here, Token: "x"})
-	requireTooMany(t, err)
+	wantTooMany(t, err)
 	err = w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthPost, ClientID: "shop", Secret: "x"}, Remote: here, Token: "x"})
-	requireTooMany(t, err)
+	wantTooMany(t, err)
 
-	w.clock.advance(retryAfter)
-	requireCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
+	w.clock.Advance(retryAfter)
+	wantCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
 }
 
 func TestFailedSignInsAreLimited(t *testing.T) {
 	w := newWorld(t, strict)
-	require.NoError(t, w.signIn(here, "alice", password))
+	ok(t, w.signIn(here, "alice", password))
 	for range 3 {
-		require.ErrorIs(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
+		wantErr(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
 	}
-	retryAfter := requireTooMany(t, w.signIn(here, "alice", "x"))
-	requireTooMany(t, w.signIn(here, "alice", password))
+	retryAfter := wantTooMany(t, w.signIn(here, "alice", "x"))
+	wantTooMany(t, w.signIn(here, "alice", password))
 	_, err := w.service.Token(t.Context(), grants.TokenRequest{
 		Credentials: w.credentials("shop"), Remote: here, GrantType: "password", Username: "alice", Password: "x",
 	})
-	requireTooMany(t, err)
-	require.NoError(t, w.signIn(elsewhere, "alice", password), "a stranger locks nobody out")
-	require.NoError(t, w.signIn(here, "bob", password), "another user of the same address")
+	wantTooMany(t, err)
+	if err := w.signIn(elsewhere, "alice", password); err != nil {
+		t.Fatalf("locked out by a stranger: %v", err)
+	}
+	if err := w.signIn(here, "bob", password); err != nil {
+		t.Fatalf("locked out by another user of the same address: %v", err)
+	}
 
 	for range 2 {
-		require.ErrorIs(t, w.signIn(here, "bob", "x"), grants.ErrSignIn)
+		wantErr(t, w.signIn(here, "bob", "x"), grants.ErrSignIn)
 	}
-	requireTooMany(t, w.signIn(here, "bob", password))
-	requireTooMany(t, w.signIn(here, "nobody", "x"))
-	require.NoError(t, w.signIn(elsewhere, "bob", password))
+	wantTooMany(t, w.signIn(here, "bob", password))
+	wantTooMany(t, w.signIn(here, "nobody", "x"))
+	ok(t, w.signIn(elsewhere, "bob", password))
 
-	w.clock.advance(retryAfter - time.Second)
+	w.clock.Advance(retryAfter - time.Second)
 	requireTooManySoon(t, w.signIn(here, "alice", password))
-	w.clock.advance(time.Second)
-	require.NoError(t, w.signIn(here, "alice", password))
+	w.clock.Advance(time.Second)
+	ok(t, w.signIn(here, "alice", password))
 }
 
 // requireTooManySoon is for a wait of a second.
 func requireTooManySoon(t *testing.T, err error) {
 	t.Helper()
-	var limited *grants.LimitedError
-	require.ErrorAs(t, err, &limited)
-	require.EqualValues(t, 1, limited.RetryAfterSeconds())
+	limited := as[*grants.LimitedError](t, err)
+	equal(t, "Retry-After", limited.RetryAfterSeconds(), 1)
 }
 
 // TestSuccessCostsNothing: only failures count.
 func TestSuccessCostsNothing(t *testing.T) {
 	w := newWorld(t, strict)
 	for range 20 {
-		require.NoError(t, w.attempt(here, "shop", secretOf("shop")))
+		ok(t, w.attempt(here, "shop", secretOf("shop")))
 	}
 	for range 6 {
-		require.NoError(t, w.signIn(here, "alice", password))
+		ok(t, w.signIn(here, "alice", password))
 	}
-	require.ErrorIs(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
-	requireCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
+	wantErr(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
+	wantCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
 }
 
 func TestFailuresCountBySource(t *testing.T) {
@@ -141,13 +145,13 @@ func TestFailuresCountBySource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, strict)
 			for range 3 {
-				requireCode(t, grants.InvalidClient, w.attempt(netip.MustParseAddr(tc.first), "shop", "x"))
+				wantCode(t, grants.InvalidClient, w.attempt(netip.MustParseAddr(tc.first), "shop", "x"))
 			}
 			err := w.attempt(netip.MustParseAddr(tc.then), "shop", "x")
 			if tc.same {
-				requireTooMany(t, err)
+				wantTooMany(t, err)
 			} else {
-				requireCode(t, grants.InvalidClient, err)
+				wantCode(t, grants.InvalidClient, err)
 			}
 		})
 	}
@@ -157,10 +161,10 @@ func TestFailuresCountBySource(t *testing.T) {
 func TestUnknownAddressesAreOne(t *testing.T) {
 	w := newWorld(t, strict)
 	for range 3 {
-		requireCode(t, grants.InvalidClient, w.attempt(netip.Addr{}, "shop", "x"))
+		wantCode(t, grants.InvalidClient, w.attempt(netip.Addr{}, "shop", "x"))
 	}
-	requireTooMany(t, w.attempt(netip.Addr{}, "shop", "x"))
-	require.NoError(t, w.attempt(netip.Addr{}, "shop", secretOf("shop")))
+	wantTooMany(t, w.attempt(netip.Addr{}, "shop", "x"))
+	ok(t, w.attempt(netip.Addr{}, "shop", secretOf("shop")))
 }
 
 // TestGuessingAtOnceGainsNothing: guesses that were let in together are asked
@@ -173,25 +177,24 @@ func TestGuessingAtOnceGainsNothing(t *testing.T) {
 		if err == grants.ErrSignIn { //nolint:errorlint // exactly this
 			wrong++
 		} else {
-			requireTooMany(t, err)
+			wantTooMany(t, err)
 		}
 	}
-	require.Equal(t, 3, wrong)
+	equal(t, "guesses that were hashed", wrong, 3)
 }
 
 // TestWaitingGuessesAreAskedAgain: an attempt that was let in is not hashed if
 // others have used the failures up while it waited.
 func TestWaitingGuessesAreAskedAgain(t *testing.T) {
-	f := &failing{}
-	w := newWorld(t, strict, func(o *grants.Options) { f.testStore = o.Store.(testStore); o.Store = f })
+	w, f := failingWorld(t, strict)
 	f.begun = func(operation string) {
-		require.Equal(t, "User", operation)
+		equal(t, "operation", operation, "User")
 		f.begun = nil
 		for range 3 {
-			require.ErrorIs(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
+			wantErr(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
 		}
 	}
-	requireTooMany(t, w.signIn(here, "alice", password))
+	wantTooMany(t, w.signIn(here, "alice", password))
 }
 
 // TestSignInsLeaveTokensAlone: while a crowd waits to sign in, tokens are
@@ -217,7 +220,7 @@ func TestSignInsLeaveTokensAlone(t *testing.T) {
 		})
 	}
 	for range 50 {
-		require.NoError(t, w.attempt(elsewhere, "shop", secretOf("shop")))
+		ok(t, w.attempt(elsewhere, "shop", secretOf("shop")))
 	}
 	close(release)
 	crowd.Wait()

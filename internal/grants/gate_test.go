@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
@@ -32,7 +30,7 @@ func limitedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]
 func policyWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (*world, *[]grants.Decided) {
 	t.Helper()
 	policies, err := clientcfg.NewPolicies(settings, set)
-	require.NoError(t, err)
+	ok(t, err)
 	var seen []grants.Decided
 	return newWorld(t, func(o *grants.Options) {
 		o.Counters = ratelimit.NewCounters(1000)
@@ -56,7 +54,7 @@ func (w *world) spend(id string, next func() grants.TokenRequest) *grants.Limite
 			return limited
 		}
 	}
-	require.Fail(w.tb, "no limit")
+	w.tb.Fatal("no limit after 100 requests")
 	return nil
 }
 
@@ -67,31 +65,34 @@ func (w *world) limited(id string, req grants.TokenRequest) *grants.LimitedError
 	if err == nil {
 		return nil
 	}
-	var limited *grants.LimitedError
-	require.ErrorAs(w.tb, err, &limited)
-	require.Zero(w.tb, answer)
+	limited := as[*grants.LimitedError](w.tb, err)
+	equal(w.tb, "answer", answer, grants.TokenResponse{})
 	return limited
 }
 
 func TestGateAnswers(t *testing.T) {
 	w, _ := limitedWorld(t)
 	first := w.mustToken("shop", clientCredentials)
-	require.Equal(t, grants.RateLimit{Policy: `"per-minute";q=2;w=60`, Limit: `"per-minute";r=1;t=60`}, grants.RateLimit{
+	equal(t, "RateLimit", grants.RateLimit{
 		Policy: first.RateLimit.Policy, Limit: first.RateLimit.Limit[:len(`"per-minute";r=1;t=`)] + "60",
-	})
+	}, grants.RateLimit{Policy: `"per-minute";q=2;w=60`, Limit: `"per-minute";r=1;t=60`})
 	w.mustToken("shop", clientCredentials)
 
 	limited := w.limited("shop", clientCredentials)
-	require.NotNil(t, limited)
-	require.Equal(t, grants.TemporarilyUnavailable, limited.Code())
+	if limited == nil {
+		t.Fatal("the third request was admitted, want it denied")
+	}
+	equal(t, "code", limited.Code(), grants.TemporarilyUnavailable)
 	seconds := limited.RetryAfterSeconds()
-	require.Positive(t, seconds)
-	require.Equal(t, fmt.Sprintf("Token rate limit exceeded for this client; retry after %d seconds.", seconds), limited.Description())
-	require.Equal(t, first.RateLimit.Policy, limited.RateLimit.Policy)
-	require.Equal(t, fmt.Sprintf(`"per-minute";r=0;t=%d`, seconds), limited.RateLimit.Limit)
+	if seconds <= 0 {
+		t.Fatalf("seconds = %v, want more than 0", seconds)
+	}
+	equal(t, "description", limited.Description(), fmt.Sprintf("Token rate limit exceeded for this client; retry after %d seconds.", seconds))
+	equal(t, "RateLimit-Policy", limited.RateLimit.Policy, first.RateLimit.Policy)
+	equal(t, "RateLimit", limited.RateLimit.Limit, fmt.Sprintf(`"per-minute";r=0;t=%d`, seconds))
 
 	ofUser := w.spend("shop", func() grants.TokenRequest { return w.redemption("shop", w.code("shop")) })
-	require.Equal(t, fmt.Sprintf("Token rate limit exceeded for this client and user; retry after %d seconds.", ofUser.RetryAfterSeconds()), ofUser.Description())
+	equal(t, "description", ofUser.Description(), fmt.Sprintf("Token rate limit exceeded for this client and user; retry after %d seconds.", ofUser.RetryAfterSeconds()))
 }
 
 // TestGateBurnsNothing: what was denied is good after Retry-After, and retrying
@@ -122,13 +123,12 @@ func TestGateBurnsNothing(t *testing.T) {
 				req.Credentials = w.credentials("shop")
 				req.Credentials.Method = method
 				_, err := w.service.Token(t.Context(), req)
-				var limited *grants.LimitedError
-				require.ErrorAs(t, err, &limited)
-				require.Equal(t, first.RetryAfter, limited.RetryAfter)
+				limited := as[*grants.LimitedError](t, err)
+				equal(t, "Retry-After", limited.RetryAfter, first.RetryAfter)
 			}
-			w.clock.advance(first.RetryAfter)
+			w.clock.Advance(first.RetryAfter)
 			w.mustToken("shop", req)
-			require.Equal(t, admitted+6, len(*seen))
+			equal(t, "decisions", len(*seen), admitted+6)
 		})
 	}
 }
@@ -156,10 +156,9 @@ func TestGateCountsOnlyTheRightful(t *testing.T) {
 			*seen = nil
 			for range 10 {
 				_, err := w.service.Token(t.Context(), req)
-				var oauthErr *grants.Error
-				require.ErrorAs(t, err, &oauthErr)
+				_ = as[*grants.Error](t, err)
 			}
-			require.Empty(t, *seen)
+			equal(t, "decisions", len(*seen), 0)
 		})
 	}
 }
@@ -169,11 +168,19 @@ func TestGateKeysAreApart(t *testing.T) {
 	ofUser := func(name string) grants.TokenRequest {
 		return grants.TokenRequest{GrantType: "password", Username: name, Password: password}
 	}
-	require.NotNil(t, w.spend("shop", func() grants.TokenRequest { return ofUser("alice") }))
-	require.Nil(t, w.limited("shop", ofUser("bob")), "another user")
-	require.Nil(t, w.limited("other", ofUser("alice")), "another client")
-	require.Nil(t, w.limited("shop", clientCredentials), "the client itself")
-	require.NotNil(t, w.limited("shop", ofUser("alice")))
+	_ = w.spend("shop", func() grants.TokenRequest { return ofUser("alice") })
+	for _, tc := range []struct {
+		what, client string
+		req          grants.TokenRequest
+		denied       bool
+	}{
+		{"another user", "shop", ofUser("bob"), false},
+		{"another client", "other", ofUser("alice"), false},
+		{"the client itself", "shop", clientCredentials, false},
+		{"the same", "shop", ofUser("alice"), true},
+	} {
+		equal(t, tc.what+": denied", w.limited(tc.client, tc.req) != nil, tc.denied)
+	}
 }
 
 // TestGateSparesPasswords: who is over the quota is told so before anything is
@@ -181,26 +188,26 @@ func TestGateKeysAreApart(t *testing.T) {
 func TestGateSparesPasswords(t *testing.T) {
 	w, seen := limitedWorld(t)
 	f := &failing{}
-	w.reopen(func(o *grants.Options) { f.testStore = w.store; o.Store = f })
+	w.reopen(func(o *grants.Options) { f.Store = w.store; o.Store = f })
 	right := grants.TokenRequest{GrantType: "password", Username: "alice", Password: password}
 	wrong := grants.TokenRequest{GrantType: "password", Username: "alice", Password: "x"}
 	w.mustToken("shop", right)
 	_, err := w.token("shop", wrong)
-	requireCode(t, grants.InvalidGrant, err)
+	wantCode(t, grants.InvalidGrant, err)
 	limited := w.spend("shop", func() grants.TokenRequest { return right })
-	require.Len(t, *seen, 4)
+	equal(t, "decisions", len(*seen), 4)
 
 	f.operation, f.err = "User", errDown
-	require.Equal(t, limited, w.limited("shop", right))
-	require.Equal(t, limited, w.limited("shop", wrong))
-	require.Zero(t, f.hits, "nobody was looked up")
-	require.Len(t, *seen, 6)
-	require.Equal(t, ratelimit.Denied, (*seen)[5].Decision.Outcome)
+	equal(t, "denial with the right password", w.limited("shop", right), limited)
+	equal(t, "denial with a wrong password", w.limited("shop", wrong), limited)
+	equal(t, "look-ups of users", f.hits, 0)
+	equal(t, "decisions", len(*seen), 6)
+	equal(t, "Outcome", (*seen)[5].Decision.Outcome, ratelimit.Denied)
 
 	f.operation = ""
-	w.clock.advance(limited.RetryAfter)
+	w.clock.Advance(limited.RetryAfter)
 	_, err = w.token("shop", wrong)
-	requireCode(t, grants.InvalidGrant, err)
+	wantCode(t, grants.InvalidGrant, err)
 	w.mustToken("shop", right)
 }
 
@@ -234,21 +241,23 @@ func TestGateModes(t *testing.T) {
 				var answer grants.TokenResponse
 				answer, last = w.token("shop", clientCredentials)
 				if last == nil {
-					require.Equal(t, tc.headers, answer.RateLimit != grants.RateLimit{})
+					equal(t, "RateLimit fields in an answer", answer.RateLimit != grants.RateLimit{}, tc.headers)
 				}
 			}
 			var limited *grants.LimitedError
-			require.Equal(t, tc.denied, errors.As(last, &limited))
+			equal(t, "denied", errors.As(last, &limited), tc.denied)
 			if tc.denied {
-				require.Equal(t, tc.headers, limited.RateLimit != grants.RateLimit{})
-				require.Positive(t, limited.RetryAfter, "hidden or not, the wait is told")
+				equal(t, "RateLimit fields in a denial", limited.RateLimit != grants.RateLimit{}, tc.headers)
+				if limited.RetryAfter <= 0 {
+					t.Fatal("no Retry-After: hidden or not, the wait is named")
+				}
 			} else {
-				require.NoError(t, last)
+				ok(t, last)
 			}
-			require.Len(t, *seen, 4)
-			require.Equal(t, tc.last, (*seen)[3].Decision.Outcome)
-			require.Equal(t, "shop", (*seen)[3].ClientID)
-			require.Equal(t, clientcfg.ClientCredentials, (*seen)[3].Grant)
+			equal(t, "decisions", len(*seen), 4)
+			equal(t, "Outcome", (*seen)[3].Decision.Outcome, tc.last)
+			equal(t, "ClientID", (*seen)[3].ClientID, "shop")
+			equal(t, "Grant", (*seen)[3].Grant, clientcfg.ClientCredentials)
 		})
 	}
 }
@@ -262,17 +271,17 @@ func TestGateTriesCandidates(t *testing.T) {
 	w, seen := policyWorld(t, settings, set)
 	for i, want := range []bool{false, true, true} {
 		w.mustToken("shop", clientCredentials)
-		require.Equal(t, want, (*seen)[i].CandidateDenies)
-		require.True(t, (*seen)[i].CandidateAsked)
-		require.Equal(t, ratelimit.Allowed, (*seen)[i].Decision.Outcome)
+		equal(t, "CandidateDenies", (*seen)[i].CandidateDenies, want)
+		equal(t, "CandidateAsked", (*seen)[i].CandidateAsked, true)
+		equal(t, "Outcome", (*seen)[i].Decision.Outcome, ratelimit.Allowed)
 	}
 	for range 3 {
 		w.tokens("shop") // the candidate is for the client alone
 		w.mustToken("other", clientCredentials)
 	}
 	for _, d := range (*seen)[3:] {
-		require.False(t, d.CandidateDenies)
-		require.False(t, d.CandidateAsked)
+		equal(t, "CandidateDenies", d.CandidateDenies, false)
+		equal(t, "CandidateAsked", d.CandidateAsked, false)
 	}
 }
 
@@ -282,37 +291,38 @@ func TestGateIsExact(t *testing.T) {
 	var observed atomic.Int64
 	w.reopen(func(o *grants.Options) { o.Observe = func(context.Context, grants.Decided) { observed.Add(1) } })
 	passed, failures := atOnce(100, func() error { _, err := w.token("shop", clientCredentials); return err })
-	require.Equal(t, 10, passed)
+	equal(t, "passed", passed, 10)
 	for _, err := range failures {
-		var limited *grants.LimitedError
-		require.ErrorAs(t, err, &limited)
+		_ = as[*grants.LimitedError](t, err)
 	}
-	require.EqualValues(t, 100, observed.Load())
+	equal(t, "decisions", observed.Load(), 100)
 }
 
 func TestLimitedErrorCountsSeconds(t *testing.T) {
 	w, _ := limitedWorld(t)
 	limited := w.spend("shop", func() grants.TokenRequest { return clientCredentials })
-	w.clock.advance(limited.RetryAfter - time.Second)
+	w.clock.Advance(limited.RetryAfter - time.Second)
 	almost := w.limited("shop", clientCredentials)
-	require.NotNil(t, almost)
-	require.Equal(t, "Token rate limit exceeded for this client; retry after 1 second.", almost.Description())
-	require.ErrorContains(t, almost, "retry after 1 second")
+	if almost == nil {
+		t.Fatal("admitted a second too soon")
+	}
+	equal(t, "description", almost.Description(), "Token rate limit exceeded for this client; retry after 1 second.")
+	wantErrText(t, almost, "retry after 1 second")
 }
 
 func TestLimiterOptionsGoTogether(t *testing.T) {
 	w := newWorld(t)
-	good := grants.Options{Issuer: issuer, Clients: w, Store: w.store, Signer: w.ring}
+	good := grants.Options{Issuer: issuer, Clients: w.clients, Store: w.store, Signer: w.ring}
 	counters := good
 	counters.Counters = ratelimit.NewCounters(1)
 	_, err := grants.New(counters)
-	require.ErrorContains(t, err, "together")
+	wantErrText(t, err, "together")
 	bad := good
 	bad.SignInFailures.PerName = ratelimit.NewLimit("x", -1, time.Minute)
 	_, err = grants.New(bad)
-	require.ErrorContains(t, err, "wrong passwords")
+	wantErrText(t, err, "wrong passwords")
 	bad = good
 	bad.ClientFailures.PerAddress = ratelimit.NewLimit("x", 1, 0)
 	_, err = grants.New(bad)
-	require.ErrorContains(t, err, "client authentications")
+	wantErrText(t, err, "client authentications")
 }

@@ -4,9 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/grants"
 )
 
@@ -14,10 +11,10 @@ func TestIntrospect(t *testing.T) {
 	w := newWorld(t)
 	ofUser := w.tokens("shop")
 	claims, err := w.ring.Verify(ofUser.AccessToken, start)
-	require.NoError(t, err)
+	ok(t, err)
 	ofClient := w.mustToken("daemon", grants.TokenRequest{GrantType: "client_credentials", Scope: "read"})
 	clientClaims, err := w.ring.Verify(ofClient.AccessToken, start)
-	require.NoError(t, err)
+	ok(t, err)
 	ofApp := w.tokens("app")
 	all := []string{"read", "write", "admin"}
 
@@ -51,13 +48,15 @@ func TestIntrospect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials(tc.asking), Token: tc.token})
-			require.NoError(t, err)
-			require.Empty(t, cmp.Diff(tc.want, got))
+			ok(t, err)
+			equal(t, "introspection", got, tc.want)
 		})
 	}
 	own, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("app"), Token: ofApp.AccessToken})
-	require.NoError(t, err)
-	require.True(t, own.Active, "a public client may ask about its own")
+	ok(t, err)
+	if !own.Active {
+		t.Fatal("a public client may ask about its own")
+	}
 }
 
 func TestIntrospectRefuses(t *testing.T) {
@@ -72,8 +71,8 @@ func TestIntrospectRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := w.service.Introspect(t.Context(), tc.q)
-			requireCode(t, tc.want, err)
-			require.Zero(t, got)
+			wantCode(t, tc.want, err)
+			equal(t, "introspection", got, grants.Introspection{})
 		})
 	}
 }
@@ -81,13 +80,13 @@ func TestIntrospectRefuses(t *testing.T) {
 func TestIntrospectExpiry(t *testing.T) {
 	w := newWorld(t)
 	tokens := w.tokens("shop")
-	w.clock.advance(time.Hour - time.Nanosecond)
-	require.True(t, w.active(tokens.AccessToken))
-	w.clock.advance(time.Nanosecond)
-	require.False(t, w.active(tokens.AccessToken))
-	require.True(t, w.active(tokens.RefreshToken))
-	w.clock.advance(30 * 24 * time.Hour)
-	require.False(t, w.active(tokens.RefreshToken))
+	w.clock.Advance(time.Hour - time.Nanosecond)
+	w.wantActive(true, tokens.AccessToken)
+	w.clock.Advance(time.Nanosecond)
+	w.wantActive(false, tokens.AccessToken)
+	w.wantActive(true, tokens.RefreshToken)
+	w.clock.Advance(30 * 24 * time.Hour)
+	w.wantActive(false, tokens.RefreshToken)
 }
 
 // TestIntrospectClaimedRefreshToken: looking is not using. A claimed token is
@@ -96,6 +95,6 @@ func TestIntrospectClaimedRefreshToken(t *testing.T) {
 	w := newWorld(t)
 	first := w.tokens("shop")
 	second := w.mustToken("shop", refreshing(first.RefreshToken))
-	require.False(t, w.active(first.RefreshToken))
-	require.True(t, w.active(second.RefreshToken))
+	w.wantActive(false, first.RefreshToken)
+	w.wantActive(true, second.RefreshToken)
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/go-oauth2/oauth2/v4"
-	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/grants"
 )
@@ -24,12 +23,12 @@ func TestPitfall01_RefreshAuthenticatesTheClient(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		s := newStock()
 		first, err := s.redeem(t.Context(), s.code(t), "")
-		require.NoError(t, err)
+		ok(t, err)
 		stolen, err := s.manager.RefreshAccessToken(t.Context(), &oauth2.TokenGenerateRequest{
 			ClientID: "other", ClientSecret: "wrong", Refresh: first.GetRefresh(), Scope: "admin",
 		})
-		require.NoError(t, err)
-		require.Equal(t, "admin", stolen.GetScope())
+		ok(t, err)
+		equal(t, "stolen scope", stolen.GetScope(), "admin")
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
@@ -40,11 +39,11 @@ func TestPitfall01_RefreshAuthenticatesTheClient(t *testing.T) {
 			_, err := w.service.Token(t.Context(), req)
 			return err
 		}
-		requireCode(t, grants.InvalidClient, try(grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "wrong"}, ""))
-		requireCode(t, grants.InvalidClient, try(grants.Credentials{Method: grants.AuthNone, ClientID: "shop"}, ""))
-		requireCode(t, grants.InvalidGrant, try(w.credentials("other"), ""))
-		requireCode(t, grants.InvalidScope, try(w.credentials("shop"), "admin"))
-		require.NoError(t, try(w.credentials("shop"), ""))
+		wantCode(t, grants.InvalidClient, try(grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "wrong"}, ""))
+		wantCode(t, grants.InvalidClient, try(grants.Credentials{Method: grants.AuthNone, ClientID: "shop"}, ""))
+		wantCode(t, grants.InvalidGrant, try(w.credentials("other"), ""))
+		wantCode(t, grants.InvalidScope, try(w.credentials("shop"), "admin"))
+		ok(t, try(w.credentials("shop"), ""))
 	})
 }
 
@@ -87,7 +86,7 @@ func TestPitfall02_DoubleSpend(t *testing.T) {
 			<-all
 		}
 		successes, _ := atOnce(attempts, func() error { _, err := s.redeem(t.Context(), code, ""); return err })
-		require.Equal(t, attempts, successes)
+		equal(t, "successes", successes, attempts)
 	})
 	for name, prepare := range map[string]func(w *world) grants.TokenRequest{
 		"ours, code":    func(w *world) grants.TokenRequest { return w.redemption("shop", w.code("shop")) },
@@ -105,13 +104,13 @@ func TestPitfall02_DoubleSpend(t *testing.T) {
 					}
 					return err
 				})
-				require.Equal(t, 1, successes)
+				equal(t, "successes", successes, 1)
 				for _, err := range failures {
-					requireCode(t, grants.InvalidGrant, err)
+					wantCode(t, grants.InvalidGrant, err)
 				}
-				require.False(t, w.active(issued.Load().AccessToken), "the others were replays: the family is revoked")
+				w.wantActive(false, issued.Load().AccessToken) // the others were replays: the family is revoked
 				_, err := w.token("shop", refreshing(issued.Load().RefreshToken))
-				requireCode(t, grants.InvalidGrant, err)
+				wantCode(t, grants.InvalidGrant, err)
 			}
 		})
 	}
@@ -121,16 +120,20 @@ func TestPitfall03_ReuseRevokesTheFamily(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		s := newStock()
 		first, err := s.redeem(t.Context(), s.code(t), "")
-		require.NoError(t, err)
+		ok(t, err)
 		refresh := func(token string) (oauth2.TokenInfo, error) {
 			return s.manager.RefreshAccessToken(t.Context(), &oauth2.TokenGenerateRequest{Refresh: token})
 		}
 		thief, err := refresh(first.GetRefresh())
-		require.NoError(t, err)
+		ok(t, err)
 		_, err = refresh(first.GetRefresh())
-		require.Error(t, err, "the owner comes second")
+		if err == nil {
+			t.Fatal("the owner, who comes second, got a token")
+		}
 		_, err = refresh(thief.GetRefresh())
-		require.NoError(t, err, "and the thief goes on")
+		if err != nil {
+			t.Fatalf("the thief cannot go on: %v", err)
+		}
 	})
 	for name, reuse := range map[string]func(w *world, code, refresh grants.TokenRequest) grants.TokenRequest{
 		"ours, refresh token": func(_ *world, _, refresh grants.TokenRequest) grants.TokenRequest { return refresh },
@@ -149,13 +152,13 @@ func TestPitfall03_ReuseRevokesTheFamily(t *testing.T) {
 			bystander := w.tokens("shop")
 
 			_, err := w.token("shop", reuse(w, code, refresh))
-			requireCode(t, grants.InvalidGrant, err)
+			wantCode(t, grants.InvalidGrant, err)
 			for _, token := range []string{first.AccessToken, thief.AccessToken, thief.RefreshToken} {
-				require.False(t, w.active(token))
+				w.wantActive(false, token)
 			}
 			_, err = w.token("shop", refreshing(thief.RefreshToken))
-			requireCode(t, grants.InvalidGrant, err)
-			require.True(t, w.active(bystander.AccessToken), "another family is not touched")
+			wantCode(t, grants.InvalidGrant, err)
+			w.wantActive(true, bystander.AccessToken) // another family is not touched
 			w.mustToken("shop", refreshing(bystander.RefreshToken))
 		})
 	}
@@ -166,9 +169,9 @@ func TestPitfall03_ReuseRevokesTheFamily(t *testing.T) {
 		second := w.mustToken("shop", refreshing(first.RefreshToken))
 		for _, claimed := range []grants.TokenRequest{code, refreshing(first.RefreshToken)} {
 			_, err := w.token("other", claimed)
-			requireCode(t, grants.InvalidGrant, err)
+			wantCode(t, grants.InvalidGrant, err)
 		}
-		require.True(t, w.active(second.AccessToken))
+		w.wantActive(true, second.AccessToken)
 	})
 }
 
@@ -180,19 +183,25 @@ func TestPitfall04_PKCE(t *testing.T) {
 			return func(r *oauth2.TokenGenerateRequest) { r.CodeChallenge, r.CodeChallengeMethod = value, method }
 		}
 		_, err := s.redeem(t.Context(), s.code(t, challenge(oauth2.CodeChallengePlain, verifier)), verifier)
-		require.NoError(t, err, "plain passes")
+		if err != nil {
+			t.Fatalf("plain does not pass: %v", err)
+		}
 
 		code := s.code(t, challenge(oauth2.CodeChallengeS256, s256(verifier)))
 		_, err = s.redeem(t.Context(), code, "wrong")
-		require.Error(t, err)
+		if err == nil {
+			t.Fatal("a wrong verifier passed")
+		}
 		_, err = s.redeem(t.Context(), code, verifier)
-		require.Error(t, err, "a wrong verifier burns the code")
+		if err == nil {
+			t.Fatal("a wrong verifier did not burn the code")
+		}
 
 		status, _, _ := s.post(t, url.Values{
 			"grant_type": {"authorization_code"}, "redirect_uri": {"https://example.com/cb"},
 			"code": {s.code(t, challenge(oauth2.CodeChallengeS256, s256(verifier)))},
 		}, "shop", "s")
-		require.Equal(t, http.StatusInternalServerError, status, "a missing verifier is a 500")
+		equal(t, "status without a verifier", status, http.StatusInternalServerError)
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
@@ -202,19 +211,20 @@ func TestPitfall04_PKCE(t *testing.T) {
 				"plain":           func(r *grants.AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = verifier, "plain" },
 				"plain, unspoken": func(r *grants.AuthorizeRequest) { r.CodeChallengeMethod = "" },
 			} {
-				req := w.authorizeRequest(id)
-				edit(&req)
-				_, err := w.service.Authorize(t.Context(), req)
-				requireCode(t, grants.InvalidRequest, err)
-				var redirect *grants.RedirectError
-				require.ErrorAs(t, err, &redirect, name)
+				t.Run(id+", "+name, func(t *testing.T) {
+					req := w.authorizeRequest(id)
+					edit(&req)
+					_, err := w.service.Authorize(t.Context(), req)
+					wantCode(t, grants.InvalidRequest, err)
+					_ = as[*grants.RedirectError](t, err)
+				})
 			}
 			code := w.redemption(id, w.code(id))
 			for _, wrong := range []string{"", strings.Repeat("a", 43), s256(verifier)} {
 				req := code
 				req.CodeVerifier = wrong
 				_, err := w.token(id, req)
-				requireCode(t, grants.InvalidGrant, err)
+				wantCode(t, grants.InvalidGrant, err)
 			}
 			w.mustToken(id, code)
 		}
@@ -224,13 +234,13 @@ func TestPitfall04_PKCE(t *testing.T) {
 		bare := func(r *grants.AuthorizeRequest) { r.CodeChallenge, r.CodeChallengeMethod = "", "" }
 		code := w.redemption("exempt", w.code("exempt", bare))
 		_, err := w.token("exempt", code)
-		requireCode(t, grants.InvalidGrant, err)
+		wantCode(t, grants.InvalidGrant, err)
 		code.CodeVerifier = ""
 		w.mustToken("exempt", code)
 
 		code = w.redemption("exempt", w.code("exempt"))
 		code.CodeVerifier = ""
 		_, err = w.token("exempt", code)
-		requireCode(t, grants.InvalidGrant, err)
+		wantCode(t, grants.InvalidGrant, err)
 	})
 }

@@ -2,6 +2,7 @@ package grants_test
 
 import (
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,7 +15,6 @@ import (
 	"github.com/go-oauth2/oauth2/v4/generates"
 	"github.com/go-oauth2/oauth2/v4/models"
 	"github.com/golang-jwt/jwt/v5"
-	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
@@ -26,26 +26,30 @@ func TestPitfall05_SecretsAreComparedAsDigests(t *testing.T) {
 		s := newStock()
 		_, err := s.manager.GenerateAccessToken(t.Context(), oauth2.ClientCredentials,
 			&oauth2.TokenGenerateRequest{ClientID: "empty", ClientSecret: "anything"})
-		require.NoError(t, err, "an empty secret means no authentication")
+		if err != nil {
+			t.Fatalf("an empty secret needs authentication now: %v", err)
+		}
 		var info oauth2.ClientInfo = &models.Client{}
 		_, constantTime := info.(oauth2.ClientPasswordVerifier)
-		require.False(t, constantTime)
+		if constantTime {
+			t.Fatal("the library compares secrets in constant time now")
+		}
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
 		right, wrong := w.credentials("shop"), w.credentials("shop")
 		wrong.Secret = secretOf("other")
 		_, err := w.service.Token(t.Context(), grants.TokenRequest{Credentials: right, GrantType: "client_credentials"})
-		require.NoError(t, err)
+		ok(t, err)
 		_, err = w.service.Token(t.Context(), grants.TokenRequest{Credentials: wrong, GrantType: "client_credentials"})
-		requireCode(t, grants.InvalidClient, err)
+		wantCode(t, grants.InvalidClient, err)
 
 		w.clients["empty"] = &clientcfg.Client{ID: "empty", Grants: clientcfg.Grants()} // Validate would refuse it
 		for _, presented := range []string{"", "anything"} {
 			_, err := w.service.Token(t.Context(), grants.TokenRequest{
 				Credentials: grants.Credentials{Method: grants.AuthPost, ClientID: "empty", Secret: presented}, GrantType: "client_credentials",
 			})
-			requireCode(t, grants.InvalidClient, err)
+			wantCode(t, grants.InvalidClient, err)
 		}
 	})
 }
@@ -53,15 +57,15 @@ func TestPitfall05_SecretsAreComparedAsDigests(t *testing.T) {
 func TestPitfall06_256RandomBits(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		raw, err := base64.RawURLEncoding.DecodeString(newStock().code(t))
-		require.NoError(t, err)
-		require.Len(t, raw, 36, "a UUID in text: 122 bits")
+		ok(t, err)
+		equal(t, "length of the code, a UUID of 122 bits as text", len(raw), 36)
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
 		for _, secret := range []string{w.code("shop"), w.tokens("shop").RefreshToken} {
 			raw, err := base64.RawURLEncoding.DecodeString(secret)
-			require.NoError(t, err)
-			require.Len(t, raw, 256/8)
+			ok(t, err)
+			equal(t, "length", len(raw), 256/8)
 		}
 	})
 }
@@ -70,17 +74,17 @@ func TestPitfall07_Statuses(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		s := newStock()
 		status, body, header := s.post(t, url.Values{"grant_type": {"authorization_code"}, "code": {"x"}, "redirect_uri": {"https://example.com/cb"}}, "shop", "s")
-		require.Equal(t, http.StatusUnauthorized, status)
-		require.Equal(t, "invalid_grant", body["error"])
-		require.Empty(t, header.Get("WWW-Authenticate"))
+		equal(t, "status", status, http.StatusUnauthorized)
+		equal(t, "error", body["error"], "invalid_grant")
+		equal(t, "WWW-Authenticate", header.Get("WWW-Authenticate"), "")
 		status, _, _ = s.post(t, url.Values{"grant_type": {"client_credentials"}}, "nobody", "x")
-		require.Equal(t, http.StatusInternalServerError, status)
+		equal(t, "status", status, http.StatusInternalServerError)
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
 		refused := func(want grants.ErrorCode, id string, req grants.TokenRequest) {
 			_, err := w.token(id, req)
-			requireCode(t, want, err) // internal/httpapi tests the status of each code
+			wantCode(t, want, err) // internal/httpapi tests the status of each code
 		}
 		refused(grants.InvalidGrant, "shop", w.redemption("shop", "x"))
 		refused(grants.UnsupportedGrantType, "shop", grants.TokenRequest{GrantType: "x"})
@@ -99,9 +103,12 @@ func TestPitfall08_StoreErrorsNeverPanic(t *testing.T) {
 		s := newStock()
 		code := s.code(t)
 		s.fail = down
-		require.Panics(t, func() {
-			s.post(t, url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {"https://example.com/cb"}}, "shop", "s")
-		})
+		defer func() {
+			if recover() == nil {
+				t.Error("the library survives an error that cannot be a map key")
+			}
+		}()
+		s.post(t, url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {"https://example.com/cb"}}, "shop", "s")
 	})
 	t.Run("ours", func(t *testing.T) {
 		eachStoreFailure(t, down)
@@ -114,8 +121,10 @@ func TestPitfall09_RedirectURIsMatchExactly(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/authorize?response_type=code&client_id=shop&redirect_uri="+
 			url.QueryEscape("https://evilexample.com/cb"), nil)
 		rec := httptest.NewRecorder()
-		require.NoError(t, s.server.HandleAuthorizeRequest(rec, r))
-		require.Contains(t, rec.Header().Get("Location"), "https://evilexample.com/cb?code=")
+		ok(t, s.server.HandleAuthorizeRequest(rec, r))
+		if got := rec.Header().Get("Location"); !strings.HasPrefix(got, "https://evilexample.com/cb?code=") {
+			t.Fatalf("redirect to %q", got)
+		}
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
@@ -127,15 +136,17 @@ func TestPitfall09_RedirectURIsMatchExactly(t *testing.T) {
 			req := w.authorizeRequest("shop")
 			req.RedirectURI = uri
 			_, err := w.service.Authorize(t.Context(), req)
-			requireCode(t, grants.InvalidRequest, err)
+			wantCode(t, grants.InvalidRequest, err)
 			var redirect *grants.RedirectError
-			require.NotErrorAs(t, err, &redirect, "never redirect to an unregistered URI")
+			if errors.As(err, &redirect) {
+				t.Fatalf("redirect to the unregistered %q", redirect.RedirectURI)
+			}
 
 			prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-			require.NoError(t, err)
+			ok(t, err)
 			prompt.RedirectURI = uri
 			_, err = w.service.Approve(t.Context(), prompt, w.session())
-			requireCode(t, grants.InvalidGrant, err)
+			wantCode(t, grants.InvalidGrant, err)
 		}
 	})
 }
@@ -146,13 +157,13 @@ func TestPitfall10_CredentialsAndParameters(t *testing.T) {
 	s := newStock()
 	credentials := url.Values{"grant_type": {"client_credentials"}}
 	status, _, _ := s.post(t, credentials, "sh%6Fp", "s")
-	require.Equal(t, http.StatusInternalServerError, status, "encoded as RFC 6749 2.3.1 asks, the client is not known")
+	equal(t, "status of credentials encoded as RFC 6749 2.3.1 asks", status, http.StatusInternalServerError)
 
 	r := httptest.NewRequest(http.MethodPost, "/token?"+credentials.Encode(), nil)
 	r.SetBasicAuth("shop", "s")
 	rec := httptest.NewRecorder()
-	require.NoError(t, s.server.HandleTokenRequest(rec, r))
-	require.Equal(t, http.StatusOK, rec.Code, "parameters in the query count")
+	ok(t, s.server.HandleTokenRequest(rec, r))
+	equal(t, "status of parameters in the query", rec.Code, http.StatusOK)
 }
 
 func TestPitfall11_TokensDiffer(t *testing.T) {
@@ -162,22 +173,24 @@ func TestPitfall11_TokensDiffer(t *testing.T) {
 			access, _, err := gen.Token(t.Context(), &oauth2.GenerateBasic{
 				Client: &models.Client{ID: "shop"}, TokenInfo: &models.Token{AccessCreateAt: start},
 			}, false)
-			require.NoError(t, err)
+			ok(t, err)
 			return access
 		}
-		require.Equal(t, one(), one(), "two tokens of one second are the same")
+		equal(t, "second token of one second", one(), one())
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
 		one := func() keys.Claims {
 			token := w.mustToken("shop", grants.TokenRequest{GrantType: "client_credentials"}).AccessToken
 			claims, err := w.ring.Verify(token, start)
-			require.NoError(t, err)
+			ok(t, err)
 			return claims
 		}
 		a, b := one(), one()
-		require.NotEqual(t, a.ID, b.ID)
-		require.True(t, a.IssuedAt.Equal(start))
+		if a.ID == b.ID {
+			t.Fatalf("two tokens with the jti %s", a.ID)
+		}
+		equal(t, "iat", a.IssuedAt, start)
 	})
 }
 
@@ -190,14 +203,16 @@ func TestPitfall12_RevocationAndIntrospection(t *testing.T) {
 		_, introspects := s.(interface {
 			HandleIntrospectionRequest(http.ResponseWriter, *http.Request) error
 		})
-		require.False(t, revokes || introspects)
+		if revokes || introspects {
+			t.Fatal("the library revokes or introspects now")
+		}
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
 		tokens := w.tokens("shop")
-		require.True(t, w.active(tokens.AccessToken))
-		require.NoError(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: tokens.AccessToken}))
-		require.False(t, w.active(tokens.AccessToken))
+		w.wantActive(true, tokens.AccessToken)
+		ok(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: tokens.AccessToken}))
+		w.wantActive(false, tokens.AccessToken)
 	})
 }
 
@@ -206,7 +221,7 @@ func TestPitfall13_NothingIsStoredInClear(t *testing.T) {
 		s := newStock()
 		s.hashed = true
 		_, err := s.redeem(t.Context(), s.code(t), "")
-		require.ErrorIs(t, err, lib.ErrInvalidAuthorizeCode, "a store that hashes breaks the library")
+		wantErr(t, err, lib.ErrInvalidAuthorizeCode) // a store that hashes breaks the library
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
@@ -214,13 +229,17 @@ func TestPitfall13_NothingIsStoredInClear(t *testing.T) {
 		tokens := w.mustToken("shop", w.redemption("shop", code))
 		next := w.mustToken("shop", refreshing(tokens.RefreshToken))
 		cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
-		require.NoError(t, err)
+		ok(t, err)
 		file, err := os.ReadFile(w.file)
-		require.NoError(t, err)
+		ok(t, err)
 		kept := string(file)
-		require.Contains(t, kept, "alice")
+		if !strings.Contains(kept, "alice") {
+			t.Fatal("the file does not hold the user")
+		}
 		for _, secret := range []string{code, tokens.RefreshToken, next.RefreshToken, tokens.AccessToken, cookie, password} {
-			require.NotContains(t, kept, secret)
+			if strings.Contains(kept, secret) {
+				t.Errorf("the file holds %q in clear", secret)
+			}
 		}
 	})
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/base64"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 func challengeOf(verifier string) string {
@@ -38,7 +36,9 @@ func TestCheckVerifier(t *testing.T) {
 		"challenge as such": {challenge, challenge, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.ok, checkVerifier(tc.challenge, tc.verifier) == nil)
+			if err := checkVerifier(tc.challenge, tc.verifier); (err == nil) != tc.ok {
+				t.Errorf("checkVerifier(%q, %q) = %v, want ok %v", tc.challenge, tc.verifier, err, tc.ok)
+			}
 		})
 	}
 }

@@ -2,8 +2,6 @@ package grants
 
 import (
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 const exampleCallback = "https://shop.example.com/callback"
@@ -42,7 +40,9 @@ func TestRedirectMatches(t *testing.T) {
 		"not a URI":                 {"http://127.0.0.1/cb", "http://127.0.0.1:12 34/cb", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.want, redirectMatches(tc.registered, tc.presented))
+			if got := redirectMatches(tc.registered, tc.presented); got != tc.want {
+				t.Errorf("redirectMatches(%q, %q) = %v, want %v", tc.registered, tc.presented, got, tc.want)
+			}
 		})
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
@@ -19,10 +17,14 @@ func TestTokenRefuses(t *testing.T) {
 		return grants.Credentials{Method: grants.AuthBasic, ClientID: id, Secret: secret}
 	}
 	none := func(id string) grants.Credentials { return grants.Credentials{Method: grants.AuthNone, ClientID: id} }
-	creds := func(c grants.Credentials) func(*grants.TokenRequest) { return func(r *grants.TokenRequest) { r.Credentials = c } }
+	creds := func(c grants.Credentials) func(*grants.TokenRequest) {
+		return func(r *grants.TokenRequest) { r.Credentials = c }
+	}
 	code := func() grants.TokenRequest { return w.redemption("shop", w.code("shop")) }
 	cc := func() grants.TokenRequest { return grants.TokenRequest{GrantType: "client_credentials"} }
-	pw := func() grants.TokenRequest { return grants.TokenRequest{GrantType: "password", Username: "bob", Password: password} }
+	pw := func() grants.TokenRequest {
+		return grants.TokenRequest{GrantType: "password", Username: "bob", Password: password}
+	}
 	refresh := func() grants.TokenRequest { return refreshing(w.tokens("shop").RefreshToken) }
 
 	for name, tc := range map[string]struct {
@@ -75,13 +77,17 @@ func TestTokenRefuses(t *testing.T) {
 			req.Credentials = w.credentials("shop")
 			good := req
 			tc.edit(&req)
-			require.NotEqual(t, good, req)
+			if good == req {
+				t.Fatal("the edit changes nothing")
+			}
 			answer, err := w.service.Token(t.Context(), req)
-			requireCode(t, tc.want, err)
-			require.Zero(t, answer)
+			wantCode(t, tc.want, err)
+			equal(t, "answer", answer, grants.TokenResponse{})
 
 			_, err = w.service.Token(t.Context(), good)
-			require.NoError(t, err, "a failed attempt burns nothing")
+			if err != nil {
+				t.Fatalf("the failed attempt burnt the grant: %v", err)
+			}
 		})
 	}
 }
@@ -90,19 +96,19 @@ func TestExpiry(t *testing.T) {
 	w := newWorld(t)
 	code := w.redemption("shop", w.code("shop"))
 	late := w.redemption("shop", w.code("shop"))
-	w.clock.advance(2*time.Minute - time.Millisecond)
+	w.clock.Advance(2*time.Minute - time.Millisecond)
 	refresh := refreshing(w.mustToken("shop", code).RefreshToken)
-	w.clock.advance(time.Millisecond)
+	w.clock.Advance(time.Millisecond)
 	_, err := w.token("shop", late)
-	requireCode(t, grants.InvalidGrant, err)
+	wantCode(t, grants.InvalidGrant, err)
 
-	w.clock.advance(30*24*time.Hour - 2*time.Millisecond)
+	w.clock.Advance(30*24*time.Hour - 2*time.Millisecond)
 	next := refreshing(w.mustToken("shop", refresh).RefreshToken)
-	w.clock.advance(30*24*time.Hour - time.Millisecond)
+	w.clock.Advance(30*24*time.Hour - time.Millisecond)
 	last := refreshing(w.mustToken("shop", next).RefreshToken)
-	w.clock.advance(30 * 24 * time.Hour)
+	w.clock.Advance(30 * 24 * time.Hour)
 	_, err = w.token("shop", last)
-	requireCode(t, grants.InvalidGrant, err)
+	wantCode(t, grants.InvalidGrant, err)
 }
 
 // TestRefreshScope: a refresh narrows, never widens, and narrowing once does
@@ -116,49 +122,49 @@ func TestRefreshScope(t *testing.T) {
 		return w.token("shop", r)
 	}
 	_, err := refresh(first.RefreshToken, "read write admin")
-	requireCode(t, grants.InvalidScope, err)
+	wantCode(t, grants.InvalidScope, err)
 	narrow, err := refresh(first.RefreshToken, "read")
-	require.NoError(t, err)
-	require.Equal(t, []string{"read"}, narrow.Scopes)
+	ok(t, err)
+	equal(t, "narrow.Scopes", narrow.Scopes, []string{"read"})
 	whole, err := refresh(narrow.RefreshToken, "")
-	require.NoError(t, err)
-	require.Equal(t, []string{"read", "write"}, whole.Scopes)
+	ok(t, err)
+	equal(t, "whole.Scopes", whole.Scopes, []string{"read", "write"})
 
 	// Authlib repeats what it first asked for, at every refresh.
 	for range 3 {
 		whole, err = refresh(whole.RefreshToken, "read write")
-		require.NoError(t, err)
+		ok(t, err)
 	}
 	w.clients["shop"].Scopes = []string{"read"}
 	less, err := refresh(whole.RefreshToken, "read write")
-	require.NoError(t, err)
-	require.Equal(t, []string{"read"}, less.Scopes, "what the client has lost is left out")
+	ok(t, err)
+	equal(t, "scopes without what the client has lost", less.Scopes, []string{"read"})
 	w.clients["shop"].Scopes = []string{"admin"}
 	_, err = refresh(less.RefreshToken, "")
-	requireCode(t, grants.InvalidScope, err)
+	wantCode(t, grants.InvalidScope, err)
 }
 
 // TestNamesakes: what was issued to a user or a client who was deleted is
 // worth nothing, even when another of that name follows.
 func TestNamesakes(t *testing.T) {
 	for name, replace := range map[string]func(w *world){
-		"user deleted": func(w *world) { require.NoError(t, w.store.DeleteUser(t.Context(), "alice")) },
+		"user deleted": func(w *world) { ok(t, w.store.DeleteUser(t.Context(), "alice")) },
 		"user replaced": func(w *world) {
-			require.NoError(t, w.store.DeleteUser(t.Context(), "alice"))
-			require.NoError(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: w.clock.Now()}))
+			ok(t, w.store.DeleteUser(t.Context(), "alice"))
+			ok(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: w.clock.Now()}))
 		},
 		"client replaced": func(w *world) { w.clients["shop"].CreatedAt = w.clock.Now() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			tokens := w.tokens("shop")
-			w.clock.advance(10 * time.Minute)
-			require.True(t, w.active(tokens.AccessToken))
+			w.clock.Advance(10 * time.Minute)
+			w.wantActive(true, tokens.AccessToken)
 			replace(w)
-			require.False(t, w.active(tokens.AccessToken))
-			require.False(t, w.active(tokens.RefreshToken))
+			w.wantActive(false, tokens.AccessToken)
+			w.wantActive(false, tokens.RefreshToken)
 			_, err := w.token("shop", refreshing(tokens.RefreshToken))
-			requireCode(t, grants.InvalidGrant, err)
+			wantCode(t, grants.InvalidGrant, err)
 		})
 	}
 }
@@ -167,16 +173,16 @@ func TestNamesakes(t *testing.T) {
 func TestDeletedClient(t *testing.T) {
 	w := newWorld(t)
 	token := w.mustToken("daemon", grants.TokenRequest{GrantType: "client_credentials"}).AccessToken
-	require.True(t, w.active(token))
+	w.wantActive(true, token)
 	delete(w.clients, "daemon")
-	require.False(t, w.active(token))
+	w.wantActive(false, token)
 }
 
 func TestNewRefuses(t *testing.T) {
 	w := newWorld(t)
-	good := grants.Options{Issuer: issuer, Clients: w, Store: w.store, Signer: w.ring}
+	good := grants.Options{Issuer: issuer, Clients: w.clients, Store: w.store, Signer: w.ring}
 	_, err := grants.New(good)
-	require.NoError(t, err)
+	ok(t, err)
 	for name, edit := range map[string]func(*grants.Options){
 		"no issuer":         func(o *grants.Options) { o.Issuer = "" },
 		"no clients":        func(o *grants.Options) { o.Clients = nil },
@@ -189,7 +195,9 @@ func TestNewRefuses(t *testing.T) {
 			opts := good
 			edit(&opts)
 			_, err := grants.New(opts)
-			require.Error(t, err)
+			if err == nil {
+				t.Fatal("New() accepts it")
+			}
 		})
 	}
 }
@@ -199,13 +207,13 @@ func TestAudience(t *testing.T) {
 	w := newWorld(t)
 	w.clients["shop"].Audience = []string{"https://api.example.com", "https://api2.example.com"}
 	claims, err := w.ring.Verify(w.mustToken("shop", grants.TokenRequest{GrantType: "client_credentials"}).AccessToken, start)
-	require.NoError(t, err)
-	require.Equal(t, w.clients["shop"].Audience, claims.Audience)
+	ok(t, err)
+	equal(t, "claims.Audience", claims.Audience, w.clients["shop"].Audience)
 }
 
 func TestClientCredentialsNeverForPublicClients(t *testing.T) {
 	w := newWorld(t)
 	w.clients["app"].Grants = clientcfg.Grants() // which Validate would not let pass
 	_, err := w.token("app", grants.TokenRequest{GrantType: "client_credentials"})
-	requireCode(t, grants.UnauthorizedClient, err)
+	wantCode(t, grants.UnauthorizedClient, err)
 }

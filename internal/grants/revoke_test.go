@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/grants"
 )
 
@@ -32,13 +30,13 @@ func TestRevoke(t *testing.T) {
 			second := w.mustToken("shop", refreshing(first.RefreshToken))
 			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: tc.revoke(first, second), Hint: tc.hint}
 			for range 2 { // Revoking twice is no error (RFC 7009 2.2).
-				require.NoError(t, w.service.Revoke(t.Context(), q))
+				ok(t, w.service.Revoke(t.Context(), q))
 			}
-			require.Equal(t, tc.wantFirst, w.active(first.AccessToken))
-			require.Equal(t, tc.wantSecond, w.active(second.AccessToken))
-			require.Equal(t, tc.wantRefresh, w.active(second.RefreshToken))
+			w.wantActive(tc.wantFirst, first.AccessToken)
+			w.wantActive(tc.wantSecond, second.AccessToken)
+			w.wantActive(tc.wantRefresh, second.RefreshToken)
 			_, err := w.token("shop", refreshing(second.RefreshToken))
-			require.Equal(t, tc.wantRefresh, err == nil)
+			equal(t, "refresh passes", err == nil, tc.wantRefresh)
 		})
 	}
 }
@@ -58,25 +56,23 @@ func TestRevokeRefuses(t *testing.T) {
 		"another's, by public": {grants.TokenQuery{Credentials: w.credentials("app"), Token: tokens.RefreshToken}, grants.InvalidGrant},
 	} {
 		t.Run(name, func(t *testing.T) {
-			requireCode(t, tc.want, w.service.Revoke(t.Context(), tc.q))
-			require.True(t, w.active(tokens.AccessToken))
-			require.True(t, w.active(tokens.RefreshToken))
+			wantCode(t, tc.want, w.service.Revoke(t.Context(), tc.q))
+			w.wantActive(true, tokens.AccessToken)
+			w.wantActive(true, tokens.RefreshToken)
 		})
 	}
-	require.NoError(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("app"), Token: app.RefreshToken}))
-	require.False(t, w.active(app.AccessToken), "a public client revokes its own")
+	ok(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("app"), Token: app.RefreshToken}))
+	w.wantActive(false, app.AccessToken) // a public client revokes its own
 }
 
 // TestRevokedFamilyOutlivesItsTokens: the tombstone stays for as long as any
 // token of the family could be good, under whichever setting it was issued.
 func TestRevokedFamilyOutlivesItsTokens(t *testing.T) {
-	f := &failing{}
-	w := newWorld(t, func(o *grants.Options) {
-		f.testStore = o.Store.(testStore)
-		o.Store, o.RefreshTokenLifetime = f, 90*24*time.Hour
-	})
+	w, f := failingWorld(t, func(o *grants.Options) { o.RefreshTokenLifetime = 90 * 24 * time.Hour })
 	first := w.tokens("shop")
 	w.service.SetRefreshTokenLifetime(time.Hour)
-	require.NoError(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: first.RefreshToken}))
-	require.False(t, f.revokedUntil.Before(start.Add(90*24*time.Hour+time.Hour)), "%v", f.revokedUntil)
+	ok(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: first.RefreshToken}))
+	if f.revokedUntil.Before(start.Add(90*24*time.Hour + time.Hour)) {
+		t.Fatalf("revoked until %v only", f.revokedUntil)
+	}
 }

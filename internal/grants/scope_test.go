@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/clientcfg"
 )
 
@@ -28,13 +26,15 @@ func TestGrantScope(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := grantScope(client, tc.raw)
-			require.Equal(t, tc.want, got)
-			require.Equal(t, tc.want == nil, err != nil)
+			if !slices.Equal(got, tc.want) || (err != nil) != (tc.want == nil) {
+				t.Errorf("grantScope(%q) = %q, %v, want %q", tc.raw, got, err, tc.want)
+			}
 		})
 	}
 	none, err := grantScope(&clientcfg.Client{}, "")
-	require.Nil(t, err)
-	require.Empty(t, none)
+	if err != nil || len(none) != 0 {
+		t.Errorf("grantScope of a client without scopes = %q, %v, want none", none, err)
+	}
 }
 
 func FuzzParseScope(f *testing.F) {

@@ -14,7 +14,6 @@ import (
 	"github.com/go-oauth2/oauth2/v4/manage"
 	"github.com/go-oauth2/oauth2/v4/models"
 	"github.com/go-oauth2/oauth2/v4/server"
-	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/grants"
 )
@@ -119,7 +118,7 @@ func (s *stock) code(t *testing.T, edits ...func(*oauth2.TokenGenerateRequest)) 
 		edit(req)
 	}
 	ti, err := s.manager.GenerateAuthToken(t.Context(), oauth2.Code, req)
-	require.NoError(t, err)
+	ok(t, err)
 	return ti.GetCode()
 }
 
@@ -136,7 +135,7 @@ func (s *stock) post(t *testing.T, form url.Values, id, secret string) (status i
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.SetBasicAuth(id, secret)
 	rec := httptest.NewRecorder()
-	require.NoError(t, s.server.HandleTokenRequest(rec, r))
-	require.NoError(t, json.NewDecoder(rec.Body).Decode(&body))
+	ok(t, s.server.HandleTokenRequest(rec, r))
+	ok(t, json.NewDecoder(rec.Body).Decode(&body))
 	return rec.Code, body, rec.Header()
 }

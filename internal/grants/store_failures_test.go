@@ -2,9 +2,8 @@ package grants_test
 
 import (
 	"context"
+	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/grants"
 )
@@ -32,7 +31,7 @@ func eachStoreFailure(t *testing.T, cause error) {
 		}},
 		"approve": {[]string{"CreateCode"}, func(w *world) func() error {
 			prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-			require.NoError(t, err)
+			ok(t, err)
 			return func() error { _, err := w.service.Approve(t.Context(), prompt, w.session()); return err }
 		}},
 		"sign in": {[]string{"User", "CreateSession"}, func(w *world) func() error {
@@ -43,7 +42,7 @@ func eachStoreFailure(t *testing.T, cause error) {
 		}},
 		"session": {[]string{"Session", "User"}, func(w *world) func() error {
 			cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "bob", Password: password})
-			require.NoError(t, err)
+			ok(t, err)
 			return func() error { _, err := w.service.Session(t.Context(), cookie); return err }
 		}},
 		"sign out": {[]string{"DeleteSession"}, func(w *world) func() error {
@@ -69,20 +68,22 @@ func eachStoreFailure(t *testing.T, cause error) {
 	for name, flow := range flows {
 		for _, operation := range flow.operations {
 			t.Run(name+", "+operation, func(t *testing.T) {
-				f := &failing{}
-				w := newWorld(t, func(o *grants.Options) { f.testStore = o.Store.(testStore); o.Store = f })
+				w, f := failingWorld(t)
 				try := flow.prepare(w)
 				f.operation, f.err = operation, cause
 				err := try()
-				requireCode(t, grants.TemporarilyUnavailable, err)
-				var oauthErr *grants.Error
-				require.ErrorAs(t, err, &oauthErr)
-				require.NotContains(t, oauthErr.Description, cause.Error())
-				require.ErrorContains(t, err, cause.Error(), "the log needs the cause")
-				require.Equal(t, 1, f.hits)
+				wantCode(t, grants.TemporarilyUnavailable, err)
+				oauthErr := as[*grants.Error](t, err)
+				if strings.Contains(oauthErr.Description, cause.Error()) {
+					t.Fatalf("the description %q shows the cause", oauthErr.Description)
+				}
+				wantErrText(t, err, cause.Error()) // which the log needs
+				equal(t, "f.hits", f.hits, 1)
 
 				f.operation = ""
-				require.NoError(t, try(), "nothing was burnt")
+				if err := try(); err != nil {
+					t.Fatalf("the failed attempt burnt the grant: %v", err)
+				}
 			})
 		}
 	}
@@ -91,22 +92,20 @@ func eachStoreFailure(t *testing.T, cause error) {
 // TestStoreFailsDuringReplay: if the family cannot be revoked, the answer is
 // not that it was.
 func TestStoreFailsDuringReplay(t *testing.T) {
-	f := &failing{}
-	w := newWorld(t, func(o *grants.Options) { f.testStore = o.Store.(testStore); o.Store = f })
+	w, f := failingWorld(t)
 	first := w.tokens("shop")
 	w.mustToken("shop", refreshing(first.RefreshToken))
 	f.operation, f.err = "Revoke", unhashable{"down"}
 	_, err := w.token("shop", refreshing(first.RefreshToken))
-	requireCode(t, grants.TemporarilyUnavailable, err)
+	wantCode(t, grants.TemporarilyUnavailable, err)
 	f.operation = ""
 	_, err = w.token("shop", refreshing(first.RefreshToken))
-	requireCode(t, grants.InvalidGrant, err)
+	wantCode(t, grants.InvalidGrant, err)
 }
 
 // TestReplayerHangsUp: the revocation happens all the same.
 func TestReplayerHangsUp(t *testing.T) {
-	f := &failing{}
-	w := newWorld(t, func(o *grants.Options) { f.testStore = o.Store.(testStore); o.Store = f })
+	w, f := failingWorld(t)
 	first := w.tokens("shop")
 	second := w.mustToken("shop", refreshing(first.RefreshToken))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -114,6 +113,6 @@ func TestReplayerHangsUp(t *testing.T) {
 	req := refreshing(first.RefreshToken)
 	req.Credentials = w.credentials("shop")
 	_, err := w.service.Token(ctx, req)
-	requireCode(t, grants.InvalidGrant, err)
-	require.False(t, w.active(second.AccessToken))
+	wantCode(t, grants.InvalidGrant, err)
+	w.wantActive(false, second.AccessToken)
 }

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/grants"
 )
 
@@ -26,26 +24,32 @@ func TestTokenGrants(t *testing.T) {
 		"code, public":       {"app", w.redemption("app", w.code("app")), "alice", []string{"read", "write"}, true},
 		"code, no refresh":   {"login", w.redemption("login", w.code("login")), "alice", []string{"read", "write", "admin"}, false},
 		"refresh":            {"shop", refreshing(w.tokens("shop").RefreshToken), "alice", []string{"read", "write", "admin"}, true},
-		"refresh, narrower":  {"shop", func() grants.TokenRequest { r := refreshing(w.tokens("shop").RefreshToken); r.Scope = "admin"; return r }(), "alice", []string{"admin"}, true},
+		"refresh, narrower": {"shop", func() grants.TokenRequest {
+			r := refreshing(w.tokens("shop").RefreshToken)
+			r.Scope = "admin"
+			return r
+		}(), "alice", []string{"admin"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := w.mustToken(tc.client, tc.req)
-			require.Equal(t, time.Hour, answer.ExpiresIn)
-			require.Equal(t, tc.scopes, answer.Scopes)
-			require.Equal(t, tc.wantRefresh, answer.RefreshToken != "")
+			equal(t, "answer.ExpiresIn", answer.ExpiresIn, time.Hour)
+			equal(t, "answer.Scopes", answer.Scopes, tc.scopes)
+			equal(t, "has a refresh token", answer.RefreshToken != "", tc.wantRefresh)
 
 			claims, err := w.ring.Verify(answer.AccessToken, w.clock.Now())
-			require.NoError(t, err)
-			require.Equal(t, tc.subject, claims.Subject)
-			require.Equal(t, tc.client, claims.ClientID)
-			require.Equal(t, []string{issuer}, claims.Audience)
-			require.Equal(t, tc.scopes, claims.Scopes)
-			require.NotEmpty(t, claims.ID)
-			require.True(t, claims.ExpiresAt.Equal(start.Add(time.Hour)))
+			ok(t, err)
+			equal(t, "claims.Subject", claims.Subject, tc.subject)
+			equal(t, "claims.ClientID", claims.ClientID, tc.client)
+			equal(t, "claims.Audience", claims.Audience, []string{issuer})
+			equal(t, "claims.Scopes", claims.Scopes, tc.scopes)
+			if claims.ID == "" {
+				t.Fatal("no jti")
+			}
+			equal(t, "exp", claims.ExpiresAt, start.Add(time.Hour))
 			ofUser := tc.subject != tc.client
-			require.Equal(t, ofUser, claims.Family != "")
-			require.Equal(t, ofUser, claims.AuthTime.Equal(start))
-			require.True(t, w.active(answer.AccessToken))
+			equal(t, "has a family", claims.Family != "", ofUser)
+			equal(t, "has auth_time", claims.AuthTime.Equal(start), ofUser)
+			w.wantActive(true, answer.AccessToken)
 		})
 	}
 }

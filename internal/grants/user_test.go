@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/secret"
 
 	"oauth-server/internal/grants"
@@ -15,22 +13,24 @@ import (
 func TestSignIn(t *testing.T) {
 	w := newWorld(t)
 	cookie, session, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
-	require.NoError(t, err)
+	ok(t, err)
 	got, err := w.service.Session(t.Context(), cookie)
-	require.NoError(t, err)
-	require.Equal(t, session, got)
-	require.Equal(t, "alice", got.Username)
+	ok(t, err)
+	equal(t, "session", got, session)
+	equal(t, "got.Username", got.Username, "alice")
 
 	other, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
-	require.NoError(t, err)
-	require.NotEqual(t, cookie, other, "a session is never taken over")
+	ok(t, err)
+	if cookie == other {
+		t.Fatal("the second sign-in took the first session over")
+	}
 	for range 2 {
-		require.NoError(t, w.service.SignOut(t.Context(), cookie))
+		ok(t, w.service.SignOut(t.Context(), cookie))
 	}
 	_, err = w.service.Session(t.Context(), cookie)
-	require.ErrorIs(t, err, grants.ErrNoSession)
+	wantErr(t, err, grants.ErrNoSession)
 	_, err = w.service.Session(t.Context(), other)
-	require.NoError(t, err)
+	ok(t, err)
 }
 
 func TestSignInRefuses(t *testing.T) {
@@ -47,37 +47,37 @@ func TestSignInRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cookie, session, err := w.service.SignIn(t.Context(), in)
-			require.ErrorIs(t, err, grants.ErrSignIn)
-			require.Empty(t, cookie)
-			require.Zero(t, session)
+			wantErr(t, err, grants.ErrSignIn)
+			equal(t, "cookie", cookie, "")
+			equal(t, "session", session, grants.Session{})
 		})
 	}
 }
 
 func TestSessionEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world){
-		"when it expires": func(w *world) { w.clock.advance(12 * time.Hour) },
-		"with the user":   func(w *world) { require.NoError(t, w.store.DeleteUser(t.Context(), "alice")) },
+		"when it expires": func(w *world) { w.clock.Advance(12 * time.Hour) },
+		"with the user":   func(w *world) { ok(t, w.store.DeleteUser(t.Context(), "alice")) },
 		"with the user, though a namesake follows": func(w *world) {
-			require.NoError(t, w.store.DeleteUser(t.Context(), "alice"))
-			require.NoError(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: start.Add(time.Second)}))
+			ok(t, w.store.DeleteUser(t.Context(), "alice"))
+			ok(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: start.Add(time.Second)}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
-			require.NoError(t, err)
-			w.clock.advance(time.Hour)
+			ok(t, err)
+			w.clock.Advance(time.Hour)
 			_, err = w.service.Session(t.Context(), cookie)
-			require.NoError(t, err)
+			ok(t, err)
 			end(w)
 			_, err = w.service.Session(t.Context(), cookie)
-			require.ErrorIs(t, err, grants.ErrNoSession)
+			wantErr(t, err, grants.ErrNoSession)
 		})
 	}
 	for _, cookie := range []string{"", "x"} {
 		_, err := newWorld(t).service.Session(t.Context(), cookie)
-		require.ErrorIs(t, err, grants.ErrNoSession)
+		wantErr(t, err, grants.ErrNoSession)
 	}
 }
 
@@ -103,7 +103,9 @@ func TestValidateUsername(t *testing.T) {
 		"replacement rune": {"ali\ufffdce", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.ok, grants.ValidateUsername(tc.username) == nil)
+			if err := grants.ValidateUsername(tc.username); (err == nil) != tc.ok {
+				t.Errorf("ValidateUsername(%q) = %v, want ok %v", tc.username, err, tc.ok)
+			}
 		})
 	}
 }
@@ -124,7 +126,9 @@ func TestValidatePassword(t *testing.T) {
 		"invalid UTF-8": {"correct\xffhorse", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, tc.ok, grants.ValidatePassword(tc.password) == nil)
+			if err := grants.ValidatePassword(tc.password); (err == nil) != tc.ok {
+				t.Errorf("ValidatePassword(%q) = %v, want ok %v", tc.password, err, tc.ok)
+			}
 		})
 	}
 }

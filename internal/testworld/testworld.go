@@ -1,0 +1,96 @@
+// Package testworld holds what the tests of several packages build their worlds from: a clock that
+// tests turn, a store on a fresh file, clients in memory and two people who can sign in. Nothing but
+// tests imports it.
+package testworld
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/store/embedded"
+)
+
+// Noon is the time at which a [Clock] begins.
+var Noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// Clock is a clock that tests turn. It is safe for concurrent use.
+type Clock struct {
+	mu    sync.Mutex
+	since time.Duration // since Noon
+}
+
+// Now returns the time that the clock shows.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Noon.Add(c.since)
+}
+
+// Advance turns the clock on by d.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.since += d
+}
+
+// OpenStore opens a store on the file and closes it when the test ends.
+func OpenStore(tb testing.TB, file string) *embedded.Store {
+	tb.Helper()
+	store, err := embedded.Open(file, embedded.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return store
+}
+
+// Clients are clients by their client_id. They implement [grants.Clients].
+type Clients map[string]*clientcfg.Client
+
+// Client returns the client of that client_id.
+func (c Clients) Client(id string) (*clientcfg.Client, bool) {
+	found, ok := c[id]
+	return found, ok
+}
+
+// MustBeValid fails the test if a client could not be registered as it is.
+func (c Clients) MustBeValid(tb testing.TB) {
+	tb.Helper()
+	for _, client := range c {
+		if err := client.Validate(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// Password is the password of everybody in the world.
+const Password = "correct horse battery staple"
+
+// passwordHash is computed once, because it is slow on purpose.
+var passwordHash = sync.OnceValues(func() (string, error) {
+	return secret.NewPasswords(secret.PasswordOptions{}).Hash(context.Background(), Password)
+})
+
+// AddUsers adds alice and bob, who sign in with [Password] and were created at that time.
+func AddUsers(tb testing.TB, store grants.UserRegistry, created time.Time) {
+	tb.Helper()
+	hash, err := passwordHash()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, name := range []string{"alice", "bob"} {
+		user := grants.User{Name: name, PasswordHash: hash, CreatedAt: created}
+		if err := store.CreateUser(tb.Context(), user); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
