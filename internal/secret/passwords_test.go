@@ -8,17 +8,28 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// wantErr fails the test unless err wraps want, or is nil where want is.
+func wantErr(tb testing.TB, err, want error) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Fatalf("error %v, want %v", err, want)
+	}
+}
+
 func TestPasswordsVerify(t *testing.T) {
 	p := NewPasswords(PasswordOptions{})
 	hash, err := p.Hash(t.Context(), "correct horse")
-	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$"), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "$argon2id$v=19$m=19456,t=2,p=1$"; !strings.HasPrefix(hash, want) {
+		t.Fatalf("Hash() = %q, want it to begin with %q", hash, want)
+	}
 
 	for name, tc := range map[string]struct {
 		password string
@@ -34,8 +45,9 @@ func TestPasswordsVerify(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := p.Verify(t.Context(), hash, tc.password)
-			require.NoError(t, err)
-			require.Equal(t, tc.want, got)
+			if err != nil || got != tc.want {
+				t.Errorf("Verify() = %v, %v, want %v", got, err, tc.want)
+			}
 		})
 	}
 }
@@ -43,10 +55,16 @@ func TestPasswordsVerify(t *testing.T) {
 func TestPasswordsHashIsSalted(t *testing.T) {
 	p := NewPasswords(PasswordOptions{})
 	a, err := p.Hash(t.Context(), "pw")
-	require.NoError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	b, err := p.Hash(t.Context(), "pw")
-	require.NoError(t, err)
-	require.NotEqual(t, a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a == b {
+		t.Errorf("two hashes of one password are both %q", a)
+	}
 }
 
 func TestPasswordsHashLength(t *testing.T) {
@@ -54,32 +72,32 @@ func TestPasswordsHashLength(t *testing.T) {
 	for name, password := range map[string]string{"empty": "", "too long": strings.Repeat("x", MaxPasswordLength+1)} {
 		t.Run(name, func(t *testing.T) {
 			_, err := p.Hash(t.Context(), password)
-			require.ErrorIs(t, err, ErrPasswordLength)
+			wantErr(t, err, ErrPasswordLength)
 		})
 	}
 	_, err := p.Hash(t.Context(), strings.Repeat("x", MaxPasswordLength))
-	require.NoError(t, err)
+	wantErr(t, err, nil)
 }
 
 // TestPasswordsWaitTheirTurn fills every turn and the queue.
 func TestPasswordsWaitTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 1, Queue: 1})
-		require.NoError(t, p.acquire(t.Context()))
+		wantErr(t, p.acquire(t.Context()), nil)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		queued := make(chan error)
 		go func() { queued <- p.RejectIf(ctx, "pw", nil) }()
 		synctest.Wait()
 
-		require.ErrorIs(t, p.RejectIf(t.Context(), "pw", nil), ErrBusy, "the queue holds one")
+		wantErr(t, p.RejectIf(t.Context(), "pw", nil), ErrBusy) // the queue holds one
 		cancel()
-		require.ErrorIs(t, <-queued, context.Canceled)
+		wantErr(t, <-queued, context.Canceled)
 
 		go func() { queued <- p.RejectIf(t.Context(), "pw", nil) }()
 		synctest.Wait()
 		<-p.turns
-		require.NoError(t, <-queued, "the place in the queue was given back")
+		wantErr(t, <-queued, nil) // the place in the queue was given back
 	})
 }
 
@@ -88,7 +106,7 @@ func TestPasswordsWaitTheirTurn(t *testing.T) {
 func TestPasswordsAskAgainWhenTheirTurnHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 1})
-		require.NoError(t, p.acquire(t.Context()))
+		wantErr(t, p.acquire(t.Context()), nil)
 		var answer error
 		still := func() error { return answer }
 		results := make(chan error)
@@ -97,9 +115,11 @@ func TestPasswordsAskAgainWhenTheirTurnHasCome(t *testing.T) {
 		synctest.Wait()
 		answer = errors.New("not any more")
 		<-p.turns
-		require.ErrorIs(t, <-results, answer)
-		require.ErrorIs(t, <-results, answer)
-		require.Empty(t, p.turns, "the turn was given back")
+		wantErr(t, <-results, answer)
+		wantErr(t, <-results, answer)
+		if n := len(p.turns); n != 0 {
+			t.Errorf("%d turns are taken, want none", n)
+		}
 	})
 }
 
@@ -107,7 +127,7 @@ func TestPasswordsRefuseEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := NewPasswords(PasswordOptions{}).Hash(ctx, "pw")
-	require.ErrorIs(t, err, context.Canceled)
+	wantErr(t, err, context.Canceled)
 }
 
 // TestPasswordsBoundConcurrency holds every turn and sees that nothing is
@@ -116,7 +136,7 @@ func TestPasswordsBoundConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 2})
 		for range cap(p.turns) {
-			require.NoError(t, p.acquire(t.Context()))
+			wantErr(t, p.acquire(t.Context()), nil)
 		}
 		var done atomic.Int64
 		for _, work := range []func() error{
@@ -132,11 +152,17 @@ func TestPasswordsBoundConcurrency(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		require.Zero(t, done.Load(), "all turns are taken")
+		if n := done.Load(); n != 0 {
+			t.Fatalf("%d are done while all turns are taken", n)
+		}
 		<-p.turns
 		synctest.Wait()
-		require.EqualValues(t, 3, done.Load(), "one after the other, in the one free turn")
-		require.Zero(t, p.waiting.Load())
+		if n := done.Load(); n != 3 {
+			t.Errorf("%d are done one after the other in the one free turn, want 3", n)
+		}
+		if n := p.waiting.Load(); n != 0 {
+			t.Errorf("%d still wait, want none", n)
+		}
 	})
 }
 
@@ -144,7 +170,7 @@ const goodHash = "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$AAAAAAAAAAAAAAAAAAAAAA"
 
 func TestParseHashRefuses(t *testing.T) {
 	_, err := parseHash(goodHash)
-	require.NoError(t, err)
+	wantErr(t, err, nil)
 	for name, edit := range map[string][2]string{
 		"empty":               {goodHash, ""},
 		"other algorithm":     {"argon2id", "argon2i"},
@@ -175,11 +201,13 @@ func TestParseHashRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := strings.Replace(goodHash, edit[0], edit[1], 1)
-			require.NotEqual(t, goodHash, s)
+			if s == goodHash {
+				t.Fatal("the edit changes nothing")
+			}
 			_, err := parseHash(s)
-			require.ErrorIs(t, err, ErrMalformedHash)
+			wantErr(t, err, ErrMalformedHash)
 			_, err = NewPasswords(PasswordOptions{}).Verify(t.Context(), s, "pw")
-			require.ErrorIs(t, err, ErrMalformedHash)
+			wantErr(t, err, ErrMalformedHash)
 		})
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 func ExampleDigest_Matches() {
@@ -21,9 +19,12 @@ func TestNewHas256Bits(t *testing.T) {
 	for range 1000 {
 		s := New()
 		raw, err := base64.RawURLEncoding.DecodeString(s)
-		require.NoError(t, err)
-		require.Len(t, raw, Bits/8)
-		require.False(t, seen[s], "the same secret twice")
+		if err != nil || len(raw) != Bits/8 {
+			t.Fatalf("New() = %q, %d bytes (%v), want %d", s, len(raw), err, Bits/8)
+		}
+		if seen[s] {
+			t.Fatalf("New() = %q a second time", s)
+		}
 		seen[s] = true
 	}
 }
@@ -33,19 +34,26 @@ func TestDigestMatches(t *testing.T) {
 	for presented, want := range map[string]bool{
 		"s3cret": true, "s3cret\x00": false, "S3cret": false, "": false, "s3cre": false,
 	} {
-		require.Equal(t, want, d.Matches(presented), "%q", presented)
+		if got := d.Matches(presented); got != want {
+			t.Errorf("Matches(%q) = %v, want %v", presented, got, want)
+		}
 	}
-	require.False(t, Digest{}.Matches(""), "no digest matches nothing")
+	if (Digest{}).Matches("") {
+		t.Error("the zero Digest matches the empty secret")
+	}
 }
 
 func TestDigestText(t *testing.T) {
 	for name, d := range map[string]Digest{"zero": {}, "set": DigestOf("x")} {
 		t.Run(name, func(t *testing.T) {
 			text, err := json.Marshal(d)
-			require.NoError(t, err)
+			if err != nil {
+				t.Fatal(err)
+			}
 			var back Digest
-			require.NoError(t, json.Unmarshal(text, &back))
-			require.Equal(t, d, back)
+			if err := json.Unmarshal(text, &back); err != nil || back != d {
+				t.Errorf("%s reads back as %v (%v), want %v", text, back, err, d)
+			}
 		})
 	}
 	for name, text := range map[string]string{
@@ -53,8 +61,12 @@ func TestDigestText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := DigestOf("before")
-			require.Error(t, d.UnmarshalText([]byte(text)))
-			require.Equal(t, DigestOf("before"), d, "a failed read changes nothing")
+			if err := d.UnmarshalText([]byte(text)); err == nil {
+				t.Errorf("UnmarshalText(%q) reads %v", text, d)
+			}
+			if d != DigestOf("before") {
+				t.Error("a failed read changes the digest")
+			}
 		})
 	}
 }
