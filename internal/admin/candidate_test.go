@@ -30,7 +30,7 @@ func TestCandidateIsTriedAndNeverEnforced(t *testing.T) {
 func TestCandidateKeepsItsTimeWhileItsLimitsStay(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
-	w.clock.advance(time.Hour)
+	w.clock.Advance(time.Hour)
 	since := func(body string) any { return w.patch("/candidates/shop", body).is(http.StatusOK).at("since") }
 	equal(t, "after a note", since(`{"note":"x"}`), any("2026-03-01T12:00:00Z"))
 	equal(t, "after a limit", since(`{"client":[{"requests":4}]}`), any("2026-03-01T13:00:00Z"))
@@ -40,7 +40,7 @@ func TestAnotherCandidateBeginsAnew(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
 	w.ask("shop", "", 8)
-	w.clock.advance(time.Second)
+	w.clock.Advance(time.Second)
 	w.put("/candidates/shop", `{"client":[{"requests":100}]}`).is(http.StatusOK)
 	w.ask("shop", "", 1)
 	equal(t, "would be denied", w.get("/candidates/shop").at("activity", "candidate_would_deny"), any(0.0))

@@ -302,6 +302,6 @@ func TestTimeDoesNotMatterToETags(t *testing.T) {
 	w.put("/candidates/shop", `{"user":[{"requests":5}]}`).is(http.StatusOK)
 	before := w.get("/candidates/shop").header.Get("ETag")
 	w.ask("shop", "ada", 10)
-	w.clock.advance(time.Hour)
+	w.clock.Advance(time.Hour)
 	equal(t, "ETag", w.get("/candidates/shop").header.Get("ETag"), before)
 }

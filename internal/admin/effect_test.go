@@ -29,7 +29,7 @@ func TestEffectOfEndingDryRun(t *testing.T) {
 		t.Helper()
 		return w.summary("PATCH", "/settings", `{"mode":"enforce"}`)
 	}
-	w.clock.advance(time.Hour)
+	w.clock.Advance(time.Hour)
 	equal(t, "nobody asked", end(), "enforcing would have denied none of 0 clients in the last 10 minutes")
 	w.ask("shop", "", 4)
 	equal(t, "nobody too often", end(), "enforcing would have denied none of 1 client in the last 10 minutes")
@@ -44,21 +44,21 @@ func TestEffectOfEndingDryRun(t *testing.T) {
 	equal(t, "not widened", w.summary("PATCH", "/policies/app", `{"mode":"off"}`), nobody)
 	// What was predicted is what enforcing gives.
 	w.patch("/settings", `{"mode":"enforce"}`).is(http.StatusOK)
-	w.clock.advance(5 * time.Minute)
+	w.clock.Advance(5 * time.Minute)
 	equal(t, "passed", w.ask("shop", "", 8), 5)
 	equal(t, "passed", w.ask("app", "", 6), 5)
-	w.clock.advance(11 * time.Minute)
+	w.clock.Advance(11 * time.Minute)
 	equal(t, "not widened", end(), nobody)
 }
 
 // What was counted under other limits says nothing about these.
 func TestEffectForgetsFormerLimits(t *testing.T) {
 	w := newWorld(t)
-	w.clock.advance(time.Hour)
+	w.clock.Advance(time.Hour)
 	w.patch("/settings", `{"mode":"dry_run","default":{"client":[{"requests":5}]}}`).is(http.StatusOK)
 	w.ask("shop", "", 20)
 	w.ask("app", "", 20)
-	w.clock.advance(5 * time.Minute)
+	w.clock.Advance(5 * time.Minute)
 	w.patch("/settings", `{"default":{"client":[{"requests":10}]}}`).is(http.StatusOK)
 	end := func() string {
 		t.Helper()
@@ -66,10 +66,10 @@ func TestEffectForgetsFormerLimits(t *testing.T) {
 	}
 	unclear := "(nothing was counted that tells about 10 requests in 60s; try a candidate first)"
 	equal(t, "nobody asked since", end(), "enforcing would have denied none of 2 clients in the last 10 minutes; unknown for 2: app "+unclear+", shop "+unclear)
-	w.clock.advance(3 * time.Minute)
+	w.clock.Advance(3 * time.Minute)
 	w.ask("shop", "", 12)
 	w.ask("app", "", 9)
-	w.clock.advance(time.Minute)
+	w.clock.Advance(time.Minute)
 	equal(t, "asked since", end(),
 		"enforcing would have denied 1 of 2 clients in the last 10 minutes: shop (2 requests); the figures go back 1 minute only")
 }

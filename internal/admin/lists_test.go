@@ -75,7 +75,7 @@ func TestCountersShowWhatTheLimiterKnows(t *testing.T) {
 	w.put("/candidates/shop", `{"client":[{"requests":2}]}`).is(http.StatusOK)
 	w.ask("shop", "", 6)
 	w.ask("shop", "ada", 5)
-	w.clock.advance(15 * time.Second)
+	w.clock.Advance(15 * time.Second)
 	a := w.get("/clients/shop/counters")
 	equal(t, "first", a.at("counters", 0, "username"), nil)
 	equal(t, "in flight", a.at("counters", 0, "i"), any(4.0))

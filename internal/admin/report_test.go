@@ -45,9 +45,9 @@ func TestInstancesTellHowFreshTheyAre(t *testing.T) {
 	ok(t, b.policies.Refresh(t.Context()))
 	b.publish()
 	equal(t, "other is current", a.get("/instances").at("instances", 1, "policies", "current"), any(true))
-	a.clock.advance(time.Minute)
+	a.clock.Advance(time.Minute)
 	equal(t, "by its own clock", len(a.get("/instances").at("instances").([]any)), 2)
-	store.clock.advance(time.Minute)
+	store.clock.Advance(time.Minute)
 	equal(t, "after its time", len(a.get("/instances").at("instances").([]any)), 1)
 }
 

@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,29 +26,12 @@ import (
 	"oauth-server/internal/store/embedded"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
+	"oauth-server/internal/testworld"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
-// clock is a settable time.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
+var noon = testworld.Noon
 
 // tokens knows the claims of each token.
 type tokens map[string]keys.Claims
@@ -67,7 +49,7 @@ func (ts tokens) Bearer(_ context.Context, token string) (keys.Claims, error) {
 // shared is the store of several processes. Its clock is not theirs.
 type shared struct {
 	*embedded.Store
-	clock      *clock
+	clock      *testworld.Clock
 	heartbeats *memstore.Store
 	reports    syncer.Reports // heartbeats, unless a test has others
 }
@@ -77,7 +59,7 @@ type instance struct {
 	t        *testing.T
 	name     string
 	store    *shared
-	clock    *clock
+	clock    *testworld.Clock
 	clients  *clientcfg.Source
 	policies *clientcfg.PolicySource
 	counters *ratelimit.Counters
@@ -107,9 +89,7 @@ func confidential(id string, change func(*clientcfg.Client)) clientcfg.Client {
 
 func openStore(t *testing.T) *shared {
 	t.Helper()
-	store, err := embedded.Open(filepath.Join(t.TempDir(), "test.db"), embedded.Options{})
-	ok(t, err)
-	t.Cleanup(func() { ok(t, store.Close()) })
+	store := testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db"))
 	for _, c := range []clientcfg.Client{
 		confidential("ops", clientcfg.MakeOperator),
 		confidential("viewer", func(c *clientcfg.Client) {
@@ -122,7 +102,7 @@ func openStore(t *testing.T) *shared {
 	} {
 		ok(t, store.CreateClient(t.Context(), c))
 	}
-	c := &clock{now: noon}
+	c := &testworld.Clock{}
 	heartbeats := &memstore.Store{Clock: c.Now}
 	return &shared{store, c, heartbeats, heartbeats}
 }
@@ -140,7 +120,7 @@ func perMinute(requests int64) []ratelimit.Limit {
 
 func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settings, change ...func(*admin.Options)) *instance {
 	t.Helper()
-	w := &instance{t: t, name: name, store: store, clock: &clock{now: noon}, counters: ratelimit.NewCounters(0), recorder: activity.New(0, noon)}
+	w := &instance{t: t, name: name, store: store, clock: &testworld.Clock{}, counters: ratelimit.NewCounters(0), recorder: activity.New(0, noon)}
 	w.resets = admin.NewResets(w.counters, nil, slog.New(slog.DiscardHandler))
 	var err error
 	w.clients, err = clientcfg.NewSource(t.Context(), store)
