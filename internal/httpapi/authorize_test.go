@@ -8,22 +8,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/grants"
 )
 
-// requirePage checks the headers that every page carries.
-func requirePage(tb testing.TB, res *reply, formAction string) {
+// wantPage checks the headers that every page carries.
+func wantPage(tb testing.TB, res *reply, formAction string) {
 	tb.Helper()
 	h := res.Header
-	require.Equal(tb, "text/html; charset=utf-8", h.Get("Content-Type"))
-	require.Equal(tb, "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "+
-		"frame-ancestors 'none'; form-action "+formAction, h.Get("Content-Security-Policy"))
-	require.Equal(tb, "DENY", h.Get("X-Frame-Options"))
-	require.Equal(tb, "same-origin", h.Get("Referrer-Policy"))
-	require.Equal(tb, "nosniff", h.Get("X-Content-Type-Options"))
-	require.Equal(tb, "no-store", h.Get("Cache-Control"))
+	wantHeader(tb, h, "Content-Type", "text/html; charset=utf-8")
+	wantHeader(tb, h, "Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "+
+		"frame-ancestors 'none'; form-action "+formAction)
+	wantHeader(tb, h, "X-Frame-Options", "DENY")
+	wantHeader(tb, h, "Referrer-Policy", "same-origin")
+	wantHeader(tb, h, "X-Content-Type-Options", "nosniff")
+	wantHeader(tb, h, "Cache-Control", "no-store")
 }
 
 func get(tb testing.TB, s http.Handler, path, cookie string) *reply {
@@ -40,20 +38,24 @@ func post(tb testing.TB, s http.Handler, path, cookie string, v url.Values) *rep
 func hidden(tb testing.TB, page, name string) string {
 	tb.Helper()
 	m := regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(page)
-	require.NotNil(tb, m, "no hidden field %s in %s", name, page)
+	if m == nil {
+		tb.Fatalf("no hidden field %s in %s", name, page)
+	}
 	return html.UnescapeString(m[1])
 }
 
-// requireRedirect checks an authorization response and returns its parameters.
-func requireRedirect(tb testing.TB, res *reply, target string) url.Values {
+// wantRedirect checks an authorization response and returns its parameters.
+func wantRedirect(tb testing.TB, res *reply, target string) url.Values {
 	tb.Helper()
-	require.Equal(tb, http.StatusSeeOther, res.StatusCode)
-	require.Equal(tb, "no-store", res.Header.Get("Cache-Control"))
+	wantStatus(tb, res, http.StatusSeeOther)
+	wantHeader(tb, res.Header, "Cache-Control", "no-store")
 	location := res.Header.Get("Location")
-	require.True(tb, strings.HasPrefix(location, target), location)
+	if !strings.HasPrefix(location, target) {
+		tb.Fatalf("redirect to %q, want %q", location, target)
+	}
 	u, err := url.Parse(location)
-	require.NoError(tb, err)
-	require.Equal(tb, "http://id.example", u.Query().Get("iss"))
+	ok(tb, err)
+	equal(tb, "iss", u.Query().Get("iss"), "http://id.example")
 	return u.Query()
 }
 
@@ -65,48 +67,48 @@ func TestWayThroughThePages(t *testing.T) {
 
 	res := get(t, s, start, "")
 	page := res.Body
-	require.Equal(t, http.StatusOK, res.StatusCode)
-	requirePage(t, res, "'self' https://app.example https:")
-	require.Contains(t, page, "The Shop")
+	wantStatus(t, res, http.StatusOK)
+	wantPage(t, res, "'self' https://app.example https:")
+	holds(t, page, "The Shop")
 
 	res = post(t, s, "/sign-in", "", url.Values{
 		"authorization": {hidden(t, page, "authorization")}, "username": {" alice "}, "password": {"wrong <b>"},
 	})
 	page = res.Body
-	require.Equal(t, http.StatusForbidden, res.StatusCode)
-	requirePage(t, res, "'self' https://app.example https:")
-	require.Contains(t, page, `role="alert"`)
-	require.Contains(t, page, `value="alice"`)
-	require.NotContains(t, page, "wrong")
-	require.Empty(t, res.Header.Get("Set-Cookie"))
+	wantStatus(t, res, http.StatusForbidden)
+	wantPage(t, res, "'self' https://app.example https:")
+	holds(t, page, `role="alert"`)
+	holds(t, page, `value="alice"`)
+	lacks(t, page, "wrong")
+	wantHeader(t, res.Header, "Set-Cookie", "")
 
 	res = post(t, s, "/sign-in", "", url.Values{
 		"authorization": {hidden(t, page, "authorization")}, "username": {"alice"}, "password": {"pass-alice"},
 	})
-	require.Equal(t, http.StatusSeeOther, res.StatusCode)
+	wantStatus(t, res, http.StatusSeeOther)
 	back, err := url.Parse(res.Header.Get("Location"))
-	require.NoError(t, err)
-	require.Equal(t, "/authorize", back.Path)
-	require.Equal(t, authorization(), back.Query())
+	ok(t, err)
+	equal(t, "path", back.Path, "/authorize")
+	equal(t, "query", back.Query(), authorization())
 	cookie := res.Header.Get("Set-Cookie")
-	require.Equal(t, "oauth_session=cookie-alice; Path=/; Expires=Sat, 02 Jan 2100 03:04:05 GMT; HttpOnly; SameSite=Lax", cookie)
+	equal(t, "cookie", cookie, "oauth_session=cookie-alice; Path=/; Expires=Sat, 02 Jan 2100 03:04:05 GMT; HttpOnly; SameSite=Lax")
 	cookie, _, _ = strings.Cut(cookie, ";")
 
 	res = get(t, s, res.Header.Get("Location"), cookie)
 	page = res.Body
-	require.Equal(t, http.StatusOK, res.StatusCode)
-	requirePage(t, res, "'self' https://app.example https:")
+	wantStatus(t, res, http.StatusOK)
+	wantPage(t, res, "'self' https://app.example https:")
 	for _, text := range []string{"The Shop", "alice", "Read orders", "app.example"} {
-		require.Contains(t, page, text)
+		holds(t, page, text)
 	}
 
 	res = post(t, s, "/consent", cookie, url.Values{
 		"authorization": {hidden(t, page, "authorization")}, "binding": {hidden(t, page, "binding")}, "decision": {"allow"},
 	})
-	q := requireRedirect(t, res, appTarget+"&")
-	require.Equal(t, "the-code", q.Get("code"))
-	require.Equal(t, "st&ate", q.Get("state"))
-	require.Equal(t, []string{"alice"}, f.approved)
+	q := wantRedirect(t, res, appTarget+"&")
+	equal(t, "code", q.Get("code"), "the-code")
+	equal(t, "state", q.Get("state"), "st&ate")
+	equal(t, "approved", f.approved, []string{"alice"})
 }
 
 func consentPageOf(t *testing.T, s http.Handler, cookie string) url.Values {
@@ -121,11 +123,11 @@ func TestDeny(t *testing.T) {
 	cookie := f.signedIn("alice")
 	v := consentPageOf(t, s, cookie)
 	v.Set("decision", "deny")
-	q := requireRedirect(t, post(t, s, "/consent", cookie, v), appTarget+"&")
-	require.Equal(t, "access_denied", q.Get("error"))
-	require.Equal(t, "st&ate", q.Get("state"))
-	require.Empty(t, q.Get("code"))
-	require.Empty(t, f.approved)
+	q := wantRedirect(t, post(t, s, "/consent", cookie, v), appTarget+"&")
+	equal(t, "error", q.Get("error"), "access_denied")
+	equal(t, "state", q.Get("state"), "st&ate")
+	equal(t, "code", q.Get("code"), "")
+	equal(t, "approved", f.approved, nil)
 }
 
 // TestConsentThatDoesNotCount posts consents that nobody gave.
@@ -163,11 +165,13 @@ func TestConsentThatDoesNotCount(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			res := post(t, s, "/consent", tt.cookie, tt.form)
-			require.Equal(t, tt.status, res.StatusCode)
+			wantStatus(t, res, tt.status)
 			if location := res.Header.Get("Location"); location != "" {
-				require.True(t, strings.HasPrefix(location, "/authorize?"), location)
+				if !strings.HasPrefix(location, "/authorize?") {
+					t.Fatalf("redirect to %q, want the authorization request", location)
+				}
 			}
-			require.Empty(t, f.approved)
+			equal(t, "approved", f.approved, nil)
 		})
 	}
 }
@@ -178,9 +182,9 @@ func TestApprovalThatFails(t *testing.T) {
 	cookie := f.signedIn("alice")
 	v := consentPageOf(t, s, cookie)
 	f.failApprove = errDisk
-	q := requireRedirect(t, post(t, s, "/consent", cookie, v), appTarget+"&")
-	require.Equal(t, "server_error", q.Get("error"))
-	require.NotContains(t, q.Get("error_description"), "fire")
+	q := wantRedirect(t, post(t, s, "/consent", cookie, v), appTarget+"&")
+	equal(t, "error", q.Get("error"), "server_error")
+	lacks(t, q.Get("error_description"), "fire")
 }
 
 // TestBadAuthorization: what cannot be trusted is shown, never redirected;
@@ -224,16 +228,16 @@ func TestBadAuthorization(t *testing.T) {
 			for who, cookie := range map[string]string{"stranger": "", "alice": f.signedIn("alice")} {
 				res := get(t, newServer(t, f, nil), "/authorize?"+tt.query, cookie)
 				if tt.redirect == "" {
-					require.Equal(t, http.StatusBadRequest, res.StatusCode, who)
-					require.Empty(t, res.Header.Get("Location"))
-					requirePage(t, res, "'self'")
-					require.Contains(t, res.Body, res.Header.Get("X-Request-Id"))
+					wantStatus(t, res, http.StatusBadRequest)
+					wantHeader(t, res.Header, "Location", "")
+					wantPage(t, res, "'self'")
+					holds(t, res.Body, res.Header.Get("X-Request-Id"))
 					continue
 				}
-				q := requireRedirect(t, res, appTarget+"&")
-				require.Equal(t, string(tt.redirect), q.Get("error"), who)
-				require.Equal(t, tt.state, q.Get("state"))
-				require.NotContains(t, q.Get("error_description"), `"`)
+				q := wantRedirect(t, res, appTarget+"&")
+				equal(t, who, q.Get("error"), string(tt.redirect))
+				equal(t, "state", q.Get("state"), tt.state)
+				lacks(t, q.Get("error_description"), `"`)
 			}
 		})
 	}
@@ -242,7 +246,7 @@ func TestBadAuthorization(t *testing.T) {
 // TestUnknownParametersAreIgnored: RFC 6749 3.1, and OpenID Connect's prompt.
 func TestUnknownParametersAreIgnored(t *testing.T) {
 	res := get(t, newServer(t, newFake(), nil), "/authorize?"+authorization().Encode()+"&prompt=none&nonce=n&response_mode=query", "")
-	require.Equal(t, http.StatusOK, res.StatusCode)
+	wantStatus(t, res, http.StatusOK)
 }
 
 func TestAuthorizeByPost(t *testing.T) {
@@ -251,20 +255,20 @@ func TestAuthorizeByPost(t *testing.T) {
 	res := request{path: "/authorize", body: authorization().Encode(), header: http.Header{
 		"Origin": {"https://app.example"}, "Sec-Fetch-Site": {"cross-site"},
 	}}.send(t, s)
-	require.Equal(t, http.StatusSeeOther, res.StatusCode)
+	wantStatus(t, res, http.StatusSeeOther)
 	u, err := url.Parse(res.Header.Get("Location"))
-	require.NoError(t, err)
-	require.Equal(t, "/authorize", u.Path)
-	require.Equal(t, authorization(), u.Query())
+	ok(t, err)
+	equal(t, "path", u.Path, "/authorize")
+	equal(t, "query", u.Query(), authorization())
 
 	res = request{path: "/authorize", body: "{}", header: http.Header{"Content-Type": {"application/json"}}}.send(t, s)
-	require.Equal(t, http.StatusBadRequest, res.StatusCode)
-	requirePage(t, res, "'self'")
+	wantStatus(t, res, http.StatusBadRequest)
+	wantPage(t, res, "'self'")
 }
 
 func TestAuthorizeAnswersScriptsInJSON(t *testing.T) {
 	res := request{method: "GET", path: "/authorize", header: http.Header{"Accept": {"application/json"}}}.send(t, newServer(t, newFake(), nil))
-	requireOAuthError(t, res, http.StatusBadRequest, grants.InvalidRequest)
+	wantOAuthError(t, res, http.StatusBadRequest, grants.InvalidRequest)
 }
 
 func TestOurTroubleOnPages(t *testing.T) {
@@ -277,9 +281,9 @@ func TestOurTroubleOnPages(t *testing.T) {
 			cookie := f.signedIn("alice")
 			edit(f)
 			res := get(t, newServer(t, f, nil), "/authorize?"+authorization().Encode(), cookie)
-			require.Equal(t, http.StatusInternalServerError, res.StatusCode)
-			requirePage(t, res, "'self'")
-			require.NotContains(t, res.Body, "fire")
+			wantStatus(t, res, http.StatusInternalServerError)
+			wantPage(t, res, "'self'")
+			lacks(t, res.Body, "fire")
 		})
 	}
 }
@@ -297,14 +301,14 @@ func TestTargets(t *testing.T) {
 			v := authorization()
 			v.Set("redirect_uri", target)
 			res := get(t, s, "/authorize?"+v.Encode(), cookie)
-			requirePage(t, res, "'self' "+want.source)
+			wantPage(t, res, "'self' "+want.source)
 			page := res.Body
-			require.Contains(t, page, want.words)
+			holds(t, page, want.words)
 			sep := "?"
 			if strings.Contains(target, "?") {
 				sep = "&"
 			}
-			requireRedirect(t, post(t, s, "/consent", cookie, url.Values{
+			wantRedirect(t, post(t, s, "/consent", cookie, url.Values{
 				"authorization": {hidden(t, page, "authorization")}, "binding": {hidden(t, page, "binding")}, "decision": {"allow"},
 			}), target+sep+"code=the-code&")
 		})

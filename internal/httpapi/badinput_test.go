@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/grants"
 )
 
@@ -16,27 +14,33 @@ func basic(id, secret string) []string {
 	return []string{"Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))}
 }
 
-// requireOAuthError checks all that RFC 6749 5.2 says of an error answer.
-func requireOAuthError(tb testing.TB, res *reply, status int, code grants.ErrorCode) {
+// wantOAuthError checks all that RFC 6749 5.2 says of an error answer.
+func wantOAuthError(tb testing.TB, res *reply, status int, code grants.ErrorCode) {
 	tb.Helper()
 	body := res.Body
-	require.Equal(tb, status, res.StatusCode, body)
-	require.Equal(tb, "application/json", res.Header.Get("Content-Type"))
-	require.Equal(tb, "no-store", res.Header.Get("Cache-Control"))
-	require.Equal(tb, "nosniff", res.Header.Get("X-Content-Type-Options"))
+	wantStatus(tb, res, status)
+	wantHeader(tb, res.Header, "Content-Type", "application/json")
+	wantHeader(tb, res.Header, "Cache-Control", "no-store")
+	wantHeader(tb, res.Header, "X-Content-Type-Options", "nosniff")
 	var e struct {
 		Error       grants.ErrorCode `json:"error"`
 		Description string           `json:"error_description"`
 	}
-	require.NoError(tb, json.Unmarshal([]byte(body), &e), body)
-	require.Equal(tb, code, e.Error, body)
-	require.NotEmpty(tb, e.Description)
-	require.NotContains(tb, e.Description, `"`)
+	if err := json.Unmarshal([]byte(body), &e); err != nil {
+		tb.Fatalf("%v: %v", body, err)
+	}
+	equal(tb, "error", e.Error, code)
+	if e.Description == "" {
+		tb.Fatalf("no description in %s", body)
+	}
+	lacks(tb, e.Description, `"`)
 	challenge := res.Header.Get("WWW-Authenticate")
 	if status == http.StatusUnauthorized {
-		require.True(tb, strings.HasPrefix(challenge, "Basic realm="), challenge)
+		if !strings.HasPrefix(challenge, "Basic realm=") {
+			tb.Fatalf("challenge %q, want one for Basic", challenge)
+		}
 	} else {
-		require.Empty(tb, challenge)
+		equal(tb, "challenge", challenge, "")
 	}
 }
 
@@ -81,7 +85,7 @@ func TestBadForm(t *testing.T) {
 		for name, r := range cases {
 			t.Run(endpoint+" "+name, func(t *testing.T) {
 				r.path = endpoint + r.path
-				requireOAuthError(t, r.send(t, newServer(t, newFake(), nil)), http.StatusBadRequest, grants.InvalidRequest)
+				wantOAuthError(t, r.send(t, newServer(t, newFake(), nil)), http.StatusBadRequest, grants.InvalidRequest)
 			})
 		}
 	}
@@ -120,7 +124,7 @@ func TestBadCredentials(t *testing.T) {
 		for name, r := range cases {
 			t.Run(endpoint+" "+name, func(t *testing.T) {
 				r.path, r.body = endpoint, r.body+"&"+form(rest...)
-				requireOAuthError(t, r.send(t, newServer(t, newFake(), nil)), http.StatusUnauthorized, grants.InvalidClient)
+				wantOAuthError(t, r.send(t, newServer(t, newFake(), nil)), http.StatusUnauthorized, grants.InvalidClient)
 			})
 		}
 	}
@@ -132,16 +136,16 @@ func TestWrongMethod(t *testing.T) {
 		for _, method := range []string{"GET", "PUT", "DELETE", "PATCH", "HEAD", "TRACE", "BREW"} {
 			t.Run(method+" "+endpoint, func(t *testing.T) {
 				res := request{method: method, path: endpoint}.send(t, s)
-				require.Contains(t, res.Header.Get("Allow"), "POST")
-				requireOAuthError(t, res, http.StatusMethodNotAllowed, grants.InvalidRequest)
+				holds(t, res.Header.Get("Allow"), "POST")
+				wantOAuthError(t, res, http.StatusMethodNotAllowed, grants.InvalidRequest)
 			})
 		}
 	}
 	for _, endpoint := range []string{"/.well-known/jwks.json", "/.well-known/oauth-authorization-server", "/healthz", "/readyz"} {
 		t.Run("POST "+endpoint, func(t *testing.T) {
 			res := request{path: endpoint}.send(t, s)
-			require.Contains(t, res.Header.Get("Allow"), "GET")
-			requireOAuthError(t, res, http.StatusMethodNotAllowed, grants.InvalidRequest)
+			holds(t, res.Header.Get("Allow"), "GET")
+			wantOAuthError(t, res, http.StatusMethodNotAllowed, grants.InvalidRequest)
 		})
 	}
 }
@@ -150,13 +154,13 @@ func TestUnknownPath(t *testing.T) {
 	s := newServer(t, newFake(), nil)
 	for _, path := range []string{"/nowhere", "/token/", "/token/x", "/%00", "//token", "/%2e%2e/token"} {
 		t.Run("client "+path, func(t *testing.T) {
-			requireOAuthError(t, request{method: "GET", path: path}.send(t, s), http.StatusNotFound, grants.InvalidRequest)
+			wantOAuthError(t, request{method: "GET", path: path}.send(t, s), http.StatusNotFound, grants.InvalidRequest)
 		})
 		t.Run("browser "+path, func(t *testing.T) {
 			res := request{method: "GET", path: path, header: http.Header{"Accept": {"text/html,*/*;q=0.8"}}}.send(t, s)
-			require.Equal(t, http.StatusNotFound, res.StatusCode)
-			requirePage(t, res, "'self'")
-			require.Contains(t, res.Body, "There is nothing here")
+			wantStatus(t, res, http.StatusNotFound)
+			wantPage(t, res, "'self'")
+			holds(t, res.Body, "There is nothing here")
 		})
 	}
 }
@@ -170,8 +174,8 @@ func TestOurTrouble(t *testing.T) {
 	for _, endpoint := range []string{"/token", "/introspect", "/revoke"} {
 		t.Run(endpoint, func(t *testing.T) {
 			res := request{path: endpoint, body: form("grant_type", "x", "token", "x", "client_id", "shop", "client_secret", "x")}.send(t, s)
-			requireOAuthError(t, res, http.StatusInternalServerError, grants.ServerError)
-			require.NotContains(t, res.Body, "fire")
+			wantOAuthError(t, res, http.StatusInternalServerError, grants.ServerError)
+			lacks(t, res.Body, "fire")
 		})
 	}
 }
@@ -180,7 +184,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	f := newFake()
 	f.panicking = true
 	res := request{path: "/token", body: form("grant_type", "x", "client_id", "shop")}.send(t, newServer(t, f, nil))
-	requireOAuthError(t, res, http.StatusInternalServerError, grants.ServerError)
+	wantOAuthError(t, res, http.StatusInternalServerError, grants.ServerError)
 }
 
 // TestErrorCodes sees every code on the wire with its status (RFC 6749 5.2).
@@ -193,8 +197,8 @@ func TestErrorCodes(t *testing.T) {
 			f := newFake()
 			f.failToken = &grants.Error{Code: code, Description: "a \"quoted\" \\ näme\n", Cause: errDisk}
 			res := request{path: "/token", body: form("grant_type", "x", "client_id", "shop")}.send(t, newServer(t, f, nil))
-			requireOAuthError(t, res, status, code)
-			require.NotContains(t, res.Body, "fire")
+			wantOAuthError(t, res, status, code)
+			lacks(t, res.Body, "fire")
 		})
 	}
 }

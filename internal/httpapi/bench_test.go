@@ -19,11 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/testworld"
 )
 
 // newBare is the least that can be called a token endpoint: it parses the same
@@ -32,7 +31,7 @@ import (
 func newBare(b *testing.B) *httptest.Server {
 	b.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(b, err)
+	ok(b, err)
 	header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","kid":"xVNOOsCgXGSkfLY9RbIrUvHyFkSFiKzvTPAyaWkBl8c","typ":"at+jwt"}`))
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil || r.PostForm.Get("grant_type") != "client_credentials" {
@@ -74,10 +73,10 @@ func newBare(b *testing.B) *httptest.Server {
 func newTokenServer(b *testing.B, edits ...worldEdit) *httptest.Server {
 	b.Helper()
 	log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, log.Close()) })
+	ok(b, err)
+	b.Cleanup(func() { ok(b, log.Close()) })
 	edits = append(edits, func(_ *grants.Options, o *httpapi.Options) { o.Logger = slog.New(slog.NewJSONHandler(log, nil)) })
-	return newWorld(b, clients{"daemon": daemon()}, edits...)
+	return newWorld(b, testworld.Clients{"daemon": daemon()}, edits...)
 }
 
 // ask sends one token request and reads the answer.

@@ -15,10 +15,10 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
-	"github.com/stretchr/testify/require"
 	"golang.org/x/oauth2"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/testworld"
 )
 
 // newBrowser starts a headless Chromium with a fresh profile and returns the
@@ -40,7 +40,7 @@ func newBrowser(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate("about:blank"))) // starts it
+	ok(t, chromedp.Do(ctx, chromedp.Navigate("about:blank"))) // starts it
 	return ctx
 }
 
@@ -63,13 +63,13 @@ const phoneWidth, phoneHeight = 390, 844
 
 func asPhone(t *testing.T, ctx context.Context) {
 	t.Helper()
-	require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(phoneWidth, phoneHeight, chromedp.EmulateMobile, chromedp.EmulateTouch)))
+	ok(t, chromedp.Do(ctx, chromedp.EmulateViewport(phoneWidth, phoneHeight, chromedp.EmulateMobile, chromedp.EmulateTouch)))
 }
 
 func withoutScript(t *testing.T, ctx context.Context) {
 	t.Helper()
 	_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	require.NoError(t, err)
+	ok(t, err)
 }
 
 // callback is the client's side: a page at the redirect URI.
@@ -128,19 +128,23 @@ func signIn(username, password string) chromedp.Action[chromedp.Void] {
 	)
 }
 
-// requireFits checks that a page needs no sideways scrolling on a phone, and
+// wantFits checks that a page needs no sideways scrolling on a phone, and
 // that a thumb can hit what there is to hit (WCAG 2.2, 2.5.8).
-func requireFits(t *testing.T, ctx context.Context) {
+func wantFits(t *testing.T, ctx context.Context) {
 	t.Helper()
 	box, err := chromedp.Run(ctx, chromedp.Dimensions(chromedp.CSS("html")))
-	require.NoError(t, err)
-	require.LessOrEqual(t, box.Width, int64(phoneWidth))
+	ok(t, err)
+	if box.Width > phoneWidth {
+		t.Fatalf("the page is %d wide on a screen of %d", box.Width, phoneWidth)
+	}
 	buttons, err := chromedp.Run(ctx, chromedp.Nodes(chromedp.CSSAll("button, input:not([type=hidden])"), chromedp.AtLeast(1)))
-	require.NoError(t, err)
+	ok(t, err)
 	for _, b := range buttons {
 		box, err := chromedp.Run(ctx, chromedp.Dimensions(chromedp.NodeIDs{b.NodeID}))
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, box.Height, int64(44), b.LocalName)
+		ok(t, err)
+		if box.Height < 44 {
+			t.Fatalf("a field or button is %d high, want 44", box.Height)
+		}
 	}
 }
 
@@ -151,7 +155,7 @@ func TestBrowserFromAuthorizeToToken(t *testing.T) {
 	for name, script := range map[string]bool{"with script": true, "without script": false} {
 		t.Run(name, func(t *testing.T) {
 			app := newCallback(t, "")
-			srv := newWorld(t, clients{"app": appClient(app.URL + "/cb?lang=en")})
+			srv := newWorld(t, testworld.Clients{"app": appClient(app.URL + "/cb?lang=en")})
 			config := oauthConfig(srv.URL, app.URL+"/cb?lang=en")
 			verifier := oauth2.GenerateVerifier()
 			ctx := newBrowser(t)
@@ -160,32 +164,33 @@ func TestBrowserFromAuthorizeToToken(t *testing.T) {
 				withoutScript(t, ctx)
 			}
 
-			require.NoError(t, chromedp.Do(ctx,
+			ok(t, chromedp.Do(ctx,
 				chromedp.Navigate(config.AuthCodeURL("some-state", oauth2.S256ChallengeOption(verifier))),
 				chromedp.WaitVisible(usernameField),
 			))
-			requireFits(t, ctx)
-			require.NoError(t, chromedp.Do(ctx, signIn("alice", "wrong"), chromedp.WaitVisible(alertBox)))
+			wantFits(t, ctx)
+			ok(t, chromedp.Do(ctx, signIn("alice", "wrong"), chromedp.WaitVisible(alertBox)))
 			typed, err := chromedp.Run(ctx, chromedp.AttributeValue(usernameField, "value"))
-			require.NoError(t, err)
-			require.Equal(t, "alice", typed.Value)
-			require.NoError(t, chromedp.Do(ctx, signIn("alice", password), chromedp.WaitVisible(allowButton)))
-			requireFits(t, ctx)
+			ok(t, err)
+			equal(t, "username in the form", typed.Value, "alice")
+			ok(t, chromedp.Do(ctx, signIn("alice", password), chromedp.WaitVisible(allowButton)))
+			wantFits(t, ctx)
 			shown, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS("main")))
-			require.NoError(t, err)
+			ok(t, err)
 			for _, text := range []string{"Photo Book", "alice", "Read photos", "Change photos"} {
-				require.Contains(t, shown, text)
+				holds(t, shown, text)
 			}
-			require.NoError(t, chromedp.Do(ctx, chromedp.Click(allowButton), chromedp.WaitVisible(welcome)))
+			ok(t, chromedp.Do(ctx, chromedp.Click(allowButton), chromedp.WaitVisible(welcome)))
 
 			got := <-app.got
-			require.Equal(t, "en", got.Get("lang"))
-			require.Equal(t, "some-state", got.Get("state"))
-			require.Equal(t, srv.URL, got.Get("iss"))
+			equal(t, "lang", got.Get("lang"), "en")
+			equal(t, "state", got.Get("state"), "some-state")
+			equal(t, "iss", got.Get("iss"), srv.URL)
 			token, err := config.Exchange(t.Context(), got.Get("code"), oauth2.VerifierOption(verifier))
-			require.NoError(t, err)
-			require.NotEmpty(t, token.AccessToken)
-			require.NotEmpty(t, token.RefreshToken)
+			ok(t, err)
+			if token.AccessToken == "" || token.RefreshToken == "" {
+				t.Fatal("a token is missing in the answer")
+			}
 		})
 	}
 }
@@ -195,40 +200,40 @@ func TestBrowserFromAuthorizeToToken(t *testing.T) {
 func TestBrowserFollowsWhereTheClientGoesOn(t *testing.T) {
 	last := newCallback(t, "")
 	app := newCallback(t, strings.Replace(last.URL, "127.0.0.1", "localhost", 1)+"/done")
-	srv := newWorld(t, clients{"app": appClient(app.URL + "/cb")})
+	srv := newWorld(t, testworld.Clients{"app": appClient(app.URL + "/cb")})
 	ctx := newBrowser(t)
-	require.NoError(t, chromedp.Do(ctx,
+	ok(t, chromedp.Do(ctx,
 		chromedp.Navigate(oauthConfig(srv.URL, app.URL+"/cb").AuthCodeURL("s", oauth2.S256ChallengeOption(oauth2.GenerateVerifier()))),
 		signIn("alice", password), chromedp.WaitVisible(allowButton), chromedp.Click(allowButton), chromedp.WaitVisible(welcome),
 	))
 	where, err := chromedp.Run(ctx, chromedp.Location())
-	require.NoError(t, err)
-	require.Contains(t, where, "://localhost:")
+	ok(t, err)
+	holds(t, where, "://localhost:")
 }
 
 // TestBrowserHandsOverToAnApp: nor may form-action stop the way into an app
 // with a scheme of its own (RFC 8252 7.1).
 func TestBrowserHandsOverToAnApp(t *testing.T) {
 	const redirect = "com.example.app:/cb"
-	srv := newWorld(t, clients{"app": appClient(redirect)})
+	srv := newWorld(t, testworld.Clients{"app": appClient(redirect)})
 	ctx := newBrowser(t)
-	require.NoError(t, chromedp.Do(ctx,
+	ok(t, chromedp.Do(ctx,
 		chromedp.Navigate(oauthConfig(srv.URL, redirect).AuthCodeURL("s", oauth2.S256ChallengeOption(oauth2.GenerateVerifier()))),
 		signIn("alice", password), chromedp.WaitVisible(allowButton),
 	))
 	asked, failed := chromedp.Events(ctx, network.RequestWillBeSent), chromedp.Events(ctx, network.LoadingFailed)
-	require.NoError(t, chromedp.Do(ctx, chromedp.Click(allowButton)))
+	ok(t, chromedp.Do(ctx, chromedp.Click(allowButton)))
 	for e, err := range asked {
-		require.NoError(t, err)
+		ok(t, err)
 		if strings.HasPrefix(e.DocumentURL, redirect+"?code=") {
 			break
 		}
 	}
 	// There is no such app on this machine: Chromium gives up, by itself.
 	for e, err := range failed {
-		require.NoError(t, err)
-		require.Equal(t, "net::ERR_ABORTED", e.ErrorText)
-		require.Empty(t, e.BlockedReason)
+		ok(t, err)
+		equal(t, "error of the browser", e.ErrorText, "net::ERR_ABORTED")
+		equal(t, "blocked by", e.BlockedReason, "")
 		break
 	}
 }
@@ -236,7 +241,7 @@ func TestBrowserHandsOverToAnApp(t *testing.T) {
 // TestBrowserRefusesForeignPages: another site can neither show our pages in a
 // frame nor send our forms.
 func TestBrowserRefusesForeignPages(t *testing.T) {
-	srv := newWorld(t, clients{"app": appClient("https://app.example/cb")})
+	srv := newWorld(t, testworld.Clients{"app": appClient("https://app.example/cb")})
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		if r.URL.Path == "/frame" {
@@ -254,16 +259,16 @@ func TestBrowserRefusesForeignPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := newBrowser(t)
 			for _, path := range []string{"/sign-in", "/sign-out", "/consent"} {
-				require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(site+path), chromedp.Click(submitButton), chromedp.WaitVisible(alertBox)))
+				ok(t, chromedp.Do(ctx, chromedp.Navigate(site+path), chromedp.Click(submitButton), chromedp.WaitVisible(alertBox)))
 				text, err := chromedp.Run(ctx, chromedp.Text(alertBox))
-				require.NoError(t, err)
-				require.Contains(t, text, "another site", path)
+				ok(t, err)
+				holds(t, text, "another site")
 			}
 			failed := chromedp.Events(ctx, network.LoadingFailed)
-			require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(site+"/frame")))
+			ok(t, chromedp.Do(ctx, chromedp.Navigate(site+"/frame")))
 			for e, err := range failed {
-				require.NoError(t, err)
-				require.Equal(t, "net::ERR_BLOCKED_BY_RESPONSE", e.ErrorText)
+				ok(t, err)
+				equal(t, "error of the browser", e.ErrorText, "net::ERR_BLOCKED_BY_RESPONSE")
 				break
 			}
 		})

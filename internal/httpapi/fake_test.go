@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
@@ -180,7 +178,7 @@ func newServer(tb testing.TB, f *fake, edit func(*httpapi.Options)) *httpapi.Ser
 		edit(&o)
 	}
 	s, err := httpapi.New(o)
-	require.NoError(tb, err)
+	ok(tb, err)
 	return s
 }
 
@@ -211,7 +209,7 @@ func (r request) send(tb testing.TB, h http.Handler) *reply {
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, req)
 	res := rec.Result() // the headers as they were when the status went out
-	require.NoError(tb, res.Body.Close())
+	ok(tb, res.Body.Close())
 	return &reply{res.StatusCode, res.Header, rec.Body.String()}
 }
 

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
+	"oauth-server/internal/testworld"
 )
 
 func limited() *grants.LimitedError {
@@ -28,23 +27,26 @@ func TestLimitedToken(t *testing.T) {
 
 	f.failToken = limited()
 	res := r.send(t, s)
-	requireOAuthError(t, res, http.StatusTooManyRequests, grants.TemporarilyUnavailable)
-	require.Equal(t, []string{"37"}, res.Header["Retry-After"])
+	wantOAuthError(t, res, http.StatusTooManyRequests, grants.TemporarilyUnavailable)
+	equal(t, "Retry-After", res.Header["Retry-After"], []string{"37"})
 	asWritten := map[string][]string(res.Header) // with the capitals of the draft
-	require.Equal(t, []string{`"client-user";q=10;w=60`}, asWritten["RateLimit-Policy"])
-	require.Equal(t, []string{`"client-user";r=0;t=37`}, asWritten["RateLimit"])
-	require.Contains(t, res.Body, `"error_uri":"http://id.example/tenant/docs/rate-limits"`)
+	equal(t, "RateLimit-Policy", asWritten["RateLimit-Policy"], []string{`"client-user";q=10;w=60`})
+	equal(t, "RateLimit", asWritten["RateLimit"], []string{`"client-user";r=0;t=37`})
+	holds(t, res.Body, `"error_uri":"http://id.example/tenant/docs/rate-limits"`)
 	page := request{method: "GET", path: "/tenant/docs/rate-limits"}.send(t, s)
-	require.Equal(t, http.StatusOK, page.StatusCode)
-	requirePage(t, page, "'self'")
+	wantStatus(t, page, http.StatusOK)
+	wantPage(t, page, "'self'")
 
 	hidden := limited()
 	hidden.RateLimit = grants.RateLimit{}
 	f.failToken = hidden
 	res = r.send(t, s)
-	require.Equal(t, []string{"37"}, res.Header["Retry-After"])
-	require.NotContains(t, res.Header, "RateLimit")
-	require.NotContains(t, res.Header, "RateLimit-Policy")
+	equal(t, "Retry-After", res.Header["Retry-After"], []string{"37"})
+	for _, name := range []string{"RateLimit", "RateLimit-Policy"} {
+		if values, sent := res.Header[name]; sent {
+			t.Errorf("%s: %q, want none", name, values)
+		}
+	}
 }
 
 func TestLimitedInspection(t *testing.T) {
@@ -52,8 +54,8 @@ func TestLimitedInspection(t *testing.T) {
 	f.failInspection = limited()
 	for _, path := range []string{"/introspect", "/revoke"} {
 		res := request{path: path, body: form("token", "x", "client_id", "shop", "client_secret", "x")}.send(t, newServer(t, f, nil))
-		requireOAuthError(t, res, http.StatusTooManyRequests, grants.TemporarilyUnavailable)
-		require.Equal(t, "37", res.Header.Get("Retry-After"))
+		wantOAuthError(t, res, http.StatusTooManyRequests, grants.TemporarilyUnavailable)
+		wantHeader(t, res.Header, "Retry-After", "37")
 	}
 }
 
@@ -64,12 +66,12 @@ func TestLimitedSignIn(t *testing.T) {
 	for name, authorization := range map[string]string{"with a client": authorization().Encode(), "without": ""} {
 		t.Run(name, func(t *testing.T) {
 			res := post(t, s, "/sign-in", "", url.Values{"username": {"alice"}, "password": {"x"}, "authorization": {authorization}})
-			require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
-			require.Equal(t, "37", res.Header.Get("Retry-After"))
-			require.Contains(t, res.Header.Get("Content-Type"), "text/html")
-			require.Contains(t, res.Body, "retry after 37 seconds")
-			require.Equal(t, authorization, hidden(t, res.Body, "authorization"))
-			require.Empty(t, res.Header.Get("Set-Cookie"))
+			wantStatus(t, res, http.StatusTooManyRequests)
+			wantHeader(t, res.Header, "Retry-After", "37")
+			holds(t, res.Header.Get("Content-Type"), "text/html")
+			holds(t, res.Body, "retry after 37 seconds")
+			equal(t, "authorization request", hidden(t, res.Body, "authorization"), authorization)
+			wantHeader(t, res.Header, "Set-Cookie", "")
 		})
 	}
 }
@@ -77,25 +79,25 @@ func TestLimitedSignIn(t *testing.T) {
 // TestLimitOverTCP has a real limiter behind real grants, and looks at what
 // goes over the wire.
 func TestLimitOverTCP(t *testing.T) {
-	srv := newWorld(t, clients{"daemon": daemon()}, limitedTo(t, 2))
+	srv := newWorld(t, testworld.Clients{"daemon": daemon()}, limitedTo(t, 2))
 	type seen struct{ status, retry, policy, limit string }
 	var got []seen
 	for range 3 {
 		r, err := http.NewRequest(http.MethodPost, srv.URL+"/token", strings.NewReader("grant_type=client_credentials"))
-		require.NoError(t, err)
+		ok(t, err)
 		r.Header.Set("Content-Type", formType)
 		r.SetBasicAuth("daemon", secretOf)
 		res, err := srv.Client().Do(r)
-		require.NoError(t, err)
-		require.NoError(t, res.Body.Close())
+		ok(t, err)
+		ok(t, res.Body.Close())
 		wait := regexp.MustCompile(`\d{2,}`).ReplaceAllString(res.Header.Get("Retry-After"), "N")
 		limit := regexp.MustCompile(`t=\d{2,}`).ReplaceAllString(res.Header.Get("RateLimit"), "t=N")
 		got = append(got, seen{res.Status, wait, res.Header.Get("RateLimit-Policy"), limit})
 	}
 	const policy = `"client";q=2;w=3600`
-	require.Equal(t, []seen{
+	equal(t, "answers", got, []seen{
 		{"200 OK", "", policy, `"client";r=1;t=N`},
 		{"200 OK", "", policy, `"client";r=0;t=N`},
 		{"429 Too Many Requests", "N", policy, `"client";r=0;t=N`},
-	}, got)
+	})
 }

@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/httpapi"
 )
@@ -57,7 +57,7 @@ func TestClientAddress(t *testing.T) {
 			r.Header.Set("Content-Type", formType)
 			r.Header["X-Forwarded-For"] = tt.forwarded
 			s.ServeHTTP(httptest.NewRecorder(), r)
-			require.Equal(t, tt.want, f.token.Remote.String())
+			equal(t, "remote address", f.token.Remote.String(), tt.want)
 		})
 	}
 }
@@ -86,13 +86,15 @@ func TestRequestID(t *testing.T) {
 			})
 			id := request{method: "GET", path: "/", header: http.Header{"X-Request-Id": {tt.sent}}}.send(t, s).Header.Get("X-Request-Id")
 			if tt.kept {
-				require.Equal(t, tt.sent, id)
-			} else {
-				require.Regexp(t, `^[A-Za-z0-9_-]{22}$`, id)
+				equal(t, "X-Request-Id", id, tt.sent)
+			} else if !regexp.MustCompile(`^[A-Za-z0-9_-]{22}$`).MatchString(id) {
+				t.Fatalf("request id %q, want a fresh one", id)
 			}
 			var line map[string]any
-			require.NoError(t, json.Unmarshal(log.Bytes(), &line), "exactly one line of JSON")
-			require.Equal(t, id, line["request_id"])
+			if err := json.Unmarshal(log.Bytes(), &line); err != nil {
+				t.Fatalf("the log is not one line of JSON: %v", err)
+			}
+			equal[any](t, "request_id", line["request_id"], id)
 		})
 	}
 }
@@ -114,10 +116,10 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	request{path: "/revoke", body: form("token", "hush-token", "client_id", "shop", "client_secret", secretOf)}.send(t, s)
 	f.panicking = true
 	request{path: "/token?hush-query", body: form("grant_type", "x", "password", "hush-password", "client_id", "shop")}.send(t, s)
-	require.Equal(t, 7, strings.Count(log.String(), "msg=request"))
-	require.Contains(t, log.String(), "client_id=shop")
-	require.Contains(t, log.String(), "error=invalid_client")
-	require.NotContains(t, log.String(), "hush")
+	equal(t, "lines of the access log", strings.Count(log.String(), "msg=request"), 7)
+	holds(t, log.String(), "client_id=shop")
+	holds(t, log.String(), "error=invalid_client")
+	lacks(t, log.String(), "hush")
 }
 
 // TestAccessLogIsTerse: probes are quiet, and a line says nothing about what is
@@ -128,12 +130,12 @@ func TestAccessLogIsTerse(t *testing.T) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	for _, probe := range []string{"/healthz", "/readyz"} {
-		require.Equal(t, http.StatusOK, request{method: "GET", path: probe}.send(t, s).StatusCode)
+		wantStatus(t, request{method: "GET", path: probe}.send(t, s), http.StatusOK)
 	}
-	require.Empty(t, log.String())
+	equal(t, "log", log.String(), "")
 	request{path: "/token"}.send(t, s)
-	require.Contains(t, log.String(), "error=invalid_request")
-	require.NotContains(t, log.String(), "client_id")
+	holds(t, log.String(), "error=invalid_request")
+	lacks(t, log.String(), "client_id")
 }
 
 func TestFailuresAreLoggedWithTheirCause(t *testing.T) {
@@ -142,15 +144,15 @@ func TestFailuresAreLoggedWithTheirCause(t *testing.T) {
 	f.failToken = errDisk
 	s := newServer(t, f, func(o *httpapi.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	id := request{path: "/token", body: form("grant_type", "x", "client_id", "shop")}.send(t, s).Header.Get("X-Request-Id")
-	require.Contains(t, log.String(), "the disk is on fire")
-	require.Equal(t, 2, strings.Count(log.String(), "request_id="+id))
+	holds(t, log.String(), "the disk is on fire")
+	equal(t, "lines with the request id", strings.Count(log.String(), "request_id="+id), 2)
 
 	log.Reset()
 	f.panicking = true
 	request{path: "/token", body: form("grant_type", "x", "client_id", "shop")}.send(t, s)
-	require.Contains(t, log.String(), "panic=boom")
-	require.Contains(t, log.String(), "httpapi_test")
-	require.Contains(t, log.String(), "status=500")
+	holds(t, log.String(), "panic=boom")
+	holds(t, log.String(), "httpapi_test")
+	holds(t, log.String(), "status=500")
 }
 
 // TestCallerWhoHangsUp is not worth waking anybody for.
@@ -164,15 +166,18 @@ func TestCallerWhoHangsUp(t *testing.T) {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/token", strings.NewReader("grant_type=x&client_id=shop"))
 	r.Header.Set("Content-Type", formType)
 	s.ServeHTTP(httptest.NewRecorder(), r)
-	require.Contains(t, log.String(), "the disk is on fire")
-	require.NotContains(t, log.String(), "level=ERROR")
+	holds(t, log.String(), "the disk is on fire")
+	lacks(t, log.String(), "level=ERROR")
 }
 
 func TestWithRequestIDTwice(t *testing.T) {
 	h := httpapi.WithRequestID(slog.NewTextHandler(&bytes.Buffer{}, nil))
-	require.Equal(t, h, httpapi.WithRequestID(h))
-	require.IsType(t, h, h.WithAttrs([]slog.Attr{slog.String("a", "b")}))
-	require.IsType(t, h, h.WithGroup("g"))
+	equal(t, "wrapped twice", httpapi.WithRequestID(h), h)
+	for _, derived := range []slog.Handler{h.WithAttrs([]slog.Attr{slog.String("a", "b")}), h.WithGroup("g")} {
+		if got, want := reflect.TypeOf(derived), reflect.TypeOf(h); got != want {
+			t.Errorf("a derived handler is a %v, want a %v", got, want)
+		}
+	}
 }
 
 // TestAbortedAnswer: half an answer must not look like a whole one.
@@ -181,7 +186,12 @@ func TestAbortedAnswer(t *testing.T) {
 	s := newServer(t, f, func(o *httpapi.Options) {
 		o.Ready = func(context.Context) httpapi.Readiness { panic(http.ErrAbortHandler) }
 	})
-	require.PanicsWithValue(t, http.ErrAbortHandler, func() { request{method: "GET", path: "/readyz"}.send(t, s) })
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // exactly this
+			t.Errorf("panic with %v, want %v", v, http.ErrAbortHandler)
+		}
+	}()
+	request{method: "GET", path: "/readyz"}.send(t, s)
 }
 
 func TestHealth(t *testing.T) {
@@ -194,13 +204,13 @@ func TestHealth(t *testing.T) {
 	for want, code := range map[httpapi.Status]int{httpapi.Ready: 200, httpapi.Degraded: 200, httpapi.Down: 503} {
 		status = want
 		res := request{method: "GET", path: "/readyz"}.send(t, s)
-		require.Equal(t, code, res.StatusCode)
-		require.Equal(t, "application/json", res.Header.Get("Content-Type"))
-		require.JSONEq(t, `{"status":"`+string(want)+`","checks":{"store":"`+string(want)+`"}}`, res.Body)
+		wantStatus(t, res, code)
+		wantHeader(t, res.Header, "Content-Type", "application/json")
+		sameJSON(t, res.Body, `{"status":"`+string(want)+`","checks":{"store":"`+string(want)+`"}}`)
 
 		res = request{method: "GET", path: "/healthz"}.send(t, s)
-		require.Equal(t, http.StatusOK, res.StatusCode)
-		require.JSONEq(t, `{"status":"ok"}`, res.Body)
+		wantStatus(t, res, http.StatusOK)
+		sameJSON(t, res.Body, `{"status":"ok"}`)
 	}
 }
 
@@ -215,15 +225,15 @@ func TestCrossOriginScripts(t *testing.T) {
 		for _, r := range []request{{method: "OPTIONS", path: path, header: preflight}, {method: "GET", path: path, header: http.Header{"Origin": preflight["Origin"]}}} {
 			res := r.send(t, s)
 			if allowed {
-				require.Equal(t, "*", res.Header.Get("Access-Control-Allow-Origin"), path)
+				wantHeader(t, res.Header, "Access-Control-Allow-Origin", "*")
 			} else {
-				require.Empty(t, res.Header.Get("Access-Control-Allow-Origin"), path)
+				wantHeader(t, res.Header, "Access-Control-Allow-Origin", "")
 			}
-			require.Empty(t, res.Header.Get("Access-Control-Allow-Credentials"))
+			wantHeader(t, res.Header, "Access-Control-Allow-Credentials", "")
 		}
 	}
 	res := request{path: "/token", body: "", header: http.Header{"Origin": preflight["Origin"]}}.send(t, s)
-	require.Contains(t, res.Header.Get("Access-Control-Expose-Headers"), "Retry-After")
+	holds(t, res.Header.Get("Access-Control-Expose-Headers"), "Retry-After")
 }
 
 func TestAssetsAreKept(t *testing.T) {
@@ -231,10 +241,12 @@ func TestAssetsAreKept(t *testing.T) {
 	page := request{method: "GET", path: "/"}.send(t, s).Body
 	for _, attr := range []string{`<link rel="stylesheet" href="`, `type="image/svg+xml" href="`} {
 		_, rest, found := strings.Cut(page, attr)
-		require.True(t, found)
+		if !found {
+			t.Fatalf("no %s in %s", attr, page)
+		}
 		path, _, _ := strings.Cut(rest, `"`)
 		res := request{method: "GET", path: path}.send(t, s)
-		require.Equal(t, http.StatusOK, res.StatusCode)
-		require.Contains(t, res.Header.Get("Cache-Control"), "immutable")
+		wantStatus(t, res, http.StatusOK)
+		holds(t, res.Header.Get("Cache-Control"), "immutable")
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/httpapi"
 )
 
@@ -16,13 +14,15 @@ func TestIssuerPath(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, func(o *httpapi.Options) { o.Issuer = "http://id.example/tenant" })
 	page := get(t, s, "/tenant/authorize?"+authorization().Encode(), "").Body
-	require.Contains(t, page, `action="/tenant/sign-in"`)
+	holds(t, page, `action="/tenant/sign-in"`)
 	res := post(t, s, "/tenant/sign-in", "", url.Values{
 		"authorization": {hidden(t, page, "authorization")}, "username": {"alice"}, "password": {"pass-alice"},
 	})
-	require.True(t, strings.HasPrefix(res.Header.Get("Location"), "/tenant/authorize?"))
+	if location := res.Header.Get("Location"); !strings.HasPrefix(location, "/tenant/authorize?") {
+		t.Fatalf("redirect to %q, want the authorization request", location)
+	}
 	style := regexp.MustCompile(`href="([^"]*\.css)"`).FindStringSubmatch(page)[1]
-	require.Equal(t, http.StatusOK, get(t, s, style, "").StatusCode)
+	wantStatus(t, get(t, s, style, ""), http.StatusOK)
 }
 
 // TestPagesEscape shows markup wherever somebody else chose the text.
@@ -36,11 +36,11 @@ func TestPagesEscape(t *testing.T) {
 	v.Set("state", evil)
 	for _, cookie := range []string{"", cookie} {
 		page := get(t, s, "/authorize?"+v.Encode(), cookie).Body
-		require.NotContains(t, page, "<script>")
-		require.Contains(t, page, "&lt;script&gt;")
+		lacks(t, page, "<script>")
+		holds(t, page, "&lt;script&gt;")
 	}
 	page := post(t, s, "/sign-in", "", url.Values{"username": {evil}, "password": {"x"}}).Body
-	require.NotContains(t, page, "<script>")
+	lacks(t, page, "<script>")
 }
 
 // TestPagesNeedNoScript: no page holds one, nor a style that CSP would block.
@@ -51,11 +51,13 @@ func TestPagesNeedNoScript(t *testing.T) {
 	for _, path := range []string{"/", "/sign-in", "/docs/rate-limits", "/authorize", "/authorize?" + authorization().Encode()} {
 		for _, c := range []string{"", cookie} {
 			page := request{method: "GET", path: path, header: http.Header{"Cookie": {c}, "Accept": {"text/html"}}}.send(t, s).Body
-			require.Contains(t, page, `<meta name="viewport" content="width=device-width, initial-scale=1">`)
-			require.NotContains(t, page, "<script")
-			require.NotContains(t, page, " style=")
-			require.NotRegexp(t, ` on[a-z]+="`, page)
-			require.NotContains(t, page, "ZgotmplZ")
+			holds(t, page, `<meta name="viewport" content="width=device-width, initial-scale=1">`)
+			lacks(t, page, "<script")
+			lacks(t, page, " style=")
+			if found := regexp.MustCompile(` on[a-z]+="`).FindString(page); found != "" {
+				t.Fatalf("%q in %s", found, page)
+			}
+			lacks(t, page, "ZgotmplZ")
 		}
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/grants"
 )
 
@@ -23,7 +21,7 @@ func TestPitfall07_StatusesAndChallenge(t *testing.T) {
 			f := newFake()
 			f.failToken = &grants.Error{Code: code, Description: "no"}
 			res := request{path: "/token", body: form("grant_type", "x", "client_id", "shop")}.send(t, newServer(t, f, nil))
-			requireOAuthError(t, res, status, code) // and the challenge with 401 alone
+			wantOAuthError(t, res, status, code) // and the challenge with 401 alone
 		})
 	}
 }
@@ -35,30 +33,32 @@ func TestPitfall10_CredentialsAndParameters(t *testing.T) {
 			path: "/token", body: form("grant_type", "client_credentials"),
 			header: http.Header{"Authorization": basic("sh%6Fp", "s%33cret")},
 		}.send(t, newServer(t, f, nil))
-		require.Equal(t, http.StatusOK, res.StatusCode)
-		require.Equal(t, grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "s3cret"}, f.token.Credentials)
+		wantStatus(t, res, http.StatusOK)
+		equal(t, "credentials", f.token.Credentials, grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "s3cret"})
 	})
 	t.Run("parameters in the query do not count", func(t *testing.T) {
 		good := form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)
 		res := request{path: "/token?" + good}.send(t, newServer(t, newFake(), nil))
-		requireOAuthError(t, res, http.StatusBadRequest, grants.InvalidRequest)
+		wantOAuthError(t, res, http.StatusBadRequest, grants.InvalidRequest)
 	})
 }
 
 func TestPitfall12_EveryEndpointIsThere(t *testing.T) {
 	s := newServer(t, newFake(), nil)
 	res := request{method: http.MethodGet, path: "/.well-known/oauth-authorization-server"}.send(t, s)
-	require.Equal(t, http.StatusOK, res.StatusCode)
+	wantStatus(t, res, http.StatusOK)
 	var metadata map[string]any
-	require.NoError(t, json.Unmarshal([]byte(res.Body), &metadata))
+	ok(t, json.Unmarshal([]byte(res.Body), &metadata))
 	for _, endpoint := range []string{"revocation_endpoint", "introspection_endpoint", "jwks_uri"} {
-		require.NotEmpty(t, metadata[endpoint], endpoint)
+		if metadata[endpoint] == nil || metadata[endpoint] == "" {
+			t.Fatalf("no %s in %s", endpoint, res.Body)
+		}
 	}
 	keys := request{method: http.MethodGet, path: "/.well-known/jwks.json"}.send(t, s)
-	require.Equal(t, http.StatusOK, keys.StatusCode)
+	wantStatus(t, keys, http.StatusOK)
 	auth := http.Header{"Authorization": basic("shop", secretOf)}
 	for _, path := range []string{"/introspect", "/revoke"} {
 		res := request{path: path, body: form("token", "good"), header: auth}.send(t, s)
-		require.Equal(t, http.StatusOK, res.StatusCode, path)
+		wantStatus(t, res, http.StatusOK)
 	}
 }

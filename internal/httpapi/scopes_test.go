@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/httpapi"
 )
 
@@ -26,8 +24,8 @@ func TestScopesInWords(t *testing.T) {
 			v := authorization()
 			v.Set("scope", tt.scope)
 			res := get(t, s, "/authorize?"+v.Encode(), f.signedIn("alice"))
-			require.Equal(t, http.StatusOK, res.StatusCode)
-			require.Contains(t, res.Body, tt.text)
+			wantStatus(t, res, http.StatusOK)
+			holds(t, res.Body, tt.text)
 		})
 	}
 }

@@ -1,12 +1,12 @@
 package httpapi_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
@@ -35,12 +35,12 @@ func TestCrossOriginForms(t *testing.T) {
 				body := form("username", "alice", "password", "pass-alice", "authorization", authorization().Encode())
 				res := request{path: path, body: body, header: tt.header}.send(t, s)
 				if tt.allowed {
-					require.Equal(t, http.StatusSeeOther, res.StatusCode)
+					wantStatus(t, res, http.StatusSeeOther)
 					return
 				}
-				require.Equal(t, http.StatusForbidden, res.StatusCode)
-				requirePage(t, res, "'self'")
-				require.Empty(t, res.Header.Get("Set-Cookie"))
+				wantStatus(t, res, http.StatusForbidden)
+				wantPage(t, res, "'self'")
+				wantHeader(t, res.Header, "Set-Cookie", "")
 			})
 		}
 	}
@@ -49,12 +49,11 @@ func TestCrossOriginForms(t *testing.T) {
 func TestCookieUnderHTTPS(t *testing.T) {
 	s := newServer(t, newFake(), func(o *httpapi.Options) { o.Issuer = "https://id.example" })
 	res := post(t, s, "/sign-in", "", url.Values{"username": {"alice"}, "password": {"pass-alice"}})
-	require.Equal(t, "__Host-oauth_session=cookie-alice; Path=/; Expires=Sat, 02 Jan 2100 03:04:05 GMT; HttpOnly; Secure; SameSite=Lax",
-		res.Header.Get("Set-Cookie"))
-	require.Equal(t, "/", res.Header.Get("Location"))
-	require.Equal(t, "max-age=31536000", res.Header.Get("Strict-Transport-Security"))
-	require.Contains(t, get(t, s, "/", "__Host-oauth_session=cookie-alice").Body, "alice")
-	require.NotContains(t, get(t, s, "/", "oauth_session=cookie-alice").Body, "alice")
+	wantHeader(t, res.Header, "Set-Cookie", "__Host-oauth_session=cookie-alice; Path=/; Expires=Sat, 02 Jan 2100 03:04:05 GMT; HttpOnly; Secure; SameSite=Lax")
+	wantHeader(t, res.Header, "Location", "/")
+	wantHeader(t, res.Header, "Strict-Transport-Security", "max-age=31536000")
+	holds(t, get(t, s, "/", "__Host-oauth_session=cookie-alice").Body, "alice")
+	lacks(t, get(t, s, "/", "oauth_session=cookie-alice").Body, "alice")
 }
 
 func TestSignInReplacesTheSession(t *testing.T) {
@@ -62,17 +61,18 @@ func TestSignInReplacesTheSession(t *testing.T) {
 	s := newServer(t, f, nil)
 	alice := f.signedIn("alice")
 	post(t, s, "/sign-in", alice, url.Values{"username": {"bob"}, "password": {"pass-bob"}})
-	require.NotContains(t, f.sessions, "cookie-alice")
-	require.Contains(t, f.sessions, "cookie-bob")
+	equal(t, "sessions", slices.Sorted(maps.Keys(f.sessions)), []string{"cookie-bob"})
 }
 
 func TestSignOut(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)
 	res := post(t, s, "/sign-out", f.signedIn("alice"), url.Values{"authorization": {authorization().Encode()}})
-	require.Equal(t, "oauth_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax", res.Header.Get("Set-Cookie"))
-	require.True(t, strings.HasPrefix(res.Header.Get("Location"), "/authorize?"))
-	require.Empty(t, f.sessions)
+	wantHeader(t, res.Header, "Set-Cookie", "oauth_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax")
+	if location := res.Header.Get("Location"); !strings.HasPrefix(location, "/authorize?") {
+		t.Fatalf("redirect to %q, want the authorization request", location)
+	}
+	equal(t, "sessions", len(f.sessions), 0)
 }
 
 func TestSignInTrouble(t *testing.T) {
@@ -80,7 +80,7 @@ func TestSignInTrouble(t *testing.T) {
 	s := newServer(t, f, nil)
 	v := url.Values{"username": {"alice"}, "password": {"pass-alice"}}
 	f.failSignIn = errDisk
-	require.Equal(t, http.StatusInternalServerError, post(t, s, "/sign-in", "", v).StatusCode)
+	wantStatus(t, post(t, s, "/sign-in", "", v), http.StatusInternalServerError)
 	f.failSignIn = &grants.Error{Code: grants.TemporarilyUnavailable, Description: "too busy"}
-	require.Equal(t, http.StatusServiceUnavailable, post(t, s, "/sign-in", "", v).StatusCode)
+	wantStatus(t, post(t, s, "/sign-in", "", v), http.StatusServiceUnavailable)
 }

@@ -2,12 +2,12 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
@@ -16,11 +16,11 @@ import (
 func TestTokenAnswer(t *testing.T) {
 	res := request{path: "/token", body: form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)}.
 		send(t, newServer(t, newFake(), nil))
-	require.Equal(t, http.StatusOK, res.StatusCode)
-	require.Equal(t, "application/json", res.Header.Get("Content-Type"))
-	require.Equal(t, "no-store", res.Header.Get("Cache-Control"))
-	require.Equal(t, "no-cache", res.Header.Get("Pragma"))
-	require.JSONEq(t, `{"access_token":"a.b.c","token_type":"Bearer","expires_in":3600,"refresh_token":"r","scope":"read write"}`, res.Body)
+	wantStatus(t, res, http.StatusOK)
+	wantHeader(t, res.Header, "Content-Type", "application/json")
+	wantHeader(t, res.Header, "Cache-Control", "no-store")
+	wantHeader(t, res.Header, "Pragma", "no-cache")
+	sameJSON(t, res.Body, `{"access_token":"a.b.c","token_type":"Bearer","expires_in":3600,"refresh_token":"r","scope":"read write"}`)
 }
 
 // TestTokenReading checks what the grants see of a request.
@@ -91,7 +91,7 @@ func TestTokenReading(t *testing.T) {
 			tt.send(t, newServer(t, f, nil))
 			want := want
 			want.Credentials = tt.credentials
-			require.Equal(t, want, f.token)
+			equal(t, "request", f.token, want)
 		})
 	}
 }
@@ -100,25 +100,25 @@ func TestIntrospectAnswer(t *testing.T) {
 	s := newServer(t, newFake(), nil)
 	ask := func(token string) string {
 		res := request{path: "/introspect", body: form("token", token, "client_id", "shop", "client_secret", secretOf)}.send(t, s)
-		require.Equal(t, http.StatusOK, res.StatusCode)
-		require.Equal(t, "application/json", res.Header.Get("Content-Type"))
-		require.Equal(t, "no-store", res.Header.Get("Cache-Control"))
+		wantStatus(t, res, http.StatusOK)
+		wantHeader(t, res.Header, "Content-Type", "application/json")
+		wantHeader(t, res.Header, "Cache-Control", "no-store")
 		return res.Body
 	}
-	require.JSONEq(t, `{"active":true,"scope":"read","client_id":"shop","username":"alice","token_type":"Bearer",
-		"exp":200,"iat":100,"sub":"alice","aud":["api"],"iss":"http://id.example","jti":"j1"}`, ask("good"))
-	require.JSONEq(t, `{"active":false}`, ask("bad"))
+	sameJSON(t, ask("good"), `{"active":true,"scope":"read","client_id":"shop","username":"alice","token_type":"Bearer",
+		"exp":200,"iat":100,"sub":"alice","aud":["api"],"iss":"http://id.example","jti":"j1"}`)
+	sameJSON(t, ask("bad"), `{"active":false}`)
 }
 
 func TestRevokeAnswer(t *testing.T) {
 	f := newFake()
 	res := request{path: "/revoke", body: form("token", "t", "token_type_hint", "refresh_token", "client_id", "shop", "client_secret", secretOf)}.
 		send(t, newServer(t, f, nil))
-	require.Equal(t, http.StatusOK, res.StatusCode)
-	require.Empty(t, res.Body)
-	require.Equal(t, "no-store", res.Header.Get("Cache-Control"))
-	require.Equal(t, "t", f.query.Token)
-	require.Equal(t, "refresh_token", f.query.Hint)
+	wantStatus(t, res, http.StatusOK)
+	equal(t, "body", res.Body, "")
+	wantHeader(t, res.Header, "Cache-Control", "no-store")
+	equal(t, "token", f.query.Token, "t")
+	equal(t, "hint", f.query.Hint, "refresh_token")
 }
 
 func TestMetadata(t *testing.T) {
@@ -132,22 +132,26 @@ func TestMetadata(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, newFake(), func(o *httpapi.Options) { o.Issuer = tt.issuer })
 			res := request{method: "GET", path: tt.path}.send(t, s)
-			require.Equal(t, http.StatusOK, res.StatusCode)
-			require.Equal(t, "application/json", res.Header.Get("Content-Type"))
+			wantStatus(t, res, http.StatusOK)
+			wantHeader(t, res.Header, "Content-Type", "application/json")
 			var doc map[string]any
-			require.NoError(t, json.Unmarshal([]byte(res.Body), &doc))
-			require.Equal(t, tt.issuer, doc["issuer"])
-			require.Equal(t, []any{"S256"}, doc["code_challenge_methods_supported"])
-			require.Equal(t, []any{"code"}, doc["response_types_supported"])
-			require.Equal(t, true, doc["authorization_response_iss_parameter_supported"])
-			require.NotContains(t, doc["grant_types_supported"], "password")
+			ok(t, json.Unmarshal([]byte(res.Body), &doc))
+			equal[any](t, "issuer", doc["issuer"], tt.issuer)
+			equal[any](t, "code_challenge_methods_supported", doc["code_challenge_methods_supported"], []any{"S256"})
+			equal[any](t, "response_types_supported", doc["response_types_supported"], []any{"code"})
+			equal[any](t, "authorization_response_iss_parameter_supported", doc["authorization_response_iss_parameter_supported"], true)
+			if list, isList := doc["grant_types_supported"].([]any); !isList || slices.Contains(list, any("password")) {
+				t.Errorf("grant_types_supported is %v, want a list without password", doc["grant_types_supported"])
+			}
 			for field, path := range map[string]string{
 				"token_endpoint": "/token", "authorization_endpoint": "/authorize", "jwks_uri": "/.well-known/jwks.json",
 				"introspection_endpoint": "/introspect", "revocation_endpoint": "/revoke",
 			} {
-				require.Equal(t, tt.base+path, doc[field])
+				equal[any](t, field, doc[field], tt.base+path)
 				local := strings.TrimPrefix(tt.base+path, "https://id.example")
-				require.NotEqual(t, http.StatusNotFound, request{method: "GET", path: local}.send(t, s).StatusCode, local)
+				if res := (request{method: "GET", path: local}).send(t, s); res.StatusCode == http.StatusNotFound {
+					t.Fatalf("there is nothing at %s", local)
+				}
 			}
 		})
 	}
@@ -155,9 +159,9 @@ func TestMetadata(t *testing.T) {
 
 func TestJWKS(t *testing.T) {
 	res := request{method: "GET", path: "/.well-known/jwks.json"}.send(t, newServer(t, newFake(), nil))
-	require.Equal(t, http.StatusOK, res.StatusCode)
-	require.Equal(t, "application/json", res.Header.Get("Content-Type"))
-	require.JSONEq(t, `{"keys":[]}`, res.Body)
+	wantStatus(t, res, http.StatusOK)
+	wantHeader(t, res.Header, "Content-Type", "application/json")
+	sameJSON(t, res.Body, `{"keys":[]}`)
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -168,11 +172,11 @@ func TestNewRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()
 			_, err := httpapi.New(httpapi.Options{Issuer: issuer, Tokens: f, Authorizations: f, Sessions: f, Inspector: f, Keys: f})
-			require.ErrorContains(t, err, "issuer")
+			holds(t, fmt.Sprint(err), "issuer")
 		})
 	}
 	_, err := httpapi.New(httpapi.Options{Issuer: "https://x"})
 	for _, missing := range []string{"Tokens", "Authorizations", "Sessions", "Inspector", "Keys"} {
-		require.ErrorContains(t, err, "Options."+missing)
+		holds(t, fmt.Sprint(err), "Options."+missing)
 	}
 }

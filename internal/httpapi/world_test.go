@@ -7,24 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/testworld"
 )
-
-// clients is a directory that tests write into before they start.
-type clients map[string]*clientcfg.Client
-
-func (c clients) Client(id string) (*clientcfg.Client, bool) {
-	found, ok := c[id]
-	return found, ok
-}
 
 // daemon is a client without users.
 func daemon() *clientcfg.Client {
@@ -34,7 +24,7 @@ func daemon() *clientcfg.Client {
 	}
 }
 
-const password = "correct horse battery staple"
+const password = testworld.Password
 
 type worldEdit func(*grants.Options, *httpapi.Options)
 
@@ -45,44 +35,35 @@ func limitedTo(tb testing.TB, requests int64) worldEdit {
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("client-user", requests, time.Hour)}
 	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("client", requests, time.Hour)}
 	policies, err := clientcfg.NewPolicies(settings, clientcfg.PolicySet{})
-	require.NoError(tb, err)
+	ok(tb, err)
 	return func(o *grants.Options, _ *httpapi.Options) {
 		o.Counters = ratelimit.NewCounters(1000)
 		o.Policies = func() *clientcfg.Policies { return policies }
 	}
 }
 
-// newWorld serves real grants on a real store over TCP; alice and bob can sign
-// in with [password].
-func newWorld(tb testing.TB, list clients, edits ...worldEdit) *httptest.Server {
+// newWorld serves real grants on a real store over TCP. alice and bob can sign in with [password].
+func newWorld(tb testing.TB, list testworld.Clients, edits ...worldEdit) *httptest.Server {
 	tb.Helper()
 	ctx := context.Background()
-	store, err := embedded.Open(filepath.Join(tb.TempDir(), "oauth.db"), embedded.Options{})
-	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, store.Close()) })
-	hash, err := secret.NewPasswords(secret.PasswordOptions{}).Hash(ctx, password)
-	require.NoError(tb, err)
-	for _, name := range []string{"alice", "bob"} {
-		require.NoError(tb, store.CreateUser(ctx, grants.User{Name: name, PasswordHash: hash, CreatedAt: time.Now()}))
-	}
-	for _, c := range list {
-		require.NoError(tb, c.Validate())
-	}
+	store := testworld.OpenStore(tb, filepath.Join(tb.TempDir(), "oauth.db"))
+	testworld.AddUsers(tb, store, time.Now())
+	list.MustBeValid(tb)
 
 	srv := httptest.NewUnstartedServer(nil)
 	issuer := "http://" + srv.Listener.Addr().String()
 	ring, err := keys.Open(ctx, store, keys.Options{Issuer: issuer})
-	require.NoError(tb, err)
+	ok(tb, err)
 	behind := grants.Options{Issuer: issuer, Clients: list, Store: store, Signer: ring}
 	options := httpapi.Options{Issuer: issuer, Keys: ring}
 	for _, edit := range edits {
 		edit(&behind, &options)
 	}
 	service, err := grants.New(behind)
-	require.NoError(tb, err)
+	ok(tb, err)
 	options.Tokens, options.Authorizations, options.Sessions, options.Inspector = service, service, service, service
 	srv.Config.Handler, err = httpapi.New(options)
-	require.NoError(tb, err)
+	ok(tb, err)
 	srv.Start()
 	tb.Cleanup(srv.Close)
 	return srv
