@@ -67,7 +67,7 @@ func (s *Server) prompt(c *call, q *params) (*grants.Prompt, error) {
 	if q.twice("client_id") || q.twice("redirect_uri") {
 		return nil, q.once()
 	}
-	prompt, err := s.o.Authorizations.Authorize(c.ctx, grants.AuthorizeRequest{
+	prompt, err := s.o.Authorizations.Authorize(c.ctx(), grants.AuthorizeRequest{
 		ResponseType:        q.get("response_type"),
 		ClientID:            q.get("client_id"),
 		RedirectURI:         q.get("redirect_uri"),
@@ -155,11 +155,11 @@ func (s *Server) decide(c *call, decision string, p *grants.Prompt, session gran
 // an answer: it may start afresh, the user could only stare at it (RFC 6749
 // 4.1.2.1 has server_error for that reason).
 func (s *Server) approve(c *call, p *grants.Prompt, session grants.Session) error {
-	code, err := s.o.Authorizations.Approve(c.ctx, p, session)
+	code, err := s.o.Authorizations.Approve(c.ctx(), p, session)
 	if err == nil {
 		return s.redirectToClient(c, p.RedirectURI, p.State, url.Values{"code": {code}})
 	}
-	s.log.LogAttrs(c.ctx, slog.LevelError, "approval failed", slog.String("client_id", c.clientID), slog.Any("error", err))
+	s.log.LogAttrs(c.ctx(), slog.LevelError, "approval failed", slog.String("client_id", c.clientID), slog.Any("error", err))
 	known := &grants.Error{Code: grants.ServerError, Description: "The authorization could not be recorded."}
 	errors.As(err, &known)
 	return s.redirectError(c, p.RedirectURI, p.State, known)

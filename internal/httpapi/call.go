@@ -13,14 +13,15 @@ import (
 // is found out about the request while it is answered.
 type call struct {
 	echo.Context
-	ctx       context.Context // carries the request id
-	requestID string
 	remote    netip.Addr // forwarded addresses resolved; zero if unknown
 	started   time.Time
 	clientID  string // as presented, for the log
 	grantType string // as asked for, of token requests
 	outcome   string // OAuth error code, for the log
 }
+
+// ctx returns the context of the request. It carries the request id; see [RequestID].
+func (c *call) ctx() context.Context { return c.Request().Context() }
 
 // handler answers a call. It returns an error instead of writing one.
 type handler func(*call) error
@@ -33,7 +34,7 @@ func (h handler) echo(c echo.Context) error {
 // levelOfFailure is how loudly to log that a request failed. If the caller hung
 // up meanwhile, that is mostly why, and nobody's trouble.
 func (c *call) levelOfFailure() slog.Level {
-	if c.ctx.Err() != nil {
+	if c.ctx().Err() != nil {
 		return slog.LevelInfo
 	}
 	return slog.LevelError

@@ -91,7 +91,7 @@ func (s *Server) fail(c *call, err error) {
 	a := s.answerTo(err)
 	c.outcome = string(a.body.Code)
 	if a.status >= http.StatusInternalServerError {
-		s.log.LogAttrs(c.ctx, c.levelOfFailure(), "request failed", slog.String("path", c.Path()), slog.Any("error", err))
+		s.log.LogAttrs(c.ctx(), c.levelOfFailure(), "request failed", slog.String("path", c.Path()), slog.Any("error", err))
 	}
 	if c.Response().Committed {
 		return

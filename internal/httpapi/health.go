@@ -33,7 +33,7 @@ func (s *Server) healthz(c *call) error {
 
 // readyz is GET /readyz: whether requests should be sent here.
 func (s *Server) readyz(c *call) error {
-	r := s.o.Ready(c.ctx)
+	r := s.o.Ready(c.ctx())
 	body, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("httpapi: encode readiness: %w", err)

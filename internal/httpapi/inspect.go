@@ -16,7 +16,7 @@ func (s *Server) introspect(c *call) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.o.Inspector.Introspect(c.ctx, query)
+	found, err := s.o.Inspector.Introspect(c.ctx(), query)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *Server) revoke(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.o.Inspector.Revoke(c.ctx, query); err != nil {
+	if err := s.o.Inspector.Revoke(c.ctx(), query); err != nil {
 		return err
 	}
 	h := c.Response().Header()

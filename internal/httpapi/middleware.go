@@ -40,11 +40,11 @@ func (s *Server) begin(ec echo.Context) *call {
 	peer := peerAddr(r.RemoteAddr)
 	trusted := s.trusts(peer)
 	c.remote = s.clientAddr(peer, trusted, r.Header)
-	c.requestID = requestID(r.Header, trusted)
-	c.ctx = contextWithRequestID(r.Context(), c.requestID)
+	id := requestID(r.Header, trusted)
+	c.SetRequest(r.WithContext(contextWithRequestID(r.Context(), id)))
 
 	h := ec.Response().Header()
-	h["X-Request-Id"] = []string{c.requestID}
+	h["X-Request-Id"] = []string{id}
 	h["X-Content-Type-Options"] = headerNosniff
 	if s.https {
 		h["Strict-Transport-Security"] = headerHSTS
@@ -65,7 +65,7 @@ func (s *Server) end(c *call) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		cut = true
 	} else {
-		s.log.LogAttrs(c.ctx, slog.LevelError, "panic", slog.String("path", c.routeName()),
+		s.log.LogAttrs(c.ctx(), slog.LevelError, "panic", slog.String("path", c.routeName()),
 			slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))
 		s.fail(c, errPanicked)
 	}
@@ -88,7 +88,7 @@ func (s *Server) account(c *call) {
 	if route == "" && c.Path() != "" {
 		route = "/"
 	}
-	s.o.Answered(c.ctx, Answer{
+	s.o.Answered(c.ctx(), Answer{
 		Route: route, Method: c.Request().Method, Status: c.Response().Status,
 		GrantType: c.grantType, Error: c.outcome, Duration: time.Since(c.started),
 	})
@@ -104,7 +104,7 @@ func (s *Server) logAccess(c *call) {
 	case c.Path() == "/healthz" || c.Path() == "/readyz":
 		level = slog.LevelDebug
 	}
-	if !s.log.Enabled(c.ctx, level) {
+	if !s.log.Enabled(c.ctx(), level) {
 		return
 	}
 	attrs := append(make([]slog.Attr, 0, 8),
@@ -121,7 +121,7 @@ func (s *Server) logAccess(c *call) {
 	if c.outcome != "" {
 		attrs = append(attrs, slog.String("error", c.outcome))
 	}
-	s.log.LogAttrs(c.ctx, level, "request", attrs...)
+	s.log.LogAttrs(c.ctx(), level, "request", attrs...)
 }
 
 // routeName is the path as registered; of an unknown one only the beginning,

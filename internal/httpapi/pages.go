@@ -103,7 +103,7 @@ type failurePage struct {
 }
 
 func (s *Server) failPage(c *call, a answer) {
-	page := &failurePage{Title: "This did not work", Description: a.body.Description, RequestID: c.requestID}
+	page := &failurePage{Title: "This did not work", Description: a.body.Description, RequestID: RequestID(c.ctx())}
 	switch {
 	case a.status >= http.StatusInternalServerError:
 		page.Title = "Something went wrong here"

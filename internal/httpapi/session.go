@@ -21,7 +21,7 @@ func (s *Server) session(c *call) (grants.Session, error) {
 	if value == "" {
 		return grants.Session{}, errSignedOut
 	}
-	session, err := s.o.Sessions.Session(c.ctx, value)
+	session, err := s.o.Sessions.Session(c.ctx(), value)
 	if errors.Is(err, grants.ErrNoSession) {
 		return grants.Session{}, errSignedOut
 	}

@@ -27,7 +27,7 @@ func (s *Server) signIn(c *call) error {
 	}
 	// Phones like to add a space after a completed word.
 	username := strings.TrimSpace(p.get("username"))
-	value, session, err := s.o.Sessions.SignIn(c.ctx, grants.SignIn{
+	value, session, err := s.o.Sessions.SignIn(c.ctx(), grants.SignIn{
 		Username: username, Password: p.get("password"), Remote: c.remote,
 	})
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Server) signOut(c *call) error {
 		return err
 	}
 	if value := s.cookieValue(c); value != "" {
-		if err := s.o.Sessions.SignOut(c.ctx, value); err != nil {
+		if err := s.o.Sessions.SignOut(c.ctx(), value); err != nil {
 			return err
 		}
 	}
@@ -88,8 +88,8 @@ func (s *Server) endSession(c *call) {
 	if value == "" {
 		return
 	}
-	if err := s.o.Sessions.SignOut(c.ctx, value); err != nil {
-		s.log.LogAttrs(c.ctx, slog.LevelWarn, "could not end the former session", slog.Any("error", err))
+	if err := s.o.Sessions.SignOut(c.ctx(), value); err != nil {
+		s.log.LogAttrs(c.ctx(), slog.LevelWarn, "could not end the former session", slog.Any("error", err))
 	}
 }
 
