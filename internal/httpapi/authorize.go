@@ -135,7 +135,7 @@ func (s *Server) consent(c *call) error {
 	if !s.bound(c, q.encode(), p.get("binding")) {
 		return s.showConsent(c, http.StatusForbidden, &consentPage{
 			Authorization: q.encode(), prompt: prompt, session: session,
-			Alert: "That page was opened by somebody else or for another request. Please look again and decide.",
+			Alert: "The page that you answered was opened by another user or for another request. Check this one and decide again.",
 		})
 	}
 	return s.decide(c, p.get("decision"), prompt, session)

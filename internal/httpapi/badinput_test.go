@@ -160,7 +160,7 @@ func TestUnknownPath(t *testing.T) {
 			res := request{method: "GET", path: path, header: http.Header{"Accept": {"text/html,*/*;q=0.8"}}}.send(t, s)
 			wantStatus(t, res, http.StatusNotFound)
 			wantPage(t, res, "'self'")
-			holds(t, res.Body, "There is nothing here")
+			holds(t, res.Body, "<h1>Page not found</h1>")
 		})
 	}
 }

@@ -84,12 +84,8 @@ func (s *Server) account(c *call) {
 	if s.o.Answered == nil {
 		return
 	}
-	route := strings.TrimPrefix(c.Path(), s.base)
-	if route == "" && c.Path() != "" {
-		route = "/"
-	}
 	s.o.Answered(c.ctx(), Answer{
-		Route: route, Method: c.Request().Method, Status: c.Response().Status,
+		Route: s.routeOf(c), Method: c.Request().Method, Status: c.Response().Status,
 		GrantType: c.grantType, Error: c.outcome, Duration: time.Since(c.started),
 	})
 }
@@ -122,6 +118,16 @@ func (s *Server) logAccess(c *call) {
 		attrs = append(attrs, slog.String("error", c.outcome))
 	}
 	s.log.LogAttrs(c.ctx(), level, "request", attrs...)
+}
+
+// routeOf returns the path as registered, without the issuer's own path; empty if there is nothing at
+// the address.
+func (s *Server) routeOf(c *call) string {
+	route := strings.TrimPrefix(c.Path(), s.base)
+	if route == "" && c.Path() != "" {
+		return "/"
+	}
+	return route
 }
 
 // routeName is the path as registered; of an unknown one only the beginning,

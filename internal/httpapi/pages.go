@@ -103,13 +103,20 @@ type failurePage struct {
 }
 
 func (s *Server) failPage(c *call, a answer) {
-	page := &failurePage{Title: "This did not work", Description: a.body.Description, RequestID: RequestID(c.ctx())}
-	switch {
-	case a.status >= http.StatusInternalServerError:
-		page.Title = "Something went wrong here"
-	case a.status == http.StatusNotFound:
-		page.Title = "There is nothing here"
-	case a.status == http.StatusUnauthorized:
+	page := &failurePage{Title: "This page cannot be shown", Description: a.body.Description, RequestID: RequestID(c.ctx())}
+	switch s.routeOf(c) {
+	case "/authorize":
+		page.Title = "This request cannot be authorized"
+	case "/consent":
+		page.Title = "Your decision was not recorded"
+	case "/sign-in":
+		page.Title = "Sign-in failed"
+	case "/sign-out":
+		page.Title = "Sign-out failed"
+	case "":
+		page.Title = "Page not found"
+	}
+	if a.status == http.StatusUnauthorized {
 		a.status = http.StatusBadRequest // a 401 would need a challenge, and the browser would ask for a password
 	}
 	if a.limited != nil {

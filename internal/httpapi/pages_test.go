@@ -61,3 +61,34 @@ func TestPagesNeedNoScript(t *testing.T) {
 		}
 	}
 }
+
+// TestFailurePagesSayWhatFailed: the heading names what failed, and the text says why.
+func TestFailurePagesSayWhatFailed(t *testing.T) {
+	foreign := http.Header{"Origin": {"https://evil.example"}, "Sec-Fetch-Site": {"cross-site"}}
+	for name, tt := range map[string]struct {
+		request
+		status        int
+		heading, text string
+	}{
+		"bad authorization request": {request{method: "GET", path: "/authorize"}, 400, "This request cannot be authorized", "unknown client"},
+		"consent of another site":   {request{path: "/consent", header: foreign}, 403, "Your decision was not recorded", "another site"},
+		"sign-in of another site":   {request{path: "/sign-in", header: foreign}, 403, "Sign-in failed", "another site"},
+		"sign-in without a store":   {request{path: "/sign-in", body: form("username", "alice", "password", "x")}, 500, "Sign-in failed", "not your request"},
+		"sign-out of another site":  {request{path: "/sign-out", header: foreign}, 403, "Sign-out failed", "another site"},
+		"page that takes no form":   {request{path: "/docs/rate-limits"}, 405, "This page cannot be shown", "does not take that method"},
+		"no page":                   {request{method: "GET", path: "/nowhere", header: http.Header{"Accept": {"text/html"}}}, 404, "Page not found", "nothing at this address"},
+	} {
+		for _, issuer := range []string{"http://id.example", "http://id.example/tenant"} {
+			t.Run(name+" at "+issuer, func(t *testing.T) {
+				f := newFake()
+				f.failSignIn = errDisk
+				s := newServer(t, f, func(o *httpapi.Options) { o.Issuer = issuer })
+				tt.path = strings.TrimPrefix(issuer, "http://id.example") + tt.path
+				res := tt.send(t, s)
+				wantStatus(t, res, tt.status)
+				holds(t, res.Body, "<h1>"+tt.heading+"</h1>")
+				holds(t, res.Body, tt.text)
+			})
+		}
+	}
+}

@@ -41,7 +41,7 @@ func (s *Server) signIn(c *call) error {
 // signInAgain shows the form once more, with what went wrong: a wrong password,
 // or too many of them.
 func (s *Server) signInAgain(c *call, q *params, username string, cause error) error {
-	page := &signInPage{Authorization: q.encode(), Username: username, Alert: "Wrong user name or password."}
+	page := &signInPage{Authorization: q.encode(), Username: username, Alert: "The user name and the password do not match. Try again."}
 	status, outcome := http.StatusForbidden, grants.AccessDenied
 	var limited *grants.LimitedError
 	switch {
