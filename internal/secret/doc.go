@@ -1,11 +1,11 @@
-// Package secret makes and checks everything that must not leak: random
-// tokens, their stored digests, and people's passwords.
+// Package secret makes and checks everything that must not leak: random tokens, their stored
+// digests, and people's passwords.
 //
 // Two kinds of secret, two kinds of hash:
 //
 //   - What the server generates itself (client secrets, codes, refresh tokens,
-//     session identifiers) carries 256 random bits. Nobody can guess it, so a
-//     single SHA-256 is a safe and fast thing to store. See [New] and [Digest].
+//     session identifiers) carries 256 random bits. It cannot be guessed, so a
+//     single SHA-256 is safe and fast to store. See [New] and [Digest].
 //   - What people choose (passwords) is guessable, so it is stored as argon2id,
 //     slow and memory-hard on purpose. See [Passwords].
 //

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// MaxPasswordLength is the longest password in bytes. A longer one is never
-// hashed: nobody types it, and hashing it would only spend our time.
+// MaxPasswordLength is the longest password in bytes. A longer one is never hashed: no one types
+// it, and hashing it would only cost time.
 const MaxPasswordLength = 1024
 
 // Errors of [Passwords].
@@ -24,19 +24,18 @@ var (
 	ErrBusy = errors.New("secret: too many passwords are being checked")
 )
 
-// PasswordOptions make [Passwords].
+// PasswordOptions configure [Passwords]. The zero value is usable.
 type PasswordOptions struct {
-	// Concurrency is how many hashes may be computed at once; the others wait
-	// their turn. Zero means half of GOMAXPROCS, at least one.
+	// Concurrency is how many hashes may be computed at once; the others wait for their turn. Zero
+	// means half of GOMAXPROCS, at least one.
 	Concurrency int
 	// Queue is how many may wait for their turn. Zero means 1,000.
 	Queue int
 }
 
-// Passwords hashes and checks people's passwords with argon2id. Each check is
-// expensive on purpose, so no more than a bounded number run at a time: a flood
-// of sign-ins waits in line and leaves the processors to those who have tokens
-// to fetch. It is safe for concurrent use.
+// Passwords hashes and checks people's passwords with argon2id. Each check is expensive on purpose,
+// so a bounded number run at a time: a flood of sign-ins waits in line and leaves processors to
+// token requests. It is safe for concurrent use.
 type Passwords struct {
 	turns   chan struct{}
 	waiting atomic.Int64
@@ -54,8 +53,8 @@ func NewPasswords(opts PasswordOptions) *Passwords {
 	return &Passwords{turns: make(chan struct{}, opts.Concurrency), queue: int64(opts.Queue)}
 }
 
-// Hash returns the argon2id hash of a password in PHC string format, with a
-// fresh salt. Errors: [ErrPasswordLength], [ErrBusy], that of ctx.
+// Hash returns the argon2id hash of a password in PHC string format, with a fresh salt. Errors:
+// [ErrPasswordLength], [ErrBusy], that of ctx.
 func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	if password == "" || len(password) > MaxPasswordLength {
 		return "", ErrPasswordLength
@@ -70,15 +69,15 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	return h.String(), nil
 }
 
-// Verify reports whether the password belongs to the hash, comparing in
-// constant time and byte for byte: nothing is trimmed or normalized. Errors:
-// [ErrMalformedHash], [ErrBusy], that of ctx.
+// Verify reports whether the password belongs to the hash, comparing in constant time and byte for
+// byte: nothing is trimmed or normalized. Errors: [ErrMalformedHash], [ErrBusy], that of ctx.
 func (p *Passwords) Verify(ctx context.Context, hash, password string) (bool, error) {
 	return p.VerifyIf(ctx, hash, password, nil)
 }
 
-// VerifyIf is Verify that asks still, if it is not nil, when its turn has come:
-// an error ends the attempt before anything is hashed, and is returned.
+// VerifyIf is Verify with a last check: still, if it is not nil, is called when the attempt has its
+// turn, and its error ends the attempt before anything is hashed. Errors: those of Verify and of
+// still.
 func (p *Passwords) VerifyIf(ctx context.Context, hash, password string, still func() error) (bool, error) {
 	h, err := parseHash(hash)
 	if err != nil {
@@ -94,8 +93,8 @@ func (p *Passwords) VerifyIf(ctx context.Context, hash, password string, still f
 	return subtle.ConstantTimeCompare(h.key, key) == 1, nil
 }
 
-// RejectIf spends the time of a VerifyIf on a user who does not exist, so that
-// the time of the answer does not tell names apart. Errors: those of VerifyIf.
+// RejectIf spends the time of a VerifyIf on a user who does not exist, so that the time of an
+// answer does not show which names exist. Errors: those of VerifyIf.
 func (p *Passwords) RejectIf(ctx context.Context, password string, still func() error) error {
 	if len(password) > MaxPasswordLength {
 		return nil

@@ -101,8 +101,8 @@ func TestPasswordsWaitTheirTurn(t *testing.T) {
 	})
 }
 
-// TestPasswordsAskAgainWhenTheirTurnHasCome: what was true when the attempt
-// joined the queue may be so no longer.
+// TestPasswordsAskAgainWhenTheirTurnHasCome: what was true when the attempt joined the queue may be
+// so no longer.
 func TestPasswordsAskAgainWhenTheirTurnHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 1})
@@ -130,8 +130,8 @@ func TestPasswordsRefuseEndedContext(t *testing.T) {
 	wantErr(t, err, context.Canceled)
 }
 
-// TestPasswordsBoundConcurrency holds every turn and sees that nothing is
-// computed until one is given back.
+// TestPasswordsBoundConcurrency holds every turn and sees that nothing is computed until one is
+// given back.
 func TestPasswordsBoundConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 2})

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// ErrMalformedHash is wrapped by what is said of a stored password hash that
-// cannot be read.
+// ErrMalformedHash is wrapped by every error about a stored password hash that cannot be read.
 var ErrMalformedHash = errors.New("secret: malformed password hash")
 
 // argonParams are the cost parameters of argon2id (RFC 9106 3.1).
@@ -21,12 +20,12 @@ type argonParams struct {
 	lanes  uint8
 }
 
-// defaultParams are the second choice of the OWASP password storage cheat
-// sheet: 19 MiB, two passes, one lane; about 18 ms of one core.
+// defaultParams are the second choice of the OWASP password storage cheat sheet: 19 MiB, two
+// passes, one lane; about 18 ms of one core.
 var defaultParams = argonParams{memory: 19 * 1024, passes: 2, lanes: 1}
 
-// The bounds of what a stored hash may ask for. They keep a damaged or planted
-// record from costing gigabytes or minutes per sign-in.
+// The bounds of what a stored hash may ask for. They keep a damaged or planted record from costing
+// gigabytes or minutes per sign-in.
 const (
 	maxMemory  = 256 * 1024 // KiB
 	maxPasses  = 16
@@ -54,8 +53,8 @@ func (h passwordHash) String() string {
 		h.params.memory, h.params.passes, h.params.lanes, b64.EncodeToString(h.salt), b64.EncodeToString(h.key))
 }
 
-// parseHash reads what String wrote, and refuses parameters out of bounds. It
-// is strict: whatever it accepts, String writes back byte for byte.
+// parseHash reads what String wrote, and refuses parameters out of bounds. It is strict: whatever
+// it accepts, String writes back byte for byte.
 func parseHash(s string) (passwordHash, error) {
 	if len(s) > maxPHC {
 		return passwordHash{}, fmt.Errorf("%w: longer than %d bytes", ErrMalformedHash, maxPHC)
@@ -82,7 +81,7 @@ func parseHash(s string) (passwordHash, error) {
 	return passwordHash{params: params, salt: salt, key: key}, nil
 }
 
-// parseParams reads "m=19456,t=2,p=1", in this order, as the PHC format says.
+// parseParams reads "m=19456,t=2,p=1", in this order, as the PHC format requires.
 func parseParams(s string) (argonParams, error) {
 	fields := strings.Split(s, ",")
 	if len(fields) != 3 {

@@ -9,37 +9,36 @@ import (
 	"fmt"
 )
 
-// Bits is the entropy of every generated secret. RFC 6749 section 10.10 asks
-// for a guessing probability of at most 2^-128; 256 bits leave no doubt.
+// Bits is the entropy of every generated secret. RFC 6749 section 10.10 asks for a guessing
+// probability of at most 2^-128; 256 bits leave no doubt.
 const Bits = 256
 
-// New returns a fresh random secret of [Bits] bits, base64url without padding:
-// 43 characters that need no escaping in a URL, a header or a form.
+// New returns a fresh random secret of [Bits] bits, base64url without padding: 43 characters that
+// need no escaping in a URL, a header or a form.
 func New() string {
 	var b [Bits / 8]byte
 	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails: it crashes the program instead.
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// ID returns a fresh random identifier of 128 bits, base64url without padding.
-// It names things (token families, jti); it proves nothing and is no secret.
+// ID returns a fresh random identifier of 128 bits, base64url without padding. It names things
+// (token families, jti); it proves nothing and is no secret.
 func ID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:])
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// Digest is the SHA-256 of a generated secret: the only form in which one is
-// stored. It is comparable, so it can key a map or an index; looking a secret
-// up by its digest leaks nothing useful through timing.
+// Digest is the SHA-256 of a generated secret: the only form in which one is stored. It is
+// comparable, so it can key a map or an index; looking a secret up by its digest leaks nothing
+// useful through timing.
 type Digest [sha256.Size]byte
 
-// DigestOf hashes a secret as presented, byte for byte: nothing is trimmed, so
-// the right secret followed by NUL bytes is a wrong one.
+// DigestOf hashes a secret as presented, byte for byte: nothing is trimmed, so the right secret
+// followed by NUL bytes is a wrong one.
 func DigestOf(secret string) Digest { return sha256.Sum256([]byte(secret)) }
 
-// Matches reports whether presented hashes to d, in constant time. The zero
-// Digest matches nothing.
+// Matches reports whether presented hashes to d, in constant time. The zero Digest matches nothing.
 func (d Digest) Matches(presented string) bool {
 	p := DigestOf(presented)
 	return subtle.ConstantTimeCompare(d[:], p[:]) == 1 && !d.IsZero()

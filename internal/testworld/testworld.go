@@ -1,6 +1,6 @@
 // Package testworld holds what the tests of several packages build their worlds from: a clock that
-// tests turn, a store on a fresh file, clients in memory and two people who can sign in. Nothing but
-// tests imports it.
+// tests turn, a store on a fresh file, clients in memory and two people who can sign in. Nothing
+// but tests imports it.
 package testworld
 
 import (
@@ -72,7 +72,7 @@ func (c Clients) MustBeValid(tb testing.TB) {
 	}
 }
 
-// Password is the password of everybody in the world.
+// Password is the password of all users.
 const Password = "correct horse battery staple"
 
 // passwordHash is computed once, because it is slow on purpose.
