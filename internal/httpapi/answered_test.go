@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-func TestEveryAnswerIsTold(t *testing.T) {
+func TestEveryAnswerIsObserved(t *testing.T) {
 	const good = "grant_type=client_credentials&client_id=shop&client_secret=" + secretOf
 	tests := map[string]struct {
 		method, target, form string
@@ -28,20 +28,20 @@ func TestEveryAnswerIsTold(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			var told []httpapi.Answer
+			var answers []httpapi.Answer
 			s := newServer(t, newFake(), func(o *httpapi.Options) {
 				o.Issuer = "https://as.example/oauth"
-				o.Answered = func(_ context.Context, a httpapi.Answer) { told = append(told, a) }
+				o.Answered = func(_ context.Context, a httpapi.Answer) { answers = append(answers, a) }
 			})
 			r := httptest.NewRequest(tt.method, tt.target, strings.NewReader(tt.form))
 			r.Header.Set("Content-Type", formType)
 			s.ServeHTTP(httptest.NewRecorder(), r)
-			equal(t, "answers", len(told), 1)
-			if told[0].Duration <= 0 {
-				t.Fatalf("duration %v, want more than 0", told[0].Duration)
+			equal(t, "answers", len(answers), 1)
+			if answers[0].Duration <= 0 {
+				t.Fatalf("duration %v, want more than 0", answers[0].Duration)
 			}
-			told[0].Duration = 0
-			equal(t, "answer", told[0], tt.want)
+			answers[0].Duration = 0
+			equal(t, "answer", answers[0], tt.want)
 		})
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// maxQuery bounds an authorization request in bytes. It travels through
-// addresses and hidden fields, where browsers and proxies have limits too.
+// maxQuery bounds an authorization request in bytes. It travels through addresses and hidden
+// fields, where browsers and proxies have limits too.
 const maxQuery = 16 << 10
 
-// authorize is GET /authorize (RFC 6749 3.1, 4.1.1): it shows who is not signed
-// in the sign-in page, and everybody else what the client asks for.
+// authorize is GET /authorize (RFC 6749 3.1, 4.1.1): it shows the sign-in page or, to a user who is
+// signed in, what the client asks for.
 func (s *Server) authorize(c *call) error {
 	q, err := parseAuthorization(c.Request().URL.RawQuery)
 	if err != nil {
@@ -34,9 +34,8 @@ func (s *Server) authorize(c *call) error {
 	return s.showConsent(c, http.StatusOK, &consentPage{Authorization: q.encode(), prompt: prompt, session: session})
 }
 
-// authorizeByPost is POST /authorize, which RFC 6749 3.1 allows: it leads to
-// the same address by GET, where the browser sends its cookie, whichever site
-// the form stood on.
+// authorizeByPost is POST /authorize, which RFC 6749 3.1 allows. It redirects to the same address
+// by GET, where the browser sends its cookie whichever site the form was on.
 func (s *Server) authorizeByPost(c *call) error {
 	p, err := readForm(c)
 	if err != nil {
@@ -45,13 +44,13 @@ func (s *Server) authorizeByPost(c *call) error {
 	return s.seeAuthorize(c, &p)
 }
 
-// seeAuthorize goes (back) to the authorization request.
+// seeAuthorize redirects to the authorization request.
 func (s *Server) seeAuthorize(c *call, q *params) error {
 	return seeOther(c, s.base+"/authorize?"+q.encode())
 }
 
-// parseAuthorization reads an authorization request, from the query or from
-// the hidden field in which the pages carry it along.
+// parseAuthorization reads an authorization request, from the query or from the hidden field of a
+// page.
 func parseAuthorization(raw string) (params, error) {
 	if len(raw) > maxQuery {
 		return params{}, invalidRequest("The authorization request is longer than %d bytes.", maxQuery)
@@ -59,9 +58,9 @@ func parseAuthorization(raw string) (params, error) {
 	return parseParams(raw)
 }
 
-// prompt checks the request. If it is no good, the answer has been given or is
-// the error, and the prompt is nil. A client is told by redirect only once its
-// redirect URI has been found genuine: whatever else is wrong is asked after.
+// prompt checks the request. If the request is bad, the prompt is nil, and the answer has been
+// given unless there is an error to answer. Errors go to the client by redirect only once its
+// redirect URI has been found genuine, so everything else is checked after that.
 func (s *Server) prompt(c *call, q *params) (*grants.Prompt, error) {
 	c.clientID = q.get("client_id")
 	if q.twice("client_id") || q.twice("redirect_uri") {
@@ -92,7 +91,7 @@ func (s *Server) prompt(c *call, q *params) (*grants.Prompt, error) {
 	return prompt, nil
 }
 
-// unfit says what is wrong with the request as such.
+// unfit returns what is wrong with the form of the request, nil if nothing is.
 func unfit(q *params) *grants.Error {
 	if len(q.repeated) > 0 {
 		return invalidRequest("The parameter %s is repeated.", printable(q.repeated[0]))
@@ -111,7 +110,7 @@ func state(q *params) string {
 	return q.get("state")
 }
 
-// consent is POST /consent: somebody pressed allow or deny.
+// consent is POST /consent: the user pressed allow or deny.
 func (s *Server) consent(c *call) error {
 	p, err := readForm(c)
 	if err != nil {
@@ -151,9 +150,9 @@ func (s *Server) decide(c *call, decision string, p *grants.Prompt, session gran
 	return invalidRequest("The decision must be allow or deny.")
 }
 
-// approve fetches the code. Trouble of ours goes to the client, which waits for
-// an answer: it may start afresh, the user could only stare at it (RFC 6749
-// 4.1.2.1 has server_error for that reason).
+// approve fetches the code. An internal error is sent to the client, which waits for an answer and
+// can start again; the user could do nothing about it (RFC 6749 4.1.2.1 has server_error for that
+// reason).
 func (s *Server) approve(c *call, p *grants.Prompt, session grants.Session) error {
 	code, err := s.o.Authorizations.Approve(c.ctx(), p, session)
 	if err == nil {

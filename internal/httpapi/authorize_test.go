@@ -130,7 +130,7 @@ func TestDeny(t *testing.T) {
 	equal(t, "approved", f.approved, nil)
 }
 
-// TestConsentThatDoesNotCount posts consents that nobody gave.
+// TestConsentThatDoesNotCount posts consents that no user gave.
 func TestConsentThatDoesNotCount(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)
@@ -187,8 +187,8 @@ func TestApprovalThatFails(t *testing.T) {
 	lacks(t, q.Get("error_description"), "fire")
 }
 
-// TestBadAuthorization: what cannot be trusted is shown, never redirected;
-// the rest is told to the client.
+// TestBadAuthorization: errors of a client or redirect URI that cannot be trusted are shown, never
+// redirected; the others are sent to the client.
 func TestBadAuthorization(t *testing.T) {
 	with := func(edit func(url.Values)) string {
 		v := authorization()

@@ -165,8 +165,8 @@ func TestUnknownPath(t *testing.T) {
 	}
 }
 
-// TestOurTrouble makes everything behind the endpoints fail: the answer is
-// server_error and tells nothing.
+// TestOurTrouble makes everything behind the endpoints fail: the answer is server_error without the
+// cause.
 func TestOurTrouble(t *testing.T) {
 	f := newFake()
 	f.failToken, f.failInspection = errDisk, errDisk

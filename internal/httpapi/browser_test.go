@@ -21,8 +21,8 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// newBrowser starts a headless Chromium with a fresh profile and returns the
-// context of its first tab.
+// newBrowser starts a headless Chromium with a fresh profile and returns the context of its first
+// tab.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
 	path := findChromium(t)
@@ -78,7 +78,7 @@ type callback struct {
 	got chan url.Values
 }
 
-// newCallback answers with a page, or goes on to next if that is not empty.
+// newCallback answers with a page, or redirects to next if that is not empty.
 func newCallback(t *testing.T, next string) callback {
 	t.Helper()
 	c := callback{got: make(chan url.Values, 1)}
@@ -128,8 +128,8 @@ func signIn(username, password string) chromedp.Action[chromedp.Void] {
 	)
 }
 
-// wantFits checks that a page needs no sideways scrolling on a phone, and
-// that a thumb can hit what there is to hit (WCAG 2.2, 2.5.8).
+// wantFits checks that a page needs no sideways scrolling on a phone, and that a thumb can hit what
+// there is to hit (WCAG 2.2, 2.5.8).
 func wantFits(t *testing.T, ctx context.Context) {
 	t.Helper()
 	box, err := chromedp.Run(ctx, chromedp.Dimensions(chromedp.CSS("html")))
@@ -148,9 +148,8 @@ func wantFits(t *testing.T, ctx context.Context) {
 	}
 }
 
-// TestBrowserFromAuthorizeToToken is the whole way of a person with a phone:
-// a wrong password, the right one, consent, and back in the app, which
-// exchanges the code.
+// TestBrowserFromAuthorizeToToken is the whole way of a person with a phone: a wrong password, the
+// right one, consent, and back in the app, which exchanges the code.
 func TestBrowserFromAuthorizeToToken(t *testing.T) {
 	for name, script := range map[string]bool{"with script": true, "without script": false} {
 		t.Run(name, func(t *testing.T) {
@@ -195,8 +194,8 @@ func TestBrowserFromAuthorizeToToken(t *testing.T) {
 	}
 }
 
-// TestBrowserFollowsWhereTheClientGoesOn: form-action must not stop a client
-// that redirects from its callback to another origin.
+// TestBrowserFollowsWhereTheClientGoesOn: form-action must not stop a client that redirects from
+// its callback to another origin.
 func TestBrowserFollowsWhereTheClientGoesOn(t *testing.T) {
 	last := newCallback(t, "")
 	app := newCallback(t, strings.Replace(last.URL, "127.0.0.1", "localhost", 1)+"/done")
@@ -211,8 +210,8 @@ func TestBrowserFollowsWhereTheClientGoesOn(t *testing.T) {
 	holds(t, where, "://localhost:")
 }
 
-// TestBrowserHandsOverToAnApp: nor may form-action stop the way into an app
-// with a scheme of its own (RFC 8252 7.1).
+// TestBrowserHandsOverToAnApp: nor may form-action stop the way into an app with a scheme of its
+// own (RFC 8252 7.1).
 func TestBrowserHandsOverToAnApp(t *testing.T) {
 	const redirect = "com.example.app:/cb"
 	srv := newWorld(t, testworld.Clients{"app": appClient(redirect)})
@@ -238,8 +237,8 @@ func TestBrowserHandsOverToAnApp(t *testing.T) {
 	}
 }
 
-// TestBrowserRefusesForeignPages: another site can neither show our pages in a
-// frame nor send our forms.
+// TestBrowserRefusesForeignPages: another site can neither show our pages in a frame nor send our
+// forms.
 func TestBrowserRefusesForeignPages(t *testing.T) {
 	srv := newWorld(t, testworld.Clients{"app": appClient("https://app.example/cb")})
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

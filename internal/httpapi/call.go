@@ -9,15 +9,15 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// call is one request on its way through the server: echo's context and what
-// is found out about the request while it is answered.
+// call is one request on its way through the server: echo's context and what is found out about the
+// request while it is answered.
 type call struct {
 	echo.Context
 	remote    netip.Addr // forwarded addresses resolved; zero if unknown
 	started   time.Time
-	clientID  string // as presented, for the log
+	clientID  string // as presented; for the log
 	grantType string // as asked for, of token requests
-	outcome   string // OAuth error code, for the log
+	outcome   string // OAuth error code; for the log
 }
 
 // ctx returns the context of the request. It carries the request id; see [RequestID].
@@ -31,8 +31,8 @@ func (h handler) echo(c echo.Context) error {
 	return h(c.(*call)) //nolint:forcetypeassert // around passes nothing else
 }
 
-// levelOfFailure is how loudly to log that a request failed. If the caller hung
-// up meanwhile, that is mostly why, and nobody's trouble.
+// levelOfFailure is the level at which to log that a request failed. If the caller hung up
+// meanwhile, that is most likely the cause, and no operator has to act on it.
 func (c *call) levelOfFailure() slog.Level {
 	if c.ctx().Err() != nil {
 		return slog.LevelInfo
@@ -40,8 +40,8 @@ func (c *call) levelOfFailure() slog.Level {
 	return slog.LevelError
 }
 
-// write sends a body. A failure means that the client has gone: there is
-// nobody left to tell, and the access log says how many bytes went out.
+// write sends a body. A failure means that the client has gone, so it is dropped; the access log
+// shows how many bytes were sent.
 func (c *call) write(body []byte) {
 	_, _ = c.Response().Write(body)
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// peerAddr is the address at the other end of the connection, without port and
-// zone; zero if it has none (a Unix socket).
+// peerAddr is the address at the other end of the connection, without port and zone; zero if it has
+// none (a Unix socket).
 func peerAddr(remote string) netip.Addr {
 	if ap, err := netip.ParseAddrPort(remote); err == nil {
 		return canonical(ap.Addr())
@@ -27,11 +27,10 @@ func (s *Server) trusts(a netip.Addr) bool {
 	return false
 }
 
-// clientAddr finds out who sent the request. X-Forwarded-For is read from the
-// right, since every proxy appends the peer that it saw: as long as an entry
-// is a trusted proxy, the one to its left was written by it and can be
-// believed. The first untrusted address is the client; whatever stands further
-// left, anybody can have made up.
+// clientAddr returns the address that sent the request. X-Forwarded-For is read from the right,
+// since every proxy appends the peer that it saw: as long as an entry is a trusted proxy, the one
+// to its left was written by it and can be believed. The first untrusted address is the client; it
+// may have made up everything further left.
 func (s *Server) clientAddr(peer netip.Addr, trusted bool, h http.Header) netip.Addr {
 	if !trusted {
 		return peer

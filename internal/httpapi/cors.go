@@ -4,10 +4,10 @@ import "net/http"
 
 var headerAnyOrigin = []string{"*"}
 
-// preflight lets scripts of any web site call the endpoints that apps in a
-// browser need (draft-ietf-oauth-browser-based-apps): none of them looks at
-// cookies, so a foreign script can do nothing there that its author could not
-// do from elsewhere. It answers the browser's question beforehand, if it is one.
+// preflight lets scripts of any web site call the endpoints that apps in a browser need
+// (draft-ietf-oauth-browser-based-apps). None of them reads cookies, so such a script can do
+// nothing there that its author could not do from elsewhere. If the request is a CORS preflight, it
+// is answered and true is returned.
 func (s *Server) preflight(c *call) (answered bool) {
 	r := c.Request()
 	if r.Header.Get("Origin") == "" || !s.shared[r.URL.Path] {

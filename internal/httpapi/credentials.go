@@ -8,10 +8,10 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// readCredentials finds out how the client authenticates (RFC 6749 2.3): with
-// Basic, with client_secret in the body, or, being public, not at all. More
-// than one way at once is invalid_request; a way that the server does not know
-// is invalid_client. Whether the credentials are right is not decided here.
+// readCredentials returns how the client authenticates (RFC 6749 2.3): with Basic, with
+// client_secret in the body, or, being public, not at all. More than one way at once is
+// invalid_request; a way that the server does not support is invalid_client. It does not check the
+// credentials.
 func readCredentials(h http.Header, p *params) (grants.Credentials, error) {
 	headers := h["Authorization"]
 	assertion := p.has("client_assertion") || p.has("client_assertion_type")
@@ -41,8 +41,8 @@ func ways(used ...bool) (n int) {
 	return n
 }
 
-// basicCredentials reads an Authorization header. An empty secret is none at
-// all, as it is in the body: golang.org/x/oauth2 sends a public client so.
+// basicCredentials reads an Authorization header. An empty secret counts as none, as in the body:
+// golang.org/x/oauth2 sends a public client's credentials so.
 func basicCredentials(header, bodyClientID string) (grants.Credentials, error) {
 	id, secret, ok := parseBasic(header)
 	if !ok {
@@ -57,8 +57,8 @@ func basicCredentials(header, bodyClientID string) (grants.Credentials, error) {
 	return grants.Credentials{Method: grants.AuthBasic, ClientID: id, Secret: secret}, nil
 }
 
-// parseBasic decodes "Basic base64(form(id):form(secret))". The inner form
-// encoding is RFC 6749 2.3.1; net/http's BasicAuth knows nothing of it.
+// parseBasic decodes "Basic base64(form(id):form(secret))". The inner form encoding is that of RFC
+// 6749 2.3.1, which net/http's BasicAuth does not decode.
 func parseBasic(header string) (id, secret string, ok bool) {
 	scheme, rest, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Basic") || len(rest) > 4096 {

@@ -9,9 +9,9 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// contentSecurityPolicy allows a page our style sheet, our images and our own
-// forms, nothing else: no script at all, no frame around it. The prompt is what
-// the page asks for, if it asks.
+// contentSecurityPolicy allows a page the server's own style sheet, images and forms, and nothing
+// else: no script, no frame around it. p is the authorization request that the page shows, nil if
+// it shows none.
 func contentSecurityPolicy(p *grants.Prompt) string {
 	policy := "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
 	if p == nil {
@@ -20,11 +20,11 @@ func contentSecurityPolicy(p *grants.Prompt) string {
 	return policy + " " + strings.Join(formTargets(p.RedirectURI), " ")
 }
 
-// formTargets are the CSP sources that the answer to the consent form may lead
-// to. Browsers apply form-action to every redirect that follows a form (Chrome,
-// Safari): first to the client's redirect URI, then to wherever the client goes
-// on to, which may be another origin of its own. If one of them is missing, the
-// user is stuck on our page with a code that has been spent.
+// formTargets are the CSP sources to which the answer to the consent form may lead. Browsers apply
+// form-action to every redirect that follows a form (Chrome, Safari): first to the client's
+// redirect URI, then to where the client redirects, which may be another origin of its own. If one
+// of them is missing, the user is stuck on the consent page with a code that has been spent
+// (docs/adr/0010).
 func formTargets(redirectURI string) []string {
 	u, err := url.Parse(redirectURI)
 	if err != nil {
@@ -39,8 +39,8 @@ func formTargets(redirectURI string) []string {
 	return []string{u.Scheme + ":"} // an app; the browser's part ends there
 }
 
-// originOf is the origin as a CSP source, or only its scheme where the grammar
-// of CSP3 has no word for the origin: IPv6 literals, names that are not ASCII.
+// originOf is the origin as a CSP source, or only its scheme where the grammar of CSP3 has no word
+// for the origin: IPv6 literals, names that are not ASCII.
 func originOf(u *url.URL) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.:"
 	a, err := netip.ParseAddr(u.Hostname())

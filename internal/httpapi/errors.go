@@ -14,8 +14,8 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// Header values that never change are shared, so that setting them costs no
-// allocation. Nobody may write into these slices.
+// Header values that never change are shared, so that setting them costs no allocation. These
+// slices are read-only.
 var (
 	headerJSON      = []string{"application/json"}
 	headerNoStore   = []string{"no-store"}
@@ -37,8 +37,8 @@ type answer struct {
 	limited *grants.LimitedError // of a 429
 }
 
-// answerTo turns any error into what the outside is told about it. Only a
-// [grants.Error] has something to say; the rest is ours to worry about.
+// answerTo turns any error into its answer. Only a [grants.Error] and a [grants.LimitedError] carry
+// text for the client; the cause of any other error is for the log.
 func (s *Server) answerTo(err error) answer {
 	var known *grants.Error
 	var limited *grants.LimitedError
@@ -68,8 +68,7 @@ func statusOf(code grants.ErrorCode) int {
 	}
 }
 
-// answerToOurs is the answer to errors of this package, and to those that
-// nobody expects.
+// answerToOurs is the answer to errors of this package and of the router, and to unexpected ones.
 func answerToOurs(err error) answer {
 	var routing *echo.HTTPError
 	var foreign *crossOriginError
@@ -85,8 +84,7 @@ func answerToOurs(err error) answer {
 	return answer{status, oauthError{Code: code, Description: description}, nil}
 }
 
-// fail is the one place where a failure is answered: as JSON to clients, as a
-// page to people.
+// fail is the one place where a failure is answered: as JSON to clients, as a page to people.
 func (s *Server) fail(c *call, err error) {
 	a := s.answerTo(err)
 	c.outcome = string(a.body.Code)
@@ -103,8 +101,8 @@ func (s *Server) fail(c *call, err error) {
 	s.failJSON(c, a)
 }
 
-// failJSON writes an OAuth error. A 401 names the scheme to authenticate with
-// (RFC 6749 5.2); no other status does, or some clients hide the error.
+// failJSON writes an OAuth error. A 401 names the scheme to authenticate with (RFC 6749 5.2); no
+// other status does, or some clients hide the error.
 func (s *Server) failJSON(c *call, a answer) {
 	if a.status == http.StatusUnauthorized {
 		c.Response().Header()["Www-Authenticate"] = headerChallenge
@@ -119,14 +117,14 @@ func (s *Server) failJSON(c *call, a answer) {
 	writeJSON(c, a.status, body)
 }
 
-// setLimited says when to come back (RFC 9110 10.2.3).
+// setLimited sets Retry-After (RFC 9110 10.2.3) and the RateLimit fields.
 func setLimited(h http.Header, e *grants.LimitedError) {
 	h.Set("Retry-After", strconv.FormatInt(e.RetryAfterSeconds(), 10))
 	setRateLimit(h, e.RateLimit)
 }
 
-// setRateLimit says how many requests are left (draft-ietf-httpapi-ratelimit-headers).
-// The names keep their capitals on the wire.
+// setRateLimit sets the fields of draft-ietf-httpapi-ratelimit-headers. Their names keep their
+// capitals on the wire.
 func setRateLimit(h http.Header, r grants.RateLimit) {
 	if r.Policy != "" {
 		h["RateLimit-Policy"] = []string{r.Policy}
@@ -136,7 +134,7 @@ func setRateLimit(h http.Header, r grants.RateLimit) {
 	}
 }
 
-// writeJSON writes an answer that nobody may keep (RFC 6749 5.1).
+// writeJSON writes an answer that must not be cached (RFC 6749 5.1).
 func writeJSON(c *call, status int, body []byte) {
 	h := c.Response().Header()
 	h["Content-Type"] = headerJSON
@@ -154,8 +152,8 @@ func invalidClient(description string) *grants.Error {
 	return &grants.Error{Code: grants.InvalidClient, Description: description}
 }
 
-// describe keeps a description inside the characters that RFC 6749 allows for
-// it (4.1.2.1, 5.2): visible ASCII and space, without quote and backslash.
+// describe keeps a description inside the characters that RFC 6749 allows for it (4.1.2.1, 5.2):
+// visible ASCII and space, without quote and backslash.
 func describe(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -19,8 +19,8 @@ import (
 	"oauth-server/internal/httpapi"
 )
 
-// fake is a domain of one client and two users, enough to see what the HTTP
-// layer asks and how it answers. Fields named fail… make an operation fail.
+// fake is a domain of one client and two users, enough to see what the HTTP layer asks and how it
+// answers. Fields named fail… make an operation fail.
 type fake struct {
 	client                                    clientcfg.Client
 	failToken, failSession, failApprove       error

@@ -12,9 +12,9 @@ const maxBody = 64 << 10
 
 const formType = "application/x-www-form-urlencoded"
 
-// readForm reads the parameters of a request to an OAuth endpoint: from the
-// body only, never from the query, where they would end up in logs and
-// histories (RFC 6749 2.3.1), and each at most once (RFC 6749 3.2).
+// readForm reads the parameters of a request to an OAuth endpoint: from the body only, never from
+// the query, which ends up in logs and histories (RFC 6749 2.3.1), and each at most once (RFC 6749
+// 3.2).
 func readForm(c *call) (params, error) {
 	if c.Request().URL.RawQuery != "" {
 		return params{}, invalidRequest("Parameters belong in the request body, not in the query.")
@@ -39,8 +39,8 @@ func readBody(c *call) (params, error) {
 	return p, p.once()
 }
 
-// checkContentType accepts the form type alone. A charset parameter has no
-// meaning for it, but many clients send one.
+// checkContentType accepts the form type alone. A charset parameter has no meaning for it, but many
+// clients send one.
 func checkContentType(h http.Header) error {
 	if enc := h.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return invalidRequest("The body must not be compressed.")
@@ -82,8 +82,8 @@ func readAll(r *http.Request, w http.ResponseWriter) (string, error) {
 	return string(buf), nil
 }
 
-// unreadable is the answer to a body that ended early, came too slowly or was
-// badly framed: the sender's trouble, not ours.
+// unreadable is the answer to a body that ended early, came too slowly or was badly framed. That is
+// the sender's fault, so it is invalid_request.
 func unreadable(cause error) error {
 	e := invalidRequest("The body could not be read.")
 	e.Cause = cause

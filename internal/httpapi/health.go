@@ -6,32 +6,32 @@ import (
 	"net/http"
 )
 
-// Status is how well the server can do its work.
+// Status is the state of the server in /readyz.
 type Status string
 
-// What /readyz says. A degraded server still answers correctly, for instance
-// from memory while its database is away, and wants to be sent requests.
+// The states of the server. A degraded server still answers correctly, for instance from memory
+// while its database is away, and should still get requests.
 const (
 	Ready    Status = "ready"
 	Degraded Status = "degraded"
 	Down     Status = "down"
 )
 
-// Readiness is the body of /readyz. Checks says per part what is wrong, and is
-// empty if nothing is; it is public, so it names no hosts.
+// Readiness is the body of /readyz. Checks names what is wrong, by part of the server, and is empty
+// if nothing is. It is public, so it names no hosts.
 type Readiness struct {
 	Status Status            `json:"status"`
 	Checks map[string]string `json:"checks,omitempty"`
 }
 
-// healthz is GET /healthz: the process answers. It looks at nothing else, or
-// a failing database would have every instance restarted.
+// healthz is GET /healthz: the process answers. It checks nothing else, or a failing database would
+// have every instance restarted.
 func (s *Server) healthz(c *call) error {
 	writeJSON(c, http.StatusOK, []byte(`{"status":"ok"}`))
 	return nil
 }
 
-// readyz is GET /readyz: whether requests should be sent here.
+// readyz is GET /readyz: whether requests should be sent to this instance.
 func (s *Server) readyz(c *call) error {
 	r := s.o.Ready(c.ctx())
 	body, err := json.Marshal(r)

@@ -28,8 +28,8 @@ func (s *Server) introspect(c *call) error {
 	return nil
 }
 
-// revoke is POST /revoke (RFC 7009). A token that was never valid is answered
-// like one that no longer is: with an empty 200.
+// revoke is POST /revoke (RFC 7009). A token that was never valid is answered like one that is no
+// longer valid: with an empty 200.
 func (s *Server) revoke(c *call) error {
 	query, err := readTokenQuery(c)
 	if err != nil {
@@ -64,8 +64,7 @@ func readTokenQuery(c *call) (grants.TokenQuery, error) {
 	}, nil
 }
 
-// introspectionBody is the answer of RFC 7662 2.2; times are in seconds since
-// the epoch.
+// introspectionBody is the answer of RFC 7662 2.2; times are in seconds since the epoch.
 type introspectionBody struct {
 	Active    bool     `json:"active"`
 	Scope     string   `json:"scope,omitempty"`
@@ -80,8 +79,8 @@ type introspectionBody struct {
 	ID        string   `json:"jti,omitempty"`
 }
 
-// introspectionOf says nothing but "inactive" of a token that is not active
-// (RFC 7662 2.2), whatever else it was given.
+// introspectionOf encodes an introspection. Of a token that is not active, only that is encoded
+// (RFC 7662 2.2), whatever else i holds.
 func introspectionOf(i *grants.Introspection) introspectionBody {
 	if !i.Active {
 		return introspectionBody{}

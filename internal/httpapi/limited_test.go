@@ -76,8 +76,7 @@ func TestLimitedSignIn(t *testing.T) {
 	}
 }
 
-// TestLimitOverTCP has a real limiter behind real grants, and looks at what
-// goes over the wire.
+// TestLimitOverTCP has a real limiter behind real grants, and looks at what goes over the wire.
 func TestLimitOverTCP(t *testing.T) {
 	srv := newWorld(t, testworld.Clients{"daemon": daemon()}, limitedTo(t, 2))
 	type seen struct{ status, retry, policy, limit string }

@@ -66,8 +66,8 @@ func (s *Server) serveJWKS(c *call) error {
 	return nil
 }
 
-// writePublic writes JSON that is the same for everybody. Verifiers may keep it
-// for five minutes; new signing keys are published well before they sign.
+// writePublic writes JSON that is the same for every caller. Verifiers may cache it for five
+// minutes; new signing keys are published well before they sign.
 func writePublic(c *call, body []byte) {
 	h := c.Response().Header()
 	h["Content-Type"] = headerJSON

@@ -17,9 +17,8 @@ var (
 	headerHSTS    = []string{"max-age=31536000"}
 )
 
-// around is the only middleware, since every one costs each request: it names
-// the request, finds its sender, sets the headers that every answer carries,
-// answers errors and panics, and logs.
+// around is the only middleware, since every one costs each request: it makes the call, sets the
+// headers that every answer carries, answers errors and panics, and logs.
 func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		c := s.begin(ec)
@@ -52,9 +51,8 @@ func (s *Server) begin(ec echo.Context) *call {
 	return c
 }
 
-// end is deferred: it turns a panic into an answer and logs the request. If
-// the answer had begun, the connection is cut, so that nobody takes half an
-// answer for a whole one.
+// end is deferred: it turns a panic into an answer and logs the request. If the answer had begun,
+// the connection is cut, so that a client never takes half an answer for a whole one.
 func (s *Server) end(c *call) {
 	v := recover()
 	if v == nil {
@@ -78,7 +76,7 @@ func (s *Server) end(c *call) {
 // errPanicked stands for a panic, which has been logged with its stack.
 var errPanicked = errors.New("httpapi: the handler panicked")
 
-// account logs the request and has it counted.
+// account logs the request and passes its answer to [Options].Answered.
 func (s *Server) account(c *call) {
 	s.logAccess(c)
 	if s.o.Answered == nil {
@@ -90,8 +88,8 @@ func (s *Server) account(c *call) {
 	})
 }
 
-// logAccess writes one line per request. It names the route, never the query,
-// the body or a header: those hold codes, states and secrets.
+// logAccess writes one line per request. It names the route, never the query, the body or a header:
+// those hold codes, states and secrets.
 func (s *Server) logAccess(c *call) {
 	level := slog.LevelInfo
 	switch {
@@ -120,8 +118,8 @@ func (s *Server) logAccess(c *call) {
 	s.log.LogAttrs(c.ctx(), level, "request", attrs...)
 }
 
-// routeOf returns the path as registered, without the issuer's own path; empty if there is nothing at
-// the address.
+// routeOf returns the path as registered, without the issuer's own path; empty if there is nothing
+// at the address.
 func (s *Server) routeOf(c *call) string {
 	route := strings.TrimPrefix(c.Path(), s.base)
 	if route == "" && c.Path() != "" {
@@ -130,8 +128,8 @@ func (s *Server) routeOf(c *call) string {
 	return route
 }
 
-// routeName is the path as registered; of an unknown one only the beginning,
-// with whatever is unfit for a log made harmless.
+// routeName is the path as registered. Of an unknown path it is only the beginning, without
+// characters that are unfit for a log.
 func (c *call) routeName() string {
 	if p := c.Path(); p != "" {
 		return p

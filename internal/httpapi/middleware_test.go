@@ -122,8 +122,7 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	lacks(t, log.String(), "hush")
 }
 
-// TestAccessLogIsTerse: probes are quiet, and a line says nothing about what is
-// not known.
+// TestAccessLogIsTerse: probes are quiet, and a line says nothing about what is not known.
 func TestAccessLogIsTerse(t *testing.T) {
 	var log bytes.Buffer
 	s := newServer(t, newFake(), func(o *httpapi.Options) {

@@ -13,11 +13,11 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// Options are what [New] builds a [Server] from.
+// Options are what [New] builds a [Server] from. Issuer, Tokens, Authorizations, Sessions,
+// Inspector and Keys are required.
 type Options struct {
-	// Issuer is the server's identifier (RFC 8414 2): an http or https URL
-	// without query or fragment. Every address that the server publishes
-	// starts with it; a path in it is served too.
+	// Issuer is the server's identifier (RFC 8414 2): an http or https URL without query or
+	// fragment. Every address that the server publishes starts with it; a path in it is served too.
 	Issuer string
 
 	Tokens         Tokens
@@ -26,28 +26,27 @@ type Options struct {
 	Inspector      Inspector
 	Keys           Keys
 
-	// Ready says how the server is. Nil: always ready.
+	// Ready returns the state of the server for /readyz. Nil: always ready.
 	Ready func(context.Context) Readiness
-	// Answered is told of every request once it was answered, if it is set.
-	// It must be quick; the context is the request's.
+	// Answered is called after every request, with the context of the request. It must not block.
+	// Nil disables it.
 	Answered func(context.Context, Answer)
-	// Logger gets one line per request and one per failure of ours. Nil:
-	// nothing is logged.
+	// Logger gets one line per request and one per internal error. Nil: nothing is logged.
 	Logger *slog.Logger
-	// TrustedProxies are the peers whose X-Forwarded-For and X-Request-Id
-	// are believed. None by default.
+	// TrustedProxies are the peers whose X-Forwarded-For and X-Request-Id are believed. None by
+	// default.
 	TrustedProxies []netip.Prefix
 	// GrantTypes are published in the metadata. Nil: all but password.
 	GrantTypes []clientcfg.Grant
-	// ScopeTexts says in words what a scope allows, for the consent page. A
-	// scope without a text is put into words from its name.
+	// ScopeTexts holds, by scope, what it allows, in words for the consent page. A scope without a
+	// text is put into words from its name.
 	ScopeTexts map[string]string
 }
 
-// Answer is how a request was answered, for those who count.
+// Answer is how a request was answered, for metrics.
 type Answer struct {
-	// Route is the path as registered, without the issuer's; empty if there
-	// was nothing at the address.
+	// Route is the path as registered, without the issuer's; empty if there was nothing at the
+	// address.
 	Route     string
 	Method    string
 	Status    int
@@ -58,12 +57,12 @@ type Answer struct {
 
 // Keys publishes the signing keys. [keys.Ring] is one.
 type Keys interface {
-	// JWKS returns the JSON Web Key Set (RFC 7517 5) of all keys whose tokens
-	// may still be valid, encoded.
+	// JWKS returns the JSON Web Key Set (RFC 7517 5) of all keys whose tokens may still be valid,
+	// encoded.
 	JWKS() []byte
 }
 
-// validate reports everything that is missing or wrong, joined.
+// validate returns an error that joins everything that is missing or wrong.
 func (o *Options) validate() error {
 	var errs []error
 	if _, err := parseIssuer(o.Issuer); err != nil {
@@ -92,9 +91,9 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// parseIssuer checks an issuer identifier (RFC 8414 2). Plain http is for
-// loopback addresses and for servers behind a proxy that has not been told
-// its outside address yet; browsers then get a cookie without Secure.
+// parseIssuer checks an issuer identifier (RFC 8414 2). Plain http is for loopback addresses and
+// for servers behind a proxy that are not configured with their outside address yet; browsers then
+// get a cookie without Secure.
 func parseIssuer(issuer string) (*url.URL, error) {
 	u, err := url.Parse(issuer)
 	switch {

@@ -40,13 +40,13 @@ func parsePages(base string) (pageSet, error) {
 
 // signInPage is what the sign-in page shows.
 type signInPage struct {
-	Authorization string // the request to go on with, form-encoded
+	Authorization string // the request to continue with, form-encoded
 	Username      string // as typed before
 	Alert         string
 	prompt        *grants.Prompt // nil without a client
 }
 
-// ClientName is who the user will get back to, if anybody.
+// ClientName is the client that the user will return to, empty if there is none.
 func (p *signInPage) ClientName() string {
 	if p.prompt == nil {
 		return ""
@@ -68,16 +68,16 @@ type consentPage struct {
 	session       grants.Session
 }
 
-// ClientName is who asks.
+// ClientName is the name of the client.
 func (p *consentPage) ClientName() string { return p.prompt.Client.DisplayName() }
 
-// ClientID is who asks, as registered: a name can be anything.
+// ClientID is the client as registered, because a name can be anything.
 func (p *consentPage) ClientID() string { return p.prompt.Client.ID }
 
 // Username is who is signed in.
 func (p *consentPage) Username() string { return p.session.Username }
 
-// Target says in words where the browser goes next.
+// Target describes where the browser goes next.
 func (p *consentPage) Target() string {
 	u, err := url.Parse(p.prompt.RedirectURI)
 	switch {
@@ -97,7 +97,7 @@ func (s *Server) showConsent(c *call, status int, p *consentPage) error {
 	return s.show(c, status, "consent", p, p.prompt)
 }
 
-// failurePage is what a person sees when something is wrong.
+// failurePage is what a person sees when a request failed.
 type failurePage struct {
 	Title, Description, RequestID string
 }
@@ -127,7 +127,7 @@ func (s *Server) failPage(c *call, a answer) {
 	}
 }
 
-// indexPage is what the front door shows.
+// indexPage is what the index page shows.
 type indexPage struct {
 	Issuer, Username string
 }
@@ -144,13 +144,13 @@ func (s *Server) index(c *call) error {
 // rateLimitsPath is where the error_uri of a 429 points.
 const rateLimitsPath = "/docs/rate-limits"
 
-// rateLimitsPage is GET /docs/rate-limits: half a page for developers of clients.
+// rateLimitsPage is GET /docs/rate-limits, for developers of clients.
 func (s *Server) rateLimitsPage(c *call) error {
 	return s.show(c, http.StatusOK, "rate-limits", &indexPage{Issuer: s.url}, nil)
 }
 
-// show renders a page. It is rendered in full before the first byte goes out,
-// so that a fault in it cannot leave half of one.
+// show renders a page. It is rendered in full before the first byte is sent, so that an error in it
+// cannot leave half a page.
 func (s *Server) show(c *call, status int, name string, data any, prompt *grants.Prompt) error {
 	var b bytes.Buffer
 	if err := s.pages[name].Execute(&b, data); err != nil {
@@ -160,7 +160,7 @@ func (s *Server) show(c *call, status int, name string, data any, prompt *grants
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", contentSecurityPolicy(prompt))
 	h.Set("X-Frame-Options", "DENY")
-	// Not no-referrer: browsers would then post our forms with Origin: null.
+	// Not no-referrer: browsers would then post the forms with Origin: null.
 	h.Set("Referrer-Policy", "same-origin")
 	h["Cache-Control"] = headerNoStore
 	h["Pragma"] = headerNoCache
@@ -169,8 +169,8 @@ func (s *Server) show(c *call, status int, name string, data any, prompt *grants
 	return nil
 }
 
-// wantsPage reports whether a failure is shown as a page. The machine's
-// endpoints never do; elsewhere it is what the caller can read.
+// wantsPage reports whether a failure is shown as a page: never at the endpoints for clients,
+// elsewhere by what the caller accepts.
 func (s *Server) wantsPage(c *call) bool {
 	accept := c.Request().Header.Get("Accept")
 	switch {
@@ -181,7 +181,7 @@ func (s *Server) wantsPage(c *call) bool {
 	case strings.Contains(accept, "application/json"):
 		return false
 	}
-	return c.Path() != "" // somebody meant one of our pages
+	return c.Path() != "" // the address of a page
 }
 
 // initial is the letter in a client's badge.

@@ -25,7 +25,7 @@ func TestIssuerPath(t *testing.T) {
 	wantStatus(t, get(t, s, style, ""), http.StatusOK)
 }
 
-// TestPagesEscape shows markup wherever somebody else chose the text.
+// TestPagesEscape shows markup wherever a client or a user chose the text.
 func TestPagesEscape(t *testing.T) {
 	const evil = `<script>alert("x")</script>`
 	f := newFake()

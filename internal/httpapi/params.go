@@ -7,12 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxParams bounds the parameters of one request; no OAuth request needs a
-// third of it.
+// maxParams bounds the parameters of one request. An OAuth request needs less than a third of it.
 const maxParams = 64
 
-// params are decoded form or query parameters in the order they were sent.
-// Requests carry a handful, so a scan beats a map.
+// params are decoded form or query parameters in the order they were sent. Requests carry a
+// handful, so a scan beats a map.
 type params struct {
 	pairs    []param
 	repeated []string // names that were sent more than once
@@ -20,10 +19,10 @@ type params struct {
 
 type param struct{ name, value string }
 
-// parseParams decodes application/x-www-form-urlencoded. It is stricter than
-// net/url: every name and value must be valid UTF-8 without NUL. A parameter
-// without a value counts as omitted (RFC 6749 3.1 and 3.2). A repeated one is
-// noted and only its first value kept; what that means is up to the caller.
+// parseParams decodes application/x-www-form-urlencoded. It is stricter than net/url: every name
+// and value must be valid UTF-8 without NUL. A parameter without a value counts as omitted (RFC
+// 6749 3.1 and 3.2). Of a repeated one only the first value is kept, and the name is noted for the
+// caller to judge.
 func parseParams(raw string) (params, error) {
 	p := params{pairs: make([]param, 0, 8)}
 	for raw != "" {
@@ -96,8 +95,7 @@ func (p *params) once() error {
 	return nil
 }
 
-// encode writes the parameters back in application/x-www-form-urlencoded, in
-// their order.
+// encode writes the parameters back in application/x-www-form-urlencoded, in their order.
 func (p *params) encode() string {
 	var b strings.Builder
 	for i, kv := range p.pairs {
@@ -111,8 +109,8 @@ func (p *params) encode() string {
 	return b.String()
 }
 
-// maxLength bounds a value in bytes, so that nothing behind this package sees
-// one of absurd size: passwords are hashed slowly, names become keys.
+// maxLength bounds a value in bytes, so that no other package gets one of absurd size: passwords
+// are hashed slowly, names become keys.
 func maxLength(name string) int {
 	switch name {
 	case "client_id", "username", "grant_type", "response_type", "response_mode",
@@ -131,8 +129,8 @@ func maxLength(name string) int {
 	}
 }
 
-// printable makes a name that somebody sent fit for a description: short, and
-// in the characters that RFC 6749 5.2 allows there.
+// printable makes a name from a request fit for a description: short, and in the characters that
+// RFC 6749 5.2 allows there.
 func printable(s string) string {
 	const most = 40
 	if len(s) > most {

@@ -8,8 +8,8 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// Those of the numbered pitfalls of go-oauth2 that concern HTTP. The faults
-// of the stock library are shown in internal/grants, under the same numbers.
+// Those of the numbered pitfalls of go-oauth2 that concern HTTP. The faults of the stock library
+// are shown in internal/grants, under the same numbers.
 
 func TestPitfall07_StatusesAndChallenge(t *testing.T) {
 	for code, status := range map[grants.ErrorCode]int{

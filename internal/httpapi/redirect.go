@@ -8,10 +8,10 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// redirectToClient sends the browser back to the client with an authorization
-// response (RFC 6749 4.1.2) that names its issuer (RFC 9207). The status is 303,
-// which never lets a browser repeat a posted password or consent (RFC 9700
-// 4.12). uri must come from a [grants.Prompt] or a [grants.RedirectError].
+// redirectToClient sends the browser back to the client with an authorization response (RFC 6749
+// 4.1.2) that names its issuer (RFC 9207). The status is 303, which never lets a browser repeat a
+// posted password or consent (RFC 9700 4.12). uri must come from a [grants.Prompt] or a
+// [grants.RedirectError].
 func (s *Server) redirectToClient(c *call, uri, state string, response url.Values) error {
 	if state != "" {
 		response.Set("state", state)
@@ -20,8 +20,7 @@ func (s *Server) redirectToClient(c *call, uri, state string, response url.Value
 	return seeOther(c, addQuery(uri, response))
 }
 
-// redirectError tells the client that its authorization request failed (RFC
-// 6749 4.1.2.1).
+// redirectError sends an error of the authorization request to the client (RFC 6749 4.1.2.1).
 func (s *Server) redirectError(c *call, uri, state string, e *grants.Error) error {
 	c.outcome = string(e.Code)
 	response := url.Values{"error": {string(e.Code)}}
@@ -31,7 +30,7 @@ func (s *Server) redirectError(c *call, uri, state string, e *grants.Error) erro
 	return s.redirectToClient(c, uri, state, response)
 }
 
-// seeOther answers with a redirect that is not kept and has no body.
+// seeOther answers with a redirect that must not be cached and has no body.
 func seeOther(c *call, location string) error {
 	h := c.Response().Header()
 	h.Set("Location", location)
@@ -41,8 +40,8 @@ func seeOther(c *call, location string) error {
 	return nil
 }
 
-// addQuery appends parameters and leaves what the URI has as it is, byte for
-// byte (RFC 6749 3.1.2). Registered URIs have no fragment.
+// addQuery appends parameters to the URI and leaves the rest of it as it is, byte for byte (RFC
+// 6749 3.1.2). Registered URIs have no fragment.
 func addQuery(uri string, response url.Values) string {
 	switch {
 	case !strings.Contains(uri, "?"):

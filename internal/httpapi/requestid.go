@@ -20,8 +20,8 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// requestID takes a trusted proxy's X-Request-Id if it is sane, so that one id
-// follows a request through all logs, and makes a fresh one otherwise.
+// requestID returns a trusted proxy's X-Request-Id if it is sane, so that one id follows a request
+// through all logs, and a fresh one otherwise.
 func requestID(h http.Header, trusted bool) string {
 	if trusted {
 		if id := h.Get("X-Request-Id"); saneRequestID(id) {
@@ -48,9 +48,8 @@ func saneRequestID(id string) bool {
 // requestIDHandler adds the request id of the context to every record.
 type requestIDHandler struct{ slog.Handler }
 
-// WithRequestID wraps a handler so that every line logged with a request's
-// context carries its request_id, whichever package logs it. Wrapping twice
-// changes nothing.
+// WithRequestID wraps a handler so that every line logged with a request's context carries its
+// request_id, whichever package logs it. Wrapping twice changes nothing.
 func WithRequestID(h slog.Handler) slog.Handler {
 	if _, done := h.(requestIDHandler); done {
 		return h

@@ -5,8 +5,8 @@ import "strings"
 // scopeText is one line of the consent page.
 type scopeText struct{ Text, Scope string }
 
-// scopeTexts puts scopes into words. Without any scope a token still says who
-// the user is, and that is said.
+// scopeTexts puts scopes into words. A token without any scope still shows who the user is, which
+// is then the only line.
 func (s *Server) scopeTexts(scopes []string) []scopeText {
 	if len(scopes) == 0 {
 		return []scopeText{{Text: "Know who you are (your user name)"}}
@@ -35,8 +35,8 @@ var scopeVerbs = map[string]string{
 	"create": "Create", "add": "Add", "delete": "Delete", "send": "Send", "manage": "Manage", "admin": "Administer",
 }
 
-// wordsOf reads a scope as action and object, in either order: "orders:read"
-// and "read.orders" are "Read orders". Others have no words.
+// wordsOf reads a scope as action and object, in either order: "orders:read" and "read.orders" are
+// "Read orders". ok is false if the scope has no such form.
 func wordsOf(scope string) (text string, ok bool) {
 	words := strings.FieldsFunc(scope, func(r rune) bool { return strings.ContainsRune(":._/-", r) })
 	if len(words) == 0 {

@@ -9,26 +9,26 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Server answers HTTP requests. It is an [http.Handler], safe for concurrent
-// use, and holds nothing that has to be closed.
+// Server answers HTTP requests. It is an [http.Handler], safe for concurrent use, and needs no
+// closing.
 type Server struct {
 	o     Options
 	log   *slog.Logger
 	echo  *echo.Echo
 	pages pageSet
-	// base is the issuer's path without a trailing slash, mostly empty; url
-	// is the issuer without one: what the endpoints' addresses start with.
+	// base is the issuer's path without a trailing slash, mostly empty; url is the issuer without
+	// one, with which the addresses of the endpoints begin.
 	base, url string
 	https     bool
 	cookie    string
 	guard     *http.CrossOriginProtection
 	metadata  []byte
-	// machine holds the paths that always answer in JSON; shared those of
-	// them that scripts of any web site may call.
+	// machine holds the paths that always answer in JSON; shared holds those of them that scripts
+	// of any web site may call.
 	machine, shared map[string]bool
 }
 
-// New builds a server. The error joins all that is wrong with the options.
+// New builds a server. Its error joins everything that is wrong with the options.
 func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func New(o Options) (*Server, error) {
 	if s.https {
 		s.cookie = "__Host-oauth_session"
 	}
-	// Behind a proxy that rewrites Host, Origin is the issuer's all the same.
+	// Behind a proxy that rewrites Host, Origin is still that of the issuer.
 	if err := s.guard.AddTrustedOrigin(issuer.Scheme + "://" + issuer.Host); err != nil {
 		return nil, fmt.Errorf("httpapi: issuer: %w", err)
 	}
@@ -64,8 +64,8 @@ func New(o Options) (*Server, error) {
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
 
-// route says who answers what. An issuer with a path is served below that
-// path, and at the root as well for proxies that strip it.
+// route registers the handlers. An issuer with a path is served below that path, and at the root as
+// well for proxies that strip it.
 func (s *Server) route() {
 	s.echo = echo.New()
 	s.echo.Use(s.around)

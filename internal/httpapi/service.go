@@ -6,9 +6,9 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// The interfaces below are what this package needs from the domain, and
-// grants.Service implements all of them. Errors are [*grants.Error] or wrap
-// one; anything else is answered as server_error and logged.
+// The interfaces below are what this package needs from the domain, and grants.Service implements
+// all of them. Errors are [*grants.Error] or wrap one; anything else is answered as server_error
+// and logged.
 
 // Tokens answers the token endpoint.
 type Tokens interface {
@@ -18,8 +18,8 @@ type Tokens interface {
 
 // Authorizations answers the authorization endpoint.
 type Authorizations interface {
-	// Authorize checks a request and changes nothing. It returns a
-	// [*grants.RedirectError] only if the redirect URI is the client's own.
+	// Authorize checks a request and changes nothing. It returns a [*grants.RedirectError] only if
+	// the redirect URI is the client's own.
 	Authorize(ctx context.Context, r grants.AuthorizeRequest) (*grants.Prompt, error)
 	// Approve records that the signed-in user agreed and returns the code.
 	Approve(ctx context.Context, p *grants.Prompt, s grants.Session) (code string, err error)
@@ -27,11 +27,11 @@ type Authorizations interface {
 
 // Sessions keeps people signed in.
 type Sessions interface {
-	// SignIn checks a password and returns the value for the cookie.
-	// [grants.ErrSignIn] is a wrong name or password.
+	// SignIn checks a password and returns the value for the cookie. [grants.ErrSignIn] is a wrong
+	// name or password.
 	SignIn(ctx context.Context, in grants.SignIn) (cookieValue string, s grants.Session, err error)
-	// Session returns the session of a cookie. [grants.ErrNoSession] means
-	// that the person has to sign in.
+	// Session returns the session of a cookie. [grants.ErrNoSession] means that the person has to
+	// sign in.
 	Session(ctx context.Context, cookieValue string) (grants.Session, error)
 	// SignOut ends the session; an unknown one is no error.
 	SignOut(ctx context.Context, cookieValue string) error
@@ -39,7 +39,7 @@ type Sessions interface {
 
 // Inspector answers questions about issued tokens and revokes them.
 type Inspector interface {
-	// Introspect says what a token is worth (RFC 7662).
+	// Introspect returns what a token is worth (RFC 7662).
 	Introspect(ctx context.Context, q grants.TokenQuery) (grants.Introspection, error)
 	// Revoke makes a token worthless (RFC 7009); an unknown one is no error.
 	Revoke(ctx context.Context, q grants.TokenQuery) error

@@ -12,10 +12,10 @@ import (
 )
 
 // errSignedOut means that the browser has no session, or none any more.
-var errSignedOut = errors.New("httpapi: nobody is signed in")
+var errSignedOut = errors.New("httpapi: no user is signed in")
 
-// session finds out who is signed in. Trouble of ours is not taken for being
-// signed out, or an outage would have people type passwords in vain.
+// session returns the session of the browser, or errSignedOut. An internal error is not taken for
+// being signed out, or an outage would have people type passwords in vain.
 func (s *Server) session(c *call) (grants.Session, error) {
 	value := s.cookieValue(c)
 	if value == "" {
@@ -36,9 +36,8 @@ func (s *Server) cookieValue(c *call) string {
 	return cookie.Value
 }
 
-// setCookie signs the browser in. Under https the name starts with __Host-, so
-// that neither another host of the domain nor plain http can set it
-// (draft-ietf-httpbis-rfc6265bis 4.1.3.2).
+// setCookie signs the browser in. Under https the name starts with __Host-, so that neither another
+// host of the domain nor plain http can set it (draft-ietf-httpbis-rfc6265bis 4.1.3.2).
 func (s *Server) setCookie(c *call, value string, session grants.Session) {
 	http.SetCookie(c.Response(), s.newCookie(value, session.ExpiresAt, 0))
 }
@@ -55,20 +54,21 @@ func (s *Server) newCookie(value string, expires time.Time, maxAge int) *http.Co
 	}
 }
 
-// binding ties a consent page to the session that it was shown to and to the
-// request that it was shown for. The cookie's value is 256 random bits, so
-// its hash gives nothing away, and nobody without the cookie can make one.
+// binding ties a consent page to the session and to the request that it was shown for. The cookie's
+// value is 256 random bits, so its hash gives nothing away, and only the browser that has the
+// cookie gets a valid binding.
 func (s *Server) binding(c *call, authorization string) string {
 	sum := sha256.Sum256([]byte("consent\x00" + s.cookieValue(c) + "\x00" + authorization))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
+// bound reports whether presented is the binding of the session and the request.
 func (s *Server) bound(c *call, authorization, presented string) bool {
 	return subtle.ConstantTimeCompare([]byte(s.binding(c, authorization)), []byte(presented)) == 1
 }
 
-// sameOrigin refuses forms that another site's page posted (net/http's
-// CrossOriginProtection, by Sec-Fetch-Site and Origin).
+// sameOrigin refuses forms that were posted by a page of another site, by Sec-Fetch-Site and Origin
+// ([http.CrossOriginProtection]).
 func (s *Server) sameOrigin(next handler) handler {
 	return func(c *call) error {
 		if err := s.guard.Check(c.Request()); err != nil {
@@ -78,11 +78,11 @@ func (s *Server) sameOrigin(next handler) handler {
 	}
 }
 
-// crossOriginError is a form that did not come from our own page.
+// crossOriginError is a form that did not come from a page of this server.
 type crossOriginError struct{ cause error }
 
 // Error implements error.
 func (e *crossOriginError) Error() string { return "httpapi: " + e.cause.Error() }
 
-// Unwrap returns what net/http found.
+// Unwrap returns the finding of net/http.
 func (e *crossOriginError) Unwrap() error { return e.cause }

@@ -9,13 +9,13 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// signInForm is GET /sign-in: for whoever comes without a client.
+// signInForm is GET /sign-in, for a person who comes without a client.
 func (s *Server) signInForm(c *call) error {
 	return s.showSignIn(c, http.StatusOK, &signInPage{})
 }
 
-// signIn is POST /sign-in. Afterwards the browser goes on with the
-// authorization request that the form carried, or to the index page.
+// signIn is POST /sign-in. Afterwards the browser continues with the authorization request that the
+// form carried, or goes to the index page.
 func (s *Server) signIn(c *call) error {
 	p, err := readForm(c)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Server) signIn(c *call) error {
 	if err != nil {
 		return err
 	}
-	// Phones like to add a space after a completed word.
+	// Phones add a space after a completed word.
 	username := strings.TrimSpace(p.get("username"))
 	value, session, err := s.o.Sessions.SignIn(c.ctx(), grants.SignIn{
 		Username: username, Password: p.get("password"), Remote: c.remote,
@@ -33,13 +33,12 @@ func (s *Server) signIn(c *call) error {
 	if err != nil {
 		return s.signInAgain(c, &q, username, err)
 	}
-	s.endSession(c) // whoever was signed in before, it is somebody else now
+	s.endSession(c) // that of the user who was signed in before, if any
 	s.setCookie(c, value, session)
 	return s.goOn(c, &q)
 }
 
-// signInAgain shows the form once more, with what went wrong: a wrong password,
-// or too many of them.
+// signInAgain shows the form once more, after a wrong password or too many of them.
 func (s *Server) signInAgain(c *call, q *params, username string, cause error) error {
 	page := &signInPage{Authorization: q.encode(), Username: username, Alert: "The user name and the password do not match. Try again."}
 	status, outcome := http.StatusForbidden, grants.AccessDenied
@@ -62,7 +61,7 @@ func (s *Server) signInAgain(c *call, q *params, username string, cause error) e
 	return s.showSignIn(c, status, page)
 }
 
-// signOut is POST /sign-out: the end of a session, or the way to another account.
+// signOut is POST /sign-out: it ends the session, also to switch to another account.
 func (s *Server) signOut(c *call) error {
 	p, err := readForm(c)
 	if err != nil {
@@ -81,18 +80,19 @@ func (s *Server) signOut(c *call) error {
 	return s.goOn(c, &q)
 }
 
-// endSession ends the session that a new one replaces. If that fails, it will
-// expire; the person who has just signed in must not suffer for it.
+// endSession ends the session that a new one replaces. If that fails, the session stays until it
+// expires; the new sign-in succeeds all the same.
 func (s *Server) endSession(c *call) {
 	value := s.cookieValue(c)
 	if value == "" {
 		return
 	}
 	if err := s.o.Sessions.SignOut(c.ctx(), value); err != nil {
-		s.log.LogAttrs(c.ctx(), slog.LevelWarn, "could not end the former session", slog.Any("error", err))
+		s.log.LogAttrs(c.ctx(), slog.LevelWarn, "former session not ended; it stays until it expires", slog.Any("error", err))
 	}
 }
 
+// goOn redirects to the authorization request, or to the index page if there is none.
 func (s *Server) goOn(c *call, q *params) error {
 	if len(q.pairs) > 0 {
 		return s.seeAuthorize(c, q)

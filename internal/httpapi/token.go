@@ -53,7 +53,7 @@ type tokenBody struct {
 }
 
 func writeToken(c *call, t *grants.TokenResponse) error {
-	body, err := json.Marshal(tokenBody{ //nolint:gosec // G117: handing tokens out is what this is for
+	body, err := json.Marshal(tokenBody{ //nolint:gosec // G117: this endpoint exists to hand tokens out
 		AccessToken:  t.AccessToken,
 		TokenType:    "Bearer",
 		ExpiresIn:    int64(t.ExpiresIn / time.Second),
