@@ -7,11 +7,10 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Authorize checks an authorization request (RFC 6749 4.1.1) and says what to
-// ask the user. Until the client and its redirect URI are known to be genuine,
-// trouble is shown to the user and never redirected: the server must not be
-// an open redirector. Errors: *[RedirectError] to tell the client, *[Error] to
-// show the user.
+// Authorize checks an authorization request (RFC 6749 4.1.1) and returns what to ask the user.
+// Until the client and its redirect URI are known to be genuine, a failure is shown to the user and
+// never redirected: the server must not be an open redirector. Errors: *[RedirectError] to send to
+// the client, *[Error] to show to the user.
 func (s *Service) Authorize(_ context.Context, req AuthorizeRequest) (*Prompt, error) {
 	if req.ClientID == "" {
 		return nil, fail(InvalidRequest, "The parameter client_id is missing.")
@@ -34,7 +33,7 @@ func (s *Service) Authorize(_ context.Context, req AuthorizeRequest) (*Prompt, e
 	}, nil
 }
 
-// checkAuthorize checks what the client is told about by redirect.
+// checkAuthorize checks the parameters whose errors are sent to the client by redirect.
 func checkAuthorize(client *clientcfg.Client, req AuthorizeRequest) ([]string, *Error) {
 	switch {
 	case req.ResponseType == "":
@@ -50,9 +49,8 @@ func checkAuthorize(client *clientcfg.Client, req AuthorizeRequest) ([]string, *
 	return grantScope(client, req.Scope)
 }
 
-// Approve issues an authorization code: the user of the session agreed. The
-// session is judged again, as the user may have taken long to decide. Errors:
-// [ErrNoSession], *[Error].
+// Approve issues an authorization code, because the user of the session agreed. The session is
+// judged again, as the user may have taken long to decide. Errors: [ErrNoSession], *[Error].
 func (s *Service) Approve(ctx context.Context, p *Prompt, session Session) (code string, err error) {
 	now := s.opts.Now()
 	if !now.Before(session.ExpiresAt) {

@@ -53,7 +53,7 @@ func TestAuthorizeRefuses(t *testing.T) {
 			_, err := w.service.Authorize(t.Context(), req)
 			wantCode(t, tc.want, err)
 			var redirect *grants.RedirectError
-			equal(t, "told by redirect", errors.As(err, &redirect), tc.redirect)
+			equal(t, "sent to the client by redirect", errors.As(err, &redirect), tc.redirect)
 			if tc.redirect {
 				equal(t, "redirect.RedirectURI", redirect.RedirectURI, req.RedirectURI)
 				equal(t, "redirect.State", redirect.State, "xyz")
@@ -62,8 +62,8 @@ func TestAuthorizeRefuses(t *testing.T) {
 	}
 }
 
-// TestRedirectURIAtToken: what the authorization request said decides what the
-// token request must say (RFC 6749 4.1.3).
+// TestRedirectURIAtToken: what the authorization request said decides what the token request must
+// say (RFC 6749 4.1.3).
 func TestRedirectURIAtToken(t *testing.T) {
 	w := newWorld(t)
 	w.clients["shop"].RedirectURIs = []string{callback}
@@ -109,8 +109,7 @@ func TestApproveNeedsASession(t *testing.T) {
 	wantErr(t, err, grants.ErrNoSession)
 }
 
-// TestApproveChecksTheRedirectAgain: the prompt may be older than a change of
-// the registration.
+// TestApproveChecksTheRedirectAgain: the prompt may be older than a change of the registration.
 func TestApproveChecksTheRedirectAgain(t *testing.T) {
 	w := newWorld(t)
 	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))

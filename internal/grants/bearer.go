@@ -7,15 +7,13 @@ import (
 	"oauth-server/internal/keys"
 )
 
-// ErrBearer is what [Service.Bearer] returns, wrapped, for anything but a good
-// token.
+// ErrBearer is returned, wrapped, by [Service.Bearer] for anything but a valid token.
 var ErrBearer = errors.New("grants: the access token is not valid")
 
-// Bearer verifies an access token that is presented to an API of this server
-// itself (RFC 6750): signed by us, not expired, not revoked, its client and its
-// user still there. Whether it is meant for that API and what its scopes allow
-// is for the caller to judge. Errors: [ErrBearer]; *[Error] where the store
-// cannot be asked.
+// Bearer verifies an access token that is presented to an API of this server itself (RFC 6750): it
+// is signed by this server, not expired and not revoked, and its client and its user still exist.
+// The caller judges whether the token is meant for its API and what the scopes allow. Errors:
+// [ErrBearer]; *[Error] if the store fails.
 func (s *Service) Bearer(ctx context.Context, token string) (keys.Claims, error) {
 	c, err := s.opts.Signer.Verify(token, s.opts.Now())
 	if err != nil {

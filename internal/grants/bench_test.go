@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// BenchmarkClientCredentials sets the whole way of a request through the
-// service beside the one thing that it cannot do without, a signature.
+// BenchmarkClientCredentials sets the whole way of a request through the service beside the one
+// thing that it cannot do without, a signature.
 func BenchmarkClientCredentials(b *testing.B) {
 	b.Run("bare ES256", func(b *testing.B) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

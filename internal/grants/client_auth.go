@@ -7,18 +7,17 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// authenticate proves who the client is (RFC 6749 2.3 and 3.2.1). All failures
-// look alike to the client. Too many of them from one address are answered
-// with *[LimitedError] instead, and not even then are right credentials
-// refused: they are cheap to check and too long to guess, and the next
-// customer behind the same gateway must not suffer.
+// authenticate proves who the client is (RFC 6749 2.3 and 3.2.1). All failures look alike to the
+// client. Too many of them from one address are answered with *[LimitedError] instead, but right
+// credentials are never refused: they are cheap to check and too long to guess, and another client
+// behind the same gateway must not suffer.
 func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Client, error) {
 	if c.ClientID == "" {
 		return nil, fail(InvalidClient, "Client authentication is required.")
 	}
 	client, ok := s.opts.Clients.Client(c.ClientID)
 	if !ok {
-		_ = secret.DigestOf(c.Secret) // as long as for a client that exists
+		_ = secret.DigestOf(c.Secret) // takes as long as for a client that exists
 		return nil, s.failedClient(c.ClientID, remote)
 	}
 	if !client.Public && c.Method == AuthNone || !proves(client, c.Secret) {
@@ -34,10 +33,9 @@ func (s *Service) failedClient(id string, remote netip.Addr) error {
 	return fail(InvalidClient, "Client authentication failed.")
 }
 
-// proves reports whether the secret is that of the client, in constant time. A
-// public client has none: presenting one is a mistake that must not pass
-// unnoticed. An empty secret counts as none, whichever way it was sent
-// (RFC 6749 2.3.1): some libraries put it into a Basic header.
+// proves reports whether the secret is that of the client, in constant time. A public client has
+// none: presenting one is a mistake that must not pass unnoticed. An empty secret counts as none,
+// whichever way it was sent (RFC 6749 2.3.1): some libraries put it into a Basic header.
 func proves(client *clientcfg.Client, presented string) bool {
 	if client.Public {
 		return presented == ""

@@ -1,34 +1,31 @@
-// Package grants decides who gets a token. It is the OAuth protocol without
-// HTTP: it authenticates clients, checks each grant, asks the limiter, claims
-// what is to be claimed, issues, and answers what a token is worth.
+// Package grants decides who gets a token. It is the OAuth protocol without HTTP: it authenticates
+// clients, checks each grant, asks the limiter, claims what is to be claimed, issues tokens, and
+// judges tokens that are presented.
 //
-// A token request goes through these steps, and no later one begins before
-// the earlier ones have passed (see [Service.Token]):
+// A token request goes through these steps, and no later one begins before the earlier ones have
+// passed (see [Service.Token]):
 //
 //  1. authenticate the client;
-//  2. look at what it presents: the code, the refresh token or the password.
-//     Owner, expiry, redirect URI, PKCE and scope are checked here, and
-//     nothing is consumed;
-//  3. ask the limiter: the client is proven and the user is known, so nobody
-//     can spend another's quota, and a denied request leaves the code or the
-//     refresh token as it was;
-//  4. take: claim the code or the refresh token and store its successor, in
-//     one durable write of which exactly one can succeed;
+//  2. look: read the code or the refresh token, or verify the password. Owner,
+//     expiry, redirect URI, PKCE and scope are checked here, and nothing is consumed;
+//  3. ask the limiter: the client is proven and the user is known, so no one can
+//     spend another's quota, and a denied request leaves the code or the refresh
+//     token as it was;
+//  4. take: claim the code or the refresh token and store its successor, in one
+//     durable write of which exactly one can succeed;
 //  5. issue the tokens.
 //
 // Steps 4 and 5 go through package issuer, which makes the tokens with
-// github.com/go-oauth2/oauth2/v4 and has the claim made before it returns them.
-// What that library leaves open is closed here; each such point has a test named
-// TestPitfall… that shows the fault in the stock library and its absence here.
+// github.com/go-oauth2/oauth2/v4 and has the claim made before it returns them. What that library
+// leaves open is closed here; each such point has a test named TestPitfall… that shows the fault in
+// the stock library and its absence here.
 //
-// All tokens that descend from one authorization form a family. Whoever
-// presents a code or a refresh token that was claimed before revokes the
-// family, its access tokens included (RFC 9700 4.14.2): one of the two who
-// hold it stole it.
+// All tokens that descend from one authorization form a family. If a code or a refresh token is
+// presented that was claimed before, one of the two who presented it stole it, and the whole family
+// is revoked, access tokens included (RFC 9700 4.14.2).
 //
-// The package never reads a clock but the one it was given, never stores or
-// logs a secret in clear, and never shows a client the cause of trouble of our
-// own.
+// The package reads no clock but those of its [Options], never stores or logs a secret in clear,
+// and never shows a client the cause of an internal error.
 //
 //	service, err := grants.New(grants.Options{Issuer: issuer, Clients: source, Store: store, Signer: ring})
 //	answer, err := service.Token(ctx, grants.TokenRequest{

@@ -20,15 +20,15 @@ const (
 	UnsupportedTokenType    ErrorCode = "unsupported_token_type" // RFC 7009 2.2.1
 )
 
-// Error is a failure that a client is told about. Description is for its
-// developer and never holds a secret or the cause; the cause is for our log.
+// Error is a failure that is answered with an OAuth error code. Description is for the client's
+// developer and never holds a secret or the cause; Cause is for the log.
 type Error struct {
 	Code        ErrorCode
 	Description string
 	Cause       error
 }
 
-// Error implements error; it includes the cause and so is for logs only.
+// Error implements error. It includes the cause, so it is for logs only.
 func (e *Error) Error() string {
 	if e.Cause != nil {
 		return fmt.Sprintf("%s: %s: %v", e.Code, e.Description, e.Cause)
@@ -43,8 +43,7 @@ func fail(code ErrorCode, description string) *Error {
 	return &Error{Code: code, Description: description}
 }
 
-// storeFailed is trouble of our own. The client learns that trying again may
-// help, and nothing about the cause.
+// storeFailed is the answer to an internal error: try again. The client gets no cause.
 func storeFailed(doing string, cause error) *Error {
 	return &Error{
 		Code:        TemporarilyUnavailable,

@@ -7,15 +7,15 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// FailureLimits bound how often somebody may fail to prove who they are. Only
-// failures count, and only against the address that they come from (an IPv6
-// address stands for its /64), so that a stranger cannot lock anybody out.
+// FailureLimits bound how many authentications may fail. Only failures count, and only against the
+// address that they come from (an IPv6 address stands for its /64), so no one can lock out a client
+// or a user from elsewhere.
 type FailureLimits struct {
 	PerAddress ratelimit.Limit // of all failures from one address
 	PerName    ratelimit.Limit // of those from one address with one client_id or username
 }
 
-// maxFailureKeys bounds the memory of one [failures] to some 16 MB.
+// maxFailureKeys bounds the memory of one [failures] to about 16 MB.
 const maxFailureKeys = 1 << 16
 
 // failures counts failed attempts.
@@ -35,14 +35,15 @@ func newFailures(l FailureLimits) (*failures, error) {
 	return &failures{counters: ratelimit.NewCounters(maxFailureKeys), limits: policies.For("")}, nil
 }
 
-// failureKeys are what an attempt counts against: the address, and the address with
-// the name. The order matters to count.
+// failureKeys are what an attempt counts against: first the address, then the address with the
+// name. count depends on this order.
 func failureKeys(remote netip.Addr, name string) [2]ratelimit.Key {
 	from := source(remote)
 	return [2]ratelimit.Key{{ClientID: from}, {ClientID: from, Username: name}}
 }
 
-// blocked says for how long another attempt is pointless, and counts nothing.
+// blocked returns how long another attempt is pointless, 0 if it may be made now. It counts
+// nothing.
 func (f *failures) blocked(now time.Time, remote netip.Addr, name string) (wait time.Duration) {
 	for _, k := range failureKeys(remote, name) {
 		if d, denies := f.counters.Denies(now, k, f.limits); denies {
@@ -52,9 +53,9 @@ func (f *failures) blocked(now time.Time, remote netip.Addr, name string) (wait 
 	return wait
 }
 
-// count counts a failure. If there were too many already, it says for how long
-// another attempt is pointless. An address over its limit counts under no
-// further names, so that it cannot fill the memory with them.
+// count counts a failure. If there were too many already, it returns how long another attempt is
+// pointless, otherwise 0. An address over its limit counts under no further names, so that it
+// cannot fill the memory with them.
 func (f *failures) count(now time.Time, remote netip.Addr, name string) time.Duration {
 	for _, k := range failureKeys(remote, name) {
 		if d := f.counters.Take(now, k, f.limits, 1); d.Rejected() {
@@ -64,7 +65,8 @@ func (f *failures) count(now time.Time, remote netip.Addr, name string) time.Dur
 	return 0
 }
 
-// tooManyFailures is the answer to an attempt that has to wait, nil if it need not.
+// tooManyFailures is the answer to an attempt that has to wait, nil if it need not. It rounds the
+// wait up to whole seconds.
 func tooManyFailures(wait time.Duration) error {
 	if wait <= 0 {
 		return nil
@@ -73,12 +75,12 @@ func tooManyFailures(wait time.Duration) error {
 	return &LimitedError{RetryAfter: seconds * time.Second, reason: "Too many failed attempts from this address"}
 }
 
-// source names where an attempt comes from. Whoever has an IPv6 address has
-// its whole /64.
+// source names where an attempt comes from: an IPv4 address, or the /64 of an IPv6 address, because
+// one customer usually has all of it.
 func source(addr netip.Addr) string {
 	addr = addr.Unmap().WithZone("")
 	if !addr.Is6() {
-		return addr.String() // "invalid IP" for one that is not known
+		return addr.String() // "invalid IP" if it is unknown
 	}
 	return netip.PrefixFrom(addr, 64).Masked().String()
 }

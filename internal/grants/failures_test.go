@@ -18,8 +18,7 @@ var (
 	elsewhere = netip.MustParseAddr("198.51.100.7")
 )
 
-// strict lets 5 failures a minute pass from an address, 3 of them with the
-// same name.
+// strict lets 5 failures a minute pass from an address, 3 of them with the same name.
 func strict(o *grants.Options) {
 	l := grants.FailureLimits{
 		PerAddress: ratelimit.NewLimit("per-address", 5, time.Minute),
@@ -167,8 +166,8 @@ func TestUnknownAddressesAreOne(t *testing.T) {
 	ok(t, w.attempt(netip.Addr{}, "shop", secretOf("shop")))
 }
 
-// TestGuessingAtOnceGainsNothing: guesses that were let in together are asked
-// again when their turn to be hashed has come.
+// TestGuessingAtOnceGainsNothing: guesses that were let in together are asked again when their turn
+// to be hashed has come.
 func TestGuessingAtOnceGainsNothing(t *testing.T) {
 	w := newWorld(t, strict, func(o *grants.Options) { o.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1}) })
 	_, failures := atOnce(30, func() error { return w.signIn(here, "alice", "x") })
@@ -183,8 +182,8 @@ func TestGuessingAtOnceGainsNothing(t *testing.T) {
 	equal(t, "guesses that were hashed", wrong, 3)
 }
 
-// TestWaitingGuessesAreAskedAgain: an attempt that was let in is not hashed if
-// others have used the failures up while it waited.
+// TestWaitingGuessesAreAskedAgain: an attempt that was let in is not hashed if others have used the
+// failures up while it waited.
 func TestWaitingGuessesAreAskedAgain(t *testing.T) {
 	w, f := failingWorld(t, strict)
 	f.begun = func(operation string) {
@@ -197,8 +196,8 @@ func TestWaitingGuessesAreAskedAgain(t *testing.T) {
 	wantTooMany(t, w.signIn(here, "alice", password))
 }
 
-// TestSignInsLeaveTokensAlone: while a crowd waits to sign in, tokens are
-// issued to others without waiting for any of them.
+// TestSignInsLeaveTokensAlone: while a crowd waits to sign in, tokens are issued to others without
+// waiting for any of them.
 func TestSignInsLeaveTokensAlone(t *testing.T) {
 	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
 	w := newWorld(t, func(o *grants.Options) { o.Passwords = passwords })

@@ -8,21 +8,20 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Decided is one decision of the limiter, for whoever counts them.
+// Decided is one decision of the limiter, as it is passed to [Options].Observe.
 type Decided struct {
 	ClientID string
 	Grant    clientcfg.Grant
 	Decision ratelimit.Decision
-	// CandidateAsked is set if the request was also counted against limits
-	// that are only tried out, CandidateDenies if they would have denied it.
-	// CandidateSince says which ones those were.
+	// CandidateAsked is set if the request was also counted against limits that are tried out,
+	// CandidateDenies if they would have denied it. CandidateSince identifies these limits by the
+	// time since when they are tried.
 	CandidateAsked, CandidateDenies bool
 	CandidateSince                  time.Time
 }
 
-// admit asks the limiter for one token. The client is proven and the user is
-// known, so the key is nobody else's. The clock is read anew: looking may have
-// taken its time.
+// admit asks the limiter for one token. The client is proven and the user is known, so the key is
+// theirs alone. The clock is read again, because look may have taken long.
 func (s *Service) admit(ctx context.Context, x *issuance) (RateLimit, error) {
 	if s.opts.Counters == nil {
 		return RateLimit{}, nil
@@ -32,8 +31,8 @@ func (s *Service) admit(ctx context.Context, x *issuance) (RateLimit, error) {
 	return s.decided(ctx, now, policies, x, &d)
 }
 
-// deniedAlready denies a request whose quota is used up before its password is hashed: a client that
-// does not heed Retry-After must not keep people from signing in. The limits themselves count
+// deniedAlready denies a request whose quota is used up before its password is hashed: a client
+// that does not heed Retry-After must not keep people from signing in. The limits themselves count
 // nothing, as the user is not proven yet. A candidate counts the request as it counts every other
 // one that was denied; see tryCandidate.
 func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
@@ -49,12 +48,12 @@ func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 	return err
 }
 
-// quota is what the request counts against.
+// quota is the key that the request counts against.
 func (x *issuance) quota() ratelimit.Key {
 	return ratelimit.Key{ClientID: x.client.ID, Username: x.auth.Username}
 }
 
-// decided tells of the decision and turns it into an answer.
+// decided passes the decision to the observer and turns it into an answer.
 func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcfg.Policies, x *issuance, d *ratelimit.Decision) (fields RateLimit, err error) {
 	if s.opts.Observe != nil {
 		decided := Decided{ClientID: x.client.ID, Grant: x.grant, Decision: *d}
@@ -79,11 +78,11 @@ func overQuota(x *issuance) string {
 
 // tryCandidate counts the request against limits that are tried out, if there are any for its key,
 // whether or not the limits in force admitted it. It never denies a request.
-func (s *Service) tryCandidate(now time.Time, policies *clientcfg.Policies, x *issuance, told *Decided) {
+func (s *Service) tryCandidate(now time.Time, policies *clientcfg.Policies, x *issuance, out *Decided) {
 	trial, ok := policies.Trial(x.client.ID)
 	if !ok || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
 		return
 	}
 	d := s.opts.Counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: x.auth.Username}, trial.Effective, 1)
-	told.CandidateAsked, told.CandidateDenies, told.CandidateSince = true, d.Outcome == ratelimit.WouldDeny, trial.Since
+	out.CandidateAsked, out.CandidateDenies, out.CandidateSince = true, d.Outcome == ratelimit.WouldDeny, trial.Since
 }

@@ -13,8 +13,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// limitedWorld admits 3 tokens a minute per user and 2 per client, and notes
-// every decision.
+// limitedWorld admits 3 tokens a minute per user and 2 per client, and notes every decision.
 func limitedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]grants.Decided) {
 	t.Helper()
 	settings := ratelimit.DefaultSettings()
@@ -95,9 +94,9 @@ func TestGateAnswers(t *testing.T) {
 	equal(t, "description", ofUser.Description(), fmt.Sprintf("Token rate limit exceeded for this client and user; retry after %d seconds.", ofUser.RetryAfterSeconds()))
 }
 
-// TestGateBurnsNothing: what was denied is good after Retry-After, and retrying
-// early does not extend the wait. The client tries everything twice, in two
-// ways, as golang.org/x/oauth2 does before it has learnt the server's.
+// TestGateBurnsNothing: what was denied is good after Retry-After, and retrying early does not
+// extend the wait. The client tries everything twice, in two ways, as golang.org/x/oauth2 does
+// before it has learnt the server's.
 func TestGateBurnsNothing(t *testing.T) {
 	for name, prepare := range map[string]func(w *world) grants.TokenRequest{
 		"code":    func(w *world) grants.TokenRequest { return w.redemption("shop", w.code("shop")) },
@@ -183,8 +182,8 @@ func TestGateKeysAreApart(t *testing.T) {
 	}
 }
 
-// TestGateSparesPasswords: who is over the quota is told so before anything is
-// hashed, and asking with a wrong password spends nothing.
+// TestGateSparesPasswords: a request over the quota is denied before anything is hashed, and one
+// with a wrong password spends nothing.
 func TestGateSparesPasswords(t *testing.T) {
 	w, seen := limitedWorld(t)
 	f := &failing{}
@@ -262,8 +261,8 @@ func TestGateModes(t *testing.T) {
 	}
 }
 
-// TestGateTriesCandidates: limits that are tried out deny nobody, and what they
-// would have denied is told.
+// TestGateTriesCandidates: limits that are tried out deny nothing, and what they would have denied
+// is reported.
 func TestGateTriesCandidates(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	one := []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}

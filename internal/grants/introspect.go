@@ -11,19 +11,18 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// TokenQuery is a parsed request to the introspection (RFC 7662 2.1) or the
-// revocation endpoint (RFC 7009 2.1).
+// TokenQuery is a parsed request to the introspection (RFC 7662 2.1) or the revocation endpoint
+// (RFC 7009 2.1).
 type TokenQuery struct {
 	Credentials Credentials
 	Remote      netip.Addr
 	Token       string
-	Hint        string // token_type_hint; the shape of the token says more
+	Hint        string // token_type_hint; unused, since the shape of a token shows its type
 }
 
-// Introspect says what a token is worth (RFC 7662). A confidential client may
-// ask about any access token, as resource servers do; a public one, and
-// everybody for refresh tokens, about its own only. Whatever is not good, or
-// is none of the client's business, is just not active. Errors: *[Error],
+// Introspect returns what a token is worth (RFC 7662). A confidential client may ask about any
+// access token, as resource servers do; a public client may ask about its own. Refresh tokens are
+// shown to their own client only. Every other token is reported as not active. Errors: *[Error],
 // *[LimitedError].
 func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, error) {
 	client, err := s.authenticate(q.Credentials, q.Remote)
@@ -42,12 +41,12 @@ func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, 
 func (s *Service) introspectAccessToken(ctx context.Context, asking *clientcfg.Client, token string) (Introspection, error) {
 	c, err := s.opts.Signer.Verify(token, s.opts.Now())
 	if err != nil || asking.Public && c.ClientID != asking.ID {
-		return Introspection{}, nil //nolint:nilerr // RFC 7662 2.2: why it is not active is not told
+		return Introspection{}, nil //nolint:nilerr // RFC 7662 2.2: the answer does not show why it is not active
 	}
 	return s.introspectClaims(ctx, c)
 }
 
-// introspectClaims says what a token is worth whose signature and time are good.
+// introspectClaims returns what a token is worth whose signature and time are good.
 func (s *Service) introspectClaims(ctx context.Context, c keys.Claims) (Introspection, error) {
 	names := []string{tokenName(c.ID)}
 	if c.Family != "" {
@@ -87,8 +86,8 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 	}, nil
 }
 
-// alive reports whether a token's client and user still exist and nothing of
-// it was revoked.
+// alive reports whether the client and the user of a token still exist and none of the names is
+// revoked.
 func (s *Service) alive(ctx context.Context, clientID string, issued time.Time, username string, authTime time.Time, names ...string) (bool, error) {
 	client, ok := s.opts.Clients.Client(clientID)
 	if !ok || !outlives(client, issued) {
@@ -104,8 +103,8 @@ func (s *Service) alive(ctx context.Context, clientID string, issued time.Time, 
 	return s.userSince(ctx, username, authTime)
 }
 
-// outlives reports whether the client is the one that something was issued to,
-// and not a namesake that was registered later, as for users.
+// outlives reports whether the client is the one that something was issued to, and not another of
+// the same client_id that was registered later, as userSince does for users.
 func outlives(client *clientcfg.Client, issued time.Time) bool {
 	return !client.CreatedAt.Truncate(time.Second).After(issued)
 }

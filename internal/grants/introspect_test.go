@@ -89,8 +89,8 @@ func TestIntrospectExpiry(t *testing.T) {
 	w.wantActive(false, tokens.RefreshToken)
 }
 
-// TestIntrospectClaimedRefreshToken: looking is not using. A claimed token is
-// not active, and to ask about one is no replay.
+// TestIntrospectClaimedRefreshToken: looking is not using. A claimed token is not active, and to
+// ask about one is no replay.
 func TestIntrospectClaimedRefreshToken(t *testing.T) {
 	w := newWorld(t)
 	first := w.tokens("shop")

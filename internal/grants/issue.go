@@ -11,8 +11,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// issuance is a token request on its way from look to take: what was presented, as it was found, and
-// what will be issued for it.
+// issuance is a token request on its way from look to take: what was presented, as it was found,
+// and what will be issued for it.
 type issuance struct {
 	client *clientcfg.Client
 	grant  clientcfg.Grant
@@ -45,8 +45,8 @@ func (s *Service) take(ctx context.Context, x *issuance) (TokenResponse, error) 
 	}, nil
 }
 
-// claim takes the code or the refresh token and stores the new refresh token, in one operation of the
-// store of which exactly one can succeed. Access tokens are not stored, so client_credentials
+// claim takes the code or the refresh token and stores the new refresh token, in one operation of
+// the store of which exactly one can succeed. Access tokens are not stored, so client_credentials
 // touches no store.
 func (s *Service) claim(ctx context.Context, x *issuance, refresh string) error {
 	if x.next != nil {
@@ -63,7 +63,7 @@ func (s *Service) claim(ctx context.Context, x *issuance, refresh string) error 
 	return nil
 }
 
-// claims are what the access token says (RFC 9068 2.2).
+// claims returns the claims of the access token (RFC 9068 2.2).
 func (s *Service) claims(x *issuance) keys.Claims {
 	c := keys.Claims{
 		Subject: x.auth.Username, Audience: x.client.Audience, ClientID: x.client.ID, Scopes: x.scopes,

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// LimitedError is a request that comes too soon: the answer is 429 with
-// Retry-After. Nothing that the client holds was consumed by it.
+// LimitedError is a request that came too soon: the answer is 429 with Retry-After. The request
+// consumed nothing, so what the client presented stays valid.
 type LimitedError struct {
-	// RetryAfter is in whole seconds, rounded up: after it the same request
-	// is admitted if nothing else was sent meanwhile.
+	// RetryAfter is in whole seconds, rounded up: after it the same request is admitted if no other
+	// was sent meanwhile.
 	RetryAfter time.Duration
-	// RateLimit are the fields for the answer. They are empty where operators
-	// hide them, and after failed attempts, which have no quota.
+	// RateLimit holds the fields of the answer. They are empty where operators hide them, and after
+	// failed attempts, which have no quota.
 	RateLimit RateLimit
 	reason    string
 }
 
-// RateLimit are the values of the fields of draft-ietf-httpapi-ratelimit-headers.
-// Both are empty where there is nothing to say.
+// RateLimit holds the values of the fields of draft-ietf-httpapi-ratelimit-headers. An empty field
+// is not sent.
 type RateLimit struct {
 	Policy string // RateLimit-Policy
 	Limit  string // RateLimit
@@ -27,11 +27,10 @@ type RateLimit struct {
 // Error implements error.
 func (e *LimitedError) Error() string { return "grants: limited: " + e.Description() }
 
-// Code is the OAuth error code. RFC 6749 has none for this case; this one says
-// best what to do.
+// Code is the OAuth error code. RFC 6749 has none for this case; this one comes closest.
 func (e *LimitedError) Code() ErrorCode { return TemporarilyUnavailable }
 
-// Description says what happened and what to do, for error_description.
+// Description is the text for error_description: what happened and how long to wait.
 func (e *LimitedError) Description() string {
 	unit := "seconds"
 	if e.RetryAfterSeconds() == 1 {

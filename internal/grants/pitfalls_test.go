@@ -13,11 +13,10 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// Each test below first shows a fault in the stock library ("stock"), then that
-// the same attempt fails here ("ours"). If a new version of the library heals
-// one, its "stock" part fails and says so. What concerns HTTP alone (how
-// credentials are decoded, where parameters are read) is tested in
-// internal/httpapi under the same numbers.
+// Each test below first shows a fault in the stock library ("stock"), then that the same attempt
+// fails here ("ours"). If a new version of the library heals one, its "stock" part fails and says
+// so. What concerns HTTP alone (how credentials are decoded, where parameters are read) is tested
+// in internal/httpapi under the same numbers.
 
 func TestPitfall01_RefreshAuthenticatesTheClient(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {

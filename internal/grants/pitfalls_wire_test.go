@@ -151,8 +151,8 @@ func TestPitfall09_RedirectURIsMatchExactly(t *testing.T) {
 	})
 }
 
-// TestPitfall10_CredentialsAndParameters has only the stock part: "ours" is in
-// internal/httpapi, where requests are read.
+// TestPitfall10_CredentialsAndParameters has only the stock part: "ours" is in internal/httpapi,
+// where requests are read.
 func TestPitfall10_CredentialsAndParameters(t *testing.T) {
 	s := newStock()
 	credentials := url.Values{"grant_type": {"client_credentials"}}

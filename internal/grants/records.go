@@ -6,14 +6,14 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Authorization is what somebody agreed to: it travels unchanged from the code
-// through every refresh token of its family.
+// Authorization is what the user agreed to. It is the same in the code and in every refresh token
+// of its family.
 type Authorization struct {
 	ClientID string
 	Username string
 	Scopes   []string
-	// Family names all tokens that descend from one authorization, so that
-	// they can be revoked together (RFC 9700 4.14.2).
+	// Family names all tokens that descend from one authorization, so that they can be revoked
+	// together (RFC 9700 4.14.2).
 	Family string
 	// AuthTime is when the user signed in.
 	AuthTime time.Time
@@ -46,8 +46,7 @@ type User struct {
 	CreatedAt    time.Time
 }
 
-// Session is a person signed in with a browser, stored by the digest of the
-// cookie's value.
+// Session is a person signed in with a browser, stored by the digest of the cookie's value.
 type Session struct {
 	Digest    secret.Digest
 	Username  string

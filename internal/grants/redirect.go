@@ -9,9 +9,9 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// redirectMatches reports whether a presented redirect URI is the registered
-// one: the same string (RFC 9700 2.1), save that on a loopback address the
-// port may differ, because a native app takes one that is free (RFC 8252 7.3).
+// redirectMatches reports whether a presented redirect URI is the registered one: the same string
+// (RFC 9700 2.1), save that on a loopback address the port may differ, because a native app takes
+// one that is free (RFC 8252 7.3).
 func redirectMatches(registered, presented string) bool {
 	if registered == presented {
 		return true
@@ -21,8 +21,8 @@ func redirectMatches(registered, presented string) bool {
 	return okR && okP && r == p
 }
 
-// loopbackURI is an http URI on a loopback address without its port. The rest
-// is kept byte for byte: nothing is normalized.
+// loopbackURI is an http URI on a loopback address without its port. The rest is kept byte for
+// byte: nothing is normalized.
 type loopbackURI struct{ host, rest string }
 
 func splitLoopback(raw string) (loopbackURI, bool) {
@@ -49,8 +49,8 @@ func registered(client *clientcfg.Client, uri string) bool {
 	return slices.ContainsFunc(client.RedirectURIs, func(r string) bool { return redirectMatches(r, uri) })
 }
 
-// chooseRedirect returns where the answer to an authorization request goes. Of
-// several registered URIs the client must name one (RFC 6749 3.1.2.3).
+// chooseRedirect returns where the answer to an authorization request goes. Of several registered
+// URIs the client must name one (RFC 6749 3.1.2.3).
 func chooseRedirect(client *clientcfg.Client, presented string) (string, *Error) {
 	if presented == "" {
 		if len(client.RedirectURIs) == 1 {

@@ -9,8 +9,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// TestTokenRefuses has one mistake per case, each made on a request that is
-// good without it.
+// TestTokenRefuses has one mistake per case, each made on a request that is good without it.
 func TestTokenRefuses(t *testing.T) {
 	w := newWorld(t)
 	basic := func(id, secret string) grants.Credentials {
@@ -64,7 +63,7 @@ func TestTokenRefuses(t *testing.T) {
 		"no password":               {pw, func(r *grants.TokenRequest) { r.Password = "" }, grants.InvalidRequest},
 		"wrong password":            {pw, func(r *grants.TokenRequest) { r.Password = "x" }, grants.InvalidGrant},
 		"unknown user":              {pw, func(r *grants.TokenRequest) { r.Username = "nobody" }, grants.InvalidGrant},
-		"username nobody can have":  {pw, func(r *grants.TokenRequest) { r.Username = "bob\x00" }, grants.InvalidGrant},
+		"impossible username":       {pw, func(r *grants.TokenRequest) { r.Username = "bob\x00" }, grants.InvalidGrant},
 		"password too long":         {pw, func(r *grants.TokenRequest) { r.Password = strings.Repeat("x", 2000) }, grants.InvalidGrant},
 		"password, bad scope first": {pw, func(r *grants.TokenRequest) { r.Password, r.Scope = "x", "root" }, grants.InvalidScope},
 
@@ -111,8 +110,8 @@ func TestExpiry(t *testing.T) {
 	wantCode(t, grants.InvalidGrant, err)
 }
 
-// TestRefreshScope: a refresh narrows, never widens, and narrowing once does
-// not narrow the next one (RFC 6749 6).
+// TestRefreshScope: a refresh narrows, never widens, and narrowing once does not narrow the next
+// one (RFC 6749 6).
 func TestRefreshScope(t *testing.T) {
 	w := newWorld(t)
 	first := w.mustToken("shop", w.redemption("shop", w.code("shop", func(r *grants.AuthorizeRequest) { r.Scope = "read write" })))
@@ -144,8 +143,8 @@ func TestRefreshScope(t *testing.T) {
 	wantCode(t, grants.InvalidScope, err)
 }
 
-// TestNamesakes: what was issued to a user or a client who was deleted is
-// worth nothing, even when another of that name follows.
+// TestNamesakes: what was issued to a user or a client who was deleted is worth nothing, even when
+// another of that name follows.
 func TestNamesakes(t *testing.T) {
 	for name, replace := range map[string]func(w *world){
 		"user deleted": func(w *world) { ok(t, w.store.DeleteUser(t.Context(), "alice")) },

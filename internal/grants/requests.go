@@ -24,8 +24,8 @@ type Credentials struct {
 	Secret   string
 }
 
-// TokenRequest is a parsed request to the token endpoint. An absent parameter
-// is empty: RFC 6749 3.2 treats both alike.
+// TokenRequest is a parsed request to the token endpoint. An absent parameter is empty: RFC 6749
+// 3.2 treats both alike.
 type TokenRequest struct {
 	Credentials  Credentials
 	Remote       netip.Addr // where it came from, forwarded addresses resolved
@@ -59,7 +59,7 @@ type AuthorizeRequest struct {
 	CodeChallengeMethod string
 }
 
-// Prompt is a valid authorization request: what the user is asked to consent to.
+// Prompt is a valid authorization request: what the user is asked to agree to.
 type Prompt struct {
 	Client          *clientcfg.Client
 	RedirectURI     string   // registered, safe to redirect to
@@ -69,9 +69,9 @@ type Prompt struct {
 	Challenge       string
 }
 
-// RedirectError is a failed authorization request whose client and redirect
-// URI are genuine, so that the client is told by redirect (RFC 6749 4.1.2.1).
-// Every other failure of that endpoint is an [Error] shown to the user.
+// RedirectError is a failed authorization request whose client and redirect URI are genuine, so
+// that the error is sent to the client by redirect (RFC 6749 4.1.2.1). Every other failure of that
+// endpoint is an [Error] shown to the user.
 type RedirectError struct {
 	RedirectURI string
 	State       string
@@ -84,15 +84,14 @@ func (e *RedirectError) Error() string { return "redirect to client: " + e.Err.E
 // Unwrap returns the OAuth error.
 func (e *RedirectError) Unwrap() error { return e.Err }
 
-// SignIn is a person proving who they are with a password.
+// SignIn is a name and a password as typed, and the address that they come from.
 type SignIn struct {
 	Username string
 	Password string
 	Remote   netip.Addr
 }
 
-// Introspection is what a token is worth (RFC 7662 2.2). The other fields are
-// set only if Active.
+// Introspection is what a token is worth (RFC 7662 2.2). The other fields are set only if Active.
 type Introspection struct {
 	Active    bool
 	TokenType string // "Bearer", or empty for a refresh token

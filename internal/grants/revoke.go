@@ -9,30 +9,30 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// skew is how far the clocks of two instances may be apart before a token that
-// was revoked could come to life again for its last moments.
+// skew is how far the clocks of two instances may be apart. A revocation outlasts its tokens by it,
+// so that none of them becomes valid again for its last moments.
 const skew = time.Minute
 
 // Names under which revocations are stored.
 func familyName(family string) string { return "family:" + family }
 func tokenName(jti string) string     { return "jti:" + jti }
 
-// replayed answers somebody who presents what was claimed before, and revokes
-// the family: either this is a thief, or the one who came first was
-// (RFC 6749 4.1.2, RFC 9700 4.14.2). lifetime is that of the refresh token.
+// replayed answers a request that presents what was claimed before, and revokes the family: either
+// this request or the earlier one came from a thief (RFC 6749 4.1.2, RFC 9700 4.14.2). lifetime is
+// that of the refresh token, 0 if today's setting holds.
 func (s *Service) replayed(ctx context.Context, auth Authorization, lifetime time.Duration) error {
-	// A thief must not be able to prevent it by hanging up.
+	// A thief must not be able to prevent the revocation by hanging up.
 	if err := s.revokeFamily(context.WithoutCancel(ctx), auth.Family, lifetime); err != nil {
 		return err
 	}
-	s.opts.Logger.WarnContext(ctx, "grant presented twice; its token family is revoked",
+	s.opts.Logger.WarnContext(ctx, "grant presented twice, token family revoked",
 		"client_id", auth.ClientID, "family", auth.Family)
 	return fail(InvalidGrant, "This was used before. For safety, all tokens that came of it are revoked.")
 }
 
-// revokeFamily revokes every token of the family, those included that a
-// request which is under way right now has yet to store. lifetime is that of a
-// known member: it may have been issued under a longer setting than today's.
+// revokeFamily revokes every token of the family, including those that a request under way has yet
+// to store. lifetime is that of a known member, which may have been issued under a longer setting
+// than today's.
 func (s *Service) revokeFamily(ctx context.Context, family string, lifetime time.Duration) error {
 	longest := max(s.opts.RefreshTokenLifetime, lifetime) + s.opts.AccessTokenLifetime
 	if err := s.store.Revoke(ctx, familyName(family), s.opts.Now().Add(longest+skew)); err != nil {
@@ -41,10 +41,9 @@ func (s *Service) revokeFamily(ctx context.Context, family string, lifetime time
 	return nil
 }
 
-// Revoke makes a token worthless (RFC 7009). A refresh token takes its whole
-// family along, access tokens included; an access token goes alone. An unknown
-// token is no error; another client's is invalid_grant. Errors: *[Error],
-// *[LimitedError].
+// Revoke makes a token worthless (RFC 7009). A refresh token takes its whole family along, access
+// tokens included; an access token is revoked alone. An unknown token is no error; another client's
+// is invalid_grant. Errors: *[Error], *[LimitedError].
 func (s *Service) Revoke(ctx context.Context, q TokenQuery) error {
 	client, err := s.authenticate(q.Credentials, q.Remote)
 	if err != nil {
@@ -62,7 +61,7 @@ func (s *Service) Revoke(ctx context.Context, q TokenQuery) error {
 func (s *Service) revokeAccessToken(ctx context.Context, clientID, token string) error {
 	claims, err := s.opts.Signer.Verify(token, s.opts.Now())
 	if err != nil {
-		return nil //nolint:nilerr // RFC 7009 2.2: a token that is not valid is revoked enough
+		return nil //nolint:nilerr // RFC 7009 2.2: an invalid token needs no revocation
 	}
 	if claims.ClientID != clientID {
 		return fail(InvalidGrant, "The token was issued to another client.")
@@ -86,6 +85,6 @@ func (s *Service) revokeRefreshToken(ctx context.Context, clientID, token string
 	return s.revokeFamily(ctx, stored.Family, stored.ExpiresAt.Sub(stored.IssuedAt))
 }
 
-// looksSigned tells access tokens from refresh tokens by their shape, which is
-// surer than a hint: base64url holds no dot.
+// looksSigned reports whether a token is an access token. The shape is more reliable than a hint: a
+// refresh token is base64url, which has no dot.
 func looksSigned(token string) bool { return strings.Contains(token, ".") }

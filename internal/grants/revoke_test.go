@@ -65,8 +65,8 @@ func TestRevokeRefuses(t *testing.T) {
 	w.wantActive(false, app.AccessToken) // a public client revokes its own
 }
 
-// TestRevokedFamilyOutlivesItsTokens: the tombstone stays for as long as any
-// token of the family could be good, under whichever setting it was issued.
+// TestRevokedFamilyOutlivesItsTokens: the tombstone stays for as long as any token of the family
+// could be good, under whichever setting it was issued.
 func TestRevokedFamilyOutlivesItsTokens(t *testing.T) {
 	w, f := failingWorld(t, func(o *grants.Options) { o.RefreshTokenLifetime = 90 * 24 * time.Hour })
 	first := w.tokens("shop")

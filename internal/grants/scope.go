@@ -7,8 +7,8 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// parseScope reads a scope parameter (RFC 6749 3.3): scope-tokens separated by
-// spaces, in the client's order, each once.
+// parseScope reads a scope parameter (RFC 6749 3.3): scope-tokens separated by spaces, in the
+// client's order, each once.
 func parseScope(raw string) ([]string, *Error) {
 	var out []string
 	for token := range strings.SplitSeq(raw, " ") {
@@ -23,8 +23,8 @@ func parseScope(raw string) ([]string, *Error) {
 	return out, nil
 }
 
-// grantScope decides on the scope of a new authorization: what is asked for if
-// the client is registered for all of it, or all it is registered for.
+// grantScope returns the scope of a new authorization: what was requested, if the client is
+// registered for all of it; without a request, all that the client is registered for.
 func grantScope(client *clientcfg.Client, raw string) ([]string, *Error) {
 	asked, err := parseScope(raw)
 	if err != nil {
@@ -39,10 +39,10 @@ func grantScope(client *clientcfg.Client, raw string) ([]string, *Error) {
 	return asked, nil
 }
 
-// refreshScope decides on the scope of a refreshed access token: what is asked
-// for if it was granted, or all that was granted (RFC 6749 6). What the client
-// has lost in its registration since then is left out, so that a client that
-// always asks for what it first asked for (Authlib) goes on working.
+// refreshScope returns the scope of a refreshed access token: what was requested, if it was
+// granted; without a request, all that was granted (RFC 6749 6). Scopes that the client has lost in
+// its registration since then are left out, so that a client which repeats its first request at
+// every refresh (Authlib does) keeps working.
 func refreshScope(client *clientcfg.Client, granted []string, raw string) ([]string, *Error) {
 	asked, err := parseScope(raw)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 // Clients looks clients up in memory. [clientcfg.Source] is one.
 type Clients interface {
-	// Client returns the client of that ID; it must not be changed.
+	// Client returns the client of that ID, which the caller must not change.
 	Client(id string) (*clientcfg.Client, bool)
 }
 
@@ -25,7 +25,7 @@ type Clients interface {
 type Signer interface {
 	// Sign sets the issuer and returns the token.
 	Sign(c keys.Claims) (string, error)
-	// Verify returns an error for anything but a good token of ours.
+	// Verify returns an error for anything but a valid token of this server.
 	Verify(token string, now time.Time) (keys.Claims, error)
 }
 
@@ -44,8 +44,8 @@ type Store interface {
 	Sessions
 }
 
-// Options make a [Service]. Issuer, Clients, Store and Signer are required;
-// every other zero value means the default that is named beside it.
+// Options configure a [Service]. Issuer, Clients, Store and Signer are required; every other zero
+// value means the default that is named beside it.
 type Options struct {
 	Issuer    string // aud of access tokens if the client has none of its own
 	Clients   Clients
@@ -61,20 +61,20 @@ type Options struct {
 	RefreshTokenLifetime time.Duration // 30 days, counted anew for each successor
 	SessionLifetime      time.Duration // 12h
 
-	// Counters and Policies make the limiter; without both nothing is limited.
-	// Clock is the time that all counts go by, Now if it is nil; see package clock.
+	// Counters and Policies make the limiter; without both nothing is limited. Clock is the time of
+	// all counts, Now if it is nil; see package clock.
 	Clock    func() time.Time
 	Counters *ratelimit.Counters
 	Policies func() *clientcfg.Policies // the current ones, without I/O
-	// Observe is told every decision of the limiter, before the answer is
-	// made, with the context of the request. It must be quick. Nobody is told.
+	// Observe is called with every decision of the limiter, before the answer is made, with the
+	// context of the request. It must not block. Nil disables it.
 	Observe func(context.Context, Decided)
 
-	// ClientFailures limit failed client authentications:
-	// 300 a minute from an address, 60 with the same client_id.
+	// ClientFailures limit failed client authentications: 300 a minute from an address, 60 with the
+	// same client_id.
 	ClientFailures FailureLimits
-	// SignInFailures limit wrong passwords: 100 a minute from an address, 20
-	// with the same username. Over the limit no password is hashed.
+	// SignInFailures limit wrong passwords: 100 a minute from an address, 20 with the same
+	// username. Over the limit no password is hashed.
 	SignInFailures FailureLimits
 }
 
@@ -133,7 +133,7 @@ type Service struct {
 	signInFailures *failures
 }
 
-// New makes a Service; it reports everything that is wrong with the options.
+// New makes a Service. Its error joins everything that is wrong with the options.
 func New(opts Options) (*Service, error) {
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {

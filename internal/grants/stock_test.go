@@ -18,8 +18,8 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// stock is the library as its README sets it up, to show what a test of ours
-// would find there. Its stores are maps.
+// stock is the library as its README sets it up, to show what a test of ours would find there. Its
+// stores are maps.
 type stock struct {
 	manager *manage.Manager
 	server  *server.Server

@@ -15,30 +15,26 @@ var (
 	ErrClaimed  = errors.New("grants: claimed already")
 )
 
-// The interfaces below are a contract for every backend; internal/store/storetest
-// checks it. Implementations MUST be safe for concurrent use, MUST make a
-// write durable before they return nil, and MUST return the errors above
-// (wrapped is fine) for the cases they name. They MUST NOT judge expiry when
-// they read: the caller has the clock. Sweeping is allowed to remove what
-// expired only.
+// The interfaces below are a contract for every backend; internal/store/storetest checks it.
+// Implementations MUST be safe for concurrent use, MUST make a write durable before they return
+// nil, and MUST return the errors above (wrapped is fine) for the cases they name. They MUST NOT
+// judge expiry when they read: the caller has the clock. A sweep MUST remove expired records only.
 
 // Codes keeps authorization codes.
 type Codes interface {
 	// CreateCode adds a code. ErrExists if the digest is taken.
 	CreateCode(ctx context.Context, c Code) error
-	// Code looks, and takes nothing. It returns claimed codes too, so that a
-	// replay can be told from a guess. ErrNotFound.
+	// Code reads, and claims nothing. It returns claimed codes too, so that a replay is recognised.
+	// ErrNotFound.
 	Code(ctx context.Context, d secret.Digest) (Code, error)
-	// RedeemCode claims the code and, if next is not nil, stores the refresh
-	// token that it buys. Of any number of concurrent calls exactly one
-	// returns nil; the others get ErrClaimed. When it returns nil both the
-	// claim and next are durable; when it returns an error, next can never
-	// be found by a client. ErrNotFound.
+	// RedeemCode claims the code and, if next is not nil, stores the refresh token that is issued
+	// for it. Of any number of concurrent calls exactly one returns nil; the others get ErrClaimed.
+	// When it returns nil both the claim and next are durable; when it returns an error, next can
+	// never be found by a client. ErrNotFound.
 	//
-	// With ErrClaimed and ErrNotFound nothing was stored. After any other
-	// error (a server that stopped answering half-way) the outcome may be
-	// unknown: then either both took place or neither did, and the caller
-	// MUST NOT hand out next.
+	// With ErrClaimed and ErrNotFound nothing was stored. After any other error (a server that
+	// stopped answering half-way) the outcome may be unknown: then either both took place or
+	// neither did, and the caller MUST NOT hand out next.
 	RedeemCode(ctx context.Context, d secret.Digest, next *RefreshToken) error
 }
 
@@ -46,19 +42,19 @@ type Codes interface {
 type RefreshTokens interface {
 	// CreateRefreshToken adds a token. ErrExists if the digest is taken.
 	CreateRefreshToken(ctx context.Context, t RefreshToken) error
-	// RefreshToken looks, and takes nothing; claimed ones too. ErrNotFound.
+	// RefreshToken reads, and claims nothing; claimed ones too. ErrNotFound.
 	RefreshToken(ctx context.Context, d secret.Digest) (RefreshToken, error)
-	// RotateRefreshToken claims the token and stores its successor, with the
-	// same guarantees as RedeemCode. ErrNotFound, ErrClaimed.
+	// RotateRefreshToken claims the token and stores its successor, with the same guarantees as
+	// RedeemCode. ErrNotFound, ErrClaimed.
 	RotateRefreshToken(ctx context.Context, d secret.Digest, next RefreshToken) error
 }
 
-// Revocations keeps what was revoked before it expired: token families and
-// single access tokens, by name. A revocation is a tombstone that is consulted
-// at every use, so nothing that races with it can escape it.
+// Revocations keeps what was revoked before it expired: token families and single access tokens, by
+// name. A revocation is a tombstone that is consulted at every use, so nothing that races with it
+// can escape it.
 type Revocations interface {
-	// Revoke records the name until it can no longer matter. Recording it
-	// twice keeps the later of both times.
+	// Revoke records the name until it can no longer matter. Recording it twice keeps the later of
+	// both times.
 	Revoke(ctx context.Context, name string, until time.Time) error
 	// Revoked reports whether any of the names is recorded.
 	Revoked(ctx context.Context, names ...string) (bool, error)
@@ -90,11 +86,10 @@ type Sessions interface {
 	DeleteSession(ctx context.Context, d secret.Digest) error
 }
 
-// Sweeper removes what has expired. A backend whose server does so by itself
-// (TTL indexes) MUST NOT implement it: the clock of one instance must not
-// delete what others still count on.
+// Sweeper removes what has expired. A backend whose server does so by itself (TTL indexes) MUST NOT
+// implement it: the clock of one instance must not delete what others still count on.
 type Sweeper interface {
-	// Sweep removes codes, refresh tokens, sessions and revocations that
-	// expired before now, in bounded steps, and returns how many.
+	// Sweep removes codes, refresh tokens, sessions and revocations that expired before now, in
+	// bounded steps, and returns how many.
 	Sweep(ctx context.Context, now time.Time) (int, error)
 }

@@ -89,8 +89,7 @@ func eachStoreFailure(t *testing.T, cause error) {
 	}
 }
 
-// TestStoreFailsDuringReplay: if the family cannot be revoked, the answer is
-// not that it was.
+// TestStoreFailsDuringReplay: if the family cannot be revoked, the answer is not that it was.
 func TestStoreFailsDuringReplay(t *testing.T) {
 	w, f := failingWorld(t)
 	first := w.tokens("shop")

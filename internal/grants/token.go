@@ -10,8 +10,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Token answers a token request (RFC 6749 3.2), in the order that the package
-// documentation gives. Errors: *[Error], *[LimitedError].
+// Token answers a token request (RFC 6749 3.2), in the order that the package documentation gives.
+// Errors: *[Error], *[LimitedError].
 func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, error) {
 	if req.GrantType == "" {
 		return TokenResponse{}, fail(InvalidRequest, "The parameter grant_type is missing.")
@@ -40,8 +40,7 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	return answer, nil
 }
 
-// allowedGrant tells a grant that nobody knows from one that this client may
-// not use.
+// allowedGrant returns the grant of that name, if it exists and the client may use it.
 func allowedGrant(client *clientcfg.Client, raw string) (clientcfg.Grant, error) {
 	grant := clientcfg.Grant(raw)
 	if !slices.Contains(clientcfg.Grants(), grant) {
@@ -137,10 +136,9 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 	return nil
 }
 
-// checkTokenRedirect compares the redirect_uri of the token request with that
-// of the authorization request. If it was in the latter, it must be in the
-// former and be identical (RFC 6749 4.1.3); if it was not, it may be absent or
-// any that is registered.
+// checkTokenRedirect compares the redirect_uri of the token request with that of the authorization
+// request. If it was in the latter, it must be in the former and be identical (RFC 6749 4.1.3); if
+// it was not, it may be absent or any that is registered.
 func checkTokenRedirect(client *clientcfg.Client, authorized, presented string) *Error {
 	switch {
 	case authorized != "" && presented == "":
@@ -190,7 +188,7 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 	return nil
 }
 
-// checkUser refuses what belongs to a user who is gone.
+// checkUser refuses what belongs to a user who no longer exists.
 func (s *Service) checkUser(ctx context.Context, name string, authTime time.Time) error {
 	ok, err := s.userSince(ctx, name, authTime)
 	switch {

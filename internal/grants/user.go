@@ -14,21 +14,20 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// MaxUsernameLength bounds a username in bytes; it becomes part of every
-// counter key.
+// MaxUsernameLength bounds a username in bytes; it becomes part of every counter key.
 const MaxUsernameLength = 128
 
 // Errors of signing in.
 var (
-	// ErrSignIn is returned for a wrong name or password; it does not say which.
+	// ErrSignIn is returned for a wrong name or a wrong password; it does not say which.
 	ErrSignIn = errors.New("grants: wrong username or password")
-	// ErrNoSession is returned for a session that does not exist, has expired
-	// or belongs to a user who is gone: the person has to sign in.
+	// ErrNoSession is returned for a session that does not exist, has expired or belongs to a user
+	// who no longer exists: the person has to sign in.
 	ErrNoSession = errors.New("grants: no such session")
 )
 
-// ValidateUsername says why nobody can have that name. Names are compared byte
-// for byte; what cannot be seen or told apart is refused.
+// ValidateUsername returns an error that says what is wrong with the name, nil if a user can have
+// it. Names are compared byte for byte, and invisible characters are refused.
 func ValidateUsername(name string) error {
 	switch {
 	case name == "" || len(name) > MaxUsernameLength:
@@ -43,8 +42,8 @@ func ValidateUsername(name string) error {
 	return nil
 }
 
-// ValidatePassword says why a password could not be used to sign in: a form can
-// carry neither what is not text nor, in one line, a control character.
+// ValidatePassword returns an error that says why the password could not be used to sign in: a form
+// can carry neither invalid text nor, in one line, a control character.
 func ValidatePassword(password string) error {
 	switch {
 	case password == "" || len(password) > secret.MaxPasswordLength:
@@ -57,10 +56,9 @@ func ValidatePassword(password string) error {
 	return nil
 }
 
-// checkPassword returns nil if the password is that of the user. It takes the
-// same time whether or not there is such a user. After too many failures
-// nothing is hashed any more; this is asked once more when its turn has come,
-// because those before it in the line may have failed meanwhile. Errors:
+// checkPassword returns nil if the password is that of the user. It takes the same time whether or
+// not there is such a user. After too many failures nothing is hashed; this is checked again when a
+// waiting attempt has its turn, because those before it may have failed meanwhile. Errors:
 // [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) checkPassword(ctx context.Context, name, password string, remote netip.Addr) error {
 	allowed := func() error { return tooManyFailures(s.signInFailures.blocked(s.opts.Clock(), remote, name)) }
@@ -80,7 +78,7 @@ func (s *Service) checkPassword(ctx context.Context, name, password string, remo
 	return nil
 }
 
-// verifyPassword compares, or takes as long as comparing would.
+// verifyPassword compares the password with that of the user. Without such a user it takes as long.
 func (s *Service) verifyPassword(ctx context.Context, name, password string, allowed func() error) (bool, error) {
 	user, err := s.findUser(ctx, name)
 	switch {
@@ -92,7 +90,7 @@ func (s *Service) verifyPassword(ctx context.Context, name, password string, all
 	return s.opts.Passwords.VerifyIf(ctx, user.PasswordHash, password, allowed)
 }
 
-// findUser does not bother the store with a name that nobody can have.
+// findUser reads a user, without asking the store for a name that no user can have.
 func (s *Service) findUser(ctx context.Context, name string) (User, error) {
 	if ValidateUsername(name) != nil {
 		return User{}, ErrNotFound
@@ -100,10 +98,10 @@ func (s *Service) findUser(ctx context.Context, name string) (User, error) {
 	return s.store.User(ctx, name)
 }
 
-// userSince reports whether the user exists and is the one who signed in at
-// authTime, and not a namesake who was added later. Clocks that differ are not
-// allowed for: whoever is added by one that is ahead signs in once more,
-// while a minute's grace would hand a fresh sign-in on to the namesake.
+// userSince reports whether the user exists and is the one who signed in at authTime, and not
+// another of the same name who was added later. Clocks that differ are not allowed for: a user
+// added by an instance whose clock is ahead has to sign in once more, while a minute's grace would
+// hand a fresh sign-in to the later user.
 func (s *Service) userSince(ctx context.Context, name string, authTime time.Time) (bool, error) {
 	user, err := s.findUser(ctx, name)
 	switch {
@@ -112,12 +110,11 @@ func (s *Service) userSince(ctx context.Context, name string, authTime time.Time
 	case err != nil:
 		return false, storeFailed("read user", err)
 	}
-	return !user.CreatedAt.Truncate(time.Second).After(authTime), nil // tokens tell times in seconds
+	return !user.CreatedAt.Truncate(time.Second).After(authTime), nil // tokens carry times in seconds
 }
 
-// SignIn checks a password and starts a session. The cookie value is shown
-// once and stored by its digest only. Errors: [ErrSignIn], *[Error],
-// *[LimitedError].
+// SignIn checks a password and starts a session. It returns the value for the cookie, which is
+// stored by its digest only. Errors: [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
 	if err := s.checkPassword(ctx, in.Username, in.Password, in.Remote); err != nil {
 		return "", Session{}, err
@@ -158,8 +155,7 @@ func (s *Service) Session(ctx context.Context, cookieValue string) (Session, err
 	return session, nil
 }
 
-// SignOut ends the session of a cookie; one that is not there is no error.
-// Errors: *[Error].
+// SignOut ends the session of a cookie; one that is not there is no error. Errors: *[Error].
 func (s *Service) SignOut(ctx context.Context, cookieValue string) error {
 	if err := s.store.DeleteSession(ctx, secret.DigestOf(cookieValue)); err != nil {
 		return storeFailed("delete session", err)

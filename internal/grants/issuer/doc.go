@@ -9,9 +9,9 @@
 // loses codes and lets two requests redeem the same one (docs/adr/0001). It is therefore asked for
 // the two grants whose proof it leaves to its caller: password where a user is involved,
 // client_credentials where none is. Of what the caller has checked, it repeats nothing but the
-// look-up of the client, which [manage.Manager] cannot do without; the answer comes from the request
-// and holds no secret, so no secret is compared a second time. No expiry is judged here: the caller
-// has the clock.
+// look-up of the client, which [manage.Manager] cannot do without; the answer comes from the
+// request and holds no secret, so no secret is compared a second time. No expiry is judged here:
+// the caller has the clock.
 //
 //	tokens := issuer.New(ring)
 //	access, refresh, err := tokens.Issue(ctx, issuer.Request{Claims: claims, Refresh: true, Store: store})

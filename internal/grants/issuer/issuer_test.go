@@ -99,8 +99,8 @@ func TestFailuresIssueNothing(t *testing.T) {
 	}
 }
 
-// TestNoSecretIsComparedAgain: the library compares with != what a client shows as its secret, unless
-// that is empty. The caller has compared it already, in constant time.
+// TestNoSecretIsComparedAgain: the library compares with != what a client shows as its secret,
+// unless that is empty. The caller has compared it already, in constant time.
 func TestNoSecretIsComparedAgain(t *testing.T) {
 	client, err := (&adapter{}).GetByID(t.Context(), "shop")
 	if err != nil {
