@@ -325,3 +325,21 @@ func TestLimiterOptionsGoTogether(t *testing.T) {
 	_, err = grants.New(bad)
 	wantErrText(t, err, "client authentications")
 }
+
+// TestGateTriesCandidatesOnEarlyDenials: a candidate also counts requests that the limits in force
+// deny before the password is checked.
+func TestGateTriesCandidatesOnEarlyDenials(t *testing.T) {
+	limit := func(requests int64) []ratelimit.Limit {
+		return []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, time.Minute)}
+	}
+	settings := ratelimit.DefaultSettings()
+	settings.Default.User = limit(1)
+	w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{User: limit(2)}))
+	for i, want := range []struct{ denied, candidateDenies bool }{{false, false}, {true, false}, {true, true}} {
+		denial := w.limited("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password})
+		equal(t, "denied", denial != nil, want.denied)
+		equal(t, "decisions", len(*seen), i+1)
+		equal(t, "CandidateAsked", (*seen)[i].CandidateAsked, true)
+		equal(t, "CandidateDenies", (*seen)[i].CandidateDenies, want.candidateDenies)
+	}
+}
