@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/strict"
 )
 
 // The actions in the trail.
@@ -136,7 +137,7 @@ func (s *Server) put(c *call, r resource) error {
 		return err
 	}
 	return s.change(c, r, actionUpdate, func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error) {
-		return r.with(p, &v, now)
+		return r.with(p, v, now)
 	})
 }
 
@@ -145,16 +146,15 @@ func (s *Server) patch(c *call, r resource) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := v.(map[string]any); !ok {
-		return malformed("a merge patch for this resource is an object (RFC 7396), not %s", describe(v))
+	if !v.IsObject() {
+		return malformed("a merge patch for this resource is an object (RFC 7396), not %s", v)
 	}
 	return s.change(c, r, actionUpdate, func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error) {
-		base, err := toJSONValue(r.base(p))
+		base, err := strict.Of(r.base(p))
 		if err != nil {
-			return clientcfg.PolicySet{}, err
+			return clientcfg.PolicySet{}, fmt.Errorf("admin: encode: %w", err)
 		}
-		merged := mergePatch(base, v)
-		return r.with(p, &merged, now)
+		return r.with(p, strict.MergePatch(base, v), now)
 	})
 }
 

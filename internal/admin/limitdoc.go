@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -47,52 +46,4 @@ func showWindow(d time.Duration) string {
 		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
 	}
 	return d.String()
-}
-
-// readLimits reads a list of limits. What a limit leaves out is that of
-// [ratelimit.DefaultLimit].
-func readLimits(f *fields, name string) []ratelimit.Limit {
-	items, set := f.list(name)
-	if !set {
-		return nil
-	}
-	if len(items) == 0 {
-		f.fail(name, "needs at least one limit; leave it out, or set it to null, to have none of its own")
-	}
-	if len(items) > ratelimit.MaxLimits {
-		f.fail(name, "%d limits are more than %d", len(items), ratelimit.MaxLimits)
-		return nil
-	}
-	out := make([]ratelimit.Limit, len(items))
-	for i, item := range items {
-		out[i] = readLimit(fieldsOf(item, fmt.Sprintf("%s[%d]", f.at(name), i), f.errors))
-	}
-	return out
-}
-
-func readLimit(f *fields) ratelimit.Limit {
-	l := ratelimit.DefaultLimit()
-	if v, ok := f.text("name"); ok {
-		l.Name = v
-	}
-	if v, ok := f.integer("requests"); ok {
-		l.Requests = v
-	}
-	if v, ok := f.duration("window"); ok {
-		l.Window = v
-	}
-	if v, ok := f.integer("frames"); ok {
-		l.Frames = int(max(min(v, ratelimit.MaxFrames+1), -1)) // validation names the range
-	}
-	if v, ok := f.text("algorithm"); ok {
-		l.Algorithm = ratelimit.Algorithm(shorten(v))
-	}
-	if v, ok := f.number("soft_ratio"); ok {
-		l.SoftRatio = v
-	}
-	if v, ok := f.text("on_outage"); ok {
-		l.OnOutage = ratelimit.OnOutage(shorten(v))
-	}
-	f.end()
-	return l
 }

@@ -62,7 +62,7 @@ func (s *Server) registered(ctx context.Context, id string) error {
 		return err
 	}
 	if _, ok := s.o.Clients.Directory().Client(id); !ok {
-		return notFound("there is no client %q", shorten(id))
+		return notFound("there is no client %q", id)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/fielderr"
 )
 
 // problemError is an error as the outside sees it (RFC 9457).
@@ -72,14 +72,15 @@ func conflict(format string, args ...any) *problemError {
 
 // invalidField is a single problem with one field or parameter.
 func invalidField(field, format string, args ...any) *problemError {
-	return invalid(ratelimit.FieldErrors{{Path: field, Problem: fmt.Sprintf(format, args...)}})
+	return invalid(fielderr.Errors{{Path: field, Message: fmt.Sprintf(format, args...)}})
 }
 
 // invalid reports everything that is wrong with what was sent.
-func invalid(fields ratelimit.FieldErrors) *problemError {
+func invalid(fields fielderr.Errors) *problemError {
 	p := problem(http.StatusUnprocessableEntity, typeInvalid, "Invalid value", "%s", fields.Error())
 	for _, f := range fields {
-		p.Errors = append(p.Errors, FieldProblem{Field: f.Path, Detail: f.Problem})
+		f = f.Short()
+		p.Errors = append(p.Errors, FieldProblem{Field: f.Path, Detail: f.Message})
 	}
 	return p
 }
@@ -92,15 +93,14 @@ func malformed(format string, args ...any) *problemError {
 // problemOf turns any error into what the outside is told about it.
 func problemOf(err error) *problemError {
 	var known *problemError
-	var fields ratelimit.FieldErrors
 	var lock *clientcfg.LockOutError
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &lock):
 		return problem(http.StatusConflict, typeLockOut, "Would lock out an admin client", "%s", lock.Error())
-	case errors.As(err, &fields):
-		return invalid(fields)
+	case fielderr.Of(err) != nil:
+		return invalid(fielderr.Of(err))
 	case errors.Is(err, clientcfg.ErrPolicyConflict):
 		return conflict("others kept changing the policies at the same time; try again")
 	}

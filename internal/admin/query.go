@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/strict"
 )
 
 // maxBody bounds what is read of a request; the longest policy is far below.
@@ -20,9 +21,9 @@ func (c *call) parameters(known ...string) error {
 	for name := range c.query {
 		if !slices.Contains(known, name) {
 			if len(known) == 0 {
-				return invalidField(shorten(name), "unknown query parameter; there is none here")
+				return invalidField(name, "unknown query parameter; there is none here")
 			}
-			return invalidField(shorten(name), "unknown query parameter; there are %s", strings.Join(known, ", "))
+			return invalidField(name, "unknown query parameter; there are %s", strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -36,7 +37,7 @@ func (c *call) flag(name string) (bool, error) {
 	case "true":
 		return true, nil
 	default:
-		return false, invalidField(name, "must be true or false, not %q", shorten(v))
+		return false, invalidField(name, "must be true or false, not %q", v)
 	}
 }
 
@@ -48,7 +49,7 @@ func (c *call) number(name string, high, otherwise int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n < 1 || n > high {
-		return 0, invalidField(name, "must be a whole number from 1 to %d, not %q", high, shorten(v))
+		return 0, invalidField(name, "must be a whole number from 1 to %d, not %q", high, v)
 	}
 	return n, nil
 }
@@ -76,7 +77,7 @@ func (c *call) clientID() (string, error) {
 }
 
 // body reads one JSON value of the media types that are allowed.
-func (c *call) body(types ...string) (any, error) {
+func (c *call) body(types ...string) (*strict.Value, error) {
 	r := c.Request()
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || !slices.Contains(types, media) {
@@ -92,7 +93,7 @@ func (c *call) body(types ...string) (any, error) {
 		return nil, problem(http.StatusRequestEntityTooLarge, typeTooLarge, "Body too large or cut off",
 			"at most %d bytes are read", maxBody)
 	}
-	v, err := parseJSON(b)
+	v, err := strict.ParseJSON(b)
 	if err != nil {
 		return nil, malformed("the body is not JSON as it is needed here: %v", err)
 	}

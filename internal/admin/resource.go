@@ -7,6 +7,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict"
 )
 
 // state is a resource as it stands in a snapshot.
@@ -25,8 +26,8 @@ type resource interface {
 	// base is what a merge patch applies to.
 	base(p *clientcfg.Policies) any
 	// with returns the set in which the resource is what v says, or is
-	// removed if there is no v. Errors: [ratelimit.FieldErrors], *problemError.
-	with(p *clientcfg.Policies, v *any, now time.Time) (clientcfg.PolicySet, error)
+	// removed if there is no v. Errors: [fielderr.Errors], *problemError.
+	with(p *clientcfg.Policies, v *strict.Value, now time.Time) (clientcfg.PolicySet, error)
 	// view is what a reader gets: the document and what is only for reading.
 	view(ctx context.Context, s *Server, p *clientcfg.Policies) any
 }
@@ -41,13 +42,13 @@ func (settingsResource) state(p *clientcfg.Policies) state {
 	return state{doc: showSettings(p), exists: true, version: o.Changed}
 }
 
-func (settingsResource) base(p *clientcfg.Policies) any { return overrideDoc(p.Set().Settings) }
+func (settingsResource) base(p *clientcfg.Policies) any { return setByOperators(p.Set().Settings) }
 
-func (settingsResource) with(p *clientcfg.Policies, v *any, _ time.Time) (set clientcfg.PolicySet, err error) {
+func (settingsResource) with(p *clientcfg.Policies, v *strict.Value, _ time.Time) (set clientcfg.PolicySet, err error) {
 	set = p.Set()
 	set.Settings = clientcfg.SettingsOverride{}
 	if v != nil {
-		set.Settings, err = readSettings(*v)
+		set.Settings, err = readSettings(v)
 	}
 	set.Settings.Changed = p.Version() + 1
 	return set, err
@@ -84,11 +85,11 @@ func (r policyResource) state(p *clientcfg.Policies) state {
 
 func (r policyResource) base(p *clientcfg.Policies) any { return r.state(p).doc }
 
-func (r policyResource) with(p *clientcfg.Policies, v *any, _ time.Time) (clientcfg.PolicySet, error) {
+func (r policyResource) with(p *clientcfg.Policies, v *strict.Value, _ time.Time) (clientcfg.PolicySet, error) {
 	if v == nil {
 		return p.Set().WithPolicy(r.clientID, nil), nil
 	}
-	own, err := readPolicy(r.clientID, *v)
+	own, err := readPolicy(r.clientID, v)
 	own.Changed = p.Version() + 1
 	return p.Set().WithPolicy(r.clientID, &own), err
 }
@@ -147,11 +148,11 @@ func (r candidateResource) state(p *clientcfg.Policies) state {
 func (r candidateResource) base(p *clientcfg.Policies) any { return r.state(p).doc }
 
 // with keeps the time since when a candidate is tried if its limits stay.
-func (r candidateResource) with(p *clientcfg.Policies, v *any, now time.Time) (clientcfg.PolicySet, error) {
+func (r candidateResource) with(p *clientcfg.Policies, v *strict.Value, now time.Time) (clientcfg.PolicySet, error) {
 	if v == nil {
 		return p.Set().WithCandidate(r.name, nil), nil
 	}
-	c, err := readCandidate(r.name, *v)
+	c, err := readCandidate(r.name, v)
 	before, ok := p.Set().Candidates[r.name]
 	c.Since, c.Changed = now, p.Version()+1
 	if ok && slices.Equal(before.User, c.User) && slices.Equal(before.Client, c.Client) {

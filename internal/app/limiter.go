@@ -32,7 +32,7 @@ func (s *Server) openLimiter(ctx context.Context) (err error) {
 	s.activity = activity.New(activity.DefaultMaxClients, time.Now())
 	s.resets = admin.NewResets(s.counters, s.store, s.log)
 	s.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(s.store, s.telemetry), clientcfg.PolicyOptions{
-		Base: s.cfg.RateLimit.Settings(), Adopted: s.resets.Adopted,
+		Base: s.cfg.RateLimit.Settings, Adopted: s.resets.Adopted,
 	})
 	if err != nil {
 		return err
@@ -47,10 +47,11 @@ func (s *Server) openLimiter(ctx context.Context) (err error) {
 // warnOfShortCodes tells of limits that can make a client wait for longer than its
 // authorization code lives. What the limiter denies should not be lost.
 func (s *Server) warnOfShortCodes(ctx context.Context) {
-	settings, life := s.cfg.RateLimit.Settings(), s.cfg.Tokens.CodeTTL.Std()
-	settings.Clients[""] = settings.Default
-	for _, id := range slices.Sorted(maps.Keys(settings.Clients)) {
-		policy := settings.Clients[id]
+	life := s.cfg.Tokens.CodeTTL.Std()
+	policies := map[string]ratelimit.Policy{"": s.cfg.RateLimit.Default}
+	maps.Copy(policies, s.cfg.RateLimit.Clients)
+	for _, id := range slices.Sorted(maps.Keys(policies)) {
+		policy := policies[id]
 		for _, l := range policy.User {
 			if !policy.Trusted && l.Window >= life {
 				s.log.LogAttrs(ctx, slog.LevelWarn, "authorization codes can expire while a limit makes them wait: raise tokens.code_ttl",

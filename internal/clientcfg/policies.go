@@ -52,7 +52,7 @@ func CandidateOf(keyID string) (clientID string, candidate bool) {
 }
 
 // NewPolicies validates the set on top of base. The error is or wraps
-// [ratelimit.FieldErrors] where fields are to blame.
+// [fielderr.Errors] where fields are to blame.
 func NewPolicies(base ratelimit.Settings, set PolicySet) (*Policies, error) {
 	if err := set.check(); err != nil {
 		return nil, err

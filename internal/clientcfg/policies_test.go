@@ -2,7 +2,6 @@ package clientcfg_test
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -193,7 +193,7 @@ func TestPoliciesRefuseWhatCannotBe(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := clientcfg.NewPolicies(fileSettings(), tt.set)
 			requireError(t, err, tt.want)
-			if fields := (ratelimit.FieldErrors{}); !errors.As(err, &fields) {
+			if fielderr.Of(err) == nil {
 				t.Errorf("%T does not tell the fields", err)
 			}
 		})

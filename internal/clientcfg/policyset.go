@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -191,33 +192,26 @@ func (s *PolicySet) trial(live ratelimit.Settings) ratelimit.Settings {
 	return out
 }
 
-// check reports what the limits' own validation does not see, as
-// [ratelimit.FieldErrors].
+// check reports what the limits' own validation does not see, as [fielderr.Errors].
 func (s *PolicySet) check() error {
-	var es ratelimit.FieldErrors
-	add := func(path, format string, args ...any) {
-		es = append(es, ratelimit.FieldError{Path: path, Problem: fmt.Sprintf(format, args...)})
-	}
+	var es fielderr.Errors
 	if n := len(s.Clients); n > MaxPolicies {
-		add("clients", "%d policies are more than %d", n, MaxPolicies)
+		es.Add("clients", "%d policies are more than %d", n, MaxPolicies)
 	}
 	if n := len(s.Candidates); n > MaxCandidates {
-		add("candidates", "%d candidates are more than %d", n, MaxCandidates)
+		es.Add("candidates", "%d candidates are more than %d", n, MaxCandidates)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Candidates)) {
 		if c := s.Candidates[name]; len(c.User) == 0 && len(c.Client) == 0 {
-			add("candidates."+name, "needs limits under user, client or both")
+			es.Add(fielderr.Join("candidates", name), "needs limits under user, client or both")
 		}
 	}
 	if b, err := json.Marshal(s); err != nil {
-		add("", "cannot be encoded: %v", err)
+		es.Add("", "cannot be encoded: %v", err)
 	} else if len(b) > MaxSetSize {
-		add("", "all policies together take %d bytes, more than %d", len(b), MaxSetSize)
+		es.Add("", "all policies together take %d bytes, more than %d", len(b), MaxSetSize)
 	}
-	if len(es) == 0 {
-		return nil
-	}
-	return es
+	return es.Err()
 }
 
 // ValidateNote says why a text cannot be a note or a reason; nil if it can.

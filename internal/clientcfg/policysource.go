@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -46,8 +47,7 @@ type PolicyStatus struct {
 // Refused reports whether the store answers, with policies that cannot be or
 // cannot be read: the last good ones stay until somebody mends it.
 func (st PolicyStatus) Refused() bool {
-	var fields ratelimit.FieldErrors
-	return errors.Is(st.Err, ErrUnreadable) || errors.As(st.Err, &fields)
+	return errors.Is(st.Err, ErrUnreadable) || fielderr.Of(st.Err) != nil
 }
 
 // NewPolicySource reads the first set; it fails rather than start without one.
@@ -147,7 +147,7 @@ const maxEdits = 20
 
 // Change applies an edit to the newest stored set: validated as a whole,
 // stored with its entry in one step, and in force here when Change returns.
-// Errors: that of the edit; [ratelimit.FieldErrors], wrapped, for what cannot
+// Errors: that of the edit; [fielderr.Errors], wrapped, for what cannot
 // be; [ErrPolicyConflict] where others were faster too often.
 func (s *PolicySource) Change(ctx context.Context, edit Edit) (*Policies, error) {
 	s.mu.Lock()

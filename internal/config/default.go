@@ -43,29 +43,9 @@ func Default() *Config {
 		},
 		Sync:      Sync{Interval: Duration(time.Second)},
 		Audit:     Audit{Keep: Duration(400 * 24 * time.Hour)},
-		RateLimit: defaultRateLimit(),
+		RateLimit: RateLimit{Settings: ratelimit.DefaultSettings(), MaxKeys: ratelimit.DefaultMaxKeys},
 	}
 }
 
-func defaultRateLimit() RateLimit {
-	return RateLimit{
-		Mode:          string(ratelimit.Enforce),
-		CanaryPercent: 100,
-		MaxKeys:       ratelimit.DefaultMaxKeys,
-		Default:       DefaultPolicy{User: []Limit{defaultLimit()}, Client: []Limit{defaultLimit()}},
-	}
-}
-
-func defaultLimit() Limit {
-	d := ratelimit.DefaultLimit()
-	return Limit{
-		Name: d.Name, Requests: d.Requests, Window: Duration(d.Window),
-		Frames: d.Frames, Algorithm: string(d.Algorithm), SoftRatio: d.SoftRatio,
-		OnOutage: string(d.OnOutage),
-	}
-}
-
-// preset gives the absent fields of a limit their defaults.
-func (l *Limit) preset() { *l = defaultLimit() }
-
-func (m *MongoDB) preset() { m.Database = DefaultDatabase }
+// SetDefaults names the usual database.
+func (m *MongoDB) SetDefaults() { m.Database = DefaultDatabase }

@@ -3,9 +3,9 @@
 // [Default].
 //
 // It is strict. An unknown field, a duplicate one, a wrong type or an
-// impossible value is a [Problem] with the path of the field and the place it
-// came from, and all problems are reported together as [FieldErrors], so that one
-// run shows everything there is to mend:
+// impossible value is a [fielderr.Error] with the path of the field and the place it
+// came from, and all of them are reported together, so that one run shows everything
+// there is to mend:
 //
 //	rate_limit.default.user[0].window: must be longer than zero (oauth.yaml:12)
 //	listen: "9096" is not host:port (OAUTH_LISTEN)

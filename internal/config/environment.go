@@ -4,6 +4,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict"
 )
 
 // EnvPrefix begins the name of every variable of ours.
@@ -27,7 +30,7 @@ var elsewhere = []string{
 // environment picks the settings out of environ. An empty variable counts as
 // absent, because many tools cannot leave one out. One that begins like ours
 // and is not known is most likely misspelt, and so a problem.
-func environment(environ []string) (settings []setting, file string, problems FieldErrors) {
+func environment(environ []string) (settings []setting, file string, problems fielderr.Errors) {
 	known := []string{configEnv}
 	for _, o := range options {
 		known = append(known, o.Env())
@@ -44,7 +47,7 @@ func environment(environ []string) (settings []setting, file string, problems Fi
 		case i > 0:
 			settings = append(settings, setting{option: options[i-1], values: []string{value}, origin: name})
 		case !slices.Contains(elsewhere, name) && !foreign.MatchString(name):
-			problems.addf(name, "unknown variable%s", suggestUpper(name, known))
+			problems.Add(name, "unknown variable%s", suggestUpper(name, known))
 		}
 	}
 	return settings, file, problems
@@ -55,7 +58,7 @@ func suggestUpper(name string, known []string) string {
 	for i, k := range known {
 		lower[i] = strings.ToLower(k)
 	}
-	hint := suggest(name, lower)
+	hint := strict.Suggest(name, lower)
 	if i := strings.Index(hint, strings.ToLower(EnvPrefix)); i >= 0 {
 		return hint[:i] + strings.ToUpper(hint[i:])
 	}

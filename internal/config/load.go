@@ -1,16 +1,14 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"reflect"
-	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict"
 )
 
 // maxFileSize is far beyond any real configuration.
@@ -29,16 +27,16 @@ type Sources struct {
 }
 
 // Load reads all sources onto the base and validates the outcome. Its error
-// is [FieldErrors].
+// is [fielderr.Errors].
 func Load(s Sources) (*Config, error) { return load(s, (*Config).check) }
 
 // LoadStore is [Load] for a command that only touches a store: a server's other
 // settings may be incomplete.
 func LoadStore(s Sources) (*Config, error) {
-	return load(s, func(c *Config) FieldErrors { return c.Store.check() })
+	return load(s, func(c *Config) fielderr.Errors { return c.Store.check() })
 }
 
-func load(s Sources, check func(*Config) FieldErrors) (*Config, error) {
+func load(s Sources, check func(*Config) fielderr.Errors) (*Config, error) {
 	fromEnv, envFile, problems := environment(s.Environ)
 	if s.File == "" {
 		s.File = envFile
@@ -58,7 +56,12 @@ func load(s Sources, check func(*Config) FieldErrors) (*Config, error) {
 	if cfg.Store == (Store{}) {
 		cfg.Store = usual
 	}
-	return cfg, append(problems, cfg.checkAll(check, problems, origins)...).err()
+	found := check(cfg)
+	for i := range found {
+		found[i].Origin = originOf(found[i].Path, origins)
+	}
+	problems.AddUnreported(found)
+	return cfg, problems.Err()
 }
 
 func (s Sources) base() *Config {
@@ -67,28 +70,6 @@ func (s Sources) base() *Config {
 	}
 	c := *s.Base
 	return &c
-}
-
-// checkAll adds what a check finds to what reading found, except for what
-// could not even be read: its zero value would be blamed again.
-func (c *Config) checkAll(check func(*Config) FieldErrors, read FieldErrors, origins map[string]string) FieldErrors {
-	unread := func(path string) bool {
-		return slices.ContainsFunc(read, func(p Problem) bool { return p.Path != "" && within(path, p.Path) })
-	}
-	var out FieldErrors
-	for _, p := range check(c) {
-		if !unread(p.Path) {
-			p.Origin = originOf(p.Path, origins)
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// within reports whether path is the field or lies in it.
-func within(path, field string) bool {
-	rest, ok := strings.CutPrefix(path, field)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // originOf is where the field was set, or the nearest one around it that was:
@@ -103,33 +84,21 @@ func originOf(path string, origins map[string]string) string {
 	return ""
 }
 
-func (c *Config) readFile(path string, origins map[string]string) FieldErrors {
+func (c *Config) readFile(path string, origins map[string]string) fielderr.Errors {
 	text, err := readBounded(path)
 	if err != nil {
-		return FieldErrors{{Path: "--config", Message: err.Error()}}
+		return fielderr.Errors{{Path: "--config", Message: err.Error()}}
 	}
 	return c.parse(path, text, origins)
 }
 
 // parse decodes one YAML document onto c.
-func (c *Config) parse(file string, text []byte, origins map[string]string) FieldErrors {
-	d := &decoder{file: file, origins: origins}
-	parser := yaml.NewDecoder(bytes.NewReader(text))
-	var doc, more yaml.Node
-	switch err := parser.Decode(&doc); {
-	case errors.Is(err, io.EOF):
-		return nil // empty: everything is as by default
-	case err != nil:
-		return FieldErrors{{Message: strings.TrimPrefix(err.Error(), "yaml: "), Origin: file}}
+func (c *Config) parse(file string, text []byte, origins map[string]string) fielderr.Errors {
+	v, problems := strict.ParseYAML(file, text)
+	if v == nil {
+		return problems
 	}
-	root := doc.Content[0]
-	if root.Kind != yaml.ScalarNode || root.Tag != "!!null" {
-		d.value(root, reflect.ValueOf(c).Elem(), "")
-	}
-	if err := parser.Decode(&more); !errors.Is(err, io.EOF) {
-		d.fail(&more, "", "only one YAML document is allowed in the file")
-	}
-	return d.problems
+	return append(v.Decode(c, origins), problems...)
 }
 
 func readBounded(path string) ([]byte, error) {

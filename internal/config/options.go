@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"oauth-server/internal/strict"
 )
 
 // Option is a setting that can be given as a flag and in the environment.
@@ -26,7 +28,7 @@ func (o Option) IsStore() bool { return strings.HasPrefix(o.Path, "store.") }
 // Kind names what the option takes, for a help text: bool, int, float,
 // duration, string or strings.
 func (o Option) Kind() string {
-	v, err := at(reflect.ValueOf(&Config{}).Elem(), o.Path)
+	v, err := strict.At(&Config{}, o.Path)
 	if err != nil {
 		return "string"
 	}
@@ -51,7 +53,7 @@ func (o Option) Default() string {
 	if o.Path == "store.mongodb.database" {
 		return DefaultDatabase // there, only once there is a MongoDB
 	}
-	v, err := at(reflect.ValueOf(c).Elem(), o.Path)
+	v, err := strict.At(c, o.Path)
 	if err != nil || v.IsZero() {
 		return ""
 	}

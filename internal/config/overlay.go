@@ -1,9 +1,8 @@
 package config
 
 import (
-	"fmt"
-	"reflect"
-	"strings"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict"
 )
 
 // setting is an option with the values that one source gave it.
@@ -14,7 +13,7 @@ type setting struct {
 }
 
 // flagSettings gathers the values of repeated flags.
-func flagSettings(flags []FlagValue) (settings []setting, problems FieldErrors) {
+func flagSettings(flags []FlagValue) (settings []setting, problems fielderr.Errors) {
 	index := map[string]int{}
 	for _, f := range flags {
 		if i, ok := index[f.Name]; ok {
@@ -23,7 +22,7 @@ func flagSettings(flags []FlagValue) (settings []setting, problems FieldErrors) 
 		}
 		o, ok := optionByName(f.Name)
 		if !ok {
-			problems.addf("--"+f.Name, "unknown flag")
+			problems.Add("--"+f.Name, "unknown flag")
 			continue
 		}
 		index[f.Name] = len(settings)
@@ -33,15 +32,11 @@ func flagSettings(flags []FlagValue) (settings []setting, problems FieldErrors) 
 }
 
 // overlay sets what one source says over what weaker ones said.
-func (c *Config) overlay(layer []setting, origins map[string]string) (problems FieldErrors) {
+func (c *Config) overlay(layer []setting, origins map[string]string) (problems fielderr.Errors) {
 	c.Store.yieldTo(layer)
 	for _, s := range layer {
-		v, err := at(reflect.ValueOf(c).Elem(), s.option.Path)
-		if err == nil {
-			err = setValues(v, s.values)
-		}
-		if err != nil {
-			problems = append(problems, Problem{Path: s.option.Path, Message: err.Error(), Origin: s.origin})
+		if err := strict.Set(c, s.option.Path, s.values); err != nil {
+			problems = append(problems, fielderr.Error{Path: s.option.Path, Message: err.Error(), Origin: s.origin})
 		}
 		origins[s.option.Path] = s.origin
 	}
@@ -58,43 +53,4 @@ func (s *Store) yieldTo(layer []setting) {
 			s.Embedded = nil
 		}
 	}
-}
-
-// at returns the field of that path, making what leads to it.
-func at(v reflect.Value, path string) (reflect.Value, error) {
-	for name := range strings.SplitSeq(path, ".") {
-		field, ok := fieldByTag(v, name)
-		if !ok {
-			return reflect.Value{}, fmt.Errorf("no field %s", path)
-		}
-		if field.Kind() == reflect.Pointer {
-			if field.IsNil() {
-				field.Set(reflect.New(field.Type().Elem()))
-				if p, ok := field.Interface().(presetter); ok {
-					p.preset()
-				}
-			}
-			field = field.Elem()
-		}
-		v = field
-	}
-	return v, nil
-}
-
-// setValues parses values into v: a list takes all, split at commas; anything
-// else the last, as is usual for repeated flags.
-func setValues(v reflect.Value, values []string) error {
-	if v.Kind() != reflect.Slice {
-		return setText(v, values[len(values)-1])
-	}
-	out := reflect.MakeSlice(v.Type(), 0, len(values))
-	for item := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		elem := reflect.New(v.Type().Elem()).Elem()
-		if err := setText(elem, strings.TrimSpace(item)); err != nil {
-			return err
-		}
-		out = reflect.Append(out, elem)
-	}
-	v.Set(out)
-	return nil
 }

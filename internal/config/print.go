@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"oauth-server/internal/strict"
 )
 
 // Redacted stands where a password was.
@@ -42,12 +42,7 @@ func (c *Config) WriteYAML(w io.Writer) error {
 	if redacted {
 		text.WriteString("# The password of store.mongodb.uri is not shown: set OAUTH_MONGODB_URI to override it.\n")
 	}
-	enc := yaml.NewEncoder(&text)
-	enc.SetIndent(2)
-	if err := enc.Encode(shown); err != nil {
-		return err
-	}
-	if err := enc.Close(); err != nil {
+	if err := strict.WriteYAML(&text, shown); err != nil {
 		return err
 	}
 	_, err := w.Write(text.Bytes())
@@ -58,18 +53,10 @@ func (c *Config) WriteYAML(w io.Writer) error {
 // read again too, because JSON is YAML.
 func (c *Config) WriteJSON(w io.Writer) error {
 	shown, _ := c.redacted()
-	text, err := yaml.Marshal(shown)
-	if err != nil {
-		return err
-	}
-	var fields map[string]any
-	if err := yaml.Unmarshal(text, &fields); err != nil {
-		return err
-	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(fields)
+	return enc.Encode(shown)
 }
 
 // redacted is a copy of c to show, and whether a password was hidden in it.

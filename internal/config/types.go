@@ -10,17 +10,7 @@ import (
 // Duration is a time.Duration that is written as in Go: 60s, 1m30s, 720h.
 type Duration time.Duration
 
-// UnmarshalText reads a duration with its unit.
-func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	if err != nil {
-		return fmt.Errorf("%q is not a duration such as 500ms, 60s or 24h", text)
-	}
-	*d = Duration(v)
-	return nil
-}
-
-// MarshalText writes what UnmarshalText reads.
+// MarshalText writes what a file says.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // String is the duration without the zero parts: 1h, not 1h0m0s.
