@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
 )
 
@@ -47,7 +48,7 @@ func (l *limits) perform(ctx context.Context, ch change) error {
 		return err
 	}
 	if l.check {
-		return present(l, rehearsal, func(r adminclient.Rehearsal) error {
+		return present(l, rehearsal, func(r adminapi.Rehearsal) error {
 			_, err := fmt.Fprintln(l.out, r.Effect.Summary)
 			return err
 		})
@@ -89,7 +90,7 @@ func (l *limits) send(ctx context.Context, api *adminclient.Client, req admincli
 // agree says whom a change would have hit, and asks before enforcement is
 // widened.
 func (l *limits) agree(rehearsal json.RawMessage) error {
-	var r adminclient.Rehearsal
+	var r adminapi.Rehearsal
 	if err := json.Unmarshal(rehearsal, &r); err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/adminapi"
 )
 
 // differences says in a few words what is not the same in two documents.
@@ -78,7 +78,7 @@ func shortList(list []any) string {
 // shortItem writes a limit as it is given, and anything else as it is.
 func shortItem(item any) string {
 	raw, err := json.Marshal(item)
-	var l adminclient.Limit
+	var l adminapi.Limit
 	if err != nil || json.Unmarshal(raw, &l) != nil {
 		return fmt.Sprint(item)
 	}

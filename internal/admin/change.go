@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/strict"
@@ -224,21 +225,14 @@ func (s *Server) answerChanged(c *call, r resource, p *clientcfg.Policies) error
 	return c.answer(r.view(c.Request().Context(), s, p))
 }
 
-// rehearsal is the answer to ?validate=true.
-type rehearsal struct {
-	Valid  bool            `json:"valid"`
-	Before json.RawMessage `json:"before"`
-	After  json.RawMessage `json:"after"`
-	Effect effect          `json:"effect"`
-}
-
 // rehearse says what a change would do, and does nothing.
 func (s *Server) rehearse(c *call, ch *change) error {
 	after, err := s.o.Policies.Try(c.Request().Context(), s.edit(ch))
 	if err != nil {
 		return err
 	}
-	out := rehearsal{Valid: true, Effect: effectOf(ch.before, after, s.o.Clients.Directory(), s.activity(c.Request().Context()), s.o.Now())}
+	recent := s.activity(c.Request().Context())
+	out := adminapi.Rehearsal{Valid: true, Effect: effectOf(ch.before, after, s.o.Clients.Directory(), recent, s.o.Now())}
 	if out.Before, err = told(ch.changes, ch.before); err != nil {
 		return err
 	}

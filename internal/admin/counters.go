@@ -9,33 +9,14 @@ import (
 	"time"
 
 	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 )
 
-// usageDoc is one live counter: a client or one of its users, under one limit.
-type usageDoc struct {
-	ClientID string `json:"client_id"`
-	// Username is null for the client itself (client_credentials).
-	Username  *string  `json:"username"`
-	Candidate bool     `json:"candidate"` // counted for a candidate, never enforced
-	Limit     limitDoc `json:"limit"`
-	Known     int64    `json:"g"` // known to be in the database
-	InFlight  int64    `json:"i"` // admitted here, not known to be there
-	Estimate  float64  `json:"estimate"`
-	Remaining int64    `json:"remaining"`
-	Usage     float64  `json:"usage"` // share of the limit
-	// FreeAt is when the next request passes if nothing else is sent; null
-	// if one would pass now.
-	FreeAt *time.Time `json:"free_at"`
-	// LastSeen is when this instance was last asked; null if it never was.
-	LastSeen *time.Time `json:"last_seen"`
-	Instance string     `json:"instance,omitempty"`
-}
-
-func showUsage(u ratelimit.Usage, now time.Time) usageDoc {
-	d := usageDoc{
-		Limit: showLimit(u.Limit), Known: u.Known, InFlight: u.Unflushed, Estimate: u.Estimate,
+func showUsage(u ratelimit.Usage, now time.Time) adminapi.Counter {
+	d := adminapi.Counter{
+		Limit: adminapi.ShowLimit(u.Limit), Known: u.Known, InFlight: u.Unflushed, Estimate: u.Estimate,
 		Remaining: u.Remaining, Usage: u.Ratio(),
 	}
 	if !u.LastSeen.IsZero() {
@@ -52,8 +33,8 @@ func showUsage(u ratelimit.Usage, now time.Time) usageDoc {
 }
 
 // showUsages leaves out what is left of a candidate that nobody tries any more.
-func (s *Server) showUsages(us []ratelimit.Usage, now time.Time) []usageDoc {
-	out := make([]usageDoc, 0, len(us))
+func (s *Server) showUsages(us []ratelimit.Usage, now time.Time) []adminapi.Counter {
+	out := make([]adminapi.Counter, 0, len(us))
 	p := s.o.Policies.Policies()
 	for _, u := range us {
 		d := showUsage(u, now)
@@ -81,15 +62,7 @@ func (s *Server) showCounters(c *call) error {
 		return err
 	}
 	now := s.o.Clock()
-	out := struct {
-		ClientID string     `json:"client_id"`
-		Instance string     `json:"instance"`
-		At       time.Time  `json:"at"`
-		Counters []usageDoc `json:"counters"`
-		// Incomplete says that the store could not be asked what other
-		// instances have counted, or has more than is looked at.
-		Incomplete bool `json:"incomplete"`
-	}{ClientID: id, Instance: s.o.Instance(), At: now.UTC(), Counters: []usageDoc{}}
+	out := adminapi.Counters{ClientID: id, Instance: s.o.Instance(), At: now.UTC(), Counters: []adminapi.Counter{}}
 	var username *string
 	if _, one := c.query["username"]; one {
 		username = new(c.query.Get("username"))
@@ -145,11 +118,11 @@ func (s *Server) limitsOf(key ratelimit.Key) *ratelimit.Limits {
 	return p.For(id).For(key)
 }
 
-func (u usageDoc) user() string {
-	if u.Username == nil {
+func userOf(c adminapi.Counter) string {
+	if c.Username == nil {
 		return ""
 	}
-	return *u.Username
+	return *c.Username
 }
 
 // top answers with who asks the most and which keys are nearest their limits,
@@ -164,16 +137,12 @@ func (s *Server) top(c *call) error {
 	}
 	all := s.reports(c.Request().Context())
 	recent := merged(all)
-	out := struct {
-		Since     time.Time      `json:"since"` // of the talkers
-		Talkers   []clientCounts `json:"talkers"`
-		NearLimit []usageDoc     `json:"near_limit"`
-	}{Since: recent.Since, Talkers: []clientCounts{}, NearLimit: []usageDoc{}}
+	out := adminapi.Top{Since: recent.Since, Talkers: []adminapi.ClientCounts{}, NearLimit: []adminapi.Counter{}}
 	slices.SortFunc(recent.Clients, func(a, b activity.ClientReport) int {
 		return cmp.Or(cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.ClientID, b.ClientID))
 	})
 	for _, r := range recent.Clients[:min(int(limit), len(recent.Clients))] {
-		out.Talkers = append(out.Talkers, clientCounts{r.ClientID, r.Counts})
+		out.Talkers = append(out.Talkers, adminapi.ClientCounts{ClientID: r.ClientID, Counts: r.Counts})
 	}
 	for _, r := range all {
 		for _, u := range r.Top {
@@ -194,13 +163,13 @@ func order(b bool) int {
 
 // nearest keeps of each counter the view of the instance that knows the most,
 // and of all counters those nearest their limit.
-func nearest(all []usageDoc, limit int) []usageDoc {
-	same := func(a, b usageDoc) int {
-		return cmp.Or(strings.Compare(a.ClientID, b.ClientID), strings.Compare(a.user(), b.user()),
+func nearest(all []adminapi.Counter, limit int) []adminapi.Counter {
+	same := func(a, b adminapi.Counter) int {
+		return cmp.Or(strings.Compare(a.ClientID, b.ClientID), strings.Compare(userOf(a), userOf(b)),
 			strings.Compare(a.Limit.Name, b.Limit.Name), cmp.Compare(order(a.Candidate), order(b.Candidate)))
 	}
-	slices.SortFunc(all, func(a, b usageDoc) int { return cmp.Or(same(a, b), cmp.Compare(b.Estimate, a.Estimate)) })
-	all = slices.CompactFunc(all, func(a, b usageDoc) bool { return same(a, b) == 0 })
-	slices.SortStableFunc(all, func(a, b usageDoc) int { return cmp.Compare(b.Usage, a.Usage) })
+	slices.SortFunc(all, func(a, b adminapi.Counter) int { return cmp.Or(same(a, b), cmp.Compare(b.Estimate, a.Estimate)) })
+	all = slices.CompactFunc(all, func(a, b adminapi.Counter) bool { return same(a, b) == 0 })
+	slices.SortStableFunc(all, func(a, b adminapi.Counter) int { return cmp.Compare(b.Usage, a.Usage) })
 	return all[:min(limit, len(all))]
 }

@@ -3,40 +3,28 @@ package admin
 import (
 	"slices"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict"
 )
 
-// The documents below are what operators read and write. Each has a part that
-// is only for reading and that is ignored when it is sent back, so that what
-// was read can be edited and sent.
+// What operators read is in adminapi; what they write is read here, into the types
+// that hold it. A part that is only for reading is ignored when it is sent back, so that
+// what was read can be edited and sent.
 
-// defaultDoc holds for every client without a policy of its own.
-type defaultDoc struct {
-	User        []limitDoc `json:"user"`
-	Client      []limitDoc `json:"client"`
-	HideHeaders bool       `json:"hide_headers"`
-}
-
-// settingsDoc is what holds for all clients.
-type settingsDoc struct {
-	Mode          ratelimit.Mode `json:"mode"`
-	CanaryPercent float64        `json:"canary_percent"`
-	Default       defaultDoc     `json:"default"`
-	Note          string         `json:"note,omitempty"`
-}
-
-func showSettings(p *clientcfg.Policies) settingsDoc {
+func showSettings(p *clientcfg.Policies) adminapi.Settings {
 	s := p.Settings()
 	mode := s.Mode
 	if mode == ratelimit.Unset {
 		mode = ratelimit.Enforce
 	}
-	return settingsDoc{
-		Mode: mode, CanaryPercent: s.CanaryPercent, Note: p.Set().Settings.Note,
-		Default: defaultDoc{showLimits(s.Default.User), showLimits(s.Default.Client), s.Default.HideHeaders},
+	return adminapi.Settings{
+		Mode: string(mode), CanaryPercent: s.CanaryPercent, Note: p.Set().Settings.Note,
+		Default: adminapi.Default{
+			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client), HideHeaders: s.Default.HideHeaders,
+		},
 	}
 }
 
@@ -77,22 +65,10 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 	return o, errs.Err()
 }
 
-// policyDoc is the policy of one client. A field that is absent leaves the
-// decision to the settings.
-type policyDoc struct {
-	ClientID    string         `json:"client_id"`
-	Trusted     bool           `json:"trusted"`
-	Mode        ratelimit.Mode `json:"mode,omitempty"`
-	User        []limitDoc     `json:"user,omitempty"`
-	Client      []limitDoc     `json:"client,omitempty"`
-	HideHeaders bool           `json:"hide_headers"`
-	Note        string         `json:"note,omitempty"`
-}
-
-func showPolicy(clientID string, p clientcfg.ClientPolicy) policyDoc {
-	return policyDoc{
-		ClientID: clientID, Trusted: p.Trusted, Mode: p.Mode,
-		User: showLimits(p.User), Client: showLimits(p.Client), HideHeaders: p.HideHeaders, Note: p.Note,
+func showPolicy(clientID string, p clientcfg.ClientPolicy) adminapi.Policy {
+	return adminapi.Policy{
+		ClientID: clientID, Trusted: p.Trusted, Mode: string(p.Mode),
+		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), HideHeaders: p.HideHeaders, Note: p.Note,
 	}
 }
 
@@ -121,16 +97,8 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 	return p, errs.Err()
 }
 
-// candidateDoc is a candidate: limits tried beside the live ones.
-type candidateDoc struct {
-	ClientID string     `json:"client_id"`
-	User     []limitDoc `json:"user,omitempty"`
-	Client   []limitDoc `json:"client,omitempty"`
-	Note     string     `json:"note,omitempty"`
-}
-
-func showCandidate(name string, c clientcfg.Candidate) candidateDoc {
-	return candidateDoc{ClientID: name, User: showLimits(c.User), Client: showLimits(c.Client), Note: c.Note}
+func showCandidate(name string, c clientcfg.Candidate) adminapi.Candidate {
+	return adminapi.Candidate{ClientID: name, User: adminapi.ShowLimits(c.User), Client: adminapi.ShowLimits(c.Client), Note: c.Note}
 }
 
 func readCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err error) {

@@ -8,50 +8,24 @@ import (
 	"time"
 
 	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 )
 
-// effect says whom a change would have hit, had it been made earlier.
+// effect is which clients a change would have hit, had it been made earlier.
 type effect struct {
-	// Widens says that enforcement reaches further than before, for any
-	// client: only then can somebody be hit who was not before.
-	Widens bool `json:"widens"`
-	// normally and outage say when it does: while counts are shared, and
+	adminapi.Effect
+	// normally and outage say when it widens enforcement: while counts are shared, and
 	// while the store does not take them.
 	normally, outage bool
-	// Since is from when on the figures are complete: where limits were
-	// changed or tried only lately, or the server was started, that is later
-	// than ten minutes ago.
-	Since time.Time `json:"since"`
-	// Clients is how many clients asked in the last ten minutes.
-	Clients int `json:"clients"`
-	// Hit are the clients that would have been denied something, those of
-	// whom the most would have been denied first.
-	Hit []hit `json:"hit"`
-	// Unknown are clients that asked, and of which nothing can be said.
-	Unknown []unknown `json:"unknown"`
-	// Incomplete says that there were more clients than are counted.
-	Incomplete bool   `json:"incomplete"`
-	Summary    string `json:"summary"` // all of it in one sentence
-}
-
-type hit struct {
-	ClientID string `json:"client_id"`
-	// Requests would have been denied; at least one, if AtLeast is set: then
-	// only the peak is known.
-	Requests uint64 `json:"requests"`
-	AtLeast  bool   `json:"at_least,omitempty"`
-}
-
-type unknown struct {
-	ClientID string `json:"client_id"`
-	Why      string `json:"why"`
 }
 
 // effectOf compares two snapshots by what was decided lately.
-func effectOf(before, after *clientcfg.Policies, clients *clientcfg.Directory, r activity.Report, now time.Time) effect {
-	e := effect{Since: r.Since, Clients: r.Total, Incomplete: r.Incomplete, Hit: []hit{}, Unknown: []unknown{}}
+func effectOf(before, after *clientcfg.Policies, clients *clientcfg.Directory, r activity.Report, now time.Time) adminapi.Effect {
+	var e effect
+	e.Since, e.Clients, e.Incomplete = r.Since, r.Total, r.Incomplete
+	e.Hit, e.Unknown = []adminapi.Hit{}, []adminapi.Unknown{}
 	for c := range clients.All() {
 		was, will := before.For(c.ID), after.For(c.ID)
 		e.normally = e.normally || widens(was, will)
@@ -65,14 +39,14 @@ func effectOf(before, after *clientcfg.Policies, clients *clientcfg.Directory, r
 		}
 		switch {
 		case v.requests > 0:
-			e.Hit = append(e.Hit, hit{c.ClientID, v.requests, v.atLeast})
+			e.Hit = append(e.Hit, adminapi.Hit{ClientID: c.ClientID, Requests: v.requests, AtLeast: v.atLeast})
 		case v.why != "":
-			e.Unknown = append(e.Unknown, unknown{c.ClientID, v.why})
+			e.Unknown = append(e.Unknown, adminapi.Unknown{ClientID: c.ClientID, Why: v.why})
 		}
 	}
-	slices.SortStableFunc(e.Hit, func(a, b hit) int { return cmp.Compare(b.Requests, a.Requests) })
+	slices.SortStableFunc(e.Hit, func(a, b adminapi.Hit) int { return cmp.Compare(b.Requests, a.Requests) })
 	e.Summary = e.summarize(now)
-	return e
+	return e.Effect
 }
 
 func enforced(e *ratelimit.Effective) bool { return e.Mode == ratelimit.Enforce && !e.Trusted }
@@ -192,7 +166,7 @@ func judgePeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
 			told = told || p.Count <= p.Limit.Requests // beyond its limit nobody knows how far it would have gone
 		}
 		if !told {
-			v.why = fmt.Sprintf("nothing was counted that tells about %d requests in %s; try a candidate first", l.Requests, showWindow(l.Window))
+			v.why = fmt.Sprintf("nothing was counted that tells about %d requests in %s; try a candidate first", l.Requests, adminapi.ShowWindow(l.Window))
 		}
 	}
 	return v
@@ -229,10 +203,10 @@ func (e *effect) summarize(now time.Time) string {
 		clients = "client"
 	}
 	fmt.Fprintf(&b, "enforcing would have denied %s of %s%d %s in the last 10 minutes", count, atLeast, e.Clients, clients)
-	list(&b, ": ", e.Hit, hit.String)
+	list(&b, ": ", e.Hit, hitText)
 	if n := len(e.Unknown); n > 0 {
 		fmt.Fprintf(&b, "; unknown for %d", n)
-		list(&b, ": ", e.Unknown, unknown.String)
+		list(&b, ": ", e.Unknown, unknownText)
 	}
 	// The oldest half minute is always forgotten in part.
 	if age := now.Sub(e.Since); age < activity.Window-time.Minute {
@@ -257,8 +231,8 @@ func list[T any](b *strings.Builder, intro string, items []T, text func(T) strin
 	}
 }
 
-// String is the client with what it would have lost.
-func (h hit) String() string {
+// hitText is the client with what it would have lost.
+func hitText(h adminapi.Hit) string {
 	switch {
 	case h.AtLeast:
 		return fmt.Sprintf("%s (at least %d)", h.ClientID, h.Requests)
@@ -268,8 +242,8 @@ func (h hit) String() string {
 	return fmt.Sprintf("%s (%d requests)", h.ClientID, h.Requests)
 }
 
-// String is the client with the reason.
-func (u unknown) String() string { return u.ClientID + " (" + u.Why + ")" }
+// unknownText is the client with the reason.
+func unknownText(u adminapi.Unknown) string { return u.ClientID + " (" + u.Why + ")" }
 
 // duration says a time as people do.
 func duration(d time.Duration) string {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 )
 
@@ -75,11 +76,9 @@ func (s *Server) listPolicies(c *call) error {
 	}
 	p := s.o.Policies.Policies()
 	ids := p.Settings().Clients
-	out := struct {
-		Policies []any `json:"policies"`
-	}{[]any{}}
+	out := adminapi.Policies{Policies: []adminapi.PolicyView{}}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		out.Policies = append(out.Policies, policyResource{id}.view(c.Request().Context(), s, p))
+		out.Policies = append(out.Policies, policyResource{id}.show(p))
 	}
 	return c.answer(out)
 }
@@ -89,26 +88,11 @@ func (s *Server) listCandidates(c *call) error {
 		return err
 	}
 	p := s.o.Policies.Policies()
-	out := struct {
-		Candidates []any `json:"candidates"`
-	}{[]any{}}
+	out := adminapi.Candidates{Candidates: []adminapi.CandidateView{}}
 	for _, name := range slices.Sorted(maps.Keys(p.Set().Candidates)) {
-		out.Candidates = append(out.Candidates, candidateResource{name}.view(c.Request().Context(), s, p))
+		out.Candidates = append(out.Candidates, candidateResource{name}.show(c.Request().Context(), s, p))
 	}
 	return c.answer(out)
-}
-
-// clientDoc is a registered client, with what applies to it and what it did.
-type clientDoc struct {
-	ClientID  string            `json:"client_id"`
-	Name      string            `json:"client_name,omitempty"`
-	Public    bool              `json:"public"`
-	Grants    []clientcfg.Grant `json:"grant_types"`
-	Admin     bool              `json:"admin"` // it may change limits
-	Source    string            `json:"source"`
-	Candidate bool              `json:"candidate"` // one of its own
-	Effective effectiveDoc      `json:"effective"`
-	Activity  activity.Counts   `json:"activity"`
 }
 
 // listClients answers with the registered clients, a page at a time.
@@ -130,11 +114,7 @@ func (s *Server) listClients(c *call) error {
 		counts[r.ClientID] = r.Counts
 	}
 	p := s.o.Policies.Policies()
-	out := struct {
-		Since   any         `json:"since"` // of the activity
-		Clients []clientDoc `json:"clients"`
-		Next    string      `json:"next,omitempty"` // value of after for the next page
-	}{Since: recent.Since, Clients: []clientDoc{}}
+	out := adminapi.Clients{Since: recent.Since, Clients: []adminapi.Client{}}
 	for cl := range s.o.Clients.Directory().All() {
 		if cmp.Compare(cl.ID, c.query.Get("after")) <= 0 {
 			continue
@@ -148,11 +128,11 @@ func (s *Server) listClients(c *call) error {
 	return c.answer(out)
 }
 
-func showClient(cl *clientcfg.Client, p *clientcfg.Policies, counts activity.Counts) clientDoc {
+func showClient(cl *clientcfg.Client, p *clientcfg.Policies, counts activity.Counts) adminapi.Client {
 	_, candidate := p.Set().Candidates[cl.ID]
-	return clientDoc{
+	return adminapi.Client{
 		ClientID: cl.ID, Name: cl.Name, Public: cl.Public, Grants: cl.Grants, Admin: cl.IsOperator(),
-		Source: source(p, cl.ID), Candidate: candidate, Effective: showEffective(p.For(cl.ID)), Activity: counts,
+		Source: source(p, cl.ID), Candidate: candidate, Effective: adminapi.ShowEffective(p.For(cl.ID)), Activity: counts,
 	}
 }
 
@@ -174,10 +154,7 @@ func (s *Server) audit(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := struct {
-		Entries []clientcfg.AuditEntry `json:"entries"`
-		Next    int64                  `json:"next,omitempty"` // value of before for the next page
-	}{Entries: append([]clientcfg.AuditEntry{}, entries...)}
+	out := adminapi.Audit{Entries: append([]clientcfg.AuditEntry{}, entries...)}
 	if n := len(entries); n == int(limit) && entries[n-1].Version > 1 {
 		out.Next = entries[n-1].Version
 	}
@@ -194,13 +171,11 @@ func (s *Server) instances(c *call) error {
 	for _, r := range all {
 		newest = max(newest, r.Instance.Policies.Version)
 	}
-	out := struct {
-		Instances []instanceDoc `json:"instances"`
-	}{make([]instanceDoc, len(all))}
+	out := adminapi.Instances{Instances: make([]adminapi.Instance, len(all))}
 	for i, r := range all {
 		out.Instances[i] = r.Instance
 		out.Instances[i].Policies.Current = r.Instance.Policies.Version == newest
 	}
-	slices.SortFunc(out.Instances, func(a, b instanceDoc) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(out.Instances, func(a, b adminapi.Instance) int { return cmp.Compare(a.ID, b.ID) })
 	return c.answer(out)
 }

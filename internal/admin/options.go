@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
@@ -65,7 +66,7 @@ type Options struct {
 	// processes serve. Nil: there are none.
 	Stored StoredCounters
 	// Sync tells how this process shares its counts. Nil: it does not.
-	Sync func() SyncState
+	Sync func() adminapi.SyncState
 
 	// AuditKept is how long the trail is kept: 400 days.
 	AuditKept time.Duration
@@ -77,23 +78,6 @@ type Options struct {
 
 // DefaultAuditKept is 400 days.
 const DefaultAuditKept = 400 * 24 * time.Hour
-
-// SyncState is how a process shares its counts with the others.
-type SyncState struct {
-	Keys     int64 `json:"keys"`     // counters in memory
-	Dirty    int64 `json:"dirty"`    // of them not yet written
-	Degraded bool  `json:"degraded"` // the store does not take or give counts as it should
-	Outage   bool  `json:"outage"`   // limits are decided by their on_outage
-
-	StaleMillis       int64 `json:"stale_ms"`       // age of the oldest count that should have been refreshed
-	UnconfirmedMillis int64 `json:"unconfirmed_ms"` // age of the oldest write that is not confirmed
-
-	// ClockAlone is the clock that disagrees with the others by over a
-	// second: wall, store, process, all; empty for none. See package clock.
-	ClockAlone  string  `json:"clock_alone,omitempty"`
-	WallOffset  float64 `json:"wall_offset_s"`  // by which the wall clock is ahead of process time, seconds
-	ClockOffset float64 `json:"clock_offset_s"` // by which the store's clock is
-}
 
 func (o *Options) setDefaults() {
 	if o.AuditKept <= 0 {

@@ -6,27 +6,18 @@ import (
 	"fmt"
 	"net/http"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
 )
 
-// problemError is an error as the outside sees it (RFC 9457).
+// problemError is an error with what the outside sees of it.
 type problemError struct {
-	Type   string         `json:"type"` // tells kinds apart for programs
-	Title  string         `json:"title"`
-	Status int            `json:"status"`
-	Detail string         `json:"detail,omitempty"`
-	Errors []FieldProblem `json:"errors,omitempty"`
+	adminapi.Problem
 
 	challenge  string // value of WWW-Authenticate
 	retryAfter int64  // seconds
 	cause      error  // for our log
-}
-
-// FieldProblem is one thing that is wrong with what was sent.
-type FieldProblem struct {
-	Field  string `json:"field"` // where, such as user[0].window; empty for the whole
-	Detail string `json:"detail"`
 }
 
 // Error implements error; it is for logs.
@@ -59,7 +50,7 @@ const (
 )
 
 func problem(status int, kind, title, format string, args ...any) *problemError {
-	return &problemError{Type: kind, Title: title, Status: status, Detail: fmt.Sprintf(format, args...)}
+	return &problemError{Problem: adminapi.Problem{Type: kind, Title: title, Status: status, Detail: fmt.Sprintf(format, args...)}}
 }
 
 func notFound(format string, args ...any) *problemError {
@@ -80,7 +71,7 @@ func invalid(fields fielderr.Errors) *problemError {
 	p := problem(http.StatusUnprocessableEntity, typeInvalid, "Invalid value", "%s", fields.Error())
 	for _, f := range fields {
 		f = f.Short()
-		p.Errors = append(p.Errors, FieldProblem{Field: f.Path, Detail: f.Message})
+		p.Errors = append(p.Errors, adminapi.FieldProblem{Field: f.Path, Detail: f.Message})
 	}
 	return p
 }
@@ -120,7 +111,7 @@ func (p *problemError) write(w http.ResponseWriter) {
 	if p.retryAfter > 0 {
 		h.Set("Retry-After", fmt.Sprint(p.retryAfter))
 	}
-	body, err := json.Marshal(p)
+	body, err := json.Marshal(p.Problem)
 	if err != nil { // it holds strings and numbers only
 		panic(fmt.Sprintf("admin: a problem does not encode: %v", err))
 	}

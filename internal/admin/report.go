@@ -10,37 +10,8 @@ import (
 	"time"
 
 	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
 )
-
-// reportBody is the report of an instance, which operators see on all of them.
-type reportBody struct {
-	Instance instanceDoc     `json:"instance"`
-	Activity activity.Report `json:"activity"`
-	Top      []usageDoc      `json:"top"`
-}
-
-// instanceDoc is one process.
-type instanceDoc struct {
-	ID        string          `json:"id"`
-	Host      string          `json:"host"`
-	Version   string          `json:"version"`
-	StartedAt time.Time       `json:"started_at"`
-	SeenAt    time.Time       `json:"seen_at"`
-	Self      bool            `json:"self"` // it gave this answer
-	Policies  policiesInForce `json:"policies"`
-	Sync      *SyncState      `json:"sync"` // null: its counts are its own
-}
-
-// policiesInForce says how fresh an instance's policies are.
-type policiesInForce struct {
-	Version   int64     `json:"version"`
-	Current   bool      `json:"current"` // it is the newest that any instance has
-	CheckedAt time.Time `json:"checked_at"`
-	// File names what the configuration file says about limits: instances
-	// with different files do not agree on what applies.
-	File  string `json:"file"`
-	Error string `json:"error,omitempty"`
-}
 
 // topReported is how many keys a report has at most.
 const topReported = 20
@@ -64,8 +35,8 @@ func (s *Server) Report() []byte {
 }
 
 // report is that of this process as it is now.
-func (s *Server) report(now time.Time) reportBody {
-	return reportBody{
+func (s *Server) report(now time.Time) adminapi.Report {
+	return adminapi.Report{
 		Instance: s.self(now),
 		Activity: s.o.Activity.Report(now, activity.MaxReported),
 		Top:      s.nearLimit(),
@@ -83,11 +54,11 @@ const (
 // lastLook is what was found, and when to look again.
 type lastLook struct {
 	mu    sync.Mutex
-	found []usageDoc
+	found []adminapi.Counter
 	due   time.Time // by the machine's clock
 }
 
-func (s *Server) nearLimit() []usageDoc {
+func (s *Server) nearLimit() []adminapi.Counter {
 	l := &s.look
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,15 +74,15 @@ func (s *Server) nearLimit() []usageDoc {
 	return l.found
 }
 
-func (s *Server) self(now time.Time) instanceDoc {
+func (s *Server) self(now time.Time) adminapi.Instance {
 	host, err := os.Hostname()
 	if err != nil {
 		host = ""
 	}
 	st := s.o.Policies.Status()
-	d := instanceDoc{
+	d := adminapi.Instance{
 		ID: s.o.Instance(), Host: host, Version: s.o.Version, StartedAt: s.begun.UTC(), SeenAt: now.UTC(), Self: true,
-		Policies: policiesInForce{Version: st.Version, CheckedAt: st.CheckedAt.UTC(), File: s.fileDigest()},
+		Policies: adminapi.PoliciesInForce{Version: st.Version, CheckedAt: st.CheckedAt.UTC(), File: s.fileDigest()},
 	}
 	if st.Err != nil {
 		d.Policies.Error = st.Err.Error()
@@ -170,8 +141,8 @@ const (
 
 // reports gathers the reports of all instances, this one first and as it is
 // now. Those of the others are as old as their last heartbeat.
-func (s *Server) reports(ctx context.Context) []reportBody {
-	out := []reportBody{s.report(s.o.Now())}
+func (s *Server) reports(ctx context.Context) []adminapi.Report {
+	out := []adminapi.Report{s.report(s.o.Now())}
 	stored, err := s.o.Reports.Reports(ctx, reportsLast)
 	if err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "the other instances' reports cannot be read", slog.Any("error", err))
@@ -182,7 +153,7 @@ func (s *Server) reports(ctx context.Context) []reportBody {
 		if i.ID == s.o.Instance() {
 			continue
 		}
-		var body reportBody
+		var body adminapi.Report
 		if len(i.Report) == 0 { // it has just begun, or is of an earlier release
 			out[0].Activity.Incomplete = true
 			continue
@@ -202,7 +173,7 @@ func (s *Server) reports(ctx context.Context) []reportBody {
 // activity adds up what all instances decided.
 func (s *Server) activity(ctx context.Context) activity.Report { return merged(s.reports(ctx)) }
 
-func merged(all []reportBody) activity.Report {
+func merged(all []adminapi.Report) activity.Report {
 	parts := make([]activity.Report, len(all))
 	for i := range all {
 		parts[i] = all[i].Activity

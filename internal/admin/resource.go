@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict"
 )
 
@@ -54,23 +54,12 @@ func (settingsResource) with(p *clientcfg.Policies, v *strict.Value, _ time.Time
 	return set, err
 }
 
-// settingsView is the settings with what is only for reading.
-type settingsView struct {
-	settingsDoc
-	Meta settingsMeta `json:"meta"`
-}
-
-type settingsMeta struct {
-	Version int64 `json:"version"`
-	// Changed names the settings that were changed over the API; all others
-	// are those of the configuration file.
-	Changed []string `json:"changed"`
-}
-
 func (settingsResource) view(_ context.Context, _ *Server, p *clientcfg.Policies) any {
 	set := p.Set()
 	changed, _ := set.Changed()
-	return settingsView{showSettings(p), settingsMeta{set.Settings.Changed, append([]string{}, changed...)}}
+	view := adminapi.SettingsView{Settings: showSettings(p)}
+	view.Meta.Version, view.Meta.Changed = set.Settings.Changed, append([]string{}, changed...)
+	return view
 }
 
 // policyResource is the policy of one client.
@@ -94,34 +83,15 @@ func (r policyResource) with(p *clientcfg.Policies, v *strict.Value, _ time.Time
 	return p.Set().WithPolicy(r.clientID, &own), err
 }
 
-// effectiveDoc is what applies to a client, everything taken together.
-type effectiveDoc struct {
-	Mode        ratelimit.Mode `json:"mode"`
-	Trusted     bool           `json:"trusted"`
-	User        []limitDoc     `json:"user"`
-	Client      []limitDoc     `json:"client"`
-	HideHeaders bool           `json:"hide_headers"`
-}
-
-func showEffective(e *ratelimit.Effective) effectiveDoc {
-	return effectiveDoc{e.Mode, e.Trusted, showLimits(e.User.All()), showLimits(e.Client.All()), e.HideHeaders}
-}
-
-// policyView is a policy with what is only for reading.
-type policyView struct {
-	policyDoc
-	Effective effectiveDoc `json:"effective"`
-	Meta      policyMeta   `json:"meta"`
-}
-
-type policyMeta struct {
-	Version int64  `json:"version"`
-	Source  string `json:"source"` // api, file or none
-}
-
 func (r policyResource) view(_ context.Context, _ *Server, p *clientcfg.Policies) any {
+	return r.show(p)
+}
+
+func (r policyResource) show(p *clientcfg.Policies) adminapi.PolicyView {
 	own, _ := p.Policy(r.clientID)
-	return policyView{showPolicy(r.clientID, own), showEffective(p.For(r.clientID)), policyMeta{own.Changed, source(p, r.clientID)}}
+	view := adminapi.PolicyView{Policy: showPolicy(r.clientID, own), Effective: adminapi.ShowEffective(p.For(r.clientID))}
+	view.Meta.Version, view.Meta.Source = own.Changed, source(p, r.clientID)
+	return view
 }
 
 // source says where a client's policy comes from.
@@ -161,19 +131,13 @@ func (r candidateResource) with(p *clientcfg.Policies, v *strict.Value, now time
 	return p.Set().WithCandidate(r.name, &c), err
 }
 
-// candidateView is a candidate with what came of it, beside the live policy.
-type candidateView struct {
-	candidateDoc
-	Since    time.Time    `json:"since"`
-	Activity activityView `json:"activity"`
-	Meta     versionMeta  `json:"meta"`
-}
-
-type versionMeta struct {
-	Version int64 `json:"version"`
-}
-
 func (r candidateResource) view(ctx context.Context, s *Server, p *clientcfg.Policies) any {
+	return r.show(ctx, s, p)
+}
+
+func (r candidateResource) show(ctx context.Context, s *Server, p *clientcfg.Policies) adminapi.CandidateView {
 	c := p.Set().Candidates[r.name]
-	return candidateView{showCandidate(r.name, c), c.Since, s.activityOf(ctx, r.name), versionMeta{c.Changed}}
+	view := adminapi.CandidateView{Candidate: showCandidate(r.name, c), Since: c.Since, Activity: s.activityOf(ctx, r.name)}
+	view.Meta.Version = c.Changed
+	return view
 }

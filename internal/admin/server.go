@@ -13,11 +13,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 )
-
-// Prefix is where the API is served.
-const Prefix = "/admin/v1"
 
 // Server answers operators. It is an [http.Handler], safe for concurrent use.
 type Server struct {
@@ -45,7 +43,7 @@ func New(o Options) (*Server, error) {
 	s.echo.HTTPErrorHandler = s.fail
 	s.echo.Use(s.around)
 	for _, r := range s.routes() {
-		s.echo.Add(r.method, Prefix+r.path, s.handler(r))
+		s.echo.Add(r.method, adminapi.Prefix+r.path, s.handler(r))
 	}
 	return s, nil
 }
@@ -55,7 +53,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.Serv
 
 // route is one operation of the API.
 type route struct {
-	method, path string // path in echo's notation, below Prefix
+	method, path string // path in echo's notation, below adminapi.Prefix
 	scope        string
 	handle       func(*call) error
 }
@@ -173,7 +171,7 @@ func (s *Server) fail(err error, c echo.Context) {
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
 		p = problem(routing.Code, typeMethod, "Method not allowed", "this resource does not take %s", c.Request().Method)
 	case errors.As(err, &routing):
-		p = notFound("there is nothing at this address; see %s/openapi.json", Prefix)
+		p = notFound("there is nothing at this address; see %s/openapi.json", adminapi.Prefix)
 	default:
 		p = problemOf(err)
 	}

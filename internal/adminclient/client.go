@@ -11,11 +11,9 @@ import (
 	"net/url"
 	"strings"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 )
-
-// prefix is where the API lies below the server's address.
-const prefix = "/admin/v1"
 
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 64 << 20
@@ -136,7 +134,7 @@ func (c *Client) findIssuer(ctx context.Context) error {
 var ErrNoAPI = errors.New("that is not the admin address of a server")
 
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, token string) (*http.Response, error) {
-	address := strings.TrimSuffix(strings.TrimRight(c.Server, "/"), prefix) + prefix + path
+	address := strings.TrimSuffix(strings.TrimRight(c.Server, "/"), adminapi.Prefix) + adminapi.Prefix + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}

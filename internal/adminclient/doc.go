@@ -6,7 +6,7 @@
 // redirect with one, and knows nothing of terminals.
 //
 //	c := &adminclient.Client{Server: "http://127.0.0.1:9097", HTTP: http.DefaultClient, Token: token}
-//	var policy adminclient.Policy
+//	var policy adminapi.PolicyView
 //	etag, err := c.Get(ctx, "/policies/shop", nil, &policy)
 //	…
 //	etag, err = c.Change(ctx, adminclient.Change{

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"oauth-server/internal/admin"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/metrics"
 )
 
@@ -37,7 +38,7 @@ func (s *Server) makeAdmin(context.Context) (err error) {
 // world all the same.
 func (s *Server) operatorHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(admin.Prefix+"/", s.admin)
+	mux.Handle(adminapi.Prefix+"/", s.admin)
 	mux.Handle("GET /metrics", metrics.Handler(s.telemetry.registry))
 	mux.HandleFunc("GET /healthz", s.showHealth)
 	mux.HandleFunc("GET /readyz", s.showReadiness)

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"oauth-server/internal/admin"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/watched"
@@ -75,11 +75,11 @@ func shownSync(st syncer.Stats) metrics.Sync {
 }
 
 // syncState is what operators see of it.
-func (s *Server) syncState() admin.SyncState {
+func (s *Server) syncState() adminapi.SyncState {
 	st := s.syncStats.get()
-	return admin.SyncState{
+	return adminapi.SyncState{
 		Keys: s.counters.Stats().Keys, Dirty: int64(st.Waiting), Degraded: st.Degraded, Outage: st.Stalled,
 		StaleMillis: st.Late.Milliseconds(), UnconfirmedMillis: st.Unconfirmed.Milliseconds(),
-		ClockAlone: string(st.Clock.Alone), WallOffset: st.Clock.Wall.Seconds(), ClockOffset: st.Clock.Store.Seconds(),
+		ClockAlone: string(st.Clock.Alone), WallOffset: st.Clock.Wall.Seconds(), StoreOffset: st.Clock.Store.Seconds(),
 	}
 }
