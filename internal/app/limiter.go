@@ -39,7 +39,7 @@ func (s *Server) openLimiter(ctx context.Context) (err error) {
 	}
 	s.sayWhatWasChanged(ctx)
 	s.warnOfShortCodes(ctx)
-	s.telemetry.WatchPolicies(policySource(s.policies))
+	s.telemetry.WatchPolicies(func() metrics.Policies { return s.policies.Policies() })
 	s.telemetry.WatchMemory(func() metrics.Memory { return memory(s.counters.Stats()) })
 	return nil
 }
@@ -130,32 +130,4 @@ func noteDecision(ctx context.Context, d *grants.Decided) {
 		ClientID: d.ClientID, Grant: string(d.Grant), Outcome: d.Decision.Outcome.String(),
 		Limit: binding.Limit.Name, Usage: d.Decision.Usage(), RetryAfter: d.Decision.RetryAfter,
 	})
-}
-
-// policySource shows the policies in force to a scraper.
-func policySource(p *clientcfg.PolicySource) metrics.PolicySource {
-	return metrics.PolicySource{
-		Named: func() []string {
-			return slices.Collect(maps.Keys(p.Policies().Settings().Clients))
-		},
-		Default: func() []metrics.Limit {
-			d := p.Policies().Settings().Default
-			return append(shownLimits("user", d.User), shownLimits("client", d.Client)...)
-		},
-		Of: func(clientID string) metrics.Policy {
-			e := p.Policies().For(clientID)
-			return metrics.Policy{
-				Trusted: e.Trusted, Mode: string(e.Mode),
-				Limits: append(shownLimits("user", e.User.All()), shownLimits("client", e.Client.All())...),
-			}
-		},
-	}
-}
-
-func shownLimits(kind string, limits []ratelimit.Limit) []metrics.Limit {
-	out := make([]metrics.Limit, 0, 2*len(limits))
-	for _, l := range limits {
-		out = append(out, metrics.Limit{Kind: kind, Name: l.Name, Requests: float64(l.Requests), Window: l.Window})
-	}
-	return out
 }

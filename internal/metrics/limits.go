@@ -1,11 +1,14 @@
 package metrics
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"oauth-server/internal/ratelimit"
 )
 
 // Decision counts what the limiter decided for a client. The outcome is one
@@ -37,40 +40,24 @@ func (m *Metrics) Usage(clientID string, ratio float64) {
 	m.clients.of(clientID).usage.observe(m.now(), ratio)
 }
 
-// Limit is one limit of a policy.
-type Limit struct {
-	Kind     string // "user" or "client"
-	Name     string
-	Requests float64 // per Window
-	Window   time.Duration
+// Policies is a snapshot of the policies in force. [clientcfg.Policies] is one.
+type Policies interface {
+	// Settings are those of all clients and, by client_id, the policies that single
+	// clients have.
+	Settings() ratelimit.Settings
+	// For returns what applies to a client.
+	For(clientID string) *ratelimit.Effective
 }
 
-// Policy is what applies to one client.
-type Policy struct {
-	Trusted bool
-	Mode    string // enforce, dry_run or off
-	Limits  []Limit
-}
-
-// PolicySource tells the policies in force. Its functions are called at each
-// scrape and must be quick and safe for concurrent use.
-type PolicySource struct {
-	// Named returns the clients that have a policy of their own.
-	Named func() []string
-	// Default returns the limits of all others.
-	Default func() []Limit
-	// Of returns what applies to a client.
-	Of func(clientID string) Policy
-}
-
-// WatchPolicies shows the limits, modes and trust in force.
-func (m *Metrics) WatchPolicies(s PolicySource) { m.limits.policies.Store(&s) }
+// WatchPolicies shows the limits, modes and trust of the snapshot that current returns.
+// It is called at each scrape, must not block, and must be safe for concurrent use.
+func (m *Metrics) WatchPolicies(current func() Policies) { m.limits.policies.Store(&current) }
 
 // limitCollector shows what is counted by client.
 type limitCollector struct {
 	now      func() time.Time
 	clients  *clients
-	policies atomic.Pointer[PolicySource]
+	policies atomic.Pointer[func() Policies]
 }
 
 var (
@@ -100,9 +87,10 @@ func (l *limitCollector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. It is also the moment at which
 // labels change hands, so that no loop of its own is needed.
 func (l *limitCollector) Collect(ch chan<- prometheus.Metric) {
-	policies := l.policies.Load()
-	if policies != nil {
-		l.clients.pin(policies.Named())
+	var policies Policies
+	if current := l.policies.Load(); current != nil {
+		policies = (*current)()
+		l.clients.pin(slices.Collect(maps.Keys(policies.Settings().Clients)))
 	}
 	now := l.now()
 	l.clients.rotate(now)
@@ -111,15 +99,14 @@ func (l *limitCollector) Collect(ch chan<- prometheus.Metric) {
 		collectCounts(ch, c)
 		ch <- gauge(usageDesc, c.usage.load(now), c.label)
 		if policies != nil && c.label != Other {
-			collectPolicy(ch, c.label, policies.Of(c.label))
+			collectEffective(ch, c.label, policies.For(c.label))
 		}
 	}
 	ch <- gauge(labelledDesc, float64(len(held)-1))
 	if policies != nil {
-		for _, d := range policies.Default() {
-			ch <- gauge(defaultLimitDesc, d.Requests, d.Kind, d.Name)
-			ch <- gauge(defaultWindowDesc, d.Window.Seconds(), d.Kind, d.Name)
-		}
+		all := policies.Settings().Default
+		collectLimits(ch, defaultLimitDesc, defaultWindowDesc, all.User, "user")
+		collectLimits(ch, defaultLimitDesc, defaultWindowDesc, all.Client, "client")
 	}
 }
 
@@ -153,16 +140,19 @@ func collectOutage(ch chan<- prometheus.Metric, c *client) {
 	}
 }
 
-func collectPolicy(ch chan<- prometheus.Metric, label string, p Policy) {
-	trusted := 0.0
-	if p.Trusted {
-		trusted = 1
-	}
-	ch <- gauge(trustedDesc, trusted, label)
-	ch <- gauge(modeDesc, 1, label, p.Mode)
-	for _, limit := range p.Limits {
-		ch <- gauge(limitDesc, limit.Requests, label, limit.Kind, limit.Name)
-		ch <- gauge(limitWindowDesc, limit.Window.Seconds(), label, limit.Kind, limit.Name)
+func collectEffective(ch chan<- prometheus.Metric, label string, e *ratelimit.Effective) {
+	ch <- gauge(trustedDesc, truth(e.Trusted), label)
+	ch <- gauge(modeDesc, 1, label, string(e.Mode))
+	collectLimits(ch, limitDesc, limitWindowDesc, e.User.All(), label, "user")
+	collectLimits(ch, limitDesc, limitWindowDesc, e.Client.All(), label, "client")
+}
+
+// collectLimits shows a list of limits under the labels, which the name of each follows.
+func collectLimits(ch chan<- prometheus.Metric, requests, window *prometheus.Desc, limits []ratelimit.Limit, labels ...string) {
+	for _, l := range limits {
+		named := append(slices.Clip(labels), l.Name)
+		ch <- gauge(requests, float64(l.Requests), named...)
+		ch <- gauge(window, l.Window.Seconds(), named...)
 	}
 }
 

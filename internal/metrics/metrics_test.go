@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"oauth-server/internal/metrics"
+	"oauth-server/internal/ratelimit"
 )
 
 func newMetrics(tb testing.TB, o metrics.Options) (*metrics.Metrics, *prometheus.Registry) {
@@ -49,18 +50,27 @@ func storeCall(ctx context.Context, m *metrics.Metrics, operation string, failed
 	end(failed)
 }
 
-var policies = metrics.PolicySource{
-	Named: func() []string { return []string{"mobile-app", "shop"} },
-	Default: func() []metrics.Limit {
-		return []metrics.Limit{{Kind: "user", Name: "per-minute", Requests: 100, Window: time.Minute}}
-	},
-	Of: func(id string) metrics.Policy {
-		return metrics.Policy{
-			Trusted: id == "mobile-app", Mode: "enforce",
-			Limits: []metrics.Limit{{Kind: "user", Name: "per-second", Requests: 2, Window: time.Second}},
-		}
-	},
+// policies has 100 requests a minute for users by default, and for both clients that it
+// names 2 a second.
+func policies() metrics.Policies {
+	perSecond := ratelimit.Policy{User: []ratelimit.Limit{ratelimit.NewLimit("per-second", 2, time.Second)}}
+	trusted := perSecond
+	trusted.Trusted = true
+	s := ratelimit.DefaultSettings()
+	s.Clients = map[string]ratelimit.Policy{"mobile-app": trusted, "shop": perSecond}
+	compiled, err := ratelimit.Compile(s)
+	if err != nil {
+		panic(err)
+	}
+	return snapshot{compiled, s}
 }
+
+type snapshot struct {
+	*ratelimit.Policies
+	settings ratelimit.Settings
+}
+
+func (s snapshot) Settings() ratelimit.Settings { return s.settings }
 
 func TestEveryMetricOfTheCatalogIsExportedAndNoOther(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
@@ -160,7 +170,7 @@ func TestPolicies(t *testing.T) {
 	for _, line := range []string{
 		`oauth_ratelimit_limit{client_id="shop",kind="user",limit="per-second"} 2`,
 		`oauth_ratelimit_limit_window_seconds{client_id="shop",kind="user",limit="per-second"} 1`,
-		`oauth_ratelimit_limit{client_id="newcomer",kind="user",limit="per-second"} 2`,
+		`oauth_ratelimit_limit{client_id="newcomer",kind="user",limit="per-minute"} 100`,
 		`oauth_ratelimit_default_limit{kind="user",limit="per-minute"} 100`,
 		`oauth_ratelimit_default_limit_window_seconds{kind="user",limit="per-minute"} 60`,
 		`oauth_ratelimit_trusted{client_id="mobile-app"} 1`,
