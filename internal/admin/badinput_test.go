@@ -67,7 +67,7 @@ func TestInvalidValuesAreNamed(t *testing.T) {
 			}
 		})
 	}
-	equal(t, "version", w.policies.Policies().Version(), 0)
+	equal(t, "version", w.policies.Snapshot().Version(), 0)
 }
 
 func TestAllProblemsAreReportedTogether(t *testing.T) {
@@ -125,5 +125,5 @@ func TestMalformedRequests(t *testing.T) {
 			w.send(r).is(tt.status).says(tt.says)
 		})
 	}
-	equal(t, "version", w.policies.Policies().Version(), 0)
+	equal(t, "version", w.policies.Snapshot().Version(), 0)
 }

@@ -32,12 +32,12 @@ type change struct {
 	by         *caller
 	reason     string
 
-	before *clientcfg.Policies // set by the last run
+	before *clientcfg.PolicySnapshot // set by the last run
 }
 
 // edit is the change as [clientcfg.PolicySource] runs it, perhaps several times.
 func (s *Server) edit(ch *change) clientcfg.Edit {
-	return func(p *clientcfg.Policies) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
+	return func(p *clientcfg.PolicySnapshot) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
 		ch.before = p
 		now := s.o.Now().UTC().Truncate(time.Millisecond)
 		if err := ch.allowed(p); err != nil {
@@ -47,7 +47,7 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 		if err != nil {
 			return set, clientcfg.AuditEntry{}, err
 		}
-		after, err := clientcfg.NewPolicies(p.Base(), set)
+		after, err := clientcfg.NewPolicySnapshot(p.Base(), set)
 		if err == nil {
 			err = s.lockOut(p, after)
 		}
@@ -60,7 +60,7 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 }
 
 // allowed checks the conditions, and that there is something to remove.
-func (ch *change) allowed(p *clientcfg.Policies) error {
+func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
 	st := ch.resource.state(p)
 	etag, err := etagOf(st.version, st.doc)
 	if err == nil {
@@ -74,7 +74,7 @@ func (ch *change) allowed(p *clientcfg.Policies) error {
 
 // lockOut refuses a change after which an operator's client could not work any
 // more that could before.
-func (s *Server) lockOut(before, after *clientcfg.Policies) error {
+func (s *Server) lockOut(before, after *clientcfg.PolicySnapshot) error {
 	for c := range s.o.Clients.Directory().All() {
 		if err := after.LocksOut(c); err != nil && before.LocksOut(c) == nil {
 			return err
@@ -84,7 +84,7 @@ func (s *Server) lockOut(before, after *clientcfg.Policies) error {
 }
 
 // entry tells of the change.
-func (s *Server) entry(ch *change, before, after *clientcfg.Policies, now time.Time) (clientcfg.AuditEntry, error) {
+func (s *Server) entry(ch *change, before, after *clientcfg.PolicySnapshot, now time.Time) (clientcfg.AuditEntry, error) {
 	e := clientcfg.AuditEntry{
 		ID: secret.ID(), At: now, Actor: ch.by.actor(), Action: ch.action, Target: ch.changes.target(),
 		Reason: ch.reason, Instance: s.o.Instance(),
@@ -98,7 +98,7 @@ func (s *Server) entry(ch *change, before, after *clientcfg.Policies, now time.T
 }
 
 // told is a resource as the trail keeps it; null if it is not there.
-func told(r resource, p *clientcfg.Policies) (json.RawMessage, error) {
+func told(r resource, p *clientcfg.PolicySnapshot) (json.RawMessage, error) {
 	st := r.state(p)
 	if !st.exists {
 		return json.RawMessage("null"), nil
@@ -115,7 +115,7 @@ func (s *Server) get(c *call, r resource) error {
 	if err := c.parameters(); err != nil {
 		return err
 	}
-	p := s.o.Policies.Policies()
+	p := s.o.Policies.Snapshot()
 	st := r.state(p)
 	etag, err := etagOf(st.version, st.doc)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Server) put(c *call, r resource) error {
 	if err != nil {
 		return err
 	}
-	return s.change(c, r, actionUpdate, func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error) {
+	return s.change(c, r, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.PolicySet, error) {
 		return r.with(p, v, now)
 	})
 }
@@ -150,7 +150,7 @@ func (s *Server) patch(c *call, r resource) error {
 	if !v.IsObject() {
 		return malformed("a merge patch for this resource is an object (RFC 7396), not %s", v)
 	}
-	return s.change(c, r, actionUpdate, func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error) {
+	return s.change(c, r, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.PolicySet, error) {
 		base, err := strict.Of(r.base(p))
 		if err != nil {
 			return clientcfg.PolicySet{}, fmt.Errorf("admin: encode: %w", err)
@@ -160,13 +160,13 @@ func (s *Server) patch(c *call, r resource) error {
 }
 
 func (s *Server) remove(c *call, r resource) error {
-	return s.change(c, r, actionDelete, func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error) {
+	return s.change(c, r, actionDelete, func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.PolicySet, error) {
 		return r.with(p, nil, now)
 	})
 }
 
 // deriver makes the changed set.
-type deriver func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error)
+type deriver func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.PolicySet, error)
 
 // change makes a change of the resource and answers with what it is now.
 func (s *Server) change(c *call, r resource, action string, derive deriver) error {
@@ -209,13 +209,13 @@ const applyWithin = 10 * time.Second
 
 // apply makes the change. A caller who hangs up in the middle does not stop
 // it: nobody would know then whether it was made.
-func (s *Server) apply(ctx context.Context, ch *change) (*clientcfg.Policies, error) {
+func (s *Server) apply(ctx context.Context, ch *change) (*clientcfg.PolicySnapshot, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyWithin)
 	defer cancel()
 	return s.o.Policies.Change(ctx, s.edit(ch))
 }
 
-func (s *Server) answerChanged(c *call, r resource, p *clientcfg.Policies) error {
+func (s *Server) answerChanged(c *call, r resource, p *clientcfg.PolicySnapshot) error {
 	st := r.state(p)
 	etag, err := etagOf(st.version, st.doc)
 	if err != nil {

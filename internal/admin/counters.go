@@ -35,7 +35,7 @@ func showUsage(u ratelimit.Usage, now time.Time) adminapi.Counter {
 // showUsages leaves out what is left of a candidate that nobody tries any more.
 func (s *Server) showUsages(us []ratelimit.Usage, now time.Time) []adminapi.Counter {
 	out := make([]adminapi.Counter, 0, len(us))
-	p := s.o.Policies.Policies()
+	p := s.o.Policies.Snapshot()
 	for _, u := range us {
 		d := showUsage(u, now)
 		if _, tried := p.Trial(d.ClientID); tried || !d.Candidate {
@@ -110,7 +110,7 @@ func (s *Server) usages(ctx context.Context, clientID string, username *string, 
 
 // limitsOf are the limits that the key is counted under.
 func (s *Server) limitsOf(key ratelimit.Key) *ratelimit.Limits {
-	p := s.o.Policies.Policies()
+	p := s.o.Policies.Snapshot()
 	id, candidate := clientcfg.CandidateOf(key.ClientID)
 	if trial, ok := p.Trial(id); ok && candidate {
 		return trial.Effective.For(key)

@@ -14,7 +14,7 @@ import (
 // that hold it. A part that is only for reading is ignored when it is sent back, so that
 // what was read can be edited and sent.
 
-func showSettings(p *clientcfg.Policies) adminapi.Settings {
+func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 	s := p.Settings()
 	mode := s.Mode
 	if mode == ratelimit.Unset {

@@ -22,7 +22,7 @@ type effect struct {
 }
 
 // effectOf compares two snapshots by what was decided lately.
-func effectOf(before, after *clientcfg.Policies, clients *clientcfg.Directory, r activity.Report, now time.Time) adminapi.Effect {
+func effectOf(before, after *clientcfg.PolicySnapshot, clients *clientcfg.Directory, r activity.Report, now time.Time) adminapi.Effect {
 	var e effect
 	e.Since, e.Clients, e.Incomplete = r.Since, r.Total, r.Incomplete
 	e.Hit, e.Unknown = []adminapi.Hit{}, []adminapi.Unknown{}
@@ -109,7 +109,7 @@ type verdict struct {
 	since    time.Time // since when the figure is complete; zero: always
 }
 
-func judge(c activity.ClientReport, before, after *clientcfg.Policies) verdict {
+func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) verdict {
 	was, will := before.For(c.ClientID), after.For(c.ClientID)
 	trial, isTried := before.Trial(c.ClientID)
 	switch {

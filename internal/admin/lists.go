@@ -29,7 +29,7 @@ func (s *Server) onPolicy(f func(*call, resource) error) func(*call) error {
 		if err != nil {
 			return err
 		}
-		if _, left := s.o.Policies.Policies().Set().Clients[id]; !left {
+		if _, left := s.o.Policies.Snapshot().Set().Clients[id]; !left {
 			if err := s.registered(c.Request().Context(), id); err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func (s *Server) onCandidate(f func(*call, resource) error) func(*call) error {
 		if err != nil {
 			return err
 		}
-		if _, left := s.o.Policies.Policies().Set().Candidates[name]; !left && name != clientcfg.GlobalCandidate {
+		if _, left := s.o.Policies.Snapshot().Set().Candidates[name]; !left && name != clientcfg.GlobalCandidate {
 			if err := s.registered(c.Request().Context(), name); err != nil {
 				return err
 			}
@@ -74,7 +74,7 @@ func (s *Server) listPolicies(c *call) error {
 	if err := c.parameters(); err != nil {
 		return err
 	}
-	p := s.o.Policies.Policies()
+	p := s.o.Policies.Snapshot()
 	ids := p.Settings().Clients
 	out := adminapi.Policies{Policies: []adminapi.PolicyView{}}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
@@ -87,7 +87,7 @@ func (s *Server) listCandidates(c *call) error {
 	if err := c.parameters(); err != nil {
 		return err
 	}
-	p := s.o.Policies.Policies()
+	p := s.o.Policies.Snapshot()
 	out := adminapi.Candidates{Candidates: []adminapi.CandidateView{}}
 	for _, name := range slices.Sorted(maps.Keys(p.Set().Candidates)) {
 		out.Candidates = append(out.Candidates, candidateResource{name}.show(c.Request().Context(), s, p))
@@ -113,7 +113,7 @@ func (s *Server) listClients(c *call) error {
 	for _, r := range recent.Clients {
 		counts[r.ClientID] = r.Counts
 	}
-	p := s.o.Policies.Policies()
+	p := s.o.Policies.Snapshot()
 	out := adminapi.Clients{Since: recent.Since, Clients: []adminapi.Client{}}
 	for cl := range s.o.Clients.Directory().All() {
 		if cmp.Compare(cl.ID, c.query.Get("after")) <= 0 {
@@ -128,7 +128,7 @@ func (s *Server) listClients(c *call) error {
 	return c.answer(out)
 }
 
-func showClient(cl *clientcfg.Client, p *clientcfg.Policies, counts activity.Counts) adminapi.Client {
+func showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activity.Counts) adminapi.Client {
 	_, candidate := p.Set().Candidates[cl.ID]
 	return adminapi.Client{
 		ClientID: cl.ID, Name: cl.Name, Public: cl.Public, Grants: cl.Grants, Admin: cl.IsOperator(),

@@ -17,12 +17,14 @@ func (s *Server) promote(c *call, r resource) error {
 	}
 	return s.perform(c, &change{
 		resource: r, changes: live, action: actionPromote,
-		derive: func(p *clientcfg.Policies, _ time.Time) (clientcfg.PolicySet, error) { return promoted(p, name), nil },
+		derive: func(p *clientcfg.PolicySnapshot, _ time.Time) (clientcfg.PolicySet, error) {
+			return promoted(p, name), nil
+		},
 	})
 }
 
 // promoted returns the set in which the candidate is live and none any more.
-func promoted(p *clientcfg.Policies, name string) clientcfg.PolicySet {
+func promoted(p *clientcfg.PolicySnapshot, name string) clientcfg.PolicySet {
 	set := p.Set()
 	cand := set.Candidates[name]
 	if name == clientcfg.GlobalCandidate {

@@ -96,7 +96,7 @@ func (s *Server) self(now time.Time) adminapi.Instance {
 
 // fileDigest names the limits of the configuration file.
 func (s *Server) fileDigest() string {
-	base := s.o.Policies.Policies().Base()
+	base := s.o.Policies.Snapshot().Base()
 	base.Instance = "" // meant for one process alone
 	tag, err := etagOf(0, base)
 	if err != nil {

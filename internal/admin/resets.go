@@ -36,7 +36,7 @@ func (s *Server) resetCounters(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
 	defer cancel()
-	_, err = s.o.Policies.Change(ctx, func(p *clientcfg.Policies) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
+	_, err = s.o.Policies.Change(ctx, func(p *clientcfg.PolicySnapshot) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
 		now := s.o.Now().UTC().Truncate(time.Millisecond)
 		entry := clientcfg.AuditEntry{
 			ID: secret.ID(), At: now, Actor: c.caller.actor(), Action: actionReset, Target: "clients/" + id + "/counters",
@@ -87,7 +87,7 @@ func NewResets(counters Forgetter, store Eraser, log *slog.Logger) *Resets {
 }
 
 // Adopted is told of every new snapshot; see [clientcfg.PolicyOptions].
-func (r *Resets) Adopted(old, next *clientcfg.Policies) {
+func (r *Resets) Adopted(old, next *clientcfg.PolicySnapshot) {
 	for _, reset := range next.Set().Resets {
 		if reset.Version > old.Version() {
 			r.forget(reset)

@@ -22,14 +22,14 @@ type state struct {
 type resource interface {
 	// target is its name in the trail.
 	target() string
-	state(p *clientcfg.Policies) state
+	state(p *clientcfg.PolicySnapshot) state
 	// base is what a merge patch applies to.
-	base(p *clientcfg.Policies) any
+	base(p *clientcfg.PolicySnapshot) any
 	// with returns the set in which the resource is what v says, or is
 	// removed if there is no v. Errors: [fielderr.Errors], *problemError.
-	with(p *clientcfg.Policies, v *strict.Value, now time.Time) (clientcfg.PolicySet, error)
+	with(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) (clientcfg.PolicySet, error)
 	// view is what a reader gets: the document and what is only for reading.
-	view(ctx context.Context, s *Server, p *clientcfg.Policies) any
+	view(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) any
 }
 
 // settingsResource is what holds for all clients.
@@ -37,14 +37,16 @@ type settingsResource struct{}
 
 func (settingsResource) target() string { return "settings" }
 
-func (settingsResource) state(p *clientcfg.Policies) state {
+func (settingsResource) state(p *clientcfg.PolicySnapshot) state {
 	o := p.Set().Settings
 	return state{doc: showSettings(p), exists: true, version: o.Changed}
 }
 
-func (settingsResource) base(p *clientcfg.Policies) any { return setByOperators(p.Set().Settings) }
+func (settingsResource) base(p *clientcfg.PolicySnapshot) any {
+	return setByOperators(p.Set().Settings)
+}
 
-func (settingsResource) with(p *clientcfg.Policies, v *strict.Value, _ time.Time) (set clientcfg.PolicySet, err error) {
+func (settingsResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, _ time.Time) (set clientcfg.PolicySet, err error) {
 	set = p.Set()
 	set.Settings = clientcfg.SettingsOverride{}
 	if v != nil {
@@ -54,7 +56,7 @@ func (settingsResource) with(p *clientcfg.Policies, v *strict.Value, _ time.Time
 	return set, err
 }
 
-func (settingsResource) view(_ context.Context, _ *Server, p *clientcfg.Policies) any {
+func (settingsResource) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
 	set := p.Set()
 	changed, _ := set.Changed()
 	view := adminapi.SettingsView{Settings: showSettings(p)}
@@ -67,14 +69,14 @@ type policyResource struct{ clientID string }
 
 func (r policyResource) target() string { return "policies/" + r.clientID }
 
-func (r policyResource) state(p *clientcfg.Policies) state {
+func (r policyResource) state(p *clientcfg.PolicySnapshot) state {
 	own, changed := p.Policy(r.clientID)
 	return state{doc: showPolicy(r.clientID, own), exists: changed, version: own.Changed}
 }
 
-func (r policyResource) base(p *clientcfg.Policies) any { return r.state(p).doc }
+func (r policyResource) base(p *clientcfg.PolicySnapshot) any { return r.state(p).doc }
 
-func (r policyResource) with(p *clientcfg.Policies, v *strict.Value, _ time.Time) (clientcfg.PolicySet, error) {
+func (r policyResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, _ time.Time) (clientcfg.PolicySet, error) {
 	if v == nil {
 		return p.Set().WithPolicy(r.clientID, nil), nil
 	}
@@ -83,11 +85,11 @@ func (r policyResource) with(p *clientcfg.Policies, v *strict.Value, _ time.Time
 	return p.Set().WithPolicy(r.clientID, &own), err
 }
 
-func (r policyResource) view(_ context.Context, _ *Server, p *clientcfg.Policies) any {
+func (r policyResource) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
 	return r.show(p)
 }
 
-func (r policyResource) show(p *clientcfg.Policies) adminapi.PolicyView {
+func (r policyResource) show(p *clientcfg.PolicySnapshot) adminapi.PolicyView {
 	own, _ := p.Policy(r.clientID)
 	view := adminapi.PolicyView{Policy: showPolicy(r.clientID, own), Effective: adminapi.ShowEffective(p.For(r.clientID))}
 	view.Meta.Version, view.Meta.Source = own.Changed, source(p, r.clientID)
@@ -95,7 +97,7 @@ func (r policyResource) show(p *clientcfg.Policies) adminapi.PolicyView {
 }
 
 // source says where a client's policy comes from.
-func source(p *clientcfg.Policies, clientID string) string {
+func source(p *clientcfg.PolicySnapshot, clientID string) string {
 	if _, changed := p.Policy(clientID); changed {
 		return "api"
 	}
@@ -110,15 +112,15 @@ type candidateResource struct{ name string }
 
 func (r candidateResource) target() string { return "candidates/" + r.name }
 
-func (r candidateResource) state(p *clientcfg.Policies) state {
+func (r candidateResource) state(p *clientcfg.PolicySnapshot) state {
 	c, ok := p.Set().Candidates[r.name]
 	return state{doc: showCandidate(r.name, c), exists: ok, version: c.Changed}
 }
 
-func (r candidateResource) base(p *clientcfg.Policies) any { return r.state(p).doc }
+func (r candidateResource) base(p *clientcfg.PolicySnapshot) any { return r.state(p).doc }
 
 // with keeps the time since when a candidate is tried if its limits stay.
-func (r candidateResource) with(p *clientcfg.Policies, v *strict.Value, now time.Time) (clientcfg.PolicySet, error) {
+func (r candidateResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) (clientcfg.PolicySet, error) {
 	if v == nil {
 		return p.Set().WithCandidate(r.name, nil), nil
 	}
@@ -131,11 +133,11 @@ func (r candidateResource) with(p *clientcfg.Policies, v *strict.Value, now time
 	return p.Set().WithCandidate(r.name, &c), err
 }
 
-func (r candidateResource) view(ctx context.Context, s *Server, p *clientcfg.Policies) any {
+func (r candidateResource) view(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) any {
 	return r.show(ctx, s, p)
 }
 
-func (r candidateResource) show(ctx context.Context, s *Server, p *clientcfg.Policies) adminapi.CandidateView {
+func (r candidateResource) show(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) adminapi.CandidateView {
 	c := p.Set().Candidates[r.name]
 	view := adminapi.CandidateView{Candidate: showCandidate(r.name, c), Since: c.Since, Activity: s.activityOf(ctx, r.name)}
 	view.Meta.Version = c.Changed

@@ -182,7 +182,7 @@ func newWorld(t *testing.T) *instance {
 // ask sends token requests through the limiter, and returns how many passed.
 func (w *instance) ask(id, user string, n int) (passed int) {
 	w.t.Helper()
-	p, now := w.policies.Policies(), w.clock.Now()
+	p, now := w.policies.Snapshot(), w.clock.Now()
 	kind := activity.Client
 	if user != "" {
 		kind = activity.User

@@ -57,15 +57,15 @@ func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
 func TestImpossibleStoredLimitsAreRefused(t *testing.T) {
 	r := start(t, limited(t, nil), io.Discard)
 	bad := clientcfg.PolicySet{Version: 1, Settings: clientcfg.SettingsOverride{User: []ratelimit.Limit{{Name: "none"}}}}
-	if err := r.store.ReplacePolicies(t.Context(), bad, clientcfg.AuditEntry{Version: 1, ID: "x"}); err != nil {
+	if err := r.store.ReplacePolicySet(t.Context(), bad, clientcfg.AuditEntry{Version: 1, ID: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	good := r.policies.Policies()
+	good := r.policies.Snapshot()
 	if err := r.policies.Refresh(t.Context()); err == nil {
 		t.Error("it is taken")
 	}
 	ready := r.readiness(t.Context())
-	if ready.Status != httpapi.Degraded || ready.Checks["limits"] == "" || r.policies.Policies() != good {
+	if ready.Status != httpapi.Degraded || ready.Checks["limits"] == "" || r.policies.Snapshot() != good {
 		t.Errorf("%+v", ready)
 	}
 }

@@ -26,7 +26,7 @@ func (s *Server) makeService(context.Context) (err error) {
 		SignInFailures:       failureLimits(s.cfg.FailedAttempts.Window, s.cfg.FailedAttempts.Users),
 		Clock:                s.clock.Now,
 		Counters:             s.counters,
-		Policies:             s.policies.Policies,
+		Policies:             s.policies.Snapshot,
 		Observe:              s.decided,
 	})
 	return err

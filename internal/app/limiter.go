@@ -39,7 +39,7 @@ func (s *Server) openLimiter(ctx context.Context) (err error) {
 	}
 	s.sayWhatWasChanged(ctx)
 	s.warnOfShortCodes(ctx)
-	s.telemetry.WatchPolicies(func() metrics.Policies { return s.policies.Policies() })
+	s.telemetry.WatchPolicies(func() metrics.PolicySnapshot { return s.policies.Snapshot() })
 	s.telemetry.WatchMemory(func() metrics.Memory { return memory(s.counters.Stats()) })
 	return nil
 }
@@ -65,7 +65,7 @@ func (s *Server) warnOfShortCodes(ctx context.Context) {
 // sayWhatWasChanged reminds whoever edits the configuration file that some of
 // it does not hold.
 func (s *Server) sayWhatWasChanged(ctx context.Context) {
-	set := s.policies.Policies().Set()
+	set := s.policies.Snapshot().Set()
 	settings, clients := set.Changed()
 	if len(settings)+len(clients) > 0 {
 		s.log.LogAttrs(ctx, slog.LevelInfo, "operators have changed limits, which hold instead of the configuration's: see oauth-server limits list",

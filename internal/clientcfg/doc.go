@@ -7,7 +7,7 @@
 // replaces one that did.
 //
 // The limits work the same way. A [PolicySet] is what operators changed while
-// the server ran, on top of what the configuration file says; [Policies] is the
+// the server ran, on top of what the configuration file says; [PolicySnapshot] is the
 // snapshot of both together, and [PolicySource] keeps the newest good one. A
 // change goes through [PolicySource.Change]: it is validated as a whole, stored
 // with its [AuditEntry] in one step, and seen by every other instance at its
@@ -17,7 +17,7 @@
 //	…
 //	go source.Run(ctx, time.Second, logger)
 //	…
-//	limits := source.Policies().For("shop") // a pointer load and a map lookup
+//	limits := source.Snapshot().For("shop") // a pointer load and a map lookup
 //
 // The package knows nothing of tokens, HTTP or any particular store; it
 // declares the small interfaces that it reads and writes through ([Store],

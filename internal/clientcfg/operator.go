@@ -50,7 +50,7 @@ const operatorPatience = time.Minute
 // out of the admin API: one that is enforced on it and, used up, lets less
 // than one request a minute through, or nothing while the store does not take
 // the client's counts. Nil: none.
-func (p *Policies) LocksOut(c *Client) error {
+func (p *PolicySnapshot) LocksOut(c *Client) error {
 	e := p.For(c.ID)
 	if !c.IsOperator() || e.Trusted || e.Mode != ratelimit.Enforce {
 		return nil

@@ -13,14 +13,14 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// PolicySource holds the newest valid [Policies]. Reads are a pointer load.
+// PolicySource holds the newest valid [PolicySnapshot]. Reads are a pointer load.
 // It is safe for concurrent use.
 type PolicySource struct {
 	store   PolicyStore
 	base    ratelimit.Settings
-	adopted func(old, next *Policies)
+	adopted func(old, next *PolicySnapshot)
 	now     func() time.Time
-	current atomic.Pointer[Policies]
+	current atomic.Pointer[PolicySnapshot]
 
 	mu     sync.Mutex // one refresh or change at a time
 	status atomic.Pointer[PolicyStatus]
@@ -33,7 +33,7 @@ type PolicyOptions struct {
 	Base ratelimit.Settings
 	// Adopted is called with every snapshot that replaces another, in their
 	// order, before it is used. Nobody is told.
-	Adopted func(old, next *Policies)
+	Adopted func(old, next *PolicySnapshot)
 	Now     func() time.Time // time.Now
 }
 
@@ -57,7 +57,7 @@ func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*
 		s.base = ratelimit.DefaultSettings()
 	}
 	if s.adopted == nil {
-		s.adopted = func(_, _ *Policies) {}
+		s.adopted = func(_, _ *PolicySnapshot) {}
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -68,8 +68,8 @@ func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*
 	return s, nil
 }
 
-// Policies returns the current snapshot, without I/O.
-func (s *PolicySource) Policies() *Policies { return s.current.Load() }
+// Snapshot returns the current snapshot, without I/O.
+func (s *PolicySource) Snapshot() *PolicySnapshot { return s.current.Load() }
 
 // Status returns how the last refresh went.
 func (s *PolicySource) Status() PolicyStatus { return *s.status.Load() }
@@ -94,7 +94,7 @@ func (s *PolicySource) refresh(ctx context.Context) error {
 }
 
 // newer returns the stored policies if they are not those of old.
-func (s *PolicySource) newer(ctx context.Context, old *Policies) (*Policies, error) {
+func (s *PolicySource) newer(ctx context.Context, old *PolicySnapshot) (*PolicySnapshot, error) {
 	if old != nil {
 		version, err := s.store.PolicyVersion(ctx)
 		if err != nil {
@@ -104,25 +104,25 @@ func (s *PolicySource) newer(ctx context.Context, old *Policies) (*Policies, err
 			return nil, nil //nolint:nilnil // nothing newer, and no error
 		}
 	}
-	set, err := s.store.Policies(ctx)
+	set, err := s.store.PolicySet(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("clientcfg: read the policies: %w", err)
 	}
-	next, err := NewPolicies(s.base, set)
+	next, err := NewPolicySnapshot(s.base, set)
 	if err != nil {
 		return nil, fmt.Errorf("clientcfg: refused version %d of the policies: %w", set.Version, err)
 	}
 	return next, nil
 }
 
-func (s *PolicySource) adopt(next *Policies) {
+func (s *PolicySource) adopt(next *PolicySnapshot) {
 	if old := s.current.Load(); old != nil {
 		s.adopted(old, next)
 	}
 	s.current.Store(next)
 }
 
-func (s *PolicySource) note(p *Policies, err error) {
+func (s *PolicySource) note(p *PolicySnapshot, err error) {
 	st := PolicyStatus{Err: err}
 	if last := s.status.Load(); last != nil {
 		st.CheckedAt = last.CheckedAt
@@ -139,7 +139,7 @@ func (s *PolicySource) note(p *Policies, err error) {
 // Edit derives a changed set from the newest one, and the entry that tells of
 // it. It may be called several times, because others make changes too, and
 // must have no effect beside its result. Its error ends the attempt.
-type Edit func(current *Policies) (PolicySet, AuditEntry, error)
+type Edit func(current *PolicySnapshot) (PolicySet, AuditEntry, error)
 
 // maxEdits bounds the attempts of one change; each was lost to somebody
 // else's success.
@@ -149,7 +149,7 @@ const maxEdits = 20
 // stored with its entry in one step, and in force here when Change returns.
 // Errors: that of the edit; [fielderr.Errors], wrapped, for what cannot
 // be; [ErrPolicyConflict] where others were faster too often.
-func (s *PolicySource) Change(ctx context.Context, edit Edit) (*Policies, error) {
+func (s *PolicySource) Change(ctx context.Context, edit Edit) (*PolicySnapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range maxEdits {
@@ -160,7 +160,7 @@ func (s *PolicySource) Change(ctx context.Context, edit Edit) (*Policies, error)
 		if err != nil {
 			return nil, err
 		}
-		switch err := s.store.ReplacePolicies(ctx, next.set, entry); {
+		switch err := s.store.ReplacePolicySet(ctx, next.set, entry); {
 		case err == nil:
 			s.adopt(next)
 			s.note(next, nil)
@@ -174,7 +174,7 @@ func (s *PolicySource) Change(ctx context.Context, edit Edit) (*Policies, error)
 
 // Try is [PolicySource.Change] without its effect: it says what would come of
 // the edit.
-func (s *PolicySource) Try(ctx context.Context, edit Edit) (*Policies, error) {
+func (s *PolicySource) Try(ctx context.Context, edit Edit) (*PolicySnapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refresh(ctx); err != nil {
@@ -185,14 +185,14 @@ func (s *PolicySource) Try(ctx context.Context, edit Edit) (*Policies, error) {
 }
 
 // prepare runs the edit and numbers what it makes.
-func (s *PolicySource) prepare(current *Policies, edit Edit) (*Policies, AuditEntry, error) {
+func (s *PolicySource) prepare(current *PolicySnapshot, edit Edit) (*PolicySnapshot, AuditEntry, error) {
 	set, entry, err := edit(current)
 	if err != nil {
 		return nil, entry, err
 	}
 	set.Version = current.Version() + 1
 	entry.Version = set.Version
-	next, err := NewPolicies(s.base, set)
+	next, err := NewPolicySnapshot(s.base, set)
 	return next, entry, err
 }
 

@@ -20,19 +20,19 @@ var (
 // before they return nil, and MUST return the errors above (wrapped is fine)
 // for the cases they name.
 type PolicyStore interface {
-	// Policies returns the stored set, the zero set if there never was a
+	// PolicySet returns the stored set, the zero set if there never was a
 	// change. ErrUnreadable if it does not decode, unknown fields included:
 	// a newer release wrote it, and half of it must not be applied.
-	Policies(ctx context.Context) (PolicySet, error)
+	PolicySet(ctx context.Context) (PolicySet, error)
 	// PolicyVersion returns the version of the stored set, cheaply.
 	PolicyVersion(ctx context.Context) (int64, error)
-	// ReplacePolicies stores next, together with the entry that tells of the
+	// ReplacePolicySet stores next, together with the entry that tells of the
 	// change: both or neither. next.Version is one more than that of the set
 	// that was changed, and entry.Version is the same. ErrPolicyConflict if
 	// the stored set has another version meanwhile. Where the answer of the
 	// database got lost, the implementation finds out by entry.ID, which no
 	// other change has, what became of the change before it returns.
-	ReplacePolicies(ctx context.Context, next PolicySet, entry AuditEntry) error
+	ReplacePolicySet(ctx context.Context, next PolicySet, entry AuditEntry) error
 }
 
 // ErrNoWatch is returned by a [PolicyWatcher] that cannot watch.

@@ -54,7 +54,7 @@ func (x *exchange) quota() ratelimit.Key {
 }
 
 // decided tells of the decision and turns it into an answer.
-func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcfg.Policies, x *exchange, grant clientcfg.Grant, d *ratelimit.Decision) (fields RateLimit, err error) {
+func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcfg.PolicySnapshot, x *exchange, grant clientcfg.Grant, d *ratelimit.Decision) (fields RateLimit, err error) {
 	if s.opts.Observe != nil {
 		decided := Decided{ClientID: x.client.ID, Grant: grant, Decision: *d}
 		s.tryCandidate(now, policies, x, &decided)
@@ -78,7 +78,7 @@ func overQuota(x *exchange) string {
 
 // tryCandidate counts the request against limits that are tried out, if there
 // are any. It never stops anything.
-func (s *Service) tryCandidate(now time.Time, policies *clientcfg.Policies, x *exchange, told *Decided) {
+func (s *Service) tryCandidate(now time.Time, policies *clientcfg.PolicySnapshot, x *exchange, told *Decided) {
 	trial, ok := policies.Trial(x.client.ID)
 	if !ok || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
 		return

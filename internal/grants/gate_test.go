@@ -32,12 +32,12 @@ func limitedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]
 
 func policyWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (*world, *[]Decided) {
 	t.Helper()
-	policies, err := clientcfg.NewPolicies(settings, set)
+	policies, err := clientcfg.NewPolicySnapshot(settings, set)
 	require.NoError(t, err)
 	var seen []Decided
 	return newWorld(t, func(o *Options) {
 		o.Counters = ratelimit.NewCounters(1000)
-		o.Policies = func() *clientcfg.Policies { return policies }
+		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
 		o.Observe = func(_ context.Context, d Decided) { seen = append(seen, d) }
 	}), &seen
 }

@@ -58,7 +58,7 @@ type Options struct {
 	// Clock is the time that all counts go by, Now if it is nil; see package clock.
 	Clock    func() time.Time
 	Counters *ratelimit.Counters
-	Policies func() *clientcfg.Policies // the current ones, without I/O
+	Policies func() *clientcfg.PolicySnapshot // the current ones, without I/O
 	// Observe is told every decision of the limiter, before the answer is
 	// made, with the context of the request. It must be quick. Nobody is told.
 	Observe func(context.Context, Decided)

@@ -40,8 +40,8 @@ func (m *Metrics) Usage(clientID string, ratio float64) {
 	m.clients.of(clientID).usage.observe(m.now(), ratio)
 }
 
-// Policies is a snapshot of the policies in force. [clientcfg.Policies] is one.
-type Policies interface {
+// PolicySnapshot is what metrics shows of the policies in force. [clientcfg.PolicySnapshot] is one.
+type PolicySnapshot interface {
 	// Settings are those of all clients and, by client_id, the policies that single
 	// clients have.
 	Settings() ratelimit.Settings
@@ -51,13 +51,13 @@ type Policies interface {
 
 // WatchPolicies shows the limits, modes and trust of the snapshot that current returns.
 // It is called at each scrape, must not block, and must be safe for concurrent use.
-func (m *Metrics) WatchPolicies(current func() Policies) { m.limits.policies.Store(&current) }
+func (m *Metrics) WatchPolicies(current func() PolicySnapshot) { m.limits.policies.Store(&current) }
 
 // limitCollector shows what is counted by client.
 type limitCollector struct {
 	now      func() time.Time
 	clients  *clients
-	policies atomic.Pointer[func() Policies]
+	policies atomic.Pointer[func() PolicySnapshot]
 }
 
 var (
@@ -87,7 +87,7 @@ func (l *limitCollector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. It is also the moment at which
 // labels change hands, so that no loop of its own is needed.
 func (l *limitCollector) Collect(ch chan<- prometheus.Metric) {
-	var policies Policies
+	var policies PolicySnapshot
 	if current := l.policies.Load(); current != nil {
 		policies = (*current)()
 		l.clients.pin(slices.Collect(maps.Keys(policies.Settings().Clients)))

@@ -52,7 +52,7 @@ func storeCall(ctx context.Context, m *metrics.Metrics, operation string, failed
 
 // policies has 100 requests a minute for users by default, and for both clients that it
 // names 2 a second.
-func policies() metrics.Policies {
+func policies() metrics.PolicySnapshot {
 	perSecond := ratelimit.Policy{User: []ratelimit.Limit{ratelimit.NewLimit("per-second", 2, time.Second)}}
 	trusted := perSecond
 	trusted.Trusted = true

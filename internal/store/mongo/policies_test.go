@@ -15,7 +15,7 @@ import (
 func change(t *testing.T, s *Store, version int64) error {
 	t.Helper()
 	entry := clientcfg.AuditEntry{Version: version, At: time.Now(), Target: "settings"}
-	return s.ReplacePolicies(t.Context(), clientcfg.PolicySet{Version: version}, entry)
+	return s.ReplacePolicySet(t.Context(), clientcfg.PolicySet{Version: version}, entry)
 }
 
 func trail(t *testing.T, s *Store) (versions []int64) {

@@ -8,9 +8,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Policies is an immutable, validated snapshot: what the configuration file
+// PolicySnapshot is an immutable, validated snapshot: what the configuration file
 // says, what operators changed, and what follows from both.
-type Policies struct {
+type PolicySnapshot struct {
 	base     ratelimit.Settings
 	set      PolicySet
 	settings ratelimit.Settings
@@ -51,13 +51,13 @@ func CandidateOf(keyID string) (clientID string, candidate bool) {
 	return strings.CutPrefix(keyID, candidatePrefix)
 }
 
-// NewPolicies validates the set on top of base. The error is or wraps
+// NewPolicySnapshot validates the set on top of base. The error is or wraps
 // [fielderr.Errors] where fields are to blame.
-func NewPolicies(base ratelimit.Settings, set PolicySet) (*Policies, error) {
+func NewPolicySnapshot(base ratelimit.Settings, set PolicySet) (*PolicySnapshot, error) {
 	if err := set.check(); err != nil {
 		return nil, err
 	}
-	p := &Policies{base: base, set: set, settings: set.Over(base)}
+	p := &PolicySnapshot{base: base, set: set, settings: set.Over(base)}
 	var err error
 	if p.live, err = ratelimit.Compile(p.settings); err != nil {
 		return nil, err
@@ -80,12 +80,12 @@ func NewPolicies(base ratelimit.Settings, set PolicySet) (*Policies, error) {
 }
 
 // For returns what applies to the client, at the cost of a map lookup.
-func (p *Policies) For(clientID string) *ratelimit.Effective { return p.live.For(clientID) }
+func (p *PolicySnapshot) For(clientID string) *ratelimit.Effective { return p.live.For(clientID) }
 
 // Trial returns the candidate that the client's requests are tried against.
 // The candidate for the default limits concerns whoever they would: not the
 // trusted, nor those with limits of their own.
-func (p *Policies) Trial(clientID string) (Trial, bool) {
+func (p *PolicySnapshot) Trial(clientID string) (Trial, bool) {
 	if t, ok := p.trials.own[clientID]; ok {
 		return t, true
 	}
@@ -105,20 +105,20 @@ func (p *Policies) Trial(clientID string) (Trial, bool) {
 }
 
 // Set is what operators changed. It must not be changed itself.
-func (p *Policies) Set() PolicySet { return p.set }
+func (p *PolicySnapshot) Set() PolicySet { return p.set }
 
 // Base is what the configuration file says. It must not be changed.
-func (p *Policies) Base() ratelimit.Settings { return p.base }
+func (p *PolicySnapshot) Base() ratelimit.Settings { return p.base }
 
 // Settings is what applies: the set on top of the base. It must not be changed.
-func (p *Policies) Settings() ratelimit.Settings { return p.settings }
+func (p *PolicySnapshot) Settings() ratelimit.Settings { return p.settings }
 
 // Version is the version of the set.
-func (p *Policies) Version() int64 { return p.set.Version }
+func (p *PolicySnapshot) Version() int64 { return p.set.Version }
 
 // Policy returns the policy of one client's own, from the set or from the
 // file, empty if there is none, and whether it comes from the set.
-func (p *Policies) Policy(clientID string) (own ClientPolicy, changed bool) {
+func (p *PolicySnapshot) Policy(clientID string) (own ClientPolicy, changed bool) {
 	if own, changed = p.set.Clients[clientID]; changed {
 		return own, true
 	}
