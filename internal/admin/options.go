@@ -47,6 +47,13 @@ type StoredCounters interface {
 	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
 }
 
+// Reports reads the heartbeats of all instances.
+type Reports interface {
+	// Reports returns the records of all instances that have beaten within ttl by the
+	// clock of the store, with their reports, ordered by ID.
+	Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error)
+}
+
 // Options make a [Server]. All are required but those that say what holds
 // without them.
 type Options struct {
@@ -58,7 +65,7 @@ type Options struct {
 	Clients  Clients
 	Policies *clientcfg.PolicySource
 	Audit    clientcfg.AuditLog
-	Reports  syncer.Reports
+	Reports  Reports
 	Counters Counters
 	Activity *activity.Recorder
 

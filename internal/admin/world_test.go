@@ -25,7 +25,6 @@ import (
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
-	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
 )
 
@@ -69,7 +68,7 @@ type shared struct {
 	*embedded.Store
 	clock      *clock
 	heartbeats *memstore.Store
-	reports    syncer.Reports // heartbeats, unless a test has others
+	reports    admin.Reports // heartbeats, unless a test has others
 }
 
 // instance is one process with its admin API; several share a store.

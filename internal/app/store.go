@@ -25,7 +25,7 @@ type Store interface {
 	clientcfg.AuditLog
 	syncer.Store
 	syncer.Instances
-	syncer.Reports
+	admin.Reports
 	admin.Eraser
 	admin.StoredCounters
 	keys.Store

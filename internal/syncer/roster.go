@@ -9,8 +9,8 @@ import (
 )
 
 // Roster keeps heartbeats in memory, for a store that has its instances in one
-// process. Every method takes the time of the store's clock; [Instances] and
-// [Reports] say what the methods return. The zero value is empty.
+// process. Every method takes the time of the store's clock; [Instances] says
+// what the methods return. The zero value is empty.
 type Roster struct {
 	mu      sync.Mutex
 	records map[string]Instance

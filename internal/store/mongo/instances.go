@@ -136,7 +136,7 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 	})
 }
 
-// Reports implements [syncer.Reports].
+// Reports returns the live instances with their reports, for the admin API.
 func (s *Store) Reports(ctx context.Context, ttl time.Duration) (list []syncer.Instance, err error) {
 	err = s.do(ctx, "reports", func(ctx context.Context) error {
 		list = nil
