@@ -17,13 +17,13 @@ const (
 	maxListed     = 1000
 )
 
-func (s *Server) onSettings(f func(*call, resource) error) func(*call) error {
+func (s *Server) onSettings(f func(*call, resource) error) handler {
 	return func(c *call) error { return f(c, settingsResource{}) }
 }
 
 // onPolicy is for registered clients, and for what is left of those that were
 // deleted.
-func (s *Server) onPolicy(f func(*call, resource) error) func(*call) error {
+func (s *Server) onPolicy(f func(*call, resource) error) handler {
 	return func(c *call) error {
 		id, err := c.clientID()
 		if err != nil {
@@ -38,7 +38,7 @@ func (s *Server) onPolicy(f func(*call, resource) error) func(*call) error {
 	}
 }
 
-func (s *Server) onCandidate(f func(*call, resource) error) func(*call) error {
+func (s *Server) onCandidate(f func(*call, resource) error) handler {
 	return func(c *call) error {
 		name, err := c.clientID()
 		if err != nil {

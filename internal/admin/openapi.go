@@ -16,8 +16,6 @@ func (s *Server) openAPI(c *call) error {
 	if err := c.parameters(); err != nil {
 		return err
 	}
-	c.Response().Header().Set("Content-Type", "application/json")
-	c.Response().WriteHeader(http.StatusOK)
-	c.write(document)
+	c.write("application/json", http.StatusOK, document)
 	return nil
 }

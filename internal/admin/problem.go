@@ -102,9 +102,8 @@ func problemOf(err error) *problemError {
 }
 
 // write sends the problem.
-func (p *problemError) write(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Content-Type", "application/problem+json")
+func (p *problemError) write(c *call) {
+	h := c.Response().Header()
 	if p.challenge != "" {
 		h.Set("WWW-Authenticate", p.challenge)
 	}
@@ -115,6 +114,5 @@ func (p *problemError) write(w http.ResponseWriter) {
 	if err != nil { // it holds strings and numbers only
 		panic(fmt.Sprintf("admin: a problem does not encode: %v", err))
 	}
-	w.WriteHeader(p.Status)
-	_, _ = w.Write(body) // whoever does not take it has gone
+	c.write("application/problem+json", p.Status, body)
 }
