@@ -172,9 +172,3 @@ func (c *clients) all() []*client {
 	}
 	return append(held, c.other)
 }
-
-// has reports whether the client has a label of its own.
-func (c *clients) has(id string) bool {
-	holder, ok := (*c.table.Load())[id]
-	return ok && holder != c.other
-}
