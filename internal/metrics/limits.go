@@ -11,18 +11,17 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Decision counts what the limiter decided for a client. The outcome is one
-// of [Allowed], [Denied], [WouldDeny] and [Trusted]; [CandidateWouldDeny] is
-// counted in addition to one of these. It allocates nothing for a client that
-// has a label.
+// Decision counts a decision of the limiter. The outcome is one of [Allowed], [Denied],
+// [WouldDeny] and [Trusted]; [CandidateWouldDeny] is counted in addition to one of these.
+// It allocates nothing for a client that has a label.
 func (m *Metrics) Decision(clientID, grantType, outcome string) {
 	c := m.clients.of(clientID)
 	c.decisions[indexOf(grantNames[:], grantType)][indexOf(outcomeNames[:], outcome)].Add(1)
 }
 
-// OutageDecision counts a decision that a limit's on_outage made, beside
-// [Metrics.Decision]. The outcome is one of [Allowed], [Denied] and [WouldDeny]. It
-// allocates nothing for a client that has a label.
+// OutageDecision counts a decision that a limit's on_outage made, in addition to
+// [Metrics.Decision]. The outcome is one of [Allowed], [Denied] and [WouldDeny]; others
+// are not counted. It allocates nothing for a client that has a label.
 func (m *Metrics) OutageDecision(clientID, outcome string) {
 	if i := slices.Index(outageOutcomes[:], outcome); i >= 0 {
 		m.clients.of(clientID).outage[i].Add(1)
@@ -34,8 +33,8 @@ func (m *Metrics) SoftWarning(clientID, grantType string) {
 	m.clients.of(clientID).soft[indexOf(grantNames[:], grantType)].Add(1)
 }
 
-// Usage notes the share of its limit that a key of the client uses now; with
-// several limits, the highest share.
+// Usage records the share of its limit, 1 being the limit, that a key of the client uses
+// now; with several limits, the highest share.
 func (m *Metrics) Usage(clientID string, ratio float64) {
 	m.clients.of(clientID).usage.observe(m.now(), ratio)
 }
@@ -53,7 +52,7 @@ type PolicySnapshot interface {
 // It is called at each scrape, must not block, and must be safe for concurrent use.
 func (m *Metrics) WatchPolicies(current func() PolicySnapshot) { m.limits.policies.Store(&current) }
 
-// limitCollector shows what is counted by client.
+// limitCollector exports what is counted by client, and the policies in force.
 type limitCollector struct {
 	now      func() time.Time
 	clients  *clients
@@ -84,8 +83,8 @@ func (l *limitCollector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It is also the moment at which
-// labels change hands, so that no loop of its own is needed.
+// Collect implements prometheus.Collector. Labels are reassigned here too, so that the
+// package needs no goroutine.
 func (l *limitCollector) Collect(ch chan<- prometheus.Metric) {
 	var policies PolicySnapshot
 	if current := l.policies.Load(); current != nil {
@@ -110,9 +109,9 @@ func (l *limitCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// collectCounts shows every outcome of a grant once one was counted, and
-// denied from the start for a client that a policy names: a series that begins
-// at 0 lets increase() see its first event.
+// collectCounts exports every outcome of a grant once one was counted, and denied from
+// the start for a client with a policy: increase() misses the first event of a series
+// that does not begin at 0.
 func collectCounts(ch chan<- prometheus.Metric, c *client) {
 	for g, grant := range grantNames {
 		used := c.usesGrant(g)
@@ -129,8 +128,8 @@ func collectCounts(ch chan<- prometheus.Metric, c *client) {
 	collectOutage(ch, c)
 }
 
-// collectOutage shows what on_outage decided of a client that was seen, from 0
-// on, so that increase() sees the first of an outage.
+// collectOutage exports the decisions of on_outage for a client that sent a request, from
+// 0 on, so that increase() sees the first of an outage.
 func collectOutage(ch chan<- prometheus.Metric, c *client) {
 	if !c.isUsed() {
 		return
@@ -147,7 +146,7 @@ func collectEffective(ch chan<- prometheus.Metric, label string, e *ratelimit.Ef
 	collectLimits(ch, limitDesc, limitWindowDesc, e.Client.All(), label, "client")
 }
 
-// collectLimits shows a list of limits under the labels, which the name of each follows.
+// collectLimits exports a list of limits with these labels and the name of each limit.
 func collectLimits(ch chan<- prometheus.Metric, requests, window *prometheus.Desc, limits []ratelimit.Limit, labels ...string) {
 	for _, l := range limits {
 		named := append(slices.Clip(labels), l.Name)

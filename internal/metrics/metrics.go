@@ -12,10 +12,10 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// MaxClients is how many clients get a label of their own. Those named by
-	// a policy always do, even if they are more.
+	// MaxClients is how many clients have a label. Those with a policy always have one,
+	// even if they are more.
 	MaxClients int
-	// Build is what oauth_build_info says.
+	// Build is exported as oauth_build_info.
 	Build Build
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -55,8 +55,7 @@ type Metrics struct {
 	loops      bounded
 }
 
-// New registers the collectors with reg. It fails if one of them is there
-// already.
+// New registers the collectors with reg. It fails if one of them is registered already.
 func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -96,8 +95,8 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	return m, nil
 }
 
-// Handler serves what g gathers in the format that the scraper asks for,
-// native histograms and exemplars included.
+// Handler serves what g gathers in the format that the scraper negotiates, with native
+// histograms and exemplars.
 func Handler(g prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(g, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
