@@ -12,13 +12,12 @@ import (
 	"oauth-server/internal/adminapi"
 )
 
-// ProblemError is a refusal in the server's own words (RFC 9457).
+// ProblemError is an error answer of the server (RFC 9457).
 type ProblemError struct {
 	adminapi.Problem
-	// RetryAfter is how long to wait before the next attempt; zero if the
-	// server did not say.
+	// RetryAfter is how long to wait before the next attempt; zero if not given.
 	RetryAfter time.Duration
-	ETag       string // of the resource, where that was sent along
+	ETag       string // of the resource; empty if not given
 }
 
 // Error implements error, with one line for each field.
@@ -33,10 +32,10 @@ func (e *ProblemError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// NotFound reports whether there was nothing.
+// NotFound reports whether the resource does not exist.
 func (e *ProblemError) NotFound() bool { return e.Status == http.StatusNotFound }
 
-// Stale reports whether somebody else made a change meanwhile.
+// Stale reports whether the resource was changed since its ETag was read.
 func (e *ProblemError) Stale() bool { return e.Status == http.StatusPreconditionFailed }
 
 func refusal(res *http.Response, body []byte) error {
@@ -57,7 +56,7 @@ func refusal(res *http.Response, body []byte) error {
 	return e
 }
 
-// printable keeps what a server says from steering the terminal.
+// printable replaces control characters, which could steer the terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' {
