@@ -167,7 +167,7 @@ func (k *kindRecord) change(now time.Time, d *ratelimit.Decision) {
 	}
 }
 
-// report returns what is remembered; false if that is nothing.
+// report returns the report of the window before now; false if nothing was counted.
 func (k *kindRecord) report(kind Kind, now int64) (r KindReport, known bool) {
 	r = KindReport{Kind: kind, Since: k.since, Over: uint64(max(k.over.sum(now), 0))}
 	for i := range k.limits {

@@ -15,10 +15,10 @@ type Config struct {
 	Listen string `json:"listen"`
 	// AdminListen is the host:port of the operator API. Empty: none.
 	AdminListen string `json:"admin_listen,omitempty"`
-	// TLS makes the server speak HTTPS by itself; without it, it speaks HTTP
-	// to a proxy that does.
+	// TLS makes the server speak HTTPS. Without it the server speaks HTTP, for a proxy
+	// that speaks HTTPS.
 	TLS TLS `json:"tls,omitzero"`
-	// TrustedProxies are believed about the address a request came from.
+	// TrustedProxies are the senders whose forwarded headers are used.
 	TrustedProxies []Prefix `json:"trusted_proxies,omitempty"`
 	// ShutdownTimeout bounds a graceful stop.
 	ShutdownTimeout Duration `json:"shutdown_timeout"`
@@ -26,27 +26,27 @@ type Config struct {
 	Metrics         Metrics  `json:"metrics"`
 	Tracing         Tracing  `json:"tracing"`
 	Store           Store    `json:"store"`
-	// Migrate brings a MongoDB database to the layout of this release at the
-	// start, instead of refusing one that lacks it.
+	// Migrate brings a MongoDB database to the layout of this release at the start.
+	// Without it, the server does not start on an older layout.
 	Migrate        bool           `json:"migrate,omitempty"`
 	Tokens         Tokens         `json:"tokens"`
 	Sessions       Sessions       `json:"sessions"`
 	FailedAttempts FailedAttempts `json:"failed_attempts"`
 	Sync           Sync           `json:"sync"`
 	Audit          Audit          `json:"audit"`
-	// Scopes says in words what a scope allows, for the consent page.
+	// Scopes describes what a scope allows, for the consent page.
 	Scopes    map[string]string `json:"scopes,omitempty"`
 	RateLimit RateLimit         `json:"rate_limit"`
 }
 
-// TLS names the certificate chain and the key, PEM files that are read again
-// when they change.
+// TLS is the certificate chain and the private key, PEM files that are read again when
+// they change.
 type TLS struct {
 	CertFile string `json:"cert_file,omitempty"`
 	KeyFile  string `json:"key_file,omitempty"`
 }
 
-// Enabled reports whether the server speaks HTTPS by itself.
+// Enabled reports whether the server speaks HTTPS.
 func (t TLS) Enabled() bool { return t.CertFile != "" }
 
 // Log is what is logged, on standard error.
@@ -55,22 +55,22 @@ type Log struct {
 	Level  string `json:"level"`  // debug, info, warn or error
 }
 
-// Metrics is what /metrics on AdminListen shows.
+// Metrics configures /metrics on AdminListen.
 type Metrics struct {
-	// MaxClients is how many clients have a label of their own, the busiest
-	// and those with a policy; the rest is shown together.
+	// MaxClients is how many clients have a label: those with a policy and the busiest.
+	// The rest is counted together.
 	MaxClients int `json:"max_clients"`
 }
 
-// Tracing is where traces of requests are sent.
+// Tracing configures traces of requests.
 type Tracing struct {
 	// Endpoint is the URL of an OTLP/HTTP collector. Empty: nothing is traced.
 	Endpoint string `json:"endpoint,omitempty"`
-	// SampleRatio is the share of requests that are traced.
+	// SampleRatio is the share of requests that are traced, 0 to 1.
 	SampleRatio float64 `json:"sample_ratio"`
 }
 
-// Store is where everything is kept: one of the two.
+// Store is where everything is stored: one of the two, or none for the default.
 type Store struct {
 	Embedded *Embedded `json:"embedded,omitempty"`
 	MongoDB  *MongoDB  `json:"mongodb,omitempty"`
@@ -87,7 +87,7 @@ type MongoDB struct {
 	Database string `json:"database"`
 }
 
-// Tokens says how tokens are made and how long they live.
+// Tokens is the signature and the lifetimes of tokens.
 type Tokens struct {
 	Algorithm  keys.Algorithm `json:"algorithm"`
 	AccessTTL  Duration       `json:"access_ttl"`
@@ -102,12 +102,11 @@ type Sessions struct {
 	TTL Duration `json:"ttl"`
 }
 
-// Sync is how the counts of the limiter get to the store, and so to other
-// instances.
+// Sync is how the counts of the limiter are shared through the store.
 type Sync struct {
-	// Interval is how long counts wait that do not matter to other instances
-	// yet: those of a key with half its limit in use, and up to ten times as
-	// long those of a key far below it. Counts that do matter do not wait.
+	// Interval is how long the counts of a key with half its limit in use wait; those of
+	// a key far below its limit wait up to ten times as long. Counts so near the limit
+	// that they could change a decision elsewhere do not wait.
 	Interval Duration `json:"interval"`
 }
 
@@ -117,23 +116,23 @@ type Audit struct {
 	Keep Duration `json:"keep"`
 }
 
-// FailedAttempts limits wrong client secrets and wrong passwords. Only failures
-// count, and only against the address that they come from (an IPv6 address
-// stands for its /64), so that nobody can lock somebody else out.
+// FailedAttempts limits wrong client secrets and wrong passwords. Only failures count,
+// and only against the address that they come from (an IPv6 address counts as its /64), so
+// that an attacker cannot lock others out.
 type FailedAttempts struct {
 	Window  Duration     `json:"window"`
 	Clients FailureQuota `json:"clients"` // client authentications
 	Users   FailureQuota `json:"users"`   // sign-ins
 }
 
-// FailureQuota is how many failures a window may have.
+// FailureQuota is how many failures are allowed per window.
 type FailureQuota struct {
 	PerAddress int64 `json:"per_address"` // from one address, in all
 	PerName    int64 `json:"per_name"`    // from one address, with one client_id or username
 }
 
-// RateLimit is the limit on token requests: what holds for all clients, and the
-// policies of those for which something else holds.
+// RateLimit is the limits on token requests: those of all clients, and the policies of
+// single clients.
 type RateLimit struct {
 	// MaxKeys bounds the counters kept in memory.
 	MaxKeys int `json:"max_keys"`

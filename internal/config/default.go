@@ -10,15 +10,15 @@ import (
 // DefaultStorePath is the embedded store when none is configured.
 const DefaultStorePath = "oauth-server.db"
 
-// DefaultAdminListen is where operators are served when nothing is configured.
-// Where another server has it already, this one does without.
+// DefaultAdminListen is the admin listener when none is configured. If the address is in
+// use then, the server runs without one.
 const DefaultAdminListen = "127.0.0.1:9097"
 
 // DefaultDatabase is the MongoDB database when none is configured.
 const DefaultDatabase = "oauth"
 
-// Default is the configuration of a server that is given none: it listens on
-// loopback only and keeps everything in [DefaultStorePath].
+// Default is the configuration without any source: a server that listens on loopback only
+// and stores everything in [DefaultStorePath].
 func Default() *Config {
 	return &Config{
 		Listen:          "127.0.0.1:9096",
@@ -47,5 +47,5 @@ func Default() *Config {
 	}
 }
 
-// SetDefaults names the usual database.
+// SetDefaults sets the database to [DefaultDatabase].
 func (m *MongoDB) SetDefaults() { m.Database = DefaultDatabase }

@@ -11,27 +11,26 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// maxFileSize is far beyond any real configuration.
+// maxFileSize is far above any real configuration, in bytes.
 const maxFileSize = 4 << 20
 
-// FlagValue is a flag as given on the command line; a repeated one stands
-// there several times.
+// FlagValue is a flag as given on the command line. A repeated flag has one for each time.
 type FlagValue struct{ Name, Value string }
 
 // Sources are where a configuration comes from, the weakest first.
 type Sources struct {
-	Base    *Config  // what holds if nothing else says otherwise; nil: Default()
-	File    string   // path; empty: the one of OAUTH_CONFIG, or none
+	Base    *Config  // what the others override; nil: Default()
+	File    string   // path; empty: that of OAUTH_CONFIG, or none
 	Environ []string // as os.Environ returns it
 	Flags   []FlagValue
 }
 
-// Load reads all sources onto the base and validates the outcome. Its error
-// is [fielderr.Errors].
+// Load reads all sources onto the base and validates the result. Its error is
+// [fielderr.Errors].
 func Load(s Sources) (*Config, error) { return load(s, (*Config).check) }
 
-// LoadStore is [Load] for a command that only touches a store: a server's other
-// settings may be incomplete.
+// LoadStore is [Load] for a command that uses only the store: it does not validate the
+// other settings.
 func LoadStore(s Sources) (*Config, error) {
 	return load(s, func(c *Config) fielderr.Errors { return c.Store.check() })
 }
@@ -42,8 +41,8 @@ func load(s Sources, check func(*Config) fielderr.Errors) (*Config, error) {
 		s.File = envFile
 	}
 	cfg := s.base()
-	usual := cfg.Store
-	cfg.Store = Store{} // the usual one must not count as chosen
+	preset := cfg.Store
+	cfg.Store = Store{} // the default must not count as given
 	origins := map[string]string{}
 	if s.File != "" {
 		problems = append(problems, cfg.readFile(s.File, origins)...)
@@ -54,7 +53,7 @@ func load(s Sources, check func(*Config) fielderr.Errors) (*Config, error) {
 		problems = append(problems, cfg.overlay(layer, origins)...)
 	}
 	if cfg.Store == (Store{}) {
-		cfg.Store = usual
+		cfg.Store = preset
 	}
 	found := check(cfg)
 	for i := range found {
@@ -72,8 +71,8 @@ func (s Sources) base() *Config {
 	return &c
 }
 
-// originOf is where the field was set, or the nearest one around it that was:
-// a missing field is best shown by the line it is missing from.
+// originOf is where the field was set, or else the nearest field around it: a missing
+// field is reported with the line of the mapping that it is missing from.
 func originOf(path string, origins map[string]string) string {
 	for path != "" {
 		if o, ok := origins[path]; ok {

@@ -5,14 +5,14 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// setting is an option with the values that one source gave it.
+// setting is an option with the values that one source gives it.
 type setting struct {
 	option Option
 	values []string
 	origin string
 }
 
-// flagSettings gathers the values of repeated flags.
+// flagSettings returns one setting per flag, with all values of a repeated one.
 func flagSettings(flags []FlagValue) (settings []setting, problems fielderr.Errors) {
 	index := map[string]int{}
 	for _, f := range flags {
@@ -31,7 +31,7 @@ func flagSettings(flags []FlagValue) (settings []setting, problems fielderr.Erro
 	return settings, problems
 }
 
-// overlay sets what one source says over what weaker ones said.
+// overlay applies the settings of one source, over those of weaker ones.
 func (c *Config) overlay(layer []setting, origins map[string]string) (problems fielderr.Errors) {
 	c.Store.yieldTo(layer)
 	for _, s := range layer {
@@ -43,7 +43,7 @@ func (c *Config) overlay(layer []setting, origins map[string]string) (problems f
 	return problems
 }
 
-// yieldTo forgets the store of weaker sources when a stronger one names another.
+// yieldTo removes the store of weaker sources if this layer chooses the other one.
 func (s *Store) yieldTo(layer []setting) {
 	for _, set := range layer {
 		switch set.option.Path {

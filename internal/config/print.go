@@ -10,15 +10,14 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// Redacted stands where a password was.
+// Redacted replaces a password.
 const Redacted = "REDACTED"
 
 // secretOptions are the options of a connection string that hold a secret.
 var secretOptions = regexp.MustCompile(`(?i)(tlsCertificateKeyFilePassword=|AWS_SESSION_TOKEN:)[^&,]*`)
 
-// RedactURI hides what is secret in a connection string. It does not rely on
-// the string being well formed: a password with a stray @ or / is what ends
-// up in an error message.
+// RedactURI replaces the secrets in a connection string. The string need not be well
+// formed: one whose password contains @ or / is what ends up in an error message.
 func RedactURI(uri string) string {
 	uri = secretOptions.ReplaceAllString(uri, "${1}"+Redacted)
 	scheme, rest, ok := strings.Cut(uri, "://")
@@ -33,9 +32,8 @@ func RedactURI(uri string) string {
 	return scheme + "://" + user + ":" + Redacted + rest[end:]
 }
 
-// WriteYAML writes the effective configuration so that it can be read again. A
-// password in the MongoDB URI is replaced by [Redacted], with a comment that
-// says where to give it instead.
+// WriteYAML writes the configuration in a form that can be read again. A password in the
+// MongoDB URI is replaced by [Redacted], with a comment on where to give it instead.
 func (c *Config) WriteYAML(w io.Writer) error {
 	shown, redacted := c.redacted()
 	var text bytes.Buffer
@@ -49,8 +47,8 @@ func (c *Config) WriteYAML(w io.Writer) error {
 	return err
 }
 
-// WriteJSON is [Config.WriteYAML] for scripts: the same fields, which can be
-// read again too, because JSON is YAML.
+// WriteJSON writes the same as [Config.WriteYAML], as JSON. It can be read again too,
+// because JSON is YAML.
 func (c *Config) WriteJSON(w io.Writer) error {
 	shown, _ := c.redacted()
 	enc := json.NewEncoder(w)
@@ -59,7 +57,7 @@ func (c *Config) WriteJSON(w io.Writer) error {
 	return enc.Encode(shown)
 }
 
-// redacted is a copy of c to show, and whether a password was hidden in it.
+// redacted returns a copy without the password, and whether there was one.
 func (c *Config) redacted() (shown Config, hidden bool) {
 	shown = *c
 	m := c.Store.MongoDB

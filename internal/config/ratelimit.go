@@ -8,14 +8,14 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// PolicyPath is the path of a client's policy, for problems found elsewhere.
+// PolicyPath is the path of a client's policy, for errors that other packages report.
 func PolicyPath(clientID string) string { return fielderr.Join("rate_limit.clients", clientID) }
 
 // maxMaxKeys is about 200 GiB of counters.
 const maxMaxKeys = 1 << 30
 
-// check adds to what internal/ratelimit finds what it cannot see: a value that was
-// written down empty is not an absent one.
+// check reports what internal/ratelimit finds, and values that are given but empty, which
+// it takes for absent ones.
 func (r *RateLimit) check(es *fielderr.Errors) {
 	*es = append(*es, fielderr.Of(r.Validate()).Under("rate_limit")...)
 	if r.Mode == ratelimit.Unset {

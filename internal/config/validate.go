@@ -15,7 +15,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// maxClientLabels keeps one instance well under a million series.
+// maxClientLabels keeps an instance well under a million series.
 const maxClientLabels = 10_000
 
 // Validate reports everything that is wrong with c, as [fielderr.Errors].
@@ -64,15 +64,15 @@ func checkHostPort(es *fielderr.Errors, path, value string) {
 	}
 }
 
-// LoopbackListen reports whether the server can only be reached from its own
-// machine, so that its issuer may be plain HTTP and need not be configured.
+// LoopbackListen reports whether the server can only be reached from its own machine. Its
+// issuer may then be plain HTTP, and is derived from the address if it is not configured.
 func (c *Config) LoopbackListen() bool {
 	host, _, err := net.SplitHostPort(c.Listen)
 	return err == nil && clientcfg.IsLoopback(host)
 }
 
-// checkIssuer follows RFC 8414 section 2: https, no query, no fragment. Plain
-// HTTP is for loopback only, where there is no network to listen on.
+// checkIssuer follows RFC 8414 section 2: https, no query, no fragment. Plain HTTP is
+// allowed on loopback only, where no network can be tapped.
 func (c *Config) checkIssuer(es *fielderr.Errors) {
 	if c.Issuer == "" {
 		if _, _, err := net.SplitHostPort(c.Listen); err == nil && !c.LoopbackListen() {
