@@ -6,8 +6,8 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// DecodePolicySet reads what a store keeps as JSON. It refuses what it does not
-// know, with [ErrUnreadable]: a newer release may have written it.
+// DecodePolicySet reads the JSON that a store keeps. An unknown field is an error that
+// wraps [ErrUnreadable]: a newer release may have written it.
 func DecodePolicySet(stored []byte) (set PolicySet, err error) {
 	v, err := strict.ParseJSON(stored)
 	if err == nil {

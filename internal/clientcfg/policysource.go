@@ -26,31 +26,30 @@ type PolicySource struct {
 	status atomic.Pointer[PolicyStatus]
 }
 
-// PolicyOptions make a [PolicySource]. Every zero value means the default that
-// is named beside it.
+// PolicyOptions make a [PolicySource]. A zero value means the default named beside it.
 type PolicyOptions struct {
 	// Base is what the configuration file says: ratelimit.DefaultSettings().
 	Base ratelimit.Settings
-	// Adopted is called with every snapshot that replaces another, in their
-	// order, before it is used. Nobody is told.
+	// Adopted is called with every snapshot that replaces another, in their order, before
+	// it is used. Nil: not called.
 	Adopted func(old, next *PolicySnapshot)
 	Now     func() time.Time // time.Now
 }
 
-// PolicyStatus says how fresh the policies are.
+// PolicyStatus is how fresh the policies are.
 type PolicyStatus struct {
 	Version   int64     // of the set in force
-	CheckedAt time.Time // when the store last said that it is the newest
+	CheckedAt time.Time // when it was last found to be the newest
 	Err       error     // why it may not be the newest, nil if it is
 }
 
-// Refused reports whether the store answers, with policies that cannot be or
-// cannot be read: the last good ones stay until somebody mends it.
+// Refused reports whether the stored policies are invalid or cannot be decoded, so that the
+// last good ones stay in use.
 func (st PolicyStatus) Refused() bool {
 	return errors.Is(st.Err, ErrUnreadable) || fielderr.Of(st.Err) != nil
 }
 
-// NewPolicySource reads the first set; it fails rather than start without one.
+// NewPolicySource reads the first set and fails if that cannot be used.
 func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*PolicySource, error) {
 	s := &PolicySource{store: store, base: o.Base, adopted: o.Adopted, now: o.Now}
 	if s.base.Default.User == nil && s.base.Default.Client == nil {
@@ -74,8 +73,8 @@ func (s *PolicySource) Snapshot() *PolicySnapshot { return s.current.Load() }
 // Status returns how the last refresh went.
 func (s *PolicySource) Status() PolicyStatus { return *s.status.Load() }
 
-// Refresh reads the store if its version has moved. On any error the last good
-// snapshot stays.
+// Refresh reads the store if its version has changed. After an error the last good
+// snapshot stays in use.
 func (s *PolicySource) Refresh(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,19 +135,19 @@ func (s *PolicySource) note(p *PolicySnapshot, err error) {
 	s.status.Store(&st)
 }
 
-// Edit derives a changed set from the newest one, and the entry that tells of
-// it. It may be called several times, because others make changes too, and
-// must have no effect beside its result. Its error ends the attempt.
+// Edit derives a changed set from the newest one, and the audit entry of the change. It is
+// called again when another instance was faster, so it must have no other effect than its
+// result. Its error ends the change.
 type Edit func(current *PolicySnapshot) (PolicySet, AuditEntry, error)
 
-// maxEdits bounds the attempts of one change; each was lost to somebody
-// else's success.
+// maxEdits bounds the attempts of one change. An attempt fails only because another change
+// succeeded.
 const maxEdits = 20
 
-// Change applies an edit to the newest stored set: validated as a whole,
-// stored with its entry in one step, and in force here when Change returns.
-// Errors: that of the edit; [fielderr.Errors], wrapped, for what cannot
-// be; [ErrPolicyConflict] where others were faster too often.
+// Change applies an edit to the newest stored set. The result is validated as a whole,
+// stored with its entry in one step, and in force here when Change returns. Errors: that of
+// the edit; [fielderr.Errors], perhaps wrapped, for an invalid result; [ErrPolicyConflict]
+// if others were faster too often.
 func (s *PolicySource) Change(ctx context.Context, edit Edit) (*PolicySnapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,8 +171,8 @@ func (s *PolicySource) Change(ctx context.Context, edit Edit) (*PolicySnapshot, 
 	return nil, ErrPolicyConflict
 }
 
-// Try is [PolicySource.Change] without its effect: it says what would come of
-// the edit.
+// Try returns the snapshot that [PolicySource.Change] would make of the edit, and changes
+// nothing.
 func (s *PolicySource) Try(ctx context.Context, edit Edit) (*PolicySnapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +183,7 @@ func (s *PolicySource) Try(ctx context.Context, edit Edit) (*PolicySnapshot, err
 	return next, err
 }
 
-// prepare runs the edit and numbers what it makes.
+// prepare runs the edit and gives its result the next version.
 func (s *PolicySource) prepare(current *PolicySnapshot, edit Edit) (*PolicySnapshot, AuditEntry, error) {
 	set, entry, err := edit(current)
 	if err != nil {
@@ -202,24 +201,23 @@ func (s *PolicySource) Run(ctx context.Context, interval time.Duration, log *slo
 	follow(ctx, interval, log, "policies", s.Refresh)
 }
 
-// Watch refreshes the policies as soon as the store tells of a change, until
-// ctx ends. It is beside [PolicySource.Run], not instead of it: a store that
-// cannot tell is left to that one, and so is what is lost on the way. An error
-// says that the watch broke off and can be tried again.
+// Watch refreshes the policies as soon as the store reports a change, until ctx ends. It
+// does not replace the periodic refresh, which finds what a store cannot report or what is
+// lost. An error means that the watch broke off and can be tried again.
 func (s *PolicySource) Watch(ctx context.Context, log *slog.Logger) error {
 	err := ErrNoWatch
 	if w, ok := s.store.(PolicyWatcher); ok {
 		err = w.WatchPolicies(ctx, func() {
 			if err := s.Refresh(ctx); err != nil && ctx.Err() == nil {
-				log.LogAttrs(ctx, slog.LevelDebug, "policies not refreshed after a change", slog.Any("error", err))
+				log.LogAttrs(ctx, slog.LevelDebug, "refresh of the policies after a change failed", slog.Any("error", err))
 			}
 		})
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil //nolint:nilerr // it ended as it was asked to
+		return nil //nolint:nilerr // cancelled
 	case errors.Is(err, ErrNoWatch):
-		log.LogAttrs(ctx, slog.LevelDebug, "changes of the policies are found by polling", slog.Any("reason", err))
+		log.LogAttrs(ctx, slog.LevelDebug, "no watch of the policies; changes are found by polling", slog.Any("reason", err))
 		<-ctx.Done()
 		return nil
 	case err == nil:
