@@ -7,8 +7,8 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// activityOf sums up what was decided for one client, or for all whose
-// requests the candidate for the default limits was tried on.
+// activityOf sums up the decisions of the last ten minutes about one client, or about all
+// on which the candidate for the default limits was tried.
 func (s *Server) activityOf(ctx context.Context, name string) adminapi.Activity {
 	r := s.activity(ctx)
 	v := adminapi.Activity{Since: r.Since}

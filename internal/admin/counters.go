@@ -32,7 +32,7 @@ func showUsage(u ratelimit.Usage, now time.Time) adminapi.Counter {
 	return d
 }
 
-// showUsages leaves out what is left of a candidate that nobody tries any more.
+// showUsages leaves out the counters of candidates that are not tried any more.
 func (s *Server) showUsages(us []ratelimit.Usage, now time.Time) []adminapi.Counter {
 	out := make([]adminapi.Counter, 0, len(us))
 	p := s.o.Policies.Snapshot()
@@ -75,10 +75,10 @@ func (s *Server) showCounters(c *call) error {
 	return c.answer(out)
 }
 
-// usages returns the counters of a client and its users, or of one username,
-// the most used first: what this process holds, and what others have stored.
-// Of that it looks at maxListed counters, and they are the most used only where
-// there are no more.
+// usages returns the counters of a client and its users, or of one username, the most used
+// first: those in memory, and those that other processes have stored. It reads at most
+// maxListed stored counters, in no order; complete is false if there are more, or if they
+// could not be read.
 func (s *Server) usages(ctx context.Context, clientID string, username *string, limit int, now time.Time) (out []ratelimit.Usage, complete bool) {
 	if username == nil {
 		out = s.o.Counters.ClientUsage(now, clientID, limit)
@@ -90,13 +90,13 @@ func (s *Server) usages(ctx context.Context, clientID string, username *string, 
 	}
 	stored, err := s.o.Stored.CountersOf(ctx, clientID, username, maxListed+1)
 	if err != nil {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "the counters of other instances cannot be read", slog.Any("error", err))
+		s.log.LogAttrs(ctx, slog.LevelWarn, "read of stored counters failed; showing those of this instance", slog.Any("error", err))
 		return out[:min(limit, len(out))], false
 	}
 	complete = len(stored) <= maxListed
 	for _, r := range stored[:min(maxListed, len(stored))] {
 		key := ratelimit.Key{ClientID: r.ID.ClientID, Username: r.ID.Username}
-		if len(s.o.Counters.Usage(now, key)) > 0 { // what is held here is newer
+		if len(s.o.Counters.Usage(now, key)) > 0 { // the counter in memory is newer
 			continue
 		}
 		doc := ratelimit.Document{Frame: r.Frame, Frames: r.Frames}
@@ -125,7 +125,7 @@ func userOf(c adminapi.Counter) string {
 	return *c.Username
 }
 
-// top answers with who asks the most and which keys are nearest their limits,
+// top answers with the clients that send most requests and the keys nearest their limits,
 // on all instances.
 func (s *Server) top(c *call) error {
 	if err := c.parameters("limit"); err != nil {
@@ -161,8 +161,8 @@ func order(b bool) int {
 	return 0
 }
 
-// nearest keeps of each counter the view of the instance that knows the most,
-// and of all counters those nearest their limit.
+// nearest returns the counters nearest their limits. Of several instances' views of one
+// counter it keeps the one with the highest estimate.
 func nearest(all []adminapi.Counter, limit int) []adminapi.Counter {
 	same := func(a, b adminapi.Counter) int {
 		return cmp.Or(strings.Compare(a.ClientID, b.ClientID), strings.Compare(userOf(a), userOf(b)),

@@ -10,9 +10,9 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// What operators read is in adminapi; what they write is read here, into the types
-// that hold it. A part that is only for reading is ignored when it is sent back, so that
-// what was read can be edited and sent.
+// The documents that operators read are in adminapi. Those that they send are decoded here,
+// strictly, into the types that are stored. Fields that are only for reading are skipped, so
+// that a document can be read, edited and sent back.
 
 func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 	s := p.Settings()
@@ -28,8 +28,8 @@ func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 	}
 }
 
-// settingsInput is what operators set of the settings; the configuration file decides
-// about the rest.
+// settingsInput is the settings as they are sent. An absent field is as in the configuration
+// file.
 type settingsInput struct {
 	Mode          *ratelimit.Mode `json:"mode,omitempty"`
 	CanaryPercent *float64        `json:"canary_percent,omitempty"`
@@ -42,7 +42,7 @@ type settingsInput struct {
 	Meta strict.Skip `json:"meta,omitzero"`
 }
 
-// setByOperators returns what readSettings has made o of.
+// setByOperators is the inverse of readSettings.
 func setByOperators(o clientcfg.SettingsOverride) (in settingsInput) {
 	in.Mode, in.CanaryPercent, in.Note = o.Mode, o.CanaryPercent, o.Note
 	in.Default.User, in.Default.Client, in.Default.HideHeaders = o.User, o.Client, o.HideHeaders
@@ -123,7 +123,7 @@ func readCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err err
 	return clientcfg.Candidate{User: in.User, Client: in.Client, Note: in.Note}, errs.Err()
 }
 
-// checkClientID accepts the name of the resource, as it was read with it.
+// checkClientID accepts the client_id of the resource, which is sent with it, and none.
 func checkClientID(id *string, want string) (errs fielderr.Errors) {
 	if id != nil && *id != want {
 		errs.Add("client_id", "%q is not that of the address, %q", *id, want)
@@ -131,7 +131,7 @@ func checkClientID(id *string, want string) (errs fielderr.Errors) {
 	return errs
 }
 
-// checkMode is stricter than a policy read from a file: an empty text is no mode.
+// checkMode refuses an empty text, which ratelimit takes for no mode.
 func checkMode(m *ratelimit.Mode) (errs fielderr.Errors) {
 	modes := []ratelimit.Mode{ratelimit.Enforce, ratelimit.DryRun, ratelimit.Off}
 	if m != nil && !slices.Contains(modes, *m) {
@@ -141,7 +141,7 @@ func checkMode(m *ratelimit.Mode) (errs fielderr.Errors) {
 	return errs
 }
 
-// checkLists tells an empty list from an absent one.
+// checkLists refuses empty lists, which ratelimit takes for absent ones.
 func checkLists(user, client []ratelimit.Limit) (errs fielderr.Errors) {
 	const message = "needs at least one limit; leave it out, or set it to null, to have none of its own"
 	if user != nil && len(user) == 0 {

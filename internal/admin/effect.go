@@ -16,12 +16,12 @@ import (
 // effect is which clients a change would have hit, had it been made earlier.
 type effect struct {
 	adminapi.Effect
-	// normally and outage say when it widens enforcement: while counts are shared, and
-	// while the store does not take them.
+	// normally and outage are set if it widens enforcement while counts are shared, and
+	// during an outage.
 	normally, outage bool
 }
 
-// effectOf compares two snapshots by what was decided lately.
+// effectOf compares two snapshots by the decisions of the last ten minutes.
 func effectOf(before, after *clientcfg.PolicySnapshot, clients *clientcfg.Directory, r activity.Report, now time.Time) adminapi.Effect {
 	var e effect
 	e.Since, e.Clients, e.Incomplete = r.Since, r.Total, r.Incomplete
@@ -56,8 +56,7 @@ func widens(was, will *ratelimit.Effective) bool {
 	return enforced(will) && (!enforced(was) || stricter(was.User, will.User) || stricter(was.Client, will.Client))
 }
 
-// stricter reports whether a limit of the new list is not implied by one of
-// the old.
+// stricter reports whether the new list has a limit that no limit of the old list implies.
 func stricter(was, will *ratelimit.Limits) bool {
 	old := was.All()
 	for _, l := range will.All() {
@@ -68,8 +67,8 @@ func stricter(was, will *ratelimit.Limits) bool {
 	return false
 }
 
-// widensOnOutage reports whether more can be denied than before while the store
-// does not take counts, because of what the limits say of that time.
+// widensOnOutage reports whether more can be denied than before during an outage, because of
+// the limits' on_outage.
 func widensOnOutage(was, will *ratelimit.Effective) bool {
 	if !enforced(will) {
 		return false
@@ -83,7 +82,7 @@ func widensOnOutage(was, will *ratelimit.Effective) bool {
 
 var severityOf = map[ratelimit.OnOutage]int{ratelimit.Memory: 0, ratelimit.Share: 1, ratelimit.Deny: 2}
 
-// severity is how strict a list of limits is in an outage: as its strictest,
+// severity is how strict a list of limits is in an outage: as strict as its strictest limit,
 // since all must pass.
 func severity(ls *ratelimit.Limits) (most int) {
 	for _, l := range ls.All() {
@@ -92,8 +91,7 @@ func severity(ls *ratelimit.Limits) (most int) {
 	return most
 }
 
-// equalLimits reports whether two lists deny the same requests while counts are
-// shared.
+// equalLimits reports whether two lists deny the same requests while counts are shared.
 func equalLimits(a, b *ratelimit.Limits) bool {
 	return slices.EqualFunc(a.All(), b.All(), func(a, b ratelimit.Limit) bool {
 		a.OnOutage = b.OnOutage
@@ -101,11 +99,11 @@ func equalLimits(a, b *ratelimit.Limits) bool {
 	})
 }
 
-// verdict says how much of what a client sent would have been denied.
+// verdict is how many of a client's requests would have been denied.
 type verdict struct {
 	requests uint64
 	atLeast  bool      // there may have been more
-	why      string    // nothing is known: why that is
+	why      string    // it is not known; this is the reason
 	since    time.Time // since when the figure is complete; zero: always
 }
 
@@ -126,8 +124,8 @@ func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) ver
 	return v.and(judgeKind(c, activity.Client, will.Client))
 }
 
-// isWhatWasTried reports whether the candidate is what would hold, so that its
-// denials are the answer.
+// isWhatWasTried reports whether the change would make the candidate's limits live, so that
+// its denials are the answer.
 func isWhatWasTried(t clientcfg.Trial, was, will *ratelimit.Effective) bool {
 	same := func(isTried bool, cand, was, will *ratelimit.Limits) bool {
 		return isTried && equalLimits(cand, will) || !isTried && equalLimits(was, will)
@@ -136,7 +134,7 @@ func isWhatWasTried(t clientcfg.Trial, was, will *ratelimit.Effective) bool {
 		(enforced(was) || t.User && t.Client)
 }
 
-// judgeKind looks at one kind of request.
+// judgeKind judges one kind of request.
 func judgeKind(c activity.ClientReport, kind activity.Kind, will *ratelimit.Limits) verdict {
 	k, asked := c.Kind(kind)
 	if !asked {
@@ -152,10 +150,10 @@ func judgeKind(c activity.ClientReport, kind activity.Kind, will *ratelimit.Limi
 	return v
 }
 
-// judgePeaks compares what was counted with limits that did not hold then.
+// judgePeaks compares the peaks with limits that were not in force then.
 func judgePeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
 	for _, l := range will {
-		told := false
+		known := false
 		for _, p := range peaks {
 			if !activity.SameShape(p.Limit, l) {
 				continue
@@ -163,9 +161,10 @@ func judgePeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
 			if p.Count > l.Requests {
 				return verdict{requests: 1, atLeast: true}
 			}
-			told = told || p.Count <= p.Limit.Requests // beyond its limit nobody knows how far it would have gone
+			// Beyond the limit, the count says nothing of how many requests there would have been.
+			known = known || p.Count <= p.Limit.Requests
 		}
-		if !told {
+		if !known {
 			v.why = fmt.Sprintf("nothing was counted that tells about %d requests in %s; try a candidate first", l.Requests, adminapi.ShowWindow(l.Window))
 		}
 	}
@@ -181,7 +180,7 @@ func (v verdict) and(o verdict) verdict {
 	return sum
 }
 
-// named bounds how many clients a sentence names.
+// named is how many clients the summary names at most.
 const named = 10
 
 func (e *effect) summarize(now time.Time) string {
@@ -218,7 +217,7 @@ func (e *effect) summarize(now time.Time) string {
 	return b.String()
 }
 
-// list names the first few of them.
+// list appends the first few items.
 func list[T any](b *strings.Builder, intro string, items []T, text func(T) string) {
 	for i, item := range items[:min(named, len(items))] {
 		if i > 0 {
@@ -231,7 +230,7 @@ func list[T any](b *strings.Builder, intro string, items []T, text func(T) strin
 	}
 }
 
-// hitText is the client with what it would have lost.
+// hitText is the client and how many of its requests would have been denied.
 func hitText(h adminapi.Hit) string {
 	switch {
 	case h.AtLeast:
@@ -242,10 +241,10 @@ func hitText(h adminapi.Hit) string {
 	return fmt.Sprintf("%s (%d requests)", h.ClientID, h.Requests)
 }
 
-// unknownText is the client with the reason.
+// unknownText is the client and the reason.
 func unknownText(u adminapi.Unknown) string { return u.ClientID + " (" + u.Why + ")" }
 
-// duration says a time as people do.
+// duration writes a time in words: 2 minutes.
 func duration(d time.Duration) string {
 	n, unit := int(d.Round(time.Minute)/time.Minute), "minute"
 	if d < time.Minute {

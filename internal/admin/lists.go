@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// How many items a list has: unless asked for another number, and at most.
+// How many items a list has: by default, and at most.
 const (
 	usuallyListed = 100
 	maxListed     = 1000
@@ -21,8 +21,7 @@ func (s *Server) onSettings(f func(*call, resource) error) handler {
 	return func(c *call) error { return f(c, settingsResource{}) }
 }
 
-// onPolicy is for registered clients, and for what is left of those that were
-// deleted.
+// onPolicy accepts registered clients, and deleted ones that still have a policy.
 func (s *Server) onPolicy(f func(*call, resource) error) handler {
 	return func(c *call) error {
 		id, err := c.clientID()
@@ -53,8 +52,8 @@ func (s *Server) onCandidate(f func(*call, resource) error) handler {
 	}
 }
 
-// registered reports a client that does not exist. One that is not known here
-// may have been made a moment ago: the store is asked.
+// registered returns an error if the client does not exist. A client that is not in memory
+// may have been created a moment ago, so the store is read first.
 func (s *Server) registered(ctx context.Context, id string) error {
 	if _, ok := s.o.Clients.Directory().Client(id); ok {
 		return nil
@@ -68,8 +67,7 @@ func (s *Server) registered(ctx context.Context, id string) error {
 	return nil
 }
 
-// listPolicies answers with every policy there is: changed over the API, or in
-// the configuration file.
+// listPolicies answers with all policies, of the API and of the configuration file.
 func (s *Server) listPolicies(c *call) error {
 	if err := c.parameters(); err != nil {
 		return err
@@ -136,7 +134,7 @@ func showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activi
 	}
 }
 
-// audit answers with the trail, the newest first.
+// audit answers with the audit trail, the newest entry first.
 func (s *Server) audit(c *call) error {
 	if err := c.parameters("before", "limit", "target"); err != nil {
 		return err
@@ -161,7 +159,7 @@ func (s *Server) audit(c *call) error {
 	return c.answer(out)
 }
 
-// instances answers with every process that lives.
+// instances answers with every process that is alive.
 func (s *Server) instances(c *call) error {
 	if err := c.parameters(); err != nil {
 		return err

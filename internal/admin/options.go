@@ -15,10 +15,10 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Tokens verifies bearer tokens. grants.Service is one.
+// Tokens verifies bearer tokens. [grants.Service] is one.
 type Tokens interface {
-	// Bearer returns the claims of a token that is good now. An error that
-	// wraps [grants.ErrBearer] says that it is not; any other, that nobody can tell.
+	// Bearer returns the claims of a valid token. An error that wraps [grants.ErrBearer]
+	// means that it is not valid; any other error, that this could not be found out.
 	Bearer(ctx context.Context, token string) (keys.Claims, error)
 }
 
@@ -26,11 +26,11 @@ type Tokens interface {
 type Clients interface {
 	// Directory returns the current snapshot.
 	Directory() *clientcfg.Directory
-	// Refresh makes it the newest.
+	// Refresh reads the store if it has changed.
 	Refresh(ctx context.Context) error
 }
 
-// Counters shows what is counted in this process. [ratelimit.Counters] is one.
+// Counters reads the counters of this process. [ratelimit.Counters] is one.
 type Counters interface {
 	// ClientUsage returns the most used counters of a client and its users.
 	ClientUsage(now time.Time, clientID string, limit int) []ratelimit.Usage
@@ -40,7 +40,7 @@ type Counters interface {
 	Top(now time.Time, limit int) []ratelimit.Usage
 }
 
-// StoredCounters shows what all processes together have counted.
+// StoredCounters reads the counters that all processes share.
 type StoredCounters interface {
 	// CountersOf returns at most limit counters of a client, in any order: of
 	// all its users, or of one username if it is not nil.
@@ -54,10 +54,10 @@ type Reports interface {
 	Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error)
 }
 
-// Options make a [Server]. All are required but those that say what holds
-// without them.
+// Options make a [Server]. All are required, except for those with a default or a meaning
+// of nil.
 type Options struct {
-	Issuer   string        // named to callers without a token, who have to get one there
+	Issuer   string        // sent to callers without a token, which they can get there
 	Version  string        // of the program
 	Instance func() string // ID of this process; it changes if a copy of the process runs under it
 
@@ -69,16 +69,16 @@ type Options struct {
 	Counters Counters
 	Activity *activity.Recorder
 
-	// Stored are the shared counters, those included that only other
-	// processes serve. Nil: there are none.
+	// Stored are the shared counters, including keys that only other processes serve. Nil:
+	// there are none.
 	Stored StoredCounters
-	// Sync tells how this process shares its counts. Nil: it does not.
+	// Sync returns how this process shares its counts. Nil: it does not share them.
 	Sync func() adminapi.SyncState
 
-	// AuditKept is how long the trail is kept: 400 days.
+	// AuditKept is how long audit entries are kept: 400 days if 0.
 	AuditKept time.Duration
 	Now       func() time.Time // time.Now
-	// Clock is the time that the counters go by, Now if it is nil; see package clock.
+	// Clock is the process time that counters go by (package clock). Nil: Now.
 	Clock  func() time.Time
 	Logger *slog.Logger // discards
 }

@@ -11,13 +11,13 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// problemError is an error with what the outside sees of it.
+// problemError is an error with the answer to it.
 type problemError struct {
 	adminapi.Problem
 
 	challenge  string // value of WWW-Authenticate
 	retryAfter int64  // seconds
-	cause      error  // for our log
+	cause      error  // for the log; not sent
 }
 
 // Error implements error; it is for logs.
@@ -31,7 +31,7 @@ func (p *problemError) Error() string {
 // Unwrap returns the cause.
 func (p *problemError) Unwrap() error { return p.cause }
 
-// The kinds of problems. They are names, and lead nowhere.
+// The types of problems. They are names, not addresses.
 const (
 	typeUnauthorized = "urn:oauth-server:problem:unauthorized"
 	typeForbidden    = "urn:oauth-server:problem:forbidden"
@@ -66,7 +66,7 @@ func invalidField(field, format string, args ...any) *problemError {
 	return invalid(fielderr.Errors{{Path: field, Message: fmt.Sprintf(format, args...)}})
 }
 
-// invalid reports everything that is wrong with what was sent.
+// invalid is the answer to a document with these errors.
 func invalid(fields fielderr.Errors) *problemError {
 	p := problem(http.StatusUnprocessableEntity, typeInvalid, "Invalid value", "%s", fields.Error())
 	for _, f := range fields {
@@ -81,7 +81,7 @@ func malformed(format string, args ...any) *problemError {
 	return problem(http.StatusBadRequest, typeInvalid, "Malformed request", format, args...)
 }
 
-// problemOf turns any error into what the outside is told about it.
+// problemOf returns the answer to any error.
 func problemOf(err error) *problemError {
 	var known *problemError
 	var lock *clientcfg.LockOutError

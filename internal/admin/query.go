@@ -13,10 +13,10 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// maxBody bounds what is read of a request; the longest policy is far below.
+// maxBody bounds the body of a request, in bytes; the longest policy is far shorter.
 const maxBody = 64 << 10
 
-// parameters checks that the query holds none but those of the operation.
+// parameters returns an error if the query has other parameters than these.
 func (c *call) parameters(known ...string) error {
 	for name := range c.query {
 		if !slices.Contains(known, name) {
@@ -41,7 +41,7 @@ func (c *call) flag(name string) (bool, error) {
 	}
 }
 
-// number reads a parameter from 1 to high; absent is otherwise.
+// number reads a parameter from 1 to high; otherwise is its default.
 func (c *call) number(name string, high, otherwise int64) (int64, error) {
 	v := c.query.Get(name)
 	if v == "" {
@@ -54,7 +54,7 @@ func (c *call) number(name string, high, otherwise int64) (int64, error) {
 	return n, nil
 }
 
-// reason reads why a change is made, for the trail.
+// reason reads why a change is made, for the audit trail.
 func (c *call) reason() (string, error) {
 	reason := c.query.Get("reason")
 	if err := clientcfg.ValidateNote(reason); err != nil {
@@ -63,8 +63,8 @@ func (c *call) reason() (string, error) {
 	return reason, nil
 }
 
-// clientID is the one in the path. The router leaves it escaped where the
-// path cannot be told from its escaped form, as with a slash.
+// clientID is the one in the path. The router leaves it escaped if the path needs escaping,
+// as with a slash.
 func (c *call) clientID() (string, error) {
 	id, err := c.Param("client_id"), error(nil)
 	if c.Request().URL.RawPath != "" {
@@ -76,7 +76,7 @@ func (c *call) clientID() (string, error) {
 	return id, nil
 }
 
-// body reads one JSON value of the media types that are allowed.
+// body reads one JSON value of one of the media types.
 func (c *call) body(types ...string) (*strict.Value, error) {
 	r := c.Request()
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

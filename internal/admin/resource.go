@@ -10,29 +10,29 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// state is a resource as it stands in a snapshot.
+// state is a resource in a snapshot.
 type state struct {
-	doc     any   // what can be written, as it is shown
-	exists  bool  // it was made by an operator
+	doc     any   // what can be changed, as it is shown
+	exists  bool  // it was set over the API
 	version int64 // of its last change
 }
 
-// resource is something that operators read and change: the settings, a policy
-// or a candidate. Its methods look at a snapshot and change nothing.
+// resource is what operators read and change: the settings, a policy or a candidate. Its
+// methods read a snapshot and change nothing.
 type resource interface {
-	// target is its name in the trail.
+	// target is its name in the audit trail.
 	target() string
 	state(p *clientcfg.PolicySnapshot) state
 	// base is what a merge patch applies to.
 	base(p *clientcfg.PolicySnapshot) any
-	// with returns the set in which the resource is what v says, or is
-	// removed if there is no v. Errors: [fielderr.Errors], *problemError.
+	// with returns the set in which the resource is v, or is removed if v is nil. Errors:
+	// [fielderr.Errors], *problemError.
 	with(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) (clientcfg.PolicySet, error)
-	// view is what a reader gets: the document and what is only for reading.
+	// view is the answer to a reader: the document with what is only for reading.
 	view(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) any
 }
 
-// settingsResource is what holds for all clients.
+// settingsResource is the settings for all clients.
 type settingsResource struct{}
 
 func (settingsResource) target() string { return "settings" }
@@ -96,7 +96,7 @@ func (r policyResource) show(p *clientcfg.PolicySnapshot) adminapi.PolicyView {
 	return view
 }
 
-// source says where a client's policy comes from.
+// source is where a client's policy comes from: api, file or none.
 func source(p *clientcfg.PolicySnapshot, clientID string) string {
 	if _, changed := p.Policy(clientID); changed {
 		return "api"
@@ -107,7 +107,7 @@ func source(p *clientcfg.PolicySnapshot, clientID string) string {
 	return "none"
 }
 
-// candidateResource is a candidate of one client, or of the default limits.
+// candidateResource is the candidate of one client, or that for the default limits.
 type candidateResource struct{ name string }
 
 func (r candidateResource) target() string { return "candidates/" + r.name }
@@ -119,7 +119,7 @@ func (r candidateResource) state(p *clientcfg.PolicySnapshot) state {
 
 func (r candidateResource) base(p *clientcfg.PolicySnapshot) any { return r.state(p).doc }
 
-// with keeps the time since when a candidate is tried if its limits stay.
+// with keeps Since if the limits of the candidate stay.
 func (r candidateResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) (clientcfg.PolicySet, error) {
 	if v == nil {
 		return p.Set().WithCandidate(r.name, nil), nil

@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// Server answers operators. It is an [http.Handler], safe for concurrent use.
+// Server serves the API. It is an [http.Handler], safe for concurrent use.
 type Server struct {
 	o     Options
 	guard *guard
@@ -25,7 +25,7 @@ type Server struct {
 	unreported atomic.Bool // the last report could not be encoded
 }
 
-// New builds a server. The error joins all that is wrong with the options.
+// New returns a server. The error joins everything that is wrong with the options.
 func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
