@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,8 +34,9 @@ type Build struct {
 type Metrics struct {
 	now     func() time.Time
 	clients *clients
-	limits  *limitCollector
 	pull    *pullCollector
+
+	policies atomic.Pointer[func() PolicySnapshot] // nil: not known
 
 	requests   *prometheus.HistogramVec
 	inFlight   prometheus.Gauge
@@ -80,14 +82,13 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		bulkDuration: b.histogramVec(bulkDurationInfo, latencyBuckets, true),
 		leftover:     b.gauge(leftoverInfo),
 	}
-	m.limits = &limitCollector{now: o.Now, clients: m.clients}
-	b.register(m.limits)
 	b.register(m.pull)
 	b.register(collectors.NewGoCollector())
 	b.register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if b.err != nil {
 		return nil, fmt.Errorf("metrics: %w", b.err)
 	}
+	m.pull.watch("limits", m.emitLimits)
 	m.pull.watch("build", func(emit emit) {
 		emit(buildInfo, 1, o.Build.Version, o.Build.Revision, o.Build.GoVersion)
 	})

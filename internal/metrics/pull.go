@@ -19,6 +19,8 @@ type pullCollector struct {
 
 // pulled are the metrics that a pullCollector may show.
 var pulled = []Info{
+	decisionsInfo, outageDecisionsInfo, softWarningsInfo, usageInfo, limitInfo, limitWindowInfo,
+	defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo, labelledInfo,
 	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
 	gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, outageInfo, dirtyInfo, dueInfo, instancesInfo,
 	writesInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, clockOffsetInfo,
