@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"oauth-server/internal/fielderr"
 )
@@ -83,9 +84,9 @@ func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 		target, known := fieldNamed(into, f.name.text)
 		switch {
 		case !known && v.format.isJSON:
-			d.fail(f.name, at, "unknown field; there are %s", join(names(into.Type())))
+			d.fail(f.name, at, "unknown field; there are %s", strings.Join(fieldsOf(into.Type()).names, ", "))
 		case !known:
-			d.fail(f.name, at, "unknown field%s", Suggest(f.name.text, names(into.Type())))
+			d.fail(f.name, at, "unknown field%s", Suggest(f.name.text, fieldsOf(into.Type()).names))
 		case f.value.kind == null && v.format.isJSON: // as if it were absent
 		default:
 			d.value(f.value, target, at)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -111,26 +112,35 @@ func Name(f reflect.StructField) string {
 	return strings.TrimPrefix(name, "-")
 }
 
-// names lists the fields of a struct, those of embedded ones included.
-func names(t reflect.Type) (out []string) {
+// fields is the fields of a struct by name, those of embedded ones included.
+type fields struct {
+	names []string // in their order
+	index map[string][]int
+}
+
+var fieldsByType sync.Map // reflect.Type to *fields
+
+func fieldsOf(t reflect.Type) *fields {
+	if known, ok := fieldsByType.Load(t); ok {
+		return known.(*fields) //nolint:forcetypeassert // nothing else is stored
+	}
+	fs := &fields{index: map[string][]int{}}
 	for _, f := range reflect.VisibleFields(t) {
 		if name := Name(f); name != "" {
-			out = append(out, name)
+			fs.names, fs.index[name] = append(fs.names, name), f.Index
 		}
 	}
-	return out
+	fieldsByType.Store(t, fs)
+	return fs
 }
 
 func fieldNamed(v reflect.Value, name string) (reflect.Value, bool) {
-	for _, f := range reflect.VisibleFields(v.Type()) {
-		if name != "" && Name(f) == name {
-			return v.FieldByIndex(f.Index), true
-		}
+	index, ok := fieldsOf(v.Type()).index[name]
+	if !ok {
+		return reflect.Value{}, false
 	}
-	return reflect.Value{}, false
+	return v.FieldByIndex(index), true
 }
-
-func join(names []string) string { return strings.Join(names, ", ") }
 
 // Suggest returns "; did you mean x?" for the nearest of the known names, which are in
 // lower case; empty if none is near.

@@ -75,26 +75,23 @@ func readJSON(d *json.Decoder, depth int) (*Value, error) {
 func (v *Value) readContent(d *json.Decoder, depth int) error {
 	seen := map[string]bool{}
 	for d.More() {
-		var name *Value
-		if v.kind == object {
-			var err error
-			if name, err = readJSON(d, depth); err != nil {
-				return err
-			}
-			if seen[name.text] {
-				return fmt.Errorf("the name %q stands twice in one object", name.text)
-			}
-			seen[name.text] = true
-		}
 		item, err := readJSON(d, depth)
 		if err != nil {
 			return err
 		}
-		if v.kind == object {
-			v.fields = append(v.fields, field{name, item})
-		} else {
+		if v.kind == list {
 			v.items = append(v.items, item)
+			continue
 		}
+		if seen[item.text] {
+			return fmt.Errorf("the name %q stands twice in one object", item.text)
+		}
+		seen[item.text] = true
+		value, err := readJSON(d, depth)
+		if err != nil {
+			return err
+		}
+		v.fields = append(v.fields, field{item, value})
 	}
 	_, err := d.Token()
 	return err
