@@ -70,7 +70,8 @@ func DefaultLimit() Limit {
 	}
 }
 
-// SetDefaults makes l the default limit; a strict decoder calls it before it fills in the fields given.
+// SetDefaults sets l to [DefaultLimit]. Package strict calls it before it sets the fields
+// that a document has.
 func (l *Limit) SetDefaults() { *l = DefaultLimit() }
 
 // NewLimit returns a limit of that name, requests and window, with the defaults
