@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 )
 
@@ -74,7 +74,7 @@ func (l *limits) newCandidateShow() *cobra.Command {
 	}
 }
 
-func (l *limits) candidateTable(c adminclient.Candidate) error {
+func (l *limits) candidateTable(c adminapi.CandidateView) error {
 	a := c.Activity
 	rows := [][]string{
 		{"tried since", c.Since.Local().Format(time.DateTime)},

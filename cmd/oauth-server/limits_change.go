@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
 )
 
@@ -46,7 +47,7 @@ func (l *limits) perform(ctx context.Context, ch change) error {
 	if err := l.send(ctx, api, req, &raw); err != nil {
 		return err
 	}
-	var rehearsal adminclient.Rehearsal
+	var rehearsal adminapi.Rehearsal
 	if err := json.Unmarshal(raw, &rehearsal); err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}
@@ -89,7 +90,7 @@ func (l *limits) send(ctx context.Context, api *adminclient.Client, req admincli
 
 // agree shows which clients a change that widens enforcement would have denied, and asks for
 // confirmation. It returns nil if there is nothing to confirm.
-func (l *limits) agree(r adminclient.Rehearsal) error {
+func (l *limits) agree(r adminapi.Rehearsal) error {
 	if !r.Effect.Widens {
 		return nil
 	}

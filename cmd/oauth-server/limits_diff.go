@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/adminapi"
 )
 
 // differences lists the fields in which two documents differ, for a line of a table.
@@ -78,7 +78,7 @@ func shortList(list []any) string {
 // shortItem writes a limit in the syntax of the flags, and anything else unchanged.
 func shortItem(item any) string {
 	raw, err := json.Marshal(item)
-	var l adminclient.Limit
+	var l adminapi.Limit
 	if err != nil || json.Unmarshal(raw, &l) != nil {
 		return fmt.Sprint(item)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/adminapi"
 )
 
 func (l *limits) newInstances() *cobra.Command {
@@ -19,10 +19,7 @@ func (l *limits) newInstances() *cobra.Command {
 	}
 }
 
-func (l *limits) instancesTable(page struct {
-	Instances []adminclient.Instance `json:"instances"`
-},
-) error {
+func (l *limits) instancesTable(page adminapi.Instances) error {
 	rows := [][]string{{"INSTANCE", "HOST", "VERSION", "STARTED", "POLICIES", "FILE", "COUNTERS", "CLOCK"}}
 	for _, i := range page.Instances {
 		rows = append(rows, instanceRow(i))
@@ -30,7 +27,7 @@ func (l *limits) instancesTable(page struct {
 	return l.table(rows...)
 }
 
-func instanceRow(i adminclient.Instance) []string {
+func instanceRow(i adminapi.Instance) []string {
 	policies := "current"
 	switch {
 	case i.Policies.Error != "":
@@ -51,7 +48,7 @@ func instanceRow(i adminclient.Instance) []string {
 	}
 }
 
-func showCounting(s *adminclient.SyncState) string {
+func showCounting(s *adminapi.SyncState) string {
 	text := fmt.Sprintf("%d, %d to be shared", s.Keys, s.Dirty)
 	if s.Degraded {
 		text += ", the store fails"
@@ -64,7 +61,7 @@ func showCounting(s *adminclient.SyncState) string {
 
 // showClock names the clock that disagrees, and by how much it is ahead of process
 // time.
-func showClock(s *adminclient.SyncState) string {
+func showClock(s *adminapi.SyncState) string {
 	wall, store := "wall "+showOffset(s.WallOffset), "store "+showOffset(s.StoreOffset)
 	switch s.ClockAlone {
 	case "":

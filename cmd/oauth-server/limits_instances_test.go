@@ -6,27 +6,27 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/adminapi"
 )
 
 func TestInstanceRow(t *testing.T) {
 	started := time.Date(2026, 3, 1, 12, 0, 0, 0, time.Local)
 	for _, tt := range []struct {
 		name string
-		sync *adminclient.SyncState
+		sync *adminapi.SyncState
 		want []string // of the last two columns
 	}{
 		{"counts of its own", nil, []string{"its own", "-"}},
-		{"well", &adminclient.SyncState{Keys: 10, Dirty: 2, WallOffset: 0.3, StoreOffset: -0.1}, []string{"10, 2 to be shared", "ok"}},
-		{"a slow call", &adminclient.SyncState{Outage: true}, []string{"0, 0 to be shared, limits on outage", "ok"}},
-		{"the store fails", &adminclient.SyncState{Degraded: true, Outage: true}, []string{"0, 0 to be shared, the store fails, limits on outage", "ok"}},
-		{"stepped", &adminclient.SyncState{ClockAlone: "wall", WallOffset: 300.04, StoreOffset: 0.2}, []string{"0, 0 to be shared", "wall +5m0s"}},
-		{"a store that lies", &adminclient.SyncState{ClockAlone: "store", StoreOffset: -90.25}, []string{"0, 0 to be shared", "store -1m30.3s"}},
-		{"resumed", &adminclient.SyncState{ClockAlone: "process", WallOffset: 600, StoreOffset: 601}, []string{"0, 0 to be shared", "wall +10m0s, store +10m1s"}},
-		{"none agree", &adminclient.SyncState{ClockAlone: "all", WallOffset: 2, StoreOffset: -2}, []string{"0, 0 to be shared", "wall +2s, store -2s"}},
+		{"well", &adminapi.SyncState{Keys: 10, Dirty: 2, WallOffset: 0.3, StoreOffset: -0.1}, []string{"10, 2 to be shared", "ok"}},
+		{"a slow call", &adminapi.SyncState{Outage: true}, []string{"0, 0 to be shared, limits on outage", "ok"}},
+		{"the store fails", &adminapi.SyncState{Degraded: true, Outage: true}, []string{"0, 0 to be shared, the store fails, limits on outage", "ok"}},
+		{"stepped", &adminapi.SyncState{ClockAlone: "wall", WallOffset: 300.04, StoreOffset: 0.2}, []string{"0, 0 to be shared", "wall +5m0s"}},
+		{"a store that lies", &adminapi.SyncState{ClockAlone: "store", StoreOffset: -90.25}, []string{"0, 0 to be shared", "store -1m30.3s"}},
+		{"resumed", &adminapi.SyncState{ClockAlone: "process", WallOffset: 600, StoreOffset: 601}, []string{"0, 0 to be shared", "wall +10m0s, store +10m1s"}},
+		{"none agree", &adminapi.SyncState{ClockAlone: "all", WallOffset: 2, StoreOffset: -2}, []string{"0, 0 to be shared", "wall +2s, store -2s"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			i := adminclient.Instance{ID: "i-1", Host: "h", Version: "v1", StartedAt: started, Self: true, Sync: tt.sync}
+			i := adminapi.Instance{ID: "i-1", Host: "h", Version: "v1", StartedAt: started, Self: true, Sync: tt.sync}
 			i.Policies.Current, i.Policies.File = true, "0123456789"
 			want := append([]string{"i-1 *", "h", "v1", "2026-03-01 12:00:00", "current", "01234567"}, tt.want...)
 			if diff := cmp.Diff(want, instanceRow(i)); diff != "" {

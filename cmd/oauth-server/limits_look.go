@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/adminapi"
 )
 
 func (l *limits) newList() *cobra.Command {
@@ -30,7 +30,7 @@ a candidate of their own: what applies to them, and how their requests were deci
 		rows := [][]string{{"CLIENT", "MODE", "USER LIMITS", "CLIENT LIMITS", "FROM", "ALLOWED", "DENIED", "WOULD DENY", "CANDIDATE DENIES"}}
 		listed := []json.RawMessage{}
 		for _, one := range raw {
-			var c adminclient.RegisteredClient
+			var c adminapi.Client
 			if err := json.Unmarshal(one, &c); err != nil {
 				return fmt.Errorf("read the answer: %w", err)
 			}
@@ -43,7 +43,7 @@ a candidate of their own: what applies to them, and how their requests were deci
 	return cmd
 }
 
-func clientRow(c adminclient.RegisteredClient) []string {
+func clientRow(c adminapi.Client) []string {
 	mode := c.Effective.Mode
 	if c.Effective.Trusted {
 		mode = "trusted"
@@ -94,7 +94,7 @@ func (l *limits) newTop() *cobra.Command {
 	return cmd
 }
 
-func (l *limits) topTable(top adminclient.Top) error {
+func (l *limits) topTable(top adminapi.Top) error {
 	rows := [][]string{{"CLIENT", "REQUESTS", "ALLOWED", "DENIED", "WOULD DENY"}}
 	for _, c := range top.Talkers {
 		rows = append(rows, []string{
@@ -111,7 +111,7 @@ func (l *limits) topTable(top adminclient.Top) error {
 	return l.table(rows...)
 }
 
-func counterRow(k adminclient.Counter) []string {
+func counterRow(k adminapi.Counter) []string {
 	user, free, client := "(the client itself)", "now", k.ClientID
 	if k.Username != nil {
 		user = *k.Username
@@ -123,7 +123,7 @@ func counterRow(k adminclient.Counter) []string {
 		client += " (candidate)"
 	}
 	return []string{
-		client, user, showLimits([]adminclient.Limit{k.Limit}), strconv.FormatFloat(k.Estimate, 'f', 1, 64),
+		client, user, showLimits([]adminapi.Limit{k.Limit}), strconv.FormatFloat(k.Estimate, 'f', 1, 64),
 		strconv.FormatFloat(100*k.Usage, 'f', 0, 64) + "%", free,
 	}
 }
@@ -142,10 +142,7 @@ func countersPath(clientID string) string {
 	return "/clients/" + url.PathEscape(clientID) + "/counters"
 }
 
-func (l *limits) countersTable(page struct {
-	Counters []adminclient.Counter `json:"counters"`
-},
-) error {
+func (l *limits) countersTable(page adminapi.Counters) error {
 	rows := [][]string{{"CLIENT", "USER", "LIMIT", "ESTIMATE", "USED", "NEXT FREE", "SHARED", "IN FLIGHT"}}
 	for _, k := range page.Counters {
 		rows = append(rows, append(counterRow(k), strconv.FormatInt(k.Known, 10), strconv.FormatInt(k.InFlight, 10)))
@@ -201,10 +198,7 @@ func (l *limits) newAudit() *cobra.Command {
 	return cmd
 }
 
-func (l *limits) auditTable(page struct {
-	Entries []adminclient.AuditEntry `json:"entries"`
-},
-) error {
+func (l *limits) auditTable(page adminapi.Audit) error {
 	rows := [][]string{{"TIME", "WHO", "WHAT", "CHANGED", "REASON"}}
 	for _, e := range page.Entries {
 		who := e.Actor.ClientID
@@ -230,7 +224,7 @@ func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string)
 	}
 	var out []string
 	for _, raw := range all {
-		var c adminclient.RegisteredClient
+		var c adminapi.Client
 		if json.Unmarshal(raw, &c) == nil && strings.HasPrefix(c.ClientID, typed) {
 			out = append(out, c.ClientID)
 		}

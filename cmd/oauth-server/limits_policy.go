@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/adminapi"
 )
 
 // limitFlags are the flags that take limits.
@@ -70,7 +70,7 @@ func (l *limits) newGet() *cobra.Command {
 	}
 }
 
-func (l *limits) settingsTable(s adminclient.Settings) error {
+func (l *limits) settingsTable(s adminapi.SettingsView) error {
 	from := func(field string) string {
 		if slices.Contains(s.Meta.Changed, field) {
 			return "changed here"
@@ -88,7 +88,7 @@ func (l *limits) settingsTable(s adminclient.Settings) error {
 	)
 }
 
-func (l *limits) policyTable(p adminclient.Policy) error {
+func (l *limits) policyTable(p adminapi.PolicyView) error {
 	from := func(own bool) string {
 		switch {
 		case !own:

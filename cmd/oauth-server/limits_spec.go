@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/ratelimit"
 )
 
 // parseLimit reads REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S][,on_outage=O].
 // The server validates the values.
-func parseLimit(spec string) (l adminclient.Limit, err error) {
+func parseLimit(spec string) (l adminapi.Limit, err error) {
 	head, options, _ := strings.Cut(spec, ",")
 	requests, window, ok := strings.Cut(head, "/")
 	if !ok {
@@ -38,7 +38,7 @@ func parseLimit(spec string) (l adminclient.Limit, err error) {
 	return l, nil
 }
 
-func setOption(l *adminclient.Limit, option string) (err error) {
+func setOption(l *adminapi.Limit, option string) (err error) {
 	name, value, ok := strings.Cut(option, "=")
 	if !ok {
 		return fmt.Errorf("%q is not name=, frames=, algorithm=, soft= or on_outage=", option)
@@ -73,8 +73,8 @@ func nameOfWindow(d time.Duration, text string) string {
 	return cmp.Or(windowNames[d], "per-"+text)
 }
 
-func parseLimits(specs []string) ([]adminclient.Limit, error) {
-	var out []adminclient.Limit
+func parseLimits(specs []string) ([]adminapi.Limit, error) {
+	var out []adminapi.Limit
 	for _, spec := range specs {
 		l, err := parseLimit(spec)
 		if err != nil {
@@ -86,7 +86,7 @@ func parseLimits(specs []string) ([]adminclient.Limit, error) {
 }
 
 // showLimits writes limits in the syntax of the flags, without what is default.
-func showLimits(limits []adminclient.Limit) string {
+func showLimits(limits []adminapi.Limit) string {
 	out := make([]string, len(limits))
 	for i, l := range limits {
 		out[i] = showLimit(l)
@@ -94,7 +94,7 @@ func showLimits(limits []adminclient.Limit) string {
 	return orDash(out)
 }
 
-func showLimit(l adminclient.Limit) string {
+func showLimit(l adminapi.Limit) string {
 	usual := ratelimit.DefaultLimit()
 	spec := fmt.Sprintf("%d/%s", l.Requests, l.Window)
 	if l.Frames > 1 {

@@ -9,33 +9,33 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oauth-server/internal/adminclient"
+	"oauth-server/internal/adminapi"
 )
 
 func TestParseLimit(t *testing.T) {
 	tests := []struct {
 		spec string
-		want adminclient.Limit
+		want adminapi.Limit
 		says string
 	}{
-		{"10/60s", adminclient.Limit{Name: "per-minute", Requests: 10, Window: "60s"}, ""},
-		{"10/1m", adminclient.Limit{Name: "per-minute", Requests: 10, Window: "1m"}, ""},
-		{"2/1s", adminclient.Limit{Name: "per-second", Requests: 2, Window: "1s"}, ""},
-		{"5/90s", adminclient.Limit{Name: "per-90s", Requests: 5, Window: "90s"}, ""},
+		{"10/60s", adminapi.Limit{Name: "per-minute", Requests: 10, Window: "60s"}, ""},
+		{"10/1m", adminapi.Limit{Name: "per-minute", Requests: 10, Window: "1m"}, ""},
+		{"2/1s", adminapi.Limit{Name: "per-second", Requests: 2, Window: "1s"}, ""},
+		{"5/90s", adminapi.Limit{Name: "per-90s", Requests: 5, Window: "90s"}, ""},
 		{
 			"100/24h,name=daily,frames=24,algorithm=sliding,soft=0.5",
-			adminclient.Limit{Name: "daily", Requests: 100, Window: "24h", Frames: 24, Algorithm: "sliding", SoftRatio: 0.5},
+			adminapi.Limit{Name: "daily", Requests: 100, Window: "24h", Frames: 24, Algorithm: "sliding", SoftRatio: 0.5},
 			"",
 		},
-		{"10/60s,on_outage=deny", adminclient.Limit{Name: "per-minute", Requests: 10, Window: "60s", OnOutage: "deny"}, ""},
-		{"-5/0s", adminclient.Limit{Name: "per-0s", Requests: -5, Window: "0s"}, ""}, // for the server to refuse
-		{"10", adminclient.Limit{}, "REQUESTS/WINDOW"},
-		{"ten/60s", adminclient.Limit{}, `"ten" is not a number`},
-		{"10/60", adminclient.Limit{}, "with its unit"},
-		{"10/60s,burst=5", adminclient.Limit{}, `unknown option "burst"`},
-		{"10/60s,frames=many", adminclient.Limit{}, `frames: "many"`},
-		{"10/60s,frames", adminclient.Limit{}, `"frames" is not`},
-		{"10/60s,outage=deny", adminclient.Limit{}, "soft and on_outage"},
+		{"10/60s,on_outage=deny", adminapi.Limit{Name: "per-minute", Requests: 10, Window: "60s", OnOutage: "deny"}, ""},
+		{"-5/0s", adminapi.Limit{Name: "per-0s", Requests: -5, Window: "0s"}, ""}, // for the server to refuse
+		{"10", adminapi.Limit{}, "REQUESTS/WINDOW"},
+		{"ten/60s", adminapi.Limit{}, `"ten" is not a number`},
+		{"10/60", adminapi.Limit{}, "with its unit"},
+		{"10/60s,burst=5", adminapi.Limit{}, `unknown option "burst"`},
+		{"10/60s,frames=many", adminapi.Limit{}, `frames: "many"`},
+		{"10/60s,frames", adminapi.Limit{}, `"frames" is not`},
+		{"10/60s,outage=deny", adminapi.Limit{}, "soft and on_outage"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.spec, func(t *testing.T) {
@@ -59,13 +59,13 @@ func TestLimitsAreShownAsTheyAreGiven(t *testing.T) {
 	} {
 		t.Run(spec, func(t *testing.T) {
 			l, err := parseLimit(spec)
-			if got := showLimits([]adminclient.Limit{l}); got != spec || err != nil {
+			if got := showLimits([]adminapi.Limit{l}); got != spec || err != nil {
 				t.Errorf("shown as %s, %v", got, err)
 			}
 		})
 	}
-	usual := adminclient.Limit{Name: "per-minute", Requests: 1, Window: "60s", Frames: 1, Algorithm: "sliding", SoftRatio: 0.8, OnOutage: "share"}
-	if got := showLimits([]adminclient.Limit{usual}); got != "1/60s" {
+	usual := adminapi.Limit{Name: "per-minute", Requests: 1, Window: "60s", Frames: 1, Algorithm: "sliding", SoftRatio: 0.8, OnOutage: "share"}
+	if got := showLimits([]adminapi.Limit{usual}); got != "1/60s" {
 		t.Errorf("the usual is not left out: %s", got)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"oauth-server/internal/config"
+	"oauth-server/internal/fielderr"
 )
 
 // Exit statuses.
@@ -40,8 +40,7 @@ func (c *cli) run(ctx context.Context, args []string) int {
 
 func exitStatus(err error) int {
 	var usage *usageError
-	var problems config.FieldErrors
-	if errors.As(err, &usage) || errors.As(err, &problems) {
+	if errors.As(err, &usage) || fielderr.Of(err) != nil {
 		return exitUsage
 	}
 	return exitFailed

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/heapfloor"
 )
 
@@ -131,14 +131,14 @@ func (c *cli) showCheck(err error) error {
 		}
 		return err
 	}
-	var problems config.FieldErrors
-	if err != nil && !errors.As(err, &problems) {
+	problems := fielderr.Of(err)
+	if err != nil && problems == nil {
 		return err
 	}
 	out := struct {
-		OK       bool             `json:"ok"`
-		Problems []config.Problem `json:"problems"`
-	}{err == nil, append([]config.Problem{}, problems...)}
+		OK       bool            `json:"ok"`
+		Problems fielderr.Errors `json:"problems"`
+	}{err == nil, append(fielderr.Errors{}, problems...)}
 	if failed := c.json(out); failed != nil || err == nil {
 		return failed
 	}

@@ -7,7 +7,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Kind is which of a policy's two lists of limits was asked.
+// Kind is which of a policy's two lists of limits applied to a request.
 type Kind string
 
 // The kinds.
@@ -18,45 +18,44 @@ const (
 
 var kinds = [...]Kind{User, Client}
 
-// KindReport is what is known of a client's requests under the list of limits
-// that held when it last asked.
+// KindReport is what is known of a client's requests under the list of limits that was in
+// force at its last request.
 type KindReport struct {
 	Kind Kind `json:"kind"`
-	// Since is when another list was seen for the last time; zero if none was.
+	// Since is when the list replaced another; zero if it is the first.
 	Since time.Time `json:"since,omitzero"`
 	// Over is how many requests were denied since then, or would have been.
 	Over   uint64 `json:"over"`
 	Limits []Peak `json:"limits"`
 }
 
-// Peak is a limit and the most that was inside its window at once, over all
-// keys of the client: the count after the request that reached it. Where a
-// request was denied, or would have been, it is one more than the limit.
+// Peak is a limit and the most that was inside its window at once, over all keys of the
+// client, the last request included. If a request was denied, or would have been, it is
+// one more than the limit.
 type Peak struct {
 	Limit ratelimit.Limit `json:"limit"`
 	Count int64           `json:"count"`
 }
 
-// SameShape reports whether two limits count alike: only then does a count
-// under one say anything about the other.
+// SameShape reports whether two limits count in the same way, so that a count under one
+// can be compared with the other.
 func SameShape(a, b ratelimit.Limit) bool {
 	return a.Window == b.Window && a.Frames == b.Frames && a.Algorithm == b.Algorithm
 }
 
-// sameCount reports whether two limits deny the same requests, as long as
-// counts are shared: figures of an outage are not worth beginning anew for.
+// sameCount reports whether two limits deny the same requests while counts are shared. A
+// different on_outage is no reason to discard what was counted.
 func sameCount(a, b ratelimit.Limit) bool {
 	a.OnOutage = b.OnOutage
 	return a == b
 }
 
-// Under reports whether the list is that one; how its limits are decided in an
-// outage does not matter.
+// Under reports whether k was counted under these limits, regardless of their on_outage.
 func (k KindReport) Under(limits []ratelimit.Limit) bool {
 	return slices.EqualFunc(k.Limits, limits, func(p Peak, l ratelimit.Limit) bool { return sameCount(p.Limit, l) })
 }
 
-// ring is a number per slot.
+// ring is one value per slot of time.
 type ring [slots]struct{ number, value int64 }
 
 // at returns the value of the slot, to be changed.
@@ -86,8 +85,8 @@ func (r *ring) max(now int64) (most int64) {
 	return most
 }
 
-// uncut makes of a value that a limit has cut off, and which does not tell how
-// far it would have gone, what was reached for certain.
+// uncut replaces peaks of limit+1, which stand for an unknown number of requests beyond
+// the limit, by the limit, which was certainly reached.
 func (r *ring) uncut(limit int64) {
 	for i := range r {
 		if r[i].value == limit+1 {
@@ -130,8 +129,8 @@ func (k *kindRecord) record(now time.Time, n int64, d *ratelimit.Decision) {
 	}
 }
 
-// raise raises the peaks to what the decision found. It reports false if that
-// was made under other limits than those of the record.
+// raise raises the peaks to the counts of the decision. It returns false if that was made
+// under other limits than those of the record.
 func (k *kindRecord) raise(n int64, d *ratelimit.Decision) bool {
 	same := 0
 	for i, st := range d.Limits() {
@@ -149,8 +148,7 @@ func (k *kindRecord) raise(n int64, d *ratelimit.Decision) bool {
 	return same == len(k.limits)
 }
 
-// change begins anew under other limits. What was inside the windows is still
-// known for limits that count alike.
+// change starts over under other limits. The peaks of limits of the same shape are kept.
 func (k *kindRecord) change(now time.Time, d *ratelimit.Decision) {
 	old := k.limits
 	if old != nil {
@@ -169,7 +167,7 @@ func (k *kindRecord) change(now time.Time, d *ratelimit.Decision) {
 	}
 }
 
-// report returns what is remembered; false if that is nothing.
+// report returns the report of the window before now; false if nothing was counted.
 func (k *kindRecord) report(kind Kind, now int64) (r KindReport, known bool) {
 	r = KindReport{Kind: kind, Since: k.since, Over: uint64(max(k.over.sum(now), 0))}
 	for i := range k.limits {

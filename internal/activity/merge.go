@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Merge adds up the reports of several processes. A client that only one of
-// them lists is known as far as that one knows it; Incomplete says so.
+// Merge adds up the reports of several processes. If one of them leaves out clients, the
+// sums may be too low, and Incomplete is set.
 func Merge(reports ...Report) Report {
 	var out Report
 	byID := map[string]ClientReport{}
@@ -26,9 +26,8 @@ func Merge(reports ...Report) Report {
 	return out
 }
 
-// merged adds what another process knows of the client. Where the two speak of
-// different candidates or limits, because one has not been asked since a
-// change, the later is believed.
+// merged adds another process's report of the client. If the two are about different
+// candidates or limits, because one had no request since a change, the later one is used.
 func (c ClientReport) merged(o ClientReport) ClientReport {
 	m := ClientReport{ClientID: o.ClientID, TriedSince: o.TriedSince, Counts: c.Plus(o.Counts)}
 	if !c.TriedSince.Equal(o.TriedSince) {
@@ -53,7 +52,7 @@ func (c ClientReport) merged(o ClientReport) ClientReport {
 	return m
 }
 
-// merged adds what another process knows of the same kind.
+// merged adds another process's report of the same kind.
 func (k KindReport) merged(o KindReport) KindReport {
 	if !slices.EqualFunc(k.Limits, o.Limits, func(a, b Peak) bool { return sameCount(a.Limit, b.Limit) }) {
 		if k.Since.After(o.Since) {
@@ -63,7 +62,7 @@ func (k KindReport) merged(o KindReport) KindReport {
 	}
 	m := KindReport{Kind: k.Kind, Since: k.Since, Over: k.Over + o.Over, Limits: slices.Clone(k.Limits)}
 	if m.Since.IsZero() || !o.Since.IsZero() && o.Since.Before(m.Since) {
-		m.Since = o.Since // each noticed the change when it was next asked
+		m.Since = o.Since // each process noticed the change at its next request
 	}
 	for i := range m.Limits {
 		m.Limits[i].Count = max(m.Limits[i].Count, o.Limits[i].Count)

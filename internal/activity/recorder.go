@@ -9,33 +9,31 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// The time that is remembered, and how finely: what is older than Window minus
-// one slot begins to be forgotten.
+// The time that is covered, and its resolution: the oldest slot is dropped as a whole.
 const (
 	Window = 10 * time.Minute
 	slot   = 30 * time.Second
 	slots  = int(Window / slot)
 )
 
-// DefaultMaxClients bounds the memory of a [Recorder] where nothing else is
-// said: about 30 MB.
+// DefaultMaxClients takes about 30 MB.
 const DefaultMaxClients = 10_000
 
 const shards = 64
 
-// Observation is one request, as the limiter decided it.
+// Observation is one request and how it was decided.
 type Observation struct {
 	ClientID string
 	Kind     Kind
 	Decision *ratelimit.Decision
-	// Tried says that a candidate was asked too, Refused that it would have
-	// denied the request. TriedSince names the candidate, by the time since
-	// when its limits are tried: figures of another are forgotten.
+	// Tried is set if the request was also tried against a candidate, Refused if that
+	// would have denied it. TriedSince is when the candidate's limits began to be tried,
+	// which identifies it: the counts of an earlier one are dropped.
 	Tried, Refused bool
 	TriedSince     time.Time
 }
 
-// Recorder counts what was decided. It is safe for concurrent use.
+// Recorder counts decisions. It is safe for concurrent use.
 type Recorder struct {
 	seed    maphash.Seed
 	started time.Time
@@ -50,10 +48,10 @@ type shard struct {
 	_       [64]byte
 }
 
-// client is what is remembered of one client.
+// client has the counts of one client.
 type client struct {
 	slots      [slots]counts
-	kinds      [2]*kindRecord // nil: it never asked for that kind
+	kinds      [2]*kindRecord // nil: there was no request of that kind
 	triedSince time.Time
 }
 
@@ -63,8 +61,8 @@ type counts struct {
 	Counts
 }
 
-// New returns an empty recorder for at most maxClients clients,
-// [DefaultMaxClients] if that is below 1, that begins now.
+// New returns an empty recorder for at most maxClients clients, [DefaultMaxClients] if
+// that is below 1. Its reports begin at now.
 func New(maxClients int, now time.Time) *Recorder {
 	if maxClients < 1 {
 		maxClients = DefaultMaxClients
@@ -79,14 +77,14 @@ func New(maxClients int, now time.Time) *Recorder {
 // number names the slot that holds the time.
 func number(now time.Time) int64 { return now.UnixMilli() / slot.Milliseconds() }
 
-// live reports whether the slot of that number is still remembered.
+// live reports whether the slot of that number is still in the window.
 func live(number, now int64) bool { return number > now-int64(slots) && number <= now }
 
 // index is the place of a slot in its ring.
 func index(number int64) int64 { return ((number % int64(slots)) + int64(slots)) % int64(slots) }
 
-// Record counts one request. Where there is no room for one more client, it is
-// not counted, and reports say that they are not complete.
+// Record counts one request. If there is no room for its client it is not counted, and
+// reports are marked as incomplete.
 func (r *Recorder) Record(now time.Time, o Observation) {
 	s := &r.shards[maphash.String(r.seed, o.ClientID)%shards]
 	n := number(now)
@@ -108,8 +106,8 @@ func (r *Recorder) Record(now time.Time, o Observation) {
 	}
 }
 
-// admit makes room for a client, if need be by forgetting those that have not
-// asked for so long that nothing of them is remembered anyway.
+// admit adds a client and returns nil if there is no room. Clients without a request in
+// the window are removed first.
 func (s *shard) admit(id string, now int64) *client {
 	if len(s.clients) >= s.max {
 		maps.DeleteFunc(s.clients, func(_ string, c *client) bool { return !c.seen(now) })
@@ -131,8 +129,8 @@ func (c *client) seen(now int64) bool {
 	return false
 }
 
-// at returns the counts of the slot. A clock that is set back counts on in
-// the slot that lies there, which does no harm.
+// at returns the counts of the slot of that number, which replace those of an older slot
+// in the same place.
 func (c *client) at(n int64) *counts {
 	at := &c.slots[index(n)]
 	if at.number != n {
@@ -141,7 +139,7 @@ func (c *client) at(n int64) *counts {
 	return at
 }
 
-// forgetTrial drops what another candidate would have done.
+// forgetTrial drops the counts of an earlier candidate.
 func (c *client) forgetTrial(since time.Time) {
 	c.triedSince = since
 	for i := range c.slots {

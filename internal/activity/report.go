@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// MaxReported bounds the clients of one report, and so the size of what
-// instances tell each other.
+// MaxReported bounds the clients of one report, and so the size of a heartbeat.
 const MaxReported = 500
 
-// Counts says what became of requests, and what a candidate made of them.
+// Counts is the number of requests by outcome, and of those tried against a candidate.
 type Counts struct {
 	Allowed   uint64 `json:"allowed"`
 	Denied    uint64 `json:"denied"`
 	WouldDeny uint64 `json:"would_deny"`
 	Trusted   uint64 `json:"trusted"`
 	Off       uint64 `json:"off"`
-	// Tried requests were put before a candidate too.
+	// Tried requests were also decided by a candidate.
 	Tried              uint64 `json:"tried"`
 	CandidateWouldDeny uint64 `json:"candidate_would_deny"`
 }
@@ -41,13 +40,12 @@ func (c Counts) Plus(o Counts) Counts {
 type ClientReport struct {
 	ClientID string `json:"client_id"`
 	Counts
-	// TriedSince names the candidate that the figures are about; zero if
-	// none was asked.
+	// TriedSince identifies the candidate of Tried and CandidateWouldDeny; zero for none.
 	TriedSince time.Time    `json:"tried_since,omitzero"`
 	Kinds      []KindReport `json:"kinds,omitempty"`
 }
 
-// Kind returns what is known of one kind of request; false if that is nothing.
+// Kind returns the report of one kind of request; false if there is none.
 func (c ClientReport) Kind(k Kind) (KindReport, bool) {
 	for _, kr := range c.Kinds {
 		if kr.Kind == k {
@@ -57,18 +55,18 @@ func (c ClientReport) Kind(k Kind) (KindReport, bool) {
 	return KindReport{}, false
 }
 
-// Report is what was decided from Since on.
+// Report is the decisions from Since on.
 type Report struct {
 	Since time.Time `json:"since"`
-	// Clients, those first of whom the most was or would have been denied.
+	// Clients, those with most requests denied, or that would have been, first.
 	Clients []ClientReport `json:"clients"`
-	// Total is how many clients asked, those included that are not listed.
+	// Total is the number of clients with requests, including those that are not listed.
 	Total int `json:"total"`
-	// Incomplete says that there were still more, which nobody counted.
+	// Incomplete is set if there were more clients, which are not counted.
 	Incomplete bool `json:"incomplete,omitempty"`
 }
 
-// Report returns what is remembered, at most limit clients of it.
+// Report returns the decisions of the window before now, of at most limit clients.
 func (r *Recorder) Report(now time.Time, limit int) Report {
 	n := number(now)
 	out := Report{Since: r.since(now)}
@@ -118,7 +116,7 @@ func (c *client) report(id string, now int64) ClientReport {
 	return cr
 }
 
-// order puts the clients that matter first and cuts off the rest.
+// order sorts the clients by denials, then by requests, and keeps the first limit.
 func (r *Report) order(limit int) {
 	slices.SortFunc(r.Clients, func(a, b ClientReport) int {
 		return cmp.Or(

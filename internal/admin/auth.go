@@ -15,11 +15,11 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// failuresAdmitted is how many attempts with a bad token an address has before
-// it is told to wait. A good token is always heard.
+// failuresAdmitted is how many requests with a bad token per minute an address may send
+// before they are answered with 429. Requests with a good token are always served.
 const failuresAdmitted = 20
 
-// guard decides who may.
+// guard verifies tokens.
 type guard struct {
 	o        *Options
 	failures *ratelimit.Counters
@@ -37,7 +37,7 @@ func newGuard(o *Options) (*guard, error) {
 	return &guard{o: o, failures: ratelimit.NewCounters(10_000), limits: p.For("")}, nil
 }
 
-// caller is who sent a request.
+// caller is the sender of a request.
 type caller struct {
 	clientID, username string
 	address            netip.Addr
@@ -69,7 +69,7 @@ func (g *guard) admit(r *http.Request) (*caller, error) {
 		return nil, g.refuse(from, "the token is not meant for this API: its audience must be "+clientcfg.AdminAudience)
 	}
 	c := &caller{clientID: claims.ClientID, address: from, scopes: g.scopes(claims)}
-	if claims.Family != "" { // somebody signed in
+	if claims.Family != "" { // a user signed in
 		c.username = claims.Subject
 	}
 	return c, nil
@@ -84,7 +84,8 @@ func (g *guard) scopes(claims keys.Claims) []string {
 	return slices.DeleteFunc(slices.Clone(claims.Scopes), func(s string) bool { return !slices.Contains(client.Scopes, s) })
 }
 
-// may checks that the caller has the scope; who may change may also look.
+// may returns an error unless the caller has the scope; ratelimit:write includes
+// ratelimit:read.
 func (c *caller) may(scope string) error {
 	if slices.Contains(c.scopes, scope) ||
 		scope == clientcfg.ScopeLimitsRead && slices.Contains(c.scopes, clientcfg.ScopeLimitsWrite) {
@@ -95,9 +96,9 @@ func (c *caller) may(scope string) error {
 	return p
 }
 
-// refuse answers a request without a good token, and counts it. why is empty
-// where there is no token at all: that is no failed attempt yet, and RFC 6750
-// 3.1 wants no error code for it.
+// refuse returns the answer to a request without a good token, and counts the failure. why
+// is empty if there is no token at all: that is not counted, and gets no error code
+// (RFC 6750 3.1).
 func (g *guard) refuse(from netip.Addr, why string) *problemError {
 	if why == "" {
 		p := problem(http.StatusUnauthorized, typeUnauthorized, "Token needed",
@@ -117,8 +118,8 @@ func (g *guard) refuse(from netip.Addr, why string) *problemError {
 	return p
 }
 
-// bearer takes the token out of the Authorization header (RFC 6750 2.1), the
-// only place that it is looked for.
+// bearer returns the token in the Authorization header (RFC 6750 2.1). It may not be sent
+// in any other way.
 func bearer(h http.Header) (string, bool) {
 	values := h.Values("Authorization")
 	if len(values) != 1 {
@@ -128,7 +129,7 @@ func bearer(h http.Header) (string, bool) {
 	return strings.TrimLeft(token, " "), ok && strings.EqualFold(scheme, "Bearer")
 }
 
-// peer is the address at the other end; zero if it has none.
+// peer is the address of the sender; zero if it cannot be parsed.
 func peer(remote string) netip.Addr {
 	ap, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -137,8 +138,7 @@ func peer(remote string) netip.Addr {
 	return ap.Addr().Unmap().WithZone("")
 }
 
-// network is what one party has of addresses: an IPv4 address, or the /64 of
-// an IPv6 one.
+// network is what failures are counted by: an IPv4 address, or the /64 of an IPv6 address.
 func network(a netip.Addr) string {
 	if a.Is6() {
 		if p, err := a.Prefix(64); err == nil {

@@ -78,15 +78,15 @@ func TestPromoteTheCandidateForTheDefaultLimits(t *testing.T) {
 	a = w.change("POST", "/candidates/_default/promote", "").is(http.StatusOK)
 	equal(t, "user", a.at("default", "user", 0, "requests"), any(4.0))
 	equal(t, "client", a.at("default", "client", 0, "requests"), any(100.0))
-	equal(t, "limit of shop", w.policies.Policies().For("shop").User.All()[0].Requests, 4)
-	equal(t, "limit of app", w.policies.Policies().For("app").User.All()[0].Requests, 7)
+	equal(t, "limit of shop", w.policies.Snapshot().For("shop").User.All()[0].Requests, 4)
+	equal(t, "limit of app", w.policies.Snapshot().For("app").User.All()[0].Requests, 7)
 }
 
 func TestDropCandidate(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
 	w.change("DELETE", "/candidates/shop", "").is(http.StatusNoContent)
-	if _, tried := w.policies.Policies().Trial("shop"); tried {
+	if _, tried := w.policies.Snapshot().Trial("shop"); tried {
 		t.Error("it is still tried")
 	}
 }

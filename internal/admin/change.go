@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"time"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/strict"
 )
 
-// The actions in the trail.
+// The actions in the audit trail.
 const (
 	actionUpdate  = "update"
 	actionDelete  = "delete"
@@ -19,23 +21,22 @@ const (
 	actionReset   = "reset"
 )
 
-// change is one change on its way: what is to be done to which resource, under
-// which conditions, and by whom.
+// change is one change to be made: of which resource, under which conditions, and by whom.
 type change struct {
-	resource   resource // that the conditions are about
-	changes    resource // that the trail tells of, mostly the same
+	resource   resource // that the conditions refer to
+	changes    resource // that is changed; another one only for promote
 	action     string
 	conditions conditions
 	derive     deriver
 	by         *caller
 	reason     string
 
-	before *clientcfg.Policies // set by the last run
+	before *clientcfg.PolicySnapshot // set by the last run of the edit
 }
 
-// edit is the change as [clientcfg.PolicySource] runs it, perhaps several times.
+// edit returns the change for [clientcfg.PolicySource], which may run it several times.
 func (s *Server) edit(ch *change) clientcfg.Edit {
-	return func(p *clientcfg.Policies) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
+	return func(p *clientcfg.PolicySnapshot) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
 		ch.before = p
 		now := s.o.Now().UTC().Truncate(time.Millisecond)
 		if err := ch.allowed(p); err != nil {
@@ -45,7 +46,7 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 		if err != nil {
 			return set, clientcfg.AuditEntry{}, err
 		}
-		after, err := clientcfg.NewPolicies(p.Base(), set)
+		after, err := clientcfg.NewPolicySnapshot(p.Base(), set)
 		if err == nil {
 			err = s.lockOut(p, after)
 		}
@@ -57,8 +58,8 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 	}
 }
 
-// allowed checks the conditions, and that there is something to remove.
-func (ch *change) allowed(p *clientcfg.Policies) error {
+// allowed checks the conditions, and that what is deleted or promoted exists.
+func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
 	st := ch.resource.state(p)
 	etag, err := etagOf(st.version, st.doc)
 	if err == nil {
@@ -70,9 +71,9 @@ func (ch *change) allowed(p *clientcfg.Policies) error {
 	return err
 }
 
-// lockOut refuses a change after which an operator's client could not work any
-// more that could before.
-func (s *Server) lockOut(before, after *clientcfg.Policies) error {
+// lockOut returns an error if the change locks out an operator's client that was not
+// locked out before.
+func (s *Server) lockOut(before, after *clientcfg.PolicySnapshot) error {
 	for c := range s.o.Clients.Directory().All() {
 		if err := after.LocksOut(c); err != nil && before.LocksOut(c) == nil {
 			return err
@@ -81,29 +82,29 @@ func (s *Server) lockOut(before, after *clientcfg.Policies) error {
 	return nil
 }
 
-// entry tells of the change.
-func (s *Server) entry(ch *change, before, after *clientcfg.Policies, now time.Time) (clientcfg.AuditEntry, error) {
+// entry returns the audit entry of the change.
+func (s *Server) entry(ch *change, before, after *clientcfg.PolicySnapshot, now time.Time) (clientcfg.AuditEntry, error) {
 	e := clientcfg.AuditEntry{
 		ID: secret.ID(), At: now, Actor: ch.by.actor(), Action: ch.action, Target: ch.changes.target(),
 		Reason: ch.reason, Instance: s.o.Instance(),
 	}
 	var err error
-	if e.Before, err = told(ch.changes, before); err != nil {
+	if e.Before, err = encoded(ch.changes, before); err != nil {
 		return e, err
 	}
-	e.After, err = told(ch.changes, after)
+	e.After, err = encoded(ch.changes, after)
 	return e, err
 }
 
-// told is a resource as the trail keeps it; null if it is not there.
-func told(r resource, p *clientcfg.Policies) (json.RawMessage, error) {
+// encoded is a resource as the audit trail keeps it; null if it does not exist.
+func encoded(r resource, p *clientcfg.PolicySnapshot) (json.RawMessage, error) {
 	st := r.state(p)
 	if !st.exists {
 		return json.RawMessage("null"), nil
 	}
 	b, err := json.Marshal(st.doc)
 	if err != nil {
-		return nil, fmt.Errorf("admin: encode for the trail: %w", err)
+		return nil, fmt.Errorf("admin: encode audit entry: %w", err)
 	}
 	return b, nil
 }
@@ -113,7 +114,7 @@ func (s *Server) get(c *call, r resource) error {
 	if err := c.parameters(); err != nil {
 		return err
 	}
-	p := s.o.Policies.Policies()
+	p := s.o.Policies.Snapshot()
 	st := r.state(p)
 	etag, err := etagOf(st.version, st.doc)
 	if err != nil {
@@ -135,8 +136,8 @@ func (s *Server) put(c *call, r resource) error {
 	if err != nil {
 		return err
 	}
-	return s.change(c, r, actionUpdate, func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error) {
-		return r.with(p, &v, now)
+	return s.change(c, r, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.PolicySet, error) {
+		return r.with(p, v, now)
 	})
 }
 
@@ -145,35 +146,34 @@ func (s *Server) patch(c *call, r resource) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := v.(map[string]any); !ok {
-		return malformed("a merge patch for this resource is an object (RFC 7396), not %s", describe(v))
+	if !v.IsObject() {
+		return malformed("a merge patch for this resource is an object (RFC 7396), not %s", v)
 	}
-	return s.change(c, r, actionUpdate, func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error) {
-		base, err := toJSONValue(r.base(p))
+	return s.change(c, r, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.PolicySet, error) {
+		base, err := strict.Of(r.base(p))
 		if err != nil {
-			return clientcfg.PolicySet{}, err
+			return clientcfg.PolicySet{}, fmt.Errorf("admin: encode: %w", err)
 		}
-		merged := mergePatch(base, v)
-		return r.with(p, &merged, now)
+		return r.with(p, strict.MergePatch(base, v), now)
 	})
 }
 
 func (s *Server) remove(c *call, r resource) error {
-	return s.change(c, r, actionDelete, func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error) {
+	return s.change(c, r, actionDelete, func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.PolicySet, error) {
 		return r.with(p, nil, now)
 	})
 }
 
-// deriver makes the changed set.
-type deriver func(p *clientcfg.Policies, now time.Time) (clientcfg.PolicySet, error)
+// deriver returns the changed set.
+type deriver func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.PolicySet, error)
 
 // change makes a change of the resource and answers with what it is now.
 func (s *Server) change(c *call, r resource, action string, derive deriver) error {
 	return s.perform(c, &change{resource: r, changes: r, action: action, derive: derive})
 }
 
-// perform makes the change and answers, or, with ?validate=true, says what
-// would come of it.
+// perform makes the change and answers; with ?validate=true it only answers what the change
+// would do.
 func (s *Server) perform(c *call, ch *change) error {
 	if err := c.parameters("validate", "reason"); err != nil {
 		return err
@@ -203,18 +203,18 @@ func (s *Server) perform(c *call, ch *change) error {
 	return s.answerChanged(c, ch.changes, after)
 }
 
-// applyWithin bounds a change.
+// applyWithin bounds the time of a change.
 const applyWithin = 10 * time.Second
 
-// apply makes the change. A caller who hangs up in the middle does not stop
-// it: nobody would know then whether it was made.
-func (s *Server) apply(ctx context.Context, ch *change) (*clientcfg.Policies, error) {
+// apply makes the change. It goes on if the caller hangs up, so that its outcome is
+// certain.
+func (s *Server) apply(ctx context.Context, ch *change) (*clientcfg.PolicySnapshot, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyWithin)
 	defer cancel()
 	return s.o.Policies.Change(ctx, s.edit(ch))
 }
 
-func (s *Server) answerChanged(c *call, r resource, p *clientcfg.Policies) error {
+func (s *Server) answerChanged(c *call, r resource, p *clientcfg.PolicySnapshot) error {
 	st := r.state(p)
 	etag, err := etagOf(st.version, st.doc)
 	if err != nil {
@@ -224,25 +224,18 @@ func (s *Server) answerChanged(c *call, r resource, p *clientcfg.Policies) error
 	return c.answer(r.view(c.Request().Context(), s, p))
 }
 
-// rehearsal is the answer to ?validate=true.
-type rehearsal struct {
-	Valid  bool            `json:"valid"`
-	Before json.RawMessage `json:"before"`
-	After  json.RawMessage `json:"after"`
-	Effect effect          `json:"effect"`
-}
-
-// rehearse says what a change would do, and does nothing.
+// rehearse answers what a change would do, and changes nothing.
 func (s *Server) rehearse(c *call, ch *change) error {
 	after, err := s.o.Policies.Try(c.Request().Context(), s.edit(ch))
 	if err != nil {
 		return err
 	}
-	out := rehearsal{Valid: true, Effect: effectOf(ch.before, after, s.o.Clients.Directory(), s.activity(c.Request().Context()), s.o.Now())}
-	if out.Before, err = told(ch.changes, ch.before); err != nil {
+	recent := s.activity(c.Request().Context())
+	out := adminapi.Rehearsal{Valid: true, Effect: effectOf(ch.before, after, s.o.Clients.Directory(), recent, s.o.Now())}
+	if out.Before, err = encoded(ch.changes, ch.before); err != nil {
 		return err
 	}
-	if out.After, err = told(ch.changes, after); err != nil {
+	if out.After, err = encoded(ch.changes, after); err != nil {
 		return err
 	}
 	return c.answer(out)

@@ -59,7 +59,7 @@ func TestChangesNeedTheETag(t *testing.T) {
 	put(`"0-0"`, "", http.StatusPreconditionFailed)
 	put("W/"+first, "", http.StatusPreconditionFailed)
 	put("*", "", http.StatusPreconditionFailed) // there is no policy yet
-	equal(t, "version", w.policies.Policies().Version(), 0)
+	equal(t, "version", w.policies.Snapshot().Version(), 0)
 
 	second := put(first, "", http.StatusOK).header.Get("ETag")
 	put(first, "", http.StatusPreconditionFailed).says(second)
@@ -137,7 +137,7 @@ func TestOnOutageIsKept(t *testing.T) {
 	equal(t, "left out", a.at("user", 1, "on_outage"), any("share"))
 	a = w.patch("/policies/app", `{"note":"x"}`).is(http.StatusOK)
 	equal(t, "after a patch of something else", a.at("effective", "user", 0, "on_outage"), any("deny"))
-	equal(t, "in force", w.policies.Policies().For("app").User.All()[0].OnOutage, ratelimit.Deny)
+	equal(t, "in force", w.policies.Snapshot().For("app").User.All()[0].OnOutage, ratelimit.Deny)
 	equal(t, "in the trail", w.get("/audit").at("entries", 0, "after", "user", 0, "on_outage"), any("deny"))
 	a = w.patch("/settings", `{"default":{"user":[{"on_outage":"memory"}]}}`).is(http.StatusOK)
 	equal(t, "of the settings", a.at("default", "user", 0, "on_outage"), any("memory"))
@@ -167,12 +167,12 @@ func TestSettingsLieOnTopOfTheFile(t *testing.T) {
 	a = w.patch("/settings", `{"mode":null,"default":{"client":null,"hide_headers":true}}`).is(http.StatusOK)
 	equal(t, "mode", a.at("mode"), any("enforce"))
 	equal(t, "client", a.at("default", "client", 0, "requests"), any(100.0))
-	equal(t, "hide", w.policies.Policies().For("shop").HideHeaders, true)
+	equal(t, "hide", w.policies.Snapshot().For("shop").HideHeaders, true)
 	equal(t, "canary", a.at("canary_percent"), any(5.0))
 	a = w.put("/settings", `{"mode":"off"}`).is(http.StatusOK)
 	equal(t, "canary", a.at("canary_percent"), any(100.0))
 	w.change("DELETE", "/settings", "").is(http.StatusNoContent)
-	if got := w.policies.Policies().Settings(); !cmp.Equal(got, file()) {
+	if got := w.policies.Snapshot().Settings(); !cmp.Equal(got, file()) {
 		t.Error(cmp.Diff(file(), got))
 	}
 }
@@ -215,7 +215,7 @@ func TestClientIDsAreEscapedInPaths(t *testing.T) {
 	w := newWorld(t)
 	a := w.put("/policies/a%2Fb%252F:c", `{"trusted":true}`).is(http.StatusOK)
 	equal(t, "client_id", a.at("client_id"), any(odd))
-	equal(t, "trusted", w.policies.Policies().For(odd).Trusted, true)
+	equal(t, "trusted", w.policies.Snapshot().For(odd).Trusted, true)
 }
 
 func TestLockOutIsRefused(t *testing.T) {
@@ -235,7 +235,7 @@ func TestLockOutIsRefused(t *testing.T) {
 	lock(w.put("/policies/ops", `{}`))
 	w.patch("/policies/ops", `{"mode":"dry_run","trusted":false}`).is(http.StatusOK)
 	lock(w.patch("/policies/ops", `{"mode":"enforce"}`))
-	equal(t, "version", w.policies.Policies().Version(), 4)
+	equal(t, "version", w.policies.Snapshot().Version(), 4)
 }
 
 func TestValidateChangesNothing(t *testing.T) {
@@ -254,7 +254,7 @@ func TestValidateChangesNothing(t *testing.T) {
 	}).is(http.StatusPreconditionFailed)
 	a = w.change("DELETE", "/policies/shop?validate=true", "")
 	a.is(http.StatusNotFound)
-	equal(t, "version", w.policies.Policies().Version(), 0)
+	equal(t, "version", w.policies.Snapshot().Version(), 0)
 	equal(t, "audit", len(w.get("/audit").at("entries").([]any)), 0)
 }
 
@@ -271,7 +271,7 @@ func TestEveryInstanceFollows(t *testing.T) {
 	b.send(request{
 		method: "PATCH", path: "/policies/shop", token: writer, ifMatch: old, contentType: "application/merge-patch+json", body: `{"mode":"off"}`,
 	}).is(http.StatusPreconditionFailed)
-	equal(t, "trusted on the other", b.policies.Policies().For("shop").Trusted, true)
+	equal(t, "trusted on the other", b.policies.Snapshot().For("shop").Trusted, true)
 }
 
 // A new configuration file makes another resource of what it says.

@@ -9,33 +9,14 @@ import (
 	"time"
 
 	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 )
 
-// usageDoc is one live counter: a client or one of its users, under one limit.
-type usageDoc struct {
-	ClientID string `json:"client_id"`
-	// Username is null for the client itself (client_credentials).
-	Username  *string  `json:"username"`
-	Candidate bool     `json:"candidate"` // counted for a candidate, never enforced
-	Limit     limitDoc `json:"limit"`
-	Known     int64    `json:"g"` // known to be in the database
-	InFlight  int64    `json:"i"` // admitted here, not known to be there
-	Estimate  float64  `json:"estimate"`
-	Remaining int64    `json:"remaining"`
-	Usage     float64  `json:"usage"` // share of the limit
-	// FreeAt is when the next request passes if nothing else is sent; null
-	// if one would pass now.
-	FreeAt *time.Time `json:"free_at"`
-	// LastSeen is when this instance was last asked; null if it never was.
-	LastSeen *time.Time `json:"last_seen"`
-	Instance string     `json:"instance,omitempty"`
-}
-
-func showUsage(u ratelimit.Usage, now time.Time) usageDoc {
-	d := usageDoc{
-		Limit: showLimit(u.Limit), Known: u.Known, InFlight: u.Unflushed, Estimate: u.Estimate,
+func showUsage(u ratelimit.Usage, now time.Time) adminapi.Counter {
+	d := adminapi.Counter{
+		Limit: adminapi.ShowLimit(u.Limit), Known: u.Known, InFlight: u.Unflushed, Estimate: u.Estimate,
 		Remaining: u.Remaining, Usage: u.Ratio(),
 	}
 	if !u.LastSeen.IsZero() {
@@ -51,10 +32,10 @@ func showUsage(u ratelimit.Usage, now time.Time) usageDoc {
 	return d
 }
 
-// showUsages leaves out what is left of a candidate that nobody tries any more.
-func (s *Server) showUsages(us []ratelimit.Usage, now time.Time) []usageDoc {
-	out := make([]usageDoc, 0, len(us))
-	p := s.o.Policies.Policies()
+// showUsages leaves out the counters of candidates that are not tried any more.
+func (s *Server) showUsages(us []ratelimit.Usage, now time.Time) []adminapi.Counter {
+	out := make([]adminapi.Counter, 0, len(us))
+	p := s.o.Policies.Snapshot()
 	for _, u := range us {
 		d := showUsage(u, now)
 		if _, tried := p.Trial(d.ClientID); tried || !d.Candidate {
@@ -81,15 +62,7 @@ func (s *Server) showCounters(c *call) error {
 		return err
 	}
 	now := s.o.Clock()
-	out := struct {
-		ClientID string     `json:"client_id"`
-		Instance string     `json:"instance"`
-		At       time.Time  `json:"at"`
-		Counters []usageDoc `json:"counters"`
-		// Incomplete says that the store could not be asked what other
-		// instances have counted, or has more than is looked at.
-		Incomplete bool `json:"incomplete"`
-	}{ClientID: id, Instance: s.o.Instance(), At: now.UTC(), Counters: []usageDoc{}}
+	out := adminapi.Counters{ClientID: id, Instance: s.o.Instance(), At: now.UTC(), Counters: []adminapi.Counter{}}
 	var username *string
 	if _, one := c.query["username"]; one {
 		username = new(c.query.Get("username"))
@@ -102,10 +75,10 @@ func (s *Server) showCounters(c *call) error {
 	return c.answer(out)
 }
 
-// usages returns the counters of a client and its users, or of one username,
-// the most used first: what this process holds, and what others have stored.
-// Of that it looks at maxListed counters, and they are the most used only where
-// there are no more.
+// usages returns the counters of a client and its users, or of one username, the most used
+// first: those in memory, and those that other processes have stored. It reads at most
+// maxListed stored counters, in no order; complete is false if there are more, or if they
+// could not be read.
 func (s *Server) usages(ctx context.Context, clientID string, username *string, limit int, now time.Time) (out []ratelimit.Usage, complete bool) {
 	if username == nil {
 		out = s.o.Counters.ClientUsage(now, clientID, limit)
@@ -117,13 +90,13 @@ func (s *Server) usages(ctx context.Context, clientID string, username *string, 
 	}
 	stored, err := s.o.Stored.CountersOf(ctx, clientID, username, maxListed+1)
 	if err != nil {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "the counters of other instances cannot be read", slog.Any("error", err))
+		s.log.LogAttrs(ctx, slog.LevelWarn, "read of stored counters failed; showing those of this instance", slog.Any("error", err))
 		return out[:min(limit, len(out))], false
 	}
 	complete = len(stored) <= maxListed
 	for _, r := range stored[:min(maxListed, len(stored))] {
 		key := ratelimit.Key{ClientID: r.ID.ClientID, Username: r.ID.Username}
-		if len(s.o.Counters.Usage(now, key)) > 0 { // what is held here is newer
+		if len(s.o.Counters.Usage(now, key)) > 0 { // the counter in memory is newer
 			continue
 		}
 		doc := ratelimit.Document{Frame: r.Frame, Frames: r.Frames}
@@ -137,7 +110,7 @@ func (s *Server) usages(ctx context.Context, clientID string, username *string, 
 
 // limitsOf are the limits that the key is counted under.
 func (s *Server) limitsOf(key ratelimit.Key) *ratelimit.Limits {
-	p := s.o.Policies.Policies()
+	p := s.o.Policies.Snapshot()
 	id, candidate := clientcfg.CandidateOf(key.ClientID)
 	if trial, ok := p.Trial(id); ok && candidate {
 		return trial.Effective.For(key)
@@ -145,14 +118,14 @@ func (s *Server) limitsOf(key ratelimit.Key) *ratelimit.Limits {
 	return p.For(id).For(key)
 }
 
-func (u usageDoc) user() string {
-	if u.Username == nil {
+func userOf(c adminapi.Counter) string {
+	if c.Username == nil {
 		return ""
 	}
-	return *u.Username
+	return *c.Username
 }
 
-// top answers with who asks the most and which keys are nearest their limits,
+// top answers with the clients that send most requests and the keys nearest their limits,
 // on all instances.
 func (s *Server) top(c *call) error {
 	if err := c.parameters("limit"); err != nil {
@@ -164,16 +137,12 @@ func (s *Server) top(c *call) error {
 	}
 	all := s.reports(c.Request().Context())
 	recent := merged(all)
-	out := struct {
-		Since     time.Time      `json:"since"` // of the talkers
-		Talkers   []clientCounts `json:"talkers"`
-		NearLimit []usageDoc     `json:"near_limit"`
-	}{Since: recent.Since, Talkers: []clientCounts{}, NearLimit: []usageDoc{}}
+	out := adminapi.Top{Since: recent.Since, Talkers: []adminapi.ClientCounts{}, NearLimit: []adminapi.Counter{}}
 	slices.SortFunc(recent.Clients, func(a, b activity.ClientReport) int {
 		return cmp.Or(cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.ClientID, b.ClientID))
 	})
 	for _, r := range recent.Clients[:min(int(limit), len(recent.Clients))] {
-		out.Talkers = append(out.Talkers, clientCounts{r.ClientID, r.Counts})
+		out.Talkers = append(out.Talkers, adminapi.ClientCounts{ClientID: r.ClientID, Counts: r.Counts})
 	}
 	for _, r := range all {
 		for _, u := range r.Top {
@@ -192,15 +161,15 @@ func order(b bool) int {
 	return 0
 }
 
-// nearest keeps of each counter the view of the instance that knows the most,
-// and of all counters those nearest their limit.
-func nearest(all []usageDoc, limit int) []usageDoc {
-	same := func(a, b usageDoc) int {
-		return cmp.Or(strings.Compare(a.ClientID, b.ClientID), strings.Compare(a.user(), b.user()),
+// nearest returns the counters nearest their limits. Of several instances' views of one
+// counter it keeps the one with the highest estimate.
+func nearest(all []adminapi.Counter, limit int) []adminapi.Counter {
+	same := func(a, b adminapi.Counter) int {
+		return cmp.Or(strings.Compare(a.ClientID, b.ClientID), strings.Compare(userOf(a), userOf(b)),
 			strings.Compare(a.Limit.Name, b.Limit.Name), cmp.Compare(order(a.Candidate), order(b.Candidate)))
 	}
-	slices.SortFunc(all, func(a, b usageDoc) int { return cmp.Or(same(a, b), cmp.Compare(b.Estimate, a.Estimate)) })
-	all = slices.CompactFunc(all, func(a, b usageDoc) bool { return same(a, b) == 0 })
-	slices.SortStableFunc(all, func(a, b usageDoc) int { return cmp.Compare(b.Usage, a.Usage) })
+	slices.SortFunc(all, func(a, b adminapi.Counter) int { return cmp.Or(same(a, b), cmp.Compare(b.Estimate, a.Estimate)) })
+	all = slices.CompactFunc(all, func(a, b adminapi.Counter) bool { return same(a, b) == 0 })
+	slices.SortStableFunc(all, func(a, b adminapi.Counter) int { return cmp.Compare(b.Usage, a.Usage) })
 	return all[:min(limit, len(all))]
 }

@@ -3,188 +3,159 @@ package admin
 import (
 	"slices"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict"
 )
 
-// The documents below are what operators read and write. Each has a part that
-// is only for reading and that is ignored when it is sent back, so that what
-// was read can be edited and sent.
+// The documents that operators read are in adminapi. Those that they send are decoded here,
+// strictly, into the types that are stored. Fields that are only for reading are skipped, so
+// that a document can be read, edited and sent back.
 
-// defaultDoc holds for every client without a policy of its own.
-type defaultDoc struct {
-	User        []limitDoc `json:"user"`
-	Client      []limitDoc `json:"client"`
-	HideHeaders bool       `json:"hide_headers"`
-}
-
-// settingsDoc is what holds for all clients.
-type settingsDoc struct {
-	Mode          ratelimit.Mode `json:"mode"`
-	CanaryPercent float64        `json:"canary_percent"`
-	Default       defaultDoc     `json:"default"`
-	Note          string         `json:"note,omitempty"`
-}
-
-func showSettings(p *clientcfg.Policies) settingsDoc {
+func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 	s := p.Settings()
 	mode := s.Mode
 	if mode == ratelimit.Unset {
 		mode = ratelimit.Enforce
 	}
-	return settingsDoc{
-		Mode: mode, CanaryPercent: s.CanaryPercent, Note: p.Set().Settings.Note,
-		Default: defaultDoc{showLimits(s.Default.User), showLimits(s.Default.Client), s.Default.HideHeaders},
+	return adminapi.Settings{
+		Mode: string(mode), CanaryPercent: s.CanaryPercent, Note: p.Set().Settings.Note,
+		Default: adminapi.Default{
+			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client), HideHeaders: s.Default.HideHeaders,
+		},
 	}
 }
 
-// overrideDoc is that part of the settings that operators have changed, as
-// readSettings reads it.
-func overrideDoc(o clientcfg.SettingsOverride) map[string]any {
-	doc, d := map[string]any{}, map[string]any{}
-	if o.Mode != nil {
-		doc["mode"] = *o.Mode
-	}
-	if o.CanaryPercent != nil {
-		doc["canary_percent"] = *o.CanaryPercent
-	}
-	if o.User != nil {
-		d["user"] = showLimits(o.User)
-	}
-	if o.Client != nil {
-		d["client"] = showLimits(o.Client)
-	}
-	if o.HideHeaders != nil {
-		d["hide_headers"] = *o.HideHeaders
-	}
-	if len(d) > 0 {
-		doc["default"] = d
-	}
-	if o.Note != "" {
-		doc["note"] = o.Note
-	}
-	return doc
+// settingsInput is the settings as they are sent. An absent field is as in the configuration
+// file.
+type settingsInput struct {
+	Mode          *ratelimit.Mode `json:"mode,omitempty"`
+	CanaryPercent *float64        `json:"canary_percent,omitempty"`
+	Default       struct {
+		User        []ratelimit.Limit `json:"user,omitempty"`
+		Client      []ratelimit.Limit `json:"client,omitempty"`
+		HideHeaders *bool             `json:"hide_headers,omitempty"`
+	} `json:"default,omitzero"`
+	Note string      `json:"note,omitempty"`
+	Meta strict.Skip `json:"meta,omitzero"`
 }
 
-// readSettings reads what is set in the document; the rest is left to the file.
-func readSettings(v any) (o clientcfg.SettingsOverride, err error) {
-	var errs ratelimit.FieldErrors
-	f := fieldsOf(v, "", &errs)
-	if mode, ok := f.text("mode"); ok {
-		o.Mode = new(readMode(f, mode))
-	}
-	if share, ok := f.number("canary_percent"); ok {
-		o.CanaryPercent = &share
-	}
-	if d, ok := f.get("default"); ok {
-		sub := fieldsOf(d, "default", &errs)
-		o.User, o.Client = readLimits(sub, "user"), readLimits(sub, "client")
-		if hide, ok := sub.boolean("hide_headers"); ok {
-			o.HideHeaders = &hide
-		}
-		sub.end()
-	}
-	o.Note = readNote(f)
-	f.ignore("meta")
-	f.end()
-	if len(errs) > 0 {
-		return o, errs
+// setByOperators is the inverse of readSettings.
+func setByOperators(o clientcfg.SettingsOverride) (in settingsInput) {
+	in.Mode, in.CanaryPercent, in.Note = o.Mode, o.CanaryPercent, o.Note
+	in.Default.User, in.Default.Client, in.Default.HideHeaders = o.User, o.Client, o.HideHeaders
+	return in
+}
+
+func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
+	var in settingsInput
+	errs := v.Decode(&in, nil)
+	o := clientcfg.SettingsOverride{
+		Mode: in.Mode, CanaryPercent: in.CanaryPercent, Note: in.Note,
+		User: in.Default.User, Client: in.Default.Client, HideHeaders: in.Default.HideHeaders,
 	}
 	set := clientcfg.PolicySet{Settings: o}
 	judged := set.Over(ratelimit.DefaultSettings())
-	return o, judged.Validate()
+	errs.AddUnreported(checkMode(in.Mode))
+	errs.AddUnreported(checkNote(in.Note))
+	errs.AddUnreported(checkLists(o.User, o.Client).Under("default"))
+	errs.AddUnreported(fielderr.Of(judged.Validate()))
+	return o, errs.Err()
 }
 
-// policyDoc is the policy of one client. A field that is absent leaves the
-// decision to the settings.
-type policyDoc struct {
-	ClientID    string         `json:"client_id"`
-	Trusted     bool           `json:"trusted"`
-	Mode        ratelimit.Mode `json:"mode,omitempty"`
-	User        []limitDoc     `json:"user,omitempty"`
-	Client      []limitDoc     `json:"client,omitempty"`
-	HideHeaders bool           `json:"hide_headers"`
-	Note        string         `json:"note,omitempty"`
-}
-
-func showPolicy(clientID string, p clientcfg.ClientPolicy) policyDoc {
-	return policyDoc{
-		ClientID: clientID, Trusted: p.Trusted, Mode: p.Mode,
-		User: showLimits(p.User), Client: showLimits(p.Client), HideHeaders: p.HideHeaders, Note: p.Note,
+func showPolicy(clientID string, p clientcfg.ClientPolicy) adminapi.Policy {
+	return adminapi.Policy{
+		ClientID: clientID, Trusted: p.Trusted, Mode: string(p.Mode),
+		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), HideHeaders: p.HideHeaders, Note: p.Note,
 	}
 }
 
-func readPolicy(clientID string, v any) (p clientcfg.ClientPolicy, err error) {
-	var errs ratelimit.FieldErrors
-	f := fieldsOf(v, "", &errs)
-	readClientID(f, clientID)
-	p.Trusted, _ = f.boolean("trusted")
-	if mode, ok := f.text("mode"); ok {
-		p.Mode = readMode(f, mode)
+func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err error) {
+	var in struct {
+		ClientID    *string           `json:"client_id"`
+		Trusted     bool              `json:"trusted"`
+		Mode        *ratelimit.Mode   `json:"mode"`
+		User        []ratelimit.Limit `json:"user"`
+		Client      []ratelimit.Limit `json:"client"`
+		HideHeaders bool              `json:"hide_headers"`
+		Note        string            `json:"note"`
+		Effective   strict.Skip       `json:"effective"`
+		Meta        strict.Skip       `json:"meta"`
 	}
-	p.User, p.Client = readLimits(f, "user"), readLimits(f, "client")
-	p.HideHeaders, _ = f.boolean("hide_headers")
-	p.Note = readNote(f)
-	f.ignore("effective", "meta")
-	f.end()
-	if len(errs) > 0 {
-		return p, errs
+	errs := v.Decode(&in, nil)
+	p.Policy = ratelimit.Policy{User: in.User, Client: in.Client, Trusted: in.Trusted, HideHeaders: in.HideHeaders}
+	if p.Note = in.Note; in.Mode != nil {
+		p.Mode = *in.Mode
 	}
-	return p, p.Validate()
+	errs.AddUnreported(checkClientID(in.ClientID, clientID))
+	errs.AddUnreported(checkMode(in.Mode))
+	errs.AddUnreported(checkNote(in.Note))
+	errs.AddUnreported(checkLists(p.User, p.Client))
+	errs.AddUnreported(fielderr.Of(p.Validate()))
+	return p, errs.Err()
 }
 
-// candidateDoc is a candidate: limits tried beside the live ones.
-type candidateDoc struct {
-	ClientID string     `json:"client_id"`
-	User     []limitDoc `json:"user,omitempty"`
-	Client   []limitDoc `json:"client,omitempty"`
-	Note     string     `json:"note,omitempty"`
+func showCandidate(name string, c clientcfg.Candidate) adminapi.Candidate {
+	return adminapi.Candidate{ClientID: name, User: adminapi.ShowLimits(c.User), Client: adminapi.ShowLimits(c.Client), Note: c.Note}
 }
 
-func showCandidate(name string, c clientcfg.Candidate) candidateDoc {
-	return candidateDoc{ClientID: name, User: showLimits(c.User), Client: showLimits(c.Client), Note: c.Note}
-}
-
-func readCandidate(name string, v any) (c clientcfg.Candidate, err error) {
-	var errs ratelimit.FieldErrors
-	f := fieldsOf(v, "", &errs)
-	readClientID(f, name)
-	c.User, c.Client = readLimits(f, "user"), readLimits(f, "client")
-	c.Note = readNote(f)
-	f.ignore("since", "activity", "meta")
-	f.end()
-	if len(errs) == 0 && c.User == nil && c.Client == nil {
-		f.fail("user", "a candidate needs limits under user, client or both")
+func readCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err error) {
+	var in struct {
+		ClientID *string           `json:"client_id"`
+		User     []ratelimit.Limit `json:"user"`
+		Client   []ratelimit.Limit `json:"client"`
+		Note     string            `json:"note"`
+		Since    strict.Skip       `json:"since"`
+		Activity strict.Skip       `json:"activity"`
+		Meta     strict.Skip       `json:"meta"`
 	}
-	if len(errs) > 0 {
-		return c, errs
+	errs := v.Decode(&in, nil)
+	errs.AddUnreported(checkClientID(in.ClientID, name))
+	errs.AddUnreported(checkNote(in.Note))
+	errs.AddUnreported(checkLists(in.User, in.Client))
+	if len(errs) == 0 && in.User == nil && in.Client == nil {
+		errs.Add("user", "a candidate needs limits under user, client or both")
 	}
-	policy := ratelimit.Policy{User: c.User, Client: c.Client}
-	return c, policy.Validate()
+	policy := ratelimit.Policy{User: in.User, Client: in.Client}
+	errs.AddUnreported(fielderr.Of(policy.Validate()))
+	return clientcfg.Candidate{User: in.User, Client: in.Client, Note: in.Note}, errs.Err()
 }
 
-// readClientID accepts the name of the resource, as it was read with it.
-func readClientID(f *fields, want string) {
-	if id, ok := f.text("client_id"); ok && id != want {
-		f.fail("client_id", "%q is not that of the address, %q", shorten(id), want)
+// checkClientID accepts the client_id of the resource, which is sent with it, and none.
+func checkClientID(id *string, want string) (errs fielderr.Errors) {
+	if id != nil && *id != want {
+		errs.Add("client_id", "%q is not that of the address, %q", *id, want)
 	}
+	return errs
 }
 
-// readMode is stricter than a policy read from a file: an empty text is no mode.
-func readMode(f *fields, text string) ratelimit.Mode {
+// checkMode refuses an empty text, which ratelimit takes for no mode.
+func checkMode(m *ratelimit.Mode) (errs fielderr.Errors) {
 	modes := []ratelimit.Mode{ratelimit.Enforce, ratelimit.DryRun, ratelimit.Off}
-	m := ratelimit.Mode(text)
-	if !slices.Contains(modes, m) {
-		f.fail("mode", "%q is none of %q, %q, %q; leave it out, or set it to null, to have none of its own",
-			shorten(text), modes[0], modes[1], modes[2])
+	if m != nil && !slices.Contains(modes, *m) {
+		errs.Add("mode", "%q is none of %q, %q, %q; leave it out, or set it to null, to have none of its own",
+			*m, modes[0], modes[1], modes[2])
 	}
-	return m
+	return errs
 }
 
-func readNote(f *fields) string {
-	note, _ := f.text("note")
-	if err := clientcfg.ValidateNote(note); err != nil {
-		f.fail("note", "%v", err)
+// checkLists refuses empty lists, which ratelimit takes for absent ones.
+func checkLists(user, client []ratelimit.Limit) (errs fielderr.Errors) {
+	const message = "needs at least one limit; leave it out, or set it to null, to have none of its own"
+	if user != nil && len(user) == 0 {
+		errs.Add("user", message)
 	}
-	return note
+	if client != nil && len(client) == 0 {
+		errs.Add("client", message)
+	}
+	return errs
+}
+
+func checkNote(note string) (errs fielderr.Errors) {
+	if err := clientcfg.ValidateNote(note); err != nil {
+		errs.Add("note", "%v", err)
+	}
+	return errs
 }

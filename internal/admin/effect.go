@@ -8,50 +8,24 @@ import (
 	"time"
 
 	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 )
 
-// effect says whom a change would have hit, had it been made earlier.
+// effect is which clients a change would have hit, had it been made earlier.
 type effect struct {
-	// Widens says that enforcement reaches further than before, for any
-	// client: only then can somebody be hit who was not before.
-	Widens bool `json:"widens"`
-	// normally and outage say when it does: while counts are shared, and
-	// while the store does not take them.
+	adminapi.Effect
+	// normally and outage are set if it widens enforcement while counts are shared, and
+	// during an outage.
 	normally, outage bool
-	// Since is from when on the figures are complete: where limits were
-	// changed or tried only lately, or the server was started, that is later
-	// than ten minutes ago.
-	Since time.Time `json:"since"`
-	// Clients is how many clients asked in the last ten minutes.
-	Clients int `json:"clients"`
-	// Hit are the clients that would have been denied something, those of
-	// whom the most would have been denied first.
-	Hit []hit `json:"hit"`
-	// Unknown are clients that asked, and of which nothing can be said.
-	Unknown []unknown `json:"unknown"`
-	// Incomplete says that there were more clients than are counted.
-	Incomplete bool   `json:"incomplete"`
-	Summary    string `json:"summary"` // all of it in one sentence
 }
 
-type hit struct {
-	ClientID string `json:"client_id"`
-	// Requests would have been denied; at least one, if AtLeast is set: then
-	// only the peak is known.
-	Requests uint64 `json:"requests"`
-	AtLeast  bool   `json:"at_least,omitempty"`
-}
-
-type unknown struct {
-	ClientID string `json:"client_id"`
-	Why      string `json:"why"`
-}
-
-// effectOf compares two snapshots by what was decided lately.
-func effectOf(before, after *clientcfg.Policies, clients *clientcfg.Directory, r activity.Report, now time.Time) effect {
-	e := effect{Since: r.Since, Clients: r.Total, Incomplete: r.Incomplete, Hit: []hit{}, Unknown: []unknown{}}
+// effectOf compares two snapshots by the decisions of the last ten minutes.
+func effectOf(before, after *clientcfg.PolicySnapshot, clients *clientcfg.Directory, r activity.Report, now time.Time) adminapi.Effect {
+	var e effect
+	e.Since, e.Clients, e.Incomplete = r.Since, r.Total, r.Incomplete
+	e.Hit, e.Unknown = []adminapi.Hit{}, []adminapi.Unknown{}
 	for c := range clients.All() {
 		was, will := before.For(c.ID), after.For(c.ID)
 		e.normally = e.normally || widens(was, will)
@@ -65,14 +39,14 @@ func effectOf(before, after *clientcfg.Policies, clients *clientcfg.Directory, r
 		}
 		switch {
 		case v.requests > 0:
-			e.Hit = append(e.Hit, hit{c.ClientID, v.requests, v.atLeast})
+			e.Hit = append(e.Hit, adminapi.Hit{ClientID: c.ClientID, Requests: v.requests, AtLeast: v.atLeast})
 		case v.why != "":
-			e.Unknown = append(e.Unknown, unknown{c.ClientID, v.why})
+			e.Unknown = append(e.Unknown, adminapi.Unknown{ClientID: c.ClientID, Why: v.why})
 		}
 	}
-	slices.SortStableFunc(e.Hit, func(a, b hit) int { return cmp.Compare(b.Requests, a.Requests) })
+	slices.SortStableFunc(e.Hit, func(a, b adminapi.Hit) int { return cmp.Compare(b.Requests, a.Requests) })
 	e.Summary = e.summarize(now)
-	return e
+	return e.Effect
 }
 
 func enforced(e *ratelimit.Effective) bool { return e.Mode == ratelimit.Enforce && !e.Trusted }
@@ -82,8 +56,7 @@ func widens(was, will *ratelimit.Effective) bool {
 	return enforced(will) && (!enforced(was) || stricter(was.User, will.User) || stricter(was.Client, will.Client))
 }
 
-// stricter reports whether a limit of the new list is not implied by one of
-// the old.
+// stricter reports whether the new list has a limit that no limit of the old list implies.
 func stricter(was, will *ratelimit.Limits) bool {
 	old := was.All()
 	for _, l := range will.All() {
@@ -94,8 +67,8 @@ func stricter(was, will *ratelimit.Limits) bool {
 	return false
 }
 
-// widensOnOutage reports whether more can be denied than before while the store
-// does not take counts, because of what the limits say of that time.
+// widensOnOutage reports whether more can be denied than before during an outage, because of
+// the limits' on_outage.
 func widensOnOutage(was, will *ratelimit.Effective) bool {
 	if !enforced(will) {
 		return false
@@ -109,7 +82,7 @@ func widensOnOutage(was, will *ratelimit.Effective) bool {
 
 var severityOf = map[ratelimit.OnOutage]int{ratelimit.Memory: 0, ratelimit.Share: 1, ratelimit.Deny: 2}
 
-// severity is how strict a list of limits is in an outage: as its strictest,
+// severity is how strict a list of limits is in an outage: as strict as its strictest limit,
 // since all must pass.
 func severity(ls *ratelimit.Limits) (most int) {
 	for _, l := range ls.All() {
@@ -118,8 +91,7 @@ func severity(ls *ratelimit.Limits) (most int) {
 	return most
 }
 
-// equalLimits reports whether two lists deny the same requests while counts are
-// shared.
+// equalLimits reports whether two lists deny the same requests while counts are shared.
 func equalLimits(a, b *ratelimit.Limits) bool {
 	return slices.EqualFunc(a.All(), b.All(), func(a, b ratelimit.Limit) bool {
 		a.OnOutage = b.OnOutage
@@ -127,15 +99,15 @@ func equalLimits(a, b *ratelimit.Limits) bool {
 	})
 }
 
-// verdict says how much of what a client sent would have been denied.
+// verdict is how many of a client's requests would have been denied.
 type verdict struct {
 	requests uint64
 	atLeast  bool      // there may have been more
-	why      string    // nothing is known: why that is
+	why      string    // it is not known; this is the reason
 	since    time.Time // since when the figure is complete; zero: always
 }
 
-func judge(c activity.ClientReport, before, after *clientcfg.Policies) verdict {
+func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) verdict {
 	was, will := before.For(c.ClientID), after.For(c.ClientID)
 	trial, isTried := before.Trial(c.ClientID)
 	switch {
@@ -152,8 +124,8 @@ func judge(c activity.ClientReport, before, after *clientcfg.Policies) verdict {
 	return v.and(judgeKind(c, activity.Client, will.Client))
 }
 
-// isWhatWasTried reports whether the candidate is what would hold, so that its
-// denials are the answer.
+// isWhatWasTried reports whether the change would make the candidate's limits live, so that
+// its denials are the answer.
 func isWhatWasTried(t clientcfg.Trial, was, will *ratelimit.Effective) bool {
 	same := func(isTried bool, cand, was, will *ratelimit.Limits) bool {
 		return isTried && equalLimits(cand, will) || !isTried && equalLimits(was, will)
@@ -162,7 +134,7 @@ func isWhatWasTried(t clientcfg.Trial, was, will *ratelimit.Effective) bool {
 		(enforced(was) || t.User && t.Client)
 }
 
-// judgeKind looks at one kind of request.
+// judgeKind judges one kind of request.
 func judgeKind(c activity.ClientReport, kind activity.Kind, will *ratelimit.Limits) verdict {
 	k, asked := c.Kind(kind)
 	if !asked {
@@ -178,10 +150,10 @@ func judgeKind(c activity.ClientReport, kind activity.Kind, will *ratelimit.Limi
 	return v
 }
 
-// judgePeaks compares what was counted with limits that did not hold then.
+// judgePeaks compares the peaks with limits that were not in force then.
 func judgePeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
 	for _, l := range will {
-		told := false
+		known := false
 		for _, p := range peaks {
 			if !activity.SameShape(p.Limit, l) {
 				continue
@@ -189,10 +161,11 @@ func judgePeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
 			if p.Count > l.Requests {
 				return verdict{requests: 1, atLeast: true}
 			}
-			told = told || p.Count <= p.Limit.Requests // beyond its limit nobody knows how far it would have gone
+			// Beyond the limit, the count says nothing of how many requests there would have been.
+			known = known || p.Count <= p.Limit.Requests
 		}
-		if !told {
-			v.why = fmt.Sprintf("nothing was counted that tells about %d requests in %s; try a candidate first", l.Requests, showWindow(l.Window))
+		if !known {
+			v.why = fmt.Sprintf("nothing was counted that tells about %d requests in %s; try a candidate first", l.Requests, adminapi.ShowWindow(l.Window))
 		}
 	}
 	return v
@@ -207,7 +180,7 @@ func (v verdict) and(o verdict) verdict {
 	return sum
 }
 
-// named bounds how many clients a sentence names.
+// named is how many clients the summary names at most.
 const named = 10
 
 func (e *effect) summarize(now time.Time) string {
@@ -229,10 +202,10 @@ func (e *effect) summarize(now time.Time) string {
 		clients = "client"
 	}
 	fmt.Fprintf(&b, "enforcing would have denied %s of %s%d %s in the last 10 minutes", count, atLeast, e.Clients, clients)
-	list(&b, ": ", e.Hit, hit.String)
+	list(&b, ": ", e.Hit, hitText)
 	if n := len(e.Unknown); n > 0 {
 		fmt.Fprintf(&b, "; unknown for %d", n)
-		list(&b, ": ", e.Unknown, unknown.String)
+		list(&b, ": ", e.Unknown, unknownText)
 	}
 	// The oldest half minute is always forgotten in part.
 	if age := now.Sub(e.Since); age < activity.Window-time.Minute {
@@ -244,7 +217,7 @@ func (e *effect) summarize(now time.Time) string {
 	return b.String()
 }
 
-// list names the first few of them.
+// list appends the first few items.
 func list[T any](b *strings.Builder, intro string, items []T, text func(T) string) {
 	for i, item := range items[:min(named, len(items))] {
 		if i > 0 {
@@ -257,8 +230,8 @@ func list[T any](b *strings.Builder, intro string, items []T, text func(T) strin
 	}
 }
 
-// String is the client with what it would have lost.
-func (h hit) String() string {
+// hitText is the client and how many of its requests would have been denied.
+func hitText(h adminapi.Hit) string {
 	switch {
 	case h.AtLeast:
 		return fmt.Sprintf("%s (at least %d)", h.ClientID, h.Requests)
@@ -268,10 +241,10 @@ func (h hit) String() string {
 	return fmt.Sprintf("%s (%d requests)", h.ClientID, h.Requests)
 }
 
-// String is the client with the reason.
-func (u unknown) String() string { return u.ClientID + " (" + u.Why + ")" }
+// unknownText is the client and the reason.
+func unknownText(u adminapi.Unknown) string { return u.ClientID + " (" + u.Why + ")" }
 
-// duration says a time as people do.
+// duration writes a time in words: 2 minutes.
 func duration(d time.Duration) string {
 	n, unit := int(d.Round(time.Minute)/time.Minute), "minute"
 	if d < time.Minute {

@@ -82,9 +82,9 @@ func TestEffectOfTheCanaryShare(t *testing.T) {
 		w.ask(id, "", 7)
 	}
 	for share := 0.0; share <= 100; share += 10 {
-		set := w.policies.Policies().Set()
+		set := w.policies.Snapshot().Set()
 		set.Settings.CanaryPercent = &share
-		p, err := clientcfg.NewPolicies(file(), set)
+		p, err := clientcfg.NewPolicySnapshot(file(), set)
 		ok(t, err)
 		inside := 0
 		for _, id := range ids {

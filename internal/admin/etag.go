@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// etagOf names one state of a resource (RFC 9110 8.8.3): the version of its
-// last change, and what it says. The latter too, because a new configuration
-// file changes it without a version.
+// etagOf returns the ETag of a resource (RFC 9110 8.8.3): the version of its last change
+// and a digest of its content, which a new configuration file changes without a version.
 func etagOf(version int64, doc any) (string, error) {
 	b, err := json.Marshal(doc)
 	if err != nil {
@@ -30,8 +29,8 @@ func conditionsOf(h http.Header) conditions {
 	return conditions{tags(h.Values("If-Match")), tags(h.Values("If-None-Match"))}
 }
 
-// tags splits a list of entity tags. Ours hold no comma, so whatever another
-// one does to the list cannot make it match.
+// tags splits a list of entity tags. Those of this server contain no comma, so splitting
+// another one at a comma cannot make it match.
 func tags(values []string) (out []string) {
 	for _, tag := range strings.Split(strings.Join(values, ","), ",") {
 		if tag = strings.TrimSpace(tag); tag != "" {
@@ -41,8 +40,7 @@ func tags(values []string) (out []string) {
 	return out
 }
 
-// given reports whether there is any condition that keeps a change from
-// overwriting another.
+// given reports whether there is a condition that keeps a change from overwriting another.
 func (c conditions) given() bool { return c.match != nil || c.noneMatch != nil }
 
 // errNoCondition is the answer to a change that could overwrite another.
@@ -50,8 +48,8 @@ var errNoCondition = problem(http.StatusPreconditionRequired, typeNoCondition, "
 	"send If-Match with the ETag that you read, so that no change of somebody else is overwritten; "+
 		"to make what does not exist yet, send If-None-Match: *")
 
-// check compares the conditions with the state that there is. Both headers
-// compare strongly: a weak tag never matches for a change.
+// check compares the conditions with the current state. Both headers use strong
+// comparison: a weak tag never matches for a change.
 func (c conditions) check(etag string, exists bool) error {
 	if c.match != nil && !slices.Contains(c.match, etag) && (!exists || !slices.Contains(c.match, "*")) {
 		return problem(http.StatusPreconditionFailed, typeStale, "Changed meanwhile",
@@ -64,7 +62,7 @@ func (c conditions) check(etag string, exists bool) error {
 	return nil
 }
 
-// unchanged reports whether a reader has this state already.
+// unchanged reports whether the reader already has this state.
 func (c conditions) unchanged(etag string) bool {
 	weak := func(tag string) string { return strings.TrimPrefix(tag, "W/") }
 	return slices.ContainsFunc(c.noneMatch, func(tag string) bool { return tag == "*" || weak(tag) == etag })

@@ -16,10 +16,8 @@ func Routes(s *Server) map[string]string {
 	return out
 }
 
-// ParseJSON and MergePatch are the readers of outside bytes.
+// ReadPolicy and ShowPolicy are the two directions of a policy.
 var (
-	ParseJSON  = parseJSON
-	MergePatch = mergePatch
 	ReadPolicy = readPolicy
 	ShowPolicy = showPolicy
 )

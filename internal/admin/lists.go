@@ -7,28 +7,28 @@ import (
 	"slices"
 
 	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 )
 
-// How many items a list has: unless asked for another number, and at most.
+// How many items a list has: by default, and at most.
 const (
 	usuallyListed = 100
 	maxListed     = 1000
 )
 
-func (s *Server) onSettings(f func(*call, resource) error) func(*call) error {
+func (s *Server) onSettings(f func(*call, resource) error) handler {
 	return func(c *call) error { return f(c, settingsResource{}) }
 }
 
-// onPolicy is for registered clients, and for what is left of those that were
-// deleted.
-func (s *Server) onPolicy(f func(*call, resource) error) func(*call) error {
+// onPolicy accepts registered clients, and deleted ones that still have a policy.
+func (s *Server) onPolicy(f func(*call, resource) error) handler {
 	return func(c *call) error {
 		id, err := c.clientID()
 		if err != nil {
 			return err
 		}
-		if _, left := s.o.Policies.Policies().Set().Clients[id]; !left {
+		if _, left := s.o.Policies.Snapshot().Set().Clients[id]; !left {
 			if err := s.registered(c.Request().Context(), id); err != nil {
 				return err
 			}
@@ -37,13 +37,13 @@ func (s *Server) onPolicy(f func(*call, resource) error) func(*call) error {
 	}
 }
 
-func (s *Server) onCandidate(f func(*call, resource) error) func(*call) error {
+func (s *Server) onCandidate(f func(*call, resource) error) handler {
 	return func(c *call) error {
 		name, err := c.clientID()
 		if err != nil {
 			return err
 		}
-		if _, left := s.o.Policies.Policies().Set().Candidates[name]; !left && name != clientcfg.GlobalCandidate {
+		if _, left := s.o.Policies.Snapshot().Set().Candidates[name]; !left && name != clientcfg.GlobalCandidate {
 			if err := s.registered(c.Request().Context(), name); err != nil {
 				return err
 			}
@@ -52,8 +52,8 @@ func (s *Server) onCandidate(f func(*call, resource) error) func(*call) error {
 	}
 }
 
-// registered reports a client that does not exist. One that is not known here
-// may have been made a moment ago: the store is asked.
+// registered returns an error if the client does not exist. A client that is not in memory
+// may have been created a moment ago, so the store is read first.
 func (s *Server) registered(ctx context.Context, id string) error {
 	if _, ok := s.o.Clients.Directory().Client(id); ok {
 		return nil
@@ -62,24 +62,21 @@ func (s *Server) registered(ctx context.Context, id string) error {
 		return err
 	}
 	if _, ok := s.o.Clients.Directory().Client(id); !ok {
-		return notFound("there is no client %q", shorten(id))
+		return notFound("there is no client %q", id)
 	}
 	return nil
 }
 
-// listPolicies answers with every policy there is: changed over the API, or in
-// the configuration file.
+// listPolicies answers with all policies, of the API and of the configuration file.
 func (s *Server) listPolicies(c *call) error {
 	if err := c.parameters(); err != nil {
 		return err
 	}
-	p := s.o.Policies.Policies()
+	p := s.o.Policies.Snapshot()
 	ids := p.Settings().Clients
-	out := struct {
-		Policies []any `json:"policies"`
-	}{[]any{}}
+	out := adminapi.Policies{Policies: []adminapi.PolicyView{}}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		out.Policies = append(out.Policies, policyResource{id}.view(c.Request().Context(), s, p))
+		out.Policies = append(out.Policies, policyResource{id}.show(p))
 	}
 	return c.answer(out)
 }
@@ -88,27 +85,12 @@ func (s *Server) listCandidates(c *call) error {
 	if err := c.parameters(); err != nil {
 		return err
 	}
-	p := s.o.Policies.Policies()
-	out := struct {
-		Candidates []any `json:"candidates"`
-	}{[]any{}}
+	p := s.o.Policies.Snapshot()
+	out := adminapi.Candidates{Candidates: []adminapi.CandidateView{}}
 	for _, name := range slices.Sorted(maps.Keys(p.Set().Candidates)) {
-		out.Candidates = append(out.Candidates, candidateResource{name}.view(c.Request().Context(), s, p))
+		out.Candidates = append(out.Candidates, candidateResource{name}.show(c.Request().Context(), s, p))
 	}
 	return c.answer(out)
-}
-
-// clientDoc is a registered client, with what applies to it and what it did.
-type clientDoc struct {
-	ClientID  string            `json:"client_id"`
-	Name      string            `json:"client_name,omitempty"`
-	Public    bool              `json:"public"`
-	Grants    []clientcfg.Grant `json:"grant_types"`
-	Admin     bool              `json:"admin"` // it may change limits
-	Source    string            `json:"source"`
-	Candidate bool              `json:"candidate"` // one of its own
-	Effective effectiveDoc      `json:"effective"`
-	Activity  activity.Counts   `json:"activity"`
 }
 
 // listClients answers with the registered clients, a page at a time.
@@ -129,12 +111,8 @@ func (s *Server) listClients(c *call) error {
 	for _, r := range recent.Clients {
 		counts[r.ClientID] = r.Counts
 	}
-	p := s.o.Policies.Policies()
-	out := struct {
-		Since   any         `json:"since"` // of the activity
-		Clients []clientDoc `json:"clients"`
-		Next    string      `json:"next,omitempty"` // value of after for the next page
-	}{Since: recent.Since, Clients: []clientDoc{}}
+	p := s.o.Policies.Snapshot()
+	out := adminapi.Clients{Since: recent.Since, Clients: []adminapi.Client{}}
 	for cl := range s.o.Clients.Directory().All() {
 		if cmp.Compare(cl.ID, c.query.Get("after")) <= 0 {
 			continue
@@ -148,15 +126,15 @@ func (s *Server) listClients(c *call) error {
 	return c.answer(out)
 }
 
-func showClient(cl *clientcfg.Client, p *clientcfg.Policies, counts activity.Counts) clientDoc {
+func showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activity.Counts) adminapi.Client {
 	_, candidate := p.Set().Candidates[cl.ID]
-	return clientDoc{
+	return adminapi.Client{
 		ClientID: cl.ID, Name: cl.Name, Public: cl.Public, Grants: cl.Grants, Admin: cl.IsOperator(),
-		Source: source(p, cl.ID), Candidate: candidate, Effective: showEffective(p.For(cl.ID)), Activity: counts,
+		Source: source(p, cl.ID), Candidate: candidate, Effective: adminapi.ShowEffective(p.For(cl.ID)), Activity: counts,
 	}
 }
 
-// audit answers with the trail, the newest first.
+// audit answers with the audit trail, the newest entry first.
 func (s *Server) audit(c *call) error {
 	if err := c.parameters("before", "limit", "target"); err != nil {
 		return err
@@ -174,17 +152,14 @@ func (s *Server) audit(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := struct {
-		Entries []clientcfg.AuditEntry `json:"entries"`
-		Next    int64                  `json:"next,omitempty"` // value of before for the next page
-	}{Entries: append([]clientcfg.AuditEntry{}, entries...)}
+	out := adminapi.Audit{Entries: append([]clientcfg.AuditEntry{}, entries...)}
 	if n := len(entries); n == int(limit) && entries[n-1].Version > 1 {
 		out.Next = entries[n-1].Version
 	}
 	return c.answer(out)
 }
 
-// instances answers with every process that lives.
+// instances answers with every process that is alive.
 func (s *Server) instances(c *call) error {
 	if err := c.parameters(); err != nil {
 		return err
@@ -194,13 +169,11 @@ func (s *Server) instances(c *call) error {
 	for _, r := range all {
 		newest = max(newest, r.Instance.Policies.Version)
 	}
-	out := struct {
-		Instances []instanceDoc `json:"instances"`
-	}{make([]instanceDoc, len(all))}
+	out := adminapi.Instances{Instances: make([]adminapi.Instance, len(all))}
 	for i, r := range all {
 		out.Instances[i] = r.Instance
 		out.Instances[i].Policies.Current = r.Instance.Policies.Version == newest
 	}
-	slices.SortFunc(out.Instances, func(a, b instanceDoc) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(out.Instances, func(a, b adminapi.Instance) int { return cmp.Compare(a.ID, b.ID) })
 	return c.answer(out)
 }

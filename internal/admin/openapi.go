@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// document describes the API (OpenAPI 3.1). A test holds it against the
-// routes and against what they answer.
+// document describes the API (OpenAPI 3.1). Tests compare it with the routes and with every
+// answer.
 //
 //go:embed openapi.json
 var document []byte
@@ -16,8 +16,6 @@ func (s *Server) openAPI(c *call) error {
 	if err := c.parameters(); err != nil {
 		return err
 	}
-	c.Response().Header().Set("Content-Type", "application/json")
-	c.Response().WriteHeader(http.StatusOK)
-	c.write(document)
+	c.write("application/json", http.StatusOK, document)
 	return nil
 }

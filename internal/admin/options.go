@@ -8,16 +8,17 @@ import (
 	"time"
 
 	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
 
-// Tokens verifies bearer tokens. grants.Service is one.
+// Tokens verifies bearer tokens. [grants.Service] is one.
 type Tokens interface {
-	// Bearer returns the claims of a token that is good now. An error that
-	// wraps [grants.ErrBearer] says that it is not; any other, that nobody can tell.
+	// Bearer returns the claims of a valid token. An error that wraps [grants.ErrBearer]
+	// means that it is not valid; any other error, that this could not be found out.
 	Bearer(ctx context.Context, token string) (keys.Claims, error)
 }
 
@@ -25,11 +26,11 @@ type Tokens interface {
 type Clients interface {
 	// Directory returns the current snapshot.
 	Directory() *clientcfg.Directory
-	// Refresh makes it the newest.
+	// Refresh reads the store if it has changed.
 	Refresh(ctx context.Context) error
 }
 
-// Counters shows what is counted in this process. [ratelimit.Counters] is one.
+// Counters reads the counters of this process. [ratelimit.Counters] is one.
 type Counters interface {
 	// ClientUsage returns the most used counters of a client and its users.
 	ClientUsage(now time.Time, clientID string, limit int) []ratelimit.Usage
@@ -39,17 +40,24 @@ type Counters interface {
 	Top(now time.Time, limit int) []ratelimit.Usage
 }
 
-// StoredCounters shows what all processes together have counted.
+// StoredCounters reads the counters that all processes share.
 type StoredCounters interface {
 	// CountersOf returns at most limit counters of a client, in any order: of
 	// all its users, or of one username if it is not nil.
 	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
 }
 
-// Options make a [Server]. All are required but those that say what holds
-// without them.
+// Reports reads the heartbeats of all instances.
+type Reports interface {
+	// Reports returns the records of all instances that have beaten within ttl by the
+	// clock of the store, with their reports, ordered by ID.
+	Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error)
+}
+
+// Options make a [Server]. All are required, except for those with a default or a meaning
+// of nil.
 type Options struct {
-	Issuer   string        // named to callers without a token, who have to get one there
+	Issuer   string        // sent to callers without a token, which they can get there
 	Version  string        // of the program
 	Instance func() string // ID of this process; it changes if a copy of the process runs under it
 
@@ -57,43 +65,26 @@ type Options struct {
 	Clients  Clients
 	Policies *clientcfg.PolicySource
 	Audit    clientcfg.AuditLog
-	Reports  syncer.Reports
+	Reports  Reports
 	Counters Counters
 	Activity *activity.Recorder
 
-	// Stored are the shared counters, those included that only other
-	// processes serve. Nil: there are none.
+	// Stored are the shared counters, including keys that only other processes serve. Nil:
+	// there are none.
 	Stored StoredCounters
-	// Sync tells how this process shares its counts. Nil: it does not.
-	Sync func() SyncState
+	// Sync returns how this process shares its counts. Nil: it does not share them.
+	Sync func() adminapi.SyncState
 
-	// AuditKept is how long the trail is kept: 400 days.
+	// AuditKept is how long audit entries are kept: 400 days if 0.
 	AuditKept time.Duration
 	Now       func() time.Time // time.Now
-	// Clock is the time that the counters go by, Now if it is nil; see package clock.
+	// Clock is the process time that counters go by (package clock). Nil: Now.
 	Clock  func() time.Time
 	Logger *slog.Logger // discards
 }
 
 // DefaultAuditKept is 400 days.
 const DefaultAuditKept = 400 * 24 * time.Hour
-
-// SyncState is how a process shares its counts with the others.
-type SyncState struct {
-	Keys     int64 `json:"keys"`     // counters in memory
-	Dirty    int64 `json:"dirty"`    // of them not yet written
-	Degraded bool  `json:"degraded"` // the store does not take or give counts as it should
-	Outage   bool  `json:"outage"`   // limits are decided by their on_outage
-
-	StaleMillis       int64 `json:"stale_ms"`       // age of the oldest count that should have been refreshed
-	UnconfirmedMillis int64 `json:"unconfirmed_ms"` // age of the oldest write that is not confirmed
-
-	// ClockAlone is the clock that disagrees with the others by over a
-	// second: wall, store, process, all; empty for none. See package clock.
-	ClockAlone  string  `json:"clock_alone,omitempty"`
-	WallOffset  float64 `json:"wall_offset_s"`  // by which the wall clock is ahead of process time, seconds
-	ClockOffset float64 `json:"clock_offset_s"` // by which the store's clock is
-}
 
 func (o *Options) setDefaults() {
 	if o.AuditKept <= 0 {

@@ -6,27 +6,18 @@ import (
 	"fmt"
 	"net/http"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/fielderr"
 )
 
-// problemError is an error as the outside sees it (RFC 9457).
+// problemError is an error with the answer to it.
 type problemError struct {
-	Type   string         `json:"type"` // tells kinds apart for programs
-	Title  string         `json:"title"`
-	Status int            `json:"status"`
-	Detail string         `json:"detail,omitempty"`
-	Errors []FieldProblem `json:"errors,omitempty"`
+	adminapi.Problem
 
 	challenge  string // value of WWW-Authenticate
 	retryAfter int64  // seconds
-	cause      error  // for our log
-}
-
-// FieldProblem is one thing that is wrong with what was sent.
-type FieldProblem struct {
-	Field  string `json:"field"` // where, such as user[0].window; empty for the whole
-	Detail string `json:"detail"`
+	cause      error  // for the log; not sent
 }
 
 // Error implements error; it is for logs.
@@ -40,7 +31,7 @@ func (p *problemError) Error() string {
 // Unwrap returns the cause.
 func (p *problemError) Unwrap() error { return p.cause }
 
-// The kinds of problems. They are names, and lead nowhere.
+// The types of problems. They are names, not addresses.
 const (
 	typeUnauthorized = "urn:oauth-server:problem:unauthorized"
 	typeForbidden    = "urn:oauth-server:problem:forbidden"
@@ -59,7 +50,7 @@ const (
 )
 
 func problem(status int, kind, title, format string, args ...any) *problemError {
-	return &problemError{Type: kind, Title: title, Status: status, Detail: fmt.Sprintf(format, args...)}
+	return &problemError{Problem: adminapi.Problem{Type: kind, Title: title, Status: status, Detail: fmt.Sprintf(format, args...)}}
 }
 
 func notFound(format string, args ...any) *problemError {
@@ -72,14 +63,15 @@ func conflict(format string, args ...any) *problemError {
 
 // invalidField is a single problem with one field or parameter.
 func invalidField(field, format string, args ...any) *problemError {
-	return invalid(ratelimit.FieldErrors{{Path: field, Problem: fmt.Sprintf(format, args...)}})
+	return invalid(fielderr.Errors{{Path: field, Message: fmt.Sprintf(format, args...)}})
 }
 
-// invalid reports everything that is wrong with what was sent.
-func invalid(fields ratelimit.FieldErrors) *problemError {
+// invalid is the answer to a document with these errors.
+func invalid(fields fielderr.Errors) *problemError {
 	p := problem(http.StatusUnprocessableEntity, typeInvalid, "Invalid value", "%s", fields.Error())
 	for _, f := range fields {
-		p.Errors = append(p.Errors, FieldProblem{Field: f.Path, Detail: f.Problem})
+		f = f.Short()
+		p.Errors = append(p.Errors, adminapi.FieldProblem{Field: f.Path, Detail: f.Message})
 	}
 	return p
 }
@@ -89,18 +81,17 @@ func malformed(format string, args ...any) *problemError {
 	return problem(http.StatusBadRequest, typeInvalid, "Malformed request", format, args...)
 }
 
-// problemOf turns any error into what the outside is told about it.
+// problemOf returns the answer to any error.
 func problemOf(err error) *problemError {
 	var known *problemError
-	var fields ratelimit.FieldErrors
 	var lock *clientcfg.LockOutError
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &lock):
 		return problem(http.StatusConflict, typeLockOut, "Would lock out an admin client", "%s", lock.Error())
-	case errors.As(err, &fields):
-		return invalid(fields)
+	case fielderr.Of(err) != nil:
+		return invalid(fielderr.Of(err))
 	case errors.Is(err, clientcfg.ErrPolicyConflict):
 		return conflict("others kept changing the policies at the same time; try again")
 	}
@@ -111,19 +102,17 @@ func problemOf(err error) *problemError {
 }
 
 // write sends the problem.
-func (p *problemError) write(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Content-Type", "application/problem+json")
+func (p *problemError) write(c *call) {
+	h := c.Response().Header()
 	if p.challenge != "" {
 		h.Set("WWW-Authenticate", p.challenge)
 	}
 	if p.retryAfter > 0 {
 		h.Set("Retry-After", fmt.Sprint(p.retryAfter))
 	}
-	body, err := json.Marshal(p)
+	body, err := json.Marshal(p.Problem)
 	if err != nil { // it holds strings and numbers only
 		panic(fmt.Sprintf("admin: a problem does not encode: %v", err))
 	}
-	w.WriteHeader(p.Status)
-	_, _ = w.Write(body) // whoever does not take it has gone
+	c.write("application/problem+json", p.Status, body)
 }

@@ -6,9 +6,8 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// promote makes a candidate live: its limits become those of the client, or
-// the default ones. A client that was trusted is limited from then on, since
-// that is what was tried.
+// promote makes a candidate live: its limits become those of the client, or the default
+// limits. A trusted client becomes limited, since that is what was tried.
 func (s *Server) promote(c *call, r resource) error {
 	name := r.(candidateResource).name //nolint:forcetypeassert // the route is that of candidates
 	var live resource = policyResource{name}
@@ -17,12 +16,14 @@ func (s *Server) promote(c *call, r resource) error {
 	}
 	return s.perform(c, &change{
 		resource: r, changes: live, action: actionPromote,
-		derive: func(p *clientcfg.Policies, _ time.Time) (clientcfg.PolicySet, error) { return promoted(p, name), nil },
+		derive: func(p *clientcfg.PolicySnapshot, _ time.Time) (clientcfg.PolicySet, error) {
+			return promoted(p, name), nil
+		},
 	})
 }
 
-// promoted returns the set in which the candidate is live and none any more.
-func promoted(p *clientcfg.Policies, name string) clientcfg.PolicySet {
+// promoted returns the set in which the candidate is live, and a candidate no more.
+func promoted(p *clientcfg.PolicySnapshot, name string) clientcfg.PolicySet {
 	set := p.Set()
 	cand := set.Candidates[name]
 	if name == clientcfg.GlobalCandidate {

@@ -10,19 +10,20 @@ import (
 	"strings"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/strict"
 )
 
-// maxBody bounds what is read of a request; the longest policy is far below.
+// maxBody bounds the body of a request, in bytes; the longest policy is far shorter.
 const maxBody = 64 << 10
 
-// parameters checks that the query holds none but those of the operation.
+// parameters returns an error if the query has other parameters than these.
 func (c *call) parameters(known ...string) error {
 	for name := range c.query {
 		if !slices.Contains(known, name) {
 			if len(known) == 0 {
-				return invalidField(shorten(name), "unknown query parameter; there is none here")
+				return invalidField(name, "unknown query parameter; there is none here")
 			}
-			return invalidField(shorten(name), "unknown query parameter; there are %s", strings.Join(known, ", "))
+			return invalidField(name, "unknown query parameter; there are %s", strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -36,11 +37,11 @@ func (c *call) flag(name string) (bool, error) {
 	case "true":
 		return true, nil
 	default:
-		return false, invalidField(name, "must be true or false, not %q", shorten(v))
+		return false, invalidField(name, "must be true or false, not %q", v)
 	}
 }
 
-// number reads a parameter from 1 to high; absent is otherwise.
+// number reads a parameter from 1 to high; otherwise is its default.
 func (c *call) number(name string, high, otherwise int64) (int64, error) {
 	v := c.query.Get(name)
 	if v == "" {
@@ -48,12 +49,12 @@ func (c *call) number(name string, high, otherwise int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n < 1 || n > high {
-		return 0, invalidField(name, "must be a whole number from 1 to %d, not %q", high, shorten(v))
+		return 0, invalidField(name, "must be a whole number from 1 to %d, not %q", high, v)
 	}
 	return n, nil
 }
 
-// reason reads why a change is made, for the trail.
+// reason reads why a change is made, for the audit trail.
 func (c *call) reason() (string, error) {
 	reason := c.query.Get("reason")
 	if err := clientcfg.ValidateNote(reason); err != nil {
@@ -62,8 +63,8 @@ func (c *call) reason() (string, error) {
 	return reason, nil
 }
 
-// clientID is the one in the path. The router leaves it escaped where the
-// path cannot be told from its escaped form, as with a slash.
+// clientID is the one in the path. The router leaves it escaped if the path needs escaping,
+// as with a slash.
 func (c *call) clientID() (string, error) {
 	id, err := c.Param("client_id"), error(nil)
 	if c.Request().URL.RawPath != "" {
@@ -75,8 +76,8 @@ func (c *call) clientID() (string, error) {
 	return id, nil
 }
 
-// body reads one JSON value of the media types that are allowed.
-func (c *call) body(types ...string) (any, error) {
+// body reads one JSON value of one of the media types.
+func (c *call) body(types ...string) (*strict.Value, error) {
 	r := c.Request()
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || !slices.Contains(types, media) {
@@ -92,7 +93,7 @@ func (c *call) body(types ...string) (any, error) {
 		return nil, problem(http.StatusRequestEntityTooLarge, typeTooLarge, "Body too large or cut off",
 			"at most %d bytes are read", maxBody)
 	}
-	v, err := parseJSON(b)
+	v, err := strict.ParseJSON(b)
 	if err != nil {
 		return nil, malformed("the body is not JSON as it is needed here: %v", err)
 	}

@@ -9,84 +9,55 @@ import (
 	"time"
 
 	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
 )
 
-// reportBody is the report of an instance, which operators see on all of them.
-type reportBody struct {
-	Instance instanceDoc     `json:"instance"`
-	Activity activity.Report `json:"activity"`
-	Top      []usageDoc      `json:"top"`
-}
-
-// instanceDoc is one process.
-type instanceDoc struct {
-	ID        string          `json:"id"`
-	Host      string          `json:"host"`
-	Version   string          `json:"version"`
-	StartedAt time.Time       `json:"started_at"`
-	SeenAt    time.Time       `json:"seen_at"`
-	Self      bool            `json:"self"` // it gave this answer
-	Policies  policiesInForce `json:"policies"`
-	Sync      *SyncState      `json:"sync"` // null: its counts are its own
-}
-
-// policiesInForce says how fresh an instance's policies are.
-type policiesInForce struct {
-	Version   int64     `json:"version"`
-	Current   bool      `json:"current"` // it is the newest that any instance has
-	CheckedAt time.Time `json:"checked_at"`
-	// File names what the configuration file says about limits: instances
-	// with different files do not agree on what applies.
-	File  string `json:"file"`
-	Error string `json:"error,omitempty"`
-}
-
-// topReported is how many keys a report has at most.
+// topReported is how many counters a report has at most.
 const topReported = 20
 
-// reportsLast is how long a report counts after the heartbeat that it came
-// with. Heartbeats are 3 s apart.
+// reportsLast is how long an instance is shown after its last heartbeat. Heartbeats are 3 s
+// apart.
 const reportsLast = 15 * time.Second
 
-// Report returns the report of this process, encoded, for its next heartbeat:
-// with it the operator API of the other instances shows this one. Nil if it
-// cannot be encoded, which is logged when it begins. It is safe for concurrent use.
+// Report returns the report of this process, encoded, for its next heartbeat, so that the
+// admin API of other instances shows this one. It is nil if it cannot be encoded; the first
+// such failure is logged. It is safe for concurrent use.
 func (s *Server) Report() []byte {
 	r := s.report(s.o.Now())
 	r.Instance.Self = false
 	body, err := json.Marshal(r)
 	if failed := err != nil; s.unreported.Swap(failed) != failed && failed {
-		s.log.LogAttrs(context.Background(), slog.LevelError, "report of this instance not encoded, other instances show less",
+		s.log.LogAttrs(context.Background(), slog.LevelError, "encoding of the instance report failed; other instances do not show this one",
 			slog.Any("error", err))
 	}
 	return body
 }
 
-// report is that of this process as it is now.
-func (s *Server) report(now time.Time) reportBody {
-	return reportBody{
+// report is the report of this process at now.
+func (s *Server) report(now time.Time) adminapi.Report {
+	return adminapi.Report{
 		Instance: s.self(now),
 		Activity: s.o.Activity.Report(now, activity.MaxReported),
 		Top:      s.nearLimit(),
 	}
 }
 
-// Looking for the keys nearest their limits looks at every key. While that is
-// quick, it is done whenever it is asked for; with very many keys no more than
-// a hundredth of the time is spent on it.
+// Finding the keys nearest their limits reads every key. If that takes longer than
+// quickLook, the result is reused, so that at most one part in lookShare of the time is
+// spent on it.
 const (
 	quickLook = 10 * time.Millisecond
 	lookShare = 100
 )
 
-// lastLook is what was found, and when to look again.
+// lastLook is the last result, and when to look again.
 type lastLook struct {
 	mu    sync.Mutex
-	found []usageDoc
-	due   time.Time // by the machine's clock
+	found []adminapi.Counter
+	due   time.Time // by the clock of the machine
 }
 
-func (s *Server) nearLimit() []usageDoc {
+func (s *Server) nearLimit() []adminapi.Counter {
 	l := &s.look
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,15 +73,15 @@ func (s *Server) nearLimit() []usageDoc {
 	return l.found
 }
 
-func (s *Server) self(now time.Time) instanceDoc {
+func (s *Server) self(now time.Time) adminapi.Instance {
 	host, err := os.Hostname()
 	if err != nil {
 		host = ""
 	}
 	st := s.o.Policies.Status()
-	d := instanceDoc{
+	d := adminapi.Instance{
 		ID: s.o.Instance(), Host: host, Version: s.o.Version, StartedAt: s.begun.UTC(), SeenAt: now.UTC(), Self: true,
-		Policies: policiesInForce{Version: st.Version, CheckedAt: st.CheckedAt.UTC(), File: s.fileDigest()},
+		Policies: adminapi.PoliciesInForce{Version: st.Version, CheckedAt: st.CheckedAt.UTC(), File: s.fileDigest()},
 	}
 	if st.Err != nil {
 		d.Policies.Error = st.Err.Error()
@@ -122,9 +93,9 @@ func (s *Server) self(now time.Time) instanceDoc {
 	return d
 }
 
-// fileDigest names the limits of the configuration file.
+// fileDigest identifies the limits of the configuration file.
 func (s *Server) fileDigest() string {
-	base := s.o.Policies.Policies().Base()
+	base := s.o.Policies.Snapshot().Base()
 	base.Instance = "" // meant for one process alone
 	tag, err := etagOf(0, base)
 	if err != nil {
@@ -140,13 +111,13 @@ func (s *Server) SweepAudit(ctx context.Context) error {
 	return err
 }
 
-// reports gathers the reports of all instances, this one first and as it is
-// now. Those of the others are as old as their last heartbeat.
-func (s *Server) reports(ctx context.Context) []reportBody {
-	out := []reportBody{s.report(s.o.Now())}
+// reports returns the reports of all instances, first that of this one at this moment.
+// Those of the others are as old as their last heartbeat.
+func (s *Server) reports(ctx context.Context) []adminapi.Report {
+	out := []adminapi.Report{s.report(s.o.Now())}
 	stored, err := s.o.Reports.Reports(ctx, reportsLast)
 	if err != nil {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "the other instances' reports cannot be read", slog.Any("error", err))
+		s.log.LogAttrs(ctx, slog.LevelWarn, "read of instance reports failed; showing this instance only", slog.Any("error", err))
 		out[0].Activity.Incomplete = true
 		return out
 	}
@@ -154,13 +125,13 @@ func (s *Server) reports(ctx context.Context) []reportBody {
 		if i.ID == s.o.Instance() {
 			continue
 		}
-		var body reportBody
-		if len(i.Report) == 0 { // it has just begun, or is of an earlier release
+		var body adminapi.Report
+		if len(i.Report) == 0 { // it has just started, or is of an earlier release
 			out[0].Activity.Incomplete = true
 			continue
 		}
 		if err := json.Unmarshal(i.Report, &body); err != nil {
-			s.log.LogAttrs(ctx, slog.LevelWarn, "a report cannot be read",
+			s.log.LogAttrs(ctx, slog.LevelWarn, "decoding of an instance report failed; leaving it out",
 				slog.String("instance", i.ID), slog.Any("error", err))
 			out[0].Activity.Incomplete = true
 			continue
@@ -171,10 +142,10 @@ func (s *Server) reports(ctx context.Context) []reportBody {
 	return out
 }
 
-// activity adds up what all instances decided.
+// activity adds up the decisions of all instances.
 func (s *Server) activity(ctx context.Context) activity.Report { return merged(s.reports(ctx)) }
 
-func merged(all []reportBody) activity.Report {
+func merged(all []adminapi.Report) activity.Report {
 	parts := make([]activity.Report, len(all))
 	for i := range all {
 		parts[i] = all[i].Activity

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/admin"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/syncer"
 )
@@ -54,12 +55,12 @@ func TestInstancesTellHowFreshTheyAre(t *testing.T) {
 // TestInstancesTellHowTheyShare: an instance in an outage shows it on the others too.
 func TestInstancesTellHowTheyShare(t *testing.T) {
 	store := openStore(t)
-	sharing := func(state admin.SyncState) func(*admin.Options) {
-		return func(o *admin.Options) { o.Sync = func() admin.SyncState { return state } }
+	sharing := func(state adminapi.SyncState) func(*admin.Options) {
+		return func(o *admin.Options) { o.Sync = func() adminapi.SyncState { return state } }
 	}
-	a := newInstance(t, "i-1", store, file(), sharing(admin.SyncState{Keys: 7, WallOffset: 0.25, ClockOffset: -0.5}))
-	b := newInstance(t, "i-2", store, file(), sharing(admin.SyncState{
-		Keys: 5, Dirty: 3, Degraded: true, Outage: true, StaleMillis: 2, UnconfirmedMillis: 4000, ClockAlone: "wall", WallOffset: 3600, ClockOffset: 0.5,
+	a := newInstance(t, "i-1", store, file(), sharing(adminapi.SyncState{Keys: 7, WallOffset: 0.25, StoreOffset: -0.5}))
+	b := newInstance(t, "i-2", store, file(), sharing(adminapi.SyncState{
+		Keys: 5, Dirty: 3, Degraded: true, Outage: true, StaleMillis: 2, UnconfirmedMillis: 4000, ClockAlone: "wall", WallOffset: 3600, StoreOffset: 0.5,
 	}))
 	b.publish()
 	alone := newInstance(t, "i-3", store, file())

@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// resetCounters forgets what was counted of a client, or of one of its users,
-// on all instances: with the next version of the policies.
+// resetCounters forgets the counts of a client, or of one of its users, on all instances:
+// the reset is part of the next version of the policies.
 func (s *Server) resetCounters(c *call) error {
 	if err := c.parameters("username", "reason"); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (s *Server) resetCounters(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
 	defer cancel()
-	_, err = s.o.Policies.Change(ctx, func(p *clientcfg.Policies) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
+	_, err = s.o.Policies.Change(ctx, func(p *clientcfg.PolicySnapshot) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
 		now := s.o.Now().UTC().Truncate(time.Millisecond)
 		entry := clientcfg.AuditEntry{
 			ID: secret.ID(), At: now, Actor: c.caller.actor(), Action: actionReset, Target: "clients/" + id + "/counters",
@@ -61,15 +61,14 @@ type Forgetter interface {
 
 // Eraser removes counts from the store.
 type Eraser interface {
-	// EraseCounters removes the counters of the client: all of them, or those
-	// of one username if it is not nil. Those that are not there are no error.
+	// EraseCounters removes the counters of the client: all of them, or those of one
+	// username if it is not nil. Counters that do not exist are no error.
 	EraseCounters(ctx context.Context, clientID string, username *string) error
 }
 
-// Resets carries out in this process what operators reset. Every instance does
-// it for itself: first it lets go of what it has not yet written, then it
-// removes what is stored. Whichever comes last leaves nothing of the old
-// counts behind.
+// Resets carries out resets in this process. Every instance drops the counts that it has
+// not yet written, and then removes those that are stored, so that the last instance to do
+// so leaves none of the old counts.
 type Resets struct {
 	counters Forgetter
 	store    Eraser
@@ -80,14 +79,14 @@ type Resets struct {
 	queue []clientcfg.Reset
 }
 
-// NewResets needs the counters of this process, and the store that they are
-// shared through, nil if they are not.
+// NewResets takes the counters of this process and the store that they are shared through;
+// nil if they are not shared.
 func NewResets(counters Forgetter, store Eraser, log *slog.Logger) *Resets {
 	return &Resets{counters: counters, store: store, log: log, wake: make(chan struct{}, 1)}
 }
 
-// Adopted is told of every new snapshot; see [clientcfg.PolicyOptions].
-func (r *Resets) Adopted(old, next *clientcfg.Policies) {
+// Adopted carries out the resets that are new in a snapshot; see [clientcfg.PolicyOptions].
+func (r *Resets) Adopted(old, next *clientcfg.PolicySnapshot) {
 	for _, reset := range next.Set().Resets {
 		if reset.Version > old.Version() {
 			r.forget(reset)
@@ -116,11 +115,11 @@ func (r *Resets) enqueue(reset clientcfg.Reset) {
 	r.queue = append(r.queue, reset)
 	select {
 	case r.wake <- struct{}{}:
-	default: // it is awake
+	default: // already awake
 	}
 }
 
-// eraseRetry is the pause after the store could not be asked.
+// eraseRetry is the pause after a failure of the store.
 const eraseRetry = time.Second
 
 // Run removes from the store what was reset, until ctx ends.
@@ -140,7 +139,8 @@ func (r *Resets) Run(ctx context.Context) error {
 	}
 }
 
-// erase works the queue off, and leaves in it what fails.
+// erase erases the counters of every queued reset. It stops at the first error and leaves
+// that reset in the queue.
 func (r *Resets) erase(ctx context.Context) error {
 	for {
 		r.mu.Lock()
@@ -155,7 +155,7 @@ func (r *Resets) erase(ctx context.Context) error {
 				return err
 			}
 		}
-		r.forget(reset) // what was read back from the store meanwhile
+		r.forget(reset) // counts that were read from the store meanwhile
 		r.mu.Lock()
 		r.queue = r.queue[1:]
 		r.mu.Unlock()

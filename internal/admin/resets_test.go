@@ -55,12 +55,12 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 		go func() { done <- resets.Run(ctx) }()
 		adopt := func(clients ...string) {
 			var set clientcfg.PolicySet
-			old, err := clientcfg.NewPolicies(ratelimit.DefaultSettings(), set)
+			old, err := clientcfg.NewPolicySnapshot(ratelimit.DefaultSettings(), set)
 			ok(t, err)
 			for i, id := range clients {
 				set = set.WithReset(clientcfg.Reset{Version: int64(i + 1), ClientID: id, At: time.Now()})
 			}
-			next, err := clientcfg.NewPolicies(ratelimit.DefaultSettings(), set)
+			next, err := clientcfg.NewPolicySnapshot(ratelimit.DefaultSettings(), set)
 			ok(t, err)
 			resets.Adopted(old, next)
 		}

@@ -5,71 +5,63 @@ import (
 	"slices"
 	"time"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict"
 )
 
-// state is a resource as it stands in a snapshot.
+// state is a resource in a snapshot.
 type state struct {
-	doc     any   // what can be written, as it is shown
-	exists  bool  // it was made by an operator
+	doc     any   // what can be changed, as it is shown
+	exists  bool  // it was set over the API
 	version int64 // of its last change
 }
 
-// resource is something that operators read and change: the settings, a policy
-// or a candidate. Its methods look at a snapshot and change nothing.
+// resource is what operators read and change: the settings, a policy or a candidate. Its
+// methods read a snapshot and change nothing.
 type resource interface {
-	// target is its name in the trail.
+	// target is its name in the audit trail.
 	target() string
-	state(p *clientcfg.Policies) state
+	state(p *clientcfg.PolicySnapshot) state
 	// base is what a merge patch applies to.
-	base(p *clientcfg.Policies) any
-	// with returns the set in which the resource is what v says, or is
-	// removed if there is no v. Errors: [ratelimit.FieldErrors], *problemError.
-	with(p *clientcfg.Policies, v *any, now time.Time) (clientcfg.PolicySet, error)
-	// view is what a reader gets: the document and what is only for reading.
-	view(ctx context.Context, s *Server, p *clientcfg.Policies) any
+	base(p *clientcfg.PolicySnapshot) any
+	// with returns the set in which the resource is v, or is removed if v is nil. Errors:
+	// [fielderr.Errors], *problemError.
+	with(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) (clientcfg.PolicySet, error)
+	// view is the answer to a reader: the document with what is only for reading.
+	view(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) any
 }
 
-// settingsResource is what holds for all clients.
+// settingsResource is the settings for all clients.
 type settingsResource struct{}
 
 func (settingsResource) target() string { return "settings" }
 
-func (settingsResource) state(p *clientcfg.Policies) state {
+func (settingsResource) state(p *clientcfg.PolicySnapshot) state {
 	o := p.Set().Settings
 	return state{doc: showSettings(p), exists: true, version: o.Changed}
 }
 
-func (settingsResource) base(p *clientcfg.Policies) any { return overrideDoc(p.Set().Settings) }
+func (settingsResource) base(p *clientcfg.PolicySnapshot) any {
+	return setByOperators(p.Set().Settings)
+}
 
-func (settingsResource) with(p *clientcfg.Policies, v *any, _ time.Time) (set clientcfg.PolicySet, err error) {
+func (settingsResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, _ time.Time) (set clientcfg.PolicySet, err error) {
 	set = p.Set()
 	set.Settings = clientcfg.SettingsOverride{}
 	if v != nil {
-		set.Settings, err = readSettings(*v)
+		set.Settings, err = readSettings(v)
 	}
 	set.Settings.Changed = p.Version() + 1
 	return set, err
 }
 
-// settingsView is the settings with what is only for reading.
-type settingsView struct {
-	settingsDoc
-	Meta settingsMeta `json:"meta"`
-}
-
-type settingsMeta struct {
-	Version int64 `json:"version"`
-	// Changed names the settings that were changed over the API; all others
-	// are those of the configuration file.
-	Changed []string `json:"changed"`
-}
-
-func (settingsResource) view(_ context.Context, _ *Server, p *clientcfg.Policies) any {
+func (settingsResource) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
 	set := p.Set()
 	changed, _ := set.Changed()
-	return settingsView{showSettings(p), settingsMeta{set.Settings.Changed, append([]string{}, changed...)}}
+	view := adminapi.SettingsView{Settings: showSettings(p)}
+	view.Meta.Version, view.Meta.Changed = set.Settings.Changed, append([]string{}, changed...)
+	return view
 }
 
 // policyResource is the policy of one client.
@@ -77,54 +69,35 @@ type policyResource struct{ clientID string }
 
 func (r policyResource) target() string { return "policies/" + r.clientID }
 
-func (r policyResource) state(p *clientcfg.Policies) state {
+func (r policyResource) state(p *clientcfg.PolicySnapshot) state {
 	own, changed := p.Policy(r.clientID)
 	return state{doc: showPolicy(r.clientID, own), exists: changed, version: own.Changed}
 }
 
-func (r policyResource) base(p *clientcfg.Policies) any { return r.state(p).doc }
+func (r policyResource) base(p *clientcfg.PolicySnapshot) any { return r.state(p).doc }
 
-func (r policyResource) with(p *clientcfg.Policies, v *any, _ time.Time) (clientcfg.PolicySet, error) {
+func (r policyResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, _ time.Time) (clientcfg.PolicySet, error) {
 	if v == nil {
 		return p.Set().WithPolicy(r.clientID, nil), nil
 	}
-	own, err := readPolicy(r.clientID, *v)
+	own, err := readPolicy(r.clientID, v)
 	own.Changed = p.Version() + 1
 	return p.Set().WithPolicy(r.clientID, &own), err
 }
 
-// effectiveDoc is what applies to a client, everything taken together.
-type effectiveDoc struct {
-	Mode        ratelimit.Mode `json:"mode"`
-	Trusted     bool           `json:"trusted"`
-	User        []limitDoc     `json:"user"`
-	Client      []limitDoc     `json:"client"`
-	HideHeaders bool           `json:"hide_headers"`
+func (r policyResource) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
+	return r.show(p)
 }
 
-func showEffective(e *ratelimit.Effective) effectiveDoc {
-	return effectiveDoc{e.Mode, e.Trusted, showLimits(e.User.All()), showLimits(e.Client.All()), e.HideHeaders}
-}
-
-// policyView is a policy with what is only for reading.
-type policyView struct {
-	policyDoc
-	Effective effectiveDoc `json:"effective"`
-	Meta      policyMeta   `json:"meta"`
-}
-
-type policyMeta struct {
-	Version int64  `json:"version"`
-	Source  string `json:"source"` // api, file or none
-}
-
-func (r policyResource) view(_ context.Context, _ *Server, p *clientcfg.Policies) any {
+func (r policyResource) show(p *clientcfg.PolicySnapshot) adminapi.PolicyView {
 	own, _ := p.Policy(r.clientID)
-	return policyView{showPolicy(r.clientID, own), showEffective(p.For(r.clientID)), policyMeta{own.Changed, source(p, r.clientID)}}
+	view := adminapi.PolicyView{Policy: showPolicy(r.clientID, own), Effective: adminapi.ShowEffective(p.For(r.clientID))}
+	view.Meta.Version, view.Meta.Source = own.Changed, source(p, r.clientID)
+	return view
 }
 
-// source says where a client's policy comes from.
-func source(p *clientcfg.Policies, clientID string) string {
+// source is where a client's policy comes from: api, file or none.
+func source(p *clientcfg.PolicySnapshot, clientID string) string {
 	if _, changed := p.Policy(clientID); changed {
 		return "api"
 	}
@@ -134,24 +107,24 @@ func source(p *clientcfg.Policies, clientID string) string {
 	return "none"
 }
 
-// candidateResource is a candidate of one client, or of the default limits.
+// candidateResource is the candidate of one client, or that for the default limits.
 type candidateResource struct{ name string }
 
 func (r candidateResource) target() string { return "candidates/" + r.name }
 
-func (r candidateResource) state(p *clientcfg.Policies) state {
+func (r candidateResource) state(p *clientcfg.PolicySnapshot) state {
 	c, ok := p.Set().Candidates[r.name]
 	return state{doc: showCandidate(r.name, c), exists: ok, version: c.Changed}
 }
 
-func (r candidateResource) base(p *clientcfg.Policies) any { return r.state(p).doc }
+func (r candidateResource) base(p *clientcfg.PolicySnapshot) any { return r.state(p).doc }
 
-// with keeps the time since when a candidate is tried if its limits stay.
-func (r candidateResource) with(p *clientcfg.Policies, v *any, now time.Time) (clientcfg.PolicySet, error) {
+// with keeps Since if the limits of the candidate stay.
+func (r candidateResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) (clientcfg.PolicySet, error) {
 	if v == nil {
 		return p.Set().WithCandidate(r.name, nil), nil
 	}
-	c, err := readCandidate(r.name, *v)
+	c, err := readCandidate(r.name, v)
 	before, ok := p.Set().Candidates[r.name]
 	c.Since, c.Changed = now, p.Version()+1
 	if ok && slices.Equal(before.User, c.User) && slices.Equal(before.Client, c.Client) {
@@ -160,19 +133,13 @@ func (r candidateResource) with(p *clientcfg.Policies, v *any, now time.Time) (c
 	return p.Set().WithCandidate(r.name, &c), err
 }
 
-// candidateView is a candidate with what came of it, beside the live policy.
-type candidateView struct {
-	candidateDoc
-	Since    time.Time    `json:"since"`
-	Activity activityView `json:"activity"`
-	Meta     versionMeta  `json:"meta"`
+func (r candidateResource) view(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) any {
+	return r.show(ctx, s, p)
 }
 
-type versionMeta struct {
-	Version int64 `json:"version"`
-}
-
-func (r candidateResource) view(ctx context.Context, s *Server, p *clientcfg.Policies) any {
+func (r candidateResource) show(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) adminapi.CandidateView {
 	c := p.Set().Candidates[r.name]
-	return candidateView{showCandidate(r.name, c), c.Since, s.activityOf(ctx, r.name), versionMeta{c.Changed}}
+	view := adminapi.CandidateView{Candidate: showCandidate(r.name, c), Since: c.Since, Activity: s.activityOf(ctx, r.name)}
+	view.Meta.Version = c.Changed
+	return view
 }

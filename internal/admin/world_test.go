@@ -24,7 +24,6 @@ import (
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
-	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
 	"oauth-server/internal/testworld"
 )
@@ -51,7 +50,7 @@ type shared struct {
 	*embedded.Store
 	clock      *testworld.Clock
 	heartbeats *memstore.Store
-	reports    syncer.Reports // heartbeats, unless a test has others
+	reports    admin.Reports // heartbeats, unless a test has others
 }
 
 // instance is one process with its admin API; several share a store.
@@ -162,7 +161,7 @@ func newWorld(t *testing.T) *instance {
 // ask sends token requests through the limiter, and returns how many passed.
 func (w *instance) ask(id, user string, n int) (passed int) {
 	w.t.Helper()
-	p, now := w.policies.Policies(), w.clock.Now()
+	p, now := w.policies.Snapshot(), w.clock.Now()
 	kind := activity.Client
 	if user != "" {
 		kind = activity.User

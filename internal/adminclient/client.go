@@ -11,28 +11,25 @@ import (
 	"net/url"
 	"strings"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 )
 
-// prefix is where the API lies below the server's address.
-const prefix = "/admin/v1"
-
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds how much of an answer is read, in bytes.
 const maxAnswer = 64 << 20
 
 // Client calls the API of one server.
 type Client struct {
 	Server string // such as http://127.0.0.1:9097
 	HTTP   *http.Client
-	// Token returns the bearer token to send. It is told the issuer that the
-	// server named, if it has refused a request; fresh is set where the
-	// token of before was refused.
+	// Token returns a bearer token of that issuer. It must be a new one if fresh is set:
+	// the server has refused the one before.
 	Token func(ctx context.Context, issuer string, fresh bool) (string, error)
-	// Issuer is who gives tokens. Empty: the server is asked.
+	// Issuer is the URL of the server that issues tokens. Empty: the one that Server names.
 	Issuer string
 }
 
-// Change is a request that changes something, or that asks what would come of it.
+// Change is a request that changes a resource, or shows what the change would do.
 type Change struct {
 	Method, Path string
 	ETag         string // If-Match; empty: If-None-Match: *
@@ -41,7 +38,7 @@ type Change struct {
 	Body         any  // JSON; nil for none
 }
 
-// CheckServer says why an address cannot be a server's; nil if it can.
+// CheckServer returns an error if the address is not one that a token may be sent to.
 func CheckServer(address string) error {
 	u, err := url.Parse(address)
 	switch {
@@ -113,7 +110,7 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	}
 }
 
-// findIssuer asks the server whose tokens it takes.
+// findIssuer gets the issuer from the server's answer to a request without a token.
 func (c *Client) findIssuer(ctx context.Context) error {
 	if c.Issuer != "" {
 		return nil
@@ -132,11 +129,11 @@ func (c *Client) findIssuer(ctx context.Context) error {
 	return nil
 }
 
-// ErrNoAPI is returned where an address answers, but not with this API.
+// ErrNoAPI is returned if the address answers, but not with this API.
 var ErrNoAPI = errors.New("that is not the admin address of a server")
 
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body []byte, token string) (*http.Response, error) {
-	address := strings.TrimSuffix(strings.TrimRight(c.Server, "/"), prefix) + prefix + path
+	address := strings.TrimSuffix(strings.TrimRight(c.Server, "/"), adminapi.Prefix) + adminapi.Prefix + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
@@ -153,7 +150,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	return c.HTTP.Do(req)
 }
 
-// read takes an answer apart.
+// read decodes an answer into v and returns its ETag. It closes the body.
 func read(res *http.Response, v any) (etag string, err error) {
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
@@ -171,7 +168,7 @@ func read(res *http.Response, v any) (etag string, err error) {
 	return res.Header.Get("ETag"), nil
 }
 
-// Delete removes what is not guarded by an ETag, such as counters.
+// Delete removes a resource that has no ETag, such as counters.
 func (c *Client) Delete(ctx context.Context, path, reason string) (string, error) {
 	path, rest, _ := strings.Cut(path, "?")
 	query, err := url.ParseQuery(rest)

@@ -1,12 +1,11 @@
-// Package adminclient speaks the operators' API (internal/admin) for the
-// command line: it sends the bearer token, ETags and reasons, and reads
-// answers and problem details.
+// Package adminclient calls the admin API (internal/admin) for the command line: it sends
+// the bearer token, ETags and reasons, and reads answers and problem details.
 //
-// It never sends a token over plain HTTP to another machine, never follows a
-// redirect with one, and knows nothing of terminals.
+// It never sends a token over plain HTTP to another machine, never follows a redirect
+// with one, and writes nothing to a terminal.
 //
 //	c := &adminclient.Client{Server: "http://127.0.0.1:9097", HTTP: http.DefaultClient, Token: token}
-//	var policy adminclient.Policy
+//	var policy adminapi.PolicyView
 //	etag, err := c.Get(ctx, "/policies/shop", nil, &policy)
 //	…
 //	etag, err = c.Change(ctx, adminclient.Change{

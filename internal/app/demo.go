@@ -10,6 +10,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
+	"oauth-server/internal/ratelimit"
 )
 
 // Demo is what a store to try is filled with: a client for every grant, a public one for people, and
@@ -46,10 +47,10 @@ const demoRedirect = "http://127.0.0.1/callback"
 func DemoConfig(path string) *config.Config {
 	cfg := config.Default()
 	cfg.Store = config.Store{Embedded: &config.Embedded{Path: path}}
-	limit := func(name string) []config.Limit {
+	limit := func(name string) []ratelimit.Limit {
 		l := cfg.RateLimit.Default.User[0]
 		l.Name, l.Requests, l.Frames = name, demoLimit, demoFrames
-		return []config.Limit{l}
+		return []ratelimit.Limit{l}
 	}
 	cfg.RateLimit.Default.User, cfg.RateLimit.Default.Client = limit("client-user"), limit("client")
 	cfg.Scopes = map[string]string{demoScope: "Read your notes"}

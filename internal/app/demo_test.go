@@ -10,7 +10,7 @@ import (
 // The demo promises ten tokens and then refusals, at whatever time its lines are
 // pasted.
 func TestDemoAdmitsTenWhereverTheMinuteEnds(t *testing.T) {
-	policies, err := ratelimit.Compile(DemoConfig("demo.db").RateLimit.Settings())
+	policies, err := ratelimit.Compile(DemoConfig("demo.db").RateLimit.Settings)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oauth-server/internal/admin"
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
@@ -74,7 +75,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		SignInFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Users),
 		Clock:                f.clock.Now,
 		Counters:             l.counters,
-		Policies:             l.policies.Policies,
+		Policies:             l.policies.Snapshot,
 		Observe:              l.decided,
 	})
 }
@@ -144,12 +145,12 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service) (*admin.Server
 }
 
 // syncState returns what operators see of the syncer.
-func (l *limiter) syncState() admin.SyncState {
+func (l *limiter) syncState() adminapi.SyncState {
 	st := l.stats.get()
-	return admin.SyncState{
+	return adminapi.SyncState{
 		Keys: l.counters.Stats().Keys, Dirty: int64(st.Waiting), Degraded: st.Degraded, Outage: st.Stalled,
 		StaleMillis: st.Late.Milliseconds(), UnconfirmedMillis: st.Unconfirmed.Milliseconds(),
-		ClockAlone: string(st.Clock.Alone), WallOffset: st.Clock.Wall.Seconds(), ClockOffset: st.Clock.Store.Seconds(),
+		ClockAlone: string(st.Clock.Alone), WallOffset: st.Clock.Wall.Seconds(), StoreOffset: st.Clock.Store.Seconds(),
 	}
 }
 
@@ -157,7 +158,7 @@ func (l *limiter) syncState() admin.SyncState {
 // do not: they hold no secrets.
 func (e *edge) operatorHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(admin.Prefix+"/", e.admin)
+	mux.Handle(adminapi.Prefix+"/", e.admin)
 	mux.Handle("GET /metrics", metrics.Handler(e.base.telemetry.registry))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		e.writeStatus(w, r, http.StatusOK, map[string]string{"status": "ok"})

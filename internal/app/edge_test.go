@@ -57,15 +57,15 @@ func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
 func TestImpossibleStoredLimitsAreRefused(t *testing.T) {
 	r := start(t, limited(t, nil), io.Discard)
 	bad := clientcfg.PolicySet{Version: 1, Settings: clientcfg.SettingsOverride{User: []ratelimit.Limit{{Name: "none"}}}}
-	if err := r.base.store.ReplacePolicies(t.Context(), bad, clientcfg.AuditEntry{Version: 1, ID: "x"}); err != nil {
+	if err := r.base.store.ReplacePolicySet(t.Context(), bad, clientcfg.AuditEntry{Version: 1, ID: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	good := r.limiter.policies.Policies()
+	good := r.limiter.policies.Snapshot()
 	if err := r.limiter.policies.Refresh(t.Context()); err == nil {
 		t.Error("Refresh() accepts them")
 	}
 	ready := r.edge.ready.report(t.Context())
-	if ready.Status != httpapi.Degraded || ready.Checks["limits"] == "" || r.limiter.policies.Policies() != good {
+	if ready.Status != httpapi.Degraded || ready.Checks["limits"] == "" || r.limiter.policies.Snapshot() != good {
 		t.Errorf("%+v", ready)
 	}
 }

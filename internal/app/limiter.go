@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/admin"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/watched"
@@ -45,7 +46,7 @@ func newLimiter(ctx context.Context, f *foundation) (l *limiter, err error) {
 	}
 	l.resets = admin.NewResets(l.counters, f.store, f.log)
 	l.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(f.store, f.telemetry), clientcfg.PolicyOptions{
-		Base: f.cfg.RateLimit.Settings(), Adopted: l.resets.Adopted,
+		Base: f.cfg.RateLimit.Settings, Adopted: l.resets.Adopted,
 	})
 	if err != nil {
 		return nil, err
@@ -82,30 +83,26 @@ func (l *limiter) share(ctx context.Context) (stop func(context.Context) error) 
 	}
 }
 
-// checkPolicies returns [config.FieldErrors] for policies of clients that do not exist: most likely a
+// checkPolicies returns [fielderr.Errors] for policies of clients that do not exist: most likely a
 // client_id is misspelt, and its limit would silently not apply.
-func checkPolicies(policies map[string]config.ClientPolicy, clients *clientcfg.Source) error {
-	var unknown config.FieldErrors
+func checkPolicies(policies map[string]ratelimit.Policy, clients *clientcfg.Source) error {
+	var unknown fielderr.Errors
 	for _, id := range slices.Sorted(maps.Keys(policies)) {
 		if _, ok := clients.Client(id); !ok {
-			unknown = append(unknown, config.Problem{
-				Path: config.PolicyPath(id), Message: "there is no client of that name in the store",
-			})
+			unknown.Add(config.PolicyPath(id), "there is no client of that name in the store")
 		}
 	}
-	if len(unknown) > 0 {
-		return unknown
-	}
-	return nil
+	return unknown.Err()
 }
 
 // warnOfShortCodes logs limits that can make a client wait for longer than its authorization code
 // lives: a denied code would be lost.
 func (l *limiter) warnOfShortCodes(ctx context.Context) {
-	settings, life := l.base.cfg.RateLimit.Settings(), l.base.cfg.Tokens.CodeTTL.Std()
-	settings.Clients[""] = settings.Default
-	for _, id := range slices.Sorted(maps.Keys(settings.Clients)) {
-		policy := settings.Clients[id]
+	settings, life := l.base.cfg.RateLimit.Settings, l.base.cfg.Tokens.CodeTTL.Std()
+	policies := map[string]ratelimit.Policy{"": settings.Default}
+	maps.Copy(policies, settings.Clients)
+	for _, id := range slices.Sorted(maps.Keys(policies)) {
+		policy := policies[id]
 		for _, limit := range policy.User {
 			if !policy.Trusted && limit.Window >= life {
 				l.base.log.LogAttrs(ctx, slog.LevelWarn, "authorization codes can expire while a limit makes them wait: raise tokens.code_ttl",
@@ -119,7 +116,7 @@ func (l *limiter) warnOfShortCodes(ctx context.Context) {
 // logOverrides logs that parts of the configuration file do not apply, for a reader who has just
 // edited it.
 func (l *limiter) logOverrides(ctx context.Context) {
-	set := l.policies.Policies().Set()
+	set := l.policies.Snapshot().Set()
 	settings, clients := set.Changed()
 	if len(settings)+len(clients) > 0 {
 		l.base.log.LogAttrs(ctx, slog.LevelInfo, "operators have changed limits, which apply instead of the configuration's; see oauth-server limits list",

@@ -20,7 +20,7 @@ func limited(t *testing.T, change func(*config.RateLimit)) *config.Config {
 	t.Helper()
 	cfg := withOperators(t)
 	l := &cfg.RateLimit.Default.Client[0]
-	l.Name, l.Requests, l.Window = "per-hour", 2, config.Duration(time.Hour)
+	l.Name, l.Requests, l.Window = "per-hour", 2, time.Hour
 	if change != nil {
 		change(&cfg.RateLimit)
 	}
@@ -28,8 +28,8 @@ func limited(t *testing.T, change func(*config.RateLimit)) *config.Config {
 }
 
 func TestLimitsOfTheConfigurationApply(t *testing.T) {
-	shop := func(p config.ClientPolicy) func(*config.RateLimit) {
-		return func(r *config.RateLimit) { r.Clients = map[string]config.ClientPolicy{"shop": p} }
+	shop := func(p ratelimit.Policy) func(*config.RateLimit) {
+		return func(r *config.RateLimit) { r.Clients = map[string]ratelimit.Policy{"shop": p} }
 	}
 	tests := []struct {
 		name    string
@@ -41,10 +41,10 @@ func TestLimitsOfTheConfigurationApply(t *testing.T) {
 		{"dry run", func(r *config.RateLimit) { r.Mode = "dry_run" }, http.StatusOK, "would_deny"},
 		{"off", func(r *config.RateLimit) { r.Mode = "off" }, http.StatusOK, ""},
 		{"outside of the canary share", func(r *config.RateLimit) { r.CanaryPercent = 0 }, http.StatusOK, "would_deny"},
-		{"instance", func(r *config.RateLimit) { r.InstanceMode = "dry_run" }, http.StatusOK, "would_deny"},
-		{"trusted", shop(config.ClientPolicy{Trusted: true}), http.StatusOK, "trusted"},
-		{"mode of the client", shop(config.ClientPolicy{Mode: "dry_run"}), http.StatusOK, "would_deny"},
-		{"limits of the client", shop(config.ClientPolicy{Client: config.Default().RateLimit.Default.Client}), http.StatusOK, "allowed"},
+		{"instance", func(r *config.RateLimit) { r.Instance = "dry_run" }, http.StatusOK, "would_deny"},
+		{"trusted", shop(ratelimit.Policy{Trusted: true}), http.StatusOK, "trusted"},
+		{"mode of the client", shop(ratelimit.Policy{Mode: "dry_run"}), http.StatusOK, "would_deny"},
+		{"limits of the client", shop(ratelimit.Policy{Client: config.Default().RateLimit.Default.Client}), http.StatusOK, "allowed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestDecisionsInAnOutageAreCounted(t *testing.T) {
 
 func TestMetricsShowTheLimits(t *testing.T) {
 	r := start(t, limited(t, func(r *config.RateLimit) {
-		r.Clients = map[string]config.ClientPolicy{"shop": {Mode: "dry_run"}}
+		r.Clients = map[string]ratelimit.Policy{"shop": {Mode: "dry_run"}}
 	}), io.Discard)
 	client := newClient(t, nil)
 	_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
@@ -172,13 +172,13 @@ func TestCodesThatExpireBeforeTheLimitLetsThemPassAreWarnedOf(t *testing.T) {
 		},
 		"a client": {func(c *config.Config) {
 			hourly := config.Default().RateLimit.Default.User
-			hourly[0].Name, hourly[0].Window = "per-hour", config.Duration(time.Hour)
-			c.RateLimit.Clients = map[string]config.ClientPolicy{"shop": {User: hourly}}
+			hourly[0].Name, hourly[0].Window = "per-hour", time.Hour
+			c.RateLimit.Clients = map[string]ratelimit.Policy{"shop": {User: hourly}}
 		}, []string{"client_id=shop limit=per-hour window=1h0m0s code_ttl=5m0s"}},
 		"a trusted client": {func(c *config.Config) {
 			hourly := config.Default().RateLimit.Default.User
-			hourly[0].Window = config.Duration(time.Hour)
-			c.RateLimit.Clients = map[string]config.ClientPolicy{"shop": {User: hourly, Trusted: true}}
+			hourly[0].Window = time.Hour
+			c.RateLimit.Clients = map[string]ratelimit.Policy{"shop": {User: hourly, Trusted: true}}
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

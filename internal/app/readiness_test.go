@@ -101,7 +101,7 @@ func TestReadinessOfTheSyncer(t *testing.T) {
 		t.Errorf("/readyz (-want +got):\n%s", diff)
 	}
 	st := s.limiter.syncState()
-	if !st.Outage || !st.Degraded || st.UnconfirmedMillis != 8000 || st.ClockAlone != "wall" || st.WallOffset != -60 || st.ClockOffset != 0.5 {
+	if !st.Outage || !st.Degraded || st.UnconfirmedMillis != 8000 || st.ClockAlone != "wall" || st.WallOffset != -60 || st.StoreOffset != 0.5 {
 		t.Errorf("operators see %+v", st)
 	}
 }

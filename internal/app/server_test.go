@@ -21,6 +21,8 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -191,15 +193,14 @@ func TestNewReportsWhatIsWrongAndLetsGo(t *testing.T) {
 
 func TestPolicyOfAnUnknownClientStopsTheStart(t *testing.T) {
 	cfg := testConfig(t)
-	cfg.RateLimit.Clients = map[string]config.ClientPolicy{"shop": {}, "shpo": {}, "app.example.com": {Trusted: true}}
+	cfg.RateLimit.Clients = map[string]ratelimit.Policy{"shop": {}, "shpo": {}, "app.example.com": {Trusted: true}}
 	_, err := New(t.Context(), cfg, Options{Prepare: func(ctx context.Context, store Store) error {
 		_, _, err := CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, time.Now())
 		return err
 	}})
 	want := `rate_limit.clients["app.example.com"]: there is no client of that name in the store
 rate_limit.clients.shpo: there is no client of that name in the store`
-	var problems config.FieldErrors
-	if !errors.As(err, &problems) || err.Error() != want {
+	if fielderr.Of(err) == nil || err.Error() != want {
 		t.Errorf("New() = %v, want\n%s", err, want)
 	}
 }

@@ -27,7 +27,7 @@ type Store interface {
 	clientcfg.AuditLog
 	syncer.Store
 	syncer.Instances
-	syncer.Reports
+	admin.Reports
 	admin.Eraser
 	admin.StoredCounters
 	keys.Store

@@ -4,16 +4,13 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"os"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
@@ -163,7 +160,7 @@ func (t *telemetry) watch(l *limiter) {
 			{Name: "policies", Revision: st.Version, Refreshed: st.CheckedAt},
 		}
 	})
-	t.WatchPolicies(shownPolicies(policies))
+	t.WatchPolicies(func() metrics.PolicySnapshot { return policies.Snapshot() })
 	t.WatchMemory(func() metrics.Memory {
 		st := l.counters.Stats()
 		return metrics.Memory{
@@ -186,31 +183,4 @@ func shownSync(st syncer.Stats) metrics.Sync {
 		Conflicts: st.Conflicts, Unknown: st.Unknown, Rejected: st.Rejected,
 		Foreign: st.Foreign, Drift: st.Drift, Clones: st.Clones, Panics: st.Panics,
 	}
-}
-
-func shownPolicies(p *clientcfg.PolicySource) metrics.PolicySource {
-	return metrics.PolicySource{
-		Named: func() []string {
-			return slices.Collect(maps.Keys(p.Policies().Settings().Clients))
-		},
-		Default: func() []metrics.Limit {
-			d := p.Policies().Settings().Default
-			return append(shownLimits("user", d.User), shownLimits("client", d.Client)...)
-		},
-		Of: func(clientID string) metrics.Policy {
-			e := p.Policies().For(clientID)
-			return metrics.Policy{
-				Trusted: e.Trusted, Mode: string(e.Mode),
-				Limits: append(shownLimits("user", e.User.All()), shownLimits("client", e.Client.All())...),
-			}
-		},
-	}
-}
-
-func shownLimits(kind string, limits []ratelimit.Limit) []metrics.Limit {
-	out := make([]metrics.Limit, 0, 2*len(limits))
-	for _, l := range limits {
-		out = append(out, metrics.Limit{Kind: kind, Name: l.Name, Requests: float64(l.Requests), Window: l.Window})
-	}
-	return out
 }

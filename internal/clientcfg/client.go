@@ -13,7 +13,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Grant is an OAuth grant type as it stands in the grant_type parameter.
+// Grant is an OAuth grant type, as in the grant_type parameter.
 type Grant string
 
 // The grant types that a client can be registered for (RFC 6749 section 4).
@@ -24,7 +24,7 @@ const (
 	Password          Grant = "password" // RFC 9700 2.4: never a default
 )
 
-// Grants lists every grant type that the server knows.
+// Grants lists every grant type that the server supports.
 func Grants() []Grant {
 	return []Grant{AuthorizationCode, ClientCredentials, RefreshToken, Password}
 }
@@ -32,16 +32,16 @@ func Grants() []Grant {
 // Client is a registered OAuth client.
 type Client struct {
 	ID           string        `json:"client_id"`
-	Name         string        `json:"client_name,omitempty"` // shown to people who are asked for consent
+	Name         string        `json:"client_name,omitempty"` // shown on the consent page
 	SecretDigest secret.Digest `json:"-"`                     // zero for a public client
 	Public       bool          `json:"public"`                // cannot keep a secret: native and browser apps
 	Grants       []Grant       `json:"grant_types"`
 	RedirectURIs []string      `json:"redirect_uris,omitempty"`
-	Scopes       []string      `json:"scopes,omitempty"`   // all that it may ask for
+	Scopes       []string      `json:"scopes,omitempty"`   // all that it may request
 	Audience     []string      `json:"audience,omitempty"` // aud of its tokens; empty: the server's default
 	WithoutPKCE  bool          `json:"without_pkce,omitempty"`
 	CreatedAt    time.Time     `json:"created_at"`
-	Version      int64         `json:"version"` // +1 on every change; guards against lost updates
+	Version      int64         `json:"version"` // +1 with every change, against lost updates
 }
 
 // MaxIDLength bounds a client_id; it becomes part of every counter key.
@@ -50,11 +50,11 @@ const MaxIDLength = 128
 // May reports whether the client is registered for the grant.
 func (c *Client) May(g Grant) bool { return slices.Contains(c.Grants, g) }
 
-// NeedsPKCE reports whether the client must send a code_challenge. A public
-// client always must (RFC 9700 2.1.1), others unless they are exempted.
+// NeedsPKCE reports whether the client must send a code_challenge: a public client always
+// (RFC 9700 2.1.1), others unless they are exempted.
 func (c *Client) NeedsPKCE() bool { return c.Public || !c.WithoutPKCE }
 
-// DisplayName is what people are shown.
+// DisplayName is the name shown to users: Name, or the ID if there is none.
 func (c *Client) DisplayName() string {
 	if c.Name != "" {
 		return c.Name
@@ -106,8 +106,8 @@ func (c *Client) validateKind() (errs []error) {
 	return errs
 }
 
-// validateID accepts VSCHAR (RFC 6749 appendix A.1) without the space, which
-// only leads to mistakes in shells and dashboards.
+// validateID accepts VSCHAR (RFC 6749 appendix A.1) except for the space, which leads to
+// mistakes in shells and dashboards.
 func validateID(id string) error {
 	if id == "" || len(id) > MaxIDLength {
 		return fmt.Errorf("client_id: needs 1 to %d characters", MaxIDLength)
@@ -133,11 +133,11 @@ func ValidScopeToken(s string) bool {
 	return true
 }
 
-// ValidateRedirectURI says why a redirect URI cannot be registered: it must be
-// absolute, without a fragment (RFC 6749 3.1.2), and https unless it is a
-// loopback address (RFC 8252 7.3) or a private-use scheme with a dot in its
-// name (RFC 8252 7.1). What could never match is refused too, since nobody
-// would learn why: characters that a URI cannot hold, and wildcards.
+// ValidateRedirectURI returns an error if a redirect URI cannot be registered. It must be
+// absolute, without a fragment (RFC 6749 3.1.2), and https unless it is a loopback address
+// (RFC 8252 7.3) or has a private-use scheme with a dot in its name (RFC 8252 7.1). What
+// could never match a request is refused too: characters that a URI cannot contain, and
+// wildcards.
 func ValidateRedirectURI(raw string) error {
 	u, err := url.Parse(raw)
 	switch {
@@ -157,7 +157,7 @@ func ValidateRedirectURI(raw string) error {
 	return fmt.Errorf("%q must be https, http on a loopback address, or a private-use scheme such as com.example.app", raw)
 }
 
-// notInURI reports whether a URI cannot hold r as it is (RFC 3986 section 2).
+// notInURI reports whether a URI cannot contain r unescaped (RFC 3986 section 2).
 func notInURI(r rune) bool { return r <= 0x20 || r >= 0x7f || strings.ContainsRune(`"<>\^{|}`+"`", r) }
 
 func validateAuthority(raw string, u *url.URL) error {

@@ -1,22 +1,17 @@
 package clientcfg
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+
+	"oauth-server/internal/strict"
 )
 
-// DecodePolicySet reads what a store keeps as JSON. It refuses what it does not
-// know, with [ErrUnreadable]: a newer release may have written it.
+// DecodePolicySet reads the JSON that a store keeps. An unknown field is an error that
+// wraps [ErrUnreadable]: a newer release may have written it.
 func DecodePolicySet(stored []byte) (set PolicySet, err error) {
-	d := json.NewDecoder(bytes.NewReader(stored))
-	d.DisallowUnknownFields()
-	if err = d.Decode(&set); err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("something follows it")
-		}
+	v, err := strict.ParseJSON(stored)
+	if err == nil {
+		err = v.Decode(&set, nil).Err()
 	}
 	if err != nil {
 		return PolicySet{}, fmt.Errorf("%w: %w", ErrUnreadable, err)

@@ -1,25 +1,23 @@
-// Package clientcfg holds what operators say about OAuth clients: who they are,
-// what they may do, and how many tokens they may have.
+// Package clientcfg has the OAuth clients and their rate limits, as snapshots in memory
+// that are refreshed from a store.
 //
-// A [Client] is a value. A [Directory] is an immutable, validated snapshot of all of
-// them; [Source] keeps the newest good one in memory, so that looking a client
-// up never touches the store, and an update that does not validate never
-// replaces one that did.
+// A [Client] is a value. A [Directory] is an immutable, validated snapshot of all of them.
+// [Source] keeps the newest valid one, so that looking a client up never reads the store,
+// and an update that does not validate never replaces one that did.
 //
-// The limits work the same way. A [PolicySet] is what operators changed while
-// the server ran, on top of what the configuration file says; [Policies] is the
-// snapshot of both together, and [PolicySource] keeps the newest good one. A
-// change goes through [PolicySource.Change]: it is validated as a whole, stored
-// with its [AuditEntry] in one step, and seen by every other instance at its
-// next look at the store's version.
+// The limits work the same way. A [PolicySet] is what operators changed while the server
+// ran, and is what the store keeps; it overrides the configuration file. A
+// [PolicySnapshot] is both together, validated, and [PolicySource] keeps the newest one. A
+// change is made by [PolicySource.Change]: it is validated as a whole, stored with its
+// [AuditEntry] in one step, and read by every other instance when it next compares
+// versions.
 //
 //	source, err := clientcfg.NewPolicySource(ctx, store, clientcfg.PolicyOptions{Base: fromFile})
 //	…
 //	loops.Repeat(background.Task{Name: "policies", Every: time.Second, Do: source.Refresh})
 //	…
-//	limits := source.Policies().For("shop") // a pointer load and a map lookup
+//	limits := source.Snapshot().For("shop") // a pointer load and a map lookup
 //
-// The package knows nothing of tokens, HTTP or any particular store; it
-// declares the small interfaces that it reads and writes through ([Store],
-// [Registry], [PolicyStore], [AuditLog]).
+// The package never issues tokens, does no HTTP, and depends on no particular store: it
+// declares the interfaces that it needs ([Store], [Registry], [PolicyStore], [AuditLog]).
 package clientcfg

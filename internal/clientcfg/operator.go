@@ -8,19 +8,18 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// What makes a client an operator's: its tokens are meant for the admin API
-// and carry one of its scopes.
+// Tokens for the admin API have its audience and one of its scopes.
 const (
-	// AdminAudience is the aud of tokens for the admin API. It is a name and
-	// no address, because the address differs from instance to instance.
+	// AdminAudience is the aud of tokens for the admin API. It is a name, because the
+	// address differs between instances.
 	AdminAudience = "urn:oauth-server:admin"
-	// ScopeLimitsRead allows to look at limits and counters.
+	// ScopeLimitsRead allows reading limits and counters.
 	ScopeLimitsRead = "ratelimit:read"
-	// ScopeLimitsWrite allows to change them.
+	// ScopeLimitsWrite allows changing them.
 	ScopeLimitsWrite = "ratelimit:write"
 )
 
-// MakeOperator completes the registration of a client for the admin API.
+// MakeOperator adds to a registration what the admin API needs: grant, scopes, audience.
 func MakeOperator(c *Client) {
 	add := func(list []string, values ...string) []string {
 		for _, v := range values {
@@ -42,15 +41,14 @@ func (c *Client) IsOperator() bool {
 	return slices.Contains(c.Audience, AdminAudience) && slices.Contains(c.Scopes, ScopeLimitsWrite)
 }
 
-// operatorPatience is the longest that an operator may have to wait for a
-// token once a limit is used up.
+// operatorPatience is the longest time for which a limit may keep an operator from
+// getting a token.
 const operatorPatience = time.Minute
 
-// LocksOut says which limit of the snapshot would lock the operator's client
-// out of the admin API: one that is enforced on it and, used up, lets less
-// than one request a minute through, or nothing while the store does not take
-// the client's counts. Nil: none.
-func (p *Policies) LocksOut(c *Client) error {
+// LocksOut returns a [LockOutError] if an enforced limit of the snapshot would lock the
+// operator's client out of the admin API: one that, used up, admits less than one request
+// a minute, or that denies everything in an outage.
+func (p *PolicySnapshot) LocksOut(c *Client) error {
 	e := p.For(c.ID)
 	if !c.IsOperator() || e.Trusted || e.Mode != ratelimit.Enforce {
 		return nil
@@ -72,12 +70,12 @@ func (p *Policies) LocksOut(c *Client) error {
 	return nil
 }
 
-// leastRequests is what an operator needs in a window.
+// leastRequests is how many requests an operator needs per window.
 func leastRequests(window time.Duration) int64 {
 	return int64((window + operatorPatience - 1) / operatorPatience)
 }
 
-// LockOutError is a limit under which an operator's client could not work.
+// LockOutError is a limit that would lock an operator's client out.
 type LockOutError struct {
 	ClientID string
 	Limit    ratelimit.Limit

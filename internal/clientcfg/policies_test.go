@@ -2,7 +2,6 @@ package clientcfg_test
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -24,9 +24,9 @@ func fileSettings() ratelimit.Settings {
 	return s
 }
 
-func compile(t *testing.T, set clientcfg.PolicySet) *clientcfg.Policies {
+func compile(t *testing.T, set clientcfg.PolicySet) *clientcfg.PolicySnapshot {
 	t.Helper()
-	p, err := clientcfg.NewPolicies(fileSettings(), set)
+	p, err := clientcfg.NewPolicySnapshot(fileSettings(), set)
 	requireError(t, err, "")
 	return p
 }
@@ -155,7 +155,7 @@ func TestPoliciesOfAnEarlierRelease(t *testing.T) {
 func TestStoredOnOutageIsChecked(t *testing.T) {
 	set, err := clientcfg.DecodePolicySet([]byte(`{"version":1,"settings":{},"clients":{"shop":{"user":[{"name":"a"},{"name":"b","on_outage":"allow"}]}}}`))
 	requireError(t, err, "")
-	_, err = clientcfg.NewPolicies(fileSettings(), set)
+	_, err = clientcfg.NewPolicySnapshot(fileSettings(), set)
 	requireError(t, err, `clients.shop.user[1].on_outage: "allow" is none of`)
 }
 
@@ -191,9 +191,9 @@ func TestPoliciesRefuseWhatCannotBe(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := clientcfg.NewPolicies(fileSettings(), tt.set)
+			_, err := clientcfg.NewPolicySnapshot(fileSettings(), tt.set)
 			requireError(t, err, tt.want)
-			if fields := (ratelimit.FieldErrors{}); !errors.As(err, &fields) {
+			if fielderr.Of(err) == nil {
 				t.Errorf("%T does not tell the fields", err)
 			}
 		})

@@ -9,11 +9,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 )
 
-// Bounds of what operators can store. All instances read the whole set, and a
-// MongoDB document holds at most 16 MiB.
+// Bounds of what operators can store. All instances read the whole set, and a MongoDB
+// document has at most 16 MiB.
 const (
 	MaxPolicies   = 10_000  // clients with a policy of their own
 	MaxCandidates = 1_000   // clients with a candidate
@@ -21,29 +22,26 @@ const (
 	MaxNoteLength = 500     // bytes of a note or a reason
 )
 
-// GlobalCandidate is the name under which the candidate for the default limits
-// is kept, beside the client_ids that name the others.
+// GlobalCandidate is the name of the candidate for the default limits. The others are
+// named by their client_id.
 const GlobalCandidate = "_default"
 
-// PolicySet is what operators changed while the server ran: one value that is
-// stored, versioned and replaced as a whole. It lies on top of what the
-// configuration file says: whatever is not set here, the file decides.
+// PolicySet is what operators changed while the server ran: one value that is stored,
+// versioned and replaced as a whole. What is not set here is as in the configuration file.
 //
-// A set is a value that is never changed once others can see it; With… methods
-// return changed copies.
+// A set is not modified once it is shared; the With… methods return modified copies.
 type PolicySet struct {
-	// Version counts the changes; 0 says that there never was one.
+	// Version counts the changes; 0 if there never was one.
 	Version    int64                   `json:"version"`
 	Settings   SettingsOverride        `json:"settings"`
 	Clients    map[string]ClientPolicy `json:"clients,omitempty"`
 	Candidates map[string]Candidate    `json:"candidates,omitempty"`
-	// Resets are the latest ones, oldest first, for the instances that have
-	// not seen them yet.
+	// Resets are the latest ones, oldest first, for instances that have not read them yet.
 	Resets []Reset `json:"resets,omitempty"`
 }
 
-// SettingsOverride is what holds for all clients. A nil field leaves the
-// decision to the configuration file.
+// SettingsOverride is what operators changed of the settings for all clients. A nil field
+// is as in the configuration file.
 type SettingsOverride struct {
 	Mode          *ratelimit.Mode   `json:"mode,omitempty"`
 	CanaryPercent *float64          `json:"canary_percent,omitempty"`
@@ -61,8 +59,8 @@ type ClientPolicy struct {
 	Changed int64  `json:"changed,omitempty"` // version of the set at the last change
 }
 
-// Candidate holds limits that are tried beside the live ones: counted by
-// themselves, never enforced. An empty list tries nothing.
+// Candidate is limits that are tried beside the live ones: they have counters of their own
+// and are never enforced. An empty list is not tried.
 type Candidate struct {
 	User    []ratelimit.Limit `json:"user,omitempty"`
 	Client  []ratelimit.Limit `json:"client,omitempty"`
@@ -71,7 +69,7 @@ type Candidate struct {
 	Changed int64             `json:"changed,omitempty"` // version of the set at the last change
 }
 
-// Reset says that counts are to be forgotten, on all instances.
+// Reset is an order to forget counts, on all instances.
 type Reset struct {
 	Version  int64     `json:"version"` // of the set that brought it
 	ClientID string    `json:"client_id"`
@@ -79,15 +77,15 @@ type Reset struct {
 	At       time.Time `json:"at"`
 }
 
-// Keep resets for as long as an instance may take to see them, and no more of
-// them than that.
+// Resets are kept for as long as an instance may take to read them, and no more than this
+// many of them.
 const (
 	resetsKept = 256
 	resetsFor  = time.Hour
 )
 
-// WithPolicy returns a copy in which the client has that policy; nil leaves
-// the client to the configuration file.
+// WithPolicy returns a copy in which the client has that policy; with nil, the one of the
+// configuration file.
 func (s PolicySet) WithPolicy(clientID string, p *ClientPolicy) PolicySet {
 	s.Clients = changed(s.Clients, clientID, p)
 	return s
@@ -120,7 +118,7 @@ func changed[V any](m map[string]V, key string, v *V) map[string]V {
 	return m
 }
 
-// Over puts the set on top of what the configuration file says.
+// Over returns base with the changes of the set.
 func (s *PolicySet) Over(base ratelimit.Settings) ratelimit.Settings {
 	out, o := base, s.Settings
 	if o.Mode != nil {
@@ -148,8 +146,8 @@ func (s *PolicySet) Over(base ratelimit.Settings) ratelimit.Settings {
 	return out
 }
 
-// Changed names the settings, and the clients whose policies, are not those of
-// the configuration file.
+// Changed returns the names of the settings that the set changes, and the clients whose
+// policies it changes, sorted.
 func (s *PolicySet) Changed() (settings, clients []string) {
 	o := s.Settings
 	for _, f := range []struct {
@@ -191,36 +189,29 @@ func (s *PolicySet) trial(live ratelimit.Settings) ratelimit.Settings {
 	return out
 }
 
-// check reports what the limits' own validation does not see, as
-// [ratelimit.FieldErrors].
+// check reports, as [fielderr.Errors], what [ratelimit.Settings.Validate] does not check.
 func (s *PolicySet) check() error {
-	var es ratelimit.FieldErrors
-	add := func(path, format string, args ...any) {
-		es = append(es, ratelimit.FieldError{Path: path, Problem: fmt.Sprintf(format, args...)})
-	}
+	var es fielderr.Errors
 	if n := len(s.Clients); n > MaxPolicies {
-		add("clients", "%d policies are more than %d", n, MaxPolicies)
+		es.Add("clients", "%d policies are more than %d", n, MaxPolicies)
 	}
 	if n := len(s.Candidates); n > MaxCandidates {
-		add("candidates", "%d candidates are more than %d", n, MaxCandidates)
+		es.Add("candidates", "%d candidates are more than %d", n, MaxCandidates)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Candidates)) {
 		if c := s.Candidates[name]; len(c.User) == 0 && len(c.Client) == 0 {
-			add("candidates."+name, "needs limits under user, client or both")
+			es.Add(fielderr.Join("candidates", name), "needs limits under user, client or both")
 		}
 	}
 	if b, err := json.Marshal(s); err != nil {
-		add("", "cannot be encoded: %v", err)
+		es.Add("", "cannot be encoded: %v", err)
 	} else if len(b) > MaxSetSize {
-		add("", "all policies together take %d bytes, more than %d", len(b), MaxSetSize)
+		es.Add("", "all policies together take %d bytes, more than %d", len(b), MaxSetSize)
 	}
-	if len(es) == 0 {
-		return nil
-	}
-	return es
+	return es.Err()
 }
 
-// ValidateNote says why a text cannot be a note or a reason; nil if it can.
+// ValidateNote returns an error if a text cannot be a note or a reason.
 func ValidateNote(text string) error {
 	switch {
 	case len(text) > MaxNoteLength:

@@ -9,55 +9,54 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 )
 
-// PolicySource holds the newest valid [Policies]. Reads are a pointer load.
+// PolicySource holds the newest valid [PolicySnapshot]. Reads are a pointer load.
 // It is safe for concurrent use.
 type PolicySource struct {
 	store   PolicyStore
 	base    ratelimit.Settings
-	adopted func(old, next *Policies)
+	adopted func(old, next *PolicySnapshot)
 	now     func() time.Time
-	current atomic.Pointer[Policies]
+	current atomic.Pointer[PolicySnapshot]
 
 	mu     sync.Mutex // one refresh or change at a time
 	status atomic.Pointer[PolicyStatus]
 }
 
-// PolicyOptions make a [PolicySource]. Every zero value means the default that
-// is named beside it.
+// PolicyOptions make a [PolicySource]. A zero value means the default named beside it.
 type PolicyOptions struct {
 	// Base is what the configuration file says: ratelimit.DefaultSettings().
 	Base ratelimit.Settings
-	// Adopted is called with every snapshot that replaces another, in their
-	// order, before it is used. Nobody is told.
-	Adopted func(old, next *Policies)
+	// Adopted is called with every snapshot that replaces another, in their order, before
+	// it is used. Nil: not called.
+	Adopted func(old, next *PolicySnapshot)
 	Now     func() time.Time // time.Now
 }
 
-// PolicyStatus says how fresh the policies are.
+// PolicyStatus is how fresh the policies are.
 type PolicyStatus struct {
 	Version   int64     // of the set in force
-	CheckedAt time.Time // when the store last said that it is the newest
+	CheckedAt time.Time // when it was last found to be the newest
 	Err       error     // why it may not be the newest, nil if it is
 }
 
-// Refused reports whether the store answers, with policies that cannot be or
-// cannot be read: the last good ones stay until somebody mends it.
+// Refused reports whether the stored policies are invalid or cannot be decoded, so that the
+// last good ones stay in use.
 func (st PolicyStatus) Refused() bool {
-	var fields ratelimit.FieldErrors
-	return errors.Is(st.Err, ErrUnreadable) || errors.As(st.Err, &fields)
+	return errors.Is(st.Err, ErrUnreadable) || fielderr.Of(st.Err) != nil
 }
 
-// NewPolicySource reads the first set; it fails rather than start without one.
+// NewPolicySource reads the first set and fails if that cannot be used.
 func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*PolicySource, error) {
 	s := &PolicySource{store: store, base: o.Base, adopted: o.Adopted, now: o.Now}
 	if s.base.Default.User == nil && s.base.Default.Client == nil {
 		s.base = ratelimit.DefaultSettings()
 	}
 	if s.adopted == nil {
-		s.adopted = func(_, _ *Policies) {}
+		s.adopted = func(_, _ *PolicySnapshot) {}
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -68,14 +67,14 @@ func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*
 	return s, nil
 }
 
-// Policies returns the current snapshot, without I/O.
-func (s *PolicySource) Policies() *Policies { return s.current.Load() }
+// Snapshot returns the current snapshot, without I/O.
+func (s *PolicySource) Snapshot() *PolicySnapshot { return s.current.Load() }
 
 // Status returns how the last refresh went.
 func (s *PolicySource) Status() PolicyStatus { return *s.status.Load() }
 
-// Refresh reads the store if its version has moved. On any error the last good
-// snapshot stays.
+// Refresh reads the store if its version has changed. After an error the last good
+// snapshot stays in use.
 func (s *PolicySource) Refresh(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +93,7 @@ func (s *PolicySource) refresh(ctx context.Context) error {
 }
 
 // newer returns the stored policies if they are not those of old.
-func (s *PolicySource) newer(ctx context.Context, old *Policies) (*Policies, error) {
+func (s *PolicySource) newer(ctx context.Context, old *PolicySnapshot) (*PolicySnapshot, error) {
 	if old != nil {
 		version, err := s.store.PolicyVersion(ctx)
 		if err != nil {
@@ -104,25 +103,25 @@ func (s *PolicySource) newer(ctx context.Context, old *Policies) (*Policies, err
 			return nil, nil //nolint:nilnil // nothing newer, and no error
 		}
 	}
-	set, err := s.store.Policies(ctx)
+	set, err := s.store.PolicySet(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("clientcfg: read the policies: %w", err)
 	}
-	next, err := NewPolicies(s.base, set)
+	next, err := NewPolicySnapshot(s.base, set)
 	if err != nil {
 		return nil, fmt.Errorf("clientcfg: refused version %d of the policies: %w", set.Version, err)
 	}
 	return next, nil
 }
 
-func (s *PolicySource) adopt(next *Policies) {
+func (s *PolicySource) adopt(next *PolicySnapshot) {
 	if old := s.current.Load(); old != nil {
 		s.adopted(old, next)
 	}
 	s.current.Store(next)
 }
 
-func (s *PolicySource) note(p *Policies, err error) {
+func (s *PolicySource) note(p *PolicySnapshot, err error) {
 	st := PolicyStatus{Err: err}
 	if last := s.status.Load(); last != nil {
 		st.CheckedAt = last.CheckedAt
@@ -136,20 +135,20 @@ func (s *PolicySource) note(p *Policies, err error) {
 	s.status.Store(&st)
 }
 
-// Edit derives a changed set from the newest one, and the entry that tells of
-// it. It may be called several times, because others make changes too, and
-// must have no effect beside its result. Its error ends the attempt.
-type Edit func(current *Policies) (PolicySet, AuditEntry, error)
+// Edit derives a changed set from the newest one, and the audit entry of the change. It is
+// called again when another instance was faster, so it must have no other effect than its
+// result. Its error ends the change.
+type Edit func(current *PolicySnapshot) (PolicySet, AuditEntry, error)
 
-// maxEdits bounds the attempts of one change; each was lost to somebody
-// else's success.
+// maxEdits bounds the attempts of one change. An attempt fails only because another change
+// succeeded.
 const maxEdits = 20
 
-// Change applies an edit to the newest stored set: validated as a whole,
-// stored with its entry in one step, and in force here when Change returns.
-// Errors: that of the edit; [ratelimit.FieldErrors], wrapped, for what cannot
-// be; [ErrPolicyConflict] where others were faster too often.
-func (s *PolicySource) Change(ctx context.Context, edit Edit) (*Policies, error) {
+// Change applies an edit to the newest stored set. The result is validated as a whole,
+// stored with its entry in one step, and in force here when Change returns. Errors: that of
+// the edit; [fielderr.Errors], perhaps wrapped, for an invalid result; [ErrPolicyConflict]
+// if others were faster too often.
+func (s *PolicySource) Change(ctx context.Context, edit Edit) (*PolicySnapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range maxEdits {
@@ -160,7 +159,7 @@ func (s *PolicySource) Change(ctx context.Context, edit Edit) (*Policies, error)
 		if err != nil {
 			return nil, err
 		}
-		switch err := s.store.ReplacePolicies(ctx, next.set, entry); {
+		switch err := s.store.ReplacePolicySet(ctx, next.set, entry); {
 		case err == nil:
 			s.adopt(next)
 			s.note(next, nil)
@@ -172,9 +171,9 @@ func (s *PolicySource) Change(ctx context.Context, edit Edit) (*Policies, error)
 	return nil, ErrPolicyConflict
 }
 
-// Try is [PolicySource.Change] without its effect: it says what would come of
-// the edit.
-func (s *PolicySource) Try(ctx context.Context, edit Edit) (*Policies, error) {
+// Try returns the snapshot that [PolicySource.Change] would make of the edit, and changes
+// nothing.
+func (s *PolicySource) Try(ctx context.Context, edit Edit) (*PolicySnapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refresh(ctx); err != nil {
@@ -184,15 +183,15 @@ func (s *PolicySource) Try(ctx context.Context, edit Edit) (*Policies, error) {
 	return next, err
 }
 
-// prepare runs the edit and numbers what it makes.
-func (s *PolicySource) prepare(current *Policies, edit Edit) (*Policies, AuditEntry, error) {
+// prepare runs the edit and gives its result the next version.
+func (s *PolicySource) prepare(current *PolicySnapshot, edit Edit) (*PolicySnapshot, AuditEntry, error) {
 	set, entry, err := edit(current)
 	if err != nil {
 		return nil, entry, err
 	}
 	set.Version = current.Version() + 1
 	entry.Version = set.Version
-	next, err := NewPolicies(s.base, set)
+	next, err := NewPolicySnapshot(s.base, set)
 	return next, entry, err
 }
 
@@ -204,15 +203,15 @@ func (s *PolicySource) Watch(ctx context.Context, log *slog.Logger) error {
 	if w, ok := s.store.(PolicyWatcher); ok {
 		err = w.WatchPolicies(ctx, func() {
 			if err := s.Refresh(ctx); err != nil && ctx.Err() == nil {
-				log.LogAttrs(ctx, slog.LevelDebug, "policies not refreshed after a change", slog.Any("error", err))
+				log.LogAttrs(ctx, slog.LevelDebug, "refresh of the policies after a change failed", slog.Any("error", err))
 			}
 		})
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil //nolint:nilerr // it ended as it was asked to
+		return nil //nolint:nilerr // cancelled
 	case errors.Is(err, ErrNoWatch):
-		log.LogAttrs(ctx, slog.LevelDebug, "changes of the policies are found by polling", slog.Any("reason", err))
+		log.LogAttrs(ctx, slog.LevelDebug, "no watch of the policies; changes are found by polling", slog.Any("reason", err))
 		<-ctx.Done()
 		return nil
 	case err == nil:

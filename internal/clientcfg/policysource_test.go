@@ -23,7 +23,7 @@ type policyStore struct {
 	race  int // so many writes of others come first
 }
 
-func (f *policyStore) Policies(context.Context) (clientcfg.PolicySet, error) {
+func (f *policyStore) PolicySet(context.Context) (clientcfg.PolicySet, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
@@ -36,7 +36,7 @@ func (f *policyStore) PolicyVersion(context.Context) (int64, error) {
 	return f.set.Version, f.err
 }
 
-func (f *policyStore) ReplacePolicies(_ context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) error {
+func (f *policyStore) ReplacePolicySet(_ context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.race > 0 {
@@ -65,12 +65,12 @@ func newPolicySource(t *testing.T, store clientcfg.PolicyStore) *clientcfg.Polic
 }
 
 func userLimit(s *clientcfg.PolicySource, id string) int64 {
-	return s.Policies().For(id).User.All()[0].Requests
+	return s.Snapshot().For(id).User.All()[0].Requests
 }
 
 // limitShop is an edit that gives shop a policy.
 func limitShop(requests int64) clientcfg.Edit {
-	return func(p *clientcfg.Policies) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
+	return func(p *clientcfg.PolicySnapshot) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
 		policy := clientcfg.ClientPolicy{Policy: ratelimit.Policy{User: limits(requests)}}
 		return p.Set().WithPolicy("shop", &policy), clientcfg.AuditEntry{Reason: strconv.FormatInt(requests, 10)}, nil
 	}
@@ -112,7 +112,7 @@ func TestPolicySourceReadsOnlyWhenTheVersionMoved(t *testing.T) {
 func TestPolicySourceKeepsTheLastGoodPolicies(t *testing.T) {
 	store := &policyStore{}
 	s := newPolicySource(t, store)
-	good := s.Policies()
+	good := s.Snapshot()
 	for _, bad := range []struct {
 		name, want string
 		set        clientcfg.PolicySet
@@ -123,7 +123,7 @@ func TestPolicySourceKeepsTheLastGoodPolicies(t *testing.T) {
 	} {
 		store.put(bad.set, bad.err)
 		requireError(t, s.Refresh(t.Context()), bad.want)
-		if s.Policies() != good {
+		if s.Snapshot() != good {
 			t.Errorf("%s: the good policies are gone", bad.name)
 		}
 		if st := s.Status(); !st.Refused() || st.Version != good.Version() {
@@ -174,7 +174,7 @@ func TestWatchRefreshesAtOnce(t *testing.T) {
 		store.put(clientcfg.PolicySet{}, nil)
 		store.tell <- nil
 		synctest.Wait()
-		if s.Policies().Version() != 1 {
+		if s.Snapshot().Version() != 1 {
 			t.Error("a change that the store told of was not seen")
 		}
 		store.tell <- errors.New("broken off")
@@ -197,12 +197,12 @@ func TestChangeIsStoredWithItsEntryAndInForce(t *testing.T) {
 	store := &policyStore{}
 	var adopted []int64
 	s, err := clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{
-		Adopted: func(old, next *clientcfg.Policies) { adopted = append(adopted, old.Version(), next.Version()) },
+		Adopted: func(old, next *clientcfg.PolicySnapshot) { adopted = append(adopted, old.Version(), next.Version()) },
 	})
 	requireError(t, err, "")
 	p, err := s.Change(t.Context(), limitShop(3))
 	requireError(t, err, "")
-	if p != s.Policies() || userLimit(s, "shop") != 3 || p.Version() != 1 {
+	if p != s.Snapshot() || userLimit(s, "shop") != 3 || p.Version() != 1 {
 		t.Errorf("version %d with a limit of %d is in force", p.Version(), userLimit(s, "shop"))
 	}
 	if len(store.audit) != 1 || store.audit[0].Version != 1 || store.audit[0].Reason != "3" {
@@ -219,7 +219,7 @@ func TestChangeThatCannotBeChangesNothing(t *testing.T) {
 	_, err := s.Change(t.Context(), limitShop(0))
 	requireError(t, err, "clients.shop.user[0].requests")
 	stop := errors.New("the edit says no")
-	_, err = s.Change(t.Context(), func(*clientcfg.Policies) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
+	_, err = s.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
 		return clientcfg.PolicySet{}, clientcfg.AuditEntry{}, stop
 	})
 	if !errors.Is(err, stop) {
@@ -256,7 +256,7 @@ func TestNoChangeIsLostBetweenInstances(t *testing.T) {
 				id := strconv.Itoa(i) + "-" + strconv.Itoa(j)
 				err := clientcfg.ErrPolicyConflict
 				for errors.Is(err, clientcfg.ErrPolicyConflict) { // who loses too often is told, and nothing is changed
-					_, err = s.Change(t.Context(), func(p *clientcfg.Policies) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
+					_, err = s.Change(t.Context(), func(p *clientcfg.PolicySnapshot) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
 						return p.Set().WithPolicy(id, &clientcfg.ClientPolicy{}), clientcfg.AuditEntry{}, nil
 					})
 				}

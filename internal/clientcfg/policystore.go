@@ -11,44 +11,42 @@ import (
 var (
 	// ErrPolicyConflict: the stored set is no longer the one that was changed.
 	ErrPolicyConflict = errors.New("clientcfg: the policies were changed meanwhile")
-	// ErrUnreadable: what is stored is not a policy set of this release.
+	// ErrUnreadable: the stored document is no policy set of this release.
 	ErrUnreadable = errors.New("clientcfg: the stored policies cannot be read")
 )
 
-// PolicyStore keeps the policy set and the trail of its changes.
+// PolicyStore keeps the policy set and the audit trail of its changes.
 // Implementations MUST be safe for concurrent use, MUST make a change durable
 // before they return nil, and MUST return the errors above (wrapped is fine)
 // for the cases they name.
 type PolicyStore interface {
-	// Policies returns the stored set, the zero set if there never was a
-	// change. ErrUnreadable if it does not decode, unknown fields included:
-	// a newer release wrote it, and half of it must not be applied.
-	Policies(ctx context.Context) (PolicySet, error)
+	// PolicySet returns the stored set, the zero set if there never was a change.
+	// ErrUnreadable if it does not decode or has unknown fields: a newer release wrote it,
+	// and a part of it must not be applied.
+	PolicySet(ctx context.Context) (PolicySet, error)
 	// PolicyVersion returns the version of the stored set, cheaply.
 	PolicyVersion(ctx context.Context) (int64, error)
-	// ReplacePolicies stores next, together with the entry that tells of the
-	// change: both or neither. next.Version is one more than that of the set
-	// that was changed, and entry.Version is the same. ErrPolicyConflict if
-	// the stored set has another version meanwhile. Where the answer of the
-	// database got lost, the implementation finds out by entry.ID, which no
-	// other change has, what became of the change before it returns.
-	ReplacePolicies(ctx context.Context, next PolicySet, entry AuditEntry) error
+	// ReplacePolicySet stores next together with the audit entry of the change: both or
+	// neither. next.Version is one more than that of the set that was changed, and
+	// entry.Version is the same. ErrPolicyConflict if the stored set has another version
+	// meanwhile. If the reply of the database is lost, the implementation finds out by
+	// entry.ID, which is unique, whether the change was made before it returns.
+	ReplacePolicySet(ctx context.Context, next PolicySet, entry AuditEntry) error
 }
 
 // ErrNoWatch is returned by a [PolicyWatcher] that cannot watch.
-var ErrNoWatch = errors.New("clientcfg: this store does not tell of changes")
+var ErrNoWatch = errors.New("clientcfg: this store does not report changes")
 
-// PolicyWatcher is a [PolicyStore] that may be able to tell of changes, so that
-// they need not wait for the next look.
+// PolicyWatcher is a [PolicyStore] that may be able to report changes, so that they need
+// not wait for the next refresh.
 type PolicyWatcher interface {
-	// WatchPolicies calls changed after changes of the stored set, until ctx
-	// ends. A call too many does no harm, and one too few is made up for by
-	// polling. ErrNoWatch, at once, if the store cannot do it; any other
-	// error says that it broke off.
+	// WatchPolicies calls changed after changes of the stored set, until ctx ends. It may
+	// call too often, or miss changes, which polling finds. ErrNoWatch, at once, if the
+	// store cannot do it; any other error means that the watch broke off.
 	WatchPolicies(ctx context.Context, changed func()) error
 }
 
-// AuditLog reads the trail. There is no way to change an entry.
+// AuditLog reads the audit trail. An entry cannot be changed.
 type AuditLog interface {
 	// Audit returns the entries that match, the newest first.
 	Audit(ctx context.Context, q AuditQuery) ([]AuditEntry, error)
@@ -63,19 +61,18 @@ type AuditQuery struct {
 	Limit  int    // at most so many; 0 for no bound
 }
 
-// AuditEntry says who changed what. Its Version is that of the policy set
-// which the change made: entries are numbered without a gap.
+// AuditEntry is one change: who changed what. Its Version is that of the policy set after
+// the change, so entries are numbered without a gap.
 type AuditEntry struct {
 	Version  int64     `json:"version"`
-	ID       string    `json:"id"` // random: tells a change of ours from another's
+	ID       string    `json:"id"` // random; identifies the change after a lost reply
 	At       time.Time `json:"at"` // UTC, whole milliseconds
 	Actor    Actor     `json:"actor"`
 	Action   string    `json:"action"`
 	Target   string    `json:"target"`
 	Reason   string    `json:"reason,omitempty"`
-	Instance string    `json:"instance,omitempty"` // that took the request
-	// Before and After are the resource as the admin API shows it; null
-	// where there was or is none.
+	Instance string    `json:"instance,omitempty"` // that served the request
+	// Before and After are the resource as in the admin API; null if there was or is none.
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
 }
@@ -83,6 +80,6 @@ type AuditEntry struct {
 // Actor is who made a change.
 type Actor struct {
 	ClientID string `json:"client_id"`
-	Username string `json:"username,omitempty"` // empty for a client of its own account
+	Username string `json:"username,omitempty"` // empty if the client acted for itself
 	Address  string `json:"address,omitempty"`
 }

@@ -15,8 +15,8 @@ type Directory struct {
 	byID     map[string]*Client
 }
 
-// NewDirectory validates the clients and indexes them. A single invalid client
-// makes the whole snapshot invalid: half a directory must never be served.
+// NewDirectory validates the clients and indexes them. A single invalid client makes the
+// whole snapshot invalid.
 func NewDirectory(clients []Client, rev Revision) (*Directory, error) {
 	d := &Directory{revision: rev, all: clients, byID: make(map[string]*Client, len(clients))}
 	for i := range clients {
@@ -46,7 +46,7 @@ func (d *Directory) All() iter.Seq[*Client] {
 	}
 }
 
-// Revision is that of the store's state which this is a snapshot of.
+// Revision is the revision of the store at which the snapshot was taken.
 func (d *Directory) Revision() Revision { return d.revision }
 
 // Len is the number of clients.
@@ -59,7 +59,7 @@ type Source struct {
 	checked atomic.Pointer[time.Time]
 }
 
-// NewSource reads the first directory; it fails rather than start without one.
+// NewSource reads the first directory and fails if that cannot be used.
 func NewSource(ctx context.Context, store Store) (*Source, error) {
 	s := &Source{store: store}
 	if err := s.Refresh(ctx); err != nil {
@@ -74,11 +74,11 @@ func (s *Source) Client(id string) (*Client, bool) { return s.current.Load().Cli
 // Directory returns the current snapshot.
 func (s *Source) Directory() *Directory { return s.current.Load() }
 
-// CheckedAt is when the store last said that the directory is the newest.
+// CheckedAt is when the directory was last found to be the newest.
 func (s *Source) CheckedAt() time.Time { return *s.checked.Load() }
 
-// Refresh reads the store if its revision has moved. On any error the last
-// good directory stays.
+// Refresh reads the store if its revision has changed. After an error the last good
+// directory stays in use.
 func (s *Source) Refresh(ctx context.Context) error {
 	asked := time.Now()
 	if err := s.refresh(ctx); err != nil {

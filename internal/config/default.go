@@ -10,15 +10,15 @@ import (
 // DefaultStorePath is the embedded store when none is configured.
 const DefaultStorePath = "oauth-server.db"
 
-// DefaultAdminListen is where operators are served when nothing is configured.
-// Where another server has it already, this one does without.
+// DefaultAdminListen is the admin listener when none is configured. If the address is in
+// use then, the server runs without one.
 const DefaultAdminListen = "127.0.0.1:9097"
 
 // DefaultDatabase is the MongoDB database when none is configured.
 const DefaultDatabase = "oauth"
 
-// Default is the configuration of a server that is given none: it listens on
-// loopback only and keeps everything in [DefaultStorePath].
+// Default is the configuration without any source: a server that listens on loopback only
+// and stores everything in [DefaultStorePath].
 func Default() *Config {
 	return &Config{
 		Listen:          "127.0.0.1:9096",
@@ -43,29 +43,9 @@ func Default() *Config {
 		},
 		Sync:      Sync{Interval: Duration(time.Second)},
 		Audit:     Audit{Keep: Duration(400 * 24 * time.Hour)},
-		RateLimit: defaultRateLimit(),
+		RateLimit: RateLimit{Settings: ratelimit.DefaultSettings(), MaxKeys: ratelimit.DefaultMaxKeys},
 	}
 }
 
-func defaultRateLimit() RateLimit {
-	return RateLimit{
-		Mode:          string(ratelimit.Enforce),
-		CanaryPercent: 100,
-		MaxKeys:       ratelimit.DefaultMaxKeys,
-		Default:       DefaultPolicy{User: []Limit{defaultLimit()}, Client: []Limit{defaultLimit()}},
-	}
-}
-
-func defaultLimit() Limit {
-	d := ratelimit.DefaultLimit()
-	return Limit{
-		Name: d.Name, Requests: d.Requests, Window: Duration(d.Window),
-		Frames: d.Frames, Algorithm: string(d.Algorithm), SoftRatio: d.SoftRatio,
-		OnOutage: string(d.OnOutage),
-	}
-}
-
-// preset gives the absent fields of a limit their defaults.
-func (l *Limit) preset() { *l = defaultLimit() }
-
-func (m *MongoDB) preset() { m.Database = DefaultDatabase }
+// SetDefaults sets the database to [DefaultDatabase].
+func (m *MongoDB) SetDefaults() { m.Database = DefaultDatabase }

@@ -1,21 +1,19 @@
-// Package config reads what an operator configures: a YAML file, then the
-// environment (OAUTH_…), then flags, each overriding the one before, onto
-// [Default].
+// Package config reads the configuration: a YAML file, then the environment (OAUTH_…),
+// then flags, each overriding the one before, onto [Default].
 //
-// It is strict. An unknown field, a duplicate one, a wrong type or an
-// impossible value is a [Problem] with the path of the field and the place it
-// came from, and all problems are reported together as [FieldErrors], so that one
-// run shows everything there is to mend:
+// It is strict. An unknown field, a duplicate one, a wrong type or an impossible value is
+// a [fielderr.Error] with the path of the field and the place that it came from, and all
+// of them are reported together:
 //
 //	rate_limit.default.user[0].window: must be longer than zero (oauth.yaml:12)
 //	listen: "9096" is not host:port (OAUTH_LISTEN)
 //
-// Every setting that is a single value or a list of them can also be given as
-// a flag and in the environment, by one table: [Options]. The limits of
-// rate_limit are structured and live in the file only.
+// Every setting that is a single value or a list of them can also be given as a flag and
+// in the environment; [Options] lists them. The limits of rate_limit are structured and
+// can be given in the file only.
 //
-// The package opens no store and no socket; what only a running server can
-// check (does the client of a policy exist?) is checked by internal/app.
+// The package opens no store and no socket. What needs a store (does the client of a
+// policy exist?) is checked by internal/app.
 //
 //	cfg, err := config.Load(config.Sources{
 //		File:    "oauth.yaml",

@@ -4,30 +4,32 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict"
 )
 
-// EnvPrefix begins the name of every variable of ours.
+// EnvPrefix begins the name of every variable that is read.
 const EnvPrefix = "OAUTH_"
 
-// configEnv names the file, as --config does.
+// configEnv is the variable for --config.
 const configEnv = EnvPrefix + "CONFIG"
 
-// foreign are variables that something else made: Kubernetes puts these into
-// every container of a namespace that has a service named "oauth" or
-// "oauth-something".
+// foreign are variables that Kubernetes sets in every container of a namespace with a
+// service named "oauth" or "oauth-something".
 var foreign = regexp.MustCompile(`^OAUTH_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// elsewhere are variables that stand for other flags of ours: those that are no
-// settings, and those of commands that talk to a server.
+// elsewhere are variables for flags that are no settings, and for those of other
+// commands.
 var elsewhere = []string{
 	"OAUTH_DEMO", "OAUTH_CHECK_CONFIG", "OAUTH_PRINT_CONFIG",
 	"OAUTH_SERVER", "OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET", "OAUTH_TOKEN", "OAUTH_USERNAME", "OAUTH_PASSWORD",
 }
 
-// environment picks the settings out of environ. An empty variable counts as
-// absent, because many tools cannot leave one out. One that begins like ours
-// and is not known is most likely misspelt, and so a problem.
-func environment(environ []string) (settings []setting, file string, problems FieldErrors) {
+// environment returns the settings in environ. An empty variable counts as absent, because
+// many tools cannot leave one out. An unknown one with [EnvPrefix] is a problem: it is
+// most likely misspelt.
+func environment(environ []string) (settings []setting, file string, problems fielderr.Errors) {
 	known := []string{configEnv}
 	for _, o := range options {
 		known = append(known, o.Env())
@@ -44,7 +46,7 @@ func environment(environ []string) (settings []setting, file string, problems Fi
 		case i > 0:
 			settings = append(settings, setting{option: options[i-1], values: []string{value}, origin: name})
 		case !slices.Contains(elsewhere, name) && !foreign.MatchString(name):
-			problems.addf(name, "unknown variable%s", suggestUpper(name, known))
+			problems.Add(name, "unknown variable%s", suggestUpper(name, known))
 		}
 	}
 	return settings, file, problems
@@ -55,7 +57,7 @@ func suggestUpper(name string, known []string) string {
 	for i, k := range known {
 		lower[i] = strings.ToLower(k)
 	}
-	hint := suggest(name, lower)
+	hint := strict.Suggest(name, lower)
 	if i := strings.Index(hint, strings.ToLower(EnvPrefix)); i >= 0 {
 		return hint[:i] + strings.ToUpper(hint[i:])
 	}

@@ -1,16 +1,18 @@
 package config
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict"
 )
 
 // Each file of testdata/bad shows one failure and says, in "# want:" lines,
@@ -24,8 +26,8 @@ func TestLoadReportsBadFiles(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(file, ".yaml"), func(t *testing.T) {
 			_, err := Load(Sources{File: file})
-			var problems FieldErrors
-			if !errors.As(err, &problems) {
+			problems := fielderr.Of(err)
+			if problems == nil {
 				t.Fatalf("Load() = %v, want problems", err)
 			}
 			if diff := cmp.Diff(wanted(t, file), problems.Error()); diff != "" {
@@ -65,12 +67,12 @@ func TestLoadCompleteFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	minute := Limit{
-		Name: "per-minute", Requests: 100, Window: Duration(time.Minute),
+	minute := ratelimit.Limit{
+		Name: "per-minute", Requests: 100, Window: time.Minute,
 		Frames: 6, Algorithm: "sliding", SoftRatio: 0.8, OnOutage: "share",
 	}
-	second := Limit{
-		Name: "per-second", Requests: 2, Window: Duration(time.Second),
+	second := ratelimit.Limit{
+		Name: "per-second", Requests: 2, Window: time.Second,
 		Frames: 1, Algorithm: "fixed", SoftRatio: 0.8, OnOutage: "deny",
 	}
 	ten := minute
@@ -84,12 +86,12 @@ func TestLoadCompleteFile(t *testing.T) {
 		{"access ttl", got.Tokens.AccessTTL.Std(), 15 * time.Minute},
 		{"proxies", []string{got.TrustedProxies[0].String(), got.TrustedProxies[1].String()}, []string{"10.0.0.0/8", "2001:db8::1/128"}},
 		{"canary", got.RateLimit.CanaryPercent, 12.5},
-		{"trusted", got.RateLimit.Clients["mobile-app"], ClientPolicy{Trusted: true}},
+		{"trusted", got.RateLimit.Clients["mobile-app"], ratelimit.Policy{Trusted: true}},
 		{
 			"a client with dots", got.RateLimit.Clients["shop.example.com"],
-			ClientPolicy{Mode: "enforce", HideHeaders: true, User: []Limit{ten, second}},
+			ratelimit.Policy{Mode: "enforce", HideHeaders: true, User: []ratelimit.Limit{ten, second}},
 		},
-		{"alias", got.RateLimit.Clients["like-everybody"], ClientPolicy{User: []Limit{minute}}},
+		{"alias", got.RateLimit.Clients["like-everybody"], ratelimit.Policy{User: []ratelimit.Limit{minute}}},
 	}
 	for _, c := range checks {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
@@ -195,7 +197,7 @@ func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
 
 func TestEveryOptionHasItsField(t *testing.T) {
 	for _, o := range Options() {
-		if _, err := at(reflect.ValueOf(Default()).Elem(), o.Path); err != nil {
+		if _, err := strict.At(Default(), o.Path); err != nil {
 			t.Errorf("--%s: %v", o.Name, err)
 		}
 	}
@@ -220,20 +222,11 @@ func TestEveryPlainFieldHasItsOption(t *testing.T) {
 			t.Errorf("%s has no flag and no variable", path)
 			return
 		}
-		for i := range v.NumField() {
-			walk(v.Field(i).Type, join(path, tagOf(v.Field(i))))
+		for _, f := range reflect.VisibleFields(v) {
+			if name := strict.Name(f); name != "" {
+				walk(f.Type, fielderr.Join(path, name))
+			}
 		}
 	}
 	walk(reflect.TypeFor[Config](), "")
-}
-
-func TestProblemsQuoteNoMoreThanALine(t *testing.T) {
-	for name, endless := range map[string]Problem{
-		"value": {Path: "listen", Message: strings.Repeat("é", 1000)},
-		"field": {Path: strings.Repeat("x", 1000), Message: "unknown field"},
-	} {
-		if line := endless.String(); len(line) > 500 || !utf8.ValidString(line) {
-			t.Errorf("%s: %d bytes: %s", name, len(line), line)
-		}
-	}
 }

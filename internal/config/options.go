@@ -5,28 +5,30 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"oauth-server/internal/strict"
 )
 
-// Option is a setting that can be given as a flag and in the environment.
+// Option is a setting that can be given as a flag and as an environment variable.
 type Option struct {
 	Name  string // of the flag, without the dashes
 	Path  string // of the field
 	Usage string
 }
 
-// Env is the name of the option in the environment.
+// Env is the environment variable of the option.
 func (o Option) Env() string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
 }
 
-// IsStore reports whether the option says where things are kept: these are the
-// options of every command that touches a store.
+// IsStore reports whether the option chooses the store. Every command that uses a store
+// has these options.
 func (o Option) IsStore() bool { return strings.HasPrefix(o.Path, "store.") }
 
-// Kind names what the option takes, for a help text: bool, int, float,
-// duration, string or strings.
+// Kind is the type of the option's value, for a help text: bool, int, float, duration,
+// string or strings.
 func (o Option) Kind() string {
-	v, err := at(reflect.ValueOf(&Config{}).Elem(), o.Path)
+	v, err := strict.At(&Config{}, o.Path)
 	if err != nil {
 		return "string"
 	}
@@ -45,13 +47,13 @@ func (o Option) Kind() string {
 	return "string"
 }
 
-// Default is what holds when the option is not given, as text.
+// Default is the value when the option is not given, as text; empty if it is zero.
 func (o Option) Default() string {
 	c := Default()
 	if o.Path == "store.mongodb.database" {
-		return DefaultDatabase // there, only once there is a MongoDB
+		return DefaultDatabase // Default() has no MongoDB
 	}
-	v, err := at(reflect.ValueOf(c).Elem(), o.Path)
+	v, err := strict.At(c, o.Path)
 	if err != nil || v.IsZero() {
 		return ""
 	}

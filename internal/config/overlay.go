@@ -1,20 +1,19 @@
 package config
 
 import (
-	"fmt"
-	"reflect"
-	"strings"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict"
 )
 
-// setting is an option with the values that one source gave it.
+// setting is an option with the values that one source gives it.
 type setting struct {
 	option Option
 	values []string
 	origin string
 }
 
-// flagSettings gathers the values of repeated flags.
-func flagSettings(flags []FlagValue) (settings []setting, problems FieldErrors) {
+// flagSettings returns one setting per flag, with all values of a repeated one.
+func flagSettings(flags []FlagValue) (settings []setting, problems fielderr.Errors) {
 	index := map[string]int{}
 	for _, f := range flags {
 		if i, ok := index[f.Name]; ok {
@@ -23,7 +22,7 @@ func flagSettings(flags []FlagValue) (settings []setting, problems FieldErrors) 
 		}
 		o, ok := optionByName(f.Name)
 		if !ok {
-			problems.addf("--"+f.Name, "unknown flag")
+			problems.Add("--"+f.Name, "unknown flag")
 			continue
 		}
 		index[f.Name] = len(settings)
@@ -32,23 +31,19 @@ func flagSettings(flags []FlagValue) (settings []setting, problems FieldErrors) 
 	return settings, problems
 }
 
-// overlay sets what one source says over what weaker ones said.
-func (c *Config) overlay(layer []setting, origins map[string]string) (problems FieldErrors) {
+// overlay applies the settings of one source, over those of weaker ones.
+func (c *Config) overlay(layer []setting, origins map[string]string) (problems fielderr.Errors) {
 	c.Store.yieldTo(layer)
 	for _, s := range layer {
-		v, err := at(reflect.ValueOf(c).Elem(), s.option.Path)
-		if err == nil {
-			err = setValues(v, s.values)
-		}
-		if err != nil {
-			problems = append(problems, Problem{Path: s.option.Path, Message: err.Error(), Origin: s.origin})
+		if err := strict.Set(c, s.option.Path, s.values); err != nil {
+			problems = append(problems, fielderr.Error{Path: s.option.Path, Message: err.Error(), Origin: s.origin})
 		}
 		origins[s.option.Path] = s.origin
 	}
 	return problems
 }
 
-// yieldTo forgets the store of weaker sources when a stronger one names another.
+// yieldTo removes the store of weaker sources if this layer chooses the other one.
 func (s *Store) yieldTo(layer []setting) {
 	for _, set := range layer {
 		switch set.option.Path {
@@ -58,43 +53,4 @@ func (s *Store) yieldTo(layer []setting) {
 			s.Embedded = nil
 		}
 	}
-}
-
-// at returns the field of that path, making what leads to it.
-func at(v reflect.Value, path string) (reflect.Value, error) {
-	for name := range strings.SplitSeq(path, ".") {
-		field, ok := fieldByTag(v, name)
-		if !ok {
-			return reflect.Value{}, fmt.Errorf("no field %s", path)
-		}
-		if field.Kind() == reflect.Pointer {
-			if field.IsNil() {
-				field.Set(reflect.New(field.Type().Elem()))
-				if p, ok := field.Interface().(presetter); ok {
-					p.preset()
-				}
-			}
-			field = field.Elem()
-		}
-		v = field
-	}
-	return v, nil
-}
-
-// setValues parses values into v: a list takes all, split at commas; anything
-// else the last, as is usual for repeated flags.
-func setValues(v reflect.Value, values []string) error {
-	if v.Kind() != reflect.Slice {
-		return setText(v, values[len(values)-1])
-	}
-	out := reflect.MakeSlice(v.Type(), 0, len(values))
-	for item := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		elem := reflect.New(v.Type().Elem()).Elem()
-		if err := setText(elem, strings.TrimSpace(item)); err != nil {
-			return err
-		}
-		out = reflect.Append(out, elem)
-	}
-	v.Set(out)
-	return nil
 }

@@ -7,18 +7,17 @@ import (
 	"regexp"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"oauth-server/internal/strict"
 )
 
-// Redacted stands where a password was.
+// Redacted replaces a password.
 const Redacted = "REDACTED"
 
 // secretOptions are the options of a connection string that hold a secret.
 var secretOptions = regexp.MustCompile(`(?i)(tlsCertificateKeyFilePassword=|AWS_SESSION_TOKEN:)[^&,]*`)
 
-// RedactURI hides what is secret in a connection string. It does not rely on
-// the string being well formed: a password with a stray @ or / is what ends
-// up in an error message.
+// RedactURI replaces the secrets in a connection string. The string need not be well
+// formed: one whose password contains @ or / is what ends up in an error message.
 func RedactURI(uri string) string {
 	uri = secretOptions.ReplaceAllString(uri, "${1}"+Redacted)
 	scheme, rest, ok := strings.Cut(uri, "://")
@@ -33,46 +32,32 @@ func RedactURI(uri string) string {
 	return scheme + "://" + user + ":" + Redacted + rest[end:]
 }
 
-// WriteYAML writes the effective configuration so that it can be read again. A
-// password in the MongoDB URI is replaced by [Redacted], with a comment that
-// says where to give it instead.
+// WriteYAML writes the configuration in a form that can be read again. A password in the
+// MongoDB URI is replaced by [Redacted], with a comment on where to give it instead.
 func (c *Config) WriteYAML(w io.Writer) error {
 	shown, redacted := c.redacted()
 	var text bytes.Buffer
 	if redacted {
 		text.WriteString("# The password of store.mongodb.uri is not shown: set OAUTH_MONGODB_URI to override it.\n")
 	}
-	enc := yaml.NewEncoder(&text)
-	enc.SetIndent(2)
-	if err := enc.Encode(shown); err != nil {
-		return err
-	}
-	if err := enc.Close(); err != nil {
+	if err := strict.WriteYAML(&text, shown); err != nil {
 		return err
 	}
 	_, err := w.Write(text.Bytes())
 	return err
 }
 
-// WriteJSON is [Config.WriteYAML] for scripts: the same fields, which can be
-// read again too, because JSON is YAML.
+// WriteJSON writes the same as [Config.WriteYAML], as JSON. It can be read again too,
+// because JSON is YAML.
 func (c *Config) WriteJSON(w io.Writer) error {
 	shown, _ := c.redacted()
-	text, err := yaml.Marshal(shown)
-	if err != nil {
-		return err
-	}
-	var fields map[string]any
-	if err := yaml.Unmarshal(text, &fields); err != nil {
-		return err
-	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(fields)
+	return enc.Encode(shown)
 }
 
-// redacted is a copy of c to show, and whether a password was hidden in it.
+// redacted returns a copy without the password, and whether there was one.
 func (c *Config) redacted() (shown Config, hidden bool) {
 	shown = *c
 	m := c.Store.MongoDB

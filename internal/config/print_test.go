@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/strict"
 )
 
 func TestPrintedConfigurationReadsBack(t *testing.T) {
@@ -75,12 +77,13 @@ func TestRedactURI(t *testing.T) {
 
 func TestDurationText(t *testing.T) {
 	for _, s := range []string{"0s", "500ms", "1m", "1h", "90m", "1h30m", "720h", "1m30s", "10m", "-1m", "1h0m5s", "20h"} {
-		var d, again Duration
-		if err := d.UnmarshalText([]byte(s)); err != nil {
+		var c, again Config
+		if err := strict.Set(&c, "shutdown_timeout", []string{s}); err != nil {
 			t.Fatal(err)
 		}
-		if err := again.UnmarshalText([]byte(d.String())); err != nil || again != d {
-			t.Errorf("%s is written %s and read back as %s, %v", s, d, again, err)
+		written := c.ShutdownTimeout.String()
+		if err := strict.Set(&again, "shutdown_timeout", []string{written}); err != nil || again.ShutdownTimeout != c.ShutdownTimeout {
+			t.Errorf("%s is written %s and read back as %s, %v", s, written, again.ShutdownTimeout, err)
 		}
 	}
 	if got := Duration(60e9).String(); got != "1m" {

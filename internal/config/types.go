@@ -7,20 +7,10 @@ import (
 	"time"
 )
 
-// Duration is a time.Duration that is written as in Go: 60s, 1m30s, 720h.
+// Duration is a time.Duration that is written without zero parts: 60s, 1m30s, 720h.
 type Duration time.Duration
 
-// UnmarshalText reads a duration with its unit.
-func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	if err != nil {
-		return fmt.Errorf("%q is not a duration such as 500ms, 60s or 24h", text)
-	}
-	*d = Duration(v)
-	return nil
-}
-
-// MarshalText writes what UnmarshalText reads.
+// MarshalText writes it as in a file.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // String is the duration without the zero parts: 1h, not 1h0m0s.
@@ -35,10 +25,10 @@ func (d Duration) String() string {
 	return s
 }
 
-// Std is the duration as the standard library has it.
+// Std converts it to a time.Duration.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
-// Prefix is a range of addresses: 10.0.0.0/8, or a single address.
+// Prefix is a range of addresses such as 10.0.0.0/8, or a single address.
 type Prefix struct{ netip.Prefix }
 
 // UnmarshalText reads CIDR notation or a single address.

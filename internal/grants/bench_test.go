@@ -44,13 +44,13 @@ func BenchmarkClientCredentials(b *testing.B) {
 func BenchmarkLimiter(b *testing.B) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.Client[0].Requests = ratelimit.MaxRequests
-	policies, err := clientcfg.NewPolicies(settings, clientcfg.PolicySet{})
+	policies, err := clientcfg.NewPolicySnapshot(settings, clientcfg.PolicySet{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	on := func(o *grants.Options) {
 		o.Counters = ratelimit.NewCounters(0)
-		o.Policies = func() *clientcfg.Policies { return policies }
+		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
 	}
 	for name, edit := range map[string]func(*grants.Options){"off": func(*grants.Options) {}, "on": on} {
 		b.Run(name, func(b *testing.B) {

@@ -54,7 +54,7 @@ func (x *issuance) quota() ratelimit.Key {
 }
 
 // decided passes the decision to the observer and turns it into an answer.
-func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcfg.Policies, x *issuance, d *ratelimit.Decision) (fields RateLimit, err error) {
+func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcfg.PolicySnapshot, x *issuance, d *ratelimit.Decision) (fields RateLimit, err error) {
 	if s.opts.Observe != nil {
 		decided := Decided{ClientID: x.client.ID, Grant: x.grant, Decision: *d}
 		s.tryCandidate(now, policies, x, &decided)
@@ -78,7 +78,7 @@ func overQuota(x *issuance) string {
 
 // tryCandidate counts the request against limits that are tried out, if there are any for its key,
 // whether or not the limits in force admitted it. It never denies a request.
-func (s *Service) tryCandidate(now time.Time, policies *clientcfg.Policies, x *issuance, out *Decided) {
+func (s *Service) tryCandidate(now time.Time, policies *clientcfg.PolicySnapshot, x *issuance, out *Decided) {
 	trial, ok := policies.Trial(x.client.ID)
 	if !ok || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
 		return

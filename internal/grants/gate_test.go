@@ -28,12 +28,12 @@ func limitedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]
 
 func policyWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (*world, *[]grants.Decided) {
 	t.Helper()
-	policies, err := clientcfg.NewPolicies(settings, set)
+	policies, err := clientcfg.NewPolicySnapshot(settings, set)
 	ok(t, err)
 	var seen []grants.Decided
 	return newWorld(t, func(o *grants.Options) {
 		o.Counters = ratelimit.NewCounters(1000)
-		o.Policies = func() *clientcfg.Policies { return policies }
+		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
 		o.Observe = func(_ context.Context, d grants.Decided) { seen = append(seen, d) }
 	}), &seen
 }

@@ -65,7 +65,7 @@ type Options struct {
 	// all counts, Now if it is nil; see package clock.
 	Clock    func() time.Time
 	Counters *ratelimit.Counters
-	Policies func() *clientcfg.Policies // the current ones, without I/O
+	Policies func() *clientcfg.PolicySnapshot // the current ones, without I/O
 	// Observe is called with every decision of the limiter, before the answer is made, with the
 	// context of the request. It must not block. Nil disables it.
 	Observe func(context.Context, Decided)

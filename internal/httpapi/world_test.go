@@ -34,11 +34,11 @@ func limitedTo(tb testing.TB, requests int64) worldEdit {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("client-user", requests, time.Hour)}
 	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("client", requests, time.Hour)}
-	policies, err := clientcfg.NewPolicies(settings, clientcfg.PolicySet{})
+	policies, err := clientcfg.NewPolicySnapshot(settings, clientcfg.PolicySet{})
 	ok(tb, err)
 	return func(o *grants.Options, _ *httpapi.Options) {
 		o.Counters = ratelimit.NewCounters(1000)
-		o.Policies = func() *clientcfg.Policies { return policies }
+		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
 	}
 }
 

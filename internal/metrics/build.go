@@ -53,9 +53,9 @@ func (b *builder) histogramVec(i Info, buckets []float64, native bool) *promethe
 	return h
 }
 
-// bounded keeps a label whose values come from our own code (routes,
-// operations) from growing without end if one day they do not: after maxValues
-// different ones, all new ones are Other. The zero value is ready.
+// bounded bounds the values of a label, such as route or operation, that come from this
+// program: after maxValues different ones, all new ones are [Other]. The zero value is
+// ready to use.
 type bounded struct {
 	mu     sync.Mutex
 	values atomic.Pointer[map[string]struct{}]

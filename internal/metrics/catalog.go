@@ -255,8 +255,8 @@ type Section struct {
 	Metrics []Info
 }
 
-// Sections lists every metric of ours, in the order of docs/metrics.md. The
-// standard go_* and process_* metrics of client_golang are exported beside them.
+// Sections lists every metric of this program, in the order of docs/metrics.md. The
+// go_* and process_* metrics of client_golang are exported besides.
 func Sections() []Section {
 	return []Section{
 		{"Rate limits", []Info{

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The outcomes of a rate limit decision, as they stand on the label.
+// The outcomes of a rate limit decision, as values of the label outcome.
 const (
 	Allowed            = "allowed"
 	Denied             = "denied"
@@ -16,11 +16,11 @@ const (
 	CandidateWouldDeny = "candidate_would_deny"
 )
 
-// Other stands on a label for everything that has no label of its own.
+// Other is the label value of everything that has none of its own.
 const Other = "other"
 
-// The label values in use; the last of each is for all that is not expected,
-// so that nothing is lost and nothing is unbounded.
+// The label values in use. The last of each counts everything unexpected, which keeps
+// the totals right and the number of series bounded.
 var (
 	outcomeNames = [...]string{Allowed, Denied, WouldDeny, Trusted, CandidateWouldDeny, Other}
 	grantNames   = [...]string{"authorization_code", "client_credentials", "refresh_token", "password", Other}
@@ -40,8 +40,8 @@ func indexOf(names []string, name string) int {
 	return len(names) - 1
 }
 
-// client counts what one label value stands for. All its fields but those
-// guarded by clients.mu are atomic.
+// client has the counts of one label value. Its fields are atomic unless they are
+// guarded by clients.mu.
 type client struct {
 	label     string
 	pinned    bool   // guarded by clients.mu: named by a policy
@@ -73,9 +73,8 @@ func (c *client) usesGrant(grant int) bool {
 	return false
 }
 
-// recentMax is the highest value seen in the current and the previous slot of
-// time. Anybody may read it at any time without disturbing the next reader,
-// which a maximum reset by each scrape would.
+// recentMax is the highest value of the current and the previous slot of time. Reading
+// it does not change it, so that two scrapers see the same maximum.
 type recentMax struct {
 	// Two slots, by parity. Each holds the slot's number in its upper half
 	// and the bits of a float32 in its lower; for values that are not

@@ -10,17 +10,16 @@ import (
 	"time"
 )
 
-// rotateEvery is how often the labels are dealt anew to the busiest.
+// rotateEvery is how often labels are reassigned to the busiest clients.
 const rotateEvery = time.Minute
 
-// clients gives a bounded number of clients a label of their own: every pinned
-// one, and the busiest of the others. Looking up one that has a label is a
-// pointer load and a map access.
+// clients gives a bounded number of clients a label: every pinned one, and the busiest
+// of the others. Looking up a client that has one is a pointer load and a map access.
 type clients struct {
 	max   int
 	other *client
-	// table is replaced, never changed. It holds other under "other" (where
-	// a client of that name is counted too) and under the empty name.
+	// table is replaced, never changed. It has other under "other", so that a client of
+	// that name is counted there, and under the empty name.
 	table  atomic.Pointer[map[string]*client]
 	sketch atomic.Pointer[sketch] // of those without a label
 
@@ -35,7 +34,8 @@ func newClients(most int) *clients {
 	return c
 }
 
-// of returns what counts for the client of that ID.
+// of returns the counts for the client of that ID, which may be those of other, and
+// notes the request for the next rotation.
 func (c *clients) of(id string) *client {
 	table := *c.table.Load()
 	if found, ok := table[id]; ok {
@@ -49,10 +49,10 @@ func (c *clients) of(id string) *client {
 	return c.other
 }
 
-// labelled is how many clients the table gives a label of their own.
+// labelled is how many clients of the table have a label, other not included.
 func labelled(table map[string]*client) int { return len(table) - 2 }
 
-// adopt gives the client a label if there is still room.
+// adopt gives the client a label if there is room, and returns its counts or other.
 func (c *clients) adopt(id string) *client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,9 +76,9 @@ func add(table map[string]*client, id string) *client {
 	return table[id]
 }
 
-// pin gives each of these clients a label and releases all others to the
-// competition. Clients that no longer fit lose theirs, the least busy first;
-// pinned ones always fit, even if they are more than max.
+// pin gives each of these clients a label that it keeps, and unpins all others. While
+// there are more than max labels, unpinned clients lose theirs, the least busy first;
+// pinned ones keep theirs even if they are more than max.
 func (c *clients) pin(ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +101,8 @@ func (c *clients) pin(ids []string) {
 	c.table.Store(&next)
 }
 
-// rivals returns the clients that hold a label by being busy only, the least
-// busy since the last rotation first.
+// rivals returns the unpinned clients that have a label, the least busy since the last
+// rotation first.
 func (c *clients) rivals(table map[string]*client) []*client {
 	var held []*client
 	for _, holder := range table {
@@ -119,10 +119,9 @@ func (c *clients) rivals(table map[string]*client) []*client {
 // recentHits is how busy the client was since the last rotation.
 func (c *client) recentHits() uint64 { return c.hits.Load() - c.seenHits }
 
-// rotate passes labels on from quiet clients to busier ones, once in
-// rotateEvery. A challenger must be twice as busy as whom it replaces, and at
-// most a tenth of the labels change hands at once: every change makes new
-// series in Prometheus, and a label that flutters draws no line.
+// rotate moves labels from quiet clients to busier ones, at most once in rotateEvery. A
+// client must be twice as busy as the one it replaces, and at most a tenth of the labels
+// move at once, because every move makes new series in Prometheus.
 func (c *clients) rotate(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +138,7 @@ func (c *clients) rotate(now time.Time) {
 	c.table.Store(&next)
 }
 
-// deal gives free labels, and those of quiet clients, to the challengers.
+// deal gives free labels, and those of quiet clients, to the clients with most votes.
 func (c *clients) deal(table map[string]*client, votes map[string]uint64) {
 	challengers := slices.SortedFunc(maps.Keys(votes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(votes[b], votes[a]), cmp.Compare(a, b))
@@ -171,10 +170,4 @@ func (c *clients) all() []*client {
 		}
 	}
 	return append(held, c.other)
-}
-
-// has reports whether the client has a label of its own.
-func (c *clients) has(id string) bool {
-	holder, ok := (*c.table.Load())[id]
-	return ok && holder != c.other
 }

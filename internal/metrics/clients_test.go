@@ -1,12 +1,14 @@
 package metrics
 
 import (
+	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -20,6 +22,29 @@ func labels(c *clients) []string {
 	return names
 }
 
+// has reports whether the client has a label of its own.
+func (c *clients) has(id string) bool {
+	holder, ok := (*c.table.Load())[id]
+	return ok && holder != c.other
+}
+
+func haveLabels(t *testing.T, c *clients, want ...string) {
+	t.Helper()
+	got := labels(c)
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
+
+func hasLabel(t *testing.T, c *clients, id, want string) {
+	t.Helper()
+	if got := c.of(id).label; got != want {
+		t.Errorf("%s is counted as %s, want %s", id, got, want)
+	}
+}
+
 func ask(c *clients, id string, times int) {
 	for range times {
 		c.of(id)
@@ -28,10 +53,10 @@ func ask(c *clients, id string, times int) {
 
 func TestClientsShareOtherWhenLabelsRunOut(t *testing.T) {
 	c := newClients(2)
-	require.Equal(t, "a", c.of("a").label)
-	require.Equal(t, "b", c.of("b").label)
-	require.Equal(t, Other, c.of("c").label)
-	require.Equal(t, "a", c.of("a").label)
+	hasLabel(t, c, "a", "a")
+	hasLabel(t, c, "b", "b")
+	hasLabel(t, c, "c", Other)
+	hasLabel(t, c, "a", "a")
 }
 
 func TestPinnedClientsAlwaysHaveALabel(t *testing.T) {
@@ -39,30 +64,41 @@ func TestPinnedClientsAlwaysHaveALabel(t *testing.T) {
 	ask(c, "busy", 10)
 	ask(c, "quiet", 1)
 	c.pin([]string{"shop"})
-	require.ElementsMatch(t, []string{"shop", "busy", Other}, labels(c))
+	haveLabels(t, c, "shop", "busy", Other)
 	c.pin([]string{"shop", "app", "partner"}) // more than the bound
-	require.ElementsMatch(t, []string{"shop", "app", "partner", Other}, labels(c))
+	haveLabels(t, c, "shop", "app", "partner", Other)
 	c.pin([]string{"app"})
-	require.Contains(t, labels(c), "app")
-	require.LessOrEqual(t, len(labels(c)), 3)
+	if got := labels(c); !slices.Contains(got, "app") || len(got) > 3 {
+		t.Errorf("labels %v, want app and at most two more", got)
+	}
 }
 
 func TestAPinnedClientKeepsItsCounts(t *testing.T) {
 	c := newClients(2)
 	before := c.of("shop")
 	c.pin([]string{"shop"})
-	require.Same(t, before, c.of("shop"))
+	if c.of("shop") != before {
+		t.Errorf("%q is counted elsewhere", "shop")
+	}
 	c.pin(nil)
-	require.Same(t, before, c.of("shop"))
+	if c.of("shop") != before {
+		t.Errorf("%q is counted elsewhere", "shop")
+	}
 }
 
 func TestClientsNamedOtherOrNothingAreCountedAsOther(t *testing.T) {
 	c := newClients(2)
 	c.pin([]string{Other, ""})
-	require.Same(t, c.other, c.of(Other))
-	require.Same(t, c.other, c.of(""))
-	require.Equal(t, []string{Other}, labels(c))
-	require.False(t, c.has(Other))
+	if c.of(Other) != c.other {
+		t.Errorf("%q is counted elsewhere", Other)
+	}
+	if c.of("") != c.other {
+		t.Errorf("%q is counted elsewhere", "")
+	}
+	haveLabels(t, c, Other)
+	if c.has(Other) {
+		t.Error("other has a label of its own")
+	}
 }
 
 func TestABusyClientTakesTheLabelOfAQuietOne(t *testing.T) {
@@ -72,9 +108,9 @@ func TestABusyClientTakesTheLabelOfAQuietOne(t *testing.T) {
 	ask(c, "quiet", 3)
 	ask(c, "loud", 50)
 	c.rotate(noon.Add(rotateEvery - time.Second))
-	require.Equal(t, Other, c.of("loud").label, "labels changed hands too early")
+	hasLabel(t, c, "loud", Other)
 	c.rotate(noon.Add(rotateEvery))
-	require.ElementsMatch(t, []string{"steady", "loud", Other}, labels(c))
+	haveLabels(t, c, "steady", "loud", Other)
 }
 
 func TestALabelDoesNotFlutterBetweenEquals(t *testing.T) {
@@ -83,7 +119,7 @@ func TestALabelDoesNotFlutterBetweenEquals(t *testing.T) {
 	ask(c, "first", 50)
 	ask(c, "second", 60)
 	c.rotate(noon.Add(rotateEvery))
-	require.ElementsMatch(t, []string{"first", Other}, labels(c))
+	haveLabels(t, c, "first", Other)
 }
 
 func TestAtMostATenthOfTheLabelsChangeHandsAtOnce(t *testing.T) {
@@ -102,7 +138,9 @@ func TestAtMostATenthOfTheLabelsChangeHandsAtOnce(t *testing.T) {
 			kept++
 		}
 	}
-	require.Equal(t, 90, kept)
+	if kept != 90 {
+		t.Errorf("%d of 100 kept their label, want 90", kept)
+	}
 }
 
 // Ten million names must make no more labels than the bound, and the one that
@@ -120,8 +158,9 @@ func TestTenMillionNamesStayInsideTheBound(t *testing.T) {
 		}
 	}
 	c.rotate(noon.Add(rotateEvery))
-	require.Len(t, labels(c), most+1)
-	require.True(t, c.has("busiest"))
+	if n := len(labels(c)); n != most+1 || !c.has("busiest") {
+		t.Errorf("%d labels, want %d; the busiest has one: %v", n, most+1, c.has("busiest"))
+	}
 }
 
 func TestLabelsStayInsideTheBoundWhateverHappens(t *testing.T) {
@@ -166,18 +205,26 @@ func TestClientsInManyGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.LessOrEqual(t, len(labels(c)), 9)
+	if n := len(labels(c)); n > 9 {
+		t.Errorf("%d labels, want at most 9", n)
+	}
 }
 
 func TestRecentMax(t *testing.T) {
 	var m recentMax
+	loads := func(at time.Time, want float64) {
+		t.Helper()
+		if got := m.load(at); math.Abs(got-want) > 1e-6 {
+			t.Errorf("load(%v) = %v, want %v", at, got, want)
+		}
+	}
 	m.observe(noon, 0.5)
 	m.observe(noon, 0.25)
-	require.InDelta(t, 0.5, m.load(noon), 1e-6)
+	loads(noon, 0.5)
 	m.observe(noon.Add(usageSlot), 0.75)
-	require.InDelta(t, 0.75, m.load(noon.Add(usageSlot)), 1e-6)
+	loads(noon.Add(usageSlot), 0.75)
 	m.observe(noon.Add(2*usageSlot), 0.1)
-	require.InDelta(t, 0.75, m.load(noon.Add(2*usageSlot)), 1e-6)
-	require.InDelta(t, 0.1, m.load(noon.Add(3*usageSlot)), 1e-6)
-	require.Zero(t, m.load(noon.Add(4*usageSlot)))
+	loads(noon.Add(2*usageSlot), 0.75)
+	loads(noon.Add(3*usageSlot), 0.1)
+	loads(noon.Add(4*usageSlot), 0)
 }

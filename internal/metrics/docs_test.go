@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/metrics"
 )
@@ -22,17 +22,24 @@ const (
 
 func TestDocsListEveryMetric(t *testing.T) {
 	raw, err := os.ReadFile(docsPage)
-	require.NoError(t, err)
-	before, rest, ok := strings.Cut(string(raw), docsBegin)
-	require.True(t, ok, "no mark where the tables begin")
-	tables, after, ok := strings.Cut(rest, docsEnd)
-	require.True(t, ok, "no mark where the tables end")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begins := strings.Cut(string(raw), docsBegin)
+	tables, after, ends := strings.Cut(rest, docsEnd)
+	if !begins || !ends {
+		t.Fatalf("%s has no mark where the tables begin or end", docsPage)
+	}
 	if *update {
 		page := before + docsBegin + docsTables() + docsEnd + after
-		require.NoError(t, os.WriteFile(docsPage, []byte(page), 0o644))
+		if err := os.WriteFile(docsPage, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
 		return
 	}
-	require.Equal(t, docsTables(), tables, "out of date: make dashboards")
+	if diff := cmp.Diff(docsTables(), tables); diff != "" {
+		t.Errorf("%s is out of date: make dashboards (-want +got):\n%s", docsPage, diff)
+	}
 }
 
 func docsTables() string {

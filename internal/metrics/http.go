@@ -32,13 +32,13 @@ func (m *Metrics) Request(r Request) {
 	m.dbCalls.WithLabelValues(route).Observe(float64(r.DBCalls))
 }
 
-// Enter counts a request in flight; the function it returns ends that.
+// Enter counts a request in flight until the function it returns is called.
 func (m *Metrics) Enter() (leave func()) {
 	m.inFlight.Inc()
 	return m.inFlight.Dec
 }
 
-// methodLabel bounds the methods, which a stranger may invent (RFC 9110 9.1).
+// methodLabel bounds the methods: a client can send any token (RFC 9110 9.1).
 func methodLabel(method string) string {
 	switch method {
 	case "GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS":
@@ -54,8 +54,8 @@ func codeLabel(code int) string {
 	return strconv.Itoa(code)
 }
 
-// RateLimited stands for the error of a 429 in [Metrics.Token]; on the wire it
-// is temporarily_unavailable, as that of a 503.
+// RateLimited is the error of a 429 in [Metrics.Token]; on the wire it is
+// temporarily_unavailable, as that of a 503.
 const RateLimited = "rate_limited"
 
 var tokenErrors = [...]string{
@@ -63,8 +63,8 @@ var tokenErrors = [...]string{
 	"unsupported_grant_type", "invalid_scope", "temporarily_unavailable", "server_error", Other,
 }
 
-// Token counts an answer of the token endpoint: the grant type as it was
-// asked for, and the error parameter or "" for a token.
+// Token counts an answer of the token endpoint: the grant type as requested, and the
+// error parameter of the answer, "" for a token.
 func (m *Metrics) Token(grantType, oauthError string) {
 	if oauthError == "" {
 		oauthError = tokenErrors[0]
@@ -90,8 +90,8 @@ func Calls(ctx context.Context) int {
 	return 0
 }
 
-// Begin counts an operation of the store; the function it returns ends it.
-// Failed says that the store could not answer; finding nothing is an answer.
+// Begin counts an operation of the store. The function it returns ends it, with failed
+// set if the store could not answer; finding nothing is an answer.
 func (m *Metrics) Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool)) {
 	if n, ok := ctx.Value(callsKey{}).(*atomic.Int64); ok {
 		n.Add(1)

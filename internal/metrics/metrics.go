@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,10 +13,10 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// MaxClients is how many clients get a label of their own. Those named by
-	// a policy always do, even if they are more.
+	// MaxClients is how many clients have a label. Those with a policy always have one,
+	// even if they are more.
 	MaxClients int
-	// Build is what oauth_build_info says.
+	// Build is exported as oauth_build_info.
 	Build Build
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -33,8 +34,9 @@ type Build struct {
 type Metrics struct {
 	now     func() time.Time
 	clients *clients
-	limits  *limitCollector
 	pull    *pullCollector
+
+	policies atomic.Pointer[func() PolicySnapshot] // nil: not known
 
 	requests   *prometheus.HistogramVec
 	inFlight   prometheus.Gauge
@@ -55,8 +57,7 @@ type Metrics struct {
 	loops      bounded
 }
 
-// New registers the collectors with reg. It fails if one of them is there
-// already.
+// New registers the collectors with reg. It fails if one of them is registered already.
 func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -81,14 +82,13 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		bulkDuration: b.histogramVec(bulkDurationInfo, latencyBuckets, true),
 		leftover:     b.gauge(leftoverInfo),
 	}
-	m.limits = &limitCollector{now: o.Now, clients: m.clients}
-	b.register(m.limits)
 	b.register(m.pull)
 	b.register(collectors.NewGoCollector())
 	b.register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if b.err != nil {
 		return nil, fmt.Errorf("metrics: %w", b.err)
 	}
+	m.pull.watch("limits", m.emitLimits)
 	m.pull.watch("build", func(emit emit) {
 		emit(buildInfo, 1, o.Build.Version, o.Build.Revision, o.Build.GoVersion)
 	})
@@ -96,8 +96,8 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	return m, nil
 }
 
-// Handler serves what g gathers in the format that the scraper asks for,
-// native histograms and exemplars included.
+// Handler serves what g gathers in the format that the scraper negotiates, with native
+// histograms and exemplars.
 func Handler(g prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(g, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// emit shows the value of a metric with its labels.
+// emit exports the value of a metric with its labels.
 type emit func(i Info, value float64, labels ...string)
 
-// pullCollector asks for values at each scrape. A metric that nobody gave a
-// function for is not shown.
+// pullCollector reads values at each scrape. A metric without a source is not exported.
 type pullCollector struct {
 	mu      sync.RWMutex
 	sources map[string]func(emit)
@@ -20,6 +19,8 @@ type pullCollector struct {
 
 // pulled are the metrics that a pullCollector may show.
 var pulled = []Info{
+	decisionsInfo, outageDecisionsInfo, softWarningsInfo, usageInfo, limitInfo, limitWindowInfo,
+	defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo, labelledInfo,
 	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
 	gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, outageInfo, dirtyInfo, dueInfo, instancesInfo,
 	writesInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, clockOffsetInfo,
@@ -34,8 +35,8 @@ func newPullCollector() *pullCollector {
 	return p
 }
 
-// watch shows what read emits, some of the pulled metrics; a second call for
-// the same source replaces the first.
+// watch adds a source: read emits some of the pulled metrics. A second call with the
+// same name replaces the first.
 func (p *pullCollector) watch(source string, read func(emit)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +73,7 @@ type Memory struct {
 	Evictions, Overflows, Expired int64
 }
 
-// WatchMemory shows the counters in memory.
+// WatchMemory exports what read returns at each scrape.
 func (m *Metrics) WatchMemory(read func() Memory) {
 	m.pull.watch("memory", func(emit emit) {
 		now := read()
@@ -84,14 +85,14 @@ func (m *Metrics) WatchMemory(read func() Memory) {
 	})
 }
 
-// Config is one configuration that is read from the store again and again.
+// Config is one configuration that is refreshed from the store.
 type Config struct {
 	Name      string // "clients" or "policies"
 	Revision  int64
 	Refreshed time.Time // when it was last known to be the newest
 }
 
-// WatchConfigs shows which configuration is in use and how old it is.
+// WatchConfigs exports the revision and age of what read returns at each scrape.
 func (m *Metrics) WatchConfigs(read func() []Config) {
 	m.pull.watch("configs", func(emit emit) {
 		for _, c := range read() {

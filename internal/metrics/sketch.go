@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// sketch finds the busiest of any number of names in constant memory: each
-// name falls on one cell by its hash, and a cell keeps the name that the
-// others on it could not outvote (Boyer and Moore's majority vote). A busy
-// name that meets a busier one is missed, until the next sketch with another
-// seed deals the cells anew.
+// sketch finds the busiest of any number of names in constant memory: each name belongs
+// to a cell by its hash, and a cell keeps the name that has a majority of its requests
+// (Boyer and Moore's majority vote). A busy name that shares the cell of a busier one is
+// missed until the next sketch, which hashes with another seed.
 type sketch struct {
 	seed  maphash.Seed
 	mask  uint64 // len(cells) - 1, a power of two less one
@@ -23,7 +22,7 @@ type cell struct {
 	votes uint32
 }
 
-// newSketch makes a sketch that tells about n busy names apart.
+// newSketch returns a sketch with cells for about n busy names.
 func newSketch(n int) *sketch {
 	mask := uint64(1<<10 - 1)
 	for mask < 8*uint64(max(n, 0)) {
@@ -49,8 +48,8 @@ func (s *sketch) add(name string) {
 	}
 }
 
-// winners returns the names that hold a cell, with their votes: at most what
-// each was counted, and close to it for the busy ones.
+// winners returns the name of each cell with its votes: at most the requests of that
+// name, and close to them if it is busy.
 func (s *sketch) winners() map[string]uint64 {
 	names := make(map[string]uint64)
 	for i := range s.cells {

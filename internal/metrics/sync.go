@@ -2,7 +2,7 @@ package metrics
 
 import "time"
 
-// The commands that the syncer sends, as they stand on the label.
+// The commands that the syncer sends, as values of the label command.
 const (
 	CommandWrite = "write" // a bulk of writes
 	CommandRead  = "read"  // documents are read
@@ -21,8 +21,8 @@ func (m *Metrics) expectSync() {
 	}
 }
 
-// SyncCall counts one command to the database: one of the Command constants, how
-// many keys it was about, how long it took, and whether it failed as a whole.
+// SyncCall counts one command to the database: one of the Command constants, the number
+// of keys in it, its duration, and whether it failed as a whole.
 func (m *Metrics) SyncCall(command string, keys int, took time.Duration, failed bool) {
 	command = syncCommands[indexOf(syncCommands[:], command)]
 	m.commands.WithLabelValues(command).Inc()
@@ -35,10 +35,10 @@ func (m *Metrics) SyncCall(command string, keys int, took time.Duration, failed 
 	}
 }
 
-// SyncLeftover says how many counts the final flush could not write.
+// SyncLeftover sets how many counts the final flush could not write.
 func (m *Metrics) SyncLeftover(counts int64) { m.leftover.Set(float64(counts)) }
 
-// Sync is where the syncer stands, and what it has done since it began.
+// Sync is the state of the syncer, and its totals since the start.
 type Sync struct {
 	GAge        time.Duration // of the oldest g among the active keys
 	Late        time.Duration // how long the first exchange has been due
@@ -51,13 +51,13 @@ type Sync struct {
 
 	// Writes of keys, by what came of them. Applied does not include Fallback.
 	Applied, Fallback, Conflicts, Unknown, Rejected int64
-	Foreign                                         int64 // documents that make no sense
+	Foreign                                         int64 // documents that are malformed, as a whole or in part
 	Drift                                           int64 // documents that hold less than was written
 	Clones                                          int64 // copies of this process that were noticed
 	Panics                                          int64
 }
 
-// WatchSync shows where the syncer stands.
+// WatchSync exports what read returns at each scrape.
 func (m *Metrics) WatchSync(read func() Sync) {
 	m.pull.watch("sync", func(emit emit) {
 		now := read()
@@ -81,7 +81,7 @@ func (m *Metrics) WatchSync(read func() Sync) {
 	})
 }
 
-// WatchClock shows by how much the wall clock and the store's are ahead of process
+// WatchClock exports by how much the wall clock and the store's clock are ahead of process
 // time.
 func (m *Metrics) WatchClock(ahead func() (wall, store time.Duration)) {
 	m.pull.watch("clock", func(emit emit) {

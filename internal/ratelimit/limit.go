@@ -1,11 +1,12 @@
 package ratelimit
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
 	"time"
+
+	"oauth-server/internal/fielderr"
 )
 
 // Algorithm names how the requests inside the window are estimated.
@@ -49,13 +50,13 @@ const (
 
 // Limit admits a number of requests per window of time.
 type Limit struct {
-	Name      string        `json:"name" yaml:"name"`             // unique within its list
-	Requests  int64         `json:"requests" yaml:"requests"`     // admitted per window, at least 1
-	Window    time.Duration `json:"window" yaml:"window"`         // whole milliseconds
-	Frames    int           `json:"frames" yaml:"frames"`         // frames that make up a window
-	Algorithm Algorithm     `json:"algorithm" yaml:"algorithm"`   // how the window is estimated
-	SoftRatio float64       `json:"soft_ratio" yaml:"soft_ratio"` // warn from this share of Requests on
-	OnOutage  OnOutage      `json:"on_outage" yaml:"on_outage"`   // how it is decided while the store is away
+	Name      string        `json:"name"`       // unique within its list
+	Requests  int64         `json:"requests"`   // admitted per window, at least 1
+	Window    time.Duration `json:"window"`     // whole milliseconds
+	Frames    int           `json:"frames"`     // frames that make up a window
+	Algorithm Algorithm     `json:"algorithm"`  // how the window is estimated
+	SoftRatio float64       `json:"soft_ratio"` // warn from this share of Requests on
+	OnOutage  OnOutage      `json:"on_outage"`  // how it is decided while the store is away
 }
 
 // DefaultLimit is 100 requests per minute, sliding, with one frame per window, a warning from 80 %
@@ -67,6 +68,10 @@ func DefaultLimit() Limit {
 	}
 }
 
+// SetDefaults sets l to [DefaultLimit]. Package strict calls it before it sets the fields
+// that a document has.
+func (l *Limit) SetDefaults() { *l = DefaultLimit() }
+
 // NewLimit returns a limit with the given name, requests and window, and otherwise the values of
 // [DefaultLimit]. It does not validate.
 func NewLimit(name string, requests int64, window time.Duration) Limit {
@@ -75,47 +80,47 @@ func NewLimit(name string, requests int64, window time.Duration) Limit {
 	return l
 }
 
-// Validate returns every problem of the limit as [FieldErrors], or nil. A zero field is a problem:
+// Validate returns every problem of the limit as [fielderr.Errors], or nil. A zero field is a problem:
 // only [DefaultLimit] and the decoders fill in defaults, so that an explicit zero is not taken for
 // one.
 func (l *Limit) Validate() error {
-	var es FieldErrors
+	var es fielderr.Errors
 	if !validName(l.Name) {
-		es.add("name", "%q needs 1 to %d letters, digits, '-', '_' or '.'", l.Name, MaxNameSize)
+		es.Add("name", "%q needs 1 to %d letters, digits, '-', '_' or '.'", l.Name, MaxNameSize)
 	}
 	if l.Requests < 1 || l.Requests > MaxRequests {
-		es.add("requests", "%d is not between 1 and %d", l.Requests, int64(MaxRequests))
+		es.Add("requests", "%d is not between 1 and %d", l.Requests, int64(MaxRequests))
 	}
 	es = append(es, l.validateWindow()...)
 	if !(l.SoftRatio > 0 && l.SoftRatio <= 1) { // also catches NaN
-		es.add("soft_ratio", "%v is not above 0 and at most 1", l.SoftRatio)
+		es.Add("soft_ratio", "%v is not above 0 and at most 1", l.SoftRatio)
 	}
 	if l.OnOutage != Share && l.OnOutage != Memory && l.OnOutage != Deny {
-		es.add("on_outage", "%q is none of %q, %q, %q", l.OnOutage, Share, Memory, Deny)
+		es.Add("on_outage", "%q is none of %q, %q, %q", l.OnOutage, Share, Memory, Deny)
 	}
-	return es.err()
+	return es.Err()
 }
 
-func (l *Limit) validateWindow() (es FieldErrors) {
+func (l *Limit) validateWindow() (es fielderr.Errors) {
 	switch {
 	case l.Window <= 0 || l.Window > MaxWindow:
-		es.add("window", "%v is not above 0 and at most %v", l.Window, MaxWindow)
+		es.Add("window", "%v is not above 0 and at most %v", l.Window, MaxWindow)
 	case l.Window%time.Millisecond != 0:
-		es.add("window", "%v is not a whole number of milliseconds", l.Window)
+		es.Add("window", "%v is not a whole number of milliseconds", l.Window)
 	case l.Frames >= 1 && l.Frames <= MaxFrames && l.Window.Milliseconds()%int64(l.Frames) != 0:
-		es.add("frames", "%d frames do not divide a window of %v into whole milliseconds", l.Frames, l.Window)
+		es.Add("frames", "%d frames do not divide a window of %v into whole milliseconds", l.Frames, l.Window)
 	}
 	if l.Frames < 1 || l.Frames > MaxFrames {
-		es.add("frames", "%d is not between 1 and %d", l.Frames, MaxFrames)
+		es.Add("frames", "%d is not between 1 and %d", l.Frames, MaxFrames)
 	}
 	switch l.Algorithm {
 	case Sliding:
 	case Weighted, Fixed:
 		if l.Frames > 1 {
-			es.add("frames", "%q looks at whole windows: frames must be 1", l.Algorithm)
+			es.Add("frames", "%q looks at whole windows: frames must be 1", l.Algorithm)
 		}
 	default:
-		es.add("algorithm", "%q is none of %q, %q, %q", l.Algorithm, Sliding, Weighted, Fixed)
+		es.Add("algorithm", "%q is none of %q, %q, %q", l.Algorithm, Sliding, Weighted, Fixed)
 	}
 	return es
 }
@@ -152,13 +157,11 @@ func (l Limit) MarshalJSON() ([]byte, error) {
 	return json.Marshal(jsonLimit{l.Name, l.Requests, l.Window.String(), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage})
 }
 
-// UnmarshalJSON fills absent fields with those of [DefaultLimit], and refuses unknown ones.
+// UnmarshalJSON reads what MarshalJSON writes. Absent fields are those of [DefaultLimit].
 func (l *Limit) UnmarshalJSON(b []byte) error {
 	d := DefaultLimit()
 	j := jsonLimit{d.Name, d.Requests, d.Window.String(), d.Frames, d.Algorithm, d.SoftRatio, d.OnOutage}
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&j); err != nil {
+	if err := json.Unmarshal(b, &j); err != nil {
 		return fmt.Errorf("limit: %w", err)
 	}
 	w, err := time.ParseDuration(j.Window)

@@ -1,9 +1,10 @@
 package ratelimit
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+
+	"oauth-server/internal/fielderr"
 )
 
 // Mode names what happens to a request that its limits deny.
@@ -21,14 +22,14 @@ const (
 // policy leaves a list empty, the list of the default policy applies.
 type Policy struct {
 	// User has the limits for each user of the client, for grants with a user.
-	User []Limit `json:"user,omitempty" yaml:"user,omitempty"`
+	User []Limit `json:"user,omitempty"`
 	// Client has the limits for the client itself, for client_credentials.
-	Client []Limit `json:"client,omitempty" yaml:"client,omitempty"`
+	Client []Limit `json:"client,omitempty"`
 	// Trusted clients always pass and are not counted.
-	Trusted bool `json:"trusted,omitempty" yaml:"trusted,omitempty"`
-	Mode    Mode `json:"mode,omitempty" yaml:"mode,omitempty"`
+	Trusted bool `json:"trusted,omitempty"`
+	Mode    Mode `json:"mode,omitempty"`
 	// HideHeaders leaves the RateLimit fields out of responses.
-	HideHeaders bool `json:"hide_headers,omitempty" yaml:"hide_headers,omitempty"`
+	HideHeaders bool `json:"hide_headers,omitempty"`
 }
 
 // DefaultPolicy has one limit, [DefaultLimit], for users and for clients.
@@ -36,30 +37,30 @@ func DefaultPolicy() Policy {
 	return Policy{User: []Limit{DefaultLimit()}, Client: []Limit{DefaultLimit()}}
 }
 
-// Validate returns every problem of the policy as [FieldErrors], or nil.
-func (p *Policy) Validate() error { return p.validate().err() }
+// Validate returns every problem of the policy as [fielderr.Errors], or nil.
+func (p *Policy) Validate() error { return p.validate().Err() }
 
-func (p *Policy) validate() FieldErrors {
+func (p *Policy) validate() fielderr.Errors {
 	es := append(validateLimits("user", p.User), validateLimits("client", p.Client)...)
 	if !p.Mode.valid() {
-		es.add("mode", "%q is none of %q, %q, %q", p.Mode, Enforce, DryRun, Off)
+		es.Add("mode", "%q is none of %q, %q, %q", p.Mode, Enforce, DryRun, Off)
 	}
 	return es
 }
 
 func (m Mode) valid() bool { return slices.Contains([]Mode{Unset, Enforce, DryRun, Off}, m) }
 
-func validateLimits(field string, limits []Limit) (es FieldErrors) {
+func validateLimits(field string, limits []Limit) (es fielderr.Errors) {
 	if len(limits) > MaxLimits {
-		es.add(field, "%d limits are more than %d", len(limits), MaxLimits)
+		es.Add(field, "%d limits are more than %d", len(limits), MaxLimits)
 		return es
 	}
 	seen := make(map[string]int, len(limits))
 	for i := range limits {
-		path := fmt.Sprintf("%s[%d]", field, i)
-		es = append(es, problemsOf(limits[i].Validate()).Under(path)...)
+		path := fielderr.Item(field, i)
+		es = append(es, fielderr.Of(limits[i].Validate()).Under(path)...)
 		if first, twice := seen[limits[i].Name]; twice {
-			es.add(path+".name", "%q is the name of %s[%d] already", limits[i].Name, field, first)
+			es.Add(path+".name", "%q is the name of %s[%d] already", limits[i].Name, field, first)
 		} else {
 			seen[limits[i].Name] = i
 		}
@@ -67,26 +68,18 @@ func validateLimits(field string, limits []Limit) (es FieldErrors) {
 	return es
 }
 
-// problemsOf returns the [FieldErrors] that a Validate method of this package returned.
-func problemsOf(err error) FieldErrors {
-	if es, ok := err.(FieldErrors); ok { //nolint:errorlint // never wrapped inside this package
-		return es
-	}
-	return nil
-}
-
 // Settings is everything that operators configure about limits.
 type Settings struct {
 	// Mode is the global mode; unset means Enforce.
-	Mode Mode `json:"mode" yaml:"mode"`
+	Mode Mode `json:"mode"`
 	// Instance is the mode of this process alone; if set, it overrides all others.
-	Instance Mode `json:"-" yaml:"-"`
+	Instance Mode `json:"instance_mode,omitempty"`
 	// CanaryPercent is the share of clients, 0 to 100, that the global mode Enforce applies to; the
 	// others get DryRun. Which clients those are depends on their client_id alone, and a larger
 	// share contains every smaller one. A mode set for a client or for this instance overrides it.
-	CanaryPercent float64           `json:"canary_percent" yaml:"canary_percent"`
-	Default       Policy            `json:"default" yaml:"default"`
-	Clients       map[string]Policy `json:"clients,omitempty" yaml:"clients,omitempty"`
+	CanaryPercent float64           `json:"canary_percent"`
+	Default       Policy            `json:"default"`
+	Clients       map[string]Policy `json:"clients,omitempty"`
 }
 
 // DefaultSettings enforces [DefaultPolicy] for every client.
@@ -94,40 +87,40 @@ func DefaultSettings() Settings {
 	return Settings{Mode: Enforce, CanaryPercent: 100, Default: DefaultPolicy()}
 }
 
-// Validate returns every problem of the settings as [FieldErrors], or nil. It does not check
+// Validate returns every problem of the settings as [fielderr.Errors], or nil. It does not check
 // whether the clients exist.
 func (s *Settings) Validate() error {
-	var es FieldErrors
+	var es fielderr.Errors
 	if !s.Mode.valid() {
-		es.add("mode", "%q is none of %q, %q, %q", s.Mode, Enforce, DryRun, Off)
+		es.Add("mode", "%q is none of %q, %q, %q", s.Mode, Enforce, DryRun, Off)
 	}
 	if !s.Instance.valid() {
-		es.add("instance_mode", "%q is none of %q, %q, %q", s.Instance, Enforce, DryRun, Off)
+		es.Add("instance_mode", "%q is none of %q, %q, %q", s.Instance, Enforce, DryRun, Off)
 	}
 	if !(s.CanaryPercent >= 0 && s.CanaryPercent <= 100) { // also catches NaN
-		es.add("canary_percent", "%v is not between 0 and 100", s.CanaryPercent)
+		es.Add("canary_percent", "%v is not between 0 and 100", s.CanaryPercent)
 	}
 	es = append(es, s.validateDefault().Under("default")...)
 	for _, id := range slices.Sorted(maps.Keys(s.Clients)) {
 		p := s.Clients[id]
-		es = append(es, p.validate().Under("clients."+id)...)
+		es = append(es, p.validate().Under(fielderr.Join("clients", id))...)
 	}
-	return es.err()
+	return es.Err()
 }
 
-func (s *Settings) validateDefault() FieldErrors {
+func (s *Settings) validateDefault() fielderr.Errors {
 	es := s.Default.validate()
 	if len(s.Default.User) == 0 {
-		es.add("user", "at least one limit is needed; to have none, set the mode to %q", Off)
+		es.Add("user", "at least one limit is needed; to have none, set the mode to %q", Off)
 	}
 	if len(s.Default.Client) == 0 {
-		es.add("client", "at least one limit is needed; to have none, set the mode to %q", Off)
+		es.Add("client", "at least one limit is needed; to have none, set the mode to %q", Off)
 	}
 	if s.Default.Trusted {
-		es.add("trusted", "the default policy cannot be trusted; to limit no client, set the mode to %q", Off)
+		es.Add("trusted", "the default policy cannot be trusted; to limit no client, set the mode to %q", Off)
 	}
 	if s.Default.Mode != Unset {
-		es.add("mode", "the mode of all clients is the global mode")
+		es.Add("mode", "the mode of all clients is the global mode")
 	}
 	return es
 }

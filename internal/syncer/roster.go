@@ -9,7 +9,7 @@ import (
 )
 
 // Roster keeps heartbeats in memory, for a store whose instances are all in one process. Its
-// methods are those of [Instances] and [Reports], with now as the time of the store's clock, and
+// methods are those of [Instances], and Reports, with now as the time of the store's clock, and
 // are safe for concurrent use. The zero value is empty.
 type Roster struct {
 	mu      sync.Mutex

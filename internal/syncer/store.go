@@ -158,14 +158,6 @@ type Instances interface {
 	Leave(ctx context.Context, id string) error
 }
 
-// Reports reads the reports of all instances, for the operators' API. It is declared here because a
-// store implements it and [Instances] on the same records.
-type Reports interface {
-	// Reports returns the records of all instances that have beaten within ttl by the clock of the
-	// store, with their reports, ordered by ID.
-	Reports(ctx context.Context, ttl time.Duration) ([]Instance, error)
-}
-
 // Instance is the heartbeat of one process.
 type Instance struct {
 	ID     string    `json:"id"`     // the name in writers: a-z and 0-9

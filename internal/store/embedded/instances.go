@@ -38,7 +38,7 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 	return nil
 }
 
-// Reports implements [syncer.Reports].
+// Reports returns the live instances with their reports, for the admin API.
 func (s *Store) Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ var policiesKey = []byte("policies")
 // made with the first entry, for files from before there was one.
 var auditBucket = []byte("audit")
 
-// Policies implements [clientcfg.PolicyStore].
-func (s *Store) Policies(ctx context.Context) (set clientcfg.PolicySet, err error) {
+// PolicySet implements [clientcfg.PolicyStore].
+func (s *Store) PolicySet(ctx context.Context) (set clientcfg.PolicySet, err error) {
 	err = s.view(ctx, func(tx *bolt.Tx) error {
 		value := get(tx, settings, policiesKey)
 		if value == nil {
@@ -64,8 +64,8 @@ func versionKey(version int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(version)) //nolint:gosec // counts changes, never negative
 }
 
-// ReplacePolicies implements [clientcfg.PolicyStore].
-func (s *Store) ReplacePolicies(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) error {
+// ReplacePolicySet implements [clientcfg.PolicyStore].
+func (s *Store) ReplacePolicySet(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) error {
 	set, err := json.Marshal(next)
 	if err != nil {
 		return fmt.Errorf("embedded: encode the policies: %w", err)

@@ -41,7 +41,6 @@ var _ interface {
 	grants.Sweeper
 	syncer.Store
 	syncer.Instances
-	syncer.Reports
 } = (*Store)(nil)
 
 // Options tune a store. The zero value is good.

@@ -93,7 +93,7 @@ func exercise(ctx context.Context, s *Store) error {
 	_, found := s.RefreshToken(ctx, token)
 	_, revoked := s.Revoked(ctx, "family")
 	_, signing := s.Keys(ctx)
-	_, set := s.Policies(ctx)
+	_, set := s.PolicySet(ctx)
 	_, version := s.PolicyVersion(ctx)
 	_, trail := s.Audit(ctx, clientcfg.AuditQuery{})
 	_, swept := s.SweepAudit(ctx, time.Now())

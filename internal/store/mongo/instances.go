@@ -134,7 +134,7 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 	return s.remove(ctx, "delete heartbeat", s.instances, id, nil)
 }
 
-// Reports implements [syncer.Reports].
+// Reports returns the live instances with their reports, for the admin API.
 func (s *Store) Reports(ctx context.Context, ttl time.Duration) (list []syncer.Instance, err error) {
 	err = s.do(ctx, "read reports", func(ctx context.Context) error {
 		list = nil

@@ -26,8 +26,8 @@ type policiesDoc struct {
 
 const policiesID = "current"
 
-// Policies implements [clientcfg.PolicyStore].
-func (s *Store) Policies(ctx context.Context) (set clientcfg.PolicySet, err error) {
+// PolicySet implements [clientcfg.PolicyStore].
+func (s *Store) PolicySet(ctx context.Context) (set clientcfg.PolicySet, err error) {
 	err = s.do(ctx, "read policies", func(ctx context.Context) error {
 		doc, err := s.policiesDoc(ctx, bson.D{})
 		if err != nil || doc.Version == 0 {
@@ -61,8 +61,8 @@ func (s *Store) policiesDoc(ctx context.Context, fields bson.D) (doc policiesDoc
 	return doc, err
 }
 
-// ReplacePolicies implements [clientcfg.PolicyStore].
-func (s *Store) ReplacePolicies(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) error {
+// ReplacePolicySet implements [clientcfg.PolicyStore].
+func (s *Store) ReplacePolicySet(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) error {
 	set, err := json.Marshal(next)
 	if err != nil {
 		return fmt.Errorf("mongo: encode policies: %w", err)

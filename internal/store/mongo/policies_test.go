@@ -14,7 +14,7 @@ import (
 
 func change(ctx context.Context, s *Store, version int64) error {
 	entry := clientcfg.AuditEntry{Version: version, At: time.Now(), Target: "settings"}
-	return s.ReplacePolicies(ctx, clientcfg.PolicySet{Version: version}, entry)
+	return s.ReplacePolicySet(ctx, clientcfg.PolicySet{Version: version}, entry)
 }
 
 func trail(t *testing.T, s *Store) (versions []int64) {

@@ -44,7 +44,6 @@ var _ interface {
 	grants.Sessions
 	syncer.Store
 	syncer.Instances
-	syncer.Reports
 } = (*Store)(nil)
 
 // ErrClosed is returned by a store that was closed.

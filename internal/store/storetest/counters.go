@@ -15,7 +15,9 @@ import (
 type SyncBackend interface {
 	syncer.Store
 	syncer.Instances
-	syncer.Reports
+	// Reports returns the records of all instances that have beaten within ttl by the
+	// clock of the store, with their reports, ordered by ID. The admin API asks for them.
+	Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error)
 	// Sweep removes what expired before now, and returns how much.
 	Sweep(ctx context.Context, now time.Time) (int, error)
 }

@@ -34,7 +34,7 @@ func beat(t *testing.T, b syncer.Instances, self syncer.Instance, ttl time.Durat
 	return alive, previous
 }
 
-func reports(t *testing.T, b syncer.Reports, ttl time.Duration) []syncer.Instance {
+func reports(t *testing.T, b SyncBackend, ttl time.Duration) []syncer.Instance {
 	t.Helper()
 	list, err := b.Reports(t.Context(), ttl)
 	succeed(t, "reports", err)

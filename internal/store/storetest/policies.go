@@ -68,12 +68,12 @@ func another(e clientcfg.AuditEntry) clientcfg.AuditEntry {
 
 func replace(t *testing.T, b Backend, set clientcfg.PolicySet) {
 	t.Helper()
-	succeed(t, "replace", b.ReplacePolicies(t.Context(), set, entryFor(set.Version)))
+	succeed(t, "replace", b.ReplacePolicySet(t.Context(), set, entryFor(set.Version)))
 }
 
 func policies(t *testing.T, b Backend) clientcfg.PolicySet {
 	t.Helper()
-	set, err := b.Policies(t.Context())
+	set, err := b.PolicySet(t.Context())
 	succeed(t, "policies", err)
 	version, err := b.PolicyVersion(t.Context())
 	succeed(t, "version", err)
@@ -110,7 +110,7 @@ func policyConflict(t *testing.T, b Backend) {
 	t.Helper()
 	replace(t, b, fullSet(1))
 	for _, version := range []int64{0, 1, 3, -1} {
-		err := b.ReplacePolicies(t.Context(), clientcfg.PolicySet{Version: version}, another(entryFor(version)))
+		err := b.ReplacePolicySet(t.Context(), clientcfg.PolicySet{Version: version}, another(entryFor(version)))
 		failWith(t, fmt.Sprintf("version %d", version), clientcfg.ErrPolicyConflict, err)
 	}
 	equal(t, "policies", fullSet(1), policies(t, b))
@@ -123,7 +123,7 @@ func policyRace(t *testing.T, b Backend) {
 	together(len(errs), func(i int) {
 		entry := entryFor(1)
 		entry.ID = strconv.Itoa(i)
-		errs[i] = b.ReplacePolicies(t.Context(), clientcfg.PolicySet{Version: 1, Settings: clientcfg.SettingsOverride{Changed: int64(i)}}, entry)
+		errs[i] = b.ReplacePolicySet(t.Context(), clientcfg.PolicySet{Version: 1, Settings: clientcfg.SettingsOverride{Changed: int64(i)}}, entry)
 	})
 	winner := onlyWinner(t, errs, clientcfg.ErrPolicyConflict)
 	entries := audit(t, b, clientcfg.AuditQuery{})
@@ -138,13 +138,13 @@ func policyWorkers(t *testing.T, b Backend) {
 	const workers = 20
 	all(t, workers, func(int) error {
 		for {
-			set, err := b.Policies(t.Context())
+			set, err := b.PolicySet(t.Context())
 			if err != nil {
 				return err
 			}
 			set.Version++
 			set.Settings.Changed++
-			err = b.ReplacePolicies(t.Context(), set, another(entryFor(set.Version)))
+			err = b.ReplacePolicySet(t.Context(), set, another(entryFor(set.Version)))
 			if !errors.Is(err, clientcfg.ErrPolicyConflict) {
 				return err
 			}
@@ -165,15 +165,15 @@ func policiesCancelled(t *testing.T, b Backend) {
 	replace(t, b, fullSet(1))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := b.Policies(ctx)
-	failWith(t, "Policies", context.Canceled, err)
+	_, err := b.PolicySet(ctx)
+	failWith(t, "PolicySet", context.Canceled, err)
 	_, err = b.PolicyVersion(ctx)
 	failWith(t, "PolicyVersion", context.Canceled, err)
 	_, err = b.Audit(ctx, clientcfg.AuditQuery{})
 	failWith(t, "Audit", context.Canceled, err)
 	_, err = b.SweepAudit(ctx, Epoch.AddDate(10, 0, 0))
 	failWith(t, "SweepAudit", context.Canceled, err)
-	failWith(t, "ReplacePolicies", context.Canceled, b.ReplacePolicies(ctx, clientcfg.PolicySet{Version: 2}, entryFor(2)))
+	failWith(t, "ReplacePolicySet", context.Canceled, b.ReplacePolicySet(ctx, clientcfg.PolicySet{Version: 2}, entryFor(2)))
 	equal(t, "policies", fullSet(1), policies(t, b))
 	equal(t, "audit", []clientcfg.AuditEntry{entryFor(1)}, audit(t, b, clientcfg.AuditQuery{}))
 }

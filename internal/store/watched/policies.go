@@ -17,11 +17,11 @@ func NewPolicies(b clientcfg.PolicyStore, o Observer) *Policies {
 	return &Policies{backend: b, observer: o}
 }
 
-// Policies implements clientcfg.PolicyStore.
-func (p *Policies) Policies(ctx context.Context) (_ clientcfg.PolicySet, err error) {
+// PolicySet implements clientcfg.PolicyStore.
+func (p *Policies) PolicySet(ctx context.Context) (_ clientcfg.PolicySet, err error) {
 	ctx, end := p.observer.Begin(ctx, "read_policies")
 	defer func() { end(failed(err)) }()
-	return p.backend.Policies(ctx)
+	return p.backend.PolicySet(ctx)
 }
 
 // PolicyVersion implements clientcfg.PolicyStore.
@@ -40,9 +40,9 @@ func (p *Policies) WatchPolicies(ctx context.Context, changed func()) error {
 	return clientcfg.ErrNoWatch
 }
 
-// ReplacePolicies implements clientcfg.PolicyStore.
-func (p *Policies) ReplacePolicies(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) (err error) {
+// ReplacePolicySet implements clientcfg.PolicyStore.
+func (p *Policies) ReplacePolicySet(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) (err error) {
 	ctx, end := p.observer.Begin(ctx, "replace_policies")
 	defer func() { end(failed(err)) }()
-	return p.backend.ReplacePolicies(ctx, next, entry)
+	return p.backend.ReplacePolicySet(ctx, next, entry)
 }

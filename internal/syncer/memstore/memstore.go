@@ -32,7 +32,6 @@ type Store struct {
 var _ interface {
 	syncer.Store
 	syncer.Instances
-	syncer.Reports
 } = (*Store)(nil)
 
 // document is one counter. The zero version stands for no document.

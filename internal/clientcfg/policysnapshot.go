@@ -8,9 +8,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Policies is an immutable, validated snapshot: what the configuration file
-// says, what operators changed, and what follows from both.
-type Policies struct {
+// PolicySnapshot is an immutable, validated snapshot of the configuration file, of what
+// operators changed, and of what follows from both.
+type PolicySnapshot struct {
 	base     ratelimit.Settings
 	set      PolicySet
 	settings ratelimit.Settings
@@ -19,7 +19,7 @@ type Policies struct {
 	trials   trials
 }
 
-// trials says for whom there is a candidate.
+// trials is which candidates there are.
 type trials struct {
 	user, client bool // of the default limits
 	own          map[string]Trial
@@ -28,14 +28,14 @@ type trials struct {
 // Trial is a candidate in force: it has limits of its own and is never
 // enforced.
 type Trial struct {
-	// ClientID stands for the client in the candidate's keys. It holds a
-	// space, which no client_id does, so the keys are nobody else's.
+	// ClientID replaces the client's in the candidate's keys. It contains a space, which no
+	// client_id does, so that it is no other client's.
 	ClientID  string
 	Effective *ratelimit.Effective
 	// User and Client say which of the two lists is tried.
 	User, Client bool
-	// Since is when these limits began to be tried. It names the candidate:
-	// whoever counts begins anew when it changes.
+	// Since is when these limits began to be tried. It identifies the candidate: counts
+	// start over when it changes.
 	Since time.Time
 }
 
@@ -45,19 +45,19 @@ func CandidateID(clientID string) string { return candidatePrefix + clientID }
 
 const candidatePrefix = "candidate "
 
-// CandidateOf is the way back: the client of a key, and whether the key is its
-// candidate's.
+// CandidateOf is the inverse of [CandidateID]: the client of a key, and whether the key is
+// its candidate's.
 func CandidateOf(keyID string) (clientID string, candidate bool) {
 	return strings.CutPrefix(keyID, candidatePrefix)
 }
 
-// NewPolicies validates the set on top of base. The error is or wraps
-// [ratelimit.FieldErrors] where fields are to blame.
-func NewPolicies(base ratelimit.Settings, set PolicySet) (*Policies, error) {
+// NewPolicySnapshot validates the set on top of base, which is what the configuration file
+// says. The error is or wraps [fielderr.Errors].
+func NewPolicySnapshot(base ratelimit.Settings, set PolicySet) (*PolicySnapshot, error) {
 	if err := set.check(); err != nil {
 		return nil, err
 	}
-	p := &Policies{base: base, set: set, settings: set.Over(base)}
+	p := &PolicySnapshot{base: base, set: set, settings: set.Over(base)}
 	var err error
 	if p.live, err = ratelimit.Compile(p.settings); err != nil {
 		return nil, err
@@ -80,12 +80,12 @@ func NewPolicies(base ratelimit.Settings, set PolicySet) (*Policies, error) {
 }
 
 // For returns what applies to the client, at the cost of a map lookup.
-func (p *Policies) For(clientID string) *ratelimit.Effective { return p.live.For(clientID) }
+func (p *PolicySnapshot) For(clientID string) *ratelimit.Effective { return p.live.For(clientID) }
 
-// Trial returns the candidate that the client's requests are tried against.
-// The candidate for the default limits concerns whoever they would: not the
-// trusted, nor those with limits of their own.
-func (p *Policies) Trial(clientID string) (Trial, bool) {
+// Trial returns the candidate that the client's requests are tried against; false if there
+// is none. The candidate for the default limits is tried on the clients that the default
+// limits apply to: not on trusted ones, nor on those with limits of their own.
+func (p *PolicySnapshot) Trial(clientID string) (Trial, bool) {
 	if t, ok := p.trials.own[clientID]; ok {
 		return t, true
 	}
@@ -104,21 +104,21 @@ func (p *Policies) Trial(clientID string) (Trial, bool) {
 	return t, true
 }
 
-// Set is what operators changed. It must not be changed itself.
-func (p *Policies) Set() PolicySet { return p.set }
+// Set is what operators changed. It must not be modified.
+func (p *PolicySnapshot) Set() PolicySet { return p.set }
 
-// Base is what the configuration file says. It must not be changed.
-func (p *Policies) Base() ratelimit.Settings { return p.base }
+// Base is what the configuration file says. It must not be modified.
+func (p *PolicySnapshot) Base() ratelimit.Settings { return p.base }
 
-// Settings is what applies: the set on top of the base. It must not be changed.
-func (p *Policies) Settings() ratelimit.Settings { return p.settings }
+// Settings is what applies: the set on top of the base. It must not be modified.
+func (p *PolicySnapshot) Settings() ratelimit.Settings { return p.settings }
 
 // Version is the version of the set.
-func (p *Policies) Version() int64 { return p.set.Version }
+func (p *PolicySnapshot) Version() int64 { return p.set.Version }
 
-// Policy returns the policy of one client's own, from the set or from the
-// file, empty if there is none, and whether it comes from the set.
-func (p *Policies) Policy(clientID string) (own ClientPolicy, changed bool) {
+// Policy returns the client's policy from the set or from the file, empty if there is
+// none, and whether it comes from the set.
+func (p *PolicySnapshot) Policy(clientID string) (own ClientPolicy, changed bool) {
 	if own, changed = p.set.Clients[clientID]; changed {
 		return own, true
 	}

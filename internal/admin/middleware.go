@@ -1,0 +1,83 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"oauth-server/internal/adminapi"
+)
+
+// around is the only middleware: it sets the headers that every answer carries, verifies
+// the token, answers errors and panics, and logs.
+func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(ec echo.Context) error {
+		c := &call{Context: ec, started: time.Now()}
+		defer s.end(c)
+		h := c.Response().Header()
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
+		var err error
+		if c.caller, err = s.guard.admit(c.Request()); err == nil {
+			err = next(c)
+		}
+		if err != nil {
+			s.fail(c, err)
+		}
+		return nil
+	}
+}
+
+// end is deferred: it turns a panic into an answer and logs the request.
+func (s *Server) end(c *call) {
+	if v := recover(); v != nil {
+		s.log.LogAttrs(c.Request().Context(), slog.LevelError, "panic in the admin API",
+			slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))
+		s.fail(c, errPanicked)
+	}
+	s.logAccess(c)
+}
+
+// errPanicked stands for a panic, which has been logged with its stack.
+var errPanicked = errors.New("admin: the handler panicked")
+
+// fail is the one place where an error is answered.
+func (s *Server) fail(c *call, err error) {
+	var routing *echo.HTTPError
+	var p *problemError
+	switch {
+	case errors.Is(err, errPanicked):
+		p = problem(http.StatusInternalServerError, typeInternal, "Internal error", "something went wrong here; it is not your request")
+	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
+		p = problem(routing.Code, typeMethod, "Method not allowed", "this resource does not take %s", c.Request().Method)
+	case errors.As(err, &routing):
+		p = notFound("there is nothing at this address; see %s/openapi.json", adminapi.Prefix)
+	default:
+		p = problemOf(err)
+	}
+	if p.Status >= http.StatusInternalServerError {
+		s.log.LogAttrs(c.Request().Context(), slog.LevelError, "admin request failed",
+			slog.String("route", c.Path()), slog.Any("error", err))
+	}
+	if !c.Response().Committed {
+		p.write(c)
+	}
+}
+
+// logAccess writes a line for each request: the route, never the query or the body.
+func (s *Server) logAccess(c *call) {
+	attrs := []slog.Attr{
+		slog.String("method", c.Request().Method), slog.String("route", c.Path()),
+		slog.Int("status", c.Response().Status), slog.Duration("duration", time.Since(c.started)),
+		slog.String("remote", peer(c.Request().RemoteAddr).String()),
+	}
+	if c.caller != nil {
+		attrs = append(attrs, slog.String("client_id", c.caller.clientID))
+	}
+	s.log.LogAttrs(c.Request().Context(), slog.LevelInfo, "admin request", attrs...)
+}

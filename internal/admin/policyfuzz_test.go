@@ -1,0 +1,43 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/admin"
+	"oauth-server/internal/strict"
+)
+
+// FuzzPolicy: whatever is sent, the answer is an error or a policy that
+// survives being shown and sent back.
+func FuzzPolicy(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, tenAMinute, `{"mode":"off","trusted":true,"hide_headers":true,"note":"x","client":[{"name":"a","frames":6}]}`,
+		`{"user":[{"requests":1e3,"window":"1.5s","algorithm":"fixed","soft_ratio":0.5}]}`, `{"a":1,"a":2}`, `[[[`, `{"user":[{"window":"-1s"}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v, err := strict.ParseJSON(b)
+		if err != nil {
+			return
+		}
+		p, err := admin.ReadPolicy("shop", v)
+		if err != nil {
+			return
+		}
+		shown, err := json.Marshal(admin.ShowPolicy("shop", p))
+		ok(t, err)
+		v, err = strict.ParseJSON(shown)
+		ok(t, err)
+		again, err := admin.ReadPolicy("shop", v)
+		if err != nil {
+			t.Fatalf("%s was accepted, and then not: %v", shown, err)
+		}
+		if diff := cmp.Diff(p, again); diff != "" {
+			t.Errorf("%s came back changed:\n%s", shown, diff)
+		}
+	})
+}

@@ -1,0 +1,155 @@
+package adminapi
+
+import (
+	"encoding/json"
+	"time"
+
+	"oauth-server/internal/activity"
+	"oauth-server/internal/clientcfg"
+)
+
+// Activity is what was decided in the last ten minutes: for one client, or for all that
+// a candidate for the default limits concerns.
+type Activity struct {
+	Since time.Time `json:"since"`
+	activity.Counts
+	// Clients are those of which most was or would have been denied; only for the
+	// candidate for the default limits.
+	Clients []ClientCounts `json:"clients,omitempty"`
+}
+
+// ClientCounts is what was decided about one client's requests.
+type ClientCounts struct {
+	ClientID string `json:"client_id"`
+	activity.Counts
+}
+
+// Policies is a list of policies.
+type Policies struct {
+	Policies []PolicyView `json:"policies"`
+}
+
+// Candidates is a list of candidates.
+type Candidates struct {
+	Candidates []CandidateView `json:"candidates"`
+}
+
+// Clients is a page of the registered clients.
+type Clients struct {
+	Since   time.Time `json:"since"` // of the activity
+	Clients []Client  `json:"clients"`
+	Next    string    `json:"next,omitempty"` // value of after for the next page
+}
+
+// Client is a registered client with what applies to it and what was decided about it.
+type Client struct {
+	ClientID  string            `json:"client_id"`
+	Name      string            `json:"client_name,omitempty"`
+	Public    bool              `json:"public"`
+	Grants    []clientcfg.Grant `json:"grant_types"`
+	Admin     bool              `json:"admin"` // it may change limits
+	Source    string            `json:"source"`
+	Candidate bool              `json:"candidate"` // one of its own
+	Effective Effective         `json:"effective"`
+	Activity  activity.Counts   `json:"activity"`
+}
+
+// Counters is the live counters of a client and its users.
+type Counters struct {
+	ClientID string    `json:"client_id"`
+	Instance string    `json:"instance"`
+	At       time.Time `json:"at"`
+	Counters []Counter `json:"counters"`
+	// Incomplete is set if the counts of other instances could not be read, or are
+	// more than are looked at.
+	Incomplete bool `json:"incomplete"`
+}
+
+// Counter is one live counter: a client or one of its users, under one limit.
+type Counter struct {
+	ClientID string `json:"client_id"`
+	// Username is null for the client itself (client_credentials).
+	Username  *string `json:"username"`
+	Candidate bool    `json:"candidate"` // counted for a candidate, never enforced
+	Limit     Limit   `json:"limit"`
+	Known     int64   `json:"g"` // known to be in the database
+	InFlight  int64   `json:"i"` // admitted here, not known to be there
+	Estimate  float64 `json:"estimate"`
+	Remaining int64   `json:"remaining"`
+	Usage     float64 `json:"usage"` // share of the limit
+	// FreeAt is when the next request passes if nothing else is sent; null if one
+	// would pass now.
+	FreeAt *time.Time `json:"free_at"`
+	// LastSeen is when this instance last decided a request on it; null if it never did.
+	LastSeen *time.Time `json:"last_seen"`
+	Instance string     `json:"instance,omitempty"`
+}
+
+// Top is the clients with most requests and the keys nearest their limits.
+type Top struct {
+	Since     time.Time      `json:"since"` // of the talkers
+	Talkers   []ClientCounts `json:"talkers"`
+	NearLimit []Counter      `json:"near_limit"`
+}
+
+// Audit is a page of the audit trail, the newest entry first.
+type Audit struct {
+	Entries []clientcfg.AuditEntry `json:"entries"`
+	Next    int64                  `json:"next,omitempty"` // value of before for the next page
+}
+
+// Rehearsal is the answer to ?validate=true: what a change would do.
+type Rehearsal struct {
+	Valid  bool            `json:"valid"`
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
+	Effect Effect          `json:"effect"`
+}
+
+// Effect is which clients a change would have hit, had it been made ten minutes earlier.
+type Effect struct {
+	// Widens is set if more can be denied than before, of any client: only then can a
+	// client be hit that was not before.
+	Widens bool `json:"widens"`
+	// Since is from when on the figures are complete: later than ten minutes ago where
+	// limits were changed or tried, or the server was started, since.
+	Since time.Time `json:"since"`
+	// Clients is how many clients sent requests in the last ten minutes.
+	Clients int `json:"clients"`
+	// Hit are the clients of which something would have been denied, those with the
+	// most first.
+	Hit []Hit `json:"hit"`
+	// Unknown are clients that sent requests of which nothing is known.
+	Unknown []Unknown `json:"unknown"`
+	// Incomplete is set if there were more clients than are counted.
+	Incomplete bool   `json:"incomplete"`
+	Summary    string `json:"summary"` // all of it in one sentence
+}
+
+// Hit is a client of which requests would have been denied.
+type Hit struct {
+	ClientID string `json:"client_id"`
+	Requests uint64 `json:"requests"`
+	AtLeast  bool   `json:"at_least,omitempty"` // there may have been more
+}
+
+// Unknown is a client of which it is not known what would have been denied.
+type Unknown struct {
+	ClientID string `json:"client_id"`
+	Why      string `json:"why"`
+}
+
+// Problem is an error (RFC 9457).
+type Problem struct {
+	Type   string         `json:"type"` // a URN, for programs
+	Title  string         `json:"title"`
+	Status int            `json:"status"`
+	Detail string         `json:"detail,omitempty"`
+	Errors []FieldProblem `json:"errors,omitempty"`
+}
+
+// FieldProblem is one thing that is wrong with what was sent.
+type FieldProblem struct {
+	Field  string `json:"field"` // where, such as user[0].window; empty for the whole
+	Detail string `json:"detail"`
+}

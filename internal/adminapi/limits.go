@@ -1,0 +1,135 @@
+package adminapi
+
+import (
+	"strconv"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// Prefix is the path below which the API is served.
+const Prefix = "/admin/v1"
+
+// Limit is a limit. The server always sends all fields; a client may leave out those
+// that have a default.
+type Limit struct {
+	Name      string  `json:"name,omitempty"`
+	Requests  int64   `json:"requests"`
+	Window    string  `json:"window"`
+	Frames    int64   `json:"frames,omitempty"`
+	Algorithm string  `json:"algorithm,omitempty"`
+	SoftRatio float64 `json:"soft_ratio,omitempty"`
+	OnOutage  string  `json:"on_outage,omitempty"`
+}
+
+// ShowLimit returns l as the API shows it.
+func ShowLimit(l ratelimit.Limit) Limit {
+	return Limit{l.Name, l.Requests, ShowWindow(l.Window), int64(l.Frames), string(l.Algorithm), l.SoftRatio, string(l.OnOutage)}
+}
+
+// ShowLimits returns a list as the API shows it. It keeps nil: no list is not an empty
+// one.
+func ShowLimits(limits []ratelimit.Limit) []Limit {
+	if limits == nil {
+		return nil
+	}
+	out := make([]Limit, len(limits))
+	for i, l := range limits {
+		out[i] = ShowLimit(l)
+	}
+	return out
+}
+
+// ShowWindow writes a window as 60s or 1s, and as whole minutes or hours above a minute
+// where it can.
+func ShowWindow(d time.Duration) string {
+	switch {
+	case d > time.Minute && d%time.Hour == 0:
+		return strconv.FormatInt(int64(d/time.Hour), 10) + "h"
+	case d > time.Minute && d%time.Minute == 0:
+		return strconv.FormatInt(int64(d/time.Minute), 10) + "m"
+	case d%time.Second == 0:
+		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
+	}
+	return d.String()
+}
+
+// Settings is what holds for all clients.
+type Settings struct {
+	Mode          string  `json:"mode"`
+	CanaryPercent float64 `json:"canary_percent"`
+	Default       Default `json:"default"`
+	Note          string  `json:"note,omitempty"`
+}
+
+// Default holds for every client without a policy of its own.
+type Default struct {
+	User        []Limit `json:"user"`
+	Client      []Limit `json:"client"`
+	HideHeaders bool    `json:"hide_headers"`
+}
+
+// SettingsView is the settings with what is only for reading.
+type SettingsView struct {
+	Settings
+	Meta struct {
+		Version int64 `json:"version"`
+		// Changed names the settings that were changed over the API; all others are
+		// those of the configuration file.
+		Changed []string `json:"changed"`
+	} `json:"meta"`
+}
+
+// Policy is the policy of one client. An absent field leaves the decision to the
+// settings.
+type Policy struct {
+	ClientID    string  `json:"client_id"`
+	Trusted     bool    `json:"trusted"`
+	Mode        string  `json:"mode,omitempty"`
+	User        []Limit `json:"user,omitempty"`
+	Client      []Limit `json:"client,omitempty"`
+	HideHeaders bool    `json:"hide_headers"`
+	Note        string  `json:"note,omitempty"`
+}
+
+// PolicyView is a policy with what is only for reading.
+type PolicyView struct {
+	Policy
+	Effective Effective `json:"effective"`
+	Meta      struct {
+		Version int64  `json:"version"`
+		Source  string `json:"source"` // api, file or none
+	} `json:"meta"`
+}
+
+// Effective is what applies to a client, everything taken together.
+type Effective struct {
+	Mode        string  `json:"mode"`
+	Trusted     bool    `json:"trusted"`
+	User        []Limit `json:"user"`
+	Client      []Limit `json:"client"`
+	HideHeaders bool    `json:"hide_headers"`
+}
+
+// ShowEffective returns e as the API shows it.
+func ShowEffective(e *ratelimit.Effective) Effective {
+	return Effective{string(e.Mode), e.Trusted, ShowLimits(e.User.All()), ShowLimits(e.Client.All()), e.HideHeaders}
+}
+
+// Candidate is limits that are tried beside those in force.
+type Candidate struct {
+	ClientID string  `json:"client_id"`
+	User     []Limit `json:"user,omitempty"`
+	Client   []Limit `json:"client,omitempty"`
+	Note     string  `json:"note,omitempty"`
+}
+
+// CandidateView is a candidate with what was decided while it was tried.
+type CandidateView struct {
+	Candidate
+	Since    time.Time `json:"since"`
+	Activity Activity  `json:"activity"`
+	Meta     struct {
+		Version int64 `json:"version"`
+	} `json:"meta"`
+}

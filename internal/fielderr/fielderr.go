@@ -1,0 +1,130 @@
+// Package fielderr is the error type for values that cannot be: in a configuration
+// file, in a policy, in a request to the admin API. It has no dependencies, so that
+// internal/ratelimit can use it.
+//
+//	var errs fielderr.Errors
+//	errs.Add("window", "%v is not above 0", l.Window)
+//	return errs.Under("user[0]").Err() // user[0].window: 0s is not above 0
+package fielderr
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Error is one thing that is wrong with a field.
+type Error struct {
+	Path    string `json:"path,omitempty"`   // of the field, such as clients.shop.user[0].window; empty for the whole
+	Message string `json:"message"`          // what is wrong and what would be right
+	Origin  string `json:"origin,omitempty"` // where the value came from: file:line, OAUTH_X or --x; empty if unknown
+}
+
+// Error is one line: path, message, origin. Absurdly long ones are cut, as by [Error.Short].
+func (e Error) Error() string {
+	e = e.Short()
+	line := e.Message
+	if e.Path != "" {
+		line = e.Path + ": " + line
+	}
+	if e.Origin != "" {
+		line += " (" + e.Origin + ")"
+	}
+	return line
+}
+
+// Short cuts a path or message that quotes input of absurd length.
+func (e Error) Short() Error {
+	const most = 400
+	for _, s := range []*string{&e.Path, &e.Message} {
+		if len(*s) > most {
+			*s = strings.ToValidUTF8((*s)[:most], "") + "..."
+		}
+	}
+	return e
+}
+
+// Errors is everything that is wrong with a document, in the order of its fields. It
+// is never empty when it is returned as an error.
+type Errors []Error
+
+// Error lists the errors, one per line.
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Err returns es as an error, nil if it is empty.
+func (es Errors) Err() error {
+	if len(es) == 0 {
+		return nil
+	}
+	return es
+}
+
+// Add appends an error.
+func (es *Errors) Add(path, format string, args ...any) {
+	*es = append(*es, Error{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// AddUnreported appends errors that a later check found, except those about fields
+// that es names already, or that are inside one: a value that could not be read is not
+// reported again for being zero.
+func (es *Errors) AddUnreported(later Errors) {
+	first := *es
+	for _, e := range later {
+		if !slices.ContainsFunc(first, func(known Error) bool { return known.Path != "" && within(e.Path, known.Path) }) {
+			*es = append(*es, e)
+		}
+	}
+}
+
+// within reports whether path is the field or inside it.
+func within(path, field string) bool {
+	rest, ok := strings.CutPrefix(path, field)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// Under returns the errors of a part as those of the whole: "user[0].window" under
+// "clients.shop" is "clients.shop.user[0].window".
+func (es Errors) Under(prefix string) Errors {
+	out := slices.Clone(es)
+	for i, e := range es {
+		switch {
+		case prefix == "":
+		case e.Path == "" || e.Path[0] == '[':
+			out[i].Path = prefix + e.Path
+		default:
+			out[i].Path = prefix + "." + e.Path
+		}
+	}
+	return out
+}
+
+// Of returns the errors that err is or wraps; none if it is no Errors.
+func Of(err error) Errors {
+	var es Errors
+	errors.As(err, &es)
+	return es
+}
+
+// Join appends the name of a field to a path. One that could be mistaken for several
+// fields is quoted: rate_limit.clients["app.example.com"].
+func Join(path, name string) string {
+	plain := name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
+	switch {
+	case !plain:
+		return path + "[" + strconv.Quote(name) + "]"
+	case path == "":
+		return name
+	}
+	return path + "." + name
+}
+
+// Item appends the index of a list's item to a path.
+func Item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }

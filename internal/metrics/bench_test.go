@@ -1,0 +1,57 @@
+package metrics_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/metrics"
+)
+
+func BenchmarkDecision(b *testing.B) {
+	m, _ := newMetrics(b, metrics.Options{MaxClients: 200})
+	for i := range 200 {
+		m.Decision("client"+strconv.Itoa(i), "client_credentials", metrics.Allowed)
+	}
+	for _, id := range []string{"client7", "stranger"} {
+		b.Run(id, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				m.Decision(id, "client_credentials", metrics.Allowed)
+			}
+		})
+	}
+}
+
+func BenchmarkUsage(b *testing.B) {
+	m, _ := newMetrics(b, metrics.Options{MaxClients: 200})
+	for b.Loop() {
+		m.Usage("shop", 0.5)
+	}
+}
+
+func BenchmarkRequest(b *testing.B) {
+	m, _ := newMetrics(b, metrics.Options{})
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, Duration: time.Millisecond})
+	}
+}
+
+// A scrape of an instance on which 200 clients use two grants each.
+func BenchmarkScrape(b *testing.B) {
+	m, reg := newMetrics(b, metrics.Options{MaxClients: 200})
+	exercise(m)
+	for i := range 200 {
+		m.Decision("client"+strconv.Itoa(i), "refresh_token", metrics.Allowed)
+		m.Decision("client"+strconv.Itoa(i), "authorization_code", metrics.Allowed)
+	}
+	b.ReportAllocs()
+	page := ""
+	for b.Loop() {
+		page = scrape(b, reg)
+	}
+	b.ReportMetric(float64(strings.Count(page, "\n")-strings.Count(page, "# ")), "series")
+	b.ReportMetric(float64(len(page)), "bytes/page")
+}

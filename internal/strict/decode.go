@@ -1,0 +1,166 @@
+package strict
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"oauth-server/internal/fielderr"
+)
+
+// maxValues bounds the work that one document can ask for: with aliases, a small YAML
+// file can describe a very large configuration.
+const maxValues = 1 << 20
+
+// Skip is the type of a field that may be given, and is not read.
+type Skip struct{}
+
+// Defaulter is a struct whose absent fields have values other than zero.
+type Defaulter interface {
+	// SetDefaults sets all fields, before those that are given are read.
+	SetDefaults()
+}
+
+// Decode writes v into a struct, given by its address. Fields that v does not have
+// keep their values, as do those that are null in JSON. It notes in origins, unless
+// that is nil, by its path where each value stands in a file.
+func (v *Value) Decode(into any, origins map[string]string) fielderr.Errors {
+	d := decoder{origins: origins}
+	d.value(v, reflect.ValueOf(into).Elem(), "")
+	return d.errs
+}
+
+type decoder struct {
+	values  int
+	errs    fielderr.Errors
+	origins map[string]string
+}
+
+func (d *decoder) fail(at *Value, path, message string, args ...any) {
+	d.errs = append(d.errs, fielderr.Error{Path: path, Message: fmt.Sprintf(message, args...), Origin: at.origin()})
+}
+
+// origin is where v stands; empty for JSON.
+func (v *Value) origin() string {
+	if v.format.file == "" {
+		return ""
+	}
+	return v.format.file + ":" + strconv.Itoa(v.line)
+}
+
+func (d *decoder) value(v *Value, into reflect.Value, path string) {
+	if d.values++; d.values > maxValues {
+		if d.values == maxValues+1 {
+			d.fail(v, path, "the configuration is too large")
+		}
+		return
+	}
+	if d.origins != nil {
+		d.origins[path] = v.origin()
+	}
+	if into.Kind() == reflect.Pointer {
+		into.Set(reflect.New(into.Type().Elem()))
+		into = into.Elem()
+	}
+	switch {
+	case into.Type() == reflect.TypeFor[Skip]():
+	case isText(into):
+		d.scalar(v, into, path)
+	case into.Kind() == reflect.Struct:
+		d.structure(v, into, path)
+	case into.Kind() == reflect.Map:
+		d.mapping(v, into, path)
+	case into.Kind() == reflect.Slice:
+		d.list(v, into, path)
+	default:
+		d.scalar(v, into, path)
+	}
+}
+
+func (d *decoder) structure(v *Value, into reflect.Value, path string) {
+	setDefaults(into)
+	d.fields(v, path, func(f field, at string) {
+		target, known := fieldNamed(into, f.name.text)
+		switch {
+		case !known && v.format.isJSON:
+			d.fail(f.name, at, "unknown field; there are %s", strings.Join(fieldsOf(into.Type()).names, ", "))
+		case !known:
+			d.fail(f.name, at, "unknown field%s", Suggest(f.name.text, fieldsOf(into.Type()).names))
+		case f.value.kind == null && v.format.isJSON: // as if it were absent
+		default:
+			d.value(f.value, target, at)
+		}
+	})
+}
+
+func (d *decoder) mapping(v *Value, into reflect.Value, path string) {
+	into.Set(reflect.MakeMap(into.Type()))
+	d.fields(v, path, func(f field, at string) {
+		elem := reflect.New(into.Type().Elem()).Elem()
+		d.value(f.value, elem, at)
+		into.SetMapIndex(reflect.ValueOf(f.name.text), elem)
+	})
+}
+
+// fields calls each for every field of an object whose names are distinct text.
+func (d *decoder) fields(v *Value, path string, each func(f field, at string)) {
+	if v.kind != object {
+		d.fail(v, path, "must be %s, not %s", v.format.wantObject, v.instead())
+		return
+	}
+	seen := make(map[string]int, len(v.fields))
+	for _, f := range v.fields {
+		at := fielderr.Join(path, f.name.text)
+		line, twice := seen[f.name.text]
+		switch {
+		case f.name.kind == null || f.name.kind >= list:
+			d.fail(f.name, path, "the name of a field must be text, not %s", f.name)
+		case twice:
+			d.fail(f.name, at, "is given twice, first in line %d", line)
+		default:
+			seen[f.name.text] = f.name.line
+			each(f, at)
+		}
+	}
+}
+
+func (d *decoder) list(v *Value, into reflect.Value, path string) {
+	if v.kind != list {
+		d.fail(v, path, "must be a list, not %s", v)
+		return
+	}
+	out := reflect.MakeSlice(into.Type(), 0, min(len(v.items), 1024))
+	for i, item := range v.items {
+		elem := reflect.New(into.Type().Elem()).Elem()
+		d.value(item, elem, fielderr.Item(path, i))
+		out = reflect.Append(out, elem)
+	}
+	into.Set(out)
+}
+
+func (d *decoder) scalar(v *Value, into reflect.Value, path string) {
+	if want, ok := fits(v.kind, into); !ok {
+		d.fail(v, path, "must be %s, not %s", want, v)
+	} else if err := setText(into, v.text); err != nil {
+		d.fail(v, path, "%s", err)
+	}
+}
+
+// fits reports whether a value of that kind can be written into a field, and names
+// what the field needs.
+func fits(k kind, into reflect.Value) (want string, ok bool) {
+	switch {
+	case isDuration(into):
+		return "a duration with its unit, such as 60s", k == text
+	case isText(into):
+		return "text", k == text
+	case into.Kind() == reflect.Bool:
+		return "true or false", k == boolean
+	case into.Kind() == reflect.Float64:
+		return "a number", k == number || k == integer
+	case into.Kind() == reflect.Int || into.Kind() == reflect.Int64:
+		return "a whole number", k == integer
+	}
+	return into.Type().String(), false
+}

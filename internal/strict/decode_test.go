@@ -1,0 +1,234 @@
+package strict_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict"
+)
+
+func decodeJSON(t *testing.T, in string, into any) error {
+	t.Helper()
+	v, err := strict.ParseJSON([]byte(in))
+	if err != nil {
+		t.Fatalf("ParseJSON(%s) = %v", in, err)
+	}
+	return v.Decode(into, nil).Err()
+}
+
+func TestLimitIsReadStrictlyWithDefaults(t *testing.T) {
+	var got ratelimit.Limit
+	if err := decodeJSON(t, `{"name":"burst","requests":5,"window":"2s"}`, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(ratelimit.NewLimit("burst", 5, 2*time.Second), got); diff != "" {
+		t.Errorf("limit (-want +got):\n%s", diff)
+	}
+	if err := decodeJSON(t, `{"requests":0}`, &got); err != nil || got.Validate() == nil {
+		t.Errorf("%v, %v: an explicit zero is not a default", err, got.Validate())
+	}
+	for _, bad := range []string{
+		`{"request":5}`, `{"window":"soon"}`, `{"window":60}`, `{"requests":"many"}`, `{"requests":1.5}`, `[]`, `{"on_outage":1}`,
+	} {
+		if err := decodeJSON(t, bad, &got); err == nil {
+			t.Errorf("%s is accepted", bad)
+		}
+	}
+}
+
+// document has every kind of field.
+type document struct {
+	embedded
+	Count   int                 `json:"count"`
+	Big     int64               `json:"big"`
+	Share   float64             `json:"share"`
+	On      bool                `json:"on"`
+	Wait    time.Duration       `json:"wait"`
+	At      time.Time           `json:"at"`
+	Maybe   *string             `json:"maybe"`
+	List    []string            `json:"list"`
+	Named   map[string]embedded `json:"named"`
+	Skipped strict.Skip         `json:"skipped"`
+	Hidden  string              `json:"-"`
+}
+
+type embedded struct {
+	Name string `json:"name"`
+}
+
+func TestDecode(t *testing.T) {
+	maybe := "x"
+	want := document{
+		embedded: embedded{"n"}, Count: 1000, Big: 1 << 60, Share: 0.5, On: true, Wait: 90 * time.Second,
+		At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Maybe: &maybe, List: []string{"a"}, Named: map[string]embedded{"a.b": {"m"}},
+	}
+	const asJSON = `{"name":"n","count":1e3,"big":1152921504606846976,"share":0.5,"on":true,"wait":"90s",
+		"at":"2026-03-01T12:00:00Z","maybe":"x","list":["a"],"named":{"a.b":{"name":"m"}},"skipped":[1,{}]}`
+	const asYAML = `{name: n, count: 1000, big: 1152921504606846976, share: 0.5, on: true, wait: 90s,
+		at: "2026-03-01T12:00:00Z", maybe: x, list: [a], named: {a.b: {name: m}}, skipped: [1, {}]}`
+	var fromJSON, fromYAML document
+	if err := decodeJSON(t, asJSON, &fromJSON); err != nil {
+		t.Fatal(err)
+	}
+	v, errs := strict.ParseYAML("x.yaml", []byte(asYAML))
+	origins := map[string]string{}
+	if errs = append(errs, v.Decode(&fromYAML, origins)...); errs != nil {
+		t.Fatal(errs)
+	}
+	for format, got := range map[string]document{"JSON": fromJSON, "YAML": fromYAML} {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(document{}), cmp.Comparer(func(a, b embedded) bool { return a == b })); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", format, diff)
+		}
+	}
+	if origins["name"] != "x.yaml:1" || origins["list[0]"] != "x.yaml:2" || origins[`named["a.b"].name`] != "x.yaml:2" {
+		t.Errorf("origins: %v", origins)
+	}
+	if err := decodeJSON(t, `{"name":null,"maybe":null,"list":null,"on":null}`, &fromJSON); err != nil || fromJSON.Name != "n" || len(fromJSON.List) != 1 {
+		t.Errorf("null is not as if absent: %v, %+v", err, fromJSON)
+	}
+}
+
+func TestDecodeReportsEverything(t *testing.T) {
+	for _, tt := range []struct{ in, json, yaml string }{
+		{`{"nam": "x"}`, "nam: unknown field; there are name, count, big, share, on, wait, at, maybe, list, named, skipped", "nam: unknown field; did you mean name? (f:1)"},
+		{`{"Hidden": "x"}`, "Hidden: unknown field; there are name,", "Hidden: unknown field (f:1)"},
+		{`{"": 1}`, `[""]: unknown field`, `[""]: unknown field (f:1)`},
+		{`{"count": "ten"}`, `count: must be a whole number, not "ten"`, `count: must be a whole number, not "ten" (f:1)`},
+		{`{"count": 1.5}`, `count: must be a whole number, not 1.5`, `count: must be a whole number, not "1.5" (f:1)`},
+		{`{"big": 9223372036854775808}`, `big: must be a whole number, not 9223372036854775808`, `big: "9223372036854775808" is not a whole number in decimal digits that fits 64 bits (f:1)`},
+		{`{"share": true}`, "share: must be a number, not true", `share: must be a number, not "true" (f:1)`},
+		{`{"on": "yes"}`, `on: must be true or false, not "yes"`, `on: must be true or false, not "yes" (f:1)`},
+		{`{"wait": 60}`, "wait: must be a duration with its unit, such as 60s, not 60", `wait: must be a duration with its unit, such as 60s, not "60" (f:1)`},
+		{`{"wait": "soon"}`, `wait: "soon" is not a duration such as 500ms, 60s or 24h`, `wait: "soon" is not a duration such as 500ms, 60s or 24h (f:1)`},
+		{`{"at": "noon"}`, `at: parsing time "noon"`, `at: parsing time "noon"`},
+		{`{"maybe": []}`, "maybe: must be text, not a list", "maybe: must be text, not a list (f:1)"},
+		{`{"list": {}}`, "list: must be a list, not an object", "list: must be a list, not a mapping (f:1)"},
+		{`{"list": [1, null]}`, "list[0]: must be text, not 1\nlist[1]: must be text, not null", "list[0]: must be text, not \"1\" (f:1)\nlist[1]: must be text, not empty (f:1)"},
+		{`{"named": {"a": 5}}`, "named.a: must be an object, not 5", "named.a: must be a mapping of fields, not text (f:1)"},
+		{`[]`, "must be an object, not a list", "must be a mapping of fields, not a list (f:1)"},
+	} {
+		var d document
+		v, errs := strict.ParseYAML("f", []byte(tt.in))
+		errs = append(errs, v.Decode(&d, nil)...)
+		for want, got := range map[string]error{tt.json: decodeJSON(t, tt.in, &d), tt.yaml: errs.Err()} {
+			if got == nil || !strings.HasPrefix(got.Error(), want) {
+				t.Errorf("%s: %v, want %s", tt.in, got, want)
+			}
+		}
+	}
+}
+
+// What only YAML can say.
+func TestDecodeYAML(t *testing.T) {
+	for in, want := range map[string]string{
+		"name: a\nname: b":      "name: is given twice, first in line 1 (f:2)",
+		"? [a]\n: 1":            "the name of a field must be text, not a list (f:1)",
+		"~: 1":                  "the name of a field must be text, not empty (f:1)",
+		"name: 2026-03-01":      `name: must be text, not "2026-03-01" (f:1)`,
+		"name:":                 "name: must be text, not empty (f:1)",
+		"count: 0x10":           `count: "0x10" is not a whole number in decimal digits that fits 64 bits (f:1)`,
+		"name: a\n---\nname: b": "only one YAML document is allowed in the file (f:2)",
+		"a: b: c":               "mapping values are not allowed in this context (f)",
+		"&a named: &b {x: *b}":  "named.x.x: unknown field (f:1)",
+	} {
+		var d document
+		v, errs := strict.ParseYAML("f", []byte(in))
+		if v != nil {
+			errs = append(errs, v.Decode(&d, nil)...)
+		}
+		if errs.Error() != want {
+			t.Errorf("%q: %v, want %s", in, errs, want)
+		}
+	}
+	for _, empty := range []string{"", "# nothing", "~"} {
+		if v, errs := strict.ParseYAML("f", []byte(empty)); v != nil || errs != nil {
+			t.Errorf("%q: %v, %v, want nothing", empty, v, errs)
+		}
+	}
+}
+
+// A few aliases of aliases describe more than a million values.
+func TestDecodeIsBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
+	for i := byte('1'); i < '8'; i++ {
+		last := "*a" + string(i-1)
+		b.WriteString("a" + string(i) + ": &a" + string(i) + " [" + strings.Repeat(last+", ", 9) + last + "]\n")
+	}
+	v, errs := strict.ParseYAML("f", []byte(b.String()))
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	var d struct {
+		A0, A1, A2, A3, A4, A5, A6 strict.Skip
+		A7                         [][][][][][][][]string `json:"a7"`
+	}
+	errs = v.Decode(&d, nil)
+	if !strings.Contains(errs.Error(), "the configuration is too large (f:1)") {
+		t.Errorf("%d errors", len(errs))
+	}
+}
+
+func TestSetAndAt(t *testing.T) {
+	var d document
+	for path, texts := range map[string][]string{"wait": {"1s", "2s"}, "list": {"a, b", "c"}, "maybe": {"y"}, "name": {"n"}} {
+		if err := strict.Set(&d, path, texts); err != nil {
+			t.Errorf("Set(%s) = %v", path, err)
+		}
+	}
+	if d.Wait != 2*time.Second || strings.Join(d.List, "|") != "a|b|c" || *d.Maybe != "y" || d.Name != "n" {
+		t.Errorf("got %+v", d)
+	}
+	if _, err := strict.At(&d, "no.such"); err == nil {
+		t.Error("At() finds a field that is not there")
+	}
+	if err := strict.Set(&d, "on", []string{"perhaps"}); err == nil || err.Error() != `"perhaps" is neither true nor false` {
+		t.Errorf("Set() = %v", err)
+	}
+}
+
+func TestWriteYAMLReadsBack(t *testing.T) {
+	maybe := "yes"
+	want := document{
+		embedded: embedded{"5"}, Count: -1, Share: 1e-9, Wait: time.Second, Maybe: &maybe, List: []string{"a: b", "", "x\x7fy\n", "null"},
+		Named: map[string]embedded{"2026-03-01": {"0x10"}, "<&>": {"\u2028"}},
+	}
+	type shown struct {
+		document
+		Wait    string `json:"wait"`
+		Skipped *int   `json:"skipped,omitempty"`
+	}
+	var out strings.Builder
+	if err := strict.WriteYAML(&out, shown{document: want, Wait: "1s"}); err != nil {
+		t.Fatal(err)
+	}
+	v, errs := strict.ParseYAML("f", []byte(out.String()))
+	var got document
+	if errs = append(errs, v.Decode(&got, nil)...); errs != nil {
+		t.Fatalf("%v in\n%s", errs, out.String())
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(document{}), cmp.Comparer(func(a, b embedded) bool { return a == b })); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, out.String())
+	}
+}
+
+// FuzzParse: no document makes the parsers panic.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{`{"name":"a","count":1}`, `{"named":{"a":{}}}`, "[[[", "&a listen: *a", `{"count":1e400}`, "a: &x [*x]"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		var d document
+		if v, err := strict.ParseJSON(b); err == nil {
+			_ = v.Decode(&d, nil)
+			_ = strict.MergePatch(v, v).Decode(&d, nil)
+		}
+		if v, _ := strict.ParseYAML("f", b); v != nil {
+			_ = v.Decode(&d, map[string]string{})
+		}
+	})
+}

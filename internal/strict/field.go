@@ -1,0 +1,181 @@
+package strict
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// At returns the field of that path, such as store.mongodb.uri, in the struct that v
+// points to. It makes what is missing on the way.
+func At(v any, path string) (reflect.Value, error) {
+	at := reflect.ValueOf(v).Elem()
+	for name := range strings.SplitSeq(path, ".") {
+		f, ok := fieldNamed(at, name)
+		if !ok {
+			return reflect.Value{}, fmt.Errorf("no field %s", path)
+		}
+		if f.Kind() == reflect.Pointer {
+			if f.IsNil() {
+				f.Set(reflect.New(f.Type().Elem()))
+				setDefaults(f.Elem())
+			}
+			f = f.Elem()
+		}
+		at = f
+	}
+	return at, nil
+}
+
+// Set writes texts, such as those of a repeated flag, into the field of that path: a
+// list takes all, split at commas; anything else the last.
+func Set(v any, path string, texts []string) error {
+	at, err := At(v, path)
+	if err != nil {
+		return err
+	}
+	if at.Kind() != reflect.Slice {
+		return setText(at, texts[len(texts)-1])
+	}
+	out := reflect.MakeSlice(at.Type(), 0, len(texts))
+	for item := range strings.SplitSeq(strings.Join(texts, ","), ",") {
+		elem := reflect.New(at.Type().Elem()).Elem()
+		if err := setText(elem, strings.TrimSpace(item)); err != nil {
+			return err
+		}
+		out = reflect.Append(out, elem)
+	}
+	at.Set(out)
+	return nil
+}
+
+// setText parses text into a scalar.
+func setText(into reflect.Value, text string) error {
+	if u, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(text))
+	}
+	switch kind := into.Kind(); {
+	case isDuration(into):
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a duration such as 500ms, 60s or 24h", shorten(text))
+		}
+		into.SetInt(int64(d))
+	case kind == reflect.Bool:
+		b, err := strconv.ParseBool(strings.ToLower(text))
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		into.SetBool(b)
+	case kind == reflect.Float64:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		into.SetFloat(f)
+	case kind == reflect.Int || kind == reflect.Int64:
+		i, err := strconv.ParseInt(text, 10, into.Type().Bits())
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number in decimal digits that fits %d bits", text, into.Type().Bits())
+		}
+		into.SetInt(i)
+	default:
+		into.SetString(text)
+	}
+	return nil
+}
+
+// isDuration recognises time.Duration, and a type like it that is written otherwise.
+func isDuration(v reflect.Value) bool {
+	return v.Kind() == reflect.Int64 && v.Type().Name() == "Duration"
+}
+
+func isText(v reflect.Value) bool {
+	_, ok := v.Addr().Interface().(encoding.TextUnmarshaler)
+	return ok || v.Kind() == reflect.String
+}
+
+func setDefaults(v reflect.Value) {
+	if d, ok := v.Addr().Interface().(Defaulter); ok {
+		d.SetDefaults()
+	}
+}
+
+// Name is the name of a field in documents: that of its json tag. A field that is
+// embedded or not in documents has none.
+func Name(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return strings.TrimPrefix(name, "-")
+}
+
+// fields is the fields of a struct by name, those of embedded ones included.
+type fields struct {
+	names []string // in their order
+	index map[string][]int
+}
+
+var fieldsByType sync.Map // reflect.Type to *fields
+
+func fieldsOf(t reflect.Type) *fields {
+	if known, ok := fieldsByType.Load(t); ok {
+		return known.(*fields) //nolint:forcetypeassert // nothing else is stored
+	}
+	fs := &fields{index: map[string][]int{}}
+	for _, f := range reflect.VisibleFields(t) {
+		if name := Name(f); name != "" {
+			fs.names, fs.index[name] = append(fs.names, name), f.Index
+		}
+	}
+	fieldsByType.Store(t, fs)
+	return fs
+}
+
+func fieldNamed(v reflect.Value, name string) (reflect.Value, bool) {
+	index, ok := fieldsOf(v.Type()).index[name]
+	if !ok {
+		return reflect.Value{}, false
+	}
+	return v.FieldByIndex(index), true
+}
+
+// Suggest returns "; did you mean x?" for the nearest of the known names, which are in
+// lower case; empty if none is near.
+func Suggest(name string, known []string) string {
+	best, least := "", 3
+	for _, k := range known {
+		if n := distance(strings.ToLower(name), k); n < least && n < len(k) {
+			best, least = k, n
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", best)
+}
+
+// distance is the Levenshtein distance, for names of sensible length.
+func distance(a, b string) int {
+	if len(a) > 64 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost = 1 + min(diagonal, row[j], row[j-1])
+			}
+			diagonal, row[j] = row[j], cost
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,139 @@
+package strict
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+)
+
+// maxDepth bounds the nesting of JSON; no document of this program is deeper than five.
+const maxDepth = 16
+
+// ParseJSON reads one JSON value and nothing after it. It refuses more than
+// encoding/json does: a name that stands twice in an object, invalid UTF-8 and deep
+// nesting, because two readers could understand them differently.
+func ParseJSON(b []byte) (*Value, error) {
+	if !utf8.Valid(b) {
+		return nil, errors.New("it is not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	v, err := readJSON(d, 0)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errors.New("it ends too early")
+	case err != nil:
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON value")
+	}
+	return v, nil
+}
+
+// Of returns what [ParseJSON] reads from the JSON of v.
+func Of(v any) (*Value, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return ParseJSON(b)
+}
+
+func readJSON(d *json.Decoder, depth int) (*Value, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	v := &Value{format: jsonFormat}
+	switch t := token.(type) {
+	case nil:
+		v.kind = null
+	case bool:
+		v.kind, v.text = boolean, strconv.FormatBool(t)
+	case string:
+		v.kind, v.text = text, t
+	case json.Number:
+		v.kind, v.text = readNumber(t)
+	case json.Delim:
+		if depth == maxDepth {
+			return nil, errors.New("it is nested too deeply")
+		}
+		if v.kind = list; t == '{' {
+			v.kind = object
+		}
+		err = v.readContent(d, depth+1)
+	}
+	return v, err
+}
+
+// readContent reads the items of a list or the fields of an object, and its end.
+func (v *Value) readContent(d *json.Decoder, depth int) error {
+	seen := map[string]bool{}
+	for d.More() {
+		item, err := readJSON(d, depth)
+		if err != nil {
+			return err
+		}
+		if v.kind == list {
+			v.items = append(v.items, item)
+			continue
+		}
+		if seen[item.text] {
+			return fmt.Errorf("the name %q stands twice in one object", item.text)
+		}
+		seen[item.text] = true
+		value, err := readJSON(d, depth)
+		if err != nil {
+			return err
+		}
+		v.fields = append(v.fields, field{item, value})
+	}
+	_, err := d.Token()
+	return err
+}
+
+// readNumber finds the whole numbers: 1e3 and 10.0 are some.
+func readNumber(n json.Number) (kind, string) {
+	if _, err := n.Int64(); err == nil {
+		return integer, n.String()
+	}
+	if x, err := n.Float64(); err == nil && x == float64(int64(x)) && x <= 1<<53 && x >= -1<<53 {
+		return integer, strconv.FormatInt(int64(x), 10)
+	}
+	return number, n.String()
+}
+
+// MergePatch applies a JSON merge patch (RFC 7396) and returns the result.
+func MergePatch(target, patch *Value) *Value {
+	if patch.kind != object {
+		return patch
+	}
+	out := &Value{kind: object, format: jsonFormat}
+	changes := map[string]*Value{}
+	for _, change := range patch.fields {
+		changes[change.name.text] = change.value
+	}
+	if target.kind == object {
+		for _, f := range target.fields {
+			change, changed := changes[f.name.text]
+			delete(changes, f.name.text)
+			switch {
+			case !changed:
+				out.fields = append(out.fields, f)
+			case change.kind != null:
+				out.fields = append(out.fields, field{f.name, MergePatch(f.value, change)})
+			}
+		}
+	}
+	for _, f := range patch.fields {
+		if change, added := changes[f.name.text]; added && change.kind != null {
+			out.fields = append(out.fields, field{f.name, MergePatch(&Value{format: jsonFormat}, change)})
+		}
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+package strict
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func parse(t *testing.T, s string) *Value {
+	t.Helper()
+	v, err := ParseJSON([]byte(s))
+	if err != nil {
+		t.Fatalf("ParseJSON(%s) = %v", s, err)
+	}
+	return v
+}
+
+// plain is v as encoding/json reads it, for comparing regardless of order.
+func plain(v *Value) any {
+	switch v.kind {
+	case null:
+		return nil
+	case object:
+		out := map[string]any{}
+		for _, f := range v.fields {
+			out[f.name.text] = plain(f.value)
+		}
+		return out
+	case list:
+		out := []any{}
+		for _, item := range v.items {
+			out = append(out, plain(item))
+		}
+		return out
+	default:
+		return v.text
+	}
+}
+
+// TestMergePatch runs the examples of RFC 7396 appendix A.
+func TestMergePatch(t *testing.T) {
+	for _, tt := range [][3]string{
+		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
+		{`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`},
+		{`{"a":"b"}`, `{"a":null}`, `{}`},
+		{`{"a":"b","b":"c"}`, `{"a":null}`, `{"b":"c"}`},
+		{`{"a":["b"]}`, `{"a":"c"}`, `{"a":"c"}`},
+		{`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
+		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`},
+		{`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`},
+		{`["a","b"]`, `["c","d"]`, `["c","d"]`},
+		{`{"a":"b"}`, `["c"]`, `["c"]`},
+		{`{"a":"foo"}`, `null`, `null`},
+		{`{"a":"foo"}`, `"bar"`, `"bar"`},
+		{`{"e":null}`, `{"a":1}`, `{"e":null,"a":1}`},
+		{`[1,2]`, `{"a":"b","c":null}`, `{"a":"b"}`},
+		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
+	} {
+		target, patch, want := parse(t, tt[0]), parse(t, tt[1]), parse(t, tt[2])
+		if diff := cmp.Diff(plain(want), plain(MergePatch(target, patch))); diff != "" {
+			t.Errorf("%s with %s (-want +got):\n%s", tt[0], tt[1], diff)
+		}
+		if diff := cmp.Diff(plain(parse(t, tt[0])), plain(target)); diff != "" {
+			t.Errorf("%s was changed itself:\n%s", tt[0], diff)
+		}
+	}
+}
+
+func TestParseJSONRefuses(t *testing.T) {
+	for in, want := range map[string]string{
+		``:                "it ends too early",
+		`{"a":`:           "it ends too early",
+		`{} {}`:           "something follows the JSON value",
+		"\"\xff\"":        "it is not UTF-8",
+		`{"a":1,"a":2}`:   `the name "a" stands twice in one object`,
+		`{a:1}`:           "invalid character 'a'",
+		`[{"b":{},"b":}]`: `the name "b" stands twice`,
+		strings.Repeat("[", 17) + strings.Repeat("]", 17): "it is nested too deeply",
+	} {
+		if _, err := ParseJSON([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseJSON(%s) = %v, want %s", in, err, want)
+		}
+	}
+	parse(t, strings.Repeat("[", 16)+strings.Repeat("]", 16))
+}

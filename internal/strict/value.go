@@ -1,0 +1,83 @@
+package strict
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Value is one value of a document: what JSON and YAML have in common. It is never
+// changed once it is read.
+type Value struct {
+	kind   kind
+	text   string   // of a scalar, as it is written
+	items  []*Value // of a list
+	fields []field  // of an object, in their order
+	format *format
+	line   int // 0: not known
+}
+
+// field is one pair of an object. In YAML its name can be any value.
+type field struct{ name, value *Value }
+
+type kind int
+
+const (
+	null kind = iota
+	boolean
+	integer
+	number // that is no integer
+	text
+	scalar // of another type, which only YAML has: a date
+	list
+	object
+)
+
+// format is what the two formats differ in.
+type format struct {
+	file       string // that lines are counted in; empty: there are none
+	wantObject string // what an object is called where one is needed
+	anObject   string // and among other values
+	anNull     string
+	isJSON     bool
+}
+
+var jsonFormat = &format{wantObject: "an object", anObject: "an object", anNull: "null", isJSON: true}
+
+func yamlFormat(file string) *format {
+	return &format{file: file, wantObject: "a mapping of fields", anObject: "a mapping", anNull: "empty"}
+}
+
+// IsObject reports whether v is an object or, in YAML, a mapping.
+func (v *Value) IsObject() bool { return v.kind == object }
+
+// String describes v in a message: a short scalar as it is written.
+func (v *Value) String() string {
+	switch {
+	case v.kind == object:
+		return v.format.anObject
+	case v.kind == list:
+		return "a list"
+	case v.kind == null:
+		return v.format.anNull
+	case v.kind == text || !v.format.isJSON:
+		return strconv.Quote(shorten(v.text))
+	}
+	return shorten(v.text)
+}
+
+// instead describes v where an object is needed. A scalar of a YAML file is not
+// quoted: it may be another file altogether, such as one with a secret.
+func (v *Value) instead() string {
+	if !v.format.isJSON && v.kind > null && v.kind < list {
+		return "text"
+	}
+	return v.String()
+}
+
+// shorten keeps a message from growing with the document.
+func shorten(s string) string {
+	if len(s) <= 64 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:64], "") + "…"
+}
