@@ -31,26 +31,16 @@ type committer struct {
 	wake chan struct{} // holds a token when there may be something to do
 	idle chan struct{} // closed when the loop has ended
 
-	recent recent
-
 	mu     sync.Mutex
 	queue  []*write
 	closed bool
 	failed error // set once, when a commit ended in an unknown state
 }
 
-func newCommitter(db *bolt.DB, foldAt int) (*committer, error) {
-	c := &committer{db: db, wake: make(chan struct{}, 1), idle: make(chan struct{}), recent: recent{foldAt: foldAt}}
-	if err := c.load(); err != nil {
-		return nil, err
-	}
+func newCommitter(db *bolt.DB) *committer {
+	c := &committer{db: db, wake: make(chan struct{}, 1), idle: make(chan struct{})}
 	go c.loop()
-	return c, nil
-}
-
-func (c *committer) load() (err error) {
-	defer guard(&err)()
-	return c.db.View(c.recent.load)
+	return c
 }
 
 // do runs change in a transaction and returns once it is durable, or has not
@@ -196,7 +186,7 @@ func (c *committer) attempt(batch []*write) (answers []error, spoiler int, err e
 	if err != nil {
 		return answers, -1, err
 	}
-	w := &writeTx{tx: tx, recent: &c.recent, staged: make(map[place][]byte, 2*len(batch))}
+	w := &writeTx{tx: tx}
 	for i, op := range batch {
 		w.touched = false
 		answers[i] = run(op.change, w)
@@ -207,7 +197,7 @@ func (c *committer) attempt(batch []*write) (answers []error, spoiler int, err e
 	if !w.dirty {
 		return answers, -1, c.abandon(tx)
 	}
-	return answers, -1, c.finish(w)
+	return answers, -1, c.finish(tx)
 }
 
 func (c *committer) begin() (tx *bolt.Tx, err error) {
@@ -237,18 +227,13 @@ func (c *committer) abandon(tx *bolt.Tx) error {
 	return nil
 }
 
-// finish writes what was staged and commits. When that fails, the file tells what to do: as long as the
-// transaction cannot be seen, nothing has happened (a full disk, say) and the
-// next one may succeed. If it can be seen although it may not be durable, no
+// finish commits. After a failure, as long as the transaction cannot be seen, nothing has happened (a
+// full disk, say) and the next one may succeed. If it can be seen although it may not be durable, no
 // further answer would be safe.
-func (c *committer) finish(w *writeTx) error {
-	tx, id := w.tx, w.tx.ID()
-	if err := run((*writeTx).writeStaged, w); err != nil {
-		return errors.Join(err, c.abandon(tx))
-	}
+func (c *committer) finish(tx *bolt.Tx) error {
+	id := tx.ID()
 	err := commitTx(tx)
 	if err == nil {
-		c.recent.committed(w)
 		return nil
 	}
 	err = fmt.Errorf("embedded: commit: %w", err)

@@ -79,19 +79,17 @@ func (s *Store) claim(ctx context.Context, k kind, d secret.Digest, next *grants
 		}
 		claimed := bytes.Clone(value)
 		claimed[1] |= flagClaimed
-		w.stage(place{k, d}, claimed)
-		if next != nil {
-			w.stage(place{refreshTokens, next.Digest}, successor)
+		if err := w.set(place{k, d}, claimed); err != nil || next == nil {
+			return err
 		}
-		return nil
+		return w.set(place{refreshTokens, next.Digest}, successor)
 	})
 }
 
-// add stages a record unless there is one.
+// add stores a record unless there is one.
 func (w *writeTx) add(p place, value []byte) error {
 	if w.find(p) != nil {
 		return grants.ErrExists
 	}
-	w.stage(p, value)
-	return nil
+	return w.set(p, value)
 }
