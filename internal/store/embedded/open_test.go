@@ -121,9 +121,16 @@ func TestOpenRefuses(t *testing.T) {
 	good := written(t)
 	zeroMeta := bytes.Clone(good)
 	clear(zeroMeta[:2*4096])
+	const pageHeader = 16
 	tornMeta := bytes.Clone(good)
 	tornMeta[pageHeader+20]++
 	tornMeta[4096+pageHeader+20]++
+	noFreePages := bytes.Clone(good)
+	for page := 0; page < len(good); page += 4096 {
+		if flags := noFreePages[page+8 : page+10]; binary.NativeEndian.Uint16(flags) == 0x10 { // a list of free pages
+			binary.NativeEndian.PutUint16(flags, 0x80)
+		}
+	}
 	for _, test := range []struct {
 		name    string
 		content []byte
@@ -134,7 +141,11 @@ func TestOpenRefuses(t *testing.T) {
 		{"zeroes", make([]byte, 64<<10), ErrForeign},
 		{"headers wiped", zeroMeta, ErrForeign},
 		{"both headers damaged", tornMeta, ErrCorrupt},
+		{"the list of free pages damaged", noFreePages, ErrCorrupt},
 		{"cut short", good[:5*4096], ErrCorrupt},
+		{"cut by a page", good[:len(good)-4096], ErrCorrupt},
+		{"cut by a byte", good[:len(good)-1], ErrCorrupt},
+		{"cut in the second page", good[:5000], ErrCorrupt},
 		{"cut in the first page", good[:1000], ErrCorrupt},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -185,6 +196,37 @@ func TestOpenRefusesContent(t *testing.T) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 		})
+	}
+}
+
+// TestOpenLeavesForeign: a file of another program that uses bbolt is not changed, in no byte and not
+// in its permissions, also if it keeps no list of free pages, as those of etcd.
+func TestOpenLeavesForeign(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "member.db")
+	db, err := bolt.Open(path, 0o640, &bolt.Options{NoFreelistSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		_, err := tx.CreateBucket([]byte("key"))
+		return err
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, Options{}); !errors.Is(err, ErrForeign) {
+		t.Errorf("Open() = %v, want ErrForeign", err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) || info.Mode().Perm() != 0o640 {
+		t.Errorf("the refused file was changed, or its mode is %o (%v)", info.Mode().Perm(), err)
 	}
 }
 
