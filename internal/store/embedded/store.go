@@ -10,9 +10,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/keys"
+	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 )
 
@@ -24,21 +23,8 @@ type Store struct {
 }
 
 var _ interface {
-	clientcfg.Store
-	clientcfg.Registry
-	clientcfg.PolicyStore
-	clientcfg.AuditLog
-	keys.Store
-	grants.Codes
-	grants.RefreshTokens
-	grants.Revocations
-	grants.Users
-	grants.UserRegistry
-	grants.Sessions
+	store.Store
 	grants.Sweeper
-	syncer.Store
-	syncer.Instances
-	syncer.Reports
 } = (*Store)(nil)
 
 // Options tune a store. The zero value is good.

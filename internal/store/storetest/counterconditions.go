@@ -8,7 +8,7 @@ import (
 )
 
 // conditioned is the document that conditions are tried on.
-func conditioned(t *testing.T, s store, name string) *syncer.Record {
+func conditioned(t *testing.T, s fixture, name string) *syncer.Record {
 	t.Helper()
 	id := counterID(name)
 	first := adding("a", 4)
@@ -22,7 +22,7 @@ func conditioned(t *testing.T, s store, name string) *syncer.Record {
 // counterConditions changes one thing after the other of a write of writer c
 // with sequence 30 onto a document of version 2 and etag 12 with writers a: 10
 // and b: 20, frames old: 3 and frame: 9, and pruned: 15.
-func counterConditions(t *testing.T, s store) {
+func counterConditions(t *testing.T, s fixture) {
 	t.Helper()
 	removeFrames := func(names ...int64) func(w *syncer.Write) {
 		return func(w *syncer.Write) { w.Remove.Frames = frames(names...) }

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/watched"
 	"oauth-server/internal/syncer"
 )
@@ -31,7 +32,7 @@ func (d *diary) Begin(ctx context.Context, operation string) (context.Context, f
 
 // backend answers every operation with err and remembers what it was given.
 type backend struct {
-	watched.Backend
+	store.Serving
 	err  error
 	seen context.Context //nolint:containedctx // to look at what arrived
 }
@@ -74,7 +75,7 @@ func TestOperationsAreTold(t *testing.T) {
 func TestEveryMethodIsWatched(t *testing.T) {
 	d := &diary{}
 	watchedStores := map[any]reflect.Type{
-		watched.New(&backend{}, d):                                reflect.TypeFor[watched.Backend](),
+		watched.New(&backend{}, d):                                reflect.TypeFor[store.Serving](),
 		watched.NewPolicies(struct{ clientcfg.PolicyStore }{}, d): reflect.TypeFor[clientcfg.PolicyStore](),
 		watched.NewCounters(struct{ syncer.Store }{}, d):          reflect.TypeFor[syncer.Store](),
 	}

@@ -29,12 +29,6 @@ type Store struct {
 	instances syncer.Roster
 }
 
-var _ interface {
-	syncer.Store
-	syncer.Instances
-	syncer.Reports
-} = (*Store)(nil)
-
 // document is one counter. The zero version stands for no document.
 type document struct {
 	version, etag, frame, pruned int64
