@@ -140,6 +140,7 @@ func share(b *testing.B, clients, n int, do func(ctx context.Context) error) []t
 
 func BenchmarkRedeemCode(b *testing.B) {
 	benchEach(b, func(b *testing.B, s *Store, clients int) {
+		b.Helper()
 		issued := make([]grants.Code, b.N)
 		for i := range issued {
 			issued[i] = benchCode(time.Now().Add(time.Duration(i-b.N) * time.Millisecond))
@@ -160,6 +161,7 @@ func BenchmarkRedeemCode(b *testing.B) {
 
 func BenchmarkRotateRefreshToken(b *testing.B) {
 	benchEach(b, func(b *testing.B, s *Store, clients int) {
+		b.Helper()
 		now, owned := time.Now(), make(chan secret.Digest, clients)
 		for range clients {
 			t := benchToken(now)
@@ -183,6 +185,7 @@ func BenchmarkRotateRefreshToken(b *testing.B) {
 
 func BenchmarkCreateCode(b *testing.B) {
 	benchEach(b, func(b *testing.B, s *Store, clients int) {
+		b.Helper()
 		measure(b, s, clients, func(ctx context.Context) error { return s.CreateCode(ctx, benchCode(time.Now())) })
 	})
 }

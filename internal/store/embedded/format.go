@@ -41,7 +41,7 @@ func checkFormat(tx *bolt.Tx) (found uint64, err error) {
 	switch found {
 	case format:
 	case journaled:
-		names = append(names, journals[:]...)
+		names = append(names, journals...)
 	default:
 		return 0, fmt.Errorf("%w (format %d, this release knows %d)", ErrNewerFormat, found, format)
 	}
