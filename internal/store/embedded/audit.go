@@ -34,7 +34,7 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 	return entries, err
 }
 
-// newest places the cursor on the last entry, or the last of a lower version.
+// newest moves the cursor to the last entry, or to the last before a version, and returns it.
 func newest(c *bolt.Cursor, before int64) (key, value []byte) {
 	if before <= 0 {
 		return c.Last()

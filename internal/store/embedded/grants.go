@@ -58,8 +58,8 @@ func (s *Store) RotateRefreshToken(ctx context.Context, d secret.Digest, next gr
 	return s.claim(ctx, refreshTokens, d, &next)
 }
 
-// claim marks the record as claimed and stores the token that it buys, if any,
-// in one transaction. All that can fail is checked before anything is written.
+// claim marks the record as claimed and stores the token that it buys, if any, in one transaction. It
+// checks everything before it writes.
 func (s *Store) claim(ctx context.Context, k kind, d secret.Digest, next *grants.RefreshToken) error {
 	var successor []byte
 	if next != nil {

@@ -64,6 +64,6 @@ func (s *Store) Revoked(ctx context.Context, names ...string) (yes bool, err err
 	return yes, err
 }
 
-// placeOfName is that of the digest of a name, which may have come from
-// outside: the same length for all, so that none is too long or too short.
+// placeOfName returns the place of a revocation. Names may come from outside; their digests all have
+// the same length, so none is too long or too short for a key.
 func placeOfName(name string) place { return place{revocations, secret.DigestOf(name)} }

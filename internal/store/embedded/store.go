@@ -27,21 +27,20 @@ var _ interface {
 	grants.Sweeper
 } = (*Store)(nil)
 
-// Options tune a store. The zero value is good.
+// Options tune a store. The zero value means the defaults.
 type Options struct {
-	// LockTimeout is how long to wait for another process to let go of the
-	// file; 0 means [DefaultLockTimeout].
+	// LockTimeout is how long to wait for another process to release the file; 0 means
+	// [DefaultLockTimeout].
 	LockTimeout time.Duration
-	// MaxSize bounds the file, in bytes; writes beyond it fail and change
-	// nothing. 0 means no bound.
+	// MaxSize bounds the file, in bytes; writes beyond it fail and change nothing. 0 means no bound.
 	MaxSize int
 }
 
-// DefaultLockTimeout is long enough for a lock that is just being released.
+// DefaultLockTimeout is 200 ms, long enough for a lock that is just being released.
 const DefaultLockTimeout = 200 * time.Millisecond
 
-// Close answers the writes that are under way, then closes the file.
-// Afterwards everything fails with [ErrClosed].
+// Close completes the writes that are under way, then closes the file. Later calls fail with
+// [ErrClosed].
 func (s *Store) Close() error {
 	s.writes.close()
 	if err := s.db.Close(); err != nil {
@@ -71,8 +70,8 @@ func (s *Store) find(ctx context.Context, p place, read func(value []byte) error
 	return s.view(ctx, func(tx *bolt.Tx) error { return read(get(tx, p.kind, p.digest[:])) })
 }
 
-// guard turns a panic over damaged pages, or a fault in the mapped file, into
-// [ErrCorrupt]. Use: defer guard(&err)().
+// guard turns a panic over damaged pages, or a fault in the mapped file, into [ErrCorrupt]. Use:
+// defer guard(&err)().
 func guard(err *error) func() {
 	faults := debug.SetPanicOnFault(true)
 	return func() {

@@ -37,8 +37,8 @@ var buckets = map[kind][]byte{
 // get returns the value, or nil. It is valid until the transaction ends.
 func get(tx *bolt.Tx, k kind, key []byte) []byte { return tx.Bucket(buckets[k]).Get(key) }
 
-// writeTx is a write transaction that several changes share. It notes whether
-// the change that runs has written anything.
+// writeTx is a write transaction that several changes share. It records whether the change that is
+// running has written anything.
 type writeTx struct {
 	tx      *bolt.Tx
 	touched bool // by the change that is running

@@ -7,7 +7,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// conditioned is the document that conditions are tried on.
+// conditioned stores the document that conditions are tested on, and returns it.
 func conditioned(t *testing.T, s fixture, name string) *syncer.Record {
 	t.Helper()
 	id := counterID(name)
@@ -19,9 +19,8 @@ func conditioned(t *testing.T, s fixture, name string) *syncer.Record {
 	return apply(t, s, id, second)
 }
 
-// counterConditions changes one thing after the other of a write of writer c
-// with sequence 30 onto a document of version 2 and etag 12 with writers a: 10
-// and b: 20, frames old: 3 and frame: 9, and pruned: 15.
+// counterConditions varies a write of writer c with sequence 30 onto a document of version 2 and etag
+// 12 with writers a: 10 and b: 20, frames old: 3 and frame: 9, and pruned: 15.
 func counterConditions(t *testing.T, s fixture) {
 	t.Helper()
 	removeFrames := func(names ...int64) func(w *syncer.Write) {
@@ -99,7 +98,7 @@ func counterConditions(t *testing.T, s fixture) {
 	}
 }
 
-// after is what the contract makes of a document and a write that is applied.
+// after returns the document after a write that is applied, by the contract.
 func after(r *syncer.Record, w *syncer.Write) *syncer.Record {
 	writers, counts := map[string]int64{}, map[int64]int64{}
 	for name, seq := range r.Writers {

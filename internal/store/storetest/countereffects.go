@@ -176,8 +176,8 @@ func counterPruned(t *testing.T, s fixture) {
 	}
 }
 
-// counterOfEarlierRelease: a document without frame takes only a versioned
-// write, which says what its frames are.
+// counterOfEarlierRelease: a document without frame accepts only a versioned write, which states the
+// length of its frames.
 func counterOfEarlierRelease(t *testing.T, s fixture) {
 	t.Helper()
 	r := &syncer.Record{

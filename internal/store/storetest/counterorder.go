@@ -194,7 +194,7 @@ func counterDisorder(t *testing.T, s fixture) {
 	}
 }
 
-// strangeNames lie close together, or are what stores may stumble on.
+// strangeNames are close to each other, or have a meaning of their own in a database.
 var strangeNames = []string{
 	"", "a", "A", "ab", "a\x00", " a", ".", "a.b", "$where", "{\"$gt\":\"\"}", "\x7f", "名前", "\U0001F600", "\uFFFD",
 	"a\xff", "a\xfe", "\xed\xa0\x80", strings.Repeat("x", 300), strings.Repeat("x", 40_000),

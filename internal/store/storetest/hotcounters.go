@@ -12,8 +12,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// counterHot lets many instances count in the same few documents, each as the
-// syncer does it: on what it has read, then, after three losses, unversioned.
+// counterHot has many instances count in the same few documents, each as the syncer does it: based on
+// what it has read, then, after three conflicts, unversioned.
 func counterHot(t *testing.T, s fixture) {
 	t.Helper()
 	const instances, keys, rounds = 24, 4, 10

@@ -64,7 +64,7 @@ func instanceBeats(t *testing.T, b fixture) {
 	}
 }
 
-// instanceNonces: two processes under one ID find each other's nonce.
+// instanceNonces: of two processes with one ID, each gets the nonce of the other.
 func instanceNonces(t *testing.T, b fixture) {
 	t.Helper()
 	for _, step := range []struct{ id, nonce, previous string }{
@@ -156,7 +156,7 @@ func instancesAhead(t *testing.T, b fixture) {
 	equal(t, "alive, with one a little ahead", "a b c ", ids(alive))
 }
 
-// becomes asks until the answer is as wanted.
+// becomes calls ask until it returns what is wanted, for at most ten seconds.
 func becomes(t *testing.T, what, want string, ask func() string) {
 	t.Helper()
 	got := ask()

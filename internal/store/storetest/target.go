@@ -19,12 +19,11 @@ type Backend interface {
 
 // Target is a backend under test.
 type Target struct {
-	// Location makes a fresh, empty place for data and returns what Open
-	// needs to find it, also in another process. The place is removed when
-	// the test ends.
+	// Location creates an empty place for data and returns what Open needs to find it, also in another
+	// process. The place is removed when the test ends.
 	Location func(t *testing.T) string
-	// Open opens the data at a location. Once a backend is closed, or its
-	// process is gone, the same location can be opened again.
+	// Open opens the data at a location. Once a backend is closed, or its process has ended, the same
+	// location can be opened again.
 	Open func(ctx context.Context, location string) (Backend, error)
 	// Put is that of [SyncTarget], for a backend that Open returned.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)

@@ -11,10 +11,10 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Observer is told of operations. It must be safe for concurrent use.
+// Observer measures operations. It must be safe for concurrent use.
 type Observer interface {
-	// Begin is called before the operation, which gets the context that it
-	// returns; end is called after it, with whether the store failed.
+	// Begin is called before the operation, which gets the context that it returns; end is called
+	// after it, with whether the store failed.
 	Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool))
 }
 
@@ -24,10 +24,10 @@ type Store struct {
 	observer Observer
 }
 
-// New watches the backend.
+// New returns the backend, watched.
 func New(b store.Serving, o Observer) *Store { return &Store{backend: b, observer: o} }
 
-// answers are errors by which a store answers; it did not fail.
+// answers are errors that are results: the store has not failed.
 var answers = []error{
 	grants.ErrNotFound, grants.ErrExists, grants.ErrClaimed,
 	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict,
