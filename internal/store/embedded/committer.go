@@ -34,6 +34,8 @@ type committer struct {
 	queue  []*write
 	closed bool
 	failed error // set once, when a commit ended in an unknown state
+
+	stuck bool // bbolt panicked and holds the lock of writers for ever; of the loop
 }
 
 func newCommitter(db *bolt.DB) *committer {
@@ -201,8 +203,16 @@ func (c *committer) begin() (tx *bolt.Tx, err error) {
 	if err := c.failure(); err != nil {
 		return nil, err
 	}
-	defer guard(&err)()
-	return c.db.Begin(true)
+	err = func() (err error) {
+		defer guard(&err)()
+		tx, err = c.db.Begin(true)
+		return err
+	}()
+	if errors.Is(err, errPanicked) {
+		c.stuck = true
+		return nil, c.stop(fmt.Errorf("embedded: begin: %w", err))
+	}
+	return tx, err
 }
 
 // run calls change; a panic counts as a failure that may have written something.
@@ -217,7 +227,7 @@ func run(change func(*writeTx) error, w *writeTx) (err error) {
 
 // abandon rolls a transaction back. If even that fails, the file is damaged and is not written again.
 func (c *committer) abandon(tx *bolt.Tx) error {
-	if err := rollback(tx); err != nil {
+	if err := c.rollback(tx); err != nil {
 		return c.stop(fmt.Errorf("embedded: roll back: %w", err))
 	}
 	return nil
@@ -234,7 +244,7 @@ func (c *committer) finish(tx *bolt.Tx) error {
 	}
 	err = fmt.Errorf("embedded: commit: %w", err)
 	if errors.Is(err, ErrCorrupt) || c.visible(id) {
-		return c.stop(errors.Join(err, rollback(tx)))
+		return c.stop(errors.Join(err, c.rollback(tx)))
 	}
 	return err
 }
@@ -253,7 +263,8 @@ func commitTx(tx *bolt.Tx) (err error) {
 }
 
 // rollback ends the transaction if it has not ended, so that its lock is free.
-func rollback(tx *bolt.Tx) (err error) {
+func (c *committer) rollback(tx *bolt.Tx) (err error) {
+	defer func() { c.stuck = c.stuck || err != nil }()
 	defer guard(&err)()
 	if err = tx.Rollback(); errors.Is(err, berrors.ErrTxClosed) {
 		return nil

@@ -37,7 +37,11 @@ func Open(path string, opts Options) (s *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := prepare(db, path); err != nil {
+	err = prepare(db, path)
+	switch {
+	case errors.Is(err, errPanicked):
+		return nil, err // closing might wait for a lock for ever
+	case err != nil:
 		return nil, errors.Join(err, db.Close())
 	}
 	return &Store{db: db, writes: newCommitter(db)}, nil

@@ -40,9 +40,13 @@ type Options struct {
 const DefaultLockTimeout = 200 * time.Millisecond
 
 // Close completes the writes that are under way, then closes the file. Later calls fail with
-// [ErrClosed].
+// [ErrClosed]. If bbolt has panicked over a damaged file and holds its lock, the file stays open until
+// the process ends.
 func (s *Store) Close() error {
 	s.writes.close()
+	if s.writes.stuck {
+		return fmt.Errorf("embedded: close: %w", s.writes.failure())
+	}
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("embedded: close: %w", err)
 	}
@@ -70,6 +74,9 @@ func (s *Store) find(ctx context.Context, p place, read func(value []byte) error
 	return s.view(ctx, func(tx *bolt.Tx) error { return read(get(tx, p.kind, p.digest[:])) })
 }
 
+// errPanicked marks the errors of guard. The locks of bbolt may be held afterwards.
+var errPanicked = errors.New("panic")
+
 // guard turns a panic over damaged pages, or a fault in the mapped file, into [ErrCorrupt]. Use:
 // defer guard(&err)().
 func guard(err *error) func() {
@@ -77,7 +84,7 @@ func guard(err *error) func() {
 	return func() {
 		debug.SetPanicOnFault(faults)
 		if r := recover(); r != nil {
-			*err = fmt.Errorf("%w: %v\n%s", ErrCorrupt, r, debug.Stack())
+			*err = fmt.Errorf("%w: %w: %v\n%s", ErrCorrupt, errPanicked, r, debug.Stack())
 		}
 	}
 }
