@@ -9,8 +9,8 @@
 // shows the sweep which are due. Times are kept to the millisecond.
 //
 // The package never judges expiry (the caller has the clock) and never stores a code, token or cookie
-// in clear (only digests come in). A damaged page must not crash the server: what bbolt panics or
-// faults over is returned as [ErrCorrupt]. Pages have no checksums, so not all damage is noticed.
+// in clear (only digests come in). When bbolt panics or faults over a damaged page, that is returned as
+// [ErrCorrupt] and does not crash the server. Pages have no checksums, so not all damage is noticed.
 //
 //	store, err := embedded.Open("oauth-server.db", embedded.Options{})
 //	if errors.Is(err, embedded.ErrLocked) {
