@@ -8,34 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/admin"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
-	"oauth-server/internal/grants"
-	"oauth-server/internal/keys"
+	"oauth-server/internal/store"
 	"oauth-server/internal/store/embedded"
 	"oauth-server/internal/store/mongo"
-	"oauth-server/internal/syncer"
 	"oauth-server/migrations"
 )
 
-// Store is everything that the parts of the server ask of a backend, together.
-type Store interface {
-	clientcfg.Store
-	clientcfg.Registry
-	clientcfg.PolicyStore
-	clientcfg.AuditLog
-	syncer.Store
-	syncer.Instances
-	admin.Reports
-	admin.Eraser
-	admin.StoredCounters
-	keys.Store
-	grants.Store
-	grants.UserRegistry
-	// Close answers what is under way, then closes the data.
-	Close() error
-}
+// Store is what [OpenStore] opens.
+type Store = store.Store
 
 // OpenStore opens the configured backend. A file that another process holds, a database that does
 // not answer and one whose layout is not that of this release (*[UnmigratedError]) are errors within

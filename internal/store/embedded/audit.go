@@ -34,7 +34,7 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 	return entries, err
 }
 
-// newest places the cursor on the last entry, or the last of a lower version.
+// newest moves the cursor to the last entry, or to the last before a version, and returns it.
 func newest(c *bolt.Cursor, before int64) (key, value []byte) {
 	if before <= 0 {
 		return c.Last()
@@ -52,63 +52,15 @@ func decodeEntry(key, value []byte) (e clientcfg.AuditEntry, err error) {
 	return e, nil
 }
 
-// SweepAudit implements [clientcfg.AuditLog]. Entries lie in the order of
-// their versions, which is that of time but for what clocks differ; it stops
-// at the first that is young enough.
+// SweepAudit implements [clientcfg.AuditLog]. Entries are in the order of their versions, which is that
+// of time as far as the clocks of the writers agree; it stops at the first that is young enough.
 func (s *Store) SweepAudit(ctx context.Context, before time.Time) (int, error) {
-	removed := 0
-	for {
-		n, err := s.sweepAuditStep(ctx, before)
-		removed += n
-		if err != nil || n < sweepStep {
-			return removed, err
-		}
-	}
-}
-
-func (s *Store) sweepAuditStep(ctx context.Context, before time.Time) (removed int, err error) {
-	if due, err := s.auditDue(ctx, before); err != nil || !due {
-		return 0, err
-	}
-	err = s.writes.do(ctx, func(w *writeTx) error {
-		removed = 0 // a change may run more than once
-		c := w.tx.Bucket(auditBucket).Cursor()
-		for k, value := c.First(); k != nil && removed < sweepStep; k, value = c.First() {
-			e, err := decodeEntry(k, value)
-			if err != nil {
-				return err
-			}
-			if !e.At.Before(before) {
-				return nil
-			}
-			w.touched, w.dirty = true, true
-			if err := c.Delete(); err != nil {
-				return fmt.Errorf("embedded: delete from the audit trail: %w", err)
-			}
-			removed++
-		}
-		return nil
+	return s.sweepTimeline(ctx, timeline{
+		bucket: auditBucket,
+		due: func(key, value []byte) (bool, error) {
+			e, err := decodeEntry(key, value)
+			return e.At.Before(before), err
+		},
+		remove: func(*writeTx, []byte) (int, error) { return 1, nil },
 	})
-	if err != nil {
-		removed = 0
-	}
-	return removed, err
-}
-
-// auditDue reports whether the oldest entry is older than that.
-func (s *Store) auditDue(ctx context.Context, before time.Time) (due bool, err error) {
-	err = s.view(ctx, func(tx *bolt.Tx) error {
-		due = false
-		trail := tx.Bucket(auditBucket)
-		if trail == nil {
-			return nil
-		}
-		if k, value := trail.Cursor().First(); k != nil {
-			e, err := decodeEntry(k, value)
-			due = e.At.Before(before)
-			return err
-		}
-		return nil
-	})
-	return due, err
 }

@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// clientRecord is a client as it is stored. It is apart from clientcfg.Client
-// because that one keeps its secret out of all JSON.
+// clientRecord is a client as it is stored. clientcfg.Client cannot be: it excludes its secret from
+// JSON.
 type clientRecord struct {
 	Name         string            `json:"name,omitempty"`
 	SecretDigest secret.Digest     `json:"secret_sha256,omitzero"`
@@ -80,7 +80,7 @@ func readRevision(tx *bolt.Tx) (clientcfg.Revision, error) {
 	return clientcfg.Revision(binary.BigEndian.Uint64(value)), nil //nolint:gosec // a count of changes
 }
 
-// changeClients runs change and moves the revision on.
+// changeClients runs change and increments the revision.
 func (s *Store) changeClients(ctx context.Context, change func(w *writeTx) error) error {
 	return s.writes.do(ctx, func(w *writeTx) error {
 		rev, err := readRevision(w.tx)

@@ -6,16 +6,14 @@ import (
 	"time"
 )
 
-// What expires is kept in a compact binary form, because it is written on the
-// way of every code and refresh grant. All start alike, so that a claim and
-// the sweep need to look at one fixed place only:
+// Expiring records and counters have a compact binary form, because one is written in every code and
+// refresh grant. All begin alike, so that a claim and the sweep need no decoder:
 //
 //	byte 0     recordVersion
 //	byte 1     flags
 //	byte 2-9   expiry, milliseconds since 1970, big-endian
 //
-// Then the fields in their order: times as 8 bytes, strings and lists with a
-// length before them.
+// Then follow the fields in their order: times as 8 bytes, strings and lists with a length before them.
 const (
 	recordVersion = 1
 	headerSize    = 10
@@ -52,8 +50,8 @@ func appendStrings(b []byte, list []string) []byte {
 	return b
 }
 
-// decoder reads what the functions above wrote. After the first thing that
-// does not fit, it yields zero values, and finish says what was wrong.
+// decoder reads what the functions above wrote. After the first error it returns zero values, and
+// finish returns that error.
 type decoder struct {
 	rest []byte
 	err  error
@@ -110,7 +108,7 @@ func (d *decoder) string() string { return string(d.bytes(d.length())) }
 
 func (d *decoder) strings() []string {
 	n := d.length()
-	if n > uint64(len(d.rest)) { // each takes a byte at least
+	if n > uint64(len(d.rest)) { // each has a byte at least
 		d.fail("a list of %d ends early", n)
 	}
 	if d.err != nil || n == 0 {

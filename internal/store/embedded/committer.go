@@ -10,53 +10,44 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// maxBatch bounds the writes of one transaction, and so how long the first of
-// them waits.
+// maxBatch bounds the writes of one transaction, and so how long the first of them waits.
 const maxBatch = 1024
 
 // write is one caller's change, waiting for the commit that makes it durable.
 type write struct {
 	change func(*writeTx) error
-	done   chan error // takes one answer, never blocks
+	done   chan error // of capacity 1, for the one answer
 }
 
-// committer is the single writer. While one transaction is committed, further
-// writes queue up; the next transaction takes them all. Nothing waits for a
-// timer: a lone writer is committed at once, and the batch grows with the load.
+// committer is the single writer. While one transaction is committed, further writes queue up; the
+// next transaction includes them all. There is no timer: a single write is committed at once, and the
+// batch grows with the load.
 //
-// bbolt's own Batch waits up to 10 ms for company and runs failing changes
-// again one by one; under 100 claimers of one code, 99 of them fail.
+// bbolt's own Batch waits up to 10 ms for further writes, and repeats failing changes one by one: of
+// 100 claimers of one code, 99 fail.
 type committer struct {
 	db   *bolt.DB
 	wake chan struct{} // holds a token when there may be something to do
 	idle chan struct{} // closed when the loop has ended
 
-	recent recent
-
 	mu     sync.Mutex
 	queue  []*write
 	closed bool
 	failed error // set once, when a commit ended in an unknown state
+
+	stuck bool // bbolt panicked and holds the lock of writers for ever; of the loop
 }
 
-func newCommitter(db *bolt.DB, foldAt int) (*committer, error) {
-	c := &committer{db: db, wake: make(chan struct{}, 1), idle: make(chan struct{}), recent: recent{foldAt: foldAt}}
-	if err := c.load(); err != nil {
-		return nil, err
-	}
+func newCommitter(db *bolt.DB) *committer {
+	c := &committer{db: db, wake: make(chan struct{}, 1), idle: make(chan struct{})}
 	go c.loop()
-	return c, nil
+	return c
 }
 
-func (c *committer) load() (err error) {
-	defer guard(&err)()
-	return c.db.View(c.recent.load)
-}
-
-// do runs change in a transaction and returns once it is durable, or has not
-// happened. A context that ends takes the change back if it is still waiting;
-// otherwise the answer is only a commit away, and do stays for it: the caller
-// always learns what became of its change.
+// do runs change in a transaction, possibly more than once, and returns nil once it is durable. After
+// an error nothing of it has happened, unless that is [ErrFailed]. If ctx ends while the change is
+// queued it is withdrawn; if its transaction has begun, do waits for the commit, so that the outcome
+// is always returned.
 func (c *committer) do(ctx context.Context, change func(*writeTx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -90,7 +81,7 @@ func (c *committer) enqueue(w *write) error {
 	return nil
 }
 
-// withdraw takes w out of the queue and reports whether it was still there.
+// withdraw removes w from the queue and reports whether it was there.
 func (c *committer) withdraw(w *write) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,11 +97,11 @@ func (c *committer) withdraw(w *write) bool {
 func (c *committer) signal() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // the loop has yet to see the last one
+	default: // the loop has not received the last one yet
 	}
 }
 
-// close stops taking writes, and returns when those taken are answered.
+// close refuses further writes, and returns when those in the queue are answered.
 func (c *committer) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -119,14 +110,14 @@ func (c *committer) close() {
 	<-c.idle
 }
 
-// failure reports why the store has stopped, if it has.
+// failure returns why the store has stopped; nil if it has not.
 func (c *committer) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failed
 }
 
-// usable reports why nothing may be read, if so.
+// usable returns why nothing may be read; nil if reading is allowed.
 func (c *committer) usable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,9 +157,8 @@ func (c *committer) take() []*write {
 	return batch
 }
 
-// commit makes the batch durable and answers every write of it. A change that
-// fails after it has written something would leave half of itself behind: the
-// transaction starts over without it.
+// commit makes the batch durable and answers every write of it. If a change fails after it has written
+// something, the transaction starts over without it, so that no half of it remains.
 func (c *committer) commit(batch []*write) {
 	for len(batch) > 0 {
 		answers, spoiler, err := c.attempt(batch)
@@ -178,7 +168,7 @@ func (c *committer) commit(batch []*write) {
 			continue
 		}
 		for i, w := range batch {
-			if err != nil { // nothing happened, and no answer that rests on it holds
+			if err != nil { // nothing was committed, so the changes' own answers do not hold
 				answers[i] = err
 			}
 			w.done <- answers[i]
@@ -187,16 +177,15 @@ func (c *committer) commit(batch []*write) {
 	}
 }
 
-// attempt runs the changes in one transaction and commits it. It returns each
-// change's own answer, the index of one that must be left out (or -1), and
-// what kept the whole transaction from being committed.
+// attempt runs the changes in one transaction and commits it. It returns each change's own answer, the
+// index of one that must be left out (or -1), and the error of the whole transaction.
 func (c *committer) attempt(batch []*write) (answers []error, spoiler int, err error) {
 	answers = make([]error, len(batch))
 	tx, err := c.begin()
 	if err != nil {
 		return answers, -1, err
 	}
-	w := &writeTx{tx: tx, recent: &c.recent, staged: make(map[place][]byte, 2*len(batch))}
+	w := &writeTx{tx: tx}
 	for i, op := range batch {
 		w.touched = false
 		answers[i] = run(op.change, w)
@@ -207,15 +196,23 @@ func (c *committer) attempt(batch []*write) (answers []error, spoiler int, err e
 	if !w.dirty {
 		return answers, -1, c.abandon(tx)
 	}
-	return answers, -1, c.finish(w)
+	return answers, -1, c.finish(tx)
 }
 
 func (c *committer) begin() (tx *bolt.Tx, err error) {
 	if err := c.failure(); err != nil {
 		return nil, err
 	}
-	defer guard(&err)()
-	return c.db.Begin(true)
+	err = func() (err error) {
+		defer guard(&err)()
+		tx, err = c.db.Begin(true)
+		return err
+	}()
+	if errors.Is(err, errPanicked) {
+		c.stuck = true
+		return nil, c.stop(fmt.Errorf("embedded: begin: %w", err))
+	}
+	return tx, err
 }
 
 // run calls change; a panic counts as a failure that may have written something.
@@ -228,32 +225,26 @@ func run(change func(*writeTx) error, w *writeTx) (err error) {
 	return err
 }
 
-// abandon takes a transaction back. A file so damaged that even this fails is
-// not written to again.
+// abandon rolls a transaction back. If even that fails, the file is damaged and is not written again.
 func (c *committer) abandon(tx *bolt.Tx) error {
-	if err := rollback(tx); err != nil {
+	if err := c.rollback(tx); err != nil {
 		return c.stop(fmt.Errorf("embedded: roll back: %w", err))
 	}
 	return nil
 }
 
-// finish writes what was staged and commits. When that fails, the file tells what to do: as long as the
-// transaction cannot be seen, nothing has happened (a full disk, say) and the
-// next one may succeed. If it can be seen although it may not be durable, no
-// further answer would be safe.
-func (c *committer) finish(w *writeTx) error {
-	tx, id := w.tx, w.tx.ID()
-	if err := run((*writeTx).writeStaged, w); err != nil {
-		return errors.Join(err, c.abandon(tx))
-	}
+// finish commits. If that fails and readers do not see the transaction, nothing has happened (a full
+// disk, say) and the next one may succeed. If they see it although it may not be durable, no further
+// answer is safe, and the store stops.
+func (c *committer) finish(tx *bolt.Tx) error {
+	id := tx.ID()
 	err := commitTx(tx)
 	if err == nil {
-		c.recent.committed(w)
 		return nil
 	}
 	err = fmt.Errorf("embedded: commit: %w", err)
 	if errors.Is(err, ErrCorrupt) || c.visible(id) {
-		return c.stop(errors.Join(err, rollback(tx)))
+		return c.stop(errors.Join(err, c.rollback(tx)))
 	}
 	return err
 }
@@ -272,7 +263,8 @@ func commitTx(tx *bolt.Tx) (err error) {
 }
 
 // rollback ends the transaction if it has not ended, so that its lock is free.
-func rollback(tx *bolt.Tx) (err error) {
+func (c *committer) rollback(tx *bolt.Tx) (err error) {
+	defer func() { c.stuck = c.stuck || err != nil }()
 	defer guard(&err)()
 	if err = tx.Rollback(); errors.Is(err, berrors.ErrTxClosed) {
 		return nil
@@ -280,8 +272,7 @@ func rollback(tx *bolt.Tx) (err error) {
 	return err
 }
 
-// visible reports whether readers see the transaction of that ID; if that
-// cannot be told, it says yes.
+// visible reports whether readers see the transaction of that ID, or whether that is unknown.
 func (c *committer) visible(id int) bool {
 	seen := true
 	err := func() (err error) {

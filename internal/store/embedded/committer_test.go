@@ -213,6 +213,25 @@ func TestStops(t *testing.T) {
 	}
 }
 
+// TestCloseStuck: when bbolt cannot release its lock, closing returns an error instead of waiting for it.
+func TestCloseStuck(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.writes.stuck = true // the loop is idle
+	_ = s.writes.stop(ErrCorrupt)
+	for range 2 {
+		if err := s.Close(); !errors.Is(err, ErrFailed) || !errors.Is(err, ErrCorrupt) {
+			t.Errorf("Close() = %v, want ErrFailed and ErrCorrupt", err)
+		}
+	}
+	if err := errors.Join(tx.Rollback(), s.db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestCorruptRecords: a record that cannot be read is an error of its own call.
 func TestCorruptRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")

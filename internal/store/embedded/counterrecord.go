@@ -11,7 +11,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// counter is a counter's document. The zero version stands for no document.
+// counter is the stored document of a counter. Version 0 means that there is none.
 type counter struct {
 	version, etag, frame, pruned int64
 
@@ -20,13 +20,13 @@ type counter struct {
 	frames  map[int64]int64
 }
 
-// flagFramed marks the record of a counter that ends with frame and pruned.
-// Earlier releases wrote neither. They refuse such a record as too long
-// instead of misreading it, so the format of the file stays the same.
+// flagFramed marks the record of a counter that ends with frame and pruned. Earlier releases wrote
+// neither. They refuse such a record as too long instead of misreading it, so it needs no format of
+// its own.
 const flagFramed = 1 << 1
 
-// counterKey is the three names one after the other, each with its length
-// before it, so that no two counters share a key.
+// counterKey returns the three names one after the other, each with its length before it, so that no
+// two counters share a key.
 func counterKey(id ratelimit.CounterID) []byte {
 	b := make([]byte, 0, 6+len(id.ClientID)+len(id.Username)+len(id.Limit))
 	b = appendString(b, id.ClientID)
@@ -56,7 +56,7 @@ func encodeCounter(c *counter) []byte {
 	return b
 }
 
-// decodeCounter reads a document; nil is the one that is not there.
+// decodeCounter reads a document; that of nil is empty, with version 0.
 func decodeCounter(value []byte) (*counter, error) {
 	c := &counter{writers: map[string]int64{}, frames: map[int64]int64{}}
 	if value == nil {
@@ -88,8 +88,8 @@ func (d *decoder) varint() int64 {
 	return n
 }
 
-// counterRecord reads what is stored of a counter; nil is the document that is
-// not there.
+// counterRecord returns what is stored of a counter, or nil for nil. A record that cannot be read has
+// its Problem set.
 func counterRecord(id ratelimit.CounterID, value []byte) *syncer.Record {
 	if value == nil {
 		return nil

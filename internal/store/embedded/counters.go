@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Exchange implements [syncer.Store]. All items are written and read in one
-// transaction; an item is read after it was written.
+// Exchange implements [syncer.Store]. All items are written and read in one transaction; an item is
+// read after it was written.
 func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 	if err := syncer.CheckItems(items); err != nil {
 		return nil, fmt.Errorf("embedded: %w", err)
@@ -30,7 +30,7 @@ func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Res
 		})
 	}
 	if err != nil {
-		return nil, err // nothing was committed, so what was read is not there either
+		return nil, err // nothing was committed, and what was read may include it
 	}
 	return results, nil
 }
@@ -59,13 +59,13 @@ func readCounters(tx *bolt.Tx, items []syncer.Item, results []syncer.Result) {
 	}
 }
 
-// count applies one write; the error is that of the transaction. A write that
-// cannot be stored, or whose document cannot be read, is rejected alone.
+// count applies one write; the error is that of the transaction. A write that cannot be stored, or
+// whose document cannot be read, is rejected alone.
 func (w *writeTx) count(id ratelimit.CounterID, write *syncer.Write) (syncer.Result, error) {
 	c, refused := w.countable(id, write)
 	switch {
 	case refused != nil:
-		return syncer.Result{Status: syncer.Rejected, Err: refused}, nil //nolint:nilerr // it is that of this write alone
+		return syncer.Result{Status: syncer.Rejected, Err: refused}, nil //nolint:nilerr // it concerns this write alone
 	case !c.meets(write):
 		return syncer.Result{Status: syncer.Conflict}, nil
 	}
@@ -134,7 +134,8 @@ func (c *counter) change(w *syncer.Write) {
 	}
 }
 
-// Now implements [syncer.Store]. The only clock is that of this machine.
+// Now implements [syncer.Store]. It returns [syncer.ErrNoClock]: the only clock is that of this
+// machine.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, err
@@ -142,8 +143,8 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return time.Time{}, syncer.ErrNoClock
 }
 
-// sweepCounters removes the counters that expired before now. They change too
-// often for an index of when, so it looks at each, in bounded steps.
+// sweepCounters removes the counters that expired before now. They change too often to keep an index
+// of their expiry, so it reads each, in bounded steps.
 func (s *Store) sweepCounters(ctx context.Context, now time.Time) (removed int, err error) {
 	for from := []byte{}; from != nil && err == nil; {
 		var due [][]byte
@@ -160,11 +161,11 @@ func (s *Store) sweepCounters(ctx context.Context, now time.Time) (removed int, 
 	return removed, err
 }
 
-// counterStep is how many counters one look takes.
+// counterStep is how many counters one transaction reads.
 const counterStep = 4 * sweepStep
 
-// expiredCounters looks at the counters from a key on, and returns the key to
-// go on with, nil at the end.
+// expiredCounters reads counters from a key on. It returns the keys of those that have expired, and the
+// key to continue with, nil at the end.
 func expiredCounters(tx *bolt.Tx, from []byte, now time.Time) (due [][]byte, next []byte) {
 	cursor := tx.Bucket(buckets[counters]).Cursor()
 	k, v := cursor.Seek(from)
@@ -186,7 +187,7 @@ func (s *Store) removeCounters(ctx context.Context, due [][]byte, now time.Time)
 		for _, key := range due {
 			value := w.get(counters, key)
 			if d, _, expires := open(value); d.err != nil || !expires.Before(now) {
-				continue // counted in, meanwhile
+				continue // it was written in the meantime
 			}
 			if err := w.delete(counters, key); err != nil {
 				return fmt.Errorf("counter: %w", err)

@@ -14,29 +14,18 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// foldingName is that of files whose journals are so short that they are folded
-// all the time.
-const foldingName = "folding.db"
-
-var target, folding = targetNamed("oauth-server.db"), targetNamed(foldingName)
-
-func targetNamed(name string) storetest.Target {
-	return storetest.Target{
-		Location: func(t *testing.T) string {
-			t.Helper()
-			return filepath.Join(t.TempDir(), name)
-		},
-		Open: func(_ context.Context, location string) (storetest.Backend, error) {
-			if filepath.Base(location) == foldingName {
-				return Open(location, Options{foldAt: 3})
-			}
-			return Open(location, Options{})
-		},
-		Put: putRecord,
-		PutInstance: func(_ *testing.T, b storetest.SyncBackend, i syncer.Instance) {
-			b.(*Store).instances.Put(i)
-		},
-	}
+var target = storetest.Target{
+	Location: func(t *testing.T) string {
+		t.Helper()
+		return filepath.Join(t.TempDir(), "oauth-server.db")
+	},
+	Open: func(_ context.Context, location string) (storetest.Backend, error) {
+		return Open(location, Options{})
+	},
+	Put: putRecord,
+	PutInstance: func(_ *testing.T, b storetest.SyncBackend, i syncer.Instance) {
+		b.(*Store).instances.Put(i)
+	},
 }
 
 func TestMain(m *testing.M) {
@@ -48,8 +37,6 @@ func TestMain(m *testing.M) {
 }
 
 func TestConformance(t *testing.T) { storetest.Run(t, target) }
-
-func TestConformanceWhileFolding(t *testing.T) { storetest.Run(t, folding) }
 
 // holdForever is what the process does that holds the file in a test.
 func holdForever(path string) {

@@ -28,8 +28,8 @@ func (s *Store) CountersOf(ctx context.Context, clientID string, username *strin
 	return records, err
 }
 
-// counterPrefix is what the keys of a client's counters begin with, or those of
-// one of its usernames.
+// counterPrefix returns what the keys of a client's counters begin with, or those of one of its
+// usernames.
 func counterPrefix(clientID string, username *string) []byte {
 	prefix := appendString(nil, clientID)
 	if username != nil {
@@ -38,15 +38,15 @@ func counterPrefix(clientID string, username *string) []byte {
 	return prefix
 }
 
-// counterIDOf reads what counterKey wrote.
+// counterIDOf is the inverse of counterKey.
 func counterIDOf(key []byte) (ratelimit.CounterID, error) {
 	d := &decoder{rest: key}
 	id := ratelimit.CounterID{ClientID: d.string(), Username: d.string(), Limit: d.string()}
 	return id, d.finish()
 }
 
-// EraseCounters implements admin.Eraser. The counters of a client lie side by
-// side, and among them those of a user.
+// EraseCounters implements admin.Eraser. The keys of a client's counters are adjacent, and among them
+// those of a user.
 func (s *Store) EraseCounters(ctx context.Context, clientID string, username *string) error {
 	prefix := counterPrefix(clientID, username)
 	for {

@@ -2,8 +2,7 @@ package embedded
 
 import "errors"
 
-// Errors of [Open] and of a store in use, always wrapped with the file's path
-// or what was being done.
+// Errors of [Open] and of a store in use, wrapped with the file's path or with what was being done.
 var (
 	// ErrLocked: another process has the file open.
 	ErrLocked = errors.New("the data file is in use by another process, most likely a running server:" +
@@ -16,7 +15,7 @@ var (
 	ErrCorrupt = errors.New("the data file is damaged: restore it from a backup")
 	// ErrClosed: the store was closed before the call.
 	ErrClosed = errors.New("the store is closed")
-	// ErrFailed: an earlier commit ended in an unknown state, so nothing more
-	// is answered until the process starts again and reads what is on disk.
+	// ErrFailed: an earlier commit ended in an unknown state, so every call fails until the process
+	// starts again and reads what is on disk.
 	ErrFailed = errors.New("the store stopped after a failed write: check the disk, then restart")
 )

@@ -10,7 +10,7 @@ import (
 	"oauth-server/internal/store/embedded"
 )
 
-// A second process that opens the file of a running server is told so at once.
+// A second process cannot open the file of a running server, and gets an error at once.
 func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "embedded")
 	if err != nil {

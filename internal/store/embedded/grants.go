@@ -58,8 +58,8 @@ func (s *Store) RotateRefreshToken(ctx context.Context, d secret.Digest, next gr
 	return s.claim(ctx, refreshTokens, d, &next)
 }
 
-// claim marks the record as claimed and stores the token that it buys, if any,
-// in one transaction. All that can fail is checked before anything is written.
+// claim marks the record as claimed and stores the token that it buys, if any, in one transaction. It
+// checks everything before it writes.
 func (s *Store) claim(ctx context.Context, k kind, d secret.Digest, next *grants.RefreshToken) error {
 	var successor []byte
 	if next != nil {
@@ -79,19 +79,17 @@ func (s *Store) claim(ctx context.Context, k kind, d secret.Digest, next *grants
 		}
 		claimed := bytes.Clone(value)
 		claimed[1] |= flagClaimed
-		w.stage(place{k, d}, claimed)
-		if next != nil {
-			w.stage(place{refreshTokens, next.Digest}, successor)
+		if err := w.set(place{k, d}, claimed); err != nil || next == nil {
+			return err
 		}
-		return nil
+		return w.set(place{refreshTokens, next.Digest}, successor)
 	})
 }
 
-// add stages a record unless there is one.
+// add stores a record unless there is one.
 func (w *writeTx) add(p place, value []byte) error {
 	if w.find(p) != nil {
 		return grants.ErrExists
 	}
-	w.stage(p, value)
-	return nil
+	return w.set(p, value)
 }

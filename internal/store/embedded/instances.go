@@ -7,10 +7,9 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// The instances are those of this process, in memory: no other process can have the
-// file open, and a heartbeat is worth nothing once its process is gone. The clock is
-// that of this machine, read so that a change of the wall clock makes no instance
-// older.
+// Heartbeats are kept in memory: no other process can have the file open, and a heartbeat means nothing
+// once its process has ended. The clock is the monotonic one of this machine, so a change of the wall
+// clock makes no instance older.
 
 // Beat implements [syncer.Instances].
 func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) (alive []syncer.Instance, previous string, err error) {

@@ -42,8 +42,8 @@ func (s *Store) Keys(ctx context.Context) (list []keys.Record, err error) {
 	return list, err
 }
 
-// AddKey implements [keys.Store]. The key of the record is the algorithm and
-// generation, so that there can be one of each only.
+// AddKey implements [keys.Store]. Records are stored under algorithm and generation, so that there can
+// be one of each only.
 func (s *Store) AddKey(ctx context.Context, k keys.Record) error {
 	value, err := json.Marshal(keyRecord(k)) //nolint:gosec // the store is where private keys are kept
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Store) DeleteKey(ctx context.Context, id string) error {
 	})
 }
 
-// keyNamed finds the record of a key; there are never more than a few.
+// keyNamed returns the name under which the key with that ID is stored, or nil.
 func keyNamed(tx *bolt.Tx, id string) (name []byte, err error) {
 	err = tx.Bucket(buckets[signingKeys]).ForEach(func(n, value []byte) error {
 		k, err := decodeKey(value)

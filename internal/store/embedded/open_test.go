@@ -37,18 +37,19 @@ func written(tb testing.TB) []byte {
 			tb.Fatal(err)
 		}
 	}
-	if err := s.Close(); err != nil {
+	var size int64
+	err := s.view(tb.Context(), func(tx *bolt.Tx) error {
+		size = tx.Size()
+		return nil
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
 		tb.Fatal(err)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	meta, err := newestMeta(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return b[:meta.pages*meta.pageSize] // without the room that bbolt keeps to grow into
+	return b[:size] // without the room that bbolt keeps to grow into
 }
 
 func TestOpenMode(t *testing.T) {
@@ -120,9 +121,16 @@ func TestOpenRefuses(t *testing.T) {
 	good := written(t)
 	zeroMeta := bytes.Clone(good)
 	clear(zeroMeta[:2*4096])
+	const pageHeader = 16
 	tornMeta := bytes.Clone(good)
 	tornMeta[pageHeader+20]++
 	tornMeta[4096+pageHeader+20]++
+	noFreePages := bytes.Clone(good)
+	for page := 0; page < len(good); page += 4096 {
+		if flags := noFreePages[page+8 : page+10]; binary.NativeEndian.Uint16(flags) == 0x10 { // a list of free pages
+			binary.NativeEndian.PutUint16(flags, 0x80)
+		}
+	}
 	for _, test := range []struct {
 		name    string
 		content []byte
@@ -133,7 +141,11 @@ func TestOpenRefuses(t *testing.T) {
 		{"zeroes", make([]byte, 64<<10), ErrForeign},
 		{"headers wiped", zeroMeta, ErrForeign},
 		{"both headers damaged", tornMeta, ErrCorrupt},
+		{"the list of free pages damaged", noFreePages, ErrCorrupt},
 		{"cut short", good[:5*4096], ErrCorrupt},
+		{"cut by a page", good[:len(good)-4096], ErrCorrupt},
+		{"cut by a byte", good[:len(good)-1], ErrCorrupt},
+		{"cut in the second page", good[:5000], ErrCorrupt},
 		{"cut in the first page", good[:1000], ErrCorrupt},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -175,13 +187,6 @@ func TestOpenRefusesContent(t *testing.T) {
 		}, ErrNewerFormat},
 		{"no format", func(tx *bolt.Tx) error { return tx.Bucket(buckets[settings]).Delete(formatKey) }, ErrForeign},
 		{"another program's", func(tx *bolt.Tx) error { return tx.DeleteBucket(buckets[settings]) }, ErrForeign},
-		{"a journal damaged", func(tx *bolt.Tx) error {
-			return tx.Bucket(journals[1]).Put([]byte("n"), []byte{byte(codes), 1, 2})
-		}, ErrCorrupt},
-		{"a journal of what does not expire", func(tx *bolt.Tx) error {
-			return tx.Bucket(journals[0]).Put([]byte("n"), make([]byte, 64))
-		}, ErrCorrupt},
-		{"a journal gone", func(tx *bolt.Tx) error { return tx.DeleteBucket(journals[0]) }, ErrCorrupt},
 		{"a bucket gone", func(tx *bolt.Tx) error { return tx.DeleteBucket(buckets[users]) }, ErrCorrupt},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -194,17 +199,54 @@ func TestOpenRefusesContent(t *testing.T) {
 	}
 }
 
+// TestOpenLeavesForeign: a file of another program that uses bbolt is not changed, in no byte and not
+// in its permissions, also if it keeps no list of free pages, as those of etcd.
+func TestOpenLeavesForeign(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "member.db")
+	db, err := bolt.Open(path, 0o640, &bolt.Options{NoFreelistSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		_, err := tx.CreateBucket([]byte("key"))
+		return err
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, Options{}); !errors.Is(err, ErrForeign) {
+		t.Errorf("Open() = %v, want ErrForeign", err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) || info.Mode().Perm() != 0o640 {
+		t.Errorf("the refused file was changed, or its mode is %o (%v)", info.Mode().Perm(), err)
+	}
+}
+
 // behind makes a data file and changes it with bbolt itself.
-func behind(t *testing.T, path string, change func(tx *bolt.Tx) error) {
+func behind(t *testing.T, path string, fn func(tx *bolt.Tx) error) {
 	t.Helper()
 	if err := mustOpen(t, path).Close(); err != nil {
 		t.Fatal(err)
 	}
+	change(t, path, fn)
+}
+
+// change changes a data file with bbolt itself.
+func change(t *testing.T, path string, fn func(tx *bolt.Tx) error) {
+	t.Helper()
 	db, err := bolt.Open(path, 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(db.Update(change), db.Close()); err != nil {
+	if err := errors.Join(db.Update(fn), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// policiesKey is where the policy set lies, as JSON behind its version in 8
-// bytes, so that the version is read without the rest.
+// policiesKey is the key of the policy set: its version in 8 bytes, so that it can be read alone, then
+// the set as JSON.
 var policiesKey = []byte("policies")
 
-// auditBucket holds the trail: version, big-endian, to entry as JSON. It is
-// made with the first entry, for files from before there was one.
+// auditBucket holds the trail: under the version, big-endian, the entry as JSON. It is created with the
+// first entry, because files of earlier releases have none.
 var auditBucket = []byte("audit")
 
 // PolicySet implements [clientcfg.PolicyStore].
@@ -49,7 +49,7 @@ func (s *Store) PolicyVersion(ctx context.Context) (version int64, err error) {
 	return version, err
 }
 
-// policyVersion reads the version in front of the set; none is 0.
+// policyVersion reads the version in front of the set; without a set it is 0.
 func policyVersion(value []byte) (int64, error) {
 	switch {
 	case value == nil:
@@ -70,7 +70,7 @@ func (s *Store) ReplacePolicySet(ctx context.Context, next clientcfg.PolicySet, 
 	if err != nil {
 		return fmt.Errorf("embedded: encode the policies: %w", err)
 	}
-	told, err := json.Marshal(entry)
+	logged, err := json.Marshal(entry)
 	if err != nil {
 		return fmt.Errorf("embedded: encode the audit entry: %w", err)
 	}
@@ -91,7 +91,7 @@ func (s *Store) ReplacePolicySet(ctx context.Context, next clientcfg.PolicySet, 
 			return fmt.Errorf("embedded: make the audit trail: %w", err)
 		}
 		trail.FillPercent = 0.9 // its keys only grow
-		if err := trail.Put(key, told); err != nil {
+		if err := trail.Put(key, logged); err != nil {
 			return fmt.Errorf("embedded: put into the audit trail: %w", err)
 		}
 		return nil

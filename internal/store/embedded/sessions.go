@@ -2,8 +2,10 @@ package embedded
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"time"
+
+	bolt "go.etcd.io/bbolt"
 
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
@@ -33,7 +35,7 @@ func (s *Store) Session(ctx context.Context, d secret.Digest) (session grants.Se
 func (s *Store) DeleteSession(ctx context.Context, d secret.Digest) error {
 	return s.writes.do(ctx, func(w *writeTx) error {
 		if p := (place{sessions, d}); w.find(p) != nil {
-			w.stage(p, nil)
+			return w.set(p, nil)
 		}
 		return nil
 	})
@@ -44,7 +46,7 @@ func (s *Store) Revoke(ctx context.Context, name string, until time.Time) error 
 	p, value := placeOfName(name), header(0, until)
 	return s.writes.do(ctx, func(w *writeTx) error {
 		if recorded := w.find(p); recorded == nil || expiryOf(recorded).Before(until) {
-			w.stage(p, value)
+			return w.set(p, value)
 		}
 		return nil
 	})
@@ -52,18 +54,16 @@ func (s *Store) Revoke(ctx context.Context, name string, until time.Time) error 
 
 // Revoked implements [grants.Revocations].
 func (s *Store) Revoked(ctx context.Context, names ...string) (yes bool, err error) {
-	if err := errors.Join(ctx.Err(), s.writes.usable()); err != nil {
-		return false, err
-	}
-	for _, name := range names {
-		err = errors.Join(err, s.find(ctx, placeOfName(name), func(value []byte) error {
-			yes = yes || value != nil
-			return nil
-		}))
-	}
+	err = s.view(ctx, func(tx *bolt.Tx) error {
+		yes = slices.ContainsFunc(names, func(name string) bool {
+			p := placeOfName(name)
+			return get(tx, p.kind, p.digest[:]) != nil
+		})
+		return nil
+	})
 	return yes, err
 }
 
-// placeOfName is that of the digest of a name, which may have come from
-// outside: the same length for all, so that none is too long or too short.
+// placeOfName returns the place of a revocation. Names may come from outside; their digests all have
+// the same length, so none is too long or too short for a key.
 func placeOfName(name string) place { return place{revocations, secret.DigestOf(name)} }

@@ -4,102 +4,107 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 )
 
-// sweepStep bounds how many records one transaction removes, so that requests
-// get their turn in between.
+// sweepStep bounds how many entries one transaction removes, so that requests get their turn in
+// between.
 const sweepStep = 256
 
-// Sweep implements [grants.Sweeper], and removes expired counters too. What is
-// still in the journals is looked at in memory. For the rest it walks the
-// expiry index from its start, so it costs what has expired, not what is
-// stored; only counters are looked at one by one.
+// Sweep implements [grants.Sweeper], and removes expired counters too. It takes expiring records from
+// the start of the expiry index, so it costs what has expired, not what is stored; only counters are
+// read one by one.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
-	removed := 0
-	for _, sweep := range []func(context.Context, time.Time) (int, error){s.sweepRecent, s.sweepIndex, s.sweepCounters} {
-		n, err := sweep(ctx, now)
-		removed += n
-		if err != nil {
-			return removed, err
-		}
+	limit := binary.BigEndian.AppendUint64(nil, sortable(now))
+	removed, err := s.sweepTimeline(ctx, timeline{
+		bucket: buckets[expiries],
+		due:    func(key, _ []byte) (bool, error) { return bytes.Compare(key, limit) < 0, nil },
+		remove: func(w *writeTx, key []byte) (int, error) { return w.removeExpired(key, now) },
+	})
+	if err != nil {
+		return removed, err
 	}
-	return removed, nil
+	n, err := s.sweepCounters(ctx, now)
+	return removed + n, err
 }
 
-func (s *Store) sweepRecent(ctx context.Context, now time.Time) (removed int, err error) {
+// removeExpired removes the record that an entry of the expiry index points to, and returns how many
+// that are. In a damaged file it may be gone or expire later; that is none.
+func (w *writeTx) removeExpired(key []byte, now time.Time) (int, error) {
+	p, err := parseExpiryKey(key)
+	if err != nil {
+		return 0, err
+	}
+	if value := w.find(p); value == nil || !expiryOf(value).Before(now) {
+		return 0, nil
+	}
+	return 1, w.delete(p.kind, p.digest[:])
+}
+
+// timeline is a bucket whose keys are in the order of time. due reports whether an entry is to be
+// removed; remove is called before it is, and returns how much that counts for.
+type timeline struct {
+	bucket []byte
+	due    func(key, value []byte) (bool, error)
+	remove func(w *writeTx, key []byte) (int, error)
+}
+
+// sweepTimeline removes the entries at the start up to the first that is not due. It reads before it
+// writes: mostly nothing is due.
+func (s *Store) sweepTimeline(ctx context.Context, t timeline) (removed int, err error) {
 	for {
-		due := s.writes.recent.due(now, sweepStep)
-		if err := ctx.Err(); err != nil || len(due) == 0 {
+		var more bool
+		err := s.view(ctx, func(tx *bolt.Tx) (err error) {
+			if b := tx.Bucket(t.bucket); b != nil {
+				if key, value := b.Cursor().First(); key != nil {
+					more, err = t.due(key, value)
+				}
+			}
+			return err
+		})
+		if err != nil || !more {
 			return removed, err
 		}
-		n, err := s.removeExpired(ctx, due, now)
-		removed += n
-		if err != nil || n == 0 { // others were faster
-			return removed, err
-		}
-	}
-}
-
-// sweepIndex goes through the index once. What it removes stays in the index
-// until the journal is folded, and is known by being removed already.
-func (s *Store) sweepIndex(ctx context.Context, now time.Time) (removed int, err error) {
-	for from := []byte{0}; from != nil; {
-		var due []place
-		err = s.view(ctx, func(tx *bolt.Tx) (err error) {
-			due, from, err = expired(tx, from, now)
+		var n int
+		err = s.writes.do(ctx, func(w *writeTx) (err error) {
+			n, err = w.sweep(t)
 			return err
 		})
 		if err != nil {
 			return removed, err
 		}
-		n, err := s.removeExpired(ctx, due, now)
 		removed += n
+	}
+}
+
+// sweep is one step of sweepTimeline.
+func (w *writeTx) sweep(t timeline) (removed int, err error) {
+	cursor := w.tx.Bucket(t.bucket).Cursor()
+	var last []byte
+	for range sweepStep {
+		key, value := cursor.First()
+		switch {
+		case key == nil:
+			return removed, nil
+		case bytes.Equal(key, last): // bbolt does not find keys that are out of order
+			return removed, fmt.Errorf("%w: entry %x of %s cannot be removed", ErrCorrupt, key, t.bucket)
+		}
+		last = bytes.Clone(key)
+		if due, err := t.due(key, value); err != nil || !due {
+			return removed, err
+		}
+		n, err := t.remove(w, key)
 		if err != nil {
 			return removed, err
 		}
-	}
-	return removed, nil
-}
-
-// expired returns places of the expiry index that lie before now, from a key
-// on, and the key to go on with, nil at the end.
-func expired(tx *bolt.Tx, from []byte, now time.Time) (due []place, next []byte, err error) {
-	limit := binary.BigEndian.AppendUint64(nil, sortable(now))
-	cursor := tx.Bucket(buckets[expiries]).Cursor()
-	for k, _ := cursor.Seek(from); k != nil && bytes.Compare(k, limit) < 0; k, _ = cursor.Next() {
-		if len(due) == sweepStep {
-			return due, bytes.Clone(k), nil
+		w.touched, w.dirty = true, true
+		if err := cursor.Delete(); err != nil {
+			return removed, fmt.Errorf("embedded: delete from %s: %w", t.bucket, err)
 		}
-		p, err := parseExpiryKey(k)
-		if err != nil {
-			return nil, nil, err
-		}
-		due = append(due, p)
-	}
-	return due, nil, nil
-}
-
-// removeExpired removes those records whose newest value expired before now,
-// and returns how many.
-func (s *Store) removeExpired(ctx context.Context, due []place, now time.Time) (removed int, err error) {
-	if len(due) == 0 {
-		return 0, nil
-	}
-	err = s.writes.do(ctx, func(w *writeTx) error {
-		removed = 0 // a change may run more than once
-		for _, p := range due {
-			if value := w.find(p); value != nil && expiryOf(value).Before(now) {
-				w.stage(p, nil)
-				removed++
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
+		removed += n
 	}
 	return removed, nil
 }

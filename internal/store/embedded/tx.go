@@ -6,8 +6,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// kind names what a bucket holds, and what an entry of the expiry index
-// points to. The numbers are part of the file's format.
+// kind names what a bucket holds. The numbers of those that expire are in the expiry index, so they
+// are part of the file's format.
 type kind byte
 
 const (
@@ -23,7 +23,7 @@ const (
 	counters
 )
 
-// expires reports whether records of that kind do, and so go through the journal.
+// expires reports whether records of the kind are in the expiry index.
 func expires(k kind) bool { return k >= codes && k <= revocations }
 
 // buckets are the names in the file, short because each is on every root page.
@@ -37,16 +37,12 @@ var buckets = map[kind][]byte{
 // get returns the value, or nil. It is valid until the transaction ends.
 func get(tx *bolt.Tx, k kind, key []byte) []byte { return tx.Bucket(buckets[k]).Get(key) }
 
-// writeTx is a write transaction that several changes share. It notes whether
-// the change that runs has written anything.
+// writeTx is a write transaction that several changes share. It records whether the change that is
+// running has written anything.
 type writeTx struct {
 	tx      *bolt.Tx
 	touched bool // by the change that is running
 	dirty   bool // by any
-
-	recent *recent          // what the journals held before
-	staged map[place][]byte // what is to be added
-	folded int              // how many records of the full journal were folded
 }
 
 func (w *writeTx) get(k kind, key []byte) []byte { return get(w.tx, k, key) }

@@ -11,10 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
-	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/grants"
-	"oauth-server/internal/keys"
-	"oauth-server/internal/syncer"
+	"oauth-server/internal/store"
 	"oauth-server/migrations"
 )
 
@@ -30,21 +27,7 @@ type Store struct {
 	policies, audit               *mongo.Collection
 }
 
-var _ interface {
-	clientcfg.Store
-	clientcfg.Registry
-	clientcfg.PolicyStore
-	clientcfg.AuditLog
-	keys.Store
-	grants.Codes
-	grants.RefreshTokens
-	grants.Revocations
-	grants.Users
-	grants.UserRegistry
-	grants.Sessions
-	syncer.Store
-	syncer.Instances
-} = (*Store)(nil)
+var _ store.Store = (*Store)(nil)
 
 // ErrClosed is returned by a store that was closed.
 var ErrClosed = errors.New("the store is closed")

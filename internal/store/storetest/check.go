@@ -9,8 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// equal compares records; nil and empty lists are one, and times are equal if
-// they name the same instant.
+// equal compares records. Nil and empty lists are equal, and so are times of the same instant.
 func equal(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -32,7 +31,7 @@ func failWith(t *testing.T, what string, want, err error) {
 	}
 }
 
-// together runs n copies of do, as close to at once as it can.
+// together runs do(0) to do(n-1), all at the same time as far as possible.
 func together(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})

@@ -14,8 +14,8 @@ const (
 	claimRounds = 10
 )
 
-// testClaims lets 100 claimers fight over one code or token, round after
-// round: one wins, and only what the winner bought can ever be found.
+// testClaims has 100 claimers claim one code or token at once, in several rounds: one wins, and only
+// the successor that it stored can be found.
 func testClaims(t *testing.T, target Target) {
 	t.Helper()
 	t.Run("a code, for tokens", func(t *testing.T) {
@@ -73,8 +73,8 @@ func onlyPrize(ctx context.Context, b Backend, name string, won bool) error {
 	return nil
 }
 
-// cancelledClaims gives up on claims while they are under way. Whatever came
-// of them, no more than one token may exist, and none beside an unclaimed code.
+// cancelledClaims cancels claims while they are under way. Whatever their outcome, no more than one
+// token may exist, and none beside an unclaimed code.
 func cancelledClaims(t *testing.T, b Backend) {
 	t.Helper()
 	for round := range claimRounds {

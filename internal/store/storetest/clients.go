@@ -116,8 +116,8 @@ func revision(t *testing.T, b Backend) clientcfg.Revision {
 	return rev
 }
 
-// revisionIsState reads while others write: whoever sees the same revision
-// twice must have seen the same clients.
+// revisionIsState reads while others write: two reads of the same revision must return the same
+// clients.
 func revisionIsState(t *testing.T, b Backend) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -217,7 +217,7 @@ func onlyWinner(t *testing.T, errs []error, loser error) int {
 		}
 	}
 	if winner < 0 {
-		t.Fatal("nobody won")
+		t.Fatal("no call won")
 	}
 	return winner
 }

@@ -10,8 +10,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// testContexts calls everything with a context that is cancelled already: it
-// must say so and must not have done anything.
+// testContexts calls everything with a context that is cancelled already. Every call must return the
+// context's error, and must have no effect.
 func testContexts(t *testing.T, target Target) {
 	t.Helper()
 	b, before := target.fresh(t), t.Context()

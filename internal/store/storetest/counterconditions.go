@@ -7,8 +7,8 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// conditioned is the document that conditions are tried on.
-func conditioned(t *testing.T, s store, name string) *syncer.Record {
+// conditioned stores the document that conditions are tested on, and returns it.
+func conditioned(t *testing.T, s fixture, name string) *syncer.Record {
 	t.Helper()
 	id := counterID(name)
 	first := adding("a", 4)
@@ -19,10 +19,9 @@ func conditioned(t *testing.T, s store, name string) *syncer.Record {
 	return apply(t, s, id, second)
 }
 
-// counterConditions changes one thing after the other of a write of writer c
-// with sequence 30 onto a document of version 2 and etag 12 with writers a: 10
-// and b: 20, frames old: 3 and frame: 9, and pruned: 15.
-func counterConditions(t *testing.T, s store) {
+// counterConditions varies a write of writer c with sequence 30 onto a document of version 2 and etag
+// 12 with writers a: 10 and b: 20, frames old: 3 and frame: 9, and pruned: 15.
+func counterConditions(t *testing.T, s fixture) {
 	t.Helper()
 	removeFrames := func(names ...int64) func(w *syncer.Write) {
 		return func(w *syncer.Write) { w.Remove.Frames = frames(names...) }
@@ -99,7 +98,7 @@ func counterConditions(t *testing.T, s store) {
 	}
 }
 
-// after is what the contract makes of a document and a write that is applied.
+// after returns the document after a write that is applied, by the contract.
 func after(r *syncer.Record, w *syncer.Write) *syncer.Record {
 	writers, counts := map[string]int64{}, map[int64]int64{}
 	for name, seq := range r.Writers {

@@ -11,7 +11,7 @@ import (
 
 // counterEffects states the whole document after one write onto none, or onto
 // that of [conditioned].
-func counterEffects(t *testing.T, s store) {
+func counterEffects(t *testing.T, s fixture) {
 	t.Helper()
 	full := syncer.Write{
 		NewEtag: 1<<62 + 1, Writer: "me", Seq: 1<<60 + 1, Frame: minute, Delta: frames(old, 3, frame, 4), Pruned: 7, Expire: Epoch,
@@ -127,7 +127,7 @@ func counterEffects(t *testing.T, s store) {
 	}
 }
 
-func counterExpires(t *testing.T, s store) {
+func counterExpires(t *testing.T, s fixture) {
 	t.Helper()
 	id, other := counterID("u"), counterID("v")
 	w := adding("me", 1)
@@ -151,7 +151,7 @@ func counterExpires(t *testing.T, s store) {
 
 // counterPruned: a writer is removed although it may come back. What it sent
 // before, and arrives after, must not count again.
-func counterPruned(t *testing.T, s store) {
+func counterPruned(t *testing.T, s fixture) {
 	t.Helper()
 	id := counterID("u")
 	late := adding("gone", 5)
@@ -176,9 +176,9 @@ func counterPruned(t *testing.T, s store) {
 	}
 }
 
-// counterOfEarlierRelease: a document without frame takes only a versioned
-// write, which says what its frames are.
-func counterOfEarlierRelease(t *testing.T, s store) {
+// counterOfEarlierRelease: a document without frame accepts only a versioned write, which states the
+// length of its frames.
+func counterOfEarlierRelease(t *testing.T, s fixture) {
 	t.Helper()
 	r := &syncer.Record{
 		ID: counterID("u"), Version: 3, Etag: 1 << 61, Writers: map[string]int64{"a": 1 << 41, "b": 7}, Frames: frames(old, 2, frame, 5),
@@ -198,7 +198,7 @@ func counterOfEarlierRelease(t *testing.T, s store) {
 	sweep(t, s, Epoch.Add(time.Minute), 1)
 }
 
-func counterAbsurd(t *testing.T, s store) {
+func counterAbsurd(t *testing.T, s fixture) {
 	t.Helper()
 	r := &syncer.Record{
 		ID: counterID("u"), Version: 1, Etag: -5, Frame: minute, Writers: map[string]int64{"a": -1},
@@ -218,7 +218,7 @@ func manyFrames(n int64) (list []ratelimit.FrameCount) {
 	return list
 }
 
-func counterTooManyFrames(t *testing.T, s store) {
+func counterTooManyFrames(t *testing.T, s fixture) {
 	t.Helper()
 	r := syncer.Record{ID: counterID("u"), Version: 3, Etag: 4, Frame: minute, Frames: manyFrames(syncer.MaxFramesRead)}
 	s.put(t, r)
@@ -235,7 +235,7 @@ func counterTooManyFrames(t *testing.T, s store) {
 	equal(t, "rewritten", w.Delta, apply(t, s, r.ID, w).Frames)
 }
 
-func counterTooManyWriters(t *testing.T, s store) {
+func counterTooManyWriters(t *testing.T, s fixture) {
 	t.Helper()
 	r := syncer.Record{ID: counterID("u"), Version: 3, Etag: 4, Frame: minute, Writers: map[string]int64{}, Frames: frames(frame, 1)}
 	for i := range int64(syncer.MaxWritersRead + 5) {

@@ -13,7 +13,7 @@ import (
 
 // counterResent: the reply was lost, so the writer sends the same sequence and
 // delta again until its outcome is known; it counts once.
-func counterResent(t *testing.T, s store) {
+func counterResent(t *testing.T, s fixture) {
 	t.Helper()
 	id := counterID("u")
 	w := onto(nil, adding("me", 3))
@@ -27,7 +27,7 @@ func counterResent(t *testing.T, s store) {
 
 // counterLate: the first attempt was held up and arrives when the second has
 // been applied.
-func counterLate(t *testing.T, s store) {
+func counterLate(t *testing.T, s fixture) {
 	t.Helper()
 	id := counterID("u")
 	base := apply(t, s, id, adding("other", 1))
@@ -43,7 +43,7 @@ func counterLate(t *testing.T, s store) {
 // counterGone: the document expired between read and write. The write may be
 // refused, or start a document whose outcome is unknown; sent again, it has
 // counted once.
-func counterGone(t *testing.T, s store) {
+func counterGone(t *testing.T, s fixture) {
 	t.Helper()
 	id := counterID("u")
 	for _, test := range []struct {
@@ -74,7 +74,7 @@ func counterGone(t *testing.T, s store) {
 	}
 }
 
-func counterRecreated(t *testing.T, s store) {
+func counterRecreated(t *testing.T, s fixture) {
 	t.Helper()
 	id := counterID("u")
 	w := onto(apply(t, s, id, adding("me", 1)), adding("me", 5))
@@ -90,7 +90,7 @@ func counterRecreated(t *testing.T, s store) {
 
 // counterIndexes mixes in one exchange what is there and what is not, what is
 // written and what is read.
-func counterIndexes(t *testing.T, s store) {
+func counterIndexes(t *testing.T, s fixture) {
 	t.Helper()
 	const n = 240
 	var there, items []syncer.Item
@@ -134,7 +134,7 @@ func counterIndexes(t *testing.T, s store) {
 
 // counterRefusedAlone: a write that breaks the contract is rejected, and the
 // others of its exchange are applied.
-func counterRefusedAlone(t *testing.T, s store) {
+func counterRefusedAlone(t *testing.T, s fixture) {
 	t.Helper()
 	bad := map[string]func(w *syncer.Write){
 		"a writer like a path":        func(w *syncer.Write) { w.Writer = "a.b" },
@@ -173,7 +173,7 @@ func counterRefusedAlone(t *testing.T, s store) {
 }
 
 // counterDisorder: nothing of an exchange that breaks the contract is done.
-func counterDisorder(t *testing.T, s store) {
+func counterDisorder(t *testing.T, s fixture) {
 	t.Helper()
 	item := func(user string) syncer.Item {
 		return syncer.Item{ID: counterID(user), Write: adding("me", 1), Read: true}
@@ -194,7 +194,7 @@ func counterDisorder(t *testing.T, s store) {
 	}
 }
 
-// strangeNames lie close together, or are what stores may stumble on.
+// strangeNames are close to each other, or have a meaning of their own in a database.
 var strangeNames = []string{
 	"", "a", "A", "ab", "a\x00", " a", ".", "a.b", "$where", "{\"$gt\":\"\"}", "\x7f", "名前", "\U0001F600", "\uFFFD",
 	"a\xff", "a\xfe", "\xed\xa0\x80", strings.Repeat("x", 300), strings.Repeat("x", 40_000),
@@ -202,7 +202,7 @@ var strangeNames = []string{
 
 // counterNames: a counter is stored under the name that it has, or refused;
 // never under that of another.
-func counterNames(t *testing.T, s store) {
+func counterNames(t *testing.T, s fixture) {
 	t.Helper()
 	var ids []ratelimit.CounterID
 	for _, a := range strangeNames {
@@ -235,7 +235,7 @@ func counterNames(t *testing.T, s store) {
 }
 
 // counterOnlyWhatIsAsked: what is not to be read is not, and a read changes nothing.
-func counterOnlyWhatIsAsked(t *testing.T, s store) {
+func counterOnlyWhatIsAsked(t *testing.T, s fixture) {
 	t.Helper()
 	r := apply(t, s, counterID("b"), adding("me", 3))
 	results := exchange(t, s,

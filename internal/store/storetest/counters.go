@@ -1,25 +1,21 @@
 package storetest
 
 import (
-	"context"
 	"testing"
 	"time"
 
+	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/synctable"
 )
 
-// SyncBackend is what the syncer asks of a store, with what removes expired
+// SyncBackend is the part of a [Backend] that shares counts and heartbeats. Its Sweep removes expired
 // counters.
 type SyncBackend interface {
-	syncer.Store
-	syncer.Instances
-	// Reports returns the records of all instances that have beaten within ttl by the
-	// clock of the store, with their reports, ordered by ID. The admin API asks for them.
-	Reports(ctx context.Context, ttl time.Duration) ([]syncer.Instance, error)
-	// Sweep removes what expired before now, and returns how much.
-	Sweep(ctx context.Context, now time.Time) (int, error)
+	store.Shared
+	grants.Sweeper
 }
 
 // SyncTarget is a backend under test, as far as the syncer uses it.
@@ -41,14 +37,14 @@ func RunSync(t *testing.T, target SyncTarget) {
 	t.Run("Instances", func(t *testing.T) { testInstances(t, target) })
 }
 
-// store is a fresh backend of a target.
-type store struct {
+// fixture is a fresh backend of a target.
+type fixture struct {
 	SyncBackend
 	put         func(t *testing.T, r syncer.Record)
 	putInstance func(t *testing.T, i syncer.Instance)
 }
 
-func (target SyncTarget) fresh(t *testing.T) store {
+func (target SyncTarget) fresh(t *testing.T) fixture {
 	t.Helper()
 	b := target.Fresh(t)
 	put := func(t *testing.T, r syncer.Record) {
@@ -59,14 +55,14 @@ func (target SyncTarget) fresh(t *testing.T) store {
 		t.Helper()
 		target.PutInstance(t, b, i)
 	}
-	return store{b, put, putInstance}
+	return fixture{b, put, putInstance}
 }
 
 func testCounters(t *testing.T, target SyncTarget) {
 	t.Helper()
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, s store)
+		run  func(t *testing.T, s fixture)
 	}{
 		{"conditions", counterConditions},
 		{"effects", counterEffects},
@@ -193,7 +189,7 @@ func total(r *syncer.Record) (sum int64) {
 	return sum
 }
 
-func counterNothing(t *testing.T, s store) {
+func counterNothing(t *testing.T, s fixture) {
 	t.Helper()
 	exchange(t, s)
 	if r := exchange(t, s, syncer.Item{ID: counterID("u")})[0]; r.Read || r.Record != nil || r.Err != nil {
@@ -204,7 +200,7 @@ func counterNothing(t *testing.T, s store) {
 	}
 }
 
-func counterClock(t *testing.T, s store) {
+func counterClock(t *testing.T, s fixture) {
 	t.Helper()
 	before := time.Now()
 	got, err := s.Now(t.Context())

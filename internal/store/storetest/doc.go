@@ -1,9 +1,8 @@
 // Package storetest is the conformance suite of the stores: one set of tests
 // that every backend must pass, with no group that can be switched off.
 //
-// A backend's own test hands over a [Target] and lets [Run] do the rest. The
-// suite also kills a real process in the middle of its writes, so the backend's
-// TestMain calls [Child] first:
+// A backend's own test passes a [Target] to [Run]. The suite also kills a real process in the middle of
+// its writes, so the backend's TestMain calls [Child] first:
 //
 //	var target = storetest.Target{Location: newFile, Open: openFile}
 //
@@ -14,9 +13,8 @@
 //
 //	func TestConformance(t *testing.T) { storetest.Run(t, target) }
 //
-// [RunSync] is the part of it that the syncer relies on, for a store that does
-// no more than that.
+// [RunSync] is the part of it that the syncer relies on, for a store that does no more than that.
 //
-// The suite never waits for the wall clock: its records live around [Epoch],
-// far in the future, so that no TTL monitor removes them behind its back.
+// The suite does not depend on the date: its records expire around [Epoch], far in the future, so that
+// no TTL monitor of a database removes them while it runs.
 package storetest

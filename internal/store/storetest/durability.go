@@ -92,8 +92,8 @@ func closeDrains(t *testing.T, target Target) {
 // childEnv carries the location to the child process.
 const childEnv = "STORETEST_CHILD_LOCATION"
 
-// Child turns this process into the one that is to be killed, if it was
-// started as such; otherwise it returns at once.
+// Child returns at once, unless this process was started by the suite as the one to be killed; then it
+// writes until that happens.
 func Child(open func(ctx context.Context, location string) (Backend, error)) {
 	location, ok := os.LookupEnv(childEnv)
 	if !ok {
@@ -109,8 +109,7 @@ func Child(open func(ctx context.Context, location string) (Backend, error)) {
 
 const childWriters = 8
 
-// writeForever creates codes and redeems them, and says so on stdout once the
-// store has answered.
+// writeForever creates codes and redeems them, and prints each on stdout once the store has returned.
 func writeForever(ctx context.Context, b Backend) error {
 	errs := make(chan error, childWriters)
 	for w := range childWriters {
@@ -153,8 +152,7 @@ func killed(t *testing.T, target Target) {
 	}
 }
 
-// runAndKill starts the child, kills it after so many answers and returns all
-// that it had said.
+// runAndKill starts the child, kills it after that many answers and returns all that it has printed.
 func runAndKill(t *testing.T, location string, answers int) (acknowledged []string) {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0])

@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// counterIDs are of clients and users whose names lie close together.
+// counterIDs are of clients and users whose names are close to each other.
 var counterIDs = []ratelimit.CounterID{
 	{ClientID: "shop"},
 	{ClientID: "shop", Limit: "per-second"},

@@ -12,9 +12,9 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// counterHot lets many instances count in the same few documents, each as the
-// syncer does it: on what it has read, then, after three losses, unversioned.
-func counterHot(t *testing.T, s store) {
+// counterHot has many instances count in the same few documents, each as the syncer does it: based on
+// what it has read, then, after three conflicts, unversioned.
+func counterHot(t *testing.T, s fixture) {
 	t.Helper()
 	const instances, keys, rounds = 24, 4, 10
 	errs := make([]error, instances)
@@ -88,7 +88,7 @@ func (h *hotWriter) consistent(r *syncer.Record, seq int64, s syncer.Status) err
 
 // counterReadAndWritten: the record beside a write is from before it or from
 // after it, and the sequence of the writer shows which.
-func counterReadAndWritten(t *testing.T, s store) {
+func counterReadAndWritten(t *testing.T, s fixture) {
 	t.Helper()
 	id := counterID("u")
 	for seq := int64(1); seq <= 30; seq++ {
@@ -113,7 +113,7 @@ func counterReadAndWritten(t *testing.T, s store) {
 }
 
 // counterReadWhileWritten: whatever moment a read hits, the document is whole.
-func counterReadWhileWritten(t *testing.T, s store) {
+func counterReadWhileWritten(t *testing.T, s fixture) {
 	t.Helper()
 	const writers, rounds = 4, 40
 	id := counterID("u")
@@ -174,7 +174,7 @@ func insist(ctx context.Context, s syncer.Store, id ratelimit.CounterID, w *sync
 
 // counterRemovedOnce: of many that remove the same frame and writer at once,
 // one does, because for the others it is no longer there.
-func counterRemovedOnce(t *testing.T, s store) {
+func counterRemovedOnce(t *testing.T, s fixture) {
 	t.Helper()
 	const instances = 16
 	before := conditioned(t, s, "u")

@@ -12,7 +12,7 @@ func testInstances(t *testing.T, target SyncTarget) {
 	t.Helper()
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, b store)
+		run  func(t *testing.T, b fixture)
 	}{
 		{"a heartbeat, every field", instanceBeats},
 		{"the nonce of the record before", instanceNonces},
@@ -48,7 +48,7 @@ func ids(list []syncer.Instance) (s string) {
 	return s
 }
 
-func instanceBeats(t *testing.T, b store) {
+func instanceBeats(t *testing.T, b fixture) {
 	t.Helper()
 	self := syncer.Instance{ID: "a", Beaten: Epoch.Add(time.Hour), Time: Epoch, Nonce: "n1", Report: []byte("report")}
 	alive, _ := beat(t, b, self, time.Hour)
@@ -64,8 +64,8 @@ func instanceBeats(t *testing.T, b store) {
 	}
 }
 
-// instanceNonces: two processes under one ID find each other's nonce.
-func instanceNonces(t *testing.T, b store) {
+// instanceNonces: of two processes with one ID, each gets the nonce of the other.
+func instanceNonces(t *testing.T, b fixture) {
 	t.Helper()
 	for _, step := range []struct{ id, nonce, previous string }{
 		{"a", "a1", ""}, {"b", "b1", ""}, {"a", "a2", "a1"}, {"a", "a2", "a2"}, {"b", "b2", "b1"}, {"a", "a3", "a2"},
@@ -80,7 +80,7 @@ func instanceNonces(t *testing.T, b store) {
 	}
 }
 
-func instancesInOrder(t *testing.T, b store) {
+func instancesInOrder(t *testing.T, b fixture) {
 	t.Helper()
 	for _, id := range []string{"c", "a", "b0", "b", "10"} {
 		beat(t, b, syncer.Instance{ID: id}, time.Hour)
@@ -97,7 +97,7 @@ func instancesInOrder(t *testing.T, b store) {
 
 // instancesSilent: one that does not beat for ttl is left out, and alive again
 // when it beats.
-func instancesSilent(t *testing.T, b store) {
+func instancesSilent(t *testing.T, b fixture) {
 	t.Helper()
 	const short = 5 * time.Millisecond
 	beat(t, b, syncer.Instance{ID: "a"}, time.Hour)
@@ -113,7 +113,7 @@ func instancesSilent(t *testing.T, b store) {
 
 // instancesLastSeen: those alive when the newest heartbeat was stored, however long
 // ago that was.
-func instancesLastSeen(t *testing.T, b store) {
+func instancesLastSeen(t *testing.T, b fixture) {
 	t.Helper()
 	const short = 5 * time.Millisecond
 	last := func(ttl time.Duration) []syncer.Instance {
@@ -135,7 +135,7 @@ func instancesLastSeen(t *testing.T, b store) {
 
 // instancesAhead: a heartbeat that is further ahead than ttl, of a clock that was
 // wrong, is of no live instance.
-func instancesAhead(t *testing.T, b store) {
+func instancesAhead(t *testing.T, b fixture) {
 	t.Helper()
 	for _, ahead := range []time.Duration{2 * time.Hour, 1000 * time.Hour} {
 		b.putInstance(t, syncer.Instance{ID: "ahead " + ahead.String(), Beaten: time.Now().Add(ahead)})
@@ -156,7 +156,7 @@ func instancesAhead(t *testing.T, b store) {
 	equal(t, "alive, with one a little ahead", "a b c ", ids(alive))
 }
 
-// becomes asks until the answer is as wanted.
+// becomes calls ask until it returns what is wanted, for at most ten seconds.
 func becomes(t *testing.T, what, want string, ask func() string) {
 	t.Helper()
 	got := ask()
@@ -166,7 +166,7 @@ func becomes(t *testing.T, what, want string, ask func() string) {
 	equal(t, what, want, got)
 }
 
-func instanceReports(t *testing.T, b store) {
+func instanceReports(t *testing.T, b fixture) {
 	t.Helper()
 	equal(t, "of no instance", []syncer.Instance{}, reports(t, b, time.Hour))
 	odd := []byte("{\"a.b\":1,\"$x\":[]}\x00\xff")
@@ -185,7 +185,7 @@ func instanceReports(t *testing.T, b store) {
 	equal(t, "the same records as at the heartbeat", alive, got)
 }
 
-func instancesTogether(t *testing.T, b store) {
+func instancesTogether(t *testing.T, b fixture) {
 	t.Helper()
 	const n = 12
 	errs, lists := make([]error, n), make([][]syncer.Instance, n)

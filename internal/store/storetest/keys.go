@@ -31,7 +31,7 @@ func addKeys(t *testing.T, b Backend) {
 	first, second, other := key(keys.ES256, 1), key(keys.ES256, 2), key(keys.RS256, 1)
 	succeed(t, "add", errors.Join(b.AddKey(ctx, first), b.AddKey(ctx, second), b.AddKey(ctx, other)))
 	again := first
-	again.ID, again.PrivateKey = "somebody else's", []byte{9}
+	again.ID, again.PrivateKey = "of another", []byte{9}
 	failWith(t, "add the same generation", keys.ErrExists, b.AddKey(ctx, again))
 	equal(t, "keys", []keys.Record{first, second, other}, listKeys(t, b))
 	succeed(t, "delete", b.DeleteKey(ctx, first.ID))

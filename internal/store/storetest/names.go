@@ -7,8 +7,8 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// testNames looks for names as strangers send them: a look is answered with
-// "not found", whatever the bytes are, and never with anything worse.
+// testNames looks for names as they may come from outside: the result is "not found", whatever the
+// bytes are, and no other error.
 func testNames(t *testing.T, target Target) {
 	t.Helper()
 	b, ctx := target.fresh(t), t.Context()

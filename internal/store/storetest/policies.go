@@ -25,9 +25,9 @@ func testPolicies(t *testing.T, target Target) {
 	t.Run("everything is there after a reopen", func(t *testing.T) { policiesReopened(t, target) })
 }
 
-// fullSet uses every field, and names that a database might take amiss.
+// fullSet uses every field, and names that have a meaning of their own in a database.
 func fullSet(version int64) clientcfg.PolicySet {
-	mode, canary, hide, nobody := ratelimit.DryRun, 12.5, false, ""
+	mode, canary, hide, noUser := ratelimit.DryRun, 12.5, false, ""
 	limits := func(requests int64) []ratelimit.Limit {
 		l := ratelimit.NewLimit("per-second", requests, 250*time.Millisecond)
 		l.Frames, l.SoftRatio, l.OnOutage = 5, 0.5, ratelimit.Deny
@@ -40,7 +40,7 @@ func fullSet(version int64) clientcfg.PolicySet {
 		},
 		Clients:    map[string]clientcfg.ClientPolicy{},
 		Candidates: map[string]clientcfg.Candidate{clientcfg.GlobalCandidate: {Client: limits(3), Note: "n", Since: Epoch, Changed: 4}},
-		Resets:     []clientcfg.Reset{{Version: 1, ClientID: "shop", At: Epoch}, {Version: 2, ClientID: "$a.b", Username: &nobody, At: Epoch}},
+		Resets:     []clientcfg.Reset{{Version: 1, ClientID: "shop", At: Epoch}, {Version: 2, ClientID: "$a.b", Username: &noUser, At: Epoch}},
 	}
 	for i, id := range []string{"shop", "a.b", "$set", "{}", "_id", "0"} {
 		set.Clients[id] = clientcfg.ClientPolicy{
@@ -60,7 +60,7 @@ func entryFor(version int64) clientcfg.AuditEntry {
 	}
 }
 
-// another makes it the entry of a change of somebody else.
+// another returns the entry as that of a different change.
 func another(e clientcfg.AuditEntry) clientcfg.AuditEntry {
 	e.ID = secret.ID()
 	return e

@@ -21,7 +21,7 @@ func testSessions(t *testing.T, target Target) {
 	equal(t, "session", want, got)
 	succeed(t, "delete", b.DeleteSession(ctx, want.Digest))
 	_, err = b.Session(ctx, want.Digest)
-	failWith(t, "look for who signed out", grants.ErrNotFound, err)
+	failWith(t, "look for the one that signed out", grants.ErrNotFound, err)
 	_, err = b.Session(ctx, session("other").Digest)
 	succeed(t, "the other stays", err)
 }

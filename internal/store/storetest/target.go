@@ -5,44 +5,25 @@ import (
 	"testing"
 	"time"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
-	"oauth-server/internal/keys"
+	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 )
 
-// Backend is everything that the consumers ask of a store, together.
+// Backend is a store whose expired records the suite removes. For a backend whose server does that by
+// itself, the test adds Sweep.
 type Backend interface {
-	clientcfg.Store
-	clientcfg.Registry
-	clientcfg.PolicyStore
-	clientcfg.AuditLog
-	keys.Store
-	grants.Codes
-	grants.RefreshTokens
-	grants.Revocations
-	grants.Users
-	grants.UserRegistry
-	grants.Sessions
-	SyncBackend
-	// CountersOf returns at most limit counters of a client, in any order: all
-	// of them, or those of one username if it is not nil.
-	CountersOf(ctx context.Context, clientID string, username *string, limit int) ([]syncer.Record, error)
-	// EraseCounters removes the counters of a client: all of them, or those
-	// of one username if it is not nil.
-	EraseCounters(ctx context.Context, clientID string, username *string) error
-	// Close answers what is under way, then lets go of the data.
-	Close() error
+	store.Store
+	grants.Sweeper
 }
 
 // Target is a backend under test.
 type Target struct {
-	// Location makes a fresh, empty place for data and returns what Open
-	// needs to find it, also in another process. The place is removed when
-	// the test ends.
+	// Location creates an empty place for data and returns what Open needs to find it, also in another
+	// process. The place is removed when the test ends.
 	Location func(t *testing.T) string
-	// Open opens the data at a location. Once a backend is closed, or its
-	// process is gone, the same location can be opened again.
+	// Open opens the data at a location. Once a backend is closed, or its process has ended, the same
+	// location can be opened again.
 	Open func(ctx context.Context, location string) (Backend, error)
 	// Put is that of [SyncTarget], for a backend that Open returned.
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)

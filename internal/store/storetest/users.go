@@ -33,6 +33,6 @@ func testUsers(t *testing.T, target Target) {
 	succeed(t, "delete", b.DeleteUser(ctx, "alice"))
 	failWith(t, "delete twice", grants.ErrNotFound, b.DeleteUser(ctx, "alice"))
 	_, err = b.User(ctx, "alice")
-	failWith(t, "look for who is deleted", grants.ErrNotFound, err)
+	failWith(t, "look for the deleted one", grants.ErrNotFound, err)
 	succeed(t, "create anew", b.CreateUser(ctx, alice))
 }

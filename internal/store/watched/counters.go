@@ -13,7 +13,7 @@ type Counters struct {
 	observer Observer
 }
 
-// NewCounters watches the backend.
+// NewCounters returns the backend, watched.
 func NewCounters(b syncer.Store, o Observer) *Counters {
 	return &Counters{backend: b, observer: o}
 }

@@ -1,8 +1,8 @@
-// Package watched stands between the server and its store and tells an
-// [Observer] of every operation: what it was, how long it took, and whether
-// the store failed. It works for every backend alike and changes nothing on the way.
+// Package watched wraps a store and reports every operation to an [Observer]: its name, its beginning
+// and end, and whether the store failed. It works for every backend, and changes no argument and no
+// result.
 //
 //	store := watched.New(backend, metrics)
 //
-// What commands do to a store while no server runs is not watched.
+// Commands that use a store while no server runs are not watched.
 package watched

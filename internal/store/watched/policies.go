@@ -12,7 +12,7 @@ type Policies struct {
 	observer Observer
 }
 
-// NewPolicies watches the backend.
+// NewPolicies returns the backend, watched.
 func NewPolicies(b clientcfg.PolicyStore, o Observer) *Policies {
 	return &Policies{backend: b, observer: o}
 }
@@ -31,8 +31,8 @@ func (p *Policies) PolicyVersion(ctx context.Context) (_ int64, err error) {
 	return p.backend.PolicyVersion(ctx)
 }
 
-// WatchPolicies implements clientcfg.PolicyWatcher if the backend does. It
-// takes as long as the server runs, which is no operation to measure.
+// WatchPolicies implements clientcfg.PolicyWatcher if the backend does, else it returns
+// [clientcfg.ErrNoWatch]. It is not measured, because it runs as long as the server.
 func (p *Policies) WatchPolicies(ctx context.Context, changed func()) error {
 	if w, ok := p.backend.(clientcfg.PolicyWatcher); ok {
 		return w.WatchPolicies(ctx, changed)

@@ -7,33 +7,27 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/store"
 	"oauth-server/internal/syncer"
 )
 
-// Backend is what the running server asks of a store.
-type Backend interface {
-	clientcfg.Store
-	keys.Store
-	grants.Store
-}
-
-// Observer is told of operations. It must be safe for concurrent use.
+// Observer measures operations. It must be safe for concurrent use.
 type Observer interface {
-	// Begin is called before the operation, which gets the context that it
-	// returns; end is called after it, with whether the store failed.
+	// Begin is called before the operation, which gets the context that it returns; end is called
+	// after it, with whether the store failed.
 	Begin(ctx context.Context, operation string) (_ context.Context, end func(failed bool))
 }
 
-// Store is a watched [Backend].
+// Store is a watched [store.Serving].
 type Store struct {
-	backend  Backend
+	backend  store.Serving
 	observer Observer
 }
 
-// New watches the backend.
-func New(b Backend, o Observer) *Store { return &Store{backend: b, observer: o} }
+// New returns the backend, watched.
+func New(b store.Serving, o Observer) *Store { return &Store{backend: b, observer: o} }
 
-// answers are errors by which a store answers; it did not fail.
+// answers are errors that are results: the store has not failed.
 var answers = []error{
 	grants.ErrNotFound, grants.ErrExists, grants.ErrClaimed,
 	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict,

@@ -7,7 +7,7 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// Beat implements [syncer.Instances]. Records are never forgotten.
+// Beat implements [syncer.Instances]. Records never expire.
 func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) (alive []syncer.Instance, previous string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", err
@@ -16,7 +16,7 @@ func (s *Store) Beat(ctx context.Context, self syncer.Instance, ttl time.Duratio
 	return alive, previous, nil
 }
 
-// PutInstance stores a record as it is.
+// PutInstance stores a heartbeat as it is, Beaten included.
 func (s *Store) PutInstance(i syncer.Instance) { s.instances.Put(i) }
 
 // Alive implements [syncer.Instances].

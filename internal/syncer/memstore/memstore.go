@@ -1,6 +1,5 @@
-// Package memstore is a [syncer.Store] in memory. It is the reference that the
-// contract is tried on, and the database of simulated clusters; it keeps
-// nothing across restarts.
+// Package memstore is a [syncer.Store] in memory, for tests: the reference implementation of the
+// contract, and the database of simulated clusters.
 package memstore
 
 import (
@@ -18,9 +17,8 @@ import (
 
 // Store is safe for concurrent use. The zero value is an empty store.
 type Store struct {
-	// Clock is the clock of the store; nil stands for that of this machine.
-	// Simulations let it jump. It must not change while the store is in use,
-	// and must not call the store.
+	// Clock is the clock of the store; nil means that of this machine. In simulations it jumps. The
+	// field must not be changed while the store is in use, and the function must not call the store.
 	Clock func() time.Time
 
 	mu        sync.Mutex
@@ -29,12 +27,7 @@ type Store struct {
 	instances syncer.Roster
 }
 
-var _ interface {
-	syncer.Store
-	syncer.Instances
-} = (*Store)(nil)
-
-// document is one counter. The zero version stands for no document.
+// document is one counter. Version 0 means that there is none.
 type document struct {
 	version, etag, frame, pruned int64
 
@@ -43,9 +36,8 @@ type document struct {
 	expire  time.Time
 }
 
-// Exchange implements [syncer.Store]. Documents are read after the writes of one
-// call, and before those of the next: MongoDB, which does both at the same time, does
-// it in either order.
+// Exchange implements [syncer.Store]. Calls read the documents before and after they write them by
+// turns, because MongoDB does both at the same time, in either order.
 func (s *Store) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -151,7 +143,7 @@ func (s *Store) read(id ratelimit.CounterID) *syncer.Record {
 	return &r
 }
 
-// record is all of the document.
+// record returns all of the document.
 func (d *document) record(id ratelimit.CounterID) syncer.Record {
 	r := syncer.Record{
 		ID: id, Version: d.version, Etag: d.etag, Frame: d.frame, Pruned: d.pruned, Writers: maps.Clone(d.writers),
@@ -172,8 +164,8 @@ func (s *Store) now() time.Time {
 	return time.Now()
 }
 
-// Put stores a document as it is, in place of the one that is there: one that
-// another program wrote, say. Version must not be 0. Problem and Damaged are ignored.
+// Put stores a document as it is, as if another program had written it, and replaces the one that is
+// there. Version must not be 0. Problem and Damaged are ignored.
 func (s *Store) Put(r syncer.Record, expire time.Time) {
 	d := &document{
 		version: r.Version, etag: r.Etag, frame: r.Frame, pruned: r.Pruned, expire: expire,
@@ -202,8 +194,8 @@ func (s *Store) Documents() []syncer.Record {
 	return records
 }
 
-// Expire deletes the documents that expired before now, as a database's TTL
-// monitor does, and returns how many.
+// Expire deletes the documents that expired before now, as a database's TTL monitor does, and returns
+// how many.
 func (s *Store) Expire(now time.Time) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +208,7 @@ func (s *Store) Expire(now time.Time) (n int) {
 	return n
 }
 
-// Len is the number of documents.
+// Len returns the number of documents.
 func (s *Store) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestClock: what the store says of time is its own clock, also when that jumps.
+// TestClock: the store uses its own clock, also when that jumps.
 func TestClock(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := &memstore.Store{Clock: func() time.Time { return now }}

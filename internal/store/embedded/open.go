@@ -1,0 +1,156 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// initialMmapSize is address space, not memory. Until the file outgrows it, the map need not be made
+// anew, for which all readers would have to wait.
+const initialMmapSize = 64 << 20
+
+// Open opens the file, and creates it with mode 0600 if it does not exist. It takes the permissions of
+// all other users away, because the file holds the signing keys. Errors are those of this package,
+// or of the operating system, with the path.
+func Open(path string, opts Options) (s *Store, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("embedded: open %s: %w", path, err)
+		}
+	}()
+	if opts.LockTimeout == 0 {
+		opts.LockTimeout = DefaultLockTimeout
+	}
+	if err := inspect(path, opts); err != nil {
+		return nil, err
+	}
+	db, err := openFile(path, opts, false)
+	if err != nil {
+		return nil, err
+	}
+	err = prepare(db, path)
+	switch {
+	case errors.Is(err, errPanicked):
+		return nil, err // closing might wait for a lock for ever
+	case err != nil:
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Store{db: db, writes: newCommitter(db)}, nil
+}
+
+// inspect refuses a file of another program and one that is cut short, before anything in it is
+// changed. It opens the file for reading only: for writing, bbolt would first read the list of free
+// pages and, if another program keeps none (bbolt's NoFreelistSync), make one. For that it walks over
+// all pages in a goroutine of its own, where a panic over a damaged page cannot be recovered.
+func inspect(path string, opts Options) (err error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w: it is no regular file", ErrForeign)
+	case info.Size() == 0: // made by mktemp, or by a process that is about to lay it out
+		return nil
+	}
+	db, err := openFile(path, opts, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	defer guard(&err)()
+	return db.View(func(tx *bolt.Tx) error {
+		info, err := os.Stat(path) // again: until it was locked, the file could grow
+		if err != nil {
+			return err
+		}
+		if missing := tx.Size() - info.Size(); missing > 0 {
+			return fmt.Errorf("%w: %d bytes are missing at the end", ErrCorrupt, missing)
+		}
+		_, err = checkFormat(tx)
+		return err
+	})
+}
+
+// openFile opens the file with bbolt, and returns its errors as those of this package. If bbolt panics,
+// over a damaged list of free pages, the file stays mapped and locked until the process ends.
+func openFile(path string, opts Options, readOnly bool) (db *bolt.DB, err error) {
+	defer guard(&err)()
+	db, err = bolt.Open(path, 0o600, &bolt.Options{
+		ReadOnly:        readOnly,
+		Timeout:         opts.LockTimeout,
+		FreelistType:    bolt.FreelistArrayType,
+		InitialMmapSize: initialMmapSize,
+		MaxSize:         opts.MaxSize,
+		NoStatistics:    true, // they cost a lock on every read, and are not used
+	})
+	var system syscall.Errno
+	switch {
+	case err == nil || errors.As(err, &system):
+		return db, err
+	case errors.Is(err, berrors.ErrTimeout):
+		return nil, ErrLocked
+	case errors.Is(err, berrors.ErrVersionMismatch) || !isBolt(path):
+		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
+	default: // a header is damaged, or the file has not two pages
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+}
+
+// isBolt reports whether the file begins as all of bbolt do: with the header of a page and a magic
+// number.
+func isBolt(path string) bool {
+	f, err := os.Open(path) //nolint:gosec // the operator names the data file
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	head := make([]byte, 20)
+	_, err = io.ReadFull(f, head)
+	return err == nil && binary.NativeEndian.Uint32(head[16:]) == 0xED0CDAED
+}
+
+// prepare closes the file to other users, and lays it out as this release does.
+func prepare(db *bolt.DB, path string) (err error) {
+	defer guard(&err)()
+	if err := os.Chmod(path, 0o600); err != nil {
+		return err
+	}
+	var found uint64
+	err = db.View(func(tx *bolt.Tx) (err error) {
+		found, err = checkFormat(tx)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case found == blank:
+		return errors.Join(db.Update(layOut), syncDirectory(filepath.Dir(path)))
+	case found == journaled:
+		return db.Update(foldJournals)
+	}
+	return nil
+}
+
+// syncDirectory makes the new file's name durable; bbolt syncs its content only.
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // the operator names the data file
+	if err != nil {
+		return err
+	}
+	// Some systems cannot sync a directory, and need not.
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
+		return errors.Join(err, d.Close())
+	}
+	return d.Close()
+}
