@@ -1,0 +1,285 @@
+// Package docs_test keeps what the pages say about the code true: the package
+// picture, the import rules, and the files and functions that they name.
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+const root = ".."
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// section returns the text of a page from a heading to the next one of its level
+// or above.
+func section(t *testing.T, page, heading string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(read(t, page), "\n"+heading+"\n")
+	if !ok {
+		t.Fatalf("%s has no heading %q", page, heading)
+	}
+	level := strings.IndexByte(heading, ' ')
+	next := regexp.MustCompile(`(?m)^#{1,` + string(rune('0'+level)) + `} `)
+	if at := next.FindStringIndex(rest); at != nil {
+		rest = rest[:at[0]]
+	}
+	return rest
+}
+
+// packages returns the directories with Go files below the root, in slash form.
+func packages(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata") {
+			return fs.SkipDir
+		}
+		if filepath.Ext(name) == ".go" {
+			dir, err := filepath.Rel(root, filepath.Dir(path))
+			found[filepath.ToSlash(dir)] = true
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestPackagePicture: the picture shows every directory with Go files, and no other.
+func TestPackagePicture(t *testing.T) {
+	shown := map[string]bool{}
+	line := regexp.MustCompile(`(?m)^[ │├└─]*((?:cmd|internal|migrations|deploy|docs|tools)(?:/[a-z0-9/-]+)?) {2,}\S`)
+	for _, m := range line.FindAllStringSubmatch(section(t, "docs/architecture.md", "## Packages"), -1) {
+		if shown[m[1]] {
+			t.Errorf("the picture shows %s twice", m[1])
+		}
+		shown[m[1]] = true
+	}
+	want := slices.Sorted(maps.Keys(packages(t)))
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(shown))); diff != "" {
+		t.Errorf("packages (-in the tree +in the picture):\n%s", diff)
+	}
+}
+
+// TestImportRules: the table of import rules is what depguard enforces.
+func TestImportRules(t *testing.T) {
+	var lint struct {
+		Linters struct {
+			Enable   []string
+			Settings struct {
+				Depguard struct {
+					Rules map[string]rule
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, ".golangci.yml")), &lint); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(lint.Linters.Enable, "depguard") {
+		t.Error("depguard is not enabled")
+	}
+	var want []string
+	for name, r := range lint.Linters.Settings.Depguard.Rules {
+		want = append(want, r.row(name))
+	}
+	slices.Sort(want)
+	got := regexp.MustCompile("(?m)^\\| `.*$").FindAllString(section(t, "docs/architecture.md", "## Import rules"), -1)
+	slices.Sort(got)
+	if !slices.Equal(want, got) {
+		t.Errorf("docs/architecture.md has the rows\n%s\n.golangci.yml means\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// rule is one of depguard's.
+type rule struct {
+	Files []string
+	Allow []string
+	Deny  []struct{ Pkg, Desc string }
+	Mode  string `yaml:"list-mode"`
+}
+
+// row is how the table shows the rule: its name, where it holds, what may be
+// imported, what may not.
+func (r rule) row(name string) string {
+	var where, except, only, never []string
+	for _, f := range r.Files {
+		f = strings.TrimSuffix(strings.Replace(f, "**/", "", 1), "/**")
+		switch bare, not := strings.CutPrefix(f, "!"); {
+		case !not:
+			where = append(where, quoted(bare))
+		case bare == "$test":
+			except = append(except, "tests")
+		default:
+			except = append(except, quoted(bare))
+		}
+	}
+	if r.Mode == "strict" {
+		for _, p := range r.Allow {
+			only = append(only, strings.Replace(quoted(p), "`$gostd`", "standard library", 1))
+		}
+	}
+	for _, d := range r.Deny {
+		never = append(never, quoted(d.Pkg))
+	}
+	at := strings.Join(where, ", ")
+	if at == "`*.go`" {
+		at = "everywhere"
+	}
+	if len(except) > 0 {
+		at += " except " + strings.Join(except, ", ")
+	}
+	return "| `" + name + "` | " + at + " | " + dash(only) + " | " + dash(never) + " |"
+}
+
+func quoted(s string) string { return "`" + strings.TrimPrefix(s, "oauth-server/") + "`" }
+
+func dash(list []string) string {
+	if len(list) == 0 {
+		return "—"
+	}
+	return strings.Join(list, ", ")
+}
+
+// TestNamedCode: every `path/file.go` that a page names exists, and each `Type.Method()` or
+// `function()` after it, up to the next file, is declared in that file.
+func TestNamedCode(t *testing.T) {
+	named := regexp.MustCompile("`([a-z][a-z0-9_/-]*\\.(?:go|json))`|`([A-Za-z_]+(?:\\.[A-Za-z_]+)?)\\(\\)`")
+	files := 0
+	for _, page := range []string{"CONTRIBUTING.md", "docs/architecture.md"} {
+		file, names := "", map[string]bool(nil)
+		for _, m := range named.FindAllStringSubmatch(read(t, page), -1) {
+			switch {
+			case m[1] != "":
+				files++
+				file, names = m[1], declared(t, page, m[1])
+			case file == "":
+				t.Errorf("%s names %s before any file", page, m[2])
+			case !names[m[2]]:
+				t.Errorf("%s: %s does not declare %s", page, file, m[2])
+			}
+		}
+	}
+	if files < 12 {
+		t.Errorf("the pages name %d files; the four walks alone name a dozen", files)
+	}
+}
+
+// declared returns the functions of a file, and its methods as Type.Method.
+func declared(t *testing.T, page, path string) map[string]bool {
+	t.Helper()
+	if filepath.Ext(path) != ".go" {
+		read(t, path)
+		return nil
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Errorf("%s: %v", page, err)
+		return nil
+	}
+	names := map[string]bool{}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			names[receiver(d)+d.Name.Name] = true
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				if i, ok := interfaceOf(s); ok {
+					for _, m := range i.methods {
+						names[i.name+"."+m] = true
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+func receiver(d *ast.FuncDecl) string {
+	if d.Recv == nil {
+		return ""
+	}
+	t := d.Recv.List[0].Type
+	if p, ok := t.(*ast.StarExpr); ok {
+		t = p.X
+	}
+	if id, ok := t.(*ast.Ident); ok {
+		return id.Name + "."
+	}
+	return ""
+}
+
+type namedInterface struct {
+	name    string
+	methods []string
+}
+
+func interfaceOf(s ast.Spec) (namedInterface, bool) {
+	ts, ok := s.(*ast.TypeSpec)
+	if !ok {
+		return namedInterface{}, false
+	}
+	it, ok := ts.Type.(*ast.InterfaceType)
+	if !ok {
+		return namedInterface{}, false
+	}
+	out := namedInterface{name: ts.Name.Name}
+	for _, m := range it.Methods.List {
+		for _, n := range m.Names {
+			out.methods = append(out.methods, n.Name)
+		}
+	}
+	return out, true
+}
+
+// TestLinks: every relative link of every page leads to a file.
+func TestLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
+	pages := []string{"README.md", "CONTRIBUTING.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/adr/*.md"} {
+		more, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(more) == 0 {
+			t.Fatalf("no pages match %s: %v", pattern, err)
+		}
+		for _, p := range more {
+			pages = append(pages, strings.TrimPrefix(filepath.ToSlash(p), root+"/"))
+		}
+	}
+	for _, page := range pages {
+		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			target := filepath.Join(root, filepath.Dir(page), m[1])
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+			}
+		}
+	}
+}
