@@ -14,9 +14,11 @@ import (
 )
 
 // TestDamagedFile flips bytes all over a data file. Whatever is hit, opening
-// and using it ends in answers or errors, never in a crash of the process.
+// and using it ends in answers or errors, never in a crash of the process. The file is always the
+// same, with 200 codes in it: bbolt writes pages in an order of its own, and follows one damaged file
+// in 12,000 until memory ends (ADR 0017).
 func TestDamagedFile(t *testing.T) {
-	good := written(t)
+	good := unpack(t, "format2.db.gz")
 	noticed := 0
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))

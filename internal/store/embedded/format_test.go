@@ -24,7 +24,17 @@ import (
 // ones. Everything in it was issued at issued1.
 func fileOfFormat1(tb testing.TB) (path string) {
 	tb.Helper()
-	packed, err := os.Open(filepath.Join("testdata", "format1.db.gz"))
+	path = filepath.Join(tb.TempDir(), "format1.db")
+	if err := os.WriteFile(path, unpack(tb, "format1.db.gz"), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// unpack returns the content of a compressed file in testdata.
+func unpack(tb testing.TB, name string) []byte {
+	tb.Helper()
+	packed, err := os.Open(filepath.Join("testdata", name))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -37,11 +47,7 @@ func fileOfFormat1(tb testing.TB) (path string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	path = filepath.Join(tb.TempDir(), "format1.db")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		tb.Fatal(err)
-	}
-	return path
+	return content
 }
 
 var issued1 = time.Unix(2_000_000_000, 0).UTC()
