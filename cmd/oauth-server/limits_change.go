@@ -98,7 +98,7 @@ func (l *limits) agree(r adminapi.Rehearsal) error {
 	if l.yes {
 		return nil
 	}
-	_, _ = fmt.Fprint(l.errOut, "Go on? [y/N] ")
+	_, _ = fmt.Fprint(l.errOut, "Continue? [y/N] ")
 	line, err := bufio.NewReader(io.LimitReader(l.in, maxAnswerLine)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read your answer: %w", err)

@@ -206,7 +206,7 @@ func (s *Server) perform(c *call, ch *change) error {
 // applyWithin bounds the time of a change.
 const applyWithin = 10 * time.Second
 
-// apply makes the change. It goes on if the caller hangs up, so that its outcome is
+// apply makes the change. It continues if the caller hangs up, so that its outcome is
 // certain.
 func (s *Server) apply(ctx context.Context, ch *change) (*clientcfg.PolicySnapshot, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyWithin)

@@ -165,7 +165,7 @@ func judgePeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
 			known = known || p.Count <= p.Limit.Requests
 		}
 		if !known {
-			v.why = fmt.Sprintf("nothing was counted that tells about %d requests in %s; try a candidate first", l.Requests, adminapi.ShowWindow(l.Window))
+			v.why = fmt.Sprintf("no counter shows %d requests in %s; try a candidate first", l.Requests, adminapi.ShowWindow(l.Window))
 		}
 	}
 	return v
@@ -186,7 +186,7 @@ const named = 10
 func (e *effect) summarize(now time.Time) string {
 	switch {
 	case !e.Widens:
-		return "enforcement is not widened: nobody is hit who was not before"
+		return "enforcement is not widened: no request is denied that was not before"
 	case !e.normally:
 		return "enforcement is widened while the store does not take counts, and not otherwise"
 	}

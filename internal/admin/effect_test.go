@@ -20,7 +20,7 @@ func (w *instance) summary(method, path, body string) string {
 
 const young = "; the figures go back 1 second only"
 
-const nobody = "enforcement is not widened: nobody is hit who was not before"
+const notWidened = "enforcement is not widened: no request is denied that was not before"
 
 func TestEffectOfEndingDryRun(t *testing.T) {
 	w := newWorld(t)
@@ -30,9 +30,9 @@ func TestEffectOfEndingDryRun(t *testing.T) {
 		return w.summary("PATCH", "/settings", `{"mode":"enforce"}`)
 	}
 	w.clock.Advance(time.Hour)
-	equal(t, "nobody asked", end(), "enforcing would have denied none of 0 clients in the last 10 minutes")
+	equal(t, "no request", end(), "enforcing would have denied none of 0 clients in the last 10 minutes")
 	w.ask("shop", "", 4)
-	equal(t, "nobody too often", end(), "enforcing would have denied none of 1 client in the last 10 minutes")
+	equal(t, "no request too many", end(), "enforcing would have denied none of 1 client in the last 10 minutes")
 	w.ask("shop", "", 4)
 	w.ask("app", "", 6)
 	w.ask("viewer", "", 1)
@@ -41,14 +41,14 @@ func TestEffectOfEndingDryRun(t *testing.T) {
 	equal(t, "two too often", end(), want)
 	equal(t, "only one client", w.summary("PATCH", "/policies/app", `{"mode":"enforce"}`),
 		"enforcing would have denied 1 of 4 clients in the last 10 minutes: app (1 request)")
-	equal(t, "not widened", w.summary("PATCH", "/policies/app", `{"mode":"off"}`), nobody)
+	equal(t, "not widened", w.summary("PATCH", "/policies/app", `{"mode":"off"}`), notWidened)
 	// What was predicted is what enforcing gives.
 	w.patch("/settings", `{"mode":"enforce"}`).is(http.StatusOK)
 	w.clock.Advance(5 * time.Minute)
 	equal(t, "passed", w.ask("shop", "", 8), 5)
 	equal(t, "passed", w.ask("app", "", 6), 5)
 	w.clock.Advance(11 * time.Minute)
-	equal(t, "not widened", end(), nobody)
+	equal(t, "not widened", end(), notWidened)
 }
 
 // What was counted under other limits says nothing about these.
@@ -64,8 +64,8 @@ func TestEffectForgetsFormerLimits(t *testing.T) {
 		t.Helper()
 		return w.summary("PATCH", "/settings", `{"mode":"enforce"}`)
 	}
-	unclear := "(nothing was counted that tells about 10 requests in 60s; try a candidate first)"
-	equal(t, "nobody asked since", end(), "enforcing would have denied none of 2 clients in the last 10 minutes; unknown for 2: app "+unclear+", shop "+unclear)
+	unclear := "(no counter shows 10 requests in 60s; try a candidate first)"
+	equal(t, "no request since", end(), "enforcing would have denied none of 2 clients in the last 10 minutes; unknown for 2: app "+unclear+", shop "+unclear)
 	w.clock.Advance(3 * time.Minute)
 	w.ask("shop", "", 12)
 	w.ask("app", "", 9)
@@ -97,7 +97,7 @@ func TestEffectOfTheCanaryShare(t *testing.T) {
 			t.Errorf("at %v%%: %v are hit, want %d", share, hit, inside)
 		}
 	}
-	equal(t, "as it is", w.summary("PATCH", "/settings", `{"canary_percent":0}`), nobody)
+	equal(t, "as it is", w.summary("PATCH", "/settings", `{"canary_percent":0}`), notWidened)
 }
 
 func TestEffectOfALowerLimit(t *testing.T) {
@@ -113,10 +113,10 @@ func TestEffectOfALowerLimit(t *testing.T) {
 	equal(t, "below the peak", set(`{"client":[{"requests":29}]}`), "enforcing would have denied 1 of 2 clients")
 	equal(t, "at the peak", set(`{"client":[{"requests":30}]}`), "enforcing would have denied none of 2 clients")
 	equal(t, "users", set(`{"user":[{"requests":2}]}`), "enforcing would have denied 1 of 2 clients")
-	equal(t, "higher", set(`{"client":[{"requests":200}]}`), nobody)
-	equal(t, "renamed", set(`{"client":[{"name":"other"}]}`), nobody)
+	equal(t, "higher", set(`{"client":[{"requests":200}]}`), notWidened)
+	equal(t, "renamed", set(`{"client":[{"name":"other"}]}`), notWidened)
 	if s := w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s"}]}`); !strings.Contains(s,
-		"unknown for 1: shop (nothing was counted that tells about 10 requests in 10s; try a candidate first)") {
+		"unknown for 1: shop (no counter shows 10 requests in 10s; try a candidate first)") {
 		t.Error(s)
 	}
 	if s := w.summary("PATCH", "/settings", `{"default":{"client":[{"requests":11}]}}`); !strings.Contains(s,
@@ -131,15 +131,15 @@ func TestEffectOfOnOutage(t *testing.T) {
 		return fmt.Sprintf(`{"client":[{"requests":%d,"on_outage":%q}]}`, requests, onOutage)
 	}
 	for _, tt := range []struct{ name, before, after, want string }{
-		{"the same", limit(10, "share"), limit(10, "share"), nobody},
+		{"the same", limit(10, "share"), limit(10, "share"), notWidened},
 		{"denies", limit(10, "share"), limit(10, "deny"), outage},
 		{"shares", limit(10, "memory"), limit(10, "share"), outage},
-		{"shares instead of denying", limit(10, "deny"), limit(10, "share"), nobody},
+		{"shares instead of denying", limit(10, "deny"), limit(10, "share"), notWidened},
 		{"higher, and denies", limit(10, "share"), limit(20, "deny"), outage},
 		{"lower, and denies", limit(10, "share"), limit(5, "deny"), "enforcing would have denied 1 of 1 client in the last 10 minutes: shop (at least 1)" + young + also},
 		{"lower", limit(10, "share"), limit(5, "share"), "enforcing would have denied 1 of 1 client in the last 10 minutes: shop (at least 1)" + young},
-		{"another denies already", `{"client":[{"on_outage":"deny"},{"name":"b","requests":10}]}`, limit(10, "deny"), nobody},
-		{"not enforced", limit(10, "share"), `{"mode":"dry_run","client":[{"on_outage":"deny"}]}`, nobody},
+		{"another denies already", `{"client":[{"on_outage":"deny"},{"name":"b","requests":10}]}`, limit(10, "deny"), notWidened},
+		{"not enforced", limit(10, "share"), `{"mode":"dry_run","client":[{"on_outage":"deny"}]}`, notWidened},
 		{"enforced, and shares", `{"mode":"dry_run","client":[{"requests":10}]}`, limit(10, "share"), "enforcing would have denied none of 1 client in the last 10 minutes" + young},
 		{"enforced, and denies", `{"mode":"dry_run","client":[{"requests":10}]}`, limit(10, "deny"), "enforcing would have denied none of 1 client in the last 10 minutes" + young + also},
 	} {

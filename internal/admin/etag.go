@@ -45,7 +45,7 @@ func (c conditions) given() bool { return c.match != nil || c.noneMatch != nil }
 
 // errNoCondition is the answer to a change that could overwrite another.
 var errNoCondition = problem(http.StatusPreconditionRequired, typeNoCondition, "If-Match is needed",
-	"send If-Match with the ETag that you read, so that no change of somebody else is overwritten; "+
+	"send If-Match with the ETag that you read, so that no other change is overwritten; "+
 		"to make what does not exist yet, send If-None-Match: *")
 
 // check compares the conditions with the current state. Both headers use strong

@@ -4,7 +4,7 @@
 // 1.5 is no whole number and 60 no duration.
 //
 // Both formats become a [Value] first, which [Value.Decode] writes into a struct by the
-// json tags of its fields, those of embedded structs included. It goes on after an
+// json tags of its fields, those of embedded structs included. It continues after an
 // error. Types with an UnmarshalText method are text, a type named Duration is text with
 // a unit, and a type with a SetDefaults method has defaults for absent fields.
 //

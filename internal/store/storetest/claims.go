@@ -65,8 +65,10 @@ func fight(
 func onlyPrize(ctx context.Context, b Backend, name string, won bool) error {
 	got, err := b.RefreshToken(ctx, secret.DigestOf(name))
 	switch {
-	case won && (err != nil || got.Claimed):
-		return fmt.Errorf("the winner's token is lost: %+v, %w", got, err)
+	case won && err != nil:
+		return fmt.Errorf("the winner's token is lost: %w", err)
+	case won && got.Claimed:
+		return fmt.Errorf("the winner's token is claimed: %+v", got)
 	case !won && err == nil:
 		return fmt.Errorf("%s lost, but its token can be found", name)
 	}
