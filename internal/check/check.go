@@ -1,0 +1,56 @@
+// Package check holds the assertions that the tests of several packages share. Nothing but tests
+// imports it.
+package check
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// OK ends the test if err is not nil; about says what failed.
+func OK(tb testing.TB, err error, about ...string) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(strings.Join(append(about, err.Error()), ": "))
+	}
+}
+
+// ErrorSays ends the test if err is nil or its message lacks the text.
+func ErrorSays(tb testing.TB, err error, text string) {
+	tb.Helper()
+	if err == nil || !strings.Contains(err.Error(), text) {
+		tb.Fatalf("the error %v does not say %q", err, text)
+	}
+}
+
+// Equal ends the test unless got is want, unexported fields included; what names the value.
+func Equal[T any](tb testing.TB, what string, got, want T) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+		tb.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// patience is how long [Eventually] waits. A slow machine needs some of it; no test asserts how
+// fast something becomes true.
+const patience = 30 * time.Second
+
+// Eventually waits until holds returns true, and ends the test if it does not in time; what is the
+// condition in words. It is for what another process does.
+func Eventually(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			tb.Fatalf("not so after %v: %s", patience, what)
+		}
+	}
+}
