@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -95,7 +96,7 @@ func TestCandidateIsSharedBetweenInstances(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, ratelimit.DefaultSettings())
 	a.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
-	ok(t, b.policies.Refresh(t.Context()))
+	check.OK(t, b.policies.Refresh(t.Context()))
 	a.ask("shop", "", 5)
 	b.ask("shop", "", 4)
 	b.publish()

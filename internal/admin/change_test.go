@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 )
@@ -159,8 +160,8 @@ func TestSettingsLieOnTopOfTheFile(t *testing.T) {
 	equal(t, "user", a.at("default", "user", 0, "requests"), any(100.0))
 	var meta struct{ Changed []string }
 	b, err := json.Marshal(a.at("meta"))
-	ok(t, err)
-	ok(t, json.Unmarshal(b, &meta))
+	check.OK(t, err)
+	check.OK(t, json.Unmarshal(b, &meta))
 	if diff := cmp.Diff([]string{"mode", "canary_percent", "default.client"}, meta.Changed); diff != "" {
 		t.Error(diff)
 	}
@@ -202,11 +203,11 @@ func TestUnknownClientsAreRefused(t *testing.T) {
 	}).is(http.StatusNotFound).says(`"shpo"`)
 	w.send(request{method: "DELETE", path: "/clients/shpo/counters", token: writer}).is(http.StatusNotFound)
 	// One that was made a moment ago is no unknown one.
-	ok(t, w.store.CreateClient(t.Context(), confidential("shpo", func(*clientcfg.Client) {})))
+	check.OK(t, w.store.CreateClient(t.Context(), confidential("shpo", func(*clientcfg.Client) {})))
 	w.put("/policies/shpo", tenAMinute).is(http.StatusOK)
 	// Its policy can still be taken back once it is gone.
-	ok(t, w.store.DeleteClient(t.Context(), "shpo"))
-	ok(t, w.clients.Refresh(t.Context()))
+	check.OK(t, w.store.DeleteClient(t.Context(), "shpo"))
+	check.OK(t, w.clients.Refresh(t.Context()))
 	w.change("DELETE", "/policies/shpo", "").is(http.StatusNoContent)
 	w.send(request{method: "GET", path: "/policies/shpo", token: reader}).is(http.StatusNotFound)
 }
@@ -262,7 +263,7 @@ func TestEveryInstanceFollows(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
 	a.put("/policies/shop", tenAMinute).is(http.StatusOK)
-	ok(t, b.policies.Refresh(t.Context()))
+	check.OK(t, b.policies.Refresh(t.Context()))
 	equal(t, "passed on the other", b.ask("shop", "", 5), 3)
 	equal(t, "same ETag", b.get("/policies/shop").header.Get("ETag"), a.get("/policies/shop").header.Get("ETag"))
 	// An instance that has not seen a change yet refuses to act on what it knows.
@@ -288,7 +289,7 @@ func TestETagKnowsTheFile(t *testing.T) {
 func TestStoreFailureIsSaid(t *testing.T) {
 	w := newWorld(t)
 	etag := w.get("/settings").header.Get("ETag")
-	ok(t, w.store.Close())
+	check.OK(t, w.store.Close())
 	w.send(request{
 		method: "PATCH", path: "/settings", token: writer, ifMatch: etag, contentType: "application/json", body: `{"mode":"off"}`,
 	}).is(http.StatusServiceUnavailable)

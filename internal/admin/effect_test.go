@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 )
@@ -85,7 +86,7 @@ func TestEffectOfTheCanaryShare(t *testing.T) {
 		set := w.policies.Snapshot().Set()
 		set.Settings.CanaryPercent = &share
 		p, err := clientcfg.NewPolicySnapshot(file(), set)
-		ok(t, err)
+		check.OK(t, err)
 		inside := 0
 		for _, id := range ids {
 			if p.For(id).Mode == ratelimit.Enforce {
@@ -192,7 +193,7 @@ func TestEffectCountsAllInstances(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
 	a.patch("/settings", `{"mode":"dry_run","default":{"client":[{"requests":5}]}}`).is(http.StatusOK)
-	ok(t, b.policies.Refresh(t.Context()))
+	check.OK(t, b.policies.Refresh(t.Context()))
 	a.ask("shop", "", 6)
 	b.ask("shop", "", 7)
 	b.ask("app", "", 1)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -115,7 +116,7 @@ func TestCountersOfOtherInstances(t *testing.T) {
 		stored("bob", "per-day", minute, 10), // of a limit that is no more
 		stored("bob", "per-hour", hour, 10), stored("eve", "", minute-600, 10),
 	})
-	ok(t, err)
+	check.OK(t, err)
 	for i, r := range results {
 		equal(t, fmt.Sprintf("status of write %d", i), r.Status, syncer.Applied)
 	}
@@ -127,7 +128,7 @@ func TestCountersOfOtherInstances(t *testing.T) {
 	equal(t, "counters", strings.Join(shown, ", "), "bob per-minute 10, ada per-minute 3, bob per-hour 10, ada per-hour 3")
 	equal(t, "last seen here", a.at("counters", 0, "last_seen"), nil)
 	equal(t, "incomplete", a.at("incomplete"), any(false))
-	ok(t, w.store.Close())
+	check.OK(t, w.store.Close())
 	a = w.get("/clients/shop/counters")
 	equal(t, "without the store", len(a.at("counters").([]any)), 2)
 	equal(t, "incomplete", a.at("incomplete"), any(true))
@@ -141,7 +142,7 @@ func TestCountersOfOneOfManyUsers(t *testing.T) {
 	put := func(items ...syncer.Item) {
 		t.Helper()
 		_, err := w.store.Exchange(t.Context(), items)
-		ok(t, err)
+		check.OK(t, err)
 	}
 	item := func(username string, count int64) syncer.Item {
 		return syncer.Item{ID: ratelimit.CounterID{ClientID: "shop", Username: username}, Write: &syncer.Write{
@@ -172,7 +173,7 @@ func TestResetForgetsOnAllInstances(t *testing.T) {
 	store := openStore(t)
 	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
 	a.put("/policies/shop", `{"client":[{"requests":4}],"user":[{"requests":4}]}`).is(http.StatusOK)
-	ok(t, b.policies.Refresh(t.Context()))
+	check.OK(t, b.policies.Refresh(t.Context()))
 	exhaust := func() {
 		for _, w := range []*instance{a, b} {
 			w.ask("shop", "", 4)
@@ -182,7 +183,7 @@ func TestResetForgetsOnAllInstances(t *testing.T) {
 	reset := func(query string) {
 		t.Helper()
 		a.send(request{method: "DELETE", path: "/clients/shop/counters" + query, token: writer}).is(http.StatusNoContent)
-		ok(t, b.policies.Refresh(t.Context()))
+		check.OK(t, b.policies.Refresh(t.Context()))
 	}
 	exhaust()
 	reset("?username=ada&reason=sorry")
@@ -208,7 +209,7 @@ func TestResetForgetsOnAllInstances(t *testing.T) {
 	// An instance that starts later has nothing to forget.
 	c := newInstance(t, "i-3", store, file())
 	c.ask("shop", "", 4)
-	ok(t, c.policies.Refresh(t.Context()))
+	check.OK(t, c.policies.Refresh(t.Context()))
 	equal(t, "still denied", c.ask("shop", "", 1), 0)
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oauth-server/internal/admin"
+	"oauth-server/internal/check"
 )
 
 // openAPI is the document as far as the tests look at it.
@@ -50,7 +51,7 @@ var loadDocument = sync.OnceValues(func() (openAPI, error) {
 func document(t *testing.T) openAPI {
 	t.Helper()
 	d, err := loadDocument()
-	ok(t, err)
+	check.OK(t, err)
 	return d
 }
 
@@ -84,7 +85,7 @@ func TestDocumentIsServed(t *testing.T) {
 // TestReferencesLeadSomewhere also finds schemas that nobody uses.
 func TestReferencesLeadSomewhere(t *testing.T) {
 	var root map[string]any
-	ok(t, json.Unmarshal(admin.Document, &root))
+	check.OK(t, json.Unmarshal(admin.Document, &root))
 	used := map[string]bool{}
 	var walk func(v any)
 	walk = func(v any) {
@@ -149,7 +150,7 @@ func checkAgainstDocument(t *testing.T, r request, a answer) {
 		return
 	}
 	var v any
-	ok(t, json.Unmarshal(a.body, &v))
+	check.OK(t, json.Unmarshal(a.body, &v))
 	if err := d.check(media.Schema, v, "$"); err != nil {
 		t.Errorf("%s: %v in %s", op.OperationID, err, a.body)
 	}

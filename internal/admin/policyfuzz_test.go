@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/admin"
+	"oauth-server/internal/check"
 	"oauth-server/internal/strict"
 )
 
@@ -29,9 +30,9 @@ func FuzzPolicy(f *testing.F) {
 			return
 		}
 		shown, err := json.Marshal(admin.ShowPolicy("shop", p))
-		ok(t, err)
+		check.OK(t, err)
 		v, err = strict.ParseJSON(shown)
-		ok(t, err)
+		check.OK(t, err)
 		again, err := admin.ReadPolicy("shop", v)
 		if err != nil {
 			t.Fatalf("%s was accepted, and then not: %v", shown, err)

@@ -13,6 +13,7 @@ import (
 
 	"oauth-server/internal/admin"
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/syncer"
 )
@@ -26,7 +27,7 @@ func (w *instance) publish() {
 func (w *instance) beat(id string, report []byte) {
 	w.t.Helper()
 	_, _, err := w.store.heartbeats.Beat(w.t.Context(), syncer.Instance{ID: id, Report: report}, time.Minute)
-	ok(w.t, err)
+	check.OK(w.t, err)
 }
 
 func TestInstancesTellHowFreshTheyAre(t *testing.T) {
@@ -43,7 +44,7 @@ func TestInstancesTellHowFreshTheyAre(t *testing.T) {
 	equal(t, "other is self", all.at("instances", 1, "self"), any(false))
 	equal(t, "other is current", all.at("instances", 1, "policies", "current"), any(false))
 	equal(t, "same file", all.at("instances", 0, "policies", "file"), all.at("instances", 1, "policies", "file"))
-	ok(t, b.policies.Refresh(t.Context()))
+	check.OK(t, b.policies.Refresh(t.Context()))
 	b.publish()
 	equal(t, "other is current", a.get("/instances").at("instances", 1, "policies", "current"), any(true))
 	a.clock.Advance(time.Minute)
@@ -119,8 +120,8 @@ func TestSweepAudit(t *testing.T) {
 			Issuer: "x", Instance: func() string { return "i-1" }, Tokens: w.tokens, Clients: w.clients, Policies: w.policies, Counters: w.counters,
 			Activity: w.recorder, Reports: store.heartbeats, Audit: audit, Logger: slog.New(slog.DiscardHandler),
 		})
-		ok(t, err)
-		ok(t, api.SweepAudit(t.Context()))
+		check.OK(t, err)
+		check.OK(t, api.SweepAudit(t.Context()))
 		equal(t, "sweeps of what is older than 400 days", audit.swept.Load(), 1)
 		audit.broken.Store(true)
 		if err := api.SweepAudit(t.Context()); err == nil {

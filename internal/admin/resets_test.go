@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/admin"
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 )
@@ -56,12 +57,12 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 		adopt := func(clients ...string) {
 			var set clientcfg.PolicySet
 			old, err := clientcfg.NewPolicySnapshot(ratelimit.DefaultSettings(), set)
-			ok(t, err)
+			check.OK(t, err)
 			for i, id := range clients {
 				set = set.WithReset(clientcfg.Reset{Version: int64(i + 1), ClientID: id, At: time.Now()})
 			}
 			next, err := clientcfg.NewPolicySnapshot(ratelimit.DefaultSettings(), set)
-			ok(t, err)
+			check.OK(t, err)
 			resets.Adopted(old, next)
 		}
 		adopt("shop", "app")
@@ -76,6 +77,6 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 			t.Errorf("erased (-want +got):\n%s", diff)
 		}
 		stop()
-		ok(t, <-done)
+		check.OK(t, <-done)
 	})
 }

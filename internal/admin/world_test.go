@@ -18,6 +18,7 @@ import (
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/admin"
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -99,7 +100,7 @@ func openStore(t *testing.T) *shared {
 		confidential("app", func(*clientcfg.Client) {}),
 		confidential(odd, func(*clientcfg.Client) {}),
 	} {
-		ok(t, store.CreateClient(t.Context(), c))
+		check.OK(t, store.CreateClient(t.Context(), c))
 	}
 	c := &testworld.Clock{}
 	heartbeats := &memstore.Store{Clock: c.Now}
@@ -123,11 +124,11 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 	w.resets = admin.NewResets(w.counters, nil, slog.New(slog.DiscardHandler))
 	var err error
 	w.clients, err = clientcfg.NewSource(t.Context(), store)
-	ok(t, err)
+	check.OK(t, err)
 	w.policies, err = clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{
 		Base: base, Now: w.clock.Now, Adopted: w.resets.Adopted,
 	})
-	ok(t, err)
+	check.OK(t, err)
 	w.tokens = tokens{
 		writer: {ClientID: "ops", Subject: "ops", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read", "ratelimit:write"}},
 		reader: {ClientID: "viewer", Subject: "viewer", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read"}},
@@ -149,7 +150,7 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 		c(&o)
 	}
 	w.api, err = admin.New(o)
-	ok(t, err)
+	check.OK(t, err)
 	return w
 }
 
@@ -214,7 +215,7 @@ func (w *instance) send(r request) answer {
 	w.api.ServeHTTP(rec, req)
 	res := rec.Result()
 	body, err := io.ReadAll(res.Body)
-	ok(w.t, err)
+	check.OK(w.t, err)
 	a := answer{w.t, res.StatusCode, res.Header, body}
 	a.plausible(r)
 	return a
@@ -314,13 +315,6 @@ func (a answer) says(text string) answer {
 		a.t.Errorf("the answer does not say %q: %s", text, a.body)
 	}
 	return a
-}
-
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func equal[T comparable](t *testing.T, what string, got, want T) {

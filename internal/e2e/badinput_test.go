@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/oauth2"
+
+	"oauth-server/internal/check"
 )
 
 const formType = "application/x-www-form-urlencoded"
@@ -35,7 +37,7 @@ func (r rawRequest) send(tb testing.TB, client *http.Client, address string) rep
 		body = io.MultiReader(body) // of unknown length
 	}
 	req, err := http.NewRequestWithContext(tb.Context(), method, address+r.query, body)
-	noError(tb, err)
+	check.OK(tb, err)
 	req.Header.Set("Content-Type", formType)
 	for name, values := range r.header {
 		req.Header[name] = values
@@ -147,7 +149,7 @@ func TestStrangers(t *testing.T) {
 			requireOAuthError(t, r.filled(rest).send(t, client, s.Issuer+path), http.StatusUnauthorized, "invalid_client")
 		})
 		_, err := s.credentials("shop").Token(with(t))
-		noError(t, err, "strangers spent what the shop may have")
+		check.OK(t, err, "strangers spent what the shop may have")
 	}
 }
 
@@ -241,7 +243,7 @@ func TestBadAuthorizationRequests(t *testing.T) {
 			if to := b.sentTo().String(); !strings.HasPrefix(to, loopbackURI+"?") {
 				t.Fatalf("redirected to %s, want %s", to, loopbackURI)
 			}
-			equal(t, "answer", without(b.page.left.Query(), "error_description"),
+			check.Equal(t, "answer", without(b.page.left.Query(), "error_description"),
 				url.Values{"error": {tc.redirected}, "state": {"s"}, "iss": {s.Issuer}})
 		})
 	}
@@ -264,7 +266,7 @@ func TestForeignForms(t *testing.T) {
 			"Origin": {"https://evil.example"}, "Sec-Fetch-Site": {"cross-site"},
 		}}.send(t, newHTTPClient(t), s.Issuer+path)
 		r.requireStatus(t, http.StatusForbidden)
-		equal(t, "Set-Cookie of "+path, r.header.Get("Set-Cookie"), "")
+		check.Equal(t, "Set-Cookie of "+path, r.header.Get("Set-Cookie"), "")
 	}
 }
 
@@ -288,20 +290,20 @@ func TestBrokenHTTP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := net.Dial("tcp4", host)
-			noError(t, err)
+			check.OK(t, err)
 			defer func() { _ = conn.Close() }()
 			_, _ = io.WriteString(conn, text) // the server may hang up in the middle
-			noError(t, conn.(*net.TCPConn).CloseWrite())
+			check.OK(t, conn.(*net.TCPConn).CloseWrite())
 			res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
 				return // the server hung up
 			}
-			noError(t, res.Body.Close())
+			check.OK(t, res.Body.Close())
 			if res.StatusCode < 400 || res.StatusCode >= 500 {
 				t.Fatalf("status %d, want 4xx", res.StatusCode)
 			}
 		})
 	}
 	_, err := s.credentials("shop").Token(with(t))
-	noError(t, err)
+	check.OK(t, err)
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"oauth-server/internal/check"
 )
 
 // The benchmarks run the server as its own process on the embedded store and
@@ -163,7 +165,7 @@ type connection struct {
 func (s *server) connect(client int) *connection {
 	s.tb.Helper()
 	conn, err := net.Dial("tcp4", strings.TrimPrefix(s.Issuer, "http://"))
-	noError(s.tb, err)
+	check.OK(s.tb, err)
 	s.tb.Cleanup(func() { _ = conn.Close() })
 	return &connection{tb: s.tb, client: client, conn: conn, reader: bufio.NewReader(conn)}
 }
@@ -173,11 +175,11 @@ func (c *connection) token(clientID, form string) (token oauth2.Token) {
 	credentials := base64.StdEncoding.EncodeToString([]byte(clientID + ":" + secrets[clientID]))
 	_, err := fmt.Fprintf(c.conn, "POST /token HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
 		c.conn.RemoteAddr(), credentials, formType, len(form), form)
-	noError(c.tb, err)
+	check.OK(c.tb, err)
 	res, err := http.ReadResponse(c.reader, nil)
-	noError(c.tb, err)
-	noError(c.tb, json.NewDecoder(res.Body).Decode(&token))
-	noError(c.tb, res.Body.Close())
-	equal(c.tb, "status", res.StatusCode, http.StatusOK)
+	check.OK(c.tb, err)
+	check.OK(c.tb, json.NewDecoder(res.Body).Decode(&token))
+	check.OK(c.tb, res.Body.Close())
+	check.Equal(c.tb, "status", res.StatusCode, http.StatusOK)
 	return token
 }

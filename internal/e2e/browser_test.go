@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"oauth-server/internal/check"
 )
 
 // browser submits the forms of pages, as a person without JavaScript does, and stops where the
@@ -37,7 +39,7 @@ type pageForm struct {
 func newBrowser(tb testing.TB) *browser {
 	tb.Helper()
 	jar, err := cookiejar.New(nil)
-	noError(tb, err)
+	check.OK(tb, err)
 	client := newHTTPClient(tb)
 	client.Jar = jar
 	return &browser{tb: tb, client: client}
@@ -46,7 +48,7 @@ func newBrowser(tb testing.TB) *browser {
 func (b *browser) open(address string) {
 	b.tb.Helper()
 	req, err := http.NewRequestWithContext(b.tb.Context(), http.MethodGet, address, http.NoBody)
-	noError(b.tb, err)
+	check.OK(b.tb, err)
 	b.do(req)
 }
 
@@ -63,9 +65,9 @@ func (b *browser) submit(action string, typed ...string) {
 		fields.Set(typed[i], typed[i+1])
 	}
 	target, err := b.page.url.Parse(f.action)
-	noError(b.tb, err)
+	check.OK(b.tb, err)
 	req, err := http.NewRequestWithContext(b.tb.Context(), http.MethodPost, target.String(), strings.NewReader(fields.Encode()))
-	noError(b.tb, err)
+	check.OK(b.tb, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Origin", b.page.url.Scheme+"://"+b.page.url.Host)
 	req.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -97,16 +99,16 @@ func (b *browser) do(req *http.Request) {
 	b.tb.Helper()
 	req.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 	res, err := b.client.Do(req)
-	noError(b.tb, err)
+	check.OK(b.tb, err)
 	body, err := io.ReadAll(res.Body)
-	noError(b.tb, err)
-	noError(b.tb, res.Body.Close())
+	check.OK(b.tb, err)
+	check.OK(b.tb, res.Body.Close())
 	b.page = page{status: res.StatusCode, url: req.URL, text: string(body), forms: parseForms(b.tb, string(body))}
 	if res.StatusCode < 300 || res.StatusCode > 399 {
 		return
 	}
 	next, err := res.Location()
-	noError(b.tb, err)
+	check.OK(b.tb, err)
 	if next.Host != req.URL.Host {
 		b.page.left = next
 		return
@@ -141,14 +143,14 @@ func (b *browser) sentTo() *url.URL {
 func parseForms(tb testing.TB, text string) (forms []pageForm) {
 	tb.Helper()
 	root, err := html.Parse(strings.NewReader(text))
-	noError(tb, err)
+	check.OK(tb, err)
 	for n := range root.Descendants() {
 		if n.Type != html.ElementNode {
 			continue
 		}
 		switch n.Data {
 		case "form":
-			equal(tb, "method of the form", strings.ToLower(attribute(n, "method")), "post")
+			check.Equal(tb, "method of the form", strings.ToLower(attribute(n, "method")), "post")
 			forms = append(forms, pageForm{action: attribute(n, "action"), fields: url.Values{}})
 		case "input":
 			if len(forms) > 0 && attribute(n, "name") != "" {

@@ -19,6 +19,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
+
+	"oauth-server/internal/check"
 )
 
 // The functions below stand in docs/clients.md word for word;
@@ -107,15 +109,15 @@ func TestDocMachine(t *testing.T) {
 	var seen []string
 	for range 2 {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api.URL, http.NoBody)
-		noError(t, err)
+		check.OK(t, err)
 		seen = append(seen, send(t, client, req).body)
 	}
 	client.CloseIdleConnections()
-	equal(t, "token of the second request", seen[1], seen[0])
+	check.Equal(t, "token of the second request", seen[1], seen[0])
 	ctx := oidc.ClientContext(t.Context(), newHTTPClient(t))
 	checked, err := checker(ctx, s.Issuer, s.Issuer).Verify(t.Context(), strings.TrimPrefix(seen[0], "Bearer "))
-	noError(t, err)
-	equal(t, "sub", checked.Subject, "shop")
+	check.OK(t, err)
+	check.Equal(t, "sub", checked.Subject, "shop")
 }
 
 func TestDocPerson(t *testing.T) {
@@ -124,24 +126,24 @@ func TestDocPerson(t *testing.T) {
 	address, state, verifier := signIn(config)
 	query := newBrowser(t).signInAndAgree(address)
 	_, err := signedIn(ctx, config, "https://evil.example", query, state, verifier)
-	errorSays(t, err, "another server")
+	check.ErrorSays(t, err, "another server")
 	_, err = signedIn(ctx, config, s.Issuer, query, "guessed", verifier)
-	errorSays(t, err, "no answer to our request")
+	check.ErrorSays(t, err, "no answer to our request")
 	token, err := patiently(ctx, func() (*oauth2.Token, error) {
 		return signedIn(ctx, config, s.Issuer, query, state, verifier)
 	})
-	noError(t, err)
+	check.OK(t, err)
 
 	var kept *oauth2.Token
 	keep := func(t *oauth2.Token) error { kept = t; return nil }
 	same, err := renewed(ctx, config, token, keep)
-	noError(t, err)
+	check.OK(t, err)
 	if same.AccessToken != token.AccessToken || kept != nil {
 		t.Fatalf("a fresh token was renewed, and kept as %+v", kept)
 	}
 	token.Expiry = time.Now().Add(-time.Minute)
 	next, err := renewed(ctx, config, token, keep)
-	noError(t, err)
+	check.OK(t, err)
 	if next.RefreshToken == token.RefreshToken || kept != next {
 		t.Fatalf("the successor of the refresh token is not kept: got %+v, kept %+v", next, kept)
 	}
@@ -150,17 +152,17 @@ func TestDocPerson(t *testing.T) {
 // TestClientsDoc: what docs/clients.md shows in Go is what was tested here.
 func TestClientsDoc(t *testing.T) {
 	text, err := os.ReadFile("../../docs/clients.md")
-	noError(t, err)
+	check.OK(t, err)
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	if len(blocks) == 0 {
 		t.Fatal("the page shows no Go")
 	}
 	files, err := filepath.Glob("*_test.go")
-	noError(t, err)
+	check.OK(t, err)
 	var code strings.Builder
 	for _, file := range files {
 		source, err := os.ReadFile(file)
-		noError(t, err)
+		check.OK(t, err)
 		code.Write(source)
 	}
 	for _, block := range blocks {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/oauth2"
+
+	"oauth-server/internal/check"
 )
 
 var inactive = map[string]any{"active": false}
@@ -19,12 +21,12 @@ func TestIntrospection(t *testing.T) {
 		"active": true, "client_id": "web", "username": user, "sub": user, "scope": "read", "iss": s.Issuer,
 		"token_type": "Bearer", "jti": verify(t, s, token.AccessToken).ID,
 	} {
-		equal(t, name, got[name], want)
+		check.Equal(t, name, got[name], want)
 	}
-	equal(t, "active, to the client that holds the refresh token", s.introspect("web", token.RefreshToken)["active"], true)
-	equal(t, "answer to another client", s.introspect("shop", token.RefreshToken), inactive)
+	check.Equal(t, "active, to the client that holds the refresh token", s.introspect("web", token.RefreshToken)["active"], true)
+	check.Equal(t, "answer to another client", s.introspect("shop", token.RefreshToken), inactive)
 	for _, bad := range []string{"garbage", "a.b.c", token.AccessToken + "x", token.AccessToken[:len(token.AccessToken)-2]} {
-		equal(t, "answer about "+bad, s.introspect("shop", bad), inactive)
+		check.Equal(t, "answer about "+bad, s.introspect("shop", bad), inactive)
 	}
 	requireOAuthError(t, s.post("/introspect", "", url.Values{"token": {token.AccessToken}}), 401, "invalid_client")
 	requireOAuthError(t, s.post("/introspect", "shop", url.Values{}), 400, "invalid_request")
@@ -37,7 +39,7 @@ func TestRevocation(t *testing.T) {
 	issue := func() *oauth2.Token {
 		code, verifier := s.code(b, c)
 		token, err := c.Exchange(with(t), code, oauth2.VerifierOption(verifier))
-		noError(t, err)
+		check.OK(t, err)
 		return token
 	}
 	revoke := func(clientID, token string) reply {
@@ -47,25 +49,25 @@ func TestRevocation(t *testing.T) {
 		token := issue()
 		r := revoke("web", token.RefreshToken)
 		r.requireStatus(t, http.StatusOK)
-		equal(t, "Cache-Control", r.header.Get("Cache-Control"), "no-store")
-		equal(t, "the refresh token", s.introspect("web", token.RefreshToken), inactive)
-		equal(t, "the access token", s.introspect("web", token.AccessToken), inactive)
+		check.Equal(t, "Cache-Control", r.header.Get("Cache-Control"), "no-store")
+		check.Equal(t, "the refresh token", s.introspect("web", token.RefreshToken), inactive)
+		check.Equal(t, "the access token", s.introspect("web", token.AccessToken), inactive)
 		_, err := refresh(with(t), c, token.RefreshToken)
 		requireRefused(t, err, 400, "invalid_grant")
 	})
 	t.Run("an access token goes alone", func(t *testing.T) {
 		token := issue()
 		revoke("web", token.AccessToken).requireStatus(t, http.StatusOK) // the hint is wrong, which does no harm
-		equal(t, "the access token", s.introspect("web", token.AccessToken), inactive)
+		check.Equal(t, "the access token", s.introspect("web", token.AccessToken), inactive)
 		_, err := refresh(with(t), c, token.RefreshToken)
-		noError(t, err)
+		check.OK(t, err)
 	})
 	t.Run("the token of another client stays", func(t *testing.T) {
 		token := issue()
 		if r := revoke("other", token.RefreshToken); r.status >= 500 {
 			t.Fatalf("status %d: %s", r.status, r.body)
 		}
-		equal(t, "active", s.introspect("web", token.RefreshToken)["active"], true)
+		check.Equal(t, "active", s.introspect("web", token.RefreshToken)["active"], true)
 	})
 	t.Run("an unknown token is revoked enough", func(t *testing.T) {
 		revoke("web", "unknown").requireStatus(t, http.StatusOK) // RFC 7009 section 2.2
@@ -75,7 +77,7 @@ func TestRevocation(t *testing.T) {
 		revoke("web", token.RefreshToken).requireStatus(t, http.StatusOK)
 		s.kill()
 		s.up()
-		equal(t, "the access token", s.introspect("web", token.AccessToken), inactive)
+		check.Equal(t, "the access token", s.introspect("web", token.AccessToken), inactive)
 		_, err := refresh(with(t), c, token.RefreshToken)
 		requireRefused(t, err, 400, "invalid_grant")
 	})

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/oauth2"
+
+	"oauth-server/internal/check"
 )
 
 // chain is one family of refresh tokens as its client sees it.
@@ -27,7 +29,7 @@ func TestKillInTheMiddleOfRefreshes(t *testing.T) {
 	for w := range chains {
 		for range families {
 			token, err := c.PasswordCredentialsToken(ctx, user, password)
-			noError(t, err)
+			check.OK(t, err)
 			chains[w] = append(chains[w], &chain{token: token.RefreshToken})
 		}
 	}
@@ -74,12 +76,12 @@ func requireRedeemable(ctx context.Context, t *testing.T, c *oauth2.Config, chai
 			next, err := refresh(ctx, c, one.token)
 			switch {
 			case !one.unsure:
-				noError(t, err, "an acknowledged refresh token is lost")
+				check.OK(t, err, "an acknowledged refresh token is lost")
 				sure++
 			case err != nil:
 				requireRefused(t, err, 400, "invalid_grant")
 				next, err = c.PasswordCredentialsToken(ctx, user, password)
-				noError(t, err)
+				check.OK(t, err)
 			}
 			one.token, one.unsure = next.RefreshToken, false
 		}
@@ -101,11 +103,11 @@ func TestSecondServerOnTheSameFile(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	_, err := command(ctx, "", args...)
-	noError(t, ctx.Err(), "the second server hangs")
-	errorSays(t, err, "exit status 1")
-	errorSays(t, err, "store.db")
+	check.OK(t, ctx.Err(), "the second server hangs")
+	check.ErrorSays(t, err, "exit status 1")
+	check.ErrorSays(t, err, "store.db")
 	_, err = command(ctx, "", "client", "list", "--data", s.data())
-	errorSays(t, err, "store.db")
+	check.ErrorSays(t, err, "store.db")
 	_, err = s.credentials("shop").Token(with(t))
-	noError(t, err, "the first server is disturbed")
+	check.OK(t, err, "the first server is disturbed")
 }

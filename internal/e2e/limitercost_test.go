@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oauth-server/internal/check"
 )
 
 // BenchmarkTokenLimiter is what the limiter costs of the processor time of a token
@@ -78,7 +80,7 @@ func median(values []float64) float64 {
 func (s *server) processorTime() (sum time.Duration) {
 	s.tb.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", s.cmd.Process.Pid))
-	noError(s.tb, err)
+	check.OK(s.tb, err)
 	if len(files) == 0 {
 		s.tb.Fatal("no schedstat of the process: this benchmark needs Linux")
 	}
@@ -88,7 +90,7 @@ func (s *server) processorTime() (sum time.Duration) {
 			continue // the thread has ended
 		}
 		ns, err := strconv.ParseInt(strings.Fields(string(text))[0], 10, 64)
-		noError(s.tb, err)
+		check.OK(s.tb, err)
 		sum += time.Duration(ns)
 	}
 	return sum

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/oauth2"
+
+	"oauth-server/internal/check"
 )
 
 // limited is a configuration with the same limit for users and clients. With a window of an hour no
@@ -50,22 +52,22 @@ func TestAnswerToTooManyRequests(t *testing.T) {
 		"Content-Type": "application/json", "Cache-Control": "no-store",
 		"WWW-Authenticate": "", // it would hide the error from openid-client
 	} {
-		equal(t, name, h.Get(name), want)
+		check.Equal(t, name, h.Get(name), want)
 	}
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	noError(t, err)
+	check.OK(t, err)
 	if text := fmt.Sprintf("retry after %d second", seconds); seconds <= 0 || !strings.Contains(refused.ErrorDescription, text) {
 		t.Fatalf("Retry-After is %d, and the description %q", seconds, refused.ErrorDescription)
 	}
-	equal(t, "error_uri", refused.ErrorURI, s.Issuer+"/docs/rate-limits")
+	check.Equal(t, "error_uri", refused.ErrorURI, s.Issuer+"/docs/rate-limits")
 	page := s.get(strings.TrimPrefix(refused.ErrorURI, s.Issuer))
 	page.requireStatus(t, http.StatusOK)
 	if !strings.Contains(page.body, "Retry-After") {
 		t.Fatalf("the page that the answer names does not explain Retry-After:\n%s", page.body)
 	}
 	left, wait := rateLimit(t, h)
-	equal(t, "requests left", left, 0)
-	equal(t, "seconds in RateLimit", wait, seconds)
+	check.Equal(t, "requests left", left, 0)
+	check.Equal(t, "seconds in RateLimit", wait, seconds)
 }
 
 var (
@@ -81,9 +83,9 @@ func rateLimit(tb testing.TB, h http.Header) (left, wait int) {
 		tb.Fatalf("RateLimit is %q and RateLimit-Policy %q", h.Get("RateLimit"), h.Get("RateLimit-Policy"))
 	}
 	left, err := strconv.Atoi(found[1])
-	noError(tb, err)
+	check.OK(tb, err)
 	wait, err = strconv.Atoi(found[2])
-	noError(tb, err)
+	check.OK(tb, err)
 	return left, wait
 }
 
@@ -93,7 +95,7 @@ func TestRateLimitFieldsOnSuccess(t *testing.T) {
 		r := s.post("/token", "shop", url.Values{"grant_type": {"client_credentials"}})
 		r.requireStatus(t, http.StatusOK)
 		left, _ := rateLimit(t, r.header)
-		equal(t, "requests left", left, want)
+		check.Equal(t, "requests left", left, want)
 		if policy := r.header.Get("RateLimit-Policy"); !strings.Contains(policy, ";q=4;w=3600") {
 			t.Fatalf("RateLimit-Policy is %s, want 4 per hour", policy)
 		}
@@ -123,15 +125,15 @@ func TestDeniedGrantsAreNotBurnt(t *testing.T) {
 		token, err := patiently(ctx, func() (*oauth2.Token, error) {
 			return c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
 		})
-		noError(t, err)
-		equal(t, "sub", verify(t, s, token.AccessToken).Subject, user)
+		check.OK(t, err)
+		check.Equal(t, "sub", verify(t, s, token.AccessToken).Subject, user)
 	})
 	t.Run("refresh token", func(t *testing.T) {
 		code, verifier := s.code(newBrowser(t), c)
 		token, err := patiently(ctx, func() (*oauth2.Token, error) {
 			return c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
 		})
-		noError(t, err)
+		check.OK(t, err)
 		_ = exhaust(t, func() error {
 			next, err := refresh(ctx, c, token.RefreshToken)
 			if err == nil {
@@ -140,7 +142,7 @@ func TestDeniedGrantsAreNotBurnt(t *testing.T) {
 			return err
 		})
 		next, err := patiently(ctx, func() (*oauth2.Token, error) { return refresh(ctx, c, token.RefreshToken) })
-		noError(t, err)
+		check.OK(t, err)
 		if next.RefreshToken == token.RefreshToken {
 			t.Fatal("the refresh token was not rotated")
 		}
@@ -151,7 +153,7 @@ func TestDeniedGrantsAreNotBurnt(t *testing.T) {
 		_, err := patiently(ctx, func() (*oauth2.Token, error) {
 			return legacy.PasswordCredentialsToken(ctx, user, password)
 		})
-		noError(t, err)
+		check.OK(t, err)
 	})
 }
 
@@ -167,7 +169,7 @@ func TestRetryAfterIsEnough(t *testing.T) {
 			attempts++
 			return s.credentials("shop").Token(ctx)
 		})
-		noError(t, err)
+		check.OK(t, err)
 		if attempts > 2 {
 			t.Fatalf("%d attempts: refused again after the wait", attempts)
 		}
@@ -190,8 +192,8 @@ func TestConcurrentRequestsPassExactly(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	equal(t, "requests passed", passed.Load(), limit)
-	equal(t, "requests refused", refused.Load(), 64-limit)
+	check.Equal(t, "requests passed", passed.Load(), limit)
+	check.Equal(t, "requests refused", refused.Load(), 64-limit)
 }
 
 // from sends the request as if it came from that address, through a proxy
@@ -221,7 +223,7 @@ func TestWrongSecretSpendsNothing(t *testing.T) {
 		r := s.from(owner, "/token", "shop", secrets["shop"], form)
 		r.requireStatus(t, 200)
 		left, _ := rateLimit(t, r.header)
-		equal(t, "requests left", left, want)
+		check.Equal(t, "requests left", left, want)
 	}
 	s.from(owner, "/token", "shop", secrets["shop"], form).requireStatus(t, 429)
 }
@@ -266,11 +268,11 @@ func TestUsersAreLimitedApart(t *testing.T) {
 	c := s.config("legacy")
 	_ = exhaust(t, func() error { _, err := c.PasswordCredentialsToken(ctx, user, password); return err })
 	_, err := c.PasswordCredentialsToken(ctx, secondUser, password)
-	noError(t, err)
+	check.OK(t, err)
 	web := s.config("web")
 	code, verifier := s.code(newBrowser(t), web)
 	_, err = web.Exchange(ctx, code, oauth2.VerifierOption(verifier))
-	noError(t, err, "the same user with another client")
+	check.OK(t, err, "the same user with another client")
 }
 
 func TestModes(t *testing.T) {
@@ -304,7 +306,7 @@ func TestModes(t *testing.T) {
 				}
 				r.requireStatus(t, http.StatusOK)
 			}
-			equal(t, "requests refused", refused, tc.refused)
+			check.Equal(t, "requests refused", refused, tc.refused)
 		})
 	}
 }
@@ -320,12 +322,12 @@ func TestSeveralLimits(t *testing.T) {
 	passed := 0
 	for passed < 5 {
 		_, err := patiently(ctx, ask)
-		noError(t, err)
+		check.OK(t, err)
 		passed++
 	}
 	refused := exhaust(t, func() error { _, err := ask(); return err })
 	seconds, err := strconv.Atoi(refused.Response.Header.Get("Retry-After"))
-	noError(t, err)
+	check.OK(t, err)
 	if seconds <= 10 {
 		t.Fatalf("Retry-After is %d s, want what the limit per hour says", seconds)
 	}
@@ -347,9 +349,9 @@ func TestTokenCommandWaits(t *testing.T) {
 			break
 		}
 	}
-	errorSays(t, err, "let --wait do so")
+	check.ErrorSays(t, err, "let --wait do so")
 	out, err := command(ctx, "", append(args, "--wait", "-o", "json")...)
-	noError(t, err)
+	check.OK(t, err)
 	if !strings.Contains(string(out), `"claims_verified": true`) {
 		t.Fatalf("the claims are not verified: %s", out)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/tokenclient"
 )
 
@@ -14,14 +15,14 @@ func TestMetadata(t *testing.T) {
 	s := start(t, unlimited)
 	r := s.get("/.well-known/oauth-authorization-server")
 	r.requireStatus(t, http.StatusOK)
-	equal(t, "Content-Type", r.header.Get("Content-Type"), "application/json")
+	check.Equal(t, "Content-Type", r.header.Get("Content-Type"), "application/json")
 	m := r.object(t)
 	// RFC 8414 section 3.3: the issuer is identical. RFC 9207 section 3: iss is announced.
 	for name, want := range map[string]any{
 		"issuer": s.Issuer, "response_types_supported": []any{"code"}, "code_challenge_methods_supported": []any{"S256"},
 		"authorization_response_iss_parameter_supported": true,
 	} {
-		equal(t, name, m[name], want)
+		check.Equal(t, name, m[name], want)
 	}
 	for name, some := range map[string][]string{
 		"grant_types_supported":                 {"authorization_code", "client_credentials", "refresh_token"},
@@ -40,7 +41,7 @@ func TestMetadata(t *testing.T) {
 		}
 	}
 	_, err := tokenclient.Discover(t.Context(), newHTTPClient(t), s.Issuer)
-	noError(t, err)
+	check.OK(t, err)
 }
 
 // Every address in the metadata answers as what it is said to be.
@@ -98,5 +99,5 @@ func TestHealth(t *testing.T) {
 	for _, path := range []string{"/healthz", "/readyz"} {
 		s.get(path).requireStatus(t, http.StatusOK)
 	}
-	equal(t, "exit status after SIGTERM", s.stop(), 0)
+	check.Equal(t, "exit status after SIGTERM", s.stop(), 0)
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/tokenclient"
 )
@@ -52,7 +53,7 @@ func (s *server) code(b *browser, c *oauth2.Config) (code, verifier string) {
 	back := b.signInAndAgree(c.AuthCodeURL("the state", oauth2.S256ChallengeOption(verifier)))
 	code = back.Get("code")
 	// RFC 9207 asks for iss.
-	equal(s.tb, "answer", back, url.Values{"code": {code}, "state": {"the state"}, "iss": {s.Issuer}})
+	check.Equal(s.tb, "answer", back, url.Values{"code": {code}, "state": {"the state"}, "iss": {s.Issuer}})
 	if code == "" {
 		s.tb.Fatal("the code is empty")
 	}
@@ -64,7 +65,7 @@ func (s *server) signIn(ctx context.Context, c *oauth2.Config) *oauth2.Token {
 	s.tb.Helper()
 	code, verifier := s.code(newBrowser(s.tb), c)
 	token, err := c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
-	noError(s.tb, err)
+	check.OK(s.tb, err)
 	return token
 }
 
@@ -94,14 +95,14 @@ func TestClientCredentials(t *testing.T) {
 			c := s.credentials("shop")
 			c.AuthStyle = style
 			token, err := c.Token(with(t))
-			noError(t, err)
-			equal(t, "token_type", token.Type(), "Bearer")
-			equal(t, "refresh_token", token.RefreshToken, "") // RFC 6749 section 4.4.3
-			equal(t, "scope", token.Extra("scope"), "read")
+			check.OK(t, err)
+			check.Equal(t, "token_type", token.Type(), "Bearer")
+			check.Equal(t, "refresh_token", token.RefreshToken, "") // RFC 6749 section 4.4.3
+			check.Equal(t, "scope", token.Extra("scope"), "read")
 			claims := verify(t, s, token.AccessToken)
-			equal(t, "client_id", claims.ClientID, "shop")
-			equal(t, "sub", claims.Subject, "shop") // the client itself: RFC 9068 section 2.2
-			equal(t, "scope of the claims", claims.Scope, "read")
+			check.Equal(t, "client_id", claims.ClientID, "shop")
+			check.Equal(t, "sub", claims.Subject, "shop") // the client itself: RFC 9068 section 2.2
+			check.Equal(t, "scope of the claims", claims.Scope, "read")
 		})
 	}
 }
@@ -116,8 +117,8 @@ func TestCodeWithPKCE(t *testing.T) {
 				t.Fatal("no refresh token")
 			}
 			claims := verify(t, s, token.AccessToken)
-			equal(t, "client_id", claims.ClientID, id)
-			equal(t, "sub", claims.Subject, user)
+			check.Equal(t, "client_id", claims.ClientID, id)
+			check.Equal(t, "sub", claims.Subject, user)
 			if left := time.Until(claims.expiry()); left.Abs() > 2*time.Hour {
 				t.Fatalf("the token expires in %v", left)
 			}
@@ -146,7 +147,7 @@ func TestCodeSurvivesWrongAttempts(t *testing.T) {
 	requireRefused(t, err, 400, "invalid_grant")
 
 	_, err = c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
-	noError(t, err)
+	check.OK(t, err)
 }
 
 func TestCodeReplayRevokesWhatItBought(t *testing.T) {
@@ -155,7 +156,7 @@ func TestCodeReplayRevokesWhatItBought(t *testing.T) {
 	code, verifier := s.code(newBrowser(t), c)
 	ctx := with(t)
 	token, err := c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
-	noError(t, err)
+	check.OK(t, err)
 	_, err = c.Exchange(ctx, code, oauth2.VerifierOption(verifier))
 	requireRefused(t, err, 400, "invalid_grant")
 	_, err = refresh(ctx, c, token.RefreshToken)
@@ -168,19 +169,19 @@ func TestRefreshRotatesAndReuseRevokesTheFamily(t *testing.T) {
 	ctx := with(t)
 	first := s.signIn(ctx, c)
 	second, err := refresh(ctx, c, first.RefreshToken)
-	noError(t, err)
+	check.OK(t, err)
 	if second.RefreshToken == first.RefreshToken || second.AccessToken == first.AccessToken {
 		t.Fatal("a refresh answered with a token of before")
 	}
 	third, err := refresh(ctx, c, second.RefreshToken)
-	noError(t, err)
-	equal(t, "sub", verify(t, s, third.AccessToken).Subject, user)
+	check.OK(t, err)
+	check.Equal(t, "sub", verify(t, s, third.AccessToken).Subject, user)
 
 	_, err = refresh(ctx, c, first.RefreshToken)
 	requireRefused(t, err, 400, "invalid_grant")
 	_, err = refresh(ctx, c, third.RefreshToken)
 	requireRefused(t, err, 400, "invalid_grant")
-	equal(t, "an access token of the revoked family", s.introspect("shop", third.AccessToken), inactive)
+	check.Equal(t, "an access token of the revoked family", s.introspect("shop", third.AccessToken), inactive)
 }
 
 func TestRefreshTokenBelongsToItsClient(t *testing.T) {
@@ -197,7 +198,7 @@ func TestRefreshTokenBelongsToItsClient(t *testing.T) {
 	requireRefused(t, err, 401, "invalid_client")
 
 	_, err = refresh(ctx, c, token.RefreshToken)
-	noError(t, err, "an attempt of others spent the token")
+	check.OK(t, err, "an attempt of others spent the token")
 }
 
 func TestPassword(t *testing.T) {
@@ -205,10 +206,10 @@ func TestPassword(t *testing.T) {
 	ctx := with(t)
 	c := s.config("legacy")
 	token, err := c.PasswordCredentialsToken(ctx, user, password)
-	noError(t, err)
-	equal(t, "sub", verify(t, s, token.AccessToken).Subject, user)
+	check.OK(t, err)
+	check.Equal(t, "sub", verify(t, s, token.AccessToken).Subject, user)
 	_, err = refresh(ctx, c, token.RefreshToken)
-	noError(t, err)
+	check.OK(t, err)
 
 	_, err = c.PasswordCredentialsToken(ctx, user, "wrong")
 	requireRefused(t, err, 400, "invalid_grant")
@@ -225,13 +226,13 @@ func TestSignInGoesWrongThenRight(t *testing.T) {
 	verifier := oauth2.GenerateVerifier()
 	b.open(c.AuthCodeURL("s", oauth2.S256ChallengeOption(verifier)))
 	b.submit("/sign-in", "username", user, "password", "wrong")
-	equal(t, "status", b.page.status, http.StatusForbidden)
+	check.Equal(t, "status", b.page.status, http.StatusForbidden)
 	if !strings.Contains(b.page.text, `value="`+user+`"`) || strings.Contains(b.page.text, "wrong") {
 		t.Fatalf("the page does not keep the name, or keeps the password:\n%s", b.page.text)
 	}
 	b.submit("/sign-in", "username", user, "password", password)
 	b.submit("/consent", "decision", "deny")
-	equal(t, "answer", without(b.sentTo().Query(), "error_description"),
+	check.Equal(t, "answer", without(b.sentTo().Query(), "error_description"),
 		url.Values{"error": {"access_denied"}, "state": {"s"}, "iss": {s.Issuer}})
 }
 
@@ -269,7 +270,7 @@ func TestTokenClient(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			equal(t, "status of the loopback listener", res.StatusCode, http.StatusOK)
+			check.Equal(t, "status of the loopback listener", res.StatusCode, http.StatusOK)
 			return res.Body.Close()
 		},
 	}
@@ -290,8 +291,8 @@ func TestTokenClient(t *testing.T) {
 	for _, step := range steps {
 		request.Grant = step.grant
 		got, err := client.Token(t.Context(), request)
-		noError(t, err)
-		equal(t, "origin", got.Origin, step.want)
+		check.OK(t, err)
+		check.Equal(t, "origin", got.Origin, step.want)
 		if !got.Claims.Verified || !strings.Contains(string(got.Claims.Payload), `"`+user+`"`) {
 			t.Fatalf("not verified (%s), or not about %s: %s", got.Claims.Problem, user, got.Claims.Payload)
 		}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"oauth-server/internal/check"
 )
 
 // startTimeout is how long a server may take to listen, and to stop. A slow
@@ -47,9 +49,9 @@ func start(tb testing.TB, config string) *server {
 	tb.Helper()
 	dir := tb.TempDir()
 	data, err := os.ReadFile(fixture)
-	noError(tb, err)
+	check.OK(tb, err)
 	store := filepath.Join(dir, "store.db")
-	noError(tb, os.WriteFile(store, data, 0o600))
+	check.OK(tb, os.WriteFile(store, data, 0o600))
 	file := filepath.Join(dir, "config.yaml")
 	address := freeAddress(tb)
 	s := &server{tb: tb, Issuer: "http://" + address, file: file, quiet: strings.Contains(config, quiet)}
@@ -73,7 +75,7 @@ func (s *server) data() string { return s.args[len(s.args)-1] }
 // configure changes the configuration for the next start.
 func (s *server) configure(text string) {
 	s.tb.Helper()
-	noError(s.tb, os.WriteFile(s.file, []byte(text), 0o600))
+	check.OK(s.tb, os.WriteFile(s.file, []byte(text), 0o600))
 }
 
 // up starts the process and waits until it says that it listens.
@@ -91,8 +93,8 @@ func (s *server) launch() {
 	s.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
 	s.cmd.ExtraFiles = s.files
 	stderr, err := s.cmd.StderrPipe()
-	noError(s.tb, err)
-	noError(s.tb, s.cmd.Start())
+	check.OK(s.tb, err)
+	check.OK(s.tb, s.cmd.Start())
 	s.exited = make(chan struct{})
 	go func(cmd *exec.Cmd, logs *logs, exited chan<- struct{}) {
 		defer close(exited)
@@ -143,7 +145,7 @@ func (s *server) listening() <-chan struct{} {
 // kill is kill -9.
 func (s *server) kill() {
 	s.tb.Helper()
-	noError(s.tb, s.cmd.Process.Kill())
+	check.OK(s.tb, s.cmd.Process.Kill())
 	<-s.exited
 	s.cmd = nil
 }
@@ -158,7 +160,7 @@ func (s *server) stop() int {
 // terminate is SIGTERM.
 func (s *server) terminate() {
 	s.tb.Helper()
-	noError(s.tb, s.cmd.Process.Signal(syscall.SIGTERM))
+	check.OK(s.tb, s.cmd.Process.Signal(syscall.SIGTERM))
 }
 
 // ended waits for the end and returns the exit status.
@@ -179,8 +181,8 @@ func (s *server) ended() int {
 func freeAddress(tb testing.TB) string {
 	tb.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	noError(tb, err)
-	defer func() { noError(tb, l.Close()) }()
+	check.OK(tb, err)
+	defer func() { check.OK(tb, l.Close()) }()
 	return l.Addr().String()
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
+
+	"oauth-server/internal/check"
 )
 
 // claims are those of RFC 9068 section 2.2.
@@ -33,15 +35,15 @@ func verify(tb testing.TB, s *server, token string) claims {
 		SkipClientIDCheck: true, SupportedSigningAlgs: []string{"ES256", "EdDSA", "RS256"},
 	})
 	checked, err := verifier.Verify(ctx, token)
-	noError(tb, err)
+	check.OK(tb, err)
 	var c claims
-	noError(tb, checked.Claims(&c))
+	check.OK(tb, checked.Claims(&c))
 	if c.ID == "" || len(c.Audience) == 0 || c.IssuedAt == 0 || c.IssuedAt >= c.Expires {
 		tb.Fatalf("jti, aud or iat is missing, or exp does not follow iat: %+v", c)
 	}
 
 	jws, err := jose.ParseSigned(token, []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, jose.RS256})
-	noError(tb, err)
+	check.OK(tb, err)
 	header := jws.Signatures[0].Protected
 	if kind := header.ExtraHeaders[jose.HeaderType]; kind != "at+jwt" || header.KeyID == "" {
 		tb.Fatalf("typ is %v, want at+jwt (RFC 9068 section 2.1); kid is %q", kind, header.KeyID)
@@ -55,7 +57,7 @@ func TestTokensOfOneSecondDiffer(t *testing.T) {
 	ids := map[string]bool{}
 	for range 20 {
 		token, err := s.credentials("shop").Token(with(t))
-		noError(t, err)
+		check.OK(t, err)
 		c := verify(t, s, token.AccessToken)
 		if seen[token.AccessToken] || ids[c.ID] {
 			t.Fatalf("a token was issued twice, or its jti %s was", c.ID)
@@ -69,11 +71,11 @@ func TestEachSigningAlgorithm(t *testing.T) {
 		t.Run(algorithm, func(t *testing.T) {
 			s := start(t, unlimited+"tokens: { algorithm: "+algorithm+" }\n")
 			token, err := s.credentials("shop").Token(with(t))
-			noError(t, err)
+			check.OK(t, err)
 			verify(t, s, token.AccessToken)
 			jws, err := jose.ParseSigned(token.AccessToken, []jose.SignatureAlgorithm{jose.SignatureAlgorithm(algorithm)})
-			noError(t, err)
-			equal(t, "alg", jws.Signatures[0].Protected.Algorithm, algorithm)
+			check.OK(t, err)
+			check.Equal(t, "alg", jws.Signatures[0].Protected.Algorithm, algorithm)
 		})
 	}
 }
@@ -82,12 +84,12 @@ func TestEachSigningAlgorithm(t *testing.T) {
 func TestOldTokensOutliveANewKey(t *testing.T) {
 	s := start(t, unlimited)
 	token, err := s.credentials("shop").Token(with(t))
-	noError(t, err)
-	equal(t, "exit status", s.stop(), 0)
+	check.OK(t, err)
+	check.Equal(t, "exit status", s.stop(), 0)
 	s.configure(unlimited + "tokens: { algorithm: EdDSA }\n")
 	s.up()
 	verify(t, s, token.AccessToken)
 	next, err := s.credentials("shop").Token(with(t))
-	noError(t, err)
+	check.OK(t, err)
 	verify(t, s, next.AccessToken)
 }

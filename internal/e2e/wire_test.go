@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 // reply is an HTTP answer, read to its end.
@@ -20,7 +22,7 @@ type reply struct {
 func (r reply) object(tb testing.TB) map[string]any {
 	tb.Helper()
 	var o map[string]any
-	noError(tb, json.Unmarshal([]byte(r.body), &o), "read "+r.body)
+	check.OK(tb, json.Unmarshal([]byte(r.body), &o), "read "+r.body)
 	return o
 }
 
@@ -36,17 +38,17 @@ func (r reply) requireStatus(tb testing.TB, status int) {
 func send(tb testing.TB, client *http.Client, req *http.Request) reply {
 	tb.Helper()
 	res, err := client.Do(req)
-	noError(tb, err)
+	check.OK(tb, err)
 	body, err := io.ReadAll(res.Body)
-	noError(tb, err)
-	noError(tb, res.Body.Close())
+	check.OK(tb, err)
+	check.OK(tb, res.Body.Close())
 	return reply{status: res.StatusCode, header: res.Header, body: string(body)}
 }
 
 func (s *server) get(path string) reply {
 	s.tb.Helper()
 	req, err := http.NewRequestWithContext(s.tb.Context(), http.MethodGet, s.Issuer+path, http.NoBody)
-	noError(s.tb, err)
+	check.OK(s.tb, err)
 	return send(s.tb, newHTTPClient(s.tb), req)
 }
 
@@ -54,7 +56,7 @@ func (s *server) get(path string) reply {
 func (s *server) post(path, clientID string, form url.Values) reply {
 	s.tb.Helper()
 	req, err := http.NewRequestWithContext(s.tb.Context(), http.MethodPost, s.Issuer+path, strings.NewReader(form.Encode()))
-	noError(s.tb, err)
+	check.OK(s.tb, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if clientID != "" {
 		req.SetBasicAuth(url.QueryEscape(clientID), url.QueryEscape(secrets[clientID]))
@@ -72,8 +74,8 @@ func (s *server) introspect(clientID, token string) map[string]any {
 
 func requireUncached(tb testing.TB, r reply) {
 	tb.Helper()
-	equal(tb, "Content-Type", r.header.Get("Content-Type"), "application/json")
-	equal(tb, "Cache-Control", r.header.Get("Cache-Control"), "no-store")
+	check.Equal(tb, "Content-Type", r.header.Get("Content-Type"), "application/json")
+	check.Equal(tb, "Cache-Control", r.header.Get("Cache-Control"), "no-store")
 }
 
 // requireOAuthError checks what RFC 6749 section 5.2 says of every refusal.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
@@ -14,8 +15,8 @@ func TestAuthorizePrompt(t *testing.T) {
 	req := w.authorizeRequest("shop")
 	req.Scope = "write"
 	got, err := w.service.Authorize(t.Context(), req)
-	ok(t, err)
-	equal(t, "prompt", got, &grants.Prompt{
+	check.OK(t, err)
+	check.Equal(t, "prompt", got, &grants.Prompt{
 		Client: w.clients["shop"], RedirectURI: callback, RedirectURISent: true,
 		Scopes: []string{"write"}, State: "xyz", Challenge: s256(verifier),
 	})
@@ -53,10 +54,10 @@ func TestAuthorizeRefuses(t *testing.T) {
 			_, err := w.service.Authorize(t.Context(), req)
 			wantCode(t, tc.want, err)
 			var redirect *grants.RedirectError
-			equal(t, "sent to the client by redirect", errors.As(err, &redirect), tc.redirect)
+			check.Equal(t, "sent to the client by redirect", errors.As(err, &redirect), tc.redirect)
 			if tc.redirect {
-				equal(t, "redirect.RedirectURI", redirect.RedirectURI, req.RedirectURI)
-				equal(t, "redirect.State", redirect.State, "xyz")
+				check.Equal(t, "redirect.RedirectURI", redirect.RedirectURI, req.RedirectURI)
+				check.Equal(t, "redirect.State", redirect.State, "xyz")
 			}
 		})
 	}
@@ -91,7 +92,7 @@ func TestRedirectURIAtToken(t *testing.T) {
 			req.RedirectURI = tc.token
 			_, err := w.token(tc.client, req)
 			if tc.want == "" {
-				ok(t, err)
+				check.OK(t, err)
 				return
 			}
 			wantCode(t, tc.want, err)
@@ -102,7 +103,7 @@ func TestRedirectURIAtToken(t *testing.T) {
 func TestApproveNeedsASession(t *testing.T) {
 	w := newWorld(t)
 	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-	ok(t, err)
+	check.OK(t, err)
 	session := w.session()
 	w.clock.Advance(time.Hour)
 	_, err = w.service.Approve(t.Context(), prompt, session)
@@ -113,7 +114,7 @@ func TestApproveNeedsASession(t *testing.T) {
 func TestApproveChecksTheRedirectAgain(t *testing.T) {
 	w := newWorld(t)
 	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-	ok(t, err)
+	check.OK(t, err)
 	prompt.RedirectURI = "https://evil.example.com"
 	_, err = w.service.Approve(t.Context(), prompt, w.session())
 	wantCode(t, grants.InvalidGrant, err)
@@ -124,14 +125,14 @@ func TestAuthTimeIsWhenTheUserSignedIn(t *testing.T) {
 	session := w.session()
 	w.clock.Advance(30 * time.Minute)
 	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-	ok(t, err)
+	check.OK(t, err)
 	code, err := w.service.Approve(t.Context(), prompt, session)
-	ok(t, err)
+	check.OK(t, err)
 	tokens := w.mustToken("shop", w.redemption("shop", code))
 	w.clock.Advance(time.Hour)
 	tokens = w.mustToken("shop", refreshing(tokens.RefreshToken))
 	claims, err := w.ring.Verify(tokens.AccessToken, w.clock.Now())
-	ok(t, err)
-	equal(t, "auth_time", claims.AuthTime, start)
-	equal(t, "iat", claims.IssuedAt, start.Add(90*time.Minute))
+	check.OK(t, err)
+	check.Equal(t, "auth_time", claims.AuthTime, start)
+	check.Equal(t, "iat", claims.IssuedAt, start.Add(90*time.Minute))
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 )
 
@@ -12,9 +13,9 @@ func TestBearer(t *testing.T) {
 	w := newWorld(t)
 	tokens := w.tokens("shop")
 	claims, err := w.service.Bearer(t.Context(), tokens.AccessToken)
-	ok(t, err)
-	equal(t, "claims.ClientID", claims.ClientID, "shop")
-	equal(t, "claims.Subject", claims.Subject, "alice")
+	check.OK(t, err)
+	check.Equal(t, "claims.ClientID", claims.ClientID, "shop")
+	check.Equal(t, "claims.Subject", claims.Subject, "alice")
 	for name, bad := range map[string]string{
 		"empty": "", "nonsense": "a.b.c", "a refresh token": tokens.RefreshToken,
 		"forged": tokens.AccessToken[:len(tokens.AccessToken)-4] + "AAAA",
@@ -30,9 +31,9 @@ func TestBearerEndsWithWhatItRestsOn(t *testing.T) {
 		"time": func(w *world, _ grants.TokenResponse) { w.clock.Advance(time.Hour) },
 		"revocation": func(w *world, r grants.TokenResponse) {
 			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: r.AccessToken}
-			ok(t, w.service.Revoke(t.Context(), q))
+			check.OK(t, w.service.Revoke(t.Context(), q))
 		},
-		"its user": func(w *world, _ grants.TokenResponse) { ok(t, w.store.DeleteUser(t.Context(), "alice")) },
+		"its user": func(w *world, _ grants.TokenResponse) { check.OK(t, w.store.DeleteUser(t.Context(), "alice")) },
 		"its client": func(w *world, _ grants.TokenResponse) {
 			clear(w.clients)
 		},

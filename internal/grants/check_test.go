@@ -2,45 +2,16 @@ package grants_test
 
 import (
 	"errors"
-	"fmt"
-	"reflect"
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/grants"
 )
-
-// ok fails the test on an error.
-func ok(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// equal fails the test unless got is want, unexported fields included.
-func equal[T any](tb testing.TB, what string, got, want T) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
-		tb.Fatalf("%s (-want +got):\n%s", what, diff)
-	}
-}
 
 // wantErr fails the test unless err wraps want.
 func wantErr(tb testing.TB, err, want error) {
 	tb.Helper()
 	if !errors.Is(err, want) {
 		tb.Fatalf("error %v, want %v", err, want)
-	}
-}
-
-// wantErrText fails the test unless the text of err holds want.
-func wantErrText(tb testing.TB, err error, want string) {
-	tb.Helper()
-	if !strings.Contains(fmt.Sprint(err), want) {
-		tb.Fatalf("error %v, want one that holds %q", err, want)
 	}
 }
 

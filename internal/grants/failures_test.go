@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
@@ -44,8 +45,8 @@ func (w *world) signIn(from netip.Addr, name, pw string) error {
 func wantTooMany(t *testing.T, err error) (retryAfter time.Duration) {
 	t.Helper()
 	limited := as[*grants.LimitedError](t, err)
-	equal(t, "RateLimit", limited.RateLimit, grants.RateLimit{})
-	equal(t, "description", limited.Description(), fmt.Sprintf("Too many failed attempts from this address; retry after %d seconds.", limited.RetryAfterSeconds()))
+	check.Equal(t, "RateLimit", limited.RateLimit, grants.RateLimit{})
+	check.Equal(t, "description", limited.Description(), fmt.Sprintf("Too many failed attempts from this address; retry after %d seconds.", limited.RetryAfterSeconds()))
 	return limited.RetryAfter
 }
 
@@ -78,7 +79,7 @@ func TestFailedClientsAreLimited(t *testing.T) {
 
 func TestFailedSignInsAreLimited(t *testing.T) {
 	w := newWorld(t, strict)
-	ok(t, w.signIn(here, "alice", password))
+	check.OK(t, w.signIn(here, "alice", password))
 	for range 3 {
 		wantErr(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
 	}
@@ -100,29 +101,29 @@ func TestFailedSignInsAreLimited(t *testing.T) {
 	}
 	wantTooMany(t, w.signIn(here, "bob", password))
 	wantTooMany(t, w.signIn(here, "nobody", "x"))
-	ok(t, w.signIn(elsewhere, "bob", password))
+	check.OK(t, w.signIn(elsewhere, "bob", password))
 
 	w.clock.Advance(retryAfter - time.Second)
 	requireTooManySoon(t, w.signIn(here, "alice", password))
 	w.clock.Advance(time.Second)
-	ok(t, w.signIn(here, "alice", password))
+	check.OK(t, w.signIn(here, "alice", password))
 }
 
 // requireTooManySoon is for a wait of a second.
 func requireTooManySoon(t *testing.T, err error) {
 	t.Helper()
 	limited := as[*grants.LimitedError](t, err)
-	equal(t, "Retry-After", limited.RetryAfterSeconds(), 1)
+	check.Equal(t, "Retry-After", limited.RetryAfterSeconds(), 1)
 }
 
 // TestSuccessCostsNothing: only failures count.
 func TestSuccessCostsNothing(t *testing.T) {
 	w := newWorld(t, strict)
 	for range 20 {
-		ok(t, w.attempt(here, "shop", secretOf("shop")))
+		check.OK(t, w.attempt(here, "shop", secretOf("shop")))
 	}
 	for range 6 {
-		ok(t, w.signIn(here, "alice", password))
+		check.OK(t, w.signIn(here, "alice", password))
 	}
 	wantErr(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
 	wantCode(t, grants.InvalidClient, w.attempt(here, "shop", "x"))
@@ -163,7 +164,7 @@ func TestUnknownAddressesAreOne(t *testing.T) {
 		wantCode(t, grants.InvalidClient, w.attempt(netip.Addr{}, "shop", "x"))
 	}
 	wantTooMany(t, w.attempt(netip.Addr{}, "shop", "x"))
-	ok(t, w.attempt(netip.Addr{}, "shop", secretOf("shop")))
+	check.OK(t, w.attempt(netip.Addr{}, "shop", secretOf("shop")))
 }
 
 // TestGuessingAtOnceGainsNothing: guesses that were let in together are asked again when their turn
@@ -179,7 +180,7 @@ func TestGuessingAtOnceGainsNothing(t *testing.T) {
 			wantTooMany(t, err)
 		}
 	}
-	equal(t, "guesses that were hashed", wrong, 3)
+	check.Equal(t, "guesses that were hashed", wrong, 3)
 }
 
 // TestWaitingGuessesAreAskedAgain: an attempt that was let in is not hashed if others have used the
@@ -187,7 +188,7 @@ func TestGuessingAtOnceGainsNothing(t *testing.T) {
 func TestWaitingGuessesAreAskedAgain(t *testing.T) {
 	w, f := failingWorld(t, strict)
 	f.begun = func(operation string) {
-		equal(t, "operation", operation, "User")
+		check.Equal(t, "operation", operation, "User")
 		f.begun = nil
 		for range 3 {
 			wantErr(t, w.signIn(here, "alice", "x"), grants.ErrSignIn)
@@ -219,7 +220,7 @@ func TestSignInsLeaveTokensAlone(t *testing.T) {
 		})
 	}
 	for range 50 {
-		ok(t, w.attempt(elsewhere, "shop", secretOf("shop")))
+		check.OK(t, w.attempt(elsewhere, "shop", secretOf("shop")))
 	}
 	close(release)
 	crowd.Wait()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
@@ -29,7 +30,7 @@ func limitedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]
 func policyWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (*world, *[]grants.Decided) {
 	t.Helper()
 	policies, err := clientcfg.NewPolicySnapshot(settings, set)
-	ok(t, err)
+	check.OK(t, err)
 	var seen []grants.Decided
 	return newWorld(t, func(o *grants.Options) {
 		o.Counters = ratelimit.NewCounters(1000)
@@ -65,14 +66,14 @@ func (w *world) limited(id string, req grants.TokenRequest) *grants.LimitedError
 		return nil
 	}
 	limited := as[*grants.LimitedError](w.tb, err)
-	equal(w.tb, "answer", answer, grants.TokenResponse{})
+	check.Equal(w.tb, "answer", answer, grants.TokenResponse{})
 	return limited
 }
 
 func TestGateAnswers(t *testing.T) {
 	w, _ := limitedWorld(t)
 	first := w.mustToken("shop", clientCredentials)
-	equal(t, "RateLimit", grants.RateLimit{
+	check.Equal(t, "RateLimit", grants.RateLimit{
 		Policy: first.RateLimit.Policy, Limit: first.RateLimit.Limit[:len(`"per-minute";r=1;t=`)] + "60",
 	}, grants.RateLimit{Policy: `"per-minute";q=2;w=60`, Limit: `"per-minute";r=1;t=60`})
 	w.mustToken("shop", clientCredentials)
@@ -81,17 +82,17 @@ func TestGateAnswers(t *testing.T) {
 	if limited == nil {
 		t.Fatal("the third request was admitted, want it denied")
 	}
-	equal(t, "code", limited.Code(), grants.TemporarilyUnavailable)
+	check.Equal(t, "code", limited.Code(), grants.TemporarilyUnavailable)
 	seconds := limited.RetryAfterSeconds()
 	if seconds <= 0 {
 		t.Fatalf("seconds = %v, want more than 0", seconds)
 	}
-	equal(t, "description", limited.Description(), fmt.Sprintf("Token rate limit exceeded for this client; retry after %d seconds.", seconds))
-	equal(t, "RateLimit-Policy", limited.RateLimit.Policy, first.RateLimit.Policy)
-	equal(t, "RateLimit", limited.RateLimit.Limit, fmt.Sprintf(`"per-minute";r=0;t=%d`, seconds))
+	check.Equal(t, "description", limited.Description(), fmt.Sprintf("Token rate limit exceeded for this client; retry after %d seconds.", seconds))
+	check.Equal(t, "RateLimit-Policy", limited.RateLimit.Policy, first.RateLimit.Policy)
+	check.Equal(t, "RateLimit", limited.RateLimit.Limit, fmt.Sprintf(`"per-minute";r=0;t=%d`, seconds))
 
 	ofUser := w.spend("shop", func() grants.TokenRequest { return w.redemption("shop", w.code("shop")) })
-	equal(t, "description", ofUser.Description(), fmt.Sprintf("Token rate limit exceeded for this client and user; retry after %d seconds.", ofUser.RetryAfterSeconds()))
+	check.Equal(t, "description", ofUser.Description(), fmt.Sprintf("Token rate limit exceeded for this client and user; retry after %d seconds.", ofUser.RetryAfterSeconds()))
 }
 
 // TestGateBurnsNothing: what was denied is good after Retry-After, and retrying early does not
@@ -123,11 +124,11 @@ func TestGateBurnsNothing(t *testing.T) {
 				req.Credentials.Method = method
 				_, err := w.service.Token(t.Context(), req)
 				limited := as[*grants.LimitedError](t, err)
-				equal(t, "Retry-After", limited.RetryAfter, first.RetryAfter)
+				check.Equal(t, "Retry-After", limited.RetryAfter, first.RetryAfter)
 			}
 			w.clock.Advance(first.RetryAfter)
 			w.mustToken("shop", req)
-			equal(t, "decisions", len(*seen), admitted+6)
+			check.Equal(t, "decisions", len(*seen), admitted+6)
 		})
 	}
 }
@@ -157,7 +158,7 @@ func TestGateCountsOnlyTheRightful(t *testing.T) {
 				_, err := w.service.Token(t.Context(), req)
 				_ = as[*grants.Error](t, err)
 			}
-			equal(t, "decisions", len(*seen), 0)
+			check.Equal(t, "decisions", len(*seen), 0)
 		})
 	}
 }
@@ -178,7 +179,7 @@ func TestGateKeysAreApart(t *testing.T) {
 		{"the client itself", "shop", clientCredentials, false},
 		{"the same", "shop", ofUser("alice"), true},
 	} {
-		equal(t, tc.what+": denied", w.limited(tc.client, tc.req) != nil, tc.denied)
+		check.Equal(t, tc.what+": denied", w.limited(tc.client, tc.req) != nil, tc.denied)
 	}
 }
 
@@ -194,14 +195,14 @@ func TestGateSparesPasswords(t *testing.T) {
 	_, err := w.token("shop", wrong)
 	wantCode(t, grants.InvalidGrant, err)
 	limited := w.spend("shop", func() grants.TokenRequest { return right })
-	equal(t, "decisions", len(*seen), 4)
+	check.Equal(t, "decisions", len(*seen), 4)
 
 	f.operation, f.err = "User", errDown
-	equal(t, "denial with the right password", w.limited("shop", right), limited)
-	equal(t, "denial with a wrong password", w.limited("shop", wrong), limited)
-	equal(t, "look-ups of users", f.hits, 0)
-	equal(t, "decisions", len(*seen), 6)
-	equal(t, "Outcome", (*seen)[5].Decision.Outcome, ratelimit.Denied)
+	check.Equal(t, "denial with the right password", w.limited("shop", right), limited)
+	check.Equal(t, "denial with a wrong password", w.limited("shop", wrong), limited)
+	check.Equal(t, "look-ups of users", f.hits, 0)
+	check.Equal(t, "decisions", len(*seen), 6)
+	check.Equal(t, "Outcome", (*seen)[5].Decision.Outcome, ratelimit.Denied)
 
 	f.operation = ""
 	w.clock.Advance(limited.RetryAfter)
@@ -240,23 +241,23 @@ func TestGateModes(t *testing.T) {
 				var answer grants.TokenResponse
 				answer, last = w.token("shop", clientCredentials)
 				if last == nil {
-					equal(t, "RateLimit fields in an answer", answer.RateLimit != grants.RateLimit{}, tc.headers)
+					check.Equal(t, "RateLimit fields in an answer", answer.RateLimit != grants.RateLimit{}, tc.headers)
 				}
 			}
 			var limited *grants.LimitedError
-			equal(t, "denied", errors.As(last, &limited), tc.denied)
+			check.Equal(t, "denied", errors.As(last, &limited), tc.denied)
 			if tc.denied {
-				equal(t, "RateLimit fields in a denial", limited.RateLimit != grants.RateLimit{}, tc.headers)
+				check.Equal(t, "RateLimit fields in a denial", limited.RateLimit != grants.RateLimit{}, tc.headers)
 				if limited.RetryAfter <= 0 {
 					t.Fatal("no Retry-After: hidden or not, the wait is named")
 				}
 			} else {
-				ok(t, last)
+				check.OK(t, last)
 			}
-			equal(t, "decisions", len(*seen), 4)
-			equal(t, "Outcome", (*seen)[3].Decision.Outcome, tc.last)
-			equal(t, "ClientID", (*seen)[3].ClientID, "shop")
-			equal(t, "Grant", (*seen)[3].Grant, clientcfg.ClientCredentials)
+			check.Equal(t, "decisions", len(*seen), 4)
+			check.Equal(t, "Outcome", (*seen)[3].Decision.Outcome, tc.last)
+			check.Equal(t, "ClientID", (*seen)[3].ClientID, "shop")
+			check.Equal(t, "Grant", (*seen)[3].Grant, clientcfg.ClientCredentials)
 		})
 	}
 }
@@ -270,17 +271,17 @@ func TestGateTriesCandidates(t *testing.T) {
 	w, seen := policyWorld(t, settings, set)
 	for i, want := range []bool{false, true, true} {
 		w.mustToken("shop", clientCredentials)
-		equal(t, "CandidateDenies", (*seen)[i].CandidateDenies, want)
-		equal(t, "CandidateAsked", (*seen)[i].CandidateAsked, true)
-		equal(t, "Outcome", (*seen)[i].Decision.Outcome, ratelimit.Allowed)
+		check.Equal(t, "CandidateDenies", (*seen)[i].CandidateDenies, want)
+		check.Equal(t, "CandidateAsked", (*seen)[i].CandidateAsked, true)
+		check.Equal(t, "Outcome", (*seen)[i].Decision.Outcome, ratelimit.Allowed)
 	}
 	for range 3 {
 		w.tokens("shop") // the candidate is for the client alone
 		w.mustToken("other", clientCredentials)
 	}
 	for _, d := range (*seen)[3:] {
-		equal(t, "CandidateDenies", d.CandidateDenies, false)
-		equal(t, "CandidateAsked", d.CandidateAsked, false)
+		check.Equal(t, "CandidateDenies", d.CandidateDenies, false)
+		check.Equal(t, "CandidateAsked", d.CandidateAsked, false)
 	}
 }
 
@@ -290,11 +291,11 @@ func TestGateIsExact(t *testing.T) {
 	var observed atomic.Int64
 	w.reopen(func(o *grants.Options) { o.Observe = func(context.Context, grants.Decided) { observed.Add(1) } })
 	passed, failures := atOnce(100, func() error { _, err := w.token("shop", clientCredentials); return err })
-	equal(t, "passed", passed, 10)
+	check.Equal(t, "passed", passed, 10)
 	for _, err := range failures {
 		_ = as[*grants.LimitedError](t, err)
 	}
-	equal(t, "decisions", observed.Load(), 100)
+	check.Equal(t, "decisions", observed.Load(), 100)
 }
 
 func TestLimitedErrorCountsSeconds(t *testing.T) {
@@ -305,8 +306,8 @@ func TestLimitedErrorCountsSeconds(t *testing.T) {
 	if almost == nil {
 		t.Fatal("admitted a second too soon")
 	}
-	equal(t, "description", almost.Description(), "Token rate limit exceeded for this client; retry after 1 second.")
-	wantErrText(t, almost, "retry after 1 second")
+	check.Equal(t, "description", almost.Description(), "Token rate limit exceeded for this client; retry after 1 second.")
+	check.ErrorSays(t, almost, "retry after 1 second")
 }
 
 func TestLimiterOptionsGoTogether(t *testing.T) {
@@ -315,15 +316,15 @@ func TestLimiterOptionsGoTogether(t *testing.T) {
 	counters := good
 	counters.Counters = ratelimit.NewCounters(1)
 	_, err := grants.New(counters)
-	wantErrText(t, err, "together")
+	check.ErrorSays(t, err, "together")
 	bad := good
 	bad.SignInFailures.PerName = ratelimit.NewLimit("x", -1, time.Minute)
 	_, err = grants.New(bad)
-	wantErrText(t, err, "wrong passwords")
+	check.ErrorSays(t, err, "wrong passwords")
 	bad = good
 	bad.ClientFailures.PerAddress = ratelimit.NewLimit("x", 1, 0)
 	_, err = grants.New(bad)
-	wantErrText(t, err, "client authentications")
+	check.ErrorSays(t, err, "client authentications")
 }
 
 // TestGateTriesCandidatesOnEarlyDenials: a candidate also counts requests that the limits in force
@@ -337,9 +338,9 @@ func TestGateTriesCandidatesOnEarlyDenials(t *testing.T) {
 	w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{User: limit(2)}))
 	for i, want := range []struct{ denied, candidateDenies bool }{{false, false}, {true, false}, {true, true}} {
 		denial := w.limited("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password})
-		equal(t, "denied", denial != nil, want.denied)
-		equal(t, "decisions", len(*seen), i+1)
-		equal(t, "CandidateAsked", (*seen)[i].CandidateAsked, true)
-		equal(t, "CandidateDenies", (*seen)[i].CandidateDenies, want.candidateDenies)
+		check.Equal(t, "denied", denial != nil, want.denied)
+		check.Equal(t, "decisions", len(*seen), i+1)
+		check.Equal(t, "CandidateAsked", (*seen)[i].CandidateAsked, true)
+		check.Equal(t, "CandidateDenies", (*seen)[i].CandidateDenies, want.candidateDenies)
 	}
 }

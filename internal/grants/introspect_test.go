@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 )
 
@@ -11,10 +12,10 @@ func TestIntrospect(t *testing.T) {
 	w := newWorld(t)
 	ofUser := w.tokens("shop")
 	claims, err := w.ring.Verify(ofUser.AccessToken, start)
-	ok(t, err)
+	check.OK(t, err)
 	ofClient := w.mustToken("daemon", grants.TokenRequest{GrantType: "client_credentials", Scope: "read"})
 	clientClaims, err := w.ring.Verify(ofClient.AccessToken, start)
-	ok(t, err)
+	check.OK(t, err)
 	ofApp := w.tokens("app")
 	all := []string{"read", "write", "admin"}
 
@@ -48,12 +49,12 @@ func TestIntrospect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials(tc.asking), Token: tc.token})
-			ok(t, err)
-			equal(t, "introspection", got, tc.want)
+			check.OK(t, err)
+			check.Equal(t, "introspection", got, tc.want)
 		})
 	}
 	own, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("app"), Token: ofApp.AccessToken})
-	ok(t, err)
+	check.OK(t, err)
 	if !own.Active {
 		t.Fatal("a public client may ask about its own")
 	}
@@ -72,7 +73,7 @@ func TestIntrospectRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := w.service.Introspect(t.Context(), tc.q)
 			wantCode(t, tc.want, err)
-			equal(t, "introspection", got, grants.Introspection{})
+			check.Equal(t, "introspection", got, grants.Introspection{})
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-oauth2/oauth2/v4"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 )
 
@@ -22,12 +23,12 @@ func TestPitfall01_RefreshAuthenticatesTheClient(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		s := newStock()
 		first, err := s.redeem(t.Context(), s.code(t), "")
-		ok(t, err)
+		check.OK(t, err)
 		stolen, err := s.manager.RefreshAccessToken(t.Context(), &oauth2.TokenGenerateRequest{
 			ClientID: "other", ClientSecret: "wrong", Refresh: first.GetRefresh(), Scope: "admin",
 		})
-		ok(t, err)
-		equal(t, "stolen scope", stolen.GetScope(), "admin")
+		check.OK(t, err)
+		check.Equal(t, "stolen scope", stolen.GetScope(), "admin")
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
@@ -42,7 +43,7 @@ func TestPitfall01_RefreshAuthenticatesTheClient(t *testing.T) {
 		wantCode(t, grants.InvalidClient, try(grants.Credentials{Method: grants.AuthNone, ClientID: "shop"}, ""))
 		wantCode(t, grants.InvalidGrant, try(w.credentials("other"), ""))
 		wantCode(t, grants.InvalidScope, try(w.credentials("shop"), "admin"))
-		ok(t, try(w.credentials("shop"), ""))
+		check.OK(t, try(w.credentials("shop"), ""))
 	})
 }
 
@@ -85,7 +86,7 @@ func TestPitfall02_DoubleSpend(t *testing.T) {
 			<-all
 		}
 		successes, _ := atOnce(attempts, func() error { _, err := s.redeem(t.Context(), code, ""); return err })
-		equal(t, "successes", successes, attempts)
+		check.Equal(t, "successes", successes, attempts)
 	})
 	for name, prepare := range map[string]func(w *world) grants.TokenRequest{
 		"ours, code":    func(w *world) grants.TokenRequest { return w.redemption("shop", w.code("shop")) },
@@ -103,7 +104,7 @@ func TestPitfall02_DoubleSpend(t *testing.T) {
 					}
 					return err
 				})
-				equal(t, "successes", successes, 1)
+				check.Equal(t, "successes", successes, 1)
 				for _, err := range failures {
 					wantCode(t, grants.InvalidGrant, err)
 				}
@@ -119,12 +120,12 @@ func TestPitfall03_ReuseRevokesTheFamily(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		s := newStock()
 		first, err := s.redeem(t.Context(), s.code(t), "")
-		ok(t, err)
+		check.OK(t, err)
 		refresh := func(token string) (oauth2.TokenInfo, error) {
 			return s.manager.RefreshAccessToken(t.Context(), &oauth2.TokenGenerateRequest{Refresh: token})
 		}
 		thief, err := refresh(first.GetRefresh())
-		ok(t, err)
+		check.OK(t, err)
 		_, err = refresh(first.GetRefresh())
 		if err == nil {
 			t.Fatal("the owner, who comes second, got a token")
@@ -200,7 +201,7 @@ func TestPitfall04_PKCE(t *testing.T) {
 			"grant_type": {"authorization_code"}, "redirect_uri": {"https://example.com/cb"},
 			"code": {s.code(t, challenge(oauth2.CodeChallengeS256, s256(verifier)))},
 		}, "shop", "s")
-		equal(t, "status without a verifier", status, http.StatusInternalServerError)
+		check.Equal(t, "status without a verifier", status, http.StatusInternalServerError)
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)

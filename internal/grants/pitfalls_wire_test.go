@@ -16,6 +16,7 @@ import (
 	"github.com/go-oauth2/oauth2/v4/models"
 	"github.com/golang-jwt/jwt/v5"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -40,7 +41,7 @@ func TestPitfall05_SecretsAreComparedAsDigests(t *testing.T) {
 		right, wrong := w.credentials("shop"), w.credentials("shop")
 		wrong.Secret = secretOf("other")
 		_, err := w.service.Token(t.Context(), grants.TokenRequest{Credentials: right, GrantType: "client_credentials"})
-		ok(t, err)
+		check.OK(t, err)
 		_, err = w.service.Token(t.Context(), grants.TokenRequest{Credentials: wrong, GrantType: "client_credentials"})
 		wantCode(t, grants.InvalidClient, err)
 
@@ -57,15 +58,15 @@ func TestPitfall05_SecretsAreComparedAsDigests(t *testing.T) {
 func TestPitfall06_256RandomBits(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		raw, err := base64.RawURLEncoding.DecodeString(newStock().code(t))
-		ok(t, err)
-		equal(t, "length of the code, a UUID of 122 bits as text", len(raw), 36)
+		check.OK(t, err)
+		check.Equal(t, "length of the code, a UUID of 122 bits as text", len(raw), 36)
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
 		for _, secret := range []string{w.code("shop"), w.tokens("shop").RefreshToken} {
 			raw, err := base64.RawURLEncoding.DecodeString(secret)
-			ok(t, err)
-			equal(t, "length", len(raw), 256/8)
+			check.OK(t, err)
+			check.Equal(t, "length", len(raw), 256/8)
 		}
 	})
 }
@@ -74,11 +75,11 @@ func TestPitfall07_Statuses(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		s := newStock()
 		status, body, header := s.post(t, url.Values{"grant_type": {"authorization_code"}, "code": {"x"}, "redirect_uri": {"https://example.com/cb"}}, "shop", "s")
-		equal(t, "status", status, http.StatusUnauthorized)
-		equal(t, "error", body["error"], "invalid_grant")
-		equal(t, "WWW-Authenticate", header.Get("WWW-Authenticate"), "")
+		check.Equal(t, "status", status, http.StatusUnauthorized)
+		check.Equal(t, "error", body["error"], "invalid_grant")
+		check.Equal(t, "WWW-Authenticate", header.Get("WWW-Authenticate"), "")
 		status, _, _ = s.post(t, url.Values{"grant_type": {"client_credentials"}}, "nobody", "x")
-		equal(t, "status", status, http.StatusInternalServerError)
+		check.Equal(t, "status", status, http.StatusInternalServerError)
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
@@ -121,7 +122,7 @@ func TestPitfall09_RedirectURIsMatchExactly(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/authorize?response_type=code&client_id=shop&redirect_uri="+
 			url.QueryEscape("https://evilexample.com/cb"), nil)
 		rec := httptest.NewRecorder()
-		ok(t, s.server.HandleAuthorizeRequest(rec, r))
+		check.OK(t, s.server.HandleAuthorizeRequest(rec, r))
 		if got := rec.Header().Get("Location"); !strings.HasPrefix(got, "https://evilexample.com/cb?code=") {
 			t.Fatalf("redirect to %q", got)
 		}
@@ -143,7 +144,7 @@ func TestPitfall09_RedirectURIsMatchExactly(t *testing.T) {
 			}
 
 			prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-			ok(t, err)
+			check.OK(t, err)
 			prompt.RedirectURI = uri
 			_, err = w.service.Approve(t.Context(), prompt, w.session())
 			wantCode(t, grants.InvalidGrant, err)
@@ -157,13 +158,13 @@ func TestPitfall10_CredentialsAndParameters(t *testing.T) {
 	s := newStock()
 	credentials := url.Values{"grant_type": {"client_credentials"}}
 	status, _, _ := s.post(t, credentials, "sh%6Fp", "s")
-	equal(t, "status of credentials encoded as RFC 6749 2.3.1 asks", status, http.StatusInternalServerError)
+	check.Equal(t, "status of credentials encoded as RFC 6749 2.3.1 asks", status, http.StatusInternalServerError)
 
 	r := httptest.NewRequest(http.MethodPost, "/token?"+credentials.Encode(), nil)
 	r.SetBasicAuth("shop", "s")
 	rec := httptest.NewRecorder()
-	ok(t, s.server.HandleTokenRequest(rec, r))
-	equal(t, "status of parameters in the query", rec.Code, http.StatusOK)
+	check.OK(t, s.server.HandleTokenRequest(rec, r))
+	check.Equal(t, "status of parameters in the query", rec.Code, http.StatusOK)
 }
 
 func TestPitfall11_TokensDiffer(t *testing.T) {
@@ -173,24 +174,24 @@ func TestPitfall11_TokensDiffer(t *testing.T) {
 			access, _, err := gen.Token(t.Context(), &oauth2.GenerateBasic{
 				Client: &models.Client{ID: "shop"}, TokenInfo: &models.Token{AccessCreateAt: start},
 			}, false)
-			ok(t, err)
+			check.OK(t, err)
 			return access
 		}
-		equal(t, "second token of one second", one(), one())
+		check.Equal(t, "second token of one second", one(), one())
 	})
 	t.Run("ours", func(t *testing.T) {
 		w := newWorld(t)
 		one := func() keys.Claims {
 			token := w.mustToken("shop", grants.TokenRequest{GrantType: "client_credentials"}).AccessToken
 			claims, err := w.ring.Verify(token, start)
-			ok(t, err)
+			check.OK(t, err)
 			return claims
 		}
 		a, b := one(), one()
 		if a.ID == b.ID {
 			t.Fatalf("two tokens with the jti %s", a.ID)
 		}
-		equal(t, "iat", a.IssuedAt, start)
+		check.Equal(t, "iat", a.IssuedAt, start)
 	})
 }
 
@@ -211,7 +212,7 @@ func TestPitfall12_RevocationAndIntrospection(t *testing.T) {
 		w := newWorld(t)
 		tokens := w.tokens("shop")
 		w.wantActive(true, tokens.AccessToken)
-		ok(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: tokens.AccessToken}))
+		check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: tokens.AccessToken}))
 		w.wantActive(false, tokens.AccessToken)
 	})
 }
@@ -229,9 +230,9 @@ func TestPitfall13_NothingIsStoredInClear(t *testing.T) {
 		tokens := w.mustToken("shop", w.redemption("shop", code))
 		next := w.mustToken("shop", refreshing(tokens.RefreshToken))
 		cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
-		ok(t, err)
+		check.OK(t, err)
 		file, err := os.ReadFile(w.file)
-		ok(t, err)
+		check.OK(t, err)
 		kept := string(file)
 		if !strings.Contains(kept, "alice") {
 			t.Fatal("the file does not hold the user")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
@@ -81,7 +82,7 @@ func TestTokenRefuses(t *testing.T) {
 			}
 			answer, err := w.service.Token(t.Context(), req)
 			wantCode(t, tc.want, err)
-			equal(t, "answer", answer, grants.TokenResponse{})
+			check.Equal(t, "answer", answer, grants.TokenResponse{})
 
 			_, err = w.service.Token(t.Context(), good)
 			if err != nil {
@@ -123,21 +124,21 @@ func TestRefreshScope(t *testing.T) {
 	_, err := refresh(first.RefreshToken, "read write admin")
 	wantCode(t, grants.InvalidScope, err)
 	narrow, err := refresh(first.RefreshToken, "read")
-	ok(t, err)
-	equal(t, "narrow.Scopes", narrow.Scopes, []string{"read"})
+	check.OK(t, err)
+	check.Equal(t, "narrow.Scopes", narrow.Scopes, []string{"read"})
 	whole, err := refresh(narrow.RefreshToken, "")
-	ok(t, err)
-	equal(t, "whole.Scopes", whole.Scopes, []string{"read", "write"})
+	check.OK(t, err)
+	check.Equal(t, "whole.Scopes", whole.Scopes, []string{"read", "write"})
 
 	// Authlib repeats what it first asked for, at every refresh.
 	for range 3 {
 		whole, err = refresh(whole.RefreshToken, "read write")
-		ok(t, err)
+		check.OK(t, err)
 	}
 	w.clients["shop"].Scopes = []string{"read"}
 	less, err := refresh(whole.RefreshToken, "read write")
-	ok(t, err)
-	equal(t, "scopes without what the client has lost", less.Scopes, []string{"read"})
+	check.OK(t, err)
+	check.Equal(t, "scopes without what the client has lost", less.Scopes, []string{"read"})
 	w.clients["shop"].Scopes = []string{"admin"}
 	_, err = refresh(less.RefreshToken, "")
 	wantCode(t, grants.InvalidScope, err)
@@ -147,10 +148,10 @@ func TestRefreshScope(t *testing.T) {
 // another of that name follows.
 func TestNamesakes(t *testing.T) {
 	for name, replace := range map[string]func(w *world){
-		"user deleted": func(w *world) { ok(t, w.store.DeleteUser(t.Context(), "alice")) },
+		"user deleted": func(w *world) { check.OK(t, w.store.DeleteUser(t.Context(), "alice")) },
 		"user replaced": func(w *world) {
-			ok(t, w.store.DeleteUser(t.Context(), "alice"))
-			ok(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: w.clock.Now()}))
+			check.OK(t, w.store.DeleteUser(t.Context(), "alice"))
+			check.OK(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: w.clock.Now()}))
 		},
 		"client replaced": func(w *world) { w.clients["shop"].CreatedAt = w.clock.Now() },
 	} {
@@ -181,7 +182,7 @@ func TestNewRefuses(t *testing.T) {
 	w := newWorld(t)
 	good := grants.Options{Issuer: issuer, Clients: w.clients, Store: w.store, Signer: w.ring}
 	_, err := grants.New(good)
-	ok(t, err)
+	check.OK(t, err)
 	for name, edit := range map[string]func(*grants.Options){
 		"no issuer":         func(o *grants.Options) { o.Issuer = "" },
 		"no clients":        func(o *grants.Options) { o.Clients = nil },
@@ -206,8 +207,8 @@ func TestAudience(t *testing.T) {
 	w := newWorld(t)
 	w.clients["shop"].Audience = []string{"https://api.example.com", "https://api2.example.com"}
 	claims, err := w.ring.Verify(w.mustToken("shop", grants.TokenRequest{GrantType: "client_credentials"}).AccessToken, start)
-	ok(t, err)
-	equal(t, "claims.Audience", claims.Audience, w.clients["shop"].Audience)
+	check.OK(t, err)
+	check.Equal(t, "claims.Audience", claims.Audience, w.clients["shop"].Audience)
 }
 
 func TestClientCredentialsNeverForPublicClients(t *testing.T) {

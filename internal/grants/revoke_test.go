@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 )
 
@@ -30,13 +31,13 @@ func TestRevoke(t *testing.T) {
 			second := w.mustToken("shop", refreshing(first.RefreshToken))
 			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: tc.revoke(first, second), Hint: tc.hint}
 			for range 2 { // Revoking twice is no error (RFC 7009 2.2).
-				ok(t, w.service.Revoke(t.Context(), q))
+				check.OK(t, w.service.Revoke(t.Context(), q))
 			}
 			w.wantActive(tc.wantFirst, first.AccessToken)
 			w.wantActive(tc.wantSecond, second.AccessToken)
 			w.wantActive(tc.wantRefresh, second.RefreshToken)
 			_, err := w.token("shop", refreshing(second.RefreshToken))
-			equal(t, "refresh passes", err == nil, tc.wantRefresh)
+			check.Equal(t, "refresh passes", err == nil, tc.wantRefresh)
 		})
 	}
 }
@@ -61,7 +62,7 @@ func TestRevokeRefuses(t *testing.T) {
 			w.wantActive(true, tokens.RefreshToken)
 		})
 	}
-	ok(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("app"), Token: app.RefreshToken}))
+	check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("app"), Token: app.RefreshToken}))
 	w.wantActive(false, app.AccessToken) // a public client revokes its own
 }
 
@@ -71,7 +72,7 @@ func TestRevokedFamilyOutlivesItsTokens(t *testing.T) {
 	w, f := failingWorld(t, func(o *grants.Options) { o.RefreshTokenLifetime = 90 * 24 * time.Hour })
 	first := w.tokens("shop")
 	w.service.SetRefreshTokenLifetime(time.Hour)
-	ok(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: first.RefreshToken}))
+	check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: first.RefreshToken}))
 	if f.revokedUntil.Before(start.Add(90*24*time.Hour + time.Hour)) {
 		t.Fatalf("revoked until %v only", f.revokedUntil)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/go-oauth2/oauth2/v4/models"
 	"github.com/go-oauth2/oauth2/v4/server"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 )
 
@@ -118,7 +119,7 @@ func (s *stock) code(t *testing.T, edits ...func(*oauth2.TokenGenerateRequest)) 
 		edit(req)
 	}
 	ti, err := s.manager.GenerateAuthToken(t.Context(), oauth2.Code, req)
-	ok(t, err)
+	check.OK(t, err)
 	return ti.GetCode()
 }
 
@@ -135,7 +136,7 @@ func (s *stock) post(t *testing.T, form url.Values, id, secret string) (status i
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.SetBasicAuth(id, secret)
 	rec := httptest.NewRecorder()
-	ok(t, s.server.HandleTokenRequest(rec, r))
-	ok(t, json.NewDecoder(rec.Body).Decode(&body))
+	check.OK(t, s.server.HandleTokenRequest(rec, r))
+	check.OK(t, json.NewDecoder(rec.Body).Decode(&body))
 	return rec.Code, body, rec.Header()
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 )
 
@@ -31,7 +32,7 @@ func eachStoreFailure(t *testing.T, cause error) {
 		}},
 		"approve": {[]string{"CreateCode"}, func(w *world) func() error {
 			prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
-			ok(t, err)
+			check.OK(t, err)
 			return func() error { _, err := w.service.Approve(t.Context(), prompt, w.session()); return err }
 		}},
 		"sign in": {[]string{"User", "CreateSession"}, func(w *world) func() error {
@@ -42,7 +43,7 @@ func eachStoreFailure(t *testing.T, cause error) {
 		}},
 		"session": {[]string{"Session", "User"}, func(w *world) func() error {
 			cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "bob", Password: password})
-			ok(t, err)
+			check.OK(t, err)
 			return func() error { _, err := w.service.Session(t.Context(), cookie); return err }
 		}},
 		"sign out": {[]string{"DeleteSession"}, func(w *world) func() error {
@@ -77,8 +78,8 @@ func eachStoreFailure(t *testing.T, cause error) {
 				if strings.Contains(oauthErr.Description, cause.Error()) {
 					t.Fatalf("the description %q shows the cause", oauthErr.Description)
 				}
-				wantErrText(t, err, cause.Error()) // which the log needs
-				equal(t, "f.hits", f.hits, 1)
+				check.ErrorSays(t, err, cause.Error()) // which the log needs
+				check.Equal(t, "f.hits", f.hits, 1)
 
 				f.operation = ""
 				if err := try(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 )
 
@@ -32,23 +33,23 @@ func TestTokenGrants(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := w.mustToken(tc.client, tc.req)
-			equal(t, "answer.ExpiresIn", answer.ExpiresIn, time.Hour)
-			equal(t, "answer.Scopes", answer.Scopes, tc.scopes)
-			equal(t, "has a refresh token", answer.RefreshToken != "", tc.wantRefresh)
+			check.Equal(t, "answer.ExpiresIn", answer.ExpiresIn, time.Hour)
+			check.Equal(t, "answer.Scopes", answer.Scopes, tc.scopes)
+			check.Equal(t, "has a refresh token", answer.RefreshToken != "", tc.wantRefresh)
 
 			claims, err := w.ring.Verify(answer.AccessToken, w.clock.Now())
-			ok(t, err)
-			equal(t, "claims.Subject", claims.Subject, tc.subject)
-			equal(t, "claims.ClientID", claims.ClientID, tc.client)
-			equal(t, "claims.Audience", claims.Audience, []string{issuer})
-			equal(t, "claims.Scopes", claims.Scopes, tc.scopes)
+			check.OK(t, err)
+			check.Equal(t, "claims.Subject", claims.Subject, tc.subject)
+			check.Equal(t, "claims.ClientID", claims.ClientID, tc.client)
+			check.Equal(t, "claims.Audience", claims.Audience, []string{issuer})
+			check.Equal(t, "claims.Scopes", claims.Scopes, tc.scopes)
 			if claims.ID == "" {
 				t.Fatal("no jti")
 			}
-			equal(t, "exp", claims.ExpiresAt, start.Add(time.Hour))
+			check.Equal(t, "exp", claims.ExpiresAt, start.Add(time.Hour))
 			ofUser := tc.subject != tc.client
-			equal(t, "has a family", claims.Family != "", ofUser)
-			equal(t, "has auth_time", claims.AuthTime.Equal(start), ofUser)
+			check.Equal(t, "has a family", claims.Family != "", ofUser)
+			check.Equal(t, "has auth_time", claims.AuthTime.Equal(start), ofUser)
 			w.wantActive(true, answer.AccessToken)
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/secret"
 
 	"oauth-server/internal/grants"
@@ -13,24 +14,24 @@ import (
 func TestSignIn(t *testing.T) {
 	w := newWorld(t)
 	cookie, session, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
-	ok(t, err)
+	check.OK(t, err)
 	got, err := w.service.Session(t.Context(), cookie)
-	ok(t, err)
-	equal(t, "session", got, session)
-	equal(t, "got.Username", got.Username, "alice")
+	check.OK(t, err)
+	check.Equal(t, "session", got, session)
+	check.Equal(t, "got.Username", got.Username, "alice")
 
 	other, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
-	ok(t, err)
+	check.OK(t, err)
 	if cookie == other {
 		t.Fatal("the second sign-in took the first session over")
 	}
 	for range 2 {
-		ok(t, w.service.SignOut(t.Context(), cookie))
+		check.OK(t, w.service.SignOut(t.Context(), cookie))
 	}
 	_, err = w.service.Session(t.Context(), cookie)
 	wantErr(t, err, grants.ErrNoSession)
 	_, err = w.service.Session(t.Context(), other)
-	ok(t, err)
+	check.OK(t, err)
 }
 
 func TestSignInRefuses(t *testing.T) {
@@ -48,8 +49,8 @@ func TestSignInRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cookie, session, err := w.service.SignIn(t.Context(), in)
 			wantErr(t, err, grants.ErrSignIn)
-			equal(t, "cookie", cookie, "")
-			equal(t, "session", session, grants.Session{})
+			check.Equal(t, "cookie", cookie, "")
+			check.Equal(t, "session", session, grants.Session{})
 		})
 	}
 }
@@ -57,19 +58,19 @@ func TestSignInRefuses(t *testing.T) {
 func TestSessionEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world){
 		"when it expires": func(w *world) { w.clock.Advance(12 * time.Hour) },
-		"with the user":   func(w *world) { ok(t, w.store.DeleteUser(t.Context(), "alice")) },
+		"with the user":   func(w *world) { check.OK(t, w.store.DeleteUser(t.Context(), "alice")) },
 		"with the user, though a namesake follows": func(w *world) {
-			ok(t, w.store.DeleteUser(t.Context(), "alice"))
-			ok(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: start.Add(time.Second)}))
+			check.OK(t, w.store.DeleteUser(t.Context(), "alice"))
+			check.OK(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: start.Add(time.Second)}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
-			ok(t, err)
+			check.OK(t, err)
 			w.clock.Advance(time.Hour)
 			_, err = w.service.Session(t.Context(), cookie)
-			ok(t, err)
+			check.OK(t, err)
 			end(w)
 			_, err = w.service.Session(t.Context(), cookie)
 			wantErr(t, err, grants.ErrNoSession)

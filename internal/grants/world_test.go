@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -73,7 +74,7 @@ func newWorld(tb testing.TB, edits ...func(*grants.Options)) *world {
 	testworld.AddUsers(tb, w.store, start.Add(-time.Hour))
 	var err error
 	w.ring, err = keys.Open(tb.Context(), w.store, keys.Options{Issuer: issuer, Now: w.clock.Now})
-	ok(tb, err)
+	check.OK(tb, err)
 	opts := grants.Options{Issuer: issuer, Clients: w.clients, Store: w.store, Signer: w.ring, Now: w.clock.Now}
 	for _, edit := range edits {
 		edit(&opts)
@@ -91,7 +92,7 @@ func (w *world) reopen(edits ...func(*grants.Options)) {
 	}
 	var err error
 	w.service, err = grants.New(w.opts)
-	ok(w.tb, err)
+	check.OK(w.tb, err)
 }
 
 var errDown = errors.New("store: down")
@@ -119,7 +120,7 @@ func (w *world) token(id string, req grants.TokenRequest) (grants.TokenResponse,
 func (w *world) mustToken(id string, req grants.TokenRequest) grants.TokenResponse {
 	w.tb.Helper()
 	answer, err := w.token(id, req)
-	ok(w.tb, err)
+	check.OK(w.tb, err)
 	return answer
 }
 
@@ -144,9 +145,9 @@ func (w *world) code(id string, edits ...func(*grants.AuthorizeRequest)) string 
 		edit(&req)
 	}
 	prompt, err := w.service.Authorize(w.tb.Context(), req)
-	ok(w.tb, err)
+	check.OK(w.tb, err)
 	code, err := w.service.Approve(w.tb.Context(), prompt, w.session())
-	ok(w.tb, err)
+	check.OK(w.tb, err)
 	return code
 }
 
@@ -172,7 +173,7 @@ func refreshing(token string) grants.TokenRequest {
 func (w *world) active(token string) bool {
 	w.tb.Helper()
 	answer, err := w.service.Introspect(w.tb.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: token})
-	ok(w.tb, err)
+	check.OK(w.tb, err)
 	return answer.Active
 }
 

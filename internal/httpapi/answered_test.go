@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/httpapi"
 )
 
@@ -36,12 +37,12 @@ func TestEveryAnswerIsObserved(t *testing.T) {
 			r := httptest.NewRequest(tt.method, tt.target, strings.NewReader(tt.form))
 			r.Header.Set("Content-Type", formType)
 			s.ServeHTTP(httptest.NewRecorder(), r)
-			equal(t, "answers", len(answers), 1)
+			check.Equal(t, "answers", len(answers), 1)
 			if answers[0].Duration <= 0 {
 				t.Fatalf("duration %v, want more than 0", answers[0].Duration)
 			}
 			answers[0].Duration = 0
-			equal(t, "answer", answers[0], tt.want)
+			check.Equal(t, "answer", answers[0], tt.want)
 		})
 	}
 }

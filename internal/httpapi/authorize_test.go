@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 )
 
@@ -54,8 +55,8 @@ func wantRedirect(tb testing.TB, res *reply, target string) url.Values {
 		tb.Fatalf("redirect to %q, want %q", location, target)
 	}
 	u, err := url.Parse(location)
-	ok(tb, err)
-	equal(tb, "iss", u.Query().Get("iss"), "http://id.example")
+	check.OK(tb, err)
+	check.Equal(tb, "iss", u.Query().Get("iss"), "http://id.example")
 	return u.Query()
 }
 
@@ -87,11 +88,11 @@ func TestWayThroughThePages(t *testing.T) {
 	})
 	wantStatus(t, res, http.StatusSeeOther)
 	back, err := url.Parse(res.Header.Get("Location"))
-	ok(t, err)
-	equal(t, "path", back.Path, "/authorize")
-	equal(t, "query", back.Query(), authorization())
+	check.OK(t, err)
+	check.Equal(t, "path", back.Path, "/authorize")
+	check.Equal(t, "query", back.Query(), authorization())
 	cookie := res.Header.Get("Set-Cookie")
-	equal(t, "cookie", cookie, "oauth_session=cookie-alice; Path=/; Expires=Sat, 02 Jan 2100 03:04:05 GMT; HttpOnly; SameSite=Lax")
+	check.Equal(t, "cookie", cookie, "oauth_session=cookie-alice; Path=/; Expires=Sat, 02 Jan 2100 03:04:05 GMT; HttpOnly; SameSite=Lax")
 	cookie, _, _ = strings.Cut(cookie, ";")
 
 	res = get(t, s, res.Header.Get("Location"), cookie)
@@ -106,9 +107,9 @@ func TestWayThroughThePages(t *testing.T) {
 		"authorization": {hidden(t, page, "authorization")}, "binding": {hidden(t, page, "binding")}, "decision": {"allow"},
 	})
 	q := wantRedirect(t, res, appTarget+"&")
-	equal(t, "code", q.Get("code"), "the-code")
-	equal(t, "state", q.Get("state"), "st&ate")
-	equal(t, "approved", f.approved, []string{"alice"})
+	check.Equal(t, "code", q.Get("code"), "the-code")
+	check.Equal(t, "state", q.Get("state"), "st&ate")
+	check.Equal(t, "approved", f.approved, []string{"alice"})
 }
 
 func consentPageOf(t *testing.T, s http.Handler, cookie string) url.Values {
@@ -124,10 +125,10 @@ func TestDeny(t *testing.T) {
 	v := consentPageOf(t, s, cookie)
 	v.Set("decision", "deny")
 	q := wantRedirect(t, post(t, s, "/consent", cookie, v), appTarget+"&")
-	equal(t, "error", q.Get("error"), "access_denied")
-	equal(t, "state", q.Get("state"), "st&ate")
-	equal(t, "code", q.Get("code"), "")
-	equal(t, "approved", f.approved, nil)
+	check.Equal(t, "error", q.Get("error"), "access_denied")
+	check.Equal(t, "state", q.Get("state"), "st&ate")
+	check.Equal(t, "code", q.Get("code"), "")
+	check.Equal(t, "approved", f.approved, nil)
 }
 
 // TestConsentThatDoesNotCount posts consents that no user gave.
@@ -171,7 +172,7 @@ func TestConsentThatDoesNotCount(t *testing.T) {
 					t.Fatalf("redirect to %q, want the authorization request", location)
 				}
 			}
-			equal(t, "approved", f.approved, nil)
+			check.Equal(t, "approved", f.approved, nil)
 		})
 	}
 }
@@ -183,7 +184,7 @@ func TestApprovalThatFails(t *testing.T) {
 	v := consentPageOf(t, s, cookie)
 	f.failApprove = errDisk
 	q := wantRedirect(t, post(t, s, "/consent", cookie, v), appTarget+"&")
-	equal(t, "error", q.Get("error"), "server_error")
+	check.Equal(t, "error", q.Get("error"), "server_error")
 	lacks(t, q.Get("error_description"), "fire")
 }
 
@@ -235,8 +236,8 @@ func TestBadAuthorization(t *testing.T) {
 					continue
 				}
 				q := wantRedirect(t, res, appTarget+"&")
-				equal(t, who, q.Get("error"), string(tt.redirect))
-				equal(t, "state", q.Get("state"), tt.state)
+				check.Equal(t, who, q.Get("error"), string(tt.redirect))
+				check.Equal(t, "state", q.Get("state"), tt.state)
 				lacks(t, q.Get("error_description"), `"`)
 			}
 		})
@@ -257,9 +258,9 @@ func TestAuthorizeByPost(t *testing.T) {
 	}}.send(t, s)
 	wantStatus(t, res, http.StatusSeeOther)
 	u, err := url.Parse(res.Header.Get("Location"))
-	ok(t, err)
-	equal(t, "path", u.Path, "/authorize")
-	equal(t, "query", u.Query(), authorization())
+	check.OK(t, err)
+	check.Equal(t, "path", u.Path, "/authorize")
+	check.Equal(t, "query", u.Query(), authorization())
 
 	res = request{path: "/authorize", body: "{}", header: http.Header{"Content-Type": {"application/json"}}}.send(t, s)
 	wantStatus(t, res, http.StatusBadRequest)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 )
 
@@ -29,7 +30,7 @@ func wantOAuthError(tb testing.TB, res *reply, status int, code grants.ErrorCode
 	if err := json.Unmarshal([]byte(body), &e); err != nil {
 		tb.Fatalf("%v: %v", body, err)
 	}
-	equal(tb, "error", e.Error, code)
+	check.Equal(tb, "error", e.Error, code)
 	if e.Description == "" {
 		tb.Fatalf("no description in %s", body)
 	}
@@ -40,7 +41,7 @@ func wantOAuthError(tb testing.TB, res *reply, status int, code grants.ErrorCode
 			tb.Fatalf("challenge %q, want one for Basic", challenge)
 		}
 	} else {
-		equal(tb, "challenge", challenge, "")
+		check.Equal(tb, "challenge", challenge, "")
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/secret"
@@ -30,7 +31,7 @@ import (
 func newBare(b *testing.B) *httptest.Server {
 	b.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	ok(b, err)
+	check.OK(b, err)
 	header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","kid":"xVNOOsCgXGSkfLY9RbIrUvHyFkSFiKzvTPAyaWkBl8c","typ":"at+jwt"}`))
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil || r.PostForm.Get("grant_type") != "client_credentials" {
@@ -72,8 +73,8 @@ func newBare(b *testing.B) *httptest.Server {
 func newTokenServer(b *testing.B, edits ...worldEdit) *httptest.Server {
 	b.Helper()
 	log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	ok(b, err)
-	b.Cleanup(func() { ok(b, log.Close()) })
+	check.OK(b, err)
+	b.Cleanup(func() { check.OK(b, log.Close()) })
 	edits = append(edits, func(_ *grants.Options, o *httpapi.Options) { o.Logger = slog.New(slog.NewJSONHandler(log, nil)) })
 	return newWorld(b, testworld.Clients{"daemon": daemon()}, edits...)
 }

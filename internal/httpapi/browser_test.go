@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"golang.org/x/oauth2"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/testworld"
 )
@@ -40,7 +41,7 @@ func newBrowser(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	ok(t, chromedp.Do(ctx, chromedp.Navigate("about:blank"))) // starts it
+	check.OK(t, chromedp.Do(ctx, chromedp.Navigate("about:blank"))) // starts it
 	return ctx
 }
 
@@ -63,13 +64,13 @@ const phoneWidth, phoneHeight = 390, 844
 
 func asPhone(t *testing.T, ctx context.Context) {
 	t.Helper()
-	ok(t, chromedp.Do(ctx, chromedp.EmulateViewport(phoneWidth, phoneHeight, chromedp.EmulateMobile, chromedp.EmulateTouch)))
+	check.OK(t, chromedp.Do(ctx, chromedp.EmulateViewport(phoneWidth, phoneHeight, chromedp.EmulateMobile, chromedp.EmulateTouch)))
 }
 
 func withoutScript(t *testing.T, ctx context.Context) {
 	t.Helper()
 	_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	ok(t, err)
+	check.OK(t, err)
 }
 
 // callback is the client's side: a page at the redirect URI.
@@ -133,15 +134,15 @@ func signIn(username, password string) chromedp.Action[chromedp.Void] {
 func wantFits(t *testing.T, ctx context.Context) {
 	t.Helper()
 	box, err := chromedp.Run(ctx, chromedp.Dimensions(chromedp.CSS("html")))
-	ok(t, err)
+	check.OK(t, err)
 	if box.Width > phoneWidth {
 		t.Fatalf("the page is %d wide on a screen of %d", box.Width, phoneWidth)
 	}
 	buttons, err := chromedp.Run(ctx, chromedp.Nodes(chromedp.CSSAll("button, input:not([type=hidden])"), chromedp.AtLeast(1)))
-	ok(t, err)
+	check.OK(t, err)
 	for _, b := range buttons {
 		box, err := chromedp.Run(ctx, chromedp.Dimensions(chromedp.NodeIDs{b.NodeID}))
-		ok(t, err)
+		check.OK(t, err)
 		if box.Height < 44 {
 			t.Fatalf("a field or button is %d high, want 44", box.Height)
 		}
@@ -163,30 +164,30 @@ func TestBrowserFromAuthorizeToToken(t *testing.T) {
 				withoutScript(t, ctx)
 			}
 
-			ok(t, chromedp.Do(ctx,
+			check.OK(t, chromedp.Do(ctx,
 				chromedp.Navigate(config.AuthCodeURL("some-state", oauth2.S256ChallengeOption(verifier))),
 				chromedp.WaitVisible(usernameField),
 			))
 			wantFits(t, ctx)
-			ok(t, chromedp.Do(ctx, signIn("alice", "wrong"), chromedp.WaitVisible(alertBox)))
+			check.OK(t, chromedp.Do(ctx, signIn("alice", "wrong"), chromedp.WaitVisible(alertBox)))
 			typed, err := chromedp.Run(ctx, chromedp.AttributeValue(usernameField, "value"))
-			ok(t, err)
-			equal(t, "username in the form", typed.Value, "alice")
-			ok(t, chromedp.Do(ctx, signIn("alice", password), chromedp.WaitVisible(allowButton)))
+			check.OK(t, err)
+			check.Equal(t, "username in the form", typed.Value, "alice")
+			check.OK(t, chromedp.Do(ctx, signIn("alice", password), chromedp.WaitVisible(allowButton)))
 			wantFits(t, ctx)
 			shown, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS("main")))
-			ok(t, err)
+			check.OK(t, err)
 			for _, text := range []string{"Photo Book", "alice", "Read photos", "Change photos"} {
 				holds(t, shown, text)
 			}
-			ok(t, chromedp.Do(ctx, chromedp.Click(allowButton), chromedp.WaitVisible(welcome)))
+			check.OK(t, chromedp.Do(ctx, chromedp.Click(allowButton), chromedp.WaitVisible(welcome)))
 
 			got := <-app.got
-			equal(t, "lang", got.Get("lang"), "en")
-			equal(t, "state", got.Get("state"), "some-state")
-			equal(t, "iss", got.Get("iss"), srv.URL)
+			check.Equal(t, "lang", got.Get("lang"), "en")
+			check.Equal(t, "state", got.Get("state"), "some-state")
+			check.Equal(t, "iss", got.Get("iss"), srv.URL)
 			token, err := config.Exchange(t.Context(), got.Get("code"), oauth2.VerifierOption(verifier))
-			ok(t, err)
+			check.OK(t, err)
 			if token.AccessToken == "" || token.RefreshToken == "" {
 				t.Fatal("a token is missing in the answer")
 			}
@@ -201,12 +202,12 @@ func TestBrowserFollowsWhereTheClientGoesOn(t *testing.T) {
 	app := newCallback(t, strings.Replace(last.URL, "127.0.0.1", "localhost", 1)+"/done")
 	srv := newWorld(t, testworld.Clients{"app": appClient(app.URL + "/cb")})
 	ctx := newBrowser(t)
-	ok(t, chromedp.Do(ctx,
+	check.OK(t, chromedp.Do(ctx,
 		chromedp.Navigate(oauthConfig(srv.URL, app.URL+"/cb").AuthCodeURL("s", oauth2.S256ChallengeOption(oauth2.GenerateVerifier()))),
 		signIn("alice", password), chromedp.WaitVisible(allowButton), chromedp.Click(allowButton), chromedp.WaitVisible(welcome),
 	))
 	where, err := chromedp.Run(ctx, chromedp.Location())
-	ok(t, err)
+	check.OK(t, err)
 	holds(t, where, "://localhost:")
 }
 
@@ -216,23 +217,23 @@ func TestBrowserHandsOverToAnApp(t *testing.T) {
 	const redirect = "com.example.app:/cb"
 	srv := newWorld(t, testworld.Clients{"app": appClient(redirect)})
 	ctx := newBrowser(t)
-	ok(t, chromedp.Do(ctx,
+	check.OK(t, chromedp.Do(ctx,
 		chromedp.Navigate(oauthConfig(srv.URL, redirect).AuthCodeURL("s", oauth2.S256ChallengeOption(oauth2.GenerateVerifier()))),
 		signIn("alice", password), chromedp.WaitVisible(allowButton),
 	))
 	asked, failed := chromedp.Events(ctx, network.RequestWillBeSent), chromedp.Events(ctx, network.LoadingFailed)
-	ok(t, chromedp.Do(ctx, chromedp.Click(allowButton)))
+	check.OK(t, chromedp.Do(ctx, chromedp.Click(allowButton)))
 	for e, err := range asked {
-		ok(t, err)
+		check.OK(t, err)
 		if strings.HasPrefix(e.DocumentURL, redirect+"?code=") {
 			break
 		}
 	}
 	// There is no such app on this machine: Chromium gives up, by itself.
 	for e, err := range failed {
-		ok(t, err)
-		equal(t, "error of the browser", e.ErrorText, "net::ERR_ABORTED")
-		equal(t, "blocked by", e.BlockedReason, "")
+		check.OK(t, err)
+		check.Equal(t, "error of the browser", e.ErrorText, "net::ERR_ABORTED")
+		check.Equal(t, "blocked by", e.BlockedReason, "")
 		break
 	}
 }
@@ -258,16 +259,16 @@ func TestBrowserRefusesForeignPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := newBrowser(t)
 			for _, path := range []string{"/sign-in", "/sign-out", "/consent"} {
-				ok(t, chromedp.Do(ctx, chromedp.Navigate(site+path), chromedp.Click(submitButton), chromedp.WaitVisible(alertBox)))
+				check.OK(t, chromedp.Do(ctx, chromedp.Navigate(site+path), chromedp.Click(submitButton), chromedp.WaitVisible(alertBox)))
 				text, err := chromedp.Run(ctx, chromedp.Text(alertBox))
-				ok(t, err)
+				check.OK(t, err)
 				holds(t, text, "another site")
 			}
 			failed := chromedp.Events(ctx, network.LoadingFailed)
-			ok(t, chromedp.Do(ctx, chromedp.Navigate(site+"/frame")))
+			check.OK(t, chromedp.Do(ctx, chromedp.Navigate(site+"/frame")))
 			for e, err := range failed {
-				ok(t, err)
-				equal(t, "error of the browser", e.ErrorText, "net::ERR_BLOCKED_BY_RESPONSE")
+				check.OK(t, err)
+				check.Equal(t, "error of the browser", e.ErrorText, "net::ERR_BLOCKED_BY_RESPONSE")
 				break
 			}
 		})

@@ -3,28 +3,11 @@ package httpapi_test
 import (
 	"encoding/json"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"oauth-server/internal/check"
 )
-
-// ok fails the test on an error.
-func ok(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// equal fails the test unless got is want, unexported fields included.
-func equal[T any](tb testing.TB, what string, got, want T) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
-		tb.Fatalf("%s (-want +got):\n%s", what, diff)
-	}
-}
 
 // holds fails the test unless the text holds the part.
 func holds(tb testing.TB, text, part string) {
@@ -62,7 +45,7 @@ func wantHeader(tb testing.TB, h http.Header, name, want string) {
 func sameJSON(tb testing.TB, got, want string) {
 	tb.Helper()
 	var g, w any
-	ok(tb, json.Unmarshal([]byte(got), &g))
-	ok(tb, json.Unmarshal([]byte(want), &w))
-	equal(tb, "JSON", g, w)
+	check.OK(tb, json.Unmarshal([]byte(got), &g))
+	check.OK(tb, json.Unmarshal([]byte(want), &w))
+	check.Equal(tb, "JSON", g, w)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
@@ -178,7 +179,7 @@ func newServer(tb testing.TB, f *fake, edit func(*httpapi.Options)) *httpapi.Ser
 		edit(&o)
 	}
 	s, err := httpapi.New(o)
-	ok(tb, err)
+	check.OK(tb, err)
 	return s
 }
 
@@ -209,7 +210,7 @@ func (r request) send(tb testing.TB, h http.Handler) *reply {
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, req)
 	res := rec.Result() // the headers as they were when the status went out
-	ok(tb, res.Body.Close())
+	check.OK(tb, res.Body.Close())
 	return &reply{res.StatusCode, res.Header, rec.Body.String()}
 }
 

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 // wantAnswer checks what holds for any answer of the token endpoint.
@@ -18,7 +20,7 @@ func wantAnswer(t *testing.T, res *reply) {
 	wantHeader(t, res.Header, "Content-Type", "application/json")
 	wantHeader(t, res.Header, "Cache-Control", "no-store")
 	var doc map[string]any
-	ok(t, json.Unmarshal([]byte(res.Body), &doc))
+	check.OK(t, json.Unmarshal([]byte(res.Body), &doc))
 	if res.StatusCode != http.StatusOK {
 		if _, isText := doc["error"].(string); !isText {
 			t.Fatalf("error is %v, want a string", doc["error"])
@@ -30,7 +32,7 @@ func wantAnswer(t *testing.T, res *reply) {
 			}
 		}
 	}
-	equal(t, "has WWW-Authenticate", res.Header.Get("WWW-Authenticate") != "", res.StatusCode == http.StatusUnauthorized)
+	check.Equal(t, "has WWW-Authenticate", res.Header.Get("WWW-Authenticate") != "", res.StatusCode == http.StatusUnauthorized)
 }
 
 func FuzzTokenForm(f *testing.F) {
@@ -45,8 +47,8 @@ func FuzzTokenForm(f *testing.F) {
 		wantAnswer(t, res)
 		if res.StatusCode == http.StatusOK {
 			v, err := url.ParseQuery(body)
-			ok(t, err)
-			equal(t, "secrets that bought a token", notEmpty(v["client_secret"]), []string{secretOf})
+			check.OK(t, err)
+			check.Equal(t, "secrets that bought a token", notEmpty(v["client_secret"]), []string{secretOf})
 		}
 	})
 }
@@ -75,10 +77,10 @@ func FuzzBasicHeader(f *testing.F) {
 		if res.StatusCode == http.StatusOK {
 			_, b64, _ := strings.Cut(header, " ")
 			raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(b64))
-			ok(t, err)
+			check.OK(t, err)
 			plain, err := url.QueryUnescape(string(raw))
-			ok(t, err)
-			equal(t, "credentials", plain, "shop:"+secretOf)
+			check.OK(t, err)
+			check.Equal(t, "credentials", plain, "shop:"+secretOf)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 	"oauth-server/internal/testworld"
@@ -28,10 +29,10 @@ func TestLimitedToken(t *testing.T) {
 	f.failToken = limited()
 	res := r.send(t, s)
 	wantOAuthError(t, res, http.StatusTooManyRequests, grants.TemporarilyUnavailable)
-	equal(t, "Retry-After", res.Header["Retry-After"], []string{"37"})
+	check.Equal(t, "Retry-After", res.Header["Retry-After"], []string{"37"})
 	asWritten := map[string][]string(res.Header) // with the capitals of the draft
-	equal(t, "RateLimit-Policy", asWritten["RateLimit-Policy"], []string{`"client-user";q=10;w=60`})
-	equal(t, "RateLimit", asWritten["RateLimit"], []string{`"client-user";r=0;t=37`})
+	check.Equal(t, "RateLimit-Policy", asWritten["RateLimit-Policy"], []string{`"client-user";q=10;w=60`})
+	check.Equal(t, "RateLimit", asWritten["RateLimit"], []string{`"client-user";r=0;t=37`})
 	holds(t, res.Body, `"error_uri":"http://id.example/tenant/docs/rate-limits"`)
 	page := request{method: "GET", path: "/tenant/docs/rate-limits"}.send(t, s)
 	wantStatus(t, page, http.StatusOK)
@@ -41,7 +42,7 @@ func TestLimitedToken(t *testing.T) {
 	hidden.RateLimit = grants.RateLimit{}
 	f.failToken = hidden
 	res = r.send(t, s)
-	equal(t, "Retry-After", res.Header["Retry-After"], []string{"37"})
+	check.Equal(t, "Retry-After", res.Header["Retry-After"], []string{"37"})
 	for _, name := range []string{"RateLimit", "RateLimit-Policy"} {
 		if values, sent := res.Header[name]; sent {
 			t.Errorf("%s: %q, want none", name, values)
@@ -70,7 +71,7 @@ func TestLimitedSignIn(t *testing.T) {
 			wantHeader(t, res.Header, "Retry-After", "37")
 			holds(t, res.Header.Get("Content-Type"), "text/html")
 			holds(t, res.Body, "retry after 37 seconds")
-			equal(t, "authorization request", hidden(t, res.Body, "authorization"), authorization)
+			check.Equal(t, "authorization request", hidden(t, res.Body, "authorization"), authorization)
 			wantHeader(t, res.Header, "Set-Cookie", "")
 		})
 	}
@@ -83,18 +84,18 @@ func TestLimitOverTCP(t *testing.T) {
 	var got []seen
 	for range 3 {
 		r, err := http.NewRequest(http.MethodPost, srv.URL+"/token", strings.NewReader("grant_type=client_credentials"))
-		ok(t, err)
+		check.OK(t, err)
 		r.Header.Set("Content-Type", formType)
 		r.SetBasicAuth("daemon", secretOf)
 		res, err := srv.Client().Do(r)
-		ok(t, err)
-		ok(t, res.Body.Close())
+		check.OK(t, err)
+		check.OK(t, res.Body.Close())
 		wait := regexp.MustCompile(`\d{2,}`).ReplaceAllString(res.Header.Get("Retry-After"), "N")
 		limit := regexp.MustCompile(`t=\d{2,}`).ReplaceAllString(res.Header.Get("RateLimit"), "t=N")
 		got = append(got, seen{res.Status, wait, res.Header.Get("RateLimit-Policy"), limit})
 	}
 	const policy = `"client";q=2;w=3600`
-	equal(t, "answers", got, []seen{
+	check.Equal(t, "answers", got, []seen{
 		{"200 OK", "", policy, `"client";r=1;t=N`},
 		{"200 OK", "", policy, `"client";r=0;t=N`},
 		{"429 Too Many Requests", "N", policy, `"client";r=0;t=N`},

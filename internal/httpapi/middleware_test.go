@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/httpapi"
 )
 
@@ -57,7 +58,7 @@ func TestClientAddress(t *testing.T) {
 			r.Header.Set("Content-Type", formType)
 			r.Header["X-Forwarded-For"] = tt.forwarded
 			s.ServeHTTP(httptest.NewRecorder(), r)
-			equal(t, "remote address", f.token.Remote.String(), tt.want)
+			check.Equal(t, "remote address", f.token.Remote.String(), tt.want)
 		})
 	}
 }
@@ -86,7 +87,7 @@ func TestRequestID(t *testing.T) {
 			})
 			id := request{method: "GET", path: "/", header: http.Header{"X-Request-Id": {tt.sent}}}.send(t, s).Header.Get("X-Request-Id")
 			if tt.kept {
-				equal(t, "X-Request-Id", id, tt.sent)
+				check.Equal(t, "X-Request-Id", id, tt.sent)
 			} else if !regexp.MustCompile(`^[A-Za-z0-9_-]{22}$`).MatchString(id) {
 				t.Fatalf("request id %q, want a fresh one", id)
 			}
@@ -94,7 +95,7 @@ func TestRequestID(t *testing.T) {
 			if err := json.Unmarshal(log.Bytes(), &line); err != nil {
 				t.Fatalf("the log is not one line of JSON: %v", err)
 			}
-			equal[any](t, "request_id", line["request_id"], id)
+			check.Equal[any](t, "request_id", line["request_id"], id)
 		})
 	}
 }
@@ -116,7 +117,7 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	request{path: "/revoke", body: form("token", "hush-token", "client_id", "shop", "client_secret", secretOf)}.send(t, s)
 	f.panicking = true
 	request{path: "/token?hush-query", body: form("grant_type", "x", "password", "hush-password", "client_id", "shop")}.send(t, s)
-	equal(t, "lines of the access log", strings.Count(log.String(), "msg=request"), 7)
+	check.Equal(t, "lines of the access log", strings.Count(log.String(), "msg=request"), 7)
 	holds(t, log.String(), "client_id=shop")
 	holds(t, log.String(), "error=invalid_client")
 	lacks(t, log.String(), "hush")
@@ -131,7 +132,7 @@ func TestAccessLogIsTerse(t *testing.T) {
 	for _, probe := range []string{"/healthz", "/readyz"} {
 		wantStatus(t, request{method: "GET", path: probe}.send(t, s), http.StatusOK)
 	}
-	equal(t, "log", log.String(), "")
+	check.Equal(t, "log", log.String(), "")
 	request{path: "/token"}.send(t, s)
 	holds(t, log.String(), "error=invalid_request")
 	lacks(t, log.String(), "client_id")
@@ -144,7 +145,7 @@ func TestFailuresAreLoggedWithTheirCause(t *testing.T) {
 	s := newServer(t, f, func(o *httpapi.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	id := request{path: "/token", body: form("grant_type", "x", "client_id", "shop")}.send(t, s).Header.Get("X-Request-Id")
 	holds(t, log.String(), "the disk is on fire")
-	equal(t, "lines with the request id", strings.Count(log.String(), "request_id="+id), 2)
+	check.Equal(t, "lines with the request id", strings.Count(log.String(), "request_id="+id), 2)
 
 	log.Reset()
 	f.panicking = true
@@ -171,7 +172,7 @@ func TestCallerWhoHangsUp(t *testing.T) {
 
 func TestWithRequestIDTwice(t *testing.T) {
 	h := httpapi.WithRequestID(slog.NewTextHandler(&bytes.Buffer{}, nil))
-	equal(t, "wrapped twice", httpapi.WithRequestID(h), h)
+	check.Equal(t, "wrapped twice", httpapi.WithRequestID(h), h)
 	for _, derived := range []slog.Handler{h.WithAttrs([]slog.Attr{slog.String("a", "b")}), h.WithGroup("g")} {
 		if got, want := reflect.TypeOf(derived), reflect.TypeOf(h); got != want {
 			t.Errorf("a derived handler is a %v, want a %v", got, want)

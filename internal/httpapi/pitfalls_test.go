@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 )
 
@@ -34,7 +35,7 @@ func TestPitfall10_CredentialsAndParameters(t *testing.T) {
 			header: http.Header{"Authorization": basic("sh%6Fp", "s%33cret")},
 		}.send(t, newServer(t, f, nil))
 		wantStatus(t, res, http.StatusOK)
-		equal(t, "credentials", f.token.Credentials, grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "s3cret"})
+		check.Equal(t, "credentials", f.token.Credentials, grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: "s3cret"})
 	})
 	t.Run("parameters in the query do not count", func(t *testing.T) {
 		good := form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)
@@ -48,7 +49,7 @@ func TestPitfall12_EveryEndpointIsThere(t *testing.T) {
 	res := request{method: http.MethodGet, path: "/.well-known/oauth-authorization-server"}.send(t, s)
 	wantStatus(t, res, http.StatusOK)
 	var metadata map[string]any
-	ok(t, json.Unmarshal([]byte(res.Body), &metadata))
+	check.OK(t, json.Unmarshal([]byte(res.Body), &metadata))
 	for _, endpoint := range []string{"revocation_endpoint", "introspection_endpoint", "jwks_uri"} {
 		if metadata[endpoint] == nil || metadata[endpoint] == "" {
 			t.Fatalf("no %s in %s", endpoint, res.Body)

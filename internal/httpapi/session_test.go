@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 )
@@ -61,7 +62,7 @@ func TestSignInReplacesTheSession(t *testing.T) {
 	s := newServer(t, f, nil)
 	alice := f.signedIn("alice")
 	post(t, s, "/sign-in", alice, url.Values{"username": {"bob"}, "password": {"pass-bob"}})
-	equal(t, "sessions", slices.Sorted(maps.Keys(f.sessions)), []string{"cookie-bob"})
+	check.Equal(t, "sessions", slices.Sorted(maps.Keys(f.sessions)), []string{"cookie-bob"})
 }
 
 func TestSignOut(t *testing.T) {
@@ -72,7 +73,7 @@ func TestSignOut(t *testing.T) {
 	if location := res.Header.Get("Location"); !strings.HasPrefix(location, "/authorize?") {
 		t.Fatalf("redirect to %q, want the authorization request", location)
 	}
-	equal(t, "sessions", len(f.sessions), 0)
+	check.Equal(t, "sessions", len(f.sessions), 0)
 }
 
 func TestSignInTrouble(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
 )
@@ -91,7 +92,7 @@ func TestTokenReading(t *testing.T) {
 			tt.send(t, newServer(t, f, nil))
 			want := want
 			want.Credentials = tt.credentials
-			equal(t, "request", f.token, want)
+			check.Equal(t, "request", f.token, want)
 		})
 	}
 }
@@ -115,10 +116,10 @@ func TestRevokeAnswer(t *testing.T) {
 	res := request{path: "/revoke", body: form("token", "t", "token_type_hint", "refresh_token", "client_id", "shop", "client_secret", secretOf)}.
 		send(t, newServer(t, f, nil))
 	wantStatus(t, res, http.StatusOK)
-	equal(t, "body", res.Body, "")
+	check.Equal(t, "body", res.Body, "")
 	wantHeader(t, res.Header, "Cache-Control", "no-store")
-	equal(t, "token", f.query.Token, "t")
-	equal(t, "hint", f.query.Hint, "refresh_token")
+	check.Equal(t, "token", f.query.Token, "t")
+	check.Equal(t, "hint", f.query.Hint, "refresh_token")
 }
 
 func TestMetadata(t *testing.T) {
@@ -135,11 +136,11 @@ func TestMetadata(t *testing.T) {
 			wantStatus(t, res, http.StatusOK)
 			wantHeader(t, res.Header, "Content-Type", "application/json")
 			var doc map[string]any
-			ok(t, json.Unmarshal([]byte(res.Body), &doc))
-			equal[any](t, "issuer", doc["issuer"], tt.issuer)
-			equal[any](t, "code_challenge_methods_supported", doc["code_challenge_methods_supported"], []any{"S256"})
-			equal[any](t, "response_types_supported", doc["response_types_supported"], []any{"code"})
-			equal[any](t, "authorization_response_iss_parameter_supported", doc["authorization_response_iss_parameter_supported"], true)
+			check.OK(t, json.Unmarshal([]byte(res.Body), &doc))
+			check.Equal[any](t, "issuer", doc["issuer"], tt.issuer)
+			check.Equal[any](t, "code_challenge_methods_supported", doc["code_challenge_methods_supported"], []any{"S256"})
+			check.Equal[any](t, "response_types_supported", doc["response_types_supported"], []any{"code"})
+			check.Equal[any](t, "authorization_response_iss_parameter_supported", doc["authorization_response_iss_parameter_supported"], true)
 			if list, isList := doc["grant_types_supported"].([]any); !isList || slices.Contains(list, any("password")) {
 				t.Errorf("grant_types_supported is %v, want a list without password", doc["grant_types_supported"])
 			}
@@ -147,7 +148,7 @@ func TestMetadata(t *testing.T) {
 				"token_endpoint": "/token", "authorization_endpoint": "/authorize", "jwks_uri": "/.well-known/jwks.json",
 				"introspection_endpoint": "/introspect", "revocation_endpoint": "/revoke",
 			} {
-				equal[any](t, field, doc[field], tt.base+path)
+				check.Equal[any](t, field, doc[field], tt.base+path)
 				local := strings.TrimPrefix(tt.base+path, "https://id.example")
 				if res := (request{method: "GET", path: local}).send(t, s); res.StatusCode == http.StatusNotFound {
 					t.Fatalf("there is nothing at %s", local)

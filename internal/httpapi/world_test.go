@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
@@ -35,7 +36,7 @@ func limitedTo(tb testing.TB, requests int64) worldEdit {
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("client-user", requests, time.Hour)}
 	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("client", requests, time.Hour)}
 	policies, err := clientcfg.NewPolicySnapshot(settings, clientcfg.PolicySet{})
-	ok(tb, err)
+	check.OK(tb, err)
 	return func(o *grants.Options, _ *httpapi.Options) {
 		o.Counters = ratelimit.NewCounters(1000)
 		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
@@ -53,17 +54,17 @@ func newWorld(tb testing.TB, list testworld.Clients, edits ...worldEdit) *httpte
 	srv := httptest.NewUnstartedServer(nil)
 	issuer := "http://" + srv.Listener.Addr().String()
 	ring, err := keys.Open(ctx, store, keys.Options{Issuer: issuer})
-	ok(tb, err)
+	check.OK(tb, err)
 	behind := grants.Options{Issuer: issuer, Clients: list, Store: store, Signer: ring}
 	options := httpapi.Options{Issuer: issuer, Keys: ring}
 	for _, edit := range edits {
 		edit(&behind, &options)
 	}
 	service, err := grants.New(behind)
-	ok(tb, err)
+	check.OK(tb, err)
 	options.Tokens, options.Authorizations, options.Sessions, options.Inspector = service, service, service, service
 	srv.Config.Handler, err = httpapi.New(options)
-	ok(tb, err)
+	check.OK(tb, err)
 	srv.Start()
 	tb.Cleanup(srv.Close)
 	return srv

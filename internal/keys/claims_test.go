@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/check"
 )
 
 const issuer = "https://auth.example.com"
@@ -33,7 +35,7 @@ func openRing(t *testing.T, store Store, opts Options) *Ring {
 		opts.Now = func() time.Time { return start }
 	}
 	r, err := Open(t.Context(), store, opts)
-	must(t, err)
+	check.OK(t, err)
 	return r
 }
 
@@ -44,20 +46,20 @@ func TestSignIsRFC9068(t *testing.T) {
 		t.Run(string(alg), func(t *testing.T) {
 			r := openRing(t, &memStore{}, Options{Algorithm: alg})
 			token, err := r.Sign(testClaims())
-			must(t, err)
+			check.OK(t, err)
 
 			var set jose.JSONWebKeySet
-			must(t, json.Unmarshal(r.JWKS(), &set))
+			check.OK(t, json.Unmarshal(r.JWKS(), &set))
 			jws, err := jose.ParseSigned(token, []jose.SignatureAlgorithm{jose.SignatureAlgorithm(alg)})
-			must(t, err)
+			check.OK(t, err)
 			if got := jws.Signatures[0].Header.ExtraHeaders["typ"]; got != "at+jwt" {
 				t.Errorf("typ %v, want at+jwt", got)
 			}
 			payload, err := jws.Verify(set)
-			must(t, err)
+			check.OK(t, err)
 
 			var got map[string]any
-			must(t, json.Unmarshal(payload, &got))
+			check.OK(t, json.Unmarshal(payload, &got))
 			want := map[string]any{
 				"iss": issuer, "sub": "alice", "aud": "https://api.example.com", "client_id": "shop",
 				"scope": "read write", "iat": 1.7e9, "exp": 1.7e9 + 3600, "auth_time": 1.7e9 - 60, "jti": "jti-1", "fam": "fam-1",
@@ -82,9 +84,9 @@ func TestVerifyReadsWhatSignWrote(t *testing.T) {
 			want := testClaims()
 			edit(&want)
 			token, err := r.Sign(want)
-			must(t, err)
+			check.OK(t, err)
 			got, err := r.Verify(token, start)
-			must(t, err)
+			check.OK(t, err)
 			want.Issuer = issuer
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("Verify() (-want +got):\n%s", diff)
@@ -98,7 +100,7 @@ func forge(t *testing.T, k *key, header, payload string) string {
 	t.Helper()
 	input := b64([]byte(header)) + "." + b64([]byte(payload))
 	sig, err := k.method.Sign(input, k.signer)
-	must(t, err)
+	check.OK(t, err)
 	return input + "." + b64(sig)
 }
 
@@ -110,7 +112,7 @@ func TestVerifyRefuses(t *testing.T) {
 	payload := `{"iss":"` + issuer + `","sub":"a","exp":1700003600,"iat":1700000000,"jti":"x"}`
 	good := forge(t, k, header, payload)
 	_, err := r.Verify(good, start)
-	must(t, err)
+	check.OK(t, err)
 
 	edited := func(s, from, to string) string {
 		out := strings.Replace(s, from, to, 1)
@@ -121,14 +123,14 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 	hs := func() string {
 		der, err := x509.MarshalPKIXPublicKey(k.public)
-		must(t, err)
+		check.OK(t, err)
 		input := b64([]byte(edited(header, "ES256", "HS256"))) + "." + b64([]byte(payload))
 		mac := hmac.New(sha256.New, der)
 		mac.Write([]byte(input))
 		return input + "." + b64(mac.Sum(nil))
 	}
 	foreign, err := stranger.Sign(testClaims())
-	must(t, err)
+	check.OK(t, err)
 
 	for name, token := range map[string]string{
 		"empty":                  "",
@@ -166,10 +168,10 @@ func TestVerifyRefuses(t *testing.T) {
 func TestVerifyExpiryHasNoLeeway(t *testing.T) {
 	r := openRing(t, &memStore{}, Options{})
 	token, err := r.Sign(testClaims())
-	must(t, err)
+	check.OK(t, err)
 	exp := start.Add(time.Hour)
 	_, err = r.Verify(token, exp.Add(-time.Nanosecond))
-	must(t, err)
+	check.OK(t, err)
 	if _, err := r.Verify(token, exp); !errors.Is(err, ErrInvalidToken) {
 		t.Errorf("Verify() at exp = %v, want %v", err, ErrInvalidToken)
 	}
@@ -177,9 +179,9 @@ func TestVerifyExpiryHasNoLeeway(t *testing.T) {
 
 func FuzzVerify(f *testing.F) {
 	r, err := Open(f.Context(), &memStore{}, Options{Issuer: issuer, Now: func() time.Time { return start }})
-	must(f, err)
+	check.OK(f, err)
 	good, err := r.Sign(testClaims())
-	must(f, err)
+	check.OK(f, err)
 	f.Add(good)
 	f.Add("eyJhbGciOiJub25lIn0.e30.")
 	f.Fuzz(func(t *testing.T, token string) {
@@ -195,7 +197,7 @@ func BenchmarkSign(b *testing.B) {
 	for _, alg := range Algorithms() {
 		b.Run(string(alg), func(b *testing.B) {
 			r, err := Open(b.Context(), &memStore{}, Options{Issuer: issuer, Algorithm: alg})
-			must(b, err)
+			check.OK(b, err)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := r.Sign(testClaims()); err != nil {

@@ -13,12 +13,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/check"
 )
 
 func decode(t *testing.T, s string) []byte {
 	t.Helper()
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	must(t, err)
+	check.OK(t, err)
 	return b
 }
 
@@ -27,7 +29,7 @@ func TestThumbprint(t *testing.T) {
 	t.Run("RFC 7638 3.1", func(t *testing.T) {
 		n := "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw"
 		j, err := newJWK(RS256, &rsa.PublicKey{N: new(big.Int).SetBytes(decode(t, n)), E: 65537})
-		must(t, err)
+		check.OK(t, err)
 		want := jwk{KeyType: "RSA", Use: "sig", Algorithm: RS256, N: n, E: "AQAB", ID: "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"}
 		if diff := cmp.Diff(want, j); diff != "" {
 			t.Errorf("newJWK() (-want +got):\n%s", diff)
@@ -36,7 +38,7 @@ func TestThumbprint(t *testing.T) {
 	t.Run("RFC 8037 A.3", func(t *testing.T) {
 		x := "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
 		j, err := newJWK(EdDSA, ed25519.PublicKey(decode(t, x)))
-		must(t, err)
+		check.OK(t, err)
 		want := jwk{KeyType: "OKP", Use: "sig", Algorithm: EdDSA, Curve: "Ed25519", X: x, ID: "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"}
 		if diff := cmp.Diff(want, j); diff != "" {
 			t.Errorf("newJWK() (-want +got):\n%s", diff)
@@ -47,13 +49,13 @@ func TestThumbprint(t *testing.T) {
 func TestParseRefusesWhatTheRecordDoesNotSay(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	good, err := generate(ES256, 1, now, now)
-	must(t, err)
+	check.OK(t, err)
 	other, err := generate(ES256, 1, now, now)
-	must(t, err)
+	check.OK(t, err)
 	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	must(t, err)
+	check.OK(t, err)
 	p384DER, err := x509.MarshalPKCS8PrivateKey(p384)
-	must(t, err)
+	check.OK(t, err)
 
 	for name, edit := range map[string]func(*Record){
 		"not a key":          func(r *Record) { r.PrivateKey = []byte("hello") },
@@ -73,7 +75,7 @@ func TestParseRefusesWhatTheRecordDoesNotSay(t *testing.T) {
 		})
 	}
 	_, err = parse(good.record)
-	must(t, err)
+	check.OK(t, err)
 }
 
 func TestGenerateRefusesUnknownAlgorithm(t *testing.T) {

@@ -12,14 +12,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// must stops the test at an error that it does not expect.
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
 var errDown = errors.New("the store is down")
 
 // memStore is a Store in memory that can be made to fail.

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/metrics"
 	"oauth-server/internal/ratelimit"
 )
@@ -24,15 +25,8 @@ func newMetrics(tb testing.TB, o metrics.Options) (*metrics.Metrics, *prometheus
 	tb.Helper()
 	reg := prometheus.NewPedanticRegistry()
 	m, err := metrics.New(reg, o)
-	ok(tb, err)
+	check.OK(tb, err)
 	return m, reg
-}
-
-func ok(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
 }
 
 func shows(tb testing.TB, page, text string) {
@@ -90,7 +84,7 @@ func TestEveryMetricOfTheCatalogIsExportedAndNoOther(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
 	exercise(m)
 	families, err := reg.Gather()
-	ok(t, err)
+	check.OK(t, err)
 	var exported, listed []string
 	for _, f := range families {
 		if strings.HasPrefix(f.GetName(), "oauth_") {
@@ -119,7 +113,7 @@ func TestNamesFollowThePrometheusConventions(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
 	exercise(m)
 	problems, err := testutil.GatherAndLint(reg)
-	ok(t, err)
+	check.OK(t, err)
 	if len(problems) > 0 {
 		t.Errorf("problems: %v", problems)
 	}
@@ -132,7 +126,7 @@ func TestDecisions(t *testing.T) {
 	}
 	m.Decision("shop", "client_credentials", metrics.Denied)
 	m.Decision("shop", "urn:made-up", "made-up")
-	ok(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP oauth_ratelimit_decisions_total Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), trusted. candidate_would_deny is counted beside one of the others.
 # TYPE oauth_ratelimit_decisions_total counter
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="allowed"} 3
@@ -160,7 +154,7 @@ func TestOutageDecisions(t *testing.T) {
 	m.OutageDecision("shop", metrics.Trusted) // a trusted client is never decided by a limit
 	m.Decision("app", "client_credentials", metrics.WouldDeny)
 	m.OutageDecision("app", metrics.WouldDeny)
-	ok(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP oauth_ratelimit_outage_decisions_total Decisions of those that a limit's on_outage made, share or deny, because the count could not be shared: allowed, denied, would_deny (dry-run).
 # TYPE oauth_ratelimit_outage_decisions_total counter
 oauth_ratelimit_outage_decisions_total{client_id="other",outcome="allowed"} 0
@@ -223,7 +217,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	series := map[string]int{}
 	families, err := reg.Gather()
-	ok(t, err)
+	check.OK(t, err)
 	for _, f := range families {
 		series[f.GetName()] = len(f.GetMetric())
 	}
@@ -351,12 +345,12 @@ func scrape(tb testing.TB, g prometheus.Gatherer) string {
 	server := httptest.NewServer(metrics.Handler(g))
 	defer server.Close()
 	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, server.URL, http.NoBody)
-	ok(tb, err)
+	check.OK(tb, err)
 	req.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
 	resp, err := server.Client().Do(req)
-	ok(tb, err)
-	defer func() { ok(tb, resp.Body.Close()) }()
+	check.OK(tb, err)
+	defer func() { check.OK(tb, resp.Body.Close()) }()
 	page, err := io.ReadAll(resp.Body)
-	ok(tb, err)
+	check.OK(tb, err)
 	return strings.ReplaceAll(strings.ReplaceAll(string(page), ".0\n", "\n"), ".0 #", " #")
 }

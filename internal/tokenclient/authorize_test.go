@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/tokenclient"
 )
@@ -46,7 +47,7 @@ func TestAuthorizationResponseIsChecked(t *testing.T) {
 			f := newFakeServer(t)
 			f.redirect = tc.change
 			failsWith(t, newClient(t, f), request(f, clientcfg.AuthorizationCode), tc.want)
-			equal(t, "grants asked for", f.grants(), []string{})
+			check.Equal(t, "grants asked for", f.grants(), []string{})
 		})
 	}
 }
@@ -88,7 +89,7 @@ func TestStrangersAtTheListenerEndNothing(t *testing.T) {
 		return nil
 	}
 	token(t, c, request(f, clientcfg.AuthorizationCode), tokenclient.Issued)
-	equal(t, "code", f.asked[0].Get("code"), "code-1")
+	check.Equal(t, "code", f.asked[0].Get("code"), "code-1")
 }
 
 func TestSignInWaitIsBounded(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/tokenclient"
 )
@@ -21,8 +22,8 @@ func TestReuseNeedsNoServer(t *testing.T) {
 	first := token(t, c, r, tokenclient.Issued)
 	f.Close()
 	second := token(t, c, r, tokenclient.Reused)
-	equal(t, "token", second.Token, first.Token)
-	equal(t, "claims", string(second.Claims.Payload), string(first.Claims.Payload))
+	check.Equal(t, "token", second.Token, first.Token)
+	check.Equal(t, "claims", string(second.Claims.Payload), string(first.Claims.Payload))
 	if second.Claims.Verified || second.Claims.Problem == "" {
 		t.Errorf("verified without keys: %+v", second.Claims)
 	}
@@ -70,8 +71,8 @@ func TestConcurrentRunsRefreshOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	equal(t, "grants asked for", f.grants(), []string{"password", "refresh_token"})
-	equal(t, "tokens", slices.Compact(tokens), tokens[:1])
+	check.Equal(t, "grants asked for", f.grants(), []string{"password", "refresh_token"})
+	check.Equal(t, "tokens", slices.Compact(tokens), tokens[:1])
 }
 
 func TestCacheFileIsPrivate(t *testing.T) {
@@ -122,7 +123,7 @@ func TestCacheFileThatCannotServe(t *testing.T) {
 				t.Fatal(err)
 			}
 			failsWith(t, newClient(t, f), r, tc.want)
-			equal(t, "grants asked for before the cache is known to work", f.grants(), []string{})
+			check.Equal(t, "grants asked for before the cache is known to work", f.grants(), []string{})
 		})
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/tokenclient"
 )
@@ -64,27 +64,16 @@ func request(f *fakeServer, grant clientcfg.Grant) tokenclient.Request {
 func token(tb testing.TB, c *tokenclient.Client, r tokenclient.Request, want tokenclient.Origin) *tokenclient.Result {
 	tb.Helper()
 	got, err := c.Token(tb.Context(), r)
-	if err != nil {
-		tb.Fatalf("Token() = %v", err)
-	}
-	equal(tb, "origin", got.Origin, want)
+	check.OK(tb, err, "Token()")
+	check.Equal(tb, "origin", got.Origin, want)
 	return got
 }
 
 // failsWith asks for a token and wants an error with that text.
 func failsWith(tb testing.TB, c *tokenclient.Client, r tokenclient.Request, text string) {
 	tb.Helper()
-	if _, err := c.Token(tb.Context(), r); err == nil || !strings.Contains(err.Error(), text) {
-		tb.Fatalf("Token() = %v, want an error with %q", err, text)
-	}
-}
-
-// equal ends the test if got differs from want; what names the value.
-func equal[T any](tb testing.TB, what string, got, want T) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Fatalf("%s (-want +got):\n%s", what, diff)
-	}
+	_, err := c.Token(tb.Context(), r)
+	check.ErrorSays(tb, err, text)
 }
 
 func TestTokenByEachGrant(t *testing.T) {
@@ -101,15 +90,15 @@ func TestTokenByEachGrant(t *testing.T) {
 				want = tokenclient.Refreshed
 			}
 			got := token(t, newClient(t, f), r, want)
-			equal(t, "grants asked for", f.grants(), []string{string(grant)})
-			equal(t, "clients that came with Basic", f.basic, []string{"shop"}) // at once, not after another way
-			equal(t, "token_type", got.Token.TokenType, "Bearer")
-			equal(t, "expiry", got.Token.ExpiresAt, f.clock().UTC().Add(lifetime))
-			equal(t, "has a refresh token", got.Token.RefreshToken != "", grant != clientcfg.ClientCredentials)
+			check.Equal(t, "grants asked for", f.grants(), []string{string(grant)})
+			check.Equal(t, "clients that came with Basic", f.basic, []string{"shop"}) // at once, not after another way
+			check.Equal(t, "token_type", got.Token.TokenType, "Bearer")
+			check.Equal(t, "expiry", got.Token.ExpiresAt, f.clock().UTC().Add(lifetime))
+			check.Equal(t, "has a refresh token", got.Token.RefreshToken != "", grant != clientcfg.ClientCredentials)
 			if c := got.Claims; c == nil || c.Problem != "" || !c.Verified || !strings.Contains(string(c.Payload), `"sub":"somebody"`) {
 				t.Errorf("claims %+v", c)
 			}
-			equal(t, "cache file", got.CacheFile, "")
+			check.Equal(t, "cache file", got.CacheFile, "")
 		})
 	}
 }
@@ -162,7 +151,7 @@ func TestTokenIsReusedThenRefreshedThenAskedAnew(t *testing.T) {
 		})
 	}
 	want := []string{"password", "refresh_token", "refresh_token", "refresh_token", "password", "password"}
-	equal(t, "grants asked for", f.grants(), want)
+	check.Equal(t, "grants asked for", f.grants(), want)
 }
 
 func TestTokenOfUnknownLifetimeIsNotReused(t *testing.T) {
@@ -185,7 +174,7 @@ func TestRefreshGrant(t *testing.T) {
 		r.Grant = clientcfg.RefreshToken
 		got := token(t, c, r, tokenclient.Refreshed) // asked for, so it is done before expiry too
 		r.Grant = clientcfg.AuthorizationCode
-		equal(t, "token in the cache", token(t, c, r, tokenclient.Reused).Token, got.Token)
+		check.Equal(t, "token in the cache", token(t, c, r, tokenclient.Reused).Token, got.Token)
 	})
 	t.Run("a given token is sent once, for it is rotated", func(t *testing.T) {
 		f := newFakeServer(t)
@@ -199,8 +188,8 @@ func TestRefreshGrant(t *testing.T) {
 				f.advance(lifetime)
 			}
 		}
-		equal(t, "first refresh token", f.asked[0].Get("refresh_token"), "given")
-		equal(t, "second refresh token", f.asked[1].Get("refresh_token"), "refresh-1")
+		check.Equal(t, "first refresh token", f.asked[0].Get("refresh_token"), "given")
+		check.Equal(t, "second refresh token", f.asked[1].Get("refresh_token"), "refresh-1")
 	})
 	t.Run("without any says what to do", func(t *testing.T) {
 		f := newFakeServer(t)
@@ -267,9 +256,9 @@ func TestServerErrors(t *testing.T) {
 			if !errors.As(err, &refused) {
 				t.Fatalf("Token() = %v, want a refusal", err)
 			}
-			equal(t, "refusal", *refused, tc.want)
-			equal(t, "message", err.Error(), tc.text)
-			equal(t, "requests", len(f.grants()), 1)
+			check.Equal(t, "refusal", *refused, tc.want)
+			check.Equal(t, "message", err.Error(), tc.text)
+			check.Equal(t, "requests", len(f.grants()), 1)
 		})
 	}
 }
@@ -282,9 +271,7 @@ func TestDeadlineShorterThanTheWaitEndsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := c.Token(ctx, request(f, clientcfg.ClientCredentials))
-	if err == nil || !strings.Contains(err.Error(), "no time left to wait 1h0m0s") {
-		t.Errorf("Token() = %v", err)
-	}
+	check.ErrorSays(t, err, "no time left to wait 1h0m0s")
 }
 
 func TestWaitingTriesAgain(t *testing.T) {
@@ -298,5 +285,5 @@ func TestWaitingTriesAgain(t *testing.T) {
 	if !strings.Contains(told, "waiting 1s") {
 		t.Errorf("the notice is %q", told)
 	}
-	equal(t, "code of the second attempt", f.asked[1].Get("code"), f.asked[0].Get("code"))
+	check.Equal(t, "code of the second attempt", f.asked[1].Get("code"), f.asked[0].Get("code"))
 }

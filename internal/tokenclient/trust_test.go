@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/tokenclient"
 )
@@ -37,17 +38,13 @@ func TestRequestValidate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := good
 			tc.change(&r)
-			if err := r.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("Validate() = %v, want an error with %q", err, tc.want)
-			}
+			check.ErrorSays(t, r.Validate(), tc.want)
 			failsWith(t, &tokenclient.Client{}, r, tc.want)
 		})
 	}
 	bad := tokenclient.Request{}
 	for _, field := range []string{"issuer", "grant", "client-id"} { // all problems together
-		if err := bad.Validate(); !strings.Contains(err.Error(), field) {
-			t.Errorf("Validate() = %v, without %s", err, field)
-		}
+		check.ErrorSays(t, bad.Validate(), field)
 	}
 }
 
@@ -88,7 +85,7 @@ func TestMetadataThatCannotBeTrusted(t *testing.T) {
 			}
 			f.metadata = map[string]any{tc.field: tc.value}
 			failsWith(t, newClient(t, f), request(f, clientcfg.ClientCredentials), tc.want)
-			equal(t, "grants asked for", f.grants(), []string{}) // the secret was sent nowhere
+			check.Equal(t, "grants asked for", f.grants(), []string{}) // the secret was sent nowhere
 		})
 	}
 }

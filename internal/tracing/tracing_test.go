@@ -13,18 +13,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.uber.org/goleak"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/tracing"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// must stops the test at an error that it does not expect.
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // equal compares a part of what was traced.
 func equal[T comparable](t *testing.T, what string, got, want T) {
@@ -39,9 +32,9 @@ func recorded(t *testing.T, ratio float64, do func(*tracing.Tracer)) tracetest.S
 	t.Helper()
 	kept := &keeper{tracetest.NewInMemoryExporter()}
 	tracer, err := tracing.New(t.Context(), tracing.Options{Exporter: kept, SampleRatio: ratio, Version: "v1"})
-	must(t, err)
+	check.OK(t, err)
 	do(tracer)
-	must(t, tracer.Shutdown(t.Context()))
+	check.OK(t, tracer.Shutdown(t.Context()))
 	return kept.GetSpans()
 }
 
@@ -120,7 +113,7 @@ func TestAnInternalErrorIsMarked(t *testing.T) {
 
 func TestOffCostsNothing(t *testing.T) {
 	tracer, err := tracing.New(t.Context(), tracing.Options{})
-	must(t, err)
+	check.OK(t, err)
 	r := request(t)
 	allocs := testing.AllocsPerRun(100, func() {
 		same, span := tracer.Request(r)
@@ -130,7 +123,7 @@ func TestOffCostsNothing(t *testing.T) {
 		span.End()
 	})
 	equal(t, "allocations", allocs, 0)
-	must(t, tracer.Shutdown(t.Context()))
+	check.OK(t, tracer.Shutdown(t.Context()))
 }
 
 func TestSpansReachACollector(t *testing.T) {
@@ -140,10 +133,10 @@ func TestSpansReachACollector(t *testing.T) {
 	}))
 	defer collector.Close()
 	tracer, err := tracing.New(t.Context(), tracing.Options{Endpoint: collector.URL, SampleRatio: 1})
-	must(t, err)
+	check.OK(t, err)
 	_, span := tracer.Request(request(t))
 	span.End()
-	must(t, tracer.Shutdown(t.Context()))
+	check.OK(t, tracer.Shutdown(t.Context()))
 	equal(t, "request of the collector", <-paths, "POST /v1/traces application/x-protobuf")
 }
 
@@ -153,7 +146,7 @@ func TestStoppingDoesNotWaitForASilentCollector(t *testing.T) {
 	defer collector.Close()
 	defer close(release)
 	tracer, err := tracing.New(t.Context(), tracing.Options{Endpoint: collector.URL, SampleRatio: 1})
-	must(t, err)
+	check.OK(t, err)
 	_, span := tracer.Request(request(t))
 	span.End()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
