@@ -14,6 +14,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 // Every printed line must work when it is pasted into a shell.
@@ -25,7 +27,7 @@ func TestDemoLinesWork(t *testing.T) {
 	}
 	p := launch(t, "serve", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
 	p.listening(t)
-	eventually(t, "all lines are printed", func() bool { return strings.Contains(p.stdout.String(), "limits list") })
+	check.Eventually(t, "all lines are printed", func() bool { return strings.Contains(p.stdout.String(), "limits list") })
 	path := programOnPath(t)
 	who := &person{}
 	_, signIn, _ := strings.Cut(p.stdout.String(), "# Sign in as ")

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oauth-server/internal/check"
 )
 
 // operated is a running server with the address that operators are served on.
@@ -47,7 +49,7 @@ func newOperatedCluster(t *testing.T, size int) *operatedCluster {
 	runJSON(t, &c.shop, "", append([]string{"client", "create", "shop"}, db...)...)
 	runJSON(t, &ops, "", append([]string{"client", "create", "ops", "--admin"}, db...)...)
 	for _, o := range c.instances {
-		eventually(t, "the clients are known", func() bool { return c.status(t, o) == http.StatusOK })
+		check.Eventually(t, "the clients are known", func() bool { return c.status(t, o) == http.StatusOK })
 	}
 	c.token = askToken(t, c.instances[0].clients, ops)
 	return c
@@ -85,7 +87,7 @@ func TestEveryInstanceActsOnAChangeWithinTwoSeconds(t *testing.T) {
 	within := func(since time.Time, what string, want int) {
 		t.Helper()
 		for i, o := range instances {
-			eventually(t, what, func() bool { return c.status(t, o) == want })
+			check.Eventually(t, what, func() bool { return c.status(t, o) == want })
 			if late := time.Since(since); late > promptly {
 				t.Errorf("%s: instance %d followed after %v", what, i+1, late)
 			}
@@ -113,7 +115,7 @@ func checkInstances(t *testing.T, server, token string) {
 			Sync     *struct{ Degraded bool }
 		}
 	}
-	eventually(t, "all instances report, and are current", func() bool {
+	check.Eventually(t, "all instances report, and are current", func() bool {
 		runJSON(t, &page, "", "limits", "instances", "--server", server, "--token", token)
 		current := 0
 		for _, i := range page.Instances {
@@ -136,11 +138,11 @@ func TestResetReachesEveryInstance(t *testing.T) {
 	a, b := c.instances[0], c.instances[1]
 	c.limits(t, a, "set", "shop", "--client", "3/1h", "--yes")
 	for _, o := range c.instances {
-		eventually(t, "the limit is used up everywhere", func() bool { return c.status(t, o) == http.StatusTooManyRequests })
+		check.Eventually(t, "the limit is used up everywhere", func() bool { return c.status(t, o) == http.StatusTooManyRequests })
 	}
 	c.limits(t, a, "reset", "shop", "--reason", "our mistake")
-	eventually(t, "a request passes again", func() bool { return c.status(t, a) == http.StatusOK || c.status(t, b) == http.StatusOK })
+	check.Eventually(t, "a request passes again", func() bool { return c.status(t, a) == http.StatusOK || c.status(t, b) == http.StatusOK })
 	for _, o := range c.instances {
-		eventually(t, "the limit still holds", func() bool { return c.status(t, o) == http.StatusTooManyRequests })
+		check.Eventually(t, "the limit still holds", func() bool { return c.status(t, o) == http.StatusTooManyRequests })
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -135,7 +136,7 @@ func TestMigrateVerifyInterrupted(t *testing.T) {
 		return mongotest.With(c, "documents", bson.A{later})
 	}})
 	p := launch(t, append([]string{"migrate", "verify", "--wait-ttl"}, db...)...)
-	eventually(t, "it says that it waits", func() bool {
+	check.Eventually(t, "it says that it waits", func() bool {
 		return strings.Contains(p.log.String(), "waiting for the server to delete an expired document: 0s of 3m0s")
 	})
 	if left := collectionsOf(t, db); len(left) != 1 || !strings.HasPrefix(left[0], "verify_scratch_") {
@@ -196,7 +197,7 @@ func TestServeVerifies(t *testing.T) {
 			db := altered(t, tt.server)
 			p := launch(t, append([]string{"serve", "--migrate", "--listen", "127.0.0.1:0", "--admin-listen", "", "--issuer", "http://127.0.0.1:9096"}, db...)...)
 			p.listening(t)
-			eventually(t, "it says what it found", func() bool {
+			check.Eventually(t, "it says what it found", func() bool {
 				return tt.level == "" || strings.Contains(p.log.String(), "database verification")
 			})
 			p.stop(t)

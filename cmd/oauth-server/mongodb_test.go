@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -85,7 +86,7 @@ func TestServersShareADatabase(t *testing.T) {
 	second := launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--issuer", "http://127.0.0.1:9096"}, db...)...)
 	addr := second.listening(t)
 	token := askToken(t, "http://"+addr, shop)
-	eventually(t, "the first server has heard of the client", func() bool {
+	check.Eventually(t, "the first server has heard of the client", func() bool {
 		status, body := postForm(t, "http://"+other+"/introspect", shop, url.Values{"token": {token}})
 		return status == http.StatusOK && strings.Contains(body, `"active":true`)
 	})

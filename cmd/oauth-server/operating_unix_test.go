@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"oauth-server/internal/testworld"
 )
 
 // step is a command of a page and what stands below it.
@@ -34,7 +35,7 @@ func TestOperatingDoc(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients, operators := freeAddress(t), freeAddress(t)
+	clients, operators := testworld.FreeAddress(t), testworld.FreeAddress(t)
 	page := strings.NewReplacer("127.0.0.1:9096", clients, "127.0.0.1:9097", operators).Replace(string(text))
 	dir := t.TempDir()
 	writeConfig(t, page, dir)
@@ -49,16 +50,6 @@ func TestOperatingDoc(t *testing.T) {
 			t.Errorf("$ %s\nprinted:\n%s\nthe page shows:\n%s", s.command, strings.Join(outputs[i], "\n"), strings.Join(s.want, "\n"))
 		}
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 var fences = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 // proxy stands between a server and its database, and can be cut.
@@ -120,19 +122,19 @@ func TestServerWithoutItsDatabase(t *testing.T) {
 		askToken(t, "http://"+addr, shop)
 	}
 	between.cut()
-	eventually(t, "the server says that it is degraded", func() bool {
+	check.Eventually(t, "the server says that it is degraded", func() bool {
 		status, body := readiness(t, addr)
 		return status == http.StatusOK && strings.Contains(body, `"status":"degraded"`)
 	})
 	for range 2 {
 		askToken(t, "http://"+addr, shop)
 	}
-	eventually(t, "the server says what is wrong", func() bool {
+	check.Eventually(t, "the server says what is wrong", func() bool {
 		_, body := readiness(t, addr)
 		return strings.Contains(body, `"outage":"limits are decided by their on_outage"`) && strings.Contains(body, `"counts":"not shared`)
 	})
 	between.mend()
-	eventually(t, "the server is well again", func() bool {
+	check.Eventually(t, "the server is well again", func() bool {
 		_, body := readiness(t, addr)
 		return strings.Contains(body, `"status":"ready"`)
 	})
@@ -181,7 +183,7 @@ func TestServersShareALimit(t *testing.T) {
 		ask(0)
 	}
 	servers[0].stop(t)
-	eventually(t, "the other server denies", func() bool { return ask(1) })
+	check.Eventually(t, "the other server denies", func() bool { return ask(1) })
 	// One of ten was left. A key that the second server meets for the first
 	// time is decided on what it knows itself, until it has read the rest.
 	if passed < 10 || passed > 15 {

@@ -15,7 +15,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // The test binary is the program when this variable is set, so that processes,
@@ -164,21 +163,6 @@ func runJSON(t *testing.T, into any, stdin string, args ...string) {
 func storeFile(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "test.db")
-}
-
-// eventually is for what another process does.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !is() {
-		select {
-		case <-deadline:
-			t.Fatalf("not so after 30 s: %s", what)
-		case <-tick.C:
-		}
-	}
 }
 
 // postForm posts a form as the client.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -163,10 +165,11 @@ func wait(t *testing.T, d time.Duration) {
 // awaitClock waits until a process shows by how much a clock is ahead.
 func (m *member) awaitClock(clock string, ahead time.Duration) {
 	m.tb.Helper()
-	eventually(m.tb, func() bool {
+	shown := fmt.Sprintf("server %d shows that the %s clock is %v ahead", m.number, clock, ahead)
+	check.Eventually(m.tb, shown, func() bool {
 		offset := m.metric(`oauth_clock_offset_seconds{clock="` + clock + `"}`)
 		return math.Abs(offset-ahead.Seconds()) < 2
-	}, "server %d does not show that the %s clock is %v ahead", m.number, clock, ahead)
+	})
 }
 
 // metric is the value of a series; NaN if it is not there.

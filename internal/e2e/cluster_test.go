@@ -308,18 +308,3 @@ func (m *member) logged(text string) (lines []string) {
 	}
 	return lines
 }
-
-// eventually waits until something holds.
-func eventually(tb testing.TB, holds func() bool, format string, args ...any) {
-	tb.Helper()
-	deadline := time.After(startTimeout)
-	look := time.NewTicker(50 * time.Millisecond)
-	defer look.Stop()
-	for !holds() {
-		select {
-		case <-look.C:
-		case <-deadline:
-			tb.Fatalf(format, args...)
-		}
-	}
-}

@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -26,11 +27,11 @@ func TestKillOneOfThree(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var load sync.WaitGroup
 	load.Go(func() { c.turns(ctx, 5*time.Millisecond, "one", "two") })
-	eventually(t, func() bool { return f.written("one") >= 5 && f.written("two") >= 5 }, "nothing is written")
+	check.Eventually(t, "the counts of both clients are written", func() bool { return f.written("one") >= 5 && f.written("two") >= 5 })
 	killed.kill()
 	c.leave(killed)
 	at := c.ledger.count(func(*request) bool { return true })
-	eventually(t, func() bool { return c.ledger.count(func(*request) bool { return true }) > at+20 }, "no requests")
+	check.Eventually(t, "requests continue", func() bool { return c.ledger.count(func(*request) bool { return true }) > at+20 })
 	stop()
 	load.Wait()
 	c.stop(c.members[0], c.members[2])
@@ -130,7 +131,7 @@ func TestRestartWithOtherFrames(t *testing.T) {
 	for _, m := range c.members {
 		c.exhaust(m, "full")
 	}
-	eventually(t, func() bool { return c.stored()["full"] == all() }, "not all is counted")
+	check.Eventually(t, "all is counted", func() bool { return c.stored()["full"] == all() })
 	other := filepath.Join(t.TempDir(), "other.yaml")
 	if err := os.WriteFile(other, []byte(fullLimits("24")), 0o600); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -46,14 +47,14 @@ func TestEveryTokenIsCounted(t *testing.T) {
 	for _, m := range c.members {
 		m.proxy.Restore()
 	}
-	eventually(t, func() bool {
+	check.Eventually(t, "three writes of every server were delayed", func() bool {
 		for _, f := range faults {
 			if f.count(mongotest.Delay) < 3 {
 				return false
 			}
 		}
 		return true
-	}, "too few faults")
+	})
 	stop()
 	work.Wait()
 	c.stop(c.members...) // the faults go on meanwhile

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -33,7 +34,7 @@ func TestWritesFail(t *testing.T) {
 	var load sync.WaitGroup
 	load.Go(func() { c.turns(ctx, 5*time.Millisecond, clients...) })
 	watch, failing := c.watch(), c.members[1]
-	eventually(t, func() bool { return len(c.stored()) == len(clients) }, "nothing is counted")
+	check.Eventually(t, "all clients are counted", func() bool { return len(c.stored()) == len(clients) })
 
 	for i, tc := range []struct {
 		name   string
@@ -45,17 +46,17 @@ func TestWritesFail(t *testing.T) {
 	} {
 		r := &refusals{client: "one"}
 		failing.proxy.Alter(tc.refuse(r))
-		eventually(t, func() bool { first, _ := r.seen(); return !first.IsZero() }, "%s: no write was refused", tc.name)
+		check.Eventually(t, tc.name+": a write is refused", func() bool { first, _ := r.seen(); return !first.IsZero() })
 		first, _ := r.seen()
-		eventually(t, func() bool { return failing.status() == "degraded" }, "%s: the server is not degraded", tc.name)
+		check.Eventually(t, tc.name+": the server is degraded", func() bool { return failing.status() == "degraded" })
 		if took, slow := time.Since(first), watch.slow(first, time.Now()); took > degradedWithin+slow {
 			t.Errorf("%s: degraded after %v, want at most %v", tc.name, took, degradedWithin)
 		}
 		issued := c.ledger.issued()
 		for _, client := range tc.shared {
-			eventually(t, func() bool { return c.stored()[client] >= issued[client] }, "%s: counts of client %s are not shared", tc.name, client)
+			check.Eventually(t, tc.name+": the counts of client "+client+" are shared", func() bool { return c.stored()[client] >= issued[client] })
 		}
-		eventually(t, func() bool { return len(failing.logged("counts not shared")) == i+1 }, "%s: it logs nothing", tc.name)
+		check.Eventually(t, tc.name+": it logs the failure", func() bool { return len(failing.logged("counts not shared")) == i+1 })
 		if _, n := r.seen(); n > mostRetries {
 			t.Errorf("%s: %d writes were tried, want at most %d", tc.name, n, mostRetries)
 		}
@@ -65,8 +66,8 @@ func TestWritesFail(t *testing.T) {
 			}
 		}
 		failing.proxy.Alter(mongotest.Alteration{})
-		eventually(t, func() bool { return failing.status() == "ready" }, "%s: the server stays degraded", tc.name)
-		eventually(t, func() bool { return len(failing.logged("counts shared again")) == i+1 }, "%s: it does not log the end", tc.name)
+		check.Eventually(t, tc.name+": the server is ready again", func() bool { return failing.status() == "ready" })
+		check.Eventually(t, tc.name+": it logs the end", func() bool { return len(failing.logged("counts shared again")) == i+1 })
 	}
 	stop()
 	load.Wait()

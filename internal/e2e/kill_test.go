@@ -8,6 +8,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/testworld"
 )
 
 // chain is one family of refresh tokens as its client sees it.
@@ -97,7 +98,7 @@ func TestSecondServerOnTheSameFile(t *testing.T) {
 	args := append([]string{}, s.args...)
 	for i := range args {
 		if args[i] == "--listen" {
-			args[i+1] = freeAddress(t)
+			args[i+1] = testworld.FreeAddress(t)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/testworld"
 )
 
 // startTimeout is how long a server may take to listen, and to stop. A slow
@@ -53,7 +54,7 @@ func start(tb testing.TB, config string) *server {
 	store := filepath.Join(dir, "store.db")
 	check.OK(tb, os.WriteFile(store, data, 0o600))
 	file := filepath.Join(dir, "config.yaml")
-	address := freeAddress(tb)
+	address := testworld.FreeAddress(tb)
 	s := &server{tb: tb, Issuer: "http://" + address, file: file, quiet: strings.Contains(config, quiet)}
 	s.configure(config)
 	s.args = []string{"serve", "--config", file, "--listen", address, "--issuer", s.Issuer, "--data", store}
@@ -174,16 +175,6 @@ func (s *server) ended() int {
 	status := s.cmd.ProcessState.ExitCode()
 	s.cmd = nil
 	return status
-}
-
-// freeAddress returns an address with an unused port. It is needed before the server starts, because
-// it is part of the issuer.
-func freeAddress(tb testing.TB) string {
-	tb.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	check.OK(tb, err)
-	defer func() { check.OK(tb, l.Close()) }()
-	return l.Addr().String()
 }
 
 // logs collects what the server writes to stderr.

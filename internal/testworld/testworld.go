@@ -1,10 +1,11 @@
 // Package testworld holds what the tests of several packages build their worlds from: a clock that
-// tests turn, a store on a fresh file, clients in memory and two people who can sign in. Nothing
-// but tests imports it.
+// tests turn, a store on a fresh file, clients in memory, two people who can sign in and an unused
+// address. Nothing but tests imports it.
 package testworld
 
 import (
 	"context"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -93,4 +94,18 @@ func AddUsers(tb testing.TB, store grants.UserRegistry, created time.Time) {
 			tb.Fatal(err)
 		}
 	}
+}
+
+// FreeAddress returns an address of this machine with an unused port, for a server whose address
+// must be known before it listens.
+func FreeAddress(tb testing.TB) string {
+	tb.Helper()
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp4", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return l.Addr().String()
 }

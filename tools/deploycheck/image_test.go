@@ -3,7 +3,6 @@ package deploycheck
 import (
 	"bytes"
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/testworld"
 )
 
 // nobody is the ID of the image's user and group.
@@ -27,7 +28,7 @@ func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
 	}
 	empty := emptyRoot(t)
 	build(t, filepath.Join(empty, "oauth-server"))
-	listen := freeAddress(t)
+	listen := testworld.FreeAddress(t)
 	server := inRoot(t, empty, "/oauth-server", "serve", "--listen="+listen)
 	var log bytes.Buffer
 	server.Stderr = &log
@@ -36,17 +37,10 @@ func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
 	}
 	defer func() { _ = server.Process.Kill() }()
 
-	var out []byte
-	for range 100 {
-		var err error
-		if out, err = inRoot(t, empty, "/oauth-server", "health", "--url=http://"+listen+"/healthz").CombinedOutput(); err == nil {
-			break
-		}
-		<-time.After(50 * time.Millisecond)
-	}
-	if got := strings.TrimSpace(string(out)); got != `{"status":"ok"}` {
-		t.Errorf("health printed %s", got)
-	}
+	check.Eventually(t, `health prints {"status":"ok"}`, func() bool {
+		out, err := inRoot(t, empty, "/oauth-server", "health", "--url=http://"+listen+"/healthz").CombinedOutput()
+		return err == nil && strings.TrimSpace(string(out)) == `{"status":"ok"}`
+	})
 	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -108,16 +102,6 @@ func inRoot(t *testing.T, dir string, args ...string) *exec.Cmd {
 	cmd.Path, cmd.Dir, cmd.Env = args[0], "/data", []string{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: dir, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	return cmd
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // Only the server is built above; the other package is in another module.
