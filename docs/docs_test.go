@@ -204,20 +204,22 @@ func declared(t *testing.T, page, path string) map[string]bool {
 		return nil
 	}
 	names := map[string]bool{}
-	for _, d := range f.Decls {
-		switch d := d.(type) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
 		case *ast.FuncDecl:
-			names[receiver(d)+d.Name.Name] = true
-		case *ast.GenDecl:
-			for _, s := range d.Specs {
-				if i, ok := interfaceOf(s); ok {
-					for _, m := range i.methods {
-						names[i.name+"."+m] = true
+			names[receiver(n)+n.Name.Name] = true
+			return false
+		case *ast.TypeSpec:
+			if i, ok := n.Type.(*ast.InterfaceType); ok {
+				for _, m := range i.Methods.List {
+					for _, method := range m.Names {
+						names[n.Name.Name+"."+method.Name] = true
 					}
 				}
 			}
 		}
-	}
+		return true
+	})
 	return names
 }
 
@@ -233,29 +235,6 @@ func receiver(d *ast.FuncDecl) string {
 		return id.Name + "."
 	}
 	return ""
-}
-
-type namedInterface struct {
-	name    string
-	methods []string
-}
-
-func interfaceOf(s ast.Spec) (namedInterface, bool) {
-	ts, ok := s.(*ast.TypeSpec)
-	if !ok {
-		return namedInterface{}, false
-	}
-	it, ok := ts.Type.(*ast.InterfaceType)
-	if !ok {
-		return namedInterface{}, false
-	}
-	out := namedInterface{name: ts.Name.Name}
-	for _, m := range it.Methods.List {
-		for _, n := range m.Names {
-			out.methods = append(out.methods, n.Name)
-		}
-	}
-	return out, true
 }
 
 // TestLinks: every relative link of every page leads to a file.
