@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+
+	"oauth-server/internal/check"
 )
 
 const root = ".."
@@ -24,9 +26,7 @@ const root = ".."
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(text)
 }
 
@@ -65,9 +65,7 @@ func packages(t *testing.T) map[string]bool {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return found
 }
 
@@ -99,9 +97,7 @@ func TestImportRules(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal([]byte(read(t, ".golangci.yml")), &lint); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, yaml.Unmarshal([]byte(read(t, ".golangci.yml")), &lint))
 	if !slices.Contains(lint.Linters.Enable, "depguard") {
 		t.Error("depguard is not enabled")
 	}

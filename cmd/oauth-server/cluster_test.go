@@ -14,6 +14,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -106,15 +107,11 @@ func (c *cluster) load(t *testing.T, enough func() bool) {
 func stored(t *testing.T, uri, name string) (sum int64) {
 	t.Helper()
 	documents, err := mongotest.Connect(t, uri).Database(name).Collection("ratelimits").Find(t.Context(), bson.D{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var all []struct {
 		Counters map[string]int64 `bson:"requestCounters"`
 	}
-	if err := documents.All(t.Context(), &all); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, documents.All(t.Context(), &all))
 	for _, d := range all {
 		for _, n := range d.Counters {
 			sum += n
@@ -133,9 +130,7 @@ func TestClusterWithoutAKilledAndAStoppedMember(t *testing.T) {
 
 	killed := c.members[1]
 	killed.gone.Store(true)
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, killed.Process.Kill())
 	c.load(t, func() bool { return c.passed.Load() >= 2*limit/3 })
 
 	stopped := c.members[2]

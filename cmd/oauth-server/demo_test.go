@@ -69,13 +69,9 @@ func TestDemoLinesWork(t *testing.T) {
 func programOnPath(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	dir := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(dir, "oauth-server")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Symlink(self, filepath.Join(dir, "oauth-server")))
 	return dir
 }
 

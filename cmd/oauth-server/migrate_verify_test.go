@@ -63,9 +63,7 @@ func TestMigrateVerify(t *testing.T) {
 func collectionsOf(t *testing.T, db []string) []string {
 	t.Helper()
 	names, err := mongotest.Connect(t, db[1]).Database(db[3]).ListCollectionNames(t.Context(), bson.D{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return names
 }
 
@@ -142,9 +140,7 @@ func TestMigrateVerifyInterrupted(t *testing.T) {
 	if left := collectionsOf(t, db); len(left) != 1 || !strings.HasPrefix(left[0], "verify_scratch_") {
 		t.Errorf("while it waits there is %v", left)
 	}
-	if err := p.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.Process.Signal(syscall.SIGINT))
 	if status := p.status(t); status != exitFailed {
 		t.Errorf("status %d: %s", status, p.log.String())
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/testworld"
 )
 
@@ -32,9 +33,7 @@ func TestOperatingDoc(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile("../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	clients, operators := testworld.FreeAddress(t), testworld.FreeAddress(t)
 	page := strings.NewReplacer("127.0.0.1:9096", clients, "127.0.0.1:9097", operators).Replace(string(text))
 	dir := t.TempDir()
@@ -59,9 +58,7 @@ func writeConfig(t *testing.T, page, dir string) {
 	t.Helper()
 	for _, m := range fences.FindAllStringSubmatch(page, -1) {
 		if m[1] == "yaml" {
-			if err := os.WriteFile(filepath.Join(dir, "oauth-server.yaml"), []byte(m[2]), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, os.WriteFile(filepath.Join(dir, "oauth-server.yaml"), []byte(m[2]), 0o600))
 			return
 		}
 	}

@@ -38,9 +38,7 @@ func newProxy(t *testing.T, target string) *proxy {
 func (p *proxy) mend() {
 	p.t.Helper()
 	l, err := net.Listen("tcp", p.address)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, err)
 	p.mu.Lock()
 	p.listener, p.address = l, l.Addr().String()
 	p.mu.Unlock()
@@ -88,18 +86,14 @@ func limitFile(t *testing.T, requests int, window string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "limits.yaml")
 	text := fmt.Sprintf("rate_limit: { default: { client: [ { name: test, requests: %d, window: %s } ] } }\n", requests, window)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func readiness(t *testing.T, address string) (status int, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/readyz", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return send(t, req)
 }
 
@@ -108,9 +102,7 @@ func readiness(t *testing.T, address string) (status int, body string) {
 func TestServerWithoutItsDatabase(t *testing.T) {
 	db, shop := databaseWithShop(t)
 	target, err := url.Parse(db[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	between := newProxy(t, target.Host)
 	args := []string{
 		"serve", "--listen", "127.0.0.1:0", "--config", limitFile(t, 10, "1h"), "--shutdown-timeout", "3s",

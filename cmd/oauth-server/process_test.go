@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 // The test binary is the program when this variable is set, so that processes,
@@ -60,9 +62,7 @@ func (b *syncBuffer) String() string {
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cmd := exec.CommandContext(t.Context(), self, args...)
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "OAUTH_") {
@@ -78,13 +78,9 @@ func launch(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{Cmd: command(t, args...), lines: make(chan string, 1024), done: make(chan error, 1)}
 	stderr, err := p.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	p.Stdout = &p.stdout
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.Start())
 	go func() {
 		lines := bufio.NewScanner(io.TeeReader(stderr, &p.log))
 		for lines.Scan() {
@@ -131,9 +127,7 @@ func (p *process) status(t *testing.T) int {
 // stop ends the process by SIGTERM, which must succeed.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.Process.Signal(syscall.SIGTERM))
 	if status := p.status(t); status != exitOK {
 		t.Errorf("exit status %d after SIGTERM:\n%s", status, p.log.String())
 	}
@@ -169,9 +163,7 @@ func storeFile(t *testing.T) string {
 func postForm(t *testing.T, address string, as credentials, form url.Values) (status int, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	req.SetBasicAuth(as.ClientID, as.ClientSecret)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	return send(t, req)
@@ -181,14 +173,10 @@ func postForm(t *testing.T, address string, as credentials, form url.Values) (st
 func send(t *testing.T, req *http.Request) (status int, body string) {
 	t.Helper()
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return res.StatusCode, string(text)
 }
 

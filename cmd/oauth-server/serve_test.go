@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 func TestServeListensAndStopsOnASignal(t *testing.T) {
@@ -21,9 +23,7 @@ func TestServeListensAndStopsOnASignal(t *testing.T) {
 				t.Fatalf("%v, %v", res, err)
 			}
 			_ = res.Body.Close()
-			if err := p.Process.Signal(signal); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, p.Process.Signal(signal))
 			if status := p.status(t); status != exitOK {
 				t.Errorf("status %d:\n%s", status, p.log.String())
 			}
@@ -40,16 +40,12 @@ func TestServeListensAndStopsOnASignal(t *testing.T) {
 func TestSecondSignalQuitsAtOnce(t *testing.T) {
 	p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", storeFile(t), "--shutdown-timeout", "1h")
 	conn, err := net.Dial("tcp", p.listening(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = conn.Close() }()
 	// A request whose body never comes keeps the graceful stop waiting.
 	_, err = fmt.Fprint(conn, "POST /token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"+
 		"Expect: 100-continue\r\nContent-Length: 9\r\n\r\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
 		t.Fatalf("%q, %v", line, err)
 	}
@@ -84,9 +80,7 @@ func TestServeLogsJSON(t *testing.T) {
 
 func TestServeOnATakenPort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = l.Close() }()
 	p := launch(t, "serve", "--listen", l.Addr().String(), "--data", storeFile(t))
 	if status := p.status(t); status != exitFailed || !strings.Contains(p.log.String(), "address already in use") {
@@ -118,9 +112,7 @@ func TestStoreAfterAKill(t *testing.T) {
 	runJSON(t, &made, "", "client", "create", "shop", "--data", data)
 	p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", data)
 	p.listening(t)
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.Process.Kill())
 	_ = p.status(t)
 	var clients []credentials
 	runJSON(t, &clients, "", "client", "list", "--data", data)

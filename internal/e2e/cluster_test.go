@@ -18,6 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -52,9 +53,7 @@ func newCluster(t *testing.T, config string, clients ...string) *cluster {
 	uri, name := mongotest.Database(t)
 	c := &cluster{t: t, uri: uri, database: name, secrets: map[string]string{}, db: mongotest.Connect(t, uri).Database(name)}
 	c.config = filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(c.config, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(c.config, []byte(config), 0o600))
 	c.http = newHTTPClient(t)
 	flags := []string{"--mongodb-uri", uri, "--mongodb-database", name}
 	if _, err := command(t.Context(), "", append([]string{"migrate", "up"}, flags...)...); err != nil {
@@ -113,9 +112,7 @@ func (c *cluster) add() *member {
 func polled(t *testing.T, uri string) string {
 	t.Helper()
 	u, err := url.Parse(uri)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	q := u.Query()
 	q.Set("directConnection", "true")
 	q.Set("serverMonitoringMode", "poll")
@@ -266,9 +263,7 @@ func (c *cluster) documents(ctx context.Context) (all []document, err error) {
 func (c *cluster) stored() map[string]int64 {
 	c.t.Helper()
 	all, err := c.documents(c.t.Context())
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	check.OK(c.t, err)
 	sum := map[string]int64{}
 	for _, d := range all {
 		for _, n := range d.Counters {
@@ -282,9 +277,7 @@ func (c *cluster) stored() map[string]int64 {
 func (m *member) operator(path string) string {
 	m.tb.Helper()
 	req, err := http.NewRequestWithContext(m.tb.Context(), http.MethodGet, m.admin+path, http.NoBody)
-	if err != nil {
-		m.tb.Fatal(err)
-	}
+	check.OK(m.tb, err)
 	return send(m.tb, newHTTPClient(m.tb), req).body
 }
 

@@ -133,9 +133,7 @@ func TestRestartWithOtherFrames(t *testing.T) {
 	}
 	check.Eventually(t, "all is counted", func() bool { return c.stored()["full"] == all() })
 	other := filepath.Join(t.TempDir(), "other.yaml")
-	if err := os.WriteFile(other, []byte(fullLimits("24")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(other, []byte(fullLimits("24")), 0o600))
 	for _, m := range c.members {
 		m.kill()
 		m.args[2] = other

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"oauth-server/internal/check"
 )
 
 // wallSteps are what the wall clock of a process can be wrong by in these tests.
@@ -28,9 +30,7 @@ type wallClock struct {
 func newWallClock(t *testing.T) *wallClock {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "wall"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = file.Close() })
 	w := &wallClock{t: t, file: file}
 	w.set(0)
@@ -52,9 +52,7 @@ func (w *wallClock) wear(m *member) {
 		w.t.Skip("the wall clock of one process can be set on Linux only")
 	}
 	path, err := steppable()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	m.wall, m.binary, m.files = w, path, []*os.File{w.file}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/metrics"
 )
 
@@ -22,9 +23,7 @@ const (
 
 func TestDocsListEveryMetric(t *testing.T) {
 	raw, err := os.ReadFile(docsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	before, rest, begins := strings.Cut(string(raw), docsBegin)
 	tables, after, ends := strings.Cut(rest, docsEnd)
 	if !begins || !ends {
@@ -32,9 +31,7 @@ func TestDocsListEveryMetric(t *testing.T) {
 	}
 	if *update {
 		page := before + docsBegin + docsTables() + docsEnd + after
-		if err := os.WriteFile(docsPage, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(docsPage, []byte(page), 0o644))
 		return
 	}
 	if diff := cmp.Diff(docsTables(), tables); diff != "" {

@@ -112,9 +112,7 @@ func TestRedirectAddress(t *testing.T) {
 	}
 
 	busy, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = busy.Close() }()
 	r.RedirectPort = busy.Addr().(*net.TCPAddr).Port
 	failsWith(t, newClient(t, f), r, "listen for the code")

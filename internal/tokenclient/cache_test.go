@@ -83,17 +83,13 @@ func TestCacheFileIsPrivate(t *testing.T) {
 	file := token(t, c, r, tokenclient.Issued).CacheFile
 	for path, want := range map[string]os.FileMode{file: 0o600, r.CacheDir: os.ModeDir | 0o700} {
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if info.Mode()&^os.ModeSetgid != want { // a directory may inherit that bit
 			t.Errorf("the mode of %s is %v, want %v", path, info.Mode(), want)
 		}
 	}
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o700} {
-		if err := os.Chmod(file, mode); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.Chmod(file, mode))
 		if _, err := c.Token(t.Context(), r); !errors.Is(err, tokenclient.ErrExposed) {
 			t.Errorf("mode %o: Token() = %v, want %v", mode, err, tokenclient.ErrExposed)
 		}
@@ -119,9 +115,7 @@ func TestCacheFileThatCannotServe(t *testing.T) {
 			f := newFakeServer(t)
 			r := request(f, clientcfg.ClientCredentials)
 			r.CacheFile = filepath.Join(t.TempDir(), "token.json")
-			if err := tc.make(r.CacheFile); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, tc.make(r.CacheFile))
 			failsWith(t, newClient(t, f), r, tc.want)
 			check.Equal(t, "grants asked for before the cache is known to work", f.grants(), []string{})
 		})

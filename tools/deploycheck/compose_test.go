@@ -10,6 +10,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 	"oauth-server/tools/traffic"
 )
@@ -18,13 +19,9 @@ import (
 func project(t *testing.T) *types.Project {
 	t.Helper()
 	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")}, cli.WithProfiles([]string{"*"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	p, err := options.LoadProject(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return p
 }
 

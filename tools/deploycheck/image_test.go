@@ -32,18 +32,14 @@ func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
 	server := inRoot(t, empty, "/oauth-server", "serve", "--listen="+listen)
 	var log bytes.Buffer
 	server.Stderr = &log
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, server.Start())
 	defer func() { _ = server.Process.Kill() }()
 
 	check.Eventually(t, `health prints {"status":"ok"}`, func() bool {
 		out, err := inRoot(t, empty, "/oauth-server", "health", "--url=http://"+listen+"/healthz").CombinedOutput()
 		return err == nil && strings.TrimSpace(string(out)) == `{"status":"ok"}`
 	})
-	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, server.Process.Signal(syscall.SIGTERM))
 	if err := server.Wait(); err != nil {
 		t.Errorf("serve ended with %v:\n%s", err, &log)
 	}
@@ -54,16 +50,10 @@ func emptyRoot(t *testing.T) string {
 	t.Helper()
 	empty := t.TempDir()
 	data := filepath.Join(empty, "data")
-	if err := os.Mkdir(data, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(data, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Mkdir(data, 0o700))
+	check.OK(t, os.Chown(data, nobody, nobody))
 	for dir := empty; dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.Chmod(dir, 0o755))
 		if filepath.Dir(dir) == os.TempDir() {
 			break
 		}

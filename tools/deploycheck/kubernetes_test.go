@@ -11,6 +11,8 @@ import (
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
+
+	"oauth-server/internal/check"
 )
 
 // manifest reads one manifest strictly: an unknown field is an error, as it is for
@@ -18,9 +20,7 @@ import (
 func manifest[T any](t *testing.T, name string) *T {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, "deploy/kubernetes", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	into := new(T)
 	if err := yaml.UnmarshalStrict(raw, into); err != nil {
 		t.Fatalf("%s: %v", name, err)
@@ -46,9 +46,7 @@ func TestKustomizationNamesEveryManifest(t *testing.T) {
 		Resources  []string `json:"resources"`
 	}](t, "kustomization.yaml").Resources
 	files, err := filepath.Glob(filepath.Join(root, "deploy/kubernetes/*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if len(named) != len(files)-1 {
 		t.Errorf("kustomization.yaml names %d manifests of %d", len(named), len(files)-1)
 	}
@@ -128,8 +126,6 @@ func TestKubernetesConfigurationIsValid(t *testing.T) {
 	if !ok {
 		t.Fatal("configmap.yaml holds no oauth-server.yaml")
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	load(t, file)
 }
