@@ -7,7 +7,9 @@
 //
 //  1. authenticate the client;
 //  2. look: read the code or the refresh token, or verify the password. Owner,
-//     expiry, redirect URI, PKCE and scope are checked here, and nothing is consumed;
+//     expiry, redirect URI, PKCE and scope are checked here, and nothing is consumed.
+//     Before a password is hashed, the limiter is asked without counting, and a
+//     request of a user whose quota is used up is denied;
 //  3. ask the limiter: the client is proven and the user is known, so no one can
 //     spend another's quota, and a denied request leaves the code or the refresh
 //     token as it was;

@@ -28,11 +28,11 @@
 // A counter is one key under one limit. For each frame it holds three counts, and a decision uses
 // their sum:
 //
-//	known (g)     what the document has, which all processes share
-//	pending (p)   what is in a write whose outcome is not yet known
-//	unclaimed (i) what was admitted since and is in no write
+//	known (g)  what the document has, which all processes share
+//	pending    what is in a write whose outcome is not yet known
+//	unclaimed  what was admitted since and is in no write
 //
-// Pending and unclaimed together are unflushed: the document is not known to have them. Between
+// Pending and unclaimed together are unflushed (i): the document is not known to have them. Between
 // exchanges with the store a counter is in one of these states:
 //
 //	| state    | it waits for                                         | it leaves with                  |

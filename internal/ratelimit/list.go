@@ -11,7 +11,7 @@ type Usage struct {
 	Key       Key
 	Limit     Limit
 	Known     int64         // known to be in the store (g)
-	Unflushed int64         // admitted here and not known to be in the store: pending and unclaimed (p + i)
+	Unflushed int64         // admitted here and not known to be in the store: pending and unclaimed (i)
 	Estimate  float64       // requests inside the window
 	Remaining int64         // requests that would pass now
 	FreeIn    time.Duration // until one request would pass; 0 if one would now

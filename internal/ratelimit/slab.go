@@ -9,9 +9,9 @@ import "unsafe"
 
 // slot is the counts of one frame. A decision uses their sum.
 type slot struct {
-	known     uint32 // known to be in the document (g)
-	pending   int32  // in the pending write, whose outcome is not known (p)
-	unclaimed int32  // admitted and in no write yet (i); negative after a refund
+	known     uint32 // known to be in the document
+	pending   int32  // in the pending write, whose outcome is not known
+	unclaimed int32  // admitted and in no write yet; negative after a refund
 }
 
 // hot is the part of a counter that a decision reads and writes.
