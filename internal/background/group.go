@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -39,7 +40,8 @@ func NewGroup(ctx context.Context, log *slog.Logger, panicked func(loop string))
 
 // Go runs the loop in a goroutine until the group is cancelled. A loop that panics or returns
 // before that is logged and started again, after [FirstRestart] at first, twice as long each time,
-// up to [LastRestart].
+// up to [LastRestart]. Each of these waits is longer by up to a quarter, at random, so that many
+// instances that fail together do not start again together.
 func (g *Group) Go(name string, loop func(context.Context) error) {
 	g.running.Go(func() { g.supervise(g.ctx, name, loop) })
 }
@@ -57,7 +59,7 @@ func (g *Group) supervise(ctx context.Context, name string, loop func(context.Co
 		}
 		g.log.LogAttrs(ctx, slog.LevelError, "background loop ended; restarting",
 			slog.String("loop", name), slog.Any("error", err), slog.String("after", pause.String()))
-		if !Sleep(ctx, pause) {
+		if !Sleep(ctx, pause+rand.N(pause/4)) { //nolint:gosec // G404: spreads load; nothing to guess
 			return
 		}
 		pause = min(2*pause, LastRestart)

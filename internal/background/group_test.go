@@ -31,7 +31,7 @@ func TestLoopIsRestartedAfterAPanic(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		})
-		time.Sleep(FirstRestart) //nolint:forbidigo // the clock of synctest
+		time.Sleep(2 * FirstRestart) //nolint:forbidigo // the clock of synctest
 		synctest.Wait()
 		if runs.Load() != 2 || len(panicked) != 1 || panicked[0] != "counting" {
 			t.Errorf("runs %d, panics reported %v", runs.Load(), panicked)
@@ -49,12 +49,24 @@ func TestLoopThatKeepsFailingBacksOff(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		g := NewGroup(ctx, quiet(), nil)
-		var runs atomic.Int64
-		g.Go("failing", func(context.Context) error { runs.Add(1); return errors.New("no") })
+		var began []time.Time
+		g.Go("failing", func(context.Context) error { began = append(began, time.Now()); return errors.New("no") })
 		g.Wait()
-		// At 0, 1, 3, 7, 15, 31 and 63 s, then every minute.
-		if n := runs.Load(); n != 7+58 {
+		// 1+2+4+8+16+32 s, then at most once a minute and at least every 75 s.
+		if n := len(began); n < 50 || n > 66 {
 			t.Errorf("%d runs in an hour", n)
+		}
+		pause, jitter := FirstRestart, false
+		for i := range began[1:] {
+			wait := began[i+1].Sub(began[i])
+			if wait < pause || wait >= pause+pause/4 {
+				t.Errorf("wait %d is %v, want %v and up to a quarter more", i, wait, pause)
+			}
+			jitter = jitter || wait != pause
+			pause = min(2*pause, LastRestart)
+		}
+		if !jitter {
+			t.Error("no wait is random")
 		}
 	})
 }
