@@ -53,7 +53,6 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	if e.admin, err = newAdmin(f, l, service); err != nil {
 		return nil, err
 	}
-	l.report = e.admin.Report
 	e.ops = newHTTPServer(e.operatorHandler(), f.log)
 	e.ops.WriteTimeout = slowestScrape
 	return e, nil

@@ -87,7 +87,7 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) start(ctx context.Context, failed chan<- error) {
 	s.undo.push("serving operators", s.edge.serveOperators(ctx, failed))
 	s.undo.push("background loops", s.startLoops())
-	s.undo.push("sharing the counts", s.limiter.share(ctx))
+	s.undo.push("sharing the counts", s.limiter.share(ctx, s.edge.admin.Report))
 	s.undo.push("serving", s.edge.serve(failed))
 }
 
