@@ -53,7 +53,6 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	if e.admin, err = newAdmin(f, l, service); err != nil {
 		return nil, err
 	}
-	l.report = e.admin.Report
 	e.ops = newHTTPServer(e.operatorHandler(), f.log)
 	e.ops.WriteTimeout = slowestScrape
 	return e, nil
@@ -201,7 +200,11 @@ func (e *edge) serveOperators(ctx context.Context, failed chan<- error) (stop fu
 			failed <- err
 		}
 	}()
-	return func(ctx context.Context) error { return errors.Join(e.ops.Shutdown(ctx), e.ops.Close()) }
+	return func(ctx context.Context) error {
+		ctx, cancel := withShare(ctx, 3.0/4)
+		defer cancel()
+		return e.shutdown(ctx, e.ops)
+	}
 }
 
 // serve answers clients in the background.
@@ -228,13 +231,20 @@ func (e *edge) drain(ctx context.Context) error {
 	failed := closeListener(e.base.listener)
 	e.drainer.wait(ctx)
 	e.drainer.closeUnused()
-	err := e.http.Shutdown(ctx)
+	return errors.Join(failed, e.shutdown(ctx, e.http))
+}
+
+// shutdown closes a server once it has answered the requests under way, or when ctx ends. Requests
+// that are cut off then are logged and do not make the stop a failure.
+func (e *edge) shutdown(ctx context.Context, server *http.Server) error {
+	err := server.Shutdown(ctx)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		e.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "cutting off requests that would not end")
-		err = e.http.Close()
-	case errors.Is(err, net.ErrClosed): // the listener, above
-		err = nil
+		e.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "cutting off requests that would not end",
+			slog.Bool("operators", server == e.ops))
+		return server.Close()
+	case errors.Is(err, net.ErrClosed): // drain has closed the listener
+		return nil
 	}
-	return errors.Join(failed, err)
+	return err
 }

@@ -21,12 +21,12 @@ type foundation struct {
 	log       *slog.Logger
 	clock     *clock.Clock // of all counts
 	telemetry *telemetry
-	loops     *background.Group
 	listener  net.Listener // for clients
 	operators net.Listener // nil: operators are not served
 	issuer    string
 	store     Store
-	watched   *watched.Store  // the same store; every operation is counted and traced
+	watched   *watched.Store // the same store; every operation is counted and traced
+	loops     *background.Group
 	verified  <-chan struct{} // closed after the verification of the database
 	cert      *certificate    // nil: plain HTTP
 	keys      *keys.Ring
@@ -42,7 +42,6 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 		return nil, err
 	}
 	undo.push("tracing", f.telemetry.tracer.Shutdown)
-	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)
 	if f.listener, f.operators, err = listen(ctx, cfg, undo); err != nil {
 		return nil, err
 	}
@@ -52,6 +51,8 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	}
 	undo.push("the store", func(context.Context) error { return f.store.Close() })
 	f.watched = watched.New(f.store, f.telemetry)
+	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)
+	undo.push("background loops", f.stopLoops)
 	undo.push("the verification of the database", f.verifyStore(ctx))
 	if opts.Prepare != nil {
 		if err := opts.Prepare(ctx, f.store); err != nil {
@@ -68,6 +69,13 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	}
 	f.clients, err = clientcfg.NewSource(ctx, f.watched)
 	return f, err
+}
+
+// stopLoops ends the background work, before the store closes.
+func (f *foundation) stopLoops(context.Context) error {
+	f.loops.Cancel()
+	f.loops.Wait()
+	return nil
 }
 
 // listen binds the addresses for clients and operators. operators is nil if there is no address, or

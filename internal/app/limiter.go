@@ -29,7 +29,7 @@ type limiter struct {
 	activity *activity.Recorder
 	resets   *admin.Resets
 	policies *clientcfg.PolicySource
-	report   func() []byte // for heartbeats; newEdge sets it, as it shows figures of the syncer
+	report   func() []byte // for heartbeats; see share
 }
 
 // newLimiter reads the policies: those of the configuration file, with what operators changed on
@@ -65,9 +65,12 @@ func (l *limiter) newSyncer() *syncer.Syncer {
 	return syncer.New(l.counters, watched.NewCounters(f.store, f.telemetry), f.store, cfg)
 }
 
-// share starts the syncer. stop writes what is left, after the last request was answered; what it
-// cannot write is logged and does not make the stop a failure, as the stop was asked for.
-func (l *limiter) share(ctx context.Context) (stop func(context.Context) error) {
+// share starts the syncer, whose heartbeats carry the report. The report comes with the start and not
+// with the syncer because it shows the syncer's figures. stop writes what is left, after the last
+// request was answered; what it cannot write is logged and does not make the stop a failure, as the
+// stop was asked for.
+func (l *limiter) share(ctx context.Context, report func() []byte) (stop func(context.Context) error) {
+	l.report = report
 	l.syncer.Start(ctx)
 	return func(ctx context.Context) error {
 		l.base.loops.Cancel() // they have no more work; an absent store may keep some of them for a while

@@ -149,7 +149,7 @@ func TestCountsOutliveARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := resume(t, cfg, first.secret)
-	// The first request of a key that is not known yet is let through and has it read.
+	// Requests are let through until the first of them has had the counts read.
 	denied := func() bool { return second.token(t, client).status == http.StatusTooManyRequests }
 	for range 100 {
 		if denied() {

@@ -81,13 +81,13 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// start starts what runs, in this order. Operators come first, and so are served to the last: they
-// can watch a stop. Counts are shared before the first request and after the last. An end of serving
-// that was not asked for is sent to failed.
+// start starts what runs, in this order. Operators come first, and so can watch a stop until the
+// counts are written. Counts are shared before the first request and after the last. An end of
+// serving that was not asked for is sent to failed.
 func (s *Server) start(ctx context.Context, failed chan<- error) {
 	s.undo.push("serving operators", s.edge.serveOperators(ctx, failed))
-	s.undo.push("background loops", s.startLoops())
-	s.undo.push("sharing the counts", s.limiter.share(ctx))
+	s.startLoops()
+	s.undo.push("sharing the counts", s.limiter.share(ctx, s.edge.admin.Report))
 	s.undo.push("serving", s.edge.serve(failed))
 }
 
@@ -141,20 +141,14 @@ func (s *Server) tasks() []background.Task {
 	return tasks
 }
 
-// startLoops starts the background work. It is stopped after the last request was answered and
-// before the store closes.
-func (s *Server) startLoops() (stop func(context.Context) error) {
+// startLoops starts the background work.
+func (s *Server) startLoops() {
 	loops := s.base.loops
 	for _, task := range s.tasks() {
 		loops.Repeat(task)
 	}
 	loops.Go("policy changes", func(ctx context.Context) error { return s.limiter.policies.Watch(ctx, s.base.log) })
 	loops.Go("resets", s.limiter.resets.Run)
-	return func(context.Context) error {
-		loops.Cancel()
-		loops.Wait()
-		return nil
-	}
 }
 
 // sweep removes what has expired, by process time: a wall clock that was set must not delete what

@@ -3,6 +3,7 @@ package app
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -105,6 +106,40 @@ func TestStopCutsOffARequestThatDoesNotEnd(t *testing.T) {
 	begin(t, r.Addr(), 100)
 	if err := r.stop(); err != nil {
 		t.Errorf("stop: %v", err)
+	}
+	if !strings.Contains(log.String(), "cutting off") {
+		t.Errorf("not logged:\n%s", log.String())
+	}
+}
+
+// TestStopCutsOffAScrapeThatDoesNotEnd: it is a stop without an error.
+func TestStopCutsOffAScrapeThatDoesNotEnd(t *testing.T) {
+	var log bytes.Buffer
+	cfg := withOperators(t)
+	cfg.ShutdownTimeout = config.Duration(time.Second)
+	s, err := New(t.Context(), cfg, Options{Logger: NewLogger(cfg.Log, &log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.edge.ops.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	})
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.AdminAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("the scrape was answered")
 	}
 	if !strings.Contains(log.String(), "cutting off") {
 		t.Errorf("not logged:\n%s", log.String())

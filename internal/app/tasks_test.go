@@ -1,10 +1,16 @@
 package app
 
 import (
+	"bytes"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/clientcfg"
 )
 
 // TestTasks: what is repeated, and how often. A change of clients or policies is in force on every
@@ -40,4 +46,103 @@ func TestTasks(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tasks() (-want +got):\n%s", diff)
 	}
+}
+
+// idle returns a server that is not started, and its log.
+func idle(t *testing.T) (*Server, *bytes.Buffer) {
+	t.Helper()
+	log, cfg := &bytes.Buffer{}, testConfig(t)
+	s, err := New(t.Context(), cfg, Options{Logger: NewLogger(cfg.Log, log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, log
+}
+
+// changePolicies stores a version of the policies as another process does, made at that time.
+func changePolicies(t *testing.T, s *Server, version int64, at time.Time) {
+	t.Helper()
+	entry := clientcfg.AuditEntry{Version: version, ID: fmt.Sprint(version), At: at.UTC()}
+	if err := s.base.store.ReplacePolicySet(t.Context(), clientcfg.PolicySet{Version: version}, entry); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pass lets simulated time pass.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // the clock of synctest
+	synctest.Wait()
+}
+
+// TestTasksFollowTheStore: what another process changes is in force after the longest wait of its
+// task, also after failures, which are logged when they begin and when they end.
+func TestTasksFollowTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, log := idle(t)
+		s.startLoops()
+		for version := range int64(20) {
+			changePolicies(t, s, version+1, time.Now())
+			pass(policiesRefreshEvery)
+			if got := s.limiter.policies.Snapshot().Version(); got != version+1 {
+				t.Fatalf("policies of version %d are in force after %v, want %d", got, policiesRefreshEvery, version+1)
+			}
+		}
+		store, invalid := s.base.store, clientcfg.Client{ID: "invalid"}
+		if err := store.CreateClient(t.Context(), invalid); err != nil {
+			t.Fatal(err)
+		}
+		pass(3 * clientsRefreshEvery)
+		if err := store.DeleteClient(t.Context(), invalid.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		pass(clientsRefreshEvery)
+		if _, ok := s.base.clients.Client("shop"); !ok {
+			t.Errorf("a new client is not known after %v", clientsRefreshEvery)
+		}
+		for _, text := range []string{"refresh failed; keeping last good snapshot", "background task works again"} {
+			if n := strings.Count(log.String(), text); n != 1 {
+				t.Errorf("%q is logged %d times, want once:\n%s", text, n, log.String())
+			}
+		}
+	})
+}
+
+// TestTasksSweepTheAuditTrail: at once, and then about every hour.
+func TestTasksSweepTheAuditTrail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := idle(t)
+		kept := func(when string, want ...int64) {
+			t.Helper()
+			entries, err := s.base.store.Audit(t.Context(), clientcfg.AuditQuery{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []int64
+			for _, e := range entries {
+				got = append(got, e.Version)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("entries %s (-want +got):\n%s", when, diff)
+			}
+		}
+		for i, age := range []time.Duration{time.Hour, -time.Minute, -90 * time.Minute, -3 * time.Hour} {
+			changePolicies(t, s, int64(i+1), time.Now().Add(-s.cfg.Audit.Keep.Std()-age))
+		}
+		kept("before the start", 4, 3, 2, 1)
+		s.startLoops()
+		synctest.Wait()
+		kept("after the start", 4, 3, 2)
+		pass(time.Hour)
+		kept("after an hour", 4, 3)
+		pass(time.Hour)
+		kept("after two hours", 4)
+	})
 }

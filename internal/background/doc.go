@@ -3,7 +3,7 @@
 //
 // A [Group] owns them. A loop that panics or ends by itself is started again, with a back-off. The
 // waits of a repeated task are random, so that many instances do not work in step, and its failures
-// are logged when they begin and when they end, not each one between. All of them stop together.
+// are logged when they begin, change and end, not each one between. All of them stop together.
 //
 // A loop is never ended by force: [Group.Wait] waits for one that ignores its context.
 //

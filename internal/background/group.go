@@ -2,8 +2,10 @@ package background
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -27,8 +29,8 @@ type Group struct {
 }
 
 // NewGroup returns a group without loops. The context of its loops ends with ctx or with
-// [Group.Cancel]. Each panic is logged, and the name of its loop passed to panicked, which may be
-// nil and must be safe for concurrent use.
+// [Group.Cancel]. Panics are logged, and the name of the loop is passed to panicked at each, which
+// may be nil and must be safe for concurrent use.
 func NewGroup(ctx context.Context, log *slog.Logger, panicked func(loop string)) *Group {
 	if panicked == nil {
 		panicked = func(string) {}
@@ -39,7 +41,8 @@ func NewGroup(ctx context.Context, log *slog.Logger, panicked func(loop string))
 
 // Go runs the loop in a goroutine until the group is cancelled. A loop that panics or returns
 // before that is logged and started again, after [FirstRestart] at first, twice as long each time,
-// up to [LastRestart].
+// up to [LastRestart]. Each of these waits is longer by up to a quarter, at random, so that many
+// instances that fail together do not start again together.
 func (g *Group) Go(name string, loop func(context.Context) error) {
 	g.running.Go(func() { g.supervise(g.ctx, name, loop) })
 }
@@ -57,7 +60,7 @@ func (g *Group) supervise(ctx context.Context, name string, loop func(context.Co
 		}
 		g.log.LogAttrs(ctx, slog.LevelError, "background loop ended; restarting",
 			slog.String("loop", name), slog.Any("error", err), slog.String("after", pause.String()))
-		if !Sleep(ctx, pause) {
+		if !Sleep(ctx, pause+rand.N(pause/4)) { //nolint:gosec // G404: spreads load; nothing to guess
 			return
 		}
 		pause = min(2*pause, LastRestart)
@@ -66,18 +69,38 @@ func (g *Group) supervise(ctx context.Context, name string, loop func(context.Co
 
 // Guard calls f once and returns its error. A panic in it is logged with its stack, reported as
 // that of the named loop, and returned as an error.
-func (g *Group) Guard(ctx context.Context, name string, f func(context.Context) error) (err error) {
+func (g *Group) Guard(ctx context.Context, name string, f func(context.Context) error) error {
+	err := g.call(ctx, name, f)
+	g.logPanic(ctx, name, err)
+	return err
+}
+
+// call is [Group.Guard] without the log.
+func (g *Group) call(ctx context.Context, name string, f func(context.Context) error) (err error) {
 	defer func() {
-		v := recover()
-		if v == nil {
-			return
+		if v := recover(); v != nil {
+			err = &panicError{value: v, stack: debug.Stack()}
+			g.panicked(name)
 		}
-		err = fmt.Errorf("panic: %v", v)
-		g.panicked(name)
-		g.log.LogAttrs(ctx, slog.LevelError, "panic in a background loop",
-			slog.String("loop", name), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 	}()
 	return f(ctx)
+}
+
+// panicError is a panic as an error.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+// Error implements error.
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// logPanic logs err with its stack if it is a panic, and nothing otherwise.
+func (g *Group) logPanic(ctx context.Context, name string, err error) {
+	if p := (*panicError)(nil); errors.As(err, &p) {
+		g.log.LogAttrs(ctx, slog.LevelError, "panic in a background loop",
+			slog.String("loop", name), slog.Any("panic", p.value), slog.String("stack", string(p.stack)))
+	}
 }
 
 // Cancel ends the context of every loop. It does not wait, and may be called more than once.

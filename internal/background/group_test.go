@@ -31,7 +31,7 @@ func TestLoopIsRestartedAfterAPanic(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		})
-		time.Sleep(FirstRestart) //nolint:forbidigo // the clock of synctest
+		time.Sleep(2 * FirstRestart) //nolint:forbidigo // the clock of synctest
 		synctest.Wait()
 		if runs.Load() != 2 || len(panicked) != 1 || panicked[0] != "counting" {
 			t.Errorf("runs %d, panics reported %v", runs.Load(), panicked)
@@ -49,12 +49,24 @@ func TestLoopThatKeepsFailingBacksOff(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		g := NewGroup(ctx, quiet(), nil)
-		var runs atomic.Int64
-		g.Go("failing", func(context.Context) error { runs.Add(1); return errors.New("no") })
+		var began []time.Time
+		g.Go("failing", func(context.Context) error { began = append(began, time.Now()); return errors.New("no") })
 		g.Wait()
-		// At 0, 1, 3, 7, 15, 31 and 63 s, then every minute.
-		if n := runs.Load(); n != 7+58 {
+		// 1+2+4+8+16+32 s, then at most once a minute and at least every 75 s.
+		if n := len(began); n < 50 || n > 66 {
 			t.Errorf("%d runs in an hour", n)
+		}
+		pause, jitter := FirstRestart, false
+		for i := range began[1:] {
+			wait := began[i+1].Sub(began[i])
+			if wait < pause || wait >= pause+pause/4 {
+				t.Errorf("wait %d is %v, want %v and up to a quarter more", i, wait, pause)
+			}
+			jitter = jitter || wait != pause
+			pause = min(2*pause, LastRestart)
+		}
+		if !jitter {
+			t.Error("no wait is random")
 		}
 	})
 }
@@ -130,7 +142,7 @@ func TestRepeatSurvivesAPanic(t *testing.T) {
 		if n := runs.Load(); n < 60 || n > 67 || panics.Load() != 3 {
 			t.Errorf("%d runs and %d panics, want one run a minute for an hour and 3 panics", n, panics.Load())
 		}
-		for text, want := range map[string]int{"out of fingers\" stack": 3, "background task failed": 1, "background task works again": 1, "loop ended": 0} {
+		for text, want := range map[string]int{"out of fingers\" stack": 1, "background task failed": 1, "background task works again": 1, "loop ended": 0} {
 			if got := strings.Count(log.String(), text); got != want {
 				t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, log.String())
 			}
@@ -229,6 +241,61 @@ func TestRepeat(t *testing.T) {
 					if !strings.Contains(log.String(), fmt.Sprintf("msg=%q", want)) {
 						t.Errorf("the log lacks %q:\n%s", want, log.String())
 					}
+				}
+			})
+		})
+	}
+}
+
+// TestRepeatLogsOtherFailures: an error that replaces another is logged, but not more often than once
+// a minute, and equal ones are logged once.
+func TestRepeatLogsOtherFailures(t *testing.T) {
+	down, busy := errors.New("down"), errors.New("busy")
+	for name, tt := range map[string]struct {
+		do   func(run int) error // one run every 10 s, 60 in all
+		want int                 // lines about failures
+	}{
+		"one error": {func(int) error { return down }, 1},
+		"one panic": {func(int) error { panic("boom") }, 1},
+		"then another": {func(run int) error {
+			if run > 30 {
+				return busy
+			}
+			return down
+		}, 2},
+		"then a panic": {func(run int) error {
+			if run > 30 {
+				panic("boom")
+			}
+			return down
+		}, 2},
+		"with a number":         {func(run int) error { return fmt.Errorf("%d are left", run) }, 10},
+		"a panic with a number": {func(run int) error { panic(run) }, 10},
+		"with success by turns": {func(run int) error {
+			if run%2 == 0 {
+				return nil
+			}
+			return down
+		}, 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log strings.Builder
+				runs, exact := 0, func(d time.Duration) time.Duration { return d }
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+time.Second)
+				defer cancel()
+				g := NewGroup(ctx, slog.New(slog.NewTextHandler(&log, nil)), nil)
+				g.Repeat(Task{Name: "failing", Every: 10 * time.Second, Jitter: exact, Do: func(context.Context) error {
+					runs++
+					return tt.do(runs)
+				}})
+				g.Wait()
+				if got := strings.Count(log.String(), "background task failed"); runs != 60 || got != tt.want {
+					t.Errorf("%d runs, failures logged %d times, want 60 and %d:\n%s", runs, got, tt.want, log.String())
+				}
+				failed, stacks := strings.Count(log.String(), `error="panic: `), strings.Count(log.String(), "stack=")
+				if failed != stacks {
+					t.Errorf("%d panics are logged, and %d stacks", failed, stacks)
 				}
 			})
 		})

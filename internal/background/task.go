@@ -20,8 +20,9 @@ type Task struct {
 }
 
 // Repeat does the task until the group is cancelled. A panic in Do is a failure like an error. The
-// first of several failures in a row is logged with its error, and so is the success that ends
-// them; a failure of a cancelled task is not.
+// first of several failures in a row is logged with its error, and a panic with its stack. A later
+// one is logged if its error is another than the one logged last, at most once in [relogAfter]. The
+// success that ends them is logged too. A failure of a cancelled task is not, unless it is a panic.
 func (g *Group) Repeat(t Task) {
 	if t.Failed == "" {
 		t.Failed = "background task failed"
@@ -39,22 +40,47 @@ func (g *Group) Repeat(t Task) {
 }
 
 func (g *Group) repeat(ctx context.Context, t *Task) {
-	failing, wait := false, t.Every
+	var row failures
+	wait := t.Every
 	for now := t.First; now || Sleep(ctx, t.Jitter(wait)); now = false {
-		err := g.Guard(ctx, t.Name, t.Do)
+		err := g.call(ctx, t.Name, t.Do)
+		news := err != nil && row.add(err.Error())
+		if news {
+			g.logPanic(ctx, t.Name, err)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil && !failing:
+		case news:
 			g.log.LogAttrs(ctx, slog.LevelError, t.Failed, //nolint:sloglint // one constant per task
 				slog.String("loop", t.Name), slog.Any("error", err))
-		case err == nil && failing:
+		case err == nil && !row.at.IsZero():
+			row = failures{}
 			g.log.LogAttrs(ctx, slog.LevelInfo, "background task works again", slog.String("loop", t.Name))
 		}
-		if failing, wait = err != nil, t.Every; failing {
+		if wait = t.Every; err != nil {
 			wait = t.Retry
 		}
 	}
+}
+
+// relogAfter is the least time between two log lines about failures in a row. An error may contain a
+// number that changes with every run.
+const relogAfter = time.Minute
+
+// failures are those in a row; zero: the last run succeeded.
+type failures struct {
+	logged string    // the error that was logged last
+	at     time.Time // when
+}
+
+// add reports whether a failure is to be logged.
+func (f *failures) add(text string) bool {
+	if !f.at.IsZero() && (text == f.logged || time.Since(f.at) < relogAfter) {
+		return false
+	}
+	*f = failures{text, time.Now()}
+	return true
 }
 
 // Jitter returns a random wait of nine tenths of d up to d, so that many instances do not work in

@@ -109,38 +109,3 @@ func TestTooManyFrames(t *testing.T) {
 		})
 	}
 }
-
-// TestTooManyWriters: an instance writes, and finds what it has written, however many writers have
-// a higher sequence than its own, from a time to come.
-func TestTooManyWriters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &wrapped{}
-		later := time.Now().Add(24*time.Hour).UnixMilli() << 20
-		r := syncer.Record{ID: idOf(0), Version: 4, Etag: 4, Frame: 3_600_000, Writers: map[string]int64{}}
-		for i := range syncer.MaxWritersRead {
-			r.Writers[fmt.Sprintf("w%d", i)] = later
-		}
-		store.Put(r, time.Now().Add(time.Hour))
-		lost := 0
-		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
-			results, err := store.Store.Exchange(t.Context(), items)
-			for i := range items {
-				if items[i].Write != nil && lost < 2 {
-					lost++
-					results[i] = syncer.Result{Err: errNetwork}
-				}
-			}
-			return results, err
-		}
-		m := alone(t, store, nil)
-		policy := policyOf(t, ratelimit.NewLimit("per-hour", 100, time.Hour))
-		for n := range int64(5) {
-			m.take(keyOf(0), policy, 7)
-			pass(time.Minute)
-			mustEqual(t, "stored", 7*n+7, stored(t, &store.Store, keyOf(0)))
-			mustEqual(t, "not known to be written", 0, m.counters.Usage(m.now(), keyOf(0))[0].Unflushed)
-			mustEqual(t, "unconfirmed", 0, m.syncer.Stats().Unconfirmed)
-		}
-		mustEqual(t, "answers lost", 2, lost)
-	})
-}

@@ -96,22 +96,47 @@ func TestSilentWritersLeave(t *testing.T) {
 	})
 }
 
-// TestWritersFromTheFuture: too many writers with sequences of a time to come do not keep the
-// writes of others from being applied until then.
+// TestWritersFromTheFuture: an instance writes, and finds what it has written, however many writers
+// have a higher sequence than its own, from a time to come, also if answers are lost.
 func TestWritersFromTheFuture(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &wrapped{}
-		r := syncer.Record{ID: idOf(0), Version: 4, Etag: 4, Frame: 3_600_000, Writers: map[string]int64{}}
-		for i := range 2 * syncer.MaxWriters {
-			r.Writers[fmt.Sprintf("w%d", i)] = time.Now().Add(24*time.Hour).UnixMilli() << 20
-		}
-		store.Put(r, time.Now().Add(time.Hour))
-		m := alone(t, store, nil)
-		policy := policyOf(t, ratelimit.NewLimit("per-hour", 100, time.Hour))
-		for n := range int64(5) {
-			m.take(keyOf(0), policy, 7)
-			pass(time.Minute)
-			mustEqual(t, "stored", 7*n+7, stored(t, &store.Store, keyOf(0)))
-		}
-	})
+	for _, tc := range []struct {
+		name    string
+		writers int
+		lost    int // answers to writes
+	}{
+		{"more than stay", 2 * syncer.MaxWriters, 0},
+		{"as many as are read", syncer.MaxWritersRead, 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &wrapped{}
+				r := syncer.Record{ID: idOf(0), Version: 4, Etag: 4, Frame: 3_600_000, Writers: map[string]int64{}}
+				for i := range tc.writers {
+					r.Writers[fmt.Sprintf("w%d", i)] = time.Now().Add(24*time.Hour).UnixMilli() << 20
+				}
+				store.Put(r, time.Now().Add(time.Hour))
+				lost := 0
+				store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+					results, err := store.Store.Exchange(t.Context(), items)
+					for i := range items {
+						if items[i].Write != nil && lost < tc.lost {
+							lost++
+							results[i] = syncer.Result{Err: errNetwork}
+						}
+					}
+					return results, err
+				}
+				m := alone(t, store, nil)
+				policy := policyOf(t, ratelimit.NewLimit("per-hour", 100, time.Hour))
+				for n := range int64(5) {
+					m.take(keyOf(0), policy, 7)
+					pass(time.Minute)
+					mustEqual(t, "stored", 7*n+7, stored(t, &store.Store, keyOf(0)))
+					mustEqual(t, "not known to be written", 0, m.counters.Usage(m.now(), keyOf(0))[0].Unflushed)
+					mustEqual(t, "unconfirmed", 0, m.syncer.Stats().Unconfirmed)
+				}
+				mustEqual(t, "answers lost", tc.lost, lost)
+			})
+		})
+	}
 }

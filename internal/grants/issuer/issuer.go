@@ -32,9 +32,17 @@ type Issuer struct{ signer Signer }
 // New returns an Issuer whose access tokens are signed by signer.
 func New(signer Signer) *Issuer { return &Issuer{signer} }
 
+// errNoFamily is returned for a refresh token that could not be revoked with its family. The library
+// would make none, and Store would be asked to store an empty one.
+var errNoFamily = errors.New("issuer: a refresh token needs claims with a family")
+
 // Issue makes an access token and, if req asks for it, a refresh token of 256 random bits, and has
-// them stored. Errors are those of the signer and of req.Store.
+// them stored. Errors are those of the signer and of req.Store, and one for a refresh token without
+// a family.
 func (i *Issuer) Issue(ctx context.Context, req Request) (access, refresh string, err error) {
+	if req.Refresh && req.Claims.Family == "" {
+		return "", "", errNoFamily
+	}
 	// A Manager is a handful of pointers. With one for each request, the request reaches the
 	// adapters below without travelling in the context.
 	adapter := &adapter{signer: i.signer, req: req}

@@ -72,6 +72,15 @@ type unhashable []string
 
 func (u unhashable) Error() string { return strings.Join(u, ", ") }
 
+// TestRefreshTokenNeedsAFamily: without one nothing is signed, and no empty refresh token is stored.
+func TestRefreshTokenNeedsAFamily(t *testing.T) {
+	r := &recorder{}
+	access, refresh, err := New(r).Issue(t.Context(), Request{Claims: ofClient, Refresh: true, Store: r.store})
+	if access != "" || refresh != "" || err == nil || len(r.steps) > 0 {
+		t.Errorf("Issue() = %q, %q, %v after %v, want an error and no step", access, refresh, err, r.steps)
+	}
+}
+
 // TestFailuresIssueNothing: the error comes back as it is, without a token, and a failure to sign
 // stores nothing.
 func TestFailuresIssueNothing(t *testing.T) {

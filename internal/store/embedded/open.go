@@ -19,8 +19,8 @@ import (
 const initialMmapSize = 64 << 20
 
 // Open opens the file, and creates it with mode 0600 if it does not exist. It takes the permissions of
-// all other users away, because the file holds the signing keys. Errors are those of this package,
-// or of the operating system, with the path.
+// all other users away, because the file holds the signing keys, and leaves those of its owner as they
+// are. Errors are those of this package, or of the operating system, with the path.
 func Open(path string, opts Options) (s *Store, err error) {
 	defer func() {
 		if err != nil {
@@ -123,7 +123,7 @@ func isBolt(path string) bool {
 // prepare closes the file to other users, and lays it out as this release does.
 func prepare(db *bolt.DB, path string) (err error) {
 	defer guard(&err)()
-	if err := os.Chmod(path, 0o600); err != nil {
+	if err := closeToOthers(path); err != nil {
 		return err
 	}
 	var found uint64
@@ -140,6 +140,16 @@ func prepare(db *bolt.DB, path string) (err error) {
 		return db.Update(foldJournals)
 	}
 	return nil
+}
+
+// closeToOthers takes the permissions of all users but the owner away.
+func closeToOthers(path string) error {
+	const owner fs.FileMode = 0o700
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&^owner == 0 {
+		return err
+	}
+	return os.Chmod(path, info.Mode().Perm()&owner)
 }
 
 // syncDirectory makes the new file's name durable; bbolt syncs its content only.

@@ -76,6 +76,29 @@ func TestOpenMode(t *testing.T) {
 	}
 }
 
+// TestOpenAddsNoPermission: a file that its owner may only read stays so, also if it is opened as
+// root, which may write it. Other users may not open it.
+func TestOpenAddsNoPermission(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	if err := errors.Join(os.WriteFile(path, written(t), 0o600), os.Chmod(path, 0o400)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(path, Options{})
+	switch {
+	case err == nil:
+		defer func() { _ = s.Close() }()
+	case os.Geteuid() == 0 || !errors.Is(err, os.ErrPermission):
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o400 {
+		t.Errorf("mode %o, want 400 as before", info.Mode().Perm())
+	}
+}
+
 func TestOpenLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	first := mustOpen(t, path)
