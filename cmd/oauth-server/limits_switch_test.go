@@ -52,13 +52,18 @@ func TestSwitches(t *testing.T) {
 		{"trust shop on", `/policies/shop {"trusted":true}`, "shop is trusted", ""},
 		{"trust shop off", `/policies/shop {"trusted":false}`, "shop is not trusted", ""},
 		{"trust shop", `/policies/shop {"trusted":true}`, "shop is trusted", ""},
-		{"trust off", `/policies/off {"trusted":true}`, "off is trusted", ""},
+		{"trust off on", `/policies/off {"trusted":true}`, "off is trusted", ""},
 		{"trust on off", `/policies/on {"trusted":false}`, "on is not trusted", ""},
 
 		{"dry-run shop", "", "", `oauth-server: limits dry-run: "shop" is neither on nor off; the order is [CLIENT] on|off`},
 		{"dry-run shop maybe", "", "", `oauth-server: limits dry-run: "maybe" is neither on nor off; the order is [CLIENT] on|off`},
 		{"dry-run maybe shop", "", "", `oauth-server: limits dry-run: "shop" is neither on nor off; the order is [CLIENT] on|off`},
-		{"trust on shop", "", "", `oauth-server: limits trust: "shop" is neither on nor off; the order is CLIENT [on|off]`},
+		// A state without a client must not trust a client of that name.
+		{"trust on", "", "", `oauth-server: limits trust: "on" is a state, and CLIENT is missing; write: oauth-server limits trust CLIENT on`},
+		{"trust off", "", "", `oauth-server: limits trust: "off" is a state, and CLIENT is missing; write: oauth-server limits trust CLIENT off`},
+		{"trust on shop", "", "", `oauth-server: limits trust: the client comes before its state; write: oauth-server limits trust shop on`},
+		{"trust off shop", "", "", `oauth-server: limits trust: the client comes before its state; write: oauth-server limits trust shop off`},
+		{"trust shop maybe", "", "", `oauth-server: limits trust: "maybe" is neither on nor off; the order is CLIENT [on|off]`},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			*last = ""
