@@ -54,7 +54,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 		doc["note"] = note
 		name, shown := candidateOf(args)
 		return l.perform(cmd.Context(), change{
-			read: candidatePath(name), method: http.MethodPut, body: doc, done: "a candidate for " + shown + " is tried from now on",
+			read: candidatePath(name), method: http.MethodPut, body: doc, done: "The candidate for " + shown + " is now tried beside the live ones",
 		})
 	}
 	return l.changes(cmd)
@@ -111,7 +111,7 @@ limits. A client that was trusted no longer is.`,
 			name, shown := candidateOf(args)
 			return l.perform(cmd.Context(), change{
 				read: candidatePath(name), method: http.MethodPost, path: candidatePath(name) + "/promote",
-				done: "the candidate for " + shown + " is live",
+				done: "The candidate for " + shown + " is now live",
 			})
 		},
 	})
@@ -123,7 +123,7 @@ func (l *limits) newCandidateDrop() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, shown := candidateOf(args)
 			return l.perform(cmd.Context(), change{
-				read: candidatePath(name), method: http.MethodDelete, done: "the candidate for " + shown + " is dropped",
+				read: candidatePath(name), method: http.MethodDelete, done: "The candidate for " + shown + " is no longer tried",
 			})
 		},
 	})

@@ -48,7 +48,7 @@ on|off CLIENT is deprecated and still works.`,
 				return err
 			}
 			patch := map[string]any{"mode": map[bool]string{true: "dry_run", false: "enforce"}[on]}
-			done := "dry-run is " + args[len(args)-1]
+			done := "Dry-run is now " + args[len(args)-1]
 			if client == "" {
 				return l.patchSettings(cmd.Context(), patch, done)
 			}
@@ -77,8 +77,8 @@ the state after its name.`,
 			if err != nil {
 				return err
 			}
-			done := map[bool]string{true: " is trusted", false: " is not trusted"}[on]
-			return l.patchPolicy(cmd.Context(), client, map[string]any{"trusted": on}, client+done)
+			done := map[bool]string{true: " is now trusted", false: " is no longer trusted"}[on]
+			return l.patchPolicy(cmd.Context(), client, map[string]any{"trusted": on}, "The client "+client+done)
 		},
 	})
 }
