@@ -37,8 +37,8 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	var f limitFlags
 	var note string
 	cmd := &cobra.Command{
-		Use: "set [CLIENT]", Short: "Try these limits", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
-		Long:    "Try these limits beside the live ones. They replace a candidate that exists.\n\n" + limitSyntax,
+		Use: "set [CLIENT]", Short: "Try limits beside the live ones", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
+		Long:    "Try limits beside the live ones. They replace a candidate that exists. Without CLIENT\nthey are tried as default limits.\n\n" + limitSyntax,
 		Example: "  oauth-server limits candidate set shop --user 5/60s",
 	}
 	f.register(cmd)

@@ -170,8 +170,8 @@ func (l *limits) newUnset() *cobra.Command {
 		Use: "unset [CLIENT]", Short: "Take back what was set, so that the configuration file applies again", Args: takes("[CLIENT]"),
 		Long: `Take back what was set, so that the configuration file applies again.
 
-Without CLIENT the settings for all clients are taken back. With --field only that
-field is; where it is one of a client's policy, the client follows all others in it.`,
+Without CLIENT this concerns the settings for all clients. With --field it concerns
+that field alone: a client without a value of its own has that of all clients.`,
 		ValidArgsFunction: l.completeClient,
 	}
 	cmd.Flags().StringSliceVar(&fields, "field", nil, "take back this field only: "+strings.Join(unsettable, ", ")+"; for all clients also canary")

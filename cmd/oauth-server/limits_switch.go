@@ -30,8 +30,8 @@ func (l *limits) newDryRun() *cobra.Command {
 
 Counting continues exactly as if they were enforced. Without CLIENT the change
 concerns all clients without a mode of their own, and off enforces within the canary
-share. With CLIENT, off enforces whatever the share is; limits unset CLIENT --field
-mode makes the client follow all others again.
+share. With CLIENT, off enforces whatever the share is; "limits unset CLIENT --field
+mode" gives the client the mode of all clients again.
 
 The last argument is the state, so a client may be named on or off. The order
 on|off CLIENT is deprecated and still works.`,
@@ -59,8 +59,8 @@ on|off CLIENT is deprecated and still works.`,
 
 func (l *limits) newTrust() *cobra.Command {
 	return l.changes(&cobra.Command{
-		Use: "trust CLIENT [on|off]", Short: "Trust a client, so that it is never denied, or end that", Args: takes("CLIENT", "[on|off]"),
-		Long: `Trust a client, so that it is never denied, or end that. A trusted client is not
+		Use: "trust CLIENT [on|off]", Short: "Trust a client, so that it is never denied, or stop trusting it", Args: takes("CLIENT", "[on|off]"),
+		Long: `Trust a client, so that it is never denied, or stop trusting it. A trusted client is not
 counted either.
 
 Without on or off the client is trusted. One that is itself named on or off needs
