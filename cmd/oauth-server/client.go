@@ -45,7 +45,7 @@ func newClientCreate(c *cli) *cobra.Command {
 	flags.StringVar(&spec.Name, "name", "", "name on the consent page (default the ID)")
 	flags.BoolVar(&spec.Public, "public", false, "the client has no secret, because it is a native or browser app")
 	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
-	flags.BoolVar(&operator, "admin", false, "allow the operator API: client_credentials, and the scopes to read and change limits")
+	flags.BoolVar(&operator, "admin", false, "make it an admin client: it can get tokens for the admin API, to read and change limits")
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		spec.ID = args[0]

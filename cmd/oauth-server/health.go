@@ -15,8 +15,8 @@ import (
 // maxHealthBody bounds what is read of an answer, which is one line.
 const maxHealthBody = 4 << 10
 
-// errUnwell means that the server answered with another status than 200.
-var errUnwell = errors.New("not well")
+// errUnhealthy means that the server answered with another status than 200.
+var errUnhealthy = errors.New("the server is not healthy")
 
 // newHealth makes the command for health checks in images without curl.
 func newHealth(c *cli) *cobra.Command {
@@ -58,7 +58,7 @@ func (c *cli) health(ctx context.Context, url string) error {
 		return err
 	}
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%w: %s %s", errUnwell, res.Status, strings.TrimSpace(string(body)))
+		return fmt.Errorf("%w: %s %s", errUnhealthy, res.Status, strings.TrimSpace(string(body)))
 	}
 	_, err = fmt.Fprintln(c.out, strings.TrimSpace(string(body)))
 	return err

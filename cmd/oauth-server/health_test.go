@@ -26,7 +26,7 @@ func TestHealth(t *testing.T) {
 		out, error string
 	}{
 		"well":         {"--url " + server.URL + "/healthz", exitOK, `{"status":"ok"}`, ""},
-		"not well":     {"--url " + server.URL + "/readyz", exitFailed, "", `not well: 503 Service Unavailable {"status":"down"}`},
+		"not well":     {"--url " + server.URL + "/readyz", exitFailed, "", `the server is not healthy: 503 Service Unavailable {"status":"down"}`},
 		"no answer":    {"--timeout 10ms --url " + server.URL + "/slow", exitFailed, "", "deadline exceeded"},
 		"nobody there": {"--url http://127.0.0.1:1/healthz", exitFailed, "", "refused"},
 		"no URL":       {"--url :", exitUsage, "", "missing protocol scheme"},

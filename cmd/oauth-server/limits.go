@@ -20,11 +20,11 @@ import (
 // defaultAdmin is the admin address of serve without configuration.
 const defaultAdmin = "http://127.0.0.1:9097"
 
-const limitsLong = `Show and change the limits of a running server, through its operator API.
+const limitsLong = `Show and change the limits of a running server, through its admin API.
 
-A change is in force on every instance within two seconds. Before a change widens
-enforcement, the command shows which clients it would have denied in the last ten
-minutes, and asks for confirmation; --yes confirms beforehand, and --check shows
+A change is in force on every instance within two seconds. Before a change that can
+deny more requests, the command shows which clients it would have denied in the last
+ten minutes, and asks for confirmation; --yes confirms beforehand, and --check shows
 the effect and changes nothing. --reason is kept in the audit trail.
 
 The commands authenticate as an admin client, which
@@ -78,7 +78,7 @@ func newLimits(c *cli) *cobra.Command {
 // changes adds the flags that every change has.
 func (l *limits) changes(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&l.reason, "reason", "", "reason for the change, kept in the audit trail")
-	cmd.Flags().BoolVarP(&l.yes, "yes", "y", false, "confirm beforehand a change that widens enforcement")
+	cmd.Flags().BoolVarP(&l.yes, "yes", "y", false, "make a change that can deny more requests without asking")
 	cmd.Flags().BoolVar(&l.check, "check", false, "show the effect and change nothing")
 	return cmd
 }

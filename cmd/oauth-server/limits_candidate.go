@@ -37,8 +37,8 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	var f limitFlags
 	var note string
 	cmd := &cobra.Command{
-		Use: "set [CLIENT]", Short: "Try these limits", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
-		Long:    "Try these limits beside the live ones. They replace a candidate that exists.\n\n" + limitSyntax,
+		Use: "set [CLIENT]", Short: "Try limits beside the live ones", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
+		Long:    "Try limits beside the live ones. They replace a candidate that exists. Without CLIENT\nthey are tried as default limits.\n\n" + limitSyntax,
 		Example: "  oauth-server limits candidate set shop --user 5/60s",
 	}
 	f.register(cmd)
@@ -54,7 +54,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 		doc["note"] = note
 		name, shown := candidateOf(args)
 		return l.perform(cmd.Context(), change{
-			read: candidatePath(name), method: http.MethodPut, body: doc, done: "a candidate for " + shown + " is tried from now on",
+			read: candidatePath(name), method: http.MethodPut, body: doc, done: "The candidate for " + shown + " is now tried beside the live ones",
 		})
 	}
 	return l.changes(cmd)
@@ -111,7 +111,7 @@ limits. A client that was trusted no longer is.`,
 			name, shown := candidateOf(args)
 			return l.perform(cmd.Context(), change{
 				read: candidatePath(name), method: http.MethodPost, path: candidatePath(name) + "/promote",
-				done: "the candidate for " + shown + " is live",
+				done: "The candidate for " + shown + " is now live",
 			})
 		},
 	})
@@ -123,7 +123,7 @@ func (l *limits) newCandidateDrop() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, shown := candidateOf(args)
 			return l.perform(cmd.Context(), change{
-				read: candidatePath(name), method: http.MethodDelete, done: "the candidate for " + shown + " is dropped",
+				read: candidatePath(name), method: http.MethodDelete, done: "The candidate for " + shown + " is no longer tried",
 			})
 		},
 	})

@@ -20,7 +20,7 @@ type change struct {
 	method string
 	path   string // path to call; empty means read
 	body   any
-	done   string // what a person reads afterwards
+	done   string // what is different now, for a person: a sentence without its full stop
 }
 
 // errNotAgreed ends a change that was not confirmed.
@@ -117,12 +117,12 @@ func (l *limits) agree(r adminapi.Rehearsal) error {
 
 const maxAnswerLine = 100
 
-// showChanged writes the resource after a change for a script, or done for a person.
+// showChanged writes the resource after a change for a script, or done for a person, with when it holds.
 func (l *limits) showChanged(changed json.RawMessage, done string) error {
 	if len(changed) == 0 {
 		changed = json.RawMessage("{}")
 	}
-	return l.answer(changed, done)
+	return l.answer(changed, done+"; every instance follows within two seconds.")
 }
 
 // patchPolicy changes fields of a client's policy.

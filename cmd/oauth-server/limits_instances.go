@@ -12,7 +12,7 @@ import (
 
 func (l *limits) newInstances() *cobra.Command {
 	return &cobra.Command{
-		Use: "instances", Short: "Show every instance and how fresh it is", Args: takes(),
+		Use: "instances", Short: "Show every instance, and whether it has the current limits", Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd.Context(), l, "/instances", nil, l.instancesTable)
 		},

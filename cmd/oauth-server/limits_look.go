@@ -174,7 +174,7 @@ func (l *limits) newReset() *cobra.Command {
 		if _, err := api.Delete(ctx, path, reason); err != nil {
 			return err
 		}
-		return l.showChanged(nil, "forgot what was counted of "+about)
+		return l.showChanged(nil, "The counts of "+about+" are now forgotten")
 	}
 	return cmd
 }

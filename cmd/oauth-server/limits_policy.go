@@ -151,12 +151,12 @@ func (l *limits) newSet() *cobra.Command {
 			if len(doc) > 0 {
 				patch["default"] = doc
 			}
-			return l.patchSettings(cmd.Context(), patch, "the default limits are set")
+			return l.patchSettings(cmd.Context(), patch, "The default limits are now set")
 		}
 		for name, v := range doc {
 			patch[name] = v
 		}
-		return l.patchPolicy(cmd.Context(), args[0], patch, "the policy of "+args[0]+" is set")
+		return l.patchPolicy(cmd.Context(), args[0], patch, "The policy of "+args[0]+" is now set")
 	}
 	return l.changes(cmd)
 }
@@ -170,24 +170,25 @@ func (l *limits) newUnset() *cobra.Command {
 		Use: "unset [CLIENT]", Short: "Take back what was set, so that the configuration file applies again", Args: takes("[CLIENT]"),
 		Long: `Take back what was set, so that the configuration file applies again.
 
-Without CLIENT the settings for all clients are taken back. With --field only that
-field is; where it is one of a client's policy, the client follows all others in it.`,
+Without CLIENT this concerns the settings for all clients. With --field it concerns
+that field alone: a client without a value of its own has that of all clients.`,
 		ValidArgsFunction: l.completeClient,
 	}
 	cmd.Flags().StringSliceVar(&fields, "field", nil, "take back this field only: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		read, about := "/settings", "the settings"
+		read, whole, part := "/settings", "The settings are now those of the configuration file", "The settings no longer set "
 		if len(args) > 0 {
-			read, about = policyPath(args[0]), "the policy of "+args[0]
+			policy := "The policy of " + args[0]
+			read, whole, part = policyPath(args[0]), policy+" is now that of the configuration file", policy+" no longer sets "
 		}
 		if len(fields) == 0 {
-			return l.perform(cmd.Context(), change{read: read, method: http.MethodDelete, done: about + " is taken back"})
+			return l.perform(cmd.Context(), change{read: read, method: http.MethodDelete, done: whole})
 		}
 		patch, err := nullPatch(fields, len(args) == 0)
 		if err != nil {
 			return err
 		}
-		return l.perform(cmd.Context(), change{read: read, method: http.MethodPatch, body: patch, done: about + ": taken back"})
+		return l.perform(cmd.Context(), change{read: read, method: http.MethodPatch, body: patch, done: part + strings.Join(fields, ", ")})
 	}
 	return l.changes(cmd)
 }
@@ -226,7 +227,7 @@ its own keeps it.`,
 			if err != nil {
 				return err
 			}
-			return l.patchSettings(cmd.Context(), map[string]any{"canary_percent": share}, fmt.Sprintf("enforcing on %v%% of the clients", share))
+			return l.patchSettings(cmd.Context(), map[string]any{"canary_percent": share}, fmt.Sprintf("Limits are now enforced on %v%% of the clients", share))
 		},
 	})
 }

@@ -30,8 +30,8 @@ func (l *limits) newDryRun() *cobra.Command {
 
 Counting continues exactly as if they were enforced. Without CLIENT the change
 concerns all clients without a mode of their own, and off enforces within the canary
-share. With CLIENT, off enforces whatever the share is; limits unset CLIENT --field
-mode makes the client follow all others again.
+share. With CLIENT, off enforces whatever the share is; "limits unset CLIENT --field
+mode" gives the client the mode of all clients again.
 
 The last argument is the state, so a client may be named on or off. The order
 on|off CLIENT is deprecated and still works.`,
@@ -48,7 +48,7 @@ on|off CLIENT is deprecated and still works.`,
 				return err
 			}
 			patch := map[string]any{"mode": map[bool]string{true: "dry_run", false: "enforce"}[on]}
-			done := "dry-run is " + args[len(args)-1]
+			done := "Dry-run is now " + args[len(args)-1]
 			if client == "" {
 				return l.patchSettings(cmd.Context(), patch, done)
 			}
@@ -59,25 +59,43 @@ on|off CLIENT is deprecated and still works.`,
 
 func (l *limits) newTrust() *cobra.Command {
 	return l.changes(&cobra.Command{
-		Use: "trust CLIENT [on|off]", Short: "Never deny a client, or do so again", Args: takes("CLIENT", "[on|off]"),
-		Long: `Never deny a client, or do so again. A trusted client is not counted either.
+		Use: "trust CLIENT [on|off]", Short: "Trust a client, so that it is never denied, or stop trusting it", Args: takes("CLIENT", "[on|off]"),
+		Long: `Trust a client, so that it is never denied, or stop trusting it. A trusted client is not
+counted either.
 
-Without on or off the client is trusted.`,
+Without on or off the client is trusted. One that is itself named on or off needs
+the state after its name.`,
 		Example: `  oauth-server limits trust shop on
   oauth-server limits trust shop off`,
 		ValidArgsFunction: l.completeSwitch(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				args = append(args, "on")
+			args, err := trustArgs(cmd, args)
+			if err != nil {
+				return err
 			}
 			client, on, err := switchArgs(cmd, args)
 			if err != nil {
 				return err
 			}
-			done := map[bool]string{true: " is trusted", false: " is not trusted"}[on]
-			return l.patchPolicy(cmd.Context(), client, map[string]any{"trusted": on}, client+done)
+			done := map[bool]string{true: " is now trusted", false: " is no longer trusted"}[on]
+			return l.patchPolicy(cmd.Context(), client, map[string]any{"trusted": on}, "The client "+client+done)
 		},
 	})
+}
+
+// trustArgs adds the state on where there is only a client. It refuses a state without a client,
+// which would otherwise trust a client of that name, and a state before its client.
+func trustArgs(cmd *cobra.Command, args []string) ([]string, error) {
+	alone := len(args) == 1
+	switch {
+	case alone && isState(args[0]):
+		return nil, usagef("%s%q is a state, and CLIENT is missing; write: %s CLIENT %[2]s", within(cmd), args[0], cmd.CommandPath())
+	case alone:
+		return append(args, "on"), nil
+	case isState(args[0]) && !isState(args[1]):
+		return nil, usagef("%sthe client comes before its state; write: %s %s %s", within(cmd), cmd.CommandPath(), args[1], args[0])
+	}
+	return args, nil
 }
 
 // completeSwitch completes CLIENT on|off. What is given as alone may stand in place of CLIENT.

@@ -33,32 +33,37 @@ func operatorAPI(t *testing.T) (flags string, last *string) {
 func TestSwitches(t *testing.T) {
 	flags, last := operatorAPI(t)
 	for _, tt := range []struct{ args, want, stdout, stderr string }{
-		{"dry-run on", `/settings {"mode":"dry_run"}`, "dry-run is on", ""},
-		{"dry-run off", `/settings {"mode":"enforce"}`, "dry-run is off", ""},
-		{"dry-run shop on", `/policies/shop {"mode":"dry_run"}`, "dry-run is on for shop", ""},
-		{"dry-run shop off", `/policies/shop {"mode":"enforce"}`, "dry-run is off for shop", ""},
+		{"dry-run on", `/settings {"mode":"dry_run"}`, "Dry-run is now on", ""},
+		{"dry-run off", `/settings {"mode":"enforce"}`, "Dry-run is now off", ""},
+		{"dry-run shop on", `/policies/shop {"mode":"dry_run"}`, "Dry-run is now on for shop", ""},
+		{"dry-run shop off", `/policies/shop {"mode":"enforce"}`, "Dry-run is now off for shop", ""},
 		{
-			"dry-run on shop", `/policies/shop {"mode":"dry_run"}`, "dry-run is on for shop",
+			"dry-run on shop", `/policies/shop {"mode":"dry_run"}`, "Dry-run is now on for shop",
 			"The order on|off CLIENT is deprecated. Write: oauth-server limits dry-run shop on",
 		},
 		{
-			"dry-run off shop", `/policies/shop {"mode":"enforce"}`, "dry-run is off for shop",
+			"dry-run off shop", `/policies/shop {"mode":"enforce"}`, "Dry-run is now off for shop",
 			"The order on|off CLIENT is deprecated. Write: oauth-server limits dry-run shop off",
 		},
 		// With a client named on or off, the last argument is the state.
-		{"dry-run on off", `/policies/on {"mode":"enforce"}`, "dry-run is off for on", ""},
-		{"dry-run off on", `/policies/off {"mode":"dry_run"}`, "dry-run is on for off", ""},
-		{"dry-run on on", `/policies/on {"mode":"dry_run"}`, "dry-run is on for on", ""},
-		{"trust shop on", `/policies/shop {"trusted":true}`, "shop is trusted", ""},
-		{"trust shop off", `/policies/shop {"trusted":false}`, "shop is not trusted", ""},
-		{"trust shop", `/policies/shop {"trusted":true}`, "shop is trusted", ""},
-		{"trust off", `/policies/off {"trusted":true}`, "off is trusted", ""},
-		{"trust on off", `/policies/on {"trusted":false}`, "on is not trusted", ""},
+		{"dry-run on off", `/policies/on {"mode":"enforce"}`, "Dry-run is now off for on", ""},
+		{"dry-run off on", `/policies/off {"mode":"dry_run"}`, "Dry-run is now on for off", ""},
+		{"dry-run on on", `/policies/on {"mode":"dry_run"}`, "Dry-run is now on for on", ""},
+		{"trust shop on", `/policies/shop {"trusted":true}`, "The client shop is now trusted", ""},
+		{"trust shop off", `/policies/shop {"trusted":false}`, "The client shop is no longer trusted", ""},
+		{"trust shop", `/policies/shop {"trusted":true}`, "The client shop is now trusted", ""},
+		{"trust off on", `/policies/off {"trusted":true}`, "The client off is now trusted", ""},
+		{"trust on off", `/policies/on {"trusted":false}`, "The client on is no longer trusted", ""},
 
 		{"dry-run shop", "", "", `oauth-server: limits dry-run: "shop" is neither on nor off; the order is [CLIENT] on|off`},
 		{"dry-run shop maybe", "", "", `oauth-server: limits dry-run: "maybe" is neither on nor off; the order is [CLIENT] on|off`},
 		{"dry-run maybe shop", "", "", `oauth-server: limits dry-run: "shop" is neither on nor off; the order is [CLIENT] on|off`},
-		{"trust on shop", "", "", `oauth-server: limits trust: "shop" is neither on nor off; the order is CLIENT [on|off]`},
+		// A state without a client must not trust a client of that name.
+		{"trust on", "", "", `oauth-server: limits trust: "on" is a state, and CLIENT is missing; write: oauth-server limits trust CLIENT on`},
+		{"trust off", "", "", `oauth-server: limits trust: "off" is a state, and CLIENT is missing; write: oauth-server limits trust CLIENT off`},
+		{"trust on shop", "", "", `oauth-server: limits trust: the client comes before its state; write: oauth-server limits trust shop on`},
+		{"trust off shop", "", "", `oauth-server: limits trust: the client comes before its state; write: oauth-server limits trust shop off`},
+		{"trust shop maybe", "", "", `oauth-server: limits trust: "maybe" is neither on nor off; the order is CLIENT [on|off]`},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			*last = ""
@@ -66,11 +71,38 @@ func TestSwitches(t *testing.T) {
 			if wrong := tt.want == ""; wrong != (status == exitUsage) || wrong != (status != exitOK) {
 				t.Errorf("exit status %d", status)
 			}
+			if tt.stdout != "" {
+				tt.stdout += "; every instance follows within two seconds."
+			}
 			if diff := cmp.Diff([]string{tt.want, tt.stdout, tt.stderr},
 				[]string{*last, strings.TrimSpace(stdout), strings.TrimSpace(stderr)}); diff != "" {
 				t.Errorf("change, stdout and stderr (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A person reads what a change has changed, in a sentence.
+func TestChangesAreSentences(t *testing.T) {
+	flags, _ := operatorAPI(t)
+	for _, tt := range []struct{ args, want string }{
+		{"set --limit 5/60s", "The default limits are now set"},
+		{"set shop --note x", "The policy of shop is now set"},
+		{"unset", "The settings are now those of the configuration file"},
+		{"unset shop", "The policy of shop is now that of the configuration file"},
+		{"unset --field canary,mode", "The settings no longer set canary, mode"},
+		{"unset shop --field mode", "The policy of shop no longer sets mode"},
+		{"canary 5%", "Limits are now enforced on 5% of the clients"},
+		{"candidate set shop --limit 5/60s", "The candidate for shop is now tried beside the live ones"},
+		{"candidate promote", "The candidate for the default limits is now live"},
+		{"candidate drop shop", "The candidate for shop is no longer tried"},
+		{"reset shop", "The counts of shop are now forgotten"},
+		{"reset shop --user ada", "The counts of ada at shop are now forgotten"},
+	} {
+		stdout, stderr, status := run(t, "", strings.Fields("limits "+tt.args+flags)...)
+		if want := tt.want + "; every instance follows within two seconds.\n"; stdout != want || stderr != "" || status != exitOK {
+			t.Errorf("limits %s: printed %q, want %q; exit status %d: %s", tt.args, stdout, want, status, stderr)
+		}
 	}
 }
 

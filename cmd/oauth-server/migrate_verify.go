@@ -21,15 +21,15 @@ var errInexact = errors.New("counts would not be exact on this database: see the
 
 func newMigrateVerify(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Check that the database does what exact counts rest on", Args: takes(),
-		Long: `Check that the database server does what exact counts rest on, and what it offers
-beyond. The checks write into a scratch collection of a random name, which is removed
-in the end, also after an error or Ctrl-C; nothing else is changed. The user needs the
-rights to create and drop a collection (readWrite), and dbAdmin for the check of validators.
+		Use: "verify", Short: "Check that counts are exact on this database", Args: takes(),
+		Long: `Check that counts are exact on this database server, and what else it offers. The
+checks write into a scratch collection of a random name, which is removed in the end,
+also after an error or Ctrl-C; nothing else is changed. The user needs the rights to
+create and drop a collection (readWrite), and dbAdmin for the check of validators.
 
-The checks have the numbers of the list in docs/operating-mongodb.md. The exit status
-is 1 where counts would not be exact, and where not all checks could be run. What is
-only missing (TTL deletion, validators, change streams) is shown, and is no failure.`,
+docs/operating-mongodb.md lists the checks by their numbers. The exit status is 1 if
+counts would not be exact, or if not all checks could be run. TTL deletion, validators
+and change streams may be missing: that is shown, and is no failure.`,
 		Example: `  oauth-server migrate verify --mongodb-uri mongodb://localhost
   oauth-server migrate verify --wait-ttl -o json --mongodb-uri mongodb://localhost`,
 	}

@@ -39,6 +39,9 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetErr(c.errOut)
 	root.PersistentFlags().StringVarP(&c.output, "output", "o", outputText, "output: text or json")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 { // the flag is one of a command that is misspelt
+			return needsSubcommand(cmd, cmd.Flags().Args())
+		}
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(newServe(c), newClient(c), newUser(c), newMigrate(c), newToken(c), newLimits(c), newHealth(c), newVersion(c))

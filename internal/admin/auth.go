@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/accesslog"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -54,7 +55,7 @@ func (c *caller) actor() clientcfg.Actor {
 
 // admit verifies the bearer token of a request. Errors: *problemError.
 func (g *guard) admit(r *http.Request) (*caller, error) {
-	from := peer(r.RemoteAddr)
+	from := accesslog.Peer(r)
 	token, ok := bearer(r.Header)
 	if !ok {
 		return nil, g.refuse(from, "")
@@ -127,15 +128,6 @@ func bearer(h http.Header) (string, bool) {
 	}
 	scheme, token, ok := strings.Cut(values[0], " ")
 	return strings.TrimLeft(token, " "), ok && strings.EqualFold(scheme, "Bearer")
-}
-
-// peer is the address of the sender; zero if it cannot be parsed.
-func peer(remote string) netip.Addr {
-	ap, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return ap.Addr().Unmap().WithZone("")
 }
 
 // network is what failures are counted by: an IPv4 address, or the /64 of an IPv6 address.

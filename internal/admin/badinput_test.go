@@ -76,6 +76,15 @@ func TestAllProblemsAreReportedTogether(t *testing.T) {
 	equal(t, "problems", len(a.at("errors").([]any)), 6)
 }
 
+// A body that is not JSON has a problem of the whole, with its place.
+func TestWhereABodyIsMalformed(t *testing.T) {
+	w := newWorld(t)
+	a := w.put("/policies/shop", "{\n \"trusted\": yes\n}").is(http.StatusBadRequest)
+	if field, detail := a.at("errors", 0, "field"), a.at("errors", 0, "detail").(string); field != "" || !strings.HasPrefix(detail, "line 2, column 13: ") {
+		t.Errorf("%q: %s", field, detail)
+	}
+}
+
 func TestMalformedRequests(t *testing.T) {
 	w := newWorld(t)
 	etag := w.get("/policies/shop").header.Get("ETag")
@@ -85,11 +94,11 @@ func TestMalformedRequests(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"no JSON", request{body: "mode: off"}, 400, "not JSON"},
+		{"no JSON", request{body: "mode: off"}, 400, "cannot be read as JSON: line 1, column 1: "},
 		{"empty", request{body: ""}, 400, "too early"},
 		{"cut off", request{body: `{"mode":`}, 400, "too early"},
 		{"two values", request{body: `{} {}`}, 400, "follows"},
-		{"a name twice", request{body: `{"trusted":false,"trusted":true}`}, 400, `"trusted" stands twice`},
+		{"a name twice", request{body: `{"trusted":false,"trusted":true}`}, 400, `line 1, column 27: the name "trusted" stands twice`},
 		{"not UTF-8", request{body: "{\"note\":\"\xff\"}"}, 400, "UTF-8"},
 		{"deep", request{body: strings.Repeat(`{"a":`, 50) + "1" + strings.Repeat("}", 50)}, 400, "deeply"},
 		{"very deep", request{body: strings.Repeat("[", 60_000)}, 400, "deeply"},

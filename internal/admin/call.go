@@ -17,6 +17,7 @@ type call struct {
 	started time.Time
 	caller  *caller // nil until the token is verified
 	query   url.Values
+	outcome string // type of the problem that was answered, for the log; empty if none
 }
 
 // handler answers a call. It returns an error instead of writing one.

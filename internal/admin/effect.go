@@ -183,17 +183,18 @@ func (v verdict) and(o verdict) verdict {
 // named is how many clients the summary names at most.
 const named = 10
 
+// summarize says in sentences what the change does.
 func (e *effect) summarize(now time.Time) string {
 	switch {
 	case !e.Widens:
-		return "enforcement is not widened: no request is denied that was not before"
+		return "This change denies no request that would pass without it."
 	case !e.normally:
-		return "enforcement is widened while the store does not take counts, and not otherwise"
+		return "This change denies more requests while the store takes no counts, and only then."
 	}
 	var b strings.Builder
-	count, atLeast, clients := fmt.Sprint(len(e.Hit)), "", "clients"
+	denied, atLeast, clients := fmt.Sprintf("requests of %d", len(e.Hit)), "", "clients"
 	if len(e.Hit) == 0 {
-		count = "none"
+		denied = "no request"
 	}
 	if e.Incomplete {
 		atLeast = "at least "
@@ -201,18 +202,21 @@ func (e *effect) summarize(now time.Time) string {
 	if e.Clients == 1 {
 		clients = "client"
 	}
-	fmt.Fprintf(&b, "enforcing would have denied %s of %s%d %s in the last 10 minutes", count, atLeast, e.Clients, clients)
+	fmt.Fprintf(&b, "In the last 10 minutes, this change would have denied %s of %s%d active %s",
+		denied, atLeast, e.Clients, clients)
 	list(&b, ": ", e.Hit, hitText)
+	b.WriteString(".")
 	if n := len(e.Unknown); n > 0 {
-		fmt.Fprintf(&b, "; unknown for %d", n)
+		fmt.Fprintf(&b, " It is unknown for %d", n)
 		list(&b, ": ", e.Unknown, unknownText)
+		b.WriteString(".")
 	}
 	// The oldest half minute is always forgotten in part.
 	if age := now.Sub(e.Since); age < activity.Window-time.Minute {
-		fmt.Fprintf(&b, "; the figures go back %s only", duration(age))
+		fmt.Fprintf(&b, " The figures are complete for the last %s only.", duration(age))
 	}
 	if e.outage {
-		b.WriteString("; while the store does not take counts, more is denied")
+		b.WriteString(" While the store takes no counts, this change denies more requests.")
 	}
 	return b.String()
 }

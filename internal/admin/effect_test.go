@@ -19,9 +19,12 @@ func (w *instance) summary(method, path, body string) string {
 	return a.at("effect", "summary").(string)
 }
 
-const young = "; the figures go back 1 second only"
+const young = " The figures are complete for the last 1 second only."
 
-const notWidened = "enforcement is not widened: no request is denied that was not before"
+// wouldDeny begins the summary of a change that widens enforcement.
+const wouldDeny = "In the last 10 minutes, this change would have denied "
+
+const notWidened = "This change denies no request that would pass without it."
 
 func TestEffectOfEndingDryRun(t *testing.T) {
 	w := newWorld(t)
@@ -31,17 +34,17 @@ func TestEffectOfEndingDryRun(t *testing.T) {
 		return w.summary("PATCH", "/settings", `{"mode":"enforce"}`)
 	}
 	w.clock.Advance(time.Hour)
-	equal(t, "no request", end(), "enforcing would have denied none of 0 clients in the last 10 minutes")
+	equal(t, "no request", end(), wouldDeny+"no request of 0 active clients.")
 	w.ask("shop", "", 4)
-	equal(t, "no request too many", end(), "enforcing would have denied none of 1 client in the last 10 minutes")
+	equal(t, "no request too many", end(), wouldDeny+"no request of 1 active client.")
 	w.ask("shop", "", 4)
 	w.ask("app", "", 6)
 	w.ask("viewer", "", 1)
 	w.ask("ops", "", 5)
-	want := "enforcing would have denied 2 of 4 clients in the last 10 minutes: shop (3 requests), app (1 request)"
+	want := wouldDeny + "requests of 2 of 4 active clients: shop (3 requests), app (1 request)."
 	equal(t, "two too often", end(), want)
 	equal(t, "only one client", w.summary("PATCH", "/policies/app", `{"mode":"enforce"}`),
-		"enforcing would have denied 1 of 4 clients in the last 10 minutes: app (1 request)")
+		wouldDeny+"requests of 1 of 4 active clients: app (1 request).")
 	equal(t, "not widened", w.summary("PATCH", "/policies/app", `{"mode":"off"}`), notWidened)
 	// What was predicted is what enforcing gives.
 	w.patch("/settings", `{"mode":"enforce"}`).is(http.StatusOK)
@@ -66,13 +69,13 @@ func TestEffectForgetsFormerLimits(t *testing.T) {
 		return w.summary("PATCH", "/settings", `{"mode":"enforce"}`)
 	}
 	unclear := "(no counter shows 10 requests in 60s; try a candidate first)"
-	equal(t, "no request since", end(), "enforcing would have denied none of 2 clients in the last 10 minutes; unknown for 2: app "+unclear+", shop "+unclear)
+	equal(t, "no request since", end(), wouldDeny+"no request of 2 active clients. It is unknown for 2: app "+unclear+", shop "+unclear+".")
 	w.clock.Advance(3 * time.Minute)
 	w.ask("shop", "", 12)
 	w.ask("app", "", 9)
 	w.clock.Advance(time.Minute)
 	equal(t, "asked since", end(),
-		"enforcing would have denied 1 of 2 clients in the last 10 minutes: shop (2 requests); the figures go back 1 minute only")
+		wouldDeny+"requests of 1 of 2 active clients: shop (2 requests). The figures are complete for the last 1 minute only.")
 }
 
 func TestEffectOfTheCanaryShare(t *testing.T) {
@@ -108,12 +111,12 @@ func TestEffectOfALowerLimit(t *testing.T) {
 	w.ask("ops", "", 12)
 	set := func(body string) string {
 		t.Helper()
-		s, _, _ := strings.Cut(w.summary("PUT", "/policies/shop", body), "in the last")
-		return strings.TrimSpace(s)
+		s, _, _ := strings.Cut(w.summary("PUT", "/policies/shop", body), ": ")
+		return strings.TrimSuffix(s, young)
 	}
-	equal(t, "below the peak", set(`{"client":[{"requests":29}]}`), "enforcing would have denied 1 of 2 clients")
-	equal(t, "at the peak", set(`{"client":[{"requests":30}]}`), "enforcing would have denied none of 2 clients")
-	equal(t, "users", set(`{"user":[{"requests":2}]}`), "enforcing would have denied 1 of 2 clients")
+	equal(t, "below the peak", set(`{"client":[{"requests":29}]}`), wouldDeny+"requests of 1 of 2 active clients")
+	equal(t, "at the peak", set(`{"client":[{"requests":30}]}`), wouldDeny+"no request of 2 active clients.")
+	equal(t, "users", set(`{"user":[{"requests":2}]}`), wouldDeny+"requests of 1 of 2 active clients")
 	equal(t, "higher", set(`{"client":[{"requests":200}]}`), notWidened)
 	equal(t, "renamed", set(`{"client":[{"name":"other"}]}`), notWidened)
 	if s := w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s"}]}`); !strings.Contains(s,
@@ -121,13 +124,13 @@ func TestEffectOfALowerLimit(t *testing.T) {
 		t.Error(s)
 	}
 	if s := w.summary("PATCH", "/settings", `{"default":{"client":[{"requests":11}]}}`); !strings.Contains(s,
-		"denied 2 of 2 clients in the last 10 minutes: shop (at least 1), ops (at least 1)") {
+		"denied requests of 2 of 2 active clients: shop (at least 1), ops (at least 1)") {
 		t.Error(s)
 	}
 }
 
 func TestEffectOfOnOutage(t *testing.T) {
-	const outage, also = "enforcement is widened while the store does not take counts, and not otherwise", "; while the store does not take counts, more is denied"
+	const outage, also = "This change denies more requests while the store takes no counts, and only then.", " While the store takes no counts, this change denies more requests."
 	limit := func(requests int, onOutage string) string {
 		return fmt.Sprintf(`{"client":[{"requests":%d,"on_outage":%q}]}`, requests, onOutage)
 	}
@@ -137,12 +140,12 @@ func TestEffectOfOnOutage(t *testing.T) {
 		{"shares", limit(10, "memory"), limit(10, "share"), outage},
 		{"shares instead of denying", limit(10, "deny"), limit(10, "share"), notWidened},
 		{"higher, and denies", limit(10, "share"), limit(20, "deny"), outage},
-		{"lower, and denies", limit(10, "share"), limit(5, "deny"), "enforcing would have denied 1 of 1 client in the last 10 minutes: shop (at least 1)" + young + also},
-		{"lower", limit(10, "share"), limit(5, "share"), "enforcing would have denied 1 of 1 client in the last 10 minutes: shop (at least 1)" + young},
+		{"lower, and denies", limit(10, "share"), limit(5, "deny"), wouldDeny + "requests of 1 of 1 active client: shop (at least 1)." + young + also},
+		{"lower", limit(10, "share"), limit(5, "share"), wouldDeny + "requests of 1 of 1 active client: shop (at least 1)." + young},
 		{"another denies already", `{"client":[{"on_outage":"deny"},{"name":"b","requests":10}]}`, limit(10, "deny"), notWidened},
 		{"not enforced", limit(10, "share"), `{"mode":"dry_run","client":[{"on_outage":"deny"}]}`, notWidened},
-		{"enforced, and shares", `{"mode":"dry_run","client":[{"requests":10}]}`, limit(10, "share"), "enforcing would have denied none of 1 client in the last 10 minutes" + young},
-		{"enforced, and denies", `{"mode":"dry_run","client":[{"requests":10}]}`, limit(10, "deny"), "enforcing would have denied none of 1 client in the last 10 minutes" + young + also},
+		{"enforced, and shares", `{"mode":"dry_run","client":[{"requests":10}]}`, limit(10, "share"), wouldDeny + "no request of 1 active client." + young},
+		{"enforced, and denies", `{"mode":"dry_run","client":[{"requests":10}]}`, limit(10, "deny"), wouldDeny + "no request of 1 active client." + young + also},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -159,14 +162,14 @@ func TestEffectOfACandidateWithAnotherOnOutage(t *testing.T) {
 	w.put("/candidates/shop", `{"client":[{"requests":10,"window":"10s"}]}`).is(http.StatusOK)
 	w.ask("shop", "", 13)
 	equal(t, "summary", w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s","on_outage":"deny"}]}`),
-		"enforcing would have denied 1 of 1 client in the last 10 minutes: shop (3 requests)"+young+"; while the store does not take counts, more is denied")
+		wouldDeny+"requests of 1 of 1 active client: shop (3 requests)."+young+" While the store takes no counts, this change denies more requests.")
 }
 
 func TestEffectOfPromoting(t *testing.T) {
 	w := newWorld(t)
 	w.put("/candidates/shop", `{"client":[{"requests":10,"window":"10s"}]}`).is(http.StatusOK)
 	w.ask("shop", "", 13)
-	want := "enforcing would have denied 1 of 1 client in the last 10 minutes: shop (3 requests)" + young
+	want := wouldDeny + "requests of 1 of 1 active client: shop (3 requests)." + young
 	equal(t, "promote", w.summary("POST", "/candidates/shop/promote", ""), want)
 	equal(t, "the same limits by hand", w.summary("PUT", "/policies/shop", `{"client":[{"requests":10,"window":"10s"}]}`), want)
 }
@@ -178,7 +181,7 @@ func TestEffectOfDistrust(t *testing.T) {
 	w.ask("shop", "", 9)
 	w.ask("app", "", 9)
 	for path, why := range map[string]string{"/policies/shop": "trusted", "/policies/app": "mode is off"} {
-		if s := w.summary("PUT", path, `{"client":[{"requests":5}]}`); !strings.Contains(s, "denied none of 2 clients") || !strings.Contains(s, why) {
+		if s := w.summary("PUT", path, `{"client":[{"requests":5}]}`); !strings.Contains(s, "denied no request of 2 active clients.") || !strings.Contains(s, why) {
 			t.Error(s)
 		}
 	}
@@ -198,6 +201,6 @@ func TestEffectCountsAllInstances(t *testing.T) {
 	b.ask("shop", "", 7)
 	b.ask("app", "", 1)
 	b.publish()
-	want := "enforcing would have denied 1 of 2 clients in the last 10 minutes: shop (3 requests)" + young
+	want := wouldDeny + "requests of 1 of 2 active clients: shop (3 requests)." + young
 	equal(t, "both", a.summary("PATCH", "/settings", `{"mode":"enforce"}`), want)
 }

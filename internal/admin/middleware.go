@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"oauth-server/internal/accesslog"
 	"oauth-server/internal/adminapi"
 )
 
@@ -20,6 +22,7 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 		c := &call{Context: ec, started: time.Now()}
 		defer s.end(c)
 		h := c.Response().Header()
+		c.SetRequest(accesslog.Identify(c.Request(), h, false))
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
 		var err error
@@ -60,24 +63,23 @@ func (s *Server) fail(c *call, err error) {
 	default:
 		p = problemOf(err)
 	}
+	c.outcome = strings.TrimPrefix(p.Type, typePrefix)
 	if p.Status >= http.StatusInternalServerError {
-		s.log.LogAttrs(c.Request().Context(), slog.LevelError, "admin request failed",
-			slog.String("route", c.Path()), slog.Any("error", err))
+		s.log.LogAttrs(c.Request().Context(), accesslog.LevelOfFailure(c.Request().Context()), "request failed",
+			slog.String("path", c.Path()), slog.Any("error", err))
 	}
 	if !c.Response().Committed {
 		p.write(c)
 	}
 }
 
-// logAccess writes a line for each request: the route, never the query or the body.
 func (s *Server) logAccess(c *call) {
-	attrs := []slog.Attr{
-		slog.String("method", c.Request().Method), slog.String("route", c.Path()),
-		slog.Int("status", c.Response().Status), slog.Duration("duration", time.Since(c.started)),
-		slog.String("remote", peer(c.Request().RemoteAddr).String()),
+	line := accesslog.Line{
+		Route: c.Path(), Status: c.Response().Status, Bytes: c.Response().Size, Started: c.started,
+		Remote: accesslog.Peer(c.Request()), Error: c.outcome,
 	}
 	if c.caller != nil {
-		attrs = append(attrs, slog.String("client_id", c.caller.clientID))
+		line.ClientID = c.caller.clientID
 	}
-	s.log.LogAttrs(c.Request().Context(), slog.LevelInfo, "admin request", attrs...)
+	line.Write(s.log, c.Request())
 }

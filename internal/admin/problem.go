@@ -33,20 +33,22 @@ func (p *problemError) Unwrap() error { return p.cause }
 
 // The types of problems. They are names, not addresses.
 const (
-	typeUnauthorized = "urn:oauth-server:problem:unauthorized"
-	typeForbidden    = "urn:oauth-server:problem:forbidden"
-	typeThrottled    = "urn:oauth-server:problem:too-many-failures"
-	typeNotFound     = "urn:oauth-server:problem:not-found"
-	typeMethod       = "urn:oauth-server:problem:method-not-allowed"
-	typeInvalid      = "urn:oauth-server:problem:invalid"
-	typeMedia        = "urn:oauth-server:problem:unsupported-media-type"
-	typeTooLarge     = "urn:oauth-server:problem:too-large"
-	typeNoCondition  = "urn:oauth-server:problem:precondition-required"
-	typeStale        = "urn:oauth-server:problem:stale"
-	typeConflict     = "urn:oauth-server:problem:conflict"
-	typeLockOut      = "urn:oauth-server:problem:locks-out-admin"
-	typeUnavailable  = "urn:oauth-server:problem:unavailable"
-	typeInternal     = "urn:oauth-server:problem:internal"
+	typePrefix = "urn:oauth-server:problem:"
+
+	typeUnauthorized = typePrefix + "unauthorized"
+	typeForbidden    = typePrefix + "forbidden"
+	typeThrottled    = typePrefix + "too-many-failures"
+	typeNotFound     = typePrefix + "not-found"
+	typeMethod       = typePrefix + "method-not-allowed"
+	typeInvalid      = typePrefix + "invalid"
+	typeMedia        = typePrefix + "unsupported-media-type"
+	typeTooLarge     = typePrefix + "too-large"
+	typeNoCondition  = typePrefix + "precondition-required"
+	typeStale        = typePrefix + "stale"
+	typeConflict     = typePrefix + "conflict"
+	typeLockOut      = typePrefix + "locks-out-admin"
+	typeUnavailable  = typePrefix + "unavailable"
+	typeInternal     = typePrefix + "internal"
 )
 
 func problem(status int, kind, title, format string, args ...any) *problemError {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/strict"
 )
@@ -95,7 +96,9 @@ func (c *call) body(types ...string) (*strict.Value, error) {
 	}
 	v, err := strict.ParseJSON(b)
 	if err != nil {
-		return nil, malformed("the body is not JSON as it is needed here: %v", err)
+		p := malformed("the body cannot be read as JSON: %v", err)
+		p.Errors = []adminapi.FieldProblem{{Detail: err.Error()}}
+		return nil, p
 	}
 	return v, nil
 }

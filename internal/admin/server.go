@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"oauth-server/internal/accesslog"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 )
@@ -31,7 +32,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	o.setDefaults()
-	s := &Server{o: o, log: o.Logger, echo: echo.New(), begun: o.Now()}
+	s := &Server{o: o, log: slog.New(accesslog.WithRequestID(o.Logger.Handler())), echo: echo.New(), begun: o.Now()}
 	var err error
 	if s.guard, err = newGuard(&s.o); err != nil {
 		return nil, err

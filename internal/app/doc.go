@@ -17,7 +17,7 @@
 //
 //	foundation.go   what is opened: telemetry, addresses, store, certificate, signing keys, clients
 //	limiter.go      what decides: counters, policies, resets, and the syncer that shares the counts
-//	edge.go         what answers: the token endpoint, the operators' API, and their HTTP servers
+//	edge.go         what answers: the token endpoint, the admin API, and their HTTP servers
 //	teardown.go     stops in reverse and in bounded time what the others have started
 //
 // Then, in any order: connections.go (how connections end, and TLS), store.go (backend, migrations,

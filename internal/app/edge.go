@@ -121,7 +121,7 @@ func grantTypes(clients *clientcfg.Directory) []clientcfg.Grant {
 	})
 }
 
-// newAdmin makes the operators' API. Without an address it is not served, but the other instances
+// newAdmin makes the admin API. Without an address it is not served, but the other instances
 // still show the report of this one.
 func newAdmin(f *foundation, l *limiter, service *grants.Service) (*admin.Server, error) {
 	return admin.New(admin.Options{
@@ -153,7 +153,7 @@ func (l *limiter) syncState() adminapi.SyncState {
 	}
 }
 
-// operatorHandler serves the operators' API, which requires a token, and metrics and health, which
+// operatorHandler serves the admin API, which requires a token, and metrics and health, which
 // do not: they hold no secrets.
 func (e *edge) operatorHandler() http.Handler {
 	mux := http.NewServeMux()

@@ -70,7 +70,7 @@ func TestImpossibleStoredLimitsAreRefused(t *testing.T) {
 	}
 }
 
-// reply is what the operator API answered.
+// reply is what the admin API answered.
 type reply struct {
 	status     int
 	etag, body string

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"syscall"
@@ -81,17 +82,18 @@ func (f *foundation) stopLoops(context.Context) error {
 // listen binds the addresses for clients and operators. operators is nil if there is no address, or
 // if it is the default one and in use: that must not keep a second server on a machine from starting.
 func listen(ctx context.Context, cfg *config.Config, undo *teardown) (clients, operators net.Listener, err error) {
-	bind := func(name, address string) (net.Listener, error) {
+	bind := func(name, flag, address string) (net.Listener, error) {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-		if err == nil {
-			undo.push(name, func(context.Context) error { return closeListener(l) })
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w; choose another address with --%[1]s, or in the configuration file", flag, err)
 		}
-		return l, err
+		undo.push(name, func(context.Context) error { return closeListener(l) })
+		return l, nil
 	}
-	if clients, err = bind("listening", cfg.Listen); err != nil || cfg.AdminListen == "" {
+	if clients, err = bind("listening", "listen", cfg.Listen); err != nil || cfg.AdminListen == "" {
 		return clients, nil, err
 	}
-	operators, err = bind("listening for operators", cfg.AdminListen)
+	operators, err = bind("listening for operators", "admin-listen", cfg.AdminListen)
 	if errors.Is(err, syscall.EADDRINUSE) && cfg.AdminListen == config.DefaultAdminListen {
 		err = nil // serveOperators logs it
 	}

@@ -174,8 +174,9 @@ func TestNewReportsWhatIsWrongAndLetsGo(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	busy := *cfg
 	busy.Listen = taken.Addr().String()
-	if _, err := New(t.Context(), &busy, Options{}); err == nil || !strings.Contains(err.Error(), "address already in use") {
-		t.Errorf("New on a taken port: %v", err)
+	want := "--listen: listen tcp " + busy.Listen + ": bind: address already in use; choose another address with --listen, or in the configuration file"
+	if _, err := New(t.Context(), &busy, Options{}); err == nil || err.Error() != want {
+		t.Errorf("New on a taken port: %v, want %s", err, want)
 	}
 	failure := errors.New("no")
 	_, err = New(t.Context(), cfg, Options{Prepare: func(context.Context, Store) error { return failure }})

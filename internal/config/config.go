@@ -13,7 +13,7 @@ type Config struct {
 	Issuer string `json:"issuer,omitempty"`
 	// Listen is the host:port that clients are served on.
 	Listen string `json:"listen"`
-	// AdminListen is the host:port of the operator API. Empty: none.
+	// AdminListen is the host:port of the admin API. Empty: none.
 	AdminListen string `json:"admin_listen,omitempty"`
 	// TLS makes the server speak HTTPS. Without it the server speaks HTTP, for a proxy
 	// that speaks HTTPS.

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"log/slog"
 	"net/netip"
 	"time"
 
@@ -20,7 +19,7 @@ type call struct {
 	outcome   string // OAuth error code; for the log
 }
 
-// ctx returns the context of the request. It carries the request id; see [RequestID].
+// ctx returns the context of the request. It carries the request id; see accesslog.RequestID.
 func (c *call) ctx() context.Context { return c.Request().Context() }
 
 // handler answers a call. It returns an error instead of writing one.
@@ -29,15 +28,6 @@ type handler func(*call) error
 // echo adapts the handler to echo's router; around has made the call.
 func (h handler) echo(c echo.Context) error {
 	return h(c.(*call)) //nolint:forcetypeassert // around passes nothing else
-}
-
-// levelOfFailure is the level at which to log that a request failed. If the caller hung up
-// meanwhile, that is most likely the cause, and no operator has to act on it.
-func (c *call) levelOfFailure() slog.Level {
-	if c.ctx().Err() != nil {
-		return slog.LevelInfo
-	}
-	return slog.LevelError
 }
 
 // write sends a body. A failure means that the client has gone, so it is dropped; the access log

@@ -6,15 +6,6 @@ import (
 	"strings"
 )
 
-// peerAddr is the address at the other end of the connection, without port and zone; zero if it has
-// none (a Unix socket).
-func peerAddr(remote string) netip.Addr {
-	if ap, err := netip.ParseAddrPort(remote); err == nil {
-		return canonical(ap.Addr())
-	}
-	return netip.Addr{}
-}
-
 // canonical makes ::ffff:192.0.2.1 and 192.0.2.1 one address.
 func canonical(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"oauth-server/internal/accesslog"
 	"oauth-server/internal/grants"
 )
 
@@ -89,7 +90,7 @@ func (s *Server) fail(c *call, err error) {
 	a := s.answerTo(err)
 	c.outcome = string(a.body.Code)
 	if a.status >= http.StatusInternalServerError {
-		s.log.LogAttrs(c.ctx(), c.levelOfFailure(), "request failed", slog.String("path", c.Path()), slog.Any("error", err))
+		s.log.LogAttrs(c.ctx(), accesslog.LevelOfFailure(c.ctx()), "request failed", slog.String("path", c.Path()), slog.Any("error", err))
 	}
 	if c.Response().Committed {
 		return

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"oauth-server/internal/accesslog"
 )
 
 var (
@@ -36,14 +38,11 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) begin(ec echo.Context) *call {
 	r := ec.Request()
 	c := &call{Context: ec, started: time.Now()}
-	peer := peerAddr(r.RemoteAddr)
+	peer := accesslog.Peer(r)
 	trusted := s.trusts(peer)
 	c.remote = s.clientAddr(peer, trusted, r.Header)
-	id := requestID(r.Header, trusted)
-	c.SetRequest(r.WithContext(contextWithRequestID(r.Context(), id)))
-
 	h := ec.Response().Header()
-	h["X-Request-Id"] = []string{id}
+	c.SetRequest(accesslog.Identify(r, h, trusted))
 	h["X-Content-Type-Options"] = headerNosniff
 	if s.https {
 		h["Strict-Transport-Security"] = headerHSTS
@@ -63,7 +62,7 @@ func (s *Server) end(c *call) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		cut = true
 	} else {
-		s.log.LogAttrs(c.ctx(), slog.LevelError, "panic", slog.String("path", c.routeName()),
+		s.log.LogAttrs(c.ctx(), slog.LevelError, "panic", slog.String("path", accesslog.Path(c.Path(), c.Request())),
 			slog.String("panic", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))
 		s.fail(c, errPanicked)
 	}
@@ -88,34 +87,12 @@ func (s *Server) account(c *call) {
 	})
 }
 
-// logAccess writes one line per request. It names the route, never the query, the body or a header:
-// those hold codes, states and secrets.
 func (s *Server) logAccess(c *call) {
-	level := slog.LevelInfo
-	switch {
-	case c.Response().Status >= http.StatusInternalServerError:
-		level = c.levelOfFailure()
-	case c.Path() == "/healthz" || c.Path() == "/readyz":
-		level = slog.LevelDebug
+	line := accesslog.Line{
+		Route: c.Path(), Status: c.Response().Status, Bytes: c.Response().Size, Started: c.started, Remote: c.remote,
+		ClientID: c.clientID, Error: c.outcome, Probe: c.Path() == "/healthz" || c.Path() == "/readyz",
 	}
-	if !s.log.Enabled(c.ctx(), level) {
-		return
-	}
-	attrs := append(make([]slog.Attr, 0, 8),
-		slog.String("method", printable(c.Request().Method)),
-		slog.String("path", c.routeName()),
-		slog.Int("status", c.Response().Status),
-		slog.Int64("bytes", c.Response().Size),
-		slog.Float64("duration_ms", float64(time.Since(c.started).Microseconds())/1000),
-		slog.String("remote", c.remote.String()),
-	)
-	if c.clientID != "" {
-		attrs = append(attrs, slog.String("client_id", c.clientID))
-	}
-	if c.outcome != "" {
-		attrs = append(attrs, slog.String("error", c.outcome))
-	}
-	s.log.LogAttrs(c.ctx(), level, "request", attrs...)
+	line.Write(s.log, c.Request())
 }
 
 // routeOf returns the path as registered, without the issuer's own path; empty if there is nothing
@@ -126,13 +103,4 @@ func (s *Server) routeOf(c *call) string {
 		return "/"
 	}
 	return route
-}
-
-// routeName is the path as registered. Of an unknown path it is only the beginning, without
-// characters that are unfit for a log.
-func (c *call) routeName() string {
-	if p := c.Path(); p != "" {
-		return p
-	}
-	return printable(c.Request().URL.Path)
 }

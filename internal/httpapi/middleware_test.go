@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -168,16 +167,6 @@ func TestCallerWhoHangsUp(t *testing.T) {
 	s.ServeHTTP(httptest.NewRecorder(), r)
 	holds(t, log.String(), "the disk is on fire")
 	lacks(t, log.String(), "level=ERROR")
-}
-
-func TestWithRequestIDTwice(t *testing.T) {
-	h := httpapi.WithRequestID(slog.NewTextHandler(&bytes.Buffer{}, nil))
-	check.Equal(t, "wrapped twice", httpapi.WithRequestID(h), h)
-	for _, derived := range []slog.Handler{h.WithAttrs([]slog.Attr{slog.String("a", "b")}), h.WithGroup("g")} {
-		if got, want := reflect.TypeOf(derived), reflect.TypeOf(h); got != want {
-			t.Errorf("a derived handler is a %v, want a %v", got, want)
-		}
-	}
 }
 
 // TestAbortedAnswer: half an answer must not look like a whole one.

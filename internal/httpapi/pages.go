@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"oauth-server/internal/accesslog"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
@@ -103,7 +104,7 @@ type failurePage struct {
 }
 
 func (s *Server) failPage(c *call, a answer) {
-	page := &failurePage{Title: "This page cannot be shown", Description: a.body.Description, RequestID: RequestID(c.ctx())}
+	page := &failurePage{Title: "This page cannot be shown", Description: a.body.Description, RequestID: accesslog.RequestID(c.ctx())}
 	switch s.routeOf(c) {
 	case "/authorize":
 		page.Title = "This request cannot be authorized"

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"oauth-server/internal/accesslog"
 )
 
 // Server answers HTTP requests. It is an [http.Handler], safe for concurrent use, and needs no
@@ -39,7 +41,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		o: o, log: slog.New(WithRequestID(o.Logger.Handler())),
+		o: o, log: slog.New(accesslog.WithRequestID(o.Logger.Handler())),
 		base: strings.TrimRight(issuer.Path, "/"), url: strings.TrimRight(o.Issuer, "/"),
 		https: issuer.Scheme == "https", cookie: "oauth_session",
 		guard: http.NewCrossOriginProtection(), machine: map[string]bool{}, shared: map[string]bool{},

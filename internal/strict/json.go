@@ -25,12 +25,12 @@ func ParseJSON(b []byte) (*Value, error) {
 	v, err := readJSON(d, 0)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, errors.New("it ends too early")
+		return nil, position(b, int64(len(b)), errors.New("it ends too early"))
 	case err != nil:
-		return nil, err
+		return nil, position(b, d.InputOffset(), err)
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the JSON value")
+	if rest := bytes.TrimLeft(b[d.InputOffset():], " \t\r\n"); len(rest) > 0 {
+		return nil, position(b, int64(len(b)-len(rest)), errors.New("something follows the JSON value"))
 	}
 	return v, nil
 }

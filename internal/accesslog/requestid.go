@@ -1,4 +1,4 @@
-package httpapi
+package accesslog
 
 import (
 	"context"
@@ -10,8 +10,13 @@ import (
 
 type requestIDKey struct{}
 
-func contextWithRequestID(ctx context.Context, id string) context.Context {
-	return context.WithValue(ctx, requestIDKey{}, id)
+// Identify gives a request an id, which the context of the returned request carries, and the answer
+// as X-Request-Id. The id that a trusted proxy sent is kept if it is sane, so that one id follows a
+// request through all logs.
+func Identify(r *http.Request, answer http.Header, trusted bool) *http.Request {
+	id := requestID(r.Header, trusted)
+	answer["X-Request-Id"] = []string{id}
+	return r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 }
 
 // RequestID returns the id of the request that ctx belongs to, or "".
@@ -20,8 +25,6 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// requestID returns a trusted proxy's X-Request-Id if it is sane, so that one id follows a request
-// through all logs, and a fresh one otherwise.
 func requestID(h http.Header, trusted bool) string {
 	if trusted {
 		if id := h.Get("X-Request-Id"); saneRequestID(id) {

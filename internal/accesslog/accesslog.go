@@ -1,0 +1,95 @@
+// Package accesslog is what the servers for clients and for operators have in common about
+// every request: its id, the address that sent it, and its line in the log.
+package accesslog
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Line is what the access log says of one request.
+type Line struct {
+	Route    string // as registered; empty if there is nothing at the address
+	Status   int
+	Bytes    int64 // of the body that was sent
+	Started  time.Time
+	Remote   netip.Addr
+	ClientID string // empty if unknown
+	Error    string // code of the error that was answered; empty if none
+	Probe    bool   // a health check: logged at debug level unless it fails
+}
+
+// Write writes the line, at error level if the server failed. It names the route, never the query,
+// the body or a header: those hold codes, states and secrets.
+func (l *Line) Write(log *slog.Logger, r *http.Request) {
+	ctx, level := r.Context(), slog.LevelInfo
+	switch {
+	case l.Status >= http.StatusInternalServerError:
+		level = LevelOfFailure(ctx)
+	case l.Probe:
+		level = slog.LevelDebug
+	}
+	if !log.Enabled(ctx, level) {
+		return
+	}
+	attrs := append(make([]slog.Attr, 0, 8),
+		slog.String("method", plain(r.Method)),
+		slog.String("path", Path(l.Route, r)),
+		slog.Int("status", l.Status),
+		slog.Int64("bytes", l.Bytes),
+		slog.Float64("duration_ms", float64(time.Since(l.Started).Microseconds())/1000),
+		slog.String("remote", l.Remote.String()),
+	)
+	if l.ClientID != "" {
+		attrs = append(attrs, slog.String("client_id", l.ClientID))
+	}
+	if l.Error != "" {
+		attrs = append(attrs, slog.String("error", l.Error))
+	}
+	log.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// LevelOfFailure is the level at which to log that the server failed to answer. If the caller hung
+// up meanwhile, that is most likely the cause, and no operator has to act on it.
+func LevelOfFailure(ctx context.Context) slog.Level {
+	if ctx.Err() != nil {
+		return slog.LevelInfo
+	}
+	return slog.LevelError
+}
+
+// Path is the route as registered. Of an unknown path it is only the beginning.
+func Path(route string, r *http.Request) string {
+	if route != "" {
+		return route
+	}
+	return plain(r.URL.Path)
+}
+
+// plain shortens text from a request and replaces the characters that are unfit for a log.
+func plain(s string) string {
+	const most = 40
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 || r > 0x7e {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// Peer is the address at the other end of the connection, without port and zone; zero if it has none
+// (a Unix socket).
+func Peer(r *http.Request) netip.Addr {
+	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap().WithZone("")
+}
