@@ -107,9 +107,9 @@ func TestTasksFollowTheStore(t *testing.T) {
 		if _, ok := s.base.clients.Client("shop"); !ok {
 			t.Errorf("a new client is not known after %v", clientsRefreshEvery)
 		}
-		for _, text := range []string{"refresh failed; keeping last good snapshot", "background task works again"} {
+		for _, text := range []string{`ERROR msg="refresh failed; keeping last good snapshot"`, `INFO msg="background task works again"`} {
 			if n := strings.Count(log.String(), text); n != 1 {
-				t.Errorf("%q is logged %d times, want once:\n%s", text, n, log.String())
+				t.Errorf("%s is logged %d times, want once:\n%s", text, n, log.String())
 			}
 		}
 	})
