@@ -240,7 +240,7 @@ var (
 	panicsInfo = Info{
 		"oauth_loop_panics_total", Counter,
 		[]string{"loop"},
-		"Panics of background loops; each was logged and its loop restarted.",
+		"Panics of background loops, which were restarted. Of equal ones in a row only the first is logged.",
 	}
 	buildInfo = Info{
 		"oauth_build_info", Gauge,
