@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"oauth-server/internal/fielderr"
 )
 
 // Every invalid value names its field and what is allowed.
@@ -74,6 +76,13 @@ func TestAllProblemsAreReportedTogether(t *testing.T) {
 	w := newWorld(t)
 	a := w.put("/policies/shop", `{"mode":"x","user":[{"requests":"a","window":5,"color":1}],"client":7,"zzz":1}`).is(422)
 	equal(t, "problems", len(a.at("errors").([]any)), 6)
+}
+
+func TestTheAnswerDoesNotGrowWithTheProblems(t *testing.T) {
+	w := newWorld(t)
+	a := w.put("/policies/shop", `{"user":[`+strings.Repeat("5,", 30_000)+`5]}`).is(422)
+	equal(t, "problems", len(a.at("errors").([]any)), fielderr.Most+1)
+	equal(t, "the last", a.at("errors", fielderr.Most, "detail"), any("more problems are not shown"))
 }
 
 func TestMalformedRequests(t *testing.T) {

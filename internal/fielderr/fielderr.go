@@ -59,10 +59,17 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Err returns es as an error, nil if it is empty.
+// Most is how many errors [Errors.Err] returns. A small document can have millions.
+const Most = 100
+
+// Err returns es as an error, nil if it is empty. Of more than [Most] errors it returns the
+// first, and one that says so.
 func (es Errors) Err() error {
-	if len(es) == 0 {
+	switch {
+	case len(es) == 0:
 		return nil
+	case len(es) > Most:
+		es = append(slices.Clip(es[:Most]), Error{Message: "more problems are not shown"})
 	}
 	return es
 }

@@ -9,8 +9,9 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// maxValues bounds the work that one document can ask for: with aliases, a small YAML
-// file can describe a very large configuration.
+// maxValues bounds the values that are read from a YAML document: with aliases, a small
+// file can describe a very large one. JSON has no aliases, so that the length of a document
+// bounds its values.
 const maxValues = 1 << 20
 
 // Skip is the type of a field that may be given, and is not read.
@@ -24,7 +25,8 @@ type Defaulter interface {
 
 // Decode writes v into a struct, given by its address. Fields that v does not have
 // keep their values, as do those that are null in JSON. It notes in origins, unless
-// that is nil, by its path where each value stands in a file.
+// that is nil, by its path where each value stands in a file. After more than
+// [fielderr.Most] errors it stops.
 func (v *Value) Decode(into any, origins map[string]string) fielderr.Errors {
 	d := decoder{origins: origins}
 	d.value(v, reflect.ValueOf(into).Elem(), "")
@@ -33,12 +35,14 @@ func (v *Value) Decode(into any, origins map[string]string) fielderr.Errors {
 
 type decoder struct {
 	values  int
+	stopped bool
 	errs    fielderr.Errors
 	origins map[string]string
 }
 
 func (d *decoder) fail(at *Value, path, message string, args ...any) {
 	d.errs = append(d.errs, fielderr.Error{Path: path, Message: fmt.Sprintf(message, args...), Origin: at.origin()})
+	d.stopped = d.stopped || len(d.errs) > fielderr.Most
 }
 
 // origin is where v stands; empty for JSON.
@@ -50,10 +54,9 @@ func (v *Value) origin() string {
 }
 
 func (d *decoder) value(v *Value, into reflect.Value, path string) {
-	if d.values++; d.values > maxValues {
-		if d.values == maxValues+1 {
-			d.fail(v, path, "the configuration is too large")
-		}
+	if d.values++; d.values > maxValues && !v.format.isJSON {
+		d.fail(v, path, "with its aliases, the file has more than %d values", maxValues)
+		d.stopped = true
 		return
 	}
 	if d.origins != nil {
@@ -111,7 +114,10 @@ func (d *decoder) fields(v *Value, path string, each func(f field, at string)) {
 	}
 	seen := make(map[string]int, len(v.fields))
 	for _, f := range v.fields {
-		at := fielderr.Join(path, f.name.text)
+		if d.stopped {
+			return
+		}
+		at := fielderr.Join(path, shorten(f.name.text, maxName))
 		line, twice := seen[f.name.text]
 		switch {
 		case f.name.kind == null || f.name.kind >= list:
@@ -132,6 +138,9 @@ func (d *decoder) list(v *Value, into reflect.Value, path string) {
 	}
 	out := reflect.MakeSlice(into.Type(), 0, min(len(v.items), 1024))
 	for i, item := range v.items {
+		if d.stopped {
+			return
+		}
 		elem := reflect.New(into.Type().Elem()).Elem()
 		d.value(item, elem, fielderr.Item(path, i))
 		out = reflect.Append(out, elem)

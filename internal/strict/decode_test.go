@@ -151,28 +151,6 @@ func TestDecodeYAML(t *testing.T) {
 	}
 }
 
-// A few aliases of aliases describe more than a million values.
-func TestDecodeIsBounded(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
-	for i := byte('1'); i < '8'; i++ {
-		last := "*a" + string(i-1)
-		b.WriteString("a" + string(i) + ": &a" + string(i) + " [" + strings.Repeat(last+", ", 9) + last + "]\n")
-	}
-	v, errs := strict.ParseYAML("f", []byte(b.String()))
-	if errs != nil {
-		t.Fatal(errs)
-	}
-	var d struct {
-		A0, A1, A2, A3, A4, A5, A6 strict.Skip
-		A7                         [][][][][][][][]string `json:"a7"`
-	}
-	errs = v.Decode(&d, nil)
-	if !strings.Contains(errs.Error(), "the configuration is too large (f:1)") {
-		t.Errorf("%d errors", len(errs))
-	}
-}
-
 func TestSetAndAt(t *testing.T) {
 	var d document
 	for path, texts := range map[string][]string{"wait": {"1s", "2s"}, "list": {"a, b", "c"}, "maybe": {"y"}, "name": {"n"}} {

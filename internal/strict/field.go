@@ -62,25 +62,25 @@ func setText(into reflect.Value, text string) error {
 	case isDuration(into):
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return fmt.Errorf("%q is not a duration such as 500ms, 60s or 24h", shorten(text))
+			return fmt.Errorf("%q is not a duration such as 500ms, 60s or 24h", shorten(text, maxText))
 		}
 		into.SetInt(int64(d))
 	case kind == reflect.Bool:
 		b, err := strconv.ParseBool(strings.ToLower(text))
 		if err != nil {
-			return fmt.Errorf("%q is neither true nor false", text)
+			return fmt.Errorf("%q is neither true nor false", shorten(text, maxText))
 		}
 		into.SetBool(b)
 	case kind == reflect.Float64:
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return fmt.Errorf("%q is not a number", text)
+			return fmt.Errorf("%q is not a number", shorten(text, maxText))
 		}
 		into.SetFloat(f)
 	case kind == reflect.Int || kind == reflect.Int64:
 		i, err := strconv.ParseInt(text, 10, into.Type().Bits())
 		if err != nil {
-			return fmt.Errorf("%q is not a whole number in decimal digits that fits %d bits", text, into.Type().Bits())
+			return fmt.Errorf("%q is not a whole number in decimal digits that fits %d bits", shorten(text, maxText), into.Type().Bits())
 		}
 		into.SetInt(i)
 	default:

@@ -84,7 +84,7 @@ func (v *Value) readContent(d *json.Decoder, depth int) error {
 			continue
 		}
 		if seen[item.text] {
-			return fmt.Errorf("the name %q stands twice in one object", item.text)
+			return fmt.Errorf("the name %q stands twice in one object", shorten(item.text, maxText))
 		}
 		seen[item.text] = true
 		value, err := readJSON(d, depth)

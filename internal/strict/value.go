@@ -60,9 +60,9 @@ func (v *Value) String() string {
 	case v.kind == null:
 		return v.format.anNull
 	case v.kind == text || !v.format.isJSON:
-		return strconv.Quote(shorten(v.text))
+		return strconv.Quote(shorten(v.text, maxText))
 	}
-	return shorten(v.text)
+	return shorten(v.text, maxText)
 }
 
 // instead describes v where an object is needed. A scalar of a YAML file is not
@@ -74,10 +74,17 @@ func (v *Value) instead() string {
 	return v.String()
 }
 
+// What a message shows of a value, and a path of a name, in bytes. Many values can have one
+// long name in their paths.
+const (
+	maxText = 64
+	maxName = 200
+)
+
 // shorten keeps a message from growing with the document.
-func shorten(s string) string {
-	if len(s) <= 64 {
+func shorten(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(s[:64], "") + "…"
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
