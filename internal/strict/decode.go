@@ -24,7 +24,8 @@ type Defaulter interface {
 }
 
 // Decode writes v into a struct, given by its address. Fields that v does not have
-// keep their values, as do those that are null in JSON. It notes in origins, unless
+// keep their values, as do those that are null in JSON; what is null in a map is as if it
+// had no fields. It notes in origins, unless
 // that is nil, by its path where each value stands in a file. After more than
 // [fielderr.Most] errors it stops.
 func (v *Value) Decode(into any, origins map[string]string) fielderr.Errors {
@@ -90,7 +91,7 @@ func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 			d.fail(f.name, at, "unknown field; there are %s", strings.Join(fieldsOf(into.Type()).names, ", "))
 		case !known:
 			d.fail(f.name, at, "unknown field%s", Suggest(f.name.text, fieldsOf(into.Type()).names))
-		case f.value.kind == null && v.format.isJSON: // as if it were absent
+		case f.value.absent():
 		default:
 			d.value(f.value, target, at)
 		}
@@ -101,7 +102,9 @@ func (d *decoder) mapping(v *Value, into reflect.Value, path string) {
 	into.Set(reflect.MakeMap(into.Type()))
 	d.fields(v, path, func(f field, at string) {
 		elem := reflect.New(into.Type().Elem()).Elem()
-		d.value(f.value, elem, at)
+		if setDefaults(elem); !f.value.absent() {
+			d.value(f.value, elem, at)
+		}
 		into.SetMapIndex(reflect.ValueOf(f.name.text), elem)
 	})
 }

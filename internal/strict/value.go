@@ -50,6 +50,9 @@ func yamlFormat(file string) *format {
 // IsObject reports whether v is an object or, in YAML, a mapping.
 func (v *Value) IsObject() bool { return v.kind == object }
 
+// absent reports whether v is null in JSON, which is as if it were not there.
+func (v *Value) absent() bool { return v.kind == null && v.format.isJSON }
+
 // String describes v in a message: a short scalar as it is written.
 func (v *Value) String() string {
 	switch {
