@@ -60,6 +60,7 @@ func TestDecodeRefuses(t *testing.T) {
 		`{"version":1,"clients":{"a":{},"\u0061":{}}}`:    `the name "a" stands twice`,
 		`{"version":1} {}`:                                "something follows",
 		`{"version":` + strings.Repeat("9", 5000) + `}`:   "version: must be a whole number, not 999",
+		`{"version":1,"settings":{"mode":"\ud800"}}`:      "half of a surrogate pair",
 		`{"version":1,"resets":[{"at":"yesterday"}]}`:     "resets[0].at",
 		`{"version":1,"clients":{"shop":{"user":[5]}}}`:   "clients.shop.user[0]: must be an object, not 5",
 		`{"version":1,"clients":{"a.b":{"trusted":"x"}}}`: `clients["a.b"].trusted`,
