@@ -18,7 +18,7 @@ func TestInvalidValuesAreNamed(t *testing.T) {
 		{"half a request", "/policies/shop", `{"user":[{"requests":1.5}]}`, "user[0].requests", "1.5"},
 		{"more than fits", "/policies/shop", `{"user":[{"requests":1e300}]}`, "user[0].requests", "1e300"},
 		{"zero window", "/policies/shop", `{"user":[{"window":"0s"}]}`, "user[0].window", "above 0 and at most"},
-		{"window without unit", "/policies/shop", `{"user":[{"window":"60"}]}`, "user[0].window", `"60" is not a duration such as 500ms, 60s or 24h`},
+		{"window without unit", "/policies/shop", `{"user":[{"window":"60"}]}`, "user[0].window", `must be a duration with its unit, such as 60s, not "60"`},
 		{"window as a number", "/policies/shop", `{"user":[{"window":60}]}`, "user[0].window", "with its unit"},
 		{"window too long", "/policies/shop", `{"user":[{"window":"10000h"}]}`, "user[0].window", "744h"},
 		{"window too fine", "/policies/shop", `{"user":[{"window":"1us"}]}`, "user[0].window", "milliseconds"},

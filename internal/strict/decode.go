@@ -152,21 +152,30 @@ func (d *decoder) list(v *Value, into reflect.Value, path string) {
 }
 
 func (d *decoder) scalar(v *Value, into reflect.Value, path string) {
-	if want, ok := fits(v.kind, into); !ok {
+	want, ok := fits(v.kind, into)
+	switch {
+	case !ok && want == wantText && !v.format.isJSON && v.isScalar():
+		d.fail(v, path, "must be %s, not %s; write it in quotes", want, v)
+	case !ok:
 		d.fail(v, path, "must be %s, not %s", want, v)
-	} else if err := setText(into, v.text); err != nil {
-		d.fail(v, path, "%s", err)
+	default:
+		if err := setText(into, v.text); err != nil {
+			d.fail(v, path, "%s", err)
+		}
 	}
 }
+
+// wantText is what a field for text needs.
+const wantText = "text"
 
 // fits reports whether a value of that kind can be written into a field, and names
 // what the field needs.
 func fits(k kind, into reflect.Value) (want string, ok bool) {
 	switch {
 	case isDuration(into):
-		return "a duration with its unit, such as 60s", k == text
+		return wantDuration, k == text
 	case isText(into):
-		return "text", k == text
+		return wantText, k == text
 	case into.Kind() == reflect.Bool:
 		return "true or false", k == boolean
 	case into.Kind() == reflect.Float64:

@@ -53,25 +53,32 @@ func (v *Value) IsObject() bool { return v.kind == object }
 // absent reports whether v is null in JSON, which is as if it were not there.
 func (v *Value) absent() bool { return v.kind == null && v.format.isJSON }
 
-// String describes v in a message: a short scalar as it is written.
+// isScalar reports whether v is text or written like text: no list, object or null.
+func (v *Value) isScalar() bool { return v.kind > null && v.kind < list }
+
+// String describes v in a message: a scalar as it is written, and text in quotes.
 func (v *Value) String() string {
-	switch {
-	case v.kind == object:
+	switch v.kind {
+	case object:
 		return v.format.anObject
-	case v.kind == list:
+	case list:
 		return "a list"
-	case v.kind == null:
+	case null:
 		return v.format.anNull
-	case v.kind == text || !v.format.isJSON:
-		return strconv.Quote(shorten(v.text, maxText))
+	default:
+		plain := shorten(v.text, maxText)
+		quoted := strconv.Quote(plain)
+		if v.kind == text || len(quoted) > len(plain)+2 { // a YAML tag can make any text a number
+			return quoted
+		}
+		return plain
 	}
-	return shorten(v.text, maxText)
 }
 
 // instead describes v where an object is needed. A scalar of a YAML file is not
 // quoted: it may be another file altogether, such as one with a secret.
 func (v *Value) instead() string {
-	if !v.format.isJSON && v.kind > null && v.kind < list {
+	if !v.format.isJSON && v.isScalar() {
 		return "text"
 	}
 	return v.String()
