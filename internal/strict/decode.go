@@ -84,8 +84,11 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 
 func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 	setDefaults(into)
-	d.fields(v, path, func(f field, at string) {
+	d.fields(v, path, func(f field, at string, again bool) {
 		target, known := fieldNamed(into, f.name.text)
+		if again && known {
+			target = reflect.New(target.Type()).Elem()
+		}
 		switch {
 		case !known && v.format.isJSON:
 			d.fail(f.name, at, "unknown field; there are %s", strings.Join(fieldsOf(into.Type()).names, ", "))
@@ -100,17 +103,20 @@ func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 
 func (d *decoder) mapping(v *Value, into reflect.Value, path string) {
 	into.Set(reflect.MakeMap(into.Type()))
-	d.fields(v, path, func(f field, at string) {
+	d.fields(v, path, func(f field, at string, again bool) {
 		elem := reflect.New(into.Type().Elem()).Elem()
 		if setDefaults(elem); !f.value.absent() {
 			d.value(f.value, elem, at)
 		}
-		into.SetMapIndex(reflect.ValueOf(f.name.text), elem)
+		if !again {
+			into.SetMapIndex(reflect.ValueOf(f.name.text), elem)
+		}
 	})
 }
 
-// fields calls each for every field of an object whose names are distinct text.
-func (d *decoder) fields(v *Value, path string, each func(f field, at string)) {
+// fields calls each for every field of an object whose name is text. The value of one that is
+// given again is checked, and not kept.
+func (d *decoder) fields(v *Value, path string, each func(f field, at string, again bool)) {
 	if v.kind != object {
 		d.fail(v, path, "must be %s, not %s", v.format.wantObject, v.instead())
 		return
@@ -125,11 +131,14 @@ func (d *decoder) fields(v *Value, path string, each func(f field, at string)) {
 		switch {
 		case f.name.kind == null || f.name.kind >= list:
 			d.fail(f.name, path, "the name of a field must be text, not %s", f.name)
+		case f.name.kind == scalar && f.name.text == "<<":
+			d.fail(f.name, path, "merge keys (<<) are not supported; write the fields out")
 		case twice:
 			d.fail(f.name, at, "is given twice, first in line %d", line)
+			each(f, at, true)
 		default:
 			seen[f.name.text] = f.name.line
-			each(f, at)
+			each(f, at, false)
 		}
 	}
 }

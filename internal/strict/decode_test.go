@@ -98,6 +98,7 @@ func TestDecodeReportsEverything(t *testing.T) {
 	for _, tt := range []struct{ in, json, yaml string }{
 		{`{"nam": "x"}`, "nam: unknown field; there are name, count, big, share, on, wait, at, maybe, list, named, skipped", "nam: unknown field; did you mean name? (f:1)"},
 		{`{"Hidden": "x"}`, "Hidden: unknown field; there are name,", "Hidden: unknown field (f:1)"},
+		{`{"Name": "x"}`, "Name: unknown field; there are name,", "Name: unknown field; did you mean name? (f:1)"},
 		{`{"": 1}`, `[""]: unknown field`, `[""]: unknown field (f:1)`},
 		{`{"count": "ten"}`, `count: must be a whole number, not "ten"`, `count: must be a whole number, not "ten" (f:1)`},
 		{`{"count": 1.5}`, `count: must be a whole number, not 1.5`, `count: must be a whole number, not 1.5 (f:1)`},
@@ -129,16 +130,21 @@ func TestDecodeReportsEverything(t *testing.T) {
 // What only YAML can say.
 func TestDecodeYAML(t *testing.T) {
 	for in, want := range map[string]string{
-		"name: a\nname: b":      "name: is given twice, first in line 1 (f:2)",
-		"? [a]\n: 1":            "the name of a field must be text, not a list (f:1)",
-		"~: 1":                  "the name of a field must be text, not empty (f:1)",
-		"name: 2026-03-01":      `name: must be text, not 2026-03-01; write it in quotes (f:1)`,
-		`name: !!int "a\nb"`:    `name: must be text, not "a\nb"; write it in quotes (f:1)`,
-		"name:":                 "name: must be text, not empty (f:1)",
-		"count: 0x10":           `count: "0x10" is not a whole number in decimal digits that fits 64 bits (f:1)`,
-		"name: a\n---\nname: b": "only one YAML document is allowed in the file (f:2)",
-		"a: b: c":               "mapping values are not allowed in this context (f)",
-		"&a named: &b {x: *b}":  "named.x.x: unknown field (f:1)",
+		"name: a\nname: b":                      "name: is given twice, first in line 1 (f:2)",
+		"count: 1\ncount: x":                    "count: is given twice, first in line 1 (f:2)\ncount: must be a whole number, not \"x\" (f:2)",
+		"named: {a: {}, a: {nam: 1}}":           "named.a: is given twice, first in line 1 (f:1)\nnamed.a.nam: unknown field; did you mean name? (f:1)",
+		"named: {a: &a {name: n}, b: {<<: *a}}": "named.b: merge keys (<<) are not supported; write the fields out (f:1)",
+		"named: {<<: {}}":                       "named: merge keys (<<) are not supported; write the fields out (f:1)",
+		`named: {"<<": {nam: 1}}`:               `named["<<"].nam: unknown field; did you mean name? (f:1)`,
+		"? [a]\n: 1":                            "the name of a field must be text, not a list (f:1)",
+		"~: 1":                                  "the name of a field must be text, not empty (f:1)",
+		"name: 2026-03-01":                      `name: must be text, not 2026-03-01; write it in quotes (f:1)`,
+		`name: !!int "a\nb"`:                    `name: must be text, not "a\nb"; write it in quotes (f:1)`,
+		"name:":                                 "name: must be text, not empty (f:1)",
+		"count: 0x10":                           `count: "0x10" is not a whole number in decimal digits that fits 64 bits (f:1)`,
+		"name: a\n---\nname: b":                 "only one YAML document is allowed in the file (f:2)",
+		"a: b: c":                               "mapping values are not allowed in this context (f)",
+		"&a named: &b {x: *b}":                  "named.x.x: unknown field (f:1)",
 	} {
 		var d document
 		v, errs := strict.ParseYAML("f", []byte(in))
