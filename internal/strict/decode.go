@@ -48,8 +48,8 @@ func (d *decoder) fail(at *Value, path, message string, args ...any) {
 
 // origin is where v stands; empty for JSON.
 func (v *Value) origin() string {
-	if v.format.file == "" {
-		return ""
+	if v.line == 0 {
+		return v.format.file
 	}
 	return v.format.file + ":" + strconv.Itoa(v.line)
 }

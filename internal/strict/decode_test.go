@@ -143,7 +143,7 @@ func TestDecodeYAML(t *testing.T) {
 		"name:":                                 "name: must be text, not empty (f:1)",
 		"count: 0x10":                           `count: "0x10" is not a whole number in decimal digits that fits 64 bits (f:1)`,
 		"name: a\n---\nname: b":                 "only one YAML document is allowed in the file (f:2)",
-		"a: b: c":                               "mapping values are not allowed in this context (f)",
+		"a: b: c":                               "mapping values are not allowed in this context (f:1)",
 		"&a named: &b {x: *b}":                  "named.x.x: unknown field (f:1)",
 	} {
 		var d document
