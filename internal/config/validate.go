@@ -132,11 +132,8 @@ func (s Store) check() (es fielderr.Errors) {
 }
 
 func (m MongoDB) check(es *fielderr.Errors) {
-	switch {
-	case m.URI == "":
-		es.Add("store.mongodb.uri", "is required, such as mongodb://localhost:27017")
-	case !strings.HasPrefix(m.URI, "mongodb://") && !strings.HasPrefix(m.URI, "mongodb+srv://"):
-		es.Add("store.mongodb.uri", "must begin with mongodb:// or mongodb+srv://")
+	if problem := uriProblem(m.URI); problem != "" {
+		es.Add("store.mongodb.uri", "%s", problem)
 	}
 	// https://www.mongodb.com/docs/manual/reference/limits/#naming-restrictions
 	if m.Database == "" || len(m.Database) > 63 || strings.ContainsAny(m.Database, "/\\. \"$*<>:|?\x00") {
