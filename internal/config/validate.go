@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,9 +104,24 @@ func (t TLS) check(es *fielderr.Errors) {
 	case t.KeyFile == "":
 		es.Add("tls.key_file", "is required with tls.cert_file")
 	default:
-		if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
-			es.Add("tls", "%s", strings.TrimPrefix(err.Error(), "tls: "))
-		}
+		t.checkFiles(es)
+	}
+}
+
+func (t TLS) checkFiles(es *fielderr.Errors) {
+	cert, noCert := os.ReadFile(t.CertFile)
+	if noCert != nil {
+		es.Add("tls.cert_file", "%v", noCert)
+	}
+	key, noKey := os.ReadFile(t.KeyFile)
+	if noKey != nil {
+		es.Add("tls.key_file", "%v", noKey)
+	}
+	if noCert != nil || noKey != nil {
+		return
+	}
+	if _, err := tls.X509KeyPair(cert, key); err != nil {
+		es.Add("tls", "%s", strings.TrimPrefix(err.Error(), "tls: "))
 	}
 }
 
