@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"oauth-server/internal/fielderr"
 )
 
@@ -76,6 +78,38 @@ func TestAllProblemsAreReportedTogether(t *testing.T) {
 	w := newWorld(t)
 	a := w.put("/policies/shop", `{"mode":"x","user":[{"requests":"a","window":5,"color":1}],"client":7,"zzz":1}`).is(422)
 	equal(t, "problems", len(a.at("errors").([]any)), 6)
+}
+
+// Problems are in the order of the fields, those of unknown ones last, by name. An odd name
+// is quoted, so that its dots separate nothing.
+func TestProblemsAreInOrder(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct {
+		path, body string
+		want       []string
+	}{
+		{
+			"/policies/shop",
+			`{"zzz":1,"note":5,"user":[{"a.b":1,"window":1,"Name":"x","requests":"a"},7],"hide_headers":1,"client":[],"[0]":1,"mode":"x","client_id":"app"}`,
+			[]string{
+				"client_id", "mode", "user[0].requests", "user[0].window", "user[0].Name", `user[0]["a.b"]`, "user[1]",
+				"client", "hide_headers", "note", `["[0]"]`, "zzz",
+			},
+		},
+		{
+			"/settings",
+			`{"a.b":1,"note":"\n","default":{"x":1,"hide_headers":1,"client":5,"user":[]},"canary_percent":"x","mode":1}`,
+			[]string{"mode", "canary_percent", "default.user", "default.client", "default.hide_headers", "default.x", "note", `["a.b"]`},
+		},
+	} {
+		var got []string
+		for _, e := range w.put(tt.path, tt.body).is(422).at("errors").([]any) {
+			got = append(got, e.(map[string]any)["field"].(string))
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.path, diff)
+		}
+	}
 }
 
 func TestTheAnswerDoesNotGrowWithTheProblems(t *testing.T) {

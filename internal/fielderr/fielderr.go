@@ -85,15 +85,15 @@ func (es *Errors) Add(path, format string, args ...any) {
 func (es *Errors) AddUnreported(later Errors) {
 	first := *es
 	for _, e := range later {
-		if !slices.ContainsFunc(first, func(known Error) bool { return known.Path != "" && within(e.Path, known.Path) }) {
+		if !slices.ContainsFunc(first, func(known Error) bool { return known.Path != "" && e.In(known.Path) }) {
 			*es = append(*es, e)
 		}
 	}
 }
 
-// within reports whether path is the field or inside it.
-func within(path, field string) bool {
-	rest, ok := strings.CutPrefix(path, field)
+// In reports whether the error is about that field or about one inside it.
+func (e Error) In(field string) bool {
+	rest, ok := strings.CutPrefix(e.Path, field)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 

@@ -84,6 +84,9 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 
 func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 	setDefaults(into)
+	if v.format.isJSON {
+		v = v.sorted(fieldsOf(into.Type()).names)
+	}
 	d.fields(v, path, func(f field, at string, again bool) {
 		target, known := fieldNamed(into, f.name.text)
 		if again && known {

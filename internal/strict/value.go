@@ -1,6 +1,8 @@
 package strict
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -55,6 +57,20 @@ func (v *Value) absent() bool { return v.kind == null && v.format.isJSON }
 
 // isScalar reports whether v is text or written like text: no list, object or null.
 func (v *Value) isScalar() bool { return v.kind > null && v.kind < list }
+
+// sorted returns v with its fields in the order of names, the others last by their names: an
+// object of JSON has no order of its own.
+func (v *Value) sorted(names []string) *Value {
+	rank := make(map[string]int, len(names))
+	for i, name := range names {
+		rank[name] = i - len(names)
+	}
+	out := *v
+	out.fields = slices.SortedFunc(slices.Values(v.fields), func(a, b field) int {
+		return cmp.Or(cmp.Compare(rank[a.name.text], rank[b.name.text]), strings.Compare(a.name.text, b.name.text))
+	})
+	return &out
+}
 
 // String describes v in a message: a scalar as it is written, and text in quotes.
 func (v *Value) String() string {
