@@ -4,6 +4,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/fielderr"
 )
 
 // Every invalid value names its field and what is allowed.
@@ -16,7 +20,7 @@ func TestInvalidValuesAreNamed(t *testing.T) {
 		{"half a request", "/policies/shop", `{"user":[{"requests":1.5}]}`, "user[0].requests", "1.5"},
 		{"more than fits", "/policies/shop", `{"user":[{"requests":1e300}]}`, "user[0].requests", "1e300"},
 		{"zero window", "/policies/shop", `{"user":[{"window":"0s"}]}`, "user[0].window", "above 0 and at most"},
-		{"window without unit", "/policies/shop", `{"user":[{"window":"60"}]}`, "user[0].window", `"60" is not a duration such as 500ms, 60s or 24h`},
+		{"window without unit", "/policies/shop", `{"user":[{"window":"60"}]}`, "user[0].window", `must be a duration with its unit, such as 60s, not "60"`},
 		{"window as a number", "/policies/shop", `{"user":[{"window":60}]}`, "user[0].window", "with its unit"},
 		{"window too long", "/policies/shop", `{"user":[{"window":"10000h"}]}`, "user[0].window", "744h"},
 		{"window too fine", "/policies/shop", `{"user":[{"window":"1us"}]}`, "user[0].window", "milliseconds"},
@@ -83,6 +87,45 @@ func TestWhereABodyIsMalformed(t *testing.T) {
 	if field, detail := a.at("errors", 0, "field"), a.at("errors", 0, "detail").(string); field != "" || !strings.HasPrefix(detail, "line 2, column 13: ") {
 		t.Errorf("%q: %s", field, detail)
 	}
+}
+
+// Problems are in the order of the fields, those of unknown ones last, by name. An odd name
+// is quoted, so that its dots separate nothing.
+func TestProblemsAreInOrder(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct {
+		path, body string
+		want       []string
+	}{
+		{
+			"/policies/shop",
+			`{"zzz":1,"note":5,"user":[{"a.b":1,"window":1,"Name":"x","requests":"a"},7],"hide_headers":1,"client":[],"[0]":1,"mode":"x","client_id":"app"}`,
+			[]string{
+				"client_id", "mode", "user[0].requests", "user[0].window", "user[0].Name", `user[0]["a.b"]`, "user[1]",
+				"client", "hide_headers", "note", `["[0]"]`, "zzz",
+			},
+		},
+		{
+			"/settings",
+			`{"a.b":1,"note":"\n","default":{"x":1,"hide_headers":1,"client":5,"user":[]},"canary_percent":"x","mode":1}`,
+			[]string{"mode", "canary_percent", "default.user", "default.client", "default.hide_headers", "default.x", "note", `["a.b"]`},
+		},
+	} {
+		var got []string
+		for _, e := range w.put(tt.path, tt.body).is(422).at("errors").([]any) {
+			got = append(got, e.(map[string]any)["field"].(string))
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.path, diff)
+		}
+	}
+}
+
+func TestTheAnswerDoesNotGrowWithTheProblems(t *testing.T) {
+	w := newWorld(t)
+	a := w.put("/policies/shop", `{"user":[`+strings.Repeat("5,", 30_000)+`5]}`).is(422)
+	equal(t, "problems", len(a.at("errors").([]any)), fielderr.Most+1)
+	equal(t, "the last", a.at("errors", fielderr.Most, "detail"), any("more problems are not shown"))
 }
 
 func TestMalformedRequests(t *testing.T) {

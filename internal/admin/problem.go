@@ -1,10 +1,12 @@
 package admin
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
@@ -68,8 +70,28 @@ func invalidField(field, format string, args ...any) *problemError {
 	return invalid(fielderr.Errors{{Path: field, Message: fmt.Sprintf(format, args...)}})
 }
 
+// fieldOrder is the order in which the errors of a document are listed, those of unknown fields
+// last.
+var fieldOrder = []string{
+	"client_id", "trusted", "mode", "canary_percent",
+	"default.user", "default.client", "default.hide_headers", "default",
+	"user", "client", "hide_headers", "note",
+}
+
+func inOrder(errs fielderr.Errors) fielderr.Errors {
+	rank := func(e fielderr.Error) int {
+		i := slices.IndexFunc(fieldOrder, e.In)
+		if i < 0 {
+			return len(fieldOrder)
+		}
+		return i
+	}
+	return slices.SortedStableFunc(slices.Values(errs), func(a, b fielderr.Error) int { return cmp.Compare(rank(a), rank(b)) })
+}
+
 // invalid is the answer to a document with these errors.
 func invalid(fields fielderr.Errors) *problemError {
+	fields = inOrder(fields)
 	p := problem(http.StatusUnprocessableEntity, typeInvalid, "Invalid value", "%s", fields.Error())
 	for _, f := range fields {
 		f = f.Short()

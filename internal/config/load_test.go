@@ -169,7 +169,7 @@ func TestProblemsOfEnvironmentAndFlags(t *testing.T) {
 		{"misspelt variable", []string{"OAUTH_LISTN=x"}, nil, "OAUTH_LISTN: unknown variable; did you mean OAUTH_LISTEN?"},
 		{"unknown variable", []string{"OAUTH_COLOUR_OF_THE_SKY=blue"}, nil, "OAUTH_COLOUR_OF_THE_SKY: unknown variable"},
 		{"bad variable", []string{"OAUTH_LISTEN=9096"}, nil, `listen: "9096" is not host:port (OAUTH_LISTEN)`},
-		{"bad flag", nil, []FlagValue{{"tokens-access-ttl", "soon"}}, `tokens.access_ttl: "soon" is not a duration such as 500ms, 60s or 24h (--tokens-access-ttl)`},
+		{"bad flag", nil, []FlagValue{{"tokens-access-ttl", "soon"}}, `tokens.access_ttl: must be a duration with its unit, such as 60s, not "soon" (--tokens-access-ttl)`},
 		{"not a number", nil, []FlagValue{{"rate-limit-canary-percent", "NaN"}}, `rate_limit.canary_percent: NaN is not between 0 and 100 (--rate-limit-canary-percent)`},
 		{"both stores", nil, []FlagValue{{"data", "x"}, {"mongodb-uri", "mongodb://h"}}, "store: embedded (--data) and mongodb (--mongodb-uri) exclude each other"},
 		{"no such file", []string{"OAUTH_CONFIG=no-such-file.yaml"}, nil, "--config: open no-such-file.yaml: no such file or directory"},

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,9 +104,24 @@ func (t TLS) check(es *fielderr.Errors) {
 	case t.KeyFile == "":
 		es.Add("tls.key_file", "is required with tls.cert_file")
 	default:
-		if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
-			es.Add("tls", "%s", strings.TrimPrefix(err.Error(), "tls: "))
-		}
+		t.checkFiles(es)
+	}
+}
+
+func (t TLS) checkFiles(es *fielderr.Errors) {
+	cert, noCert := os.ReadFile(t.CertFile)
+	if noCert != nil {
+		es.Add("tls.cert_file", "%v", noCert)
+	}
+	key, noKey := os.ReadFile(t.KeyFile)
+	if noKey != nil {
+		es.Add("tls.key_file", "%v", noKey)
+	}
+	if noCert != nil || noKey != nil {
+		return
+	}
+	if _, err := tls.X509KeyPair(cert, key); err != nil {
+		es.Add("tls", "%s", strings.TrimPrefix(err.Error(), "tls: "))
 	}
 }
 
@@ -132,11 +148,8 @@ func (s Store) check() (es fielderr.Errors) {
 }
 
 func (m MongoDB) check(es *fielderr.Errors) {
-	switch {
-	case m.URI == "":
-		es.Add("store.mongodb.uri", "is required, such as mongodb://localhost:27017")
-	case !strings.HasPrefix(m.URI, "mongodb://") && !strings.HasPrefix(m.URI, "mongodb+srv://"):
-		es.Add("store.mongodb.uri", "must begin with mongodb:// or mongodb+srv://")
+	if problem := uriProblem(m.URI); problem != "" {
+		es.Add("store.mongodb.uri", "%s", problem)
 	}
 	// https://www.mongodb.com/docs/manual/reference/limits/#naming-restrictions
 	if m.Database == "" || len(m.Database) > 63 || strings.ContainsAny(m.Database, "/\\. \"$*<>:|?\x00") {

@@ -59,10 +59,17 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Err returns es as an error, nil if it is empty.
+// Most is how many errors [Errors.Err] returns. A small document can have millions.
+const Most = 100
+
+// Err returns es as an error, nil if it is empty. Of more than [Most] errors it returns the
+// first, and one that says so.
 func (es Errors) Err() error {
-	if len(es) == 0 {
+	switch {
+	case len(es) == 0:
 		return nil
+	case len(es) > Most:
+		es = append(slices.Clip(es[:Most]), Error{Message: "more problems are not shown"})
 	}
 	return es
 }
@@ -78,15 +85,15 @@ func (es *Errors) Add(path, format string, args ...any) {
 func (es *Errors) AddUnreported(later Errors) {
 	first := *es
 	for _, e := range later {
-		if !slices.ContainsFunc(first, func(known Error) bool { return known.Path != "" && within(e.Path, known.Path) }) {
+		if !slices.ContainsFunc(first, func(known Error) bool { return known.Path != "" && e.In(known.Path) }) {
 			*es = append(*es, e)
 		}
 	}
 }
 
-// within reports whether path is the field or inside it.
-func within(path, field string) bool {
-	rest, ok := strings.CutPrefix(path, field)
+// In reports whether the error is about that field or about one inside it.
+func (e Error) In(field string) bool {
+	rest, ok := strings.CutPrefix(e.Path, field)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 

@@ -2,6 +2,7 @@ package fielderr_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -46,6 +47,29 @@ func TestNoErrorsAreNil(t *testing.T) {
 	}
 	if wrapped.Error() != `wrapped: mode: "x" is none` || fielderr.Of(fmt.Errorf("no")) != nil {
 		t.Errorf("%v; %v", wrapped, fielderr.Of(fmt.Errorf("no")))
+	}
+}
+
+func TestErrReturnsTheFirst(t *testing.T) {
+	var es fielderr.Errors
+	for i := range fielderr.Most {
+		es.Add(fielderr.Item("list", i), "is wrong")
+	}
+	if diff := cmp.Diff(es.Err(), error(es)); diff != "" {
+		t.Errorf("%d errors (-want +got):\n%s", fielderr.Most, diff)
+	}
+	es.Add("list[100]", "is wrong")
+	es.Add("list[101]", "is wrong")
+	got := fielderr.Of(es.Err())
+	want := append(slices.Clone(es[:fielderr.Most]), fielderr.Error{Message: "more problems are not shown"})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("more (-want +got):\n%s", diff)
+	}
+	if es[fielderr.Most].Path != "list[100]" {
+		t.Error("Err() changed the errors themselves")
+	}
+	if diff := cmp.Diff(want, fielderr.Of(got.Err())); diff != "" {
+		t.Errorf("of those (-want +got):\n%s", diff)
 	}
 }
 

@@ -9,8 +9,9 @@ import (
 	"oauth-server/internal/fielderr"
 )
 
-// maxValues bounds the work that one document can ask for: with aliases, a small YAML
-// file can describe a very large configuration.
+// maxValues bounds the values that are read from a YAML document: with aliases, a small
+// file can describe a very large one. JSON has no aliases, so that the length of a document
+// bounds its values.
 const maxValues = 1 << 20
 
 // Skip is the type of a field that may be given, and is not read.
@@ -23,8 +24,10 @@ type Defaulter interface {
 }
 
 // Decode writes v into a struct, given by its address. Fields that v does not have
-// keep their values, as do those that are null in JSON. It notes in origins, unless
-// that is nil, by its path where each value stands in a file.
+// keep their values, as do those that are null in JSON; what is null in a map is as if it
+// had no fields. It notes in origins, unless
+// that is nil, by its path where each value stands in a file. After more than
+// [fielderr.Most] errors it stops.
 func (v *Value) Decode(into any, origins map[string]string) fielderr.Errors {
 	d := decoder{origins: origins}
 	d.value(v, reflect.ValueOf(into).Elem(), "")
@@ -33,27 +36,28 @@ func (v *Value) Decode(into any, origins map[string]string) fielderr.Errors {
 
 type decoder struct {
 	values  int
+	stopped bool
 	errs    fielderr.Errors
 	origins map[string]string
 }
 
 func (d *decoder) fail(at *Value, path, message string, args ...any) {
 	d.errs = append(d.errs, fielderr.Error{Path: path, Message: fmt.Sprintf(message, args...), Origin: at.origin()})
+	d.stopped = d.stopped || len(d.errs) > fielderr.Most
 }
 
 // origin is where v stands; empty for JSON.
 func (v *Value) origin() string {
-	if v.format.file == "" {
-		return ""
+	if v.line == 0 {
+		return v.format.file
 	}
 	return v.format.file + ":" + strconv.Itoa(v.line)
 }
 
 func (d *decoder) value(v *Value, into reflect.Value, path string) {
-	if d.values++; d.values > maxValues {
-		if d.values == maxValues+1 {
-			d.fail(v, path, "the configuration is too large")
-		}
+	if d.values++; d.values > maxValues && !v.format.isJSON {
+		d.fail(v, path, "with its aliases, the file has more than %d values", maxValues)
+		d.stopped = true
 		return
 	}
 	if d.origins != nil {
@@ -80,14 +84,20 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 
 func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 	setDefaults(into)
-	d.fields(v, path, func(f field, at string) {
+	if v.format.isJSON {
+		v = v.sorted(fieldsOf(into.Type()).names)
+	}
+	d.fields(v, path, func(f field, at string, again bool) {
 		target, known := fieldNamed(into, f.name.text)
+		if again && known {
+			target = reflect.New(target.Type()).Elem()
+		}
 		switch {
 		case !known && v.format.isJSON:
 			d.fail(f.name, at, "unknown field; there are %s", strings.Join(fieldsOf(into.Type()).names, ", "))
 		case !known:
 			d.fail(f.name, at, "unknown field%s", Suggest(f.name.text, fieldsOf(into.Type()).names))
-		case f.value.kind == null && v.format.isJSON: // as if it were absent
+		case f.value.absent():
 		default:
 			d.value(f.value, target, at)
 		}
@@ -96,31 +106,42 @@ func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 
 func (d *decoder) mapping(v *Value, into reflect.Value, path string) {
 	into.Set(reflect.MakeMap(into.Type()))
-	d.fields(v, path, func(f field, at string) {
+	d.fields(v, path, func(f field, at string, again bool) {
 		elem := reflect.New(into.Type().Elem()).Elem()
-		d.value(f.value, elem, at)
-		into.SetMapIndex(reflect.ValueOf(f.name.text), elem)
+		if setDefaults(elem); !f.value.absent() {
+			d.value(f.value, elem, at)
+		}
+		if !again {
+			into.SetMapIndex(reflect.ValueOf(f.name.text), elem)
+		}
 	})
 }
 
-// fields calls each for every field of an object whose names are distinct text.
-func (d *decoder) fields(v *Value, path string, each func(f field, at string)) {
+// fields calls each for every field of an object whose name is text. The value of one that is
+// given again is checked, and not kept.
+func (d *decoder) fields(v *Value, path string, each func(f field, at string, again bool)) {
 	if v.kind != object {
 		d.fail(v, path, "must be %s, not %s", v.format.wantObject, v.instead())
 		return
 	}
 	seen := make(map[string]int, len(v.fields))
 	for _, f := range v.fields {
-		at := fielderr.Join(path, f.name.text)
+		if d.stopped {
+			return
+		}
+		at := fielderr.Join(path, shorten(f.name.text, maxName))
 		line, twice := seen[f.name.text]
 		switch {
 		case f.name.kind == null || f.name.kind >= list:
 			d.fail(f.name, path, "the name of a field must be text, not %s", f.name)
+		case f.name.kind == scalar && f.name.text == "<<":
+			d.fail(f.name, path, "merge keys (<<) are not supported; write the fields out")
 		case twice:
 			d.fail(f.name, at, "is given twice, first in line %d", line)
+			each(f, at, true)
 		default:
 			seen[f.name.text] = f.name.line
-			each(f, at)
+			each(f, at, false)
 		}
 	}
 }
@@ -132,6 +153,9 @@ func (d *decoder) list(v *Value, into reflect.Value, path string) {
 	}
 	out := reflect.MakeSlice(into.Type(), 0, min(len(v.items), 1024))
 	for i, item := range v.items {
+		if d.stopped {
+			return
+		}
 		elem := reflect.New(into.Type().Elem()).Elem()
 		d.value(item, elem, fielderr.Item(path, i))
 		out = reflect.Append(out, elem)
@@ -140,21 +164,30 @@ func (d *decoder) list(v *Value, into reflect.Value, path string) {
 }
 
 func (d *decoder) scalar(v *Value, into reflect.Value, path string) {
-	if want, ok := fits(v.kind, into); !ok {
+	want, ok := fits(v.kind, into)
+	switch {
+	case !ok && want == wantText && !v.format.isJSON && v.isScalar():
+		d.fail(v, path, "must be %s, not %s; write it in quotes", want, v)
+	case !ok:
 		d.fail(v, path, "must be %s, not %s", want, v)
-	} else if err := setText(into, v.text); err != nil {
-		d.fail(v, path, "%s", err)
+	default:
+		if err := setText(into, v.text); err != nil {
+			d.fail(v, path, "%s", err)
+		}
 	}
 }
+
+// wantText is what a field for text needs.
+const wantText = "text"
 
 // fits reports whether a value of that kind can be written into a field, and names
 // what the field needs.
 func fits(k kind, into reflect.Value) (want string, ok bool) {
 	switch {
 	case isDuration(into):
-		return "a duration with its unit, such as 60s", k == text
+		return wantDuration, k == text
 	case isText(into):
-		return "text", k == text
+		return wantText, k == text
 	case into.Kind() == reflect.Bool:
 		return "true or false", k == boolean
 	case into.Kind() == reflect.Float64:

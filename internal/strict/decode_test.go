@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/config"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict"
 )
@@ -93,21 +94,25 @@ func TestDecode(t *testing.T) {
 }
 
 func TestDecodeReportsEverything(t *testing.T) {
+	endless := strings.Repeat("9", 5000)
 	for _, tt := range []struct{ in, json, yaml string }{
 		{`{"nam": "x"}`, "nam: unknown field; there are name, count, big, share, on, wait, at, maybe, list, named, skipped", "nam: unknown field; did you mean name? (f:1)"},
 		{`{"Hidden": "x"}`, "Hidden: unknown field; there are name,", "Hidden: unknown field (f:1)"},
+		{`{"Name": "x"}`, "Name: unknown field; there are name,", "Name: unknown field; did you mean name? (f:1)"},
 		{`{"": 1}`, `[""]: unknown field`, `[""]: unknown field (f:1)`},
 		{`{"count": "ten"}`, `count: must be a whole number, not "ten"`, `count: must be a whole number, not "ten" (f:1)`},
-		{`{"count": 1.5}`, `count: must be a whole number, not 1.5`, `count: must be a whole number, not "1.5" (f:1)`},
+		{`{"count": 1.5}`, `count: must be a whole number, not 1.5`, `count: must be a whole number, not 1.5 (f:1)`},
 		{`{"big": 9223372036854775808}`, `big: must be a whole number, not 9223372036854775808`, `big: "9223372036854775808" is not a whole number in decimal digits that fits 64 bits (f:1)`},
-		{`{"share": true}`, "share: must be a number, not true", `share: must be a number, not "true" (f:1)`},
+		{`{"share": true}`, "share: must be a number, not true", `share: must be a number, not true (f:1)`},
+		{`{"share": ` + endless + `}`, "share: " + endless[:64] + "… is too large", `share: must be a number, not "` + endless[:64] + `…" (f:1)`},
+		{`{"count": ` + endless + `}`, "count: must be a whole number, not " + endless[:64] + "…", `count: must be a whole number, not "` + endless[:64] + `…" (f:1)`},
 		{`{"on": "yes"}`, `on: must be true or false, not "yes"`, `on: must be true or false, not "yes" (f:1)`},
-		{`{"wait": 60}`, "wait: must be a duration with its unit, such as 60s, not 60", `wait: must be a duration with its unit, such as 60s, not "60" (f:1)`},
-		{`{"wait": "soon"}`, `wait: "soon" is not a duration such as 500ms, 60s or 24h`, `wait: "soon" is not a duration such as 500ms, 60s or 24h (f:1)`},
+		{`{"wait": 60}`, "wait: must be a duration with its unit, such as 60s, not 60", `wait: must be a duration with its unit, such as 60s, not 60 (f:1)`},
+		{`{"wait": "soon"}`, `wait: must be a duration with its unit, such as 60s, not "soon"`, `wait: must be a duration with its unit, such as 60s, not "soon" (f:1)`},
 		{`{"at": "noon"}`, `at: parsing time "noon"`, `at: parsing time "noon"`},
 		{`{"maybe": []}`, "maybe: must be text, not a list", "maybe: must be text, not a list (f:1)"},
 		{`{"list": {}}`, "list: must be a list, not an object", "list: must be a list, not a mapping (f:1)"},
-		{`{"list": [1, null]}`, "list[0]: must be text, not 1\nlist[1]: must be text, not null", "list[0]: must be text, not \"1\" (f:1)\nlist[1]: must be text, not empty (f:1)"},
+		{`{"list": [1, null]}`, "list[0]: must be text, not 1\nlist[1]: must be text, not null", "list[0]: must be text, not 1; write it in quotes (f:1)\nlist[1]: must be text, not empty (f:1)"},
 		{`{"named": {"a": 5}}`, "named.a: must be an object, not 5", "named.a: must be a mapping of fields, not text (f:1)"},
 		{`[]`, "must be an object, not a list", "must be a mapping of fields, not a list (f:1)"},
 	} {
@@ -125,15 +130,21 @@ func TestDecodeReportsEverything(t *testing.T) {
 // What only YAML can say.
 func TestDecodeYAML(t *testing.T) {
 	for in, want := range map[string]string{
-		"name: a\nname: b":      "name: is given twice, first in line 1 (f:2)",
-		"? [a]\n: 1":            "the name of a field must be text, not a list (f:1)",
-		"~: 1":                  "the name of a field must be text, not empty (f:1)",
-		"name: 2026-03-01":      `name: must be text, not "2026-03-01" (f:1)`,
-		"name:":                 "name: must be text, not empty (f:1)",
-		"count: 0x10":           `count: "0x10" is not a whole number in decimal digits that fits 64 bits (f:1)`,
-		"name: a\n---\nname: b": "only one YAML document is allowed in the file (f:2)",
-		"a: b: c":               "mapping values are not allowed in this context (f)",
-		"&a named: &b {x: *b}":  "named.x.x: unknown field (f:1)",
+		"name: a\nname: b":                      "name: is given twice, first in line 1 (f:2)",
+		"count: 1\ncount: x":                    "count: is given twice, first in line 1 (f:2)\ncount: must be a whole number, not \"x\" (f:2)",
+		"named: {a: {}, a: {nam: 1}}":           "named.a: is given twice, first in line 1 (f:1)\nnamed.a.nam: unknown field; did you mean name? (f:1)",
+		"named: {a: &a {name: n}, b: {<<: *a}}": "named.b: merge keys (<<) are not supported; write the fields out (f:1)",
+		"named: {<<: {}}":                       "named: merge keys (<<) are not supported; write the fields out (f:1)",
+		`named: {"<<": {nam: 1}}`:               `named["<<"].nam: unknown field; did you mean name? (f:1)`,
+		"? [a]\n: 1":                            "the name of a field must be text, not a list (f:1)",
+		"~: 1":                                  "the name of a field must be text, not empty (f:1)",
+		"name: 2026-03-01":                      `name: must be text, not 2026-03-01; write it in quotes (f:1)`,
+		`name: !!int "a\nb"`:                    `name: must be text, not "a\nb"; write it in quotes (f:1)`,
+		"name:":                                 "name: must be text, not empty (f:1)",
+		"count: 0x10":                           `count: "0x10" is not a whole number in decimal digits that fits 64 bits (f:1)`,
+		"name: a\n---\nname: b":                 "only one YAML document is allowed in the file (f:2)",
+		"a: b: c":                               "mapping values are not allowed in this context (f:1)",
+		"&a named: &b {x: *b}":                  "named.x.x: unknown field (f:1)",
 	} {
 		var d document
 		v, errs := strict.ParseYAML("f", []byte(in))
@@ -151,25 +162,16 @@ func TestDecodeYAML(t *testing.T) {
 	}
 }
 
-// A few aliases of aliases describe more than a million values.
-func TestDecodeIsBounded(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
-	for i := byte('1'); i < '8'; i++ {
-		last := "*a" + string(i-1)
-		b.WriteString("a" + string(i) + ": &a" + string(i) + " [" + strings.Repeat(last+", ", 9) + last + "]\n")
-	}
-	v, errs := strict.ParseYAML("f", []byte(b.String()))
-	if errs != nil {
-		t.Fatal(errs)
-	}
+// Duration is a number that only has the name of a duration.
+type Duration int64
+
+func TestDurationsGoByTheirType(t *testing.T) {
 	var d struct {
-		A0, A1, A2, A3, A4, A5, A6 strict.Skip
-		A7                         [][][][][][][][]string `json:"a7"`
+		Ours  config.Duration `json:"ours"`
+		Plain Duration        `json:"plain"`
 	}
-	errs = v.Decode(&d, nil)
-	if !strings.Contains(errs.Error(), "the configuration is too large (f:1)") {
-		t.Errorf("%d errors", len(errs))
+	if err := decodeJSON(t, `{"ours":"60s","plain":60}`, &d); err != nil || d.Ours.Std() != time.Minute || d.Plain != 60 {
+		t.Errorf("%v: %+v", err, d)
 	}
 }
 

@@ -2,6 +2,7 @@ package strict
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -62,25 +63,28 @@ func setText(into reflect.Value, text string) error {
 	case isDuration(into):
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return fmt.Errorf("%q is not a duration such as 500ms, 60s or 24h", shorten(text))
+			return fmt.Errorf("must be %s, not %q", wantDuration, shorten(text, maxText))
 		}
 		into.SetInt(int64(d))
 	case kind == reflect.Bool:
 		b, err := strconv.ParseBool(strings.ToLower(text))
 		if err != nil {
-			return fmt.Errorf("%q is neither true nor false", text)
+			return fmt.Errorf("%q is neither true nor false", shorten(text, maxText))
 		}
 		into.SetBool(b)
 	case kind == reflect.Float64:
 		f, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return fmt.Errorf("%q is not a number", text)
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return fmt.Errorf("%s is too large", shorten(text, maxText))
+		case err != nil:
+			return fmt.Errorf("%q is not a number", shorten(text, maxText))
 		}
 		into.SetFloat(f)
 	case kind == reflect.Int || kind == reflect.Int64:
 		i, err := strconv.ParseInt(text, 10, into.Type().Bits())
 		if err != nil {
-			return fmt.Errorf("%q is not a whole number in decimal digits that fits %d bits", text, into.Type().Bits())
+			return fmt.Errorf("%q is not a whole number in decimal digits that fits %d bits", shorten(text, maxText), into.Type().Bits())
 		}
 		into.SetInt(i)
 	default:
@@ -89,9 +93,16 @@ func setText(into reflect.Value, text string) error {
 	return nil
 }
 
+// wantDuration is what a field for a duration needs.
+const wantDuration = "a duration with its unit, such as 60s"
+
 // isDuration recognises time.Duration, and a type like it that is written otherwise.
 func isDuration(v reflect.Value) bool {
-	return v.Kind() == reflect.Int64 && v.Type().Name() == "Duration"
+	switch v.Addr().Interface().(type) {
+	case *time.Duration, interface{ Std() time.Duration }:
+		return v.Kind() == reflect.Int64
+	}
+	return false
 }
 
 func isText(v reflect.Value) bool {

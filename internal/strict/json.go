@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -14,11 +17,14 @@ import (
 const maxDepth = 16
 
 // ParseJSON reads one JSON value and nothing after it. It refuses more than
-// encoding/json does: a name that stands twice in an object, invalid UTF-8 and deep
-// nesting, because two readers could understand them differently.
+// encoding/json does: a name that stands twice in an object, invalid UTF-8, half of a
+// surrogate pair and deep nesting, because two readers could understand them differently.
 func ParseJSON(b []byte) (*Value, error) {
-	if !utf8.Valid(b) {
+	switch {
+	case !utf8.Valid(b):
 		return nil, errors.New("it is not UTF-8")
+	case hasHalfPair(b):
+		return nil, errors.New("an escape such as \\ud800 is half of a surrogate pair")
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
@@ -33,6 +39,38 @@ func ParseJSON(b []byte) (*Value, error) {
 		return nil, position(b, int64(len(b)-len(rest)), errors.New("something follows the JSON value"))
 	}
 	return v, nil
+}
+
+// hasHalfPair reports whether an escape stands for half of a UTF-16 surrogate pair.
+// encoding/json would silently replace it.
+func hasHalfPair(b []byte) bool {
+	for {
+		at := bytes.IndexByte(b, '\\')
+		if at < 0 || at+1 == len(b) {
+			return false
+		}
+		b = b[at:]
+		switch first := escaped(b); {
+		case !utf16.IsSurrogate(first):
+			b = b[2:]
+		case utf16.DecodeRune(first, escaped(b[6:])) == unicode.ReplacementChar:
+			return true
+		default:
+			b = b[12:]
+		}
+	}
+}
+
+// escaped is the UTF-16 unit of an escape such as \u00e9 at the start of b; 0 if there is none.
+func escaped(b []byte) rune {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(n)
 }
 
 // Of returns what [ParseJSON] reads from the JSON of v.
@@ -58,7 +96,7 @@ func readJSON(d *json.Decoder, depth int) (*Value, error) {
 	case string:
 		v.kind, v.text = text, t
 	case json.Number:
-		v.kind, v.text = readNumber(t)
+		v.kind, v.text = readNumber(t.String())
 	case json.Delim:
 		if depth == maxDepth {
 			return nil, errors.New("it is nested too deeply")
@@ -84,7 +122,7 @@ func (v *Value) readContent(d *json.Decoder, depth int) error {
 			continue
 		}
 		if seen[item.text] {
-			return fmt.Errorf("the name %q stands twice in one object", item.text)
+			return fmt.Errorf("the name %q stands twice in one object", shorten(item.text, maxText))
 		}
 		seen[item.text] = true
 		value, err := readJSON(d, depth)
@@ -97,15 +135,28 @@ func (v *Value) readContent(d *json.Decoder, depth int) error {
 	return err
 }
 
-// readNumber finds the whole numbers: 1e3 and 10.0 are some.
-func readNumber(n json.Number) (kind, string) {
-	if _, err := n.Int64(); err == nil {
-		return integer, n.String()
+// readNumber finds the whole numbers by their digits: 1e3 and 10.0 are some,
+// 0.99999999999999999999 is none. One that does not fit 64 bits counts as a number.
+func readNumber(s string) (kind, string) {
+	mantissa, power, found := strings.Cut(strings.ToLower(s), "e")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimRight(whole+fraction, "0")
+	if digits == "" || digits == "-" {
+		return integer, "0"
 	}
-	if x, err := n.Float64(); err == nil && x == float64(int64(x)) && x <= 1<<53 && x >= -1<<53 {
-		return integer, strconv.FormatInt(int64(x), 10)
+	exponent, err := 0, error(nil)
+	if found {
+		exponent, err = strconv.Atoi(power)
 	}
-	return number, n.String()
+	zeros := exponent + len(whole) - len(digits)
+	if err != nil || zeros < 0 || zeros > 18 {
+		return number, s
+	}
+	n, err := strconv.ParseInt(digits+strings.Repeat("0", zeros), 10, 64)
+	if err != nil {
+		return number, s
+	}
+	return integer, strconv.FormatInt(n, 10)
 }
 
 // MergePatch applies a JSON merge patch (RFC 7396) and returns the result.

@@ -69,13 +69,22 @@ func TestMergePatch(t *testing.T) {
 
 func TestParseJSONRefuses(t *testing.T) {
 	for in, want := range map[string]string{
-		``:                "it ends too early",
-		`{"a":`:           "it ends too early",
-		`{} {}`:           "something follows the JSON value",
-		"\"\xff\"":        "it is not UTF-8",
-		`{"a":1,"a":2}`:   `the name "a" stands twice in one object`,
-		`{a:1}`:           "invalid character 'a'",
-		`[{"b":{},"b":}]`: `the name "b" stands twice`,
+		``:                   "it ends too early",
+		`{"a":`:              "it ends too early",
+		`{} {}`:              "something follows the JSON value",
+		"\"\xff\"":           "it is not UTF-8",
+		`"\ud800"`:           "half of a surrogate pair",
+		`"\uDFFFx"`:          "half of a surrogate pair",
+		`"\ud83d\u0041"`:     "half of a surrogate pair",
+		`"\\\ud83d\n"`:       "half of a surrogate pair",
+		`"\ud8`:              "it ends too early",
+		`"\u`:                "it ends too early",
+		`"\`:                 "it ends too early",
+		`"\u00zz"`:           "invalid character 'z'",
+		`{"a":1,"a":2}`:      `the name "a" stands twice in one object`,
+		`{"\u0061":1,"a":2}`: `the name "a" stands twice in one object`,
+		`{a:1}`:              "invalid character 'a'",
+		`[{"b":{},"b":}]`:    `the name "b" stands twice`,
 		strings.Repeat("[", 17) + strings.Repeat("]", 17): "it is nested too deeply",
 	} {
 		if _, err := ParseJSON([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
@@ -83,4 +92,27 @@ func TestParseJSONRefuses(t *testing.T) {
 		}
 	}
 	parse(t, strings.Repeat("[", 16)+strings.Repeat("]", 16))
+	if v := parse(t, `"\ud83d\uDE00 \\ud800 \ufffd"`); v.text != "\U0001F600 \\ud800 \ufffd" {
+		t.Errorf("escapes are read as %q", v.text)
+	}
+}
+
+func TestNumbersGoByTheirDigits(t *testing.T) {
+	for in, want := range map[string]string{
+		"0": "0", "-0": "0", "0.00e5": "0", "-7": "-7", "1e3": "1000", "10.0": "10", "1.5e1": "15", "100e-2": "1",
+		"-0.0005E+4": "-5", "9007199254740993.0": "9007199254740993", "9223372036854775807": "9223372036854775807",
+		"-9223372036854775808": "-9223372036854775808", "1e18": "1000000000000000000",
+	} {
+		if v := parse(t, in); v.kind != integer || v.text != want {
+			t.Errorf("%s is read as %v %s, want the whole number %s", in, v.kind, v.text, want)
+		}
+	}
+	for _, in := range []string{
+		"0.99999999999999999999", "1.5", "1e-1", "9223372036854775808", "1e19", "1e400", "1e99999999999999999999",
+		"1e9223372036854775807", "1e-9223372036854775808", "9007199254740993.5",
+	} {
+		if v := parse(t, in); v.kind != number || v.text != in {
+			t.Errorf("%s is read as %v %s, want that number", in, v.kind, v.text)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package strict
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -50,34 +52,65 @@ func yamlFormat(file string) *format {
 // IsObject reports whether v is an object or, in YAML, a mapping.
 func (v *Value) IsObject() bool { return v.kind == object }
 
-// String describes v in a message: a short scalar as it is written.
-func (v *Value) String() string {
-	switch {
-	case v.kind == object:
-		return v.format.anObject
-	case v.kind == list:
-		return "a list"
-	case v.kind == null:
-		return v.format.anNull
-	case v.kind == text || !v.format.isJSON:
-		return strconv.Quote(shorten(v.text))
+// absent reports whether v is null in JSON, which is as if it were not there.
+func (v *Value) absent() bool { return v.kind == null && v.format.isJSON }
+
+// isScalar reports whether v is text or written like text: no list, object or null.
+func (v *Value) isScalar() bool { return v.kind > null && v.kind < list }
+
+// sorted returns v with its fields in the order of names, the others last by their names: an
+// object of JSON has no order of its own.
+func (v *Value) sorted(names []string) *Value {
+	rank := make(map[string]int, len(names))
+	for i, name := range names {
+		rank[name] = i - len(names)
 	}
-	return shorten(v.text)
+	out := *v
+	out.fields = slices.SortedFunc(slices.Values(v.fields), func(a, b field) int {
+		return cmp.Or(cmp.Compare(rank[a.name.text], rank[b.name.text]), strings.Compare(a.name.text, b.name.text))
+	})
+	return &out
+}
+
+// String describes v in a message: a scalar as it is written, and text in quotes.
+func (v *Value) String() string {
+	switch v.kind {
+	case object:
+		return v.format.anObject
+	case list:
+		return "a list"
+	case null:
+		return v.format.anNull
+	default:
+		plain := shorten(v.text, maxText)
+		quoted := strconv.Quote(plain)
+		if v.kind == text || len(quoted) > len(plain)+2 { // a YAML tag can make any text a number
+			return quoted
+		}
+		return plain
+	}
 }
 
 // instead describes v where an object is needed. A scalar of a YAML file is not
 // quoted: it may be another file altogether, such as one with a secret.
 func (v *Value) instead() string {
-	if !v.format.isJSON && v.kind > null && v.kind < list {
+	if !v.format.isJSON && v.isScalar() {
 		return "text"
 	}
 	return v.String()
 }
 
+// What a message shows of a value, and a path of a name, in bytes. Many values can have one
+// long name in their paths.
+const (
+	maxText = 64
+	maxName = 200
+)
+
 // shorten keeps a message from growing with the document.
-func shorten(s string) string {
-	if len(s) <= 64 {
+func shorten(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(s[:64], "") + "…"
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -3,7 +3,10 @@ package strict
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"regexp"
+	"sort"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -14,17 +17,17 @@ import (
 // ParseYAML reads one YAML document; file is its name in messages. The value is nil if
 // the document is empty or cannot be read.
 func ParseYAML(file string, b []byte) (*Value, fielderr.Errors) {
-	parser := yaml.NewDecoder(bytes.NewReader(b))
-	var doc, more yaml.Node
-	switch err := parser.Decode(&doc); {
-	case errors.Is(err, io.EOF):
-		return nil, nil
+	r := yamlReader{yamlFormat(file), map[*yaml.Node]*Value{}}
+	doc, more, err := documents(b)
+	switch {
 	case err != nil:
-		return nil, fielderr.Errors{{Message: strings.TrimPrefix(err.Error(), "yaml: "), Origin: file}}
+		message, line := syntaxError(b, err)
+		return nil, fielderr.Errors{{Message: message, Origin: (&Value{format: r.format, line: line}).origin()}}
+	case doc.IsZero():
+		return nil, nil
 	}
 	var errs fielderr.Errors
-	r := yamlReader{yamlFormat(file), map[*yaml.Node]*Value{}}
-	if err := parser.Decode(&more); !errors.Is(err, io.EOF) {
+	if !more.IsZero() {
 		errs = fielderr.Errors{{Message: "only one YAML document is allowed in the file", Origin: r.value(&more).origin()}}
 	}
 	v := r.value(doc.Content[0])
@@ -32,6 +35,47 @@ func ParseYAML(file string, b []byte) (*Value, fielderr.Errors) {
 		v = nil
 	}
 	return v, errs
+}
+
+// documents returns the first two documents; one that is not there is zero.
+func documents(b []byte) (first, second yaml.Node, err error) {
+	parser := yaml.NewDecoder(bytes.NewReader(b))
+	if err = parser.Decode(&first); err == nil {
+		err = parser.Decode(&second)
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return first, second, err
+}
+
+// ofParser matches the errors whose lines the YAML library counts from 0. In the others it
+// counts from 1.
+var ofParser = regexp.MustCompile(`^(did not find expected (<|node content|key|'-' indicator|',' or)|found (undefined tag|duplicate %|incompatible))`)
+
+// maxSearched bounds the bytes that syntaxError searches, because it reads them many times.
+const maxSearched = 256 << 10
+
+// syntaxError separates the message of the YAML library and the line. If the library gives
+// no line, it is that of the first line up to which b has the same error; 0 if b is too long
+// to look for it.
+func syntaxError(b []byte, err error) (message string, line int) {
+	message = strings.TrimPrefix(err.Error(), "yaml: ")
+	if n, _ := fmt.Sscanf(message, "line %d:", &line); n == 1 {
+		_, message, _ = strings.Cut(message, ": ")
+		if ofParser.MatchString(message) {
+			line++
+		}
+		return message, line
+	}
+	if len(b) > maxSearched {
+		return message, 0
+	}
+	lines := bytes.SplitAfter(b, []byte("\n"))
+	return message, 1 + sort.Search(len(lines)-1, func(i int) bool {
+		_, _, failed := documents(bytes.Join(lines[:i+1], nil))
+		return failed != nil && failed.Error() == err.Error()
+	})
 }
 
 // yamlReader makes values of nodes. An anchor and its aliases are one value, which

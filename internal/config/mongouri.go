@@ -1,0 +1,50 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// uriProblem returns what is wrong with a MongoDB connection string, by the rules of the driver,
+// which only the store imports; empty if nothing is. The driver checks the options when it
+// connects. No part of the string is repeated: in a malformed one, any may be of the password.
+func uriProblem(uri string) string {
+	scheme, rest, _ := strings.Cut(uri, "://")
+	user, hosts, found := strings.Cut(rest, "@")
+	if !found {
+		user, hosts = "", rest
+	}
+	end := strings.IndexAny(hosts+"/", "/?@")
+	hosts, after := hosts[:end], hosts[end:]
+	_, escapes := url.PathUnescape(uri)
+	switch {
+	case uri == "":
+		return "is required, such as mongodb://localhost:27017"
+	case scheme != "mongodb" && scheme != "mongodb+srv":
+		return "must begin with mongodb:// or mongodb+srv://"
+	case strings.Contains(user, "/") || strings.Count(user, ":") > 1 || strings.HasPrefix(after, "@"):
+		return "is not valid: percent-encode special characters in the user name and password"
+	case escapes != nil:
+		return "is not valid: a % must be followed by two hexadecimal digits; write %25 for the character itself"
+	case strings.HasPrefix(after, "?"):
+		return "is not valid: put a / between the hosts and the ?"
+	case strings.Trim(hosts, ",") == "" || !allHosts(hosts):
+		return "is not valid: it must name hosts, such as mongodb://db1:27017,db2"
+	}
+	return ""
+}
+
+func allHosts(list string) bool {
+	return !slices.ContainsFunc(strings.Split(list, ","), func(host string) bool {
+		host, escapes := url.QueryUnescape(host)
+		_, port, err := net.SplitHostPort(host)
+		if err != nil { // perhaps only because there is no port
+			_, port, err = net.SplitHostPort(host + ":27017")
+		}
+		n, notNumber := strconv.ParseUint(port, 10, 16)
+		return escapes != nil || err != nil || port != "" && (notNumber != nil || n == 0)
+	})
+}

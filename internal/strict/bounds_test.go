@@ -1,0 +1,91 @@
+package strict_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict"
+)
+
+// Decoding stops soon after as many problems as are shown.
+func TestDecodeStopsAfterManyProblems(t *testing.T) {
+	var unknown, aliases strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&unknown, "x%d: 1, ", i)
+		fmt.Fprintf(&aliases, "a%d: *a, ", i)
+	}
+	wrong := "[" + strings.Repeat("5, ", 30_000) + "5]"
+	for name, in := range map[string]string{
+		"wrong types":               `{"list": ` + wrong + `}`,
+		"unknown fields":            `{` + unknown.String() + `}`,
+		"unknown fields of aliases": "{named: {a: &a {" + unknown.String() + "}, " + aliases.String() + "}}",
+		"fields given twice":        "{" + strings.Repeat("name: a, ", 1000) + "}",
+		"names that are none":       "{" + strings.Repeat("[]: a, ", 1000) + "}",
+	} {
+		v, errs := strict.ParseYAML("f", []byte(in))
+		if errs != nil {
+			t.Fatalf("%s: %v", name, errs)
+		}
+		expectCut(t, name, v.Decode(&document{}, map[string]string{}))
+	}
+	v, err := strict.ParseJSON([]byte(`{"list": ` + wrong + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectCut(t, "JSON", v.Decode(&document{}, nil))
+}
+
+func expectCut(t *testing.T, name string, errs fielderr.Errors) {
+	t.Helper()
+	if len(errs) != fielderr.Most+1 {
+		t.Errorf("%s: %d errors, want %d", name, len(errs), fielderr.Most+1)
+	}
+	shown := strings.Split(errs.Err().Error(), "\n")
+	if last := shown[len(shown)-1]; len(shown) != fielderr.Most+1 || last != "more problems are not shown" {
+		t.Errorf("%s: %d lines, the last: %s", name, len(shown), last)
+	}
+}
+
+// A few aliases of aliases describe more than a million values.
+func TestDecodeIsBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
+	for i := byte('1'); i < '8'; i++ {
+		last := "*a" + string(i-1)
+		b.WriteString("a" + string(i) + ": &a" + string(i) + " [" + strings.Repeat(last+", ", 9) + last + "]\n")
+	}
+	v, errs := strict.ParseYAML("f", []byte(b.String()))
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	var d struct {
+		A0, A1, A2, A3, A4, A5, A6 strict.Skip
+		A7                         [][][][][][][][]string `json:"a7"`
+	}
+	errs = v.Decode(&d, nil)
+	if !strings.Contains(errs.Error(), "with its aliases, the file has more than 1048576 values (f:1)") {
+		t.Errorf("%d errors, the first: %v", len(errs), errs[0])
+	}
+}
+
+// The paths of many values can have one long name in them.
+func TestLongNamesAreCutInPaths(t *testing.T) {
+	v, errs := strict.ParseYAML("f", []byte("named:\n  ? "+strings.Repeat("x", 100_000)+"\n  : {name: a}\n"))
+	var d document
+	origins := map[string]string{}
+	if errs = append(errs, v.Decode(&d, origins)...); errs != nil {
+		t.Fatal(errs)
+	}
+	for path := range origins {
+		if len(path) > 500 {
+			t.Errorf("a path has %d bytes", len(path))
+		}
+	}
+	for name := range d.Named {
+		if len(name) != 100_000 {
+			t.Errorf("the name itself has %d bytes", len(name))
+		}
+	}
+}
