@@ -212,7 +212,7 @@ var (
 	}
 	syncPanicsInfo = Info{
 		"oauth_sync_panics_total", Counter, nil,
-		"Panics of the syncer; each was logged, and it went on.",
+		"Panics of the syncer; each was logged, and it continued.",
 	}
 	leftoverInfo = Info{
 		"oauth_sync_final_flush_leftover", Gauge, nil,
