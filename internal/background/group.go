@@ -95,9 +95,14 @@ type panicError struct {
 // Error implements error.
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
+func isPanic(err error) bool {
+	_, ok := errors.AsType[*panicError](err)
+	return ok
+}
+
 // logPanic logs err with its stack if it is a panic, and nothing otherwise.
 func (g *Group) logPanic(ctx context.Context, name string, err error) {
-	if p := (*panicError)(nil); errors.As(err, &p) {
+	if p, ok := errors.AsType[*panicError](err); ok {
 		g.log.LogAttrs(ctx, slog.LevelError, "panic in a background loop",
 			slog.String("loop", name), slog.Any("panic", p.value), slog.String("stack", string(p.stack)))
 	}

@@ -269,6 +269,18 @@ func TestRepeatLogsOtherFailures(t *testing.T) {
 			}
 			return down
 		}, 2},
+		"one panic between": {func(run int) error {
+			if run == 3 {
+				panic("boom")
+			}
+			return down
+		}, 2},
+		"an error between panics": {func(run int) error {
+			if run == 3 {
+				return down
+			}
+			panic("boom")
+		}, 2},
 		"with a number":         {func(run int) error { return fmt.Errorf("%d are left", run) }, 10},
 		"a panic with a number": {func(run int) error { panic(run) }, 10},
 		"with success by turns": {func(run int) error {
@@ -300,6 +312,44 @@ func TestRepeatLogsOtherFailures(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRepeatRemindsOfTheSameFailure: a task that fails for days is not silent after the first line.
+func TestRepeatRemindsOfTheSameFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour-time.Minute)
+		defer cancel()
+		g := NewGroup(ctx, slog.New(slog.NewTextHandler(&log, nil)), nil)
+		g.Repeat(Task{Name: "failing", Every: time.Minute, First: true, Jitter: func(d time.Duration) time.Duration { return d }, Do: func(context.Context) error {
+			return errors.New("down")
+		}})
+		g.Wait()
+		if got := strings.Count(log.String(), "error=down"); got != 24 {
+			t.Errorf("logged %d times in a day, want once an hour:\n%s", got, log.String())
+		}
+	})
+}
+
+// TestPanicOfACancelledTaskIsLogged, also if the run before has failed.
+func TestPanicOfACancelledTaskIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		g, runs := NewGroup(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), nil), 0
+		g.Repeat(Task{Name: "waiting", Every: time.Second, First: true, Do: func(ctx context.Context) error {
+			if runs++; runs == 1 {
+				return errors.New("down")
+			}
+			<-ctx.Done()
+			panic("boom")
+		}})
+		time.Sleep(2 * time.Second) //nolint:forbidigo // the clock of synctest
+		g.Cancel()
+		g.Wait()
+		if got := strings.Count(log.String(), "panic=boom stack="); got != 1 {
+			t.Errorf("the panic was logged %d times, want once:\n%s", got, log.String())
+		}
+	})
 }
 
 func TestJitter(t *testing.T) {

@@ -20,9 +20,10 @@ type Task struct {
 }
 
 // Repeat does the task until the group is cancelled. A panic in Do is a failure like an error. The
-// first of several failures in a row is logged with its error, and a panic with its stack. A later
-// one is logged if its error is another than the one logged last, at most once in [relogAfter]. The
-// success that ends them is logged too. A failure of a cancelled task is not, unless it is a panic.
+// first of several failures in a row is logged with its error, and so is the first panic, with its
+// stack. A later one is logged if it is another than the last of its kind, at most once in
+// [relogAfter], or if it still is the same after [remindAfter]. The success that ends them is logged
+// too. A failure of a cancelled task is not, but a panic is.
 func (g *Group) Repeat(t Task) {
 	if t.Failed == "" {
 		t.Failed = "background task failed"
@@ -40,10 +41,14 @@ func (g *Group) Repeat(t Task) {
 }
 
 func (g *Group) repeat(ctx context.Context, t *Task) {
-	var row failures
+	var failed, panicked failures
 	wait := t.Every
 	for now := t.First; now || Sleep(ctx, t.Jitter(wait)); now = false {
 		err := g.call(ctx, t.Name, t.Do)
+		row := &failed
+		if isPanic(err) {
+			row = &panicked
+		}
 		news := err != nil && row.add(err.Error())
 		if news {
 			g.logPanic(ctx, t.Name, err)
@@ -54,8 +59,8 @@ func (g *Group) repeat(ctx context.Context, t *Task) {
 		case news:
 			g.log.LogAttrs(ctx, slog.LevelError, t.Failed, //nolint:sloglint // one constant per task
 				slog.String("loop", t.Name), slog.Any("error", err))
-		case err == nil && !row.at.IsZero():
-			row = failures{}
+		case err == nil && (failed != failures{} || panicked != failures{}):
+			failed, panicked = failures{}, failures{}
 			g.log.LogAttrs(ctx, slog.LevelInfo, "background task works again", slog.String("loop", t.Name))
 		}
 		if wait = t.Every; err != nil {
@@ -64,19 +69,26 @@ func (g *Group) repeat(ctx context.Context, t *Task) {
 	}
 }
 
-// relogAfter is the least time between two log lines about failures in a row. An error may contain a
-// number that changes with every run.
-const relogAfter = time.Minute
+// The least time between two log lines about failures in a row: of different ones, as an error may
+// contain a number that changes with every run, and of equal ones.
+const (
+	relogAfter  = time.Minute
+	remindAfter = time.Hour
+)
 
-// failures are those in a row; zero: the last run succeeded.
+// failures are the errors, or the panics, since the last run that succeeded. Zero: there are none.
 type failures struct {
-	logged string    // the error that was logged last
+	logged string    // the text that was logged last
 	at     time.Time // when
 }
 
 // add reports whether a failure is to be logged.
 func (f *failures) add(text string) bool {
-	if !f.at.IsZero() && (text == f.logged || time.Since(f.at) < relogAfter) {
+	least := relogAfter
+	if text == f.logged {
+		least = remindAfter
+	}
+	if !f.at.IsZero() && time.Since(f.at) < least {
 		return false
 	}
 	*f = failures{text, time.Now()}

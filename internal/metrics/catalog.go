@@ -240,7 +240,7 @@ var (
 	panicsInfo = Info{
 		"oauth_loop_panics_total", Counter,
 		[]string{"loop"},
-		"Panics of background loops, which were restarted. Of equal ones in a row only the first is logged.",
+		"Panics of background loops, which were restarted. Of equal ones in a row, one an hour is logged.",
 	}
 	buildInfo = Info{
 		"oauth_build_info", Gauge,
