@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -34,28 +33,10 @@ func TestMain(m *testing.M) {
 // process is a running oauth-server.
 type process struct {
 	*exec.Cmd
-	stdout syncBuffer
-	log    syncBuffer
+	stdout check.Buffer
+	log    check.Buffer
 	lines  chan string // of standard error
 	done   chan error
-}
-
-// syncBuffer can be read while a process writes it.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // command is oauth-server with those arguments and without our environment.

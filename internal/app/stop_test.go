@@ -2,7 +2,6 @@ package app
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 )
 
@@ -78,7 +78,7 @@ func fetch(t *testing.T, client *http.Client, address string) (status int, last 
 }
 
 func TestStopDoesNotWaitForAConnectionWithoutARequest(t *testing.T) {
-	var log bytes.Buffer
+	var log check.Buffer
 	cfg := testConfig(t)
 	cfg.ShutdownTimeout = config.Duration(2 * time.Second) // Shutdown alone would wait for five
 	r := start(t, cfg, &log)
@@ -99,7 +99,7 @@ func TestStopDoesNotWaitForAConnectionWithoutARequest(t *testing.T) {
 }
 
 func TestStopCutsOffARequestThatDoesNotEnd(t *testing.T) {
-	var log bytes.Buffer
+	var log check.Buffer
 	cfg := testConfig(t)
 	cfg.ShutdownTimeout = config.Duration(time.Second)
 	r := start(t, cfg, &log)
@@ -114,7 +114,7 @@ func TestStopCutsOffARequestThatDoesNotEnd(t *testing.T) {
 
 // TestStopCutsOffAScrapeThatDoesNotEnd: it is a stop without an error.
 func TestStopCutsOffAScrapeThatDoesNotEnd(t *testing.T) {
-	var log bytes.Buffer
+	var log check.Buffer
 	cfg := withOperators(t)
 	cfg.ShutdownTimeout = config.Duration(time.Second)
 	s, err := New(t.Context(), cfg, Options{Logger: NewLogger(cfg.Log, &log)})
