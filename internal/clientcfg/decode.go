@@ -6,8 +6,9 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// DecodePolicySet reads the JSON that a store keeps. An unknown field is an error that
-// wraps [ErrUnreadable]: a newer release may have written it.
+// DecodePolicySet reads the JSON that a store keeps, as strictly as any other document: an
+// unknown field, which a newer release may have written, a name given twice, null in a list
+// or text that is not Unicode is an error that wraps [ErrUnreadable].
 func DecodePolicySet(stored []byte) (set PolicySet, err error) {
 	v, err := strict.ParseJSON(stored)
 	if err == nil {

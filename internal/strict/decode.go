@@ -24,10 +24,10 @@ type Defaulter interface {
 }
 
 // Decode writes v into a struct, given by its address. Fields that v does not have
-// keep their values, as do those that are null in JSON; what is null in a map is as if it
-// had no fields. It notes in origins, unless
-// that is nil, by its path where each value stands in a file. After more than
-// [fielderr.Most] errors it stops.
+// keep their values, as do those that are null in JSON; those of a [Defaulter] get its
+// defaults, and what a pointer points to is new. What is null in a map is as if it had no
+// fields. Decode notes in origins, unless that is nil, by its path where each value stands
+// in a file. After more than [fielderr.Most] errors it stops.
 func (v *Value) Decode(into any, origins map[string]string) fielderr.Errors {
 	d := decoder{origins: origins}
 	d.value(v, reflect.ValueOf(into).Elem(), "")

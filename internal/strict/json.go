@@ -20,11 +20,11 @@ const maxDepth = 16
 // encoding/json does: a name that stands twice in an object, invalid UTF-8, half of a
 // surrogate pair and deep nesting, because two readers could understand them differently.
 func ParseJSON(b []byte) (*Value, error) {
-	switch {
-	case !utf8.Valid(b):
-		return nil, errors.New("it is not UTF-8")
-	case hasHalfPair(b):
-		return nil, errors.New("an escape such as \\ud800 is half of a surrogate pair")
+	if at := firstInvalid(b); at >= 0 {
+		return nil, position(b, int64(at), errors.New("it is not UTF-8"))
+	}
+	if at := halfPair(b); at >= 0 {
+		return nil, position(b, int64(at), errors.New("an escape such as \\ud800 is half of a surrogate pair"))
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
@@ -41,22 +41,34 @@ func ParseJSON(b []byte) (*Value, error) {
 	return v, nil
 }
 
-// hasHalfPair reports whether an escape stands for half of a UTF-16 surrogate pair.
-// encoding/json would silently replace it.
-func hasHalfPair(b []byte) bool {
-	for {
-		at := bytes.IndexByte(b, '\\')
-		if at < 0 || at+1 == len(b) {
-			return false
+// firstInvalid returns where b ceases to be UTF-8, -1 if it is UTF-8.
+func firstInvalid(b []byte) int {
+	for at := 0; at < len(b); {
+		r, size := utf8.DecodeRune(b[at:])
+		if r == utf8.RuneError && size == 1 {
+			return at
 		}
-		b = b[at:]
-		switch first := escaped(b); {
+		at += size
+	}
+	return -1
+}
+
+// halfPair returns where an escape stands for half of a UTF-16 surrogate pair, -1 if none does.
+// encoding/json would silently replace it.
+func halfPair(b []byte) int {
+	for at := 0; ; {
+		next := bytes.IndexByte(b[at:], '\\')
+		if next < 0 || at+next+1 == len(b) {
+			return -1
+		}
+		at += next
+		switch first := escaped(b[at:]); {
 		case !utf16.IsSurrogate(first):
-			b = b[2:]
-		case utf16.DecodeRune(first, escaped(b[6:])) == unicode.ReplacementChar:
-			return true
+			at += 2
+		case utf16.DecodeRune(first, escaped(b[at+6:])) == unicode.ReplacementChar:
+			return at
 		default:
-			b = b[12:]
+			at += 12
 		}
 	}
 }
