@@ -3,8 +3,9 @@ package config
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
+
+	"oauth-server/internal/ratelimit"
 )
 
 // Duration is a time.Duration that is written without zero parts: 60s, 1m30s, 720h.
@@ -14,16 +15,7 @@ type Duration time.Duration
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // String is the duration without the zero parts: 1h, not 1h0m0s.
-func (d Duration) String() string {
-	s := time.Duration(d).String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
+func (d Duration) String() string { return ratelimit.FormatWindow(time.Duration(d)) }
 
 // Std converts it to a time.Duration.
 func (d Duration) Std() time.Duration { return time.Duration(d) }

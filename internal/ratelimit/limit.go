@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"oauth-server/internal/fielderr"
@@ -141,6 +142,19 @@ func validName(s string) bool {
 	return true
 }
 
+// FormatWindow returns d as it is written in configurations: without zero parts, so 1h and not
+// 1h0m0s. [time.ParseDuration] reads it.
+func FormatWindow(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
 // jsonLimit is a limit as JSON: its window is a text such as "1m30s".
 type jsonLimit struct {
 	Name      string    `json:"name"`
@@ -152,15 +166,15 @@ type jsonLimit struct {
 	OnOutage  OnOutage  `json:"on_outage"`
 }
 
-// MarshalJSON writes the window as a text such as "1m0s".
+// MarshalJSON writes the window as [FormatWindow] does.
 func (l Limit) MarshalJSON() ([]byte, error) {
-	return json.Marshal(jsonLimit{l.Name, l.Requests, l.Window.String(), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage})
+	return json.Marshal(jsonLimit{l.Name, l.Requests, FormatWindow(l.Window), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. Absent fields are those of [DefaultLimit].
 func (l *Limit) UnmarshalJSON(b []byte) error {
 	d := DefaultLimit()
-	j := jsonLimit{d.Name, d.Requests, d.Window.String(), d.Frames, d.Algorithm, d.SoftRatio, d.OnOutage}
+	j := jsonLimit{d.Name, d.Requests, FormatWindow(d.Window), d.Frames, d.Algorithm, d.SoftRatio, d.OnOutage}
 	if err := json.Unmarshal(b, &j); err != nil {
 		return fmt.Errorf("limit: %w", err)
 	}
