@@ -133,7 +133,7 @@ func sorted(line string) string {
 }
 
 // person reads what a command says and, when it asks to open an address, signs
-// in there and agrees, as somebody with a browser would.
+// in there and agrees, as a person with a browser would.
 type person struct {
 	name, password string
 	read           string

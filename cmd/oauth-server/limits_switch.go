@@ -39,7 +39,11 @@ on|off CLIENT is deprecated and still works.`,
   oauth-server limits dry-run shop off`,
 		ValidArgsFunction: l.completeSwitch(states...),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 && isState(args[0]) && !isState(args[1]) {
+			switch {
+			case len(args) < 2 || !isState(args[0]):
+			case isState(args[1]):
+				l.note("The last argument is the state: this concerns the client %q, and dry-run is to be %s.", args[0], args[1])
+			default:
 				slices.Reverse(args)
 				l.note("The order on|off CLIENT is deprecated. Write: %s %s", cmd.CommandPath(), strings.Join(args, " "))
 			}

@@ -46,9 +46,9 @@ func TestSwitches(t *testing.T) {
 			"The order on|off CLIENT is deprecated. Write: oauth-server limits dry-run shop off",
 		},
 		// With a client named on or off, the last argument is the state.
-		{"dry-run on off", `/policies/on {"mode":"enforce"}`, "Dry-run is now off for on", ""},
-		{"dry-run off on", `/policies/off {"mode":"dry_run"}`, "Dry-run is now on for off", ""},
-		{"dry-run on on", `/policies/on {"mode":"dry_run"}`, "Dry-run is now on for on", ""},
+		{"dry-run on off", `/policies/on {"mode":"enforce"}`, "Dry-run is now off for on", `The last argument is the state: this concerns the client "on", and dry-run is to be off.`},
+		{"dry-run off on", `/policies/off {"mode":"dry_run"}`, "Dry-run is now on for off", `The last argument is the state: this concerns the client "off", and dry-run is to be on.`},
+		{"dry-run on on", `/policies/on {"mode":"dry_run"}`, "Dry-run is now on for on", `The last argument is the state: this concerns the client "on", and dry-run is to be on.`},
 		{"trust shop on", `/policies/shop {"trusted":true}`, "The client shop is now trusted", ""},
 		{"trust shop off", `/policies/shop {"trusted":false}`, "The client shop is no longer trusted", ""},
 		{"trust shop", `/policies/shop {"trusted":true}`, "The client shop is now trusted", ""},

@@ -96,17 +96,21 @@ func TestServersShareADatabase(t *testing.T) {
 }
 
 func TestWhatIsWrongWithTheDatabase(t *testing.T) {
-	tests := []struct{ name, uri, want string }{
-		{"nobody answers", "mongodb://127.0.0.1:1", "no MongoDB server answers"},
-		{"not a URI", "mongodb://127.0.0.1:x", "the MongoDB URI is not valid"},
-		{"no such host", "mongodb://no-such-host.invalid", "no MongoDB server answers"},
-		{"password", strings.Replace(mongotest.URI(t), "mongodb://", "mongodb://me:hush@", 1), "refuses the user name or password"},
+	tests := []struct {
+		name, uri, want string
+		status          int
+	}{
+		{"nobody answers", "mongodb://127.0.0.1:1", "no MongoDB server answers", exitFailed},
+		{"not a URI", "mongodb://127.0.0.1:x", "store.mongodb.uri: is not valid", exitUsage},
+		{"not an option", "mongodb://127.0.0.1:1/?w=-3", "the MongoDB URI is not valid", exitFailed},
+		{"no such host", "mongodb://no-such-host.invalid", "no MongoDB server answers", exitFailed},
+		{"password", strings.Replace(mongotest.URI(t), "mongodb://", "mongodb://me:hush@", 1), "refuses the user name or password", exitFailed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, stderr, status := run(t, "", "serve", "--listen", "127.0.0.1:0", "--mongodb-uri", tt.uri)
-			if status != exitFailed || !strings.Contains(stderr, tt.want) || strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "hush") {
+			if status != tt.status || !strings.Contains(stderr, tt.want) || strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "hush") {
 				t.Errorf("status %d: %s", status, stderr)
 			}
 		})
