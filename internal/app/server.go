@@ -111,6 +111,7 @@ func (s *Server) stop(ctx context.Context) error {
 const (
 	clientsRefreshEvery  = 2 * time.Second
 	policiesRefreshEvery = time.Second
+	keysRefreshEvery     = time.Second // a withdrawn key is accepted no longer than that
 )
 
 // tasks lists what is repeated while the server runs.
@@ -119,6 +120,7 @@ func (s *Server) tasks() []background.Task {
 	f, l := s.base, s.limiter
 	tasks := []background.Task{
 		{Name: "signing keys", Every: f.keys.CheckEvery(), Do: f.keys.Maintain, Failed: keep},
+		{Name: "withdrawn keys", Every: keysRefreshEvery, Do: f.keys.Refresh, Failed: keep},
 		{Name: "clients", Every: clientsRefreshEvery, Do: f.clients.Refresh, Failed: keep},
 		{Name: "policies", Every: policiesRefreshEvery, Do: l.policies.Refresh, Failed: keep},
 		{

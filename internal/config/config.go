@@ -30,6 +30,7 @@ type Config struct {
 	// Without it, the server does not start on an older layout.
 	Migrate        bool           `json:"migrate,omitempty"`
 	Tokens         Tokens         `json:"tokens"`
+	Keys           Keys           `json:"keys,omitzero"`
 	Sessions       Sessions       `json:"sessions"`
 	FailedAttempts FailedAttempts `json:"failed_attempts"`
 	Sync           Sync           `json:"sync"`

@@ -25,6 +25,10 @@ func (o Option) Env() string {
 // has these options.
 func (o Option) IsStore() bool { return strings.HasPrefix(o.Path, "store.") }
 
+// IsKeys reports whether the option is about the signing keys. Commands that write keys have these
+// options.
+func (o Option) IsKeys() bool { return strings.HasPrefix(o.Path, "keys.") }
+
 // Kind is the type of the option's value, for a help text: bool, int, float, duration,
 // string or strings.
 func (o Option) Kind() string {
@@ -85,6 +89,10 @@ var options = []Option{
 	{"tokens-refresh-ttl", "tokens.refresh_ttl", "lifetime of a refresh token"},
 	{"tokens-code-ttl", "tokens.code_ttl", "lifetime of an authorization code; keep it above the windows of user limits"},
 	{"tokens-key-rotation", "tokens.key_rotation", "age at which the signing key is replaced"},
+	{"keys-secret", "keys.secret", "encrypts the signing keys in the store: base64 of at least 32 random bytes"},
+	{"keys-secret-file", "keys.secret_file", "file with that secret, instead of its value"},
+	{"keys-second-secret", "keys.second_secret", "decrypts them as well: the old secret or the next one, while it is changed"},
+	{"keys-second-secret-file", "keys.second_secret_file", "file with that secret, instead of its value"},
 	{"sessions-ttl", "sessions.ttl", "how long a browser stays signed in"},
 	{"failed-attempts-window", "failed_attempts.window", "window of the four limits below"},
 	{"failed-attempts-clients-per-address", "failed_attempts.clients.per_address", "wrong client secrets from one address"},

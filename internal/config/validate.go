@@ -34,6 +34,7 @@ func (c *Config) check() (es fielderr.Errors) {
 	c.Tracing.check(&es)
 	es = append(es, c.Store.check()...)
 	c.Tokens.check(&es)
+	c.Keys.check(&es)
 	between(&es, "sessions.ttl", c.Sessions.TTL, time.Minute, 365*24*time.Hour)
 	c.FailedAttempts.check(&es)
 	between(&es, "audit.keep", c.Audit.Keep, 24*time.Hour, 100*365*24*time.Hour)

@@ -17,7 +17,7 @@ type Record struct {
 	ID         string    // RFC 7638 thumbprint of the public key
 	Algorithm  Algorithm // RFC 7518 name
 	Generation int64     // 1, 2, 3… per algorithm
-	PrivateKey []byte    // PKCS #8
+	PrivateKey []byte    // PKCS #8, or that encrypted by [Secrets]
 	CreatedAt  time.Time
 	// ActiveFrom is when signing with it begins: later than CreatedAt, so that verifiers have it
 	// by then.
