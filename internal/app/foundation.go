@@ -30,6 +30,7 @@ type foundation struct {
 	watched   *watched.Store  // the same store; every operation is counted and traced
 	verified  <-chan struct{} // closed after the verification of the database
 	cert      *certificate    // nil: plain HTTP
+	adminCert *certificate    // the same for operators
 	keys      *keys.Ring
 	clients   *clientcfg.Source
 }
@@ -59,16 +60,27 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 			return nil, err
 		}
 	}
-	if cfg.TLS.Enabled() {
-		if f.cert, err = loadCertificate(cfg.TLS, f.log); err != nil {
-			return nil, err
-		}
+	if err := f.loadCertificates(); err != nil {
+		return nil, err
 	}
 	if f.keys, err = openKeys(ctx, f); err != nil {
 		return nil, err
 	}
 	f.clients, err = clientcfg.NewSource(ctx, f.watched)
 	return f, err
+}
+
+// loadCertificates loads those of the listeners that speak HTTPS.
+func (f *foundation) loadCertificates() (err error) {
+	if f.cfg.TLS.Enabled() {
+		if f.cert, err = loadCertificate(f.cfg.TLS, "", f.log); err != nil {
+			return err
+		}
+	}
+	if own := f.cfg.OperatorTLS(); own.Enabled() && f.operators != nil {
+		f.adminCert, err = loadCertificate(own, f.cfg.AdminClientCA, f.log)
+	}
+	return err
 }
 
 // listen binds the addresses for clients and operators. operators is nil if there is no address, or

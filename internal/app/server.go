@@ -134,11 +134,13 @@ func (s *Server) tasks() []background.Task {
 			Failed: "sweep failed; expired entries stay",
 		})
 	}
-	if f.cert != nil {
-		tasks = append(tasks, background.Task{
-			Name: "certificate", Every: certificateCheck, Do: f.cert.reload,
-			Failed: "certificate reload failed; keeping last good certificate",
-		})
+	for name, cert := range map[string]*certificate{"certificate": f.cert, "admin certificate": f.adminCert} {
+		if cert != nil {
+			tasks = append(tasks, background.Task{
+				Name: name, Every: certificateCheck, Do: cert.reload,
+				Failed: "certificate reload failed; keeping last good certificate",
+			})
+		}
 	}
 	return tasks
 }
@@ -180,6 +182,17 @@ func (s *Server) AdminAddr() string {
 		return ""
 	}
 	return s.base.operators.Addr().String()
+}
+
+// AdminURL is the URL that operators are served on, by its address; empty if none.
+func (s *Server) AdminURL() string {
+	switch {
+	case s.base.operators == nil:
+		return ""
+	case s.base.adminCert != nil:
+		return "https://" + s.AdminAddr()
+	}
+	return "http://" + s.AdminAddr()
 }
 
 // Issuer is the public URL of the server.
