@@ -30,8 +30,8 @@ const (
 
 // The info of HKDF, which keeps what is derived from one secret apart.
 const (
-	infoCipher   = "oauth-server: encryption of signing keys, AES-256-GCM"
-	infoSecretID = "oauth-server: identifier of the secret of signing keys"
+	infoCipher = "oauth-server: encryption of signing keys, AES-256-GCM"
+	infoName   = "oauth-server: identifier of the secret of signing keys"
 )
 
 // Errors of a stored key that cannot be read; they are wrapped with its ID.
@@ -80,7 +80,7 @@ func newSecret(random []byte) (*Secret, error) {
 	if err != nil {
 		return nil, fmt.Errorf("derive key: %w", err)
 	}
-	id, err := hkdf.Key(sha256.New, random, nil, infoSecretID, secretIDLength)
+	id, err := hkdf.Key(sha256.New, random, nil, infoName, secretIDLength)
 	if err != nil {
 		return nil, fmt.Errorf("derive identifier: %w", err)
 	}
@@ -103,7 +103,7 @@ func (s *Secret) Same(other *Secret) bool {
 // encrypt returns the stored form of a private key.
 func (s *Secret) encrypt(r Record, pkcs8 []byte) []byte {
 	envelope := append([]byte(envelopeV1), s.id...)
-	return s.aead.Seal(envelope, nil, pkcs8, associated(r))
+	return s.aead.Seal(envelope, nil, pkcs8, associated(r)) //nolint:gosec // G407: the AEAD makes a random nonce itself
 }
 
 // associated is what is authenticated with a private key. None of its parts has a line break.
