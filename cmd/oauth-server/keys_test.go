@@ -211,7 +211,12 @@ func TestWithdrawnKeyIsRefusedEverywhereWithinTwoSeconds(t *testing.T) {
 	var servers []string
 	for range 3 {
 		args := append([]string{"serve", "--listen", "127.0.0.1:0", "--issuer", "http://127.0.0.1:9096"}, secret...)
-		servers = append(servers, "http://"+launch(t, append(args, db...)...).listening(t))
+		p := launch(t, append(args, db...)...)
+		servers = append(servers, "http://"+p.listening(t))
+		go func() {
+			for range p.lines { // or a full channel would stop the server
+			}
+		}()
 	}
 	stolen := askToken(t, servers[0], shop)
 	old := publishedKeys(t, servers[0])
