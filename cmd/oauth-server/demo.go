@@ -36,7 +36,7 @@ func (c *cli) serveDemo(ctx context.Context, sources config.Sources) (err error)
 			return err
 		},
 		Listening: func(s *app.Server) {
-			if err := c.showDemo(demo, s.Issuer(), s.AdminAddr(), dir); err != nil {
+			if err := c.showDemo(demo, s.Issuer(), s.AdminURL(), dir); err != nil {
 				c.note("oauth-server: show the demo: %v", err)
 			}
 		},

@@ -22,6 +22,7 @@ var errUnhealthy = errors.New("the server is not healthy")
 func newHealth(c *cli) *cobra.Command {
 	var url string
 	var patience time.Duration
+	var files tlsFiles
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Check the health of a running server",
@@ -35,20 +36,25 @@ otherwise 1.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 			defer cancel()
-			return c.health(ctx, url)
+			transport, _, err := files.transports(c)
+			if err != nil {
+				return err
+			}
+			return c.health(ctx, &http.Client{Transport: transport}, url)
 		},
 	}
+	files.add(cmd.Flags())
 	cmd.Flags().StringVar(&url, "url", defaultIssuer+"/healthz", "address to check")
 	cmd.Flags().DurationVar(&patience, "timeout", 3*time.Second, "time limit for the answer")
 	return cmd
 }
 
-func (c *cli) health(ctx context.Context, url string) error {
+func (c *cli) health(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return &usageError{err}
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -31,7 +32,8 @@ The commands authenticate as an admin client, which
 "oauth-server client create ops --admin" creates. Give its ID by --client-id, and
 its secret in OAUTH_CLIENT_SECRET or by --client-secret-stdin. The token is cached
 like that of "oauth-server token". OAUTH_SERVER, OAUTH_ISSUER, OAUTH_CLIENT_ID and
-OAUTH_TOKEN replace their flags.
+OAUTH_TOKEN replace their flags, and so do OAUTH_CA_FILE, OAUTH_CERT_FILE and
+OAUTH_KEY_FILE.
 
 A limit is written REQUESTS/WINDOW, with options after commas:
   10/60s      10000/24h,name=daily      100/60s,frames=6,algorithm=sliding,soft=0.9`
@@ -45,6 +47,8 @@ const limitsExample = `  oauth-server limits list
 // a change.
 type limits struct {
 	*cli
+	tls              tlsFiles
+	tokens           *http.Client // for requests to the issuer; made by connect
 	server, issuer   string
 	clientID, secret string
 	secretStdin      bool
@@ -65,6 +69,7 @@ func newLimits(c *cli) *cobra.Command {
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&l.server, "server", "", "admin address of the server (default "+defaultAdmin+")")
 	flags.StringVar(&l.issuer, "issuer", "", "issuer of the token (default the one that the server names)")
+	l.tls.add(flags)
 	flags.StringVar(&l.clientID, "client-id", "", "ID of the admin client")
 	flags.StringVar(&l.secret, "client-secret", "", "secret of the admin client")
 	flags.BoolVar(&l.secretStdin, "client-secret-stdin", false, "read the secret from standard input")
@@ -96,7 +101,13 @@ func (l *limits) connect() (*adminclient.Client, error) {
 	if err := l.readSecret(); err != nil {
 		return nil, err
 	}
-	return &adminclient.Client{Server: l.server, HTTP: tokenclient.NewHTTPClient(), Issuer: l.issuer, Token: l.bearer}, nil
+	calls := tokenclient.NewHTTPClient()
+	l.tokens = tokenclient.NewHTTPClient()
+	var err error
+	if calls.Transport, l.tokens.Transport, err = l.tls.transports(l.cli); err != nil {
+		return nil, err
+	}
+	return &adminclient.Client{Server: l.server, HTTP: calls, Issuer: l.issuer, Token: l.bearer}, nil
 }
 
 func (l *limits) readSecret() (err error) {
@@ -132,7 +143,7 @@ func (l *limits) bearer(ctx context.Context, issuer string, fresh bool) (string,
 		}
 		r.CacheDir = dir
 	}
-	client := &tokenclient.Client{HTTP: tokenclient.NewHTTPClient(), Now: time.Now, Notify: func(m string) { l.note("%s", m) }}
+	client := &tokenclient.Client{HTTP: l.tokens, Now: time.Now, Notify: func(m string) { l.note("%s", m) }}
 	result, err := client.Token(ctx, r)
 	if err != nil {
 		return "", fmt.Errorf("get a token from %s: %w", issuer, err)

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
@@ -22,9 +19,6 @@ type change struct {
 	body   any
 	done   string // what is different now, for a person: a sentence without its full stop
 }
-
-// errNotAgreed ends a change that was not confirmed.
-var errNotAgreed = errors.New("nothing was changed")
 
 // perform rehearses a change, asks for confirmation if it widens enforcement, and makes it. It
 // fails if the resource was changed after it was read.
@@ -98,24 +92,8 @@ func (l *limits) agree(r adminapi.Rehearsal) error {
 	if l.yes {
 		return nil
 	}
-	_, _ = fmt.Fprint(l.errOut, "Continue? [y/N] ")
-	line, err := bufio.NewReader(io.LimitReader(l.in, maxAnswerLine)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read your answer: %w", err)
-	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return nil
-	case "":
-		if errors.Is(err, io.EOF) {
-			l.note("")
-			return fmt.Errorf("%w, because there was no answer; confirm with --yes", errNotAgreed)
-		}
-	}
-	return errNotAgreed
+	return l.confirm()
 }
-
-const maxAnswerLine = 100
 
 // showChanged writes the resource after a change for a script, or done for a person, with when it holds.
 func (l *limits) showChanged(changed json.RawMessage, done string) error {

@@ -78,6 +78,10 @@ func (c *cli) withStore(ctx context.Context, s *settings, do func(app.Store) err
 	if err != nil {
 		return err
 	}
+	return withExisting(ctx, cfg, do)
+}
+
+func withExisting(ctx context.Context, cfg *config.Config, do func(app.Store) error) error {
 	if e := cfg.Store.Embedded; e != nil {
 		if _, err := os.Stat(e.Path); errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("there is no data file %s: name it with --data, or create it with serve or a create command", e.Path)

@@ -70,7 +70,7 @@ func TestCertificateIsReloadedWhenItsFilesChange(t *testing.T) {
 		writeCertificate(t, files, 1)
 		var log strings.Builder
 		logger := slog.New(slog.NewTextHandler(&log, nil))
-		c, err := loadCertificate(files, logger)
+		c, err := loadCertificate(files, "", logger)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestCertificateThatDoesNotFitStopsTheStart(t *testing.T) {
 	other := certificateFiles(t)
 	writeCertificate(t, other, 2)
 	files.KeyFile = other.KeyFile
-	if _, err := loadCertificate(files, slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := loadCertificate(files, "", slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a key of another certificate was accepted")
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -107,26 +109,34 @@ func (d *connDrainer) closeUnused() {
 // mounted Kubernetes secret.
 const certificateCheck = 10 * time.Second
 
-// certificate serves the newest good pair of certificate and key.
+// certificate serves the newest good pair of certificate and key, and asks for client certificates of
+// the newest good CA.
 type certificate struct {
-	cfg     config.TLS
-	log     *slog.Logger
-	seen    []byte // content of both files when last read
-	refused error  // why that is no pair, nil if it is one
-	current atomic.Pointer[tls.Certificate]
+	cfg      config.TLS
+	clientCA string // file; empty: no client certificate is asked for
+	log      *slog.Logger
+	seen     []byte // content of all files when last read
+	refused  error  // why they are not served, nil if they are
+	current  atomic.Pointer[identity]
 }
 
-func loadCertificate(cfg config.TLS, log *slog.Logger) (*certificate, error) {
-	c := &certificate{cfg: cfg, log: log}
+// identity is what the files held.
+type identity struct {
+	pair    tls.Certificate
+	clients *x509.CertPool // nil: no client certificate is asked for
+}
+
+func loadCertificate(cfg config.TLS, clientCA string, log *slog.Logger) (*certificate, error) {
+	c := &certificate{cfg: cfg, clientCA: clientCA, log: log}
 	if _, err := c.read(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// read reads the files and, if they have changed, serves them from now on. A pair that does not fit
-// is an error until the files change again (one may be replaced before the other), and the last good
-// pair stays.
+// read reads the files and, if they have changed, serves them from now on. Files that do not fit are
+// an error until they change again (one may be replaced before the others), and the last good ones
+// stay.
 func (c *certificate) read() (changed bool, err error) {
 	cert, err := os.ReadFile(c.cfg.CertFile)
 	if err != nil {
@@ -136,37 +146,73 @@ func (c *certificate) read() (changed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("read key: %w", err)
 	}
-	both := bytes.Join([][]byte{cert, key}, []byte{0})
-	if bytes.Equal(both, c.seen) {
+	var authority []byte
+	if c.clientCA != "" {
+		if authority, err = os.ReadFile(c.clientCA); err != nil {
+			return false, fmt.Errorf("read client CA: %w", err)
+		}
+	}
+	all := bytes.Join([][]byte{cert, key, authority}, []byte{0})
+	if bytes.Equal(all, c.seen) {
 		return false, c.refused
 	}
-	c.seen, c.refused = both, nil
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		c.refused = fmt.Errorf("load certificate %s with key %s: %w", c.cfg.CertFile, c.cfg.KeyFile, err)
-		return false, c.refused
+	c.seen = all
+	next, err := c.parse(cert, key, authority)
+	if c.refused = err; err != nil {
+		return false, err
 	}
-	c.current.Store(&pair)
+	c.current.Store(next)
 	return true, nil
 }
+
+func (c *certificate) parse(cert, key, authority []byte) (*identity, error) {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("load certificate %s with key %s: %w", c.cfg.CertFile, c.cfg.KeyFile, err)
+	}
+	if c.clientCA == "" {
+		return &identity{pair: pair}, nil
+	}
+	clients := x509.NewCertPool()
+	if !clients.AppendCertsFromPEM(authority) {
+		return nil, fmt.Errorf("load client CA %s: %w", c.clientCA, errNoPEM)
+	}
+	return &identity{pair, clients}, nil
+}
+
+var errNoPEM = errors.New("it holds no PEM certificate")
 
 // reload serves the files as they are now, and logs a change.
 func (c *certificate) reload(ctx context.Context) error {
 	changed, err := c.read()
 	if changed {
-		leaf := c.current.Load().Leaf
+		leaf := c.current.Load().pair.Leaf
 		c.log.LogAttrs(ctx, slog.LevelInfo, "certificate reloaded",
 			slog.String("serial", leaf.SerialNumber.Text(16)), slog.Time("not_after", leaf.NotAfter))
 	}
 	return err
 }
 
-// config returns TLS 1.2 or newer (RFC 9325) with the newest certificate.
+// config returns TLS 1.2 or newer (RFC 9325) with the newest certificate and the newest client CA. A
+// client certificate is verified in every handshake: no session is resumed, so a CA that was taken out
+// of its file is not accepted again.
 func (c *certificate) config() *tls.Config {
-	return &tls.Config{
+	base := &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return c.current.Load(), nil
+			return &c.current.Load().pair, nil
 		},
 	}
+	if c.clientCA == "" {
+		return base
+	}
+	required := base.Clone()
+	required.ClientAuth, required.SessionTicketsDisabled = tls.RequireAndVerifyClientCert, true
+	required.NextProtos = []string{"h2", "http/1.1"} // http.Server sets them in base only
+	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := required.Clone()
+		now.ClientCAs = c.current.Load().clients
+		return now, nil
+	}
+	return base
 }

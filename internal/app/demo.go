@@ -107,7 +107,7 @@ const (
 
 // Lines returns commands that show every grant. Each works by itself in a POSIX shell with curl and
 // sed, and stores cookies and tokens in the directory dir. The one for operators needs admin, the
-// address that they are served on; it is left out if that is empty.
+// URL that they are served on; it is left out if that is empty.
 func (d *Demo) Lines(issuer, admin, dir string) []DemoLine {
 	as := fmt.Sprintf("curl -s -w '\\n' -u '%s:%s'", d.ClientID, d.ClientSecret)
 	password := fmt.Sprintf("%s -d grant_type=password -d username=%s -d password=%s -d scope=%s %s/token",
@@ -133,7 +133,7 @@ func (d *Demo) Lines(issuer, admin, dir string) []DemoLine {
 	}
 	if admin != "" {
 		lines = append(lines, DemoLine{"limits: who asks, what applies to them, what was denied (oauth-server limits --help changes it)", fmt.Sprintf(
-			"oauth-server limits list --all --server http://%s --client-id %s --client-secret='%s' --cache '%s/admin.json'",
+			"oauth-server limits list --all --server %s --client-id %s --client-secret='%s' --cache '%s/admin.json'",
 			admin, d.AdminClientID, d.AdminSecret, dir)})
 	}
 	return lines

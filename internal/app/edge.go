@@ -55,6 +55,9 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	}
 	e.ops = newHTTPServer(e.operatorHandler(), f.log)
 	e.ops.WriteTimeout = slowestScrape
+	if f.adminCert != nil {
+		e.ops.TLSConfig = f.adminCert.config()
+	}
 	return e, nil
 }
 
@@ -195,8 +198,17 @@ func (e *edge) serveOperators(ctx context.Context, failed chan<- error) (stop fu
 		}
 		return nil
 	}
+	serve := e.ops.Serve
+	switch {
+	case e.base.adminCert != nil:
+		serve = func(l net.Listener) error { return e.ops.ServeTLS(l, "", "") }
+	case !e.base.cfg.LoopbackAdminListen():
+		e.base.log.LogAttrs(ctx, slog.LevelWarn,
+			"operators are served without TLS on an address that other machines can reach; set admin_tls",
+			slog.String("address", e.base.operators.Addr().String()))
+	}
 	go func() {
-		if err := e.ops.Serve(e.base.operators); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(e.base.operators); !errors.Is(err, http.ErrServerClosed) {
 			failed <- err
 		}
 	}()

@@ -30,6 +30,7 @@ type foundation struct {
 	loops     *background.Group
 	verified  <-chan struct{} // closed after the verification of the database
 	cert      *certificate    // nil: plain HTTP
+	adminCert *certificate    // the same for operators
 	keys      *keys.Ring
 	clients   *clientcfg.Source
 }
@@ -60,10 +61,8 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 			return nil, err
 		}
 	}
-	if cfg.TLS.Enabled() {
-		if f.cert, err = loadCertificate(cfg.TLS, f.log); err != nil {
-			return nil, err
-		}
+	if err := f.loadCertificates(); err != nil {
+		return nil, err
 	}
 	if f.keys, err = openKeys(ctx, f); err != nil {
 		return nil, err
@@ -77,6 +76,19 @@ func (f *foundation) stopLoops(context.Context) error {
 	f.loops.Cancel()
 	f.loops.Wait()
 	return nil
+}
+
+// loadCertificates loads those of the listeners that speak HTTPS.
+func (f *foundation) loadCertificates() (err error) {
+	if f.cfg.TLS.Enabled() {
+		if f.cert, err = loadCertificate(f.cfg.TLS, "", f.log); err != nil {
+			return err
+		}
+	}
+	if own := f.cfg.OperatorTLS(); own.Enabled() && f.operators != nil {
+		f.adminCert, err = loadCertificate(own, f.cfg.AdminClientCA, f.log)
+	}
+	return err
 }
 
 // listen binds the addresses for clients and operators. operators is nil if there is no address, or
@@ -127,11 +139,43 @@ func IssuerFor(cfg *config.Config, addr net.Addr) string {
 }
 
 func openKeys(ctx context.Context, f *foundation) (*keys.Ring, error) {
-	return keys.Open(ctx, f.watched, keys.Options{
+	secrets, err := f.cfg.Keys.Secrets()
+	if err != nil {
+		return nil, err
+	}
+	ring, err := keys.Open(ctx, f.watched, keys.Options{
 		Issuer:        f.issuer,
 		Algorithm:     f.cfg.Tokens.Algorithm,
 		TokenLifetime: f.cfg.Tokens.AccessTTL.Std(),
 		RotateEvery:   f.cfg.Tokens.KeyRotation.Std(),
+		Secrets:       secrets,
 		Logger:        f.log,
 	})
+	if err != nil {
+		return nil, ExplainKeys(err)
+	}
+	if secrets.Current == nil {
+		level := slog.LevelWarn
+		if f.cfg.LoopbackListen() {
+			level = slog.LevelInfo // most likely a machine of a developer
+		}
+		for _, kid := range ring.InClear() {
+			f.log.LogAttrs(ctx, level, "signing key is stored in clear, because keys.secret is not set", slog.String("kid", kid))
+		}
+	}
+	return ring, nil
+}
+
+// ExplainKeys adds to an error about a signing key what to do about it.
+func ExplainKeys(err error) error {
+	switch {
+	case errors.Is(err, keys.ErrNoSecret):
+		return fmt.Errorf("%w: give the secret that encrypts it in OAUTH_KEYS_SECRET or keys.secret_file", err)
+	case errors.Is(err, keys.ErrOtherSecret):
+		return fmt.Errorf("%w: give that one as well, in OAUTH_KEYS_SECOND_SECRET or keys.second_secret_file; "+
+			"if it is lost, stop all servers and run oauth-server keys rotate --now --secret-lost", err)
+	case errors.Is(err, keys.ErrDamaged):
+		return fmt.Errorf("%w: restore the store from a backup, or replace all keys by oauth-server keys rotate --now", err)
+	}
+	return err
 }

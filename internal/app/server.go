@@ -111,6 +111,7 @@ func (s *Server) stop(ctx context.Context) error {
 const (
 	clientsRefreshEvery  = 2 * time.Second
 	policiesRefreshEvery = time.Second
+	keysRefreshEvery     = time.Second // a withdrawn key is accepted no longer than that
 )
 
 // tasks lists what is repeated while the server runs.
@@ -119,6 +120,7 @@ func (s *Server) tasks() []background.Task {
 	f, l := s.base, s.limiter
 	tasks := []background.Task{
 		{Name: "signing keys", Every: f.keys.CheckEvery(), Do: f.keys.Maintain, Failed: keep},
+		{Name: "withdrawn keys", Every: keysRefreshEvery, Do: f.keys.Refresh, Failed: keep},
 		{Name: "clients", Every: clientsRefreshEvery, Do: f.clients.Refresh, Failed: keep},
 		{Name: "policies", Every: policiesRefreshEvery, Do: l.policies.Refresh, Failed: keep},
 		{
@@ -132,11 +134,13 @@ func (s *Server) tasks() []background.Task {
 			Failed: "sweep failed; expired entries stay",
 		})
 	}
-	if f.cert != nil {
-		tasks = append(tasks, background.Task{
-			Name: "certificate", Every: certificateCheck, Do: f.cert.reload,
-			Failed: "certificate reload failed; keeping last good certificate",
-		})
+	for name, cert := range map[string]*certificate{"certificate": f.cert, "admin certificate": f.adminCert} {
+		if cert != nil {
+			tasks = append(tasks, background.Task{
+				Name: name, Every: certificateCheck, Do: cert.reload,
+				Failed: "certificate reload failed; keeping last good certificate",
+			})
+		}
 	}
 	return tasks
 }
@@ -172,6 +176,17 @@ func (s *Server) AdminAddr() string {
 		return ""
 	}
 	return s.base.operators.Addr().String()
+}
+
+// AdminURL is the URL that operators are served on, by its address; empty if none.
+func (s *Server) AdminURL() string {
+	switch {
+	case s.base.operators == nil:
+		return ""
+	case s.base.adminCert != nil:
+		return "https://" + s.AdminAddr()
+	}
+	return "http://" + s.AdminAddr()
 }
 
 // Issuer is the public URL of the server.

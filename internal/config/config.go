@@ -15,6 +15,12 @@ type Config struct {
 	Listen string `json:"listen"`
 	// AdminListen is the host:port of the admin API. Empty: none.
 	AdminListen string `json:"admin_listen,omitempty"`
+	// AdminTLS is the certificate of AdminListen, instead of that of TLS. With one of them, operators
+	// are served by HTTPS.
+	AdminTLS TLS `json:"admin_tls,omitzero"`
+	// AdminClientCA is a PEM file of certificates. If it is given, a connection to AdminListen needs
+	// a client certificate that one of them has signed.
+	AdminClientCA string `json:"admin_client_ca,omitempty"`
 	// TLS makes the server speak HTTPS. Without it the server speaks HTTP, for a proxy
 	// that speaks HTTPS.
 	TLS TLS `json:"tls,omitzero"`
@@ -30,6 +36,7 @@ type Config struct {
 	// Without it, the server does not start on an older layout.
 	Migrate        bool           `json:"migrate,omitempty"`
 	Tokens         Tokens         `json:"tokens"`
+	Keys           Keys           `json:"keys,omitzero"`
 	Sessions       Sessions       `json:"sessions"`
 	FailedAttempts FailedAttempts `json:"failed_attempts"`
 	Sync           Sync           `json:"sync"`
@@ -48,6 +55,14 @@ type TLS struct {
 
 // Enabled reports whether the server speaks HTTPS.
 func (t TLS) Enabled() bool { return t.CertFile != "" }
+
+// OperatorTLS is the certificate of AdminListen; not enabled if it speaks HTTP.
+func (c *Config) OperatorTLS() TLS {
+	if c.AdminTLS.Enabled() {
+		return c.AdminTLS
+	}
+	return c.TLS
+}
 
 // Log is what is logged, on standard error.
 type Log struct {

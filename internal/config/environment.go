@@ -24,6 +24,7 @@ var foreign = regexp.MustCompile(`^OAUTH_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_POR
 var elsewhere = []string{
 	"OAUTH_DEMO", "OAUTH_CHECK_CONFIG", "OAUTH_PRINT_CONFIG",
 	"OAUTH_SERVER", "OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET", "OAUTH_TOKEN", "OAUTH_USERNAME", "OAUTH_PASSWORD",
+	"OAUTH_CA_FILE", "OAUTH_CERT_FILE", "OAUTH_KEY_FILE",
 }
 
 // environment returns the settings in environ. An empty variable counts as absent, because

@@ -35,6 +35,16 @@ func LoadStore(s Sources) (*Config, error) {
 	return load(s, func(c *Config) fielderr.Errors { return c.Store.check() })
 }
 
+// LoadKeys is [LoadStore] for a command that uses the signing keys as well.
+func LoadKeys(s Sources) (*Config, error) {
+	return load(s, func(c *Config) fielderr.Errors {
+		es := c.Store.check()
+		c.Keys.check(&es)
+		c.Tokens.check(&es)
+		return es
+	})
+}
+
 func load(s Sources, check func(*Config) fielderr.Errors) (*Config, error) {
 	fromEnv, envFile, problems := environment(s.Environ)
 	if s.File == "" {
@@ -84,7 +94,7 @@ func originOf(path string, origins map[string]string) string {
 }
 
 func (c *Config) readFile(path string, origins map[string]string) fielderr.Errors {
-	text, err := readBounded(path)
+	text, err := readBounded(path, maxFileSize)
 	if err != nil {
 		return fielderr.Errors{{Path: "--config", Message: err.Error()}}
 	}
@@ -100,14 +110,14 @@ func (c *Config) parse(file string, text []byte, origins map[string]string) fiel
 	return append(v.Decode(c, origins), problems...)
 }
 
-func readBounded(path string) ([]byte, error) {
+func readBounded(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // the operator names the file
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
-	if err == nil && len(text) > maxFileSize {
-		err = fmt.Errorf("%s is larger than %d bytes", path, maxFileSize)
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s is larger than %d bytes", path, most)
 	}
 	return text, errors.Join(err, f.Close())
 }

@@ -25,6 +25,10 @@ func (o Option) Env() string {
 // has these options.
 func (o Option) IsStore() bool { return strings.HasPrefix(o.Path, "store.") }
 
+// IsKeys reports whether the option is about the signing keys. Commands that write keys have these
+// options.
+func (o Option) IsKeys() bool { return strings.HasPrefix(o.Path, "keys.") }
+
 // Kind is the type of the option's value, for a help text: bool, int, float, duration,
 // string or strings.
 func (o Option) Kind() string {
@@ -73,6 +77,9 @@ var options = []Option{
 	{"migrate", "migrate", "bring the MongoDB database to the layout of this release before serving"},
 	{"tls-cert-file", "tls.cert_file", "PEM file of the certificate chain; makes the server speak HTTPS"},
 	{"tls-key-file", "tls.key_file", "PEM file of the private key"},
+	{"admin-tls-cert-file", "admin_tls.cert_file", "PEM file of the certificate chain of the admin address; that of tls if empty"},
+	{"admin-tls-key-file", "admin_tls.key_file", "PEM file of its private key"},
+	{"admin-client-ca", "admin_client_ca", "PEM file of the CA whose client certificates the admin address requires; empty for none"},
 	{"trusted-proxies", "trusted_proxies", "addresses and ranges whose forwarded headers are believed"},
 	{"shutdown-timeout", "shutdown_timeout", "longest time that a graceful stop may take"},
 	{"log-format", "log.format", "text or json"},
@@ -85,6 +92,10 @@ var options = []Option{
 	{"tokens-refresh-ttl", "tokens.refresh_ttl", "lifetime of a refresh token"},
 	{"tokens-code-ttl", "tokens.code_ttl", "lifetime of an authorization code; keep it above the windows of user limits"},
 	{"tokens-key-rotation", "tokens.key_rotation", "age at which the signing key is replaced"},
+	{"keys-secret", "keys.secret", "encrypts the signing keys in the store: base64 of at least 32 random bytes"},
+	{"keys-secret-file", "keys.secret_file", "file with that secret, instead of its value"},
+	{"keys-second-secret", "keys.second_secret", "decrypts them as well: the old secret or the next one, while it is changed"},
+	{"keys-second-secret-file", "keys.second_secret_file", "file with that secret, instead of its value"},
 	{"sessions-ttl", "sessions.ttl", "how long a browser stays signed in"},
 	{"failed-attempts-window", "failed_attempts.window", "window of the four other limits on failed attempts"},
 	{"failed-attempts-clients-per-address", "failed_attempts.clients.per_address", "wrong client secrets from one address"},

@@ -33,12 +33,16 @@ func RedactURI(uri string) string {
 }
 
 // WriteYAML writes the configuration in a form that can be read again. A password in the
-// MongoDB URI is replaced by [Redacted], with a comment on where to give it instead.
+// MongoDB URI and the secrets of the signing keys are replaced by [Redacted], with a comment on
+// where to give them instead.
 func (c *Config) WriteYAML(w io.Writer) error {
-	shown, redacted := c.redacted()
+	shown := c.redacted()
 	var text bytes.Buffer
-	if redacted {
+	if shown.Store != c.Store {
 		text.WriteString("# The password of store.mongodb.uri is not shown: set OAUTH_MONGODB_URI to override it.\n")
+	}
+	if shown.Keys != c.Keys {
+		text.WriteString("# The secrets of keys are not shown: set OAUTH_KEYS_SECRET and OAUTH_KEYS_SECOND_SECRET to override them.\n")
 	}
 	if err := strict.WriteYAML(&text, shown); err != nil {
 		return err
@@ -50,20 +54,19 @@ func (c *Config) WriteYAML(w io.Writer) error {
 // WriteJSON writes the same as [Config.WriteYAML], as JSON. It can be read again too,
 // because JSON is YAML.
 func (c *Config) WriteJSON(w io.Writer) error {
-	shown, _ := c.redacted()
+	shown := c.redacted()
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(shown)
 }
 
-// redacted returns a copy without the password, and whether there was one.
-func (c *Config) redacted() (shown Config, hidden bool) {
-	shown = *c
-	m := c.Store.MongoDB
-	if m == nil || RedactURI(m.URI) == m.URI {
-		return shown, false
+// redacted returns a copy without the password and the secrets.
+func (c *Config) redacted() Config {
+	shown := *c
+	shown.Keys = c.Keys.redacted()
+	if m := c.Store.MongoDB; m != nil && RedactURI(m.URI) != m.URI {
+		shown.Store.MongoDB = &MongoDB{URI: RedactURI(m.URI), Database: m.Database}
 	}
-	shown.Store.MongoDB = &MongoDB{URI: RedactURI(m.URI), Database: m.Database}
-	return shown, true
+	return shown
 }

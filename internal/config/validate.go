@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"net/url"
 	"os"
@@ -25,7 +26,8 @@ func (c *Config) Validate() error { return c.check().Err() }
 func (c *Config) check() (es fielderr.Errors) {
 	c.checkListen(&es)
 	c.checkIssuer(&es)
-	c.TLS.check(&es)
+	c.TLS.check(&es, "tls")
+	c.checkOperators(&es)
 	between(&es, "shutdown_timeout", c.ShutdownTimeout, time.Second, time.Hour)
 	oneOf(&es, "log.format", c.Log.Format, "text", "json")
 	oneOf(&es, "log.level", c.Log.Level, "debug", "info", "warn", "error")
@@ -35,6 +37,7 @@ func (c *Config) check() (es fielderr.Errors) {
 	c.Tracing.check(&es)
 	es = append(es, c.Store.check()...)
 	c.Tokens.check(&es)
+	c.Keys.check(&es)
 	between(&es, "sessions.ttl", c.Sessions.TTL, time.Minute, 365*24*time.Hour)
 	c.FailedAttempts.check(&es)
 	between(&es, "audit.keep", c.Audit.Keep, 24*time.Hour, 100*365*24*time.Hour)
@@ -67,8 +70,13 @@ func checkHostPort(es *fielderr.Errors, path, value string) {
 
 // LoopbackListen reports whether the server can only be reached from its own machine. Its
 // issuer may then be plain HTTP, and is derived from the address if it is not configured.
-func (c *Config) LoopbackListen() bool {
-	host, _, err := net.SplitHostPort(c.Listen)
+func (c *Config) LoopbackListen() bool { return isLoopback(c.Listen) }
+
+// LoopbackAdminListen reports whether operators can only be served on the server's own machine.
+func (c *Config) LoopbackAdminListen() bool { return isLoopback(c.AdminListen) }
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
 	return err == nil && clientcfg.IsLoopback(host)
 }
 
@@ -96,32 +104,50 @@ func (c *Config) checkIssuer(es *fielderr.Errors) {
 	}
 }
 
-func (t TLS) check(es *fielderr.Errors) {
+func (t TLS) check(es *fielderr.Errors, path string) {
 	switch {
 	case t.CertFile == "" && t.KeyFile == "":
 	case t.CertFile == "":
-		es.Add("tls.cert_file", "is required with tls.key_file")
+		es.Add(path+".cert_file", "is required with %s.key_file", path)
 	case t.KeyFile == "":
-		es.Add("tls.key_file", "is required with tls.cert_file")
+		es.Add(path+".key_file", "is required with %s.cert_file", path)
 	default:
-		t.checkFiles(es)
+		t.checkFiles(es, path)
 	}
 }
 
-func (t TLS) checkFiles(es *fielderr.Errors) {
+func (t TLS) checkFiles(es *fielderr.Errors, path string) {
 	cert, noCert := os.ReadFile(t.CertFile)
 	if noCert != nil {
-		es.Add("tls.cert_file", "%v", noCert)
+		es.Add(path+".cert_file", "%v", noCert)
 	}
 	key, noKey := os.ReadFile(t.KeyFile)
 	if noKey != nil {
-		es.Add("tls.key_file", "%v", noKey)
+		es.Add(path+".key_file", "%v", noKey)
 	}
 	if noCert != nil || noKey != nil {
 		return
 	}
 	if _, err := tls.X509KeyPair(cert, key); err != nil {
-		es.Add("tls", "%s", strings.TrimPrefix(err.Error(), "tls: "))
+		es.Add(path, "%s", strings.TrimPrefix(err.Error(), "tls: "))
+	}
+}
+
+// checkOperators checks how operators are served.
+func (c *Config) checkOperators(es *fielderr.Errors) {
+	c.AdminTLS.check(es, "admin_tls")
+	if c.AdminClientCA == "" {
+		return
+	}
+	if !c.OperatorTLS().Enabled() {
+		es.Add("admin_client_ca", "needs a certificate of the server: set admin_tls or tls")
+	}
+	text, err := readBounded(c.AdminClientCA, maxFileSize)
+	switch {
+	case err != nil:
+		es.Add("admin_client_ca", "%s", err)
+	case !x509.NewCertPool().AppendCertsFromPEM(text):
+		es.Add("admin_client_ca", "%s holds no PEM certificate", c.AdminClientCA)
 	}
 }
 

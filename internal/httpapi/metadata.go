@@ -67,7 +67,8 @@ func (s *Server) serveJWKS(c *call) error {
 }
 
 // writePublic writes JSON that is the same for every caller. Verifiers may cache it for five
-// minutes; new signing keys are published well before they sign.
+// minutes: new signing keys are published well before they sign, and a withdrawn one is accepted
+// for that long by those that verify alone.
 func writePublic(c *call, body []byte) {
 	h := c.Response().Header()
 	h["Content-Type"] = headerJSON

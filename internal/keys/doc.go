@@ -18,5 +18,13 @@
 // their clocks. Where two make the same generation at once, [Store.AddKey] lets one win, and the
 // other uses the winner's key.
 //
+// With [Secrets] the private keys are encrypted in the store, with the ID of the key as associated
+// data. Keys that are stored in clear, or encrypted with the second secret, are encrypted with the
+// current one by the next [Ring.Maintain]. A key that cannot be decrypted stops a start; none is made
+// in its place.
+//
+// [Replacement] replaces keys by order of an operator. [Ring.Refresh] is how running instances notice
+// it, and is to be repeated every second or two.
+//
 // The package does not decide what a token contains; its caller does. It never logs a key or a token.
 package keys

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -20,6 +21,7 @@ type Options struct {
 	TokenLifetime time.Duration    // 1h: the longest that a signed token lives
 	RotateEvery   time.Duration    // 90 days: how long a key signs
 	PublishAhead  time.Duration    // 24h, at most half of RotateEvery: how long a key is published before it signs
+	Secrets       Secrets          // none: keys are stored in clear
 	CheckEvery    time.Duration    // 1m, at most a quarter of PublishAhead: the longest between two calls of Maintain
 	Now           func() time.Time // time.Now
 	Logger        *slog.Logger     // discards
@@ -29,7 +31,7 @@ func (o Options) withDefaults() Options {
 	o.Algorithm = cmp.Or(o.Algorithm, Algorithms()[0])
 	o.TokenLifetime = cmp.Or(o.TokenLifetime, time.Hour)
 	o.RotateEvery = cmp.Or(o.RotateEvery, 90*24*time.Hour)
-	o.PublishAhead = cmp.Or(o.PublishAhead, min(24*time.Hour, o.RotateEvery/2))
+	o.PublishAhead = cmp.Or(o.PublishAhead, PublishAhead(o.RotateEvery))
 	o.CheckEvery = cmp.Or(o.CheckEvery, min(time.Minute, o.PublishAhead/4))
 	if o.Now == nil {
 		o.Now = time.Now
@@ -39,6 +41,9 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// PublishAhead returns how long a key is published before it signs, by default.
+func PublishAhead(rotateEvery time.Duration) time.Duration { return min(24*time.Hour, rotateEvery/2) }
 
 func (o Options) validate() error {
 	var errs []error
@@ -62,6 +67,7 @@ func (o Options) validate() error {
 type Ring struct {
 	store   Store
 	opts    Options
+	reading sync.Mutex // held from reading the store to current, which so never gets older
 	current atomic.Pointer[snapshot]
 }
 
@@ -73,7 +79,7 @@ type snapshot struct {
 }
 
 // Open loads the keys, and makes the first one if there is none. A stored key that cannot be read is
-// an error.
+// an error, and then none is made.
 func Open(ctx context.Context, store Store, opts Options) (*Ring, error) {
 	r := &Ring{store: store, opts: opts.withDefaults()}
 	if err := r.opts.validate(); err != nil {
@@ -94,6 +100,17 @@ func (r *Ring) Sign(c Claims) (string, error) {
 // published key, its algorithm, typ, iss and exp, without leeway. Errors: [ErrInvalidToken].
 func (r *Ring) Verify(token string, now time.Time) (Claims, error) {
 	return verify(token, r.opts.Issuer, now, r.current.Load().byID)
+}
+
+// InClear returns the IDs of the keys that are not encrypted in the store, as it was last read.
+func (r *Ring) InClear() (ids []string) {
+	for id, k := range r.current.Load().byID {
+		if r.opts.Secrets.Of(k.record) == Plain {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // JWKS returns the published key set (RFC 7517 5) as JSON. It must not be changed.

@@ -13,12 +13,27 @@ import (
 // deleted on the assumption that every instance has noticed its successor by then.
 func (r *Ring) CheckEvery() time.Duration { return r.opts.CheckEvery }
 
+// Refresh publishes the keys that are in the store now, and so accepts no more what was signed with a
+// key that an operator has withdrawn. It only reads. On an error the last good snapshot stays.
+func (r *Ring) Refresh(ctx context.Context) error {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	all, err := r.load(ctx)
+	if err != nil {
+		return err
+	}
+	return r.publish(all)
+}
+
 // Maintain takes the steps that are due: it reads the store, makes the next key, deletes those
-// whose tokens have all expired, and publishes the rest. On an error the last good snapshot stays.
-// Calling it at any time, from any number of instances, is safe.
+// whose tokens have all expired, publishes the rest, and encrypts those that are not encrypted with
+// the current secret. On an error the last good snapshot stays. Calling it at any time, from any
+// number of instances, is safe.
 func (r *Ring) Maintain(ctx context.Context) error { return r.maintain(ctx, r.opts.Now()) }
 
 func (r *Ring) maintain(ctx context.Context, now time.Time) error {
+	r.reading.Lock()
+	defer r.reading.Unlock()
 	all, err := r.load(ctx)
 	if err != nil {
 		return err
@@ -35,6 +50,13 @@ func (r *Ring) maintain(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	if err := r.publish(live); err != nil {
+		return err
+	}
+	return r.encrypt(ctx, live)
+}
+
+func (r *Ring) publish(live []*key) error {
 	next, err := newSnapshot(live, r.opts.Algorithm)
 	if err != nil {
 		return err
@@ -43,7 +65,8 @@ func (r *Ring) maintain(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// load reads the stored keys, and parses those that the snapshot does not have.
+// load reads the stored keys, and parses those that the snapshot does not have. So a running instance
+// needs no secret for a key that it has read already.
 func (r *Ring) load(ctx context.Context) ([]*key, error) {
 	stored, err := r.store.Keys(ctx)
 	if err != nil {
@@ -55,15 +78,31 @@ func (r *Ring) load(ctx context.Context) ([]*key, error) {
 	}
 	all := make([]*key, 0, len(stored))
 	for _, record := range stored {
-		k, ok := known[record.ID]
-		if !ok {
-			if k, err = parse(record); err != nil {
-				return nil, err
-			}
+		k, err := r.parsed(record, known[record.ID])
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, k)
 	}
 	return all, nil
+}
+
+// parsed returns the key of a stored record; known, which may be nil, is the same key as it was read
+// before.
+func (r *Ring) parsed(stored Record, known *key) (*key, error) {
+	if known == nil {
+		plain := stored
+		var err error
+		if plain.PrivateKey, err = r.opts.Secrets.open(stored); err != nil {
+			return nil, err
+		}
+		if known, err = parse(plain); err != nil {
+			return nil, err
+		}
+	}
+	k := *known // published snapshots do not change
+	k.record.PrivateKey = stored.PrivateKey
+	return &k, nil
 }
 
 // add makes and stores a key. It is no error that another instance was first: its key is as good.
@@ -72,7 +111,9 @@ func (r *Ring) add(ctx context.Context, generation int64, now, activeFrom time.T
 	if err != nil {
 		return err
 	}
-	switch err := r.store.AddKey(ctx, k.record); {
+	stored := k.record
+	stored.PrivateKey = r.opts.Secrets.seal(stored, stored.PrivateKey)
+	switch err := r.store.AddKey(ctx, stored); {
 	case errors.Is(err, ErrExists):
 		return nil
 	case err != nil:
@@ -98,6 +139,36 @@ func (r *Ring) retire(ctx context.Context, all []*key, now time.Time) ([]*key, e
 		r.opts.Logger.InfoContext(ctx, "signing key deleted", "kid", k.record.ID, "generation", k.record.Generation)
 	}
 	return live, nil
+}
+
+// encrypt encrypts, in the store, the keys that are not encrypted with the current secret. Where another
+// instance was first, the next call finds its form.
+func (r *Ring) encrypt(ctx context.Context, live []*key) error {
+	secrets := r.opts.Secrets
+	if secrets.Current == nil {
+		return nil
+	}
+	for _, k := range live {
+		before := secrets.Of(k.record)
+		if before == WithCurrent {
+			continue
+		}
+		pkcs8, err := secrets.open(k.record)
+		if err != nil {
+			return err
+		}
+		err = r.store.ReplaceKey(ctx, k.record.ID, k.record.PrivateKey, secrets.seal(k.record, pkcs8))
+		switch {
+		case errors.Is(err, ErrConflict):
+		case err != nil:
+			return fmt.Errorf("keys: encrypt %q: %w", k.record.ID, err)
+		case before == Plain:
+			r.opts.Logger.WarnContext(ctx, "signing key was stored in clear; encrypted now, but its copies are not: replace it", "kid", k.record.ID)
+		default:
+			r.opts.Logger.InfoContext(ctx, "signing key encrypted with the current secret", "kid", k.record.ID)
+		}
+	}
+	return nil
 }
 
 func records(all []*key) []Record {

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -40,6 +41,18 @@ func (m *memStore) AddKey(_ context.Context, k Record) error {
 	}
 	m.records = append(m.records, k)
 	return nil
+}
+
+func (m *memStore) ReplaceKey(_ context.Context, id string, before, after []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, r := range m.records {
+		if r.ID == id && bytes.Equal(r.PrivateKey, before) {
+			m.records[i].PrivateKey = after
+			return nil
+		}
+	}
+	return ErrConflict
 }
 
 func (m *memStore) DeleteKey(_ context.Context, id string) error {

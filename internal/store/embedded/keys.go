@@ -58,6 +58,32 @@ func (s *Store) AddKey(ctx context.Context, k keys.Record) error {
 	})
 }
 
+// ReplaceKey implements [keys.Store].
+func (s *Store) ReplaceKey(ctx context.Context, id string, before, after []byte) error {
+	return s.writes.do(ctx, func(w *writeTx) error {
+		name, err := keyNamed(w.tx, id)
+		if err != nil {
+			return err
+		}
+		if name == nil {
+			return keys.ErrConflict
+		}
+		k, err := decodeKey(w.get(signingKeys, name))
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(k.PrivateKey, before) {
+			return keys.ErrConflict
+		}
+		k.PrivateKey = after
+		value, err := json.Marshal(keyRecord(k)) //nolint:gosec // the store is where private keys are kept
+		if err != nil {
+			return err
+		}
+		return w.put(signingKeys, name, value)
+	})
+}
+
 // DeleteKey implements [keys.Store].
 func (s *Store) DeleteKey(ctx context.Context, id string) error {
 	return s.writes.do(ctx, func(w *writeTx) error {

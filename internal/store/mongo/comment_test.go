@@ -84,7 +84,8 @@ func exercise(ctx context.Context, s *Store) error {
 		s.CreateClient(ctx, client), s.UpdateClient(ctx, client), s.DeleteClient(ctx, "shop"),
 		s.CreateUser(ctx, grants.User{Name: "alice"}), s.CreateSession(ctx, grants.Session{Digest: token}),
 		s.CreateCode(ctx, grants.Code{Digest: code}), s.RedeemCode(ctx, code, nil), s.CreateRefreshToken(ctx, grants.RefreshToken{Digest: token}),
-		s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k"}),
+		s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k", PrivateKey: []byte{1}}),
+		s.ReplaceKey(ctx, "k", []byte{1}, []byte{2}),
 		change(ctx, s, 1), change(ctx, s, 2))
 	_, _, clients := s.Clients(ctx)
 	_, user := s.User(ctx, "alice")

@@ -46,6 +46,23 @@ func (s *Store) AddKey(ctx context.Context, k keys.Record) error {
 	}, keys.ErrExists)
 }
 
+// ReplaceKey implements [keys.Store].
+func (s *Store) ReplaceKey(ctx context.Context, id string, before, after []byte) error {
+	return s.do(ctx, "replace signing key", func(ctx context.Context) error {
+		if !utf8.ValidString(id) {
+			return keys.ErrConflict
+		}
+		result, err := s.signingKeys.UpdateOne(ctx,
+			bson.D{{Key: "kid", Value: id}, {Key: "privateKey", Value: before}},
+			bson.D{{Key: "$set", Value: bson.D{{Key: "privateKey", Value: after}}}},
+			options.UpdateOne().SetComment(comment(ctx)))
+		if err == nil && result.MatchedCount == 0 {
+			return keys.ErrConflict
+		}
+		return err
+	})
+}
+
 // DeleteKey implements [keys.Store].
 func (s *Store) DeleteKey(ctx context.Context, id string) error {
 	return s.do(ctx, "delete signing key", func(ctx context.Context) error {

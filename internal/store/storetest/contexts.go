@@ -38,6 +38,7 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"UpdateClient":       b.UpdateClient(ctx, fullClient("there")),
 		"DeleteClient":       b.DeleteClient(ctx, "there"),
 		"AddKey":             b.AddKey(ctx, key(keys.ES256, 2)),
+		"ReplaceKey":         b.ReplaceKey(ctx, key(keys.ES256, 1).ID, key(keys.ES256, 1).PrivateKey, []byte{1}),
 		"DeleteKey":          b.DeleteKey(ctx, key(keys.ES256, 1).ID),
 		"CreateCode":         b.CreateCode(ctx, code("new")),
 		"RedeemCode":         b.RedeemCode(ctx, theCode, &next),

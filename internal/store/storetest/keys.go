@@ -13,6 +13,8 @@ import (
 func testKeys(t *testing.T, target Target) {
 	t.Helper()
 	t.Run("add, list, delete", func(t *testing.T) { addKeys(t, target.fresh(t)) })
+	t.Run("replace", func(t *testing.T) { replaceKey(t, target.fresh(t)) })
+	t.Run("one of 100 instances that replace a key wins", func(t *testing.T) { replaceRace(t, target.fresh(t)) })
 	t.Run("one of 100 instances that rotate wins", func(t *testing.T) { rotateRace(t, target.fresh(t)) })
 }
 
@@ -38,6 +40,38 @@ func addKeys(t *testing.T, b Backend) {
 	succeed(t, "delete what is not there", b.DeleteKey(ctx, first.ID))
 	equal(t, "keys after delete", []keys.Record{second, other}, listKeys(t, b))
 	succeed(t, "add once more", b.AddKey(ctx, first))
+}
+
+// replaceKey: only the private key of the one named changes, and only from what it was.
+func replaceKey(t *testing.T, b Backend) {
+	t.Helper()
+	ctx := t.Context()
+	first, second := key(keys.ES256, 1), key(keys.ES256, 2)
+	before, after := first.PrivateKey, []byte{0xff, 0, 7, 8, 9}
+	failWith(t, "replace in an empty store", keys.ErrConflict, b.ReplaceKey(ctx, first.ID, before, after))
+	succeed(t, "add", errors.Join(b.AddKey(ctx, first), b.AddKey(ctx, second)))
+	failWith(t, "replace what it is not", keys.ErrConflict, b.ReplaceKey(ctx, first.ID, after, before))
+	failWith(t, "replace its beginning", keys.ErrConflict, b.ReplaceKey(ctx, first.ID, before[:2], after))
+	equal(t, "keys as before", []keys.Record{first, second}, listKeys(t, b))
+	succeed(t, "replace", b.ReplaceKey(ctx, first.ID, before, after))
+	first.PrivateKey = after
+	equal(t, "keys", []keys.Record{first, second}, listKeys(t, b))
+	succeed(t, "replace by the same", b.ReplaceKey(ctx, first.ID, after, after))
+	succeed(t, "delete", b.DeleteKey(ctx, first.ID))
+	failWith(t, "replace after delete", keys.ErrConflict, b.ReplaceKey(ctx, first.ID, after, before))
+	equal(t, "a deleted key stays deleted", []keys.Record{second}, listKeys(t, b))
+}
+
+func replaceRace(t *testing.T, b Backend) {
+	t.Helper()
+	k := key(keys.ES256, 1)
+	succeed(t, "add", b.AddKey(t.Context(), k))
+	errs := make([]error, 100)
+	together(len(errs), func(i int) {
+		errs[i] = b.ReplaceKey(t.Context(), k.ID, k.PrivateKey, []byte{1, byte(i)})
+	})
+	k.PrivateKey = []byte{1, byte(onlyWinner(t, errs, keys.ErrConflict))}
+	equal(t, "keys", []keys.Record{k}, listKeys(t, b))
 }
 
 func rotateRace(t *testing.T, b Backend) {

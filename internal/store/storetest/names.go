@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
 )
 
 // testNames looks for names as they may come from outside: the result is "not found", whatever the
@@ -23,6 +24,7 @@ func testNames(t *testing.T, target Target) {
 			t.Errorf("%.20q is revoked", name)
 		}
 		succeed(t, "delete key", b.DeleteKey(ctx, name))
+		failWith(t, "replace key", keys.ErrConflict, b.ReplaceKey(ctx, name, []byte{1}, []byte{2}))
 	}
 	for _, name := range []string{".", "$where", "a.b", "名前", " "} {
 		succeed(t, "create user", b.CreateUser(ctx, user(name)))

@@ -35,6 +35,13 @@ func (s *Store) AddKey(ctx context.Context, k keys.Record) (err error) {
 	return s.backend.AddKey(ctx, k)
 }
 
+// ReplaceKey implements keys.Store.
+func (s *Store) ReplaceKey(ctx context.Context, id string, before, after []byte) (err error) {
+	ctx, end := s.observer.Begin(ctx, "replace_key")
+	defer func() { end(failed(err)) }()
+	return s.backend.ReplaceKey(ctx, id, before, after)
+}
+
 // DeleteKey implements keys.Store.
 func (s *Store) DeleteKey(ctx context.Context, id string) (err error) {
 	ctx, end := s.observer.Begin(ctx, "delete_key")

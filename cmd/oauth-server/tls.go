@@ -1,0 +1,70 @@
+package main
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/spf13/pflag"
+)
+
+// tlsFiles are the flags of commands that call a server with a certificate of its own CA, or one that
+// asks for a client certificate.
+type tlsFiles struct{ ca, cert, key string }
+
+func (f *tlsFiles) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.ca, "ca-file", "", "PEM file of CAs to trust in addition to those of the system")
+	flags.StringVar(&f.cert, "cert-file", "", "PEM file of the client certificate for the admin address")
+	flags.StringVar(&f.key, "key-file", "", "PEM file of its private key")
+}
+
+// transports returns one that presents the client certificate, if there is any, and one that does not;
+// both trust the CA. Flags that were not given are taken from the environment.
+func (f *tlsFiles) transports(c *cli) (presenting, plain http.RoundTripper, err error) {
+	ca := cmp.Or(f.ca, c.variable("OAUTH_CA_FILE"))
+	cert, key := cmp.Or(f.cert, c.variable("OAUTH_CERT_FILE")), cmp.Or(f.key, c.variable("OAUTH_KEY_FILE"))
+	plain = http.DefaultTransport
+	trust := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		if trust.RootCAs, err = rootsWith(ca); err != nil {
+			return nil, nil, usagef("--ca-file: %w", err)
+		}
+		plain = withTLS(trust)
+	}
+	if cert == "" && key == "" {
+		return plain, plain, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, nil, usagef("--cert-file and --key-file: %w", err)
+	}
+	own := trust.Clone()
+	own.Certificates = []tls.Certificate{pair}
+	return withTLS(own), plain, nil
+}
+
+// rootsWith returns the CAs of the system and those in the file.
+func rootsWith(file string) (*x509.CertPool, error) {
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool() // of a system without any
+	}
+	text, err := os.ReadFile(file) //nolint:gosec // the operator names the file
+	if err != nil {
+		return nil, err
+	}
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no PEM certificate", file)
+	}
+	return roots, nil
+}
+
+// withTLS returns the default transport with that configuration.
+func withTLS(cfg *tls.Config) http.RoundTripper {
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nothing replaces it
+	transport.TLSClientConfig = cfg
+	return transport
+}

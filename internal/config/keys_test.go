@@ -1,0 +1,128 @@
+package config
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/keys"
+)
+
+// Two secrets, as openssl rand -base64 32 prints them.
+const (
+	oneSecret     = "w2S4sO0xXQ8lN0i1kY5vFQ8m3Qb2JmZ7d9sV4cT6uRk="
+	anotherSecret = "Jr7p0mYk2Jc9x8WqL5n3vB1tZ6sD4fG7hK9aE2uO0iM="
+)
+
+func secretFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestSecretsOfKeys(t *testing.T) {
+	one, err := keys.ParseSecret(oneSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, environ := range map[string][]string{
+		"value": {"OAUTH_KEYS_SECRET=" + oneSecret},
+		"file":  {"OAUTH_KEYS_SECRET_FILE=" + secretFile(t, oneSecret+"\n")},
+		"both":  {"OAUTH_KEYS_SECRET=" + oneSecret, "OAUTH_KEYS_SECOND_SECRET_FILE=" + secretFile(t, anotherSecret)},
+	} {
+		cfg, err := Load(Sources{Environ: environ})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		s, err := cfg.Keys.Secrets()
+		if err != nil || !s.Current.Same(one) || (s.Second != nil) != (name == "both") {
+			t.Errorf("%s: Secrets() = %v, %v", name, s, err)
+		}
+	}
+	cfg, err := Load(Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := cfg.Keys.Secrets(); err != nil || s != (keys.Secrets{}) {
+		t.Errorf("Secrets() = %v, %v without any", s, err)
+	}
+}
+
+func TestSecretsOfKeysRefused(t *testing.T) {
+	short := base64.StdEncoding.EncodeToString([]byte("thirty-one bytes are not enough"))
+	for name, tc := range map[string]struct{ environ, want string }{
+		"short":          {"OAUTH_KEYS_SECRET=" + short, "keys.secret: must be base64 of at least 32 random bytes"},
+		"short in file":  {"OAUTH_KEYS_SECRET_FILE=" + secretFile(t, short), "keys.secret_file: must be base64 of at least 32 random bytes"},
+		"empty file":     {"OAUTH_KEYS_SECRET_FILE=" + secretFile(t, ""), "keys.secret_file: must be base64"},
+		"no such file":   {"OAUTH_KEYS_SECRET_FILE=no-such-file", "keys.secret_file: open no-such-file"},
+		"huge file":      {"OAUTH_KEYS_SECRET_FILE=/dev/zero", "keys.secret_file: /dev/zero is larger than 65536 bytes"},
+		"value and file": {"OAUTH_KEYS_SECRET=" + oneSecret + " OAUTH_KEYS_SECRET_FILE=x", "keys.secret: and keys.secret_file exclude each other"},
+		"twice the same": {"OAUTH_KEYS_SECRET=" + oneSecret + " OAUTH_KEYS_SECOND_SECRET=" + oneSecret, "keys.second_secret: must differ from keys.secret"},
+		"second":         {"OAUTH_KEYS_SECOND_SECRET=REDACTED", "keys.second_secret: must be base64"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Load(Sources{Environ: strings.Fields(tc.environ)})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("Load() = %v, want %q", err, tc.want)
+			}
+			for _, secret := range []string{short, oneSecret} {
+				if strings.Contains(err.Error(), secret) {
+					t.Errorf("the secret is in the message: %v", err)
+				}
+			}
+			_, alone := LoadKeys(Sources{Environ: strings.Fields(tc.environ)})
+			if diff := cmp.Diff(err, alone); diff != "" {
+				t.Errorf("LoadKeys() says something else (-Load +LoadKeys):\n%s", diff)
+			}
+		})
+	}
+}
+
+// LoadKeys does not need what only a server needs.
+func TestLoadKeysIsAboutStoreAndKeys(t *testing.T) {
+	if _, err := LoadKeys(Sources{Environ: []string{"OAUTH_LISTEN=nowhere", "OAUTH_KEYS_SECRET=" + oneSecret}}); err != nil {
+		t.Error(err)
+	}
+	if _, err := LoadKeys(Sources{Environ: []string{"OAUTH_DATA=x", "OAUTH_MONGODB_URI=mongodb://h"}}); err == nil {
+		t.Error("two stores are accepted")
+	}
+}
+
+func TestPrintedConfigurationHidesTheSecretsOfKeys(t *testing.T) {
+	cfg, err := Load(Sources{Environ: []string{"OAUTH_KEYS_SECRET=" + oneSecret, "OAUTH_KEYS_SECOND_SECRET=" + anotherSecret}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var yaml, json strings.Builder
+	if err := cfg.WriteYAML(&yaml); err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.WriteJSON(&json); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{yaml.String(), json.String()} {
+		if strings.Contains(text, oneSecret) || strings.Contains(text, anotherSecret) || strings.Count(text, Redacted) != 2 {
+			t.Error(text)
+		}
+	}
+	if !strings.Contains(yaml.String(), "set OAUTH_KEYS_SECRET") || cfg.Keys.Secret != oneSecret {
+		t.Errorf("%s\n%+v", yaml.String(), cfg.Keys)
+	}
+	// Read again without them, it is refused: a server must not start without its secret.
+	printed := secretFile(t, yaml.String())
+	if _, err := Load(Sources{File: printed}); err == nil || !strings.Contains(err.Error(), "keys.secret: must be base64") {
+		t.Errorf("Load() = %v", err)
+	}
+	again, err := Load(Sources{File: printed, Environ: []string{"OAUTH_KEYS_SECRET=" + oneSecret, "OAUTH_KEYS_SECOND_SECRET=" + anotherSecret}})
+	if err != nil || again.Keys != cfg.Keys {
+		t.Errorf("Load() = %+v, %v", again.Keys, err)
+	}
+}

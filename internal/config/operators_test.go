@@ -1,0 +1,28 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestOperatorTLS(t *testing.T) {
+	for name, tc := range map[string]struct{ file, want string }{
+		"key missing":     {"admin_tls: { cert_file: x }", "admin_tls.key_file: is required with admin_tls.cert_file"},
+		"cert missing":    {"admin_tls: { key_file: x }", "admin_tls.cert_file: is required with admin_tls.key_file"},
+		"no such files":   {"admin_tls: { cert_file: no-such, key_file: no-such }", "admin_tls: open no-such"},
+		"CA without TLS":  {"admin_client_ca: no-such", "admin_client_ca: needs a certificate of the server: set admin_tls or tls"},
+		"no such CA":      {"admin_client_ca: no-such", "admin_client_ca: open no-such"},
+		"CA is not a PEM": {"admin_client_ca: " + secretFile(t, "x"), "holds no PEM certificate"},
+	} {
+		_, err := Load(Sources{File: secretFile(t, tc.file)})
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: Load() = %v, want %q", name, err, tc.want)
+		}
+	}
+	public, own := TLS{CertFile: "public"}, TLS{CertFile: "own"}
+	for want, c := range map[TLS]Config{{}: {}, public: {TLS: public}, own: {TLS: public, AdminTLS: own}} {
+		if got := c.OperatorTLS(); got != want {
+			t.Errorf("OperatorTLS() = %v, want %v", got, want)
+		}
+	}
+}

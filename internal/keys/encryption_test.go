@@ -1,0 +1,272 @@
+package keys
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// newTestSecret returns a random secret.
+func newTestSecret(t *testing.T) *Secret {
+	t.Helper()
+	random := make([]byte, MinSecretLength)
+	if _, err := rand.Read(random); err != nil {
+		t.Fatal(err)
+	}
+	s, err := ParseSecret(base64.StdEncoding.EncodeToString(random))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func ring(t *testing.T, store Store, opts Options) *Ring {
+	t.Helper()
+	opts.Issuer = issuer
+	if opts.Now == nil {
+		opts.Now = func() time.Time { return start }
+	}
+	r, err := Open(t.Context(), store, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// stored returns the records as they are in the store.
+func (m *memStore) stored() []Record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.records)
+}
+
+// holdsPKCS8 reports whether the bytes are a private key that anyone can read.
+func holdsPKCS8(b []byte) bool {
+	_, err := x509.ParsePKCS8PrivateKey(b)
+	return err == nil
+}
+
+func wantEncryption(t *testing.T, store *memStore, s Secrets, want ...Encryption) {
+	t.Helper()
+	var got []Encryption
+	for _, r := range store.stored() {
+		got = append(got, s.Of(r))
+		if plain := holdsPKCS8(r.PrivateKey); plain != (s.Of(r) == Plain) {
+			t.Errorf("%s: readable by anyone: %t, Of() = %s", r.ID, plain, s.Of(r))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("encryption (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseSecret(t *testing.T) {
+	random := bytes.Repeat([]byte("\xfb\xff\xfe0123456789abcdefghijklmnopqrs"), 1)
+	std := base64.StdEncoding.EncodeToString(random)
+	first, err := ParseSecret(std)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"without padding": strings.TrimRight(std, "="),
+		"URL alphabet":    base64.URLEncoding.EncodeToString(random),
+		"line ending":     std + "\r\n",
+	} {
+		if s, err := ParseSecret(text); err != nil || !s.Same(first) {
+			t.Errorf("%s: %v, want the same secret", name, err)
+		}
+	}
+	if _, err := ParseSecret(base64.StdEncoding.EncodeToString(append(random, random...))); err != nil {
+		t.Errorf("64 bytes: %v", err)
+	}
+	for name, text := range map[string]string{
+		"empty":        "",
+		"31 bytes":     base64.StdEncoding.EncodeToString(random[:31]),
+		"not base64":   "correct horse battery staple, correct horse battery staple",
+		"no entropy":   base64.StdEncoding.EncodeToString(make([]byte, 32)),
+		"little of it": base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("0123456789"), 4)),
+	} {
+		_, err := ParseSecret(text)
+		switch {
+		case err == nil:
+			t.Errorf("%s is accepted", name)
+		case text != "" && strings.Contains(err.Error(), text):
+			t.Errorf("%s: the error quotes the secret: %v", name, err)
+		}
+	}
+}
+
+func TestKeysAreEncryptedInTheStore(t *testing.T) {
+	for _, alg := range Algorithms() {
+		t.Run(string(alg), func(t *testing.T) {
+			store, s := &memStore{}, Secrets{Current: newTestSecret(t)}
+			r := ring(t, store, Options{Algorithm: alg, Secrets: s})
+			wantEncryption(t, store, s, WithCurrent)
+			token := signedAt(t, r, start)
+			again := ring(t, store, Options{Algorithm: alg, Secrets: s})
+			if _, err := again.Verify(token, start); err != nil {
+				t.Errorf("after a restart: %v", err)
+			}
+		})
+	}
+}
+
+// TestUnreadableKeys: whatever the reason, a server does not start, and makes no new key.
+func TestUnreadableKeys(t *testing.T) {
+	secret, other := newTestSecret(t), newTestSecret(t)
+	two := func(t *testing.T) *memStore { // two keys of the same secret
+		t.Helper()
+		store := &memStore{}
+		ring(t, store, Options{Secrets: Secrets{Current: secret}})
+		ring(t, store, Options{Secrets: Secrets{Current: secret}, Now: func() time.Time { return start.Add(89 * day) }})
+		return store
+	}
+	flip := func(at int) func([]Record) {
+		return func(rs []Record) {
+			b := bytes.Clone(rs[0].PrivateKey)
+			b[(at+len(b))%len(b)] ^= 1
+			rs[0].PrivateKey = b
+		}
+	}
+	none := func([]Record) {}
+	for name, tc := range map[string]struct {
+		edit    func([]Record)
+		secrets Secrets
+		want    error
+	}{
+		"no secret":            {none, Secrets{}, ErrNoSecret},
+		"another secret":       {none, Secrets{Current: other}, ErrOtherSecret},
+		"another as second":    {none, Secrets{Second: other}, ErrOtherSecret},
+		"tag changed":          {flip(-1), Secrets{Current: secret}, ErrDamaged},
+		"ciphertext changed":   {flip(40), Secrets{Current: secret}, ErrDamaged},
+		"nonce changed":        {flip(12), Secrets{Current: secret}, ErrDamaged},
+		"id of secret changed": {flip(4), Secrets{Current: secret}, ErrOtherSecret},
+		"version changed":      {flip(3), Secrets{Current: secret}, ErrOtherSecret},
+		"mark changed":         {flip(0), Secrets{Current: secret}, nil}, // neither envelope nor PKCS #8
+		"cut in the nonce":     {func(rs []Record) { rs[0].PrivateKey = rs[0].PrivateKey[:15] }, Secrets{Current: secret}, ErrDamaged},
+		"cut in the id":        {func(rs []Record) { rs[0].PrivateKey = rs[0].PrivateKey[:6] }, Secrets{Current: secret}, ErrOtherSecret},
+		"that of another kid":  {func(rs []Record) { rs[0].PrivateKey = rs[1].PrivateKey }, Secrets{Current: secret}, ErrDamaged},
+		"another algorithm":    {func(rs []Record) { rs[0].Algorithm = EdDSA }, Secrets{Current: secret}, ErrDamaged},
+		"another generation":   {func(rs []Record) { rs[0].Generation = 3 }, Secrets{Current: secret}, ErrDamaged},
+		"kids swapped":         {func(rs []Record) { rs[0].ID, rs[1].ID = rs[1].ID, rs[0].ID }, Secrets{Current: secret}, ErrDamaged},
+		"two ciphertexts, swapped": {func(rs []Record) {
+			rs[0].PrivateKey, rs[1].PrivateKey = rs[1].PrivateKey, rs[0].PrivateKey
+		}, Secrets{Current: secret}, ErrDamaged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := two(t)
+			tc.edit(store.records)
+			before := store.stored()
+			_, err := Open(t.Context(), store, Options{Issuer: issuer, Secrets: tc.secrets})
+			if err == nil || tc.want != nil && !errors.Is(err, tc.want) {
+				t.Errorf("Open() = %v, want %v", err, tc.want)
+			}
+			if diff := cmp.Diff(before, store.stored()); diff != "" {
+				t.Errorf("the store has changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPlainKeysAreEncryptedWhileTwoInstancesRun: one of them has no secret yet.
+func TestPlainKeysAreEncryptedWhileTwoInstancesRun(t *testing.T) {
+	store, s := &memStore{}, Secrets{Current: newTestSecret(t)}
+	old := ring(t, store, Options{})
+	wantEncryption(t, store, s, Plain)
+	if diff := cmp.Diff([]string{kid(t, old, start)}, old.InClear()); diff != "" {
+		t.Errorf("InClear() (-want +got):\n%s", diff)
+	}
+	var log strings.Builder
+	next := ring(t, store, Options{Secrets: s, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	wantEncryption(t, store, s, WithCurrent)
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), kid(t, old, start)) {
+		t.Errorf("no warning names the key:\n%s", log.String())
+	}
+	for name, refresh := range map[string]func() error{
+		"old: refresh": func() error { return old.Refresh(t.Context()) }, "old: maintain": func() error { return old.Maintain(t.Context()) },
+		"next: refresh": func() error { return next.Refresh(t.Context()) }, "next: maintain": func() error { return next.Maintain(t.Context()) },
+	} {
+		if err := refresh(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, pair := range [][2]*Ring{{old, next}, {next, old}} {
+		if _, err := pair[1].Verify(signedAt(t, pair[0], start), start); err != nil {
+			t.Errorf("a token of the other instance: %v", err)
+		}
+	}
+	if got := next.InClear(); got != nil {
+		t.Errorf("InClear() = %v after the next refresh", got)
+	}
+	if err := old.maintain(t.Context(), start.Add(89*day)); err != nil { // the old one adds a key in clear
+		t.Fatal(err)
+	}
+	wantEncryption(t, store, s, WithCurrent, Plain)
+	if err := next.maintain(t.Context(), start.Add(89*day)); err != nil {
+		t.Fatal(err)
+	}
+	wantEncryption(t, store, s, WithCurrent, WithCurrent)
+}
+
+// TestSecretIsChanged follows the three steps of docs/signing-keys.md; in each, instances of two steps run
+// together, and either may start again.
+func TestSecretIsChanged(t *testing.T) {
+	store, first, second := &memStore{}, newTestSecret(t), newTestSecret(t)
+	token := signedAt(t, ring(t, store, Options{}), start)
+	steps := []Secrets{
+		{}, {Second: first}, {Current: first}, // the first secret, in two steps
+		{Current: first, Second: second}, {Current: second, Second: first}, {Current: second}, // another, in three
+	}
+	var before *Ring
+	for i, s := range steps {
+		next := ring(t, store, Options{Secrets: s})
+		if i > 0 {
+			before = ring(t, store, Options{Secrets: steps[i-1]}) // starts again, and is the last to write
+		}
+		for _, r := range []*Ring{before, next} {
+			if r == nil {
+				continue
+			}
+			if err := errors.Join(r.Refresh(t.Context()), r.Maintain(t.Context())); err != nil {
+				t.Errorf("step %d: %v", i, err)
+			}
+			if _, err := r.Verify(token, start); err != nil {
+				t.Errorf("step %d: %v", i, err)
+			}
+		}
+		if s.Current != nil {
+			wantEncryption(t, store, s, WithCurrent)
+		}
+	}
+}
+
+// TestManyInstancesEncryptAtOnce: one of them wins, and all go on.
+func TestManyInstancesEncryptAtOnce(t *testing.T) {
+	store, s := &memStore{}, Secrets{Current: newTestSecret(t)}
+	token := signedAt(t, ring(t, store, Options{}), start)
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			r, err := Open(t.Context(), store, Options{Issuer: issuer, Secrets: s, Now: func() time.Time { return start }})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := r.Verify(token, start); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	wantEncryption(t, store, s, WithCurrent)
+}

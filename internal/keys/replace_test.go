@@ -1,0 +1,216 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestWithdrawnKey: after the next refresh every instance signs with the new key, and accepts and
+// publishes nothing of the old one.
+func TestWithdrawnKey(t *testing.T) {
+	for name, s := range map[string]Secrets{"in clear": {}, "encrypted": {Current: newTestSecret(t)}} {
+		t.Run(name, func(t *testing.T) {
+			store := &memStore{}
+			rings := []*Ring{ring(t, store, Options{Secrets: s}), ring(t, store, Options{Secrets: s})}
+			leaked, old := signedAt(t, rings[0], start), kid(t, rings[0], start)
+			made, withdrawn, err := Replacement{Store: store, Secrets: s, Time: start.Add(time.Second)}.Now(t.Context())
+			if err != nil || len(made) != 1 || len(withdrawn) != 1 || withdrawn[0].ID != old || made[0].Generation != 2 {
+				t.Fatalf("Now() = %v, %v, %v", made, withdrawn, err)
+			}
+			for _, r := range rings {
+				if err := r.Refresh(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				wantPublished(t, r, old, false)
+				wantPublished(t, r, made[0].ID, true)
+				// Also where the clock of the server is behind that of the operator.
+				if got := kid(t, r, start); got != made[0].ID {
+					t.Errorf("%q signs, want %q", got, made[0].ID)
+				}
+				if _, err := r.Verify(leaked, start); !errors.Is(err, ErrInvalidToken) {
+					t.Errorf("Verify() of a token of the old key = %v", err)
+				}
+			}
+			if _, err := rings[1].Verify(signedAt(t, rings[0], start), start); err != nil {
+				t.Errorf("a token of the new key: %v", err)
+			}
+			for _, r := range store.stored() {
+				if plain := holdsPKCS8(r.PrivateKey); plain != (s == Secrets{}) {
+					t.Errorf("the new key is in clear: %t", plain)
+				}
+			}
+		})
+	}
+}
+
+// TestNowWithdrawsAllKeys: those of other algorithms too, and the one that was to sign next.
+func TestNowWithdrawsAllKeys(t *testing.T) {
+	store := &memStore{}
+	ring(t, store, Options{Algorithm: RS256})
+	r := ring(t, store, Options{})
+	if err := r.maintain(t.Context(), start.Add(89*day)); err != nil {
+		t.Fatal(err)
+	}
+	now := start.Add(89*day + time.Hour)
+	made, withdrawn, err := Replacement{Store: store, Time: now}.Now(t.Context())
+	if err != nil || len(withdrawn) != 3 {
+		t.Fatalf("Now() = %v, %v", withdrawn, err)
+	}
+	type key struct {
+		Algorithm  Algorithm
+		Generation int64
+		ActiveFrom time.Time
+	}
+	var got []key
+	for _, k := range made {
+		got = append(got, key{k.Algorithm, k.Generation, k.ActiveFrom})
+	}
+	if diff := cmp.Diff([]key{{ES256, 3, now}, {RS256, 2, now}}, got); diff != "" {
+		t.Errorf("made (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(made, store.stored()); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
+	}
+}
+
+// TestNextKeyIsPublishedAhead: without hurry, nothing becomes invalid.
+func TestNextKeyIsPublishedAhead(t *testing.T) {
+	store := &memStore{}
+	r := ring(t, store, Options{})
+	old, p := kid(t, r, start), Replacement{Store: store, Time: start.Add(time.Hour)}
+	made, err := p.Ahead(t.Context(), PublishAhead(90*day))
+	if err != nil || len(made) != 1 {
+		t.Fatalf("Ahead() = %v, %v", made, err)
+	}
+	if _, err := p.Ahead(t.Context(), day); !errors.Is(err, ErrAhead) {
+		t.Errorf("Ahead() once more = %v, want %v", err, ErrAhead)
+	}
+	if err := r.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantPublished(t, r, made[0].ID, true)
+	change := start.Add(time.Hour + day)
+	if got := kid(t, r, change.Add(-time.Nanosecond)); got != old {
+		t.Errorf("before the change %q signs, want %q", got, old)
+	}
+	if got := kid(t, r, change); got != made[0].ID {
+		t.Errorf("at the change %q signs, want %q", got, made[0].ID)
+	}
+	if err := r.maintain(t.Context(), change.Add(time.Hour+3*time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	wantGenerations(t, store, 2)
+}
+
+// TestReplacementIsStoredAsServersReadIt: what a running server could not read would leave it with the
+// old key for ever.
+func TestReplacementIsStoredAsServersReadIt(t *testing.T) {
+	first, second := newTestSecret(t), newTestSecret(t)
+	for name, tc := range map[string]struct {
+		servers, given Secrets
+		lost           bool
+		want           Encryption // in the eyes of the operator
+		err            error
+	}{
+		"both in clear":               {Secrets{}, Secrets{}, false, Plain, nil},
+		"the servers have no secret":  {Secrets{}, Secrets{Current: first}, false, Plain, nil},
+		"the same secret":             {Secrets{Current: first}, Secrets{Current: first}, false, WithCurrent, nil},
+		"a secret that comes":         {Secrets{Current: first}, Secrets{Current: second, Second: first}, false, WithSecond, nil},
+		"no secret":                   {Secrets{Current: first}, Secrets{}, false, "", ErrNoSecret},
+		"another secret":              {Secrets{Current: first}, Secrets{Current: second}, false, "", ErrOtherSecret},
+		"the secret is lost":          {Secrets{Current: first}, Secrets{Current: second}, true, WithCurrent, nil},
+		"lost, and there is no other": {Secrets{Current: first}, Secrets{}, true, "", ErrNoSecret},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &memStore{}
+			r := ring(t, store, Options{Secrets: tc.servers})
+			before := store.stored()
+			_, _, err := Replacement{Store: store, Secrets: tc.given, SecretLost: tc.lost, Time: start}.Now(t.Context())
+			if !errors.Is(err, tc.err) {
+				t.Fatalf("Now() = %v, want %v", err, tc.err)
+			}
+			if err != nil {
+				if diff := cmp.Diff(before, store.stored()); diff != "" {
+					t.Errorf("the store has changed (-before +after):\n%s", diff)
+				}
+				return
+			}
+			wantEncryption(t, store, tc.given, tc.want)
+			if err := r.Refresh(t.Context()); (err != nil) != tc.lost {
+				t.Errorf("Refresh() of a server = %v", err)
+			}
+			ring(t, store, Options{Secrets: tc.given})
+		})
+	}
+}
+
+// rivalStore lets a server add a key before the operator does.
+type rivalStore struct {
+	*memStore
+	rival *Ring
+	at    time.Time
+}
+
+func (s *rivalStore) AddKey(ctx context.Context, k Record) error {
+	if rival := s.rival; rival != nil {
+		s.rival = nil
+		if err := rival.maintain(ctx, s.at); err != nil {
+			return err
+		}
+	}
+	return s.memStore.AddKey(ctx, k)
+}
+
+func TestReplacementBesideARotation(t *testing.T) {
+	store, at := &memStore{}, start.Add(89*day)
+	rival := ring(t, store, Options{})
+	made, withdrawn, err := Replacement{Store: &rivalStore{store, rival, at}, Time: at}.Now(t.Context())
+	if err != nil || len(made) != 1 || made[0].Generation != 3 || len(withdrawn) != 2 {
+		t.Fatalf("Now() = %v, %v, %v", made, withdrawn, err)
+	}
+	wantGenerations(t, store, 3)
+}
+
+// brokenStore fails to delete.
+type brokenStore struct{ *memStore }
+
+func (brokenStore) DeleteKey(context.Context, string) error { return errDown }
+
+func TestReplacementCanBeRepeated(t *testing.T) {
+	store := &memStore{}
+	if _, _, err := (Replacement{Store: store, Time: start}).Now(t.Context()); !errors.Is(err, ErrNoKeys) {
+		t.Errorf("Now() of an empty store = %v, want %v", err, ErrNoKeys)
+	}
+	ring(t, store, Options{})
+	if _, _, err := (Replacement{Store: brokenStore{store}, Time: start}).Now(t.Context()); !errors.Is(err, errDown) {
+		t.Errorf("Now() = %v, want %v", err, errDown)
+	}
+	wantGenerations(t, store, 1, 2)
+	if _, withdrawn, err := (Replacement{Store: store, Time: start}).Now(t.Context()); err != nil || len(withdrawn) != 2 {
+		t.Errorf("Now() again = %v, %v", withdrawn, err)
+	}
+	wantGenerations(t, store, 3)
+	store.setDown(true)
+	if _, err := (Replacement{Store: store, Time: start}).Ahead(t.Context(), day); !errors.Is(err, errDown) {
+		t.Errorf("Ahead() = %v, want %v", err, errDown)
+	}
+}
+
+// TestSecretThatTheOthersDoNotHave: a key of it does not stop a running instance, which keeps its own.
+func TestSecretThatTheOthersDoNotHave(t *testing.T) {
+	store, s := &memStore{}, Secrets{Current: newTestSecret(t)}
+	r := ring(t, store, Options{Secrets: s})
+	if _, err := (Replacement{Store: store, Secrets: Secrets{Current: newTestSecret(t)}, SecretLost: true, Time: start}).Ahead(t.Context(), day); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Refresh(t.Context()); !errors.Is(err, ErrOtherSecret) {
+		t.Errorf("Refresh() = %v, want %v", err, ErrOtherSecret)
+	}
+	if _, err := r.Verify(signedAt(t, r, start), start); err != nil {
+		t.Error(err)
+	}
+}
