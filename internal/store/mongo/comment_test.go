@@ -85,7 +85,9 @@ func exercise(ctx context.Context, s *Store) error {
 		s.CreateUser(ctx, grants.User{Name: "alice"}), s.CreateSession(ctx, grants.Session{Digest: token}),
 		s.CreateCode(ctx, grants.Code{Digest: code}), s.RedeemCode(ctx, code, nil), s.CreateRefreshToken(ctx, grants.RefreshToken{Digest: token}),
 		s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k"}),
+		s.PutShared(ctx, "s", nil, []byte("a")), s.PutShared(ctx, "s", []byte("a"), []byte("b")),
 		change(ctx, s, 1), change(ctx, s, 2))
+	_, shared := s.Shared(ctx, "s")
 	_, _, clients := s.Clients(ctx)
 	_, user := s.User(ctx, "alice")
 	_, users := s.Users(ctx)
@@ -103,6 +105,6 @@ func exercise(ctx context.Context, s *Store) error {
 	if conflict := change(ctx, s, 1); !errors.Is(conflict, clientcfg.ErrPolicyConflict) { // it looks into the trail
 		err = errors.Join(err, conflict)
 	}
-	return errors.Join(err, clients, user, users, session, found, revoked, signing, set, version, trail, swept,
+	return errors.Join(err, clients, user, users, session, found, revoked, signing, shared, set, version, trail, swept,
 		s.DeleteUser(ctx, "alice"), s.DeleteSession(ctx, token), s.DeleteKey(ctx, "k"))
 }
