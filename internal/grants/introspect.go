@@ -73,7 +73,7 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 		return Introspection{}, nil
 	case err != nil:
 		return Introspection{}, storeFailed("read refresh token", err)
-	case t.ClientID != asking.ID || t.Claimed || !s.opts.Now().Before(t.ExpiresAt):
+	case t.ClientID != asking.ID || t.Claimed || !s.opts.Now().Before(s.end(&t)):
 		return Introspection{}, nil
 	}
 	alive, err := s.alive(ctx, t.ClientID, t.IssuedAt, t.Username, t.AuthTime, familyName(t.Family))
@@ -82,7 +82,7 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 	}
 	return Introspection{
 		Active: true, ClientID: t.ClientID, Username: t.Username, Subject: t.Username,
-		Scopes: t.Scopes, Issuer: s.opts.Issuer, IssuedAt: t.IssuedAt, ExpiresAt: t.ExpiresAt,
+		Scopes: t.Scopes, Issuer: s.opts.Issuer, IssuedAt: t.IssuedAt, ExpiresAt: s.end(&t),
 	}, nil
 }
 

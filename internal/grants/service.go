@@ -29,6 +29,12 @@ type Signer interface {
 	Verify(token string, now time.Time) (keys.Claims, error)
 }
 
+// Deriver derives secrets with a key that all instances share. [keys.MAC] is one.
+type Deriver interface {
+	// Derive returns a secret of 256 bits that cannot be computed without the key.
+	Derive(purpose, secret string) string
+}
+
 // tokenIssuer makes tokens. [issuer.Issuer] is the one in use.
 type tokenIssuer interface {
 	// Issue makes the tokens, has req.Store store them, and returns them only if that succeeded.
@@ -59,7 +65,13 @@ type Options struct {
 	CodeLifetime         time.Duration // 2m
 	AccessTokenLifetime  time.Duration // 1h; keys.Options.TokenLifetime must not be shorter
 	RefreshTokenLifetime time.Duration // 30 days, counted anew for each successor
+	RefreshMaxAge        time.Duration // 90 days: the end of every refresh token, counted from the sign-in
 	SessionLifetime      time.Duration // 12h
+
+	// RefreshGrace is how long a refresh token that was used is answered with the same successor
+	// again, if that has not been used. 0: never. It needs Deriver.
+	RefreshGrace time.Duration
+	Deriver      Deriver
 
 	// Counters and Policies make the limiter; without both nothing is limited. Clock is the time of
 	// all counts, Now if it is nil; see package clock.
@@ -82,6 +94,7 @@ func (o Options) withDefaults() Options {
 	o.CodeLifetime = cmp.Or(o.CodeLifetime, 2*time.Minute)
 	o.AccessTokenLifetime = cmp.Or(o.AccessTokenLifetime, time.Hour)
 	o.RefreshTokenLifetime = cmp.Or(o.RefreshTokenLifetime, 30*24*time.Hour)
+	o.RefreshMaxAge = cmp.Or(o.RefreshMaxAge, 90*24*time.Hour)
 	o.SessionLifetime = cmp.Or(o.SessionLifetime, 12*time.Hour)
 	defaultFailures(&o.ClientFailures, 300, 60)
 	defaultFailures(&o.SignInFailures, 100, 20)
@@ -114,8 +127,11 @@ func (o Options) validate() error {
 	if o.Issuer == "" || o.Clients == nil || o.Store == nil || o.Signer == nil {
 		errs = append(errs, errors.New("grants: issuer, clients, store and signer are needed"))
 	}
-	if min(o.CodeLifetime, o.AccessTokenLifetime, o.RefreshTokenLifetime, o.SessionLifetime) < time.Second {
+	if min(o.CodeLifetime, o.AccessTokenLifetime, o.RefreshTokenLifetime, o.RefreshMaxAge, o.SessionLifetime) < time.Second {
 		errs = append(errs, errors.New("grants: no lifetime may be shorter than a second"))
+	}
+	if o.RefreshGrace < 0 || o.RefreshGrace > 0 && o.Deriver == nil {
+		errs = append(errs, errors.New("grants: a grace period for refresh tokens must be positive and needs a deriver"))
 	}
 	if (o.Counters == nil) != (o.Policies == nil) {
 		errs = append(errs, errors.New("grants: counters and policies only work together"))

@@ -9,7 +9,6 @@ import (
 	"github.com/go-oauth2/oauth2/v4/models"
 
 	"oauth-server/internal/keys"
-	"oauth-server/internal/secret"
 )
 
 // Signer signs access tokens. [keys.Ring] is one.
@@ -20,9 +19,8 @@ type Signer interface {
 // Request says what to issue. The client, the grant and the user have been checked.
 type Request struct {
 	Claims  keys.Claims // of the access token; without a Family no user is involved
-	Refresh bool        // issue a refresh token too; the claims must have a Family
-	// Store makes the tokens valid, in one durable operation. refresh is the new refresh token,
-	// empty if there is none. If Store fails, Issue returns its error and no token.
+	Refresh string      // refresh token to issue, empty for none; with one, the claims must have a Family
+	// Store makes the tokens valid, in one durable operation. refresh is that of the request. If Store fails, Issue returns its error and no token.
 	Store func(ctx context.Context, refresh string) error
 }
 
@@ -32,14 +30,13 @@ type Issuer struct{ signer Signer }
 // New returns an Issuer whose access tokens are signed by signer.
 func New(signer Signer) *Issuer { return &Issuer{signer} }
 
-// Issue makes an access token and, if req asks for it, a refresh token of 256 random bits, and has
-// them stored. Errors are those of the signer and of req.Store.
+// Issue makes an access token and has it and the refresh token of req, if there is one, stored. Errors are those of the signer and of req.Store.
 func (i *Issuer) Issue(ctx context.Context, req Request) (access, refresh string, err error) {
 	// A Manager is a handful of pointers. With one for each request, the request reaches the
 	// adapters below without travelling in the context.
 	adapter := &adapter{signer: i.signer, req: req}
 	manager := manage.NewManager()
-	manager.SetPasswordTokenCfg(&manage.Config{IsGenerateRefresh: req.Refresh})
+	manager.SetPasswordTokenCfg(&manage.Config{IsGenerateRefresh: req.Refresh != ""})
 	manager.MapClientStorage(adapter)
 	manager.MapAccessGenerate(adapter)
 	manager.MapTokenStorage(adapter)
@@ -72,7 +69,7 @@ func (a *adapter) Token(_ context.Context, _ *oauth2.GenerateBasic, withRefresh 
 		return "", "", err
 	}
 	if withRefresh {
-		refresh = secret.New()
+		refresh = a.req.Refresh
 	}
 	return access, refresh, nil
 }
