@@ -88,6 +88,12 @@ type Options struct {
 	// SignInFailures limit wrong passwords: 100 a minute from an address, 20 with the same
 	// username. Over the limit no password is hashed.
 	SignInFailures FailureLimits
+	// InvalidGrants limit codes and refresh tokens that are not valid: 600 a minute from an address,
+	// 300 with the same client_id. Over the limit none is looked up.
+	InvalidGrants FailureLimits
+	// Introspections and Revocations limit the requests of one client to those endpoints: 600 and 100
+	// a second, over ten seconds.
+	Introspections, Revocations ratelimit.Limit
 }
 
 func (o Options) withDefaults() Options {
@@ -98,6 +104,9 @@ func (o Options) withDefaults() Options {
 	o.SessionLifetime = cmp.Or(o.SessionLifetime, 12*time.Hour)
 	defaultFailures(&o.ClientFailures, 300, 60)
 	defaultFailures(&o.SignInFailures, 100, 20)
+	defaultFailures(&o.InvalidGrants, 600, 300)
+	defaultQueries(&o.Introspections, 600)
+	defaultQueries(&o.Revocations, 100)
 	if o.Passwords == nil {
 		o.Passwords = secret.NewPasswords(secret.PasswordOptions{})
 	}
@@ -120,6 +129,18 @@ func defaultFailures(l *FailureLimits, perAddress, perName int64) {
 	if l.PerName == (ratelimit.Limit{}) {
 		l.PerName = ratelimit.NewLimit("per-name", perName, time.Minute)
 	}
+}
+
+func defaultQueries(l *ratelimit.Limit, perSecond int64) {
+	if *l == (ratelimit.Limit{}) {
+		*l = QueryLimit(perSecond)
+	}
+}
+
+// QueryLimit returns the limit of that many requests a second, over ten seconds: callers come in
+// bursts.
+func QueryLimit(perSecond int64) ratelimit.Limit {
+	return ratelimit.NewLimit("per-client", 10*perSecond, 10*time.Second)
 }
 
 func (o Options) validate() error {
@@ -147,6 +168,10 @@ type Service struct {
 
 	clientFailures *failures
 	signInFailures *failures
+
+	invalidGrants               *meter
+	introspections, revocations *meter
+	replayLines                 *meter // one a minute for each family
 }
 
 // New makes a Service. Its error joins everything that is wrong with the options.
@@ -163,5 +188,24 @@ func New(opts Options) (*Service, error) {
 	if s.signInFailures, err = newFailures(opts.SignInFailures); err != nil {
 		return nil, fmt.Errorf("grants: limits of wrong passwords: %w", err)
 	}
+	if err := s.addMeters(); err != nil {
+		return nil, err
+	}
 	return s, nil
+}
+
+func (s *Service) addMeters() (err error) {
+	o := &s.opts
+	if s.invalidGrants, err = newMeter(o.InvalidGrants.PerName, o.InvalidGrants.PerAddress); err != nil {
+		return fmt.Errorf("grants: limits of invalid codes and refresh tokens: %w", err)
+	}
+	if s.introspections, err = newMeter(o.Introspections, o.Introspections); err != nil {
+		return fmt.Errorf("grants: limit of introspections: %w", err)
+	}
+	if s.revocations, err = newMeter(o.Revocations, o.Revocations); err != nil {
+		return fmt.Errorf("grants: limit of revocations: %w", err)
+	}
+	line := ratelimit.NewLimit("lines", 1, time.Minute)
+	s.replayLines, err = newMeter(line, line)
+	return err
 }

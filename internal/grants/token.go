@@ -62,9 +62,9 @@ func (s *Service) look(ctx context.Context, client *clientcfg.Client, grant clie
 	case clientcfg.ClientCredentials:
 		err = s.lookClientCredentials(x, req)
 	case clientcfg.AuthorizationCode:
-		err = s.lookCode(ctx, x, req)
+		err = s.metered(client, req.Remote, func() error { return s.lookCode(ctx, x, req) })
 	case clientcfg.RefreshToken:
-		err = s.lookRefreshToken(ctx, x, req)
+		err = s.metered(client, req.Remote, func() error { return s.lookRefreshToken(ctx, x, req) })
 	case clientcfg.Password:
 		err = s.lookPassword(ctx, x, req)
 	}
