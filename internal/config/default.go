@@ -42,7 +42,7 @@ func Default() *Config {
 			Window:  Duration(time.Minute),
 			Clients: FailureQuota{PerAddress: 300, PerName: 60},
 			Users:   FailureQuota{PerAddress: 100, PerName: 20},
-			Grants:  FailureQuota{PerAddress: 600, PerName: 300},
+			Grants:  FailureQuota{PerAddress: 6000, PerName: 3000},
 		},
 		Inspection: Inspection{IntrospectPerSecond: 600, RevokePerSecond: 100},
 		Sync:       Sync{Interval: Duration(time.Second)},

@@ -88,8 +88,9 @@ type Options struct {
 	// SignInFailures limit wrong passwords: 100 a minute from an address, 20 with the same
 	// username. Over the limit no password is hashed.
 	SignInFailures FailureLimits
-	// InvalidGrants limit codes and refresh tokens that are not valid: 600 a minute from an address,
-	// 300 with the same client_id. Over the limit none is looked up.
+	// InvalidGrants limit codes and refresh tokens that are not valid: 6000 a minute from an address,
+	// 3000 with the same client_id, so many because the users of a web application, all of whose
+	// tokens may end at once, have one address. Over the limit none is looked up.
 	InvalidGrants FailureLimits
 	// Introspections and Revocations limit the requests of one client to those endpoints: 600 and 100
 	// a second, over ten seconds.
@@ -104,7 +105,7 @@ func (o Options) withDefaults() Options {
 	o.SessionLifetime = cmp.Or(o.SessionLifetime, 12*time.Hour)
 	defaultFailures(&o.ClientFailures, 300, 60)
 	defaultFailures(&o.SignInFailures, 100, 20)
-	defaultFailures(&o.InvalidGrants, 600, 300)
+	defaultFailures(&o.InvalidGrants, 6000, 3000)
 	defaultQueries(&o.Introspections, 600)
 	defaultQueries(&o.Revocations, 100)
 	if o.Passwords == nil {
