@@ -17,7 +17,7 @@ import (
 
 func newClient(c *cli) *cobra.Command {
 	return group("client", "Register and manage OAuth clients",
-		newClientCreate(c), newClientList(c), newClientShow(c), newClientRotate(c), newClientDelete(c))
+		newClientCreate(c), newClientList(c), newClientShow(c), newClientRotate(c), newClientResourceServer(c), newClientDelete(c))
 }
 
 // credentials are shown once, when they are made.
@@ -45,6 +45,7 @@ func newClientCreate(c *cli) *cobra.Command {
 	flags.StringVar(&spec.Name, "name", "", "name on the consent page (default the ID)")
 	flags.BoolVar(&spec.Public, "public", false, "the client has no secret, because it is a native or browser app")
 	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
+	flags.BoolVar(&spec.ResourceServer, "resource-server", false, "the client may introspect all access tokens, not only its own and those whose aud is its ID")
 	flags.BoolVar(&operator, "admin", false, "make it an admin client: it can get tokens for the admin API, to read and change limits")
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -72,6 +73,8 @@ func clientError(id string, err error) error {
 		return &usageError{err}
 	case errors.Is(err, clientcfg.ErrNotFound):
 		return fmt.Errorf("there is no client %q", id)
+	case errors.Is(err, app.ErrNameOfUser):
+		return fmt.Errorf("there is a user %q: the tokens of a client and a user of one name would have the same sub; choose another ID", id)
 	case errors.Is(err, clientcfg.ErrExists):
 		return fmt.Errorf("there is a client %q already", id)
 	}
@@ -153,6 +156,26 @@ func newClientRotate(c *cli) *cobra.Command {
 	})
 }
 
+func newClientResourceServer(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "resource-server ID on|off", Short: "Let a client introspect all access tokens, or only those that concern it",
+		Long: "Let a client introspect all access tokens (on), or only its own and those whose aud is its ID (off).\n" +
+			"Running servers follow within two seconds.",
+		Args: takes("ID", "on|off"),
+	}
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
+		on := args[1] == "on"
+		if !on && args[1] != "off" {
+			return usagef("%q is neither on nor off", args[1])
+		}
+		if err := app.SetResourceServer(ctx, store, args[0], on); err != nil {
+			return clientError(args[0], err)
+		}
+		text := map[bool]string{true: " may introspect all access tokens", false: " may introspect the access tokens that concern it"}[on]
+		return c.answer(map[string]any{"client_id": args[0], "resource_server": on}, args[0]+text)
+	})
+}
+
 func newClientDelete(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a client", Args: takes("ID")}
 	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
@@ -164,8 +187,11 @@ func newClientDelete(c *cli) *cobra.Command {
 }
 
 func kindOf(cl *clientcfg.Client) string {
-	if cl.Public {
+	switch {
+	case cl.Public:
 		return "public"
+	case cl.ResourceServer:
+		return "resource server"
 	}
 	return "confidential"
 }

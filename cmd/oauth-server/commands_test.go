@@ -13,6 +13,9 @@ func TestExitStatusAndMessage(t *testing.T) {
 	if _, stderr, status := run(t, "", "client", "create", "taken", "--data", data); status != exitOK {
 		t.Fatal(stderr)
 	}
+	if _, stderr, status := run(t, "a long passphrase for ada\n", "user", "create", "ada", "--password-stdin", "--data", data); status != exitOK {
+		t.Fatal(stderr)
+	}
 	tests := []struct {
 		name   string
 		args   string
@@ -37,6 +40,10 @@ func TestExitStatusAndMessage(t *testing.T) {
 		{"password not given", "user create ada --data " + data, 2, "standard input is not a terminal: give the password with --password-stdin"},
 		{"empty password", "user create ada --password-stdin --data " + data, 2, "password: needs 1 to 1024 bytes"},
 		{"client exists", "client create taken --data " + data, 1, `there is a client "taken" already`},
+		{"client of a user's name", "client create ada --data " + data, 1, `there is a user "ada": the tokens of a client and a user of one name would have the same sub; choose another ID`},
+		{"public resource server", "client create x --public --redirect-uri https://x.example/cb --resource-server --data " + data, 2, "resource_server: a public client cannot introspect tokens (RFC 7662 2.1)"},
+		{"neither on nor off", "client resource-server taken yes --data " + data, 2, `"yes" is neither on nor off`},
+		{"resource server missing", "client resource-server nobody on --data " + data, 1, `there is no client "nobody"`},
 		{"client missing", "client show nobody --data " + data, 1, `there is no client "nobody"`},
 		{"client to rotate missing", "client rotate-secret nobody --data " + data, 1, `there is no client "nobody"`},
 		{"client to delete missing", "client delete nobody --data " + data, 1, `there is no client "nobody"`},
@@ -133,6 +140,43 @@ func TestSecretsAreShownOnceAndNowhereElse(t *testing.T) {
 		stdout, stderr, status := run(t, "", append(args, "--data", data)...)
 		if status != exitOK || strings.Contains(stdout+stderr, made.ClientSecret) || strings.Contains(stdout, "secret") {
 			t.Errorf("%v: status %d:\n%s", args, status, stdout)
+		}
+	}
+}
+
+// TestUserOfTheNameOfAClient: both would have the same sub.
+func TestUserOfTheNameOfAClient(t *testing.T) {
+	data := storeFile(t)
+	if _, stderr, status := run(t, "", "client", "create", "shop", "--data", data); status != exitOK {
+		t.Fatal(stderr)
+	}
+	_, stderr, status := run(t, "a long passphrase for shop\n", "user", "create", "shop", "--password-stdin", "--data", data)
+	want := `oauth-server: there is a client "shop": the tokens of a client and a user of one name would have the same sub; choose another name` + "\n"
+	if status != exitFailed || stderr != want {
+		t.Errorf("status %d, stderr %q, want %q", status, stderr, want)
+	}
+}
+
+func TestResourceServer(t *testing.T) {
+	data := storeFile(t)
+	if _, stderr, status := run(t, "", "client", "create", "api", "--resource-server", "--data", data); status != exitOK {
+		t.Fatal(stderr)
+	}
+	for _, step := range []struct {
+		state string
+		want  bool
+	}{{"", true}, {"off", false}, {"on", true}} {
+		if step.state != "" {
+			if _, stderr, status := run(t, "", "client", "resource-server", "api", step.state, "--data", data); status != exitOK {
+				t.Fatal(stderr)
+			}
+		}
+		var shown struct {
+			ResourceServer bool `json:"resource_server"`
+		}
+		runJSON(t, &shown, "", "client", "show", "api", "--data", data)
+		if shown.ResourceServer != step.want {
+			t.Errorf("after %q it is %v", step.state, shown.ResourceServer)
 		}
 	}
 }

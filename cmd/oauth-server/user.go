@@ -62,6 +62,8 @@ func userError(name string, err error) error {
 		return &usageError{err}
 	case errors.Is(err, grants.ErrNotFound):
 		return fmt.Errorf("there is no user %q", name)
+	case errors.Is(err, app.ErrNameOfClient):
+		return fmt.Errorf("there is a client %q: the tokens of a client and a user of one name would have the same sub; choose another name", name)
 	case errors.Is(err, grants.ErrExists):
 		return fmt.Errorf("there is a user %q already", name)
 	}

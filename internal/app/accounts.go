@@ -15,10 +15,29 @@ import (
 // ErrPublic is returned when a secret is asked for a client that has none.
 var ErrPublic = errors.New("a public client has no secret")
 
+// Errors of a name that is taken by one of the other kind: the tokens of both would have the same sub.
+var (
+	ErrNameOfUser   = errors.New("there is a user of that name")
+	ErrNameOfClient = errors.New("there is a client of that name")
+)
+
+// clientRegistry is what the registration of a client needs.
+type clientRegistry interface {
+	clientcfg.Registry
+	grants.Users
+}
+
+// userRegistry is what a new user needs.
+type userRegistry interface {
+	grants.UserRegistry
+	clientcfg.Store
+}
+
 // CreateClient completes the registration, checks and stores it, and returns it with the secret of a
 // confidential client, which is stored as a digest only. A client without grants gets those that its
-// redirect URIs suggest. Errors: *[InvalidError], [clientcfg.ErrExists].
-func CreateClient(ctx context.Context, reg clientcfg.Registry, c clientcfg.Client, now time.Time) (clientcfg.Client, string, error) {
+// redirect URIs suggest. Errors: *[InvalidError], [clientcfg.ErrExists], [ErrNameOfUser]; that a user
+// of the name is created at the same moment is not noticed.
+func CreateClient(ctx context.Context, reg clientRegistry, c clientcfg.Client, now time.Time) (clientcfg.Client, string, error) {
 	shown := ""
 	if !c.Public {
 		shown = secret.New()
@@ -31,6 +50,12 @@ func CreateClient(ctx context.Context, reg clientcfg.Registry, c clientcfg.Clien
 	c.Version = 1
 	if err := c.Validate(); err != nil {
 		return c, "", &InvalidError{err}
+	}
+	switch _, err := reg.User(ctx, c.ID); {
+	case err == nil:
+		return c, "", fmt.Errorf("create client %q: %w", c.ID, ErrNameOfUser)
+	case !errors.Is(err, grants.ErrNotFound):
+		return c, "", fmt.Errorf("create client %q: %w", c.ID, err)
 	}
 	if err := reg.CreateClient(ctx, c); err != nil {
 		return c, "", fmt.Errorf("create client %q: %w", c.ID, err)
@@ -75,37 +100,69 @@ type clientStore interface {
 	clientcfg.Registry
 }
 
+// SetResourceServer allows a confidential client to introspect all access tokens, or only those that
+// concern it. Errors: *[InvalidError] for a public client, [clientcfg.ErrNotFound].
+func SetResourceServer(ctx context.Context, store clientStore, id string, on bool) error {
+	return changeClient(ctx, store, id, func(c *clientcfg.Client) error {
+		c.ResourceServer = on
+		if err := c.Validate(); err != nil {
+			return &InvalidError{err}
+		}
+		return nil
+	})
+}
+
 // RotateSecret replaces the secret of a confidential client and returns the new one, which is stored
 // as a digest only. Instances refuse the old one as soon as they have refreshed their clients, within
 // two seconds. Errors: [ErrPublic], [clientcfg.ErrNotFound].
 func RotateSecret(ctx context.Context, store clientStore, id string) (string, error) {
+	shown := secret.New()
+	err := changeClient(ctx, store, id, func(c *clientcfg.Client) error {
+		if c.Public {
+			return ErrPublic
+		}
+		c.SecretDigest = secret.DigestOf(shown)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return shown, nil
+}
+
+// changeClient stores the client as change has left it. If another field was changed meanwhile, it
+// begins again and keeps that.
+func changeClient(ctx context.Context, store clientStore, id string, change func(*clientcfg.Client) error) error {
 	for {
 		c, err := FindClient(ctx, store, id)
 		if err != nil {
-			return "", err
+			return err
 		}
-		if c.Public {
-			return "", fmt.Errorf("client %q: %w", id, ErrPublic)
+		if err := change(&c); err != nil {
+			return fmt.Errorf("client %q: %w", id, err)
 		}
-		shown := secret.New()
-		c.SecretDigest = secret.DigestOf(shown)
 		err = store.UpdateClient(ctx, c)
 		switch {
 		case err == nil:
-			return shown, nil
-		case errors.Is(err, clientcfg.ErrConflict) && ctx.Err() == nil:
-			// Another field was changed meanwhile; the next attempt keeps that.
-		default:
-			return "", fmt.Errorf("client %q: %w", id, err)
+			return nil
+		case !errors.Is(err, clientcfg.ErrConflict) || ctx.Err() != nil:
+			return fmt.Errorf("client %q: %w", id, err)
 		}
 	}
 }
 
 // CreateUser stores a user with the argon2id hash of the password.
-// Errors: *[InvalidError], [grants.ErrExists].
-func CreateUser(ctx context.Context, reg grants.UserRegistry, name, password string, now time.Time) (grants.User, error) {
+// Errors: *[InvalidError], [grants.ErrExists], [ErrNameOfClient]; that a client of the name is
+// registered at the same moment is not noticed.
+func CreateUser(ctx context.Context, reg userRegistry, name, password string, now time.Time) (grants.User, error) {
 	if err := errors.Join(grants.ValidateUsername(name), grants.ValidatePassword(password)); err != nil {
 		return grants.User{}, &InvalidError{err}
+	}
+	switch _, err := FindClient(ctx, reg, name); {
+	case err == nil:
+		return grants.User{}, fmt.Errorf("create user %q: %w", name, ErrNameOfClient)
+	case !errors.Is(err, clientcfg.ErrNotFound):
+		return grants.User{}, fmt.Errorf("create user %q: %w", name, err)
 	}
 	hash, err := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1}).Hash(ctx, password)
 	if err != nil {

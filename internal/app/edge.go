@@ -63,7 +63,7 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 
 // newService makes the grants: who gets a token.
 func newService(f *foundation, l *limiter) (*grants.Service, error) {
-	return grants.New(grants.Options{
+	opts := grants.Options{
 		Issuer:               f.issuer,
 		Clients:              f.clients,
 		Store:                f.watched,
@@ -72,14 +72,23 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		CodeLifetime:         f.cfg.Tokens.CodeTTL.Std(),
 		AccessTokenLifetime:  f.cfg.Tokens.AccessTTL.Std(),
 		RefreshTokenLifetime: f.cfg.Tokens.RefreshTTL.Std(),
+		RefreshMaxAge:        f.cfg.Tokens.RefreshMaxAge.Std(),
+		RefreshGrace:         f.cfg.Tokens.RefreshGrace.Std(),
 		SessionLifetime:      f.cfg.Sessions.TTL.Std(),
 		ClientFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Clients),
 		SignInFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Users),
+		InvalidGrants:        failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Grants),
+		Introspections:       grants.QueryLimit(f.cfg.Inspection.IntrospectPerSecond),
+		Revocations:          grants.QueryLimit(f.cfg.Inspection.RevokePerSecond),
 		Clock:                f.clock.Now,
 		Counters:             l.counters,
 		Policies:             l.policies.Snapshot,
 		Observe:              l.decided,
-	})
+	}
+	if f.mac != nil {
+		opts.Deriver = f.mac
+	}
+	return grants.New(opts)
 }
 
 func failureLimits(window config.Duration, q config.FailureQuota) grants.FailureLimits {

@@ -32,6 +32,7 @@ type foundation struct {
 	cert      *certificate    // nil: plain HTTP
 	adminCert *certificate    // the same for operators
 	keys      *keys.Ring
+	mac       *keys.MAC // nil: refresh tokens have no grace period
 	clients   *clientcfg.Source
 }
 
@@ -66,6 +67,11 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	}
 	if f.keys, err = openKeys(ctx, f); err != nil {
 		return nil, err
+	}
+	if cfg.Tokens.RefreshGrace > 0 {
+		if f.mac, err = keys.OpenMAC(ctx, f.watched); err != nil {
+			return nil, err
+		}
 	}
 	f.clients, err = clientcfg.NewSource(ctx, f.watched)
 	return f, err

@@ -40,8 +40,10 @@ type Client struct {
 	Scopes       []string      `json:"scopes,omitempty"`   // all that it may request
 	Audience     []string      `json:"audience,omitempty"` // aud of its tokens; empty: the server's default
 	WithoutPKCE  bool          `json:"without_pkce,omitempty"`
-	CreatedAt    time.Time     `json:"created_at"`
-	Version      int64         `json:"version"` // +1 with every change, against lost updates
+	// ResourceServer allows it to introspect all access tokens, not only those that concern it.
+	ResourceServer bool      `json:"resource_server,omitempty"`
+	CreatedAt      time.Time `json:"created_at"`
+	Version        int64     `json:"version"` // +1 with every change, against lost updates
 }
 
 // MaxIDLength bounds a client_id; it becomes part of every counter key.
@@ -99,6 +101,9 @@ func (c *Client) validateKind() (errs []error) {
 	}
 	if !c.Public && c.SecretDigest.IsZero() {
 		errs = append(errs, errors.New("public: a confidential client needs a secret"))
+	}
+	if c.Public && c.ResourceServer {
+		errs = append(errs, errors.New("resource_server: a public client cannot introspect tokens (RFC 7662 2.1)"))
 	}
 	if c.Public && c.WithoutPKCE {
 		errs = append(errs, errors.New("without_pkce: a public client needs PKCE (RFC 9700 2.1.1)"))

@@ -39,6 +39,7 @@ type Config struct {
 	Keys           Keys           `json:"keys,omitzero"`
 	Sessions       Sessions       `json:"sessions"`
 	FailedAttempts FailedAttempts `json:"failed_attempts"`
+	Inspection     Inspection     `json:"inspection"`
 	Sync           Sync           `json:"sync"`
 	Audit          Audit          `json:"audit"`
 	// Scopes describes what a scope allows, for the consent page.
@@ -108,6 +109,11 @@ type Tokens struct {
 	AccessTTL  Duration       `json:"access_ttl"`
 	RefreshTTL Duration       `json:"refresh_ttl"`
 	CodeTTL    Duration       `json:"code_ttl"`
+	// RefreshGrace is how long a refresh token that was used is answered with the same successor
+	// again, unless that was used. 0: never.
+	RefreshGrace Duration `json:"refresh_grace"`
+	// RefreshMaxAge is when refreshing ends, counted from the sign-in.
+	RefreshMaxAge Duration `json:"refresh_max_age"`
 	// KeyRotation is the age at which the signing key is replaced.
 	KeyRotation Duration `json:"key_rotation"`
 }
@@ -131,13 +137,20 @@ type Audit struct {
 	Keep Duration `json:"keep"`
 }
 
-// FailedAttempts limits wrong client secrets and wrong passwords. Only failures count,
-// and only against the address that they come from (an IPv6 address counts as its /64), so
-// that an attacker cannot lock others out.
+// Inspection limits the requests of one client to /introspect and /revoke, in each process.
+type Inspection struct {
+	IntrospectPerSecond int64 `json:"introspect_per_second"`
+	RevokePerSecond     int64 `json:"revoke_per_second"`
+}
+
+// FailedAttempts limits wrong client secrets, wrong passwords, and codes and refresh tokens
+// that are not valid. Only failures count, and only against the address that they come from
+// (an IPv6 address counts as its /64), so that an attacker elsewhere cannot lock others out.
 type FailedAttempts struct {
 	Window  Duration     `json:"window"`
 	Clients FailureQuota `json:"clients"` // client authentications
 	Users   FailureQuota `json:"users"`   // sign-ins
+	Grants  FailureQuota `json:"grants"`  // codes and refresh tokens
 }
 
 // FailureQuota is how many failures are allowed per window.

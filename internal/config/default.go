@@ -29,21 +29,25 @@ func Default() *Config {
 		Tracing:         Tracing{SampleRatio: 0.1},
 		Store:           Store{Embedded: &Embedded{Path: DefaultStorePath}},
 		Tokens: Tokens{
-			Algorithm:   keys.ES256,
-			AccessTTL:   Duration(time.Hour),
-			RefreshTTL:  Duration(30 * 24 * time.Hour),
-			CodeTTL:     Duration(5 * time.Minute),
-			KeyRotation: Duration(90 * 24 * time.Hour),
+			Algorithm:     keys.ES256,
+			AccessTTL:     Duration(time.Hour),
+			RefreshTTL:    Duration(30 * 24 * time.Hour),
+			CodeTTL:       Duration(5 * time.Minute),
+			RefreshGrace:  Duration(30 * time.Second),
+			RefreshMaxAge: Duration(90 * 24 * time.Hour),
+			KeyRotation:   Duration(90 * 24 * time.Hour),
 		},
 		Sessions: Sessions{TTL: Duration(12 * time.Hour)},
 		FailedAttempts: FailedAttempts{
 			Window:  Duration(time.Minute),
 			Clients: FailureQuota{PerAddress: 300, PerName: 60},
 			Users:   FailureQuota{PerAddress: 100, PerName: 20},
+			Grants:  FailureQuota{PerAddress: 6000, PerName: 3000},
 		},
-		Sync:      Sync{Interval: Duration(time.Second)},
-		Audit:     Audit{Keep: Duration(400 * 24 * time.Hour)},
-		RateLimit: RateLimit{Settings: ratelimit.DefaultSettings(), MaxKeys: ratelimit.DefaultMaxKeys},
+		Inspection: Inspection{IntrospectPerSecond: 600, RevokePerSecond: 100},
+		Sync:       Sync{Interval: Duration(time.Second)},
+		Audit:      Audit{Keep: Duration(400 * 24 * time.Hour)},
+		RateLimit:  RateLimit{Settings: ratelimit.DefaultSettings(), MaxKeys: ratelimit.DefaultMaxKeys},
 	}
 }
 

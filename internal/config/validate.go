@@ -40,6 +40,7 @@ func (c *Config) check() (es fielderr.Errors) {
 	c.Keys.check(&es)
 	between(&es, "sessions.ttl", c.Sessions.TTL, time.Minute, 365*24*time.Hour)
 	c.FailedAttempts.check(&es)
+	c.Inspection.check(&es)
 	between(&es, "audit.keep", c.Audit.Keep, 24*time.Hour, 100*365*24*time.Hour)
 	between(&es, "sync.interval", c.Sync.Interval, 10*time.Millisecond, time.Minute)
 	c.RateLimit.check(&es)
@@ -188,6 +189,9 @@ func (t Tokens) check(es *fielderr.Errors) {
 	oneOf(es, "tokens.algorithm", t.Algorithm, keys.Algorithms()...)
 	between(es, "tokens.access_ttl", t.AccessTTL, time.Second, 30*24*time.Hour)
 	between(es, "tokens.refresh_ttl", t.RefreshTTL, time.Second, 10*year)
+	// Within the grace period a stolen token passes for a repetition.
+	between(es, "tokens.refresh_grace", t.RefreshGrace, 0, 10*time.Minute)
+	between(es, "tokens.refresh_max_age", t.RefreshMaxAge, time.Second, 10*year)
 	// RFC 6749 4.1.2 recommends ten minutes at the most.
 	between(es, "tokens.code_ttl", t.CodeTTL, time.Second, 10*time.Minute)
 	between(es, "tokens.key_rotation", t.KeyRotation, time.Hour, 10*year)
@@ -197,6 +201,19 @@ func (f FailedAttempts) check(es *fielderr.Errors) {
 	between(es, "failed_attempts.window", f.Window, time.Second, 24*time.Hour)
 	f.Clients.check(es, "failed_attempts.clients")
 	f.Users.check(es, "failed_attempts.users")
+	f.Grants.check(es, "failed_attempts.grants")
+}
+
+func (i Inspection) check(es *fielderr.Errors) {
+	perSecond(es, "inspection.introspect_per_second", i.IntrospectPerSecond)
+	perSecond(es, "inspection.revoke_per_second", i.RevokePerSecond)
+}
+
+// perSecond leaves room for the count of ten seconds, which the limit is over.
+func perSecond(es *fielderr.Errors, path string, n int64) {
+	if n < 1 || n > ratelimit.MaxRequests/10 {
+		es.Add(path, "must be from 1 to %d, not %d", ratelimit.MaxRequests/10, n)
+	}
 }
 
 func (q FailureQuota) check(es *fielderr.Errors, path string) {

@@ -25,11 +25,34 @@ func TestIntrospection(t *testing.T) {
 	}
 	check.Equal(t, "active, to the client that holds the refresh token", s.introspect("web", token.RefreshToken)["active"], true)
 	check.Equal(t, "answer to another client", s.introspect("shop", token.RefreshToken), inactive)
+	check.Equal(t, "active, to the client of the token", s.introspect("web", token.AccessToken)["active"], true)
+	check.Equal(t, "answer to a client that is no resource server", s.introspect("other", token.AccessToken), inactive)
+	requireOAuthError(t, s.post("/introspect", "", url.Values{"client_id": {"native"}, "token": {token.AccessToken}}), 401, "invalid_client")
 	for _, bad := range []string{"garbage", "a.b.c", token.AccessToken + "x", token.AccessToken[:len(token.AccessToken)-2]} {
 		check.Equal(t, "answer about "+bad, s.introspect("shop", bad), inactive)
 	}
 	requireOAuthError(t, s.post("/introspect", "", url.Values{"token": {token.AccessToken}}), 401, "invalid_client")
 	requireOAuthError(t, s.post("/introspect", "shop", url.Values{}), 400, "invalid_request")
+}
+
+// TestQueryLimits: /introspect and /revoke have limits for each client, and those of a public client
+// for each address.
+func TestQueryLimits(t *testing.T) {
+	s := start(t, unlimited+"inspection: { introspect_per_second: 1, revoke_per_second: 1 }\n")
+	for path, clientID := range map[string]string{"/introspect": "other", "/revoke": "native"} {
+		form := url.Values{"token": {"random"}}
+		if secrets[clientID] == "" {
+			form.Set("client_id", clientID)
+			clientID = ""
+		}
+		var last reply
+		for range 11 {
+			last = s.post(path, clientID, form)
+		}
+		requireOAuthError(t, last, http.StatusTooManyRequests, "temporarily_unavailable")
+		check.Equal(t, "has Retry-After", last.header.Get("Retry-After") != "", true)
+	}
+	check.Equal(t, "another client", s.introspect("shop", "random"), inactive)
 }
 
 func TestRevocation(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	"oauth-server/internal/clientcfg"
@@ -20,13 +21,20 @@ type TokenQuery struct {
 	Hint        string // token_type_hint; unused, since the shape of a token shows its type
 }
 
-// Introspect returns what a token is worth (RFC 7662). A confidential client may ask about any
-// access token, as resource servers do; a public client may ask about its own. Refresh tokens are
-// shown to their own client only. Every other token is reported as not active. Errors: *[Error],
+// Introspect returns what a token is worth (RFC 7662). A client may ask about its own access tokens
+// and those whose audience it is; one that is registered as a resource server may ask about all.
+// Refresh tokens are shown to their own client only. Every other token is reported as not active. A
+// public client is refused: RFC 7662 2.1 requires the caller to be authenticated. Errors: *[Error],
 // *[LimitedError].
 func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, error) {
 	client, err := s.authenticate(q.Credentials, q.Remote)
 	if err != nil {
+		return Introspection{}, err
+	}
+	if client.Public {
+		return Introspection{}, fail(InvalidClient, "A public client cannot introspect tokens.")
+	}
+	if err := s.meteredQuery(s.introspections, client, q.Remote); err != nil {
 		return Introspection{}, err
 	}
 	if q.Token == "" {
@@ -40,10 +48,17 @@ func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, 
 
 func (s *Service) introspectAccessToken(ctx context.Context, asking *clientcfg.Client, token string) (Introspection, error) {
 	c, err := s.opts.Signer.Verify(token, s.opts.Now())
-	if err != nil || asking.Public && c.ClientID != asking.ID {
+	if err != nil || !concerns(asking, &c) {
 		return Introspection{}, nil //nolint:nilerr // RFC 7662 2.2: the answer does not show why it is not active
 	}
 	return s.introspectClaims(ctx, c)
+}
+
+// concerns reports whether the client may learn about the token. The audiences that the client is
+// registered with do not count: they are those of its own tokens, that is, of the APIs that it calls,
+// which other clients call too.
+func concerns(asking *clientcfg.Client, c *keys.Claims) bool {
+	return asking.ResourceServer || c.ClientID == asking.ID || slices.Contains(c.Audience, asking.ID)
 }
 
 // introspectClaims returns what a token is worth whose signature and time are good.
@@ -73,7 +88,7 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 		return Introspection{}, nil
 	case err != nil:
 		return Introspection{}, storeFailed("read refresh token", err)
-	case t.ClientID != asking.ID || t.Claimed || !s.opts.Now().Before(t.ExpiresAt):
+	case t.ClientID != asking.ID || t.Claimed || !s.opts.Now().Before(s.end(&t)):
 		return Introspection{}, nil
 	}
 	alive, err := s.alive(ctx, t.ClientID, t.IssuedAt, t.Username, t.AuthTime, familyName(t.Family))
@@ -82,7 +97,7 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 	}
 	return Introspection{
 		Active: true, ClientID: t.ClientID, Username: t.Username, Subject: t.Username,
-		Scopes: t.Scopes, Issuer: s.opts.Issuer, IssuedAt: t.IssuedAt, ExpiresAt: t.ExpiresAt,
+		Scopes: t.Scopes, Issuer: s.opts.Issuer, IssuedAt: t.IssuedAt, ExpiresAt: s.end(&t),
 	}, nil
 }
 

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
 )
 
 func TestIntrospect(t *testing.T) {
@@ -16,7 +18,10 @@ func TestIntrospect(t *testing.T) {
 	ofClient := w.mustToken("daemon", grants.TokenRequest{GrantType: "client_credentials", Scope: "read"})
 	clientClaims, err := w.ring.Verify(ofClient.AccessToken, start)
 	check.OK(t, err)
-	ofApp := w.tokens("app")
+	ofCaller := w.mustToken("caller", grants.TokenRequest{GrantType: "client_credentials", Scope: "read"})
+	callerClaims, err := w.ring.Verify(ofCaller.AccessToken, start)
+	check.OK(t, err)
+	w.clients["caller-too"] = &clientcfg.Client{ID: "caller-too", Audience: []string{"https://api.example.com"}, SecretDigest: secret.DigestOf(secretOf("caller-too"))}
 	all := []string{"read", "write", "admin"}
 
 	user := grants.Introspection{
@@ -27,6 +32,10 @@ func TestIntrospect(t *testing.T) {
 		Active: true, TokenType: "Bearer", ClientID: "daemon", Scopes: []string{"read"}, Subject: "daemon",
 		Issuer: issuer, Audience: []string{issuer}, ID: clientClaims.ID, IssuedAt: start, ExpiresAt: start.Add(time.Hour),
 	}
+	audience := grants.Introspection{
+		Active: true, TokenType: "Bearer", ClientID: "caller", Scopes: []string{"read"}, Subject: "caller", Issuer: issuer,
+		Audience: []string{"https://api.example.com", "other"}, ID: callerClaims.ID, IssuedAt: start, ExpiresAt: start.Add(time.Hour),
+	}
 	refresh := grants.Introspection{
 		Active: true, ClientID: "shop", Username: "alice", Subject: "alice", Scopes: all, Issuer: issuer,
 		IssuedAt: start, ExpiresAt: start.Add(30 * 24 * time.Hour),
@@ -35,28 +44,24 @@ func TestIntrospect(t *testing.T) {
 		asking, token string
 		want          grants.Introspection
 	}{
-		"own access token":            {"shop", ofUser.AccessToken, user},
-		"another's access token":      {"other", ofUser.AccessToken, user},
-		"token without a user":        {"shop", ofClient.AccessToken, client},
-		"own refresh token":           {"shop", ofUser.RefreshToken, refresh},
-		"another's refresh token":     {"other", ofUser.RefreshToken, grants.Introspection{}},
-		"public, another's access":    {"app", ofUser.AccessToken, grants.Introspection{}},
-		"public, another's refresh":   {"app", ofUser.RefreshToken, grants.Introspection{}},
-		"unknown":                     {"shop", "nonsense", grants.Introspection{}},
-		"forged":                      {"shop", ofUser.AccessToken[:len(ofUser.AccessToken)-4] + "AAAA", grants.Introspection{}},
-		"code":                        {"shop", w.code("shop"), grants.Introspection{}},
-		"public, confidential's code": {"app", w.code("shop"), grants.Introspection{}},
+		"own access token":               {"shop", ofUser.AccessToken, user},
+		"own, no resource server":        {"caller", ofCaller.AccessToken, audience},
+		"another's, resource server":     {"shop", ofClient.AccessToken, client},
+		"another's access token":         {"other", ofUser.AccessToken, grants.Introspection{}},
+		"its audience is the client":     {"other", ofCaller.AccessToken, audience},
+		"both may call the same API":     {"caller-too", ofCaller.AccessToken, grants.Introspection{}},
+		"own refresh token":              {"shop", ofUser.RefreshToken, refresh},
+		"another's refresh token":        {"other", ofUser.RefreshToken, grants.Introspection{}},
+		"a refresh token is no bearer's": {"shop", w.tokens("caller").RefreshToken, grants.Introspection{}},
+		"unknown":                        {"shop", "nonsense", grants.Introspection{}},
+		"forged":                         {"shop", ofUser.AccessToken[:len(ofUser.AccessToken)-4] + "AAAA", grants.Introspection{}},
+		"code":                           {"shop", w.code("shop"), grants.Introspection{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials(tc.asking), Token: tc.token})
 			check.OK(t, err)
 			check.Equal(t, "introspection", got, tc.want)
 		})
-	}
-	own, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("app"), Token: ofApp.AccessToken})
-	check.OK(t, err)
-	if !own.Active {
-		t.Fatal("a public client may ask about its own")
 	}
 }
 
@@ -66,6 +71,7 @@ func TestIntrospectRefuses(t *testing.T) {
 		q    grants.TokenQuery
 		want grants.ErrorCode
 	}{
+		"public":       {grants.TokenQuery{Credentials: w.credentials("app"), Token: w.tokens("app").AccessToken}, grants.InvalidClient},
 		"no client":    {grants.TokenQuery{Token: "x"}, grants.InvalidClient},
 		"wrong secret": {grants.TokenQuery{Credentials: grants.Credentials{Method: grants.AuthPost, ClientID: "shop", Secret: "x"}, Token: "x"}, grants.InvalidClient},
 		"no token":     {grants.TokenQuery{Credentials: w.credentials("shop")}, grants.InvalidRequest},

@@ -20,21 +20,27 @@ type issuance struct {
 	auth   Authorization
 	scopes []string // of the access token; a refresh may narrow them
 
-	code    *Code         // presented and checked, not yet claimed
-	refresh *RefreshToken // presented and checked, not yet claimed
-	next    *RefreshToken // to be issued; nil if there will be none
+	code      *Code         // presented and checked, not yet claimed
+	refresh   *RefreshToken // presented and checked, not yet claimed unless repeated
+	presented string        // the same as the client sent it
+	// repeated is set if refresh was claimed before, and its successor, which is stored already, is
+	// to be issued again.
+	repeated bool
+	next     *RefreshToken // to be issued; nil if there will be none
+	token    string        // the same as the client gets it
 }
 
 // take claims what was presented and issues the tokens. If another request has claimed it since
-// look, this one is a replay.
+// look, this one is a repetition or a replay.
 func (s *Service) take(ctx context.Context, x *issuance) (TokenResponse, error) {
-	access, refresh, err := s.issuer.Issue(ctx, issuer.Request{
-		Claims: s.claims(x), Refresh: x.next != nil,
-		Store: func(ctx context.Context, refresh string) error { return s.claim(ctx, x, refresh) },
-	})
+	access, refresh, err := s.issue(ctx, x)
+	if errors.Is(err, ErrClaimed) {
+		if err := s.claimedMeanwhile(ctx, x); err != nil {
+			return TokenResponse{}, err
+		}
+		access, refresh, err = s.issue(ctx, x)
+	}
 	switch {
-	case errors.Is(err, ErrClaimed):
-		return TokenResponse{}, s.replayed(ctx, x.auth, 0)
 	case errors.Is(err, ErrNotFound):
 		return TokenResponse{}, fail(InvalidGrant, "The grant is not known, or has expired.")
 	case err != nil:
@@ -45,10 +51,20 @@ func (s *Service) take(ctx context.Context, x *issuance) (TokenResponse, error) 
 	}, nil
 }
 
+func (s *Service) issue(ctx context.Context, x *issuance) (access, refresh string, err error) {
+	return s.issuer.Issue(ctx, issuer.Request{
+		Claims: s.claims(x), Refresh: x.token,
+		Store: func(ctx context.Context, refresh string) error { return s.claim(ctx, x, refresh) },
+	})
+}
+
 // claim takes the code or the refresh token and stores the new refresh token, in one operation of
 // the store of which exactly one can succeed. Access tokens are not stored, so client_credentials
-// touches no store.
+// touches no store; a repeated answer stores nothing either.
 func (s *Service) claim(ctx context.Context, x *issuance, refresh string) error {
+	if x.repeated {
+		return nil
+	}
 	if x.next != nil {
 		x.next.Digest = secret.DigestOf(refresh)
 	}

@@ -189,6 +189,8 @@ func TestNewRefuses(t *testing.T) {
 		"no store":          func(o *grants.Options) { o.Store = nil },
 		"no signer":         func(o *grants.Options) { o.Signer = nil },
 		"negative lifetime": func(o *grants.Options) { o.AccessTokenLifetime = -time.Hour },
+		"grace alone":       func(o *grants.Options) { o.RefreshGrace = time.Second },
+		"negative grace":    func(o *grants.Options) { o.RefreshGrace, o.Deriver = -time.Second, deriver{} },
 		"tiny lifetime":     func(o *grants.Options) { o.CodeLifetime = time.Millisecond },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
 
@@ -19,24 +20,44 @@ func tokenName(jti string) string     { return "jti:" + jti }
 
 // replayed answers a request that presents what was claimed before, and revokes the family: either
 // this request or the earlier one came from a thief (RFC 6749 4.1.2, RFC 9700 4.14.2). lifetime is
-// that of the refresh token, 0 if today's setting holds.
+// that of the refresh token, 0 if today's setting holds. However often it is presented, the family is
+// revoked once and logged once a minute.
 func (s *Service) replayed(ctx context.Context, auth Authorization, lifetime time.Duration) error {
 	// A thief must not be able to prevent the revocation by hanging up.
-	if err := s.revokeFamily(context.WithoutCancel(ctx), auth.Family, lifetime); err != nil {
+	if err := s.revokeFamily(context.WithoutCancel(ctx), &auth, lifetime); err != nil {
 		return err
 	}
-	s.opts.Logger.WarnContext(ctx, "grant presented twice, token family revoked",
-		"client_id", auth.ClientID, "family", auth.Family)
+	if s.replayLines.take(s.opts.Clock(), []ratelimit.Key{{ClientID: auth.Family}}) == 0 {
+		s.opts.Logger.WarnContext(ctx, "grant presented twice, token family revoked",
+			"client_id", auth.ClientID, "family", auth.Family)
+	}
 	return fail(InvalidGrant, "This was used before. For safety, all tokens that came of it are revoked.")
 }
 
 // revokeFamily revokes every token of the family, including those that a request under way has yet
 // to store. lifetime is that of a known member, which may have been issued under a longer setting
-// than today's.
-func (s *Service) revokeFamily(ctx context.Context, family string, lifetime time.Duration) error {
-	longest := max(s.opts.RefreshTokenLifetime, lifetime) + s.opts.AccessTokenLifetime
-	if err := s.store.Revoke(ctx, familyName(family), s.opts.Now().Add(longest+skew)); err != nil {
-		return storeFailed("revoke family", err)
+// than today's; others may have been too, but the maximum age holds for all of them.
+func (s *Service) revokeFamily(ctx context.Context, auth *Authorization, lifetime time.Duration) error {
+	last := s.opts.Now().Add(max(s.opts.RefreshTokenLifetime, lifetime))
+	if end := auth.AuthTime.Add(s.opts.RefreshMaxAge); end.After(last) {
+		last = end
+	}
+	return s.revokeOnce(ctx, familyName(auth.Family), last.Add(s.opts.AccessTokenLifetime+skew))
+}
+
+// revokeOnce records a revocation unless it is recorded already: reading is cheaper, and nothing
+// limits how often a client asks. The first of both times is enough, because what is revoked has no
+// successors.
+func (s *Service) revokeOnce(ctx context.Context, name string, until time.Time) error {
+	revoked, err := s.store.Revoked(ctx, name)
+	switch {
+	case err != nil:
+		return storeFailed("read revocations", err)
+	case revoked:
+		return nil
+	}
+	if err := s.store.Revoke(ctx, name, until); err != nil {
+		return storeFailed("revoke", err)
 	}
 	return nil
 }
@@ -47,6 +68,9 @@ func (s *Service) revokeFamily(ctx context.Context, family string, lifetime time
 func (s *Service) Revoke(ctx context.Context, q TokenQuery) error {
 	client, err := s.authenticate(q.Credentials, q.Remote)
 	if err != nil {
+		return err
+	}
+	if err := s.meteredQuery(s.revocations, client, q.Remote); err != nil {
 		return err
 	}
 	if q.Token == "" {
@@ -66,10 +90,7 @@ func (s *Service) revokeAccessToken(ctx context.Context, clientID, token string)
 	if claims.ClientID != clientID {
 		return fail(InvalidGrant, "The token was issued to another client.")
 	}
-	if err := s.store.Revoke(ctx, tokenName(claims.ID), claims.ExpiresAt.Add(skew)); err != nil {
-		return storeFailed("revoke access token", err)
-	}
-	return nil
+	return s.revokeOnce(ctx, tokenName(claims.ID), claims.ExpiresAt.Add(skew))
 }
 
 func (s *Service) revokeRefreshToken(ctx context.Context, clientID, token string) error {
@@ -82,7 +103,7 @@ func (s *Service) revokeRefreshToken(ctx context.Context, clientID, token string
 	case stored.ClientID != clientID:
 		return fail(InvalidGrant, "The token was issued to another client.")
 	}
-	return s.revokeFamily(ctx, stored.Family, stored.ExpiresAt.Sub(stored.IssuedAt))
+	return s.revokeFamily(ctx, &stored.Authorization, stored.ExpiresAt.Sub(stored.IssuedAt))
 }
 
 // looksSigned reports whether a token is an access token. The shape is more reliable than a hint: a

@@ -39,8 +39,8 @@ func grantScope(client *clientcfg.Client, raw string) ([]string, *Error) {
 	return asked, nil
 }
 
-// refreshScope returns the scope of a refreshed access token: what was requested, if it was
-// granted; without a request, all that was granted (RFC 6749 6). Scopes that the client has lost in
+// refreshScope returns the scope of an access token for what was granted before: what was requested,
+// if it was granted; without a request, all that was granted (RFC 6749 6). Scopes that the client has lost in
 // its registration since then are left out, so that a client which repeats its first request at
 // every refresh (Authlib does) keeps working.
 func refreshScope(client *clientcfg.Client, granted []string, raw string) ([]string, *Error) {

@@ -29,6 +29,12 @@ type Signer interface {
 	Verify(token string, now time.Time) (keys.Claims, error)
 }
 
+// Deriver derives secrets with a key that all instances share. [keys.MAC] is one.
+type Deriver interface {
+	// Derive returns a secret of 256 bits that cannot be computed without the key.
+	Derive(purpose, secret string) string
+}
+
 // tokenIssuer makes tokens. [issuer.Issuer] is the one in use.
 type tokenIssuer interface {
 	// Issue makes the tokens, has req.Store store them, and returns them only if that succeeded.
@@ -59,7 +65,13 @@ type Options struct {
 	CodeLifetime         time.Duration // 2m
 	AccessTokenLifetime  time.Duration // 1h; keys.Options.TokenLifetime must not be shorter
 	RefreshTokenLifetime time.Duration // 30 days, counted anew for each successor
+	RefreshMaxAge        time.Duration // 90 days: the end of every refresh token, counted from the sign-in
 	SessionLifetime      time.Duration // 12h
+
+	// RefreshGrace is how long a refresh token that was used is answered with the same successor
+	// again, if that has not been used. 0: never. It needs Deriver.
+	RefreshGrace time.Duration
+	Deriver      Deriver
 
 	// Counters and Policies make the limiter; without both nothing is limited. Clock is the time of
 	// all counts, Now if it is nil; see package clock.
@@ -76,15 +88,26 @@ type Options struct {
 	// SignInFailures limit wrong passwords: 100 a minute from an address, 20 with the same
 	// username. Over the limit no password is hashed.
 	SignInFailures FailureLimits
+	// InvalidGrants limit codes and refresh tokens that are not valid: 6000 a minute from an address,
+	// 3000 with the same client_id, so many because the users of a web application, all of whose
+	// tokens may end at once, have one address. Over the limit none is looked up.
+	InvalidGrants FailureLimits
+	// Introspections and Revocations limit the requests of one client to those endpoints: 600 and 100
+	// a second, over ten seconds.
+	Introspections, Revocations ratelimit.Limit
 }
 
 func (o Options) withDefaults() Options {
 	o.CodeLifetime = cmp.Or(o.CodeLifetime, 2*time.Minute)
 	o.AccessTokenLifetime = cmp.Or(o.AccessTokenLifetime, time.Hour)
 	o.RefreshTokenLifetime = cmp.Or(o.RefreshTokenLifetime, 30*24*time.Hour)
+	o.RefreshMaxAge = cmp.Or(o.RefreshMaxAge, 90*24*time.Hour)
 	o.SessionLifetime = cmp.Or(o.SessionLifetime, 12*time.Hour)
 	defaultFailures(&o.ClientFailures, 300, 60)
 	defaultFailures(&o.SignInFailures, 100, 20)
+	defaultFailures(&o.InvalidGrants, 6000, 3000)
+	defaultQueries(&o.Introspections, 600)
+	defaultQueries(&o.Revocations, 100)
 	if o.Passwords == nil {
 		o.Passwords = secret.NewPasswords(secret.PasswordOptions{})
 	}
@@ -109,13 +132,28 @@ func defaultFailures(l *FailureLimits, perAddress, perName int64) {
 	}
 }
 
+func defaultQueries(l *ratelimit.Limit, perSecond int64) {
+	if *l == (ratelimit.Limit{}) {
+		*l = QueryLimit(perSecond)
+	}
+}
+
+// QueryLimit returns the limit of that many requests a second, over ten seconds: callers come in
+// bursts.
+func QueryLimit(perSecond int64) ratelimit.Limit {
+	return ratelimit.NewLimit("per-client", 10*perSecond, 10*time.Second)
+}
+
 func (o Options) validate() error {
 	var errs []error
 	if o.Issuer == "" || o.Clients == nil || o.Store == nil || o.Signer == nil {
 		errs = append(errs, errors.New("grants: issuer, clients, store and signer are needed"))
 	}
-	if min(o.CodeLifetime, o.AccessTokenLifetime, o.RefreshTokenLifetime, o.SessionLifetime) < time.Second {
+	if min(o.CodeLifetime, o.AccessTokenLifetime, o.RefreshTokenLifetime, o.RefreshMaxAge, o.SessionLifetime) < time.Second {
 		errs = append(errs, errors.New("grants: no lifetime may be shorter than a second"))
+	}
+	if o.RefreshGrace < 0 || o.RefreshGrace > 0 && o.Deriver == nil {
+		errs = append(errs, errors.New("grants: a grace period for refresh tokens must be positive and needs a deriver"))
 	}
 	if (o.Counters == nil) != (o.Policies == nil) {
 		errs = append(errs, errors.New("grants: counters and policies only work together"))
@@ -131,6 +169,10 @@ type Service struct {
 
 	clientFailures *failures
 	signInFailures *failures
+
+	invalidGrants               *meter
+	introspections, revocations *meter
+	replayLines                 *meter // one a minute for each family
 }
 
 // New makes a Service. Its error joins everything that is wrong with the options.
@@ -147,5 +189,24 @@ func New(opts Options) (*Service, error) {
 	if s.signInFailures, err = newFailures(opts.SignInFailures); err != nil {
 		return nil, fmt.Errorf("grants: limits of wrong passwords: %w", err)
 	}
+	if err := s.addMeters(); err != nil {
+		return nil, err
+	}
 	return s, nil
+}
+
+func (s *Service) addMeters() (err error) {
+	o := &s.opts
+	if s.invalidGrants, err = newMeter(o.InvalidGrants.PerName, o.InvalidGrants.PerAddress); err != nil {
+		return fmt.Errorf("grants: limits of invalid codes and refresh tokens: %w", err)
+	}
+	if s.introspections, err = newMeter(o.Introspections, o.Introspections); err != nil {
+		return fmt.Errorf("grants: limit of introspections: %w", err)
+	}
+	if s.revocations, err = newMeter(o.Revocations, o.Revocations); err != nil {
+		return fmt.Errorf("grants: limit of revocations: %w", err)
+	}
+	line := ratelimit.NewLimit("lines", 1, time.Minute)
+	s.replayLines, err = newMeter(line, line)
+	return err
 }

@@ -62,9 +62,9 @@ func (s *Service) look(ctx context.Context, client *clientcfg.Client, grant clie
 	case clientcfg.ClientCredentials:
 		err = s.lookClientCredentials(x, req)
 	case clientcfg.AuthorizationCode:
-		err = s.lookCode(ctx, x, req)
+		err = s.metered(client, req.Remote, func() error { return s.lookCode(ctx, x, req) })
 	case clientcfg.RefreshToken:
-		err = s.lookRefreshToken(ctx, x, req)
+		err = s.metered(client, req.Remote, func() error { return s.lookRefreshToken(ctx, x, req) })
 	case clientcfg.Password:
 		err = s.lookPassword(ctx, x, req)
 	}
@@ -72,7 +72,7 @@ func (s *Service) look(ctx context.Context, client *clientcfg.Client, grant clie
 		return nil, err
 	}
 	if grant != clientcfg.ClientCredentials && client.May(clientcfg.RefreshToken) {
-		x.next = &RefreshToken{Authorization: x.auth, IssuedAt: now, ExpiresAt: now.Add(s.opts.RefreshTokenLifetime)}
+		s.prepareNext(x)
 	}
 	return x, nil
 }
@@ -120,7 +120,7 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 		return fail(InvalidGrant, "The authorization code was issued to another client.")
 	case code.Claimed:
 		return s.replayed(ctx, code.Authorization, 0)
-	case !x.now.Before(code.ExpiresAt):
+	case !x.now.Before(code.ExpiresAt) || !outlives(x.client, code.IssuedAt):
 		return fail(InvalidGrant, "The authorization code is not known, or has expired.")
 	}
 	if bad := checkTokenRedirect(x.client, code.RedirectURI, req.RedirectURI); bad != nil {
@@ -132,7 +132,11 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 	if err := s.checkUser(ctx, code.Username, code.AuthTime); err != nil {
 		return err
 	}
-	x.code, x.auth, x.scopes = &code, code.Authorization, code.Scopes
+	scopes, bad := refreshScope(x.client, code.Scopes, "")
+	if bad != nil {
+		return bad
+	}
+	x.code, x.auth, x.scopes = &code, code.Authorization, scopes
 	return nil
 }
 
@@ -158,6 +162,7 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 		return fail(InvalidRequest, "The parameter refresh_token is missing.")
 	}
 	token, err := s.store.RefreshToken(ctx, secret.DigestOf(req.RefreshToken))
+	x.refresh, x.presented = &token, req.RefreshToken
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return fail(InvalidGrant, "The refresh token is not known, or has expired.")
@@ -166,16 +171,17 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 	case token.ClientID != x.client.ID:
 		return fail(InvalidGrant, "The refresh token was issued to another client.")
 	case token.Claimed:
-		return s.replayed(ctx, token.Authorization, token.ExpiresAt.Sub(token.IssuedAt))
-	case !x.now.Before(token.ExpiresAt) || !outlives(x.client, token.IssuedAt):
+		if err := s.repeat(ctx, x); err != nil {
+			return err
+		}
+	case !x.now.Before(s.end(&token)):
 		return fail(InvalidGrant, "The refresh token is not known, or has expired.")
 	}
-	revoked, err := s.store.Revoked(ctx, familyName(token.Family))
-	switch {
-	case err != nil:
-		return storeFailed("read revocations", err)
-	case revoked:
-		return fail(InvalidGrant, "The refresh token was revoked.")
+	if !outlives(x.client, token.IssuedAt) {
+		return fail(InvalidGrant, "The refresh token is not known, or has expired.")
+	}
+	if err := s.checkFamily(ctx, token.Family); err != nil {
+		return err
 	}
 	if err := s.checkUser(ctx, token.Username, token.AuthTime); err != nil {
 		return err
@@ -184,7 +190,19 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 	if bad != nil {
 		return bad
 	}
-	x.refresh, x.auth, x.scopes = &token, token.Authorization, scopes
+	x.auth, x.scopes = token.Authorization, scopes
+	return nil
+}
+
+// checkFamily refuses what belongs to a family that was revoked.
+func (s *Service) checkFamily(ctx context.Context, family string) error {
+	revoked, err := s.store.Revoked(ctx, familyName(family))
+	switch {
+	case err != nil:
+		return storeFailed("read revocations", err)
+	case revoked:
+		return fail(InvalidGrant, "The refresh token was revoked.")
+	}
 	return nil
 }
 

@@ -60,11 +60,15 @@ func newWorld(tb testing.TB, edits ...func(*grants.Options)) *world {
 	}
 	exempt := confidential("exempt", all...)
 	exempt.WithoutPKCE = true
+	shop := confidential("shop", all...) // asks about every token in these tests
+	shop.ResourceServer = true
+	caller := confidential("caller", all...)
+	caller.Audience = []string{"https://api.example.com", "other"}
 	file := filepath.Join(tb.TempDir(), "test.db")
 	w := &world{
 		tb: tb, clock: &testworld.Clock{}, file: file, store: testworld.OpenStore(tb, file),
 		clients: testworld.Clients{
-			"shop": confidential("shop", all...), "other": confidential("other", all...),
+			"shop": shop, "caller": caller, "other": confidential("other", all...),
 			"daemon": confidential("daemon", clientcfg.ClientCredentials),
 			"login":  confidential("login", clientcfg.AuthorizationCode),
 			"app":    public, "exempt": exempt,

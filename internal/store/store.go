@@ -40,6 +40,7 @@ type Store interface {
 type Serving interface {
 	clientcfg.Store
 	keys.Store
+	keys.SharedStore
 	grants.Store
 }
 

@@ -14,5 +14,5 @@
 // the caller has the clock.
 //
 //	tokens := issuer.New(ring)
-//	access, refresh, err := tokens.Issue(ctx, issuer.Request{Claims: claims, Refresh: true, Store: store})
+//	access, refresh, err := tokens.Issue(ctx, issuer.Request{Claims: claims, Refresh: secret.New(), Store: store})
 package issuer

@@ -9,7 +9,6 @@ import (
 	"github.com/go-oauth2/oauth2/v4/models"
 
 	"oauth-server/internal/keys"
-	"oauth-server/internal/secret"
 )
 
 // Signer signs access tokens. [keys.Ring] is one.
@@ -20,9 +19,9 @@ type Signer interface {
 // Request says what to issue. The client, the grant and the user have been checked.
 type Request struct {
 	Claims  keys.Claims // of the access token; without a Family no user is involved
-	Refresh bool        // issue a refresh token too; the claims must have a Family
-	// Store makes the tokens valid, in one durable operation. refresh is the new refresh token,
-	// empty if there is none. If Store fails, Issue returns its error and no token.
+	Refresh string      // refresh token to issue, empty for none; with one, the claims must have a Family
+	// Store makes the tokens valid, in one durable operation. refresh is that of the request. If
+	// Store fails, Issue returns its error and no token.
 	Store func(ctx context.Context, refresh string) error
 }
 
@@ -33,21 +32,20 @@ type Issuer struct{ signer Signer }
 func New(signer Signer) *Issuer { return &Issuer{signer} }
 
 // errNoFamily is returned for a refresh token that could not be revoked with its family. The library
-// would make none, and Store would be asked to store an empty one.
+// would leave it out.
 var errNoFamily = errors.New("issuer: a refresh token needs claims with a family")
 
-// Issue makes an access token and, if req asks for it, a refresh token of 256 random bits, and has
-// them stored. Errors are those of the signer and of req.Store, and one for a refresh token without
-// a family.
+// Issue makes an access token and has it and the refresh token of req, if there is one, stored.
+// Errors are those of the signer and of req.Store, and one for a refresh token without a family.
 func (i *Issuer) Issue(ctx context.Context, req Request) (access, refresh string, err error) {
-	if req.Refresh && req.Claims.Family == "" {
+	if req.Refresh != "" && req.Claims.Family == "" {
 		return "", "", errNoFamily
 	}
 	// A Manager is a handful of pointers. With one for each request, the request reaches the
 	// adapters below without travelling in the context.
 	adapter := &adapter{signer: i.signer, req: req}
 	manager := manage.NewManager()
-	manager.SetPasswordTokenCfg(&manage.Config{IsGenerateRefresh: req.Refresh})
+	manager.SetPasswordTokenCfg(&manage.Config{IsGenerateRefresh: req.Refresh != ""})
 	manager.MapClientStorage(adapter)
 	manager.MapAccessGenerate(adapter)
 	manager.MapTokenStorage(adapter)
@@ -80,7 +78,7 @@ func (a *adapter) Token(_ context.Context, _ *oauth2.GenerateBasic, withRefresh 
 		return "", "", err
 	}
 	if withRefresh {
-		refresh = secret.New()
+		refresh = a.req.Refresh
 	}
 	return access, refresh, nil
 }

@@ -16,22 +16,24 @@ import (
 // clientRecord is a client as it is stored. clientcfg.Client cannot be: it excludes its secret from
 // JSON.
 type clientRecord struct {
-	Name         string            `json:"name,omitempty"`
-	SecretDigest secret.Digest     `json:"secret_sha256,omitzero"`
-	Public       bool              `json:"public,omitempty"`
-	Grants       []clientcfg.Grant `json:"grants"`
-	RedirectURIs []string          `json:"redirect_uris,omitempty"`
-	Scopes       []string          `json:"scopes,omitempty"`
-	Audience     []string          `json:"audience,omitempty"`
-	WithoutPKCE  bool              `json:"without_pkce,omitempty"`
-	CreatedAt    time.Time         `json:"created_at"`
-	Version      int64             `json:"version"`
+	Name           string            `json:"name,omitempty"`
+	SecretDigest   secret.Digest     `json:"secret_sha256,omitzero"`
+	Public         bool              `json:"public,omitempty"`
+	Grants         []clientcfg.Grant `json:"grants"`
+	RedirectURIs   []string          `json:"redirect_uris,omitempty"`
+	Scopes         []string          `json:"scopes,omitempty"`
+	Audience       []string          `json:"audience,omitempty"`
+	WithoutPKCE    bool              `json:"without_pkce,omitempty"`
+	ResourceServer bool              `json:"resource_server,omitempty"`
+	CreatedAt      time.Time         `json:"created_at"`
+	Version        int64             `json:"version"`
 }
 
 func encodeClient(c *clientcfg.Client, version int64) ([]byte, error) {
 	return json.Marshal(clientRecord{
 		Name: c.Name, SecretDigest: c.SecretDigest, Public: c.Public, Grants: c.Grants, RedirectURIs: c.RedirectURIs,
-		Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE, CreatedAt: c.CreatedAt, Version: version,
+		Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE,
+		ResourceServer: c.ResourceServer, CreatedAt: c.CreatedAt, Version: version,
 	})
 }
 
@@ -43,7 +45,7 @@ func decodeClient(id, value []byte) (clientcfg.Client, error) {
 	return clientcfg.Client{
 		ID: string(id), Name: r.Name, SecretDigest: r.SecretDigest, Public: r.Public, Grants: r.Grants,
 		RedirectURIs: r.RedirectURIs, Scopes: r.Scopes, Audience: r.Audience, WithoutPKCE: r.WithoutPKCE,
-		CreatedAt: r.CreatedAt, Version: r.Version,
+		ResourceServer: r.ResourceServer, CreatedAt: r.CreatedAt, Version: r.Version,
 	}, nil
 }
 

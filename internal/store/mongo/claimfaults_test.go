@@ -70,3 +70,48 @@ func prize(c, i int) *grants.RefreshToken {
 		Digest: secret.DigestOf(fmt.Sprintf("code %d, claimer %d", c, i)), ExpiresAt: time.Now().Add(time.Hour),
 	}
 }
+
+// TestOneClaimOfTheSameSuccessorThroughFaults: claimers that all store the token that is derived from
+// theirs are told apart also where replies get lost.
+func TestOneClaimOfTheSameSuccessorThroughFaults(t *testing.T) {
+	t.Parallel()
+	const tokens, claimers = 12, 16
+	_, direct, proxy := throughProxy(t)
+	var answers [tokens][claimers]error
+	name := func(i int) string { return fmt.Sprintf("token %d", i) }
+	refreshToken := func(name string) grants.RefreshToken {
+		return grants.RefreshToken{Digest: secret.DigestOf(name), ExpiresAt: time.Now().Add(time.Hour)}
+	}
+	for i := range tokens {
+		if err := direct.CreateRefreshToken(t.Context(), refreshToken(name(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy.Decide(lossy(4))
+	var wg sync.WaitGroup
+	for c := range claimers {
+		s := openAt(t, proxy.URI, direct.db.Name())
+		for i := range tokens {
+			wg.Go(func() {
+				answers[i][c] = s.RotateRefreshToken(t.Context(), secret.DigestOf(name(i)), refreshToken("successor of "+name(i)))
+			})
+		}
+	}
+	wg.Wait()
+	proxy.Decide(nil)
+	if _, err := proxy.Deliver(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range tokens {
+		won := 0
+		for _, err := range answers[i] {
+			if err == nil {
+				won++
+			}
+		}
+		_, lost := direct.RefreshToken(t.Context(), secret.DigestOf("successor of "+name(i)))
+		if won > 1 || won == 1 && lost != nil {
+			t.Errorf("%s: %d claimers won, and the successor: %v", name(i), won, lost)
+		}
+	}
+}

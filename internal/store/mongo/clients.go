@@ -16,24 +16,26 @@ import (
 )
 
 type clientDoc struct {
-	ID           string            `bson:"_id"`
-	Version      int64             `bson:"version"`
-	Etag         int64             `bson:"etag"`
-	Name         string            `bson:"name,omitempty"`
-	SecretSHA256 []byte            `bson:"secretSha256,omitempty"`
-	Public       bool              `bson:"public,omitempty"`
-	Grants       []clientcfg.Grant `bson:"grants"`
-	RedirectURIs []string          `bson:"redirectUris,omitempty"`
-	Scopes       []string          `bson:"scopes,omitempty"`
-	Audience     []string          `bson:"audience,omitempty"`
-	WithoutPKCE  bool              `bson:"withoutPkce,omitempty"`
-	CreatedAt    time.Time         `bson:"createdAt"`
+	ID             string            `bson:"_id"`
+	Version        int64             `bson:"version"`
+	Etag           int64             `bson:"etag"`
+	Name           string            `bson:"name,omitempty"`
+	SecretSHA256   []byte            `bson:"secretSha256,omitempty"`
+	Public         bool              `bson:"public,omitempty"`
+	Grants         []clientcfg.Grant `bson:"grants"`
+	RedirectURIs   []string          `bson:"redirectUris,omitempty"`
+	Scopes         []string          `bson:"scopes,omitempty"`
+	Audience       []string          `bson:"audience,omitempty"`
+	WithoutPKCE    bool              `bson:"withoutPkce,omitempty"`
+	ResourceServer bool              `bson:"resourceServer,omitempty"`
+	CreatedAt      time.Time         `bson:"createdAt"`
 }
 
 func newClientDoc(c *clientcfg.Client, version int64) clientDoc {
 	doc := clientDoc{
 		ID: c.ID, Version: version, Etag: newEtag(), Name: c.Name, Public: c.Public, Grants: c.Grants,
-		RedirectURIs: c.RedirectURIs, Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE, CreatedAt: c.CreatedAt,
+		RedirectURIs: c.RedirectURIs, Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE,
+		ResourceServer: c.ResourceServer, CreatedAt: c.CreatedAt,
 	}
 	if !c.SecretDigest.IsZero() {
 		doc.SecretSHA256 = c.SecretDigest[:]
@@ -48,7 +50,8 @@ func (d *clientDoc) client() (clientcfg.Client, error) {
 	}
 	return clientcfg.Client{
 		ID: d.ID, Name: d.Name, SecretDigest: digest, Public: d.Public, Grants: d.Grants, RedirectURIs: d.RedirectURIs,
-		Scopes: d.Scopes, Audience: d.Audience, WithoutPKCE: d.WithoutPKCE, CreatedAt: d.CreatedAt, Version: d.Version,
+		Scopes: d.Scopes, Audience: d.Audience, WithoutPKCE: d.WithoutPKCE,
+		ResourceServer: d.ResourceServer, CreatedAt: d.CreatedAt, Version: d.Version,
 	}, nil
 }
 

@@ -86,7 +86,9 @@ func exercise(ctx context.Context, s *Store) error {
 		s.CreateCode(ctx, grants.Code{Digest: code}), s.RedeemCode(ctx, code, nil), s.CreateRefreshToken(ctx, grants.RefreshToken{Digest: token}),
 		s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k", PrivateKey: []byte{1}}),
 		s.ReplaceKey(ctx, "k", []byte{1}, []byte{2}),
+		s.PutShared(ctx, "s", nil, []byte("a")), s.PutShared(ctx, "s", []byte("a"), []byte("b")),
 		change(ctx, s, 1), change(ctx, s, 2))
+	_, shared := s.Shared(ctx, "s")
 	_, _, clients := s.Clients(ctx)
 	_, user := s.User(ctx, "alice")
 	_, users := s.Users(ctx)
@@ -104,6 +106,6 @@ func exercise(ctx context.Context, s *Store) error {
 	if conflict := change(ctx, s, 1); !errors.Is(conflict, clientcfg.ErrPolicyConflict) { // it looks into the trail
 		err = errors.Join(err, conflict)
 	}
-	return errors.Join(err, clients, user, users, session, found, revoked, signing, set, version, trail, swept,
+	return errors.Join(err, clients, user, users, session, found, revoked, signing, shared, set, version, trail, swept,
 		s.DeleteUser(ctx, "alice"), s.DeleteSession(ctx, token), s.DeleteKey(ctx, "k"))
 }

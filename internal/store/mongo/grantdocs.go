@@ -31,8 +31,9 @@ const (
 type grantDoc struct {
 	ID          []byte    `bson:"_id"`
 	Kind        string    `bson:"kind"`
-	Digest      []byte    `bson:"digest"` // its own, by which it is found
-	Expire      time.Time `bson:"expire"` // when it may be removed: the TTL index
+	Digest      []byte    `bson:"digest"`         // its own, by which it is found
+	Mark        []byte    `bson:"mark,omitempty"` // of a claim: random, as two claims may store the same successor
+	Expire      time.Time `bson:"expire"`         // when it may be removed: the TTL index
 	ExpiresAt   time.Time `bson:"expiresAt"`
 	IssuedAt    time.Time `bson:"issuedAt"`
 	ClientID    string    `bson:"clientId,omitempty"`
@@ -63,12 +64,12 @@ func tokenDoc(id []byte, t *grants.RefreshToken) grantDoc {
 
 // claimDoc returns the document that claims the predecessor, whose digest is d.
 func claimDoc(predecessor *grantDoc, d secret.Digest, next *grants.RefreshToken) grantDoc {
-	id := grantID(claimID, d)
+	id, mark := grantID(claimID, d), secret.DigestOf(secret.New())
 	if next == nil {
-		mark := secret.DigestOf(secret.New()) // random, by which resolve recognises this claim
-		return grantDoc{ID: id, Kind: kindClaim, Digest: mark[:], Expire: predecessor.Expire}
+		return grantDoc{ID: id, Kind: kindClaim, Digest: mark[:], Mark: mark[:], Expire: predecessor.Expire}
 	}
 	doc := tokenDoc(id, next)
+	doc.Mark = mark[:]
 	if doc.Expire.Before(predecessor.Expire) {
 		doc.Expire = predecessor.Expire
 	}

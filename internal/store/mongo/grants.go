@@ -114,7 +114,7 @@ func (s *Store) resolve(ctx context.Context, kind string, d secret.Digest, ours 
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w; look up the claim: %w", cause, err)
-	case claim != nil && bytes.Equal(claim.Digest, ours.Digest):
+	case claim != nil && bytes.Equal(claim.Mark, ours.Mark):
 		return nil
 	case claim != nil:
 		return grants.ErrClaimed

@@ -25,6 +25,7 @@ type Store struct {
 	grants, sessions, revocations *mongo.Collection
 	counters, instances           *mongo.Collection
 	policies, audit               *mongo.Collection
+	shared                        *mongo.Collection
 }
 
 var _ store.Store = (*Store)(nil)
@@ -40,6 +41,7 @@ func newStore(client *mongo.Client, database string) *Store {
 		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
 		counters: db.Collection("ratelimits"), instances: db.Collection("instances"),
 		policies: db.Collection("policies"), audit: db.Collection("audit"),
+		shared: db.Collection("secrets"),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
@@ -29,6 +30,7 @@ func testClaims(t *testing.T, target Target) {
 		create := func(ctx context.Context, name string) error { return b.CreateRefreshToken(ctx, token(name)) }
 		fight(t, b, create, b.RotateRefreshToken)
 	})
+	t.Run("a refresh token, for the same successor", func(t *testing.T) { sameSuccessor(t, target.fresh(t)) })
 	t.Run("a code, for nothing", func(t *testing.T) {
 		b := target.fresh(t)
 		for round := range claimRounds {
@@ -116,5 +118,27 @@ func checkCancelled(t *testing.T, b Backend, name string, prize func(int) string
 	}
 	if found > 1 || (found == 1) != (last != nil) {
 		t.Errorf("%s: the last claim said %v, and %d tokens can be found", name, last, found)
+	}
+}
+
+// sameSuccessor has all claimers store the same token, as they do if it is derived from the one that
+// they claim. One wins all the same, and the token is as the winner stored it.
+func sameSuccessor(t *testing.T, b Backend) {
+	t.Helper()
+	for round := range claimRounds {
+		name := fmt.Sprintf("round %d", round)
+		succeed(t, "create", b.CreateRefreshToken(t.Context(), token(name)))
+		errs := make([]error, claimers)
+		together(claimers, func(i int) {
+			next := token("successor of " + name)
+			next.ExpiresAt = next.ExpiresAt.Add(time.Duration(i) * time.Second)
+			errs[i] = b.RotateRefreshToken(t.Context(), secret.DigestOf(name), next)
+		})
+		winner := onlyWinner(t, errs, grants.ErrClaimed)
+		got, err := b.RefreshToken(t.Context(), secret.DigestOf("successor of "+name))
+		succeed(t, "look", err)
+		want := token("successor of " + name)
+		want.ExpiresAt = want.ExpiresAt.Add(time.Duration(winner) * time.Second)
+		equal(t, "successor", want, got)
 	}
 }

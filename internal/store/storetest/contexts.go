@@ -37,6 +37,7 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"CreateClient":       b.CreateClient(ctx, fullClient("new")),
 		"UpdateClient":       b.UpdateClient(ctx, fullClient("there")),
 		"DeleteClient":       b.DeleteClient(ctx, "there"),
+		"PutShared":          b.PutShared(ctx, "new", nil, []byte("x")),
 		"AddKey":             b.AddKey(ctx, key(keys.ES256, 2)),
 		"ReplaceKey":         b.ReplaceKey(ctx, key(keys.ES256, 1).ID, key(keys.ES256, 1).PrivateKey, []byte{1}),
 		"DeleteKey":          b.DeleteKey(ctx, key(keys.ES256, 1).ID),
@@ -53,6 +54,7 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	_, _, errs["Clients"] = b.Clients(ctx)
 	_, errs["Revision"] = b.Revision(ctx)
 	_, errs["Keys"] = b.Keys(ctx)
+	_, errs["Shared"] = b.Shared(ctx, "new")
 	_, errs["Code"] = b.Code(ctx, theCode)
 	_, errs["RefreshToken"] = b.RefreshToken(ctx, theToken)
 	_, errs["Revoked"] = b.Revoked(ctx, "new")
@@ -75,6 +77,9 @@ func checkUntouched(t *testing.T, b Backend) {
 	ctx := t.Context()
 	equal(t, "clients", []clientcfg.Client{fullClient("there")}, clients(t, b))
 	equal(t, "keys", []keys.Record{key(keys.ES256, 1)}, listKeys(t, b))
+	secret, err := b.Shared(ctx, "new")
+	succeed(t, "shared secret", err)
+	equal(t, "shared secret", []byte(nil), secret)
 	users, err := b.Users(ctx)
 	succeed(t, "users", err)
 	equal(t, "users", []any{user("there")}, []any{users[0]})

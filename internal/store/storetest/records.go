@@ -20,7 +20,7 @@ func fullClient(id string) clientcfg.Client {
 		Grants:       []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken, clientcfg.ClientCredentials},
 		RedirectURIs: []string{"https://example.test/cb?x=1&y=2", "com.example.app:/cb"},
 		Scopes:       []string{"read", "write"}, Audience: []string{"https://api.example.test"},
-		WithoutPKCE: true, CreatedAt: Epoch, Version: 1,
+		WithoutPKCE: true, ResourceServer: true, CreatedAt: Epoch, Version: 1,
 	}
 }
 

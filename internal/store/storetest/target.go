@@ -42,6 +42,7 @@ func Run(t *testing.T, target Target) {
 		{"Policies", testPolicies},
 		{"Audit", testAudit},
 		{"Keys", testKeys},
+		{"Shared", testShared},
 		{"Codes", testCodes},
 		{"RefreshTokens", testRefreshTokens},
 		{"Claims", testClaims},

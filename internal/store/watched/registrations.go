@@ -48,3 +48,17 @@ func (s *Store) DeleteKey(ctx context.Context, id string) (err error) {
 	defer func() { end(failed(err)) }()
 	return s.backend.DeleteKey(ctx, id)
 }
+
+// Shared implements keys.SharedStore.
+func (s *Store) Shared(ctx context.Context, name string) (_ []byte, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_shared_secret")
+	defer func() { end(failed(err)) }()
+	return s.backend.Shared(ctx, name)
+}
+
+// PutShared implements keys.SharedStore.
+func (s *Store) PutShared(ctx context.Context, name string, before, after []byte) (err error) {
+	ctx, end := s.observer.Begin(ctx, "put_shared_secret")
+	defer func() { end(failed(err)) }()
+	return s.backend.PutShared(ctx, name, before, after)
+}

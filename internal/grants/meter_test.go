@@ -1,0 +1,166 @@
+package grants_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/secret"
+)
+
+// count adds up the operations of the store.
+func (f *failing) count() map[string]int {
+	n := map[string]int{}
+	f.begun = func(operation string) { n[operation]++ }
+	return n
+}
+
+// TestReplayedOften: a spent grant that is presented hundreds of times is written once and logged once
+// a minute.
+func TestReplayedOften(t *testing.T) {
+	const times = 250
+	for name, spend := range map[string]func(w *world) grants.TokenRequest{
+		"refresh token": func(w *world) grants.TokenRequest {
+			first := w.tokens("shop")
+			w.refresh(first.RefreshToken)
+			return refreshing(first.RefreshToken)
+		},
+		"code": func(w *world) grants.TokenRequest {
+			code := w.redemption("shop", w.code("shop"))
+			w.mustToken("shop", code)
+			return code
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			w, f := failingWorld(t, func(o *grants.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			spent := spend(w)
+			operations := f.count()
+			replay := func(n int) {
+				for range n {
+					_, err := w.token("shop", spent)
+					wantCode(t, grants.InvalidGrant, err)
+				}
+			}
+			replay(times)
+			check.Equal(t, "revocations written", operations["Revoke"], 1)
+			check.Equal(t, "lines", strings.Count(log.String(), "grant presented twice"), 1)
+			w.clock.Advance(time.Minute + time.Second)
+			replay(2)
+			check.Equal(t, "revocations written", operations["Revoke"], 1)
+			check.Equal(t, "lines", strings.Count(log.String(), "grant presented twice"), 2)
+		})
+	}
+}
+
+// TestRevokedTwice: a revocation that is there is not written again.
+func TestRevokedTwice(t *testing.T) {
+	w, f := failingWorld(t)
+	tokens := w.tokens("shop")
+	operations := f.count()
+	for _, token := range []string{tokens.AccessToken, tokens.RefreshToken} {
+		for range 10 {
+			check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: token}))
+		}
+	}
+	check.Equal(t, "revocations written", operations["Revoke"], 2)
+}
+
+// few lets 5 invalid grants a minute pass from an address, 3 of them of the same client.
+func few(o *grants.Options) {
+	o.InvalidGrants = grants.FailureLimits{
+		PerAddress: ratelimit.NewLimit("per-address", 5, time.Minute),
+		PerName:    ratelimit.NewLimit("per-name", 3, time.Minute),
+	}
+}
+
+// present has a client present a grant from an address.
+func (w *world) present(from netip.Addr, id string, req grants.TokenRequest) error {
+	req.Remote = from
+	_, err := w.token(id, req)
+	return err
+}
+
+// TestInvalidGrantsAreLimited: random codes and refresh tokens stop at the limit, before the store,
+// and so do right ones of that client from there.
+func TestInvalidGrantsAreLimited(t *testing.T) {
+	w, f := failingWorld(t, few)
+	good := refreshing(w.tokens("app").RefreshToken)
+	invalid := []grants.TokenRequest{w.redemption("app", secret.New()), refreshing(secret.New()), refreshing("x")}
+	for _, req := range invalid {
+		wantCode(t, grants.InvalidGrant, w.present(here, "app", req))
+	}
+	operations := f.count()
+	for range 10 {
+		for _, req := range append(invalid, good) {
+			limited := as[*grants.LimitedError](t, w.present(here, "app", req))
+			check.ErrorSays(t, limited, "Too many invalid codes and refresh tokens from this address")
+		}
+	}
+	check.Equal(t, "operations", operations, map[string]int{})
+
+	// Elsewhere it is good, and so it is here once the time has passed.
+	wait := as[*grants.LimitedError](t, w.present(here, "app", good)).RetryAfter
+	check.OK(t, w.present(elsewhere, "app", good))
+	w.clock.Advance(wait)
+	check.OK(t, w.present(here, "app", refreshing(w.tokens("app").RefreshToken)))
+}
+
+// TestInvalidGrantsOfOthers: failures of public clients, which everyone can cause, do not hinder a
+// client that is proven. Its own do, and hinder no other.
+func TestInvalidGrantsOfOthers(t *testing.T) {
+	w := newWorld(t, few)
+	second := *w.clients["app"]
+	second.ID = "app2"
+	w.clients["app2"] = &second
+	for range 3 {
+		wantCode(t, grants.InvalidGrant, w.present(here, "app", refreshing("x")))
+	}
+	for range 2 {
+		wantCode(t, grants.InvalidGrant, w.present(here, "app2", refreshing("x")))
+	}
+	_ = as[*grants.LimitedError](t, w.present(here, "app2", refreshing("x")))
+	for range 3 {
+		wantCode(t, grants.InvalidGrant, w.present(here, "shop", refreshing("x")))
+	}
+	_ = as[*grants.LimitedError](t, w.present(here, "shop", refreshing("x")))
+	check.OK(t, w.present(here, "caller", refreshing(w.tokens("caller").RefreshToken)))
+	check.OK(t, w.present(here, "shop", clientCredentials))
+}
+
+// TestQueriesAreLimited by client; those of a public one by client and address, because everyone can
+// send them.
+func TestQueriesAreLimited(t *testing.T) {
+	w := newWorld(t, func(o *grants.Options) { o.Introspections, o.Revocations = grants.QueryLimit(1), grants.QueryLimit(1) })
+	query := func(id string, from netip.Addr) grants.TokenQuery {
+		return grants.TokenQuery{Credentials: w.credentials(id), Remote: from, Token: "x"}
+	}
+	introspect := func(id string, from netip.Addr) error {
+		_, err := w.service.Introspect(t.Context(), query(id, from))
+		return err
+	}
+	revoke := func(id string, from netip.Addr) error { return w.service.Revoke(t.Context(), query(id, from)) }
+	for name, ask := range map[string]func(id string, from netip.Addr) error{"introspect": introspect, "revoke": revoke} {
+		t.Run(name, func(t *testing.T) {
+			for range 10 {
+				check.OK(t, ask("shop", here))
+			}
+			limited := as[*grants.LimitedError](t, ask("shop", elsewhere))
+			check.ErrorSays(t, limited, "Too many requests of this client to this endpoint")
+			check.OK(t, ask("other", here))
+			w.clock.Advance(limited.RetryAfter)
+			check.OK(t, ask("shop", here))
+		})
+	}
+	for range 10 {
+		check.OK(t, revoke("app", here))
+	}
+	_ = as[*grants.LimitedError](t, revoke("app", here))
+	check.OK(t, revoke("app", elsewhere))
+}

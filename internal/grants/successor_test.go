@@ -1,0 +1,221 @@
+package grants_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// deriver derives without a key, which is enough for tests.
+type deriver struct{}
+
+func (deriver) Derive(purpose, from string) string { return secret.DigestOf(purpose + from).String() }
+
+const grace = 30 * time.Second
+
+func graceful(o *grants.Options) { o.RefreshGrace, o.Deriver = grace, deriver{} }
+
+// refresh presents a refresh token of shop that must be good.
+func (w *world) refresh(token string) grants.TokenResponse {
+	w.tb.Helper()
+	return w.mustToken("shop", refreshing(token))
+}
+
+// wantReplay presents a refresh token of shop that must be taken for stolen.
+func (w *world) wantReplay(token string) {
+	w.tb.Helper()
+	_, err := w.token("shop", refreshing(token))
+	wantCode(w.tb, grants.InvalidGrant, err)
+	check.ErrorSays(w.tb, err, "used before")
+}
+
+// TestRepeatedRefresh: a client that lost the answer gets the same successor again, and a new access
+// token, as long as the successor was not used.
+func TestRepeatedRefresh(t *testing.T) {
+	w := newWorld(t, graceful)
+	first := w.tokens("shop")
+	second := w.refresh(first.RefreshToken)
+	for range 3 {
+		w.clock.Advance(grace/3 - time.Nanosecond)
+		again := w.refresh(first.RefreshToken)
+		check.Equal(t, "successor", again.RefreshToken, second.RefreshToken)
+		check.Equal(t, "the access token is another", again.AccessToken != second.AccessToken, true)
+		w.wantActive(true, again.AccessToken)
+	}
+	narrow := refreshing(first.RefreshToken)
+	narrow.Scope = "read"
+	again := w.mustToken("shop", narrow)
+	check.Equal(t, "successor of a refresh with another scope", again.RefreshToken, second.RefreshToken)
+	check.Equal(t, "scopes", again.Scopes, []string{"read"})
+	wider := w.refresh(second.RefreshToken)
+	check.Equal(t, "scopes of the successor", wider.Scopes, first.Scopes)
+
+	w.wantReplay(first.RefreshToken) // its successor was used
+	for _, token := range []string{again.AccessToken, wider.AccessToken, wider.RefreshToken} {
+		w.wantActive(false, token)
+	}
+}
+
+// TestFamilyNeverForks: whoever repeats a step gets to the same token, so there is one newest.
+func TestFamilyNeverForks(t *testing.T) {
+	w := newWorld(t, graceful)
+	first := w.tokens("shop")
+	second, secondAgain := w.refresh(first.RefreshToken), w.refresh(first.RefreshToken)
+	third, thirdAgain := w.refresh(second.RefreshToken), w.refresh(secondAgain.RefreshToken)
+	check.Equal(t, "successor of the successor", thirdAgain.RefreshToken, third.RefreshToken)
+	w.refresh(third.RefreshToken)
+}
+
+func TestRepeatedTooLate(t *testing.T) {
+	w := newWorld(t, graceful)
+	first := w.tokens("shop")
+	second := w.refresh(first.RefreshToken)
+	w.clock.Advance(grace)
+	w.wantReplay(first.RefreshToken)
+	w.wantActive(false, second.AccessToken)
+	w.wantActive(false, second.RefreshToken)
+}
+
+// TestRepeatedWithoutGrace: successors are random then, and one that was derived before the setting
+// was changed is not issued again.
+func TestRepeatedWithoutGrace(t *testing.T) {
+	w := newWorld(t, graceful)
+	first, other := w.tokens("shop"), w.tokens("shop")
+	w.refresh(first.RefreshToken)
+	w.reopen(func(o *grants.Options) { o.RefreshGrace = 0 })
+	w.wantReplay(first.RefreshToken)
+	second := w.refresh(other.RefreshToken)
+	w.reopen(graceful)
+	w.wantReplay(other.RefreshToken) // its successor is not the derived one
+	w.wantActive(false, second.RefreshToken)
+}
+
+// TestRepetitionIsRefused where the token itself would be.
+func TestRepetitionIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit func(w *world, second grants.TokenResponse)
+		by   string
+	}{
+		"revoked": {func(w *world, second grants.TokenResponse) {
+			check.OK(w.tb, w.service.Revoke(w.tb.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: second.RefreshToken}))
+		}, "shop"},
+		"the user is gone":            {func(w *world, _ grants.TokenResponse) { check.OK(w.tb, w.store.DeleteUser(w.tb.Context(), "alice")) }, "shop"},
+		"the client is another":       {func(w *world, _ grants.TokenResponse) { w.clients["shop"].CreatedAt = start.Add(time.Second) }, "shop"},
+		"the client has lost a grant": {func(w *world, _ grants.TokenResponse) { w.clients["shop"].Grants = clientcfg.Grants()[:2] }, "shop"},
+		"another client presents it":  {func(*world, grants.TokenResponse) {}, "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, graceful)
+			first := w.tokens("shop")
+			tc.edit(w, w.refresh(first.RefreshToken))
+			_, err := w.token(tc.by, refreshing(first.RefreshToken))
+			if code := as[*grants.Error](t, err).Code; code != grants.InvalidGrant && code != grants.UnauthorizedClient {
+				t.Fatalf("error %v", err)
+			}
+		})
+	}
+}
+
+// TestRepetitionWritesNothing, and counts against the limit.
+func TestRepetitionWritesNothing(t *testing.T) {
+	w, f := failingWorld(t, graceful)
+	first := w.tokens("shop")
+	w.refresh(first.RefreshToken)
+	var operations []string
+	f.begun = func(operation string) { operations = append(operations, operation) }
+	w.refresh(first.RefreshToken)
+	slices.Sort(operations)
+	check.Equal(t, "operations", operations, []string{"RefreshToken", "RefreshToken", "Revoked", "User"})
+}
+
+func TestRepetitionIsLimited(t *testing.T) {
+	w, _ := limitedWorld(t)
+	w.reopen(graceful)
+	first := w.tokens("shop")
+	w.refresh(first.RefreshToken)
+	w.refresh(first.RefreshToken)
+	if w.limited("shop", refreshing(first.RefreshToken)) == nil {
+		t.Fatal("a repetition passed the limit of three requests")
+	}
+}
+
+// TestRefreshedMeanwhile: another request claims the token between look and take.
+func TestRefreshedMeanwhile(t *testing.T) {
+	t.Run("once", func(t *testing.T) {
+		w, f := failingWorld(t, graceful)
+		first := w.tokens("shop")
+		var meanwhile grants.TokenResponse
+		f.looked = func() { f.looked = nil; meanwhile = w.refresh(first.RefreshToken) }
+		check.Equal(t, "successor", w.refresh(first.RefreshToken).RefreshToken, meanwhile.RefreshToken)
+	})
+	t.Run("and its successor too", func(t *testing.T) {
+		w, f := failingWorld(t, graceful)
+		first := w.tokens("shop")
+		f.looked = func() { f.looked = nil; w.refresh(w.refresh(first.RefreshToken).RefreshToken) }
+		w.wantReplay(first.RefreshToken)
+	})
+	t.Run("and the family was revoked", func(t *testing.T) {
+		w, f := failingWorld(t, graceful)
+		first := w.tokens("shop")
+		f.looked = func() {
+			f.looked = nil
+			second := w.refresh(first.RefreshToken)
+			check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: second.RefreshToken}))
+		}
+		_, err := w.token("shop", refreshing(first.RefreshToken))
+		wantCode(t, grants.InvalidGrant, err)
+	})
+}
+
+// TestSixteenRefreshesAtOnce: all get the same successor, and access tokens of their own.
+func TestSixteenRefreshesAtOnce(t *testing.T) {
+	const attempts, rounds = 16, 20
+	w := newWorld(t, graceful)
+	for range rounds {
+		first := w.tokens("shop")
+		var mu sync.Mutex
+		refresh, access := map[string]bool{}, map[string]bool{}
+		_, failures := atOnce(attempts, func() error {
+			answer, err := w.token("shop", refreshing(first.RefreshToken))
+			mu.Lock()
+			defer mu.Unlock()
+			refresh[answer.RefreshToken], access[answer.AccessToken] = true, true
+			return err
+		})
+		check.Equal(t, "failures", len(failures), 0)
+		check.Equal(t, "refresh tokens", len(refresh), 1)
+		check.Equal(t, "access tokens", len(access), attempts)
+		for next := range refresh {
+			w.refresh(next)
+		}
+	}
+}
+
+// TestRepeatedAtAnotherInstance: the grace period is counted from the clock of the instance that
+// rotated, by the clock of the one that is asked. One from further ahead than clocks may be apart is
+// not believed.
+func TestRepeatedAtAnotherInstance(t *testing.T) {
+	for name, tc := range map[string]struct {
+		behind time.Duration
+		pass   bool
+	}{
+		"in step": {0, true}, "behind": {59 * time.Second, true}, "far behind": {time.Minute, false},
+		"ahead": {-29 * time.Second, true}, "ahead by the grace period": {-grace, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, graceful)
+			w.clock.Advance(time.Hour)
+			first := w.tokens("shop")
+			w.refresh(first.RefreshToken)
+			w.reopen(func(o *grants.Options) { o.Now = func() time.Time { return w.clock.Now().Add(-tc.behind) } })
+			_, err := w.token("shop", refreshing(first.RefreshToken))
+			check.Equal(t, "passes", err == nil, tc.pass)
+		})
+	}
+}
