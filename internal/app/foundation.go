@@ -69,7 +69,11 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 		return nil, err
 	}
 	if cfg.Tokens.RefreshGrace > 0 {
-		if f.mac, err = keys.OpenMAC(ctx, f.watched); err != nil {
+		secrets, err := cfg.Keys.Secrets()
+		if err != nil {
+			return nil, err
+		}
+		if f.mac, err = keys.OpenMAC(ctx, f.watched, secrets, f.log); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 )
 
 // ErrSharedChanged is returned by [SharedStore.PutShared] when the secret is not as the caller has
@@ -25,42 +26,65 @@ type SharedStore interface {
 	PutShared(ctx context.Context, name string, before, after []byte) error
 }
 
-// The key of a [MAC] is stored as a mark, which shows the form, and macLength random bytes.
+// The key of a [MAC] is a mark, which shows the form, and macLength random bytes. It is encrypted as
+// signing keys are.
 const (
 	macName   = "mac"
 	macMark   = "mac1"
 	macLength = 32
 )
 
+// macRecord is the key of a MAC as [Secrets] encrypt it.
+func macRecord(stored []byte) Record {
+	return Record{ID: macName, Algorithm: "HS256", Generation: 1, PrivateKey: stored}
+}
+
 // MAC derives secrets from other secrets with a key that all instances share: without the key, what
 // is derived cannot be computed from what it is derived from. It is safe for concurrent use.
 type MAC struct{ key []byte }
 
-// OpenMAC reads the key, and makes it if there is none.
-func OpenMAC(ctx context.Context, store SharedStore) (*MAC, error) {
+// OpenMAC reads the key, and makes it if there is none. One that is not encrypted with the current
+// secret is encrypted with it. One that no secret decrypts is replaced with a warning: the secret was
+// lost, for [Open] has succeeded with these secrets, and nothing lasting depends on the key.
+func OpenMAC(ctx context.Context, store SharedStore, secrets Secrets, log *slog.Logger) (*MAC, error) {
 	for {
 		stored, err := store.Shared(ctx, macName)
 		if err != nil {
 			return nil, fmt.Errorf("keys: read shared secret %q: %w", macName, err)
 		}
-		if stored != nil {
-			return parseMAC(stored)
+		plain, err := openMAC(ctx, stored, secrets, log)
+		if err != nil {
+			return nil, err
 		}
-		fresh := make([]byte, macLength)
-		_, _ = rand.Read(fresh) // never fails
-		err = store.PutShared(ctx, macName, nil, append([]byte(macMark), fresh...))
+		r := macRecord(stored)
+		if stored != nil && (secrets.Current == nil && secrets.Of(r) != WithOther || secrets.Of(r) == WithCurrent) {
+			return &MAC{key: plain[len(macMark):]}, nil
+		}
+		err = store.PutShared(ctx, macName, stored, secrets.seal(r, plain))
 		if err != nil && !errors.Is(err, ErrSharedChanged) {
 			return nil, fmt.Errorf("keys: store shared secret %q: %w", macName, err)
 		}
 	}
 }
 
-func parseMAC(stored []byte) (*MAC, error) {
-	key, ok := bytes.CutPrefix(stored, []byte(macMark))
-	if !ok || len(key) != macLength {
+// openMAC returns the key, with its mark: the one that is stored, or a new one.
+func openMAC(ctx context.Context, stored []byte, secrets Secrets, log *slog.Logger) ([]byte, error) {
+	fresh := append([]byte(macMark), make([]byte, macLength)...)
+	_, _ = rand.Read(fresh[len(macMark):]) // never fails
+	if stored == nil {
+		return fresh, nil
+	}
+	plain, err := secrets.open(macRecord(stored))
+	switch {
+	case errors.Is(err, ErrNoSecret), errors.Is(err, ErrOtherSecret):
+		log.WarnContext(ctx, "key that refresh tokens are derived with cannot be decrypted; replaced", "error", err)
+		return fresh, nil
+	case err != nil:
+		return nil, err
+	case !bytes.HasPrefix(plain, []byte(macMark)) || len(plain) != len(fresh):
 		return nil, fmt.Errorf("keys: shared secret %q: its form is not known", macName)
 	}
-	return &MAC{key: key}, nil
+	return plain, nil
 }
 
 // Derive returns 43 characters of base64url: HMAC-SHA-256 of the purpose and the secret. Secrets

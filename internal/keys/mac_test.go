@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"log/slog"
 	"sync"
 	"testing"
 
@@ -36,6 +37,49 @@ func (s *sharedStore) PutShared(_ context.Context, name string, before, after []
 	return nil
 }
 
+func openTestMAC(t *testing.T, store SharedStore, secrets ...*Secret) (*MAC, error) {
+	t.Helper()
+	secrets = append(secrets, nil, nil)
+	return OpenMAC(t.Context(), store, Secrets{Current: secrets[0], Second: secrets[1]}, slog.New(slog.DiscardHandler))
+}
+
+// TestMACIsEncrypted with the current secret, also one that was stored in clear or with the second.
+func TestMACIsEncrypted(t *testing.T) {
+	store := &sharedStore{secrets: map[string][]byte{}}
+	secretOf := func(b byte) *Secret {
+		random := make([]byte, MinSecretLength)
+		for i := range random {
+			random[i] = b + byte(i)
+		}
+		s, err := newSecret(random)
+		check.OK(t, err)
+		return s
+	}
+	first, second, third := secretOf(1), secretOf(2), secretOf(3)
+	derive := func(secrets ...*Secret) string {
+		m, err := openTestMAC(t, store, secrets...)
+		check.OK(t, err)
+		return m.Derive("a", "b")
+	}
+	is := func(want Encryption, current, other *Secret) {
+		t.Helper()
+		check.Equal(t, "encryption", Secrets{Current: current, Second: other}.Of(macRecord(store.secrets[macName])), want)
+	}
+	was := derive()
+	is(Plain, first, second)
+	for _, step := range [][]*Secret{{first}, {first, second}, {second, first}, {second}, {nil, second}} {
+		check.Equal(t, "derived", derive(step...), was)
+	}
+	is(WithCurrent, second, first)
+	for name, lost := range map[string]*Secret{"another secret": third, "none": nil} {
+		before := derive(second)
+		if derive(lost) == before {
+			t.Errorf("%s: it is derived with a key that cannot be read", name)
+		}
+		check.Equal(t, "derived after it was replaced", derive(lost), derive(lost))
+	}
+}
+
 // TestInstancesShareTheMAC: of instances that make the key at once one wins, and all derive the same.
 func TestInstancesShareTheMAC(t *testing.T) {
 	store := &sharedStore{secrets: map[string][]byte{}}
@@ -46,7 +90,7 @@ func TestInstancesShareTheMAC(t *testing.T) {
 	derived := make([]string, instances)
 	for i := range instances {
 		opened.Go(func() {
-			m, err := OpenMAC(t.Context(), store)
+			m, err := openTestMAC(t, store)
 			if err != nil {
 				t.Error(err)
 				return
@@ -58,16 +102,16 @@ func TestInstancesShareTheMAC(t *testing.T) {
 	for i := range derived {
 		check.Equal(t, "derived", derived[i], derived[0])
 	}
-	again, err := OpenMAC(t.Context(), store)
+	again, err := openTestMAC(t, store)
 	check.OK(t, err)
 	check.Equal(t, "derived after a restart", again.Derive("a purpose", "a secret"), derived[0])
 }
 
 func TestDerive(t *testing.T) {
 	store := &sharedStore{secrets: map[string][]byte{}}
-	m, err := OpenMAC(t.Context(), store)
+	m, err := openTestMAC(t, store)
 	check.OK(t, err)
-	other, err := OpenMAC(t.Context(), &sharedStore{secrets: map[string][]byte{}})
+	other, err := openTestMAC(t, &sharedStore{secrets: map[string][]byte{}})
 	check.OK(t, err)
 	got := m.Derive("a", "secret")
 	raw, err := base64.RawURLEncoding.DecodeString(got)
@@ -85,10 +129,10 @@ func TestDerive(t *testing.T) {
 
 func TestOpenMACRefuses(t *testing.T) {
 	for name, stored := range map[string]string{
-		"too short": macMark + "x", "another form": "enc1" + string(make([]byte, 60)), "empty": "",
+		"too short": macMark + "x", "another form": "mac2" + string(make([]byte, 32)), "empty": "",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := OpenMAC(t.Context(), &sharedStore{secrets: map[string][]byte{macName: []byte(stored)}})
+			_, err := openTestMAC(t, &sharedStore{secrets: map[string][]byte{macName: []byte(stored)}})
 			check.ErrorSays(t, err, `shared secret "mac"`)
 		})
 	}
