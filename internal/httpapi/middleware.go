@@ -35,12 +35,13 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 
 func (s *Server) begin(ec echo.Context) *call {
 	r := ec.Request()
-	c := &call{Context: ec, started: time.Now()}
-	peer := peerAddr(r.RemoteAddr)
-	trusted := s.trusts(peer)
-	c.remote = s.clientAddr(peer, trusted, r.Header)
+	c := &call{Context: ec, started: time.Now(), remote: peerAddr(r.RemoteAddr)}
+	trusted := s.trusts(c.remote)
 	id := requestID(r.Header, trusted)
 	c.SetRequest(r.WithContext(contextWithRequestID(r.Context(), id)))
+	if trusted {
+		c.remote = s.clientAddr(c, c.remote, r.Header)
+	}
 
 	h := ec.Response().Header()
 	h["X-Request-Id"] = []string{id}
