@@ -131,6 +131,7 @@ type Service struct {
 
 	clientFailures *failures
 	signInFailures *failures
+	consents       *consents
 }
 
 // New makes a Service. Its error joins everything that is wrong with the options.
@@ -146,6 +147,9 @@ func New(opts Options) (*Service, error) {
 	}
 	if s.signInFailures, err = newFailures(opts.SignInFailures); err != nil {
 		return nil, fmt.Errorf("grants: limits of wrong passwords: %w", err)
+	}
+	if s.consents, err = newConsents(opts.CodeLifetime); err != nil {
+		return nil, fmt.Errorf("grants: limit of codes: %w", err)
 	}
 	return s, nil
 }
