@@ -239,6 +239,23 @@ func TestCheckConfig(t *testing.T) {
 	}
 }
 
+// TestProxiesAreAskedFor: behind a proxy that is not mentioned, all clients would count as one.
+func TestProxiesAreAskedFor(t *testing.T) {
+	public := []string{"serve", "--issuer", "https://auth.example.com", "--data", storeFile(t)}
+	for _, args := range [][]string{public, append(public, "--check-config")} {
+		_, stderr, status := run(t, "", args...)
+		if status != exitUsage || !strings.Contains(stderr, "trusted_proxies: is required") ||
+			!strings.Contains(stderr, "list the addresses") || !strings.Contains(stderr, "set it to none") {
+			t.Errorf("status %d: %s", status, stderr)
+		}
+	}
+	for _, proxies := range []string{"none", "10.8.3.4"} {
+		if out, stderr, status := run(t, "", append(public, "--check-config", "--trusted-proxies", proxies)...); status != exitOK || out != "ok\n" {
+			t.Errorf("status %d: %s", status, stderr)
+		}
+	}
+}
+
 func TestEnvironmentStandsInForFlags(t *testing.T) {
 	var out, errs bytes.Buffer
 	c := &cli{in: strings.NewReader(""), out: &out, errOut: &errs, environ: []string{"OAUTH_CHECK_CONFIG=1"}}

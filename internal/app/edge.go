@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -101,10 +100,6 @@ func failureLimits(window config.Duration, q config.FailureQuota) grants.Failure
 // newHandler makes what clients are served.
 func (e *edge) newHandler(service *grants.Service) (http.Handler, error) {
 	f := e.base
-	proxies := make([]netip.Prefix, len(f.cfg.TrustedProxies))
-	for i, p := range f.cfg.TrustedProxies {
-		proxies[i] = p.Prefix
-	}
 	return httpapi.New(httpapi.Options{
 		Issuer:         f.issuer,
 		Tokens:         service,
@@ -115,7 +110,9 @@ func (e *edge) newHandler(service *grants.Service) (http.Handler, error) {
 		Ready:          e.ready.report,
 		Answered:       f.telemetry.answered,
 		Logger:         f.log,
-		TrustedProxies: proxies,
+		TrustedProxies: f.cfg.TrustedProxies.Ranges(),
+		TrustedHeader:  http.CanonicalHeaderKey(f.cfg.TrustedHeader),
+		TrustedHops:    f.cfg.TrustedHops,
 		GrantTypes:     grantTypes(f.clients.Directory()),
 		ScopeTexts:     f.cfg.Scopes,
 	})

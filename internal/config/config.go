@@ -24,8 +24,13 @@ type Config struct {
 	// TLS makes the server speak HTTPS. Without it the server speaks HTTP, for a proxy
 	// that speaks HTTPS.
 	TLS TLS `json:"tls,omitzero"`
-	// TrustedProxies are the senders whose forwarded headers are used.
-	TrustedProxies []Prefix `json:"trusted_proxies,omitempty"`
+	// TrustedProxies are the peers whose TrustedHeader and X-Request-Id are believed. Behind a
+	// proxy that speaks HTTPS for the server they have to be given, or none.
+	TrustedProxies Proxies `json:"trusted_proxies,omitempty"`
+	// TrustedHeader is the header in which they name the client. They overwrite it or append to it.
+	TrustedHeader string `json:"trusted_header"`
+	// TrustedHops is how many of them a request passes at most, one behind the other.
+	TrustedHops int `json:"trusted_hops"`
 	// ShutdownTimeout bounds a graceful stop.
 	ShutdownTimeout Duration `json:"shutdown_timeout"`
 	Log             Log      `json:"log"`
@@ -145,7 +150,8 @@ type Inspection struct {
 
 // FailedAttempts limits wrong client secrets, wrong passwords, and codes and refresh tokens
 // that are not valid. Only failures count, and only against the address that they come from
-// (an IPv6 address counts as its /64), so that an attacker elsewhere cannot lock others out.
+// (an IPv6 address counts as its /64), so that an attacker cannot lock out
+// anyone at another address.
 type FailedAttempts struct {
 	Window  Duration     `json:"window"`
 	Clients FailureQuota `json:"clients"` // client authentications

@@ -23,6 +23,8 @@ func Default() *Config {
 	return &Config{
 		Listen:          "127.0.0.1:9096",
 		AdminListen:     DefaultAdminListen,
+		TrustedHeader:   xForwardedFor,
+		TrustedHops:     1,
 		ShutdownTimeout: Duration(10 * time.Second),
 		Log:             Log{Format: "text", Level: "info"},
 		Metrics:         Metrics{MaxClients: 200},

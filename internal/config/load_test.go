@@ -124,9 +124,70 @@ func TestPrecedence(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want.TrustedProxies = []Prefix{p1, p2, p3}
+	want.TrustedProxies = Proxies{p1, p2, p3}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b Prefix) bool { return a == b })); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestProxies: a proxy in front that is not mentioned is most likely forgotten.
+func TestProxies(t *testing.T) {
+	https := []string{"OAUTH_ISSUER=https://auth.example.com"}
+	tests := map[string]struct {
+		file  string
+		env   []string
+		flags []FlagValue
+		want  []string // of trusted addresses
+		ok    bool
+	}{
+		"https, nothing":           {"", https, nil, nil, false},
+		"https, none":              {"trusted_proxies: none", https, nil, []string{}, true},
+		"https, none in a list":    {"trusted_proxies: [ none ]", https, nil, []string{}, true},
+		"https, none by variable":  {"", append(https, "OAUTH_TRUSTED_PROXIES=none"), nil, []string{}, true},
+		"https, none over a list":  {"trusted_proxies: [ 10.0.0.1 ]", https, []FlagValue{{"trusted-proxies", "none"}}, []string{}, true},
+		"https, a list over none":  {"trusted_proxies: none", https, []FlagValue{{"trusted-proxies", "10.0.0.1"}}, []string{"10.0.0.1/32"}, true},
+		"https, none and a proxy":  {"", https, []FlagValue{{"trusted-proxies", "none"}, {"trusted-proxies", "10.0.0.1"}}, nil, false},
+		"http on loopback":         {"", nil, nil, []string{}, true},
+		"http on loopback, issuer": {"", []string{"OAUTH_ISSUER=http://localhost:9096"}, nil, []string{}, true},
+		"https, empty variable":    {"", append(https, "OAUTH_TRUSTED_PROXIES="), nil, nil, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "oauth.yaml")
+			if err := os.WriteFile(file, []byte(tt.file+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cfg, err := Load(Sources{File: file, Environ: tt.env, Flags: tt.flags})
+			if !tt.ok {
+				if err == nil {
+					t.Error("it was accepted")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := []string{}
+			for _, p := range cfg.TrustedProxies.Ranges() {
+				got = append(got, p.String())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			again := &Config{}
+			if ps := again.parse("again.yaml", []byte(printed(t, cfg)), map[string]string{}); len(ps) > 0 || printed(t, again) != printed(t, cfg) {
+				t.Errorf("%v in\n%s", ps, printed(t, cfg))
+			}
+		})
+	}
+}
+
+// A server that speaks HTTPS itself needs no proxy.
+func TestProxiesAreNotRequiredWithTLS(t *testing.T) {
+	c := Default()
+	c.Issuer, c.TLS = "https://auth.example.com", TLS{CertFile: "cert.pem", KeyFile: "key.pem"}
+	if err := c.Validate(); err != nil && strings.Contains(err.Error(), "trusted_proxies") {
+		t.Error(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -20,11 +21,52 @@ func (d Duration) String() string { return ratelimit.FormatWindow(time.Duration(
 // Std converts it to a time.Duration.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
-// Prefix is a range of addresses such as 10.0.0.0/8, or a single address.
-type Prefix struct{ netip.Prefix }
+// Proxies are the addresses of trusted proxies: none given, the word none, or a list.
+type Proxies []Prefix
 
-// UnmarshalText reads CIDR notation or a single address.
+// none is what an operator writes who means that no proxy is trusted.
+const none = "none"
+
+// UnmarshalText reads none, which needs no list around it.
+func (ps *Proxies) UnmarshalText(text []byte) error {
+	if string(text) != none {
+		return errors.New("must be a list of addresses and ranges, or none")
+	}
+	*ps = Proxies{{none: true}}
+	return nil
+}
+
+// Ranges returns the trusted addresses.
+func (ps Proxies) Ranges() []netip.Prefix {
+	ranges := make([]netip.Prefix, 0, len(ps))
+	for _, p := range ps {
+		if !p.none {
+			ranges = append(ranges, p.Prefix)
+		}
+	}
+	return ranges
+}
+
+// Prefix is a range of addresses such as 10.0.0.0/8, a single address, or the word none.
+type Prefix struct {
+	netip.Prefix
+	none bool
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (p Prefix) MarshalText() ([]byte, error) {
+	if p.none {
+		return []byte(none), nil
+	}
+	return p.Prefix.MarshalText()
+}
+
+// UnmarshalText reads CIDR notation, a single address or none.
 func (p *Prefix) UnmarshalText(text []byte) error {
+	if string(text) == none {
+		*p = Prefix{none: true}
+		return nil
+	}
 	if a, err := netip.ParseAddr(string(text)); err == nil && a.Zone() == "" {
 		p.Prefix = netip.PrefixFrom(a, a.BitLen())
 		return nil

@@ -28,6 +28,7 @@ func (c *Config) check() (es fielderr.Errors) {
 	c.checkIssuer(&es)
 	c.TLS.check(&es, "tls")
 	c.checkOperators(&es)
+	c.checkProxies(&es)
 	between(&es, "shutdown_timeout", c.ShutdownTimeout, time.Second, time.Hour)
 	oneOf(&es, "log.format", c.Log.Format, "text", "json")
 	oneOf(&es, "log.level", c.Log.Level, "debug", "info", "warn", "error")
@@ -102,6 +103,29 @@ func (c *Config) checkIssuer(es *fielderr.Errors) {
 		es.Add("issuer", "must have no : or * in its path")
 	case u.Scheme != "https" && (u.Scheme != "http" || !clientcfg.IsLoopback(u.Hostname())):
 		es.Add("issuer", "must be https; http is for loopback addresses only (RFC 8414 section 2)")
+	}
+}
+
+// The headers that TrustedHeader can be.
+const xForwardedFor, forwarded = "x-forwarded-for", "forwarded"
+
+// maxHops is far above any real chain of proxies.
+const maxHops = 100
+
+// checkProxies refuses to guess whether a proxy stands in front. Where one speaks HTTPS for the
+// server and is not trusted, every client has its address, and failed attempts lock out all.
+func (c *Config) checkProxies(es *fielderr.Errors) {
+	switch {
+	case len(c.TrustedProxies) > 1 && slices.ContainsFunc(c.TrustedProxies, func(p Prefix) bool { return p.none }):
+		es.Add("trusted_proxies", "none excludes all others")
+	case len(c.TrustedProxies) == 0 && strings.HasPrefix(c.Issuer, "https:") && !c.TLS.Enabled():
+		es.Add("trusted_proxies", "is required when issuer is https and tls is not set: "+
+			"list the addresses of the proxy in front, since without them all clients count as one and can lock each other out; "+
+			"or set it to none if that is meant")
+	}
+	oneOf(es, "trusted_header", c.TrustedHeader, xForwardedFor, forwarded)
+	if c.TrustedHops < 1 || c.TrustedHops > maxHops {
+		es.Add("trusted_hops", "must be from 1 to %d, not %d", maxHops, c.TrustedHops)
 	}
 }
 

@@ -18,6 +18,9 @@ import (
 	"golang.org/x/oauth2"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/store/embedded"
 )
 
 // The benchmarks run the server as its own process on the embedded store and
@@ -130,26 +133,37 @@ func benchmarkTokens(b *testing.B, config string, prepare func(b *testing.B, s *
 	}
 }
 
-// codeForms makes n token requests that redeem a code each.
+// codeForms makes n token requests that redeem a code each. The codes are put into the store of the
+// server, which stops for that: a session gets only a few.
 func codeForms(b *testing.B, s *server, n int) []string {
 	b.Helper()
-	forms := make([]string, n)
+	check.Equal(b, "exit status", s.stop(), 0)
+	store, err := embedded.Open(s.data(), embedded.Options{})
+	check.OK(b, err)
+	forms, now := make([]string, n), time.Now()
 	var wg sync.WaitGroup
-	const browsers = 16 // they share the commits of the store
-	for first := range browsers {
+	const writers = 64 // they share the commits of the store
+	for first := range writers {
 		wg.Go(func() {
-			c, browser := s.config("web"), newBrowser(b)
-			for i := first; i < n; i += browsers {
-				verifier := oauth2.GenerateVerifier()
-				back := browser.signInAndAgree(c.AuthCodeURL("s", oauth2.S256ChallengeOption(verifier)))
+			for i := first; i < n; i += writers {
+				code, verifier := secret.New(), oauth2.GenerateVerifier()
+				err := store.CreateCode(b.Context(), grants.Code{
+					Authorization: grants.Authorization{ClientID: "web", Username: user, Scopes: []string{"read"}, Family: secret.ID(), AuthTime: now},
+					Digest:        secret.DigestOf(code), RedirectURI: loopbackURI, Challenge: oauth2.S256ChallengeFromVerifier(verifier),
+					IssuedAt: now, ExpiresAt: now.Add(10 * time.Minute),
+				})
+				if err != nil {
+					b.Error(err)
+				}
 				forms[i] = url.Values{
-					"grant_type": {"authorization_code"}, "code": {back.Get("code")},
-					"redirect_uri": {loopbackURI}, "code_verifier": {verifier},
+					"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {loopbackURI}, "code_verifier": {verifier},
 				}.Encode()
 			}
 		})
 	}
 	wg.Wait()
+	check.OK(b, store.Close())
+	s.up()
 	return forms
 }
 

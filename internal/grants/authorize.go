@@ -2,6 +2,8 @@ package grants
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
@@ -49,9 +51,11 @@ func checkAuthorize(client *clientcfg.Client, req AuthorizeRequest) ([]string, *
 	return grantScope(client, req.Scope)
 }
 
-// Approve issues an authorization code, because the user of the session agreed. The session is
-// judged again, as the user may have taken long to decide. Errors: [ErrNoSession], *[Error].
-func (s *Service) Approve(ctx context.Context, p *Prompt, session Session) (code string, err error) {
+// Approve issues the authorization code of a consent page, because the user of the session agreed.
+// The session is judged again, as the user may have taken long to decide. A page gives one code: if
+// it is answered again, the result is the same code until that is redeemed or expires. Errors:
+// [ErrNoSession], [ErrConsentPage], [ErrConsentUsed], *[LimitedError], *[Error].
+func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, consent Consent) (code string, err error) {
 	now := s.opts.Now()
 	if !now.Before(session.ExpiresAt) {
 		return "", ErrNoSession
@@ -59,19 +63,36 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session) (code
 	if !registered(p.Client, p.RedirectURI) {
 		return "", fail(InvalidGrant, "The redirect_uri is not registered for this client.")
 	}
-	code = secret.New()
+	code, opened, err := consent.code(now)
+	if err != nil {
+		return "", err
+	}
+	if err := s.consents.count(s.opts.Clock(), session.Digest); err != nil {
+		return "", err
+	}
 	record := Code{
 		Authorization: Authorization{
 			ClientID: p.Client.ID, Username: session.Username, Scopes: p.Scopes,
 			Family: secret.ID(), AuthTime: session.CreatedAt,
 		},
-		Digest: secret.DigestOf(code), Challenge: p.Challenge, IssuedAt: now, ExpiresAt: now.Add(s.opts.CodeLifetime),
+		Digest: secret.DigestOf(code), Challenge: p.Challenge, IssuedAt: now,
+		ExpiresAt: later(now.Add(s.opts.CodeLifetime), opened.Add(pageLifetime)),
 	}
 	if p.RedirectURISent {
 		record.RedirectURI = p.RedirectURI
 	}
-	if err := s.store.CreateCode(ctx, record); err != nil {
+	switch err := s.store.CreateCode(ctx, record); {
+	case errors.Is(err, ErrExists):
+		return s.codeAgain(ctx, code, now)
+	case err != nil:
 		return "", storeFailed("create authorization code", err)
 	}
 	return code, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -106,7 +106,7 @@ func TestApproveNeedsASession(t *testing.T) {
 	check.OK(t, err)
 	session := w.session()
 	w.clock.Advance(time.Hour)
-	_, err = w.service.Approve(t.Context(), prompt, session)
+	_, err = w.approve(prompt, session)
 	wantErr(t, err, grants.ErrNoSession)
 }
 
@@ -116,7 +116,7 @@ func TestApproveChecksTheRedirectAgain(t *testing.T) {
 	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
 	check.OK(t, err)
 	prompt.RedirectURI = "https://evil.example.com"
-	_, err = w.service.Approve(t.Context(), prompt, w.session())
+	_, err = w.approve(prompt, w.session())
 	wantCode(t, grants.InvalidGrant, err)
 }
 
@@ -126,7 +126,7 @@ func TestAuthTimeIsWhenTheUserSignedIn(t *testing.T) {
 	w.clock.Advance(30 * time.Minute)
 	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
 	check.OK(t, err)
-	code, err := w.service.Approve(t.Context(), prompt, session)
+	code, err := w.approve(prompt, session)
 	check.OK(t, err)
 	tokens := w.mustToken("shop", w.redemption("shop", code))
 	w.clock.Advance(time.Hour)

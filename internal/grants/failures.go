@@ -9,7 +9,7 @@ import (
 
 // FailureLimits bound how many authentications may fail. Only failures count, and only against the
 // address that they come from (an IPv6 address stands for its /64), so no one can lock out a client
-// or a user from elsewhere.
+// or a user from elsewhere. Users who share an address can lock each other out.
 type FailureLimits struct {
 	PerAddress ratelimit.Limit // of all failures from one address
 	PerName    ratelimit.Limit // of those from one address with one client_id or username

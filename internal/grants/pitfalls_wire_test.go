@@ -146,7 +146,7 @@ func TestPitfall09_RedirectURIsMatchExactly(t *testing.T) {
 			prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
 			check.OK(t, err)
 			prompt.RedirectURI = uri
-			_, err = w.service.Approve(t.Context(), prompt, w.session())
+			_, err = w.approve(prompt, w.session())
 			wantCode(t, grants.InvalidGrant, err)
 		}
 	})

@@ -26,7 +26,7 @@ type Code struct {
 	RedirectURI string
 	Challenge   string // S256; empty if the client is exempt from PKCE
 	IssuedAt    time.Time
-	ExpiresAt   time.Time
+	ExpiresAt   time.Time // of the record; the code can be redeemed for [Options].CodeLifetime at most
 	Claimed     bool
 }
 

@@ -173,6 +173,7 @@ type Service struct {
 	invalidGrants               *meter
 	introspections, revocations *meter
 	replayLines                 *meter // one a minute for each family
+	consents                    *consents
 }
 
 // New makes a Service. Its error joins everything that is wrong with the options.
@@ -191,6 +192,9 @@ func New(opts Options) (*Service, error) {
 	}
 	if err := s.addMeters(); err != nil {
 		return nil, err
+	}
+	if s.consents, err = newConsents(opts.CodeLifetime); err != nil {
+		return nil, fmt.Errorf("grants: limit of codes: %w", err)
 	}
 	return s, nil
 }

@@ -33,7 +33,7 @@ func eachStoreFailure(t *testing.T, cause error) {
 		"approve": {[]string{"CreateCode"}, func(w *world) func() error {
 			prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
 			check.OK(t, err)
-			return func() error { _, err := w.service.Approve(t.Context(), prompt, w.session()); return err }
+			return func() error { _, err := w.approve(prompt, w.session()); return err }
 		}},
 		"sign in": {[]string{"User", "CreateSession"}, func(w *world) func() error {
 			return func() error {

@@ -120,7 +120,7 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 		return fail(InvalidGrant, "The authorization code was issued to another client.")
 	case code.Claimed:
 		return s.replayed(ctx, code.Authorization, 0)
-	case !x.now.Before(code.ExpiresAt) || !outlives(x.client, code.IssuedAt):
+	case s.codeExpired(&code, x.now) || !outlives(x.client, code.IssuedAt):
 		return fail(InvalidGrant, "The authorization code is not known, or has expired.")
 	}
 	if bad := checkTokenRedirect(x.client, code.RedirectURI, req.RedirectURI); bad != nil {

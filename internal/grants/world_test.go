@@ -138,7 +138,20 @@ func (w *world) authorizeRequest(id string) grants.AuthorizeRequest {
 
 // session signs alice in.
 func (w *world) session() grants.Session {
-	return grants.Session{Username: "alice", CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(time.Hour)}
+	return grants.Session{
+		Digest: secret.DigestOf(secret.New()), Username: "alice", CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(time.Hour),
+	}
+}
+
+// approve is the user of the session who agrees, on a page that was just opened.
+func (w *world) approve(p *grants.Prompt, session grants.Session) (code string, err error) {
+	return w.service.Approve(w.tb.Context(), p, session, consentAt(w.clock.Now(), "the request"))
+}
+
+// consentAt is the answer to a page that was opened then.
+func consentAt(opened time.Time, request string) grants.Consent {
+	const cookie = "the value of a cookie"
+	return grants.Consent{Cookie: cookie, Request: request, Page: grants.NewConsentPage(opened, cookie, request)}
 }
 
 // code gets an authorization code of alice for the client.
@@ -150,7 +163,7 @@ func (w *world) code(id string, edits ...func(*grants.AuthorizeRequest)) string 
 	}
 	prompt, err := w.service.Authorize(w.tb.Context(), req)
 	check.OK(w.tb, err)
-	code, err := w.service.Approve(w.tb.Context(), prompt, w.session())
+	code, err := w.approve(prompt, w.session())
 	check.OK(w.tb, err)
 	return code
 }

@@ -131,32 +131,55 @@ func (s *Server) consent(c *call) error {
 	if prompt == nil {
 		return err
 	}
-	if !s.bound(c, q.encode(), p.get("binding")) {
-		return s.showConsent(c, http.StatusForbidden, &consentPage{
-			Authorization: q.encode(), prompt: prompt, session: session,
-			Alert: "The page that you answered was opened by another user or for another request. Check this one and decide again.",
-		})
+	a := answered{
+		consentPage: consentPage{Authorization: q.encode(), prompt: prompt, session: session},
+		consent:     grants.Consent{Cookie: s.cookieValue(c), Request: q.encode(), Page: p.get("binding")},
 	}
-	return s.decide(c, p.get("decision"), prompt, session)
+	if !a.consent.Genuine() {
+		return s.askAgain(c, &a, "The page that you answered was opened by another user or for another request. Check this one and decide again.")
+	}
+	return s.decide(c, p.get("decision"), &a)
 }
 
-func (s *Server) decide(c *call, decision string, p *grants.Prompt, session grants.Session) error {
+// answered is a consent page that came back.
+type answered struct {
+	consentPage
+	consent grants.Consent
+}
+
+// askAgain shows the page anew.
+func (s *Server) askAgain(c *call, a *answered, why string) error {
+	a.Alert = why
+	return s.showConsent(c, http.StatusForbidden, &a.consentPage)
+}
+
+func (s *Server) decide(c *call, decision string, a *answered) error {
 	switch decision {
 	case "allow":
-		return s.approve(c, p, session)
+		return s.approve(c, a)
 	case "deny":
-		return s.redirectError(c, p.RedirectURI, p.State, &grants.Error{Code: grants.AccessDenied, Description: "The user refused."})
+		return s.redirectError(c, a.prompt.RedirectURI, a.prompt.State, &grants.Error{Code: grants.AccessDenied, Description: "The user refused."})
 	}
 	return invalidRequest("The decision must be allow or deny.")
 }
 
 // approve fetches the code. An internal error is sent to the client, which waits for an answer and
 // can start again; the user could do nothing about it (RFC 6749 4.1.2.1 has server_error for that
-// reason).
-func (s *Server) approve(c *call, p *grants.Prompt, session grants.Session) error {
-	code, err := s.o.Authorizations.Approve(c.ctx(), p, session)
-	if err == nil {
+// reason). What is wrong with the user's answer is shown to the user: the client may have the code
+// of this page already.
+func (s *Server) approve(c *call, a *answered) error {
+	p := a.prompt
+	code, err := s.o.Authorizations.Approve(c.ctx(), p, a.session, a.consent)
+	var limited *grants.LimitedError
+	switch {
+	case err == nil:
 		return s.redirectToClient(c, p.RedirectURI, p.State, url.Values{"code": {code}})
+	case errors.Is(err, grants.ErrConsentPage):
+		return s.askAgain(c, a, "The page that you answered is too old. Check this one and decide again.")
+	case errors.Is(err, grants.ErrConsentUsed):
+		return invalidRequest("This page was answered before, and that answer has been used.")
+	case errors.As(err, &limited):
+		return limited
 	}
 	s.log.LogAttrs(c.ctx(), slog.LevelError, "approval failed", slog.String("client_id", c.clientID), slog.Any("error", err))
 	known := &grants.Error{Code: grants.ServerError, Description: "The authorization could not be recorded."}

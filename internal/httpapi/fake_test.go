@@ -92,7 +92,10 @@ func (f *fake) Authorize(_ context.Context, r grants.AuthorizeRequest) (*grants.
 	return &grants.Prompt{Client: &f.client, RedirectURI: r.RedirectURI, Scopes: strings.Fields(r.Scope), State: r.State}, nil
 }
 
-func (f *fake) Approve(_ context.Context, _ *grants.Prompt, s grants.Session) (string, error) {
+func (f *fake) Approve(_ context.Context, _ *grants.Prompt, s grants.Session, c grants.Consent) (string, error) {
+	if !c.Genuine() {
+		return "", errors.New("approved by a page that is not genuine")
+	}
 	if f.failApprove != nil {
 		return "", f.failApprove
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,9 +34,15 @@ type Options struct {
 	Answered func(context.Context, Answer)
 	// Logger gets one line per request and one per internal error. Nil: nothing is logged.
 	Logger *slog.Logger
-	// TrustedProxies are the peers whose X-Forwarded-For and X-Request-Id are believed. None by
+	// TrustedProxies are the peers whose TrustedHeader and X-Request-Id are believed. None by
 	// default.
 	TrustedProxies []netip.Prefix
+	// TrustedHeader is where those proxies name the client: [XForwardedFor], the default, or
+	// [Forwarded]. The proxies must overwrite or append to it; the other is never read.
+	TrustedHeader string
+	// TrustedHops is how many entries of that header are read at most, from its end: the number of
+	// trusted proxies that a request passes, one behind the other. 0 means 1.
+	TrustedHops int
 	// GrantTypes are published in the metadata. Nil: all but password.
 	GrantTypes []clientcfg.Grant
 	// ScopeTexts holds, by scope, what it allows, in words for the consent page. A scope without a
@@ -68,6 +75,9 @@ func (o *Options) validate() error {
 	if _, err := parseIssuer(o.Issuer); err != nil {
 		errs = append(errs, err)
 	}
+	if h := o.TrustedHeader; h != "" && h != XForwardedFor && h != Forwarded || o.TrustedHops < 0 {
+		errs = append(errs, fmt.Errorf("httpapi: %d hops of the header %q cannot be trusted", o.TrustedHops, h))
+	}
 	for name, missing := range map[string]bool{
 		"Tokens": o.Tokens == nil, "Authorizations": o.Authorizations == nil, "Sessions": o.Sessions == nil,
 		"Inspector": o.Inspector == nil, "Keys": o.Keys == nil,
@@ -86,6 +96,7 @@ func (o *Options) setDefaults() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.TrustedHeader, o.TrustedHops = cmp.Or(o.TrustedHeader, XForwardedFor), cmp.Or(o.TrustedHops, 1)
 	if o.GrantTypes == nil {
 		o.GrantTypes = []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.ClientCredentials, clientcfg.RefreshToken}
 	}

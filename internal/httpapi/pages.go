@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"oauth-server/internal/accesslog"
@@ -93,7 +94,7 @@ func (p *consentPage) Target() string {
 }
 
 func (s *Server) showConsent(c *call, status int, p *consentPage) error {
-	p.Binding = s.binding(c, p.Authorization)
+	p.Binding = grants.NewConsentPage(time.Now(), s.cookieValue(c), p.Authorization)
 	p.ScopeTexts = s.scopeTexts(p.prompt.Scopes)
 	return s.show(c, status, "consent", p, p.prompt)
 }

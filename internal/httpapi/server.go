@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/labstack/echo/v4"
 
@@ -28,6 +29,7 @@ type Server struct {
 	// machine holds the paths that always answer in JSON; shared holds those of them that scripts
 	// of any web site may call.
 	machine, shared map[string]bool
+	fewHops         sync.Once
 }
 
 // New builds a server. Its error joins everything that is wrong with the options.

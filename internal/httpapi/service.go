@@ -21,8 +21,9 @@ type Authorizations interface {
 	// Authorize checks a request and changes nothing. It returns a [*grants.RedirectError] only if
 	// the redirect URI is the client's own.
 	Authorize(ctx context.Context, r grants.AuthorizeRequest) (*grants.Prompt, error)
-	// Approve records that the signed-in user agreed and returns the code.
-	Approve(ctx context.Context, p *grants.Prompt, s grants.Session) (code string, err error)
+	// Approve records that the signed-in user agreed and returns the code. [grants.ErrConsentPage]
+	// means that the user has to be asked again, [grants.ErrConsentUsed] that the page gave its code.
+	Approve(ctx context.Context, p *grants.Prompt, s grants.Session, c grants.Consent) (code string, err error)
 }
 
 // Sessions keeps people signed in.

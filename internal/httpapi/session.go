@@ -1,9 +1,6 @@
 package httpapi
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"errors"
 	"net/http"
 	"time"
@@ -52,19 +49,6 @@ func (s *Server) newCookie(value string, expires time.Time, maxAge int) *http.Co
 		Name: s.cookie, Value: value, Path: "/", Expires: expires, MaxAge: maxAge,
 		HttpOnly: true, Secure: s.https, SameSite: http.SameSiteLaxMode,
 	}
-}
-
-// binding ties a consent page to the session and to the request that it was shown for. The cookie's
-// value is 256 random bits, so its hash gives nothing away, and only the browser that has the
-// cookie gets a valid binding.
-func (s *Server) binding(c *call, authorization string) string {
-	sum := sha256.Sum256([]byte("consent\x00" + s.cookieValue(c) + "\x00" + authorization))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
-}
-
-// bound reports whether presented is the binding of the session and the request.
-func (s *Server) bound(c *call, authorization, presented string) bool {
-	return subtle.ConstantTimeCompare([]byte(s.binding(c, authorization)), []byte(presented)) == 1
 }
 
 // sameOrigin refuses forms that were posted by a page of another site, by Sec-Fetch-Site and Origin

@@ -69,7 +69,7 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 	}
 	switch {
 	case into.Type() == reflect.TypeFor[Skip]():
-	case isText(into):
+	case isText(into) && (into.Kind() != reflect.Slice || v.kind == text): // such a list may be a word instead
 		d.scalar(v, into, path)
 	case into.Kind() == reflect.Struct:
 		d.structure(v, into, path)

@@ -1,6 +1,7 @@
 package strict_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,19 @@ type document struct {
 	List    []string            `json:"list"`
 	Named   map[string]embedded `json:"named"`
 	Skipped strict.Skip         `json:"skipped"`
+	Either  listOrWord          `json:"either"`
 	Hidden  string              `json:"-"`
+}
+
+// listOrWord may be given as a word instead of a list.
+type listOrWord []string
+
+func (l *listOrWord) UnmarshalText(text []byte) error {
+	if string(text) != "all" {
+		return errors.New("must be a list or all")
+	}
+	*l = nil
+	return nil
 }
 
 type embedded struct {
@@ -66,11 +79,12 @@ func TestDecode(t *testing.T) {
 	want := document{
 		embedded: embedded{"n"}, Count: 1000, Big: 1 << 60, Share: 0.5, On: true, Wait: 90 * time.Second,
 		At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Maybe: &maybe, List: []string{"a"}, Named: map[string]embedded{"a.b": {"m"}},
+		Either: listOrWord{"b"},
 	}
 	const asJSON = `{"name":"n","count":1e3,"big":1152921504606846976,"share":0.5,"on":true,"wait":"90s",
-		"at":"2026-03-01T12:00:00Z","maybe":"x","list":["a"],"named":{"a.b":{"name":"m"}},"skipped":[1,{}]}`
+		"at":"2026-03-01T12:00:00Z","maybe":"x","list":["a"],"named":{"a.b":{"name":"m"}},"skipped":[1,{}],"either":["b"]}`
 	const asYAML = `{name: n, count: 1000, big: 1152921504606846976, share: 0.5, on: true, wait: 90s,
-		at: "2026-03-01T12:00:00Z", maybe: x, list: [a], named: {a.b: {name: m}}, skipped: [1, {}]}`
+		at: "2026-03-01T12:00:00Z", maybe: x, list: [a], named: {a.b: {name: m}}, skipped: [1, {}], either: [b]}`
 	var fromJSON, fromYAML document
 	if err := decodeJSON(t, asJSON, &fromJSON); err != nil {
 		t.Fatal(err)
@@ -91,12 +105,15 @@ func TestDecode(t *testing.T) {
 	if err := decodeJSON(t, `{"name":null,"maybe":null,"list":null,"on":null}`, &fromJSON); err != nil || fromJSON.Name != "n" || len(fromJSON.List) != 1 {
 		t.Errorf("null is not as if absent: %v, %+v", err, fromJSON)
 	}
+	if err := decodeJSON(t, `{"either":"all"}`, &fromJSON); err != nil || fromJSON.Either != nil {
+		t.Errorf("the word is not read: %v, %+v", err, fromJSON)
+	}
 }
 
 func TestDecodeReportsEverything(t *testing.T) {
 	endless := strings.Repeat("9", 5000)
 	for _, tt := range []struct{ in, json, yaml string }{
-		{`{"nam": "x"}`, "nam: unknown field; there are name, count, big, share, on, wait, at, maybe, list, named, skipped", "nam: unknown field; did you mean name? (f:1)"},
+		{`{"nam": "x"}`, "nam: unknown field; there are name, count, big, share, on, wait, at, maybe, list, named, skipped, either", "nam: unknown field; did you mean name? (f:1)"},
 		{`{"Hidden": "x"}`, "Hidden: unknown field; there are name,", "Hidden: unknown field (f:1)"},
 		{`{"Name": "x"}`, "Name: unknown field; there are name,", "Name: unknown field; did you mean name? (f:1)"},
 		{`{"": 1}`, `[""]: unknown field`, `[""]: unknown field (f:1)`},
@@ -113,6 +130,8 @@ func TestDecodeReportsEverything(t *testing.T) {
 		{`{"maybe": []}`, "maybe: must be text, not a list", "maybe: must be text, not a list (f:1)"},
 		{`{"list": {}}`, "list: must be a list, not an object", "list: must be a list, not a mapping (f:1)"},
 		{`{"list": [1, null]}`, "list[0]: must be text, not 1\nlist[1]: must be text, not null", "list[0]: must be text, not 1; write it in quotes (f:1)\nlist[1]: must be text, not empty (f:1)"},
+		{`{"either": "some"}`, "either: must be a list or all", "either: must be a list or all (f:1)"},
+		{`{"either": 5}`, "either: must be a list, not 5", `either: must be a list, not 5 (f:1)`},
 		{`{"named": {"a": 5}}`, "named.a: must be an object, not 5", "named.a: must be a mapping of fields, not text (f:1)"},
 		{`[]`, "must be an object, not a list", "must be a mapping of fields, not a list (f:1)"},
 	} {
@@ -197,7 +216,7 @@ func TestWriteYAMLReadsBack(t *testing.T) {
 	maybe := "yes"
 	want := document{
 		embedded: embedded{"5"}, Count: -1, Share: 1e-9, Wait: time.Second, Maybe: &maybe, List: []string{"a: b", "", "x\x7fy\n", "null"},
-		Named: map[string]embedded{"2026-03-01": {"0x10"}, "<&>": {"\u2028"}},
+		Named: map[string]embedded{"2026-03-01": {"0x10"}, "<&>": {"\u2028"}}, Either: listOrWord{"b"},
 	}
 	type shown struct {
 		document

@@ -3,6 +3,7 @@ package deploycheck
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/config"
 )
 
 // manifest reads one manifest strictly: an unknown field is an error, as it is for
@@ -120,6 +122,9 @@ func TestSelectorsMeetThePods(t *testing.T) {
 	}
 }
 
+// TestKubernetesConfigurationIsValid: all but the addresses of the ingress, which only the operator
+// knows. No default stands in for them, since every pod in a range too wide could pretend to be any
+// client.
 func TestKubernetesConfigurationIsValid(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "oauth-server.yaml")
 	text, ok := manifest[core.ConfigMap](t, "configmap.yaml").Data["oauth-server.yaml"]
@@ -127,5 +132,12 @@ func TestKubernetesConfigurationIsValid(t *testing.T) {
 		t.Fatal("configmap.yaml holds no oauth-server.yaml")
 	}
 	check.OK(t, os.WriteFile(file, []byte(text), 0o600))
-	load(t, file)
+	_, err := config.Load(config.Sources{File: file})
+	check.ErrorSays(t, err, "trusted_proxies: is required")
+	if problems := strings.Count(err.Error(), "\n") + 1; problems != 1 {
+		t.Errorf("%d problems: %v", problems, err)
+	}
+	edited := strings.Replace(text, "# trusted_proxies:", "trusted_proxies:", 1)
+	check.OK(t, os.WriteFile(file, []byte(edited), 0o600))
+	check.Equal(t, "trusted ranges", len(load(t, file).TrustedProxies.Ranges()), 1)
 }

@@ -1,0 +1,162 @@
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/oauth2"
+
+	"oauth-server/internal/check"
+)
+
+// consentPage signs a browser in and opens a consent page for the client.
+func consentPage(b *browser, c *oauth2.Config, verifier string) url.Values {
+	b.tb.Helper()
+	b.open(c.AuthCodeURL("s", oauth2.S256ChallengeOption(verifier)))
+	if b.has("/sign-in") {
+		b.submit("/sign-in", "username", user, "password", password)
+	}
+	form := b.form("/consent").fields
+	form.Set("decision", "allow")
+	return form
+}
+
+// consents sends pages, each to one of the servers, at the same time, and returns how often each code
+// came back, and how many answers had each status.
+func consents(tb testing.TB, jar http.CookieJar, servers []string, forms []url.Values) (codes map[string]int, statuses map[int]int) {
+	tb.Helper()
+	client := newHTTPClient(tb)
+	client.Jar = jar
+	codes, statuses = map[string]int{}, map[int]int{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i, form := range forms {
+		all.Go(func() {
+			req, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, servers[i%len(servers)]+"/consent", strings.NewReader(form.Encode()))
+			if err != nil {
+				tb.Error(err)
+				return
+			}
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			res, err := client.Do(req)
+			if err != nil {
+				tb.Error(err)
+				return
+			}
+			page, _ := io.ReadAll(res.Body)
+			_ = res.Body.Close()
+			mu.Lock()
+			defer mu.Unlock()
+			statuses[res.StatusCode]++
+			switch res.StatusCode {
+			case http.StatusSeeOther:
+				to, err := res.Location()
+				if err != nil || to.Query().Get("code") == "" {
+					tb.Errorf("%v: sent to %v", err, to)
+					return
+				}
+				codes[to.Query().Get("code")]++
+			case http.StatusTooManyRequests:
+				if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err != nil || seconds <= 0 ||
+					!strings.Contains(string(page), "Your decision was not recorded") {
+					tb.Errorf("Retry-After: %d, %v\n%s", seconds, err, page)
+				}
+			default:
+				tb.Errorf("status %d:\n%s", res.StatusCode, page)
+			}
+		})
+	}
+	all.Wait()
+	return codes, statuses
+}
+
+func repeated(form url.Values, n int) (forms []url.Values) {
+	for range n {
+		forms = append(forms, form)
+	}
+	return forms
+}
+
+// TestConsentPageGivesOneCode answers one page 200 times at once, and then again.
+func TestConsentPageGivesOneCode(t *testing.T) {
+	s := start(t, unlimited)
+	b, c, verifier := newBrowser(t), s.config("native"), oauth2.GenerateVerifier()
+	page := consentPage(b, c, verifier)
+	codes, statuses := consents(t, b.client.Jar, []string{s.Issuer}, repeated(page, 200))
+	check.Equal(t, "codes", len(codes), 1)
+	check.Equal(t, "statuses", statuses, map[int]int{http.StatusSeeOther: 10, http.StatusTooManyRequests: 190})
+	for code := range codes {
+		_, err := c.Exchange(with(t), code, oauth2.VerifierOption(verifier))
+		check.OK(t, err)
+	}
+}
+
+// TestDoubleClickOnConsent: the browser follows the second answer, which has the same code. When that
+// has been redeemed, the page says so.
+func TestDoubleClickOnConsent(t *testing.T) {
+	s := start(t, unlimited)
+	b, c, verifier := newBrowser(t), s.config("native"), oauth2.GenerateVerifier()
+	page := consentPage(b, c, verifier)
+	first, _ := consents(t, b.client.Jar, []string{s.Issuer}, repeated(page, 1))
+	b.submit("/consent", "decision", "allow")
+	code := b.sentTo().Query().Get("code")
+	check.Equal(t, "the code of before", first[code], 1)
+	_, err := c.Exchange(with(t), code, oauth2.VerifierOption(verifier))
+	check.OK(t, err)
+
+	b.open(c.AuthCodeURL("s", oauth2.S256ChallengeOption(verifier)))
+	again := b.form("/consent")
+	again.fields.Set("binding", page.Get("binding"))
+	b.submit("/consent", "decision", "allow")
+	check.Equal(t, "status", b.page.status, http.StatusBadRequest)
+	if !strings.Contains(b.page.text, "was answered before") {
+		t.Errorf("the page does not say what happened:\n%s", b.page.text)
+	}
+}
+
+// TestCodesOfASessionAreLimited opens a page for each code.
+func TestCodesOfASessionAreLimited(t *testing.T) {
+	s := start(t, unlimited)
+	b, c := newBrowser(t), s.config("native")
+	var pages []url.Values
+	for range 30 {
+		pages = append(pages, consentPage(b, c, oauth2.GenerateVerifier()))
+	}
+	codes, statuses := consents(t, b.client.Jar, []string{s.Issuer}, pages)
+	check.Equal(t, "codes", len(codes), 10)
+	check.Equal(t, "statuses", statuses, map[int]int{http.StatusSeeOther: 10, http.StatusTooManyRequests: 20})
+	s.code(newBrowser(t), c) // another session of the user gets one
+}
+
+// TestConsentPageGivesOneCodeOnTwoInstances sends one page to both at once.
+func TestConsentPageGivesOneCodeOnTwoInstances(t *testing.T) {
+	cluster := newCluster(t, unlimited)
+	flags := []string{"--mongodb-uri", cluster.uri, "--mongodb-database", cluster.database}
+	for _, args := range [][]string{
+		append([]string{"client", "create", "native"}, clientArgs["native"]...), {"user", "create", user, "--password-stdin"},
+	} {
+		_, err := command(t.Context(), password+"\n", append(args, flags...)...)
+		check.OK(t, err)
+	}
+	cluster.grow(2)
+	b, verifier := newBrowser(t), oauth2.GenerateVerifier()
+	c := cluster.members[0].config("native")
+	page := consentPage(b, c, verifier)
+	var servers []string
+	for _, m := range cluster.members {
+		servers = append(servers, m.Issuer)
+	}
+	// The cookie is that of the host, whatever the port.
+	codes, statuses := consents(t, b.client.Jar, servers, repeated(page, 200))
+	check.Equal(t, "codes", len(codes), 1)
+	check.Equal(t, "statuses", statuses, map[int]int{http.StatusSeeOther: 20, http.StatusTooManyRequests: 180})
+	for code := range codes {
+		_, err := cluster.members[1].config("native").Exchange(with(t), code, oauth2.VerifierOption(verifier))
+		check.OK(t, err)
+	}
+}

@@ -1,0 +1,140 @@
+package grants
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/secret"
+)
+
+// Errors of [Service.Approve] about the page that the user answered.
+var (
+	// ErrConsentPage is returned for a page of another session or request, or too old a page: show
+	// the user a new one.
+	ErrConsentPage = errors.New("grants: not a consent page of this session and request, or too old")
+	// ErrConsentUsed is returned for a page whose code has been redeemed or has expired: the client
+	// has to start again.
+	ErrConsentUsed = errors.New("grants: the consent page has been used")
+)
+
+// pageLifetime is how long a consent page can be answered. Its code is stored as long, so that the
+// page never gives a second one.
+const pageLifetime = 10 * time.Minute
+
+// codesPerSession is how many authorization codes a session gets within the lifetime of a code.
+const codesPerSession = 10
+
+// Consent is what a user answered: one showing of the consent page, in one session, for one
+// authorization request.
+type Consent struct {
+	Cookie  string // value of the session's cookie; 256 random bits, the key of all below
+	Request string // the authorization request, as the page carried it
+	Page    string // from [NewConsentPage], as the page carried it
+}
+
+// A page is named by the time when it was made, in milliseconds, and by random bytes.
+const pageNameSize = 8 + 16
+
+// NewConsentPage returns what a consent page carries. It ties the page to the session and to the
+// request, and makes it different from every other showing. The key is the cookie, so only the
+// browser that has it can make such a page. That browser can make any number: it could as well ask
+// for them, and [codesPerSession] bounds what they are good for.
+func NewConsentPage(now time.Time, cookie, request string) string {
+	name := make([]byte, pageNameSize)
+	binary.BigEndian.PutUint64(name, uint64(now.UnixMilli()))
+	_, _ = rand.Read(name[8:]) // crypto/rand.Read never fails
+	return base64.RawURLEncoding.EncodeToString(append(name, consentMAC(cookie, "consent page", name, request)...))
+}
+
+// name returns the name of the page, and false if the page is not of this session and request.
+func (c *Consent) name() (name []byte, ok bool) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(c.Page)
+	if err != nil || len(raw) != pageNameSize+sha256.Size || strings.ContainsAny(c.Page, "\r\n") || c.Cookie == "" {
+		return nil, false
+	}
+	name = raw[:pageNameSize]
+	return name, hmac.Equal(raw[pageNameSize:], consentMAC(c.Cookie, "consent page", name, c.Request))
+}
+
+// Genuine reports whether the page was made for this session and request, however long ago.
+func (c *Consent) Genuine() bool {
+	_, ok := c.name()
+	return ok
+}
+
+// code returns the authorization code of the page, the same each time, so that the store recognises
+// the second use. Without the cookie it is as random as [secret.New].
+func (c *Consent) code(now time.Time) (code string, opened time.Time, err error) {
+	name, ok := c.name()
+	if !ok {
+		return "", opened, ErrConsentPage
+	}
+	opened = time.UnixMilli(int64(binary.BigEndian.Uint64(name))) //nolint:gosec // G115: undoes NewConsentPage
+	if now.Sub(opened).Abs() >= pageLifetime {
+		return "", opened, ErrConsentPage
+	}
+	return base64.RawURLEncoding.EncodeToString(consentMAC(c.Cookie, "authorization code", name, c.Request)), opened, nil
+}
+
+// consentMAC authenticates a page, or derives its code, by purpose.
+func consentMAC(cookie, purpose string, page []byte, request string) []byte {
+	h := hmac.New(sha256.New, []byte(cookie))
+	_, _ = h.Write(append([]byte(purpose+"\x00"), page...)) // of fixed length
+	_, _ = io.WriteString(h, request)
+	return h.Sum(nil)
+}
+
+// consents counts the approvals of each session.
+type consents struct {
+	counters *ratelimit.Counters
+	limits   *ratelimit.Effective
+}
+
+func newConsents(codeLifetime time.Duration) (*consents, error) {
+	limit := []ratelimit.Limit{ratelimit.NewLimit("codes-per-session", codesPerSession, codeLifetime)}
+	policies, err := ratelimit.Compile(ratelimit.Settings{
+		Mode: ratelimit.Enforce, CanaryPercent: 100, Default: ratelimit.Policy{User: limit, Client: limit},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &consents{counters: ratelimit.NewCounters(maxFailureKeys), limits: policies.For("")}, nil
+}
+
+// count counts an approval, also one that gets a code that exists already: it costs as much.
+func (c *consents) count(now time.Time, session secret.Digest) error {
+	d := c.counters.Take(now, ratelimit.Key{ClientID: session.String()}, c.limits, 1)
+	if !d.Rejected() {
+		return nil
+	}
+	return &LimitedError{
+		RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, reason: "Too many authorizations in this session",
+	}
+}
+
+// codeAgain returns the code of a page that was answered before, as a double click does, as long as
+// it can be redeemed.
+func (s *Service) codeAgain(ctx context.Context, code string, now time.Time) (string, error) {
+	stored, err := s.store.Code(ctx, secret.DigestOf(code))
+	switch {
+	case err != nil:
+		return "", storeFailed("read authorization code", err)
+	case stored.Claimed || s.codeExpired(&stored, now):
+		return "", ErrConsentUsed
+	}
+	return code, nil
+}
+
+// codeExpired reports whether it is too late to redeem the code. It may be stored for longer.
+func (s *Service) codeExpired(c *Code, now time.Time) bool {
+	return !now.Before(c.ExpiresAt) || !now.Before(c.IssuedAt.Add(s.opts.CodeLifetime))
+}

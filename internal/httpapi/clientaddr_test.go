@@ -1,0 +1,223 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"cmp"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/httpapi"
+)
+
+// behindProxies is a server whose proxies are in 10.0.0.0/8 and fd00::/8.
+type behindProxies struct {
+	*fake
+	*httpapi.Server
+	log bytes.Buffer // warnings
+}
+
+func newBehindProxies(tb testing.TB, edits ...func(*httpapi.Options)) *behindProxies {
+	tb.Helper()
+	b := &behindProxies{fake: newFake()}
+	b.Server = newServer(tb, b.fake, func(o *httpapi.Options) {
+		trusting("10.0.0.0/8", "fd00::/8")(o)
+		o.Logger = slog.New(slog.NewTextHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		for _, edit := range edits {
+			edit(o)
+		}
+	})
+	return b
+}
+
+// remote returns the address that the server takes for that of the client.
+func (b *behindProxies) remote(peer, header string, lines ...string) string {
+	return b.remoteOf(peer, http.Header{header: lines})
+}
+
+func (b *behindProxies) remoteOf(peer string, header http.Header) string {
+	r := httptest.NewRequest(http.MethodPost, "/token", strings.NewReader("grant_type=x&client_id=y"))
+	r.RemoteAddr, r.Header = peer, header.Clone()
+	r.Header.Set("Content-Type", formType)
+	b.ServeHTTP(httptest.NewRecorder(), r)
+	return b.token.Remote.String()
+}
+
+func reading(header string, hops int) func(*httpapi.Options) {
+	return func(o *httpapi.Options) { o.TrustedHeader, o.TrustedHops = header, hops }
+}
+
+func TestClientAddress(t *testing.T) {
+	tests := map[string]struct {
+		peer, want string
+		forwarded  []string
+	}{
+		"no proxy":                 {"198.51.100.7:1", "198.51.100.7", nil},
+		"forwarded by a stranger":  {"198.51.100.7:1", "198.51.100.7", []string{"203.0.113.9"}},
+		"one proxy":                {"10.0.0.1:1", "203.0.113.9", []string{"203.0.113.9"}},
+		"two proxies":              {"10.0.0.1:1", "203.0.113.9", []string{"203.0.113.9, 10.0.0.2"}},
+		"two lines":                {"10.0.0.1:1", "203.0.113.9", []string{"203.0.113.9", "10.0.0.2"}},
+		"made up by the client":    {"10.0.0.1:1", "203.0.113.9", []string{"127.0.0.1, 203.0.113.9"}},
+		"proxy without header":     {"10.0.0.1:1", "10.0.0.1", nil},
+		"nonsense":                 {"10.0.0.1:1", "10.0.0.1", []string{"nonsense"}},
+		"nonsense behind a proxy":  {"10.0.0.1:1", "10.0.0.2", []string{"203.0.113.9, nonsense, 10.0.0.2"}},
+		"nothing but proxies":      {"10.0.0.1:1", "10.0.0.3", []string{"10.0.0.3, 10.0.0.2"}},
+		"an empty entry":           {"10.0.0.1:1", "10.0.0.2", []string{"203.0.113.9,,10.0.0.2"}},
+		"an empty line":            {"10.0.0.1:1", "10.0.0.1", []string{"203.0.113.9", ""}},
+		"with a port":              {"10.0.0.1:1", "203.0.113.9", []string{"203.0.113.9:4711"}},
+		"IPv6":                     {"[fd00::1]:1", "2001:db8::9", []string{"2001:db8::9"}},
+		"IPv6 in brackets":         {"[fd00::1]:1", "2001:db8::9", []string{"[2001:db8::9]"}},
+		"IPv6 with port":           {"[fd00::1]:1", "2001:db8::9", []string{"[2001:db8::9]:4711"}},
+		"IPv6 half in brackets":    {"[fd00::1]:1", "fd00::1", []string{"[2001:db8::9"}},
+		"IPv6 and more":            {"[fd00::1]:1", "fd00::1", []string{"[2001:db8::9]x"}},
+		"IPv4 in brackets":         {"10.0.0.1:1", "10.0.0.1", []string{"[203.0.113.9]"}},
+		"IPv4 in IPv6":             {"[::ffff:10.0.0.1]:1", "203.0.113.9", []string{"::ffff:203.0.113.9"}},
+		"Unix socket":              {"@", "invalid IP", []string{"203.0.113.9"}},
+		"peer with a zone":         {"[fe80::1%eth0]:1", "fe80::1", nil},
+		"a long way of bad habits": {"10.0.0.1:1", "203.0.113.9", []string{strings.Repeat("1.2.3.4,", 1000) + "203.0.113.9"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newBehindProxies(t, reading("", 9))
+			check.Equal(t, "remote address", s.remote(tt.peer, "X-Forwarded-For", tt.forwarded...), tt.want)
+			check.Equal(t, "warnings", s.log.String(), "")
+		})
+	}
+}
+
+// TestClientAddressInForwarded reads the examples of RFC 7239, and what is close to them.
+func TestClientAddressInForwarded(t *testing.T) {
+	const none = "10.0.0.1" // the proxy itself
+	tests := map[string]struct {
+		want  string
+		lines []string
+	}{
+		"RFC 7239 4, first":          {none, []string{`for="_gazonk"`}},
+		"RFC 7239 4, second":         {"2001:db8:cafe::17", []string{`For="[2001:db8:cafe::17]:4711"`}},
+		"RFC 7239 4, third":          {"192.0.2.60", []string{`for=192.0.2.60;proto=http;by=203.0.113.43`}},
+		"RFC 7239 4, fourth":         {"198.51.100.17", []string{`for=192.0.2.43, for=198.51.100.17`}},
+		"RFC 7239 6.1":               {"192.0.2.43", []string{`for="192.0.2.43:47011"`}},
+		"RFC 7239 6.3":               {none, []string{`for=_SEVKISEK`}},
+		"RFC 7239 7.4":               {"2001:db8:cafe::17", []string{`for=192.0.2.43,for="[2001:db8:cafe::17]",for=10.0.0.7`}},
+		"two proxies":                {"203.0.113.9", []string{`for=203.0.113.9, for=10.0.0.2`}},
+		"two lines":                  {"203.0.113.9", []string{`for=203.0.113.9`, `for=10.0.0.2`}},
+		"made up by the client":      {"203.0.113.9", []string{`for=127.0.0.1, for=203.0.113.9`}},
+		"unknown":                    {none, []string{`for=203.0.113.9, for=unknown`}},
+		"unknown behind a proxy":     {"10.0.0.2", []string{`for=203.0.113.9, for=unknown, for=10.0.0.2`}},
+		"obfuscated port":            {"203.0.113.9", []string{`for="203.0.113.9:_x"`}},
+		"escapes":                    {"203.0.113.9", []string{`for="20\3.0.113.\9"`}},
+		"quotes and commas":          {"203.0.113.9", []string{`host="a,for=1.2.3.4;\"";for=203.0.113.9`}},
+		"blanks":                     {"203.0.113.9", []string{" for=203.0.113.9 ;\tproto=https ; "}},
+		"no quotes about a colon":    {"203.0.113.9", []string{`for=203.0.113.9:4711`}},
+		"no for":                     {none, []string{`for=203.0.113.9, proto=https`}},
+		"two for":                    {none, []string{`for=203.0.113.9;for=203.0.113.10`}},
+		"empty for":                  {none, []string{`for=`}},
+		"empty element":              {none, []string{`for=203.0.113.9,`}},
+		"empty line":                 {none, []string{`for=203.0.113.9`, ``}},
+		"no name":                    {none, []string{`=203.0.113.9`}},
+		"no value":                   {none, []string{`for`}},
+		"blanks about =":             {none, []string{`for = 203.0.113.9`}},
+		"text after a quote":         {none, []string{`for="203.0.113.9"x`}},
+		"X-Forwarded-For":            {none, []string{`203.0.113.9`}},
+		"open quote":                 {none, []string{`for="203.0.113.9`}},
+		"ends with a backslash":      {none, []string{`for="203.0.113.9\`}},
+		"client's open quote":        {none, []string{`for=1.2.3.4;x=", for=203.0.113.9`}},
+		"client's quote, and ours":   {none, []string{`for=1.2.3.4;x=", for="[2001:db8::9]:4711"`}},
+		"client's open quote, alone": {"203.0.113.9", []string{`for=1.2.3.4;x="`, `for=203.0.113.9`}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newBehindProxies(t, reading(httpapi.Forwarded, 9))
+			check.Equal(t, "remote address", s.remote("10.0.0.1:1", "Forwarded", tt.lines...), tt.want)
+		})
+	}
+}
+
+// TestOnlyTheTrustedHeaderIsRead: a proxy passes on the other as the client sent it.
+func TestOnlyTheTrustedHeaderIsRead(t *testing.T) {
+	both := http.Header{"X-Forwarded-For": {"203.0.113.9"}, "Forwarded": {"for=198.51.100.7"}, "X-Real-Ip": {"192.0.2.1"}}
+	for header, want := range map[string]string{
+		"": "203.0.113.9", httpapi.XForwardedFor: "203.0.113.9", httpapi.Forwarded: "198.51.100.7",
+	} {
+		s := newBehindProxies(t, reading(header, 1))
+		check.Equal(t, "remote address by "+header, s.remoteOf("10.0.0.1:1", both), want)
+		alone := both.Clone()
+		alone.Del(cmp.Or(header, httpapi.XForwardedFor))
+		check.Equal(t, "remote address without "+header, s.remoteOf("10.0.0.1:1", alone), "10.0.0.1")
+	}
+}
+
+// TestTrustedHops: a client with an address among the trusted ones can claim none but its own.
+func TestTrustedHops(t *testing.T) {
+	const line = "203.0.113.9, 10.0.0.4, 10.0.0.3, 10.0.0.2"
+	for hops, want := range []string{"10.0.0.2", "10.0.0.2", "10.0.0.3", "10.0.0.4", "203.0.113.9", "203.0.113.9"} {
+		for _, lines := range [][]string{{line}, strings.Split(line, ", ")} {
+			s := newBehindProxies(t, reading("", hops))
+			for range 2 {
+				check.Equal(t, "remote address", s.remote("10.0.0.1:1", "X-Forwarded-For", lines...), want)
+			}
+			warnings := 1
+			if want == "203.0.113.9" {
+				warnings = 0
+			}
+			check.Equal(t, "warnings", strings.Count(s.log.String(), "raise trusted_hops"), warnings)
+		}
+	}
+}
+
+func TestTrustThatCannotBe(t *testing.T) {
+	f := newFake()
+	for name, edit := range map[string]func(*httpapi.Options){
+		"header": reading("X-Real-Ip", 1), "case": reading("forwarded", 1), "hops": reading("", -1),
+	} {
+		o := httpapi.Options{Issuer: "http://id.example", Tokens: f, Authorizations: f, Sessions: f, Inspector: f, Keys: f}
+		edit(&o)
+		if _, err := httpapi.New(o); err == nil || !strings.Contains(err.Error(), "cannot be trusted") {
+			t.Errorf("%s: error %v, want one about trust", name, err)
+		}
+	}
+}
+
+// FuzzClientAddress: whatever a client sends, the address is the one that a proxy appended, or that
+// of the proxy.
+func FuzzClientAddress(f *testing.F) {
+	for _, s := range []string{
+		"", "1.2.3.4", "1.2.3.4, 10.0.0.2", "[2001:db8::9]:4711, nonsense", ",,", "10.0.0.9", "[", "1.2.3.4:", "::ffff:1.2.3.4",
+		"for=1.2.3.4", `for=1.2.3.4;x="`, `for="[2001:db8::9]:4711";by=_x`, `for="\`, `for=1.2.3.4,for=unknown;`, `for=";"`, "for=_x, =", `a="",for=1`,
+	} {
+		f.Add(s, 1)
+		f.Add(s, 3)
+	}
+	const client, proxy = "203.0.113.9", "10.0.0.1"
+	forms := map[string][]string{
+		httpapi.XForwardedFor: {client, client + ":4711"},
+		httpapi.Forwarded:     {"for=" + client, `proto=https;for="` + client + `:4711";by=_x`},
+	}
+	servers := map[string][]*behindProxies{}
+	for header := range forms {
+		for hops := range 5 {
+			servers[header] = append(servers[header], newBehindProxies(f, reading(header, hops+1)))
+		}
+	}
+	f.Fuzz(func(t *testing.T, sent string, hops int) {
+		for header, appended := range forms {
+			s := servers[header][max(0, min(hops-1, 4))]
+			for _, own := range appended {
+				if got := s.remote(proxy+":1", header, sent, own); got != client {
+					t.Errorf("%s: client is %s after %q", header, got, sent)
+				}
+				got := s.remote(proxy+":1", header, sent+", "+own)
+				if got != client && (header == httpapi.XForwardedFor || got != proxy) {
+					t.Errorf("%s: client is %s after %q in one line", header, got, sent)
+				}
+			}
+			if _, err := netip.ParseAddr(s.remote(proxy+":1", header, sent)); err != nil {
+				t.Errorf("%s: %q: %v", header, sent, err)
+			}
+		}
+	})
+}

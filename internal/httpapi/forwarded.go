@@ -1,0 +1,102 @@
+package httpapi
+
+import (
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// forwarded returns the addresses in a line of the Forwarded header, from its end. Zero stands for
+// what is not an address, and for a malformed line.
+func forwarded(line string) iter.Seq[netip.Addr] {
+	nodes, ok := parseForwarded(line)
+	if !ok {
+		nodes = []netip.Addr{{}}
+	}
+	return func(yield func(netip.Addr) bool) {
+		for _, node := range slices.Backward(nodes) {
+			if !yield(node) {
+				return
+			}
+		}
+	}
+}
+
+// parseForwarded reads a line of the Forwarded header (RFC 7239 4). It returns the address that the
+// parameter for of each element names, zero where there is none. It reports false if any part is
+// malformed: a quote that a client leaves open would swallow what a proxy appends to the line.
+func parseForwarded(line string) (nodes []netip.Addr, ok bool) {
+	for {
+		node, rest, ok := forwardedElement(line)
+		if !ok {
+			return nil, false
+		}
+		nodes = append(nodes, node)
+		if rest == "" {
+			return nodes, true
+		}
+		line = rest[1:] // after the comma
+	}
+}
+
+// forwardedElement reads what one proxy wrote, up to a comma or the end.
+func forwardedElement(s string) (node netip.Addr, rest string, ok bool) {
+	seen := false
+	for {
+		name, value, rest, ok := forwardedPair(s)
+		if !ok {
+			return node, "", false
+		}
+		if strings.EqualFold(name, "for") {
+			if seen {
+				return node, "", false
+			}
+			node, seen = parseNode(value), true
+		}
+		if rest == "" || rest[0] == ',' {
+			return node, rest, true
+		}
+		s = rest[1:] // after the semicolon
+	}
+}
+
+// forwardedPair reads a parameter up to a semicolon, a comma or the end. It may be empty. Blanks
+// around it, and characters such as the colon in a value without quotes, are accepted, because
+// proxies write them.
+func forwardedPair(s string) (name, value, rest string, ok bool) {
+	s = strings.TrimLeft(s, blanks)
+	if s == "" || s[0] == ',' || s[0] == ';' {
+		return "", "", s, true
+	}
+	end := strings.IndexAny(s, "=,;\""+blanks)
+	if end <= 0 || s[end] != '=' {
+		return "", "", "", false
+	}
+	name, s = s[:end], s[end+1:]
+	if quoted, is := strings.CutPrefix(s, `"`); is {
+		value, s, ok = unquote(quoted)
+	} else {
+		end = strings.IndexAny(s+",", "=,;\""+blanks)
+		value, s, ok = s[:end], s[end:], end > 0
+	}
+	s = strings.TrimLeft(s, blanks)
+	return name, value, s, ok && (s == "" || s[0] == ',' || s[0] == ';')
+}
+
+// unquote reads a quoted-string (RFC 9110 5.6.4) whose first quote has been read.
+func unquote(s string) (value, rest string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '"' {
+			return b.String(), s[i+1:], true
+		}
+		if s[i] == '\\' {
+			if i++; i == len(s) {
+				break
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return "", "", false
+}
