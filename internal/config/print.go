@@ -61,7 +61,11 @@ func (c *Config) WriteJSON(w io.Writer) error {
 func (c *Config) redacted() (shown Config, hidden bool) {
 	shown = *c
 	m := c.Store.MongoDB
-	if m == nil || RedactURI(m.URI) == m.URI {
+	switch {
+	case m == nil || RedactURI(m.URI) == m.URI && m.URIFile == "":
+		return shown, false
+	case m.URIFile != "": // where the URI is read again
+		shown.Store.MongoDB = &MongoDB{URIFile: m.URIFile, Database: m.Database}
 		return shown, false
 	}
 	shown.Store.MongoDB = &MongoDB{URI: RedactURI(m.URI), Database: m.Database}

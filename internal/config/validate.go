@@ -133,6 +133,7 @@ func (s Store) check() (es fielderr.Errors) {
 
 func (m MongoDB) check(es *fielderr.Errors) {
 	switch {
+	case m.URI == "" && m.URIFile != "": // reported when it was read
 	case m.URI == "":
 		es.Add("store.mongodb.uri", "is required, such as mongodb://localhost:27017")
 	case !strings.HasPrefix(m.URI, "mongodb://") && !strings.HasPrefix(m.URI, "mongodb+srv://"):
