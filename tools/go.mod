@@ -4,6 +4,8 @@ module oauth-server/tools
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/compose-spec/compose-go/v2 v2.16.2
 	github.com/google/go-cmp v0.7.0
