@@ -1,6 +1,6 @@
 # docker build .                    the server
 # docker build --target traffic .   the traffic generator of docker-compose.yml
-FROM golang:1.26 AS build
+FROM golang:1.26.8 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download

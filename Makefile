@@ -4,13 +4,27 @@ SHELL := /bin/bash
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
 
-.PHONY: help build demo test race lint fmt bench bench-cluster fuzz dashboards demo-load ci clean
+.PHONY: help build release demo test race lint fmt bench bench-cluster fuzz dashboards demo-load ci clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build the server as bin/oauth-server
 	CGO_ENABLED=0 go build -trimpath -o bin/oauth-server ./cmd/oauth-server
+
+# The same revision and the same Go give the same bytes, in any directory. A release knows its
+# revision, or is not built.
+ARCHITECTURES ?= amd64 arm64
+release: ## Build dist/: the server for Linux, bills of materials (CycloneDX), checksums
+	rm -rf dist
+	@set -e; for arch in $(ARCHITECTURES); do \
+	  binary=dist/oauth-server-linux-$$arch; echo $$binary; \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch GOAMD64=v1 GOARM64=v8.0 \
+	    go build -buildvcs=true -trimpath -ldflags="-s -w" -o $$binary ./cmd/oauth-server; \
+	  go version -m $$binary | grep -q vcs.revision= || { echo "no revision: build from a git clone" >&2; exit 1; }; \
+	  go -C tools run ./cmd/sbom ../$$binary > $$binary.cdx.json; \
+	done
+	cd dist && sha256sum oauth-server-* | tee SHA256SUMS
 
 demo: ## Run the server with demo clients and a demo user, in a temporary store
 	go run ./cmd/oauth-server serve --demo
@@ -44,12 +58,8 @@ bench: ## Run every benchmark once, briefly
 	go test -run '^$$' -bench . -benchmem ./...
 
 FUZZTIME ?= 30s
-fuzz: ## Run each fuzz target for FUZZTIME (30s)
-	@set -e; for package in $$(go list ./...); do \
-	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
-	    echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package; \
-	  done; \
-	done
+fuzz: ## Run each fuzz target for FUZZTIME (30s, or 5000x)
+	FUZZCACHE=$$(go env GOCACHE)/fuzz/oauth-server .ci/fuzz $(FUZZTIME)
 
 dashboards: ## Write dashboards/*.json and the tables of docs/metrics.md
 	go -C tools test ./dashboards -run TestFiles -update
@@ -67,4 +77,4 @@ ci: ## Run all that CI runs
 	.ci/run
 
 clean: ## Remove the built binaries and the linter
-	rm -rf bin .bin
+	rm -rf bin dist .bin

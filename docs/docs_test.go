@@ -243,7 +243,7 @@ func receiver(d *ast.FuncDecl) string {
 // TestLinks: every relative link of every page leads to a file.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
-	pages := []string{"README.md", "CONTRIBUTING.md"}
+	pages := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
 	for _, pattern := range []string{"docs/*.md", "docs/adr/*.md"} {
 		more, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(more) == 0 {

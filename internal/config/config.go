@@ -104,7 +104,10 @@ type Embedded struct {
 
 // MongoDB is a database that any number of instances share.
 type MongoDB struct {
-	URI      string `json:"uri"`
+	URI string `json:"uri,omitempty"`
+	// URIFile is a file that holds the URI, so that its password need not stand in the
+	// environment or in the configuration.
+	URIFile  string `json:"uri_file,omitempty"`
 	Database string `json:"database"`
 }
 

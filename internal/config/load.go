@@ -65,7 +65,8 @@ func load(s Sources, check func(*Config) fielderr.Errors) (*Config, error) {
 	if cfg.Store == (Store{}) {
 		cfg.Store = preset
 	}
-	found := check(cfg)
+	found := cfg.Store.MongoDB.readURI()
+	found = append(found, check(cfg)...)
 	for i := range found {
 		found[i].Origin = originOf(found[i].Path, origins)
 	}
@@ -91,6 +92,25 @@ func originOf(path string, origins map[string]string) string {
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]
 	}
 	return ""
+}
+
+// readURI reads the URI from its file.
+func (m *MongoDB) readURI() (es fielderr.Errors) {
+	const field = "store.mongodb.uri_file"
+	if m == nil || m.URIFile == "" {
+		return nil
+	}
+	if m.URI != "" {
+		es.Add(field, "and store.mongodb.uri exclude each other")
+		return es
+	}
+	text, err := readBounded(m.URIFile, maxSecretFile)
+	if m.URI = strings.TrimSpace(string(text)); err != nil {
+		es.Add(field, "%v", err)
+	} else if m.URI == "" {
+		es.Add(field, "%s holds no URI", m.URIFile)
+	}
+	return es
 }
 
 func (c *Config) readFile(path string, origins map[string]string) fielderr.Errors {

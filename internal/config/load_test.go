@@ -220,6 +220,46 @@ func TestStoreOfTheStrongestSourceWins(t *testing.T) {
 	}
 }
 
+func TestURIFromAFile(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good, empty, missing := write("good", "mongodb://a:s3cret@db/\n"), write("empty", " \n"), filepath.Join(dir, "none")
+	yaml := write("c.yaml", "store: { mongodb: { uri: 'mongodb://elsewhere', database: d } }\n")
+
+	got, err := LoadStore(Sources{File: yaml, Environ: []string{"OAUTH_MONGODB_URI_FILE=" + good}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Store{MongoDB: &MongoDB{URI: "mongodb://a:s3cret@db/", URIFile: good, Database: "d"}}, got.Store); diff != "" {
+		t.Error(diff)
+	}
+	if shown := printed(t, got); strings.Contains(shown, "s3cret") || !strings.Contains(shown, "uri_file: "+good) {
+		t.Errorf("printed as\n%s", shown)
+	}
+	got, err = LoadStore(Sources{Environ: []string{"OAUTH_MONGODB_URI_FILE=" + missing}, Flags: []FlagValue{{"mongodb-uri", "mongodb://flag"}}})
+	if err != nil || got.Store.MongoDB.URI != "mongodb://flag" {
+		t.Errorf("the flag does not win: %+v, %v", got.Store.MongoDB, err)
+	}
+	for want, flags := range map[string][]FlagValue{
+		"no such file":       {{"mongodb-uri-file", missing}},
+		"holds no URI":       {{"mongodb-uri-file", empty}},
+		"exclude each other": {{"mongodb-uri-file", good}, {"mongodb-uri", "mongodb://flag"}},
+		"must begin with":    {{"mongodb-uri-file", yaml}},
+	} {
+		_, err := LoadStore(Sources{Flags: flags})
+		if found := fielderr.Of(err); len(found) != 1 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want one problem: %s", err, want)
+		}
+	}
+}
+
 func TestProblemsOfEnvironmentAndFlags(t *testing.T) {
 	tests := []struct {
 		name  string

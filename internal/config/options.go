@@ -73,6 +73,7 @@ var options = []Option{
 	{"issuer", "issuer", "public URL of the server; derived from a loopback --listen if empty"},
 	{"data", "store.embedded.path", "file of the embedded store"},
 	{"mongodb-uri", "store.mongodb.uri", "MongoDB to keep everything in, instead of --data"},
+	{"mongodb-uri-file", "store.mongodb.uri_file", "file that holds the URI, in place of --mongodb-uri"},
 	{"mongodb-database", "store.mongodb.database", "database in that MongoDB"},
 	{"migrate", "migrate", "bring the MongoDB database to the layout of this release before serving"},
 	{"tls-cert-file", "tls.cert_file", "PEM file of the certificate chain; makes the server speak HTTPS"},

@@ -43,14 +43,18 @@ func (c *Config) overlay(layer []setting, origins map[string]string) (problems f
 	return problems
 }
 
-// yieldTo removes the store of weaker sources if this layer chooses the other one.
+// yieldTo removes the store of weaker sources if this layer chooses the other one, and the
+// other form of the URI.
 func (s *Store) yieldTo(layer []setting) {
 	for _, set := range layer {
 		switch set.option.Path {
 		case "store.embedded.path":
 			s.MongoDB = nil
-		case "store.mongodb.uri":
+		case "store.mongodb.uri", "store.mongodb.uri_file":
 			s.Embedded = nil
+			if m := s.MongoDB; m != nil {
+				s.MongoDB = &MongoDB{Database: m.Database}
+			}
 		}
 	}
 }

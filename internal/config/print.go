@@ -38,7 +38,7 @@ func RedactURI(uri string) string {
 func (c *Config) WriteYAML(w io.Writer) error {
 	shown := c.redacted()
 	var text bytes.Buffer
-	if shown.Store != c.Store {
+	if m := shown.Store.MongoDB; m != nil && m.URI != c.Store.MongoDB.URI && m.URIFile == "" {
 		text.WriteString("# The password of store.mongodb.uri is not shown: set OAUTH_MONGODB_URI to override it.\n")
 	}
 	if shown.Keys != c.Keys {
@@ -61,11 +61,16 @@ func (c *Config) WriteJSON(w io.Writer) error {
 	return enc.Encode(shown)
 }
 
-// redacted returns a copy without the password and the secrets.
+// redacted returns a copy without the password and the secrets. A URI that was read from a file is
+// left out: it is read there again.
 func (c *Config) redacted() Config {
 	shown := *c
 	shown.Keys = c.Keys.redacted()
-	if m := c.Store.MongoDB; m != nil && RedactURI(m.URI) != m.URI {
+	switch m := c.Store.MongoDB; {
+	case m == nil:
+	case m.URIFile != "":
+		shown.Store.MongoDB = &MongoDB{URIFile: m.URIFile, Database: m.Database}
+	case RedactURI(m.URI) != m.URI:
 		shown.Store.MongoDB = &MongoDB{URI: RedactURI(m.URI), Database: m.Database}
 	}
 	return shown

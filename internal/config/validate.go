@@ -199,7 +199,8 @@ func (s Store) check() (es fielderr.Errors) {
 }
 
 func (m MongoDB) check(es *fielderr.Errors) {
-	if problem := uriProblem(m.URI); problem != "" {
+	// An empty URI with a file was reported when the file was read.
+	if problem := uriProblem(m.URI); problem != "" && (m.URI != "" || m.URIFile == "") {
 		es.Add("store.mongodb.uri", "%s", problem)
 	}
 	// https://www.mongodb.com/docs/manual/reference/limits/#naming-restrictions

@@ -215,6 +215,9 @@ func FuzzClientAddress(f *testing.F) {
 					t.Errorf("%s: client is %s after %q in one line", header, got, sent)
 				}
 			}
+			if got := s.remote("198.51.100.7:1", header, sent); got != "198.51.100.7" {
+				t.Errorf("%s: client is %s after %q from a stranger", header, got, sent)
+			}
 			if _, err := netip.ParseAddr(s.remote(proxy+":1", header, sent)); err != nil {
 				t.Errorf("%s: %q: %v", header, sent, err)
 			}

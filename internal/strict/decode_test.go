@@ -236,20 +236,3 @@ func TestWriteYAMLReadsBack(t *testing.T) {
 		t.Errorf("(-want +got):\n%s\n%s", diff, out.String())
 	}
 }
-
-// FuzzParse: no document makes the parsers panic.
-func FuzzParse(f *testing.F) {
-	for _, seed := range []string{`{"name":"a","count":1}`, `{"named":{"a":{}}}`, "[[[", "&a listen: *a", `{"count":1e400}`, "a: &x [*x]"} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(_ *testing.T, b []byte) {
-		var d document
-		if v, err := strict.ParseJSON(b); err == nil {
-			_ = v.Decode(&d, nil)
-			_ = strict.MergePatch(v, v).Decode(&d, nil)
-		}
-		if v, _ := strict.ParseYAML("f", b); v != nil {
-			_ = v.Decode(&d, map[string]string{})
-		}
-	})
-}

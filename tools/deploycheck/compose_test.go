@@ -3,8 +3,8 @@ package deploycheck
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
@@ -63,14 +63,36 @@ func TestComposePublishesOnLoopbackAndNoAdminPort(t *testing.T) {
 	}
 }
 
-func TestComposeImagesHaveVersions(t *testing.T) {
+// fullVersion is a tag such as v3.5.0 or 1.28.3-alpine, which is never moved to another release.
+var fullVersion = regexp.MustCompile(`:v?\d+\.\d+\.\d+(-[a-z0-9.]+)?$`)
+
+func TestComposeImagesHaveFullVersions(t *testing.T) {
 	for name, s := range project(t).Services {
-		if s.Build != nil {
-			continue
-		}
-		if _, tag, ok := strings.Cut(s.Image, ":"); !ok || tag == "latest" {
+		if s.Build == nil && !fullVersion.MatchString(s.Image) {
 			t.Errorf("%s runs %s", name, s.Image)
 		}
+	}
+}
+
+// The database is reached by those who use it, and not by what faces the outside.
+func TestComposeDatabaseHasItsOwnNetwork(t *testing.T) {
+	p := project(t)
+	for name, n := range p.Networks {
+		if want := name == "database" || name == "metrics"; n.Internal != want {
+			t.Errorf("network %s: internal is %v", name, n.Internal)
+		}
+	}
+	users := []string{"mongo", "migrate", "prepare", "oauth-1", "oauth-2", "oauth-3"}
+	for name, s := range p.Services {
+		if _, in := s.Networks["database"]; in != slices.Contains(users, name) {
+			t.Errorf("%s is on the network of the database: %v", name, in)
+		}
+		if len(s.Networks) == 0 && s.NetworkMode != "none" {
+			t.Errorf("%s has no network of its own, so it is on the default one", name)
+		}
+	}
+	if mongo := p.Services["mongo"]; len(mongo.Networks) != 1 || len(mongo.Ports) > 0 {
+		t.Errorf("mongo is on %v and publishes %v", mongo.Networks, mongo.Ports)
 	}
 }
 

@@ -106,3 +106,17 @@ func TestDockerfileBuildsPackagesThatExist(t *testing.T) {
 		}
 	}
 }
+
+// The image is built with the toolchain that go.mod names.
+func TestDockerfileBuildsWithTheToolchain(t *testing.T) {
+	toolchain := regexp.MustCompile(`(?m)^toolchain go(\S+)$`).FindStringSubmatch(read(t, "go.mod"))
+	if toolchain == nil {
+		t.Fatal("go.mod names no toolchain")
+	}
+	if !strings.Contains(read(t, "Dockerfile"), "FROM golang:"+toolchain[1]+" AS build\n") {
+		t.Errorf("the Dockerfile does not build with golang:%s", toolchain[1])
+	}
+	if !strings.Contains(read(t, "tools/go.mod"), toolchain[0]+"\n") {
+		t.Errorf("tools/go.mod does not name %s", toolchain[0])
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"testing"
 	"time"
 
@@ -61,32 +60,4 @@ func useAll(t *testing.T, path string) error {
 	errs = append(errs, err)
 	_, err = s.Sweep(ctx, time.Now())
 	return errors.Join(append(errs, err, s.Close())...)
-}
-
-func FuzzDecode(f *testing.F) {
-	c := benchCode(time.Now())
-	tok := benchToken(time.Now())
-	f.Add(encodeCode(&c))
-	f.Add(encodeToken(&tok))
-	f.Add(encodeSession(&grants.Session{Username: "u"}))
-	f.Add([]byte{recordVersion})
-	f.Add(encodeCounter(&counter{writers: map[string]int64{"a": 1}, frames: map[int64]int64{1: 2}}))
-	f.Add(encodeCounter(&counter{version: 2, etag: 3, frame: 60_000, pruned: 4, writers: map[string]int64{"a": 1}}))
-	f.Fuzz(func(t *testing.T, value []byte) {
-		if got, err := decodeCode(c.Digest, value); err == nil {
-			if again, err := decodeCode(c.Digest, encodeCode(&got)); err != nil || again.RedirectURI != got.RedirectURI {
-				t.Errorf("%+v does not survive: %+v, %v", got, again, err)
-			}
-		}
-		_, _ = decodeToken(c.Digest, value)
-		_, _ = decodeSession(c.Digest, value)
-		_, _ = decodeClient(nil, value)
-		_, _ = decodeUser(nil, value)
-		_, _ = decodeKey(value)
-		if got, err := decodeCounter(value); err == nil && value != nil {
-			if again, err := decodeCounter(encodeCounter(got)); err != nil || !reflect.DeepEqual(again, got) {
-				t.Errorf("%+v does not survive: %+v, %v", got, again, err)
-			}
-		}
-	})
 }

@@ -24,7 +24,7 @@ import (
 )
 
 const usage = `usage:
-  oauth-traffic prepare -credentials FILE -mongodb-uri URI [-mongodb-database oauth]
+  oauth-traffic prepare -credentials FILE -mongodb-uri URI|-mongodb-uri-file FILE [-mongodb-database oauth]
   oauth-traffic run     -credentials FILE -target URL [-target URL]... [-for 1m] [-scale 1]
 `
 
@@ -56,17 +56,24 @@ func prepare(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("prepare", flag.ContinueOnError)
 	file := flags.String("credentials", "", "file to write the secrets and passwords to")
 	uri := flags.String("mongodb-uri", "", "URI of the MongoDB of the servers")
+	uriFile := flags.String("mongodb-uri-file", "", "file that holds the URI")
 	database := flags.String("mongodb-database", config.DefaultDatabase, "name of the database")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *file == "" || *uri == "" {
+	if *file == "" || *uri+*uriFile == "" {
 		return errUsage
 	}
 	if _, err := traffic.ReadCredentials(*file); err == nil {
 		return nil
 	}
-	store, err := app.OpenStore(ctx, config.Store{MongoDB: &config.MongoDB{URI: *uri, Database: *database}})
+	cfg, err := config.LoadStore(config.Sources{Flags: []config.FlagValue{
+		{Name: "mongodb-uri", Value: *uri}, {Name: "mongodb-uri-file", Value: *uriFile}, {Name: "mongodb-database", Value: *database},
+	}})
+	if err != nil {
+		return err
+	}
+	store, err := app.OpenStore(ctx, cfg.Store)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ func TestCommandLine(t *testing.T) {
 		"no database":      {"prepare -credentials x", "usage:"},
 		"unknown flag":     {"run -fast", "not defined"},
 		"no credentials":   {"run -target http://127.0.0.1:1 -credentials " + missing, "no such file"},
-		"bad MongoDB":      {"prepare -mongodb-uri nonsense -credentials " + missing, "URI"},
+		"bad MongoDB":      {"prepare -mongodb-uri nonsense -credentials " + missing, "must begin with mongodb://"},
+		"no file of it":    {"prepare -mongodb-uri-file " + missing + " -credentials " + missing, "no such file"},
 		"argument to flag": {"run -for long", "invalid value"},
 	}
 	for name, tt := range tests {

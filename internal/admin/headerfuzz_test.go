@@ -1,0 +1,62 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// FuzzBearer: the token is what follows the scheme, and nothing else is one.
+func FuzzBearer(f *testing.F) {
+	for _, seed := range []string{"", "Bearer", "Bearer ", "bearer  a.b.c", "Basic YTpi", "Bearer a b", "Bearer\ta"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		token, ok := bearer(http.Header{"Authorization": {header}})
+		scheme, rest, _ := strings.Cut(header, " ")
+		if want := strings.EqualFold(scheme, "Bearer") && strings.Contains(header, " "); ok != want {
+			t.Fatalf("a token in %q: %v", header, ok)
+		}
+		if ok && (strings.HasPrefix(token, " ") || strings.TrimLeft(rest, " ") != token) {
+			t.Errorf("%q holds the token %q", header, token)
+		}
+		if _, ok := bearer(http.Header{"Authorization": {header, header}}); ok {
+			t.Error("two headers are accepted")
+		}
+	})
+}
+
+// FuzzConditions: a change passes with the ETag that holds, or with * where that is right, and with
+// nothing else.
+func FuzzConditions(f *testing.F) {
+	const now = `"7-0011223344556677"`
+	f.Add(now, "", true)
+	f.Add("*", "", false)
+	f.Add("", "*", true)
+	f.Add(`W/`+now, `"1-x", `+now, true)
+	f.Add(`"a,b", *`, "", true)
+	f.Fuzz(func(t *testing.T, match, noneMatch string, exists bool) {
+		h := http.Header{}
+		for name, value := range map[string]string{"If-Match": match, "If-None-Match": noneMatch} {
+			if value != "" {
+				h.Set(name, value)
+			}
+		}
+		c := conditionsOf(h)
+		passed := c.given() && c.check(now, exists) == nil
+		list := func(s string) []string {
+			parts := strings.Split(s, ",")
+			for i := range parts {
+				parts[i] = strings.TrimSpace(parts[i])
+			}
+			return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+		}
+		matched := slices.Contains(list(match), now) || exists && slices.Contains(list(match), "*")
+		refused := slices.Contains(list(noneMatch), now) || exists && slices.Contains(list(noneMatch), "*")
+		want := !refused && (matched || len(list(match)) == 0 && len(list(noneMatch)) > 0)
+		if passed != want {
+			t.Errorf("If-Match %q, If-None-Match %q, exists %v: passed %v", match, noneMatch, exists, passed)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+)
+
+// FuzzInspectForm: introspection and revocation answer the owner of the secret only, and nothing
+// is active but the one good token.
+func FuzzInspectForm(f *testing.F) {
+	f.Add("token=good&client_id=shop&client_secret=s3cret", true)
+	f.Add("token=bad&client_id=shop&client_secret=s3cret", true)
+	f.Add("token=good&token=bad&client_id=shop", false)
+	f.Add("token_type_hint=refresh_token&client_id=shop", false)
+	s := newServer(f, newFake(), nil)
+	f.Fuzz(func(t *testing.T, body string, introspect bool) {
+		path := "/revoke"
+		if introspect {
+			path = "/introspect"
+		}
+		res := request{path: path, body: body}.send(t, s)
+		if res.StatusCode != http.StatusOK {
+			wantAnswer(t, res)
+			return
+		}
+		v, err := url.ParseQuery(body)
+		check.OK(t, err)
+		check.Equal(t, "secrets that bought an answer", notEmpty(v["client_secret"]), []string{secretOf})
+		wantHeader(t, res.Header, "Cache-Control", "no-store")
+		if !introspect {
+			check.Equal(t, "the body", res.Body, "")
+			return
+		}
+		var doc struct{ Active bool }
+		check.OK(t, json.Unmarshal([]byte(res.Body), &doc))
+		check.Equal(t, "active", doc.Active, slices.Equal(notEmpty(v["token"]), []string{"good"}))
+	})
+}
+
+// FuzzPages: the forms of the pages, with any authorization request inside. The right password alone
+// signs in, the binding alone makes a code, and no redirect leads away from this server but to a
+// registered URI.
+func FuzzPages(f *testing.F) {
+	f.Add("/sign-in", authorization().Encode(), "alice", "pass-alice")
+	f.Add("/sign-in", "//evil.example", "alice", "wrong")
+	f.Add("/sign-in", "client_id=shop&redirect_uri=https://evil.example", " bob ", "pass-bob")
+	f.Add("/sign-out", "a=\r\nLocation: https://evil.example", "", "")
+	f.Add("/consent", authorization().Encode(), "allow", "AAAA")
+	f.Add("/authorize", authorization().Encode()+"&state=2", "x", "y")
+	fake := newFake()
+	s := newServer(f, fake, nil)
+	f.Fuzz(func(t *testing.T, path, inner, first, second string) {
+		if !slices.Contains([]string{"/sign-in", "/sign-out", "/consent", "/authorize"}, path) {
+			path = "/consent"
+		}
+		cookie := fake.signedIn("carol")
+		body := form("authorization", inner, "username", first, "password", second, "decision", first, "binding", second)
+		res := request{path: path, body: body, header: http.Header{"Cookie": {cookie}}}.send(t, s)
+		if res.StatusCode >= http.StatusInternalServerError {
+			t.Fatalf("status %d: %s", res.StatusCode, res.Body)
+		}
+		setsCookie := strings.Contains(res.Header.Get("Set-Cookie"), "=cookie-")
+		check.Equal(t, "signed in", setsCookie, path == "/sign-in" && setsCookie && second == "pass-"+strings.TrimSpace(first))
+		if len(fake.approved) > 0 {
+			t.Fatalf("a code for %q without the binding", fake.approved)
+		}
+		if location := res.Header.Get("Location"); location != "" {
+			ours := location == "/" || strings.HasPrefix(location, "/authorize?")
+			clients := slices.ContainsFunc(fake.client.RedirectURIs, func(u string) bool {
+				return strings.HasPrefix(location, u+"?") || strings.HasPrefix(location, u+"&")
+			})
+			if !ours && !clients || strings.ContainsAny(location, "\r\n") {
+				t.Errorf("it leads to %q", location)
+			}
+		}
+	})
+}

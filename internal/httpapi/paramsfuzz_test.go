@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// FuzzParams: what is accepted is bounded, is what net/url reads, and survives being written and
+// read again.
+func FuzzParams(f *testing.F) {
+	for _, seed := range []string{
+		"a=1&b=2", "a=1&a=2&a=", "=x&y", "scope=a+b%20c", "%61=%e2%82%ac", "x=%00", "x=%ff", "x=%zz", "a=b;c=d", "client_id=" + strings.Repeat("x", 257),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		p, err := parseParams(raw)
+		if err != nil {
+			return
+		}
+		if n := len(p.pairs) + len(p.repeated); n > maxParams {
+			t.Fatalf("%d parameters", n)
+		}
+		first := firstValues(raw)
+		for i, kv := range p.pairs {
+			if text := kv.name + "=" + kv.value; !utf8.ValidString(text) || strings.Contains(text, "\x00") {
+				t.Errorf("%q is no text", text)
+			}
+			if kv.value == "" || len(kv.value) > maxLength(kv.name) {
+				t.Errorf("%s has a value of %d bytes", kv.name, len(kv.value))
+			}
+			if slices.ContainsFunc(p.pairs[:i], func(other param) bool { return other.name == kv.name }) {
+				t.Errorf("%q stands twice", kv.name)
+			}
+			if want, known := first[kv.name]; known && want != kv.value {
+				t.Errorf("%q is %q, and %q to net/url", kv.name, kv.value, want)
+			}
+		}
+		again, err := parseParams(p.encode())
+		if diff := cmp.Diff(p.pairs, again.pairs, cmp.AllowUnexported(param{})); err != nil || diff != "" || len(again.repeated) > 0 {
+			t.Errorf("written as %q, it reads back with %v, repeated %q and\n%s", p.encode(), err, again.repeated, diff)
+		}
+	})
+}
+
+// firstValues are the first values that are not empty, as net/url reads them; it refuses a
+// semicolon, which is no separator here.
+func firstValues(raw string) map[string]string {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil
+	}
+	first := map[string]string{}
+	for name, all := range values {
+		if i := slices.IndexFunc(all, func(v string) bool { return v != "" }); i >= 0 {
+			first[name] = all[i]
+		}
+	}
+	return first
+}

@@ -1,0 +1,95 @@
+package embedded
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// survives checks that a record which is read from value is written so that it reads back the same,
+// and that a record which cannot be read is reported as damage.
+func survives[T any](t *testing.T, value []byte, decode func([]byte) (T, error), encode func(T) ([]byte, error)) {
+	t.Helper()
+	got, err := decode(value)
+	if err != nil {
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("untyped error %v", err)
+		}
+		return
+	}
+	if encode == nil {
+		return
+	}
+	written, err := encode(got)
+	if err != nil {
+		return // a time that JSON cannot write, for one
+	}
+	again, err := decode(written)
+	if err != nil || !reflect.DeepEqual(again, got) {
+		t.Errorf("it does not survive: %v\n%s", err, cmp.Diff(got, again))
+	}
+}
+
+// FuzzDecode: every kind of record.
+func FuzzDecode(f *testing.F) {
+	code, token := benchCode(time.Now()), benchToken(time.Now())
+	f.Add(encodeCode(&code))
+	f.Add(encodeToken(&token))
+	f.Add(encodeSession(&grants.Session{Username: "u"}))
+	f.Add([]byte{recordVersion})
+	f.Add([]byte(`{"name":"Shop","secret_sha256":"","grants":["client_credentials"],"version":1}`))
+	f.Add([]byte(`{"password_hash":"$argon2id$","created_at":"2026-01-01T00:00:00Z"}`))
+	f.Add(encodeCounter(&counter{writers: map[string]int64{"a": 1}, frames: map[int64]int64{1: 2}}))
+	f.Add(encodeCounter(&counter{version: 2, etag: 3, frame: 60_000, pruned: 4, writers: map[string]int64{"a": 1}}))
+	digest := secret.DigestOf("x")
+	f.Fuzz(func(t *testing.T, value []byte) {
+		survives(t, value, func(b []byte) (grants.Code, error) { return decodeCode(digest, b) },
+			func(c grants.Code) ([]byte, error) { return encodeCode(&c), nil })
+		survives(t, value, func(b []byte) (grants.RefreshToken, error) { return decodeToken(digest, b) },
+			func(r grants.RefreshToken) ([]byte, error) { return encodeToken(&r), nil })
+		survives(t, value, func(b []byte) (grants.Session, error) { return decodeSession(digest, b) },
+			func(s grants.Session) ([]byte, error) { return encodeSession(&s), nil })
+		survives(t, value, decodeCounter, func(c *counter) ([]byte, error) { return encodeCounter(c), nil })
+		// The JSON records; encoding/json reads back what it writes.
+		_, clientErr := decodeClient([]byte("shop"), value)
+		_, userErr := decodeUser([]byte("ada"), value)
+		_, keyErr := decodeKey(value)
+		for _, err := range []error{clientErr, userErr, keyErr} {
+			if err != nil && !errors.Is(err, ErrCorrupt) {
+				t.Errorf("untyped error %v", err)
+			}
+		}
+	})
+}
+
+// FuzzKeys: the keys of the expiry index and the entries of an old journal hold what they are read
+// as, byte for byte.
+func FuzzKeys(f *testing.F) {
+	p := place{kind: codes, digest: secret.DigestOf("x")}
+	f.Add(expiryKey(p, time.Now()))
+	f.Add(append([]byte{byte(codes)}, p.digest[:]...))
+	f.Add([]byte{0xff})
+	f.Fuzz(func(t *testing.T, key []byte) {
+		if p, err := parseExpiryKey(key); err == nil {
+			if written := append(append(bytes.Clone(key[:8]), byte(p.kind)), p.digest[:]...); !bytes.Equal(key, written) {
+				t.Errorf("the key %x is read as %+v", key, p)
+			}
+		} else if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("untyped error %v", err)
+		}
+		if p, value, err := parseEntry(key); err == nil {
+			if written := append(append([]byte{byte(p.kind)}, p.digest[:]...), value...); !bytes.Equal(key, written) {
+				t.Errorf("the entry %x is read as %+v, %x", key, p, value)
+			}
+		} else if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("untyped error %v", err)
+		}
+	})
+}
