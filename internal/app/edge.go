@@ -71,6 +71,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		AccessTokenLifetime:  f.cfg.Tokens.AccessTTL.Std(),
 		RefreshTokenLifetime: f.cfg.Tokens.RefreshTTL.Std(),
 		SessionLifetime:      f.cfg.Sessions.TTL.Std(),
+		SessionsPerUser:      f.cfg.Sessions.PerUser,
 		ClientFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Clients),
 		SignInFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Users),
 		Clock:                f.clock.Now,

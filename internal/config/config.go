@@ -97,9 +97,11 @@ type Tokens struct {
 	KeyRotation Duration `json:"key_rotation"`
 }
 
-// Sessions is how long a browser stays signed in.
+// Sessions is how long a browser stays signed in, and how many of one user.
 type Sessions struct {
 	TTL Duration `json:"ttl"`
+	// PerUser is how many sessions a user has at most; one more ends the oldest.
+	PerUser int `json:"per_user"`
 }
 
 // Sync is how the counts of the limiter are shared through the store.

@@ -35,7 +35,7 @@ func Default() *Config {
 			CodeTTL:     Duration(5 * time.Minute),
 			KeyRotation: Duration(90 * 24 * time.Hour),
 		},
-		Sessions: Sessions{TTL: Duration(12 * time.Hour)},
+		Sessions: Sessions{TTL: Duration(12 * time.Hour), PerUser: 20},
 		FailedAttempts: FailedAttempts{
 			Window:  Duration(time.Minute),
 			Clients: FailureQuota{PerAddress: 300, PerName: 60},

@@ -18,6 +18,9 @@ import (
 // maxClientLabels keeps an instance well under a million series.
 const maxClientLabels = 10_000
 
+// maxSessionsPerUser bounds what ends at once when the setting is lowered.
+const maxSessionsPerUser = 10_000
+
 // Validate reports everything that is wrong with c, as [fielderr.Errors].
 func (c *Config) Validate() error { return c.check().Err() }
 
@@ -35,6 +38,9 @@ func (c *Config) check() (es fielderr.Errors) {
 	es = append(es, c.Store.check()...)
 	c.Tokens.check(&es)
 	between(&es, "sessions.ttl", c.Sessions.TTL, time.Minute, 365*24*time.Hour)
+	if n := c.Sessions.PerUser; n < 1 || n > maxSessionsPerUser {
+		es.Add("sessions.per_user", "must be from 1 to %d, not %d", maxSessionsPerUser, n)
+	}
 	c.FailedAttempts.check(&es)
 	between(&es, "audit.keep", c.Audit.Keep, 24*time.Hour, 100*365*24*time.Hour)
 	between(&es, "sync.interval", c.Sync.Interval, 10*time.Millisecond, time.Minute)

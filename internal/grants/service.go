@@ -60,6 +60,7 @@ type Options struct {
 	AccessTokenLifetime  time.Duration // 1h; keys.Options.TokenLifetime must not be shorter
 	RefreshTokenLifetime time.Duration // 30 days, counted anew for each successor
 	SessionLifetime      time.Duration // 12h
+	SessionsPerUser      int           // 20; one more ends the oldest
 
 	// Counters and Policies make the limiter; without both nothing is limited. Clock is the time of
 	// all counts, Now if it is nil; see package clock.
@@ -83,6 +84,7 @@ func (o Options) withDefaults() Options {
 	o.AccessTokenLifetime = cmp.Or(o.AccessTokenLifetime, time.Hour)
 	o.RefreshTokenLifetime = cmp.Or(o.RefreshTokenLifetime, 30*24*time.Hour)
 	o.SessionLifetime = cmp.Or(o.SessionLifetime, 12*time.Hour)
+	o.SessionsPerUser = cmp.Or(o.SessionsPerUser, 20)
 	defaultFailures(&o.ClientFailures, 300, 60)
 	defaultFailures(&o.SignInFailures, 100, 20)
 	if o.Passwords == nil {
@@ -116,6 +118,9 @@ func (o Options) validate() error {
 	}
 	if min(o.CodeLifetime, o.AccessTokenLifetime, o.RefreshTokenLifetime, o.SessionLifetime) < time.Second {
 		errs = append(errs, errors.New("grants: no lifetime may be shorter than a second"))
+	}
+	if o.SessionsPerUser < 1 {
+		errs = append(errs, errors.New("grants: a user needs at least one session"))
 	}
 	if (o.Counters == nil) != (o.Policies == nil) {
 		errs = append(errs, errors.New("grants: counters and policies only work together"))

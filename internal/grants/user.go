@@ -113,8 +113,8 @@ func (s *Service) userSince(ctx context.Context, name string, authTime time.Time
 	return !user.CreatedAt.Truncate(time.Second).After(authTime), nil // tokens carry times in seconds
 }
 
-// SignIn checks a password and starts a session. It returns the value for the cookie, which is
-// stored by its digest only. Errors: [ErrSignIn], *[Error], *[LimitedError].
+// SignIn checks a password and starts a session; if the user has too many, the oldest end. It returns
+// the value for the cookie, which is stored by its digest only. Errors: [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
 	if err := s.checkPassword(ctx, in.Username, in.Password, in.Remote); err != nil {
 		return "", Session{}, err
@@ -125,7 +125,7 @@ func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, se
 		Digest: secret.DigestOf(cookieValue), Username: in.Username,
 		CreatedAt: now, ExpiresAt: now.Add(s.opts.SessionLifetime),
 	}
-	if err := s.store.CreateSession(ctx, session); err != nil {
+	if err := s.store.CreateSession(ctx, session, s.opts.SessionsPerUser); err != nil {
 		return "", Session{}, storeFailed("create session", err)
 	}
 	return cookieValue, session, nil
