@@ -66,6 +66,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		Clients:              f.clients,
 		Store:                f.watched,
 		Signer:               f.keys,
+		Passwords:            f.passwords,
 		Logger:               f.log,
 		CodeLifetime:         f.cfg.Tokens.CodeTTL.Std(),
 		AccessTokenLifetime:  f.cfg.Tokens.AccessTTL.Std(),

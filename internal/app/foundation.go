@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/clock"
 	"oauth-server/internal/config"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/secret"
 	"oauth-server/internal/store/watched"
 )
 
@@ -31,6 +32,7 @@ type foundation struct {
 	cert      *certificate    // nil: plain HTTP
 	keys      *keys.Ring
 	clients   *clientcfg.Source
+	passwords *secret.Passwords
 }
 
 // newFoundation opens everything, in the order of its fields. What has to be closed is pushed on
@@ -66,8 +68,11 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	if f.keys, err = openKeys(ctx, f); err != nil {
 		return nil, err
 	}
-	f.clients, err = clientcfg.NewSource(ctx, f.watched)
-	return f, err
+	if f.clients, err = clientcfg.NewSource(ctx, f.watched); err != nil {
+		return nil, err
+	}
+	f.passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: cfg.Passwords.Concurrency, Memory: opts.Memory})
+	return f, nil
 }
 
 // listen binds the addresses for clients and operators. operators is nil if there is no address, or

@@ -31,6 +31,7 @@ type Config struct {
 	Migrate        bool           `json:"migrate,omitempty"`
 	Tokens         Tokens         `json:"tokens"`
 	Sessions       Sessions       `json:"sessions"`
+	Passwords      Passwords      `json:"passwords,omitzero"`
 	FailedAttempts FailedAttempts `json:"failed_attempts"`
 	Sync           Sync           `json:"sync"`
 	Audit          Audit          `json:"audit"`
@@ -102,6 +103,13 @@ type Sessions struct {
 	TTL Duration `json:"ttl"`
 	// PerUser is how many sessions a user has at most; one more ends the oldest.
 	PerUser int `json:"per_user"`
+}
+
+// Passwords bounds the work of checking passwords, which is expensive on purpose.
+type Passwords struct {
+	// Concurrency is how many are checked at once, with 19 MiB each. Zero: half of the
+	// processors, at most 8, and at most what a quarter of the memory is enough for.
+	Concurrency int `json:"concurrency,omitempty"`
 }
 
 // Sync is how the counts of the limiter are shared through the store.

@@ -87,6 +87,7 @@ var options = []Option{
 	{"tokens-key-rotation", "tokens.key_rotation", "age at which the signing key is replaced"},
 	{"sessions-ttl", "sessions.ttl", "how long a browser stays signed in"},
 	{"sessions-per-user", "sessions.per_user", "browsers that one user is signed in with at most; one more signs the oldest out"},
+	{"passwords-concurrency", "passwords.concurrency", "passwords checked at once, with 19 MiB each; derived from processors and memory if empty"},
 	{"failed-attempts-window", "failed_attempts.window", "window of the four limits below"},
 	{"failed-attempts-clients-per-address", "failed_attempts.clients.per_address", "wrong client secrets from one address"},
 	{"failed-attempts-clients-per-name", "failed_attempts.clients.per_name", "the same, for one client_id"},

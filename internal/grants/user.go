@@ -65,11 +65,14 @@ func (s *Service) checkPassword(ctx context.Context, name, password string, remo
 	if err := allowed(); err != nil {
 		return err
 	}
-	ok, err := s.verifyPassword(ctx, name, password, allowed)
+	ok, err := s.verifyPassword(ctx, secret.Attempt{Name: name, Source: source(remote), Password: password, Still: allowed})
 	var limited *LimitedError
+	var busy *secret.BusyError
 	switch {
 	case errors.As(err, &limited):
 		return limited
+	case errors.As(err, &busy):
+		return tooBusy(busy)
 	case err != nil:
 		return storeFailed("check password", err)
 	case !ok:
@@ -79,15 +82,15 @@ func (s *Service) checkPassword(ctx context.Context, name, password string, remo
 }
 
 // verifyPassword compares the password with that of the user. Without such a user it takes as long.
-func (s *Service) verifyPassword(ctx context.Context, name, password string, allowed func() error) (bool, error) {
-	user, err := s.findUser(ctx, name)
+func (s *Service) verifyPassword(ctx context.Context, a secret.Attempt) (bool, error) {
+	user, err := s.findUser(ctx, a.Name)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return false, s.opts.Passwords.RejectIf(ctx, password, allowed)
+		return false, s.opts.Passwords.RejectAttempt(ctx, a)
 	case err != nil:
 		return false, err
 	}
-	return s.opts.Passwords.VerifyIf(ctx, user.PasswordHash, password, allowed)
+	return s.opts.Passwords.VerifyAttempt(ctx, user.PasswordHash, a)
 }
 
 // findUser reads a user, without asking the store for a name that no user can have.

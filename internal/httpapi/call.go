@@ -18,6 +18,7 @@ type call struct {
 	clientID  string // as presented; for the log
 	grantType string // as asked for, of token requests
 	outcome   string // OAuth error code; for the log
+	busy      bool   // answered by when to try again
 }
 
 // ctx returns the context of the request. It carries the request id; see [RequestID].
@@ -32,9 +33,10 @@ func (h handler) echo(c echo.Context) error {
 }
 
 // levelOfFailure is the level at which to log that a request failed. If the caller hung up
-// meanwhile, that is most likely the cause, and no operator has to act on it.
+// meanwhile, that is most likely the cause; and of those that were turned away there may be many. No
+// operator has to act on any of them.
 func (c *call) levelOfFailure() slog.Level {
-	if c.ctx().Err() != nil {
+	if c.busy || c.ctx().Err() != nil {
 		return slog.LevelInfo
 	}
 	return slog.LevelError
