@@ -73,6 +73,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		RefreshTokenLifetime: f.cfg.Tokens.RefreshTTL.Std(),
 		SessionLifetime:      f.cfg.Sessions.TTL.Std(),
 		SessionsPerUser:      f.cfg.Sessions.PerUser,
+		SignIns:              ratelimit.NewLimit("sign-ins", f.cfg.Passwords.SignInsPerMinute, time.Minute),
 		ClientFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Clients),
 		SignInFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Users),
 		Clock:                f.clock.Now,

@@ -31,7 +31,7 @@ type Config struct {
 	Migrate        bool           `json:"migrate,omitempty"`
 	Tokens         Tokens         `json:"tokens"`
 	Sessions       Sessions       `json:"sessions"`
-	Passwords      Passwords      `json:"passwords,omitzero"`
+	Passwords      Passwords      `json:"passwords"`
 	FailedAttempts FailedAttempts `json:"failed_attempts"`
 	Sync           Sync           `json:"sync"`
 	Audit          Audit          `json:"audit"`
@@ -110,6 +110,9 @@ type Passwords struct {
 	// Concurrency is how many are checked at once, with 19 MiB each. Zero: half of the
 	// processors, at most 8, and at most what a quarter of the memory is enough for.
 	Concurrency int `json:"concurrency,omitempty"`
+	// SignInsPerMinute is how many right passwords of one username are taken from one
+	// address (an IPv6 address counts as its /64).
+	SignInsPerMinute int64 `json:"sign_ins_per_minute"`
 }
 
 // Sync is how the counts of the limiter are shared through the store.
@@ -126,7 +129,7 @@ type Audit struct {
 	Keep Duration `json:"keep"`
 }
 
-// FailedAttempts limits wrong client secrets and wrong passwords. Only failures count,
+// FailedAttempts limits wrong client secrets and wrong passwords. Only failures count here,
 // and only against the address that they come from (an IPv6 address counts as its /64), so
 // that an attacker cannot lock others out.
 type FailedAttempts struct {

@@ -35,7 +35,8 @@ func Default() *Config {
 			CodeTTL:     Duration(5 * time.Minute),
 			KeyRotation: Duration(90 * 24 * time.Hour),
 		},
-		Sessions: Sessions{TTL: Duration(12 * time.Hour), PerUser: 20},
+		Sessions:  Sessions{TTL: Duration(12 * time.Hour), PerUser: 20},
+		Passwords: Passwords{SignInsPerMinute: 120},
 		FailedAttempts: FailedAttempts{
 			Window:  Duration(time.Minute),
 			Clients: FailureQuota{PerAddress: 300, PerName: 60},

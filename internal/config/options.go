@@ -88,6 +88,7 @@ var options = []Option{
 	{"sessions-ttl", "sessions.ttl", "how long a browser stays signed in"},
 	{"sessions-per-user", "sessions.per_user", "browsers that one user is signed in with at most; one more signs the oldest out"},
 	{"passwords-concurrency", "passwords.concurrency", "passwords checked at once, with 19 MiB each; derived from processors and memory if empty"},
+	{"passwords-sign-ins-per-minute", "passwords.sign_ins_per_minute", "right passwords for one username from one address"},
 	{"failed-attempts-window", "failed_attempts.window", "window of the four limits below"},
 	{"failed-attempts-clients-per-address", "failed_attempts.clients.per_address", "wrong client secrets from one address"},
 	{"failed-attempts-clients-per-name", "failed_attempts.clients.per_name", "the same, for one client_id"},

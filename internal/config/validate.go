@@ -47,6 +47,7 @@ func (c *Config) check() (es fielderr.Errors) {
 	if n := c.Passwords.Concurrency; n < 0 || n > maxPasswordConcurrency {
 		es.Add("passwords.concurrency", "must be from 0 to %d, not %d", maxPasswordConcurrency, n)
 	}
+	atLeastOne(&es, "passwords.sign_ins_per_minute", c.Passwords.SignInsPerMinute)
 	c.FailedAttempts.check(&es)
 	between(&es, "audit.keep", c.Audit.Keep, 24*time.Hour, 100*365*24*time.Hour)
 	between(&es, "sync.interval", c.Sync.Interval, 10*time.Millisecond, time.Minute)

@@ -1,14 +1,14 @@
 package grants
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
 	"oauth-server/internal/ratelimit"
 )
 
-// FailureLimits bound how many authentications may fail. Only failures count, and only against the
-// address that they come from (an IPv6 address stands for its /64), so no one can lock out a client
+// FailureLimits bound how many authentications may fail. They count only against the address that they come from (an IPv6 address stands for its /64), so no one can lock out a client
 // or a user from elsewhere.
 type FailureLimits struct {
 	PerAddress ratelimit.Limit // of all failures from one address
@@ -25,14 +25,20 @@ type failures struct {
 }
 
 func newFailures(l FailureLimits) (*failures, error) {
-	policies, err := ratelimit.Compile(ratelimit.Settings{
-		Mode: ratelimit.Enforce, CanaryPercent: 100,
-		Default: ratelimit.Policy{User: []ratelimit.Limit{l.PerName}, Client: []ratelimit.Limit{l.PerAddress}},
-	})
+	limits, err := enforced(ratelimit.Policy{User: []ratelimit.Limit{l.PerName}, Client: []ratelimit.Limit{l.PerAddress}})
 	if err != nil {
 		return nil, err
 	}
-	return &failures{counters: ratelimit.NewCounters(maxFailureKeys), limits: policies.For("")}, nil
+	return &failures{counters: ratelimit.NewCounters(maxFailureKeys), limits: limits}, nil
+}
+
+// enforced returns a policy that applies to all keys.
+func enforced(p ratelimit.Policy) (*ratelimit.Effective, error) {
+	policies, err := ratelimit.Compile(ratelimit.Settings{Mode: ratelimit.Enforce, CanaryPercent: 100, Default: p})
+	if err != nil {
+		return nil, err
+	}
+	return policies.For(""), nil
 }
 
 // failureKeys are what an attempt counts against: first the address, then the address with the
@@ -65,14 +71,57 @@ func (f *failures) count(now time.Time, remote netip.Addr, name string) time.Dur
 	return 0
 }
 
-// tooManyFailures is the answer to an attempt that has to wait, nil if it need not. It rounds the
-// wait up to whole seconds.
+// tooManyFailures is the answer to an attempt that has to wait, nil if it need not.
 func tooManyFailures(wait time.Duration) error {
+	return tooMany(wait, "Too many failed attempts from this address")
+}
+
+// tooMany rounds the wait up to whole seconds.
+func tooMany(wait time.Duration, reason string) error {
 	if wait <= 0 {
 		return nil
 	}
 	seconds := (wait + time.Second - 1) / time.Second
-	return &LimitedError{RetryAfter: seconds * time.Second, reason: "Too many failed attempts from this address"}
+	return &LimitedError{RetryAfter: seconds * time.Second, reason: reason}
+}
+
+// signIns counts wrong passwords and, by address and username, right ones too. Hashing is expensive, so
+// without a limit one account is enough to keep the processors busy.
+type signIns struct {
+	*failures
+	successes *ratelimit.Effective
+}
+
+func newSignIns(failed FailureLimits, succeeded ratelimit.Limit) (*signIns, error) {
+	f, err := newFailures(failed)
+	if err != nil {
+		return nil, fmt.Errorf("wrong passwords: %w", err)
+	}
+	successes, err := enforced(ratelimit.Policy{User: []ratelimit.Limit{succeeded}, Client: []ratelimit.Limit{succeeded}})
+	if err != nil {
+		return nil, fmt.Errorf("right passwords: %w", err)
+	}
+	return &signIns{failures: f, successes: successes}, nil
+}
+
+// successKey differs from all of failureKeys: no address begins like it.
+func successKey(remote netip.Addr, name string) ratelimit.Key {
+	return ratelimit.Key{ClientID: "successes from " + source(remote), Username: name}
+}
+
+// allowed returns the answer to an attempt that would be pointless or one too many, nil if it may be
+// made now. It counts nothing.
+func (s *signIns) allowed(now time.Time, remote netip.Addr, name string) error {
+	if err := tooManyFailures(s.blocked(now, remote, name)); err != nil {
+		return err
+	}
+	d, _ := s.counters.Denies(now, successKey(remote, name), s.successes)
+	return tooMany(d.RetryAfter, "Too many sign-ins with this username from this address")
+}
+
+// succeeded counts a success.
+func (s *signIns) succeeded(now time.Time, remote netip.Addr, name string) {
+	s.counters.Take(now, successKey(remote, name), s.successes, 1)
 }
 
 // source names where an attempt comes from: an IPv4 address, or the /64 of an IPv6 address, because

@@ -77,6 +77,9 @@ type Options struct {
 	// SignInFailures limit wrong passwords: 100 a minute from an address, 20 with the same
 	// username. Over the limit no password is hashed.
 	SignInFailures FailureLimits
+	// SignIns limits right passwords of one username from one address: 120 a minute. Over the limit no
+	// password is hashed either.
+	SignIns ratelimit.Limit
 }
 
 func (o Options) withDefaults() Options {
@@ -87,6 +90,9 @@ func (o Options) withDefaults() Options {
 	o.SessionsPerUser = cmp.Or(o.SessionsPerUser, 20)
 	defaultFailures(&o.ClientFailures, 300, 60)
 	defaultFailures(&o.SignInFailures, 100, 20)
+	if o.SignIns == (ratelimit.Limit{}) {
+		o.SignIns = ratelimit.NewLimit("sign-ins", 120, time.Minute)
+	}
 	if o.Passwords == nil {
 		o.Passwords = secret.NewPasswords(secret.PasswordOptions{})
 	}
@@ -135,7 +141,7 @@ type Service struct {
 	issuer tokenIssuer
 
 	clientFailures *failures
-	signInFailures *failures
+	signIns        *signIns
 }
 
 // New makes a Service. Its error joins everything that is wrong with the options.
@@ -149,8 +155,8 @@ func New(opts Options) (*Service, error) {
 	if s.clientFailures, err = newFailures(opts.ClientFailures); err != nil {
 		return nil, fmt.Errorf("grants: limits of failed client authentications: %w", err)
 	}
-	if s.signInFailures, err = newFailures(opts.SignInFailures); err != nil {
-		return nil, fmt.Errorf("grants: limits of wrong passwords: %w", err)
+	if s.signIns, err = newSignIns(opts.SignInFailures, opts.SignIns); err != nil {
+		return nil, fmt.Errorf("grants: limits of %w", err)
 	}
 	return s, nil
 }

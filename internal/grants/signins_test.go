@@ -2,6 +2,7 @@ package grants_test
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
 
@@ -111,4 +113,44 @@ func TestBusySaysWhenToComeBack(t *testing.T) {
 	}
 	giveBack()
 	_ = <-bobs
+}
+
+// TestSignInsOfOneUserAreLimited: by address and username, in both places where a password is taken.
+// Over the limit nothing is hashed.
+func TestSignInsOfOneUserAreLimited(t *testing.T) {
+	w := newWorld(t, func(o *grants.Options) { o.SignIns = ratelimit.NewLimit("sign-ins", 3, time.Minute) })
+	succeed := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	asToken := func() error {
+		_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password, Remote: here})
+		return err
+	}
+	succeed(w.signIn(here, "alice", password))
+	if err := w.signIn(here, "alice", "wrong"); !errors.Is(err, grants.ErrSignIn) {
+		t.Fatal(err)
+	}
+	succeed(asToken())
+	succeed(w.signIn(here, "alice", password))
+	var wait time.Duration
+	for name, err := range map[string]error{
+		"right": w.signIn(here, "alice", password), "wrong": w.signIn(here, "alice", "x"), "token": asToken(),
+	} {
+		var limited *grants.LimitedError
+		if !errors.As(err, &limited) {
+			t.Fatalf("%s: error %v, want a *grants.LimitedError", name, err)
+		}
+		wait = limited.RetryAfter
+		want := fmt.Sprintf("Too many sign-ins with this username from this address; retry after %d seconds.", wait/time.Second)
+		if got := limited.Description(); got != want {
+			t.Errorf("%s: description %q, want %q", name, got, want)
+		}
+	}
+	succeed(w.signIn(elsewhere, "alice", password))
+	succeed(w.signIn(here, "bob", password))
+	w.clock.Advance(wait)
+	succeed(w.signIn(here, "alice", password))
 }

@@ -57,11 +57,11 @@ func ValidatePassword(password string) error {
 }
 
 // checkPassword returns nil if the password is that of the user. It takes the same time whether or
-// not there is such a user. After too many failures nothing is hashed; this is checked again when a
-// waiting attempt has its turn, because those before it may have failed meanwhile. Errors:
+// not there is such a user. After too many attempts nothing is hashed; this is checked again when a
+// waiting attempt has its turn, because those before it may have been counted meanwhile. Errors:
 // [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) checkPassword(ctx context.Context, name, password string, remote netip.Addr) error {
-	allowed := func() error { return tooManyFailures(s.signInFailures.blocked(s.opts.Clock(), remote, name)) }
+	allowed := func() error { return s.signIns.allowed(s.opts.Clock(), remote, name) }
 	if err := allowed(); err != nil {
 		return err
 	}
@@ -76,8 +76,9 @@ func (s *Service) checkPassword(ctx context.Context, name, password string, remo
 	case err != nil:
 		return storeFailed("check password", err)
 	case !ok:
-		return cmp.Or(tooManyFailures(s.signInFailures.count(s.opts.Clock(), remote, name)), ErrSignIn)
+		return cmp.Or(tooManyFailures(s.signIns.count(s.opts.Clock(), remote, name)), ErrSignIn)
 	}
+	s.signIns.succeeded(s.opts.Clock(), remote, name)
 	return nil
 }
 
