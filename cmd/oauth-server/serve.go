@@ -88,6 +88,7 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 // runServer serves until ctx ends, with the logger of the configuration added to opts.
 func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Options) error {
 	opts.Logger = app.NewLogger(cfg.Log, c.errOut)
+	opts.Memory, _ = heapfloor.Memory(os.DirFS("/"))
 	defer keepHeapFloor(ctx, opts.Logger)()
 	server, err := app.New(ctx, cfg, opts)
 	switch {

@@ -21,6 +21,7 @@ type Line struct {
 	ClientID string // empty if unknown
 	Error    string // code of the error that was answered; empty if none
 	Probe    bool   // a health check: logged at debug level unless it fails
+	Busy     bool   // turned away, with the time to try again
 }
 
 // Write writes the line, at error level if the server failed. It names the route, never the query,
@@ -29,7 +30,7 @@ func (l *Line) Write(log *slog.Logger, r *http.Request) {
 	ctx, level := r.Context(), slog.LevelInfo
 	switch {
 	case l.Status >= http.StatusInternalServerError:
-		level = LevelOfFailure(ctx)
+		level = LevelOfFailure(ctx, l.Busy)
 	case l.Probe:
 		level = slog.LevelDebug
 	}
@@ -54,9 +55,10 @@ func (l *Line) Write(log *slog.Logger, r *http.Request) {
 }
 
 // LevelOfFailure is the level at which to log that the server failed to answer. If the caller hung
-// up meanwhile, that is most likely the cause, and no operator has to act on it.
-func LevelOfFailure(ctx context.Context) slog.Level {
-	if ctx.Err() != nil {
+// up meanwhile, that is most likely the cause; and of those who were turned away, because the
+// server is busy, there may be many. No operator has to act on any of them.
+func LevelOfFailure(ctx context.Context, busy bool) slog.Level {
+	if busy || ctx.Err() != nil {
 		return slog.LevelInfo
 	}
 	return slog.LevelError

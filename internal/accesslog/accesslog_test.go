@@ -90,9 +90,9 @@ func newLogger(to *bytes.Buffer) *slog.Logger {
 // A caller that hung up is most likely the cause of the failure.
 func TestLevelOfFailure(t *testing.T) {
 	ctx, hangUp := context.WithCancel(t.Context())
-	before := accesslog.LevelOfFailure(ctx)
+	before := accesslog.LevelOfFailure(ctx, false)
 	hangUp()
-	if after := accesslog.LevelOfFailure(ctx); before != slog.LevelError || after != slog.LevelInfo {
+	if after := accesslog.LevelOfFailure(ctx, false); before != slog.LevelError || after != slog.LevelInfo {
 		t.Errorf("levels %v and %v", before, after)
 	}
 }

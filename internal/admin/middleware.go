@@ -65,7 +65,7 @@ func (s *Server) fail(c *call, err error) {
 	}
 	c.outcome = strings.TrimPrefix(p.Type, typePrefix)
 	if p.Status >= http.StatusInternalServerError {
-		s.log.LogAttrs(c.Request().Context(), accesslog.LevelOfFailure(c.Request().Context()), "request failed",
+		s.log.LogAttrs(c.Request().Context(), accesslog.LevelOfFailure(c.Request().Context(), false), "request failed",
 			slog.String("path", c.Path()), slog.Any("error", err))
 	}
 	if !c.Response().Committed {

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/clock"
 	"oauth-server/internal/config"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/secret"
 	"oauth-server/internal/store/watched"
 )
 
@@ -34,6 +35,7 @@ type foundation struct {
 	keys      *keys.Ring
 	mac       *keys.MAC // nil: refresh tokens have no grace period
 	clients   *clientcfg.Source
+	passwords *secret.Passwords
 }
 
 // newFoundation opens everything, in the order of its fields. What has to be closed is pushed on
@@ -77,8 +79,11 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 			return nil, err
 		}
 	}
-	f.clients, err = clientcfg.NewSource(ctx, f.watched)
-	return f, err
+	if f.clients, err = clientcfg.NewSource(ctx, f.watched); err != nil {
+		return nil, err
+	}
+	f.passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: cfg.Passwords.Concurrency, Memory: opts.Memory})
+	return f, nil
 }
 
 // stopLoops ends the background work, before the store closes.

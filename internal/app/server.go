@@ -18,6 +18,8 @@ type Options struct {
 	// Prepare, if not nil, is called with the opened store before anything is
 	// read from it.
 	Prepare func(context.Context, Store) error
+	// Memory is how many bytes the process may use; 0 if that is not known.
+	Memory int64
 	// Listening, if not nil, is called once the server answers.
 	Listening func(*Server)
 }
@@ -197,6 +199,7 @@ func (s *Server) describe() []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("address", s.Addr()), slog.String("issuer", s.Issuer()),
 		slog.Int("clients", s.base.clients.Directory().Len()),
+		slog.Int("passwords_at_once", s.base.passwords.Concurrency()),
 	}
 	if admin := s.AdminAddr(); admin != "" {
 		attrs = append(attrs, slog.String("admin_address", admin))

@@ -43,6 +43,7 @@ type Config struct {
 	Tokens         Tokens         `json:"tokens"`
 	Keys           Keys           `json:"keys,omitzero"`
 	Sessions       Sessions       `json:"sessions"`
+	Passwords      Passwords      `json:"passwords"`
 	FailedAttempts FailedAttempts `json:"failed_attempts"`
 	Inspection     Inspection     `json:"inspection"`
 	Sync           Sync           `json:"sync"`
@@ -126,9 +127,21 @@ type Tokens struct {
 	KeyRotation Duration `json:"key_rotation"`
 }
 
-// Sessions is how long a browser stays signed in.
+// Sessions is how long a browser stays signed in, and how many of one user.
 type Sessions struct {
 	TTL Duration `json:"ttl"`
+	// PerUser is how many sessions a user has at most; one more ends the oldest.
+	PerUser int `json:"per_user"`
+}
+
+// Passwords bounds the work of checking passwords, which is expensive on purpose.
+type Passwords struct {
+	// Concurrency is how many are checked at once, with 19 MiB each. Zero: half of the
+	// processors, at most 8, and at most what a quarter of the memory is enough for.
+	Concurrency int `json:"concurrency,omitempty"`
+	// SignInsPerMinute is how many right passwords of one username are taken from one
+	// address (an IPv6 address counts as its /64).
+	SignInsPerMinute int64 `json:"sign_ins_per_minute"`
 }
 
 // Sync is how the counts of the limiter are shared through the store.

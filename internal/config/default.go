@@ -39,7 +39,8 @@ func Default() *Config {
 			RefreshMaxAge: Duration(90 * 24 * time.Hour),
 			KeyRotation:   Duration(90 * 24 * time.Hour),
 		},
-		Sessions: Sessions{TTL: Duration(12 * time.Hour)},
+		Sessions:  Sessions{TTL: Duration(12 * time.Hour), PerUser: 20},
+		Passwords: Passwords{SignInsPerMinute: 120},
 		FailedAttempts: FailedAttempts{
 			Window:  Duration(time.Minute),
 			Clients: FailureQuota{PerAddress: 300, PerName: 60},

@@ -20,6 +20,12 @@ import (
 // maxClientLabels keeps an instance well under a million series.
 const maxClientLabels = 10_000
 
+// maxSessionsPerUser bounds what ends at once when the setting is lowered.
+const maxSessionsPerUser = 10_000
+
+// maxPasswordConcurrency is 19 GiB.
+const maxPasswordConcurrency = 1024
+
 // Validate reports everything that is wrong with c, as [fielderr.Errors].
 func (c *Config) Validate() error { return c.check().Err() }
 
@@ -40,6 +46,13 @@ func (c *Config) check() (es fielderr.Errors) {
 	c.Tokens.check(&es)
 	c.Keys.check(&es)
 	between(&es, "sessions.ttl", c.Sessions.TTL, time.Minute, 365*24*time.Hour)
+	if n := c.Sessions.PerUser; n < 1 || n > maxSessionsPerUser {
+		es.Add("sessions.per_user", "must be from 1 to %d, not %d", maxSessionsPerUser, n)
+	}
+	if n := c.Passwords.Concurrency; n < 0 || n > maxPasswordConcurrency {
+		es.Add("passwords.concurrency", "must be from 0 to %d, not %d", maxPasswordConcurrency, n)
+	}
+	atLeastOne(&es, "passwords.sign_ins_per_minute", c.Passwords.SignInsPerMinute)
 	c.FailedAttempts.check(&es)
 	c.Inspection.check(&es)
 	between(&es, "audit.keep", c.Audit.Keep, 24*time.Hour, 100*365*24*time.Hour)

@@ -46,7 +46,7 @@ func BenchmarkTokenRefresh(b *testing.B) {
 }
 
 func BenchmarkTokenCode(b *testing.B) {
-	benchmarkTokens(b, "tokens: { code_ttl: 10m }\n", func(b *testing.B, s *server, _ int) func(*connection, int) {
+	benchmarkTokens(b, manySignIns+"tokens: { code_ttl: 10m }\n", func(b *testing.B, s *server, _ int) func(*connection, int) {
 		b.Helper()
 		forms := codeForms(b, s, b.N)
 		return func(c *connection, i int) { c.token("web", forms[i]) }
@@ -79,7 +79,7 @@ func BenchmarkTokenFromStart(b *testing.B) {
 // in all the time: hashing passwords is slow on purpose and must not starve it.
 // Compare with BenchmarkTokenClientCredentials/clients=1.
 func BenchmarkTokenDuringSignIns(b *testing.B) {
-	s := start(b, unlimited+quiet)
+	s := start(b, unlimited+quiet+"passwords: { sign_ins_per_minute: 1000000 }\n")
 	ctx, cancel := context.WithCancel(b.Context())
 	var people sync.WaitGroup
 	c, hc := s.config("legacy"), newHTTPClient(b)

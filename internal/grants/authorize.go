@@ -67,7 +67,7 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 	if err != nil {
 		return "", err
 	}
-	if err := s.consents.count(s.opts.Clock(), session.Digest); err != nil {
+	if err := s.countConsent(s.opts.Clock(), session.Digest); err != nil {
 		return "", err
 	}
 	record := Code{

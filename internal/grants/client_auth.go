@@ -27,7 +27,7 @@ func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Cli
 }
 
 func (s *Service) failedClient(id string, remote netip.Addr) error {
-	if err := tooManyFailures(s.clientFailures.count(s.opts.Clock(), remote, id)); err != nil {
+	if err := s.clientFailures.count(s.opts.Clock(), remote, id); err != nil {
 		return err
 	}
 	return fail(InvalidClient, "Client authentication failed.")

@@ -93,32 +93,10 @@ func consentMAC(cookie, purpose string, page []byte, request string) []byte {
 	return h.Sum(nil)
 }
 
-// consents counts the approvals of each session.
-type consents struct {
-	counters *ratelimit.Counters
-	limits   *ratelimit.Effective
-}
-
-func newConsents(codeLifetime time.Duration) (*consents, error) {
-	limit := []ratelimit.Limit{ratelimit.NewLimit("codes-per-session", codesPerSession, codeLifetime)}
-	policies, err := ratelimit.Compile(ratelimit.Settings{
-		Mode: ratelimit.Enforce, CanaryPercent: 100, Default: ratelimit.Policy{User: limit, Client: limit},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &consents{counters: ratelimit.NewCounters(maxFailureKeys), limits: policies.For("")}, nil
-}
-
-// count counts an approval, also one that gets a code that exists already: it costs as much.
-func (c *consents) count(now time.Time, session secret.Digest) error {
-	d := c.counters.Take(now, ratelimit.Key{ClientID: session.String()}, c.limits, 1)
-	if !d.Rejected() {
-		return nil
-	}
-	return &LimitedError{
-		RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, reason: "Too many authorizations in this session",
-	}
+// countConsent counts an approval, also one that gets a code that exists already: it costs as much.
+func (s *Service) countConsent(now time.Time, session secret.Digest) error {
+	keys := []ratelimit.Key{{ClientID: session.String()}}
+	return tooMany(s.consents.take(now, keys), "Too many authorizations in this session")
 }
 
 // codeAgain returns the code of a page that was answered before, as a double click does, as long as

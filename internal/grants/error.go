@@ -1,6 +1,11 @@
 package grants
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+
+	"oauth-server/internal/secret"
+)
 
 // ErrorCode is an OAuth error code as it stands in the "error" parameter.
 type ErrorCode string
@@ -26,6 +31,8 @@ type Error struct {
 	Code        ErrorCode
 	Description string
 	Cause       error
+	// RetryAfter, in whole seconds, is when to try again; 0 if that is not known.
+	RetryAfter time.Duration
 }
 
 // Error implements error. It includes the cause, so it is for logs only.
@@ -49,5 +56,15 @@ func storeFailed(doing string, cause error) *Error {
 		Code:        TemporarilyUnavailable,
 		Description: "The server cannot answer this at the moment. Try again.",
 		Cause:       fmt.Errorf("%s: %w", doing, cause),
+	}
+}
+
+// tooBusy is the answer to those for whom no password can be hashed soon enough.
+func tooBusy(cause *secret.BusyError) *Error {
+	return &Error{
+		Code:        TemporarilyUnavailable,
+		Description: "Too many people are signing in at the moment; retry after " + inSeconds(cause.RetryAfter) + ".",
+		Cause:       cause,
+		RetryAfter:  cause.RetryAfter,
 	}
 }

@@ -106,11 +106,11 @@ func (f *failing) User(ctx context.Context, name string) (grants.User, error) {
 	return f.Store.User(ctx, name)
 }
 
-func (f *failing) CreateSession(ctx context.Context, s grants.Session) error {
+func (f *failing) CreateSession(ctx context.Context, s grants.Session, most int) error {
 	if err := f.check("CreateSession"); err != nil {
 		return err
 	}
-	return f.Store.CreateSession(ctx, s)
+	return f.Store.CreateSession(ctx, s, most)
 }
 
 func (f *failing) Session(ctx context.Context, d secret.Digest) (grants.Session, error) {

@@ -1,6 +1,7 @@
 package grants
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -15,64 +16,70 @@ type FailureLimits struct {
 	PerName    ratelimit.Limit // of those from one address with one client_id or username
 }
 
-// maxFailureKeys bounds the memory of one [failures] to about 16 MB.
-const maxFailureKeys = 1 << 16
+// failures count failed attempts.
+type failures struct{ *meter }
 
-// failures counts failed attempts.
-type failures struct {
-	counters *ratelimit.Counters
-	limits   *ratelimit.Effective
+func newFailures(l FailureLimits) (failures, error) {
+	m, err := newMeter(l.PerName, l.PerAddress)
+	return failures{m}, err
 }
 
-func newFailures(l FailureLimits) (*failures, error) {
-	policies, err := ratelimit.Compile(ratelimit.Settings{
-		Mode: ratelimit.Enforce, CanaryPercent: 100,
-		Default: ratelimit.Policy{User: []ratelimit.Limit{l.PerName}, Client: []ratelimit.Limit{l.PerAddress}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &failures{counters: ratelimit.NewCounters(maxFailureKeys), limits: policies.For("")}, nil
-}
-
-// failureKeys are what an attempt counts against: first the address, then the address with the
-// name. count depends on this order.
-func failureKeys(remote netip.Addr, name string) [2]ratelimit.Key {
+// failureKeys are what an attempt counts against: first the address, then the address with the name.
+// So an address over its limit counts under no further names, and cannot fill the memory with them.
+func failureKeys(remote netip.Addr, name string) []ratelimit.Key {
 	from := source(remote)
-	return [2]ratelimit.Key{{ClientID: from}, {ClientID: from, Username: name}}
+	return []ratelimit.Key{{ClientID: from}, {ClientID: from, Username: name}}
 }
 
-// blocked returns how long another attempt is pointless, 0 if it may be made now. It counts
+// blocked returns the answer to an attempt that is pointless, nil if it may be made now. It counts
 // nothing.
-func (f *failures) blocked(now time.Time, remote netip.Addr, name string) (wait time.Duration) {
-	for _, k := range failureKeys(remote, name) {
-		if d, denies := f.counters.Denies(now, k, f.limits); denies {
-			wait = max(wait, d.RetryAfter)
-		}
-	}
-	return wait
+func (f failures) blocked(now time.Time, remote netip.Addr, name string) error {
+	return tooManyFailures(f.wait(now, failureKeys(remote, name)))
 }
 
-// count counts a failure. If there were too many already, it returns how long another attempt is
-// pointless, otherwise 0. An address over its limit counts under no further names, so that it
-// cannot fill the memory with them.
-func (f *failures) count(now time.Time, remote netip.Addr, name string) time.Duration {
-	for _, k := range failureKeys(remote, name) {
-		if d := f.counters.Take(now, k, f.limits, 1); d.Rejected() {
-			return d.RetryAfter
-		}
-	}
-	return 0
+// count counts a failure, and returns its answer if there were too many already.
+func (f failures) count(now time.Time, remote netip.Addr, name string) error {
+	return tooManyFailures(f.take(now, failureKeys(remote, name)))
 }
 
-// tooManyFailures is the answer to an attempt that has to wait, nil if it need not. It rounds the
-// wait up to whole seconds.
 func tooManyFailures(wait time.Duration) error {
-	if wait <= 0 {
-		return nil
+	return tooMany(wait, "Too many failed attempts from this address")
+}
+
+// signIns counts wrong passwords and, by address and username, right ones too. Hashing is expensive, so
+// without a limit one account is enough to keep the processors busy.
+type signIns struct {
+	failures
+	successes *meter
+}
+
+func newSignIns(failed FailureLimits, succeeded ratelimit.Limit) (s signIns, err error) {
+	if s.failures, err = newFailures(failed); err != nil {
+		return s, fmt.Errorf("wrong passwords: %w", err)
 	}
-	seconds := (wait + time.Second - 1) / time.Second
-	return &LimitedError{RetryAfter: seconds * time.Second, reason: "Too many failed attempts from this address"}
+	if s.successes, err = newMeter(succeeded, succeeded); err != nil {
+		return s, fmt.Errorf("right passwords: %w", err)
+	}
+	return s, nil
+}
+
+// successKeys are what a right password counts against.
+func successKeys(remote netip.Addr, name string) []ratelimit.Key {
+	return []ratelimit.Key{{ClientID: source(remote), Username: name}}
+}
+
+// allowed returns the answer to an attempt that would be pointless or one too many, nil if it may be
+// made now. It counts nothing.
+func (s signIns) allowed(now time.Time, remote netip.Addr, name string) error {
+	if err := s.blocked(now, remote, name); err != nil {
+		return err
+	}
+	return tooMany(s.successes.wait(now, successKeys(remote, name)), "Too many sign-ins with this username from this address")
+}
+
+// succeeded counts a success.
+func (s signIns) succeeded(now time.Time, remote netip.Addr, name string) {
+	s.successes.take(now, successKeys(remote, name))
 }
 
 // source names where an attempt comes from: an IPv4 address, or the /64 of an IPv6 address, because

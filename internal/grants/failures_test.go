@@ -170,7 +170,9 @@ func TestUnknownAddressesAreOne(t *testing.T) {
 // TestGuessingAtOnceGainsNothing: guesses that were let in together are asked again when their turn
 // to be hashed has come.
 func TestGuessingAtOnceGainsNothing(t *testing.T) {
-	w := newWorld(t, strict, func(o *grants.Options) { o.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1}) })
+	w := newWorld(t, strict, func(o *grants.Options) {
+		o.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, MaxWait: time.Minute})
+	})
 	_, failures := atOnce(30, func() error { return w.signIn(here, "alice", "x") })
 	wrong := 0
 	for _, err := range failures {
@@ -200,13 +202,13 @@ func TestWaitingGuessesAreAskedAgain(t *testing.T) {
 // TestSignInsLeaveTokensAlone: while a crowd waits to sign in, tokens are issued to others without
 // waiting for any of them.
 func TestSignInsLeaveTokensAlone(t *testing.T) {
-	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
+	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, MaxWait: time.Minute})
 	w := newWorld(t, func(o *grants.Options) { o.Passwords = passwords })
 	// The only turn is taken until everybody else has been served.
 	taken, release := make(chan struct{}), make(chan struct{})
 	var crowd sync.WaitGroup
 	crowd.Go(func() {
-		err := passwords.RejectIf(t.Context(), "x", func() error { close(taken); <-release; return errDown })
+		err := passwords.RejectAttempt(t.Context(), secret.Attempt{Still: func() error { close(taken); <-release; return errDown }})
 		if !errors.Is(err, errDown) {
 			t.Error(err)
 		}

@@ -32,11 +32,15 @@ func (e *LimitedError) Code() ErrorCode { return TemporarilyUnavailable }
 
 // Description is the text for error_description: what happened and how long to wait.
 func (e *LimitedError) Description() string {
-	unit := "seconds"
-	if e.RetryAfterSeconds() == 1 {
-		unit = "second"
+	return fmt.Sprintf("%s; retry after %s.", e.reason, inSeconds(e.RetryAfter))
+}
+
+// inSeconds writes a duration out.
+func inSeconds(d time.Duration) string {
+	if d == time.Second {
+		return "1 second"
 	}
-	return fmt.Sprintf("%s; retry after %d %s.", e.reason, e.RetryAfterSeconds(), unit)
+	return fmt.Sprintf("%d seconds", d/time.Second)
 }
 
 // RetryAfterSeconds is the value of the Retry-After field (RFC 9110 10.2.3).

@@ -67,6 +67,7 @@ type Options struct {
 	RefreshTokenLifetime time.Duration // 30 days, counted anew for each successor
 	RefreshMaxAge        time.Duration // 90 days: the end of every refresh token, counted from the sign-in
 	SessionLifetime      time.Duration // 12h
+	SessionsPerUser      int           // 20; one more ends the oldest
 
 	// RefreshGrace is how long a refresh token that was used is answered with the same successor
 	// again, if that has not been used. 0: never. It needs Deriver.
@@ -95,6 +96,9 @@ type Options struct {
 	// Introspections and Revocations limit the requests of one client to those endpoints: 600 and 100
 	// a second, over ten seconds.
 	Introspections, Revocations ratelimit.Limit
+	// SignIns limits right passwords of one username from one address: 120 a minute. Over the limit no
+	// password is hashed either.
+	SignIns ratelimit.Limit
 }
 
 func (o Options) withDefaults() Options {
@@ -103,11 +107,15 @@ func (o Options) withDefaults() Options {
 	o.RefreshTokenLifetime = cmp.Or(o.RefreshTokenLifetime, 30*24*time.Hour)
 	o.RefreshMaxAge = cmp.Or(o.RefreshMaxAge, 90*24*time.Hour)
 	o.SessionLifetime = cmp.Or(o.SessionLifetime, 12*time.Hour)
+	o.SessionsPerUser = cmp.Or(o.SessionsPerUser, 20)
 	defaultFailures(&o.ClientFailures, 300, 60)
 	defaultFailures(&o.SignInFailures, 100, 20)
 	defaultFailures(&o.InvalidGrants, 6000, 3000)
 	defaultQueries(&o.Introspections, 600)
 	defaultQueries(&o.Revocations, 100)
+	if o.SignIns == (ratelimit.Limit{}) {
+		o.SignIns = ratelimit.NewLimit("sign-ins", 120, time.Minute)
+	}
 	if o.Passwords == nil {
 		o.Passwords = secret.NewPasswords(secret.PasswordOptions{})
 	}
@@ -155,6 +163,9 @@ func (o Options) validate() error {
 	if o.RefreshGrace < 0 || o.RefreshGrace > 0 && o.Deriver == nil {
 		errs = append(errs, errors.New("grants: a grace period for refresh tokens must be positive and needs a deriver"))
 	}
+	if o.SessionsPerUser < 1 {
+		errs = append(errs, errors.New("grants: a user needs at least one session"))
+	}
 	if (o.Counters == nil) != (o.Policies == nil) {
 		errs = append(errs, errors.New("grants: counters and policies only work together"))
 	}
@@ -167,13 +178,13 @@ type Service struct {
 	store  Store
 	issuer tokenIssuer
 
-	clientFailures *failures
-	signInFailures *failures
+	clientFailures failures
+	signIns        signIns
 
 	invalidGrants               *meter
 	introspections, revocations *meter
 	replayLines                 *meter // one a minute for each family
-	consents                    *consents
+	consents                    *meter // by session
 }
 
 // New makes a Service. Its error joins everything that is wrong with the options.
@@ -187,14 +198,11 @@ func New(opts Options) (*Service, error) {
 	if s.clientFailures, err = newFailures(opts.ClientFailures); err != nil {
 		return nil, fmt.Errorf("grants: limits of failed client authentications: %w", err)
 	}
-	if s.signInFailures, err = newFailures(opts.SignInFailures); err != nil {
-		return nil, fmt.Errorf("grants: limits of wrong passwords: %w", err)
+	if s.signIns, err = newSignIns(opts.SignInFailures, opts.SignIns); err != nil {
+		return nil, fmt.Errorf("grants: limits of %w", err)
 	}
 	if err := s.addMeters(); err != nil {
 		return nil, err
-	}
-	if s.consents, err = newConsents(opts.CodeLifetime); err != nil {
-		return nil, fmt.Errorf("grants: limit of codes: %w", err)
 	}
 	return s, nil
 }
@@ -209,6 +217,10 @@ func (s *Service) addMeters() (err error) {
 	}
 	if s.revocations, err = newMeter(o.Revocations, o.Revocations); err != nil {
 		return fmt.Errorf("grants: limit of revocations: %w", err)
+	}
+	codes := ratelimit.NewLimit("codes-per-session", codesPerSession, o.CodeLifetime)
+	if s.consents, err = newMeter(codes, codes); err != nil {
+		return fmt.Errorf("grants: limit of codes: %w", err)
 	}
 	line := ratelimit.NewLimit("lines", 1, time.Minute)
 	s.replayLines, err = newMeter(line, line)

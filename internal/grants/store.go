@@ -78,8 +78,11 @@ type UserRegistry interface {
 
 // Sessions keeps the browsers that are signed in.
 type Sessions interface {
-	// CreateSession adds a session. ErrExists if the digest is taken.
-	CreateSession(ctx context.Context, s Session) error
+	// CreateSession adds a session and removes the oldest others of the user, so that no more than most
+	// are left; most is at least 1. While several calls for one user are under way there may be one more
+	// for each; they may end each other's sessions. ErrExists if the digest is taken; then nothing is
+	// removed.
+	CreateSession(ctx context.Context, s Session, most int) error
 	// Session looks a session up. ErrNotFound.
 	Session(ctx context.Context, d secret.Digest) (Session, error)
 	// DeleteSession signs out; a session that is not there is no error.

@@ -57,37 +57,41 @@ func ValidatePassword(password string) error {
 }
 
 // checkPassword returns nil if the password is that of the user. It takes the same time whether or
-// not there is such a user. After too many failures nothing is hashed; this is checked again when a
-// waiting attempt has its turn, because those before it may have failed meanwhile. Errors:
+// not there is such a user. After too many attempts nothing is hashed; this is checked again when a
+// waiting attempt has its turn, because those before it may have been counted meanwhile. Errors:
 // [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) checkPassword(ctx context.Context, name, password string, remote netip.Addr) error {
-	allowed := func() error { return tooManyFailures(s.signInFailures.blocked(s.opts.Clock(), remote, name)) }
+	allowed := func() error { return s.signIns.allowed(s.opts.Clock(), remote, name) }
 	if err := allowed(); err != nil {
 		return err
 	}
-	ok, err := s.verifyPassword(ctx, name, password, allowed)
+	ok, err := s.verifyPassword(ctx, secret.Attempt{Name: name, Source: source(remote), Password: password, Still: allowed})
 	var limited *LimitedError
+	var busy *secret.BusyError
 	switch {
 	case errors.As(err, &limited):
 		return limited
+	case errors.As(err, &busy):
+		return tooBusy(busy)
 	case err != nil:
 		return storeFailed("check password", err)
 	case !ok:
-		return cmp.Or(tooManyFailures(s.signInFailures.count(s.opts.Clock(), remote, name)), ErrSignIn)
+		return cmp.Or(s.signIns.count(s.opts.Clock(), remote, name), ErrSignIn)
 	}
+	s.signIns.succeeded(s.opts.Clock(), remote, name)
 	return nil
 }
 
 // verifyPassword compares the password with that of the user. Without such a user it takes as long.
-func (s *Service) verifyPassword(ctx context.Context, name, password string, allowed func() error) (bool, error) {
-	user, err := s.findUser(ctx, name)
+func (s *Service) verifyPassword(ctx context.Context, a secret.Attempt) (bool, error) {
+	user, err := s.findUser(ctx, a.Name)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return false, s.opts.Passwords.RejectIf(ctx, password, allowed)
+		return false, s.opts.Passwords.RejectAttempt(ctx, a)
 	case err != nil:
 		return false, err
 	}
-	return s.opts.Passwords.VerifyIf(ctx, user.PasswordHash, password, allowed)
+	return s.opts.Passwords.VerifyAttempt(ctx, user.PasswordHash, a)
 }
 
 // findUser reads a user, without asking the store for a name that no user can have.
@@ -113,8 +117,8 @@ func (s *Service) userSince(ctx context.Context, name string, authTime time.Time
 	return !user.CreatedAt.Truncate(time.Second).After(authTime), nil // tokens carry times in seconds
 }
 
-// SignIn checks a password and starts a session. It returns the value for the cookie, which is
-// stored by its digest only. Errors: [ErrSignIn], *[Error], *[LimitedError].
+// SignIn checks a password and starts a session; if the user has too many, the oldest end. It returns
+// the value for the cookie, which is stored by its digest only. Errors: [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
 	if err := s.checkPassword(ctx, in.Username, in.Password, in.Remote); err != nil {
 		return "", Session{}, err
@@ -125,7 +129,7 @@ func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, se
 		Digest: secret.DigestOf(cookieValue), Username: in.Username,
 		CreatedAt: now, ExpiresAt: now.Add(s.opts.SessionLifetime),
 	}
-	if err := s.store.CreateSession(ctx, session); err != nil {
+	if err := s.store.CreateSession(ctx, session, s.opts.SessionsPerUser); err != nil {
 		return "", Session{}, storeFailed("create session", err)
 	}
 	return cookieValue, session, nil

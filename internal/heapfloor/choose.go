@@ -30,10 +30,7 @@ func Choose(lookup func(string) (string, bool), root fs.FS) Choice {
 	if v, set := lookup("GOGC"); set && v != "" {
 		return Choice{From: "GOGC"}
 	}
-	memory, from := memoryOf(root)
-	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 && (memory == 0 || limit < memory) {
-		memory, from = limit, "GOMEMLIMIT"
-	}
+	memory, from := Memory(root)
 	c := Choice{Floor: Default, Memory: memory, From: from}
 	if memory > 0 {
 		c.Floor = min(c.Floor, memory/share)
@@ -42,6 +39,17 @@ func Choose(lookup func(string) (string, bool), root fs.FS) Choice {
 		c.Floor = 0
 	}
 	return c
+}
+
+// Memory returns how many bytes this process may use, 0 if that is not known, and where it was found:
+// cgroup, GOMEMLIMIT or machine, whichever is least. Call it before [Choice.Keep], which changes the
+// memory limit. root is the file system of the machine.
+func Memory(root fs.FS) (bytes int64, from string) {
+	bytes, from = memoryOf(root)
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 && (bytes == 0 || limit < bytes) {
+		return limit, "GOMEMLIMIT"
+	}
+	return bytes, from
 }
 
 // LogValue implements [slog.LogValuer].

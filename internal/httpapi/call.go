@@ -17,6 +17,7 @@ type call struct {
 	clientID  string // as presented; for the log
 	grantType string // as asked for, of token requests
 	outcome   string // OAuth error code; for the log
+	busy      bool   // answered by when to try again
 }
 
 // ctx returns the context of the request. It carries the request id; see accesslog.RequestID.

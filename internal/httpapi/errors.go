@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -36,6 +37,7 @@ type answer struct {
 	status  int
 	body    oauthError
 	limited *grants.LimitedError // of a 429
+	retry   time.Duration        // of a 503, if it is known when to try again
 }
 
 // answerTo turns any error into its answer. Only a [grants.Error] and a [grants.LimitedError] carry
@@ -47,9 +49,9 @@ func (s *Server) answerTo(err error) answer {
 	case errors.As(err, &limited):
 		return answer{http.StatusTooManyRequests, oauthError{
 			Code: limited.Code(), Description: describe(limited.Description()), URI: s.url + rateLimitsPath,
-		}, limited}
+		}, limited, 0}
 	case errors.As(err, &known):
-		return answer{statusOf(known.Code), oauthError{Code: known.Code, Description: describe(known.Description)}, nil}
+		return answer{statusOf(known.Code), oauthError{Code: known.Code, Description: describe(known.Description)}, nil, known.RetryAfter}
 	}
 	return answerToOurs(err)
 }
@@ -82,15 +84,15 @@ func answerToOurs(err error) answer {
 	case errors.As(err, &routing) && routing.Code < http.StatusInternalServerError:
 		status, code, description = routing.Code, grants.InvalidRequest, "There is nothing at this address."
 	}
-	return answer{status, oauthError{Code: code, Description: description}, nil}
+	return answer{status, oauthError{Code: code, Description: description}, nil, 0}
 }
 
 // fail is the one place where a failure is answered: as JSON to clients, as a page to people.
 func (s *Server) fail(c *call, err error) {
 	a := s.answerTo(err)
-	c.outcome = string(a.body.Code)
+	c.outcome, c.busy = string(a.body.Code), a.retry > 0
 	if a.status >= http.StatusInternalServerError {
-		s.log.LogAttrs(c.ctx(), accesslog.LevelOfFailure(c.ctx()), "request failed", slog.String("path", c.Path()), slog.Any("error", err))
+		s.log.LogAttrs(c.ctx(), accesslog.LevelOfFailure(c.ctx(), c.busy), "request failed", slog.String("path", c.Path()), slog.Any("error", err))
 	}
 	if c.Response().Committed {
 		return
@@ -108,9 +110,7 @@ func (s *Server) failJSON(c *call, a answer) {
 	if a.status == http.StatusUnauthorized {
 		c.Response().Header()["Www-Authenticate"] = headerChallenge
 	}
-	if a.limited != nil {
-		setLimited(c.Response().Header(), a.limited)
-	}
+	a.setRetry(c.Response().Header())
 	body, err := json.Marshal(a.body)
 	if err != nil {
 		panic(fmt.Sprintf("httpapi: an error body of strings does not encode: %v", err))
@@ -118,10 +118,22 @@ func (s *Server) failJSON(c *call, a answer) {
 	writeJSON(c, a.status, body)
 }
 
-// setLimited sets Retry-After (RFC 9110 10.2.3) and the RateLimit fields.
+// setRetry sets Retry-After (RFC 9110 10.2.3), if it is known, and the RateLimit fields.
+func (a *answer) setRetry(h http.Header) {
+	if a.limited != nil {
+		setLimited(h, a.limited)
+	} else if a.retry > 0 {
+		setRetryAfter(h, a.retry)
+	}
+}
+
 func setLimited(h http.Header, e *grants.LimitedError) {
-	h.Set("Retry-After", strconv.FormatInt(e.RetryAfterSeconds(), 10))
+	setRetryAfter(h, e.RetryAfter)
 	setRateLimit(h, e.RateLimit)
+}
+
+func setRetryAfter(h http.Header, d time.Duration) {
+	h.Set("Retry-After", strconv.FormatInt(int64(d/time.Second), 10))
 }
 
 // setRateLimit sets the fields of draft-ietf-httpapi-ratelimit-headers. Their names keep their

@@ -121,9 +121,7 @@ func (s *Server) failPage(c *call, a answer) {
 	if a.status == http.StatusUnauthorized {
 		a.status = http.StatusBadRequest // a 401 would need a challenge, and the browser would ask for a password
 	}
-	if a.limited != nil {
-		setLimited(c.Response().Header(), a.limited)
-	}
+	a.setRetry(c.Response().Header())
 	if err := s.show(c, a.status, "failure", page, nil); err != nil {
 		s.failJSON(c, a)
 	}

@@ -38,15 +38,20 @@ func (s *Server) signIn(c *call) error {
 	return s.goOn(c, &q)
 }
 
-// signInAgain shows the form once more, after a wrong password or too many of them.
+// signInAgain shows the form once more, after a wrong password, too many of them, or too many people.
 func (s *Server) signInAgain(c *call, q *params, username string, cause error) error {
 	page := &signInPage{Authorization: q.encode(), Username: username, Alert: "The user name and the password do not match. Try again."}
 	status, outcome := http.StatusForbidden, grants.AccessDenied
 	var limited *grants.LimitedError
+	var failed *grants.Error
 	switch {
 	case errors.As(cause, &limited):
 		status, outcome, page.Alert = http.StatusTooManyRequests, limited.Code(), limited.Description()
 		setLimited(c.Response().Header(), limited)
+	case errors.As(cause, &failed) && failed.RetryAfter > 0:
+		status, outcome, page.Alert = http.StatusServiceUnavailable, failed.Code, failed.Description
+		setRetryAfter(c.Response().Header(), failed.RetryAfter)
+		c.busy = true
 	case !errors.Is(cause, grants.ErrSignIn):
 		return cause
 	}

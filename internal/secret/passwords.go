@@ -1,13 +1,13 @@
 package secret
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"runtime"
-	"sync/atomic"
+	"time"
 
 	"golang.org/x/crypto/argon2"
 )
@@ -16,52 +16,79 @@ import (
 // it, and hashing it would only cost time.
 const MaxPasswordLength = 1024
 
-// Errors of [Passwords].
-var (
-	// ErrPasswordLength is returned by Hash only.
-	ErrPasswordLength = fmt.Errorf("secret: a password needs 1 to %d bytes", MaxPasswordLength)
-	// ErrBusy is returned when the queue is full.
-	ErrBusy = errors.New("secret: too many passwords are being checked")
-)
+// ErrPasswordLength is returned by Hash only.
+var ErrPasswordLength = fmt.Errorf("secret: a password needs 1 to %d bytes", MaxPasswordLength)
 
 // PasswordOptions configure [Passwords]. The zero value is usable.
 type PasswordOptions struct {
-	// Concurrency is how many hashes may be computed at once; the others wait for their turn. Zero
-	// means half of GOMAXPROCS, at least one.
+	// Concurrency is how many hashes may be computed at once, each of which takes 19 MiB; the others
+	// wait for their turn. Zero means half of GOMAXPROCS, but at most 8 and at most what a quarter of
+	// Memory is enough for; at least one.
 	Concurrency int
-	// Queue is how many may wait for their turn. Zero means 1,000.
+	// Memory is how many bytes the process may use; zero if that is not known.
+	Memory int64
+	// Queue is how many may wait for their turn, and how many more may be held back because others
+	// with their name or from their source are waiting. Zero means 1,000.
 	Queue int
+	// MaxWait is the longest that an attempt waits for its turn. Zero means three seconds.
+	MaxWait time.Duration
+}
+
+// maxDefaultConcurrency keeps the default small on large machines: 8 hashes at once check 400
+// passwords a second.
+const maxDefaultConcurrency = 8
+
+func defaultConcurrency(memory int64) int {
+	n := min(maxDefaultConcurrency, runtime.GOMAXPROCS(0)/2)
+	if memory > 0 {
+		n = int(min(int64(n), memory/4/(int64(defaultParams.memory)<<10)))
+	}
+	return max(1, n)
 }
 
 // Passwords hashes and checks people's passwords with argon2id. Each check is expensive on purpose,
 // so a bounded number run at a time: a flood of sign-ins waits in line and leaves processors to
-// token requests. It is safe for concurrent use.
+// token requests. No name and no source delays the others for long, and an attempt that would
+// wait for longer than MaxWait is refused with *[BusyError]. It is safe for concurrent use.
 type Passwords struct {
-	turns   chan struct{}
-	waiting atomic.Int64
-	queue   int64
+	turns *turns
+	// key computes the argon2id key. It allocates the memory anew each time: argon2.IDKey takes none.
+	key func(password, salt []byte, passes, memory uint32, lanes uint8, n uint32) []byte
 }
 
 // NewPasswords makes Passwords.
 func NewPasswords(opts PasswordOptions) *Passwords {
 	if opts.Concurrency <= 0 {
-		opts.Concurrency = max(1, runtime.GOMAXPROCS(0)/2)
+		opts.Concurrency = defaultConcurrency(opts.Memory)
 	}
-	if opts.Queue <= 0 {
-		opts.Queue = 1000
+	t := &turns{
+		atOnce: opts.Concurrency, room: cmp.Or(opts.Queue, 1000), maxWait: cmp.Or(opts.MaxWait, 3*time.Second), lines: map[lineKey]*line{},
 	}
-	return &Passwords{turns: make(chan struct{}, opts.Concurrency), queue: int64(opts.Queue)}
+	return &Passwords{turns: t, key: argon2.IDKey}
+}
+
+// Concurrency returns how many hashes may be computed at once.
+func (p *Passwords) Concurrency() int { return p.turns.atOnce }
+
+// Attempt is one attempt to sign in.
+type Attempt struct {
+	Name     string // whether or not there is such a user
+	Source   string // where it comes from
+	Password string
+	// Still, if it is not nil, is called when the attempt has its turn. Its error ends the attempt
+	// before anything is hashed.
+	Still func() error
 }
 
 // Hash returns the argon2id hash of a password in PHC string format, with a fresh salt. Errors:
-// [ErrPasswordLength], [ErrBusy], that of ctx.
+// [ErrPasswordLength], *[BusyError], that of ctx.
 func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	if password == "" || len(password) > MaxPasswordLength {
 		return "", ErrPasswordLength
 	}
 	h := passwordHash{params: defaultParams, salt: make([]byte, saltLength)}
 	_, _ = rand.Read(h.salt) // crypto/rand.Read never fails: it crashes the program instead.
-	key, err := p.derive(ctx, h.params, h.salt, password, keyLength, nil)
+	key, err := p.derive(ctx, Attempt{Password: password}, h.params, h.salt, keyLength)
 	if err != nil {
 		return "", err
 	}
@@ -69,73 +96,56 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	return h.String(), nil
 }
 
-// Verify reports whether the password belongs to the hash, comparing in constant time and byte for
-// byte: nothing is trimmed or normalized. Errors: [ErrMalformedHash], [ErrBusy], that of ctx.
+// Verify reports whether the password belongs to the hash. It is VerifyAttempt for an attempt without
+// a name and a source.
 func (p *Passwords) Verify(ctx context.Context, hash, password string) (bool, error) {
-	return p.VerifyIf(ctx, hash, password, nil)
+	return p.VerifyAttempt(ctx, hash, Attempt{Password: password})
 }
 
-// VerifyIf is Verify with a last check: still, if it is not nil, is called when the attempt has its
-// turn, and its error ends the attempt before anything is hashed. Errors: those of Verify and of
-// still.
-func (p *Passwords) VerifyIf(ctx context.Context, hash, password string, still func() error) (bool, error) {
+// VerifyAttempt reports whether the password belongs to the hash, comparing in constant time and byte
+// for byte: nothing is trimmed or normalized. Errors: [ErrMalformedHash], *[BusyError], those of ctx
+// and of Still.
+func (p *Passwords) VerifyAttempt(ctx context.Context, hash string, a Attempt) (bool, error) {
 	h, err := parseHash(hash)
 	if err != nil {
 		return false, err
 	}
-	if len(password) > MaxPasswordLength {
+	if len(a.Password) > MaxPasswordLength {
 		return false, nil
 	}
-	key, err := p.derive(ctx, h.params, h.salt, password, len(h.key), still)
+	key, err := p.derive(ctx, a, h.params, h.salt, len(h.key))
 	if err != nil {
 		return false, err
 	}
 	return subtle.ConstantTimeCompare(h.key, key) == 1, nil
 }
 
-// RejectIf spends the time of a VerifyIf on a user who does not exist, so that the time of an
-// answer does not show which names exist. Errors: those of VerifyIf.
-func (p *Passwords) RejectIf(ctx context.Context, password string, still func() error) error {
-	if len(password) > MaxPasswordLength {
+// RejectAttempt spends the time of a VerifyAttempt, and waits like one, for a user who does not exist,
+// so that the time of an answer does not show which names exist. Errors: those of VerifyAttempt.
+func (p *Passwords) RejectAttempt(ctx context.Context, a Attempt) error {
+	if len(a.Password) > MaxPasswordLength {
 		return nil
 	}
 	var salt [saltLength]byte
-	_, err := p.derive(ctx, defaultParams, salt[:], password, keyLength, still)
+	_, err := p.derive(ctx, a, defaultParams, salt[:], keyLength)
 	return err
 }
 
 // derive waits for its turn and computes the argon2id key.
-func (p *Passwords) derive(ctx context.Context, ap argonParams, salt []byte, password string, n int, still func() error) ([]byte, error) {
-	if err := p.acquire(ctx); err != nil {
+func (p *Passwords) derive(ctx context.Context, a Attempt, ap argonParams, salt []byte, n int) ([]byte, error) {
+	turn, err := p.turns.acquire(ctx, a.Name, a.Source)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { <-p.turns }()
-	if still != nil {
-		if err := still(); err != nil {
+	var took time.Duration
+	defer func() { p.turns.release(turn, took) }()
+	if a.Still != nil {
+		if err := a.Still(); err != nil {
 			return nil, err
 		}
 	}
-	return argon2.IDKey([]byte(password), salt, ap.passes, ap.memory, ap.lanes, uint32(n)), nil //nolint:gosec // G115: n is at most maxKey
-}
-
-func (p *Passwords) acquire(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("secret: wait for a turn: %w", err)
-	}
-	select {
-	case p.turns <- struct{}{}:
-		return nil
-	default:
-	}
-	if p.waiting.Add(1) > p.queue {
-		p.waiting.Add(-1)
-		return ErrBusy
-	}
-	defer p.waiting.Add(-1)
-	select {
-	case p.turns <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("secret: wait for a turn: %w", ctx.Err())
-	}
+	began := time.Now()
+	key := p.key([]byte(a.Password), salt, ap.passes, ap.memory, ap.lanes, uint32(n)) //nolint:gosec // G115: n is at most maxKey
+	took = time.Since(began)
+	return key, nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -83,21 +84,22 @@ func TestPasswordsHashLength(t *testing.T) {
 func TestPasswordsWaitTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 1, Queue: 1})
-		wantErr(t, p.acquire(t.Context()), nil)
+		giveBack := takeTurn(t, p)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		queued := make(chan error)
-		go func() { queued <- p.RejectIf(ctx, "pw", nil) }()
+		go func() { queued <- p.RejectAttempt(ctx, Attempt{Name: "a"}) }()
 		synctest.Wait()
 
-		wantErr(t, p.RejectIf(t.Context(), "pw", nil), ErrBusy) // the queue holds one
+		wantBusy(t, p.RejectAttempt(t.Context(), Attempt{Name: "b", Source: "b"}), 3*time.Second) // the queue holds one
 		cancel()
 		wantErr(t, <-queued, context.Canceled)
 
-		go func() { queued <- p.RejectIf(t.Context(), "pw", nil) }()
+		go func() { queued <- p.RejectAttempt(t.Context(), Attempt{Name: "a"}) }()
 		synctest.Wait()
-		<-p.turns
+		giveBack()
 		wantErr(t, <-queued, nil) // the place in the queue was given back
+		wantIdle(t, p)
 	})
 }
 
@@ -106,20 +108,18 @@ func TestPasswordsWaitTheirTurn(t *testing.T) {
 func TestPasswordsAskAgainWhenTheirTurnHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 1})
-		wantErr(t, p.acquire(t.Context()), nil)
+		giveBack := takeTurn(t, p)
 		var answer error
 		still := func() error { return answer }
 		results := make(chan error)
-		go func() { results <- p.RejectIf(t.Context(), "pw", still) }()
-		go func() { _, err := p.VerifyIf(t.Context(), goodHash, "pw", still); results <- err }()
+		go func() { results <- p.RejectAttempt(t.Context(), Attempt{Still: still}) }()
+		go func() { _, err := p.VerifyAttempt(t.Context(), goodHash, Attempt{Still: still}); results <- err }()
 		synctest.Wait()
 		answer = errors.New("not any more")
-		<-p.turns
+		giveBack()
 		wantErr(t, <-results, answer)
 		wantErr(t, <-results, answer)
-		if n := len(p.turns); n != 0 {
-			t.Errorf("%d turns are taken, want none", n)
-		}
+		wantIdle(t, p)
 	})
 }
 
@@ -135,14 +135,13 @@ func TestPasswordsRefuseEndedContext(t *testing.T) {
 func TestPasswordsBoundConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPasswords(PasswordOptions{Concurrency: 2})
-		for range cap(p.turns) {
-			wantErr(t, p.acquire(t.Context()), nil)
-		}
+		giveBack := takeTurn(t, p)
+		takeTurn(t, p)
 		var done atomic.Int64
 		for _, work := range []func() error{
 			func() error { _, err := p.Hash(t.Context(), "pw"); return err },
 			func() error { _, err := p.Verify(t.Context(), goodHash, "pw"); return err },
-			func() error { return p.RejectIf(t.Context(), "pw", nil) },
+			func() error { return p.RejectAttempt(t.Context(), Attempt{Password: "pw"}) },
 		} {
 			go func() {
 				if err := work(); err != nil {
@@ -155,12 +154,12 @@ func TestPasswordsBoundConcurrency(t *testing.T) {
 		if n := done.Load(); n != 0 {
 			t.Fatalf("%d are done while all turns are taken", n)
 		}
-		<-p.turns
+		giveBack()
 		synctest.Wait()
 		if n := done.Load(); n != 3 {
 			t.Errorf("%d are done one after the other in the one free turn, want 3", n)
 		}
-		if n := p.waiting.Load(); n != 0 {
+		if n := len(p.turns.queue) + len(p.turns.held); n != 0 {
 			t.Errorf("%d still wait, want none", n)
 		}
 	})

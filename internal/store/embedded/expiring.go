@@ -26,7 +26,7 @@ func (w *writeTx) set(p place, value []byte) error {
 		}
 	}
 	if value == nil {
-		return w.delete(p.kind, p.digest[:])
+		return w.drop(p, old)
 	}
 	if old == nil || !before.Equal(after) {
 		if err := w.put(expiries, expiryKey(p, after), nil); err != nil {
@@ -34,6 +34,16 @@ func (w *writeTx) set(p place, value []byte) error {
 		}
 	}
 	return w.put(p.kind, p.digest[:], value)
+}
+
+// drop removes a record and what else points to it, except its entry in the expiry index.
+func (w *writeTx) drop(p place, value []byte) error {
+	if p.kind == sessions && value != nil {
+		if err := w.unindexSession(p.digest, value); err != nil {
+			return err
+		}
+	}
+	return w.delete(p.kind, p.digest[:])
 }
 
 // expiryKey is the key of the expiry index, which sorts by time: 8 bytes of milliseconds since 1970,

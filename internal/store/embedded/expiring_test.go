@@ -73,7 +73,7 @@ func TestExpiryIndex(t *testing.T) {
 		{"revoke for longer", func() error { return s.Revoke(ctx, "family", late) }, 8},
 		{"revoke for less", func() error { return s.Revoke(ctx, "family", early) }, 8},
 		{"sign in", func() error {
-			return s.CreateSession(ctx, grants.Session{Digest: secret.DigestOf("s"), ExpiresAt: early})
+			return s.CreateSession(ctx, grants.Session{Digest: secret.DigestOf("s"), ExpiresAt: early}, 20)
 		}, 9},
 		{"sign out", func() error { return s.DeleteSession(ctx, secret.DigestOf("s")) }, 8},
 		{"sweep", func() error {

@@ -12,10 +12,16 @@ import (
 )
 
 // CreateSession implements [grants.Sessions].
-func (s *Store) CreateSession(ctx context.Context, session grants.Session) error {
+func (s *Store) CreateSession(ctx context.Context, session grants.Session, most int) error {
 	value := encodeSession(&session)
 	return s.writes.do(ctx, func(w *writeTx) error {
-		return w.add(place{sessions, session.Digest}, value)
+		if err := w.add(place{sessions, session.Digest}, value); err != nil {
+			return err
+		}
+		if err := w.endOldest(session.Username, most-1); err != nil {
+			return err
+		}
+		return w.indexSession(&session)
 	})
 }
 

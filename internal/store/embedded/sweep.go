@@ -38,10 +38,11 @@ func (w *writeTx) removeExpired(key []byte, now time.Time) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if value := w.find(p); value == nil || !expiryOf(value).Before(now) {
+	value := w.find(p)
+	if value == nil || !expiryOf(value).Before(now) {
 		return 0, nil
 	}
-	return 1, w.delete(p.kind, p.digest[:])
+	return 1, w.drop(p, value)
 }
 
 // timeline is a bucket whose keys are in the order of time. due reports whether an entry is to be

@@ -82,7 +82,7 @@ func exercise(ctx context.Context, s *Store) error {
 	_, verified := s.VerifyCounters(ctx)
 	err := errors.Join(exchanged, counters, revision, beaten, alive, reports, verified, s.Leave(ctx, "a"), s.EraseCounters(ctx, "shop", nil),
 		s.CreateClient(ctx, client), s.UpdateClient(ctx, client), s.DeleteClient(ctx, "shop"),
-		s.CreateUser(ctx, grants.User{Name: "alice"}), s.CreateSession(ctx, grants.Session{Digest: token}),
+		s.CreateUser(ctx, grants.User{Name: "alice"}), s.CreateSession(ctx, grants.Session{Digest: token}, 20),
 		s.CreateCode(ctx, grants.Code{Digest: code}), s.RedeemCode(ctx, code, nil), s.CreateRefreshToken(ctx, grants.RefreshToken{Digest: token}),
 		s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k", PrivateKey: []byte{1}}),
 		s.ReplaceKey(ctx, "k", []byte{1}, []byte{2}),

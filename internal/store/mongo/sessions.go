@@ -20,11 +20,34 @@ type sessionDoc struct {
 	Expire    time.Time `bson:"expire"`
 }
 
-// CreateSession implements [grants.Sessions].
-func (s *Store) CreateSession(ctx context.Context, session grants.Session) error {
-	return s.insert(ctx, "create session", s.sessions, sessionDoc{
+// CreateSession implements [grants.Sessions]. Whichever of several calls at the same time reads last sees
+// the sessions of all others. The new session is never removed, also if the clock of the instance that
+// made the others is ahead.
+func (s *Store) CreateSession(ctx context.Context, session grants.Session, most int) error {
+	err := s.insert(ctx, "create session", s.sessions, sessionDoc{
 		Digest: session.Digest[:], Username: session.Username, CreatedAt: session.CreatedAt, Expire: session.ExpiresAt,
 	}, grants.ErrExists)
+	if err != nil {
+		return err
+	}
+	return s.do(ctx, "end oldest sessions", func(ctx context.Context) error {
+		others := bson.D{
+			{Key: "username", Value: session.Username},
+			{Key: "_id", Value: bson.D{{Key: "$ne", Value: session.Digest[:]}}},
+		}
+		newestFirst := bson.D{{Key: "createdAt", Value: -1}, {Key: "_id", Value: -1}}
+		docs, err := findAll[sessionDoc](ctx, s.sessions, others,
+			options.Find().SetSort(newestFirst).SetSkip(int64(most-1)).SetProjection(byID(1)))
+		if err != nil || len(docs) == 0 {
+			return err
+		}
+		ids := make(bson.A, len(docs))
+		for i, doc := range docs {
+			ids[i] = doc.Digest
+		}
+		_, err = s.sessions.DeleteMany(ctx, byID(bson.D{{Key: "$in", Value: ids}}), options.DeleteMany().SetComment(comment(ctx)))
+		return err
+	})
 }
 
 // Session implements [grants.Sessions].

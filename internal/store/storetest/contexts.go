@@ -19,7 +19,7 @@ func testContexts(t *testing.T, target Target) {
 	succeed(t, "user", b.CreateUser(before, user("there")))
 	succeed(t, "code", b.CreateCode(before, code("a code")))
 	succeed(t, "token", b.CreateRefreshToken(before, token("a token")))
-	succeed(t, "session", b.CreateSession(before, session("a session")))
+	succeed(t, "session", b.CreateSession(before, session("a session"), mostSessions))
 	succeed(t, "key", b.AddKey(before, key(keys.ES256, 1)))
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -48,7 +48,7 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"Revoke":             b.Revoke(ctx, "new", Epoch),
 		"CreateUser":         b.CreateUser(ctx, user("new")),
 		"DeleteUser":         b.DeleteUser(ctx, "there"),
-		"CreateSession":      b.CreateSession(ctx, session("new")),
+		"CreateSession":      b.CreateSession(ctx, session("new"), mostSessions),
 		"DeleteSession":      b.DeleteSession(ctx, theSession),
 	}
 	_, _, errs["Clients"] = b.Clients(ctx)

@@ -32,7 +32,7 @@ func reopen(t *testing.T, target Target) {
 	succeed(t, "write", errors.Join(
 		b.CreateClient(ctx, fullClient("c")), b.CreateUser(ctx, user("u")), b.AddKey(ctx, key(keys.ES256, 1)),
 		b.CreateCode(ctx, code("code")), b.RedeemCode(ctx, secret.DigestOf("code"), &next),
-		b.CreateSession(ctx, session("s")), b.Revoke(ctx, "family", Epoch)))
+		b.CreateSession(ctx, session("s"), mostSessions), b.Revoke(ctx, "family", Epoch)))
 	w := adding("me", 7)
 	w.Pruned = 3
 	counted := apply(t, b, counterID("u"), w)

@@ -47,7 +47,7 @@ func sweepKinds(t *testing.T, b Backend) {
 	c, r, s := code("c"), token("r"), session("s")
 	c.ExpiresAt, r.ExpiresAt, s.ExpiresAt = Epoch.Add(1*time.Hour), Epoch.Add(2*time.Hour), Epoch.Add(3*time.Hour)
 	succeed(t, "create", errors.Join(b.CreateCode(ctx, c), b.CreateRefreshToken(ctx, r),
-		b.CreateSession(ctx, s), b.Revoke(ctx, "name", Epoch.Add(4*time.Hour))))
+		b.CreateSession(ctx, s, mostSessions), b.Revoke(ctx, "name", Epoch.Add(4*time.Hour))))
 	//nolint:contextcheck // revoked takes the test's context itself
 	there := func() (list [4]bool) {
 		_, noCode := b.Code(ctx, c.Digest)
@@ -124,7 +124,7 @@ func sweepMany(t *testing.T, b Backend) {
 	done := make(chan error, 1)
 	go func() {
 		for i := range 20 {
-			if err := b.CreateSession(ctx, session(fmt.Sprintf("session %d", i))); err != nil {
+			if err := b.CreateSession(ctx, session(fmt.Sprintf("session %d", i)), mostSessions); err != nil {
 				done <- err
 				return
 			}

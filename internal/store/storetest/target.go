@@ -49,6 +49,7 @@ func Run(t *testing.T, target Target) {
 		{"Revocations", testRevocations},
 		{"Users", testUsers},
 		{"Sessions", testSessions},
+		{"SessionsPerUser", testSessionsPerUser},
 		{"Sweep", testSweep},
 		{"Contexts", testContexts},
 		{"Names", testNames},

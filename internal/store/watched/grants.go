@@ -72,10 +72,10 @@ func (s *Store) User(ctx context.Context, name string) (_ grants.User, err error
 }
 
 // CreateSession implements grants.Sessions.
-func (s *Store) CreateSession(ctx context.Context, v grants.Session) (err error) {
+func (s *Store) CreateSession(ctx context.Context, v grants.Session, most int) (err error) {
 	ctx, end := s.observer.Begin(ctx, "create_session")
 	defer func() { end(failed(err)) }()
-	return s.backend.CreateSession(ctx, v)
+	return s.backend.CreateSession(ctx, v, most)
 }
 
 // Session implements grants.Sessions.

@@ -1,0 +1,158 @@
+package grants_test
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/secret"
+)
+
+// takeOnlyTurn keeps the only turn of passwords until it is given back.
+func takeOnlyTurn(t *testing.T, passwords *secret.Passwords) (giveBack func()) {
+	t.Helper()
+	taken, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		err := passwords.RejectAttempt(t.Context(), secret.Attempt{
+			Name: "the one who has it", Source: "nowhere",
+			Still: func() error { close(taken); <-release; return errDown },
+		})
+		if !errors.Is(err, errDown) {
+			t.Error(err)
+		}
+	}()
+	<-taken
+	return sync.OnceFunc(func() { close(release); <-ended })
+}
+
+// TestOneAccountDelaysNoOther: while one account signs in with its right password over and over,
+// another person is let in before most of those attempts, from elsewhere and from the same address.
+func TestOneAccountDelaysNoOther(t *testing.T) {
+	for name, from := range map[string]netip.Addr{"from elsewhere": elsewhere, "from the same address": here} {
+		t.Run(name, func(t *testing.T) {
+			const crowd = 20
+			passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, MaxWait: time.Minute})
+			w, f := failingWorld(t, func(o *grants.Options) { o.Passwords = passwords })
+			giveBack := takeOnlyTurn(t, passwords)
+			defer giveBack()
+			var mu sync.Mutex
+			var order []string
+			arrived := make(chan struct{}, crowd+1)
+			f.begun = func(operation string) {
+				if operation == "User" {
+					arrived <- struct{}{}
+				}
+			}
+			var people sync.WaitGroup
+			signIn := func(name string, from netip.Addr) {
+				people.Go(func() {
+					err := w.signIn(from, name, password)
+					mu.Lock()
+					defer mu.Unlock()
+					order = append(order, name)
+					if err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			for range crowd {
+				signIn("alice", here)
+			}
+			for range crowd {
+				<-arrived
+			}
+			signIn("bob", from)
+			<-arrived
+			giveBack()
+			people.Wait()
+			if before := slices.Index(order, "bob"); before > crowd/2 {
+				t.Errorf("%d of alice's were done before bob's only one", before)
+			}
+		})
+	}
+}
+
+// TestBusySaysWhenToComeBack: an attempt that finds no place is answered with the time to wait, in both
+// places where a password is taken, whether or not there is such a user.
+func TestBusySaysWhenToComeBack(t *testing.T) {
+	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1, Queue: 1})
+	w, f := failingWorld(t, func(o *grants.Options) { o.Passwords = passwords })
+	giveBack := takeOnlyTurn(t, passwords)
+	looked, bobs := make(chan struct{}), make(chan error, 1)
+	f.begun = func(string) { f.begun = nil; close(looked) }
+	go func() { bobs <- w.signIn(elsewhere, "bob", password) }() // takes the only place in the queue
+	<-looked
+	var errs []error
+	for _, name := range []string{"alice", "nobody"} {
+		_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: name, Password: password, Remote: here})
+		errs = append(errs, w.signIn(here, name, password), err)
+	}
+	for _, err := range errs { // should one of them be in the queue before bob, it waits there in vain
+		var failed *grants.Error
+		if !errors.As(err, &failed) {
+			t.Fatalf("error %v, want a *grants.Error", err)
+		}
+		want := grants.Error{
+			Code: grants.TemporarilyUnavailable, RetryAfter: 3 * time.Second,
+			Description: "Too many people are signing in at the moment; retry after 3 seconds.",
+		}
+		got := *failed
+		got.Cause = nil
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	giveBack()
+	if err := <-bobs; err != nil {
+		t.Logf("bob came second: %v", err)
+	}
+}
+
+// TestSignInsOfOneUserAreLimited: by address and username, in both places where a password is taken.
+// Over the limit nothing is hashed.
+func TestSignInsOfOneUserAreLimited(t *testing.T) {
+	w := newWorld(t, func(o *grants.Options) { o.SignIns = ratelimit.NewLimit("sign-ins", 3, time.Minute) })
+	succeed := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	asToken := func() error {
+		_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password, Remote: here})
+		return err
+	}
+	succeed(w.signIn(here, "alice", password))
+	if err := w.signIn(here, "alice", "wrong"); !errors.Is(err, grants.ErrSignIn) {
+		t.Fatal(err)
+	}
+	succeed(asToken())
+	succeed(w.signIn(here, "alice", password))
+	var wait time.Duration
+	for name, err := range map[string]error{
+		"right": w.signIn(here, "alice", password), "wrong": w.signIn(here, "alice", "x"), "token": asToken(),
+	} {
+		var limited *grants.LimitedError
+		if !errors.As(err, &limited) {
+			t.Fatalf("%s: error %v, want a *grants.LimitedError", name, err)
+		}
+		wait = limited.RetryAfter
+		want := fmt.Sprintf("Too many sign-ins with this username from this address; retry after %d seconds.", wait/time.Second)
+		if got := limited.Description(); got != want {
+			t.Errorf("%s: description %q, want %q", name, got, want)
+		}
+	}
+	succeed(w.signIn(elsewhere, "alice", password))
+	succeed(w.signIn(here, "bob", password))
+	w.clock.Advance(wait)
+	succeed(w.signIn(here, "alice", password))
+}

@@ -1,0 +1,70 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/httpapi"
+)
+
+func busy() *grants.Error {
+	return &grants.Error{
+		Code: grants.TemporarilyUnavailable, Description: "Too many people are signing in; retry after 3 seconds.",
+		Cause: errors.New("the queue is long"), RetryAfter: 3 * time.Second,
+	}
+}
+
+// seenBusy is what matters of an answer that says to come back later.
+type seenBusy struct {
+	Status           int
+	RetryAfter, Type string
+	Form, Text       bool
+}
+
+// TestBusySignIn: the form is shown again, as a page that says when to try.
+func TestBusySignIn(t *testing.T) {
+	f := newFake()
+	f.failSignIn = busy()
+	var log bytes.Buffer
+	s := newServer(t, f, func(o *httpapi.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	for name, authorization := range map[string]string{"with a client": authorization().Encode(), "without": ""} {
+		t.Run(name, func(t *testing.T) {
+			res := post(t, s, "/sign-in", "", url.Values{"username": {"alice"}, "password": {"x"}, "authorization": {authorization}})
+			want := seenBusy{503, "3", "text/html; charset=utf-8", true, true}
+			got := seenBusy{
+				res.StatusCode, res.Header.Get("Retry-After"), res.Header.Get("Content-Type"),
+				strings.Contains(res.Body, `value="alice"`), strings.Contains(res.Body, "retry after 3 seconds"),
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if text := log.String(); strings.Contains(text, "level=ERROR") {
+		t.Errorf("errors were logged that no operator can mend:\n%s", text)
+	}
+}
+
+func TestBusyToken(t *testing.T) {
+	f := newFake()
+	f.failToken = busy()
+	s := newServer(t, f, nil)
+	res := request{path: "/token", body: form("grant_type", "password", "client_id", "shop", "client_secret", secretOf)}.send(t, s)
+	want := seenBusy{http.StatusServiceUnavailable, "3", "application/json", false, true}
+	got := seenBusy{
+		res.StatusCode, res.Header.Get("Retry-After"), res.Header.Get("Content-Type"), false,
+		strings.Contains(res.Body, `"error":"temporarily_unavailable"`) && !strings.Contains(res.Body, "queue"),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, res.Body)
+	}
+}
