@@ -41,6 +41,8 @@ type Client struct {
 	Audience     []string      `json:"audience,omitempty"` // aud of its tokens; empty: the server's default
 	WithoutPKCE  bool          `json:"without_pkce,omitempty"`
 	CreatedAt    time.Time     `json:"created_at"`
+	// NotBefore makes everything worthless that was issued to it before; zero: nothing.
+	NotBefore time.Time `json:"not_before,omitzero"`
 	Version      int64         `json:"version"` // +1 with every change, against lost updates
 }
 

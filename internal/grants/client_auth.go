@@ -1,7 +1,9 @@
 package grants
 
 import (
+	"fmt"
 	"net/netip"
+	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
@@ -24,6 +26,25 @@ func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Cli
 		return nil, s.failedClient(c.ClientID, remote)
 	}
 	return client, nil
+}
+
+// outlives reports whether the client is the one that something was issued to, and not another of
+// the same client_id that was registered later, and was not revoked since, as userSince does for
+// users.
+func outlives(client *clientcfg.Client, issued time.Time) bool {
+	return !issued.Before(since(client.CreatedAt, client.NotBefore))
+}
+
+// settled refuses to issue tokens that would be worthless. Clients are kept in memory, so for a moment
+// after a revocation an instance may still accept an old secret, and clocks differ. Because of that
+// the revocation extends a little into the future (see app.RevokeClient), and this is that moment.
+func (s *Service) settled(client *clientcfg.Client) error {
+	wait := client.NotBefore.Sub(s.opts.Now())
+	if wait <= 0 {
+		return nil
+	}
+	return fail(TemporarilyUnavailable, fmt.Sprintf(
+		"What was issued to the client has just been revoked; retry after %d seconds.", (wait+time.Second-1)/time.Second))
 }
 
 func (s *Service) failedClient(id string, remote netip.Addr) error {

@@ -44,6 +44,13 @@ type User struct {
 	Name         string
 	PasswordHash string // argon2id in PHC string format
 	CreatedAt    time.Time
+	NotBefore    time.Time // what comes of an earlier sign-in is worthless; zero: nothing is
+}
+
+// UserChange is what changes of a user. A zero field stays as it is.
+type UserChange struct {
+	PasswordHash string
+	NotBefore    time.Time // the later of this and that of the user is kept
 }
 
 // Session is a person signed in with a browser, stored by the digest of the cookie's value.

@@ -24,6 +24,9 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	if err != nil {
 		return TokenResponse{}, err
 	}
+	if err := s.settled(client); err != nil {
+		return TokenResponse{}, err
+	}
 	x, err := s.look(ctx, client, grant, req)
 	if err != nil {
 		return TokenResponse{}, err
@@ -99,10 +102,11 @@ func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenReques
 	if err := s.deniedAlready(ctx, x); err != nil {
 		return err
 	}
-	err := s.checkPassword(ctx, req.Username, req.Password, req.Remote)
+	user, err := s.checkPassword(ctx, req.Username, req.Password, req.Remote)
 	if errors.Is(err, ErrSignIn) {
 		return fail(InvalidGrant, "The username or the password is wrong.")
 	}
+	x.auth.AuthTime = user.authTime(x.now)
 	return err
 }
 
@@ -120,7 +124,7 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 		return fail(InvalidGrant, "The authorization code was issued to another client.")
 	case code.Claimed:
 		return s.replayed(ctx, code.Authorization, 0)
-	case !x.now.Before(code.ExpiresAt):
+	case !x.now.Before(code.ExpiresAt) || !outlives(x.client, code.IssuedAt):
 		return fail(InvalidGrant, "The authorization code is not known, or has expired.")
 	}
 	if bad := checkTokenRedirect(x.client, code.RedirectURI, req.RedirectURI); bad != nil {
@@ -188,14 +192,14 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 	return nil
 }
 
-// checkUser refuses what belongs to a user who no longer exists.
+// checkUser refuses what belongs to a user who no longer exists or was revoked.
 func (s *Service) checkUser(ctx context.Context, name string, authTime time.Time) error {
 	ok, err := s.userSince(ctx, name, authTime)
 	switch {
 	case err != nil:
 		return err
 	case !ok:
-		return fail(InvalidGrant, "The user does not exist any more.")
+		return fail(InvalidGrant, "The user does not exist any more, or has to sign in again.")
 	}
 	return nil
 }

@@ -25,13 +25,15 @@ type clientRecord struct {
 	Audience     []string          `json:"audience,omitempty"`
 	WithoutPKCE  bool              `json:"without_pkce,omitempty"`
 	CreatedAt    time.Time         `json:"created_at"`
+	NotBefore    time.Time         `json:"not_before,omitzero"`
 	Version      int64             `json:"version"`
 }
 
 func encodeClient(c *clientcfg.Client, version int64) ([]byte, error) {
 	return json.Marshal(clientRecord{
 		Name: c.Name, SecretDigest: c.SecretDigest, Public: c.Public, Grants: c.Grants, RedirectURIs: c.RedirectURIs,
-		Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE, CreatedAt: c.CreatedAt, Version: version,
+		Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE, CreatedAt: c.CreatedAt,
+		NotBefore: c.NotBefore, Version: version,
 	})
 }
 
@@ -43,7 +45,7 @@ func decodeClient(id, value []byte) (clientcfg.Client, error) {
 	return clientcfg.Client{
 		ID: string(id), Name: r.Name, SecretDigest: r.SecretDigest, Public: r.Public, Grants: r.Grants,
 		RedirectURIs: r.RedirectURIs, Scopes: r.Scopes, Audience: r.Audience, WithoutPKCE: r.WithoutPKCE,
-		CreatedAt: r.CreatedAt, Version: r.Version,
+		CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Version: r.Version,
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,11 @@ import (
 type userRecord struct {
 	PasswordHash string    `json:"password_hash"`
 	CreatedAt    time.Time `json:"created_at"`
+	NotBefore    time.Time `json:"not_before,omitzero"`
+}
+
+func encodeUser(u *grants.User) ([]byte, error) {
+	return json.Marshal(userRecord{PasswordHash: u.PasswordHash, CreatedAt: u.CreatedAt, NotBefore: u.NotBefore})
 }
 
 func decodeUser(name, value []byte) (grants.User, error) {
@@ -21,7 +27,7 @@ func decodeUser(name, value []byte) (grants.User, error) {
 	if err := json.Unmarshal(value, &r); err != nil {
 		return grants.User{}, fmt.Errorf("%w: user: %w", ErrCorrupt, err)
 	}
-	return grants.User{Name: string(name), PasswordHash: r.PasswordHash, CreatedAt: r.CreatedAt}, nil
+	return grants.User{Name: string(name), PasswordHash: r.PasswordHash, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore}, nil
 }
 
 // User implements [grants.Users].
@@ -52,7 +58,7 @@ func (s *Store) Users(ctx context.Context) (list []grants.User, err error) {
 
 // CreateUser implements [grants.UserRegistry].
 func (s *Store) CreateUser(ctx context.Context, u grants.User) error {
-	value, err := json.Marshal(userRecord{PasswordHash: u.PasswordHash, CreatedAt: u.CreatedAt})
+	value, err := encodeUser(&u)
 	if err != nil {
 		return err
 	}
@@ -61,6 +67,28 @@ func (s *Store) CreateUser(ctx context.Context, u grants.User) error {
 			return fmt.Errorf("%w: user %s", grants.ErrExists, u.Name)
 		}
 		return w.put(users, []byte(u.Name), value)
+	})
+}
+
+// ChangeUser implements [grants.UserRegistry].
+func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserChange) error {
+	return s.writes.do(ctx, func(w *writeTx) error {
+		value := w.get(users, []byte(name))
+		if value == nil {
+			return grants.ErrNotFound
+		}
+		u, err := decodeUser([]byte(name), value)
+		if err != nil {
+			return err
+		}
+		u.PasswordHash = cmp.Or(change.PasswordHash, u.PasswordHash)
+		if change.NotBefore.After(u.NotBefore) {
+			u.NotBefore = change.NotBefore
+		}
+		if value, err = encodeUser(&u); err != nil {
+			return err
+		}
+		return w.put(users, []byte(name), value)
 	})
 }
 

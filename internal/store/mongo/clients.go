@@ -28,12 +28,14 @@ type clientDoc struct {
 	Audience     []string          `bson:"audience,omitempty"`
 	WithoutPKCE  bool              `bson:"withoutPkce,omitempty"`
 	CreatedAt    time.Time         `bson:"createdAt"`
+	NotBefore    time.Time         `bson:"notBefore,omitempty"`
 }
 
 func newClientDoc(c *clientcfg.Client, version int64) clientDoc {
 	doc := clientDoc{
 		ID: c.ID, Version: version, Etag: newEtag(), Name: c.Name, Public: c.Public, Grants: c.Grants,
 		RedirectURIs: c.RedirectURIs, Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE, CreatedAt: c.CreatedAt,
+		NotBefore: c.NotBefore,
 	}
 	if !c.SecretDigest.IsZero() {
 		doc.SecretSHA256 = c.SecretDigest[:]
@@ -48,7 +50,8 @@ func (d *clientDoc) client() (clientcfg.Client, error) {
 	}
 	return clientcfg.Client{
 		ID: d.ID, Name: d.Name, SecretDigest: digest, Public: d.Public, Grants: d.Grants, RedirectURIs: d.RedirectURIs,
-		Scopes: d.Scopes, Audience: d.Audience, WithoutPKCE: d.WithoutPKCE, CreatedAt: d.CreatedAt, Version: d.Version,
+		Scopes: d.Scopes, Audience: d.Audience, WithoutPKCE: d.WithoutPKCE, CreatedAt: d.CreatedAt,
+		NotBefore: d.NotBefore, Version: d.Version,
 	}, nil
 }
 

@@ -18,6 +18,7 @@ type userDoc struct {
 	Name         string    `bson:"_id"`
 	PasswordHash string    `bson:"passwordHash"`
 	CreatedAt    time.Time `bson:"createdAt"`
+	NotBefore    time.Time `bson:"notBefore,omitempty"`
 }
 
 // User implements [grants.Users].
@@ -58,6 +59,28 @@ func (s *Store) CreateUser(ctx context.Context, u grants.User) error {
 		return errors.New("mongo: create user: the name is not UTF-8")
 	}
 	return s.insert(ctx, "create user", s.users, userDoc(u), grants.ErrExists)
+}
+
+// ChangeUser implements [grants.UserRegistry]. Applying it twice is the same as once, so the driver may
+// send it again.
+func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserChange) error {
+	if !utf8.ValidString(name) {
+		return fmt.Errorf("mongo: change user: %w", grants.ErrNotFound)
+	}
+	var update bson.D
+	if change.PasswordHash != "" {
+		update = append(update, bson.E{Key: "$set", Value: bson.D{{Key: "passwordHash", Value: change.PasswordHash}}})
+	}
+	if !change.NotBefore.IsZero() {
+		update = append(update, bson.E{Key: "$max", Value: bson.D{{Key: "notBefore", Value: change.NotBefore}}})
+	}
+	return s.do(ctx, "change user", func(ctx context.Context) error {
+		result, err := s.users.UpdateOne(ctx, byID(name), update, options.UpdateOne().SetComment(comment(ctx)))
+		if err == nil && result.MatchedCount == 0 {
+			err = grants.ErrNotFound
+		}
+		return err
+	})
 }
 
 // DeleteUser implements [grants.UserRegistry].

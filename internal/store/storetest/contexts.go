@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/syncer"
 )
@@ -45,6 +46,7 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"RotateRefreshToken": b.RotateRefreshToken(ctx, theToken, next),
 		"Revoke":             b.Revoke(ctx, "new", Epoch),
 		"CreateUser":         b.CreateUser(ctx, user("new")),
+		"ChangeUser":         b.ChangeUser(ctx, "there", grants.UserChange{PasswordHash: "new"}),
 		"DeleteUser":         b.DeleteUser(ctx, "there"),
 		"CreateSession":      b.CreateSession(ctx, session("new")),
 		"DeleteSession":      b.DeleteSession(ctx, theSession),

@@ -20,7 +20,7 @@ func fullClient(id string) clientcfg.Client {
 		Grants:       []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken, clientcfg.ClientCredentials},
 		RedirectURIs: []string{"https://example.test/cb?x=1&y=2", "com.example.app:/cb"},
 		Scopes:       []string{"read", "write"}, Audience: []string{"https://api.example.test"},
-		WithoutPKCE: true, CreatedAt: Epoch, Version: 1,
+		WithoutPKCE: true, CreatedAt: Epoch, NotBefore: Epoch.Add(time.Hour), Version: 1,
 	}
 }
 
@@ -62,7 +62,7 @@ func session(name string) grants.Session {
 }
 
 func user(name string) grants.User {
-	return grants.User{Name: name, PasswordHash: "$argon2id$v=19$m=65536,t=1,p=4$c2FsdA$aGFzaA", CreatedAt: Epoch}
+	return grants.User{Name: name, PasswordHash: "$argon2id$v=19$m=65536,t=1,p=4$c2FsdA$aGFzaA", CreatedAt: Epoch, NotBefore: Epoch.Add(time.Hour)}
 }
 
 func key(alg keys.Algorithm, generation int64) keys.Record {
