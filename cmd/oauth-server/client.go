@@ -17,13 +17,15 @@ import (
 
 func newClient(c *cli) *cobra.Command {
 	return group("client", "Register and manage OAuth clients",
-		newClientCreate(c), newClientList(c), newClientShow(c), newClientRotate(c), newClientDelete(c))
+		newClientCreate(c), newClientList(c), newClientShow(c), newClientRotate(c), newClientRevoke(c), newClientDelete(c))
 }
 
 // credentials are shown once, when they are made.
 type credentials struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret,omitempty"`
+	// NotBefore is the time of a revocation: tokens are issued again from then on.
+	NotBefore time.Time `json:"not_before,omitzero"`
 }
 
 func newClientCreate(c *cli) *cobra.Command {
@@ -95,7 +97,11 @@ func (c *cli) showCredentials(cr credentials) error {
 	if cr.ClientSecret == "" {
 		return c.table([]string{"client_id", cr.ClientID})
 	}
-	err := c.table([]string{"client_id", cr.ClientID}, []string{"client_secret", cr.ClientSecret})
+	rows := [][]string{{"client_id", cr.ClientID}, {"client_secret", cr.ClientSecret}}
+	if !cr.NotBefore.IsZero() {
+		rows = append(rows, []string{"not_before", cr.NotBefore.Format(time.RFC3339)})
+	}
+	err := c.table(rows...)
 	c.note("Keep the secret: it is shown only once, because only its digest is stored.")
 	return err
 }
@@ -135,6 +141,7 @@ func newClientShow(c *cli) *cobra.Command {
 			[]string{"audience", orDash(cl.Audience)},
 			[]string{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
 			[]string{"created", cl.CreatedAt.Format(time.RFC3339)},
+			[]string{"not_before", timeOrDash(cl.NotBefore)},
 		)
 	})
 }
@@ -142,14 +149,43 @@ func newClientShow(c *cli) *cobra.Command {
 func newClientRotate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rotate-secret ID", Short: "Give a client a new secret and show it, once", Args: takes("ID"),
-		Long: "Give a client a new secret and show it, once. The old secret stops working.",
+		Long: `Give a client a new secret and show it, once. The old secret stops working.
+
+What was issued under the old secret stays valid, unless it is revoked with --revoke:
+do that when the old secret may be known to others.`,
 	}
+	var rotation app.Rotation
+	cmd.Flags().BoolVar(&rotation.Revoke, "revoke", false, "also make everything worthless that was issued to the client until now")
 	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
-		secret, err := app.RotateSecret(ctx, store, args[0])
+		cl, secret, err := app.RotateSecret(ctx, store, args[0], rotation)
 		if err != nil {
 			return clientError(args[0], err)
 		}
-		return c.showCredentials(credentials{ClientID: args[0], ClientSecret: secret})
+		shown := credentials{ClientID: args[0], ClientSecret: secret}
+		if rotation.Revoke {
+			shown.NotBefore = cl.NotBefore
+		}
+		return c.showCredentials(shown)
+	})
+}
+
+func newClientRevoke(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "revoke ID", Short: "Make everything worthless that was issued to a client until now", Args: takes("ID"),
+		Long: `Make everything worthless that was issued to a client until now: its tokens, those of its users
+and the codes under way. Every instance follows within two seconds; introspection reports such
+a token as not active, while a resource server that only verifies the signature accepts it until
+it expires.
+
+The secret still works: to replace it as well, use rotate-secret --revoke.`,
+	}
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
+		cl, err := app.RevokeClient(ctx, store, args[0])
+		if err != nil {
+			return clientError(args[0], err)
+		}
+		return c.answer(credentials{ClientID: cl.ID, NotBefore: cl.NotBefore}, fmt.Sprintf(
+			"revoked everything that was issued to client %s; tokens are issued to it again from %s on", cl.ID, cl.NotBefore.Format(time.RFC3339)))
 	})
 }
 
@@ -176,6 +212,13 @@ func joinGrants(gs []clientcfg.Grant) string {
 		names[i] = string(g)
 	}
 	return orDash(names)
+}
+
+func timeOrDash(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return at.Format(time.RFC3339)
 }
 
 func orDash(list []string) string {

@@ -18,8 +18,8 @@ import (
 )
 
 func newUser(c *cli) *cobra.Command {
-	return group("user", "Create, list and delete the users who can sign in",
-		newUserCreate(c), newUserList(c), newUserDelete(c))
+	return group("user", "Create and manage the users who can sign in",
+		newUserCreate(c), newUserList(c), newUserPasswd(c), newUserRevoke(c), newUserDelete(c))
 }
 
 // shownUser is a user without anything secret.
@@ -36,7 +36,7 @@ func newUserCreate(c *cli) *cobra.Command {
 		Example: `  echo "$PASSWORD" | oauth-server user create ada --password-stdin`,
 		Args:    takes("NAME"),
 	}
-	cmd.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input, without one line ending")
+	fromStdinFlag(cmd, &fromStdin)
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		password, err := c.password(fromStdin)
@@ -52,6 +52,10 @@ func newUserCreate(c *cli) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+func fromStdinFlag(cmd *cobra.Command, fromStdin *bool) {
+	cmd.Flags().BoolVar(fromStdin, "password-stdin", false, "read the password from standard input, without one line ending")
 }
 
 // userError turns an error about a user into a message for the terminal.
@@ -124,6 +128,58 @@ func newUserList(c *cli) *cobra.Command {
 			rows = append(rows, []string{u.Name, u.CreatedAt.Format(time.DateOnly)})
 		}
 		return c.list(shown, rows...)
+	})
+}
+
+func newUserPasswd(c *cli) *cobra.Command {
+	var fromStdin bool
+	cmd := &cobra.Command{
+		Use:   "passwd NAME",
+		Short: "Change the password of a user, who has to sign in again everywhere",
+		Long: `Change the password of a user; it is prompted for, or read with --password-stdin. The sessions of
+the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`,
+		Args: takes("NAME"),
+	}
+	fromStdinFlag(cmd, &fromStdin)
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		password, err := c.password(fromStdin)
+		if err != nil {
+			return err
+		}
+		return c.withStore(cmd.Context(), set, func(store app.Store) error {
+			until, err := app.SetPassword(cmd.Context(), store, args[0], password)
+			if err != nil {
+				return userError(args[0], err)
+			}
+			return c.answer(revokedUser{args[0], until}, "changed the password of user "+args[0]+", who has to sign in again everywhere")
+		})
+	}
+	return cmd
+}
+
+// revokedUser is a user of whom everything is worthless that came of a sign-in before a time.
+type revokedUser struct {
+	Username  string    `json:"username"`
+	NotBefore time.Time `json:"not_before"`
+}
+
+func newUserRevoke(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "revoke NAME", Short: "End the sessions and tokens of a user, who has to sign in again everywhere", Args: takes("NAME"),
+		Long: `End the sessions of a user and make everything worthless that came of a sign-in until now: codes,
+refresh tokens and access tokens. Every instance follows at once; introspection reports such a
+token as not active, while a resource server that only verifies the signature accepts it until
+it expires.
+
+The password still works: passwd changes it and does the same.`,
+	}
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
+		until, err := app.RevokeUser(ctx, store, args[0])
+		if err != nil {
+			return userError(args[0], err)
+		}
+		return c.answer(revokedUser{args[0], until}, "ended the sessions and tokens of user "+args[0]+", who has to sign in again everywhere")
 	})
 }
 

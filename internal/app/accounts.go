@@ -12,9 +12,6 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// ErrPublic is returned when a secret is asked for a client that has none.
-var ErrPublic = errors.New("a public client has no secret")
-
 // CreateClient completes the registration, checks and stores it, and returns it with the secret of a
 // confidential client, which is stored as a digest only. A client without grants gets those that its
 // redirect URIs suggest. Errors: *[InvalidError], [clientcfg.ErrExists].
@@ -69,51 +66,27 @@ func FindClient(ctx context.Context, store clientcfg.Store, id string) (clientcf
 	return all[i], nil
 }
 
-// clientStore is what a change of a client needs.
-type clientStore interface {
-	clientcfg.Store
-	clientcfg.Registry
-}
-
-// RotateSecret replaces the secret of a confidential client and returns the new one, which is stored
-// as a digest only. Instances refuse the old one as soon as they have refreshed their clients, within
-// two seconds. Errors: [ErrPublic], [clientcfg.ErrNotFound].
-func RotateSecret(ctx context.Context, store clientStore, id string) (string, error) {
-	for {
-		c, err := FindClient(ctx, store, id)
-		if err != nil {
-			return "", err
-		}
-		if c.Public {
-			return "", fmt.Errorf("client %q: %w", id, ErrPublic)
-		}
-		shown := secret.New()
-		c.SecretDigest = secret.DigestOf(shown)
-		err = store.UpdateClient(ctx, c)
-		switch {
-		case err == nil:
-			return shown, nil
-		case errors.Is(err, clientcfg.ErrConflict) && ctx.Err() == nil:
-			// Another field was changed meanwhile; the next attempt keeps that.
-		default:
-			return "", fmt.Errorf("client %q: %w", id, err)
-		}
-	}
-}
-
 // CreateUser stores a user with the argon2id hash of the password.
 // Errors: *[InvalidError], [grants.ErrExists].
 func CreateUser(ctx context.Context, reg grants.UserRegistry, name, password string, now time.Time) (grants.User, error) {
 	if err := errors.Join(grants.ValidateUsername(name), grants.ValidatePassword(password)); err != nil {
 		return grants.User{}, &InvalidError{err}
 	}
-	hash, err := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1}).Hash(ctx, password)
+	hash, err := hashPassword(ctx, name, password)
 	if err != nil {
-		return grants.User{}, fmt.Errorf("hash password of user %q: %w", name, err)
+		return grants.User{}, err
 	}
 	u := grants.User{Name: name, PasswordHash: hash, CreatedAt: now.UTC().Truncate(time.Second)}
 	if err := reg.CreateUser(ctx, u); err != nil {
 		return u, fmt.Errorf("create user %q: %w", name, err)
 	}
 	return u, nil
+}
+
+func hashPassword(ctx context.Context, name, password string) (string, error) {
+	hash, err := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1}).Hash(ctx, password)
+	if err != nil {
+		return "", fmt.Errorf("hash password of user %q: %w", name, err)
+	}
+	return hash, nil
 }

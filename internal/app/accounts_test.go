@@ -78,7 +78,7 @@ func TestRotateSecret(t *testing.T) {
 	if _, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "app", Public: true, RedirectURIs: []string{"http://127.0.0.1/"}}, noon); err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := RotateSecret(t.Context(), store, "shop")
+	_, fresh, err := RotateSecret(t.Context(), store, "shop", Rotation{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,10 +86,10 @@ func TestRotateSecret(t *testing.T) {
 	if err != nil || !c.SecretDigest.Matches(fresh) || c.SecretDigest.Matches(old) {
 		t.Errorf("after the rotation: %v, new works %v, old works %v", err, c.SecretDigest.Matches(fresh), c.SecretDigest.Matches(old))
 	}
-	if _, err := RotateSecret(t.Context(), store, "app"); !errors.Is(err, ErrPublic) {
+	if _, _, err := RotateSecret(t.Context(), store, "app", Rotation{}); !errors.Is(err, ErrPublic) {
 		t.Errorf("RotateSecret(public) = %v", err)
 	}
-	if _, err := RotateSecret(t.Context(), store, "nobody"); !errors.Is(err, clientcfg.ErrNotFound) {
+	if _, _, err := RotateSecret(t.Context(), store, "nobody", Rotation{}); !errors.Is(err, clientcfg.ErrNotFound) {
 		t.Errorf("RotateSecret(unknown) = %v", err)
 	}
 }
@@ -117,7 +117,7 @@ func TestRotateSecretKeepsAConcurrentChange(t *testing.T) {
 	if _, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon); err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := RotateSecret(t.Context(), store, "shop")
+	_, fresh, err := RotateSecret(t.Context(), store, "shop", Rotation{})
 	if err != nil {
 		t.Fatal(err)
 	}

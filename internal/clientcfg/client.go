@@ -43,7 +43,7 @@ type Client struct {
 	CreatedAt    time.Time     `json:"created_at"`
 	// NotBefore makes everything worthless that was issued to it before; zero: nothing.
 	NotBefore time.Time `json:"not_before,omitzero"`
-	Version      int64         `json:"version"` // +1 with every change, against lost updates
+	Version   int64     `json:"version"` // +1 with every change, against lost updates
 }
 
 // MaxIDLength bounds a client_id; it becomes part of every counter key.

@@ -37,7 +37,7 @@ func outlives(client *clientcfg.Client, issued time.Time) bool {
 
 // settled refuses to issue tokens that would be worthless. Clients are kept in memory, so for a moment
 // after a revocation an instance may still accept an old secret, and clocks differ. Because of that
-// the revocation extends a little into the future (see app.RevokeClient), and this is that moment.
+// the revocation extends a little into the future (app.RevokeClient), and this is that moment.
 func (s *Service) settled(client *clientcfg.Client) error {
 	wait := client.NotBefore.Sub(s.opts.Now())
 	if wait <= 0 {
