@@ -31,7 +31,7 @@ type credentials struct {
 func newClientCreate(c *cli) *cobra.Command {
 	var spec clientcfg.Client
 	var kinds []string
-	var operator bool
+	admin := accessFlag{}
 	cmd := &cobra.Command{
 		Use:   "create ID",
 		Short: "Register a client and show its secret, once",
@@ -47,18 +47,21 @@ func newClientCreate(c *cli) *cobra.Command {
 	flags.StringVar(&spec.Name, "name", "", "name on the consent page (default the ID)")
 	flags.BoolVar(&spec.Public, "public", false, "the client has no secret, because it is a native or browser app")
 	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
-	flags.BoolVar(&operator, "admin", false, "make it an admin client: it can get tokens for the admin API, to read and change limits")
+	admin.add(flags, "admin", "make it an admin client: it can get tokens for the admin API, to read and change limits, or with --admin=read to read them only")
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		spec.ID = args[0]
 		spec.Grants = grantsOf(kinds)
-		if operator {
-			clientcfg.MakeOperator(&spec)
+		if err := admin.apply(&spec); err != nil {
+			return err
 		}
 		return c.withNewStore(cmd.Context(), set, func(store app.Store) error {
 			made, secret, err := app.CreateClient(cmd.Context(), store, spec, time.Now())
 			if err != nil {
 				return clientError(spec.ID, err)
+			}
+			if admin.access != clientcfg.NoAccess && made.ActsForUsers() {
+				c.note("When a user signs in through this client, the admin API accepts the token only if the user is an operator: oauth-server user operator NAME on|read")
 			}
 			return c.showCredentials(credentials{ClientID: made.ID, ClientSecret: secret})
 		})

@@ -125,6 +125,80 @@ func TestClientForOperators(t *testing.T) {
 	}
 }
 
+// --admin gives all, --admin=read less, and a scope that contradicts it is refused.
+func TestAdminClients(t *testing.T) {
+	data := storeFile(t)
+	create := func(id string, args ...string) (stderr string, status int) {
+		_, stderr, status = run(t, "", append([]string{"client", "create", id, "--data", data}, args...)...)
+		return stderr, status
+	}
+	for _, tt := range []struct {
+		args   string
+		status int
+		says   string
+		scopes []string
+	}{
+		{"--admin", exitOK, "", []string{"ratelimit:read", "ratelimit:write"}},
+		{"--admin=true", exitOK, "", []string{"ratelimit:read", "ratelimit:write"}},
+		{"--admin=read", exitOK, "", []string{"ratelimit:read"}},
+		{"--admin=read --scope ratelimit:read", exitOK, "", []string{"ratelimit:read"}},
+		{"--admin --scope ratelimit:write", exitOK, "", []string{"ratelimit:write", "ratelimit:read"}},
+		{"--admin --scope ratelimit:read", exitUsage, "use --admin=read", nil},
+		{"--admin=read --scope ratelimit:write", exitUsage, "leave out the scope ratelimit:write", nil},
+		{"--admin=some", exitUsage, `"some" is none of read, write`, nil},
+		{"--admin --grant authorization_code --redirect-uri http://127.0.0.1/", exitOK, "only if the user is an operator", []string{"ratelimit:read", "ratelimit:write"}},
+		{"--admin=read --grant password", exitOK, "user operator NAME on|read", []string{"ratelimit:read"}},
+	} {
+		id := "c" + strings.ReplaceAll(tt.args, " ", "_")
+		stderr, status := create(id, strings.Fields(tt.args)...)
+		if status != tt.status || !strings.Contains(stderr, tt.says) || tt.says == "" && strings.Contains(stderr, "operator") {
+			t.Errorf("%s: status %d: %s", tt.args, status, stderr)
+		}
+		if tt.status != exitOK {
+			continue
+		}
+		var shown struct {
+			Scopes []string `json:"scopes"`
+		}
+		runJSON(t, &shown, "", "client", "show", id, "--data", data)
+		if !slices.Equal(shown.Scopes, tt.scopes) {
+			t.Errorf("%s: scopes %v", tt.args, shown.Scopes)
+		}
+	}
+}
+
+func TestOperators(t *testing.T) {
+	store := []string{"--data", storeFile(t)}
+	with := func(args ...string) []string { return append(args, store...) }
+	level := func() (level string) {
+		t.Helper()
+		var users []shownUser
+		runJSON(t, &users, "", with("user", "list")...)
+		return string(users[0].Operator)
+	}
+	for _, tt := range []struct{ args, want string }{
+		{"user create ada --password-stdin --operator=read", "read"},
+		{"user operator ada on", "write"},
+		{"user operator ada off", ""},
+		{"user operator ada read", "read"},
+	} {
+		if _, stderr, status := run(t, adaPassword, with(strings.Fields(tt.args)...)...); status != exitOK {
+			t.Fatalf("%s: %s", tt.args, stderr)
+		}
+		if got := level(); got != tt.want {
+			t.Errorf("after %s: %q", tt.args, got)
+		}
+	}
+	for args, says := range map[string]string{
+		"user operator nobody on": `there is no user "nobody"`, "user operator ada yes": `"yes" is none of on, read, off`,
+		"user operator ada": "on|read|off is missing", "user create bob --password-stdin --operator=much": "none of read, write",
+	} {
+		if _, stderr, status := run(t, adaPassword, with(strings.Fields(args)...)...); status == exitOK || !strings.Contains(stderr, says) {
+			t.Errorf("%s: status %d: %s", args, status, stderr)
+		}
+	}
+}
+
 func TestSecretsAreShownOnceAndNowhereElse(t *testing.T) {
 	data := storeFile(t)
 	var made credentials

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,23 +14,27 @@ import (
 	"golang.org/x/term"
 
 	"oauth-server/internal/app"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 )
 
 func newUser(c *cli) *cobra.Command {
 	return group("user", "Create and manage the users who can sign in",
-		newUserCreate(c), newUserList(c), newUserPasswd(c), newUserRevoke(c), newUserDelete(c))
+		newUserCreate(c), newUserList(c), newUserOperator(c), newUserPasswd(c), newUserRevoke(c), newUserDelete(c))
 }
 
 // shownUser is a user without anything secret.
 type shownUser struct {
 	Username  string    `json:"username"`
 	CreatedAt time.Time `json:"created_at"`
+	// Operator is what the user may do with the admin API; empty: nothing.
+	Operator clientcfg.Access `json:"operator,omitempty"`
 }
 
 func newUserCreate(c *cli) *cobra.Command {
 	var fromStdin bool
+	operator := accessFlag{}
 	cmd := &cobra.Command{
 		Use:     "create NAME",
 		Short:   "Create a user; the password is prompted for, or read with --password-stdin",
@@ -37,6 +42,7 @@ func newUserCreate(c *cli) *cobra.Command {
 		Args:    takes("NAME"),
 	}
 	fromStdinFlag(cmd, &fromStdin)
+	operator.add(cmd.Flags(), "operator", "let the user read and change limits through an admin client, or with --operator=read read them only")
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		password, err := c.password(fromStdin)
@@ -44,11 +50,11 @@ func newUserCreate(c *cli) *cobra.Command {
 			return err
 		}
 		return c.withNewStore(cmd.Context(), set, func(store app.Store) error {
-			u, err := app.CreateUser(cmd.Context(), store, args[0], password, time.Now())
+			u, err := app.CreateUser(cmd.Context(), store, args[0], password, operator.access, time.Now())
 			if err != nil {
 				return userError(args[0], err)
 			}
-			return c.answer(shownUser{Username: u.Name, CreatedAt: u.CreatedAt}, "created user "+u.Name)
+			return c.answer(shownUser{u.Name, u.CreatedAt, u.Operator}, "created user "+u.Name)
 		})
 	}
 	return cmd
@@ -122,12 +128,40 @@ func newUserList(c *cli) *cobra.Command {
 			return err
 		}
 		shown := make([]shownUser, 0, len(users))
-		rows := [][]string{{"USERNAME", "CREATED"}}
+		rows := [][]string{{"USERNAME", "CREATED", "OPERATOR"}}
 		for _, u := range users {
-			shown = append(shown, shownUser{Username: u.Name, CreatedAt: u.CreatedAt})
-			rows = append(rows, []string{u.Name, u.CreatedAt.Format(time.DateOnly)})
+			shown = append(shown, shownUser{u.Name, u.CreatedAt, u.Operator})
+			rows = append(rows, []string{u.Name, u.CreatedAt.Format(time.DateOnly), cmp.Or(string(u.Operator), "-")})
 		}
 		return c.list(shown, rows...)
+	})
+}
+
+func newUserOperator(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "operator NAME on|read|off", Short: "Let a user use the admin API, or not", Args: takes("NAME", "on|read|off"),
+		Long: `Let a user read and change limits (on), read them only (read), or neither (off). It concerns tokens
+that the user gets by signing in through an admin client, also those that are there already, and
+acts at once on every instance.`,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return []string{"on", "read", "off"}, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	levels := map[string]clientcfg.Access{"on": clientcfg.WriteAccess, "read": clientcfg.ReadAccess, "off": clientcfg.NoAccess}
+	says := map[string]string{"on": "may now use the admin API", "read": "may now read with the admin API", "off": "may no longer use the admin API"}
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
+		name, level := args[0], args[1]
+		access, ok := levels[level]
+		if !ok {
+			return usagef("user operator: %q is none of on, read, off", level)
+		}
+		if err := store.ChangeUser(ctx, name, grants.UserChange{Operator: &access}); err != nil {
+			return userError(name, err)
+		}
+		return c.answer(map[string]any{"username": name, "operator": access}, "user "+name+" "+says[level])
 	})
 }
 

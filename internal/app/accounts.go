@@ -66,9 +66,10 @@ func FindClient(ctx context.Context, store clientcfg.Store, id string) (clientcf
 	return all[i], nil
 }
 
-// CreateUser stores a user with the argon2id hash of the password.
+// CreateUser stores a user with the argon2id hash of the password. operator is what the user may do
+// with the admin API.
 // Errors: *[InvalidError], [grants.ErrExists].
-func CreateUser(ctx context.Context, reg grants.UserRegistry, name, password string, now time.Time) (grants.User, error) {
+func CreateUser(ctx context.Context, reg grants.UserRegistry, name, password string, operator clientcfg.Access, now time.Time) (grants.User, error) {
 	if err := errors.Join(grants.ValidateUsername(name), grants.ValidatePassword(password)); err != nil {
 		return grants.User{}, &InvalidError{err}
 	}
@@ -76,7 +77,7 @@ func CreateUser(ctx context.Context, reg grants.UserRegistry, name, password str
 	if err != nil {
 		return grants.User{}, err
 	}
-	u := grants.User{Name: name, PasswordHash: hash, CreatedAt: now.UTC().Truncate(time.Second)}
+	u := grants.User{Name: name, PasswordHash: hash, CreatedAt: now.UTC().Truncate(time.Second), Operator: operator}
 	if err := reg.CreateUser(ctx, u); err != nil {
 		return u, fmt.Errorf("create user %q: %w", name, err)
 	}

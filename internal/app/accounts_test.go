@@ -129,7 +129,7 @@ func TestRotateSecretKeepsAConcurrentChange(t *testing.T) {
 
 func TestCreateUser(t *testing.T) {
 	store := openTestStore(t)
-	if _, err := CreateUser(t.Context(), store, "ada", "correct horse", noon); err != nil {
+	if _, err := CreateUser(t.Context(), store, "ada", "correct horse", clientcfg.NoAccess, noon); err != nil {
 		t.Fatal(err)
 	}
 	u, err := store.User(t.Context(), "ada")
@@ -140,7 +140,7 @@ func TestCreateUser(t *testing.T) {
 		t.Errorf("the password does not verify: %v", err)
 	}
 	longest := strings.Repeat("a", grants.MaxUsernameLength)
-	if _, err := CreateUser(t.Context(), store, longest, "pw", noon); err != nil {
+	if _, err := CreateUser(t.Context(), store, longest, "pw", clientcfg.NoAccess, noon); err != nil {
 		t.Errorf("the longest name: %v", err)
 	}
 	for _, bad := range []struct{ name, password string }{
@@ -153,7 +153,7 @@ func TestCreateUser(t *testing.T) {
 		{"bob", "\xff"},
 	} {
 		var invalid *InvalidError
-		if _, err := CreateUser(t.Context(), store, bad.name, bad.password, noon); !errors.As(err, &invalid) {
+		if _, err := CreateUser(t.Context(), store, bad.name, bad.password, clientcfg.NoAccess, noon); !errors.As(err, &invalid) {
 			t.Errorf("CreateUser(%q, %q) = %v", bad.name, bad.password, err)
 		}
 	}

@@ -129,6 +129,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service) (*admin.Server
 		Instance:  l.syncer.ID,
 		Version:   thisBuild().Version,
 		Tokens:    service,
+		Users:     f.watched,
 		Clients:   f.clients,
 		Policies:  l.policies,
 		Audit:     f.store,

@@ -52,6 +52,9 @@ const MaxIDLength = 128
 // May reports whether the client is registered for the grant.
 func (c *Client) May(g Grant) bool { return slices.Contains(c.Grants, g) }
 
+// ActsForUsers reports whether the client can get tokens for users who sign in.
+func (c *Client) ActsForUsers() bool { return c.May(AuthorizationCode) || c.May(Password) }
+
 // NeedsPKCE reports whether the client must send a code_challenge: a public client always
 // (RFC 9700 2.1.1), others unless they are exempted.
 func (c *Client) NeedsPKCE() bool { return c.Public || !c.WithoutPKCE }

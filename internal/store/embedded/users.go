@@ -9,17 +9,21 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
 
 type userRecord struct {
-	PasswordHash string    `json:"password_hash"`
-	CreatedAt    time.Time `json:"created_at"`
-	NotBefore    time.Time `json:"not_before,omitzero"`
+	PasswordHash string           `json:"password_hash"`
+	CreatedAt    time.Time        `json:"created_at"`
+	NotBefore    time.Time        `json:"not_before,omitzero"`
+	Operator     clientcfg.Access `json:"operator,omitempty"`
 }
 
 func encodeUser(u *grants.User) ([]byte, error) {
-	return json.Marshal(userRecord{PasswordHash: u.PasswordHash, CreatedAt: u.CreatedAt, NotBefore: u.NotBefore})
+	return json.Marshal(userRecord{
+		PasswordHash: u.PasswordHash, CreatedAt: u.CreatedAt, NotBefore: u.NotBefore, Operator: u.Operator,
+	})
 }
 
 func decodeUser(name, value []byte) (grants.User, error) {
@@ -27,7 +31,9 @@ func decodeUser(name, value []byte) (grants.User, error) {
 	if err := json.Unmarshal(value, &r); err != nil {
 		return grants.User{}, fmt.Errorf("%w: user: %w", ErrCorrupt, err)
 	}
-	return grants.User{Name: string(name), PasswordHash: r.PasswordHash, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore}, nil
+	return grants.User{
+		Name: string(name), PasswordHash: r.PasswordHash, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Operator: r.Operator,
+	}, nil
 }
 
 // User implements [grants.Users].
@@ -84,6 +90,9 @@ func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserC
 		u.PasswordHash = cmp.Or(change.PasswordHash, u.PasswordHash)
 		if change.NotBefore.After(u.NotBefore) {
 			u.NotBefore = change.NotBefore
+		}
+		if change.Operator != nil {
+			u.Operator = *change.Operator
 		}
 		if value, err = encodeUser(&u); err != nil {
 			return err

@@ -11,14 +11,16 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
 
 type userDoc struct {
-	Name         string    `bson:"_id"`
-	PasswordHash string    `bson:"passwordHash"`
-	CreatedAt    time.Time `bson:"createdAt"`
-	NotBefore    time.Time `bson:"notBefore,omitempty"`
+	Name         string           `bson:"_id"`
+	PasswordHash string           `bson:"passwordHash"`
+	CreatedAt    time.Time        `bson:"createdAt"`
+	NotBefore    time.Time        `bson:"notBefore,omitempty"`
+	Operator     clientcfg.Access `bson:"operator,omitempty"`
 }
 
 // User implements [grants.Users].
@@ -67,9 +69,15 @@ func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserC
 	if !utf8.ValidString(name) {
 		return fmt.Errorf("mongo: change user: %w", grants.ErrNotFound)
 	}
-	var update bson.D
+	var set, update bson.D
 	if change.PasswordHash != "" {
-		update = append(update, bson.E{Key: "$set", Value: bson.D{{Key: "passwordHash", Value: change.PasswordHash}}})
+		set = append(set, bson.E{Key: "passwordHash", Value: change.PasswordHash})
+	}
+	if change.Operator != nil {
+		set = append(set, bson.E{Key: "operator", Value: *change.Operator})
+	}
+	if len(set) > 0 {
+		update = append(update, bson.E{Key: "$set", Value: set})
 	}
 	if !change.NotBefore.IsZero() {
 		update = append(update, bson.E{Key: "$max", Value: bson.D{{Key: "notBefore", Value: change.NotBefore}}})

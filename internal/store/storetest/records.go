@@ -62,7 +62,10 @@ func session(name string) grants.Session {
 }
 
 func user(name string) grants.User {
-	return grants.User{Name: name, PasswordHash: "$argon2id$v=19$m=65536,t=1,p=4$c2FsdA$aGFzaA", CreatedAt: Epoch, NotBefore: Epoch.Add(time.Hour)}
+	return grants.User{
+		Name: name, PasswordHash: "$argon2id$v=19$m=65536,t=1,p=4$c2FsdA$aGFzaA", CreatedAt: Epoch,
+		NotBefore: Epoch.Add(time.Hour), Operator: clientcfg.ReadAccess,
+	}
 }
 
 func key(alg keys.Algorithm, generation int64) keys.Record {

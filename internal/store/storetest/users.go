@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
 
@@ -50,6 +51,7 @@ func changeUser(t *testing.T, b Backend) {
 	ctx, alice := t.Context(), user("alice")
 	succeed(t, "create", errors.Join(b.CreateUser(ctx, alice), b.CreateUser(ctx, user("bob"))))
 	later := alice.NotBefore.Add(time.Minute)
+	write, none := clientcfg.WriteAccess, clientcfg.NoAccess
 	for _, step := range []struct {
 		what   string
 		change grants.UserChange
@@ -58,8 +60,10 @@ func changeUser(t *testing.T, b Backend) {
 		{"the password", grants.UserChange{PasswordHash: "other"}, func(u *grants.User) { u.PasswordHash = "other" }},
 		{"a later time", grants.UserChange{NotBefore: later}, func(u *grants.User) { u.NotBefore = later }},
 		{"an earlier time", grants.UserChange{NotBefore: Epoch}, func(*grants.User) {}},
-		{"all at once", grants.UserChange{PasswordHash: "third", NotBefore: later.Add(1e6)}, func(u *grants.User) {
-			u.PasswordHash, u.NotBefore = "third", later.Add(1e6)
+		{"the operator", grants.UserChange{Operator: &write}, func(u *grants.User) { u.Operator = write }},
+		{"the operator, to none", grants.UserChange{Operator: &none}, func(u *grants.User) { u.Operator = none }},
+		{"all at once", grants.UserChange{PasswordHash: "third", NotBefore: later.Add(1e6), Operator: &write}, func(u *grants.User) {
+			u.PasswordHash, u.NotBefore, u.Operator = "third", later.Add(1e6), write
 		}},
 	} {
 		succeed(t, "change "+step.what, b.ChangeUser(ctx, "alice", step.change))
