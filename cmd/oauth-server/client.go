@@ -26,6 +26,8 @@ type credentials struct {
 	ClientSecret string `json:"client_secret,omitempty"`
 	// NotBefore is the time of a revocation: tokens are issued again from then on.
 	NotBefore time.Time `json:"not_before,omitzero"`
+	// FormerUntil is how long the secret before stays valid.
+	FormerUntil time.Time `json:"former_secret_valid_until,omitzero"`
 }
 
 func newClientCreate(c *cli) *cobra.Command {
@@ -104,6 +106,9 @@ func (c *cli) showCredentials(cr credentials) error {
 	if !cr.NotBefore.IsZero() {
 		rows = append(rows, []string{"not_before", cr.NotBefore.Format(time.RFC3339)})
 	}
+	if !cr.FormerUntil.IsZero() {
+		rows = append(rows, []string{"former_secret_valid_until", cr.FormerUntil.Format(time.RFC3339)})
+	}
 	err := c.table(rows...)
 	c.note("Keep the secret: it is shown only once, because only its digest is stored.")
 	return err
@@ -134,37 +139,54 @@ func newClientShow(c *cli) *cobra.Command {
 		if err != nil {
 			return clientError(args[0], err)
 		}
-		return c.list(cl,
-			[]string{"client_id", cl.ID},
-			[]string{"name", cl.DisplayName()},
-			[]string{"kind", kindOf(&cl)},
-			[]string{"grants", joinGrants(cl.Grants)},
-			[]string{"redirect_uris", orDash(cl.RedirectURIs)},
-			[]string{"scopes", orDash(cl.Scopes)},
-			[]string{"audience", orDash(cl.Audience)},
-			[]string{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
-			[]string{"created", cl.CreatedAt.Format(time.RFC3339)},
-			[]string{"not_before", timeOrDash(cl.NotBefore)},
-		)
+		rows := [][]string{
+			{"client_id", cl.ID},
+			{"name", cl.DisplayName()},
+			{"kind", kindOf(&cl)},
+			{"grants", joinGrants(cl.Grants)},
+			{"redirect_uris", orDash(cl.RedirectURIs)},
+			{"scopes", orDash(cl.Scopes)},
+			{"audience", orDash(cl.Audience)},
+			{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
+			{"created", cl.CreatedAt.Format(time.RFC3339)},
+			{"not_before", timeOrDash(cl.NotBefore)},
+		}
+		return c.list(cl, append(rows, secretRows(&cl)...)...)
 	})
+}
+
+// secretRows shows when the secrets of a client were last used, to the minute, and when a former one
+// ends.
+func secretRows(cl *clientcfg.Client) (rows [][]string) {
+	if cl.Public {
+		return nil
+	}
+	rows = append(rows, []string{"secret_used", timeOrDash(cl.SecretUsed)})
+	if f := &cl.Former; !f.Until.IsZero() {
+		rows = append(rows, []string{"former_secret_until", timeOrDash(f.Until)}, []string{"former_secret_used", timeOrDash(f.Used)})
+	}
+	return rows
 }
 
 func newClientRotate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rotate-secret ID", Short: "Give a client a new secret and show it, once", Args: takes("ID"),
-		Long: `Give a client a new secret and show it, once. The old secret stops working.
+		Long: `Give a client a new secret and show it, once. The old secret stops working, at once or, with
+--overlap, after a while: until then both are accepted, so that the client can be given the new
+one without an interruption. client show shows when each was last used.
 
 What was issued under the old secret stays valid, unless it is revoked with --revoke:
 do that when the old secret may be known to others.`,
 	}
 	var rotation app.Rotation
+	cmd.Flags().DurationVar(&rotation.Overlap, "overlap", 0, "how long the old secret stays valid, such as 24h, at most 720h")
 	cmd.Flags().BoolVar(&rotation.Revoke, "revoke", false, "also make everything worthless that was issued to the client until now")
 	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
 		cl, secret, err := app.RotateSecret(ctx, store, args[0], rotation)
 		if err != nil {
 			return clientError(args[0], err)
 		}
-		shown := credentials{ClientID: args[0], ClientSecret: secret}
+		shown := credentials{ClientID: args[0], ClientSecret: secret, FormerUntil: cl.Former.Until}
 		if rotation.Revoke {
 			shown.NotBefore = cl.NotBefore
 		}

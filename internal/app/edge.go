@@ -76,6 +76,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		Counters:             l.counters,
 		Policies:             l.policies.Snapshot,
 		Observe:              l.decided,
+		SecretUsed:           f.uses.Used,
 	})
 }
 

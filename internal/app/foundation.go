@@ -32,6 +32,7 @@ type foundation struct {
 	cert      *certificate    // nil: plain HTTP
 	keys      *keys.Ring
 	clients   *clientcfg.Source
+	uses      *clientcfg.Uses // of clients' secrets
 }
 
 // newFoundation opens everything, in the order of its fields. What has to be closed is pushed on
@@ -68,8 +69,19 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	if f.keys, err = openKeys(ctx, f); err != nil {
 		return nil, err
 	}
+	f.uses = clientcfg.NewUses(f.store)
+	undo.push("the last uses of secrets", f.flushUses)
 	f.clients, err = clientcfg.NewSource(ctx, f.watched)
 	return f, err
+}
+
+// flushUses stores which secrets were used in the last minute. Nothing depends on it, so a failure is
+// not one of the stop.
+func (f *foundation) flushUses(ctx context.Context) error {
+	if err := f.uses.Flush(ctx); err != nil {
+		f.log.LogAttrs(ctx, slog.LevelInfo, "last uses of secrets not stored", slog.Any("error", err))
+	}
+	return nil
 }
 
 // stopLoops ends the background work, before the store closes.

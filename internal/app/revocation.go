@@ -91,19 +91,42 @@ var ErrPublic = errors.New("a public client has no secret")
 
 // Rotation is what becomes of a secret that is replaced, and of what was issued under it.
 type Rotation struct {
-	Revoke bool // as [RevokeClient] does
+	Revoke  bool          // as [RevokeClient] does
+	Overlap time.Duration // the old secret stays valid for so long; 0: it ends at once
+}
+
+// MaxOverlap is the longest overlap of two secrets.
+const MaxOverlap = 30 * 24 * time.Hour
+
+// validate returns an *[InvalidError] for a rotation that contradicts itself.
+func (r Rotation) validate() error {
+	switch {
+	case r.Overlap < 0 || r.Overlap > MaxOverlap:
+		return &InvalidError{fmt.Errorf("overlap: needs to be from 0 to %d days", MaxOverlap/(24*time.Hour))}
+	case r.Overlap > 0 && r.Revoke:
+		return &InvalidError{errors.New("overlap: the old secret cannot both be revoked and stay valid")}
+	}
+	return nil
 }
 
 // RotateSecret replaces the secret of a confidential client. It returns the client and the new secret,
-// which is stored as a digest only. Instances refuse the old one as soon as they have refreshed their
-// clients, within two seconds. Errors: [ErrPublic], [clientcfg.ErrNotFound].
+// which is stored as a digest only. Instances follow as soon as they have refreshed their clients,
+// within two seconds. At most two secrets are valid: one that still was from an earlier rotation ends.
+// Errors: *[InvalidError], [ErrPublic], [clientcfg.ErrNotFound].
 func RotateSecret(ctx context.Context, store clientStore, id string, r Rotation) (c clientcfg.Client, shown string, err error) {
+	if err := r.validate(); err != nil {
+		return c, "", err
+	}
 	shown = secret.New()
 	c, err = changeClient(ctx, store, id, func(c *clientcfg.Client, now time.Time) error {
 		if c.Public {
 			return ErrPublic
 		}
-		c.SecretDigest = secret.DigestOf(shown)
+		former := clientcfg.FormerSecret{Digest: c.SecretDigest, Until: now.UTC().Add(r.Overlap).Truncate(time.Second), Used: c.SecretUsed}
+		c.SecretDigest, c.SecretUsed, c.Former = secret.DigestOf(shown), time.Time{}, clientcfg.FormerSecret{}
+		if r.Overlap > 0 {
+			c.Former = former
+		}
 		if r.Revoke {
 			revoke(c, now)
 		}

@@ -113,6 +113,9 @@ const (
 	policiesRefreshEvery = time.Second
 )
 
+// usesFlushedEvery is how often the store learns which secrets were used.
+const usesFlushedEvery = time.Minute
+
 // tasks lists what is repeated while the server runs.
 func (s *Server) tasks() []background.Task {
 	const keep = "refresh failed; keeping last good snapshot"
@@ -120,6 +123,7 @@ func (s *Server) tasks() []background.Task {
 	tasks := []background.Task{
 		{Name: "signing keys", Every: f.keys.CheckEvery(), Do: f.keys.Maintain, Failed: keep},
 		{Name: "clients", Every: clientsRefreshEvery, Do: f.clients.Refresh, Failed: keep},
+		{Name: "uses of secrets", Every: usesFlushedEvery, Do: f.uses.Flush, Failed: "uses of secrets not stored; trying again"},
 		{Name: "policies", Every: policiesRefreshEvery, Do: l.policies.Refresh, Failed: keep},
 		{
 			Name: "audit sweep", Every: time.Hour, Retry: time.Minute, First: true, Do: s.edge.admin.SweepAudit,

@@ -34,16 +34,27 @@ type Client struct {
 	ID           string        `json:"client_id"`
 	Name         string        `json:"client_name,omitempty"` // shown on the consent page
 	SecretDigest secret.Digest `json:"-"`                     // zero for a public client
-	Public       bool          `json:"public"`                // cannot keep a secret: native and browser apps
-	Grants       []Grant       `json:"grant_types"`
-	RedirectURIs []string      `json:"redirect_uris,omitempty"`
-	Scopes       []string      `json:"scopes,omitempty"`   // all that it may request
-	Audience     []string      `json:"audience,omitempty"` // aud of its tokens; empty: the server's default
-	WithoutPKCE  bool          `json:"without_pkce,omitempty"`
-	CreatedAt    time.Time     `json:"created_at"`
+	// SecretUsed is the minute in which the secret was last used; zero: it was not.
+	SecretUsed time.Time `json:"secret_used_at,omitzero"`
+	// Former is the secret before the last rotation, if that let it stay valid for a while.
+	Former       FormerSecret `json:"former_secret,omitzero"`
+	Public       bool         `json:"public"` // cannot keep a secret: native and browser apps
+	Grants       []Grant      `json:"grant_types"`
+	RedirectURIs []string     `json:"redirect_uris,omitempty"`
+	Scopes       []string     `json:"scopes,omitempty"`   // all that it may request
+	Audience     []string     `json:"audience,omitempty"` // aud of its tokens; empty: the server's default
+	WithoutPKCE  bool         `json:"without_pkce,omitempty"`
+	CreatedAt    time.Time    `json:"created_at"`
 	// NotBefore makes everything worthless that was issued to it before; zero: nothing.
 	NotBefore time.Time `json:"not_before,omitzero"`
 	Version   int64     `json:"version"` // +1 with every change, against lost updates
+}
+
+// FormerSecret is a secret that was replaced and stays valid for a while. Zero: there is none.
+type FormerSecret struct {
+	Digest secret.Digest `json:"-"`
+	Until  time.Time     `json:"valid_until"`
+	Used   time.Time     `json:"used_at,omitzero"` // as SecretUsed
 }
 
 // MaxIDLength bounds a client_id; it becomes part of every counter key.

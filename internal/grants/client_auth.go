@@ -19,11 +19,15 @@ func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Cli
 	}
 	client, ok := s.opts.Clients.Client(c.ClientID)
 	if !ok {
-		_ = secret.DigestOf(c.Secret) // takes as long as for a client that exists
+		client = &clientcfg.Client{} // which nothing proves to be; it takes as long as for one that exists
+	}
+	now := s.opts.Now()
+	used, proven := proves(client, c.Secret, now)
+	if !proven || !client.Public && c.Method == AuthNone {
 		return nil, s.failedClient(c.ClientID, remote)
 	}
-	if !client.Public && c.Method == AuthNone || !proves(client, c.Secret) {
-		return nil, s.failedClient(c.ClientID, remote)
+	if !used.IsZero() && s.opts.SecretUsed != nil {
+		s.opts.SecretUsed(client.ID, used, now)
 	}
 	return client, nil
 }
@@ -54,12 +58,20 @@ func (s *Service) failedClient(id string, remote netip.Addr) error {
 	return fail(InvalidClient, "Client authentication failed.")
 }
 
-// proves reports whether the secret is that of the client, in constant time. A public client has
-// none: presenting one is a mistake that must not pass unnoticed. An empty secret counts as none,
-// whichever way it was sent (RFC 6749 2.3.1): some libraries put it into a Basic header.
-func proves(client *clientcfg.Client, presented string) bool {
+// proves reports whether the secret is one of the client's, and which, in constant time: it is compared
+// with both, also if there is no former one. A public client has none: presenting one is a mistake that
+// must not pass unnoticed. An empty secret counts as none, whichever way it was sent (RFC 6749 2.3.1):
+// some libraries put it into a Basic header.
+func proves(client *clientcfg.Client, presented string, now time.Time) (used secret.Digest, ok bool) {
 	if client.Public {
-		return presented == ""
+		return secret.Digest{}, presented == ""
 	}
-	return client.SecretDigest.Matches(presented)
+	current, former := client.SecretDigest.Matches(presented), client.Former.Digest.Matches(presented)
+	switch {
+	case current:
+		return client.SecretDigest, true
+	case former && now.Before(client.Former.Until):
+		return client.Former.Digest, true
+	}
+	return secret.Digest{}, false
 }

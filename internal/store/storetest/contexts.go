@@ -35,9 +35,12 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	next := token("new")
 	theCode, theToken, theSession := code("a code").Digest, token("a token").Digest, session("a session").Digest
 	errs := map[string]error{
-		"CreateClient":       b.CreateClient(ctx, fullClient("new")),
-		"UpdateClient":       b.UpdateClient(ctx, fullClient("there")),
-		"DeleteClient":       b.DeleteClient(ctx, "there"),
+		"CreateClient": b.CreateClient(ctx, fullClient("new")),
+		"UpdateClient": b.UpdateClient(ctx, fullClient("there")),
+		"DeleteClient": b.DeleteClient(ctx, "there"),
+		"RecordUses": b.RecordUses(ctx, []clientcfg.SecretUse{
+			{ClientID: "there", Digest: fullClient("there").SecretDigest, At: Epoch.AddDate(1, 0, 0)},
+		}),
 		"AddKey":             b.AddKey(ctx, key(keys.ES256, 2)),
 		"DeleteKey":          b.DeleteKey(ctx, key(keys.ES256, 1).ID),
 		"CreateCode":         b.CreateCode(ctx, code("new")),
