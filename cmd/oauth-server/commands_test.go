@@ -37,7 +37,7 @@ func TestExitStatusAndMessage(t *testing.T) {
 		{"unknown grant", "client create x --grant implicit --data " + data, 2, `grants[0]: unknown grant type "implicit"`},
 		{"no redirect URI", "client create x --public --data " + data, 2, "redirect_uris: the authorization_code grant needs at least one"},
 		{"password not given", "user create ada --data " + data, 2, "standard input is not a terminal: give the password with --password-stdin"},
-		{"empty password", "user create ada --password-stdin --data " + data, 2, "password: needs 1 to 1024 bytes"},
+		{"empty password", "user create ada --password-stdin --data " + data, 2, "password: needs at least 8 characters, and at most 1024 bytes"},
 		{"client exists", "client create taken --data " + data, 1, `there is a client "taken" already`},
 		{"client missing", "client show nobody --data " + data, 1, `there is no client "nobody"`},
 		{"client to rotate missing", "client rotate-secret nobody --data " + data, 1, `there is no client "nobody"`},
@@ -218,11 +218,11 @@ func TestUserCommands(t *testing.T) {
 	store := []string{"--data", storeFile(t)}
 	with := func(args ...string) []string { return append(args, store...) }
 	var ada shownUser
-	runJSON(t, &ada, "correct horse\r\n", with("user", "create", "ada", "--password-stdin")...)
+	runJSON(t, &ada, adaPassword+"\r\n", with("user", "create", "ada", "--password-stdin")...)
 	if ada.Username != "ada" || ada.CreatedAt.IsZero() {
 		t.Errorf("%+v", ada)
 	}
-	if out, stderr, status := run(t, "x", with("user", "create", "Bob B.", "--password-stdin")...); status != exitOK || out != "created user Bob B.\n" {
+	if out, stderr, status := run(t, "bob was here before", with("user", "create", "Bob B.", "--password-stdin")...); status != exitOK || out != "created user Bob B.\n" {
 		t.Errorf("status %d: %s%s", status, out, stderr)
 	}
 	var users []shownUser
@@ -230,7 +230,7 @@ func TestUserCommands(t *testing.T) {
 	if len(users) != 2 || users[0].Username != "Bob B." || users[1] != ada {
 		t.Errorf("%+v", users)
 	}
-	if _, stderr, status := run(t, "x", with("user", "create", "ada", "--password-stdin")...); status != exitFailed || !strings.Contains(stderr, `there is a user "ada" already`) {
+	if _, stderr, status := run(t, adaPassword, with("user", "create", "ada", "--password-stdin")...); status != exitFailed || !strings.Contains(stderr, `there is a user "ada" already`) {
 		t.Errorf("a name was taken twice: %s", stderr)
 	}
 	if out, _, status := run(t, "", with("user", "delete", "ada")...); status != exitOK || out != "deleted user ada\n" {

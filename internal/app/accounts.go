@@ -70,7 +70,7 @@ func FindClient(ctx context.Context, store clientcfg.Store, id string) (clientcf
 // with the admin API.
 // Errors: *[InvalidError], [grants.ErrExists].
 func CreateUser(ctx context.Context, reg grants.UserRegistry, name, password string, operator clientcfg.Access, now time.Time) (grants.User, error) {
-	if err := errors.Join(grants.ValidateUsername(name), grants.ValidatePassword(password)); err != nil {
+	if err := errors.Join(grants.ValidateUsername(name), grants.ValidatePassword(name, password)); err != nil {
 		return grants.User{}, &InvalidError{err}
 	}
 	hash, err := hashPassword(ctx, name, password)

@@ -127,30 +127,35 @@ func TestRotateSecretKeepsAConcurrentChange(t *testing.T) {
 	}
 }
 
+const testPassword = "correct horse battery staple"
+
 func TestCreateUser(t *testing.T) {
 	store := openTestStore(t)
-	if _, err := CreateUser(t.Context(), store, "ada", "correct horse", clientcfg.NoAccess, noon); err != nil {
+	if _, err := CreateUser(t.Context(), store, "ada", testPassword, clientcfg.NoAccess, noon); err != nil {
 		t.Fatal(err)
 	}
 	u, err := store.User(t.Context(), "ada")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := secret.NewPasswords(secret.PasswordOptions{}).Verify(t.Context(), u.PasswordHash, "correct horse"); !ok || err != nil {
+	if ok, err := secret.NewPasswords(secret.PasswordOptions{}).Verify(t.Context(), u.PasswordHash, testPassword); !ok || err != nil {
 		t.Errorf("the password does not verify: %v", err)
 	}
 	longest := strings.Repeat("a", grants.MaxUsernameLength)
-	if _, err := CreateUser(t.Context(), store, longest, "pw", clientcfg.NoAccess, noon); err != nil {
+	if _, err := CreateUser(t.Context(), store, longest, testPassword, clientcfg.NoAccess, noon); err != nil {
 		t.Errorf("the longest name: %v", err)
 	}
 	for _, bad := range []struct{ name, password string }{
-		{"", "pw"},
-		{" ada", "pw"},
-		{"a\x00b", "pw"},
-		{longest + "a", "pw"},
+		{"", testPassword},
+		{" ada", testPassword},
+		{"a\x00b", testPassword},
+		{longest + "a", testPassword},
 		{"bob", ""},
-		{"bob", "two\nlines"},
-		{"bob", "\xff"},
+		{"bob", "2short!"},
+		{"bob", "password2026"},
+		{"bobby.tables", "Bobby-Tables1"},
+		{"bob", testPassword + "\ntwo lines"},
+		{"bob", testPassword + "\xff"},
 	} {
 		var invalid *InvalidError
 		if _, err := CreateUser(t.Context(), store, bad.name, bad.password, clientcfg.NoAccess, noon); !errors.As(err, &invalid) {

@@ -154,7 +154,7 @@ func RevokeUser(ctx context.Context, store userStore, name string) (time.Time, e
 // SetPassword replaces the password of a user and revokes the user, as [RevokeUser] does.
 // Errors: *[InvalidError], [grants.ErrNotFound].
 func SetPassword(ctx context.Context, store userStore, name, password string) (time.Time, error) {
-	if err := grants.ValidatePassword(password); err != nil {
+	if err := grants.ValidatePassword(name, password); err != nil {
 		return time.Time{}, &InvalidError{err}
 	}
 	hash, err := hashPassword(ctx, name, password)

@@ -33,7 +33,7 @@ func newTimed(t *testing.T) *timed {
 // and takes no earlier one back.
 func TestRevocationsGoByTheClockOfTheStore(t *testing.T) {
 	store := newTimed(t)
-	if _, err := CreateUser(t.Context(), store, "ada", "correct horse battery staple", clientcfg.ReadAccess, noon); err != nil {
+	if _, err := CreateUser(t.Context(), store, "ada", testPassword, clientcfg.ReadAccess, noon); err != nil {
 		t.Fatal(err)
 	}
 	revokeBoth := func() (client, user time.Time) {
@@ -123,5 +123,41 @@ func TestRotationWithOverlap(t *testing.T) {
 		if _, _, err := RotateSecret(t.Context(), store, "shop", r); !errors.As(err, &invalid) {
 			t.Errorf("%+v: %v", r, err)
 		}
+	}
+}
+
+// A new password has to be as good as a first one; a bad one changes nothing.
+func TestSetPassword(t *testing.T) {
+	store := newTimed(t)
+	if _, err := CreateUser(t.Context(), store, "ada", testPassword, clientcfg.ReadAccess, noon); err != nil {
+		t.Fatal(err)
+	}
+	verify := func(password string) (grants.User, bool) {
+		t.Helper()
+		u, err := store.User(t.Context(), "ada")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ok, err := secret.NewPasswords(secret.PasswordOptions{}).Verify(t.Context(), u.PasswordHash, password)
+		return u, ok && err == nil
+	}
+	var invalid *InvalidError
+	for _, bad := range []string{"", "2short!", "password2026", "ada-ada-ada", testPassword + "\n"} {
+		if _, err := SetPassword(t.Context(), store, "ada", bad); !errors.As(err, &invalid) {
+			t.Errorf("SetPassword(%q) = %v", bad, err)
+		}
+	}
+	if u, ok := verify(testPassword); !ok || !u.NotBefore.IsZero() {
+		t.Errorf("a refused password changed %+v", u)
+	}
+	if _, err := SetPassword(t.Context(), store, "nobody", "another staple"); !errors.Is(err, grants.ErrNotFound) {
+		t.Errorf("SetPassword(unknown) = %v", err)
+	}
+	until, err := SetPassword(t.Context(), store, "ada", "another staple for ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u, ok := verify("another staple for ada"); !ok || !u.NotBefore.Equal(until) || u.Operator != clientcfg.ReadAccess {
+		t.Errorf("%+v, verified %v", u, ok)
 	}
 }

@@ -42,16 +42,28 @@ func ValidateUsername(name string) error {
 	return nil
 }
 
-// ValidatePassword returns an error that says why the password could not be used to sign in: a form
-// can carry neither invalid text nor, in one line, a control character.
-func ValidatePassword(password string) error {
+// MinPasswordLength is the shortest password in characters. Shorter ones of earlier releases still
+// work.
+const MinPasswordLength = 8
+
+// ValidatePassword returns an error that says why the user of that name cannot have the password: it is
+// too short or too easy to guess, or could not be used to sign in, because a form can carry neither
+// invalid text nor, in one line, a control character.
+func ValidatePassword(name, password string) error {
 	switch {
-	case password == "" || len(password) > secret.MaxPasswordLength:
-		return fmt.Errorf("password: needs 1 to %d bytes", secret.MaxPasswordLength)
+	case utf8.RuneCountInString(password) < MinPasswordLength || len(password) > secret.MaxPasswordLength:
+		return fmt.Errorf("password: needs at least %d characters, and at most %d bytes", MinPasswordLength, secret.MaxPasswordLength)
 	case !utf8.ValidString(password):
 		return errors.New("password: is not valid UTF-8")
 	case strings.ContainsFunc(password, unicode.IsControl):
 		return errors.New("password: holds a control character, such as a line break")
+	}
+	guessable, err := secret.Guessable(password, name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("password: %w", err)
+	case guessable:
+		return errors.New("password: is easy to guess; several words that do not belong together are hard to guess and easy to remember")
 	}
 	return nil
 }
