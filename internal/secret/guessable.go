@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -31,17 +32,24 @@ func Guessable(password string, known ...string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	addKnown(words, known)
+	return guessBits(words, password) < leastBits, nil
+}
+
+// addKnown adds words that are tried first of all, and their parts.
+func addKnown(words map[string]float64, known []string) {
 	for _, k := range known {
-		for _, w := range append(strings.FieldsFunc(k, notLetter), k) {
+		for _, w := range slices.Concat(strings.FieldsFunc(k, notLetter), strings.FieldsFunc(k, notAlphanumeric), []string{k}) {
 			if len(w) >= 3 {
 				words[strings.ToLower(w)] = 0
 			}
 		}
 	}
-	return guessBits(words, password) < leastBits, nil
 }
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) }
+
+func notAlphanumeric(r rune) bool { return notLetter(r) && !unicode.IsDigit(r) }
 
 // commonWords returns how many bits it takes to name each word, by its rank in the lists. They are read
 // each time, because that is rare.

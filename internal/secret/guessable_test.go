@@ -6,6 +6,11 @@ import (
 )
 
 func TestGuessable(t *testing.T) {
+	words, err := commonWords()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addKnown(words, []string{"ada.lovelace@example.org", "ada"})
 	for password, want := range map[string]bool{
 		"password1": true, "Password123!": true, "P@ssw0rd2024": true, "12345678": true, "qwertyuiop": true, "1qaz2wsx": true,
 		"iloveyou": true, "trustno1": true, "Summer2026!": true, "lovelace1815": true, "My$tr0ngP4$$": true, "abcdefgh": true,
@@ -17,10 +22,13 @@ func TestGuessable(t *testing.T) {
 		"pässwörd für daheim": false, "山田の猫は白い": false, "tangerine walrus fence": false, "vQ7!nd02": false,
 		strings.Repeat("a", 40) + New(): false, New(): false,
 	} {
-		got, err := Guessable(password, "ada.lovelace@example.org", "ada")
-		if err != nil || got != want {
-			words, _ := commonWords()
-			t.Errorf("Guessable(%.40q) = %v, %v; %.1f bits without the username", password, got, err, guessBits(words, password))
+		if bits := guessBits(words, password); bits < leastBits != want {
+			t.Errorf("%.40q: %.1f bits, guessable is to be %v", password, bits, want)
+		}
+	}
+	for name, want := range map[string]bool{"Xk4mz9qw@example.org": true, "user": false} {
+		if got, err := Guessable("Xk4mz9qw", name); got != want || err != nil {
+			t.Errorf("Guessable() for %s = %v, %v", name, got, err)
 		}
 	}
 }
