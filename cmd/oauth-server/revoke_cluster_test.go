@@ -41,12 +41,15 @@ func newRevocable(t *testing.T) *revocable {
 // on appends the flags for the database to a command line.
 func (r *revocable) on(args ...string) []string { return append(args, r.db...) }
 
-// signIn asks an instance for tokens of the user.
-func (r *revocable) signIn(by operated, password string) (tokens struct {
+// userTokens is the answer to a password grant.
+type userTokens struct {
 	Access  string `json:"access_token"`
 	Refresh string `json:"refresh_token"`
 	Error   string `json:"error"`
-}) {
+}
+
+// signIn asks an instance for tokens of the user.
+func (r *revocable) signIn(by operated, password string) (tokens userTokens) {
 	r.t.Helper()
 	_, body := postForm(r.t, by.clients+"/token", r.legacy, url.Values{"grant_type": {"password"}, "username": {"ada"}, "password": {password}})
 	check.OK(r.t, json.Unmarshal([]byte(body), &tokens))

@@ -103,12 +103,13 @@ func TestRotationWithOverlap(t *testing.T) {
 		}
 		return c, shown
 	}
-	c, first := rotate(Rotation{Overlap: 24 * time.Hour})
+	_, first := rotate(Rotation{Overlap: 24 * time.Hour})
 	used := store.now.Truncate(time.Minute)
 	if err := store.RecordUses(t.Context(), []clientcfg.SecretUse{{ClientID: "shop", Digest: secret.DigestOf(first), At: used}}); err != nil {
 		t.Fatal(err)
 	}
-	if c, _ = rotate(Rotation{Overlap: time.Hour}); !c.Former.Used.Equal(used) {
+	c, _ := rotate(Rotation{Overlap: time.Hour})
+	if !c.Former.Used.Equal(used) {
 		t.Errorf("the last use of the former secret is %v", c.Former.Used)
 	}
 	if c, _ = rotate(Rotation{}); !c.NotBefore.IsZero() {
