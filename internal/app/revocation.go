@@ -140,6 +140,7 @@ func RotateSecret(ctx context.Context, store clientStore, id string, r Rotation)
 
 // userStore is what a change of a user needs.
 type userStore interface {
+	grants.Users
 	grants.UserRegistry
 	storeClock
 }
@@ -164,11 +165,18 @@ func SetPassword(ctx context.Context, store userStore, name, password string) (t
 	return changeUser(ctx, store, name, grants.UserChange{PasswordHash: hash})
 }
 
-// changeUser makes the change and revokes the user, in one step.
+// changeUser makes the change and revokes the user, in one step. The time of the revocation is later
+// than that of the one before: a sign-in between the two is dated to the first.
 func changeUser(ctx context.Context, store userStore, name string, change grants.UserChange) (time.Time, error) {
 	now, err := sharedTime(ctx, store)
+	var u grants.User
 	if err == nil {
-		change.NotBefore = notBefore(now)
+		u, err = store.User(ctx, name)
+	}
+	if err == nil {
+		if change.NotBefore = notBefore(now); !change.NotBefore.After(u.NotBefore) {
+			change.NotBefore = u.NotBefore.Add(time.Second)
+		}
 		err = store.ChangeUser(ctx, name, change)
 	}
 	if err != nil {

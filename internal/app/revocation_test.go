@@ -50,11 +50,13 @@ func TestRevocationsGoByTheClockOfTheStore(t *testing.T) {
 		return c.NotBefore, u.NotBefore
 	}
 	want := store.now.Truncate(time.Second).Add(11 * time.Second)
-	for range 2 {
-		if c, u := revokeBoth(); !c.Equal(want) || !u.Equal(want) {
+	for i := range 3 { // a user may sign in meanwhile, dated to the time of the revocation before
+		if c, u := revokeBoth(); !c.Equal(want) || !u.Equal(want.Add(time.Duration(i)*time.Second)) {
 			t.Errorf("revoked until %v and %v, want %v", c, u, want)
 		}
-		store.now = store.now.Add(-time.Hour) // the clock of the database was set back
+		if i == 1 {
+			store.now = store.now.Add(-time.Hour) // the clock of the database was set back
+		}
 	}
 	if c, err := FindClient(t.Context(), store, "shop"); err != nil || !c.NotBefore.Equal(want) || c.SecretDigest.IsZero() {
 		t.Errorf("%+v, %v", c, err)
