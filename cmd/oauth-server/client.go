@@ -17,19 +17,23 @@ import (
 
 func newClient(c *cli) *cobra.Command {
 	return group("client", "Register and manage OAuth clients",
-		newClientCreate(c), newClientList(c), newClientShow(c), newClientRotate(c), newClientResourceServer(c), newClientDelete(c))
+		newClientCreate(c), newClientList(c), newClientShow(c), newClientRotate(c), newClientResourceServer(c), newClientRevoke(c), newClientDelete(c))
 }
 
 // credentials are shown once, when they are made.
 type credentials struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret,omitempty"`
+	// NotBefore is the time of a revocation: tokens are issued again from then on.
+	NotBefore time.Time `json:"not_before,omitzero"`
+	// FormerUntil is how long the secret before stays valid.
+	FormerUntil time.Time `json:"former_secret_valid_until,omitzero"`
 }
 
 func newClientCreate(c *cli) *cobra.Command {
 	var spec clientcfg.Client
 	var kinds []string
-	var operator bool
+	admin := accessFlag{}
 	cmd := &cobra.Command{
 		Use:   "create ID",
 		Short: "Register a client and show its secret, once",
@@ -46,18 +50,21 @@ func newClientCreate(c *cli) *cobra.Command {
 	flags.BoolVar(&spec.Public, "public", false, "the client has no secret, because it is a native or browser app")
 	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
 	flags.BoolVar(&spec.ResourceServer, "resource-server", false, "the client may introspect all access tokens, not only its own and those whose aud is its ID")
-	flags.BoolVar(&operator, "admin", false, "make it an admin client: it can get tokens for the admin API, to read and change limits")
+	admin.add(flags, "admin", "make it an admin client: it can get tokens for the admin API, to read and change limits, or with --admin=read to read them only")
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		spec.ID = args[0]
 		spec.Grants = grantsOf(kinds)
-		if operator {
-			clientcfg.MakeOperator(&spec)
+		if err := admin.apply(&spec); err != nil {
+			return err
 		}
 		return c.withNewStore(cmd.Context(), set, func(store app.Store) error {
 			made, secret, err := app.CreateClient(cmd.Context(), store, spec, time.Now())
 			if err != nil {
 				return clientError(spec.ID, err)
+			}
+			if admin.access != clientcfg.NoAccess && made.ActsForUsers() {
+				c.note("When a user signs in through this client, the admin API accepts the token only if the user is an operator: oauth-server user operator NAME on|read")
 			}
 			return c.showCredentials(credentials{ClientID: made.ID, ClientSecret: secret})
 		})
@@ -98,7 +105,14 @@ func (c *cli) showCredentials(cr credentials) error {
 	if cr.ClientSecret == "" {
 		return c.table([]string{"client_id", cr.ClientID})
 	}
-	err := c.table([]string{"client_id", cr.ClientID}, []string{"client_secret", cr.ClientSecret})
+	rows := [][]string{{"client_id", cr.ClientID}, {"client_secret", cr.ClientSecret}}
+	if !cr.NotBefore.IsZero() {
+		rows = append(rows, []string{"not_before", cr.NotBefore.Format(time.RFC3339)})
+	}
+	if !cr.FormerUntil.IsZero() {
+		rows = append(rows, []string{"former_secret_valid_until", cr.FormerUntil.Format(time.RFC3339)})
+	}
+	err := c.table(rows...)
 	c.note("Keep the secret: it is shown only once, because only its digest is stored.")
 	return err
 }
@@ -128,31 +142,78 @@ func newClientShow(c *cli) *cobra.Command {
 		if err != nil {
 			return clientError(args[0], err)
 		}
-		return c.list(cl,
-			[]string{"client_id", cl.ID},
-			[]string{"name", cl.DisplayName()},
-			[]string{"kind", kindOf(&cl)},
-			[]string{"grants", joinGrants(cl.Grants)},
-			[]string{"redirect_uris", orDash(cl.RedirectURIs)},
-			[]string{"scopes", orDash(cl.Scopes)},
-			[]string{"audience", orDash(cl.Audience)},
-			[]string{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
-			[]string{"created", cl.CreatedAt.Format(time.RFC3339)},
-		)
+		rows := [][]string{
+			{"client_id", cl.ID},
+			{"name", cl.DisplayName()},
+			{"kind", kindOf(&cl)},
+			{"grants", joinGrants(cl.Grants)},
+			{"redirect_uris", orDash(cl.RedirectURIs)},
+			{"scopes", orDash(cl.Scopes)},
+			{"audience", orDash(cl.Audience)},
+			{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
+			{"created", cl.CreatedAt.Format(time.RFC3339)},
+			{"not_before", timeOrDash(cl.NotBefore)},
+		}
+		return c.list(cl, append(rows, secretRows(&cl)...)...)
 	})
+}
+
+// secretRows shows when the secrets of a client were last used, to the minute, and when a former one
+// ends.
+func secretRows(cl *clientcfg.Client) (rows [][]string) {
+	if cl.Public {
+		return nil
+	}
+	rows = append(rows, []string{"secret_used", timeOrDash(cl.SecretUsed)})
+	if f := &cl.Former; !f.Until.IsZero() {
+		rows = append(rows, []string{"former_secret_until", timeOrDash(f.Until)}, []string{"former_secret_used", timeOrDash(f.Used)})
+	}
+	return rows
 }
 
 func newClientRotate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rotate-secret ID", Short: "Give a client a new secret and show it, once", Args: takes("ID"),
-		Long: "Give a client a new secret and show it, once. The old secret stops working.",
+		Long: `Give a client a new secret and show it, once. The old secret stops working, at once or, with
+--overlap, after a while: until then both are accepted, so that the client can be given the new
+one without an interruption. client show shows when each was last used.
+
+What was issued under the old secret stays valid, unless it is revoked with --revoke:
+do that when the old secret may be known to others.`,
 	}
+	var rotation app.Rotation
+	cmd.Flags().DurationVar(&rotation.Overlap, "overlap", 0, "how long the old secret stays valid, such as 24h, at most 720h")
+	cmd.Flags().BoolVar(&rotation.Revoke, "revoke", false, "also make everything worthless that was issued to the client until now")
 	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
-		secret, err := app.RotateSecret(ctx, store, args[0])
+		cl, secret, err := app.RotateSecret(ctx, store, args[0], rotation)
 		if err != nil {
 			return clientError(args[0], err)
 		}
-		return c.showCredentials(credentials{ClientID: args[0], ClientSecret: secret})
+		shown := credentials{ClientID: args[0], ClientSecret: secret, FormerUntil: cl.Former.Until}
+		if rotation.Revoke {
+			shown.NotBefore = cl.NotBefore
+		}
+		return c.showCredentials(shown)
+	})
+}
+
+func newClientRevoke(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "revoke ID", Short: "Make everything worthless that was issued to a client until now", Args: takes("ID"),
+		Long: `Make everything worthless that was issued to a client until now: its tokens, those of its users
+and the codes under way. Every instance follows within two seconds; introspection reports such
+a token as not active, while a resource server that only verifies the signature accepts it until
+it expires.
+
+The secret still works: to replace it as well, use rotate-secret --revoke.`,
+	}
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
+		cl, err := app.RevokeClient(ctx, store, args[0])
+		if err != nil {
+			return clientError(args[0], err)
+		}
+		return c.answer(credentials{ClientID: cl.ID, NotBefore: cl.NotBefore}, fmt.Sprintf(
+			"revoked everything that was issued to client %s; tokens are issued to it again from %s on", cl.ID, cl.NotBefore.Format(time.RFC3339)))
 	})
 }
 
@@ -202,6 +263,13 @@ func joinGrants(gs []clientcfg.Grant) string {
 		names[i] = string(g)
 	}
 	return orDash(names)
+}
+
+func timeOrDash(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return at.Format(time.RFC3339)
 }
 
 func orDash(list []string) string {

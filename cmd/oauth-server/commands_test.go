@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"oauth-server/internal/secret"
 )
 
 func TestExitStatusAndMessage(t *testing.T) {
@@ -38,7 +40,7 @@ func TestExitStatusAndMessage(t *testing.T) {
 		{"unknown grant", "client create x --grant implicit --data " + data, 2, `grants[0]: unknown grant type "implicit"`},
 		{"no redirect URI", "client create x --public --data " + data, 2, "redirect_uris: the authorization_code grant needs at least one"},
 		{"password not given", "user create ada --data " + data, 2, "standard input is not a terminal: give the password with --password-stdin"},
-		{"empty password", "user create ada --password-stdin --data " + data, 2, "password: needs 1 to 1024 bytes"},
+		{"empty password", "user create ada --password-stdin --data " + data, 2, "password: needs at least 8 characters, and at most 1024 bytes"},
 		{"client exists", "client create taken --data " + data, 1, `there is a client "taken" already`},
 		{"client of a user's name", "client create ada --data " + data, 1, `there is a user "ada": the tokens of a client and a user of one name would have the same sub; choose another ID`},
 		{"public resource server", "client create x --public --redirect-uri https://x.example/cb --resource-server --data " + data, 2, "resource_server: a public client cannot introspect tokens (RFC 7662 2.1)"},
@@ -132,13 +134,88 @@ func TestClientForOperators(t *testing.T) {
 	}
 }
 
+// --admin gives all, --admin=read less, and a scope that contradicts it is refused.
+func TestAdminClients(t *testing.T) {
+	data := storeFile(t)
+	create := func(id string, args ...string) (stderr string, status int) {
+		_, stderr, status = run(t, "", append([]string{"client", "create", id, "--data", data}, args...)...)
+		return stderr, status
+	}
+	for _, tt := range []struct {
+		args   string
+		status int
+		says   string
+		scopes []string
+	}{
+		{"--admin", exitOK, "", []string{"ratelimit:read", "ratelimit:write"}},
+		{"--admin=true", exitOK, "", []string{"ratelimit:read", "ratelimit:write"}},
+		{"--admin=read", exitOK, "", []string{"ratelimit:read"}},
+		{"--admin=read --scope ratelimit:read", exitOK, "", []string{"ratelimit:read"}},
+		{"--admin --scope ratelimit:write", exitOK, "", []string{"ratelimit:write", "ratelimit:read"}},
+		{"--admin --scope ratelimit:read", exitUsage, "use --admin=read", nil},
+		{"--admin=read --scope ratelimit:write", exitUsage, "leave out the scope ratelimit:write", nil},
+		{"--admin=some", exitUsage, `"some" is none of read, write`, nil},
+		{"--admin --grant authorization_code --redirect-uri http://127.0.0.1/", exitOK, "only if the user is an operator", []string{"ratelimit:read", "ratelimit:write"}},
+		{"--admin=read --grant password", exitOK, "user operator NAME on|read", []string{"ratelimit:read"}},
+	} {
+		id := "c" + strings.ReplaceAll(tt.args, " ", "_")
+		stderr, status := create(id, strings.Fields(tt.args)...)
+		if status != tt.status || !strings.Contains(stderr, tt.says) || tt.says == "" && strings.Contains(stderr, "operator") {
+			t.Errorf("%s: status %d: %s", tt.args, status, stderr)
+		}
+		if tt.status != exitOK {
+			continue
+		}
+		var shown struct {
+			Scopes []string `json:"scopes"`
+		}
+		runJSON(t, &shown, "", "client", "show", id, "--data", data)
+		if !slices.Equal(shown.Scopes, tt.scopes) {
+			t.Errorf("%s: scopes %v", tt.args, shown.Scopes)
+		}
+	}
+}
+
+func TestOperators(t *testing.T) {
+	store := []string{"--data", storeFile(t)}
+	with := func(args ...string) []string { return append(args, store...) }
+	level := func() (level string) {
+		t.Helper()
+		var users []shownUser
+		runJSON(t, &users, "", with("user", "list")...)
+		return string(users[0].Operator)
+	}
+	for _, tt := range []struct{ args, want string }{
+		{"user create ada --password-stdin --operator=read", "read"},
+		{"user operator ada on", "write"},
+		{"user operator ada off", ""},
+		{"user operator ada read", "read"},
+	} {
+		if _, stderr, status := run(t, adaPassword, with(strings.Fields(tt.args)...)...); status != exitOK {
+			t.Fatalf("%s: %s", tt.args, stderr)
+		}
+		if got := level(); got != tt.want {
+			t.Errorf("after %s: %q", tt.args, got)
+		}
+	}
+	for args, says := range map[string]string{
+		"user operator nobody on": `there is no user "nobody"`, "user operator ada yes": `"yes" is none of on, read, off`,
+		"user operator ada": "on|read|off is missing", "user create bob --password-stdin --operator=much": "none of read, write",
+	} {
+		if _, stderr, status := run(t, adaPassword, with(strings.Fields(args)...)...); status == exitOK || !strings.Contains(stderr, says) {
+			t.Errorf("%s: status %d: %s", args, status, stderr)
+		}
+	}
+}
+
 func TestSecretsAreShownOnceAndNowhereElse(t *testing.T) {
 	data := storeFile(t)
 	var made credentials
 	runJSON(t, &made, "", "client", "create", "shop", "--data", data)
 	for _, args := range [][]string{{"client", "show", "shop"}, {"client", "list"}, {"client", "list", "-o", "json"}} {
 		stdout, stderr, status := run(t, "", append(args, "--data", data)...)
-		if status != exitOK || strings.Contains(stdout+stderr, made.ClientSecret) || strings.Contains(stdout, "secret") {
+		if digest := secret.DigestOf(made.ClientSecret).String(); status != exitOK || strings.Contains(stdout+stderr, made.ClientSecret) ||
+			strings.Contains(stdout, digest[:8]) || strings.Contains(stdout, "sha256") {
 			t.Errorf("%v: status %d:\n%s", args, status, stdout)
 		}
 	}
@@ -185,11 +262,11 @@ func TestUserCommands(t *testing.T) {
 	store := []string{"--data", storeFile(t)}
 	with := func(args ...string) []string { return append(args, store...) }
 	var ada shownUser
-	runJSON(t, &ada, "correct horse\r\n", with("user", "create", "ada", "--password-stdin")...)
+	runJSON(t, &ada, adaPassword+"\r\n", with("user", "create", "ada", "--password-stdin")...)
 	if ada.Username != "ada" || ada.CreatedAt.IsZero() {
 		t.Errorf("%+v", ada)
 	}
-	if out, stderr, status := run(t, "x", with("user", "create", "Bob B.", "--password-stdin")...); status != exitOK || out != "created user Bob B.\n" {
+	if out, stderr, status := run(t, "bob was here before", with("user", "create", "Bob B.", "--password-stdin")...); status != exitOK || out != "created user Bob B.\n" {
 		t.Errorf("status %d: %s%s", status, out, stderr)
 	}
 	var users []shownUser
@@ -197,7 +274,7 @@ func TestUserCommands(t *testing.T) {
 	if len(users) != 2 || users[0].Username != "Bob B." || users[1] != ada {
 		t.Errorf("%+v", users)
 	}
-	if _, stderr, status := run(t, "x", with("user", "create", "ada", "--password-stdin")...); status != exitFailed || !strings.Contains(stderr, `there is a user "ada" already`) {
+	if _, stderr, status := run(t, adaPassword, with("user", "create", "ada", "--password-stdin")...); status != exitFailed || !strings.Contains(stderr, `there is a user "ada" already`) {
 		t.Errorf("a name was taken twice: %s", stderr)
 	}
 	if out, _, status := run(t, "", with("user", "delete", "ada")...); status != exitOK || out != "deleted user ada\n" {

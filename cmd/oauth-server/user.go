@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,30 +14,35 @@ import (
 	"golang.org/x/term"
 
 	"oauth-server/internal/app"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 )
 
 func newUser(c *cli) *cobra.Command {
-	return group("user", "Create, list and delete the users who can sign in",
-		newUserCreate(c), newUserList(c), newUserDelete(c))
+	return group("user", "Create and manage the users who can sign in",
+		newUserCreate(c), newUserList(c), newUserOperator(c), newUserPasswd(c), newUserRevoke(c), newUserDelete(c))
 }
 
 // shownUser is a user without anything secret.
 type shownUser struct {
 	Username  string    `json:"username"`
 	CreatedAt time.Time `json:"created_at"`
+	// Operator is what the user may do with the admin API; empty: nothing.
+	Operator clientcfg.Access `json:"operator,omitempty"`
 }
 
 func newUserCreate(c *cli) *cobra.Command {
 	var fromStdin bool
+	operator := accessFlag{}
 	cmd := &cobra.Command{
 		Use:     "create NAME",
 		Short:   "Create a user; the password is prompted for, or read with --password-stdin",
 		Example: `  echo "$PASSWORD" | oauth-server user create ada --password-stdin`,
 		Args:    takes("NAME"),
 	}
-	cmd.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input, without one line ending")
+	fromStdinFlag(cmd, &fromStdin)
+	operator.add(cmd.Flags(), "operator", "let the user read and change limits through an admin client, or with --operator=read read them only")
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		password, err := c.password(fromStdin)
@@ -44,14 +50,18 @@ func newUserCreate(c *cli) *cobra.Command {
 			return err
 		}
 		return c.withNewStore(cmd.Context(), set, func(store app.Store) error {
-			u, err := app.CreateUser(cmd.Context(), store, args[0], password, time.Now())
+			u, err := app.CreateUser(cmd.Context(), store, args[0], password, operator.access, time.Now())
 			if err != nil {
 				return userError(args[0], err)
 			}
-			return c.answer(shownUser{Username: u.Name, CreatedAt: u.CreatedAt}, "created user "+u.Name)
+			return c.answer(shownUser{u.Name, u.CreatedAt, u.Operator}, "created user "+u.Name)
 		})
 	}
 	return cmd
+}
+
+func fromStdinFlag(cmd *cobra.Command, fromStdin *bool) {
+	cmd.Flags().BoolVar(fromStdin, "password-stdin", false, "read the password from standard input, without one line ending")
 }
 
 // userError turns an error about a user into a message for the terminal.
@@ -120,12 +130,92 @@ func newUserList(c *cli) *cobra.Command {
 			return err
 		}
 		shown := make([]shownUser, 0, len(users))
-		rows := [][]string{{"USERNAME", "CREATED"}}
+		rows := [][]string{{"USERNAME", "CREATED", "OPERATOR"}}
 		for _, u := range users {
-			shown = append(shown, shownUser{Username: u.Name, CreatedAt: u.CreatedAt})
-			rows = append(rows, []string{u.Name, u.CreatedAt.Format(time.DateOnly)})
+			shown = append(shown, shownUser{u.Name, u.CreatedAt, u.Operator})
+			rows = append(rows, []string{u.Name, u.CreatedAt.Format(time.DateOnly), cmp.Or(string(u.Operator), "-")})
 		}
 		return c.list(shown, rows...)
+	})
+}
+
+func newUserOperator(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "operator NAME on|read|off", Short: "Let a user use the admin API, or not", Args: takes("NAME", "on|read|off"),
+		Long: `Let a user read and change limits (on), read them only (read), or neither (off). It concerns tokens
+that the user gets by signing in through an admin client, also those that are there already, and
+acts at once on every instance.`,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return []string{"on", "read", "off"}, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	levels := map[string]clientcfg.Access{"on": clientcfg.WriteAccess, "read": clientcfg.ReadAccess, "off": clientcfg.NoAccess}
+	says := map[string]string{"on": "may now use the admin API", "read": "may now read with the admin API", "off": "may no longer use the admin API"}
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
+		name, level := args[0], args[1]
+		access, ok := levels[level]
+		if !ok {
+			return usagef("user operator: %q is none of on, read, off", level)
+		}
+		if err := store.ChangeUser(ctx, name, grants.UserChange{Operator: &access}); err != nil {
+			return userError(name, err)
+		}
+		return c.answer(map[string]any{"username": name, "operator": access}, "user "+name+" "+says[level])
+	})
+}
+
+func newUserPasswd(c *cli) *cobra.Command {
+	var fromStdin bool
+	cmd := &cobra.Command{
+		Use:   "passwd NAME",
+		Short: "Change the password of a user, who has to sign in again everywhere",
+		Long: `Change the password of a user; it is prompted for, or read with --password-stdin. The sessions of
+the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`,
+		Args: takes("NAME"),
+	}
+	fromStdinFlag(cmd, &fromStdin)
+	set := addSettings(cmd, config.Option.IsStore)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		password, err := c.password(fromStdin)
+		if err != nil {
+			return err
+		}
+		return c.withStore(cmd.Context(), set, func(store app.Store) error {
+			until, err := app.SetPassword(cmd.Context(), store, args[0], password)
+			if err != nil {
+				return userError(args[0], err)
+			}
+			return c.answer(revokedUser{args[0], until}, "changed the password of user "+args[0]+", who has to sign in again everywhere")
+		})
+	}
+	return cmd
+}
+
+// revokedUser is a user of whom everything is worthless that came of a sign-in before a time.
+type revokedUser struct {
+	Username  string    `json:"username"`
+	NotBefore time.Time `json:"not_before"`
+}
+
+func newUserRevoke(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "revoke NAME", Short: "End the sessions and tokens of a user, who has to sign in again everywhere", Args: takes("NAME"),
+		Long: `End the sessions of a user and make everything worthless that came of a sign-in until now: codes,
+refresh tokens and access tokens. Every instance follows at once; introspection reports such a
+token as not active, while a resource server that only verifies the signature accepts it until
+it expires.
+
+The password still works: passwd changes it and does the same.`,
+	}
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
+		until, err := app.RevokeUser(ctx, store, args[0])
+		if err != nil {
+			return userError(args[0], err)
+		}
+		return c.answer(revokedUser{args[0], until}, "ended the sessions and tokens of user "+args[0]+", who has to sign in again everywhere")
 	})
 }
 

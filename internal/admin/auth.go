@@ -43,6 +43,7 @@ type caller struct {
 	clientID, username string
 	address            netip.Addr
 	scopes             []string
+	access             clientcfg.Access // of the user; that of a client is in its scopes
 }
 
 func (c *caller) actor() clientcfg.Actor {
@@ -53,7 +54,8 @@ func (c *caller) actor() clientcfg.Actor {
 	return a
 }
 
-// admit verifies the bearer token of a request. Errors: *problemError.
+// admit verifies the bearer token of a request. If a user signed in for it, that one must be an
+// operator now: the store is asked each time, so a change acts at once. Errors: *problemError.
 func (g *guard) admit(r *http.Request) (*caller, error) {
 	from := accesslog.Peer(r)
 	token, ok := bearer(r.Header)
@@ -69,10 +71,18 @@ func (g *guard) admit(r *http.Request) (*caller, error) {
 	case !slices.Contains(claims.Audience, clientcfg.AdminAudience):
 		return nil, g.refuse(from, "the token is not meant for this API: its audience must be "+clientcfg.AdminAudience)
 	}
-	c := &caller{clientID: claims.ClientID, address: from, scopes: g.scopes(claims)}
-	if claims.Family != "" { // a user signed in
-		c.username = claims.Subject
+	c := &caller{clientID: claims.ClientID, address: from, scopes: g.scopes(claims), access: clientcfg.WriteAccess}
+	if claims.Family == "" {
+		return c, nil
 	}
+	user, err := g.o.Users.User(r.Context(), claims.Subject)
+	switch {
+	case err != nil && !errors.Is(err, grants.ErrNotFound):
+		return nil, problemOf(err)
+	case !user.Operator.Allows(clientcfg.ScopeLimitsRead):
+		return nil, notOperator("the user %q is not an operator", claims.Subject)
+	}
+	c.username, c.access = claims.Subject, user.Operator
 	return c, nil
 }
 
@@ -85,15 +95,30 @@ func (g *guard) scopes(claims keys.Claims) []string {
 	return slices.DeleteFunc(slices.Clone(claims.Scopes), func(s string) bool { return !slices.Contains(client.Scopes, s) })
 }
 
-// may returns an error unless the caller has the scope; ratelimit:write includes
-// ratelimit:read.
+// may returns an error unless the caller has the scope, and the access that it stands for;
+// ratelimit:write includes ratelimit:read.
 func (c *caller) may(scope string) error {
+	if !c.access.Allows(scope) {
+		return notOperator("the user %q may only read", c.username)
+	}
 	if slices.Contains(c.scopes, scope) ||
 		scope == clientcfg.ScopeLimitsRead && slices.Contains(c.scopes, clientcfg.ScopeLimitsWrite) {
 		return nil
 	}
-	p := problem(http.StatusForbidden, typeForbidden, "Scope missing", "this needs a token with the scope %s", scope)
-	p.challenge = fmt.Sprintf(`Bearer realm="oauth-server admin", error="insufficient_scope", error_description="%s", scope="%s"`, p.Detail, scope)
+	why := "this needs a token with the scope " + scope
+	return forbidden("Scope missing", why, fmt.Sprintf(`error_description="%s", scope="%s"`, why, scope))
+}
+
+// notOperator is the answer to a user who may not do it. The detail names the user, so it stays out of
+// the header.
+func notOperator(format, name string) error {
+	return forbidden("Not an operator", fmt.Sprintf(format, name), `error_description="the user may not do this"`)
+}
+
+// forbidden is the answer to a good token that is not enough (RFC 6750 3.1).
+func forbidden(title, detail, challenge string) *problemError {
+	p := problem(http.StatusForbidden, typeForbidden, title, "%s", detail)
+	p.challenge = `Bearer realm="oauth-server admin", error="insufficient_scope", ` + challenge
 	return p
 }
 

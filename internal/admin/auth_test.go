@@ -5,6 +5,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
 )
 
 func TestNothingIsOpenWithoutAToken(t *testing.T) {
@@ -34,7 +38,12 @@ func TestWhoMay(t *testing.T) {
 	}{
 		{"an admin client", writer, 200, 200, ""},
 		{"one that may only read", reader, 200, 403, "ratelimit:write"},
-		{"a user of an admin client", "of-a-user", 200, 200, ""},
+		{"an operator", "of-a-user", 200, 200, ""},
+		{"an operator who may only read", "of-a-reader", 200, 403, `"rob" may only read`},
+		{"any other user of an admin client", "of-a-stranger", 403, 403, `"eve" is not an operator`},
+		{"a level that a newer release has stored", "of-the-future", 403, 403, "not an operator"},
+		{"a user deleted meanwhile", "of-one-deleted", 403, 403, "not an operator"},
+		{"a user about whom nothing is known", "untold", 503, 503, "store"},
 		{"a token with a second audience", "two-audience", 200, 403, ""},
 		{"a plain client, whatever its scope", "plain", 401, 401, "audience"},
 		{"an admin client's token without a scope", "no-scope", 403, 403, ""},
@@ -60,6 +69,31 @@ func TestWhoMay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOperatorNow: what a user may do is asked of the store at each request.
+func TestOperatorNow(t *testing.T) {
+	w := newWorld(t)
+	for _, step := range []struct {
+		access clientcfg.Access
+		want   int
+	}{{clientcfg.NoAccess, 403}, {clientcfg.ReadAccess, 200}, {clientcfg.NoAccess, 403}, {clientcfg.WriteAccess, 200}} {
+		check.OK(t, w.store.ChangeUser(t.Context(), "ada", grants.UserChange{Operator: &step.access}))
+		w.send(request{method: "GET", path: "/settings", token: "of-a-user"}).is(step.want)
+	}
+}
+
+// TestAuditNamesTheUser who signed in, beside the client.
+func TestAuditNamesTheUser(t *testing.T) {
+	w := newWorld(t)
+	etag := w.get("/settings").header.Get("ETag")
+	w.send(request{
+		method: "PATCH", path: "/settings", token: "of-a-user", ifMatch: etag,
+		contentType: "application/merge-patch+json", body: `{"mode":"dry_run"}`,
+	}).is(http.StatusOK)
+	a := w.get("/audit")
+	equal(t, "client of the entry", a.at("entries", 0, "actor", "client_id"), any("ops"))
+	equal(t, "user of the entry", a.at("entries", 0, "actor", "username"), any("ada"))
 }
 
 func TestTokensStandInTheHeaderOnly(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
@@ -20,6 +21,12 @@ type Tokens interface {
 	// Bearer returns the claims of a valid token. An error that wraps [grants.ErrBearer]
 	// means that it is not valid; any other error, that this could not be found out.
 	Bearer(ctx context.Context, token string) (keys.Claims, error)
+}
+
+// Users looks users up. [grants.Users] is one.
+type Users interface {
+	// User returns the user of that name, or an error that wraps [grants.ErrNotFound].
+	User(ctx context.Context, name string) (grants.User, error)
 }
 
 // Clients looks registered clients up. [clientcfg.Source] is one.
@@ -62,6 +69,7 @@ type Options struct {
 	Instance func() string // ID of this process; it changes if a copy of the process runs under it
 
 	Tokens   Tokens
+	Users    Users
 	Clients  Clients
 	Policies *clientcfg.PolicySource
 	Audit    clientcfg.AuditLog
@@ -111,6 +119,7 @@ func (o *Options) validate() error {
 		{"Issuer", o.Issuer == ""},
 		{"Instance", o.Instance == nil},
 		{"Tokens", o.Tokens == nil},
+		{"Users", o.Users == nil},
 		{"Clients", o.Clients == nil},
 		{"Policies", o.Policies == nil},
 		{"Audit", o.Audit == nil},

@@ -46,6 +46,16 @@ func (ts tokens) Bearer(_ context.Context, token string) (keys.Claims, error) {
 	return keys.Claims{}, grants.ErrBearer
 }
 
+// users are those of the store, which does not answer about one of them.
+type users struct{ store *shared }
+
+func (u users) User(ctx context.Context, name string) (grants.User, error) {
+	if name == "nobody can tell" {
+		return grants.User{}, errors.New("no database")
+	}
+	return u.store.User(ctx, name)
+}
+
 // shared is the store of several processes. Its clock is not theirs.
 type shared struct {
 	*embedded.Store
@@ -102,6 +112,11 @@ func openStore(t *testing.T) *shared {
 	} {
 		check.OK(t, store.CreateClient(t.Context(), c))
 	}
+	for name, access := range map[string]clientcfg.Access{
+		"ada": clientcfg.WriteAccess, "rob": clientcfg.ReadAccess, "eve": clientcfg.NoAccess, "ann": "a level of a newer release",
+	} {
+		check.OK(t, store.CreateUser(t.Context(), grants.User{Name: name, Operator: access, CreatedAt: noon}))
+	}
 	c := &testworld.Clock{}
 	heartbeats := &memstore.Store{Clock: c.Now}
 	return &shared{store, c, heartbeats, heartbeats}
@@ -135,16 +150,29 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 		"of-a-user": {
 			ClientID: "ops", Subject: "ada", Family: "f", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:write"},
 		},
+		"of-a-reader": {
+			ClientID: "ops", Subject: "rob", Family: "f", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:write"},
+		},
+		"of-a-stranger": {
+			ClientID: "ops", Subject: "eve", Family: "f", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read", "ratelimit:write"},
+		},
+		"of-the-future": {
+			ClientID: "ops", Subject: "ann", Family: "f", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:write"},
+		},
+		"of-one-deleted": {
+			ClientID: "ops", Subject: "del", Family: "f", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:write"},
+		},
 		"plain":        {ClientID: "shop", Subject: "shop", Audience: []string{"https://issuer.example"}, Scopes: []string{"ratelimit:write"}},
 		"no-scope":     {ClientID: "ops", Subject: "ops", Audience: []string{clientcfg.AdminAudience}},
 		"lost-scope":   {ClientID: "viewer", Subject: "viewer", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:write"}},
 		"lost-client":  {ClientID: "gone", Subject: "gone", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:write"}},
+		"untold":       {ClientID: "ops", Subject: "nobody can tell", Family: "f", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:write"}},
 		"two-audience": {ClientID: "ops", Subject: "ops", Audience: []string{"x", clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read"}},
 	}
 	o := admin.Options{
 		Issuer: "https://issuer.example", Instance: func() string { return name }, Version: "test", Tokens: w.tokens, Clients: w.clients,
 		Policies: w.policies, Audit: store, Reports: store.reports, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
-		Stored: store,
+		Stored: store, Users: users{store},
 	}
 	for _, c := range change {
 		c(&o)

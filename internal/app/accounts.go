@@ -12,9 +12,6 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// ErrPublic is returned when a secret is asked for a client that has none.
-var ErrPublic = errors.New("a public client has no secret")
-
 // Errors of a name that is taken by one of the other kind: the tokens of both would have the same sub.
 var (
 	ErrNameOfUser   = errors.New("there is a user of that name")
@@ -94,68 +91,25 @@ func FindClient(ctx context.Context, store clientcfg.Store, id string) (clientcf
 	return all[i], nil
 }
 
-// clientStore is what a change of a client needs.
-type clientStore interface {
-	clientcfg.Store
-	clientcfg.Registry
-}
-
 // SetResourceServer allows a confidential client to introspect all access tokens, or only those that
 // concern it. Errors: *[InvalidError] for a public client, [clientcfg.ErrNotFound].
 func SetResourceServer(ctx context.Context, store clientStore, id string, on bool) error {
-	return changeClient(ctx, store, id, func(c *clientcfg.Client) error {
+	_, err := changeClient(ctx, store, id, func(c *clientcfg.Client, _ time.Time) error {
 		c.ResourceServer = on
 		if err := c.Validate(); err != nil {
 			return &InvalidError{err}
 		}
 		return nil
 	})
+	return err
 }
 
-// RotateSecret replaces the secret of a confidential client and returns the new one, which is stored
-// as a digest only. Instances refuse the old one as soon as they have refreshed their clients, within
-// two seconds. Errors: [ErrPublic], [clientcfg.ErrNotFound].
-func RotateSecret(ctx context.Context, store clientStore, id string) (string, error) {
-	shown := secret.New()
-	err := changeClient(ctx, store, id, func(c *clientcfg.Client) error {
-		if c.Public {
-			return ErrPublic
-		}
-		c.SecretDigest = secret.DigestOf(shown)
-		return nil
-	})
-	if err != nil {
-		return "", err
-	}
-	return shown, nil
-}
-
-// changeClient stores the client as change has left it. If another field was changed meanwhile, it
-// begins again and keeps that.
-func changeClient(ctx context.Context, store clientStore, id string, change func(*clientcfg.Client) error) error {
-	for {
-		c, err := FindClient(ctx, store, id)
-		if err != nil {
-			return err
-		}
-		if err := change(&c); err != nil {
-			return fmt.Errorf("client %q: %w", id, err)
-		}
-		err = store.UpdateClient(ctx, c)
-		switch {
-		case err == nil:
-			return nil
-		case !errors.Is(err, clientcfg.ErrConflict) || ctx.Err() != nil:
-			return fmt.Errorf("client %q: %w", id, err)
-		}
-	}
-}
-
-// CreateUser stores a user with the argon2id hash of the password.
+// CreateUser stores a user with the argon2id hash of the password. operator is what the user may do
+// with the admin API.
 // Errors: *[InvalidError], [grants.ErrExists], [ErrNameOfClient]; that a client of the name is
 // registered at the same moment is not noticed.
-func CreateUser(ctx context.Context, reg userRegistry, name, password string, now time.Time) (grants.User, error) {
-	if err := errors.Join(grants.ValidateUsername(name), grants.ValidatePassword(password)); err != nil {
+func CreateUser(ctx context.Context, reg userRegistry, name, password string, operator clientcfg.Access, now time.Time) (grants.User, error) {
+	if err := errors.Join(grants.ValidateUsername(name), grants.ValidatePassword(name, password)); err != nil {
 		return grants.User{}, &InvalidError{err}
 	}
 	switch _, err := FindClient(ctx, reg, name); {
@@ -164,13 +118,21 @@ func CreateUser(ctx context.Context, reg userRegistry, name, password string, no
 	case !errors.Is(err, clientcfg.ErrNotFound):
 		return grants.User{}, fmt.Errorf("create user %q: %w", name, err)
 	}
-	hash, err := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1}).Hash(ctx, password)
+	hash, err := hashPassword(ctx, name, password)
 	if err != nil {
-		return grants.User{}, fmt.Errorf("hash password of user %q: %w", name, err)
+		return grants.User{}, err
 	}
-	u := grants.User{Name: name, PasswordHash: hash, CreatedAt: now.UTC().Truncate(time.Second)}
+	u := grants.User{Name: name, PasswordHash: hash, CreatedAt: now.UTC().Truncate(time.Second), Operator: operator}
 	if err := reg.CreateUser(ctx, u); err != nil {
 		return u, fmt.Errorf("create user %q: %w", name, err)
 	}
 	return u, nil
+}
+
+func hashPassword(ctx context.Context, name, password string) (string, error) {
+	hash, err := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1}).Hash(ctx, password)
+	if err != nil {
+		return "", fmt.Errorf("hash password of user %q: %w", name, err)
+	}
+	return hash, nil
 }

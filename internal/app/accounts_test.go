@@ -78,7 +78,7 @@ func TestRotateSecret(t *testing.T) {
 	if _, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "app", Public: true, RedirectURIs: []string{"http://127.0.0.1/"}}, noon); err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := RotateSecret(t.Context(), store, "shop")
+	_, fresh, err := RotateSecret(t.Context(), store, "shop", Rotation{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,10 +86,10 @@ func TestRotateSecret(t *testing.T) {
 	if err != nil || !c.SecretDigest.Matches(fresh) || c.SecretDigest.Matches(old) {
 		t.Errorf("after the rotation: %v, new works %v, old works %v", err, c.SecretDigest.Matches(fresh), c.SecretDigest.Matches(old))
 	}
-	if _, err := RotateSecret(t.Context(), store, "app"); !errors.Is(err, ErrPublic) {
+	if _, _, err := RotateSecret(t.Context(), store, "app", Rotation{}); !errors.Is(err, ErrPublic) {
 		t.Errorf("RotateSecret(public) = %v", err)
 	}
-	if _, err := RotateSecret(t.Context(), store, "nobody"); !errors.Is(err, clientcfg.ErrNotFound) {
+	if _, _, err := RotateSecret(t.Context(), store, "nobody", Rotation{}); !errors.Is(err, clientcfg.ErrNotFound) {
 		t.Errorf("RotateSecret(unknown) = %v", err)
 	}
 }
@@ -117,7 +117,7 @@ func TestRotateSecretKeepsAConcurrentChange(t *testing.T) {
 	if _, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon); err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := RotateSecret(t.Context(), store, "shop")
+	_, fresh, err := RotateSecret(t.Context(), store, "shop", Rotation{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,33 +127,38 @@ func TestRotateSecretKeepsAConcurrentChange(t *testing.T) {
 	}
 }
 
+const testPassword = "correct horse battery staple"
+
 func TestCreateUser(t *testing.T) {
 	store := openTestStore(t)
-	if _, err := CreateUser(t.Context(), store, "ada", "correct horse", noon); err != nil {
+	if _, err := CreateUser(t.Context(), store, "ada", testPassword, clientcfg.NoAccess, noon); err != nil {
 		t.Fatal(err)
 	}
 	u, err := store.User(t.Context(), "ada")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := secret.NewPasswords(secret.PasswordOptions{}).Verify(t.Context(), u.PasswordHash, "correct horse"); !ok || err != nil {
+	if ok, err := secret.NewPasswords(secret.PasswordOptions{}).Verify(t.Context(), u.PasswordHash, testPassword); !ok || err != nil {
 		t.Errorf("the password does not verify: %v", err)
 	}
 	longest := strings.Repeat("a", grants.MaxUsernameLength)
-	if _, err := CreateUser(t.Context(), store, longest, "pw", noon); err != nil {
+	if _, err := CreateUser(t.Context(), store, longest, testPassword, clientcfg.NoAccess, noon); err != nil {
 		t.Errorf("the longest name: %v", err)
 	}
 	for _, bad := range []struct{ name, password string }{
-		{"", "pw"},
-		{" ada", "pw"},
-		{"a\x00b", "pw"},
-		{longest + "a", "pw"},
+		{"", testPassword},
+		{" ada", testPassword},
+		{"a\x00b", testPassword},
+		{longest + "a", testPassword},
 		{"bob", ""},
-		{"bob", "two\nlines"},
-		{"bob", "\xff"},
+		{"bob", "2short!"},
+		{"bob", "password2026"},
+		{"bobby.tables", "Bobby-Tables1"},
+		{"bob", testPassword + "\ntwo lines"},
+		{"bob", testPassword + "\xff"},
 	} {
 		var invalid *InvalidError
-		if _, err := CreateUser(t.Context(), store, bad.name, bad.password, noon); !errors.As(err, &invalid) {
+		if _, err := CreateUser(t.Context(), store, bad.name, bad.password, clientcfg.NoAccess, noon); !errors.As(err, &invalid) {
 			t.Errorf("CreateUser(%q, %q) = %v", bad.name, bad.password, err)
 		}
 	}

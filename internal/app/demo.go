@@ -89,7 +89,7 @@ func NewDemo(ctx context.Context, store Store, now time.Time) (*Demo, error) {
 	if _, d.AdminSecret, err = CreateClient(ctx, store, operator, now); err != nil {
 		return nil, err
 	}
-	_, err = CreateUser(ctx, store, d.Username, d.Password, now)
+	_, err = CreateUser(ctx, store, d.Username, d.Password, clientcfg.NoAccess, now)
 	return d, err
 }
 

@@ -86,6 +86,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		Counters:             l.counters,
 		Policies:             l.policies.Snapshot,
 		Observe:              l.decided,
+		SecretUsed:           f.uses.Used,
 	}
 	if f.mac != nil {
 		opts.Deriver = f.mac
@@ -141,6 +142,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service) (*admin.Server
 		Instance:  l.syncer.ID,
 		Version:   thisBuild().Version,
 		Tokens:    service,
+		Users:     f.watched,
 		Clients:   f.clients,
 		Policies:  l.policies,
 		Audit:     f.store,

@@ -36,6 +36,7 @@ type foundation struct {
 	mac       *keys.MAC // nil: refresh tokens have no grace period
 	clients   *clientcfg.Source
 	passwords *secret.Passwords
+	uses      *clientcfg.Uses // of clients' secrets
 }
 
 // newFoundation opens everything, in the order of its fields. What has to be closed is pushed on
@@ -79,11 +80,22 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 			return nil, err
 		}
 	}
+	f.uses = clientcfg.NewUses(f.store)
+	undo.push("the last uses of secrets", f.flushUses)
 	if f.clients, err = clientcfg.NewSource(ctx, f.watched); err != nil {
 		return nil, err
 	}
 	f.passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: cfg.Passwords.Concurrency, Memory: opts.Memory})
 	return f, nil
+}
+
+// flushUses stores which secrets were used in the last minute. Nothing depends on it, so a failure is
+// not one of the stop.
+func (f *foundation) flushUses(ctx context.Context) error {
+	if err := f.uses.Flush(ctx); err != nil {
+		f.log.LogAttrs(ctx, slog.LevelInfo, "last uses of secrets not stored", slog.Any("error", err))
+	}
+	return nil
 }
 
 // stopLoops ends the background work, before the store closes.

@@ -116,6 +116,9 @@ const (
 	keysRefreshEvery     = time.Second // a withdrawn key is accepted no longer than that
 )
 
+// usesFlushedEvery is how often the store learns which secrets were used.
+const usesFlushedEvery = time.Minute
+
 // tasks lists what is repeated while the server runs.
 func (s *Server) tasks() []background.Task {
 	const keep = "refresh failed; keeping last good snapshot"
@@ -124,6 +127,7 @@ func (s *Server) tasks() []background.Task {
 		{Name: "signing keys", Every: f.keys.CheckEvery(), Do: f.keys.Maintain, Failed: keep},
 		{Name: "withdrawn keys", Every: keysRefreshEvery, Do: f.keys.Refresh, Failed: keep},
 		{Name: "clients", Every: clientsRefreshEvery, Do: f.clients.Refresh, Failed: keep},
+		{Name: "uses of secrets", Every: usesFlushedEvery, Do: f.uses.Flush, Failed: "uses of secrets not stored; trying again"},
 		{Name: "policies", Every: policiesRefreshEvery, Do: l.policies.Refresh, Failed: keep},
 		{
 			Name: "audit sweep", Every: time.Hour, Retry: time.Minute, First: true, Do: s.edge.admin.SweepAudit,

@@ -36,13 +36,14 @@ func TestTasks(t *testing.T) {
 		}
 	}
 	want := map[string]times{
-		"signing keys":   {Every: time.Minute},
-		"withdrawn keys": {Every: time.Second},
-		"clients":        {Every: 2 * time.Second},
-		"policies":       {Every: time.Second},
-		"audit sweep":    {Every: time.Hour, Retry: time.Minute, First: true},
-		"sweep":          {Every: time.Minute},
-		"certificate":    {Every: 10 * time.Second},
+		"signing keys":    {Every: time.Minute},
+		"withdrawn keys":  {Every: time.Second},
+		"clients":         {Every: 2 * time.Second},
+		"uses of secrets": {Every: time.Minute},
+		"policies":        {Every: time.Second},
+		"audit sweep":     {Every: time.Hour, Retry: time.Minute, First: true},
+		"sweep":           {Every: time.Minute},
+		"certificate":     {Every: 10 * time.Second},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tasks() (-want +got):\n%s", diff)

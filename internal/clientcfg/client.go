@@ -34,16 +34,29 @@ type Client struct {
 	ID           string        `json:"client_id"`
 	Name         string        `json:"client_name,omitempty"` // shown on the consent page
 	SecretDigest secret.Digest `json:"-"`                     // zero for a public client
-	Public       bool          `json:"public"`                // cannot keep a secret: native and browser apps
-	Grants       []Grant       `json:"grant_types"`
-	RedirectURIs []string      `json:"redirect_uris,omitempty"`
-	Scopes       []string      `json:"scopes,omitempty"`   // all that it may request
-	Audience     []string      `json:"audience,omitempty"` // aud of its tokens; empty: the server's default
-	WithoutPKCE  bool          `json:"without_pkce,omitempty"`
+	// SecretUsed is the minute in which the secret was last used; zero: it was not.
+	SecretUsed time.Time `json:"secret_used_at,omitzero"`
+	// Former is the secret before the last rotation, if that let it stay valid for a while.
+	Former       FormerSecret `json:"former_secret,omitzero"`
+	Public       bool         `json:"public"` // cannot keep a secret: native and browser apps
+	Grants       []Grant      `json:"grant_types"`
+	RedirectURIs []string     `json:"redirect_uris,omitempty"`
+	Scopes       []string     `json:"scopes,omitempty"`   // all that it may request
+	Audience     []string     `json:"audience,omitempty"` // aud of its tokens; empty: the server's default
+	WithoutPKCE  bool         `json:"without_pkce,omitempty"`
 	// ResourceServer allows it to introspect all access tokens, not only those that concern it.
 	ResourceServer bool      `json:"resource_server,omitempty"`
 	CreatedAt      time.Time `json:"created_at"`
-	Version        int64     `json:"version"` // +1 with every change, against lost updates
+	// NotBefore makes everything worthless that was issued to it before; zero: nothing.
+	NotBefore time.Time `json:"not_before,omitzero"`
+	Version   int64     `json:"version"` // +1 with every change, against lost updates
+}
+
+// FormerSecret is a secret that was replaced and stays valid for a while. Zero: there is none.
+type FormerSecret struct {
+	Digest secret.Digest `json:"-"`
+	Until  time.Time     `json:"valid_until"`
+	Used   time.Time     `json:"used_at,omitzero"` // as SecretUsed
 }
 
 // MaxIDLength bounds a client_id; it becomes part of every counter key.
@@ -51,6 +64,9 @@ const MaxIDLength = 128
 
 // May reports whether the client is registered for the grant.
 func (c *Client) May(g Grant) bool { return slices.Contains(c.Grants, g) }
+
+// ActsForUsers reports whether the client can get tokens for users who sign in.
+func (c *Client) ActsForUsers() bool { return c.May(AuthorizationCode) || c.May(Password) }
 
 // NeedsPKCE reports whether the client must send a code_challenge: a public client always
 // (RFC 9700 2.1.1), others unless they are exempted.

@@ -19,8 +19,28 @@ const (
 	ScopeLimitsWrite = "ratelimit:write"
 )
 
+// Access is what an operator, a client or a user, may do with the admin API.
+type Access string
+
+// The levels of access. Any other one, which a newer release may have stored, is none.
+const (
+	NoAccess    Access = ""
+	ReadAccess  Access = "read"
+	WriteAccess Access = "write" // and read
+)
+
+// Allows reports whether the level is enough for what the scope stands for.
+func (a Access) Allows(scope string) bool {
+	return a == WriteAccess || a == ReadAccess && scope == ScopeLimitsRead
+}
+
 // MakeOperator adds to a registration what the admin API needs: grant, scopes, audience.
-func MakeOperator(c *Client) {
+func MakeOperator(c *Client) { makeOperator(c, ScopeLimitsRead, ScopeLimitsWrite) }
+
+// MakeReader is MakeOperator without the right to change anything.
+func MakeReader(c *Client) { makeOperator(c, ScopeLimitsRead) }
+
+func makeOperator(c *Client, scopes ...string) {
 	add := func(list []string, values ...string) []string {
 		for _, v := range values {
 			if !slices.Contains(list, v) {
@@ -32,7 +52,7 @@ func MakeOperator(c *Client) {
 	if !c.May(ClientCredentials) {
 		c.Grants = append(c.Grants, ClientCredentials)
 	}
-	c.Scopes = add(c.Scopes, ScopeLimitsRead, ScopeLimitsWrite)
+	c.Scopes = add(c.Scopes, scopes...)
 	c.Audience = add(c.Audience, AdminAudience)
 }
 
@@ -57,7 +77,7 @@ func (p *PolicySnapshot) LocksOut(c *Client) error {
 	if c.May(ClientCredentials) {
 		lists = append(lists, e.Client)
 	}
-	if c.May(AuthorizationCode) || c.May(Password) {
+	if c.ActsForUsers() {
 		lists = append(lists, e.User)
 	}
 	for _, list := range lists {

@@ -3,6 +3,9 @@ package clientcfg
 import (
 	"context"
 	"errors"
+	"time"
+
+	"oauth-server/internal/secret"
 )
 
 // Errors that a [Store] returns, possibly wrapped.
@@ -20,7 +23,7 @@ type Store interface {
 	// it was read.
 	Clients(ctx context.Context) ([]Client, Revision, error)
 	// Revision returns the current revision, cheaply. It MUST change
-	// whenever what Clients returns does.
+	// whenever what Clients returns does, except for when secrets were used.
 	Revision(ctx context.Context) (Revision, error)
 }
 
@@ -33,6 +36,24 @@ type Registry interface {
 	UpdateClient(ctx context.Context, c Client) error
 	// DeleteClient removes the client. ErrNotFound.
 	DeleteClient(ctx context.Context, id string) error
+}
+
+// SecretUses records when secrets were used.
+type SecretUses interface {
+	// RecordUses records for each use the later of its time and that which is
+	// stored, with the secret of that digest, the current or the former one.
+	// A client or a secret that is not there any more is no error. It changes
+	// neither a client's Version nor the revision: no instance has to read its
+	// clients again because of it. A use that is recorded during an UpdateClient
+	// may be lost.
+	RecordUses(ctx context.Context, uses []SecretUse) error
+}
+
+// SecretUse is a use of a client's secret.
+type SecretUse struct {
+	ClientID string
+	Digest   secret.Digest
+	At       time.Time
 }
 
 // Revision names one state of the registrations. Only equality has a meaning.

@@ -23,11 +23,12 @@ const (
 
 // clientArgs are the registrations, by client_id.
 var clientArgs = map[string][]string{
-	"shop":   {"--grant", "client_credentials", "--scope", "read", "--scope", "write", "--resource-server"},
-	"web":    {"--grant", "authorization_code", "--grant", "refresh_token", "--redirect-uri", "https://web.example/cb", "--redirect-uri", "http://127.0.0.1/callback", "--scope", "read", "--scope", "write"},
-	"native": {"--public", "--grant", "authorization_code", "--grant", "refresh_token", "--redirect-uri", "http://127.0.0.1/callback", "--scope", "read"},
-	"legacy": {"--grant", "password", "--grant", "refresh_token", "--scope", "read", "--scope", "write"},
-	"other":  {"--grant", "client_credentials", "--grant", "authorization_code", "--grant", "refresh_token", "--redirect-uri", "https://other.example/cb", "--scope", "read"},
+	"shop":    {"--grant", "client_credentials", "--scope", "read", "--scope", "write", "--resource-server"},
+	"web":     {"--grant", "authorization_code", "--grant", "refresh_token", "--redirect-uri", "https://web.example/cb", "--redirect-uri", "http://127.0.0.1/callback", "--scope", "read", "--scope", "write"},
+	"native":  {"--public", "--grant", "authorization_code", "--grant", "refresh_token", "--redirect-uri", "http://127.0.0.1/callback", "--scope", "read"},
+	"legacy":  {"--grant", "password", "--grant", "refresh_token", "--scope", "read", "--scope", "write"},
+	"console": {"--admin", "--grant", "authorization_code", "--redirect-uri", "http://127.0.0.1/callback"},
+	"other":   {"--grant", "client_credentials", "--grant", "authorization_code", "--grant", "refresh_token", "--redirect-uri", "https://other.example/cb", "--scope", "read"},
 }
 
 // What TestMain prepares once.

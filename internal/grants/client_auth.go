@@ -2,6 +2,7 @@ package grants
 
 import (
 	"net/netip"
+	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
@@ -17,13 +18,39 @@ func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Cli
 	}
 	client, ok := s.opts.Clients.Client(c.ClientID)
 	if !ok {
-		_ = secret.DigestOf(c.Secret) // takes as long as for a client that exists
+		client = &clientcfg.Client{} // which nothing proves to be; it takes as long as for one that exists
+	}
+	now := s.opts.Now()
+	used, proven := proves(client, c.Secret, now)
+	if !proven || !client.Public && c.Method == AuthNone {
 		return nil, s.failedClient(c.ClientID, remote)
 	}
-	if !client.Public && c.Method == AuthNone || !proves(client, c.Secret) {
-		return nil, s.failedClient(c.ClientID, remote)
+	if !used.IsZero() && s.opts.SecretUsed != nil {
+		s.opts.SecretUsed(client.ID, used, now)
 	}
 	return client, nil
+}
+
+// outlives reports whether the client is the one that something was issued to, and not another of
+// the same client_id that was registered later, and was not revoked since, as userSince does for
+// users.
+func outlives(client *clientcfg.Client, issued time.Time) bool {
+	return !issued.Before(since(client.CreatedAt, client.NotBefore))
+}
+
+// settled refuses to issue tokens that would be worthless. Clients are kept in memory, so for a moment
+// after a revocation an instance may still accept an old secret, and clocks differ. Because of that
+// the revocation extends a little into the future (app.RevokeClient), and this is that moment.
+func (s *Service) settled(client *clientcfg.Client) error {
+	wait := wholeSeconds(client.NotBefore.Sub(s.opts.Now()))
+	if wait <= 0 {
+		return nil
+	}
+	return &Error{
+		Code:        TemporarilyUnavailable,
+		Description: "What was issued to the client has just been revoked; retry after " + inSeconds(wait) + ".",
+		RetryAfter:  wait,
+	}
 }
 
 func (s *Service) failedClient(id string, remote netip.Addr) error {
@@ -33,12 +60,20 @@ func (s *Service) failedClient(id string, remote netip.Addr) error {
 	return fail(InvalidClient, "Client authentication failed.")
 }
 
-// proves reports whether the secret is that of the client, in constant time. A public client has
-// none: presenting one is a mistake that must not pass unnoticed. An empty secret counts as none,
-// whichever way it was sent (RFC 6749 2.3.1): some libraries put it into a Basic header.
-func proves(client *clientcfg.Client, presented string) bool {
+// proves reports whether the secret is one of the client's, and which, in constant time: it is compared
+// with both, also if there is no former one. A public client has none: presenting one is a mistake that
+// must not pass unnoticed. An empty secret counts as none, whichever way it was sent (RFC 6749 2.3.1):
+// some libraries put it into a Basic header.
+func proves(client *clientcfg.Client, presented string, now time.Time) (used secret.Digest, ok bool) {
 	if client.Public {
-		return presented == ""
+		return secret.Digest{}, presented == ""
 	}
-	return client.SecretDigest.Matches(presented)
+	current, former := client.SecretDigest.Matches(presented), client.Former.Digest.Matches(presented)
+	switch {
+	case current:
+		return client.SecretDigest, true
+	case former && now.Before(client.Former.Until):
+		return client.Former.Digest, true
+	}
+	return secret.Digest{}, false
 }

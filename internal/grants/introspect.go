@@ -101,8 +101,8 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 	}, nil
 }
 
-// alive reports whether the client and the user of a token still exist and none of the names is
-// revoked.
+// alive reports whether the client and the user of a token still exist and neither they nor the names
+// were revoked.
 func (s *Service) alive(ctx context.Context, clientID string, issued time.Time, username string, authTime time.Time, names ...string) (bool, error) {
 	client, ok := s.opts.Clients.Client(clientID)
 	if !ok || !outlives(client, issued) {
@@ -116,10 +116,4 @@ func (s *Service) alive(ctx context.Context, clientID string, issued time.Time, 
 		return !revoked, nil
 	}
 	return s.userSince(ctx, username, authTime)
-}
-
-// outlives reports whether the client is the one that something was issued to, and not another of
-// the same client_id that was registered later, as userSince does for users.
-func outlives(client *clientcfg.Client, issued time.Time) bool {
-	return !client.CreatedAt.Truncate(time.Second).After(issued)
 }

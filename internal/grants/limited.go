@@ -35,6 +35,11 @@ func (e *LimitedError) Description() string {
 	return fmt.Sprintf("%s; retry after %s.", e.reason, inSeconds(e.RetryAfter))
 }
 
+// wholeSeconds rounds up, so that those who wait for so long do not come too early.
+func wholeSeconds(d time.Duration) time.Duration {
+	return (d + time.Second - 1).Truncate(time.Second)
+}
+
 // inSeconds writes a duration out.
 func inSeconds(d time.Duration) string {
 	if d == time.Second {

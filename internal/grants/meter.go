@@ -58,8 +58,7 @@ func tooMany(wait time.Duration, reason string) error {
 	if wait <= 0 {
 		return nil
 	}
-	seconds := (wait + time.Second - 1) / time.Second
-	return &LimitedError{RetryAfter: seconds * time.Second, reason: reason}
+	return &LimitedError{RetryAfter: wholeSeconds(wait), reason: reason}
 }
 
 // grantKeys are what an invalid code or refresh token counts against: its source address, and the

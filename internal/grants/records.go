@@ -3,6 +3,7 @@ package grants
 import (
 	"time"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 )
 
@@ -44,6 +45,15 @@ type User struct {
 	Name         string
 	PasswordHash string // argon2id in PHC string format
 	CreatedAt    time.Time
+	NotBefore    time.Time // what comes of an earlier sign-in is worthless; zero: nothing is
+	Operator     clientcfg.Access
+}
+
+// UserChange is what changes of a user. A zero field stays as it is.
+type UserChange struct {
+	PasswordHash string
+	NotBefore    time.Time // the later of this and that of the user is kept
+	Operator     *clientcfg.Access
 }
 
 // Session is a person signed in with a browser, stored by the digest of the cookie's value.

@@ -83,6 +83,9 @@ type Options struct {
 	// context of the request. It must not block. Nil disables it.
 	Observe func(context.Context, Decided)
 
+	// SecretUsed is called with each use of a client's secret. It must not block. Nil disables it.
+	SecretUsed func(clientID string, d secret.Digest, at time.Time)
+
 	// ClientFailures limit failed client authentications: 300 a minute from an address, 60 with the
 	// same client_id.
 	ClientFailures FailureLimits

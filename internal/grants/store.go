@@ -70,6 +70,8 @@ type Users interface {
 type UserRegistry interface {
 	// CreateUser adds a user. ErrExists.
 	CreateUser(ctx context.Context, u User) error
+	// ChangeUser changes a user, all at once. The change is not empty. ErrNotFound.
+	ChangeUser(ctx context.Context, name string, change UserChange) error
 	// Users returns all users, ordered by name.
 	Users(ctx context.Context) ([]User, error)
 	// DeleteUser removes a user. ErrNotFound.

@@ -24,6 +24,9 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	if err != nil {
 		return TokenResponse{}, err
 	}
+	if err := s.settled(client); err != nil {
+		return TokenResponse{}, err
+	}
 	x, err := s.look(ctx, client, grant, req)
 	if err != nil {
 		return TokenResponse{}, err
@@ -99,10 +102,11 @@ func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenReques
 	if err := s.deniedAlready(ctx, x); err != nil {
 		return err
 	}
-	err := s.checkPassword(ctx, req.Username, req.Password, req.Remote)
+	user, err := s.checkPassword(ctx, req.Username, req.Password, req.Remote)
 	if errors.Is(err, ErrSignIn) {
 		return fail(InvalidGrant, "The username or the password is wrong.")
 	}
+	x.auth.AuthTime = user.authTime(x.now)
 	return err
 }
 
@@ -206,14 +210,14 @@ func (s *Service) checkFamily(ctx context.Context, family string) error {
 	return nil
 }
 
-// checkUser refuses what belongs to a user who no longer exists.
+// checkUser refuses what belongs to a user who no longer exists or was revoked.
 func (s *Service) checkUser(ctx context.Context, name string, authTime time.Time) error {
 	ok, err := s.userSince(ctx, name, authTime)
 	switch {
 	case err != nil:
 		return err
 	case !ok:
-		return fail(InvalidGrant, "The user does not exist any more.")
+		return fail(InvalidGrant, "The user does not exist any more, or has to sign in again.")
 	}
 	return nil
 }

@@ -42,56 +42,69 @@ func ValidateUsername(name string) error {
 	return nil
 }
 
-// ValidatePassword returns an error that says why the password could not be used to sign in: a form
-// can carry neither invalid text nor, in one line, a control character.
-func ValidatePassword(password string) error {
+// MinPasswordLength is the shortest password in characters. Shorter ones of earlier releases still
+// work.
+const MinPasswordLength = 8
+
+// ValidatePassword returns an error that says why the user of that name cannot have the password: it is
+// too short or too easy to guess, or could not be used to sign in, because a form can carry neither
+// invalid text nor, in one line, a control character.
+func ValidatePassword(name, password string) error {
 	switch {
-	case password == "" || len(password) > secret.MaxPasswordLength:
-		return fmt.Errorf("password: needs 1 to %d bytes", secret.MaxPasswordLength)
+	case utf8.RuneCountInString(password) < MinPasswordLength || len(password) > secret.MaxPasswordLength:
+		return fmt.Errorf("password: needs at least %d characters, and at most %d bytes", MinPasswordLength, secret.MaxPasswordLength)
 	case !utf8.ValidString(password):
 		return errors.New("password: is not valid UTF-8")
 	case strings.ContainsFunc(password, unicode.IsControl):
 		return errors.New("password: holds a control character, such as a line break")
 	}
+	guessable, err := secret.Guessable(password, name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("password: %w", err)
+	case guessable:
+		return errors.New("password: is easy to guess; several words that do not belong together are hard to guess and easy to remember")
+	}
 	return nil
 }
 
-// checkPassword returns nil if the password is that of the user. It takes the same time whether or
+// checkPassword returns the user if the password is right. It takes the same time whether or
 // not there is such a user. After too many attempts nothing is hashed; this is checked again when a
 // waiting attempt has its turn, because those before it may have been counted meanwhile. Errors:
 // [ErrSignIn], *[Error], *[LimitedError].
-func (s *Service) checkPassword(ctx context.Context, name, password string, remote netip.Addr) error {
+func (s *Service) checkPassword(ctx context.Context, name, password string, remote netip.Addr) (User, error) {
 	allowed := func() error { return s.signIns.allowed(s.opts.Clock(), remote, name) }
 	if err := allowed(); err != nil {
-		return err
+		return User{}, err
 	}
-	ok, err := s.verifyPassword(ctx, secret.Attempt{Name: name, Source: source(remote), Password: password, Still: allowed})
+	user, ok, err := s.verifyPassword(ctx, secret.Attempt{Name: name, Source: source(remote), Password: password, Still: allowed})
 	var limited *LimitedError
 	var busy *secret.BusyError
 	switch {
 	case errors.As(err, &limited):
-		return limited
+		return User{}, limited
 	case errors.As(err, &busy):
-		return tooBusy(busy)
+		return User{}, tooBusy(busy)
 	case err != nil:
-		return storeFailed("check password", err)
+		return User{}, storeFailed("check password", err)
 	case !ok:
-		return cmp.Or(s.signIns.count(s.opts.Clock(), remote, name), ErrSignIn)
+		return User{}, cmp.Or(s.signIns.count(s.opts.Clock(), remote, name), ErrSignIn)
 	}
 	s.signIns.succeeded(s.opts.Clock(), remote, name)
-	return nil
+	return user, nil
 }
 
 // verifyPassword compares the password with that of the user. Without such a user it takes as long.
-func (s *Service) verifyPassword(ctx context.Context, a secret.Attempt) (bool, error) {
-	user, err := s.findUser(ctx, a.Name)
+func (s *Service) verifyPassword(ctx context.Context, a secret.Attempt) (user User, ok bool, err error) {
+	user, err = s.findUser(ctx, a.Name)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return false, s.opts.Passwords.RejectAttempt(ctx, a)
+		return user, false, s.opts.Passwords.RejectAttempt(ctx, a)
 	case err != nil:
-		return false, err
+		return user, false, err
 	}
-	return s.opts.Passwords.VerifyAttempt(ctx, user.PasswordHash, a)
+	ok, err = s.opts.Passwords.VerifyAttempt(ctx, user.PasswordHash, a)
+	return user, ok, err
 }
 
 // findUser reads a user, without asking the store for a name that no user can have.
@@ -102,10 +115,9 @@ func (s *Service) findUser(ctx context.Context, name string) (User, error) {
 	return s.store.User(ctx, name)
 }
 
-// userSince reports whether the user exists and is the one who signed in at authTime, and not
-// another of the same name who was added later. Clocks that differ are not allowed for: a user
-// added by an instance whose clock is ahead has to sign in once more, while a minute's grace would
-// hand a fresh sign-in to the later user.
+// userSince reports whether the user exists, is the one who signed in at authTime and not another of
+// the same name who was added later, and has not been revoked since. The store is read each time, so
+// a revocation acts at once on every instance.
 func (s *Service) userSince(ctx context.Context, name string, authTime time.Time) (bool, error) {
 	user, err := s.findUser(ctx, name)
 	switch {
@@ -114,20 +126,43 @@ func (s *Service) userSince(ctx context.Context, name string, authTime time.Time
 	case err != nil:
 		return false, storeFailed("read user", err)
 	}
-	return !user.CreatedAt.Truncate(time.Second).After(authTime), nil // tokens carry times in seconds
+	return !authTime.Before(since(user.CreatedAt, user.NotBefore)), nil
+}
+
+// since returns the time from which on something must be issued to a client, or a user have signed
+// in, to be worth anything: neither before there was that client or user, nor before the last
+// revocation. It is the one rule for all that is issued. Clocks that differ are not allowed for here:
+// a grace would hand to a namesake what was issued to the one before. Whoever revokes adds it.
+func since(created, notBefore time.Time) time.Time {
+	created = created.Truncate(time.Second) // tokens carry times in seconds
+	if notBefore.After(created) {
+		return notBefore
+	}
+	return created
+}
+
+// authTime returns the time of a sign-in that was checked against this record of the user. It is never
+// before what the record asks for, or a person could not sign in until the clock of this machine has
+// caught up with that of the one which wrote it.
+func (u *User) authTime(now time.Time) time.Time {
+	if from := since(u.CreatedAt, u.NotBefore); now.Before(from) {
+		return from
+	}
+	return now
 }
 
 // SignIn checks a password and starts a session; if the user has too many, the oldest end. It returns
 // the value for the cookie, which is stored by its digest only. Errors: [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
-	if err := s.checkPassword(ctx, in.Username, in.Password, in.Remote); err != nil {
+	user, err := s.checkPassword(ctx, in.Username, in.Password, in.Remote)
+	if err != nil {
 		return "", Session{}, err
 	}
 	now := s.opts.Now()
 	cookieValue = secret.New()
 	session = Session{
 		Digest: secret.DigestOf(cookieValue), Username: in.Username,
-		CreatedAt: now, ExpiresAt: now.Add(s.opts.SessionLifetime),
+		CreatedAt: user.authTime(now), ExpiresAt: now.Add(s.opts.SessionLifetime),
 	}
 	if err := s.store.CreateSession(ctx, session, s.opts.SessionsPerUser); err != nil {
 		return "", Session{}, storeFailed("create session", err)

@@ -112,22 +112,28 @@ func TestValidateUsername(t *testing.T) {
 }
 
 func TestValidatePassword(t *testing.T) {
+	longest := strings.Repeat("correct horse battery staple ", 50)
 	for name, tc := range map[string]struct {
 		password string
 		ok       bool
 	}{
-		"plain":         {"correct horse", true},
-		"spaces around": {" correct horse ", true},
-		"other scripts": {"pässwörd 山", true},
-		"longest":       {strings.Repeat("a", secret.MaxPasswordLength), true},
-		"too long":      {strings.Repeat("a", secret.MaxPasswordLength+1), false},
-		"empty":         {"", false},
-		"two lines":     {"correct\nhorse", false},
-		"NUL":           {"correct\x00horse", false},
-		"invalid UTF-8": {"correct\xffhorse", false},
+		"plain":                      {"correct horse battery", true},
+		"spaces around":              {" correct horse battery ", true},
+		"other scripts":              {"pässwörd für 山田", true},
+		"longest":                    {longest[:secret.MaxPasswordLength], true},
+		"too long":                   {longest[:secret.MaxPasswordLength+1], false},
+		"empty":                      {"", false},
+		"shortest":                   {"vQ7!nd02", true},
+		"too short":                  {"vQ7!nd0", false},
+		"too short in other scripts": {"山田の猫は白", false},
+		"guessable":                  {"P@ssw0rd2026", false},
+		"the username":               {"alice-alice", false},
+		"two lines":                  {"correct\nhorse battery", false},
+		"NUL":                        {"correct\x00horse battery", false},
+		"invalid UTF-8":              {"correct\xffhorse battery", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := grants.ValidatePassword(tc.password); (err == nil) != tc.ok {
+			if err := grants.ValidatePassword("alice", tc.password); (err == nil) != tc.ok {
 				t.Errorf("ValidatePassword(%q) = %v, want ok %v", tc.password, err, tc.ok)
 			}
 		})

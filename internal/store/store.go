@@ -19,6 +19,7 @@ type Store interface {
 	Serving
 	Shared
 	clientcfg.Registry
+	clientcfg.SecretUses
 	clientcfg.PolicyStore
 	clientcfg.AuditLog
 	grants.UserRegistry

@@ -63,7 +63,7 @@ func Register(ctx context.Context, store app.Store, clients []Client, now time.T
 func registerClient(ctx context.Context, store app.Store, c clientcfg.Client, now time.Time) (string, error) {
 	_, secret, err := app.CreateClient(ctx, store, c, now)
 	if errors.Is(err, clientcfg.ErrExists) {
-		return app.RotateSecret(ctx, store, c.ID)
+		_, secret, err = app.RotateSecret(ctx, store, c.ID, app.Rotation{})
 	}
 	return secret, err
 }
@@ -73,6 +73,6 @@ func registerUser(ctx context.Context, store app.Store, name string, now time.Ti
 		return "", err
 	}
 	password := rand.Text()
-	_, err := app.CreateUser(ctx, store, name, password, now)
+	_, err := app.CreateUser(ctx, store, name, password, clientcfg.NoAccess, now)
 	return password, err
 }

@@ -18,6 +18,8 @@ import (
 type clientRecord struct {
 	Name           string            `json:"name,omitempty"`
 	SecretDigest   secret.Digest     `json:"secret_sha256,omitzero"`
+	SecretUsed     time.Time         `json:"secret_used_at,omitzero"`
+	Former         formerRecord      `json:"former_secret,omitzero"`
 	Public         bool              `json:"public,omitempty"`
 	Grants         []clientcfg.Grant `json:"grants"`
 	RedirectURIs   []string          `json:"redirect_uris,omitempty"`
@@ -26,14 +28,21 @@ type clientRecord struct {
 	WithoutPKCE    bool              `json:"without_pkce,omitempty"`
 	ResourceServer bool              `json:"resource_server,omitempty"`
 	CreatedAt      time.Time         `json:"created_at"`
+	NotBefore      time.Time         `json:"not_before,omitzero"`
 	Version        int64             `json:"version"`
+}
+
+type formerRecord struct {
+	Digest secret.Digest `json:"sha256"`
+	Until  time.Time     `json:"valid_until"`
+	Used   time.Time     `json:"used_at,omitzero"`
 }
 
 func encodeClient(c *clientcfg.Client, version int64) ([]byte, error) {
 	return json.Marshal(clientRecord{
-		Name: c.Name, SecretDigest: c.SecretDigest, Public: c.Public, Grants: c.Grants, RedirectURIs: c.RedirectURIs,
-		Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE,
-		ResourceServer: c.ResourceServer, CreatedAt: c.CreatedAt, Version: version,
+		Name: c.Name, SecretDigest: c.SecretDigest, SecretUsed: c.SecretUsed, Former: formerRecord(c.Former), Public: c.Public, Grants: c.Grants, RedirectURIs: c.RedirectURIs,
+		Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE, ResourceServer: c.ResourceServer, CreatedAt: c.CreatedAt,
+		NotBefore: c.NotBefore, Version: version,
 	})
 }
 
@@ -43,9 +52,10 @@ func decodeClient(id, value []byte) (clientcfg.Client, error) {
 		return clientcfg.Client{}, fmt.Errorf("%w: client %q: %w", ErrCorrupt, id, err)
 	}
 	return clientcfg.Client{
-		ID: string(id), Name: r.Name, SecretDigest: r.SecretDigest, Public: r.Public, Grants: r.Grants,
+		ID: string(id), Name: r.Name, SecretDigest: r.SecretDigest, SecretUsed: r.SecretUsed,
+		Former: clientcfg.FormerSecret(r.Former), Public: r.Public, Grants: r.Grants,
 		RedirectURIs: r.RedirectURIs, Scopes: r.Scopes, Audience: r.Audience, WithoutPKCE: r.WithoutPKCE,
-		ResourceServer: r.ResourceServer, CreatedAt: r.CreatedAt, Version: r.Version,
+		ResourceServer: r.ResourceServer, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Version: r.Version,
 	}, nil
 }
 
@@ -130,6 +140,44 @@ func (s *Store) UpdateClient(ctx context.Context, c clientcfg.Client) error {
 		}
 		return w.put(clients, []byte(c.ID), value)
 	})
+}
+
+// RecordUses implements [clientcfg.SecretUses].
+func (s *Store) RecordUses(ctx context.Context, uses []clientcfg.SecretUse) error {
+	return s.writes.do(ctx, func(w *writeTx) error {
+		for _, use := range uses {
+			if err := recordUse(w, use); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func recordUse(w *writeTx, use clientcfg.SecretUse) error {
+	value := w.get(clients, []byte(use.ClientID))
+	if value == nil || use.Digest.IsZero() { // which is that of a client without a former secret
+		return nil
+	}
+	c, err := decodeClient([]byte(use.ClientID), value)
+	if err != nil {
+		return err
+	}
+	var used *time.Time
+	switch use.Digest {
+	case c.SecretDigest:
+		used = &c.SecretUsed
+	case c.Former.Digest:
+		used = &c.Former.Used
+	}
+	if used == nil || !use.At.After(*used) {
+		return nil
+	}
+	*used = use.At
+	if value, err = encodeClient(&c, c.Version); err != nil {
+		return err
+	}
+	return w.put(clients, []byte(use.ClientID), value)
 }
 
 // DeleteClient implements [clientcfg.Registry].

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,12 +9,21 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
 
 type userRecord struct {
-	PasswordHash string    `json:"password_hash"`
-	CreatedAt    time.Time `json:"created_at"`
+	PasswordHash string           `json:"password_hash"`
+	CreatedAt    time.Time        `json:"created_at"`
+	NotBefore    time.Time        `json:"not_before,omitzero"`
+	Operator     clientcfg.Access `json:"operator,omitempty"`
+}
+
+func encodeUser(u *grants.User) ([]byte, error) {
+	return json.Marshal(userRecord{
+		PasswordHash: u.PasswordHash, CreatedAt: u.CreatedAt, NotBefore: u.NotBefore, Operator: u.Operator,
+	})
 }
 
 func decodeUser(name, value []byte) (grants.User, error) {
@@ -21,7 +31,9 @@ func decodeUser(name, value []byte) (grants.User, error) {
 	if err := json.Unmarshal(value, &r); err != nil {
 		return grants.User{}, fmt.Errorf("%w: user: %w", ErrCorrupt, err)
 	}
-	return grants.User{Name: string(name), PasswordHash: r.PasswordHash, CreatedAt: r.CreatedAt}, nil
+	return grants.User{
+		Name: string(name), PasswordHash: r.PasswordHash, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Operator: r.Operator,
+	}, nil
 }
 
 // User implements [grants.Users].
@@ -52,7 +64,7 @@ func (s *Store) Users(ctx context.Context) (list []grants.User, err error) {
 
 // CreateUser implements [grants.UserRegistry].
 func (s *Store) CreateUser(ctx context.Context, u grants.User) error {
-	value, err := json.Marshal(userRecord{PasswordHash: u.PasswordHash, CreatedAt: u.CreatedAt})
+	value, err := encodeUser(&u)
 	if err != nil {
 		return err
 	}
@@ -61,6 +73,31 @@ func (s *Store) CreateUser(ctx context.Context, u grants.User) error {
 			return fmt.Errorf("%w: user %s", grants.ErrExists, u.Name)
 		}
 		return w.put(users, []byte(u.Name), value)
+	})
+}
+
+// ChangeUser implements [grants.UserRegistry].
+func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserChange) error {
+	return s.writes.do(ctx, func(w *writeTx) error {
+		value := w.get(users, []byte(name))
+		if value == nil {
+			return grants.ErrNotFound
+		}
+		u, err := decodeUser([]byte(name), value)
+		if err != nil {
+			return err
+		}
+		u.PasswordHash = cmp.Or(change.PasswordHash, u.PasswordHash)
+		if change.NotBefore.After(u.NotBefore) {
+			u.NotBefore = change.NotBefore
+		}
+		if change.Operator != nil {
+			u.Operator = *change.Operator
+		}
+		if value, err = encodeUser(&u); err != nil {
+			return err
+		}
+		return w.put(users, []byte(name), value)
 	})
 }
 

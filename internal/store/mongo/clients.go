@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -21,6 +22,8 @@ type clientDoc struct {
 	Etag           int64             `bson:"etag"`
 	Name           string            `bson:"name,omitempty"`
 	SecretSHA256   []byte            `bson:"secretSha256,omitempty"`
+	SecretUsed     time.Time         `bson:"secretUsed,omitempty"`
+	Former         *formerDoc        `bson:"formerSecret,omitempty"`
 	Public         bool              `bson:"public,omitempty"`
 	Grants         []clientcfg.Grant `bson:"grants"`
 	RedirectURIs   []string          `bson:"redirectUris,omitempty"`
@@ -29,6 +32,14 @@ type clientDoc struct {
 	WithoutPKCE    bool              `bson:"withoutPkce,omitempty"`
 	ResourceServer bool              `bson:"resourceServer,omitempty"`
 	CreatedAt      time.Time         `bson:"createdAt"`
+	NotBefore      time.Time         `bson:"notBefore,omitempty"`
+}
+
+// formerDoc is a secret that was replaced.
+type formerDoc struct {
+	SHA256 []byte    `bson:"sha256"`
+	Until  time.Time `bson:"until"`
+	Used   time.Time `bson:"used,omitempty"`
 }
 
 func newClientDoc(c *clientcfg.Client, version int64) clientDoc {
@@ -36,22 +47,32 @@ func newClientDoc(c *clientcfg.Client, version int64) clientDoc {
 		ID: c.ID, Version: version, Etag: newEtag(), Name: c.Name, Public: c.Public, Grants: c.Grants,
 		RedirectURIs: c.RedirectURIs, Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE,
 		ResourceServer: c.ResourceServer, CreatedAt: c.CreatedAt,
+		NotBefore: c.NotBefore,
 	}
 	if !c.SecretDigest.IsZero() {
-		doc.SecretSHA256 = c.SecretDigest[:]
+		doc.SecretSHA256, doc.SecretUsed = c.SecretDigest[:], c.SecretUsed
+	}
+	if f := &c.Former; !f.Digest.IsZero() {
+		doc.Former = &formerDoc{SHA256: f.Digest[:], Until: f.Until, Used: f.Used}
 	}
 	return doc
 }
 
 func (d *clientDoc) client() (clientcfg.Client, error) {
 	digest, err := digestOf(d.SecretSHA256)
+	var former clientcfg.FormerSecret
+	if f := d.Former; f != nil && err == nil {
+		former.Until, former.Used = f.Until, f.Used
+		former.Digest, err = digestOf(f.SHA256)
+	}
 	if err != nil {
 		return clientcfg.Client{}, fmt.Errorf("client %q: %w", d.ID, err)
 	}
 	return clientcfg.Client{
-		ID: d.ID, Name: d.Name, SecretDigest: digest, Public: d.Public, Grants: d.Grants, RedirectURIs: d.RedirectURIs,
+		ID: d.ID, Name: d.Name, SecretDigest: digest, SecretUsed: d.SecretUsed, Former: former, Public: d.Public, Grants: d.Grants, RedirectURIs: d.RedirectURIs,
 		Scopes: d.Scopes, Audience: d.Audience, WithoutPKCE: d.WithoutPKCE,
-		ResourceServer: d.ResourceServer, CreatedAt: d.CreatedAt, Version: d.Version,
+		ResourceServer: d.ResourceServer, CreatedAt: d.CreatedAt,
+		NotBefore: d.NotBefore, Version: d.Version,
 	}, nil
 }
 
@@ -135,6 +156,34 @@ func (s *Store) whyUnchanged(ctx context.Context, ours *clientDoc) error {
 		return nil
 	}
 	return fmt.Errorf("%w: it is at version %d, not %d", clientcfg.ErrConflict, stored.Version, ours.Version-1)
+}
+
+// usesPerBulk bounds one command of RecordUses.
+const usesPerBulk = 500
+
+// RecordUses implements [clientcfg.SecretUses]. The etag stays, so no instance reads its clients again.
+func (s *Store) RecordUses(ctx context.Context, uses []clientcfg.SecretUse) error {
+	for some := range slices.Chunk(uses, usesPerBulk) {
+		models := make([]mongo.WriteModel, 0, 2*len(some))
+		for _, use := range some {
+			models = append(models, useOf(use, "secretSha256", "secretUsed"), useOf(use, "formerSecret.sha256", "formerSecret.used"))
+		}
+		err := s.do(ctx, "record uses of secrets", func(ctx context.Context) error {
+			_, err := s.clients.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false).SetComment(comment(ctx)))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// useOf records a use, if the secret in one field is the one that was used, in another field.
+func useOf(use clientcfg.SecretUse, digest, used string) mongo.WriteModel {
+	return mongo.NewUpdateOneModel().
+		SetFilter(append(byID(use.ClientID), bson.E{Key: digest, Value: use.Digest[:]})).
+		SetUpdate(bson.D{{Key: "$max", Value: bson.D{{Key: used, Value: use.At}}}})
 }
 
 // DeleteClient implements [clientcfg.Registry].

@@ -11,13 +11,16 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
 
 type userDoc struct {
-	Name         string    `bson:"_id"`
-	PasswordHash string    `bson:"passwordHash"`
-	CreatedAt    time.Time `bson:"createdAt"`
+	Name         string           `bson:"_id"`
+	PasswordHash string           `bson:"passwordHash"`
+	CreatedAt    time.Time        `bson:"createdAt"`
+	NotBefore    time.Time        `bson:"notBefore,omitempty"`
+	Operator     clientcfg.Access `bson:"operator,omitempty"`
 }
 
 // User implements [grants.Users].
@@ -58,6 +61,34 @@ func (s *Store) CreateUser(ctx context.Context, u grants.User) error {
 		return errors.New("mongo: create user: the name is not UTF-8")
 	}
 	return s.insert(ctx, "create user", s.users, userDoc(u), grants.ErrExists)
+}
+
+// ChangeUser implements [grants.UserRegistry]. Applying it twice is the same as once, so the driver may
+// send it again.
+func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserChange) error {
+	if !utf8.ValidString(name) {
+		return fmt.Errorf("mongo: change user: %w", grants.ErrNotFound)
+	}
+	var set, update bson.D
+	if change.PasswordHash != "" {
+		set = append(set, bson.E{Key: "passwordHash", Value: change.PasswordHash})
+	}
+	if change.Operator != nil {
+		set = append(set, bson.E{Key: "operator", Value: *change.Operator})
+	}
+	if len(set) > 0 {
+		update = append(update, bson.E{Key: "$set", Value: set})
+	}
+	if !change.NotBefore.IsZero() {
+		update = append(update, bson.E{Key: "$max", Value: bson.D{{Key: "notBefore", Value: change.NotBefore}}})
+	}
+	return s.do(ctx, "change user", func(ctx context.Context) error {
+		result, err := s.users.UpdateOne(ctx, byID(name), update, options.UpdateOne().SetComment(comment(ctx)))
+		if err == nil && result.MatchedCount == 0 {
+			err = grants.ErrNotFound
+		}
+		return err
+	})
 }
 
 // DeleteUser implements [grants.UserRegistry].

@@ -23,6 +23,7 @@ func testClients(t *testing.T, target Target) {
 	t.Run("create and read every field", func(t *testing.T) { createClients(t, target.fresh(t)) })
 	t.Run("errors", func(t *testing.T) { clientErrors(t, target.fresh(t)) })
 	t.Run("update replaces and counts", func(t *testing.T) { updateClient(t, target.fresh(t)) })
+	t.Run("uses of secrets", func(t *testing.T) { recordUses(t, target.fresh(t)) })
 	t.Run("the revision moves with every change", func(t *testing.T) { revisionMoves(t, target.fresh(t)) })
 	t.Run("one revision is one state", func(t *testing.T) { revisionIsState(t, target.fresh(t)) })
 	t.Run("no update is lost among 100 workers", func(t *testing.T) { lostUpdate(t, target.fresh(t)) })

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/syncer"
 )
@@ -34,9 +35,12 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	next := token("new")
 	theCode, theToken, theSession := code("a code").Digest, token("a token").Digest, session("a session").Digest
 	errs := map[string]error{
-		"CreateClient":       b.CreateClient(ctx, fullClient("new")),
-		"UpdateClient":       b.UpdateClient(ctx, fullClient("there")),
-		"DeleteClient":       b.DeleteClient(ctx, "there"),
+		"CreateClient": b.CreateClient(ctx, fullClient("new")),
+		"UpdateClient": b.UpdateClient(ctx, fullClient("there")),
+		"DeleteClient": b.DeleteClient(ctx, "there"),
+		"RecordUses": b.RecordUses(ctx, []clientcfg.SecretUse{
+			{ClientID: "there", Digest: fullClient("there").SecretDigest, At: Epoch.AddDate(1, 0, 0)},
+		}),
 		"PutShared":          b.PutShared(ctx, "new", nil, []byte("x")),
 		"AddKey":             b.AddKey(ctx, key(keys.ES256, 2)),
 		"ReplaceKey":         b.ReplaceKey(ctx, key(keys.ES256, 1).ID, key(keys.ES256, 1).PrivateKey, []byte{1}),
@@ -47,6 +51,7 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"RotateRefreshToken": b.RotateRefreshToken(ctx, theToken, next),
 		"Revoke":             b.Revoke(ctx, "new", Epoch),
 		"CreateUser":         b.CreateUser(ctx, user("new")),
+		"ChangeUser":         b.ChangeUser(ctx, "there", grants.UserChange{PasswordHash: "new"}),
 		"DeleteUser":         b.DeleteUser(ctx, "there"),
 		"CreateSession":      b.CreateSession(ctx, session("new"), mostSessions),
 		"DeleteSession":      b.DeleteSession(ctx, theSession),

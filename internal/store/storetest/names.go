@@ -20,6 +20,7 @@ func testNames(t *testing.T, target Target) {
 		_, err := b.User(ctx, name)
 		failWith(t, "user", grants.ErrNotFound, err)
 		failWith(t, "delete user", grants.ErrNotFound, b.DeleteUser(ctx, name))
+		failWith(t, "change user", grants.ErrNotFound, b.ChangeUser(ctx, name, grants.UserChange{PasswordHash: "new"}))
 		if revoked(t, b, name) {
 			t.Errorf("%.20q is revoked", name)
 		}

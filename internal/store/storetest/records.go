@@ -16,11 +16,14 @@ var Epoch = time.Date(2100, time.March, 4, 5, 6, 7, 890e6, time.UTC)
 // A client with every field set, so that a forgotten one shows.
 func fullClient(id string) clientcfg.Client {
 	return clientcfg.Client{
-		ID: id, Name: "Näme of " + id, SecretDigest: secret.DigestOf("secret of " + id),
+		ID: id, Name: "Näme of " + id, SecretDigest: secret.DigestOf("secret of " + id), SecretUsed: Epoch.Add(-time.Hour),
+		Former: clientcfg.FormerSecret{
+			Digest: secret.DigestOf("former secret of " + id), Until: Epoch.Add(24 * time.Hour), Used: Epoch.Add(-time.Minute),
+		},
 		Grants:       []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken, clientcfg.ClientCredentials},
 		RedirectURIs: []string{"https://example.test/cb?x=1&y=2", "com.example.app:/cb"},
 		Scopes:       []string{"read", "write"}, Audience: []string{"https://api.example.test"},
-		WithoutPKCE: true, ResourceServer: true, CreatedAt: Epoch, Version: 1,
+		WithoutPKCE: true, ResourceServer: true, CreatedAt: Epoch, NotBefore: Epoch.Add(time.Hour), Version: 1,
 	}
 }
 
@@ -62,7 +65,10 @@ func session(name string) grants.Session {
 }
 
 func user(name string) grants.User {
-	return grants.User{Name: name, PasswordHash: "$argon2id$v=19$m=65536,t=1,p=4$c2FsdA$aGFzaA", CreatedAt: Epoch}
+	return grants.User{
+		Name: name, PasswordHash: "$argon2id$v=19$m=65536,t=1,p=4$c2FsdA$aGFzaA", CreatedAt: Epoch,
+		NotBefore: Epoch.Add(time.Hour), Operator: clientcfg.ReadAccess,
+	}
 }
 
 func key(alg keys.Algorithm, generation int64) keys.Record {

@@ -3,13 +3,21 @@ package storetest
 import (
 	"errors"
 	"testing"
+	"time"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 )
 
 func testUsers(t *testing.T, target Target) {
 	t.Helper()
-	b, ctx := target.fresh(t), t.Context()
+	t.Run("create, read, delete", func(t *testing.T) { keepUsers(t, target.fresh(t)) })
+	t.Run("change", func(t *testing.T) { changeUser(t, target.fresh(t)) })
+}
+
+func keepUsers(t *testing.T, b Backend) {
+	t.Helper()
+	ctx := t.Context()
 	list, err := b.Users(ctx)
 	succeed(t, "users of an empty store", err)
 	equal(t, "users of an empty store", []grants.User(nil), list)
@@ -35,4 +43,44 @@ func testUsers(t *testing.T, target Target) {
 	_, err = b.User(ctx, "alice")
 	failWith(t, "look for the deleted one", grants.ErrNotFound, err)
 	succeed(t, "create anew", b.CreateUser(ctx, alice))
+}
+
+// changeUser changes fields one by one: the others stay.
+func changeUser(t *testing.T, b Backend) {
+	t.Helper()
+	ctx, alice := t.Context(), user("alice")
+	succeed(t, "create", errors.Join(b.CreateUser(ctx, alice), b.CreateUser(ctx, user("bob"))))
+	later := alice.NotBefore.Add(time.Minute)
+	write, none := clientcfg.WriteAccess, clientcfg.NoAccess
+	for _, step := range []struct {
+		what   string
+		change grants.UserChange
+		want   func(*grants.User)
+	}{
+		{"the password", grants.UserChange{PasswordHash: "other"}, func(u *grants.User) { u.PasswordHash = "other" }},
+		{"a later time", grants.UserChange{NotBefore: later}, func(u *grants.User) { u.NotBefore = later }},
+		{"an earlier time", grants.UserChange{NotBefore: Epoch}, func(*grants.User) {}},
+		{"the operator", grants.UserChange{Operator: &write}, func(u *grants.User) { u.Operator = write }},
+		{"the operator, to none", grants.UserChange{Operator: &none}, func(u *grants.User) { u.Operator = none }},
+		{"all at once", grants.UserChange{PasswordHash: "third", NotBefore: later.Add(1e6), Operator: &write}, func(u *grants.User) {
+			u.PasswordHash, u.NotBefore, u.Operator = "third", later.Add(1e6), write
+		}},
+	} {
+		succeed(t, "change "+step.what, b.ChangeUser(ctx, "alice", step.change))
+		step.want(&alice)
+		got, err := b.User(ctx, "alice")
+		succeed(t, "user", err)
+		equal(t, "after a change of "+step.what, alice, got)
+	}
+	got, err := b.User(ctx, "bob")
+	succeed(t, "user", err)
+	equal(t, "the other user", user("bob"), got)
+
+	fresh := grants.User{Name: "carol", PasswordHash: "h", CreatedAt: Epoch}
+	succeed(t, "create", b.CreateUser(ctx, fresh))
+	succeed(t, "change the first time", b.ChangeUser(ctx, "carol", grants.UserChange{NotBefore: later}))
+	fresh.NotBefore = later
+	got, err = b.User(ctx, "carol")
+	succeed(t, "user", err)
+	equal(t, "a user who had no such time", fresh, got)
 }

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// accessFlag is a flag for what an operator may do: --name for everything, --name=read for less.
+type accessFlag struct{ access clientcfg.Access }
+
+// add adds the flag to those of a command.
+func (f *accessFlag) add(flags *pflag.FlagSet, name, usage string) {
+	flags.VarPF(f, name, "", usage).NoOptDefVal = "write"
+}
+
+// String implements pflag.Value.
+func (f *accessFlag) String() string { return string(f.access) }
+
+// Type implements pflag.Value.
+func (f *accessFlag) Type() string { return "read|write" }
+
+// Set implements pflag.Value. It takes true and false too: --admin was a boolean flag once.
+func (f *accessFlag) Set(s string) error {
+	levels := map[string]clientcfg.Access{
+		"read": clientcfg.ReadAccess, "write": clientcfg.WriteAccess, "true": clientcfg.WriteAccess, "false": clientcfg.NoAccess,
+	}
+	access, ok := levels[s]
+	if !ok {
+		return fmt.Errorf("%q is none of read, write", s)
+	}
+	f.access = access
+	return nil
+}
+
+// apply makes the client one that can get tokens for the admin API. A scope that the level does not
+// agree with is refused: --admin with the scope to read would give more than was asked for.
+func (f *accessFlag) apply(spec *clientcfg.Client) error {
+	read, write := slices.Contains(spec.Scopes, clientcfg.ScopeLimitsRead), slices.Contains(spec.Scopes, clientcfg.ScopeLimitsWrite)
+	switch {
+	case f.access == clientcfg.WriteAccess && read && !write:
+		return usagef("--admin includes the scope %s: for a client that may only read, use --admin=read", clientcfg.ScopeLimitsWrite)
+	case f.access == clientcfg.ReadAccess && write:
+		return usagef("--admin=read is for a client that may only read: leave out the scope %s, or use --admin", clientcfg.ScopeLimitsWrite)
+	case f.access == clientcfg.ReadAccess:
+		clientcfg.MakeReader(spec)
+	case f.access == clientcfg.WriteAccess:
+		clientcfg.MakeOperator(spec)
+	}
+	return nil
+}

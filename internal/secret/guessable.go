@@ -1,0 +1,173 @@
+package secret
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/ccojocar/zxcvbn-go/data"
+)
+
+// leastBits is how hard a password has to be to guess: 28 bits are 268 million guesses by one who tries
+// the likeliest passwords first.
+const leastBits = 28
+
+// judgedLength is how many characters of a password are judged. What is long and easy is easy from its
+// beginning, and the time grows with the length.
+const judgedLength = 64
+
+// Guessable reports whether a password is among those that are tried first: a common password or name,
+// a word or two, rows of the keyboard, repetitions, or one of the known words, such as the username,
+// with the usual substitutions, digits and signs around it. Errors: a list of words cannot be read.
+//
+// It is the method of zxcvbn (Wheeler, "zxcvbn: Low-Budget Password Strength Estimation", 2016) in its
+// simplest form, with the lists of words of its Go port: the cheapest way to compose the password of
+// such parts. That port itself reads all lists when a program starts, which takes 40 ms and 10 MB in
+// every server, and takes seconds for some passwords of 40 characters.
+func Guessable(password string, known ...string) (bool, error) {
+	words, err := commonWords()
+	if err != nil {
+		return false, err
+	}
+	addKnown(words, known)
+	return guessBits(words, password) < leastBits, nil
+}
+
+// addKnown adds words that are tried first of all, and their parts.
+func addKnown(words map[string]float64, known []string) {
+	for _, k := range known {
+		for _, w := range slices.Concat(strings.FieldsFunc(k, notLetter), strings.FieldsFunc(k, notAlphanumeric), []string{k}) {
+			if len(w) >= 3 {
+				words[strings.ToLower(w)] = 0
+			}
+		}
+	}
+}
+
+func notLetter(r rune) bool { return !unicode.IsLetter(r) }
+
+func notAlphanumeric(r rune) bool { return notLetter(r) && !unicode.IsDigit(r) }
+
+// commonWords returns how many bits it takes to name each word, by its rank in the lists. They are read
+// each time, because that is rare.
+func commonWords() (map[string]float64, error) {
+	words := make(map[string]float64, 100_000)
+	for _, name := range []string{"Passwords", "English", "FemaleNames", "MaleNames", "Surnames"} {
+		var list struct{ List []string }
+		text, err := data.Asset("data/" + name + ".json")
+		if err == nil {
+			err = json.Unmarshal(text, &list)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("secret: read common words %s: %w", name, err)
+		}
+		for i, w := range list.List {
+			bits := math.Log2(float64(i + 1))
+			if known, ok := words[w]; !ok || bits < known {
+				words[w] = bits
+			}
+		}
+	}
+	return words, nil
+}
+
+// longestWord is more than the length of any word in the lists, in characters.
+const longestWord = 32
+
+// guessBits returns the bits of the cheapest composition of a password: cost[j] is that of its first j
+// characters.
+func guessBits(words map[string]float64, password string) float64 {
+	raw := []rune(password)
+	raw = raw[:min(len(raw), judgedLength)]
+	lower := []rune(strings.ToLower(string(raw)))
+	if len(lower) != len(raw) { // a letter whose lower case is several characters
+		lower = raw
+	}
+	cost := make([]float64, len(raw)+1)
+	for j := 1; j <= len(raw); j++ {
+		cost[j] = cost[j-1] + singleBits(raw[j-1])
+		for i := max(0, j-longestWord); i < j; i++ {
+			if bits, ok := partBits(words, raw, lower, i, j); ok {
+				cost[j] = min(cost[j], cost[i]+bits)
+			}
+		}
+	}
+	return cost[len(raw)]
+}
+
+// singleBits are those of a character by itself.
+func singleBits(r rune) float64 {
+	switch {
+	case r >= '0' && r <= '9':
+		return math.Log2(10)
+	case r >= 'a' && r <= 'z':
+		return math.Log2(26)
+	case r < 0x80:
+		return math.Log2(95)
+	}
+	return math.Log2(1000)
+}
+
+// partBits are those of a part of the password as a whole, if it is one that is tried.
+func partBits(words map[string]float64, raw, lower []rune, i, j int) (least float64, ok bool) {
+	least = math.Inf(1)
+	part, n := string(lower[i:j]), j-i
+	if i >= n && string(lower[i-n:i]) == part { // once more what is before it
+		least = 1
+	}
+	if n >= 3 && inRow(part) {
+		least = min(least, 3+math.Log2(float64(n)))
+	}
+	if n == 4 && (strings.HasPrefix(part, "19") || strings.HasPrefix(part, "20")) { // a year
+		least = min(least, math.Log2(200))
+	}
+	capitals := 0.0
+	if part != string(raw[i:j]) {
+		capitals = 1
+	}
+	for k, substitutes := range substitutions {
+		word := part
+		if substitutes != nil {
+			word = substitutes.Replace(part)
+		}
+		if bits, common := words[word]; common && (k == 0 || word != part) {
+			least = min(least, bits+capitals+float64(min(k, 1)))
+		}
+	}
+	return least, !math.IsInf(least, 1)
+}
+
+// substitutions are those of letters by similar signs. The first is none.
+var substitutions = []*strings.Replacer{
+	nil,
+	strings.NewReplacer("4", "a", "@", "a", "8", "b", "3", "e", "6", "g", "1", "i", "!", "i", "0", "o", "5", "s", "$", "s", "7", "t", "+", "t"),
+	strings.NewReplacer("4", "a", "@", "a", "8", "b", "3", "e", "9", "g", "1", "l", "|", "l", "0", "o", "5", "s", "$", "s", "7", "t", "2", "z"),
+}
+
+// rows are the alphabet, the digits and the rows and columns of keyboards.
+var rows = []string{
+	"abcdefghijklmnopqrstuvwxyz", "01234567890", "qwertyuiop", "qwertzuiop", "asdfghjkl", "zxcvbnm", "yxcvbnm", "azertyuiop",
+	"1qaz2wsx3edc4rfv5tgb6yhn7ujm", "!@#$%^&*()",
+}
+
+// inRow reports whether the part is one of a row, in either direction.
+func inRow(part string) bool {
+	for _, row := range rows {
+		if strings.Contains(row, part) || strings.Contains(row, reversed(part)) {
+			return true
+		}
+	}
+	return false
+}
+
+func reversed(s string) string {
+	runes := []rune(s)
+	out := make([]rune, 0, len(runes))
+	for i := len(runes) - 1; i >= 0; i-- {
+		out = append(out, runes[i])
+	}
+	return string(out)
+}
