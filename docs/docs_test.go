@@ -194,6 +194,29 @@ func TestWalks(t *testing.T) {
 	}
 }
 
+// TestSecurityNamesTests: every test that docs/security.md names exists.
+func TestSecurityNamesTests(t *testing.T) {
+	exists := map[string]bool{}
+	for dir := range packages(t) {
+		files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
+		check.OK(t, err)
+		for _, file := range files {
+			for name := range declared(t, file, strings.TrimPrefix(filepath.ToSlash(file), root+"/")) {
+				exists[name] = true
+			}
+		}
+	}
+	named := regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w+`).FindAllString(read(t, "docs/security.md"), -1)
+	if len(named) < 100 {
+		t.Errorf("docs/security.md names %d tests, want one for each defence", len(named))
+	}
+	for _, name := range named {
+		if !exists[name] {
+			t.Errorf("docs/security.md names %s, which does not exist", name)
+		}
+	}
+}
+
 // declared returns the functions of a file, and its methods as Type.Method.
 func declared(t *testing.T, page, path string) map[string]bool {
 	t.Helper()
