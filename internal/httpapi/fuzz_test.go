@@ -97,7 +97,7 @@ func FuzzAuthorizeQuery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string, signedIn bool) {
 		u := &url.URL{Path: "/authorize", RawQuery: query}
 		if _, err := url.ParseRequestURI(u.String()); err != nil || strings.ContainsAny(query, " \x00\r\n\t\x7f") {
-			t.Skip("not a request line that net/http would let through")
+			return // not a request line that net/http would let through
 		}
 		cookie := ""
 		if signedIn {
