@@ -68,12 +68,18 @@ func (p *Prefix) UnmarshalText(text []byte) error {
 		return nil
 	}
 	if a, err := netip.ParseAddr(string(text)); err == nil && a.Zone() == "" {
+		a = a.Unmap() // as the address of a connection is
 		p.Prefix = netip.PrefixFrom(a, a.BitLen())
 		return nil
 	}
 	v, err := netip.ParsePrefix(string(text))
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("%q is not an address or a range such as 10.0.0.0/8", text)
+	case v.Addr().Is4In6():
+		return fmt.Errorf("%q contains no address: write the range in IPv4, such as 10.0.0.0/8", text)
+	case v.Bits() == 0:
+		return fmt.Errorf("%q is every address, and each caller could pretend to be any client", text)
 	}
 	p.Prefix = v.Masked()
 	return nil

@@ -63,6 +63,9 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 	if !registered(p.Client, p.RedirectURI) {
 		return "", fail(InvalidGrant, "The redirect_uri is not registered for this client.")
 	}
+	if err := s.settled(p.Client); err != nil {
+		return "", err
+	}
 	code, opened, err := consent.code(now)
 	if err != nil {
 		return "", err

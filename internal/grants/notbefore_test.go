@@ -1,6 +1,7 @@
 package grants_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -86,6 +87,10 @@ func TestRevokedClient(t *testing.T) {
 	_, err := w.token("shop", grants.TokenRequest{GrantType: "client_credentials"})
 	wantCode(t, grants.TemporarilyUnavailable, err)
 	check.ErrorSays(t, err, "retry after 9 seconds")
+	prompt, err := w.service.Authorize(t.Context(), w.authorizeRequest("shop"))
+	check.OK(t, err)
+	_, err = w.approve(prompt, w.session()) // the code would be worthless too
+	wantCode(t, grants.TemporarilyUnavailable, err)
 	for _, i := range []issued{before, late} {
 		w.wantActive(false, i.machine)
 		w.wantActive(false, i.AccessToken)
@@ -104,6 +109,36 @@ func TestRevokedClient(t *testing.T) {
 	w.wantActive(true, after.AccessToken)
 	w.wantActive(true, w.mustToken("shop", refreshing(after.RefreshToken)).AccessToken)
 	w.mustToken("shop", w.redemption("shop", after.code))
+}
+
+// slowSignIn is a store whose users change after they were read, while their password is checked.
+type slowSignIn struct {
+	grants.Store
+	meanwhile func()
+}
+
+func (s slowSignIn) User(ctx context.Context, name string) (grants.User, error) {
+	u, err := s.Store.User(ctx, name)
+	s.meanwhile()
+	return u, err
+}
+
+// TestRevokedDuringASignIn: a check of the old password that takes longer than the margin of the
+// revocation, because the process was stopped say, signs no one in.
+func TestRevokedDuringASignIn(t *testing.T) {
+	meanwhile := func() {}
+	w := newWorld(t, func(o *grants.Options) {
+		o.Store = slowSignIn{Store: o.Store, meanwhile: func() { meanwhile() }}
+	})
+	meanwhile = func() {
+		meanwhile = func() {}
+		check.OK(t, w.store.ChangeUser(t.Context(), "alice", grants.UserChange{NotBefore: start.Add(10 * time.Second)}))
+		w.clock.Advance(12 * time.Second)
+	}
+	cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
+	check.OK(t, err)
+	_, err = w.service.Session(t.Context(), cookie)
+	wantErr(t, err, grants.ErrNoSession)
 }
 
 // TestRevokedWithinASecond: times in tokens are whole seconds, so what was issued in the same second

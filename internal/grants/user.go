@@ -154,11 +154,11 @@ func (u *User) authTime(now time.Time) time.Time {
 // SignIn checks a password and starts a session; if the user has too many, the oldest end. It returns
 // the value for the cookie, which is stored by its digest only. Errors: [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
+	now := s.opts.Now() // before the check, which may take long: a revocation meanwhile ends this sign-in too
 	user, err := s.checkPassword(ctx, in.Username, in.Password, in.Remote)
 	if err != nil {
 		return "", Session{}, err
 	}
-	now := s.opts.Now()
 	cookieValue = secret.New()
 	session = Session{
 		Digest: secret.DigestOf(cookieValue), Username: in.Username,
