@@ -12,6 +12,7 @@ import (
 
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
+	"oauth-server/tools/process"
 	"oauth-server/tools/traffic"
 )
 
@@ -34,7 +35,7 @@ type demo struct {
 	prometheus  *prometheus
 	targets     []string
 	credentials traffic.Credentials
-	processes   []*process
+	processes   []*process.Process
 }
 
 // start builds the server, prepares the database, and starts the servers and Prometheus. If
@@ -50,10 +51,10 @@ func start(ctx context.Context, o options) (_ *demo, err error) {
 		return nil, errNoPrometheus
 	}
 	binary := filepath.Join(o.dir, "oauth-server")
-	if err := execute(ctx, o.root, "go", "build", "-o", binary, "./cmd/oauth-server"); err != nil {
+	if err := process.Execute(ctx, o.root, "go", "build", "-o", binary, "./cmd/oauth-server"); err != nil {
 		return nil, err
 	}
-	if err := execute(ctx, o.root, binary, "migrate", "up", "--mongodb-uri="+o.mongoDB, "--mongodb-database="+o.database); err != nil {
+	if err := process.Execute(ctx, o.root, binary, "migrate", "up", "--mongodb-uri="+o.mongoDB, "--mongodb-database="+o.database); err != nil {
 		return nil, err
 	}
 	if err := d.register(ctx, o); err != nil {
@@ -64,15 +65,6 @@ func start(ctx context.Context, o options) (_ *demo, err error) {
 		return nil, err
 	}
 	return d, d.startPrometheus(ctx, o, admins)
-}
-
-func execute(ctx context.Context, dir string, args ...string) error {
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // G204: the commands of this package
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(args[:2], " "), err, out)
-	}
-	return nil
 }
 
 func (d *demo) register(ctx context.Context, o options) error {
@@ -87,13 +79,13 @@ func (d *demo) register(ctx context.Context, o options) error {
 // startServers starts the servers, waits until they are ready and returns the addresses of
 // their admin listeners.
 func (d *demo) startServers(ctx context.Context, o options, binary string) (admins []string, err error) {
-	free, err := freeAddresses(ctx, 2*o.servers)
+	free, err := process.FreeAddresses(ctx, 2*o.servers)
 	if err != nil {
 		return nil, err
 	}
 	for i := range o.servers {
 		listen, admin := free[2*i], free[2*i+1]
-		p, err := startProcess(o.dir, fmt.Sprintf("server-%d", i+1), binary, "serve",
+		p, err := process.Start(o.dir, fmt.Sprintf("server-%d", i+1), nil, binary, "serve",
 			"--config="+filepath.Join(o.root, "deploy/demo/oauth-server.yaml"),
 			"--listen="+listen, "--admin-listen="+admin, "--issuer=http://"+free[0],
 			"--mongodb-uri="+o.mongoDB, "--mongodb-database="+o.database, "--log-level=warn")
@@ -102,7 +94,7 @@ func (d *demo) startServers(ctx context.Context, o options, binary string) (admi
 		}
 		d.processes = append(d.processes, p)
 		d.targets, admins = append(d.targets, "http://"+listen), append(admins, admin)
-		if err := p.await(ctx, "http://"+listen+"/readyz"); err != nil {
+		if err := p.Await(ctx, "http://"+listen+"/readyz"); err != nil {
 			return nil, err
 		}
 	}
@@ -126,18 +118,18 @@ func (d *demo) startPrometheus(ctx context.Context, o options, admins []string) 
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
-	free, err := freeAddresses(ctx, 1)
+	free, err := process.FreeAddresses(ctx, 1)
 	if err != nil {
 		return err
 	}
-	p, err := startProcess(o.dir, "prometheus", "prometheus", "--config.file="+file,
+	p, err := process.Start(o.dir, "prometheus", nil, "prometheus", "--config.file="+file,
 		"--storage.tsdb.path="+filepath.Join(o.dir, "prometheus"), "--web.listen-address="+free[0])
 	if err != nil {
 		return err
 	}
 	d.processes = append(d.processes, p)
 	d.prometheus = &prometheus{url: "http://" + free[0]}
-	return p.await(ctx, d.prometheus.url+"/-/ready")
+	return p.Await(ctx, d.prometheus.url+"/-/ready")
 }
 
 // load sends the demo traffic until ctx ends. Scale multiplies its rates.
@@ -151,7 +143,7 @@ func (d *demo) load(ctx context.Context, scale float64) traffic.Summary {
 func (d *demo) stop() error {
 	var errs []error
 	for i := len(d.processes) - 1; i >= 0; i-- {
-		errs = append(errs, d.processes[i].stop())
+		errs = append(errs, d.processes[i].Stop())
 	}
 	d.processes = nil
 	return errors.Join(errs...)

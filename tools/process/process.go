@@ -1,4 +1,6 @@
-package main
+// Package process runs commands in the background, for the programs that start servers on
+// this machine.
+package process
 
 import (
 	"context"
@@ -9,26 +11,29 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
 
-// process is a command that runs in the background.
-type process struct {
+// Process is a command that runs in the background.
+type Process struct {
 	name string
 	cmd  *exec.Cmd
 	log  string // the file with its output
 	done chan error
 }
 
-// startProcess starts a command, with its output in the file name.log in dir.
-func startProcess(dir, name string, args ...string) (*process, error) {
-	p := &process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan error, 1)}
+// Start starts a command, with its output in the file name.log in dir. Env is added to the
+// environment of this process.
+func Start(dir, name string, env []string, args ...string) (*Process, error) {
+	p := &Process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan error, 1)}
 	out, err := os.Create(p.log)
 	if err != nil {
 		return nil, err
 	}
-	p.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // G204: the commands of this package; they are stopped by SIGTERM
+	p.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // G204: the commands of these tools; they are stopped by SIGTERM
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	if err := p.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", name, err), out.Close())
@@ -37,12 +42,18 @@ func startProcess(dir, name string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// processTimeout is how long a process may take to start or to stop.
-const processTimeout = 30 * time.Second
+// PID returns the process ID.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// await waits until the URL answers with 200. The process ending is an error.
-func (p *process) await(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, processTimeout)
+// Log returns the name of the file with the output.
+func (p *Process) Log() string { return p.log }
+
+// timeout is how long a process may take to start or to stop.
+const timeout = 30 * time.Second
+
+// Await waits until the URL answers with 200. The process ending is an error.
+func (p *Process) Await(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
 		err := answers(ctx, url)
@@ -78,28 +89,38 @@ func answers(ctx context.Context, url string) error {
 	return nil
 }
 
-// stop sends SIGTERM to the process, and kills it if it does not stop in time.
-func (p *process) stop() error {
+// Stop sends SIGTERM to the process, and kills it if it does not stop in time.
+func (p *Process) Stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	select {
 	case err := <-p.done:
 		return p.ended(err)
-	case <-time.After(processTimeout):
+	case <-time.After(timeout):
 		return errors.Join(fmt.Errorf("%s did not stop", p.name), p.cmd.Process.Kill(), p.ended(<-p.done))
 	}
 }
 
-func (p *process) ended(err error) error {
+func (p *Process) ended(err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w; see %s", p.name, err, p.log)
 	}
 	return nil
 }
 
-// freeAddresses returns n loopback addresses without a listener.
-func freeAddresses(ctx context.Context, n int) ([]string, error) {
+// Execute runs a command in dir until it ends. Its output is part of the error.
+func Execute(ctx context.Context, dir string, args ...string) error {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // G204: the commands of these tools
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(args[:2], " "), err, out)
+	}
+	return nil
+}
+
+// FreeAddresses returns n loopback addresses without a listener.
+func FreeAddresses(ctx context.Context, n int) ([]string, error) {
 	found := make([]string, 0, n)
 	for range n {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// manners are the ways of being slow: what a connection sends at once, before one byte a second.
+var manners = []struct {
+	name, opening string
+	silent        bool
+}{
+	{name: "header byte by byte", opening: "POST /token HTTP/1.1\r\nHost: localhost\r\nX-Slow: "},
+	{name: "body byte by byte", opening: "POST /token HTTP/1.1\r\nHost: localhost\r\n" +
+		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 4096\r\n\r\n"},
+	{name: "silent", silent: true},
+}
+
+const (
+	// dialSpread is the time over which the first connections are opened.
+	dialSpread = 2 * time.Second
+	// redialDelay is the pause after a connection ended, so that a server that refuses is not
+	// flooded with connections: the attack is to hold them.
+	redialDelay = 100 * time.Millisecond
+)
+
+// slow keeps connections open and sends almost nothing. One that ends is opened again.
+func (p *plan) slow(ctx context.Context, t *tally, dialers []*net.Dialer) {
+	start := time.Now()
+	var held sync.WaitGroup
+	for i := range p.Connections {
+		held.Go(func() {
+			next := start.Add(dialSpread * time.Duration(i) / time.Duration(p.Connections))
+			for sleepUntil(ctx, next) {
+				t.add(slowConnections, p.hold(ctx, dialers[i%len(dialers)], i%len(manners)))
+				next = time.Now().Add(redialDelay)
+			}
+		})
+	}
+	held.Wait()
+}
+
+// hold keeps one connection until the server closes it, and returns how it ended.
+func (p *plan) hold(ctx context.Context, dialer *net.Dialer, manner int) string {
+	m := manners[manner]
+	dialing, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	conn, err := dialer.DialContext(dialing, "tcp", strings.TrimPrefix(p.URL, "http://"))
+	if err != nil {
+		if ctx.Err() != nil {
+			return "held at the end"
+		}
+		return "not connected"
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.Write([]byte(m.opening)); err != nil {
+		return "closed: " + m.name
+	}
+	buffer := make([]byte, 512)
+	for {
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+		_, err := conn.Read(buffer)
+		if ctx.Err() != nil {
+			return "held at the end"
+		}
+		if err == nil {
+			continue // the answer to an unfinished request; the end follows
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return "closed: " + m.name
+		}
+		if m.silent {
+			continue
+		}
+		if _, err := conn.Write([]byte{'a'}); err != nil {
+			return "closed: " + m.name
+		}
+	}
+}
