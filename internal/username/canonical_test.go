@@ -3,6 +3,8 @@ package username_test
 import (
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"oauth-server/internal/username"
 )
@@ -60,7 +62,7 @@ func TestCanonical(t *testing.T) {
 		"longest":                        {strings.Repeat("A", username.MaxLength), strings.Repeat("a", username.MaxLength)},
 		"too long":                       {strings.Repeat("a", username.MaxLength+1), ""},
 		"too long before it is narrowed": {strings.Repeat("\uff21", username.MaxLength/3+1), ""},
-		"too long in small letters":      {strings.Repeat("\u023a", username.MaxLength/2), ""}, // 2 bytes, small: 3
+		"too long in small letters":      {strings.Repeat("\u023a", username.MaxLength/2), ""}, // two bytes, small: three
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := username.Canonical(tc.given)
@@ -68,6 +70,30 @@ func TestCanonical(t *testing.T) {
 				t.Errorf("Canonical(%+q) = %+q, %v; want %+q", tc.given, got, err, tc.want)
 			}
 		})
+	}
+}
+
+// TestEveryCharacter: the canonical form of every character, alone and with others, is stable, and its
+// script is known.
+func TestEveryCharacter(t *testing.T) {
+	stable := func(name string) bool {
+		canonical, err := username.Canonical(name)
+		if err != nil {
+			return false
+		}
+		if again, err := username.Canonical(canonical); again != canonical || err != nil {
+			t.Errorf("Canonical(%+q) = %+q, and of that %+q, %v", name, canonical, again, err)
+		}
+		return true
+	}
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !utf8.ValidRune(r) || !stable("a"+string(r)) && !stable(string(r)) {
+			continue
+		}
+		stable(string(r) + "\u0308")
+		if err := username.Unmixed("a" + string(r)); err != nil && strings.Contains(err.Error(), "Unknown") {
+			t.Errorf("the script of %+q is unknown", r)
+		}
 	}
 }
 
@@ -128,4 +154,15 @@ func FuzzCanonical(f *testing.F) {
 		}
 		_ = username.Unmixed(canonical)
 	})
+}
+
+func BenchmarkCanonical(b *testing.B) {
+	for _, name := range []string{"alice", "Alice", "山田太郎", strings.Repeat("a", username.MaxLength)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = username.Canonical(name)
+			}
+		})
+	}
 }
