@@ -266,13 +266,16 @@ func TestUserCommands(t *testing.T) {
 	if ada.Username != "ada" || ada.CreatedAt.IsZero() {
 		t.Errorf("%+v", ada)
 	}
-	if out, stderr, status := run(t, "bob was here before", with("user", "create", "Bob B.", "--password-stdin")...); status != exitOK || out != "created user Bob B.\n" {
+	if out, stderr, status := run(t, "bob was here before", with("user", "create", "bob@b.example", "--password-stdin")...); status != exitOK || out != "created user bob@b.example\n" {
 		t.Errorf("status %d: %s%s", status, out, stderr)
 	}
 	var users []shownUser
 	runJSON(t, &users, "", with("user", "list")...)
-	if len(users) != 2 || users[0].Username != "Bob B." || users[1] != ada {
+	if len(users) != 2 || users[0] != ada || users[1].Username != "bob@b.example" {
 		t.Errorf("%+v", users)
+	}
+	if _, stderr, status := run(t, adaPassword, with("user", "create", "Bob B.", "--password-stdin")...); status != exitUsage || !strings.Contains(stderr, "such as a space") {
+		t.Errorf("a name with a space: status %d: %s", status, stderr)
 	}
 	if _, stderr, status := run(t, adaPassword, with("user", "create", "ada", "--password-stdin")...); status != exitFailed || !strings.Contains(stderr, `there is a user "ada" already`) {
 		t.Errorf("a name was taken twice: %s", stderr)

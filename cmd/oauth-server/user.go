@@ -17,6 +17,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/username"
 )
 
 func newUser(c *cli) *cobra.Command {
@@ -50,9 +51,14 @@ func newUserCreate(c *cli) *cobra.Command {
 			return err
 		}
 		return c.withNewStore(cmd.Context(), set, func(store app.Store) error {
-			u, err := app.CreateUser(cmd.Context(), store, args[0], password, operator.access, time.Now())
+			name := args[0]
+			if canonical, err := username.Canonical(name); err == nil && canonical != name {
+				c.note("note: the user %s is stored as %s, and signs in by either name", name, canonical)
+				name = canonical
+			}
+			u, err := app.CreateUser(cmd.Context(), store, name, password, operator.access, time.Now())
 			if err != nil {
-				return userError(args[0], err)
+				return userError(name, err)
 			}
 			return c.answer(shownUser{u.Name, u.CreatedAt, u.Operator}, "created user "+u.Name)
 		})
@@ -67,9 +73,12 @@ func fromStdinFlag(cmd *cobra.Command, fromStdin *bool) {
 // userError turns an error about a user into a message for the terminal.
 func userError(name string, err error) error {
 	var invalid *app.InvalidError
+	var collision *app.CollisionError
 	switch {
 	case errors.As(err, &invalid):
 		return &usageError{err}
+	case errors.As(err, &collision) && collision.Stored != name:
+		return fmt.Errorf("there is a user %q already, and %q is the same name; choose another", collision.Stored, name)
 	case errors.Is(err, grants.ErrNotFound):
 		return fmt.Errorf("there is no user %q", name)
 	case errors.Is(err, app.ErrNameOfClient):
@@ -123,11 +132,21 @@ func (c *cli) ask(in *os.File, prompt string) (string, error) {
 }
 
 func newUserList(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List all users", Args: takes()}
+	var names bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List all users", Args: takes(),
+		Long: `List all users. With --check, list only those of earlier releases whose names a new user could not
+have: they are not in the canonical form (PRECIS UsernameCaseMapped, RFC 8265), are the same name as
+another, or mix scripts. The exit status is 1 if there are any.`,
+	}
+	cmd.Flags().BoolVar(&names, "check", false, "list only the users whose names need attention, and why")
 	return c.onStore(cmd, func(ctx context.Context, store app.Store, _ []string) error {
 		users, err := store.Users(ctx)
 		if err != nil {
 			return err
+		}
+		if names {
+			return c.checkNames(users)
 		}
 		shown := make([]shownUser, 0, len(users))
 		rows := [][]string{{"USERNAME", "CREATED", "OPERATOR"}}
@@ -136,6 +155,34 @@ func newUserList(c *cli) *cobra.Command {
 			rows = append(rows, []string{u.Name, u.CreatedAt.Format(time.DateOnly), cmp.Or(string(u.Operator), "-")})
 		}
 		return c.list(shown, rows...)
+	})
+}
+
+// checkNames lists the users whose names need attention; it is an error if there are any.
+func (c *cli) checkNames(users []grants.User) error {
+	found := app.CheckNames(users)
+	if len(found) == 0 {
+		return c.answer(found, fmt.Sprintf("the names of all %d users are in order", len(users)))
+	}
+	rows := [][]string{{"USERNAME", "CANONICAL", "PROBLEM"}}
+	for _, r := range found {
+		rows = append(rows, []string{r.Username, cmp.Or(r.Canonical, "-"), r.Problem})
+	}
+	if err := c.list(found, rows...); err != nil {
+		return err
+	}
+	return fmt.Errorf("the names of %d of %d users need attention; docs/operating.md says what to do", len(found), len(users))
+}
+
+// onUser makes a command that works on the user who is named first, in any way that the user can sign in
+// with; name is the stored one.
+func (c *cli) onUser(cmd *cobra.Command, do func(ctx context.Context, store app.Store, name string, args []string) error) *cobra.Command {
+	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
+		name, err := grants.StoredName(ctx, store, args[0])
+		if err != nil {
+			return err
+		}
+		return userError(args[0], do(ctx, store, name, args))
 	})
 }
 
@@ -154,14 +201,14 @@ acts at once on every instance.`,
 	}
 	levels := map[string]clientcfg.Access{"on": clientcfg.WriteAccess, "read": clientcfg.ReadAccess, "off": clientcfg.NoAccess}
 	says := map[string]string{"on": "may now use the admin API", "read": "may now read with the admin API", "off": "may no longer use the admin API"}
-	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
-		name, level := args[0], args[1]
+	return c.onUser(cmd, func(ctx context.Context, store app.Store, name string, args []string) error {
+		level := args[1]
 		access, ok := levels[level]
 		if !ok {
 			return usagef("user operator: %q is none of on, read, off", level)
 		}
 		if err := store.ChangeUser(ctx, name, grants.UserChange{Operator: &access}); err != nil {
-			return userError(name, err)
+			return err
 		}
 		return c.answer(map[string]any{"username": name, "operator": access}, "user "+name+" "+says[level])
 	})
@@ -184,11 +231,15 @@ the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`
 			return err
 		}
 		return c.withStore(cmd.Context(), set, func(store app.Store) error {
-			until, err := app.SetPassword(cmd.Context(), store, args[0], password)
+			name, err := grants.StoredName(cmd.Context(), store, args[0])
+			if err != nil {
+				return err
+			}
+			until, err := app.SetPassword(cmd.Context(), store, name, password)
 			if err != nil {
 				return userError(args[0], err)
 			}
-			return c.answer(revokedUser{args[0], until}, "changed the password of user "+args[0]+", who has to sign in again everywhere")
+			return c.answer(revokedUser{name, until}, "changed the password of user "+name+", who has to sign in again everywhere")
 		})
 	}
 	return cmd
@@ -210,21 +261,21 @@ it expires.
 
 The password still works: passwd changes it and does the same.`,
 	}
-	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
-		until, err := app.RevokeUser(ctx, store, args[0])
+	return c.onUser(cmd, func(ctx context.Context, store app.Store, name string, _ []string) error {
+		until, err := app.RevokeUser(ctx, store, name)
 		if err != nil {
-			return userError(args[0], err)
+			return err
 		}
-		return c.answer(revokedUser{args[0], until}, "ended the sessions and tokens of user "+args[0]+", who has to sign in again everywhere")
+		return c.answer(revokedUser{name, until}, "ended the sessions and tokens of user "+name+", who has to sign in again everywhere")
 	})
 }
 
 func newUserDelete(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete NAME", Short: "Delete a user", Args: takes("NAME")}
-	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
-		if err := store.DeleteUser(ctx, args[0]); err != nil {
-			return userError(args[0], err)
+	return c.onUser(cmd, func(ctx context.Context, store app.Store, name string, _ []string) error {
+		if err := store.DeleteUser(ctx, name); err != nil {
+			return err
 		}
-		return c.answer(map[string]any{"username": args[0], "deleted": true}, "deleted user "+args[0])
+		return c.answer(map[string]any{"username": name, "deleted": true}, "deleted user "+name)
 	})
 }

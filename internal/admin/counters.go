@@ -11,6 +11,7 @@ import (
 	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -45,6 +46,16 @@ func (s *Server) showUsages(us []ratelimit.Usage, now time.Time) []adminapi.Coun
 	return out
 }
 
+// username reads whose counters are meant: nil is the client and all its users, empty the client itself.
+// A name may be typed in any way that the user can sign in with.
+func (s *Server) username(c *call) (*string, error) {
+	if _, one := c.query["username"]; !one {
+		return nil, nil
+	}
+	name, err := grants.StoredName(c.Request().Context(), s.o.Users, c.query.Get("username"))
+	return &name, err
+}
+
 // showCounters answers with the live counters of a client and its users.
 func (s *Server) showCounters(c *call) error {
 	if err := c.parameters("username", "limit"); err != nil {
@@ -63,9 +74,9 @@ func (s *Server) showCounters(c *call) error {
 	}
 	now := s.o.Clock()
 	out := adminapi.Counters{ClientID: id, Instance: s.o.Instance(), At: now.UTC(), Counters: []adminapi.Counter{}}
-	var username *string
-	if _, one := c.query["username"]; one {
-		username = new(c.query.Get("username"))
+	username, err := s.username(c)
+	if err != nil {
+		return err
 	}
 	for _, key := range []string{id, clientcfg.CandidateID(id)} {
 		usages, complete := s.usages(c.Request().Context(), key, username, int(limit), now)

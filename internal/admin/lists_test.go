@@ -94,6 +94,7 @@ func TestCountersShowWhatTheLimiterKnows(t *testing.T) {
 	w.change("DELETE", "/candidates/shop", "").is(http.StatusNoContent)
 	equal(t, "without the candidate", len(w.get("/clients/shop/counters").at("counters").([]any)), 2)
 	equal(t, "one user", len(w.get("/clients/shop/counters?username=ada").at("counters").([]any)), 1)
+	equal(t, "one user, in capitals", len(w.get("/clients/shop/counters?username=ADA").at("counters").([]any)), 1)
 	equal(t, "the client itself", len(w.get("/clients/shop/counters?username=").at("counters").([]any)), 1)
 	equal(t, "nothing counted", len(w.get("/clients/app/counters").at("counters").([]any)), 0)
 }
@@ -190,6 +191,11 @@ func TestResetForgetsOnAllInstances(t *testing.T) {
 	for _, w := range []*instance{a, b} {
 		equal(t, "the user passes", w.ask("shop", "ada", 1), 1)
 		equal(t, "the client does not", w.ask("shop", "", 1), 0)
+	}
+	exhaust()
+	reset("?username=%EF%BC%A1da&reason=typed+in+full+width")
+	for _, w := range []*instance{a, b} {
+		equal(t, "the user passes again", w.ask("shop", "ada", 1), 1)
 	}
 	exhaust()
 	reset("?username=")

@@ -30,9 +30,9 @@ func (s *Server) resetCounters(c *call) error {
 	if err != nil {
 		return err
 	}
-	var user *string
-	if _, one := c.query["username"]; one {
-		user = new(c.query.Get("username"))
+	user, err := s.username(c)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
 	defer cancel()

@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/username"
 )
 
 // Errors of a name that is taken by one of the other kind: the tokens of both would have the same sub.
@@ -104,13 +105,17 @@ func SetResourceServer(ctx context.Context, store clientStore, id string, on boo
 	return err
 }
 
-// CreateUser stores a user with the argon2id hash of the password. operator is what the user may do
-// with the admin API.
-// Errors: *[InvalidError], [grants.ErrExists], [ErrNameOfClient]; that a client of the name is
+// CreateUser stores a user under the canonical form of the name, with the argon2id hash of the password.
+// operator is what the user may do with the admin API.
+// Errors: *[InvalidError], *[CollisionError], [grants.ErrExists], [ErrNameOfClient]; that a client of the name is
 // registered at the same moment is not noticed.
-func CreateUser(ctx context.Context, reg userRegistry, name, password string, operator clientcfg.Access, now time.Time) (grants.User, error) {
-	if err := errors.Join(grants.ValidateUsername(name), grants.ValidatePassword(name, password)); err != nil {
+func CreateUser(ctx context.Context, reg userRegistry, given, password string, operator clientcfg.Access, now time.Time) (grants.User, error) {
+	name, bad := username.New(given)
+	if err := errors.Join(bad, grants.ValidatePassword(given, password)); err != nil {
 		return grants.User{}, &InvalidError{err}
+	}
+	if err := checkCollision(ctx, reg, name); err != nil {
+		return grants.User{}, fmt.Errorf("create user %q: %w", name, err)
 	}
 	switch _, err := FindClient(ctx, reg, name); {
 	case err == nil:

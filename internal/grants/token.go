@@ -97,17 +97,23 @@ func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenReques
 	if bad != nil {
 		return bad
 	}
+	name := typed(req.Username)
 	x.scopes = scopes
-	x.auth = Authorization{ClientID: x.client.ID, Username: req.Username, Scopes: scopes, Family: secret.ID(), AuthTime: x.now}
+	x.auth = Authorization{ClientID: x.client.ID, Username: name.key(), Scopes: scopes, Family: secret.ID(), AuthTime: x.now}
 	if err := s.deniedAlready(ctx, x); err != nil {
 		return err
 	}
-	user, err := s.checkPassword(ctx, req.Username, req.Password, req.Remote)
-	if errors.Is(err, ErrSignIn) {
+	user, err := s.checkPassword(ctx, name, req.Password, req.Remote)
+	switch {
+	case errors.Is(err, ErrUsername):
+		return fail(InvalidGrant, "No user can have this username: it is too long, or holds a space, a symbol or another character that usernames cannot have.")
+	case errors.Is(err, ErrSignIn):
 		return fail(InvalidGrant, "The username or the password is wrong.")
+	case err != nil:
+		return err
 	}
-	x.auth.AuthTime = user.authTime(x.now)
-	return err
+	x.auth.Username, x.auth.AuthTime = user.Name, user.authTime(x.now)
+	return nil
 }
 
 func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) error {

@@ -14,33 +14,16 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// MaxUsernameLength bounds a username in bytes; it becomes part of every counter key.
-const MaxUsernameLength = 128
-
 // Errors of signing in.
 var (
 	// ErrSignIn is returned for a wrong name or a wrong password; it does not say which.
 	ErrSignIn = errors.New("grants: wrong username or password")
+	// ErrUsername is returned together with ErrSignIn for a name that no user can sign in with.
+	ErrUsername = errors.New("grants: not a username")
 	// ErrNoSession is returned for a session that does not exist, has expired or belongs to a user
 	// who no longer exists: the person has to sign in.
 	ErrNoSession = errors.New("grants: no such session")
 )
-
-// ValidateUsername returns an error that says what is wrong with the name, nil if a user can have
-// it. Names are compared byte for byte, and invisible characters are refused.
-func ValidateUsername(name string) error {
-	switch {
-	case name == "" || len(name) > MaxUsernameLength:
-		return fmt.Errorf("username: needs 1 to %d bytes", MaxUsernameLength)
-	case !utf8.ValidString(name):
-		return errors.New("username: is not valid UTF-8")
-	case strings.TrimSpace(name) != name:
-		return errors.New("username: begins or ends with white space")
-	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return errors.New("username: holds a character that cannot be printed")
-	}
-	return nil
-}
 
 // MinPasswordLength is the shortest password in characters. Shorter ones of earlier releases still
 // work.
@@ -72,12 +55,13 @@ func ValidatePassword(name, password string) error {
 // not there is such a user. After too many attempts nothing is hashed; this is checked again when a
 // waiting attempt has its turn, because those before it may have been counted meanwhile. Errors:
 // [ErrSignIn], *[Error], *[LimitedError].
-func (s *Service) checkPassword(ctx context.Context, name, password string, remote netip.Addr) (User, error) {
-	allowed := func() error { return s.signIns.allowed(s.opts.Clock(), remote, name) }
+func (s *Service) checkPassword(ctx context.Context, name typedName, password string, remote netip.Addr) (User, error) {
+	key := name.key()
+	allowed := func() error { return s.signIns.allowed(s.opts.Clock(), remote, key) }
 	if err := allowed(); err != nil {
 		return User{}, err
 	}
-	user, ok, err := s.verifyPassword(ctx, secret.Attempt{Name: name, Source: source(remote), Password: password, Still: allowed})
+	user, ok, err := s.verifyPassword(ctx, name, secret.Attempt{Name: key, Source: source(remote), Password: password, Still: allowed})
 	var limited *LimitedError
 	var busy *secret.BusyError
 	switch {
@@ -88,15 +72,15 @@ func (s *Service) checkPassword(ctx context.Context, name, password string, remo
 	case err != nil:
 		return User{}, storeFailed("check password", err)
 	case !ok:
-		return User{}, cmp.Or(s.signIns.count(s.opts.Clock(), remote, name), ErrSignIn)
+		return User{}, cmp.Or(s.signIns.count(s.opts.Clock(), remote, key), name.wrong())
 	}
-	s.signIns.succeeded(s.opts.Clock(), remote, name)
+	s.signIns.succeeded(s.opts.Clock(), remote, key)
 	return user, nil
 }
 
 // verifyPassword compares the password with that of the user. Without such a user it takes as long.
-func (s *Service) verifyPassword(ctx context.Context, a secret.Attempt) (user User, ok bool, err error) {
-	user, err = s.findUser(ctx, a.Name)
+func (s *Service) verifyPassword(ctx context.Context, name typedName, a secret.Attempt) (user User, ok bool, err error) {
+	user, err = s.userTyped(ctx, name)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return user, false, s.opts.Passwords.RejectAttempt(ctx, a)
@@ -105,14 +89,6 @@ func (s *Service) verifyPassword(ctx context.Context, a secret.Attempt) (user Us
 	}
 	ok, err = s.opts.Passwords.VerifyAttempt(ctx, user.PasswordHash, a)
 	return user, ok, err
-}
-
-// findUser reads a user, without asking the store for a name that no user can have.
-func (s *Service) findUser(ctx context.Context, name string) (User, error) {
-	if ValidateUsername(name) != nil {
-		return User{}, ErrNotFound
-	}
-	return s.store.User(ctx, name)
 }
 
 // userSince reports whether the user exists, is the one who signed in at authTime and not another of
@@ -155,13 +131,13 @@ func (u *User) authTime(now time.Time) time.Time {
 // the value for the cookie, which is stored by its digest only. Errors: [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
 	now := s.opts.Now() // before the check, which may take long: a revocation meanwhile ends this sign-in too
-	user, err := s.checkPassword(ctx, in.Username, in.Password, in.Remote)
+	user, err := s.checkPassword(ctx, typed(in.Username), in.Password, in.Remote)
 	if err != nil {
 		return "", Session{}, err
 	}
 	cookieValue = secret.New()
 	session = Session{
-		Digest: secret.DigestOf(cookieValue), Username: in.Username,
+		Digest: secret.DigestOf(cookieValue), Username: user.Name,
 		CreatedAt: user.authTime(now), ExpiresAt: now.Add(s.opts.SessionLifetime),
 	}
 	if err := s.store.CreateSession(ctx, session, s.opts.SessionsPerUser); err != nil {

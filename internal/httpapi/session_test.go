@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -84,4 +85,19 @@ func TestSignInTrouble(t *testing.T) {
 	wantStatus(t, post(t, s, "/sign-in", "", v), http.StatusInternalServerError)
 	f.failSignIn = &grants.Error{Code: grants.TemporarilyUnavailable, Description: "too busy"}
 	wantStatus(t, post(t, s, "/sign-in", "", v), http.StatusServiceUnavailable)
+}
+
+// TestSignInSaysWhatIsNoUserName: a name that nobody can sign in with is not answered like a wrong
+// password, which its owner would try again for ever.
+func TestSignInSaysWhatIsNoUserName(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, nil)
+	f.failSignIn = fmt.Errorf("%w: %w", grants.ErrSignIn, grants.ErrUsername)
+	res := post(t, s, "/sign-in", "", url.Values{"username": {"Eve Adams"}, "password": {"x"}})
+	wantStatus(t, res, http.StatusForbidden)
+	holds(t, res.Body, "This is no user name")
+	lacks(t, res.Body, "do not match")
+	f.failSignIn = grants.ErrSignIn
+	res = post(t, s, "/sign-in", "", url.Values{"username": {"eve"}, "password": {"x"}})
+	holds(t, res.Body, "do not match")
 }

@@ -1,0 +1,57 @@
+package username
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// together are the scripts that names mix in practice, and those in which it deceives no reader.
+var together = [][]string{
+	{"Latin", "Han", "Hiragana", "Katakana"}, // Japanese
+	{"Latin", "Han", "Bopomofo"},             // Chinese
+	{"Latin", "Han", "Hangul"},               // Korean
+}
+
+// Unmixed returns an error for a name that mixes scripts, in which letters of one can pass for those of
+// another: Cyrillic "а" in "pаul". It is the level "Highly Restrictive" of UTS 39 section 5.2, by the
+// property Script: characters that belong to all scripts (Common, Inherited) go with each, such as
+// digits, and Japanese, Chinese and Korean go with Latin.
+func Unmixed(name string) error {
+	var scripts []string
+	for _, r := range name {
+		s := scriptOf(r)
+		if s != "" && !slices.Contains(scripts, s) {
+			scripts = append(scripts, s)
+		}
+	}
+	if len(scripts) < 2 || slices.ContainsFunc(together, func(set []string) bool { return within(scripts, set) }) {
+		return nil
+	}
+	slices.Sort(scripts)
+	return fmt.Errorf("username: mixes the scripts %s, whose letters can pass for each other", strings.Join(scripts, " and "))
+}
+
+func within(scripts, set []string) bool {
+	return !slices.ContainsFunc(scripts, func(s string) bool { return !slices.Contains(set, s) })
+}
+
+// scriptOf returns the script of a character, empty if it goes with every one.
+func scriptOf(r rune) string {
+	if r <= unicode.MaxASCII {
+		if unicode.IsLetter(r) {
+			return "Latin"
+		}
+		return ""
+	}
+	if unicode.In(r, unicode.Common, unicode.Inherited) {
+		return ""
+	}
+	for name, table := range unicode.Scripts {
+		if unicode.Is(table, r) {
+			return name
+		}
+	}
+	return "Unknown"
+}
