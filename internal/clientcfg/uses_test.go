@@ -16,7 +16,7 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// usesStore keeps what it is told, unless it is broken.
+// usesStore keeps what is recorded, unless it is broken.
 type usesStore struct {
 	broken bool
 	calls  [][]clientcfg.SecretUse

@@ -62,7 +62,7 @@ func TestRepeatedRefresh(t *testing.T) {
 	}
 }
 
-// TestFamilyNeverForks: whoever repeats a step gets to the same token, so there is one newest.
+// TestFamilyNeverForks: a repeated step leads to the same token, so there is one newest.
 func TestFamilyNeverForks(t *testing.T) {
 	w := newWorld(t, graceful)
 	first := w.tokens("shop")

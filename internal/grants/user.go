@@ -108,7 +108,7 @@ func (s *Service) userSince(ctx context.Context, name string, authTime time.Time
 // since returns the time from which on something must be issued to a client, or a user have signed
 // in, to be worth anything: neither before there was that client or user, nor before the last
 // revocation. It is the one rule for all that is issued. Clocks that differ are not allowed for here:
-// a grace would hand to a namesake what was issued to the one before. Whoever revokes adds it.
+// a grace would hand to a namesake what was issued to the one before. The revocation adds it (app.RevokeClient).
 func since(created, notBefore time.Time) time.Time {
 	created = created.Truncate(time.Second) // tokens carry times in seconds
 	if notBefore.After(created) {

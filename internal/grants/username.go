@@ -33,7 +33,7 @@ func ValidateUsername(name string) error {
 
 // typedName is a username as a person typed it, and its canonical form.
 type typedName struct {
-	given, canonical string // canonical is empty if nobody can sign in with the name
+	given, canonical string // canonical is empty if it is no username
 }
 
 func typed(name string) typedName {
@@ -64,7 +64,7 @@ func (n typedName) wrong() error {
 // userTyped returns the user whom a person means who typed the name: one who is stored under exactly
 // that name, or else under its canonical form. The two differ for users of earlier releases only; those
 // sign in as they did. Both are read in any case, so that the time does not show which one there is, and
-// neither for a name that nobody can sign in with. ErrNotFound.
+// neither for a name that is no username. ErrNotFound.
 func (s *Service) userTyped(ctx context.Context, name typedName) (User, error) {
 	if name.canonical == "" {
 		return User{}, ErrNotFound

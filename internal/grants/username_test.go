@@ -67,7 +67,7 @@ func TestWrongPasswordsOfOneNameShareALimit(t *testing.T) {
 	check.OK(t, w.signIn(here, "Bob", password))
 }
 
-// TestRefusedNames: a name that nobody can have reaches no store, counts as a failure, says so, and waits
+// TestRefusedNames: a name that is no username reaches no store, counts as a failure, says so, and waits
 // for a hash like a user who does not exist.
 func TestRefusedNames(t *testing.T) {
 	passwords := secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})

@@ -87,7 +87,7 @@ func TestSignInTrouble(t *testing.T) {
 	wantStatus(t, post(t, s, "/sign-in", "", v), http.StatusServiceUnavailable)
 }
 
-// TestSignInSaysWhatIsNoUserName: a name that nobody can sign in with is not answered like a wrong
+// TestSignInSaysWhatIsNoUserName: a name that is no username is not answered like a wrong
 // password, which its owner would try again for ever.
 func TestSignInSaysWhatIsNoUserName(t *testing.T) {
 	f := newFake()

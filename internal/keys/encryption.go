@@ -47,7 +47,7 @@ var (
 
 // Secret encrypts private keys for the store. It never prints what it was made of.
 type Secret struct {
-	id   []byte // says which secret a key was encrypted with; tells nothing about the secret
+	id   []byte // says which secret a key was encrypted with, and nothing about the secret
 	aead cipher.AEAD
 }
 

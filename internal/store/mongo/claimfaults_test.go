@@ -72,7 +72,7 @@ func prize(c, i int) *grants.RefreshToken {
 }
 
 // TestOneClaimOfTheSameSuccessorThroughFaults: claimers that all store the token that is derived from
-// theirs are told apart also where replies get lost.
+// they can be distinguished also where replies are lost.
 func TestOneClaimOfTheSameSuccessorThroughFaults(t *testing.T) {
 	t.Parallel()
 	const tokens, claimers = 12, 16
