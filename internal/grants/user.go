@@ -73,11 +73,29 @@ func ValidatePassword(name, password string) error {
 // waiting attempt has its turn, because those before it may have been counted meanwhile. Errors:
 // [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) checkPassword(ctx context.Context, name, password string, remote netip.Addr) (User, error) {
-	allowed := func() error { return s.signIns.allowed(s.opts.Clock(), remote, name) }
+	g := s.guesses.guess(name, remote)
+	allowed := func() error { return cmp.Or(s.signIns.allowed(s.opts.Clock(), remote, name), g.blocked()) }
 	if err := allowed(); err != nil {
 		return User{}, err
 	}
-	user, ok, err := s.verifyPassword(ctx, secret.Attempt{Name: name, Source: source(remote), Password: password, Still: allowed})
+	user, err := s.findUser(ctx, name)
+	exists := !errors.Is(err, ErrNotFound)
+	if exists && err != nil {
+		return User{}, storeFailed("check password", err)
+	}
+	g.of(&user)
+	if err := g.slowed(); err != nil {
+		return User{}, err
+	}
+	ok, err := s.verifyPassword(ctx, &user, exists, secret.Attempt{
+		Name: name, Source: source(remote), Password: password,
+		Still: func() error {
+			if err := allowed(); err != nil {
+				return err
+			}
+			return g.slowed()
+		},
+	})
 	var limited *LimitedError
 	var busy *secret.BusyError
 	switch {
@@ -88,23 +106,19 @@ func (s *Service) checkPassword(ctx context.Context, name, password string, remo
 	case err != nil:
 		return User{}, storeFailed("check password", err)
 	case !ok:
-		return User{}, cmp.Or(s.signIns.count(s.opts.Clock(), remote, name), ErrSignIn)
+		return User{}, cmp.Or(s.signIns.count(s.opts.Clock(), remote, name), g.failed(), ErrSignIn)
 	}
 	s.signIns.succeeded(s.opts.Clock(), remote, name)
+	s.remember(ctx, &user, g)
 	return user, nil
 }
 
 // verifyPassword compares the password with that of the user. Without such a user it takes as long.
-func (s *Service) verifyPassword(ctx context.Context, a secret.Attempt) (user User, ok bool, err error) {
-	user, err = s.findUser(ctx, a.Name)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return user, false, s.opts.Passwords.RejectAttempt(ctx, a)
-	case err != nil:
-		return user, false, err
+func (s *Service) verifyPassword(ctx context.Context, user *User, exists bool, a secret.Attempt) (bool, error) {
+	if !exists {
+		return false, s.opts.Passwords.RejectAttempt(ctx, a)
 	}
-	ok, err = s.opts.Passwords.VerifyAttempt(ctx, user.PasswordHash, a)
-	return user, ok, err
+	return s.opts.Passwords.VerifyAttempt(ctx, user.PasswordHash, a)
 }
 
 // findUser reads a user, without asking the store for a name that no user can have.
