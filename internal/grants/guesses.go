@@ -172,7 +172,7 @@ func (s *Service) remember(ctx context.Context, u *User, a *guess) {
 	if !changed {
 		return
 	}
-	if err := s.store.ChangeUser(ctx, u.Name, change); err != nil && !errors.Is(err, ErrNotFound) {
+	if err := s.store.ChangeUser(ctx, u.Name, change); err != nil && !errors.Is(err, ErrNotFound) && ctx.Err() == nil {
 		s.opts.Logger.LogAttrs(ctx, slog.LevelWarn, "address of a right password not stored", slog.Any("error", err))
 	}
 }
