@@ -22,7 +22,7 @@ type revocable struct {
 
 const adaPassword = "correct horse battery staple"
 
-func newRevocable(t *testing.T) *revocable {
+func newRevocable(t *testing.T, flags ...string) *revocable {
 	t.Helper()
 	db := database(t)
 	r := &revocable{t: t, db: db}
@@ -33,7 +33,7 @@ func newRevocable(t *testing.T) *revocable {
 	runJSON(t, &r.legacy, "", r.on("client", "create", "legacy", "--grant", "password", "--grant", "refresh_token")...)
 	runJSON(t, &shownUser{}, adaPassword, r.on("user", "create", "ada", "--password-stdin")...)
 	for range 2 {
-		r.instances = append(r.instances, launchOperated(t, append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, db...)...))
+		r.instances = append(r.instances, launchOperated(t, append(append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, flags...), db...)...))
 	}
 	return r
 }

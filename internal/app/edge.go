@@ -62,7 +62,7 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 
 // newService makes the grants: who gets a token.
 func newService(f *foundation, l *limiter) (*grants.Service, error) {
-	opts := grants.Options{
+	return grants.New(grants.Options{
 		Issuer:               f.issuer,
 		Clients:              f.clients,
 		Store:                f.watched,
@@ -78,20 +78,18 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		SessionsPerUser:      f.cfg.Sessions.PerUser,
 		SignIns:              ratelimit.NewLimit("sign-ins", f.cfg.Passwords.SignInsPerMinute, time.Minute),
 		ClientFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Clients),
-		SignInFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Users),
+		SignInFailures:       failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Users.FailureQuota),
+		Guesses:              guessLimits(f.cfg.FailedAttempts.Users),
 		InvalidGrants:        failureLimits(f.cfg.FailedAttempts.Window, f.cfg.FailedAttempts.Grants),
 		Introspections:       grants.QueryLimit(f.cfg.Inspection.IntrospectPerSecond),
 		Revocations:          grants.QueryLimit(f.cfg.Inspection.RevokePerSecond),
+		Deriver:              f.mac,
 		Clock:                f.clock.Now,
 		Counters:             l.counters,
 		Policies:             l.policies.Snapshot,
 		Observe:              l.decided,
 		SecretUsed:           f.uses.Used,
-	}
-	if f.mac != nil {
-		opts.Deriver = f.mac
-	}
-	return grants.New(opts)
+	})
 }
 
 func failureLimits(window config.Duration, q config.FailureQuota) grants.FailureLimits {
@@ -99,6 +97,10 @@ func failureLimits(window config.Duration, q config.FailureQuota) grants.Failure
 		PerAddress: ratelimit.NewLimit("per-address", q.PerAddress, window.Std()),
 		PerName:    ratelimit.NewLimit("per-name", q.PerName, window.Std()),
 	}
+}
+
+func guessLimits(q config.SignInQuota) grants.GuessLimits {
+	return grants.NewGuessLimits(q.PerNameDaily, q.SlowAfter, q.SlowWait.Std())
 }
 
 // newHandler makes what clients are served.

@@ -33,7 +33,7 @@ type foundation struct {
 	cert      *certificate    // nil: plain HTTP
 	adminCert *certificate    // the same for operators
 	keys      *keys.Ring
-	mac       *keys.MAC // nil: refresh tokens have no grace period
+	mac       *keys.MAC
 	clients   *clientcfg.Source
 	passwords *secret.Passwords
 	uses      *clientcfg.Uses // of clients' secrets
@@ -71,14 +71,12 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	if f.keys, err = openKeys(ctx, f); err != nil {
 		return nil, err
 	}
-	if cfg.Tokens.RefreshGrace > 0 {
-		secrets, err := cfg.Keys.Secrets()
-		if err != nil {
-			return nil, err
-		}
-		if f.mac, err = keys.OpenMAC(ctx, f.watched, secrets, f.log); err != nil {
-			return nil, err
-		}
+	secrets, err := cfg.Keys.Secrets()
+	if err != nil {
+		return nil, err
+	}
+	if f.mac, err = keys.OpenMAC(ctx, f.watched, secrets, f.log); err != nil {
+		return nil, err
 	}
 	f.uses = clientcfg.NewUses(f.store)
 	undo.push("the last uses of secrets", f.flushUses)

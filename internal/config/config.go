@@ -167,11 +167,11 @@ type Inspection struct {
 // FailedAttempts limits wrong client secrets, wrong passwords, and codes and refresh tokens
 // that are not valid. Only failures count, and only against the address that they come from
 // (an IPv6 address counts as its /64), so that an attacker cannot lock out
-// anyone at another address.
+// anyone at another address; see SlowAfter for new ones.
 type FailedAttempts struct {
 	Window  Duration     `json:"window"`
 	Clients FailureQuota `json:"clients"` // client authentications
-	Users   FailureQuota `json:"users"`   // sign-ins
+	Users   SignInQuota  `json:"users"`   // sign-ins
 	Grants  FailureQuota `json:"grants"`  // codes and refresh tokens
 }
 
@@ -179,6 +179,17 @@ type FailedAttempts struct {
 type FailureQuota struct {
 	PerAddress int64 `json:"per_address"` // from one address, in all
 	PerName    int64 `json:"per_name"`    // from one address, with one client_id or username
+}
+
+// SignInQuota is how many passwords may be wrong. What it has beside the quota is over a day (SlowAfter
+// and PerNameDaily), and for all instances together.
+type SignInQuota struct {
+	FailureQuota
+	PerNameDaily int64 `json:"per_name_daily"` // from one address with one username
+	// SlowAfter is how many with one username, from all addresses and without a right one in between,
+	// slow down attempts from addresses that are not known. SlowWait is the time between those.
+	SlowAfter int64    `json:"slow_after"`
+	SlowWait  Duration `json:"slow_wait"`
 }
 
 // RateLimit is the limits on token requests: those of all clients, and the policies of

@@ -44,8 +44,11 @@ func Default() *Config {
 		FailedAttempts: FailedAttempts{
 			Window:  Duration(time.Minute),
 			Clients: FailureQuota{PerAddress: 300, PerName: 60},
-			Users:   FailureQuota{PerAddress: 100, PerName: 20},
-			Grants:  FailureQuota{PerAddress: 6000, PerName: 3000},
+			Users: SignInQuota{
+				FailureQuota: FailureQuota{PerAddress: 100, PerName: 20},
+				PerNameDaily: 200, SlowAfter: 100, SlowWait: Duration(30 * time.Second),
+			},
+			Grants: FailureQuota{PerAddress: 6000, PerName: 3000},
 		},
 		Inspection: Inspection{IntrospectPerSecond: 600, RevokePerSecond: 100},
 		Sync:       Sync{Interval: Duration(time.Second)},

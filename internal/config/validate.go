@@ -259,6 +259,13 @@ func (q FailureQuota) check(es *fielderr.Errors, path string) {
 	atLeastOne(es, path+".per_name", q.PerName)
 }
 
+func (q SignInQuota) check(es *fielderr.Errors, path string) {
+	q.FailureQuota.check(es, path)
+	atLeastOne(es, path+".per_name_daily", q.PerNameDaily)
+	atLeastOne(es, path+".slow_after", q.SlowAfter)
+	between(es, path+".slow_wait", q.SlowWait, time.Second, time.Hour)
+}
+
 func atLeastOne(es *fielderr.Errors, path string, n int64) {
 	if n < 1 || n > ratelimit.MaxRequests {
 		es.Add(path, "must be from 1 to %d, not %d", ratelimit.MaxRequests, n)

@@ -39,6 +39,13 @@ func (f *failing) check(operation string) error {
 	return f.err
 }
 
+func (f *failing) ChangeUser(ctx context.Context, name string, change grants.UserChange) error {
+	if err := f.check("ChangeUser"); err != nil {
+		return err
+	}
+	return f.Store.ChangeUser(ctx, name, change)
+}
+
 func (f *failing) CreateCode(ctx context.Context, c grants.Code) error {
 	if err := f.check("CreateCode"); err != nil {
 		return err

@@ -21,6 +21,15 @@ type meter struct {
 }
 
 func newMeter(named, whole ratelimit.Limit) (*meter, error) {
+	limits, err := effective(named, whole)
+	if err != nil {
+		return nil, err
+	}
+	return &meter{counters: ratelimit.NewCounters(maxMeterKeys), limits: limits}, nil
+}
+
+// effective returns limits that are enforced, whatever the mode of the limiter is.
+func effective(named, whole ratelimit.Limit) (*ratelimit.Effective, error) {
 	policies, err := ratelimit.Compile(ratelimit.Settings{
 		Mode: ratelimit.Enforce, CanaryPercent: 100,
 		Default: ratelimit.Policy{User: []ratelimit.Limit{named}, Client: []ratelimit.Limit{whole}},
@@ -28,7 +37,7 @@ func newMeter(named, whole ratelimit.Limit) (*meter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &meter{counters: ratelimit.NewCounters(maxMeterKeys), limits: policies.For("")}, nil
+	return policies.For(""), nil
 }
 
 // wait returns how long the keys have to wait, 0 if they need not. It counts nothing.

@@ -47,6 +47,11 @@ type User struct {
 	CreatedAt    time.Time
 	NotBefore    time.Time // what comes of an earlier sign-in is worthless; zero: nothing is
 	Operator     clientcfg.Access
+	// RowFrom is when the row of wrong passwords that is counted began: at a right one.
+	RowFrom time.Time
+	// Known has the addresses of right passwords, each with the time of a recent one. They are derived
+	// by [Deriver].
+	Known map[string]time.Time
 }
 
 // UserChange is what changes of a user. A zero field stays as it is.
@@ -54,6 +59,9 @@ type UserChange struct {
 	PasswordHash string
 	NotBefore    time.Time // the later of this and that of the user is kept
 	Operator     *clientcfg.Access
+	RowFrom      time.Time            // the later of this and that of the user is kept
+	Known        map[string]time.Time // are added or replaced
+	Forgotten    []string             // of the known addresses; none is in Known
 }
 
 // Session is a person signed in with a browser, stored by the digest of the cookie's value.

@@ -72,7 +72,9 @@ type Options struct {
 	// RefreshGrace is how long a refresh token that was used is answered with the same successor
 	// again, if that has not been used. 0: never. It needs Deriver.
 	RefreshGrace time.Duration
-	Deriver      Deriver
+	// Deriver also derives what usernames and addresses are stored as when passwords are wrong;
+	// without it they are stored by their digests, which can be guessed.
+	Deriver Deriver
 
 	// Counters and Policies make the limiter; without both nothing is limited. Clock is the time of
 	// all counts, Now if it is nil; see package clock.
@@ -102,6 +104,9 @@ type Options struct {
 	// SignIns limits right passwords of one username from one address: 120 a minute. Over the limit no
 	// password is hashed either.
 	SignIns ratelimit.Limit
+	// Guesses limit wrong passwords over a day: 200 of one username from one address, 100 in a row of
+	// one username, and then an attempt in 30 seconds.
+	Guesses GuessLimits
 }
 
 func (o Options) withDefaults() Options {
@@ -118,6 +123,9 @@ func (o Options) withDefaults() Options {
 	defaultQueries(&o.Revocations, 100)
 	if o.SignIns == (ratelimit.Limit{}) {
 		o.SignIns = ratelimit.NewLimit("sign-ins", 120, time.Minute)
+	}
+	if o.Guesses == (GuessLimits{}) {
+		o.Guesses = NewGuessLimits(200, 100, 30*time.Second)
 	}
 	if o.Passwords == nil {
 		o.Passwords = secret.NewPasswords(secret.PasswordOptions{})
@@ -183,6 +191,7 @@ type Service struct {
 
 	clientFailures failures
 	signIns        signIns
+	guesses        *guesses
 
 	invalidGrants               *meter
 	introspections, revocations *meter
@@ -203,6 +212,9 @@ func New(opts Options) (*Service, error) {
 	}
 	if s.signIns, err = newSignIns(opts.SignInFailures, opts.SignIns); err != nil {
 		return nil, fmt.Errorf("grants: limits of %w", err)
+	}
+	if s.guesses, err = newGuesses(&opts); err != nil {
+		return nil, fmt.Errorf("grants: limits of guesses: %w", err)
 	}
 	if err := s.addMeters(); err != nil {
 		return nil, err

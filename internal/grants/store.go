@@ -60,18 +60,23 @@ type Revocations interface {
 	Revoked(ctx context.Context, names ...string) (bool, error)
 }
 
-// Users keeps the people who can sign in.
-type Users interface {
+// UserReader looks up the people who can sign in.
+type UserReader interface {
 	// User returns the user of exactly that name. ErrNotFound.
 	User(ctx context.Context, name string) (User, error)
 }
 
-// UserRegistry changes the people who can sign in.
+// Users keeps the people who can sign in.
+type Users interface {
+	UserReader
+	// ChangeUser changes a user, all at once. The change is not empty. ErrNotFound.
+	ChangeUser(ctx context.Context, name string, change UserChange) error
+}
+
+// UserRegistry adds, lists and removes the people who can sign in.
 type UserRegistry interface {
 	// CreateUser adds a user. ErrExists.
 	CreateUser(ctx context.Context, u User) error
-	// ChangeUser changes a user, all at once. The change is not empty. ErrNotFound.
-	ChangeUser(ctx context.Context, name string, change UserChange) error
 	// Users returns all users, ordered by name.
 	Users(ctx context.Context) ([]User, error)
 	// DeleteUser removes a user. ErrNotFound.

@@ -57,11 +57,29 @@ func ValidatePassword(name, password string) error {
 // [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) checkPassword(ctx context.Context, name typedName, password string, remote netip.Addr) (User, error) {
 	key := name.key()
-	allowed := func() error { return s.signIns.allowed(s.opts.Clock(), remote, key) }
+	g := s.guesses.guess(key, remote)
+	allowed := func() error { return cmp.Or(s.signIns.allowed(s.opts.Clock(), remote, key), g.blocked()) }
 	if err := allowed(); err != nil {
 		return User{}, err
 	}
-	user, ok, err := s.verifyPassword(ctx, name, secret.Attempt{Name: key, Source: source(remote), Password: password, Still: allowed})
+	user, err := s.userTyped(ctx, name)
+	exists := !errors.Is(err, ErrNotFound)
+	if exists && err != nil {
+		return User{}, storeFailed("check password", err)
+	}
+	g.of(&user)
+	if err := g.slowed(); err != nil {
+		return User{}, err
+	}
+	ok, err := s.verifyPassword(ctx, &user, exists, secret.Attempt{
+		Name: key, Source: source(remote), Password: password,
+		Still: func() error {
+			if err := allowed(); err != nil {
+				return err
+			}
+			return g.slowed()
+		},
+	})
 	var limited *LimitedError
 	var busy *secret.BusyError
 	switch {
@@ -72,23 +90,19 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 	case err != nil:
 		return User{}, storeFailed("check password", err)
 	case !ok:
-		return User{}, cmp.Or(s.signIns.count(s.opts.Clock(), remote, key), name.wrong())
+		return User{}, cmp.Or(s.signIns.count(s.opts.Clock(), remote, key), g.failed(), name.wrong())
 	}
 	s.signIns.succeeded(s.opts.Clock(), remote, key)
+	s.remember(ctx, &user, g)
 	return user, nil
 }
 
 // verifyPassword compares the password with that of the user. Without such a user it takes as long.
-func (s *Service) verifyPassword(ctx context.Context, name typedName, a secret.Attempt) (user User, ok bool, err error) {
-	user, err = s.userTyped(ctx, name)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return user, false, s.opts.Passwords.RejectAttempt(ctx, a)
-	case err != nil:
-		return user, false, err
+func (s *Service) verifyPassword(ctx context.Context, user *User, exists bool, a secret.Attempt) (bool, error) {
+	if !exists {
+		return false, s.opts.Passwords.RejectAttempt(ctx, a)
 	}
-	ok, err = s.opts.Passwords.VerifyAttempt(ctx, user.PasswordHash, a)
-	return user, ok, err
+	return s.opts.Passwords.VerifyAttempt(ctx, user.PasswordHash, a)
 }
 
 // userSince reports whether the user exists, is the one who signed in at authTime and not another of

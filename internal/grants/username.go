@@ -82,7 +82,7 @@ func (s *Service) userTyped(ctx context.Context, name typedName) (User, error) {
 // StoredName returns the name under which the user is stored, if there is one, whom an operator means
 // who typed the name: exactly that one, as [ValidateUsername] describes those of earlier releases, or else
 // its canonical form. A name without a canonical form is returned as it is.
-func StoredName(ctx context.Context, users Users, name string) (string, error) {
+func StoredName(ctx context.Context, users UserReader, name string) (string, error) {
 	canonical, err := username.Canonical(name)
 	if err != nil || canonical == name {
 		return name, nil //nolint:nilerr // a user of an earlier release may have it

@@ -310,6 +310,7 @@ func TestUsageAndTop(t *testing.T) {
 		c.Take(now, Key{"shop", user}, eff, n)
 	}
 	c.Take(now, Key{"other", "x"}, eff, 7)
+	c.Take(now, Key{Internal + "attempts", "x"}, eff, 10) // no client's
 
 	top := c.Top(now, 2)
 	mustEqual(t, "Top", [2]string{"full", "x"}, [2]string{top[0].Key.Username, top[1].Key.Username})

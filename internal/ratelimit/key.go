@@ -15,6 +15,10 @@ type Key struct {
 	Username string
 }
 
+// Internal begins the ClientID of keys that count something else than the requests of a client.
+// No client_id has a space. [Counters.Top] leaves them out.
+const Internal = "internal "
+
 // maxKeySize bounds the memory of a key. A longer name is counted under its digest instead.
 const maxKeySize = 255
 

@@ -39,10 +39,10 @@ func (c *Counters) ClientUsage(now time.Time, clientID string, limit int) []Usag
 	return c.most(now, limit, func(s *shard, num uint32) bool { return s.isOf(num, clientID) })
 }
 
-// Top returns at most limit counters of all keys, the most used first. It looks at every key in
-// memory.
+// Top returns at most limit counters of all clients and users, the most used first. It looks at
+// every key in memory.
 func (c *Counters) Top(now time.Time, limit int) []Usage {
-	return c.most(now, limit, func(*shard, uint32) bool { return true })
+	return c.most(now, limit, func(s *shard, num uint32) bool { return !s.isInternal(num) })
 }
 
 // gatherExtra is how many counters more than the limit are gathered before they are sorted and cut.

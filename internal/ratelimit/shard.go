@@ -273,3 +273,9 @@ func (s *shard) isOf(num uint32, clientID string) bool {
 	client, _ := s.name(s.coldOf(num).name)
 	return string(client) == clientID || len(clientID) > maxKeySize/2 && string(client) == shorten(clientID)
 }
+
+// isInternal reports whether a key is none of a client.
+func (s *shard) isInternal(num uint32) bool {
+	client, _ := s.name(s.coldOf(num).name)
+	return len(client) >= len(Internal) && string(client[:len(Internal)]) == Internal
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -14,15 +15,18 @@ import (
 )
 
 type userRecord struct {
-	PasswordHash string           `json:"password_hash"`
-	CreatedAt    time.Time        `json:"created_at"`
-	NotBefore    time.Time        `json:"not_before,omitzero"`
-	Operator     clientcfg.Access `json:"operator,omitempty"`
+	PasswordHash string               `json:"password_hash"`
+	CreatedAt    time.Time            `json:"created_at"`
+	NotBefore    time.Time            `json:"not_before,omitzero"`
+	Operator     clientcfg.Access     `json:"operator,omitempty"`
+	RowFrom      time.Time            `json:"row_from,omitzero"`
+	Known        map[string]time.Time `json:"known,omitempty"`
 }
 
 func encodeUser(u *grants.User) ([]byte, error) {
 	return json.Marshal(userRecord{
 		PasswordHash: u.PasswordHash, CreatedAt: u.CreatedAt, NotBefore: u.NotBefore, Operator: u.Operator,
+		RowFrom: u.RowFrom, Known: u.Known,
 	})
 }
 
@@ -33,6 +37,7 @@ func decodeUser(name, value []byte) (grants.User, error) {
 	}
 	return grants.User{
 		Name: string(name), PasswordHash: r.PasswordHash, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Operator: r.Operator,
+		RowFrom: r.RowFrom, Known: r.Known,
 	}, nil
 }
 
@@ -76,7 +81,7 @@ func (s *Store) CreateUser(ctx context.Context, u grants.User) error {
 	})
 }
 
-// ChangeUser implements [grants.UserRegistry].
+// ChangeUser implements [grants.Users].
 func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserChange) error {
 	return s.writes.do(ctx, func(w *writeTx) error {
 		value := w.get(users, []byte(name))
@@ -87,18 +92,32 @@ func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserC
 		if err != nil {
 			return err
 		}
-		u.PasswordHash = cmp.Or(change.PasswordHash, u.PasswordHash)
-		if change.NotBefore.After(u.NotBefore) {
-			u.NotBefore = change.NotBefore
-		}
-		if change.Operator != nil {
-			u.Operator = *change.Operator
-		}
+		applyChange(&u, &change)
 		if value, err = encodeUser(&u); err != nil {
 			return err
 		}
 		return w.put(users, []byte(name), value)
 	})
+}
+
+func applyChange(u *grants.User, change *grants.UserChange) {
+	u.PasswordHash = cmp.Or(change.PasswordHash, u.PasswordHash)
+	if change.NotBefore.After(u.NotBefore) {
+		u.NotBefore = change.NotBefore
+	}
+	if change.Operator != nil {
+		u.Operator = *change.Operator
+	}
+	if change.RowFrom.After(u.RowFrom) {
+		u.RowFrom = change.RowFrom
+	}
+	if u.Known == nil {
+		u.Known = map[string]time.Time{}
+	}
+	maps.Copy(u.Known, change.Known)
+	for _, address := range change.Forgotten {
+		delete(u.Known, address)
+	}
 }
 
 // DeleteUser implements [grants.UserRegistry].

@@ -16,11 +16,13 @@ import (
 )
 
 type userDoc struct {
-	Name         string           `bson:"_id"`
-	PasswordHash string           `bson:"passwordHash"`
-	CreatedAt    time.Time        `bson:"createdAt"`
-	NotBefore    time.Time        `bson:"notBefore,omitempty"`
-	Operator     clientcfg.Access `bson:"operator,omitempty"`
+	Name         string               `bson:"_id"`
+	PasswordHash string               `bson:"passwordHash"`
+	CreatedAt    time.Time            `bson:"createdAt"`
+	NotBefore    time.Time            `bson:"notBefore,omitempty"`
+	Operator     clientcfg.Access     `bson:"operator,omitempty"`
+	RowFrom      time.Time            `bson:"rowFrom,omitempty"`
+	Known        map[string]time.Time `bson:"known,omitempty"` // keys of base64url, without dots
 }
 
 // User implements [grants.Users].
@@ -63,25 +65,13 @@ func (s *Store) CreateUser(ctx context.Context, u grants.User) error {
 	return s.insert(ctx, "create user", s.users, userDoc(u), grants.ErrExists)
 }
 
-// ChangeUser implements [grants.UserRegistry]. Applying it twice is the same as once, so the driver may
+// ChangeUser implements [grants.Users]. Applying it twice is the same as once, so the driver may
 // send it again.
 func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserChange) error {
 	if !utf8.ValidString(name) {
 		return fmt.Errorf("mongo: change user: %w", grants.ErrNotFound)
 	}
-	var set, update bson.D
-	if change.PasswordHash != "" {
-		set = append(set, bson.E{Key: "passwordHash", Value: change.PasswordHash})
-	}
-	if change.Operator != nil {
-		set = append(set, bson.E{Key: "operator", Value: *change.Operator})
-	}
-	if len(set) > 0 {
-		update = append(update, bson.E{Key: "$set", Value: set})
-	}
-	if !change.NotBefore.IsZero() {
-		update = append(update, bson.E{Key: "$max", Value: bson.D{{Key: "notBefore", Value: change.NotBefore}}})
-	}
+	update := userUpdate(&change)
 	return s.do(ctx, "change user", func(ctx context.Context) error {
 		result, err := s.users.UpdateOne(ctx, byID(name), update, options.UpdateOne().SetComment(comment(ctx)))
 		if err == nil && result.MatchedCount == 0 {
@@ -89,6 +79,35 @@ func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserC
 		}
 		return err
 	})
+}
+
+// userUpdate returns the update of a change. The server refuses operators without fields.
+func userUpdate(change *grants.UserChange) (update bson.D) {
+	var set, latest, unset bson.D
+	if change.PasswordHash != "" {
+		set = append(set, bson.E{Key: "passwordHash", Value: change.PasswordHash})
+	}
+	if change.Operator != nil {
+		set = append(set, bson.E{Key: "operator", Value: *change.Operator})
+	}
+	for address, at := range change.Known {
+		set = append(set, bson.E{Key: "known." + address, Value: at})
+	}
+	if !change.NotBefore.IsZero() {
+		latest = append(latest, bson.E{Key: "notBefore", Value: change.NotBefore})
+	}
+	if !change.RowFrom.IsZero() {
+		latest = append(latest, bson.E{Key: "rowFrom", Value: change.RowFrom})
+	}
+	for _, address := range change.Forgotten {
+		unset = append(unset, bson.E{Key: "known." + address, Value: ""})
+	}
+	for _, op := range []bson.E{{Key: "$set", Value: set}, {Key: "$max", Value: latest}, {Key: "$unset", Value: unset}} {
+		if len(op.Value.(bson.D)) > 0 {
+			update = append(update, op)
+		}
+	}
+	return update
 }
 
 // DeleteUser implements [grants.UserRegistry].

@@ -68,6 +68,7 @@ func user(name string) grants.User {
 	return grants.User{
 		Name: name, PasswordHash: "$argon2id$v=19$m=65536,t=1,p=4$c2FsdA$aGFzaA", CreatedAt: Epoch,
 		NotBefore: Epoch.Add(time.Hour), Operator: clientcfg.ReadAccess,
+		RowFrom: Epoch.Add(time.Minute), Known: map[string]time.Time{"a-_Z": Epoch.Add(time.Millisecond)},
 	}
 }
 

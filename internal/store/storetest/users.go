@@ -51,6 +51,7 @@ func changeUser(t *testing.T, b Backend) {
 	ctx, alice := t.Context(), user("alice")
 	succeed(t, "create", errors.Join(b.CreateUser(ctx, alice), b.CreateUser(ctx, user("bob"))))
 	later := alice.NotBefore.Add(time.Minute)
+	both := map[string]time.Time{"b": later, "d": later.Add(1e6)}
 	write, none := clientcfg.WriteAccess, clientcfg.NoAccess
 	for _, step := range []struct {
 		what   string
@@ -62,8 +63,14 @@ func changeUser(t *testing.T, b Backend) {
 		{"an earlier time", grants.UserChange{NotBefore: Epoch}, func(*grants.User) {}},
 		{"the operator", grants.UserChange{Operator: &write}, func(u *grants.User) { u.Operator = write }},
 		{"the operator, to none", grants.UserChange{Operator: &none}, func(u *grants.User) { u.Operator = none }},
-		{"all at once", grants.UserChange{PasswordHash: "third", NotBefore: later.Add(1e6), Operator: &write}, func(u *grants.User) {
+		{"known addresses", grants.UserChange{Known: map[string]time.Time{"b": later}, Forgotten: []string{"a-_Z", "c"}}, func(u *grants.User) {
+			u.Known = map[string]time.Time{"b": later}
+		}},
+		{"a later row", grants.UserChange{RowFrom: later}, func(u *grants.User) { u.RowFrom = later }},
+		{"an earlier row", grants.UserChange{RowFrom: Epoch}, func(*grants.User) {}},
+		{"all at once", grants.UserChange{PasswordHash: "third", NotBefore: later.Add(1e6), Operator: &write, RowFrom: later.Add(1e6), Known: both}, func(u *grants.User) {
 			u.PasswordHash, u.NotBefore, u.Operator = "third", later.Add(1e6), write
+			u.RowFrom, u.Known = later.Add(1e6), both
 		}},
 	} {
 		succeed(t, "change "+step.what, b.ChangeUser(ctx, "alice", step.change))
@@ -80,6 +87,8 @@ func changeUser(t *testing.T, b Backend) {
 	succeed(t, "create", b.CreateUser(ctx, fresh))
 	succeed(t, "change the first time", b.ChangeUser(ctx, "carol", grants.UserChange{NotBefore: later}))
 	fresh.NotBefore = later
+	succeed(t, "know the first address", b.ChangeUser(ctx, "carol", grants.UserChange{Known: both, RowFrom: later, Forgotten: []string{"x"}}))
+	fresh.Known, fresh.RowFrom = both, later
 	got, err = b.User(ctx, "carol")
 	succeed(t, "user", err)
 	equal(t, "a user who had no such time", fresh, got)

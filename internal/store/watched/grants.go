@@ -71,6 +71,13 @@ func (s *Store) User(ctx context.Context, name string) (_ grants.User, err error
 	return s.backend.User(ctx, name)
 }
 
+// ChangeUser implements grants.Users.
+func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserChange) (err error) {
+	ctx, end := s.observer.Begin(ctx, "change_user")
+	defer func() { end(failed(err)) }()
+	return s.backend.ChangeUser(ctx, name, change)
+}
+
 // CreateSession implements grants.Sessions.
 func (s *Store) CreateSession(ctx context.Context, v grants.Session, most int) (err error) {
 	ctx, end := s.observer.Begin(ctx, "create_session")

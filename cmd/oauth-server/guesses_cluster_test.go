@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+)
+
+// guessed is the status that an instance answers a password with, behind a proxy that names the address.
+func (r *revocable) guessed(by operated, from, name, password string) (status int, body string) {
+	r.t.Helper()
+	form := url.Values{"grant_type": {"password"}, "username": {name}, "password": {password}}
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, by.clients+"/token", strings.NewReader(form.Encode()))
+	check.OK(r.t, err)
+	req.SetBasicAuth(r.legacy.ClientID, r.legacy.ClientSecret)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("X-Forwarded-For", from)
+	return send(r.t, req)
+}
+
+// deniedSoon guesses at an instance until it denies that, and checks that it admitted few.
+func (r *revocable) deniedSoon(by operated, name, reason string, from func(i int) string) {
+	r.t.Helper()
+	for i := range 5 {
+		status, body := r.guessed(by, from(i), name, "wrong")
+		if status == http.StatusTooManyRequests && strings.Contains(body, reason+"; retry after") {
+			return
+		}
+		if status != http.StatusBadRequest {
+			r.t.Fatalf("status %d: %s", status, body)
+		}
+	}
+	r.t.Errorf("guesses as %s pass at another instance", name)
+}
+
+// Wrong passwords at one instance count at the other: those of a username from an address, for a day, and
+// those of a username from all addresses, beyond which new ones are slowed down. It is the same for a
+// username that no user has.
+func TestGuessesCountEverywhere(t *testing.T) {
+	r := newRevocable(t, "--trusted-proxies", "127.0.0.1", "--failed-attempts-users-per-name-daily", "6",
+		"--failed-attempts-users-slow-after", "12", "--failed-attempts-users-slow-wait", "1h")
+	first, second := r.instances[0], r.instances[1]
+	const home, attacker = "198.51.100.1", "203.0.113.1"
+	if status, body := r.guessed(first, home, "ada", adaPassword); status != http.StatusOK {
+		t.Fatalf("status %d: %s", status, body)
+	}
+	for _, name := range []string{"ada", "nobody"} {
+		for range 6 {
+			status, _ := r.guessed(first, attacker, name, "wrong")
+			check.Equal(t, "status of a guess", status, http.StatusBadRequest)
+		}
+		for _, o := range r.instances {
+			r.deniedSoon(o, name, "Too many failed attempts with this username from this address", func(int) string { return attacker })
+		}
+		status, _ := r.guessed(second, attacker, name, adaPassword)
+		check.Equal(t, "status of the right password", status, http.StatusTooManyRequests)
+
+		network := func(n int) func(int) string {
+			return func(i int) string { return fmt.Sprintf("203.0.113.%d", n+i) }
+		}
+		for i := range 4 { // at most two more passed above
+			status, body := r.guessed(first, network(10)(i), name, "wrong")
+			if status != http.StatusBadRequest {
+				t.Fatalf("status %d: %s", status, body)
+			}
+		}
+		for i, o := range r.instances {
+			r.deniedSoon(o, name, "Too many failed attempts with this username", network(20+10*i))
+		}
+	}
+	status, body := r.guessed(second, "203.0.113.99", "ada", adaPassword)
+	if status != http.StatusTooManyRequests {
+		t.Errorf("a new address: status %d: %s", status, body)
+	}
+	for _, o := range []operated{second, first, second} {
+		if status, body := r.guessed(o, home, "ada", adaPassword); status != http.StatusOK {
+			t.Errorf("a known address: status %d: %s", status, body)
+		}
+		if status, body := r.guessed(o, "203.0.113.98", "ada", "wrong"); status != http.StatusBadRequest { // the row has ended
+			t.Errorf("a new address, after a right password: status %d: %s", status, body)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package grants
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/secret"
+)
+
+// GuessLimits bound how many passwords can be tried in a long time. All instances count together,
+// through [Options].Counters. A username that no user has is limited like any other.
+type GuessLimits struct {
+	PerName ratelimit.Limit // of wrong passwords of one username from one address
+	// PerUser is of wrong passwords of one username from all addresses, since the last right one.
+	// Beyond it the attempts from addresses that are not known have the limit SlowDown. Known are
+	// those with a right password in the last 90 days.
+	PerUser, SlowDown ratelimit.Limit
+}
+
+// NewGuessLimits returns limits of so many wrong passwords a day, and of an attempt in each wait.
+func NewGuessLimits(perName, perUser int64, wait time.Duration) GuessLimits {
+	const day = 24 * time.Hour
+	return GuessLimits{
+		PerName:  ratelimit.NewLimit("per-name-and-day", perName, day),
+		PerUser:  ratelimit.NewLimit("per-user-and-day", perUser, day),
+		SlowDown: ratelimit.NewLimit("slow-down", 1, wait),
+	}
+}
+
+// The keys of the counters. Their usernames are derived, see guesses.key.
+const (
+	dayKeys  = ratelimit.Internal + "wrong passwords by address"
+	rowKeys  = ratelimit.Internal + "wrong passwords in a row"
+	slowKeys = ratelimit.Internal + "attempts slowed down"
+)
+
+// Bounds of the known addresses of a user.
+const (
+	mostKnown    = 20
+	knownFor     = 90 * 24 * time.Hour
+	knownRefresh = 24 * time.Hour // age at which the time of one is stored anew
+)
+
+// guesses counts wrong passwords for a day, by address and username and by username alone.
+type guesses struct {
+	clock          func() time.Time // of the counts
+	now            func() time.Time // of what is stored
+	derive         func(purpose, text string) string
+	counters       *ratelimit.Counters
+	day, row, slow *ratelimit.Effective
+}
+
+func newGuesses(o *Options) (*guesses, error) {
+	g := &guesses{clock: o.Clock, now: o.Now, counters: o.Counters}
+	if g.counters == nil {
+		g.counters = ratelimit.NewCounters(maxMeterKeys)
+	}
+	if g.derive = digestOf; o.Deriver != nil {
+		g.derive = o.Deriver.Derive
+	}
+	var errs [3]error
+	g.day, errs[0] = effective(o.Guesses.PerName, o.Guesses.PerName)
+	g.row, errs[1] = effective(o.Guesses.PerUser, o.Guesses.PerUser)
+	g.slow, errs[2] = effective(o.Guesses.SlowDown, o.Guesses.SlowDown)
+	return g, errors.Join(errs[:]...)
+}
+
+func digestOf(purpose, text string) string { return secret.DigestOf(purpose + "\x00" + text).String() }
+
+// key returns a key that does not show its names: people type passwords into the field for the name.
+func (g *guesses) key(kind, text string) ratelimit.Key {
+	return ratelimit.Key{ClientID: kind, Username: g.derive(kind, text)}
+}
+
+// guess is one attempt to sign in.
+type guess struct {
+	*guesses
+	name     string
+	from     string        // the address, as the record of the user has it
+	day, row ratelimit.Key // row: after of
+	known    bool
+	slot     bool // it has its part of SlowDown
+}
+
+func (g *guesses) guess(name string, remote netip.Addr) *guess {
+	text := source(remote) + "\x00" + name
+	return &guess{guesses: g, name: name, from: g.derive("address of a user", text), day: g.key(dayKeys, text)}
+}
+
+// blocked returns the answer to an attempt beyond the day's limit, nil if it may be made now.
+func (a *guess) blocked() error {
+	d, _ := a.counters.Denies(a.clock(), a.day, a.guesses.day)
+	return tooMany(d.RetryAfter, "Too many failed attempts with this username from this address")
+}
+
+// of sets the user of the attempt, the zero user if there is none of that name.
+func (a *guess) of(u *User) {
+	var row int64 // the same for users without a right password and for names that no user has
+	if !u.RowFrom.IsZero() {
+		row = u.RowFrom.UnixMilli()
+	}
+	a.row = a.key(rowKeys, strconv.FormatInt(row, 10)+"\x00"+a.name)
+	at, there := u.Known[a.from]
+	a.known = there && u.knows(at, a.now())
+}
+
+// knows reports whether an address with a right password at that time is known.
+func (u *User) knows(at, now time.Time) bool {
+	return now.Sub(at) < knownFor && !at.Before(since(u.CreatedAt, u.NotBefore))
+}
+
+// slowed returns the answer to an attempt beyond the slow-down, nil if it may be made now. One attempt
+// uses up one part of it, however often it asks.
+func (a *guess) slowed() error {
+	if a.known || a.slot {
+		return nil
+	}
+	if _, full := a.counters.Denies(a.clock(), a.row, a.guesses.row); !full {
+		return nil
+	}
+	d := a.counters.Take(a.clock(), a.key(slowKeys, a.name), a.slow, 1)
+	a.slot = !d.Rejected()
+	return tooMany(d.RetryAfter, "Too many failed attempts with this username")
+}
+
+// failed counts a wrong password, and returns its answer if there were too many already.
+func (a *guess) failed() error {
+	a.counters.Take(a.clock(), a.row, a.guesses.row, 1)
+	d := a.counters.Take(a.clock(), a.day, a.guesses.day, 1)
+	return tooMany(d.RetryAfter, "Too many failed attempts with this username from this address")
+}
+
+// learned returns what a right password changes of its user, false if nothing.
+func (a *guess) learned(u *User) (change UserChange, changed bool) {
+	now := a.now().UTC().Truncate(time.Millisecond) // as MongoDB keeps it
+	if len(a.counters.Usage(a.clock(), a.row)) > 0 {
+		if change.RowFrom = now; !now.After(u.RowFrom) {
+			change.RowFrom = u.RowFrom.Add(time.Millisecond)
+		}
+	}
+	if !a.known || now.Sub(u.Known[a.from]) >= knownRefresh {
+		change.Known = map[string]time.Time{a.from: u.authTime(now)}
+		change.Forgotten = a.forgotten(u)
+	}
+	return change, change.Known != nil || !change.RowFrom.IsZero()
+}
+
+// forgotten returns the addresses that leave the record for this one: the oldest, so that at most
+// mostKnown are left. If several attempts add one at once, the next removes what is too much.
+func (a *guess) forgotten(u *User) (out []string) {
+	for address := range u.Known {
+		if address != a.from {
+			out = append(out, address)
+		}
+	}
+	slices.SortFunc(out, func(x, y string) int {
+		return cmp.Or(u.Known[x].Compare(u.Known[y]), cmp.Compare(x, y))
+	})
+	return out[:max(len(out)-(mostKnown-1), 0)]
+}
+
+// remember stores that a password was right. The person is signed in even if that fails.
+func (s *Service) remember(ctx context.Context, u *User, a *guess) {
+	change, changed := a.learned(u)
+	if !changed {
+		return
+	}
+	if err := s.store.ChangeUser(ctx, u.Name, change); err != nil && !errors.Is(err, ErrNotFound) && ctx.Err() == nil {
+		s.opts.Logger.LogAttrs(ctx, slog.LevelWarn, "address of a right password not stored", slog.Any("error", err))
+	}
+}

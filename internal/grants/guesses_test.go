@@ -1,0 +1,261 @@
+package grants_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/clock"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/memstore"
+)
+
+// daily allows so many wrong passwords a day, and only those limits matter.
+func daily(perName, perUser int64) func(*grants.Options) {
+	return func(o *grants.Options) {
+		many := ratelimit.NewLimit("many", 1000, time.Minute)
+		o.SignInFailures = grants.FailureLimits{PerAddress: many, PerName: many}
+		o.Guesses = grants.NewGuessLimits(perName, perUser, 30*time.Second)
+	}
+}
+
+// number returns one of many addresses.
+func number(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
+
+// wrong fails so many times, each time from another address, beginning with the one of that number.
+func (w *world) wrong(name string, first, n int) {
+	w.tb.Helper()
+	for i := range n {
+		if err := w.signIn(number(first+i), name, "wrong"); !errors.Is(err, grants.ErrSignIn) {
+			w.tb.Fatalf("attempt %d as %s: %v", i+1, name, err)
+		}
+	}
+}
+
+// wantWait checks that an attempt has to wait, and returns for how long.
+func wantWait(t *testing.T, err error, reason string) time.Duration {
+	t.Helper()
+	limited := as[*grants.LimitedError](t, err)
+	if !strings.HasPrefix(limited.Description(), reason+"; retry after ") {
+		t.Errorf("description %q, want %q first", limited.Description(), reason)
+	}
+	return limited.RetryAfter
+}
+
+const (
+	dayOver = "Too many failed attempts with this username from this address"
+	rowOver = "Too many failed attempts with this username"
+)
+
+// TestGuessesOfADay: an address has a number of guesses a day for a username, whether or not there is
+// such a user, and however slowly it guesses. Other addresses and usernames have their own.
+func TestGuessesOfADay(t *testing.T) {
+	w := newWorld(t, daily(5, 1000))
+	for _, name := range []string{"alice", "nobody", "no name\x00"} {
+		for range 5 {
+			wantErr(t, w.signIn(here, name, "wrong"), grants.ErrSignIn)
+			w.clock.Advance(20 * time.Minute)
+		}
+		wait := wantWait(t, w.signIn(here, name, password), dayOver)
+		if wait < 6*time.Hour || wait > 15*time.Hour { // the day of UTC, and a fifth of the next
+			t.Errorf("%q: to wait for %v", name, wait)
+		}
+	}
+	check.OK(t, w.signIn(here, "bob", password))
+	check.OK(t, w.signIn(elsewhere, "alice", password))
+	wait := wantWait(t, w.signIn(here, "alice", password), dayOver)
+	w.clock.Advance(wait - time.Second)
+	wantWait(t, w.signIn(here, "alice", password), dayOver)
+	w.clock.Advance(time.Second)
+	wantErr(t, w.signIn(here, "alice", "wrong"), grants.ErrSignIn)
+	wantWait(t, w.signIn(here, "alice", password), dayOver)
+	w.clock.Advance(48 * time.Hour)
+	check.OK(t, w.signIn(here, "alice", password))
+}
+
+// TestRowSlowsDown: after many wrong passwords from many addresses, new addresses have one attempt in
+// 30 seconds, together. The same holds for a username that no user has.
+func TestRowSlowsDown(t *testing.T) {
+	for _, name := range []string{"alice", "nobody"} {
+		w := newWorld(t, daily(1000, 10))
+		w.wrong(name, 0, 10)
+		wantErr(t, w.signIn(number(10), name, "wrong"), grants.ErrSignIn)
+		for i := range 5 {
+			wait := wantWait(t, w.signIn(number(11+i), name, "wrong"), rowOver)
+			if wait <= 0 || wait > 31*time.Second {
+				t.Errorf("%s: to wait for %v", name, wait)
+			}
+		}
+		w.clock.Advance(wantWait(t, w.signIn(number(20), name, "wrong"), rowOver))
+		wantErr(t, w.signIn(number(21), name, "wrong"), grants.ErrSignIn)
+		wantWait(t, w.signIn(number(22), name, password), rowOver)
+		_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: name, Password: password, Remote: number(23)})
+		wantWait(t, err, rowOver)
+		check.OK(t, w.signIn(number(24), "bob", password))
+	}
+}
+
+// TestRightPasswordEndsTheRow: after it, new addresses guess as before, until the next row is full.
+func TestRightPasswordEndsTheRow(t *testing.T) {
+	w := newWorld(t, daily(1000, 10))
+	w.wrong("alice", 0, 9)
+	check.OK(t, w.signIn(number(9), "alice", password))
+	w.wrong("alice", 10, 10)
+	check.OK(t, w.signIn(number(20), "alice", password)) // the one in 30 seconds
+	w.wrong("alice", 21, 10)
+	wantWait(t, w.signIn(number(31), "alice", password), rowOver)
+	w.clock.Advance(48 * time.Hour)
+	w.wrong("alice", 40, 10)
+}
+
+// TestKnownAddressesAreNotSlowedDown: an address with a right password in the last 90 days, which is
+// kept for the last 20 of them, in the store.
+func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
+	w := newWorld(t, daily(1000, 10))
+	attacked := func() {
+		t.Helper()
+		for i := range 20 {
+			var limited *grants.LimitedError
+			if errors.As(w.signIn(number(1000+i), "alice", "wrong"), &limited) {
+				return
+			}
+		}
+		t.Fatal("20 wrong passwords slow down nothing")
+	}
+	check.OK(t, w.signIn(here, "alice", password))
+	w.reopen() // as another instance, which has the store only
+	attacked()
+	wantErr(t, w.signIn(here, "alice", "wrong"), grants.ErrSignIn)
+	wantWait(t, w.signIn(elsewhere, "alice", password), rowOver)
+	check.OK(t, w.signIn(here, "alice", password))
+	check.OK(t, w.signIn(elsewhere, "alice", password)) // the row has ended
+
+	user, err := w.store.User(t.Context(), "alice")
+	check.OK(t, err)
+	check.Equal(t, "known addresses", len(user.Known), 2)
+	for stored := range user.Known {
+		if strings.Contains(stored, "192.0.2") || strings.ContainsAny(stored, ". ") {
+			t.Errorf("an address is stored as %q", stored)
+		}
+	}
+	for i := range 19 {
+		w.clock.Advance(time.Minute)
+		check.OK(t, w.signIn(number(i), "alice", password))
+	}
+	attacked()
+	user, err = w.store.User(t.Context(), "alice")
+	check.OK(t, err)
+	check.Equal(t, "known addresses", len(user.Known), 20)
+	wantWait(t, w.signIn(here, "alice", password), rowOver) // the oldest
+	wantErr(t, w.signIn(elsewhere, "alice", "wrong"), grants.ErrSignIn)
+
+	w.clock.Advance(91 * 24 * time.Hour)
+	attacked()
+	wantWait(t, w.signIn(elsewhere, "alice", password), rowOver)
+}
+
+// TestRevokedUserKnowsNoAddress: who signed in with a stolen password is slowed down after a
+// revocation, and so is who signed in as another user of that name.
+func TestRevokedUserKnowsNoAddress(t *testing.T) {
+	w := newWorld(t, daily(1000, 10))
+	check.OK(t, w.signIn(here, "alice", password))
+	w.clock.Advance(time.Minute)
+	check.OK(t, w.store.ChangeUser(t.Context(), "alice", grants.UserChange{NotBefore: w.clock.Now()}))
+	w.wrong("alice", 0, 10)
+	wantErr(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
+	wantWait(t, w.signIn(here, "alice", password), rowOver)
+}
+
+// TestSuccessWritesOnce: the record of the user is written when it learns something, and not at every
+// sign-in. That it cannot be written keeps no one out.
+func TestSuccessWritesOnce(t *testing.T) {
+	w, f := failingWorld(t, daily(1000, 1000))
+	writes := 0
+	f.begun = func(operation string) {
+		if operation == "ChangeUser" {
+			writes++
+		}
+	}
+	for _, step := range []struct {
+		what   string
+		before func()
+		want   int
+	}{
+		{"a new address", func() {}, 1},
+		{"the same again", func() {}, 1},
+		{"after a wrong password", func() { w.wrong("alice", 0, 1) }, 2},
+		{"a day later", func() { w.clock.Advance(24 * time.Hour) }, 3},
+		{"an hour later", func() { w.clock.Advance(time.Hour) }, 3},
+		{"which fails", func() {
+			f.operation, f.err = "ChangeUser", errDown
+			w.clock.Advance(24 * time.Hour)
+		}, 4},
+	} {
+		step.before()
+		check.OK(t, w.signIn(here, "alice", password))
+		check.Equal(t, "writes after "+step.what, writes, step.want)
+	}
+}
+
+// TestGuessesAreShared: two instances with one store count together, over a day, and also what was
+// counted before a start. The username and the address are not in the store.
+func TestGuessesAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &memstore.Store{}
+		w := newWorld(t, daily(6, 1000))
+		var none clientcfg.PolicySet
+		snapshot, err := clientcfg.NewPolicySnapshot(ratelimit.DefaultSettings(), none)
+		check.OK(t, err)
+		policies := func() *clientcfg.PolicySnapshot { return snapshot }
+		instance := func() (*grants.Service, func()) {
+			c := clock.New(nil)
+			counters := ratelimit.NewCounters(1000)
+			cfg := syncer.DefaultConfig()
+			cfg.Clock = c
+			sync := syncer.New(counters, shared, nil, cfg)
+			sync.Start(t.Context())
+			w.reopen(func(o *grants.Options) { o.Counters, o.Clock, o.Now, o.Policies = counters, c.Now, time.Now, policies })
+			return w.service, func() {
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+				defer cancel()
+				_, err := sync.Stop(ctx)
+				check.OK(t, err)
+			}
+		}
+		first, stopFirst := instance()
+		second, stopSecond := instance()
+		guess := func(at *grants.Service) error {
+			_, _, err := at.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: "wrong", Remote: here})
+			<-time.After(time.Hour)
+			return err
+		}
+		for i := range 6 {
+			wantErr(t, guess([]*grants.Service{first, second}[i%2]), grants.ErrSignIn)
+		}
+		over := func(at *grants.Service) {
+			t.Helper()
+			_ = guess(at) // it may have the count of an hour ago, or none; a failure makes it read the counter
+			wantWait(t, guess(at), dayOver)
+		}
+		over(first)
+		over(second)
+		stopSecond()
+		stopFirst()
+		third, stopThird := instance()
+		over(third)
+		stopThird()
+		for _, r := range shared.Documents() {
+			if id := r.ID; !strings.HasPrefix(id.ClientID, ratelimit.Internal) || strings.Contains(id.Username, "alice") || strings.Contains(id.Username, "192.0.2") {
+				t.Errorf("a counter is stored as %+v", id)
+			}
+		}
+	})
+}
