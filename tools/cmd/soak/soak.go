@@ -23,7 +23,7 @@ func (w *world) soak(ctx context.Context) ([]figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := phases(w.duration)
+	all := phases(w.duration, w.only)
 	plans, err := w.plans(ctx, all)
 	if err != nil {
 		return nil, err

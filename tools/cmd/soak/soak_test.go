@@ -18,7 +18,7 @@ import (
 // The phases last as long as asked for, all attacks occur alone and together, and the first and the
 // last phase have none.
 func TestPhases(t *testing.T) {
-	all := phases(10 * time.Minute)
+	all := phases(10*time.Minute, "")
 	var sum time.Duration
 	alone := map[attackKind]bool{}
 	together := 0
@@ -39,6 +39,15 @@ func TestPhases(t *testing.T) {
 	}
 	if len(all[0].attacks)+len(all[len(all)-1].attacks) != 0 {
 		t.Error("an attack in the first or the last phase")
+	}
+	for _, p := range all[1:] {
+		if two := phases(time.Minute, p.name); len(two) != 2 || two[0].name != all[0].name || two[1].name != p.name ||
+			two[0].length+two[1].length != time.Minute {
+			t.Errorf("phases of %q alone: %+v", p.name, two)
+		}
+	}
+	if none := phases(time.Minute, "something else"); none != nil {
+		t.Errorf("phases of an unknown name: %+v", none)
 	}
 }
 
