@@ -95,6 +95,20 @@ func (f *figures) most() (goroutines, files int) {
 	return goroutines, files
 }
 
+// collected returns the garbage collections per second of the phase, and how long one paused the
+// server on average.
+func (f *figures) collected() (perSecond float64, pause time.Duration) {
+	if len(f.samples) < 2 {
+		return 0, 0
+	}
+	first, last := f.samples[0], f.samples[len(f.samples)-1]
+	n := last.collections - first.collections
+	if n <= 0 {
+		return 0, 0
+	}
+	return float64(n) / float64(len(f.samples)-1), (last.paused - first.paused) / time.Duration(n)
+}
+
 // misses lists the bounds that the phase misses.
 func (f *figures) misses() (all []string) {
 	if share := f.success(); share < minSuccess {

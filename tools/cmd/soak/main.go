@@ -32,6 +32,7 @@ type options struct {
 	rate        float64 // requests per second of each flood
 	addresses   int     // that the attacks come from
 	seed        uint64
+	only        string // name of a phase
 	mongoDB     string // URI; empty for the embedded store
 	goMaxProcs  string // of the server; empty as in the environment
 	goMemLimit  string
@@ -52,6 +53,7 @@ func main() {
 	flag.Float64Var(&o.rate, "rate", 100, "requests per second of each flood")
 	flag.IntVar(&o.addresses, "addresses", 8, "number of addresses that the attacks come from, 1 to 250")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random choices")
+	flag.StringVar(&o.only, "only", "", "name of a phase that alone follows the first, such as sign-ins")
 	flag.StringVar(&o.mongoDB, "mongodb-uri", "", "MongoDB for the server, which gets a new database there; the embedded store if empty")
 	flag.StringVar(&o.goMaxProcs, "gomaxprocs", "", "GOMAXPROCS of the server; as in the environment if empty")
 	flag.StringVar(&o.goMemLimit, "gomemlimit", "", "GOMEMLIMIT of the server; as in the environment if empty")
@@ -70,10 +72,11 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-var errOptions = errors.New("-duration is at least 20s; -good, -good-rate, -rate and -connections are above 0; -addresses is 1 to 250")
+var errOptions = errors.New("-duration is at least 20s; -good, -good-rate, -rate and -connections are above 0; -addresses is 1 to 250; -only is the name of a phase")
 
 func (o *options) validate() error {
-	if o.duration < 20*time.Second || o.good < 2 || o.goodRate <= 0 || o.rate <= 0 || o.connections < 1 || o.addresses < 1 || o.addresses > 250 {
+	if o.duration < 20*time.Second || o.good < 2 || o.goodRate <= 0 || o.rate <= 0 || o.connections < 1 || o.addresses < 1 || o.addresses > 250 ||
+		phases(o.duration, o.only) == nil {
 		return errOptions
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -20,6 +21,8 @@ import (
 type sample struct {
 	rss               int64 // bytes
 	goroutines, files int
+	collections       int           // garbage collections since the start
+	paused            time.Duration // by them, since the start
 }
 
 // observer samples the server, and the machine's timers, by phase.
@@ -42,6 +45,8 @@ func (o *observer) sample(ctx context.Context) {
 		if text, err := get(ctx, o.metrics); err == nil {
 			s.goroutines = int(metric(text, "go_goroutines"))
 			s.files = int(metric(text, "process_open_fds"))
+			s.collections = int(metric(text, "go_gc_duration_seconds_count"))
+			s.paused = time.Duration(metric(text, "go_gc_duration_seconds_sum") * float64(time.Second))
 		}
 		o.samples[phase] = append(o.samples[phase], s)
 	}
@@ -160,6 +165,42 @@ func processTicks(line string) (float64, error) {
 		return 0, errProc
 	}
 	return ticks(fields[11], fields[12])
+}
+
+// waitedSeconds returns how long the threads of a process could have run and had no processor.
+func waitedSeconds(pid int) (sum float64, err error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, thread := range threads {
+		raw, err := os.ReadFile(thread) //nolint:gosec // G304: below /proc
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // the thread has ended
+		}
+		if err != nil {
+			return 0, err
+		}
+		waited, err := waitedTicks(string(raw))
+		if err != nil {
+			return 0, err
+		}
+		sum += waited
+	}
+	return sum, nil
+}
+
+// waitedTicks returns the second of the three fields of schedstat, nanoseconds, in seconds.
+func waitedTicks(line string) (float64, error) {
+	fields := strings.Fields(line)
+	if len(fields) != 3 {
+		return 0, errProc
+	}
+	ns, err := strconv.ParseUint(fields[1], 10, 64)
+	if err != nil {
+		return 0, errProc
+	}
+	return time.Duration(ns).Seconds(), nil //nolint:gosec // G115: 292 years
 }
 
 // machineSeconds returns the processor time that all of the machine has used.

@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // attackKind names an attack.
 type attackKind string
@@ -29,8 +32,9 @@ type phase struct {
 }
 
 // phases divides the duration. The first phase measures the machine, the last one what stays
-// after the attacks.
-func phases(duration time.Duration) []phase {
+// after the attacks. With only, the first phase and that of this name share the duration; nil if
+// there is none.
+func phases(duration time.Duration, only string) []phase {
 	part := duration / 40
 	all := []phase{{name: "no attack", length: 4 * part}}
 	for _, kind := range attackKinds() {
@@ -40,9 +44,18 @@ func phases(duration time.Duration) []phase {
 		}
 		all = append(all, phase{name: string(kind), length: length, attacks: []attackKind{kind}})
 	}
-	return append(all,
+	all = append(all,
 		phase{name: "all at once", length: 10 * part, attacks: attackKinds()},
 		phase{name: "all, from the same address", length: 4 * part, attacks: attackKinds(), sameAddress: true},
 		phase{name: "after the attacks", length: 2 * part},
 	)
+	if only == "" {
+		return all
+	}
+	i := slices.IndexFunc(all, func(p phase) bool { return p.name == only })
+	if i < 1 {
+		return nil
+	}
+	all[0].length, all[i].length = duration/2, duration/2
+	return []phase{all[0], all[i]}
 }

@@ -41,15 +41,17 @@ func report(o options, all []figures) string {
 			}
 		})
 
-	fmt.Fprint(w, "\nServer: resident memory in MiB (highest of the middle and of the last third), most goroutines and open files; cores in use\n\n")
-	table(w, []string{"phase", "middle", "last", "goroutines", "files", "server", "attackers", "good clients", "other programs"},
+	fmt.Fprint(w, "\nServer: resident memory in MiB (highest of the middle and of the last third), most goroutines and open files;\n"+
+		"garbage collections a second and the mean pause in ms; cores in use; waited: how many cores more the server's threads could have used.\n\n")
+	table(w, []string{"phase", "middle", "last", "goroutines", "files", "GC/s", "pause", "server", "waited", "attackers", "good clients", "other programs"},
 		all, func(f *figures) []string {
 			middle, last := f.memory()
 			goroutines, files := f.most()
+			collections, pause := f.collected()
 			cores := func(n float64) string { return fmt.Sprintf("%.2f", n) }
 			return []string{
 				f.phase.name, fmt.Sprint(middle >> 20), fmt.Sprint(last >> 20), fmt.Sprint(goroutines), fmt.Sprint(files),
-				cores(f.cores.server), cores(f.cores.attackers), cores(f.cores.self), cores(f.cores.others()),
+				fmt.Sprintf("%.1f", collections), ms(pause), cores(f.cores.server), cores(f.cores.waited), cores(f.cores.attackers), cores(f.cores.self), cores(f.cores.others()),
 			}
 		})
 

@@ -23,7 +23,7 @@ func (w *world) soak(ctx context.Context) ([]figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := phases(w.duration)
+	all := phases(w.duration, w.only)
 	plans, err := w.plans(ctx, all)
 	if err != nil {
 		return nil, err
@@ -152,6 +152,7 @@ type figures struct {
 type usage struct {
 	at                               time.Time
 	server, attackers, self, machine float64
+	waited                           float64 // by the server, for a processor
 }
 
 func readUsage(server, attackers int) (u usage, err error) {
@@ -165,6 +166,9 @@ func readUsage(server, attackers int) (u usage, err error) {
 			return u, err
 		}
 	}
+	if u.waited, err = waitedSeconds(server); err != nil {
+		return u, err
+	}
 	u.machine, err = machineSeconds()
 	return u, err
 }
@@ -177,6 +181,7 @@ func (u usage) since(before usage) usage {
 	return usage{
 		server: (u.server - before.server) / took, attackers: (u.attackers - before.attackers) / took,
 		self: (u.self - before.self) / took, machine: (u.machine - before.machine) / took,
+		waited: (u.waited - before.waited) / took,
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // The phases last as long as asked for, all attacks occur alone and together, and the first and the
 // last phase have none.
 func TestPhases(t *testing.T) {
-	all := phases(10 * time.Minute)
+	all := phases(10*time.Minute, "")
 	var sum time.Duration
 	alone := map[attackKind]bool{}
 	together := 0
@@ -40,6 +40,15 @@ func TestPhases(t *testing.T) {
 	if len(all[0].attacks)+len(all[len(all)-1].attacks) != 0 {
 		t.Error("an attack in the first or the last phase")
 	}
+	for _, p := range all[1:] {
+		if two := phases(time.Minute, p.name); len(two) != 2 || two[0].name != all[0].name || two[1].name != p.name ||
+			two[0].length+two[1].length != time.Minute {
+			t.Errorf("phases of %q alone: %+v", p.name, two)
+		}
+	}
+	if none := phases(time.Minute, "something else"); none != nil {
+		t.Errorf("phases of an unknown name: %+v", none)
+	}
 }
 
 func TestReport(t *testing.T) {
@@ -47,16 +56,20 @@ func TestReport(t *testing.T) {
 		phase: phase{name: "sign-ins", length: time.Minute},
 		good: append(requests(999, 1, 2*time.Millisecond),
 			measurement{grant: clientcfg.RefreshToken, outcome: "200", took: 30 * time.Millisecond}),
-		late:    []time.Duration{3 * time.Millisecond, time.Millisecond},
-		syncs:   []time.Duration{4 * time.Millisecond},
-		samples: []sample{{rss: 1 << 30}, {rss: 70 << 20, goroutines: 9, files: 12}, {rss: 80 << 20, goroutines: 8, files: 11}},
-		cores:   usage{server: 0.5, attackers: 0.25, self: 0.05, machine: 1},
+		late:  []time.Duration{3 * time.Millisecond, time.Millisecond},
+		syncs: []time.Duration{4 * time.Millisecond},
+		samples: []sample{
+			{rss: 1 << 30, collections: 10, paused: time.Second},
+			{rss: 70 << 20, goroutines: 9, files: 12},
+			{rss: 80 << 20, goroutines: 8, files: 11, collections: 15, paused: time.Second + 10*time.Millisecond},
+		},
+		cores:   usage{server: 0.5, attackers: 0.25, self: 0.05, machine: 1, waited: 0.75},
 		attacks: traffic.Summary{"sign-ins": {"503": 2, "400": 1}},
 	}
 	out := report(options{good: 50, goodRate: 2, connections: 2000, rate: 100, addresses: 8, goMemLimit: "870MiB", goMaxProcs: "2"}, []figures{f})
 	for _, want := range [][]string{
 		{"sign-ins", "60", "1000", "1", "99.900", "2.0", "2.0", "2.0", "2.0", "30.0", "2.0", "30.0", "3.0", "3.0", "4.0"},
-		{"sign-ins", "70", "80", "9", "12", "0.50", "0.25", "0.05", "0.20"},
+		{"sign-ins", "70", "80", "9", "12", "2.5", "2.0", "0.50", "0.75", "0.25", "0.05", "0.20"},
 		strings.Fields("sign-ins: sign-ins: 400 x 1, 503 x 2"),
 	} {
 		if !hasRow(out, want) {
@@ -132,12 +145,18 @@ func TestReadingOfProc(t *testing.T) {
 	if err != nil || got != 7 {
 		t.Errorf("machine: %g s, error %v, want 7 s", got, err)
 	}
-	for _, line := range []string{"", "12 (x) S 1", "cpu 1 2", "cpu 1 2 3 4 5 6 7 x"} {
+	if got, err = waitedTicks("5 3000000000 7\n"); err != nil || got != 3 {
+		t.Errorf("waited: %g s, error %v, want 3 s", got, err)
+	}
+	for _, line := range []string{"", "12 (x) S 1", "cpu x 2", "cpu 1 2 3 4 5 6 7 x"} {
 		if _, err := processTicks(line); err == nil {
 			t.Errorf("process %q: no error", line)
 		}
 		if _, err := machineTicks(line); err == nil {
 			t.Errorf("machine %q: no error", line)
+		}
+		if _, err := waitedTicks(line); err == nil {
+			t.Errorf("waited %q: no error", line)
 		}
 	}
 }
