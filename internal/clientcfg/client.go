@@ -47,9 +47,12 @@ type Client struct {
 	// ResourceServer allows it to introspect all access tokens, not only those that concern it.
 	ResourceServer bool      `json:"resource_server,omitempty"`
 	CreatedAt      time.Time `json:"created_at"`
-	// NotBefore makes everything worthless that was issued to it before; zero: nothing.
+	// NotBefore makes everything worthless that was issued to it before, where the stamps do not say it;
+	// zero: nothing.
 	NotBefore time.Time `json:"not_before,omitzero"`
-	Version   int64     `json:"version"` // +1 with every change, against lost updates
+	// Stamp is of this registration, as long as nothing is revoked.
+	Stamp   secret.Stamp `json:"-"`
+	Version int64        `json:"version"` // +1 with every change, against lost updates
 }
 
 // FormerSecret is a secret that was replaced and stays valid for a while. Zero: there is none.

@@ -18,6 +18,8 @@ type Authorization struct {
 	Family string
 	// AuthTime is when the user signed in.
 	AuthTime time.Time
+	// UserStamp is that of the user at the sign-in.
+	UserStamp secret.Stamp
 }
 
 // Code is an authorization code as stored: by its digest only.
@@ -29,15 +31,17 @@ type Code struct {
 	IssuedAt    time.Time
 	ExpiresAt   time.Time // of the record; the code can be redeemed for [Options].CodeLifetime at most
 	Claimed     bool
+	ClientStamp secret.Stamp // that of the client when the code was issued
 }
 
 // RefreshToken is a refresh token as stored: by its digest only.
 type RefreshToken struct {
 	Authorization
-	Digest    secret.Digest
-	IssuedAt  time.Time
-	ExpiresAt time.Time
-	Claimed   bool
+	Digest      secret.Digest
+	IssuedAt    time.Time
+	ExpiresAt   time.Time
+	Claimed     bool
+	ClientStamp secret.Stamp // that of the client when the token was issued
 }
 
 // User is a person who can sign in.
@@ -45,8 +49,11 @@ type User struct {
 	Name         string
 	PasswordHash string // argon2id in PHC string format
 	CreatedAt    time.Time
-	NotBefore    time.Time // what comes of an earlier sign-in is worthless; zero: nothing is
-	Operator     clientcfg.Access
+	// NotBefore makes what comes of an earlier sign-in worthless where the stamps do not say it; zero:
+	// nothing is.
+	NotBefore time.Time
+	Stamp     secret.Stamp // of this user, as long as nothing is revoked
+	Operator  clientcfg.Access
 	// RowFrom is when the row of wrong passwords that is counted began: at a right one.
 	RowFrom time.Time
 	// Known has the addresses of right passwords, each with the time of a recent one. They are derived
@@ -57,11 +64,14 @@ type User struct {
 // UserChange is what changes of a user. A zero field stays as it is.
 type UserChange struct {
 	PasswordHash string
-	NotBefore    time.Time // the later of this and that of the user is kept
-	Operator     *clientcfg.Access
-	RowFrom      time.Time            // the later of this and that of the user is kept
-	Known        map[string]time.Time // are added or replaced
-	Forgotten    []string             // of the known addresses; none is in Known
+	// A revocation: the later NotBefore of this and that of the user is kept, the count of Stamp is
+	// added to that of the user, and its ID, unless it is empty, replaces that of the user.
+	NotBefore time.Time
+	Stamp     secret.Stamp
+	Operator  *clientcfg.Access
+	RowFrom   time.Time            // the later of this and that of the user is kept
+	Known     map[string]time.Time // are added or replaced
+	Forgotten []string             // of the known addresses; none is in Known
 }
 
 // Session is a person signed in with a browser, stored by the digest of the cookie's value.
@@ -70,4 +80,5 @@ type Session struct {
 	Username  string
 	CreatedAt time.Time
 	ExpiresAt time.Time
+	UserStamp secret.Stamp // that of the user whose password was checked
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"oauth-server/internal/secret"
 )
 
 // tokenType is the typ of an access token (RFC 9068 2.1).
@@ -32,6 +34,8 @@ type Claims struct {
 	AuthTime  time.Time // when the user signed in; zero without a user
 	ID        string    // jti
 	Family    string    // private claim "fam": the authorization it descends from; empty without a user
+	// ClientStamp and UserStamp are those under which the token was issued: private claims "cst" and "ust".
+	ClientStamp, UserStamp secret.Stamp
 }
 
 // wireClaims is the JSON of [Claims].
@@ -46,6 +50,9 @@ type wireClaims struct {
 	AuthTime  int64    `json:"auth_time,omitempty"`
 	ID        string   `json:"jti"`
 	Family    string   `json:"fam,omitempty"`
+
+	ClientStamp secret.Stamp `json:"cst,omitzero"`
+	UserStamp   secret.Stamp `json:"ust,omitzero"`
 }
 
 // audience is one string or several (RFC 7519 4.1.3).
@@ -73,7 +80,7 @@ func (c Claims) wire(issuer string) wireClaims {
 	w := wireClaims{
 		Issuer: issuer, Subject: c.Subject, Audience: c.Audience, ClientID: c.ClientID,
 		Scope: strings.Join(c.Scopes, " "), IssuedAt: c.IssuedAt.Unix(), ExpiresAt: c.ExpiresAt.Unix(),
-		ID: c.ID, Family: c.Family,
+		ID: c.ID, Family: c.Family, ClientStamp: c.ClientStamp, UserStamp: c.UserStamp,
 	}
 	if !c.AuthTime.IsZero() {
 		w.AuthTime = c.AuthTime.Unix()
@@ -85,7 +92,7 @@ func (w wireClaims) claims() Claims {
 	c := Claims{
 		Issuer: w.Issuer, Subject: w.Subject, Audience: w.Audience, ClientID: w.ClientID,
 		Scopes: strings.Fields(w.Scope), IssuedAt: time.Unix(w.IssuedAt, 0), ExpiresAt: time.Unix(w.ExpiresAt, 0),
-		ID: w.ID, Family: w.Family,
+		ID: w.ID, Family: w.Family, ClientStamp: w.ClientStamp, UserStamp: w.UserStamp,
 	}
 	if w.AuthTime != 0 {
 		c.AuthTime = time.Unix(w.AuthTime, 0)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/secret"
 )
 
 const issuer = "https://auth.example.com"
@@ -25,6 +26,7 @@ func testClaims() Claims {
 		Subject: "alice", Audience: []string{"https://api.example.com"}, ClientID: "shop",
 		Scopes: []string{"read", "write"}, IssuedAt: start, ExpiresAt: start.Add(time.Hour),
 		AuthTime: start.Add(-time.Minute), ID: "jti-1", Family: "fam-1",
+		ClientStamp: secret.Stamp{ID: "client", Count: 1}, UserStamp: secret.Stamp{ID: "user", Count: 1 << 40},
 	}
 }
 
@@ -63,6 +65,7 @@ func TestSignIsRFC9068(t *testing.T) {
 			want := map[string]any{
 				"iss": issuer, "sub": "alice", "aud": "https://api.example.com", "client_id": "shop",
 				"scope": "read write", "iat": 1.7e9, "exp": 1.7e9 + 3600, "auth_time": 1.7e9 - 60, "jti": "jti-1", "fam": "fam-1",
+				"cst": map[string]any{"id": "client", "n": 1.0}, "ust": map[string]any{"id": "user", "n": float64(1 << 40)},
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("claims (-want +got):\n%s", diff)
@@ -74,8 +77,11 @@ func TestSignIsRFC9068(t *testing.T) {
 func TestVerifyReadsWhatSignWrote(t *testing.T) {
 	r := openRing(t, &memStore{}, Options{})
 	for name, edit := range map[string]func(*Claims){
-		"of a user":          func(*Claims) {},
-		"of a client":        func(c *Claims) { c.AuthTime, c.Family, c.Subject = time.Time{}, "", "shop" },
+		"of a user": func(*Claims) {},
+		"of a client": func(c *Claims) {
+			c.AuthTime, c.Family, c.Subject, c.UserStamp = time.Time{}, "", "shop", secret.Stamp{}
+		},
+		"without stamps":     func(c *Claims) { c.ClientStamp, c.UserStamp = secret.Stamp{}, secret.Stamp{} },
 		"several audiences":  func(c *Claims) { c.Audience = []string{"a", "b"} },
 		"without scopes":     func(c *Claims) { c.Scopes = []string{} },
 		"names with escapes": func(c *Claims) { c.Subject = `a "quoted" <name> ünï` },

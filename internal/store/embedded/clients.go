@@ -29,6 +29,7 @@ type clientRecord struct {
 	ResourceServer bool              `json:"resource_server,omitempty"`
 	CreatedAt      time.Time         `json:"created_at"`
 	NotBefore      time.Time         `json:"not_before,omitzero"`
+	Stamp          secret.Stamp      `json:"stamp,omitzero"`
 	Version        int64             `json:"version"`
 }
 
@@ -42,7 +43,7 @@ func encodeClient(c *clientcfg.Client, version int64) ([]byte, error) {
 	return json.Marshal(clientRecord{
 		Name: c.Name, SecretDigest: c.SecretDigest, SecretUsed: c.SecretUsed, Former: formerRecord(c.Former), Public: c.Public, Grants: c.Grants, RedirectURIs: c.RedirectURIs,
 		Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE, ResourceServer: c.ResourceServer, CreatedAt: c.CreatedAt,
-		NotBefore: c.NotBefore, Version: version,
+		NotBefore: c.NotBefore, Stamp: c.Stamp, Version: version,
 	})
 }
 
@@ -55,7 +56,7 @@ func decodeClient(id, value []byte) (clientcfg.Client, error) {
 		ID: string(id), Name: r.Name, SecretDigest: r.SecretDigest, SecretUsed: r.SecretUsed,
 		Former: clientcfg.FormerSecret(r.Former), Public: r.Public, Grants: r.Grants,
 		RedirectURIs: r.RedirectURIs, Scopes: r.Scopes, Audience: r.Audience, WithoutPKCE: r.WithoutPKCE,
-		ResourceServer: r.ResourceServer, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Version: r.Version,
+		ResourceServer: r.ResourceServer, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Stamp: r.Stamp, Version: r.Version,
 	}, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"time"
+
+	"oauth-server/internal/secret"
 )
 
 // Expiring records and counters have a compact binary form, because one is written in every code and
@@ -48,6 +50,10 @@ func appendStrings(b []byte, list []string) []byte {
 		b = appendString(b, s)
 	}
 	return b
+}
+
+func appendStamp(b []byte, s secret.Stamp) []byte {
+	return binary.AppendUvarint(appendString(b, s.ID), uint64(s.Count)) //nolint:gosec // undone by stamp
 }
 
 // decoder reads what the functions above wrote. After the first error it returns zero values, and
@@ -119,6 +125,14 @@ func (d *decoder) strings() []string {
 		list = append(list, d.string())
 	}
 	return list
+}
+
+// stamp returns the zero stamp at the end of a record of an earlier release, which has none.
+func (d *decoder) stamp() secret.Stamp {
+	if d.err != nil || len(d.rest) == 0 {
+		return secret.Stamp{}
+	}
+	return secret.Stamp{ID: d.string(), Count: int64(d.length())} //nolint:gosec // as appendStamp wrote it
 }
 
 func (d *decoder) finish() error {

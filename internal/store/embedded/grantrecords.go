@@ -24,37 +24,41 @@ func encodeCode(c *grants.Code) []byte {
 	b = appendTime(b, c.IssuedAt)
 	b = appendAuthorization(b, &c.Authorization)
 	b = appendString(b, c.RedirectURI)
-	return appendString(b, c.Challenge)
+	b = appendString(b, c.Challenge)
+	return appendStamp(appendStamp(b, c.ClientStamp), c.UserStamp)
 }
 
 func decodeCode(digest secret.Digest, value []byte) (grants.Code, error) {
 	d, flags, expires := open(value)
 	c := grants.Code{Digest: digest, ExpiresAt: expires, Claimed: flags&flagClaimed != 0, IssuedAt: d.time()}
 	c.Authorization, c.RedirectURI, c.Challenge = d.authorization(), d.string(), d.string()
+	c.ClientStamp, c.UserStamp = d.stamp(), d.stamp()
 	return c, d.finish()
 }
 
 func encodeToken(t *grants.RefreshToken) []byte {
 	b := header(flags(t.Claimed), t.ExpiresAt)
 	b = appendTime(b, t.IssuedAt)
-	return appendAuthorization(b, &t.Authorization)
+	b = appendAuthorization(b, &t.Authorization)
+	return appendStamp(appendStamp(b, t.ClientStamp), t.UserStamp)
 }
 
 func decodeToken(digest secret.Digest, value []byte) (grants.RefreshToken, error) {
 	d, flags, expires := open(value)
 	t := grants.RefreshToken{Digest: digest, ExpiresAt: expires, Claimed: flags&flagClaimed != 0, IssuedAt: d.time()}
 	t.Authorization = d.authorization()
+	t.ClientStamp, t.UserStamp = d.stamp(), d.stamp()
 	return t, d.finish()
 }
 
 func encodeSession(s *grants.Session) []byte {
 	b := header(0, s.ExpiresAt)
 	b = appendTime(b, s.CreatedAt)
-	return appendString(b, s.Username)
+	return appendStamp(appendString(b, s.Username), s.UserStamp)
 }
 
 func decodeSession(digest secret.Digest, value []byte) (grants.Session, error) {
 	d, _, expires := open(value)
-	s := grants.Session{Digest: digest, ExpiresAt: expires, CreatedAt: d.time(), Username: d.string()}
+	s := grants.Session{Digest: digest, ExpiresAt: expires, CreatedAt: d.time(), Username: d.string(), UserStamp: d.stamp()}
 	return s, d.finish()
 }

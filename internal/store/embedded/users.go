@@ -12,12 +12,14 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
 )
 
 type userRecord struct {
 	PasswordHash string               `json:"password_hash"`
 	CreatedAt    time.Time            `json:"created_at"`
 	NotBefore    time.Time            `json:"not_before,omitzero"`
+	Stamp        secret.Stamp         `json:"stamp,omitzero"`
 	Operator     clientcfg.Access     `json:"operator,omitempty"`
 	RowFrom      time.Time            `json:"row_from,omitzero"`
 	Known        map[string]time.Time `json:"known,omitempty"`
@@ -25,7 +27,7 @@ type userRecord struct {
 
 func encodeUser(u *grants.User) ([]byte, error) {
 	return json.Marshal(userRecord{
-		PasswordHash: u.PasswordHash, CreatedAt: u.CreatedAt, NotBefore: u.NotBefore, Operator: u.Operator,
+		PasswordHash: u.PasswordHash, CreatedAt: u.CreatedAt, NotBefore: u.NotBefore, Stamp: u.Stamp, Operator: u.Operator,
 		RowFrom: u.RowFrom, Known: u.Known,
 	})
 }
@@ -36,7 +38,7 @@ func decodeUser(name, value []byte) (grants.User, error) {
 		return grants.User{}, fmt.Errorf("%w: user: %w", ErrCorrupt, err)
 	}
 	return grants.User{
-		Name: string(name), PasswordHash: r.PasswordHash, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Operator: r.Operator,
+		Name: string(name), PasswordHash: r.PasswordHash, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Stamp: r.Stamp, Operator: r.Operator,
 		RowFrom: r.RowFrom, Known: r.Known,
 	}, nil
 }
@@ -105,6 +107,7 @@ func applyChange(u *grants.User, change *grants.UserChange) {
 	if change.NotBefore.After(u.NotBefore) {
 		u.NotBefore = change.NotBefore
 	}
+	u.Stamp = secret.Stamp{ID: cmp.Or(change.Stamp.ID, u.Stamp.ID), Count: u.Stamp.Count + change.Stamp.Count}
 	if change.Operator != nil {
 		u.Operator = *change.Operator
 	}

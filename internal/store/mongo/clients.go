@@ -33,6 +33,7 @@ type clientDoc struct {
 	ResourceServer bool              `bson:"resourceServer,omitempty"`
 	CreatedAt      time.Time         `bson:"createdAt"`
 	NotBefore      time.Time         `bson:"notBefore,omitempty"`
+	Stamp          secret.Stamp      `bson:"stamp,omitempty"`
 }
 
 // formerDoc is a secret that was replaced.
@@ -47,7 +48,7 @@ func newClientDoc(c *clientcfg.Client, version int64) clientDoc {
 		ID: c.ID, Version: version, Etag: newEtag(), Name: c.Name, Public: c.Public, Grants: c.Grants,
 		RedirectURIs: c.RedirectURIs, Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE,
 		ResourceServer: c.ResourceServer, CreatedAt: c.CreatedAt,
-		NotBefore: c.NotBefore,
+		NotBefore: c.NotBefore, Stamp: c.Stamp,
 	}
 	if !c.SecretDigest.IsZero() {
 		doc.SecretSHA256, doc.SecretUsed = c.SecretDigest[:], c.SecretUsed
@@ -72,7 +73,7 @@ func (d *clientDoc) client() (clientcfg.Client, error) {
 		ID: d.ID, Name: d.Name, SecretDigest: digest, SecretUsed: d.SecretUsed, Former: former, Public: d.Public, Grants: d.Grants, RedirectURIs: d.RedirectURIs,
 		Scopes: d.Scopes, Audience: d.Audience, WithoutPKCE: d.WithoutPKCE,
 		ResourceServer: d.ResourceServer, CreatedAt: d.CreatedAt,
-		NotBefore: d.NotBefore, Version: d.Version,
+		NotBefore: d.NotBefore, Stamp: d.Stamp, Version: d.Version,
 	}, nil
 }
 

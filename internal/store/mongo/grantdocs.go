@@ -29,20 +29,22 @@ const (
 )
 
 type grantDoc struct {
-	ID          []byte    `bson:"_id"`
-	Kind        string    `bson:"kind"`
-	Digest      []byte    `bson:"digest"`         // its own, by which it is found
-	Mark        []byte    `bson:"mark,omitempty"` // of a claim: random, as two claims may store the same successor
-	Expire      time.Time `bson:"expire"`         // when it may be removed: the TTL index
-	ExpiresAt   time.Time `bson:"expiresAt"`
-	IssuedAt    time.Time `bson:"issuedAt"`
-	ClientID    string    `bson:"clientId,omitempty"`
-	Username    string    `bson:"username,omitempty"`
-	Scopes      []string  `bson:"scopes,omitempty"`
-	Family      string    `bson:"family,omitempty"`
-	AuthTime    time.Time `bson:"authTime"`
-	RedirectURI string    `bson:"redirectUri,omitempty"`
-	Challenge   string    `bson:"challenge,omitempty"`
+	ID          []byte       `bson:"_id"`
+	Kind        string       `bson:"kind"`
+	Digest      []byte       `bson:"digest"`         // its own, by which it is found
+	Mark        []byte       `bson:"mark,omitempty"` // of a claim: random, as two claims may store the same successor
+	Expire      time.Time    `bson:"expire"`         // when it may be removed: the TTL index
+	ExpiresAt   time.Time    `bson:"expiresAt"`
+	IssuedAt    time.Time    `bson:"issuedAt"`
+	ClientID    string       `bson:"clientId,omitempty"`
+	Username    string       `bson:"username,omitempty"`
+	Scopes      []string     `bson:"scopes,omitempty"`
+	Family      string       `bson:"family,omitempty"`
+	AuthTime    time.Time    `bson:"authTime"`
+	RedirectURI string       `bson:"redirectUri,omitempty"`
+	Challenge   string       `bson:"challenge,omitempty"`
+	ClientStamp secret.Stamp `bson:"clientStamp,omitempty"`
+	UserStamp   secret.Stamp `bson:"userStamp,omitempty"`
 }
 
 func grantID(kind byte, d secret.Digest) []byte { return append([]byte{kind}, d[:]...) }
@@ -51,7 +53,7 @@ func codeDoc(c *grants.Code) grantDoc {
 	doc := authorizationDoc(kindCode, &c.Authorization)
 	doc.ID, doc.Digest = grantID(rootID, c.Digest), c.Digest[:]
 	doc.IssuedAt, doc.ExpiresAt, doc.Expire = c.IssuedAt, c.ExpiresAt, c.ExpiresAt
-	doc.RedirectURI, doc.Challenge = c.RedirectURI, c.Challenge
+	doc.RedirectURI, doc.Challenge, doc.ClientStamp = c.RedirectURI, c.Challenge, c.ClientStamp
 	return doc
 }
 
@@ -59,6 +61,7 @@ func tokenDoc(id []byte, t *grants.RefreshToken) grantDoc {
 	doc := authorizationDoc(kindToken, &t.Authorization)
 	doc.ID, doc.Digest = id, t.Digest[:]
 	doc.IssuedAt, doc.ExpiresAt, doc.Expire = t.IssuedAt, t.ExpiresAt, t.ExpiresAt
+	doc.ClientStamp = t.ClientStamp
 	return doc
 }
 
@@ -79,11 +82,13 @@ func claimDoc(predecessor *grantDoc, d secret.Digest, next *grants.RefreshToken)
 func authorizationDoc(kind string, a *grants.Authorization) grantDoc {
 	return grantDoc{
 		Kind: kind, ClientID: a.ClientID, Username: a.Username, Scopes: a.Scopes, Family: a.Family, AuthTime: a.AuthTime,
+		UserStamp: a.UserStamp,
 	}
 }
 
 func (d *grantDoc) authorization() grants.Authorization {
 	return grants.Authorization{
 		ClientID: d.ClientID, Username: d.Username, Scopes: d.Scopes, Family: d.Family, AuthTime: d.AuthTime,
+		UserStamp: d.UserStamp,
 	}
 }

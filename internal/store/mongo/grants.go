@@ -32,7 +32,7 @@ func (s *Store) Code(ctx context.Context, d secret.Digest) (c grants.Code, err e
 		}
 		c = grants.Code{
 			Authorization: doc.authorization(), Digest: d, RedirectURI: doc.RedirectURI, Challenge: doc.Challenge,
-			IssuedAt: doc.IssuedAt, ExpiresAt: doc.ExpiresAt, Claimed: claim != nil,
+			IssuedAt: doc.IssuedAt, ExpiresAt: doc.ExpiresAt, Claimed: claim != nil, ClientStamp: doc.ClientStamp,
 		}
 		return nil
 	})
@@ -48,7 +48,7 @@ func (s *Store) RefreshToken(ctx context.Context, d secret.Digest) (t grants.Ref
 		}
 		t = grants.RefreshToken{
 			Authorization: doc.authorization(), Digest: d,
-			IssuedAt: doc.IssuedAt, ExpiresAt: doc.ExpiresAt, Claimed: claim != nil,
+			IssuedAt: doc.IssuedAt, ExpiresAt: doc.ExpiresAt, Claimed: claim != nil, ClientStamp: doc.ClientStamp,
 		}
 		return nil
 	})

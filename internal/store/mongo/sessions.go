@@ -14,10 +14,11 @@ import (
 )
 
 type sessionDoc struct {
-	Digest    []byte    `bson:"_id"`
-	Username  string    `bson:"username"`
-	CreatedAt time.Time `bson:"createdAt"`
-	Expire    time.Time `bson:"expire"`
+	Digest    []byte       `bson:"_id"`
+	Username  string       `bson:"username"`
+	CreatedAt time.Time    `bson:"createdAt"`
+	Expire    time.Time    `bson:"expire"`
+	UserStamp secret.Stamp `bson:"userStamp,omitempty"`
 }
 
 // CreateSession implements [grants.Sessions]. Whichever of several calls at the same time reads last sees
@@ -26,6 +27,7 @@ type sessionDoc struct {
 func (s *Store) CreateSession(ctx context.Context, session grants.Session, most int) error {
 	err := s.insert(ctx, "create session", s.sessions, sessionDoc{
 		Digest: session.Digest[:], Username: session.Username, CreatedAt: session.CreatedAt, Expire: session.ExpiresAt,
+		UserStamp: session.UserStamp,
 	}, grants.ErrExists)
 	if err != nil {
 		return err
@@ -59,7 +61,9 @@ func (s *Store) Session(ctx context.Context, d secret.Digest) (grants.Session, e
 	if err != nil {
 		return grants.Session{}, err
 	}
-	return grants.Session{Digest: d, Username: doc.Username, CreatedAt: doc.CreatedAt, ExpiresAt: doc.Expire}, nil
+	return grants.Session{
+		Digest: d, Username: doc.Username, CreatedAt: doc.CreatedAt, ExpiresAt: doc.Expire, UserStamp: doc.UserStamp,
+	}, nil
 }
 
 // DeleteSession implements [grants.Sessions].

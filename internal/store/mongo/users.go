@@ -13,6 +13,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
 )
 
 type userDoc struct {
@@ -20,6 +21,7 @@ type userDoc struct {
 	PasswordHash string               `bson:"passwordHash"`
 	CreatedAt    time.Time            `bson:"createdAt"`
 	NotBefore    time.Time            `bson:"notBefore,omitempty"`
+	Stamp        secret.Stamp         `bson:"stamp,omitempty"`
 	Operator     clientcfg.Access     `bson:"operator,omitempty"`
 	RowFrom      time.Time            `bson:"rowFrom,omitempty"`
 	Known        map[string]time.Time `bson:"known,omitempty"` // keys of base64url, without dots
@@ -65,8 +67,8 @@ func (s *Store) CreateUser(ctx context.Context, u grants.User) error {
 	return s.insert(ctx, "create user", s.users, userDoc(u), grants.ErrExists)
 }
 
-// ChangeUser implements [grants.Users]. Applying it twice is the same as once, so the driver may
-// send it again.
+// ChangeUser implements [grants.Users]. The driver may send it again: applied twice it is the same as
+// once, except that a revocation counts twice, which at most ends a sign-in between the two.
 func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserChange) error {
 	if !utf8.ValidString(name) {
 		return fmt.Errorf("mongo: change user: %w", grants.ErrNotFound)
@@ -83,9 +85,15 @@ func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserC
 
 // userUpdate returns the update of a change. The server refuses operators without fields.
 func userUpdate(change *grants.UserChange) (update bson.D) {
-	var set, latest, unset bson.D
+	var set, latest, add, unset bson.D
 	if change.PasswordHash != "" {
 		set = append(set, bson.E{Key: "passwordHash", Value: change.PasswordHash})
+	}
+	if change.Stamp.ID != "" {
+		set = append(set, bson.E{Key: "stamp.id", Value: change.Stamp.ID})
+	}
+	if change.Stamp.Count != 0 {
+		add = append(add, bson.E{Key: "stamp.n", Value: change.Stamp.Count})
 	}
 	if change.Operator != nil {
 		set = append(set, bson.E{Key: "operator", Value: *change.Operator})
@@ -102,7 +110,7 @@ func userUpdate(change *grants.UserChange) (update bson.D) {
 	for _, address := range change.Forgotten {
 		unset = append(unset, bson.E{Key: "known." + address, Value: ""})
 	}
-	for _, op := range []bson.E{{Key: "$set", Value: set}, {Key: "$max", Value: latest}, {Key: "$unset", Value: unset}} {
+	for _, op := range []bson.E{{Key: "$set", Value: set}, {Key: "$max", Value: latest}, {Key: "$inc", Value: add}, {Key: "$unset", Value: unset}} {
 		if len(op.Value.(bson.D)) > 0 {
 			update = append(update, op)
 		}

@@ -24,6 +24,7 @@ func fullClient(id string) clientcfg.Client {
 		RedirectURIs: []string{"https://example.test/cb?x=1&y=2", "com.example.app:/cb"},
 		Scopes:       []string{"read", "write"}, Audience: []string{"https://api.example.test"},
 		WithoutPKCE: true, ResourceServer: true, CreatedAt: Epoch, NotBefore: Epoch.Add(time.Hour), Version: 1,
+		Stamp: stamp("client " + id),
 	}
 }
 
@@ -37,7 +38,7 @@ func publicClient(id string) clientcfg.Client {
 func authorization(name string) grants.Authorization {
 	return grants.Authorization{
 		ClientID: "shop", Username: "älice", Scopes: []string{"read", "write"},
-		Family: "family of " + name, AuthTime: Epoch.Add(-time.Minute),
+		Family: "family of " + name, AuthTime: Epoch.Add(-time.Minute), UserStamp: stamp("älice"),
 	}
 }
 
@@ -46,7 +47,7 @@ func code(name string) grants.Code {
 	return grants.Code{
 		Authorization: authorization(name), Digest: secret.DigestOf(name),
 		RedirectURI: "https://example.test/cb?x=1&y=2", Challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
-		IssuedAt: Epoch, ExpiresAt: Epoch.Add(time.Minute),
+		IssuedAt: Epoch, ExpiresAt: Epoch.Add(time.Minute), ClientStamp: stamp("shop"),
 	}
 }
 
@@ -54,20 +55,24 @@ func code(name string) grants.Code {
 func token(name string) grants.RefreshToken {
 	return grants.RefreshToken{
 		Authorization: authorization(name), Digest: secret.DigestOf(name),
-		IssuedAt: Epoch, ExpiresAt: Epoch.Add(time.Hour),
+		IssuedAt: Epoch, ExpiresAt: Epoch.Add(time.Hour), ClientStamp: stamp("shop"),
 	}
 }
+
+// stamp is one with a high count.
+func stamp(id string) secret.Stamp { return secret.Stamp{ID: id, Count: 1<<40 + 1} }
 
 func session(name string) grants.Session {
 	return grants.Session{
 		Digest: secret.DigestOf(name), Username: "älice", CreatedAt: Epoch, ExpiresAt: Epoch.Add(time.Hour),
+		UserStamp: stamp("älice"),
 	}
 }
 
 func user(name string) grants.User {
 	return grants.User{
 		Name: name, PasswordHash: "$argon2id$v=19$m=65536,t=1,p=4$c2FsdA$aGFzaA", CreatedAt: Epoch,
-		NotBefore: Epoch.Add(time.Hour), Operator: clientcfg.ReadAccess,
+		NotBefore: Epoch.Add(time.Hour), Stamp: stamp(name), Operator: clientcfg.ReadAccess,
 		RowFrom: Epoch.Add(time.Minute), Known: map[string]time.Time{"a-_Z": Epoch.Add(time.Millisecond)},
 	}
 }

@@ -2,17 +2,20 @@ package storetest
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
 )
 
 func testUsers(t *testing.T, target Target) {
 	t.Helper()
 	t.Run("create, read, delete", func(t *testing.T) { keepUsers(t, target.fresh(t)) })
 	t.Run("change", func(t *testing.T) { changeUser(t, target.fresh(t)) })
+	t.Run("every revocation counts", func(t *testing.T) { countStamp(t, target.fresh(t)) })
 }
 
 func keepUsers(t *testing.T, b Backend) {
@@ -61,6 +64,10 @@ func changeUser(t *testing.T, b Backend) {
 		{"the password", grants.UserChange{PasswordHash: "other"}, func(u *grants.User) { u.PasswordHash = "other" }},
 		{"a later time", grants.UserChange{NotBefore: later}, func(u *grants.User) { u.NotBefore = later }},
 		{"an earlier time", grants.UserChange{NotBefore: Epoch}, func(*grants.User) {}},
+		{"the count of the stamp", grants.UserChange{Stamp: secret.Stamp{Count: 1}}, func(u *grants.User) { u.Stamp.Count++ }},
+		{"the ID of the stamp", grants.UserChange{Stamp: secret.Stamp{ID: "other", Count: 2}}, func(u *grants.User) {
+			u.Stamp = secret.Stamp{ID: "other", Count: u.Stamp.Count + 2}
+		}},
 		{"the operator", grants.UserChange{Operator: &write}, func(u *grants.User) { u.Operator = write }},
 		{"the operator, to none", grants.UserChange{Operator: &none}, func(u *grants.User) { u.Operator = none }},
 		{"known addresses", grants.UserChange{Known: map[string]time.Time{"b": later}, Forgotten: []string{"a-_Z", "c"}}, func(u *grants.User) {
@@ -68,9 +75,10 @@ func changeUser(t *testing.T, b Backend) {
 		}},
 		{"a later row", grants.UserChange{RowFrom: later}, func(u *grants.User) { u.RowFrom = later }},
 		{"an earlier row", grants.UserChange{RowFrom: Epoch}, func(*grants.User) {}},
-		{"all at once", grants.UserChange{PasswordHash: "third", NotBefore: later.Add(1e6), Operator: &write, RowFrom: later.Add(1e6), Known: both}, func(u *grants.User) {
+		{"all at once", grants.UserChange{PasswordHash: "third", NotBefore: later.Add(1e6), Operator: &write, RowFrom: later.Add(1e6), Known: both, Stamp: secret.Stamp{Count: 1}}, func(u *grants.User) {
 			u.PasswordHash, u.NotBefore, u.Operator = "third", later.Add(1e6), write
 			u.RowFrom, u.Known = later.Add(1e6), both
+			u.Stamp.Count++
 		}},
 	} {
 		succeed(t, "change "+step.what, b.ChangeUser(ctx, "alice", step.change))
@@ -85,11 +93,27 @@ func changeUser(t *testing.T, b Backend) {
 
 	fresh := grants.User{Name: "carol", PasswordHash: "h", CreatedAt: Epoch}
 	succeed(t, "create", b.CreateUser(ctx, fresh))
-	succeed(t, "change the first time", b.ChangeUser(ctx, "carol", grants.UserChange{NotBefore: later}))
-	fresh.NotBefore = later
+	first := secret.Stamp{ID: "first", Count: 1}
+	succeed(t, "change the first time", b.ChangeUser(ctx, "carol", grants.UserChange{NotBefore: later, Stamp: first}))
+	fresh.NotBefore, fresh.Stamp = later, first
 	succeed(t, "know the first address", b.ChangeUser(ctx, "carol", grants.UserChange{Known: both, RowFrom: later, Forgotten: []string{"x"}}))
 	fresh.Known, fresh.RowFrom = both, later
 	got, err = b.User(ctx, "carol")
 	succeed(t, "user", err)
 	equal(t, "a user who had no such time", fresh, got)
+}
+
+// countStamp revokes one user many times at once: each counts.
+func countStamp(t *testing.T, b Backend) {
+	t.Helper()
+	const revocations = 50
+	alice := user("alice")
+	succeed(t, "create", b.CreateUser(t.Context(), alice))
+	all(t, revocations, func(i int) error {
+		return b.ChangeUser(t.Context(), "alice", grants.UserChange{PasswordHash: strconv.Itoa(i), Stamp: secret.Stamp{Count: 1}})
+	})
+	got, err := b.User(t.Context(), "alice")
+	succeed(t, "user", err)
+	alice.Stamp.Count += revocations
+	equal(t, "the stamp", alice.Stamp, got.Stamp)
 }
