@@ -24,7 +24,7 @@ func newClient(c *cli) *cobra.Command {
 type credentials struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret,omitempty"`
-	// NotBefore is the time of a revocation: tokens are issued again from then on.
+	// NotBefore is the time of a revocation, for what an earlier release has issued.
 	NotBefore time.Time `json:"not_before,omitzero"`
 	// FormerUntil is how long the secret before stays valid.
 	FormerUntil time.Time `json:"former_secret_valid_until,omitzero"`
@@ -201,8 +201,9 @@ func newClientRevoke(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "revoke ID", Short: "Make everything worthless that was issued to a client until now", Args: takes("ID"),
 		Long: `Make everything worthless that was issued to a client until now: its tokens, those of its users
-and the codes under way. Every instance follows within two seconds; introspection reports such
-a token as not active, while a resource server that only verifies the signature accepts it until
+and the codes under way; what is issued from now on is good. Every instance follows within two
+seconds, and all others refuse what one issues until it has. Introspection reports a revoked
+token as not active, while a resource server that only verifies the signature accepts it until
 it expires.
 
 The secret still works: to replace it as well, use rotate-secret --revoke.`,
@@ -213,7 +214,7 @@ The secret still works: to replace it as well, use rotate-secret --revoke.`,
 			return clientError(args[0], err)
 		}
 		return c.answer(credentials{ClientID: cl.ID, NotBefore: cl.NotBefore}, fmt.Sprintf(
-			"revoked everything that was issued to client %s; tokens are issued to it again from %s on", cl.ID, cl.NotBefore.Format(time.RFC3339)))
+			"revoked everything that was issued to client %s; what is issued to it from now on is good", cl.ID))
 	})
 }
 

@@ -245,7 +245,8 @@ the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`
 	return cmd
 }
 
-// revokedUser is a user of whom everything is worthless that came of a sign-in before a time.
+// revokedUser is a user of whom everything is worthless that came of a sign-in so far. For what an earlier
+// release has issued, NotBefore is the time.
 type revokedUser struct {
 	Username  string    `json:"username"`
 	NotBefore time.Time `json:"not_before"`

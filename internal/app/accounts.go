@@ -45,7 +45,7 @@ func CreateClient(ctx context.Context, reg clientRegistry, c clientcfg.Client, n
 		c.Grants = usualGrants(c)
 	}
 	c.CreatedAt = now.UTC().Truncate(time.Second)
-	c.Version = 1
+	c.Version, c.Stamp = 1, secret.NewStamp()
 	if err := c.Validate(); err != nil {
 		return c, "", &InvalidError{err}
 	}
@@ -127,7 +127,9 @@ func CreateUser(ctx context.Context, reg userRegistry, given, password string, o
 	if err != nil {
 		return grants.User{}, err
 	}
-	u := grants.User{Name: name, PasswordHash: hash, CreatedAt: now.UTC().Truncate(time.Second), Operator: operator}
+	u := grants.User{
+		Name: name, PasswordHash: hash, CreatedAt: now.UTC().Truncate(time.Second), Stamp: secret.NewStamp(), Operator: operator,
+	}
 	if err := reg.CreateUser(ctx, u); err != nil {
 		return u, fmt.Errorf("create user %q: %w", name, err)
 	}

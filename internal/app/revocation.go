@@ -12,10 +12,10 @@ import (
 	"oauth-server/internal/syncer"
 )
 
-// revocationMargin is how far a revocation reaches into the future. An instance that has not read its
-// clients since, which takes up to [clientsRefreshEvery], may still accept an old secret, and one
-// whose clock is ahead of that of the store dates what it issues too late: by the rest of the margin,
-// that is harmless.
+// revocationMargin is how far a revocation reaches into the future for what carries no stamp, because
+// an earlier release has issued it. An instance that has not read its clients since, which takes up to
+// [clientsRefreshEvery], may still accept an old secret, and one whose clock is ahead of that of the
+// store dates what it issues too late: by the rest of the margin, that is harmless.
 const revocationMargin = 10 * time.Second
 
 // storeClock is the clock that all instances share.
@@ -70,8 +70,9 @@ func changeClient(ctx context.Context, store clientStore, id string, change func
 }
 
 // RevokeClient makes everything worthless that was issued to a client until now, and returns the
-// client, to which tokens are issued again from its NotBefore on. Its secret stays. Instances follow
-// as soon as they have refreshed their clients, within two seconds. Errors: [clientcfg.ErrNotFound].
+// client. Its secret stays, and what is issued from now on is good. Instances follow as soon as they have
+// refreshed their clients, within two seconds; what one issues that has not is worthless to all others.
+// Errors: [clientcfg.ErrNotFound].
 func RevokeClient(ctx context.Context, store clientStore, id string) (clientcfg.Client, error) {
 	return changeClient(ctx, store, id, func(c *clientcfg.Client, now time.Time) error {
 		revoke(c, now)
@@ -79,8 +80,10 @@ func RevokeClient(ctx context.Context, store clientStore, id string) (clientcfg.
 	})
 }
 
-// revoke never takes an earlier revocation back.
+// revoke counts the stamp of the client on, and dates the revocation for what carries no stamp. It never
+// takes an earlier one back.
 func revoke(c *clientcfg.Client, now time.Time) {
+	c.Stamp = c.Stamp.Revoked()
 	if until := notBefore(now); until.After(c.NotBefore) {
 		c.NotBefore = until
 	}
@@ -165,8 +168,9 @@ func SetPassword(ctx context.Context, store userStore, name, password string) (t
 	return changeUser(ctx, store, name, grants.UserChange{PasswordHash: hash})
 }
 
-// changeUser makes the change and revokes the user, in one step. The time of the revocation is later
-// than that of the one before: a sign-in between the two is dated to the first.
+// changeUser makes the change and revokes the user, in one step of the store, so that what came of a
+// sign-in with the record of before carries a lower count. The user is read for the ID of the stamp
+// only: one of an earlier release gets one.
 func changeUser(ctx context.Context, store userStore, name string, change grants.UserChange) (time.Time, error) {
 	now, err := sharedTime(ctx, store)
 	var u grants.User
@@ -174,8 +178,9 @@ func changeUser(ctx context.Context, store userStore, name string, change grants
 		u, err = store.User(ctx, name)
 	}
 	if err == nil {
-		if change.NotBefore = notBefore(now); !change.NotBefore.After(u.NotBefore) {
-			change.NotBefore = u.NotBefore.Add(time.Second)
+		change.NotBefore, change.Stamp = notBefore(now), secret.NewStamp()
+		if u.Stamp.ID != "" {
+			change.Stamp.ID = ""
 		}
 		err = store.ChangeUser(ctx, name, change)
 	}

@@ -3,7 +3,6 @@ package grants
 import (
 	"context"
 	"errors"
-	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
@@ -63,9 +62,6 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 	if !registered(p.Client, p.RedirectURI) {
 		return "", fail(InvalidGrant, "The redirect_uri is not registered for this client.")
 	}
-	if err := s.settled(p.Client); err != nil {
-		return "", err
-	}
 	code, opened, err := consent.code(now)
 	if err != nil {
 		return "", err
@@ -76,9 +72,9 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 	record := Code{
 		Authorization: Authorization{
 			ClientID: p.Client.ID, Username: session.Username, Scopes: p.Scopes,
-			Family: secret.ID(), AuthTime: session.CreatedAt,
+			Family: secret.ID(), AuthTime: session.CreatedAt, UserStamp: session.UserStamp,
 		},
-		Digest: secret.DigestOf(code), Challenge: p.Challenge, IssuedAt: now,
+		Digest: secret.DigestOf(code), Challenge: p.Challenge, IssuedAt: now, ClientStamp: p.Client.Stamp.Carried(),
 		ExpiresAt: later(now.Add(s.opts.CodeLifetime), opened.Add(pageLifetime)),
 	}
 	if p.RedirectURISent {
@@ -91,11 +87,4 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 		return "", storeFailed("create authorization code", err)
 	}
 	return code, nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -31,28 +31,6 @@ func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Cli
 	return client, nil
 }
 
-// outlives reports whether the client is the one that something was issued to, and not another of
-// the same client_id that was registered later, and was not revoked since, as userSince does for
-// users.
-func outlives(client *clientcfg.Client, issued time.Time) bool {
-	return !issued.Before(since(client.CreatedAt, client.NotBefore))
-}
-
-// settled refuses to issue tokens that would be worthless. Clients are kept in memory, so for a moment
-// after a revocation an instance may still accept an old secret, and clocks differ. Because of that
-// the revocation extends a little into the future (app.RevokeClient), and this is that moment.
-func (s *Service) settled(client *clientcfg.Client) error {
-	wait := wholeSeconds(client.NotBefore.Sub(s.opts.Now()))
-	if wait <= 0 {
-		return nil
-	}
-	return &Error{
-		Code:        TemporarilyUnavailable,
-		Description: "What was issued to the client has just been revoked; retry after " + inSeconds(wait) + ".",
-		RetryAfter:  wait,
-	}
-}
-
 func (s *Service) failedClient(id string, remote netip.Addr) error {
 	if err := s.clientFailures.count(s.opts.Clock(), remote, id); err != nil {
 		return err

@@ -146,7 +146,7 @@ func (a *guess) learned(u *User) (change UserChange, changed bool) {
 		}
 	}
 	if !a.known || now.Sub(u.Known[a.from]) >= knownRefresh {
-		change.Known = map[string]time.Time{a.from: u.authTime(now)}
+		change.Known = map[string]time.Time{a.from: later(now, since(u.CreatedAt, u.NotBefore))}
 		change.Forgotten = a.forgotten(u)
 	}
 	return change, change.Known != nil || !change.RowFrom.IsZero()

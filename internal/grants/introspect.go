@@ -63,20 +63,18 @@ func concerns(asking *clientcfg.Client, c *keys.Claims) bool {
 
 // introspectClaims returns what a token is worth whose signature and time are good.
 func (s *Service) introspectClaims(ctx context.Context, c keys.Claims) (Introspection, error) {
+	auth := Authorization{ClientID: c.ClientID, AuthTime: c.AuthTime, UserStamp: c.UserStamp}
 	names := []string{tokenName(c.ID)}
 	if c.Family != "" {
+		auth.Username = c.Subject
 		names = append(names, familyName(c.Family))
 	}
-	username := ""
-	if c.Family != "" {
-		username = c.Subject
-	}
-	alive, err := s.alive(ctx, c.ClientID, c.IssuedAt, username, c.AuthTime, names...)
+	alive, err := s.alive(ctx, &auth, c.ClientStamp, c.IssuedAt, names...)
 	if !alive || err != nil {
 		return Introspection{}, err
 	}
 	return Introspection{
-		Active: true, TokenType: "Bearer", ClientID: c.ClientID, Username: username, Scopes: c.Scopes,
+		Active: true, TokenType: "Bearer", ClientID: c.ClientID, Username: auth.Username, Scopes: c.Scopes,
 		Subject: c.Subject, Issuer: c.Issuer, Audience: c.Audience, ID: c.ID, IssuedAt: c.IssuedAt, ExpiresAt: c.ExpiresAt,
 	}, nil
 }
@@ -91,7 +89,7 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 	case t.ClientID != asking.ID || t.Claimed || !s.opts.Now().Before(s.end(&t)):
 		return Introspection{}, nil
 	}
-	alive, err := s.alive(ctx, t.ClientID, t.IssuedAt, t.Username, t.AuthTime, familyName(t.Family))
+	alive, err := s.alive(ctx, &t.Authorization, t.ClientStamp, t.IssuedAt, familyName(t.Family))
 	if !alive || err != nil {
 		return Introspection{}, err
 	}
@@ -103,17 +101,17 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 
 // alive reports whether the client and the user of a token still exist and neither they nor the names
 // were revoked.
-func (s *Service) alive(ctx context.Context, clientID string, issued time.Time, username string, authTime time.Time, names ...string) (bool, error) {
-	client, ok := s.opts.Clients.Client(clientID)
-	if !ok || !outlives(client, issued) {
+func (s *Service) alive(ctx context.Context, a *Authorization, clientStamp secret.Stamp, issued time.Time, names ...string) (bool, error) {
+	client, ok := s.opts.Clients.Client(a.ClientID)
+	if !ok || !outlives(client, clientStamp, issued) {
 		return false, nil
 	}
 	revoked, err := s.store.Revoked(ctx, names...)
 	if err != nil {
 		return false, storeFailed("read revocations", err)
 	}
-	if revoked || username == "" {
+	if revoked || a.Username == "" {
 		return !revoked, nil
 	}
-	return s.userSince(ctx, username, authTime)
+	return s.signedIn(ctx, a.Username, a.UserStamp, a.AuthTime)
 }

@@ -55,8 +55,7 @@ func TestSignInTooOldForARefreshToken(t *testing.T) {
 func TestCodeOutlivesItsClient(t *testing.T) {
 	w := newWorld(t)
 	code := w.redemption("shop", w.code("shop"))
-	w.clients["shop"].CreatedAt = start.Add(time.Second)
-	w.clock.Advance(2 * time.Second)
+	w.replaceClient("shop")
 	_, err := w.token("shop", code)
 	wantCode(t, grants.InvalidGrant, err)
 	w.mustToken("shop", w.redemption("shop", w.code("shop")))

@@ -8,6 +8,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
 )
 
 // TestTokenRefuses has one mistake per case, each made on a request that is good without it.
@@ -145,20 +146,19 @@ func TestRefreshScope(t *testing.T) {
 }
 
 // TestNamesakes: what was issued to a user or a client who was deleted is worth nothing, even when
-// another of that name follows.
+// another of that name follows at the same moment.
 func TestNamesakes(t *testing.T) {
 	for name, replace := range map[string]func(w *world){
 		"user deleted": func(w *world) { check.OK(t, w.store.DeleteUser(t.Context(), "alice")) },
 		"user replaced": func(w *world) {
 			check.OK(t, w.store.DeleteUser(t.Context(), "alice"))
-			check.OK(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: w.clock.Now()}))
+			check.OK(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: w.clock.Now(), Stamp: secret.NewStamp()}))
 		},
-		"client replaced": func(w *world) { w.clients["shop"].CreatedAt = w.clock.Now() },
+		"client replaced": func(w *world) { w.replaceClient("shop") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			tokens := w.tokens("shop")
-			w.clock.Advance(10 * time.Minute)
 			w.wantActive(true, tokens.AccessToken)
 			replace(w)
 			w.wantActive(false, tokens.AccessToken)

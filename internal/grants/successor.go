@@ -24,7 +24,10 @@ func (s *Service) successor(presented string) string {
 // prepareNext sets the refresh token that will be issued. There is none if the sign-in is too old for
 // one.
 func (s *Service) prepareNext(x *issuance) {
-	next := RefreshToken{Authorization: x.auth, IssuedAt: x.now, ExpiresAt: x.now.Add(s.opts.RefreshTokenLifetime)}
+	next := RefreshToken{
+		Authorization: x.auth, IssuedAt: x.now, ExpiresAt: x.now.Add(s.opts.RefreshTokenLifetime),
+		ClientStamp: x.client.Stamp.Carried(),
+	}
 	next.ExpiresAt = s.end(&next)
 	if !x.now.Before(next.ExpiresAt) {
 		return

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
@@ -22,9 +21,6 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	}
 	grant, err := allowedGrant(client, req.GrantType)
 	if err != nil {
-		return TokenResponse{}, err
-	}
-	if err := s.settled(client); err != nil {
 		return TokenResponse{}, err
 	}
 	x, err := s.look(ctx, client, grant, req)
@@ -112,7 +108,7 @@ func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenReques
 	case err != nil:
 		return err
 	}
-	x.auth.Username, x.auth.AuthTime = user.Name, user.authTime(x.now)
+	x.auth.Username, x.auth.UserStamp = user.Name, user.Stamp.Carried()
 	return nil
 }
 
@@ -130,8 +126,11 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 		return fail(InvalidGrant, "The authorization code was issued to another client.")
 	case code.Claimed:
 		return s.replayed(ctx, code.Authorization, 0)
-	case s.codeExpired(&code, x.now) || !outlives(x.client, code.IssuedAt):
+	case s.codeExpired(&code, x.now):
 		return fail(InvalidGrant, "The authorization code is not known, or has expired.")
+	}
+	if err := checkClient(x.client, "authorization code", code.ClientStamp, code.IssuedAt); err != nil {
+		return err
 	}
 	if bad := checkTokenRedirect(x.client, code.RedirectURI, req.RedirectURI); bad != nil {
 		return bad
@@ -139,7 +138,7 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 	if bad := checkVerifier(code.Challenge, req.CodeVerifier); bad != nil {
 		return bad
 	}
-	if err := s.checkUser(ctx, code.Username, code.AuthTime); err != nil {
+	if err := s.checkUser(ctx, &code.Authorization); err != nil {
 		return err
 	}
 	scopes, bad := refreshScope(x.client, code.Scopes, "")
@@ -187,13 +186,13 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 	case !x.now.Before(s.end(&token)):
 		return fail(InvalidGrant, "The refresh token is not known, or has expired.")
 	}
-	if !outlives(x.client, token.IssuedAt) {
-		return fail(InvalidGrant, "The refresh token is not known, or has expired.")
+	if err := checkClient(x.client, "refresh token", token.ClientStamp, token.IssuedAt); err != nil {
+		return err
 	}
 	if err := s.checkFamily(ctx, token.Family); err != nil {
 		return err
 	}
-	if err := s.checkUser(ctx, token.Username, token.AuthTime); err != nil {
+	if err := s.checkUser(ctx, &token.Authorization); err != nil {
 		return err
 	}
 	scopes, bad := refreshScope(x.client, token.Scopes, req.Scope)
@@ -217,8 +216,8 @@ func (s *Service) checkFamily(ctx context.Context, family string) error {
 }
 
 // checkUser refuses what belongs to a user who no longer exists or was revoked.
-func (s *Service) checkUser(ctx context.Context, name string, authTime time.Time) error {
-	ok, err := s.userSince(ctx, name, authTime)
+func (s *Service) checkUser(ctx context.Context, a *Authorization) error {
+	ok, err := s.signedIn(ctx, a.Username, a.UserStamp, a.AuthTime)
 	switch {
 	case err != nil:
 		return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -105,54 +104,18 @@ func (s *Service) verifyPassword(ctx context.Context, user *User, exists bool, a
 	return s.opts.Passwords.VerifyAttempt(ctx, user.PasswordHash, a)
 }
 
-// userSince reports whether the user exists, is the one who signed in at authTime and not another of
-// the same name who was added later, and has not been revoked since. The store is read each time, so
-// a revocation acts at once on every instance.
-func (s *Service) userSince(ctx context.Context, name string, authTime time.Time) (bool, error) {
-	user, err := s.findUser(ctx, name)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return false, nil
-	case err != nil:
-		return false, storeFailed("read user", err)
-	}
-	return !authTime.Before(since(user.CreatedAt, user.NotBefore)), nil
-}
-
-// since returns the time from which on something must be issued to a client, or a user have signed
-// in, to be worth anything: neither before there was that client or user, nor before the last
-// revocation. It is the one rule for all that is issued. Clocks that differ are not allowed for here:
-// a grace would hand to a namesake what was issued to the one before. The revocation adds it (app.RevokeClient).
-func since(created, notBefore time.Time) time.Time {
-	created = created.Truncate(time.Second) // tokens carry times in seconds
-	if notBefore.After(created) {
-		return notBefore
-	}
-	return created
-}
-
-// authTime returns the time of a sign-in that was checked against this record of the user. It is never
-// before what the record asks for, or a person could not sign in until the clock of this machine has
-// caught up with that of the one which wrote it.
-func (u *User) authTime(now time.Time) time.Time {
-	if from := since(u.CreatedAt, u.NotBefore); now.Before(from) {
-		return from
-	}
-	return now
-}
-
 // SignIn checks a password and starts a session; if the user has too many, the oldest end. It returns
 // the value for the cookie, which is stored by its digest only. Errors: [ErrSignIn], *[Error], *[LimitedError].
 func (s *Service) SignIn(ctx context.Context, in SignIn) (cookieValue string, session Session, err error) {
-	now := s.opts.Now() // before the check, which may take long: a revocation meanwhile ends this sign-in too
+	now := s.opts.Now() // before the check, which may take long: a session is from before a revocation meanwhile
 	user, err := s.checkPassword(ctx, typed(in.Username), in.Password, in.Remote)
 	if err != nil {
 		return "", Session{}, err
 	}
 	cookieValue = secret.New()
 	session = Session{
-		Digest: secret.DigestOf(cookieValue), Username: user.Name,
-		CreatedAt: user.authTime(now), ExpiresAt: now.Add(s.opts.SessionLifetime),
+		Digest: secret.DigestOf(cookieValue), Username: user.Name, UserStamp: user.Stamp.Carried(),
+		CreatedAt: now, ExpiresAt: now.Add(s.opts.SessionLifetime),
 	}
 	if err := s.store.CreateSession(ctx, session, s.opts.SessionsPerUser); err != nil {
 		return "", Session{}, storeFailed("create session", err)
@@ -174,7 +137,7 @@ func (s *Service) Session(ctx context.Context, cookieValue string) (Session, err
 	case !s.opts.Now().Before(session.ExpiresAt):
 		return Session{}, ErrNoSession
 	}
-	ok, err := s.userSince(ctx, session.Username, session.CreatedAt)
+	ok, err := s.signedIn(ctx, session.Username, session.UserStamp, session.CreatedAt)
 	switch {
 	case err != nil:
 		return Session{}, err

@@ -61,7 +61,7 @@ func TestSessionEnds(t *testing.T) {
 		"with the user":   func(w *world) { check.OK(t, w.store.DeleteUser(t.Context(), "alice")) },
 		"with the user, though a namesake follows": func(w *world) {
 			check.OK(t, w.store.DeleteUser(t.Context(), "alice"))
-			check.OK(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: start.Add(time.Second)}))
+			check.OK(t, w.store.CreateUser(t.Context(), grants.User{Name: "alice", CreatedAt: start, Stamp: secret.NewStamp()}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -50,12 +50,12 @@ func newWorld(tb testing.TB, edits ...func(*grants.Options)) *world {
 	all := clientcfg.Grants()
 	confidential := func(id string, may ...clientcfg.Grant) *clientcfg.Client {
 		return &clientcfg.Client{
-			ID: id, Grants: may, SecretDigest: secret.DigestOf(secretOf(id)),
+			ID: id, Grants: may, SecretDigest: secret.DigestOf(secretOf(id)), Stamp: secret.NewStamp(),
 			RedirectURIs: []string{callback}, Scopes: []string{"read", "write", "admin"},
 		}
 	}
 	public := &clientcfg.Client{
-		ID: "app", Public: true, Grants: []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken},
+		ID: "app", Public: true, Stamp: secret.NewStamp(), Grants: []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken},
 		RedirectURIs: []string{"http://127.0.0.1/callback", "com.example.app:/callback"}, Scopes: []string{"read", "write"},
 	}
 	exempt := confidential("exempt", all...)
@@ -136,10 +136,41 @@ func (w *world) authorizeRequest(id string) grants.AuthorizeRequest {
 	}
 }
 
+// changeClient makes a client another one of the same ID, as a new snapshot has it.
+func (w *world) changeClient(id string, change func(*clientcfg.Client)) {
+	c := *w.clients[id]
+	change(&c)
+	w.clients[id] = &c
+}
+
+// replaceClient deletes a client and registers one like it.
+func (w *world) replaceClient(id string) {
+	w.changeClient(id, func(c *clientcfg.Client) { c.CreatedAt, c.Stamp = w.clock.Now(), secret.NewStamp() })
+}
+
+// revokeClient revokes a client, as app.RevokeClient does.
+func (w *world) revokeClient(id string) {
+	w.changeClient(id, func(c *clientcfg.Client) {
+		c.NotBefore, c.Stamp = w.clock.Now().Add(10*time.Second), c.Stamp.Revoked()
+	})
+}
+
+// revokeUser revokes alice, as app.RevokeUser does.
+func (w *world) revokeUser() {
+	w.tb.Helper()
+	check.OK(w.tb, w.store.ChangeUser(w.tb.Context(), "alice", grants.UserChange{
+		NotBefore: w.clock.Now().Add(10 * time.Second), Stamp: secret.Stamp{Count: 1},
+	}))
+}
+
 // session signs alice in.
 func (w *world) session() grants.Session {
+	w.tb.Helper()
+	alice, err := w.store.User(w.tb.Context(), "alice")
+	check.OK(w.tb, err)
 	return grants.Session{
-		Digest: secret.DigestOf(secret.New()), Username: "alice", CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(time.Hour),
+		UserStamp: alice.Stamp.Carried(),
+		Digest:    secret.DigestOf(secret.New()), Username: "alice", CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(time.Hour),
 	}
 }
 

@@ -81,7 +81,7 @@ var passwordHash = sync.OnceValues(func() (string, error) {
 	return secret.NewPasswords(secret.PasswordOptions{}).Hash(context.Background(), Password)
 })
 
-// AddUsers adds alice and bob, who sign in with [Password] and were created at that time.
+// AddUsers adds alice and bob, who sign in with [Password] and were created at that time, with stamps.
 func AddUsers(tb testing.TB, store grants.UserRegistry, created time.Time) {
 	tb.Helper()
 	hash, err := passwordHash()
@@ -89,7 +89,7 @@ func AddUsers(tb testing.TB, store grants.UserRegistry, created time.Time) {
 		tb.Fatal(err)
 	}
 	for _, name := range []string{"alice", "bob"} {
-		user := grants.User{Name: name, PasswordHash: hash, CreatedAt: created}
+		user := grants.User{Name: name, PasswordHash: hash, CreatedAt: created, Stamp: secret.NewStamp()}
 		if err := store.CreateUser(tb.Context(), user); err != nil {
 			tb.Fatal(err)
 		}

@@ -1,0 +1,117 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/testworld"
+)
+
+// pausing is a store that pauses between the read and the write of a change of a user.
+type pausing struct {
+	Store
+	between func()
+}
+
+func (s *pausing) User(ctx context.Context, name string) (grants.User, error) {
+	u, err := s.Store.User(ctx, name)
+	s.between()
+	return u, err
+}
+
+// TestSessionBetweenTwoRevocations: a session of the old password, from a sign-in that took place between
+// the read and the write of a new password, and after another revocation, ends with the new password.
+func TestSessionBetweenTwoRevocations(t *testing.T) {
+	const other = "another staple for ada"
+	store := openTestStore(t)
+	if _, err := CreateUser(t.Context(), store, "ada", testPassword, clientcfg.NoAccess, noon); err != nil {
+		t.Fatal(err)
+	}
+	ring, err := keys.Open(t.Context(), store, keys.Options{Issuer: "https://auth.example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := grants.New(grants.Options{
+		Issuer: "https://auth.example.com", Clients: testworld.Clients{}, Store: store, Signer: ring,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signIn := func(password string) (cookie string) {
+		t.Helper()
+		cookie, _, err := service.SignIn(t.Context(), grants.SignIn{Username: "ada", Password: password})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = service.Session(t.Context(), cookie); err != nil {
+			t.Fatalf("the session does not begin: %v", err)
+		}
+		return cookie
+	}
+	var cookie string
+	paused := &pausing{Store: store, between: func() {
+		if _, err := RevokeUser(t.Context(), store, "ada"); err != nil {
+			t.Error(err)
+		}
+		cookie = signIn(testPassword)
+	}}
+	if _, err := SetPassword(t.Context(), paused, "ada", other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := service.Session(t.Context(), cookie); !errors.Is(err, grants.ErrNoSession) {
+		t.Errorf("the session of the old password lives on: %v", err)
+	}
+	signIn(other)
+}
+
+// TestRevocationsCount: each counts the stamp on, whose ID stays; a record of an earlier release, which has
+// no stamp, gets one. No other change does.
+func TestRevocationsCount(t *testing.T) {
+	store := newTimed(t)
+	c, err := FindClient(t.Context(), store, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := c
+	old.ID, old.Stamp = "old", secret.Stamp{}
+	u := grants.User{Name: "ada", Stamp: c.Stamp}
+	if err := errors.Join(store.CreateClient(t.Context(), old), store.CreateUser(t.Context(), u), store.CreateUser(t.Context(), grants.User{Name: "old"})); err != nil {
+		t.Fatal(err)
+	}
+	for name, first := range map[string]int64{"shop": 1, "old": 0} {
+		id := ""
+		for i, change := range []func() error{
+			func() error { return SetResourceServer(t.Context(), store, name, false) },
+			func() error { _, _, err := RotateSecret(t.Context(), store, name, Rotation{}); return err },
+			func() error { _, err := RevokeClient(t.Context(), store, name); return err },
+			func() error { _, _, err := RotateSecret(t.Context(), store, name, Rotation{Revoke: true}); return err },
+		} {
+			if err := change(); err != nil {
+				t.Fatal(err)
+			}
+			c, err := FindClient(t.Context(), store, name)
+			if err != nil || c.Stamp.Count != first+max(int64(i)-1, 0) || (c.Stamp.ID == "") != (c.Stamp.Count == 0) || id != "" && c.Stamp.ID != id {
+				t.Errorf("client %s after change %d: %+v, %v", name, i, c.Stamp, err)
+			}
+			id = c.Stamp.ID
+		}
+	}
+	for name, first := range map[string]int64{"ada": 1, "old": 0} {
+		id := map[string]string{"ada": c.Stamp.ID}[name]
+		for i := range int64(2) {
+			if _, err := RevokeUser(t.Context(), store, name); err != nil {
+				t.Fatal(err)
+			}
+			u, err := store.User(t.Context(), name)
+			if err != nil || u.Stamp.Count != first+i+1 || u.Stamp.ID == "" || id != "" && u.Stamp.ID != id {
+				t.Errorf("user %s after %d revocations: %+v, %v", name, i+1, u.Stamp, err)
+			}
+			id = u.Stamp.ID
+		}
+	}
+}
