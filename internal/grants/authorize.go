@@ -66,7 +66,17 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 	if err != nil {
 		return "", err
 	}
-	if err := s.countConsent(s.opts.Clock(), session.Digest); err != nil {
+	digest := secret.DigestOf(code)
+	if err := s.countConsent(session.Digest, answersOf); err != nil {
+		return "", err
+	}
+	switch before, err := s.answered(ctx, digest, now); {
+	case err != nil:
+		return "", err
+	case before:
+		return code, nil
+	}
+	if err := s.countConsent(session.Digest, ""); err != nil {
 		return "", err
 	}
 	record := Code{
@@ -74,17 +84,21 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 			ClientID: p.Client.ID, Username: session.Username, Scopes: p.Scopes,
 			Family: secret.ID(), AuthTime: session.CreatedAt, UserStamp: session.UserStamp,
 		},
-		Digest: secret.DigestOf(code), Challenge: p.Challenge, IssuedAt: now, ClientStamp: p.Client.Stamp.Carried(),
+		Digest: digest, Challenge: p.Challenge, IssuedAt: now, ClientStamp: p.Client.Stamp.Carried(),
 		ExpiresAt: later(now.Add(s.opts.CodeLifetime), opened.Add(pageLifetime)),
 	}
 	if p.RedirectURISent {
 		record.RedirectURI = p.RedirectURI
 	}
-	switch err := s.store.CreateCode(ctx, record); {
-	case errors.Is(err, ErrExists):
-		return s.codeAgain(ctx, code, now)
+	err = s.store.CreateCode(ctx, record)
+	switch {
+	case errors.Is(err, ErrExists): // since it was looked for
+		_, err = s.answered(ctx, digest, now)
 	case err != nil:
-		return "", storeFailed("create authorization code", err)
+		err = storeFailed("create authorization code", err)
+	}
+	if err != nil {
+		return "", err
 	}
 	return code, nil
 }

@@ -30,8 +30,13 @@ var (
 // page never gives a second one.
 const pageLifetime = 10 * time.Minute
 
-// codesPerSession is how many authorization codes a session gets within the lifetime of a code.
-const codesPerSession = 10
+// What a session gets within the lifetime of a code: authorization codes, and answers to consent pages,
+// those that were answered before included. Answers at once to a page whose code is not stored yet count
+// as a code each.
+const (
+	codesPerSession   = 10
+	answersPerSession = 10 * codesPerSession
+)
 
 // Consent is what a user answered: one showing of the consent page, in one session, for one
 // authorization request.
@@ -93,23 +98,28 @@ func consentMAC(cookie, purpose string, page []byte, request string) []byte {
 	return h.Sum(nil)
 }
 
-// countConsent counts an approval, also one that gets a code that exists already: it costs as much.
-func (s *Service) countConsent(now time.Time, session secret.Digest) error {
-	keys := []ratelimit.Key{{ClientID: session.String()}}
-	return tooMany(s.consents.take(now, keys), "Too many authorizations in this session")
+// answersOf is the username in the key that counts the answers of a session. Its codes have none.
+const answersOf = "answers"
+
+// countConsent counts a code of the session, or with answersOf an answer, each under a limit of its own.
+func (s *Service) countConsent(session secret.Digest, of string) error {
+	keys := []ratelimit.Key{{ClientID: session.String(), Username: of}}
+	return tooMany(s.consents.take(s.opts.Clock(), keys), "Too many authorizations in this session")
 }
 
-// codeAgain returns the code of a page that was answered before, as a double click does, as long as
-// it can be redeemed.
-func (s *Service) codeAgain(ctx context.Context, code string, now time.Time) (string, error) {
-	stored, err := s.store.Code(ctx, secret.DigestOf(code))
+// answered reports whether the page of the code was answered before, as by a double click. The error is
+// [ErrConsentUsed] if its code cannot be redeemed any more.
+func (s *Service) answered(ctx context.Context, d secret.Digest, now time.Time) (before bool, err error) {
+	stored, err := s.store.Code(ctx, d)
 	switch {
+	case errors.Is(err, ErrNotFound):
+		return false, nil
 	case err != nil:
-		return "", storeFailed("read authorization code", err)
+		return false, storeFailed("read authorization code", err)
 	case stored.Claimed || s.codeExpired(&stored, now):
-		return "", ErrConsentUsed
+		return true, ErrConsentUsed
 	}
-	return code, nil
+	return true, nil
 }
 
 // codeExpired reports whether it is too late to redeem the code. It may be stored for longer.

@@ -234,7 +234,8 @@ func (s *Service) addMeters() (err error) {
 		return fmt.Errorf("grants: limit of revocations: %w", err)
 	}
 	codes := ratelimit.NewLimit("codes-per-session", codesPerSession, o.CodeLifetime)
-	if s.consents, err = newMeter(codes, codes); err != nil {
+	answers := ratelimit.NewLimit("answers-per-session", answersPerSession, o.CodeLifetime)
+	if s.consents, err = newMeter(answers, codes); err != nil {
 		return fmt.Errorf("grants: limit of codes: %w", err)
 	}
 	line := ratelimit.NewLimit("lines", 1, time.Minute)
