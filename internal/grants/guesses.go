@@ -66,9 +66,9 @@ func newGuesses(o *Options) (*guesses, error) {
 		g.derive = o.Deriver.Derive
 	}
 	var errs [3]error
-	g.day, errs[0] = effective(o.Guesses.PerName, o.Guesses.PerName)
-	g.row, errs[1] = effective(o.Guesses.PerUser, o.Guesses.PerUser)
-	g.slow, errs[2] = effective(o.Guesses.SlowDown, o.Guesses.SlowDown)
+	g.day, errs[0] = ratelimit.Enforced(o.Guesses.PerName, o.Guesses.PerName)
+	g.row, errs[1] = ratelimit.Enforced(o.Guesses.PerUser, o.Guesses.PerUser)
+	g.slow, errs[2] = ratelimit.Enforced(o.Guesses.SlowDown, o.Guesses.SlowDown)
 	return g, errors.Join(errs[:]...)
 }
 
