@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"oauth-server/internal/clock"
 	"oauth-server/internal/check"
+	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
