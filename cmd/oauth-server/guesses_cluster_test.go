@@ -116,3 +116,39 @@ func TestGuessesCountEverywhere(t *testing.T) {
 		}
 	}
 }
+
+// TestUnlockedUserEverywhere: an operator ends the slow-down of a user, for new addresses at every
+// instance, and what an address has used up stays.
+func TestUnlockedUserEverywhere(t *testing.T) {
+	awaitDay(t)
+	r := newRevocable(t, "--trusted-proxies", "127.0.0.1", "--failed-attempts-users-per-name-daily", "6",
+		"--failed-attempts-users-slow-after", "12", "--failed-attempts-users-slow-wait", longWait().String())
+	const attacker = "203.0.113.1"
+	fill := func(network int) {
+		for i := range 12 {
+			_, _ = r.guessed(r.instances[0], fmt.Sprintf("203.0.113.%d", network+i%2), "ada", "wrong")
+		}
+		for _, o := range r.instances {
+			r.deniedSoon(o, "ada", "Too many failed attempts with this username", func(i int) string {
+				return fmt.Sprintf("203.0.113.%d", network+10+i)
+			})
+		}
+	}
+	for _, network := range []int{1, 101} { // the second row began at a right password
+		fill(network)
+		if _, stderr, status := run(t, "", r.on("user", "unlock", "ADA")...); status != exitOK {
+			t.Fatal(stderr)
+		}
+		for i, o := range r.instances {
+			if status, body := r.guessed(o, fmt.Sprintf("198.51.100.%d", network+i), "ada", adaPassword); status != http.StatusOK {
+				t.Errorf("a new address after the row was ended: status %d: %s", status, body)
+			}
+		}
+	}
+	if status, body := r.guessed(r.instances[0], attacker, "ada", adaPassword); status != http.StatusTooManyRequests {
+		t.Errorf("an address whose day is used up: status %d: %s", status, body)
+	}
+	_, stderr, status := run(t, "", r.on("user", "unlock", "nobody")...)
+	check.Equal(t, "status for a user who does not exist", status, exitFailed)
+	check.Equal(t, "message", strings.Contains(stderr, `there is no user "nobody"`), true)
+}

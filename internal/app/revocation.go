@@ -165,6 +165,23 @@ func SetPassword(ctx context.Context, store userStore, name, password string) (t
 	return changeUser(ctx, store, name, grants.UserChange{PasswordHash: hash})
 }
 
+// UnlockUser ends the row of wrong passwords of a user, on every instance with its next attempt, so that
+// new addresses are not slowed down. Limits by address stay. Errors: [grants.ErrNotFound].
+func UnlockUser(ctx context.Context, store userStore, name string) error {
+	now, err := sharedTime(ctx, store)
+	var u grants.User
+	if err == nil {
+		u, err = store.User(ctx, name)
+	}
+	if err == nil {
+		err = store.ChangeUser(ctx, name, grants.UserChange{RowFrom: u.NextRow(now)})
+	}
+	if err != nil {
+		return fmt.Errorf("user %q: %w", name, err)
+	}
+	return nil
+}
+
 // changeUser makes the change and revokes the user, in one step. The time of the revocation is later
 // than that of the one before: a sign-in between the two is dated to the first.
 func changeUser(ctx context.Context, store userStore, name string, change grants.UserChange) (time.Time, error) {
