@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"oauth-server/internal/check"
 )
@@ -37,12 +38,42 @@ func (r *revocable) deniedSoon(by operated, name, reason string, from func(i int
 	r.t.Errorf("guesses as %s pass at another instance", name)
 }
 
+// roomNeeded is longer than the test of guesses takes. A limit admits one request more when its next
+// window begins, so that none may begin meanwhile.
+const roomNeeded = 3 * time.Minute
+
+// awaitDay waits for the next day of UTC if this one is nearly over.
+func awaitDay(t *testing.T) {
+	t.Helper()
+	if left := leftOf(24 * time.Hour); left < roomNeeded {
+		select {
+		case <-time.After(left):
+		case <-t.Context().Done():
+		}
+	}
+}
+
+// longWait returns a window of about an hour that does not end soon.
+func longWait() time.Duration {
+	w := time.Hour
+	for leftOf(w) < roomNeeded {
+		w -= time.Minute
+	}
+	return w
+}
+
+// leftOf is what is left of a window of that length. Windows are aligned to the epoch.
+func leftOf(w time.Duration) time.Duration {
+	return w - time.Duration(time.Now().UnixNano())%w
+}
+
 // Wrong passwords at one instance count at the other: those of a username from an address, for a day, and
 // those of a username from all addresses, beyond which new ones are slowed down. It is the same for a
 // username that no user has.
 func TestGuessesCountEverywhere(t *testing.T) {
+	awaitDay(t)
 	r := newRevocable(t, "--trusted-proxies", "127.0.0.1", "--failed-attempts-users-per-name-daily", "6",
-		"--failed-attempts-users-slow-after", "12", "--failed-attempts-users-slow-wait", "1h")
+		"--failed-attempts-users-slow-after", "12", "--failed-attempts-users-slow-wait", longWait().String())
 	first, second := r.instances[0], r.instances[1]
 	const home, attacker = "198.51.100.1", "203.0.113.1"
 	if status, body := r.guessed(first, home, "ada", adaPassword); status != http.StatusOK {
@@ -84,4 +115,40 @@ func TestGuessesCountEverywhere(t *testing.T) {
 			t.Errorf("a new address, after a right password: status %d: %s", status, body)
 		}
 	}
+}
+
+// TestUnlockedUserEverywhere: an operator ends the slow-down of a user, for new addresses at every
+// instance, and what an address has used up stays.
+func TestUnlockedUserEverywhere(t *testing.T) {
+	awaitDay(t)
+	r := newRevocable(t, "--trusted-proxies", "127.0.0.1", "--failed-attempts-users-per-name-daily", "6",
+		"--failed-attempts-users-slow-after", "12", "--failed-attempts-users-slow-wait", longWait().String())
+	const attacker = "203.0.113.1"
+	fill := func(network int) {
+		for i := range 12 {
+			_, _ = r.guessed(r.instances[0], fmt.Sprintf("203.0.113.%d", network+i%2), "ada", "wrong")
+		}
+		for _, o := range r.instances {
+			r.deniedSoon(o, "ada", "Too many failed attempts with this username", func(i int) string {
+				return fmt.Sprintf("203.0.113.%d", network+10+i)
+			})
+		}
+	}
+	for _, network := range []int{1, 101} { // the second row began at a right password
+		fill(network)
+		if _, stderr, status := run(t, "", r.on("user", "unlock", "ADA")...); status != exitOK {
+			t.Fatal(stderr)
+		}
+		for i, o := range r.instances {
+			if status, body := r.guessed(o, fmt.Sprintf("198.51.100.%d", network+i), "ada", adaPassword); status != http.StatusOK {
+				t.Errorf("a new address after the row was ended: status %d: %s", status, body)
+			}
+		}
+	}
+	if status, body := r.guessed(r.instances[0], attacker, "ada", adaPassword); status != http.StatusTooManyRequests {
+		t.Errorf("an address whose day is used up: status %d: %s", status, body)
+	}
+	_, stderr, status := run(t, "", r.on("user", "unlock", "nobody")...)
+	check.Equal(t, "status for a user who does not exist", status, exitFailed)
+	check.Equal(t, "message", strings.Contains(stderr, `there is no user "nobody"`), true)
 }

@@ -100,7 +100,7 @@ func TestWhatIsWrongWithTheDatabase(t *testing.T) {
 		name, uri, want string
 		status          int
 	}{
-		{"nobody answers", "mongodb://127.0.0.1:1", "no MongoDB server answers", exitFailed},
+		{"no server there", "mongodb://127.0.0.1:1", "no MongoDB server answers", exitFailed},
 		{"not a URI", "mongodb://127.0.0.1:x", "store.mongodb.uri: is not valid", exitUsage},
 		{"not an option", "mongodb://127.0.0.1:1/?w=-3", "the MongoDB URI is not valid", exitFailed},
 		{"no such host", "mongodb://no-such-host.invalid", "no MongoDB server answers", exitFailed},

@@ -22,7 +22,7 @@ import (
 
 func newUser(c *cli) *cobra.Command {
 	return group("user", "Create and manage the users who can sign in",
-		newUserCreate(c), newUserList(c), newUserOperator(c), newUserPasswd(c), newUserRevoke(c), newUserDelete(c))
+		newUserCreate(c), newUserList(c), newUserOperator(c), newUserPasswd(c), newUserRevoke(c), newUserUnlock(c), newUserDelete(c))
 }
 
 // shownUser is a user without anything secret.
@@ -268,6 +268,23 @@ The password still works: passwd changes it and does the same.`,
 			return err
 		}
 		return c.answer(revokedUser{name, until}, "ended the sessions and tokens of user "+name+", who has to sign in again everywhere")
+	})
+}
+
+func newUserUnlock(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "unlock NAME", Short: "End the row of wrong passwords that slows down sign-ins of a user", Args: takes("NAME"),
+		Long: `End the row of wrong passwords of a user, as a right one does: attempts from new addresses are not
+slowed down until there is another row. Every instance follows at once.
+
+What an address has used up of the limit of a day stays: from there the user can sign in soon after
+midnight UTC, as Retry-After says, and from another address at once.`,
+	}
+	return c.onUser(cmd, func(ctx context.Context, store app.Store, name string, _ []string) error {
+		if err := app.UnlockUser(ctx, store, name); err != nil {
+			return err
+		}
+		return c.answer(map[string]any{"username": name, "unlocked": true}, "ended the row of wrong passwords of user "+name)
 	})
 }
 

@@ -28,14 +28,12 @@ type guard struct {
 }
 
 func newGuard(o *Options) (*guard, error) {
-	limit := []ratelimit.Limit{ratelimit.NewLimit("failures", failuresAdmitted, time.Minute)}
-	p, err := ratelimit.Compile(ratelimit.Settings{
-		Mode: ratelimit.Enforce, CanaryPercent: 100, Default: ratelimit.Policy{User: limit, Client: limit},
-	})
+	limit := ratelimit.NewLimit("failures", failuresAdmitted, time.Minute)
+	limits, err := ratelimit.Enforced(limit, limit)
 	if err != nil {
 		return nil, fmt.Errorf("admin: limit of failures: %w", err)
 	}
-	return &guard{o: o, failures: ratelimit.NewCounters(10_000), limits: p.For("")}, nil
+	return &guard{o: o, failures: ratelimit.NewCounters(10_000), limits: limits}, nil
 }
 
 // caller is the sender of a request.

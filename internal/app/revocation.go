@@ -168,6 +168,23 @@ func SetPassword(ctx context.Context, store userStore, name, password string) (t
 	return changeUser(ctx, store, name, grants.UserChange{PasswordHash: hash})
 }
 
+// UnlockUser ends the row of wrong passwords of a user, on every instance with its next attempt, so that
+// new addresses are not slowed down. Limits by address stay. Errors: [grants.ErrNotFound].
+func UnlockUser(ctx context.Context, store userStore, name string) error {
+	now, err := sharedTime(ctx, store)
+	var u grants.User
+	if err == nil {
+		u, err = store.User(ctx, name)
+	}
+	if err == nil {
+		err = store.ChangeUser(ctx, name, grants.UserChange{RowFrom: u.NextRow(now)})
+	}
+	if err != nil {
+		return fmt.Errorf("user %q: %w", name, err)
+	}
+	return nil
+}
+
 // changeUser makes the change and revokes the user, in one step of the store, so that what came of a
 // sign-in with the record of before carries a lower count. The user is read for the ID of the stamp
 // only: one of an earlier release gets one.

@@ -41,8 +41,7 @@ func checkCollision(ctx context.Context, reg grants.UserRegistry, name string) e
 // bring names into one form.
 type NameReport struct {
 	Username string `json:"username"`
-	// Canonical is the form that the name would have now; empty if it cannot have one: then the user
-	// cannot sign in.
+	// Canonical is the form that the name would have now; empty if it cannot have one.
 	Canonical string `json:"canonical,omitempty"`
 	// Collides are the other users whose names have the same form.
 	Collides []string `json:"collides,omitempty"`
@@ -64,7 +63,7 @@ func CheckNames(users []grants.User) []NameReport {
 		r := NameReport{Username: u.Name}
 		canonical, err := username.Canonical(u.Name)
 		if err != nil {
-			r.Problem = fmt.Sprintf("cannot sign in: %s", strings.TrimPrefix(err.Error(), "username: "))
+			r.Problem = fmt.Sprintf("signs in only if typed exactly so; %s", strings.TrimPrefix(err.Error(), "username: "))
 			reports = append(reports, r)
 			continue
 		}

@@ -50,7 +50,7 @@ func TestCheckNames(t *testing.T) {
 	want := []NameReport{
 		{"Bob", "bob", []string{"bob"}, "is one name with bob; signs in only if typed exactly so"},
 		{"CAROL", "carol", nil, "signs in only if typed exactly so"},
-		{"Eve Adams", "", nil, "cannot sign in: holds a character that a username cannot have, such as a space, a symbol or an invisible one, or mixes directions of writing"},
+		{"Eve Adams", "", nil, "signs in only if typed exactly so; holds a character that a username cannot have, such as a space, a symbol or an invisible one, or mixes directions of writing"},
 		{"bob", "bob", []string{"Bob"}, "is one name with Bob"},
 		{"p\u0430ul", "p\u0430ul", nil, "mixes the scripts Cyrillic and Latin, whose letters can pass for each other"},
 	}

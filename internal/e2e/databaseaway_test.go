@@ -102,7 +102,7 @@ func (o *outage) check() {
 	}
 	for _, client := range []string{"share", "memory", "deny"} {
 		for _, i := range []int{0, 5} {
-			most(client, i, outageLimit+3+o.watch.unseen(o.window(float64(i)), outageLimit, outageWindow, 3))
+			most(client, i, outageLimit+3+o.watch.unseen(client, o.window(float64(i)), outageWindow))
 		}
 	}
 	for _, i := range []int{2, 3} {

@@ -66,9 +66,9 @@ func newGuesses(o *Options) (*guesses, error) {
 		g.derive = o.Deriver.Derive
 	}
 	var errs [3]error
-	g.day, errs[0] = effective(o.Guesses.PerName, o.Guesses.PerName)
-	g.row, errs[1] = effective(o.Guesses.PerUser, o.Guesses.PerUser)
-	g.slow, errs[2] = effective(o.Guesses.SlowDown, o.Guesses.SlowDown)
+	g.day, errs[0] = ratelimit.Enforced(o.Guesses.PerName, o.Guesses.PerName)
+	g.row, errs[1] = ratelimit.Enforced(o.Guesses.PerUser, o.Guesses.PerUser)
+	g.slow, errs[2] = ratelimit.Enforced(o.Guesses.SlowDown, o.Guesses.SlowDown)
 	return g, errors.Join(errs[:]...)
 }
 
@@ -141,15 +141,22 @@ func (a *guess) failed() error {
 func (a *guess) learned(u *User) (change UserChange, changed bool) {
 	now := a.now().UTC().Truncate(time.Millisecond) // as MongoDB keeps it
 	if len(a.counters.Usage(a.clock(), a.row)) > 0 {
-		if change.RowFrom = now; !now.After(u.RowFrom) {
-			change.RowFrom = u.RowFrom.Add(time.Millisecond)
-		}
+		change.RowFrom = u.NextRow(now)
 	}
 	if !a.known || now.Sub(u.Known[a.from]) >= knownRefresh {
 		change.Known = map[string]time.Time{a.from: later(now, since(u.CreatedAt, u.NotBefore))}
 		change.Forgotten = a.forgotten(u)
 	}
 	return change, change.Known != nil || !change.RowFrom.IsZero()
+}
+
+// NextRow returns the RowFrom that ends the row of wrong passwords: now, but later than the present one.
+func (u *User) NextRow(now time.Time) time.Time {
+	now = now.UTC().Truncate(time.Millisecond)
+	if !now.After(u.RowFrom) {
+		return u.RowFrom.Add(time.Millisecond)
+	}
+	return now
 }
 
 // forgotten returns the addresses that leave the record for this one: the oldest, so that at most

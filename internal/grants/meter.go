@@ -14,30 +14,18 @@ import (
 const maxMeterKeys = 1 << 16
 
 // meter counts by key, in memory and for this instance alone. A key with a Username has the first of
-// its limits, another one the second.
+// its limits, another one the second. They are enforced, whatever the mode of the limiter is.
 type meter struct {
 	counters *ratelimit.Counters
 	limits   *ratelimit.Effective
 }
 
 func newMeter(named, whole ratelimit.Limit) (*meter, error) {
-	limits, err := effective(named, whole)
+	limits, err := ratelimit.Enforced(named, whole)
 	if err != nil {
 		return nil, err
 	}
 	return &meter{counters: ratelimit.NewCounters(maxMeterKeys), limits: limits}, nil
-}
-
-// effective returns limits that are enforced, whatever the mode of the limiter is.
-func effective(named, whole ratelimit.Limit) (*ratelimit.Effective, error) {
-	policies, err := ratelimit.Compile(ratelimit.Settings{
-		Mode: ratelimit.Enforce, CanaryPercent: 100,
-		Default: ratelimit.Policy{User: []ratelimit.Limit{named}, Client: []ratelimit.Limit{whole}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return policies.For(""), nil
 }
 
 // wait returns how long the keys have to wait, 0 if they need not. It counts nothing.

@@ -164,3 +164,25 @@ func TestQueriesAreLimited(t *testing.T) {
 	_ = as[*grants.LimitedError](t, revoke("app", here))
 	check.OK(t, revoke("app", elsewhere))
 }
+
+// TestFullMeters: where the meters have no room for another key, new addresses are limited together,
+// before a password is hashed and before a grant is looked up.
+func TestFullMeters(t *testing.T) {
+	w, f := failingWorld(t, few, strict)
+	good := refreshing(w.tokens("app").RefreshToken)
+	w.service.SetMeterKeys(1)
+	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)}) }
+	for i := range 200 { // far more than eight shared counters admit
+		_ = w.present(address(i), "app", refreshing("x"))
+		_ = w.signIn(address(i), "alice", "x")
+	}
+	operations := f.count()
+	for i := 200; i < 220; i++ {
+		_ = as[*grants.LimitedError](t, w.present(address(i), "app", good))
+		wantTooMany(t, w.signIn(address(i), "bob", password))
+	}
+	check.Equal(t, "operations", operations, map[string]int{})
+	w.clock.Advance(2 * time.Minute)
+	check.OK(t, w.present(here, "app", good))
+	check.OK(t, w.signIn(here, "bob", password))
+}

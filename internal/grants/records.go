@@ -54,7 +54,8 @@ type User struct {
 	NotBefore time.Time
 	Stamp     secret.Stamp // of this user, as long as nothing is revoked
 	Operator  clientcfg.Access
-	// RowFrom is when the row of wrong passwords that is counted began: at a right one.
+	// RowFrom is when the row of wrong passwords that is counted began: at a right one, or when an
+	// operator ended the one before.
 	RowFrom time.Time
 	// Known has the addresses of right passwords, each with the time of a recent one. They are derived
 	// by [Deriver].

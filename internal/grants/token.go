@@ -102,7 +102,7 @@ func (s *Service) lookPassword(ctx context.Context, x *issuance, req TokenReques
 	user, err := s.checkPassword(ctx, name, req.Password, req.Remote)
 	switch {
 	case errors.Is(err, ErrUsername):
-		return fail(InvalidGrant, "No user can have this username: it is too long, or holds a space, a symbol or another character that usernames cannot have.")
+		return fail(InvalidGrant, "The username or the password is wrong. No new user can have this username: it is too long, or holds a space, a symbol or another character that usernames cannot have.")
 	case errors.Is(err, ErrSignIn):
 		return fail(InvalidGrant, "The username or the password is wrong.")
 	case err != nil:

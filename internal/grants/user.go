@@ -17,7 +17,8 @@ import (
 var (
 	// ErrSignIn is returned for a wrong name or a wrong password; it does not say which.
 	ErrSignIn = errors.New("grants: wrong username or password")
-	// ErrUsername is returned together with ErrSignIn for a name that no user can sign in with.
+	// ErrUsername is returned together with ErrSignIn for a name that no new user can have, whether or
+	// not a user of an earlier release has it.
 	ErrUsername = errors.New("grants: not a username")
 	// ErrNoSession is returned for a session that does not exist, has expired or belongs to a user
 	// who no longer exists: the person has to sign in.

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"oauth-server/internal/secret"
 	"oauth-server/internal/username"
 )
 
@@ -33,7 +34,7 @@ func ValidateUsername(name string) error {
 
 // typedName is a username as a person typed it, and its canonical form.
 type typedName struct {
-	given, canonical string // canonical is empty if it is no username
+	given, canonical string // canonical is empty if only users of earlier releases can have the name, or none
 }
 
 func typed(name string) typedName {
@@ -45,12 +46,16 @@ func typed(name string) typedName {
 }
 
 // key is what attempts with the name count and wait under, before it is known whose it is. All ways to
-// type a name have the same one.
+// type a name have the same one. It is never longer than a digest or a username, and no key of a name
+// without a canonical form is a canonical name or, of one that no user can have, a name of a user.
 func (n typedName) key() string {
-	if n.canonical == "" {
-		return n.given
+	switch {
+	case n.canonical != "":
+		return n.canonical
+	case ValidateUsername(n.given) != nil:
+		return " " + secret.DigestOf(n.given).String()
 	}
-	return n.canonical
+	return n.given
 }
 
 // wrong is the error for a wrong name or password.
@@ -63,11 +68,12 @@ func (n typedName) wrong() error {
 
 // userTyped returns the user whom a person means who typed the name: one who is stored under exactly
 // that name, or else under its canonical form. The two differ for users of earlier releases only; those
-// sign in as they did. Both are read in any case, so that the time does not show which one there is, and
-// neither for a name that is no username. ErrNotFound.
+// sign in as they did. What is read depends on the name alone, not on who there is, so that the time
+// does not show that: both, the one for a name without a canonical form, and nothing for a name that no
+// user can have. ErrNotFound.
 func (s *Service) userTyped(ctx context.Context, name typedName) (User, error) {
 	if name.canonical == "" {
-		return User{}, ErrNotFound
+		return s.findUser(ctx, name.given)
 	}
 	user, err := s.store.User(ctx, name.canonical)
 	if name.given == name.canonical {

@@ -87,17 +87,17 @@ func TestSignInTrouble(t *testing.T) {
 	wantStatus(t, post(t, s, "/sign-in", "", v), http.StatusServiceUnavailable)
 }
 
-// TestSignInSaysWhatIsNoUserName: a name that is no username is not answered like a wrong
-// password, which its owner would try again for ever.
+// TestSignInSaysWhatIsNoUserName: the answer to a name that no new user can have says so, or a person
+// who mistyped it would try again for ever.
 func TestSignInSaysWhatIsNoUserName(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)
 	f.failSignIn = fmt.Errorf("%w: %w", grants.ErrSignIn, grants.ErrUsername)
 	res := post(t, s, "/sign-in", "", url.Values{"username": {"Eve Adams"}, "password": {"x"}})
 	wantStatus(t, res, http.StatusForbidden)
-	holds(t, res.Body, "This is no user name")
-	lacks(t, res.Body, "do not match")
+	holds(t, res.Body, "No new user can have this user name")
 	f.failSignIn = grants.ErrSignIn
 	res = post(t, s, "/sign-in", "", url.Values{"username": {"eve"}, "password": {"x"}})
 	holds(t, res.Body, "do not match")
+	lacks(t, res.Body, "No new user")
 }

@@ -53,7 +53,7 @@ func (s *Server) signInAgain(c *call, q *params, username string, cause error) e
 		setRetryAfter(c.Response().Header(), failed.RetryAfter)
 		c.busy = true
 	case errors.Is(cause, grants.ErrUsername):
-		page.Alert = "This is no user name: it is too long, or holds a space, a symbol or another character that user names cannot have. Try again."
+		page.Alert = "The user name and the password do not match. No new user can have this user name: it is too long, or holds a space, a symbol or another character that user names cannot have. Try again."
 	case !errors.Is(cause, grants.ErrSignIn):
 		return cause
 	}

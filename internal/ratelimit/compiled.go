@@ -48,6 +48,19 @@ func Compile(s Settings) (*Compiled, error) {
 	return p, nil
 }
 
+// Enforced returns limits that are enforced for every client: the first for keys with a Username, the
+// second for others.
+func Enforced(named, whole Limit) (*Effective, error) {
+	p, err := Compile(Settings{
+		Mode: Enforce, CanaryPercent: 100,
+		Default: Policy{User: []Limit{named}, Client: []Limit{whole}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p.For(""), nil
+}
+
 // For returns what applies to the client. It costs a map lookup.
 func (p *Compiled) For(clientID string) *Effective {
 	if e, ok := p.byClient[clientID]; ok {

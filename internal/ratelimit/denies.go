@@ -4,8 +4,10 @@ import "time"
 
 // Denies reports whether [Counters.Take] would deny one more request of the key, and if so returns
 // the decision of Take. It counts nothing and adds no key, so it may be called before credentials
-// are checked, to avoid work for a request that would be denied. It reports false where it does not
-// know the key, or only under other limits, and for every mode but [Enforce].
+// are checked, to avoid work for a request that would be denied. A key that is not in memory is
+// denied if the overflow counter that it shares is at its limit, or if there is no room for one more
+// of those. It reports false for a key that is known only under other limits, and for every mode but
+// [Enforce].
 func (c *Counters) Denies(now time.Time, k Key, e *Effective) (d Decision, denies bool) {
 	if e.Mode != Enforce || e.Trusted {
 		return d, false
@@ -16,10 +18,17 @@ func (c *Counters) Denies(now time.Time, k Key, e *Effective) (d Decision, denie
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.find(h)
-	if first == 0 || s.hotOf(first).limits != ls.number || !s.atLimit(first, ms) {
+	if first == 0 { // counters of its own would inherit what the overflow counter has
+		first = s.findOverflow(ls, h.place())
+	}
+	switch {
+	case first != 0 && s.hotOf(first).limits == ls.number && s.atLimit(first, ms):
+		s.decide(first, ls, ms, 1, &d)
+	case first == 0 && s.noRoom(ls, ms):
+		denyNoRoom(ls, &d)
+	default:
 		return d, false
 	}
-	s.decide(first, ls, ms, 1, &d)
 	d.hide = e.HideHeaders
 	return d, true
 }

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"strconv"
 	"testing"
 	"time"
 )
@@ -50,4 +51,55 @@ func TestDeniesOnlyWhatIsEnforced(t *testing.T) {
 			mustEqual(t, "a RateLimit field", tc.want && !other.HideHeaders, header != "")
 		})
 	}
+}
+
+// TestDeniesWithoutRoom: a key that finds no room is denied as Take denies it, by the overflow
+// counter that it shares or because there is none left, and again when it has room and inherits.
+func TestDeniesWithoutRoom(t *testing.T) {
+	_, _, eff := single(NewLimit("per-minute", 5, time.Minute))
+	c := NewCounters(1)
+	now, denied := at(epoch), 0
+	ask := func(k Key, e *Effective) (denies bool) {
+		t.Helper()
+		early, denies := c.Denies(now, k, e)
+		keys, d := c.Len(), c.Take(now, k, e, 1)
+		mustEqual(t, "Denies", d.Outcome == Denied, denies)
+		if denies {
+			mustEqual(t, "the decision of Denies", d, early)
+			denied++
+		}
+		if keys == 1 {
+			mustEqual(t, "keys", 1, c.Len())
+		}
+		return denies
+	}
+	ask(Key{"client", "the only one with room"}, eff)
+	for i := range 1000 {
+		ask(Key{"client", strconv.Itoa(i)}, eff)
+	}
+	mustEqual(t, "denied by overflow counters", 1000-5*overflowPlaces, denied)
+	c.Reset(Key{"client", "the only one with room"})
+	mustEqual(t, "Denies when there is room", true, ask(Key{"client", "late"}, eff))
+
+	for i := range maxOverflow {
+		_, k, other := single(NewLimit("l"+strconv.Itoa(i), 5, time.Minute))
+		k.Username = strconv.Itoa(i)
+		mustEqual(t, "denied policy "+strconv.Itoa(i), i >= maxOverflow-overflowPlaces, ask(k, other))
+	}
+	now = now.Add(3 * time.Minute)
+	mustEqual(t, "Denies when all is long ago", false, ask(Key{"client", "later"}, eff))
+}
+
+// TestDeniesChangesNothing for keys without room: neither a key nor an overflow counter is added.
+func TestDeniesChangesNothing(t *testing.T) {
+	_, k, eff := single(NewLimit("per-minute", 5, time.Minute))
+	c := NewCounters(1)
+	c.Take(at(epoch), k, eff, 1)
+	before := c.Stats()
+	for i := range 100 {
+		c.Denies(at(epoch), Key{"client", strconv.Itoa(i)}, eff)
+		c.Denies(at(epoch).Add(time.Hour), Key{"client", strconv.Itoa(i)}, eff) // the key is idle then
+	}
+	mustEqual(t, "Stats", before, c.Stats())
+	mustEqual(t, "overflow counters", 0, len(c.shards[0].shared))
 }

@@ -8,15 +8,30 @@ import (
 // evictSamples is how many keys evict looks at.
 const evictSamples = 16
 
-// evict drops one key of the shard and leaves its room reserved for another. Of up to evictSamples
-// keys, from a random place on, it takes the first idle one or else the least used. It reports
-// false if all of them have to stay, because they are at their limit or have unflushed counts.
+// evict drops one key of the shard and leaves its room reserved for another. It reports false if
+// there is none to drop.
 func (s *shard) evict(ms int64) bool {
-	var victim uint32
+	victim, idle := s.victim(ms)
+	switch {
+	case victim == 0:
+		return false
+	case idle:
+		s.expire(victim)
+	default:
+		s.remove(victim)
+		s.all.evicted.Add(1)
+	}
+	return true
+}
+
+// victim returns the key that makes room for another. Of up to evictSamples keys, from a random
+// place on, it is the first idle one or else the least used; 0 if all of them have to stay, because
+// they are at their limit or have unflushed counts.
+func (s *shard) victim(ms int64) (victim uint32, idle bool) {
 	least, looked := 2.0, 0
 	n := int(s.numbers)
 	if n < 2 {
-		return false
+		return 0, false
 	}
 	begin := rand.IntN(n - 1) //nolint:gosec // which key makes room is no secret
 	for i := 0; i < n-1 && looked < evictSamples; i++ {
@@ -26,19 +41,13 @@ func (s *shard) evict(ms int64) bool {
 		}
 		looked++
 		if s.idle(num, ms) {
-			s.expire(num)
-			return true
+			return num, true
 		}
 		if u := s.usage(num, ms); u < least && s.flushed(num) && !s.atLimit(num, ms) {
 			victim, least = num, u
 		}
 	}
-	if victim == 0 {
-		return false
-	}
-	s.remove(victim)
-	s.all.evicted.Add(1)
-	return true
+	return victim, false
 }
 
 // isKey reports whether num is the first counter of a key.

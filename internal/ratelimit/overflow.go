@@ -1,5 +1,7 @@
 package ratelimit
 
+import "slices"
+
 // Bounds of overflow counters.
 const (
 	overflowPlaces = 8  // in a shard, for each list of limits
@@ -18,13 +20,11 @@ type overflow struct {
 // or a key can be evicted, otherwise an overflow counter. It returns 0 if the shard has too many of
 // those, under other limits.
 func (s *shard) addKey(k Key, h hash, ls *Limits, ms int64) uint32 {
-	place := uint32(h.lo % overflowPlaces)
+	place := h.place()
 	if !s.crowded(ls) && (s.all.reserve() || s.evict(ms)) {
 		first := s.insert(k, h, ls, ms)
-		for _, o := range s.shared {
-			if o.limits == ls.number && o.place == place { // counters of its own must not free it
-				s.inheritOverflow(first, o.num, ls, ms)
-			}
+		if shared := s.findOverflow(ls, place); shared != 0 { // counters of its own must not free it
+			s.inheritOverflow(first, shared, ls, ms)
 		}
 		return first
 	}
@@ -35,15 +35,10 @@ func (s *shard) addKey(k Key, h hash, ls *Limits, ms int64) uint32 {
 // overflow returns the overflow counter of a place, and creates it if necessary. It returns 0 if
 // the shard has too many, under other limits.
 func (s *shard) overflow(ls *Limits, place uint32, ms int64) uint32 {
-	free := -1
-	for i, o := range s.shared {
-		if o.limits == ls.number && o.place == place {
-			return o.num
-		}
-		if s.idle(o.num, ms) {
-			free = i
-		}
+	if num := s.findOverflow(ls, place); num != 0 {
+		return num
 	}
+	free := s.idleOverflow(ms)
 	switch {
 	case free >= 0:
 		s.unchain(s.shared[free].num)
@@ -59,6 +54,37 @@ func (s *shard) overflow(ls *Limits, place uint32, ms int64) uint32 {
 	}
 	s.shared[free] = overflow{limits: ls.number, place: place, num: num}
 	return num
+}
+
+// place returns the place of a key among the overflow counters of its shard.
+func (h hash) place() uint32 { return uint32(h.lo % overflowPlaces) }
+
+// findOverflow returns the overflow counter of a place; 0 if there is none.
+func (s *shard) findOverflow(ls *Limits, place uint32) uint32 {
+	for _, o := range s.shared {
+		if o.limits == ls.number && o.place == place {
+			return o.num
+		}
+	}
+	return 0
+}
+
+// idleOverflow returns the index of an overflow counter that can be used for another place; -1 if
+// there is none.
+func (s *shard) idleOverflow(ms int64) int {
+	return slices.IndexFunc(s.shared, func(o overflow) bool { return s.idle(o.num, ms) })
+}
+
+// noRoom reports whether addKey would return 0 for a key without an overflow counter.
+func (s *shard) noRoom(ls *Limits, ms int64) bool {
+	if len(s.shared) < maxOverflow || s.idleOverflow(ms) >= 0 {
+		return false
+	}
+	if s.crowded(ls) {
+		return true
+	}
+	victim, _ := s.victim(ms)
+	return victim == 0 && s.all.keys.Load() >= s.all.maxKeys
 }
 
 // denyNoRoom denies a request whose key has not even an overflow counter: a key that cannot be

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
@@ -113,25 +113,11 @@ func stored(t *testing.T, store *memstore.Store, k ratelimit.Key) (n int64) {
 }
 
 // journal collects what is logged.
-type journal struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-// Write implements io.Writer.
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(b)
-}
+type journal struct{ check.Buffer }
 
 func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
-func (j *journal) count(text string) int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return strings.Count(j.text.String(), text)
-}
+func (j *journal) count(text string) int { return strings.Count(j.String(), text) }
 
 var perMinute = ratelimit.NewLimit("per-minute", 100, time.Minute)
 
