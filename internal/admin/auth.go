@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
+	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -130,7 +131,7 @@ func (g *guard) refuse(from netip.Addr, why string) *problemError {
 		p.challenge = fmt.Sprintf(`Bearer realm="oauth-server admin", issuer="%s"`, g.o.Issuer)
 		return p
 	}
-	d := g.failures.Take(g.o.Clock(), ratelimit.Key{ClientID: network(from)}, g.limits, 1)
+	d := g.failures.Take(g.o.Clock(), ratelimit.Key{ClientID: network.Source(from)}, g.limits, 1)
 	if d.Rejected() {
 		p := problem(http.StatusTooManyRequests, typeThrottled, "Too many failed attempts",
 			"too many requests with bad tokens came from this address; a good token is still heard")
@@ -151,14 +152,4 @@ func bearer(h http.Header) (string, bool) {
 	}
 	scheme, token, ok := strings.Cut(values[0], " ")
 	return strings.TrimLeft(token, " "), ok && strings.EqualFold(scheme, "Bearer")
-}
-
-// network is what failures are counted by: an IPv4 address, or the /64 of an IPv6 address.
-func network(a netip.Addr) string {
-	if a.Is6() {
-		if p, err := a.Prefix(64); err == nil {
-			return p.String()
-		}
-	}
-	return a.String()
 }

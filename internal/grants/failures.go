@@ -5,40 +5,64 @@ import (
 	"net/netip"
 	"time"
 
+	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 )
 
 // FailureLimits bound how many authentications may fail. Only failures count, and only against the
 // address that they come from (an IPv6 address stands for its /64), so no one can lock out a client
-// or a user from elsewhere. Users who share an address can lock each other out.
+// or a user from elsewhere. Users who share an address can lock each other out. An IPv6 /48 is one more
+// address, with siteFactor times its limit: one customer can have all of it.
 type FailureLimits struct {
 	PerAddress ratelimit.Limit // of all failures from one address
 	PerName    ratelimit.Limit // of those from one address with one client_id or username
 }
 
-// failures count failed attempts.
-type failures struct{ *meter }
+const siteFactor = 10
 
-func newFailures(l FailureLimits) (failures, error) {
-	m, err := newMeter(l.PerName, l.PerAddress)
-	return failures{m}, err
+// failures count failed attempts.
+type failures struct {
+	*meter
+	sites *meter
+}
+
+func newFailures(l FailureLimits) (f failures, err error) {
+	if f.meter, err = newMeter(l.PerName, l.PerAddress); err != nil {
+		return f, err
+	}
+	site := l.PerAddress
+	site.Requests = min(siteFactor*site.Requests, ratelimit.MaxRequests)
+	f.sites, err = newMeter(site, site)
+	return f, err
+}
+
+// siteKeys are the IPv6 /48 of an attempt.
+func siteKeys(remote netip.Addr) []ratelimit.Key {
+	if site := network.Site(remote); site != "" {
+		return []ratelimit.Key{{ClientID: site}}
+	}
+	return nil
 }
 
 // failureKeys are what an attempt counts against: first the address, then the address with the name.
 // So an address over its limit counts under no further names, and cannot fill the memory with them.
 func failureKeys(remote netip.Addr, name string) []ratelimit.Key {
-	from := source(remote)
+	from := network.Source(remote)
 	return []ratelimit.Key{{ClientID: from}, {ClientID: from, Username: name}}
 }
 
 // blocked returns the answer to an attempt that is pointless, nil if it may be made now. It counts
 // nothing.
 func (f failures) blocked(now time.Time, remote netip.Addr, name string) error {
-	return tooManyFailures(f.wait(now, failureKeys(remote, name)))
+	return tooManyFailures(max(f.sites.wait(now, siteKeys(remote)), f.wait(now, failureKeys(remote, name))))
 }
 
-// count counts a failure, and returns its answer if there were too many already.
+// count counts a failure, and returns its answer if there were too many already. A site over its limit
+// counts under no further addresses.
 func (f failures) count(now time.Time, remote netip.Addr, name string) error {
+	if wait := f.sites.take(now, siteKeys(remote)); wait > 0 {
+		return tooManyFailures(wait)
+	}
 	return tooManyFailures(f.take(now, failureKeys(remote, name)))
 }
 
@@ -65,7 +89,7 @@ func newSignIns(failed FailureLimits, succeeded ratelimit.Limit) (s signIns, err
 
 // successKeys are what a right password counts against.
 func successKeys(remote netip.Addr, name string) []ratelimit.Key {
-	return []ratelimit.Key{{ClientID: source(remote), Username: name}}
+	return []ratelimit.Key{{ClientID: network.Source(remote), Username: name}}
 }
 
 // allowed returns the answer to an attempt that would be pointless or one too many, nil if it may be
@@ -80,14 +104,4 @@ func (s signIns) allowed(now time.Time, remote netip.Addr, name string) error {
 // succeeded counts a success.
 func (s signIns) succeeded(now time.Time, remote netip.Addr, name string) {
 	s.successes.take(now, successKeys(remote, name))
-}
-
-// source names where an attempt comes from: an IPv4 address, or the /64 of an IPv6 address, because
-// one customer usually has all of it.
-func source(addr netip.Addr) string {
-	addr = addr.Unmap().WithZone("")
-	if !addr.Is6() {
-		return addr.String() // "invalid IP" if it is unknown
-	}
-	return netip.PrefixFrom(addr, 64).Masked().String()
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 )
@@ -90,7 +91,7 @@ type guess struct {
 }
 
 func (g *guesses) guess(name string, remote netip.Addr) *guess {
-	text := source(remote) + "\x00" + name
+	text := network.Source(remote) + "\x00" + name
 	return &guess{guesses: g, name: name, from: g.derive("address of a user", text), day: g.key(dayKeys, text)}
 }
 

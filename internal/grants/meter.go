@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -62,7 +63,7 @@ func tooMany(wait time.Duration, reason string) error {
 // client from there. A client with a secret is proven, so that it has nothing to do with the failures
 // of others at its address.
 func grantKeys(client *clientcfg.Client, remote netip.Addr) []ratelimit.Key {
-	from := source(remote)
+	from := network.Source(remote)
 	ofClient := ratelimit.Key{ClientID: from, Username: client.ID}
 	if !client.Public {
 		return []ratelimit.Key{ofClient}
@@ -91,7 +92,7 @@ func (s *Service) metered(client *clientcfg.Client, remote netip.Addr, look func
 func (s *Service) meteredQuery(m *meter, client *clientcfg.Client, remote netip.Addr) error {
 	k := ratelimit.Key{ClientID: client.ID}
 	if client.Public {
-		k.Username = source(remote)
+		k.Username = network.Source(remote)
 	}
 	return tooMany(m.take(s.opts.Clock(), []ratelimit.Key{k}), "Too many requests of this client to this endpoint")
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"oauth-server/internal/network"
 	"oauth-server/internal/secret"
 )
 
@@ -72,7 +73,7 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 		return User{}, err
 	}
 	ok, err := s.verifyPassword(ctx, &user, exists, secret.Attempt{
-		Name: key, Source: source(remote), Password: password,
+		Name: key, Source: network.Source(remote), Networks: network.Around(remote), Known: g.known, Password: password,
 		Still: func() error {
 			if err := allowed(); err != nil {
 				return err

@@ -28,7 +28,8 @@ type PasswordOptions struct {
 	// Memory is how many bytes the process may use; zero if that is not known.
 	Memory int64
 	// Queue is how many may wait for their turn, and how many more may be held back because others
-	// with their name or from their source are waiting. Zero means 1,000.
+	// with their name or from their source are waiting; as many again if they are known. Zero means
+	// 1,000.
 	Queue int
 	// MaxWait is the longest that an attempt waits for its turn. Zero means three seconds.
 	MaxWait time.Duration
@@ -61,9 +62,7 @@ func NewPasswords(opts PasswordOptions) *Passwords {
 	if opts.Concurrency <= 0 {
 		opts.Concurrency = defaultConcurrency(opts.Memory)
 	}
-	t := &turns{
-		atOnce: opts.Concurrency, room: cmp.Or(opts.Queue, 1000), maxWait: cmp.Or(opts.MaxWait, 3*time.Second), lines: map[lineKey]*line{},
-	}
+	t := newTurns(opts.Concurrency, cmp.Or(opts.Queue, 1000), cmp.Or(opts.MaxWait, 3*time.Second))
 	return &Passwords{turns: t, key: argon2.IDKey}
 }
 
@@ -72,9 +71,13 @@ func (p *Passwords) Concurrency() int { return p.turns.atOnce }
 
 // Attempt is one attempt to sign in.
 type Attempt struct {
-	Name     string // whether or not there is such a user
-	Source   string // where it comes from
+	Name     string   // whether or not there is such a user
+	Source   string   // where it comes from
+	Networks []string // those that Source is in, the widest first; they share the turns, like sources
 	Password string
+	// Known attempts have turns of their own, so that all others delay them little. The user exists,
+	// and has signed in from Source before.
+	Known bool
 	// Still, if it is not nil, is called when the attempt has its turn. Its error ends the attempt
 	// before anything is hashed.
 	Still func() error
@@ -133,7 +136,7 @@ func (p *Passwords) RejectAttempt(ctx context.Context, a Attempt) error {
 
 // derive waits for its turn and computes the argon2id key.
 func (p *Passwords) derive(ctx context.Context, a Attempt, ap argonParams, salt []byte, n int) ([]byte, error) {
-	turn, err := p.turns.acquire(ctx, a.Name, a.Source)
+	turn, err := p.turns.acquire(ctx, &a)
 	if err != nil {
 		return nil, err
 	}

@@ -3,15 +3,21 @@ package secret
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 )
 
-// The bounds that keep a user or an address from delaying others.
+// The bounds that keep a user or an address from delaying others. They hold for attempts of one class,
+// known or not.
 const (
 	perName   = 2 // attempts with one name that are hashed or in the queue
 	perSource = 4 // those from one source
+	// While both wait, three turns of four are for known attempts.
+	knownStride, unknownStride = 1, 3
+	// linesPerRoom bounds the memory. It is more than the attempts in all the room can need.
+	linesPerRoom = 32
 )
 
 // BusyError is returned to those for whom a password cannot be hashed soon enough.
@@ -26,30 +32,32 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("secret: too many passwords are being checked; retry after %s", e.RetryAfter)
 }
 
-// turns decides who may hash, and when. The queue is served in order. It takes few attempts of each
-// name and of each source; the others are held back. So an attempt in the queue waits for few of any
-// user or address, however many of them are held back.
+// turns decides who may hash, and when. The queue takes few attempts of each name and of each source; the
+// others are held back, and enter it by turns. So an attempt in the queue waits for few of any user or
+// address, however many of them are held back.
 //
-// Of those held back, the attempts with one name from one source stand behind each other, and such
-// lines are served by turns: start-time fair queuing (Goyal, Vin and Cheng, 1996). So a user's
-// first attempt stands behind no flood, be it with the same name or from the same address.
+// Turns are shared on every level of a tree: between the classes, known and unknown; between the networks
+// of a class, from the widest to the sources; and, for those held back, between the names at a source. What
+// is served next is found by start-time fair queuing (Goyal, Vin and Cheng, 1996). So a network gets no
+// more turns for sending more, and the first attempt of another one stands behind one of each at most.
 //
-// Those who would wait in the queue for too long are refused at once. Those held back are refused when
-// they have waited for so long: a client that repeats its attempts does that less often while it waits.
+// If the queue is expected to take too long, or the room is used up, the attempt whose turn would come last
+// is refused at once. Those held back are refused when they have waited for so long: a client that repeats
+// its attempts does that less often while it waits.
 //
-// Nothing depends on whether a user of the name exists.
+// Nothing depends on whether a user of the name exists, unless the attempt is known.
 type turns struct {
 	atOnce  int // that may hash
-	room    int // in the queue, and as much again for those held back
+	room    int // for each class: in the queue, and as much again for those held back
 	maxWait time.Duration
 
 	mu      sync.Mutex
 	running int
-	queue   []*waiter // the next to hash, in order
-	held    []*waiter // by round, and in a round by arrival
-	round   int       // of the last that was admitted to the queue
-	lines   map[lineKey]*line
-	average time.Duration // of one hash, moving; 0 before the first
+	waiting [hashing][]*waiter // those held back and the queue, by arrival
+	root    line               // of the classes
+	classes map[bool]*line     // of the known, of the unknown
+	lines   map[lineKey]*line  // of networks, sources and names
+	average time.Duration      // of one hash, moving; 0 before the first
 }
 
 // state is where an attempt is.
@@ -59,38 +67,48 @@ const (
 	held state = iota
 	queued
 	hashing
+	arriving
 	gone
 )
 
 // waiter is an attempt on its way to a turn.
 type waiter struct {
-	state state
-	lines [3]*line   // of the name and the source, of the name, of the source
-	round int        // in which its line is served by turns
-	turn  chan error // receives nil when it may hash, or why it never may
+	state  state
+	path   []*line    // its class, its networks from the widest to its source, its name there
+	source *line      // that in path
+	name   *line      // at all sources
+	turn   chan error // receives nil when it may hash, or why it never may
 }
 
-// lineKey is a name and a source, or one of them.
+// lineKey is a class and, within it, a network, a source, a name, or a name at a source.
 type lineKey struct {
-	name, source string
-	kind         byte
+	known       bool
+	kind        byte
+	place, name string
 }
 
-// line counts the attempts with one name, from one source, or both. It is kept while there are any.
+// line counts the attempts of a class, network, source or name.
 type line struct {
 	key    lineKey
-	most   int // active at once
-	active int // in the queue or hashing
-	held   int
-	next   int // round of the next
+	count  [gone]int    // by state
+	stride int          // rounds that a turn takes
+	next   [hashing]int // round of its next turn, among those held back and in the queue
+	round  [hashing]int // of the last turn in it
+}
+
+func newTurns(atOnce, room int, maxWait time.Duration) *turns {
+	return &turns{
+		atOnce: atOnce, room: room, maxWait: maxWait, lines: map[lineKey]*line{},
+		classes: map[bool]*line{true: {stride: knownStride}, false: {stride: unknownStride}},
+	}
 }
 
 // acquire waits for a turn, which the caller must release. Errors: *[BusyError], that of ctx.
-func (t *turns) acquire(ctx context.Context, name, source string) (*waiter, error) {
+func (t *turns) acquire(ctx context.Context, a *Attempt) (*waiter, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("secret: wait for a turn: %w", err)
 	}
-	w, err := t.join(name, source)
+	w, err := t.join(a)
 	if err != nil {
 		return nil, err
 	}
@@ -115,70 +133,81 @@ func (t *turns) acquire(ctx context.Context, name, source string) (*waiter, erro
 }
 
 // join adds an attempt to the queue, or to those held back if it may not be there yet.
-func (t *turns) join(name, source string) (*waiter, error) {
+func (t *turns) join(a *Attempt) (*waiter, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	w := &waiter{turn: make(chan error, 1), lines: [3]*line{
-		t.line(lineKey{name, source, '&'}, perName),
-		t.line(lineKey{name, "", 'n'}, perName),
-		t.line(lineKey{"", source, 's'}, perSource),
-	}}
-	both := w.lines[0]
-	w.round = max(t.round, both.next)
-	if !t.makeRoom(w) {
-		t.forget(w)
-		return nil, t.busy()
+	w := t.arrive(a)
+	to := held
+	if w.free() {
+		to = queued
 	}
-	both.next = w.round + 1
-	t.held = slices.Insert(t.held, t.before(w), w)
-	w.count(0, 1)
+	if !t.makeRoom(w, to) {
+		late := t.busy(w)
+		t.remove(w)
+		return nil, late
+	}
+	t.exit(w)
+	t.enter(w, held)
+	if to == queued {
+		t.proceed(w)
+	}
 	t.advance()
 	return w, nil
 }
 
-// line returns the line of a key.
-func (t *turns) line(key lineKey, most int) *line {
-	l := t.lines[key]
-	if l == nil {
-		l = &line{key: key, most: most}
-		t.lines[key] = l
+// arrive returns an attempt that is not in the queue yet.
+func (t *turns) arrive(a *Attempt) *waiter {
+	line := func(kind byte, place, name string) *line {
+		key := lineKey{a.Known, kind, place, name}
+		l := t.lines[key]
+		if l == nil {
+			l = &line{key: key, stride: 1}
+			t.lines[key] = l
+		}
+		return l
 	}
-	return l
+	w := &waiter{turn: make(chan error, 1), source: line('s', a.Source, ""), name: line('n', "", a.Name)}
+	w.path = append(w.path, t.classes[a.Known])
+	for _, network := range a.Networks {
+		w.path = append(w.path, line('w', network, ""))
+	}
+	w.path = append(w.path, w.source, line('&', a.Source, a.Name))
+	t.enter(w, arriving)
+	return w
 }
 
-// before returns how many of those held back go first.
-func (t *turns) before(w *waiter) int {
-	i := slices.IndexFunc(t.held, func(h *waiter) bool { return h.round > w.round })
-	if i < 0 {
-		return len(t.held)
-	}
-	return i
-}
-
-// makeRoom reports whether there is room for an attempt. The last of those held back is refused for one
-// that goes before it.
-func (t *turns) makeRoom(w *waiter) bool {
-	switch {
-	case w.free():
-		return len(t.queue) < t.room && t.wait() <= t.maxWait
-	case len(t.held) < t.room:
+// makeRoom reports whether there is room for an attempt. The one whose turn would come last is refused for
+// one whose turn would come before.
+func (t *turns) makeRoom(w *waiter, to state) bool {
+	class := w.path[0]
+	if class.count[to] < t.room && (to == held || t.wait(class) <= t.maxWait) {
 		return true
-	case t.before(w) == len(t.held):
+	}
+	var last *waiter
+	for _, o := range slices.Backward(t.waiting[to]) {
+		if o.path[0] == class && (last == nil || o.after(last, to, 0)) {
+			last = o
+		}
+	}
+	if last == nil || !last.after(w, to, 1) {
 		return false
 	}
-	last := t.held[len(t.held)-1]
-	last.turn <- t.busy()
+	last.turn <- t.busy(last)
 	t.remove(last)
 	return true
 }
 
-// wait returns how long the queue is expected to take.
-func (t *turns) wait() time.Duration {
-	return t.average * time.Duration(len(t.queue)) / time.Duration(t.atOnce)
+// wait returns how long the queue of a class is expected to take, with the turns of the other class
+// meanwhile.
+func (t *turns) wait(class *line) time.Duration {
+	other := t.classes[class == t.classes[false]]
+	n := class.count[queued]
+	n += min(other.count[queued], n*class.stride/other.stride)
+	return t.average * time.Duration(n) / time.Duration(t.atOnce)
 }
 
-func (t *turns) busy() *BusyError {
-	seconds := (max(t.maxWait, t.wait()) + time.Second - 1) / time.Second
+func (t *turns) busy(w *waiter) *BusyError {
+	seconds := (max(t.maxWait, t.wait(w.path[0])) + time.Second - 1) / time.Second
 	return &BusyError{RetryAfter: seconds * time.Second}
 }
 
@@ -186,7 +215,7 @@ func (t *turns) busy() *BusyError {
 func (t *turns) leave(w *waiter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	late := t.busy()
+	late := t.busy(w)
 	t.remove(w)
 	t.advance()
 	return late
@@ -206,63 +235,127 @@ func (t *turns) release(w *waiter, took time.Duration) {
 	t.advance()
 }
 
-// remove takes an attempt away from where it is.
-func (t *turns) remove(w *waiter) {
-	same := func(other *waiter) bool { return other == w }
-	switch w.state {
-	case held:
-		t.held = slices.DeleteFunc(t.held, same)
-		w.count(0, -1)
-	case queued:
-		t.queue = slices.DeleteFunc(t.queue, same)
-		w.count(-1, 0)
-	case hashing:
-		t.running--
-		w.count(-1, 0)
-	case gone:
-	}
-	w.state = gone
-	t.forget(w)
-}
-
-// forget removes the lines that nothing stands in.
-func (t *turns) forget(w *waiter) {
-	for _, l := range w.lines {
-		if l.active+l.held == 0 {
-			delete(t.lines, l.key)
-		}
-	}
-}
-
 // advance admits to the queue those who need not be held back any more, and gives the free turns to the
 // first in the queue.
 func (t *turns) advance() {
-	t.held = slices.DeleteFunc(t.held, func(w *waiter) bool {
-		if !w.free() {
-			return false
-		}
-		w.state = queued
-		w.count(1, -1)
-		t.round = max(t.round, w.round)
-		t.queue = append(t.queue, w)
-		return true
-	})
-	for t.running < t.atOnce && len(t.queue) > 0 {
-		t.queue[0].state = hashing
-		t.queue[0].turn <- nil
-		t.queue = slices.Delete(t.queue, 0, 1)
-		t.running++
+	admissible := func(w *waiter) bool { return w.free() && w.path[0].count[queued] < t.room }
+	for w := t.first(held, admissible); w != nil; w = t.first(held, admissible) {
+		t.proceed(w)
 	}
+	for t.running < t.atOnce && len(t.waiting[queued]) > 0 {
+		w := t.first(queued, func(*waiter) bool { return true })
+		t.proceed(w)
+		w.turn <- nil
+	}
+}
+
+// first returns the one whose turn it is, of those with ok; nil if there is none.
+func (t *turns) first(s state, ok func(*waiter) bool) (first *waiter) {
+	for _, w := range t.waiting[s] {
+		if ok(w) && (first == nil || w.before(first, s)) {
+			first = w
+		}
+	}
+	return first
+}
+
+// proceed gives an attempt that is held back or in the queue its turn.
+func (t *turns) proceed(w *waiter) {
+	s, in := w.state, &t.root
+	for _, l := range w.levels(s) {
+		in.round[s] = l.next[s]
+		l.next[s] += l.stride
+		in = l
+	}
+	t.exit(w)
+	t.enter(w, s+1)
+}
+
+func (t *turns) enter(w *waiter, s state) {
+	w.state = s
+	w.add(s, 1)
+	switch s {
+	case held, queued:
+		t.waiting[s] = append(t.waiting[s], w)
+		in := &t.root
+		for _, l := range w.levels(s) {
+			l.next[s] = max(l.next[s], in.round[s]) // no turns are saved up
+			in = l
+		}
+	case hashing:
+		t.running++
+	case arriving, gone:
+	}
+}
+
+func (t *turns) exit(w *waiter) {
+	switch s := w.state; s {
+	case held, queued:
+		t.waiting[s] = slices.DeleteFunc(t.waiting[s], func(o *waiter) bool { return o == w })
+	case hashing:
+		t.running--
+	case arriving, gone:
+	}
+	w.add(w.state, -1)
+	w.state = gone
+}
+
+// remove takes an attempt away from where it is, and the lines that nothing stands in any more. Those that
+// have had their turn of the round are kept while others wait, unless there are too many.
+func (t *turns) remove(w *waiter) {
+	if w.state == gone {
+		return
+	}
+	t.exit(w)
+	in := w.path[0]
+	for _, l := range append(w.path[1:], w.name) {
+		if l.empty() && l.next[held] <= in.round[held] && l.next[queued] <= in.round[queued] {
+			delete(t.lines, l.key)
+		}
+		in = l
+	}
+	idle := t.running == 0 && len(t.waiting[held]) == 0 && len(t.waiting[queued]) == 0
+	if idle || len(t.lines) > linesPerRoom*t.room {
+		maps.DeleteFunc(t.lines, func(_ lineKey, l *line) bool { return l.empty() })
+	}
+}
+
+func (l *line) empty() bool { return l.count == [gone]int{} }
+
+func (w *waiter) add(s state, n int) {
+	for _, l := range w.path {
+		l.count[s] += n
+	}
+	w.name.count[s] += n
 }
 
 // free reports whether the attempt may be in the queue.
-func (w *waiter) free() bool {
-	return !slices.ContainsFunc(w.lines[:], func(l *line) bool { return l.active >= l.most })
+func (w *waiter) free() bool { return w.name.active() < perName && w.source.active() < perSource }
+
+func (l *line) active() int { return l.count[queued] + l.count[hashing] }
+
+// levels are the lines that turns are shared by. In the queue, those from one source are served in order.
+func (w *waiter) levels(s state) []*line { return w.path[:len(w.path)-int(s)] }
+
+// before reports whether it has its turn before one that arrived earlier.
+func (w *waiter) before(o *waiter, s state) bool {
+	l, m := w.fork(o, s)
+	return l.next[s] < m.next[s]
 }
 
-func (w *waiter) count(active, held int) {
-	for _, l := range w.lines {
-		l.active += active
-		l.held += held
+// after reports whether the network of w, where it differs from that of o, has its last turn in a later
+// round, after so many more of o.
+func (w *waiter) after(o *waiter, s state, more int) bool {
+	l, m := w.fork(o, s)
+	return l.next[s]+l.count[s] > m.next[s]+m.count[s]+more
+}
+
+// fork returns the widest lines that the attempts do not share, or the last that they do.
+func (w *waiter) fork(o *waiter, s state) (ofW, ofO *line) {
+	levels, others := w.levels(s), o.levels(s)
+	i := 0
+	for i < min(len(levels), len(others))-1 && levels[i] == others[i] {
+		i++
 	}
+	return levels[i], others[i]
 }

@@ -21,7 +21,7 @@ const longest = 3 * time.Second // by default
 func takeTurn(t *testing.T, p *Passwords) (giveBack func()) {
 	t.Helper()
 	own := New()
-	turn, err := p.turns.acquire(t.Context(), own, own)
+	turn, err := p.turns.acquire(t.Context(), &Attempt{Name: own, Source: own})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,16 +41,17 @@ func wantBusy(t *testing.T, err error, after time.Duration) {
 func wantIdle(t *testing.T, p *Passwords) {
 	t.Helper()
 	type left struct{ Running, Queued, Held, Lines int }
-	got := left{p.turns.running, len(p.turns.queue), len(p.turns.held), len(p.turns.lines)}
+	got := left{p.turns.running, len(p.turns.waiting[queued]), len(p.turns.waiting[held]), len(p.turns.lines)}
 	if diff := cmp.Diff(left{}, got); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }
 
-// slow is Passwords whose hashes take 20 ms of the test's clock and are recorded.
+// slow is Passwords whose hashes take 20 ms of the test's clock, or takes, and are recorded.
 type slow struct {
 	*Passwords
 	t     *testing.T
+	takes time.Duration // a hash
 	group sync.WaitGroup
 
 	mu     sync.Mutex
@@ -62,14 +63,14 @@ type slow struct {
 
 func newSlow(t *testing.T, opts PasswordOptions) *slow {
 	t.Helper()
-	s := &slow{Passwords: NewPasswords(opts), t: t, failed: map[string]error{}}
+	s := &slow{Passwords: NewPasswords(opts), t: t, takes: 20 * time.Millisecond, failed: map[string]error{}}
 	s.key = func(password, _ []byte, _, _ uint32, _ uint8, n uint32) []byte {
 		s.mu.Lock()
 		s.hashed = append(s.hashed, string(password))
 		s.now++
 		s.most = max(s.most, s.now)
 		s.mu.Unlock()
-		<-time.After(20 * time.Millisecond)
+		<-time.After(s.takes)
 		s.mu.Lock()
 		s.now--
 		s.mu.Unlock()
@@ -80,10 +81,14 @@ func newSlow(t *testing.T, opts PasswordOptions) *slow {
 
 // attempt starts an attempt, and returns when it waits or hashes. The password shows in the record.
 func (s *slow) attempt(name, source, password string) {
+	s.start(Attempt{Name: name, Source: source, Password: password})
+}
+
+func (s *slow) start(a Attempt) {
 	s.group.Go(func() {
-		if err := s.RejectAttempt(s.t.Context(), Attempt{Name: name, Source: source, Password: password}); err != nil {
+		if err := s.RejectAttempt(s.t.Context(), a); err != nil {
 			s.mu.Lock()
-			s.failed[password] = err
+			s.failed[a.Password] = err
 			s.mu.Unlock()
 		}
 	})
@@ -177,14 +182,15 @@ func TestLongWaitsAreRefused(t *testing.T) {
 func TestHeldBackAreRefusedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, PasswordOptions{Concurrency: 2})
+		s.takes = 21 * time.Millisecond // so that no turn comes at three seconds
 		began := time.Now()
 		s.flood(400, always("alice"), always("X"))
 		s.group.Wait()
-		if took := time.Since(began); took > longest+20*time.Millisecond {
+		if took := time.Since(began); took > longest+s.takes {
 			t.Errorf("the last one waited for %s", took)
 		}
-		if n := len(s.hashed); n != 300 {
-			t.Errorf("%d were hashed in three seconds at 20 ms each, two at once", n)
+		if n := len(s.hashed); n != 286 {
+			t.Errorf("%d were hashed in three seconds at 21 ms each, two at once, want 2 x 143", n)
 		}
 		wantBusy(t, s.failed["flood 399"], 3*time.Second)
 		wantIdle(t, s.Passwords)

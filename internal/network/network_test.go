@@ -1,0 +1,34 @@
+package network_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/network"
+)
+
+func TestNames(t *testing.T) {
+	type names struct {
+		Source string
+		Around []string
+		Site   string
+	}
+	v4 := names{"192.0.2.7", []string{"192.0.2.0/24"}, ""}
+	v6 := names{"2001:db8:1:203::/64", []string{"2001:db8:1::/48", "2001:db8:1:200::/56"}, "2001:db8:1::/48"}
+	local := names{"fe80::/64", []string{"fe80::/48", "fe80::/56"}, "fe80::/48"}
+	for addr, want := range map[string]names{
+		"192.0.2.7":              v4,
+		"::ffff:192.0.2.7":       v4,
+		"2001:db8:1:203::1":      v6,
+		"2001:db8:1:203:ffff::2": v6,
+		"fe80::1%eth0":           local,
+		"":                       {"invalid IP", nil, ""},
+	} {
+		a, _ := netip.ParseAddr(addr)
+		if diff := cmp.Diff(want, names{network.Source(a), network.Around(a), network.Site(a)}); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", addr, diff)
+		}
+	}
+}
