@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -80,6 +81,8 @@ func clientError(id string, err error) error {
 		return &usageError{err}
 	case errors.Is(err, clientcfg.ErrNotFound):
 		return fmt.Errorf("there is no client %q", id)
+	case errors.Is(err, clientcfg.ErrUnreadableClient):
+		return fmt.Errorf("%w; mend what is stored, or remove it with oauth-server client delete '%s'", err, id)
 	case errors.Is(err, app.ErrNameOfUser):
 		return fmt.Errorf("there is a user %q: the tokens of a client and a user of one name would have the same sub; choose another ID", id)
 	case errors.Is(err, clientcfg.ErrExists):
@@ -120,19 +123,34 @@ func (c *cli) showCredentials(cr credentials) error {
 func newClientList(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: "List all clients", Args: takes()}
 	return c.onStore(cmd, func(ctx context.Context, store app.Store, _ []string) error {
-		clients, _, err := store.Clients(ctx)
+		clients, err := clientcfg.ReadDirectory(ctx, store)
 		if err != nil {
 			return err
 		}
+		listed := []any{}
 		rows := [][]string{{"CLIENT ID", "KIND", "GRANTS", "SCOPES", "CREATED"}}
-		for i := range clients {
-			cl := &clients[i]
+		for cl := range clients.All() {
+			listed = append(listed, cl)
 			rows = append(rows, []string{
 				cl.ID, kindOf(cl), joinGrants(cl.Grants), orDash(cl.Scopes), cl.CreatedAt.Format(time.DateOnly),
 			})
 		}
-		return c.list(append([]clientcfg.Client{}, clients...), rows...)
+		unreadable := clients.Unreadable()
+		for _, id := range slices.Sorted(maps.Keys(unreadable)) {
+			listed = append(listed, unreadableClient{id, unreadable[id].Error()})
+			rows = append(rows, []string{id, "unreadable", "-", "-", "-"})
+		}
+		if len(unreadable) > 0 {
+			c.note("Clients that are unreadable are not served: client show ID says what is wrong. Mend what is stored, or remove it with client delete ID.")
+		}
+		return c.list(listed, rows...)
 	})
+}
+
+// unreadableClient is an entry of the list, after those that can be read.
+type unreadableClient struct {
+	ClientID   string `json:"client_id"`
+	Unreadable string `json:"unreadable"` // what is wrong
 }
 
 func newClientShow(c *cli) *cobra.Command {

@@ -138,7 +138,7 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 	w := &instance{t: t, name: name, store: store, clock: &testworld.Clock{}, counters: ratelimit.NewCounters(0), recorder: activity.New(0, noon)}
 	w.resets = admin.NewResets(w.counters, nil, slog.New(slog.DiscardHandler))
 	var err error
-	w.clients, err = clientcfg.NewSource(t.Context(), store)
+	w.clients, err = clientcfg.NewSource(t.Context(), store, nil)
 	check.OK(t, err)
 	w.policies, err = clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{
 		Base: base, Now: w.clock.Now, Adopted: w.resets.Adopted,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"oauth-server/internal/clientcfg"
@@ -79,17 +78,14 @@ func usualGrants(c clientcfg.Client) []clientcfg.Grant {
 	return []clientcfg.Grant{clientcfg.ClientCredentials}
 }
 
-// FindClient returns the client of that ID, or [clientcfg.ErrNotFound].
+// FindClient returns the client of that ID. Errors: [clientcfg.ErrNotFound],
+// [clientcfg.ErrUnreadableClient].
 func FindClient(ctx context.Context, store clientcfg.Store, id string) (clientcfg.Client, error) {
-	all, _, err := store.Clients(ctx)
+	c, err := clientcfg.FindClient(ctx, store, id)
 	if err != nil {
-		return clientcfg.Client{}, err
+		return c, fmt.Errorf("client %q: %w", id, err)
 	}
-	i := slices.IndexFunc(all, func(c clientcfg.Client) bool { return c.ID == id })
-	if i < 0 {
-		return clientcfg.Client{}, fmt.Errorf("client %q: %w", id, clientcfg.ErrNotFound)
-	}
-	return all[i], nil
+	return c, nil
 }
 
 // SetResourceServer allows a confidential client to introspect all access tokens, or only those that
@@ -118,7 +114,7 @@ func CreateUser(ctx context.Context, reg userRegistry, given, password string, o
 		return grants.User{}, fmt.Errorf("create user %q: %w", name, err)
 	}
 	switch _, err := FindClient(ctx, reg, name); {
-	case err == nil:
+	case err == nil || errors.Is(err, clientcfg.ErrUnreadableClient):
 		return grants.User{}, fmt.Errorf("create user %q: %w", name, ErrNameOfClient)
 	case !errors.Is(err, clientcfg.ErrNotFound):
 		return grants.User{}, fmt.Errorf("create user %q: %w", name, err)

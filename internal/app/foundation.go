@@ -80,7 +80,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	}
 	f.uses = clientcfg.NewUses(f.store)
 	undo.push("the last uses of secrets", f.flushUses)
-	if f.clients, err = clientcfg.NewSource(ctx, f.watched); err != nil {
+	if f.clients, err = clientcfg.NewSource(ctx, f.watched, f.log); err != nil {
 		return nil, err
 	}
 	f.passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: cfg.Passwords.Concurrency, Memory: opts.Memory})

@@ -3,6 +3,10 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +39,8 @@ func (r *readiness) report(context.Context) httpapi.Readiness {
 		unshared: sync.DegradedFor,
 		outage:   sync.Stalled,
 		clock:    sync.Clock,
+
+		unreadable: r.clients.Directory().Unreadable(),
 	}
 	if silent := time.Since(r.clients.CheckedAt()); silent > staleAfter {
 		c.silent = silent
@@ -53,10 +59,12 @@ type condition struct {
 	unshared time.Duration // since exchanges began to fail; 0 if they do not
 	outage   bool          // limits are decided by their on_outage
 	clock    clock.State
+
+	unreadable map[string]error // clients that are not served, by ID
 }
 
-// readiness returns the answer: ready if nothing is wrong. The texts are public: they name no hosts,
-// and hold no errors.
+// readiness returns the answer: ready if nothing is wrong but single clients. The texts are public:
+// they name no hosts, and hold no errors.
 func (c *condition) readiness() httpapi.Readiness {
 	if c.stopping {
 		return httpapi.Readiness{Status: httpapi.Down, Checks: map[string]string{"server": "stopping"}}
@@ -77,10 +85,34 @@ func (c *condition) readiness() httpapi.Readiness {
 	if text := describeClocks(c.clock); text != "" {
 		checks["clock"] = text
 	}
+	status := httpapi.Degraded
 	if len(checks) == 0 {
-		return httpapi.Readiness{Status: httpapi.Ready}
+		status = httpapi.Ready
 	}
-	return httpapi.Readiness{Status: httpapi.Degraded, Checks: checks}
+	if len(c.unreadable) > 0 {
+		checks["clients"] = describeUnreadable(c.unreadable)
+	}
+	if len(checks) == 0 {
+		checks = nil
+	}
+	return httpapi.Readiness{Status: status, Checks: checks}
+}
+
+// namedClients is how many clients a text names at most.
+const namedClients = 5
+
+// describeUnreadable names clients that cannot be read.
+func describeUnreadable(clients map[string]error) string {
+	ids := slices.Sorted(maps.Keys(clients))
+	named := ids[:min(len(ids), namedClients)]
+	for i, id := range named {
+		named[i] = strconv.QuoteToASCII(id[:min(len(id), clientcfg.MaxIDLength)])
+	}
+	text := "not served, because they cannot be read: " + strings.Join(named, ", ")
+	if more := len(ids) - len(named); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + "; the others are"
 }
 
 // describeClocks returns which clock disagrees, and by how much; empty if none does.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,19 @@ func TestReadiness(t *testing.T) {
 		{"the store is silent", condition{silent: 12400 * time.Millisecond}, degraded(map[string]string{"store": "not answering for 12s"})},
 		{"silent for a moment", condition{silent: time.Millisecond}, degraded(map[string]string{"store": "not answering for 1s"})},
 		{"stored limits are refused", condition{refused: true}, degraded(map[string]string{"limits": "those in the store are refused; the last good ones stay"})},
+		{
+			"a client cannot be read",
+			condition{unreadable: map[string]error{"shop": errors.New("x"), "app\n": errors.New("y")}},
+			httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{"clients": `not served, because they cannot be read: "app\n", "shop"; the others are`}},
+		},
+		{
+			"many clients cannot be read, and more",
+			condition{refused: true, unreadable: map[string]error{"a": nil, "b": nil, "c": nil, "d": nil, "e": nil, "f": nil, "g": nil}},
+			degraded(map[string]string{
+				"clients": `not served, because they cannot be read: "a", "b", "c", "d", "e" and 2 more; the others are`,
+				"limits":  "those in the store are refused; the last good ones stay",
+			}),
+		},
 		{
 			"counts are not shared",
 			condition{unshared: 3 * time.Minute, outage: true},

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
 )
 
 // TestTasks: what is repeated, and how often. A change of clients or policies is in force on every
@@ -98,7 +99,13 @@ func TestTasksFollowTheStore(t *testing.T) {
 		if err := store.CreateClient(t.Context(), invalid); err != nil {
 			t.Fatal(err)
 		}
+		// Limits that no instance can use, as another process might store them.
+		broken := clientcfg.PolicySet{Version: 21, Clients: map[string]clientcfg.ClientPolicy{"shop": {Policy: ratelimit.Policy{Mode: "loud"}}}}
+		if err := store.ReplacePolicySet(t.Context(), broken, clientcfg.AuditEntry{Version: 21, ID: "21", At: time.Now().UTC()}); err != nil {
+			t.Fatal(err)
+		}
 		pass(3 * clientsRefreshEvery)
+		changePolicies(t, s, 22, time.Now())
 		if err := store.DeleteClient(t.Context(), invalid.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +116,10 @@ func TestTasksFollowTheStore(t *testing.T) {
 		if _, ok := s.base.clients.Client("shop"); !ok {
 			t.Errorf("a new client is not known after %v", clientsRefreshEvery)
 		}
-		for _, text := range []string{`ERROR msg="refresh failed; keeping last good snapshot"`, `INFO msg="background task works again"`} {
+		for _, text := range []string{
+			`ERROR msg="refresh failed; keeping last good snapshot"`, `INFO msg="background task works again"`,
+			`ERROR msg="client cannot be read and is not served; the others are"`, `INFO msg="client that could not be read was deleted"`,
+		} {
 			if n := strings.Count(log.String(), text); n != 1 {
 				t.Errorf("%s is logged %d times, want once:\n%s", text, n, log.String())
 			}

@@ -160,6 +160,7 @@ func (t *telemetry) watch(l *limiter) {
 			{Name: "policies", Revision: st.Version, Refreshed: st.CheckedAt},
 		}
 	})
+	t.WatchUnreadableClients(func() int { return len(clients.Directory().Unreadable()) })
 	t.WatchPolicies(func() metrics.PolicySnapshot { return policies.Snapshot() })
 	t.WatchMemory(func() metrics.Memory {
 		st := l.counters.Stats()

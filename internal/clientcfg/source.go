@@ -3,65 +3,28 @@ package clientcfg
 import (
 	"context"
 	"fmt"
-	"iter"
+	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 )
 
-// Directory is an immutable snapshot of all clients.
-type Directory struct {
-	revision Revision
-	all      []Client // ordered by ID
-	byID     map[string]*Client
-}
-
-// NewDirectory validates the clients and indexes them. A single invalid client makes the
-// whole snapshot invalid.
-func NewDirectory(clients []Client, rev Revision) (*Directory, error) {
-	d := &Directory{revision: rev, all: clients, byID: make(map[string]*Client, len(clients))}
-	for i := range clients {
-		c := &clients[i]
-		if err := c.Validate(); err != nil {
-			return nil, fmt.Errorf("client %q: %w", c.ID, err)
-		}
-		d.byID[c.ID] = c
-	}
-	return d, nil
-}
-
-// Client returns the client of that ID. It must not be changed.
-func (d *Directory) Client(id string) (*Client, bool) {
-	c, ok := d.byID[id]
-	return c, ok
-}
-
-// All yields every client, ordered by ID. They must not be changed.
-func (d *Directory) All() iter.Seq[*Client] {
-	return func(yield func(*Client) bool) {
-		for i := range d.all {
-			if !yield(&d.all[i]) {
-				return
-			}
-		}
-	}
-}
-
-// Revision is the revision of the store at which the snapshot was taken.
-func (d *Directory) Revision() Revision { return d.revision }
-
-// Len is the number of clients.
-func (d *Directory) Len() int { return len(d.byID) }
-
-// Source holds the newest valid [Directory]. Reads are a pointer load.
+// Source holds the newest [Directory]. Reads are a pointer load.
 type Source struct {
 	store   Store
+	log     *slog.Logger
 	current atomic.Pointer[Directory]
 	checked atomic.Pointer[time.Time]
 }
 
-// NewSource reads the first directory and fails if that cannot be used.
-func NewSource(ctx context.Context, store Store) (*Source, error) {
-	s := &Source{store: store}
+// NewSource reads the first directory and fails if the store cannot be read. When a client cannot be
+// read, or can be again, it is logged; nil discards.
+func NewSource(ctx context.Context, store Store, log *slog.Logger) (*Source, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Source{store: store, log: log}
 	if err := s.Refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -99,14 +62,44 @@ func (s *Source) refresh(ctx context.Context) error {
 			return nil
 		}
 	}
-	clients, rev, err := s.store.Clients(ctx)
+	next, err := ReadDirectory(ctx, s.store)
 	if err != nil {
-		return fmt.Errorf("clientcfg: read clients: %w", err)
-	}
-	next, err := NewDirectory(clients, rev)
-	if err != nil {
-		return fmt.Errorf("clientcfg: refused revision %d: %w", rev, err)
+		return err
 	}
 	s.current.Store(next)
+	if old == nil {
+		old = &Directory{}
+	}
+	s.logUnreadable(ctx, old, next)
 	return nil
+}
+
+// mostLogged bounds the lines of one refresh.
+const mostLogged = 20
+
+// logUnreadable logs which clients cannot be read any more, and which can be again: when that begins
+// and ends, not each time.
+func (s *Source) logUnreadable(ctx context.Context, old, next *Directory) {
+	changed := 0
+	few := func() bool { changed++; return changed <= mostLogged }
+	for _, id := range slices.Sorted(maps.Keys(next.unreadable)) {
+		if _, before := old.unreadable[id]; !before && few() {
+			s.log.LogAttrs(ctx, slog.LevelError, "client cannot be read and is not served; the others are",
+				slog.String("client_id", id), slog.Any("error", next.unreadable[id]))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(old.unreadable)) {
+		if _, still := next.unreadable[id]; still || !few() {
+			continue
+		}
+		if _, ok := next.Client(id); ok {
+			s.log.LogAttrs(ctx, slog.LevelInfo, "client can be read again", slog.String("client_id", id))
+		} else {
+			s.log.LogAttrs(ctx, slog.LevelInfo, "client that could not be read was deleted", slog.String("client_id", id))
+		}
+	}
+	if changed > mostLogged {
+		s.log.LogAttrs(ctx, slog.LevelError, "more clients cannot be read, or can be again",
+			slog.Int("not_logged", changed-mostLogged), slog.Int("unreadable", len(next.unreadable)))
+	}
 }

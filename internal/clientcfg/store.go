@@ -13,21 +13,35 @@ var (
 	ErrNotFound = errors.New("clientcfg: no such client")
 	ErrExists   = errors.New("clientcfg: the client exists already")
 	ErrConflict = errors.New("clientcfg: the client was changed meanwhile")
+	// ErrUnreadableClient: what is stored under the ID is no client of this release. It was edited by
+	// hand, or a newer release wrote it.
+	ErrUnreadableClient = errors.New("clientcfg: the stored client cannot be read")
 )
 
 // Store keeps the registrations. Implementations MUST be safe for concurrent
 // use, MUST make a change durable before they return nil, and MUST return the
 // errors above (wrapped is fine) and no others for the cases they name.
 type Store interface {
-	// Clients returns every client, ordered by ID, and the revision at which
-	// it was read.
-	Clients(ctx context.Context) ([]Client, Revision, error)
+	// Clients calls each with every client, in any order, and returns the
+	// revision at which they were read. After an error, each may have been
+	// called with some.
+	Clients(ctx context.Context, each func(Record)) (Revision, error)
+	// Client returns the client of that ID. ErrNotFound, ErrUnreadableClient.
+	Client(ctx context.Context, id string) (Client, error)
 	// Revision returns the current revision, cheaply. It MUST change
 	// whenever what Clients returns does, except for when secrets were used.
 	Revision(ctx context.Context) (Revision, error)
 }
 
-// Registry changes the registrations.
+// Record is what is stored under the ID of a client.
+type Record struct {
+	ID     string
+	Client Client // if Err is nil
+	Err    error  // wraps ErrUnreadableClient
+}
+
+// Registry changes the registrations. A client that cannot be read exists:
+// its ID is taken, and it can be deleted.
 type Registry interface {
 	// CreateClient adds c with Version 1. ErrExists if the ID is taken.
 	CreateClient(ctx context.Context, c Client) error

@@ -42,7 +42,7 @@ func daemon(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	clients, err := clientcfg.NewSource(ctx, store)
+	clients, err := clientcfg.NewSource(ctx, store, nil)
 	if err != nil {
 		return err
 	}

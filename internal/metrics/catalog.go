@@ -237,6 +237,10 @@ var (
 		[]string{"config"},
 		"Time since the configuration was last known to be the newest.",
 	}
+	unreadableInfo = Info{
+		"oauth_clients_unreadable", Gauge, nil,
+		"Clients that are not served, because what is stored of them cannot be read or is not valid.",
+	}
 	panicsInfo = Info{
 		"oauth_loop_panics_total", Counter,
 		[]string{"loop"},
@@ -271,7 +275,7 @@ func Sections() []Section {
 			commandsInfo, commandFailsInfo, bulkSizeInfo, bulkDurationInfo, writesInfo,
 			expiredInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, leftoverInfo, clockOffsetInfo,
 		}},
-		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, panicsInfo, buildInfo}},
+		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, unreadableInfo, panicsInfo, buildInfo}},
 	}
 }
 

@@ -24,7 +24,7 @@ var pulled = []Info{
 	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
 	gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, outageInfo, dirtyInfo, dueInfo, instancesInfo,
 	writesInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, clockOffsetInfo,
-	configRevisionInfo, configAgeInfo, buildInfo,
+	configRevisionInfo, configAgeInfo, unreadableInfo, buildInfo,
 }
 
 func newPullCollector() *pullCollector {
@@ -100,4 +100,9 @@ func (m *Metrics) WatchConfigs(read func() []Config) {
 			emit(configAgeInfo, m.now().Sub(c.Refreshed).Seconds(), c.Name)
 		}
 	})
+}
+
+// WatchUnreadableClients exports what read returns at each scrape.
+func (m *Metrics) WatchUnreadableClients(read func() int) {
+	m.pull.watch("unreadable clients", func(emit emit) { emit(unreadableInfo, float64(read())) })
 }

@@ -50,7 +50,7 @@ func encodeClient(c *clientcfg.Client, version int64) ([]byte, error) {
 func decodeClient(id, value []byte) (clientcfg.Client, error) {
 	var r clientRecord
 	if err := json.Unmarshal(value, &r); err != nil {
-		return clientcfg.Client{}, fmt.Errorf("%w: client %q: %w", ErrCorrupt, id, err)
+		return clientcfg.Client{}, fmt.Errorf("%w: %w", clientcfg.ErrUnreadableClient, err)
 	}
 	return clientcfg.Client{
 		ID: string(id), Name: r.Name, SecretDigest: r.SecretDigest, SecretUsed: r.SecretUsed,
@@ -61,19 +61,31 @@ func decodeClient(id, value []byte) (clientcfg.Client, error) {
 }
 
 // Clients implements [clientcfg.Store].
-func (s *Store) Clients(ctx context.Context) (list []clientcfg.Client, rev clientcfg.Revision, err error) {
+func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (rev clientcfg.Revision, err error) {
 	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
-		list = nil
 		if rev, err = readRevision(tx); err != nil {
 			return err
 		}
 		return tx.Bucket(buckets[clients]).ForEach(func(id, value []byte) error {
 			c, err := decodeClient(id, value)
-			list = append(list, c)
-			return err
+			each(clientcfg.Record{ID: string(id), Client: c, Err: err})
+			return nil
 		})
 	})
-	return list, rev, err
+	return rev, err
+}
+
+// Client implements [clientcfg.Store].
+func (s *Store) Client(ctx context.Context, id string) (c clientcfg.Client, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
+		value := get(tx, clients, []byte(id))
+		if value == nil {
+			return fmt.Errorf("%w: %s", clientcfg.ErrNotFound, id)
+		}
+		c, err = decodeClient([]byte(id), value)
+		return err
+	})
+	return c, err
 }
 
 // Revision implements [clientcfg.Store].
@@ -161,8 +173,8 @@ func recordUse(w *writeTx, use clientcfg.SecretUse) error {
 		return nil
 	}
 	c, err := decodeClient([]byte(use.ClientID), value)
-	if err != nil {
-		return err
+	if err != nil { // it stays as it is, and the uses of other clients are stored
+		return nil //nolint:nilerr // which clients cannot be read is reported where they are served
 	}
 	var used *time.Time
 	switch use.Digest {

@@ -10,6 +10,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
@@ -248,13 +249,16 @@ func TestCorruptRecords(t *testing.T) {
 	_, code := s.Code(ctx, d)
 	_, token := s.RefreshToken(ctx, d)
 	_, user := s.User(ctx, "u")
-	_, _, clients := s.Clients(ctx)
+	_, clients := s.Client(ctx, "c")
 	for name, err := range map[string]error{
-		"code": code, "redeem": s.RedeemCode(ctx, d, nil), "token": token, "user": user, "clients": clients,
+		"code": code, "redeem": s.RedeemCode(ctx, d, nil), "token": token, "user": user,
 	} {
 		if !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if !errors.Is(clients, clientcfg.ErrUnreadableClient) {
+		t.Errorf("client: %v", clients)
 	}
 	if err := s.CreateUser(ctx, grants.User{Name: "new"}); err != nil {
 		t.Errorf("a sound write beside them: %v", err)

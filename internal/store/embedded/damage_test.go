@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
@@ -52,7 +53,7 @@ func useAll(t *testing.T, path string) error {
 		_, err := s.Code(ctx, d)
 		errs = append(errs, err, s.RedeemCode(ctx, d, &grants.RefreshToken{Digest: secret.DigestOf(string(rune(i)))}))
 	}
-	_, _, err = s.Clients(ctx)
+	_, err = s.Clients(ctx, func(clientcfg.Record) {})
 	errs = append(errs, err)
 	_, err = s.Users(ctx)
 	errs = append(errs, err)

@@ -26,6 +26,14 @@ var target = storetest.Target{
 	PutInstance: func(_ *testing.T, b storetest.SyncBackend, i syncer.Instance) {
 		b.(*Store).instances.Put(i)
 	},
+	Spoil: func(t *testing.T, b storetest.Backend, id string) {
+		t.Helper()
+		s := b.(*Store)
+		err := s.changeClients(t.Context(), func(w *writeTx) error { return w.put(clients, []byte(id), []byte(`{"grants":"all"}`)) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	},
 }
 
 func TestMain(m *testing.M) {

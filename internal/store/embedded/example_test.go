@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store/embedded"
 )
 
@@ -24,12 +25,12 @@ func ExampleOpen() {
 		panic(err)
 	}
 	defer func() { _ = server.Close() }()
-	list, _, err := server.Clients(context.Background())
-	fmt.Println(len(list), "clients,", err)
+	_, err = server.Clients(context.Background(), func(c clientcfg.Record) { fmt.Println("client", c.ID) })
+	fmt.Println("clients read:", err)
 
 	_, err = embedded.Open(path, embedded.Options{})
 	fmt.Println("in use:", errors.Is(err, embedded.ErrLocked))
 	// Output:
-	// 0 clients, <nil>
+	// clients read: <nil>
 	// in use: true
 }

@@ -67,7 +67,7 @@ func (d *clientDoc) client() (clientcfg.Client, error) {
 		former.Digest, err = digestOf(f.SHA256)
 	}
 	if err != nil {
-		return clientcfg.Client{}, fmt.Errorf("client %q: %w", d.ID, err)
+		return clientcfg.Client{}, err
 	}
 	return clientcfg.Client{
 		ID: d.ID, Name: d.Name, SecretDigest: digest, SecretUsed: d.SecretUsed, Former: former, Public: d.Public, Grants: d.Grants, RedirectURIs: d.RedirectURIs,
@@ -89,25 +89,71 @@ func digestOf(b []byte) (d secret.Digest, err error) {
 func newEtag() int64 { return 1 + rand.Int64N(1<<42) } //nolint:gosec // distinguishes versions; no secret
 
 // Clients implements [clientcfg.Store].
-func (s *Store) Clients(ctx context.Context) (list []clientcfg.Client, rev clientcfg.Revision, err error) {
+func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (rev clientcfg.Revision, err error) {
 	err = s.do(ctx, "read clients", func(ctx context.Context) error {
-		docs, err := findAll[clientDoc](ctx, s.clients, bson.D{}, options.Find().SetSort(byID(1)))
-		for i := 0; err == nil && i < len(docs); i++ {
-			var c clientcfg.Client
-			c, err = docs[i].client()
-			list = append(list, c)
-			rev += clientcfg.Revision(docs[i].Etag)
+		cursor, err := s.clients.Find(ctx, bson.D{}, options.Find().SetComment(comment(ctx)))
+		if err != nil {
+			return err
 		}
-		return err
+		for cursor.Next(ctx) {
+			rev += clientcfg.Revision(integer(cursor.Current.Lookup("etag")))
+			each(clientRecord(cursor.Current))
+		}
+		return errors.Join(cursor.Err(), cursor.Close(ctx))
 	})
-	return list, rev, err
+	return rev, err
+}
+
+// Client implements [clientcfg.Store].
+func (s *Store) Client(ctx context.Context, id string) (c clientcfg.Client, err error) {
+	err = s.do(ctx, "read client "+id, func(ctx context.Context) error {
+		raw, err := s.clients.FindOne(ctx, byID(id), options.FindOne().SetComment(comment(ctx))).Raw()
+		switch {
+		case errors.Is(err, mongo.ErrNoDocuments):
+			return clientcfg.ErrNotFound
+		case err != nil:
+			return err
+		}
+		r := clientRecord(raw)
+		c = r.Client
+		return r.Err
+	})
+	return c, err
+}
+
+// clientRecord decodes a document. What it holds beside the fields of this release is ignored.
+func clientRecord(raw bson.Raw) (r clientcfg.Record) {
+	id := raw.Lookup("_id")
+	if text, ok := id.StringValueOK(); ok {
+		r.ID = text
+	} else {
+		r.ID = id.String()
+	}
+	var doc clientDoc
+	err := bson.Unmarshal(raw, &doc)
+	if err == nil {
+		r.Client, err = doc.client()
+	}
+	if err != nil {
+		r.Err = fmt.Errorf("%w: %w", clientcfg.ErrUnreadableClient, err)
+	}
+	return r
+}
+
+// integer is a number as $sum adds it; 0 for what is no number.
+func integer(v bson.RawValue) int64 {
+	if f, ok := v.DoubleOK(); ok {
+		return int64(f)
+	}
+	n, _ := v.AsInt64OK()
+	return n
 }
 
 // Revision implements [clientcfg.Store]: the sum of the clients' etags. Every change replaces, adds
 // or removes one of them, in the same write.
 func (s *Store) Revision(ctx context.Context) (clientcfg.Revision, error) {
 	var sums []struct {
-		Sum clientcfg.Revision `bson:"sum"`
+		Sum bson.RawValue `bson:"sum"`
 	}
 	err := s.do(ctx, "read client revision", func(ctx context.Context) error {
 		cursor, err := s.clients.Aggregate(ctx, bson.A{
@@ -121,7 +167,7 @@ func (s *Store) Revision(ctx context.Context) (clientcfg.Revision, error) {
 	if err != nil || len(sums) == 0 {
 		return 0, err
 	}
-	return sums[0].Sum, nil
+	return clientcfg.Revision(integer(sums[0].Sum)), nil
 }
 
 // CreateClient implements [clientcfg.Registry].

@@ -89,7 +89,11 @@ func exercise(ctx context.Context, s *Store) error {
 		s.PutShared(ctx, "s", nil, []byte("a")), s.PutShared(ctx, "s", []byte("a"), []byte("b")),
 		change(ctx, s, 1), change(ctx, s, 2))
 	_, shared := s.Shared(ctx, "s")
-	_, _, clients := s.Clients(ctx)
+	_, clients := s.Clients(ctx, func(clientcfg.Record) {})
+	_, one := s.Client(ctx, "none")
+	if errors.Is(one, clientcfg.ErrNotFound) {
+		one = nil
+	}
 	_, user := s.User(ctx, "alice")
 	_, users := s.Users(ctx)
 	_, session := s.Session(ctx, token)
@@ -106,6 +110,6 @@ func exercise(ctx context.Context, s *Store) error {
 	if conflict := change(ctx, s, 1); !errors.Is(conflict, clientcfg.ErrPolicyConflict) { // it looks into the trail
 		err = errors.Join(err, conflict)
 	}
-	return errors.Join(err, clients, user, users, session, found, revoked, signing, shared, set, version, trail, swept,
+	return errors.Join(err, clients, one, user, users, session, found, revoked, signing, shared, set, version, trail, swept,
 		s.DeleteUser(ctx, "alice"), s.DeleteSession(ctx, token), s.DeleteKey(ctx, "k"))
 }

@@ -49,6 +49,14 @@ var target = storetest.Target{
 			t.Fatal(err)
 		}
 	},
+	Spoil: func(t *testing.T, b storetest.Backend, id string) {
+		t.Helper()
+		spoiled := bson.D{{Key: "$set", Value: bson.D{{Key: "grants", Value: "all"}, {Key: "etag", Value: newEtag()}}}}
+		_, err := b.(ttlStore).clients.UpdateOne(t.Context(), byID(id), spoiled, options.UpdateOne().SetBypassDocumentValidation(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+	},
 }
 
 // recordDocument is the document that reads as the record. Without frame and pruned it is as

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -27,14 +29,27 @@ func testClients(t *testing.T, target Target) {
 	t.Run("the revision moves with every change", func(t *testing.T) { revisionMoves(t, target.fresh(t)) })
 	t.Run("one revision is one state", func(t *testing.T) { revisionIsState(t, target.fresh(t)) })
 	t.Run("no update is lost among 100 workers", func(t *testing.T) { lostUpdate(t, target.fresh(t)) })
+	t.Run("one that cannot be read", func(t *testing.T) { unreadableClient(t, target) })
 	t.Run("one of 100 creators wins", func(t *testing.T) { createRace(t, target.fresh(t)) })
 }
 
 func clients(t *testing.T, b Backend) []clientcfg.Client {
 	t.Helper()
-	list, _, err := b.Clients(t.Context())
+	list, _, err := readClients(t.Context(), b)
 	succeed(t, "clients", err)
 	return list
+}
+
+// readClients returns all clients, ordered by ID.
+func readClients(ctx context.Context, b clientcfg.Store) (list []clientcfg.Client, rev clientcfg.Revision, err error) {
+	rev, err = b.Clients(ctx, func(r clientcfg.Record) {
+		list = append(list, r.Client)
+		if r.Err != nil || r.ID != r.Client.ID {
+			list = append(list, clientcfg.Client{ID: r.ID, Name: fmt.Sprint("unreadable: ", r.Err)})
+		}
+	})
+	slices.SortFunc(list, func(a, b clientcfg.Client) int { return strings.Compare(a.ID, b.ID) })
+	return list, rev, err
 }
 
 func createClients(t *testing.T, b Backend) {
@@ -43,8 +58,12 @@ func createClients(t *testing.T, b Backend) {
 		c.Version = 77 // the store numbers versions itself
 		succeed(t, "create", b.CreateClient(t.Context(), c))
 	}
-	equal(t, "clients, ordered by ID",
-		[]clientcfg.Client{fullClient("a"), publicClient("b"), fullClient("c")}, clients(t, b))
+	equal(t, "clients", []clientcfg.Client{fullClient("a"), publicClient("b"), fullClient("c")}, clients(t, b))
+	for _, want := range []clientcfg.Client{fullClient("a"), publicClient("b")} {
+		got, err := b.Client(t.Context(), want.ID)
+		succeed(t, "client", err)
+		equal(t, "client", want, got)
+	}
 }
 
 func clientErrors(t *testing.T, b Backend) {
@@ -54,6 +73,8 @@ func clientErrors(t *testing.T, b Backend) {
 	succeed(t, "create", b.CreateClient(ctx, c))
 	failWith(t, "create twice", clientcfg.ErrExists, b.CreateClient(ctx, c))
 	failWith(t, "update unknown", clientcfg.ErrNotFound, b.UpdateClient(ctx, fullClient("unknown")))
+	_, unknown := b.Client(ctx, "unknown")
+	failWith(t, "read unknown", clientcfg.ErrNotFound, unknown)
 	failWith(t, "delete unknown", clientcfg.ErrNotFound, b.DeleteClient(ctx, "unknown"))
 	c.Version = 2
 	failWith(t, "update from a version ahead", clientcfg.ErrConflict, b.UpdateClient(ctx, c))
@@ -102,7 +123,7 @@ func revisionMoves(t *testing.T, b Backend) {
 		if again := revision(t, b); again != rev {
 			t.Errorf("the revision went from %d to %d without a change", rev, again)
 		}
-		_, read, err := b.Clients(ctx)
+		_, read, err := readClients(ctx, b)
 		succeed(t, "clients", err)
 		if read != rev {
 			t.Errorf("after %q Clients says revision %d, Revision says %d", change.name, read, rev)
@@ -125,7 +146,7 @@ func revisionIsState(t *testing.T, b Backend) {
 	var mu sync.Mutex
 	seen := map[clientcfg.Revision][]clientcfg.Client{}
 	read := func() {
-		list, rev, err := b.Clients(t.Context())
+		list, rev, err := readClients(t.Context(), b)
 		if err != nil {
 			t.Errorf("clients: %v", err)
 			return
@@ -172,11 +193,10 @@ func lostUpdate(t *testing.T, b Backend) {
 // incrementName counts in the client's name, trying again on every conflict.
 func incrementName(ctx context.Context, b Backend) error {
 	for {
-		list, _, err := b.Clients(ctx)
+		c, err := b.Client(ctx, "c")
 		if err != nil {
 			return err
 		}
-		c := list[0]
 		n, err := strconv.Atoi(c.Name)
 		if err != nil {
 			return fmt.Errorf("the name is no count: %w", err)

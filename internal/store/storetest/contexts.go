@@ -56,7 +56,8 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"CreateSession":      b.CreateSession(ctx, session("new"), mostSessions),
 		"DeleteSession":      b.DeleteSession(ctx, theSession),
 	}
-	_, _, errs["Clients"] = b.Clients(ctx)
+	_, errs["Clients"] = b.Clients(ctx, func(clientcfg.Record) {})
+	_, errs["Client"] = b.Client(ctx, "there")
 	_, errs["Revision"] = b.Revision(ctx)
 	_, errs["Keys"] = b.Keys(ctx)
 	_, errs["Shared"] = b.Shared(ctx, "new")

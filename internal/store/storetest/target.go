@@ -29,6 +29,9 @@ type Target struct {
 	Put func(t *testing.T, b SyncBackend, r syncer.Record, expire time.Time)
 	// PutInstance is that of [SyncTarget], too.
 	PutInstance func(t *testing.T, b SyncBackend, i syncer.Instance)
+	// Spoil stores something under the ID of a client that is no client, as an editor or a newer release
+	// may, and as a change: the revision moves.
+	Spoil func(t *testing.T, b Backend, id string)
 }
 
 // Run runs the whole suite.

@@ -8,10 +8,17 @@ import (
 )
 
 // Clients implements clientcfg.Store.
-func (s *Store) Clients(ctx context.Context) (_ []clientcfg.Client, _ clientcfg.Revision, err error) {
+func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (_ clientcfg.Revision, err error) {
 	ctx, end := s.observer.Begin(ctx, "read_clients")
 	defer func() { end(failed(err)) }()
-	return s.backend.Clients(ctx)
+	return s.backend.Clients(ctx, each)
+}
+
+// Client implements clientcfg.Store.
+func (s *Store) Client(ctx context.Context, id string) (_ clientcfg.Client, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_client")
+	defer func() { end(failed(err)) }()
+	return s.backend.Client(ctx, id)
 }
 
 // Revision implements clientcfg.Store.

@@ -30,7 +30,7 @@ func New(b store.Serving, o Observer) *Store { return &Store{backend: b, observe
 // answers are errors that are results: the store has not failed.
 var answers = []error{
 	grants.ErrNotFound, grants.ErrExists, grants.ErrClaimed,
-	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict,
+	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict, clientcfg.ErrUnreadableClient,
 	keys.ErrExists, keys.ErrConflict, keys.ErrSharedChanged,
 	syncer.ErrNoClock,
 	context.Canceled, // the caller cancelled

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
+	"oauth-server/internal/store/mongo/mongotest"
+)
+
+// page is the body that an address answers a GET with.
+func page(t *testing.T, address string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	check.OK(t, err)
+	status, body := send(t, req)
+	check.Equal(t, "status of "+address, status, http.StatusOK)
+	return body
+}
+
+// listed is an entry of client list.
+type listed struct {
+	ClientID   string `json:"client_id"`
+	Unreadable string `json:"unreadable"`
+}
+
+// bad checks what the commands say about the client "bad".
+func bad(t *testing.T, store []string, why string) {
+	t.Helper()
+	on := func(args ...string) []string { return append(args, store...) }
+	var list []listed
+	runJSON(t, &list, "", on("client", "list")...)
+	last := list[len(list)-1]
+	if last.ClientID != "bad" || !strings.Contains(last.Unreadable, why) {
+		t.Errorf("the list ends with %+v, want bad: %s", last, why)
+	}
+	text, _, _ := run(t, "", on("client", "list")...)
+	if !strings.Contains(text, "bad ") || !strings.Contains(text, "unreadable") {
+		t.Errorf("the list does not mark it:\n%s", text)
+	}
+	for _, args := range [][]string{{"show"}, {"revoke"}, {"rotate-secret"}} {
+		_, stderr, status := run(t, "", on("client", args[0], "bad")...)
+		if status != exitFailed || !strings.Contains(stderr, why) || !strings.Contains(stderr, "oauth-server client delete 'bad'") {
+			t.Errorf("client %s: status %d, %s", args[0], status, stderr)
+		}
+	}
+	for _, args := range [][]string{{"client", "create", "bad"}, {"user", "create", "bad", "--password-stdin"}} {
+		if _, stderr, status := run(t, adaPassword, on(args...)...); status != exitFailed || !strings.Contains(stderr, `there is a client "bad"`) {
+			t.Errorf("%v: status %d, %s", args, status, stderr)
+		}
+	}
+}
+
+// One client of two instances is edited by hand. The others are served, a client is registered, another
+// one revoked, and both instances may be started again.
+func TestUnreadableClientOfADatabase(t *testing.T) {
+	r := newRevocable(t)
+	var other credentials
+	runJSON(t, &other, "", r.on("client", "create", "bad")...)
+	tokens := r.signIn(r.instances[0], adaPassword)
+	_, err := mongotest.Connect(t, r.db[1]).Database(r.db[3]).Collection("clients").UpdateOne(t.Context(),
+		bson.D{{Key: "_id", Value: "bad"}}, bson.D{{Key: "$set", Value: bson.D{{Key: "redirectUris", Value: "https://not.a.list"}}}},
+		options.UpdateOne().SetBypassDocumentValidation(true))
+	check.OK(t, err)
+	bad(t, r.db, "redirectUris")
+
+	r.instances[0].stop(t)
+	r.instances[0] = launchOperated(t, append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, r.db...)...)
+	var fresh credentials
+	runJSON(t, &fresh, "", r.on("client", "create", "fresh")...)
+	runJSON(t, &credentials{}, "", r.on("client", "revoke", "legacy")...)
+	done := time.Now()
+	for i, o := range r.instances {
+		check.Eventually(t, "the revoked token is worthless", func() bool { return !r.active(o, r.legacy, tokens.Access) })
+		check.Eventually(t, "the new client is served", func() bool {
+			status, _ := postForm(t, o.clients+"/token", fresh, url.Values{"grant_type": {"client_credentials"}})
+			return status == http.StatusOK
+		})
+		if late := time.Since(done); late > promptly {
+			t.Errorf("instance %d followed after %v", i+1, late)
+		}
+	}
+	restarted := r.instances[0]
+	if body := page(t, restarted.clients+"/readyz"); !strings.Contains(body, `"status":"ready"`) || !strings.Contains(body, `\"bad\"`) {
+		t.Errorf("/readyz says %s", body)
+	}
+	if body := page(t, restarted.operators+"/metrics"); !strings.Contains(body, "\noauth_clients_unreadable 1\n") {
+		t.Error("the metric does not count it")
+	}
+	if n := strings.Count(restarted.log.String(), "client cannot be read and is not served"); n != 1 {
+		t.Errorf("it is logged %d times:\n%s", n, restarted.log.String())
+	}
+	status, _ := postForm(t, restarted.clients+"/token", other, url.Values{"grant_type": {"client_credentials"}})
+	check.Equal(t, "status of its token request", status, http.StatusUnauthorized)
+
+	runJSON(t, &map[string]any{}, "", r.on("client", "delete", "bad")...)
+	check.Eventually(t, "its end is logged", func() bool {
+		return strings.Contains(restarted.log.String(), "client that could not be read was deleted")
+	})
+	check.Equal(t, "/readyz", strings.TrimSpace(page(t, restarted.clients+"/readyz")), `{"status":"ready"}`)
+}
+
+// A file holds a client with a grant of a newer release.
+func TestUnreadableClientOfAFile(t *testing.T) {
+	data := storeFile(t)
+	var shop credentials
+	runJSON(t, &shop, "", "client", "create", "shop", "--data", data)
+	store, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
+	check.OK(t, err)
+	check.OK(t, store.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}))
+	check.OK(t, store.Close())
+	bad(t, []string{"--data", data}, `unknown grant type "of_tomorrow"`)
+	server := launchOperated(t, "serve", "--data", data)
+	askToken(t, server.clients, shop)
+	if body := page(t, server.clients+"/readyz"); !strings.Contains(body, `"status":"ready"`) || !strings.Contains(body, `\"bad\"`) {
+		t.Errorf("/readyz says %s", body)
+	}
+	server.stop(t)
+	runJSON(t, &map[string]any{}, "", "client", "delete", "bad", "--data", data)
+}

@@ -1,0 +1,113 @@
+// Package cowmap has an immutable map that is cheap to change: a changed copy shares with the original
+// all that did not change (copy on write). So a directory of a million entries can be read without a
+// lock, while a change of one entry copies about a thousandth of it.
+package cowmap
+
+import (
+	"hash/maphash"
+	"iter"
+	"maps"
+)
+
+// shards is into how many parts a map is divided. A change copies the table of them, 8 KiB, and each
+// part that it touches.
+const shards = 1 << 10
+
+// Map maps strings to values. It is never changed, so it may be read from everywhere at once. The zero
+// Map is empty.
+type Map[V any] struct {
+	parts *[shards]map[string]V // nil: it is empty
+	len   int
+}
+
+// seed is of this process: keys may come from outside, and must not be able to meet in one part.
+var seed = maphash.MakeSeed()
+
+func shardOf(key string) int { return int(maphash.String(seed, key) % shards) }
+
+// Get returns the value of a key, and whether there is one.
+func (m Map[V]) Get(key string) (v V, ok bool) {
+	if m.parts == nil {
+		return v, false
+	}
+	v, ok = m.parts[shardOf(key)][key]
+	return v, ok
+}
+
+// Len is the number of entries.
+func (m Map[V]) Len() int { return m.len }
+
+// All yields every entry, in no order.
+func (m Map[V]) All() iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		if m.parts == nil {
+			return
+		}
+		for _, part := range m.parts {
+			for key, v := range part {
+				if !yield(key, v) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Edit begins a changed copy of the map.
+func (m Map[V]) Edit() *Edit[V] {
+	e := &Edit[V]{parts: new([shards]map[string]V), len: m.len}
+	if m.parts != nil {
+		*e.parts = *m.parts
+	}
+	return e
+}
+
+// Edit is a map while it is made. Only one goroutine may use it.
+type Edit[V any] struct {
+	parts *[shards]map[string]V
+	own   [shards]bool // parts that no Map has
+	len   int
+}
+
+// Set gives a key a value.
+func (e *Edit[V]) Set(key string, v V) {
+	part := e.part(key)
+	before := len(part)
+	part[key] = v
+	e.len += len(part) - before
+}
+
+// Delete removes a key, if it is there.
+func (e *Edit[V]) Delete(key string) {
+	part := e.part(key)
+	before := len(part)
+	delete(part, key)
+	e.len += len(part) - before
+}
+
+// Get returns the value of a key as it is now, and whether there is one.
+func (e *Edit[V]) Get(key string) (v V, ok bool) {
+	v, ok = e.parts[shardOf(key)][key]
+	return v, ok
+}
+
+// Map returns what was made. Afterwards the Edit is a copy of it, which may be changed further.
+func (e *Edit[V]) Map() Map[V] {
+	m := Map[V]{parts: e.parts, len: e.len}
+	e.parts = new([shards]map[string]V)
+	*e.parts = *m.parts
+	e.own = [shards]bool{}
+	return m
+}
+
+// part returns the part of a key, copied if a Map has it.
+func (e *Edit[V]) part(key string) map[string]V {
+	i := shardOf(key)
+	if !e.own[i] {
+		e.own[i] = true
+		if e.parts[i] = maps.Clone(e.parts[i]); e.parts[i] == nil {
+			e.parts[i] = map[string]V{}
+		}
+	}
+	return e.parts[i]
+}
