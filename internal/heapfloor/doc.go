@@ -22,10 +22,11 @@
 // on a busy machine. So while GOGC is above 100, a memory limit keeps the heap from
 // growing beyond twice the floor.
 //
-// Checking a password leaves 19 MiB of garbage, and a collection meanwhile finds them live: 38 MiB are
-// left below a floor of 64, so every second password would bring one, 15 to 20 a second. So the floor
-// is a higher one while passwords are checked often: at least eight in two seconds ([Keeper.Raise]).
-// The memory limit is then above that one by as much as else: a floor.
+// Checking a password leaves 19 MiB of garbage, and a collection at that time finds them
+// live. Below a floor of 64 MiB every second password would start a collection, 10 to 15
+// a second. So on few processors, while passwords are checked often, more than eight in
+// two seconds, the floor is a higher one and GOMAXPROCS is raised by one ([Keeper.Raise]).
+// The memory limit is then one lower floor above the raised one.
 //
 // The package allocates no ballast, which would show up as heap in use. It leaves the
 // collector alone where the environment sets GOGC, and never raises a memory limit that

@@ -1,6 +1,7 @@
 package heapfloor
 
 import (
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -16,6 +17,9 @@ const usual = 100
 const (
 	burst    = 8
 	burstFor = 2 * time.Second
+	// few is the number of processors up to which the floor is raised. More of them check more than two
+	// passwords at once, which hold half of a floor live and more, and leave processors free.
+	few = 4
 )
 
 // Keep lets the heap grow to the floor before a collection is due, until [Keeper.Stop] is called. Call
@@ -30,6 +34,7 @@ func (c Choice) Keep() *Keeper {
 type Keeper struct {
 	Choice
 	before settings
+	few    int
 
 	mu      sync.Mutex
 	now     settings
@@ -38,6 +43,7 @@ type Keeper struct {
 	calls   int              // of Raise
 	recent  [burst]time.Time // the last of them
 	lower   *time.Timer      // nil: the floor is not raised
+	procs   int              // GOMAXPROCS before it was raised; 0: it is not
 }
 
 // settings are the two knobs of the collector.
@@ -58,7 +64,7 @@ const (
 )
 
 func newKeeper(c Choice) *Keeper {
-	k := &Keeper{Choice: c, stopped: c.Floor == 0, samples: []metrics.Sample{
+	k := &Keeper{Choice: c, few: few, stopped: c.Floor == 0, samples: []metrics.Sample{
 		liveHeap: {Name: "/gc/heap/live:bytes"},
 		stacks:   {Name: "/gc/scan/stack:bytes"},
 		globals:  {Name: "/gc/scan/globals:bytes"},
@@ -111,7 +117,10 @@ func (k *Keeper) follow() {
 	k.set(want)
 }
 
-// Raise is called before work that leaves much garbage. While that is often, the floor is the raised one.
+// Raise is called before work that leaves much garbage and keeps a processor busy. While that is often and
+// there are few processors, the floor is the raised one, and GOMAXPROCS is one above the number of
+// processors, so that the work takes no P from others. A GOMAXPROCS below that number stays: it was set, or
+// follows from a limit of processor time, which more threads would use up sooner.
 func (k *Keeper) Raise() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -127,10 +136,27 @@ func (k *Keeper) Raise() {
 	case !often:
 	case k.lower != nil:
 		k.lower.Reset(burstFor)
+	case runtime.GOMAXPROCS(0) > k.few:
 	default:
 		k.lower = time.AfterFunc(burstFor, k.lowered)
 		k.follow()
+		if n := runtime.GOMAXPROCS(0); n == runtime.NumCPU() {
+			k.procs = n
+			runtime.GOMAXPROCS(n + 1)
+		}
 	}
+}
+
+// lowerProcs ends what Raise did to GOMAXPROCS.
+func (k *Keeper) lowerProcs() {
+	switch {
+	case k.procs == 0:
+	case os.Getenv("GOMAXPROCS") == "":
+		runtime.SetDefaultGOMAXPROCS() // which follows changes of the machine again
+	default:
+		runtime.GOMAXPROCS(k.procs)
+	}
+	k.procs = 0
 }
 
 // lowered ends what Raise began. If the heap is above the floor, the next allocations start a collection.
@@ -139,6 +165,7 @@ func (k *Keeper) lowered() {
 	defer k.mu.Unlock()
 	if !k.stopped {
 		k.lower = nil
+		k.lowerProcs()
 		k.follow()
 	}
 }
@@ -173,6 +200,7 @@ func (k *Keeper) Stop() {
 	}
 	k.set(k.before)
 	k.stopped = true
+	k.lowerProcs()
 	if k.lower != nil {
 		k.lower.Stop()
 	}

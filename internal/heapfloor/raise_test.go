@@ -17,12 +17,22 @@ func wantGoal(t *testing.T, when string, from, to int64) {
 	}
 }
 
+func wantProcs(t *testing.T, when string, want int) {
+	t.Helper()
+	if got := runtime.GOMAXPROCS(0); got != want {
+		t.Errorf("%s GOMAXPROCS is %d, want %d", when, got, want)
+	}
+}
+
 // raising is a keeper with 4 MiB live, a floor of 32 MiB and a raised one of 128.
 func raising(t *testing.T) *Keeper {
 	t.Helper()
 	unset(t)
+	before := runtime.GOMAXPROCS(runtime.NumCPU())
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 	hold(t, 4)
 	k := newKeeper(Choice{Floor: 32 * mib, Raised: 128 * mib})
+	k.few = runtime.NumCPU() + 1 // whatever the machine of the test has
 	t.Cleanup(k.Stop)
 	runtime.GC()
 	k.adjust()
@@ -48,9 +58,11 @@ func TestRaisedDuringBursts(t *testing.T) {
 		runtime.GC()
 		k.adjust()
 		wantGoal(t, "after a collection", 126, 130)
+		wantProcs(t, "with eight in a second", runtime.NumCPU()+1)
 		<-time.After(burstFor)
 		synctest.Wait()
 		wantGoal(t, "two seconds later", 31, 35)
+		wantProcs(t, "two seconds later", runtime.NumCPU())
 	})
 }
 
@@ -74,6 +86,7 @@ func TestStopWhileRaised(t *testing.T) {
 			k.Raise()
 		}
 		k.Stop()
+		wantProcs(t, "stopped", runtime.NumCPU())
 		stopped := knobs()
 		if stopped != k.before {
 			t.Errorf("%+v, before %+v", stopped, k.before)
@@ -84,5 +97,32 @@ func TestStopWhileRaised(t *testing.T) {
 		if got := knobs(); got != stopped {
 			t.Errorf("later %+v, after Stop %+v", got, stopped)
 		}
+	})
+}
+
+// TestChosenProcessorsStay: a GOMAXPROCS that is not the number of processors.
+func TestChosenProcessorsStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := raising(t)
+		chosen := k.few
+		runtime.GOMAXPROCS(chosen)
+		for range burst + 1 {
+			k.Raise()
+		}
+		wantGoal(t, "raised", 126, 130)
+		wantProcs(t, "raised", chosen)
+	})
+}
+
+// TestNotRaisedWithManyProcessors: many passwords are checked at once there, which take memory enough.
+func TestNotRaisedWithManyProcessors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := raising(t)
+		k.few = runtime.NumCPU() - 1
+		for range burst + 1 {
+			k.Raise()
+		}
+		wantGoal(t, "with many", 31, 35)
+		wantProcs(t, "with many", runtime.NumCPU())
 	})
 }
