@@ -159,15 +159,25 @@ func (k *Keeper) lowerProcs() {
 	k.procs = 0
 }
 
-// lowered ends what Raise began. If the heap is above the floor, the next allocations start a collection.
+// lowered ends what Raise began, and returns the memory: without much garbage a server at rest would
+// keep it until the next collection, and most of it after that.
 func (k *Keeper) lowered() {
+	if k.normal() {
+		debug.FreeOSMemory()
+	}
+}
+
+// normal makes the floor and GOMAXPROCS what they were before Raise. It returns false after Stop.
+func (k *Keeper) normal() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.stopped {
-		k.lower = nil
-		k.lowerProcs()
-		k.follow()
+	if k.stopped {
+		return false
 	}
+	k.lower = nil
+	k.lowerProcs()
+	k.follow()
+	return true
 }
 
 // guard returns the memory limit under which the heap grows to one floor above the present one at most

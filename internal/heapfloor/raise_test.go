@@ -2,6 +2,7 @@ package heapfloor
 
 import (
 	"runtime"
+	"runtime/metrics"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +64,30 @@ func TestRaisedDuringBursts(t *testing.T) {
 		synctest.Wait()
 		wantGoal(t, "two seconds later", 31, 35)
 		wantProcs(t, "two seconds later", runtime.NumCPU())
+	})
+}
+
+// TestMemoryIsReturnedAfterBursts: a server at rest has as much as before, although nothing is collected
+// there for a long time.
+func TestMemoryIsReturnedAfterBursts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := raising(t)
+		inUse := func() int64 {
+			metrics.Read(k.samples)
+			return (k.value(objects) + k.value(free)) / mib
+		}
+		for range burst + 1 {
+			k.Raise()
+		}
+		waste(100)
+		if n := inUse(); n < 90 {
+			t.Fatalf("raised the heap has %d MiB, want 90 or more", n)
+		}
+		<-time.After(burstFor)
+		synctest.Wait()
+		if n := inUse(); n > 32 {
+			t.Errorf("later it has %d MiB, above the floor of 32", n)
+		}
 	})
 }
 
