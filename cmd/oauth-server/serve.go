@@ -89,7 +89,11 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Options) error {
 	opts.Logger = app.NewLogger(cfg.Log, c.errOut)
 	opts.Memory, _ = heapfloor.Memory(os.DirFS("/"))
-	defer keepHeapFloor(ctx, opts.Logger)()
+	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"))
+	opts.Logger.LogAttrs(ctx, slog.LevelDebug, "heap floor chosen, below which no garbage is collected", slog.Any("heap", floor))
+	keeper := floor.Keep()
+	defer keeper.Stop()
+	opts.Hashing = keeper.Raise
 	server, err := app.New(ctx, cfg, opts)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -98,13 +102,6 @@ func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Option
 		return err
 	}
 	return server.Run(ctx)
-}
-
-// keepHeapFloor lets the heap grow to a floor before garbage is collected, until stop is called.
-func keepHeapFloor(ctx context.Context, log *slog.Logger) (stop func()) {
-	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"))
-	log.LogAttrs(ctx, slog.LevelDebug, "heap floor chosen, below which no garbage is collected", slog.Any("heap", floor))
-	return floor.Keep()
 }
 
 // untilSignal returns a context that the first SIGTERM or SIGINT ends. A second one ends the

@@ -83,7 +83,9 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 	if f.clients, err = clientcfg.NewSource(ctx, f.watched, f.log); err != nil {
 		return nil, err
 	}
-	f.passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: cfg.Passwords.Concurrency, Memory: opts.Memory})
+	f.passwords = secret.NewPasswords(secret.PasswordOptions{
+		Concurrency: cfg.Passwords.Concurrency, Memory: opts.Memory, Hashing: opts.Hashing,
+	})
 	return f, nil
 }
 

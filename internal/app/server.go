@@ -20,6 +20,8 @@ type Options struct {
 	Prepare func(context.Context, Store) error
 	// Memory is how many bytes the process may use; 0 if that is not known.
 	Memory int64
+	// Hashing, if not nil, is called before each password is hashed.
+	Hashing func()
 	// Listening, if not nil, is called once the server answers.
 	Listening func(*Server)
 }

@@ -10,8 +10,10 @@ import (
 const (
 	// Default is the floor where there is enough memory, in bytes.
 	Default = 64 << 20
-	// share is which part of the memory a floor may take at most: an eighth.
-	share = 8
+	// DefaultRaised is the raised floor where there is enough memory, in bytes.
+	DefaultRaised = 192 << 20
+	// share is which part of the memory a floor may take at most: an eighth; a raised one a quarter.
+	share, raisedShare = 8, 4
 	// goMinimum is the heap below which Go collects nothing at GOGC=100.
 	goMinimum = 4 << 20
 )
@@ -19,24 +21,25 @@ const (
 // Choice is a floor, and why it is that one.
 type Choice struct {
 	Floor  int64  // bytes; 0: the collector is left alone
+	Raised int64  // the floor during work that leaves much garbage
 	Memory int64  // bytes that this process may use; 0: not known
 	From   string // where that was found: cgroup, GOMEMLIMIT, machine; or why there is no floor: GOGC
 }
 
-// Choose returns [Default], or an eighth of the memory that this process may use if that is less: the
-// machine's, that of its control groups, or GOMEMLIMIT. lookup is [os.LookupEnv]; if it finds GOGC,
-// the floor is 0. root is the file system of the machine.
+// Choose returns [Default] and [DefaultRaised], or an eighth and a quarter of the memory that this process
+// may use if that is less: the machine's, that of its control groups, or GOMEMLIMIT. lookup is
+// [os.LookupEnv]; if it finds GOGC, the floor is 0. root is the file system of the machine.
 func Choose(lookup func(string) (string, bool), root fs.FS) Choice {
 	if v, set := lookup("GOGC"); set && v != "" {
 		return Choice{From: "GOGC"}
 	}
 	memory, from := Memory(root)
-	c := Choice{Floor: Default, Memory: memory, From: from}
+	c := Choice{Floor: Default, Raised: DefaultRaised, Memory: memory, From: from}
 	if memory > 0 {
-		c.Floor = min(c.Floor, memory/share)
+		c.Floor, c.Raised = min(c.Floor, memory/share), min(c.Raised, memory/raisedShare)
 	}
 	if c.Floor <= goMinimum { // no floor at all: Go has that one
-		c.Floor = 0
+		c.Floor, c.Raised = 0, 0
 	}
 	return c
 }
@@ -54,5 +57,5 @@ func Memory(root fs.FS) (bytes int64, from string) {
 
 // LogValue implements [slog.LogValuer].
 func (c Choice) LogValue() slog.Value {
-	return slog.GroupValue(slog.Int64("floor", c.Floor), slog.Int64("memory", c.Memory), slog.String("from", c.From))
+	return slog.GroupValue(slog.Int64("floor", c.Floor), slog.Int64("raised", c.Raised), slog.Int64("memory", c.Memory), slog.String("from", c.From))
 }

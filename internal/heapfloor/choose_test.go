@@ -87,16 +87,16 @@ func TestChoose(t *testing.T) {
 		root  fstest.MapFS
 		want  Choice
 	}{
-		{"a large machine", nil, 0, files("proc/meminfo", meminfo), Choice{64 * mib, 8192 * mib, "machine"}},
-		{"not known", nil, 0, files(), Choice{64 * mib, 0, ""}},
-		{"an eighth of a container", nil, 0, container("268435456"), Choice{32 * mib, 256 * mib, "cgroup"}},
-		{"a container too small", nil, 0, container("33554432"), Choice{0, 32 * mib, "cgroup"}},
-		{"a memory limit", nil, 80 * mib, container("268435456"), Choice{10 * mib, 80 * mib, "GOMEMLIMIT"}},
-		{"a memory limit above the container's", nil, 512 * mib, container("268435456"), Choice{32 * mib, 256 * mib, "cgroup"}},
-		{"a memory limit, and nothing else is known", nil, 80 * mib, files(), Choice{10 * mib, 80 * mib, "GOMEMLIMIT"}},
+		{"a large machine", nil, 0, files("proc/meminfo", meminfo), Choice{64 * mib, 192 * mib, 8192 * mib, "machine"}},
+		{"not known", nil, 0, files(), Choice{64 * mib, 192 * mib, 0, ""}},
+		{"an eighth of a container", nil, 0, container("268435456"), Choice{32 * mib, 64 * mib, 256 * mib, "cgroup"}},
+		{"a container too small", nil, 0, container("33554432"), Choice{0, 0, 32 * mib, "cgroup"}},
+		{"a memory limit", nil, 80 * mib, container("268435456"), Choice{10 * mib, 20 * mib, 80 * mib, "GOMEMLIMIT"}},
+		{"a memory limit above the container's", nil, 512 * mib, container("268435456"), Choice{32 * mib, 64 * mib, 256 * mib, "cgroup"}},
+		{"a memory limit, and nothing else is known", nil, 80 * mib, files(), Choice{10 * mib, 20 * mib, 80 * mib, "GOMEMLIMIT"}},
 		{"GOGC", map[string]string{"GOGC": "100"}, 0, files("proc/meminfo", meminfo), Choice{From: "GOGC"}},
 		{"GOGC=off", map[string]string{"GOGC": "off"}, 80 * mib, files("proc/meminfo", meminfo), Choice{From: "GOGC"}},
-		{"an empty GOGC", map[string]string{"GOGC": ""}, 0, files("proc/meminfo", meminfo), Choice{64 * mib, 8192 * mib, "machine"}},
+		{"an empty GOGC", map[string]string{"GOGC": ""}, 0, files("proc/meminfo", meminfo), Choice{64 * mib, 192 * mib, 8192 * mib, "machine"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.limit > 0 {

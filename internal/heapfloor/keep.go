@@ -1,35 +1,49 @@
 package heapfloor
 
 import (
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"time"
 )
 
 // usual is the GOGC of a heap above the floor.
 const usual = 100
 
-// Keep lets the heap grow to the floor before a collection is due, until stop is called. Call it once
-// per process: it changes GOGC and the memory limit.
-func (c Choice) Keep() (stop func()) {
-	if c.Floor == 0 {
-		return func() {}
-	}
-	k := newKeeper(c.Floor)
+// What makes the floor a raised one: so many calls of [Keeper.Raise] in so long a time. It is lowered
+// when that was not so for as long.
+const (
+	burst    = 8
+	burstFor = 2 * time.Second
+	// few is the number of processors up to which the floor is raised. More of them check more than two
+	// passwords at once, which hold half of a floor live and more, and leave processors free.
+	few = 4
+)
+
+// Keep lets the heap grow to the floor before a collection is due, until [Keeper.Stop] is called. Call
+// it once per process: it changes GOGC and the memory limit.
+func (c Choice) Keep() *Keeper {
+	k := newKeeper(c)
 	k.collected()
-	return k.stop
+	return k
 }
 
-// keeper sets GOGC and the memory limit after each collection.
-type keeper struct {
-	floor  int64
+// Keeper sets GOGC and the memory limit after each collection.
+type Keeper struct {
+	Choice
 	before settings
+	few    int
 
 	mu      sync.Mutex
 	now     settings
 	stopped bool
 	samples []metrics.Sample
+	calls   int              // of Raise
+	recent  [burst]time.Time // the last of them
+	lower   *time.Timer      // nil: the floor is not raised
+	procs   int              // GOMAXPROCS before it was raised; 0: it is not
 }
 
 // settings are the two knobs of the collector.
@@ -49,8 +63,8 @@ const (
 	free    // of the heap
 )
 
-func newKeeper(floor int64) *keeper {
-	k := &keeper{floor: floor, samples: []metrics.Sample{
+func newKeeper(c Choice) *Keeper {
+	k := &Keeper{Choice: c, few: few, stopped: c.Floor == 0, samples: []metrics.Sample{
 		liveHeap: {Name: "/gc/heap/live:bytes"},
 		stacks:   {Name: "/gc/scan/stack:bytes"},
 		globals:  {Name: "/gc/scan/globals:bytes"},
@@ -59,6 +73,9 @@ func newKeeper(floor int64) *keeper {
 		objects:  {Name: "/memory/classes/heap/objects:bytes"},
 		free:     {Name: "/memory/classes/heap/free:bytes"},
 	}}
+	if k.stopped {
+		return k
+	}
 	k.before = settings{percent: debug.SetGCPercent(usual), limit: debug.SetMemoryLimit(-1)}
 	k.now = settings{percent: usual, limit: k.before.limit}
 	return k
@@ -66,43 +83,115 @@ func newKeeper(floor int64) *keeper {
 
 // sentinel is unreachable as soon as it is made, so the next collection finds it. It
 // holds a pointer, or it would share its memory with others.
-type sentinel struct{ _ *keeper }
+type sentinel struct{ _ *Keeper }
 
 // collected is called after each collection: it adjusts, and has itself called after the next.
-func (k *keeper) collected() {
+func (k *Keeper) collected() {
 	if k.adjust() {
-		runtime.AddCleanup(&sentinel{}, (*keeper).collected, k)
+		runtime.AddCleanup(&sentinel{}, (*Keeper).collected, k)
 	}
 }
 
-// adjust sets GOGC and the memory limit by the last collection. It returns false after stop.
-func (k *keeper) adjust() bool {
+// adjust sets GOGC and the memory limit by the last collection. It returns false after Stop.
+func (k *Keeper) adjust() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.stopped {
 		return false
 	}
-	metrics.Read(k.samples)
-	want := settings{percent: percentFor(k.floor, k.value(liveHeap), k.value(stacks)+k.value(globals)), limit: k.before.limit}
-	if want.percent > usual {
-		want.limit = min(want.limit, k.guard())
-	}
-	k.set(want)
+	k.follow()
 	return true
 }
 
-// guard returns the memory limit under which the heap grows to twice the floor at most, or to what it
-// has already: a limit below that would make the collector work all the time. An eighth is added, as
-// the collector stays a little below a limit.
-func (k *keeper) guard() int64 {
-	heap := k.value(objects) + k.value(free)
-	rest := k.value(total) - k.value(released) - heap
-	return rest + max(2*k.floor, heap)*9/8
+// follow is adjust with k.mu held.
+func (k *Keeper) follow() {
+	floor := k.Floor
+	if k.lower != nil {
+		floor = k.Raised
+	}
+	metrics.Read(k.samples)
+	want := settings{percent: percentFor(floor, k.value(liveHeap), k.value(stacks)+k.value(globals)), limit: k.before.limit}
+	if want.percent > usual {
+		want.limit = min(want.limit, k.guard(floor))
+	}
+	k.set(want)
 }
 
-func (k *keeper) value(i int) int64 { return int64(k.samples[i].Value.Uint64()) } //nolint:gosec // bytes of memory
+// Raise is called before work that leaves much garbage and keeps a processor busy. While that is often and
+// there are few processors, the floor is the raised one, and GOMAXPROCS is one above the number of
+// processors, so that the work takes no P from others. A GOMAXPROCS below that number stays: it was set, or
+// follows from a limit of processor time, which more threads would use up sooner.
+func (k *Keeper) Raise() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stopped || k.Raised <= k.Floor {
+		return
+	}
+	now := time.Now()
+	oldest := &k.recent[k.calls%burst]
+	often := now.Sub(*oldest) < burstFor
+	*oldest = now
+	k.calls++
+	switch {
+	case !often:
+	case k.lower != nil:
+		k.lower.Reset(burstFor)
+	case runtime.GOMAXPROCS(0) > k.few:
+	default:
+		k.lower = time.AfterFunc(burstFor, k.lowered)
+		k.follow()
+		if n := runtime.GOMAXPROCS(0); n == runtime.NumCPU() {
+			k.procs = n
+			runtime.GOMAXPROCS(n + 1)
+		}
+	}
+}
 
-func (k *keeper) set(want settings) {
+// lowerProcs ends what Raise did to GOMAXPROCS.
+func (k *Keeper) lowerProcs() {
+	switch {
+	case k.procs == 0:
+	case os.Getenv("GOMAXPROCS") == "":
+		runtime.SetDefaultGOMAXPROCS() // which follows changes of the machine again
+	default:
+		runtime.GOMAXPROCS(k.procs)
+	}
+	k.procs = 0
+}
+
+// lowered ends what Raise began, and returns the memory: without much garbage a server at rest would
+// keep it until the next collection, and most of it after that.
+func (k *Keeper) lowered() {
+	if k.normal() {
+		debug.FreeOSMemory()
+	}
+}
+
+// normal makes the floor and GOMAXPROCS what they were before Raise. It returns false after Stop.
+func (k *Keeper) normal() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stopped {
+		return false
+	}
+	k.lower = nil
+	k.lowerProcs()
+	k.follow()
+	return true
+}
+
+// guard returns the memory limit under which the heap grows to one floor above the present one at most
+// ([Choice].Floor), or to what it has already: a limit below that would make the collector work all the
+// time. An eighth is added, as the collector stays a little below a limit.
+func (k *Keeper) guard(present int64) int64 {
+	heap := k.value(objects) + k.value(free)
+	rest := k.value(total) - k.value(released) - heap
+	return rest + max(k.Floor+present, heap)*9/8
+}
+
+func (k *Keeper) value(i int) int64 { return int64(k.samples[i].Value.Uint64()) } //nolint:gosec // bytes of memory
+
+func (k *Keeper) set(want settings) {
 	if want.percent != k.now.percent {
 		debug.SetGCPercent(want.percent)
 	}
@@ -112,13 +201,18 @@ func (k *keeper) set(want settings) {
 	k.now = want
 }
 
-// stop restores what was set before.
-func (k *keeper) stop() {
+// Stop restores what was set before.
+func (k *Keeper) Stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.stopped {
-		k.set(k.before)
-		k.stopped = true
+	if k.stopped {
+		return
+	}
+	k.set(k.before)
+	k.stopped = true
+	k.lowerProcs()
+	if k.lower != nil {
+		k.lower.Stop()
 	}
 }
 

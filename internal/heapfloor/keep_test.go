@@ -80,8 +80,8 @@ func TestSmallHeapIsCollectedSeldom(t *testing.T) {
 	hold(t, 2)
 	runtime.GC()
 	without := waste(512)
-	stop := Choice{Floor: 64 * mib}.Keep()
-	defer stop()
+	k := Choice{Floor: 64 * mib}.Keep()
+	defer k.Stop()
 	with := waste(512)
 	t.Logf("%d collections without a floor, %d with", without, with)
 	if with < 1 || with > 24 {
@@ -104,8 +104,8 @@ func TestGoal(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			hold(t, tt.held)
-			k := newKeeper(int64(tt.floor) * mib)
-			defer k.stop()
+			k := newKeeper(Choice{Floor: int64(tt.floor) * mib})
+			defer k.Stop()
 			runtime.GC()
 			k.adjust()
 			goal := int(read("/gc/heap/goal:bytes") / mib)
@@ -121,8 +121,8 @@ func TestGoal(t *testing.T) {
 func TestLargeHeapIsCollectedAsEver(t *testing.T) {
 	unset(t)
 	hold(t, 48)
-	stop := Choice{Floor: 16 * mib}.Keep()
-	defer stop()
+	k := Choice{Floor: 16 * mib}.Keep()
+	defer k.Stop()
 	asEver := settings{usual, math.MaxInt64}
 	settled(t, "above the floor", func(s settings) bool { return s == asEver })
 	for range 20 {
@@ -138,8 +138,8 @@ func TestLargeHeapIsCollectedAsEver(t *testing.T) {
 func TestSuddenGrowthIsBounded(t *testing.T) {
 	unset(t)
 	const floor = 32 * mib
-	k := newKeeper(floor)
-	defer k.stop()
+	k := newKeeper(Choice{Floor: floor})
+	defer k.Stop()
 	held = nil
 	debug.FreeOSMemory() // what the heap has already may be used
 	k.adjust()
@@ -160,8 +160,8 @@ func TestSuddenGrowthIsBounded(t *testing.T) {
 // TestFollowsTheHeap: the knobs are set after every collection, down and up.
 func TestFollowsTheHeap(t *testing.T) {
 	unset(t)
-	stop := Choice{Floor: 32 * mib}.Keep()
-	defer stop()
+	k := Choice{Floor: 32 * mib}.Keep()
+	defer k.Stop()
 	for range 3 {
 		hold(t, 24)
 		runtime.GC()
@@ -183,12 +183,12 @@ func TestMemoryLimitIsNotRaised(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			debug.SetMemoryLimit(tt.limit)
 			defer debug.SetMemoryLimit(math.MaxInt64)
-			k := newKeeper(64 * mib)
+			k := newKeeper(Choice{Floor: 64 * mib})
 			k.adjust()
 			if s := knobs(); s.limit > tt.limit || (s.limit == tt.limit) != tt.holds {
 				t.Errorf("the limit is %d MiB, that of the environment %d", s.limit/mib, tt.limit/mib)
 			}
-			k.stop()
+			k.Stop()
 			if s := knobs(); s.limit != tt.limit {
 				t.Errorf("afterwards the limit is %d MiB, before it was %d", s.limit/mib, tt.limit/mib)
 			}
@@ -201,17 +201,17 @@ func TestStopPutsBackWhatWasSet(t *testing.T) {
 	debug.SetGCPercent(150)
 	debug.SetMemoryLimit(1 << 40)
 	before := knobs()
-	stop := Choice{Floor: 64 * mib}.Keep()
+	k := Choice{Floor: 64 * mib}.Keep()
 	if knobs() == before {
 		t.Error("nothing was set")
 	}
-	stop()
+	k.Stop()
 	runtime.GC()
 	waste(64)
 	if got := knobs(); got != before {
 		t.Errorf("%+v, before %+v", got, before)
 	}
-	stop() // does nothing the second time
+	k.Stop() // does nothing the second time
 	if got := knobs(); got != before {
 		t.Errorf("%+v, before %+v", got, before)
 	}
@@ -220,10 +220,10 @@ func TestStopPutsBackWhatWasSet(t *testing.T) {
 func TestNoFloorLeavesTheCollectorAlone(t *testing.T) {
 	unset(t)
 	before := knobs()
-	stop := Choice{From: "GOGC"}.Keep()
+	k := Choice{From: "GOGC"}.Keep()
 	runtime.GC()
 	if got := knobs(); got != before {
 		t.Errorf("%+v, before %+v", got, before)
 	}
-	stop()
+	k.Stop()
 }

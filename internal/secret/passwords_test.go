@@ -68,6 +68,24 @@ func TestPasswordsHashIsSalted(t *testing.T) {
 	}
 }
 
+// TestPasswordsSayWhenTheyHash: the process makes room for the garbage of each hash, and of no attempt
+// that is not hashed.
+func TestPasswordsSayWhenTheyHash(t *testing.T) {
+	n := 0
+	p := NewPasswords(PasswordOptions{Hashing: func() { n++ }})
+	_, _ = p.Hash(t.Context(), "pw")
+	_, _ = p.Verify(t.Context(), goodHash, "pw")
+	_ = p.RejectAttempt(t.Context(), Attempt{Password: "pw"})
+	if n != 3 {
+		t.Errorf("said %d times, want 3", n)
+	}
+	_ = p.RejectAttempt(t.Context(), Attempt{Still: func() error { return context.Canceled }})
+	_, _ = p.Verify(t.Context(), goodHash, strings.Repeat("x", MaxPasswordLength+1))
+	if n != 3 {
+		t.Errorf("said %d times, want 3: the last two were not hashed", n)
+	}
+}
+
 func TestPasswordsHashLength(t *testing.T) {
 	p := NewPasswords(PasswordOptions{})
 	for name, password := range map[string]string{"empty": "", "too long": strings.Repeat("x", MaxPasswordLength+1)} {
