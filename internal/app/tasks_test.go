@@ -69,8 +69,14 @@ func idle(t *testing.T) (*Server, *bytes.Buffer) {
 // changePolicies stores a version of the policies as another process does, made at that time.
 func changePolicies(t *testing.T, s *Server, version int64, at time.Time) {
 	t.Helper()
-	entry := clientcfg.AuditEntry{Version: version, ID: fmt.Sprint(version), At: at.UTC()}
-	if err := s.base.store.ReplacePolicySet(t.Context(), clientcfg.PolicySet{Version: version}, entry); err != nil {
+	change, err := clientcfg.ChangePolicy("shop", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := clientcfg.PolicyEntry{
+		AuditEntry: clientcfg.AuditEntry{Version: version, ID: fmt.Sprint(version), At: at.UTC()}, Changes: []clientcfg.Change{change},
+	}
+	if err := s.base.store.AppendPolicyEntry(t.Context(), entry); err != nil {
 		t.Fatal(err)
 	}
 }
