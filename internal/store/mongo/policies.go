@@ -66,17 +66,15 @@ func (s *Store) policiesFolded(ctx context.Context) (int64, error) {
 	return marker.Folded, err
 }
 
-// PolicyState implements [clientcfg.PolicyStore].
+// PolicyState implements [clientcfg.PolicyStore]. It takes as many commands as there are thousands of
+// targets, each within the store's timeout.
 func (s *Store) PolicyState(ctx context.Context) (state clientcfg.PolicyState, err error) {
 	var folded int64
-	err = s.do(ctx, "read policies", func(ctx context.Context) (err error) {
-		for range 3 { // the entries after the marker may be folded and swept meanwhile
-			if state, folded, err = s.policyState(ctx); !errors.Is(err, clientcfg.ErrPolicyGap) {
-				break
-			}
+	for range 3 { // the entries after the marker may be folded and swept meanwhile
+		if state, folded, err = s.policyState(ctx); !errors.Is(err, clientcfg.ErrPolicyGap) {
+			break
 		}
-		return err
-	})
+	}
 	if err == nil && state.Version >= folded+foldEvery {
 		_ = s.foldPolicies(ctx) // changes have not; the next one will
 	}
@@ -86,18 +84,16 @@ func (s *Store) PolicyState(ctx context.Context) (state clientcfg.PolicyState, e
 // policyState reads the marker, then the targets, some of which may be newer already, then the entries
 // after the marker: they bring every target to one version.
 func (s *Store) policyState(ctx context.Context) (state clientcfg.PolicyState, folded int64, err error) {
-	if folded, err = s.policiesFolded(ctx); err != nil {
-		return state, folded, err
-	}
-	state.Version = folded
-	filter := bson.D{{Key: "_id", Value: bson.D{{Key: "$ne", Value: migrations.PolicyMarker}}}, {Key: "value", Value: bson.D{{Key: "$ne", Value: "null"}}}}
-	docs, err := findAll[migrations.PolicyTarget](ctx, s.policies, filter, options.Find())
+	err = s.do(ctx, "read policies", func(ctx context.Context) (err error) {
+		folded, err = s.policiesFolded(ctx)
+		return err
+	})
 	if err != nil {
 		return state, folded, err
 	}
-	state.Targets = make(map[string]clientcfg.TargetValue, len(docs))
-	for _, doc := range docs {
-		state.Targets[doc.Target] = clientcfg.TargetValue{Version: doc.Version, Value: json.RawMessage(doc.Value)}
+	state.Version = folded
+	if state.Targets, err = s.foldedTargets(ctx); err != nil {
+		return state, folded, err
 	}
 	err = s.eachEntry(ctx, max(folded, 1), func(e *clientcfg.PolicyEntry) error {
 		if e.Version == folded {
@@ -109,10 +105,47 @@ func (s *Store) policyState(ctx context.Context) (state clientcfg.PolicyState, f
 	return state, folded, err
 }
 
+// targetsAtOnce bounds how many targets one command reads.
+const targetsAtOnce = 5000
+
+// foldedTargets reads all targets that have a value.
+func (s *Store) foldedTargets(ctx context.Context) (map[string]clientcfg.TargetValue, error) {
+	filter := bson.D{{Key: "_id", Value: bson.D{{Key: "$ne", Value: migrations.PolicyMarker}}}, {Key: "value", Value: bson.D{{Key: "$ne", Value: "null"}}}}
+	var cursor *mongo.Cursor
+	err := s.do(ctx, "read policies", func(ctx context.Context) (err error) {
+		cursor, err = s.policies.Find(ctx, filter, options.Find().SetBatchSize(targetsAtOnce).SetComment(comment(ctx)))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }()
+	targets := map[string]clientcfg.TargetValue{}
+	for more := true; more; {
+		err := s.do(ctx, "read policies", func(ctx context.Context) error {
+			for more = cursor.Next(ctx); more; cursor.Next(ctx) {
+				var doc migrations.PolicyTarget
+				if err := cursor.Decode(&doc); err != nil {
+					return err
+				}
+				targets[doc.Target] = clientcfg.TargetValue{Version: doc.Version, Value: json.RawMessage(doc.Value)}
+				if cursor.RemainingBatchLength() == 0 { // the next one takes another command
+					return nil
+				}
+			}
+			return cursor.Err()
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return targets, nil
+}
+
 // eachEntry calls fold for the entries from that version on, the oldest first, until it fails.
 func (s *Store) eachEntry(ctx context.Context, from int64, fold func(e *clientcfg.PolicyEntry) error) error {
 	for {
-		entries, err := s.policyEntries(ctx, from)
+		entries, err := s.PolicyEntries(ctx, from)
 		for i := range entries {
 			if err := fold(&entries[i]); err != nil {
 				return err
@@ -195,36 +228,51 @@ func (s *Store) whyNotAppended(ctx context.Context, ours *clientcfg.PolicyEntry,
 // foldPolicies brings the fold up to the newest entry that can be read. Any number of instances may do
 // so at once, and be interrupted anywhere.
 func (s *Store) foldPolicies(ctx context.Context) error {
-	return s.do(ctx, "fold policies", func(ctx context.Context) error {
-		folded, err := s.policiesFolded(ctx)
+	for more := true; more; {
+		err := s.do(ctx, "fold policies", func(ctx context.Context) (err error) {
+			more, err = s.foldSome(ctx)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		for { // a bounded part of them at a time
-			entries, err := s.policyEntries(ctx, folded+1)
-			if len(entries) == 0 {
-				return err
-			}
-			next, targets, stop := latest(folded, entries)
-			if err := migrations.PutPolicyTargets(ctx, s.policies, slices.Collect(maps.Values(targets)), comment(ctx)); err != nil {
-				return err
-			}
-			_, failed := s.policies.UpdateOne(ctx, append(byID(migrations.PolicyMarker), bson.E{Key: "folded", Value: bson.D{{Key: "$lt", Value: next}}}),
-				bson.D{{Key: "$set", Value: bson.D{{Key: "folded", Value: next}}}}, options.UpdateOne().SetComment(comment(ctx)))
-			if err := errors.Join(err, failed, stop); err != nil || len(entries) < entriesAtOnce {
-				return err
-			}
-			folded = next
-		}
-	})
+	}
+	return nil
 }
 
-// latest returns what entries that follow a version come to, by target. It stops at one that does not
-// follow, or does not say what it changes.
+// foldSome folds the entries after the marker, a bounded part of them, and reports whether there are
+// more.
+func (s *Store) foldSome(ctx context.Context) (more bool, err error) {
+	folded, err := s.policiesFolded(ctx)
+	if err != nil {
+		return false, err
+	}
+	entries, unread := s.policyEntries(ctx, folded+1)
+	if len(entries) == 0 {
+		return false, unread
+	}
+	next, targets, stop := latest(folded, entries)
+	if err := migrations.PutPolicyTargets(ctx, s.policies, slices.Collect(maps.Values(targets)), comment(ctx)); err != nil {
+		return false, err
+	}
+	_, err = s.policies.UpdateOne(ctx, append(byID(migrations.PolicyMarker), bson.E{Key: "folded", Value: bson.D{{Key: "$lt", Value: next}}}),
+		bson.D{{Key: "$set", Value: bson.D{{Key: "folded", Value: next}}}}, options.UpdateOne().SetComment(comment(ctx)))
+	more = next < entries[len(entries)-1].Version || len(entries) == entriesAtOnce
+	return more, errors.Join(err, unread, stop)
+}
+
+// foldAtOnce is how many targets are folded together, or as many as one entry has.
+const foldAtOnce = 2000
+
+// latest returns what entries that follow a version come to, by target: the first few, or all. It stops
+// with an error at one that does not follow, or does not say what it changes.
 func latest(folded int64, entries []clientcfg.PolicyEntry) (version int64, targets map[string]migrations.PolicyTarget, err error) {
 	state := clientcfg.PolicyState{Version: folded}
 	targets = map[string]migrations.PolicyTarget{}
 	for i := range entries {
+		if len(targets) >= foldAtOnce {
+			break
+		}
 		if err := state.Fold(&entries[i]); err != nil {
 			return state.Version, targets, err
 		}
