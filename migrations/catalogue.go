@@ -33,13 +33,18 @@ type Migration struct {
 type Command struct {
 	About string
 	Run   bson.D
+	// Step is set, instead of Run, for what no database command can do: the name of what [Up] does.
+	Step string
 	// Optional is set if the database works without it on a server that does not implement it: for
 	// validators, and not for TTL indexes (see doc.go).
 	Optional bool
 }
 
-// String returns the command as it can be pasted into db.runCommand.
+// String returns the command as it can be pasted into db.runCommand, and of a step a comment.
 func (c Command) String() string {
+	if c.Step != "" {
+		return "// " + c.Step + ", which oauth-server migrate up does itself"
+	}
 	text, err := bson.MarshalExtJSON(c.Run, false, false)
 	if err != nil {
 		return err.Error()
@@ -102,6 +107,7 @@ func (m *Migration) parse(content []byte) error {
 			About    string          `json:"about"`
 			Optional bool            `json:"optional"`
 			Run      json.RawMessage `json:"run"`
+			Step     string          `json:"step"`
 		} `json:"commands"`
 	}
 	decoder := json.NewDecoder(bytes.NewReader(content))
@@ -112,13 +118,15 @@ func (m *Migration) parse(content []byte) error {
 	m.About = file.About
 	for i, c := range file.Commands {
 		var run bson.D
-		if err := bson.UnmarshalExtJSON(c.Run, false, &run); err != nil {
-			return fmt.Errorf("commands[%d]: %w", i, err)
+		if c.Step == "" {
+			if err := bson.UnmarshalExtJSON(c.Run, false, &run); err != nil {
+				return fmt.Errorf("commands[%d]: %w", i, err)
+			}
 		}
-		if c.About == "" || len(run) == 0 {
-			return fmt.Errorf("commands[%d]: about and run are needed", i)
+		if c.About == "" || (len(run) == 0) == (steps[c.Step] == nil) {
+			return fmt.Errorf("commands[%d]: about and run are needed, or a step that is known", i)
 		}
-		m.Commands = append(m.Commands, Command{About: c.About, Run: run, Optional: c.Optional})
+		m.Commands = append(m.Commands, Command{About: c.About, Run: run, Step: c.Step, Optional: c.Optional})
 	}
 	return nil
 }

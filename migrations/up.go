@@ -65,8 +65,11 @@ func apply(ctx context.Context, db *mongo.Database, m Migration) (lacking []lack
 	return lacking, record(ctx, db, m)
 }
 
-// runCommand runs a command, and repeats it while it fails because another process runs the same.
+// runCommand runs a command or a step. It repeats a command while it fails because another process runs the same.
 func runCommand(ctx context.Context, db *mongo.Database, c Command) error {
+	if c.Step != "" {
+		return steps[c.Step](ctx, db)
+	}
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := db.RunCommand(ctx, c.Run).Err()
 		if err == nil || c.Run[0].Key == "create" && hasCode(err, namespaceExists) {

@@ -208,6 +208,9 @@ func (l *limits) auditTable(page adminapi.Audit) error {
 		rows = append(rows, []string{
 			e.At.Local().Format(time.DateTime), who, e.Action + " " + e.Target, differences(e.Before, e.After), e.Reason,
 		})
+		for _, c := range e.More { // of the same change
+			rows = append(rows, []string{"", "", e.Action + " " + c.Target, differences(c.Before, c.After), ""})
+		}
 	}
 	return l.table(rows...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -156,7 +157,10 @@ func (c *cli) showPlan(ctx context.Context, db app.Migrator) error {
 	for _, m := range plan {
 		_, failed := fmt.Fprintf(c.out, "# %s: %s\n", m.Name, m.About)
 		for _, command := range m.Commands {
-			if _, e := fmt.Fprintf(c.out, "db.runCommand(%s)\n", command); e != nil {
+			if !strings.HasPrefix(command, "//") {
+				command = "db.runCommand(" + command + ")"
+			}
+			if _, e := fmt.Fprintln(c.out, command); e != nil {
 				failed = e
 			}
 		}

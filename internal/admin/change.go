@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"time"
 
@@ -31,30 +32,31 @@ type change struct {
 	by         *caller
 	reason     string
 
-	before *clientcfg.PolicySnapshot // set by the last run of the edit
+	before *clientcfg.PolicySnapshot // set by the last run of the edit, and so is made
+	made   []clientcfg.Change
 }
 
 // edit returns the change for [clientcfg.PolicySource], which may run it several times.
 func (s *Server) edit(ch *change) clientcfg.Edit {
-	return func(p *clientcfg.PolicySnapshot) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
+	return func(p *clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
 		ch.before = p
 		now := s.o.Now().UTC().Truncate(time.Millisecond)
 		if err := ch.allowed(p); err != nil {
-			return clientcfg.PolicySet{}, clientcfg.AuditEntry{}, err
+			return e, err
 		}
-		set, err := ch.derive(p, now)
-		if err != nil {
-			return set, clientcfg.AuditEntry{}, err
+		if ch.made, err = ch.derive(p, now); err != nil {
+			return e, err
 		}
-		after, err := clientcfg.NewPolicySnapshot(p.Base(), set)
+		e.Version, e.At, e.Changes = p.Version()+1, now, ch.made
+		after, err := p.Apply(&e)
 		if err == nil {
-			err = s.lockOut(p, after)
+			err = lockOut(s.concerned(ch.made), p, after)
 		}
 		if err != nil {
-			return set, clientcfg.AuditEntry{}, err
+			return e, err
 		}
-		entry, err := s.entry(ch, p, after, now)
-		return set, entry, err
+		e.AuditEntry, err = s.entry(ch, p, after, now)
+		return e, err
 	}
 }
 
@@ -71,10 +73,30 @@ func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
 	return err
 }
 
-// lockOut returns an error if the change locks out an operator's client that was not
-// locked out before.
-func (s *Server) lockOut(before, after *clientcfg.PolicySnapshot) error {
-	for c := range s.o.Clients.Directory().All() {
+// concerned yields the registered clients whose limits in force the changes may change.
+func (s *Server) concerned(changes []clientcfg.Change) iter.Seq[*clientcfg.Client] {
+	directory := s.o.Clients.Directory()
+	var ids []string
+	for i := range changes {
+		id, all := changes[i].Concerns()
+		if all {
+			return directory.All()
+		}
+		ids = append(ids, id)
+	}
+	return func(yield func(*clientcfg.Client) bool) {
+		for _, id := range ids {
+			if c, ok := directory.Client(id); ok && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// lockOut returns an error if a change locks out an operator's client, of those that it concerns, that
+// was not locked out before.
+func lockOut(concerned iter.Seq[*clientcfg.Client], before, after *clientcfg.PolicySnapshot) error {
+	for c := range concerned {
 		if err := after.LocksOut(c); err != nil && before.LocksOut(c) == nil {
 			return err
 		}
@@ -136,7 +158,7 @@ func (s *Server) put(c *call, r resource) error {
 	if err != nil {
 		return err
 	}
-	return s.change(c, r, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.PolicySet, error) {
+	return s.change(c, r, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
 		return r.with(p, v, now)
 	})
 }
@@ -149,23 +171,23 @@ func (s *Server) patch(c *call, r resource) error {
 	if !v.IsObject() {
 		return malformed("a merge patch for this resource is an object (RFC 7396), not %s", v)
 	}
-	return s.change(c, r, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.PolicySet, error) {
+	return s.change(c, r, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
 		base, err := strict.Of(r.base(p))
 		if err != nil {
-			return clientcfg.PolicySet{}, fmt.Errorf("admin: encode: %w", err)
+			return nil, fmt.Errorf("admin: encode: %w", err)
 		}
 		return r.with(p, strict.MergePatch(base, v), now)
 	})
 }
 
 func (s *Server) remove(c *call, r resource) error {
-	return s.change(c, r, actionDelete, func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.PolicySet, error) {
+	return s.change(c, r, actionDelete, func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
 		return r.with(p, nil, now)
 	})
 }
 
-// deriver returns the changed set.
-type deriver func(p *clientcfg.PolicySnapshot, now time.Time) (clientcfg.PolicySet, error)
+// deriver returns what is changed.
+type deriver func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error)
 
 // change makes a change of the resource and answers with what it is now.
 func (s *Server) change(c *call, r resource, action string, derive deriver) error {
@@ -231,7 +253,7 @@ func (s *Server) rehearse(c *call, ch *change) error {
 		return err
 	}
 	recent := s.activity(c.Request().Context())
-	out := adminapi.Rehearsal{Valid: true, Effect: effectOf(ch.before, after, s.o.Clients.Directory(), recent, s.o.Now())}
+	out := adminapi.Rehearsal{Valid: true, Effect: effectOf(ch.before, after, s.concerned(ch.made), recent, s.o.Now())}
 	if out.Before, err = encoded(ch.changes, ch.before); err != nil {
 		return err
 	}

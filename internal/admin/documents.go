@@ -56,8 +56,7 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 		Mode: in.Mode, CanaryPercent: in.CanaryPercent, Note: in.Note,
 		User: in.Default.User, Client: in.Default.Client, HideHeaders: in.Default.HideHeaders,
 	}
-	set := clientcfg.PolicySet{Settings: o}
-	judged := set.Over(ratelimit.DefaultSettings())
+	judged := o.Over(ratelimit.DefaultSettings())
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
 	errs.AddUnreported(checkLists(o.User, o.Client).Under("default"))

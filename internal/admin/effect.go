@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -21,12 +22,13 @@ type effect struct {
 	normally, outage bool
 }
 
-// effectOf compares two snapshots by the decisions of the last ten minutes.
-func effectOf(before, after *clientcfg.PolicySnapshot, clients *clientcfg.Directory, r activity.Report, now time.Time) adminapi.Effect {
+// effectOf compares two snapshots by the decisions of the last ten minutes. They differ for the
+// concerned clients at most.
+func effectOf(before, after *clientcfg.PolicySnapshot, concerned iter.Seq[*clientcfg.Client], r activity.Report, now time.Time) adminapi.Effect {
 	var e effect
 	e.Since, e.Clients, e.Incomplete = r.Since, r.Total, r.Incomplete
 	e.Hit, e.Unknown = []adminapi.Hit{}, []adminapi.Unknown{}
-	for c := range clients.All() {
+	for c := range concerned {
 		was, will := before.For(c.ID), after.For(c.ID)
 		e.normally = e.normally || widens(was, will)
 		e.outage = e.outage || widensOnOutage(was, will)

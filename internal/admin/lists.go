@@ -3,7 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
-	"maps"
+	"math"
 	"slices"
 
 	"oauth-server/internal/activity"
@@ -28,7 +28,7 @@ func (s *Server) onPolicy(f func(*call, resource) error) handler {
 		if err != nil {
 			return err
 		}
-		if _, left := s.o.Policies.Snapshot().Set().Clients[id]; !left {
+		if _, left := s.o.Policies.Snapshot().Policy(id); !left {
 			if err := s.registered(c.Request().Context(), id); err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func (s *Server) onCandidate(f func(*call, resource) error) handler {
 		if err != nil {
 			return err
 		}
-		if _, left := s.o.Policies.Snapshot().Set().Candidates[name]; !left && name != clientcfg.GlobalCandidate {
+		if _, left := s.o.Policies.Snapshot().Set().Candidates.Get(name); !left && name != clientcfg.GlobalCandidate {
 			if err := s.registered(c.Request().Context(), name); err != nil {
 				return err
 			}
@@ -73,9 +73,8 @@ func (s *Server) listPolicies(c *call) error {
 		return err
 	}
 	p := s.o.Policies.Snapshot()
-	ids := p.Settings().Clients
 	out := adminapi.Policies{Policies: []adminapi.PolicyView{}}
-	for _, id := range slices.Sorted(maps.Keys(ids)) {
+	for _, id := range p.Clients(math.MaxInt) {
 		out.Policies = append(out.Policies, policyResource{id}.show(p))
 	}
 	return c.answer(out)
@@ -87,9 +86,10 @@ func (s *Server) listCandidates(c *call) error {
 	}
 	p := s.o.Policies.Snapshot()
 	out := adminapi.Candidates{Candidates: []adminapi.CandidateView{}}
-	for _, name := range slices.Sorted(maps.Keys(p.Set().Candidates)) {
+	for name := range p.Set().Candidates.All() {
 		out.Candidates = append(out.Candidates, candidateResource{name}.show(c.Request().Context(), s, p))
 	}
+	slices.SortFunc(out.Candidates, func(a, b adminapi.CandidateView) int { return cmp.Compare(a.ClientID, b.ClientID) })
 	return c.answer(out)
 }
 
@@ -127,7 +127,7 @@ func (s *Server) listClients(c *call) error {
 }
 
 func showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activity.Counts) adminapi.Client {
-	_, candidate := p.Set().Candidates[cl.ID]
+	_, candidate := p.Set().Candidates.Get(cl.ID)
 	return adminapi.Client{
 		ClientID: cl.ID, Name: cl.Name, Public: cl.Public, Grants: cl.Grants, Admin: cl.IsOperator(),
 		Source: source(p, cl.ID), Candidate: candidate, Effective: adminapi.ShowEffective(p.For(cl.ID)), Activity: counts,

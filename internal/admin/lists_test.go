@@ -3,11 +3,13 @@ package admin_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 )
@@ -68,6 +70,40 @@ func TestAuditIsPagedAndFiltered(t *testing.T) {
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
 		w.send(request{method: method, path: "/audit", token: writer}).is(http.StatusMethodNotAllowed)
 	}
+}
+
+// A change of several targets is one entry, found by each of them, and acts at once.
+func TestAuditShowsAllTargets(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
+		for _, id := range []string{"shop", "app", odd} {
+			c, err := clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}})
+			check.OK(t, err)
+			e.Changes = append(e.Changes, c)
+			e.More = append(e.More, clientcfg.Change{Target: c.Target, Before: c.Before, After: []byte(`{"trusted":true}`)})
+		}
+		first := e.More[0]
+		e.AuditEntry = clientcfg.AuditEntry{
+			ID: "several", At: w.clock.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "update",
+			Target: first.Target, Before: first.Before, After: first.After, More: e.More[1:],
+		}
+		return e, nil
+	})
+	check.OK(t, err)
+	for _, target := range []string{"policies/shop", "policies/app", "policies/" + odd} {
+		a := w.get("/audit?target=" + url.QueryEscape(target))
+		equal(t, "entries", len(a.at("entries").([]any)), 1)
+		equal(t, "first", a.at("entries", 0, "target"), any("policies/shop"))
+		equal(t, "last", a.at("entries", 0, "more", 1, "target"), any("policies/"+odd))
+		equal(t, "what it became", a.at("entries", 0, "more", 0, "after", "trusted"), any(true))
+		equal(t, "changes in the form of the store", a.at("entries", 0, "changes"), nil)
+	}
+	for _, id := range []string{"shop", "app", odd} {
+		equal(t, "trust in "+id, w.policies.Snapshot().For(id).Trusted, true)
+	}
+	// One that changes a target is as it always was.
+	w.patch("/policies/shop", `{"note":"x"}`).is(http.StatusOK)
+	equal(t, "more", w.get("/audit").at("entries", 0, "more"), nil)
 }
 
 func TestCountersShowWhatTheLimiterKnows(t *testing.T) {

@@ -1,9 +1,11 @@
 package admin
 
 import (
+	"errors"
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
 )
 
 // promote makes a candidate live: its limits become those of the client, or the default
@@ -16,33 +18,35 @@ func (s *Server) promote(c *call, r resource) error {
 	}
 	return s.perform(c, &change{
 		resource: r, changes: live, action: actionPromote,
-		derive: func(p *clientcfg.PolicySnapshot, _ time.Time) (clientcfg.PolicySet, error) {
-			return promoted(p, name), nil
+		derive: func(p *clientcfg.PolicySnapshot, _ time.Time) ([]clientcfg.Change, error) {
+			return promoted(p, name)
 		},
 	})
 }
 
-// promoted returns the set in which the candidate is live, and a candidate no more.
-func promoted(p *clientcfg.PolicySnapshot, name string) clientcfg.PolicySet {
+// promoted returns the changes that make the candidate live, and a candidate no more.
+func promoted(p *clientcfg.PolicySnapshot, name string) ([]clientcfg.Change, error) {
 	set := p.Set()
-	cand := set.Candidates[name]
-	if name == clientcfg.GlobalCandidate {
+	cand, _ := set.Candidates.Get(name)
+	promote := func(user, client *[]ratelimit.Limit) {
 		if cand.User != nil {
-			set.Settings.User = cand.User
+			*user = cand.User
 		}
 		if cand.Client != nil {
-			set.Settings.Client = cand.Client
+			*client = cand.Client
 		}
-		set.Settings.Changed = p.Version() + 1
-		return set.WithCandidate(name, nil)
 	}
-	own, _ := p.Policy(name)
-	if cand.User != nil {
-		own.User = cand.User
+	var live clientcfg.Change
+	var err error
+	if name == clientcfg.GlobalCandidate {
+		promote(&set.Settings.User, &set.Settings.Client)
+		live, err = clientcfg.ChangeSettings(set.Settings)
+	} else {
+		own, _ := p.Policy(name)
+		promote(&own.User, &own.Client)
+		own.Trusted = false
+		live, err = clientcfg.ChangePolicy(name, &own)
 	}
-	if cand.Client != nil {
-		own.Client = cand.Client
-	}
-	own.Trusted, own.Changed = false, p.Version()+1
-	return set.WithPolicy(name, &own).WithCandidate(name, nil)
+	gone, goneErr := clientcfg.ChangeCandidate(name, nil)
+	return []clientcfg.Change{live, gone}, errors.Join(err, goneErr)
 }

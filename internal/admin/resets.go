@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -14,7 +13,7 @@ import (
 )
 
 // resetCounters forgets the counts of a client, or of one of its users, on all instances:
-// the reset is part of the next version of the policies.
+// the reset is the next entry of the trail of the policies.
 func (s *Server) resetCounters(c *call) error {
 	if err := c.parameters("username", "reason"); err != nil {
 		return err
@@ -36,15 +35,12 @@ func (s *Server) resetCounters(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
 	defer cancel()
-	_, err = s.o.Policies.Change(ctx, func(p *clientcfg.PolicySnapshot) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
-		now := s.o.Now().UTC().Truncate(time.Millisecond)
-		entry := clientcfg.AuditEntry{
-			ID: secret.ID(), At: now, Actor: c.caller.actor(), Action: actionReset, Target: "clients/" + id + "/counters",
-			Reason: reason, Instance: s.o.Instance(), Before: json.RawMessage("null"),
-		}
-		after, err := json.Marshal(map[string]*string{"username": user})
-		entry.After = after
-		return p.Set().WithReset(clientcfg.Reset{Version: p.Version() + 1, ClientID: id, Username: user, At: now}), entry, err
+	_, err = s.o.Policies.Change(ctx, func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
+		reset, err := clientcfg.ResetCounters(id, user)
+		return clientcfg.PolicyEntry{Changes: []clientcfg.Change{reset}, AuditEntry: clientcfg.AuditEntry{
+			ID: secret.ID(), At: s.o.Now().UTC().Truncate(time.Millisecond), Actor: c.caller.actor(), Action: actionReset,
+			Target: reset.Target, Reason: reason, Instance: s.o.Instance(), Before: reset.Before, After: reset.After,
+		}}, err
 	})
 	if err != nil {
 		return err
@@ -86,12 +82,10 @@ func NewResets(counters Forgetter, store Eraser, log *slog.Logger) *Resets {
 }
 
 // Adopted carries out the resets that are new in a snapshot; see [clientcfg.PolicyOptions].
-func (r *Resets) Adopted(old, next *clientcfg.PolicySnapshot) {
-	for _, reset := range next.Set().Resets {
-		if reset.Version > old.Version() {
-			r.forget(reset)
-			r.enqueue(reset)
-		}
+func (r *Resets) Adopted(_, next *clientcfg.PolicySnapshot) {
+	for _, reset := range next.Resets() {
+		r.forget(reset)
+		r.enqueue(reset)
 	}
 }
 

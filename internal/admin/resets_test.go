@@ -55,15 +55,17 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- resets.Run(ctx) }()
 		adopt := func(clients ...string) {
-			var set clientcfg.PolicySet
-			old, err := clientcfg.NewPolicySnapshot(ratelimit.DefaultSettings(), set)
+			p, err := clientcfg.NewPolicySnapshot(ratelimit.DefaultSettings(), clientcfg.PolicySet{})
 			check.OK(t, err)
-			for i, id := range clients {
-				set = set.WithReset(clientcfg.Reset{Version: int64(i + 1), ClientID: id, At: time.Now()})
+			entry := clientcfg.PolicyEntry{AuditEntry: clientcfg.AuditEntry{Version: 1}}
+			for _, id := range clients {
+				reset, err := clientcfg.ResetCounters(id, nil)
+				check.OK(t, err)
+				entry.Changes = append(entry.Changes, reset)
 			}
-			next, err := clientcfg.NewPolicySnapshot(ratelimit.DefaultSettings(), set)
+			next, err := p.Apply(&entry)
 			check.OK(t, err)
-			resets.Adopted(old, next)
+			resets.Adopted(p, next)
 		}
 		adopt("shop", "app")
 		<-time.After(1500 * time.Millisecond)

@@ -25,9 +25,9 @@ type resource interface {
 	state(p *clientcfg.PolicySnapshot) state
 	// base is what a merge patch applies to.
 	base(p *clientcfg.PolicySnapshot) any
-	// with returns the set in which the resource is v, or is removed if v is nil. Errors:
+	// with returns the changes by which the resource becomes v, or is removed if v is nil. Errors:
 	// [fielderr.Errors], *problemError.
-	with(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) (clientcfg.PolicySet, error)
+	with(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) ([]clientcfg.Change, error)
 	// view is the answer to a reader: the document with what is only for reading.
 	view(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) any
 }
@@ -35,7 +35,7 @@ type resource interface {
 // settingsResource is the settings for all clients.
 type settingsResource struct{}
 
-func (settingsResource) target() string { return "settings" }
+func (settingsResource) target() string { return clientcfg.SettingsTarget }
 
 func (settingsResource) state(p *clientcfg.PolicySnapshot) state {
 	o := p.Set().Settings
@@ -46,28 +46,33 @@ func (settingsResource) base(p *clientcfg.PolicySnapshot) any {
 	return setByOperators(p.Set().Settings)
 }
 
-func (settingsResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, _ time.Time) (set clientcfg.PolicySet, err error) {
-	set = p.Set()
-	set.Settings = clientcfg.SettingsOverride{}
+func (settingsResource) with(_ *clientcfg.PolicySnapshot, v *strict.Value, _ time.Time) ([]clientcfg.Change, error) {
+	var o clientcfg.SettingsOverride
 	if v != nil {
-		set.Settings, err = readSettings(v)
+		var err error
+		if o, err = readSettings(v); err != nil {
+			return nil, err
+		}
 	}
-	set.Settings.Changed = p.Version() + 1
-	return set, err
+	return one(clientcfg.ChangeSettings(o))
+}
+
+// one is a list of one change.
+func one(c clientcfg.Change, err error) ([]clientcfg.Change, error) {
+	return []clientcfg.Change{c}, err
 }
 
 func (settingsResource) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
-	set := p.Set()
-	changed, _ := set.Changed()
+	o := p.Set().Settings
 	view := adminapi.SettingsView{Settings: showSettings(p)}
-	view.Meta.Version, view.Meta.Changed = set.Settings.Changed, append([]string{}, changed...)
+	view.Meta.Version, view.Meta.Changed = o.Changed, append([]string{}, o.Names()...)
 	return view
 }
 
 // policyResource is the policy of one client.
 type policyResource struct{ clientID string }
 
-func (r policyResource) target() string { return "policies/" + r.clientID }
+func (r policyResource) target() string { return clientcfg.PolicyTarget(r.clientID) }
 
 func (r policyResource) state(p *clientcfg.PolicySnapshot) state {
 	own, changed := p.Policy(r.clientID)
@@ -76,13 +81,15 @@ func (r policyResource) state(p *clientcfg.PolicySnapshot) state {
 
 func (r policyResource) base(p *clientcfg.PolicySnapshot) any { return r.state(p).doc }
 
-func (r policyResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, _ time.Time) (clientcfg.PolicySet, error) {
+func (r policyResource) with(_ *clientcfg.PolicySnapshot, v *strict.Value, _ time.Time) ([]clientcfg.Change, error) {
 	if v == nil {
-		return p.Set().WithPolicy(r.clientID, nil), nil
+		return one(clientcfg.ChangePolicy(r.clientID, nil))
 	}
 	own, err := readPolicy(r.clientID, v)
-	own.Changed = p.Version() + 1
-	return p.Set().WithPolicy(r.clientID, &own), err
+	if err != nil {
+		return nil, err
+	}
+	return one(clientcfg.ChangePolicy(r.clientID, &own))
 }
 
 func (r policyResource) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
@@ -110,27 +117,30 @@ func source(p *clientcfg.PolicySnapshot, clientID string) string {
 // candidateResource is the candidate of one client, or that for the default limits.
 type candidateResource struct{ name string }
 
-func (r candidateResource) target() string { return "candidates/" + r.name }
+func (r candidateResource) target() string { return clientcfg.CandidateTarget(r.name) }
 
 func (r candidateResource) state(p *clientcfg.PolicySnapshot) state {
-	c, ok := p.Set().Candidates[r.name]
+	c, ok := p.Set().Candidates.Get(r.name)
 	return state{doc: showCandidate(r.name, c), exists: ok, version: c.Changed}
 }
 
 func (r candidateResource) base(p *clientcfg.PolicySnapshot) any { return r.state(p).doc }
 
 // with keeps Since if the limits of the candidate stay.
-func (r candidateResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) (clientcfg.PolicySet, error) {
+func (r candidateResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) ([]clientcfg.Change, error) {
 	if v == nil {
-		return p.Set().WithCandidate(r.name, nil), nil
+		return one(clientcfg.ChangeCandidate(r.name, nil))
 	}
 	c, err := readCandidate(r.name, v)
-	before, ok := p.Set().Candidates[r.name]
-	c.Since, c.Changed = now, p.Version()+1
+	if err != nil {
+		return nil, err
+	}
+	before, ok := p.Set().Candidates.Get(r.name)
+	c.Since = now
 	if ok && slices.Equal(before.User, c.User) && slices.Equal(before.Client, c.Client) {
 		c.Since = before.Since
 	}
-	return p.Set().WithCandidate(r.name, &c), err
+	return one(clientcfg.ChangeCandidate(r.name, &c))
 }
 
 func (r candidateResource) view(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) any {
@@ -138,7 +148,7 @@ func (r candidateResource) view(ctx context.Context, s *Server, p *clientcfg.Pol
 }
 
 func (r candidateResource) show(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) adminapi.CandidateView {
-	c := p.Set().Candidates[r.name]
+	c, _ := p.Set().Candidates.Get(r.name)
 	view := adminapi.CandidateView{Candidate: showCandidate(r.name, c), Since: c.Since, Activity: s.activityOf(ctx, r.name)}
 	view.Meta.Version = c.Changed
 	return view

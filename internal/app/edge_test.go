@@ -56,8 +56,12 @@ func TestOperatorsChangeLimitsOfARunningServer(t *testing.T) {
 // ones and reports it on /readyz.
 func TestImpossibleStoredLimitsAreRefused(t *testing.T) {
 	r := start(t, limited(t, nil), io.Discard)
-	bad := clientcfg.PolicySet{Version: 1, Settings: clientcfg.SettingsOverride{User: []ratelimit.Limit{{Name: "none"}}}}
-	if err := r.base.store.ReplacePolicySet(t.Context(), bad, clientcfg.AuditEntry{Version: 1, ID: "x"}); err != nil {
+	bad, err := clientcfg.ChangeSettings(clientcfg.SettingsOverride{User: []ratelimit.Limit{{Name: "none"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := clientcfg.PolicyEntry{AuditEntry: clientcfg.AuditEntry{Version: 1, ID: "x"}, Changes: []clientcfg.Change{bad}}
+	if err := r.base.store.AppendPolicyEntry(t.Context(), entry); err != nil {
 		t.Fatal(err)
 	}
 	good := r.limiter.policies.Snapshot()

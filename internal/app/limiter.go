@@ -120,10 +120,10 @@ func (l *limiter) warnOfShortCodes(ctx context.Context) {
 // edited it.
 func (l *limiter) logOverrides(ctx context.Context) {
 	set := l.policies.Snapshot().Set()
-	settings, clients := set.Changed()
-	if len(settings)+len(clients) > 0 {
+	settings, clients := set.Settings.Names(), set.Clients.Len()
+	if len(settings)+clients > 0 {
 		l.base.log.LogAttrs(ctx, slog.LevelInfo, "operators have changed limits, which apply instead of the configuration's; see oauth-server limits list",
-			slog.Any("settings", settings), slog.Int("clients", len(clients)))
+			slog.Any("settings", settings), slog.Int("clients", clients))
 	}
 }
 

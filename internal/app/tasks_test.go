@@ -70,8 +70,20 @@ func idle(t *testing.T) (*Server, *bytes.Buffer) {
 // changePolicies stores a version of the policies as another process does, made at that time.
 func changePolicies(t *testing.T, s *Server, version int64, at time.Time) {
 	t.Helper()
-	entry := clientcfg.AuditEntry{Version: version, ID: fmt.Sprint(version), At: at.UTC()}
-	if err := s.base.store.ReplacePolicySet(t.Context(), clientcfg.PolicySet{Version: version}, entry); err != nil {
+	changePolicy(t, s, version, at, nil)
+}
+
+// changePolicy adds an entry that gives a client a policy.
+func changePolicy(t *testing.T, s *Server, version int64, at time.Time, policy *clientcfg.ClientPolicy) {
+	t.Helper()
+	change, err := clientcfg.ChangePolicy("shop", policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := clientcfg.PolicyEntry{
+		AuditEntry: clientcfg.AuditEntry{Version: version, ID: fmt.Sprint(version), At: at.UTC()}, Changes: []clientcfg.Change{change},
+	}
+	if err := s.base.store.AppendPolicyEntry(t.Context(), entry); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -100,10 +112,7 @@ func TestTasksFollowTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Limits that no instance can use, as another process might store them.
-		broken := clientcfg.PolicySet{Version: 21, Clients: map[string]clientcfg.ClientPolicy{"shop": {Policy: ratelimit.Policy{Mode: "loud"}}}}
-		if err := store.ReplacePolicySet(t.Context(), broken, clientcfg.AuditEntry{Version: 21, ID: "21", At: time.Now().UTC()}); err != nil {
-			t.Fatal(err)
-		}
+		changePolicy(t, s, 21, time.Now(), &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Mode: "loud"}})
 		pass(3 * clientsRefreshEvery)
 		changePolicies(t, s, 22, time.Now())
 		if err := store.DeleteClient(t.Context(), invalid.ID); err != nil {

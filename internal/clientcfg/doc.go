@@ -5,12 +5,14 @@
 // [Source] keeps the newest valid one, so that looking a client up never reads the store,
 // and an update that does not validate never replaces one that did.
 //
-// The limits work the same way. A [PolicySet] is what operators changed while the server
-// ran, and is what the store keeps; it overrides the configuration file. A
+// The limits follow from a trail. A [PolicyEntry] is a change that an operator made while
+// the server ran, of one or several targets, and the store keeps all of them, oldest first.
+// What they come to is a [PolicySet]; it overrides the configuration file. A
 // [PolicySnapshot] is both together, validated, and [PolicySource] keeps the newest one. A
-// change is made by [PolicySource.Change]: it is validated as a whole, stored with its
-// [AuditEntry] in one step, and read by every other instance when it next compares
-// versions.
+// change is made by [PolicySource.Change]: what it comes to is validated, its entry is
+// stored under the next version, and every other instance applies it when it next asks for
+// entries that are newer than its own. A snapshot is made of the one before, so this costs
+// what is changed.
 //
 //	source, err := clientcfg.NewPolicySource(ctx, store, clientcfg.PolicyOptions{Base: fromFile})
 //	…

@@ -1,15 +1,17 @@
 package clientcfg_test
 
 import (
-	"encoding/json"
 	"errors"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit"
 )
 
 // FuzzRedirectURI: what can be registered leads nowhere but to https, a loopback address or an app.
@@ -38,36 +40,40 @@ func FuzzRedirectURI(f *testing.F) {
 	})
 }
 
-// FuzzDecodePolicySet: what is read from a store is written so that it reads back the same.
-func FuzzDecodePolicySet(f *testing.F) {
+// FuzzStoredValue: what is read from a store is written so that it reads back the same.
+func FuzzStoredValue(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `{"version":3,"settings":{"mode":"off","canary_percent":12.5}}`, `{"clients":{"shop":{"trusted":true,"note":"x"}},"resets":[]}`,
-		`{"candidates":{"_default":{"user":[{"name":"a","requests":1,"window":"1s"}],"since":"2026-01-01T00:00:00Z"}}}`, `{"unknown":1}`, `[`, `{"version":1,"version":2}`,
+		`{}`, `{"mode":"off","changed":12}`, `{"trusted":true,"note":"x"}`, `{"user":[{"name":"a","requests":1,"window":"1s"}],"hide_headers":null}`,
+		`{"unknown":1}`, `[`, `{"note":"a","note":"b"}`, `null`,
 	} {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, stored []byte) {
-		set, err := clientcfg.DecodePolicySet(stored)
+	base, err := clientcfg.NewPolicySnapshot(ratelimit.DefaultSettings(), clientcfg.PolicySet{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		p, err := base.Apply(entry(1, clientcfg.Change{Target: "policies/shop", After: value}))
 		if err != nil {
-			if !errors.Is(err, clientcfg.ErrUnreadable) {
+			if !errors.Is(err, clientcfg.ErrUnreadable) && fielderr.Of(err) == nil {
 				t.Fatalf("untyped error %v", err)
 			}
 			return
 		}
-		written, err := json.Marshal(set)
-		if err != nil {
-			t.Fatalf("%s was read, and cannot be written: %v", stored, err)
+		own, set := p.Policy("shop")
+		if !set {
+			return
 		}
-		again, err := clientcfg.DecodePolicySet(written)
+		change, err := clientcfg.ChangePolicy("shop", &own)
 		if err != nil {
-			t.Fatalf("%s was read, written as %s, and then not read: %v", stored, written, err)
+			t.Fatalf("%s was read, and cannot be written: %v", value, err)
 		}
-		rewritten, err := json.Marshal(again)
+		again, err := base.Apply(entry(1, change))
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s was read, written as %s, and then not read: %v", value, change.After, err)
 		}
-		if diff := cmp.Diff(string(written), string(rewritten)); diff != "" {
-			t.Errorf("%s comes back changed:\n%s", stored, diff)
+		if reread, _ := again.Policy("shop"); !cmp.Equal(own, reread, cmpopts.EquateEmpty()) {
+			t.Errorf("%s comes back changed:\n%s", value, cmp.Diff(own, reread))
 		}
 	})
 }

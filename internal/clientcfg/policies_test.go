@@ -1,7 +1,6 @@
 package clientcfg_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -69,94 +68,43 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			want := fileSettings()
 			tt.want(&want)
-			if diff := cmp.Diff(want, tt.set.Over(fileSettings())); diff != "" {
+			p := compile(t, tt.set)
+			got := p.Settings()
+			got.Clients = map[string]ratelimit.Policy{}
+			for _, id := range p.Clients(len(want.Clients)) {
+				own, _ := p.Policy(id)
+				got.Clients[id] = own.Policy
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("settings (-want +got):\n%s", diff)
+			}
+			if few := p.Clients(len(want.Clients) - 1); few != nil {
+				t.Errorf("%v are more than asked for", few)
 			}
 		})
 	}
 }
 
-func TestPolicySetNamesWhatWasChanged(t *testing.T) {
-	if settings, clients := (&clientcfg.PolicySet{}).Changed(); settings != nil || clients != nil {
-		t.Errorf("of nothing: %v, %v", settings, clients)
+func TestSettingsNameWhatWasChanged(t *testing.T) {
+	if names := (&clientcfg.SettingsOverride{}).Names(); names != nil {
+		t.Errorf("of nothing: %v", names)
 	}
 	canary, hide := 5.0, true
-	set := clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{CanaryPercent: &canary, User: limits(1), HideHeaders: &hide}}.
-		WithPolicy("b", &clientcfg.ClientPolicy{}).WithPolicy("a", &clientcfg.ClientPolicy{})
-	settings, clients := set.Changed()
-	if diff := cmp.Diff([]string{"canary_percent", "default.user", "default.hide_headers"}, settings); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"a", "b"}, clients); diff != "" {
+	o := clientcfg.SettingsOverride{CanaryPercent: &canary, User: limits(1), HideHeaders: &hide}
+	if diff := cmp.Diff([]string{"canary_percent", "default.user", "default.hide_headers"}, o.Names()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestPolicySetCopiesShareNothing(t *testing.T) {
-	first := clientcfg.PolicySet{}.WithPolicy("a", &clientcfg.ClientPolicy{}).WithReset(clientcfg.Reset{ClientID: "a"})
-	second := first.WithPolicy("b", &clientcfg.ClientPolicy{}).WithPolicy("a", nil).WithReset(clientcfg.Reset{ClientID: "b"})
-	if len(first.Clients) != 1 || len(first.Resets) != 1 {
+	first := clientcfg.PolicySet{}.WithPolicy("a", &clientcfg.ClientPolicy{}).WithCandidate("a", &clientcfg.Candidate{})
+	second := first.WithPolicy("b", &clientcfg.ClientPolicy{}).WithPolicy("a", nil).WithCandidate("b", &clientcfg.Candidate{})
+	if first.Clients.Len() != 1 || first.Candidates.Len() != 1 {
 		t.Errorf("the original changed: %+v", first)
 	}
-	if len(second.Clients) != 1 || len(second.Resets) != 2 {
+	if second.Clients.Len() != 1 || second.Candidates.Len() != 2 {
 		t.Errorf("the copy is %+v", second)
 	}
-}
-
-func TestPolicySetForgetsOldResets(t *testing.T) {
-	at := time.Unix(1_700_000_000, 0)
-	set := clientcfg.PolicySet{}
-	for i := range 1000 {
-		set = set.WithReset(clientcfg.Reset{Version: int64(i), At: at})
-	}
-	if n := len(set.Resets); n > 300 || set.Resets[n-1].Version != 999 {
-		t.Errorf("%d resets are kept, the last is %d", n, set.Resets[n-1].Version)
-	}
-	if set = set.WithReset(clientcfg.Reset{At: at.Add(2 * time.Hour)}); len(set.Resets) != 1 {
-		t.Errorf("%d resets are kept after two hours", len(set.Resets))
-	}
-}
-
-func TestPolicySetSurvivesJSON(t *testing.T) {
-	mode, canary, user := ratelimit.Off, 0.0, ""
-	set := clientcfg.PolicySet{
-		Version:    7,
-		Settings:   clientcfg.SettingsOverride{Mode: &mode, CanaryPercent: &canary, User: onOutage(ratelimit.Memory), Note: "n", Changed: 7},
-		Clients:    map[string]clientcfg.ClientPolicy{"a.b$c": {Policy: ratelimit.Policy{Client: limits(2), Trusted: true}, Note: "x", Changed: 3}},
-		Candidates: map[string]clientcfg.Candidate{clientcfg.GlobalCandidate: {User: onOutage(ratelimit.Deny), Since: time.Unix(5, 0).UTC(), Changed: 4}},
-		Resets:     []clientcfg.Reset{{Version: 6, ClientID: "a", Username: &user, At: time.Unix(6, 0).UTC()}, {Version: 5, ClientID: "b"}},
-	}
-	b, err := json.Marshal(set)
-	requireError(t, err, "")
-	var got clientcfg.PolicySet
-	requireError(t, json.Unmarshal(b, &got), "")
-	if diff := cmp.Diff(set, got); diff != "" {
-		t.Errorf("after JSON (-want +got):\n%s", diff)
-	}
-}
-
-// TestPoliciesOfAnEarlierRelease: limits were stored without on_outage.
-func TestPoliciesOfAnEarlierRelease(t *testing.T) {
-	const old = `{"name":"per-minute","requests":5,"window":"1m0s","frames":1,"algorithm":"sliding","soft_ratio":0.8}`
-	set, err := clientcfg.DecodePolicySet([]byte(`{"version":3,"settings":{"user":[` + old + `]},` +
-		`"clients":{"shop":{"client":[` + old + `],"changed":2}},"candidates":{"_default":{"user":[` + old + `],"since":"2026-03-01T12:00:00Z"}}}`))
-	requireError(t, err, "")
-	p := compile(t, set)
-	trial, tried := p.Trial("app")
-	for where, got := range map[string][]ratelimit.Limit{
-		"settings": p.For("app").User.All(), "policy": p.For("shop").Client.All(), "candidate": trial.Effective.User.All(),
-	} {
-		if diff := cmp.Diff(limits(5), got); diff != "" || !tried {
-			t.Errorf("%s (-want +got):\n%s", where, diff)
-		}
-	}
-}
-
-func TestStoredOnOutageIsChecked(t *testing.T) {
-	set, err := clientcfg.DecodePolicySet([]byte(`{"version":1,"settings":{},"clients":{"shop":{"user":[{"name":"a"},{"name":"b","on_outage":"allow"}]}}}`))
-	requireError(t, err, "")
-	_, err = clientcfg.NewPolicySnapshot(fileSettings(), set)
-	requireError(t, err, `clients.shop.user[1].on_outage: "allow" is none of`)
 }
 
 func TestPoliciesRefuseWhatCannotBe(t *testing.T) {
@@ -183,10 +131,6 @@ func TestPoliciesRefuseWhatCannotBe(t *testing.T) {
 		{
 			"a candidate that tries nothing", "candidates.app: needs limits",
 			clientcfg.PolicySet{}.WithCandidate("app", &clientcfg.Candidate{}),
-		},
-		{
-			"more than the store holds", "all policies together take",
-			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Note: strings.Repeat("x", clientcfg.MaxSetSize)}},
 		},
 	}
 	for _, tt := range tests {

@@ -1,24 +1,22 @@
 package clientcfg
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"oauth-server/internal/cowmap"
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 )
 
-// Bounds of what operators can store. All instances read the whole set, and a MongoDB
-// document has at most 16 MiB.
+// Bounds of what operators can store.
 const (
-	MaxPolicies   = 10_000  // clients with a policy of their own
+	MaxPolicies   = 100_000 // clients with a policy of their own
 	MaxCandidates = 1_000   // clients with a candidate
-	MaxSetSize    = 4 << 20 // bytes of the whole set as JSON
+	MaxTargetSize = 8 << 10 // bytes of the settings, a policy or a candidate as JSON; the longest valid one is shorter
+	MaxEntrySize  = 1 << 20 // bytes of an entry of the trail as JSON
 	MaxNoteLength = 500     // bytes of a note or a reason
 )
 
@@ -26,18 +24,17 @@ const (
 // named by their client_id.
 const GlobalCandidate = "_default"
 
-// PolicySet is what operators changed while the server ran: one value that is stored,
-// versioned and replaced as a whole. What is not set here is as in the configuration file.
+// PolicySet is what operators changed while the server ran: what all entries of the trail up to its
+// Version come to. What is not set here is as in the configuration file.
 //
-// A set is not modified once it is shared; the With… methods return modified copies.
+// A set is not modified once it is shared; the With… methods return modified copies, which share with
+// it what they do not change.
 type PolicySet struct {
-	// Version counts the changes; 0 if there never was one.
-	Version    int64                   `json:"version"`
-	Settings   SettingsOverride        `json:"settings"`
-	Clients    map[string]ClientPolicy `json:"clients,omitempty"`
-	Candidates map[string]Candidate    `json:"candidates,omitempty"`
-	// Resets are the latest ones, oldest first, for instances that have not read them yet.
-	Resets []Reset `json:"resets,omitempty"`
+	// Version is that of the last entry; 0 if there never was one.
+	Version    int64
+	Settings   SettingsOverride
+	Clients    cowmap.Map[ClientPolicy]
+	Candidates cowmap.Map[Candidate]
 }
 
 // SettingsOverride is what operators changed of the settings for all clients. A nil field
@@ -49,14 +46,14 @@ type SettingsOverride struct {
 	Client        []ratelimit.Limit `json:"client,omitempty"`
 	HideHeaders   *bool             `json:"hide_headers,omitempty"`
 	Note          string            `json:"note,omitempty"`
-	Changed       int64             `json:"changed,omitempty"` // version of the set at the last change
+	Changed       int64             `json:"changed,omitempty"` // version of the last change; not in an entry, which has it already
 }
 
 // ClientPolicy replaces the file's policy of one client.
 type ClientPolicy struct {
 	ratelimit.Policy
 	Note    string `json:"note,omitempty"`
-	Changed int64  `json:"changed,omitempty"` // version of the set at the last change
+	Changed int64  `json:"changed,omitempty"` // as above
 }
 
 // Candidate is limits that are tried beside the live ones: they have counters of their own
@@ -66,61 +63,45 @@ type Candidate struct {
 	Client  []ratelimit.Limit `json:"client,omitempty"`
 	Note    string            `json:"note,omitempty"`
 	Since   time.Time         `json:"since"`
-	Changed int64             `json:"changed,omitempty"` // version of the set at the last change
+	Changed int64             `json:"changed,omitempty"` // as above
 }
 
 // Reset is an order to forget counts, on all instances.
 type Reset struct {
-	Version  int64     `json:"version"` // of the set that brought it
-	ClientID string    `json:"client_id"`
-	Username *string   `json:"username,omitempty"` // nil: all keys of the client
-	At       time.Time `json:"at"`
+	Version  int64 // of the entry that brought it
+	ClientID string
+	Username *string // nil: all keys of the client
+	At       time.Time
 }
-
-// Resets are kept for as long as an instance may take to read them, and no more than this
-// many of them.
-const (
-	resetsKept = 256
-	resetsFor  = time.Hour
-)
 
 // WithPolicy returns a copy in which the client has that policy; with nil, the one of the
 // configuration file.
 func (s PolicySet) WithPolicy(clientID string, p *ClientPolicy) PolicySet {
-	s.Clients = changed(s.Clients, clientID, p)
+	e := s.Clients.Edit()
+	put(e, clientID, p)
+	s.Clients = e.Map()
 	return s
 }
 
 // WithCandidate returns a copy with that candidate, nil for none.
 func (s PolicySet) WithCandidate(name string, c *Candidate) PolicySet {
-	s.Candidates = changed(s.Candidates, name, c)
+	e := s.Candidates.Edit()
+	put(e, name, c)
+	s.Candidates = e.Map()
 	return s
 }
 
-// WithReset returns a copy with one more reset.
-func (s PolicySet) WithReset(r Reset) PolicySet {
-	kept := slices.DeleteFunc(slices.Clone(s.Resets), func(old Reset) bool { return r.At.Sub(old.At) > resetsFor })
-	kept = append(kept, r)
-	s.Resets = kept[max(0, len(kept)-resetsKept):]
-	return s
-}
-
-func changed[V any](m map[string]V, key string, v *V) map[string]V {
-	m = maps.Clone(m)
+func put[V any](e *cowmap.Edit[V], key string, v *V) {
 	if v == nil {
-		delete(m, key)
-		return m
+		e.Delete(key)
+		return
 	}
-	if m == nil {
-		m = map[string]V{}
-	}
-	m[key] = *v
-	return m
+	e.Set(key, *v)
 }
 
-// Over returns base with the changes of the set.
-func (s *PolicySet) Over(base ratelimit.Settings) ratelimit.Settings {
-	out, o := base, s.Settings
+// Over returns base with the changes of the settings, and without the policies of single clients.
+func (o *SettingsOverride) Over(base ratelimit.Settings) ratelimit.Settings {
+	out := base
 	if o.Mode != nil {
 		out.Mode = *o.Mode
 	}
@@ -136,20 +117,12 @@ func (s *PolicySet) Over(base ratelimit.Settings) ratelimit.Settings {
 	if o.HideHeaders != nil {
 		out.Default.HideHeaders = *o.HideHeaders
 	}
-	out.Clients = maps.Clone(base.Clients)
-	if out.Clients == nil {
-		out.Clients = make(map[string]ratelimit.Policy, len(s.Clients))
-	}
-	for id, p := range s.Clients {
-		out.Clients[id] = p.Policy
-	}
+	out.Clients = nil
 	return out
 }
 
-// Changed returns the names of the settings that the set changes, and the clients whose
-// policies it changes, sorted.
-func (s *PolicySet) Changed() (settings, clients []string) {
-	o := s.Settings
+// Names returns the names of the settings that operators changed.
+func (o *SettingsOverride) Names() (names []string) {
 	for _, f := range []struct {
 		name string
 		set  bool
@@ -161,54 +134,37 @@ func (s *PolicySet) Changed() (settings, clients []string) {
 		{"default.hide_headers", o.HideHeaders != nil},
 	} {
 		if f.set {
-			settings = append(settings, f.name)
+			names = append(names, f.name)
 		}
 	}
-	return settings, slices.Sorted(maps.Keys(s.Clients))
+	return names
 }
 
-// trial returns the settings under which the candidates are evaluated.
+// trial returns the common settings under which the candidates are evaluated.
 func (s *PolicySet) trial(live ratelimit.Settings) ratelimit.Settings {
 	out := ratelimit.Settings{
 		Mode: ratelimit.DryRun, CanaryPercent: 100,
 		Default: ratelimit.Policy{User: live.Default.User, Client: live.Default.Client},
-		Clients: make(map[string]ratelimit.Policy, len(s.Candidates)),
 	}
-	for name, c := range s.Candidates {
-		if name != GlobalCandidate {
-			out.Clients[name] = ratelimit.Policy{User: c.User, Client: c.Client}
-			continue
-		}
-		if len(c.User) > 0 {
-			out.Default.User = c.User
-		}
-		if len(c.Client) > 0 {
-			out.Default.Client = c.Client
-		}
+	c, _ := s.Candidates.Get(GlobalCandidate)
+	if len(c.User) > 0 {
+		out.Default.User = c.User
+	}
+	if len(c.Client) > 0 {
+		out.Default.Client = c.Client
 	}
 	return out
 }
 
-// check reports, as [fielderr.Errors], what [ratelimit.Settings.Validate] does not check.
-func (s *PolicySet) check() error {
-	var es fielderr.Errors
-	if n := len(s.Clients); n > MaxPolicies {
+// checkCounts reports, as [fielderr.Errors], that there are too many policies or candidates.
+func (s *PolicySet) checkCounts() (es fielderr.Errors) {
+	if n := s.Clients.Len(); n > MaxPolicies {
 		es.Add("clients", "%d policies are more than %d", n, MaxPolicies)
 	}
-	if n := len(s.Candidates); n > MaxCandidates {
+	if n := s.Candidates.Len(); n > MaxCandidates {
 		es.Add("candidates", "%d candidates are more than %d", n, MaxCandidates)
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Candidates)) {
-		if c := s.Candidates[name]; len(c.User) == 0 && len(c.Client) == 0 {
-			es.Add(fielderr.Join("candidates", name), "needs limits under user, client or both")
-		}
-	}
-	if b, err := json.Marshal(s); err != nil {
-		es.Add("", "cannot be encoded: %v", err)
-	} else if len(b) > MaxSetSize {
-		es.Add("", "all policies together take %d bytes, more than %d", len(b), MaxSetSize)
-	}
-	return es.Err()
+	return es
 }
 
 // ValidateNote returns an error if a text cannot be a note or a reason.

@@ -1,7 +1,8 @@
 package clientcfg
 
 import (
-	"fmt"
+	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,16 +14,11 @@ import (
 type PolicySnapshot struct {
 	base     ratelimit.Settings
 	set      PolicySet
-	settings ratelimit.Settings
+	id       string             // of the last entry; empty if it is not known
+	resets   []Reset            // of the last entry
+	settings ratelimit.Settings // for all clients
 	live     *ratelimit.Compiled
 	trial    *ratelimit.Compiled
-	trials   trials
-}
-
-// trials is which candidates there are.
-type trials struct {
-	user, client bool // of the default limits
-	own          map[string]Trial
 }
 
 // Trial is a candidate in force: it has limits of its own and is never
@@ -54,29 +50,69 @@ func CandidateOf(keyID string) (clientID string, candidate bool) {
 // NewPolicySnapshot validates the set on top of base, which is what the configuration file
 // says. The error is or wraps [fielderr.Errors].
 func NewPolicySnapshot(base ratelimit.Settings, set PolicySet) (*PolicySnapshot, error) {
-	if err := set.check(); err != nil {
+	d, err := newDraft(base)
+	if err != nil {
 		return nil, err
 	}
-	p := &PolicySnapshot{base: base, set: set, settings: set.Over(base)}
+	d.putSettings(set.Settings)
+	for id, p := range set.Clients.All() {
+		d.putPolicy(id, &p)
+	}
+	for name, c := range set.Candidates.All() {
+		d.putCandidate(name, &c)
+	}
+	d.set.Version = set.Version
+	return d.finish()
+}
+
+// snapshotOf is the snapshot of a state on top of base. Errors: as those of [NewPolicySnapshot], and
+// [ErrUnreadable].
+func snapshotOf(base ratelimit.Settings, state *PolicyState) (*PolicySnapshot, error) {
+	d, err := newDraft(base)
+	if err != nil {
+		return nil, err
+	}
+	for target, v := range state.Targets {
+		if err := d.put(target, v.Value, v.Version, time.Time{}); err != nil {
+			return nil, err
+		}
+	}
+	d.set.Version, d.next.id = state.Version, state.ID
+	return d.finish()
+}
+
+// Apply returns the snapshot after the next entry. It costs what the entry changes, unless that is the
+// settings for all clients. Errors: as those of [NewPolicySnapshot], and those of [PolicyState.Fold].
+func (p *PolicySnapshot) Apply(e *PolicyEntry) (*PolicySnapshot, error) {
+	if err := (&PolicyState{Version: p.Version()}).Fold(e); err != nil {
+		return nil, err
+	}
+	d := p.edit()
+	for i := range e.Changes {
+		if err := d.put(e.Changes[i].Target, e.Changes[i].After, e.Version, e.At); err != nil {
+			return nil, err
+		}
+	}
+	d.set.Version, d.next.id = e.Version, e.ID
+	return d.finish()
+}
+
+// value is what a target is now, as [Change] has it.
+func (p *PolicySnapshot) value(target string) (json.RawMessage, error) {
+	c := Change{After: jsonNull}
 	var err error
-	if p.live, err = ratelimit.Compile(p.settings); err != nil {
-		return nil, err
-	}
-	if p.trial, err = ratelimit.Compile(set.trial(p.settings)); err != nil {
-		return nil, fmt.Errorf("candidates: %w", err)
-	}
-	p.trials.own = make(map[string]Trial, len(set.Candidates))
-	for name, c := range set.Candidates {
-		if name == GlobalCandidate {
-			p.trials.user, p.trials.client = len(c.User) > 0, len(c.Client) > 0
-			continue
+	if target == SettingsTarget {
+		c, err = ChangeSettings(p.set.Settings)
+	} else if id, is := strings.CutPrefix(target, policyTargets); is {
+		if own, ok := p.set.Clients.Get(id); ok {
+			c, err = ChangePolicy(id, &own)
 		}
-		p.trials.own[name] = Trial{
-			ClientID: CandidateID(name), Effective: p.trial.For(name),
-			User: len(c.User) > 0, Client: len(c.Client) > 0, Since: c.Since,
+	} else if name, is := strings.CutPrefix(target, candidateTargets); is {
+		if own, ok := p.set.Candidates.Get(name); ok {
+			c, err = ChangeCandidate(name, &own)
 		}
 	}
-	return p, nil
+	return c.After, err
 }
 
 // For returns what applies to the client, at the cost of a map lookup.
@@ -86,21 +122,21 @@ func (p *PolicySnapshot) For(clientID string) *ratelimit.Effective { return p.li
 // is none. The candidate for the default limits is tried on the clients that the default
 // limits apply to: not on trusted ones, nor on those with limits of their own.
 func (p *PolicySnapshot) Trial(clientID string) (Trial, bool) {
-	if t, ok := p.trials.own[clientID]; ok {
-		return t, true
-	}
-	if !p.trials.user && !p.trials.client {
+	if p.set.Candidates.Len() == 0 {
 		return Trial{}, false
 	}
-	own := p.settings.Clients[clientID]
-	t := Trial{
-		User:   p.trials.user && len(own.User) == 0 && !own.Trusted,
-		Client: p.trials.client && len(own.Client) == 0 && !own.Trusted,
+	c, ok := p.set.Candidates.Get(clientID)
+	t := Trial{User: len(c.User) > 0, Client: len(c.Client) > 0}
+	if !ok || clientID == GlobalCandidate {
+		c, _ = p.set.Candidates.Get(GlobalCandidate)
+		own, _ := p.Policy(clientID)
+		t.User = len(c.User) > 0 && len(own.User) == 0 && !own.Trusted
+		t.Client = len(c.Client) > 0 && len(own.Client) == 0 && !own.Trusted
 	}
 	if !t.User && !t.Client {
 		return Trial{}, false
 	}
-	t.ClientID, t.Effective, t.Since = CandidateID(clientID), p.trial.For(clientID), p.set.Candidates[GlobalCandidate].Since
+	t.ClientID, t.Effective, t.Since = CandidateID(clientID), p.trial.For(clientID), c.Since
 	return t, true
 }
 
@@ -110,8 +146,22 @@ func (p *PolicySnapshot) Set() PolicySet { return p.set }
 // Base is what the configuration file says. It must not be modified.
 func (p *PolicySnapshot) Base() ratelimit.Settings { return p.base }
 
-// Settings is what applies: the set on top of the base. It must not be modified.
+// Settings is what applies to all clients: the set on top of the base, without the policies of single
+// clients. It must not be modified.
 func (p *PolicySnapshot) Settings() ratelimit.Settings { return p.settings }
+
+// Clients are those that have a policy of their own, in the set or in the file, sorted; none if they
+// are more than most.
+func (p *PolicySnapshot) Clients(most int) []string {
+	if p.live.Len() > most {
+		return nil
+	}
+	return slices.Sorted(p.live.Clients())
+}
+
+// Resets are those of the last entry. They are empty if it was not applied, but read as part of a
+// state.
+func (p *PolicySnapshot) Resets() []Reset { return p.resets }
 
 // Version is the version of the set.
 func (p *PolicySnapshot) Version() int64 { return p.set.Version }
@@ -119,8 +169,19 @@ func (p *PolicySnapshot) Version() int64 { return p.set.Version }
 // Policy returns the client's policy from the set or from the file, empty if there is
 // none, and whether it comes from the set.
 func (p *PolicySnapshot) Policy(clientID string) (own ClientPolicy, changed bool) {
-	if own, changed = p.set.Clients[clientID]; changed {
+	if own, changed = p.set.Clients.Get(clientID); changed {
 		return own, true
 	}
 	return ClientPolicy{Policy: p.base.Clients[clientID]}, false
+}
+
+// newDraft begins the snapshot of an empty set on top of base.
+func newDraft(base ratelimit.Settings) (*draft, error) {
+	live, err := ratelimit.Compile(base)
+	if err != nil {
+		return nil, err
+	}
+	d := (&PolicySnapshot{base: base, live: live, trial: &ratelimit.Compiled{}}).edit()
+	d.common = true
+	return d, nil
 }

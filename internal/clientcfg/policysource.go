@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,8 +23,15 @@ type PolicySource struct {
 	now     func() time.Time
 	current atomic.Pointer[PolicySnapshot]
 
-	mu     sync.Mutex // one refresh or change at a time
-	status atomic.Pointer[PolicyStatus]
+	mu      sync.Mutex // one refresh or change at a time
+	refused refusal
+	status  atomic.Pointer[PolicyStatus]
+}
+
+// refusal is why the policies of a version are not used.
+type refusal struct {
+	version int64
+	err     error
 }
 
 // PolicyOptions make a [PolicySource]. A zero value means the default named beside it.
@@ -49,7 +57,7 @@ func (st PolicyStatus) Refused() bool {
 	return errors.Is(st.Err, ErrUnreadable) || fielderr.Of(st.Err) != nil
 }
 
-// NewPolicySource reads the first set and fails if that cannot be used.
+// NewPolicySource reads the policies and fails if that cannot be used.
 func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*PolicySource, error) {
 	s := &PolicySource{store: store, base: o.Base, adopted: o.Adopted, now: o.Now}
 	if s.base.Default.User == nil && s.base.Default.Client == nil {
@@ -73,8 +81,8 @@ func (s *PolicySource) Snapshot() *PolicySnapshot { return s.current.Load() }
 // Status returns how the last refresh went.
 func (s *PolicySource) Status() PolicyStatus { return *s.status.Load() }
 
-// Refresh reads the store if its version has changed. After an error the last good
-// snapshot stays in use.
+// Refresh reads what is newer than the current snapshot. After an error the last good
+// snapshot stays in use: that before the first entry which cannot be used.
 func (s *PolicySource) Refresh(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,36 +90,102 @@ func (s *PolicySource) Refresh(ctx context.Context) error {
 }
 
 func (s *PolicySource) refresh(ctx context.Context) error {
-	old := s.current.Load()
-	next, err := s.newer(ctx, old)
-	if next != nil {
-		s.adopt(next)
-		old = next
-	}
-	s.note(old, err)
+	err := s.follow(ctx)
+	s.note(s.current.Load(), err)
 	return err
 }
 
-// newer returns the stored policies if they are not those of old.
-func (s *PolicySource) newer(ctx context.Context, old *PolicySnapshot) (*PolicySnapshot, error) {
-	if old != nil {
-		version, err := s.store.PolicyVersion(ctx)
+// follow applies the entries that are newer than the current snapshot, one by one. If they do not
+// continue it, because the store was restored from a backup or has forgotten them, or if what one of
+// them makes is not valid, it reads the whole state: a later entry may have mended it. It does that
+// once for each version.
+func (s *PolicySource) follow(ctx context.Context) error {
+	current := s.current.Load()
+	if current == nil {
+		return s.load(ctx)
+	}
+	version, err := s.store.PolicyVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("clientcfg: read the version of the policies: %w", err)
+	}
+	if s.refused.err != nil && s.refused.version == version {
+		return s.refused.err
+	}
+	s.refused = refusal{}
+	for current.Version() != version {
+		entries, err := s.store.PolicyEntries(ctx, current.Version())
+		newer, ok := current.continued(entries)
+		if err == nil && (!ok || len(newer) == 0) {
+			return s.load(ctx)
+		}
+		for i := range newer {
+			err := s.apply(&newer[i])
+			if errors.Is(err, ErrPolicyGap) || fielderr.Of(err) != nil {
+				err = s.load(ctx)
+			}
+			if err != nil {
+				s.refuse(version, err)
+				return err
+			}
+		}
 		if err != nil {
-			return nil, fmt.Errorf("clientcfg: read the version of the policies: %w", err)
+			return fmt.Errorf("clientcfg: read the trail of the policies: %w", err)
 		}
-		if version == old.Version() {
-			return nil, nil //nolint:nilnil // nothing newer, and no error
+		if current = s.current.Load(); current.Version() > version { // there were more meanwhile
+			return nil
 		}
 	}
-	set, err := s.store.PolicySet(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("clientcfg: read the policies: %w", err)
+	return nil
+}
+
+// refuse remembers why a version is not used, unless the store may have been the reason.
+func (s *PolicySource) refuse(version int64, err error) {
+	if (PolicyStatus{Err: err}).Refused() {
+		s.refused = refusal{version, err}
 	}
-	next, err := NewPolicySnapshot(s.base, set)
-	if err != nil {
-		return nil, fmt.Errorf("clientcfg: refused version %d of the policies: %w", set.Version, err)
+}
+
+// continued returns those of the entries that are newer than the snapshot, which it was read from, and
+// whether they continue it: the first must be its own last one, if there is one.
+func (p *PolicySnapshot) continued(entries []PolicyEntry) (newer []PolicyEntry, ok bool) {
+	switch {
+	case len(entries) == 0:
+		return nil, false
+	case p.id == "":
+		return entries, entries[0].Version == p.Version()+1
 	}
-	return next, nil
+	return entries[1:], entries[0].Version == p.Version() && entries[0].ID == p.id
+}
+
+// apply adopts the policies after an entry that was read.
+func (s *PolicySource) apply(e *PolicyEntry) error {
+	next, err := s.current.Load().Apply(e)
+	if err != nil {
+		return fmt.Errorf("clientcfg: refused version %d of the policies: %w", e.Version, err)
+	}
+	if s.now().Sub(e.At) > resetsFor {
+		next.resets = nil
+	}
+	s.adopt(next)
+	return nil
+}
+
+// resetsFor is how late a reset is still carried out. After that the counts that it was meant for are
+// gone, or are those of a window that ends soon.
+const resetsFor = time.Hour
+
+// load reads the whole state.
+func (s *PolicySource) load(ctx context.Context) error {
+	state, err := s.store.PolicyState(ctx)
+	if err != nil {
+		return fmt.Errorf("clientcfg: read the policies: %w", err)
+	}
+	next, err := snapshotOf(s.base, &state)
+	if err != nil {
+		return fmt.Errorf("clientcfg: refused version %d of the policies: %w", state.Version, err)
+	}
+	s.adopt(next)
+	return nil
 }
 
 func (s *PolicySource) adopt(next *PolicySnapshot) {
@@ -135,19 +209,18 @@ func (s *PolicySource) note(p *PolicySnapshot, err error) {
 	s.status.Store(&st)
 }
 
-// Edit derives a changed set from the newest one, and the audit entry of the change. It is
-// called again when another instance was faster, so it must have no other effect than its
+// Edit derives an entry from the newest policies: its Changes, and what the audit trail shows of them.
+// It is called again when another instance was faster, so it must have no other effect than its
 // result. Its error ends the change.
-type Edit func(current *PolicySnapshot) (PolicySet, AuditEntry, error)
+type Edit func(current *PolicySnapshot) (PolicyEntry, error)
 
 // maxEdits bounds the attempts of one change. An attempt fails only because another change
 // succeeded.
 const maxEdits = 20
 
-// Change applies an edit to the newest stored set. The result is validated as a whole,
-// stored with its entry in one step, and in force here when Change returns. Errors: that of
-// the edit; [fielderr.Errors], perhaps wrapped, for an invalid result; [ErrPolicyConflict]
-// if others were faster too often.
+// Change appends the entry that an edit makes of the newest policies. What it comes to is validated,
+// durable and in force here when Change returns. Errors: that of the edit; [fielderr.Errors], perhaps
+// wrapped, for an invalid result; [ErrPolicyConflict] if others were faster too often.
 func (s *PolicySource) Change(ctx context.Context, edit Edit) (*PolicySnapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,11 +228,11 @@ func (s *PolicySource) Change(ctx context.Context, edit Edit) (*PolicySnapshot, 
 		if err := s.refresh(ctx); err != nil {
 			return nil, err
 		}
-		next, entry, err := s.prepare(s.current.Load(), edit)
+		next, entry, err := prepare(s.current.Load(), edit)
 		if err != nil {
 			return nil, err
 		}
-		switch err := s.store.ReplacePolicySet(ctx, next.set, entry); {
+		switch err := s.store.AppendPolicyEntry(ctx, entry); {
 		case err == nil:
 			s.adopt(next)
 			s.note(next, nil)
@@ -179,20 +252,35 @@ func (s *PolicySource) Try(ctx context.Context, edit Edit) (*PolicySnapshot, err
 	if err := s.refresh(ctx); err != nil {
 		return nil, err
 	}
-	next, _, err := s.prepare(s.current.Load(), edit)
+	next, _, err := prepare(s.current.Load(), edit)
 	return next, err
 }
 
-// prepare runs the edit and gives its result the next version.
-func (s *PolicySource) prepare(current *PolicySnapshot, edit Edit) (*PolicySnapshot, AuditEntry, error) {
-	set, entry, err := edit(current)
+// prepare runs the edit, and gives its entry the next version and the values before.
+func prepare(current *PolicySnapshot, edit Edit) (*PolicySnapshot, PolicyEntry, error) {
+	e, err := edit(current)
 	if err != nil {
-		return nil, entry, err
+		return nil, e, err
 	}
-	set.Version = current.Version() + 1
-	entry.Version = set.Version
-	next, err := NewPolicySnapshot(s.base, set)
-	return next, entry, err
+	e.Version = current.Version() + 1
+	e.Changes = slices.Clone(e.Changes)
+	for i := range e.Changes {
+		if e.Changes[i].Before, err = current.value(e.Changes[i].Target); err != nil {
+			return nil, e, err
+		}
+	}
+	next, err := current.Apply(&e)
+	if err != nil {
+		return nil, e, err
+	}
+	if b, err := EncodePolicyEntry(&e); err != nil {
+		return nil, e, err
+	} else if len(b) > MaxEntrySize {
+		var es fielderr.Errors
+		es.Add("", "the change takes %d bytes, more than %d", len(b), MaxEntrySize)
+		return nil, e, es.Err()
+	}
+	return next, e, nil
 }
 
 // Watch refreshes the policies as soon as the store reports a change, until ctx ends; it then

@@ -3,58 +3,92 @@ package clientcfg_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/secret"
 )
 
-// policyStore keeps the set in memory, and the test can put anything in.
+// policyStore keeps the trail in memory, and the test can put anything in.
 type policyStore struct {
-	mu    sync.Mutex
-	set   clientcfg.PolicySet
-	audit []clientcfg.AuditEntry
-	err   error
-	reads int
-	race  int // so many writes of others come first
+	mu      sync.Mutex
+	state   clientcfg.PolicyState
+	trail   []clientcfg.PolicyEntry
+	err     error // of everything
+	spoiled error // of the next entries
+	loads   int
+	race    int // so many writes of others come first
 }
 
-func (f *policyStore) PolicySet(context.Context) (clientcfg.PolicySet, error) {
+func (f *policyStore) PolicyState(context.Context) (clientcfg.PolicyState, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.reads++
-	return f.set, f.err
+	f.loads++
+	state := f.state
+	state.Targets = maps.Clone(f.state.Targets)
+	return state, f.err
 }
 
 func (f *policyStore) PolicyVersion(context.Context) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.set.Version, f.err
+	return f.state.Version, f.err
 }
 
-func (f *policyStore) ReplacePolicySet(_ context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) error {
+func (f *policyStore) PolicyEntries(_ context.Context, from int64) (entries []clientcfg.PolicyEntry, _ error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.trail {
+		if e.Version >= from && len(entries) < 3 {
+			entries = append(entries, e)
+		}
+	}
+	return entries, errors.Join(f.err, f.spoiled)
+}
+
+func (f *policyStore) AppendPolicyEntry(_ context.Context, e clientcfg.PolicyEntry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.race > 0 {
 		f.race--
-		f.set.Version++
+		f.append(stored("policies/rival", "{}"))
 	}
-	if f.err != nil || next.Version != f.set.Version+1 || entry.Version != next.Version {
+	if f.err != nil || e.Version != f.state.Version+1 {
 		return errors.Join(f.err, clientcfg.ErrPolicyConflict)
 	}
-	f.set, f.audit = next, append(f.audit, entry)
-	return nil
+	f.trail = append(f.trail, e)
+	return f.state.Fold(&e)
 }
 
-func (f *policyStore) put(set clientcfg.PolicySet, err error) {
+// append adds an entry of another instance.
+func (f *policyStore) append(changes ...clientcfg.Change) {
+	e := *entry(f.state.Version+1, changes...)
+	f.trail = append(f.trail, e)
+	_ = f.state.Fold(&e)
+}
+
+func (f *policyStore) put(changes ...clientcfg.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	set.Version = f.set.Version + 1
-	f.set, f.err = set, err
+	f.append(changes...)
+}
+
+func (f *policyStore) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
 }
 
 func newPolicySource(t *testing.T, store clientcfg.PolicyStore) *clientcfg.PolicySource {
@@ -70,20 +104,24 @@ func userLimit(s *clientcfg.PolicySource, id string) int64 {
 
 // limitShop is an edit that gives shop a policy.
 func limitShop(requests int64) clientcfg.Edit {
-	return func(p *clientcfg.PolicySnapshot) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
-		policy := clientcfg.ClientPolicy{Policy: ratelimit.Policy{User: limits(requests)}}
-		return p.Set().WithPolicy("shop", &policy), clientcfg.AuditEntry{Reason: strconv.FormatInt(requests, 10)}, nil
+	return func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
+		c, err := clientcfg.ChangePolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{User: limits(requests)}})
+		return clientcfg.PolicyEntry{Changes: []clientcfg.Change{c}, AuditEntry: clientcfg.AuditEntry{ID: secret.ID(), Reason: strconv.FormatInt(requests, 10)}}, err
 	}
 }
 
-func brokenSet() clientcfg.PolicySet {
-	return clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{User: limits(0)}})
+// broken is a change that another release may find valid.
+func broken() clientcfg.Change { return stored("policies/shop", `{"user":[{"requests":0}]}`) }
+
+// shopHas is a change by another instance.
+func shopHas(requests int) clientcfg.Change {
+	return stored("policies/shop", fmt.Sprintf(`{"user":[{"requests":%d}]}`, requests))
 }
 
 func TestPolicySourceStartsOnlyWithGoodPolicies(t *testing.T) {
-	for name, store := range map[string]*policyStore{
-		"no store": {err: errors.New("down")}, "an impossible limit": {set: brokenSet()},
-	} {
+	impossible := &policyStore{}
+	impossible.put(broken())
+	for name, store := range map[string]*policyStore{"no store": {err: errors.New("down")}, "an impossible limit": impossible} {
 		if _, err := clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{}); err == nil {
 			t.Errorf("%s: it started", name)
 		}
@@ -95,50 +133,149 @@ func TestPolicySourceStartsOnlyWithGoodPolicies(t *testing.T) {
 	}
 }
 
-func TestPolicySourceReadsOnlyWhenTheVersionMoved(t *testing.T) {
+// TestPolicySourceReadsWhatIsNew: the whole state once, then entries, however many there are.
+func TestPolicySourceReadsWhatIsNew(t *testing.T) {
 	store := &policyStore{}
 	s := newPolicySource(t, store)
 	requireError(t, s.Refresh(t.Context()), "")
-	if store.reads != 1 {
-		t.Fatalf("%d reads of the whole set, want 1", store.reads)
+	for i := range 10 {
+		store.put(shopHas(i + 1))
 	}
-	store.put(clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{User: limits(3)}}), nil)
 	requireError(t, s.Refresh(t.Context()), "")
-	if got := userLimit(s, "shop"); got != 3 {
-		t.Errorf("the limit is %d, want 3", got)
+	if got := userLimit(s, "shop"); got != 10 || s.Snapshot().Version() != 10 {
+		t.Errorf("the limit of version %d is %d, want 10", s.Snapshot().Version(), got)
+	}
+	if store.loads != 1 {
+		t.Errorf("%d reads of the whole state, want 1", store.loads)
 	}
 }
 
-func TestPolicySourceKeepsTheLastGoodPolicies(t *testing.T) {
+// TestPolicySourceReadsAllOfAnotherTrail: what was restored from a backup, or is no longer in the trail.
+func TestPolicySourceReadsAllOfAnotherTrail(t *testing.T) {
+	for name, change := range map[string]func(f *policyStore){
+		"an older one": func(f *policyStore) { *f = policyStore{}; f.append(shopHas(8)) },
+		"an older one that went on": func(f *policyStore) {
+			*f = policyStore{}
+			for range 5 {
+				f.append(shopHas(8))
+				f.trail[len(f.trail)-1].ID += " of another trail"
+			}
+		},
+		"all swept":        func(f *policyStore) { f.append(shopHas(8)); f.trail = nil },
+		"swept up to here": func(f *policyStore) { f.append(shopHas(8)); f.trail = f.trail[3:] },
+		"swept beyond":     func(f *policyStore) { f.append(shopHas(7)); f.append(shopHas(8)); f.trail = f.trail[4:] },
+		"swept in between": func(f *policyStore) {
+			f.append(shopHas(7))
+			f.append(shopHas(8))
+			f.trail = slices.Delete(f.trail, 3, 4)
+		},
+		"empty, and so are": func(f *policyStore) { *f = policyStore{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &policyStore{}
+			for range 3 {
+				store.put(shopHas(3))
+			}
+			s := newPolicySource(t, store)
+			store.put(shopHas(3))
+			requireError(t, s.Refresh(t.Context()), "")
+			store.trail, store.state.Version = store.trail[:3], 3
+			s = newPolicySource(t, store)
+			change(store)
+			requireError(t, s.Refresh(t.Context()), "")
+			want := int64(8)
+			if store.state.Version == 0 {
+				want = 7 // of the file
+			}
+			if got := userLimit(s, "shop"); got != want || s.Snapshot().Version() != store.state.Version {
+				t.Errorf("the limit of version %d is %d, want %d", s.Snapshot().Version(), got, want)
+			}
+		})
+	}
+}
+
+// TestPolicySourceFollowsAgainOnceMended: limits that cannot be are refused until another change
+// replaces them, and the whole state is read once for each version.
+func TestPolicySourceFollowsAgainOnceMended(t *testing.T) {
 	store := &policyStore{}
 	s := newPolicySource(t, store)
-	good := s.Snapshot()
+	store.put(broken())
+	for range 2 {
+		requireError(t, s.Refresh(t.Context()), "refused version 1")
+	}
+	store.put(shopHas(6))
+	requireError(t, s.Refresh(t.Context()), "")
+	check.Equal(t, "limit after the change", userLimit(s, "shop"), int64(6))
+}
+
+func TestPolicySourceKeepsTheLastGoodPolicies(t *testing.T) {
 	for _, bad := range []struct {
 		name, want string
-		set        clientcfg.PolicySet
-		err        error
+		change     clientcfg.Change
 	}{
-		{"impossible", "refused version", brokenSet(), nil},
-		{"unreadable", "cannot be read", clientcfg.PolicySet{}, clientcfg.ErrUnreadable},
+		{"impossible", "refused version 3", broken()},
+		{"unreadable", "cannot be read", stored("policies/shop", `{"burst":1}`)},
+		{"of a newer release", "cannot be read", stored("users/shop", `{}`)},
 	} {
-		store.put(bad.set, bad.err)
-		requireError(t, s.Refresh(t.Context()), bad.want)
-		if s.Snapshot() != good {
-			t.Errorf("%s: the good policies are gone", bad.name)
+		store := &policyStore{}
+		s := newPolicySource(t, store)
+		store.put(shopHas(5))
+		store.put(bad.change)
+		store.put(stored("policies/web", `{"user":[{"requests":6}]}`))
+		for range 2 {
+			requireError(t, s.Refresh(t.Context()), bad.want)
+			if st := s.Status(); userLimit(s, "shop") != 5 || !st.Refused() || st.Version != 1 {
+				t.Errorf("%s: a limit of %d, the status is %+v", bad.name, userLimit(s, "shop"), st)
+			}
 		}
-		if st := s.Status(); !st.Refused() || st.Version != good.Version() {
-			t.Errorf("%s: the status is %+v", bad.name, st)
-		}
+		_, err := s.Change(t.Context(), limitShop(9))
+		requireError(t, err, bad.want)
 	}
-	store.put(clientcfg.PolicySet{}, errors.New("down"))
+	store := &policyStore{}
+	s := newPolicySource(t, store)
+	store.put(shopHas(5))
+	store.spoiled = clientcfg.ErrUnreadable // after those that can be read
+	requireError(t, s.Refresh(t.Context()), "cannot be read")
+	if st := s.Status(); userLimit(s, "shop") != 5 || !st.Refused() {
+		t.Errorf("the status is %+v", st)
+	}
+	store.fail(errors.New("down"))
 	requireError(t, s.Refresh(t.Context()), "down")
 	if s.Status().Refused() {
 		t.Error("a store that is away has refused nothing")
 	}
-	store.put(clientcfg.PolicySet{}, nil)
+	store.spoiled = nil
+	store.fail(nil)
+	store.put(shopHas(6))
 	requireError(t, s.Refresh(t.Context()), "")
-	if st := s.Status(); st.Err != nil || st.Refused() || st.Version != store.set.Version || st.CheckedAt.IsZero() {
+	if st := s.Status(); st.Err != nil || st.Refused() || st.Version != 2 || st.CheckedAt.IsZero() {
 		t.Errorf("afterwards the status is %+v", st)
+	}
+}
+
+// TestResetsTravelWithTheEntries: to those that have read what was before, for an hour.
+func TestResetsTravelWithTheEntries(t *testing.T) {
+	store := &policyStore{}
+	now := entry(0).At
+	var seen []string
+	s, err := clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{
+		Now: func() time.Time { return now },
+		Adopted: func(_, next *clientcfg.PolicySnapshot) {
+			for _, r := range next.Resets() {
+				seen = append(seen, r.ClientID)
+			}
+		},
+	})
+	requireError(t, err, "")
+	store.put(stored("clients/a/counters", "{}"), shopHas(5), stored("clients/b/counters", `{"username":"u"}`))
+	store.put(shopHas(6))
+	store.put(stored("clients/c/counters", "{}"))
+	requireError(t, s.Refresh(t.Context()), "")
+	now = now.Add(time.Hour + time.Second)
+	store.put(stored("clients/late/counters", "{}"))
+	requireError(t, s.Refresh(t.Context()), "")
+	if diff := cmp.Diff([]string{"a", "b", "c"}, seen); diff != "" || userLimit(s, "shop") != 6 {
+		t.Errorf("resets (-want +got):\n%s", diff)
 	}
 }
 
@@ -171,7 +308,7 @@ func TestWatchRefreshesAtOnce(t *testing.T) {
 		done := make(chan error, 1)
 		watch := func() { done <- s.Watch(ctx, log) }
 		go watch()
-		store.put(clientcfg.PolicySet{}, nil)
+		store.put(shopHas(5))
 		store.tell <- nil
 		synctest.Wait()
 		if s.Snapshot().Version() != 1 {
@@ -191,83 +328,4 @@ func TestWatchOfAStoreThatCannot(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	requireError(t, s.Watch(ctx, slog.New(slog.DiscardHandler)), "")
-}
-
-func TestChangeIsStoredWithItsEntryAndInForce(t *testing.T) {
-	store := &policyStore{}
-	var adopted []int64
-	s, err := clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{
-		Adopted: func(old, next *clientcfg.PolicySnapshot) { adopted = append(adopted, old.Version(), next.Version()) },
-	})
-	requireError(t, err, "")
-	p, err := s.Change(t.Context(), limitShop(3))
-	requireError(t, err, "")
-	if p != s.Snapshot() || userLimit(s, "shop") != 3 || p.Version() != 1 {
-		t.Errorf("version %d with a limit of %d is in force", p.Version(), userLimit(s, "shop"))
-	}
-	if len(store.audit) != 1 || store.audit[0].Version != 1 || store.audit[0].Reason != "3" {
-		t.Errorf("the trail is %+v", store.audit)
-	}
-	if len(adopted) != 2 || adopted[0] != 0 || adopted[1] != 1 {
-		t.Errorf("adopted %v", adopted)
-	}
-}
-
-func TestChangeThatCannotBeChangesNothing(t *testing.T) {
-	store := &policyStore{}
-	s := newPolicySource(t, store)
-	_, err := s.Change(t.Context(), limitShop(0))
-	requireError(t, err, "clients.shop.user[0].requests")
-	stop := errors.New("the edit says no")
-	_, err = s.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
-		return clientcfg.PolicySet{}, clientcfg.AuditEntry{}, stop
-	})
-	if !errors.Is(err, stop) {
-		t.Errorf("the error is %v", err)
-	}
-	_, err = s.Try(t.Context(), limitShop(5))
-	requireError(t, err, "")
-	if store.set.Version != 0 || len(store.audit) != 0 || userLimit(s, "shop") != 7 {
-		t.Errorf("something changed: %+v", store.set)
-	}
-}
-
-func TestChangeGoesOnAfterLosingARace(t *testing.T) {
-	store := &policyStore{race: 3}
-	s := newPolicySource(t, store)
-	p, err := s.Change(t.Context(), limitShop(3))
-	requireError(t, err, "")
-	if p.Version() != 4 || len(store.audit) != 1 {
-		t.Errorf("version %d after %d entries", p.Version(), len(store.audit))
-	}
-	store.race = 1000
-	if _, err = s.Change(t.Context(), limitShop(4)); !errors.Is(err, clientcfg.ErrPolicyConflict) {
-		t.Errorf("the error of an endless race is %v", err)
-	}
-}
-
-func TestNoChangeIsLostBetweenInstances(t *testing.T) {
-	store := &policyStore{}
-	var workers sync.WaitGroup
-	for i := range 8 {
-		s := newPolicySource(t, store)
-		workers.Go(func() {
-			for j := range 5 {
-				id := strconv.Itoa(i) + "-" + strconv.Itoa(j)
-				err := clientcfg.ErrPolicyConflict
-				for errors.Is(err, clientcfg.ErrPolicyConflict) { // who loses too often is told, and nothing is changed
-					_, err = s.Change(t.Context(), func(p *clientcfg.PolicySnapshot) (clientcfg.PolicySet, clientcfg.AuditEntry, error) {
-						return p.Set().WithPolicy(id, &clientcfg.ClientPolicy{}), clientcfg.AuditEntry{}, nil
-					})
-				}
-				if err != nil {
-					t.Errorf("change %s: %v", id, err)
-				}
-			}
-		})
-	}
-	workers.Wait()
-	if n := len(store.set.Clients); n != 40 || len(store.audit) != 40 {
-		t.Errorf("%d policies and %d entries of 40", n, len(store.audit))
-	}
 }

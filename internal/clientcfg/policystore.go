@@ -4,34 +4,40 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 )
 
 // Errors that a [PolicyStore] returns, possibly wrapped.
 var (
-	// ErrPolicyConflict: the stored set is no longer the one that was changed.
+	// ErrPolicyConflict: there is another entry of that version, or none of the one before.
 	ErrPolicyConflict = errors.New("clientcfg: the policies were changed meanwhile")
-	// ErrUnreadable: the stored document is no policy set of this release.
+	// ErrPolicyGap: an entry is missing in the trail. It is an ErrUnreadable too.
+	ErrPolicyGap = fmt.Errorf("%w: an entry is missing", ErrUnreadable)
+	// ErrUnreadable: what is stored was not written by this release, or one that it knows.
 	ErrUnreadable = errors.New("clientcfg: the stored policies cannot be read")
 )
 
-// PolicyStore keeps the policy set and the audit trail of its changes.
-// Implementations MUST be safe for concurrent use, MUST make a change durable
-// before they return nil, and MUST return the errors above (wrapped is fine)
-// for the cases they name.
+// PolicyStore keeps the trail of the changes of policies, which is what the policies follow from:
+// entries whose versions count up from 1 without a gap, and that never change. Now and then it folds
+// them into a state, so that a reader need not read all of them, and old ones can be removed.
+// Implementations MUST be safe for concurrent use, MUST make an entry durable before they return nil,
+// and MUST return the errors above (wrapped is fine) for the cases they name.
 type PolicyStore interface {
-	// PolicySet returns the stored set, the zero set if there never was a change.
-	// ErrUnreadable if it does not decode or has unknown fields: a newer release wrote it,
-	// and a part of it must not be applied.
-	PolicySet(ctx context.Context) (PolicySet, error)
-	// PolicyVersion returns the version of the stored set, cheaply.
+	// PolicyVersion returns the version of the newest entry, cheaply; 0 if there never was one.
 	PolicyVersion(ctx context.Context) (int64, error)
-	// ReplacePolicySet stores next together with the audit entry of the change: both or
-	// neither. next.Version is one more than that of the set that was changed, and
-	// entry.Version is the same. ErrPolicyConflict if the stored set has another version
-	// meanwhile. If the reply of the database is lost, the implementation finds out by
-	// entry.ID, which is unique, whether the change was made before it returns.
-	ReplacePolicySet(ctx context.Context, next PolicySet, entry AuditEntry) error
+	// PolicyState returns what all entries come to, as of one version. ErrUnreadable if one of them, or
+	// the fold, cannot be read: a newer release wrote it, and a part of it must not be applied.
+	PolicyState(ctx context.Context) (PolicyState, error)
+	// PolicyEntries returns entries from that version on, the oldest first: some of them if there are
+	// many, at least one if there is any, and none twice. At one that cannot be read it ends: it
+	// returns those before it, and ErrUnreadable.
+	PolicyEntries(ctx context.Context, from int64) ([]PolicyEntry, error)
+	// AppendPolicyEntry stores an entry, which has a target at least. ErrPolicyConflict, and nothing is
+	// stored, unless its Version is one more than that of the newest. If the reply of the database is
+	// lost, the implementation finds out by entry.ID, which is unique, whether it was stored before it
+	// returns.
+	AppendPolicyEntry(ctx context.Context, entry PolicyEntry) error
 }
 
 // ErrNoWatch is returned by a [PolicyWatcher] that cannot watch.
@@ -40,7 +46,7 @@ var ErrNoWatch = errors.New("clientcfg: this store does not report changes")
 // PolicyWatcher is a [PolicyStore] that may be able to report changes, so that they need
 // not wait for the next refresh.
 type PolicyWatcher interface {
-	// WatchPolicies calls changed after changes of the stored set, until ctx ends. It may
+	// WatchPolicies calls changed after changes, until ctx ends. It may
 	// call too often, or miss changes, which polling finds. ErrNoWatch, at once, if the
 	// store cannot do it; any other error means that the watch broke off.
 	WatchPolicies(ctx context.Context, changed func()) error
@@ -50,18 +56,19 @@ type PolicyWatcher interface {
 type AuditLog interface {
 	// Audit returns the entries that match, the newest first.
 	Audit(ctx context.Context, q AuditQuery) ([]AuditEntry, error)
-	// SweepAudit removes entries from before that time, and returns how many.
+	// SweepAudit removes entries from before that time, and returns how many. What they changed stays,
+	// and so does their number: it never removes one that is not folded.
 	SweepAudit(ctx context.Context, before time.Time) (int, error)
 }
 
 // AuditQuery chooses entries. Zero fields choose all.
 type AuditQuery struct {
-	Target string // exactly, such as policies/shop
+	Target string // exactly, such as policies/shop: one of those of the entry
 	Before int64  // only entries of lower versions
 	Limit  int    // at most so many; 0 for no bound
 }
 
-// AuditEntry is one change: who changed what. Its Version is that of the policy set after
+// AuditEntry is one change: who changed what. Its Version is that of the policies after
 // the change, so entries are numbered without a gap.
 type AuditEntry struct {
 	Version  int64     `json:"version"`
@@ -75,6 +82,17 @@ type AuditEntry struct {
 	// Before and After are the resource as in the admin API; null if there was or is none.
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
+	// More are the other resources that the same change concerned, in the same form.
+	More []Change `json:"more,omitempty"`
+}
+
+// Targets are the resources that the entry shows as changed.
+func (e *AuditEntry) Targets() []string {
+	all := []string{e.Target}
+	for i := range e.More {
+		all = append(all, e.More[i].Target)
+	}
+	return all
 }
 
 // Actor is who made a change.

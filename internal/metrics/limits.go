@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -38,9 +37,10 @@ func (m *Metrics) Usage(clientID string, ratio float64) {
 
 // PolicySnapshot is what metrics shows of the policies in force. [clientcfg.PolicySnapshot] is one.
 type PolicySnapshot interface {
-	// Settings are those of all clients and, by client_id, the policies that single
-	// clients have.
+	// Settings are those of all clients.
 	Settings() ratelimit.Settings
+	// Clients are those that have a policy of their own; none if they are more than most.
+	Clients(most int) []string
 	// For returns what applies to a client.
 	For(clientID string) *ratelimit.Effective
 }
@@ -49,13 +49,17 @@ type PolicySnapshot interface {
 // It is called at each scrape, must not block, and must be safe for concurrent use.
 func (m *Metrics) WatchPolicies(current func() PolicySnapshot) { m.policies.Store(&current) }
 
+// maxPinned is how many clients keep a label because they have a policy. If more have one, a policy is
+// nothing special, and the busiest clients get the labels.
+const maxPinned = 10_000
+
 // emitLimits exports what is counted by client, and the policies in force. Labels are
 // reassigned here too, so that the package needs no goroutine.
 func (m *Metrics) emitLimits(emit emit) {
 	var policies PolicySnapshot
 	if current := m.policies.Load(); current != nil {
 		policies = (*current)()
-		m.clients.pin(slices.Collect(maps.Keys(policies.Settings().Clients)))
+		m.clients.pin(policies.Clients(max(m.clients.max, maxPinned)))
 	}
 	now := m.now()
 	m.clients.rotate(now)

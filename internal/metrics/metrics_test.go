@@ -81,6 +81,13 @@ type snapshot struct {
 
 func (s snapshot) Settings() ratelimit.Settings { return s.settings }
 
+func (s snapshot) Clients(most int) []string {
+	if s.Len() > most {
+		return nil
+	}
+	return slices.Sorted(s.Compiled.Clients())
+}
+
 func TestEveryMetricOfTheCatalogIsExportedAndNoOther(t *testing.T) {
 	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
 	exercise(m)

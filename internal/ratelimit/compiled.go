@@ -1,13 +1,43 @@
 package ratelimit
 
-import "hash/fnv"
+import (
+	"hash/fnv"
+	"iter"
+	"maps"
+	"slices"
+	"sync/atomic"
 
-// Compiled is [Settings] made ready for decisions. It is immutable and safe for concurrent use.
+	"oauth-server/internal/cowmap"
+	"oauth-server/internal/fielderr"
+)
+
+// Compiled is [Settings] made ready for decisions. It is immutable and safe for concurrent use. A
+// changed copy, which [Compiled.Edit] begins, costs what is changed, however many clients there are.
 type Compiled struct {
-	byClient map[string]*Effective
-	// For clients without a policy of their own, inside and outside of the canary share.
-	inside, outside *Effective
-	canary          uint64 // how many of the canaryBuckets are inside
+	byClient cowmap.Map[*own]
+	all      *common
+}
+
+// common is the settings for all clients, compiled.
+type common struct {
+	Settings        // without Clients
+	user, client    *Limits
+	inside, outside *Effective // for clients without a policy of their own, inside and outside of the canary share
+	canary          uint64     // how many of the canaryBuckets are inside
+}
+
+// own is the policy of one client, compiled by itself. So a change of the settings for all clients
+// compiles none of them: what both come to together is made when it is first asked for.
+type own struct {
+	Policy
+	user, client *Limits // nil: those for all clients
+	last         atomic.Pointer[merged]
+}
+
+// merged is what applies to a client under certain common settings.
+type merged struct {
+	Effective
+	under *common
 }
 
 // Effective is what applies to one client: limits, mode and settings. It must not be changed.
@@ -22,30 +52,76 @@ type Effective struct {
 // Compile validates the settings and prepares them for decisions. The error is that of
 // [Settings.Validate].
 func Compile(s Settings) (*Compiled, error) {
-	if err := s.Validate(); err != nil {
+	e := (&Compiled{}).Edit()
+	errs := fielderr.Of(e.SetCommon(s))
+	for _, id := range slices.Sorted(maps.Keys(s.Clients)) {
+		p := s.Clients[id]
+		errs = append(errs, fielderr.Of(e.SetPolicy(id, &p))...)
+	}
+	if err := errs.Err(); err != nil {
 		return nil, err
 	}
-	p := &Compiled{
-		byClient: make(map[string]*Effective, len(s.Clients)),
-		canary:   uint64(s.CanaryPercent*canaryBuckets/100 + 0.5),
+	return e.Compiled(), nil
+}
+
+// Edit begins a changed copy.
+func (p *Compiled) Edit() *CompiledEdit { return &CompiledEdit{from: p, all: p.all} }
+
+// CompiledEdit is a [Compiled] while it is made. Only one goroutine may use it.
+type CompiledEdit struct {
+	from     *Compiled
+	byClient *cowmap.Edit[*own] // nil: as in from
+	all      *common
+}
+
+// SetCommon replaces everything except Clients. An error is that of [Settings.Validate], and changes
+// nothing.
+func (e *CompiledEdit) SetCommon(s Settings) error {
+	s.Clients = nil
+	if err := s.Validate(); err != nil {
+		return err
 	}
-	base := Effective{
-		User: newLimits(s.Default.User), Client: newLimits(s.Default.Client),
-		HideHeaders: s.Default.HideHeaders,
+	c := &common{
+		Settings: s, user: newLimits(s.Default.User), client: newLimits(s.Default.Client),
+		canary: uint64(s.CanaryPercent*canaryBuckets/100 + 0.5),
 	}
-	p.inside, p.outside = base.with(s.mode(Unset, true)), base.with(s.mode(Unset, false))
-	for id, c := range s.Clients {
-		e := base
-		if len(c.User) > 0 {
-			e.User = newLimits(c.User)
-		}
-		if len(c.Client) > 0 {
-			e.Client = newLimits(c.Client)
-		}
-		e.Trusted, e.HideHeaders = c.Trusted, c.HideHeaders || base.HideHeaders
-		p.byClient[id] = e.with(s.mode(c.Mode, p.inCanary(id)))
+	base := Effective{User: c.user, Client: c.client, HideHeaders: s.Default.HideHeaders}
+	c.inside, c.outside = base.with(s.mode(Unset, true)), base.with(s.mode(Unset, false))
+	e.all = c
+	return nil
+}
+
+// SetPolicy gives a client a policy, or none if it is nil. An error has the problems of the policy, by
+// their paths in the settings, and changes nothing.
+func (e *CompiledEdit) SetPolicy(clientID string, p *Policy) error {
+	if e.byClient == nil {
+		e.byClient = e.from.byClient.Edit()
 	}
-	return p, nil
+	if p == nil {
+		e.byClient.Delete(clientID)
+		return nil
+	}
+	if errs := p.validate(); len(errs) > 0 {
+		return errs.Under(fielderr.Join("clients", clientID)).Err()
+	}
+	o := &own{Policy: *p}
+	if len(p.User) > 0 {
+		o.user = newLimits(p.User)
+	}
+	if len(p.Client) > 0 {
+		o.client = newLimits(p.Client)
+	}
+	e.byClient.Set(clientID, o)
+	return nil
+}
+
+// Compiled returns what was made. SetCommon must have succeeded for it, or for what it was made from.
+func (e *CompiledEdit) Compiled() *Compiled {
+	p := &Compiled{byClient: e.from.byClient, all: e.all}
+	if e.byClient != nil {
+		p.byClient = e.byClient.Map()
+	}
+	return p
 }
 
 // Enforced returns limits that are enforced for every client: the first for keys with a Username, the
@@ -63,13 +139,47 @@ func Enforced(named, whole Limit) (*Effective, error) {
 
 // For returns what applies to the client. It costs a map lookup.
 func (p *Compiled) For(clientID string) *Effective {
-	if e, ok := p.byClient[clientID]; ok {
-		return e
+	if o, ok := p.byClient.Get(clientID); ok {
+		return o.under(p.all, clientID)
 	}
-	if p.inside.Mode == p.outside.Mode || p.inCanary(clientID) {
-		return p.inside
+	if p.all.inside.Mode == p.all.outside.Mode || p.all.inCanary(clientID) {
+		return p.all.inside
 	}
-	return p.outside
+	return p.all.outside
+}
+
+// Clients yields the clients that have a policy of their own, in no order.
+func (p *Compiled) Clients() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for id := range p.byClient.All() {
+			if !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+// Len is how many clients have a policy of their own.
+func (p *Compiled) Len() int { return p.byClient.Len() }
+
+// under returns what applies to the client of the policy under common settings. It is made once, as
+// long as nothing asks for it under others.
+func (o *own) under(c *common, clientID string) *Effective {
+	if m := o.last.Load(); m != nil && m.under == c {
+		return &m.Effective
+	}
+	m := &merged{under: c, Effective: Effective{
+		User: o.user, Client: o.client, Trusted: o.Trusted, HideHeaders: o.HideHeaders || c.Default.HideHeaders,
+		Mode: c.mode(o.Mode, c.inCanary(clientID)),
+	}}
+	if m.User == nil {
+		m.User = c.user
+	}
+	if m.Client == nil {
+		m.Client = c.client
+	}
+	o.last.Store(m)
+	return &m.Effective
 }
 
 // For returns the limits of the key: those of the client itself if it has no username.
@@ -110,12 +220,12 @@ const canaryBuckets = 10_000
 // inCanary reports whether the client is in the canary share, by the 64-bit FNV-1a hash of its
 // client_id. The bits are mixed once more because FNV leaves short names close together. It must
 // never change: the share has the same clients on all instances and in all versions.
-func (p *Compiled) inCanary(clientID string) bool {
+func (c *common) inCanary(clientID string) bool {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(clientID)) // never fails
 	x := h.Sum64()
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
 	x ^= x >> 33
-	return x%canaryBuckets < p.canary
+	return x%canaryBuckets < c.canary
 }

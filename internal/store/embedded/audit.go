@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -25,7 +26,7 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 			if err != nil {
 				return err
 			}
-			if q.Target == "" || q.Target == e.Target {
+			if q.Target == "" || slices.Contains(e.Targets(), q.Target) {
 				entries = append(entries, e)
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 
 	bolt "go.etcd.io/bbolt"
@@ -14,7 +16,8 @@ import (
 const (
 	blank     = 0 // no buckets at all
 	journaled = 1 // expiring records could be in a journal, see [foldJournals]
-	format    = 2
+	whole     = 2 // all policies are in one value, see [splitPolicies]
+	format    = 3
 )
 
 var (
@@ -39,7 +42,7 @@ func checkFormat(tx *bolt.Tx) (found uint64, err error) {
 	found = binary.BigEndian.Uint64(value)
 	names := slices.Collect(maps.Values(buckets))
 	switch found {
-	case format:
+	case format, whole:
 	case journaled:
 		names = append(names, journals...)
 	default:
@@ -51,6 +54,39 @@ func checkFormat(tx *bolt.Tx) (found uint64, err error) {
 		}
 	}
 	return found, nil
+}
+
+// convert brings a file of an earlier format to this one, step by step, in one transaction.
+func convert(tx *bolt.Tx, found uint64) error {
+	if found <= journaled {
+		if err := foldJournals(tx); err != nil {
+			return err
+		}
+	}
+	if found <= whole {
+		if err := splitPolicies(tx); err != nil {
+			return err
+		}
+	}
+	return putFormat(tx)
+}
+
+// keepCopy copies the file, as it is before it is converted, to where its name ends in its format.
+func keepCopy(db *bolt.DB, path string, found uint64) error {
+	name := fmt.Sprintf("%s.format%d", path, found)
+	part := name + ".part"
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // beside the data file
+	if err != nil {
+		return err
+	}
+	err = db.View(func(tx *bolt.Tx) error {
+		_, err := tx.WriteTo(f)
+		return err
+	})
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	return errors.Join(os.Rename(part, name), syncDirectory(filepath.Dir(path)))
 }
 
 func layOut(tx *bolt.Tx) error {
@@ -74,8 +110,8 @@ func putFormat(tx *bolt.Tx) error {
 // byte, the digest and the value; without a value, the record was removed.
 var journals = [][]byte{[]byte("journal_a"), []byte("journal_b")}
 
-// foldJournals makes a file of format 1 one of this format, in one transaction: what the journals hold
-// goes to the buckets of its kind, in the order in which it was written.
+// foldJournals makes a file of format 1 one of format 2: what the journals hold goes to the buckets of
+// its kind, in the order in which it was written.
 func foldJournals(tx *bolt.Tx) error {
 	entries := map[string][]byte{} // by number; no journal held many more than 4096
 	for _, name := range journals {
@@ -97,7 +133,7 @@ func foldJournals(tx *bolt.Tx) error {
 			return err
 		}
 	}
-	return errors.Join(tx.DeleteBucket(journals[0]), tx.DeleteBucket(journals[1]), putFormat(tx))
+	return errors.Join(tx.DeleteBucket(journals[0]), tx.DeleteBucket(journals[1]))
 }
 
 func parseEntry(entry []byte) (p place, value []byte, err error) {

@@ -136,8 +136,11 @@ func prepare(db *bolt.DB, path string) (err error) {
 		return err
 	case found == blank:
 		return errors.Join(db.Update(layOut), syncDirectory(filepath.Dir(path)))
-	case found == journaled:
-		return db.Update(foldJournals)
+	case found < format:
+		if err := keepCopy(db, path, found); err != nil {
+			return fmt.Errorf("keep a copy before the file is converted: %w", err)
+		}
+		return db.Update(func(tx *bolt.Tx) error { return convert(tx, found) })
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
+	"errors"
 	"fmt"
 
 	bolt "go.etcd.io/bbolt"
@@ -12,33 +12,18 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// policiesKey is the key of the policy set: its version in 8 bytes, so that it can be read alone, then
-// the set as JSON.
+// policiesKey is the key of the version of the policies, in 8 bytes: that of the newest entry, also
+// when that was swept.
 var policiesKey = []byte("policies")
 
 // auditBucket holds the trail: under the version, big-endian, the entry as JSON. It is created with the
 // first entry, because files of earlier releases have none.
 var auditBucket = []byte("audit")
 
-// PolicySet implements [clientcfg.PolicyStore].
-func (s *Store) PolicySet(ctx context.Context) (set clientcfg.PolicySet, err error) {
-	err = s.view(ctx, func(tx *bolt.Tx) error {
-		value := get(tx, settings, policiesKey)
-		if value == nil {
-			return nil
-		}
-		version, err := policyVersion(value)
-		if err != nil {
-			return err
-		}
-		set, err = clientcfg.DecodePolicySet(value[8:])
-		if err == nil && set.Version != version {
-			err = fmt.Errorf("%w: version %d is marked as %d", clientcfg.ErrUnreadable, set.Version, version)
-		}
-		return err
-	})
-	return set, err
-}
+// policiesBucket holds what the trail comes to: under a target, the version of the entry that last
+// changed it, in 8 bytes, and its value. Every entry is folded in the transaction that adds it. It is
+// created with the trail.
+var policiesBucket = []byte("policies")
 
 // PolicyVersion implements [clientcfg.PolicyStore].
 func (s *Store) PolicyVersion(ctx context.Context) (version int64, err error) {
@@ -49,41 +34,97 @@ func (s *Store) PolicyVersion(ctx context.Context) (version int64, err error) {
 	return version, err
 }
 
-// policyVersion reads the version in front of the set; without a set it is 0.
+// policyVersion reads a version; that of nothing is 0.
 func policyVersion(value []byte) (int64, error) {
-	switch {
-	case value == nil:
+	switch len(value) {
+	case 0:
 		return 0, nil
-	case len(value) < 8:
-		return 0, fmt.Errorf("%w: %d bytes", clientcfg.ErrUnreadable, len(value))
+	case 8:
+		return int64(binary.BigEndian.Uint64(value)), nil //nolint:gosec // as versionKey wrote it
 	}
-	return int64(binary.BigEndian.Uint64(value)), nil //nolint:gosec // as versionKey wrote it
+	return 0, fmt.Errorf("%w: a version of %d bytes", clientcfg.ErrUnreadable, len(value))
 }
 
 func versionKey(version int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(version)) //nolint:gosec // counts changes, never negative
 }
 
-// ReplacePolicySet implements [clientcfg.PolicyStore].
-func (s *Store) ReplacePolicySet(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) error {
-	set, err := json.Marshal(next)
+// PolicyState implements [clientcfg.PolicyStore].
+func (s *Store) PolicyState(ctx context.Context) (state clientcfg.PolicyState, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) error {
+		state = clientcfg.PolicyState{Targets: map[string]clientcfg.TargetValue{}}
+		if state.Version, err = policyVersion(get(tx, settings, policiesKey)); err != nil {
+			return err
+		}
+		if trail := tx.Bucket(auditBucket); trail != nil {
+			if last := trail.Get(versionKey(state.Version)); last != nil {
+				e, err := clientcfg.DecodePolicyEntry(last, state.Version)
+				if err != nil {
+					return err
+				}
+				state.ID = e.ID
+			}
+		}
+		targets := tx.Bucket(policiesBucket)
+		if targets == nil {
+			return nil
+		}
+		return targets.ForEach(func(target, value []byte) error {
+			if len(value) < 8 {
+				return fmt.Errorf("%w: target %q has %d bytes", ErrCorrupt, target, len(value))
+			}
+			version, err := policyVersion(value[:8])
+			state.Targets[string(target)] = clientcfg.TargetValue{Version: version, Value: bytes.Clone(value[8:])}
+			return err
+		})
+	})
+	return state, err
+}
+
+// entriesAtOnce bounds what PolicyEntries returns.
+const entriesAtOnce = 64
+
+// PolicyEntries implements [clientcfg.PolicyStore].
+func (s *Store) PolicyEntries(ctx context.Context, from int64) (entries []clientcfg.PolicyEntry, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) error {
+		entries = nil
+		trail := tx.Bucket(auditBucket)
+		if trail == nil {
+			return nil
+		}
+		c := trail.Cursor()
+		for k, value := c.Seek(versionKey(max(from, 0))); k != nil && len(entries) < entriesAtOnce; k, value = c.Next() {
+			version, err := policyVersion(k)
+			if err != nil {
+				return err
+			}
+			e, err := clientcfg.DecodePolicyEntry(value, version)
+			if err != nil {
+				return err
+			}
+			entries = append(entries, e)
+		}
+		return nil
+	})
+	return entries, err
+}
+
+// AppendPolicyEntry implements [clientcfg.PolicyStore].
+func (s *Store) AppendPolicyEntry(ctx context.Context, entry clientcfg.PolicyEntry) error {
+	stored, err := clientcfg.EncodePolicyEntry(&entry)
 	if err != nil {
-		return fmt.Errorf("embedded: encode the policies: %w", err)
+		return err
 	}
-	logged, err := json.Marshal(entry)
-	if err != nil {
-		return fmt.Errorf("embedded: encode the audit entry: %w", err)
-	}
-	key := versionKey(next.Version)
+	key := versionKey(entry.Version)
 	return s.writes.do(ctx, func(w *writeTx) error {
 		version, err := policyVersion(w.get(settings, policiesKey))
 		if err != nil {
 			return err
 		}
-		if version != next.Version-1 {
-			return fmt.Errorf("%w: version %d is stored, not %d", clientcfg.ErrPolicyConflict, version, next.Version-1)
+		if version != entry.Version-1 {
+			return fmt.Errorf("%w: version %d is stored, not %d", clientcfg.ErrPolicyConflict, version, entry.Version-1)
 		}
-		if err := w.put(settings, policiesKey, append(bytes.Clone(key), set...)); err != nil {
+		if err := w.put(settings, policiesKey, key); err != nil {
 			return err
 		}
 		trail, err := w.tx.CreateBucketIfNotExists(auditBucket)
@@ -91,9 +132,58 @@ func (s *Store) ReplacePolicySet(ctx context.Context, next clientcfg.PolicySet, 
 			return fmt.Errorf("embedded: make the audit trail: %w", err)
 		}
 		trail.FillPercent = 0.9 // its keys only grow
-		if err := trail.Put(key, logged); err != nil {
+		if err := trail.Put(key, stored); err != nil {
 			return fmt.Errorf("embedded: put into the audit trail: %w", err)
 		}
-		return nil
+		return w.fold(&entry)
 	})
+}
+
+// fold gives the targets the values that an entry gives them.
+func (w *writeTx) fold(e *clientcfg.PolicyEntry) error {
+	targets, err := w.tx.CreateBucketIfNotExists(policiesBucket)
+	if err != nil {
+		return fmt.Errorf("embedded: make the policies: %w", err)
+	}
+	for i := range e.Changes {
+		switch c := &e.Changes[i]; {
+		case !c.IsState():
+		case c.IsNull():
+			err = errors.Join(err, targets.Delete([]byte(c.Target)))
+		default:
+			err = errors.Join(err, targets.Put([]byte(c.Target), append(versionKey(e.Version), c.After...)))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("embedded: fold entry %d: %w", e.Version, err)
+	}
+	return nil
+}
+
+// splitPolicies makes a file of format 2, which has all policies in one value behind their version, one
+// of this format. The trail stays as it is.
+func splitPolicies(tx *bolt.Tx) error {
+	w := &writeTx{tx: tx}
+	value := bytes.Clone(w.get(settings, policiesKey))
+	if value == nil {
+		return nil
+	}
+	if len(value) < 8 {
+		return fmt.Errorf("%w: %d bytes", clientcfg.ErrUnreadable, len(value))
+	}
+	state, err := clientcfg.SplitPolicySet(value[8:])
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(versionKey(state.Version), value[:8]) {
+		return fmt.Errorf("%w: version %d is marked as %x", clientcfg.ErrUnreadable, state.Version, value[:8])
+	}
+	targets, err := tx.CreateBucketIfNotExists(policiesBucket)
+	if err != nil {
+		return fmt.Errorf("embedded: make the policies: %w", err)
+	}
+	for target, v := range state.Targets {
+		err = errors.Join(err, targets.Put([]byte(target), append(versionKey(v.Version), v.Value...)))
+	}
+	return errors.Join(err, w.put(settings, policiesKey, value[:8]))
 }

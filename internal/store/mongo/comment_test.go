@@ -100,7 +100,8 @@ func exercise(ctx context.Context, s *Store) error {
 	_, found := s.RefreshToken(ctx, token)
 	_, revoked := s.Revoked(ctx, "family")
 	_, signing := s.Keys(ctx)
-	_, set := s.PolicySet(ctx)
+	_, set := s.PolicyState(ctx)
+	_, entries := s.PolicyEntries(ctx, 1)
 	_, version := s.PolicyVersion(ctx)
 	_, trail := s.Audit(ctx, clientcfg.AuditQuery{})
 	_, swept := s.SweepAudit(ctx, time.Now())
@@ -110,6 +111,6 @@ func exercise(ctx context.Context, s *Store) error {
 	if conflict := change(ctx, s, 1); !errors.Is(conflict, clientcfg.ErrPolicyConflict) { // it looks into the trail
 		err = errors.Join(err, conflict)
 	}
-	return errors.Join(err, clients, one, user, users, session, found, revoked, signing, shared, set, version, trail, swept,
+	return errors.Join(err, clients, one, user, users, session, found, revoked, signing, shared, set, entries, version, trail, swept,
 		s.DeleteUser(ctx, "alice"), s.DeleteSession(ctx, token), s.DeleteKey(ctx, "k"))
 }

@@ -5,125 +5,282 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/migrations"
 )
 
-// policiesDoc is the policy set, in one document together with the audit entry of its last change,
-// so that both are stored or neither. The entry is copied into the trail right afterwards. Should
-// the process die in between, that is made up for before the trail is read or swept, and before the
-// next change.
-type policiesDoc struct {
-	ID      string   `bson:"_id"`
-	Version int64    `bson:"version"`
-	Set     string   `bson:"set"` // JSON, because its keys need not be valid field names
-	Entry   auditDoc `bson:"entry"`
+// The truth is the trail, in the collection "audit": an entry is stored by an insert under its version,
+// which of several writers one alone succeeds with. The collection "policies" is the fold of the trail:
+// a document for each target, with the version at which it last changed, and a marker of the version up
+// to which all entries are in it. Whatever is lost or comes late on the way, folding repeats it: a
+// document is only ever replaced by one of a higher version.
+
+// markerDoc is the marker of the fold. The migration makes it, in the place where earlier releases
+// had all policies, with a version that none of them can read.
+type markerDoc struct {
+	Version int64 `bson:"version"` // migrations.PolicyMarkerVersion
+	Folded  int64 `bson:"folded"`
 }
 
-const policiesID = "current"
-
-// PolicySet implements [clientcfg.PolicyStore].
-func (s *Store) PolicySet(ctx context.Context) (set clientcfg.PolicySet, err error) {
-	err = s.do(ctx, "read policies", func(ctx context.Context) error {
-		doc, err := s.policiesDoc(ctx, bson.D{})
-		if err != nil || doc.Version == 0 {
-			return err
-		}
-		set, err = clientcfg.DecodePolicySet([]byte(doc.Set))
-		if err == nil && set.Version != doc.Version {
-			err = fmt.Errorf("%w: version %d is marked as %d", clientcfg.ErrUnreadable, set.Version, doc.Version)
-		}
-		return err
-	})
-	return set, err
-}
+// foldEvery is how many entries are folded together: so many, or a few more, are read at a start.
+const foldEvery = 32
 
 // PolicyVersion implements [clientcfg.PolicyStore].
 func (s *Store) PolicyVersion(ctx context.Context) (version int64, err error) {
-	err = s.do(ctx, "read policy version", func(ctx context.Context) error {
-		doc, err := s.policiesDoc(ctx, bson.D{{Key: "version", Value: 1}})
-		version = doc.Version
+	err = s.do(ctx, "read policy version", func(ctx context.Context) (err error) {
+		version, err = s.policyVersion(ctx)
 		return err
 	})
 	return version, err
 }
 
-// policiesDoc reads the document, or only the given fields of it. It is zero if there is none.
-func (s *Store) policiesDoc(ctx context.Context, fields bson.D) (doc policiesDoc, err error) {
-	err = s.policies.FindOne(ctx, byID(policiesID), options.FindOne().SetProjection(fields).SetComment(comment(ctx))).Decode(&doc)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return policiesDoc{}, nil
+// policyVersion reads the version of the newest entry or, if all were swept, of the fold.
+func (s *Store) policyVersion(ctx context.Context) (int64, error) {
+	var newest struct {
+		Version int64 `bson:"_id"`
 	}
-	return doc, err
+	err := s.audit.FindOne(ctx, bson.D{}, options.FindOne().SetSort(byID(-1)).SetProjection(byID(1)).SetComment(comment(ctx))).Decode(&newest)
+	if !errors.Is(err, mongo.ErrNoDocuments) {
+		return newest.Version, err
+	}
+	return s.policiesFolded(ctx)
 }
 
-// ReplacePolicySet implements [clientcfg.PolicyStore].
-func (s *Store) ReplacePolicySet(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) error {
-	set, err := json.Marshal(next)
-	if err != nil {
-		return fmt.Errorf("mongo: encode policies: %w", err)
+// policiesFolded reads the marker. Without one nothing is folded.
+func (s *Store) policiesFolded(ctx context.Context) (int64, error) {
+	var marker markerDoc
+	err := s.policies.FindOne(ctx, byID(migrations.PolicyMarker), options.FindOne().SetComment(comment(ctx))).Decode(&marker)
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments):
+		return 0, nil
+	case err == nil && marker.Version != migrations.PolicyMarkerVersion:
+		err = fmt.Errorf("%w: they are those of an earlier release; run oauth-server migrate up", clientcfg.ErrUnreadable)
 	}
-	audit, err := newAuditDoc(entry)
+	return marker.Folded, err
+}
+
+// PolicyState implements [clientcfg.PolicyStore]. It takes as many commands as there are thousands of
+// targets, each within the store's timeout.
+func (s *Store) PolicyState(ctx context.Context) (state clientcfg.PolicyState, err error) {
+	var folded int64
+	for range 3 { // the entries after the marker may be folded and swept meanwhile
+		if state, folded, err = s.policyState(ctx); !errors.Is(err, clientcfg.ErrPolicyGap) {
+			break
+		}
+	}
+	if err == nil && state.Version >= folded+foldEvery {
+		_ = s.foldPolicies(ctx) // changes have not; the next one will
+	}
+	return state, err
+}
+
+// policyState reads the marker, then the targets, some of which may be newer already, then the entries
+// after the marker: they bring every target to one version.
+func (s *Store) policyState(ctx context.Context) (state clientcfg.PolicyState, folded int64, err error) {
+	err = s.do(ctx, "read policies", func(ctx context.Context) (err error) {
+		folded, err = s.policiesFolded(ctx)
+		return err
+	})
+	if err != nil {
+		return state, folded, err
+	}
+	state.Version = folded
+	if state.Targets, err = s.foldedTargets(ctx); err != nil {
+		return state, folded, err
+	}
+	err = s.eachEntry(ctx, max(folded, 1), func(e *clientcfg.PolicyEntry) error {
+		if e.Version == folded {
+			state.ID = e.ID
+			return nil
+		}
+		return state.Fold(e)
+	})
+	return state, folded, err
+}
+
+// targetsAtOnce bounds how many targets one command reads.
+const targetsAtOnce = 5000
+
+// foldedTargets reads all targets that have a value.
+func (s *Store) foldedTargets(ctx context.Context) (map[string]clientcfg.TargetValue, error) {
+	filter := bson.D{{Key: "_id", Value: bson.D{{Key: "$ne", Value: migrations.PolicyMarker}}}, {Key: "value", Value: bson.D{{Key: "$ne", Value: "null"}}}}
+	var cursor *mongo.Cursor
+	err := s.do(ctx, "read policies", func(ctx context.Context) (err error) {
+		cursor, err = s.policies.Find(ctx, filter, options.Find().SetBatchSize(targetsAtOnce).SetComment(comment(ctx)))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }()
+	targets := map[string]clientcfg.TargetValue{}
+	for more := true; more; {
+		err := s.do(ctx, "read policies", func(ctx context.Context) error {
+			for more = cursor.Next(ctx); more; cursor.Next(ctx) {
+				var doc migrations.PolicyTarget
+				if err := cursor.Decode(&doc); err != nil {
+					return err
+				}
+				targets[doc.Target] = clientcfg.TargetValue{Version: doc.Version, Value: json.RawMessage(doc.Value)}
+				if cursor.RemainingBatchLength() == 0 { // the next one takes another command
+					return nil
+				}
+			}
+			return cursor.Err()
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return targets, nil
+}
+
+// eachEntry calls fold for the entries from that version on, the oldest first, until it fails.
+func (s *Store) eachEntry(ctx context.Context, from int64, fold func(e *clientcfg.PolicyEntry) error) error {
+	for {
+		entries, err := s.PolicyEntries(ctx, from)
+		for i := range entries {
+			if err := fold(&entries[i]); err != nil {
+				return err
+			}
+			from = entries[i].Version + 1
+		}
+		if err != nil || len(entries) < entriesAtOnce {
+			return err
+		}
+	}
+}
+
+// entriesAtOnce bounds what PolicyEntries returns.
+const entriesAtOnce = 64
+
+// PolicyEntries implements [clientcfg.PolicyStore].
+func (s *Store) PolicyEntries(ctx context.Context, from int64) (entries []clientcfg.PolicyEntry, err error) {
+	err = s.do(ctx, "read policy entries", func(ctx context.Context) (err error) {
+		entries, err = s.policyEntries(ctx, from)
+		return err
+	})
+	return entries, err
+}
+
+func (s *Store) policyEntries(ctx context.Context, from int64) (entries []clientcfg.PolicyEntry, err error) {
+	docs, err := findAll[auditDoc](ctx, s.audit, byID(bson.D{{Key: "$gte", Value: from}}),
+		options.Find().SetSort(byID(1)).SetLimit(entriesAtOnce))
+	for i := 0; err == nil && i < len(docs); i++ {
+		var e clientcfg.PolicyEntry
+		if e, err = clientcfg.DecodePolicyEntry([]byte(docs[i].Entry), docs[i].Version); err == nil {
+			entries = append(entries, e)
+		}
+	}
+	return entries, err
+}
+
+// AppendPolicyEntry implements [clientcfg.PolicyStore].
+func (s *Store) AppendPolicyEntry(ctx context.Context, entry clientcfg.PolicyEntry) error {
+	doc, err := newAuditDoc(&entry)
 	if err != nil {
 		return err
 	}
-	doc := policiesDoc{ID: policiesID, Version: next.Version, Set: string(set), Entry: audit}
-	return s.do(ctx, "replace policies", func(ctx context.Context) error {
-		if err := s.appendPending(ctx); err != nil {
+	err = s.do(ctx, "change policies", func(ctx context.Context) error {
+		version, err := s.policyVersion(ctx)
+		if err != nil {
 			return err
 		}
-		if err := s.putPolicies(ctx, &doc); err != nil {
-			return err
+		if version != entry.Version-1 { // an insert alone could leave a gap
+			return fmt.Errorf("%w: version %d is stored, not %d", clientcfg.ErrPolicyConflict, version, entry.Version-1)
 		}
-		// The change is stored, whatever becomes of this: appendPending would repeat it.
-		_ = s.appendAudit(ctx, &doc.Entry)
+		if _, err = s.audit.InsertOne(ctx, doc, options.InsertOne().SetComment(comment(ctx))); err != nil {
+			return s.whyNotAppended(ctx, &entry, err)
+		}
 		return nil
 	})
+	if err == nil && entry.Version%foldEvery == 0 {
+		_ = s.foldPolicies(ctx) // the entry is stored, whatever becomes of this
+	}
+	return err
 }
 
-// putPolicies replaces the document if its version is the one before.
-func (s *Store) putPolicies(ctx context.Context, doc *policiesDoc) error {
-	var replaced bool
-	var err error
-	if doc.Version == 1 {
-		_, err = s.policies.InsertOne(ctx, doc, options.InsertOne().SetComment(comment(ctx)))
-		replaced = err == nil
-	} else {
-		var result *mongo.UpdateResult
-		result, err = s.policies.ReplaceOne(ctx, append(byID(policiesID), bson.E{Key: "version", Value: doc.Version - 1}), doc,
-			options.Replace().SetComment(comment(ctx)))
-		replaced = err == nil && result.MatchedCount == 1
-	}
-	if replaced {
-		return nil
-	}
-	return s.whyNotReplaced(ctx, doc, err)
-}
-
-// whyNotReplaced finds out whether a change that was not acknowledged is stored; it returns nil if
-// it is. The caller's context may have ended, so there is a short timeout instead.
-func (s *Store) whyNotReplaced(ctx context.Context, ours *policiesDoc, cause error) error {
+// whyNotAppended finds out whether an entry that was not acknowledged is stored; it returns nil if it
+// is. The caller's context may have ended, so there is a short timeout instead.
+func (s *Store) whyNotAppended(ctx context.Context, ours *clientcfg.PolicyEntry, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), selectionTimeout)
 	defer cancel()
-	doc, err := s.policiesDoc(ctx, bson.D{{Key: "version", Value: 1}, {Key: "entry", Value: 1}})
-	if err != nil {
+	var stored auditDoc
+	err := s.audit.FindOne(ctx, byID(ours.Version), options.FindOne().SetComment(comment(ctx))).Decode(&stored)
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments):
+		return cause
+	case err != nil:
 		return errors.Join(cause, err)
+	case stored.Nonce != ours.ID:
+		return fmt.Errorf("%w: there is another version %d", clientcfg.ErrPolicyConflict, ours.Version)
 	}
-	stored := doc.Entry
-	if doc.Version > ours.Version { // changed again since: the entry of our version is in the trail
-		if stored, err = s.auditByVersion(ctx, ours.Version); err != nil {
-			return errors.Join(cause, err)
+	return nil
+}
+
+// foldPolicies brings the fold up to the newest entry that can be read. Any number of instances may do
+// so at once, and be interrupted anywhere.
+func (s *Store) foldPolicies(ctx context.Context) error {
+	for more := true; more; {
+		err := s.do(ctx, "fold policies", func(ctx context.Context) (err error) {
+			more, err = s.foldSome(ctx)
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
-	switch {
-	case stored.Version == ours.Version && stored.Nonce == ours.Entry.Nonce:
-		return nil
-	case cause == nil || mongo.IsDuplicateKeyError(cause):
-		return fmt.Errorf("%w: version %d is stored, not %d", clientcfg.ErrPolicyConflict, doc.Version, ours.Version-1)
+	return nil
+}
+
+// foldSome folds the entries after the marker, a bounded part of them, and reports whether there are
+// more.
+func (s *Store) foldSome(ctx context.Context) (more bool, err error) {
+	folded, err := s.policiesFolded(ctx)
+	if err != nil {
+		return false, err
 	}
-	return cause
+	entries, unread := s.policyEntries(ctx, folded+1)
+	if len(entries) == 0 {
+		return false, unread
+	}
+	next, targets, stop := latest(folded, entries)
+	if err := migrations.PutPolicyTargets(ctx, s.policies, slices.Collect(maps.Values(targets)), comment(ctx)); err != nil {
+		return false, err
+	}
+	_, err = s.policies.UpdateOne(ctx, append(byID(migrations.PolicyMarker), bson.E{Key: "folded", Value: bson.D{{Key: "$lt", Value: next}}}),
+		bson.D{{Key: "$set", Value: bson.D{{Key: "folded", Value: next}}}}, options.UpdateOne().SetComment(comment(ctx)))
+	more = next < entries[len(entries)-1].Version || len(entries) == entriesAtOnce
+	return more, errors.Join(err, unread, stop)
+}
+
+// foldAtOnce is how many targets are folded together, or as many as one entry has.
+const foldAtOnce = 2000
+
+// latest returns what entries that follow a version come to, by target: the first few, or all. It stops
+// with an error at one that does not follow, or does not say what it changes.
+func latest(folded int64, entries []clientcfg.PolicyEntry) (version int64, targets map[string]migrations.PolicyTarget, err error) {
+	state := clientcfg.PolicyState{Version: folded}
+	targets = map[string]migrations.PolicyTarget{}
+	for i := range entries {
+		if len(targets) >= foldAtOnce {
+			break
+		}
+		if err := state.Fold(&entries[i]); err != nil {
+			return state.Version, targets, err
+		}
+		for _, c := range entries[i].Changes {
+			if c.IsState() {
+				targets[c.Target] = migrations.PolicyTarget{Target: c.Target, Version: entries[i].Version, Value: string(c.After)}
+			}
+		}
+	}
+	return state.Version, targets, nil
 }

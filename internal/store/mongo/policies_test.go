@@ -2,19 +2,77 @@ package mongo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store/mongo/mongotest"
+	"oauth-server/migrations"
 )
 
+// entryOf changes one of three policies, and removes it in each fourth entry.
+func entryOf(version int64) clientcfg.PolicyEntry {
+	c := clientcfg.Change{Target: clientcfg.PolicyTarget(fmt.Sprint(version % 3)), Before: json.RawMessage("null"), After: json.RawMessage(fmt.Sprintf(`{"note":"%d"}`, version))}
+	if version%4 == 0 {
+		c.After = c.Before
+	}
+	return clientcfg.PolicyEntry{
+		AuditEntry: clientcfg.AuditEntry{Version: version, ID: fmt.Sprint("id-", version), At: time.Now(), Target: c.Target},
+		Changes:    []clientcfg.Change{c},
+	}
+}
+
 func change(ctx context.Context, s *Store, version int64) error {
-	entry := clientcfg.AuditEntry{Version: version, At: time.Now(), Target: "settings"}
-	return s.ReplacePolicySet(ctx, clientcfg.PolicySet{Version: version}, entry)
+	return s.AppendPolicyEntry(ctx, entryOf(version))
+}
+
+// changeTo appends the entries up to a version.
+func changeTo(t *testing.T, s *Store, last int64) {
+	t.Helper()
+	first, err := s.PolicyVersion(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version := first + 1; version <= last; version++ {
+		if err := change(t.Context(), s, version); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// isFoldOf checks that the state is what the entries up to a version come to.
+func isFoldOf(t *testing.T, s *Store, version int64) {
+	t.Helper()
+	var want clientcfg.PolicyState
+	for v := int64(1); v <= version; v++ {
+		e := entryOf(v)
+		if err := want.Fold(&e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.PolicyState(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("state (-want +got):\n%s", diff)
+	}
+}
+
+// isFoldedTo checks the marker and, if all is folded, the documents.
+func isFoldedTo(t *testing.T, s *Store, version int64) {
+	t.Helper()
+	folded, err := s.policiesFolded(t.Context())
+	if err != nil || folded != version {
+		t.Errorf("folded up to %d, want %d (%v)", folded, version, err)
+	}
 }
 
 func trail(t *testing.T, s *Store) (versions []int64) {
@@ -37,11 +95,11 @@ func TestChangeThroughFaults(t *testing.T) {
 	if err := change(t.Context(), direct, 1); err != nil {
 		t.Fatal(err)
 	}
-	proxy.Once("update", mongotest.LoseReply)
+	proxy.Once("insert", mongotest.LoseReply)
 	if err := change(t.Context(), s, 2); err != nil {
 		t.Errorf("the reply was lost, and the store says %v", err)
 	}
-	proxy.Once("update", mongotest.LoseRequest)
+	proxy.Once("insert", mongotest.LoseRequest)
 	if err := change(t.Context(), s, 3); err == nil || errors.Is(err, clientcfg.ErrPolicyConflict) {
 		t.Errorf("the request was lost, and the store says %v", err)
 	}
@@ -54,26 +112,174 @@ func TestChangeThroughFaults(t *testing.T) {
 	if got := trail(t, direct); len(got) != 3 {
 		t.Errorf("the trail is %v", got)
 	}
+	isFoldOf(t, direct, 3)
 }
 
-// TestTrailAfterCrash: the process died between the change and the trail. The entry is appended
-// when the trail is read, and before the next change.
-func TestTrailAfterCrash(t *testing.T) {
+// TestChangeThatArrivesLate: an insert that was held up changes nothing once another has its version.
+func TestChangeThatArrivesLate(t *testing.T) {
+	t.Parallel()
+	s, direct, proxy := throughProxy(t)
+	proxy.Once("insert", mongotest.Delay)
+	late := entryOf(1)
+	late.ID = "late"
+	if err := s.AppendPolicyEntry(t.Context(), late); err == nil {
+		t.Error("a change that has not arrived is acknowledged")
+	}
+	if err := change(t.Context(), direct, 1); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := proxy.Deliver(); n != 1 || err != nil {
+		t.Fatalf("%d delivered, %v", n, err)
+	}
+	isFoldOf(t, direct, 1)
+}
+
+// TestFoldIsInterrupted: at each of its writes. The state is right, and the next fold completes it.
+func TestFoldIsInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []mongotest.Fault{mongotest.LoseRequest, mongotest.LoseReply} {
+		for step := range 2 { // the targets, the marker
+			s, direct, proxy := throughProxy(t)
+			changeTo(t, direct, 3)
+			if err := direct.foldPolicies(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			changeTo(t, direct, 10)
+			updates := 0
+			proxy.Decide(func(command string) mongotest.Fault {
+				if command == "update" {
+					if updates++; updates == step+1 {
+						return fault
+					}
+				}
+				return mongotest.Pass
+			})
+			if err := s.foldPolicies(t.Context()); err == nil && fault == mongotest.LoseRequest {
+				t.Errorf("fault %d at step %d: no error", fault, step)
+			}
+			isFoldOf(t, direct, 10)
+			if err := s.foldPolicies(t.Context()); err != nil {
+				t.Error(err)
+			}
+			isFoldedTo(t, direct, 10)
+			isFoldOf(t, direct, 10)
+		}
+	}
+}
+
+// TestFoldThatIsLate: targets that were held up change nothing that is newer, nor bring back what was
+// removed since.
+func TestFoldThatIsLate(t *testing.T) {
+	t.Parallel()
+	s, direct, proxy := throughProxy(t)
+	changeTo(t, direct, 3) // of the targets 1, 2 and 0
+	proxy.Once("update", mongotest.Delay)
+	if err := s.foldPolicies(t.Context()); err == nil {
+		t.Error("a fold that has not arrived is acknowledged")
+	}
+	changeTo(t, direct, 5) // target 1 is removed by 4, target 2 changed by 5
+	if err := direct.foldPolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := proxy.Deliver(); n != 1 || err != nil {
+		t.Fatalf("%d delivered, %v", n, err)
+	}
+	isFoldedTo(t, direct, 5)
+	isFoldOf(t, direct, 5)
+}
+
+// TestFoldNowAndThen: changes fold, and a reader that finds many entries to do, too.
+func TestFoldNowAndThen(t *testing.T) {
+	t.Parallel()
+	s, direct, proxy := throughProxy(t)
+	changeTo(t, direct, foldEvery-1)
+	isFoldedTo(t, direct, 0)
+	changeTo(t, direct, foldEvery+1)
+	isFoldedTo(t, direct, foldEvery)
+	proxy.Decide(func(command string) mongotest.Fault {
+		if command == "update" {
+			return mongotest.LoseRequest
+		}
+		return mongotest.Pass
+	})
+	changeTo(t, s, 2*foldEvery+1) // the fold fails, the change does not
+	isFoldedTo(t, direct, foldEvery)
+	isFoldOf(t, direct, 2*foldEvery+1)
+	isFoldedTo(t, direct, 2*foldEvery+1)
+}
+
+// TestSweepKeepsWhatIsNotFolded: where nothing can be folded, nothing is swept. What was removed leaves
+// the fold with the last entry of its time.
+func TestSweepKeepsWhatIsNotFolded(t *testing.T) {
+	t.Parallel()
+	s, direct, proxy := throughProxy(t)
+	changeTo(t, direct, 10)
+	later := time.Now().Add(time.Hour)
+	proxy.Alter(mongotest.Refuses("update", 13, "Unauthorized", "not authorized"))
+	if n, err := s.SweepAudit(t.Context(), later); err == nil || n != 0 {
+		t.Errorf("%d entries were swept, %v", n, err)
+	}
+	proxy.Alter(mongotest.Alteration{})
+	removed := func() int64 {
+		n, err := s.policies.CountDocuments(t.Context(), bson.D{{Key: "value", Value: "null"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n, err := s.SweepAudit(t.Context(), time.Now().Add(-time.Hour)); err != nil || n != 0 || removed() != 1 {
+		t.Errorf("%d entries were swept, %v; %d removed targets are there, want that of entry 8", n, err, removed())
+	}
+	isFoldOf(t, direct, 10)
+	if n, err := s.SweepAudit(t.Context(), later); err != nil || n != 10 || removed() != 0 {
+		t.Errorf("%d entries were swept, %v; %d removed targets are there", n, err, removed())
+	}
+	changeTo(t, direct, 11)
+	isFoldOf(t, direct, 11)
+}
+
+// TestEntriesThatCannotBeRead: those before are, and nothing is folded beyond.
+func TestEntriesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	_, s, _ := throughProxy(t)
-	for version := int64(1); version <= 3; version++ {
-		if err := change(t.Context(), s, version); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.audit.DeleteOne(t.Context(), byID(version)); err != nil {
-			t.Fatal(err)
-		}
+	changeTo(t, s, 5)
+	_, err := s.audit.UpdateByID(t.Context(), 4, bson.D{{Key: "$set", Value: bson.D{{Key: "entry", Value: `{"version":4,"until":"tomorrow"}`}}}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if n, err := s.audit.CountDocuments(t.Context(), bson.D{}); err != nil || n != 2 {
-		t.Errorf("%d entries before the last is appended, %v", n, err)
+	entries, err := s.PolicyEntries(t.Context(), 1)
+	if len(entries) != 3 || !errors.Is(err, clientcfg.ErrUnreadable) {
+		t.Errorf("%d entries, %v", len(entries), err)
 	}
-	if got := trail(t, s); len(got) != 3 {
-		t.Errorf("the trail is %v", got)
+	if _, err := s.PolicyState(t.Context()); !errors.Is(err, clientcfg.ErrUnreadable) {
+		t.Errorf("the state: %v", err)
+	}
+	if err := s.foldPolicies(t.Context()); err != nil && !errors.Is(err, clientcfg.ErrUnreadable) {
+		t.Error(err)
+	}
+	isFoldedTo(t, s, 3)
+	if _, err := s.audit.DeleteOne(t.Context(), byID(4)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PolicyState(t.Context()); !errors.Is(err, clientcfg.ErrPolicyGap) {
+		t.Errorf("without entry 4, the state: %v", err)
+	}
+}
+
+// TestPoliciesOfAnEarlierRelease: without the migration nothing is read, and not taken for nothing.
+func TestPoliciesOfAnEarlierRelease(t *testing.T) {
+	t.Parallel()
+	_, s, _ := throughProxy(t)
+	_, err := s.policies.ReplaceOne(t.Context(), byID(migrations.PolicyMarker), bson.D{{Key: "version", Value: int64(3)}, {Key: "set", Value: `{"version":3}`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, state := s.PolicyState(t.Context())
+	_, version := s.PolicyVersion(t.Context())
+	for _, err := range []error{state, version, change(t.Context(), s, 1)} {
+		if !errors.Is(err, clientcfg.ErrUnreadable) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -100,6 +100,7 @@ func (v *verifier) probes() []probe {
 
 func (v *verifier) versionedProbes() []probe {
 	seen, asSeen := v.seen(), versioned(versionSeen, etagSeen)
+	below := func(version int64) bson.D { return field("version", field("$lt", version)) } // as policies are folded
 	first := map[string]any{
 		"version": int64(1), "etag": etagNext, "frame": probeFrame, "writers." + probeMe: probeSeq,
 		"requestCounters." + frameNow: int64(4), "writers." + probeOther: nil,
@@ -116,6 +117,12 @@ func (v *verifier) versionedProbes() []probe {
 			check: checkVersioned, name: "expired since", filter: asSeen, update: v.write(), end: inserted,
 			after: map[string]any{"version": versionNext, "requestCounters." + frameNow: int64(4), "requestCounters." + frameOld: nil},
 		},
+		{
+			check: checkVersioned, name: "a lower version", before: seen, filter: below(versionSeen + 1), update: v.write(), end: applied,
+			after: map[string]any{"version": versionNext, "requestCounters." + frameNow: int64(6)},
+		},
+		{check: checkVersioned, name: "a version as high", before: seen, filter: below(versionSeen), update: v.write(), end: conflict},
+		{check: checkVersioned, name: "a first version", filter: below(versionSeen), update: v.write(), end: inserted, after: first},
 		{check: checkIDOrder, name: "fields in order", before: seen, filter: versioned(0, 0), update: v.write(), swapped: true, end: inserted, after: first},
 	}
 }

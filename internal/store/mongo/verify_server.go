@@ -181,7 +181,7 @@ func (v *verifier) validators(ctx context.Context) error {
 	}
 	for _, m := range all {
 		for _, c := range m.Commands {
-			if c.Run[0].Key != "collMod" || c.Run[0].Value != v.store.counters.Name() {
+			if c.Step != "" || c.Run[0].Key != "collMod" || c.Run[0].Value != v.store.counters.Name() {
 				continue
 			}
 			run := changed(c.Run, "collMod", v.coll.Name())

@@ -5,19 +5,21 @@ import (
 	"errors"
 	"fmt"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/clientcfg"
 )
 
-// WatchPolicies implements [clientcfg.PolicyWatcher] with a change stream. The error is
+// WatchPolicies implements [clientcfg.PolicyWatcher] with a change stream of the trail. The error is
 // [clientcfg.ErrNoWatch] if the server refuses one, because it is no replica set, does not
 // implement change streams, or the user has no right to them: instances then find changes by
 // polling alone.
 func (s *Store) WatchPolicies(ctx context.Context, changed func()) error {
 	ctx = withOperation(ctx, "watch policies")
-	stream, err := s.policies.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetComment(comment(ctx)))
+	inserts := mongo.Pipeline{{{Key: "$match", Value: bson.D{{Key: "operationType", Value: "insert"}}}}} // the sweep deletes
+	stream, err := s.audit.Watch(ctx, inserts, options.ChangeStream().SetComment(comment(ctx)))
 	var refused mongo.ServerError
 	switch {
 	case errors.As(err, &refused):

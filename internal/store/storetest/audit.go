@@ -14,13 +14,6 @@ func testAudit(t *testing.T, target Target) {
 	t.Run("the sweep takes many", func(t *testing.T) { auditSweepMany(t, target.fresh(t)) })
 }
 
-func write(t *testing.T, b Backend, n int64) {
-	t.Helper()
-	for version := range n {
-		replace(t, b, clientcfg.PolicySet{Version: version + 1})
-	}
-}
-
 func versions(entries []clientcfg.AuditEntry) (out []int64) {
 	for _, e := range entries {
 		out = append(out, e.Version)
@@ -49,7 +42,7 @@ func auditQueries(t *testing.T, b Backend) {
 	}
 }
 
-// auditSweep removes entries; the set, and the numbering, must not notice.
+// auditSweep removes entries; the state, and the numbering, must not notice.
 func auditSweep(t *testing.T, b Backend) {
 	t.Helper()
 	write(t, b, 5)
@@ -66,7 +59,12 @@ func auditSweep(t *testing.T, b Backend) {
 	sweep(entryFor(3).At, 0)
 	sweep(entryFor(100).At, 3)
 	equal(t, "versions", []int64(nil), versions(audit(t, b, clientcfg.AuditQuery{})))
-	replace(t, b, clientcfg.PolicySet{Version: 6})
+	state := foldedTo(t, 5)
+	state.ID = "" // swept
+	equal(t, "policies", state, policies(t, b))
+	failWith(t, "a version that was swept", clientcfg.ErrPolicyConflict, b.AppendPolicyEntry(t.Context(), another(entryFor(5))))
+	appendEntry(t, b, entryFor(6))
+	equal(t, "policies", foldedTo(t, 6), policies(t, b))
 	equal(t, "versions", []int64{6}, versions(audit(t, b, clientcfg.AuditQuery{})))
 }
 
@@ -79,4 +77,5 @@ func auditSweepMany(t *testing.T, b Backend) {
 	if removed != n-1 {
 		t.Errorf("the sweep removed %d entries of %d", removed, n-1)
 	}
+	equal(t, "policies", foldedTo(t, n), policies(t, b))
 }

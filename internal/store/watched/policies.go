@@ -17,11 +17,18 @@ func NewPolicies(b clientcfg.PolicyStore, o Observer) *Policies {
 	return &Policies{backend: b, observer: o}
 }
 
-// PolicySet implements clientcfg.PolicyStore.
-func (p *Policies) PolicySet(ctx context.Context) (_ clientcfg.PolicySet, err error) {
+// PolicyState implements clientcfg.PolicyStore.
+func (p *Policies) PolicyState(ctx context.Context) (_ clientcfg.PolicyState, err error) {
 	ctx, end := p.observer.Begin(ctx, "read_policies")
 	defer func() { end(failed(err)) }()
-	return p.backend.PolicySet(ctx)
+	return p.backend.PolicyState(ctx)
+}
+
+// PolicyEntries implements clientcfg.PolicyStore.
+func (p *Policies) PolicyEntries(ctx context.Context, from int64) (_ []clientcfg.PolicyEntry, err error) {
+	ctx, end := p.observer.Begin(ctx, "read_policy_entries")
+	defer func() { end(failed(err)) }()
+	return p.backend.PolicyEntries(ctx, from)
 }
 
 // PolicyVersion implements clientcfg.PolicyStore.
@@ -40,9 +47,9 @@ func (p *Policies) WatchPolicies(ctx context.Context, changed func()) error {
 	return clientcfg.ErrNoWatch
 }
 
-// ReplacePolicySet implements clientcfg.PolicyStore.
-func (p *Policies) ReplacePolicySet(ctx context.Context, next clientcfg.PolicySet, entry clientcfg.AuditEntry) (err error) {
-	ctx, end := p.observer.Begin(ctx, "replace_policies")
+// AppendPolicyEntry implements clientcfg.PolicyStore.
+func (p *Policies) AppendPolicyEntry(ctx context.Context, entry clientcfg.PolicyEntry) (err error) {
+	ctx, end := p.observer.Begin(ctx, "change_policies")
 	defer func() { end(failed(err)) }()
-	return p.backend.ReplacePolicySet(ctx, next, entry)
+	return p.backend.AppendPolicyEntry(ctx, entry)
 }

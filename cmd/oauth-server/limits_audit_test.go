@@ -1,0 +1,34 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
+)
+
+// TestAuditOfSeveralTargets: each has a line, the first with who, when and why.
+func TestAuditOfSeveralTargets(t *testing.T) {
+	var out bytes.Buffer
+	l := &limits{cli: &cli{out: &out}}
+	null, trusted := json.RawMessage("null"), json.RawMessage(`{"trusted":true}`)
+	err := l.auditTable(adminapi.Audit{Entries: []clientcfg.AuditEntry{
+		{
+			At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "update", Target: "policies/a", Before: null, After: trusted, Reason: "ticket",
+			More: []clientcfg.Change{{Target: "policies/b", Before: null, After: trusted}, {Target: "policies/c", Before: trusted, After: null}},
+		},
+		{At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "delete", Target: "settings", Before: null, After: null},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 5 || !strings.Contains(lines[1], "ops") || !strings.Contains(lines[1], "ticket") || strings.Contains(lines[2], "ops") ||
+		!strings.Contains(lines[2], "update policies/b") || !strings.Contains(lines[3], "no trusted") {
+		t.Errorf("the table is\n%s", out.String())
+	}
+}

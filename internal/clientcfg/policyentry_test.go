@@ -1,0 +1,210 @@
+package clientcfg_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+// entry is the entry of that version that makes the changes.
+func entry(version int64, changes ...clientcfg.Change) *clientcfg.PolicyEntry {
+	return &clientcfg.PolicyEntry{
+		AuditEntry: clientcfg.AuditEntry{Version: version, ID: fmt.Sprint("id-", version), At: time.Unix(1_700_000_000, 0).UTC(), Before: json.RawMessage("null"), After: json.RawMessage("null")},
+		Changes:    changes,
+	}
+}
+
+// stored is a change to a value as somebody has stored it.
+func stored(target, value string) clientcfg.Change {
+	return clientcfg.Change{Target: target, Before: json.RawMessage("null"), After: json.RawMessage(value)}
+}
+
+// did is a change that can be made.
+func did(t *testing.T) func(c clientcfg.Change, err error) clientcfg.Change {
+	t.Helper()
+	return func(c clientcfg.Change, err error) clientcfg.Change {
+		t.Helper()
+		requireError(t, err, "")
+		return c
+	}
+}
+
+// after applies changes, each as an entry of its own, to the file.
+func after(t *testing.T, changes ...clientcfg.Change) (*clientcfg.PolicySnapshot, error) {
+	t.Helper()
+	p := compile(t, clientcfg.PolicySet{})
+	for i := range changes {
+		next, err := p.Apply(entry(int64(i+1), changes[i]))
+		if err != nil {
+			return nil, err
+		}
+		p = next
+	}
+	return p, nil
+}
+
+func TestEveryChangeIsApplied(t *testing.T) {
+	mode, canary, user := ratelimit.Off, 0.0, ""
+	did := did(t)
+	settings := clientcfg.SettingsOverride{Mode: &mode, CanaryPercent: &canary, User: onOutage(ratelimit.Memory), Note: "n"}
+	policy := clientcfg.ClientPolicy{Policy: ratelimit.Policy{Client: limits(2), Trusted: true}, Note: "x", Changed: 77}
+	candidate := clientcfg.Candidate{User: onOutage(ratelimit.Deny), Since: time.Unix(5, 0).UTC()}
+	e := entry(
+		1, did(clientcfg.ChangeSettings(settings)), did(clientcfg.ChangePolicy("a.b/c$d", &policy)),
+		did(clientcfg.ChangeCandidate(clientcfg.GlobalCandidate, &candidate)), did(clientcfg.ResetCounters("a/b", &user)), did(clientcfg.ResetCounters("shop", nil)),
+	)
+	b, err := clientcfg.EncodePolicyEntry(e)
+	requireError(t, err, "")
+	read, err := clientcfg.DecodePolicyEntry(b, 1)
+	requireError(t, err, "")
+	if diff := cmp.Diff(e, &read); diff != "" {
+		t.Errorf("after JSON (-want +got):\n%s", diff)
+	}
+	p, err := compile(t, clientcfg.PolicySet{}).Apply(&read)
+	requireError(t, err, "")
+	settings.Changed, policy.Changed, candidate.Changed = 1, 1, 1
+	set := p.Set()
+	check.Equal(t, "settings", set.Settings, settings)
+	own, _ := set.Clients.Get("a.b/c$d")
+	check.Equal(t, "policy", own, policy)
+	tried, _ := set.Candidates.Get(clientcfg.GlobalCandidate)
+	check.Equal(t, "candidate", tried, candidate)
+	check.Equal(t, "resets", p.Resets(), []clientcfg.Reset{{Version: 1, ClientID: "a/b", Username: &user, At: e.At}, {Version: 1, ClientID: "shop", At: e.At}})
+	p, err = p.Apply(entry(2, did(clientcfg.ChangePolicy("a.b/c$d", nil)), did(clientcfg.ChangeCandidate(clientcfg.GlobalCandidate, nil)),
+		did(clientcfg.ChangeSettings(clientcfg.SettingsOverride{}))))
+	requireError(t, err, "")
+	set = p.Set()
+	check.Equal(t, "settings", set.Settings, clientcfg.SettingsOverride{Changed: 2})
+	check.Equal(t, "policies and candidates", set.Clients.Len()+set.Candidates.Len(), 0)
+	check.Equal(t, "resets", p.Resets(), nil)
+}
+
+// TestValuesOfAnEarlierRelease: limits were stored without on_outage, and the version of the last change
+// was in the value.
+func TestValuesOfAnEarlierRelease(t *testing.T) {
+	const old = `{"name":"per-minute","requests":5,"window":"1m0s","frames":1,"algorithm":"sliding","soft_ratio":0.8}`
+	p, err := after(t, stored("settings", `{"user":[`+old+`]}`), stored("policies/shop", `{"client":[`+old+`],"changed":7}`),
+		stored("candidates/_default", `{"user":[`+old+`],"since":"2026-03-01T12:00:00Z"}`))
+	requireError(t, err, "")
+	trial, tried := p.Trial("app")
+	for where, got := range map[string][]ratelimit.Limit{
+		"settings": p.For("app").User.All(), "policy": p.For("shop").Client.All(), "candidate": trial.Effective.User.All(),
+	} {
+		if diff := cmp.Diff(limits(5), got); diff != "" || !tried {
+			t.Errorf("%s (-want +got):\n%s", where, diff)
+		}
+	}
+	own, _ := p.Policy("shop")
+	check.Equal(t, "version of the last change", own.Changed, 2)
+}
+
+func TestStoredValuesAreChecked(t *testing.T) {
+	_, err := after(t, stored("policies/shop", `{"user":[{"name":"a"},{"name":"b","on_outage":"allow"}]}`))
+	requireError(t, err, `clients.shop.user[1].on_outage: "allow" is none of`)
+	_, err = after(t, stored("settings", `{"note":"`+strings.Repeat("x", clientcfg.MaxTargetSize)+`"}`))
+	requireError(t, err, "more than 8192")
+	p, err := after(t, stored("settings", "null"), stored("policies/app", `{"user":null,"mode":null}`)) // as somebody may write it
+	requireError(t, err, "")
+	own, set := p.Policy("app")
+	check.Equal(t, "an empty policy", own, clientcfg.ClientPolicy{Changed: 2})
+	check.Equal(t, "it is set", set, true)
+}
+
+// TestTheLongestPolicy: whatever is valid is not too long.
+func TestTheLongestPolicy(t *testing.T) {
+	longest := make([]ratelimit.Limit, ratelimit.MaxLimits)
+	for i := range longest {
+		longest[i] = ratelimit.Limit{
+			Name: strings.Repeat(string(rune('a'+i)), ratelimit.MaxNameSize), Requests: ratelimit.MaxRequests, Window: ratelimit.MaxWindow - 7*time.Millisecond,
+			Frames: 1, Algorithm: ratelimit.Weighted, SoftRatio: 0.12345678901234568, OnOutage: ratelimit.Memory,
+		}
+	}
+	policy := clientcfg.ClientPolicy{
+		Policy: ratelimit.Policy{User: longest, Client: longest, Mode: ratelimit.Enforce, HideHeaders: true},
+		Note:   strings.Repeat("<", clientcfg.MaxNoteLength),
+	}
+	_, err := after(t, did(t)(clientcfg.ChangePolicy("shop", &policy)))
+	requireError(t, err, "")
+}
+
+func TestValuesThatCannotBeRead(t *testing.T) {
+	for _, tt := range []struct{ target, value, want string }{
+		{"policies/shop", `{"burst":5}`, "burst: unknown field"},
+		{"policies/shop", `{"Note":"x"}`, "Note: unknown field"},
+		{"policies/shop", `{"note":"a","\u006eote":"a"}`, `the name "note" stands twice`},
+		{"policies/shop", `{} {}`, "something follows"},
+		{"policies/shop", `{"changed":` + strings.Repeat("9", 5000) + `}`, "changed: must be a whole number, not 999"},
+		{"settings", `{"mode":"\ud800"}`, "half of a surrogate pair"},
+		{"candidates/a", `{"since":"yesterday"}`, "since"},
+		{"policies/shop", `{"user":[5]}`, "user[0]: must be an object, not 5"},
+		{"policies/a.b", `{"trusted":"x"}`, "policies/a.b: trusted"},
+		{"policies/shop", `{"user":[{"name":"a","requests":1,"burst":1}]}`, "user[0].burst: unknown field"},
+		{"clients/shop/counters", `{"usernames":[]}`, "usernames: unknown field"},
+		{"clients/shop", `{}`, "clients/shop is no target"},
+		{"users/shop", `{}`, "users/shop is no target"},
+	} {
+		_, err := after(t, stored(tt.target, tt.value))
+		requireError(t, err, tt.want)
+		if !errors.Is(err, clientcfg.ErrUnreadable) || len(err.Error()) > 500 {
+			t.Errorf("%s: %d bytes of %v", tt.target, len(err.Error()), err)
+		}
+	}
+}
+
+func TestEntriesThatCannotBeRead(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"version":3,"id":"a","expires":1}`:                 "unknown field",
+		`{"version":3,"changes":[{"target":"a","until":1}]}`: "unknown field",
+		`{"version":4}`:   "marked as version 4",
+		`{"version":3} x`: "something follows",
+		`[]`:              "entry 3",
+	} {
+		_, err := clientcfg.DecodePolicyEntry([]byte(in), 3)
+		requireError(t, err, want)
+		check.Equal(t, "it is ErrUnreadable", errors.Is(err, clientcfg.ErrUnreadable), true)
+	}
+	// One of a release without changes can be shown, and not be applied.
+	old, err := clientcfg.DecodePolicyEntry([]byte(`{"version":1,"id":"a","target":"settings","before":null,"after":null}`), 1)
+	requireError(t, err, "")
+	_, err = compile(t, clientcfg.PolicySet{}).Apply(&old)
+	check.Equal(t, "it is ErrUnreadable", errors.Is(err, clientcfg.ErrUnreadable), true)
+	_, err = compile(t, clientcfg.PolicySet{}).Apply(entry(2, stored("policies/a", "{}")))
+	check.Equal(t, "it is ErrPolicyGap", errors.Is(err, clientcfg.ErrPolicyGap), true)
+}
+
+// TestSplitPolicySet: the one document of earlier releases.
+func TestSplitPolicySet(t *testing.T) {
+	state, err := clientcfg.SplitPolicySet([]byte(`{"version":9,"settings":{"mode":"off","changed":3},"clients":{"a.b":{"trusted":true,"changed":9},"c":null},` +
+		`"candidates":{"_default":{"user":[{"name":"a"}],"changed":4}},"resets":[{"version":8,"client_id":"a","at":"2026-03-01T12:00:00Z"}]}`))
+	requireError(t, err, "")
+	want := map[string]clientcfg.TargetValue{
+		"settings":            {Version: 3, Value: json.RawMessage(`{"mode":"off","changed":3}`)},
+		"policies/a.b":        {Version: 9, Value: json.RawMessage(`{"trusted":true,"changed":9}`)},
+		"policies/c":          {Value: json.RawMessage("{}")},
+		"candidates/_default": {Version: 4, Value: json.RawMessage(`{"user":[{"name":"a"}],"changed":4}`)},
+	}
+	check.Equal(t, "version", state.Version, 9)
+	if diff := cmp.Diff(want, state.Targets); diff != "" {
+		t.Errorf("targets (-want +got):\n%s", diff)
+	}
+	for in, want := range map[string]string{
+		`{"version":1,"users":{}}`:                     "unknown field",
+		`{"version":1,"clients":{"a":{},"\u0061":{}}}`: `the name "a" stands twice`,
+		`{"version":1} {}`:                             "something follows",
+		`{"version":1,"clients":{"a":5}}`:              "policies/a",
+		`the policies are elsewhere`:                   "",
+	} {
+		if _, err := clientcfg.SplitPolicySet([]byte(in)); !errors.Is(err, clientcfg.ErrUnreadable) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+}

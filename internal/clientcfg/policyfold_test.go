@@ -1,0 +1,121 @@
+package clientcfg_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+// Every client that the property below looks at; shop has a policy in the file.
+var everyClient = []string{"shop", "a", "b", "c", "d", "e", "none"}
+
+// drawChange draws a change of any target, mostly a valid one.
+func drawChange(t *rapid.T) (clientcfg.Change, error) {
+	list := func(name string) []ratelimit.Limit {
+		if n := rapid.Int64Range(-3, 20).Draw(t, name); n >= 0 {
+			return limits(n)
+		}
+		return nil
+	}
+	mode := rapid.SampledFrom([]ratelimit.Mode{ratelimit.Unset, ratelimit.Off, ratelimit.DryRun, ratelimit.Enforce})
+	id := rapid.SampledFrom(everyClient[:6]).Draw(t, "client")
+	remove := rapid.IntRange(0, 3).Draw(t, "remove") == 0
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 0:
+		o := clientcfg.SettingsOverride{User: list("default user"), Client: list("default client")}
+		if m := mode.Draw(t, "global mode"); m != ratelimit.Unset {
+			o.Mode = &m
+		}
+		canary, hide := rapid.Float64Range(0, 110).Draw(t, "canary"), rapid.Bool().Draw(t, "hide")
+		o.CanaryPercent, o.HideHeaders = &canary, &hide
+		return clientcfg.ChangeSettings(o)
+	case 1, 2, 3:
+		if rapid.IntRange(0, 2).Draw(t, "for all") == 0 {
+			id = clientcfg.GlobalCandidate
+		}
+		if remove {
+			return clientcfg.ChangeCandidate(id, nil)
+		}
+		return clientcfg.ChangeCandidate(id, &clientcfg.Candidate{User: list("tried user"), Client: list("tried client")})
+	case 4:
+		return clientcfg.ResetCounters(id, nil)
+	}
+	if remove {
+		return clientcfg.ChangePolicy(id, nil)
+	}
+	return clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Note: strconv.Itoa(rapid.Int().Draw(t, "note")), Policy: ratelimit.Policy{
+		User: list("user"), Client: list("client"), Trusted: rapid.Bool().Draw(t, "trusted"), Mode: mode.Draw(t, "mode"), HideHeaders: rapid.Bool().Draw(t, "hide"),
+	}})
+}
+
+// picture is all that can be asked of a snapshot.
+func picture(p *clientcfg.PolicySnapshot) (lines []string) {
+	set := p.Set()
+	lines = append(lines, fmt.Sprintf("version %d, %+v, %+v of %d, %d candidates", p.Version(), p.Settings(), p.Clients(100), set.Clients.Len(), set.Candidates.Len()))
+	for _, id := range everyClient {
+		own, changed := p.Policy(id)
+		trial, tried := p.Trial(id)
+		line := fmt.Sprintf("%s: %+v, %v; %+v; tried: %v", id, own, changed, *p.For(id), tried)
+		if tried {
+			line += fmt.Sprintf(" %v %v since %v, %+v", trial.User, trial.Client, trial.Since, *trial.Effective)
+		}
+		candidate, _ := set.Candidates.Get(id)
+		lines = append(lines, line, fmt.Sprintf("%+v", candidate))
+	}
+	return lines
+}
+
+// TestChangesOneByOne: a snapshot that followed the entries one by one is the same as one made of the
+// fold, and as one compiled of the same set. Those that it was made of stay as they were.
+func TestChangesOneByOne(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p, err := clientcfg.NewPolicySnapshot(fileSettings(), clientcfg.PolicySet{})
+		requireNone(rt, err)
+		store := &policyStore{}
+		var former []*clientcfg.PolicySnapshot
+		var pictures [][]string
+		for range rapid.IntRange(1, 12).Draw(rt, "entries") {
+			var changes []clientcfg.Change
+			for range rapid.IntRange(1, 3).Draw(rt, "changes") {
+				c, err := drawChange(rt)
+				requireNone(rt, err)
+				changes = append(changes, c)
+			}
+			next, err := p.Apply(entry(p.Version()+1, changes...))
+			if err != nil {
+				continue // an invalid one is never stored
+			}
+			former, pictures = append(former, p), append(pictures, picture(p))
+			p = next
+			store.put(changes...)
+		}
+		read, err := clientcfg.NewPolicySource(rt.Context(), store, clientcfg.PolicyOptions{Base: fileSettings()})
+		requireNone(rt, err)
+		compiled, err := clientcfg.NewPolicySnapshot(fileSettings(), p.Set())
+		requireNone(rt, err)
+		if diff := cmp.Diff(picture(read.Snapshot()), picture(p)); diff != "" {
+			rt.Errorf("of the fold, one by one (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(picture(compiled), picture(p)); diff != "" {
+			rt.Errorf("compiled, one by one (-want +got):\n%s", diff)
+		}
+		for i := range former {
+			if !slices.Equal(pictures[i], picture(former[i])) {
+				rt.Errorf("the snapshot of version %d has changed", former[i].Version())
+			}
+		}
+	})
+}
+
+func requireNone(t *rapid.T, err error) {
+	if err != nil {
+		t.Fatal(err)
+	}
+}
