@@ -129,7 +129,7 @@ func newClientList(c *cli) *cobra.Command {
 		}
 		listed := []any{}
 		rows := [][]string{{"CLIENT ID", "KIND", "GRANTS", "SCOPES", "CREATED"}}
-		for cl := range clients.All() {
+		for cl := range clients.After("") {
 			listed = append(listed, cl)
 			rows = append(rows, []string{
 				cl.ID, kindOf(cl), joinGrants(cl.Grants), orDash(cl.Scopes), cl.CreatedAt.Format(time.DateOnly),

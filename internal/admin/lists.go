@@ -113,10 +113,7 @@ func (s *Server) listClients(c *call) error {
 	}
 	p := s.o.Policies.Snapshot()
 	out := adminapi.Clients{Since: recent.Since, Clients: []adminapi.Client{}}
-	for cl := range s.o.Clients.Directory().All() {
-		if cmp.Compare(cl.ID, c.query.Get("after")) <= 0 {
-			continue
-		}
+	for cl := range s.o.Clients.Directory().After(c.query.Get("after")) {
 		if int64(len(out.Clients)) == limit {
 			out.Next = out.Clients[limit-1].ClientID
 			break

@@ -127,12 +127,8 @@ func (e *edge) newHandler(service *grants.Service) (http.Handler, error) {
 // grantTypes returns those of the metadata. The password grant is not advertised unless a client is
 // registered for it: RFC 9700 2.4 says not to use it.
 func grantTypes(clients *clientcfg.Directory) []clientcfg.Grant {
-	used := false
-	for c := range clients.All() {
-		used = used || c.May(clientcfg.Password)
-	}
 	return slices.DeleteFunc(clientcfg.Grants(), func(g clientcfg.Grant) bool {
-		return g == clientcfg.Password && !used
+		return g == clientcfg.Password && !clients.May(g)
 	})
 }
 

@@ -156,7 +156,7 @@ func (t *telemetry) watch(l *limiter) {
 	t.WatchConfigs(func() []metrics.Config {
 		st := policies.Status()
 		return []metrics.Config{
-			{Name: "clients", Revision: int64(clients.Directory().Revision()), Refreshed: clients.CheckedAt()},
+			{Name: "clients", Revision: clients.Directory().Revision(), Refreshed: clients.CheckedAt()},
 			{Name: "policies", Revision: st.Version, Refreshed: st.CheckedAt},
 		}
 	})

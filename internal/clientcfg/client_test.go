@@ -109,14 +109,14 @@ func TestNeedsPKCE(t *testing.T) {
 	}
 }
 
-func requireError(t *testing.T, err error, want string) {
-	t.Helper()
+func requireError(tb testing.TB, err error, want string) {
+	tb.Helper()
 	switch {
 	case want == "" && err != nil:
-		t.Fatalf("unexpected error: %v", err)
+		tb.Fatalf("unexpected error: %v", err)
 	case want != "" && err == nil:
-		t.Fatalf("no error, want one with %q", want)
+		tb.Fatalf("no error, want one with %q", want)
 	case want != "" && !strings.Contains(err.Error(), want):
-		t.Fatalf("error %q does not say %q", err, want)
+		tb.Fatalf("error %q does not say %q", err, want)
 	}
 }

@@ -6,36 +6,118 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"oauth-server/internal/cowmap"
+	"oauth-server/internal/secret"
 )
 
-// Directory is an immutable snapshot of all clients.
+// Directory is an immutable snapshot of all clients. The next one shares with it what has not changed,
+// so that a change costs what it changes.
 type Directory struct {
-	revision   Revision
-	all        []*Client // ordered by ID
-	byID       map[string]*Client
-	unreadable map[string]error
+	mark       Mark
+	tags       int64 // sum
+	clients    cowmap.Map[*entry]
+	unreadable map[string]unreadable // cloned when it changes, which is rare
+	grants     map[Grant]int         // how many clients may use it
+
+	order sync.Once
+	ids   []string // of the clients, ordered; made when it is asked for
 }
 
 // ReadDirectory reads all clients. A client that cannot be read, or whose registration is not valid,
 // takes only itself out: it is one of [Directory.Unreadable].
 func ReadDirectory(ctx context.Context, store Store) (*Directory, error) {
-	d := &Directory{byID: map[string]*Client{}, unreadable: map[string]error{}}
-	var err error
-	if d.revision, err = store.Clients(ctx, d.add); err != nil {
-		return nil, fmt.Errorf("clientcfg: read clients: %w", err)
-	}
-	for _, id := range slices.Sorted(maps.Keys(d.byID)) {
-		d.all = append(d.all, d.byID[id])
-	}
-	return d, nil
+	return readDirectory(ctx, store, &Directory{}, &shapes{})
 }
 
-func (d *Directory) add(r Record) {
-	if err := r.check(); err != nil {
-		d.unreadable[r.ID] = err
-		return
+// readDirectory shares with the old one the clients that are the same.
+func readDirectory(ctx context.Context, store Store, old *Directory, known *shapes) (*Directory, error) {
+	e := (&Directory{}).edit(known)
+	e.from = old
+	mark, err := store.Clients(ctx, e.apply)
+	if err != nil {
+		return nil, fmt.Errorf("clientcfg: read clients: %w", err)
 	}
-	d.byID[r.ID] = &r.Client
+	return e.directory(mark), nil
+}
+
+// Client returns a copy of the client of that ID. When its secrets were used is not in it.
+func (d *Directory) Client(id string) (*Client, bool) {
+	e, ok := d.clients.Get(id)
+	if !ok {
+		return nil, false
+	}
+	return e.client(), true
+}
+
+// All yields every client that can be read, in no order.
+func (d *Directory) All() iter.Seq[*Client] {
+	return func(yield func(*Client) bool) {
+		for _, e := range d.clients.All() {
+			if !yield(e.client()) {
+				return
+			}
+		}
+	}
+}
+
+// After yields the clients that can be read and whose ID is greater, ordered by ID. The first call
+// sorts all of them.
+func (d *Directory) After(id string) iter.Seq[*Client] {
+	d.order.Do(func() {
+		d.ids = make([]string, 0, d.Len())
+		for id := range d.clients.All() {
+			d.ids = append(d.ids, id)
+		}
+		slices.Sort(d.ids)
+	})
+	first, found := slices.BinarySearch(d.ids, id)
+	if found {
+		first++
+	}
+	return func(yield func(*Client) bool) {
+		for _, id := range d.ids[first:] {
+			if c, ok := d.Client(id); ok && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// Unreadable returns why clients cannot be read, by their IDs. Nothing is issued to these clients, and
+// what was issued to them is worthless, as if they were deleted.
+func (d *Directory) Unreadable() map[string]error {
+	m := make(map[string]error, len(d.unreadable))
+	for id, u := range d.unreadable {
+		m[id] = u.err
+	}
+	return m
+}
+
+// May reports whether any client is registered for the grant.
+func (d *Directory) May(g Grant) bool { return d.grants[g] > 0 }
+
+// Revision is the number of the change that the snapshot was read at.
+func (d *Directory) Revision() int64 { return d.mark.Number }
+
+// Len is the number of clients that can be read.
+func (d *Directory) Len() int { return d.clients.Len() }
+
+// sum is what the store has to return as [Store.ClientsSum].
+func (d *Directory) sum() Sum { return Sum{Clients: int64(d.Len() + len(d.unreadable)), Tags: d.tags} }
+
+// FindClient reads one client from the store. Errors: [ErrNotFound], and [ErrUnreadableClient] also if
+// the registration is not valid.
+func FindClient(ctx context.Context, store Store, id string) (Client, error) {
+	c, err := store.Client(ctx, id)
+	r := Record{ID: id, Client: c, Err: err}
+	if err := r.check(); err != nil {
+		return Client{}, err
+	}
+	return c, nil
 }
 
 // check returns why the client cannot be served; nil if it can.
@@ -49,32 +131,101 @@ func (r *Record) check() error {
 	return nil
 }
 
-// Client returns the client of that ID. It must not be changed.
-func (d *Directory) Client(id string) (*Client, bool) {
-	c, ok := d.byID[id]
-	return c, ok
+// entry is a client in memory, in half of the space of a [Client]: what many clients have in common is
+// there once.
+type entry struct {
+	shape                *Client // without the fields below
+	id, name             string
+	digest               secret.Digest
+	redirectURIs         string // in lines: with no slice, entries can be compared
+	createdAt, notBefore time.Time
+	stamp                secret.Stamp
+	version, tag         int64
 }
 
-// All yields every client that can be read, ordered by ID. They must not be changed.
-func (d *Directory) All() iter.Seq[*Client] { return slices.Values(d.all) }
-
-// Unreadable returns why clients cannot be read, by their IDs. The map must not be changed. Nothing is
-// issued to these clients, and what was issued to them is worthless, as if they were deleted.
-func (d *Directory) Unreadable() map[string]error { return d.unreadable }
-
-// Revision is the revision of the store at which the snapshot was taken.
-func (d *Directory) Revision() Revision { return d.revision }
-
-// Len is the number of clients that can be read.
-func (d *Directory) Len() int { return len(d.byID) }
-
-// FindClient reads one client from the store. Errors: [ErrNotFound], and [ErrUnreadableClient] also if
-// the registration is not valid.
-func FindClient(ctx context.Context, store Store, id string) (Client, error) {
-	c, err := store.Client(ctx, id)
-	r := Record{ID: id, Client: c, Err: err}
-	if err := r.check(); err != nil {
-		return Client{}, err
+func (e *entry) client() *Client {
+	c := *e.shape
+	c.ID, c.Name, c.SecretDigest = e.id, e.name, e.digest
+	if e.redirectURIs != "" {
+		c.RedirectURIs = strings.Split(e.redirectURIs, "\n")
 	}
-	return c, nil
+	c.CreatedAt, c.NotBefore, c.Stamp, c.Version = e.createdAt, e.notBefore, e.stamp, e.version
+	return &c
+}
+
+type unreadable struct {
+	err error
+	tag int64
+}
+
+// directoryEdit is a directory while it is made from another one.
+type directoryEdit struct {
+	from, next *Directory
+	known      *shapes
+	clients    *cowmap.Edit[*entry]
+	ownsMap    bool // the map of unreadable clients
+	applied    int
+}
+
+func (d *Directory) edit(known *shapes) *directoryEdit {
+	next := &Directory{tags: d.tags, unreadable: d.unreadable, grants: maps.Clone(d.grants)}
+	if next.grants == nil {
+		next.grants = map[Grant]int{}
+	}
+	return &directoryEdit{from: d, next: next, known: known, clients: d.clients.Edit()}
+}
+
+func (e *directoryEdit) directory(mark Mark) *Directory {
+	e.next.mark, e.next.clients = mark, e.clients.Map()
+	return e.next
+}
+
+// apply makes the client what the record says.
+func (e *directoryEdit) apply(r Record) {
+	e.applied++
+	e.remove(r.ID)
+	if r.Gone {
+		return
+	}
+	e.next.tags += r.Tag
+	if err := r.check(); err != nil {
+		e.ownUnreadable()
+		e.next.unreadable[r.ID] = unreadable{err, r.Tag}
+		return
+	}
+	added := e.known.entry(&r)
+	if known, ok := e.from.clients.Get(r.ID); ok && *known == *added {
+		added = known
+	}
+	e.clients.Set(r.ID, added)
+	e.count(added, 1)
+}
+
+func (e *directoryEdit) remove(id string) {
+	if old, ok := e.clients.Get(id); ok {
+		e.clients.Delete(id)
+		e.next.tags -= old.tag
+		e.count(old, -1)
+	}
+	if old, ok := e.next.unreadable[id]; ok {
+		e.ownUnreadable()
+		delete(e.next.unreadable, id)
+		e.next.tags -= old.tag
+	}
+}
+
+func (e *directoryEdit) count(c *entry, n int) {
+	for _, g := range c.shape.Grants {
+		e.next.grants[g] += n
+	}
+}
+
+func (e *directoryEdit) ownUnreadable() {
+	if e.ownsMap {
+		return
+	}
+	e.ownsMap = true
+	if e.next.unreadable = maps.Clone(e.next.unreadable); e.next.unreadable == nil {
+		e.next.unreadable = map[string]unreadable{}
+	}
 }

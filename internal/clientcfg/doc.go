@@ -1,9 +1,10 @@
 // Package clientcfg has the OAuth clients and their rate limits, as snapshots in memory
 // that are refreshed from a store.
 //
-// A [Client] is a value. A [Directory] is an immutable, validated snapshot of all of them.
-// [Source] keeps the newest valid one, so that looking a client up never reads the store,
-// and an update that does not validate never replaces one that did.
+// A [Client] is a value. A [Directory] is an immutable snapshot of all that can be read and are
+// valid. [Source] keeps the newest one, so that looking a client up never reads the store. It
+// follows the changes that the store shows: a change costs what it changes, however many clients
+// there are.
 //
 // The limits follow from a trail. A [PolicyEntry] is a change that an operator made while
 // the server ran, of one or several targets, and the store keeps all of them, oldest first.

@@ -2,13 +2,19 @@ package clientcfg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
 )
+
+// sumEvery is how often the sum over all clients is compared, on average: it is for changes by earlier
+// releases only, and costs the store a walk over an index.
+const sumEvery = 5 * time.Minute
 
 // Source holds the newest [Directory]. Reads are a pointer load.
 type Source struct {
@@ -16,6 +22,10 @@ type Source struct {
 	log     *slog.Logger
 	current atomic.Pointer[Directory]
 	checked atomic.Pointer[time.Time]
+
+	turn  chan struct{} // holds a token while a refresh runs; guards the fields below
+	known shapes
+	sumAt time.Time // when the sum is compared next
 }
 
 // NewSource reads the first directory and fails if the store cannot be read. When a client cannot be
@@ -24,7 +34,7 @@ func NewSource(ctx context.Context, store Store, log *slog.Logger) (*Source, err
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Source{store: store, log: log}
+	s := &Source{store: store, log: log, turn: make(chan struct{}, 1)}
 	if err := s.Refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -40,9 +50,14 @@ func (s *Source) Directory() *Directory { return s.current.Load() }
 // CheckedAt is when the directory was last found to be the newest.
 func (s *Source) CheckedAt() time.Time { return *s.checked.Load() }
 
-// Refresh reads the store if its revision has changed. After an error the last good
-// directory stays in use.
+// Refresh reads what has changed in the store. After an error the last good directory stays in use.
 func (s *Source) Refresh(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	asked := time.Now()
 	if err := s.refresh(ctx); err != nil {
 		return err
@@ -53,25 +68,71 @@ func (s *Source) Refresh(ctx context.Context) error {
 
 func (s *Source) refresh(ctx context.Context) error {
 	old := s.current.Load()
-	if old != nil {
-		rev, err := s.store.Revision(ctx)
-		if err != nil {
-			return fmt.Errorf("clientcfg: read revision: %w", err)
-		}
-		if rev == old.revision {
-			return nil
-		}
+	if old == nil {
+		return s.readAll(ctx, &Directory{})
 	}
-	next, err := ReadDirectory(ctx, s.store)
+	next, changed, err := s.follow(ctx, old)
+	if err == nil && changed == 0 && time.Now().After(s.sumAt) {
+		return s.compareSum(ctx, next)
+	}
+	if errors.Is(err, ErrMarkLost) {
+		return s.readAll(ctx, old)
+	}
+	return err
+}
+
+// follow reads the changes since a directory, and returns the one that is in use afterwards and how
+// many there were.
+func (s *Source) follow(ctx context.Context, old *Directory) (next *Directory, changed int, err error) {
+	e := old.edit(&s.known)
+	mark, err := s.store.ClientChanges(ctx, old.mark, e.apply)
+	switch {
+	case err != nil:
+		return old, 0, fmt.Errorf("clientcfg: read changes of clients: %w", err)
+	case e.applied == 0 && mark == old.mark:
+		return old, 0, nil
+	}
+	next = e.directory(mark)
+	s.adopt(ctx, old, next)
+	return next, e.applied, nil
+}
+
+// compareSum reads all clients if the store has others than the directory, because a release has
+// changed them that does not announce that. It needs a moment without changes.
+func (s *Source) compareSum(ctx context.Context, d *Directory) error {
+	s.sumAt = time.Now().Add(sumEvery*4/5 + rand.N(sumEvery*2/5)) //nolint:gosec // spreads the instances
+	sum, err := s.store.ClientsSum(ctx)
+	switch {
+	case errors.Is(err, ErrNoSum):
+		return nil
+	case err != nil:
+		return fmt.Errorf("clientcfg: read sum of clients: %w", err)
+	case sum == d.sum():
+		return nil
+	}
+	if _, changed, err := s.follow(ctx, d); err != nil || changed > 0 {
+		return err // what was just changed is the difference, as far as can be said
+	}
+	s.log.LogAttrs(ctx, slog.LevelInfo, "clients were changed by another release; reading all",
+		slog.Int64("clients", sum.Clients), slog.Int("known", d.Len()))
+	return s.readAll(ctx, d)
+}
+
+func (s *Source) readAll(ctx context.Context, old *Directory) error {
+	next, err := readDirectory(ctx, s.store, old, &s.known)
 	if err != nil {
 		return err
 	}
-	s.current.Store(next)
-	if old == nil {
-		old = &Directory{}
+	if s.sumAt.IsZero() {
+		s.sumAt = time.Now().Add(rand.N(sumEvery)) //nolint:gosec // spreads the instances
 	}
-	s.logUnreadable(ctx, old, next)
+	s.adopt(ctx, old, next)
 	return nil
+}
+
+func (s *Source) adopt(ctx context.Context, old, next *Directory) {
+	s.current.Store(next)
+	s.logUnreadable(ctx, old, next)
 }
 
 // mostLogged bounds the lines of one refresh.
@@ -85,7 +146,7 @@ func (s *Source) logUnreadable(ctx context.Context, old, next *Directory) {
 	for _, id := range slices.Sorted(maps.Keys(next.unreadable)) {
 		if _, before := old.unreadable[id]; !before && few() {
 			s.log.LogAttrs(ctx, slog.LevelError, "client cannot be read and is not served; the others are",
-				slog.String("client_id", id), slog.Any("error", next.unreadable[id]))
+				slog.String("client_id", id), slog.Any("error", next.unreadable[id].err))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(old.unreadable)) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,38 +20,92 @@ import (
 
 // fakeStore serves what the test puts in.
 type fakeStore struct {
-	mu       sync.Mutex
-	clients  []clientcfg.Client
-	revision clientcfg.Revision
-	err      error
-	reads    int
+	mu      sync.Mutex
+	clients map[string]clientcfg.Client
+	tags    map[string]int64
+	changed []string // IDs in the order of the changes
+	err     error
+	lost    bool // the changes since any mark are not known
+	reads   int  // of all clients
+	sums    int
 }
 
-func (f *fakeStore) Clients(_ context.Context, each func(clientcfg.Record)) (clientcfg.Revision, error) {
+func (f *fakeStore) Clients(_ context.Context, each func(clientcfg.Record)) (clientcfg.Mark, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
-	for _, c := range f.clients {
-		each(clientcfg.Record{ID: c.ID, Client: c})
+	for id := range f.clients {
+		each(f.record(id))
 	}
-	return f.revision, f.err
+	f.lost = false
+	return clientcfg.Mark{Number: int64(len(f.changed))}, f.err
+}
+
+func (f *fakeStore) record(id string) clientcfg.Record {
+	c, ok := f.clients[id]
+	return clientcfg.Record{ID: id, Client: c, Gone: !ok, Tag: f.tags[id]}
+}
+
+func (f *fakeStore) ClientChanges(_ context.Context, since clientcfg.Mark, each func(clientcfg.Record)) (clientcfg.Mark, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range f.changed[since.Number:] {
+		each(f.record(id))
+	}
+	if f.lost {
+		return since, clientcfg.ErrMarkLost
+	}
+	return clientcfg.Mark{Number: int64(len(f.changed))}, f.err
+}
+
+func (f *fakeStore) ClientsSum(context.Context) (sum clientcfg.Sum, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sums++
+	for id := range f.clients {
+		sum.Clients++
+		sum.Tags += f.tags[id]
+	}
+	return sum, f.err
 }
 
 func (f *fakeStore) Client(context.Context, string) (clientcfg.Client, error) {
 	return clientcfg.Client{}, errors.ErrUnsupported
 }
 
-func (f *fakeStore) Revision(context.Context) (clientcfg.Revision, error) {
+// put makes these the clients. What differs is announced, unless it is silent.
+func (f *fakeStore) put(silent bool, list ...clientcfg.Client) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.revision, f.err
+	old := f.clients
+	f.clients = map[string]clientcfg.Client{}
+	var changed []string
+	for _, c := range list {
+		if before, ok := old[c.ID]; !ok || !reflect.DeepEqual(before, c) {
+			changed = append(changed, c.ID)
+		}
+		f.clients[c.ID] = c
+	}
+	for id := range old {
+		if _, ok := f.clients[id]; !ok {
+			changed = append(changed, id)
+		}
+	}
+	for _, id := range changed {
+		if f.tags == nil {
+			f.tags = map[string]int64{}
+		}
+		f.tags[id] += 1 + rand.Int64N(1<<40)
+	}
+	if !silent {
+		f.changed = append(f.changed, changed...)
+	}
 }
 
-func (f *fakeStore) put(c ...clientcfg.Client) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.clients = c
-	f.revision++
+func storeOf(list ...clientcfg.Client) *fakeStore {
+	f := &fakeStore{}
+	f.put(false, list...)
+	return f
 }
 
 func (f *fakeStore) fail(err error) {
@@ -68,24 +124,69 @@ func TestSourceStartsOnlyWithAGoodDirectory(t *testing.T) {
 	}
 }
 
-func TestSourceReadsOnlyWhenTheRevisionMoved(t *testing.T) {
-	store := &fakeStore{clients: []clientcfg.Client{named("a")}}
+func TestSourceReadsOnlyWhatChanged(t *testing.T) {
+	store := storeOf(named("a"))
 	source, err := clientcfg.NewSource(t.Context(), store, nil)
 	requireError(t, err, "")
 	requireError(t, source.Refresh(t.Context()), "")
-	if store.reads != 1 {
-		t.Fatalf("%d reads of all clients, want 1", store.reads)
-	}
-	store.put(named("a"), named("b"))
+	store.put(false, named("a"), named("b"))
 	requireError(t, source.Refresh(t.Context()), "")
 	if _, ok := source.Client("b"); !ok {
 		t.Error("the new client is not seen")
 	}
+	if store.reads != 1 {
+		t.Fatalf("%d reads of all clients, want 1", store.reads)
+	}
+	store.lost = true
+	store.put(false, named("b"), named("c"))
+	requireError(t, source.Refresh(t.Context()), "")
+	if got := ids(source.Directory()); !slices.Equal(got, []string{"b", "c"}) || store.reads != 2 {
+		t.Errorf("after the mark was lost: clients %q, %d reads of all, want b and c, 2", got, store.reads)
+	}
+}
+
+func ids(d *clientcfg.Directory) (list []string) {
+	for c := range d.After("") {
+		list = append(list, c.ID)
+	}
+	return list
+}
+
+// TestSourceFindsSilentChanges: what an earlier release changes is not announced, and is found by the
+// sum within six minutes. The sum alone never makes the source read again.
+func TestSourceFindsSilentChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storeOf(named("a"), named("b"))
+		source, err := clientcfg.NewSource(t.Context(), store, nil)
+		requireError(t, err, "")
+		pass := func(d time.Duration) {
+			for range int(d / (2 * time.Second)) {
+				time.Sleep(2 * time.Second) //nolint:forbidigo // the time of the bubble
+				requireError(t, source.Refresh(t.Context()), "")
+			}
+		}
+		pass(time.Hour)
+		if store.reads != 1 || store.sums < 9 || store.sums > 16 {
+			t.Errorf("in an hour %d reads of all clients and %d of the sum", store.reads, store.sums)
+		}
+		revoked := named("b")
+		revoked.NotBefore = time.Now()
+		for _, put := range [][]clientcfg.Client{{named("a"), revoked}, {named("a"), revoked, named("c")}, {named("c")}} {
+			store.put(true, put...)
+			pass(6*time.Minute + 4*time.Second)
+			if got, want := source.Directory(), store.clients; got.Len() != len(want) {
+				t.Errorf("%d clients, want %d", got.Len(), len(want))
+			}
+		}
+		if store.reads != 4 {
+			t.Errorf("%d reads of all clients, want 4", store.reads)
+		}
+	})
 }
 
 func TestSourceKnowsHowFreshItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fakeStore{clients: []clientcfg.Client{named("a")}, revision: 7}
+		store := storeOf(named("a"))
 		source, err := clientcfg.NewSource(t.Context(), store, nil)
 		requireError(t, err, "")
 		time.Sleep(time.Minute) //nolint:forbidigo // the time of the bubble
@@ -97,18 +198,18 @@ func TestSourceKnowsHowFreshItIs(t *testing.T) {
 		if got := source.CheckedAt(); !got.Equal(fresh) {
 			t.Errorf("checked at %v, want %v", got, fresh)
 		}
-		if got := source.Directory().Revision(); got != 7 {
-			t.Errorf("revision %d, want 7", got)
+		if got := source.Directory().Revision(); got != 1 {
+			t.Errorf("revision %d, want 1", got)
 		}
 	})
 }
 
 func TestSourceKeepsTheLastGoodDirectory(t *testing.T) {
-	store := &fakeStore{clients: []clientcfg.Client{named("a")}}
+	store := storeOf(named("a"))
 	source, err := clientcfg.NewSource(t.Context(), store, nil)
 	requireError(t, err, "")
 
-	store.put(named("b"))
+	store.put(false, named("b"))
 	store.fail(errors.New("down"))
 	requireError(t, source.Refresh(t.Context()), "down")
 	if _, ok := source.Client("a"); !ok {
@@ -133,7 +234,7 @@ func TestUnreadableClientTakesOnlyItselfOut(t *testing.T) {
 	}}))
 	broken, odd := clientcfg.Client{ID: "broken"}, named("odd")
 	odd.Grants = []clientcfg.Grant{"of_a_newer_release"}
-	store := &fakeStore{clients: []clientcfg.Client{broken, named("a")}}
+	store := storeOf(broken, named("a"))
 	source, err := clientcfg.NewSource(t.Context(), store, logger)
 	requireError(t, err, "")
 	steps := []struct {
@@ -152,7 +253,7 @@ func TestUnreadableClientTakesOnlyItselfOut(t *testing.T) {
 	}
 	for _, step := range steps {
 		log.Reset()
-		store.put(step.put...)
+		store.put(false, step.put...)
 		requireError(t, source.Refresh(t.Context()), "")
 		requireError(t, source.Refresh(t.Context()), "")
 		d := source.Directory()
@@ -178,10 +279,11 @@ func TestUnreadableClientTakesOnlyItselfOut(t *testing.T) {
 
 func TestManyUnreadableClientsAreFewLines(t *testing.T) {
 	var log strings.Builder
-	store := &fakeStore{clients: []clientcfg.Client{named("good")}}
+	list := []clientcfg.Client{named("good")}
 	for i := range 1000 {
-		store.clients = append(store.clients, clientcfg.Client{ID: strconv.Itoa(i)})
+		list = append(list, clientcfg.Client{ID: strconv.Itoa(i)})
 	}
+	store := storeOf(list...)
 	source, err := clientcfg.NewSource(t.Context(), store, slog.New(slog.NewTextHandler(&log, nil)))
 	requireError(t, err, "")
 	if lines := strings.Count(log.String(), "\n"); lines > 25 || !strings.Contains(log.String(), "unreadable=1000") {

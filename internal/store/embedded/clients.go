@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -61,18 +62,20 @@ func decodeClient(id, value []byte) (clientcfg.Client, error) {
 }
 
 // Clients implements [clientcfg.Store].
-func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (rev clientcfg.Revision, err error) {
+func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (mark clientcfg.Mark, err error) {
 	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
-		if rev, err = readRevision(tx); err != nil {
+		if mark, err = readMark(tx); err != nil {
 			return err
 		}
-		return tx.Bucket(buckets[clients]).ForEach(func(id, value []byte) error {
-			c, err := decodeClient(id, value)
-			each(clientcfg.Record{ID: string(id), Client: c, Err: err})
-			return nil
-		})
+		// The file is read in this goroutine only: guard works for no other.
+		return clientcfg.DecodeAll(func(add func([2][]byte)) error {
+			return tx.Bucket(buckets[clients]).ForEach(func(id, value []byte) error {
+				add([2][]byte{bytes.Clone(id), bytes.Clone(value)})
+				return nil
+			})
+		}, func(pair [2][]byte) clientcfg.Record { return readClient(pair[0], pair[1]) }, each)
 	})
-	return rev, err
+	return mark, err
 }
 
 // Client implements [clientcfg.Store].
@@ -88,34 +91,28 @@ func (s *Store) Client(ctx context.Context, id string) (c clientcfg.Client, err 
 	return c, err
 }
 
-// Revision implements [clientcfg.Store].
-func (s *Store) Revision(ctx context.Context) (rev clientcfg.Revision, err error) {
-	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
-		rev, err = readRevision(tx)
-		return err
-	})
-	return rev, err
-}
-
-func readRevision(tx *bolt.Tx) (clientcfg.Revision, error) {
+// readMark returns the mark of the last change: the clients' revision counts them.
+func readMark(tx *bolt.Tx) (clientcfg.Mark, error) {
 	value := get(tx, settings, revisionKey)
 	if len(value) != 8 {
-		return 0, fmt.Errorf("%w: the clients' revision is missing", ErrCorrupt)
+		return clientcfg.Mark{}, fmt.Errorf("%w: the clients' revision is missing", ErrCorrupt)
 	}
-	return clientcfg.Revision(binary.BigEndian.Uint64(value)), nil //nolint:gosec // a count of changes
+	return clientcfg.Mark{Number: int64(binary.BigEndian.Uint64(value))}, nil //nolint:gosec // a count of changes
 }
 
-// changeClients runs change and increments the revision.
-func (s *Store) changeClients(ctx context.Context, change func(w *writeTx) error) error {
+// changeClient runs change, which is of that client, and increments the revision.
+func (s *Store) changeClient(ctx context.Context, id string, change func(w *writeTx) error) error {
 	return s.writes.do(ctx, func(w *writeTx) error {
-		rev, err := readRevision(w.tx)
+		mark, err := readMark(w.tx)
 		if err != nil {
 			return err
 		}
 		if err := change(w); err != nil {
 			return err
 		}
-		return w.put(settings, revisionKey, binary.BigEndian.AppendUint64(nil, uint64(rev+1))) //nolint:gosec // a count
+		next := mark.Number + 1
+		s.changed.note(next, id)
+		return w.put(settings, revisionKey, binary.BigEndian.AppendUint64(nil, uint64(next))) //nolint:gosec // a count
 	})
 }
 
@@ -125,7 +122,7 @@ func (s *Store) CreateClient(ctx context.Context, c clientcfg.Client) error {
 	if err != nil {
 		return err
 	}
-	return s.changeClients(ctx, func(w *writeTx) error {
+	return s.changeClient(ctx, c.ID, func(w *writeTx) error {
 		if w.get(clients, []byte(c.ID)) != nil {
 			return fmt.Errorf("%w: %s", clientcfg.ErrExists, c.ID)
 		}
@@ -139,7 +136,7 @@ func (s *Store) UpdateClient(ctx context.Context, c clientcfg.Client) error {
 	if err != nil {
 		return err
 	}
-	return s.changeClients(ctx, func(w *writeTx) error {
+	return s.changeClient(ctx, c.ID, func(w *writeTx) error {
 		old := w.get(clients, []byte(c.ID))
 		if old == nil {
 			return fmt.Errorf("%w: %s", clientcfg.ErrNotFound, c.ID)
@@ -195,7 +192,7 @@ func recordUse(w *writeTx, use clientcfg.SecretUse) error {
 
 // DeleteClient implements [clientcfg.Registry].
 func (s *Store) DeleteClient(ctx context.Context, id string) error {
-	return s.changeClients(ctx, func(w *writeTx) error {
+	return s.changeClient(ctx, id, func(w *writeTx) error {
 		if w.get(clients, []byte(id)) == nil {
 			return fmt.Errorf("%w: %s", clientcfg.ErrNotFound, id)
 		}

@@ -29,7 +29,7 @@ var target = storetest.Target{
 	Spoil: func(t *testing.T, b storetest.Backend, id string) {
 		t.Helper()
 		s := b.(*Store)
-		err := s.changeClients(t.Context(), func(w *writeTx) error { return w.put(clients, []byte(id), []byte(`{"grants":"all"}`)) })
+		err := s.changeClient(t.Context(), id, func(w *writeTx) error { return w.put(clients, []byte(id), []byte(`{"grants":"all"}`)) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ type Store struct {
 	db        *bolt.DB
 	writes    *committer
 	instances syncer.Roster
+	changed   changeLog // of clients
 }
 
 var _ interface {

@@ -85,23 +85,48 @@ func digestOf(b []byte) (d secret.Digest, err error) {
 	return d, nil
 }
 
-// newEtag returns a random number, so small that the sum of a million stays within 64 bits.
-func newEtag() int64 { return 1 + rand.Int64N(1<<42) } //nolint:gosec // distinguishes versions; no secret
+// newEtag returns a random number, so small that the sum of eight million stays within 64 bits.
+func newEtag() int64 { return 1 + rand.Int64N(1<<40) } //nolint:gosec // distinguishes versions; no secret
 
 // Clients implements [clientcfg.Store].
-func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (rev clientcfg.Revision, err error) {
-	err = s.do(ctx, "read clients", func(ctx context.Context) error {
-		cursor, err := s.clients.Find(ctx, bson.D{}, options.Find().SetComment(comment(ctx)))
-		if err != nil {
-			return err
-		}
-		for cursor.Next(ctx) {
-			rev += clientcfg.Revision(integer(cursor.Current.Lookup("etag")))
-			each(clientRecord(cursor.Current))
-		}
-		return errors.Join(cursor.Err(), cursor.Close(ctx))
+func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (mark clientcfg.Mark, err error) {
+	err = s.do(ctx, "read last change of clients", func(ctx context.Context) (err error) {
+		mark, err = s.lastMark(ctx)
+		return err
 	})
-	return rev, err
+	if err != nil {
+		return mark, err
+	}
+	return mark, s.eachClient(ctx, bson.D{}, each)
+}
+
+// eachClient reads the clients that match. The timeout is that of each batch, of 16 MB at
+// most, so that there is no limit to all.
+func (s *Store) eachClient(ctx context.Context, filter bson.D, each func(clientcfg.Record)) error {
+	const operation = "read clients"
+	var cursor *mongo.Cursor
+	err := s.do(ctx, operation, func(ctx context.Context) (err error) {
+		cursor, err = s.clients.Find(ctx, filter, options.Find().SetComment(comment(ctx)))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = clientcfg.DecodeAll(func(add func(bson.Raw)) (err error) {
+		for more := true; more && err == nil; {
+			err = s.do(ctx, operation, func(ctx context.Context) error {
+				for more = cursor.Next(ctx); more; more = cursor.Next(ctx) {
+					add(slices.Clone(cursor.Current))
+					if cursor.RemainingBatchLength() == 0 {
+						break
+					}
+				}
+				return cursor.Err()
+			})
+		}
+		return err
+	}, clientRecord, each)
+	return errors.Join(err, wrap(operation, cursor.Close(context.WithoutCancel(ctx))))
 }
 
 // Client implements [clientcfg.Store].
@@ -129,6 +154,7 @@ func clientRecord(raw bson.Raw) (r clientcfg.Record) {
 	} else {
 		r.ID = id.String()
 	}
+	r.Tag = integer(raw.Lookup("etag"))
 	var doc clientDoc
 	err := bson.Unmarshal(raw, &doc)
 	if err == nil {
@@ -149,15 +175,17 @@ func integer(v bson.RawValue) int64 {
 	return n
 }
 
-// Revision implements [clientcfg.Store]: the sum of the clients' etags. Every change replaces, adds
-// or removes one of them, in the same write.
-func (s *Store) Revision(ctx context.Context) (clientcfg.Revision, error) {
+// ClientsSum implements [clientcfg.Store]. A tag is the etag: every release changes it with every
+// change.
+func (s *Store) ClientsSum(ctx context.Context) (clientcfg.Sum, error) {
 	var sums []struct {
-		Sum bson.RawValue `bson:"sum"`
+		Clients int64         `bson:"clients"`
+		Tags    bson.RawValue `bson:"tags"`
 	}
-	err := s.do(ctx, "read client revision", func(ctx context.Context) error {
+	sumOf := func(v any) bson.D { return bson.D{{Key: "$sum", Value: v}} }
+	err := s.do(ctx, "read sum of clients", func(ctx context.Context) error {
 		cursor, err := s.clients.Aggregate(ctx, bson.A{
-			bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: nil}, {Key: "sum", Value: bson.D{{Key: "$sum", Value: "$etag"}}}}}},
+			bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: nil}, {Key: "clients", Value: sumOf(1)}, {Key: "tags", Value: sumOf("$etag")}}}},
 		}, options.Aggregate().SetComment(comment(ctx)))
 		if err != nil {
 			return err
@@ -165,26 +193,43 @@ func (s *Store) Revision(ctx context.Context) (clientcfg.Revision, error) {
 		return cursor.All(ctx, &sums)
 	})
 	if err != nil || len(sums) == 0 {
-		return 0, err
+		return clientcfg.Sum{}, err
 	}
-	return clientcfg.Revision(integer(sums[0].Sum)), nil
+	return clientcfg.Sum{Clients: sums[0].Clients, Tags: integer(sums[0].Tags)}, nil
 }
 
 // CreateClient implements [clientcfg.Registry].
 func (s *Store) CreateClient(ctx context.Context, c clientcfg.Client) error {
-	return s.insert(ctx, "create client "+c.ID, s.clients, newClientDoc(&c, 1), clientcfg.ErrExists)
+	doc := newClientDoc(&c, 1)
+	return s.changeClient(ctx, clientWrite{operation: "create client " + c.ID, id: c.ID, write: func(ctx context.Context) error {
+		_, err := s.clients.InsertOne(ctx, doc, options.InsertOne().SetComment(comment(ctx)))
+		if mongo.IsDuplicateKeyError(err) {
+			return clientcfg.ErrExists
+		}
+		return err
+	}})
 }
 
 // UpdateClient implements [clientcfg.Registry].
 func (s *Store) UpdateClient(ctx context.Context, c clientcfg.Client) error {
 	doc := newClientDoc(&c, c.Version+1)
-	return s.do(ctx, "update client "+c.ID, func(ctx context.Context) error {
-		result, err := s.clients.ReplaceOne(ctx, append(byID(c.ID), bson.E{Key: "version", Value: c.Version}), doc,
-			options.Replace().SetComment(comment(ctx)))
-		if err != nil || result.MatchedCount == 1 {
+	expected := append(byID(c.ID), bson.E{Key: "version", Value: c.Version})
+	return s.changeClient(ctx, clientWrite{
+		operation: "update client " + c.ID, id: c.ID,
+		check: func(ctx context.Context) error { // so that a conflict, which is usual, is not announced
+			err := s.clients.FindOne(ctx, expected, options.FindOne().SetProjection(byID(1)).SetComment(comment(ctx))).Err()
+			if errors.Is(err, mongo.ErrNoDocuments) {
+				return s.whyUnchanged(ctx, &doc)
+			}
 			return err
-		}
-		return s.whyUnchanged(ctx, &doc)
+		},
+		write: func(ctx context.Context) error {
+			result, err := s.clients.ReplaceOne(ctx, expected, doc, options.Replace().SetComment(comment(ctx)))
+			if err != nil || result.MatchedCount == 1 {
+				return err
+			}
+			return s.whyUnchanged(ctx, &doc)
+		},
 	})
 }
 
@@ -208,7 +253,7 @@ func (s *Store) whyUnchanged(ctx context.Context, ours *clientDoc) error {
 // usesPerBulk bounds one command of RecordUses.
 const usesPerBulk = 500
 
-// RecordUses implements [clientcfg.SecretUses]. The etag stays, so no instance reads its clients again.
+// RecordUses implements [clientcfg.SecretUses]. It is announced to no instance.
 func (s *Store) RecordUses(ctx context.Context, uses []clientcfg.SecretUse) error {
 	for some := range slices.Chunk(uses, usesPerBulk) {
 		models := make([]mongo.WriteModel, 0, 2*len(some))
@@ -235,5 +280,11 @@ func useOf(use clientcfg.SecretUse, digest, used string) mongo.WriteModel {
 
 // DeleteClient implements [clientcfg.Registry].
 func (s *Store) DeleteClient(ctx context.Context, id string) error {
-	return s.remove(ctx, "delete client", s.clients, id, clientcfg.ErrNotFound)
+	return s.changeClient(ctx, clientWrite{operation: "delete client", id: id, write: func(ctx context.Context) error {
+		result, err := s.clients.DeleteOne(ctx, byID(id), options.DeleteOne().SetComment(comment(ctx)))
+		if err == nil && result.DeletedCount == 0 {
+			return clientcfg.ErrNotFound
+		}
+		return err
+	}})
 }

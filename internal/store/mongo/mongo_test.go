@@ -52,7 +52,11 @@ var target = storetest.Target{
 	Spoil: func(t *testing.T, b storetest.Backend, id string) {
 		t.Helper()
 		spoiled := bson.D{{Key: "$set", Value: bson.D{{Key: "grants", Value: "all"}, {Key: "etag", Value: newEtag()}}}}
-		_, err := b.(ttlStore).clients.UpdateOne(t.Context(), byID(id), spoiled, options.UpdateOne().SetBypassDocumentValidation(true))
+		s := b.(ttlStore)
+		err := s.changeClient(t.Context(), clientWrite{operation: "spoil client", id: id, write: func(ctx context.Context) error {
+			_, err := s.clients.UpdateOne(ctx, byID(id), spoiled, options.UpdateOne().SetBypassDocumentValidation(true))
+			return err
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,6 +26,8 @@ type Store struct {
 	counters, instances           *mongo.Collection
 	policies, audit               *mongo.Collection
 	shared                        *mongo.Collection
+	changes                       *mongo.Collection // of clients
+	announcing                    *changeState
 }
 
 var _ store.Store = (*Store)(nil)
@@ -41,7 +43,7 @@ func newStore(client *mongo.Client, database string) *Store {
 		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
 		counters: db.Collection("ratelimits"), instances: db.Collection("instances"),
 		policies: db.Collection("policies"), audit: db.Collection("audit"),
-		shared: db.Collection("secrets"),
+		shared: db.Collection("secrets"), changes: db.Collection("clientChanges"), announcing: newChangeState(),
 	}
 }
 

@@ -4,14 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
@@ -26,8 +20,10 @@ func testClients(t *testing.T, target Target) {
 	t.Run("errors", func(t *testing.T) { clientErrors(t, target.fresh(t)) })
 	t.Run("update replaces and counts", func(t *testing.T) { updateClient(t, target.fresh(t)) })
 	t.Run("uses of secrets", func(t *testing.T) { recordUses(t, target.fresh(t)) })
-	t.Run("the revision moves with every change", func(t *testing.T) { revisionMoves(t, target.fresh(t)) })
-	t.Run("one revision is one state", func(t *testing.T) { revisionIsState(t, target.fresh(t)) })
+	t.Run("every change can be followed", func(t *testing.T) { followChanges(t, target.fresh(t)) })
+	t.Run("changes of many can be followed", func(t *testing.T) { followMany(t, target.fresh(t)) })
+	t.Run("a mark that is not known", func(t *testing.T) { unknownMark(t, target.fresh(t)) })
+	t.Run("the sum of the tags", func(t *testing.T) { sumOfTags(t, target.fresh(t)) })
 	t.Run("no update is lost among 100 workers", func(t *testing.T) { lostUpdate(t, target.fresh(t)) })
 	t.Run("one that cannot be read", func(t *testing.T) { unreadableClient(t, target) })
 	t.Run("one of 100 creators wins", func(t *testing.T) { createRace(t, target.fresh(t)) })
@@ -35,21 +31,9 @@ func testClients(t *testing.T, target Target) {
 
 func clients(t *testing.T, b Backend) []clientcfg.Client {
 	t.Helper()
-	list, _, err := readClients(t.Context(), b)
-	succeed(t, "clients", err)
-	return list
-}
-
-// readClients returns all clients, ordered by ID.
-func readClients(ctx context.Context, b clientcfg.Store) (list []clientcfg.Client, rev clientcfg.Revision, err error) {
-	rev, err = b.Clients(ctx, func(r clientcfg.Record) {
-		list = append(list, r.Client)
-		if r.Err != nil || r.ID != r.Client.ID {
-			list = append(list, clientcfg.Client{ID: r.ID, Name: fmt.Sprint("unreadable: ", r.Err)})
-		}
-	})
-	slices.SortFunc(list, func(a, b clientcfg.Client) int { return strings.Compare(a.ID, b.ID) })
-	return list, rev, err
+	f := &follower{b: b}
+	f.read(t)
+	return f.clients()
 }
 
 func createClients(t *testing.T, b Backend) {
@@ -94,85 +78,6 @@ func updateClient(t *testing.T, b Backend) {
 	equal(t, "clients", []clientcfg.Client{c}, clients(t, b))
 	succeed(t, "delete", b.DeleteClient(ctx, "c"))
 	equal(t, "clients after delete", []clientcfg.Client(nil), clients(t, b))
-}
-
-func revisionMoves(t *testing.T, b Backend) {
-	t.Helper()
-	ctx := t.Context()
-	c, updated := fullClient("c"), fullClient("c")
-	updated.Name = "other"
-	changes := []struct {
-		name string
-		do   func() error
-	}{
-		{"create", func() error { return b.CreateClient(ctx, c) }},
-		{"create another", func() error { return b.CreateClient(ctx, publicClient("p")) }},
-		{"update", func() error { return b.UpdateClient(ctx, updated) }},
-		{"update to the same", func() error { updated.Version = 2; return b.UpdateClient(ctx, updated) }},
-		{"delete", func() error { return b.DeleteClient(ctx, "c") }},
-		{"create again", func() error { return b.CreateClient(ctx, c) }},
-	}
-	seen := map[clientcfg.Revision]string{revision(t, b): "empty"}
-	for _, change := range changes {
-		succeed(t, change.name, change.do())
-		rev := revision(t, b)
-		if before, twice := seen[rev]; twice {
-			t.Errorf("revision %d after %q was already seen after %q", rev, change.name, before)
-		}
-		seen[rev] = change.name
-		if again := revision(t, b); again != rev {
-			t.Errorf("the revision went from %d to %d without a change", rev, again)
-		}
-		_, read, err := readClients(ctx, b)
-		succeed(t, "clients", err)
-		if read != rev {
-			t.Errorf("after %q Clients says revision %d, Revision says %d", change.name, read, rev)
-		}
-	}
-}
-
-func revision(t *testing.T, b Backend) clientcfg.Revision {
-	t.Helper()
-	rev, err := b.Revision(t.Context())
-	succeed(t, "revision", err)
-	return rev
-}
-
-// revisionIsState reads while others write: two reads of the same revision must return the same
-// clients.
-func revisionIsState(t *testing.T, b Backend) {
-	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	var mu sync.Mutex
-	seen := map[clientcfg.Revision][]clientcfg.Client{}
-	read := func() {
-		list, rev, err := readClients(t.Context(), b)
-		if err != nil {
-			t.Errorf("clients: %v", err)
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if first, ok := seen[rev]; ok && !cmp.Equal(first, list, cmpopts.EquateEmpty()) {
-			t.Errorf("revision %d names two states:\n%s", rev, cmp.Diff(first, list))
-		}
-		seen[rev] = list
-	}
-	var readers sync.WaitGroup
-	for range 4 {
-		readers.Go(func() {
-			for ctx.Err() == nil {
-				read()
-			}
-		})
-	}
-	all(t, 40, func(i int) error {
-		c := fullClient("client-" + strconv.Itoa(i))
-		return errors.Join(b.CreateClient(t.Context(), c), b.UpdateClient(t.Context(), c), b.DeleteClient(t.Context(), c.ID))
-	})
-	stop()
-	readers.Wait()
-	read()
 }
 
 func lostUpdate(t *testing.T, b Backend) {

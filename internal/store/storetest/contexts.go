@@ -58,7 +58,7 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	}
 	_, errs["Clients"] = b.Clients(ctx, func(clientcfg.Record) {})
 	_, errs["Client"] = b.Client(ctx, "there")
-	_, errs["Revision"] = b.Revision(ctx)
+	_, errs["ClientChanges"] = b.ClientChanges(ctx, clientcfg.Mark{}, func(clientcfg.Record) {})
 	_, errs["Keys"] = b.Keys(ctx)
 	_, errs["Shared"] = b.Shared(ctx, "new")
 	_, errs["Code"] = b.Code(ctx, theCode)

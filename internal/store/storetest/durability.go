@@ -36,15 +36,11 @@ func reopen(t *testing.T, target Target) {
 	w := adding("me", 7)
 	w.Pruned = 3
 	counted := apply(t, b, counterID("u"), w)
-	before := revision(t, b)
 	succeed(t, "close", b.Close())
 
 	b = target.open(t, location)
 	equal(t, "clients", []clientcfg.Client{fullClient("c")}, clients(t, b))
 	equal(t, "keys", []keys.Record{key(keys.ES256, 1)}, listKeys(t, b))
-	if after := revision(t, b); after != before {
-		t.Errorf("the revision went from %d to %d over a restart", before, after)
-	}
 	u, err := b.User(ctx, "u")
 	succeed(t, "user", err)
 	equal(t, "user", user("u"), u)

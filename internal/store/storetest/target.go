@@ -30,7 +30,7 @@ type Target struct {
 	// PutInstance is that of [SyncTarget], too.
 	PutInstance func(t *testing.T, b SyncBackend, i syncer.Instance)
 	// Spoil stores something under the ID of a client that is no client, as an editor or a newer release
-	// may, and as a change: the revision moves.
+	// may, and as a change that can be followed.
 	Spoil func(t *testing.T, b Backend, id string)
 }
 

@@ -8,10 +8,24 @@ import (
 )
 
 // Clients implements clientcfg.Store.
-func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (_ clientcfg.Revision, err error) {
+func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (_ clientcfg.Mark, err error) {
 	ctx, end := s.observer.Begin(ctx, "read_clients")
 	defer func() { end(failed(err)) }()
 	return s.backend.Clients(ctx, each)
+}
+
+// ClientChanges implements clientcfg.Store.
+func (s *Store) ClientChanges(ctx context.Context, since clientcfg.Mark, each func(clientcfg.Record)) (_ clientcfg.Mark, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_client_changes")
+	defer func() { end(failed(err)) }()
+	return s.backend.ClientChanges(ctx, since, each)
+}
+
+// ClientsSum implements clientcfg.Store.
+func (s *Store) ClientsSum(ctx context.Context) (_ clientcfg.Sum, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_clients_sum")
+	defer func() { end(failed(err)) }()
+	return s.backend.ClientsSum(ctx)
 }
 
 // Client implements clientcfg.Store.
@@ -19,13 +33,6 @@ func (s *Store) Client(ctx context.Context, id string) (_ clientcfg.Client, err 
 	ctx, end := s.observer.Begin(ctx, "read_client")
 	defer func() { end(failed(err)) }()
 	return s.backend.Client(ctx, id)
-}
-
-// Revision implements clientcfg.Store.
-func (s *Store) Revision(ctx context.Context) (_ clientcfg.Revision, err error) {
-	ctx, end := s.observer.Begin(ctx, "read_revision")
-	defer func() { end(failed(err)) }()
-	return s.backend.Revision(ctx)
 }
 
 // Keys implements keys.Store.

@@ -31,6 +31,7 @@ func New(b store.Serving, o Observer) *Store { return &Store{backend: b, observe
 var answers = []error{
 	grants.ErrNotFound, grants.ErrExists, grants.ErrClaimed,
 	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict, clientcfg.ErrUnreadableClient,
+	clientcfg.ErrMarkLost, clientcfg.ErrNoSum,
 	keys.ErrExists, keys.ErrConflict, keys.ErrSharedChanged,
 	syncer.ErrNoClock,
 	context.Canceled, // the caller cancelled

@@ -1,0 +1,156 @@
+package clientcfg_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+// filled returns a client in which every field is set, also those that are added later.
+func filled(t *testing.T) clientcfg.Client {
+	t.Helper()
+	c := webClient(func(c *clientcfg.Client) {
+		c.Name, c.Audience, c.WithoutPKCE, c.ResourceServer, c.Version = "Shop", []string{"api"}, true, true, 7
+		c.RedirectURIs = []string{"https://a.example/cb", "https://b.example/cb"}
+		c.CreatedAt, c.NotBefore = time.Unix(1e9, 0).UTC(), time.Unix(2e9, 0).UTC()
+		c.Stamp = secret.Stamp{ID: "id", Count: 3}
+		c.Former = clientcfg.FormerSecret{Digest: secret.DigestOf("old"), Until: time.Unix(3e9, 0).UTC()}
+	})
+	fields := reflect.ValueOf(&c).Elem()
+	for i := range fields.NumField() {
+		switch name := fields.Type().Field(i).Name; {
+		case name == "Public" || name == "SecretUsed": // excludes other fields; is not in a directory
+		case fields.Field(i).IsZero():
+			t.Fatalf("the field %s is not set: set it here, and see that entry in directory.go has it, if it differs from client to client", name)
+		}
+	}
+	return c
+}
+
+// TestDirectoryKeepsEveryField: what is read comes out as it was, whatever clients have in common.
+func TestDirectoryKeepsEveryField(t *testing.T) {
+	a, b := filled(t), filled(t)
+	b.ID, b.NotBefore, b.Former.Until = "other", time.Time{}, time.Unix(4e9, 0).UTC()
+	public := webClient(func(c *clientcfg.Client) { c.ID, c.Public, c.SecretDigest = "p", true, secret.Digest{} })
+	c := named("machine")
+	c.Grants, c.RedirectURIs, c.Scopes = []clientcfg.Grant{clientcfg.ClientCredentials}, nil, nil
+	want := []clientcfg.Client{a, b, public, c}
+	d, err := clientcfg.ReadDirectory(t.Context(), storeOf(want...))
+	requireError(t, err, "")
+	for _, w := range want {
+		got, ok := d.Client(w.ID)
+		if !ok {
+			t.Fatalf("client %s is not there", w.ID)
+		}
+		if diff := cmp.Diff(w, *got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("client %s (-want +got):\n%s", w.ID, diff)
+		}
+	}
+	if !d.May(clientcfg.ClientCredentials) || d.May(clientcfg.Password) {
+		t.Error("the counts of grants are wrong")
+	}
+	if got, want := len(slices.Collect(d.After("other"))), 2; got != want { // p and web
+		t.Errorf("%d clients after other, want %d", got, want)
+	}
+}
+
+// TestDirectoryFollowsChanges makes random changes, some of them to clients that cannot be read. A
+// snapshot that follows them has what one that reads all has, and earlier ones stay as they were.
+func TestDirectoryFollowsChanges(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	store := storeOf()
+	source, err := clientcfg.NewSource(t.Context(), store, nil)
+	requireError(t, err, "")
+	type state struct {
+		d          *clientcfg.Directory
+		clients    map[string]clientcfg.Client
+		unreadable []string
+	}
+	var states []state
+	now := map[string]clientcfg.Client{}
+	for range 100 {
+		for range 1 + rng.IntN(10) {
+			c := named(fmt.Sprint(rng.IntN(50)))
+			switch rng.IntN(4) {
+			case 0:
+				c.Grants = nil // cannot be read
+			case 1:
+				c.Grants = append(c.Grants, clientcfg.Password)
+			}
+			if now[c.ID] = c; rng.IntN(3) == 0 {
+				delete(now, c.ID)
+			}
+		}
+		store.put(false, slices.Collect(maps.Values(now))...)
+		requireError(t, source.Refresh(t.Context()), "")
+		s := state{d: source.Directory(), clients: map[string]clientcfg.Client{}}
+		for id, c := range now {
+			if c.Grants == nil {
+				s.unreadable = append(s.unreadable, id)
+			} else {
+				s.clients[id] = c
+			}
+		}
+		slices.Sort(s.unreadable)
+		states = append(states, s)
+	}
+	for i, s := range states {
+		got, passwords := map[string]clientcfg.Client{}, false
+		for c := range s.d.All() {
+			got[c.ID] = *c
+			passwords = passwords || c.May(clientcfg.Password)
+		}
+		if diff := cmp.Diff(s.clients, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("state %d (-want +got):\n%s", i, diff)
+		}
+		if bad := slices.Sorted(maps.Keys(s.d.Unreadable())); !slices.Equal(bad, s.unreadable) {
+			t.Errorf("state %d: unreadable %q, want %q", i, bad, s.unreadable)
+		}
+		if s.d.May(clientcfg.Password) != passwords || s.d.Len() != len(s.clients) {
+			t.Errorf("state %d: the counts are wrong", i)
+		}
+	}
+	if store.reads != 1 {
+		t.Errorf("%d reads of all clients, want 1", store.reads)
+	}
+}
+
+// BenchmarkClient is on the path of every token request.
+func BenchmarkClient(b *testing.B) {
+	d, err := clientcfg.ReadDirectory(b.Context(), storeOf(named("a")))
+	requireError(b, err, "")
+	b.ReportAllocs()
+	for b.Loop() {
+		d.Client("a")
+	}
+}
+
+// BenchmarkChange is what one change costs an instance, but for the store.
+func BenchmarkChange(b *testing.B) {
+	for _, n := range []int{1_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			store := &fakeStore{clients: map[string]clientcfg.Client{}}
+			for i := range n {
+				c := named(fmt.Sprint("client-", i))
+				store.clients[c.ID] = c
+			}
+			source, err := clientcfg.NewSource(b.Context(), store, nil)
+			requireError(b, err, "")
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				store.changed = append(store.changed, fmt.Sprint("client-", i%n))
+				requireError(b, source.Refresh(b.Context()), "")
+			}
+		})
+	}
+}
