@@ -29,7 +29,7 @@
 // The package reads no clock but those of its [Options], never stores or logs a secret in clear,
 // and never shows a client the cause of an internal error.
 //
-//	service, err := grants.New(grants.Options{Issuer: issuer, Clients: source, Store: store, Signer: ring})
+//	service, err := grants.New(grants.Options{Issuer: issuer, Clients: source, Store: store, Signer: ring, Deriver: mac})
 //	answer, err := service.Token(ctx, grants.TokenRequest{
 //		Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: secret},
 //		GrantType:   "client_credentials",

@@ -7,8 +7,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Authorization is what the user agreed to. It is the same in the code and in every refresh token
-// of its family.
+// Authorization is what the user agreed to. It is the same in the code and in the family that begins
+// with it.
 type Authorization struct {
 	ClientID string
 	Username string
@@ -31,8 +31,17 @@ type Code struct {
 	Claimed     bool
 }
 
-// RefreshToken is a refresh token as stored: by its digest only.
-type RefreshToken struct {
+// Family is a sign-in that can be refreshed, as stored: one record, however often it is refreshed.
+type Family struct {
+	Authorization
+	Digest     secret.Digest // of the secret in its refresh tokens
+	Generation uint32        // of its newest refresh token; that of the first is 1
+	IssuedAt   time.Time     // of the newest refresh token
+	ExpiresAt  time.Time     // of the newest refresh token
+}
+
+// EarlierToken is a refresh token that an earlier release has issued, as stored: by its digest only.
+type EarlierToken struct {
 	Authorization
 	Digest    secret.Digest
 	IssuedAt  time.Time

@@ -18,15 +18,15 @@ import (
 )
 
 // Each operation is durable when it returns, so the figures hold for the disk that the temporary
-// directory is on. The iterations are fixed because a store of 300,000 tokens takes time to fill:
+// directory is on. The iterations are fixed because a store of 300,000 families takes time to fill:
 //
 //	go test -run '^$' -bench . -benchtime 20000x ./internal/store/embedded
 //
 // Beside the time per operation they report its p50 and p99, and the growth of the file.
 
 var (
-	benchClients = []int{1, 64}
-	benchTokens  = []int{20_000, 300_000}
+	benchClients  = []int{1, 64}
+	benchFamilies = []int{20_000, 300_000}
 )
 
 func benchAuthorization() grants.Authorization {
@@ -44,23 +44,23 @@ func benchCode(now time.Time) grants.Code {
 	}
 }
 
-func benchToken(now time.Time) grants.RefreshToken {
-	return grants.RefreshToken{
-		Authorization: benchAuthorization(), Digest: secret.DigestOf(secret.New()),
+func benchFamily(now time.Time) grants.Family {
+	return grants.Family{
+		Authorization: benchAuthorization(), Digest: secret.DigestOf(secret.New()), Generation: 1,
 		IssuedAt: now, ExpiresAt: now.Add(30 * 24 * time.Hour),
 	}
 }
 
-// benchFile makes a data file with refresh tokens in it, issued evenly over the last 30 days.
-func benchFile(b *testing.B, tokens int) (path string) {
+// benchFile makes a data file with families in it, refreshed last evenly over the last 30 days.
+func benchFile(b *testing.B, families int) (path string) {
 	b.Helper()
 	path = filepath.Join(b.TempDir(), "bench.db")
 	s := mustOpen(b, path)
-	for from := 0; from < tokens; from += 1000 {
+	for from := 0; from < families; from += 1000 {
 		err := s.writes.do(b.Context(), func(w *writeTx) error {
-			for i := from; i < min(from+1000, tokens); i++ {
-				t := benchToken(time.Now().Add(-time.Duration(tokens-i) * 30 * 24 * time.Hour / time.Duration(tokens)))
-				if err := w.add(place{refreshTokens, t.Digest}, encodeToken(&t)); err != nil {
+			for i := from; i < min(from+1000, families); i++ {
+				f := benchFamily(time.Now().Add(-time.Duration(families-i) * 30 * 24 * time.Hour / time.Duration(families)))
+				if err := w.add(placeOfFamily(f.Digest), encodeFamily(&f)); err != nil {
 					return err
 				}
 			}
@@ -79,10 +79,10 @@ func benchFile(b *testing.B, tokens int) (path string) {
 // benchEach runs a benchmark on stores of either size, with one client and with many.
 func benchEach(b *testing.B, run func(b *testing.B, s *Store, clients int)) {
 	b.Helper()
-	for _, tokens := range benchTokens {
+	for _, families := range benchFamilies {
 		for _, clients := range benchClients {
-			b.Run(fmt.Sprintf("tokens=%d/clients=%d", tokens, clients), func(b *testing.B) {
-				run(b, mustOpen(b, benchFile(b, tokens)), clients)
+			b.Run(fmt.Sprintf("families=%d/clients=%d", families, clients), func(b *testing.B) {
+				run(b, mustOpen(b, benchFile(b, families)), clients)
 			})
 		}
 	}
@@ -153,31 +153,33 @@ func BenchmarkRedeemCode(b *testing.B) {
 			if err != nil {
 				return err
 			}
-			next := benchToken(time.Now())
-			return s.RedeemCode(ctx, c.Digest, &next)
+			first := benchFamily(time.Now())
+			first.Digest = c.Digest
+			return s.RedeemCode(ctx, c.Digest, &first)
 		})
 	})
 }
 
-func BenchmarkRotateRefreshToken(b *testing.B) {
+func BenchmarkRotateFamily(b *testing.B) {
 	benchEach(b, func(b *testing.B, s *Store, clients int) {
 		b.Helper()
 		now, owned := time.Now(), make(chan secret.Digest, clients)
 		for range clients {
-			t := benchToken(now)
-			if err := s.CreateRefreshToken(b.Context(), t); err != nil {
+			f := benchFamily(now)
+			if err := s.CreateFamily(b.Context(), f); err != nil {
 				b.Fatal(err)
 			}
-			owned <- t.Digest
+			owned <- f.Digest
 		}
 		measure(b, s, clients, func(ctx context.Context) error {
-			t, err := s.RefreshToken(ctx, <-owned)
+			d := <-owned
+			f, err := s.Family(ctx, d)
 			if err != nil {
 				return err
 			}
-			next := benchToken(time.Now())
-			err = s.RotateRefreshToken(ctx, t.Digest, next)
-			owned <- next.Digest
+			f.Generation, f.IssuedAt, f.ExpiresAt = f.Generation+1, time.Now(), time.Now().Add(30*24*time.Hour)
+			err = s.RotateFamily(ctx, f)
+			owned <- d
 			return err
 		})
 	})
@@ -191,9 +193,9 @@ func BenchmarkCreateCode(b *testing.B) {
 }
 
 func BenchmarkOpen(b *testing.B) {
-	for _, tokens := range benchTokens {
-		b.Run(fmt.Sprintf("tokens=%d", tokens), func(b *testing.B) {
-			path := benchFile(b, tokens)
+	for _, families := range benchFamilies {
+		b.Run(fmt.Sprintf("families=%d", families), func(b *testing.B) {
+			path := benchFile(b, families)
 			b.ResetTimer()
 			for range b.N {
 				if err := mustOpen(b, path).Close(); err != nil {

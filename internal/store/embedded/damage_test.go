@@ -50,7 +50,7 @@ func useAll(t *testing.T, path string) error {
 	for i := 0; i < 200; i += 10 {
 		d := secret.DigestOf(string(rune('a' + i)))
 		_, err := s.Code(ctx, d)
-		errs = append(errs, err, s.RedeemCode(ctx, d, &grants.RefreshToken{Digest: secret.DigestOf(string(rune(i)))}))
+		errs = append(errs, err, s.RedeemCode(ctx, d, &grants.Family{Digest: d}))
 	}
 	_, _, err = s.Clients(ctx)
 	errs = append(errs, err)

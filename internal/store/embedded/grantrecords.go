@@ -34,15 +34,10 @@ func decodeCode(digest secret.Digest, value []byte) (grants.Code, error) {
 	return c, d.finish()
 }
 
-func encodeToken(t *grants.RefreshToken) []byte {
-	b := header(flags(t.Claimed), t.ExpiresAt)
-	b = appendTime(b, t.IssuedAt)
-	return appendAuthorization(b, &t.Authorization)
-}
-
-func decodeToken(digest secret.Digest, value []byte) (grants.RefreshToken, error) {
+// decodeToken reads a refresh token as earlier releases have written it.
+func decodeToken(digest secret.Digest, value []byte) (grants.EarlierToken, error) {
 	d, flags, expires := open(value)
-	t := grants.RefreshToken{Digest: digest, ExpiresAt: expires, Claimed: flags&flagClaimed != 0, IssuedAt: d.time()}
+	t := grants.EarlierToken{Digest: digest, ExpiresAt: expires, Claimed: flags&flagClaimed != 0, IssuedAt: d.time()}
 	t.Authorization = d.authorization()
 	return t, d.finish()
 }
