@@ -22,8 +22,8 @@ import (
 const image = "mongo:8"
 
 // URI returns the connection string of a server, or skips the test.
-func URI(t *testing.T) string {
-	t.Helper()
+func URI(tb testing.TB) string {
+	tb.Helper()
 	if uri := os.Getenv("MONGODB_TEST_URI"); uri != "" {
 		return uri
 	}
@@ -33,37 +33,37 @@ func URI(t *testing.T) string {
 	}
 	reason := fmt.Sprintf("no MongoDB: MONGODB_TEST_URI is not set (export MONGODB_TEST_URI=$(.ci/mongo-test-server)) and Docker does not answer: %v", err)
 	if os.Getenv("CI") == "true" {
-		t.Fatal(reason)
+		tb.Fatal(reason)
 	}
-	t.Skip(reason)
+	tb.Skip(reason)
 	return ""
 }
 
 // Database returns the connection string of a server and the name of a new database on it, which is
 // dropped when the test ends.
-func Database(t *testing.T) (uri, database string) {
-	t.Helper()
-	uri = URI(t)
+func Database(tb testing.TB) (uri, database string) {
+	tb.Helper()
+	uri = URI(tb)
 	name := "test_" + strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(secret.ID()))
-	t.Cleanup(func() {
-		client := Connect(t, uri)
+	tb.Cleanup(func() {
+		client := Connect(tb, uri)
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if err := client.Database(name).Drop(ctx); err != nil {
-			t.Errorf("drop %s: %v", name, err)
+			tb.Errorf("drop %s: %v", name, err)
 		}
 	})
 	return uri, name
 }
 
 // Connect returns a client of the driver, which is closed when the test ends.
-func Connect(t *testing.T, uri string) *mongo.Client {
-	t.Helper()
+func Connect(tb testing.TB, uri string) *mongo.Client {
+	tb.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerSelectionTimeout(5 * time.Second))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	tb.Cleanup(func() { _ = client.Disconnect(context.Background()) })
 	return client
 }
 
