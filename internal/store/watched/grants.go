@@ -31,21 +31,21 @@ func (s *Store) RedeemCode(ctx context.Context, d secret.Digest, first *grants.F
 
 // CreateFamily implements grants.Families.
 func (s *Store) CreateFamily(ctx context.Context, f grants.Family) (err error) {
-	ctx, end := s.observer.Begin(ctx, "create_family")
+	ctx, end := s.observer.Begin(ctx, "create_refresh_token")
 	defer func() { end(failed(err)) }()
 	return s.backend.CreateFamily(ctx, f)
 }
 
 // Family implements grants.Families.
 func (s *Store) Family(ctx context.Context, d secret.Digest) (_ grants.Family, err error) {
-	ctx, end := s.observer.Begin(ctx, "read_family")
+	ctx, end := s.observer.Begin(ctx, "read_refresh_token")
 	defer func() { end(failed(err)) }()
 	return s.backend.Family(ctx, d)
 }
 
 // RotateFamily implements grants.Families.
 func (s *Store) RotateFamily(ctx context.Context, next grants.Family) (err error) {
-	ctx, end := s.observer.Begin(ctx, "rotate_family")
+	ctx, end := s.observer.Begin(ctx, "rotate_refresh_token")
 	defer func() { end(failed(err)) }()
 	return s.backend.RotateFamily(ctx, next)
 }
