@@ -47,7 +47,7 @@ func allRefresh(t *testing.T, token string, ask func(i int, token string) reply)
 	}
 	check.Equal(t, "access tokens", len(access), together)
 	check.Equal(t, "refresh tokens", len(refresh), 1)
-	check.Equal(t, "length of the refresh token", len(next), 43)
+	check.Equal(t, "length of the refresh token", len(next), 72)
 	return next
 }
 
@@ -221,12 +221,12 @@ func TestRefreshThroughFaults(t *testing.T) {
 	requireOAuthError(t, post(1, refreshForm(token)), 400, "invalid_grant")
 }
 
-// losing loses half of the inserts, which claim and store, before or after they are executed, and a few
-// of the reads: after each loss the driver pauses.
+// losing loses half of the inserts and updates, which claim and rotate, before or after they are
+// executed, and a few of the reads: after each loss the driver pauses.
 func losing(seed uint64, lost *atomic.Int64) func(command string) mongotest.Fault {
 	r := rand.New(rand.NewPCG(seed, 7))
 	faults := []mongotest.Fault{mongotest.LoseRequest, mongotest.LoseReply}
-	of := map[string]int{"insert": 4, "find": 80}
+	of := map[string]int{"insert": 4, "update": 4, "find": 80}
 	return func(command string) mongotest.Fault {
 		n := of[command]
 		if n == 0 {

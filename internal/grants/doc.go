@@ -13,8 +13,9 @@
 //  3. ask the limiter: the client is proven and the user is known, so no one can
 //     spend another's quota, and a denied request leaves the code or the refresh
 //     token as it was;
-//  4. take: claim the code or the refresh token and store its successor, in one
-//     durable write of which exactly one can succeed;
+//  4. take: claim the code and store the family that begins with it, or take the
+//     family of the refresh token to its next generation, in one durable write of
+//     which exactly one can succeed;
 //  5. issue the tokens.
 //
 // Steps 4 and 5 go through package issuer, which makes the tokens with
@@ -29,7 +30,7 @@
 // The package reads no clock but those of its [Options], never stores or logs a secret in clear,
 // and never shows a client the cause of an internal error.
 //
-//	service, err := grants.New(grants.Options{Issuer: issuer, Clients: source, Store: store, Signer: ring})
+//	service, err := grants.New(grants.Options{Issuer: issuer, Clients: source, Store: store, Signer: ring, Deriver: mac})
 //	answer, err := service.Token(ctx, grants.TokenRequest{
 //		Credentials: grants.Credentials{Method: grants.AuthBasic, ClientID: "shop", Secret: secret},
 //		GrantType:   "client_credentials",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -50,8 +51,12 @@ func daemon(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	mac, err := keys.OpenMAC(ctx, store, keys.Secrets{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
 	service, err := grants.New(grants.Options{
-		Issuer: "https://auth.example.com", Clients: clients, Store: store, Signer: ring,
+		Issuer: "https://auth.example.com", Clients: clients, Store: store, Signer: ring, Deriver: mac,
 	})
 	if err != nil {
 		return err

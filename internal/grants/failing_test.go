@@ -19,13 +19,15 @@ type failing struct {
 	begun        func(operation string)
 	looked       func()    // called after a refresh token was read
 	revokedUntil time.Time // of the last revocation
+	// earlierClaim has tokens as an instance of an earlier release has changed them.
+	earlierClaim map[secret.Digest]grants.EarlierToken
 }
 
 // failingWorld is a world whose store is a failing one.
-func failingWorld(t *testing.T, edits ...func(*grants.Options)) (*world, *failing) {
-	t.Helper()
+func failingWorld(tb testing.TB, edits ...func(*grants.Options)) (*world, *failing) {
+	tb.Helper()
 	f := &failing{}
-	return newWorld(t, append(edits, func(o *grants.Options) { f.Store = o.Store; o.Store = f })...), f
+	return newWorld(tb, append(edits, func(o *grants.Options) { f.Store = o.Store; o.Store = f })...), f
 }
 
 func (f *failing) check(operation string) error {
@@ -60,35 +62,58 @@ func (f *failing) Code(ctx context.Context, d secret.Digest) (grants.Code, error
 	return f.Store.Code(ctx, d)
 }
 
-func (f *failing) RedeemCode(ctx context.Context, d secret.Digest, next *grants.RefreshToken) error {
+func (f *failing) RedeemCode(ctx context.Context, d secret.Digest, first *grants.Family) error {
 	if err := f.check("RedeemCode"); err != nil {
 		return err
 	}
-	return f.Store.RedeemCode(ctx, d, next)
+	return f.Store.RedeemCode(ctx, d, first)
 }
 
-func (f *failing) CreateRefreshToken(ctx context.Context, t grants.RefreshToken) error {
-	if err := f.check("CreateRefreshToken"); err != nil {
+func (f *failing) CreateFamily(ctx context.Context, family grants.Family) error {
+	if err := f.check("CreateFamily"); err != nil {
 		return err
 	}
-	return f.Store.CreateRefreshToken(ctx, t)
+	return f.Store.CreateFamily(ctx, family)
 }
 
-func (f *failing) RefreshToken(ctx context.Context, d secret.Digest) (grants.RefreshToken, error) {
-	if err := f.check("RefreshToken"); err != nil {
-		return grants.RefreshToken{}, err
+func (f *failing) Family(ctx context.Context, d secret.Digest) (grants.Family, error) {
+	if err := f.check("Family"); err != nil {
+		return grants.Family{}, err
 	}
 	if f.looked != nil {
 		defer f.looked()
 	}
-	return f.Store.RefreshToken(ctx, d)
+	return f.Store.Family(ctx, d)
 }
 
-func (f *failing) RotateRefreshToken(ctx context.Context, d secret.Digest, next grants.RefreshToken) error {
-	if err := f.check("RotateRefreshToken"); err != nil {
+func (f *failing) RotateFamily(ctx context.Context, next grants.Family) error {
+	if err := f.check("RotateFamily"); err != nil {
 		return err
 	}
-	return f.Store.RotateRefreshToken(ctx, d, next)
+	return f.Store.RotateFamily(ctx, next)
+}
+
+func (f *failing) EarlierToken(ctx context.Context, d secret.Digest) (grants.EarlierToken, error) {
+	if err := f.check("EarlierToken"); err != nil {
+		return grants.EarlierToken{}, err
+	}
+	if f.looked != nil {
+		defer f.looked()
+	}
+	if token, ok := f.earlierClaim[d]; ok {
+		return token, nil
+	}
+	return f.Store.EarlierToken(ctx, d)
+}
+
+func (f *failing) AdoptToken(ctx context.Context, d secret.Digest, first grants.Family) error {
+	if err := f.check("AdoptToken"); err != nil {
+		return err
+	}
+	if _, ok := f.earlierClaim[d]; ok {
+		return grants.ErrClaimed
+	}
+	return f.Store.AdoptToken(ctx, d, first)
 }
 
 func (f *failing) Revoke(ctx context.Context, name string, until time.Time) error {

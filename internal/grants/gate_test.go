@@ -312,7 +312,7 @@ func TestLimitedErrorCountsSeconds(t *testing.T) {
 
 func TestLimiterOptionsGoTogether(t *testing.T) {
 	w := newWorld(t)
-	good := grants.Options{Issuer: issuer, Clients: w.clients, Store: w.store, Signer: w.ring}
+	good := grants.Options{Issuer: issuer, Clients: w.clients, Store: w.store, Signer: w.ring, Deriver: deriver{}}
 	counters := good
 	counters.Counters = ratelimit.NewCounters(1)
 	_, err := grants.New(counters)

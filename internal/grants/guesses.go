@@ -12,7 +12,6 @@ import (
 
 	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/secret"
 )
 
 // GuessLimits bound how many passwords can be tried in a long time. All instances count together,
@@ -59,12 +58,9 @@ type guesses struct {
 }
 
 func newGuesses(o *Options) (*guesses, error) {
-	g := &guesses{clock: o.Clock, now: o.Now, counters: o.Counters}
+	g := &guesses{clock: o.Clock, now: o.Now, derive: o.Deriver.Derive, counters: o.Counters}
 	if g.counters == nil {
 		g.counters = ratelimit.NewCounters(maxMeterKeys)
-	}
-	if g.derive = digestOf; o.Deriver != nil {
-		g.derive = o.Deriver.Derive
 	}
 	var errs [3]error
 	g.day, errs[0] = ratelimit.Enforced(o.Guesses.PerName, o.Guesses.PerName)
@@ -72,8 +68,6 @@ func newGuesses(o *Options) (*guesses, error) {
 	g.slow, errs[2] = ratelimit.Enforced(o.Guesses.SlowDown, o.Guesses.SlowDown)
 	return g, errors.Join(errs[:]...)
 }
-
-func digestOf(purpose, text string) string { return secret.DigestOf(purpose + "\x00" + text).String() }
 
 // key returns a key that does not show its names: people type passwords into the field for the name.
 func (g *guesses) key(kind, text string) ratelimit.Key {

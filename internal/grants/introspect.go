@@ -80,22 +80,24 @@ func (s *Service) introspectClaims(ctx context.Context, c keys.Claims) (Introspe
 }
 
 func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.Client, token string) (Introspection, error) {
-	t, err := s.store.RefreshToken(ctx, secret.DigestOf(token))
+	p, err := s.find(ctx, token)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return Introspection{}, nil
 	case err != nil:
 		return Introspection{}, storeFailed("read refresh token", err)
-	case t.ClientID != asking.ID || t.Claimed || !s.opts.Now().Before(s.end(&t)):
+	}
+	f := &p.family
+	if f.ClientID != asking.ID || p.token.generation != f.Generation || !s.opts.Now().Before(s.end(f)) {
 		return Introspection{}, nil
 	}
-	alive, err := s.alive(ctx, &t.Authorization, t.ClientStamp, t.IssuedAt, familyName(t.Family))
+	alive, err := s.alive(ctx, &f.Authorization, f.ClientStamp, f.IssuedAt, familyName(f.Family))
 	if !alive || err != nil {
 		return Introspection{}, err
 	}
 	return Introspection{
-		Active: true, ClientID: t.ClientID, Username: t.Username, Subject: t.Username,
-		Scopes: t.Scopes, Issuer: s.opts.Issuer, IssuedAt: t.IssuedAt, ExpiresAt: s.end(&t),
+		Active: true, ClientID: f.ClientID, Username: f.Username, Subject: f.Username,
+		Scopes: f.Scopes, Issuer: s.opts.Issuer, IssuedAt: f.IssuedAt, ExpiresAt: s.end(f),
 	}, nil
 }
 

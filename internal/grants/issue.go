@@ -20,14 +20,14 @@ type issuance struct {
 	auth   Authorization
 	scopes []string // of the access token; a refresh may narrow them
 
-	code      *Code         // presented and checked, not yet claimed
-	refresh   *RefreshToken // presented and checked, not yet claimed unless repeated
-	presented string        // the same as the client sent it
-	// repeated is set if refresh was claimed before, and its successor, which is stored already, is
-	// to be issued again.
+	code    *Code      // presented and checked, not yet claimed
+	begins  string     // code as the client sent it: the secret of the family that begins with it
+	refresh *presented // presented and checked, not yet claimed unless repeated
+	// repeated is set if the refresh token was used before, and the newest of the family is to be issued
+	// again.
 	repeated bool
-	next     *RefreshToken // to be issued; nil if there will be none
-	token    string        // the same as the client gets it
+	next     *Family // to be stored; nil if there will be no refresh token, or a repeated one
+	token    string  // refresh token, as the client gets it
 }
 
 // take claims what was presented and issues the tokens. If another request has claimed it since
@@ -54,27 +54,25 @@ func (s *Service) take(ctx context.Context, x *issuance) (TokenResponse, error) 
 func (s *Service) issue(ctx context.Context, x *issuance) (access, refresh string, err error) {
 	return s.issuer.Issue(ctx, issuer.Request{
 		Claims: s.claims(x), Refresh: x.token,
-		Store: func(ctx context.Context, refresh string) error { return s.claim(ctx, x, refresh) },
+		Store: func(ctx context.Context, _ string) error { return s.claim(ctx, x) },
 	})
 }
 
-// claim takes the code or the refresh token and stores the new refresh token, in one operation of
-// the store of which exactly one can succeed. Access tokens are not stored, so client_credentials
-// touches no store; a repeated answer stores nothing either.
-func (s *Service) claim(ctx context.Context, x *issuance, refresh string) error {
-	if x.repeated {
-		return nil
-	}
-	if x.next != nil {
-		x.next.Digest = secret.DigestOf(refresh)
-	}
+// claim takes the code or the refresh token and stores the family with its newest generation, in one
+// operation of the store of which exactly one can succeed. Access tokens are not stored, so
+// client_credentials touches no store; a repeated answer stores nothing either.
+func (s *Service) claim(ctx context.Context, x *issuance) error {
 	switch {
+	case x.repeated:
+		return nil
 	case x.code != nil:
 		return s.store.RedeemCode(ctx, x.code.Digest, x.next)
+	case x.refresh != nil && x.refresh.earlier:
+		return s.store.AdoptToken(ctx, x.next.Digest, *x.next)
 	case x.refresh != nil:
-		return s.store.RotateRefreshToken(ctx, x.refresh.Digest, *x.next)
+		return s.store.RotateFamily(ctx, *x.next)
 	case x.next != nil:
-		return s.store.CreateRefreshToken(ctx, *x.next)
+		return s.store.CreateFamily(ctx, *x.next)
 	}
 	return nil
 }

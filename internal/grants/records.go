@@ -7,8 +7,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// Authorization is what the user agreed to. It is the same in the code and in every refresh token
-// of its family.
+// Authorization is what the user agreed to. It is the same in the code and in the family that begins
+// with it.
 type Authorization struct {
 	ClientID string
 	Username string
@@ -34,14 +34,24 @@ type Code struct {
 	ClientStamp secret.Stamp // that of the client when the code was issued
 }
 
-// RefreshToken is a refresh token as stored: by its digest only.
-type RefreshToken struct {
+// Family is a sign-in that can be refreshed, as stored: one record, however often it is refreshed.
+type Family struct {
 	Authorization
-	Digest      secret.Digest
-	IssuedAt    time.Time
-	ExpiresAt   time.Time
-	Claimed     bool
-	ClientStamp secret.Stamp // that of the client when the token was issued
+	Digest     secret.Digest // of the secret in its refresh tokens
+	Generation uint32        // of its newest refresh token; that of the first is 1
+	IssuedAt   time.Time     // of the newest refresh token
+	ExpiresAt  time.Time     // of the newest refresh token
+	// ClientStamp is that of the client when the newest refresh token was issued.
+	ClientStamp secret.Stamp
+}
+
+// EarlierToken is a refresh token that an earlier release has issued, as stored: by its digest only.
+type EarlierToken struct {
+	Authorization
+	Digest    secret.Digest
+	IssuedAt  time.Time
+	ExpiresAt time.Time
+	Claimed   bool
 }
 
 // User is a person who can sign in.

@@ -180,7 +180,7 @@ func TestDeletedClient(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	w := newWorld(t)
-	good := grants.Options{Issuer: issuer, Clients: w.clients, Store: w.store, Signer: w.ring}
+	good := grants.Options{Issuer: issuer, Clients: w.clients, Store: w.store, Signer: w.ring, Deriver: deriver{}}
 	_, err := grants.New(good)
 	check.OK(t, err)
 	for name, edit := range map[string]func(*grants.Options){
@@ -189,8 +189,8 @@ func TestNewRefuses(t *testing.T) {
 		"no store":          func(o *grants.Options) { o.Store = nil },
 		"no signer":         func(o *grants.Options) { o.Signer = nil },
 		"negative lifetime": func(o *grants.Options) { o.AccessTokenLifetime = -time.Hour },
-		"grace alone":       func(o *grants.Options) { o.RefreshGrace = time.Second },
-		"negative grace":    func(o *grants.Options) { o.RefreshGrace, o.Deriver = -time.Second, deriver{} },
+		"no deriver":        func(o *grants.Options) { o.Deriver = nil },
+		"negative grace":    func(o *grants.Options) { o.RefreshGrace = -time.Second },
 		"tiny lifetime":     func(o *grants.Options) { o.CodeLifetime = time.Millisecond },
 	} {
 		t.Run(name, func(t *testing.T) {

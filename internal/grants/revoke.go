@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
-	"oauth-server/internal/secret"
 )
 
 // skew is how far the clocks of two instances may be apart. A revocation outlasts its tokens by it,
@@ -94,16 +93,16 @@ func (s *Service) revokeAccessToken(ctx context.Context, clientID, token string)
 }
 
 func (s *Service) revokeRefreshToken(ctx context.Context, clientID, token string) error {
-	stored, err := s.store.RefreshToken(ctx, secret.DigestOf(token))
+	p, err := s.find(ctx, token)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil
 	case err != nil:
 		return storeFailed("read refresh token", err)
-	case stored.ClientID != clientID:
+	case p.family.ClientID != clientID:
 		return fail(InvalidGrant, "The token was issued to another client.")
 	}
-	return s.revokeFamily(ctx, &stored.Authorization, stored.ExpiresAt.Sub(stored.IssuedAt))
+	return s.revokeFamily(ctx, &p.family.Authorization, p.family.ExpiresAt.Sub(p.family.IssuedAt))
 }
 
 // looksSigned reports whether a token is an access token. The shape is more reliable than a hint: a

@@ -31,7 +31,7 @@ type Signer interface {
 
 // Deriver derives secrets with a key that all instances share. [keys.MAC] is one.
 type Deriver interface {
-	// Derive returns a secret of 256 bits that cannot be computed without the key.
+	// Derive returns 256 bits as 43 characters of base64url, which cannot be computed without the key.
 	Derive(purpose, secret string) string
 }
 
@@ -44,14 +44,15 @@ type tokenIssuer interface {
 // Store is everything that a [Service] keeps.
 type Store interface {
 	Codes
-	RefreshTokens
+	Families
+	EarlierTokens
 	Revocations
 	Users
 	Sessions
 }
 
-// Options configure a [Service]. Issuer, Clients, Store and Signer are required; every other zero
-// value means the default that is named beside it.
+// Options configure a [Service]. Issuer, Clients, Store, Signer and Deriver are required; every other
+// zero value means the default that is named beside it.
 type Options struct {
 	Issuer    string // aud of access tokens if the client has none of its own
 	Clients   Clients
@@ -70,10 +71,10 @@ type Options struct {
 	SessionsPerUser      int           // 20; one more ends the oldest
 
 	// RefreshGrace is how long a refresh token that was used is answered with the same successor
-	// again, if that has not been used. 0: never. It needs Deriver.
+	// again, if that has not been used. 0: never.
 	RefreshGrace time.Duration
-	// Deriver also derives what usernames and addresses are stored as when passwords are wrong;
-	// without it they are stored by their digests, which can be guessed.
+	// Deriver authenticates refresh tokens, and derives what usernames and addresses are stored as
+	// when passwords are wrong.
 	Deriver Deriver
 
 	// Counters and Policies make the limiter; without both nothing is limited. Clock is the time of
@@ -165,14 +166,14 @@ func QueryLimit(perSecond int64) ratelimit.Limit {
 
 func (o Options) validate() error {
 	var errs []error
-	if o.Issuer == "" || o.Clients == nil || o.Store == nil || o.Signer == nil {
-		errs = append(errs, errors.New("grants: issuer, clients, store and signer are needed"))
+	if o.Issuer == "" || o.Clients == nil || o.Store == nil || o.Signer == nil || o.Deriver == nil {
+		errs = append(errs, errors.New("grants: issuer, clients, store, signer and deriver are needed"))
 	}
 	if min(o.CodeLifetime, o.AccessTokenLifetime, o.RefreshTokenLifetime, o.RefreshMaxAge, o.SessionLifetime) < time.Second {
 		errs = append(errs, errors.New("grants: no lifetime may be shorter than a second"))
 	}
-	if o.RefreshGrace < 0 || o.RefreshGrace > 0 && o.Deriver == nil {
-		errs = append(errs, errors.New("grants: a grace period for refresh tokens must be positive and needs a deriver"))
+	if o.RefreshGrace < 0 {
+		errs = append(errs, errors.New("grants: a grace period for refresh tokens must not be negative"))
 	}
 	if o.SessionsPerUser < 1 {
 		errs = append(errs, errors.New("grants: a user needs at least one session"))

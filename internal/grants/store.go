@@ -27,26 +27,36 @@ type Codes interface {
 	// Code reads, and claims nothing. It returns claimed codes too, so that a replay is recognised.
 	// ErrNotFound.
 	Code(ctx context.Context, d secret.Digest) (Code, error)
-	// RedeemCode claims the code and, if next is not nil, stores the refresh token that is issued
-	// for it. Of any number of concurrent calls exactly one returns nil; the others get ErrClaimed.
-	// When it returns nil both the claim and next are durable; when it returns an error, next can
-	// never be found by a client. ErrNotFound.
+	// RedeemCode claims the code and, if first is not nil, stores the family that begins with it, whose
+	// digest is d. Of any number of concurrent calls exactly one returns nil; the others get ErrClaimed.
+	// When it returns nil both the claim and the family are durable, and the claim lasts for at least as
+	// long as the code. ErrNotFound.
 	//
 	// With ErrClaimed and ErrNotFound nothing was stored. After any other error (a server that
 	// stopped answering half-way) the outcome may be unknown: then either both took place or
-	// neither did, and the caller MUST NOT hand out next.
-	RedeemCode(ctx context.Context, d secret.Digest, next *RefreshToken) error
+	// neither did.
+	RedeemCode(ctx context.Context, d secret.Digest, first *Family) error
 }
 
-// RefreshTokens keeps refresh tokens.
-type RefreshTokens interface {
-	// CreateRefreshToken adds a token. ErrExists if the digest is taken.
-	CreateRefreshToken(ctx context.Context, t RefreshToken) error
-	// RefreshToken reads, and claims nothing; claimed ones too. ErrNotFound.
-	RefreshToken(ctx context.Context, d secret.Digest) (RefreshToken, error)
-	// RotateRefreshToken claims the token and stores its successor, with the same guarantees as
-	// RedeemCode. ErrNotFound, ErrClaimed.
-	RotateRefreshToken(ctx context.Context, d secret.Digest, next RefreshToken) error
+// Families keeps the sign-ins that can be refreshed.
+type Families interface {
+	// CreateFamily adds a family that begins with nothing. ErrExists if the digest is taken.
+	CreateFamily(ctx context.Context, f Family) error
+	// Family reads. ErrNotFound.
+	Family(ctx context.Context, d secret.Digest) (Family, error)
+	// RotateFamily replaces the family of that digest if its generation is one less than that of next.
+	// The authorization stays as it is. Of any number of concurrent calls for one generation exactly one
+	// returns nil; the others get ErrClaimed. Other errors are as those of RedeemCode. ErrNotFound.
+	RotateFamily(ctx context.Context, next Family) error
+}
+
+// EarlierTokens keeps the refresh tokens of earlier releases until they expire. No more are added.
+type EarlierTokens interface {
+	// EarlierToken reads, and claims nothing; claimed ones too. ErrNotFound.
+	EarlierToken(ctx context.Context, d secret.Digest) (EarlierToken, error)
+	// AdoptToken claims the token and stores the family that begins with it, with the same guarantees as
+	// RedeemCode, also beside instances of earlier releases. ErrNotFound, ErrClaimed.
+	AdoptToken(ctx context.Context, d secret.Digest, first Family) error
 }
 
 // Revocations keeps what was revoked before it expired: token families and single access tokens, by
@@ -99,7 +109,7 @@ type Sessions interface {
 // Sweeper removes what has expired. A backend whose server does so by itself (TTL indexes) MUST NOT
 // implement it: the clock of one instance must not delete what others still count on.
 type Sweeper interface {
-	// Sweep removes codes, refresh tokens, sessions and revocations that expired before now, in
+	// Sweep removes codes, families, earlier tokens, sessions and revocations that expired before now, in
 	// bounded steps, and returns how many.
 	Sweep(ctx context.Context, now time.Time) (int, error)
 }

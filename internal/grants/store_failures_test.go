@@ -20,11 +20,11 @@ func eachStoreFailure(t *testing.T, cause error) {
 			req := w.redemption("shop", w.code("shop"))
 			return func() error { _, err := w.token("shop", req); return err }
 		}},
-		"refresh": {[]string{"RefreshToken", "Revoked", "User", "RotateRefreshToken"}, func(w *world) func() error {
+		"refresh": {[]string{"Family", "Revoked", "User", "RotateFamily"}, func(w *world) func() error {
 			req := refreshing(w.tokens("shop").RefreshToken)
 			return func() error { _, err := w.token("shop", req); return err }
 		}},
-		"password": {[]string{"User", "CreateRefreshToken"}, func(w *world) func() error {
+		"password": {[]string{"User", "CreateFamily"}, func(w *world) func() error {
 			return func() error {
 				_, err := w.token("shop", grants.TokenRequest{GrantType: "password", Username: "bob", Password: password})
 				return err
@@ -53,7 +53,7 @@ func eachStoreFailure(t *testing.T, cause error) {
 			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").AccessToken}
 			return func() error { _, err := w.service.Introspect(t.Context(), q); return err }
 		}},
-		"introspect refresh token": {[]string{"RefreshToken", "Revoked", "User"}, func(w *world) func() error {
+		"introspect refresh token": {[]string{"Family", "Revoked", "User"}, func(w *world) func() error {
 			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").RefreshToken}
 			return func() error { _, err := w.service.Introspect(t.Context(), q); return err }
 		}},
@@ -61,7 +61,7 @@ func eachStoreFailure(t *testing.T, cause error) {
 			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").AccessToken}
 			return func() error { return w.service.Revoke(t.Context(), q) }
 		}},
-		"revoke refresh token": {[]string{"RefreshToken", "Revoke"}, func(w *world) func() error {
+		"revoke refresh token": {[]string{"Family", "Revoke"}, func(w *world) func() error {
 			q := grants.TokenQuery{Credentials: w.credentials("shop"), Token: w.tokens("shop").RefreshToken}
 			return func() error { return w.service.Revoke(t.Context(), q) }
 		}},

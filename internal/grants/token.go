@@ -116,10 +116,13 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 	if req.Code == "" {
 		return fail(InvalidRequest, "The parameter code is missing.")
 	}
+	if !isSecret(req.Code) {
+		return errUnknownCode()
+	}
 	code, err := s.store.Code(ctx, secret.DigestOf(req.Code))
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return fail(InvalidGrant, "The authorization code is not known, or has expired.")
+		return errUnknownCode()
 	case err != nil:
 		return storeFailed("read authorization code", err)
 	case code.ClientID != x.client.ID:
@@ -127,7 +130,7 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 	case code.Claimed:
 		return s.replayed(ctx, code.Authorization, 0)
 	case s.codeExpired(&code, x.now):
-		return fail(InvalidGrant, "The authorization code is not known, or has expired.")
+		return errUnknownCode()
 	}
 	if err := checkClient(x.client, "authorization code", code.ClientStamp, code.IssuedAt); err != nil {
 		return err
@@ -145,8 +148,12 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 	if bad != nil {
 		return bad
 	}
-	x.code, x.auth, x.scopes = &code, code.Authorization, scopes
+	x.code, x.begins, x.auth, x.scopes = &code, req.Code, code.Authorization, scopes
 	return nil
+}
+
+func errUnknownCode() *Error {
+	return fail(InvalidGrant, "The authorization code is not known, or has expired.")
 }
 
 // checkTokenRedirect compares the redirect_uri of the token request with that of the authorization
@@ -163,43 +170,6 @@ func checkTokenRedirect(client *clientcfg.Client, authorized, presented string) 
 			return fail(InvalidGrant, "The redirect_uri is not that of the authorization request.")
 		}
 	}
-	return nil
-}
-
-func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRequest) error {
-	if req.RefreshToken == "" {
-		return fail(InvalidRequest, "The parameter refresh_token is missing.")
-	}
-	token, err := s.store.RefreshToken(ctx, secret.DigestOf(req.RefreshToken))
-	x.refresh, x.presented = &token, req.RefreshToken
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return fail(InvalidGrant, "The refresh token is not known, or has expired.")
-	case err != nil:
-		return storeFailed("read refresh token", err)
-	case token.ClientID != x.client.ID:
-		return fail(InvalidGrant, "The refresh token was issued to another client.")
-	case token.Claimed:
-		if err := s.repeat(ctx, x); err != nil {
-			return err
-		}
-	case !x.now.Before(s.end(&token)):
-		return fail(InvalidGrant, "The refresh token is not known, or has expired.")
-	}
-	if err := checkClient(x.client, "refresh token", token.ClientStamp, token.IssuedAt); err != nil {
-		return err
-	}
-	if err := s.checkFamily(ctx, token.Family); err != nil {
-		return err
-	}
-	if err := s.checkUser(ctx, &token.Authorization); err != nil {
-		return err
-	}
-	scopes, bad := refreshScope(x.client, token.Scopes, req.Scope)
-	if bad != nil {
-		return bad
-	}
-	x.auth, x.scopes = token.Authorization, scopes
 	return nil
 }
 

@@ -33,14 +33,16 @@ func (u unstamped) CreateCode(ctx context.Context, c grants.Code) error {
 	return u.Store.CreateCode(ctx, c)
 }
 
-func (u unstamped) CreateRefreshToken(ctx context.Context, t grants.RefreshToken) error {
-	t.ClientStamp, t.UserStamp = secret.Stamp{}, secret.Stamp{}
-	return u.Store.CreateRefreshToken(ctx, t)
+func (u unstamped) CreateFamily(ctx context.Context, f grants.Family) error {
+	f.ClientStamp, f.UserStamp = secret.Stamp{}, secret.Stamp{}
+	return u.Store.CreateFamily(ctx, f)
 }
 
-func (u unstamped) RedeemCode(ctx context.Context, d secret.Digest, t *grants.RefreshToken) error {
-	t.ClientStamp, t.UserStamp = secret.Stamp{}, secret.Stamp{}
-	return u.Store.RedeemCode(ctx, d, t)
+func (u unstamped) RedeemCode(ctx context.Context, d secret.Digest, first *grants.Family) error {
+	if first != nil {
+		first.ClientStamp, first.UserStamp = secret.Stamp{}, secret.Stamp{}
+	}
+	return u.Store.RedeemCode(ctx, d, first)
 }
 
 func (u unstamped) CreateSession(ctx context.Context, s grants.Session, most int) error {

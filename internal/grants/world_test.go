@@ -79,7 +79,7 @@ func newWorld(tb testing.TB, edits ...func(*grants.Options)) *world {
 	var err error
 	w.ring, err = keys.Open(tb.Context(), w.store, keys.Options{Issuer: issuer, Now: w.clock.Now})
 	check.OK(tb, err)
-	opts := grants.Options{Issuer: issuer, Clients: w.clients, Store: w.store, Signer: w.ring, Now: w.clock.Now}
+	opts := grants.Options{Issuer: issuer, Clients: w.clients, Store: w.store, Signer: w.ring, Deriver: deriver{}, Now: w.clock.Now}
 	for _, edit := range edits {
 		edit(&opts)
 	}

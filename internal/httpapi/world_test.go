@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
 	"testing"
@@ -55,7 +56,9 @@ func newWorld(tb testing.TB, list testworld.Clients, edits ...worldEdit) *httpte
 	issuer := "http://" + srv.Listener.Addr().String()
 	ring, err := keys.Open(ctx, store, keys.Options{Issuer: issuer})
 	check.OK(tb, err)
-	behind := grants.Options{Issuer: issuer, Clients: list, Store: store, Signer: ring}
+	mac, err := keys.OpenMAC(ctx, store, keys.Secrets{}, slog.New(slog.DiscardHandler))
+	check.OK(tb, err)
+	behind := grants.Options{Issuer: issuer, Clients: list, Store: store, Signer: ring, Deriver: mac}
 	options := httpapi.Options{Issuer: issuer, Keys: ring}
 	for _, edit := range edits {
 		edit(&behind, &options)

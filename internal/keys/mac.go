@@ -45,7 +45,8 @@ type MAC struct{ key []byte }
 
 // OpenMAC reads the key, and makes it if there is none. One that is not encrypted with the current
 // secret is encrypted with it. One that no secret decrypts is replaced with a warning: the secret was
-// lost, for [Open] has succeeded with these secrets, and nothing lasting depends on the key.
+// lost, for [Open] has succeeded with these secrets. Refresh tokens that were issued with it are refused
+// then.
 func OpenMAC(ctx context.Context, store SharedStore, secrets Secrets, log *slog.Logger) (*MAC, error) {
 	for {
 		stored, err := store.Shared(ctx, macName)
@@ -77,7 +78,7 @@ func openMAC(ctx context.Context, stored []byte, secrets Secrets, log *slog.Logg
 	plain, err := secrets.open(macRecord(stored))
 	switch {
 	case errors.Is(err, ErrNoSecret), errors.Is(err, ErrOtherSecret):
-		log.WarnContext(ctx, "key that refresh tokens are derived with cannot be decrypted; replaced", "error", err)
+		log.WarnContext(ctx, "key of refresh tokens cannot be decrypted; replaced", "error", err)
 		return fresh, nil
 	case err != nil:
 		return nil, err

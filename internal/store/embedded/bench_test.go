@@ -1,11 +1,16 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"flag"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,16 +23,15 @@ import (
 )
 
 // Each operation is durable when it returns, so the figures hold for the disk that the temporary
-// directory is on. The iterations are fixed because a store of 300,000 tokens takes time to fill:
+// directory is on. The iterations are fixed because a store of many families takes time to fill:
 //
-//	go test -run '^$' -bench . -benchtime 20000x ./internal/store/embedded
+//	go test -run '^$' -bench . -benchtime 20000x ./internal/store/embedded -families 300000,10000000
 //
 // Beside the time per operation they report its p50 and p99, and the growth of the file.
 
-var (
-	benchClients = []int{1, 64}
-	benchTokens  = []int{20_000, 300_000}
-)
+var benchFamilies = flag.String("families", "20000,300000", "how many families the benchmarks begin with")
+
+var benchClients = []int{1, 64}
 
 func benchAuthorization() grants.Authorization {
 	return grants.Authorization{
@@ -44,47 +48,95 @@ func benchCode(now time.Time) grants.Code {
 	}
 }
 
-func benchToken(now time.Time) grants.RefreshToken {
-	return grants.RefreshToken{
-		Authorization: benchAuthorization(), Digest: secret.DigestOf(secret.New()),
-		IssuedAt: now, ExpiresAt: now.Add(30 * 24 * time.Hour),
+func benchFamily(now time.Time) grants.Family {
+	return grants.Family{
+		Authorization: benchAuthorization(), Digest: secret.DigestOf(secret.New()), Generation: 1,
+		IssuedAt: now, ExpiresAt: now.Add(benchLifetime),
 	}
 }
 
-// benchFile makes a data file with refresh tokens in it, issued evenly over the last 30 days.
-func benchFile(b *testing.B, tokens int) (path string) {
+const benchLifetime = 30 * 24 * time.Hour
+
+// benchDigest is that of family i in a file of benchFile.
+func benchDigest(i int) secret.Digest { return secret.DigestOf(fmt.Sprint("family ", i)) }
+
+// benchFile makes a data file with families in it, refreshed last at any time in the 30 days before now.
+// It is written in the order of its keys, which takes a fraction of the time.
+func benchFile(b *testing.B, families int, now time.Time) (path string) {
 	b.Helper()
 	path = filepath.Join(b.TempDir(), "bench.db")
 	s := mustOpen(b, path)
-	for from := 0; from < tokens; from += 1000 {
-		err := s.writes.do(b.Context(), func(w *writeTx) error {
-			for i := from; i < min(from+1000, tokens); i++ {
-				t := benchToken(time.Now().Add(-time.Duration(tokens-i) * 30 * 24 * time.Hour / time.Duration(tokens)))
-				if err := w.add(place{refreshTokens, t.Digest}, encodeToken(&t)); err != nil {
-					return err
+	type entry struct {
+		digest secret.Digest // of the family
+		place  place
+		key    string // in the expiry index
+	}
+	entries := make([]entry, families)
+	age := func(d secret.Digest) time.Duration {
+		return time.Duration(binary.BigEndian.Uint64(d[:]) % uint64(benchLifetime))
+	}
+	for i := range entries {
+		d := benchDigest(i)
+		p := placeOfFamily(d)
+		entries[i] = entry{d, p, string(expiryKey(p, now.Add(benchLifetime-age(d))))}
+	}
+	fill := func(order func(a, b entry) int, put func(w *writeTx, e *entry) error) {
+		slices.SortFunc(entries, order)
+		for part := range slices.Chunk(entries, 20_000) {
+			err := s.writes.do(b.Context(), func(w *writeTx) (err error) {
+				for i := range part {
+					err = errors.Join(err, put(w, &part[i]))
 				}
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
 			}
-			return nil
-		})
-		if err != nil {
-			b.Fatal(err)
 		}
 	}
+	fill(func(a, b entry) int { return bytes.Compare(a.place.digest[:], b.place.digest[:]) }, func(w *writeTx, e *entry) error {
+		f := benchFamily(now.Add(-age(e.digest)))
+		f.Digest = e.digest
+		return w.put(e.place.kind, e.place.digest[:], encodeFamily(&f))
+	})
+	fill(func(a, b entry) int { return strings.Compare(a.key, b.key) }, func(w *writeTx, e *entry) error {
+		return w.put(expiries, []byte(e.key), nil)
+	})
 	if err := s.Close(); err != nil {
 		b.Fatal(err)
 	}
 	return path
 }
 
-// benchEach runs a benchmark on stores of either size, with one client and with many.
-func benchEach(b *testing.B, run func(b *testing.B, s *Store, clients int)) {
+// benchSizes returns how many families to begin with.
+func benchSizes(b *testing.B) (sizes []int) {
 	b.Helper()
-	for _, tokens := range benchTokens {
-		for _, clients := range benchClients {
-			b.Run(fmt.Sprintf("tokens=%d/clients=%d", tokens, clients), func(b *testing.B) {
-				run(b, mustOpen(b, benchFile(b, tokens)), clients)
-			})
+	for _, size := range strings.Split(*benchFamilies, ",") {
+		n, err := strconv.Atoi(size)
+		if err != nil {
+			b.Fatal(err)
 		}
+		sizes = append(sizes, n)
+	}
+	return sizes
+}
+
+// benchEach runs a benchmark on stores of each size, with one client and with many.
+func benchEach(b *testing.B, run func(b *testing.B, s *Store, families, clients int)) {
+	b.Helper()
+	for _, families := range benchSizes(b) {
+		b.Run(fmt.Sprintf("families=%d", families), func(b *testing.B) {
+			path := benchFile(b, families, time.Now())
+			for _, clients := range benchClients {
+				b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+					s := mustOpen(b, path)
+					run(b, s, families, clients)
+					if err := s.Close(); err != nil {
+						b.Fatal(err)
+					}
+				})
+			}
+		})
 	}
 }
 
@@ -139,7 +191,7 @@ func share(b *testing.B, clients, n int, do func(ctx context.Context) error) []t
 }
 
 func BenchmarkRedeemCode(b *testing.B) {
-	benchEach(b, func(b *testing.B, s *Store, clients int) {
+	benchEach(b, func(b *testing.B, s *Store, _, clients int) {
 		b.Helper()
 		issued := make([]grants.Code, b.N)
 		for i := range issued {
@@ -153,53 +205,117 @@ func BenchmarkRedeemCode(b *testing.B) {
 			if err != nil {
 				return err
 			}
-			next := benchToken(time.Now())
-			return s.RedeemCode(ctx, c.Digest, &next)
+			first := benchFamily(time.Now())
+			first.Digest = c.Digest
+			return s.RedeemCode(ctx, c.Digest, &first)
 		})
 	})
 }
 
-func BenchmarkRotateRefreshToken(b *testing.B) {
-	benchEach(b, func(b *testing.B, s *Store, clients int) {
+// BenchmarkRotateFamily refreshes families at random, each by one client at a time.
+func BenchmarkRotateFamily(b *testing.B) {
+	benchEach(b, func(b *testing.B, s *Store, families, clients int) {
 		b.Helper()
-		now, owned := time.Now(), make(chan secret.Digest, clients)
-		for range clients {
-			t := benchToken(now)
-			if err := s.CreateRefreshToken(b.Context(), t); err != nil {
-				b.Fatal(err)
-			}
-			owned <- t.Digest
-		}
-		measure(b, s, clients, func(ctx context.Context) error {
-			t, err := s.RefreshToken(ctx, <-owned)
+		benchRotate(b, s, clients, func(i int) secret.Digest { return benchDigest(i % families) })
+	})
+}
+
+// BenchmarkRotateOneFamily refreshes the same few families again and again.
+func BenchmarkRotateOneFamily(b *testing.B) {
+	benchEach(b, func(b *testing.B, s *Store, _, clients int) {
+		b.Helper()
+		benchRotate(b, s, clients, func(i int) secret.Digest { return benchDigest(i % clients) })
+	})
+}
+
+func benchRotate(b *testing.B, s *Store, clients int, next func(i int) secret.Digest) {
+	b.Helper()
+	var n atomic.Int64
+	measure(b, s, clients, func(ctx context.Context) error {
+		d := next(int(n.Add(1) - 1))
+		for {
+			f, err := s.Family(ctx, d)
 			if err != nil {
 				return err
 			}
-			next := benchToken(time.Now())
-			err = s.RotateRefreshToken(ctx, t.Digest, next)
-			owned <- next.Digest
-			return err
-		})
+			f.Generation, f.IssuedAt, f.ExpiresAt = f.Generation+1, time.Now(), time.Now().Add(benchLifetime)
+			if err = s.RotateFamily(ctx, f); !errors.Is(err, grants.ErrClaimed) {
+				return err
+			}
+		}
 	})
 }
 
 func BenchmarkCreateCode(b *testing.B) {
-	benchEach(b, func(b *testing.B, s *Store, clients int) {
+	benchEach(b, func(b *testing.B, s *Store, _, clients int) {
 		b.Helper()
 		measure(b, s, clients, func(ctx context.Context) error { return s.CreateCode(ctx, benchCode(time.Now())) })
 	})
 }
 
 func BenchmarkOpen(b *testing.B) {
-	for _, tokens := range benchTokens {
-		b.Run(fmt.Sprintf("tokens=%d", tokens), func(b *testing.B) {
-			path := benchFile(b, tokens)
+	for _, families := range benchSizes(b) {
+		b.Run(fmt.Sprintf("families=%d", families), func(b *testing.B) {
+			path, size := benchFile(b, families, time.Now()), int64(0)
 			b.ResetTimer()
 			for range b.N {
-				if err := mustOpen(b, path).Close(); err != nil {
+				s := mustOpen(b, path)
+				size = benchSize(b, s)
+				if err := s.Close(); err != nil {
 					b.Fatal(err)
 				}
 			}
+			b.ReportMetric(float64(size)/float64(families), "file-B/family")
 		})
 	}
+}
+
+// BenchmarkSweep sweeps what comes due in an hour, of families of which one in two was refreshed since it
+// was filed: half of the entries are of records that are removed, and half are filed again.
+func BenchmarkSweep(b *testing.B) {
+	for _, families := range benchSizes(b) {
+		b.Run(fmt.Sprintf("families=%d", families), func(b *testing.B) {
+			now := time.Now()
+			s := mustOpen(b, benchFile(b, families, now))
+			entries, removed := 0, 0
+			b.ResetTimer()
+			for i := range b.N {
+				b.StopTimer()
+				now = now.Add(time.Hour)
+				due := benchRefreshDue(b, s, now)
+				b.StartTimer()
+				n, err := s.Sweep(b.Context(), now)
+				if err != nil || n > due {
+					b.Fatal(i, n, due, err)
+				}
+				entries, removed = entries+due, removed+n
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(entries), "µs/entry")
+			b.ReportMetric(float64(entries)/float64(b.N), "entries/op")
+			b.ReportMetric(float64(removed)/float64(b.N), "removed/op")
+		})
+	}
+}
+
+// benchRefreshDue refreshes every other family whose entry is due, and returns how many are due.
+func benchRefreshDue(b *testing.B, s *Store, now time.Time) (due int) {
+	b.Helper()
+	limit := binary.BigEndian.AppendUint64(nil, sortable(now))
+	err := s.writes.do(b.Context(), func(w *writeTx) (err error) {
+		c := w.tx.Bucket(buckets[expiries]).Cursor()
+		for key, _ := c.First(); key != nil && bytes.Compare(key, limit) < 0; key, _ = c.Next() {
+			if due++; due%2 == 0 {
+				continue
+			}
+			p, bad := parseExpiryKey(key)
+			f, broken := decodeFamily(secret.Digest{}, w.find(p))
+			f.Generation, f.ExpiresAt = f.Generation+1, now.Add(benchLifetime)
+			err = errors.Join(err, bad, broken, w.put(p.kind, p.digest[:], encodeFamily(&f)))
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return due
 }

@@ -51,7 +51,7 @@ func useAll(t *testing.T, path string) error {
 	for i := 0; i < 200; i += 10 {
 		d := secret.DigestOf(string(rune('a' + i)))
 		_, err := s.Code(ctx, d)
-		errs = append(errs, err, s.RedeemCode(ctx, d, &grants.RefreshToken{Digest: secret.DigestOf(string(rune(i)))}))
+		errs = append(errs, err, s.RedeemCode(ctx, d, &grants.Family{Digest: d}))
 	}
 	_, err = s.Clients(ctx, func(clientcfg.Record) {})
 	errs = append(errs, err)

@@ -5,8 +5,8 @@
 // while a commit is under way share the next one, so that 64 clients cost hardly more fsyncs than one,
 // and a single client never waits for others. A write returns once it is on disk.
 //
-// Codes, tokens, sessions and revocations are stored under their digests, and an index of their expiry
-// shows the sweep which are due. Times are kept to the millisecond.
+// Codes, families, sessions and revocations are stored under their digests, and an index of their expiry
+// shows the sweep which are due; the entry of a family that was refreshed since may be early. Times are kept to the millisecond.
 //
 // The package never judges expiry (the caller has the clock) and never stores a code, token or cookie
 // in clear (only digests come in). When bbolt panics or faults over a damaged page, that is returned as
@@ -17,5 +17,5 @@
 //		// a running server holds the file: stop it, or use its admin API
 //	}
 //	defer store.Close()
-//	err = store.RedeemCode(ctx, digest, &next) // on disk, or nothing has happened
+//	err = store.RedeemCode(ctx, digest, &family) // on disk, or nothing has happened
 package embedded

@@ -73,7 +73,7 @@ func contents1(t *testing.T, s *Store) (lines []string) {
 	}{{"settled", 60}, {"filler", 18}, {"bought", 4}, {"rotated", 4}} {
 		for i := range group.n {
 			name := fmt.Sprint(group.name, i)
-			token, err := s.RefreshToken(t.Context(), secret.DigestOf(name))
+			token, err := s.EarlierToken(t.Context(), secret.DigestOf(name))
 			if err == nil && (token.ClientID != "c" || token.Username != "u" || !token.IssuedAt.Equal(issued1)) {
 				t.Errorf("%s is %+v", name, token)
 			}

@@ -40,9 +40,9 @@ func survives[T any](t *testing.T, value []byte, decode func([]byte) (T, error),
 
 // FuzzDecode: every kind of record.
 func FuzzDecode(f *testing.F) {
-	code, token := benchCode(time.Now()), benchToken(time.Now())
+	code, family := benchCode(time.Now()), benchFamily(time.Now())
 	f.Add(encodeCode(&code))
-	f.Add(encodeToken(&token))
+	f.Add(encodeFamily(&family))
 	f.Add(encodeSession(&grants.Session{Username: "u"}))
 	f.Add([]byte{recordVersion})
 	f.Add([]byte(`{"name":"Shop","secret_sha256":"","grants":["client_credentials"],"version":1}`))
@@ -53,8 +53,9 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value []byte) {
 		survives(t, value, func(b []byte) (grants.Code, error) { return decodeCode(digest, b) },
 			func(c grants.Code) ([]byte, error) { return encodeCode(&c), nil })
-		survives(t, value, func(b []byte) (grants.RefreshToken, error) { return decodeToken(digest, b) },
-			func(r grants.RefreshToken) ([]byte, error) { return encodeToken(&r), nil })
+		survives(t, value, func(b []byte) (grants.Family, error) { return decodeFamily(digest, b) },
+			func(f grants.Family) ([]byte, error) { return encodeFamily(&f), nil })
+		survives(t, value, func(b []byte) (grants.EarlierToken, error) { return decodeToken(digest, b) }, nil)
 		survives(t, value, func(b []byte) (grants.Session, error) { return decodeSession(digest, b) },
 			func(s grants.Session) ([]byte, error) { return encodeSession(&s), nil })
 		survives(t, value, decodeCounter, func(c *counter) ([]byte, error) { return encodeCounter(c), nil })

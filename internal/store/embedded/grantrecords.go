@@ -36,18 +36,11 @@ func decodeCode(digest secret.Digest, value []byte) (grants.Code, error) {
 	return c, d.finish()
 }
 
-func encodeToken(t *grants.RefreshToken) []byte {
-	b := header(flags(t.Claimed), t.ExpiresAt)
-	b = appendTime(b, t.IssuedAt)
-	b = appendAuthorization(b, &t.Authorization)
-	return appendStamp(appendStamp(b, t.ClientStamp), t.UserStamp)
-}
-
-func decodeToken(digest secret.Digest, value []byte) (grants.RefreshToken, error) {
+// decodeToken reads a refresh token as earlier releases have written it.
+func decodeToken(digest secret.Digest, value []byte) (grants.EarlierToken, error) {
 	d, flags, expires := open(value)
-	t := grants.RefreshToken{Digest: digest, ExpiresAt: expires, Claimed: flags&flagClaimed != 0, IssuedAt: d.time()}
+	t := grants.EarlierToken{Digest: digest, ExpiresAt: expires, Claimed: flags&flagClaimed != 0, IssuedAt: d.time()}
 	t.Authorization = d.authorization()
-	t.ClientStamp, t.UserStamp = d.stamp(), d.stamp()
 	return t, d.finish()
 }
 

@@ -29,20 +29,12 @@ func (s *Store) Code(ctx context.Context, d secret.Digest) (c grants.Code, err e
 }
 
 // RedeemCode implements [grants.Codes].
-func (s *Store) RedeemCode(ctx context.Context, d secret.Digest, next *grants.RefreshToken) error {
-	return s.claim(ctx, codes, d, next)
+func (s *Store) RedeemCode(ctx context.Context, d secret.Digest, first *grants.Family) error {
+	return s.claim(ctx, place{codes, d}, first)
 }
 
-// CreateRefreshToken implements [grants.RefreshTokens].
-func (s *Store) CreateRefreshToken(ctx context.Context, t grants.RefreshToken) error {
-	value := encodeToken(&t)
-	return s.writes.do(ctx, func(w *writeTx) error {
-		return w.add(place{refreshTokens, t.Digest}, value)
-	})
-}
-
-// RefreshToken implements [grants.RefreshTokens].
-func (s *Store) RefreshToken(ctx context.Context, d secret.Digest) (t grants.RefreshToken, err error) {
+// EarlierToken implements [grants.EarlierTokens].
+func (s *Store) EarlierToken(ctx context.Context, d secret.Digest) (t grants.EarlierToken, err error) {
 	err = s.find(ctx, place{refreshTokens, d}, func(value []byte) (err error) {
 		if value == nil {
 			return grants.ErrNotFound
@@ -53,20 +45,16 @@ func (s *Store) RefreshToken(ctx context.Context, d secret.Digest) (t grants.Ref
 	return t, err
 }
 
-// RotateRefreshToken implements [grants.RefreshTokens].
-func (s *Store) RotateRefreshToken(ctx context.Context, d secret.Digest, next grants.RefreshToken) error {
-	return s.claim(ctx, refreshTokens, d, &next)
+// AdoptToken implements [grants.EarlierTokens].
+func (s *Store) AdoptToken(ctx context.Context, d secret.Digest, first grants.Family) error {
+	return s.claim(ctx, place{refreshTokens, d}, &first)
 }
 
-// claim marks the record as claimed and stores the token that it buys, if any, in one transaction. It
-// checks everything before it writes.
-func (s *Store) claim(ctx context.Context, k kind, d secret.Digest, next *grants.RefreshToken) error {
-	var successor []byte
-	if next != nil {
-		successor = encodeToken(next)
-	}
+// claim marks the record as claimed and stores the family that begins with it, if any, in one
+// transaction. It checks everything before it writes.
+func (s *Store) claim(ctx context.Context, p place, first *grants.Family) error {
 	return s.writes.do(ctx, func(w *writeTx) error {
-		value := w.find(place{k, d})
+		value := w.find(p)
 		switch {
 		case value == nil:
 			return grants.ErrNotFound
@@ -74,15 +62,15 @@ func (s *Store) claim(ctx context.Context, k kind, d secret.Digest, next *grants
 			return ErrCorrupt
 		case value[1]&flagClaimed != 0:
 			return grants.ErrClaimed
-		case next != nil && w.find(place{refreshTokens, next.Digest}) != nil:
+		case first != nil && w.find(placeOfFamily(first.Digest)) != nil:
 			return grants.ErrExists
 		}
 		claimed := bytes.Clone(value)
 		claimed[1] |= flagClaimed
-		if err := w.set(place{k, d}, claimed); err != nil || next == nil {
+		if err := w.set(p, claimed); err != nil || first == nil {
 			return err
 		}
-		return w.set(place{refreshTokens, next.Digest}, successor)
+		return w.set(placeOfFamily(first.Digest), encodeFamily(first))
 	})
 }
 

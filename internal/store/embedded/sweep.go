@@ -31,22 +31,27 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	return removed + n, err
 }
 
-// removeExpired removes the record that an entry of the expiry index points to, and returns how many
-// that are. In a damaged file it may be gone or expire later; that is none.
+// removeExpired removes the record that an entry of the expiry index pointed to, and returns how many
+// that are. One that expires later, as a family does that was refreshed since, gets a new entry; in a
+// damaged file there may be none.
 func (w *writeTx) removeExpired(key []byte, now time.Time) (int, error) {
 	p, err := parseExpiryKey(key)
 	if err != nil {
 		return 0, err
 	}
 	value := w.find(p)
-	if value == nil || !expiryOf(value).Before(now) {
+	switch expires := expiryOf(value); {
+	case value == nil:
 		return 0, nil
+	case !expires.Before(now):
+		return 0, w.put(expiries, expiryKey(p, expires), nil)
 	}
 	return 1, w.drop(p, value)
 }
 
 // timeline is a bucket whose keys are in the order of time. due reports whether an entry is to be
-// removed; remove is called before it is, and returns how much that counts for.
+// removed; remove is called after it was, and returns how much that counts for. It may add entries that
+// are not due.
 type timeline struct {
 	bucket []byte
 	due    func(key, value []byte) (bool, error)
@@ -97,13 +102,13 @@ func (w *writeTx) sweep(t timeline) (removed int, err error) {
 		if due, err := t.due(key, value); err != nil || !due {
 			return removed, err
 		}
-		n, err := t.remove(w, key)
-		if err != nil {
-			return removed, err
-		}
 		w.touched, w.dirty = true, true
 		if err := cursor.Delete(); err != nil {
 			return removed, fmt.Errorf("embedded: delete from %s: %w", t.bucket, err)
+		}
+		n, err := t.remove(w, last)
+		if err != nil {
+			return removed, err
 		}
 		removed += n
 	}

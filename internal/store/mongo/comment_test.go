@@ -84,7 +84,8 @@ func exercise(ctx context.Context, s *Store) error {
 	err := errors.Join(exchanged, counters, revision, sum, beaten, alive, reports, verified, s.Leave(ctx, "a"), s.EraseCounters(ctx, "shop", nil),
 		s.CreateClient(ctx, client), s.UpdateClient(ctx, client), s.DeleteClient(ctx, "shop"),
 		s.CreateUser(ctx, grants.User{Name: "alice"}), s.CreateSession(ctx, grants.Session{Digest: token}, 20),
-		s.CreateCode(ctx, grants.Code{Digest: code}), s.RedeemCode(ctx, code, nil), s.CreateRefreshToken(ctx, grants.RefreshToken{Digest: token}),
+		s.CreateCode(ctx, grants.Code{Digest: code}), s.RedeemCode(ctx, code, nil), s.CreateFamily(ctx, grants.Family{Digest: token, Generation: 1}),
+		s.RotateFamily(ctx, grants.Family{Digest: token, Generation: 2}),
 		s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k", PrivateKey: []byte{1}}),
 		s.ReplaceKey(ctx, "k", []byte{1}, []byte{2}),
 		s.PutShared(ctx, "s", nil, []byte("a")), s.PutShared(ctx, "s", []byte("a"), []byte("b")),
@@ -98,7 +99,10 @@ func exercise(ctx context.Context, s *Store) error {
 	_, user := s.User(ctx, "alice")
 	_, users := s.Users(ctx)
 	_, session := s.Session(ctx, token)
-	_, found := s.RefreshToken(ctx, token)
+	_, found := s.Family(ctx, token)
+	if _, none := s.EarlierToken(ctx, token); !errors.Is(none, grants.ErrNotFound) {
+		err = errors.Join(err, none)
+	}
 	_, revoked := s.Revoked(ctx, "family")
 	_, signing := s.Keys(ctx)
 	_, set := s.PolicyState(ctx)

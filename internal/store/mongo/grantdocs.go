@@ -1,39 +1,43 @@
 package mongo
 
 import (
+	"crypto/rand"
 	"time"
 
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
 
-// Codes and refresh tokens are in one collection, and so is every claim:
+// Codes and families are in one collection, and so are the refresh tokens of earlier releases:
 //
-//	_id: 0 ‖ digest               a code, or a token without a predecessor
-//	_id: 1 ‖ predecessor's digest the token issued for the predecessor, or only
-//	                              the mark that the predecessor is claimed
+//	_id: 0 ‖ digest               a code, or a token of an earlier release without a predecessor
+//	_id: 1 ‖ digest               the family that begins with that code or token, or with nothing;
+//	                              or only the mark that the code is claimed
+//	_id: 1 ‖ predecessor's digest a token that an earlier release issued for the predecessor
 //
 // A grant is claimed if there is a document under 1 ‖ digest: that document is both the claim and
-// the successor, written in one insert. It stays at least as long as its predecessor, which could
-// be claimed again otherwise.
+// what it is claimed for, written in one insert. It stays at least as long as its predecessor, which
+// could be claimed again otherwise.
 const (
 	rootID  = 0
 	claimID = 1
 )
 
-// Kinds of documents.
+// Kinds of documents. Families are claims, so that the validators and the instances of earlier releases
+// take them for what they are to them.
 const (
 	kindCode  = "code"
-	kindToken = "refresh_token"
-	kindClaim = "claim" // without a successor
+	kindToken = "refresh_token" // of an earlier release
+	kindClaim = "claim"         // with a family, or without
 )
 
 type grantDoc struct {
 	ID          []byte       `bson:"_id"`
 	Kind        string       `bson:"kind"`
-	Digest      []byte       `bson:"digest"`         // its own, by which it is found
-	Mark        []byte       `bson:"mark,omitempty"` // of a claim: random, as two claims may store the same successor
-	Expire      time.Time    `bson:"expire"`         // when it may be removed: the TTL index
+	Digest      []byte       `bson:"digest"`               // of a code or token, which is found by it; of a claim, unique
+	Mark        []byte       `bson:"mark,omitempty"`       // of the last claim or rotation: random, it shows whose that was
+	Generation  int64        `bson:"generation,omitempty"` // of a family
+	Expire      time.Time    `bson:"expire"`               // when it may be removed: the TTL index
 	ExpiresAt   time.Time    `bson:"expiresAt"`
 	IssuedAt    time.Time    `bson:"issuedAt"`
 	ClientID    string       `bson:"clientId,omitempty"`
@@ -57,26 +61,35 @@ func codeDoc(c *grants.Code) grantDoc {
 	return doc
 }
 
-func tokenDoc(id []byte, t *grants.RefreshToken) grantDoc {
-	doc := authorizationDoc(kindToken, &t.Authorization)
-	doc.ID, doc.Digest = id, t.Digest[:]
-	doc.IssuedAt, doc.ExpiresAt, doc.Expire = t.IssuedAt, t.ExpiresAt, t.ExpiresAt
-	doc.ClientStamp = t.ClientStamp
+// familyDoc returns the document of a family. It is never found by its digest, so half of that is
+// enough for the index.
+func familyDoc(f *grants.Family) grantDoc {
+	doc := authorizationDoc(kindClaim, &f.Authorization)
+	doc.ID, doc.Digest, doc.Mark = grantID(claimID, f.Digest), f.Digest[:len(f.Digest)/2], newMark()
+	doc.Generation = int64(f.Generation)
+	doc.IssuedAt, doc.ExpiresAt, doc.Expire = f.IssuedAt, f.ExpiresAt, f.ExpiresAt
+	doc.ClientStamp = f.ClientStamp
 	return doc
 }
 
 // claimDoc returns the document that claims the predecessor, whose digest is d.
-func claimDoc(predecessor *grantDoc, d secret.Digest, next *grants.RefreshToken) grantDoc {
-	id, mark := grantID(claimID, d), secret.DigestOf(secret.New())
-	if next == nil {
-		return grantDoc{ID: id, Kind: kindClaim, Digest: mark[:], Mark: mark[:], Expire: predecessor.Expire}
+func claimDoc(predecessor *grantDoc, d secret.Digest, first *grants.Family) grantDoc {
+	if first == nil {
+		mark := newMark()
+		return grantDoc{ID: grantID(claimID, d), Kind: kindClaim, Digest: mark, Mark: mark, Expire: predecessor.Expire}
 	}
-	doc := tokenDoc(id, next)
-	doc.Mark = mark[:]
+	doc := familyDoc(first)
 	if doc.Expire.Before(predecessor.Expire) {
 		doc.Expire = predecessor.Expire
 	}
 	return doc
+}
+
+// newMark returns 16 random bytes.
+func newMark() []byte {
+	mark := make([]byte, 16)
+	_, _ = rand.Read(mark) // never fails
+	return mark
 }
 
 func authorizationDoc(kind string, a *grants.Authorization) grantDoc {

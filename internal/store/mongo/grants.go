@@ -3,10 +3,10 @@ package mongo
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/grants"
@@ -16,11 +16,6 @@ import (
 // CreateCode implements [grants.Codes].
 func (s *Store) CreateCode(ctx context.Context, c grants.Code) error {
 	return s.insert(ctx, "create code", s.grants, codeDoc(&c), grants.ErrExists)
-}
-
-// CreateRefreshToken implements [grants.RefreshTokens].
-func (s *Store) CreateRefreshToken(ctx context.Context, t grants.RefreshToken) error {
-	return s.insert(ctx, "create refresh token", s.grants, tokenDoc(grantID(rootID, t.Digest), &t), grants.ErrExists)
 }
 
 // Code implements [grants.Codes].
@@ -39,30 +34,30 @@ func (s *Store) Code(ctx context.Context, d secret.Digest) (c grants.Code, err e
 	return c, err
 }
 
-// RefreshToken implements [grants.RefreshTokens].
-func (s *Store) RefreshToken(ctx context.Context, d secret.Digest) (t grants.RefreshToken, err error) {
-	err = s.do(ctx, "read refresh token", func(ctx context.Context) error {
+// RedeemCode implements [grants.Codes].
+func (s *Store) RedeemCode(ctx context.Context, d secret.Digest, first *grants.Family) error {
+	return s.do(ctx, "redeem code", func(ctx context.Context) error { return s.claim(ctx, kindCode, d, first) })
+}
+
+// EarlierToken implements [grants.EarlierTokens].
+func (s *Store) EarlierToken(ctx context.Context, d secret.Digest) (t grants.EarlierToken, err error) {
+	err = s.do(ctx, "read earlier refresh token", func(ctx context.Context) error {
 		doc, claim, err := s.look(ctx, kindToken, d)
 		if err != nil {
 			return err
 		}
-		t = grants.RefreshToken{
+		t = grants.EarlierToken{
 			Authorization: doc.authorization(), Digest: d,
-			IssuedAt: doc.IssuedAt, ExpiresAt: doc.ExpiresAt, Claimed: claim != nil, ClientStamp: doc.ClientStamp,
+			IssuedAt: doc.IssuedAt, ExpiresAt: doc.ExpiresAt, Claimed: claim != nil,
 		}
 		return nil
 	})
 	return t, err
 }
 
-// RedeemCode implements [grants.Codes].
-func (s *Store) RedeemCode(ctx context.Context, d secret.Digest, next *grants.RefreshToken) error {
-	return s.do(ctx, "redeem code", func(ctx context.Context) error { return s.claim(ctx, kindCode, d, next) })
-}
-
-// RotateRefreshToken implements [grants.RefreshTokens].
-func (s *Store) RotateRefreshToken(ctx context.Context, d secret.Digest, next grants.RefreshToken) error {
-	return s.do(ctx, "rotate refresh token", func(ctx context.Context) error { return s.claim(ctx, kindToken, d, &next) })
+// AdoptToken implements [grants.EarlierTokens].
+func (s *Store) AdoptToken(ctx context.Context, d secret.Digest, first grants.Family) error {
+	return s.do(ctx, "adopt refresh token", func(ctx context.Context) error { return s.claim(ctx, kindToken, d, &first) })
 }
 
 // look finds the document of a digest and its claim, if there is one, in one round trip.
@@ -87,8 +82,8 @@ func (s *Store) look(ctx context.Context, kind string, d secret.Digest) (doc, cl
 	return doc, claim, nil
 }
 
-// claim inserts the document that is both the claim of d and its successor.
-func (s *Store) claim(ctx context.Context, kind string, d secret.Digest, next *grants.RefreshToken) error {
+// claim inserts the document that is both the claim of d and the family that begins with it.
+func (s *Store) claim(ctx context.Context, kind string, d secret.Digest, first *grants.Family) error {
 	doc, claim, err := s.look(ctx, kind, d)
 	if err != nil {
 		return err
@@ -96,30 +91,34 @@ func (s *Store) claim(ctx context.Context, kind string, d secret.Digest, next *g
 	if claim != nil {
 		return grants.ErrClaimed
 	}
-	ours := claimDoc(doc, d, next)
+	ours := claimDoc(doc, d, first)
 	_, err = s.grants.InsertOne(ctx, ours, options.InsertOne().SetComment(comment(ctx)))
 	if err == nil {
 		return nil
 	}
-	return s.resolve(ctx, kind, d, &ours, err)
+	stored, failed := s.afterwards(ctx, ours.ID)
+	switch {
+	case failed == nil && bytes.Equal(stored.Mark, ours.Mark):
+		return nil
+	case failed == nil:
+		return grants.ErrClaimed
+	case errors.Is(failed, grants.ErrNotFound): // it may be on its way
+		return err
+	}
+	return fmt.Errorf("%w; look up the claim: %w", err, failed)
 }
 
-// resolve finds out whether a claim that was not acknowledged is stored; it returns nil if it is.
-// The reply may have been lost, or a retry of the driver may have met the document of its first
-// attempt. The caller's context may have ended, so there is a short timeout instead.
-func (s *Store) resolve(ctx context.Context, kind string, d secret.Digest, ours *grantDoc, cause error) error {
+// grant reads the document with the _id. ErrNotFound.
+func (s *Store) grant(ctx context.Context, id []byte) (doc grantDoc, err error) {
+	err = orNotFound(s.grants.FindOne(ctx, byID(id), options.FindOne().SetComment(comment(ctx))).Decode(&doc))
+	return doc, err
+}
+
+// afterwards reads the document of a write that was not acknowledged: the reply may have been lost, or a
+// retry of the driver may have met the document of its first attempt. The mark shows whose it is. The
+// caller's context may have ended, so there is a short timeout instead.
+func (s *Store) afterwards(ctx context.Context, id []byte) (grantDoc, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), selectionTimeout)
 	defer cancel()
-	_, claim, err := s.look(ctx, kind, d)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w; look up the claim: %w", cause, err)
-	case claim != nil && bytes.Equal(claim.Mark, ours.Mark):
-		return nil
-	case claim != nil:
-		return grants.ErrClaimed
-	case mongo.IsDuplicateKeyError(cause): // not for the claim, so for next's own digest
-		return grants.ErrExists
-	}
-	return cause
+	return s.grant(ctx, id)
 }

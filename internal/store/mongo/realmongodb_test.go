@@ -75,10 +75,11 @@ func TestMajorityRealMongoDB(t *testing.T) {
 	}
 	s := newStore(client, database)
 	t.Cleanup(func() { _ = s.Close() })
-	ctx, next := t.Context(), grants.RefreshToken{Digest: secret.DigestOf("next")}
+	ctx, first := t.Context(), grants.Family{Digest: secret.DigestOf("c"), Generation: 1}
 	err = errors.Join(
 		s.CreateCode(ctx, grants.Code{Digest: secret.DigestOf("c")}),
-		s.RedeemCode(ctx, secret.DigestOf("c"), &next), s.DeleteSession(ctx, next.Digest))
+		s.RedeemCode(ctx, first.Digest, &first),
+		s.RotateFamily(ctx, grants.Family{Digest: first.Digest, Generation: 2}), s.DeleteSession(ctx, first.Digest))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func TestRetryableWritesRealMongoDB(t *testing.T) {
 	_, database := mongotest.Database(t)
 	client := mongotest.Connect(t, uri)
 	s := newStore(client, database)
-	ctx, next := t.Context(), grants.RefreshToken{Digest: secret.DigestOf("next")}
+	ctx, first := t.Context(), grants.Family{Digest: secret.DigestOf("c"), Generation: 1}
 	if err := s.CreateCode(ctx, grants.Code{Digest: secret.DigestOf("c")}); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestRetryableWritesRealMongoDB(t *testing.T) {
 	if err != nil {
 		t.Skipf("the server does not allow fail points (--setParameter enableTestCommands=1): %v", err)
 	}
-	if err := s.RedeemCode(ctx, secret.DigestOf("c"), &next); err != nil {
+	if err := s.RedeemCode(ctx, first.Digest, &first); err != nil {
 		t.Errorf("redeem over a broken connection: %v", err)
 	}
 	if err := s.RedeemCode(ctx, secret.DigestOf("c"), nil); !errors.Is(err, grants.ErrClaimed) {

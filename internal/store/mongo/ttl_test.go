@@ -23,7 +23,7 @@ var _ grants.Sweeper = ttlStore{}
 // stored.
 func (s ttlStore) Sweep(ctx context.Context, now time.Time) (removed int, err error) {
 	expired := bson.D{{Key: "expire", Value: bson.D{{Key: "$lt", Value: now}}}}
-	marks, err := s.grants.DeleteMany(ctx, append(bson.D{{Key: "kind", Value: kindClaim}}, expired...))
+	marks, err := s.grants.DeleteMany(ctx, append(bson.D{{Key: "kind", Value: kindClaim}, {Key: "generation", Value: nil}}, expired...))
 	if err != nil || marks == nil {
 		return 0, err
 	}

@@ -29,6 +29,7 @@ func TestVerifyFinds(t *testing.T) {
 		{"missing sequences do not match", updates(lowerSequence), []int{checkFallback, checkWhole}},
 		{"counts in filters are ignored", updates(func(u bson.D) bson.D { return dropped(u, "q", "requestCounters.") }), []int{checkRemoval}},
 		{"versions in filters are ignored", updates(func(u bson.D) bson.D { return dropped(u, "q", "version") }), []int{checkUnordered, checkOrdered, checkVersioned}},
+		{"generations in filters are ignored", updates(func(u bson.D) bson.D { return dropped(u, "q", "generation") }), []int{checkWhole}},
 		{"$max is $set", updates(maxIsSet), []int{checkMax}},
 		{"$unset is left out", updates(func(u bson.D) bson.D { return dropped(u, "u", "$unset") }), []int{checkRemoval, checkOneUpdate}},
 		{"numbers are doubles", updates(incDoubles), []int{checkInc}},

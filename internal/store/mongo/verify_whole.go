@@ -55,7 +55,53 @@ func (v *verifier) whole(ctx context.Context) error {
 	if err == nil && (a != wholeWriters*wholeWrites || b != a) {
 		v.fail(checkWhole, "of %d writes at once, %d and %d were counted", wholeWriters*wholeWrites, a, b)
 	}
-	return v.misread(err)
+	return errors.Join(v.misread(err), v.rotated(ctx))
+}
+
+// rotated lets several writers take one document from generation 1 to 2 at once. One must succeed; without
+// the acknowledgement of a majority, the driver does not return whose that was.
+func (v *verifier) rotated(ctx context.Context) error {
+	id := byID(v.id("rotated at once"))
+	err := v.attempt(ctx, func(ctx context.Context) error { return v.insert(ctx, fields(id, field("generation", int64(1)))) })
+	if err != nil {
+		return v.refused(checkWhole, CheckFailed, err)
+	}
+	var matched [wholeWriters]int64
+	var failed [wholeWriters]error
+	var writers sync.WaitGroup
+	for w := range wholeWriters {
+		writers.Go(func() {
+			failed[w] = v.attempt(ctx, func(ctx context.Context) error {
+				result, err := v.coll.UpdateOne(ctx, fields(id, field("generation", int64(1))),
+					field("$set", field("generation", int64(2))), options.UpdateOne().SetComment(comment(ctx)))
+				if result != nil {
+					matched[w] = result.MatchedCount
+				}
+				return v.unacknowledged(err)
+			})
+		})
+	}
+	writers.Wait()
+	var doc struct{ Generation int64 }
+	read := v.attempt(ctx, func(ctx context.Context) error {
+		return v.coll.FindOne(ctx, id, options.FindOne().SetComment(comment(ctx))).Decode(&doc)
+	})
+	for _, err := range append(failed[:], read) {
+		if errors.Is(err, mongo.ErrNoDocuments) {
+			err = errNotFound
+		}
+		if err = v.misread(err); err != nil {
+			return err
+		}
+	}
+	var won int64
+	for _, n := range matched {
+		won += n
+	}
+	if won > 1 || read == nil && doc.Generation != 2 {
+		v.fail(checkWhole, "%d of %d updates that were to depend on one generation succeeded", won, wholeWriters)
+	}
+	return nil
 }
 
 // Errors of a reader of a document under many writers.

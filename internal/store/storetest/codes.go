@@ -10,7 +10,7 @@ import (
 func testCodes(t *testing.T, target Target) {
 	t.Helper()
 	t.Run("create and look", func(t *testing.T) { createCode(t, target.fresh(t)) })
-	t.Run("redeem for a refresh token", func(t *testing.T) { redeemForToken(t, target.fresh(t)) })
+	t.Run("redeem for a family", func(t *testing.T) { redeemForFamily(t, target.fresh(t)) })
 	t.Run("redeem for nothing", func(t *testing.T) { redeemForNothing(t, target.fresh(t)) })
 	t.Run("one of 100 creators wins", func(t *testing.T) {
 		b := target.fresh(t)
@@ -35,54 +35,45 @@ func createCode(t *testing.T, b Backend) {
 	}
 	_, err := b.Code(ctx, secret.DigestOf("never issued"))
 	failWith(t, "look for a guess", grants.ErrNotFound, err)
-	_, err = b.RefreshToken(ctx, code("full").Digest)
+	_, err = b.EarlierToken(ctx, code("full").Digest)
 	failWith(t, "look for a code among the tokens", grants.ErrNotFound, err)
+	notFindable(t, b, "full")
 }
 
-func redeemForToken(t *testing.T, b Backend) {
+func redeemForFamily(t *testing.T, b Backend) {
 	t.Helper()
 	ctx := t.Context()
-	c, next, late := code("c"), token("next"), token("late")
-	failWith(t, "redeem a guess", grants.ErrNotFound, b.RedeemCode(ctx, c.Digest, &next))
-	notFindable(t, b, "next")
+	c, first, late := code("c"), family("c"), later(family("c"), 1)
+	failWith(t, "redeem a guess", grants.ErrNotFound, b.RedeemCode(ctx, c.Digest, &first))
+	notFindable(t, b, "c")
 	succeed(t, "create", b.CreateCode(ctx, c))
-	succeed(t, "redeem", b.RedeemCode(ctx, c.Digest, &next))
+	succeed(t, "redeem", b.RedeemCode(ctx, c.Digest, &first))
 	c.Claimed = true
 	got, err := b.Code(ctx, c.Digest)
 	succeed(t, "look at a claimed code", err)
 	equal(t, "claimed code", c, got)
-	bought, err := b.RefreshToken(ctx, next.Digest)
-	succeed(t, "look at the token it bought", err)
-	equal(t, "token", next, bought)
+	readFamily(t, b, first)
 	failWith(t, "redeem twice", grants.ErrClaimed, b.RedeemCode(ctx, c.Digest, &late))
 	failWith(t, "redeem twice for nothing", grants.ErrClaimed, b.RedeemCode(ctx, c.Digest, nil))
-	notFindable(t, b, "late")
+	readFamily(t, b, first)
 	failWith(t, "create again once claimed", grants.ErrExists, b.CreateCode(ctx, code("c")))
+	_, err = b.EarlierToken(ctx, c.Digest) // it would need no PKCE verifier
+	failWith(t, "look for the code among the tokens", grants.ErrNotFound, err)
 }
 
 func redeemForNothing(t *testing.T, b Backend) {
 	t.Helper()
 	ctx := t.Context()
-	c, late := code("c"), token("late")
+	c, late := code("c"), family("c")
 	failWith(t, "redeem a guess", grants.ErrNotFound, b.RedeemCode(ctx, c.Digest, nil))
 	succeed(t, "create", b.CreateCode(ctx, c))
 	succeed(t, "redeem", b.RedeemCode(ctx, c.Digest, nil))
 	failWith(t, "redeem twice", grants.ErrClaimed, b.RedeemCode(ctx, c.Digest, nil))
-	failWith(t, "redeem twice for a token", grants.ErrClaimed, b.RedeemCode(ctx, c.Digest, &late))
-	notFindable(t, b, "late")
+	failWith(t, "redeem twice for a family", grants.ErrClaimed, b.RedeemCode(ctx, c.Digest, &late))
+	notFindable(t, b, "c")
 	got, err := b.Code(ctx, c.Digest)
 	succeed(t, "look", err)
 	if !got.Claimed {
 		t.Error("a redeemed code is not claimed")
 	}
-}
-
-// notFindable checks that the secret buys nothing, neither as it is nor as the
-// predecessor of another token.
-func notFindable(t *testing.T, b Backend, name string) {
-	t.Helper()
-	_, err := b.RefreshToken(t.Context(), secret.DigestOf(name))
-	failWith(t, "look for "+name, grants.ErrNotFound, err)
-	err = b.RotateRefreshToken(t.Context(), secret.DigestOf(name), token("successor of "+name))
-	failWith(t, "rotate "+name, grants.ErrNotFound, err)
 }

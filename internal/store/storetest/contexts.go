@@ -19,7 +19,7 @@ func testContexts(t *testing.T, target Target) {
 	succeed(t, "client", b.CreateClient(before, fullClient("there")))
 	succeed(t, "user", b.CreateUser(before, user("there")))
 	succeed(t, "code", b.CreateCode(before, code("a code")))
-	succeed(t, "token", b.CreateRefreshToken(before, token("a token")))
+	succeed(t, "family", b.CreateFamily(before, family("a family")))
 	succeed(t, "session", b.CreateSession(before, session("a session"), mostSessions))
 	succeed(t, "key", b.AddKey(before, key(keys.ES256, 1)))
 
@@ -32,8 +32,8 @@ func testContexts(t *testing.T, target Target) {
 }
 
 func cancelled(ctx context.Context, b Backend) map[string]error {
-	next := token("new")
-	theCode, theToken, theSession := code("a code").Digest, token("a token").Digest, session("a session").Digest
+	theCode, theFamily, theSession := code("a code").Digest, family("a family"), session("a session").Digest
+	first := family("a code")
 	errs := map[string]error{
 		"CreateClient": b.CreateClient(ctx, fullClient("new")),
 		"UpdateClient": b.UpdateClient(ctx, fullClient("there")),
@@ -41,20 +41,21 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"RecordUses": b.RecordUses(ctx, []clientcfg.SecretUse{
 			{ClientID: "there", Digest: fullClient("there").SecretDigest, At: Epoch.AddDate(1, 0, 0)},
 		}),
-		"PutShared":          b.PutShared(ctx, "new", nil, []byte("x")),
-		"AddKey":             b.AddKey(ctx, key(keys.ES256, 2)),
-		"ReplaceKey":         b.ReplaceKey(ctx, key(keys.ES256, 1).ID, key(keys.ES256, 1).PrivateKey, []byte{1}),
-		"DeleteKey":          b.DeleteKey(ctx, key(keys.ES256, 1).ID),
-		"CreateCode":         b.CreateCode(ctx, code("new")),
-		"RedeemCode":         b.RedeemCode(ctx, theCode, &next),
-		"CreateRefreshToken": b.CreateRefreshToken(ctx, token("new")),
-		"RotateRefreshToken": b.RotateRefreshToken(ctx, theToken, next),
-		"Revoke":             b.Revoke(ctx, "new", Epoch),
-		"CreateUser":         b.CreateUser(ctx, user("new")),
-		"ChangeUser":         b.ChangeUser(ctx, "there", grants.UserChange{PasswordHash: "new"}),
-		"DeleteUser":         b.DeleteUser(ctx, "there"),
-		"CreateSession":      b.CreateSession(ctx, session("new"), mostSessions),
-		"DeleteSession":      b.DeleteSession(ctx, theSession),
+		"PutShared":     b.PutShared(ctx, "new", nil, []byte("x")),
+		"AddKey":        b.AddKey(ctx, key(keys.ES256, 2)),
+		"ReplaceKey":    b.ReplaceKey(ctx, key(keys.ES256, 1).ID, key(keys.ES256, 1).PrivateKey, []byte{1}),
+		"DeleteKey":     b.DeleteKey(ctx, key(keys.ES256, 1).ID),
+		"CreateCode":    b.CreateCode(ctx, code("new")),
+		"RedeemCode":    b.RedeemCode(ctx, theCode, &first),
+		"CreateFamily":  b.CreateFamily(ctx, family("new")),
+		"RotateFamily":  b.RotateFamily(ctx, later(theFamily, 2)),
+		"AdoptToken":    b.AdoptToken(ctx, theCode, first),
+		"Revoke":        b.Revoke(ctx, "new", Epoch),
+		"CreateUser":    b.CreateUser(ctx, user("new")),
+		"ChangeUser":    b.ChangeUser(ctx, "there", grants.UserChange{PasswordHash: "new"}),
+		"DeleteUser":    b.DeleteUser(ctx, "there"),
+		"CreateSession": b.CreateSession(ctx, session("new"), mostSessions),
+		"DeleteSession": b.DeleteSession(ctx, theSession),
 	}
 	_, errs["Clients"] = b.Clients(ctx, func(clientcfg.Record) {})
 	_, errs["Client"] = b.Client(ctx, "there")
@@ -62,7 +63,8 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	_, errs["Keys"] = b.Keys(ctx)
 	_, errs["Shared"] = b.Shared(ctx, "new")
 	_, errs["Code"] = b.Code(ctx, theCode)
-	_, errs["RefreshToken"] = b.RefreshToken(ctx, theToken)
+	_, errs["Family"] = b.Family(ctx, theFamily.Digest)
+	_, errs["EarlierToken"] = b.EarlierToken(ctx, theCode)
 	_, errs["Revoked"] = b.Revoked(ctx, "new")
 	_, errs["User"] = b.User(ctx, "there")
 	_, errs["Users"] = b.Users(ctx)
@@ -92,9 +94,7 @@ func checkUntouched(t *testing.T, b Backend) {
 	c, err := b.Code(ctx, code("a code").Digest)
 	succeed(t, "code", err)
 	equal(t, "code", code("a code"), c)
-	r, err := b.RefreshToken(ctx, token("a token").Digest)
-	succeed(t, "token", err)
-	equal(t, "token", token("a token"), r)
+	readFamily(t, b, family("a family"))
 	_, err = b.Session(ctx, session("a session").Digest)
 	succeed(t, "session", err)
 	if revoked(t, b, "new") {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,10 +29,11 @@ func reopen(t *testing.T, target Target) {
 	ctx, location := t.Context(), target.Location(t)
 	b, err := target.Open(ctx, location)
 	succeed(t, "open", err)
-	next := token("next")
+	first := family("code")
+	second := later(first, 2)
 	succeed(t, "write", errors.Join(
 		b.CreateClient(ctx, fullClient("c")), b.CreateUser(ctx, user("u")), b.AddKey(ctx, key(keys.ES256, 1)),
-		b.CreateCode(ctx, code("code")), b.RedeemCode(ctx, secret.DigestOf("code"), &next),
+		b.CreateCode(ctx, code("code")), b.RedeemCode(ctx, secret.DigestOf("code"), &first), b.RotateFamily(ctx, second),
 		b.CreateSession(ctx, session("s"), mostSessions), b.Revoke(ctx, "family", Epoch)))
 	w := adding("me", 7)
 	w.Pruned = 3
@@ -45,9 +47,7 @@ func reopen(t *testing.T, target Target) {
 	succeed(t, "user", err)
 	equal(t, "user", user("u"), u)
 	failWith(t, "redeem again", grants.ErrClaimed, b.RedeemCode(ctx, secret.DigestOf("code"), nil))
-	got, err := b.RefreshToken(ctx, next.Digest)
-	succeed(t, "token", err)
-	equal(t, "token", next, got)
+	readFamily(t, b, second)
 	s, err := b.Session(ctx, session("s").Digest)
 	succeed(t, "session", err)
 	equal(t, "session", session("s"), s)
@@ -105,7 +105,11 @@ func Child(open func(ctx context.Context, location string) (Backend, error)) {
 
 const childWriters = 8
 
-// writeForever creates codes and redeems them, and prints each on stdout once the store has returned.
+// rotations is how often the family of each code is rotated before the next code.
+const rotations = 3
+
+// writeForever creates codes, redeems them and rotates their families, and prints each on stdout once the
+// store has returned.
 func writeForever(ctx context.Context, b Backend) error {
 	errs := make(chan error, childWriters)
 	for w := range childWriters {
@@ -116,13 +120,20 @@ func writeForever(ctx context.Context, b Backend) error {
 					errs <- err
 					return
 				}
-				fmt.Printf("created %s\n", name)
-				next := token("bought with " + name)
-				if err := b.RedeemCode(ctx, secret.DigestOf(name), &next); err != nil {
+				fmt.Printf("0 %s\n", name)
+				first := family(name)
+				if err := b.RedeemCode(ctx, first.Digest, &first); err != nil {
 					errs <- err
 					return
 				}
-				fmt.Printf("redeemed %s\n", name)
+				fmt.Printf("1 %s\n", name)
+				for g := uint32(2); g < 2+rotations; g++ {
+					if err := b.RotateFamily(ctx, later(first, g)); err != nil {
+						errs <- err
+						return
+					}
+					fmt.Printf("%d %s\n", g, name)
+				}
 			}
 		}()
 	}
@@ -132,18 +143,30 @@ func writeForever(ctx context.Context, b Backend) error {
 func killed(t *testing.T, target Target) {
 	t.Helper()
 	location := target.Location(t)
-	acknowledged := runAndKill(t, location, 300)
+	acknowledged := map[string]int{} // the last generation of each; 0 is a code
+	for _, line := range runAndKill(t, location, 300) {
+		generation, name, _ := strings.Cut(line, " ")
+		g, err := strconv.Atoi(generation)
+		succeed(t, "parse "+line, err)
+		acknowledged[name] = g
+	}
 	b := target.open(t, location)
-	for _, line := range acknowledged {
-		what, name, _ := strings.Cut(line, " ")
+	for name, least := range acknowledged {
 		c, err := b.Code(t.Context(), secret.DigestOf(name))
 		succeed(t, "look for acknowledged "+name, err)
-		_, err = b.RefreshToken(t.Context(), secret.DigestOf("bought with "+name))
-		if what == "redeemed" && !c.Claimed {
-			t.Errorf("%s was redeemed, yet it is unclaimed", name)
-		}
+		f, err := b.Family(t.Context(), secret.DigestOf(name))
 		if c.Claimed != (err == nil) {
-			t.Errorf("%s: claimed is %v, but the token it bought: %v", name, c.Claimed, err)
+			t.Errorf("%s: claimed is %v, but its family: %v", name, c.Claimed, err)
+		}
+		if got := int(f.Generation); got < least || got > least+1 {
+			t.Errorf("%s: the family is of generation %d, and %d was acknowledged", name, got, least)
+		}
+		if f.Generation > 0 {
+			first := family(name)
+			if f.Generation > 1 {
+				first = later(first, f.Generation)
+			}
+			equal(t, "family", first, f)
 		}
 	}
 }

@@ -51,10 +51,10 @@ func code(name string) grants.Code {
 	}
 }
 
-// token returns the refresh token whose secret is name.
-func token(name string) grants.RefreshToken {
-	return grants.RefreshToken{
-		Authorization: authorization(name), Digest: secret.DigestOf(name),
+// family returns the family whose secret is name, in its first generation.
+func family(name string) grants.Family {
+	return grants.Family{
+		Authorization: authorization(name), Digest: secret.DigestOf(name), Generation: 1,
 		IssuedAt: Epoch, ExpiresAt: Epoch.Add(time.Hour), ClientStamp: stamp("shop"),
 	}
 }

@@ -17,7 +17,8 @@ func testSweep(t *testing.T, target Target) {
 	t.Run("of nothing", func(t *testing.T) { sweep(t, target.fresh(t), Epoch, 0) })
 	t.Run("each kind at its time, not before", func(t *testing.T) { sweepKinds(t, target.fresh(t)) })
 	t.Run("claimed ones stay until they expire", func(t *testing.T) { sweepClaimed(t, target.fresh(t)) })
-	t.Run("a successor that expires first", func(t *testing.T) { sweepSuccessor(t, target.fresh(t)) })
+	t.Run("a family that expires before its code", func(t *testing.T) { sweepClaim(t, target.fresh(t)) })
+	t.Run("families at their time, however often they were refreshed", func(t *testing.T) { sweepRotated(t, target.fresh(t)) })
 	t.Run("many, while others write", func(t *testing.T) { sweepMany(t, target.fresh(t)) })
 	t.Run("what does not expire stays", func(t *testing.T) {
 		b, ctx := target.fresh(t), t.Context()
@@ -44,16 +45,16 @@ func sweep(t *testing.T, b grants.Sweeper, now time.Time, want int) {
 func sweepKinds(t *testing.T, b Backend) {
 	t.Helper()
 	ctx := t.Context()
-	c, r, s := code("c"), token("r"), session("s")
-	c.ExpiresAt, r.ExpiresAt, s.ExpiresAt = Epoch.Add(1*time.Hour), Epoch.Add(2*time.Hour), Epoch.Add(3*time.Hour)
-	succeed(t, "create", errors.Join(b.CreateCode(ctx, c), b.CreateRefreshToken(ctx, r),
+	c, f, s := code("c"), family("f"), session("s")
+	c.ExpiresAt, f.ExpiresAt, s.ExpiresAt = Epoch.Add(1*time.Hour), Epoch.Add(2*time.Hour), Epoch.Add(3*time.Hour)
+	succeed(t, "create", errors.Join(b.CreateCode(ctx, c), b.CreateFamily(ctx, f),
 		b.CreateSession(ctx, s, mostSessions), b.Revoke(ctx, "name", Epoch.Add(4*time.Hour))))
 	//nolint:contextcheck // revoked takes the test's context itself
 	there := func() (list [4]bool) {
 		_, noCode := b.Code(ctx, c.Digest)
-		_, noToken := b.RefreshToken(ctx, r.Digest)
+		_, noFamily := b.Family(ctx, f.Digest)
 		_, noSession := b.Session(ctx, s.Digest)
-		return [4]bool{noCode == nil, noToken == nil, noSession == nil, revoked(t, b, "name")}
+		return [4]bool{noCode == nil, noFamily == nil, noSession == nil, revoked(t, b, "name")}
 	}
 	for i := range 4 {
 		var want [4]bool
@@ -73,40 +74,75 @@ func sweepKinds(t *testing.T, b Backend) {
 func sweepClaimed(t *testing.T, b Backend) {
 	t.Helper()
 	ctx := t.Context()
-	c, next := code("c"), token("next")
+	c, first := code("c"), family("c")
 	succeed(t, "create", b.CreateCode(ctx, c))
-	succeed(t, "redeem", b.RedeemCode(ctx, c.Digest, &next))
-	succeed(t, "rotate", b.RotateRefreshToken(ctx, next.Digest, token("last")))
+	succeed(t, "redeem", b.RedeemCode(ctx, c.Digest, &first))
+	second := later(first, 2)
+	succeed(t, "rotate", b.RotateFamily(ctx, second))
 	sweep(t, b, c.ExpiresAt, 0)
 	failWith(t, "redeem a claimed code", grants.ErrClaimed, b.RedeemCode(ctx, c.Digest, nil))
 	sweep(t, b, c.ExpiresAt.Add(time.Millisecond), 1)
 	_, err := b.Code(ctx, c.Digest)
 	failWith(t, "look for a swept code", grants.ErrNotFound, err)
-	got, err := b.RefreshToken(ctx, next.Digest)
-	succeed(t, "look for the token it bought", err)
-	if !got.Claimed {
-		t.Error("the sweep of a code freed the token that it bought")
-	}
-	failWith(t, "rotate twice", grants.ErrClaimed, b.RotateRefreshToken(ctx, next.Digest, token("late")))
-	sweep(t, b, next.ExpiresAt.Add(time.Millisecond), 2)
+	readFamily(t, b, second)
+	failWith(t, "rotate twice", grants.ErrClaimed, b.RotateFamily(ctx, second))
+	sweep(t, b, second.ExpiresAt.Add(time.Millisecond), 1)
+	notFindable(t, b, "c")
 }
 
-// sweepSuccessor: removing a token must never make the one before it claimable.
-func sweepSuccessor(t *testing.T, b Backend) {
+// sweepClaim: removing a family must never make its code claimable, also if it was rotated to a
+// generation that expires earlier.
+func sweepClaim(t *testing.T, b Backend) {
 	t.Helper()
 	ctx := t.Context()
-	first, next := token("first"), token("next")
-	next.ExpiresAt = first.ExpiresAt.Add(-time.Minute)
-	succeed(t, "create", b.CreateRefreshToken(ctx, first))
-	succeed(t, "rotate", b.RotateRefreshToken(ctx, first.Digest, next))
-	_, err := b.Sweep(ctx, next.ExpiresAt.Add(time.Millisecond))
+	c, first := code("c"), family("c")
+	c.ExpiresAt = first.ExpiresAt
+	first.ExpiresAt = c.ExpiresAt.Add(-time.Minute)
+	succeed(t, "create", b.CreateCode(ctx, c))
+	succeed(t, "redeem", b.RedeemCode(ctx, c.Digest, &first))
+	second := first
+	second.Generation, second.ExpiresAt = 2, first.ExpiresAt.Add(-time.Minute)
+	succeed(t, "rotate", b.RotateFamily(ctx, second))
+	_, err := b.Sweep(ctx, first.ExpiresAt.Add(time.Millisecond))
 	succeed(t, "sweep", err)
-	failWith(t, "rotate again", grants.ErrClaimed, b.RotateRefreshToken(ctx, first.Digest, token("late")))
-	_, err = b.Sweep(ctx, first.ExpiresAt.Add(time.Millisecond))
+	failWith(t, "redeem again", grants.ErrClaimed, b.RedeemCode(ctx, c.Digest, nil))
+	_, err = b.Sweep(ctx, c.ExpiresAt.Add(time.Millisecond))
 	succeed(t, "sweep", err)
-	for _, name := range []string{"first", "next", "late"} {
-		notFindable(t, b, name)
-	}
+	notFindable(t, b, "c")
+	_, err = b.Code(ctx, c.Digest)
+	failWith(t, "look for a swept code", grants.ErrNotFound, err)
+}
+
+// sweepRotated refreshes every other of many families, and sweeps when the first token of all has
+// expired.
+func sweepRotated(t *testing.T, b Backend) {
+	t.Helper()
+	const n = 700 // more than any backend takes in one step
+	ctx := t.Context()
+	name := func(i int) string { return fmt.Sprintf("family %d", i) }
+	all(t, n, func(i int) error {
+		first := family(name(i))
+		err := b.CreateFamily(ctx, first)
+		for g := range uint32(i % 2 * 3) {
+			err = errors.Join(err, b.RotateFamily(ctx, later(first, g+2)))
+		}
+		return err
+	})
+	end := family("").ExpiresAt
+	sweep(t, b, end, 0)
+	sweep(t, b, end.Add(time.Millisecond), n/2)
+	sweep(t, b, end.Add(time.Millisecond), 0)
+	all(t, n, func(i int) error {
+		_, err := b.Family(ctx, secret.DigestOf(name(i)))
+		if (i%2 == 0) != errors.Is(err, grants.ErrNotFound) {
+			return fmt.Errorf("%s: %w", name(i), err)
+		}
+		return nil
+	})
+	all(t, n/2, func(i int) error { return b.RotateFamily(ctx, later(family(name(2*i+1)), 5)) })
+	sweep(t, b, end.Add(5*time.Minute), 0)
+	sweep(t, b, end.Add(5*time.Minute+time.Millisecond), n/2)
+	notFindable(t, b, name(1))
 }
 
 func sweepMany(t *testing.T, b Backend) {

@@ -23,31 +23,45 @@ func (s *Store) Code(ctx context.Context, d secret.Digest) (_ grants.Code, err e
 }
 
 // RedeemCode implements grants.Codes.
-func (s *Store) RedeemCode(ctx context.Context, d secret.Digest, next *grants.RefreshToken) (err error) {
+func (s *Store) RedeemCode(ctx context.Context, d secret.Digest, first *grants.Family) (err error) {
 	ctx, end := s.observer.Begin(ctx, "redeem_code")
 	defer func() { end(failed(err)) }()
-	return s.backend.RedeemCode(ctx, d, next)
+	return s.backend.RedeemCode(ctx, d, first)
 }
 
-// CreateRefreshToken implements grants.RefreshTokens.
-func (s *Store) CreateRefreshToken(ctx context.Context, t grants.RefreshToken) (err error) {
+// CreateFamily implements grants.Families.
+func (s *Store) CreateFamily(ctx context.Context, f grants.Family) (err error) {
 	ctx, end := s.observer.Begin(ctx, "create_refresh_token")
 	defer func() { end(failed(err)) }()
-	return s.backend.CreateRefreshToken(ctx, t)
+	return s.backend.CreateFamily(ctx, f)
 }
 
-// RefreshToken implements grants.RefreshTokens.
-func (s *Store) RefreshToken(ctx context.Context, d secret.Digest) (_ grants.RefreshToken, err error) {
+// Family implements grants.Families.
+func (s *Store) Family(ctx context.Context, d secret.Digest) (_ grants.Family, err error) {
 	ctx, end := s.observer.Begin(ctx, "read_refresh_token")
 	defer func() { end(failed(err)) }()
-	return s.backend.RefreshToken(ctx, d)
+	return s.backend.Family(ctx, d)
 }
 
-// RotateRefreshToken implements grants.RefreshTokens.
-func (s *Store) RotateRefreshToken(ctx context.Context, d secret.Digest, next grants.RefreshToken) (err error) {
+// RotateFamily implements grants.Families.
+func (s *Store) RotateFamily(ctx context.Context, next grants.Family) (err error) {
 	ctx, end := s.observer.Begin(ctx, "rotate_refresh_token")
 	defer func() { end(failed(err)) }()
-	return s.backend.RotateRefreshToken(ctx, d, next)
+	return s.backend.RotateFamily(ctx, next)
+}
+
+// EarlierToken implements grants.EarlierTokens.
+func (s *Store) EarlierToken(ctx context.Context, d secret.Digest) (_ grants.EarlierToken, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_earlier_token")
+	defer func() { end(failed(err)) }()
+	return s.backend.EarlierToken(ctx, d)
+}
+
+// AdoptToken implements grants.EarlierTokens.
+func (s *Store) AdoptToken(ctx context.Context, d secret.Digest, first grants.Family) (err error) {
+	ctx, end := s.observer.Begin(ctx, "adopt_token")
+	defer func() { end(failed(err)) }()
+	return s.backend.AdoptToken(ctx, d, first)
 }
 
 // Revoke implements grants.Revocations.

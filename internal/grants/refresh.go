@@ -1,0 +1,182 @@
+package grants
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"oauth-server/internal/secret"
+)
+
+// presented is a refresh token that a client has sent, and the record of its family.
+type presented struct {
+	text   string
+	token  refreshToken
+	family Family
+	// earlier is set if an earlier release has issued the token and it was not used yet: it has no
+	// family of its own. successor is its successor, if that release has rotated it.
+	earlier   bool
+	successor string
+}
+
+// find returns a refresh token that this server has issued, with its family. ErrNotFound: it has
+// not, or the family has expired.
+func (s *Service) find(ctx context.Context, text string) (*presented, error) {
+	token, ok := s.unseal(text)
+	switch {
+	case ok:
+		family, err := s.store.Family(ctx, token.digest())
+		return &presented{text: text, token: token, family: family}, err
+	case isSecret(text):
+		return s.findEarlier(ctx, text)
+	}
+	return nil, ErrNotFound
+}
+
+// standing is what a generation of a family is worth.
+type standing int
+
+const (
+	ahead      standing = iota // newer than the family: the store was restored from a backup
+	newest                     // the one to be used
+	repeatable                 // its successor is the newest, and was issued within the grace period
+	replayed                   // used before
+)
+
+// standing returns what a token of that generation is worth. The grace period begins with the time of
+// the instance that issued the newest token, and ends with the time of this one. A token from the
+// future is believed as far as clocks may be apart.
+func (f *Family) standing(generation uint32, now time.Time, grace time.Duration) standing {
+	age := now.Sub(f.IssuedAt)
+	switch {
+	case generation > f.Generation:
+		return ahead
+	case generation == f.Generation:
+		return newest
+	case generation+1 == f.Generation && grace > 0 && -skew < age && age < grace:
+		return repeatable
+	}
+	return replayed
+}
+
+func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRequest) error {
+	if req.RefreshToken == "" {
+		return fail(InvalidRequest, "The parameter refresh_token is missing.")
+	}
+	p, err := s.find(ctx, req.RefreshToken)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return errUnknownToken()
+	case err != nil:
+		return storeFailed("read refresh token", err)
+	case p.family.ClientID != x.client.ID:
+		return fail(InvalidGrant, "The refresh token was issued to another client.")
+	}
+	x.refresh = p
+	if err := s.judge(ctx, x); err != nil {
+		return err
+	}
+	if err := checkClient(x.client, "refresh token", p.family.ClientStamp, p.family.IssuedAt); err != nil {
+		return err
+	}
+	if err := s.checkFamily(ctx, p.family.Family); err != nil {
+		return err
+	}
+	if err := s.checkUser(ctx, &p.family.Authorization); err != nil {
+		return err
+	}
+	scopes, bad := refreshScope(x.client, p.family.Scopes, req.Scope)
+	if bad != nil {
+		return bad
+	}
+	x.auth, x.scopes = p.family.Authorization, scopes
+	return nil
+}
+
+func errUnknownToken() *Error {
+	return fail(InvalidGrant, "The refresh token is not known, or has expired.")
+}
+
+// judge returns nil if the presented refresh token may be used, or its answer repeated: the client may
+// not have received the first one. A repetition writes nothing, so one that races with the first use of
+// the successor gets what was true when it was read, and the family has one newest token all the same.
+func (s *Service) judge(ctx context.Context, x *issuance) error {
+	p := x.refresh
+	alive := x.now.Before(s.end(&p.family))
+	switch p.family.standing(p.token.generation, x.now, s.opts.RefreshGrace) {
+	case newest:
+		if alive {
+			return nil
+		}
+		return errUnknownToken()
+	case repeatable:
+		if alive {
+			x.repeated = true
+			return nil
+		}
+	case ahead:
+		return errUnknownToken()
+	case replayed:
+	}
+	return s.replayed(ctx, p.family.Authorization, p.family.ExpiresAt.Sub(p.family.IssuedAt))
+}
+
+// claimedMeanwhile decides about a code or a refresh token that another request has claimed since
+// look. It returns nil if the answer of that request may be repeated.
+func (s *Service) claimedMeanwhile(ctx context.Context, x *issuance) error {
+	if x.refresh == nil {
+		return s.replayed(ctx, x.auth, 0)
+	}
+	p, err := s.find(ctx, x.refresh.text)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return errUnknownToken()
+	case err != nil:
+		return storeFailed("read refresh token", err)
+	}
+	x.refresh = p
+	if err := s.judge(ctx, x); err != nil {
+		return err
+	}
+	if !x.repeated {
+		return storeFailed("issue tokens", ErrClaimed) // the store has not shown yet who has claimed it
+	}
+	s.prepareNext(x)
+	return s.checkFamily(ctx, x.auth.Family)
+}
+
+// prepareNext sets the refresh token that will be issued. There is none if the sign-in is too old for
+// one.
+func (s *Service) prepareNext(x *issuance) {
+	if x.repeated {
+		if x.token = x.refresh.successor; x.token == "" {
+			x.token = s.seal(x.refresh.token.next())
+		}
+		return
+	}
+	token := refreshToken{secret: x.begins}
+	switch {
+	case x.refresh != nil:
+		token = x.refresh.token
+	case x.code == nil:
+		token.secret = secret.New()
+	}
+	token = token.next()
+	next := Family{
+		Authorization: x.auth, Digest: token.digest(), Generation: token.generation,
+		IssuedAt: x.now, ExpiresAt: x.now.Add(s.opts.RefreshTokenLifetime), ClientStamp: x.client.Stamp.Carried(),
+	}
+	next.ExpiresAt = s.end(&next)
+	if x.now.Before(next.ExpiresAt) {
+		x.next, x.token = &next, s.seal(token)
+	}
+}
+
+// end returns when the newest refresh token of the family expires: as it is stored, and not later than
+// the maximum age, which may have been set since.
+func (s *Service) end(f *Family) time.Time {
+	if limit := f.AuthTime.Add(s.opts.RefreshMaxAge); limit.Before(f.ExpiresAt) {
+		return limit
+	}
+	return f.ExpiresAt
+}

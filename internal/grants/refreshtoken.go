@@ -1,0 +1,75 @@
+package grants
+
+import (
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+
+	"oauth-server/internal/secret"
+)
+
+// A refresh token is 72 characters of base64url:
+//
+//	secret of its family  generation           MAC
+//	32 bytes              4 bytes, big-endian  18 bytes of HMAC-SHA-256 over the 48 characters before it
+//
+// The secret names the record of the family, which is stored under its digest. The MAC is made with
+// the key that all instances share, so a token that no instance issued is refused without a look
+// into the store.
+const (
+	secretLength = 32
+	secretText   = 43 // characters
+	bodyLength   = secretLength + 4
+	bodyText     = bodyLength / 3 * 4 // characters; no bits are left over
+	tokenText    = bodyText + 24
+
+	refreshTokenMAC = "refresh token" // the purpose of what is derived
+)
+
+// encoding has one text for each content.
+var encoding = base64.RawURLEncoding.Strict()
+
+// refreshToken is what a refresh token says.
+type refreshToken struct {
+	secret     string // of the family: a code, a refresh token of an earlier release or random; 43 characters
+	generation uint32 // 1 in the first of the family; what the family began with is 0
+}
+
+// digest returns that under which the family is stored.
+func (t refreshToken) digest() secret.Digest { return secret.DigestOf(t.secret) }
+
+// next returns the one that replaces t.
+func (t refreshToken) next() refreshToken { return refreshToken{t.secret, t.generation + 1} }
+
+// isSecret reports whether a text can be the secret of a family.
+func isSecret(text string) bool {
+	raw, err := encoding.DecodeString(text)
+	return err == nil && len(text) == secretText && len(raw) == secretLength
+}
+
+// seal returns the token as a client gets it.
+func (s *Service) seal(t refreshToken) string {
+	raw, _ := encoding.DecodeString(t.secret) // isSecret has been asked
+	body := encoding.EncodeToString(binary.BigEndian.AppendUint32(raw[:secretLength:secretLength], t.generation))
+	return body + s.tokenMAC(body)
+}
+
+// unseal returns what the token says if an instance has issued it.
+func (s *Service) unseal(text string) (t refreshToken, ok bool) {
+	if len(text) != tokenText {
+		return t, false
+	}
+	body, mac := text[:bodyText], text[bodyText:]
+	if subtle.ConstantTimeCompare([]byte(mac), []byte(s.tokenMAC(body))) == 0 {
+		return t, false
+	}
+	raw, err := encoding.DecodeString(body)
+	if err != nil { // it has a MAC of ours all the same
+		return t, false
+	}
+	return refreshToken{encoding.EncodeToString(raw[:secretLength]), binary.BigEndian.Uint32(raw[secretLength:])}, true
+}
+
+func (s *Service) tokenMAC(body string) string {
+	return s.opts.Deriver.Derive(refreshTokenMAC, body)[:tokenText-bodyText]
+}

@@ -1,0 +1,112 @@
+package mongo
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/store/mongo/mongotest"
+)
+
+var benchFamilies = flag.Int("families", 2000, "how many families BenchmarkRotateFamily begins with")
+
+func benchFamily(i int, now time.Time) grants.Family {
+	return grants.Family{
+		Authorization: grants.Authorization{
+			ClientID: "mobile-app", Username: "alice@example.com", Scopes: []string{"openid", "read", "write"},
+			Family: secret.ID(), AuthTime: now,
+		},
+		Digest: secret.DigestOf(fmt.Sprint("family ", i)), Generation: 1, IssuedAt: now, ExpiresAt: now.Add(30 * 24 * time.Hour),
+	}
+}
+
+// BenchmarkRotateFamily refreshes families in turn, on the server of MONGODB_TEST_URI:
+//
+//	go test -run '^$' -bench Rotate -benchtime 1000x ./internal/store/mongo -families 100000
+//
+// It reports how many commands a refresh takes of the store, and by how much the collection grows.
+func BenchmarkRotateFamily(b *testing.B) {
+	var commands atomic.Int64
+	monitor := &event.CommandMonitor{Started: func(context.Context, *event.CommandStartedEvent) { commands.Add(1) }}
+	s := benchStore(b, monitor)
+	now, docs := time.Now(), []grantDoc(nil)
+	for i := range *benchFamilies {
+		f := benchFamily(i, now)
+		docs = append(docs, familyDoc(&f))
+	}
+	for part := range slices.Chunk(docs, 1000) {
+		if _, err := s.grants.InsertMany(b.Context(), part); err != nil {
+			b.Fatal(err)
+		}
+	}
+	countBefore, bytesBefore := benchSize(b, s)
+	took := make([]time.Duration, b.N)
+	commands.Store(0)
+	b.ResetTimer()
+	for i := range b.N {
+		began := time.Now()
+		f, err := s.Family(b.Context(), benchFamily(i%*benchFamilies, now).Digest)
+		if err != nil {
+			b.Fatal(err)
+		}
+		f.Generation, f.IssuedAt, f.ExpiresAt = f.Generation+1, time.Now(), time.Now().Add(30*24*time.Hour)
+		if err := s.RotateFamily(b.Context(), f); err != nil {
+			b.Fatal(err)
+		}
+		took[i] = time.Since(began)
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(commands.Load())/float64(b.N), "commands/op")
+	count, bytes := benchSize(b, s)
+	slices.Sort(took)
+	for _, p := range []int{50, 99} {
+		b.ReportMetric(float64(took[len(took)*p/100])/1e3, fmt.Sprintf("p%d-µs", p))
+	}
+	b.ReportMetric(float64(count-countBefore)/float64(b.N), "documents/op")
+	b.ReportMetric(float64(bytes-bytesBefore)/float64(b.N), "B-stored/op")
+	b.ReportMetric(float64(bytes)/float64(count), "B/document")
+}
+
+// benchStore opens a migrated store whose commands are shown to the monitor.
+func benchStore(b *testing.B, monitor *event.CommandMonitor) *Store {
+	b.Helper()
+	uri, database := mongotest.Database(b)
+	client, err := mongo.Connect(clientOptions(uri).SetMonitor(monitor))
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := newStore(client, database)
+	b.Cleanup(func() { _ = s.Close() })
+	if _, err := s.Migrate(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// benchSize returns how many grants there are, and their bytes as BSON.
+func benchSize(b *testing.B, s *Store) (count, bytes int64) {
+	b.Helper()
+	cursor, err := s.grants.Find(b.Context(), bson.D{}, options.Find().SetBatchSize(10_000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = cursor.Close(b.Context()) }()
+	for cursor.Next(b.Context()) {
+		count, bytes = count+1, bytes+int64(len(cursor.Current))
+	}
+	if err := cursor.Err(); err != nil {
+		b.Fatal(err)
+	}
+	return count, bytes
+}
