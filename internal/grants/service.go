@@ -46,6 +46,7 @@ type Store interface {
 	Codes
 	RefreshTokens
 	Revocations
+	ClientReader
 	Users
 	Sessions
 }

@@ -129,7 +129,7 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 	case s.codeExpired(&code, x.now):
 		return fail(InvalidGrant, "The authorization code is not known, or has expired.")
 	}
-	if err := checkClient(x.client, "authorization code", code.ClientStamp, code.IssuedAt); err != nil {
+	if err := s.checkClient(ctx, x.client, "authorization code", code.ClientStamp, code.IssuedAt); err != nil {
 		return err
 	}
 	if bad := checkTokenRedirect(x.client, code.RedirectURI, req.RedirectURI); bad != nil {
@@ -186,7 +186,7 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 	case !x.now.Before(s.end(&token)):
 		return fail(InvalidGrant, "The refresh token is not known, or has expired.")
 	}
-	if err := checkClient(x.client, "refresh token", token.ClientStamp, token.IssuedAt); err != nil {
+	if err := s.checkClient(ctx, x.client, "refresh token", token.ClientStamp, token.IssuedAt); err != nil {
 		return err
 	}
 	if err := s.checkFamily(ctx, token.Family); err != nil {

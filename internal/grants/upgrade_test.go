@@ -2,6 +2,7 @@ package grants_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -39,8 +40,15 @@ func (u unstamped) CreateRefreshToken(ctx context.Context, t grants.RefreshToken
 }
 
 func (u unstamped) RedeemCode(ctx context.Context, d secret.Digest, t *grants.RefreshToken) error {
-	t.ClientStamp, t.UserStamp = secret.Stamp{}, secret.Stamp{}
+	if t != nil {
+		t.ClientStamp, t.UserStamp = secret.Stamp{}, secret.Stamp{}
+	}
 	return u.Store.RedeemCode(ctx, d, t)
+}
+
+func (u unstamped) RotateRefreshToken(ctx context.Context, d secret.Digest, t grants.RefreshToken) error {
+	t.ClientStamp, t.UserStamp = secret.Stamp{}, secret.Stamp{}
+	return u.Store.RotateRefreshToken(ctx, d, t)
 }
 
 func (u unstamped) CreateSession(ctx context.Context, s grants.Session, most int) error {
@@ -110,7 +118,7 @@ func TestRollingUpgrade(t *testing.T) {
 				}
 				w.record(of, tt.under)
 				w.clock.Advance(tt.after)
-				i := issuer.issueAll()
+				i, refreshed := issuer.issueAll(), issuer.mustToken("shop", refreshing(w.tokens("shop").RefreshToken))
 				w.clock.Advance(-tt.after)
 				w.record(of, tt.now)
 				if !tt.good {
@@ -118,6 +126,8 @@ func TestRollingUpgrade(t *testing.T) {
 				}
 				w.wantActive(tt.good, i.AccessToken)
 				w.wantActive(tt.good, i.RefreshToken)
+				w.wantActive(tt.good, refreshed.AccessToken)
+				w.wantActive(tt.good, refreshed.RefreshToken)
 				w.wantActive(tt.good || of == "user", i.machine)
 				_, err := w.service.Session(t.Context(), i.session)
 				check.Equal(t, "session is good", err == nil, tt.good || of == "client")
@@ -131,6 +141,10 @@ func (w *world) record(of string, r registration) {
 	w.tb.Helper()
 	if of == "client" {
 		w.changeClient("shop", func(c *clientcfg.Client) { c.Stamp, c.CreatedAt, c.NotBefore = r.stamp, r.created, r.notBefore })
+		if err := w.store.DeleteClient(w.tb.Context(), "shop"); !errors.Is(err, clientcfg.ErrNotFound) {
+			check.OK(w.tb, err)
+		}
+		check.OK(w.tb, w.store.CreateClient(w.tb.Context(), *w.clients["shop"]))
 		return
 	}
 	alice, err := w.store.User(w.tb.Context(), "alice")
