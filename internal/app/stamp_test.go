@@ -69,6 +69,53 @@ func TestSessionBetweenTwoRevocations(t *testing.T) {
 	signIn(other)
 }
 
+// pausingClients is a store that pauses between the read and the write of a change of a client.
+type pausingClients struct {
+	Store
+	between func()
+}
+
+func (s *pausingClients) Client(ctx context.Context, id string) (clientcfg.Client, error) {
+	c, err := s.Store.Client(ctx, id)
+	s.between()
+	return c, err
+}
+
+// TestChangeOfANamesake: a client that is deleted and created again between the read and the write of a
+// change stays the new one, whose secret is valid, and that of the deleted one is not.
+func TestChangeOfANamesake(t *testing.T) {
+	for name, change := range map[string]func(clientStore) error{
+		"revoke":          func(s clientStore) error { _, err := RevokeClient(t.Context(), s, "shop"); return err },
+		"resource server": func(s clientStore) error { return SetResourceServer(t.Context(), s, "shop", true) },
+	} {
+		store := openTestStore(t)
+		_, deleted, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fresh clientcfg.Client
+		var shown string
+		paused := &pausingClients{Store: store}
+		paused.between = func() {
+			paused.between = func() {}
+			err := store.DeleteClient(t.Context(), "shop")
+			if err == nil {
+				fresh, shown, err = CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if err := change(paused); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		c, err := store.Client(t.Context(), "shop")
+		if err != nil || c.Stamp.ID != fresh.Stamp.ID || !c.SecretDigest.Matches(shown) || c.SecretDigest.Matches(deleted) {
+			t.Errorf("%s: %+v, %v; the new one is %+v", name, c, err, fresh)
+		}
+	}
+}
+
 // TestRevocationsCount: each counts the stamp on, whose ID stays; a record of an earlier release, which has
 // no stamp, gets one. No other change does.
 func TestRevocationsCount(t *testing.T) {

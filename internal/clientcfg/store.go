@@ -72,7 +72,10 @@ type Registry interface {
 	// CreateClient adds c with Version 1. ErrExists if the ID is taken.
 	CreateClient(ctx context.Context, c Client) error
 	// UpdateClient replaces the client of that ID if its stored Version is
-	// still c.Version, and stores Version+1. ErrNotFound, ErrConflict.
+	// still c.Version, and stores Version+1. If the ID of its stored stamp is
+	// not that of c, it is another client of that name: ErrConflict, unless
+	// there is none, as in a record of an earlier release. ErrNotFound,
+	// ErrConflict.
 	UpdateClient(ctx context.Context, c Client) error
 	// DeleteClient removes the client. ErrNotFound.
 	DeleteClient(ctx context.Context, id string) error

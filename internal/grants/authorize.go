@@ -51,9 +51,10 @@ func checkAuthorize(client *clientcfg.Client, req AuthorizeRequest) ([]string, *
 }
 
 // Approve issues the authorization code of a consent page, because the user of the session agreed.
-// The session is judged again, as the user may have taken long to decide. A page gives one code: if
-// it is answered again, the result is the same code until that is redeemed or expires. Errors:
-// [ErrNoSession], [ErrConsentPage], [ErrConsentUsed], *[LimitedError], *[Error].
+// The session is the one that [Service.Session] has just returned: only its expiry is judged here, and its
+// user when the code is redeemed. A page gives one code: if it is answered again, the result is the same
+// code until that is redeemed or expires. Errors: [ErrNoSession], [ErrConsentPage], [ErrConsentUsed],
+// *[LimitedError], *[Error].
 func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, consent Consent) (code string, err error) {
 	now := s.opts.Now()
 	if !now.Before(session.ExpiresAt) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
@@ -39,6 +40,13 @@ func (f *failing) check(operation string) error {
 	}
 	f.hits++
 	return f.err
+}
+
+func (f *failing) Client(ctx context.Context, id string) (clientcfg.Client, error) {
+	if err := f.check("Client"); err != nil {
+		return clientcfg.Client{}, err
+	}
+	return f.Store.Client(ctx, id)
 }
 
 func (f *failing) ChangeUser(ctx context.Context, name string, change grants.UserChange) error {

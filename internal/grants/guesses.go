@@ -78,7 +78,8 @@ func (g *guesses) key(kind, text string) ratelimit.Key {
 type guess struct {
 	*guesses
 	name     string
-	from     string        // the address, as the record of the user has it
+	place    string        // the source and the name
+	from     string        // the key of the address in the record of the user; after of
 	day, row ratelimit.Key // row: after of
 	known    bool
 	slot     bool // it has its part of SlowDown
@@ -86,7 +87,7 @@ type guess struct {
 
 func (g *guesses) guess(name string, remote netip.Addr) *guess {
 	text := network.Source(remote) + "\x00" + name
-	return &guess{guesses: g, name: name, from: g.derive("address of a user", text), day: g.key(dayKeys, text)}
+	return &guess{guesses: g, name: name, place: text, day: g.key(dayKeys, text)}
 }
 
 // blocked returns the answer to an attempt beyond the day's limit, nil if it may be made now.
@@ -102,8 +103,20 @@ func (a *guess) of(u *User) {
 		row = u.RowFrom.UnixMilli()
 	}
 	a.row = a.key(rowKeys, strconv.FormatInt(row, 10)+"\x00"+a.name)
+	a.from = a.addressOf(u)
 	at, there := u.Known[a.from]
 	a.known = there && u.knows(at, a.now())
+}
+
+// addressOf returns the key of the address in the record of the user. The stamp is part of it, so a
+// revocation ends all known addresses, also one that is stored a moment later. A record of an earlier
+// release has no stamp: there the times decide.
+func (a *guess) addressOf(u *User) string {
+	text := a.place
+	if !u.Stamp.IsZero() {
+		text += "\x00" + u.Stamp.ID + "\x00" + strconv.FormatInt(u.Stamp.Count, 10)
+	}
+	return a.derive("address of a user", text)
 }
 
 // knows reports whether an address with a right password at that time is known.

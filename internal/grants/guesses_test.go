@@ -131,7 +131,8 @@ func TestKnownAddressesAreNotSlowedDown(t *testing.T) {
 		t.Fatal("20 wrong passwords slow down nothing")
 	}
 	check.OK(t, w.signIn(here, "alice", password))
-	w.reopen() // as another instance, which has the store only
+	w.clock.Advance(time.Minute) // so that it is older than the next
+	w.reopen()                   // as another instance, which has the store only
 	attacked()
 	wantErr(t, w.signIn(here, "alice", "wrong"), grants.ErrSignIn)
 	wantWait(t, w.signIn(elsewhere, "alice", password), rowOver)
@@ -173,6 +174,33 @@ func TestRevokedUserKnowsNoAddress(t *testing.T) {
 	w.wrong("alice", 0, 10)
 	wantErr(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
 	wantWait(t, w.signIn(here, "alice", password), rowOver)
+}
+
+// TestKnownAddressesEndWithTheStamp: also if an instance an hour ahead stored the address, and if the check
+// of the old password was under way at the revocation.
+func TestKnownAddressesEndWithTheStamp(t *testing.T) {
+	meanwhile := func() {}
+	w := newWorld(t, daily(1000, 10), func(o *grants.Options) {
+		o.Store = slowSignIn{Store: o.Store, meanwhile: func() { meanwhile() }}
+	})
+	w.clock.Advance(time.Hour)
+	check.OK(t, w.signIn(here, "alice", password))
+	meanwhile = func() {
+		meanwhile = func() {}
+		w.revokeUser()
+	}
+	w.clock.Advance(-time.Hour)
+	check.OK(t, w.signIn(elsewhere, "alice", password))
+	w.wrong("alice", 0, 10)
+	wantErr(t, w.signIn(number(10), "alice", "wrong"), grants.ErrSignIn)
+	w.clock.Advance(12 * time.Second)
+	wantWait(t, w.signIn(here, "alice", password), rowOver)
+	wantWait(t, w.signIn(elsewhere, "alice", password), rowOver)
+	w.clock.Advance(30 * time.Second)
+	check.OK(t, w.signIn(here, "alice", password)) // the next attempt of the slow-down
+	w.wrong("alice", 20, 10)
+	wantWait(t, w.signIn(number(30), "alice", "wrong"), rowOver)
+	check.OK(t, w.signIn(here, "alice", password)) // known again
 }
 
 // TestSuccessWritesOnce: the record of the user is written when it learns something, and not at every

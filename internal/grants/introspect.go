@@ -105,8 +105,11 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 // were revoked.
 func (s *Service) alive(ctx context.Context, a *Authorization, clientStamp secret.Stamp, issued time.Time, names ...string) (bool, error) {
 	client, ok := s.opts.Clients.Client(a.ClientID)
-	if !ok || !outlives(client, clientStamp, issued) {
+	if !ok {
 		return false, nil
+	}
+	if ok, err := s.outlives(ctx, client, clientStamp, issued); !ok || err != nil {
+		return false, err
 	}
 	revoked, err := s.store.Revoked(ctx, names...)
 	if err != nil {

@@ -68,7 +68,7 @@ type User struct {
 	// operator ended the one before.
 	RowFrom time.Time
 	// Known has the addresses of right passwords, each with the time of a recent one. They are derived
-	// by [Deriver].
+	// by [Deriver], from the stamp too, so a revocation ends all.
 	Known map[string]time.Time
 }
 

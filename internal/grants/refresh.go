@@ -76,7 +76,7 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 	if err := s.judge(ctx, x); err != nil {
 		return err
 	}
-	if err := checkClient(x.client, "refresh token", p.family.ClientStamp, p.family.IssuedAt); err != nil {
+	if err := s.checkClient(ctx, x.client, "refresh token", p.family.ClientStamp, p.family.IssuedAt); err != nil {
 		return err
 	}
 	if err := s.checkFamily(ctx, p.family.Family); err != nil {

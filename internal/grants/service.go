@@ -47,6 +47,7 @@ type Store interface {
 	Families
 	EarlierTokens
 	Revocations
+	ClientReader
 	Users
 	Sessions
 }

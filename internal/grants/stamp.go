@@ -26,8 +26,20 @@ func later(a, b time.Time) time.Time {
 
 // outlives reports whether the client is the one that something was issued to, and not another of
 // the same client_id that was registered later, and was not revoked since, as signedIn does for users.
-func outlives(client *clientcfg.Client, stamp secret.Stamp, issued time.Time) bool {
-	return client.Stamp.Accepts(stamp, !issued.Before(since(client.CreatedAt, client.NotBefore)))
+// If the client has no stamp here, the one that is carried may be from a revocation that this instance
+// has yet to learn of, or of a deleted client: the store is asked.
+func (s *Service) outlives(ctx context.Context, client *clientcfg.Client, stamp secret.Stamp, issued time.Time) (bool, error) {
+	if client.Stamp.IsZero() && client.Stamp.Behind(stamp) {
+		stored, err := s.store.Client(ctx, client.ID)
+		switch {
+		case errors.Is(err, clientcfg.ErrNotFound), errors.Is(err, clientcfg.ErrUnreadableClient):
+			return false, nil
+		case err != nil:
+			return false, storeFailed("read client", err)
+		}
+		client = &stored
+	}
+	return client.Stamp.Accepts(stamp, !issued.Before(since(client.CreatedAt, client.NotBefore))), nil
 }
 
 // catchUp is how long an instance takes to read a change of a client.
@@ -36,9 +48,12 @@ const catchUp = 2 * time.Second
 // checkClient refuses a code or a refresh token of another client of the same client_id, or of before
 // the last revocation. If this instance has yet to learn of a revocation that another one knew, it must
 // not issue anything for it: that would be from before.
-func checkClient(client *clientcfg.Client, what string, stamp secret.Stamp, issued time.Time) error {
+func (s *Service) checkClient(ctx context.Context, client *clientcfg.Client, what string, stamp secret.Stamp, issued time.Time) error {
+	ok, err := s.outlives(ctx, client, stamp, issued)
 	switch {
-	case !outlives(client, stamp, issued):
+	case err != nil:
+		return err
+	case !ok:
 		return fail(InvalidGrant, "The "+what+" is not known, or has expired.")
 	case client.Stamp.Behind(stamp):
 		return &Error{

@@ -9,6 +9,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
 )
 
 // issued is one of each kind that can be revoked, all of alice and the client shop, and a session.
@@ -100,13 +101,22 @@ func TestRevokedClient(t *testing.T) {
 
 // TestInstanceBehind: an instance that has yet to learn of a revocation of a client, for however long,
 // issues nothing that is worth anything to the others. What they issue it accepts; it asks the client to
-// wait rather than issue something for it.
+// wait rather than issue something for it. A record of an earlier release has no stamp before that.
 func TestInstanceBehind(t *testing.T) {
+	for name, before := range map[string]secret.Stamp{"new record": secret.NewStamp(), "old record": {}} {
+		t.Run(name, func(t *testing.T) { instanceBehind(t, before) })
+	}
+}
+
+func instanceBehind(t *testing.T, before secret.Stamp) {
+	t.Helper()
 	w := newWorld(t)
+	w.changeClient("shop", func(c *clientcfg.Client) { c.Stamp = before })
 	behind := *w
 	behind.clients = maps.Clone(w.clients)
 	behind.reopen(func(o *grants.Options) { o.Clients = behind.clients })
 	w.revokeClient("shop")
+	check.OK(t, w.store.CreateClient(t.Context(), *w.clients["shop"]))
 	w.clock.Advance(time.Hour)
 	for range 2 { // the second time from what the first has issued
 		frozen := behind.issueAll()
@@ -124,6 +134,30 @@ func TestInstanceBehind(t *testing.T) {
 		check.ErrorSays(t, err, "retry after 2 seconds")
 		w.wantActive(true, w.mustToken("shop", req).AccessToken)
 	}
+}
+
+// TestStampUnknownHere: if the record here has no stamp, that in the store decides about what carries one.
+// If it cannot be read, the client keeps what it has.
+func TestStampUnknownHere(t *testing.T) {
+	w, f := failingWorld(t)
+	good := w.issueAll()
+	shop := *w.clients["shop"]
+	w.changeClient("shop", func(c *clientcfg.Client) { c.Stamp = secret.Stamp{} })
+	w.wantDead(good) // the client is not there any more
+	check.OK(t, w.store.CreateClient(t.Context(), shop))
+	w.wantActive(true, good.AccessToken)
+	f.operation, f.err = "Client", errDown
+	for _, req := range []grants.TokenRequest{w.redemption("shop", good.code), refreshing(good.RefreshToken)} {
+		_, err := w.token("shop", req)
+		wantCode(t, grants.TemporarilyUnavailable, err)
+	}
+	_, err := w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: good.AccessToken})
+	wantCode(t, grants.TemporarilyUnavailable, err)
+	f.operation = ""
+	check.OK(t, w.store.DeleteClient(t.Context(), "shop"))
+	shop.Stamp = shop.Stamp.Revoked()
+	check.OK(t, w.store.CreateClient(t.Context(), shop))
+	w.wantDead(good)
 }
 
 // slowSignIn is a store whose users change after they were read, while their password is checked.

@@ -132,7 +132,7 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 	case s.codeExpired(&code, x.now):
 		return errUnknownCode()
 	}
-	if err := checkClient(x.client, "authorization code", code.ClientStamp, code.IssuedAt); err != nil {
+	if err := s.checkClient(ctx, x.client, "authorization code", code.ClientStamp, code.IssuedAt); err != nil {
 		return err
 	}
 	if bad := checkTokenRedirect(x.client, code.RedirectURI, req.RedirectURI); bad != nil {

@@ -2,6 +2,7 @@ package grants_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -112,7 +113,7 @@ func TestRollingUpgrade(t *testing.T) {
 				}
 				w.record(of, tt.under)
 				w.clock.Advance(tt.after)
-				i := issuer.issueAll()
+				i, refreshed := issuer.issueAll(), issuer.mustToken("shop", refreshing(w.tokens("shop").RefreshToken))
 				w.clock.Advance(-tt.after)
 				w.record(of, tt.now)
 				if !tt.good {
@@ -120,6 +121,8 @@ func TestRollingUpgrade(t *testing.T) {
 				}
 				w.wantActive(tt.good, i.AccessToken)
 				w.wantActive(tt.good, i.RefreshToken)
+				w.wantActive(tt.good, refreshed.AccessToken)
+				w.wantActive(tt.good, refreshed.RefreshToken)
 				w.wantActive(tt.good || of == "user", i.machine)
 				_, err := w.service.Session(t.Context(), i.session)
 				check.Equal(t, "session is good", err == nil, tt.good || of == "client")
@@ -133,6 +136,10 @@ func (w *world) record(of string, r registration) {
 	w.tb.Helper()
 	if of == "client" {
 		w.changeClient("shop", func(c *clientcfg.Client) { c.Stamp, c.CreatedAt, c.NotBefore = r.stamp, r.created, r.notBefore })
+		if err := w.store.DeleteClient(w.tb.Context(), "shop"); !errors.Is(err, clientcfg.ErrNotFound) {
+			check.OK(w.tb, err)
+		}
+		check.OK(w.tb, w.store.CreateClient(w.tb.Context(), *w.clients["shop"]))
 		return
 	}
 	alice, err := w.store.User(w.tb.Context(), "alice")

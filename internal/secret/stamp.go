@@ -42,5 +42,8 @@ func (s Stamp) Accepts(carried Stamp, inTime bool) bool {
 	return carried.ID == s.ID && carried.Count >= s.Count
 }
 
-// Behind reports whether the carried stamp is of this record after a revocation that is not known yet.
-func (s Stamp) Behind(carried Stamp) bool { return carried.ID == s.ID && carried.Count > s.Count }
+// Behind reports whether the carried stamp is of this record after a revocation that is not known yet. If
+// this record has no ID it may be, or be of another record: only the newest record shows that.
+func (s Stamp) Behind(carried Stamp) bool {
+	return (s.ID == "" || carried.ID == s.ID) && carried.Count > s.Count
+}

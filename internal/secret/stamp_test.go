@@ -25,7 +25,7 @@ func TestStamps(t *testing.T) {
 		{"of a record that has an ID since", old.Carried(), Stamp{ID: "x"}, inTime, false},
 		{"of a record that was revoked since", old.Carried(), old.Revoked(), never, false},
 		{"of a record that another followed", old.Carried(), first, never, false},
-		{"of a record that has lost it", second.Carried(), old, never, false},
+		{"of a record that has lost it, or has it not yet here", second.Carried(), old, never, true},
 		{"none, and none in the record", Stamp{}, old, inTime, false},
 		{"none", Stamp{}, second, inTime, false},
 	} {

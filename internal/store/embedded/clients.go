@@ -148,6 +148,9 @@ func (s *Store) UpdateClient(ctx context.Context, c clientcfg.Client) error {
 		if stored.Version != c.Version {
 			return fmt.Errorf("%w: %s is at version %d, not %d", clientcfg.ErrConflict, c.ID, stored.Version, c.Version)
 		}
+		if id := stored.Stamp.ID; id != "" && id != c.Stamp.ID {
+			return fmt.Errorf("%w: %s was deleted and created again", clientcfg.ErrConflict, c.ID)
+		}
 		return w.put(clients, []byte(c.ID), value)
 	})
 }

@@ -213,7 +213,8 @@ func (s *Store) CreateClient(ctx context.Context, c clientcfg.Client) error {
 // UpdateClient implements [clientcfg.Registry].
 func (s *Store) UpdateClient(ctx context.Context, c clientcfg.Client) error {
 	doc := newClientDoc(&c, c.Version+1)
-	expected := append(byID(c.ID), bson.E{Key: "version", Value: c.Version})
+	expected := append(byID(c.ID), bson.E{Key: "version", Value: c.Version},
+		bson.E{Key: "stamp.id", Value: bson.D{{Key: "$in", Value: bson.A{c.Stamp.ID, nil}}}}) // nil: there is none
 	return s.changeClient(ctx, clientWrite{
 		operation: "update client " + c.ID, id: c.ID,
 		check: func(ctx context.Context) error { // so that a conflict, which is usual, is not announced
@@ -233,8 +234,8 @@ func (s *Store) UpdateClient(ctx context.Context, c clientcfg.Client) error {
 	})
 }
 
-// whyUnchanged returns why a replacement has found no client of the expected version. It is nil if
-// the stored client has the etag of ours: the driver has sent the command twice, and the first was
+// whyUnchanged returns why a replacement has found no client of the expected version and stamp. It is
+// nil if the stored client has the etag of ours: the driver has sent the command twice, and the first was
 // applied.
 func (s *Store) whyUnchanged(ctx context.Context, ours *clientDoc) error {
 	var stored clientDoc
@@ -246,6 +247,8 @@ func (s *Store) whyUnchanged(ctx context.Context, ours *clientDoc) error {
 		return err
 	case stored.Etag == ours.Etag:
 		return nil
+	case stored.Version == ours.Version-1:
+		return fmt.Errorf("%w: it was deleted and created again", clientcfg.ErrConflict)
 	}
 	return fmt.Errorf("%w: it is at version %d, not %d", clientcfg.ErrConflict, stored.Version, ours.Version-1)
 }

@@ -19,6 +19,7 @@ func testClients(t *testing.T, target Target) {
 	t.Run("create and read every field", func(t *testing.T) { createClients(t, target.fresh(t)) })
 	t.Run("errors", func(t *testing.T) { clientErrors(t, target.fresh(t)) })
 	t.Run("update replaces and counts", func(t *testing.T) { updateClient(t, target.fresh(t)) })
+	t.Run("update finds no namesake", func(t *testing.T) { updateNamesake(t, target.fresh(t)) })
 	t.Run("uses of secrets", func(t *testing.T) { recordUses(t, target.fresh(t)) })
 	t.Run("every change can be followed", func(t *testing.T) { followChanges(t, target.fresh(t)) })
 	t.Run("changes of many can be followed", func(t *testing.T) { followMany(t, target.fresh(t)) })
@@ -78,6 +79,30 @@ func updateClient(t *testing.T, b Backend) {
 	equal(t, "clients", []clientcfg.Client{c}, clients(t, b))
 	succeed(t, "delete", b.DeleteClient(ctx, "c"))
 	equal(t, "clients after delete", []clientcfg.Client(nil), clients(t, b))
+}
+
+// updateNamesake updates a client that was deleted and created again since it was read. Both are at
+// version 1; the stamps differ. A client of an earlier release has none until it gets one.
+func updateNamesake(t *testing.T, b Backend) {
+	t.Helper()
+	ctx := t.Context()
+	old, fresh, unstamped := fullClient("c"), fullClient("c"), fullClient("c")
+	fresh.Stamp, fresh.SecretDigest, unstamped.Stamp = stamp("fresh"), secret.DigestOf("fresh"), secret.Stamp{}
+	succeed(t, "create", b.CreateClient(ctx, fresh))
+	failWith(t, "update from the namesake", clientcfg.ErrConflict, b.UpdateClient(ctx, old))
+	failWith(t, "update from one without a stamp", clientcfg.ErrConflict, b.UpdateClient(ctx, unstamped))
+	equal(t, "clients", []clientcfg.Client{fresh}, clients(t, b))
+	fresh.Stamp.Count++
+	succeed(t, "count the stamp", b.UpdateClient(ctx, fresh))
+	succeed(t, "delete", b.DeleteClient(ctx, "c"))
+
+	succeed(t, "create without a stamp", b.CreateClient(ctx, unstamped))
+	succeed(t, "update without a stamp", b.UpdateClient(ctx, unstamped))
+	old.Version, unstamped.Version = 2, 3
+	succeed(t, "give it a stamp", b.UpdateClient(ctx, old))
+	failWith(t, "take it back", clientcfg.ErrConflict, b.UpdateClient(ctx, unstamped))
+	old.Version = 3
+	equal(t, "clients with a first stamp", []clientcfg.Client{old}, clients(t, b))
 }
 
 func lostUpdate(t *testing.T, b Backend) {
