@@ -51,12 +51,22 @@ func (s *Source) Directory() *Directory { return s.current.Load() }
 func (s *Source) CheckedAt() time.Time { return *s.checked.Load() }
 
 // Refresh reads what has changed in the store. After an error the last good directory stays in use.
-func (s *Source) Refresh(ctx context.Context) error {
+func (s *Source) Refresh(ctx context.Context) error { return s.Renew(ctx, 0) }
+
+// Renew does the same unless the directory was the newest at most so long ago. A process that was
+// stopped, or cut off from the store, learns in this way what it has missed before it judges by it.
+func (s *Source) Renew(ctx context.Context, atMost time.Duration) error {
+	if s.renewed(atMost) {
+		return nil
+	}
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	if s.renewed(atMost) { // by another caller
+		return nil
 	}
 	asked := time.Now()
 	if err := s.refresh(ctx); err != nil {
@@ -64,6 +74,11 @@ func (s *Source) Refresh(ctx context.Context) error {
 	}
 	s.checked.Store(&asked)
 	return nil
+}
+
+func (s *Source) renewed(atMost time.Duration) bool {
+	checked := s.checked.Load()
+	return checked != nil && time.Since(*checked) < atMost
 }
 
 func (s *Source) refresh(ctx context.Context) error {

@@ -145,6 +145,29 @@ func TestSourceReadsOnlyWhatChanged(t *testing.T) {
 	}
 }
 
+// TestSourceRenews reads the store if the directory is older than asked for, and not otherwise.
+func TestSourceRenews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storeOf(named("a"))
+		source, err := clientcfg.NewSource(t.Context(), store, nil)
+		requireError(t, err, "")
+		store.put(false, named("a"), named("b"))
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest
+		requireError(t, source.Renew(t.Context(), time.Second+1), "")
+		if _, ok := source.Client("b"); ok {
+			t.Error("the store was read for a directory that is new enough")
+		}
+		requireError(t, source.Renew(t.Context(), time.Second), "")
+		if _, ok := source.Client("b"); !ok {
+			t.Error("the store was not read for a directory that is too old")
+		}
+		store.fail(errors.New("down"))
+		requireError(t, source.Renew(t.Context(), time.Second), "")
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest
+		requireError(t, source.Renew(t.Context(), time.Second), "down")
+	})
+}
+
 func ids(d *clientcfg.Directory) (list []string) {
 	for c := range d.After("") {
 		list = append(list, c.ID)

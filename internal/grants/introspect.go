@@ -102,8 +102,12 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 }
 
 // alive reports whether the client and the user of a token still exist and neither they nor the names
-// were revoked.
+// were revoked. It needs the store, so it may ask for the newest clients too: an instance that was
+// stopped for a while would take what was revoked meanwhile for good.
 func (s *Service) alive(ctx context.Context, a *Authorization, clientStamp secret.Stamp, issued time.Time, names ...string) (bool, error) {
+	if err := s.opts.Clients.Renew(ctx, catchUp); err != nil {
+		return false, storeFailed("read clients", err)
+	}
 	client, ok := s.opts.Clients.Client(a.ClientID)
 	if !ok {
 		return false, nil

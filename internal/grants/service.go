@@ -19,6 +19,8 @@ import (
 type Clients interface {
 	// Client returns the client of that ID, which the caller must not change.
 	Client(id string) (*clientcfg.Client, bool)
+	// Renew makes sure that what Client returns was the newest at most so long ago.
+	Renew(ctx context.Context, atMost time.Duration) error
 }
 
 // Signer signs and verifies access tokens. [keys.Ring] is one.

@@ -2,6 +2,7 @@ package grants_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/testworld"
 )
 
 // issued is one of each kind that can be revoked, all of alice and the client shop, and a session.
@@ -200,4 +202,41 @@ func TestRevokedWithinASecond(t *testing.T) {
 	w.clock.Advance(100 * time.Millisecond)
 	w.wantDead(before)
 	w.wantActive(true, w.tokens("shop").AccessToken)
+}
+
+// stopped are the clients of an instance that was stopped: it has yet to read what changed.
+type stopped struct {
+	testworld.Clients
+	newest testworld.Clients
+	err    error
+}
+
+func (s stopped) Renew(context.Context, time.Duration) error {
+	if s.err == nil {
+		maps.Copy(s.Clients, s.newest)
+	}
+	return s.err
+}
+
+// TestStoppedInstance: before an instance says that a token is good it reads what it has missed, or says
+// that it cannot.
+func TestStoppedInstance(t *testing.T) {
+	w := newWorld(t)
+	behind := *w
+	clients := stopped{maps.Clone(w.clients), w.clients, nil}
+	i := w.issueAll()
+	w.revokeClient("shop")
+	clients.err = errDown
+	behind.reopen(func(o *grants.Options) { o.Clients = clients })
+	query := grants.TokenQuery{Credentials: w.credentials("shop"), Token: i.AccessToken}
+	_, err := behind.service.Introspect(t.Context(), query)
+	wantCode(t, grants.TemporarilyUnavailable, err)
+	_, err = behind.service.Bearer(t.Context(), i.machine)
+	wantCode(t, grants.TemporarilyUnavailable, err)
+	clients.err = nil
+	behind.reopen(func(o *grants.Options) { o.Clients = clients })
+	behind.wantActive(false, i.AccessToken)
+	if _, err := behind.service.Bearer(t.Context(), i.machine); !errors.Is(err, grants.ErrBearer) {
+		t.Errorf("a token of before: %v", err)
+	}
 }

@@ -63,6 +63,9 @@ func (c Clients) Client(id string) (*clientcfg.Client, bool) {
 	return found, ok
 }
 
+// Renew has nothing to do: these are always the newest.
+func (c Clients) Renew(context.Context, time.Duration) error { return nil }
+
 // MustBeValid fails the test if a client could not be registered as it is.
 func (c Clients) MustBeValid(tb testing.TB) {
 	tb.Helper()

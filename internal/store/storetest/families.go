@@ -67,6 +67,7 @@ func rotateFamily(t *testing.T, b Backend) {
 	succeed(t, "create another", b.CreateFamily(ctx, other))
 	failWith(t, "skip a generation", grants.ErrClaimed, b.RotateFamily(ctx, third))
 	failWith(t, "rotate to the same", grants.ErrClaimed, b.RotateFamily(ctx, first))
+	second.ClientStamp, third.ClientStamp = stamp("second"), stamp("third")
 	succeed(t, "rotate", b.RotateFamily(ctx, second))
 	failWith(t, "rotate twice", grants.ErrClaimed, b.RotateFamily(ctx, second))
 	readFamily(t, b, second)
