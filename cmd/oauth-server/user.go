@@ -40,7 +40,7 @@ func newUserCreate(c *cli) *cobra.Command {
 		Use:     "create NAME",
 		Short:   "Create a user; the password is prompted for, or read with --password-stdin",
 		Example: `  echo "$PASSWORD" | oauth-server user create ada --password-stdin`,
-		Args:    takes("NAME"),
+		Args:    operator.unspaced(takes("NAME"), "operator"),
 	}
 	fromStdinFlag(cmd, &fromStdin)
 	operator.add(cmd.Flags(), "operator", "let the user read and change limits through an admin client, or with --operator=read read them only")
