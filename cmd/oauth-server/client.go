@@ -109,9 +109,6 @@ func (c *cli) showCredentials(cr credentials) error {
 		return c.table([]string{"client_id", cr.ClientID})
 	}
 	rows := [][]string{{"client_id", cr.ClientID}, {"client_secret", cr.ClientSecret}}
-	if !cr.NotBefore.IsZero() {
-		rows = append(rows, []string{"not_before", cr.NotBefore.Format(time.RFC3339)})
-	}
 	if !cr.FormerUntil.IsZero() {
 		rows = append(rows, []string{"former_secret_valid_until", cr.FormerUntil.Format(time.RFC3339)})
 	}
