@@ -77,7 +77,7 @@ func openMAC(ctx context.Context, stored []byte, secrets Secrets, log *slog.Logg
 	plain, err := secrets.open(macRecord(stored))
 	switch {
 	case errors.Is(err, ErrNoSecret), errors.Is(err, ErrOtherSecret):
-		log.WarnContext(ctx, "key that refresh tokens are derived with cannot be decrypted; replaced", "error", err)
+		log.WarnContext(ctx, "key that refresh tokens and counts of wrong passwords are derived with cannot be decrypted; replaced", "error", err)
 		return fresh, nil
 	case err != nil:
 		return nil, err
