@@ -291,8 +291,9 @@ func newUserUnlock(c *cli) *cobra.Command {
 		Long: `End the row of wrong passwords of a user, as a right one does: attempts from new addresses are not
 slowed down until there is another row. Every instance follows at once.
 
-What an address has used up of the limit of a day stays: from there the user can sign in soon after
-midnight UTC, as Retry-After says, and from another address at once.`,
+What an address has used up of the limit of a day stays: from another address the user can sign in at
+once, from there soon after midnight UTC, and later by a day divided by the limit for each attempt that
+was admitted beyond it. Retry-After of the next attempt says when.`,
 	}
 	return c.onUser(cmd, func(ctx context.Context, store app.Store, name string, _ []string) error {
 		if err := app.UnlockUser(ctx, store, name); err != nil {
