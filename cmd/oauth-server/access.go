@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"oauth-server/internal/clientcfg"
@@ -20,8 +21,9 @@ func (f *accessFlag) add(flags *pflag.FlagSet, name, usage string) {
 // String implements pflag.Value.
 func (f *accessFlag) String() string { return string(f.access) }
 
-// Type implements pflag.Value.
-func (f *accessFlag) Type() string { return "read|write" }
+// Type implements pflag.Value. With it the help shows --name[=write], the form that works, and no value
+// after a space.
+func (f *accessFlag) Type() string { return "bool" }
 
 // Set implements pflag.Value. It takes true and false too: --admin was a boolean flag once.
 func (f *accessFlag) Set(s string) error {
@@ -34,6 +36,19 @@ func (f *accessFlag) Set(s string) error {
 	}
 	f.access = access
 	return nil
+}
+
+// unspaced accepts what args does, except for a level after a space: it is no value of the flag, but would
+// be taken for a name.
+func (f *accessFlag) unspaced(args cobra.PositionalArgs, name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		for _, level := range []string{"read", "write"} {
+			if f.access != clientcfg.NoAccess && slices.Contains(given, level) {
+				return usagef("%s%q stands by itself: write --%s=%s, without a space", within(cmd), level, name, level)
+			}
+		}
+		return args(cmd, given)
+	}
 }
 
 // apply makes the client one that can get tokens for the admin API. A scope that the level does not
@@ -51,4 +66,16 @@ func (f *accessFlag) apply(spec *clientcfg.Client) error {
 		clientcfg.MakeOperator(spec)
 	}
 	return nil
+}
+
+// note says what the grants of an admin client mean, if users sign in through it.
+func (f *accessFlag) note(c *cli, made *clientcfg.Client) {
+	if f.access == clientcfg.NoAccess || !made.ActsForUsers() {
+		return
+	}
+	c.note("When a user signs in through this client, the admin API accepts the token only if the user is an operator: oauth-server user operator NAME on|read")
+	if made.May(clientcfg.ClientCredentials) {
+		may := map[clientcfg.Access]string{clientcfg.ReadAccess: "read", clientcfg.WriteAccess: "read and change"}[f.access]
+		c.note("With client_credentials, the secret of this client alone may %s limits, and the audit trail then names no user. For users only, leave that grant out.", may)
+	}
 }

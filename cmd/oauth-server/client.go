@@ -39,8 +39,10 @@ func newClientCreate(c *cli) *cobra.Command {
 		Use:   "create ID",
 		Short: "Register a client and show its secret, once",
 		Example: `  oauth-server client create shop --grant client_credentials --scope orders:read
-  oauth-server client create web --public --redirect-uri http://127.0.0.1/callback`,
-		Args: takes("ID"),
+  oauth-server client create web --public --redirect-uri http://127.0.0.1/callback
+  oauth-server client create ops --admin=read
+  oauth-server client create desk --admin --public --redirect-uri http://127.0.0.1/callback`,
+		Args: admin.unspaced(takes("ID"), "admin"),
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&kinds, "grant", nil, "grant type that the client may use; may be repeated (default authorization_code and refresh_token with a redirect URI, otherwise client_credentials)")
@@ -51,7 +53,7 @@ func newClientCreate(c *cli) *cobra.Command {
 	flags.BoolVar(&spec.Public, "public", false, "the client has no secret, because it is a native or browser app")
 	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
 	flags.BoolVar(&spec.ResourceServer, "resource-server", false, "the client may introspect all access tokens, not only its own and those whose aud is its ID")
-	admin.add(flags, "admin", "make it an admin client: it can get tokens for the admin API, to read and change limits, or with --admin=read to read them only")
+	admin.add(flags, "admin", "make it an admin client: it can get tokens for the admin API, to read and change limits, or with --admin=read to read them only; its grants are those of any client")
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		spec.ID = args[0]
@@ -64,9 +66,7 @@ func newClientCreate(c *cli) *cobra.Command {
 			if err != nil {
 				return clientError(spec.ID, err)
 			}
-			if admin.access != clientcfg.NoAccess && made.ActsForUsers() {
-				c.note("When a user signs in through this client, the admin API accepts the token only if the user is an operator: oauth-server user operator NAME on|read")
-			}
+			admin.note(c, &made)
 			return c.showCredentials(credentials{ClientID: made.ID, ClientSecret: secret})
 		})
 	}
@@ -109,9 +109,6 @@ func (c *cli) showCredentials(cr credentials) error {
 		return c.table([]string{"client_id", cr.ClientID})
 	}
 	rows := [][]string{{"client_id", cr.ClientID}, {"client_secret", cr.ClientSecret}}
-	if !cr.NotBefore.IsZero() {
-		rows = append(rows, []string{"not_before", cr.NotBefore.Format(time.RFC3339)})
-	}
 	if !cr.FormerUntil.IsZero() {
 		rows = append(rows, []string{"former_secret_valid_until", cr.FormerUntil.Format(time.RFC3339)})
 	}

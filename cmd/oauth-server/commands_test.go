@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/secret"
 )
 
@@ -146,17 +147,23 @@ func TestAdminClients(t *testing.T) {
 		status int
 		says   string
 		scopes []string
+		grants string // of a client that is made
 	}{
-		{"--admin", exitOK, "", []string{"ratelimit:read", "ratelimit:write"}},
-		{"--admin=true", exitOK, "", []string{"ratelimit:read", "ratelimit:write"}},
-		{"--admin=read", exitOK, "", []string{"ratelimit:read"}},
-		{"--admin=read --scope ratelimit:read", exitOK, "", []string{"ratelimit:read"}},
-		{"--admin --scope ratelimit:write", exitOK, "", []string{"ratelimit:write", "ratelimit:read"}},
-		{"--admin --scope ratelimit:read", exitUsage, "use --admin=read", nil},
-		{"--admin=read --scope ratelimit:write", exitUsage, "leave out the scope ratelimit:write", nil},
-		{"--admin=some", exitUsage, `"some" is none of read, write`, nil},
-		{"--admin --grant authorization_code --redirect-uri http://127.0.0.1/", exitOK, "only if the user is an operator", []string{"ratelimit:read", "ratelimit:write"}},
-		{"--admin=read --grant password", exitOK, "user operator NAME on|read", []string{"ratelimit:read"}},
+		{"--admin", exitOK, "", []string{"ratelimit:read", "ratelimit:write"}, "client_credentials"},
+		{"--admin=true", exitOK, "", []string{"ratelimit:read", "ratelimit:write"}, "client_credentials"},
+		{"--admin=read", exitOK, "", []string{"ratelimit:read"}, "client_credentials"},
+		{"--admin=read --scope ratelimit:read", exitOK, "", []string{"ratelimit:read"}, "client_credentials"},
+		{"--admin --scope ratelimit:write", exitOK, "", []string{"ratelimit:write", "ratelimit:read"}, "client_credentials"},
+		{"--admin --scope ratelimit:read", exitUsage, "use --admin=read", nil, ""},
+		{"--admin=read --scope ratelimit:write", exitUsage, "leave out the scope ratelimit:write", nil, ""},
+		{"--admin=some", exitUsage, `"some" is none of read, write`, nil, ""},
+		{"--admin --grant authorization_code --redirect-uri http://127.0.0.1/", exitOK, "only if the user is an operator", []string{"ratelimit:read", "ratelimit:write"}, "authorization_code"},
+		{"--admin=read --grant password", exitOK, "user operator NAME on|read", []string{"ratelimit:read"}, "password"},
+		{"--admin read", exitUsage, `"read" stands by itself: write --admin=read`, nil, ""},
+		{"--admin --redirect-uri http://127.0.0.1/", exitOK, "only if the user is an operator", []string{"ratelimit:read", "ratelimit:write"}, "authorization_code refresh_token"},
+		{"--admin --public --redirect-uri http://127.0.0.1/", exitOK, "only if the user is an operator", []string{"ratelimit:read", "ratelimit:write"}, "authorization_code refresh_token"},
+		{"--admin --grant client_credentials --grant password", exitOK, "the secret of this client alone may read and change limits", []string{"ratelimit:read", "ratelimit:write"}, "client_credentials password"},
+		{"--admin=read --grant password --grant client_credentials", exitOK, "the secret of this client alone may read limits", []string{"ratelimit:read"}, "password client_credentials"},
 	} {
 		id := "c" + strings.ReplaceAll(tt.args, " ", "_")
 		stderr, status := create(id, strings.Fields(tt.args)...)
@@ -166,12 +173,16 @@ func TestAdminClients(t *testing.T) {
 		if tt.status != exitOK {
 			continue
 		}
+		if alone := strings.Contains(stderr, "secret of this client alone"); alone != strings.Contains(tt.says, "alone") {
+			t.Errorf("%s: %s", tt.args, stderr)
+		}
 		var shown struct {
 			Scopes []string `json:"scopes"`
+			Grants []string `json:"grant_types"`
 		}
 		runJSON(t, &shown, "", "client", "show", id, "--data", data)
-		if !slices.Equal(shown.Scopes, tt.scopes) {
-			t.Errorf("%s: scopes %v", tt.args, shown.Scopes)
+		if !slices.Equal(shown.Scopes, tt.scopes) || strings.Join(shown.Grants, " ") != tt.grants {
+			t.Errorf("%s: scopes %v, grants %v", tt.args, shown.Scopes, shown.Grants)
 		}
 	}
 }
@@ -201,6 +212,7 @@ func TestOperators(t *testing.T) {
 	for args, says := range map[string]string{
 		"user operator nobody on": `there is no user "nobody"`, "user operator ada yes": `"yes" is none of on, read, off`,
 		"user operator ada": "on|read|off is missing", "user create bob --password-stdin --operator=much": "none of read, write",
+		"user create --password-stdin --operator read": "write --operator=read",
 	} {
 		if _, stderr, status := run(t, adaPassword, with(strings.Fields(args)...)...); status == exitOK || !strings.Contains(stderr, says) {
 			t.Errorf("%s: status %d: %s", args, status, stderr)
@@ -219,6 +231,19 @@ func TestSecretsAreShownOnceAndNowhereElse(t *testing.T) {
 			t.Errorf("%v: status %d:\n%s", args, status, stdout)
 		}
 	}
+}
+
+// The time of a revocation concerns only what an earlier release issued: people are not shown it.
+func TestRevocationShowsNoTime(t *testing.T) {
+	data := storeFile(t)
+	runJSON(t, &credentials{}, "", "client", "create", "shop", "--data", data)
+	stdout, _, _ := run(t, "", "client", "rotate-secret", "shop", "--revoke", "--data", data)
+	if !strings.Contains(stdout, "client_secret  ") || strings.Contains(stdout, "not_before") {
+		t.Errorf("as text:\n%s", stdout)
+	}
+	var made credentials
+	runJSON(t, &made, "", "client", "revoke", "shop", "--data", data)
+	check.Equal(t, "JSON without the time", made.NotBefore.IsZero(), false)
 }
 
 // TestUserOfTheNameOfAClient: both would have the same sub.

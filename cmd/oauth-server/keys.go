@@ -134,15 +134,31 @@ func newKeysRotate(c *cli) *cobra.Command {
 			made, err := r.Ahead(ctx, keys.PublishAhead(cfg.Tokens.KeyRotation.Std()))
 			return c.showReplaced(replaced{Made: showKeys(made, secrets, r.Time)}, err)
 		}
-		c.note("Every access token so far becomes invalid. Clients must get a new one.")
 		if !yes {
-			if err := c.confirm(); err != nil {
+			if err := c.confirmReplacement(ctx, store); err != nil {
 				return err
 			}
 		}
 		made, withdrawn, err := r.Now(ctx)
-		return c.showReplaced(replaced{showKeys(made, secrets, r.Time), ids(withdrawn)}, err)
+		if err := c.showReplaced(replaced{showKeys(made, secrets, r.Time), ids(withdrawn)}, err); err != nil {
+			return err
+		}
+		c.note("Servers refuse every earlier access token within two seconds. Clients must get a new one.")
+		return nil
 	})
+}
+
+// confirmReplacement says what --now will do, and asks. Without keys there is nothing to ask.
+func (c *cli) confirmReplacement(ctx context.Context, store app.Store) error {
+	stored, err := store.Keys(ctx)
+	switch {
+	case err != nil:
+		return err
+	case len(stored) == 0:
+		return keys.ErrNoKeys
+	}
+	c.note("Every access token so far becomes invalid. Clients must get a new one.")
+	return c.confirm()
 }
 
 // replaced is the answer of a rotation.

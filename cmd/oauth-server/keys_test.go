@@ -142,8 +142,11 @@ func TestKeysCommands(t *testing.T) {
 	if out, _, _ := run(t, "", "keys", "list", "--data", data, "-o", "json"); out != "[]\n" {
 		t.Errorf("without keys: %q", out)
 	}
-	if _, stderr, status := run(t, "", "keys", "rotate", "--now", "--yes", "--data", data); status != exitFailed || !strings.Contains(stderr, "there is no signing key yet") {
-		t.Errorf("status %d: %s", status, stderr)
+	for _, yes := range []string{"--yes", "--yes=false"} {
+		_, stderr, status := run(t, "", "keys", "rotate", "--now", yes, "--data", data)
+		if status != exitFailed || !strings.HasPrefix(stderr, "oauth-server: there is no signing key yet") {
+			t.Errorf("%s: status %d: %s", yes, status, stderr)
+		}
 	}
 	p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", data)
 	old := publishedKeys(t, "http://"+p.listening(t))[0]
@@ -164,7 +167,7 @@ func TestKeysCommands(t *testing.T) {
 		t.Errorf("%+v", listed)
 	}
 	for answer, want := range map[string]string{"n\n": "nothing was changed", "": "confirm with --yes"} {
-		if _, stderr, status := run(t, answer, "keys", "rotate", "--now", "--data", data); status != exitFailed || !strings.Contains(stderr, want) {
+		if _, stderr, status := run(t, answer, "keys", "rotate", "--now", "--data", data); status != exitFailed || !strings.Contains(stderr, want) || !strings.Contains(stderr, "so far becomes invalid") {
 			t.Errorf("answer %q: status %d: %s", answer, status, stderr)
 		}
 	}
@@ -179,7 +182,7 @@ func TestKeysCommands(t *testing.T) {
 		"": "no secret is given", "--keys-secret-file " + keyFile(t, otherSecret): "another secret",
 	} {
 		_, stderr, status := run(t, "", append([]string{"keys", "rotate", "--now", "--yes", "--data", data}, strings.Fields(args)...)...)
-		if status != exitFailed || !strings.Contains(stderr, want) {
+		if status != exitFailed || !strings.Contains(stderr, want) || strings.Contains(stderr, "invalid") {
 			t.Errorf("%q: status %d: %s", args, status, stderr)
 		}
 	}
@@ -189,7 +192,7 @@ func TestKeysCommands(t *testing.T) {
 		t.Errorf("%+v", answer)
 	}
 	out, stderr, status := run(t, "", "keys", "rotate", "--now", "--yes", "--secret-lost", "--data", data, "--keys-secret-file", keyFile(t, otherSecret))
-	if status != exitOK || !strings.Contains(out, "withdrew "+answer.Made[0].ID) || !strings.Contains(stderr, "Every access token so far becomes invalid.") {
+	if status != exitOK || !strings.Contains(out, "withdrew "+answer.Made[0].ID) || stderr != "Servers refuse every earlier access token within two seconds. Clients must get a new one.\n" {
 		t.Errorf("status %d: %s%s", status, out, stderr)
 	}
 }

@@ -31,9 +31,10 @@ the effect and changes nothing. --reason is kept in the audit trail.
 The commands authenticate as an admin client, which
 "oauth-server client create ops --admin" creates. Give its ID by --client-id, and
 its secret in OAUTH_CLIENT_SECRET or by --client-secret-stdin. The token is cached
-like that of "oauth-server token". OAUTH_SERVER, OAUTH_ISSUER, OAUTH_CLIENT_ID and
-OAUTH_TOKEN replace their flags, and so do OAUTH_CA_FILE, OAUTH_CERT_FILE and
-OAUTH_KEY_FILE.
+like that of "oauth-server token". A person gives the access token of a sign-in by
+"oauth-server token --grant authorization_code" in OAUTH_TOKEN instead.
+OAUTH_SERVER, OAUTH_ISSUER, OAUTH_CLIENT_ID and OAUTH_TOKEN replace their flags, and
+so do OAUTH_CA_FILE, OAUTH_CERT_FILE and OAUTH_KEY_FILE.
 
 A limit is written REQUESTS/WINDOW, with options after commas:
   10/60s      10000/24h,name=daily      100/60s,frames=6,algorithm=sliding,soft=0.9`

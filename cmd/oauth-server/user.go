@@ -28,9 +28,11 @@ func newUser(c *cli) *cobra.Command {
 // shownUser is a user without anything secret.
 type shownUser struct {
 	Username  string    `json:"username"`
-	CreatedAt time.Time `json:"created_at"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
 	// Operator is what the user may do with the admin API; empty: nothing.
 	Operator clientcfg.Access `json:"operator,omitempty"`
+	// Unreadable is why the user cannot be read; then only the name is known.
+	Unreadable string `json:"unreadable,omitempty"`
 }
 
 func newUserCreate(c *cli) *cobra.Command {
@@ -40,7 +42,7 @@ func newUserCreate(c *cli) *cobra.Command {
 		Use:     "create NAME",
 		Short:   "Create a user; the password is prompted for, or read with --password-stdin",
 		Example: `  echo "$PASSWORD" | oauth-server user create ada --password-stdin`,
-		Args:    takes("NAME"),
+		Args:    operator.unspaced(takes("NAME"), "operator"),
 	}
 	fromStdinFlag(cmd, &fromStdin)
 	operator.add(cmd.Flags(), "operator", "let the user read and change limits through an admin client, or with --operator=read read them only")
@@ -60,7 +62,7 @@ func newUserCreate(c *cli) *cobra.Command {
 			if err != nil {
 				return userError(name, err)
 			}
-			return c.answer(shownUser{u.Name, u.CreatedAt, u.Operator}, "created user "+u.Name)
+			return c.answer(shownUser{Username: u.Name, CreatedAt: u.CreatedAt, Operator: u.Operator}, "created user "+u.Name)
 		})
 	}
 	return cmd
@@ -81,6 +83,8 @@ func userError(name string, err error) error {
 		return fmt.Errorf("there is a user %q already, and %q is the same name; choose another", collision.Stored, name)
 	case errors.Is(err, grants.ErrNotFound):
 		return fmt.Errorf("there is no user %q", name)
+	case errors.Is(err, grants.ErrUnreadableUser):
+		return fmt.Errorf("%w; mend what is stored, or remove it with oauth-server user delete '%s'", err, name)
 	case errors.Is(err, app.ErrNameOfClient):
 		return fmt.Errorf("there is a client %q: the tokens of a client and a user of one name would have the same sub; choose another name", name)
 	case errors.Is(err, grants.ErrExists):
@@ -137,30 +141,40 @@ func newUserList(c *cli) *cobra.Command {
 		Use: "list", Short: "List all users", Args: takes(),
 		Long: `List all users. With --check, list only those of earlier releases whose names a new user could not
 have: they are not in the canonical form (PRECIS UsernameCaseMapped, RFC 8265), are the same name as
-another, or mix scripts. The exit status is 1 if there are any.`,
+another, or mix scripts; and users who cannot be read. The exit status is 1 if there are any.`,
 	}
-	cmd.Flags().BoolVar(&names, "check", false, "list only the users whose names need attention, and why")
+	cmd.Flags().BoolVar(&names, "check", false, "list only the users who need attention, and why")
 	return c.onStore(cmd, func(ctx context.Context, store app.Store, _ []string) error {
 		users, err := store.Users(ctx)
 		if err != nil {
 			return err
 		}
 		if names {
-			return c.checkNames(users)
+			return c.checkUsers(users)
 		}
-		shown := make([]shownUser, 0, len(users))
-		rows := [][]string{{"USERNAME", "CREATED", "OPERATOR"}}
-		for _, u := range users {
-			shown = append(shown, shownUser{u.Name, u.CreatedAt, u.Operator})
-			rows = append(rows, []string{u.Name, u.CreatedAt.Format(time.DateOnly), cmp.Or(string(u.Operator), "-")})
-		}
-		return c.list(shown, rows...)
+		return c.listUsers(users)
 	})
 }
 
-// checkNames lists the users whose names need attention; it is an error if there are any.
-func (c *cli) checkNames(users []grants.User) error {
-	found := app.CheckNames(users)
+func (c *cli) listUsers(users []grants.StoredUser) error {
+	shown := make([]shownUser, 0, len(users))
+	rows := [][]string{{"USERNAME", "CREATED", "OPERATOR"}}
+	for _, u := range users {
+		if u.Err != nil {
+			shown = append(shown, shownUser{Username: u.Name, Unreadable: u.Err.Error()})
+			rows = append(rows, []string{u.Name, "unreadable", "-"})
+			c.note("user %s: %v; mend what is stored, or remove it with oauth-server user delete '%s'", u.Name, u.Err, u.Name)
+			continue
+		}
+		shown = append(shown, shownUser{Username: u.Name, CreatedAt: u.CreatedAt, Operator: u.Operator})
+		rows = append(rows, []string{u.Name, u.CreatedAt.Format(time.DateOnly), cmp.Or(string(u.Operator), "-")})
+	}
+	return c.list(shown, rows...)
+}
+
+// checkUsers lists the users who need attention; it is an error if there are any.
+func (c *cli) checkUsers(users []grants.StoredUser) error {
+	found := app.CheckUsers(users)
 	if len(found) == 0 {
 		return c.answer(found, fmt.Sprintf("the names of all %d users are in order", len(users)))
 	}
@@ -171,7 +185,7 @@ func (c *cli) checkNames(users []grants.User) error {
 	if err := c.list(found, rows...); err != nil {
 		return err
 	}
-	return fmt.Errorf("the names of %d of %d users need attention; docs/operating.md says what to do", len(found), len(users))
+	return fmt.Errorf("%d of %d users need attention; docs/operating.md says what to do", len(found), len(users))
 }
 
 // onUser makes a command that works on the user who is named first, in any way that the user can sign in
@@ -277,8 +291,9 @@ func newUserUnlock(c *cli) *cobra.Command {
 		Long: `End the row of wrong passwords of a user, as a right one does: attempts from new addresses are not
 slowed down until there is another row. Every instance follows at once.
 
-What an address has used up of the limit of a day stays: from there the user can sign in soon after
-midnight UTC, as Retry-After says, and from another address at once.`,
+What an address has used up of the limit of a day stays: from another address the user can sign in at
+once, from there soon after midnight UTC, and later by a day divided by the limit for each attempt that
+was admitted beyond it. Retry-After of the next attempt says when.`,
 	}
 	return c.onUser(cmd, func(ctx context.Context, store app.Store, name string, _ []string) error {
 		if err := app.UnlockUser(ctx, store, name); err != nil {

@@ -56,7 +56,7 @@ func TestListCheck(t *testing.T) {
 
 	stdout, stderr, status := run(t, "", "user", "list", "--check", "--data", data)
 	check.Equal(t, "status", status, exitFailed)
-	check.Equal(t, "message", stderr, "oauth-server: the names of 3 of 4 users need attention; docs/operating.md says what to do\n")
+	check.Equal(t, "message", stderr, "oauth-server: 3 of 4 users need attention; docs/operating.md says what to do\n")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	begins := []string{"USERNAME   CANONICAL  PROBLEM", "Bob        bob        is one name with bob; signs in only", "Eve Adams  -          signs in only if typed exactly so; holds", "bob        bob        is one name with Bob"}
 	if len(lines) != len(begins) || slices.ContainsFunc(begins, func(b string) bool { return !strings.Contains(stdout, b) }) {

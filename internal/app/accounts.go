@@ -49,7 +49,7 @@ func CreateClient(ctx context.Context, reg clientRegistry, c clientcfg.Client, n
 		return c, "", &InvalidError{err}
 	}
 	switch _, err := reg.User(ctx, c.ID); {
-	case err == nil:
+	case err == nil || errors.Is(err, grants.ErrUnreadableUser):
 		return c, "", fmt.Errorf("create client %q: %w", c.ID, ErrNameOfUser)
 	case !errors.Is(err, grants.ErrNotFound):
 		return c, "", fmt.Errorf("create client %q: %w", c.ID, err)

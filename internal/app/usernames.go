@@ -37,8 +37,8 @@ func checkCollision(ctx context.Context, reg grants.UserRegistry, name string) e
 	return nil
 }
 
-// NameReport is a user whose name cannot be given to a new user, because an earlier release did not
-// bring names into one form.
+// NameReport is a user who cannot be read, or whose name cannot be given to a new user, because an earlier
+// release did not bring names into one form.
 type NameReport struct {
 	Username string `json:"username"`
 	// Canonical is the form that the name would have now; empty if it cannot have one.
@@ -49,9 +49,9 @@ type NameReport struct {
 	Problem string `json:"problem"`
 }
 
-// CheckNames reports the names of users that are not canonical, collide, or mix scripts, in the order of
-// the users.
-func CheckNames(users []grants.User) []NameReport {
+// CheckUsers reports the users who cannot be read, and the names that are not canonical, collide, or mix
+// scripts, in the order of the users.
+func CheckUsers(users []grants.StoredUser) []NameReport {
 	same := map[string][]string{}
 	for _, u := range users {
 		if canonical, err := username.Canonical(u.Name); err == nil {
@@ -61,24 +61,28 @@ func CheckNames(users []grants.User) []NameReport {
 	reports := []NameReport{}
 	for _, u := range users {
 		r := NameReport{Username: u.Name}
-		canonical, err := username.Canonical(u.Name)
-		if err != nil {
-			r.Problem = fmt.Sprintf("signs in only if typed exactly so; %s", strings.TrimPrefix(err.Error(), "username: "))
-			reports = append(reports, r)
-			continue
+		var err error
+		if r.Canonical, err = username.Canonical(u.Name); err == nil {
+			r.Collides = slices.DeleteFunc(slices.Clone(same[r.Canonical]), func(other string) bool { return other == u.Name })
 		}
-		r.Canonical = canonical
-		r.Collides = slices.DeleteFunc(slices.Clone(same[canonical]), func(other string) bool { return other == u.Name })
-		if r.Problem = nameProblem(&r); r.Problem != "" {
+		if r.Problem = problem(&r, err, u.Err); r.Problem != "" {
 			reports = append(reports, r)
 		}
 	}
 	return reports
 }
 
-// nameProblem describes a name that has a canonical form, empty if nothing is wrong.
-func nameProblem(r *NameReport) string {
+// problem describes what is wrong, empty if nothing is: without is why the name has no canonical form,
+// unreadable why the user cannot be read.
+func problem(r *NameReport, without, unreadable error) string {
 	var problems []string
+	if unreadable != nil {
+		problems = append(problems, "cannot sign in: "+unreadable.Error())
+	}
+	if without != nil {
+		problems = append(problems, "signs in only if typed exactly so", strings.TrimPrefix(without.Error(), "username: "))
+		return strings.Join(problems, "; ")
+	}
 	if len(r.Collides) > 0 {
 		problems = append(problems, "is one name with "+strings.Join(r.Collides, ", "))
 	}

@@ -42,10 +42,10 @@ func TestNewUsersHaveCanonicalNames(t *testing.T) {
 	}
 }
 
-func TestCheckNames(t *testing.T) {
-	var users []grants.User
+func TestCheckUsers(t *testing.T) {
+	var users []grants.StoredUser
 	for _, name := range []string{"Bob", "CAROL", "Eve Adams", "ada", "bob", "p\u0430ul", "山田yamada"} {
-		users = append(users, grants.User{Name: name})
+		users = append(users, grants.StoredUser{User: grants.User{Name: name}})
 	}
 	want := []NameReport{
 		{"Bob", "bob", []string{"bob"}, "is one name with bob; signs in only if typed exactly so"},
@@ -54,8 +54,10 @@ func TestCheckNames(t *testing.T) {
 		{"bob", "bob", []string{"Bob"}, "is one name with Bob"},
 		{"p\u0430ul", "p\u0430ul", nil, "mixes the scripts Cyrillic and Latin, whose letters can pass for each other"},
 	}
-	if diff := cmp.Diff(want, CheckNames(users), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, CheckUsers(users), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("reports (-want +got):\n%s", diff)
 	}
-	check.Equal(t, "reports of good names", len(CheckNames(users[3:4])), 0)
+	check.Equal(t, "reports of good names", len(CheckUsers(users[3:4])), 0)
+	users[3].Err = errors.New("it is spoilt")
+	check.Equal(t, "an unreadable user", CheckUsers(users[3:4])[0].Problem, "cannot sign in: it is spoilt")
 }

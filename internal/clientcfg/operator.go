@@ -34,7 +34,8 @@ func (a Access) Allows(scope string) bool {
 	return a == WriteAccess || a == ReadAccess && scope == ScopeLimitsRead
 }
 
-// MakeOperator adds to a registration what the admin API needs: grant, scopes, audience.
+// MakeOperator adds to a registration what the admin API needs: scopes and audience. It adds no grant:
+// with client_credentials the secret is enough, without a user who can be named.
 func MakeOperator(c *Client) { makeOperator(c, ScopeLimitsRead, ScopeLimitsWrite) }
 
 // MakeReader is MakeOperator without the right to change anything.
@@ -48,9 +49,6 @@ func makeOperator(c *Client, scopes ...string) {
 			}
 		}
 		return list
-	}
-	if !c.May(ClientCredentials) {
-		c.Grants = append(c.Grants, ClientCredentials)
 	}
 	c.Scopes = add(c.Scopes, scopes...)
 	c.Audience = add(c.Audience, AdminAudience)

@@ -180,7 +180,7 @@ func TestTrialConcernsThoseItIsFor(t *testing.T) {
 }
 
 func operator(change func(*clientcfg.Client)) *clientcfg.Client {
-	c := clientcfg.Client{ID: "ops"}
+	c := clientcfg.Client{ID: "ops", Grants: []clientcfg.Grant{clientcfg.ClientCredentials}}
 	clientcfg.MakeOperator(&c)
 	change(&c)
 	return &c

@@ -28,6 +28,7 @@ var clientArgs = map[string][]string{
 	"native":  {"--public", "--grant", "authorization_code", "--grant", "refresh_token", "--redirect-uri", "http://127.0.0.1/callback", "--scope", "read"},
 	"legacy":  {"--grant", "password", "--grant", "refresh_token", "--scope", "read", "--scope", "write"},
 	"console": {"--admin", "--grant", "authorization_code", "--redirect-uri", "http://127.0.0.1/callback"},
+	"desk":    {"--admin", "--public", "--grant", "authorization_code", "--grant", "refresh_token", "--redirect-uri", "http://127.0.0.1/callback"},
 	"other":   {"--grant", "client_credentials", "--grant", "authorization_code", "--grant", "refresh_token", "--redirect-uri", "https://other.example/cb", "--scope", "read"},
 }
 

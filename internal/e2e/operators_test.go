@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -26,16 +27,25 @@ func asOperator(t *testing.T, method, address, token, body string) reply {
 }
 
 // TestOnlyOperatorsUseTheAdminAPI: any user can sign in through an admin client that is registered for
-// that, and gets a token with its audience and scopes. The admin API asks who it is.
+// that, with a secret or without, and gets a token with its audience and scopes. The admin API asks who it
+// is, and the secret alone gets no token.
 func TestOnlyOperatorsUseTheAdminAPI(t *testing.T) {
 	admin := testworld.FreeAddress(t)
 	s := start(t, unlimited+"admin_listen: "+admin+"\n")
-	c := s.config("console")
-	c.Scopes = []string{"ratelimit:write"}
-	code, verifier := s.code(newBrowser(t), c)
-	token, err := c.Exchange(with(t), code, oauth2.VerifierOption(verifier))
-	check.OK(t, err)
-	check.Equal(t, "scope", token.Extra("scope"), any("ratelimit:write"))
+	tokens := map[string]string{}
+	for _, id := range []string{"console", "desk"} {
+		c := s.config(id)
+		c.Scopes = []string{"ratelimit:write"}
+		code, verifier := s.code(newBrowser(t), c)
+		token, err := c.Exchange(with(t), code, oauth2.VerifierOption(verifier))
+		check.OK(t, err)
+		check.Equal(t, "scope", token.Extra("scope"), any("ratelimit:write"))
+		tokens[id] = token.AccessToken
+	}
+	var refused *oauth2.RetrieveError
+	if token, err := s.credentials("console").Token(with(t)); !errors.As(err, &refused) || refused.ErrorCode != "unauthorized_client" {
+		t.Errorf("with the secret alone: %v, %v", token, err)
+	}
 
 	for _, tt := range []struct {
 		level       string // of the user from now on
@@ -47,16 +57,18 @@ func TestOnlyOperatorsUseTheAdminAPI(t *testing.T) {
 			check.OK(t, err)
 			s.up()
 		}
-		asOperator(t, http.MethodGet, admin, token.AccessToken, "").requireStatus(t, tt.read)
-		asOperator(t, http.MethodPatch, admin, token.AccessToken, `{"canary_percent":50}`).requireStatus(t, tt.write)
-		if tt.write == http.StatusOK {
-			requireAudited(t, admin, token.AccessToken, user)
+		for id, token := range tokens {
+			asOperator(t, http.MethodGet, admin, token, "").requireStatus(t, tt.read)
+			asOperator(t, http.MethodPatch, admin, token, `{"canary_percent":50}`).requireStatus(t, tt.write)
+			if tt.write == http.StatusOK {
+				requireAudited(t, admin, token, id, user)
+			}
 		}
 	}
 }
 
-// requireAudited fails the test unless the newest change is that of the user.
-func requireAudited(t *testing.T, admin, token, name string) {
+// requireAudited fails the test unless the newest change is that of the user, through the client.
+func requireAudited(t *testing.T, admin, token, client, name string) {
 	t.Helper()
 	out, err := command(t.Context(), "", "limits", "audit", "--limit", "1", "--server", "http://"+admin, "--token", token, "-o", "json")
 	check.OK(t, err)
@@ -69,7 +81,7 @@ func requireAudited(t *testing.T, admin, token, name string) {
 		}
 	}
 	check.OK(t, json.Unmarshal(out, &trail))
-	if len(trail.Entries) != 1 || trail.Entries[0].Actor.ClientID != "console" || trail.Entries[0].Actor.Username != name {
+	if len(trail.Entries) != 1 || trail.Entries[0].Actor.ClientID != client || trail.Entries[0].Actor.Username != name {
 		t.Errorf("the audit trail: %s", out)
 	}
 }

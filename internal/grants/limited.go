@@ -35,6 +35,24 @@ func (e *LimitedError) Description() string {
 	return fmt.Sprintf("%s; retry after %s.", e.reason, inSeconds(e.RetryAfter))
 }
 
+// ForPeople is the text for a page: what happened and about how long to wait.
+func (e *LimitedError) ForPeople() string {
+	return fmt.Sprintf("%s; try again in %s.", e.reason, roughly(e.RetryAfter))
+}
+
+// roughly writes a duration out, rounded up, in the largest unit of which there are at least two.
+func roughly(d time.Duration) string {
+	for _, unit := range []struct {
+		time.Duration
+		name string
+	}{{time.Hour, "hours"}, {time.Minute, "minutes"}} {
+		if d >= 2*unit.Duration {
+			return fmt.Sprintf("about %d %s", (d+unit.Duration-1)/unit.Duration, unit.name)
+		}
+	}
+	return inSeconds(d)
+}
+
 // wholeSeconds rounds up, so that those who wait for so long do not come too early.
 func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)

@@ -72,6 +72,13 @@ type User struct {
 	Known map[string]time.Time
 }
 
+// StoredUser is what a store has under the name of a user.
+type StoredUser struct {
+	User
+	// Err is why the user cannot be read; then User has nothing but the name. It wraps ErrUnreadableUser.
+	Err error
+}
+
 // UserChange is what changes of a user. A zero field stays as it is.
 type UserChange struct {
 	PasswordHash string

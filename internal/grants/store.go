@@ -14,6 +14,9 @@ var (
 	ErrNotFound = errors.New("grants: not found")
 	ErrExists   = errors.New("grants: exists already")
 	ErrClaimed  = errors.New("grants: claimed already")
+	// ErrUnreadableUser: what is stored under the name is no user of this release. It was edited by hand,
+	// or a newer release wrote it.
+	ErrUnreadableUser = errors.New("grants: the stored user cannot be read")
 )
 
 // The interfaces below are a contract for every backend; internal/store/storetest checks it.
@@ -80,7 +83,7 @@ type ClientReader interface {
 
 // UserReader looks up the people who can sign in.
 type UserReader interface {
-	// User returns the user of exactly that name. ErrNotFound.
+	// User returns the user of exactly that name. ErrNotFound, ErrUnreadableUser.
 	User(ctx context.Context, name string) (User, error)
 }
 
@@ -95,9 +98,10 @@ type Users interface {
 type UserRegistry interface {
 	// CreateUser adds a user. ErrExists.
 	CreateUser(ctx context.Context, u User) error
-	// Users returns all users, ordered by name.
-	Users(ctx context.Context) ([]User, error)
-	// DeleteUser removes a user. ErrNotFound.
+	// Users returns all users, ordered by name. One that cannot be read does not keep the others from
+	// being read.
+	Users(ctx context.Context) ([]StoredUser, error)
+	// DeleteUser removes a user, also one that cannot be read. ErrNotFound.
 	DeleteUser(ctx context.Context, name string) error
 }
 

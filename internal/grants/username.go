@@ -94,7 +94,7 @@ func StoredName(ctx context.Context, users UserReader, name string) (string, err
 		return name, nil //nolint:nilerr // a user of an earlier release may have it
 	}
 	switch _, err := users.User(ctx, name); {
-	case err == nil:
+	case err == nil, errors.Is(err, ErrUnreadableUser):
 		return name, nil
 	case errors.Is(err, ErrNotFound):
 		return canonical, nil

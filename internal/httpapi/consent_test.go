@@ -40,8 +40,8 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 			[]string{"<h1>Your decision was not recorded</h1>", "was answered before", "Go back to the application"},
 		},
 		"too many": {
-			&grants.LimitedError{RetryAfter: 90e9}, http.StatusTooManyRequests, "90",
-			[]string{"<h1>Your decision was not recorded</h1>", "retry after 90 seconds"},
+			&grants.LimitedError{RetryAfter: 250e9}, http.StatusTooManyRequests, "250",
+			[]string{"<h1>Your decision was not recorded</h1>", "try again in about 5 minutes"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func TestLimitedSignIn(t *testing.T) {
 			wantStatus(t, res, http.StatusTooManyRequests)
 			wantHeader(t, res.Header, "Retry-After", "37")
 			holds(t, res.Header.Get("Content-Type"), "text/html")
-			holds(t, res.Body, "retry after 37 seconds")
+			holds(t, res.Body, "try again in 37 seconds")
 			check.Equal(t, "authorization request", hidden(t, res.Body, "authorization"), authorization)
 			wantHeader(t, res.Header, "Set-Cookie", "")
 		})

@@ -106,6 +106,9 @@ type failurePage struct {
 
 func (s *Server) failPage(c *call, a answer) {
 	page := &failurePage{Title: "This page cannot be shown", Description: a.body.Description, RequestID: accesslog.RequestID(c.ctx())}
+	if a.limited != nil {
+		page.Description = a.limited.ForPeople()
+	}
 	switch s.routeOf(c) {
 	case "/authorize":
 		page.Title = "This request cannot be authorized"

@@ -46,7 +46,7 @@ func (s *Server) signInAgain(c *call, q *params, username string, cause error) e
 	var failed *grants.Error
 	switch {
 	case errors.As(cause, &limited):
-		status, outcome, page.Alert = http.StatusTooManyRequests, limited.Code(), limited.Description()
+		status, outcome, page.Alert = http.StatusTooManyRequests, limited.Code(), limited.ForPeople()
 		setLimited(c.Response().Header(), limited)
 	case errors.As(cause, &failed) && failed.RetryAfter > 0:
 		status, outcome, page.Alert = http.StatusServiceUnavailable, failed.Code, failed.Description

@@ -78,7 +78,7 @@ func openMAC(ctx context.Context, stored []byte, secrets Secrets, log *slog.Logg
 	plain, err := secrets.open(macRecord(stored))
 	switch {
 	case errors.Is(err, ErrNoSecret), errors.Is(err, ErrOtherSecret):
-		log.WarnContext(ctx, "key of refresh tokens cannot be decrypted; replaced", "error", err)
+		log.WarnContext(ctx, "key of refresh tokens and of counts of wrong passwords cannot be decrypted; replaced", "error", err)
 		return fresh, nil
 	case err != nil:
 		return nil, err

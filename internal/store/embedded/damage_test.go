@@ -55,8 +55,11 @@ func useAll(t *testing.T, path string) error {
 	}
 	_, err = s.Clients(ctx, func(clientcfg.Record) {})
 	errs = append(errs, err)
-	_, err = s.Users(ctx)
+	list, err := s.Users(ctx)
 	errs = append(errs, err)
+	for _, u := range list {
+		errs = append(errs, u.Err)
+	}
 	_, err = s.Keys(ctx)
 	errs = append(errs, err)
 	_, err = s.Sweep(ctx, time.Now())

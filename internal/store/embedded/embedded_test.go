@@ -42,6 +42,13 @@ var target = storetest.Target{
 			t.Fatal(err)
 		}
 	},
+	SpoilUser: func(t *testing.T, b storetest.Backend, name string) {
+		t.Helper()
+		s := b.(*Store)
+		if err := s.writes.do(t.Context(), func(w *writeTx) error { return w.put(users, []byte(name), []byte(`{"password_hash":7}`)) }); err != nil {
+			t.Fatal(err)
+		}
+	},
 }
 
 func TestMain(m *testing.M) {

@@ -35,7 +35,7 @@ func encodeUser(u *grants.User) ([]byte, error) {
 func decodeUser(name, value []byte) (grants.User, error) {
 	var r userRecord
 	if err := json.Unmarshal(value, &r); err != nil {
-		return grants.User{}, fmt.Errorf("%w: user: %w", ErrCorrupt, err)
+		return grants.User{Name: string(name)}, fmt.Errorf("%w: %w: %w", grants.ErrUnreadableUser, ErrCorrupt, err)
 	}
 	return grants.User{
 		Name: string(name), PasswordHash: r.PasswordHash, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Stamp: r.Stamp, Operator: r.Operator,
@@ -57,13 +57,13 @@ func (s *Store) User(ctx context.Context, name string) (u grants.User, err error
 }
 
 // Users implements [grants.UserRegistry].
-func (s *Store) Users(ctx context.Context) (list []grants.User, err error) {
+func (s *Store) Users(ctx context.Context) (list []grants.StoredUser, err error) {
 	err = s.view(ctx, func(tx *bolt.Tx) error {
 		list = nil
 		return tx.Bucket(buckets[users]).ForEach(func(name, value []byte) error {
 			u, err := decodeUser(name, value)
-			list = append(list, u)
-			return err
+			list = append(list, grants.StoredUser{User: u, Err: err})
+			return nil
 		})
 	})
 	return list, err

@@ -51,6 +51,14 @@ var target = storetest.Target{
 			t.Fatal(err)
 		}
 	},
+	SpoilUser: func(t *testing.T, b storetest.Backend, name string) {
+		t.Helper()
+		spoiled := bson.D{{Key: "$set", Value: bson.D{{Key: "passwordHash", Value: 7}}}}
+		_, err := b.(ttlStore).users.UpdateOne(t.Context(), byID(name), spoiled, options.UpdateOne().SetBypassDocumentValidation(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+	},
 }
 
 // location migrates an empty database.

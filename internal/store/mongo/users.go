@@ -29,14 +29,37 @@ type userDoc struct {
 
 // User implements [grants.Users].
 func (s *Store) User(ctx context.Context, name string) (grants.User, error) {
-	var doc userDoc
+	var u grants.StoredUser
 	err := s.do(ctx, "read user", func(ctx context.Context) error {
 		if !utf8.ValidString(name) { // no BSON string, so no user has it
 			return grants.ErrNotFound
 		}
-		return orNotFound(s.users.FindOne(ctx, byID(name), options.FindOne().SetComment(comment(ctx))).Decode(&doc))
+		raw, err := s.users.FindOne(ctx, byID(name), options.FindOne().SetComment(comment(ctx))).Raw()
+		if err != nil {
+			return orNotFound(err)
+		}
+		u = storedUser(raw)
+		return u.Err
 	})
-	return grants.User(doc), err
+	return u.User, err
+}
+
+// storedUser decodes a document. What it holds beside the fields of this release is ignored.
+func storedUser(raw bson.Raw) grants.StoredUser {
+	var doc userDoc
+	if err := bson.Unmarshal(raw, &doc); err != nil {
+		return grants.StoredUser{User: grants.User{Name: idText(raw)}, Err: fmt.Errorf("%w: %w", grants.ErrUnreadableUser, err)}
+	}
+	return grants.StoredUser{User: grants.User(doc)}
+}
+
+// idText is the _id of a document; one that is no string is shown as JSON.
+func idText(raw bson.Raw) string {
+	id := raw.Lookup("_id")
+	if text, ok := id.StringValueOK(); ok {
+		return text
+	}
+	return id.String()
 }
 
 // orNotFound translates the driver's error for no match.
@@ -48,11 +71,11 @@ func orNotFound(err error) error {
 }
 
 // Users implements [grants.UserRegistry].
-func (s *Store) Users(ctx context.Context) (list []grants.User, err error) {
+func (s *Store) Users(ctx context.Context) (list []grants.StoredUser, err error) {
 	err = s.do(ctx, "read users", func(ctx context.Context) error {
-		docs, err := findAll[userDoc](ctx, s.users, bson.D{}, options.Find().SetSort(byID(1)))
-		for _, doc := range docs {
-			list = append(list, grants.User(doc))
+		docs, err := findAll[bson.Raw](ctx, s.users, bson.D{}, options.Find().SetSort(byID(1)))
+		for _, raw := range docs {
+			list = append(list, storedUser(raw))
 		}
 		return err
 	})

@@ -90,7 +90,7 @@ func checkUntouched(t *testing.T, b Backend) {
 	equal(t, "shared secret", []byte(nil), secret)
 	users, err := b.Users(ctx)
 	succeed(t, "users", err)
-	equal(t, "users", []any{user("there")}, []any{users[0]})
+	equal(t, "users", []any{grants.StoredUser{User: user("there")}}, []any{users[0]})
 	c, err := b.Code(ctx, code("a code").Digest)
 	succeed(t, "code", err)
 	equal(t, "code", code("a code"), c)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
 )
 
 // unreadableClient spoils one client. It takes only itself out: it is reported, it exists, it can be
@@ -55,4 +56,30 @@ func unreadableClient(t *testing.T, target Target) {
 	succeed(t, "delete it", b.DeleteClient(ctx, "bad"))
 	succeed(t, "create it anew", b.CreateClient(ctx, fullClient("bad")))
 	equal(t, "clients", []clientcfg.Client{fullClient("a"), fullClient("bad"), c}, clients(t, b))
+}
+
+// unreadableUser spoils one user. It takes only itself out: it is reported, it exists, and it can be
+// deleted.
+func unreadableUser(t *testing.T, target Target) {
+	t.Helper()
+	b, ctx := target.fresh(t), t.Context()
+	for _, name := range []string{"a", "bad", "c"} {
+		succeed(t, "create", b.CreateUser(ctx, user(name)))
+	}
+	target.SpoilUser(t, b, "bad")
+	list, err := b.Users(ctx)
+	succeed(t, "users", err)
+	if len(list) == 3 {
+		failWith(t, "the one that cannot be read", grants.ErrUnreadableUser, list[1].Err)
+		list[1].Err = nil
+	}
+	equal(t, "users", []grants.StoredUser{{User: user("a")}, {User: grants.User{Name: "bad"}}, {User: user("c")}}, list)
+	_, err = b.User(ctx, "bad")
+	failWith(t, "read", grants.ErrUnreadableUser, err)
+	failWith(t, "create over it", grants.ErrExists, b.CreateUser(ctx, user("bad")))
+	succeed(t, "delete it", b.DeleteUser(ctx, "bad"))
+	succeed(t, "create it anew", b.CreateUser(ctx, user("bad")))
+	got, err := b.User(ctx, "bad")
+	succeed(t, "read it anew", err)
+	equal(t, "the new one", user("bad"), got)
 }

@@ -15,6 +15,7 @@ func testUsers(t *testing.T, target Target) {
 	t.Helper()
 	t.Run("create, read, delete", func(t *testing.T) { keepUsers(t, target.fresh(t)) })
 	t.Run("change", func(t *testing.T) { changeUser(t, target.fresh(t)) })
+	t.Run("one that cannot be read", func(t *testing.T) { unreadableUser(t, target) })
 	t.Run("every revocation counts", func(t *testing.T) { countStamp(t, target.fresh(t)) })
 }
 
@@ -23,7 +24,7 @@ func keepUsers(t *testing.T, b Backend) {
 	ctx := t.Context()
 	list, err := b.Users(ctx)
 	succeed(t, "users of an empty store", err)
-	equal(t, "users of an empty store", []grants.User(nil), list)
+	equal(t, "users of an empty store", []grants.StoredUser(nil), list)
 
 	alice, bob := user("alice"), user("bob")
 	succeed(t, "create", errors.Join(b.CreateUser(ctx, bob), b.CreateUser(ctx, alice)))
@@ -32,7 +33,7 @@ func keepUsers(t *testing.T, b Backend) {
 	failWith(t, "create twice", grants.ErrExists, b.CreateUser(ctx, changed))
 	list, err = b.Users(ctx)
 	succeed(t, "users", err)
-	equal(t, "users, ordered by name", []grants.User{alice, bob}, list)
+	equal(t, "users, ordered by name", []grants.StoredUser{{User: alice}, {User: bob}}, list)
 	got, err := b.User(ctx, "alice")
 	succeed(t, "user", err)
 	equal(t, "user", alice, got)
