@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"errors"
 	"testing"
 
@@ -36,8 +37,12 @@ func TestSessionBetweenTwoRevocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	mac, err := keys.OpenMAC(t.Context(), store, keys.Secrets{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
 	service, err := grants.New(grants.Options{
-		Issuer: "https://auth.example.com", Clients: testworld.Clients{}, Store: store, Signer: ring,
+		Issuer: "https://auth.example.com", Clients: testworld.Clients{}, Store: store, Signer: ring, Deriver: mac,
 	})
 	if err != nil {
 		t.Fatal(err)
