@@ -2,8 +2,8 @@ package app
 
 import (
 	"context"
-	"log/slog"
 	"errors"
+	"log/slog"
 	"testing"
 
 	"oauth-server/internal/clientcfg"
