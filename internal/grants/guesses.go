@@ -82,7 +82,6 @@ type guess struct {
 	from     string        // the key of the address in the record of the user; after of
 	day, row ratelimit.Key // row: after of
 	known    bool
-	slot     bool // it has its part of SlowDown
 }
 
 func (g *guesses) guess(name string, remote netip.Addr) *guess {
@@ -124,17 +123,20 @@ func (u *User) knows(at, now time.Time) bool {
 	return now.Sub(at) < knownFor && !at.Before(since(u.CreatedAt, u.NotBefore))
 }
 
-// slowed returns the answer to an attempt beyond the slow-down, nil if it may be made now. One attempt
-// uses up one part of it, however often it asks.
-func (a *guess) slowed() error {
-	if a.known || a.slot {
+// slowed returns the answer to an attempt beyond the slow-down, nil if it may be made now. It uses up its
+// part of the slow-down only if it is to be made at once: one that has to wait may never be.
+func (a *guess) slowed(now bool) error {
+	if a.known {
 		return nil
 	}
 	if _, full := a.counters.Denies(a.clock(), a.row, a.guesses.row); !full {
 		return nil
 	}
-	d := a.counters.Take(a.clock(), a.key(slowKeys, a.name), a.slow, 1)
-	a.slot = !d.Rejected()
+	key := a.key(slowKeys, a.name)
+	d, _ := a.counters.Denies(a.clock(), key, a.slow)
+	if now {
+		d = a.counters.Take(a.clock(), key, a.slow, 1)
+	}
 	return tooMany(d.RetryAfter, "Too many failed attempts with this username")
 }
 

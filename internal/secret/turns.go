@@ -3,21 +3,17 @@ package secret
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 )
 
-// The bounds that keep a user or an address from delaying others. They hold for attempts of one class,
-// known or not.
+// The bounds that keep a user or an address from delaying others.
 const (
-	perName   = 2 // attempts with one name that are hashed or in the queue
+	perName   = 2 // attempts with one name that are hashed; those of one class that are hashed or in the queue
 	perSource = 4 // those from one source
-	// While both wait, three turns of four are for known attempts.
-	knownStride, unknownStride = 1, 3
-	// linesPerRoom bounds the memory. It is more than the attempts in all the room can need.
-	linesPerRoom = 32
+	// linesPerRoom bounds the memory of a lane. It is more than the attempts in the room can need.
+	linesPerRoom = 16
 )
 
 // BusyError is returned to those for whom a password cannot be hashed soon enough.
@@ -36,10 +32,8 @@ func (e *BusyError) Error() string {
 // others are held back, and enter it by turns. So an attempt in the queue waits for few of any user or
 // address, however many of them are held back.
 //
-// Turns are shared on every level of a tree: between the classes, known and unknown; between the networks
-// of a class, from the widest to the sources; and, for those held back, between the names at a source. What
-// is served next is found by start-time fair queuing (Goyal, Vin and Cheng, 1996). So a network gets no
-// more turns for sending more, and the first attempt of another one stands behind one of each at most.
+// Turns are shared between the classes, known and unknown; between the networks of a class, from the widest
+// to the sources; and, for those held back, between the names at a source.
 //
 // If the queue is expected to take too long, or the room is used up, the attempt whose turn would come last
 // is refused at once. Those held back are refused when they have waited for so long: a client that repeats
@@ -52,13 +46,25 @@ type turns struct {
 	maxWait time.Duration
 
 	mu      sync.Mutex
-	running int
-	waiting [hashing][]*waiter // those held back and the queue, by arrival
-	root    line               // of the classes
-	classes map[bool]*line     // of the known, of the unknown
-	lines   map[lineKey]*line  // of networks, sources and names
-	average time.Duration      // of one hash, moving; 0 before the first
+	all     tally
+	lanes   [hashing]lane // those held back, and the queue
+	tallies map[tallyKey]*tally
+	average time.Duration // of one hash, moving; 0 before the first
 }
+
+// class is whether an attempt is known.
+type class int
+
+const (
+	unknown class = iota
+	known
+)
+
+// classes are the names of their lines, and the rounds that a turn takes.
+var classes = [...]struct {
+	name   string
+	stride int
+}{unknown: {"unknown", 3}, known: {"known", 1}} // while both wait, three turns of four are for the known
 
 // state is where an attempt is.
 type state int
@@ -67,39 +73,35 @@ const (
 	held state = iota
 	queued
 	hashing
-	arriving
 	gone
 )
 
 // waiter is an attempt on its way to a turn.
 type waiter struct {
-	state  state
-	path   []*line    // its class, its networks from the widest to its source, its name there
-	source *line      // that in path
-	name   *line      // at all sources
-	turn   chan error // receives nil when it may hash, or why it never may
+	state   state
+	class   class
+	names   []string   // of its lines: its class, its networks from the widest to its source, its name there
+	path    []*line    // where it waits
+	tallies [3]*tally  // of its name, of its source, of all
+	turn    chan error // receives nil when it may hash, or why it never may
 }
 
-// lineKey is a class and, within it, a network, a source, a name, or a name at a source.
-type lineKey struct {
-	known       bool
-	kind        byte
-	place, name string
+// tally counts the attempts with one name, from one source, or all, by state and class. Those that are there
+// are missing among those gone, so it is zero when none is.
+type tally struct {
+	tallyKey
+	count [gone + 1][len(classes)]int
 }
 
-// line counts the attempts of a class, network, source or name.
-type line struct {
-	key    lineKey
-	count  [gone]int    // by state
-	stride int          // rounds that a turn takes
-	next   [hashing]int // round of its next turn, among those held back and in the queue
-	round  [hashing]int // of the last turn in it
+type tallyKey struct {
+	most int // attempts; it also tells a name from a source
+	text string
 }
 
 func newTurns(atOnce, room int, maxWait time.Duration) *turns {
 	return &turns{
-		atOnce: atOnce, room: room, maxWait: maxWait, lines: map[lineKey]*line{},
-		classes: map[bool]*line{true: {stride: knownStride}, false: {stride: unknownStride}},
+		atOnce: atOnce, room: room, maxWait: maxWait, tallies: map[tallyKey]*tally{},
+		lanes: [...]lane{{lines: map[lineKey]*line{}}, {lines: map[lineKey]*line{}}},
 	}
 }
 
@@ -142,12 +144,9 @@ func (t *turns) join(a *Attempt) (*waiter, error) {
 		to = queued
 	}
 	if !t.makeRoom(w, to) {
-		late := t.busy(w)
-		t.remove(w)
-		return nil, late
+		return nil, t.busy(w)
 	}
-	t.exit(w)
-	t.enter(w, held)
+	t.move(w, held)
 	if to == queued {
 		t.proceed(w)
 	}
@@ -155,59 +154,46 @@ func (t *turns) join(a *Attempt) (*waiter, error) {
 	return w, nil
 }
 
-// arrive returns an attempt that is not in the queue yet.
+// arrive returns an attempt that does not wait yet.
 func (t *turns) arrive(a *Attempt) *waiter {
-	line := func(kind byte, place, name string) *line {
-		key := lineKey{a.Known, kind, place, name}
-		l := t.lines[key]
-		if l == nil {
-			l = &line{key: key, stride: 1}
-			t.lines[key] = l
+	w := &waiter{state: gone, tallies: [...]*tally{2: &t.all}, turn: make(chan error, 1)}
+	if a.Known {
+		w.class = known
+	}
+	w.names = slices.Concat([]string{classes[w.class].name}, a.Networks, []string{a.Source, a.Name})
+	for i, key := range [...]tallyKey{{perName, a.Name}, {perSource, a.Source}} {
+		if t.tallies[key] == nil {
+			t.tallies[key] = &tally{tallyKey: key}
 		}
-		return l
+		w.tallies[i] = t.tallies[key]
 	}
-	w := &waiter{turn: make(chan error, 1), source: line('s', a.Source, ""), name: line('n', "", a.Name)}
-	w.path = append(w.path, t.classes[a.Known])
-	for _, network := range a.Networks {
-		w.path = append(w.path, line('w', network, ""))
-	}
-	w.path = append(w.path, w.source, line('&', a.Source, a.Name))
-	t.enter(w, arriving)
 	return w
 }
 
-// makeRoom reports whether there is room for an attempt. The one whose turn would come last is refused for
-// one whose turn would come before.
+// makeRoom reports whether there is room for an attempt. The one whose turn would come last is refused.
 func (t *turns) makeRoom(w *waiter, to state) bool {
-	class := w.path[0]
-	if class.count[to] < t.room && (to == held || t.wait(class) <= t.maxWait) {
+	if t.all.count[to][w.class] < t.room && (to == held || t.wait(w.class) <= t.maxWait) {
 		return true
 	}
-	var last *waiter
-	for _, o := range slices.Backward(t.waiting[to]) {
-		if o.path[0] == class && (last == nil || o.after(last, to, 0)) {
-			last = o
-		}
+	t.move(w, to)
+	last := t.lanes[to].last(func(o *waiter) bool { return o.class == w.class })
+	t.move(last, gone)
+	if last != w {
+		last.turn <- t.busy(last)
 	}
-	if last == nil || !last.after(w, to, 1) {
-		return false
-	}
-	last.turn <- t.busy(last)
-	t.remove(last)
-	return true
+	return last != w
 }
 
 // wait returns how long the queue of a class is expected to take, with the turns of the other class
 // meanwhile.
-func (t *turns) wait(class *line) time.Duration {
-	other := t.classes[class == t.classes[false]]
-	n := class.count[queued]
-	n += min(other.count[queued], n*class.stride/other.stride)
+func (t *turns) wait(c class) time.Duration {
+	n := t.all.count[queued][c]
+	n += min(t.all.count[queued][1-c], n*classes[c].stride/classes[1-c].stride)
 	return t.average * time.Duration(n) / time.Duration(t.atOnce)
 }
 
 func (t *turns) busy(w *waiter) *BusyError {
-	seconds := (max(t.maxWait, t.wait(w.path[0])) + time.Second - 1) / time.Second
+	seconds := (max(t.maxWait, t.wait(w.class)) + time.Second - 1) / time.Second
 	return &BusyError{RetryAfter: seconds * time.Second}
 }
 
@@ -216,8 +202,10 @@ func (t *turns) leave(w *waiter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	late := t.busy(w)
-	t.remove(w)
-	t.advance()
+	if w.state != gone {
+		t.move(w, gone)
+		t.advance()
+	}
 	return late
 }
 
@@ -231,131 +219,76 @@ func (t *turns) release(w *waiter, took time.Duration) {
 	case took > 0:
 		t.average += (took - t.average) / 8
 	}
-	t.remove(w)
+	t.move(w, gone)
 	t.advance()
 }
 
 // advance admits to the queue those who need not be held back any more, and gives the free turns to the
-// first in the queue.
+// first in the queue. Turns had are forgotten when no attempt is left, or to bound the memory.
 func (t *turns) advance() {
-	admissible := func(w *waiter) bool { return w.free() && w.path[0].count[queued] < t.room }
-	for w := t.first(held, admissible); w != nil; w = t.first(held, admissible) {
+	admissible := func(w *waiter) bool { return w.free() && t.all.count[queued][w.class] < t.room }
+	for w := t.lanes[held].first(admissible); w != nil; w = t.lanes[held].first(admissible) {
 		t.proceed(w)
 	}
-	for t.running < t.atOnce && len(t.waiting[queued]) > 0 {
-		w := t.first(queued, func(*waiter) bool { return true })
+	for t.all.hashing() < t.atOnce {
+		w := t.lanes[queued].first((*waiter).hashable)
+		if w == nil {
+			break
+		}
 		t.proceed(w)
 		w.turn <- nil
 	}
-}
-
-// first returns the one whose turn it is, of those with ok; nil if there is none.
-func (t *turns) first(s state, ok func(*waiter) bool) (first *waiter) {
-	for _, w := range t.waiting[s] {
-		if ok(w) && (first == nil || w.before(first, s)) {
-			first = w
+	for s := range t.lanes {
+		if q := &t.lanes[s]; len(t.tallies) == 0 || len(q.lines) > linesPerRoom*t.room {
+			q.forget()
 		}
 	}
-	return first
 }
 
 // proceed gives an attempt that is held back or in the queue its turn.
 func (t *turns) proceed(w *waiter) {
-	s, in := w.state, &t.root
-	for _, l := range w.levels(s) {
-		in.round[s] = l.next[s]
-		l.next[s] += l.stride
-		in = l
-	}
-	t.exit(w)
-	t.enter(w, s+1)
+	t.lanes[w.state].turn(w, classes[w.class].stride)
+	t.move(w, w.state+1)
 }
 
-func (t *turns) enter(w *waiter, s state) {
-	w.state = s
-	w.add(s, 1)
-	switch s {
-	case held, queued:
-		t.waiting[s] = append(t.waiting[s], w)
-		in := &t.root
-		for _, l := range w.levels(s) {
-			l.next[s] = max(l.next[s], in.round[s]) // no turns are saved up
-			in = l
+// move takes an attempt from one state to another.
+func (t *turns) move(w *waiter, to state) {
+	if w.state < hashing {
+		t.lanes[w.state].leave(w)
+	}
+	if to < hashing {
+		t.lanes[to].enter(w, w.names[:len(w.names)-int(to)]) // in the queue, those from one source are in order
+	}
+	for _, y := range w.tallies {
+		y.count[w.state][w.class]--
+		y.count[to][w.class]++
+		if y.count == (tally{}).count {
+			delete(t.tallies, y.tallyKey)
 		}
-	case hashing:
-		t.running++
-	case arriving, gone:
 	}
+	w.state = to
 }
 
-func (t *turns) exit(w *waiter) {
-	switch s := w.state; s {
-	case held, queued:
-		t.waiting[s] = slices.DeleteFunc(t.waiting[s], func(o *waiter) bool { return o == w })
-	case hashing:
-		t.running--
-	case arriving, gone:
-	}
-	w.add(w.state, -1)
-	w.state = gone
-}
-
-// remove takes an attempt away from where it is, and the lines that nothing stands in any more. Those that
-// have had their turn of the round are kept while others wait, unless there are too many.
-func (t *turns) remove(w *waiter) {
-	if w.state == gone {
-		return
-	}
-	t.exit(w)
-	in := w.path[0]
-	for _, l := range append(w.path[1:], w.name) {
-		if l.empty() && l.next[held] <= in.round[held] && l.next[queued] <= in.round[queued] {
-			delete(t.lines, l.key)
+// free reports whether the attempt may be in the queue, for others with its name and from its source.
+func (w *waiter) free() bool {
+	for _, y := range w.tallies[:2] {
+		if y.count[queued][w.class]+y.count[hashing][w.class] >= y.most {
+			return false
 		}
-		in = l
 	}
-	idle := t.running == 0 && len(t.waiting[held]) == 0 && len(t.waiting[queued]) == 0
-	if idle || len(t.lines) > linesPerRoom*t.room {
-		maps.DeleteFunc(t.lines, func(_ lineKey, l *line) bool { return l.empty() })
+	return true
+}
+
+// hashable reports whether the attempt in the queue may be hashed, for others with its name and from its
+// source. The bounds are for both classes together. While attempts of both are there, each class has half.
+func (w *waiter) hashable() bool {
+	for _, y := range w.tallies[:2] {
+		contended := y.count[queued][1-w.class] > 0
+		if y.hashing() >= y.most || contended && y.count[hashing][w.class] >= y.most/2 {
+			return false
+		}
 	}
+	return true
 }
 
-func (l *line) empty() bool { return l.count == [gone]int{} }
-
-func (w *waiter) add(s state, n int) {
-	for _, l := range w.path {
-		l.count[s] += n
-	}
-	w.name.count[s] += n
-}
-
-// free reports whether the attempt may be in the queue.
-func (w *waiter) free() bool { return w.name.active() < perName && w.source.active() < perSource }
-
-func (l *line) active() int { return l.count[queued] + l.count[hashing] }
-
-// levels are the lines that turns are shared by. In the queue, those from one source are served in order.
-func (w *waiter) levels(s state) []*line { return w.path[:len(w.path)-int(s)] }
-
-// before reports whether it has its turn before one that arrived earlier.
-func (w *waiter) before(o *waiter, s state) bool {
-	l, m := w.fork(o, s)
-	return l.next[s] < m.next[s]
-}
-
-// after reports whether the network of w, where it differs from that of o, has its last turn in a later
-// round, after so many more of o.
-func (w *waiter) after(o *waiter, s state, more int) bool {
-	l, m := w.fork(o, s)
-	return l.next[s]+l.count[s] > m.next[s]+m.count[s]+more
-}
-
-// fork returns the widest lines that the attempts do not share, or the last that they do.
-func (w *waiter) fork(o *waiter, s state) (ofW, ofO *line) {
-	levels, others := w.levels(s), o.levels(s)
-	i := 0
-	for i < min(len(levels), len(others))-1 && levels[i] == others[i] {
-		i++
-	}
-	return levels[i], others[i]
-}
+func (y *tally) hashing() int { return y.count[hashing][unknown] + y.count[hashing][known] }

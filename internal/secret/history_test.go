@@ -1,0 +1,181 @@
+package secret
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The tests in this file are about what earlier turns leave behind while a process is never idle.
+
+// floodBefore returns how many of a flood were hashed before the attempt with the password.
+func (s *slow) floodBefore(t *testing.T, password string) (n int) {
+	t.Helper()
+	at := slices.Index(s.hashed, password)
+	if at < 0 {
+		t.Errorf("%s was not hashed: %v", password, s.failed[password])
+		return 0
+	}
+	for _, p := range s.hashed[:at] {
+		if strings.HasPrefix(p, "flood ") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestServedLateDelaysNoOther: an attempt that was held back for long, because of its source, is served
+// late. The attempts of others that were held back meanwhile still go before those that come after.
+func TestServedLateDelaysNoOther(t *testing.T) {
+	for name, takes := range map[string]time.Duration{"in time": 10 * time.Millisecond, "all in three seconds": 80 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlow(t, PasswordOptions{Concurrency: 1})
+				s.takes = takes
+				giveBack := takeTurn(t, s.Passwords)
+				for i := range 5 { // the fifth is held back
+					s.attempt(fmt.Sprint("z", i), "Z", "z")
+				}
+				for i := range 60 { // a large network in which all send one
+					own := fmt.Sprint("w", i)
+					s.start(Attempt{Name: own, Source: own, Networks: []string{"W"}, Password: "w"})
+				}
+				s.attempt("bob", "Q1", "q")
+				s.attempt("bob", "Q2", "q")
+				s.attempt("bob", "Y", "bob's") // held back: two with the name are in the queue
+				giveBack()
+				<-time.After(takes * 3 / 2) // the first of Z is hashed, the fifth enters the queue
+				synctest.Wait()
+				s.flood(100, always("bob"), always("X"))
+				s.group.Wait()
+				if n := s.floodBefore(t, "bob's"); n > perName {
+					t.Errorf("%d that came later were hashed before bob's, want at most %d", n, perName)
+				}
+				wantIdle(t, s.Passwords)
+			})
+		})
+	}
+}
+
+// TestSignInsOfTheDayDelayNoOther: an address from which many have signed in goes before a flood from its
+// network, however long the process has been busy, and whatever is kept of other addresses.
+func TestSignInsOfTheDayDelayNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t, PasswordOptions{Concurrency: 2})
+		s.takes = 10 * time.Millisecond
+		at := func(network, source, name string) {
+			s.start(Attempt{Name: name, Source: source, Networks: []string{network}, Password: name})
+		}
+		giveBack := takeTurn(t, s.Passwords)
+		others := 0
+		busy := func(n int, wait time.Duration) { // another network, of which something always waits
+			for range n {
+				others++
+				own := fmt.Sprint("other ", others)
+				at("busy", own, own)
+			}
+			<-time.After(wait)
+			synctest.Wait()
+		}
+		busy(90, 0)
+		giveBack()
+		for i := range 30 {
+			at("N", "office", fmt.Sprint("colleague ", i))
+			busy(3, 20*time.Millisecond)
+		}
+		busy(110, 450*time.Millisecond)
+		at("N", "next door", "one neighbour")
+		busy(0, 50*time.Millisecond)
+		busy(30, 200*time.Millisecond)
+		at("N", "one more door", "another neighbour")
+		busy(40, 50*time.Millisecond)
+		for i := range 160 {
+			if i == 20 {
+				at("N", "office", "bob's")
+			}
+			at("N", fmt.Sprint("flooder ", i%4), fmt.Sprint("flood ", i))
+		}
+		s.group.Wait()
+		if n := s.floodBefore(t, "bob's"); n > 8 {
+			t.Errorf("%d of the flood were hashed before bob's, want at most two from each of its addresses", n)
+		}
+		wantIdle(t, s.Passwords)
+	})
+}
+
+// TestNewestOfEqualsIsRefused: when the queue is full of addresses that have sent one attempt each, one
+// more of them is refused, also when the process has been busy for long.
+func TestNewestOfEqualsIsRefused(t *testing.T) {
+	for _, earlier := range []int{0, 5} {
+		t.Run(fmt.Sprint(earlier, " earlier"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlow(t, PasswordOptions{Concurrency: 1, Queue: 10})
+				giveBack := takeTurn(t, s.Passwords)
+				if earlier > 0 {
+					s.flood(earlier, numbered("e"), always("E"))
+					giveBack()
+					<-time.After(s.takes*time.Duration(earlier) - time.Millisecond) // the last is being hashed
+					synctest.Wait()
+					giveBack = func() {}
+				}
+				var order []string
+				for i := range 13 {
+					own := string(rune('a' + i))
+					order = append(order, own)
+					s.attempt(own, own, own)
+				}
+				giveBack()
+				s.group.Wait()
+				if diff := cmp.Diff(order[:10], s.hashed[earlier:]); diff != "" {
+					t.Errorf("hashed (-want +got):\n%s", diff)
+				}
+				for _, own := range order[10:] {
+					wantBusy(t, s.failed[own], longest)
+				}
+				wantIdle(t, s.Passwords)
+			})
+		})
+	}
+}
+
+// TestHashesAtOnce: at most two with one name and four from one source, of known and unknown together.
+func TestHashesAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		name, source func(int) string
+		most         int
+	}{
+		"one name":   {always("alice"), numbered("X"), perName},
+		"one source": {numbered("user "), always("X"), perSource},
+	} {
+		for order, known := range map[string]func(i int) bool{
+			"by turns":      func(i int) bool { return i%2 == 0 },
+			"known first":   func(i int) bool { return i < 20 },
+			"unknown first": func(i int) bool { return i >= 20 },
+		} {
+			t.Run(name+", "+order, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newSlow(t, PasswordOptions{Concurrency: 12})
+					for i := range 40 {
+						s.start(Attempt{Name: tc.name(i), Source: tc.source(i), Password: fmt.Sprint(known(i)), Known: known(i)})
+					}
+					s.group.Wait()
+					if s.most != tc.most || len(s.hashed) != 40 {
+						t.Errorf("%d of %d were hashed at once, want %d of 40", s.most, len(s.hashed), tc.most)
+					}
+					// While both wait, each class has half, but for those that were hashed before the other came.
+					for i := tc.most; i+tc.most <= 32; i += tc.most {
+						if n := strings.Count(strings.Join(s.hashed[i:i+tc.most], " "), "true"); n != tc.most/2 {
+							t.Errorf("from %d on %d known of %d are hashed, want half: %v", i, n, tc.most, s.hashed)
+						}
+					}
+					wantIdle(t, s.Passwords)
+				})
+			})
+		}
+	}
+}
