@@ -132,6 +132,13 @@ func (f *failing) Revoke(ctx context.Context, name string, until time.Time) erro
 	return f.Store.Revoke(ctx, name, until)
 }
 
+func (f *failing) RecordOnce(ctx context.Context, name string, until time.Time) error {
+	if err := f.check("RecordOnce"); err != nil {
+		return err
+	}
+	return f.Store.RecordOnce(ctx, name, until)
+}
+
 func (f *failing) Revoked(ctx context.Context, names ...string) (bool, error) {
 	if err := f.check("Revoked"); err != nil {
 		return false, err

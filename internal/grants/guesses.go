@@ -55,10 +55,12 @@ type guesses struct {
 	derive         func(purpose, text string) string
 	counters       *ratelimit.Counters
 	day, row, slow *ratelimit.Effective
+	frame          time.Duration // in which all instances together make one attempt that is slowed down
+	store          Revocations
 }
 
 func newGuesses(o *Options) (*guesses, error) {
-	g := &guesses{clock: o.Clock, now: o.Now, derive: o.Deriver.Derive, counters: o.Counters}
+	g := &guesses{clock: o.Clock, now: o.Now, derive: o.Deriver.Derive, counters: o.Counters, frame: o.Guesses.SlowDown.Window, store: o.Store}
 	if g.counters == nil {
 		g.counters = ratelimit.NewCounters(maxMeterKeys)
 	}
@@ -123,22 +125,49 @@ func (u *User) knows(at, now time.Time) bool {
 	return now.Sub(at) < knownFor && !at.Before(since(u.CreatedAt, u.NotBefore))
 }
 
-// slowed returns the answer to an attempt beyond the slow-down, nil if it may be made now. It uses up its
-// part of the slow-down only if it is to be made at once: one that has to wait may never be.
-func (a *guess) slowed(now bool) error {
-	if a.known {
+// slowed returns the answer to an attempt beyond the slow-down, nil if it may wait for its turn. It uses
+// up nothing: an attempt that has to wait may never be made.
+func (a *guess) slowed() error {
+	if !a.slows() {
 		return nil
 	}
-	if _, full := a.counters.Denies(a.clock(), a.row, a.guesses.row); !full {
-		return nil
-	}
-	key := a.key(slowKeys, a.name)
-	d, _ := a.counters.Denies(a.clock(), key, a.slow)
-	if now {
-		d = a.counters.Take(a.clock(), key, a.slow, 1)
-	}
-	return tooMany(d.RetryAfter, "Too many failed attempts with this username")
+	d, _ := a.counters.Denies(a.clock(), a.slowKey(), a.guesses.slow)
+	return tooMany(d.RetryAfter, tooManyOfName)
 }
+
+// begin is slowed for an attempt that is made at once, and uses up its part of the slow-down. The counters
+// of several instances would all admit one when a frame begins, so the store decides between them.
+func (a *guess) begin(ctx context.Context) error {
+	if !a.slows() {
+		return nil
+	}
+	if d := a.counters.Take(a.clock(), a.slowKey(), a.guesses.slow, 1); d.Rejected() {
+		return tooMany(d.RetryAfter, tooManyOfName)
+	}
+	begun := a.now().Truncate(a.frame)
+	end := begun.Add(a.frame)
+	name := "attempt slowed down " + a.slowKey().Username + strconv.FormatInt(begun.UnixMilli(), 10)
+	switch err := a.store.RecordOnce(ctx, name, end.Add(skew)); {
+	case errors.Is(err, ErrExists):
+		return tooMany(end.Sub(a.now()), tooManyOfName)
+	case err != nil:
+		return storeFailed("record an attempt to sign in", err)
+	}
+	return nil
+}
+
+const tooManyOfName = "Too many failed attempts with this username"
+
+// slows reports whether the attempt is one of those that are slowed down.
+func (a *guess) slows() bool {
+	if a.known {
+		return false
+	}
+	_, full := a.counters.Denies(a.clock(), a.row, a.guesses.row)
+	return full
+}
+
+func (a *guess) slowKey() ratelimit.Key { return a.key(slowKeys, a.name) }
 
 // failed counts a wrong password, and returns its answer if there were too many already.
 func (a *guess) failed() error {

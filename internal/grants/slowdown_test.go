@@ -46,3 +46,35 @@ func TestWaitingUsesUpNoSlowDown(t *testing.T) {
 		wantWait(t, second, rowOver)
 	})
 }
+
+// TestSlowDownOfAllInstances: their counters do not know of each other here, as when all of them see at
+// the same moment that an attempt may be made. One of them makes it.
+func TestSlowDownOfAllInstances(t *testing.T) {
+	w, f := failingWorld(t, daily(1000, 10))
+	var instances []*grants.Service
+	for i := range 3 {
+		w.reopen() // with counters of its own
+		w.wrong("alice", 100*i, 10)
+		instances = append(instances, w.service)
+	}
+	const frames = 5
+	made := 0
+	for i := range frames {
+		for j, at := range instances {
+			_, _, err := at.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: "wrong", Remote: number(1000 + 10*i + j)})
+			if errors.Is(err, grants.ErrSignIn) {
+				made++
+				continue
+			}
+			if wait := wantWait(t, err, rowOver); wait > 31*time.Second {
+				t.Errorf("to wait for %v", wait)
+			}
+		}
+		w.clock.Advance(time.Minute)
+	}
+	check.Equal(t, "attempts made", made, frames)
+
+	f.operation, f.err = "RecordOnce", errDown
+	err := w.signIn(number(2000), "alice", password)
+	check.Equal(t, "code when the store is away", as[*grants.Error](t, err).Code, grants.TemporarilyUnavailable)
+}

@@ -63,13 +63,17 @@ type EarlierTokens interface {
 	AdoptToken(ctx context.Context, d secret.Digest, first Family) error
 }
 
-// Revocations keeps what was revoked before it expired: token families and single access tokens, by
-// name. A revocation is a tombstone that is consulted at every use, so nothing that races with it
+// Revocations keeps what was revoked before it expired, token families and single access tokens, by
+// name, and the names of what was done once. A revocation is a tombstone that is consulted at every use, so nothing that races with it
 // can escape it.
 type Revocations interface {
 	// Revoke records the name until it can no longer matter. Recording it twice keeps the later of
 	// both times.
 	Revoke(ctx context.Context, name string, until time.Time) error
+	// RecordOnce records a name that is not recorded yet until then; it is for what all instances
+	// together may do once. ErrExists if it is recorded: of any number of concurrent calls at most one
+	// returns nil. If the reply of a database was lost, ErrExists may be returned for the caller's own.
+	RecordOnce(ctx context.Context, name string, until time.Time) error
 	// Revoked reports whether any of the names is recorded.
 	Revoked(ctx context.Context, names ...string) (bool, error)
 }

@@ -69,7 +69,7 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 		return User{}, storeFailed("check password", err)
 	}
 	g.of(&user)
-	if err := g.slowed(false); err != nil {
+	if err := g.slowed(); err != nil {
 		return User{}, err
 	}
 	ok, err := s.verifyPassword(ctx, &user, exists, secret.Attempt{
@@ -78,7 +78,7 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 			if err := allowed(); err != nil {
 				return err
 			}
-			return g.slowed(true)
+			return g.begin(ctx)
 		},
 	})
 	var limited *LimitedError

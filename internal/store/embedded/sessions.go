@@ -58,6 +58,11 @@ func (s *Store) Revoke(ctx context.Context, name string, until time.Time) error 
 	})
 }
 
+// RecordOnce implements [grants.Revocations].
+func (s *Store) RecordOnce(ctx context.Context, name string, until time.Time) error {
+	return s.writes.do(ctx, func(w *writeTx) error { return w.add(placeOfName(name), header(0, until)) })
+}
+
 // Revoked implements [grants.Revocations].
 func (s *Store) Revoked(ctx context.Context, names ...string) (yes bool, err error) {
 	err = s.view(ctx, func(tx *bolt.Tx) error {

@@ -86,6 +86,12 @@ func (s *Store) Revoke(ctx context.Context, name string, until time.Time) error 
 	})
 }
 
+// RecordOnce implements [grants.Revocations].
+func (s *Store) RecordOnce(ctx context.Context, name string, until time.Time) error {
+	id := secret.DigestOf(name)
+	return s.insert(ctx, "record once", s.revocations, append(byID(id[:]), bson.E{Key: "expire", Value: until}), grants.ErrExists)
+}
+
 // Revoked implements [grants.Revocations].
 func (s *Store) Revoked(ctx context.Context, names ...string) (yes bool, err error) {
 	ids := make(bson.A, 0, len(names))

@@ -51,6 +51,7 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"RotateFamily":  b.RotateFamily(ctx, later(theFamily, 2)),
 		"AdoptToken":    b.AdoptToken(ctx, theCode, first),
 		"Revoke":        b.Revoke(ctx, "new", Epoch),
+		"RecordOnce":    b.RecordOnce(ctx, "new", Epoch),
 		"CreateUser":    b.CreateUser(ctx, user("new")),
 		"ChangeUser":    b.ChangeUser(ctx, "there", grants.UserChange{PasswordHash: "new"}),
 		"DeleteUser":    b.DeleteUser(ctx, "there"),

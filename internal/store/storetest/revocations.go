@@ -3,6 +3,8 @@ package storetest
 import (
 	"testing"
 	"time"
+
+	"oauth-server/internal/grants"
 )
 
 func testRevocations(t *testing.T, target Target) {
@@ -28,6 +30,7 @@ func testRevocations(t *testing.T, target Target) {
 		}
 	})
 	t.Run("the later time stays", func(t *testing.T) { laterStays(t, target.fresh(t)) })
+	t.Run("recorded once", func(t *testing.T) { recordOnce(t, target.fresh(t)) })
 	t.Run("100 at once keep the latest", func(t *testing.T) {
 		b := target.fresh(t)
 		errs := make([]error, 100)
@@ -40,6 +43,27 @@ func testRevocations(t *testing.T, target Target) {
 		sweep(t, b, Epoch.Add(99*time.Second), 0)
 		sweep(t, b, Epoch.Add(100*time.Second), 1)
 	})
+}
+
+// recordOnce: of 100 at once one records the name, and it is as good as a revoked one: until it expires.
+func recordOnce(t *testing.T, b Backend) {
+	t.Helper()
+	errs := make([]error, 100)
+	together(len(errs), func(i int) { errs[i] = b.RecordOnce(t.Context(), "once", Epoch.Add(time.Hour)) })
+	won := 0
+	for _, err := range errs {
+		if err == nil {
+			won++
+			continue
+		}
+		failWith(t, "record it again", grants.ErrExists, err)
+	}
+	equal(t, "winners", 1, won)
+	succeed(t, "record another", b.RecordOnce(t.Context(), "other", Epoch.Add(2*time.Hour)))
+	succeed(t, "revoke a third", b.Revoke(t.Context(), "third", Epoch.Add(2*time.Hour)))
+	failWith(t, "record what is revoked", grants.ErrExists, b.RecordOnce(t.Context(), "third", Epoch.Add(time.Hour)))
+	sweep(t, b, Epoch.Add(time.Hour+time.Second), 1)
+	failWith(t, "record what has not expired", grants.ErrExists, b.RecordOnce(t.Context(), "other", Epoch.Add(3*time.Hour)))
 }
 
 func revoked(t *testing.T, b Backend, names ...string) bool {

@@ -71,6 +71,13 @@ func (s *Store) Revoke(ctx context.Context, name string, until time.Time) (err e
 	return s.backend.Revoke(ctx, name, until)
 }
 
+// RecordOnce implements grants.Revocations.
+func (s *Store) RecordOnce(ctx context.Context, name string, until time.Time) (err error) {
+	ctx, end := s.observer.Begin(ctx, "record_once")
+	defer func() { end(failed(err)) }()
+	return s.backend.RecordOnce(ctx, name, until)
+}
+
 // Revoked implements grants.Revocations.
 func (s *Store) Revoked(ctx context.Context, names ...string) (_ bool, err error) {
 	ctx, end := s.observer.Begin(ctx, "read_revocations")
