@@ -131,7 +131,7 @@ func (a *guess) slowed() error {
 	if !a.slows() {
 		return nil
 	}
-	d, _ := a.counters.Denies(a.clock(), a.slowKey(), a.guesses.slow)
+	d, _ := a.counters.Denies(a.clock(), a.slowKey(), a.slow)
 	return tooMany(d.RetryAfter, tooManyOfName)
 }
 
@@ -141,7 +141,7 @@ func (a *guess) begin(ctx context.Context) error {
 	if !a.slows() {
 		return nil
 	}
-	if d := a.counters.Take(a.clock(), a.slowKey(), a.guesses.slow, 1); d.Rejected() {
+	if d := a.counters.Take(a.clock(), a.slowKey(), a.slow, 1); d.Rejected() {
 		return tooMany(d.RetryAfter, tooManyOfName)
 	}
 	begun := a.now().Truncate(a.frame)
