@@ -116,15 +116,14 @@ func (s *PolicySource) follow(ctx context.Context) error {
 		entries, err := s.store.PolicyEntries(ctx, current.Version())
 		newer, ok := current.continued(entries)
 		if err == nil && (!ok || len(newer) == 0) {
-			return s.load(ctx)
+			return s.reload(ctx, version)
 		}
 		for i := range newer {
 			err := s.apply(&newer[i])
 			if errors.Is(err, ErrPolicyGap) || fielderr.Of(err) != nil {
-				err = s.load(ctx)
+				return s.reload(ctx, version)
 			}
 			if err != nil {
-				s.refuse(version, err)
 				return err
 			}
 		}
@@ -138,11 +137,13 @@ func (s *PolicySource) follow(ctx context.Context) error {
 	return nil
 }
 
-// refuse remembers why a version is not used, unless the store may have been the reason.
-func (s *PolicySource) refuse(version int64, err error) {
+// reload reads the whole state because of a version. If that is refused, it is not read again for the same.
+func (s *PolicySource) reload(ctx context.Context, version int64) error {
+	err := s.load(ctx)
 	if (PolicyStatus{Err: err}).Refused() {
 		s.refused = refusal{version, err}
 	}
+	return err
 }
 
 // continued returns those of the entries that are newer than the snapshot, which it was read from, and

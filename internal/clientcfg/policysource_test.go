@@ -203,9 +203,13 @@ func TestPolicySourceFollowsAgainOnceMended(t *testing.T) {
 	for range 2 {
 		requireError(t, s.Refresh(t.Context()), "refused version 1")
 	}
-	store.put(shopHas(6))
+	check.Equal(t, "reads of the whole state", store.loads, 2) // the first at the start
+	for i := range 40 {
+		store.put(shopHas(1 + i))
+	}
 	requireError(t, s.Refresh(t.Context()), "")
-	check.Equal(t, "limit after the change", userLimit(s, "shop"), int64(6))
+	check.Equal(t, "limit after the changes", userLimit(s, "shop"), int64(40))
+	check.Equal(t, "reads of the whole state", store.loads, 3)
 }
 
 func TestPolicySourceKeepsTheLastGoodPolicies(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -57,7 +58,8 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 	return entries, nil
 }
 
-// SweepAudit implements [clientcfg.AuditLog]. It folds first, and removes nothing beyond the marker. A
+// SweepAudit implements [clientcfg.AuditLog]. It folds first, and removes nothing beyond the marker, and
+// nothing after an entry that is young enough: the newest entry has the highest version. A
 // target that was removed leaves the fold when no entry of its time is left: until then, a process that
 // folds an older entry, and was held up, must not bring it back.
 func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, err error) {
@@ -67,23 +69,33 @@ func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, 
 		if err != nil {
 			return err
 		}
-		old := bson.D{{Key: "at", Value: bson.D{{Key: "$lt", Value: before}}}, {Key: "_id", Value: bson.D{{Key: "$lte", Value: folded}}}}
+		young, err := s.oldestEntry(ctx, bson.D{{Key: "at", Value: bson.D{{Key: "$gte", Value: before}}}})
+		if err != nil {
+			return err
+		}
+		old := byID(bson.D{{Key: "$lte", Value: min(folded, young-1)}})
 		result, err := s.audit.DeleteMany(ctx, old, options.DeleteMany().SetComment(comment(ctx)))
 		if err != nil {
 			return err
 		}
 		removed = int(result.DeletedCount)
-		oldest, err := findAll[auditDoc](ctx, s.audit, bson.D{}, options.Find().SetSort(byID(1)).SetProjection(byID(1)).SetLimit(1))
+		oldest, err := s.oldestEntry(ctx, bson.D{})
 		if err != nil {
 			return err
 		}
-		upTo := folded
-		if len(oldest) > 0 {
-			upTo = min(folded, oldest[0].Version-1)
-		}
+		upTo := min(folded, oldest-1)
 		_, err = s.policies.DeleteMany(ctx, bson.D{{Key: "value", Value: "null"}, {Key: "version", Value: bson.D{{Key: "$lte", Value: upTo}}}},
 			options.DeleteMany().SetComment(comment(ctx)))
 		return err
 	})
 	return removed, errors.Join(err, folding)
+}
+
+// oldestEntry returns the version of the oldest entry that matches, the highest number if there is none.
+func (s *Store) oldestEntry(ctx context.Context, filter bson.D) (int64, error) {
+	oldest, err := findAll[auditDoc](ctx, s.audit, filter, options.Find().SetSort(byID(1)).SetProjection(byID(1)).SetLimit(1))
+	if err != nil || len(oldest) == 0 {
+		return math.MaxInt64, err
+	}
+	return oldest[0].Version, nil
 }

@@ -102,6 +102,18 @@ func (s *Store) policyState(ctx context.Context) (state clientcfg.PolicyState, f
 		}
 		return state.Fold(e)
 	})
+	if err != nil {
+		return state, folded, err
+	}
+	err = s.do(ctx, "read policies", func(ctx context.Context) error {
+		switch now, err := s.policiesFolded(ctx); {
+		case err != nil:
+			return err
+		case now > state.Version: // all entries that were missed here may have been swept since
+			return clientcfg.ErrPolicyGap
+		}
+		return nil
+	})
 	return state, folded, err
 }
 
@@ -123,7 +135,7 @@ func (s *Store) foldedTargets(ctx context.Context) (map[string]clientcfg.TargetV
 	targets := map[string]clientcfg.TargetValue{}
 	for more := true; more; {
 		err := s.do(ctx, "read policies", func(ctx context.Context) error {
-			for more = cursor.Next(ctx); more; cursor.Next(ctx) {
+			for more = cursor.Next(ctx); more; more = cursor.Next(ctx) {
 				var doc migrations.PolicyTarget
 				if err := cursor.Decode(&doc); err != nil {
 					return err
@@ -193,6 +205,11 @@ func (s *Store) AppendPolicyEntry(ctx context.Context, entry clientcfg.PolicyEnt
 		if err != nil {
 			return err
 		}
+		folded, err := s.policiesFolded(ctx) // earlier releases may have swept the newest
+		if err != nil {
+			return err
+		}
+		version = max(version, folded)
 		if version != entry.Version-1 { // an insert alone could leave a gap
 			return fmt.Errorf("%w: version %d is stored, not %d", clientcfg.ErrPolicyConflict, version, entry.Version-1)
 		}
@@ -255,10 +272,23 @@ func (s *Store) foldSome(ctx context.Context) (more bool, err error) {
 	if err := migrations.PutPolicyTargets(ctx, s.policies, slices.Collect(maps.Values(targets)), comment(ctx)); err != nil {
 		return false, err
 	}
-	_, err = s.policies.UpdateOne(ctx, append(byID(migrations.PolicyMarker), bson.E{Key: "folded", Value: bson.D{{Key: "$lt", Value: next}}}),
-		bson.D{{Key: "$set", Value: bson.D{{Key: "folded", Value: next}}}}, options.UpdateOne().SetComment(comment(ctx)))
+	err = s.putMarker(ctx, next)
 	more = next < entries[len(entries)-1].Version || len(entries) == entriesAtOnce
 	return more, errors.Join(err, unread, stop)
+}
+
+// putMarker says that all entries up to that version are folded. It makes the marker if there is none, as
+// after a restore without it.
+func (s *Store) putMarker(ctx context.Context, folded int64) error {
+	_, err := s.policies.UpdateOne(ctx, append(byID(migrations.PolicyMarker), bson.E{Key: "folded", Value: bson.D{{Key: "$lt", Value: folded}}}),
+		bson.D{
+			{Key: "$set", Value: bson.D{{Key: "folded", Value: folded}}},
+			{Key: "$setOnInsert", Value: bson.D{{Key: "version", Value: migrations.PolicyMarkerVersion}}},
+		}, options.UpdateOne().SetUpsert(true).SetComment(comment(ctx)))
+	if mongo.IsDuplicateKeyError(err) { // it is further already
+		return nil
+	}
+	return err
 }
 
 // foldAtOnce is how many targets are folded together, or as many as one entry has.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/migrations"
@@ -60,6 +62,9 @@ func isFoldOf(t *testing.T, s *Store, version int64) {
 	got, err := s.PolicyState(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if got.ID == "" && !slices.Contains(trail(t, s), version) { // it was swept
+		want.ID = ""
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
@@ -302,4 +307,83 @@ func TestWatchPolicies(t *testing.T) {
 	if noWatch := errors.Is(err, clientcfg.ErrNoWatch); noWatch != (calls == 0) || !noWatch && calls < 2 {
 		t.Errorf("called %d times, then %v", calls, err)
 	}
+}
+
+// TestSweepLeavesTheNewest: the clock of one writer was ahead, so that an older entry is younger. The
+// version never goes back, and the next one follows.
+func TestSweepLeavesTheNewest(t *testing.T) {
+	_, s, _ := throughProxy(t)
+	base := time.Now().Add(-48 * time.Hour)
+	for version := int64(1); version <= 5; version++ {
+		e := entryOf(version)
+		if e.At = base; version == 4 {
+			e.At = base.Add(2 * time.Minute)
+		}
+		check.OK(t, s.AppendPolicyEntry(t.Context(), e))
+	}
+	for _, sweep := range []struct {
+		before  time.Duration
+		removed int
+	}{{time.Minute, 3}, {time.Hour, 2}} {
+		removed, err := s.SweepAudit(t.Context(), base.Add(sweep.before))
+		check.OK(t, err)
+		check.Equal(t, "entries removed", removed, sweep.removed)
+		version, err := s.PolicyVersion(t.Context())
+		check.OK(t, err)
+		check.Equal(t, "version", version, 5)
+		isFoldOf(t, s, 5)
+	}
+	if err := change(t.Context(), s, 5); !errors.Is(err, clientcfg.ErrPolicyConflict) {
+		t.Errorf("another version 5: %v", err)
+	}
+	changeTo(t, s, 6)
+	isFoldOf(t, s, 6)
+}
+
+// TestNewestSweptByAnEarlierRelease, which swept by time alone: a version that was folded is not given
+// twice.
+func TestNewestSweptByAnEarlierRelease(t *testing.T) {
+	_, s, _ := throughProxy(t)
+	changeTo(t, s, 5)
+	check.OK(t, s.foldPolicies(t.Context()))
+	_, err := s.audit.DeleteOne(t.Context(), byID(5))
+	check.OK(t, err)
+	if err := change(t.Context(), s, 5); !errors.Is(err, clientcfg.ErrPolicyConflict) {
+		t.Errorf("another version 5: %v", err)
+	}
+	check.OK(t, change(t.Context(), s, 6))
+	isFoldOf(t, s, 6)
+}
+
+// TestSweptWhileTheStateIsRead: everything is folded and swept between two reads.
+func TestSweptWhileTheStateIsRead(t *testing.T) {
+	for at := 1; at <= 4; at++ {
+		s, direct, proxy := throughProxy(t)
+		changeTo(t, direct, 5)
+		finds := 0
+		proxy.Decide(func(command string) mongotest.Fault {
+			if command != "find" {
+				return mongotest.Pass
+			}
+			if finds++; finds == at {
+				_, err := direct.SweepAudit(t.Context(), time.Now().Add(time.Hour))
+				check.OK(t, err)
+			}
+			return mongotest.Pass
+		})
+		isFoldOf(t, s, 5)
+	}
+}
+
+// TestMarkerIsMadeAgain after a restore of the trail without the fold.
+func TestMarkerIsMadeAgain(t *testing.T) {
+	_, s, _ := throughProxy(t)
+	changeTo(t, s, 40)
+	_, err := s.policies.DeleteMany(t.Context(), bson.D{})
+	check.OK(t, err)
+	changeTo(t, s, 2*entriesAtOnce+1)
+	isFoldOf(t, s, 2*entriesAtOnce+1)
+	folded, err := s.policiesFolded(t.Context())
+	check.OK(t, err)
+	check.Equal(t, "folded", folded, 2*entriesAtOnce)
 }
