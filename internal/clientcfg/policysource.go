@@ -28,11 +28,15 @@ type PolicySource struct {
 	status  atomic.Pointer[PolicyStatus]
 }
 
-// refusal is why the policies of a version are not used.
+// refusal is why the policies of a version are not used, and until when that is not looked at again.
 type refusal struct {
 	version int64
 	err     error
+	until   time.Time
 }
+
+// refusedFor is how long a version is refused without another look: reading the whole state is expensive.
+const refusedFor = 30 * time.Second
 
 // PolicyOptions make a [PolicySource]. A zero value means the default named beside it.
 type PolicyOptions struct {
@@ -98,7 +102,7 @@ func (s *PolicySource) refresh(ctx context.Context) error {
 // follow applies the entries that are newer than the current snapshot, one by one. If they do not
 // continue it, because the store was restored from a backup or has forgotten them, or if what one of
 // them makes is not valid, it reads the whole state: a later entry may have mended it. It does that
-// once for each version.
+// once for each version, and again after a while, because the entry itself may have been mended.
 func (s *PolicySource) follow(ctx context.Context) error {
 	current := s.current.Load()
 	if current == nil {
@@ -108,7 +112,7 @@ func (s *PolicySource) follow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("clientcfg: read the version of the policies: %w", err)
 	}
-	if s.refused.err != nil && s.refused.version == version {
+	if s.refused.version == version && s.now().Before(s.refused.until) {
 		return s.refused.err
 	}
 	s.refused = refusal{}
@@ -137,11 +141,11 @@ func (s *PolicySource) follow(ctx context.Context) error {
 	return nil
 }
 
-// reload reads the whole state because of a version. If that is refused, it is not read again for the same.
+// reload reads the whole state because of a version. If that is refused, it is not read again for a while.
 func (s *PolicySource) reload(ctx context.Context, version int64) error {
 	err := s.load(ctx)
 	if (PolicyStatus{Err: err}).Refused() {
-		s.refused = refusal{version, err}
+		s.refused = refusal{version, err, s.now().Add(refusedFor)}
 	}
 	return err
 }

@@ -212,6 +212,25 @@ func TestPolicySourceFollowsAgainOnceMended(t *testing.T) {
 	check.Equal(t, "reads of the whole state", store.loads, 3)
 }
 
+// TestPolicySourceReadsAMendedEntry: what is stored was mended where it is, so the version is the same.
+func TestPolicySourceReadsAMendedEntry(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	store := &policyStore{}
+	s, err := clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{
+		Base: fileSettings(), Now: func() time.Time { return now },
+	})
+	requireError(t, err, "")
+	store.put(broken())
+	requireError(t, s.Refresh(t.Context()), "refused version 1")
+	mended := &policyStore{}
+	mended.put(shopHas(6))
+	store.trail, store.state = mended.trail, mended.state
+	requireError(t, s.Refresh(t.Context()), "refused version 1")
+	now = now.Add(30 * time.Second)
+	requireError(t, s.Refresh(t.Context()), "")
+	check.Equal(t, "limit", userLimit(s, "shop"), int64(6))
+}
+
 func TestPolicySourceKeepsTheLastGoodPolicies(t *testing.T) {
 	for _, bad := range []struct {
 		name, want string

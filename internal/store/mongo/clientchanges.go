@@ -203,7 +203,9 @@ func (s *Store) ClientChanges(ctx context.Context, since clientcfg.Mark, each fu
 		for i := range page {
 			c := &page[i]
 			last = clientcfg.Mark{Number: c.Number, Nonce: c.Nonce}
-			if waiting = waiting || s.stillOpen(ctx, c); !waiting {
+			if open := s.stillOpen(ctx, c); open || waiting { // asked of each: all wait at the same time
+				waiting = true
+			} else {
 				next = last
 			}
 		}

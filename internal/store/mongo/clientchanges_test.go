@@ -125,6 +125,22 @@ func TestWriterThatDies(t *testing.T) {
 	}
 }
 
+// TestWritersThatDieTogether: readers wait for all of them at the same time.
+func TestWritersThatDieTogether(t *testing.T) {
+	t.Parallel()
+	writer, reader := twoStores(t)
+	mark, dead := clientcfg.Mark{}, errors.New("killed")
+	for _, id := range []string{"a", "b", "c"} {
+		err := writer.changeClient(t.Context(), clientWrite{operation: "die", id: id, write: func(context.Context) error { return dead }})
+		check.Equal(t, "it died", errors.Is(err, dead), true)
+	}
+	followed(t, reader, &mark)
+	check.Equal(t, "mark", mark.Number, 0)
+	giveUp(reader)
+	followed(t, reader, &mark)
+	check.Equal(t, "mark", mark.Number, 3)
+}
+
 // TestChangesLostOnTheWay: whichever command of a change is lost, or its reply, readers see what is
 // stored, and a change that follows is seen too.
 func TestChangesLostOnTheWay(t *testing.T) {
