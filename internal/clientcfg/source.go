@@ -78,7 +78,12 @@ func (s *Source) Renew(ctx context.Context, atMost time.Duration) error {
 
 func (s *Source) renewed(atMost time.Duration) bool {
 	checked := s.checked.Load()
-	return checked != nil && time.Since(*checked) < atMost
+	if checked == nil {
+		return false
+	}
+	// The monotonic clock stands still while the machine is suspended; the other may be set back.
+	age := time.Now().Round(0).Sub(*checked)
+	return 0 <= age && age < atMost
 }
 
 func (s *Source) refresh(ctx context.Context) error {
