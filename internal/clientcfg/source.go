@@ -21,6 +21,9 @@ const (
 	sumUntil = 3 * time.Minute // after the first of these comparisons was due
 )
 
+// mostWait is how long [Source.Renew] waits for another reader, which may be reading all clients.
+const mostWait = time.Second
+
 // Source holds the newest [Directory]. Reads are a pointer load.
 type Source struct {
 	store   Store
@@ -56,41 +59,52 @@ func (s *Source) Directory() *Directory { return s.current.Load() }
 // CheckedAt is when the directory was last found to be the newest.
 func (s *Source) CheckedAt() time.Time { return *s.checked.Load() }
 
-// Refresh reads what has changed in the store. After an error the last good directory stays in use.
-func (s *Source) Refresh(ctx context.Context) error { return s.Renew(ctx, 0) }
+// Refresh reads what has changed in the store, and all clients if that is not known. After an error
+// the last good directory stays in use.
+func (s *Source) Refresh(ctx context.Context) error {
+	if err := s.take(ctx); err != nil {
+		return err
+	}
+	defer s.release()
+	return s.refresh(ctx)
+}
 
-// Renew does the same unless the directory was the newest at most so long ago. A process that was
-// stopped, or cut off from the store, learns in this way what it has missed before it judges by it.
+// Renew reads what has changed unless the directory was the newest at most so long ago. A process that
+// was stopped, or cut off from the store, learns in this way what it has missed before it judges by it.
+// It is for requests: it never reads all clients, and returns an error where that is needed.
 func (s *Source) Renew(ctx context.Context, atMost time.Duration) error {
 	if s.renewed(atMost) {
 		return nil
 	}
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
+	waiting, cancel := context.WithTimeout(ctx, mostWait)
+	defer cancel()
+	if err := s.take(waiting); err != nil {
+		return err
 	}
+	defer s.release()
 	if s.renewed(atMost) { // by another caller
 		return nil
 	}
-	asked := time.Now()
-	if err := s.refresh(ctx); err != nil {
-		return err
-	}
-	s.checked.Store(&asked)
-	return nil
+	_, err := s.follow(ctx, s.current.Load())
+	return err
 }
 
 func (s *Source) renewed(atMost time.Duration) bool {
-	checked := s.checked.Load()
-	if checked == nil {
-		return false
-	}
 	// The monotonic clock stands still while the machine is suspended; the other may be set back.
-	age := time.Now().Round(0).Sub(*checked)
+	age := time.Now().Round(0).Sub(s.CheckedAt())
 	return 0 <= age && age < atMost
 }
+
+func (s *Source) take(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("clientcfg: wait for another read of clients: %w", ctx.Err())
+	}
+}
+
+func (s *Source) release() { <-s.turn }
 
 func (s *Source) refresh(ctx context.Context) error {
 	old := s.current.Load()
@@ -110,6 +124,7 @@ func (s *Source) refresh(ctx context.Context) error {
 
 // follow reads the changes since a directory, and returns the one that is in use afterwards.
 func (s *Source) follow(ctx context.Context, old *Directory) (*Directory, error) {
+	asked := time.Now()
 	e := old.edit(&s.known)
 	mark, err := s.store.ClientChanges(ctx, old.mark, e.apply)
 	if err != nil {
@@ -119,7 +134,7 @@ func (s *Source) follow(ctx context.Context, old *Directory) (*Directory, error)
 	if e.applied > 0 || mark != old.mark {
 		next = e.directory(mark)
 	}
-	s.adopt(ctx, old, next)
+	s.adopt(ctx, old, next, asked)
 	return next, nil
 }
 
@@ -168,16 +183,19 @@ func (s *Source) sumIn(d time.Duration) {
 }
 
 func (s *Source) readAll(ctx context.Context, old *Directory) error {
+	asked := time.Now()
 	next, err := readDirectory(ctx, s.store, old, &s.known)
 	if err != nil {
 		return err
 	}
-	s.adopt(ctx, old, next)
+	s.adopt(ctx, old, next, asked)
 	return nil
 }
 
-func (s *Source) adopt(ctx context.Context, old, next *Directory) {
+// adopt makes the next directory, which was the newest when it was asked for, the one in use.
+func (s *Source) adopt(ctx context.Context, old, next *Directory, asked time.Time) {
 	s.current.Store(next)
+	s.checked.Store(&asked)
 	if next != old {
 		s.logUnreadable(ctx, old, next)
 	}

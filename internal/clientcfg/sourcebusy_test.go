@@ -114,3 +114,47 @@ func TestSourceComparesAgainAfterAnError(t *testing.T) {
 		}
 	})
 }
+
+// slowStore waits until it may read all clients.
+type slowStore struct {
+	*fakeStore
+	may chan struct{}
+}
+
+func (s *slowStore) Clients(ctx context.Context, each func(clientcfg.Record)) (clientcfg.Mark, error) {
+	select {
+	case <-s.may:
+		return s.fakeStore.Clients(ctx, each)
+	case <-ctx.Done():
+		return clientcfg.Mark{}, ctx.Err()
+	}
+}
+
+// TestRequestsLeaveReadsOfAllToTheTask: Renew neither reads all clients nor waits until that was done.
+func TestRequestsLeaveReadsOfAllToTheTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{fakeStore: storeOf(named("a")), may: make(chan struct{}, 1)}
+		store.may <- struct{}{}
+		source, err := clientcfg.NewSource(t.Context(), store, nil)
+		requireError(t, err, "")
+		time.Sleep(3 * time.Second) //nolint:forbidigo // the time of the bubble
+		store.lost = true
+		if err := source.Renew(t.Context(), 2*time.Second); !errors.Is(err, clientcfg.ErrMarkLost) {
+			t.Errorf("after the mark was lost: %v", err)
+		}
+		refreshed := make(chan error)
+		go func() { refreshed <- source.Refresh(t.Context()) }()
+		synctest.Wait()
+		asked := time.Now()
+		requireError(t, source.Renew(t.Context(), 2*time.Second), "wait for another read of clients")
+		if waited := time.Since(asked); waited > time.Second {
+			t.Errorf("waited %v for a read of all clients", waited)
+		}
+		store.may <- struct{}{}
+		requireError(t, <-refreshed, "")
+		requireError(t, source.Renew(t.Context(), 2*time.Second), "")
+		if store.reads != 2 {
+			t.Errorf("%d reads of all clients, want 2", store.reads)
+		}
+	})
+}
