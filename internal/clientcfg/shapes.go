@@ -34,12 +34,15 @@ func (s *shapes) entry(r *Record) *entry {
 	return e
 }
 
-// of returns a shape that is equal: the one that was seen last of those with the hash, or this one.
+// of returns a shape that is equal: the one that was seen last of those with the hash, or this one. All
+// that is compared is hashed, or shapes that differ in the rest would replace each other.
 func (s *shapes) of(c *Client) *Client {
 	if s.byHash == nil || len(s.byHash) >= mostShapes {
 		s.byHash = map[uint64]*Client{}
 	}
 	s.hash.Reset()
+	maphash.WriteComparable(&s.hash, c.Former)
+	maphash.WriteComparable(&s.hash, [...]bool{c.Public, c.WithoutPKCE, c.ResourceServer})
 	for _, g := range c.Grants {
 		s.write(string(g))
 	}

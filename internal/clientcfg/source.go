@@ -12,9 +12,17 @@ import (
 	"time"
 )
 
-// sumEvery is how often the sum over all clients is compared, on average: it is for changes by earlier
-// releases only, and costs the store a walk over an index.
-const sumEvery = 5 * time.Minute
+// The sum over all clients is compared every five minutes on average: it is for changes by earlier
+// releases only, and costs the store a walk over an index. It says nothing if clients change while it
+// is taken. Then it is taken again, and in the end all clients are read instead.
+const (
+	sumEvery = 5 * time.Minute
+	sumAgain = 30 * time.Second
+	sumUntil = 3 * time.Minute // after the first of these comparisons was due
+)
+
+// mostWait is how long [Source.Renew] waits for another reader, which may be reading all clients.
+const mostWait = time.Second
 
 // Source holds the newest [Directory]. Reads are a pointer load.
 type Source struct {
@@ -26,6 +34,7 @@ type Source struct {
 	turn  chan struct{} // holds a token while a refresh runs; guards the fields below
 	known shapes
 	sumAt time.Time // when the sum is compared next
+	allAt time.Time // from when on all clients are read if that comparison says nothing
 }
 
 // NewSource reads the first directory and fails if the store cannot be read. When a client cannot be
@@ -50,104 +59,146 @@ func (s *Source) Directory() *Directory { return s.current.Load() }
 // CheckedAt is when the directory was last found to be the newest.
 func (s *Source) CheckedAt() time.Time { return *s.checked.Load() }
 
-// Refresh reads what has changed in the store. After an error the last good directory stays in use.
-func (s *Source) Refresh(ctx context.Context) error { return s.Renew(ctx, 0) }
+// Refresh reads what has changed in the store, and all clients if that is not known. After an error
+// the last good directory stays in use.
+func (s *Source) Refresh(ctx context.Context) error {
+	if err := s.take(ctx); err != nil {
+		return err
+	}
+	defer s.release()
+	return s.refresh(ctx)
+}
 
-// Renew does the same unless the directory was the newest at most so long ago. A process that was
-// stopped, or cut off from the store, learns in this way what it has missed before it judges by it.
+// Renew reads what has changed unless the directory was the newest at most so long ago. A process that
+// was stopped, or cut off from the store, learns in this way what it has missed before it judges by it.
+// It is for requests: it never reads all clients, and returns an error where that is needed.
 func (s *Source) Renew(ctx context.Context, atMost time.Duration) error {
 	if s.renewed(atMost) {
 		return nil
 	}
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
+	waiting, cancel := context.WithTimeout(ctx, mostWait)
+	defer cancel()
+	if err := s.take(waiting); err != nil {
+		return err
 	}
+	defer s.release()
 	if s.renewed(atMost) { // by another caller
 		return nil
 	}
-	asked := time.Now()
-	if err := s.refresh(ctx); err != nil {
-		return err
-	}
-	s.checked.Store(&asked)
-	return nil
+	_, err := s.follow(ctx, s.current.Load())
+	return err
 }
 
 func (s *Source) renewed(atMost time.Duration) bool {
-	checked := s.checked.Load()
-	return checked != nil && time.Since(*checked) < atMost
+	// The monotonic clock stands still while the machine is suspended; the other may be set back.
+	age := time.Now().Round(0).Sub(s.CheckedAt())
+	return 0 <= age && age < atMost
 }
+
+func (s *Source) take(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("clientcfg: wait for another read of clients: %w", ctx.Err())
+	}
+}
+
+func (s *Source) release() { <-s.turn }
 
 func (s *Source) refresh(ctx context.Context) error {
 	old := s.current.Load()
 	if old == nil {
+		s.sumIn(rand.N(sumEvery)) //nolint:gosec // spreads the instances
 		return s.readAll(ctx, &Directory{})
 	}
-	next, changed, err := s.follow(ctx, old)
-	if err == nil && changed == 0 && time.Now().After(s.sumAt) {
-		return s.compareSum(ctx, next)
-	}
-	if errors.Is(err, ErrMarkLost) {
+	next, err := s.follow(ctx, old)
+	switch {
+	case errors.Is(err, ErrMarkLost):
 		return s.readAll(ctx, old)
+	case err == nil && time.Now().After(s.sumAt):
+		return s.compareSum(ctx, next)
 	}
 	return err
 }
 
-// follow reads the changes since a directory, and returns the one that is in use afterwards and how
-// many there were.
-func (s *Source) follow(ctx context.Context, old *Directory) (next *Directory, changed int, err error) {
+// follow reads the changes since a directory, and returns the one that is in use afterwards.
+func (s *Source) follow(ctx context.Context, old *Directory) (*Directory, error) {
+	asked := time.Now()
 	e := old.edit(&s.known)
 	mark, err := s.store.ClientChanges(ctx, old.mark, e.apply)
-	switch {
-	case err != nil:
-		return old, 0, fmt.Errorf("clientcfg: read changes of clients: %w", err)
-	case e.applied == 0 && mark == old.mark:
-		return old, 0, nil
+	if err != nil {
+		return old, fmt.Errorf("clientcfg: read changes of clients: %w", err)
 	}
-	next = e.directory(mark)
-	s.adopt(ctx, old, next)
-	return next, e.applied, nil
+	next := old
+	if e.applied > 0 || mark != old.mark {
+		next = e.directory(mark)
+	}
+	s.adopt(ctx, old, next, asked)
+	return next, nil
 }
 
 // compareSum reads all clients if the store has others than the directory, because a release has
-// changed them that does not announce that. It needs a moment without changes.
+// changed them that does not announce that, and also if that cannot be found out for too long.
 func (s *Source) compareSum(ctx context.Context, d *Directory) error {
-	s.sumAt = time.Now().Add(sumEvery*4/5 + rand.N(sumEvery*2/5)) //nolint:gosec // spreads the instances
+	s.sumAt = time.Now().Add(sumAgain)
 	sum, err := s.store.ClientsSum(ctx)
 	switch {
 	case errors.Is(err, ErrNoSum):
+		s.sumLater()
 		return nil
 	case err != nil:
 		return fmt.Errorf("clientcfg: read sum of clients: %w", err)
-	case sum == d.sum():
+	}
+	next := d
+	if sum != d.sum() { // announced changes may be the difference
+		if next, err = s.follow(ctx, d); err != nil {
+			return err
+		}
+	}
+	meanwhile := next.sum() != d.sum()
+	switch {
+	case sum == next.sum():
+		s.sumLater()
+		return nil
+	case meanwhile && time.Now().Before(s.allAt):
 		return nil
 	}
-	if _, changed, err := s.follow(ctx, d); err != nil || changed > 0 {
-		return err // what was just changed is the difference, as far as can be said
+	s.log.LogAttrs(ctx, slog.LevelInfo, "clients may have been changed by another release; reading all",
+		slog.Int64("clients", sum.Clients), slog.Int("known", next.Len()), slog.Bool("announced_meanwhile", meanwhile))
+	if err := s.readAll(ctx, next); err != nil {
+		return err
 	}
-	s.log.LogAttrs(ctx, slog.LevelInfo, "clients were changed by another release; reading all",
-		slog.Int64("clients", sum.Clients), slog.Int("known", d.Len()))
-	return s.readAll(ctx, d)
+	s.sumLater()
+	return nil
+}
+
+func (s *Source) sumLater() {
+	s.sumIn(sumEvery*4/5 + rand.N(sumEvery*2/5)) //nolint:gosec // spreads the instances
+}
+
+func (s *Source) sumIn(d time.Duration) {
+	s.sumAt = time.Now().Add(d)
+	s.allAt = s.sumAt.Add(sumUntil)
 }
 
 func (s *Source) readAll(ctx context.Context, old *Directory) error {
+	asked := time.Now()
 	next, err := readDirectory(ctx, s.store, old, &s.known)
 	if err != nil {
 		return err
 	}
-	if s.sumAt.IsZero() {
-		s.sumAt = time.Now().Add(rand.N(sumEvery)) //nolint:gosec // spreads the instances
-	}
-	s.adopt(ctx, old, next)
+	s.adopt(ctx, old, next, asked)
 	return nil
 }
 
-func (s *Source) adopt(ctx context.Context, old, next *Directory) {
+// adopt makes the next directory, which was the newest when it was asked for, the one in use.
+func (s *Source) adopt(ctx context.Context, old, next *Directory, asked time.Time) {
 	s.current.Store(next)
-	s.logUnreadable(ctx, old, next)
+	s.checked.Store(&asked)
+	if next != old {
+		s.logUnreadable(ctx, old, next)
+	}
 }
 
 // mostLogged bounds the lines of one refresh.

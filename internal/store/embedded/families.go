@@ -10,9 +10,9 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// placeOfFamily returns the place of a family: among the refresh tokens of earlier releases, so that
-// such a release can still sweep the file. It is not the digest itself, under which there may be the
-// token that the family began with.
+// placeOfFamily returns the place of a family: among the refresh tokens of earlier releases, so that it
+// needs no bucket of its own. It is not the digest itself, under which there may be the token that the
+// family began with.
 func placeOfFamily(d secret.Digest) place {
 	return place{refreshTokens, secret.DigestOf("family " + string(d[:]))}
 }

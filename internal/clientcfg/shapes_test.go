@@ -1,0 +1,70 @@
+package clientcfg
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"oauth-server/internal/secret"
+)
+
+// TestShapesAreShared: clients of two kinds have two shapes in all, whatever the kinds differ in, also
+// in fields that are added later; and those with a former secret, of which each has its own shape, do
+// not keep the others from sharing theirs.
+func TestShapesAreShared(t *testing.T) {
+	const clients = 1000
+	kinds := reflect.TypeFor[Client]()
+	for i := range kinds.NumField() {
+		name := kinds.Field(i).Name
+		s, distinct := shapes{}, map[*Client]bool{}
+		for n := range clients {
+			c := Client{ID: fmt.Sprint(n), Grants: []Grant{ClientCredentials}, Scopes: []string{"read", "write"}}
+			if n%2 == 0 {
+				set(t, reflect.ValueOf(&c).Elem().Field(i))
+			}
+			distinct[s.entry(&Record{ID: c.ID, Client: c}).shape] = true
+		}
+		if len(distinct) > 2 {
+			t.Errorf("%d clients of which half have another %s: %d shapes, want 2 at most", clients, name, len(distinct))
+		}
+	}
+	s, distinct := shapes{}, map[*Client]bool{}
+	for n := range clients {
+		c := Client{ID: fmt.Sprint(n), Grants: []Grant{ClientCredentials}}
+		if n%2 == 0 {
+			c.Former.Digest = secret.DigestOf(c.ID)
+		}
+		distinct[s.entry(&Record{ID: c.ID, Client: c}).shape] = true
+	}
+	if want := clients/2 + 1; len(distinct) > want {
+		t.Errorf("%d clients of which half have a former secret: %d shapes, want %d", clients, len(distinct), want)
+	}
+}
+
+// set changes a field of any type that clients have.
+func set(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch p := v.Addr().Interface().(type) {
+	case *string:
+		*p = "other"
+	case *bool:
+		*p = true
+	case *int64:
+		*p = 7
+	case *[]string:
+		*p = []string{"other"}
+	case *[]Grant:
+		*p = []Grant{Password}
+	case *time.Time:
+		*p = time.Unix(1e9, 0)
+	case *secret.Digest:
+		*p = secret.DigestOf("other")
+	case *secret.Stamp:
+		*p = secret.Stamp{ID: "other"}
+	case *FormerSecret:
+		*p = FormerSecret{Digest: secret.DigestOf("other"), Until: time.Unix(1e9, 0)}
+	default:
+		t.Fatalf("a field has the type %v: set it here", v.Type())
+	}
+}
