@@ -58,7 +58,7 @@ func (s *Server) registered(ctx context.Context, id string) error {
 	if _, ok := s.o.Clients.Directory().Client(id); ok {
 		return nil
 	}
-	if err := s.o.Clients.Refresh(ctx); err != nil {
+	if err := s.o.Clients.Renew(ctx, 0); err != nil {
 		return err
 	}
 	if _, ok := s.o.Clients.Directory().Client(id); !ok {
@@ -103,7 +103,7 @@ func (s *Server) listClients(c *call) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	if err := s.o.Clients.Refresh(ctx); err != nil {
+	if err := s.o.Clients.Renew(ctx, 0); err != nil {
 		return err
 	}
 	recent := s.activity(ctx)

@@ -33,8 +33,8 @@ type Users interface {
 type Clients interface {
 	// Directory returns the current snapshot.
 	Directory() *clientcfg.Directory
-	// Refresh reads the store if it has changed.
-	Refresh(ctx context.Context) error
+	// Renew reads what has changed in the store, unless the snapshot was the newest at most so long ago.
+	Renew(ctx context.Context, atMost time.Duration) error
 }
 
 // Counters reads the counters of this process. [ratelimit.Counters] is one.
