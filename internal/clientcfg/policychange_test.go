@@ -87,7 +87,7 @@ func TestNoChangeIsLostBetweenInstances(t *testing.T) {
 			for j := range 5 {
 				c := stored(fmt.Sprintf("policies/%d-%d", i, j), "{}")
 				err := clientcfg.ErrPolicyConflict
-				for errors.Is(err, clientcfg.ErrPolicyConflict) { // who loses too often is told, and nothing is changed
+				for errors.Is(err, clientcfg.ErrPolicyConflict) { // after too many lost races nothing is changed
 					_, err = s.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
 						return *entry(0, c), nil
 					})

@@ -23,7 +23,7 @@ func entry(version int64, changes ...clientcfg.Change) *clientcfg.PolicyEntry {
 	}
 }
 
-// stored is a change to a value as somebody has stored it.
+// stored is a change to a value as it may be stored.
 func stored(target, value string) clientcfg.Change {
 	return clientcfg.Change{Target: target, Before: json.RawMessage("null"), After: json.RawMessage(value)}
 }
@@ -112,7 +112,7 @@ func TestStoredValuesAreChecked(t *testing.T) {
 	requireError(t, err, `clients.shop.user[1].on_outage: "allow" is none of`)
 	_, err = after(t, stored("settings", `{"note":"`+strings.Repeat("x", clientcfg.MaxTargetSize)+`"}`))
 	requireError(t, err, "more than 8192")
-	p, err := after(t, stored("settings", "null"), stored("policies/app", `{"user":null,"mode":null}`)) // as somebody may write it
+	p, err := after(t, stored("settings", "null"), stored("policies/app", `{"user":null,"mode":null}`)) // as it may be written by hand
 	requireError(t, err, "")
 	own, set := p.Policy("app")
 	check.Equal(t, "an empty policy", own, clientcfg.ClientPolicy{Changed: 2})

@@ -137,7 +137,7 @@ func TestEarlierTokenOfAnotherClient(t *testing.T) {
 	}
 }
 
-// TestEarlierCodes: one that was not redeemed begins a family, and a second time is a replay whoever has
+// TestEarlierCodes: one that was not redeemed begins a family, and a second time is a replay, whichever release has
 // redeemed it first.
 func TestEarlierCodes(t *testing.T) {
 	w, _ := earlierWorld(t)

@@ -27,7 +27,7 @@ type line struct {
 	round int // of the last turn within it
 }
 
-// lineKey tells a line from all others: the one that it is in, and its name there.
+// lineKey identifies a line: the one that it is in, and its name there.
 type lineKey struct {
 	in   *line
 	name string

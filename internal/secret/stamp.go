@@ -13,8 +13,8 @@ type Stamp struct {
 	Count int64 `json:"n,omitempty" bson:"n,omitempty"`
 }
 
-// noID is the ID that a carried stamp has if the record has none, to be told from no stamp at all,
-// which is what an earlier release has issued. No random ID is that short.
+// noID is the ID that a carried stamp has if the record has none. No stamp at all is what an earlier
+// release has issued. No random ID is that short.
 const noID = "-"
 
 // NewStamp returns the stamp of a new client or user.

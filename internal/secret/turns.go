@@ -94,7 +94,7 @@ type tally struct {
 }
 
 type tallyKey struct {
-	most int // attempts; it also tells a name from a source
+	most int // attempts; it also distinguishes a name from a source
 	text string
 }
 
