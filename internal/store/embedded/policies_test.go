@@ -24,8 +24,8 @@ func fileWithPolicies(t *testing.T) (path string, content []byte) {
 	return path, content
 }
 
-// TestFormat2: the policies of a file of an earlier release are the same, their trail goes on, and a copy
-// of the file is kept, which that release can open.
+// TestFormat2: the policies of a file of an earlier release are the same, changes follow its trail, and a
+// copy of the file is kept, which that release can open.
 func TestFormat2(t *testing.T) {
 	path, _ := fileWithPolicies(t)
 	for range 2 {

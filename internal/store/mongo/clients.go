@@ -148,12 +148,7 @@ func (s *Store) Client(ctx context.Context, id string) (c clientcfg.Client, err 
 
 // clientRecord decodes a document. What it holds beside the fields of this release is ignored.
 func clientRecord(raw bson.Raw) (r clientcfg.Record) {
-	id := raw.Lookup("_id")
-	if text, ok := id.StringValueOK(); ok {
-		r.ID = text
-	} else {
-		r.ID = id.String()
-	}
+	r.ID = idText(raw)
 	r.Tag = integer(raw.Lookup("etag"))
 	var doc clientDoc
 	err := bson.Unmarshal(raw, &doc)
