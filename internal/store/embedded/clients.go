@@ -4,62 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/secret"
 )
-
-// clientRecord is a client as it is stored. clientcfg.Client cannot be: it excludes its secret from
-// JSON.
-type clientRecord struct {
-	Name           string            `json:"name,omitempty"`
-	SecretDigest   secret.Digest     `json:"secret_sha256,omitzero"`
-	SecretUsed     time.Time         `json:"secret_used_at,omitzero"`
-	Former         formerRecord      `json:"former_secret,omitzero"`
-	Public         bool              `json:"public,omitempty"`
-	Grants         []clientcfg.Grant `json:"grants"`
-	RedirectURIs   []string          `json:"redirect_uris,omitempty"`
-	Scopes         []string          `json:"scopes,omitempty"`
-	Audience       []string          `json:"audience,omitempty"`
-	WithoutPKCE    bool              `json:"without_pkce,omitempty"`
-	ResourceServer bool              `json:"resource_server,omitempty"`
-	CreatedAt      time.Time         `json:"created_at"`
-	NotBefore      time.Time         `json:"not_before,omitzero"`
-	Stamp          secret.Stamp      `json:"stamp,omitzero"`
-	Version        int64             `json:"version"`
-}
-
-type formerRecord struct {
-	Digest secret.Digest `json:"sha256"`
-	Until  time.Time     `json:"valid_until"`
-	Used   time.Time     `json:"used_at,omitzero"`
-}
-
-func encodeClient(c *clientcfg.Client, version int64) ([]byte, error) {
-	return json.Marshal(clientRecord{
-		Name: c.Name, SecretDigest: c.SecretDigest, SecretUsed: c.SecretUsed, Former: formerRecord(c.Former), Public: c.Public, Grants: c.Grants, RedirectURIs: c.RedirectURIs,
-		Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE, ResourceServer: c.ResourceServer, CreatedAt: c.CreatedAt,
-		NotBefore: c.NotBefore, Stamp: c.Stamp, Version: version,
-	})
-}
-
-func decodeClient(id, value []byte) (clientcfg.Client, error) {
-	var r clientRecord
-	if err := json.Unmarshal(value, &r); err != nil {
-		return clientcfg.Client{}, fmt.Errorf("%w: %w", clientcfg.ErrUnreadableClient, err)
-	}
-	return clientcfg.Client{
-		ID: string(id), Name: r.Name, SecretDigest: r.SecretDigest, SecretUsed: r.SecretUsed,
-		Former: clientcfg.FormerSecret(r.Former), Public: r.Public, Grants: r.Grants,
-		RedirectURIs: r.RedirectURIs, Scopes: r.Scopes, Audience: r.Audience, WithoutPKCE: r.WithoutPKCE,
-		ResourceServer: r.ResourceServer, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Stamp: r.Stamp, Version: r.Version,
-	}, nil
-}
 
 // Clients implements [clientcfg.Store].
 func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (mark clientcfg.Mark, err error) {
@@ -118,10 +69,7 @@ func (s *Store) changeClient(ctx context.Context, id string, change func(w *writ
 
 // CreateClient implements [clientcfg.Registry].
 func (s *Store) CreateClient(ctx context.Context, c clientcfg.Client) error {
-	value, err := encodeClient(&c, 1)
-	if err != nil {
-		return err
-	}
+	value := encodeClient(&c, 1)
 	return s.changeClient(ctx, c.ID, func(w *writeTx) error {
 		if w.get(clients, []byte(c.ID)) != nil {
 			return fmt.Errorf("%w: %s", clientcfg.ErrExists, c.ID)
@@ -132,10 +80,7 @@ func (s *Store) CreateClient(ctx context.Context, c clientcfg.Client) error {
 
 // UpdateClient implements [clientcfg.Registry].
 func (s *Store) UpdateClient(ctx context.Context, c clientcfg.Client) error {
-	value, err := encodeClient(&c, c.Version+1)
-	if err != nil {
-		return err
-	}
+	value := encodeClient(&c, c.Version+1)
 	return s.changeClient(ctx, c.ID, func(w *writeTx) error {
 		old := w.get(clients, []byte(c.ID))
 		if old == nil {
@@ -187,10 +132,7 @@ func recordUse(w *writeTx, use clientcfg.SecretUse) error {
 		return nil
 	}
 	*used = use.At
-	if value, err = encodeClient(&c, c.Version); err != nil {
-		return err
-	}
-	return w.put(clients, []byte(use.ClientID), value)
+	return w.put(clients, []byte(use.ClientID), encodeClient(&c, c.Version))
 }
 
 // DeleteClient implements [clientcfg.Registry].

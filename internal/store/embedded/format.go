@@ -17,7 +17,8 @@ const (
 	blank     = 0 // no buckets at all
 	journaled = 1 // expiring records could be in a journal, see [foldJournals]
 	whole     = 2 // all policies are in one value, see [splitPolicies]
-	format    = 3
+	verbose   = 3 // clients are JSON, which [decodeClient] still reads: nothing has to be converted
+	format    = 4
 )
 
 var (
@@ -42,7 +43,7 @@ func checkFormat(tx *bolt.Tx) (found uint64, err error) {
 	found = binary.BigEndian.Uint64(value)
 	names := slices.Collect(maps.Values(buckets))
 	switch found {
-	case format, whole:
+	case format, verbose, whole:
 	case journaled:
 		names = append(names, journals...)
 	default:

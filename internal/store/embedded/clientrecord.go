@@ -1,0 +1,170 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+// A client is stored as
+//
+//	byte 0     clientVersion
+//	byte 1     flags, see below
+//
+// and the fields that follow, as in the records of codec.go. Those behind a flag are there if it is set.
+// A record of another version, or with another flag, is one of a newer release and cannot be read. One
+// that begins with '{' is JSON, as releases until format 3 have written it: it is read for ever, and
+// becomes one of these when the client changes, or its secret is used.
+const clientVersion = 1
+
+const (
+	flagPublic byte = 1 << iota
+	flagWithoutPKCE
+	flagResourceServer
+	flagSecret     // the digest of the secret
+	flagSecretUsed // the time
+	flagFormer     // the former secret: its digest, until when it is valid, when it was used
+	flagNotBefore  // the time
+
+	clientFlags = 1<<iota - 1
+)
+
+func encodeClient(c *clientcfg.Client, version int64) []byte {
+	var flags byte
+	for _, f := range [...]struct {
+		flag byte
+		set  bool
+	}{
+		{flagPublic, c.Public},
+		{flagWithoutPKCE, c.WithoutPKCE},
+		{flagResourceServer, c.ResourceServer},
+		{flagSecret, !c.SecretDigest.IsZero()},
+		{flagSecretUsed, !c.SecretUsed.IsZero()},
+		{flagFormer, c.Former != clientcfg.FormerSecret{}},
+		{flagNotBefore, !c.NotBefore.IsZero()},
+	} {
+		if f.set {
+			flags |= f.flag
+		}
+	}
+	b := append(make([]byte, 0, 256), clientVersion, flags)
+	b = binary.AppendVarint(b, version)
+	b = appendTime(appendString(b, c.Name), c.CreatedAt)
+	b = binary.AppendUvarint(b, uint64(len(c.Grants)))
+	for _, g := range c.Grants {
+		b = appendString(b, string(g))
+	}
+	b = appendStrings(appendStrings(appendStrings(b, c.RedirectURIs), c.Scopes), c.Audience)
+	b = appendStamp(b, c.Stamp)
+	if flags&flagSecret != 0 {
+		b = append(b, c.SecretDigest[:]...)
+	}
+	if flags&flagSecretUsed != 0 {
+		b = appendTime(b, c.SecretUsed)
+	}
+	if flags&flagFormer != 0 {
+		b = appendTime(appendTime(append(b, c.Former.Digest[:]...), c.Former.Until), c.Former.Used)
+	}
+	if flags&flagNotBefore != 0 {
+		b = appendTime(b, c.NotBefore)
+	}
+	return b
+}
+
+// decodeClient reads a record. Errors: [clientcfg.ErrUnreadableClient].
+func decodeClient(id, value []byte) (c clientcfg.Client, err error) {
+	switch {
+	case len(value) > 0 && value[0] == '{':
+		c, err = decodeClientJSON(value)
+	case len(value) > 1 && (value[0] != clientVersion || value[1]&^clientFlags != 0):
+		err = fmt.Errorf("a newer release wrote it, as version %d with flags %#x", value[0], value[1])
+	default:
+		d := &decoder{rest: value}
+		c = d.client()
+		err = d.finish()
+	}
+	if err != nil {
+		return clientcfg.Client{}, fmt.Errorf("%w: %w", clientcfg.ErrUnreadableClient, err)
+	}
+	c.ID = string(id)
+	return c, nil
+}
+
+// client reads all but the ID, of a record of this version.
+func (d *decoder) client() (c clientcfg.Client) {
+	head := d.bytes(2)
+	if d.err != nil {
+		return c
+	}
+	has := func(flag byte) bool { return head[1]&flag != 0 }
+	c.Public, c.WithoutPKCE, c.ResourceServer = has(flagPublic), has(flagWithoutPKCE), has(flagResourceServer)
+	c.Version, c.Name, c.CreatedAt = d.varint(), d.string(), d.time()
+	c.Grants, c.RedirectURIs, c.Scopes, c.Audience = d.grants(), d.strings(), d.strings(), d.strings()
+	c.Stamp = d.stamp()
+	if has(flagSecret) {
+		copy(c.SecretDigest[:], d.bytes(uint64(len(c.SecretDigest))))
+	}
+	if has(flagSecretUsed) {
+		c.SecretUsed = d.time()
+	}
+	if has(flagFormer) {
+		copy(c.Former.Digest[:], d.bytes(uint64(len(c.Former.Digest))))
+		c.Former.Until, c.Former.Used = d.time(), d.time()
+	}
+	if has(flagNotBefore) {
+		c.NotBefore = d.time()
+	}
+	return c
+}
+
+func (d *decoder) grants() []clientcfg.Grant {
+	names := d.strings()
+	if names == nil {
+		return nil
+	}
+	list := make([]clientcfg.Grant, len(names))
+	for i, name := range names {
+		list[i] = clientcfg.Grant(name)
+	}
+	return list
+}
+
+// clientJSON is a client as releases until format 3 have stored it.
+type clientJSON struct {
+	Name           string            `json:"name"`
+	SecretDigest   secret.Digest     `json:"secret_sha256"`
+	SecretUsed     time.Time         `json:"secret_used_at"`
+	Former         formerJSON        `json:"former_secret"`
+	Public         bool              `json:"public"`
+	Grants         []clientcfg.Grant `json:"grants"`
+	RedirectURIs   []string          `json:"redirect_uris"`
+	Scopes         []string          `json:"scopes"`
+	Audience       []string          `json:"audience"`
+	WithoutPKCE    bool              `json:"without_pkce"`
+	ResourceServer bool              `json:"resource_server"`
+	CreatedAt      time.Time         `json:"created_at"`
+	NotBefore      time.Time         `json:"not_before"`
+	Stamp          secret.Stamp      `json:"stamp"`
+	Version        int64             `json:"version"`
+}
+
+type formerJSON struct {
+	Digest secret.Digest `json:"sha256"`
+	Until  time.Time     `json:"valid_until"`
+	Used   time.Time     `json:"used_at"`
+}
+
+func decodeClientJSON(value []byte) (clientcfg.Client, error) {
+	var r clientJSON
+	err := json.Unmarshal(value, &r)
+	return clientcfg.Client{
+		Name: r.Name, SecretDigest: r.SecretDigest, SecretUsed: r.SecretUsed,
+		Former: clientcfg.FormerSecret(r.Former), Public: r.Public, Grants: r.Grants,
+		RedirectURIs: r.RedirectURIs, Scopes: r.Scopes, Audience: r.Audience, WithoutPKCE: r.WithoutPKCE,
+		ResourceServer: r.ResourceServer, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Stamp: r.Stamp, Version: r.Version,
+	}, err
+}
