@@ -6,12 +6,9 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"oauth-server/internal/cowmap"
-	"oauth-server/internal/secret"
 )
 
 // Directory is an immutable snapshot of all clients. The next one shares with it what has not changed,
@@ -131,28 +128,6 @@ func (r *Record) check() error {
 	return nil
 }
 
-// entry is a client in memory, in half of the space of a [Client]: what many clients have in common is
-// there once.
-type entry struct {
-	shape                *Client // without the fields below
-	id, name             string
-	digest               secret.Digest
-	redirectURIs         string // in lines: with no slice, entries can be compared
-	createdAt, notBefore time.Time
-	stamp                secret.Stamp
-	version, tag         int64
-}
-
-func (e *entry) client() *Client {
-	c := *e.shape
-	c.ID, c.Name, c.SecretDigest = e.id, e.name, e.digest
-	if e.redirectURIs != "" {
-		c.RedirectURIs = strings.Split(e.redirectURIs, "\n")
-	}
-	c.CreatedAt, c.NotBefore, c.Stamp, c.Version = e.createdAt, e.notBefore, e.stamp, e.version
-	return &c
-}
-
 type unreadable struct {
 	err error
 	tag int64
@@ -197,14 +172,14 @@ func (e *directoryEdit) apply(r Record) {
 	if known, ok := e.from.clients.Get(r.ID); ok && *known == *added {
 		added = known
 	}
-	e.clients.Set(r.ID, added)
+	e.clients.Set(added.id(), added)
 	e.count(added, 1)
 }
 
 func (e *directoryEdit) remove(id string) {
 	if old, ok := e.clients.Get(id); ok {
 		e.clients.Delete(id)
-		e.next.tags -= old.tag
+		e.next.tags -= old.changeTag
 		e.count(old, -1)
 	}
 	if old, ok := e.next.unreadable[id]; ok {

@@ -154,3 +154,13 @@ func BenchmarkChange(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRest is what an instance does each second while no client changes, but for the store.
+func BenchmarkRest(b *testing.B) {
+	source, err := clientcfg.NewSource(b.Context(), storeOf(named("a"), named("b")), nil)
+	requireError(b, err, "")
+	b.ReportAllocs()
+	for b.Loop() {
+		requireError(b, source.Refresh(b.Context()), "")
+	}
+}

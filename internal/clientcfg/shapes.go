@@ -2,11 +2,7 @@ package clientcfg
 
 import (
 	"hash/maphash"
-	"reflect"
-	"strings"
-	"time"
-
-	"oauth-server/internal/secret"
+	"slices"
 )
 
 // mostShapes bounds the shapes that are looked for. Where clients have more, some are there twice.
@@ -17,21 +13,6 @@ const mostShapes = 1 << 12
 type shapes struct {
 	byHash map[uint64]*Client
 	hash   maphash.Hash
-}
-
-// entry returns the client of a record as it is kept in memory. A field that is not named here is part
-// of the shape, so that none can be forgotten: one that differs from client to client only costs more.
-func (s *shapes) entry(r *Record) *entry {
-	c := r.Client
-	e := &entry{
-		id: c.ID, name: c.Name, digest: c.SecretDigest, redirectURIs: strings.Join(c.RedirectURIs, "\n"),
-		createdAt: c.CreatedAt, notBefore: c.NotBefore, stamp: c.Stamp, version: c.Version, tag: r.Tag,
-	}
-	c.ID, c.Name, c.SecretDigest, c.RedirectURIs = "", "", secret.Digest{}, nil
-	c.CreatedAt, c.NotBefore, c.Stamp, c.Version = time.Time{}, time.Time{}, secret.Stamp{}, 0
-	c.SecretUsed, c.Former.Used = time.Time{}, time.Time{}
-	e.shape = s.of(&c)
-	return e
 }
 
 // of returns a shape that is equal: the one that was seen last of those with the hash, or this one. All
@@ -53,12 +34,18 @@ func (s *shapes) of(c *Client) *Client {
 		}
 	}
 	sum := s.hash.Sum64()
-	if seen := s.byHash[sum]; seen != nil && reflect.DeepEqual(seen, c) {
+	if seen := s.byHash[sum]; seen != nil && sameShape(seen, c) {
 		return seen
 	}
 	shape := *c
 	s.byHash[sum] = &shape
 	return &shape
+}
+
+// sameShape compares all that is in a shape.
+func sameShape(a, b *Client) bool {
+	return a.Former == b.Former && a.Public == b.Public && a.WithoutPKCE == b.WithoutPKCE && a.ResourceServer == b.ResourceServer &&
+		slices.Equal(a.Grants, b.Grants) && slices.Equal(a.Scopes, b.Scopes) && slices.Equal(a.Audience, b.Audience)
 }
 
 func (s *shapes) write(text string) {

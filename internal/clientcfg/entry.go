@@ -1,0 +1,51 @@
+package clientcfg
+
+import (
+	"strings"
+	"time"
+
+	"oauth-server/internal/secret"
+)
+
+// entry is a client in memory, in a third of the space of a [Client]: what many clients have in common is
+// there once, texts are one text, and times are milliseconds since 1970, as in the stores. Entries can be
+// compared.
+type entry struct {
+	shape                          *Client // without the fields below
+	text                           string  // the ID, the name, the ID of the stamp, and the redirect URIs in lines
+	idEnd, nameEnd, stampEnd       uint32  // in text
+	digest                         secret.Digest
+	createdAt, notBefore           int64
+	stampCount, version, changeTag int64
+}
+
+// entry returns the client of a record as it is kept in memory. A field that is not named here is part
+// of the shape: one that differs from client to client only costs more.
+func (s *shapes) entry(r *Record) *entry {
+	c := r.Client
+	e := &entry{
+		text:  c.ID + c.Name + c.Stamp.ID + strings.Join(c.RedirectURIs, "\n"),
+		idEnd: uint32(len(c.ID)), nameEnd: uint32(len(c.ID) + len(c.Name)), //nolint:gosec // less than 4 GiB
+		stampEnd: uint32(len(c.ID) + len(c.Name) + len(c.Stamp.ID)), //nolint:gosec // the same
+		digest:   c.SecretDigest, createdAt: c.CreatedAt.UnixMilli(), notBefore: c.NotBefore.UnixMilli(),
+		stampCount: c.Stamp.Count, version: c.Version, changeTag: r.Tag,
+	}
+	c.ID, c.Name, c.SecretDigest, c.RedirectURIs = "", "", secret.Digest{}, nil
+	c.CreatedAt, c.NotBefore, c.Stamp, c.Version = time.Time{}, time.Time{}, secret.Stamp{}, 0
+	c.SecretUsed, c.Former.Used = time.Time{}, time.Time{}
+	e.shape = s.of(&c)
+	return e
+}
+
+func (e *entry) id() string { return e.text[:e.idEnd] }
+
+func (e *entry) client() *Client {
+	c := *e.shape
+	c.ID, c.Name, c.SecretDigest = e.id(), e.text[e.idEnd:e.nameEnd], e.digest
+	if lines := e.text[e.stampEnd:]; lines != "" {
+		c.RedirectURIs = strings.Split(lines, "\n")
+	}
+	c.CreatedAt, c.NotBefore = time.UnixMilli(e.createdAt).UTC(), time.UnixMilli(e.notBefore).UTC()
+	c.Stamp, c.Version = secret.Stamp{ID: e.text[e.nameEnd:e.stampEnd], Count: e.stampCount}, e.version
+	return &c
+}
