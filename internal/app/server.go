@@ -113,7 +113,7 @@ func (s *Server) stop(ctx context.Context) error {
 // Periods of background work. A change of clients or policies is in force on every instance after
 // that long, at most.
 const (
-	clientsRefreshEvery  = 2 * time.Second
+	clientsRefreshEvery  = time.Second
 	policiesRefreshEvery = time.Second
 	keysRefreshEvery     = time.Second // a withdrawn key is accepted no longer than that
 )

@@ -39,7 +39,7 @@ func TestTasks(t *testing.T) {
 	want := map[string]times{
 		"signing keys":    {Every: time.Minute},
 		"withdrawn keys":  {Every: time.Second},
-		"clients":         {Every: 2 * time.Second},
+		"clients":         {Every: time.Second},
 		"uses of secrets": {Every: time.Minute},
 		"policies":        {Every: time.Second},
 		"audit sweep":     {Every: time.Hour, Retry: time.Minute, First: true},

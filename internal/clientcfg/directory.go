@@ -139,7 +139,6 @@ type directoryEdit struct {
 	known      *shapes
 	clients    *cowmap.Edit[*entry]
 	ownsMap    bool // the map of unreadable clients
-	applied    int
 }
 
 func (d *Directory) edit(known *shapes) *directoryEdit {
@@ -157,7 +156,6 @@ func (e *directoryEdit) directory(mark Mark) *Directory {
 
 // apply makes the client what the record says.
 func (e *directoryEdit) apply(r Record) {
-	e.applied++
 	e.remove(r.ID)
 	if r.Gone {
 		return

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -152,6 +153,30 @@ func BenchmarkChange(b *testing.B) {
 				requireError(b, source.Refresh(b.Context()), "")
 			}
 		})
+	}
+}
+
+// TestRest: at rest, nothing in memory is copied, however many clients there are.
+func TestRest(t *testing.T) {
+	var many []clientcfg.Client
+	for i := range 2000 {
+		many = append(many, named(fmt.Sprint("client-", i)))
+	}
+	source, err := clientcfg.NewSource(t.Context(), storeOf(many...), nil)
+	requireError(t, err, "")
+	before := source.Directory()
+	const times = 100
+	var from, to runtime.MemStats
+	runtime.ReadMemStats(&from)
+	for range times {
+		requireError(t, source.Refresh(t.Context()), "")
+	}
+	runtime.ReadMemStats(&to)
+	if got := (to.TotalAlloc - from.TotalAlloc) / times; got > 1024 {
+		t.Errorf("%d bytes are allocated each time", got)
+	}
+	if source.Directory() != before {
+		t.Error("there is another directory")
 	}
 }
 

@@ -125,14 +125,20 @@ func (s *Source) refresh(ctx context.Context) error {
 // follow reads the changes since a directory, and returns the one that is in use afterwards.
 func (s *Source) follow(ctx context.Context, old *Directory) (*Directory, error) {
 	asked := time.Now()
-	e := old.edit(&s.known)
-	mark, err := s.store.ClientChanges(ctx, old.mark, e.apply)
+	var e *directoryEdit // begun with the first change
+	edit := func() *directoryEdit {
+		if e == nil {
+			e = old.edit(&s.known)
+		}
+		return e
+	}
+	mark, err := s.store.ClientChanges(ctx, old.mark, func(r Record) { edit().apply(r) })
 	if err != nil {
 		return old, fmt.Errorf("clientcfg: read changes of clients: %w", err)
 	}
 	next := old
-	if e.applied > 0 || mark != old.mark {
-		next = e.directory(mark)
+	if e != nil || mark != old.mark {
+		next = edit().directory(mark)
 	}
 	s.adopt(ctx, old, next, asked)
 	return next, nil

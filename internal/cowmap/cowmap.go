@@ -53,20 +53,13 @@ func (m Map[V]) All() iter.Seq2[string, V] {
 	}
 }
 
-// Edit begins a changed copy of the map.
-func (m Map[V]) Edit() *Edit[V] {
-	e := &Edit[V]{parts: new([shards]map[string]V), len: m.len}
-	if m.parts != nil {
-		*e.parts = *m.parts
-	}
-	return e
-}
+// Edit begins a changed copy of the map. It costs nothing until the first change.
+func (m Map[V]) Edit() *Edit[V] { return &Edit[V]{m: m} }
 
 // Edit is a map while it is made. Only one goroutine may use it.
 type Edit[V any] struct {
-	parts *[shards]map[string]V
-	own   [shards]bool // parts that no Map has
-	len   int
+	m   Map[V]        // as it is now
+	own *[shards]bool // parts that no Map has; nil: a Map has even the table of them
 }
 
 // Set gives a key a value.
@@ -74,40 +67,41 @@ func (e *Edit[V]) Set(key string, v V) {
 	part := e.part(key)
 	before := len(part)
 	part[key] = v
-	e.len += len(part) - before
+	e.m.len += len(part) - before
 }
 
 // Delete removes a key, if it is there.
 func (e *Edit[V]) Delete(key string) {
-	part := e.part(key)
-	before := len(part)
-	delete(part, key)
-	e.len += len(part) - before
+	if _, ok := e.m.Get(key); ok {
+		delete(e.part(key), key)
+		e.m.len--
+	}
 }
 
 // Get returns the value of a key as it is now, and whether there is one.
-func (e *Edit[V]) Get(key string) (v V, ok bool) {
-	v, ok = e.parts[shardOf(key)][key]
-	return v, ok
-}
+func (e *Edit[V]) Get(key string) (v V, ok bool) { return e.m.Get(key) }
 
 // Map returns what was made. Afterwards the Edit is a copy of it, which may be changed further.
 func (e *Edit[V]) Map() Map[V] {
-	m := Map[V]{parts: e.parts, len: e.len}
-	e.parts = new([shards]map[string]V)
-	*e.parts = *m.parts
-	e.own = [shards]bool{}
-	return m
+	e.own = nil
+	return e.m
 }
 
 // part returns the part of a key, copied if a Map has it.
 func (e *Edit[V]) part(key string) map[string]V {
+	if e.own == nil {
+		parts := new([shards]map[string]V)
+		if e.m.parts != nil {
+			*parts = *e.m.parts
+		}
+		e.m.parts, e.own = parts, new([shards]bool)
+	}
 	i := shardOf(key)
 	if !e.own[i] {
 		e.own[i] = true
-		if e.parts[i] = maps.Clone(e.parts[i]); e.parts[i] == nil {
-			e.parts[i] = map[string]V{}
+		if e.m.parts[i] = maps.Clone(e.m.parts[i]); e.m.parts[i] == nil {
+			e.m.parts[i] = map[string]V{}
 		}
 	}
-	return e.parts[i]
+	return e.m.parts[i]
 }

@@ -64,6 +64,23 @@ func TestZeroMap(t *testing.T) {
 	check.Equal(t, "Len of the original", m.Len(), 0)
 }
 
+// TestNoChange: an Edit that changes nothing copies nothing.
+func TestNoChange(t *testing.T) {
+	e := cowmap.Map[int]{}.Edit()
+	e.Set("a", 1)
+	m := e.Map()
+	allocations := testing.AllocsPerRun(100, func() {
+		e := m.Edit()
+		e.Delete("b")
+		if v, _ := e.Get("a"); v != 1 || e.Map() != m {
+			t.Error("it changed the map")
+		}
+	})
+	if allocations > 1 { // the Edit
+		t.Errorf("%v allocations", allocations)
+	}
+}
+
 func BenchmarkChangeOfOne(b *testing.B) {
 	for _, n := range []int{1_000, 100_000, 1_000_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
