@@ -41,6 +41,8 @@ func (ls *Limits) sameDocuments(other *Limits) bool {
 
 // adopt puts the counters of a key under other limits with the same names.
 func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
+	ls.chains.Add(1)
+	defer was.chains.Add(-1)
 	nums, n := s.chainOf(first)
 	for i := range n {
 		num := nums[i]

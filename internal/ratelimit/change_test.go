@@ -122,17 +122,3 @@ func TestFrameNames(t *testing.T) {
 		}
 	}
 }
-
-// TestListsAreInterned: an unchanged list of limits is the same after a policy was compiled anew,
-// so that no counter has to change.
-func TestListsAreInterned(t *testing.T) {
-	a, b := newLimits([]Limit{perMinute(17)}), newLimits([]Limit{perMinute(17)})
-	if a != b || limitsOf(a.number) != a {
-		t.Errorf("%p and %p are different lists", a, b)
-	}
-	other := perMinute(17)
-	other.OnOutage = Deny
-	if c := newLimits([]Limit{other}); c == a {
-		t.Error("different limits are the same list")
-	}
-}

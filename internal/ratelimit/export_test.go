@@ -20,6 +20,11 @@ func (c *Counters) Copy(o SyncOptions) (*Counters, *Sync) {
 		to.all, to.number, to.numbers = &n.all, from.number, from.numbers
 		to.keys, to.freeNumber, to.freeCount = from.keys, from.freeNumber, from.freeCount
 		to.garbage, to.freeExtras, to.chores = from.garbage, from.freeExtras, maps.Clone(from.chores)
+		for _, word := range to.index {
+			if word != 0 {
+				limitsOf(to.hotOf(word & maxNumber).limits).chains.Add(1)
+			}
+		}
 		for num := range to.numbers {
 			if to.hotOf(num).state == busy {
 				to.hotOf(num).state = urgent

@@ -1,9 +1,7 @@
 package ratelimit
 
 import (
-	"fmt"
 	"strconv"
-	"sync"
 	"sync/atomic"
 )
 
@@ -17,50 +15,18 @@ type rule struct {
 }
 
 // Limits is a compiled list of limits that apply together. It must not be changed. Equal lists are
-// the same *Limits.
+// the same *Limits, as long as any policy has it.
 type Limits struct {
 	rules        []rule
-	number       uint32 // in the register
-	plain        bool   // one sliding limit with one frame per window: see decidePlain
-	policyHeader string // value of the RateLimit-Policy field
+	number       uint32        // in the register
+	plain        bool          // one sliding limit with one frame per window: see decidePlain
+	policyHeader string        // value of the RateLimit-Policy field
+	chains       *atomic.Int64 // how many chains of counters have the number
 }
-
-// register holds every list of limits that this process has compiled, by number. Counters refer to
-// a list by its number, so that the garbage collector has no pointer to follow. A list stays for
-// the life of the process: operators write few, and an unchanged one is not added again.
-var register struct {
-	mu     sync.Mutex
-	byText map[string]*Limits
-	all    atomic.Pointer[[]*Limits]
-}
-
-// newLimits returns the compiled list, from the register if it is there.
-func newLimits(limits []Limit) *Limits {
-	text := fmt.Sprintf("%+v", limits)
-	register.mu.Lock()
-	defer register.mu.Unlock()
-	if ls, ok := register.byText[text]; ok {
-		return ls
-	}
-	if register.byText == nil {
-		register.byText = map[string]*Limits{}
-		register.all.Store(&[]*Limits{nil}) // no list has the number 0
-	}
-	all := *register.all.Load()
-	ls := compile(limits)
-	ls.number = uint32(len(all)) //nolint:gosec // four billion lists do not fit into memory
-	all = append(all, ls)
-	register.all.Store(&all)
-	register.byText[text] = ls
-	return ls
-}
-
-// limitsOf returns the list with the number.
-func limitsOf(number uint32) *Limits { return (*register.all.Load())[number] }
 
 // compile returns the list without a number.
 func compile(limits []Limit) *Limits {
-	ls := &Limits{rules: make([]rule, len(limits)), policyHeader: policyHeader(limits)}
+	ls := &Limits{rules: make([]rule, len(limits)), policyHeader: policyHeader(limits), chains: new(atomic.Int64)}
 	for i, l := range limits {
 		r := rule{Limit: l, window: l.Window.Milliseconds(), softAt: l.softAt()}
 		r.frame = r.window / int64(l.Frames)

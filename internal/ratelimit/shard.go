@@ -138,6 +138,7 @@ func (s *shard) crowded(ls *Limits) bool {
 
 // chain creates a counter for every limit of the list, linked by hot.next, and returns the first.
 func (s *shard) chain(name uint32, parts [3]uint32, ls *Limits, ms int64) (first uint32) {
+	ls.chains.Add(1)
 	var last uint32
 	for i := range ls.rules {
 		num := s.alloc()
@@ -186,6 +187,7 @@ func (s *shard) remove(first uint32) {
 
 // unchain frees the counters of a key. It does not touch the index.
 func (s *shard) unchain(first uint32) {
+	defer limitsOf(s.hotOf(first).limits).chains.Add(-1)
 	for num := first; num != 0; {
 		h := s.hotOf(num)
 		next := h.next

@@ -1,0 +1,94 @@
+package ratelimit
+
+import (
+	"runtime"
+	"testing"
+)
+
+// TestListsAreInterned: an unchanged list of limits is the same after a policy was compiled anew,
+// so that no counter has to change.
+func TestListsAreInterned(t *testing.T) {
+	a, b := newLimits([]Limit{perMinute(17)}), newLimits([]Limit{perMinute(17)})
+	if a != b || limitsOf(a.number).number != a.number {
+		t.Errorf("%p and %p are different lists", a, b)
+	}
+	other := perMinute(17)
+	other.OnOutage = Deny
+	if c := newLimits([]Limit{other}); c == a {
+		t.Error("different limits are the same list")
+	}
+}
+
+// drop drops all lists that nothing has, and returns how many are left.
+func drop() int {
+	runtime.GC()
+	register.mu.Lock()
+	defer register.mu.Unlock()
+	dropLimits()
+	return len(register.byText)
+}
+
+// has reports whether the register has a list.
+func has(number uint32, requests int64) bool {
+	ls := limitsOf(number)
+	return ls != nil && ls.rules[0].Requests == requests
+}
+
+// TestListsAreDropped: what was compiled is kept as long as a policy or a counter has it, and no longer.
+func TestListsAreDropped(t *testing.T) {
+	before := drop()
+	eff, err := Enforced(perMinute(1001), perMinute(1002))
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, client := eff.User.number, eff.Client.number
+	c, k := NewCounters(10), Key{ClientID: "shop", Username: "ada"}
+	if d := c.Take(at(epoch), k, eff, 1); d.Outcome != Allowed {
+		t.Fatalf("outcome %v", d.Outcome)
+	}
+	if got := drop(); got != before+2 {
+		t.Errorf("%d lists while a policy has two, want %d", got, before+2)
+	}
+	runtime.KeepAlive(eff)
+	if got := drop(); got != before+1 || !has(user, 1001) || has(client, 1002) {
+		t.Errorf("%d lists while a counter has one, want %d", got, before+1)
+	}
+	again, err := Enforced(perMinute(1001), perMinute(1003))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.User.number != user || again.Client.number != client {
+		t.Errorf("the lists are %d and %d, want %d again, and the free number %d", again.User.number, again.Client.number, user, client)
+	}
+	// The key changes over to another list, and back, and is gone.
+	other, err := Enforced(perMinute(1004), perMinute(1003))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, eff := range []*Effective{again, other, again, other} {
+		c.Take(at(epoch), k, eff, 1)
+	}
+	if got := drop(); got != before+2 || limitsOf(user) != nil {
+		t.Errorf("%d lists, want those of the last policy: %d", got, before+2)
+	}
+	s, h := c.lookup(k)
+	s.remove(s.find(h))
+	runtime.KeepAlive(other)
+	if got := drop(); got != before {
+		t.Errorf("%d lists after all, want %d", got, before)
+	}
+}
+
+// TestRegisterIsBounded: policies that are changed again and again leave nothing behind.
+func TestRegisterIsBounded(t *testing.T) {
+	before := drop()
+	for i := range int64(20_000) {
+		newLimits([]Limit{perMinute(1_000_000 + i)})
+		if i%1000 == 0 {
+			runtime.GC()
+		}
+	}
+	if got := len(*register.all.Load()); got > before+5000 {
+		t.Errorf("%d lists, of 20,000 that were used once", got)
+	}
+}
