@@ -114,5 +114,5 @@ func withOpen(ctx context.Context, cfg *config.Config, do func(app.Store) error)
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	return do(store)
+	return do(marking{store})
 }

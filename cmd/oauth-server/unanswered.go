@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+)
+
+// unanswered is a change that the store neither confirmed nor refused: whether it was made is not known.
+type unanswered struct {
+	err   error
+	state string // what is not known, and the next step
+}
+
+func (u *unanswered) Error() string { return u.err.Error() + "; " + u.state }
+func (u *unanswered) Unwrap() error { return u.err }
+
+// marking is a store whose changes of clients and users return *[unanswered] where that is so.
+type marking struct{ app.Store }
+
+// mark returns an error as it is if the store names it, because it refused the change then.
+func mark(err error, state, name string) error {
+	if err == nil {
+		return nil
+	}
+	for _, refusal := range []error{
+		clientcfg.ErrExists, clientcfg.ErrNotFound, clientcfg.ErrConflict, clientcfg.ErrUnreadableClient,
+		grants.ErrExists, grants.ErrNotFound, grants.ErrUnreadableUser,
+	} {
+		if errors.Is(err, refusal) {
+			return err
+		}
+	}
+	return &unanswered{err, fmt.Sprintf(state, name)}
+}
+
+func (m marking) CreateClient(ctx context.Context, c clientcfg.Client) error {
+	return mark(m.Store.CreateClient(ctx, c), "the client may have been created: oauth-server client show '%[1]s' says so;"+
+		" its secret is lost then: client rotate-secret '%[1]s' gives it another one, or client delete '%[1]s' and create it again", c.ID)
+}
+
+func (m marking) UpdateClient(ctx context.Context, c clientcfg.Client) error {
+	return mark(m.Store.UpdateClient(ctx, c), "the client may have been changed: look at oauth-server client show '%[1]s';"+
+		" a new secret is lost: client rotate-secret '%[1]s' once more, which may end the secret that is in use, also with --overlap", c.ID)
+}
+
+func (m marking) DeleteClient(ctx context.Context, id string) error {
+	return mark(m.Store.DeleteClient(ctx, id), "the client may have been deleted: if oauth-server client show '%[1]s' still shows it, delete it again", id)
+}
+
+func (m marking) CreateUser(ctx context.Context, u grants.User) error {
+	return mark(m.Store.CreateUser(ctx, u), "the user may have been created, with that password: oauth-server user list says so;"+
+		" if %q is not in it, create the user again", u.Name)
+}
+
+func (m marking) ChangeUser(ctx context.Context, name string, change grants.UserChange) error {
+	return mark(m.Store.ChangeUser(ctx, name, change), "the user %q may have been changed: run the command again, which does no harm if so", name)
+}
+
+func (m marking) DeleteUser(ctx context.Context, name string) error {
+	return mark(m.Store.DeleteUser(ctx, name), "the user may have been deleted: if oauth-server user list still shows %q, delete the user again", name)
+}
