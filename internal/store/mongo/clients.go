@@ -100,13 +100,17 @@ func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (mark 
 	return mark, s.eachClient(ctx, bson.D{}, each)
 }
 
-// eachClient reads the clients that match. The timeout is that of each batch, of 16 MB at
-// most, so that there is no limit to all.
+// clientsAtOnce is the size of a batch, about 2 MB. The server's own is 16 MB, which one that is busy
+// may not send within the timeout of an operation.
+const clientsAtOnce = 5_000
+
+// eachClient reads the clients that match. The timeout is that of each batch, so that there is no limit
+// to all.
 func (s *Store) eachClient(ctx context.Context, filter bson.D, each func(clientcfg.Record)) error {
 	const operation = "read clients"
 	var cursor *mongo.Cursor
 	err := s.do(ctx, operation, func(ctx context.Context) (err error) {
-		cursor, err = s.clients.Find(ctx, filter, options.Find().SetComment(comment(ctx)))
+		cursor, err = s.clients.Find(ctx, filter, options.Find().SetBatchSize(clientsAtOnce).SetComment(comment(ctx)))
 		return err
 	})
 	if err != nil {
