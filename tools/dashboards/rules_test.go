@@ -193,6 +193,9 @@ func expressions(t *testing.T) map[string]string {
 		for _, q := range d.Queries() {
 			found[name+": "+q.Panel+" "+q.RefID] = q.Expr(dashboards.Everything)
 		}
+		for _, q := range d.Changes() {
+			found[name+": annotation "+q.Panel] = q.Expr(dashboards.Everything)
+		}
 	}
 	for _, r := range rules(t) {
 		found["rule "+r.Record+r.Alert] = r.Expr
