@@ -3,9 +3,10 @@ package dashboards
 const (
 	admitted = `outcome=~"allowed|trusted|would_deny"`
 
-	// Clients that are never denied: trusted ones, and those in dry-run or off.
-	trustedClients  = `max by (client_id) (oauth_ratelimit_trusted{$k}) == 1`
-	notEnforced     = `max by (client_id, mode) (oauth_ratelimit_mode{$k,mode!="enforce"}) == 1`
+	// Clients that were not denied in the time that rates are taken over: trusted ones, and those in
+	// dry-run or off. A scrape that failed does not make them appear as others.
+	trustedClients  = `max by (client_id) (max_over_time(oauth_ratelimit_trusted{$k}[$over])) == 1`
+	notEnforced     = `max by (client_id, mode) (max_over_time(oauth_ratelimit_mode{$k,mode!="enforce"}[$over])) == 1`
 	admittedRate    = `sum by (client_id) (rate(oauth_ratelimit_decisions_total{$c,` + admitted + `}[$over]))`
 	enforcedRate    = admittedRate + ` unless on (client_id) (` + trustedClients + `) unless on (client_id) (` + notEnforced + `)`
 	trustedRate     = admittedRate + ` and on (client_id) (` + trustedClients + `)`
