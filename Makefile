@@ -65,13 +65,14 @@ dashboards: ## Write dashboards/*.json and the tables of docs/metrics.md
 	go -C tools test ./dashboards -run TestFiles -update
 	go test ./internal/metrics -run TestDocs -update
 
-LOAD ?= 75s
-demo-load: ## Run two servers and Prometheus under load for LOAD (75s); draw docs/pictures
+LOAD ?= 90s
+PICTURES ?=
+demo-load: ## Run servers and Prometheus under load for LOAD (90s); draw charts to PICTURES (a new directory)
 	@set -e; if [ -z "$${MONGODB_TEST_URI:-}" ]; then \
 	  MONGODB_TEST_URI=$$(.ci/mongo-test-server); export MONGODB_TEST_URI; \
 	  trap '.ci/mongo-test-server stop' EXIT; \
 	fi; \
-	go -C tools run ./cmd/demo-load -for $(LOAD)
+	go -C tools run ./cmd/demo-load -for $(LOAD) -pictures "$(abspath $(PICTURES))"
 
 SOAK ?= 10m
 soak: ## Attack a server for SOAK (10m) beside good clients; fail if these suffer

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/png"
 	"io"
 	"time"
@@ -19,8 +20,8 @@ type Point struct {
 type Line struct {
 	Name   string
 	Points []Point
-	// Limit draws the line dashed.
-	Limit bool
+	// Limit draws the line dashed, Dotted as dots.
+	Limit, Dotted bool
 	// Color is the next one of the palette if nil.
 	Color color.Color
 }
@@ -52,25 +53,52 @@ const (
 // ErrNothing is returned for a chart without lines, or that ends before it starts.
 var ErrNothing = errors.New("chart: there is nothing to draw")
 
-// PNG writes the chart to w, 1200 pixels wide.
-func (c *Chart) PNG(w io.Writer) error {
-	if !c.To.After(c.From) || len(c.Lines) == 0 {
+// PNG writes the charts to w, one above the other, 1200 pixels wide. They have the same scale, so
+// that they can be compared.
+func PNG(w io.Writer, charts ...*Chart) error {
+	high, bottom := 0.0, 0
+	for _, c := range charts {
+		if !c.To.After(c.From) || len(c.Lines) == 0 {
+			return ErrNothing
+		}
+		high = max(high, c.highest())
+	}
+	if len(charts) == 0 {
 		return ErrNothing
 	}
+	axis := niceAxis(high)
+	pages := make([]*page, 0, len(charts))
+	for _, c := range charts {
+		p, err := c.page(axis)
+		if err != nil {
+			return err
+		}
+		pages, bottom = append(pages, p), bottom+p.image.Rect.Dy()
+	}
+	all := image.NewRGBA(image.Rect(0, 0, width, bottom))
+	top := 0
+	for _, p := range pages {
+		draw.Draw(all, p.image.Rect.Add(image.Pt(0, top)), p.image, image.Point{}, draw.Src)
+		top += p.image.Rect.Dy()
+	}
+	return png.Encode(w, all)
+}
+
+// page draws the chart.
+func (c *Chart) page(a axis) (*page, error) {
 	rows := (len(c.Lines) + 2) / 3
 	p, err := newPage(image.Rect(0, 0, width, legendTop+rows*legendRow+12))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	axis := niceAxis(c.highest())
 	p.text(c.Title, plotLeft, 36, p.bold, ink)
 	p.text(c.Subtitle, plotLeft, 60, p.small, faint)
-	c.grid(p, axis)
+	c.grid(p, a)
 	for i := range c.Lines {
-		c.line(p, axis, i)
+		c.line(p, a, i)
 	}
 	c.legend(p)
-	return png.Encode(w, p.image)
+	return p, nil
 }
 
 func (c *Chart) highest() float64 {
@@ -127,8 +155,8 @@ func (c *Chart) line(p *page, a axis, i int) {
 	var last time.Time
 	flush := func() {
 		switch {
-		case l.Limit:
-			p.dash(piece, 2.5, c.color(i))
+		case l.Limit || l.Dotted:
+			p.dash(piece, l.pattern(), c.color(i))
 		case len(piece) == 1: // alone between two gaps
 			p.dot(piece[0], 3, c.color(i))
 		default:
@@ -152,11 +180,19 @@ func (c *Chart) legend(p *page) {
 	for i, l := range c.Lines {
 		x, y := plotLeft+i%3*legendColumn, legendTop+i/3*legendRow
 		key := []xy{{float64(x), float64(y) - 5}, {float64(x) + 30, float64(y) - 5}}
-		if l.Limit {
-			p.dash(key, 2.5, c.color(i))
+		if l.Limit || l.Dotted {
+			p.dash(key, l.pattern(), c.color(i))
 		} else {
 			p.stroke(key, 4, c.color(i))
 		}
 		p.text(l.Name, x+40, y, p.small, ink)
 	}
+}
+
+// pattern is how the line is broken up.
+func (l *Line) pattern() pattern {
+	if l.Limit {
+		return dashes
+	}
+	return dots
 }

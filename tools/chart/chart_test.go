@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"image"
 	"image/color"
 	"image/png"
 	"math"
@@ -38,7 +39,7 @@ func sample() *Chart {
 
 func TestPNG(t *testing.T) {
 	var out bytes.Buffer
-	if err := sample().PNG(&out); err != nil {
+	if err := PNG(&out, sample()); err != nil {
 		t.Fatal(err)
 	}
 	if *show != "" {
@@ -69,11 +70,56 @@ func TestPNG(t *testing.T) {
 	}
 }
 
+// Charts in one picture have the same scale, and the picture is as high as both.
+func TestPNGOfTwoChartsIsComparable(t *testing.T) {
+	low, high := sample(), sample()
+	for i := range low.Lines[0].Points {
+		low.Lines[0].Points[i].Value = 1
+	}
+	low.Lines, high.Lines = low.Lines[:1], high.Lines[:1]
+	for i := range high.Lines[0].Points {
+		high.Lines[0].Points[i].Value = 9
+	}
+	var one, both bytes.Buffer
+	if err := errors.Join(PNG(&one, low), PNG(&both, low, high)); err != nil {
+		t.Fatal(err)
+	}
+	single, pair := decode(t, &one), decode(t, &both)
+	if got, want := pair.Bounds().Dy(), 2*single.Bounds().Dy(); got != want {
+		t.Errorf("the picture of two is %d pixels high, want %d", got, want)
+	}
+	alone, beside := firstY(t, single), firstY(t, pair)
+	if want := int(niceAxis(9).y(1)); beside <= alone || beside < want-2 || beside > want+2 {
+		t.Errorf("1 is drawn at %d beside 9, want about %d; alone it is at %d", beside, want, alone)
+	}
+}
+
+// firstY returns where the topmost pixel of the first line is.
+func firstY(t *testing.T, picture image.Image) int {
+	t.Helper()
+	for y := range picture.Bounds().Dy() {
+		if picture.At(width/2+7, y) == palette[0] {
+			return y
+		}
+	}
+	t.Fatal("the line is not drawn")
+	return 0
+}
+
+func decode(t *testing.T, from *bytes.Buffer) image.Image {
+	t.Helper()
+	picture, err := png.Decode(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return picture
+}
+
 func TestNothingToDraw(t *testing.T) {
 	noTime := sample()
 	noTime.To = noTime.From
 	for name, c := range map[string]*Chart{"no lines": {}, "no time": noTime} {
-		if err := c.PNG(&bytes.Buffer{}); !errors.Is(err, ErrNothing) {
+		if err := PNG(&bytes.Buffer{}, c); !errors.Is(err, ErrNothing) {
 			t.Errorf("%s: PNG() = %v, want %v", name, err, ErrNothing)
 		}
 	}

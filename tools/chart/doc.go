@@ -2,5 +2,5 @@
 //
 //	c := chart.Chart{Title: "Denied", Unit: "requests/s", From: t0, To: t1}
 //	c.Lines = []chart.Line{{Name: "shop", Points: points}, {Name: "limit", Points: level, Limit: true}}
-//	err := c.PNG(w)
+//	err := chart.PNG(w, &c)
 package chart

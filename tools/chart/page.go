@@ -107,10 +107,18 @@ func (p *page) dot(at xy, radius float64, c color.Color) {
 	r.Draw(p.image, p.image.Bounds(), image.NewUniform(c), image.Point{})
 }
 
-// dash draws a dashed line through the points.
-func (p *page) dash(points []xy, thick float64, c color.Color) {
-	const on, off = 10, 6
-	left, drawing := float64(on), true
+// pattern is how a line is broken up: lengths in pixels.
+type pattern struct{ on, off, thick float64 }
+
+var (
+	dashes = pattern{on: 10, off: 6, thick: 2.5}
+	dots   = pattern{on: 3, off: 4, thick: 3}
+)
+
+// dash draws a broken line through the points.
+func (p *page) dash(points []xy, as pattern, c color.Color) {
+	r := vector.NewRasterizer(p.image.Bounds().Dx(), p.image.Bounds().Dy())
+	left, drawing := as.on, true
 	for i := 1; i < len(points); i++ {
 		from, to := points[i-1], points[i]
 		for {
@@ -121,19 +129,20 @@ func (p *page) dash(points []xy, thick float64, c color.Color) {
 				next = xy{from.x + (to.x-from.x)*part/length, from.y + (to.y-from.y)*part/length}
 			}
 			if drawing {
-				p.stroke([]xy{from, next}, thick, c)
+				segment(r, from, next, as.thick/2)
 			}
 			if left -= part; left > 0 {
 				break
 			}
 			drawing = !drawing
-			left = on
+			left = as.on
 			if !drawing {
-				left = off
+				left = as.off
 			}
 			from = next
 		}
 	}
+	r.Draw(p.image, p.image.Bounds(), image.NewUniform(c), image.Point{})
 }
 
 // segment adds one straight piece. All pieces have the same orientation, so that

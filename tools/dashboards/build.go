@@ -4,11 +4,13 @@ import "strings"
 
 var prometheus = &Datasource{Type: "prometheus", UID: "${datasource}"}
 
+const instances = `job=~"$job",namespace=~"$namespace",instance=~"$instance"`
+
 // selections are the short forms used in expressions.
 var selections = strings.NewReplacer(
-	"$c", `client_id=~"$client",grant_type=~"$grant",instance=~"$instance"`,
-	"$k", `client_id=~"$client",instance=~"$instance"`,
-	"$i", `instance=~"$instance"`,
+	"$c", `client_id=~"$client",grant_type=~"$grant",`+instances,
+	"$k", `client_id=~"$client",`+instances,
+	"$i", instances,
 	"$__", "$__", // Grafana's own variables are not replaced
 )
 
@@ -156,6 +158,11 @@ func limitLine(colour string, dashed bool) []Property {
 	return ps
 }
 
+// dotted draws a series that no limit applies to.
+func dotted() []Property {
+	return []Property{{"custom.fillOpacity", 0}, {"custom.lineStyle", map[string]any{"fill": "dot", "dash": []int{0, 6}}}}
+}
+
 func refID(i int) string { return "ABCDEFGH"[i : i+1] }
 
 // dashboard places the panels from left to right in rows, in that order, and numbers them.
@@ -181,26 +188,6 @@ func dashboard(uid, title, description string, variables []Variable, panels ...P
 			Type: "dashboards", Title: "oauth-server", Tags: []string{"oauth-server"},
 			AsDropdown: true, IncludeVars: true, KeepTime: true,
 		}},
-		Templating: Templating{variables}, Panels: panels,
+		Annotations: Annotations{changes()}, Templating: Templating{append(sources(), variables...)}, Panels: panels,
 	}
-}
-
-func datasourceVariable() Variable {
-	return Variable{
-		Name: "datasource", Label: "Data source", Type: "datasource", Query: "prometheus",
-		Current: map[string]any{},
-	}
-}
-
-// choice is a variable that selects some values of a label, or all of them.
-func choice(name, label, query string) Variable {
-	return Variable{
-		Name: name, Label: label, Type: "query", Query: query, Datasource: prometheus,
-		Refresh: 2, Sort: 1, Multi: true, IncludeAll: true, AllValue: ".*",
-		Current: map[string]any{"text": []string{"All"}, "value": []string{"$__all"}},
-	}
-}
-
-func instanceChoice() Variable {
-	return choice("instance", "Instance", "label_values(oauth_build_info, instance)")
 }

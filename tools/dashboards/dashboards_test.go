@@ -4,6 +4,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -70,6 +72,38 @@ func TestEveryPanelHasADescriptionAUnitAndQueries(t *testing.T) {
 			if p.Description == "" || len(p.Targets) == 0 || unitOf(p) == "" {
 				t.Errorf("%s: %s has the description %q, %d queries and the unit %q; want all three",
 					name, p.Title, p.Description, len(p.Targets), unitOf(p))
+			}
+		}
+	}
+}
+
+// Each metric of a query is selected by the job, the namespace and the instance that are chosen at the
+// top, also in annotations.
+func TestEverySelectionFollowsTheVariables(t *testing.T) {
+	chosen := dashboards.Everything
+	chosen.Job, chosen.Namespace, chosen.Instance = "J", "N", "I"
+	selector := regexp.MustCompile(`\b(?:oauth|process|go)_[a-z_]+(\{[^}]*\})?`)
+	for name, d := range dashboards.All() {
+		for _, q := range append(d.Queries(), d.Changes()...) {
+			for _, m := range selector.FindAllStringSubmatch(q.Expr(chosen), -1) {
+				if !strings.Contains(m[1], `job=~"J",namespace=~"N",instance=~"I"`) {
+					t.Errorf("%s: %s selects %s", name, q.Panel, m[0])
+				}
+			}
+		}
+		if len(d.Changes()) == 0 {
+			t.Errorf("%s does not mark changes of limits", name)
+		}
+	}
+}
+
+// A comparison with 0 would cut a line where it is 0.
+func TestZeroIsALineAndNoGap(t *testing.T) {
+	for name, d := range dashboards.All() {
+		for _, q := range d.Queries() {
+			if strings.HasSuffix(strings.ReplaceAll(q.Expr(dashboards.Everything), " ", ""), "])>0") ||
+				strings.HasSuffix(q.Expr(dashboards.Everything), ") > 0") {
+				t.Errorf("%s: %s has no values where they are 0", name, q.Panel)
 			}
 		}
 	}

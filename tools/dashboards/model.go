@@ -5,20 +5,37 @@ package dashboards
 
 // Dashboard is one dashboard.
 type Dashboard struct {
-	UID           string     `json:"uid"`
-	Title         string     `json:"title"`
-	Description   string     `json:"description"`
-	Tags          []string   `json:"tags"`
-	SchemaVersion int        `json:"schemaVersion"`
-	Version       int        `json:"version"`
-	Editable      bool       `json:"editable"`
-	GraphTooltip  int        `json:"graphTooltip"` // 1: the crosshair is shared
-	Refresh       string     `json:"refresh"`
-	Timezone      string     `json:"timezone"`
-	Time          TimeRange  `json:"time"`
-	Links         []Link     `json:"links"`
-	Templating    Templating `json:"templating"`
-	Panels        []Panel    `json:"panels"`
+	UID           string      `json:"uid"`
+	Title         string      `json:"title"`
+	Description   string      `json:"description"`
+	Tags          []string    `json:"tags"`
+	SchemaVersion int         `json:"schemaVersion"`
+	Version       int         `json:"version"`
+	Editable      bool        `json:"editable"`
+	GraphTooltip  int         `json:"graphTooltip"` // 1: the crosshair is shared
+	Refresh       string      `json:"refresh"`
+	Timezone      string      `json:"timezone"`
+	Time          TimeRange   `json:"time"`
+	Links         []Link      `json:"links"`
+	Annotations   Annotations `json:"annotations"`
+	Templating    Templating  `json:"templating"`
+	Panels        []Panel     `json:"panels"`
+}
+
+// Annotations holds the queries whose results are marked in all charts.
+type Annotations struct {
+	List []Annotation `json:"list"`
+}
+
+// Annotation marks the times at which a query has a result.
+type Annotation struct {
+	Name        string      `json:"name"`
+	Enable      bool        `json:"enable"`
+	Datasource  *Datasource `json:"datasource"`
+	IconColor   string      `json:"iconColor"`
+	Expr        string      `json:"expr"`
+	Step        string      `json:"step"` // between two evaluations
+	TitleFormat string      `json:"titleFormat"`
 }
 
 // TimeRange is what a dashboard shows when it is opened.
@@ -54,7 +71,15 @@ type Variable struct {
 	Multi      bool           `json:"multi,omitempty"`
 	IncludeAll bool           `json:"includeAll,omitempty"`
 	AllValue   string         `json:"allValue,omitempty"`
+	Options    []Option       `json:"options,omitempty"`
 	Current    map[string]any `json:"current"`
+}
+
+// Option is one value of a variable whose values are fixed.
+type Option struct {
+	Text     string `json:"text"`
+	Value    string `json:"value"`
+	Selected bool   `json:"selected"`
 }
 
 // Datasource identifies a data source.

@@ -3,20 +3,34 @@ package dashboards
 const (
 	admitted = `outcome=~"allowed|trusted|would_deny"`
 
-	// The limits in requests per second, comparable with the rates of requests.
-	defaultLimits = `max by (kind, limit) (oauth_ratelimit_default_limit{$i} / oauth_ratelimit_default_limit_window_seconds{$i})`
-	clientLimits  = `max by (client_id, kind, limit) (oauth_ratelimit_limit{$k} / oauth_ratelimit_limit_window_seconds{$k})`
-	ownLimits     = clientLimits + ` unless (` + clientLimits + ` == on (kind, limit) group_left () ` + defaultLimits + `)`
+	// Clients that were not denied in the time that rates are taken over: trusted ones, and those in
+	// dry-run or off. A scrape that failed does not make them appear as others.
+	trustedClients  = `max by (client_id) (max_over_time(oauth_ratelimit_trusted{$k}[$over])) == 1`
+	notEnforced     = `max by (client_id, mode) (max_over_time(oauth_ratelimit_mode{$k,mode!="enforce"}[$over])) == 1`
+	admittedRate    = `sum by (client_id) (rate(oauth_ratelimit_decisions_total{$c,` + admitted + `}[$over]))`
+	enforcedRate    = admittedRate + ` unless on (client_id) (` + trustedClients + `) unless on (client_id) (` + notEnforced + `)`
+	trustedRate     = admittedRate + ` and on (client_id) (` + trustedClients + `)`
+	notEnforcedRate = `(` + notEnforced + `) * on (client_id) group_left () (` + admittedRate + `) unless on (client_id) (` + trustedClients + `)`
+
+	// The limits in requests per second, comparable with the rates of requests: one line each. The
+	// limit of a user is left out where it equals that of client_credentials, and the limits of a
+	// client where they equal the default.
+	defaultForClient = `max by (limit) (oauth_ratelimit_default_limit{$i,kind="client"} / oauth_ratelimit_default_limit_window_seconds{$i,kind="client"})`
+	defaultForUser   = `max by (limit) (oauth_ratelimit_default_limit{$i,kind="user"} / oauth_ratelimit_default_limit_window_seconds{$i,kind="user"})`
+	limitOfClient    = `max by (client_id, limit) (oauth_ratelimit_limit{$k,kind="client"} / oauth_ratelimit_limit_window_seconds{$k,kind="client"})`
+	limitOfUser      = `max by (client_id, limit) (oauth_ratelimit_limit{$k,kind="user"} / oauth_ratelimit_limit_window_seconds{$k,kind="user"})`
+	otherForUser     = defaultForUser + ` unless (` + defaultForUser + ` == ` + defaultForClient + `)`
+	ownOfClient      = limitOfClient + ` unless (` + limitOfClient + ` == on (limit) group_left () ` + defaultForClient + `)`
+	ownOfUser        = limitOfUser + ` unless (` + limitOfUser + ` == on (limit) group_left () ` + defaultForUser + `) unless (` + limitOfUser + ` == ` + limitOfClient + `)`
 )
 
 func rateLimits() Dashboard {
 	return dashboard("oauth-ratelimits", "OAuth: Rate limits",
 		"Which clients are limited, which come close, and what a change would do.",
 		[]Variable{
-			datasourceVariable(),
-			choice("client", "Client", "label_values(oauth_ratelimit_decisions_total, client_id)"),
-			choice("grant", "Grant", "label_values(oauth_ratelimit_decisions_total, grant_type)"),
-			instanceChoice(),
+			choice("client", "Client", `label_values(oauth_ratelimit_decisions_total{job=~"$job",namespace=~"$namespace"}, client_id)`),
+			choice("grant", "Grant", `label_values(oauth_ratelimit_decisions_total{job=~"$job",namespace=~"$namespace"}, grant_type)`),
+			rateOver(),
 		},
 		concat(limitNumbers(), limitCharts(), dryRun(), closeToLimit(), limiterMemory())...)
 }
@@ -43,33 +57,47 @@ func limitNumbers() []Panel {
 func limitCharts() []Panel {
 	return []Panel{
 		row("Who is limited"),
-		lines("Ratelimit Denied Rate", "Denied requests by client. Each colour is a client.", "reqps",
-			query(`sum by (client_id) (rate(oauth_ratelimit_decisions_total{$c,outcome="denied"}[$__rate_interval])) > 0`, "{{client_id}}"),
+		lines("Ratelimit Denied Rate", "Denied requests of each client that was denied in the time shown.", "reqps",
+			query(everUsed("$over", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="denied"}`), "{{client_id}}"),
 		).sized(12, 11),
 		lines("Ratelimit Allowed Rate",
-			"Admitted requests by client, and the limits: the default in red, a client's own dashed. A limit of kind user holds for each user, so a client with many users may go above it.", "reqps",
-			query(`sum by (client_id) (rate(oauth_ratelimit_decisions_total{$c,`+admitted+`}[$__rate_interval])) > 0`, "{{client_id}}"),
-			query(defaultLimits, "default limit ({{kind}}, {{limit}})"),
-			query(ownLimits, "limit of {{client_id}} ({{kind}}, {{limit}})"),
+			"Admitted requests of each client, and the limits: the default in red, a client's own dashed. Dotted clients are never denied: they are trusted, or in dry-run. "+
+				"A limit of a user holds for each user, so a client with many users may go above it. "+
+				"A client that uses up its limit at once is drawn above it if the window of the limit is longer than the time that rates are taken over; choose a longer one at the top.", "reqps",
+			query(enforcedRate, "{{client_id}}"),
+			query(trustedRate, "{{client_id}} (trusted)"),
+			query(notEnforcedRate, "{{client_id}} ({{mode}})"),
+			query(defaultForClient, "default limit ({{limit}})"),
+			query(otherForUser, "default limit of each user ({{limit}})"),
+			query(ownOfClient, "limit of {{client_id}} ({{limit}})"),
+			query(ownOfUser, "limit of each user of {{client_id}} ({{limit}})"),
 		).sized(12, 11).
+			with(byRegexp(`/\\((trusted|dry_run|off)\\)$/`, dotted()...)).
 			with(byRegexp("/^default limit .*/", limitLine("red", false)...)).
 			with(byRegexp("/^limit of .*/", limitLine("", true)...)),
 	}
+}
+
+// everUsed is a rate by the given labels, of those that counted something in the time shown: zero is
+// drawn as a line, and labels that stayed at zero are left out.
+func everUsed(over, by, counter string) string {
+	return `sum by (` + by + `) (rate(` + counter + `[` + over + `]))` +
+		` and (sum by (` + by + `) (increase(` + counter + `[$__range] @ end())) > 0)`
 }
 
 // dryRun shows what enforce, or the candidate policy, would deny.
 func dryRun() []Panel {
 	return []Panel{
 		row("Dry-run and candidate policy"),
-		lines("Would-be denials in dry-run", "Requests admitted only because their client is in dry-run, by client.", "reqps",
-			query(`sum by (client_id) (rate(oauth_ratelimit_decisions_total{$c,outcome="would_deny"}[$__rate_interval])) > 0`, "{{client_id}}")),
-		lines("Candidate against live",
-			"Requests that the candidate policy would deny, and those that the live policy denies (or would deny, in dry-run), for the selected clients.", "reqps",
+		lines("What dry-run clients would be denied", "Requests admitted only because their client is in dry-run. Nothing is wrong: this is what enforce would deny.", "reqps",
+			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="would_deny"}`), "{{client_id}}")),
+		lines("Denied by the candidate policy, and by the one in force",
+			"Requests that the candidate policy would deny, and those that the policy in force denies (or would deny, in dry-run), for the selected clients.", "reqps",
 			query(`sum(rate(oauth_ratelimit_decisions_total{$c,outcome="candidate_would_deny"}[$__rate_interval]))`, "candidate"),
-			query(`sum(rate(oauth_ratelimit_decisions_total{$c,outcome=~"denied|would_deny"}[$__rate_interval]))`, "live")),
-		table("Candidate by client", "Denials in the last hour under the candidate policy and under the live one.",
+			query(`sum(rate(oauth_ratelimit_decisions_total{$c,outcome=~"denied|would_deny"}[$__rate_interval]))`, "in force")),
+		table("Candidate policy by client", "Denials in the last hour: by the candidate policy, and by the one in force.",
 			column{"Candidate", "short", now(`sum by (client_id) (increase(oauth_ratelimit_decisions_total{$c,outcome="candidate_would_deny"}[1h]))`)},
-			column{"Live", "short", now(`sum by (client_id) (increase(oauth_ratelimit_decisions_total{$c,outcome=~"denied|would_deny"}[1h]))`)}),
+			column{"In force", "short", now(`sum by (client_id) (increase(oauth_ratelimit_decisions_total{$c,outcome=~"denied|would_deny"}[1h]))`)}),
 		table("Mode and trust", "Mode in force and trust, by client.",
 			column{"Mode", "none", now(`max by (client_id, mode) (oauth_ratelimit_mode{$k})`)},
 			column{"Trusted", "none", now(`max by (client_id) (oauth_ratelimit_trusted{$k})`)}),
@@ -88,25 +116,25 @@ func closeToLimit() []Panel {
 		lines("Usage of the limit", "Highest share of a limit in use among the keys of each client.", "percentunit",
 			query(`topk(20, max by (client_id) (oauth_ratelimit_usage_ratio{$k}))`, "{{client_id}}")).warn(0.8, 1),
 		lines("Soft warnings", "Requests admitted above the soft ratio of a limit, by client. Warn these clients before they are denied.", "reqps",
-			query(`sum by (client_id) (rate(oauth_ratelimit_soft_warnings_total{$c}[$__rate_interval])) > 0`, "{{client_id}}")),
+			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_soft_warnings_total{$c}`), "{{client_id}}")),
 		lines("Decisions by grant and outcome", "All decisions of the rate limiter.", "reqps",
-			query(`sum by (grant_type, outcome) (rate(oauth_ratelimit_decisions_total{$c,outcome!="candidate_would_deny"}[$__rate_interval])) > 0`, "{{grant_type}} {{outcome}}")).stacked(),
-		lines("Decided in an outage", "Requests decided by on_outage, by client, while the database did not accept counts.", "reqps",
+			query(everUsed("$__rate_interval", "grant_type, outcome", `oauth_ratelimit_decisions_total{$c,outcome!="candidate_would_deny"}`), "{{grant_type}} {{outcome}}")).stacked(),
+		lines("Decided without the database", "Requests decided by on_outage, by client, while the database did not accept counts. Usually 0.", "reqps",
 			query(`sum by (client_id) (rate(oauth_ratelimit_outage_decisions_total{$k}[$__rate_interval]))`, "{{client_id}}")).sized(24, 6),
 	}
 }
 
 func limiterMemory() []Panel {
 	return []Panel{
-		row("Memory"),
+		row("Memory for counters"),
 		lines("Counters in memory", "Counted pairs of client and user, and the maximum kept in memory.", "short",
 			query(`sum by (instance) (oauth_ratelimit_counters{$i})`, "{{instance}}"),
 			query(`max(oauth_ratelimit_counters_max{$i})`, "maximum"),
 		).sized(8, 8).with(byName("maximum", limitLine("red", false)...)),
-		lines("Memory too small", "Counters dropped because memory was full, and decisions on a counter shared by several keys. If not 0, raise rate_limit.max_keys.", "ops",
+		lines("Counters that found no room", "Counters dropped because memory was full, and decisions on a counter that several keys share. Usually 0; if not, raise rate_limit.max_keys.", "ops",
 			query(`sum by (instance) (rate(oauth_ratelimit_evictions_total{$i}[$__rate_interval]))`, "{{instance}} evictions"),
 			query(`sum by (instance) (rate(oauth_ratelimit_overflow_decisions_total{$i}[$__rate_interval]))`, "{{instance}} shared")).sized(8, 8),
-		lines("Clients with a label", "Clients with a metric label of their own. All others are counted as \"other\".", "short",
+		lines("Clients shown by name", "Clients with a metric label of their own. All others are counted as \"other\".", "short",
 			query(`max by (instance) (oauth_metrics_labelled_clients{$i})`, "{{instance}}")).sized(8, 8),
 	}
 }

@@ -3,7 +3,7 @@ package dashboards
 func service() Dashboard {
 	return dashboard("oauth-service", "OAuth: Service",
 		"Tokens, errors, latency, the store and the process.",
-		[]Variable{datasourceVariable(), instanceChoice()},
+		nil,
 		concat(serviceNumbers(), tokenCharts(), latencyCharts(), storeCharts(), processCharts())...)
 }
 
@@ -16,10 +16,10 @@ func serviceNumbers() []Panel {
 			`sum(rate(oauth_token_responses_total{$i,error!~"none|rate_limited"}[$__rate_interval])) / sum(rate(oauth_token_responses_total{$i}[$__rate_interval]))`).warn(0.05, 0.2),
 		number("Server errors", "Requests answered with a 5xx status.", "reqps",
 			`sum(rate(oauth_http_request_duration_seconds_count{$i,code=~"5.."}[$__rate_interval])) or vector(0)`).warn(0.001, 1),
-		number("p99 of /token", "99% of token requests are faster.", "s",
+		number("Slow tokens", "One token request in a hundred takes longer (p99).", "s",
 			`histogram_quantile(0.99, sum by (le) (rate(oauth_http_request_duration_seconds_bucket{$i,route="/token"}[$__rate_interval])))`).warn(0.1, 0.5),
-		number("Instances", "Instances that Prometheus can scrape.", "none", `count(oauth_build_info{$i})`),
-		number("Panics", "Panics of background loops in the time range shown.", "none",
+		number("Instances", "Instances that Prometheus scrapes.", "none", `count(oauth_build_info{$i})`),
+		number("Loops restarted", "Panics of background loops in the time range shown; each loop was restarted.", "none",
 			`sum(increase(oauth_loop_panics_total{$i}[$__range])) or vector(0)`).warn(0.001, 1),
 	}
 }
@@ -33,7 +33,7 @@ func tokenCharts() []Panel {
 			query(`sum by (error) (rate(oauth_token_responses_total{$i,error!="none"}[$__rate_interval]))`, "{{error}}")),
 		lines("Requests by route and status", "All HTTP requests.", "reqps",
 			query(`sum by (route, code) (rate(oauth_http_request_duration_seconds_count{$i}[$__rate_interval]))`, "{{route}} {{code}}")),
-		lines("Requests in flight", "Requests being answered at the moment of the scrape.", "short",
+		lines("Requests under way", "Requests being answered at the moment of the scrape.", "short",
 			query(`sum by (instance) (oauth_http_requests_in_flight{$i})`, "{{instance}}")),
 	}
 }
@@ -50,7 +50,7 @@ func latencyCharts() []Panel {
 	return []Panel{
 		row("Latency"),
 		quantiles,
-		lines("p99 by route", "99% of requests are faster.", "s",
+		lines("Slow requests by route", "One request in a hundred takes longer (p99).", "s",
 			query(`histogram_quantile(0.99, sum by (le, route) (rate(oauth_http_request_duration_seconds_bucket{$i}[$__rate_interval])))`, "{{route}}")),
 	}
 }
@@ -58,11 +58,11 @@ func latencyCharts() []Panel {
 func storeCharts() []Panel {
 	return []Panel{
 		row("Store"),
-		lines("Store calls per request", "Mean by route. The rate limiter adds none.", "short",
+		lines("Store calls per request", "Mean by route. The rate limiter adds none: it decides in memory.", "short",
 			query(`sum by (route) (rate(oauth_http_request_db_calls_sum{$i}[$__rate_interval])) / sum by (route) (rate(oauth_http_request_db_calls_count{$i}[$__rate_interval]))`, "{{route}}")).sized(8, 8),
-		lines("Store latency", "p99 by operation.", "s",
+		lines("Slow store operations", "One operation in a hundred takes longer (p99).", "s",
 			query(`histogram_quantile(0.99, sum by (le, operation) (rate(oauth_store_operation_duration_seconds_bucket{$i}[$__rate_interval])))`, "{{operation}}")).sized(8, 8),
-		lines("Store errors", "Operations that the store failed to answer.", "ops",
+		lines("Store errors", "Operations that the store failed to answer. Usually 0.", "ops",
 			query(`sum by (operation) (rate(oauth_store_errors_total{$i}[$__rate_interval]))`, "{{operation}}")).sized(8, 8),
 	}
 }
@@ -71,14 +71,14 @@ func processCharts() []Panel {
 	return []Panel{
 		row("Process"),
 		lines("CPU", "Cores in use.", "short",
-			query(`rate(process_cpu_seconds_total{$i}[$__rate_interval]) and on (instance) oauth_build_info`, "{{instance}}")).sized(8, 8),
+			query(`rate(process_cpu_seconds_total{$i}[$__rate_interval]) and on (job, instance) oauth_build_info{$i}`, "{{instance}}")).sized(8, 8),
 		lines("Memory", "Resident memory, and the Go heap within it.", "bytes",
-			query(`process_resident_memory_bytes{$i} and on (instance) oauth_build_info`, "{{instance}} resident"),
-			query(`go_memstats_heap_alloc_bytes{$i} and on (instance) oauth_build_info`, "{{instance}} heap")).sized(8, 8),
+			query(`process_resident_memory_bytes{$i} and on (job, instance) oauth_build_info{$i}`, "{{instance}} resident"),
+			query(`go_memstats_heap_alloc_bytes{$i} and on (job, instance) oauth_build_info{$i}`, "{{instance}} heap")).sized(8, 8),
 		lines("Goroutines", "A count that keeps growing is a leak.", "short",
-			query(`go_goroutines{$i} and on (instance) oauth_build_info`, "{{instance}}")).sized(8, 8),
+			query(`go_goroutines{$i} and on (job, instance) oauth_build_info{$i}`, "{{instance}}")).sized(8, 8),
 		lines("Garbage collection", "Longest pause.", "s",
-			query(`go_gc_duration_seconds{$i,quantile=~"1|1.0"} and on (instance) oauth_build_info`, "{{instance}}")).sized(8, 8),
+			query(`go_gc_duration_seconds{$i,quantile=~"1|1.0"} and on (job, instance) oauth_build_info{$i}`, "{{instance}}")).sized(8, 8),
 		lines("Age of the configuration", "Time since clients and policies were last confirmed to be the newest.", "s",
 			query(`max by (instance, config) (oauth_config_age_seconds{$i})`, "{{instance}} {{config}}")).sized(8, 8).warn(10, 60),
 		table("Builds", "Version of each running instance.",

@@ -29,21 +29,21 @@ func (c *Client) Registration() clientcfg.Client {
 }
 
 // DemoClients returns the clients of the demonstration, whose limits are in
-// deploy/demo/oauth-server.yaml: 2 requests per second by default.
+// deploy/demo/oauth-server.yaml: 10 requests per second by default.
 func DemoClients() []Client {
 	return []Client{
 		// The operator's own app: trusted, far above the default limit.
-		{ID: "mobile-app", Grant: clientcfg.RefreshToken, Users: []string{"ada", "grace", "edsger"}, Rate: wave(5, 1, 30*time.Second)},
+		{ID: "mobile-app", Grant: clientcfg.RefreshToken, Users: []string{"ada", "grace", "edsger"}, Rate: wave(14, 3, 30*time.Second)},
 		// Well below the limit.
-		{ID: "shop", Grant: clientcfg.ClientCredentials, Rate: wave(0.8, 0.3, 20*time.Second)},
-		// A limit of its own, 6 per second, which it exceeds at times.
-		{ID: "partner", Grant: clientcfg.ClientCredentials, Rate: wave(5, 2.5, 40*time.Second)},
+		{ID: "shop", Grant: clientcfg.ClientCredentials, Rate: wave(4, 1.5, 20*time.Second)},
+		// A limit of its own, 30 per second, which it exceeds at times.
+		{ID: "partner", Grant: clientcfg.ClientCredentials, Rate: wave(25, 12, 40*time.Second)},
 		// Requests a token for every call it makes.
-		{ID: "integrator", Grant: clientcfg.ClientCredentials, Rate: wave(6, 2, 25*time.Second)},
+		{ID: "integrator", Grant: clientcfg.ClientCredentials, Rate: wave(30, 10, 25*time.Second)},
 		// A batch job: hardly a request, then many at once.
-		{ID: "batch-job", Grant: clientcfg.ClientCredentials, Rate: bursts(0.2, 10, 25*time.Second, 6*time.Second)},
+		{ID: "batch-job", Grant: clientcfg.ClientCredentials, Rate: bursts(1, 50, 25*time.Second, 6*time.Second)},
 		// In dry-run, and above the limit.
-		{ID: "newcomer", Grant: clientcfg.ClientCredentials, Rate: wave(3.5, 1, 35*time.Second)},
+		{ID: "newcomer", Grant: clientcfg.ClientCredentials, Rate: wave(17, 4, 35*time.Second)},
 		// Often sends half of its secret only.
 		{ID: "confused", Grant: clientcfg.ClientCredentials, Rate: wave(0.8, 0, time.Minute), Wrong: 0.7},
 	}

@@ -3,6 +3,7 @@ package traffic
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -21,6 +22,12 @@ type Options struct {
 	Clients     []Client
 	// Scale multiplies all rates; 0 means 1.
 	Scale float64
+	// Seed makes the traffic repeatable: with the same seed and clients, the same requests are sent at
+	// the same times after the start. 0 makes it random.
+	Seed uint64
+	// Progress is called every few seconds with the time since the start and what was answered by
+	// then. Nil: it is not.
+	Progress func(since time.Duration, s Summary)
 }
 
 // Summary counts requests by client, then by outcome: the HTTP status ("200", "429"), "error"
@@ -64,6 +71,9 @@ func Run(ctx context.Context, o Options) Summary {
 	if o.Scale == 0 {
 		o.Scale = 1
 	}
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64() //nolint:gosec // G404: random load, not a secret
+	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	defer transport.CloseIdleConnections()
 	r := &run{
@@ -71,11 +81,40 @@ func Run(ctx context.Context, o Options) Summary {
 		client: &http.Client{Transport: transport, Timeout: 10 * time.Second},
 	}
 	var clients sync.WaitGroup
+	start := time.Now()
 	for i := range o.Clients {
-		clients.Go(func() { r.simulate(ctx, &o.Clients[i]) })
+		clients.Go(func() { r.simulate(ctx, &o.Clients[i], start) })
+	}
+	if o.Progress != nil {
+		clients.Go(func() { r.report(ctx, start) })
 	}
 	clients.Wait()
 	return r.summary
+}
+
+// progressEvery is the time between two calls of Progress.
+const progressEvery = 5 * time.Second
+
+func (r *run) report(ctx context.Context, start time.Time) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(progressEvery):
+			r.Progress(time.Since(start), r.sofar())
+		}
+	}
+}
+
+// sofar returns a copy of the summary.
+func (r *run) sofar() Summary {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := Summary{}
+	for id, outcomes := range r.summary {
+		s[id] = maps.Clone(outcomes)
+	}
+	return s
 }
 
 // next returns the targets in turn.
@@ -88,24 +127,27 @@ func (r *run) next() string {
 const maxInFlight = 32
 
 // simulate sends the requests of one client at random times, as many independent users would
-// (a Poisson process).
-func (r *run) simulate(ctx context.Context, c *Client) {
-	start := time.Now()
+// (a Poisson process). The times follow from the seed alone: a delay does not move the requests
+// after it.
+func (r *run) simulate(ctx context.Context, c *Client, start time.Time) {
+	random := rand.New(rand.NewPCG(r.Seed, seedOf(c.ID))) //nolint:gosec // G404: random load, not a secret
 	inFlight := make(chan struct{}, maxInFlight)
 	var sending sync.WaitGroup
 	defer sending.Wait()
 	users := c.users()
-	for {
-		rate := max(c.Rate(time.Since(start))*r.Scale, 0.01)
-		wait := time.Duration(rand.ExpFloat64() / rate * float64(time.Second)) //nolint:gosec // G404: random load, not a secret
+	for since := time.Duration(0); ; {
+		rate := max(c.Rate(since)*r.Scale, 0.01)
+		wait := time.Duration(random.ExpFloat64() / rate * float64(time.Second))
+		if wait > time.Second { // a long pause is cut short: the rate may change meanwhile
+			since += time.Second
+			continue
+		}
+		since += wait
+		next := c.choose(random, users)
 		select {
 		case <-ctx.Done():
 			return
-		// A long pause is cut short: the rate may have changed meanwhile.
-		case <-time.After(min(wait, time.Second)):
-		}
-		if wait > time.Second {
-			continue
+		case <-time.After(since - time.Since(start)):
 		}
 		select {
 		case inFlight <- struct{}{}:
@@ -115,9 +157,15 @@ func (r *run) simulate(ctx context.Context, c *Client) {
 		}
 		sending.Go(func() {
 			defer func() { <-inFlight }()
-			r.send(ctx, c, users)
+			r.send(ctx, c, next)
 		})
 	}
+}
+
+func seedOf(id string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id)) // never fails
+	return h.Sum64()
 }
 
 func (r *run) count(id, outcome string) {

@@ -33,25 +33,40 @@ func (c *Client) users() []*user {
 	return all
 }
 
-// send sends one token request of the client.
-func (r *run) send(ctx context.Context, c *Client, users []*user) {
+// request is what is random about one request.
+type request struct {
+	user  *user // nil for client_credentials
+	wrong bool  // with a wrong secret
+}
+
+func (c *Client) choose(random *rand.Rand, users []*user) request {
+	next := request{wrong: random.Float64() < c.Wrong}
 	if c.Grant == clientcfg.RefreshToken {
-		r.sendUser(ctx, c, users[rand.IntN(len(users))]) //nolint:gosec // G404: random load, not a secret
+		next.user = users[random.IntN(len(users))]
+	}
+	return next
+}
+
+// send sends one token request of the client.
+func (r *run) send(ctx context.Context, c *Client, next request) {
+	if next.user != nil {
+		r.sendUser(ctx, c, next)
 		return
 	}
-	r.post(ctx, c, url.Values{"grant_type": {string(c.Grant)}})
+	r.post(ctx, c, url.Values{"grant_type": {string(c.Grant)}}, next.wrong)
 }
 
 // sendUser refreshes the token of a user, or signs the user in. One request of a user at a
 // time, because a refresh token works once.
-func (r *run) sendUser(ctx context.Context, c *Client, u *user) {
+func (r *run) sendUser(ctx context.Context, c *Client, next request) {
+	u := next.user
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {u.token}}
 	if u.token == "" {
 		form = url.Values{"grant_type": {"password"}, "username": {u.name}, "password": {r.Credentials.Passwords[u.name]}}
 	}
-	status, token := r.post(ctx, c, form)
+	status, token := r.post(ctx, c, form, next.wrong)
 	switch status {
 	case http.StatusOK:
 		u.token = token
@@ -61,9 +76,9 @@ func (r *run) sendUser(ctx context.Context, c *Client, u *user) {
 }
 
 // post sends a token request and counts its outcome. The status is 0 without an answer.
-func (r *run) post(ctx context.Context, c *Client, form url.Values) (status int, refreshToken string) {
+func (r *run) post(ctx context.Context, c *Client, form url.Values, wrong bool) (status int, refreshToken string) {
 	secret := r.Credentials.Secrets[c.ID]
-	if rand.Float64() < c.Wrong { //nolint:gosec // G404: random load, not a secret
+	if wrong {
 		secret = secret[:len(secret)/2]
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.next()+"/token", strings.NewReader(form.Encode()))

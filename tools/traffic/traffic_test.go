@@ -170,3 +170,54 @@ func TestRunEndsWithoutAServer(t *testing.T) {
 		}
 	})
 }
+
+// With the same seed, a second run sends the same requests at the same times.
+func TestTheSameSeedIsTheSameTraffic(t *testing.T) {
+	first, second, other := arrivals(t, 1), arrivals(t, 1), arrivals(t, 2)
+	if len(first) < 100 {
+		t.Fatalf("%d requests in a minute, want at least 100", len(first))
+	}
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Errorf("the second run differs (-first +second):\n%s", diff)
+	}
+	if cmp.Equal(first, other) {
+		t.Error("another seed is the same traffic")
+	}
+}
+
+// arrivals returns when the requests of a client are sent in a minute.
+func arrivals(t *testing.T, seed uint64) (at []time.Duration) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		traffic.Run(ctx, traffic.Options{
+			Targets: []string{"http://127.0.0.1:1"}, Seed: seed,
+			Clients: []traffic.Client{{ID: "shop", Grant: clientcfg.ClientCredentials, Rate: func(since time.Duration) float64 {
+				at = append(at, since) // it is asked for once before each request
+				return 5
+			}}},
+		})
+	})
+	return at
+}
+
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
+		defer cancel()
+		var reports []time.Duration
+		traffic.Run(ctx, traffic.Options{
+			Targets: []string{"http://127.0.0.1:1"},
+			Clients: []traffic.Client{{ID: "shop", Grant: clientcfg.ClientCredentials, Rate: steady(20)}},
+			Progress: func(since time.Duration, s traffic.Summary) {
+				reports = append(reports, since.Round(time.Second))
+				if s.Total("error") == 0 {
+					t.Errorf("after %v the summary is empty", since)
+				}
+			},
+		})
+		if diff := cmp.Diff([]time.Duration{5 * time.Second, 10 * time.Second}, reports); diff != "" {
+			t.Errorf("other reports (-want +got):\n%s", diff)
+		}
+	})
+}

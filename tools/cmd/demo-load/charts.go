@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image/color"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,50 +17,115 @@ import (
 	"oauth-server/tools/traffic"
 )
 
-// picture is a chart of one panel of a dashboard, and the file to draw it to.
+// picture is charts of panels of the dashboard of rate limits, one above the other, and the file
+// to draw them to.
 type picture struct {
-	dashboard, panel string
-	subtitle         string
-	file             string
+	file   string
+	charts []view
 }
 
-// pictures returns the two charts of Allegro's article.
+// view is a chart of one panel.
+type view struct {
+	panel, title, subtitle string
+	job                    string
+	clients                string // regular expression
+	solid                  bool   // clients that are never denied are drawn as the others
+}
+
+// pictures returns the two charts of Allegro's article, and what limits do to spikes.
 func pictures() []picture {
+	const all, spiky = ".*", "batch-job|integrator"
 	return []picture{
-		{"ratelimits.json", "Ratelimit Denied Rate", "requests answered with 429, by client", "ratelimit-denied-rate.png"},
-		{"ratelimits.json", "Ratelimit Allowed Rate", "requests let through, by client, and the limits", "ratelimit-allowed-rate.png"},
+		{"ratelimit-denied-rate.png", []view{{
+			panel: "Ratelimit Denied Rate", title: "Ratelimit Denied Rate", job: limitedJob, clients: all,
+			subtitle: "requests answered with 429, of each client that was denied",
+		}}},
+		{"ratelimit-allowed-rate.png", []view{{
+			panel: "Ratelimit Allowed Rate", title: "Ratelimit Allowed Rate", job: limitedJob, clients: all,
+			subtitle: "requests admitted, and the limits; dotted clients are never denied",
+		}}},
+		{"ratelimit-spikes.png", []view{{
+			panel: "Ratelimit Allowed Rate", title: "Without limits", job: unlimitedJob, clients: spiky, solid: true,
+			subtitle: "requests admitted in dry-run: what two clients send",
+		}, {
+			panel: "Ratelimit Allowed Rate", title: "With limits", job: limitedJob, clients: spiky,
+			subtitle: "requests admitted of the same traffic",
+		}}},
 	}
 }
 
-// variables are the values of the dashboards' variables. Grafana would choose a shorter rate
-// interval; this is the window of the limits in the demonstration.
+// rateOver is the range of the rates that are drawn: the window of the limits in the demonstration,
+// and a scrape more, so that the first and the last scrape in it are a window apart. A rate over
+// less would draw a client that uses up its limit at once above it.
+const rateOver = 10*time.Second + scrapeEvery
+
+// variables are the values of the dashboards' variables.
 var variables = func() dashboards.Variables {
 	v := dashboards.Everything
-	v.RateInterval = (10 * scrapeEvery).String()
+	v.Job, v.Over, v.RateInterval = limitedJob, milliseconds(rateOver), milliseconds(rateOver)
 	return v
 }()
 
-// draw draws the picture from the results of the queries of its panel.
+// milliseconds is a duration in PromQL, which has no fractions.
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
+
+// step is the time between two points.
+const step = 500 * time.Millisecond
+
+// draw draws the picture from the results of the queries of its panels.
 func (p *prometheus) draw(ctx context.Context, pic picture, from, to time.Time) error {
-	c := &chart.Chart{
-		Title: pic.panel, Subtitle: pic.subtitle, Unit: "requests/s",
-		From: from, To: to, Gap: 3 * scrapeEvery,
-	}
-	for _, q := range dashboards.All()[pic.dashboard].Queries() {
-		if q.Panel != pic.panel {
-			continue
-		}
-		found, err := p.span(ctx, q.Expr(variables), from, to, scrapeEvery)
+	charts := make([]*chart.Chart, 0, len(pic.charts))
+	for _, v := range pic.charts {
+		c, err := p.chart(ctx, v, from, to)
 		if err != nil {
 			return err
 		}
-		c.Lines = append(c.Lines, linesOf(q.Legend, found)...)
+		charts = append(charts, c)
 	}
 	f, err := os.Create(pic.file)
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.PNG(f), f.Close())
+	return errors.Join(chart.PNG(f, charts...), f.Close())
+}
+
+func (p *prometheus) chart(ctx context.Context, v view, from, to time.Time) (*chart.Chart, error) {
+	c := &chart.Chart{
+		Title: v.title, Subtitle: v.subtitle, Unit: "requests/s",
+		From: from, To: to, Gap: 3 * time.Second,
+	}
+	values := variables
+	values.Job, values.Client, values.Range = v.job, v.clients, to.Sub(from).Round(time.Second).String()
+	for _, q := range dashboards.All()["ratelimits.json"].Queries() {
+		if q.Panel != v.panel {
+			continue
+		}
+		found, err := p.span(ctx, q.Expr(values), from, to, step)
+		if err != nil {
+			return nil, err
+		}
+		lines := linesOf(q.Legend, found)
+		for i := range lines {
+			lines[i].Dotted = lines[i].Dotted && !v.solid
+			if !lines[i].Limit {
+				lines[i].Points = fromZero(lines[i].Points, from)
+			}
+		}
+		c.Lines = append(c.Lines, lines...)
+	}
+	return c, nil
+}
+
+// fromZero adds what Prometheus cannot know: a client without a series has sent nothing yet.
+func fromZero(points []chart.Point, from time.Time) []chart.Point {
+	if len(points) == 0 {
+		return points
+	}
+	var before []chart.Point
+	for at := from; at.Before(points[0].At); at = at.Add(step) {
+		before = append(before, chart.Point{At: at})
+	}
+	return append(before, points...)
 }
 
 // colorOf returns the colour of a client, the same in every picture; nil for other series.
@@ -71,6 +137,9 @@ func colorOf(client string) color.Color {
 	return chart.PaletteColor(i)
 }
 
+// neverDenied matches the legends of clients that the dashboard draws dotted.
+var neverDenied = regexp.MustCompile(`\((trusted|dry_run|off)\)$`)
+
 // linesOf returns a line for each series, named by the legend, sorted by name.
 func linesOf(legend string, all []series) []chart.Line {
 	lines := make([]chart.Line, 0, len(all))
@@ -80,7 +149,8 @@ func linesOf(legend string, all []series) []chart.Line {
 			name = strings.ReplaceAll(name, "{{"+label+"}}", value)
 		}
 		line := chart.Line{
-			Name: name, Points: s.points, Limit: strings.Contains(name, "limit "), Color: colorOf(s.labels["client_id"]),
+			Name: name, Points: s.points, Color: colorOf(s.labels["client_id"]),
+			Limit: strings.Contains(name, "limit "), Dotted: neverDenied.MatchString(name),
 		}
 		if strings.HasPrefix(name, "default limit") {
 			line.Color = chart.LimitColor
@@ -91,8 +161,13 @@ func linesOf(legend string, all []series) []chart.Line {
 	return lines
 }
 
-// empty returns the queries of panels for which Prometheus has no data.
-func (p *prometheus) empty(ctx context.Context) ([]string, error) {
+// querier answers PromQL with the current values.
+type querier interface {
+	now(ctx context.Context, expr string) ([]series, error)
+}
+
+// emptyPanels returns the queries of panels for which Prometheus has no data.
+func emptyPanels(ctx context.Context, p querier) ([]string, error) {
 	var names []string
 	for name, d := range dashboards.All() {
 		for _, q := range d.Queries() {
@@ -100,13 +175,20 @@ func (p *prometheus) empty(ctx context.Context) ([]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			if !hasNumber(found) {
+			if !hasNumber(found) && !mayBeEmpty[q.Legend] {
 				names = append(names, fmt.Sprintf("%s: %s %s", name, q.Panel, q.RefID))
 			}
 		}
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// mayBeEmpty are the legends of queries that find nothing in the demonstration: limits for users
+// that differ from those for client_credentials.
+var mayBeEmpty = map[string]bool{
+	"default limit of each user ({{limit}})":          true,
+	"limit of each user of {{client_id}} ({{limit}})": true,
 }
 
 // hasNumber reports whether there is a value that is not NaN.

@@ -8,40 +8,44 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
-	"oauth-server/internal/app"
-	"oauth-server/internal/config"
 	"oauth-server/tools/process"
 	"oauth-server/tools/traffic"
 )
 
 // options configure [start].
 type options struct {
-	root     string // directory of the project
-	dir      string // directory for logs and data; it must exist
-	servers  int    // their number
-	mongoDB  string // URI of the MongoDB that the servers share
-	database string // its name; the demo leaves its data there
+	root    string // directory of the project
+	dir     string // directory for logs and data; it must exist
+	servers int    // number of those that limit
+	mongoDB string // URI of the MongoDB that the servers share
+	// Names of databases there, for the servers that limit and the one that does not. The demo leaves
+	// its data in them.
+	database, comparison string
 }
 
 var errNoPrometheus = errors.New("prometheus is not installed (Debian: apt-get install prometheus)")
 
-// scrapeEvery is short, because a demonstration lasts a minute.
-const scrapeEvery = time.Second
+// scrapeEvery is short, because a demonstration lasts a minute, and so that all instances are
+// scraped at nearly the same time: what they admit together is drawn as of one time.
+const scrapeEvery = 250 * time.Millisecond
 
-// demo is a running demonstration.
+// demo is a running demonstration: servers that limit, and one that does not, for comparison. Both
+// get the same traffic.
 type demo struct {
-	prometheus  *prometheus
-	targets     []string
-	credentials traffic.Credentials
-	processes   []*process.Process
+	prometheus *prometheus
+	limited    *group
+	unlimited  *group
+	binary     string
+	processes  []*process.Process
 }
 
-// start builds the server, prepares the database, and starts the servers and Prometheus. If
-// it fails, it stops what it started.
+// start builds the server, prepares the databases, and starts the servers and Prometheus. If it
+// fails, it stops what it started.
 func start(ctx context.Context, o options) (_ *demo, err error) {
-	d := &demo{}
+	d := &demo{binary: filepath.Join(o.dir, "oauth-server")}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.stop())
@@ -50,71 +54,37 @@ func start(ctx context.Context, o options) (_ *demo, err error) {
 	if _, err := exec.LookPath("prometheus"); err != nil {
 		return nil, errNoPrometheus
 	}
-	binary := filepath.Join(o.dir, "oauth-server")
-	if err := process.Execute(ctx, o.root, "go", "build", "-o", binary, "./cmd/oauth-server"); err != nil {
+	if err := process.Execute(ctx, o.root, "go", "build", "-o", d.binary, "./cmd/oauth-server"); err != nil {
 		return nil, err
 	}
-	if err := process.Execute(ctx, o.root, binary, "migrate", "up", "--mongodb-uri="+o.mongoDB, "--mongodb-database="+o.database); err != nil {
+	d.limited = &group{job: limitedJob, database: o.database}
+	d.unlimited = &group{job: unlimitedJob, database: o.comparison}
+	if err := d.startGroup(ctx, o, d.limited, o.servers); err != nil {
 		return nil, err
 	}
-	if err := d.register(ctx, o); err != nil {
+	if err := d.startGroup(ctx, o, d.unlimited, 1, "--rate-limit-instance-mode=dry_run"); err != nil {
 		return nil, err
 	}
-	admins, err := d.startServers(ctx, o, binary)
-	if err != nil {
-		return nil, err
-	}
-	return d, d.startPrometheus(ctx, o, admins)
+	return d, d.startPrometheus(ctx, o)
 }
 
-func (d *demo) register(ctx context.Context, o options) error {
-	store, err := app.OpenStore(ctx, config.Store{MongoDB: &config.MongoDB{URI: o.mongoDB, Database: o.database}})
-	if err != nil {
-		return err
-	}
-	d.credentials, err = traffic.Register(ctx, store, traffic.DemoClients(), time.Now())
-	return errors.Join(err, store.Close())
-}
-
-// startServers starts the servers, waits until they are ready and returns the addresses of
-// their admin listeners.
-func (d *demo) startServers(ctx context.Context, o options, binary string) (admins []string, err error) {
-	free, err := process.FreeAddresses(ctx, 2*o.servers)
-	if err != nil {
-		return nil, err
-	}
-	for i := range o.servers {
-		listen, admin := free[2*i], free[2*i+1]
-		p, err := process.Start(o.dir, fmt.Sprintf("server-%d", i+1), nil, binary, "serve",
-			"--config="+filepath.Join(o.root, "deploy/demo/oauth-server.yaml"),
-			"--listen="+listen, "--admin-listen="+admin, "--issuer=http://"+free[0],
-			"--mongodb-uri="+o.mongoDB, "--mongodb-database="+o.database, "--log-level=warn")
-		if err != nil {
-			return nil, err
-		}
-		d.processes = append(d.processes, p)
-		d.targets, admins = append(d.targets, "http://"+listen), append(admins, admin)
-		if err := p.Await(ctx, "http://"+listen+"/readyz"); err != nil {
-			return nil, err
-		}
-	}
-	return admins, nil
-}
-
-const prometheusConfig = `global: { scrape_interval: %[1]s, evaluation_interval: %[1]s }
+const prometheusConfig = `global: { scrape_interval: %[1]s, evaluation_interval: 1s }
 rule_files: [%[2]q]
 scrape_configs:
-  - job_name: oauth-server
-    static_configs: [ { targets: [%[3]s] } ]
+  - job_name: %[3]s
+    static_configs: [ { targets: [%[4]s] } ]
+  - job_name: %[5]s
+    static_configs: [ { targets: [%[6]s] } ]
 `
 
-func (d *demo) startPrometheus(ctx context.Context, o options, admins []string) error {
+func (d *demo) startPrometheus(ctx context.Context, o options) error {
 	rules, err := filepath.Abs(filepath.Join(o.root, "deploy/prometheus/rules/*.yml"))
 	if err != nil {
 		return err
 	}
 	file := filepath.Join(o.dir, "prometheus.yml")
-	text := fmt.Sprintf(prometheusConfig, scrapeEvery, rules, `"`+strings.Join(admins, `", "`)+`"`)
+	text := fmt.Sprintf(prometheusConfig, scrapeEvery, rules,
+		d.limited.job, quoted(d.limited.admins), d.unlimited.job, quoted(d.unlimited.admins))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -132,11 +102,19 @@ func (d *demo) startPrometheus(ctx context.Context, o options, admins []string) 
 	return p.Await(ctx, d.prometheus.url+"/-/ready")
 }
 
-// load sends the demo traffic until ctx ends. Scale multiplies its rates.
-func (d *demo) load(ctx context.Context, scale float64) traffic.Summary {
-	return traffic.Run(ctx, traffic.Options{
-		Targets: d.targets, Credentials: d.credentials, Clients: traffic.DemoClients(), Scale: scale,
-	})
+func quoted(addresses []string) string { return `"` + strings.Join(addresses, `", "`) + `"` }
+
+// load sends the demo traffic until ctx ends, the same to both groups, and returns what the servers
+// that limit answered.
+func (d *demo) load(ctx context.Context, progress func(time.Duration, traffic.Summary)) traffic.Summary {
+	o := traffic.Options{Clients: traffic.DemoClients(), Seed: uint64(time.Now().UnixNano())} //nolint:gosec // G115: any number will do
+	var comparison sync.WaitGroup
+	defer comparison.Wait()
+	same := o
+	same.Targets, same.Credentials = d.unlimited.targets, d.unlimited.credentials
+	comparison.Go(func() { traffic.Run(ctx, same) })
+	o.Targets, o.Credentials, o.Progress = d.limited.targets, d.limited.credentials, progress
+	return traffic.Run(ctx, o)
 }
 
 // stop stops all that was started, in reverse order.

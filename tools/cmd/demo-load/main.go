@@ -1,11 +1,12 @@
 // Command demo-load runs the demonstration without Docker: it starts servers on
-// one MongoDB and a Prometheus that scrapes them, sends the traffic of
-// tools/traffic for a while, draws the charts of docs/pictures from what
-// Prometheus recorded, and lists the dashboard panels without data. `make
+// one MongoDB, one that denies nothing for comparison, and a Prometheus that
+// scrapes them, sends the traffic of tools/traffic for a while, draws charts from
+// what Prometheus recorded, and lists the dashboard panels without data. `make
 // demo-load` runs it:
 //
-//	go -C tools run ./cmd/demo-load [-for 75s] [-pictures ../docs/pictures]
+//	go -C tools run ./cmd/demo-load [-for 90s] [-pictures DIRECTORY]
 //
+// The charts go to a new directory, whose name it prints, unless one is given.
 // MONGODB_TEST_URI is the URI of the MongoDB; the Makefile starts one if it is
 // not set. The commands go and prometheus are needed.
 package main
@@ -22,15 +23,17 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"oauth-server/tools/traffic"
 )
 
 // root is the directory of the project, relative to tools/, where the command runs.
 const root = ".."
 
 func main() {
-	length := flag.Duration("for", 75*time.Second, "how long the load lasts")
+	length := flag.Duration("for", 90*time.Second, "how long the load lasts")
 	servers := flag.Int("servers", 2, "number of servers")
-	pictures := flag.String("pictures", "../docs/pictures", "directory for the charts")
+	pictures := flag.String("pictures", "", "directory for the charts; a new one if empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	err := run(ctx, *length, *servers, *pictures)
@@ -58,32 +61,42 @@ func run(ctx context.Context, length time.Duration, servers int, pictures string
 			err = os.RemoveAll(dir)
 		}
 	}()
+	fmt.Println("building the server, and starting it with Prometheus")
+	name := "demo_" + strings.ToLower(rand.Text())
 	d, err := start(ctx, options{
-		root: root, dir: dir, servers: servers, mongoDB: uri, database: "demo_" + strings.ToLower(rand.Text()),
+		root: root, dir: dir, servers: servers, mongoDB: uri, database: name, comparison: name + "_comparison",
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
-	fmt.Printf("%d servers run for %v; Prometheus is at %s\n", servers, length, d.prometheus.url)
-	from := time.Now()
+	fmt.Printf("%d servers, and one that denies nothing, run for %v; Prometheus is at %s\n", servers, length, d.prometheus.url)
+	began := time.Now()
 	loadCtx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
-	fmt.Print(d.load(loadCtx, 1))
-	to := time.Now()
-	return errors.Join(check(ctx, d), draw(ctx, d, pictures, from, to))
+	summary := d.load(loadCtx, func(since time.Duration, s traffic.Summary) {
+		fmt.Printf("%v of %v: %d tokens, %d denied\n", since.Round(time.Second), length, s.Total("200"), s.Total("429"))
+	})
+	fmt.Print(summary)
+	// What is drawn is the rate over the time before each point.
+	return errors.Join(check(ctx, d), draw(ctx, d, pictures, began.Add(rateOver), time.Now()))
 }
 
 // check prints the panels of the dashboards without data.
 func check(ctx context.Context, d *demo) error {
-	empty, err := d.prometheus.empty(ctx)
+	empty, err := emptyPanels(ctx, d.prometheus)
 	for _, panel := range empty {
 		fmt.Println("no data:", panel)
 	}
 	return err
 }
 
-func draw(ctx context.Context, d *demo, dir string, from, to time.Time) error {
+func draw(ctx context.Context, d *demo, dir string, from, to time.Time) (err error) {
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "demo-load-pictures-*"); err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: the pictures are not secret
 		return err
 	}
