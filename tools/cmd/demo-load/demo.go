@@ -88,7 +88,7 @@ func (d *demo) startServers(ctx context.Context, o options, binary string) (admi
 		p, err := process.Start(o.dir, fmt.Sprintf("server-%d", i+1), nil, binary, "serve",
 			"--config="+filepath.Join(o.root, "deploy/demo/oauth-server.yaml"),
 			"--listen="+listen, "--admin-listen="+admin, "--issuer=http://"+free[0],
-			"--mongodb-uri="+o.mongoDB, "--mongodb-database="+o.database, "--log-level=warn")
+			"--mongodb-uri="+o.mongoDB, "--mongodb-database="+o.database, "--log-level=warn", "--drain-delay=0s")
 		if err != nil {
 			return nil, err
 		}
