@@ -14,17 +14,23 @@ build: ## Build the server as bin/oauth-server
 
 # The same revision and the same Go give the same bytes, in any directory. A release knows its
 # revision, or is not built.
-ARCHITECTURES ?= amd64 arm64
-release: ## Build dist/: the server for Linux, bills of materials (CycloneDX), checksums
+PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
+release: ## Build dist/: binaries, bills of materials, an image, man pages, completions, checksums
 	rm -rf dist
-	@set -e; for arch in $(ARCHITECTURES); do \
-	  binary=dist/oauth-server-linux-$$arch; echo $$binary; \
-	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch GOAMD64=v1 GOARM64=v8.0 \
+	@set -e; for platform in $(PLATFORMS); do \
+	  binary=dist/oauth-server-$$platform; echo $$binary; \
+	  CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} GOAMD64=v1 GOARM64=v8.0 \
 	    go build -buildvcs=true -trimpath -ldflags="-s -w" -o $$binary ./cmd/oauth-server; \
 	  go version -m $$binary | grep -q vcs.revision= || { echo "no revision: build from a git clone" >&2; exit 1; }; \
 	  go -C tools run ./cmd/sbom ../$$binary > $$binary.cdx.json; \
 	done
-	cd dist && sha256sum oauth-server-* | tee SHA256SUMS
+	go -C tools run ./cmd/image $(CURDIR)/dist/image $(CURDIR)/dist/oauth-server-linux-{amd64,arm64}
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go test ./cmd/oauth-server -run '^TestManual$$' -count=1 -man $(CURDIR)/dist/man/man1
+	@mkdir dist/completions
+	@set -e; for shell in bash zsh fish powershell; do \
+	  go run ./cmd/oauth-server completion $$shell > dist/completions/oauth-server.$$shell; \
+	done
+	cd dist && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum > SHA256SUMS
 
 demo: ## Run the server with demo clients and a demo user, in a temporary store
 	go run ./cmd/oauth-server serve --demo
@@ -61,8 +67,9 @@ FUZZTIME ?= 30s
 fuzz: ## Run each fuzz target for FUZZTIME (30s, or 5000x)
 	FUZZCACHE=$$(go env GOCACHE)/fuzz/oauth-server .ci/fuzz $(FUZZTIME)
 
-dashboards: ## Write dashboards/*.json and the tables of docs/metrics.md
+dashboards: ## Write dashboards/*.json, the rules for Kubernetes, and the tables of docs/metrics.md
 	go -C tools test ./dashboards -run TestFiles -update
+	go -C tools test ./deploycheck -run '^TestPrometheusRule$$' -update
 	go test ./internal/metrics -run TestDocs -update
 
 LOAD ?= 90s

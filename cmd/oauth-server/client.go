@@ -34,7 +34,7 @@ type credentials struct {
 func newClientCreate(c *cli) *cobra.Command {
 	var spec clientcfg.Client
 	var kinds []string
-	admin := accessFlag{}
+	admin, given := accessFlag{}, givenSecret{}
 	cmd := &cobra.Command{
 		Use:   "create ID",
 		Short: "Register a client and show its secret, once",
@@ -54,17 +54,20 @@ func newClientCreate(c *cli) *cobra.Command {
 	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
 	flags.BoolVar(&spec.ResourceServer, "resource-server", false, "the client may introspect all access tokens, not only its own and those whose aud is its ID")
 	admin.add(flags, "admin", "make it an admin client: it can get tokens for the admin API, to read and change limits, or with --admin=read to read them only; its grants are those of any client")
+	given.add(flags)
 	set := addSettings(cmd, config.Option.IsStore)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		spec.ID = args[0]
 		spec.Grants = grantsOf(kinds)
-		if err := admin.apply(&spec); err != nil {
+		if err := errors.Join(admin.apply(&spec), given.apply(&spec)); err != nil {
 			return err
 		}
 		return c.withNewStore(cmd.Context(), set, func(store app.Store) error {
 			made, secret, err := app.CreateClient(cmd.Context(), store, spec, time.Now())
-			if err != nil {
+			if already, err := given.created(cmd.Context(), store, spec.ID, err); err != nil {
 				return clientError(spec.ID, err)
+			} else if already {
+				return c.answer(credentials{ClientID: spec.ID}, "client "+spec.ID+" has this secret already; nothing is changed")
 			}
 			admin.note(c, &made)
 			return c.showCredentials(credentials{ClientID: made.ID, ClientSecret: secret})

@@ -39,6 +39,9 @@ type process struct {
 	done   chan error
 }
 
+// noDrain has servers stop at once after SIGTERM, in tests that are not about that.
+const noDrain = "OAUTH_DRAIN_DELAY=0s"
+
 // command is oauth-server with those arguments and without our environment.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
@@ -50,7 +53,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
-	cmd.Env = append(cmd.Env, beProgram+"=1")
+	cmd.Env = append(cmd.Env, beProgram+"=1", noDrain)
 	return cmd
 }
 
@@ -88,6 +91,17 @@ func (p *process) listening(t *testing.T) string {
 	}
 	t.Fatalf("it ended without listening:\n%s", p.log.String())
 	return ""
+}
+
+// awaitLog waits for a line that contains the text.
+func (p *process) awaitLog(t *testing.T, text string) {
+	t.Helper()
+	for line := range p.lines {
+		if strings.Contains(line, text) {
+			return
+		}
+	}
+	t.Fatalf("it ended without %q:\n%s", text, p.log.String())
 }
 
 // status waits for the end and returns the exit status, -1 for a signal's.

@@ -29,6 +29,8 @@ func newServe(c *cli) *cobra.Command {
 		Use:   "serve",
 		Short: "Run the server",
 		Long: `Run the server until SIGTERM or SIGINT, then stop gracefully; a second signal quits at once.
+After SIGTERM, requests are still taken for --drain-delay while /readyz fails, so that load
+balancers turn to other instances; after SIGINT (Ctrl-C) the stop begins at once.
 
 Every setting can be given in the file of --config, in the environment and as a
 flag; each overrides the one before. --mongodb-uri is OAUTH_MONGODB_URI, and so on.`,
@@ -104,21 +106,25 @@ func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Option
 	return server.Run(ctx)
 }
 
-// untilSignal returns a context that the first SIGTERM or SIGINT ends. A second one ends the
-// process at once, because the handler is removed.
+// untilSignal returns a context that the first SIGTERM or SIGINT ends, SIGTERM with the cause
+// [app.ErrTerminated]. A second one ends the process at once, because the handler is removed.
 func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(parent)
+	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
+		var cause error
 		select {
-		case <-signals:
+		case s := <-signals:
+			if s == syscall.SIGTERM {
+				cause = app.ErrTerminated
+			}
 		case <-ctx.Done():
 		}
 		signal.Stop(signals)
-		cancel()
+		cancel(cause)
 	}()
-	return ctx, cancel
+	return ctx, func() { cancel(nil) }
 }
 
 // showCheck writes the result of --check-config.

@@ -50,11 +50,7 @@ func TestSecondSignalQuitsAtOnce(t *testing.T) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	_ = p.Process.Signal(syscall.SIGTERM)
-	for line := range p.lines {
-		if strings.Contains(line, "msg=stopping") {
-			break
-		}
-	}
+	p.awaitLog(t, "msg=stopping")
 	_ = p.Process.Signal(syscall.SIGTERM)
 	if status := p.status(t); status != -1 {
 		t.Errorf("status %d, want to be ended by the signal:\n%s", status, p.log.String())

@@ -31,12 +31,13 @@ type userRegistry interface {
 }
 
 // CreateClient completes the registration, checks and stores it, and returns it with the secret of a
-// confidential client, which is stored as a digest only. A client without grants gets those that its
+// confidential client, which is stored as a digest only. A client whose digest is given keeps its
+// secret, and none is returned. A client without grants gets those that its
 // redirect URIs suggest. Errors: *[InvalidError], [clientcfg.ErrExists], [ErrNameOfUser]; that a user
 // of the name is created at the same moment is not noticed.
 func CreateClient(ctx context.Context, reg clientRegistry, c clientcfg.Client, now time.Time) (clientcfg.Client, string, error) {
 	shown := ""
-	if !c.Public {
+	if !c.Public && c.SecretDigest.IsZero() {
 		shown = secret.New()
 		c.SecretDigest = secret.DigestOf(shown)
 	}

@@ -33,14 +33,14 @@ func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// drainDelay is how long a stopping server keeps idle connections open. One that is quiet for
+// idleDelay is how long a stopping server keeps idle connections open. One that is quiet for
 // longer hardly carries a request in the very moment in which it is closed.
-const drainDelay = 250 * time.Millisecond
+const idleDelay = 250 * time.Millisecond
 
 // connDrainer lets the connections of a stopping server end without losing a request.
 // [http.Server.Shutdown] closes idle ones at once, and a request that is on its way then fails;
-// clients do not repeat it by themselves, since it is a POST. So a stopping server answers for a
-// moment on the connections that it has, and marks each answer as the last of its connection.
+// clients do not repeat it by themselves, since it is a POST. So a server that is about to stop marks
+// each answer as the last of its connection, and answers on those it has for a moment longer.
 type connDrainer struct {
 	draining atomic.Bool
 	open     atomic.Int64 // connections

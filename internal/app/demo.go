@@ -46,6 +46,7 @@ const demoRedirect = "http://127.0.0.1/callback"
 // path.
 func DemoConfig(path string) *config.Config {
 	cfg := config.Default()
+	cfg.DrainDelay = 0 // no load balancer sends it requests
 	cfg.Store = config.Store{Embedded: &config.Embedded{Path: path}}
 	limit := func(name string) []ratelimit.Limit {
 		l := cfg.RateLimit.Default.User[0]

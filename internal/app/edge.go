@@ -33,7 +33,7 @@ type edge struct {
 // newEdge makes the handlers and their servers, which serve nothing yet.
 func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	e = &edge{
-		base: f, drainer: &connDrainer{delay: drainDelay},
+		base: f, drainer: &connDrainer{delay: idleDelay},
 		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats},
 	}
 	service, err := newService(f, l)
@@ -240,6 +240,13 @@ func (e *edge) serve(failed chan<- error) (stop func(context.Context) error) {
 		}
 	}()
 	return e.drain
+}
+
+// retire makes readiness fail, so that clients are sent to other instances. Requests that come all the
+// same are answered as before, each as the last on its connection.
+func (e *edge) retire() {
+	e.ready.stopping.Store(true)
+	e.drainer.draining.Store(true)
 }
 
 // drain takes no new connections, so that clients turn to another instance, and waits for the

@@ -59,9 +59,14 @@ func (s *Server) build(ctx context.Context) (err error) {
 	return err
 }
 
+// ErrTerminated is the cause of the end of a context at which [Server.Run] waits for the drain delay
+// before it stops.
+var ErrTerminated = errors.New("terminated")
+
 // Run serves until ctx ends, then stops gracefully: it takes no new requests, answers those it has,
 // writes the counts that are left, stops the background loops and closes the store, all within the
-// configured time. It returns nil after a clean stop.
+// configured time. If the cause is [ErrTerminated], readiness fails for the drain delay before that,
+// while every request is answered. It returns nil after a clean stop.
 func (s *Server) Run(ctx context.Context) error {
 	log, live := s.opts.Logger, context.WithoutCancel(ctx) // live ends with the teardown, not before
 	failed := make(chan error, 2)
@@ -74,7 +79,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var err error
 	select {
 	case <-ctx.Done():
-		s.edge.ready.stopping.Store(true)
+		err = s.retire(live, context.Cause(ctx), failed)
 		log.LogAttrs(live, slog.LevelInfo, "stopping", slog.String("within", s.cfg.ShutdownTimeout.Std().String()))
 	case err = <-failed:
 	}
@@ -83,6 +88,25 @@ func (s *Server) Run(ctx context.Context) error {
 		log.LogAttrs(live, slog.LevelInfo, "stopped")
 	}
 	return err
+}
+
+// retire has the load balancers send requests to other instances: readiness fails, and if the server
+// is terminated, it returns after the drain delay, in which they notice. It returns sooner, with the
+// error, when serving fails.
+func (s *Server) retire(ctx context.Context, cause error, failed <-chan error) error {
+	s.edge.retire()
+	if !errors.Is(cause, ErrTerminated) || s.cfg.DrainDelay == 0 {
+		return nil
+	}
+	s.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "draining", slog.String("for", s.cfg.DrainDelay.String()))
+	over := time.NewTimer(s.cfg.DrainDelay.Std())
+	defer over.Stop()
+	select {
+	case <-over.C:
+		return nil
+	case err := <-failed:
+		return err
+	}
 }
 
 // start starts what runs, in this order. Operators come first, and so can watch a stop until the

@@ -31,7 +31,10 @@ type Config struct {
 	TrustedHeader string `json:"trusted_header"`
 	// TrustedHops is how many of them a request passes at most, one behind the other.
 	TrustedHops int `json:"trusted_hops"`
-	// ShutdownTimeout bounds a graceful stop.
+	// DrainDelay is how long after SIGTERM the server answers as before, while its readiness
+	// fails, so that load balancers turn to other instances. 0: it stops at once.
+	DrainDelay Duration `json:"drain_delay"`
+	// ShutdownTimeout bounds the graceful stop after that.
 	ShutdownTimeout Duration `json:"shutdown_timeout"`
 	Log             Log      `json:"log"`
 	Metrics         Metrics  `json:"metrics"`

@@ -25,6 +25,7 @@ func Default() *Config {
 		AdminListen:     DefaultAdminListen,
 		TrustedHeader:   xForwardedFor,
 		TrustedHops:     1,
+		DrainDelay:      Duration(5 * time.Second),
 		ShutdownTimeout: Duration(10 * time.Second),
 		Log:             Log{Format: "text", Level: "info"},
 		Metrics:         Metrics{MaxClients: 200},

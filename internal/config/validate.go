@@ -35,6 +35,7 @@ func (c *Config) check() (es fielderr.Errors) {
 	c.TLS.check(&es, "tls")
 	c.checkOperators(&es)
 	c.checkProxies(&es)
+	between(&es, "drain_delay", c.DrainDelay, 0, time.Hour)
 	between(&es, "shutdown_timeout", c.ShutdownTimeout, time.Second, time.Hour)
 	oneOf(&es, "log.format", c.Log.Format, "text", "json")
 	oneOf(&es, "log.level", c.Log.Level, "debug", "info", "warn", "error")

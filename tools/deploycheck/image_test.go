@@ -29,7 +29,7 @@ func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
 	empty := emptyRoot(t)
 	build(t, filepath.Join(empty, "oauth-server"))
 	listen := testworld.FreeAddress(t)
-	server := inRoot(t, empty, "/oauth-server", "serve", "--listen="+listen)
+	server := inRoot(t, empty, "/oauth-server", "serve", "--listen="+listen, "--drain-delay=0s")
 	var log bytes.Buffer
 	server.Stderr = &log
 	check.OK(t, server.Start())

@@ -1,12 +1,12 @@
 package deploycheck
 
 import (
+	"maps"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	apps "k8s.io/api/apps/v1"
@@ -14,89 +14,69 @@ import (
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/yaml"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 )
 
-// manifest reads one manifest strictly: an unknown field is an error, as it is for
-// `kubectl apply`.
-func manifest[T any](t *testing.T, name string) *T {
+// inEveryWay runs a check of what a cluster is given: by kustomize, and by the chart with each set of
+// values.
+func inEveryWay(t *testing.T, f func(t *testing.T, all objects)) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(root, "deploy/kubernetes", name))
-	check.OK(t, err)
-	into := new(T)
-	if err := yaml.UnmarshalStrict(raw, into); err != nil {
-		t.Fatalf("%s: %v", name, err)
+	t.Run("kustomize", func(t *testing.T) { f(t, kustomized(t)) })
+	for name, values := range chartValues {
+		t.Run("chart, "+name, func(t *testing.T) { f(t, charted(t, values)) })
 	}
-	return into
 }
 
-func TestKubernetesManifestsAreStrictlyValid(t *testing.T) {
-	manifest[core.Namespace](t, "namespace.yaml")
-	manifest[core.ConfigMap](t, "configmap.yaml")
-	manifest[apps.Deployment](t, "deployment.yaml")
-	manifest[core.Service](t, "service.yaml")
-	manifest[policy.PodDisruptionBudget](t, "poddisruptionbudget.yaml")
-	manifest[networking.NetworkPolicy](t, "networkpolicy.yaml")
-	manifest[monitoring.PodMonitor](t, "podmonitor.yaml")
-}
-
-type kustomization struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Namespace  string   `json:"namespace"`
-	Resources  []string `json:"resources"`
-	Images     []struct {
-		Name    string `json:"name"`
-		NewName string `json:"newName"`
-		NewTag  string `json:"newTag"`
-	} `json:"images"`
-}
-
-func TestKustomizationNamesEveryManifest(t *testing.T) {
-	named := manifest[kustomization](t, "kustomization.yaml").Resources
-	files, err := filepath.Glob(filepath.Join(root, "deploy/kubernetes/*.yaml"))
-	check.OK(t, err)
-	if len(named) != len(files)-1 {
-		t.Errorf("kustomization.yaml names %d manifests of %d", len(named), len(files)-1)
-	}
-	for _, name := range named {
-		if _, err := os.Stat(filepath.Join(root, "deploy/kubernetes", name)); err != nil {
-			t.Error(err)
+func TestObjectsHaveDistinctNames(t *testing.T) {
+	inEveryWay(t, func(t *testing.T, all objects) {
+		seen := map[string]bool{}
+		for _, o := range all {
+			if name := strings.TrimPrefix(kindOf(o), "*") + " " + o.GetName(); seen[name] || o.GetName() == "" {
+				t.Errorf("%q is there twice, or has no name", name)
+			} else {
+				seen[name] = true
+			}
 		}
-	}
+	})
 }
 
-func TestDeploymentIsFitForProduction(t *testing.T) {
-	d := manifest[apps.Deployment](t, "deployment.yaml")
-	pod := d.Spec.Template.Spec
-	for _, c := range append(pod.InitContainers, pod.Containers...) {
-		s := c.SecurityContext
-		if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
-			s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
-			t.Errorf("%s has a writable root or may escalate its privileges", c.Name)
+func TestPodsAreFitForProduction(t *testing.T) {
+	inEveryWay(t, func(t *testing.T, all objects) {
+		for name, template := range templates(all) {
+			pod := template.Spec
+			for _, c := range append(pod.InitContainers, pod.Containers...) {
+				checkContainer(t, name, &c)
+			}
+			if s := pod.SecurityContext; s.SeccompProfile == nil || s.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault ||
+				s.RunAsNonRoot == nil || !*s.RunAsNonRoot {
+				t.Errorf("%s has all system calls, or may run as root", name)
+			}
+			if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+				t.Errorf("%s has a token of the cluster's API", name)
+			}
+			if pod.EnableServiceLinks == nil || *pod.EnableServiceLinks {
+				t.Errorf("%s has variables of services, whose names look like options", name)
+			}
 		}
-		if s != nil && (s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL")) {
-			t.Errorf("%s has capabilities", c.Name)
-		}
-		checkMemory(t, &c)
+	})
+}
+
+func checkContainer(t *testing.T, pod string, c *core.Container) {
+	t.Helper()
+	s := c.SecurityContext
+	if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
+		s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
+		t.Errorf("%s: %s has a writable root or may escalate its privileges", pod, c.Name)
 	}
-	if s := pod.SecurityContext; s.SeccompProfile == nil || s.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault ||
-		s.RunAsNonRoot == nil || !*s.RunAsNonRoot {
-		t.Error("the pod has all system calls, or may run as root")
+	if s != nil && (s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL")) {
+		t.Errorf("%s: %s has capabilities", pod, c.Name)
 	}
-	c := pod.Containers[0]
-	if c.LivenessProbe == nil || c.ReadinessProbe == nil || c.StartupProbe == nil {
-		t.Error("a probe is missing")
-	}
-	if c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" {
-		t.Error("a failing database would restart every pod, or requests would go to one that is down")
-	}
-	if *d.Spec.Replicas < 2 {
-		t.Error("one pod cannot be replaced without a gap")
-	}
+	checkMemory(t, c)
+	checkOptions(t, c)
 }
 
 // checkMemory checks that garbage is collected before the kernel kills the process: GOMEMLIMIT is
@@ -113,41 +93,92 @@ func checkMemory(t *testing.T, c *core.Container) {
 		return
 	}
 	goLimit, err := resource.ParseQuantity(strings.TrimSuffix(c.Env[i].Value, "B")) // Go's MiB is Mi here
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if share := 100 * goLimit.Value() / limit; share < 80 || share >= 90 {
 		t.Errorf("%s: GOMEMLIMIT is %d %% of the memory limit", c.Name, share)
 	}
 }
 
-// The image of the deployment is the one whose version kustomization.yaml sets.
-func TestDeploymentRunsAFullVersion(t *testing.T) {
-	images := manifest[kustomization](t, "kustomization.yaml").Images
-	if len(images) != 1 || !fullVersion.MatchString(images[0].NewName+":"+images[0].NewTag) {
-		t.Fatalf("the images are %+v", images)
+// checkOptions checks that the server has the flags and variables that a container gives it.
+func checkOptions(t *testing.T, c *core.Container) {
+	t.Helper()
+	flags, variables := []string{"config", "admin", "secret-file"}, []string{"GOMEMLIMIT"}
+	for _, o := range config.Options() {
+		flags, variables = append(flags, o.Name), append(variables, o.Env())
 	}
-	pod := manifest[apps.Deployment](t, "deployment.yaml").Spec.Template.Spec
-	for _, c := range append(pod.InitContainers, pod.Containers...) {
-		if c.Image != images[0].Name {
-			t.Errorf("%s runs %s, whose version is not set", c.Name, c.Image)
+	for _, arg := range c.Args {
+		if name, is := strings.CutPrefix(arg, "--"); is {
+			if name, _, _ = strings.Cut(name, "="); !slices.Contains(flags, name) {
+				t.Errorf("%s uses --%s, which the server does not have", c.Name, name)
+			}
+		}
+	}
+	for _, e := range c.Env {
+		if !slices.Contains(variables, e.Name) {
+			t.Errorf("%s sets %s, which the server does not read", c.Name, e.Name)
 		}
 	}
 }
 
+func TestServersAreProbedAndSpread(t *testing.T) {
+	inEveryWay(t, func(t *testing.T, all objects) {
+		d := one[apps.Deployment](t, all)
+		c := d.Spec.Template.Spec.Containers[0]
+		if c.LivenessProbe == nil || c.ReadinessProbe == nil || c.StartupProbe == nil {
+			t.Fatal("a probe is missing")
+		}
+		if c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" {
+			t.Error("a failing database would restart every pod, or requests would go to one that is down")
+		}
+		if d.Spec.Replicas != nil && *d.Spec.Replicas < 2 {
+			t.Error("one pod cannot be replaced without a gap")
+		}
+		if u := d.Spec.Strategy.RollingUpdate.MaxUnavailable; u.IntValue() != 0 {
+			t.Errorf("%s pods are missing during a roll-out", u)
+		}
+		for _, spread := range d.Spec.Template.Spec.TopologySpreadConstraints {
+			checkSelector(t, spread.TopologyKey, spread.LabelSelector.MatchLabels, d.Spec.Template.Labels, true)
+		}
+	})
+}
+
+// A pod is given the time to drain and to stop, and is not told to wait before that.
+func TestGracePeriodIsLongEnough(t *testing.T) {
+	inEveryWay(t, func(t *testing.T, all objects) {
+		cfg, err := loadText(t, withProxies(configuration(t, all)))
+		check.OK(t, err)
+		pod := one[apps.Deployment](t, all).Spec.Template.Spec
+		needed := cfg.DrainDelay.Std() + cfg.ShutdownTimeout.Std()
+		if given := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; given < needed+5*time.Second {
+			t.Errorf("the grace period is %s, and drain_delay and shutdown_timeout are %s", given, needed)
+		}
+		if pod.Containers[0].Lifecycle != nil {
+			t.Error("there is a preStop hook, which only adds to the drain delay")
+		}
+	})
+}
+
 // A pod sends to DNS, MongoDB and, if it is configured, the collector of traces.
 func TestEgressIsToWhatIsConfigured(t *testing.T) {
-	spec := manifest[networking.NetworkPolicy](t, "networkpolicy.yaml").Spec
+	inEveryWay(t, func(t *testing.T, all objects) {
+		cfg, err := loadText(t, withProxies(configuration(t, all)))
+		check.OK(t, err)
+		want := []string{"27017/TCP", "53/TCP", "53/UDP"}
+		if endpoint := cfg.Tracing.Endpoint; endpoint != "" {
+			u, err := url.Parse(endpoint)
+			check.OK(t, err)
+			want = append(want, u.Port()+"/TCP")
+		}
+		for _, p := range every[networking.NetworkPolicy](all) {
+			checkEgress(t, &p.Spec, want)
+		}
+	})
+}
+
+func checkEgress(t *testing.T, spec *networking.NetworkPolicySpec, want []string) {
+	t.Helper()
 	if !slices.Contains(spec.PolicyTypes, networking.PolicyTypeEgress) {
 		t.Fatal("a pod may send anywhere")
-	}
-	want := []string{"27017/TCP", "53/TCP", "53/UDP"}
-	if endpoint := kubernetesConfig(t).Tracing.Endpoint; endpoint != "" {
-		u, err := url.Parse(endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want = append(want, u.Port()+"/TCP")
 	}
 	var got []string
 	for _, rule := range spec.Egress {
@@ -163,71 +194,106 @@ func TestEgressIsToWhatIsConfigured(t *testing.T) {
 	}
 	slices.Sort(want)
 	slices.Sort(got)
-	if !slices.Equal(want, got) {
-		t.Errorf("pods may send to %q, want %q", got, want)
-	}
+	check.Equal(t, "what pods may send to", got, want)
 }
 
 func TestAdminPortIsForTheScraperOnly(t *testing.T) {
-	for _, port := range manifest[core.Service](t, "service.yaml").Spec.Ports {
-		if port.TargetPort.StrVal != "http" {
-			t.Errorf("the service forwards to %s", port.TargetPort.String())
+	inEveryWay(t, func(t *testing.T, all objects) {
+		for _, port := range one[core.Service](t, all).Spec.Ports {
+			check.Equal(t, "port of the service", port.TargetPort.StrVal, "http")
 		}
-	}
-	for _, rule := range manifest[networking.NetworkPolicy](t, "networkpolicy.yaml").Spec.Ingress {
-		for _, port := range rule.Ports {
-			if port.Port.StrVal == "admin" && len(rule.From) == 0 {
-				t.Error("the admin port is open to all")
+		for _, p := range every[networking.NetworkPolicy](all) {
+			for _, rule := range p.Spec.Ingress {
+				for _, port := range rule.Ports {
+					if port.Port.StrVal == "admin" && len(rule.From) == 0 {
+						t.Error("the admin port is open to all")
+					}
+				}
 			}
 		}
-	}
-	scraped := manifest[monitoring.PodMonitor](t, "podmonitor.yaml").Spec.PodMetricsEndpoints
-	if len(scraped) != 1 || scraped[0].Port == nil || *scraped[0].Port != "admin" {
-		t.Errorf("the admin port is not what is scraped: %+v", scraped)
-	}
+		for _, m := range every[monitoring.PodMonitor](all) {
+			scraped := m.Spec.PodMetricsEndpoints
+			if len(scraped) != 1 || scraped[0].Port == nil || *scraped[0].Port != "admin" {
+				t.Errorf("the admin port is not what is scraped: %+v", scraped)
+			}
+		}
+	})
 }
 
+// The network policy holds for every pod, all else is about servers only: a Service that selected the
+// pod of a Job would send requests to it.
 func TestSelectorsMeetThePods(t *testing.T) {
-	labels := manifest[apps.Deployment](t, "deployment.yaml").Spec.Template.Labels
-	for name, selector := range map[string]map[string]string{
-		"service":    manifest[core.Service](t, "service.yaml").Spec.Selector,
-		"budget":     manifest[policy.PodDisruptionBudget](t, "poddisruptionbudget.yaml").Spec.Selector.MatchLabels,
-		"policy":     manifest[networking.NetworkPolicy](t, "networkpolicy.yaml").Spec.PodSelector.MatchLabels,
-		"podmonitor": manifest[monitoring.PodMonitor](t, "podmonitor.yaml").Spec.Selector.MatchLabels,
-	} {
-		if len(selector) == 0 {
-			t.Errorf("%s selects everything", name)
+	inEveryWay(t, func(t *testing.T, all objects) {
+		selectors := map[string]map[string]string{
+			"deployment": one[apps.Deployment](t, all).Spec.Selector.MatchLabels,
+			"service":    one[core.Service](t, all).Spec.Selector,
 		}
-		for k, v := range selector {
-			if labels[k] != v {
-				t.Errorf("%s: pods have %s=%q, not %q", name, k, labels[k], v)
+		for _, b := range every[policy.PodDisruptionBudget](all) {
+			selectors["budget"] = b.Spec.Selector.MatchLabels
+		}
+		for _, m := range every[monitoring.PodMonitor](all) {
+			selectors["podmonitor"] = m.Spec.Selector.MatchLabels
+		}
+		for pod, template := range templates(all) {
+			for name, selector := range selectors {
+				checkSelector(t, name+" and "+pod, selector, template.Labels, strings.HasPrefix(pod, "Deployment"))
+			}
+			for _, p := range every[networking.NetworkPolicy](all) {
+				checkSelector(t, "policy and "+pod, p.Spec.PodSelector.MatchLabels, template.Labels, true)
 			}
 		}
-	}
+	})
 }
 
-// TestKubernetesConfigurationIsValid: all but the addresses of the ingress, which only the operator
-// knows. No default stands in for them, since every pod in a range too wide could pretend to be any
-// client.
-func TestKubernetesConfigurationIsValid(t *testing.T) {
-	check.Equal(t, "trusted ranges", len(kubernetesConfig(t).TrustedProxies.Ranges()), 1)
-}
-
-// kubernetesConfig returns the configuration with the operator's addresses filled in.
-func kubernetesConfig(t *testing.T) *config.Config {
+func checkSelector(t *testing.T, what string, selector, pod map[string]string, want bool) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "oauth-server.yaml")
-	text, ok := manifest[core.ConfigMap](t, "configmap.yaml").Data["oauth-server.yaml"]
-	if !ok {
-		t.Fatal("configmap.yaml holds no oauth-server.yaml")
+	if got := labels.SelectorFromSet(selector).Matches(labels.Set(pod)); got != want || len(selector) == 0 {
+		t.Errorf("%s: %v selects %v: %v, want %v", what, selector, pod, got, want)
 	}
-	check.OK(t, os.WriteFile(file, []byte(text), 0o600))
-	_, err := config.Load(config.Sources{File: file})
-	check.ErrorSays(t, err, "trusted_proxies: is required")
-	if problems := strings.Count(err.Error(), "\n") + 1; problems != 1 {
-		t.Errorf("%d problems: %v", problems, err)
+}
+
+// What is used of Secrets and ConfigMaps of its own is there.
+func TestReferencesAreMet(t *testing.T) {
+	inEveryWay(t, func(t *testing.T, all objects) {
+		made := map[string]bool{"oauth-mongodb": true, "oauth-keys": true} // made beforehand
+		for _, s := range every[core.Secret](all) {
+			made[s.Name] = true
+		}
+		for _, m := range every[core.ConfigMap](all) {
+			made[m.Name] = true
+		}
+		var used []string
+		for _, pod := range templates(all) {
+			for _, v := range pod.Spec.Volumes {
+				if v.ConfigMap != nil {
+					used = append(used, v.ConfigMap.Name)
+				}
+				if v.Secret != nil {
+					used = append(used, v.Secret.SecretName)
+				}
+			}
+			for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+				for _, e := range c.Env {
+					if e.ValueFrom != nil {
+						used = append(used, e.ValueFrom.SecretKeyRef.Name)
+					}
+				}
+			}
+		}
+		for _, name := range used {
+			if !made[name] {
+				t.Errorf("%s is used, and not in %q", name, slices.Sorted(maps.Keys(made)))
+			}
+		}
+	})
+}
+
+// kindOf returns the kind of an object.
+func kindOf(o meta.Object) string {
+	for is, kind := range kinds {
+		if typeName(kind.new()) == typeName(o) {
+			return is.Kind
+		}
 	}
-	edited := strings.Replace(text, "# trusted_proxies:", "trusted_proxies:", 1)
-	check.OK(t, os.WriteFile(file, []byte(edited), 0o600))
-	return load(t, file)
+	return "?"
 }

@@ -36,7 +36,7 @@ func TestOptionsInUseExist(t *testing.T) {
 	for _, o := range config.Options() {
 		flags, variables = append(flags, o.Name), append(variables, o.Env())
 	}
-	for _, file := range []string{"Dockerfile", "docker-compose.yml", "deploy/kubernetes/deployment.yaml"} {
+	for _, file := range []string{"Dockerfile", "docker-compose.yml"} {
 		text := read(t, file)
 		for _, m := range regexp.MustCompile(`\s--([a-z][a-z-]+)=`).FindAllStringSubmatch(text, -1) {
 			// The flags in the Dockerfile are Docker's.

@@ -43,7 +43,7 @@ func (d *demo) startGroup(ctx context.Context, o options, g *group, n int, flags
 		listen, admin := free[2*i], free[2*i+1]
 		args := append([]string{
 			d.binary, "serve", "--config=" + filepath.Join(o.root, "deploy/demo/oauth-server.yaml"),
-			"--listen=" + listen, "--admin-listen=" + admin, "--issuer=http://" + free[0], "--log-level=warn",
+			"--listen=" + listen, "--admin-listen=" + admin, "--issuer=http://" + free[0], "--log-level=warn", "--drain-delay=0s",
 		}, append(database, flags...)...)
 		p, err := process.Start(o.dir, fmt.Sprintf("%s-%d", g.job, i+1), nil, args...)
 		if err != nil {

@@ -91,7 +91,7 @@ func (w *world) serve(ctx context.Context, binary string, flags []string) error 
 	}
 	w.url, w.metrics = "http://"+free[0], "http://"+free[1]+"/metrics"
 	args := append([]string{
-		binary, "serve", "--config=" + file, "--listen=" + free[0], "--admin-listen=" + free[1], "--log-level=warn",
+		binary, "serve", "--config=" + file, "--listen=" + free[0], "--admin-listen=" + free[1], "--log-level=warn", "--drain-delay=0s",
 	}, flags...)
 	if w.server, err = process.Start(w.dir, "server", w.environment(), args...); err != nil {
 		return err

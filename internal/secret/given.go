@@ -1,0 +1,34 @@
+package secret
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What a secret that was made elsewhere must have at least. `openssl rand -base64 32` gives 44
+// characters; of as many random ones, fewer than sixteen different are all but impossible.
+const (
+	givenLength    = Bits / 6
+	givenDifferent = 16
+)
+
+// Given returns the digest of a client secret that was made elsewhere. Such a secret is hashed as
+// quickly as a random one of [Bits] bits, so whatever is too short or too regular to be one is an
+// error, and so are characters other than visible ASCII, which not every client can send. It cannot
+// know a secret that a person has chosen.
+func Given(text string) (Digest, error) {
+	if len(text) < givenLength {
+		return Digest{}, fmt.Errorf("it has %d characters, and must have at least %d, made at random: openssl rand -base64 32", len(text), givenLength)
+	}
+	seen := map[rune]bool{}
+	for _, r := range text {
+		if r <= ' ' || r > '~' {
+			return Digest{}, errors.New("it holds characters other than visible ASCII, such as a space")
+		}
+		seen[r] = true
+	}
+	if len(seen) < givenDifferent {
+		return Digest{}, fmt.Errorf("it has only %d different characters, so it is not random: openssl rand -base64 32", len(seen))
+	}
+	return DigestOf(text), nil
+}

@@ -1,0 +1,75 @@
+package deploycheck
+
+import (
+	"debug/buildinfo"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/moby/patternmatcher"
+	"github.com/moby/patternmatcher/ignorefile"
+
+	"oauth-server/internal/check"
+)
+
+// TestImageKnowsItsVersion builds what `docker build .` is sent: a clone, less what .dockerignore excludes.
+// A build that lacked a tracked file would take the tree for changed. The version is the tag.
+func TestImageKnowsItsVersion(t *testing.T) {
+	clone := filepath.Join(t.TempDir(), "src")
+	inGit(t, root, "clone", "-q", "--no-hardlinks", ".", clone)
+	inGit(t, clone, "tag", "v1.2.3")
+	removeIgnored(t, clone)
+	binary := filepath.Join(t.TempDir(), "oauth-server")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=true", "-o", binary, "./cmd/oauth-server")
+	cmd.Dir, cmd.Env = clone, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	info, err := buildinfo.ReadFile(binary)
+	check.OK(t, err)
+	check.Equal(t, "version", info.Main.Version, "v1.2.3")
+	for _, s := range info.Settings {
+		if s.Key == "vcs.modified" {
+			check.Equal(t, s.Key, s.Value, "false")
+		}
+	}
+	check.Equal(t, "changed files", inGit(t, clone, "status", "--porcelain"), "")
+}
+
+func inGit(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "safe.directory=*"}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// removeIgnored removes what Docker would not send.
+func removeIgnored(t *testing.T, dir string) {
+	t.Helper()
+	file, err := os.Open(filepath.Join(root, ".dockerignore"))
+	check.OK(t, err)
+	defer func() { _ = file.Close() }()
+	patterns, err := ignorefile.ReadAll(file)
+	check.OK(t, err)
+	ignored, err := patternmatcher.New(patterns)
+	check.OK(t, err)
+	var excluded []string
+	check.OK(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		check.OK(t, err)
+		relative, err := filepath.Rel(dir, path)
+		check.OK(t, err)
+		is, err := ignored.MatchesOrParentMatches(relative)
+		check.OK(t, err)
+		if is {
+			excluded = append(excluded, path)
+		}
+		return nil
+	}))
+	for _, path := range excluded {
+		check.OK(t, os.RemoveAll(path))
+	}
+}
