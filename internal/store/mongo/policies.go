@@ -85,6 +85,9 @@ func (s *Store) PolicyState(ctx context.Context) (state clientcfg.PolicyState, e
 			break
 		}
 	}
+	if err == nil && state.Version == 0 && errors.Is(state.Stopped, clientcfg.ErrPolicyGap) {
+		err = state.Stopped // the fold is lost: it is not the policies of before, but none at all
+	}
 	if err == nil && state.Version >= folded+foldEvery {
 		_ = s.foldPolicies(ctx) // changes have not; the next one will
 	}
