@@ -52,6 +52,32 @@ func PutPolicyTargets(ctx context.Context, policies *mongo.Collection, targets [
 	return nil
 }
 
+// policyMarker is what the marker has beside up to which version the targets are folded.
+func policyMarker() bson.D {
+	return bson.D{
+		{Key: "version", Value: int64(PolicyMarkerVersion)},
+		{Key: "set", Value: "the policies are in the other documents of this collection, and in the collection audit"},
+	}
+}
+
+// PutPolicyMarker says that the targets are folded up to that version, unless they are further already. It
+// makes the marker if there is none, as after a restore without it; it never changes the document of an
+// earlier release.
+func PutPolicyMarker(ctx context.Context, policies *mongo.Collection, folded int64, comment string) error {
+	behind := bson.D{{Key: "_id", Value: PolicyMarker}, {Key: "folded", Value: bson.D{{Key: "$lt", Value: folded}}}}
+	_, err := policies.UpdateOne(ctx, behind, bson.D{
+		{Key: "$set", Value: bson.D{{Key: "folded", Value: folded}}},
+		{Key: "$setOnInsert", Value: policyMarker()},
+	}, options.UpdateOne().SetUpsert(true).SetComment(comment))
+	if mongo.IsDuplicateKeyError(err) { // it is further already
+		return nil
+	}
+	return err
+}
+
+// migrating is the comment of the commands of a migration.
+const migrating = "oauth-server: migrate"
+
 // splitPolicies divides the document in which earlier releases have all policies into one for each
 // target. The last step makes the marker of the document, if that is still as it was read: what an
 // earlier release changes until then is not lost, and afterwards it can change nothing. It may run in
@@ -76,19 +102,9 @@ func trySplit(ctx context.Context, db *mongo.Database) (done bool, err error) {
 	policies := db.Collection("policies")
 	var doc wholeDoc
 	err = policies.FindOne(ctx, bson.D{{Key: "_id", Value: PolicyMarker}}).Decode(&doc)
-	marker := bson.D{
-		{Key: "_id", Value: PolicyMarker},
-		{Key: "version", Value: int64(PolicyMarkerVersion)},
-		{Key: "folded", Value: doc.Version},
-		{Key: "set", Value: "the policies are in the other documents of this collection, and in the collection audit"},
-	}
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):
-		_, err := policies.InsertOne(ctx, marker)
-		if mongo.IsDuplicateKeyError(err) {
-			return false, nil
-		}
-		return err == nil, err
+		return false, PutPolicyMarker(ctx, policies, 0, migrating) // and looks again: it may be another by now
 	case err != nil || doc.Version == PolicyMarkerVersion:
 		return err == nil, err
 	}
@@ -101,10 +117,11 @@ func trySplit(ctx context.Context, db *mongo.Database) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := PutPolicyTargets(ctx, policies, targets, "oauth-server: migrate"); err != nil {
+	if err := PutPolicyTargets(ctx, policies, targets, migrating); err != nil {
 		return false, err
 	}
-	result, err := policies.ReplaceOne(ctx, bson.D{{Key: "_id", Value: PolicyMarker}, {Key: "version", Value: doc.Version}}, marker)
+	whole := bson.D{{Key: "_id", Value: PolicyMarker}, {Key: "version", Value: doc.Version}}
+	result, err := policies.ReplaceOne(ctx, whole, append(policyMarker(), bson.E{Key: "folded", Value: doc.Version}))
 	return err == nil && result.MatchedCount == 1, err
 }
 

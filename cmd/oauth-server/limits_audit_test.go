@@ -16,12 +16,13 @@ func TestAuditOfSeveralTargets(t *testing.T) {
 	var out bytes.Buffer
 	l := &limits{cli: &cli{out: &out}}
 	null, trusted := json.RawMessage("null"), json.RawMessage(`{"trusted":true}`)
-	err := l.auditTable(adminapi.Audit{Entries: []clientcfg.AuditEntry{
-		{
+	shown := adminapi.ShowAuditEntry
+	err := l.auditTable(adminapi.Audit{Entries: []adminapi.AuditEntry{
+		shown(clientcfg.AuditEntry{
 			At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "update", Target: "policies/a", Before: null, After: trusted, Reason: "ticket",
 			More: []clientcfg.Change{{Target: "policies/b", Before: null, After: trusted}, {Target: "policies/c", Before: trusted, After: null}},
-		},
-		{At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "delete", Target: "settings", Before: null, After: null},
+		}),
+		shown(clientcfg.AuditEntry{At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "delete", Target: "settings", Before: null, After: null}),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -30,5 +31,26 @@ func TestAuditOfSeveralTargets(t *testing.T) {
 	if len(lines) != 5 || !strings.Contains(lines[1], "ops") || !strings.Contains(lines[1], "ticket") || strings.Contains(lines[2], "ops") ||
 		!strings.Contains(lines[2], "update policies/b") || !strings.Contains(lines[3], "no trusted") {
 		t.Errorf("the table is\n%s", out.String())
+	}
+}
+
+// TestAuditOfAnUnreadableEntry: it has a line among the others, and what is wrong is said beside.
+func TestAuditOfAnUnreadableEntry(t *testing.T) {
+	var out, notes bytes.Buffer
+	l := &limits{cli: &cli{out: &out, errOut: &notes}}
+	var page adminapi.Audit
+	err := json.Unmarshal([]byte(`{"entries":[{"version":8,"action":"update","target":"settings"},{"version":7,"unreadable":"unexpected EOF"}]}`), &page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.auditTable(page); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[1], "update settings") || !strings.Contains(lines[2], "version 7") || !strings.Contains(lines[2], "unreadable") {
+		t.Errorf("the table is\n%s", out.String())
+	}
+	if !strings.Contains(notes.String(), "unexpected EOF") {
+		t.Errorf("the note is %q", notes.String())
 	}
 }

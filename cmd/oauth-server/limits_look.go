@@ -201,6 +201,11 @@ func (l *limits) newAudit() *cobra.Command {
 func (l *limits) auditTable(page adminapi.Audit) error {
 	rows := [][]string{{"TIME", "WHO", "WHAT", "CHANGED", "REASON"}}
 	for _, e := range page.Entries {
+		if e.Unreadable != "" {
+			rows = append(rows, []string{"-", "-", "version " + strconv.FormatInt(e.Version, 10), "unreadable", "-"})
+			l.note("Entry %d of the audit trail cannot be read: %s.", e.Version, e.Unreadable)
+			continue
+		}
 		who := e.Actor.ClientID
 		if e.Actor.Username != "" {
 			who = e.Actor.Username + " (" + who + ")"

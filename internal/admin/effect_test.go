@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/testworld"
 )
 
 // summary is what ?validate=true says of a change.
@@ -88,8 +88,7 @@ func TestEffectOfTheCanaryShare(t *testing.T) {
 	for share := 0.0; share <= 100; share += 10 {
 		set := w.policies.Snapshot().Set()
 		set.Settings.CanaryPercent = &share
-		p, err := clientcfg.NewPolicySnapshot(file(), set)
-		check.OK(t, err)
+		p := testworld.Policies(t, file(), set)
 		inside := 0
 		for _, id := range ids {
 			if p.For(id).Mode == ratelimit.Enforce {

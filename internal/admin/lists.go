@@ -3,15 +3,17 @@ package admin
 import (
 	"cmp"
 	"context"
-	"math"
+	"iter"
 	"slices"
+	"strings"
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 )
 
-// How many items a list has: by default, and at most.
+// How many items a page has: by default, and at most. One of policies, or of candidates, has the most by
+// default.
 const (
 	usuallyListed = 100
 	maxListed     = 1000
@@ -67,30 +69,75 @@ func (s *Server) registered(ctx context.Context, id string) error {
 	return nil
 }
 
-// listPolicies answers with all policies, of the API and of the configuration file.
+// listPolicies answers with the policies of the API and of the configuration file, a page at a time.
 func (s *Server) listPolicies(c *call) error {
-	if err := c.parameters(); err != nil {
+	p := s.o.Policies.Snapshot()
+	names, next, err := c.page(p.AllClients())
+	if err != nil {
 		return err
 	}
-	p := s.o.Policies.Snapshot()
-	out := adminapi.Policies{Policies: []adminapi.PolicyView{}}
-	for _, id := range p.Clients(math.MaxInt) {
-		out.Policies = append(out.Policies, policyResource{id}.show(p))
+	out := adminapi.Policies{Version: p.Version(), Policies: make([]adminapi.PolicyView, len(names)), Next: next}
+	for i, id := range names {
+		out.Policies[i] = policyResource{id}.show(p)
 	}
 	return c.answer(out)
 }
 
+// listCandidates answers with the candidates, a page at a time.
 func (s *Server) listCandidates(c *call) error {
-	if err := c.parameters(); err != nil {
+	p := s.o.Policies.Snapshot()
+	names, next, err := c.page(p.Set().Candidates.Keys())
+	if err != nil {
 		return err
 	}
-	p := s.o.Policies.Snapshot()
-	out := adminapi.Candidates{Candidates: []adminapi.CandidateView{}}
-	for name := range p.Set().Candidates.All() {
-		out.Candidates = append(out.Candidates, candidateResource{name}.show(c.Request().Context(), s, p))
+	out := adminapi.Candidates{Version: p.Version(), Candidates: make([]adminapi.CandidateView, len(names)), Next: next}
+	for i, name := range names {
+		out.Candidates[i] = candidateResource{name}.show(c.Request().Context(), s, p)
 	}
-	slices.SortFunc(out.Candidates, func(a, b adminapi.CandidateView) int { return cmp.Compare(a.ClientID, b.ClientID) })
 	return c.answer(out)
+}
+
+// page returns those names that the query asks for, which come in any order: sorted, after one, with a
+// prefix, and so many. next is the value of after for the next page, empty if there is none.
+func (c *call) page(names iter.Seq[string]) (page []string, next string, err error) {
+	if err := c.parameters("after", "limit", "q"); err != nil {
+		return nil, "", err
+	}
+	limit, err := c.number("limit", maxListed, maxListed)
+	if err != nil {
+		return nil, "", err
+	}
+	after, prefix := c.query.Get("after"), c.query.Get("q")
+	page = lowest(int(limit)+1, func(yield func(string) bool) {
+		for name := range names {
+			if name > after && strings.HasPrefix(name, prefix) && !yield(name) {
+				return
+			}
+		}
+	})
+	if len(page) > int(limit) {
+		page = page[:limit]
+		next = page[limit-1]
+	}
+	return page, next, nil
+}
+
+// lowest returns the n lowest names, sorted. It keeps no more than twice as many, however many there are.
+func lowest(n int, names iter.Seq[string]) []string {
+	var found []string
+	bound := "" // if n are found: no lower one is missing so far
+	for name := range names {
+		if bound != "" && name >= bound {
+			continue
+		}
+		if found = append(found, name); len(found) == 2*n {
+			slices.Sort(found)
+			found = found[:n]
+			bound = found[n-1]
+		}
+	}
+	slices.Sort(found)
+	return found[:min(n, len(found))]
 }
 
 // listClients answers with the registered clients, a page at a time.
@@ -149,7 +196,10 @@ func (s *Server) audit(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := adminapi.Audit{Entries: append([]clientcfg.AuditEntry{}, entries...)}
+	out := adminapi.Audit{Entries: make([]adminapi.AuditEntry, len(entries))}
+	for i := range entries {
+		out.Entries[i] = adminapi.ShowAuditEntry(entries[i])
+	}
 	if n := len(entries); n == int(limit) && entries[n-1].Version > 1 {
 		out.Next = entries[n-1].Version
 	}

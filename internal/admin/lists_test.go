@@ -1,13 +1,17 @@
 package admin_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"oauth-server/internal/admin"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
@@ -50,6 +54,108 @@ func TestPoliciesAreListedFromBothSides(t *testing.T) {
 	a := w.get("/policies")
 	equal(t, "first", fmt.Sprintf("%v %v", a.at("policies", 0, "client_id"), a.at("policies", 0, "meta", "source")), "app file")
 	equal(t, "second", fmt.Sprintf("%v %v", a.at("policies", 1, "client_id"), a.at("policies", 1, "meta", "source")), "shop api")
+}
+
+// TestPoliciesArePaged: with a prefix or without, each once and in order, and each page says as of which
+// version it is.
+func TestPoliciesArePaged(t *testing.T) {
+	w := newWorld(t)
+	var changes []clientcfg.Change
+	var policies, candidates []string
+	for i := range 2300 {
+		id := fmt.Sprintf("client-%04d", 2299-i)
+		policy, err := clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: true}})
+		check.OK(t, err)
+		changes = append(changes, policy)
+		policies = append(policies, id)
+		if i%10 == 0 {
+			candidate, err := clientcfg.ChangeCandidate(id, &clientcfg.Candidate{User: perMinute(5)})
+			check.OK(t, err)
+			changes = append(changes, candidate)
+			candidates = append(candidates, id)
+		}
+	}
+	_, err := w.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
+		return clientcfg.PolicyEntry{AuditEntry: clientcfg.AuditEntry{ID: "many", At: w.clock.Now()}, Changes: changes}, nil
+	})
+	check.OK(t, err)
+	policies = append(policies, "app") // of the configuration file
+	slices.Sort(policies)
+	slices.Sort(candidates)
+	prefixed := func(names []string) (out []string) {
+		for _, name := range names {
+			if strings.HasPrefix(name, "client-00") {
+				out = append(out, name)
+			}
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		path, list string
+		limit      int
+		want       []string
+	}{
+		{"/policies?", "policies", 1000, policies},
+		{"/policies?limit=700", "policies", 700, policies},
+		{"/policies?limit=1&q=app", "policies", 1, []string{"app"}},
+		{"/policies?limit=30&q=client-00", "policies", 30, prefixed(policies)},
+		{"/policies?q=none", "policies", 1000, nil},
+		{"/candidates?", "candidates", 1000, candidates},
+		{"/candidates?limit=7&q=client-00", "candidates", 7, prefixed(candidates)},
+	} {
+		var got []string
+		path := tt.path
+		for pages := 1; ; pages++ {
+			a := w.get(path)
+			equal(t, tt.path+": version", a.at("version"), any(1.0))
+			list := a.at(tt.list).([]any)
+			for _, item := range list {
+				got = append(got, item.(map[string]any)["client_id"].(string))
+			}
+			next, more := a.at("next").(string)
+			if !more {
+				equal(t, tt.path+": pages", pages, max((len(tt.want)+tt.limit-1)/tt.limit, 1))
+				break
+			}
+			equal(t, tt.path+": items", len(list), tt.limit)
+			path = tt.path + "&after=" + next
+		}
+		check.Equal(t, tt.path, got, tt.want)
+	}
+	w.patch("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
+	equal(t, "version after a change", w.get("/policies?after=client-2299").at("version"), any(2.0))
+	for _, bad := range []string{"limit=0", "limit=1001", "offset=1"} {
+		w.send(request{method: "GET", path: "/policies?" + bad, token: reader}).is(http.StatusUnprocessableEntity)
+	}
+}
+
+// spoiledTrail is a trail of which the entry of version 2 cannot be read.
+type spoiledTrail struct{ clientcfg.AuditLog }
+
+func (s spoiledTrail) Audit(ctx context.Context, q clientcfg.AuditQuery) ([]clientcfg.AuditEntry, error) {
+	entries, err := s.AuditLog.Audit(ctx, q)
+	for i := range entries {
+		if entries[i].Version == 2 {
+			entries[i] = clientcfg.AuditEntry{Version: 2, Err: errors.New("unexpected EOF")}
+		}
+	}
+	return entries, err
+}
+
+// TestAuditShowsTheOthers: an entry that cannot be read is marked.
+func TestAuditShowsTheOthers(t *testing.T) {
+	store := openStore(t)
+	w := newInstance(t, "i-1", store, file(), func(o *admin.Options) { o.Audit = spoiledTrail{o.Audit} })
+	for range 3 {
+		w.patch("/policies/shop?reason=r", `{"trusted":true}`).is(http.StatusOK)
+	}
+	a := w.get("/audit")
+	equal(t, "entries", len(a.at("entries").([]any)), 3)
+	equal(t, "the first", a.at("entries", 0, "reason"), any("r"))
+	check.Equal(t, "the one that cannot be read", a.at("entries", 1), any(map[string]any{"version": 2.0, "unreadable": "unexpected EOF"}))
+	equal(t, "the last", a.at("entries", 2, "version"), any(1.0))
+	a = w.get("/audit?limit=2")
+	equal(t, "next", a.at("next"), any(2.0))
 }
 
 func TestAuditIsPagedAndFiltered(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/testworld"
 )
 
 // erasures is a store that notes what it erases.
@@ -55,8 +56,7 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- resets.Run(ctx) }()
 		adopt := func(clients ...string) {
-			p, err := clientcfg.NewPolicySnapshot(ratelimit.DefaultSettings(), clientcfg.PolicySet{})
-			check.OK(t, err)
+			p := testworld.Policies(t, ratelimit.DefaultSettings(), clientcfg.PolicySet{})
 			entry := clientcfg.PolicyEntry{AuditEntry: clientcfg.AuditEntry{Version: 1}}
 			for _, id := range clients {
 				reset, err := clientcfg.ResetCounters(id, nil)

@@ -24,14 +24,18 @@ type ClientCounts struct {
 	activity.Counts
 }
 
-// Policies is a list of policies.
+// Policies is a page of the policies.
 type Policies struct {
+	Version  int64        `json:"version"` // of all policies: what the whole page shows
 	Policies []PolicyView `json:"policies"`
+	Next     string       `json:"next,omitempty"` // value of after for the next page
 }
 
-// Candidates is a list of candidates.
+// Candidates is a page of the candidates.
 type Candidates struct {
+	Version    int64           `json:"version"` // as above
 	Candidates []CandidateView `json:"candidates"`
+	Next       string          `json:"next,omitempty"` // value of after for the next page
 }
 
 // Clients is a page of the registered clients.
@@ -94,8 +98,34 @@ type Top struct {
 
 // Audit is a page of the audit trail, the newest entry first.
 type Audit struct {
-	Entries []clientcfg.AuditEntry `json:"entries"`
-	Next    int64                  `json:"next,omitempty"` // value of before for the next page
+	Entries []AuditEntry `json:"entries"`
+	Next    int64        `json:"next,omitempty"` // value of before for the next page
+}
+
+// AuditEntry is an entry of the audit trail, or what is known of one that cannot be read: its Version.
+type AuditEntry struct {
+	clientcfg.AuditEntry
+	Unreadable string `json:"unreadable,omitempty"` // why; empty if it can be read
+}
+
+// ShowAuditEntry returns e as the API shows it.
+func ShowAuditEntry(e clientcfg.AuditEntry) AuditEntry {
+	shown := AuditEntry{AuditEntry: e}
+	if e.Err != nil {
+		shown.Unreadable = e.Err.Error()
+	}
+	return shown
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (e AuditEntry) MarshalJSON() ([]byte, error) {
+	if e.Unreadable == "" {
+		return json.Marshal(e.AuditEntry)
+	}
+	return json.Marshal(struct {
+		Version    int64  `json:"version"`
+		Unreadable string `json:"unreadable"`
+	}{e.Version, e.Unreadable})
 }
 
 // Rehearsal is the answer to ?validate=true: what a change would do.

@@ -56,6 +56,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 		return nil, err
 	}
 	undo.push("the store", func(context.Context) error { return f.store.Close() })
+	f.observeFolds()
 	f.watched = watched.New(f.store, f.telemetry)
 	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)
 	undo.push("background loops", f.stopLoops)

@@ -51,6 +51,10 @@ func newLimiter(ctx context.Context, f *foundation) (l *limiter, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if refused := l.policies.Status(); refused.Err != nil {
+		f.log.LogAttrs(ctx, slog.LevelError, "started without the newest policies, which cannot be used; keeping those before",
+			slog.Int64("version", refused.Version), slog.Any("error", refused.Err))
+	}
 	l.logOverrides(ctx)
 	l.warnOfShortCodes(ctx)
 	f.telemetry.watch(l)

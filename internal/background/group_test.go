@@ -362,3 +362,28 @@ func TestJitter(t *testing.T) {
 		t.Errorf("waits from %v to %v, want nearly all from 54 s to 1 min", low, high)
 	}
 }
+
+// TestStreak: of equal failures in a row the first is logged, and one an hour; and the end of them.
+func TestStreak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Streak
+		for i, step := range []struct {
+			wait time.Duration
+			err  error
+			news bool
+		}{
+			{0, nil, false},
+			{0, errors.New("a"), true},
+			{time.Minute, errors.New("a"), false},
+			{0, errors.New("b"), true},
+			{time.Hour, errors.New("b"), true},
+			{0, nil, true},
+			{0, nil, false},
+		} {
+			time.Sleep(step.wait)
+			if news := s.Add(step.err); news != step.news {
+				t.Errorf("step %d: logged %v, want %v", i, news, step.news)
+			}
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"time"
 )
 
@@ -93,6 +94,26 @@ func (f *failures) add(text string) bool {
 	}
 	*f = failures{text, time.Now()}
 	return true
+}
+
+// Streak decides which failures are logged of what is tried again and again, but not by a [Task]: those
+// that Repeat logs. It is safe for concurrent use.
+type Streak struct {
+	mu     sync.Mutex
+	failed failures
+}
+
+// Add takes the outcome of one try, and reports whether to log it: a failure, or the success that ends
+// failures.
+func (s *Streak) Add(err error) (news bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		return s.failed.add(err.Error())
+	}
+	news = s.failed != failures{}
+	s.failed = failures{}
+	return news
 }
 
 // Jitter returns a random wait of nine tenths of d up to d, so that many instances do not work in

@@ -145,6 +145,15 @@ func DecodePolicyEntry(stored []byte, version int64) (e PolicyEntry, err error) 
 	return e, nil
 }
 
+// ShowPolicyEntry is an entry as the audit trail shows it; see [AuditEntry.Err].
+func ShowPolicyEntry(stored []byte, version int64) AuditEntry {
+	e, err := DecodePolicyEntry(stored, version)
+	if err != nil {
+		return AuditEntry{Version: version, Err: err}
+	}
+	return e.AuditEntry
+}
+
 // decodeValue reads the value of a target as strictly as any other document: an unknown field, which a
 // newer release may have written, a name given twice, null in a list or text that is not Unicode is an
 // error that wraps [ErrUnreadable].

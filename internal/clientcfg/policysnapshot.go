@@ -2,6 +2,7 @@ package clientcfg
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -47,26 +48,8 @@ func CandidateOf(keyID string) (clientID string, candidate bool) {
 	return strings.CutPrefix(keyID, candidatePrefix)
 }
 
-// NewPolicySnapshot validates the set on top of base, which is what the configuration file
-// says. The error is or wraps [fielderr.Errors].
-func NewPolicySnapshot(base ratelimit.Settings, set PolicySet) (*PolicySnapshot, error) {
-	d, err := newDraft(base)
-	if err != nil {
-		return nil, err
-	}
-	d.putSettings(set.Settings)
-	for id, p := range set.Clients.All() {
-		d.putPolicy(id, &p)
-	}
-	for name, c := range set.Candidates.All() {
-		d.putCandidate(name, &c)
-	}
-	d.set.Version = set.Version
-	return d.finish()
-}
-
-// snapshotOf is the snapshot of a state on top of base. Errors: as those of [NewPolicySnapshot], and
-// [ErrUnreadable].
+// snapshotOf is the snapshot of a state on top of base, which is what the configuration file says. An
+// error is or wraps [fielderr.Errors], or is [ErrUnreadable].
 func snapshotOf(base ratelimit.Settings, state *PolicyState) (*PolicySnapshot, error) {
 	d, err := newDraft(base)
 	if err != nil {
@@ -82,7 +65,8 @@ func snapshotOf(base ratelimit.Settings, state *PolicyState) (*PolicySnapshot, e
 }
 
 // Apply returns the snapshot after the next entry. It costs what the entry changes, unless that is the
-// settings for all clients. Errors: as those of [NewPolicySnapshot], and those of [PolicyState.Fold].
+// settings for all clients. An error is or wraps [fielderr.Errors] or [ErrUnreadable], or is that of
+// [PolicyState.Fold].
 func (p *PolicySnapshot) Apply(e *PolicyEntry) (*PolicySnapshot, error) {
 	if err := (&PolicyState{Version: p.Version()}).Fold(e); err != nil {
 		return nil, err
@@ -159,9 +143,15 @@ func (p *PolicySnapshot) Clients(most int) []string {
 	return slices.Sorted(p.live.Clients())
 }
 
+// AllClients yields those that have a policy of their own, in no order.
+func (p *PolicySnapshot) AllClients() iter.Seq[string] { return p.live.Clients() }
+
 // Resets are those of the last entry. They are empty if it was not applied, but read as part of a
 // state.
 func (p *PolicySnapshot) Resets() []Reset { return p.resets }
+
+// version is the entry up to which the snapshot is.
+func (p *PolicySnapshot) version() PolicyVersion { return PolicyVersion{p.Version(), p.id} }
 
 // Version is the version of the set.
 func (p *PolicySnapshot) Version() int64 { return p.set.Version }

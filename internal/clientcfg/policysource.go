@@ -30,7 +30,7 @@ type PolicySource struct {
 
 // refusal is why the policies of a version are not used, and until when that is not looked at again.
 type refusal struct {
-	version int64
+	version PolicyVersion
 	err     error
 	until   time.Time
 }
@@ -51,7 +51,7 @@ type PolicyOptions struct {
 // PolicyStatus is how fresh the policies are.
 type PolicyStatus struct {
 	Version   int64     // of the set in force
-	CheckedAt time.Time // when it was last found to be the newest
+	CheckedAt time.Time // when it was last found to be the newest; if it never was, of the start
 	Err       error     // why it may not be the newest, nil if it is
 }
 
@@ -61,7 +61,8 @@ func (st PolicyStatus) Refused() bool {
 	return errors.Is(st.Err, ErrUnreadable) || fielderr.Of(st.Err) != nil
 }
 
-// NewPolicySource reads the policies and fails if that cannot be used.
+// NewPolicySource reads the policies. What of them cannot be used keeps no server from starting: then
+// those of before are in force, and the Status says so.
 func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*PolicySource, error) {
 	s := &PolicySource{store: store, base: o.Base, adopted: o.Adopted, now: o.Now}
 	if s.base.Default.User == nil && s.base.Default.Client == nil {
@@ -73,9 +74,11 @@ func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*
 	if s.now == nil {
 		s.now = time.Now
 	}
-	if err := s.Refresh(ctx); err != nil {
+	refused, err := s.begin(ctx)
+	if err != nil {
 		return nil, err
 	}
+	s.note(s.current.Load(), refused)
 	return s, nil
 }
 
@@ -104,28 +107,24 @@ func (s *PolicySource) refresh(ctx context.Context) error {
 // them makes is not valid, it reads the whole state: a later entry may have mended it. It does that
 // once for each version, and again after a while, because the entry itself may have been mended.
 func (s *PolicySource) follow(ctx context.Context) error {
-	current := s.current.Load()
-	if current == nil {
-		return s.load(ctx)
-	}
-	version, err := s.store.PolicyVersion(ctx)
+	newest, err := s.store.PolicyVersion(ctx)
 	if err != nil {
 		return fmt.Errorf("clientcfg: read the version of the policies: %w", err)
 	}
-	if s.refused.version == version && s.now().Before(s.refused.until) {
+	if s.refused.version == newest && s.now().Before(s.refused.until) {
 		return s.refused.err
 	}
 	s.refused = refusal{}
-	for current.Version() != version {
+	for current := s.current.Load(); current.version() != newest; {
 		entries, err := s.store.PolicyEntries(ctx, current.Version())
 		newer, ok := current.continued(entries)
-		if err == nil && (!ok || len(newer) == 0) {
-			return s.reload(ctx, version)
+		if err == nil && len(newer) == 0 || !ok && (err == nil || errors.Is(err, ErrUnreadable)) {
+			return s.reload(ctx, newest)
 		}
 		for i := range newer {
 			err := s.apply(&newer[i])
 			if errors.Is(err, ErrPolicyGap) || fielderr.Of(err) != nil {
-				return s.reload(ctx, version)
+				return s.reload(ctx, newest)
 			}
 			if err != nil {
 				return err
@@ -134,7 +133,7 @@ func (s *PolicySource) follow(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("clientcfg: read the trail of the policies: %w", err)
 		}
-		if current = s.current.Load(); current.Version() > version { // there were more meanwhile
+		if current = s.current.Load(); current.Version() > newest.Number { // there were more meanwhile
 			return nil
 		}
 	}
@@ -142,12 +141,16 @@ func (s *PolicySource) follow(ctx context.Context) error {
 }
 
 // reload reads the whole state because of a version. If that is refused, it is not read again for a while.
-func (s *PolicySource) reload(ctx context.Context, version int64) error {
+func (s *PolicySource) reload(ctx context.Context, version PolicyVersion) error {
 	err := s.load(ctx)
 	if (PolicyStatus{Err: err}).Refused() {
-		s.refused = refusal{version, err, s.now().Add(refusedFor)}
+		s.refuse(version, err)
 	}
 	return err
+}
+
+func (s *PolicySource) refuse(version PolicyVersion, err error) {
+	s.refused = refusal{version, err, s.now().Add(refusedFor)}
 }
 
 // continued returns those of the entries that are newer than the snapshot, which it was read from, and
@@ -179,7 +182,7 @@ func (s *PolicySource) apply(e *PolicyEntry) error {
 // gone, or are those of a window that ends soon.
 const resetsFor = time.Hour
 
-// load reads the whole state.
+// load reads the whole state, and adopts it if all of it can be used.
 func (s *PolicySource) load(ctx context.Context) error {
 	state, err := s.store.PolicyState(ctx)
 	if err != nil {
@@ -188,6 +191,9 @@ func (s *PolicySource) load(ctx context.Context) error {
 	next, err := snapshotOf(s.base, &state)
 	if err != nil {
 		return fmt.Errorf("clientcfg: refused version %d of the policies: %w", state.Version, err)
+	}
+	if state.Stopped != nil {
+		return notBeyond(&state)
 	}
 	s.adopt(next)
 	return nil
@@ -204,6 +210,8 @@ func (s *PolicySource) note(p *PolicySnapshot, err error) {
 	st := PolicyStatus{Err: err}
 	if last := s.status.Load(); last != nil {
 		st.CheckedAt = last.CheckedAt
+	} else {
+		st.CheckedAt = s.now()
 	}
 	if p != nil {
 		st.Version = p.Version()

@@ -14,6 +14,9 @@ type PolicyState struct {
 	Version int64  // of the last entry; 0: there never was one
 	ID      string // of the last entry; empty if it was swept
 	Targets map[string]TargetValue
+	// Stopped is why there is nothing of the entries after Version, an ErrUnreadable: the next one cannot
+	// be read. Nil: there is none.
+	Stopped error
 }
 
 // TargetValue is the value of a target and the version of the entry that gave it.

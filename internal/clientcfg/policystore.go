@@ -24,10 +24,11 @@ var (
 // Implementations MUST be safe for concurrent use, MUST make an entry durable before they return nil,
 // and MUST return the errors above (wrapped is fine) for the cases they name.
 type PolicyStore interface {
-	// PolicyVersion returns the version of the newest entry, cheaply; 0 if there never was one.
-	PolicyVersion(ctx context.Context) (int64, error)
-	// PolicyState returns what all entries come to, as of one version. ErrUnreadable if one of them, or
-	// the fold, cannot be read: a newer release wrote it, and a part of it must not be applied.
+	// PolicyVersion returns which entry is the newest, cheaply; zero if there never was one. It is that
+	// of PolicyState at the same time, unless an entry cannot be read.
+	PolicyVersion(ctx context.Context) (PolicyVersion, error)
+	// PolicyState returns what all entries come to, as of one version: that of the newest, or, if Stopped
+	// says so, of the one before the first that cannot be read. ErrUnreadable if the fold cannot be read.
 	PolicyState(ctx context.Context) (PolicyState, error)
 	// PolicyEntries returns entries from that version on, the oldest first: some of them if there are
 	// many, at least one if there is any, and none twice. At one that cannot be read it ends: it
@@ -38,6 +39,13 @@ type PolicyStore interface {
 	// lost, the implementation finds out by entry.ID, which is unique, whether it was stored before it
 	// returns.
 	AppendPolicyEntry(ctx context.Context, entry PolicyEntry) error
+}
+
+// PolicyVersion is an entry of the trail: the one up to which policies are. Two that are equal are the
+// same entry also if the trail was replaced by another, from a backup, unless the ID of both is empty.
+type PolicyVersion struct {
+	Number int64  // 0: there never was an entry
+	ID     string // of the entry; empty if it was swept
 }
 
 // ErrNoWatch is returned by a [PolicyWatcher] that cannot watch.
@@ -54,7 +62,8 @@ type PolicyWatcher interface {
 
 // AuditLog reads the audit trail. An entry cannot be changed.
 type AuditLog interface {
-	// Audit returns the entries that match, the newest first.
+	// Audit returns the entries that match, the newest first. One that cannot be read has only Version
+	// and Err, and may be missing from those of a target.
 	Audit(ctx context.Context, q AuditQuery) ([]AuditEntry, error)
 	// SweepAudit removes entries from before that time, and returns how many. What they changed stays,
 	// and so does their number: it never removes one that is not folded.
@@ -84,6 +93,8 @@ type AuditEntry struct {
 	After  json.RawMessage `json:"after"`
 	// More are the other resources that the same change concerned, in the same form.
 	More []Change `json:"more,omitempty"`
+	// Err is why a stored entry cannot be read, an ErrUnreadable; nil if it can.
+	Err error `json:"-"`
 }
 
 // Targets are the resources that the entry shows as changed.

@@ -53,6 +53,17 @@ func (m Map[V]) All() iter.Seq2[string, V] {
 	}
 }
 
+// Keys yields every key, in no order.
+func (m Map[V]) Keys() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for key := range m.All() {
+			if !yield(key) {
+				return
+			}
+		}
+	}
+}
+
 // Edit begins a changed copy of the map. It costs nothing until the first change.
 func (m Map[V]) Edit() *Edit[V] { return &Edit[V]{m: m} }
 

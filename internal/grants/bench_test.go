@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/testworld"
 )
 
 // BenchmarkClientCredentials sets the whole way of a request through the service beside the one
@@ -44,10 +45,7 @@ func BenchmarkClientCredentials(b *testing.B) {
 func BenchmarkLimiter(b *testing.B) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.Client[0].Requests = ratelimit.MaxRequests
-	policies, err := clientcfg.NewPolicySnapshot(settings, clientcfg.PolicySet{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	policies := testworld.Policies(b, settings, clientcfg.PolicySet{})
 	on := func(o *grants.Options) {
 		o.Counters = ratelimit.NewCounters(0)
 		o.Policies = func() *clientcfg.PolicySnapshot { return policies }

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/testworld"
 )
 
 // limitedWorld admits 3 tokens a minute per user and 2 per client, and notes every decision.
@@ -29,8 +30,7 @@ func limitedWorld(t *testing.T, edits ...func(*ratelimit.Settings)) (*world, *[]
 
 func policyWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (*world, *[]grants.Decided) {
 	t.Helper()
-	policies, err := clientcfg.NewPolicySnapshot(settings, set)
-	check.OK(t, err)
+	policies := testworld.Policies(t, settings, set)
 	var seen []grants.Decided
 	return newWorld(t, func(o *grants.Options) {
 		o.Counters = ratelimit.NewCounters(1000)

@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
 	"oauth-server/internal/syncer/memstore"
+	"oauth-server/internal/testworld"
 )
 
 // daily allows so many wrong passwords a day, and only those limits matter.
@@ -241,8 +242,7 @@ func TestGuessesAreShared(t *testing.T) {
 		shared := &memstore.Store{}
 		w := newWorld(t, daily(6, 1000))
 		var none clientcfg.PolicySet
-		snapshot, err := clientcfg.NewPolicySnapshot(ratelimit.DefaultSettings(), none)
-		check.OK(t, err)
+		snapshot := testworld.Policies(t, ratelimit.DefaultSettings(), none)
 		policies := func() *clientcfg.PolicySnapshot { return snapshot }
 		instance := func() (*grants.Service, func()) {
 			c := clock.New(nil)

@@ -36,8 +36,7 @@ func limitedTo(tb testing.TB, requests int64) worldEdit {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("client-user", requests, time.Hour)}
 	settings.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("client", requests, time.Hour)}
-	policies, err := clientcfg.NewPolicySnapshot(settings, clientcfg.PolicySet{})
-	check.OK(tb, err)
+	policies := testworld.Policies(tb, settings, clientcfg.PolicySet{})
 	return func(o *grants.Options, _ *httpapi.Options) {
 		o.Counters = ratelimit.NewCounters(1000)
 		o.Policies = func() *clientcfg.PolicySnapshot { return policies }

@@ -135,7 +135,7 @@ var (
 	storeErrorsInfo = Info{
 		"oauth_store_errors_total", Counter,
 		[]string{"operation"},
-		"Operations of the store that failed; finding nothing, a conflict or a lost claim is an answer, not a failure.",
+		"Operations of the store that failed; finding nothing, a conflict or a lost claim is an answer, not a failure. fold_policies is the fold of the audit trail, which nothing waits for.",
 	}
 )
 

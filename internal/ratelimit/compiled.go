@@ -149,15 +149,7 @@ func (p *Compiled) For(clientID string) *Effective {
 }
 
 // Clients yields the clients that have a policy of their own, in no order.
-func (p *Compiled) Clients() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for id := range p.byClient.All() {
-			if !yield(id) {
-				return
-			}
-		}
-	}
-}
+func (p *Compiled) Clients() iter.Seq[string] { return p.byClient.Keys() }
 
 // Len is how many clients have a policy of their own.
 func (p *Compiled) Len() int { return p.byClient.Len() }

@@ -12,6 +12,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/store/embedded"
 )
@@ -52,6 +53,56 @@ func OpenStore(tb testing.TB, file string) *embedded.Store {
 		}
 	})
 	return store
+}
+
+// Policies returns the snapshot of a set on top of a configuration file.
+func Policies(tb testing.TB, file ratelimit.Settings, set clientcfg.PolicySet) *clientcfg.PolicySnapshot {
+	tb.Helper()
+	state := policies{Version: set.Version, Targets: map[string]clientcfg.TargetValue{}}
+	put := func(c clientcfg.Change, err error) {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		state.Targets[c.Target] = clientcfg.TargetValue{Version: set.Version, Value: c.After}
+	}
+	put(clientcfg.ChangeSettings(set.Settings))
+	for id, p := range set.Clients.All() {
+		put(clientcfg.ChangePolicy(id, &p))
+	}
+	for name, c := range set.Candidates.All() {
+		put(clientcfg.ChangeCandidate(name, &c))
+	}
+	source, err := clientcfg.NewPolicySource(context.Background(), state, clientcfg.PolicyOptions{Base: file})
+	if err == nil {
+		err = source.Status().Err
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return source.Snapshot()
+}
+
+// policies are a state as a store. They can only be read.
+type policies clientcfg.PolicyState
+
+// PolicyState implements [clientcfg.PolicyStore].
+func (p policies) PolicyState(context.Context) (clientcfg.PolicyState, error) {
+	return clientcfg.PolicyState(p), nil
+}
+
+// PolicyVersion implements [clientcfg.PolicyStore].
+func (p policies) PolicyVersion(context.Context) (clientcfg.PolicyVersion, error) {
+	return clientcfg.PolicyVersion{Number: p.Version}, nil
+}
+
+// PolicyEntries implements [clientcfg.PolicyStore].
+func (policies) PolicyEntries(context.Context, int64) ([]clientcfg.PolicyEntry, error) {
+	return nil, nil
+}
+
+// AppendPolicyEntry implements [clientcfg.PolicyStore].
+func (policies) AppendPolicyEntry(context.Context, clientcfg.PolicyEntry) error {
+	return clientcfg.ErrPolicyConflict
 }
 
 // Clients are clients by their client_id. They implement [grants.Clients].

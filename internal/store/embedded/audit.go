@@ -22,10 +22,11 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 		}
 		c := trail.Cursor()
 		for k, value := newest(c, q.Before); k != nil && (q.Limit == 0 || len(entries) < q.Limit); k, value = c.Prev() {
-			e, err := decodeEntry(k, value)
+			version, err := policyVersion(k)
 			if err != nil {
 				return err
 			}
+			e := clientcfg.ShowPolicyEntry(value, version)
 			if q.Target == "" || slices.Contains(e.Targets(), q.Target) {
 				entries = append(entries, e)
 			}

@@ -42,6 +42,17 @@ var target = storetest.Target{
 			t.Fatal(err)
 		}
 	},
+	SpoilEntry: func(t *testing.T, b storetest.Backend, version int64) {
+		t.Helper()
+		s := b.(*Store)
+		err := s.writes.do(t.Context(), func(w *writeTx) error {
+			w.touched, w.dirty = true, true
+			return w.tx.Bucket(auditBucket).Put(versionKey(version), []byte(`{"until":"tomorrow"`))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	},
 	SpoilUser: func(t *testing.T, b storetest.Backend, name string) {
 		t.Helper()
 		s := b.(*Store)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -26,12 +27,48 @@ var auditBucket = []byte("audit")
 var policiesBucket = []byte("policies")
 
 // PolicyVersion implements [clientcfg.PolicyStore].
-func (s *Store) PolicyVersion(ctx context.Context) (version int64, err error) {
+func (s *Store) PolicyVersion(ctx context.Context) (newest clientcfg.PolicyVersion, err error) {
 	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
-		version, err = policyVersion(get(tx, settings, policiesKey))
+		newest, err = newestEntry(tx)
 		return err
 	})
-	return version, err
+	return newest, err
+}
+
+// newestEntry returns which entry is the newest. Its ID is empty if the entry is not in the trail any
+// more, or has none at its beginning.
+func newestEntry(tx *bolt.Tx) (newest clientcfg.PolicyVersion, err error) {
+	if newest.Number, err = policyVersion(get(tx, settings, policiesKey)); err != nil {
+		return newest, err
+	}
+	if trail := tx.Bucket(auditBucket); trail != nil {
+		newest.ID = idOf(trail.Get(versionKey(newest.Number)))
+	}
+	return newest, nil
+}
+
+// idOf reads the ID of a stored entry, and no more of it than it must: it may be long, and is looked at
+// every second.
+func idOf(entry []byte) (id string) {
+	d := json.NewDecoder(bytes.NewReader(entry))
+	if _, err := d.Token(); err != nil { // {
+		return ""
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return ""
+		}
+		var other json.RawMessage
+		value := any(&other)
+		if name == "id" {
+			value = &id
+		}
+		if err := d.Decode(value); err != nil || name == "id" {
+			return id
+		}
+	}
+	return ""
 }
 
 // policyVersion reads a version; that of nothing is 0.
@@ -49,22 +86,14 @@ func versionKey(version int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(version)) //nolint:gosec // counts changes, never negative
 }
 
-// PolicyState implements [clientcfg.PolicyStore].
+// PolicyState implements [clientcfg.PolicyStore]. Every entry is folded already, so it reads none.
 func (s *Store) PolicyState(ctx context.Context) (state clientcfg.PolicyState, err error) {
 	err = s.view(ctx, func(tx *bolt.Tx) error {
-		state = clientcfg.PolicyState{Targets: map[string]clientcfg.TargetValue{}}
-		if state.Version, err = policyVersion(get(tx, settings, policiesKey)); err != nil {
+		newest, err := newestEntry(tx)
+		if err != nil {
 			return err
 		}
-		if trail := tx.Bucket(auditBucket); trail != nil {
-			if last := trail.Get(versionKey(state.Version)); last != nil {
-				e, err := clientcfg.DecodePolicyEntry(last, state.Version)
-				if err != nil {
-					return err
-				}
-				state.ID = e.ID
-			}
-		}
+		state = clientcfg.PolicyState{Version: newest.Number, ID: newest.ID, Targets: map[string]clientcfg.TargetValue{}}
 		targets := tx.Bucket(policiesBucket)
 		if targets == nil {
 			return nil

@@ -2,7 +2,6 @@ package mongo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"time"
@@ -46,9 +45,7 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 	err = s.do(ctx, "read audit trail", func(ctx context.Context) error {
 		docs, err := findAll[auditDoc](ctx, s.audit, filter, options.Find().SetSort(byID(-1)).SetLimit(int64(q.Limit)))
 		for i := 0; err == nil && i < len(docs); i++ {
-			var e clientcfg.AuditEntry
-			err = json.Unmarshal([]byte(docs[i].Entry), &e)
-			entries = append(entries, e)
+			entries = append(entries, clientcfg.ShowPolicyEntry([]byte(docs[i].Entry), docs[i].Version))
 		}
 		return err
 	})

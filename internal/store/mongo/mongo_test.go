@@ -51,6 +51,13 @@ var target = storetest.Target{
 			t.Fatal(err)
 		}
 	},
+	SpoilEntry: func(t *testing.T, b storetest.Backend, version int64) {
+		t.Helper()
+		spoiled := bson.D{{Key: "$set", Value: bson.D{{Key: "entry", Value: `{"until":"tomorrow"`}}}}
+		if _, err := b.(ttlStore).audit.UpdateByID(t.Context(), version, spoiled); err != nil {
+			t.Fatal(err)
+		}
+	},
 	SpoilUser: func(t *testing.T, b storetest.Backend, name string) {
 		t.Helper()
 		spoiled := bson.D{{Key: "$set", Value: bson.D{{Key: "passwordHash", Value: 7}}}}

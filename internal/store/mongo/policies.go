@@ -33,24 +33,33 @@ type markerDoc struct {
 const foldEvery = 32
 
 // PolicyVersion implements [clientcfg.PolicyStore].
-func (s *Store) PolicyVersion(ctx context.Context) (version int64, err error) {
+func (s *Store) PolicyVersion(ctx context.Context) (newest clientcfg.PolicyVersion, err error) {
 	err = s.do(ctx, "read policy version", func(ctx context.Context) (err error) {
-		version, err = s.policyVersion(ctx)
+		newest, err = s.policyVersion(ctx)
 		return err
 	})
-	return version, err
+	return newest, err
 }
 
-// policyVersion reads the version of the newest entry or, if all were swept, of the fold.
-func (s *Store) policyVersion(ctx context.Context) (int64, error) {
-	var newest struct {
-		Version int64 `bson:"_id"`
+// policyVersion reads which entry is the newest or, if all were swept, up to which they are folded.
+func (s *Store) policyVersion(ctx context.Context) (newest clientcfg.PolicyVersion, err error) {
+	newest, err = s.entryID(ctx, bson.D{})
+	if err == nil && newest.Number == 0 {
+		newest.Number, err = s.policiesFolded(ctx)
 	}
-	err := s.audit.FindOne(ctx, bson.D{}, options.FindOne().SetSort(byID(-1)).SetProjection(byID(1)).SetComment(comment(ctx))).Decode(&newest)
-	if !errors.Is(err, mongo.ErrNoDocuments) {
-		return newest.Version, err
+	return newest, err
+}
+
+// entryID reads which entry is the newest of those that match; zero if none does. The ID of an entry is
+// the nonce beside it, which can be read alone.
+func (s *Store) entryID(ctx context.Context, filter bson.D) (clientcfg.PolicyVersion, error) {
+	var newest auditDoc
+	err := s.audit.FindOne(ctx, filter, options.FindOne().SetSort(byID(-1)).
+		SetProjection(bson.D{{Key: "nonce", Value: 1}}).SetComment(comment(ctx))).Decode(&newest)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		err = nil
 	}
-	return s.policiesFolded(ctx)
+	return clientcfg.PolicyVersion{Number: newest.Version, ID: newest.Nonce}, err
 }
 
 // policiesFolded reads the marker. Without one nothing is folded.
@@ -71,9 +80,13 @@ func (s *Store) policiesFolded(ctx context.Context) (int64, error) {
 func (s *Store) PolicyState(ctx context.Context) (state clientcfg.PolicyState, err error) {
 	var folded int64
 	for range 3 { // the entries after the marker may be folded and swept meanwhile
-		if state, folded, err = s.policyState(ctx); !errors.Is(err, clientcfg.ErrPolicyGap) {
+		state, folded, err = s.policyState(ctx)
+		if !errors.Is(errors.Join(err, state.Stopped), clientcfg.ErrPolicyGap) {
 			break
 		}
+	}
+	if err == nil && state.Version == 0 && errors.Is(state.Stopped, clientcfg.ErrPolicyGap) {
+		err = state.Stopped // the fold is lost: it is not the policies of before, but none at all
 	}
 	if err == nil && state.Version >= folded+foldEvery {
 		_ = s.foldPolicies(ctx) // changes have not; the next one will
@@ -95,24 +108,23 @@ func (s *Store) policyState(ctx context.Context) (state clientcfg.PolicyState, f
 	if state.Targets, err = s.foldedTargets(ctx); err != nil {
 		return state, folded, err
 	}
-	err = s.eachEntry(ctx, max(folded, 1), func(e *clientcfg.PolicyEntry) error {
-		if e.Version == folded {
-			state.ID = e.ID
-			return nil
-		}
-		return state.Fold(e)
-	})
+	if err = s.eachEntry(ctx, folded+1, state.Fold); errors.Is(err, clientcfg.ErrUnreadable) {
+		state.Stopped, err = err, nil
+	}
 	if err != nil {
 		return state, folded, err
 	}
 	err = s.do(ctx, "read policies", func(ctx context.Context) error {
-		switch now, err := s.policiesFolded(ctx); {
-		case err != nil:
-			return err
-		case now > state.Version: // all entries that were missed here may have been swept since
-			return clientcfg.ErrPolicyGap
+		now, err := s.policiesFolded(ctx)
+		if err == nil && now > state.Version { // all entries that were missed here may have been swept since
+			err = clientcfg.ErrPolicyGap
 		}
-		return nil
+		if err != nil || state.Version > folded {
+			return err
+		}
+		last, err := s.entryID(ctx, byID(folded))
+		state.ID = last.ID
+		return err
 	})
 	return state, folded, err
 }
@@ -188,6 +200,7 @@ func (s *Store) policyEntries(ctx context.Context, from int64) (entries []client
 	for i := 0; err == nil && i < len(docs); i++ {
 		var e clientcfg.PolicyEntry
 		if e, err = clientcfg.DecodePolicyEntry([]byte(docs[i].Entry), docs[i].Version); err == nil {
+			e.ID = docs[i].Nonce // that of policyVersion
 			entries = append(entries, e)
 		}
 	}
@@ -201,7 +214,7 @@ func (s *Store) AppendPolicyEntry(ctx context.Context, entry clientcfg.PolicyEnt
 		return err
 	}
 	err = s.do(ctx, "change policies", func(ctx context.Context) error {
-		version, err := s.policyVersion(ctx)
+		newest, err := s.policyVersion(ctx)
 		if err != nil {
 			return err
 		}
@@ -209,7 +222,7 @@ func (s *Store) AppendPolicyEntry(ctx context.Context, entry clientcfg.PolicyEnt
 		if err != nil {
 			return err
 		}
-		version = max(version, folded)
+		version := max(newest.Number, folded)
 		if version != entry.Version-1 { // an insert alone could leave a gap
 			return fmt.Errorf("%w: version %d is stored, not %d", clientcfg.ErrPolicyConflict, version, entry.Version-1)
 		}
@@ -242,9 +255,20 @@ func (s *Store) whyNotAppended(ctx context.Context, ours *clientcfg.PolicyEntry,
 	return nil
 }
 
+// ObserveFolds has begin called before each fold of the trail, and what it returns after it: nothing
+// depends on a fold, so one that fails is not seen otherwise. It must be called before the store is used.
+func (s *Store) ObserveFolds(begin func(ctx context.Context) (_ context.Context, end func(error))) {
+	s.foldBegins = begin
+}
+
 // foldPolicies brings the fold up to the newest entry that can be read. Any number of instances may do
 // so at once, and be interrupted anywhere.
-func (s *Store) foldPolicies(ctx context.Context) error {
+func (s *Store) foldPolicies(ctx context.Context) (err error) {
+	if s.foldBegins != nil {
+		observed, end := s.foldBegins(ctx)
+		ctx = observed
+		defer func() { end(err) }()
+	}
 	for more := true; more; {
 		err := s.do(ctx, "fold policies", func(ctx context.Context) (err error) {
 			more, err = s.foldSome(ctx)
@@ -272,23 +296,9 @@ func (s *Store) foldSome(ctx context.Context) (more bool, err error) {
 	if err := migrations.PutPolicyTargets(ctx, s.policies, slices.Collect(maps.Values(targets)), comment(ctx)); err != nil {
 		return false, err
 	}
-	err = s.putMarker(ctx, next)
+	err = migrations.PutPolicyMarker(ctx, s.policies, next, comment(ctx))
 	more = next < entries[len(entries)-1].Version || len(entries) == entriesAtOnce
 	return more, errors.Join(err, unread, stop)
-}
-
-// putMarker says that all entries up to that version are folded. It makes the marker if there is none, as
-// after a restore without it.
-func (s *Store) putMarker(ctx context.Context, folded int64) error {
-	_, err := s.policies.UpdateOne(ctx, append(byID(migrations.PolicyMarker), bson.E{Key: "folded", Value: bson.D{{Key: "$lt", Value: folded}}}),
-		bson.D{
-			{Key: "$set", Value: bson.D{{Key: "folded", Value: folded}}},
-			{Key: "$setOnInsert", Value: bson.D{{Key: "version", Value: migrations.PolicyMarkerVersion}}},
-		}, options.UpdateOne().SetUpsert(true).SetComment(comment(ctx)))
-	if mongo.IsDuplicateKeyError(err) { // it is further already
-		return nil
-	}
-	return err
 }
 
 // foldAtOnce is how many targets are folded together, or as many as one entry has.

@@ -42,7 +42,7 @@ func changeTo(t *testing.T, s *Store, last int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for version := first + 1; version <= last; version++ {
+	for version := first.Number + 1; version <= last; version++ {
 		if err := change(t.Context(), s, version); err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,14 @@ func TestFoldNowAndThen(t *testing.T) {
 		}
 		return mongotest.Pass
 	})
+	var folds []error
+	s.ObserveFolds(func(ctx context.Context) (context.Context, func(error)) {
+		return ctx, func(err error) { folds = append(folds, err) }
+	})
 	changeTo(t, s, 2*foldEvery+1) // the fold fails, the change does not
+	if len(folds) != 1 || folds[0] == nil {
+		t.Errorf("the folds ended with %v, want one failure", folds)
+	}
 	isFoldedTo(t, direct, foldEvery)
 	isFoldOf(t, direct, 2*foldEvery+1)
 	isFoldedTo(t, direct, 2*foldEvery+1)
@@ -256,8 +263,10 @@ func TestEntriesThatCannotBeRead(t *testing.T) {
 	if len(entries) != 3 || !errors.Is(err, clientcfg.ErrUnreadable) {
 		t.Errorf("%d entries, %v", len(entries), err)
 	}
-	if _, err := s.PolicyState(t.Context()); !errors.Is(err, clientcfg.ErrUnreadable) {
-		t.Errorf("the state: %v", err)
+	state, err := s.PolicyState(t.Context())
+	check.OK(t, err)
+	if state.Version != 3 || !errors.Is(state.Stopped, clientcfg.ErrUnreadable) {
+		t.Errorf("the state is that of version %d: %v", state.Version, state.Stopped)
 	}
 	if err := s.foldPolicies(t.Context()); err != nil && !errors.Is(err, clientcfg.ErrUnreadable) {
 		t.Error(err)
@@ -266,8 +275,10 @@ func TestEntriesThatCannotBeRead(t *testing.T) {
 	if _, err := s.audit.DeleteOne(t.Context(), byID(4)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.PolicyState(t.Context()); !errors.Is(err, clientcfg.ErrPolicyGap) {
-		t.Errorf("without entry 4, the state: %v", err)
+	state, err = s.PolicyState(t.Context())
+	check.OK(t, err)
+	if state.Version != 3 || !errors.Is(state.Stopped, clientcfg.ErrPolicyGap) {
+		t.Errorf("without entry 4, the state is that of version %d: %v", state.Version, state.Stopped)
 	}
 }
 
@@ -330,7 +341,7 @@ func TestSweepLeavesTheNewest(t *testing.T) {
 		check.Equal(t, "entries removed", removed, sweep.removed)
 		version, err := s.PolicyVersion(t.Context())
 		check.OK(t, err)
-		check.Equal(t, "version", version, 5)
+		check.Equal(t, "version", version.Number, 5)
 		isFoldOf(t, s, 5)
 	}
 	if err := change(t.Context(), s, 5); !errors.Is(err, clientcfg.ErrPolicyConflict) {

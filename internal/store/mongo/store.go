@@ -28,6 +28,8 @@ type Store struct {
 	shared                        *mongo.Collection
 	changes                       *mongo.Collection // of clients
 	announcing                    *changeState
+
+	foldBegins func(ctx context.Context) (context.Context, func(error)) // nil: not observed
 }
 
 var _ store.Store = (*Store)(nil)

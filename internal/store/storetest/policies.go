@@ -25,6 +25,9 @@ func testPolicies(t *testing.T, target Target) {
 	t.Run("the state is what the entries come to", func(t *testing.T) { policiesFold(t, target.fresh(t)) })
 	t.Run("a reader that was away for many versions", func(t *testing.T) { policyReader(t, target.fresh(t)) })
 	t.Run("a reader beside changers and sweepers", func(t *testing.T) { policyReaders(t, target.fresh(t)) })
+	t.Run("another trail of the same version", func(t *testing.T) { policiesOfAnotherTrail(t, target) })
+	t.Run("an entry that cannot be read", func(t *testing.T) { unreadableEntry(t, target) })
+	t.Run("a policy that cannot be read", func(t *testing.T) { unreadablePolicy(t, target) })
 	t.Run("100,000 policies", func(t *testing.T) { policiesMany(t, target.fresh(t)) })
 }
 
@@ -98,8 +101,8 @@ func policies(t *testing.T, b Backend) clientcfg.PolicyState {
 	succeed(t, "policies", err)
 	version, err := b.PolicyVersion(t.Context())
 	succeed(t, "version", err)
-	if version != state.Version {
-		t.Errorf("the state has version %d, the store says %d", state.Version, version)
+	if want := (clientcfg.PolicyVersion{Number: state.Version, ID: state.ID}); version != want && state.Stopped == nil {
+		t.Errorf("the state has version %+v, the store says %+v", want, version)
 	}
 	return state
 }
@@ -203,11 +206,11 @@ func policyWorkers(t *testing.T, b Backend) {
 		for range each {
 			err := clientcfg.ErrPolicyConflict
 			for errors.Is(err, clientcfg.ErrPolicyConflict) {
-				version, failed := b.PolicyVersion(t.Context())
+				newest, failed := b.PolicyVersion(t.Context())
 				if failed != nil {
 					return failed
 				}
-				e := another(entryFor(version + 1))
+				e := another(entryFor(newest.Number + 1))
 				e.Changes[0].Target, e.Changes[0].After = clientcfg.PolicyTarget(strconv.Itoa(i)), json.RawMessage("{}")
 				err = b.AppendPolicyEntry(t.Context(), e)
 			}

@@ -32,7 +32,7 @@ func (p *Policies) PolicyEntries(ctx context.Context, from int64) (_ []clientcfg
 }
 
 // PolicyVersion implements clientcfg.PolicyStore.
-func (p *Policies) PolicyVersion(ctx context.Context) (_ int64, err error) {
+func (p *Policies) PolicyVersion(ctx context.Context) (_ clientcfg.PolicyVersion, err error) {
 	ctx, end := p.observer.Begin(ctx, "read_policy_version")
 	defer func() { end(failed(err)) }()
 	return p.backend.PolicyVersion(ctx)

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/store/mongo/mongotest"
+)
+
+// The newest entry of the audit trail is edited by hand. Both instances serve on: the one that runs with
+// the limits that it has, and one that starts with those of the entry before, which it says. The trail shows
+// the entry among the others. Mended, it is followed without a restart.
+func TestUnreadableEntryOfADatabase(t *testing.T) {
+	r := newRevocable(t)
+	runs := r.instances[0]
+	limits := func(by operated, args ...string) (stdout, stderr string) {
+		t.Helper()
+		args = append([]string{"limits"}, append(args, "--server", by.operators, "--token", askToken(t, runs.clients, r.ops))...)
+		stdout, stderr, status := run(t, "", args...)
+		check.Equal(t, "status of limits "+strings.Join(args[1:3], " ")+" "+stderr, status, exitOK)
+		return stdout, stderr
+	}
+	limits(runs, "set", "legacy", "--user", "70/60s", "--yes")
+	limits(runs, "set", "legacy", "--user", "80/60s", "--yes")
+	trail := mongotest.Connect(t, r.db[1]).Database(r.db[3]).Collection("audit")
+	var entry struct {
+		Entry string
+	}
+	newest := bson.D{{Key: "_id", Value: 2}}
+	check.OK(t, trail.FindOne(t.Context(), newest).Decode(&entry))
+	store := func(text string) {
+		t.Helper()
+		_, err := trail.UpdateOne(t.Context(), newest, bson.D{{Key: "$set", Value: bson.D{{Key: "entry", Value: text}}}})
+		check.OK(t, err)
+	}
+	store(strings.Replace(entry.Entry, "{", `{"until":"tomorrow",`, 1))
+
+	r.instances[1].stop(t)
+	starts := launchOperated(t, append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, r.db...)...)
+	check.Equal(t, "limit of the one that runs", strings.Contains(first(limits(runs, "get", "legacy")), "80/60s"), true)
+	check.Equal(t, "limit of the one that starts", strings.Contains(first(limits(starts, "get", "legacy")), "70/60s"), true)
+	status, _ := postForm(t, starts.clients+"/token", r.ops, url.Values{"grant_type": {"client_credentials"}})
+	check.Equal(t, "status of a token request", status, http.StatusOK)
+	if body := page(t, starts.clients+"/readyz"); !strings.Contains(body, `"status":"degraded"`) || !strings.Contains(body, `"limits"`) {
+		t.Errorf("/readyz says %s", body)
+	}
+	if !strings.Contains(starts.log.String(), "started without the newest policies") || !strings.Contains(starts.log.String(), "until") {
+		t.Errorf("it logs\n%s", starts.log.String())
+	}
+	if body := page(t, starts.operators+"/metrics"); !strings.Contains(body, `oauth_config_revision{config="policies"} 1`) {
+		t.Error("the metrics do not show it")
+	}
+
+	stdout, stderr := limits(starts, "audit")
+	if !strings.Contains(stdout, "unreadable") || !strings.Contains(stdout, "70/60s") || !strings.Contains(stderr, "until") {
+		t.Errorf("the trail is\n%s%s", stdout, stderr)
+	}
+	var shown struct{ Entries []listedEntry }
+	stdout, _ = limits(starts, "audit", "-o", "json")
+	check.OK(t, json.Unmarshal([]byte(stdout), &shown))
+	check.Equal(t, "entries", len(shown.Entries), 2)
+	if e := shown.Entries[0]; e.Version != 2 || !strings.Contains(e.Unreadable, "until") || e.Target != "" || shown.Entries[1].Target != "policies/legacy" {
+		t.Errorf("the entries are %+v", shown.Entries)
+	}
+
+	store(entry.Entry)
+	check.Eventually(t, "it follows", func() bool { return strings.Contains(page(t, starts.clients+"/readyz"), `"ready"`) })
+	check.Equal(t, "its limit", strings.Contains(first(limits(starts, "get", "legacy")), "80/60s"), true)
+}
+
+type listedEntry struct {
+	Version            int64
+	Target, Unreadable string
+}
+
+func first(stdout, _ string) string { return stdout }

@@ -1,0 +1,20 @@
+package clientcfg
+
+import "oauth-server/internal/ratelimit"
+
+// NewPolicySnapshot validates the set on top of base. The error is or wraps [fielderr.Errors].
+func NewPolicySnapshot(base ratelimit.Settings, set PolicySet) (*PolicySnapshot, error) {
+	d, err := newDraft(base)
+	if err != nil {
+		return nil, err
+	}
+	d.putSettings(set.Settings)
+	for id, p := range set.Clients.All() {
+		d.putPolicy(id, &p)
+	}
+	for name, c := range set.Candidates.All() {
+		d.putCandidate(name, &c)
+	}
+	d.set.Version = set.Version
+	return d.finish()
+}
