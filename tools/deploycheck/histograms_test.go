@@ -9,8 +9,11 @@ import (
 // Without classic histograms the charts of latencies are empty. That the Prometheus of
 // docker-compose.yml keeps them is a test of tools/cmd/demo-load.
 func TestPodMonitorKeepsClassicHistograms(t *testing.T) {
-	spec := manifest[monitoring.PodMonitor](t, "podmonitor.yaml").Spec
-	if keep := spec.ScrapeClassicHistograms; keep == nil || !*keep {
-		t.Error("podmonitor.yaml does not set scrapeClassicHistograms")
-	}
+	inEveryWay(t, func(t *testing.T, all objects) {
+		for _, m := range every[monitoring.PodMonitor](all) {
+			if keep := m.Spec.ScrapeClassicHistograms; keep == nil || !*keep {
+				t.Errorf("%s does not set scrapeClassicHistograms", m.Name)
+			}
+		}
+	})
 }
