@@ -91,7 +91,7 @@ func (s *server) launch() {
 	s.tb.Helper()
 	s.logs = newLogs("listening")
 	s.cmd = exec.Command(cmp.Or(s.binary, binary), s.args...)
-	s.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1", "OAUTH_DRAIN_DELAY=0s")
+	s.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 "+os.Getenv("GORACE"), "OAUTH_DRAIN_DELAY=0s")
 	s.cmd.ExtraFiles = s.files
 	stderr, err := s.cmd.StderrPipe()
 	check.OK(s.tb, err)

@@ -80,7 +80,7 @@ func (tr *trial) check(what string, limits int64) {
 // TestSteppedWallClock: the wall clock of one of three instances is set. It admits nothing extra,
 // and no count of the others is lost.
 func TestSteppedWallClock(t *testing.T) {
-	for _, step := range clockSteps {
+	for _, step := range sample(2, clockSteps) {
 		t.Run(step.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tr := newTrial(t, 3, 60, 20)
@@ -100,7 +100,7 @@ func TestSteppedWallClock(t *testing.T) {
 
 // TestLyingStore: the clock of the store jumps, for one instance or for all.
 func TestLyingStore(t *testing.T) {
-	for _, ahead := range clockSteps {
+	for _, ahead := range sample(2, clockSteps) {
 		for _, all := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v, all=%t", ahead, all), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestLyingStore(t *testing.T) {
 // TestNewcomerAsksTheOthers: an instance starts whose wall clock is wrong, or for which the store's
 // is. It goes by the time of the others.
 func TestNewcomerAsksTheOthers(t *testing.T) {
-	for _, wrong := range clockSteps {
+	for _, wrong := range sample(2, clockSteps) {
 		for _, liar := range []clock.Source{clock.Wall, clock.Store} {
 			t.Run(fmt.Sprintf("%s %v", liar, wrong), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestNewcomerAsksTheOthers(t *testing.T) {
 // TestOneWrongTime: an instance whose time is wrong, because its wall clock and the store's agree
 // on it, admits at most one limit more in a window, and takes no count of the others away.
 func TestOneWrongTime(t *testing.T) {
-	for _, wrong := range clockSteps {
+	for _, wrong := range sample(2, clockSteps) {
 		for _, atStart := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%v, from the start: %t", wrong, atStart), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

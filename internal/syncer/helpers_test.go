@@ -119,6 +119,17 @@ func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j,
 
 func (j *journal) count(text string) int { return strings.Count(j.String(), text) }
 
+// sample returns all cases of a table or, under the race detector, every nth, see race_test.go.
+func sample[T any](n int, all []T) (some []T) {
+	if !underRace {
+		return all
+	}
+	for i := n - 1; i < len(all); i += n {
+		some = append(some, all[i])
+	}
+	return some
+}
+
 var perMinute = ratelimit.NewLimit("per-minute", 100, time.Minute)
 
 // mustEqual fails the test if got is not want.

@@ -68,7 +68,7 @@ func (o outageTrial) run(t *testing.T, into time.Duration) (minutes []int) {
 // TestOutage: what instances admit together of a limit of 100 a minute while their database is
 // away.
 func TestOutage(t *testing.T) {
-	for _, tc := range []struct {
+	for _, tc := range sample(4, []struct {
 		outageTrial
 		first, later int // the most in the first minute that the database is away in, and in a later one
 	}{
@@ -84,7 +84,7 @@ func TestOutage(t *testing.T) {
 		{outageTrial{ratelimit.Share, 10, "writes fail, reads work"}, 125, 110},
 		{outageTrial{ratelimit.Share, 10, "writes fail, reads work, as many join"}, 125, 205}, // a share each
 		{outageTrial{ratelimit.Share, 10, "half of them die"}, 125, 110},
-	} {
+	}) {
 		t.Run(fmt.Sprintf("%s, %d instances %s", tc.on, tc.instances, tc.event), func(t *testing.T) {
 			for _, into := range []time.Duration{0, 20 * time.Second} {
 				minutes := tc.run(t, into)

@@ -15,7 +15,7 @@ import (
 
 var (
 	simSeed = flag.Uint64("seed", 1, "first seed of the simulations")
-	simRuns = flag.Int("runs", 200, "how many simulations")
+	simRuns = flag.Int("runs", usualRuns, "how many simulations")
 )
 
 // TestSimulation runs whole clusters in simulated time, each with its own faults, and looks for a
