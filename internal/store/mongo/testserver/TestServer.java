@@ -56,8 +56,9 @@ public final class TestServer {
     private record Version(List<Integer> getVersionArray, int getWireVersion) implements MongoVersion {}
 }
 
-/** All databases, and the TTL monitor: it looks every second, MongoDB's every minute. */
+/** All databases, and the TTL monitor: it looks every second, or as often as ttlMonitorSeconds says; MongoDB's every minute. */
 final class StrictBackend extends MemoryBackend {
+    private static final long TTL_SECONDS = Long.getLong("ttlMonitorSeconds", 1);
     private final Map<String, StrictDatabase> open = new ConcurrentHashMap<>();
 
     StrictBackend() {
@@ -70,7 +71,7 @@ final class StrictBackend extends MemoryBackend {
                     e.printStackTrace();
                 }
             }
-        }, 1000, 1000);
+        }, 1000L * TTL_SECONDS, 1000L * TTL_SECONDS);
     }
 
     @Override
