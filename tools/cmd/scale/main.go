@@ -1,204 +1,188 @@
-// Command scale-clients measures what many clients cost: how long a server takes to start, its memory,
-// how long until a registration is usable, and how much processor time a change takes there. It makes
-// the store with its clients first.
+// Command scale measures what the server costs as clients, policies and sign-ins grow in number, and writes
+// the tables of docs/scale.md. `make scale` runs it:
 //
-//	go -C tools build -o /tmp/ ./cmd/scale-clients && go build -o /tmp/ ./cmd/oauth-server
-//	/tmp/scale-clients --clients 100000 --mongodb-uri "$MONGODB_TEST_URI" /tmp/oauth-server
-//	/tmp/scale-clients --clients 100000 /tmp/oauth-server        # the embedded file
+//	go -C tools run ./cmd/scale [-parts clients,rest] [-small] [-old COMMIT]
+//
+// It builds the server, starts MongoDB's stand-in of the tests with a large heap, and measures one part after
+// the other. With -old it builds the release of that commit too, measures it in the same way, and keeps its
+// figures in docs/scale-old.json, which the tables show beside the new ones. It reads /proc, so it runs on
+// Linux only. A part that fails leaves its tables as they were, and the status is 1.
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
-	"os/exec"
+	"os/signal"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
 func main() {
 	var o settings
-	flag.IntVar(&o.clients, "clients", 100_000, "number of clients")
-	flag.IntVar(&o.changes, "changes", 10, "number of registrations that are measured, with MongoDB")
-	flag.StringVar(&o.uri, "mongodb-uri", "", "server to make a database on (default: an embedded file)")
+	parts := flag.String("parts", "", "parts to measure, comma-separated (default all: "+strings.Join(names(), ",")+")")
+	flag.BoolVar(&o.small, "small", false, "small numbers: a try in a few minutes that writes no file")
+	flag.StringVar(&o.old, "old", "", "commit of a release to measure as well")
+	flag.StringVar(&o.root, "root", "..", "directory of the project")
+	flag.StringVar(&o.heap, "heap", "16g", "heap of MongoDB's stand-in, at most")
 	flag.Parse()
-	o.binary = flag.Arg(0)
-	if err := o.run(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "scale-clients:", err)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	err := run(ctx, o, *parts)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
 }
 
+// settings are the flags.
 type settings struct {
-	clients, changes int
-	uri, binary      string
-	store            []string // flags of the server and the commands
+	root, old, heap string
+	small           bool
 }
 
-// Addresses of the server that is measured.
-const (
-	address      = "127.0.0.1:19096"
-	adminAddress = "127.0.0.1:19097"
-)
+// part is one part of the page.
+type part struct {
+	name    string
+	hasOld  bool // the release before is measured by it too
+	measure func(ctx context.Context, w *world, r *release) error
+	tables  func(w *world, old, now *figures) string
+}
 
-func (o *settings) run(ctx context.Context) (err error) {
-	dir, err := os.MkdirTemp("", "scale-clients")
+func parts() []part {
+	return []part{
+		{"refresh", true, measureRefresh, refreshTables},
+		{"families", false, measureFamilies, familyTables},
+		{"clients", true, measureClients, clientTables},
+		{"policies", true, measurePolicies, policyTables},
+		{"rest", true, measureRest, restTables},
+	}
+}
+
+func names() (all []string) {
+	for _, p := range parts() {
+		all = append(all, p.name)
+	}
+	return all
+}
+
+// chosen returns the parts of these names, in the order of the page.
+func chosen(list string) ([]part, error) {
+	if list == "" {
+		return parts(), nil
+	}
+	var found []part
+	wanted := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+	for _, p := range parts() {
+		if slices.Contains(wanted, p.name) {
+			found = append(found, p)
+		}
+	}
+	if len(found) != len(wanted) {
+		return nil, fmt.Errorf("-parts %s: the parts are %s", list, strings.Join(names(), ", "))
+	}
+	return found, nil
+}
+
+func run(ctx context.Context, o settings, list string) (err error) {
+	todo, err := chosen(list)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	o.store = []string{"--data", filepath.Join(dir, "data.db")}
-	if o.uri != "" {
-		database := "scale-clients-" + strconv.FormatInt(time.Now().Unix(), 36)
-		o.store = []string{"--mongodb-uri", o.uri, "--mongodb-database", database}
-		if _, err := o.command(ctx, "migrate", "up"); err != nil {
-			return err
-		}
-		drop, err := fillDatabase(ctx, o.uri, database, o.clients)
-		defer drop()
-		if err != nil {
-			return err
-		}
-	} else if err := fillFile(ctx, o.store[1], o.clients); err != nil {
+	old, err := readFigures(filepath.Join(o.root, oldFile))
+	if err != nil {
 		return err
 	}
-	fmt.Printf("%d clients\n", o.clients)
-	return o.measure(ctx)
-}
-
-// command runs a command of the server's binary on the store.
-func (o *settings) command(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, o.binary, append(args, o.store...)...) //nolint:gosec // the binary that is measured
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	dir, err := os.MkdirTemp("", "scale-*")
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w: %s", args, err, &stderr)
-	}
-	return out, nil
-}
-
-func (o *settings) measure(ctx context.Context) (err error) {
-	args := append([]string{"serve", "--listen", address, "--admin-listen", adminAddress, "--issuer", "http://" + address}, o.store...)
-	server := exec.CommandContext(ctx, o.binary, args...) //nolint:gosec // the binary that is measured
-	server.Stderr = os.Stderr
-	began := time.Now()
-	if err := server.Start(); err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Wait() }()
-	for !answers(ctx, "http://"+address+"/readyz", nil, "", "") {
-		select {
-		case err := <-ended:
-			return fmt.Errorf("the server ended: %w", err)
-		case <-time.After(10 * time.Millisecond):
+	fmt.Println("data and logs are in", dir, "until this ends without an error")
+	w := &world{settings: o, dir: dir, sizes: sizesOf(o.small), old: old}
+	if err := w.build(ctx); err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range todo {
+		if err := w.run(ctx, p); err != nil {
+			errs = append(errs, fmt.Errorf("part %s: %w", p.name, err))
 		}
 	}
-	defer func() { err = errors.Join(err, server.Process.Signal(os.Interrupt), <-ended) }()
-	pid := server.Process.Pid
-	fmt.Printf("start %.1f s, processor %v, %s\n", time.Since(began).Seconds(), processor(pid), memory(pid))
-	time.Sleep(20 * time.Second) //nolint:forbidigo // at rest
-	idle := rate(pid, 20*time.Second)
-	fmt.Printf("at rest %.1f ms of processor time a second, %s\n", idle*1000, memory(pid))
-	if o.uri == "" {
-		return nil
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
-	return o.register(ctx, pid, idle)
+	return os.RemoveAll(dir)
 }
 
-// register measures registrations, one after the other. What the server spends at rest is deducted.
-func (o *settings) register(ctx context.Context, pid int, idle float64) error {
-	var slowest, sum time.Duration
-	before, began := processor(pid), time.Now()
-	for i := range o.changes {
-		var made struct {
-			ID     string `json:"client_id"`
-			Secret string `json:"client_secret"`
-		}
-		out, err := o.command(ctx, "client", "create", fmt.Sprint("new-", i), "-o", "json")
-		if err == nil {
-			err = json.Unmarshal(out, &made)
-		}
-		if err != nil {
-			return err
-		}
-		registered := time.Now()
-		form := url.Values{"grant_type": {"client_credentials"}}
-		for !answers(ctx, "http://"+address+"/token", form, made.ID, made.Secret) {
-			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // waits for another process
-		}
-		took := time.Since(registered)
-		slowest, sum = max(slowest, took), sum+took
-	}
-	spent := (processor(pid) - before).Seconds() - idle*time.Since(began).Seconds()
-	fmt.Printf("a registration is usable after %.2f s, at most %.2f s; it takes %.1f ms of processor time, with the requests that ask for it; %s\n",
-		sum.Seconds()/float64(o.changes), slowest.Seconds(), 1000*spent/float64(o.changes), memory(pid))
-	return nil
-}
-
-// answers reports whether a request is answered with 200.
-func answers(ctx context.Context, address string, form url.Values, id, secret string) bool {
-	method := http.MethodGet
-	if form != nil {
-		method = http.MethodPost
-	}
-	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(form.Encode()))
-	if err != nil {
-		return false
-	}
-	if form != nil {
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		req.SetBasicAuth(id, secret)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false
-	}
-	return res.Body.Close() == nil && res.StatusCode == http.StatusOK
-}
-
-// rate is the processor time that a process spends in each second of the next while.
-func rate(pid int, d time.Duration) float64 {
-	before := processor(pid)
-	time.Sleep(d) //nolint:forbidigo // measures another process
-	return (processor(pid) - before).Seconds() / d.Seconds()
-}
-
-// processor is the time that a process has used, user and system.
-func processor(pid int) time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * 10 * time.Millisecond
-}
-
-// memory is the resident memory of a process: at most, and now.
-func memory(pid int) string {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return err.Error()
-	}
-	var parts []string
-	for line := range strings.Lines(string(status)) {
-		for _, name := range []string{"VmHWM", "RssAnon", "RssFile"} {
-			if value, ok := strings.CutPrefix(line, name+":"); ok {
-				kib, _ := strconv.Atoi(strings.Fields(value)[0])
-				parts = append(parts, fmt.Sprintf("%s %d MiB", name, kib>>10))
+// run measures a part and writes its tables.
+func (w *world) run(ctx context.Context, p part) error {
+	began, before := time.Now(), loadAverage()
+	fmt.Println(p.name, "…")
+	now := newFigures()
+	err := w.with(ctx, func() error {
+		if w.before != nil && p.hasOld {
+			measured := newFigures()
+			w.before.figures = measured
+			if err := p.measure(ctx, w, w.before); err != nil {
+				return fmt.Errorf("%s: %w", w.old.Commit, err)
+			}
+			w.old.replace(p.name, measured)
+			w.old.Commit, w.old.Measured = w.before.commit, machine(began, before)
+			if err := w.keep(); err != nil {
+				return err
 			}
 		}
+		w.now.figures = now
+		return p.measure(ctx, w, w.now)
+	})
+	if err != nil {
+		return err
 	}
-	return strings.Join(parts, ", ")
+	text := p.tables(w, w.old, now) + fmt.Sprintf("\nMeasured on %s. It took %s.\n", machine(began, before), time.Since(began).Round(time.Second))
+	if w.small {
+		fmt.Println(text)
+		return nil
+	}
+	return writeSection(filepath.Join(w.root, pageFile), p.name, text)
+}
+
+// keep writes the figures of the release before.
+func (w *world) keep() error {
+	if w.small {
+		return nil
+	}
+	return w.old.write(filepath.Join(w.root, oldFile))
+}
+
+// sizes are how much of everything is measured.
+type sizes struct {
+	clients, policies   []int
+	registrations       int    // of clients, and changes of policies, of which the time is taken
+	quiet               int    // of which the processor time is taken
+	refreshes           [2]int // after so many
+	sample              int    // refreshes that are timed one by one
+	families, rotations int
+	documents           int // families on MongoDB
+	rest                time.Duration
+	restClients         []int
+	idle                time.Duration
+}
+
+func sizesOf(small bool) sizes {
+	if small {
+		return sizes{
+			clients: []int{1000, 10_000}, policies: []int{100, 1000}, registrations: 4, quiet: 2, refreshes: [2]int{200, 2000}, sample: 200,
+			families: 20_000, rotations: 50_000, documents: 5000, rest: 20 * time.Second, restClients: []int{1000}, idle: 2 * time.Second,
+		}
+	}
+	return sizes{
+		clients: []int{1000, 100_000, 1_000_000}, policies: []int{1000, 10_000, 100_000}, registrations: 20, quiet: 8,
+		refreshes: [2]int{1000, 100_000}, sample: 2000, families: 10_000_000, rotations: 10_000_000, documents: 3_000_000,
+		rest: 5 * time.Minute, restClients: []int{1000, 100_000}, idle: 10 * time.Second,
+	}
 }
