@@ -181,8 +181,8 @@ func sizesOf(small bool) sizes {
 		}
 	}
 	return sizes{
-		clients: []int{1000, 100_000, 1_000_000}, policies: []int{1000, 10_000, 100_000}, registrations: 20, quiet: 8,
-		refreshes: [2]int{1000, 100_000}, sample: 2000, families: 10_000_000, rotations: 10_000_000, documents: 3_000_000,
-		rest: 5 * time.Minute, restClients: []int{1000, 100_000}, idle: 10 * time.Second,
+		clients: []int{1000, 100_000, 1_000_000}, policies: []int{1000, 10_000, 100_000}, registrations: 20, quiet: 5,
+		refreshes: [2]int{1000, 100_000}, sample: 2000, families: 10_000_000, rotations: 10_000_000, documents: 2_000_000,
+		rest: 4 * time.Minute, restClients: []int{1000, 100_000}, idle: 6 * time.Second,
 	}
 }

@@ -109,6 +109,7 @@ func (a *atRest) measure(ctx context.Context, d time.Duration) error {
 
 // The rows of the tables that are no commands.
 const (
+	commandsRow  = "commands"
 	answersRow   = "answers"
 	commitsRow   = "commits"
 	writtenRow   = "written"
@@ -127,6 +128,7 @@ func (a *atRest) asked() (map[string]float64, error) {
 	counts, received := a.wire.counts()
 	for command, n := range counts {
 		all[command] = float64(n)
+		all[commandsRow] += float64(n)
 	}
 	all[answersRow] = float64(received) / 1024
 	return all, nil
@@ -134,28 +136,17 @@ func (a *atRest) asked() (map[string]float64, error) {
 
 // purposes say what commands at rest are for.
 var purposes = map[string]string{
-	"find clientChanges":      "clients: has one changed?",
-	"aggregate clients":       "clients: number and sum of the etags; before, each time, now for changes by earlier releases",
-	"find clients":            "clients: those that changed",
+	"find clientChanges":      "clients: which have changed?",
+	"aggregate clients":       "clients: their number and the sum of their etags; now only to find changes by earlier releases",
+	"find clients":            "clients: those that have changed, or all",
 	"find audit":              "policies: is there a newer entry?",
-	"find policies":           "policies: has the set changed?",
-	"update instances":        "heartbeat",
+	"find policies":           "policies: has the set changed? Now only if there never was a change",
+	"find keys":               "signing keys: which are valid?",
 	"find instances":          "the other instances",
-	"aggregate instances":     "the other instances, by the database's clock",
-	"delete instances":        "instances that are gone",
-	"find keys":               "signing keys",
-	"find signingKeys":        "signing keys",
-	"find requestCounters":    "counters",
-	"update requestCounters":  "counters",
-	"find shared":             "values that all instances share",
-	"find revocations":        "revocations",
-	driver:                    "the driver, and the clock of the database",
-	"ping":                    "is the database there?",
-	"hello admin":             "the driver",
-	"getMore":                 "more of an answer",
-	"aggregate grants":        "sign-ins",
-	"delete audit":            "entries of the trail that are too old",
 	"findAndModify instances": "heartbeat",
+	"find ratelimits":         "counters",
+	"update ratelimits":       "counters",
+	driver:                    "the driver's look at its connections, and the clock of the database",
 }
 
 func restTables(w *world, old, now *figures) string {
@@ -174,7 +165,7 @@ func restTables(w *world, old, now *figures) string {
 		purpose := purposes[command]
 		rows = append(rows, [2]string{command, "`" + command + "` | " + purpose})
 	}
-	rows = append(rows, [2]string{answersRow, "answers, KiB | "}, [2]string{processorRow, "processor time of the instance, ms per second | "})
+	rows = append(rows, [2]string{commandsRow, "all commands | "}, [2]string{answersRow, "answers, KiB | "}, [2]string{processorRow, "processor time of the instance, ms per second | "})
 	b.WriteString(restTable("command | for", databases, rows, old, now))
 	b.WriteString("\nThe embedded file, per minute:\n\n")
 	b.WriteString(restTable("what", files, [][2]string{
@@ -190,7 +181,7 @@ func commandsIn(all ...*figures) []string {
 		for name, v := range f.Values {
 			rest, ok := strings.CutPrefix(name, "rest/"+mongodb+"/")
 			_, what, _ := strings.Cut(rest, "/")
-			if ok && v >= 0.1 && what != answersRow && what != processorRow {
+			if ok && v >= 0.1 && !slices.Contains([]string{commandsRow, answersRow, processorRow}, what) {
 				found[what] = true
 			}
 		}

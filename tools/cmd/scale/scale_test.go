@@ -278,6 +278,7 @@ func TestCommandsAtRest(t *testing.T) {
 	now.set("rest/mongodb/1000x1/find audit", 60)
 	now.set("rest/mongodb/1000x1/find rare", 0.05)
 	now.set("rest/mongodb/1000x1/answers", 5)
+	now.set("rest/mongodb/1000x1/commands", 60)
 	now.set("rest/embedded/1000x1/commits", 1)
 	if diff := cmp.Diff([]string{"aggregate clients", "find audit"}, commandsIn(old, now)); diff != "" {
 		t.Error(diff)
@@ -288,5 +289,18 @@ func TestCommandsAtRest(t *testing.T) {
 	now.set("rest/mongodb/1000x1/processor", 1)
 	if got := rate(now, "rest/mongodb/1000x1/", "aggregate clients"); got != "0" {
 		t.Errorf("what is never sent is %q", got)
+	}
+}
+
+// What was not measured of the release before is computed, and the page says so.
+func TestComputed(t *testing.T) {
+	old := newFigures()
+	if got := computed(old, 1000); got != "" {
+		t.Errorf("computed from nothing: %q", got)
+	}
+	old.set("refresh/embedded/1000/bytes", 332)
+	old.set("refresh/mongodb/1000/bytes", 375)
+	if got := computed(old, 1000); !strings.Contains(got, "not measured") || !strings.Contains(got, "3.3 GB") || !strings.Contains(got, "3.8 GB") {
+		t.Errorf("computed: %q", got)
 	}
 }

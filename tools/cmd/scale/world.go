@@ -84,10 +84,14 @@ func (w *world) checkOut(ctx context.Context, tree string) error {
 	return nil
 }
 
-// with runs do while MongoDB's stand-in runs. Each part has one of its own, with an empty heap. Its TTL monitor
-// rests, because it would look at all documents every second.
+// standInOptions are those of MongoDB's stand-in that let it hold millions of documents. The heap has its size
+// from the start, so that it is not collected as a whole each time it grows. The TTL monitor would look at all
+// documents every second, and a cursor would copy all that it has not returned yet.
+const standInOptions = "-Xms%[1]s -Xmx%[1]s -Xmn1g -XX:TieredStopAtLevel=4 -DttlMonitorSeconds=60 -DcursorsShare=true"
+
+// with runs do while MongoDB's stand-in runs. Each part has one of its own, with an empty heap.
 func (w *world) with(ctx context.Context, do func() error) (err error) {
-	env := []string{"MONGO_TEST_SERVER_OPTIONS=-Xmx" + w.heap + " -DttlMonitorSeconds=60"}
+	env := []string{"MONGO_TEST_SERVER_OPTIONS=" + fmt.Sprintf(standInOptions, w.heap)}
 	p, err := process.Start(w.dir, "mongodb", env, filepath.Join(w.root, "internal/store/mongo/testserver/run.sh"), "0")
 	if err != nil {
 		return err

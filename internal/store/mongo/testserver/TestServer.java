@@ -253,9 +253,12 @@ final class StrictCollection extends MemoryCollection {
         return super.queryDocuments(query, orderBy, skip, limit, batchSize, fields);
     }
 
-    /** Keeps copies of the documents: they may change before the cursor reaches them. */
+    /** Keeps copies of the documents, because they may change before the cursor reaches them, unless cursorsShare is set. */
     @Override
     protected Cursor createCursor(List<Document> remaining) {
+        if (Boolean.getBoolean("cursorsShare")) {
+            return super.createCursor(remaining);
+        }
         return super.createCursor(remaining.stream().map(Document::cloneDeeply).collect(Collectors.toList()));
     }
 }
