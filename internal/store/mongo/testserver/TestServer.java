@@ -89,6 +89,8 @@ final class StrictBackend extends MemoryBackend {
 /** A database that runs one command at a time and checks it before. */
 final class StrictDatabase extends MemoryDatabase {
     private static final int MAX_WRITES = 1000; // as isMaster reports it
+    /** Cursors return documents without copying them: for many that nothing changes meanwhile. */
+    static final boolean CURSORS_SHARE = Boolean.getBoolean("cursorsShare");
 
     StrictDatabase(String name, CursorRegistry cursors) {
         super(name, cursors);
@@ -113,7 +115,7 @@ final class StrictDatabase extends MemoryDatabase {
             case "insert" -> writes(query, "documents", library);
             default -> library.apply(query);
         };
-        return answer.cloneDeeply();
+        return CURSORS_SHARE && command.equals("getMore") ? answer : answer.cloneDeeply();
     }
 
     /** Runs writes one by one, so that n counts those that were done and an error stops the rest, unless ordered is false. */
@@ -256,7 +258,7 @@ final class StrictCollection extends MemoryCollection {
     /** Keeps copies of the documents, because they may change before the cursor reaches them, unless cursorsShare is set. */
     @Override
     protected Cursor createCursor(List<Document> remaining) {
-        if (Boolean.getBoolean("cursorsShare")) {
+        if (StrictDatabase.CURSORS_SHARE) {
             return super.createCursor(remaining);
         }
         return super.createCursor(remaining.stream().map(Document::cloneDeeply).collect(Collectors.toList()));
