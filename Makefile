@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
 
-.PHONY: help build release demo test race lint fmt bench bench-cluster fuzz dashboards demo-load soak ci clean
+.PHONY: help build release demo test race lint fmt bench bench-cluster fuzz dashboards demo-load soak scale ci clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,12 @@ demo-load: ## Run servers and Prometheus under load for LOAD (90s); draw charts 
 SOAK ?= 10m
 soak: ## Attack a server for SOAK (10m) beside good clients; fail if these suffer
 	go -C tools run ./cmd/soak -duration $(SOAK)
+
+PARTS ?=
+SCALE ?=
+OLD ?=
+scale: ## Measure what clients, policies and sign-ins cost; write docs/scale.md (SCALE=small writes nothing)
+	go -C tools run ./cmd/scale -parts '$(PARTS)' $(if $(filter small,$(SCALE)),-small) $(if $(OLD),-old '$(OLD)')
 
 ci: ## Run all that CI runs
 	.ci/run

@@ -53,7 +53,12 @@ const timeout = 30 * time.Second
 
 // Await waits until the URL answers with 200. The process ending is an error.
 func (p *Process) Await(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	return p.AwaitWithin(ctx, url, timeout)
+}
+
+// AwaitWithin is [Process.Await] for a process that may take so long to start.
+func (p *Process) AwaitWithin(ctx context.Context, url string, longest time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	for {
 		err := answers(ctx, url)
@@ -66,7 +71,7 @@ func (p *Process) Await(ctx context.Context, url string) error {
 			return fmt.Errorf("%s ended: %w; see %s", p.name, ended, p.log)
 		case <-ctx.Done():
 			return fmt.Errorf("%s does not answer: %w; see %s", p.name, err, p.log)
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

@@ -56,8 +56,9 @@ public final class TestServer {
     private record Version(List<Integer> getVersionArray, int getWireVersion) implements MongoVersion {}
 }
 
-/** All databases, and the TTL monitor: it looks every second, MongoDB's every minute. */
+/** All databases, and the TTL monitor: it looks every second, or as often as ttlMonitorSeconds says; MongoDB's every minute. */
 final class StrictBackend extends MemoryBackend {
+    private static final long TTL_SECONDS = Long.getLong("ttlMonitorSeconds", 1);
     private final Map<String, StrictDatabase> open = new ConcurrentHashMap<>();
 
     StrictBackend() {
@@ -70,7 +71,7 @@ final class StrictBackend extends MemoryBackend {
                     e.printStackTrace();
                 }
             }
-        }, 1000, 1000);
+        }, 1000L * TTL_SECONDS, 1000L * TTL_SECONDS);
     }
 
     @Override
@@ -88,6 +89,8 @@ final class StrictBackend extends MemoryBackend {
 /** A database that runs one command at a time and checks it before. */
 final class StrictDatabase extends MemoryDatabase {
     private static final int MAX_WRITES = 1000; // as isMaster reports it
+    /** Cursors return documents without copying them: for many that nothing changes meanwhile. */
+    static final boolean CURSORS_SHARE = Boolean.getBoolean("cursorsShare");
 
     StrictDatabase(String name, CursorRegistry cursors) {
         super(name, cursors);
@@ -112,7 +115,7 @@ final class StrictDatabase extends MemoryDatabase {
             case "insert" -> writes(query, "documents", library);
             default -> library.apply(query);
         };
-        return answer.cloneDeeply();
+        return CURSORS_SHARE && command.equals("getMore") ? answer : answer.cloneDeeply();
     }
 
     /** Runs writes one by one, so that n counts those that were done and an error stops the rest, unless ordered is false. */
@@ -252,9 +255,12 @@ final class StrictCollection extends MemoryCollection {
         return super.queryDocuments(query, orderBy, skip, limit, batchSize, fields);
     }
 
-    /** Keeps copies of the documents: they may change before the cursor reaches them. */
+    /** Keeps copies of the documents, because they may change before the cursor reaches them, unless cursorsShare is set. */
     @Override
     protected Cursor createCursor(List<Document> remaining) {
+        if (StrictDatabase.CURSORS_SHARE) {
+            return super.createCursor(remaining);
+        }
         return super.createCursor(remaining.stream().map(Document::cloneDeeply).collect(Collectors.toList()));
     }
 }

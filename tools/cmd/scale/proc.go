@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// machine says what is measured on, and when.
+func machine(at time.Time, load string) string {
+	info, _ := os.ReadFile("/proc/cpuinfo")
+	memory, _ := os.ReadFile("/proc/meminfo")
+	return fmt.Sprintf("%s: %d × %s, %d GiB of memory, load average %s before",
+		at.UTC().Format(time.DateOnly), runtime.NumCPU(), field(string(info), "model name"), (kib(field(string(memory), "MemTotal"))+(1<<19))>>20, load)
+}
+
+// loadAverage is that of the last minute.
+func loadAverage() string {
+	text, _ := os.ReadFile("/proc/loadavg")
+	load, _, _ := strings.Cut(string(text), " ")
+	return load
+}
+
+// field returns the value of the first line "name : value".
+func field(text, name string) string {
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// kib reads "123 kB".
+func kib(value string) int64 {
+	n, _ := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64)
+	return n
+}
+
+// resident is the memory of a process, in KiB.
+type resident struct{ peak, now, anon, file int64 }
+
+func readResident(pid int) (resident, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return residentOf(string(status)), err
+}
+
+func residentOf(status string) resident {
+	return resident{
+		kib(field(status, "VmHWM")), kib(field(status, "VmRSS")), kib(field(status, "RssAnon")), kib(field(status, "RssFile")),
+	}
+}
+
+var errProc = errors.New("unexpected text in /proc")
+
+// processor returns the processor time that a process has used, in seconds: that of its threads, because
+// the one of the process is in hundredths. A Go program does not end its threads.
+func processor(pid int) (sum float64, err error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(threads) == 0 {
+		return 0, fmt.Errorf("%w: no threads of %d", errProc, pid)
+	}
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread) //nolint:gosec // G304: below /proc
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		ran, err := ranOf(string(text))
+		if err != nil {
+			return 0, err
+		}
+		sum += ran
+	}
+	return sum, nil
+}
+
+// ranOf reads the first field, nanoseconds.
+func ranOf(schedstat string) (float64, error) {
+	fields := strings.Fields(schedstat)
+	if len(fields) != 3 {
+		return 0, errProc
+	}
+	n, err := strconv.ParseInt(fields[0], 10, 64)
+	return float64(n) / 1e9, err
+}
+
+// written returns the bytes that a process has caused to be written to disk.
+func written(pid int) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(field(string(text), "write_bytes"), 10, 64)
+	return float64(n), err
+}
+
+// commits returns how many transactions have been committed to an embedded file, which another process may
+// have open: the number is in the newer of the two meta pages of bbolt.
+func commits(path string) (uint64, error) {
+	f, err := os.Open(path) //nolint:gosec // G304: a file that this program made
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }()
+	var newest uint64
+	for i := range int64(2) {
+		page := make([]byte, 80)
+		if _, err := f.ReadAt(page, i*int64(os.Getpagesize())); err != nil {
+			return 0, err
+		}
+		txid, err := txidOf(page)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", path, err)
+		}
+		newest = max(newest, txid)
+	}
+	return newest, nil
+}
+
+func txidOf(page []byte) (uint64, error) {
+	const header, magic = 16, 0xED0CDAED
+	meta := page[header:]
+	if binary.LittleEndian.Uint32(meta) != magic {
+		return 0, errors.New("no meta page of bbolt")
+	}
+	return binary.LittleEndian.Uint64(meta[48:]), nil
+}
