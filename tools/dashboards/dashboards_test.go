@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +105,29 @@ func TestZeroIsALineAndNoGap(t *testing.T) {
 			if strings.HasSuffix(strings.ReplaceAll(q.Expr(dashboards.Everything), " ", ""), "])>0") ||
 				strings.HasSuffix(q.Expr(dashboards.Everything), ") > 0") {
 				t.Errorf("%s: %s has no values where they are 0", name, q.Panel)
+			}
+		}
+	}
+}
+
+// An override that matches no series changes nothing.
+func TestOverridesMatchTheirSeries(t *testing.T) {
+	values := strings.NewReplacer("{{client_id}}", "shop", "{{limit}}", "per-minute", "{{mode}}", "dry_run")
+	for name, d := range dashboards.All() {
+		for _, p := range d.Panels {
+			if p.FieldConfig == nil {
+				continue
+			}
+			for _, o := range p.FieldConfig.Overrides {
+				if o.Matcher.ID != "byRegexp" {
+					continue
+				}
+				pattern := regexp.MustCompile(strings.Trim(o.Matcher.Options, "/"))
+				if !slices.ContainsFunc(p.Targets, func(q dashboards.Target) bool {
+					return pattern.MatchString(values.Replace(q.LegendFormat))
+				}) {
+					t.Errorf("%s: %s matches no series of %s", name, o.Matcher.Options, p.Title)
+				}
 			}
 		}
 	}

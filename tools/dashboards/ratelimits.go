@@ -72,7 +72,7 @@ func limitCharts() []Panel {
 			query(ownOfClient, "limit of {{client_id}} ({{limit}})"),
 			query(ownOfUser, "limit of each user of {{client_id}} ({{limit}})"),
 		).sized(12, 11).
-			with(byRegexp(`/\\((trusted|dry_run|off)\\)$/`, dotted()...)).
+			with(byRegexp(`/\((trusted|dry_run|off)\)$/`, dotted()...)).
 			with(byRegexp("/^default limit .*/", limitLine("red", false)...)).
 			with(byRegexp("/^limit of .*/", limitLine("", true)...)),
 	}

@@ -1,5 +1,7 @@
 package dashboards
 
+import "strings"
+
 // sources are the variables of every dashboard: the data source, and which instances to show.
 // Each one offers what the ones before it leave.
 func sources() []Variable {
@@ -21,26 +23,27 @@ func choice(name, label, query string) Variable {
 	}
 }
 
-// rateOver is the variable $over, the range of the rates that are drawn beside limits. A rate is
-// that of the time between the first and the last scrape in its range, so each range is a scrape
-// interval (15 s) longer than its name: then a client that uses up a limit of 60 a minute at once
-// is drawn at 60 a minute, and not above the limit.
-func rateOver() Variable {
-	options := []Option{
+// RateOver returns the values of the variable $over, the range of the rates that are drawn beside
+// limits. A rate is that of the time between the first and the last scrape in its range, so each range
+// is a scrape interval (15 s) longer than its name: then a client that uses up a limit of 60 a minute
+// at once is drawn at 60 a minute, and not above the limit.
+func RateOver() []Option {
+	return []Option{
 		{Text: "1 minute", Value: "75s", Selected: true}, {Text: "5 minutes", Value: "315s"},
 		{Text: "15 minutes", Value: "915s"}, {Text: "1 hour", Value: "3615s"},
 	}
-	v := Variable{
-		Name: "over", Label: "Rates over", Type: "custom", Options: options,
+}
+
+func rateOver() Variable {
+	options := RateOver()
+	named := make([]string, 0, len(options))
+	for _, o := range options {
+		named = append(named, o.Text+" : "+o.Value)
+	}
+	return Variable{
+		Name: "over", Label: "Rates over", Type: "custom", Query: strings.Join(named, ","), Options: options,
 		Current: map[string]any{"text": options[0].Text, "value": options[0].Value},
 	}
-	for i, o := range options {
-		if i > 0 {
-			v.Query += ","
-		}
-		v.Query += o.Text + " : " + o.Value
-	}
-	return v
 }
 
 // changes are the annotations: vertical lines where limits changed.
