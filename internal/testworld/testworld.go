@@ -154,7 +154,14 @@ func AddUsers(tb testing.TB, store grants.UserRegistry, created time.Time) {
 // must be known before it listens.
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
-	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp4", "127.0.0.1:0")
+	return FreeAddressOf(tb, "127.0.0.1")
+}
+
+// FreeAddressOf is FreeAddress for another IP address of this machine. A port that is unused on one
+// may be used on the other.
+func FreeAddressOf(tb testing.TB, ip string) string {
+	tb.Helper()
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", net.JoinHostPort(ip, "0"))
 	if err != nil {
 		tb.Fatal(err)
 	}

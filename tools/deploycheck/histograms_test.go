@@ -9,11 +9,13 @@ import (
 // Without classic histograms the charts of latencies are empty. That the Prometheus of
 // docker-compose.yml keeps them is a test of tools/cmd/demo-load.
 func TestPodMonitorKeepsClassicHistograms(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, all objects) {
-		for _, m := range every[monitoring.PodMonitor](all) {
-			if keep := m.Spec.ScrapeClassicHistograms; keep == nil || !*keep {
-				t.Errorf("%s does not set scrapeClassicHistograms", m.Name)
+	for way, all := range everyWay(t) {
+		t.Run(way, func(t *testing.T) {
+			for _, m := range every[monitoring.PodMonitor](all) {
+				if keep := m.Spec.ScrapeClassicHistograms; keep == nil || !*keep {
+					t.Errorf("%s does not set scrapeClassicHistograms", m.Name)
+				}
 			}
-		}
-	})
+		})
+	}
 }

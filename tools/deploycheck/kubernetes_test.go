@@ -21,48 +21,52 @@ import (
 	"oauth-server/internal/config"
 )
 
-// inEveryWay runs a check of what a cluster is given: by kustomize, and by the chart with each set of
-// values.
-func inEveryWay(t *testing.T, f func(t *testing.T, all objects)) {
+// everyWay returns what a cluster is given: by kustomize, and by the chart with each set of values.
+func everyWay(t *testing.T) map[string]objects {
 	t.Helper()
-	t.Run("kustomize", func(t *testing.T) { f(t, kustomized(t)) })
+	ways := map[string]objects{"kustomize": kustomized(t)}
 	for name, values := range chartValues {
-		t.Run("chart, "+name, func(t *testing.T) { f(t, charted(t, values)) })
+		ways["chart, "+name] = charted(t, values)
 	}
+	return ways
 }
 
 func TestObjectsHaveDistinctNames(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, all objects) {
-		seen := map[string]bool{}
-		for _, o := range all {
-			if name := strings.TrimPrefix(kindOf(o), "*") + " " + o.GetName(); seen[name] || o.GetName() == "" {
-				t.Errorf("%q is there twice, or has no name", name)
-			} else {
-				seen[name] = true
+	for way, all := range everyWay(t) {
+		t.Run(way, func(t *testing.T) {
+			seen := map[string]bool{}
+			for _, o := range all {
+				if name := strings.TrimPrefix(kindOf(o), "*") + " " + o.GetName(); seen[name] || o.GetName() == "" {
+					t.Errorf("%q is there twice, or has no name", name)
+				} else {
+					seen[name] = true
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 func TestPodsAreFitForProduction(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, all objects) {
-		for name, template := range templates(all) {
-			pod := template.Spec
-			for _, c := range append(pod.InitContainers, pod.Containers...) {
-				checkContainer(t, name, &c)
+	for way, all := range everyWay(t) {
+		t.Run(way, func(t *testing.T) {
+			for name, template := range templates(all) {
+				pod := template.Spec
+				for _, c := range append(pod.InitContainers, pod.Containers...) {
+					checkContainer(t, name, &c)
+				}
+				if s := pod.SecurityContext; s.SeccompProfile == nil || s.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault ||
+					s.RunAsNonRoot == nil || !*s.RunAsNonRoot {
+					t.Errorf("%s has all system calls, or may run as root", name)
+				}
+				if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+					t.Errorf("%s has a token of the cluster's API", name)
+				}
+				if pod.EnableServiceLinks == nil || *pod.EnableServiceLinks {
+					t.Errorf("%s has variables of services, whose names look like options", name)
+				}
 			}
-			if s := pod.SecurityContext; s.SeccompProfile == nil || s.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault ||
-				s.RunAsNonRoot == nil || !*s.RunAsNonRoot {
-				t.Errorf("%s has all system calls, or may run as root", name)
-			}
-			if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
-				t.Errorf("%s has a token of the cluster's API", name)
-			}
-			if pod.EnableServiceLinks == nil || *pod.EnableServiceLinks {
-				t.Errorf("%s has variables of services, whose names look like options", name)
-			}
-		}
-	})
+		})
+	}
 }
 
 func checkContainer(t *testing.T, pod string, c *core.Container) {
@@ -121,58 +125,64 @@ func checkOptions(t *testing.T, c *core.Container) {
 }
 
 func TestServersAreProbedAndSpread(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, all objects) {
-		d := one[apps.Deployment](t, all)
-		c := d.Spec.Template.Spec.Containers[0]
-		if c.LivenessProbe == nil || c.ReadinessProbe == nil || c.StartupProbe == nil {
-			t.Fatal("a probe is missing")
-		}
-		if c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" {
-			t.Error("a failing database would restart every pod, or requests would go to one that is down")
-		}
-		if d.Spec.Replicas != nil && *d.Spec.Replicas < 2 {
-			t.Error("one pod cannot be replaced without a gap")
-		}
-		if u := d.Spec.Strategy.RollingUpdate.MaxUnavailable; u.IntValue() != 0 {
-			t.Errorf("%s pods are missing during a roll-out", u)
-		}
-		for _, spread := range d.Spec.Template.Spec.TopologySpreadConstraints {
-			checkSelector(t, spread.TopologyKey, spread.LabelSelector.MatchLabels, d.Spec.Template.Labels, true)
-		}
-	})
+	for way, all := range everyWay(t) {
+		t.Run(way, func(t *testing.T) {
+			d := one[apps.Deployment](t, all)
+			c := d.Spec.Template.Spec.Containers[0]
+			if c.LivenessProbe == nil || c.ReadinessProbe == nil || c.StartupProbe == nil {
+				t.Fatal("a probe is missing")
+			}
+			if c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" {
+				t.Error("a failing database would restart every pod, or requests would go to one that is down")
+			}
+			if d.Spec.Replicas != nil && *d.Spec.Replicas < 2 {
+				t.Error("one pod cannot be replaced without a gap")
+			}
+			if u := d.Spec.Strategy.RollingUpdate.MaxUnavailable; u.IntValue() != 0 {
+				t.Errorf("%s pods are missing during a roll-out", u)
+			}
+			for _, spread := range d.Spec.Template.Spec.TopologySpreadConstraints {
+				checkSelector(t, spread.TopologyKey, spread.LabelSelector.MatchLabels, d.Spec.Template.Labels, true)
+			}
+		})
+	}
 }
 
 // A pod is given the time to drain and to stop, and is not told to wait before that.
 func TestGracePeriodIsLongEnough(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, all objects) {
-		cfg, err := loadText(t, withProxies(configuration(t, all)))
-		check.OK(t, err)
-		pod := one[apps.Deployment](t, all).Spec.Template.Spec
-		needed := cfg.DrainDelay.Std() + cfg.ShutdownTimeout.Std()
-		if given := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; given < needed+5*time.Second {
-			t.Errorf("the grace period is %s, and drain_delay and shutdown_timeout are %s", given, needed)
-		}
-		if pod.Containers[0].Lifecycle != nil {
-			t.Error("there is a preStop hook, which only adds to the drain delay")
-		}
-	})
+	for way, all := range everyWay(t) {
+		t.Run(way, func(t *testing.T) {
+			cfg, err := loadText(t, withProxies(configuration(t, all)))
+			check.OK(t, err)
+			pod := one[apps.Deployment](t, all).Spec.Template.Spec
+			needed := cfg.DrainDelay.Std() + cfg.ShutdownTimeout.Std()
+			if given := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; given < needed+5*time.Second {
+				t.Errorf("the grace period is %s, and drain_delay and shutdown_timeout are %s", given, needed)
+			}
+			if pod.Containers[0].Lifecycle != nil {
+				t.Error("there is a preStop hook, which only adds to the drain delay")
+			}
+		})
+	}
 }
 
 // A pod sends to DNS, MongoDB and, if it is configured, the collector of traces.
 func TestEgressIsToWhatIsConfigured(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, all objects) {
-		cfg, err := loadText(t, withProxies(configuration(t, all)))
-		check.OK(t, err)
-		want := []string{"27017/TCP", "53/TCP", "53/UDP"}
-		if endpoint := cfg.Tracing.Endpoint; endpoint != "" {
-			u, err := url.Parse(endpoint)
+	for way, all := range everyWay(t) {
+		t.Run(way, func(t *testing.T) {
+			cfg, err := loadText(t, withProxies(configuration(t, all)))
 			check.OK(t, err)
-			want = append(want, u.Port()+"/TCP")
-		}
-		for _, p := range every[networking.NetworkPolicy](all) {
-			checkEgress(t, &p.Spec, want)
-		}
-	})
+			want := []string{"27017/TCP", "53/TCP", "53/UDP"}
+			if endpoint := cfg.Tracing.Endpoint; endpoint != "" {
+				u, err := url.Parse(endpoint)
+				check.OK(t, err)
+				want = append(want, u.Port()+"/TCP")
+			}
+			for _, p := range every[networking.NetworkPolicy](all) {
+				checkEgress(t, &p.Spec, want)
+			}
+		})
+	}
 }
 
 func checkEgress(t *testing.T, spec *networking.NetworkPolicySpec, want []string) {
@@ -198,51 +208,55 @@ func checkEgress(t *testing.T, spec *networking.NetworkPolicySpec, want []string
 }
 
 func TestAdminPortIsForTheScraperOnly(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, all objects) {
-		for _, port := range one[core.Service](t, all).Spec.Ports {
-			check.Equal(t, "port of the service", port.TargetPort.StrVal, "http")
-		}
-		for _, p := range every[networking.NetworkPolicy](all) {
-			for _, rule := range p.Spec.Ingress {
-				for _, port := range rule.Ports {
-					if port.Port.StrVal == "admin" && len(rule.From) == 0 {
-						t.Error("the admin port is open to all")
+	for way, all := range everyWay(t) {
+		t.Run(way, func(t *testing.T) {
+			for _, port := range one[core.Service](t, all).Spec.Ports {
+				check.Equal(t, "port of the service", port.TargetPort.StrVal, "http")
+			}
+			for _, p := range every[networking.NetworkPolicy](all) {
+				for _, rule := range p.Spec.Ingress {
+					for _, port := range rule.Ports {
+						if port.Port.StrVal == "admin" && len(rule.From) == 0 {
+							t.Error("the admin port is open to all")
+						}
 					}
 				}
 			}
-		}
-		for _, m := range every[monitoring.PodMonitor](all) {
-			scraped := m.Spec.PodMetricsEndpoints
-			if len(scraped) != 1 || scraped[0].Port == nil || *scraped[0].Port != "admin" {
-				t.Errorf("the admin port is not what is scraped: %+v", scraped)
+			for _, m := range every[monitoring.PodMonitor](all) {
+				scraped := m.Spec.PodMetricsEndpoints
+				if len(scraped) != 1 || scraped[0].Port == nil || *scraped[0].Port != "admin" {
+					t.Errorf("the admin port is not what is scraped: %+v", scraped)
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // The network policy holds for every pod, all else is about servers only: a Service that selected the
 // pod of a Job would send requests to it.
 func TestSelectorsMeetThePods(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, all objects) {
-		selectors := map[string]map[string]string{
-			"deployment": one[apps.Deployment](t, all).Spec.Selector.MatchLabels,
-			"service":    one[core.Service](t, all).Spec.Selector,
-		}
-		for _, b := range every[policy.PodDisruptionBudget](all) {
-			selectors["budget"] = b.Spec.Selector.MatchLabels
-		}
-		for _, m := range every[monitoring.PodMonitor](all) {
-			selectors["podmonitor"] = m.Spec.Selector.MatchLabels
-		}
-		for pod, template := range templates(all) {
-			for name, selector := range selectors {
-				checkSelector(t, name+" and "+pod, selector, template.Labels, strings.HasPrefix(pod, "Deployment"))
+	for way, all := range everyWay(t) {
+		t.Run(way, func(t *testing.T) {
+			selectors := map[string]map[string]string{
+				"deployment": one[apps.Deployment](t, all).Spec.Selector.MatchLabels,
+				"service":    one[core.Service](t, all).Spec.Selector,
 			}
-			for _, p := range every[networking.NetworkPolicy](all) {
-				checkSelector(t, "policy and "+pod, p.Spec.PodSelector.MatchLabels, template.Labels, true)
+			for _, b := range every[policy.PodDisruptionBudget](all) {
+				selectors["budget"] = b.Spec.Selector.MatchLabels
 			}
-		}
-	})
+			for _, m := range every[monitoring.PodMonitor](all) {
+				selectors["podmonitor"] = m.Spec.Selector.MatchLabels
+			}
+			for pod, template := range templates(all) {
+				for name, selector := range selectors {
+					checkSelector(t, name+" and "+pod, selector, template.Labels, strings.HasPrefix(pod, "Deployment"))
+				}
+				for _, p := range every[networking.NetworkPolicy](all) {
+					checkSelector(t, "policy and "+pod, p.Spec.PodSelector.MatchLabels, template.Labels, true)
+				}
+			}
+		})
+	}
 }
 
 func checkSelector(t *testing.T, what string, selector, pod map[string]string, want bool) {
@@ -254,38 +268,40 @@ func checkSelector(t *testing.T, what string, selector, pod map[string]string, w
 
 // What is used of Secrets and ConfigMaps of its own is there.
 func TestReferencesAreMet(t *testing.T) {
-	inEveryWay(t, func(t *testing.T, all objects) {
-		made := map[string]bool{"oauth-mongodb": true, "oauth-keys": true} // made beforehand
-		for _, s := range every[core.Secret](all) {
-			made[s.Name] = true
-		}
-		for _, m := range every[core.ConfigMap](all) {
-			made[m.Name] = true
-		}
-		var used []string
-		for _, pod := range templates(all) {
-			for _, v := range pod.Spec.Volumes {
-				if v.ConfigMap != nil {
-					used = append(used, v.ConfigMap.Name)
-				}
-				if v.Secret != nil {
-					used = append(used, v.Secret.SecretName)
-				}
+	for way, all := range everyWay(t) {
+		t.Run(way, func(t *testing.T) {
+			made := map[string]bool{"oauth-mongodb": true, "oauth-keys": true} // made beforehand
+			for _, s := range every[core.Secret](all) {
+				made[s.Name] = true
 			}
-			for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
-				for _, e := range c.Env {
-					if e.ValueFrom != nil {
-						used = append(used, e.ValueFrom.SecretKeyRef.Name)
+			for _, m := range every[core.ConfigMap](all) {
+				made[m.Name] = true
+			}
+			var used []string
+			for _, pod := range templates(all) {
+				for _, v := range pod.Spec.Volumes {
+					if v.ConfigMap != nil {
+						used = append(used, v.ConfigMap.Name)
+					}
+					if v.Secret != nil {
+						used = append(used, v.Secret.SecretName)
+					}
+				}
+				for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+					for _, e := range c.Env {
+						if e.ValueFrom != nil {
+							used = append(used, e.ValueFrom.SecretKeyRef.Name)
+						}
 					}
 				}
 			}
-		}
-		for _, name := range used {
-			if !made[name] {
-				t.Errorf("%s is used, and not in %q", name, slices.Sorted(maps.Keys(made)))
+			for _, name := range used {
+				if !made[name] {
+					t.Errorf("%s is used, and not in %q", name, slices.Sorted(maps.Keys(made)))
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // kindOf returns the kind of an object.

@@ -24,14 +24,11 @@ import (
 	"oauth-server/internal/testworld"
 )
 
-// startNginx runs nginx with the shipped file in front of the servers, and returns the ports on which
-// it listens, on 127.0.0.1 and ::1. In the file only addresses and directories are replaced.
+// startNginx runs nginx with the shipped file in front of the servers, and returns the addresses on which
+// it listens, of 127.0.0.1 and ::1. In the file only addresses and directories are replaced.
 func startNginx(t *testing.T, servers ...string) (ipv4, ipv6 string) {
 	t.Helper()
-	ipv4, dir := testworld.FreeAddress(t), t.TempDir()
-	_, port, err := net.SplitHostPort(ipv4)
-	check.OK(t, err)
-	ipv6 = net.JoinHostPort("::1", port)
+	ipv4, ipv6, dir := testworld.FreeAddress(t), testworld.FreeAddressOf(t, "::1"), t.TempDir()
 	text := read(t, "deploy/nginx/nginx.conf")
 	replace := func(old, by string) {
 		t.Helper()
