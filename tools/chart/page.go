@@ -89,7 +89,7 @@ func (p *page) stroke(points []xy, thick float64, c color.Color) {
 	if len(points) < 2 {
 		return
 	}
-	r := vector.NewRasterizer(p.image.Bounds().Dx(), p.image.Bounds().Dy())
+	points, box, r := p.around(points, thick)
 	for i := 1; i < len(points); i++ {
 		segment(r, points[i-1], points[i], thick/2)
 	}
@@ -98,13 +98,29 @@ func (p *page) stroke(points []xy, thick float64, c color.Color) {
 			disc(r, points[i], thick/2)
 		}
 	}
-	r.Draw(p.image, p.image.Bounds(), image.NewUniform(c), image.Point{})
+	r.Draw(p.image, box, image.NewUniform(c), image.Point{})
 }
 
 func (p *page) dot(at xy, radius float64, c color.Color) {
-	r := vector.NewRasterizer(p.image.Bounds().Dx(), p.image.Bounds().Dy())
-	disc(r, at, radius)
-	r.Draw(p.image, p.image.Bounds(), image.NewUniform(c), image.Point{})
+	points, box, r := p.around([]xy{at}, 2*radius)
+	disc(r, points[0], radius)
+	r.Draw(p.image, box, image.NewUniform(c), image.Point{})
+}
+
+// around returns the part of the page that a line through the points needs, a rasterizer of that
+// size, and the points as seen from its corner. To rasterize the whole page for each line is slow.
+func (p *page) around(points []xy, thick float64) (moved []xy, box image.Rectangle, r *vector.Rasterizer) {
+	low, high := points[0], points[0]
+	for _, at := range points {
+		low = xy{math.Min(low.x, at.x), math.Min(low.y, at.y)}
+		high = xy{math.Max(high.x, at.x), math.Max(high.y, at.y)}
+	}
+	edge := int(thick) + 2
+	box = image.Rect(int(low.x)-edge, int(low.y)-edge, int(high.x)+edge, int(high.y)+edge).Intersect(p.image.Bounds())
+	for _, at := range points {
+		moved = append(moved, xy{at.x - float64(box.Min.X), at.y - float64(box.Min.Y)})
+	}
+	return moved, box, vector.NewRasterizer(box.Dx(), box.Dy())
 }
 
 // pattern is how a line is broken up: lengths in pixels.
@@ -117,7 +133,10 @@ var (
 
 // dash draws a broken line through the points.
 func (p *page) dash(points []xy, as pattern, c color.Color) {
-	r := vector.NewRasterizer(p.image.Bounds().Dx(), p.image.Bounds().Dy())
+	if len(points) < 2 {
+		return
+	}
+	points, box, r := p.around(points, as.thick)
 	left, drawing := as.on, true
 	for i := 1; i < len(points); i++ {
 		from, to := points[i-1], points[i]
@@ -142,7 +161,7 @@ func (p *page) dash(points []xy, as pattern, c color.Color) {
 			from = next
 		}
 	}
-	r.Draw(p.image, p.image.Bounds(), image.NewUniform(c), image.Point{})
+	r.Draw(p.image, box, image.NewUniform(c), image.Point{})
 }
 
 // segment adds one straight piece. All pieces have the same orientation, so that

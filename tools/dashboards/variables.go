@@ -29,8 +29,10 @@ func choice(name, label, query string) Variable {
 // at once is drawn at 60 a minute, and not above the limit.
 func RateOver() []Option {
 	return []Option{
-		{Text: "1 minute", Value: "75s", Selected: true}, {Text: "5 minutes", Value: "315s"},
-		{Text: "15 minutes", Value: "915s"}, {Text: "1 hour", Value: "3615s"},
+		{Text: "1 minute", Value: "75s", Selected: true},
+		{Text: "5 minutes", Value: "315s"},
+		{Text: "15 minutes", Value: "915s"},
+		{Text: "1 hour", Value: "3615s"},
 	}
 }
 

@@ -187,6 +187,7 @@ func TestTheSameSeedIsTheSameTraffic(t *testing.T) {
 
 // arrivals returns when the requests of a client are sent in a minute.
 func arrivals(t *testing.T, seed uint64) (at []time.Duration) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

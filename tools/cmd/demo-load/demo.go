@@ -17,10 +17,11 @@ import (
 
 // options configure [start].
 type options struct {
-	root    string // directory of the project
-	dir     string // directory for logs and data; it must exist
-	servers int    // number of those that limit
-	mongoDB string // URI of the MongoDB that the servers share
+	root    string  // directory of the project
+	dir     string  // directory for logs and data; it must exist
+	servers int     // number of those that limit
+	mongoDB string  // URI of the MongoDB that the servers share
+	scale   float64 // factor for all request rates
 	// Names of databases there, for the servers that limit and the one that does not. The demo leaves
 	// its data in them.
 	database, comparison string
@@ -40,12 +41,13 @@ type demo struct {
 	unlimited  *group
 	binary     string
 	processes  []*process.Process
+	scale      float64
 }
 
 // start builds the server, prepares the databases, and starts the servers and Prometheus. If it
 // fails, it stops what it started.
 func start(ctx context.Context, o options) (_ *demo, err error) {
-	d := &demo{binary: filepath.Join(o.dir, "oauth-server")}
+	d := &demo{binary: filepath.Join(o.dir, "oauth-server"), scale: o.scale}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.stop())
@@ -107,7 +109,7 @@ func quoted(addresses []string) string { return `"` + strings.Join(addresses, `"
 // load sends the demo traffic until ctx ends, the same to both groups, and returns what the servers
 // that limit answered.
 func (d *demo) load(ctx context.Context, progress func(time.Duration, traffic.Summary)) traffic.Summary {
-	o := traffic.Options{Clients: traffic.DemoClients(), Seed: uint64(time.Now().UnixNano())} //nolint:gosec // G115: any number will do
+	o := traffic.Options{Clients: traffic.DemoClients(), Scale: d.scale, Seed: uint64(time.Now().UnixNano())}
 	var comparison sync.WaitGroup
 	defer comparison.Wait()
 	same := o

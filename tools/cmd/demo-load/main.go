@@ -64,7 +64,7 @@ func run(ctx context.Context, length time.Duration, servers int, pictures string
 	fmt.Println("building the server, and starting it with Prometheus")
 	name := "demo_" + strings.ToLower(rand.Text())
 	d, err := start(ctx, options{
-		root: root, dir: dir, servers: servers, mongoDB: uri, database: name, comparison: name + "_comparison",
+		root: root, dir: dir, servers: servers, scale: 1, mongoDB: uri, database: name, comparison: name + "_comparison",
 	})
 	if err != nil {
 		return err
