@@ -86,7 +86,7 @@ func (w *world) checkOut(ctx context.Context, tree string) error {
 
 // standInOptions are those of MongoDB's stand-in that let it hold millions of documents. The heap has its size
 // from the start, so that it is not collected as a whole each time it grows. The TTL monitor would look at all
-// documents every second, and a cursor would copy all that it has not returned yet.
+// documents every second, and a cursor would copy all that it has not returned yet, or return all of it at once.
 const standInOptions = "-Xms%[1]s -Xmx%[1]s -Xmn1g -XX:TieredStopAtLevel=4 -DttlMonitorSeconds=60 -DcursorsShare=true"
 
 // with runs do while MongoDB's stand-in runs. Each part has one of its own, with an empty heap.

@@ -80,6 +80,14 @@ final class StrictBackend extends MemoryBackend {
     }
 
     @Override
+    protected Document handleGetMore(String database, String command, Document query) {
+        if (StrictDatabase.CURSORS_SHARE) {
+            query.putIfAbsent("batchSize", StrictDatabase.MAX_BATCH);
+        }
+        return super.handleGetMore(database, command, query);
+    }
+
+    @Override
     public void dropDatabase(String name) {
         open.remove(name);
         super.dropDatabase(name);
@@ -89,7 +97,9 @@ final class StrictBackend extends MemoryBackend {
 /** A database that runs one command at a time and checks it before. */
 final class StrictDatabase extends MemoryDatabase {
     private static final int MAX_WRITES = 1000; // as isMaster reports it
-    /** Cursors return documents without copying them: for many that nothing changes meanwhile. */
+    private static final int FIRST_BATCH = 101; // as MongoDB's; the library returns all that is left
+    static final int MAX_BATCH = 20_000; // MongoDB's is 16 MiB
+    /** Cursors return documents in batches, without copying them: for many that nothing changes meanwhile. */
     static final boolean CURSORS_SHARE = Boolean.getBoolean("cursorsShare");
 
     StrictDatabase(String name, CursorRegistry cursors) {
@@ -109,13 +119,16 @@ final class StrictDatabase extends MemoryDatabase {
         if (command.equals("createIndexes")) {
             checkIndexes(query);
         }
+        if (CURSORS_SHARE && command.equals("find")) {
+            query.putIfAbsent("batchSize", FIRST_BATCH);
+        }
         Document answer = switch (command) {
             case "update" -> writes(query, "updates", library);
             case "delete" -> writes(query, "deletes", library);
             case "insert" -> writes(query, "documents", library);
             default -> library.apply(query);
         };
-        return CURSORS_SHARE && command.equals("getMore") ? answer : answer.cloneDeeply();
+        return answer.cloneDeeply();
     }
 
     /** Runs writes one by one, so that n counts those that were done and an error stops the rest, unless ordered is false. */
