@@ -42,7 +42,7 @@ func (s *shapes) of(c *Client) *Client {
 	}
 	s.hash.Reset()
 	maphash.WriteComparable(&s.hash, c.Former)
-	maphash.WriteComparable(&s.hash, [...]bool{c.Public, c.WithoutPKCE, c.ResourceServer})
+	maphash.WriteComparable(&s.hash, [...]bool{c.Public, c.WithoutPKCE, c.ResourceServer, c.FirstParty})
 	for _, g := range c.Grants {
 		s.write(string(g))
 	}

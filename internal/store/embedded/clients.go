@@ -28,6 +28,7 @@ type clientRecord struct {
 	Audience       []string          `json:"audience,omitempty"`
 	WithoutPKCE    bool              `json:"without_pkce,omitempty"`
 	ResourceServer bool              `json:"resource_server,omitempty"`
+	FirstParty     bool              `json:"first_party,omitempty"`
 	CreatedAt      time.Time         `json:"created_at"`
 	NotBefore      time.Time         `json:"not_before,omitzero"`
 	Stamp          secret.Stamp      `json:"stamp,omitzero"`
@@ -43,7 +44,7 @@ type formerRecord struct {
 func encodeClient(c *clientcfg.Client, version int64) ([]byte, error) {
 	return json.Marshal(clientRecord{
 		Name: c.Name, SecretDigest: c.SecretDigest, SecretUsed: c.SecretUsed, Former: formerRecord(c.Former), Public: c.Public, Grants: c.Grants, RedirectURIs: c.RedirectURIs,
-		Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE, ResourceServer: c.ResourceServer, CreatedAt: c.CreatedAt,
+		Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE, ResourceServer: c.ResourceServer, FirstParty: c.FirstParty, CreatedAt: c.CreatedAt,
 		NotBefore: c.NotBefore, Stamp: c.Stamp, Version: version,
 	})
 }
@@ -57,7 +58,7 @@ func decodeClient(id, value []byte) (clientcfg.Client, error) {
 		ID: string(id), Name: r.Name, SecretDigest: r.SecretDigest, SecretUsed: r.SecretUsed,
 		Former: clientcfg.FormerSecret(r.Former), Public: r.Public, Grants: r.Grants,
 		RedirectURIs: r.RedirectURIs, Scopes: r.Scopes, Audience: r.Audience, WithoutPKCE: r.WithoutPKCE,
-		ResourceServer: r.ResourceServer, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Stamp: r.Stamp, Version: r.Version,
+		ResourceServer: r.ResourceServer, FirstParty: r.FirstParty, CreatedAt: r.CreatedAt, NotBefore: r.NotBefore, Stamp: r.Stamp, Version: r.Version,
 	}, nil
 }
 

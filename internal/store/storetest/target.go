@@ -53,6 +53,7 @@ func Run(t *testing.T, target Target) {
 		{"Shared", testShared},
 		{"Codes", testCodes},
 		{"Families", testFamilies},
+		{"Agreements", testAgreements},
 		{"Claims", testClaims},
 		{"Earlier", testEarlier},
 		{"Revocations", testRevocations},
