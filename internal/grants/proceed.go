@@ -65,10 +65,10 @@ func (in *Interaction) expects(username string) bool {
 	return in.Hint == "" || in.Hint == username || typed(in.Hint).canonical == username
 }
 
-// proven reports whether only the client can receive the answer, or use it. Without a secret, a loopback
+// Proven reports whether only the client can receive the answer, or use it. Without a secret, a loopback
 // address or a private-use scheme may belong to another program of the same device: RFC 8252 8.6 asks for
 // the page each time. A https address is the client's.
-func (p *Prompt) proven() bool {
+func (p *Prompt) Proven() bool {
 	if !p.Client.Public {
 		return true
 	}
@@ -106,7 +106,7 @@ func (s *Service) Proceed(ctx context.Context, p *Prompt, session *Session) (Nex
 	}
 	agreed := p.Client.FirstParty || known.ID != "" && subset(p.Scopes, known.Scopes)
 	switch {
-	case agreed && p.proven() && !p.Consent && p.expects(session.Username):
+	case agreed && p.Proven() && !p.Consent && p.expects(session.Username):
 		code, err := s.codeWithoutPage(ctx, p, session)
 		return Next{Code: code}, err
 	case p.Silent:
