@@ -34,7 +34,7 @@ type edge struct {
 func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	e = &edge{
 		base: f, drainer: &connDrainer{delay: drainDelay},
-		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats},
+		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered},
 	}
 	service, err := newService(f, l)
 	if err != nil {
