@@ -142,6 +142,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service) (*admin.Server
 		Tokens:    service,
 		Users:     f.watched,
 		Clients:   f.clients,
+		Consents:  service,
 		Policies:  l.policies,
 		Audit:     f.store,
 		AuditKept: f.cfg.Audit.Keep.Std(),
