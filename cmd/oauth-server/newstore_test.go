@@ -53,9 +53,14 @@ func TestWritersNameTheirStore(t *testing.T) {
 		line  string
 		names bool
 	}{
-		{"client create shop --create", true}, {"client rotate-secret shop", true}, {"client revoke shop", true},
-		{"client show shop", false}, {"client list", false}, {"user list", false},
-		{"client delete shop", true}, {"client delete shop", false}, // nothing was changed
+		{"client create shop --create", true},
+		{"client rotate-secret shop", true},
+		{"client revoke shop", true},
+		{"client show shop", false},
+		{"client list", false},
+		{"user list", false},
+		{"client delete shop", true},
+		{"client delete shop", false}, // nothing was changed
 	} {
 		_, stderr, _ := run(t, "", append(strings.Fields(tt.line), "--data", data)...)
 		check.Equal(t, tt.line, strings.Contains(stderr, "note: the store is the file "+data), tt.names)

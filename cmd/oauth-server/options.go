@@ -99,7 +99,12 @@ func (c *cli) withStore(ctx context.Context, s *settings, do func(app.Store) err
 // readers are the commands that write nothing. All others say which store they have changed.
 var readers = []string{"list", "show"}
 
-func (c *cli) noteStore(cfg *config.Config) { c.note("note: the store is %s", nameStore(cfg)) }
+// noteStore says which store a person has changed.
+func (c *cli) noteStore(cfg *config.Config) {
+	if c.output != outputJSON {
+		c.note("note: the store is %s", nameStore(cfg))
+	}
+}
 
 // nameStore names a store, without a password.
 func nameStore(cfg *config.Config) string {
