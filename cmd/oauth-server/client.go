@@ -53,6 +53,7 @@ func newClientCreate(c *cli) *cobra.Command {
 	flags.BoolVar(&spec.Public, "public", false, "the client has no secret, because it is a native or browser app")
 	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
 	flags.BoolVar(&spec.ResourceServer, "resource-server", false, "the client may introspect all access tokens, not only its own and those whose aud is its ID")
+	flags.BoolVar(&spec.FirstParty, "first-party", false, "the client belongs to those who run this server, so its users are not asked for their consent")
 	admin.add(flags, "admin", "make it an admin client: it can get tokens for the admin API, to read and change limits, or with --admin=read to read them only; its grants are those of any client")
 	given.add(flags)
 	set := addSettings(cmd, config.Option.IsStore)
@@ -168,6 +169,7 @@ func newClientShow(c *cli) *cobra.Command {
 			{"redirect_uris", orDash(cl.RedirectURIs)},
 			{"scopes", orDash(cl.Scopes)},
 			{"audience", orDash(cl.Audience)},
+			{"first_party", map[bool]string{true: "yes: no consent page", false: "no"}[cl.FirstParty]},
 			{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
 			{"created", cl.CreatedAt.Format(time.RFC3339)},
 			{"not_before", timeOrDash(cl.NotBefore)},

@@ -19,11 +19,13 @@ func (l *limits) newList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the clients with recent requests or a policy of their own", Args: takes(),
 		Long: `List the clients with requests in the last ten minutes, and those with a policy or
-a candidate of their own: what applies to them, and how their requests were decided.`,
+a candidate of their own: what applies to them, and how their requests were decided.
+Clients that the configuration file has a policy for and that are not registered are
+listed too, as not registered.`,
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list all registered clients")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		raw, err := l.clients(cmd.Context())
+		raw, unregistered, err := l.clients(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -38,7 +40,10 @@ a candidate of their own: what applies to them, and how their requests were deci
 				rows, listed = append(rows, clientRow(c)), append(listed, one)
 			}
 		}
-		return l.list(map[string]any{"clients": listed}, rows...)
+		for _, id := range unregistered {
+			rows = append(rows, []string{id, "not registered", "-", "-", "configuration file", "-", "-", "-", "-"})
+		}
+		return l.list(map[string]any{"clients": listed, "unregistered": append([]string{}, unregistered...)}, rows...)
 	}
 	return cmd
 }
@@ -59,24 +64,25 @@ func clientRow(c adminapi.Client) []string {
 	}
 }
 
-// clients reads all pages of the list of clients.
-func (l *limits) clients(ctx context.Context) (all []json.RawMessage, err error) {
+// clients reads all pages of the list of clients, and which of the configuration file are not registered.
+func (l *limits) clients(ctx context.Context) (all []json.RawMessage, unregistered []string, err error) {
 	query := url.Values{"limit": {"1000"}}
 	for {
 		raw, err := l.fetch(ctx, "/clients", query)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		var page struct {
-			Clients []json.RawMessage `json:"clients"`
-			Next    string            `json:"next"`
+			Clients      []json.RawMessage `json:"clients"`
+			Next         string            `json:"next"`
+			Unregistered []string          `json:"unregistered"`
 		}
 		if err := json.Unmarshal(raw, &page); err != nil {
-			return nil, fmt.Errorf("read the answer: %w", err)
+			return nil, nil, fmt.Errorf("read the answer: %w", err)
 		}
 		all = append(all, page.Clients...)
 		if page.Next == "" {
-			return all, nil
+			return all, page.Unregistered, nil
 		}
 		query.Set("after", page.Next)
 	}
@@ -226,7 +232,7 @@ func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string)
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	l.timeout = completeWithin
-	all, err := l.clients(cmd.Context())
+	all, _, err := l.clients(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -15,7 +15,9 @@ import (
 	"syscall"
 	"testing"
 
+	"oauth-server/internal/app"
 	"oauth-server/internal/check"
+	"oauth-server/internal/config"
 )
 
 // The test binary is the program when this variable is set, so that processes,
@@ -149,9 +151,14 @@ func runJSON(t *testing.T, into any, stdin string, args ...string) {
 	}
 }
 
+// storeFile returns the path of a new data file.
 func storeFile(t *testing.T) string {
 	t.Helper()
-	return filepath.Join(t.TempDir(), "test.db")
+	path := filepath.Join(t.TempDir(), "test.db")
+	store, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: path}})
+	check.OK(t, err)
+	check.OK(t, store.Close())
+	return path
 }
 
 // postForm posts a form as the client.

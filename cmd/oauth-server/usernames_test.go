@@ -31,7 +31,7 @@ func TestNamesInAnyCase(t *testing.T) {
 		}
 	}
 	_, stderr, _ := run(t, adaPassword, append(strings.Fields("user create Grace --password-stdin"), store...)...)
-	check.Equal(t, "note", stderr, "note: the user Grace is stored as grace, and signs in by either name\n")
+	check.Equal(t, "note", stderr, "note: the user Grace is stored as grace, and signs in by either name\nnote: the store is the file "+store[1]+"\n")
 	for args, says := range map[string]string{
 		"user create GRACE --password-stdin":      `there is a user "grace" already`,
 		"user create gr\u0430ce --password-stdin": "mixes the scripts Cyrillic and Latin",
@@ -67,7 +67,7 @@ func TestListCheck(t *testing.T) {
 		{"Bob", "deleted user Bob"}, {"Eve Adams", "deleted user Eve Adams"}, {"BOB", "deleted user bob"},
 	} {
 		stdout, stderr, _ := run(t, "", "user", "delete", tt.name, "--data", data)
-		check.Equal(t, "answer", stdout+stderr, tt.says+"\n")
+		check.Equal(t, "answer", stdout+stderr, tt.says+"\nnote: the store is the file "+data+"\n")
 	}
 	var none []app.NameReport
 	runJSON(t, &none, "", "user", "list", "--check", "--data", data)

@@ -11,7 +11,7 @@ var Document = document
 func Routes(s *Server) map[string]string {
 	out := map[string]string{}
 	for _, r := range s.routes() {
-		out[r.method+" "+strings.ReplaceAll(r.path, ":client_id", "{client_id}")] = r.scope
+		out[r.method+" "+strings.NewReplacer(":client_id", "{client_id}", ":username", "{username}").Replace(r.path)] = r.scope
 	}
 	return out
 }

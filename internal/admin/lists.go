@@ -167,6 +167,9 @@ func (s *Server) listClients(c *call) error {
 		}
 		out.Clients = append(out.Clients, showClient(cl, p, counts[cl.ID]))
 	}
+	if out.Next == "" {
+		out.Unregistered = p.Unregistered(s.o.Clients.Directory())
+	}
 	return c.answer(out)
 }
 

@@ -71,6 +71,7 @@ type Options struct {
 	Tokens   Tokens
 	Users    Users
 	Clients  Clients
+	Consents Consents
 	Policies *clientcfg.PolicySource
 	Audit    clientcfg.AuditLog
 	Reports  Reports
@@ -121,6 +122,7 @@ func (o *Options) validate() error {
 		{"Tokens", o.Tokens == nil},
 		{"Users", o.Users == nil},
 		{"Clients", o.Clients == nil},
+		{"Consents", o.Consents == nil},
 		{"Policies", o.Policies == nil},
 		{"Audit", o.Audit == nil},
 		{"Reports", o.Reports == nil},

@@ -60,7 +60,7 @@ const (
 )
 
 func (s *Server) routes() []route {
-	return []route{
+	return append(s.consentRoutes(), []route{
 		{http.MethodGet, "/settings", read, s.onSettings(s.get)},
 		{http.MethodPut, "/settings", write, s.onSettings(s.put)},
 		{http.MethodPatch, "/settings", write, s.onSettings(s.patch)},
@@ -83,7 +83,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/audit", read, s.audit},
 		{http.MethodGet, "/instances", read, s.instances},
 		{http.MethodGet, "/openapi.json", read, s.openAPI},
-	}
+	}...)
 }
 
 // answer checks the scope and the query, and lets the operation answer.

@@ -43,6 +43,9 @@ type Clients struct {
 	Since   time.Time `json:"since"` // of the activity
 	Clients []Client  `json:"clients"`
 	Next    string    `json:"next,omitempty"` // value of after for the next page
+	// Unregistered are clients that the configuration file has a policy for and that are not registered;
+	// on the last page.
+	Unregistered []string `json:"unregistered,omitempty"`
 }
 
 // Client is a registered client with what applies to it and what was decided about it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"oauth-server/internal/clientcfg"
@@ -46,7 +47,7 @@ func CreateClient(ctx context.Context, reg clientRegistry, c clientcfg.Client, n
 	}
 	c.CreatedAt = now.UTC().Truncate(time.Second)
 	c.Version, c.Stamp = 1, secret.NewStamp()
-	if err := c.Validate(); err != nil {
+	if err := errors.Join(c.Validate(), withoutOpenID(&c)); err != nil {
 		return c, "", &InvalidError{err}
 	}
 	switch _, err := reg.User(ctx, c.ID); {
@@ -59,6 +60,15 @@ func CreateClient(ctx context.Context, reg clientRegistry, c clientcfg.Client, n
 		return c, "", fmt.Errorf("create client %q: %w", c.ID, err)
 	}
 	return c, shown, nil
+}
+
+// withoutOpenID refuses to register what every request would be refused for. An earlier release took it for
+// any other scope, so it is no part of the validation of what is stored.
+func withoutOpenID(c *clientcfg.Client) error {
+	if slices.Contains(c.Scopes, clientcfg.ScopeOpenID) {
+		return errors.New("scopes: openid is of OpenID Connect, which this server does not do (docs/not-supported.md)")
+	}
+	return nil
 }
 
 // InvalidError is returned for a client or user with invalid fields.

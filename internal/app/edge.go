@@ -34,7 +34,7 @@ type edge struct {
 func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	e = &edge{
 		base: f, drainer: &connDrainer{delay: idleDelay},
-		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats},
+		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered},
 	}
 	service, err := newService(f, l)
 	if err != nil {
@@ -142,6 +142,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service) (*admin.Server
 		Tokens:    service,
 		Users:     f.watched,
 		Clients:   f.clients,
+		Consents:  service,
 		Policies:  l.policies,
 		Audit:     f.store,
 		AuditKept: f.cfg.Audit.Keep.Std(),

@@ -12,8 +12,6 @@ import (
 	"oauth-server/internal/activity"
 	"oauth-server/internal/admin"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/config"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/watched"
@@ -30,6 +28,8 @@ type limiter struct {
 	resets   *admin.Resets
 	policies *clientcfg.PolicySource
 	report   func() []byte // for heartbeats; see share
+
+	unregistered *unregistered // clients of the configuration's policies
 }
 
 // newLimiter reads the policies: those of the configuration file, with what operators changed on
@@ -41,9 +41,6 @@ func newLimiter(ctx context.Context, f *foundation) (l *limiter, err error) {
 	}
 	l.syncer = l.newSyncer() //nolint:contextcheck // the report is made for heartbeats, outside of any request
 	l.stats = &syncStats{read: l.syncer.Stats}
-	if err := checkPolicies(f.cfg.RateLimit.Clients, f.clients); err != nil {
-		return nil, err
-	}
 	l.resets = admin.NewResets(l.counters, f.store, f.log)
 	l.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(f.store, f.telemetry), clientcfg.PolicyOptions{
 		Base: f.cfg.RateLimit.Settings, Adopted: l.resets.Adopted,
@@ -55,6 +52,7 @@ func newLimiter(ctx context.Context, f *foundation) (l *limiter, err error) {
 		f.log.LogAttrs(ctx, slog.LevelError, "started without the newest policies, which cannot be used; keeping those before",
 			slog.Int64("version", refused.Version), slog.Any("error", refused.Err))
 	}
+	l.unregistered = &unregistered{clients: f.clients, policies: l.policies, log: f.log}
 	l.logOverrides(ctx)
 	l.warnOfShortCodes(ctx)
 	f.telemetry.watch(l)
@@ -88,18 +86,6 @@ func (l *limiter) share(ctx context.Context, report func() []byte) (stop func(co
 		}
 		return nil
 	}
-}
-
-// checkPolicies returns [fielderr.Errors] for policies of clients that do not exist: most likely a
-// client_id is misspelt, and its limit would silently not apply.
-func checkPolicies(policies map[string]ratelimit.Policy, clients *clientcfg.Source) error {
-	var unknown fielderr.Errors
-	for _, id := range slices.Sorted(maps.Keys(policies)) {
-		if _, ok := clients.Client(id); !ok {
-			unknown.Add(config.PolicyPath(id), "there is no client of that name in the store")
-		}
-	}
-	return unknown.Err()
 }
 
 // warnOfShortCodes logs limits that can make a client wait for longer than its authorization code

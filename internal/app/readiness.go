@@ -25,6 +25,8 @@ type readiness struct {
 	policies *clientcfg.PolicySource
 	sync     *syncStats
 	stopping atomic.Bool
+
+	unregistered *unregistered
 }
 
 // report returns the answer of /readyz. It does no I/O: it uses what the background loops have
@@ -40,7 +42,8 @@ func (r *readiness) report(context.Context) httpapi.Readiness {
 		outage:   sync.Stalled,
 		clock:    sync.Clock,
 
-		unreadable: r.clients.Directory().Unreadable(),
+		unreadable:   r.clients.Directory().Unreadable(),
+		unregistered: r.unregistered.list(),
 	}
 	if silent := time.Since(r.clients.CheckedAt()); silent > staleAfter {
 		c.silent = silent
@@ -60,7 +63,8 @@ type condition struct {
 	outage   bool          // limits are decided by their on_outage
 	clock    clock.State
 
-	unreadable map[string]error // clients that are not served, by ID
+	unreadable   map[string]error // clients that are not served, by ID
+	unregistered []string         // clients that the configuration has a policy for, ordered
 }
 
 // readiness returns the answer: ready if nothing is wrong but single clients. The texts are public:
@@ -92,6 +96,9 @@ func (c *condition) readiness() httpapi.Readiness {
 	if len(c.unreadable) > 0 {
 		checks["clients"] = describeUnreadable(c.unreadable)
 	}
+	if len(c.unregistered) > 0 {
+		checks["configuration"] = "has a policy for clients that are not registered: " + nameSome(c.unregistered)
+	}
 	if len(checks) == 0 {
 		checks = nil
 	}
@@ -103,16 +110,20 @@ const namedClients = 5
 
 // describeUnreadable names clients that cannot be read.
 func describeUnreadable(clients map[string]error) string {
-	ids := slices.Sorted(maps.Keys(clients))
-	named := ids[:min(len(ids), namedClients)]
+	return "not served, because they cannot be read: " + nameSome(slices.Sorted(maps.Keys(clients))) + "; the others are"
+}
+
+// nameSome names the first clients, and says how many more there are.
+func nameSome(ids []string) string {
+	named := slices.Clone(ids[:min(len(ids), namedClients)])
 	for i, id := range named {
 		named[i] = strconv.QuoteToASCII(id[:min(len(id), clientcfg.MaxIDLength)])
 	}
-	text := "not served, because they cannot be read: " + strings.Join(named, ", ")
+	text := strings.Join(named, ", ")
 	if more := len(ids) - len(named); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return text + "; the others are"
+	return text
 }
 
 // describeClocks returns which clock disagrees, and by how much; empty if none does.

@@ -38,6 +38,13 @@ func TestReadiness(t *testing.T) {
 			httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{"clients": `not served, because they cannot be read: "app\n", "shop"; the others are`}},
 		},
 		{
+			"the configuration has policies for unknown clients",
+			condition{unregistered: []string{"a", "b\"", "c", "d", "e", "f"}},
+			httpapi.Readiness{Status: httpapi.Ready, Checks: map[string]string{
+				"configuration": `has a policy for clients that are not registered: "a", "b\"", "c", "d", "e" and 1 more`,
+			}},
+		},
+		{
 			"many clients cannot be read, and more",
 			condition{refused: true, unreadable: map[string]error{"a": nil, "b": nil, "c": nil, "d": nil, "e": nil, "f": nil, "g": nil}},
 			degraded(map[string]string{

@@ -153,6 +153,7 @@ func (s *Server) tasks() []background.Task {
 		{Name: "signing keys", Every: f.keys.CheckEvery(), Do: f.keys.Maintain, Failed: keep},
 		{Name: "withdrawn keys", Every: keysRefreshEvery, Do: f.keys.Refresh, Failed: keep},
 		{Name: "clients", Every: clientsRefreshEvery, Do: f.clients.Refresh, Failed: keep},
+		{Name: "unregistered clients", Every: clientsRefreshEvery, First: true, Do: l.unregistered.note, Failed: keep},
 		{Name: "uses of secrets", Every: usesFlushedEvery, Do: f.uses.Flush, Failed: "uses of secrets not stored; trying again"},
 		{Name: "policies", Every: policiesRefreshEvery, Do: l.policies.Refresh, Failed: keep},
 		{

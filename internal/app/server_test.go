@@ -19,9 +19,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
-	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -192,18 +192,36 @@ func TestNewReportsWhatIsWrongAndLetsGo(t *testing.T) {
 	}
 }
 
-func TestPolicyOfAnUnknownClientStopsTheStart(t *testing.T) {
+// TestPolicyOfAnUnknownClientIsReported: a file that names a client that is deleted, or not registered
+// yet, stops no start. The report follows registrations while the server runs.
+func TestPolicyOfAnUnknownClientIsReported(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.RateLimit.Clients = map[string]ratelimit.Policy{"shop": {}, "shpo": {}, "app.example.com": {Trusted: true}}
-	_, err := New(t.Context(), cfg, Options{Prepare: func(ctx context.Context, store Store) error {
+	var out bytes.Buffer
+	s, err := New(t.Context(), cfg, Options{Logger: slog.New(slog.NewTextHandler(&out, nil)), Prepare: func(ctx context.Context, store Store) error {
 		_, _, err := CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, time.Now())
 		return err
 	}})
-	want := `rate_limit.clients["app.example.com"]: there is no client of that name in the store
-rate_limit.clients.shpo: there is no client of that name in the store`
-	if fielderr.Of(err) == nil || err.Error() != want {
-		t.Errorf("New() = %v, want\n%s", err, want)
+	check.OK(t, err)
+	u := s.limiter.unregistered
+	check.Equal(t, "unregistered", u.list(), []string{"app.example.com", "shpo"})
+	check.OK(t, u.note(t.Context()))
+	for _, field := range []string{`rate_limit.clients[\"app.example.com\"]`, "rate_limit.clients.shpo"} {
+		check.Equal(t, "lines about "+field, strings.Count(out.String(), field), 1)
 	}
+	check.OK(t, u.note(t.Context()))
+	check.Equal(t, "warnings after nothing has changed", strings.Count(out.String(), "level=WARN msg=\"configuration"), 2)
+
+	_, _, err = CreateClient(t.Context(), s.base.store, clientcfg.Client{ID: "shpo"}, time.Now())
+	check.OK(t, err)
+	check.OK(t, s.base.store.DeleteClient(t.Context(), "shop"))
+	check.OK(t, s.base.clients.Refresh(t.Context()))
+	check.OK(t, u.note(t.Context()))
+	check.Equal(t, "unregistered", u.list(), []string{"app.example.com", "shop"})
+	for _, line := range []string{"registered now\" client_id=shpo", "it applies when there is one\" client_id=shop"} {
+		check.Equal(t, line, strings.Count(out.String(), line), 1)
+	}
+	check.OK(t, s.Close())
 }
 
 func TestIssuerFor(t *testing.T) {

@@ -44,7 +44,9 @@ func TestTasks(t *testing.T) {
 		"policies":        {Every: time.Second},
 		"audit sweep":     {Every: time.Hour, Retry: time.Minute, First: true},
 		"sweep":           {Every: time.Minute},
-		"certificate":     {Every: 10 * time.Second},
+
+		"unregistered clients": {Every: 2 * time.Second, First: true},
+		"certificate":          {Every: 10 * time.Second},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tasks() (-want +got):\n%s", diff)

@@ -161,6 +161,7 @@ func (t *telemetry) watch(l *limiter) {
 		}
 	})
 	t.WatchUnreadableClients(func() int { return len(clients.Directory().Unreadable()) })
+	t.WatchUnregisteredClients(func() int { return len(l.unregistered.list()) })
 	t.WatchPolicies(func() metrics.PolicySnapshot { return policies.Snapshot() })
 	t.WatchMemory(func() metrics.Memory {
 		st := l.counters.Stats()

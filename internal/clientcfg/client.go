@@ -45,8 +45,10 @@ type Client struct {
 	Audience     []string     `json:"audience,omitempty"` // aud of its tokens; empty: the server's default
 	WithoutPKCE  bool         `json:"without_pkce,omitempty"`
 	// ResourceServer allows it to introspect all access tokens, not only those that concern it.
-	ResourceServer bool      `json:"resource_server,omitempty"`
-	CreatedAt      time.Time `json:"created_at"`
+	ResourceServer bool `json:"resource_server,omitempty"`
+	// FirstParty is of those who run the server: its users are not asked for their consent.
+	FirstParty bool      `json:"first_party,omitempty"`
+	CreatedAt  time.Time `json:"created_at"`
 	// NotBefore makes everything worthless that was issued to it before, where the stamps do not say it;
 	// zero: nothing.
 	NotBefore time.Time `json:"not_before,omitzero"`
@@ -124,11 +126,20 @@ func (c *Client) validateKind() (errs []error) {
 	if c.Public && c.ResourceServer {
 		errs = append(errs, errors.New("resource_server: a public client cannot introspect tokens (RFC 7662 2.1)"))
 	}
+	if c.FirstParty && !c.May(AuthorizationCode) {
+		errs = append(errs, errors.New("first_party: only the authorization_code grant has a consent page to skip"))
+	}
+	if c.FirstParty && c.Public && !slices.ContainsFunc(c.RedirectURIs, func(u string) bool { return strings.HasPrefix(u, "https:") }) {
+		errs = append(errs, errors.New("first_party: a public client needs an https redirect URI, because any program of a device can use a loopback address or a private-use scheme (RFC 8252 8.6)"))
+	}
 	if c.Public && c.WithoutPKCE {
 		errs = append(errs, errors.New("without_pkce: a public client needs PKCE (RFC 9700 2.1.1)"))
 	}
 	return errs
 }
+
+// ScopeOpenID is the scope by which a client asks for OpenID Connect, which this server does not do.
+const ScopeOpenID = "openid"
 
 // validateID accepts VSCHAR (RFC 6749 appendix A.1) except for the space, which leads to
 // mistakes in shells and dashboards.

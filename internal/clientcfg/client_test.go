@@ -45,6 +45,17 @@ func TestClientValidate(t *testing.T) {
 			c.Public, c.SecretDigest = true, secret.Digest{}
 			c.Grants = []clientcfg.Grant{clientcfg.ClientCredentials}
 		}, "cannot use client_credentials"},
+		{"first party", func(c *clientcfg.Client) { c.FirstParty = true }, ""},
+		{"public first party on the web", func(c *clientcfg.Client) {
+			c.FirstParty, c.Public, c.SecretDigest = true, true, secret.Digest{}
+		}, ""},
+		{"public first party on a device", func(c *clientcfg.Client) {
+			c.FirstParty, c.Public, c.SecretDigest = true, true, secret.Digest{}
+			c.RedirectURIs = []string{"http://127.0.0.1/callback", "com.example.app:/callback"}
+		}, "first_party: a public client needs an https redirect URI"},
+		{"first party without users", func(c *clientcfg.Client) {
+			c.FirstParty, c.Grants = true, []clientcfg.Grant{clientcfg.ClientCredentials}
+		}, "first_party: only the authorization_code grant"},
 		{"public without PKCE", func(c *clientcfg.Client) {
 			c.Public, c.SecretDigest, c.WithoutPKCE = true, secret.Digest{}, true
 		}, "needs PKCE"},

@@ -21,7 +21,7 @@ import (
 func filled(t *testing.T) clientcfg.Client {
 	t.Helper()
 	c := webClient(func(c *clientcfg.Client) {
-		c.Name, c.Audience, c.WithoutPKCE, c.ResourceServer, c.Version = "Shop", []string{"api"}, true, true, 7
+		c.Name, c.Audience, c.WithoutPKCE, c.ResourceServer, c.FirstParty, c.Version = "Shop", []string{"api"}, true, true, true, 7
 		c.RedirectURIs = []string{"https://a.example/cb", "https://b.example/cb"}
 		c.CreatedAt, c.NotBefore = time.Unix(1e9, 0).UTC(), time.Unix(2e9, 0).UTC()
 		c.Stamp = secret.Stamp{ID: "id", Count: 3}

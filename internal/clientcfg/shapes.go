@@ -23,7 +23,7 @@ func (s *shapes) of(c *Client) *Client {
 	}
 	s.hash.Reset()
 	maphash.WriteComparable(&s.hash, c.Former)
-	maphash.WriteComparable(&s.hash, [...]bool{c.Public, c.WithoutPKCE, c.ResourceServer})
+	maphash.WriteComparable(&s.hash, [...]bool{c.Public, c.WithoutPKCE, c.ResourceServer, c.FirstParty})
 	for _, g := range c.Grants {
 		s.write(string(g))
 	}
@@ -45,6 +45,7 @@ func (s *shapes) of(c *Client) *Client {
 // sameShape compares all that is in a shape.
 func sameShape(a, b *Client) bool {
 	return a.Former == b.Former && a.Public == b.Public && a.WithoutPKCE == b.WithoutPKCE && a.ResourceServer == b.ResourceServer &&
+		a.FirstParty == b.FirstParty &&
 		slices.Equal(a.Grants, b.Grants) && slices.Equal(a.Scopes, b.Scopes) && slices.Equal(a.Audience, b.Audience)
 }
 

@@ -70,7 +70,7 @@ func prepare(ctx context.Context, dir string) error {
 		return err
 	}
 	for id, args := range clientArgs {
-		out, err := command(ctx, "", append([]string{"client", "create", id, "--data", fixture, "-o", "json"}, args...)...)
+		out, err := command(ctx, "", append([]string{"client", "create", id, "--create", "--data", fixture, "-o", "json"}, args...)...)
 		if err != nil {
 			return err
 		}

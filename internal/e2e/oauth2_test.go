@@ -241,16 +241,21 @@ func without(v url.Values, name string) url.Values {
 	return v
 }
 
-// A second authorization with the same browser needs no password.
+// A second authorization with the same browser needs no password, and no page where only the client can
+// receive the answer.
 func TestSessionIsKept(t *testing.T) {
 	s := start(t, unlimited)
 	b := newBrowser(t)
-	c := s.config("web")
+	c := s.config("native")
 	s.code(b, c)
 	b.open(c.AuthCodeURL("s", oauth2.S256ChallengeOption(oauth2.GenerateVerifier())))
 	if b.has("/sign-in") || !b.has("/consent") {
 		t.Fatalf("not the page for consent:\n%s", b.page.text)
 	}
+	c = s.config("web")
+	s.code(b, c)
+	b.open(c.AuthCodeURL("s", oauth2.S256ChallengeOption(oauth2.GenerateVerifier())))
+	check.Equal(t, "a code without a page", b.sentTo().Query().Has("code"), true)
 }
 
 // The client behind the token command, against the server itself.

@@ -24,14 +24,17 @@ func (s *Service) Authorize(_ context.Context, req AuthorizeRequest) (*Prompt, e
 	if bad != nil {
 		return nil, bad
 	}
-	scopes, bad := checkAuthorize(client, req)
+	p := &Prompt{
+		Client: client, RedirectURI: redirect, RedirectURISent: req.RedirectURI != "",
+		State: req.State, Challenge: req.CodeChallenge,
+	}
+	if p.Scopes, bad = checkAuthorize(client, req); bad == nil {
+		p.Interaction, bad = readInteraction(&req)
+	}
 	if bad != nil {
 		return nil, &RedirectError{RedirectURI: redirect, State: req.State, Err: bad}
 	}
-	return &Prompt{
-		Client: client, RedirectURI: redirect, RedirectURISent: req.RedirectURI != "",
-		Scopes: scopes, State: req.State, Challenge: req.CodeChallenge,
-	}, nil
+	return p, nil
 }
 
 // checkAuthorize checks the parameters whose errors are sent to the client by redirect.
@@ -50,7 +53,8 @@ func checkAuthorize(client *clientcfg.Client, req AuthorizeRequest) ([]string, *
 	return grantScope(client, req.Scope)
 }
 
-// Approve issues the authorization code of a consent page, because the user of the session agreed.
+// Approve issues the authorization code of a consent page, because the user of the session agreed, and
+// remembers that.
 // The session is the one that [Service.Session] has just returned: only its expiry is judged here, and its
 // user when the code is redeemed. A page gives one code: if it is answered again, the result is the same
 // code until that is redeemed or expires. Errors: [ErrNoSession], [ErrConsentPage], [ErrConsentUsed],
@@ -80,17 +84,12 @@ func (s *Service) Approve(ctx context.Context, p *Prompt, session Session, conse
 	if err := s.countConsent(session.Digest, ""); err != nil {
 		return "", err
 	}
-	record := Code{
-		Authorization: Authorization{
-			ClientID: p.Client.ID, Username: session.Username, Scopes: p.Scopes,
-			Family: secret.ID(), AuthTime: session.CreatedAt, UserStamp: session.UserStamp,
-		},
-		Digest: digest, Challenge: p.Challenge, IssuedAt: now, ClientStamp: p.Client.Stamp.Carried(),
-		ExpiresAt: later(now.Add(s.opts.CodeLifetime), opened.Add(pageLifetime)),
+	agreement, err := s.agree(ctx, p, &session, true)
+	if err != nil {
+		return "", err
 	}
-	if p.RedirectURISent {
-		record.RedirectURI = p.RedirectURI
-	}
+	record := s.newCode(p, &session, &agreement, now)
+	record.Digest, record.ExpiresAt = digest, later(now.Add(s.opts.CodeLifetime), opened.Add(pageLifetime))
 	err = s.store.CreateCode(ctx, record)
 	switch {
 	case errors.Is(err, ErrExists): // since it was looked for

@@ -90,10 +90,21 @@ func (c *Consent) code(now time.Time) (code string, opened time.Time, err error)
 	return base64.RawURLEncoding.EncodeToString(consentMAC(c.Cookie, "authorization code", name, c.Request)), opened, nil
 }
 
-// consentMAC authenticates a page, or derives its code, by purpose.
+// FormToken returns what a form carries that only a page of the session can have made: for one action, on
+// one thing.
+func FormToken(cookie, action, of string) string {
+	return base64.RawURLEncoding.EncodeToString(consentMAC(cookie, "form "+action, nil, of))
+}
+
+// GenuineForm reports whether the token is that of [FormToken].
+func GenuineForm(token, cookie, action, of string) bool {
+	return cookie != "" && hmac.Equal([]byte(token), []byte(FormToken(cookie, action, of)))
+}
+
+// consentMAC authenticates a page or a form, or derives a code, by purpose.
 func consentMAC(cookie, purpose string, page []byte, request string) []byte {
 	h := hmac.New(sha256.New, []byte(cookie))
-	_, _ = h.Write(append([]byte(purpose+"\x00"), page...)) // of fixed length
+	_, _ = h.Write(append([]byte(purpose+"\x00"), page...)) // of fixed length for each purpose
 	_, _ = io.WriteString(h, request)
 	return h.Sum(nil)
 }

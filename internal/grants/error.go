@@ -25,6 +25,14 @@ const (
 	UnsupportedTokenType    ErrorCode = "unsupported_token_type" // RFC 7009 2.2.1
 )
 
+// The error codes of OpenID Connect Core 1.0 section 3.1.2.6 that this server uses: a page would be needed
+// for which there must be none.
+const (
+	LoginRequired       ErrorCode = "login_required"
+	ConsentRequired     ErrorCode = "consent_required"
+	InteractionRequired ErrorCode = "interaction_required"
+)
+
 // Error is a failure that is answered with an OAuth error code. Description is for the client's
 // developer and never holds a secret or the cause; Cause is for the log.
 type Error struct {

@@ -56,6 +56,20 @@ func (f *failing) ChangeUser(ctx context.Context, name string, change grants.Use
 	return f.Store.ChangeUser(ctx, name, change)
 }
 
+func (f *failing) PutAgreement(ctx context.Context, a grants.Agreement) error {
+	if err := f.check("PutAgreement"); err != nil {
+		return err
+	}
+	return f.Store.PutAgreement(ctx, a)
+}
+
+func (f *failing) DeleteAgreement(ctx context.Context, a *grants.Agreement) error {
+	if err := f.check("DeleteAgreement"); err != nil {
+		return err
+	}
+	return f.Store.DeleteAgreement(ctx, a)
+}
+
 func (f *failing) CreateCode(ctx context.Context, c grants.Code) error {
 	if err := f.check("CreateCode"); err != nil {
 		return err

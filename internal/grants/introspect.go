@@ -67,7 +67,7 @@ func (s *Service) introspectClaims(ctx context.Context, c keys.Claims) (Introspe
 	names := []string{tokenName(c.ID)}
 	if c.Family != "" {
 		auth.Username = c.Subject
-		names = append(names, familyName(c.Family))
+		names = append(names, familyNames(c.Family)...)
 	}
 	alive, err := s.alive(ctx, &auth, c.ClientStamp, c.IssuedAt, names...)
 	if !alive || err != nil {
@@ -91,7 +91,7 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 	if f.ClientID != asking.ID || p.token.generation != f.Generation || !s.opts.Now().Before(s.end(f)) {
 		return Introspection{}, nil
 	}
-	alive, err := s.alive(ctx, &f.Authorization, f.ClientStamp, f.IssuedAt, familyName(f.Family))
+	alive, err := s.alive(ctx, &f.Authorization, f.ClientStamp, f.IssuedAt, familyNames(f.Family)...)
 	if !alive || err != nil {
 		return Introspection{}, err
 	}

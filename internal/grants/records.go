@@ -45,6 +45,22 @@ type Family struct {
 	ClientStamp secret.Stamp
 }
 
+// Agreement is what a user allows a client: a remembered consent, as stored.
+type Agreement struct {
+	Username string
+	ClientID string
+	ID       string // random; the names of the families that come of it begin with it
+	Scopes   []string
+	AgreedAt time.Time // when the user last agreed on a page
+	UsedAt   time.Time // when a code was last issued under it, to the day
+	// ExpiresAt is when it is forgotten unless it is used.
+	ExpiresAt time.Time
+	// ClientStamp and UserStamp are those of the client and the user when the user agreed.
+	ClientStamp secret.Stamp
+	UserStamp   secret.Stamp
+	Version     int64 // +1 with every change
+}
+
 // EarlierToken is a refresh token that an earlier release has issued, as stored: by its digest only.
 type EarlierToken struct {
 	Authorization

@@ -79,7 +79,7 @@ func (s *Service) lookRefreshToken(ctx context.Context, x *issuance, req TokenRe
 	if err := s.checkClient(ctx, x.client, "refresh token", p.family.ClientStamp, p.family.IssuedAt); err != nil {
 		return err
 	}
-	if err := s.checkFamily(ctx, p.family.Family); err != nil {
+	if err := s.checkFamily(ctx, "refresh token", p.family.Family); err != nil {
 		return err
 	}
 	if err := s.checkUser(ctx, &p.family.Authorization); err != nil {
@@ -142,7 +142,7 @@ func (s *Service) claimedMeanwhile(ctx context.Context, x *issuance) error {
 		return storeFailed("issue tokens", ErrClaimed) // the store has not shown yet who has claimed it
 	}
 	s.prepareNext(x)
-	return s.checkFamily(ctx, x.auth.Family)
+	return s.checkFamily(ctx, "refresh token", x.auth.Family)
 }
 
 // prepareNext sets the refresh token that will be issued. There is none if the sign-in is too old for

@@ -57,6 +57,9 @@ type AuthorizeRequest struct {
 	State               string
 	CodeChallenge       string
 	CodeChallengeMethod string
+	Prompt              string // OpenID Connect Core 1.0 3.1.2.1, like the next two
+	MaxAge              string
+	LoginHint           string
 }
 
 // Prompt is a valid authorization request: what the user is asked to agree to.
@@ -67,6 +70,7 @@ type Prompt struct {
 	Scopes          []string // granted if the user agrees
 	State           string
 	Challenge       string
+	Interaction
 }
 
 // RedirectError is a failed authorization request whose client and redirect URI are genuine, so

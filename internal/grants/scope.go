@@ -24,14 +24,19 @@ func parseScope(raw string) ([]string, *Error) {
 }
 
 // grantScope returns the scope of a new authorization: what was requested, if the client is
-// registered for all of it; without a request, all that the client is registered for.
+// registered for all of it; without a request, all that the client is registered for. The scope openid is
+// refused also if a release that took it for any other has registered it: a client that asks for it waits
+// for an ID token.
 func grantScope(client *clientcfg.Client, raw string) ([]string, *Error) {
 	asked, err := parseScope(raw)
 	if err != nil {
 		return nil, err
 	}
 	if len(asked) == 0 {
-		return slices.Clone(client.Scopes), nil
+		return slices.DeleteFunc(slices.Clone(client.Scopes), func(s string) bool { return s == clientcfg.ScopeOpenID }), nil
+	}
+	if slices.Contains(asked, clientcfg.ScopeOpenID) {
+		return nil, fail(InvalidScope, "This server does not do OpenID Connect: it has no ID tokens. Leave out the scope openid.")
 	}
 	if !subset(asked, client.Scopes) {
 		return nil, fail(InvalidScope, "The client is not registered for all of this scope.")

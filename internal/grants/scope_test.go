@@ -31,6 +31,17 @@ func TestGrantScope(t *testing.T) {
 			}
 		})
 	}
+	// An earlier release has registered openid as any other scope.
+	former := &clientcfg.Client{Scopes: []string{"openid", "a"}}
+	if got, err := grantScope(former, ""); err != nil || !slices.Equal(got, []string{"a"}) {
+		t.Errorf("without a scope: %q, %v", got, err)
+	}
+	for _, client := range []*clientcfg.Client{client, former} {
+		_, err := grantScope(client, "a openid")
+		if err == nil || err.Code != InvalidScope || !strings.Contains(err.Description, "does not do OpenID Connect") {
+			t.Errorf("openid was answered with %v", err)
+		}
+	}
 	none, err := grantScope(&clientcfg.Client{}, "")
 	if err != nil || len(none) != 0 {
 		t.Errorf("grantScope of a client without scopes = %q, %v, want none", none, err)

@@ -47,6 +47,7 @@ type tokenIssuer interface {
 type Store interface {
 	Codes
 	Families
+	Agreements
 	EarlierTokens
 	Revocations
 	ClientReader

@@ -54,6 +54,21 @@ type Families interface {
 	RotateFamily(ctx context.Context, next Family) error
 }
 
+// Agreements keeps what users allow clients, one agreement at most for a user and a client.
+type Agreements interface {
+	// Agreement reads. ErrNotFound.
+	Agreement(ctx context.Context, username, clientID string) (Agreement, error)
+	// AgreementsOf returns those of a user, ordered by client.
+	AgreementsOf(ctx context.Context, username string) ([]Agreement, error)
+	// PutAgreement adds an agreement of Version 1 if there is none of its user and client. One of a later
+	// Version replaces the one before: that of the same ID with a Version of one less. ErrExists: there
+	// is another by now, or none. If the reply of a database was lost, ErrExists may be returned for what
+	// the call itself has stored.
+	PutAgreement(ctx context.Context, a Agreement) error
+	// DeleteAgreement removes the agreement of that user, client and ID; one that is not there is no error.
+	DeleteAgreement(ctx context.Context, a *Agreement) error
+}
+
 // EarlierTokens keeps the refresh tokens of earlier releases until they expire. No more are added.
 type EarlierTokens interface {
 	// EarlierToken reads, and claims nothing; claimed ones too. ErrNotFound.
@@ -105,7 +120,8 @@ type UserRegistry interface {
 	// Users returns all users, ordered by name. One that cannot be read does not keep the others from
 	// being read.
 	Users(ctx context.Context) ([]StoredUser, error)
-	// DeleteUser removes a user, also one that cannot be read. ErrNotFound.
+	// DeleteUser removes a user, also one that cannot be read, and the agreements of that name.
+	// ErrNotFound: there was no such user; agreements that were left are removed all the same.
 	DeleteUser(ctx context.Context, name string) error
 }
 
@@ -125,7 +141,7 @@ type Sessions interface {
 // Sweeper removes what has expired. A backend whose server does so by itself (TTL indexes) MUST NOT
 // implement it: the clock of one instance must not delete what others still count on.
 type Sweeper interface {
-	// Sweep removes codes, families, earlier tokens, sessions and revocations that expired before now, in
-	// bounded steps, and returns how many.
+	// Sweep removes codes, families, agreements, earlier tokens, sessions and revocations that expired
+	// before now, in bounded steps, and returns how many.
 	Sweep(ctx context.Context, now time.Time) (int, error)
 }

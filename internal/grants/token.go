@@ -141,6 +141,9 @@ func (s *Service) lookCode(ctx context.Context, x *issuance, req TokenRequest) e
 	if bad := checkVerifier(code.Challenge, req.CodeVerifier); bad != nil {
 		return bad
 	}
+	if err := s.checkFamily(ctx, "authorization code", code.Family); err != nil {
+		return err
+	}
 	if err := s.checkUser(ctx, &code.Authorization); err != nil {
 		return err
 	}
@@ -173,14 +176,14 @@ func checkTokenRedirect(client *clientcfg.Client, authorized, presented string) 
 	return nil
 }
 
-// checkFamily refuses what belongs to a family that was revoked.
-func (s *Service) checkFamily(ctx context.Context, family string) error {
-	revoked, err := s.store.Revoked(ctx, familyName(family))
+// checkFamily refuses what belongs to a family that was revoked, or whose agreement was withdrawn.
+func (s *Service) checkFamily(ctx context.Context, what, family string) error {
+	revoked, err := s.store.Revoked(ctx, familyNames(family)...)
 	switch {
 	case err != nil:
 		return storeFailed("read revocations", err)
 	case revoked:
-		return fail(InvalidGrant, "The refresh token was revoked.")
+		return fail(InvalidGrant, "The "+what+" was revoked.")
 	}
 	return nil
 }

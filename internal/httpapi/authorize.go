@@ -14,7 +14,7 @@ import (
 const maxQuery = 16 << 10
 
 // authorize is GET /authorize (RFC 6749 3.1, 4.1.1): it shows the sign-in page or, to a user who is
-// signed in, what the client asks for.
+// signed in, what the client asks for; or it sends the code where the user need not be asked.
 func (s *Server) authorize(c *call) error {
 	q, err := parseAuthorization(c.Request().URL.RawQuery)
 	if err != nil {
@@ -24,14 +24,46 @@ func (s *Server) authorize(c *call) error {
 	if prompt == nil {
 		return err
 	}
+	if c.Request().Method == http.MethodHead {
+		prompt.Silent, prompt.Consent = false, true // HEAD must issue no code
+	}
 	session, err := s.session(c)
+	if err != nil && !errors.Is(err, errSignedOut) {
+		return s.silently(c, prompt, err)
+	}
+	page := &consentPage{Authorization: q.encode(), prompt: prompt, session: session}
+	return s.proceed(c, http.StatusOK, page, err == nil)
+}
+
+// proceed does what an authorization request needs next. page is the consent page, if that is it.
+func (s *Server) proceed(c *call, status int, page *consentPage, signedIn bool) error {
+	p, session := page.prompt, &page.session
+	if !signedIn {
+		session = nil
+	}
+	next, err := s.o.Authorizations.Proceed(c.ctx(), p, session)
+	var refused *grants.RedirectError
 	switch {
-	case errors.Is(err, errSignedOut):
-		return s.showSignIn(c, http.StatusOK, &signInPage{Authorization: q.encode(), prompt: prompt})
+	case errors.As(err, &refused):
+		return s.redirectError(c, p.RedirectURI, p.State, refused.Err)
 	case err != nil:
+		return s.silently(c, p, err)
+	case next.SignIn:
+		return s.showSignIn(c, http.StatusOK, &signInPage{Authorization: page.Authorization, Username: p.Hint, prompt: p})
+	case next.Code != "":
+		return s.redirectToClient(c, p.RedirectURI, p.State, url.Values{"code": {next.Code}})
+	}
+	page.known = next.Known
+	return s.showConsent(c, status, page)
+}
+
+// silently returns an error, or sends it to the client if that wants no page.
+func (s *Server) silently(c *call, p *grants.Prompt, err error) error {
+	if !p.Silent {
 		return err
 	}
-	return s.showConsent(c, http.StatusOK, &consentPage{Authorization: q.encode(), prompt: prompt, session: session})
+	s.log.LogAttrs(c.ctx(), slog.LevelError, "silent authorization failed", slog.String("client_id", c.clientID), slog.Any("error", err))
+	return s.redirectError(c, p.RedirectURI, p.State, &grants.Error{Code: grants.TemporarilyUnavailable, Description: "The server cannot answer this at the moment. Try again."})
 }
 
 // authorizeByPost is POST /authorize, which RFC 6749 3.1 allows. It redirects to the same address
@@ -74,6 +106,9 @@ func (s *Server) prompt(c *call, q *params) (*grants.Prompt, error) {
 		State:               q.get("state"),
 		CodeChallenge:       q.get("code_challenge"),
 		CodeChallengeMethod: q.get("code_challenge_method"),
+		Prompt:              q.get("prompt"),
+		MaxAge:              q.get("max_age"),
+		LoginHint:           q.get("login_hint"),
 	})
 	var failed *grants.RedirectError
 	switch {
@@ -147,10 +182,10 @@ type answered struct {
 	consent grants.Consent
 }
 
-// askAgain shows the page anew.
+// askAgain shows the page anew, also if the user need not be asked: the answer may have been no.
 func (s *Server) askAgain(c *call, a *answered, why string) error {
-	a.Alert = why
-	return s.showConsent(c, http.StatusForbidden, &a.consentPage)
+	a.Alert, a.prompt.Consent = why, true
+	return s.proceed(c, http.StatusForbidden, &a.consentPage, true)
 }
 
 func (s *Server) decide(c *call, decision string, a *answered) error {

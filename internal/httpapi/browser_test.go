@@ -258,7 +258,7 @@ func TestBrowserRefusesForeignPages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := newBrowser(t)
-			for _, path := range []string{"/sign-in", "/sign-out", "/consent"} {
+			for _, path := range []string{"/sign-in", "/sign-out", "/consent", "/consents/withdraw"} {
 				check.OK(t, chromedp.Do(ctx, chromedp.Navigate(site+path), chromedp.Click(submitButton), chromedp.WaitVisible(alertBox)))
 				text, err := chromedp.Run(ctx, chromedp.Text(alertBox))
 				check.OK(t, err)

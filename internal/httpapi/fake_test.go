@@ -34,6 +34,11 @@ type fake struct {
 	query    grants.TokenQuery
 	signIn   grants.SignIn
 	approved []string // usernames that codes were issued for
+
+	next        grants.Next // what Proceed answers if a user is signed in
+	failProceed error
+	proceeded   grants.Interaction           // of the last request
+	allowed     map[string]*grants.Agreement // by user, with the client
 }
 
 const (
@@ -89,7 +94,48 @@ func (f *fake) Authorize(_ context.Context, r grants.AuthorizeRequest) (*grants.
 			Code: grants.UnsupportedResponseType, Description: `only "code"`,
 		}}
 	}
-	return &grants.Prompt{Client: &f.client, RedirectURI: r.RedirectURI, Scopes: strings.Fields(r.Scope), State: r.State}, nil
+	return &grants.Prompt{
+		Client: &f.client, RedirectURI: r.RedirectURI, Scopes: strings.Fields(r.Scope), State: r.State,
+		Interaction: grants.Interaction{
+			Silent: r.Prompt == "none", SignIn: r.Prompt == "login", Consent: r.Prompt == "consent", Hint: r.LoginHint,
+		},
+	}, nil
+}
+
+func (f *fake) Proceed(_ context.Context, p *grants.Prompt, s *grants.Session) (grants.Next, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.proceeded = p.Interaction
+	if f.failProceed != nil {
+		return grants.Next{}, f.failProceed
+	}
+	if s == nil {
+		return grants.Next{SignIn: true}, nil
+	}
+	next := f.next
+	if p.Consent {
+		next.Code = ""
+	}
+	return next, nil
+}
+
+func (f *fake) Allowed(_ context.Context, username string) (list []grants.Allowed, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.allowed[username] != nil {
+		list = append(list, grants.Allowed{Agreement: *f.allowed[username], Client: &f.client})
+	}
+	return list, f.failProceed
+}
+
+func (f *fake) Withdraw(_ context.Context, username, clientID string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.allowed[username] == nil || clientID != f.client.ID {
+		return grants.ErrNotFound
+	}
+	delete(f.allowed, username)
+	return f.failProceed
 }
 
 func (f *fake) Approve(_ context.Context, _ *grants.Prompt, s grants.Session, c grants.Consent) (string, error) {

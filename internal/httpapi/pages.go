@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -29,8 +30,9 @@ func parsePages(base string) (pageSet, error) {
 		"style":   func() string { return base + stylePath },
 		"icon":    func() string { return base + iconPath },
 		"initial": initial,
+		"day":     day,
 	}
-	for _, name := range []string{"sign-in", "consent", "index", "failure", "rate-limits"} {
+	for _, name := range []string{"sign-in", "consent", "consents", "index", "failure", "rate-limits"} {
 		t, err := template.New("layout.html").Funcs(funcs).ParseFS(templates, "templates/layout.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("httpapi: page %s: %w", name, err)
@@ -43,7 +45,8 @@ func parsePages(base string) (pageSet, error) {
 // signInPage is what the sign-in page shows.
 type signInPage struct {
 	Authorization string // the request to continue with, form-encoded
-	Username      string // as typed before
+	Then          string // where to continue without a request: thenConsents, or the index page
+	Username      string // as typed before, or as the client expects
 	Alert         string
 	prompt        *grants.Prompt // nil without a client
 }
@@ -68,7 +71,14 @@ type consentPage struct {
 	ScopeTexts    []scopeText
 	prompt        *grants.Prompt
 	session       grants.Session
+	known         []string // scopes that the user allowed before
 }
+
+// Widens reports whether the client may do some of what it asks for already.
+func (p *consentPage) Widens() bool { return len(p.known) > 0 && len(p.known) < len(p.prompt.Scopes) }
+
+// Remembered reports whether the answer is remembered so far that the page need not be shown again.
+func (p *consentPage) Remembered() bool { return p.prompt.Proven() }
 
 // ClientName is the name of the client.
 func (p *consentPage) ClientName() string { return p.prompt.Client.DisplayName() }
@@ -96,6 +106,9 @@ func (p *consentPage) Target() string {
 func (s *Server) showConsent(c *call, status int, p *consentPage) error {
 	p.Binding = grants.NewConsentPage(time.Now(), s.cookieValue(c), p.Authorization)
 	p.ScopeTexts = s.scopeTexts(p.prompt.Scopes)
+	for i, scope := range p.prompt.Scopes {
+		p.ScopeTexts[i].New = p.Widens() && !slices.Contains(p.known, scope)
+	}
 	return s.show(c, status, "consent", p, p.prompt)
 }
 
@@ -114,6 +127,8 @@ func (s *Server) failPage(c *call, a answer) {
 		page.Title = "This request cannot be authorized"
 	case "/consent":
 		page.Title = "Your decision was not recorded"
+	case withdrawPath:
+		page.Title = "The access was not withdrawn"
 	case "/sign-in":
 		page.Title = "Sign-in failed"
 	case "/sign-out":
@@ -186,6 +201,9 @@ func (s *Server) wantsPage(c *call) bool {
 	}
 	return c.Path() != "" // the address of a page
 }
+
+// day is how a page shows a date.
+func day(t time.Time) string { return t.Format("2 January 2006") }
 
 // initial is the letter in a client's badge.
 func initial(name string) string {

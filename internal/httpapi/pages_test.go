@@ -48,7 +48,7 @@ func TestPagesNeedNoScript(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f, nil)
 	cookie := f.signedIn("alice")
-	for _, path := range []string{"/", "/sign-in", "/docs/rate-limits", "/authorize", "/authorize?" + authorization().Encode()} {
+	for _, path := range []string{"/", "/sign-in", "/docs/rate-limits", "/consents", "/authorize", "/authorize?" + authorization().Encode()} {
 		for _, c := range []string{"", cookie} {
 			page := request{method: "GET", path: path, header: http.Header{"Cookie": {c}, "Accept": {"text/html"}}}.send(t, s).Body
 			holds(t, page, `<meta name="viewport" content="width=device-width, initial-scale=1">`)
@@ -70,13 +70,14 @@ func TestFailurePagesSayWhatFailed(t *testing.T) {
 		status        int
 		heading, text string
 	}{
-		"bad authorization request": {request{method: "GET", path: "/authorize"}, 400, "This request cannot be authorized", "unknown client"},
-		"consent of another site":   {request{path: "/consent", header: foreign}, 403, "Your decision was not recorded", "another site"},
-		"sign-in of another site":   {request{path: "/sign-in", header: foreign}, 403, "Sign-in failed", "another site"},
-		"sign-in without a store":   {request{path: "/sign-in", body: form("username", "alice", "password", "x")}, 500, "Sign-in failed", "not your request"},
-		"sign-out of another site":  {request{path: "/sign-out", header: foreign}, 403, "Sign-out failed", "another site"},
-		"page that takes no form":   {request{path: "/docs/rate-limits"}, 405, "This page cannot be shown", "does not take that method"},
-		"no page":                   {request{method: "GET", path: "/nowhere", header: http.Header{"Accept": {"text/html"}}}, 404, "Page not found", "nothing at this address"},
+		"bad authorization request":  {request{method: "GET", path: "/authorize"}, 400, "This request cannot be authorized", "unknown client"},
+		"consent of another site":    {request{path: "/consent", header: foreign}, 403, "Your decision was not recorded", "another site"},
+		"withdrawal of another site": {request{path: "/consents/withdraw", header: foreign}, 403, "The access was not withdrawn", "another site"},
+		"sign-in of another site":    {request{path: "/sign-in", header: foreign}, 403, "Sign-in failed", "another site"},
+		"sign-in without a store":    {request{path: "/sign-in", body: form("username", "alice", "password", "x")}, 500, "Sign-in failed", "not your request"},
+		"sign-out of another site":   {request{path: "/sign-out", header: foreign}, 403, "Sign-out failed", "another site"},
+		"page that takes no form":    {request{path: "/docs/rate-limits"}, 405, "This page cannot be shown", "does not take that method"},
+		"no page":                    {request{method: "GET", path: "/nowhere", header: http.Header{"Accept": {"text/html"}}}, 404, "Page not found", "nothing at this address"},
 	} {
 		for _, issuer := range []string{"http://id.example", "http://id.example/tenant"} {
 			t.Run(name+" at "+issuer, func(t *testing.T) {

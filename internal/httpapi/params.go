@@ -95,6 +95,25 @@ func (p *params) once() error {
 	return nil
 }
 
+// signedIn removes what a sign-in has just done: prompt=login and max_age. What they ask for would be asked
+// for again and again otherwise.
+func (p *params) signedIn() {
+	kept := p.pairs[:0]
+	for _, kv := range p.pairs {
+		switch kv.name {
+		case "max_age":
+			continue
+		case "prompt":
+			prompts := slices.DeleteFunc(strings.Fields(kv.value), func(v string) bool { return v == "login" })
+			if kv.value = strings.Join(prompts, " "); kv.value == "" {
+				continue
+			}
+		}
+		kept = append(kept, kv)
+	}
+	p.pairs = kept
+}
+
 // encode writes the parameters back in application/x-www-form-urlencoded, in their order.
 func (p *params) encode() string {
 	var b strings.Builder
@@ -114,7 +133,7 @@ func (p *params) encode() string {
 func maxLength(name string) int {
 	switch name {
 	case "client_id", "username", "grant_type", "response_type", "response_mode",
-		"code_challenge", "code_challenge_method", "code_verifier", "token_type_hint":
+		"code_challenge", "code_challenge_method", "code_verifier", "token_type_hint", "prompt", "max_age", "login_hint":
 		return 256
 	case "client_secret", "password", "code":
 		return 1024

@@ -3,7 +3,10 @@ package httpapi
 import "strings"
 
 // scopeText is one line of the consent page.
-type scopeText struct{ Text, Scope string }
+type scopeText struct {
+	Text, Scope string
+	New         bool // the client could not do it before
+}
 
 // scopeTexts puts scopes into words. A token without any scope still shows who the user is, which
 // is then the only line.

@@ -97,6 +97,8 @@ func (s *Server) routeUnder(base string) {
 	s.post(base+"/sign-in", s.sameOrigin(s.signIn))
 	s.post(base+"/sign-out", s.sameOrigin(s.signOut))
 	s.post(base+"/consent", s.sameOrigin(s.consent))
+	s.get(base+consentsPath, s.consents)
+	s.post(base+withdrawPath, s.sameOrigin(s.withdraw))
 	s.get(base+rateLimitsPath, s.rateLimitsPage)
 	s.get(base+stylePath, s.serveAsset(style, "text/css; charset=utf-8"))
 	s.get(base+iconPath, s.serveAsset(icon, "image/svg+xml"))

@@ -16,14 +16,22 @@ type Tokens interface {
 	Token(ctx context.Context, r grants.TokenRequest) (grants.TokenResponse, error)
 }
 
-// Authorizations answers the authorization endpoint.
+// Authorizations answers the authorization endpoint, and keeps what users allow clients.
 type Authorizations interface {
 	// Authorize checks a request and changes nothing. It returns a [*grants.RedirectError] only if
 	// the redirect URI is the client's own.
 	Authorize(ctx context.Context, r grants.AuthorizeRequest) (*grants.Prompt, error)
+	// Proceed returns what a request needs next: a page, or none but its code. The session is nil if the
+	// browser has none. It returns a [*grants.RedirectError] where a page is needed that the client does
+	// not want to be shown.
+	Proceed(ctx context.Context, p *grants.Prompt, s *grants.Session) (grants.Next, error)
 	// Approve records that the signed-in user agreed and returns the code. [grants.ErrConsentPage]
 	// means that the user has to be asked again, [grants.ErrConsentUsed] that the page gave its code.
 	Approve(ctx context.Context, p *grants.Prompt, s grants.Session, c grants.Consent) (code string, err error)
+	// Allowed returns what a user allows clients.
+	Allowed(ctx context.Context, username string) ([]grants.Allowed, error)
+	// Withdraw ends what a user allows a client. [grants.ErrNotFound]: that is nothing.
+	Withdraw(ctx context.Context, username, clientID string) error
 }
 
 // Sessions keeps people signed in.

@@ -32,7 +32,7 @@ func TestCrossOriginForms(t *testing.T) {
 		"null origin":           {http.Header{"Origin": {"null"}}, false},
 	}
 	for name, tt := range tests {
-		for _, path := range []string{"/sign-in", "/sign-out", "/consent"} {
+		for _, path := range []string{"/sign-in", "/sign-out", "/consent", "/consents/withdraw"} {
 			t.Run(name+" "+path, func(t *testing.T) {
 				body := form("username", "alice", "password", "pass-alice", "authorization", authorization().Encode())
 				res := request{path: path, body: body, header: tt.header}.send(t, s)

@@ -27,20 +27,28 @@ func (s *Server) signIn(c *call) error {
 	}
 	// Phones add a space after a completed word.
 	username := strings.TrimSpace(p.get("username"))
+	page := &signInPage{Authorization: q.encode(), Username: username}
+	if p.get("then") == thenConsents {
+		page.Then = thenConsents
+	}
 	value, session, err := s.o.Sessions.SignIn(c.ctx(), grants.SignIn{
 		Username: username, Password: p.get("password"), Remote: c.remote,
 	})
 	if err != nil {
-		return s.signInAgain(c, &q, username, err)
+		return s.signInAgain(c, &q, page, err)
 	}
 	s.endSession(c) // that of the user who was signed in before, if any
 	s.setCookie(c, value, session)
+	if page.Then != "" {
+		return seeOther(c, s.base+consentsPath)
+	}
+	q.signedIn()
 	return s.goOn(c, &q)
 }
 
 // signInAgain shows the form once more, after a wrong password, too many of them, or too many people.
-func (s *Server) signInAgain(c *call, q *params, username string, cause error) error {
-	page := &signInPage{Authorization: q.encode(), Username: username, Alert: "The user name and the password do not match. Try again."}
+func (s *Server) signInAgain(c *call, q *params, page *signInPage, cause error) error {
+	page.Alert = "The user name and the password do not match. Try again."
 	status, outcome := http.StatusForbidden, grants.AccessDenied
 	var limited *grants.LimitedError
 	var failed *grants.Error

@@ -42,6 +42,7 @@ func exercise(m *metrics.Metrics) {
 	m.WatchMemory(func() metrics.Memory { return metrics.Memory{Counters: 3, MaxCounters: 9, Evictions: 1} })
 	m.WatchSync(func() metrics.Sync { return metrics.Sync{GAge: time.Second, Waiting: 2, Due: 1} })
 	m.WatchClock(func() (wall, store time.Duration) { return time.Hour, -20 * time.Millisecond })
+	m.WatchUnregisteredClients(func() int { return 1 })
 	m.WatchUnreadableClients(func() int { return 2 })
 	m.WatchConfigs(func() []metrics.Config { return []metrics.Config{{Name: "clients", Revision: 4}} })
 	m.Decision("shop", "client_credentials", metrics.Denied)

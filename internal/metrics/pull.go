@@ -24,7 +24,7 @@ var pulled = []Info{
 	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
 	gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, outageInfo, dirtyInfo, dueInfo, instancesInfo,
 	writesInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, clockOffsetInfo,
-	configRevisionInfo, configAgeInfo, unreadableInfo, buildInfo,
+	configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, buildInfo,
 }
 
 func newPullCollector() *pullCollector {
@@ -100,6 +100,11 @@ func (m *Metrics) WatchConfigs(read func() []Config) {
 			emit(configAgeInfo, m.now().Sub(c.Refreshed).Seconds(), c.Name)
 		}
 	})
+}
+
+// WatchUnregisteredClients exports what read returns at each scrape.
+func (m *Metrics) WatchUnregisteredClients(read func() int) {
+	m.pull.watch("unregistered clients", func(emit emit) { emit(unregisteredInfo, float64(read())) })
 }
 
 // WatchUnreadableClients exports what read returns at each scrape.

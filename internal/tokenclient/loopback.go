@@ -123,6 +123,13 @@ func (l *loopback) serveCallback(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// outcome is what the page shows.
+type outcome struct {
+	Title   string
+	Denied  bool   // by the user
+	Problem string // empty if the sign-in succeeded
+}
+
 // writePage shows whether the sign-in succeeded. The address of the page contains the code, so the
 // page loads nothing, runs nothing and sends no Referer.
 func (l *loopback) writePage(w http.ResponseWriter, failure error) {
@@ -133,12 +140,18 @@ func (l *loopback) writePage(w http.ResponseWriter, failure error) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Connection", "close")
-	var problem string
+	shown := outcome{Title: "You are signed in"}
+	var refused *ServerError
+	switch {
+	case errors.As(failure, &refused) && refused.Code == "access_denied":
+		shown = outcome{Title: "You denied the access", Denied: true, Problem: failure.Error()}
+	case failure != nil:
+		shown = outcome{Title: "The sign-in was not completed", Problem: failure.Error()}
+	}
 	if failure != nil {
-		problem = failure.Error()
 		w.WriteHeader(http.StatusBadRequest)
 	}
-	if err := page.Execute(w, problem); err != nil {
+	if err := page.Execute(w, shown); err != nil {
 		l.notify("the browser did not take its page: %v", err)
 	}
 }

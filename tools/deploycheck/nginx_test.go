@@ -181,7 +181,7 @@ func builtServer(t *testing.T) string {
 func startBehind(t *testing.T, binary string, trusted ...string) *behind {
 	t.Helper()
 	data, listen := filepath.Join(t.TempDir(), "oauth.db"), testworld.FreeAddress(t)
-	user := exec.CommandContext(t.Context(), binary, "user", "create", "ada", "--password-stdin", "--data", data)
+	user := exec.CommandContext(t.Context(), binary, "user", "create", "ada", "--password-stdin", "--create", "--data", data)
 	user.Stdin = strings.NewReader(adasPassword + "\n")
 	if out, err := user.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

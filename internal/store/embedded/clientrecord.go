@@ -13,7 +13,7 @@ import (
 // A client is stored as
 //
 //	byte 0     clientVersion
-//	byte 1     flags, see below
+//	uvarint    flags, see below
 //
 // and the fields that follow, as in the records of codec.go. Those behind a flag are there if it is set.
 // A record of another version, or with another flag, is one of a newer release and cannot be read. One
@@ -22,21 +22,22 @@ import (
 const clientVersion = 1
 
 const (
-	flagPublic byte = 1 << iota
+	flagPublic uint64 = 1 << iota
 	flagWithoutPKCE
 	flagResourceServer
 	flagSecret     // the digest of the secret
 	flagSecretUsed // the time
 	flagFormer     // the former secret: its digest, until when it is valid, when it was used
 	flagNotBefore  // the time
+	flagFirstParty
 
 	clientFlags = 1<<iota - 1
 )
 
 func encodeClient(c *clientcfg.Client, version int64) []byte {
-	var flags byte
+	var flags uint64
 	for _, f := range [...]struct {
-		flag byte
+		flag uint64
 		set  bool
 	}{
 		{flagPublic, c.Public},
@@ -46,13 +47,14 @@ func encodeClient(c *clientcfg.Client, version int64) []byte {
 		{flagSecretUsed, !c.SecretUsed.IsZero()},
 		{flagFormer, c.Former != clientcfg.FormerSecret{}},
 		{flagNotBefore, !c.NotBefore.IsZero()},
+		{flagFirstParty, c.FirstParty},
 	} {
 		if f.set {
 			flags |= f.flag
 		}
 	}
-	b := append(make([]byte, 0, 256), clientVersion, flags)
-	b = binary.AppendVarint(b, version)
+	b := append(make([]byte, 0, 256), clientVersion)
+	b = binary.AppendVarint(binary.AppendUvarint(b, flags), version)
 	b = appendTime(appendString(b, c.Name), c.CreatedAt)
 	b = binary.AppendUvarint(b, uint64(len(c.Grants)))
 	for _, g := range c.Grants {
@@ -80,8 +82,8 @@ func decodeClient(id, value []byte) (c clientcfg.Client, err error) {
 	switch {
 	case len(value) > 0 && value[0] == '{':
 		c, err = decodeClientJSON(value)
-	case len(value) > 1 && (value[0] != clientVersion || value[1]&^clientFlags != 0):
-		err = fmt.Errorf("a newer release wrote it, as version %d with flags %#x", value[0], value[1])
+	case len(value) > 0 && value[0] != clientVersion:
+		err = fmt.Errorf("a newer release wrote it, as version %d", value[0])
 	default:
 		d := &decoder{rest: value}
 		c = d.client()
@@ -96,12 +98,13 @@ func decodeClient(id, value []byte) (c clientcfg.Client, err error) {
 
 // client reads all but the ID, of a record of this version.
 func (d *decoder) client() (c clientcfg.Client) {
-	head := d.bytes(2)
-	if d.err != nil {
-		return c
+	d.bytes(1)
+	flags := d.length()
+	if d.err == nil && flags&^clientFlags != 0 {
+		d.err, d.rest = fmt.Errorf("a newer release wrote it, with the flags %#x", flags), nil
 	}
-	has := func(flag byte) bool { return head[1]&flag != 0 }
-	c.Public, c.WithoutPKCE, c.ResourceServer = has(flagPublic), has(flagWithoutPKCE), has(flagResourceServer)
+	has := func(flag uint64) bool { return d.err == nil && flags&flag != 0 }
+	c.Public, c.WithoutPKCE, c.ResourceServer, c.FirstParty = has(flagPublic), has(flagWithoutPKCE), has(flagResourceServer), has(flagFirstParty)
 	c.Version, c.Name, c.CreatedAt = d.varint(), d.string(), d.time()
 	c.Grants, c.RedirectURIs, c.Scopes, c.Audience = d.grants(), d.strings(), d.strings(), d.strings()
 	c.Stamp = d.stamp()

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"os"
@@ -82,15 +83,16 @@ func TestReleasedClientRecords(t *testing.T) {
 func TestUnreadableClientRecords(t *testing.T) {
 	c := fullClient()
 	good := encodeClient(&c, 1)
-	newer, flagged := bytes.Clone(good), bytes.Clone(good)
-	newer[0], flagged[1] = clientVersion+1, 0x80
+	newer := bytes.Clone(good)
+	newer[0] = clientVersion + 1
+	flagged := append(binary.AppendUvarint([]byte{clientVersion}, clientFlags+1), good[2:]...)
 	for _, test := range []struct {
 		name   string
 		value  []byte
 		reason string
 	}{
-		{"of a newer version", newer, "a newer release wrote it, as version 2 with flags 0x7e"},
-		{"with a flag of a newer release", flagged, "a newer release wrote it, as version 1 with flags 0x80"},
+		{"of a newer version", newer, "a newer release wrote it, as version 2"},
+		{"with a flag of a newer release", flagged, "a newer release wrote it, with the flags 0x100"},
 		{"longer", append(bytes.Clone(good), 0), "1 bytes too many"},
 		{"empty", nil, "ends early"},
 		{"JSON of another kind", []byte(`{"grants":"all"}`), "cannot unmarshal string"},

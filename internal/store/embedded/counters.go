@@ -149,7 +149,7 @@ func (s *Store) sweepCounters(ctx context.Context, now time.Time) (removed int, 
 	for from := []byte{}; from != nil && err == nil; {
 		var due [][]byte
 		err = s.view(ctx, func(tx *bolt.Tx) error {
-			due, from = expiredCounters(tx, from, now)
+			due, from = expired(tx.Bucket(buckets[counters]), from, now)
 			return nil
 		})
 		if err == nil && len(due) > 0 {
@@ -161,13 +161,13 @@ func (s *Store) sweepCounters(ctx context.Context, now time.Time) (removed int, 
 	return removed, err
 }
 
-// counterStep is how many counters one transaction reads.
+// counterStep is how many records one transaction of a sweep reads.
 const counterStep = 4 * sweepStep
 
-// expiredCounters reads counters from a key on. It returns the keys of those that have expired, and the
-// key to continue with, nil at the end.
-func expiredCounters(tx *bolt.Tx, from []byte, now time.Time) (due [][]byte, next []byte) {
-	cursor := tx.Bucket(buckets[counters]).Cursor()
+// expired reads the records of a bucket from a key on. It returns the keys of those that have expired, and
+// the key to continue with, nil at the end.
+func expired(b *bolt.Bucket, from []byte, now time.Time) (due [][]byte, next []byte) {
+	cursor := b.Cursor()
 	k, v := cursor.Seek(from)
 	for range counterStep {
 		if k == nil {

@@ -31,6 +31,7 @@ type clientDoc struct {
 	Audience       []string          `bson:"audience,omitempty"`
 	WithoutPKCE    bool              `bson:"withoutPkce,omitempty"`
 	ResourceServer bool              `bson:"resourceServer,omitempty"`
+	FirstParty     bool              `bson:"firstParty,omitempty"`
 	CreatedAt      time.Time         `bson:"createdAt"`
 	NotBefore      time.Time         `bson:"notBefore,omitempty"`
 	Stamp          secret.Stamp      `bson:"stamp,omitempty"`
@@ -47,7 +48,7 @@ func newClientDoc(c *clientcfg.Client, version int64) clientDoc {
 	doc := clientDoc{
 		ID: c.ID, Version: version, Etag: newEtag(), Name: c.Name, Public: c.Public, Grants: c.Grants,
 		RedirectURIs: c.RedirectURIs, Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE,
-		ResourceServer: c.ResourceServer, CreatedAt: c.CreatedAt,
+		ResourceServer: c.ResourceServer, FirstParty: c.FirstParty, CreatedAt: c.CreatedAt,
 		NotBefore: c.NotBefore, Stamp: c.Stamp,
 	}
 	if !c.SecretDigest.IsZero() {
@@ -72,7 +73,7 @@ func (d *clientDoc) client() (clientcfg.Client, error) {
 	return clientcfg.Client{
 		ID: d.ID, Name: d.Name, SecretDigest: digest, SecretUsed: d.SecretUsed, Former: former, Public: d.Public, Grants: d.Grants, RedirectURIs: d.RedirectURIs,
 		Scopes: d.Scopes, Audience: d.Audience, WithoutPKCE: d.WithoutPKCE,
-		ResourceServer: d.ResourceServer, CreatedAt: d.CreatedAt,
+		ResourceServer: d.ResourceServer, FirstParty: d.FirstParty, CreatedAt: d.CreatedAt,
 		NotBefore: d.NotBefore, Stamp: d.Stamp, Version: d.Version,
 	}, nil
 }

@@ -23,6 +23,7 @@ type Store struct {
 
 	clients, users, signingKeys   *mongo.Collection
 	grants, sessions, revocations *mongo.Collection
+	agreements                    *mongo.Collection
 	counters, instances           *mongo.Collection
 	policies, audit               *mongo.Collection
 	shared                        *mongo.Collection
@@ -43,7 +44,8 @@ func newStore(client *mongo.Client, database string) *Store {
 		client: client, db: db, timeout: operationTimeout,
 		clients: db.Collection("clients"), users: db.Collection("users"), signingKeys: db.Collection("keys"),
 		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
-		counters: db.Collection("ratelimits"), instances: db.Collection("instances"),
+		agreements: db.Collection("agreements"),
+		counters:   db.Collection("ratelimits"), instances: db.Collection("instances"),
 		policies: db.Collection("policies"), audit: db.Collection("audit"),
 		shared: db.Collection("secrets"), changes: db.Collection("clientChanges"), announcing: newChangeState(),
 	}

@@ -21,6 +21,7 @@ func testContexts(t *testing.T, target Target) {
 	succeed(t, "code", b.CreateCode(before, code("a code")))
 	succeed(t, "family", b.CreateFamily(before, family("a family")))
 	succeed(t, "session", b.CreateSession(before, session("a session"), mostSessions))
+	succeed(t, "agreement", b.PutAgreement(before, agreement("there", "there")))
 	succeed(t, "key", b.AddKey(before, key(keys.ES256, 1)))
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -57,6 +58,7 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"DeleteUser":    b.DeleteUser(ctx, "there"),
 		"CreateSession": b.CreateSession(ctx, session("new"), mostSessions),
 		"DeleteSession": b.DeleteSession(ctx, theSession),
+		"PutAgreement":  b.PutAgreement(ctx, agreement("new", "new")),
 	}
 	_, errs["Clients"] = b.Clients(ctx, func(clientcfg.Record) {})
 	_, errs["Client"] = b.Client(ctx, "there")
@@ -66,6 +68,10 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	_, errs["Code"] = b.Code(ctx, theCode)
 	_, errs["Family"] = b.Family(ctx, theFamily.Digest)
 	_, errs["EarlierToken"] = b.EarlierToken(ctx, theCode)
+	_, errs["Agreement"] = b.Agreement(ctx, "there", "there")
+	_, errs["AgreementsOf"] = b.AgreementsOf(ctx, "there")
+	there := agreement("there", "there")
+	errs["DeleteAgreement"] = b.DeleteAgreement(ctx, &there)
 	_, errs["Revoked"] = b.Revoked(ctx, "new")
 	_, errs["User"] = b.User(ctx, "there")
 	_, errs["Users"] = b.Users(ctx)
@@ -105,5 +111,7 @@ func checkUntouched(t *testing.T, b Backend) {
 	if r := load(t, b, counterID("new")); r != nil {
 		t.Errorf("a cancelled write has made %+v", r)
 	}
+	equal(t, "agreements", []grants.Agreement{agreement("there", "there")}, agreementsOf(t, b, "there"))
+	equal(t, "new agreements", []grants.Agreement(nil), agreementsOf(t, b, "new"))
 	equal(t, "instances", "", ids(reports(t, b, time.Hour)))
 }

@@ -21,6 +21,9 @@ func testNames(t *testing.T, target Target) {
 		failWith(t, "user", grants.ErrNotFound, err)
 		failWith(t, "delete user", grants.ErrNotFound, b.DeleteUser(ctx, name))
 		failWith(t, "change user", grants.ErrNotFound, b.ChangeUser(ctx, name, grants.UserChange{PasswordHash: "new"}))
+		_, err = b.Agreement(ctx, name, name)
+		failWith(t, "agreement", grants.ErrNotFound, err)
+		equal(t, "agreements", []grants.Agreement(nil), agreementsOf(t, b, name))
 		if revoked(t, b, name) {
 			t.Errorf("%.20q is revoked", name)
 		}

@@ -23,7 +23,7 @@ func fullClient(id string) clientcfg.Client {
 		Grants:       []clientcfg.Grant{clientcfg.AuthorizationCode, clientcfg.RefreshToken, clientcfg.ClientCredentials},
 		RedirectURIs: []string{"https://example.test/cb?x=1&y=2", "com.example.app:/cb"},
 		Scopes:       []string{"read", "write"}, Audience: []string{"https://api.example.test"},
-		WithoutPKCE: true, ResourceServer: true, CreatedAt: Epoch, NotBefore: Epoch.Add(time.Hour), Version: 1,
+		WithoutPKCE: true, ResourceServer: true, FirstParty: true, CreatedAt: Epoch, NotBefore: Epoch.Add(time.Hour), Version: 1,
 		Stamp: stamp("client " + id),
 	}
 }
@@ -56,6 +56,15 @@ func family(name string) grants.Family {
 	return grants.Family{
 		Authorization: authorization(name), Digest: secret.DigestOf(name), Generation: 1,
 		IssuedAt: Epoch, ExpiresAt: Epoch.Add(time.Hour), ClientStamp: stamp("shop"),
+	}
+}
+
+// agreement is what a user allows a client.
+func agreement(username, clientID string) grants.Agreement {
+	return grants.Agreement{
+		Username: username, ClientID: clientID, ID: "agreement of " + username + " with " + clientID, Scopes: []string{"read", "write"},
+		AgreedAt: Epoch, UsedAt: Epoch.Add(time.Minute), ExpiresAt: Epoch.Add(5 * time.Hour),
+		ClientStamp: stamp(clientID), UserStamp: stamp(username), Version: 1,
 	}
 }
 

@@ -55,6 +55,7 @@ func Run(t *testing.T, target Target) {
 		{"Shared", testShared},
 		{"Codes", testCodes},
 		{"Families", testFamilies},
+		{"Agreements", testAgreements},
 		{"Claims", testClaims},
 		{"Earlier", testEarlier},
 		{"Revocations", testRevocations},

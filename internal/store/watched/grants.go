@@ -119,3 +119,31 @@ func (s *Store) DeleteSession(ctx context.Context, d secret.Digest) (err error) 
 	defer func() { end(failed(err)) }()
 	return s.backend.DeleteSession(ctx, d)
 }
+
+// Agreement implements grants.Agreements.
+func (s *Store) Agreement(ctx context.Context, username, clientID string) (_ grants.Agreement, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_agreement")
+	defer func() { end(failed(err)) }()
+	return s.backend.Agreement(ctx, username, clientID)
+}
+
+// AgreementsOf implements grants.Agreements.
+func (s *Store) AgreementsOf(ctx context.Context, username string) (_ []grants.Agreement, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_agreements")
+	defer func() { end(failed(err)) }()
+	return s.backend.AgreementsOf(ctx, username)
+}
+
+// PutAgreement implements grants.Agreements.
+func (s *Store) PutAgreement(ctx context.Context, a grants.Agreement) (err error) {
+	ctx, end := s.observer.Begin(ctx, "put_agreement")
+	defer func() { end(failed(err)) }()
+	return s.backend.PutAgreement(ctx, a)
+}
+
+// DeleteAgreement implements grants.Agreements.
+func (s *Store) DeleteAgreement(ctx context.Context, a *grants.Agreement) (err error) {
+	ctx, end := s.observer.Begin(ctx, "delete_agreement")
+	defer func() { end(failed(err)) }()
+	return s.backend.DeleteAgreement(ctx, a)
+}

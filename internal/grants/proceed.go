@@ -1,0 +1,160 @@
+package grants
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oauth-server/internal/secret"
+)
+
+// Interaction is how the client wants the user to be asked (OpenID Connect Core 1.0 3.1.2.1).
+type Interaction struct {
+	Silent  bool // prompt=none: without any page
+	SignIn  bool // prompt=login: the password, also if the user is signed in
+	Consent bool // prompt=consent, select_account: the consent page, which shows who is signed in
+	// MaxAge is how long ago the user may have signed in; nil: any time.
+	MaxAge *time.Duration
+	Hint   string // login_hint: who is expected to sign in, as the client has it
+}
+
+// maxMaxAge keeps the sum of a time and max_age within range: a hundred years.
+const maxMaxAge = 100 * 365 * 24 * 60 * 60
+
+// readInteraction reads the parameters. What this server does not know is refused, so that no client
+// takes for done what was ignored.
+func readInteraction(req *AuthorizeRequest) (in Interaction, bad *Error) {
+	prompts := strings.Fields(req.Prompt)
+	for _, value := range prompts {
+		switch value {
+		case "none":
+			in.Silent = true
+		case "login":
+			in.SignIn = true
+		case "consent", "select_account":
+			in.Consent = true
+		default:
+			return in, fail(InvalidRequest, "The prompt can be none, or login, consent and select_account.")
+		}
+	}
+	if in.Silent && slices.ContainsFunc(prompts, func(p string) bool { return p != "none" }) {
+		return in, fail(InvalidRequest, "The prompt none excludes all others.")
+	}
+	if req.MaxAge != "" {
+		seconds, err := strconv.ParseUint(req.MaxAge, 10, 63)
+		if err != nil {
+			return in, fail(InvalidRequest, "The max_age is not a number of seconds.")
+		}
+		age := time.Duration(min(seconds, maxMaxAge)) * time.Second
+		in.MaxAge = &age
+	}
+	in.Hint = req.LoginHint
+	return in, nil
+}
+
+// needsSignIn reports whether the user has to enter the password, although there is a session.
+func (in *Interaction) needsSignIn(session *Session, now time.Time) bool {
+	return in.SignIn || in.MaxAge != nil && (*in.MaxAge == 0 || now.Sub(session.CreatedAt) > *in.MaxAge)
+}
+
+// expects reports whether the client may have expected the user.
+func (in *Interaction) expects(username string) bool {
+	return in.Hint == "" || in.Hint == username || typed(in.Hint).canonical == username
+}
+
+// Proven reports whether only the client can receive the answer, or use it. Without a secret, a loopback
+// address or a private-use scheme may belong to another program of the same device: RFC 8252 8.6 asks for
+// the page each time. A https address is the client's.
+func (p *Prompt) Proven() bool {
+	if !p.Client.Public {
+		return true
+	}
+	u, err := url.Parse(p.RedirectURI)
+	return err == nil && u.Scheme == "https"
+}
+
+// Next is what an authorization request needs next: the sign-in page, a code that needs no page, or
+// otherwise the consent page.
+type Next struct {
+	SignIn bool
+	Code   string
+	// Known are the scopes of the request that the user allowed before, for the consent page. It is
+	// empty if there was no agreement.
+	Known []string
+}
+
+// Proceed decides what an authorization request needs. session is that of the browser, as
+// [Service.Session] returned it, nil if it has none. A code is issued if the user agreed before to all that
+// is asked, or the client is of the first party. Errors: *[RedirectError], *[LimitedError], *[Error].
+func (s *Service) Proceed(ctx context.Context, p *Prompt, session *Session) (Next, error) {
+	now := s.opts.Now()
+	switch {
+	case session == nil || p.needsSignIn(session, now):
+		if p.Silent {
+			return Next{}, p.refused(LoginRequired, "The user has to sign in.")
+		}
+		return Next{SignIn: true}, nil
+	case p.Silent && !p.expects(session.Username):
+		return Next{}, p.refused(InteractionRequired, "Another user than that of login_hint is signed in.")
+	}
+	known, _, err := s.agreement(ctx, p.Client, session.Username)
+	if err != nil {
+		return Next{}, err
+	}
+	agreed := p.Client.FirstParty || known.ID != "" && subset(p.Scopes, known.Scopes)
+	switch {
+	case agreed && p.Proven() && !p.Consent && p.expects(session.Username):
+		code, err := s.codeWithoutPage(ctx, p, session)
+		return Next{Code: code}, err
+	case p.Silent:
+		return Next{}, p.refused(ConsentRequired, "The user has to agree.")
+	}
+	var next Next
+	for _, scope := range p.Scopes {
+		if slices.Contains(known.Scopes, scope) {
+			next.Known = append(next.Known, scope)
+		}
+	}
+	return next, nil
+}
+
+func (p *Prompt) refused(code ErrorCode, description string) error {
+	return &RedirectError{RedirectURI: p.RedirectURI, State: p.State, Err: fail(code, description)}
+}
+
+// codeWithoutPage issues a code for which no page is shown. It counts as one with a page does.
+func (s *Service) codeWithoutPage(ctx context.Context, p *Prompt, session *Session) (string, error) {
+	if err := s.countConsent(session.Digest, ""); err != nil {
+		return "", err
+	}
+	now := s.opts.Now()
+	agreement, err := s.agree(ctx, p, session, false)
+	if err != nil {
+		return "", err
+	}
+	code := secret.New()
+	record := s.newCode(p, session, &agreement, now)
+	record.Digest, record.ExpiresAt = secret.DigestOf(code), now.Add(s.opts.CodeLifetime)
+	if err := s.store.CreateCode(ctx, record); err != nil {
+		return "", storeFailed("create authorization code", err)
+	}
+	return code, nil
+}
+
+// newCode returns the record of a code, without its digest and the end of the record.
+func (s *Service) newCode(p *Prompt, session *Session, a *Agreement, now time.Time) Code {
+	record := Code{
+		Authorization: Authorization{
+			ClientID: p.Client.ID, Username: session.Username, Scopes: p.Scopes,
+			Family: a.newFamily(), AuthTime: session.CreatedAt, UserStamp: session.UserStamp,
+		},
+		Challenge: p.Challenge, IssuedAt: now, ClientStamp: p.Client.Stamp.Carried(),
+	}
+	if p.RedirectURISent {
+		record.RedirectURI = p.RedirectURI
+	}
+	return record
+}

@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+
+	"oauth-server/internal/grants"
+)
+
+// The page on which users see what they allow clients, and withdraw it.
+const (
+	consentsPath = "/consents"
+	withdrawPath = "/consents/withdraw"
+	thenConsents = "consents" // of the sign-in form: come back to this page
+)
+
+// consentsPage is what that page shows.
+type consentsPage struct {
+	Username string
+	Alert    string
+	Done     string // what was withdrawn
+	Clients  []allowedClient
+}
+
+// allowedClient is an entry of the page.
+type allowedClient struct {
+	grants.Allowed
+	ScopeTexts []scopeText
+	Binding    string
+}
+
+// ClientName is the name of the client.
+func (a *allowedClient) ClientName() string { return a.Client.DisplayName() }
+
+// consents is GET /consents.
+func (s *Server) consents(c *call) error {
+	session, err := s.session(c)
+	switch {
+	case errors.Is(err, errSignedOut):
+		return s.showSignIn(c, http.StatusOK, &signInPage{Then: thenConsents})
+	case err != nil:
+		return err
+	}
+	return s.showConsents(c, http.StatusOK, &consentsPage{Username: session.Username})
+}
+
+func (s *Server) showConsents(c *call, status int, page *consentsPage) error {
+	allowed, err := s.o.Authorizations.Allowed(c.ctx(), page.Username)
+	if err != nil {
+		return err
+	}
+	for _, a := range allowed {
+		page.Clients = append(page.Clients, allowedClient{
+			Allowed: a, ScopeTexts: s.scopeTexts(a.Scopes), Binding: grants.FormToken(s.cookieValue(c), withdrawPath, a.ClientID),
+		})
+	}
+	return s.show(c, status, "consents", page, nil)
+}
+
+// withdraw is POST /consents/withdraw: the user pressed the button beside a client.
+func (s *Server) withdraw(c *call) error {
+	p, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	session, err := s.session(c)
+	switch {
+	case errors.Is(err, errSignedOut):
+		return seeOther(c, s.base+consentsPath)
+	case err != nil:
+		return err
+	}
+	c.clientID = p.get("client_id")
+	page := &consentsPage{Username: session.Username}
+	if !grants.GenuineForm(p.get("binding"), s.cookieValue(c), withdrawPath, c.clientID) {
+		page.Alert = "The page that you answered was opened by another user. Check this one and decide again."
+		return s.showConsents(c, http.StatusForbidden, page)
+	}
+	switch err := s.o.Authorizations.Withdraw(c.ctx(), session.Username, c.clientID); {
+	case errors.Is(err, grants.ErrNotFound): // pressed twice
+	case err != nil:
+		return err
+	}
+	page.Done = c.clientID
+	return s.showConsents(c, http.StatusOK, page)
+}

@@ -1,0 +1,184 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/grants"
+)
+
+// authorizationWith is a good authorization request with more parameters, or other ones.
+func authorizationWith(pairs ...string) string {
+	v := authorization()
+	for i := 0; i < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return "/authorize?" + v.Encode()
+}
+
+// TestCodeWithoutPage: a user who agreed before goes straight back to the client.
+func TestCodeWithoutPage(t *testing.T) {
+	f := newFake()
+	f.next.Code = "a-code"
+	s := newServer(t, f, nil)
+	cookie := f.signedIn("alice")
+	q := wantRedirect(t, get(t, s, authorizationWith(), cookie), appTarget+"&")
+	check.Equal(t, "code", q.Get("code"), "a-code")
+	check.Equal(t, "state", q.Get("state"), "st&ate")
+
+	res := request{method: "HEAD", path: authorizationWith("prompt", "none"), header: http.Header{"Cookie": {cookie}}}.send(t, s)
+	wantStatus(t, res, http.StatusOK) // and no code
+}
+
+// TestRefusedWithoutPage: what the client must not show a page for, it gets as an error (RFC 9207 included).
+func TestRefusedWithoutPage(t *testing.T) {
+	f := newFake()
+	f.failProceed = &grants.RedirectError{RedirectURI: appTarget, State: "st&ate", Err: &grants.Error{
+		Code: grants.LoginRequired, Description: "The user has to sign in.",
+	}}
+	s := newServer(t, f, nil)
+	q := wantRedirect(t, get(t, s, authorizationWith("prompt", "none"), ""), appTarget+"&")
+	check.Equal(t, "error", q.Get("error"), "login_required")
+	check.Equal(t, "description", q.Get("error_description"), "The user has to sign in.")
+	check.Equal(t, "state", q.Get("state"), "st&ate")
+	check.Equal(t, "asked", f.proceeded.Silent, true)
+}
+
+// TestSilentFailures go to the client too, which waits for an answer; others are shown.
+func TestSilentFailures(t *testing.T) {
+	for name, fail := range map[string]func(*fake){
+		"session":  func(f *fake) { f.failSession = errDisk },
+		"decision": func(f *fake) { f.failProceed = errDisk },
+		"limit":    func(f *fake) { f.failProceed = &grants.LimitedError{RetryAfter: 1e9} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			s := newServer(t, f, nil)
+			cookie := f.signedIn("alice")
+			fail(f)
+			q := wantRedirect(t, get(t, s, authorizationWith("prompt", "none"), cookie), appTarget+"&")
+			check.Equal(t, "error", q.Get("error"), "temporarily_unavailable")
+			if res := get(t, s, authorizationWith(), cookie); res.StatusCode < 400 {
+				t.Errorf("status %d, want a page about the failure", res.StatusCode)
+			}
+		})
+	}
+}
+
+// TestSignInAnswersPromptAndMaxAge: they are not asked again after it, and all else is.
+func TestSignInAnswersPromptAndMaxAge(t *testing.T) {
+	for prompt, left := range map[string]string{
+		"login": "", "login consent": "consent", "consent login select_account": "consent select_account", "consent": "consent",
+	} {
+		s := newServer(t, newFake(), nil)
+		page := get(t, s, authorizationWith("prompt", prompt, "max_age", "0", "login_hint", "alice"), "").Body
+		holds(t, page, `name="username" value="alice"`)
+		res := post(t, s, "/sign-in", "", url.Values{
+			"authorization": {hidden(t, page, "authorization")}, "username": {"alice"}, "password": {"pass-alice"},
+		})
+		wantStatus(t, res, http.StatusSeeOther)
+		back, err := url.Parse(res.Header.Get("Location"))
+		check.OK(t, err)
+		want := authorization()
+		want.Set("login_hint", "alice")
+		if left != "" {
+			want.Set("prompt", left)
+		}
+		check.Equal(t, "query after "+prompt, back.Query(), want)
+	}
+}
+
+func TestRepeatedPromptIsRefused(t *testing.T) {
+	s := newServer(t, newFake(), nil)
+	for _, name := range []string{"prompt", "max_age", "login_hint"} {
+		q := wantRedirect(t, get(t, s, authorizationWith()+"&"+name+"=1&"+name+"=1", ""), appTarget+"&")
+		check.Equal(t, "error", q.Get("error"), "invalid_request")
+	}
+}
+
+// TestAnswerThatDoesNotCountGivesNoCode: who pressed a button of another page is asked, also if there is
+// nothing to ask otherwise.
+func TestAnswerThatDoesNotCountGivesNoCode(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, nil)
+	cookie := f.signedIn("alice")
+	form := consentPageOf(t, s, cookie)
+	form.Set("binding", "x")
+	form.Set("decision", "deny")
+	f.next.Code = "a-code"
+	res := post(t, s, "/consent", cookie, form)
+	wantStatus(t, res, http.StatusForbidden)
+	holds(t, res.Body, `name="decision" value="allow"`)
+}
+
+// TestConsentPageShowsWhatIsNew, if the user allowed the rest before.
+func TestConsentPageShowsWhatIsNew(t *testing.T) {
+	f := newFake()
+	f.next.Known = []string{"orders:read"}
+	s := newServer(t, f, nil)
+	cookie := f.signedIn("alice")
+	page := get(t, s, authorizationWith("scope", "orders:read orders:write"), cookie).Body
+	holds(t, page, "You allowed it some of this before.")
+	holds(t, page, `Change orders <strong class="new">new</strong>`)
+	lacks(t, page, `Read orders <strong`)
+	lacks(t, get(t, s, authorizationWith(), cookie).Body, `class="new"`)
+}
+
+func (f *fake) allows(username string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.allowed = map[string]*grants.Agreement{username: {ClientID: "shop", Scopes: []string{"orders:read"}}}
+}
+
+// TestConsentsPage signs in, sees what is allowed, and withdraws it.
+func TestConsentsPage(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, nil)
+	f.allows("alice")
+	page := get(t, s, "/consents", "").Body
+	check.Equal(t, "then", hidden(t, page, "then"), "consents")
+	page = post(t, s, "/sign-in", "", url.Values{"then": {"consents"}, "username": {"alice"}, "password": {"x"}}).Body
+	res := post(t, s, "/sign-in", "", url.Values{
+		"then": {hidden(t, page, "then")}, "username": {"alice"}, "password": {"pass-alice"},
+	})
+	wantStatus(t, res, http.StatusSeeOther)
+	wantHeader(t, res.Header, "Location", "/consents")
+
+	cookie := "oauth_session=cookie-alice"
+	res = get(t, s, "/consents", cookie)
+	wantPage(t, res, "'self'")
+	for _, text := range []string{"The Shop", "shop", "Read orders", "alice"} {
+		holds(t, res.Body, text)
+	}
+	answer := url.Values{"client_id": {hidden(t, res.Body, "client_id")}, "binding": {hidden(t, res.Body, "binding")}}
+	wantHeader(t, post(t, s, "/consents/withdraw", "", answer).Header, "Location", "/consents")
+	res = post(t, s, "/consents/withdraw", cookie, answer)
+	wantStatus(t, res, http.StatusOK)
+	holds(t, res.Body, "Withdrawn: <strong>shop</strong>")
+	holds(t, res.Body, "No application has access.")
+	wantStatus(t, post(t, s, "/consents/withdraw", cookie, answer), http.StatusOK) // pressed twice
+	lacks(t, get(t, s, "/consents", f.signedIn("bob")).Body, "The Shop")
+}
+
+// TestWithdrawalsThatDoNotCount: of another session, for another client, or from no page.
+func TestWithdrawalsThatDoNotCount(t *testing.T) {
+	f := newFake()
+	s := newServer(t, f, nil)
+	f.allows("alice")
+	cookie := f.signedIn("alice")
+	good := grants.FormToken("cookie-alice", "/consents/withdraw", "shop")
+	for name, token := range map[string]string{
+		"none": "", "of another session": grants.FormToken("cookie-bob", "/consents/withdraw", "shop"),
+		"for another client": grants.FormToken("cookie-alice", "/consents/withdraw", "web"),
+		"for another action": grants.FormToken("cookie-alice", "/consents", "shop"), "longer": good + "A",
+	} {
+		res := post(t, s, "/consents/withdraw", cookie, url.Values{"client_id": {"shop"}, "binding": {token}})
+		if res.StatusCode != http.StatusForbidden || f.allowed["alice"] == nil {
+			t.Errorf("%s: status %d, left %v", name, res.StatusCode, f.allowed["alice"])
+		}
+	}
+	wantStatus(t, post(t, s, "/consents/withdraw", cookie, url.Values{"client_id": {"shop"}, "binding": {good}}), http.StatusOK)
+	check.Equal(t, "left", f.allowed["alice"] == nil, true)
+}
