@@ -24,7 +24,7 @@ type Store struct {
 	clients, users, signingKeys   *mongo.Collection
 	grants, sessions, revocations *mongo.Collection
 	counters, instances           *mongo.Collection
-	policies, audit               *mongo.Collection
+	policies, audit, events       *mongo.Collection
 	shared                        *mongo.Collection
 	changes                       *mongo.Collection // of clients
 	announcing                    *changeState
@@ -42,7 +42,7 @@ func newStore(client *mongo.Client, database string) *Store {
 		clients: db.Collection("clients"), users: db.Collection("users"), signingKeys: db.Collection("keys"),
 		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
 		counters: db.Collection("ratelimits"), instances: db.Collection("instances"),
-		policies: db.Collection("policies"), audit: db.Collection("audit"),
+		policies: db.Collection("policies"), audit: db.Collection("audit"), events: db.Collection("events"),
 		shared: db.Collection("secrets"), changes: db.Collection("clientChanges"), announcing: newChangeState(),
 	}
 }
