@@ -14,14 +14,14 @@ import (
 // TestAuditOfSeveralTargets: each has a line, the first with who, when and why.
 func TestAuditOfSeveralTargets(t *testing.T) {
 	var out bytes.Buffer
-	l := &limits{cli: &cli{out: &out}}
+	l := &limits{apiFlags: apiFlags{cli: &cli{out: &out}}}
 	null, trusted := json.RawMessage("null"), json.RawMessage(`{"trusted":true}`)
-	err := l.auditTable(adminapi.Audit{Entries: []clientcfg.AuditEntry{
-		{
+	err := l.auditTable(adminapi.Audit{Entries: []adminapi.AuditEntry{
+		{AuditEntry: clientcfg.AuditEntry{
 			At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "update", Target: "policies/a", Before: null, After: trusted, Reason: "ticket",
 			More: []clientcfg.Change{{Target: "policies/b", Before: null, After: trusted}, {Target: "policies/c", Before: trusted, After: null}},
-		},
-		{At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "delete", Target: "settings", Before: null, After: null},
+		}},
+		{AuditEntry: clientcfg.AuditEntry{At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "delete", Target: "settings", Before: null, After: null}},
 	}})
 	if err != nil {
 		t.Fatal(err)

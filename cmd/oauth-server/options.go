@@ -71,16 +71,8 @@ func (s *settings) sources(environ []string) config.Sources {
 	return src
 }
 
-// withStore opens the configured store while do runs. The store must exist: a mistyped --data
+// withExisting opens the configured store while do runs. The store must exist: a mistyped --data
 // would otherwise create a file, and show an empty list of clients.
-func (c *cli) withStore(ctx context.Context, s *settings, do func(app.Store) error) error {
-	cfg, err := config.LoadStore(s.sources(c.environ))
-	if err != nil {
-		return err
-	}
-	return withExisting(ctx, cfg, do)
-}
-
 func withExisting(ctx context.Context, cfg *config.Config, do func(app.Store) error) error {
 	if e := cfg.Store.Embedded; e != nil {
 		if _, err := os.Stat(e.Path); errors.Is(err, fs.ErrNotExist) {
@@ -90,24 +82,7 @@ func withExisting(ctx context.Context, cfg *config.Config, do func(app.Store) er
 	return withOpen(ctx, cfg, do)
 }
 
-// onStore makes a command that works on the configured store, which must exist.
-func (c *cli) onStore(cmd *cobra.Command, do func(ctx context.Context, store app.Store, args []string) error) *cobra.Command {
-	set := addSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.withStore(cmd.Context(), set, func(store app.Store) error { return do(cmd.Context(), store, args) })
-	}
-	return cmd
-}
-
-// withNewStore is withStore for commands that may create the store.
-func (c *cli) withNewStore(ctx context.Context, s *settings, do func(app.Store) error) error {
-	cfg, err := config.LoadStore(s.sources(c.environ))
-	if err != nil {
-		return err
-	}
-	return withOpen(ctx, cfg, do)
-}
-
+// withOpen is withExisting for commands that may create the store.
 func withOpen(ctx context.Context, cfg *config.Config, do func(app.Store) error) (err error) {
 	store, err := app.OpenStore(ctx, cfg.Store)
 	if err != nil {

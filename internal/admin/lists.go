@@ -5,10 +5,12 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
 )
 
 // How many items a list has: by default, and at most.
@@ -95,7 +97,7 @@ func (s *Server) listCandidates(c *call) error {
 
 // listClients answers with the registered clients, a page at a time.
 func (s *Server) listClients(c *call) error {
-	if err := c.parameters("after", "limit"); err != nil {
+	if err := c.parameters("after", "limit", "prefix", "grant_type"); err != nil {
 		return err
 	}
 	limit, err := c.number("limit", maxListed, usuallyListed)
@@ -111,14 +113,20 @@ func (s *Server) listClients(c *call) error {
 	for _, r := range recent.Clients {
 		counts[r.ClientID] = r.Counts
 	}
-	p := s.o.Policies.Snapshot()
+	p, d, prefix := s.o.Policies.Snapshot(), s.o.Clients.Directory(), c.query.Get("prefix")
 	out := adminapi.Clients{Since: recent.Since, Clients: []adminapi.Client{}}
-	for cl := range s.o.Clients.Directory().After(c.query.Get("after")) {
+	for cl := range d.After(c.query.Get("after")) {
+		if g := c.query.Get("grant_type"); !strings.HasPrefix(cl.ID, prefix) || g != "" && !cl.May(clientcfg.Grant(g)) {
+			continue
+		}
 		if int64(len(out.Clients)) == limit {
 			out.Next = out.Clients[limit-1].ClientID
 			break
 		}
 		out.Clients = append(out.Clients, showClient(cl, p, counts[cl.ID]))
+	}
+	if out.Next == "" {
+		out.Unreadable = registry.UnreadableOf(d, prefix)
 	}
 	return c.answer(out)
 }
@@ -126,34 +134,9 @@ func (s *Server) listClients(c *call) error {
 func showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activity.Counts) adminapi.Client {
 	_, candidate := p.Set().Candidates.Get(cl.ID)
 	return adminapi.Client{
-		ClientID: cl.ID, Name: cl.Name, Public: cl.Public, Grants: cl.Grants, Admin: cl.IsOperator(),
+		Metadata: cl.Metadata(), IssuedAt: cl.CreatedAt.Unix(), Public: cl.Public, Admin: cl.IsOperator(),
 		Source: source(p, cl.ID), Candidate: candidate, Effective: adminapi.ShowEffective(p.For(cl.ID)), Activity: counts,
 	}
-}
-
-// audit answers with the audit trail, the newest entry first.
-func (s *Server) audit(c *call) error {
-	if err := c.parameters("before", "limit", "target"); err != nil {
-		return err
-	}
-	limit, err := c.number("limit", maxListed, usuallyListed)
-	if err != nil {
-		return err
-	}
-	before, err := c.number("before", 1<<62, 0)
-	if err != nil {
-		return err
-	}
-	q := clientcfg.AuditQuery{Target: c.query.Get("target"), Before: before, Limit: int(limit)}
-	entries, err := s.o.Audit.Audit(c.Request().Context(), q)
-	if err != nil {
-		return err
-	}
-	out := adminapi.Audit{Entries: append([]clientcfg.AuditEntry{}, entries...)}
-	if n := len(entries); n == int(limit) && entries[n-1].Version > 1 {
-		out.Next = entries[n-1].Version
-	}
-	return c.answer(out)
 }
 
 // instances answers with every process that is alive.

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/registry"
 	"oauth-server/internal/syncer"
 )
 
@@ -73,15 +74,23 @@ type Options struct {
 	Clients  Clients
 	Policies *clientcfg.PolicySource
 	Audit    clientcfg.AuditLog
-	Reports  Reports
-	Counters Counters
-	Activity *activity.Recorder
+	Registry registry.Store // clients and users, to be changed
+	Events   clientcfg.EventLog
+	// Passwords hashes the passwords that operators give users. Nil: one at a time.
+	Passwords registry.Hasher
+	Reports   Reports
+	Counters  Counters
+	Activity  *activity.Recorder
 
 	// Stored are the shared counters, including keys that only other processes serve. Nil:
 	// there are none.
 	Stored StoredCounters
 	// Sync returns how this process shares its counts. Nil: it does not share them.
 	Sync func() adminapi.SyncState
+
+	// LocalToken makes its sender an operator, from a loopback address: who can read what lies beside
+	// the data file. Empty: there is none.
+	LocalToken string
 
 	// AuditKept is how long audit entries are kept: 400 days if 0.
 	AuditKept time.Duration
@@ -123,6 +132,8 @@ func (o *Options) validate() error {
 		{"Clients", o.Clients == nil},
 		{"Policies", o.Policies == nil},
 		{"Audit", o.Audit == nil},
+		{"Registry", o.Registry == nil},
+		{"Events", o.Events == nil},
 		{"Reports", o.Reports == nil},
 		{"Counters", o.Counters == nil},
 		{"Activity", o.Activity == nil},

@@ -6,6 +6,7 @@ import (
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
 )
 
 // Activity is what was decided in the last ten minutes: for one client, or for all that
@@ -39,19 +40,20 @@ type Clients struct {
 	Since   time.Time `json:"since"` // of the activity
 	Clients []Client  `json:"clients"`
 	Next    string    `json:"next,omitempty"` // value of after for the next page
+	// Unreadable are clients that cannot be read and are not served; only on the last page.
+	Unreadable []registry.Unreadable `json:"unreadable,omitempty"`
 }
 
 // Client is a registered client with what applies to it and what was decided about it.
 type Client struct {
-	ClientID  string            `json:"client_id"`
-	Name      string            `json:"client_name,omitempty"`
-	Public    bool              `json:"public"`
-	Grants    []clientcfg.Grant `json:"grant_types"`
-	Admin     bool              `json:"admin"` // it may change limits
-	Source    string            `json:"source"`
-	Candidate bool              `json:"candidate"` // one of its own
-	Effective Effective         `json:"effective"`
-	Activity  activity.Counts   `json:"activity"`
+	clientcfg.Metadata
+	IssuedAt  int64           `json:"client_id_issued_at"` // seconds since 1970
+	Public    bool            `json:"public"`
+	Admin     bool            `json:"admin"` // it may change limits
+	Source    string          `json:"source"`
+	Candidate bool            `json:"candidate"` // one of its own
+	Effective Effective       `json:"effective"`
+	Activity  activity.Counts `json:"activity"`
 }
 
 // Counters is the live counters of a client and its users.
@@ -94,9 +96,35 @@ type Top struct {
 
 // Audit is a page of the audit trail, the newest entry first.
 type Audit struct {
-	Entries []clientcfg.AuditEntry `json:"entries"`
-	Next    int64                  `json:"next,omitempty"` // value of before for the next page
+	Entries []AuditEntry `json:"entries"`
+	// Next and NextEvent are the values of before and before_event for the next page.
+	Next      int64  `json:"next,omitempty"`
+	NextEvent string `json:"next_event,omitempty"`
 }
+
+// AuditEntry is an entry of the trail: a change of policies, which has a version, or of a client or a
+// user, which has none.
+type AuditEntry struct {
+	clientcfg.AuditEntry
+	// Outcome is "unknown" if it is not known whether a client or user was changed: the change is under
+	// way, or the process ended before it could be told.
+	Outcome string `json:"outcome,omitempty"`
+}
+
+// ShowEvent returns an event as an entry.
+func ShowEvent(e *clientcfg.Event) AuditEntry {
+	entry := AuditEntry{AuditEntry: clientcfg.AuditEntry{
+		ID: e.ID, At: e.At, Actor: e.Actor, Action: e.Action, Target: e.Target, Reason: e.Reason, Instance: e.Instance,
+		Before: e.Before, After: e.After,
+	}}
+	if e.Open {
+		entry.Outcome = OutcomeUnknown
+	}
+	return entry
+}
+
+// OutcomeUnknown is the outcome of a change of which it is not known whether it was made.
+const OutcomeUnknown = "unknown"
 
 // Rehearsal is the answer to ?validate=true: what a change would do.
 type Rehearsal struct {

@@ -11,7 +11,7 @@ import (
 // shows beside the changes of policies. It changes no policy and has no version. It is stored, open,
 // before the change is made, and closed afterwards, so that no change is without one.
 type Event struct {
-	ID       string    `json:"id"` // random
+	ID       string    `json:"id"` // unique; of one time the greater is the later
 	At       time.Time `json:"at"` // UTC, whole milliseconds
 	Actor    Actor     `json:"actor"`
 	Action   string    `json:"action"`

@@ -75,5 +75,5 @@ func (s *Service) signedIn(ctx context.Context, name string, stamp secret.Stamp,
 	case err != nil:
 		return false, storeFailed("read user", err)
 	}
-	return user.Stamp.Accepts(stamp, !at.Before(since(user.CreatedAt, user.NotBefore))), nil
+	return user.Accepts(stamp, at), nil
 }
