@@ -19,7 +19,7 @@ import (
 func newClient(c *cli) *cobra.Command {
 	return group("client", "Register and manage OAuth clients",
 		newClientCreate(c), newClientList(c), newClientShow(c), newClientUpdate(c), newClientSecrets(c), newClientRotate(c),
-		newClientResourceServer(c), newClientRevoke(c), newClientDelete(c))
+		newClientResourceServer(c), newClientRevoke(c), newClientDelete(c), newClientImport(c))
 }
 
 // credentials are shown once, when they are made.

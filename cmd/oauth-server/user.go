@@ -24,7 +24,7 @@ import (
 func newUser(c *cli) *cobra.Command {
 	return group("user", "Create and manage the users who can sign in",
 		newUserCreate(c), newUserList(c), newUserShow(c), newUserSessions(c), newUserFamilies(c), newUserOperator(c),
-		newUserPasswd(c), newUserRevoke(c), newUserUnlock(c), newUserDelete(c))
+		newUserPasswd(c), newUserRevoke(c), newUserUnlock(c), newUserDelete(c), newUserImport(c))
 }
 
 func newUserCreate(c *cli) *cobra.Command {

@@ -89,8 +89,9 @@ func (in *metadataInput) apply(errs fielderr.Errors, c *clientcfg.Client) error 
 	return errs.Err()
 }
 
-// readNewClient reads a client to be registered. Its secret may be known elsewhere already, as a digest.
-func readNewClient(v *strict.Value) (c clientcfg.Client, err error) {
+// ReadNewClient reads a client to be registered. Its secret may be known elsewhere already, as a digest.
+// Errors: [fielderr.Errors].
+func ReadNewClient(v *strict.Value) (c clientcfg.Client, err error) {
 	var in struct {
 		metadataInput
 		SecretHash string `json:"client_secret_hash"`

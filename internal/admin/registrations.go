@@ -121,7 +121,7 @@ func (s *Server) createClient(c *call) error {
 	if err != nil {
 		return err
 	}
-	client, err := readNewClient(v)
+	client, err := ReadNewClient(v)
 	if err != nil {
 		return err
 	}

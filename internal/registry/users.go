@@ -43,7 +43,7 @@ type userDoc struct {
 type NewUser struct {
 	Name     string
 	Password string
-	Hash     string // instead of the password: as it was stored elsewhere; see [secret.ParseForeign]
+	Hash     string // instead of the password: as it was stored elsewhere; see [secret.CheckForeign]
 	Operator clientcfg.Access
 }
 
