@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -86,12 +87,17 @@ func (s *Server) createUser(c *call) error {
 	if in.Password != "" && in.Hash != "" {
 		errs.Add("password_hash", "there is a password already; give one of them")
 	}
+	n := registry.NewUser{Name: in.Username, Password: in.Password, Hash: in.Hash, Operator: in.Operator}
+	var invalidErr *registry.InvalidError
+	if _, err := n.Validate(); errors.As(err, &invalidErr) {
+		errs.AddUnreported(fieldsOf(invalidErr))
+	}
 	if err := errs.Err(); err != nil {
 		return err
 	}
 	ctx, cancel := r.lasting()
 	defer cancel()
-	u, err := r.registry().CreateUser(ctx, registry.NewUser{Name: in.Username, Password: in.Password, Hash: in.Hash, Operator: in.Operator})
+	u, err := r.registry().CreateUser(ctx, n)
 	if err != nil {
 		return registryProblem(err)
 	}

@@ -71,8 +71,8 @@ func (r *Registry) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	return showUser(&u), nil
 }
 
-// CheckUser returns the name under which a new user would be stored, or why it could not be.
-func (r *Registry) CheckUser(ctx context.Context, n NewUser) (string, error) {
+// Validate returns the name under which the user would be stored. Errors: *[InvalidError].
+func (n *NewUser) Validate() (string, error) {
 	name, bad := username.New(n.Name)
 	password := grants.ValidatePassword(n.Name, n.Password)
 	if n.Hash != "" {
@@ -81,7 +81,16 @@ func (r *Registry) CheckUser(ctx context.Context, n NewUser) (string, error) {
 	if err := errors.Join(bad, password); err != nil {
 		return "", &InvalidError{err}
 	}
-	err := r.o.Names.check(ctx, r.o.Store, name)
+	return name, nil
+}
+
+// CheckUser returns the name under which a new user would be stored, or why it could not be.
+func (r *Registry) CheckUser(ctx context.Context, n NewUser) (string, error) {
+	name, err := n.Validate()
+	if err != nil {
+		return "", err
+	}
+	err = r.o.Names.check(ctx, r.o.Store, name)
 	if err == nil {
 		switch _, err = r.FindClient(ctx, name); {
 		case err == nil || errors.Is(err, clientcfg.ErrUnreadableClient):

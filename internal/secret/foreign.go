@@ -99,7 +99,7 @@ func parsePBKDF2(stored string) (h foreignHash, err error) {
 		return h, fmt.Errorf("a salt of %d and a key of %d bytes; %d to %d and %d to %d are possible", len(salt), len(key), minSalt, maxSalt, minKey, maxKey)
 	}
 	size := digest().Size()
-	if work := int(iterations) * ((len(key) + size - 1) / size); iterations < minIterations || work > maxIterations { //nolint:gosec // 31 bits
+	if work := int(iterations) * ((len(key) + size - 1) / size); iterations < minIterations || work > maxIterations {
 		return h, fmt.Errorf("%d iterations; %d to %d are possible, for all blocks of the key together", iterations, minIterations, maxIterations)
 	}
 	return foreignHash{"pbkdf2-" + name, func(password string) bool {
