@@ -115,6 +115,18 @@ func TestSecrets(t *testing.T) {
 	w.post("/clients/native/secrets", "").is(http.StatusConflict).says("no secret")
 }
 
+// A client that cannot be read is listed, and can be removed.
+func TestUnreadableRegistration(t *testing.T) {
+	w := newWorld(t)
+	check.OK(t, w.store.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}))
+	equal(t, "listed", w.get("/clients?prefix=b").at("unreadable", 0, "client_id"), any("bad"))
+	equal(t, "and no client", len(w.get("/clients?prefix=b").at("clients").([]any)), 0)
+	w.send(request{method: http.MethodGet, path: "/clients/bad", token: reader}).is(http.StatusConflict).says("of_tomorrow")
+	w.send(request{method: http.MethodPost, path: "/clients/bad/revoke", token: writer}).is(http.StatusConflict)
+	w.send(request{method: http.MethodDelete, path: "/clients/bad", token: writer, ifMatch: "*"}).is(http.StatusNoContent)
+	check.Equal(t, "trail", w.events(""), []string{"delete clients/bad"})
+}
+
 func TestMetadataIsStrict(t *testing.T) {
 	w := newWorld(t)
 	for _, tt := range []struct{ body, fields string }{
