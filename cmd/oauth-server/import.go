@@ -24,7 +24,7 @@ import (
 // The bounds of what is imported.
 const (
 	maxImportLine = 64 << 10
-	importAtOnce  = 8
+	importAtOnce  = 32
 )
 
 // importing is the import of clients or users from JSON lines.
