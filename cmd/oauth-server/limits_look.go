@@ -24,7 +24,7 @@ a candidate of their own: what applies to them, and how their requests were deci
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list all registered clients")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		raw, unregistered, err := l.clients(cmd.Context())
+		raw, err := l.clients(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -39,10 +39,7 @@ a candidate of their own: what applies to them, and how their requests were deci
 				rows, listed = append(rows, clientRow(c)), append(listed, one)
 			}
 		}
-		for _, id := range unregistered {
-			rows = append(rows, []string{id, "-", "-", "-", "not registered", "-", "-", "-", "-"})
-		}
-		return l.list(map[string]any{"clients": listed, "unregistered": unregistered}, rows...)
+		return l.list(map[string]any{"clients": listed}, rows...)
 	}
 	return cmd
 }
@@ -63,25 +60,24 @@ func clientRow(c adminapi.Client) []string {
 	}
 }
 
-// clients reads all pages of the list of clients, and the clients that have a policy only.
-func (l *limits) clients(ctx context.Context) (all []json.RawMessage, unregistered []string, err error) {
+// clients reads all pages of the list of clients.
+func (l *limits) clients(ctx context.Context) (all []json.RawMessage, err error) {
 	query := url.Values{"limit": {"1000"}}
 	for {
 		raw, err := l.fetch(ctx, "/clients", query)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		var page struct {
-			Clients      []json.RawMessage `json:"clients"`
-			Unregistered []string          `json:"unregistered"`
-			Next         string            `json:"next"`
+			Clients []json.RawMessage `json:"clients"`
+			Next    string            `json:"next"`
 		}
 		if err := json.Unmarshal(raw, &page); err != nil {
-			return nil, nil, fmt.Errorf("read the answer: %w", err)
+			return nil, fmt.Errorf("read the answer: %w", err)
 		}
-		all, unregistered = append(all, page.Clients...), append(unregistered, page.Unregistered...)
+		all = append(all, page.Clients...)
 		if page.Next == "" {
-			return all, unregistered, nil
+			return all, nil
 		}
 		query.Set("after", page.Next)
 	}
@@ -235,7 +231,7 @@ func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string)
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	l.timeout = completeWithin
-	all, _, err := l.clients(cmd.Context())
+	all, err := l.clients(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -179,23 +179,3 @@ func withoutPlace(stderr string) string {
 	}
 	return stderr
 }
-
-// TestDeletedClientOfTheFile: a configuration file that names a deleted client keeps no server from
-// starting, and limits list shows the client.
-func TestDeletedClientOfTheFile(t *testing.T) {
-	data := storeFile(t)
-	file := filepath.Join(filepath.Dir(data), "oauth-server.yaml")
-	check.OK(t, os.WriteFile(file, []byte("rate_limit:\n  clients:\n    shop:\n      trusted: true\n"), 0o600))
-	var ops credentials
-	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	runJSON(t, &credentials{}, "", "client", "create", "shop", "--data", data)
-	runJSON(t, &struct{}{}, "", "client", "delete", "shop", "--data", data)
-	server := launchOperated(t, "serve", "--config", file, "--data", data)
-	stdout, stderr, status := run(t, "", "limits", "list", "--server", server.operators, "--client-id", "ops", "--client-secret", ops.ClientSecret, "--no-cache")
-	if status != exitOK || !strings.Contains(stdout, "not registered") || !strings.Contains(stdout, "shop") {
-		t.Errorf("status %d: %s%s", status, stdout, stderr)
-	}
-	if body := page(t, server.operators+"/metrics"); !strings.Contains(body, "\noauth_policies_unregistered 1\n") {
-		t.Error("it is not counted")
-	}
-}

@@ -127,11 +127,6 @@ func (s *Server) listClients(c *call) error {
 	}
 	if out.Next == "" {
 		out.Unreadable = registry.UnreadableOf(d, prefix)
-		for _, id := range p.Clients(math.MaxInt) {
-			if !d.Has(id) && strings.HasPrefix(id, prefix) {
-				out.Unregistered = append(out.Unregistered, id)
-			}
-		}
 	}
 	return c.answer(out)
 }

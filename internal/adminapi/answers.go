@@ -42,8 +42,6 @@ type Clients struct {
 	Next    string    `json:"next,omitempty"` // value of after for the next page
 	// Unreadable are clients that cannot be read and are not served; only on the last page.
 	Unreadable []registry.Unreadable `json:"unreadable,omitempty"`
-	// Unregistered are clients that have a policy, and are not registered; only on the last page.
-	Unregistered []string `json:"unregistered,omitempty"`
 }
 
 // Client is a registered client with what applies to it and what was decided about it.

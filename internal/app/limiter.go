@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/admin"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/watched"
@@ -40,6 +41,9 @@ func newLimiter(ctx context.Context, f *foundation) (l *limiter, err error) {
 	}
 	l.syncer = l.newSyncer() //nolint:contextcheck // the report is made for heartbeats, outside of any request
 	l.stats = &syncStats{read: l.syncer.Stats}
+	if err := checkPolicies(f.cfg.RateLimit.Clients, f.clients); err != nil {
+		return nil, err
+	}
 	l.resets = admin.NewResets(l.counters, f.store, f.log)
 	l.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(f.store, f.telemetry), clientcfg.PolicyOptions{
 		Base: f.cfg.RateLimit.Settings, Adopted: l.resets.Adopted,
@@ -48,7 +52,6 @@ func newLimiter(ctx context.Context, f *foundation) (l *limiter, err error) {
 		return nil, err
 	}
 	l.logOverrides(ctx)
-	l.warnOfUnregistered(ctx)
 	l.warnOfShortCodes(ctx)
 	f.telemetry.watch(l)
 	return l, nil
@@ -83,33 +86,16 @@ func (l *limiter) share(ctx context.Context, report func() []byte) (stop func(co
 	}
 }
 
-// unregistered returns the clients that the configuration file has a policy for and that do not exist. Such
-// a policy applies once there is a client of that ID.
-func unregistered(policies *clientcfg.PolicySnapshot, clients *clientcfg.Directory) (ids []string) {
-	for id := range policies.Base().Clients {
-		if !clients.Has(id) {
-			ids = append(ids, id)
+// checkPolicies returns [fielderr.Errors] for policies of clients that do not exist: most likely a
+// client_id is misspelt, and its limit would silently not apply.
+func checkPolicies(policies map[string]ratelimit.Policy, clients *clientcfg.Source) error {
+	var unknown fielderr.Errors
+	for _, id := range slices.Sorted(maps.Keys(policies)) {
+		if _, ok := clients.Client(id); !ok {
+			unknown.Add(config.PolicyPath(id), "there is no client of that name in the store")
 		}
 	}
-	slices.Sort(ids)
-	return ids
-}
-
-// mostWarned bounds the lines about policies of clients that are not registered.
-const mostWarned = 20
-
-// warnOfUnregistered logs policies of clients that are not registered. They must not keep the server from
-// starting: a client may be deleted, or be registered later.
-func (l *limiter) warnOfUnregistered(ctx context.Context) {
-	ids := unregistered(l.policies.Snapshot(), l.base.clients.Directory())
-	for i, id := range ids {
-		if i == mostWarned {
-			l.base.log.LogAttrs(ctx, slog.LevelWarn, "more policies are for clients that are not registered", slog.Int("not_logged", len(ids)-i))
-			return
-		}
-		l.base.log.LogAttrs(ctx, slog.LevelWarn, "policy is for a client that is not registered; it applies once there is one",
-			slog.String("client_id", id), slog.String("field", config.PolicyPath(id)))
-	}
+	return unknown.Err()
 }
 
 // warnOfShortCodes logs limits that can make a client wait for longer than its authorization code

@@ -40,8 +40,7 @@ func (r *readiness) report(context.Context) httpapi.Readiness {
 		outage:   sync.Stalled,
 		clock:    sync.Clock,
 
-		unreadable:   r.clients.Directory().Unreadable(),
-		unregistered: unregistered(r.policies.Snapshot(), r.clients.Directory()),
+		unreadable: r.clients.Directory().Unreadable(),
 	}
 	if silent := time.Since(r.clients.CheckedAt()); silent > staleAfter {
 		c.silent = silent
@@ -61,8 +60,7 @@ type condition struct {
 	outage   bool          // limits are decided by their on_outage
 	clock    clock.State
 
-	unreadable   map[string]error // clients that are not served, by ID
-	unregistered []string         // clients that the configuration file has a policy for
+	unreadable map[string]error // clients that are not served, by ID
 }
 
 // readiness returns the answer: ready if nothing is wrong but single clients. The texts are public:
@@ -94,9 +92,6 @@ func (c *condition) readiness() httpapi.Readiness {
 	if len(c.unreadable) > 0 {
 		checks["clients"] = describeUnreadable(c.unreadable)
 	}
-	if len(c.unregistered) > 0 {
-		checks["policies"] = "the configuration file has some for clients that are not registered: " + nameFew(c.unregistered)
-	}
 	if len(checks) == 0 {
 		checks = nil
 	}
@@ -108,20 +103,16 @@ const namedClients = 5
 
 // describeUnreadable names clients that cannot be read.
 func describeUnreadable(clients map[string]error) string {
-	return "not served, because they cannot be read: " + nameFew(slices.Sorted(maps.Keys(clients))) + "; the others are"
-}
-
-// nameFew names the first of some clients.
-func nameFew(ids []string) string {
-	named := slices.Clone(ids[:min(len(ids), namedClients)])
+	ids := slices.Sorted(maps.Keys(clients))
+	named := ids[:min(len(ids), namedClients)]
 	for i, id := range named {
 		named[i] = strconv.QuoteToASCII(id[:min(len(id), clientcfg.MaxIDLength)])
 	}
-	text := strings.Join(named, ", ")
+	text := "not served, because they cannot be read: " + strings.Join(named, ", ")
 	if more := len(ids) - len(named); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return text
+	return text + "; the others are"
 }
 
 // describeClocks returns which clock disagrees, and by how much; empty if none does.

@@ -19,10 +19,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
-	"oauth-server/internal/httpapi"
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -193,35 +192,18 @@ func TestNewReportsWhatIsWrongAndLetsGo(t *testing.T) {
 	}
 }
 
-// TestPolicyOfAnUnknownClient: it is logged, counted and shown, and keeps nothing from being served. It
-// applies once there is such a client.
-func TestPolicyOfAnUnknownClient(t *testing.T) {
+func TestPolicyOfAnUnknownClientStopsTheStart(t *testing.T) {
 	cfg := testConfig(t)
-	cfg.RateLimit.Clients = map[string]ratelimit.Policy{"shop": {}, "shpo": {Trusted: true}, "app.example.com": {Trusted: true}}
-	var log check.Buffer
-	s, err := New(t.Context(), cfg, Options{
-		Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		Prepare: func(ctx context.Context, store Store) error {
-			_, _, err := CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, time.Now())
-			return err
-		},
-	})
-	check.OK(t, err)
-	for _, id := range []string{"shpo", "app.example.com"} {
-		if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "client_id="+id) {
-			t.Errorf("%s is not logged: %s", id, log.String())
-		}
+	cfg.RateLimit.Clients = map[string]ratelimit.Policy{"shop": {}, "shpo": {}, "app.example.com": {Trusted: true}}
+	_, err := New(t.Context(), cfg, Options{Prepare: func(ctx context.Context, store Store) error {
+		_, _, err := CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, time.Now())
+		return err
+	}})
+	want := `rate_limit.clients["app.example.com"]: there is no client of that name in the store
+rate_limit.clients.shpo: there is no client of that name in the store`
+	if fielderr.Of(err) == nil || err.Error() != want {
+		t.Errorf("New() = %v, want\n%s", err, want)
 	}
-	ready := s.edge.ready.report(t.Context())
-	check.Equal(t, "status", ready.Status, httpapi.Ready)
-	check.Equal(t, "/readyz", ready.Checks["policies"],
-		`the configuration file has some for clients that are not registered: "app.example.com", "shpo"`)
-	check.Equal(t, "trusted beforehand", s.limiter.policies.Snapshot().For("shpo").Trusted, true)
-	_, _, err = CreateClient(t.Context(), s.base.store, clientcfg.Client{ID: "shpo"}, time.Now())
-	check.OK(t, err)
-	check.OK(t, s.base.clients.Refresh(t.Context()))
-	check.Equal(t, "left", unregistered(s.limiter.policies.Snapshot(), s.base.clients.Directory()), []string{"app.example.com"})
-	check.OK(t, s.Close())
 }
 
 func TestIssuerFor(t *testing.T) {

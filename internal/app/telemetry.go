@@ -161,7 +161,6 @@ func (t *telemetry) watch(l *limiter) {
 		}
 	})
 	t.WatchUnreadableClients(func() int { return len(clients.Directory().Unreadable()) })
-	t.WatchUnregisteredPolicies(func() int { return len(unregistered(policies.Snapshot(), clients.Directory())) })
 	t.WatchPolicies(func() metrics.PolicySnapshot { return policies.Snapshot() })
 	t.WatchMemory(func() metrics.Memory {
 		st := l.counters.Stats()

@@ -53,15 +53,6 @@ func (d *Directory) Client(id string) (*Client, bool) {
 	return e.client(), true
 }
 
-// Has reports whether there is a client of that ID, also one that cannot be read.
-func (d *Directory) Has(id string) bool {
-	if _, ok := d.clients.Get(id); ok {
-		return true
-	}
-	_, ok := d.unreadable[id]
-	return ok
-}
-
 // All yields every client that can be read, in no order.
 func (d *Directory) All() iter.Seq[*Client] {
 	return func(yield func(*Client) bool) {

@@ -241,10 +241,6 @@ var (
 		"oauth_clients_unreadable", Gauge, nil,
 		"Clients that are not served, because what is stored of them cannot be read or is not valid.",
 	}
-	unregisteredInfo = Info{
-		"oauth_policies_unregistered", Gauge, nil,
-		"Clients that the configuration file has a policy for, and that are not registered: deleted, not yet there, or misspelt.",
-	}
 	panicsInfo = Info{
 		"oauth_loop_panics_total", Counter,
 		[]string{"loop"},
@@ -279,7 +275,7 @@ func Sections() []Section {
 			commandsInfo, commandFailsInfo, bulkSizeInfo, bulkDurationInfo, writesInfo,
 			expiredInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, leftoverInfo, clockOffsetInfo,
 		}},
-		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, panicsInfo, buildInfo}},
+		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, unreadableInfo, panicsInfo, buildInfo}},
 	}
 }
 

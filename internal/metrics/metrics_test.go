@@ -43,7 +43,6 @@ func exercise(m *metrics.Metrics) {
 	m.WatchSync(func() metrics.Sync { return metrics.Sync{GAge: time.Second, Waiting: 2, Due: 1} })
 	m.WatchClock(func() (wall, store time.Duration) { return time.Hour, -20 * time.Millisecond })
 	m.WatchUnreadableClients(func() int { return 2 })
-	m.WatchUnregisteredPolicies(func() int { return 3 })
 	m.WatchConfigs(func() []metrics.Config { return []metrics.Config{{Name: "clients", Revision: 4}} })
 	m.Decision("shop", "client_credentials", metrics.Denied)
 	m.SoftWarning("shop", "client_credentials")

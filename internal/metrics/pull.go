@@ -24,7 +24,7 @@ var pulled = []Info{
 	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
 	gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, outageInfo, dirtyInfo, dueInfo, instancesInfo,
 	writesInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, clockOffsetInfo,
-	configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, buildInfo,
+	configRevisionInfo, configAgeInfo, unreadableInfo, buildInfo,
 }
 
 func newPullCollector() *pullCollector {
@@ -105,9 +105,4 @@ func (m *Metrics) WatchConfigs(read func() []Config) {
 // WatchUnreadableClients exports what read returns at each scrape.
 func (m *Metrics) WatchUnreadableClients(read func() int) {
 	m.pull.watch("unreadable clients", func(emit emit) { emit(unreadableInfo, float64(read())) })
-}
-
-// WatchUnregisteredPolicies exports what read returns at each scrape.
-func (m *Metrics) WatchUnregisteredPolicies(read func() int) {
-	m.pull.watch("unregistered policies", func(emit emit) { emit(unregisteredInfo, float64(read())) })
 }
