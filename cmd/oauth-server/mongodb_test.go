@@ -139,8 +139,14 @@ func TestRegisteringOnManyInstances(t *testing.T) {
 	})
 	check.Equal(t, "a user of the first signs in at the second", status, http.StatusOK)
 	for _, args := range [][]string{
-		{"client", "update", "new", "--name", "New"}, {"client", "secrets", "add", "new"}, {"user", "passwd", "ada", "--password-stdin"},
-		{"user", "list"}, {"user", "sessions", "ada"}, {"user", "families", "ada"}, {"user", "delete", "ada"}, {"client", "delete", "new"},
+		{"client", "update", "new", "--name", "New"},
+		{"client", "secrets", "add", "new"},
+		{"user", "passwd", "ada", "--password-stdin"},
+		{"user", "list"},
+		{"user", "sessions", "ada"},
+		{"user", "families", "ada"},
+		{"user", "delete", "ada"},
+		{"client", "delete", "new"},
 	} {
 		if _, stderr, status := run(t, "another staple for ada", on(second, args...)...); status != exitOK {
 			t.Errorf("%v: %s", args, stderr)
