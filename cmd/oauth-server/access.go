@@ -68,6 +68,21 @@ func (f *accessFlag) apply(spec *clientcfg.Client) error {
 	return nil
 }
 
+// upgrade makes a client that exists one that can get tokens for the admin API. With a level to read, it
+// may change nothing any more.
+func (f *accessFlag) upgrade(cl *clientcfg.Client) {
+	switch f.access {
+	case clientcfg.ReadAccess:
+		cl.Scopes = slices.DeleteFunc(cl.Scopes, func(s string) bool {
+			return s == clientcfg.ScopeLimitsWrite || s == clientcfg.ScopeRegistrationsWrite
+		})
+		clientcfg.MakeReader(cl)
+	case clientcfg.WriteAccess:
+		clientcfg.MakeOperator(cl)
+	default: // the flag was not given
+	}
+}
+
 // note says what the grants of an admin client mean, if users sign in through it.
 func (f *accessFlag) note(c *cli, made *clientcfg.Client) {
 	if f.access == clientcfg.NoAccess || !made.ActsForUsers() {
@@ -76,6 +91,6 @@ func (f *accessFlag) note(c *cli, made *clientcfg.Client) {
 	c.note("When a user signs in through this client, the admin API accepts the token only if the user is an operator: oauth-server user operator NAME on|read")
 	if made.May(clientcfg.ClientCredentials) {
 		may := map[clientcfg.Access]string{clientcfg.ReadAccess: "read", clientcfg.WriteAccess: "read and change"}[f.access]
-		c.note("With client_credentials, the secret of this client alone may %s limits, and the audit trail then names no user. For users only, leave that grant out.", may)
+		c.note("With client_credentials, the secret of this client alone may %s limits, clients and users, and the audit trail then names no user. For users only, leave that grant out.", may)
 	}
 }

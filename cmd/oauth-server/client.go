@@ -4,21 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"oauth-server/internal/app"
+	"oauth-server/internal/adminclient"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/config"
+	"oauth-server/internal/registry"
 )
 
 func newClient(c *cli) *cobra.Command {
 	return group("client", "Register and manage OAuth clients",
-		newClientCreate(c), newClientList(c), newClientShow(c), newClientRotate(c), newClientResourceServer(c), newClientRevoke(c), newClientDelete(c))
+		newClientCreate(c), newClientList(c), newClientShow(c), newClientUpdate(c), newClientSecrets(c), newClientRotate(c),
+		newClientResourceServer(c), newClientRevoke(c), newClientDelete(c), newClientImport(c))
 }
 
 // credentials are shown once, when they are made.
@@ -34,7 +35,7 @@ type credentials struct {
 func newClientCreate(c *cli) *cobra.Command {
 	var spec clientcfg.Client
 	var kinds []string
-	admin, given := accessFlag{}, givenSecret{}
+	admin, given := accessFlag{}, &givenSecret{}
 	cmd := &cobra.Command{
 		Use:   "create ID",
 		Short: "Register a client and show its secret, once",
@@ -54,32 +55,40 @@ func newClientCreate(c *cli) *cobra.Command {
 	flags.BoolVar(&spec.WithoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
 	flags.BoolVar(&spec.ResourceServer, "resource-server", false, "the client may introspect all access tokens, not only its own and those whose aud is its ID")
 	flags.BoolVar(&spec.FirstParty, "first-party", false, "the client belongs to those who run this server, so its users are not asked for their consent")
-	admin.add(flags, "admin", "make it an admin client: it can get tokens for the admin API, to read and change limits, or with --admin=read to read them only; its grants are those of any client")
+	admin.add(flags, "admin", "make it an admin client: it can get tokens for the admin API, to read and change limits, clients and users, or with --admin=read to read them only; its grants are those of any client")
 	given.add(flags)
-	set := addSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	c.creating(cmd, func(ctx context.Context, r registrar, args []string) error {
+		made, secret, err := r.CreateClient(ctx, spec)
+		if already, err := given.created(ctx, r, spec.ID, err); err != nil {
+			return clientError(args[0], err)
+		} else if already {
+			return c.answer(credentials{ClientID: spec.ID}, "client "+spec.ID+" has this secret already; nothing is changed")
+		}
+		admin.note(c, &made)
+		return c.showCredentials(credentials{ClientID: made.ID, ClientSecret: secret})
+	})
+	return first(cmd, func(args []string) error {
 		spec.ID = args[0]
 		spec.Grants = grantsOf(kinds)
-		if err := errors.Join(admin.apply(&spec), given.apply(&spec)); err != nil {
+		return errors.Join(admin.apply(&spec), given.apply(&spec))
+	})
+}
+
+// first lets a command check its flags before it looks for the store.
+func first(cmd *cobra.Command, check func(args []string) error) *cobra.Command {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := check(args); err != nil {
 			return err
 		}
-		return c.withNewStore(cmd.Context(), set, func(store app.Store) error {
-			made, secret, err := app.CreateClient(cmd.Context(), store, spec, time.Now())
-			if already, err := given.created(cmd.Context(), store, spec.ID, err); err != nil {
-				return clientError(spec.ID, err)
-			} else if already {
-				return c.answer(credentials{ClientID: spec.ID}, "client "+spec.ID+" has this secret already; nothing is changed")
-			}
-			admin.note(c, &made)
-			return c.showCredentials(credentials{ClientID: made.ID, ClientSecret: secret})
-		})
+		return run(cmd, args)
 	}
 	return cmd
 }
 
 // clientError turns an error about a client into a message for the terminal.
 func clientError(id string, err error) error {
-	var invalid *app.InvalidError
+	var invalid *registry.InvalidError
 	switch {
 	case errors.As(err, &invalid):
 		return &usageError{err}
@@ -87,10 +96,27 @@ func clientError(id string, err error) error {
 		return fmt.Errorf("there is no client %q", id)
 	case errors.Is(err, clientcfg.ErrUnreadableClient):
 		return fmt.Errorf("%w; mend what is stored, or remove it with oauth-server client delete '%s'", err, id)
-	case errors.Is(err, app.ErrNameOfUser):
+	case errors.Is(err, registry.ErrNameOfUser):
 		return fmt.Errorf("there is a user %q: the tokens of a client and a user of one name would have the same sub; choose another ID", id)
 	case errors.Is(err, clientcfg.ErrExists):
 		return fmt.Errorf("there is a client %q already", id)
+	}
+	return changeError(id, err)
+}
+
+// changeError turns an error about a client or a user into a message for the terminal.
+func changeError(name string, err error) error {
+	var lockOut *registry.LockOutError
+	var p *adminclient.ProblemError
+	switch {
+	case errors.As(err, &lockOut):
+		return fmt.Errorf("%w; to do it nevertheless, add --confirm '%s'", lockOut, name)
+	case errors.As(err, &p) && p.Status == http.StatusUnprocessableEntity:
+		return &usageError{err}
+	case errors.As(err, &p) && p.LocksOut():
+		return fmt.Errorf("%w: with this command, --confirm '%s'", err, name)
+	case errors.As(err, &p) && p.Status == http.StatusForbidden:
+		return fmt.Errorf("%w; an admin client from before this was possible gets its scopes by oauth-server client update ID --admin", err)
 	}
 	return err
 }
@@ -122,60 +148,60 @@ func (c *cli) showCredentials(cr credentials) error {
 }
 
 func newClientList(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List all clients", Args: takes()}
-	return c.onStore(cmd, func(ctx context.Context, store app.Store, _ []string) error {
-		clients, err := clientcfg.ReadDirectory(ctx, store)
+	var prefix string
+	cmd := &cobra.Command{Use: "list", Short: "List the clients", Args: takes()}
+	cmd.Flags().StringVar(&prefix, "prefix", "", "only those whose ID begins so")
+	return c.onRegistry(cmd, func(ctx context.Context, r registrar, _ []string) error {
+		all, err := r.Clients(ctx, prefix)
 		if err != nil {
 			return err
 		}
 		listed := []any{}
 		rows := [][]string{{"CLIENT ID", "KIND", "GRANTS", "SCOPES", "CREATED"}}
-		for cl := range clients.After("") {
+		for i := range all.Clients {
+			cl := &all.Clients[i]
 			listed = append(listed, cl)
 			rows = append(rows, []string{
 				cl.ID, kindOf(cl), joinGrants(cl.Grants), orDash(cl.Scopes), cl.CreatedAt.Format(time.DateOnly),
 			})
 		}
-		unreadable := clients.Unreadable()
-		for _, id := range slices.Sorted(maps.Keys(unreadable)) {
-			listed = append(listed, unreadableClient{id, unreadable[id].Error()})
-			rows = append(rows, []string{id, "unreadable", "-", "-", "-"})
+		for _, u := range all.Unreadable {
+			listed = append(listed, u)
+			rows = append(rows, []string{u.ClientID, "unreadable", "-", "-", "-"})
 		}
-		if len(unreadable) > 0 {
+		if len(all.Unreadable) > 0 {
 			c.note("Clients that are unreadable are not served: client show ID says what is wrong. Mend what is stored, or remove it with client delete ID.")
 		}
 		return c.list(listed, rows...)
 	})
 }
 
-// unreadableClient is an entry of the list, after those that can be read.
-type unreadableClient struct {
-	ClientID   string `json:"client_id"`
-	Unreadable string `json:"unreadable"` // what is wrong
-}
-
 func newClientShow(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID", Short: "Show a client", Args: takes("ID")}
-	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
-		cl, err := app.FindClient(ctx, store, args[0])
+	return c.onRegistry(cmd, func(ctx context.Context, r registrar, args []string) error {
+		cl, err := r.FindClient(ctx, args[0])
 		if err != nil {
 			return clientError(args[0], err)
 		}
-		rows := [][]string{
-			{"client_id", cl.ID},
-			{"name", cl.DisplayName()},
-			{"kind", kindOf(&cl)},
-			{"grants", joinGrants(cl.Grants)},
-			{"redirect_uris", orDash(cl.RedirectURIs)},
-			{"scopes", orDash(cl.Scopes)},
-			{"audience", orDash(cl.Audience)},
-			{"first_party", map[bool]string{true: "yes: no consent page", false: "no"}[cl.FirstParty]},
-			{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
-			{"created", cl.CreatedAt.Format(time.RFC3339)},
-			{"not_before", timeOrDash(cl.NotBefore)},
-		}
-		return c.list(cl, append(rows, secretRows(&cl)...)...)
+		return c.showClient(&cl)
 	})
+}
+
+func (c *cli) showClient(cl *clientcfg.Client) error {
+	rows := [][]string{
+		{"client_id", cl.ID},
+		{"name", cl.DisplayName()},
+		{"kind", kindOf(cl)},
+		{"grants", joinGrants(cl.Grants)},
+		{"redirect_uris", orDash(cl.RedirectURIs)},
+		{"scopes", orDash(cl.Scopes)},
+		{"audience", orDash(cl.Audience)},
+		{"first_party", map[bool]string{true: "yes: no consent page", false: "no"}[cl.FirstParty]},
+		{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
+		{"created", cl.CreatedAt.Format(time.RFC3339)},
+		{"not_before", timeOrDash(cl.NotBefore)},
+	}
+	return c.list(cl, append(rows, secretRows(cl)...)...)
 }
 
 // secretRows shows when the secrets of a client were last used, to the minute, and when a former one
@@ -201,11 +227,11 @@ one without an interruption. client show shows when each was last used.
 What was issued under the old secret stays valid, unless it is revoked with --revoke:
 do that when the old secret may be known to others.`,
 	}
-	var rotation app.Rotation
+	var rotation registry.Rotation
 	cmd.Flags().DurationVar(&rotation.Overlap, "overlap", 0, "how long the old secret stays valid, such as 24h, at most 720h")
 	cmd.Flags().BoolVar(&rotation.Revoke, "revoke", false, "also make everything worthless that was issued to the client until now")
-	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
-		cl, secret, err := app.RotateSecret(ctx, store, args[0], rotation)
+	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+		cl, secret, err := r.AddSecret(ctx, args[0], rotation)
 		if err != nil {
 			return clientError(args[0], err)
 		}
@@ -228,8 +254,8 @@ it expires.
 
 The secret still works: to replace it as well, use rotate-secret --revoke.`,
 	}
-	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
-		cl, err := app.RevokeClient(ctx, store, args[0])
+	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+		cl, err := r.RevokeClient(ctx, args[0])
 		if err != nil {
 			return clientError(args[0], err)
 		}
@@ -245,12 +271,16 @@ func newClientResourceServer(c *cli) *cobra.Command {
 			"Running servers follow within two seconds.",
 		Args: takes("ID", "on|off"),
 	}
-	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
+	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
 		on := args[1] == "on"
 		if !on && args[1] != "off" {
 			return usagef("%q is neither on nor off", args[1])
 		}
-		if err := app.SetResourceServer(ctx, store, args[0], on); err != nil {
+		_, err := r.ChangeClient(ctx, args[0], func(cl *clientcfg.Client) error {
+			cl.ResourceServer = on
+			return nil
+		})
+		if err != nil {
 			return clientError(args[0], err)
 		}
 		text := map[bool]string{true: " may introspect all access tokens", false: " may introspect the access tokens that concern it"}[on]
@@ -260,8 +290,8 @@ func newClientResourceServer(c *cli) *cobra.Command {
 
 func newClientDelete(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a client", Args: takes("ID")}
-	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
-		if err := store.DeleteClient(ctx, args[0]); err != nil {
+	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+		if err := r.DeleteClient(ctx, args[0]); err != nil {
 			return clientError(args[0], err)
 		}
 		return c.answer(map[string]any{"client_id": args[0], "deleted": true}, "deleted client "+args[0])

@@ -9,13 +9,17 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"oauth-server/internal/app"
+	"oauth-server/internal/adminclient"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
 	"oauth-server/internal/secret"
 )
 
 // givenSecret is the flag --secret-file: a secret that was made elsewhere.
-type givenSecret struct{ file, text string }
+type givenSecret struct {
+	file   string
+	digest secret.Digest
+}
 
 func (g *givenSecret) add(flags *pflag.FlagSet) {
 	flags.StringVar(&g.file, "secret-file", "", "file with the secret of the client, made elsewhere (openssl rand -base64 32); if the client has it already, nothing is changed")
@@ -33,25 +37,33 @@ func (g *givenSecret) apply(spec *clientcfg.Client) error {
 	if err != nil {
 		return fmt.Errorf("read --secret-file: %w", err)
 	}
-	g.text = strings.TrimRight(string(text), "\r\n")
-	if spec.SecretDigest, err = secret.Given(g.text); err != nil {
+	if g.digest, err = secret.Given(strings.TrimRight(string(text), "\r\n")); err != nil {
 		return usagef("--secret-file %s: %w", g.file, err)
 	}
+	spec.SecretDigest = g.digest
 	return nil
 }
 
 // created turns the refusal to create a client that has the secret already into a success, so that a
 // job that registers it can be repeated.
-func (g *givenSecret) created(ctx context.Context, store app.Store, id string, err error) (already bool, _ error) {
-	if g.file == "" || !errors.Is(err, clientcfg.ErrExists) {
+func (g *givenSecret) created(ctx context.Context, r registrar, id string, err error) (already bool, _ error) {
+	if g.file == "" || !taken(err) {
 		return false, err
 	}
-	is, failed := app.FindClient(ctx, store, id)
-	switch {
-	case failed != nil:
-		return false, failed
-	case !is.SecretDigest.Matches(g.text):
-		return false, fmt.Errorf("there is a client %q already, with another secret", id)
+	list, failed := r.Secrets(ctx, id)
+	if failed != nil {
+		return false, errors.Join(err, failed)
 	}
-	return true, nil
+	for _, s := range list {
+		if s.Current && s.ID == registry.SecretID(id, g.digest) {
+			return true, nil
+		}
+	}
+	return false, fmt.Errorf("there is a client %q already, with another secret", id)
+}
+
+// taken reports whether a client could not be created because it exists.
+func taken(err error) bool {
+	var p *adminclient.ProblemError
+	return errors.Is(err, clientcfg.ErrExists) || errors.As(err, &p) && p.Exists()
 }

@@ -40,3 +40,14 @@ func TestHealth(t *testing.T) {
 		})
 	}
 }
+
+func TestVersion(t *testing.T) {
+	var b build
+	runJSON(t, &b, "", "version")
+	if b.Version == "" || !strings.HasPrefix(b.Go, "go1.") {
+		t.Errorf("%+v", b)
+	}
+	if out, _, _ := run(t, "", "version"); !strings.HasPrefix(out, "oauth-server ") {
+		t.Error(out)
+	}
+}

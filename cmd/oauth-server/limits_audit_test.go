@@ -14,15 +14,14 @@ import (
 // TestAuditOfSeveralTargets: each has a line, the first with who, when and why.
 func TestAuditOfSeveralTargets(t *testing.T) {
 	var out bytes.Buffer
-	l := &limits{cli: &cli{out: &out}}
+	l := &limits{apiFlags: apiFlags{cli: &cli{out: &out}}}
 	null, trusted := json.RawMessage("null"), json.RawMessage(`{"trusted":true}`)
-	shown := adminapi.ShowAuditEntry
 	err := l.auditTable(adminapi.Audit{Entries: []adminapi.AuditEntry{
-		shown(clientcfg.AuditEntry{
+		{AuditEntry: clientcfg.AuditEntry{
 			At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "update", Target: "policies/a", Before: null, After: trusted, Reason: "ticket",
 			More: []clientcfg.Change{{Target: "policies/b", Before: null, After: trusted}, {Target: "policies/c", Before: trusted, After: null}},
-		}),
-		shown(clientcfg.AuditEntry{At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "delete", Target: "settings", Before: null, After: null}),
+		}},
+		{AuditEntry: clientcfg.AuditEntry{At: time.Now(), Actor: clientcfg.Actor{ClientID: "ops"}, Action: "delete", Target: "settings", Before: null, After: null}},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +36,7 @@ func TestAuditOfSeveralTargets(t *testing.T) {
 // TestAuditOfAnUnreadableEntry: it has a line among the others, and what is wrong is said beside.
 func TestAuditOfAnUnreadableEntry(t *testing.T) {
 	var out, notes bytes.Buffer
-	l := &limits{cli: &cli{out: &out, errOut: &notes}}
+	l := &limits{apiFlags: apiFlags{cli: &cli{out: &out, errOut: &notes}}}
 	var page adminapi.Audit
 	err := json.Unmarshal([]byte(`{"entries":[{"version":8,"action":"update","target":"settings"},{"version":7,"unreadable":"unexpected EOF"}]}`), &page)
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,7 @@ func checkInstances(t *testing.T, server, token string) {
 	})
 	var trail struct{ Entries []struct{ Version int64 } }
 	runJSON(t, &trail, "", "limits", "audit", "--server", server, "--token", token)
+	trail.Entries = slices.DeleteFunc(trail.Entries, func(e struct{ Version int64 }) bool { return e.Version == 0 }) // of clients
 	if len(trail.Entries) != 9 || trail.Entries[0].Version != 9 {
 		t.Errorf("the trail of nine changes: %+v", trail.Entries)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
 )
 
 func (l *limits) newList() *cobra.Command {
@@ -200,7 +201,7 @@ func (l *limits) newAudit() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many changes to show, at most 1000")
-	cmd.Flags().StringVar(&target, "target", "", "show changes of this only: settings, policies/CLIENT, candidates/CLIENT or clients/CLIENT/counters")
+	cmd.Flags().StringVar(&target, "target", "", "show changes of this only: settings, policies/CLIENT, candidates/CLIENT, clients/CLIENT/counters, clients/CLIENT or users/NAME")
 	return cmd
 }
 
@@ -212,18 +213,27 @@ func (l *limits) auditTable(page adminapi.Audit) error {
 			l.note("Entry %d of the audit trail cannot be read: %s.", e.Version, e.Unreadable)
 			continue
 		}
-		who := e.Actor.ClientID
-		if e.Actor.Username != "" {
-			who = e.Actor.Username + " (" + who + ")"
+		what := e.Action + " " + e.Target
+		if e.Outcome != "" {
+			what += " (not known whether it was made)"
 		}
-		rows = append(rows, []string{
-			e.At.Local().Format(time.DateTime), who, e.Action + " " + e.Target, differences(e.Before, e.After), e.Reason,
-		})
+		rows = append(rows, []string{e.At.Local().Format(time.DateTime), whoDid(&e.Actor), what, differences(e.Before, e.After), e.Reason})
 		for _, c := range e.More { // of the same change
 			rows = append(rows, []string{"", "", e.Action + " " + c.Target, differences(c.Before, c.After), ""})
 		}
 	}
 	return l.table(rows...)
+}
+
+// whoDid names who made a change.
+func whoDid(a *clientcfg.Actor) string {
+	switch {
+	case a.Store != "":
+		return a.Store + " (store)"
+	case a.Username != "":
+		return a.Username + " (" + a.ClientID + ")"
+	}
+	return a.ClientID
 }
 
 // completeClient completes the first argument with the client_ids that begin with what was typed.

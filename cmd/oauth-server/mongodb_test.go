@@ -116,3 +116,56 @@ func TestWhatIsWrongWithTheDatabase(t *testing.T) {
 		})
 	}
 }
+
+// TestRegisteringOnManyInstances: what one instance changes holds on the other, and the trail of both has it,
+// with what was changed in the database directly.
+func TestRegisteringOnManyInstances(t *testing.T) {
+	c := newOperatedCluster(t, 2)
+	on := func(o operated, args ...string) []string {
+		return append(args, "--server", o.operators, "--token", c.token)
+	}
+	first, second := c.instances[0], c.instances[1]
+	var made credentials
+	runJSON(t, &made, "", on(first, "client", "create", "new", "--grant", "client_credentials", "--grant", "password")...)
+	check.Eventually(t, "the other instance knows the client", func() bool {
+		status, _ := postForm(t, second.clients+"/token", made, url.Values{"grant_type": {"client_credentials"}})
+		return status == http.StatusOK
+	})
+	if _, stderr, status := run(t, adaPassword, on(first, "user", "create", "ada", "--password-stdin")...); status != exitOK {
+		t.Fatal(stderr)
+	}
+	status, _ := postForm(t, second.clients+"/token", made, url.Values{
+		"grant_type": {"password"}, "username": {"ada"}, "password": {strings.TrimSpace(adaPassword)},
+	})
+	check.Equal(t, "a user of the first signs in at the second", status, http.StatusOK)
+	for _, args := range [][]string{
+		{"client", "update", "new", "--name", "New"},
+		{"client", "secrets", "add", "new"},
+		{"user", "passwd", "ada", "--password-stdin"},
+		{"user", "list"},
+		{"user", "sessions", "ada"},
+		{"user", "families", "ada"},
+		{"user", "delete", "ada"},
+		{"client", "delete", "new"},
+	} {
+		if _, stderr, status := run(t, "another staple for ada", on(second, args...)...); status != exitOK {
+			t.Errorf("%v: %s", args, stderr)
+		}
+	}
+	var trail struct {
+		Entries []struct {
+			Action, Target string
+			Actor          struct{ Store string }
+		}
+	}
+	runJSON(t, &trail, "", on(first, "limits", "audit")...)
+	var got []string
+	for _, e := range trail.Entries {
+		got = append(got, e.Action+" "+e.Target+strings.Repeat(" in the store", min(1, len(e.Actor.Store))))
+	}
+	want := []string{
+		"delete clients/new", "delete users/ada", "password users/ada", "add_secret clients/new", "update clients/new",
+		"create users/ada", "create clients/new", "create clients/ops in the store", "create clients/shop in the store",
+	}
+	check.Equal(t, "trail", got, want)
+}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,44 +78,8 @@ func (s *settings) sources(environ []string) config.Sources {
 	return src
 }
 
-// withStore opens the configured store while do runs. The store must exist: a mistyped --data
+// withExisting opens the configured store while do runs. The store must exist: a mistyped --data
 // would otherwise create a file, and show an empty list of clients.
-func (c *cli) withStore(ctx context.Context, s *settings, do func(app.Store) error) error {
-	cfg, err := config.LoadStore(s.sources(c.environ))
-	if err != nil {
-		return err
-	}
-	if err := withExisting(ctx, cfg, do); err != nil {
-		return err
-	}
-	if !slices.Contains(readers, s.cmd.Name()) {
-		c.noteStore(cfg)
-	}
-	return nil
-}
-
-// readers are the commands that write nothing. All others say which store they have changed.
-var readers = []string{"list", "show"}
-
-// noteStore says which store a person has changed.
-func (c *cli) noteStore(cfg *config.Config) {
-	if c.output != outputJSON {
-		c.note("note: the store is %s", nameStore(cfg))
-	}
-}
-
-// nameStore names a store, without a password.
-func nameStore(cfg *config.Config) string {
-	if m := cfg.Store.MongoDB; m != nil {
-		return fmt.Sprintf("the database %q at %s", m.Database, config.RedactURI(m.URI))
-	}
-	path := cfg.Store.Embedded.Path
-	if whole, err := filepath.Abs(path); err == nil {
-		path = whole
-	}
-	return "the file " + path
-}
-
 func withExisting(ctx context.Context, cfg *config.Config, do func(app.Store) error) error {
 	if e := cfg.Store.Embedded; e != nil {
 		if isNew(cfg) {
@@ -136,24 +98,11 @@ func isNew(cfg *config.Config) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// onStore makes a command that works on the configured store, which must exist.
-func (c *cli) onStore(cmd *cobra.Command, do func(ctx context.Context, store app.Store, args []string) error) *cobra.Command {
-	set := addSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.withStore(cmd.Context(), set, func(store app.Store) error { return do(cmd.Context(), store, args) })
-	}
-	return cmd
-}
-
-// withNewStore is withStore for commands that may create the store: if it is not there, they ask, because
-// a command in the wrong directory would make another one.
-func (c *cli) withNewStore(ctx context.Context, s *settings, do func(app.Store) error) error {
-	cfg, err := config.LoadStore(s.sources(c.environ))
-	if err != nil {
-		return err
-	}
+// withNew is withExisting for commands that may create the store: if it is not there, they ask, because a
+// command in the wrong directory would make another one.
+func (c *cli) withNew(ctx context.Context, s *settings, cfg *config.Config, do func(app.Store) error) error {
 	if isNew(cfg) && !s.create {
-		c.note("There is no data file yet. This makes a new one: %s", nameStore(cfg))
+		c.note("There is no data file yet. This makes a new one: %s", nameOf(cfg))
 		switch err := c.confirm(); {
 		case errors.Is(err, errNotAgreed):
 			return fmt.Errorf("%w: name another data file with --data, or confirm the new one with --create", errNotAgreed)
@@ -161,11 +110,7 @@ func (c *cli) withNewStore(ctx context.Context, s *settings, do func(app.Store) 
 			return err
 		}
 	}
-	if err := withOpen(ctx, cfg, do); err != nil {
-		return err
-	}
-	c.noteStore(cfg)
-	return nil
+	return withOpen(ctx, cfg, do)
 }
 
 func withOpen(ctx context.Context, cfg *config.Config, do func(app.Store) error) (err error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/registry"
 )
 
 // revocable is two instances on one database with an admin client, a client for the password grant
@@ -31,7 +32,7 @@ func newRevocable(t *testing.T, flags ...string) *revocable {
 	}
 	runJSON(t, &r.ops, "", r.on("client", "create", "ops", "--admin")...)
 	runJSON(t, &r.legacy, "", r.on("client", "create", "legacy", "--grant", "password", "--grant", "refresh_token")...)
-	runJSON(t, &shownUser{}, adaPassword, r.on("user", "create", "ada", "--password-stdin")...)
+	runJSON(t, &registry.User{}, adaPassword, r.on("user", "create", "ada", "--password-stdin")...)
 	for range 2 {
 		r.instances = append(r.instances, launchOperated(t, append(append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, flags...), db...)...))
 	}

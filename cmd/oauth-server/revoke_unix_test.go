@@ -27,7 +27,7 @@ func TestFrozenInstanceIssuesNothingOfWorth(t *testing.T) {
 			return now.NotBefore
 		},
 		func() time.Time {
-			runJSON(t, &struct{}{}, "", r.on("client", "delete", "ops")...)
+			runJSON(t, &struct{}{}, "", r.on("client", "delete", "ops", "--confirm", "ops")...)
 			runJSON(t, &r.ops, "", r.on("client", "create", "ops", "--admin")...)
 			return time.Now().Truncate(time.Second)
 		},

@@ -89,9 +89,7 @@ func TestStoreOfARunningServer(t *testing.T) {
 	p := launch(t, "serve", "--listen", "127.0.0.1:0", "--data", data)
 	p.listening(t)
 	for _, args := range [][]string{
-		{"client", "list"},
-		{"client", "create", "x"},
-		{"user", "list"},
+		{"keys", "list"},
 		{"serve", "--listen", "127.0.0.1:0"},
 	} {
 		_, stderr, status := run(t, "", append(args, "--data", data)...)

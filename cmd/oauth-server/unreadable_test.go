@@ -17,6 +17,7 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/registry"
 	"oauth-server/internal/store/mongo/mongotest"
 )
 
@@ -136,7 +137,7 @@ func TestUnreadableClientOfAFile(t *testing.T) {
 func badUser(t *testing.T, store []string, why string) {
 	t.Helper()
 	on := func(args ...string) []string { return append(args, store...) }
-	var list []shownUser
+	var list []registry.User
 	runJSON(t, &list, "", on("user", "list")...)
 	if len(list) != 2 || list[0].Username != "Bad" || !strings.Contains(list[0].Unreadable, why) || list[1].Username != "ada" || list[1].CreatedAt.IsZero() {
 		t.Errorf("the list: %+v", list)
@@ -163,12 +164,12 @@ func badUser(t *testing.T, store []string, why string) {
 	runJSON(t, &map[string]any{}, "", on("user", "delete", "Bad")...)
 	runJSON(t, &list, "", on("user", "list")...)
 	check.Equal(t, "users left", len(list), 1)
-	runJSON(t, &[]app.NameReport{}, "", on("user", "list", "--check")...)
+	runJSON(t, &[]registry.NameReport{}, "", on("user", "list", "--check")...)
 }
 
 func TestUnreadableUserOfADatabase(t *testing.T) {
 	db, _ := databaseWithShop(t)
-	runJSON(t, &shownUser{}, adaPassword, append([]string{"user", "create", "ada", "--password-stdin"}, db...)...)
+	runJSON(t, &registry.User{}, adaPassword, append([]string{"user", "create", "ada", "--password-stdin"}, db...)...)
 	_, err := mongotest.Connect(t, db[1]).Database(db[3]).Collection("users").InsertOne(t.Context(),
 		bson.D{{Key: "_id", Value: "Bad"}, {Key: "passwordHash", Value: 7}}, options.InsertOne().SetBypassDocumentValidation(true))
 	check.OK(t, err)
@@ -177,7 +178,7 @@ func TestUnreadableUserOfADatabase(t *testing.T) {
 
 func TestUnreadableUserOfAFile(t *testing.T) {
 	data := storeFile(t)
-	runJSON(t, &shownUser{}, adaPassword, "user", "create", "ada", "--password-stdin", "--data", data)
+	runJSON(t, &registry.User{}, adaPassword, "user", "create", "ada", "--password-stdin", "--data", data)
 	store, err := app.OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: data}})
 	check.OK(t, err)
 	check.OK(t, store.CreateUser(t.Context(), grants.User{Name: "Bad", PasswordHash: "to be spoilt", CreatedAt: time.Now()}))

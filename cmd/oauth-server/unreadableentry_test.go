@@ -43,8 +43,8 @@ func TestUnreadableEntryOfADatabase(t *testing.T) {
 
 	r.instances[1].stop(t)
 	starts := launchOperated(t, append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, r.db...)...)
-	check.Equal(t, "limit of the one that runs", strings.Contains(first(limits(runs, "get", "legacy")), "80/60s"), true)
-	check.Equal(t, "limit of the one that starts", strings.Contains(first(limits(starts, "get", "legacy")), "70/60s"), true)
+	check.Equal(t, "limit of the one that runs", strings.Contains(outputOf(limits(runs, "get", "legacy")), "80/60s"), true)
+	check.Equal(t, "limit of the one that starts", strings.Contains(outputOf(limits(starts, "get", "legacy")), "70/60s"), true)
 	status, _ := postForm(t, starts.clients+"/token", r.ops, url.Values{"grant_type": {"client_credentials"}})
 	check.Equal(t, "status of a token request", status, http.StatusOK)
 	if body := page(t, starts.clients+"/readyz"); !strings.Contains(body, `"status":"degraded"`) || !strings.Contains(body, `"limits"`) {
@@ -71,7 +71,7 @@ func TestUnreadableEntryOfADatabase(t *testing.T) {
 
 	store(entry.Entry)
 	check.Eventually(t, "it follows", func() bool { return strings.Contains(page(t, starts.clients+"/readyz"), `"ready"`) })
-	check.Equal(t, "its limit", strings.Contains(first(limits(starts, "get", "legacy")), "80/60s"), true)
+	check.Equal(t, "its limit", strings.Contains(outputOf(limits(starts, "get", "legacy")), "80/60s"), true)
 }
 
 type listedEntry struct {
@@ -79,4 +79,4 @@ type listedEntry struct {
 	Target, Unreadable string
 }
 
-func first(stdout, _ string) string { return stdout }
+func outputOf(stdout, _ string) string { return stdout }

@@ -8,31 +8,23 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"oauth-server/internal/app"
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/registry"
 	"oauth-server/internal/username"
 )
 
 func newUser(c *cli) *cobra.Command {
 	return group("user", "Create and manage the users who can sign in",
-		newUserCreate(c), newUserList(c), newUserOperator(c), newUserPasswd(c), newUserRevoke(c), newUserUnlock(c), newUserDelete(c))
-}
-
-// shownUser is a user without anything secret.
-type shownUser struct {
-	Username  string    `json:"username"`
-	CreatedAt time.Time `json:"created_at,omitzero"`
-	// Operator is what the user may do with the admin API; empty: nothing.
-	Operator clientcfg.Access `json:"operator,omitempty"`
-	// Unreadable is why the user cannot be read; then only the name is known.
-	Unreadable string `json:"unreadable,omitempty"`
+		newUserCreate(c), newUserList(c), newUserShow(c), newUserSessions(c), newUserFamilies(c), newUserOperator(c),
+		newUserPasswd(c), newUserRevoke(c), newUserUnlock(c), newUserDelete(c), newUserImport(c))
 }
 
 func newUserCreate(c *cli) *cobra.Command {
@@ -45,27 +37,24 @@ func newUserCreate(c *cli) *cobra.Command {
 		Args:    operator.unspaced(takes("NAME"), "operator"),
 	}
 	fromStdinFlag(cmd, &fromStdin)
-	operator.add(cmd.Flags(), "operator", "let the user read and change limits through an admin client, or with --operator=read read them only")
-	set := addSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		password, err := c.password(fromStdin)
-		if err != nil {
-			return err
+	operator.add(cmd.Flags(), "operator", "let the user read and change limits, clients and users through an admin client, or with --operator=read read them only")
+	var password string
+	c.creating(cmd, func(ctx context.Context, r registrar, args []string) error {
+		name := args[0]
+		if canonical, err := username.Canonical(name); err == nil && canonical != name {
+			c.note("note: the user %s is stored as %s, and signs in by either name", name, canonical)
+			name = canonical
 		}
-		return c.withNewStore(cmd.Context(), set, func(store app.Store) error {
-			name := args[0]
-			if canonical, err := username.Canonical(name); err == nil && canonical != name {
-				c.note("note: the user %s is stored as %s, and signs in by either name", name, canonical)
-				name = canonical
-			}
-			u, err := app.CreateUser(cmd.Context(), store, name, password, operator.access, time.Now())
-			if err != nil {
-				return userError(name, err)
-			}
-			return c.answer(shownUser{Username: u.Name, CreatedAt: u.CreatedAt, Operator: u.Operator}, "created user "+u.Name)
-		})
-	}
-	return cmd
+		u, err := r.CreateUser(ctx, registry.NewUser{Name: name, Password: password, Operator: operator.access})
+		if err != nil {
+			return userError(name, err)
+		}
+		return c.answer(u, "created user "+u.Username)
+	})
+	return first(cmd, func([]string) (err error) {
+		password, err = c.password(fromStdin)
+		return err
+	})
 }
 
 func fromStdinFlag(cmd *cobra.Command, fromStdin *bool) {
@@ -74,8 +63,8 @@ func fromStdinFlag(cmd *cobra.Command, fromStdin *bool) {
 
 // userError turns an error about a user into a message for the terminal.
 func userError(name string, err error) error {
-	var invalid *app.InvalidError
-	var collision *app.CollisionError
+	var invalid *registry.InvalidError
+	var collision *registry.CollisionError
 	switch {
 	case errors.As(err, &invalid):
 		return &usageError{err}
@@ -85,12 +74,12 @@ func userError(name string, err error) error {
 		return fmt.Errorf("there is no user %q", name)
 	case errors.Is(err, grants.ErrUnreadableUser):
 		return fmt.Errorf("%w; mend what is stored, or remove it with oauth-server user delete '%s'", err, name)
-	case errors.Is(err, app.ErrNameOfClient):
+	case errors.Is(err, registry.ErrNameOfClient):
 		return fmt.Errorf("there is a client %q: the tokens of a client and a user of one name would have the same sub; choose another name", name)
 	case errors.Is(err, grants.ErrExists):
 		return fmt.Errorf("there is a user %q already", name)
 	}
-	return err
+	return changeError(name, err)
 }
 
 // maxPasswordInput bounds what is read of standard input. Passwords are shorter.
@@ -137,6 +126,7 @@ func (c *cli) ask(in *os.File, prompt string) (string, error) {
 
 func newUserList(c *cli) *cobra.Command {
 	var names bool
+	var prefix string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List all users", Args: takes(),
 		Long: `List all users. With --check, list only those of earlier releases whose names a new user could not
@@ -144,37 +134,56 @@ have: they are not in the canonical form (PRECIS UsernameCaseMapped, RFC 8265), 
 another, or mix scripts; and users who cannot be read. The exit status is 1 if there are any.`,
 	}
 	cmd.Flags().BoolVar(&names, "check", false, "list only the users who need attention, and why")
-	return c.onStore(cmd, func(ctx context.Context, store app.Store, _ []string) error {
-		users, err := store.Users(ctx)
+	cmd.Flags().StringVar(&prefix, "prefix", "", "only those whose name begins so")
+	return c.onRegistry(cmd, func(ctx context.Context, r registrar, _ []string) error {
+		users, err := allUsers(ctx, r)
 		if err != nil {
 			return err
 		}
 		if names {
 			return c.checkUsers(users)
 		}
-		return c.listUsers(users)
+		return c.listUsers(slices.DeleteFunc(users, func(u registry.User) bool { return !strings.HasPrefix(u.Username, prefix) }))
 	})
 }
 
-func (c *cli) listUsers(users []grants.StoredUser) error {
-	shown := make([]shownUser, 0, len(users))
+// usersAtOnce is how many users are read at once.
+const usersAtOnce = 1000
+
+func allUsers(ctx context.Context, r registrar) (all []registry.User, err error) {
+	after := ""
+	for {
+		page, err := r.Users(ctx, after, usersAtOnce)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if len(page) < usersAtOnce {
+			return all, nil
+		}
+		after = page[len(page)-1].Username
+	}
+}
+
+func (c *cli) listUsers(users []registry.User) error {
 	rows := [][]string{{"USERNAME", "CREATED", "OPERATOR"}}
 	for _, u := range users {
-		if u.Err != nil {
-			shown = append(shown, shownUser{Username: u.Name, Unreadable: u.Err.Error()})
-			rows = append(rows, []string{u.Name, "unreadable", "-"})
-			c.note("user %s: %v; mend what is stored, or remove it with oauth-server user delete '%s'", u.Name, u.Err, u.Name)
+		if u.Unreadable != "" {
+			rows = append(rows, []string{u.Username, "unreadable", "-"})
+			c.note("user %s: %s; mend what is stored, or remove it with oauth-server user delete '%s'", u.Username, u.Unreadable, u.Username)
 			continue
 		}
-		shown = append(shown, shownUser{Username: u.Name, CreatedAt: u.CreatedAt, Operator: u.Operator})
-		rows = append(rows, []string{u.Name, u.CreatedAt.Format(time.DateOnly), cmp.Or(string(u.Operator), "-")})
+		rows = append(rows, []string{u.Username, u.CreatedAt.Format(time.DateOnly), cmp.Or(string(u.Operator), "-")})
 	}
-	return c.list(shown, rows...)
+	if users == nil {
+		users = []registry.User{}
+	}
+	return c.list(users, rows...)
 }
 
 // checkUsers lists the users who need attention; it is an error if there are any.
-func (c *cli) checkUsers(users []grants.StoredUser) error {
-	found := app.CheckUsers(users)
+func (c *cli) checkUsers(users []registry.User) error {
+	found := registry.CheckUsers(users)
 	if len(found) == 0 {
 		return c.answer(found, fmt.Sprintf("the names of all %d users are in order", len(users)))
 	}
@@ -186,18 +195,6 @@ func (c *cli) checkUsers(users []grants.StoredUser) error {
 		return err
 	}
 	return fmt.Errorf("%d of %d users need attention; docs/operating.md says what to do", len(found), len(users))
-}
-
-// onUser makes a command that works on the user who is named first, in any way that the user can sign in
-// with; name is the stored one.
-func (c *cli) onUser(cmd *cobra.Command, do func(ctx context.Context, store app.Store, name string, args []string) error) *cobra.Command {
-	return c.onStore(cmd, func(ctx context.Context, store app.Store, args []string) error {
-		name, err := grants.StoredName(ctx, store, args[0])
-		if err != nil {
-			return err
-		}
-		return userError(args[0], do(ctx, store, name, args))
-	})
 }
 
 func newUserOperator(c *cli) *cobra.Command {
@@ -215,16 +212,17 @@ acts at once on every instance.`,
 	}
 	levels := map[string]clientcfg.Access{"on": clientcfg.WriteAccess, "read": clientcfg.ReadAccess, "off": clientcfg.NoAccess}
 	says := map[string]string{"on": "may now use the admin API", "read": "may now read with the admin API", "off": "may no longer use the admin API"}
-	return c.onUser(cmd, func(ctx context.Context, store app.Store, name string, args []string) error {
+	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
 		level := args[1]
 		access, ok := levels[level]
 		if !ok {
 			return usagef("user operator: %q is none of on, read, off", level)
 		}
-		if err := store.ChangeUser(ctx, name, grants.UserChange{Operator: &access}); err != nil {
-			return err
+		u, err := r.SetOperator(ctx, args[0], access)
+		if err != nil {
+			return userError(args[0], err)
 		}
-		return c.answer(map[string]any{"username": name, "operator": access}, "user "+name+" "+says[level])
+		return c.answer(map[string]any{"username": u.Username, "operator": access}, "user "+u.Username+" "+says[level])
 	})
 }
 
@@ -238,25 +236,18 @@ the user end, and all tokens of earlier sign-ins are worthless, as with revoke.`
 		Args: takes("NAME"),
 	}
 	fromStdinFlag(cmd, &fromStdin)
-	set := addSettings(cmd, config.Option.IsStore)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		password, err := c.password(fromStdin)
+	var password string
+	c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+		u, err := r.SetPassword(ctx, args[0], password)
 		if err != nil {
-			return err
+			return userError(args[0], err)
 		}
-		return c.withStore(cmd.Context(), set, func(store app.Store) error {
-			name, err := grants.StoredName(cmd.Context(), store, args[0])
-			if err != nil {
-				return err
-			}
-			until, err := app.SetPassword(cmd.Context(), store, name, password)
-			if err != nil {
-				return userError(args[0], err)
-			}
-			return c.answer(revokedUser{name, until}, "changed the password of user "+name+", who has to sign in again everywhere")
-		})
-	}
-	return cmd
+		return c.answer(revokedUser{u.Username, u.NotBefore}, "changed the password of user "+u.Username+", who has to sign in again everywhere")
+	})
+	return first(cmd, func([]string) (err error) {
+		password, err = c.password(fromStdin)
+		return err
+	})
 }
 
 // revokedUser is a user of whom everything is worthless that came of a sign-in so far. For what an earlier
@@ -276,12 +267,12 @@ it expires.
 
 The password still works: passwd changes it and does the same.`,
 	}
-	return c.onUser(cmd, func(ctx context.Context, store app.Store, name string, _ []string) error {
-		until, err := app.RevokeUser(ctx, store, name)
+	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+		u, err := r.RevokeUser(ctx, args[0])
 		if err != nil {
-			return err
+			return userError(args[0], err)
 		}
-		return c.answer(revokedUser{name, until}, "ended the sessions and tokens of user "+name+", who has to sign in again everywhere")
+		return c.answer(revokedUser{u.Username, u.NotBefore}, "ended the sessions and tokens of user "+u.Username+", who has to sign in again everywhere")
 	})
 }
 
@@ -295,19 +286,21 @@ What an address has used up of the limit of a day stays: from another address th
 once, from there soon after midnight UTC, and later by a day divided by the limit for each attempt that
 was admitted beyond it. Retry-After of the next attempt says when.`,
 	}
-	return c.onUser(cmd, func(ctx context.Context, store app.Store, name string, _ []string) error {
-		if err := app.UnlockUser(ctx, store, name); err != nil {
-			return err
+	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+		u, err := r.UnlockUser(ctx, args[0])
+		if err != nil {
+			return userError(args[0], err)
 		}
-		return c.answer(map[string]any{"username": name, "unlocked": true}, "ended the row of wrong passwords of user "+name)
+		return c.answer(map[string]any{"username": u.Username, "unlocked": true}, "ended the row of wrong passwords of user "+u.Username)
 	})
 }
 
 func newUserDelete(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete NAME", Short: "Delete a user", Args: takes("NAME")}
-	return c.onUser(cmd, func(ctx context.Context, store app.Store, name string, _ []string) error {
-		if err := store.DeleteUser(ctx, name); err != nil {
-			return err
+	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+		name, err := r.DeleteUser(ctx, args[0])
+		if err != nil {
+			return userError(args[0], err)
 		}
 		return c.answer(map[string]any{"username": name, "deleted": true}, "deleted user "+name)
 	})

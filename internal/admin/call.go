@@ -29,12 +29,14 @@ func (h handler) echo(c echo.Context) error {
 }
 
 // answer sends v as JSON.
-func (c *call) answer(v any) error {
+func (c *call) answer(v any) error { return c.answerStatus(http.StatusOK, v) }
+
+func (c *call) answerStatus(status int, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("admin: encode the answer: %w", err)
 	}
-	c.write("application/json", http.StatusOK, body)
+	c.write("application/json", status, body)
 	return nil
 }
 

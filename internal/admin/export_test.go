@@ -1,6 +1,6 @@
 package admin
 
-import "strings"
+import "regexp"
 
 // What the tests look at.
 
@@ -11,7 +11,7 @@ var Document = document
 func Routes(s *Server) map[string]string {
 	out := map[string]string{}
 	for _, r := range s.routes() {
-		out[r.method+" "+strings.NewReplacer(":client_id", "{client_id}", ":username", "{username}").Replace(r.path)] = r.scope
+		out[r.method+" "+regexp.MustCompile(`:(\w+)`).ReplaceAllString(r.path, "{$1}")] = r.scope
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
 )
 
 // How many items a page has: by default, and at most. One of policies, or of candidates, has the most by
@@ -100,14 +101,14 @@ func (s *Server) listCandidates(c *call) error {
 // page returns those names that the query asks for, which come in any order: sorted, after one, with a
 // prefix, and so many. next is the value of after for the next page, empty if there is none.
 func (c *call) page(names iter.Seq[string]) (page []string, next string, err error) {
-	if err := c.parameters("after", "limit", "q"); err != nil {
+	if err := c.parameters("after", "limit", "prefix"); err != nil {
 		return nil, "", err
 	}
 	limit, err := c.number("limit", maxListed, maxListed)
 	if err != nil {
 		return nil, "", err
 	}
-	after, prefix := c.query.Get("after"), c.query.Get("q")
+	after, prefix := c.query.Get("after"), c.query.Get("prefix")
 	page = lowest(int(limit)+1, func(yield func(string) bool) {
 		for name := range names {
 			if name > after && strings.HasPrefix(name, prefix) && !yield(name) {
@@ -142,7 +143,7 @@ func lowest(n int, names iter.Seq[string]) []string {
 
 // listClients answers with the registered clients, a page at a time.
 func (s *Server) listClients(c *call) error {
-	if err := c.parameters("after", "limit"); err != nil {
+	if err := c.parameters("after", "limit", "prefix", "grant_type"); err != nil {
 		return err
 	}
 	limit, err := c.number("limit", maxListed, usuallyListed)
@@ -158,9 +159,12 @@ func (s *Server) listClients(c *call) error {
 	for _, r := range recent.Clients {
 		counts[r.ClientID] = r.Counts
 	}
-	p := s.o.Policies.Snapshot()
+	p, d, prefix := s.o.Policies.Snapshot(), s.o.Clients.Directory(), c.query.Get("prefix")
 	out := adminapi.Clients{Since: recent.Since, Clients: []adminapi.Client{}}
-	for cl := range s.o.Clients.Directory().After(c.query.Get("after")) {
+	for cl := range d.After(c.query.Get("after")) {
+		if g := c.query.Get("grant_type"); !strings.HasPrefix(cl.ID, prefix) || g != "" && !cl.May(clientcfg.Grant(g)) {
+			continue
+		}
 		if int64(len(out.Clients)) == limit {
 			out.Next = out.Clients[limit-1].ClientID
 			break
@@ -169,6 +173,7 @@ func (s *Server) listClients(c *call) error {
 	}
 	if out.Next == "" {
 		out.Unregistered = p.Unregistered(s.o.Clients.Directory())
+		out.Unreadable = registry.UnreadableOf(d, prefix)
 	}
 	return c.answer(out)
 }
@@ -176,37 +181,9 @@ func (s *Server) listClients(c *call) error {
 func showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activity.Counts) adminapi.Client {
 	_, candidate := p.Set().Candidates.Get(cl.ID)
 	return adminapi.Client{
-		ClientID: cl.ID, Name: cl.Name, Public: cl.Public, Grants: cl.Grants, Admin: cl.IsOperator(),
+		Metadata: cl.Metadata(), IssuedAt: cl.CreatedAt.Unix(), Public: cl.Public, Admin: cl.IsOperator(),
 		Source: source(p, cl.ID), Candidate: candidate, Effective: adminapi.ShowEffective(p.For(cl.ID)), Activity: counts,
 	}
-}
-
-// audit answers with the audit trail, the newest entry first.
-func (s *Server) audit(c *call) error {
-	if err := c.parameters("before", "limit", "target"); err != nil {
-		return err
-	}
-	limit, err := c.number("limit", maxListed, usuallyListed)
-	if err != nil {
-		return err
-	}
-	before, err := c.number("before", 1<<62, 0)
-	if err != nil {
-		return err
-	}
-	q := clientcfg.AuditQuery{Target: c.query.Get("target"), Before: before, Limit: int(limit)}
-	entries, err := s.o.Audit.Audit(c.Request().Context(), q)
-	if err != nil {
-		return err
-	}
-	out := adminapi.Audit{Entries: make([]adminapi.AuditEntry, len(entries))}
-	for i := range entries {
-		out.Entries[i] = adminapi.ShowAuditEntry(entries[i])
-	}
-	if n := len(entries); n == int(limit) && entries[n-1].Version > 1 {
-		out.Next = entries[n-1].Version
-	}
-	return c.answer(out)
 }
 
 // instances answers with every process that is alive.

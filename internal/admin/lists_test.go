@@ -97,11 +97,11 @@ func TestPoliciesArePaged(t *testing.T) {
 	}{
 		{"/policies?", "policies", 1000, policies},
 		{"/policies?limit=700", "policies", 700, policies},
-		{"/policies?limit=1&q=app", "policies", 1, []string{"app"}},
-		{"/policies?limit=30&q=client-00", "policies", 30, prefixed(policies)},
-		{"/policies?q=none", "policies", 1000, nil},
+		{"/policies?limit=1&prefix=app", "policies", 1, []string{"app"}},
+		{"/policies?limit=30&prefix=client-00", "policies", 30, prefixed(policies)},
+		{"/policies?prefix=none", "policies", 1000, nil},
 		{"/candidates?", "candidates", 1000, candidates},
-		{"/candidates?limit=7&q=client-00", "candidates", 7, prefixed(candidates)},
+		{"/candidates?limit=7&prefix=client-00", "candidates", 7, prefixed(candidates)},
 	} {
 		var got []string
 		path := tt.path

@@ -158,7 +158,7 @@ func checkAgainstDocument(t *testing.T, r request, a answer) {
 
 func (d openAPI) operation(method, path string) (operation, bool) {
 	for pattern, methods := range d.Paths {
-		expr := "^" + strings.NewReplacer(`\{client_id\}`, `[^/]+`, `\{username\}`, `[^/]+`).Replace(regexp.QuoteMeta(pattern)) + "$"
+		expr := "^" + regexp.MustCompile(`\\\{\w+\\\}`).ReplaceAllString(regexp.QuoteMeta(pattern), `[^/]+`) + "$"
 		if regexp.MustCompile(expr).MatchString(path) {
 			op, found := methods[strings.ToLower(method)]
 			return op, found

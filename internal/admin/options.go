@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/registry"
 	"oauth-server/internal/syncer"
 )
 
@@ -71,18 +72,26 @@ type Options struct {
 	Tokens   Tokens
 	Users    Users
 	Clients  Clients
-	Consents Consents
+	Consents registry.Consents
 	Policies *clientcfg.PolicySource
 	Audit    clientcfg.AuditLog
-	Reports  Reports
-	Counters Counters
-	Activity *activity.Recorder
+	Registry registry.Store // clients and users, to be changed
+	Events   clientcfg.EventLog
+	// Passwords hashes the passwords that operators give users. Nil: one at a time.
+	Passwords registry.Hasher
+	Reports   Reports
+	Counters  Counters
+	Activity  *activity.Recorder
 
 	// Stored are the shared counters, including keys that only other processes serve. Nil:
 	// there are none.
 	Stored StoredCounters
 	// Sync returns how this process shares its counts. Nil: it does not share them.
 	Sync func() adminapi.SyncState
+
+	// LocalToken makes its sender an operator, from a loopback address: who can read what lies beside
+	// the data file. Empty: there is none.
+	LocalToken string
 
 	// AuditKept is how long audit entries are kept: 400 days if 0.
 	AuditKept time.Duration
@@ -125,6 +134,8 @@ func (o *Options) validate() error {
 		{"Consents", o.Consents == nil},
 		{"Policies", o.Policies == nil},
 		{"Audit", o.Audit == nil},
+		{"Registry", o.Registry == nil},
+		{"Events", o.Events == nil},
 		{"Reports", o.Reports == nil},
 		{"Counters", o.Counters == nil},
 		{"Activity", o.Activity == nil},

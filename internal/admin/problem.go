@@ -48,6 +48,7 @@ const (
 	typeNoCondition  = typePrefix + "precondition-required"
 	typeStale        = typePrefix + "stale"
 	typeConflict     = typePrefix + "conflict"
+	typeExists       = typePrefix + "exists"
 	typeLockOut      = typePrefix + "locks-out-admin"
 	typeUnavailable  = typePrefix + "unavailable"
 	typeInternal     = typePrefix + "internal"

@@ -66,15 +66,18 @@ func (c *call) reason() (string, error) {
 
 // clientID is the one in the path. The router leaves it escaped if the path needs escaping,
 // as with a slash.
-func (c *call) clientID() (string, error) {
-	id, err := c.Param("client_id"), error(nil)
+func (c *call) clientID() (string, error) { return c.name("client_id", clientcfg.MaxIDLength) }
+
+// name is a part of the path, of so many bytes at most.
+func (c *call) name(param string, most int) (string, error) {
+	name, err := c.Param(param), error(nil)
 	if c.Request().URL.RawPath != "" {
-		id, err = url.PathUnescape(id)
+		name, err = url.PathUnescape(name)
 	}
-	if err != nil || id == "" || len(id) > clientcfg.MaxIDLength {
-		return "", notFound("no client_id is like that")
+	if err != nil || name == "" || len(name) > most {
+		return "", notFound("no %s is like that", param)
 	}
-	return id, nil
+	return name, nil
 }
 
 // body reads one JSON value of one of the media types.

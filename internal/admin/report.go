@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os"
 	"sync"
@@ -107,7 +108,10 @@ func (s *Server) fileDigest() string {
 // SweepAudit removes the entries of the audit trail that are older than Options.AuditKept. The
 // caller repeats it.
 func (s *Server) SweepAudit(ctx context.Context) error {
-	_, err := s.o.Audit.SweepAudit(ctx, s.o.Now().Add(-s.o.AuditKept))
+	before := s.o.Now().Add(-s.o.AuditKept)
+	_, err := s.o.Audit.SweepAudit(ctx, before)
+	_, events := s.o.Events.SweepEvents(ctx, before)
+	err = errors.Join(err, events)
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
 )
 
 // Server serves the API. It is an [http.Handler], safe for concurrent use.
@@ -22,6 +23,7 @@ type Server struct {
 	echo  *echo.Echo
 	begun time.Time
 	look  lastLook
+	names registry.Names
 
 	unreported atomic.Bool // the last report could not be encoded
 }
@@ -57,10 +59,13 @@ type route struct {
 const (
 	read  = clientcfg.ScopeLimitsRead
 	write = clientcfg.ScopeLimitsWrite
+
+	readRegistrations  = clientcfg.ScopeRegistrationsRead
+	writeRegistrations = clientcfg.ScopeRegistrationsWrite
 )
 
 func (s *Server) routes() []route {
-	return append(s.consentRoutes(), []route{
+	return append(s.registrationRoutes(), []route{
 		{http.MethodGet, "/settings", read, s.onSettings(s.get)},
 		{http.MethodPut, "/settings", write, s.onSettings(s.put)},
 		{http.MethodPatch, "/settings", write, s.onSettings(s.patch)},
@@ -84,6 +89,37 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/instances", read, s.instances},
 		{http.MethodGet, "/openapi.json", read, s.openAPI},
 	}...)
+}
+
+// registrationRoutes are those of clients, users and what they are signed in with.
+func (s *Server) registrationRoutes() []route {
+	return []route{
+		{http.MethodPost, "/clients", writeRegistrations, s.createClient},
+		{http.MethodGet, "/clients/:client_id", readRegistrations, s.onClient(s.showRegistration)},
+		{http.MethodPut, "/clients/:client_id", writeRegistrations, s.onClient(s.putRegistration)},
+		{http.MethodPatch, "/clients/:client_id", writeRegistrations, s.onClient(s.patchRegistration)},
+		{http.MethodDelete, "/clients/:client_id", writeRegistrations, s.onClient(s.deleteClient)},
+		{http.MethodPost, "/clients/:client_id/revoke", writeRegistrations, s.onClient(s.revokeClient)},
+		{http.MethodGet, "/clients/:client_id/secrets", readRegistrations, s.onClient(s.listSecrets)},
+		{http.MethodPost, "/clients/:client_id/secrets", writeRegistrations, s.onClient(s.addSecret)},
+		{http.MethodDelete, "/clients/:client_id/secrets/:id", writeRegistrations, s.onClient(s.retireSecret)},
+		{http.MethodGet, "/users", readRegistrations, s.listUsers},
+		{http.MethodPost, "/users", writeRegistrations, s.createUser},
+		{http.MethodGet, "/users/:username", readRegistrations, s.onUser(s.showUser)},
+		{http.MethodPatch, "/users/:username", writeRegistrations, s.onUser(s.patchUser)},
+		{http.MethodDelete, "/users/:username", writeRegistrations, s.onUser(s.deleteUser)},
+		{http.MethodPut, "/users/:username/password", writeRegistrations, s.onUser(s.setPassword)},
+		{http.MethodPost, "/users/:username/revoke", writeRegistrations, s.onUser(s.revokeUser)},
+		{http.MethodPost, "/users/:username/unlock", writeRegistrations, s.onUser(s.unlockUser)},
+		{http.MethodGet, "/users/:username/sessions", readRegistrations, s.onUser(s.listSessions)},
+		{http.MethodDelete, "/users/:username/sessions", writeRegistrations, s.onUser(s.endSessions)},
+		{http.MethodDelete, "/users/:username/sessions/:id", writeRegistrations, s.onUser(s.endSessions)},
+		{http.MethodGet, "/users/:username/consents", readRegistrations, s.onUser(s.listConsents)},
+		{http.MethodDelete, "/users/:username/consents/:client_id", writeRegistrations, s.onUser(s.withdrawConsent)},
+		{http.MethodGet, "/users/:username/families", readRegistrations, s.onUser(s.listFamilies)},
+		{http.MethodDelete, "/users/:username/families", writeRegistrations, s.onUser(s.revokeFamilies)},
+		{http.MethodDelete, "/users/:username/families/:id", writeRegistrations, s.onUser(s.revokeFamilies)},
+	}
 }
 
 // answer checks the scope and the query, and lets the operation answer.

@@ -104,7 +104,7 @@ func openStore(t *testing.T) *shared {
 		confidential("ops", clientcfg.MakeOperator),
 		confidential("viewer", func(c *clientcfg.Client) {
 			clientcfg.MakeOperator(c)
-			c.Scopes = []string{clientcfg.ScopeLimitsRead}
+			c.Scopes = []string{clientcfg.ScopeLimitsRead, clientcfg.ScopeRegistrationsRead}
 		}),
 		confidential("shop", func(c *clientcfg.Client) { c.Name = "Shop" }),
 		confidential("app", func(*clientcfg.Client) {}),
@@ -145,8 +145,8 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 	})
 	check.OK(t, err)
 	w.tokens = tokens{
-		writer: {ClientID: "ops", Subject: "ops", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read", "ratelimit:write"}},
-		reader: {ClientID: "viewer", Subject: "viewer", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read"}},
+		writer: {ClientID: "ops", Subject: "ops", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read", "ratelimit:write", "registrations:write"}},
+		reader: {ClientID: "viewer", Subject: "viewer", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read", "registrations:read"}},
 		"of-a-user": {
 			ClientID: "ops", Subject: "ada", Family: "f", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:write"},
 		},
@@ -172,7 +172,7 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 	o := admin.Options{
 		Issuer: "https://issuer.example", Instance: func() string { return name }, Version: "test", Tokens: w.tokens, Clients: w.clients,
 		Policies: w.policies, Audit: store, Reports: store.reports, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
-		Stored: store, Users: users{store}, Consents: &consents{},
+		Stored: store, Users: users{store}, Consents: &consents{}, Registry: store, Events: store,
 	}
 	for _, c := range change {
 		c(&o)

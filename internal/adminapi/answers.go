@@ -6,6 +6,7 @@ import (
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
 )
 
 // Activity is what was decided in the last ten minutes: for one client, or for all that
@@ -46,19 +47,20 @@ type Clients struct {
 	// Unregistered are clients that the configuration file has a policy for and that are not registered;
 	// on the last page.
 	Unregistered []string `json:"unregistered,omitempty"`
+	// Unreadable are clients that cannot be read and are not served; only on the last page.
+	Unreadable []registry.Unreadable `json:"unreadable,omitempty"`
 }
 
 // Client is a registered client with what applies to it and what was decided about it.
 type Client struct {
-	ClientID  string            `json:"client_id"`
-	Name      string            `json:"client_name,omitempty"`
-	Public    bool              `json:"public"`
-	Grants    []clientcfg.Grant `json:"grant_types"`
-	Admin     bool              `json:"admin"` // it may change limits
-	Source    string            `json:"source"`
-	Candidate bool              `json:"candidate"` // one of its own
-	Effective Effective         `json:"effective"`
-	Activity  activity.Counts   `json:"activity"`
+	clientcfg.Metadata
+	IssuedAt  int64           `json:"client_id_issued_at"` // seconds since 1970
+	Public    bool            `json:"public"`
+	Admin     bool            `json:"admin"` // it may change limits
+	Source    string          `json:"source"`
+	Candidate bool            `json:"candidate"` // one of its own
+	Effective Effective       `json:"effective"`
+	Activity  activity.Counts `json:"activity"`
 }
 
 // Counters is the live counters of a client and its users.
@@ -102,18 +104,24 @@ type Top struct {
 // Audit is a page of the audit trail, the newest entry first.
 type Audit struct {
 	Entries []AuditEntry `json:"entries"`
-	Next    int64        `json:"next,omitempty"` // value of before for the next page
+	// Next and NextEvent are the values of before and before_event for the next page.
+	Next      int64  `json:"next,omitempty"`
+	NextEvent string `json:"next_event,omitempty"`
 }
 
-// AuditEntry is an entry of the audit trail, or what is known of one that cannot be read: its Version.
+// AuditEntry is an entry of the trail: a change of policies, which has a version, or of a client or a
+// user, which has none. Of one that cannot be read only the version is known.
 type AuditEntry struct {
 	clientcfg.AuditEntry
+	// Outcome is "unknown" if it is not known whether a client or user was changed: the change is under
+	// way, or the process ended before it could be told.
+	Outcome    string `json:"outcome,omitempty"`
 	Unreadable string `json:"unreadable,omitempty"` // why; empty if it can be read
 }
 
-// ShowAuditEntry returns e as the API shows it.
-func ShowAuditEntry(e clientcfg.AuditEntry) AuditEntry {
-	shown := AuditEntry{AuditEntry: e}
+// ShowAuditEntry returns an entry of policies as the API shows it.
+func ShowAuditEntry(e *clientcfg.AuditEntry) AuditEntry {
+	shown := AuditEntry{AuditEntry: *e}
 	if e.Err != nil {
 		shown.Unreadable = e.Err.Error()
 	}
@@ -123,13 +131,29 @@ func ShowAuditEntry(e clientcfg.AuditEntry) AuditEntry {
 // MarshalJSON implements [json.Marshaler].
 func (e AuditEntry) MarshalJSON() ([]byte, error) {
 	if e.Unreadable == "" {
-		return json.Marshal(e.AuditEntry)
+		type plain AuditEntry // without this method
+		return json.Marshal(plain(e))
 	}
 	return json.Marshal(struct {
 		Version    int64  `json:"version"`
 		Unreadable string `json:"unreadable"`
 	}{e.Version, e.Unreadable})
 }
+
+// ShowEvent returns an event as an entry.
+func ShowEvent(e *clientcfg.Event) AuditEntry {
+	entry := AuditEntry{AuditEntry: clientcfg.AuditEntry{
+		ID: e.ID, At: e.At, Actor: e.Actor, Action: e.Action, Target: e.Target, Reason: e.Reason, Instance: e.Instance,
+		Before: e.Before, After: e.After,
+	}}
+	if e.Open {
+		entry.Outcome = OutcomeUnknown
+	}
+	return entry
+}
+
+// OutcomeUnknown is the outcome of a change of which it is not known whether it was made.
+const OutcomeUnknown = "unknown"
 
 // Rehearsal is the answer to ?validate=true: what a change would do.
 type Rehearsal struct {

@@ -27,6 +27,7 @@ type Client struct {
 	Token func(ctx context.Context, issuer string, fresh bool) (string, error)
 	// Issuer is the URL of the server that issues tokens. Empty: the one that Server names.
 	Issuer string
+	Header http.Header // of every request; may be nil
 }
 
 // Change is a request that changes a resource, or shows what the change would do.
@@ -141,8 +142,10 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, fmt.Errorf("adminclient: %w", err)
 	}
-	for name, values := range header {
-		req.Header[name] = values
+	for _, h := range []http.Header{c.Header, header} {
+		for name, values := range h {
+			req.Header[name] = values
+		}
 	}
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)

@@ -38,6 +38,12 @@ func (e *ProblemError) NotFound() bool { return e.Status == http.StatusNotFound 
 // Stale reports whether the resource was changed since its ETag was read.
 func (e *ProblemError) Stale() bool { return e.Status == http.StatusPreconditionFailed }
 
+// Exists reports whether a client or user of that name is there already.
+func (e *ProblemError) Exists() bool { return strings.HasSuffix(e.Type, ":exists") }
+
+// LocksOut reports whether the change would lock operators out, and has to be confirmed.
+func (e *ProblemError) LocksOut() bool { return strings.HasSuffix(e.Type, ":locks-out-admin") }
+
 func refusal(res *http.Response, body []byte) error {
 	e := &ProblemError{ETag: res.Header.Get("ETag")}
 	if err := json.Unmarshal(body, &e.Problem); err != nil || e.Title == "" {

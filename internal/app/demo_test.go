@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/testworld"
 )
 
 // The demo promises ten tokens and then refusals, at whatever time its lines are
@@ -17,7 +18,7 @@ func TestDemoAdmitsTenWhereverTheMinuteEnds(t *testing.T) {
 	for second := range 60 {
 		counters, admitted := ratelimit.NewCounters(1), 0
 		for i := range 12 {
-			now := noon.Add(time.Duration(second)*time.Second + time.Duration(i)*300*time.Millisecond)
+			now := testworld.Noon.Add(time.Duration(second)*time.Second + time.Duration(i)*300*time.Millisecond)
 			if d := counters.Take(now, ratelimit.Key{ClientID: "demo"}, policies.For("demo"), 1); !d.Rejected() {
 				admitted++
 			}

@@ -12,6 +12,7 @@ import (
 
 	"oauth-server/internal/admin"
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/adminlocal"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
@@ -27,7 +28,8 @@ type edge struct {
 	http    *http.Server // for clients
 	drainer *connDrainer // of its connections
 	admin   *admin.Server
-	ops     *http.Server // for operators
+	ops     *http.Server       // for operators
+	local   *adminlocal.Access // for the commands on this machine; nil: there is none
 }
 
 // newEdge makes the handlers and their servers, which serve nothing yet.
@@ -49,7 +51,8 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	if f.cert != nil {
 		e.http.TLSConfig = f.cert.config()
 	}
-	if e.admin, err = newAdmin(f, l, service); err != nil {
+	e.local = f.localAccess()
+	if e.admin, err = newAdmin(f, l, service, e.local); err != nil {
 		return nil, err
 	}
 	e.ops = newHTTPServer(e.operatorHandler(), f.log)
@@ -134,8 +137,14 @@ func grantTypes(clients *clientcfg.Directory) []clientcfg.Grant {
 
 // newAdmin makes the admin API. Without an address it is not served, but the other instances
 // still show the report of this one.
-func newAdmin(f *foundation, l *limiter, service *grants.Service) (*admin.Server, error) {
+func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlocal.Access) (*admin.Server, error) {
+	token := ""
+	if local != nil {
+		token = local.Token()
+	}
 	return admin.New(admin.Options{
+		LocalToken: token,
+
 		Issuer:    f.issuer,
 		Instance:  l.syncer.ID,
 		Version:   thisBuild().Version,
@@ -145,6 +154,9 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service) (*admin.Server
 		Consents:  service,
 		Policies:  l.policies,
 		Audit:     f.store,
+		Registry:  f.store,
+		Events:    f.store,
+		Passwords: f.passwords,
 		AuditKept: f.cfg.Audit.Keep.Std(),
 		Reports:   f.store,
 		Counters:  l.counters,
@@ -173,6 +185,9 @@ func (e *edge) operatorHandler() http.Handler {
 	mux.Handle(adminapi.Prefix+"/", e.admin)
 	mux.Handle("GET /metrics", metrics.Handler(e.base.telemetry.registry))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		if c := r.Header.Get(adminlocal.ChallengeHeader); e.local != nil && c != "" && len(c) <= adminlocal.MaxChallenge {
+			w.Header().Set(adminlocal.ProofHeader, e.local.Proof(c))
+		}
 		e.writeStatus(w, r, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
@@ -227,6 +242,21 @@ func (e *edge) serveOperators(ctx context.Context, failed chan<- error) (stop fu
 		defer cancel()
 		return e.shutdown(ctx, e.ops)
 	}
+}
+
+// announce writes where operators are served beside the data file, for the commands on this machine.
+// Without it the server does as well.
+func (e *edge) announce(ctx context.Context) (undo func(context.Context) error) {
+	if e.local == nil {
+		return nil
+	}
+	file := e.base.cfg.Store.Embedded.Path
+	if err := e.local.Write(file); err != nil {
+		e.base.log.LogAttrs(ctx, slog.LevelWarn, "admin address not written beside the data file; commands need --server",
+			slog.Any("error", err))
+		return nil
+	}
+	return func(context.Context) error { return e.local.Remove(file) }
 }
 
 // serve answers clients in the background.

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
+	"strings"
 	"syscall"
 
+	"oauth-server/internal/adminlocal"
 	"oauth-server/internal/background"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/clock"
@@ -164,6 +167,38 @@ func IssuerFor(cfg *config.Config, addr net.Addr) string {
 		scheme = "https://"
 	}
 	return scheme + net.JoinHostPort(host, port)
+}
+
+// adminURL is the URL that operators are served on, by its address; empty if none.
+func (f *foundation) adminURL() string {
+	switch {
+	case f.operators == nil:
+		return ""
+	case f.adminCert != nil:
+		return "https://" + f.operators.Addr().String()
+	}
+	return "http://" + f.operators.Addr().String()
+}
+
+// localAccess is how the commands on this machine reach operators; nil if they are not served on a
+// loopback address, or if the store is no file.
+func (f *foundation) localAccess() *adminlocal.Access {
+	if f.operators == nil || f.cfg.Store.Embedded == nil {
+		return nil
+	}
+	address, err := netip.ParseAddrPort(f.operators.Addr().String())
+	switch ip := address.Addr().Unmap(); {
+	case err != nil:
+		return nil
+	case ip == netip.IPv6Unspecified() || ip == netip.IPv4Unspecified():
+		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		address = netip.AddrPortFrom(ip, address.Port())
+	case !ip.IsLoopback():
+		return nil
+	}
+	scheme, _, _ := strings.Cut(f.adminURL(), "://")
+	access := adminlocal.New(scheme + "://" + address.String())
+	return &access
 }
 
 func openKeys(ctx context.Context, f *foundation) (*keys.Ring, error) {

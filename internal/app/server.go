@@ -114,6 +114,7 @@ func (s *Server) retire(ctx context.Context, cause error, failed <-chan error) e
 // serving that was not asked for is sent to failed.
 func (s *Server) start(ctx context.Context, failed chan<- error) {
 	s.undo.push("serving operators", s.edge.serveOperators(ctx, failed))
+	s.undo.push("the admin address beside the data file", s.edge.announce(ctx))
 	s.startLoops()
 	s.undo.push("sharing the counts", s.limiter.share(ctx, s.edge.admin.Report))
 	s.undo.push("serving", s.edge.serve(failed))
@@ -212,15 +213,7 @@ func (s *Server) AdminAddr() string {
 }
 
 // AdminURL is the URL that operators are served on, by its address; empty if none.
-func (s *Server) AdminURL() string {
-	switch {
-	case s.base.operators == nil:
-		return ""
-	case s.base.adminCert != nil:
-		return "https://" + s.AdminAddr()
-	}
-	return "http://" + s.AdminAddr()
-}
+func (s *Server) AdminURL() string { return s.base.adminURL() }
 
 // Issuer is the public URL of the server.
 func (s *Server) Issuer() string { return s.base.issuer }

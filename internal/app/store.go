@@ -18,6 +18,9 @@ import (
 // Store is what [OpenStore] opens.
 type Store = store.Store
 
+// ErrStoreHeld is returned by [OpenStore] for a data file that another process has open.
+var ErrStoreHeld = embedded.ErrLocked
+
 // OpenStore opens the configured backend. A file that another process holds, a database that does
 // not answer and one whose layout is not that of this release (*[UnmigratedError]) are errors within
 // three seconds, with what to do.

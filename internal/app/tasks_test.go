@@ -45,7 +45,7 @@ func TestTasks(t *testing.T) {
 		"audit sweep":     {Every: time.Hour, Retry: time.Minute, First: true},
 		"sweep":           {Every: time.Minute},
 
-		"unregistered clients": {Every: 2 * time.Second, First: true},
+		"unregistered clients": {Every: time.Second, First: true},
 		"certificate":          {Every: 10 * time.Second},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

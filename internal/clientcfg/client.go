@@ -1,7 +1,6 @@
 package clientcfg
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/secret"
 )
 
@@ -85,57 +85,57 @@ func (c *Client) DisplayName() string {
 	return c.ID
 }
 
-// Validate reports everything that is wrong with the registration, joined.
+// Validate reports everything that is wrong with the registration: [fielderr.Errors].
 func (c *Client) Validate() error {
-	errs := []error{validateID(c.ID)}
+	var errs fielderr.Errors
+	validateID(&errs, c.ID)
 	if len(c.Grants) == 0 {
-		errs = append(errs, errors.New("grants: at least one is needed"))
+		errs.Add("grants", "at least one is needed")
 	}
 	for i, g := range c.Grants {
 		if !slices.Contains(Grants(), g) {
-			errs = append(errs, fmt.Errorf("grants[%d]: unknown grant type %q", i, g))
+			errs.Add(fielderr.Item("grants", i), "unknown grant type %q", string(g))
 		}
 	}
 	for i, s := range c.Scopes {
 		if !ValidScopeToken(s) {
-			errs = append(errs, fmt.Errorf("scopes[%d]: %q is not a scope-token (RFC 6749 3.3)", i, s))
+			errs.Add(fielderr.Item("scopes", i), "%q is not a scope-token (RFC 6749 3.3)", s)
 		}
 	}
 	for i, u := range c.RedirectURIs {
 		if err := ValidateRedirectURI(u); err != nil {
-			errs = append(errs, fmt.Errorf("redirect_uris[%d]: %w", i, err))
+			errs.Add(fielderr.Item("redirect_uris", i), "%v", err)
 		}
 	}
-	errs = append(errs, c.validateKind()...)
-	return errors.Join(errs...)
+	c.validateKind(&errs)
+	return errs.Err()
 }
 
-func (c *Client) validateKind() (errs []error) {
+func (c *Client) validateKind(errs *fielderr.Errors) {
 	if c.May(AuthorizationCode) && len(c.RedirectURIs) == 0 {
-		errs = append(errs, errors.New("redirect_uris: the authorization_code grant needs at least one"))
+		errs.Add("redirect_uris", "the authorization_code grant needs at least one")
 	}
 	if c.Public && c.May(ClientCredentials) {
-		errs = append(errs, errors.New("grants: a public client cannot use client_credentials (RFC 6749 4.4)"))
+		errs.Add("grants", "a public client cannot use client_credentials (RFC 6749 4.4)")
 	}
 	if c.Public && !c.SecretDigest.IsZero() {
-		errs = append(errs, errors.New("public: a public client has no secret"))
+		errs.Add("public", "a public client has no secret")
 	}
 	if !c.Public && c.SecretDigest.IsZero() {
-		errs = append(errs, errors.New("public: a confidential client needs a secret"))
+		errs.Add("public", "a confidential client needs a secret")
 	}
 	if c.Public && c.ResourceServer {
-		errs = append(errs, errors.New("resource_server: a public client cannot introspect tokens (RFC 7662 2.1)"))
+		errs.Add("resource_server", "a public client cannot introspect tokens (RFC 7662 2.1)")
 	}
 	if c.FirstParty && !c.May(AuthorizationCode) {
-		errs = append(errs, errors.New("first_party: only the authorization_code grant has a consent page to skip"))
+		errs.Add("first_party", "only the authorization_code grant has a consent page to skip")
 	}
 	if c.FirstParty && c.Public && !slices.ContainsFunc(c.RedirectURIs, func(u string) bool { return strings.HasPrefix(u, "https:") }) {
-		errs = append(errs, errors.New("first_party: a public client needs an https redirect URI, because any program of a device can use a loopback address or a private-use scheme (RFC 8252 8.6)"))
+		errs.Add("first_party", "a public client needs an https redirect URI, because any program of a device can use a loopback address or a private-use scheme (RFC 8252 8.6)")
 	}
 	if c.Public && c.WithoutPKCE {
-		errs = append(errs, errors.New("without_pkce: a public client needs PKCE (RFC 9700 2.1.1)"))
+		errs.Add("without_pkce", "a public client needs PKCE (RFC 9700 2.1.1)")
 	}
-	return errs
 }
 
 // ScopeOpenID is the scope by which a client asks for OpenID Connect, which this server does not do.
@@ -143,16 +143,17 @@ const ScopeOpenID = "openid"
 
 // validateID accepts VSCHAR (RFC 6749 appendix A.1) except for the space, which leads to
 // mistakes in shells and dashboards.
-func validateID(id string) error {
+func validateID(errs *fielderr.Errors, id string) {
 	if id == "" || len(id) > MaxIDLength {
-		return fmt.Errorf("client_id: needs 1 to %d characters", MaxIDLength)
+		errs.Add("client_id", "needs 1 to %d characters", MaxIDLength)
+		return
 	}
 	for _, r := range id {
 		if r <= 0x20 || r > 0x7e {
-			return fmt.Errorf("client_id: %q is not a visible ASCII character", r)
+			errs.Add("client_id", "%q is not a visible ASCII character", r)
+			return
 		}
 	}
-	return nil
 }
 
 // ValidScopeToken reports whether s is one scope-token (RFC 6749 3.3).

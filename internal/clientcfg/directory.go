@@ -123,7 +123,7 @@ func (r *Record) check() error {
 		return r.Err
 	}
 	if err := r.Client.Validate(); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreadableClient, err)
+		return fmt.Errorf("%w: %s", ErrUnreadableClient, err.Error())
 	}
 	return nil
 }

@@ -17,6 +17,10 @@ const (
 	ScopeLimitsRead = "ratelimit:read"
 	// ScopeLimitsWrite allows changing them.
 	ScopeLimitsWrite = "ratelimit:write"
+	// ScopeRegistrationsRead allows reading clients, users and what they are signed in with.
+	ScopeRegistrationsRead = "registrations:read"
+	// ScopeRegistrationsWrite allows changing them. Who has it can register a client with any scope.
+	ScopeRegistrationsWrite = "registrations:write"
 )
 
 // Access is what an operator, a client or a user, may do with the admin API.
@@ -31,15 +35,17 @@ const (
 
 // Allows reports whether the level is enough for what the scope stands for.
 func (a Access) Allows(scope string) bool {
-	return a == WriteAccess || a == ReadAccess && scope == ScopeLimitsRead
+	return a == WriteAccess || a == ReadAccess && (scope == ScopeLimitsRead || scope == ScopeRegistrationsRead)
 }
 
 // MakeOperator adds to a registration what the admin API needs: scopes and audience. It adds no grant:
 // with client_credentials the secret is enough, without a user who can be named.
-func MakeOperator(c *Client) { makeOperator(c, ScopeLimitsRead, ScopeLimitsWrite) }
+func MakeOperator(c *Client) {
+	makeOperator(c, ScopeLimitsRead, ScopeLimitsWrite, ScopeRegistrationsRead, ScopeRegistrationsWrite)
+}
 
 // MakeReader is MakeOperator without the right to change anything.
-func MakeReader(c *Client) { makeOperator(c, ScopeLimitsRead) }
+func MakeReader(c *Client) { makeOperator(c, ScopeLimitsRead, ScopeRegistrationsRead) }
 
 func makeOperator(c *Client, scopes ...string) {
 	add := func(list []string, values ...string) []string {
@@ -59,6 +65,12 @@ func (c *Client) IsOperator() bool {
 	return slices.Contains(c.Audience, AdminAudience) && slices.Contains(c.Scopes, ScopeLimitsWrite)
 }
 
+// Registers reports whether the client can get tokens that change clients and users.
+func (c *Client) Registers() bool {
+	return slices.Contains(c.Audience, AdminAudience) && slices.Contains(c.Scopes, ScopeRegistrationsWrite) &&
+		(c.May(ClientCredentials) || c.ActsForUsers())
+}
+
 // operatorPatience is the longest time for which a limit may keep an operator from
 // getting a token.
 const operatorPatience = time.Minute
@@ -67,7 +79,7 @@ const operatorPatience = time.Minute
 // operator's client out of the admin API: one that, used up, admits less than one request
 // a minute, or that denies everything in an outage.
 func (p *PolicySnapshot) LocksOut(c *Client) error {
-	if !c.IsOperator() { // first: this is asked of every client
+	if !c.IsOperator() && !c.Registers() { // first: this is asked of every client
 		return nil
 	}
 	e := p.For(c.ID)

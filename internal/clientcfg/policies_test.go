@@ -190,7 +190,7 @@ func TestMakeOperatorIsEnoughAndAddsNothingTwice(t *testing.T) {
 	c := operator(func(c *clientcfg.Client) { clientcfg.MakeOperator(c) })
 	want := &clientcfg.Client{
 		ID: "ops", Grants: []clientcfg.Grant{clientcfg.ClientCredentials},
-		Scopes: []string{"ratelimit:read", "ratelimit:write"}, Audience: []string{clientcfg.AdminAudience},
+		Scopes: []string{"ratelimit:read", "ratelimit:write", "registrations:read", "registrations:write"}, Audience: []string{clientcfg.AdminAudience},
 	}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("operator (-want +got):\n%s", diff)

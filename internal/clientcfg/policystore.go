@@ -111,4 +111,7 @@ type Actor struct {
 	ClientID string `json:"client_id"`
 	Username string `json:"username,omitempty"` // empty if the client acted for itself
 	Address  string `json:"address,omitempty"`
+	// Store is who opened the store and changed it directly, as user@host by the word of that machine;
+	// then there is no client. In events only.
+	Store string `json:"store,omitempty"`
 }

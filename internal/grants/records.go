@@ -98,6 +98,9 @@ type StoredUser struct {
 // UserChange is what changes of a user. A zero field stays as it is.
 type UserChange struct {
 	PasswordHash string
+	// ReplacesHash, unless it is empty, is the PasswordHash that the user must still have. If it is another
+	// one, nothing is changed: ErrNotFound.
+	ReplacesHash string
 	// A revocation: the later NotBefore of this and that of the user is kept, the count of Stamp is
 	// added to that of the user, and its ID, unless it is empty, replaces that of the user.
 	NotBefore time.Time

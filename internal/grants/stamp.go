@@ -12,7 +12,7 @@ import (
 // since returns the time from which on something without a stamp must be issued to a client, or a user
 // have signed in, to be worth anything: neither before there was that client or user, nor before the
 // last revocation. Clocks that differ are not allowed for here: a grace would hand to a namesake what
-// was issued to the one before. The revocation adds a margin (app.RevokeClient).
+// was issued to the one before. The revocation adds a margin (registry.RevokeClient).
 func since(created, notBefore time.Time) time.Time {
 	return later(created.Truncate(time.Second), notBefore) // tokens carry times in seconds
 }
@@ -75,5 +75,5 @@ func (s *Service) signedIn(ctx context.Context, name string, stamp secret.Stamp,
 	case err != nil:
 		return false, storeFailed("read user", err)
 	}
-	return user.Stamp.Accepts(stamp, !at.Before(since(user.CreatedAt, user.NotBefore))), nil
+	return user.Accepts(stamp, at), nil
 }

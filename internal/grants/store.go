@@ -120,9 +120,21 @@ type UserRegistry interface {
 	// Users returns all users, ordered by name. One that cannot be read does not keep the others from
 	// being read.
 	Users(ctx context.Context) ([]StoredUser, error)
+	// UsersAfter returns at most limit of the users whose names are greater, ordered by name.
+	UsersAfter(ctx context.Context, name string, limit int) ([]StoredUser, error)
 	// DeleteUser removes a user, also one that cannot be read, and the agreements of that name.
 	// ErrNotFound: there was no such user; agreements that were left are removed all the same.
 	DeleteUser(ctx context.Context, name string) error
+}
+
+// SignIns lists what a user is signed in with, for operators. What has expired may be in a list until it
+// is removed.
+type SignIns interface {
+	// SessionsOf returns the sessions of a user, the newest first.
+	SessionsOf(ctx context.Context, username string) ([]Session, error)
+	// FamiliesOf returns at most limit families of a user, in any order and without their digests. It
+	// may cost a look at all families that are stored.
+	FamiliesOf(ctx context.Context, username string, limit int) ([]Family, error)
 }
 
 // Sessions keeps the browsers that are signed in.

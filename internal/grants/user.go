@@ -95,7 +95,23 @@ func (s *Service) checkPassword(ctx context.Context, name typedName, password st
 	}
 	s.signIns.succeeded(s.opts.Clock(), remote, key)
 	s.remember(ctx, &user, g)
+	s.renewHash(ctx, &user, password)
 	return user, nil
+}
+
+// renewHash replaces a password hash that was imported by one of ours, unless the password was changed
+// meanwhile. If it cannot, the next right password tries again.
+func (s *Service) renewHash(ctx context.Context, user *User, password string) {
+	if secret.Foreign(user.PasswordHash) == "" {
+		return
+	}
+	hash, err := s.opts.Passwords.Hash(ctx, password)
+	if err == nil {
+		err = s.store.ChangeUser(ctx, user.Name, UserChange{PasswordHash: hash, ReplacesHash: user.PasswordHash})
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		s.opts.Logger.InfoContext(ctx, "imported password hash not replaced yet", "error", err)
+	}
 }
 
 // verifyPassword compares the password with that of the user. Without such a user it takes as long.

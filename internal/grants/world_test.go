@@ -148,14 +148,14 @@ func (w *world) replaceClient(id string) {
 	w.changeClient(id, func(c *clientcfg.Client) { c.CreatedAt, c.Stamp = w.clock.Now(), secret.NewStamp() })
 }
 
-// revokeClient revokes a client, as app.RevokeClient does.
+// revokeClient revokes a client, as registry.RevokeClient does.
 func (w *world) revokeClient(id string) {
 	w.changeClient(id, func(c *clientcfg.Client) {
 		c.NotBefore, c.Stamp = w.clock.Now().Add(10*time.Second), c.Stamp.Revoked()
 	})
 }
 
-// revokeUser revokes alice, as app.RevokeUser does.
+// revokeUser revokes alice, as registry.RevokeUser does.
 func (w *world) revokeUser() {
 	w.tb.Helper()
 	check.OK(w.tb, w.store.ChangeUser(w.tb.Context(), "alice", grants.UserChange{

@@ -58,6 +58,9 @@ type Passwords struct {
 	hashing func() // may be nil
 	// key computes the argon2id key. It allocates the memory anew each time: argon2.IDKey takes none.
 	key func(password, salt []byte, passes, memory uint32, lanes uint8, n uint32) []byte
+	// big holds a token while a hash is computed that takes more memory than ours: an imported one. There
+	// is one at a time, so that Concurrency still bounds the memory.
+	big chan struct{}
 }
 
 // NewPasswords makes Passwords.
@@ -66,7 +69,7 @@ func NewPasswords(opts PasswordOptions) *Passwords {
 		opts.Concurrency = defaultConcurrency(opts.Memory)
 	}
 	t := newTurns(opts.Concurrency, cmp.Or(opts.Queue, 1000), cmp.Or(opts.MaxWait, 3*time.Second))
-	return &Passwords{turns: t, hashing: opts.Hashing, key: argon2.IDKey}
+	return &Passwords{turns: t, hashing: opts.Hashing, key: argon2.IDKey, big: make(chan struct{}, 1)}
 }
 
 // Concurrency returns how many hashes may be computed at once.
@@ -109,15 +112,23 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (bool, er
 }
 
 // VerifyAttempt reports whether the password belongs to the hash, comparing in constant time and byte
-// for byte: nothing is trimmed or normalized. Errors: [ErrMalformedHash], *[BusyError], those of ctx
-// and of Still.
+// for byte: nothing is trimmed or normalized. The hash may be of another program, see [CheckForeign].
+// Errors: [ErrMalformedHash], *[BusyError], those of ctx and of Still.
 func (p *Passwords) VerifyAttempt(ctx context.Context, hash string, a Attempt) (bool, error) {
 	h, err := parseHash(hash)
+	var foreign foreignHash
 	if err != nil {
-		return false, err
+		if foreign, _ = parseForeign(hash); foreign.matches == nil {
+			return false, err
+		}
 	}
 	if len(a.Password) > MaxPasswordLength {
 		return false, nil
+	}
+	if foreign.matches != nil {
+		ok := false
+		err := p.inTurn(ctx, a, 0, func() { ok = foreign.matches(a.Password) })
+		return ok && err == nil, err
 	}
 	key, err := p.derive(ctx, a, h.params, h.salt, len(h.key))
 	if err != nil {
@@ -138,23 +149,39 @@ func (p *Passwords) RejectAttempt(ctx context.Context, a Attempt) error {
 }
 
 // derive waits for its turn and computes the argon2id key.
-func (p *Passwords) derive(ctx context.Context, a Attempt, ap argonParams, salt []byte, n int) ([]byte, error) {
+func (p *Passwords) derive(ctx context.Context, a Attempt, ap argonParams, salt []byte, n int) (key []byte, err error) {
+	err = p.inTurn(ctx, a, ap.memory, func() {
+		key = p.key([]byte(a.Password), salt, ap.passes, ap.memory, ap.lanes, uint32(n)) //nolint:gosec // G115: n is at most maxKey
+	})
+	return key, err
+}
+
+// inTurn waits for its turn and computes something that takes so much memory, in KiB.
+func (p *Passwords) inTurn(ctx context.Context, a Attempt, memory uint32, compute func()) error {
 	turn, err := p.turns.acquire(ctx, &a)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var took time.Duration
 	defer func() { p.turns.release(turn, took) }()
 	if a.Still != nil {
 		if err := a.Still(); err != nil {
-			return nil, err
+			return err
+		}
+	}
+	began := time.Now()
+	if memory > defaultParams.memory {
+		select {
+		case p.big <- struct{}{}:
+			defer func() { <-p.big }()
+		case <-ctx.Done():
+			return fmt.Errorf("secret: wait for memory: %w", ctx.Err())
 		}
 	}
 	if p.hashing != nil {
 		p.hashing()
 	}
-	began := time.Now()
-	key := p.key([]byte(a.Password), salt, ap.passes, ap.memory, ap.lanes, uint32(n)) //nolint:gosec // G115: n is at most maxKey
+	compute()
 	took = time.Since(began)
-	return key, nil
+	return nil
 }

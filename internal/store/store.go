@@ -22,7 +22,9 @@ type Store interface {
 	clientcfg.SecretUses
 	clientcfg.PolicyStore
 	clientcfg.AuditLog
+	clientcfg.EventLog
 	grants.UserRegistry
+	grants.SignIns
 
 	// The consumer of the next two is internal/admin, which no store may import.
 

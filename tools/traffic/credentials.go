@@ -63,7 +63,7 @@ func Register(ctx context.Context, store app.Store, clients []Client, now time.T
 func registerClient(ctx context.Context, store app.Store, c clientcfg.Client, now time.Time) (string, error) {
 	_, secret, err := app.CreateClient(ctx, store, c, now)
 	if errors.Is(err, clientcfg.ErrExists) {
-		_, secret, err = app.RotateSecret(ctx, store, c.ID, app.Rotation{})
+		secret, err = app.RotateSecret(ctx, store, c.ID)
 	}
 	return secret, err
 }

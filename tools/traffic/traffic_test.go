@@ -73,7 +73,7 @@ func TestRegister(t *testing.T) {
 	if diff := cmp.Diff(second, read); diff != "" {
 		t.Errorf("the file holds other credentials (-want +got):\n%s", diff)
 	}
-	c, err := app.FindClient(t.Context(), store, "app")
+	c, err := store.Client(t.Context(), "app")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import "errors"
 var (
 	// ErrLocked: another process has the file open.
 	ErrLocked = errors.New("the data file is in use by another process, most likely a running server:" +
-		" stop that server first, or make the change through its admin API")
+		" stop that server first, or change clients and users through its admin API, which --server names")
 	// ErrForeign: the file was not made by this program.
 	ErrForeign = errors.New("not a data file of oauth-server")
 	// ErrNewerFormat: the file was written by a later release.

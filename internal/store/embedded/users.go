@@ -69,6 +69,24 @@ func (s *Store) Users(ctx context.Context) (list []grants.StoredUser, err error)
 	return list, err
 }
 
+// UsersAfter implements [grants.UserRegistry].
+func (s *Store) UsersAfter(ctx context.Context, after string, limit int) (list []grants.StoredUser, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) error {
+		list = nil
+		c := tx.Bucket(buckets[users]).Cursor()
+		name, value := c.Seek([]byte(after))
+		if string(name) == after {
+			name, value = c.Next()
+		}
+		for ; name != nil && len(list) < limit; name, value = c.Next() {
+			u, err := decodeUser(name, value)
+			list = append(list, grants.StoredUser{User: u, Err: err})
+		}
+		return nil
+	})
+	return list, err
+}
+
 // CreateUser implements [grants.UserRegistry].
 func (s *Store) CreateUser(ctx context.Context, u grants.User) error {
 	value, err := encodeUser(&u)
@@ -93,6 +111,9 @@ func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserC
 		u, err := decodeUser([]byte(name), value)
 		if err != nil {
 			return err
+		}
+		if change.ReplacesHash != "" && change.ReplacesHash != u.PasswordHash {
+			return fmt.Errorf("%w: user %s with that password", grants.ErrNotFound, name)
 		}
 		applyChange(&u, &change)
 		if value, err = encodeUser(&u); err != nil {

@@ -27,13 +27,17 @@ func (s *Store) Family(ctx context.Context, d secret.Digest) (f grants.Family, e
 		case doc.Generation == 0: // a claim without a family, or a token of an earlier release
 			return grants.ErrNotFound
 		}
-		f = grants.Family{
-			Authorization: doc.authorization(), Digest: d, Generation: uint32(doc.Generation), //nolint:gosec // as familyDoc wrote it
-			IssuedAt: doc.IssuedAt, ExpiresAt: doc.ExpiresAt, ClientStamp: doc.ClientStamp,
-		}
+		f = doc.family(d)
 		return nil
 	})
 	return f, err
+}
+
+func (d *grantDoc) family(digest secret.Digest) grants.Family {
+	return grants.Family{
+		Authorization: d.authorization(), Digest: digest, Generation: uint32(d.Generation), //nolint:gosec // as familyDoc wrote it
+		IssuedAt: d.IssuedAt, ExpiresAt: d.ExpiresAt, ClientStamp: d.ClientStamp,
+	}
 }
 
 // RotateFamily implements [grants.Families]: one update of the document, if it is of the generation

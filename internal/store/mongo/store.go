@@ -25,7 +25,7 @@ type Store struct {
 	grants, sessions, revocations *mongo.Collection
 	agreements                    *mongo.Collection
 	counters, instances           *mongo.Collection
-	policies, audit               *mongo.Collection
+	policies, audit, events       *mongo.Collection
 	shared                        *mongo.Collection
 	changes                       *mongo.Collection // of clients
 	announcing                    *changeState
@@ -46,7 +46,7 @@ func newStore(client *mongo.Client, database string) *Store {
 		grants: db.Collection("grants"), sessions: db.Collection("sessions"), revocations: db.Collection("revocations"),
 		agreements: db.Collection("agreements"),
 		counters:   db.Collection("ratelimits"), instances: db.Collection("instances"),
-		policies: db.Collection("policies"), audit: db.Collection("audit"),
+		policies: db.Collection("policies"), audit: db.Collection("audit"), events: db.Collection("events"),
 		shared: db.Collection("secrets"), changes: db.Collection("clientChanges"), announcing: newChangeState(),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -82,6 +83,19 @@ func (s *Store) Users(ctx context.Context) (list []grants.StoredUser, err error)
 	return list, err
 }
 
+// UsersAfter implements [grants.UserRegistry]. A document whose _id is no text is in [Store.Users] only.
+func (s *Store) UsersAfter(ctx context.Context, after string, limit int) (list []grants.StoredUser, err error) {
+	err = s.do(ctx, "read users", func(ctx context.Context) error {
+		greater := byID(bson.D{{Key: "$gt", Value: strings.ToValidUTF8(after, "")}})
+		docs, err := findAll[bson.Raw](ctx, s.users, greater, options.Find().SetSort(byID(1)).SetLimit(int64(limit)))
+		for _, raw := range docs {
+			list = append(list, storedUser(raw))
+		}
+		return err
+	})
+	return list, err
+}
+
 // CreateUser implements [grants.UserRegistry].
 func (s *Store) CreateUser(ctx context.Context, u grants.User) error {
 	if !utf8.ValidString(u.Name) {
@@ -96,9 +110,12 @@ func (s *Store) ChangeUser(ctx context.Context, name string, change grants.UserC
 	if !utf8.ValidString(name) {
 		return fmt.Errorf("mongo: change user: %w", grants.ErrNotFound)
 	}
-	update := userUpdate(&change)
+	update, filter := userUpdate(&change), byID(name)
+	if change.ReplacesHash != "" {
+		filter = append(filter, bson.E{Key: "passwordHash", Value: change.ReplacesHash})
+	}
 	return s.do(ctx, "change user", func(ctx context.Context) error {
-		result, err := s.users.UpdateOne(ctx, byID(name), update, options.UpdateOne().SetComment(comment(ctx)))
+		result, err := s.users.UpdateOne(ctx, filter, update, options.UpdateOne().SetComment(comment(ctx)))
 		if err == nil && result.MatchedCount == 0 {
 			err = grants.ErrNotFound
 		}

@@ -16,6 +16,8 @@ func testUsers(t *testing.T, target Target) {
 	t.Run("create, read, delete", func(t *testing.T) { keepUsers(t, target.fresh(t)) })
 	t.Run("change", func(t *testing.T) { changeUser(t, target.fresh(t)) })
 	t.Run("one that cannot be read", func(t *testing.T) { unreadableUser(t, target) })
+	t.Run("pages", func(t *testing.T) { pagesOfUsers(t, target.fresh(t)) })
+	t.Run("a hash is replaced once", func(t *testing.T) { replaceHash(t, target.fresh(t)) })
 	t.Run("every revocation counts", func(t *testing.T) { countStamp(t, target.fresh(t)) })
 }
 

@@ -1,4 +1,4 @@
-package app
+package registry
 
 import (
 	"errors"
@@ -17,13 +17,13 @@ func TestNewUsersHaveCanonicalNames(t *testing.T) {
 	check.OK(t, store.CreateUser(t.Context(), grants.User{Name: "Bob", CreatedAt: noon})) // by an earlier release
 	_, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
 	check.OK(t, err)
-	create := func(name string) (grants.User, error) {
+	create := func(name string) (User, error) {
 		return CreateUser(t.Context(), store, name, testPassword, clientcfg.NoAccess, noon)
 	}
 	u, err := create("A\u0308DA@Example.com")
 	check.OK(t, err)
-	check.Equal(t, "name", u.Name, "\u00e4da@example.com")
-	_, err = store.User(t.Context(), u.Name)
+	check.Equal(t, "name", u.Username, "\u00e4da@example.com")
+	_, err = store.User(t.Context(), u.Username)
 	check.OK(t, err)
 
 	for _, name := range []string{"bob", "BOB", "Bob", "\u00c4da@example.com"} {
@@ -43,9 +43,9 @@ func TestNewUsersHaveCanonicalNames(t *testing.T) {
 }
 
 func TestCheckUsers(t *testing.T) {
-	var users []grants.StoredUser
+	var users []User
 	for _, name := range []string{"Bob", "CAROL", "Eve Adams", "ada", "bob", "p\u0430ul", "山田yamada"} {
-		users = append(users, grants.StoredUser{User: grants.User{Name: name}})
+		users = append(users, User{Username: name})
 	}
 	want := []NameReport{
 		{"Bob", "bob", []string{"bob"}, "is one name with bob; signs in only if typed exactly so"},
@@ -58,6 +58,6 @@ func TestCheckUsers(t *testing.T) {
 		t.Errorf("reports (-want +got):\n%s", diff)
 	}
 	check.Equal(t, "reports of good names", len(CheckUsers(users[3:4])), 0)
-	users[3].Err = errors.New("it is spoilt")
+	users[3].Unreadable = "it is spoilt"
 	check.Equal(t, "an unreadable user", CheckUsers(users[3:4])[0].Problem, "cannot sign in: it is spoilt")
 }

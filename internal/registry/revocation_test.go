@@ -1,4 +1,4 @@
-package app
+package registry
 
 import (
 	"context"
@@ -9,11 +9,12 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store/embedded"
 )
 
 // timed is a store with a clock of its own.
 type timed struct {
-	Store
+	*embedded.Store
 	now time.Time
 	err error
 }

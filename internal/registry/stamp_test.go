@@ -1,4 +1,4 @@
-package app
+package registry
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store/embedded"
 	"oauth-server/internal/testworld"
 )
 
 // pausing is a store that pauses between the read and the write of a change of a user.
 type pausing struct {
-	Store
+	*embedded.Store
 	between func()
 }
 
@@ -76,7 +77,7 @@ func TestSessionBetweenTwoRevocations(t *testing.T) {
 
 // pausingClients is a store that pauses between the read and the write of a change of a client.
 type pausingClients struct {
-	Store
+	*embedded.Store
 	between func()
 }
 
@@ -89,9 +90,9 @@ func (s *pausingClients) Client(ctx context.Context, id string) (clientcfg.Clien
 // TestChangeOfANamesake: a client that is deleted and created again between the read and the write of a
 // change stays the new one, whose secret is valid, and that of the deleted one is not.
 func TestChangeOfANamesake(t *testing.T) {
-	for name, change := range map[string]func(clientStore) error{
-		"revoke":          func(s clientStore) error { _, err := RevokeClient(t.Context(), s, "shop"); return err },
-		"resource server": func(s clientStore) error { return SetResourceServer(t.Context(), s, "shop", true) },
+	for name, change := range map[string]func(Store) error{
+		"revoke":          func(s Store) error { _, err := RevokeClient(t.Context(), s, "shop"); return err },
+		"resource server": func(s Store) error { return SetResourceServer(t.Context(), s, "shop", true) },
 	} {
 		store := openTestStore(t)
 		_, deleted, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)

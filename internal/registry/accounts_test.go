@@ -1,35 +1,17 @@
-package app
+package registry
 
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"oauth-server/internal/clientcfg"
-	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/store/embedded"
 )
-
-var noon = time.Date(2026, 3, 1, 12, 0, 0, 999, time.UTC)
-
-func openTestStore(t *testing.T) Store {
-	t.Helper()
-	store, err := OpenStore(t.Context(), config.Store{Embedded: &config.Embedded{Path: filepath.Join(t.TempDir(), "test.db")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return store
-}
 
 func TestCreateClientChoosesTheUsualGrants(t *testing.T) {
 	store := openTestStore(t)
@@ -96,7 +78,7 @@ func TestRotateSecret(t *testing.T) {
 
 // contested is a store where another change of the client comes first, once.
 type contested struct {
-	Store
+	*embedded.Store
 	lost bool
 }
 
@@ -126,8 +108,6 @@ func TestRotateSecretKeepsAConcurrentChange(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
-
-const testPassword = "correct horse battery staple"
 
 func TestCreateUser(t *testing.T) {
 	store := openTestStore(t)

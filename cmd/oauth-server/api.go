@@ -1,0 +1,106 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"oauth-server/internal/adminclient"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/tokenclient"
+)
+
+// apiFlags are the flags of commands that use the admin API: where it is, and who asks.
+type apiFlags struct {
+	*cli
+	tls              tlsFiles
+	tokens           *http.Client // for requests to the issuer; made by connect
+	server, issuer   string
+	clientID, secret string
+	secretStdin      bool
+	token            string
+	cache            string
+	noCache          bool
+	timeout          time.Duration
+}
+
+// add adds the flags; server is what is said about the address.
+func (l *apiFlags) add(flags *pflag.FlagSet, server string) {
+	flags.StringVar(&l.server, "server", "", server)
+	flags.StringVar(&l.issuer, "issuer", "", "issuer of the token (default the one that the server names)")
+	l.tls.add(flags)
+	flags.StringVar(&l.clientID, "client-id", "", "ID of the admin client")
+	flags.StringVar(&l.secret, "client-secret", "", "secret of the admin client")
+	flags.BoolVar(&l.secretStdin, "client-secret-stdin", false, "read the secret from standard input")
+	flags.StringVar(&l.token, "token", "", "access token to use instead of requesting one")
+	flags.StringVar(&l.cache, "cache", "", "file to cache the token in (default one in the user's cache directory)")
+	flags.BoolVar(&l.noCache, "no-cache", false, "neither reuse nor cache a token")
+	flags.DurationVar(&l.timeout, "timeout", 30*time.Second, "time limit for each call to the server, with the token for it")
+}
+
+// connect completes the flags from the environment and the defaults, and returns the client. The
+// error is a usageError.
+func (l *apiFlags) connect() (*adminclient.Client, error) {
+	l.server = cmp.Or(l.server, l.variable("OAUTH_SERVER"), defaultAdmin)
+	l.issuer = cmp.Or(l.issuer, l.variable("OAUTH_ISSUER"))
+	l.clientID = cmp.Or(l.clientID, l.variable("OAUTH_CLIENT_ID"))
+	l.token = cmp.Or(l.token, l.variable("OAUTH_TOKEN"))
+	if err := adminclient.CheckServer(l.server); err != nil {
+		return nil, usagef("--server: %w", err)
+	}
+	if err := l.readSecret(); err != nil {
+		return nil, err
+	}
+	calls := tokenclient.NewHTTPClient()
+	l.tokens = tokenclient.NewHTTPClient()
+	var err error
+	if calls.Transport, l.tokens.Transport, err = l.tls.transports(l.cli); err != nil {
+		return nil, err
+	}
+	return &adminclient.Client{Server: l.server, HTTP: calls, Issuer: l.issuer, Token: l.bearer}, nil
+}
+
+func (l *apiFlags) readSecret() (err error) {
+	if l.secretStdin {
+		if l.secret != "" {
+			return usagef("--client-secret and --client-secret-stdin contradict each other")
+		}
+		l.secretStdin = false // standard input can be read once only
+		l.secret, err = secretLine(l.in)
+		return err
+	}
+	l.secret = cmp.Or(l.secret, l.variable("OAUTH_CLIENT_SECRET"))
+	if l.token == "" && (l.clientID == "" || l.secret == "") {
+		return usagef("an admin client is needed: give --client-id and OAUTH_CLIENT_SECRET (or --client-secret-stdin), or --token;" +
+			" oauth-server client create ID --admin creates one")
+	}
+	return nil
+}
+
+// bearer returns the token for the API, from the cache unless fresh is set.
+func (l *apiFlags) bearer(ctx context.Context, issuer string, fresh bool) (string, error) {
+	if l.token != "" {
+		return l.token, nil
+	}
+	r := tokenclient.Request{
+		Issuer: issuer, Grant: clientcfg.ClientCredentials, ClientID: l.clientID, ClientSecret: l.secret,
+		CacheFile: l.cache, Force: fresh,
+	}
+	if l.cache == "" && !l.noCache {
+		dir, err := tokenclient.DefaultCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("%w; name a file with --cache, or use --no-cache", err)
+		}
+		r.CacheDir = dir
+	}
+	client := &tokenclient.Client{HTTP: l.tokens, Now: time.Now, Notify: func(m string) { l.note("%s", m) }}
+	result, err := client.Token(ctx, r)
+	if err != nil {
+		return "", fmt.Errorf("get a token from %s: %w", issuer, err)
+	}
+	return result.Token.AccessToken, nil
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
+)
+
+// clientEdit is the flags of client update.
+type clientEdit struct {
+	name                          string
+	kinds                         []string
+	redirects, scopes, audience   []string
+	addScopes, removeScopes       []string
+	addRedirects, removeRedirects []string
+	withoutPKCE, resourceServer   bool
+	firstParty                    bool
+	admin                         accessFlag
+	given                         func(name string) bool
+}
+
+func newClientUpdate(c *cli) *cobra.Command {
+	e := &clientEdit{}
+	cmd := &cobra.Command{
+		Use: "update ID", Short: "Change the registration of a client", Args: e.admin.unspaced(takes("ID"), "admin"),
+		Long: `Change the registration of a client. What no flag names stays as it is. A flag that may be repeated
+replaces the whole list; --add-… and --remove-… change single items of it. Secrets, and whether the
+client has one, are not changed: see rotate-secret.`,
+		Example: `  oauth-server client update shop --add-scope orders:write --name "The shop"
+  oauth-server client update web --redirect-uri https://app.example.com/callback
+  oauth-server client update ops --admin      # all that an admin client of this release may do`,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&e.name, "name", "", "name on the consent page; empty for the ID")
+	flags.StringSliceVar(&e.kinds, "grant", nil, "grant type that the client may use; may be repeated")
+	flags.StringArrayVar(&e.redirects, "redirect-uri", nil, "redirect URI; may be repeated")
+	flags.StringArrayVar(&e.addRedirects, "add-redirect-uri", nil, "one more redirect URI; may be repeated")
+	flags.StringArrayVar(&e.removeRedirects, "remove-redirect-uri", nil, "redirect URI to remove; may be repeated")
+	flags.StringArrayVar(&e.scopes, "scope", nil, "scope that the client may request; may be repeated")
+	flags.StringArrayVar(&e.addScopes, "add-scope", nil, "one more scope; may be repeated")
+	flags.StringArrayVar(&e.removeScopes, "remove-scope", nil, "scope to remove; may be repeated")
+	flags.StringArrayVar(&e.audience, "audience", nil, "aud claim of the tokens; may be repeated, empty for the issuer")
+	flags.BoolVar(&e.withoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
+	flags.BoolVar(&e.resourceServer, "resource-server", false, "the client may introspect all access tokens")
+	flags.BoolVar(&e.firstParty, "first-party", false, "the client belongs to those who run this server, so its users are not asked for their consent")
+	e.admin.add(flags, "admin", "make it an admin client, or with --admin=read one that may only read")
+	e.given = func(name string) bool { return flags.Changed(name) }
+	c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+		cl, err := r.ChangeClient(ctx, args[0], e.apply)
+		if err != nil {
+			return clientError(args[0], err)
+		}
+		e.admin.note(c, &cl)
+		return c.showClient(&cl)
+	})
+	return first(cmd, func([]string) error {
+		any := false
+		flags.Visit(func(f *pflag.Flag) { any = any || f.Value.Type() != "" && e.isEdit(f.Name) })
+		if !any {
+			return usagef("client update: nothing to change: give a flag such as --add-scope; see --help")
+		}
+		return nil
+	})
+}
+
+// isEdit reports whether the flag changes the client.
+func (*clientEdit) isEdit(name string) bool {
+	return slices.Contains([]string{
+		"name", "grant", "redirect-uri", "add-redirect-uri", "remove-redirect-uri", "scope", "add-scope", "remove-scope",
+		"audience", "without-pkce", "resource-server", "first-party", "admin",
+	}, name)
+}
+
+// apply changes what the flags name.
+func (e *clientEdit) apply(cl *clientcfg.Client) error {
+	if e.given("name") {
+		cl.Name = e.name
+	}
+	if e.given("grant") {
+		cl.Grants = grantsOf(e.kinds)
+	}
+	replace := func(flag string, list *[]string, by, add, remove []string) {
+		if e.given(flag) {
+			*list = slices.DeleteFunc(slices.Clone(by), func(s string) bool { return s == "" })
+		}
+		for _, s := range add {
+			if !slices.Contains(*list, s) {
+				*list = append(*list, s)
+			}
+		}
+		*list = slices.DeleteFunc(*list, func(s string) bool { return slices.Contains(remove, s) })
+	}
+	replace("redirect-uri", &cl.RedirectURIs, e.redirects, e.addRedirects, e.removeRedirects)
+	replace("scope", &cl.Scopes, e.scopes, e.addScopes, e.removeScopes)
+	replace("audience", &cl.Audience, e.audience, nil, nil)
+	if e.given("without-pkce") {
+		cl.WithoutPKCE = e.withoutPKCE
+	}
+	if e.given("resource-server") {
+		cl.ResourceServer = e.resourceServer
+	}
+	if e.given("first-party") {
+		cl.FirstParty = e.firstParty
+	}
+	e.admin.upgrade(cl)
+	return nil
+}
+
+func newClientSecrets(c *cli) *cobra.Command {
+	list := &cobra.Command{Use: "list ID", Short: "List the valid secrets of a client, and when each was last used", Args: takes("ID")}
+	c.onRegistry(list, func(ctx context.Context, r registrar, args []string) error {
+		secrets, err := r.Secrets(ctx, args[0])
+		if err != nil {
+			return clientError(args[0], err)
+		}
+		rows := [][]string{{"SECRET", "LAST USED", "VALID UNTIL"}}
+		for _, s := range secrets {
+			until := "-"
+			if !s.Current {
+				until = s.Until.Format(time.RFC3339)
+			}
+			rows = append(rows, []string{s.ID, timeOrDash(s.Used), until})
+		}
+		return c.list(secrets, rows...)
+	})
+	var rotation registry.Rotation
+	add := &cobra.Command{Use: "add ID", Short: "Give a client another secret and show it, once; the one before stays valid for --overlap", Args: takes("ID")}
+	add.Flags().DurationVar(&rotation.Overlap, "overlap", 24*time.Hour, "how long the secret before stays valid, at most 720h")
+	c.changing(add, func(ctx context.Context, r registrar, args []string) error {
+		cl, secret, err := r.AddSecret(ctx, args[0], rotation)
+		if err != nil {
+			return clientError(args[0], err)
+		}
+		return c.showCredentials(credentials{ClientID: args[0], ClientSecret: secret, FormerUntil: cl.Former.Until})
+	})
+	retire := &cobra.Command{Use: "retire ID SECRET", Short: "End a secret, by its name in the list, before its time; not the newest", Args: takes("ID", "SECRET")}
+	c.changing(retire, func(ctx context.Context, r registrar, args []string) error {
+		if err := r.RetireSecret(ctx, args[0], args[1]); err != nil {
+			return clientError(args[0], err)
+		}
+		return c.answer(map[string]any{"client_id": args[0], "secret": args[1], "retired": true}, "retired the secret "+args[1]+" of client "+args[0])
+	})
+	return group("secrets", "List, add and retire the secrets of a client", list, add, retire)
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/user"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"oauth-server/internal/adminclient"
+	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/app"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
+	"oauth-server/internal/registry"
+	"oauth-server/internal/secret"
+)
+
+// registrar changes clients and users: in the store, or through the admin API of a running server.
+type registrar interface {
+	CreateClient(ctx context.Context, c clientcfg.Client) (clientcfg.Client, string, error)
+	FindClient(ctx context.Context, id string) (clientcfg.Client, error)
+	Clients(ctx context.Context, prefix string) (registry.Listing, error)
+	ChangeClient(ctx context.Context, id string, edit func(*clientcfg.Client) error) (clientcfg.Client, error)
+	DeleteClient(ctx context.Context, id string) error
+	RevokeClient(ctx context.Context, id string) (clientcfg.Client, error)
+	Secrets(ctx context.Context, id string) ([]registry.Secret, error)
+	AddSecret(ctx context.Context, id string, r registry.Rotation) (clientcfg.Client, string, error)
+	RetireSecret(ctx context.Context, id, secretID string) error
+
+	CreateUser(ctx context.Context, n registry.NewUser) (registry.User, error)
+	Users(ctx context.Context, after string, limit int) ([]registry.User, error)
+	User(ctx context.Context, name string) (registry.User, error)
+	SetPassword(ctx context.Context, name, password string) (registry.User, error)
+	SetOperator(ctx context.Context, name string, access clientcfg.Access) (registry.User, error)
+	RevokeUser(ctx context.Context, name string) (registry.User, error)
+	UnlockUser(ctx context.Context, name string) (registry.User, error)
+	DeleteUser(ctx context.Context, name string) (string, error)
+	Sessions(ctx context.Context, name string) (string, []registry.Session, error)
+	EndSessions(ctx context.Context, name, id string) (int, error)
+	Families(ctx context.Context, name string) (string, []registry.Family, error)
+	RevokeFamilies(ctx context.Context, name, id string) (int, error)
+}
+
+var (
+	_ registrar = (*registry.Registry)(nil)
+	_ registrar = (*adminclient.Registry)(nil)
+)
+
+// registryFlags choose where a command finds clients and users, and say why it changes them.
+type registryFlags struct {
+	apiFlags
+	settings          *settings
+	reason, confirmed string
+	creates           bool // the store, if there is none
+}
+
+const serverUsage = "admin address of a running server, to make the change there (default the store, or the server that holds its file)"
+
+// onRegistry gives a command the flags that choose where it works, and runs it there.
+func (c *cli) onRegistry(cmd *cobra.Command, do func(ctx context.Context, r registrar, args []string) error) *cobra.Command {
+	return c.onRegistryOf(cmd, &registryFlags{}, do)
+}
+
+func (c *cli) onRegistryOf(cmd *cobra.Command, f *registryFlags, do func(ctx context.Context, r registrar, args []string) error) *cobra.Command {
+	f.cli = c
+	f.settings = addSettings(cmd, config.Option.IsStore)
+	f.add(cmd.Flags(), serverUsage)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return f.with(cmd.Context(), func(r registrar) error { return do(cmd.Context(), r, args) })
+	}
+	return cmd
+}
+
+// changes adds the flags that every change has.
+func (f *registryFlags) changes(cmd *cobra.Command) *registryFlags {
+	cmd.Flags().StringVar(&f.reason, "reason", "", "reason for the change, kept in the audit trail")
+	cmd.Flags().StringVar(&f.confirmed, "confirm", "", "the ID or name again, to change it although that may lock operators out")
+	return f
+}
+
+// changing is [cli.onRegistry] for a change.
+func (c *cli) changing(cmd *cobra.Command, do func(ctx context.Context, r registrar, args []string) error) *cobra.Command {
+	f := &registryFlags{}
+	return c.onRegistryOf(cmd, f.changes(cmd), do)
+}
+
+// creating is [cli.changing] for a command that may make the store.
+func (c *cli) creating(cmd *cobra.Command, do func(ctx context.Context, r registrar, args []string) error) {
+	f := &registryFlags{creates: true}
+	c.onRegistryOf(cmd, f.changes(cmd), do)
+}
+
+// with runs do on the server that is named, on the store, or on the server that holds the store's file,
+// and says on standard error which of them it is.
+func (f *registryFlags) with(ctx context.Context, do func(registrar) error) error {
+	if f.server != "" {
+		return f.onServer(do)
+	}
+	cfg, err := config.LoadStore(f.settings.sources(f.environ))
+	if err != nil {
+		return err
+	}
+	open := withExisting
+	if f.creates {
+		open = func(ctx context.Context, cfg *config.Config, do func(app.Store) error) error {
+			return f.withNew(ctx, f.settings, cfg, do)
+		}
+	}
+	err = open(ctx, cfg, func(store app.Store) error {
+		f.note("using %s directly", nameOf(cfg))
+		return do(registry.New(registry.Options{
+			Store: store, Events: store, Reason: f.reason, Confirmed: f.confirmed, By: clientcfg.Actor{Store: whoami()},
+		}))
+	})
+	if errors.Is(err, app.ErrStoreHeld) {
+		return f.onHolder(ctx, cfg.Store.Embedded.Path, err, do)
+	}
+	return err
+}
+
+// nameOf names the store for a person, without a password.
+func nameOf(cfg *config.Config) string {
+	if m := cfg.Store.MongoDB; m != nil {
+		return "the database " + m.Database + " of " + config.RedactURI(m.URI)
+	}
+	path := cfg.Store.Embedded.Path
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole
+	}
+	return "the store " + path
+}
+
+func (f *registryFlags) onServer(do func(registrar) error) error {
+	if name := f.storeFlag(); name != "" {
+		return usagef("--server and --%s contradict each other: name the server or the store", name)
+	}
+	api, err := f.connect()
+	if err != nil {
+		return err
+	}
+	f.note("using the admin API at %s", f.server)
+	return do(f.remote(api))
+}
+
+// storeFlag returns a flag that names a store; empty if none was given.
+func (f *registryFlags) storeFlag() (name string) {
+	f.settings.cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if _, ok := flag.Value.(*rawFlag); ok {
+			name = flag.Name
+		}
+	})
+	return name
+}
+
+func (f *registryFlags) remote(api *adminclient.Client) registrar {
+	return &adminclient.Registry{Client: api, Reason: f.reason, Confirmed: f.confirmed, Timeout: f.timeout}
+}
+
+// onHolder runs do on the server that holds a data file. Its admin address lies beside the file, with a
+// key; whoever can read that can also open the file when the server is stopped. held is returned if there
+// is no such server.
+func (f *registryFlags) onHolder(ctx context.Context, dataFile string, held error, do func(registrar) error) error {
+	access, err := adminlocal.Read(dataFile)
+	if err != nil {
+		return fmt.Errorf("%w (%w)", held, err)
+	}
+	if f.token == "" && f.clientID == "" { // as flags: the key says enough
+		f.token = access.Token()
+	}
+	f.server = access.URL
+	api, err := f.connect()
+	if err != nil {
+		return err
+	}
+	if f.issuer == "" && f.token == access.Token() {
+		api.Issuer = access.URL // no token is requested
+	}
+	if err := f.prove(ctx, api, &access); err != nil {
+		return fmt.Errorf("%w (%w)", held, err)
+	}
+	api.Header = http.Header{adminlocal.OperatorHeader: {whoami()}}
+	f.note("using the admin API at %s, because that server holds %s", access.URL, dataFile)
+	return do(f.remote(api))
+}
+
+// prove returns an error unless the server at the address has written it: it has the key.
+func (f *registryFlags) prove(ctx context.Context, api *adminclient.Client, access *adminlocal.Access) error {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, access.URL+"/healthz", nil)
+	if err != nil {
+		return err
+	}
+	challenge := secret.ID()
+	req.Header.Set(adminlocal.ChallengeHeader, challenge)
+	res, err := api.HTTP.Do(req)
+	if err != nil {
+		return fmt.Errorf("the admin address beside it does not answer: %w", err)
+	}
+	_ = res.Body.Close()
+	if res.Header.Get(adminlocal.ProofHeader) != access.Proof(challenge) {
+		return fmt.Errorf("what answers at %s is another server", access.URL)
+	}
+	return nil
+}
+
+// whoami returns user@host, for the audit trail.
+func whoami() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return name + "@" + host
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/check"
+)
+
+// TestRegisteringWhileServing: what README shows works while the server has the file, without an admin
+// client, and what is registered works at once.
+func TestRegisteringWhileServing(t *testing.T) {
+	data := storeFile(t)
+	server := launchOperated(t, "serve", "--data", data)
+	on := func(args string) []string { return append(strings.Fields(args), "--data", data) }
+	var shop credentials
+	_, stderr, status := run(t, "", on("client create web --public --redirect-uri http://127.0.0.1/callback")...)
+	if want := "using the admin API at " + server.operators + ", because that server holds " + data + "\n"; status != exitOK || stderr != want {
+		t.Errorf("status %d: %q, want %q", status, stderr, want)
+	}
+	runJSON(t, &shop, "", on("client create shop --grant client_credentials --scope orders:read")...)
+	askToken(t, server.clients, shop)
+	var updated struct{ Scopes []string }
+	runJSON(t, &updated, "", on("client update shop --add-scope orders:write --remove-scope orders:read")...)
+	check.Equal(t, "scopes", updated.Scopes, []string{"orders:write"})
+	var second credentials
+	runJSON(t, &second, "", on("client secrets add shop --overlap 1h")...)
+	askToken(t, server.clients, shop) // the one before is still good
+	askToken(t, server.clients, second)
+	var secrets []struct {
+		ID string
+	}
+	runJSON(t, &secrets, "", on("client secrets list shop")...)
+	check.Equal(t, "secrets", len(secrets), 2)
+	for _, step := range []struct{ args, says string }{
+		{"client secrets retire shop " + secrets[1].ID, "retired the secret"},
+		{"client resource-server shop on", "may introspect all access tokens"},
+		{"client revoke shop", "revoked everything"},
+		{"client rotate-secret shop", "client_secret"},
+		{"client list --prefix sh", "shop"},
+		{"user create Ada --password-stdin --operator=read", "created user ada"},
+		{"user operator ada on", "user ada may now use the admin API"},
+		{"user show ADA", "operator  write"},
+		{"user sessions ada", "SIGNED IN"},
+		{"user families ada", "REFRESHED"},
+		{"user families ada --revoke-all", "ended 0 families"},
+		{"user list --check", "are in order"},
+		{"user passwd ada --password-stdin", "changed the password of user ada"},
+		{"user revoke ada", "ended the sessions"},
+		{"user unlock ada", "ended the row"},
+		{"user delete ada", "deleted user ada"},
+		{"client delete shop", "deleted client shop"},
+	} {
+		stdout, stderr, status := run(t, adaPassword, on(step.args)...)
+		if status != exitOK || !strings.Contains(stdout, step.says) {
+			t.Errorf("%s: status %d: %s%s", step.args, status, stdout, stderr)
+		}
+	}
+	for args, says := range map[string]string{
+		"client show nobody": `there is no client "nobody"`, "user show nobody": `there is no user "nobody"`,
+		"client create web": "has this name already", "client create x --grant implicit": `grant_types[0]: unknown grant type "implicit"`,
+		"user create bob --password-stdin": "easy to guess", "client update web": "nothing to change",
+		"client secrets retire web 00": "no such secret", "user sessions bob --end x": "no such",
+	} {
+		_, stderr, status := run(t, "password2026", on(args)...)
+		if status == exitOK || !strings.Contains(stderr, says) {
+			t.Errorf("%s: status %d: %s", args, status, stderr)
+		}
+	}
+}
+
+// TestServerNamed: with --server the command acts as the operator that it is given.
+func TestServerNamed(t *testing.T) {
+	data := storeFile(t)
+	var ops, old credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	runJSON(t, &old, "", "client", "create", "old", "--scope", "ratelimit:write", "--audience", "urn:oauth-server:admin", "--data", data)
+	server := launchOperated(t, "serve", "--data", data)
+	as := func(c credentials, args ...string) []string {
+		return append(args, "--server", server.operators, "--client-id", c.ClientID, "--client-secret", c.ClientSecret, "--no-cache")
+	}
+	var made credentials
+	runJSON(t, &made, "", as(ops, "client", "create", "shop", "--reason", "ticket 9")...)
+	askToken(t, server.clients, made)
+	_, _, status := run(t, "", as(old, "client", "list")...)
+	check.Equal(t, "listing needs to read limits only", status, exitOK)
+	_, stderr, status := run(t, "", as(old, "client", "delete", "shop")...)
+	if status != exitFailed || !strings.Contains(stderr, "client update ID --admin") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	_, stderr, status = run(t, "", as(ops, "client", "delete", "ops")...)
+	if status != exitFailed || !strings.Contains(stderr, "--confirm 'ops'") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	_, stderr, status = run(t, "", append(as(ops, "client", "list"), "--data", data)...)
+	if status != exitUsage || !strings.Contains(stderr, "contradict each other") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	run(t, "", "client", "delete", "shop", "--data", data)
+	var audit struct {
+		Entries []struct {
+			Action, Target, Reason string
+			Actor                  struct {
+				ClientID string `json:"client_id"`
+				Store    string
+			}
+		}
+	}
+	runJSON(t, &audit, "", as(ops, "limits", "audit", "--target", "clients/shop")...)
+	if e := audit.Entries; len(e) != 2 || e[0].Actor.Store != whoami() || e[1].Actor.ClientID != "ops" || e[1].Reason != "ticket 9" {
+		t.Errorf("%+v", e)
+	}
+	stdout, _, _ := run(t, "", as(ops, "limits", "audit")...)
+	if !strings.Contains(stdout, whoami()+" (store)") || strings.Contains(stdout, made.ClientSecret) {
+		t.Errorf("the trail:\n%s", stdout)
+	}
+}
+
+// TestAddressThatIsLeft: what a killed server has left beside its file is not believed.
+func TestAddressThatIsLeft(t *testing.T) {
+	data := storeFile(t)
+	server := launchOperated(t, "serve", "--data", data)
+	left, err := os.ReadFile(data + ".admin")
+	check.OK(t, err)
+	check.OK(t, server.Process.Kill())
+	_ = server.status(t)
+	_, stderr, status := run(t, "", "client", "create", "shop", "--data", data)
+	if status != exitOK || !strings.Contains(stderr, "using the store "+data+" directly") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+
+	// Another program has the address now, and this process the file, without an admin address.
+	silent := launch(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data", data)
+	silent.listening(t)
+	impostor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" || r.URL.Path != "/healthz" {
+			t.Errorf("it was sent %s %s", r.URL, r.Header)
+		}
+		w.Header().Set(adminlocal.ProofHeader, "guessed")
+	}))
+	defer impostor.Close()
+	var access adminlocal.Access
+	check.OK(t, json.Unmarshal(left, &access))
+	access.URL = impostor.URL
+	check.OK(t, access.Write(data))
+	for _, says := range []string{"another server", "no admin address is known"} {
+		_, stderr, status = run(t, "", "client", "list", "--data", data)
+		if status != exitFailed || !strings.Contains(stderr, says) || !strings.Contains(stderr, "stop that server") {
+			t.Errorf("status %d: %s", status, stderr)
+		}
+		check.OK(t, os.RemoveAll(data+".admin"))
+	}
+}
+
+// TestAddressIsRemoved: a server that stops takes the file with it.
+func TestAddressIsRemoved(t *testing.T) {
+	data := storeFile(t)
+	server := launchOperated(t, "serve", "--data", data)
+	info, err := os.Stat(data + ".admin")
+	check.OK(t, err)
+	check.Equal(t, "mode", info.Mode().Perm(), os.FileMode(0o600))
+	check.OK(t, server.Process.Signal(os.Interrupt))
+	check.Equal(t, "status", server.status(t), exitOK)
+	files, err := filepath.Glob(data + "*")
+	check.OK(t, err)
+	check.Equal(t, "files", files, []string{data})
+}
+
+// withoutPlace removes the line that says where a command works.
+func withoutPlace(stderr string) string {
+	if rest, is := strings.CutPrefix(stderr, "using "); is {
+		_, stderr, _ = strings.Cut(rest, "\n")
+	}
+	return stderr
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newUserShow(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "show NAME", Short: "Show a user", Args: takes("NAME")}
+	return c.onRegistry(cmd, func(ctx context.Context, r registrar, args []string) error {
+		u, err := r.User(ctx, args[0])
+		if err != nil {
+			return userError(args[0], err)
+		}
+		return c.list(u,
+			[]string{"username", u.Username}, []string{"created", u.CreatedAt.Format(time.RFC3339)},
+			[]string{"operator", cmp.Or(string(u.Operator), "-")}, []string{"password", cmp.Or(u.Foreign, "argon2id")})
+	})
+}
+
+func newUserSessions(c *cli) *cobra.Command {
+	var end string
+	var all bool
+	cmd := &cobra.Command{
+		Use: "sessions NAME", Short: "List the browsers that a user is signed in with, or end them", Args: takes("NAME"),
+		Long: `List the browsers that a user is signed in with. With --end ID one of them ends, with --end-all all do;
+tokens that came of them stay: see families and revoke.`,
+	}
+	cmd.Flags().StringVar(&end, "end", "", "end the session of this ID")
+	cmd.Flags().BoolVar(&all, "end-all", false, "end all sessions")
+	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+		if end != "" || all {
+			if end != "" && all {
+				return usagef("--end and --end-all contradict each other")
+			}
+			n, err := r.EndSessions(ctx, args[0], end)
+			return c.ended(args[0], "sessions", n, err)
+		}
+		name, list, err := r.Sessions(ctx, args[0])
+		if err != nil {
+			return userError(args[0], err)
+		}
+		rows := [][]string{{"SESSION", "SIGNED IN", "ENDS"}}
+		for _, s := range list {
+			rows = append(rows, []string{s.ID, s.CreatedAt.Format(time.RFC3339), s.ExpiresAt.Format(time.RFC3339)})
+		}
+		return c.list(map[string]any{"username": name, "sessions": list}, rows...)
+	})
+}
+
+// ended answers how many were ended.
+func (c *cli) ended(name, what string, n int, err error) error {
+	if err != nil {
+		return userError(name, err)
+	}
+	return c.answer(map[string]any{"username": name, "ended": n}, fmt.Sprintf("ended %d %s of user %s", n, what, name))
+}
+
+func newUserFamilies(c *cli) *cobra.Command {
+	var revoke string
+	var all bool
+	cmd := &cobra.Command{
+		Use: "families NAME", Short: "List the sign-ins of a user that clients can refresh, or revoke them", Args: takes("NAME"),
+		Long: `List the sign-ins of a user that clients can refresh: each is a family of tokens. With --revoke ID one
+of them is revoked, with --revoke-all all are: refresh tokens and access tokens, at once on every instance.`,
+	}
+	cmd.Flags().StringVar(&revoke, "revoke", "", "revoke the family of this ID")
+	cmd.Flags().BoolVar(&all, "revoke-all", false, "revoke all families")
+	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+		if revoke != "" || all {
+			if revoke != "" && all {
+				return usagef("--revoke and --revoke-all contradict each other")
+			}
+			n, err := r.RevokeFamilies(ctx, args[0], revoke)
+			return c.ended(args[0], "families", n, err)
+		}
+		name, list, err := r.Families(ctx, args[0])
+		if err != nil {
+			return userError(args[0], err)
+		}
+		rows := [][]string{{"FAMILY", "CLIENT", "SIGNED IN", "REFRESHED", "ENDS", "SCOPES"}}
+		for _, f := range list {
+			rows = append(rows, []string{
+				f.ID, f.ClientID, f.AuthTime.Format(time.RFC3339), f.Refreshed.Format(time.RFC3339), f.ExpiresAt.Format(time.RFC3339), orDash(f.Scope),
+			})
+		}
+		return c.list(map[string]any{"username": name, "families": list}, rows...)
+	})
+}

@@ -1,0 +1,54 @@
+package admin_test
+
+import (
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+)
+
+// TestTrailOfBoth: entries of policies and events come in the order of time, on every page once.
+func TestTrailOfBoth(t *testing.T) {
+	w := newWorld(t)
+	var want []string
+	for i := range 9 {
+		w.clock.Advance(time.Second)
+		if i%3 == 0 {
+			w.patch("/settings", fmt.Sprintf(`{"note": "%d"}`, i)).is(200)
+			want = append([]string{"settings"}, want...)
+			continue
+		}
+		id := fmt.Sprint("c", i)
+		w.post("/clients", `{"client_id": "`+id+`"}`).is(201)
+		want = append([]string{"clients/" + id}, want...)
+	}
+	for limit := 1; limit <= 10; limit++ {
+		var got []string
+		query := url.Values{"limit": {fmt.Sprint(limit)}}
+		for range 20 {
+			var page adminapi.Audit
+			w.get("/audit?" + query.Encode()).into(&page)
+			for _, e := range page.Entries {
+				got = append(got, e.Target)
+			}
+			if page.Next == 0 {
+				break
+			}
+			query.Set("before", fmt.Sprint(page.Next))
+			query.Set("before_event", page.NextEvent)
+		}
+		check.Equal(t, fmt.Sprint("pages of ", limit), got, want)
+	}
+}
+
+// TestUnknownOutcome: a change of which it is not known whether it was made says so.
+func TestUnknownOutcome(t *testing.T) {
+	w := newWorld(t)
+	e := clientcfg.Event{ID: "x", At: w.clock.Now(), Action: "delete", Target: "clients/shop", Before: []byte("null"), After: []byte("null"), Open: true}
+	check.OK(t, w.store.AddEvent(t.Context(), e))
+	check.Equal(t, "trail", w.events(""), []string{"delete clients/shop unknown"})
+}

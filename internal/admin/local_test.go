@@ -1,0 +1,51 @@
+package admin_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/admin"
+	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+)
+
+// TestLocalKey: it makes an operator of its sender on this machine, and of nobody on another one.
+func TestLocalKey(t *testing.T) {
+	w := newInstance(t, "i-1", openStore(t), file(), func(o *admin.Options) { o.LocalToken = "local-key" })
+	send := func(token, remote, operator string) int {
+		t.Helper()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/admin/v1/users/ada/unlock", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set(adminlocal.OperatorHeader, operator)
+		r.RemoteAddr = remote
+		rec := httptest.NewRecorder()
+		w.api.ServeHTTP(rec, r)
+		return rec.Code
+	}
+	for _, tt := range []struct {
+		token, remote, operator string
+		want                    int
+		who                     string
+	}{
+		{"local-key", "127.0.0.1:1", "me@here", http.StatusOK, "me@here"},
+		{"local-key", "[::1]:1", "", http.StatusOK, "local"},
+		{"local-key", "[::ffff:127.0.0.1]:1", strings.Repeat("x", 201), http.StatusOK, "local"},
+		{"local-key", "127.0.0.1:1", "a\tb", http.StatusOK, "local"},
+		{"local-key", "192.0.2.1:1", "me@here", http.StatusUnauthorized, ""},
+		{"local-kex", "127.0.0.1:1", "me@here", http.StatusUnauthorized, ""},
+		{"local-", "127.0.0.1:1", "me@here", http.StatusUnauthorized, ""},
+	} {
+		check.Equal(t, tt.token+" from "+tt.remote, send(tt.token, tt.remote, tt.operator), tt.want)
+		if tt.who == "" {
+			continue
+		}
+		events, err := w.store.Events(t.Context(), clientcfg.EventQuery{Limit: 1})
+		check.OK(t, err)
+		check.Equal(t, "who", events[0].Actor.Store, tt.who)
+	}
+	w = newWorld(t) // without a key
+	check.Equal(t, "an empty key", send("", "127.0.0.1:1", "me@here"), http.StatusUnauthorized)
+}

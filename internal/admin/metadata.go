@@ -1,0 +1,167 @@
+package admin
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/registry"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/strict"
+)
+
+// metadataInput is a client as it is sent (RFC 7591 2). What is only for reading is skipped, so that a
+// document can be read, edited and sent back; a secret is not taken.
+type metadataInput struct {
+	ClientID        *string           `json:"client_id"`
+	Name            string            `json:"client_name"`
+	AuthMethod      string            `json:"token_endpoint_auth_method"`
+	Grants          []clientcfg.Grant `json:"grant_types"`
+	ResponseTypes   []string          `json:"response_types"`
+	RedirectURIs    []string          `json:"redirect_uris"`
+	Scope           string            `json:"scope"`
+	Audience        []string          `json:"audience"`
+	RequirePKCE     *bool             `json:"require_pkce"`
+	ResourceServer  bool              `json:"resource_server"`
+	FirstParty      bool              `json:"first_party"`
+	IssuedAt        strict.Skip       `json:"client_id_issued_at"`
+	SecretExpiresAt strict.Skip       `json:"client_secret_expires_at"`
+	NotBefore       strict.Skip       `json:"not_before"`
+	Secrets         strict.Skip       `json:"secrets"`
+	Meta            strict.Skip       `json:"meta"`
+}
+
+// The bounds of a client.
+const (
+	maxItems = 100 // of each list
+	maxName  = 200 // bytes
+	maxItem  = 2000
+)
+
+// check returns what is out of bounds.
+func (in *metadataInput) check() (errs fielderr.Errors) {
+	if len(in.Name) > maxName {
+		errs.Add("client_name", "has %d bytes, more than %d", len(in.Name), maxName)
+	}
+	for _, list := range []struct {
+		name  string
+		items []string
+	}{{"redirect_uris", in.RedirectURIs}, {"audience", in.Audience}, {"scope", strings.Fields(in.Scope)}} {
+		if len(list.items) > maxItems {
+			errs.Add(list.name, "has %d items, more than %d", len(list.items), maxItems)
+		}
+		for i, item := range list.items {
+			if item == "" || len(item) > maxItem {
+				errs.Add(fielderr.Item(list.name, i), "needs 1 to %d bytes", maxItem)
+			}
+		}
+	}
+	return errs
+}
+
+// readMetadata replaces the metadata of a client. The errors of the whole client are left to the registry,
+// unless there are others: then all are returned.
+func readMetadata(v *strict.Value, c *clientcfg.Client) error {
+	var in metadataInput
+	errs := v.Decode(&in, nil)
+	errs.AddUnreported(checkClientID(in.ClientID, c.ID))
+	return in.apply(errs, c)
+}
+
+func (in *metadataInput) apply(errs fielderr.Errors, c *clientcfg.Client) error {
+	m := clientcfg.Metadata{
+		ClientID: c.ID, Name: in.Name, AuthMethod: in.AuthMethod, Grants: in.Grants, ResponseTypes: in.ResponseTypes,
+		RedirectURIs: in.RedirectURIs, Scope: in.Scope, Audience: in.Audience,
+		RequirePKCE: in.RequirePKCE == nil || *in.RequirePKCE, ResourceServer: in.ResourceServer, FirstParty: in.FirstParty,
+	}
+	errs.AddUnreported(in.check())
+	errs.AddUnreported(m.Apply(c))
+	if len(errs) > 0 {
+		judged := *c
+		if judged.Public = m.AuthMethod == clientcfg.AuthNone; judged.Public {
+			judged.SecretDigest = secret.Digest{}
+		}
+		errs.AddUnreported(clientcfg.MetadataErrors(fielderr.Of(judged.Validate())))
+	}
+	return errs.Err()
+}
+
+// ReadNewClient reads a client to be registered. Its secret may be known elsewhere already, as a digest.
+// Errors: [fielderr.Errors].
+func ReadNewClient(v *strict.Value) (c clientcfg.Client, err error) {
+	var in struct {
+		metadataInput
+		SecretHash string `json:"client_secret_hash"`
+	}
+	errs := v.Decode(&in, nil)
+	if in.ClientID != nil {
+		c.ID = *in.ClientID
+	}
+	if in.SecretHash != "" {
+		if c.SecretDigest, err = secret.ParseDigest(in.SecretHash); err != nil {
+			errs.Add("client_secret_hash", "%v", err)
+		}
+	}
+	digest := c.SecretDigest
+	if in.AuthMethod != clientcfg.AuthNone {
+		c.SecretDigest = secret.DigestOf("") // so that only what was sent is judged
+	}
+	err = in.apply(errs, &c)
+	c.SecretDigest = digest
+	return c, err
+}
+
+// registryProblem returns the answer to an error of the registry.
+func registryProblem(err error) error {
+	var known *problemError
+	var invalidErr *registry.InvalidError
+	var lockOut *registry.LockOutError
+	var busy *secret.BusyError
+	is := func(targets ...error) bool {
+		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
+	}
+	switch {
+	case err == nil || errors.As(err, &known):
+		return err
+	case errors.As(err, &invalidErr):
+		return invalid(fieldsOf(invalidErr))
+	case errors.As(err, &lockOut):
+		return problem(http.StatusConflict, typeLockOut, "Would lock out an operator",
+			"%v; to do it nevertheless, add ?confirm=%s", lockOut, lockOut.Name)
+	case errors.As(err, &busy):
+		p := problem(http.StatusServiceUnavailable, typeUnavailable, "Too many passwords are being checked", "try again later")
+		p.retryAfter = int64(busy.RetryAfter.Seconds())
+		return p
+	case is(clientcfg.ErrNotFound):
+		return notFound("there is no such client")
+	case is(clientcfg.ErrExists, grants.ErrExists, registry.ErrNameOfUser, registry.ErrNameOfClient):
+		return problem(http.StatusConflict, typeExists, "Exists already", "a client or a user has this name already")
+	case is(registry.ErrNoSecret, registry.ErrNoSession, registry.ErrNoFamily, registry.ErrNoConsent):
+		return notFound("%v", err)
+	case is(grants.ErrNotFound):
+		return notFound("there is no such user")
+	case is(registry.ErrPublic, registry.ErrLastSecret, clientcfg.ErrUnreadableClient, grants.ErrUnreadableUser):
+		return conflict("%v", err)
+	}
+	return err
+}
+
+// fieldsOf returns the errors of a client or user by field. Some are texts that begin with its name.
+func fieldsOf(err *registry.InvalidError) fielderr.Errors {
+	if errs := fielderr.Of(err); errs != nil {
+		return clientcfg.MetadataErrors(errs)
+	}
+	var errs fielderr.Errors
+	for line := range strings.Lines(err.Error()) {
+		name, message, found := strings.Cut(strings.TrimSpace(line), ": ")
+		if !found || strings.Contains(name, " ") {
+			name, message = "", strings.TrimSpace(line)
+		}
+		errs.Add(name, "%s", message)
+	}
+	return errs
+}

@@ -1,0 +1,285 @@
+package admin
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
+	"oauth-server/internal/strict"
+)
+
+// registrar is a request that reads or changes clients and users.
+type registrar struct {
+	*call
+	server  *Server
+	name    string // the client or user in the path
+	options registry.Options
+}
+
+// registrar reads the parameters of a change: why, and what is confirmed.
+func (s *Server) registrar(c *call, name string, parameters ...string) (*registrar, error) {
+	if c.Request().Method != http.MethodGet {
+		parameters = append(parameters, "reason", "confirm")
+	}
+	if err := c.parameters(parameters...); err != nil {
+		return nil, err
+	}
+	reason, err := c.reason()
+	if err != nil {
+		return nil, err
+	}
+	return &registrar{c, s, name, registry.Options{
+		Store: s.o.Registry, Events: s.o.Events, By: c.caller.actor(), Reason: reason, Instance: s.o.Instance(),
+		Confirmed: c.query.Get("confirm"), Now: s.o.Now, Passwords: s.o.Passwords, Names: &s.names, AllClients: s.newestClients,
+		Consents: s.o.Consents,
+	}}, nil
+}
+
+// registry returns the registry in which the request is carried out.
+func (r *registrar) registry() *registry.Registry { return registry.New(r.options) }
+
+// newestClients returns all clients as they are in the store.
+func (s *Server) newestClients(ctx context.Context) (iter.Seq[*clientcfg.Client], error) {
+	if err := s.o.Clients.Renew(ctx, 0); err != nil {
+		return nil, err
+	}
+	return s.o.Clients.Directory().All(), nil
+}
+
+// lasting returns a context for a change, which continues if the caller hangs up, so that its outcome is
+// certain.
+func (r *registrar) lasting() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(r.Request().Context()), applyWithin)
+}
+
+// onClient makes a handler of one for the client in the path.
+func (s *Server) onClient(f func(*registrar) error) handler {
+	return func(c *call) error {
+		id, err := c.clientID()
+		if err != nil {
+			return err
+		}
+		r, err := s.registrar(c, id)
+		if err != nil {
+			return err
+		}
+		return registryProblem(f(r))
+	}
+}
+
+// etagOfClient is that of the metadata, not of what else is shown: when a secret was used changes nothing.
+func etagOfClient(c *clientcfg.Client) (string, error) { return etagOf(c.Version, c.Metadata()) }
+
+// conditional makes the conditions of the request those of the change. Without any it is refused.
+func (r *registrar) conditional(needed bool) error {
+	conditions := conditionsOf(r.Request().Header)
+	if needed && !conditions.given() {
+		return errNoCondition
+	}
+	r.options.IfClient = func(c *clientcfg.Client) error {
+		etag, err := etagOfClient(c)
+		if err != nil {
+			return err
+		}
+		return conditions.check(etag, true)
+	}
+	return nil
+}
+
+// followed lets this instance follow a change at once. If it cannot, it follows in its time.
+func (r *registrar) followed(ctx context.Context) { _ = r.server.o.Clients.Renew(ctx, 0) }
+
+// answerClient answers with a client and its ETag.
+func (r *registrar) answerClient(status int, c *clientcfg.Client, shown string) error {
+	etag, err := etagOfClient(c)
+	if err != nil {
+		return err
+	}
+	r.Response().Header().Set("ETag", etag)
+	if r.Request().Method == http.MethodGet && conditionsOf(r.Request().Header).unchanged(etag) {
+		r.Response().WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	out := adminapi.Registered{Registration: adminapi.ShowRegistration(c, r.server.o.Now()), Secret: shown}
+	if shown != "" {
+		out.SecretExpiresAt = new(int64)
+	}
+	return r.answerStatus(status, out)
+}
+
+// createClient registers a client. Its secret is in this answer only.
+func (s *Server) createClient(c *call) error {
+	r, err := s.registrar(c, "")
+	if err != nil {
+		return err
+	}
+	v, err := c.body("application/json")
+	if err != nil {
+		return err
+	}
+	client, err := ReadNewClient(v)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := r.lasting()
+	defer cancel()
+	made, shown, err := r.registry().CreateClient(ctx, client)
+	if err != nil {
+		return registryProblem(err)
+	}
+	r.followed(ctx)
+	r.Response().Header().Set("Location", adminapi.Prefix+"/clients/"+url.PathEscape(made.ID))
+	return r.answerClient(http.StatusCreated, &made, shown)
+}
+
+func (s *Server) showRegistration(r *registrar) error {
+	client, err := r.registry().FindClient(r.Request().Context(), r.name)
+	if err != nil {
+		return err
+	}
+	return r.answerClient(http.StatusOK, &client, "")
+}
+
+// putRegistration replaces all metadata of a client (RFC 7592 2.2).
+func (s *Server) putRegistration(r *registrar) error {
+	v, err := r.body("application/json")
+	if err != nil {
+		return err
+	}
+	return r.update(func(*clientcfg.Client) (*strict.Value, error) { return v, nil })
+}
+
+// patchRegistration changes metadata of a client (RFC 7396).
+func (s *Server) patchRegistration(r *registrar) error {
+	v, err := r.body("application/merge-patch+json", "application/json")
+	if err != nil {
+		return err
+	}
+	if !v.IsObject() {
+		return malformed("a merge patch for this resource is an object (RFC 7396), not %s", v)
+	}
+	return r.update(func(c *clientcfg.Client) (*strict.Value, error) {
+		base, err := strict.Of(c.Metadata())
+		if err != nil {
+			return nil, err
+		}
+		return strict.MergePatch(base, v), nil
+	})
+}
+
+func (r *registrar) update(document func(*clientcfg.Client) (*strict.Value, error)) error {
+	if err := r.conditional(true); err != nil {
+		return err
+	}
+	ctx, cancel := r.lasting()
+	defer cancel()
+	changed, err := r.registry().ChangeClient(ctx, r.name, func(c *clientcfg.Client) error {
+		v, err := document(c)
+		if err != nil {
+			return err
+		}
+		return readMetadata(v, c)
+	})
+	if err != nil {
+		return err
+	}
+	r.followed(ctx)
+	return r.answerClient(http.StatusOK, &changed, "")
+}
+
+func (s *Server) deleteClient(r *registrar) error {
+	if err := r.conditional(true); err != nil {
+		return err
+	}
+	ctx, cancel := r.lasting()
+	defer cancel()
+	if err := r.registry().DeleteClient(ctx, r.name); err != nil {
+		return err
+	}
+	r.followed(ctx)
+	r.Response().WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (s *Server) revokeClient(r *registrar) error {
+	if err := r.conditional(false); err != nil {
+		return err
+	}
+	ctx, cancel := r.lasting()
+	defer cancel()
+	changed, err := r.registry().RevokeClient(ctx, r.name)
+	if err != nil {
+		return err
+	}
+	r.followed(ctx)
+	return r.answerClient(http.StatusOK, &changed, "")
+}
+
+func (s *Server) listSecrets(r *registrar) error {
+	client, err := r.registry().FindClient(r.Request().Context(), r.name)
+	if err != nil {
+		return err
+	}
+	return r.answer(adminapi.Secrets{ClientID: client.ID, Secrets: registry.Secrets(&client, s.o.Now())})
+}
+
+// addSecret gives a client another secret, which is in this answer only.
+func (s *Server) addSecret(r *registrar) error {
+	if err := r.conditional(false); err != nil {
+		return err
+	}
+	rotation, err := r.rotation()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := r.lasting()
+	defer cancel()
+	changed, shown, err := r.registry().AddSecret(ctx, r.name, rotation)
+	if err != nil {
+		return err
+	}
+	r.followed(ctx)
+	return r.answerClient(http.StatusCreated, &changed, shown)
+}
+
+// rotation reads the body of a request for another secret. It may be missing.
+func (r *registrar) rotation() (out registry.Rotation, err error) {
+	if r.Request().ContentLength == 0 {
+		return out, nil
+	}
+	v, err := r.body("application/json")
+	if err != nil {
+		return out, err
+	}
+	var in struct {
+		Overlap string `json:"overlap"`
+		Revoke  bool   `json:"revoke"`
+	}
+	errs := v.Decode(&in, nil)
+	if in.Overlap != "" {
+		if out.Overlap, err = time.ParseDuration(in.Overlap); err != nil {
+			errs.Add("overlap", "%q is not a duration such as 24h", in.Overlap)
+		}
+	}
+	out.Revoke = in.Revoke
+	return out, errs.Err()
+}
+
+func (s *Server) retireSecret(r *registrar) error {
+	if err := r.conditional(false); err != nil {
+		return err
+	}
+	ctx, cancel := r.lasting()
+	defer cancel()
+	if err := r.registry().RetireSecret(ctx, r.name, r.Param("id")); err != nil {
+		return err
+	}
+	r.followed(ctx)
+	r.Response().WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,301 @@
+package admin_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+func (w *instance) post(path, body string) answer {
+	w.t.Helper()
+	r := request{method: http.MethodPost, path: path, token: writer, body: body}
+	if body != "" {
+		r.contentType = "application/json"
+	}
+	return w.send(r)
+}
+
+// events are the changes of clients and users in the trail, the newest first.
+func (w *instance) events(query string) (out []string) {
+	w.t.Helper()
+	var page adminapi.Audit
+	w.get("/audit" + query).into(&page)
+	for _, e := range page.Entries {
+		if e.Version == 0 {
+			out = append(out, e.Action+" "+e.Target+strings.TrimSuffix(" "+e.Outcome, " "))
+		}
+	}
+	return out
+}
+
+// TestLifeOfAClient follows a client from its registration to its end.
+func TestLifeOfAClient(t *testing.T) {
+	w := newWorld(t)
+	made := w.post("/clients?reason=ticket+7", `{"client_id": "new", "client_name": "New", "scope": "a b"}`).is(http.StatusCreated)
+	shown, _ := made.at("client_secret").(string)
+	equal(t, "a secret", len(shown), 43)
+	equal(t, "it never expires", made.at("client_secret_expires_at"), any(0.0))
+	equal(t, "where it is", made.header.Get("Location"), "/admin/v1/clients/new")
+	equal(t, "usual grants", made.at("grant_types", 0), any("client_credentials"))
+	stored, err := w.store.Client(t.Context(), "new")
+	check.OK(t, err)
+	equal(t, "the secret works", stored.SecretDigest.Matches(shown), true)
+	equal(t, "this instance has it", w.get("/clients?prefix=ne").at("clients", 0, "client_id"), any("new"))
+
+	w.patch("/clients/new", `{"redirect_uris": ["https://new.example/cb"], "client_name": null}`).is(http.StatusOK)
+	changed := w.get("/clients/new")
+	equal(t, "the rest stays", changed.at("scope"), any("a b"))
+	equal(t, "null takes it back", changed.at("client_name"), nil)
+	w.put("/clients/new", `{"client_id": "new", "grant_types": ["client_credentials"]}`).is(http.StatusOK)
+	equal(t, "PUT replaces all", w.get("/clients/new").at("scope"), nil)
+	equal(t, "and no secret", w.get("/clients/new").at("secrets", 0, "current"), any(true))
+
+	w.post("/clients/new/revoke", "").is(http.StatusOK)
+	w.change(http.MethodDelete, "/clients/new", "").is(http.StatusNoContent)
+	w.send(request{method: http.MethodGet, path: "/clients/new", token: reader}).is(http.StatusNotFound)
+	want := []string{"delete clients/new", "revoke clients/new", "update clients/new", "update clients/new", "create clients/new"}
+	check.Equal(t, "trail", w.events("?target=clients/new"), want)
+	first := w.get("/audit?target=clients/new&limit=5").at("entries", 4)
+	equal(t, "who", first.(map[string]any)["actor"].(map[string]any)["client_id"], any("ops"))
+	equal(t, "why", first.(map[string]any)["reason"], any("ticket 7"))
+	for _, e := range w.get("/audit").at("entries").([]any) {
+		if strings.Contains(string(w.get("/audit").body), shown) || strings.Contains(string(w.get("/audit").body), stored.SecretDigest.String()) {
+			t.Errorf("the trail has the secret: %v", e)
+		}
+	}
+}
+
+// A secret is in the answer of its creation and in no other; the one before is valid for a while.
+func TestSecrets(t *testing.T) {
+	w := newWorld(t)
+	added := w.post("/clients/shop/secrets", `{"overlap": "24h"}`).is(http.StatusCreated)
+	shown, _ := added.at("client_secret").(string)
+	var list adminapi.Secrets
+	body := w.get("/clients/shop/secrets")
+	body.into(&list)
+	if len(list.Secrets) != 2 || !list.Secrets[0].Current || list.Secrets[1].Until.IsZero() || list.Secrets[0].ID == list.Secrets[1].ID {
+		t.Errorf("%+v", list)
+	}
+	for _, hidden := range []string{shown, secret.DigestOf(shown).String()[:12], secret.DigestOf("s").String()[:12]} {
+		if strings.Contains(string(body.body), hidden) {
+			t.Errorf("%q is shown: %s", hidden, body.body)
+		}
+	}
+	used := w.clock.Now().UTC().Truncate(time.Minute)
+	check.OK(t, w.store.RecordUses(t.Context(), []clientcfg.SecretUse{{ClientID: "shop", Digest: secret.DigestOf("s"), At: used}}))
+	w.get("/clients/shop/secrets").into(&list)
+	equal(t, "last use of the one before", list.Secrets[1].Used, used)
+
+	remove := func(id string) answer {
+		t.Helper()
+		return w.send(request{method: http.MethodDelete, path: "/clients/shop/secrets/" + id, token: writer})
+	}
+	remove(list.Secrets[0].ID).is(http.StatusConflict).says("add another one first")
+	remove("0123").is(http.StatusNotFound)
+	remove(list.Secrets[1].ID).is(http.StatusNoContent)
+	stored, err := w.store.Client(t.Context(), "shop")
+	check.OK(t, err)
+	equal(t, "the newest is left", stored.SecretDigest.Matches(shown) && stored.Former == clientcfg.FormerSecret{}, true)
+	check.Equal(t, "trail", w.events(""), []string{"retire_secret clients/shop", "add_secret clients/shop"})
+	for body, field := range map[string]string{
+		`{"overlap": "a day"}`: "overlap", `{"overlap": "721h"}`: "overlap", `{"overlap": "1h", "revoke": true}`: "overlap", `{"over": 1}`: "over",
+	} {
+		equal(t, body, w.post("/clients/shop/secrets", body).is(http.StatusUnprocessableEntity).at("errors", 0, "field"), any(field))
+	}
+	check.OK(t, w.store.CreateClient(t.Context(), clientcfg.Client{ID: "native", Public: true, Grants: []clientcfg.Grant{clientcfg.RefreshToken}}))
+	w.post("/clients/native/secrets", "").is(http.StatusConflict).says("no secret")
+}
+
+// A client that cannot be read is listed, and can be removed.
+func TestUnreadableRegistration(t *testing.T) {
+	w := newWorld(t)
+	check.OK(t, w.store.CreateClient(t.Context(), clientcfg.Client{ID: "bad", Public: true, Grants: []clientcfg.Grant{"of_tomorrow"}}))
+	equal(t, "listed", w.get("/clients?prefix=b").at("unreadable", 0, "client_id"), any("bad"))
+	equal(t, "and no client", len(w.get("/clients?prefix=b").at("clients").([]any)), 0)
+	w.send(request{method: http.MethodGet, path: "/clients/bad", token: reader}).is(http.StatusConflict).says("of_tomorrow")
+	w.send(request{method: http.MethodPost, path: "/clients/bad/revoke", token: writer}).is(http.StatusConflict)
+	w.send(request{method: http.MethodDelete, path: "/clients/bad", token: writer, ifMatch: "*"}).is(http.StatusNoContent)
+	check.Equal(t, "trail", w.events(""), []string{"delete clients/bad"})
+}
+
+func TestMetadataIsStrict(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct{ body, fields string }{
+		{`{}`, "client_id"},
+		{
+			`{"client_id": "a b", "grant_types": ["implicit", 3], "scope": "\"", "redirect_uris": ["x"], "extra": 1}`,
+			"client_id scope redirect_uris[0] grant_types[0] grant_types[1] extra",
+		},
+		{`{"client_id": "x", "token_endpoint_auth_method": "private_key_jwt", "response_types": ["token"]}`, "token_endpoint_auth_method response_types[0]"},
+		{`{"client_id": "x", "token_endpoint_auth_method": "none", "require_pkce": false, "resource_server": true}`, "redirect_uris resource_server require_pkce"},
+		{`{"client_id": "x", "client_secret": "mine"}`, "client_secret"},
+		{`{"client_id": "x", "client_secret_hash": "mine"}`, "client_secret_hash"},
+		{`{"client_id": "x", "client_name": "` + strings.Repeat("n", 201) + `"}`, "client_name"},
+	} {
+		a := w.post("/clients", tt.body).is(http.StatusUnprocessableEntity)
+		var got []string
+		for _, e := range a.at("errors").([]any) {
+			got = append(got, e.(map[string]any)["field"].(string))
+		}
+		want := strings.Fields(tt.fields)
+		slices.Sort(got)
+		slices.Sort(want)
+		check.Equal(t, tt.body, got, want)
+	}
+	w.post("/clients", `{"client_id": "shop"}`).is(http.StatusConflict)
+	w.post("/clients", `{"client_id": "ada"}`).is(http.StatusConflict) // a user
+	w.post("/clients", `{"client_id"`).is(http.StatusBadRequest)
+	equal(t, "a client cannot lose its secret",
+		w.patch("/clients/shop", `{"token_endpoint_auth_method": "none", "grant_types": ["refresh_token"]}`).is(http.StatusUnprocessableEntity).at("errors", 0, "field"),
+		any("token_endpoint_auth_method"))
+	w.patch("/clients/shop", `{"client_id": "other"}`).is(http.StatusUnprocessableEntity)
+	if e := w.events(""); len(e) > 0 {
+		t.Errorf("what was refused is in the trail: %v", e)
+	}
+}
+
+// A change needs the state that it is based on, and the scope.
+func TestConditionsAndScopes(t *testing.T) {
+	w := newWorld(t)
+	etag := w.get("/clients/shop").header.Get("ETag")
+	send := func(method, path, token, ifMatch, body string) answer {
+		t.Helper()
+		return w.send(request{method: method, path: path, token: token, ifMatch: ifMatch, contentType: "application/json", body: body})
+	}
+	send(http.MethodPatch, "/clients/shop", writer, "", `{}`).is(http.StatusPreconditionRequired)
+	send(http.MethodPatch, "/clients/shop", writer, etag, `{"scope": "x"}`).is(http.StatusOK)
+	send(http.MethodPatch, "/clients/shop", writer, etag, `{"scope": "y"}`).is(http.StatusPreconditionFailed)
+	send(http.MethodDelete, "/clients/shop", writer, etag, "").is(http.StatusPreconditionFailed)
+	send(http.MethodPost, "/clients/shop/secrets", writer, etag, `{}`).is(http.StatusPreconditionFailed)
+	send(http.MethodPatch, "/clients/shop", reader, "*", `{}`).is(http.StatusForbidden)
+	// A token that changes limits does not change clients.
+	send(http.MethodPatch, "/clients/shop", "of-a-user", "*", `{}`).is(http.StatusForbidden)
+	send(http.MethodGet, "/users/ada", "of-a-user", "", "").is(http.StatusForbidden)
+	w.send(request{method: http.MethodGet, path: "/clients/shop", token: reader, ifNoneMatch: w.get("/clients/shop").header.Get("ETag")}).is(http.StatusNotModified)
+}
+
+// TestNoLockOut: what changes are made with, and the last client that can make them, need a word.
+func TestNoLockOut(t *testing.T) {
+	w := newWorld(t)
+	w.change(http.MethodDelete, "/clients/ops", "").is(http.StatusConflict).says("confirm=ops")
+	w.patch("/clients/ops", `{"scope": "ratelimit:write"}`).is(http.StatusConflict).says("make this change with")
+	w.patch("/clients/ops", `{"client_name": "Operators"}`).is(http.StatusOK)
+	w.tokens["other"] = w.tokens[writer]
+	other := w.tokens["other"]
+	other.ClientID = "second"
+	w.tokens["other"] = other
+	w.post("/clients", `{"client_id": "second", "scope": "registrations:write", "audience": ["urn:oauth-server:admin"]}`).is(http.StatusCreated)
+	remove := func(path, token string) answer {
+		t.Helper()
+		return w.send(request{method: http.MethodDelete, path: path, token: token, ifMatch: "*"})
+	}
+	remove("/clients/ops?confirm=second", writer).is(http.StatusConflict)
+	remove("/clients/second", writer).is(http.StatusNoContent)
+	w.post("/clients", `{"client_id": "second", "scope": "registrations:write", "audience": ["urn:oauth-server:admin"]}`).is(http.StatusCreated)
+	remove("/clients/ops", "other").is(http.StatusNoContent) // another one is left
+	remove("/clients/second", "other").is(http.StatusConflict).says("make this change with")
+	remove("/clients/second?confirm=second", "other").is(http.StatusNoContent)
+}
+
+func TestLifeOfAUser(t *testing.T) {
+	w := newWorld(t)
+	made := w.post("/users", `{"username": "Grace", "password": "`+adasPassword+`", "operator": "read"}`).is(http.StatusCreated)
+	equal(t, "canonical", made.at("username"), any("grace"))
+	equal(t, "where", made.header.Get("Location"), "/admin/v1/users/grace")
+	w.post("/users", `{"username": "GRACE", "password": "`+adasPassword+`"}`).is(http.StatusConflict)
+	w.post("/users", `{"username": "shop", "password": "`+adasPassword+`"}`).is(http.StatusConflict)
+	a := w.post("/users", `{"username": "a b", "password": "short", "operator": "much", "x": 1}`).is(http.StatusUnprocessableEntity)
+	equal(t, "problems", len(a.at("errors").([]any)), 4)
+	a = w.post("/users", `{"username": "a b", "password": "short"}`).is(http.StatusUnprocessableEntity)
+	equal(t, "problems", a.at("errors", 1, "field"), any("password"))
+
+	w.patch("/users/grace", `{"operator": "write"}`).is(http.StatusOK)
+	w.patch("/users/grace", `{"operator": "all"}`).is(http.StatusUnprocessableEntity)
+	w.patch("/users/grace", `{"username": "bob"}`).is(http.StatusUnprocessableEntity)
+	w.send(request{method: http.MethodPatch, path: "/users/grace", token: writer, contentType: "application/json", body: `{}`}).is(http.StatusPreconditionRequired)
+	equal(t, "changed", w.get("/users/GRACE").at("operator"), any("write"))
+	w.send(request{method: http.MethodPut, path: "/users/grace/password", token: writer, contentType: "application/json", body: `{"password": "grace123"}`}).is(http.StatusUnprocessableEntity)
+	w.send(request{method: http.MethodPut, path: "/users/grace/password", token: writer, contentType: "application/json", body: `{"password": "another staple for g"}`}).is(http.StatusOK)
+	w.post("/users/grace/revoke", "").is(http.StatusOK)
+	w.post("/users/grace/unlock", "").is(http.StatusOK)
+	w.change(http.MethodDelete, "/users/grace", "").is(http.StatusNoContent)
+	w.send(request{method: http.MethodGet, path: "/users/grace", token: reader}).is(http.StatusNotFound)
+	want := []string{"delete users/grace", "unlock users/grace", "revoke users/grace", "password users/grace", "operator users/grace", "create users/grace"}
+	check.Equal(t, "trail", w.events(""), want)
+	if body := string(w.get("/audit").body); strings.Contains(body, "staple") || strings.Contains(body, "argon2") {
+		t.Errorf("a password in the trail: %s", body)
+	}
+}
+
+const adasPassword = "correct horse battery staple"
+
+func TestListUsers(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct{ query, want, next string }{
+		{"", "ada ann eve rob", ""},
+		{"?limit=2", "ada ann", "ann"},
+		{"?limit=2&after=ann", "eve rob", ""},
+		{"?prefix=a", "ada ann", ""},
+		{"?prefix=ada", "ada", ""},
+		{"?prefix=a&limit=1", "ada", "ada"},
+		{"?prefix=a&limit=1&after=ada", "ann", ""},
+		{"?prefix=x", "", ""},
+	} {
+		var page adminapi.Users
+		w.get("/users" + tt.query).into(&page)
+		var names []string
+		for _, u := range page.Users {
+			names = append(names, u.Username)
+		}
+		equal(t, tt.query, strings.Join(names, " "), tt.want)
+		equal(t, tt.query+" next", page.Next, tt.next)
+	}
+	w.send(request{method: http.MethodGet, path: "/users?limit=0", token: reader}).is(http.StatusUnprocessableEntity)
+	w.send(request{method: http.MethodGet, path: "/users?reason=x", token: reader}).is(http.StatusUnprocessableEntity)
+}
+
+// TestSignIns lists what a user is signed in with, and ends one or all.
+func TestSignIns(t *testing.T) {
+	w := newWorld(t)
+	ctx, now := t.Context(), w.clock.Now()
+	for _, cookie := range []string{"one", "two", "three"} {
+		check.OK(t, w.store.CreateSession(ctx, grants.Session{Digest: secret.DigestOf(cookie), Username: "ada", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, 9))
+		check.OK(t, w.store.CreateFamily(ctx, grants.Family{
+			Authorization: grants.Authorization{ClientID: "app", Username: "ada", Family: "f-" + cookie, AuthTime: now, Scopes: []string{"a"}},
+			Digest:        secret.DigestOf("f" + cookie), Generation: 1, IssuedAt: now, ExpiresAt: now.Add(time.Hour),
+		}))
+	}
+	for _, kind := range []string{"sessions", "families"} {
+		list := func() []any {
+			t.Helper()
+			return w.get("/users/ada/" + kind).at(kind).([]any)
+		}
+		end := func(id string) answer {
+			t.Helper()
+			return w.send(request{method: http.MethodDelete, path: "/users/ada/" + kind + id, token: writer})
+		}
+		equal(t, kind, len(list()), 3)
+		id := list()[1].(map[string]any)["id"].(string)
+		equal(t, "ended", end("/"+id).is(http.StatusOK).at("ended"), any(1.0))
+		equal(t, kind, len(list()), 2)
+		end("/" + id).is(http.StatusNotFound)
+		equal(t, "ended", end("").is(http.StatusOK).at("ended"), any(2.0))
+		equal(t, kind, len(list()), 0)
+	}
+	_, err := w.store.Session(ctx, secret.DigestOf("one"))
+	equal(t, "the session is gone", errors.Is(err, grants.ErrNotFound), true)
+	revoked, err := w.store.Revoked(ctx, "family:f-one")
+	check.OK(t, err)
+	equal(t, "the family is revoked", revoked, true)
+	check.Equal(t, "trail", len(w.events("?target=users/ada")), 6)
+	w.send(request{method: http.MethodGet, path: "/users/nobody/sessions", token: reader}).is(http.StatusNotFound)
+}

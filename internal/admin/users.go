@@ -1,0 +1,289 @@
+package admin
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/registry"
+	"oauth-server/internal/strict"
+)
+
+// onUser makes a handler of one for the user in the path.
+func (s *Server) onUser(f func(*registrar) error) handler {
+	return func(c *call) error {
+		name, err := c.name("username", grants.MaxUsernameLength)
+		if err != nil {
+			return err
+		}
+		r, err := s.registrar(c, name)
+		if err != nil {
+			return err
+		}
+		return registryProblem(f(r))
+	}
+}
+
+// listUsers answers with the users, a page at a time.
+func (s *Server) listUsers(c *call) error {
+	r, err := s.registrar(c, "", "after", "limit", "prefix")
+	if err != nil {
+		return err
+	}
+	limit, err := c.number("limit", maxListed, usuallyListed)
+	if err != nil {
+		return err
+	}
+	// No name that begins with the prefix is below it, and all of them follow each other.
+	after, prefix := c.query.Get("after"), c.query.Get("prefix")
+	out := adminapi.Users{Users: []registry.User{}}
+	if prefix != "" && after < prefix {
+		if u, err := r.registry().User(c.Request().Context(), prefix); err == nil && u.Username == prefix {
+			out.Users = append(out.Users, u)
+		}
+		after = prefix
+	}
+	page, err := r.registry().Users(c.Request().Context(), after, int(limit)+1-len(out.Users))
+	if err != nil {
+		return err
+	}
+	for _, u := range page {
+		if !strings.HasPrefix(u.Username, prefix) {
+			break
+		}
+		out.Users = append(out.Users, u)
+	}
+	if len(out.Users) > int(limit) {
+		out.Users = out.Users[:limit]
+		out.Next = out.Users[limit-1].Username
+	}
+	return c.answer(out)
+}
+
+// createUser adds a user, with a password or a hash of one.
+func (s *Server) createUser(c *call) error {
+	r, err := s.registrar(c, "")
+	if err != nil {
+		return err
+	}
+	v, err := c.body("application/json")
+	if err != nil {
+		return err
+	}
+	var in struct {
+		Username string           `json:"username"`
+		Password string           `json:"password"`
+		Hash     string           `json:"password_hash"`
+		Operator clientcfg.Access `json:"operator"`
+	}
+	errs := v.Decode(&in, nil)
+	errs.AddUnreported(checkOperator(in.Operator))
+	if in.Password != "" && in.Hash != "" {
+		errs.Add("password_hash", "there is a password already; give one of them")
+	}
+	n := registry.NewUser{Name: in.Username, Password: in.Password, Hash: in.Hash, Operator: in.Operator}
+	var invalidErr *registry.InvalidError
+	if _, err := n.Validate(); errors.As(err, &invalidErr) {
+		errs.AddUnreported(fieldsOf(invalidErr))
+	}
+	if err := errs.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := r.lasting()
+	defer cancel()
+	u, err := r.registry().CreateUser(ctx, n)
+	if err != nil {
+		return registryProblem(err)
+	}
+	r.Response().Header().Set("Location", adminapi.Prefix+"/users/"+url.PathEscape(u.Username))
+	return r.answerUser(http.StatusCreated, &u)
+}
+
+func checkOperator(access clientcfg.Access) (errs fielderr.Errors) {
+	switch access {
+	case clientcfg.NoAccess, clientcfg.ReadAccess, clientcfg.WriteAccess:
+	default:
+		errs.Add("operator", "%q is none of %q, %q; leave it out, or set it to null, for neither", string(access), "read", "write")
+	}
+	return errs
+}
+
+// answerUser answers with a user and its ETag.
+func (r *registrar) answerUser(status int, u *registry.User) error {
+	etag, err := etagOf(0, u)
+	if err != nil {
+		return err
+	}
+	r.Response().Header().Set("ETag", etag)
+	if r.Request().Method == http.MethodGet && conditionsOf(r.Request().Header).unchanged(etag) {
+		r.Response().WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return r.answerStatus(status, u)
+}
+
+// ifUser makes the conditions of the request those of the change.
+func (r *registrar) ifUser(needed bool) error {
+	conditions := conditionsOf(r.Request().Header)
+	if needed && !conditions.given() {
+		return errNoCondition
+	}
+	r.options.IfUser = func(u *registry.User) error {
+		etag, err := etagOf(0, u)
+		if err != nil {
+			return err
+		}
+		return conditions.check(etag, true)
+	}
+	return nil
+}
+
+func (s *Server) showUser(r *registrar) error {
+	u, err := r.registry().User(r.Request().Context(), r.name)
+	if err != nil {
+		return err
+	}
+	return r.answerUser(http.StatusOK, &u)
+}
+
+// patchUser changes what the user may do with the admin API: all that can be changed by itself.
+func (s *Server) patchUser(r *registrar) error {
+	v, err := r.body("application/merge-patch+json", "application/json")
+	if err != nil {
+		return err
+	}
+	var in struct {
+		Username  *string          `json:"username"`
+		Operator  clientcfg.Access `json:"operator"`
+		CreatedAt strict.Skip      `json:"created_at"`
+		NotBefore strict.Skip      `json:"not_before"`
+		Foreign   strict.Skip      `json:"imported_hash"`
+	}
+	ctx, cancel := r.lasting()
+	defer cancel()
+	now, err := r.registry().User(ctx, r.name)
+	if err != nil {
+		return err
+	}
+	base, err := strict.Of(now)
+	if err != nil {
+		return err
+	}
+	errs := strict.MergePatch(base, v).Decode(&in, nil)
+	errs.AddUnreported(checkOperator(in.Operator))
+	if name := cmp.Or(in.Username, &now.Username); *name != now.Username {
+		errs.Add("username", "%q is not that of the address, %q", *name, now.Username)
+	}
+	if err := errs.Err(); err != nil {
+		return err
+	}
+	if err := r.ifUser(true); err != nil {
+		return err
+	}
+	u, err := r.registry().SetOperator(ctx, r.name, in.Operator)
+	if err != nil {
+		return err
+	}
+	return r.answerUser(http.StatusOK, &u)
+}
+
+func (s *Server) deleteUser(r *registrar) error {
+	if err := r.ifUser(true); err != nil {
+		return err
+	}
+	ctx, cancel := r.lasting()
+	defer cancel()
+	if _, err := r.registry().DeleteUser(ctx, r.name); err != nil {
+		return err
+	}
+	r.Response().WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// setPassword replaces the password, and ends all that came of the one before.
+func (s *Server) setPassword(r *registrar) error {
+	v, err := r.body("application/json")
+	if err != nil {
+		return err
+	}
+	var in struct {
+		Password string `json:"password"`
+	}
+	if err := v.Decode(&in, nil).Err(); err != nil {
+		return err
+	}
+	if err := r.ifUser(false); err != nil {
+		return err
+	}
+	ctx, cancel := r.lasting()
+	defer cancel()
+	u, err := r.registry().SetPassword(ctx, r.name, in.Password)
+	if err != nil {
+		return err
+	}
+	return r.answerUser(http.StatusOK, &u)
+}
+
+func (s *Server) revokeUser(r *registrar) error {
+	ctx, cancel := r.lasting()
+	defer cancel()
+	u, err := r.registry().RevokeUser(ctx, r.name)
+	if err != nil {
+		return err
+	}
+	return r.answerUser(http.StatusOK, &u)
+}
+
+func (s *Server) unlockUser(r *registrar) error {
+	ctx, cancel := r.lasting()
+	defer cancel()
+	u, err := r.registry().UnlockUser(ctx, r.name)
+	if err != nil {
+		return err
+	}
+	return r.answerUser(http.StatusOK, &u)
+}
+
+func (s *Server) listSessions(r *registrar) error {
+	user, list, err := r.registry().Sessions(r.Request().Context(), r.name)
+	if err != nil {
+		return err
+	}
+	return r.answer(adminapi.Sessions{Username: user, Sessions: list})
+}
+
+// endSessions ends the session in the path, or all.
+func (s *Server) endSessions(r *registrar) error {
+	ctx, cancel := r.lasting()
+	defer cancel()
+	n, err := r.registry().EndSessions(ctx, r.name, r.Param("id"))
+	if err != nil {
+		return err
+	}
+	return r.answer(adminapi.Ended{Username: r.name, Ended: n})
+}
+
+func (s *Server) listFamilies(r *registrar) error {
+	user, list, err := r.registry().Families(r.Request().Context(), r.name)
+	if err != nil {
+		return err
+	}
+	return r.answer(adminapi.Families{Username: user, Families: list})
+}
+
+// revokeFamilies revokes the family in the path, or all.
+func (s *Server) revokeFamilies(r *registrar) error {
+	ctx, cancel := r.lasting()
+	defer cancel()
+	n, err := r.registry().RevokeFamilies(ctx, r.name, r.Param("id"))
+	if err != nil {
+		return err
+	}
+	return r.answer(adminapi.Ended{Username: r.name, Ended: n})
+}

@@ -1,0 +1,66 @@
+package adminapi
+
+import (
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
+)
+
+// Registration is a client with what is only for reading.
+type Registration struct {
+	clientcfg.Metadata
+	IssuedAt  int64             `json:"client_id_issued_at"` // seconds since 1970 (RFC 7591 3.2.1)
+	NotBefore time.Time         `json:"not_before,omitzero"` // of the last revocation
+	Secrets   []registry.Secret `json:"secrets"`
+	Meta      struct {
+		Version int64 `json:"version"`
+	} `json:"meta"`
+}
+
+// ShowRegistration returns a client as the API shows it: nothing secret.
+func ShowRegistration(c *clientcfg.Client, now time.Time) Registration {
+	r := Registration{
+		Metadata: c.Metadata(), IssuedAt: c.CreatedAt.Unix(), NotBefore: c.NotBefore, Secrets: registry.Secrets(c, now),
+	}
+	r.Meta.Version = c.Version
+	return r
+}
+
+// Registered is the answer to a new client or a new secret: the only one that has the secret.
+type Registered struct {
+	Registration
+	Secret string `json:"client_secret,omitempty"`
+	// SecretExpiresAt is always 0, for never (RFC 7591 3.2.1); it is there with a secret.
+	SecretExpiresAt *int64 `json:"client_secret_expires_at,omitempty"`
+}
+
+// Secrets are those of a client that are valid, the newest first.
+type Secrets struct {
+	ClientID string            `json:"client_id"`
+	Secrets  []registry.Secret `json:"secrets"`
+}
+
+// Users is a page of the users.
+type Users struct {
+	Users []registry.User `json:"users"`
+	Next  string          `json:"next,omitempty"` // value of after for the next page
+}
+
+// Sessions are the browsers that a user is signed in with.
+type Sessions struct {
+	Username string             `json:"username"`
+	Sessions []registry.Session `json:"sessions"`
+}
+
+// Families are the sign-ins of a user that can be refreshed.
+type Families struct {
+	Username string            `json:"username"`
+	Families []registry.Family `json:"families"`
+}
+
+// Ended is how many sessions or families were ended.
+type Ended struct {
+	Username string `json:"username"`
+	Ended    int    `json:"ended"`
+}

@@ -1,0 +1,309 @@
+package adminclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/registry"
+	"oauth-server/internal/secret"
+)
+
+// Registry changes clients and users through the API. Its methods are those of [registry.Registry], and
+// return its errors where they name the case; all others are *[ProblemError].
+type Registry struct {
+	Client *Client
+	// Reason goes into the audit trail. Confirmed is the client or user of which the caller has said that
+	// it may be changed although that may lock operators out.
+	Reason, Confirmed string
+	// Timeout bounds each call; 0: nothing does.
+	Timeout time.Duration
+}
+
+// do calls the API. in is the body, nil for none; absent is the error for 404.
+func (r *Registry) do(ctx context.Context, method, path, etag string, query url.Values, in, out any, absent error) (string, error) {
+	if r.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
+		defer cancel()
+	}
+	if query == nil {
+		query = url.Values{}
+	}
+	if method != http.MethodGet {
+		for name, v := range map[string]string{"reason": r.Reason, "confirm": r.Confirmed} {
+			if v != "" {
+				query.Set(name, v)
+			}
+		}
+	}
+	header := http.Header{}
+	if etag != "" {
+		header.Set("If-Match", etag)
+	}
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return "", fmt.Errorf("adminclient: encode: %w", err)
+		}
+		header.Set("Content-Type", "application/json")
+	}
+	etag, err := r.Client.call(ctx, method, path, query, header, body, out)
+	var p *ProblemError
+	if errors.As(err, &p) && p.NotFound() && p.Type != "" && absent != nil {
+		return "", absent
+	}
+	return etag, err
+}
+
+func clientPath(id string, more ...string) string {
+	return "/clients/" + url.PathEscape(id) + strings.Join(more, "")
+}
+
+// stored is the client of an answer, as far as it is shown.
+func stored(doc *adminapi.Registration) clientcfg.Client {
+	c := clientcfg.Client{CreatedAt: time.Unix(doc.IssuedAt, 0).UTC(), NotBefore: doc.NotBefore, Version: doc.Meta.Version}
+	_ = doc.Apply(&c) // what the server shows is valid, or newer
+	for _, s := range doc.Secrets {
+		if s.Current {
+			c.SecretUsed = s.Used
+		} else {
+			c.Former.Until, c.Former.Used = s.Until, s.Used
+		}
+	}
+	return c
+}
+
+// CreateClient is that of [registry.Registry].
+func (r *Registry) CreateClient(ctx context.Context, c clientcfg.Client) (clientcfg.Client, string, error) {
+	in := struct {
+		clientcfg.Metadata
+		SecretHash string `json:"client_secret_hash,omitempty"`
+	}{Metadata: c.Metadata()}
+	if !c.SecretDigest.IsZero() {
+		in.SecretHash = c.SecretDigest.String()
+	}
+	var out adminapi.Registered
+	if _, err := r.do(ctx, http.MethodPost, "/clients", "", nil, in, &out, nil); err != nil {
+		return c, "", err
+	}
+	return stored(&out.Registration), out.Secret, nil
+}
+
+func (r *Registry) read(ctx context.Context, id string) (c clientcfg.Client, etag string, err error) {
+	var out adminapi.Registration
+	etag, err = r.do(ctx, http.MethodGet, clientPath(id), "", nil, nil, &out, clientcfg.ErrNotFound)
+	if err != nil {
+		return c, "", err
+	}
+	return stored(&out), etag, nil
+}
+
+// FindClient is that of [registry.Registry].
+func (r *Registry) FindClient(ctx context.Context, id string) (clientcfg.Client, error) {
+	c, _, err := r.read(ctx, id)
+	return c, err
+}
+
+// Secrets returns those of a client that are valid, the newest first.
+func (r *Registry) Secrets(ctx context.Context, id string) ([]registry.Secret, error) {
+	var out adminapi.Secrets
+	_, err := r.do(ctx, http.MethodGet, clientPath(id, "/secrets"), "", nil, nil, &out, clientcfg.ErrNotFound)
+	return out.Secrets, err
+}
+
+// pageSize is how many are read at once.
+const pageSize = 1000
+
+// Clients is that of [registry.Registry].
+func (r *Registry) Clients(ctx context.Context, prefix string) (l registry.Listing, err error) {
+	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "prefix": {prefix}}
+	for {
+		var page adminapi.Clients
+		if _, err := r.do(ctx, http.MethodGet, "/clients", "", query, nil, &page, nil); err != nil {
+			return l, err
+		}
+		for i := range page.Clients {
+			c := clientcfg.Client{CreatedAt: time.Unix(page.Clients[i].IssuedAt, 0).UTC()}
+			_ = page.Clients[i].Apply(&c)
+			l.Clients = append(l.Clients, c)
+		}
+		if page.Next == "" {
+			l.Unreadable = page.Unreadable
+			return l, nil
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+// mostEdits bounds the attempts of a change that others come before.
+const mostEdits = 10
+
+// ChangeClient is that of [registry.Registry].
+func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *clientcfg.Client) error) (c clientcfg.Client, err error) {
+	for range mostEdits {
+		var etag string
+		if c, etag, err = r.read(ctx, id); err != nil {
+			return c, err
+		}
+		if err = edit(&c); err != nil {
+			return c, err
+		}
+		var out adminapi.Registration
+		_, err = r.do(ctx, http.MethodPut, clientPath(id), etag, nil, c.Metadata(), &out, clientcfg.ErrNotFound)
+		var p *ProblemError
+		if !errors.As(err, &p) || !p.Stale() {
+			return stored(&out), err
+		}
+	}
+	return c, err
+}
+
+// DeleteClient is that of [registry.Registry].
+func (r *Registry) DeleteClient(ctx context.Context, id string) error {
+	_, err := r.do(ctx, http.MethodDelete, clientPath(id), "*", nil, nil, nil, clientcfg.ErrNotFound)
+	return err
+}
+
+// RevokeClient is that of [registry.Registry].
+func (r *Registry) RevokeClient(ctx context.Context, id string) (clientcfg.Client, error) {
+	var out adminapi.Registration
+	_, err := r.do(ctx, http.MethodPost, clientPath(id, "/revoke"), "", nil, nil, &out, clientcfg.ErrNotFound)
+	return stored(&out), err
+}
+
+// AddSecret is that of [registry.Registry].
+func (r *Registry) AddSecret(ctx context.Context, id string, rotation registry.Rotation) (clientcfg.Client, string, error) {
+	in := struct {
+		Overlap string `json:"overlap"`
+		Revoke  bool   `json:"revoke"`
+	}{rotation.Overlap.String(), rotation.Revoke}
+	var out adminapi.Registered
+	_, err := r.do(ctx, http.MethodPost, clientPath(id, "/secrets"), "", nil, in, &out, clientcfg.ErrNotFound)
+	return stored(&out.Registration), out.Secret, err
+}
+
+// RetireSecret is that of [registry.Registry].
+func (r *Registry) RetireSecret(ctx context.Context, id, secretID string) error {
+	_, err := r.do(ctx, http.MethodDelete, clientPath(id, "/secrets/", url.PathEscape(secretID)), "", nil, nil, nil, registry.ErrNoSecret)
+	return err
+}
+
+// CheckClient accepts all: the server judges.
+func (*Registry) CheckClient(_ context.Context, c clientcfg.Client) error {
+	if !c.Public && c.SecretDigest.IsZero() {
+		c.SecretDigest = secret.DigestOf("") // the server makes one
+	}
+	return c.Validate()
+}
+
+func userPath(name string, more ...string) string {
+	return "/users/" + url.PathEscape(name) + strings.Join(more, "")
+}
+
+// user calls the API about a user.
+func (r *Registry) user(ctx context.Context, method, path string, in any) (u registry.User, err error) {
+	_, err = r.do(ctx, method, path, "*", nil, in, &u, grants.ErrNotFound)
+	return u, err
+}
+
+// Users is that of [registry.Registry].
+func (r *Registry) Users(ctx context.Context, after string, limit int) ([]registry.User, error) {
+	var out adminapi.Users
+	query := url.Values{"limit": {strconv.Itoa(min(limit, pageSize))}, "after": {after}}
+	_, err := r.do(ctx, http.MethodGet, "/users", "", query, nil, &out, nil)
+	return out.Users, err
+}
+
+// User is that of [registry.Registry].
+func (r *Registry) User(ctx context.Context, name string) (u registry.User, err error) {
+	_, err = r.do(ctx, http.MethodGet, userPath(name), "", nil, nil, &u, grants.ErrNotFound)
+	return u, err
+}
+
+// CreateUser is that of [registry.Registry].
+func (r *Registry) CreateUser(ctx context.Context, n registry.NewUser) (u registry.User, err error) {
+	in := map[string]any{"username": n.Name}
+	for name, v := range map[string]string{"password": n.Password, "password_hash": n.Hash, "operator": string(n.Operator)} {
+		if v != "" {
+			in[name] = v
+		}
+	}
+	_, err = r.do(ctx, http.MethodPost, "/users", "", nil, in, &u, nil)
+	return u, err
+}
+
+// SetPassword is that of [registry.Registry].
+func (r *Registry) SetPassword(ctx context.Context, name, password string) (registry.User, error) {
+	return r.user(ctx, http.MethodPut, userPath(name, "/password"), map[string]string{"password": password})
+}
+
+// RevokeUser is that of [registry.Registry].
+func (r *Registry) RevokeUser(ctx context.Context, name string) (registry.User, error) {
+	return r.user(ctx, http.MethodPost, userPath(name, "/revoke"), nil)
+}
+
+// UnlockUser is that of [registry.Registry].
+func (r *Registry) UnlockUser(ctx context.Context, name string) (registry.User, error) {
+	return r.user(ctx, http.MethodPost, userPath(name, "/unlock"), nil)
+}
+
+// SetOperator is that of [registry.Registry].
+func (r *Registry) SetOperator(ctx context.Context, name string, access clientcfg.Access) (registry.User, error) {
+	patch := map[string]any{"operator": access}
+	if access == clientcfg.NoAccess {
+		patch["operator"] = nil
+	}
+	return r.user(ctx, http.MethodPatch, userPath(name), patch)
+}
+
+// DeleteUser is that of [registry.Registry].
+func (r *Registry) DeleteUser(ctx context.Context, name string) (string, error) {
+	_, err := r.do(ctx, http.MethodDelete, userPath(name), "*", nil, nil, nil, grants.ErrNotFound)
+	return name, err
+}
+
+// Sessions is that of [registry.Registry].
+func (r *Registry) Sessions(ctx context.Context, name string) (string, []registry.Session, error) {
+	var out adminapi.Sessions
+	_, err := r.do(ctx, http.MethodGet, userPath(name, "/sessions"), "", nil, nil, &out, grants.ErrNotFound)
+	return out.Username, out.Sessions, err
+}
+
+// Families is that of [registry.Registry].
+func (r *Registry) Families(ctx context.Context, name string) (string, []registry.Family, error) {
+	var out adminapi.Families
+	_, err := r.do(ctx, http.MethodGet, userPath(name, "/families"), "", nil, nil, &out, grants.ErrNotFound)
+	return out.Username, out.Families, err
+}
+
+// EndSessions is that of [registry.Registry].
+func (r *Registry) EndSessions(ctx context.Context, name, id string) (int, error) {
+	return r.end(ctx, userPath(name, "/sessions"), id, registry.ErrNoSession)
+}
+
+// RevokeFamilies is that of [registry.Registry].
+func (r *Registry) RevokeFamilies(ctx context.Context, name, id string) (int, error) {
+	return r.end(ctx, userPath(name, "/families"), id, registry.ErrNoFamily)
+}
+
+func (r *Registry) end(ctx context.Context, path, id string, absent error) (int, error) {
+	if id == "" {
+		absent = grants.ErrNotFound
+	} else {
+		path += "/" + url.PathEscape(id)
+	}
+	var out adminapi.Ended
+	_, err := r.do(ctx, http.MethodDelete, path, "", nil, nil, &out, absent)
+	return out.Ended, err
+}

@@ -1,0 +1,100 @@
+package clientcfg
+
+import (
+	"slices"
+	"strings"
+
+	"oauth-server/internal/fielderr"
+)
+
+// The values of token_endpoint_auth_method. A confidential client may send its secret in either way.
+const (
+	AuthNone  = "none"
+	AuthBasic = "client_secret_basic"
+	AuthPost  = "client_secret_post"
+)
+
+// Metadata is a client as operators read and write it, with the names of RFC 7591 section 2. Audience,
+// RequirePKCE, ResourceServer and FirstParty are extensions.
+type Metadata struct {
+	ClientID       string   `json:"client_id"`
+	Name           string   `json:"client_name,omitempty"`
+	AuthMethod     string   `json:"token_endpoint_auth_method"`
+	Grants         []Grant  `json:"grant_types"`
+	ResponseTypes  []string `json:"response_types"`
+	RedirectURIs   []string `json:"redirect_uris"`
+	Scope          string   `json:"scope,omitempty"` // scopes, separated by spaces
+	Audience       []string `json:"audience"`
+	RequirePKCE    bool     `json:"require_pkce"`
+	ResourceServer bool     `json:"resource_server"`
+	FirstParty     bool     `json:"first_party"`
+}
+
+// Metadata returns the client as operators see it: nothing secret.
+func (c *Client) Metadata() Metadata {
+	m := Metadata{
+		ClientID: c.ID, Name: c.Name, AuthMethod: AuthBasic, Grants: append([]Grant{}, c.Grants...), ResponseTypes: []string{},
+		RedirectURIs: append([]string{}, c.RedirectURIs...), Scope: strings.Join(c.Scopes, " "),
+		Audience: append([]string{}, c.Audience...), RequirePKCE: !c.WithoutPKCE, ResourceServer: c.ResourceServer, FirstParty: c.FirstParty,
+	}
+	if c.Public {
+		m.AuthMethod = AuthNone
+	}
+	if c.May(AuthorizationCode) {
+		m.ResponseTypes = append(m.ResponseTypes, "code")
+	}
+	return m
+}
+
+// Apply replaces all metadata of the client (RFC 7592 section 2.2); what else it has stays: its secrets,
+// its stamp, its times. Without grants it gets those of [UsualGrants]. It does not check what
+// [Client.Validate] does.
+func (m *Metadata) Apply(c *Client) (errs fielderr.Errors) {
+	methods := []string{AuthNone, AuthBasic, AuthPost}
+	if m.AuthMethod != "" && !slices.Contains(methods, m.AuthMethod) {
+		errs.Add("token_endpoint_auth_method", "%q is none of %q, %q, %q", m.AuthMethod, methods[0], methods[1], methods[2])
+	}
+	for i, r := range m.ResponseTypes {
+		if r != "code" {
+			errs.Add(fielderr.Item("response_types", i), "%q is not supported; there is only \"code\"", r)
+		}
+	}
+	c.ID, c.Name, c.Public = m.ClientID, m.Name, m.AuthMethod == AuthNone
+	c.Grants, c.RedirectURIs, c.Audience = slices.Clone(m.Grants), slices.Clone(m.RedirectURIs), slices.Clone(m.Audience)
+	c.Scopes = strings.Fields(m.Scope)
+	c.WithoutPKCE, c.ResourceServer, c.FirstParty = !m.RequirePKCE, m.ResourceServer, m.FirstParty
+	if len(c.Grants) == 0 {
+		c.Grants = UsualGrants(c)
+	}
+	return errs
+}
+
+// UsualGrants are those of a client that is registered for none. They never include password: RFC 9700
+// 2.4 says it must not be used, so it has to be asked for.
+func UsualGrants(c *Client) []Grant {
+	if c.Public || len(c.RedirectURIs) > 0 {
+		return []Grant{AuthorizationCode, RefreshToken}
+	}
+	return []Grant{ClientCredentials}
+}
+
+// MetadataErrors returns the errors of [Client.Validate] with the names that the fields have in
+// [Metadata].
+func MetadataErrors(errs fielderr.Errors) fielderr.Errors {
+	names := map[string]string{
+		"grants": "grant_types", "scopes": "scope", "public": "token_endpoint_auth_method", "without_pkce": "require_pkce",
+	}
+	out := slices.Clone(errs)
+	for i, e := range errs {
+		for from, to := range names {
+			if !e.In(from) {
+				continue
+			}
+			out[i].Path = to + strings.TrimPrefix(e.Path, from)
+			if from == "scopes" { // one text holds all
+				out[i].Path = to
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,41 @@
+package grants_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// TestImportedHash: it is verified, and replaced by one of ours at the first right password, and not before.
+func TestImportedHash(t *testing.T) {
+	w := newWorld(t)
+	const password = "another long password"
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	check.OK(t, err)
+	check.OK(t, w.store.ChangeUser(t.Context(), "alice", grants.UserChange{PasswordHash: string(hash)}))
+	stored := func() string {
+		t.Helper()
+		u, err := w.store.User(t.Context(), "alice")
+		check.OK(t, err)
+		return u.PasswordHash
+	}
+	_, _, err = w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password + "!"})
+	if !errors.Is(err, grants.ErrSignIn) || stored() != string(hash) {
+		t.Errorf("a wrong password: %v, hash %s", err, stored())
+	}
+	cookie, _, err := w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
+	check.OK(t, err)
+	if ours := stored(); !strings.HasPrefix(ours, "$argon2id$") || secret.Foreign(ours) != "" {
+		t.Errorf("the hash is %s", ours)
+	}
+	_, err = w.service.Session(t.Context(), cookie)
+	check.OK(t, err)
+	_, _, err = w.service.SignIn(t.Context(), grants.SignIn{Username: "alice", Password: password})
+	check.OK(t, err)
+}

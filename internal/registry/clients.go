@@ -1,0 +1,233 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// Errors of a name that is taken by one of the other kind: the tokens of both would have the same sub.
+var (
+	ErrNameOfUser   = errors.New("there is a user of that name")
+	ErrNameOfClient = errors.New("there is a client of that name")
+)
+
+// CreateClient completes the registration, checks and stores it, and returns it with the secret of a
+// confidential client, which is stored as a digest only. One that has a digest already keeps it, and no
+// secret is returned. A client without grants gets those that its redirect URIs suggest. Errors:
+// *[InvalidError], [clientcfg.ErrExists], [ErrNameOfUser]; that a user of the name is created at the
+// same moment is not noticed.
+func (r *Registry) CreateClient(ctx context.Context, c clientcfg.Client) (clientcfg.Client, string, error) {
+	c, shown := r.complete(c)
+	if err := r.CheckClient(ctx, c); err != nil {
+		return c, "", err
+	}
+	err := r.record(ctx, change{action: "create", target: clientcfg.ClientTarget(c.ID), after: c.Metadata()}, func() error {
+		return r.o.Store.CreateClient(ctx, c)
+	})
+	if err != nil {
+		return c, "", fmt.Errorf("create client %q: %w", c.ID, err)
+	}
+	return c, shown, nil
+}
+
+// complete returns the client as it is stored, and its new secret, if it needs one.
+func (r *Registry) complete(c clientcfg.Client) (_ clientcfg.Client, shown string) {
+	if !c.Public && c.SecretDigest.IsZero() {
+		shown = secret.New()
+		c.SecretDigest = secret.DigestOf(shown)
+	}
+	if len(c.Grants) == 0 {
+		c.Grants = clientcfg.UsualGrants(&c)
+	}
+	c.CreatedAt = r.o.Now().UTC().Truncate(time.Second)
+	c.Version, c.Stamp = 1, secret.NewStamp()
+	return c, shown
+}
+
+// CheckClient returns why a client that is not stored yet could not be.
+func (r *Registry) CheckClient(ctx context.Context, c clientcfg.Client) error {
+	if err := errors.Join(c.Validate(), noOpenID(&c)); err != nil {
+		return &InvalidError{err}
+	}
+	switch _, err := r.o.Store.User(ctx, c.ID); {
+	case err == nil || errors.Is(err, grants.ErrUnreadableUser):
+		return fmt.Errorf("create client %q: %w", c.ID, ErrNameOfUser)
+	case !errors.Is(err, grants.ErrNotFound):
+		return fmt.Errorf("create client %q: %w", c.ID, err)
+	}
+	return nil
+}
+
+// noOpenID refuses to register what every request would be refused for. An earlier release took it for any
+// other scope, so it is no part of the validation of what is stored.
+func noOpenID(c *clientcfg.Client) error {
+	if slices.Contains(c.Scopes, clientcfg.ScopeOpenID) {
+		return fielderr.Errors{{Path: "scopes", Message: "openid is of OpenID Connect, which this server does not do (docs/not-supported.md)"}}
+	}
+	return nil
+}
+
+// FindClient returns the client of that ID. Errors: [clientcfg.ErrNotFound], [clientcfg.ErrUnreadableClient].
+func (r *Registry) FindClient(ctx context.Context, id string) (clientcfg.Client, error) {
+	c, err := clientcfg.FindClient(ctx, r.o.Store, id)
+	if err != nil {
+		return c, fmt.Errorf("client %q: %w", id, err)
+	}
+	return c, nil
+}
+
+// Listing is all clients, ordered by ID.
+type Listing struct {
+	Clients    []clientcfg.Client
+	Unreadable []Unreadable
+}
+
+// Unreadable is a client that cannot be read: it is not served, and all others are.
+type Unreadable struct {
+	ClientID string `json:"client_id"`
+	Why      string `json:"unreadable"`
+}
+
+// Clients returns the clients whose ID begins so.
+func (r *Registry) Clients(ctx context.Context, prefix string) (l Listing, err error) {
+	d, err := clientcfg.ReadDirectory(ctx, r.o.Store)
+	if err != nil {
+		return l, err
+	}
+	for c := range d.After("") {
+		if strings.HasPrefix(c.ID, prefix) {
+			l.Clients = append(l.Clients, *c)
+		}
+	}
+	l.Unreadable = UnreadableOf(d, prefix)
+	return l, nil
+}
+
+// UnreadableOf returns the clients whose ID begins so and that cannot be read.
+func UnreadableOf(d *clientcfg.Directory, prefix string) (list []Unreadable) {
+	all := d.Unreadable()
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		if strings.HasPrefix(id, prefix) {
+			list = append(list, Unreadable{id, all[id].Error()})
+		}
+	}
+	return list
+}
+
+// ChangeClient changes the metadata of a client and returns it. edit is called again, with what others
+// have stored, if they change it meanwhile. Errors: that of edit, *[InvalidError], *[LockOutError],
+// [clientcfg.ErrNotFound].
+func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *clientcfg.Client) error) (clientcfg.Client, error) {
+	return r.changeClient(ctx, id, func(c *clientcfg.Client, _ time.Time) (change, error) {
+		before := *c
+		if err := edit(c); err != nil {
+			return change{}, err
+		}
+		if err := r.kept(&before, c); err != nil {
+			return change{}, err
+		}
+		if err := r.mayLockOut(ctx, &before, c); err != nil {
+			return change{}, err
+		}
+		return change{action: "update", before: before.Metadata(), after: c.Metadata()}, nil
+	})
+}
+
+// kept returns an error for a change that is none of the metadata, or makes the client invalid.
+func (r *Registry) kept(before, after *clientcfg.Client) error {
+	var errs fielderr.Errors
+	if after.ID != before.ID {
+		errs.Add("client_id", "%q is not that of the client, %q", after.ID, before.ID)
+	}
+	if after.Public != before.Public {
+		errs.Add("public", "a client with a secret cannot become one without, nor the other way round; register another client")
+		after.Public = before.Public // so that nothing else is wrong for that
+	}
+	errs.AddUnreported(fielderr.Of(after.Validate()))
+	if err := errs.Err(); err != nil {
+		return &InvalidError{err}
+	}
+	return nil
+}
+
+// changeClient changes a client and returns it as it was stored. What others change meanwhile is kept:
+// then edit is called again, with what they have stored. Errors: those of edit, [clientcfg.ErrNotFound].
+func (r *Registry) changeClient(ctx context.Context, id string, edit func(c *clientcfg.Client, now time.Time) (change, error)) (clientcfg.Client, error) {
+	now, err := r.sharedTime(ctx)
+	for err == nil {
+		var c clientcfg.Client
+		if c, err = r.FindClient(ctx, id); err != nil {
+			return c, err
+		}
+		var ch change
+		if err = r.o.IfClient(&c); err == nil {
+			ch, err = edit(&c, now)
+		}
+		if err != nil {
+			break
+		}
+		ch.target = clientcfg.ClientTarget(id)
+		if err = r.record(ctx, ch, func() error { return r.o.Store.UpdateClient(ctx, c) }); err == nil {
+			c.Version++
+			return c, nil
+		}
+		if errors.Is(err, clientcfg.ErrConflict) {
+			err = ctx.Err()
+		}
+	}
+	return clientcfg.Client{}, fmt.Errorf("client %q: %w", id, err)
+}
+
+// DeleteClient removes a client, also one that cannot be read. Errors: *[LockOutError],
+// [clientcfg.ErrNotFound].
+func (r *Registry) DeleteClient(ctx context.Context, id string) error {
+	ch := change{action: "delete", target: clientcfg.ClientTarget(id)}
+	c, err := r.FindClient(ctx, id)
+	switch {
+	case err == nil:
+		err = r.o.IfClient(&c)
+	case errors.Is(err, clientcfg.ErrUnreadableClient):
+		c, err = clientcfg.Client{}, nil
+	}
+	if err == nil && c.ID != "" {
+		ch.before = c.Metadata()
+		err = r.mayLockOut(ctx, &c, nil)
+	}
+	if err == nil {
+		err = r.record(ctx, ch, func() error { return r.o.Store.DeleteClient(ctx, id) })
+	}
+	if err != nil {
+		return fmt.Errorf("client %q: %w", id, err)
+	}
+	return nil
+}
+
+// RevokeClient makes everything worthless that was issued to a client until now, and returns the
+// client. Its secret stays, and what is issued from now on is good. Instances follow as soon as they have
+// refreshed their clients, within two seconds; what one issues that has not is worthless to all others.
+// Errors: [clientcfg.ErrNotFound].
+func (r *Registry) RevokeClient(ctx context.Context, id string) (clientcfg.Client, error) {
+	return r.changeClient(ctx, id, func(c *clientcfg.Client, now time.Time) (change, error) {
+		revoke(c, now)
+		return change{action: "revoke"}, nil
+	})
+}
+
+// revoke counts the stamp of the client on, and dates the revocation for what carries no stamp. It never
+// takes an earlier one back.
+func revoke(c *clientcfg.Client, now time.Time) {
+	c.Stamp = c.Stamp.Revoked()
+	if until := notBefore(now); until.After(c.NotBefore) {
+		c.NotBefore = until
+	}
+}

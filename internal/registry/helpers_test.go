@@ -1,0 +1,61 @@
+package registry
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/testworld"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 999, time.UTC)
+
+const testPassword = testworld.Password
+
+func openTestStore(t *testing.T) *embedded.Store {
+	t.Helper()
+	return testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db"))
+}
+
+// The functions below make one change, by a registry of its own.
+
+func on(store Store) *Registry { return New(Options{Store: store}) }
+
+func CreateClient(ctx context.Context, store Store, c clientcfg.Client, now time.Time) (clientcfg.Client, string, error) {
+	return New(Options{Store: store, Now: func() time.Time { return now }}).CreateClient(ctx, c)
+}
+
+func FindClient(ctx context.Context, store Store, id string) (clientcfg.Client, error) {
+	return on(store).FindClient(ctx, id)
+}
+
+func RotateSecret(ctx context.Context, store Store, id string, r Rotation) (clientcfg.Client, string, error) {
+	return on(store).AddSecret(ctx, id, r)
+}
+
+func RevokeClient(ctx context.Context, store Store, id string) (clientcfg.Client, error) {
+	return on(store).RevokeClient(ctx, id)
+}
+
+func SetResourceServer(ctx context.Context, store Store, id string, yes bool) error {
+	_, err := on(store).ChangeClient(ctx, id, func(c *clientcfg.Client) error { c.ResourceServer = yes; return nil })
+	return err
+}
+
+func CreateUser(ctx context.Context, store Store, name, password string, operator clientcfg.Access, now time.Time) (User, error) {
+	r := New(Options{Store: store, Now: func() time.Time { return now }})
+	return r.CreateUser(ctx, NewUser{Name: name, Password: password, Operator: operator})
+}
+
+func RevokeUser(ctx context.Context, store Store, name string) (time.Time, error) {
+	u, err := on(store).RevokeUser(ctx, name)
+	return u.NotBefore, err
+}
+
+func SetPassword(ctx context.Context, store Store, name, password string) (time.Time, error) {
+	u, err := on(store).SetPassword(ctx, name, password)
+	return u.NotBefore, err
+}

@@ -1,0 +1,52 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+)
+
+// LockOutError is a change that would take from operators what they make changes with.
+type LockOutError struct {
+	Name string // of the client or user
+	Own  bool   // the one who makes the change
+}
+
+// Error implements error.
+func (e *LockOutError) Error() string {
+	if e.Own {
+		return fmt.Sprintf("%q is what you make this change with, and could make no other one afterwards", e.Name)
+	}
+	return fmt.Sprintf("%q is the last client that can change clients and users: without it that is possible in the store only", e.Name)
+}
+
+// mayLockOut returns a *[LockOutError] for a change, or the end if after is nil, of the client that the
+// operator uses, or of the last one that can register others, unless that is confirmed.
+func (r *Registry) mayLockOut(ctx context.Context, before, after *clientcfg.Client) error {
+	if !before.Registers() || after != nil && after.Registers() || r.o.Confirmed == before.ID {
+		return nil
+	}
+	if r.o.By.ClientID == before.ID {
+		return &LockOutError{before.ID, true}
+	}
+	all, err := r.o.AllClients(ctx)
+	if err != nil {
+		return err
+	}
+	for c := range all {
+		if c.ID != before.ID && c.Registers() {
+			return nil
+		}
+	}
+	return &LockOutError{before.ID, false}
+}
+
+// mayEndOperator returns a *[LockOutError] if it is the operator's own user, unless that is confirmed.
+func (r *Registry) mayEndOperator(u *grants.User) error {
+	if u.Operator == clientcfg.WriteAccess && r.o.By.Username == u.Name && r.o.Confirmed != u.Name {
+		return &LockOutError{u.Name, true}
+	}
+	return nil
+}

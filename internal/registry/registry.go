@@ -1,0 +1,185 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"sync/atomic"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/syncer"
+)
+
+// Store is what the registry needs of a store.
+type Store interface {
+	clientcfg.Store
+	clientcfg.Registry
+	grants.Users
+	grants.UserRegistry
+	grants.SignIns
+
+	// DeleteSession is that of [grants.Sessions].
+	DeleteSession(ctx context.Context, d secret.Digest) error
+	// Revoke is that of [grants.Revocations].
+	Revoke(ctx context.Context, name string, until time.Time) error
+	// Revoked is that of [grants.Revocations].
+	Revoked(ctx context.Context, names ...string) (bool, error)
+	// Now is that of [syncer.Store].
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// Hasher hashes passwords. [secret.Passwords] is one.
+type Hasher interface {
+	Hash(ctx context.Context, password string) (string, error)
+}
+
+// Options make a [Registry]. Store is required; every other zero value means what is said beside it.
+type Options struct {
+	Store  Store
+	Events clientcfg.EventLog // nothing is recorded
+
+	By       clientcfg.Actor // of the events
+	Reason   string
+	Instance string
+	// Confirmed is the client or user of which the caller has said that it may be changed although that
+	// may lock operators out.
+	Confirmed string
+
+	Now       func() time.Time // time.Now
+	Passwords Hasher           // one that hashes one password at a time
+	// IfClient and IfUser are asked about what is there before it is changed; their error ends the change.
+	// Always.
+	IfClient func(c *clientcfg.Client) error
+	IfUser   func(u *User) error
+	// AllClients returns all clients as they are now: those of the store.
+	AllClients func(ctx context.Context) (iter.Seq[*clientcfg.Client], error)
+	Names      *Names   // made anew
+	Consents   Consents // needed for those only
+}
+
+// Registry changes clients and users on behalf of one operator. It is safe for concurrent use.
+type Registry struct{ o Options }
+
+// New returns a registry.
+func New(o Options) *Registry {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Passwords == nil {
+		o.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
+	}
+	if o.IfClient == nil {
+		o.IfClient = func(*clientcfg.Client) error { return nil }
+	}
+	if o.IfUser == nil {
+		o.IfUser = func(*User) error { return nil }
+	}
+	if o.AllClients == nil {
+		o.AllClients = func(ctx context.Context) (iter.Seq[*clientcfg.Client], error) {
+			d, err := clientcfg.ReadDirectory(ctx, o.Store)
+			if err != nil {
+				return nil, err
+			}
+			return d.All(), nil
+		}
+	}
+	if o.Names == nil {
+		o.Names = &Names{}
+	}
+	return &Registry{o}
+}
+
+// InvalidError is returned for a client or user with invalid fields.
+type InvalidError struct{ err error }
+
+// Error implements error, with one line for each problem.
+func (e *InvalidError) Error() string { return e.err.Error() }
+
+// Unwrap returns the problems, joined.
+func (e *InvalidError) Unwrap() error { return e.err }
+
+// change is what an event says of a change.
+type change struct {
+	action, target string
+	before, after  any // as in the admin API; nil for nothing
+}
+
+// unchanged are the errors of a store that has changed nothing. After any other one the outcome may be
+// unknown.
+var unchanged = []error{
+	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict, clientcfg.ErrUnreadableClient,
+	grants.ErrNotFound, grants.ErrExists, grants.ErrUnreadableUser,
+}
+
+// endWithin bounds the time in which an event is closed. The caller may have gone.
+const endWithin = 5 * time.Second
+
+// record makes a change with its event. The event is stored first, so a change that was made always has
+// one; if it is not known whether it was, the event stays open, which says so.
+func (r *Registry) record(ctx context.Context, ch change, do func() error) error {
+	if r.o.Events == nil {
+		return do()
+	}
+	e := clientcfg.Event{
+		ID: eventID(), At: r.o.Now().UTC().Truncate(time.Millisecond), Actor: r.o.By, Action: ch.action, Target: ch.target,
+		Reason: r.o.Reason, Instance: r.o.Instance, Open: true,
+	}
+	var err error
+	if e.Before, err = json.Marshal(ch.before); err == nil {
+		e.After, err = json.Marshal(ch.after)
+	}
+	if err == nil {
+		err = r.o.Events.AddEvent(ctx, e)
+	}
+	if err != nil {
+		return fmt.Errorf("record the change first: %w", err)
+	}
+	failed := do()
+	if failed != nil && !isOneOf(failed, unchanged) {
+		return failed
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+	defer cancel()
+	_ = r.o.Events.EndEvent(ctx, e.Key(), failed == nil) // if it stays open, it says less than it could
+	return failed
+}
+
+var recorded atomic.Uint64 // events of this process
+
+// eventID returns a random ID that keeps the order of the events of one millisecond.
+func eventID() string { return fmt.Sprintf("%06d-%s", recorded.Add(1)%1_000_000, secret.ID()) }
+
+func isOneOf(err error, known []error) bool {
+	for _, k := range known {
+		if errors.Is(err, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// sharedTime returns the time of the database, or of this machine if the store has no other clock.
+func (r *Registry) sharedTime(ctx context.Context) (time.Time, error) {
+	now, err := r.o.Store.Now(ctx)
+	if errors.Is(err, syncer.ErrNoClock) {
+		return time.Now(), nil
+	}
+	return now, err
+}
+
+// revocationMargin is how far a revocation reaches into the future for what carries no stamp, because
+// an earlier release has issued it. An instance that has not read its clients since, which takes up to
+// two seconds, may still accept an old secret, and one whose clock is ahead of that of the store dates
+// what it issues too late: by the rest of the margin, that is harmless.
+const revocationMargin = 10 * time.Second
+
+// notBefore returns the time for a revocation now. It is in whole seconds, as the times in tokens are,
+// and rounded up, so that nothing outlives the second of the revocation.
+func notBefore(now time.Time) time.Time {
+	return now.UTC().Add(revocationMargin + time.Second - 1).Truncate(time.Second)
+}

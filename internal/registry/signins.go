@@ -1,0 +1,152 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// Errors of what a user is not signed in with.
+var (
+	ErrNoSession = errors.New("the user has no such session")
+	ErrNoFamily  = errors.New("the user has no such sign-in that can be refreshed")
+)
+
+// Session is a browser that a user is signed in with.
+type Session struct {
+	ID        string    `json:"id"`
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+	digest    secret.Digest
+}
+
+// Family is a sign-in of a user through a client that can be refreshed.
+type Family struct {
+	ID        string    `json:"id"`
+	ClientID  string    `json:"client_id"`
+	Scope     []string  `json:"scopes,omitempty"`
+	AuthTime  time.Time `json:"auth_time"`
+	Refreshed time.Time `json:"refreshed_at"` // when the newest refresh token was issued
+	ExpiresAt time.Time `json:"expires_at"`
+	record    grants.Family
+}
+
+// MostFamilies is how many families of a user are listed, and revoked at once. Revoking the user ends any
+// number.
+const MostFamilies = 1000
+
+// Sessions returns the sessions of a user that count, the newest first. Errors: [grants.ErrNotFound].
+func (r *Registry) Sessions(ctx context.Context, typed string) (user string, list []Session, err error) {
+	u, err := r.user(ctx, typed)
+	if err != nil {
+		return "", nil, err
+	}
+	stored, err := r.o.Store.SessionsOf(ctx, u.Name)
+	if err != nil {
+		return u.Name, nil, fmt.Errorf("user %q: %w", u.Name, err)
+	}
+	now, list := r.o.Now(), []Session{}
+	for _, s := range stored {
+		if now.Before(s.ExpiresAt) && u.Accepts(s.UserStamp, s.CreatedAt) {
+			list = append(list, Session{sessionID(s.Digest), s.CreatedAt, s.ExpiresAt, s.Digest})
+		}
+	}
+	return u.Name, list, nil
+}
+
+// sessionID names a session without showing what it is stored under.
+func sessionID(d secret.Digest) string { return secret.DigestOf("session " + d.String()).String()[:32] }
+
+// EndSessions ends the session of that ID, or all of a user if it is empty, and returns how many. What
+// was issued in them stays. Errors: [ErrNoSession], [grants.ErrNotFound].
+func (r *Registry) EndSessions(ctx context.Context, typed, id string) (int, error) {
+	user, list, err := r.Sessions(ctx, typed)
+	if err != nil {
+		return 0, err
+	}
+	list = slices.DeleteFunc(list, func(s Session) bool { return id != "" && s.ID != id })
+	if id != "" && len(list) == 0 {
+		return 0, ErrNoSession
+	}
+	for i, s := range list {
+		ch := change{"end_session", clientcfg.UserTarget(user), map[string]string{"session": s.ID}, nil}
+		if err := r.record(ctx, ch, func() error { return r.o.Store.DeleteSession(ctx, s.digest) }); err != nil {
+			return i, fmt.Errorf("user %q: %w", user, err)
+		}
+	}
+	return len(list), nil
+}
+
+// Families returns the sign-ins of a user that can be refreshed, those refreshed last first: at most
+// [MostFamilies], without those that were revoked. Errors: [grants.ErrNotFound].
+func (r *Registry) Families(ctx context.Context, typed string) (user string, list []Family, err error) {
+	u, err := r.user(ctx, typed)
+	if err != nil {
+		return "", nil, err
+	}
+	stored, err := r.o.Store.FamiliesOf(ctx, u.Name, MostFamilies)
+	now, list, clients := r.o.Now(), []Family{}, map[string]*clientcfg.Client{}
+	for i := 0; i < len(stored) && err == nil; i++ {
+		f := stored[i]
+		if !now.Before(f.ExpiresAt) || !u.Accepts(f.UserStamp, f.AuthTime) {
+			continue
+		}
+		var good bool
+		if good, err = r.good(ctx, &f, clients); good {
+			list = append(list, Family{f.Family, f.ClientID, f.Scopes, f.AuthTime, f.IssuedAt, f.ExpiresAt, f})
+		}
+	}
+	if err != nil {
+		return u.Name, nil, fmt.Errorf("user %q: %w", u.Name, err)
+	}
+	slices.SortFunc(list, func(a, b Family) int { return b.Refreshed.Compare(a.Refreshed) })
+	return u.Name, list, nil
+}
+
+// good reports whether neither the family nor its client was revoked. It keeps the clients that it reads.
+func (r *Registry) good(ctx context.Context, f *grants.Family, clients map[string]*clientcfg.Client) (bool, error) {
+	c, known := clients[f.ClientID]
+	if !known {
+		stored, err := r.FindClient(ctx, f.ClientID)
+		switch {
+		case err == nil:
+			c = &stored
+		case !errors.Is(err, clientcfg.ErrNotFound) && !errors.Is(err, clientcfg.ErrUnreadableClient):
+			return false, err
+		}
+		clients[f.ClientID] = c
+	}
+	if c == nil || !f.AcceptedBy(c) {
+		return false, nil
+	}
+	revoked, err := r.o.Store.Revoked(ctx, f.RevocationNames()...)
+	return !revoked && err == nil, err
+}
+
+// RevokeFamilies revokes the family of that ID, or all of a user if it is empty: refresh tokens and
+// access tokens, at once on every instance. It returns how many. Errors: [ErrNoFamily],
+// [grants.ErrNotFound].
+func (r *Registry) RevokeFamilies(ctx context.Context, typed, id string) (int, error) {
+	user, list, err := r.Families(ctx, typed)
+	if err != nil {
+		return 0, err
+	}
+	list = slices.DeleteFunc(list, func(f Family) bool { return id != "" && f.ID != id })
+	if id != "" && len(list) == 0 {
+		return 0, ErrNoFamily
+	}
+	for i, f := range list {
+		ch := change{"revoke_family", clientcfg.UserTarget(user), map[string]string{"family": f.ID, "client_id": f.ClientID}, nil}
+		name, until := f.record.Revocation(r.o.Now())
+		if err := r.record(ctx, ch, func() error { return r.o.Store.Revoke(ctx, name, until) }); err != nil {
+			return i, fmt.Errorf("user %q: %w", user, err)
+		}
+	}
+	return len(list), nil
+}

@@ -1,0 +1,256 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+	"oauth-server/internal/username"
+)
+
+// User is a user as operators see it.
+type User struct {
+	Username  string    `json:"username"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	// Operator is what the user may do with the admin API; empty: nothing.
+	Operator clientcfg.Access `json:"operator,omitempty"`
+	// Foreign names the kind of a password hash that was imported, until the next right password.
+	Foreign string `json:"imported_hash,omitempty"`
+	// NotBefore is the time of a revocation, for what an earlier release has issued.
+	NotBefore time.Time `json:"not_before,omitzero"`
+	// Unreadable is why the user cannot be read; then only the name is known.
+	Unreadable string `json:"unreadable,omitempty"`
+}
+
+func showUser(u *grants.User) User {
+	return User{
+		Username: u.Name, CreatedAt: u.CreatedAt, Operator: u.Operator, NotBefore: u.NotBefore, Foreign: secret.Foreign(u.PasswordHash),
+	}
+}
+
+// userDoc is what an event shows of a user.
+type userDoc struct {
+	Username string           `json:"username"`
+	Operator clientcfg.Access `json:"operator,omitempty"`
+}
+
+// NewUser is a user to be created.
+type NewUser struct {
+	Name     string
+	Password string
+	Hash     string // instead of the password: as it was stored elsewhere; see [secret.CheckForeign]
+	Operator clientcfg.Access
+}
+
+// CreateUser stores a user under the canonical form of the name, with the argon2id hash of the password.
+// Errors: *[InvalidError], *[CollisionError], [grants.ErrExists], [ErrNameOfClient]; that a client of the
+// name is registered at the same moment is not noticed.
+func (r *Registry) CreateUser(ctx context.Context, n NewUser) (User, error) {
+	name, err := r.CheckUser(ctx, n)
+	if err != nil {
+		return User{}, err
+	}
+	hash := n.Hash
+	if hash == "" {
+		if hash, err = r.hash(ctx, name, n.Password); err != nil {
+			return User{}, err
+		}
+	}
+	u := grants.User{
+		Name: name, PasswordHash: hash, CreatedAt: r.o.Now().UTC().Truncate(time.Second), Stamp: secret.NewStamp(), Operator: n.Operator,
+	}
+	ch := change{action: "create", target: clientcfg.UserTarget(name), after: userDoc{name, n.Operator}}
+	if err := r.record(ctx, ch, func() error { return r.o.Store.CreateUser(ctx, u) }); err != nil {
+		return User{}, fmt.Errorf("create user %q: %w", name, err)
+	}
+	return showUser(&u), nil
+}
+
+// Validate returns the name under which the user would be stored. Errors: *[InvalidError].
+func (n *NewUser) Validate() (string, error) {
+	name, bad := username.New(n.Name)
+	password := grants.ValidatePassword(n.Name, n.Password)
+	if n.Hash != "" {
+		password = secret.CheckForeign(n.Hash)
+	}
+	if err := errors.Join(bad, password); err != nil {
+		return "", &InvalidError{err}
+	}
+	return name, nil
+}
+
+// CheckUser returns the name under which a new user would be stored, or why it could not be.
+func (r *Registry) CheckUser(ctx context.Context, n NewUser) (string, error) {
+	name, err := n.Validate()
+	if err != nil {
+		return "", err
+	}
+	err = r.o.Names.check(ctx, r.o.Store, name)
+	if err == nil {
+		switch _, err = r.FindClient(ctx, name); {
+		case err == nil || errors.Is(err, clientcfg.ErrUnreadableClient):
+			err = ErrNameOfClient
+		case errors.Is(err, clientcfg.ErrNotFound):
+			err = nil
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("create user %q: %w", name, err)
+	}
+	return name, nil
+}
+
+func (r *Registry) hash(ctx context.Context, name, password string) (string, error) {
+	hash, err := r.o.Passwords.Hash(ctx, password)
+	if err != nil {
+		return "", fmt.Errorf("hash password of user %q: %w", name, err)
+	}
+	return hash, nil
+}
+
+// Users returns a page of the users, ordered by name: at most limit of those whose names are greater.
+func (r *Registry) Users(ctx context.Context, after string, limit int) ([]User, error) {
+	stored, err := r.o.Store.UsersAfter(ctx, after, limit)
+	list := make([]User, len(stored))
+	for i := range stored {
+		if list[i] = showUser(&stored[i].User); stored[i].Err != nil {
+			list[i] = User{Username: stored[i].Name, Unreadable: stored[i].Err.Error()}
+		}
+	}
+	return list, err
+}
+
+// User returns the user of that name, in any way that the user can sign in with. Errors:
+// [grants.ErrNotFound], [grants.ErrUnreadableUser].
+func (r *Registry) User(ctx context.Context, typed string) (User, error) {
+	u, err := r.user(ctx, typed)
+	return showUser(&u), err
+}
+
+func (r *Registry) user(ctx context.Context, typed string) (grants.User, error) {
+	name, err := grants.StoredName(ctx, r.o.Store, typed)
+	var u grants.User
+	if err == nil {
+		u, err = r.o.Store.User(ctx, name)
+	}
+	if err != nil {
+		return u, fmt.Errorf("user %q: %w", typed, err)
+	}
+	return u, nil
+}
+
+// SetPassword replaces the password of a user and revokes the user, as [Registry.RevokeUser] does.
+// Errors: *[InvalidError], [grants.ErrNotFound].
+func (r *Registry) SetPassword(ctx context.Context, typed, password string) (User, error) {
+	u, err := r.User(ctx, typed)
+	if err != nil {
+		return u, err
+	}
+	if err := grants.ValidatePassword(u.Username, password); err != nil {
+		return u, &InvalidError{err}
+	}
+	hash, err := r.hash(ctx, u.Username, password)
+	if err != nil {
+		return u, err
+	}
+	return r.revokeUser(ctx, u.Username, "password", grants.UserChange{PasswordHash: hash})
+}
+
+// RevokeUser makes everything worthless that came of a user's sign-ins until now: sessions, codes,
+// refresh tokens and access tokens, at once on every instance. It returns the user with the time of the
+// revocation. Errors: [grants.ErrNotFound].
+func (r *Registry) RevokeUser(ctx context.Context, typed string) (User, error) {
+	return r.revokeUser(ctx, typed, "revoke", grants.UserChange{})
+}
+
+// revokeUser makes the change and revokes the user, in one step of the store, so that what came of a
+// sign-in with the record of before carries a lower count. The user is read for the ID of the stamp
+// only: one of an earlier release gets one.
+func (r *Registry) revokeUser(ctx context.Context, typed, action string, with grants.UserChange) (User, error) {
+	return r.changeUser(ctx, typed, action, func(u *grants.User, now time.Time) (grants.UserChange, error) {
+		with.NotBefore, with.Stamp = notBefore(now), secret.NewStamp()
+		if u.Stamp.ID != "" {
+			with.Stamp.ID = ""
+		}
+		u.NotBefore, u.PasswordHash = with.NotBefore, cmp.Or(with.PasswordHash, u.PasswordHash)
+		return with, nil
+	})
+}
+
+// UnlockUser ends the row of wrong passwords of a user, on every instance with its next attempt, so that
+// new addresses are not slowed down. Limits by address stay. Errors: [grants.ErrNotFound].
+func (r *Registry) UnlockUser(ctx context.Context, typed string) (User, error) {
+	return r.changeUser(ctx, typed, "unlock", func(u *grants.User, now time.Time) (grants.UserChange, error) {
+		return grants.UserChange{RowFrom: u.NextRow(now)}, nil
+	})
+}
+
+// SetOperator lets a user use the admin API, or not. Errors: *[LockOutError], [grants.ErrNotFound].
+func (r *Registry) SetOperator(ctx context.Context, typed string, access clientcfg.Access) (User, error) {
+	return r.changeUser(ctx, typed, "operator", func(u *grants.User, _ time.Time) (grants.UserChange, error) {
+		var err error
+		if access != clientcfg.WriteAccess {
+			err = r.mayEndOperator(u)
+		}
+		u.Operator = access
+		return grants.UserChange{Operator: &access}, err
+	})
+}
+
+// changeUser changes a user and returns it with what edit has made of it.
+func (r *Registry) changeUser(ctx context.Context, typed, action string, edit func(u *grants.User, now time.Time) (grants.UserChange, error)) (User, error) {
+	u, err := r.user(ctx, typed)
+	if err != nil {
+		return User{}, err
+	}
+	before, shown := userDoc{u.Name, u.Operator}, showUser(&u)
+	now, err := r.sharedTime(ctx)
+	if err == nil {
+		err = r.o.IfUser(&shown)
+	}
+	var with grants.UserChange
+	if err == nil {
+		with, err = edit(&u, now)
+	}
+	if err == nil {
+		ch := change{action, clientcfg.UserTarget(u.Name), before, userDoc{u.Name, u.Operator}}
+		err = r.record(ctx, ch, func() error { return r.o.Store.ChangeUser(ctx, u.Name, with) })
+	}
+	if err != nil {
+		return User{}, fmt.Errorf("user %q: %w", u.Name, err)
+	}
+	return showUser(&u), nil
+}
+
+// DeleteUser removes a user, also one that cannot be read, and returns the name. Errors: *[LockOutError],
+// [grants.ErrNotFound].
+func (r *Registry) DeleteUser(ctx context.Context, typed string) (string, error) {
+	name, err := grants.StoredName(ctx, r.o.Store, typed)
+	if err != nil {
+		return name, fmt.Errorf("user %q: %w", typed, err)
+	}
+	ch := change{action: "delete", target: clientcfg.UserTarget(name)}
+	u, err := r.o.Store.User(ctx, name)
+	switch {
+	case err == nil:
+		shown := showUser(&u)
+		ch.before = userDoc{u.Name, u.Operator}
+		if err = r.o.IfUser(&shown); err == nil {
+			err = r.mayEndOperator(&u)
+		}
+	case errors.Is(err, grants.ErrUnreadableUser):
+		err = nil
+	}
+	if err == nil {
+		err = r.record(ctx, ch, func() error { return r.o.Store.DeleteUser(ctx, name) })
+	}
+	if err != nil {
+		return name, fmt.Errorf("user %q: %w", name, err)
+	}
+	return name, nil
+}

@@ -1,0 +1,72 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	bolt "go.etcd.io/bbolt"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// SessionsOf implements [grants.SignIns]. Sessions of releases that kept no index are not in it.
+func (s *Store) SessionsOf(ctx context.Context, username string) (list []grants.Session, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) error {
+		list = nil
+		index := tx.Bucket(userSessions)
+		if index == nil {
+			return nil
+		}
+		user, c := secret.DigestOf(username), index.Cursor()
+		for key, _ := c.Seek(user[:]); bytes.HasPrefix(key, user[:]); key, _ = c.Next() {
+			if len(key) != userSessionKeySize {
+				continue
+			}
+			digest := secret.Digest(key[userSessionKeySize-len(user):])
+			value := get(tx, sessions, digest[:])
+			if value == nil { // signed out with an earlier release
+				continue
+			}
+			session, err := decodeSession(digest, value)
+			if err != nil {
+				return err
+			}
+			list = append(list, session)
+		}
+		return nil
+	})
+	slices.Reverse(list)
+	return list, err
+}
+
+// familiesAtOnce bounds how many records one transaction reads: while it runs, pages that writers free
+// cannot be used again.
+const familiesAtOnce = 10_000
+
+// FamiliesOf implements [grants.SignIns]. There is no index by user, so it reads all refresh tokens.
+func (s *Store) FamiliesOf(ctx context.Context, username string, limit int) (list []grants.Family, err error) {
+	var next []byte
+	for done := false; !done && err == nil; {
+		err = s.view(ctx, func(tx *bolt.Tx) error {
+			c := tx.Bucket(buckets[refreshTokens]).Cursor()
+			key, value := c.Seek(next)
+			for range familiesAtOnce {
+				if key == nil || len(list) == limit {
+					done = true
+					return nil
+				}
+				// Among them are tokens of earlier releases, which do not decode as a family.
+				if f, err := decodeFamily(secret.Digest{}, value); err == nil && f.Username == username && f.Family != "" {
+					list = append(list, f)
+				}
+				key, value = c.Next()
+			}
+			next = bytes.Clone(key)
+			done = key == nil
+			return nil
+		})
+	}
+	return list, err
+}

@@ -1,0 +1,105 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// testSignIns lists what users are signed in with.
+func testSignIns(t *testing.T, target Target) {
+	t.Helper()
+	b, ctx := target.fresh(t), t.Context()
+	sessions := func(user string) []grants.Session {
+		t.Helper()
+		list, err := b.SessionsOf(ctx, user)
+		succeed(t, "sessions", err)
+		return list
+	}
+	families := func(user string, limit int) (names []string) {
+		t.Helper()
+		list, err := b.FamiliesOf(ctx, user, limit)
+		succeed(t, "families", err)
+		for _, f := range list {
+			names = append(names, fmt.Sprint(f.Family, " ", f.Generation))
+		}
+		slices.Sort(names)
+		return names
+	}
+	equal(t, "sessions of nobody", []grants.Session(nil), sessions("bob"))
+	equal(t, "families of nobody", []string(nil), families("bob", 10))
+	for i := range 3 {
+		succeed(t, "create", errors.Join(
+			b.CreateSession(ctx, sessionOf("bob", i), mostSessions), b.CreateSession(ctx, sessionOf("bo", i), mostSessions)))
+	}
+	succeed(t, "sign out", b.DeleteSession(ctx, sessionOf("bob", 1).Digest))
+	equal(t, "sessions", []grants.Session{sessionOf("bob", 2), sessionOf("bob", 0)}, sessions("bob"))
+	equal(t, "sessions of a name that is no text", []grants.Session(nil), sessions("b\xff"))
+
+	of := func(user, name string) grants.Family {
+		f := family(name)
+		f.Username = user
+		return f
+	}
+	first := of("bob", "first")
+	succeed(t, "create", errors.Join(b.CreateFamily(ctx, first), b.CreateFamily(ctx, of("bob", "second")), b.CreateFamily(ctx, of("bo", "third"))))
+	first.Generation, first.IssuedAt = 2, first.IssuedAt.Add(time.Minute)
+	succeed(t, "refresh", b.RotateFamily(ctx, first))
+	coded := code("code")
+	coded.Username = "bob"
+	begun := of("bob", "code")
+	succeed(t, "code", errors.Join(b.CreateCode(ctx, coded), b.RedeemCode(ctx, coded.Digest, &begun)))
+	equal(t, "families", []string{"family of code 1", "family of first 2", "family of second 1"}, families("bob", 10))
+	equal(t, "at most so many", 2, len(families("bob", 2)))
+	list, err := b.FamiliesOf(ctx, "bo", 1)
+	succeed(t, "families", err)
+	want := of("bo", "third")
+	want.Digest = secret.Digest{}
+	equal(t, "a whole family", []grants.Family{want}, list)
+}
+
+func pagesOfUsers(t *testing.T, b Backend) {
+	t.Helper()
+	for _, name := range []string{"ann", "bob", "böb", "cat"} {
+		succeed(t, "create", b.CreateUser(t.Context(), user(name)))
+	}
+	for _, tt := range []struct {
+		after string
+		limit int
+		want  []string
+	}{
+		{"", 10, []string{"ann", "bob", "böb", "cat"}},
+		{"", 2, []string{"ann", "bob"}},
+		{"bob", 2, []string{"böb", "cat"}},
+		{"b", 1, []string{"bob"}},
+		{"cat", 1, nil},
+	} {
+		list, err := b.UsersAfter(t.Context(), tt.after, tt.limit)
+		succeed(t, "users", err)
+		var names []string
+		for _, u := range list {
+			names = append(names, u.Name)
+		}
+		equal(t, fmt.Sprintf("%d after %q", tt.limit, tt.after), tt.want, names)
+	}
+}
+
+// replaceHash: of those who saw a hash, one replaces it, and none if it was replaced meanwhile.
+func replaceHash(t *testing.T, b Backend) {
+	t.Helper()
+	ctx, alice := t.Context(), user("alice")
+	succeed(t, "create", b.CreateUser(ctx, alice))
+	replace := func(seen, by string) error {
+		return b.ChangeUser(ctx, "alice", grants.UserChange{PasswordHash: by, ReplacesHash: seen})
+	}
+	succeed(t, "replace", replace(alice.PasswordHash, "new"))
+	failWith(t, "replace what is replaced", grants.ErrNotFound, replace(alice.PasswordHash, "newer"))
+	got, err := b.User(ctx, "alice")
+	succeed(t, "user", err)
+	equal(t, "hash", "new", got.PasswordHash)
+}
