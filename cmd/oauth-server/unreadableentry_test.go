@@ -62,7 +62,7 @@ func TestUnreadableEntryOfADatabase(t *testing.T) {
 		t.Errorf("the trail is\n%s%s", stdout, stderr)
 	}
 	var shown struct{ Entries []listedEntry }
-	stdout, _ = limits(starts, "audit", "-o", "json")
+	stdout, _ = limits(starts, "audit", "--target", "policies/legacy", "-o", "json")
 	check.OK(t, json.Unmarshal([]byte(stdout), &shown))
 	check.Equal(t, "entries", len(shown.Entries), 2)
 	if e := shown.Entries[0]; e.Version != 2 || !strings.Contains(e.Unreadable, "until") || e.Target != "" || shown.Entries[1].Target != "policies/legacy" {

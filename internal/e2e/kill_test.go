@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -92,7 +93,7 @@ func requireRedeemable(ctx context.Context, t *testing.T, c *oauth2.Config, chai
 	}
 }
 
-// A second server on the same file says so, and does not hang.
+// A second server on the same file says so, and does not hang; a command asks the first one.
 func TestSecondServerOnTheSameFile(t *testing.T) {
 	s := start(t, unlimited)
 	args := append([]string{}, s.args...)
@@ -107,8 +108,11 @@ func TestSecondServerOnTheSameFile(t *testing.T) {
 	check.OK(t, ctx.Err(), "the second server hangs")
 	check.ErrorSays(t, err, "exit status 1")
 	check.ErrorSays(t, err, "store.db")
-	_, err = command(ctx, "", "client", "list", "--data", s.data())
+	_, err = command(ctx, "", "keys", "list", "--data", s.data())
 	check.ErrorSays(t, err, "store.db")
+	list, err := command(ctx, "", "client", "list", "--data", s.data())
+	check.OK(t, err)
+	check.Equal(t, "shop is listed", strings.Contains(string(list), "shop"), true)
 	_, err = s.credentials("shop").Token(with(t))
 	check.OK(t, err, "the first server is disturbed")
 }

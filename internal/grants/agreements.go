@@ -98,6 +98,7 @@ func (s *Service) agree(ctx context.Context, p *Prompt, session *Session, asked 
 		case !errors.Is(err, ErrExists):
 			return Agreement{}, storeFailed("store agreement", err)
 		}
+		asked = false // it was stored at this moment: what it allows now may be enough
 	}
 	return Agreement{}, storeFailed("store agreement", ErrExists)
 }

@@ -9,7 +9,7 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// ErrNoConsent: the user allows the client nothing.
+// ErrNoConsent is returned if the user allows the client nothing.
 var ErrNoConsent = errors.New("the user allows the client nothing")
 
 // Consents are what users allow clients. [grants.Service] is one.
