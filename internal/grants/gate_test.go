@@ -83,6 +83,7 @@ func TestGateAnswers(t *testing.T) {
 		t.Fatal("the third request was admitted, want it denied")
 	}
 	check.Equal(t, "code", limited.Code(), grants.TemporarilyUnavailable)
+	check.Equal(t, "limit", limited.Limit, "per-minute")
 	seconds := limited.RetryAfterSeconds()
 	if seconds <= 0 {
 		t.Fatalf("seconds = %v, want more than 0", seconds)
