@@ -128,7 +128,7 @@ func (l *limiter) decided(ctx context.Context, d grants.Decided) {
 		kind = activity.Client
 	}
 	l.activity.Record(time.Now(), activity.Observation{
-		ClientID: d.ClientID, Kind: kind, Decision: &d.Decision,
+		ClientID: d.ClientID, Username: d.Username, Kind: kind, Decision: &d.Decision,
 		Tried: d.CandidateAsked, Refused: d.CandidateDenies, TriedSince: d.CandidateSince,
 	})
 }

@@ -58,7 +58,7 @@ func (x *issuance) quota() ratelimit.Key {
 // decided passes the decision to the observer and turns it into an answer.
 func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcfg.PolicySnapshot, x *issuance, d *ratelimit.Decision) (fields RateLimit, err error) {
 	if s.opts.Observe != nil {
-		decided := Decided{ClientID: x.client.ID, Username: x.auth.Username, Grant: x.grant, Decision: *d}
+		decided := Decided{ClientID: x.client.ID, Username: s.countedName(now, x, d), Grant: x.grant, Decision: *d}
 		s.tryCandidate(now, policies, x, &decided)
 		s.opts.Observe(ctx, decided)
 	}
@@ -69,6 +69,16 @@ func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcf
 		}
 	}
 	return fields, nil
+}
+
+// countedName returns the username for the observer. That of a password grant may be denied before its
+// password is verified, and people type passwords into the field for the name: so it is passed on only
+// if requests of it were admitted before.
+func (s *Service) countedName(now time.Time, x *issuance, d *ratelimit.Decision) string {
+	if x.grant == clientcfg.Password && d.Rejected() && len(s.opts.Counters.Usage(now, x.quota())) == 0 {
+		return ""
+	}
+	return x.auth.Username
 }
 
 // bindingName returns the name of the limit that decided; empty if none applied.
