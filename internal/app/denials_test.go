@@ -133,6 +133,34 @@ func TestWouldBeDenialsAreSampled(t *testing.T) {
 	}
 }
 
+// What the limiter decides goes into the line and to the operators, with the user's hash or name.
+func TestDenialsOfUsersGoToTheLogAndToOperators(t *testing.T) {
+	for _, names := range []bool{false, true} {
+		cfg := testConfig(t)
+		cfg.LogUsernames = names
+		r := start(t, cfg, &bytes.Buffer{})
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/token", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req = accesslog.Identify(req, http.Header{}, false)
+		r.limiter.decided(req.Context(), grants.Decided{ClientID: "shop", Username: "ada", Grant: "password", Decision: decision(t, ratelimit.Enforce)})
+		var log bytes.Buffer
+		(&accesslog.Line{Route: "/token", Started: time.Now()}).Write(NewLogger(config.Log{}, &log), req)
+		want := " user_hash=" + r.base.userHash("ada") + "\n"
+		if names {
+			want = " username=ada\n"
+		}
+		if !strings.HasSuffix(log.String(), want) {
+			t.Errorf("the line %q does not end with %q", log.String(), want)
+		}
+		report := r.limiter.activity.Report(time.Now(), 10)
+		if users, _ := report.DeniedOf("shop"); len(users) != 1 || users[0].Username != "ada" || users[0].Denied != 1 {
+			t.Errorf("operators see %+v", users)
+		}
+	}
+}
+
 // The hash of a user is the same after a restart, and neither the name nor another user's.
 func TestUserHashStays(t *testing.T) {
 	cfg := testConfig(t)
