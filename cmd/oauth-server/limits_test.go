@@ -34,6 +34,8 @@ func TestParseLimit(t *testing.T) {
 		{"10/60", adminapi.Limit{}, "with its unit"},
 		{"10/60s,burst=5", adminapi.Limit{}, `unknown option "burst"`},
 		{"10/60s,frames=many", adminapi.Limit{}, `frames: "many"`},
+		{"10/60s,frames=0", adminapi.Limit{}, "at least 1"},
+		{"10/60s,soft=0", adminapi.Limit{}, "more than 0"},
 		{"10/60s,frames", adminapi.Limit{}, `"frames" is not`},
 		{"10/60s,outage=deny", adminapi.Limit{}, "soft and on_outage"},
 	}
