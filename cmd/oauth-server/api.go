@@ -91,11 +91,7 @@ func (l *apiFlags) bearer(ctx context.Context, issuer string, fresh bool) (strin
 		CacheFile: l.cache, Force: fresh,
 	}
 	if l.cache == "" && !l.noCache {
-		dir, err := tokenclient.DefaultCacheDir()
-		if err != nil {
-			return "", fmt.Errorf("%w; name a file with --cache, or use --no-cache", err)
-		}
-		r.CacheDir = dir
+		r.CacheDir, _ = tokenclient.DefaultCacheDir() // without one, as in a container without HOME, nothing is cached
 	}
 	client := &tokenclient.Client{HTTP: l.tokens, Now: time.Now, Notify: func(m string) { l.note("%s", m) }}
 	result, err := client.Token(ctx, r)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,13 +46,14 @@ type limits struct {
 	apiFlags
 	reason     string
 	yes, check bool
+	since      time.Time // from which the activity of clients is counted
 }
 
 func newLimits(c *cli) *cobra.Command {
 	l := &limits{apiFlags: apiFlags{cli: c}}
 	cmd := group("limits", "Show and change the limits of a running server",
 		l.newGet(), l.newSet(), l.newUnset(), l.newList(), l.newDryRun(), l.newTrust(), l.newCanary(), l.newCandidate(),
-		l.newTop(), l.newCounters(), l.newReset(), l.newAudit(), l.newInstances())
+		l.newTop(), l.newDenied(), l.newHash(), l.newCounters(), l.newReset(), l.newAudit(), l.newInstances())
 	cmd.Long, cmd.Example = limitsLong, limitsExample
 	flags := cmd.PersistentFlags()
 	l.add(flags, "admin address of the server (default "+defaultAdmin+")")

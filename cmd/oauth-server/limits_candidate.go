@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -77,12 +76,12 @@ func (l *limits) newCandidateShow() *cobra.Command {
 func (l *limits) candidateTable(c adminapi.CandidateView) error {
 	a := c.Activity
 	rows := [][]string{
-		{"tried since", c.Since.Local().Format(time.DateTime)},
+		{"tried since", dateTime(c.Since)},
 		{"user limits", showLimits(c.User)},
 		{"client limits", showLimits(c.Client)},
 		{"note", c.Note},
 		{"", ""},
-		{"in the last ten minutes", ""},
+		{"since " + dateTime(a.Since), ""},
 		{"  requests tried", number(a.Tried)},
 		{"  it would have denied", number(a.CandidateWouldDeny)},
 		{"  denied by the live limits", number(a.Denied)},

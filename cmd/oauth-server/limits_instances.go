@@ -11,40 +11,41 @@ import (
 )
 
 func (l *limits) newInstances() *cobra.Command {
-	return &cobra.Command{
+	return l.watched(&cobra.Command{
 		Use: "instances", Short: "Show every instance, and whether it has the current limits", Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd.Context(), l, "/instances", nil, l.instancesTable)
 		},
-	}
+	})
 }
 
 func (l *limits) instancesTable(page adminapi.Instances) error {
 	rows := [][]string{{"INSTANCE", "HOST", "VERSION", "STARTED", "POLICIES", "FILE", "COUNTERS", "CLOCK"}}
 	for _, i := range page.Instances {
-		rows = append(rows, instanceRow(i))
+		rows = append(rows, l.instanceRow(i))
 	}
 	return l.table(rows...)
 }
 
-func instanceRow(i adminapi.Instance) []string {
+func (l *limits) instanceRow(i adminapi.Instance) []string {
 	policies := "current"
 	switch {
 	case i.Policies.Error != "":
-		policies = "not refreshed: " + i.Policies.Error
+		policies = l.alarming("not refreshed: "+i.Policies.Error, true)
 	case !i.Policies.Current:
-		policies = "behind, at " + strconv.FormatInt(i.Policies.Version, 10)
+		policies = l.notable("behind, at "+strconv.FormatInt(i.Policies.Version, 10), true)
 	}
 	counters, clock := "its own", "-"
 	if i.Sync != nil {
-		counters, clock = showCounting(i.Sync), showClock(i.Sync)
+		counters = l.alarming(showCounting(i.Sync), i.Sync.Degraded || i.Sync.Outage)
+		clock = l.notable(showClock(i.Sync), i.Sync.ClockAlone != "")
 	}
 	id := i.ID
 	if i.Self {
 		id += " *"
 	}
 	return []string{
-		id, i.Host, i.Version, i.StartedAt.Local().Format(time.DateTime), policies, i.Policies.File[:min(8, len(i.Policies.File))], counters, clock,
+		id, i.Host, i.Version, dateTime(i.StartedAt), policies, i.Policies.File[:min(8, len(i.Policies.File))], counters, clock,
 	}
 }
 

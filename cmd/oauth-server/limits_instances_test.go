@@ -28,8 +28,8 @@ func TestInstanceRow(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			i := adminapi.Instance{ID: "i-1", Host: "h", Version: "v1", StartedAt: started, Self: true, Sync: tt.sync}
 			i.Policies.Current, i.Policies.File = true, "0123456789"
-			want := append([]string{"i-1 *", "h", "v1", "2026-03-01 12:00:00", "current", "01234567"}, tt.want...)
-			if diff := cmp.Diff(want, instanceRow(i)); diff != "" {
+			want := append([]string{"i-1 *", "h", "v1", "2026-03-01T12:00:00Z", "current", "01234567"}, tt.want...)
+			if diff := cmp.Diff(want, (&limits{apiFlags: apiFlags{cli: &cli{}}}).instanceRow(i)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -17,6 +17,7 @@ import (
 
 func (l *limits) newList() *cobra.Command {
 	var all bool
+	var by listOrder
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the clients with recent requests or a policy of their own", Args: takes(),
 		Long: `List the clients with requests in the last ten minutes, and those with a policy or
@@ -25,31 +26,43 @@ Clients that the configuration file has a policy for and that are not registered
 listed too, as not registered.`,
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list all registered clients")
+	by.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		raw, unregistered, err := l.clients(cmd.Context())
 		if err != nil {
 			return err
 		}
-		rows := [][]string{{"CLIENT", "MODE", "USER LIMITS", "CLIENT LIMITS", "FROM", "ALLOWED", "DENIED", "WOULD DENY", "CANDIDATE DENIES"}}
-		listed := []json.RawMessage{}
+		found := []listedClient{}
 		for _, one := range raw {
 			var c adminapi.Client
 			if err := json.Unmarshal(one, &c); err != nil {
 				return fmt.Errorf("read the answer: %w", err)
 			}
-			if all || c.Source != "none" || c.Candidate || c.Activity.Total() > 0 {
-				rows, listed = append(rows, clientRow(c)), append(listed, one)
+			if by.matches(c.ClientID, c.Name) && (all || c.Source != "none" || c.Candidate || c.Activity.Total() > 0) {
+				found = append(found, listedClient{Client: c, raw: one})
 			}
 		}
-		for _, id := range unregistered {
-			rows = append(rows, []string{id, "not registered", "-", "-", "configuration file", "-", "-", "-", "-"})
+		if err := by.sort(cmd.Context(), l, found); err != nil {
+			return err
 		}
-		return l.list(map[string]any{"clients": listed, "unregistered": append([]string{}, unregistered...)}, rows...)
+		rows := [][]string{by.heading("CLIENT", "MODE", "USER LIMITS", "CLIENT LIMITS", "FROM", "ALLOWED", "DENIED", "WOULD DENY", "CANDIDATE DENIES")}
+		listed := make([]json.RawMessage, 0, len(found))
+		for i := range found {
+			rows, listed = append(rows, by.row(l, &found[i], l.clientRow(found[i].Client))), append(listed, found[i].raw)
+		}
+		unregistered = by.named(unregistered)
+		for _, id := range unregistered {
+			rows = append(rows, []string{id, l.notable("not registered", true), "-", "-", "configuration file", "-", "-", "-", "-"})
+		}
+		if err := l.list(map[string]any{"clients": listed, "unregistered": unregistered, "since": l.since}, rows...); err != nil {
+			return err
+		}
+		return l.period(l.since)
 	}
-	return cmd
+	return l.watched(cmd)
 }
 
-func clientRow(c adminapi.Client) []string {
+func (l *limits) clientRow(c adminapi.Client) []string {
 	mode := c.Effective.Mode
 	if c.Effective.Trusted {
 		mode = "trusted"
@@ -61,7 +74,8 @@ func clientRow(c adminapi.Client) []string {
 	}
 	return []string{
 		c.ClientID, mode, showLimits(c.Effective.User), showLimits(c.Effective.Client), from,
-		number(c.Activity.Allowed + c.Activity.Trusted + c.Activity.Off), number(c.Activity.Denied), number(c.Activity.WouldDeny), candidate,
+		number(c.Activity.Allowed + c.Activity.Trusted + c.Activity.Off),
+		l.alarming(number(c.Activity.Denied), c.Activity.Denied > 0), l.notable(number(c.Activity.WouldDeny), c.Activity.WouldDeny > 0), candidate,
 	}
 }
 
@@ -74,6 +88,7 @@ func (l *limits) clients(ctx context.Context) (all []json.RawMessage, unregister
 			return nil, nil, err
 		}
 		var page struct {
+			Since        time.Time         `json:"since"`
 			Clients      []json.RawMessage `json:"clients"`
 			Next         string            `json:"next"`
 			Unregistered []string          `json:"unregistered"`
@@ -81,6 +96,7 @@ func (l *limits) clients(ctx context.Context) (all []json.RawMessage, unregister
 		if err := json.Unmarshal(raw, &page); err != nil {
 			return nil, nil, fmt.Errorf("read the answer: %w", err)
 		}
+		l.since = page.Since
 		all = append(all, page.Clients...)
 		if page.Next == "" {
 			return all, page.Unregistered, nil
@@ -89,60 +105,31 @@ func (l *limits) clients(ctx context.Context) (all []json.RawMessage, unregister
 	}
 }
 
-func (l *limits) newTop() *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{
-		Use: "top", Short: "Show the busiest clients and those nearest to a limit", Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), l, "/top", url.Values{"limit": {strconv.Itoa(limit)}}, l.topTable)
-		},
-	}
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many of each to show")
-	return cmd
-}
-
-func (l *limits) topTable(top adminapi.Top) error {
-	rows := [][]string{{"CLIENT", "REQUESTS", "ALLOWED", "DENIED", "WOULD DENY"}}
-	for _, c := range top.Talkers {
-		rows = append(rows, []string{
-			c.ClientID, number(c.Total()), number(c.Allowed + c.Trusted + c.Off), number(c.Denied), number(c.WouldDeny),
-		})
-	}
-	if err := l.table(rows...); err != nil {
-		return err
-	}
-	rows = [][]string{{""}, {"CLIENT", "USER", "LIMIT", "ESTIMATE", "USED", "NEXT FREE"}}
-	for _, k := range top.NearLimit {
-		rows = append(rows, counterRow(k))
-	}
-	return l.table(rows...)
-}
-
-func counterRow(k adminapi.Counter) []string {
+func (l *limits) counterRow(k adminapi.Counter) []string {
 	user, free, client := "(the client itself)", "now", k.ClientID
 	if k.Username != nil {
 		user = *k.Username
 	}
 	if k.FreeAt != nil {
-		free = k.FreeAt.Local().Format(time.TimeOnly)
+		free = clockTime(*k.FreeAt)
 	}
 	if k.Candidate {
 		client += " (candidate)"
 	}
 	return []string{
 		client, user, showLimits([]adminapi.Limit{k.Limit}), strconv.FormatFloat(k.Estimate, 'f', 1, 64),
-		strconv.FormatFloat(100*k.Usage, 'f', 0, 64) + "%", free,
+		l.used(k.Usage), free,
 	}
 }
 
 func (l *limits) newCounters() *cobra.Command {
-	return &cobra.Command{
+	return l.watched(&cobra.Command{
 		Use: "counters CLIENT", Short: "Show the current counts of a client and its users", Args: takes("CLIENT"),
 		ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return show(cmd.Context(), l, countersPath(args[0]), nil, l.countersTable)
 		},
-	}
+	})
 }
 
 func countersPath(clientID string) string {
@@ -152,7 +139,7 @@ func countersPath(clientID string) string {
 func (l *limits) countersTable(page adminapi.Counters) error {
 	rows := [][]string{{"CLIENT", "USER", "LIMIT", "ESTIMATE", "USED", "NEXT FREE", "SHARED", "IN FLIGHT"}}
 	for _, k := range page.Counters {
-		rows = append(rows, append(counterRow(k), strconv.FormatInt(k.Known, 10), strconv.FormatInt(k.InFlight, 10)))
+		rows = append(rows, append(l.counterRow(k), strconv.FormatInt(k.Known, 10), strconv.FormatInt(k.InFlight, 10)))
 	}
 	return l.table(rows...)
 }
@@ -197,11 +184,18 @@ func (l *limits) newAudit() *cobra.Command {
 			if target != "" {
 				query.Set("target", target)
 			}
-			return show(cmd.Context(), l, "/audit", query, l.auditTable)
+			return show(cmd.Context(), l, "/audit", query, func(page adminapi.Audit) error {
+				if len(page.Entries) == 0 {
+					l.note("%s", noChanges(target))
+					return nil
+				}
+				return l.auditTable(page)
+			})
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many changes to show, at most 1000")
 	cmd.Flags().StringVar(&target, "target", "", "show changes of this only: settings, policies/CLIENT, candidates/CLIENT, clients/CLIENT/counters, clients/CLIENT or users/NAME")
+	_ = cmd.RegisterFlagCompletionFunc("target", l.completeTarget) // fails for a flag that is not there
 	return cmd
 }
 
@@ -209,7 +203,7 @@ func (l *limits) auditTable(page adminapi.Audit) error {
 	rows := [][]string{{"TIME", "WHO", "WHAT", "CHANGED", "REASON"}}
 	for _, e := range page.Entries {
 		if e.Unreadable != "" {
-			rows = append(rows, []string{"-", "-", "version " + strconv.FormatInt(e.Version, 10), "unreadable", "-"})
+			rows = append(rows, []string{"-", "-", "version " + strconv.FormatInt(e.Version, 10), l.alarming("unreadable", true), "-"})
 			l.note("Entry %d of the audit trail cannot be read: %s.", e.Version, e.Unreadable)
 			continue
 		}
@@ -217,7 +211,7 @@ func (l *limits) auditTable(page adminapi.Audit) error {
 		if e.Outcome != "" {
 			what += " (not known whether it was made)"
 		}
-		rows = append(rows, []string{e.At.Local().Format(time.DateTime), whoDid(&e.Actor), what, differences(e.Before, e.After), e.Reason})
+		rows = append(rows, []string{dateTime(e.At), whoDid(&e.Actor), what, differences(e.Before, e.After), e.Reason})
 		for _, c := range e.More { // of the same change
 			rows = append(rows, []string{"", "", e.Action + " " + c.Target, differences(c.Before, c.After), ""})
 		}

@@ -50,10 +50,14 @@ func setOption(l *adminapi.Limit, option string) (err error) {
 		l.Algorithm = value
 	case "on_outage":
 		l.OnOutage = value
-	case "frames":
-		l.Frames, err = strconv.ParseInt(value, 10, 64)
-	case "soft":
-		l.SoftRatio, err = strconv.ParseFloat(value, 64)
+	case "frames": // 0 would be left out of what is sent, and so be the default
+		if l.Frames, err = strconv.ParseInt(value, 10, 64); err == nil && l.Frames < 1 {
+			return fmt.Errorf("frames: at least 1 is needed, not %s", value)
+		}
+	case "soft": // likewise
+		if l.SoftRatio, err = strconv.ParseFloat(value, 64); err == nil && l.SoftRatio <= 0 {
+			return fmt.Errorf("soft: more than 0 is needed, not %s", value)
+		}
 	default:
 		return fmt.Errorf("unknown option %q: there are name, frames, algorithm, soft and on_outage", name)
 	}

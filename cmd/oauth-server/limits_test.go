@@ -34,6 +34,8 @@ func TestParseLimit(t *testing.T) {
 		{"10/60", adminapi.Limit{}, "with its unit"},
 		{"10/60s,burst=5", adminapi.Limit{}, `unknown option "burst"`},
 		{"10/60s,frames=many", adminapi.Limit{}, `frames: "many"`},
+		{"10/60s,frames=0", adminapi.Limit{}, "at least 1"},
+		{"10/60s,soft=0", adminapi.Limit{}, "more than 0"},
 		{"10/60s,frames", adminapi.Limit{}, `"frames" is not`},
 		{"10/60s,outage=deny", adminapi.Limit{}, "soft and on_outage"},
 	}
@@ -108,6 +110,8 @@ func TestDifferences(t *testing.T) {
 func TestLimitsCommandLine(t *testing.T) {
 	silent := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(silent.Close)
+	empty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{}`)) }))
+	t.Cleanup(empty.Close)
 	me := " --client-id ops --client-secret x --server " + silent.URL
 	for _, tt := range []struct {
 		args   string
@@ -118,7 +122,10 @@ func TestLimitsCommandLine(t *testing.T) {
 		{"limits list --token x --server ftp://x", 2, "--server:"},
 		{"limits list --token x --server http://192.0.2.1:9097", 2, "in clear"},
 		{"limits list" + me, 1, "not the admin address"},
-		{"limits list --token x --server http://127.0.0.1:1", 1, "refused"},
+		{"limits list --token x --server http://127.0.0.1:1", 1, "no server listens on 127.0.0.1:1: start it with oauth-server serve, or give the admin address"},
+		{"health --url http://127.0.0.1:1/healthz", 1, "no server listens on 127.0.0.1:1: start it with oauth-server serve, or give the address of another one with --url"},
+		{"token --issuer http://127.0.0.1:1 --grant client_credentials --client-id x --client-secret y --no-cache", 1, "with --issuer or OAUTH_ISSUER"},
+		{"limits list --sort colour --token x --issuer http://127.0.0.1 --server " + empty.URL, 2, `--sort: "colour" is none of name, requests, denied, usage`},
 		{"limits list --client-secret x --client-secret-stdin", 2, "contradict"},
 		{"limits dry-run" + me, 2, "on|off is missing"},
 		{"limits dry-run maybe" + me, 2, `"maybe" is neither on nor off`},

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/term"
+
 	"oauth-server/internal/fielderr"
 )
 
@@ -19,6 +21,7 @@ const (
 
 func main() {
 	c := &cli{in: os.Stdin, out: os.Stdout, errOut: os.Stderr, environ: os.Environ()}
+	c.terminal = term.IsTerminal(int(os.Stdout.Fd()))
 	os.Exit(c.run(context.Background(), os.Args[1:]))
 }
 
@@ -26,10 +29,11 @@ func main() {
 func (c *cli) run(ctx context.Context, args []string) int {
 	root := newRoot(c) //nolint:contextcheck // commands get the context of ExecuteContext from cobra
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
+	err = withHint(cmd, err)
 	if !errors.Is(err, errReported) {
 		for line := range strings.Lines(err.Error()) {
 			_, _ = fmt.Fprintln(c.errOut, "oauth-server:", strings.TrimRight(line, "\n"))

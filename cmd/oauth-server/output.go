@@ -40,7 +40,7 @@ func (c *cli) list(v any, rows ...[]string) error {
 
 // table writes rows in columns; the first row may be a heading.
 func (c *cli) table(rows ...[]string) error {
-	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(painter{c.out}, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t")); err != nil {
 			return err

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -14,6 +16,9 @@ type cli struct {
 	out, errOut io.Writer
 	environ     []string
 	output      string // -o
+	terminal    bool   // out is a terminal
+	// pause waits between two views of --watch; nil waits.
+	pause func(context.Context, time.Duration) error
 }
 
 func newRoot(c *cli) *cobra.Command {
@@ -45,6 +50,7 @@ func newRoot(c *cli) *cobra.Command {
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(newServe(c), newClient(c), newUser(c), newKeys(c), newMigrate(c), newToken(c), newLimits(c), newHealth(c), newVersion(c))
+	completions(c, root)
 	return root
 }
 

@@ -37,7 +37,7 @@ func (l *Line) Write(log *slog.Logger, r *http.Request) {
 	if !log.Enabled(ctx, level) {
 		return
 	}
-	attrs := append(make([]slog.Attr, 0, 8),
+	attrs := append(make([]slog.Attr, 0, 12),
 		slog.String("method", plain(r.Method)),
 		slog.String("path", Path(l.Route, r)),
 		slog.Int("status", l.Status),
@@ -50,6 +50,9 @@ func (l *Line) Write(log *slog.Logger, r *http.Request) {
 	}
 	if l.Error != "" {
 		attrs = append(attrs, slog.String("error", l.Error))
+	}
+	if req := of(ctx); req != nil {
+		attrs = req.denial.attrs(attrs)
 	}
 	log.LogAttrs(ctx, level, "request", attrs...)
 }

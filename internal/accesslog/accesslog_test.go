@@ -97,6 +97,34 @@ func TestLevelOfFailure(t *testing.T) {
 	}
 }
 
+func TestDenialInTheLine(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		d    accesslog.Denial
+		want string
+	}{
+		{"none", accesslog.Denial{Limit: "x", User: "ada"}, ""},
+		{"a hash", accesslog.Denial{Outcome: "denied", Limit: "per-minute", User: "a1b2", Hashed: true}, " outcome=denied limit=per-minute user_hash=a1b2"},
+		{"a name", accesslog.Denial{Outcome: "denied", Limit: "per-minute", User: "ada"}, " outcome=denied limit=per-minute username=ada"},
+		{"a client", accesslog.Denial{Outcome: "would_deny", Limit: "per-minute", Skipped: 7}, " outcome=would_deny limit=per-minute skipped=7"},
+		{"no limit", accesslog.Denial{Outcome: "denied"}, " outcome=denied"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := accesslog.Identify(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/token", http.NoBody), http.Header{}, false)
+			accesslog.NoteDenial(r.Context(), tt.d)
+			if got := accesslog.Denied(r.Context()); got != (tt.want != "") {
+				t.Errorf("Denied is %v", got)
+			}
+			var log bytes.Buffer
+			(&accesslog.Line{Route: "/token", Status: 429, Started: time.Now()}).Write(newLogger(&log), r)
+			if _, got, _ := strings.Cut(log.String(), `remote="invalid IP"`); got != tt.want+"\n" {
+				t.Errorf("the line ends with %q, want %q", got, tt.want)
+			}
+		})
+	}
+	accesslog.NoteDenial(t.Context(), accesslog.Denial{Outcome: "denied"}) // of no request
+}
+
 func TestPeer(t *testing.T) {
 	for from, want := range map[string]netip.Addr{
 		"192.0.2.7:4711":             netip.MustParseAddr("192.0.2.7"),

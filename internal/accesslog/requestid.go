@@ -8,7 +8,19 @@ import (
 	"oauth-server/internal/secret"
 )
 
-type requestIDKey struct{}
+// request is what the context of a request carries for its lines in the log.
+type request struct {
+	id     string
+	denial Denial
+}
+
+type requestKey struct{}
+
+// of returns the request that ctx belongs to, nil if it belongs to none.
+func of(ctx context.Context) *request {
+	r, _ := ctx.Value(requestKey{}).(*request)
+	return r
+}
 
 // Identify gives a request an id, which the context of the returned request carries, and the answer
 // as X-Request-Id. The id that a trusted proxy sent is kept if it is sane, so that one id follows a
@@ -16,13 +28,15 @@ type requestIDKey struct{}
 func Identify(r *http.Request, answer http.Header, trusted bool) *http.Request {
 	id := requestID(r.Header, trusted)
 	answer["X-Request-Id"] = []string{id}
-	return r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+	return r.WithContext(context.WithValue(r.Context(), requestKey{}, &request{id: id}))
 }
 
 // RequestID returns the id of the request that ctx belongs to, or "".
 func RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
+	if r := of(ctx); r != nil {
+		return r.id
+	}
+	return ""
 }
 
 func requestID(h http.Header, trusted bool) string {

@@ -40,7 +40,7 @@ func (w *world) ask(at time.Time, id, user string, n int) {
 	}
 	for range n {
 		d := w.counters.Take(at, ratelimit.Key{ClientID: id, Username: user}, w.policies.For(id), 1)
-		w.recorder.Record(at, activity.Observation{ClientID: id, Kind: kind, Decision: &d})
+		w.recorder.Record(at, activity.Observation{ClientID: id, Username: user, Kind: kind, Decision: &d})
 	}
 }
 

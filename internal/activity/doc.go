@@ -17,6 +17,8 @@
 // the most that was inside each window at once. As long as nothing was denied, a lower
 // limit of the same shape would have denied a request exactly if that [Peak] is above it.
 //
-// The package never decides anything, does no I/O, reads no clock, and keeps no
-// usernames.
+// Of the users with denials it follows those with most, in bounded memory: some of each client, and
+// some of all; see [UserReport].
+//
+// The package never decides anything, does no I/O, and reads no clock.
 package activity

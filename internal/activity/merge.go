@@ -23,6 +23,7 @@ func Merge(reports ...Report) Report {
 	out.Clients = slices.Collect(maps.Values(byID))
 	out.Total = max(out.Total, len(out.Clients))
 	out.order(len(out.Clients))
+	out.Denied = mergeDenied(reports, byID)
 	return out
 }
 

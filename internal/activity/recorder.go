@@ -24,6 +24,7 @@ const shards = 64
 // Observation is one request and how it was decided.
 type Observation struct {
 	ClientID string
+	Username string // empty: the client itself
 	Kind     Kind
 	Decision *ratelimit.Decision
 	// Tried is set if the request was also tried against a candidate, Refused if that
@@ -44,6 +45,8 @@ type shard struct {
 	mu      sync.Mutex
 	clients map[string]*client
 	max     int
+	users   int   // of all clients
+	swept   int64 // number of the last slot in which users were removed
 	dropped int64 // number of the last slot in which a client found no room
 	_       [64]byte
 }
@@ -53,6 +56,7 @@ type client struct {
 	slots      [slots]counts
 	kinds      [2]*kindRecord // nil: there was no request of that kind
 	triedSince time.Time
+	users      map[string]*user // some of those with denials
 }
 
 // counts of one slot. It counts only if number is that of a slot in the window.
@@ -101,6 +105,7 @@ func (r *Recorder) Record(now time.Time, o Observation) {
 		c.forgetTrial(o.TriedSince)
 	}
 	c.at(n).add(&o)
+	s.recordDenied(c, n, &o)
 	if o.Decision.Counted() {
 		c.kind(o.Kind).record(now, n, o.Decision)
 	}
@@ -110,7 +115,13 @@ func (r *Recorder) Record(now time.Time, o Observation) {
 // the window are removed first.
 func (s *shard) admit(id string, now int64) *client {
 	if len(s.clients) >= s.max {
-		maps.DeleteFunc(s.clients, func(_ string, c *client) bool { return !c.seen(now) })
+		maps.DeleteFunc(s.clients, func(_ string, c *client) bool {
+			gone := !c.seen(now)
+			if gone {
+				s.users -= len(c.users)
+			}
+			return gone
+		})
 	}
 	if len(s.clients) >= s.max {
 		return nil
@@ -144,6 +155,11 @@ func (c *client) forgetTrial(since time.Time) {
 	c.triedSince = since
 	for i := range c.slots {
 		c.slots[i].Tried, c.slots[i].CandidateWouldDeny = 0, 0
+	}
+	for _, u := range c.users {
+		for i := range u.slots {
+			u.slots[i].denied[2] = 0
+		}
 	}
 }
 

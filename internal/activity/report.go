@@ -64,6 +64,9 @@ type Report struct {
 	Total int `json:"total"`
 	// Incomplete is set if there were more clients, which are not counted.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// Denied are users with requests denied, or that would have been, those with most first: at most
+	// some of each client, and MaxDenied.
+	Denied []UserReport `json:"denied_users,omitempty"`
 }
 
 // Report returns the decisions of the window before now, of at most limit clients.
@@ -76,6 +79,7 @@ func (r *Recorder) Report(now time.Time, limit int) Report {
 		for id, c := range s.clients {
 			if cr := c.report(id, n); cr.Total() > 0 {
 				out.Clients = append(out.Clients, cr)
+				out.Denied = c.denied(out.Denied, id, n)
 			}
 		}
 		out.Incomplete = out.Incomplete || live(s.dropped, n)
@@ -83,6 +87,8 @@ func (r *Recorder) Report(now time.Time, limit int) Report {
 	}
 	out.Total = len(out.Clients)
 	out.order(limit)
+	orderUsers(out.Denied)
+	out.Denied = out.Denied[:min(MaxDenied, len(out.Denied))]
 	return out
 }
 

@@ -25,6 +25,7 @@ func TestInvalidValuesAreNamed(t *testing.T) {
 		{"window too long", "/policies/shop", `{"user":[{"window":"10000h"}]}`, "user[0].window", "744h"},
 		{"window too fine", "/policies/shop", `{"user":[{"window":"1us"}]}`, "user[0].window", "milliseconds"},
 		{"frames do not divide", "/policies/shop", `{"user":[{"window":"1s","frames":7}]}`, "user[0].frames", "do not divide"},
+		{"no frames", "/policies/shop", `{"user":[{"frames":0}]}`, "user[0].frames", "between 1 and 60"},
 		{"too many frames", "/policies/shop", `{"user":[{"frames":1000000}]}`, "user[0].frames", "between 1 and 60"},
 		{"algorithm", "/policies/shop", `{"user":[{"algorithm":"token_bucket"}]}`, "user[0].algorithm", `"sliding", "weighted", "fixed"`},
 		{"soft ratio", "/policies/shop", `{"user":[{"soft_ratio":1.1}]}`, "user[0].soft_ratio", "above 0 and at most 1"},

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
@@ -134,35 +133,6 @@ func userOf(c adminapi.Counter) string {
 		return ""
 	}
 	return *c.Username
-}
-
-// top answers with the clients that send most requests and the keys nearest their limits,
-// on all instances.
-func (s *Server) top(c *call) error {
-	if err := c.parameters("limit"); err != nil {
-		return err
-	}
-	limit, err := c.number("limit", usuallyListed, topReported)
-	if err != nil {
-		return err
-	}
-	all := s.reports(c.Request().Context())
-	recent := merged(all)
-	out := adminapi.Top{Since: recent.Since, Talkers: []adminapi.ClientCounts{}, NearLimit: []adminapi.Counter{}}
-	slices.SortFunc(recent.Clients, func(a, b activity.ClientReport) int {
-		return cmp.Or(cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.ClientID, b.ClientID))
-	})
-	for _, r := range recent.Clients[:min(int(limit), len(recent.Clients))] {
-		out.Talkers = append(out.Talkers, adminapi.ClientCounts{ClientID: r.ClientID, Counts: r.Counts})
-	}
-	for _, r := range all {
-		for _, u := range r.Top {
-			u.Instance = r.Instance.ID
-			out.NearLimit = append(out.NearLimit, u)
-		}
-	}
-	out.NearLimit = nearest(out.NearLimit, int(limit))
-	return c.answer(out)
 }
 
 func order(b bool) int {

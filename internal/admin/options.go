@@ -92,6 +92,8 @@ type Options struct {
 	// LocalToken makes its sender an operator, from a loopback address: who can read what lies beside
 	// the data file. Empty: there is none.
 	LocalToken string
+	// UserHash returns what stands for a username in the log. Nil: nothing does.
+	UserHash func(username string) string
 
 	// AuditKept is how long audit entries are kept: 400 days if 0.
 	AuditKept time.Duration
@@ -113,6 +115,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Clock == nil {
 		o.Clock = o.Now
+	}
+	if o.UserHash == nil {
+		o.UserHash = func(string) string { return "" }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -85,6 +85,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/clients/:client_id/counters", read, s.showCounters},
 		{http.MethodDelete, "/clients/:client_id/counters", write, s.resetCounters},
 		{http.MethodGet, "/top", read, s.top},
+		{http.MethodGet, "/user-hash", read, s.userHash},
 		{http.MethodGet, "/audit", read, s.audit},
 		{http.MethodGet, "/instances", read, s.instances},
 		{http.MethodGet, "/openapi.json", read, s.openAPI},

@@ -170,7 +170,8 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 		"two-audience": {ClientID: "ops", Subject: "ops", Audience: []string{"x", clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read"}},
 	}
 	o := admin.Options{
-		Issuer: "https://issuer.example", Instance: func() string { return name }, Version: "test", Tokens: w.tokens, Clients: w.clients,
+		UserHash: func(username string) string { return "hash-of-" + username },
+		Issuer:   "https://issuer.example", Instance: func() string { return name }, Version: "test", Tokens: w.tokens, Clients: w.clients,
 		Policies: w.policies, Audit: store, Reports: store.reports, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
 		Stored: store, Users: users{store}, Consents: &consents{}, Registry: store, Events: store,
 	}
@@ -197,7 +198,7 @@ func (w *instance) ask(id, user string, n int) (passed int) {
 	}
 	for range n {
 		d := w.counters.Take(now, ratelimit.Key{ClientID: id, Username: user}, p.For(id), 1)
-		o := activity.Observation{ClientID: id, Kind: kind, Decision: &d}
+		o := activity.Observation{ClientID: id, Username: user, Kind: kind, Decision: &d}
 		if trial, ok := p.Trial(id); ok && (user == "" && trial.Client || user != "" && trial.User) {
 			cd := w.counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: user}, trial.Effective, 1)
 			o.Tried, o.Refused, o.TriedSince = true, cd.Outcome == ratelimit.WouldDeny, trial.Since

@@ -94,11 +94,30 @@ type Counter struct {
 	Instance string     `json:"instance,omitempty"`
 }
 
-// Top is the clients with most requests and the keys nearest their limits.
+// Top is the clients with most requests, the keys nearest their limits and the users denied most: of all
+// clients, or of one.
 type Top struct {
-	Since     time.Time      `json:"since"` // of the talkers
+	Since     time.Time      `json:"since"` // of the talkers and of the denied
 	Talkers   []ClientCounts `json:"talkers"`
 	NearLimit []Counter      `json:"near_limit"`
+	Denied    []DeniedUser   `json:"denied"`
+	// DeniedOthers is what is of no user in Denied; only if it is about one client.
+	DeniedOthers *activity.Denials `json:"denied_others,omitempty"`
+}
+
+// DeniedUser is a user of a client of whom requests were denied, or would have been.
+type DeniedUser struct {
+	ClientID string `json:"client_id"`
+	// Username is null for the client itself (client_credentials).
+	Username *string `json:"username"`
+	UserHash string  `json:"user_hash,omitempty"` // what stands for the user in the log
+	activity.Denials
+}
+
+// UserHash is what stands for a user in the log.
+type UserHash struct {
+	Username string `json:"username"`
+	UserHash string `json:"user_hash"`
 }
 
 // Audit is a page of the audit trail, the newest entry first.

@@ -161,6 +161,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 		Reports:   f.store,
 		Counters:  l.counters,
 		Activity:  l.activity,
+		UserHash:  f.userHash,
 		Stored:    f.store,
 		Sync:      l.syncState,
 		Clock:     f.clock.Now,

@@ -25,6 +25,7 @@ type limiter struct {
 	syncer   *syncer.Syncer // shares the counts with other instances, and with the next start
 	stats    *syncStats
 	activity *activity.Recorder
+	denials  *denials
 	resets   *admin.Resets
 	policies *clientcfg.PolicySource
 	report   func() []byte // for heartbeats; see share
@@ -38,6 +39,7 @@ func newLimiter(ctx context.Context, f *foundation) (l *limiter, err error) {
 	l = &limiter{
 		base: f, counters: ratelimit.NewCounters(f.cfg.RateLimit.MaxKeys),
 		activity: activity.New(activity.DefaultMaxClients, time.Now()),
+		denials:  &denials{hash: f.userHash, names: f.cfg.LogUsernames},
 	}
 	l.syncer = l.newSyncer() //nolint:contextcheck // the report is made for heartbeats, outside of any request
 	l.stats = &syncStats{read: l.syncer.Stats}
@@ -120,12 +122,13 @@ func (l *limiter) logOverrides(ctx context.Context) {
 // decided records a decision of the limiter. It implements grants.Options.Observe.
 func (l *limiter) decided(ctx context.Context, d grants.Decided) {
 	l.base.telemetry.decided(ctx, d)
+	l.denials.note(ctx, time.Now(), &d)
 	kind := activity.User
 	if d.Grant == clientcfg.ClientCredentials {
 		kind = activity.Client
 	}
 	l.activity.Record(time.Now(), activity.Observation{
-		ClientID: d.ClientID, Kind: kind, Decision: &d.Decision,
+		ClientID: d.ClientID, Username: d.Username, Kind: kind, Decision: &d.Decision,
 		Tried: d.CandidateAsked, Refused: d.CandidateDenies, TriedSince: d.CandidateSince,
 	})
 }

@@ -37,9 +37,11 @@ type Config struct {
 	// ShutdownTimeout bounds the graceful stop after that.
 	ShutdownTimeout Duration `json:"shutdown_timeout"`
 	Log             Log      `json:"log"`
-	Metrics         Metrics  `json:"metrics"`
-	Tracing         Tracing  `json:"tracing"`
-	Store           Store    `json:"store"`
+	// LogUsernames logs the names of users who are denied in clear, instead of hashes of them.
+	LogUsernames bool    `json:"log_usernames,omitempty"`
+	Metrics      Metrics `json:"metrics"`
+	Tracing      Tracing `json:"tracing"`
+	Store        Store   `json:"store"`
 	// Migrate brings a MongoDB database to the layout of this release at the start.
 	// Without it, the server does not start on an older layout.
 	Migrate        bool           `json:"migrate,omitempty"`

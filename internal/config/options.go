@@ -88,6 +88,7 @@ var options = []Option{
 	{"shutdown-timeout", "shutdown_timeout", "longest time that a graceful stop may take, after drain_delay"},
 	{"log-format", "log.format", "text or json"},
 	{"log-level", "log.level", "debug, info, warn or error"},
+	{"log-usernames", "log_usernames", "name users who are denied in the log, instead of by a keyed hash"},
 	{"metrics-max-clients", "metrics.max_clients", "clients that have series of their own in /metrics; the others share one"},
 	{"tracing-endpoint", "tracing.endpoint", "URL of an OTLP/HTTP collector to send traces to; empty for none"},
 	{"tracing-sample-ratio", "tracing.sample_ratio", "share of requests that are traced, 0 to 1"},

@@ -115,7 +115,7 @@ const answersOf = "answers"
 // countConsent counts a code of the session, or with answersOf an answer, each under a limit of its own.
 func (s *Service) countConsent(session secret.Digest, of string) error {
 	keys := []ratelimit.Key{{ClientID: session.String(), Username: of}}
-	return tooMany(s.consents.take(s.opts.Clock(), keys), "Too many authorizations in this session")
+	return tooMany(s.consents.take(s.opts.Clock(), keys), authorizationsLimit, "Too many authorizations in this session")
 }
 
 // answered reports whether the page of the code was answered before, as by a double click. The error is

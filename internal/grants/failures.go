@@ -67,7 +67,7 @@ func (f failures) count(now time.Time, remote netip.Addr, name string) error {
 }
 
 func tooManyFailures(wait time.Duration) error {
-	return tooMany(wait, "Too many failed attempts from this address")
+	return tooMany(wait, attemptsLimit, "Too many failed attempts from this address")
 }
 
 // signIns counts wrong passwords and, by address and username, right ones too. Hashing is expensive, so
@@ -98,7 +98,7 @@ func (s signIns) allowed(now time.Time, remote netip.Addr, name string) error {
 	if err := s.blocked(now, remote, name); err != nil {
 		return err
 	}
-	return tooMany(s.successes.wait(now, successKeys(remote, name)), "Too many sign-ins with this username from this address")
+	return tooMany(s.successes.wait(now, successKeys(remote, name)), signInsLimit, "Too many sign-ins with this username from this address")
 }
 
 // succeeded counts a success.

@@ -11,12 +11,14 @@ import (
 // Decided is one decision of the limiter, as it is passed to [Options].Observe.
 type Decided struct {
 	ClientID string
+	Username string // empty for the client itself
 	Grant    clientcfg.Grant
 	Decision ratelimit.Decision
 	// CandidateAsked is set if the request was also counted against limits that are tried out,
-	// CandidateDenies if they would have denied it. CandidateSince identifies these limits by the
-	// time since when they are tried.
+	// CandidateDenies if they would have denied it, and then CandidateLimit is the name of the one
+	// that would. CandidateSince identifies these limits by the time since when they are tried.
 	CandidateAsked, CandidateDenies bool
+	CandidateLimit                  string
 	CandidateSince                  time.Time
 }
 
@@ -56,17 +58,33 @@ func (x *issuance) quota() ratelimit.Key {
 // decided passes the decision to the observer and turns it into an answer.
 func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcfg.PolicySnapshot, x *issuance, d *ratelimit.Decision) (fields RateLimit, err error) {
 	if s.opts.Observe != nil {
-		decided := Decided{ClientID: x.client.ID, Grant: x.grant, Decision: *d}
+		decided := Decided{ClientID: x.client.ID, Username: s.countedName(now, x, d), Grant: x.grant, Decision: *d}
 		s.tryCandidate(now, policies, x, &decided)
 		s.opts.Observe(ctx, decided)
 	}
 	fields.Policy, fields.Limit = d.Headers()
 	if d.Rejected() {
 		return RateLimit{}, &LimitedError{
-			RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, RateLimit: fields, reason: overQuota(x),
+			RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, RateLimit: fields, Limit: bindingName(d), reason: overQuota(x),
 		}
 	}
 	return fields, nil
+}
+
+// countedName returns the username for the observer. That of a password grant may be denied before its
+// password is verified, and people type passwords into the field for the name: so it is passed on only
+// if requests of it were admitted before.
+func (s *Service) countedName(now time.Time, x *issuance, d *ratelimit.Decision) string {
+	if x.grant == clientcfg.Password && d.Rejected() && len(s.opts.Counters.Usage(now, x.quota())) == 0 {
+		return ""
+	}
+	return x.auth.Username
+}
+
+// bindingName returns the name of the limit that decided; empty if none applied.
+func bindingName(d *ratelimit.Decision) string {
+	st, _ := d.BindingLimit()
+	return st.Limit.Name
 }
 
 func overQuota(x *issuance) string {
@@ -85,4 +103,7 @@ func (s *Service) tryCandidate(now time.Time, policies *clientcfg.PolicySnapshot
 	}
 	d := s.opts.Counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: x.auth.Username}, trial.Effective, 1)
 	out.CandidateAsked, out.CandidateDenies, out.CandidateSince = true, d.Outcome == ratelimit.WouldDeny, trial.Since
+	if out.CandidateDenies {
+		out.CandidateLimit = bindingName(&d)
+	}
 }

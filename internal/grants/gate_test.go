@@ -83,6 +83,7 @@ func TestGateAnswers(t *testing.T) {
 		t.Fatal("the third request was admitted, want it denied")
 	}
 	check.Equal(t, "code", limited.Code(), grants.TemporarilyUnavailable)
+	check.Equal(t, "limit", limited.Limit, "per-minute")
 	seconds := limited.RetryAfterSeconds()
 	if seconds <= 0 {
 		t.Fatalf("seconds = %v, want more than 0", seconds)
@@ -342,5 +343,33 @@ func TestGateTriesCandidatesOnEarlyDenials(t *testing.T) {
 		check.Equal(t, "decisions", len(*seen), i+1)
 		check.Equal(t, "CandidateAsked", (*seen)[i].CandidateAsked, true)
 		check.Equal(t, "CandidateDenies", (*seen)[i].CandidateDenies, want.candidateDenies)
+	}
+}
+
+// TestGateNamesOnlyTheCounted: a name at the password grant may be a password, typed into the wrong
+// field. Where there is no room for counters of its own it can be denied at once; then it is not
+// passed on.
+func TestGateNamesOnlyTheCounted(t *testing.T) {
+	settings := ratelimit.DefaultSettings()
+	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
+	policies, counters := testworld.Policies(t, settings, clientcfg.PolicySet{}), ratelimit.NewCounters(1000)
+	var seen []grants.Decided
+	w := newWorld(t, func(o *grants.Options) {
+		o.Counters = counters
+		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
+		o.Observe = func(_ context.Context, d grants.Decided) { seen = append(seen, d) }
+	})
+	ofUser := func(name string) grants.TokenRequest {
+		return grants.TokenRequest{GrantType: "password", Username: name, Password: password}
+	}
+	_ = w.limited("shop", ofUser("alice"))
+	if w.limited("shop", ofUser("alice")) == nil || seen[len(seen)-1].Username != "alice" {
+		t.Errorf("the last decision is %+v, want a denial of alice", seen[len(seen)-1])
+	}
+	for i := range 5000 {
+		counters.Take(w.clock.Now(), ratelimit.Key{ClientID: "shop", Username: fmt.Sprint(i)}, policies.For("shop"), 1)
+	}
+	if w.limited("shop", ofUser("my-password")) == nil || seen[len(seen)-1].Username != "" {
+		t.Errorf("the last decision is %+v, want a denial without a name", seen[len(seen)-1])
 	}
 }

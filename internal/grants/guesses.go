@@ -94,7 +94,7 @@ func (g *guesses) guess(name string, remote netip.Addr) *guess {
 // blocked returns the answer to an attempt beyond the day's limit, nil if it may be made now.
 func (a *guess) blocked() error {
 	d, _ := a.counters.Denies(a.clock(), a.day, a.guesses.day)
-	return tooMany(d.RetryAfter, "Too many failed attempts with this username from this address")
+	return tooMany(d.RetryAfter, userAttemptsLimit, "Too many failed attempts with this username from this address")
 }
 
 // of sets the user of the attempt, the zero user if there is none of that name.
@@ -132,7 +132,7 @@ func (a *guess) slowed() error {
 		return nil
 	}
 	d, _ := a.counters.Denies(a.clock(), a.slowKey(), a.slow)
-	return tooMany(d.RetryAfter, tooManyOfName)
+	return tooMany(d.RetryAfter, userAttemptsLimit, tooManyOfName)
 }
 
 // begin is slowed for an attempt that is made at once, and uses up its part of the slow-down. The counters
@@ -142,14 +142,14 @@ func (a *guess) begin(ctx context.Context) error {
 		return nil
 	}
 	if d := a.counters.Take(a.clock(), a.slowKey(), a.slow, 1); d.Rejected() {
-		return tooMany(d.RetryAfter, tooManyOfName)
+		return tooMany(d.RetryAfter, userAttemptsLimit, tooManyOfName)
 	}
 	begun := a.now().Truncate(a.frame)
 	end := begun.Add(a.frame)
 	name := "attempt slowed down " + a.slowKey().Username + strconv.FormatInt(begun.UnixMilli(), 10)
 	switch err := a.store.RecordOnce(ctx, name, end.Add(skew)); {
 	case errors.Is(err, ErrExists):
-		return tooMany(end.Sub(a.now()), tooManyOfName)
+		return tooMany(end.Sub(a.now()), userAttemptsLimit, tooManyOfName)
 	case err != nil:
 		return storeFailed("record an attempt to sign in", err)
 	}
@@ -173,7 +173,7 @@ func (a *guess) slowKey() ratelimit.Key { return a.key(slowKeys, a.name) }
 func (a *guess) failed() error {
 	a.counters.Take(a.clock(), a.row, a.guesses.row, 1)
 	d := a.counters.Take(a.clock(), a.day, a.guesses.day, 1)
-	return tooMany(d.RetryAfter, "Too many failed attempts with this username from this address")
+	return tooMany(d.RetryAfter, userAttemptsLimit, "Too many failed attempts with this username from this address")
 }
 
 // learned returns what a right password changes of its user, false if nothing.

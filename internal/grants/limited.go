@@ -14,7 +14,10 @@ type LimitedError struct {
 	// RateLimit holds the fields of the answer. They are empty where operators hide them, and after
 	// failed attempts, which have no quota.
 	RateLimit RateLimit
-	reason    string
+	// Limit names the limit that denies, for the log: as in the policy, or, of limits that are no
+	// policy's, by its place in the configuration.
+	Limit  string
+	reason string
 }
 
 // RateLimit holds the values of the fields of draft-ietf-httpapi-ratelimit-headers. An empty field

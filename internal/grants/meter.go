@@ -50,13 +50,23 @@ func (m *meter) take(now time.Time, keys []ratelimit.Key) time.Duration {
 	return 0
 }
 
-// tooMany returns the error of a request that has to wait, nil if it need not. It rounds the wait up
-// to whole seconds.
-func tooMany(wait time.Duration, reason string) error {
+// The limits that are no policy's, by their places in the configuration; see [LimitedError].
+const (
+	attemptsLimit       = "failed_attempts"
+	userAttemptsLimit   = "failed_attempts.users"
+	grantAttemptsLimit  = "failed_attempts.grants"
+	signInsLimit        = "passwords.sign_ins_per_minute"
+	inspectionLimit     = "inspection"
+	authorizationsLimit = "authorizations" // not configurable
+)
+
+// tooMany returns the error of a request that has to wait for the limit, nil if it need not. It rounds
+// the wait up to whole seconds.
+func tooMany(wait time.Duration, limit, reason string) error {
 	if wait <= 0 {
 		return nil
 	}
-	return &LimitedError{RetryAfter: wholeSeconds(wait), reason: reason}
+	return &LimitedError{RetryAfter: wholeSeconds(wait), Limit: limit, reason: reason}
 }
 
 // grantKeys are what an invalid code or refresh token counts against: its source address, and the
@@ -76,13 +86,13 @@ func grantKeys(client *clientcfg.Client, remote netip.Addr) []ratelimit.Key {
 func (s *Service) metered(client *clientcfg.Client, remote netip.Addr, look func() error) error {
 	const reason = "Too many invalid codes and refresh tokens from this address"
 	keys := grantKeys(client, remote)
-	if err := tooMany(s.invalidGrants.wait(s.opts.Clock(), keys), reason); err != nil {
+	if err := tooMany(s.invalidGrants.wait(s.opts.Clock(), keys), grantAttemptsLimit, reason); err != nil {
 		return err
 	}
 	err := look()
 	var failed *Error
 	if errors.As(err, &failed) && failed.Code == InvalidGrant {
-		return cmp.Or(tooMany(s.invalidGrants.take(s.opts.Clock(), keys), reason), err)
+		return cmp.Or(tooMany(s.invalidGrants.take(s.opts.Clock(), keys), grantAttemptsLimit, reason), err)
 	}
 	return err
 }
@@ -94,5 +104,5 @@ func (s *Service) meteredQuery(m *meter, client *clientcfg.Client, remote netip.
 	if client.Public {
 		k.Username = network.Source(remote)
 	}
-	return tooMany(m.take(s.opts.Clock(), []ratelimit.Key{k}), "Too many requests of this client to this endpoint")
+	return tooMany(m.take(s.opts.Clock(), []ratelimit.Key{k}), inspectionLimit, "Too many requests of this client to this endpoint")
 }

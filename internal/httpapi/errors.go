@@ -14,6 +14,7 @@ import (
 
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
 )
 
 // Header values that never change are shared, so that setting them costs no allocation. These
@@ -91,6 +92,9 @@ func answerToOurs(err error) answer {
 func (s *Server) fail(c *call, err error) {
 	a := s.answerTo(err)
 	c.outcome, c.busy = string(a.body.Code), a.retry > 0
+	if a.limited != nil && !accesslog.Denied(c.ctx()) { // by a limit that is no policy's
+		accesslog.NoteDenial(c.ctx(), accesslog.Denial{Outcome: ratelimit.Denied.String(), Limit: a.limited.Limit})
+	}
 	if a.status >= http.StatusInternalServerError {
 		s.log.LogAttrs(c.ctx(), accesslog.LevelOfFailure(c.ctx(), c.busy), "request failed", slog.String("path", c.Path()), slog.Any("error", err))
 	}

@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -58,6 +60,17 @@ func TestLimitedInspection(t *testing.T) {
 		wantOAuthError(t, res, http.StatusTooManyRequests, grants.TemporarilyUnavailable)
 		wantHeader(t, res.Header, "Retry-After", "37")
 	}
+}
+
+// A limit that is no policy's is named in the log too.
+func TestLimitedIsLogged(t *testing.T) {
+	f := newFake()
+	f.failInspection = &grants.LimitedError{RetryAfter: time.Second, Limit: "inspection"}
+	var log bytes.Buffer
+	s := newServer(t, f, func(o *httpapi.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	request{path: "/introspect", body: form("token", "x", "client_id", "shop", "client_secret", "x")}.send(t, s)
+	holds(t, log.String(), "status=429")
+	holds(t, log.String(), "outcome=denied limit=inspection")
 }
 
 func TestLimitedSignIn(t *testing.T) {

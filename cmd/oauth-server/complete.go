@@ -1,0 +1,111 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"oauth-server/internal/clientcfg"
+)
+
+type completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
+
+// completions gives the flags of all commands that have a known set of values these values, by the name
+// of the flag, and the commands for clients the IDs of those that a running server has.
+func completions(c *cli, root *cobra.Command) {
+	byFlag := map[string]completion{
+		"output": fixed(outputText, outputJSON),
+		"grant":  fixed(grantNames()...),
+		"field":  completeFields,
+		"sort":   fixed(listOrders...),
+
+		"log-format":               fixed("text", "json"),
+		"log-level":                fixed("debug", "info", "warn", "error"),
+		"rate-limit-mode":          fixed("enforce", "dry_run", "off"),
+		"tokens-algorithm":         fixed("ES256", "EdDSA", "RS256"),
+		"trusted-header":           fixed("x-forwarded-for", "forwarded"),
+		"rate-limit-instance-mode": fixed("enforce", "dry_run", "off"),
+	}
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, flags := range []*pflag.FlagSet{cmd.NonInheritedFlags(), cmd.PersistentFlags()} {
+			flags.VisitAll(func(f *pflag.Flag) {
+				if complete, known := byFlag[f.Name]; known {
+					_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails if the flag has one
+				}
+			})
+		}
+		if cmd.ValidArgsFunction == nil && takesClient(cmd) {
+			cmd.ValidArgsFunction = c.completeClientID
+		}
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(root)
+}
+
+// completeClientID completes the ID of a client for a command that may also do without a server: from the
+// one that the flags or the environment name.
+func (c *cli) completeClientID(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	l := &limits{apiFlags: apiFlags{cli: c}}
+	for name, into := range map[string]*string{
+		"server": &l.server, "issuer": &l.issuer, "token": &l.token, "client-id": &l.clientID, "client-secret": &l.secret,
+	} {
+		if f := cmd.Flags().Lookup(name); f != nil {
+			*into = f.Value.String()
+		}
+	}
+	return l.completeClient(cmd, args, typed)
+}
+
+// takesClient reports whether the first argument of the command is the ID of a client that exists.
+func takesClient(cmd *cobra.Command) bool {
+	fields := strings.Fields(cmd.Use)
+	return cmd.HasParent() && cmd.Parent().Name() == "client" && cmd.Name() != "create" && len(fields) > 1 && fields[1] == "ID"
+}
+
+func fixed(values ...string) completion {
+	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+}
+
+func grantNames() (names []string) {
+	for _, g := range clientcfg.Grants() {
+		names = append(names, string(g))
+	}
+	return names
+}
+
+// completeFields completes the fields of "limits unset", which may stand in one list.
+func completeFields(_ *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	fields := unsettable
+	if len(args) == 0 {
+		fields = append(slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return f == "trusted" }), "canary")
+	}
+	for _, f := range fields {
+		out = append(out, before+f)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeTarget completes the targets of the audit trail: their kinds, and then the client.
+func (l *limits) completeTarget(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+	kind, id, named := strings.Cut(typed, "/")
+	if !named {
+		return []string{"settings", "policies/", "candidates/", "clients/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	if !slices.Contains([]string{"policies", "candidates", "clients"}, kind) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ids, directive := l.completeClient(cmd, nil, id)
+	for _, id := range ids {
+		out = append(out, kind+"/"+id)
+		if kind == "clients" {
+			out = append(out, kind+"/"+id+"/counters")
+		}
+	}
+	return out, directive
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
+)
+
+func (l *limits) newTop() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use: "top [CLIENT]", Short: "Show the busiest clients, those nearest to a limit, and who was denied", Args: takes("[CLIENT]"),
+		Long: `Show the busiest clients, the users nearest to a limit and the users who were
+denied most, of all clients or of one.
+
+Denials are counted for the last ten minutes. The users who are denied most are
+followed: at least so many of their requests were denied.`,
+		Example: `  oauth-server limits top
+  oauth-server limits top shop --watch`,
+		ValidArgsFunction: l.completeClient,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return show(cmd.Context(), l, "/top", topQuery(args, limit), l.topTable)
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many of each to show, at most 100")
+	return l.watched(cmd)
+}
+
+func topQuery(args []string, limit int) url.Values {
+	query := url.Values{"limit": {strconv.Itoa(limit)}}
+	if len(args) > 0 {
+		query.Set("client_id", args[0])
+	}
+	return query
+}
+
+func (l *limits) topTable(top adminapi.Top) error {
+	rows := [][]string{{"CLIENT", "REQUESTS", "ALLOWED", "DENIED", "WOULD DENY"}}
+	for _, c := range top.Talkers {
+		rows = append(rows, []string{
+			c.ClientID, number(c.Total()), number(c.Allowed + c.Trusted + c.Off),
+			l.alarming(number(c.Denied), c.Denied > 0), l.notable(number(c.WouldDeny), c.WouldDeny > 0),
+		})
+	}
+	if err := l.table(rows...); err != nil {
+		return err
+	}
+	rows = [][]string{{""}, {"CLIENT", "USER", "LIMIT", "ESTIMATE", "USED", "NEXT FREE"}}
+	for _, k := range top.NearLimit {
+		rows = append(rows, l.counterRow(k))
+	}
+	if err := l.table(rows...); err != nil {
+		return err
+	}
+	if rows = l.deniedRows(&top); len(rows) > 1 {
+		if err := l.table(append([][]string{{""}}, rows...)...); err != nil {
+			return err
+		}
+	}
+	return l.period(top.Since)
+}
+
+// deniedRows are the users who were denied, and a heading.
+func (l *limits) deniedRows(top *adminapi.Top) [][]string {
+	rows := [][]string{{"CLIENT", "USER", "HASH IN THE LOG", "DENIED", "WOULD DENY", "CANDIDATE DENIES"}}
+	add := func(client, user, hash string, d activity.Denials) {
+		rows = append(rows, []string{
+			client, user, hash,
+			l.alarming(number(d.Denied), d.Denied > 0), l.notable(number(d.WouldDeny), d.WouldDeny > 0), number(d.CandidateWouldDeny),
+		})
+	}
+	for _, u := range top.Denied {
+		user, hash := "(the client itself)", "-"
+		if u.Username != nil {
+			user, hash = *u.Username, u.UserHash
+		}
+		add(u.ClientID, user, hash, u.Denials)
+	}
+	if o := top.DeniedOthers; o != nil && o.Total() > 0 && len(top.Talkers) > 0 {
+		add(top.Talkers[0].ClientID, "(others)", "-", *o)
+	}
+	return rows
+}
+
+func (l *limits) newDenied() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use: "denied [CLIENT]", Short: "Show the users who were denied most, or would have been", Args: takes("[CLIENT]"),
+		Long: `Show the users of whom most requests were denied in the last ten minutes, or would
+have been, of all clients or of one. The access log names them by the same hash.`,
+		ValidArgsFunction: l.completeClient,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return show(cmd.Context(), l, "/top", topQuery(args, limit), func(top adminapi.Top) error {
+				rows := l.deniedRows(&top)
+				if len(rows) == 1 {
+					l.note("Nobody was denied, or would have been.")
+				} else if err := l.table(rows...); err != nil {
+					return err
+				}
+				return l.period(top.Since)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many users to show, at most 100")
+	return l.watched(cmd)
+}
+
+func (l *limits) newHash() *cobra.Command {
+	return &cobra.Command{
+		Use: "hash USER", Short: "Show the hash that stands for a user in the access log", Args: takes("USER"),
+		Long: `Show the hash that stands for a user in the access log, as user_hash. It is the same
+on all instances and after restarts.`,
+		Example: `  grep "user_hash=$(oauth-server limits hash ada)" server.log`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return show(cmd.Context(), l, "/user-hash", url.Values{"username": {args[0]}}, func(h adminapi.UserHash) error {
+				_, err := fmt.Fprintln(l.out, h.UserHash)
+				return err
+			})
+		},
+	}
+}
+
+// period writes from when on the figures above are, for a person.
+func (l *limits) period(since time.Time) error {
+	if l.output != outputText || since.IsZero() {
+		return nil
+	}
+	_, err := fmt.Fprintln(l.out, "\nrequests counted since "+dateTime(since))
+	return err
+}
+
+// targetForms are what --target takes.
+var targetForms = []string{"settings", "policies/CLIENT", "candidates/CLIENT", "clients/CLIENT/counters", "clients/CLIENT", "users/NAME"}
+
+// noChanges says that the audit trail has no changes of the target, and what may be wrong with it.
+func noChanges(target string) string {
+	if target == "" {
+		return "There are no changes."
+	}
+	kind, rest, _ := strings.Cut(target, "/")
+	if target == "settings" || slices.Contains([]string{"policies", "candidates", "clients", "users"}, kind) && rest != "" {
+		return fmt.Sprintf("There are no changes of %s.", target)
+	}
+	return fmt.Sprintf("There are no changes of %q, which is no target: a target is %s.", target, strings.Join(targetForms, ", "))
+}
+
+// listOrder is how "limits list" filters and sorts.
+type listOrder struct {
+	by, filter string
+	used       map[string]float64 // most used share of a limit, by client; if it sorts by that
+}
+
+var listOrders = []string{"name", "requests", "denied", "usage"}
+
+func (o *listOrder) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.by, "sort", "name", "order: name, requests, denied (would-be denials too), or usage (of the limit that is used most)")
+	cmd.Flags().StringVar(&o.filter, "filter", "", "list only clients with this in their ID or name, in capital or small letters")
+}
+
+// listedClient is a client and the text of it.
+type listedClient struct {
+	adminapi.Client
+	raw json.RawMessage
+}
+
+func (o *listOrder) matches(id, name string) bool {
+	text := strings.ToLower(o.filter)
+	return strings.Contains(strings.ToLower(id), text) || strings.Contains(strings.ToLower(name), text)
+}
+
+// named returns those IDs of clients that match; never nil.
+func (o *listOrder) named(ids []string) []string {
+	out := []string{}
+	for _, id := range ids {
+		if o.matches(id, "") {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// sort sorts clients that are sorted by name.
+func (o *listOrder) sort(ctx context.Context, l *limits, clients []listedClient) error {
+	var value func(c *listedClient) float64
+	switch o.by {
+	case "name":
+		return nil
+	case "requests":
+		value = func(c *listedClient) float64 { return float64(c.Activity.Total()) }
+	case "denied":
+		value = func(c *listedClient) float64 { return float64(c.Activity.Denials().Total()) }
+	case "usage":
+		if err := o.readUsed(ctx, l); err != nil {
+			return err
+		}
+		value = func(c *listedClient) float64 { return o.used[c.ClientID] }
+	default:
+		return usagef("--sort: %q is none of %s", o.by, strings.Join(listOrders, ", "))
+	}
+	slices.SortStableFunc(clients, func(a, b listedClient) int { return cmp.Compare(value(&b), value(&a)) })
+	return nil
+}
+
+// readUsed reads the counters nearest their limits.
+func (o *listOrder) readUsed(ctx context.Context, l *limits) error {
+	raw, err := l.fetch(ctx, "/top", url.Values{"limit": {"100"}})
+	if err != nil {
+		return err
+	}
+	var top adminapi.Top
+	if err := json.Unmarshal(raw, &top); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	o.used = map[string]float64{}
+	for _, k := range top.NearLimit {
+		if !k.Candidate {
+			o.used[k.ClientID] = max(o.used[k.ClientID], k.Usage)
+		}
+	}
+	return nil
+}
+
+// heading and row add the column that is sorted by, if it is not one of the usual ones.
+func (o *listOrder) heading(columns ...string) []string {
+	if o.by == "usage" {
+		return append(columns, "USED")
+	}
+	return columns
+}
+
+func (o *listOrder) row(l *limits, c *listedClient, columns []string) []string {
+	if o.by != "usage" {
+		return columns
+	}
+	if share, known := o.used[c.ClientID]; known {
+		return append(columns, l.used(share))
+	}
+	return append(columns, "-") // not among the counters nearest their limits
+}

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// answers are what [readAPI] answers, by path.
+var answers = map[string]string{
+	"/clients": `{"since":"2026-03-01T11:50:00Z","clients":[
+		{"client_id":"app","client_name":"The Shop","source":"none","activity":{"allowed":9}},
+		{"client_id":"report","source":"none","activity":{"allowed":5,"denied":2}},
+		{"client_id":"shop","source":"api","activity":{"allowed":20,"would_deny":1}}],"unregistered":["gone"]}`,
+	"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[{"client_id":"shop","allowed":20,"denied":5}],
+		"near_limit":[{"client_id":"report","username":"ada","limit":{"requests":5,"window":"60s"},"usage":1,"free_at":"2026-03-01T13:00:30+01:00"},
+			{"client_id":"shop","username":null,"limit":{"requests":50,"window":"60s"},"usage":0.5}],
+		"denied":[{"client_id":"shop","username":"ada","user_hash":"h4sh","denied":3,"would_deny":1},{"client_id":"shop","username":null,"denied":1}],
+		"denied_others":{"denied":1}}`,
+	"/audit":                 `{"entries":[]}`,
+	"/instances":             `{"instances":[]}`,
+	"/clients/shop/counters": `{"counters":[]}`,
+	"/user-hash":             `{"username":"ada","user_hash":"h4sh"}`,
+}
+
+// readAPI is an API with a few clients. asked has the queries, and the flags lead to it.
+func readAPI(t *testing.T) (flags []string, asked *[]string) {
+	t.Helper()
+	asked = new([]string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := strings.TrimPrefix(r.URL.Path, "/admin/v1")
+		*asked = append(*asked, path+"?"+r.URL.RawQuery)
+		_, _ = w.Write([]byte(answers[path]))
+	}))
+	t.Cleanup(server.Close)
+	return []string{"--token", "x", "--issuer", "http://127.0.0.1", "--server", server.URL}, asked
+}
+
+// table brings the columns of a text down to single spaces.
+func table(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString(strings.Join(strings.Fields(line), " ") + "\n")
+	}
+	return out.String()
+}
+
+func TestTopOfAClient(t *testing.T) {
+	flags, asked := readAPI(t)
+	stdout, stderr, status := run(t, "", append([]string{"limits", "top", "shop", "--limit", "7"}, flags...)...)
+	want := `CLIENT REQUESTS ALLOWED DENIED WOULD DENY
+shop 25 20 5 0
+
+CLIENT USER LIMIT ESTIMATE USED NEXT FREE
+report ada 5/60s 0.0 100% 12:00:30Z
+shop (the client itself) 50/60s 0.0 50% now
+
+CLIENT USER HASH IN THE LOG DENIED WOULD DENY CANDIDATE DENIES
+shop ada h4sh 3 1 0
+shop (the client itself) - 1 0 0
+shop (others) - 1 0 0
+
+requests counted since 2026-03-01T11:50:00Z
+`
+	if diff := cmp.Diff(want, table(stdout)); diff != "" || stderr != "" || status != exitOK {
+		t.Errorf("status %d, %s (-want +got):\n%s", status, stderr, diff)
+	}
+	if diff := cmp.Diff([]string{"/top?client_id=shop&limit=7"}, *asked); diff != "" {
+		t.Error(diff)
+	}
+	stdout, _, _ = run(t, "", append([]string{"limits", "denied"}, flags...)...)
+	if _, part, _ := strings.Cut(want, "\n\nCLIENT USER HASH"); table(stdout) != "CLIENT USER HASH"+part {
+		t.Errorf("denied printed:\n%s", stdout)
+	}
+	if stdout, _, _ = run(t, "", append([]string{"limits", "hash", "Ada"}, flags...)...); stdout != "h4sh\n" {
+		t.Errorf("hash printed %q", stdout)
+	}
+	if last := (*asked)[len(*asked)-1]; last != "/user-hash?username=Ada" {
+		t.Errorf("hash asked %s", last)
+	}
+}
+
+func TestListIsSortedAndFiltered(t *testing.T) {
+	flags, _ := readAPI(t)
+	for args, want := range map[string]string{
+		"":                               "app report shop gone",
+		"--sort name":                    "app report shop gone",
+		"--sort requests":                "shop app report gone",
+		"--sort denied":                  "report shop app gone",
+		"--sort usage":                   "report shop app gone",
+		"--filter SHOP":                  "app shop", // by its name, and by its ID
+		"--filter shop --sort requests":  "shop app",
+		"--filter nothing --sort denied": "",
+	} {
+		stdout, stderr, status := run(t, "", append(append([]string{"limits", "list"}, flags...), strings.Fields(args)...)...)
+		lines := strings.Split(stdout, "\n")
+		var got []string
+		for _, line := range lines[1:] {
+			if id, _, found := strings.Cut(line, "  "); found {
+				got = append(got, id)
+			}
+		}
+		if strings.Join(got, " ") != want || status != exitOK || !strings.HasSuffix(stdout, "\n\nrequests counted since 2026-03-01T11:50:00Z\n") {
+			t.Errorf("limits list %s: %v, want %s; status %d %s\n%s", args, got, want, status, stderr, stdout)
+		}
+	}
+	stdout, _, _ := run(t, "", append([]string{"limits", "list", "-o", "json", "--sort", "requests"}, flags...)...)
+	var page struct {
+		Since   time.Time
+		Clients []struct {
+			ID string `json:"client_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &page); err != nil || len(page.Clients) != 3 || page.Clients[0].ID != "shop" || page.Since.IsZero() {
+		t.Errorf("as JSON %v: %s", err, stdout)
+	}
+}
+
+func TestAuditOfNothing(t *testing.T) {
+	flags, _ := readAPI(t)
+	for target, want := range map[string]string{
+		"":              "There are no changes.\n",
+		"policies/shop": "There are no changes of policies/shop.\n",
+		"settings":      "There are no changes of settings.\n",
+		"foo":           `There are no changes of "foo", which is no target: a target is settings, policies/CLIENT,`,
+		"policies/":     `There are no changes of "policies/", which is no target`,
+	} {
+		stdout, stderr, status := run(t, "", append([]string{"limits", "audit", "--target", target}, flags...)...)
+		if stdout != "" || !strings.HasPrefix(stderr, want) || status != exitOK {
+			t.Errorf("--target %q: printed %q and %q, status %d; want %q", target, stdout, stderr, status, want)
+		}
+	}
+}
+
+// watch runs a command line with --watch that is interrupted after so many views.
+func watch(t *testing.T, terminal bool, views int, args ...string) (stdout string, status int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	c := &cli{in: strings.NewReader(""), out: &out, errOut: &errs, terminal: terminal, environ: []string{"TERM=xterm"}}
+	c.pause = func(_ context.Context, d time.Duration) error {
+		if views--; views == 0 {
+			return errors.New("interrupted")
+		}
+		if d != watchEvery {
+			t.Errorf("a pause of %v", d)
+		}
+		return nil
+	}
+	status = c.run(t.Context(), append(args, "--watch"))
+	if errs.Len() > 0 {
+		t.Log(errs.String())
+	}
+	return out.String(), status
+}
+
+func TestWatch(t *testing.T) {
+	flags, _ := readAPI(t)
+	args := append([]string{"limits", "denied"}, flags...)
+	once, _, _ := run(t, "", args...)
+	if got, status := watch(t, false, 3, args...); got != once+"\n"+once+"\n"+once || status != exitOK {
+		t.Errorf("status %d, not a terminal:\n%s", status, got)
+	}
+	got, _ := watch(t, true, 2, args...)
+	if strings.Count(got, clearScreen) != 2 || !strings.HasPrefix(got, clearScreen) || strings.Count(got, ", every 2s\n\n") != 2 {
+		t.Errorf("on a terminal: %q", got)
+	}
+	single, _, _ := run(t, "", append([]string{"-o", "json"}, args...)...)
+	if got, _ := watch(t, true, 2, append([]string{"-o", "json"}, args...)...); got != single+single {
+		t.Errorf("as JSON: %q", got)
+	}
+	if got, status := watch(t, false, 3, "limits", "denied", "--token", "x", "--server", "http://127.0.0.1:1"); got != "" || status != exitFailed {
+		t.Errorf("without a server: status %d, %q", status, got)
+	}
+	for _, command := range []string{"list", "top", "counters shop", "instances"} {
+		if _, status := watch(t, false, 1, append(append([]string{"limits"}, strings.Fields(command)...), flags...)...); status != exitOK {
+			t.Errorf("limits %s --watch: status %d", command, status)
+		}
+	}
+}
+
+func TestColours(t *testing.T) {
+	flags, _ := readAPI(t)
+	plain, _, _ := run(t, "", append([]string{"limits", "list"}, flags...)...)
+	for name, tt := range map[string]struct {
+		terminal bool
+		environ  string
+		coloured bool
+	}{
+		"a terminal": {true, "TERM=xterm", true}, "a pipe": {false, "TERM=xterm", false},
+		"NO_COLOR": {true, "NO_COLOR=1", false}, "a dumb terminal": {true, "TERM=dumb", false}, "NO_COLOR, but empty": {true, "NO_COLOR=", true},
+	} {
+		var out bytes.Buffer
+		c := &cli{out: &out, errOut: &out, terminal: tt.terminal, environ: []string{tt.environ}}
+		c.run(t.Context(), append([]string{"limits", "list"}, flags...))
+		if !tt.coloured && out.String() != plain {
+			t.Errorf("%s: %q", name, out.String())
+		}
+		if tt.coloured && (!strings.Contains(out.String(), "\x1b[31m2\x1b[0m") || strings.Count(out.String(), "\x1b[") != 6) {
+			t.Errorf("%s: %q", name, out.String())
+		}
+	}
+}
+
+// What is coloured takes no place, so that the columns stay in line.
+func TestColoursKeepColumns(t *testing.T) {
+	var out bytes.Buffer
+	c := &cli{out: &out, terminal: true, output: outputText}
+	if err := c.table([]string{"A", "B"}, []string{c.alarming("1", true), "x"}, []string{"22", "y"}, []string{c.notable("333", true), "z"}); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer("\x1b[31m", "", "\x1b[33m", "", "\x1b[0m", "").Replace(out.String())
+	for line := range strings.Lines(text) {
+		if at := strings.IndexAny(line, "Bxyz"); at != 7 {
+			t.Errorf("the second column is at %d in %q", at, line)
+		}
+	}
+}
+
+func TestCompletions(t *testing.T) {
+	flags, _ := readAPI(t)
+	server := flags[len(flags)-1]
+	for _, tt := range []struct{ typed, want string }{
+		{"limits list -o |", "text json"},
+		{"limits list --sort |", "name requests denied usage"},
+		{"limits top |", "app report shop"},
+		{"limits denied s|", "shop"},
+		{"limits unset --field |", "user client mode hide-headers note canary"},
+		{"limits unset shop --field mode,|", "mode,user mode,client mode,mode mode,trusted mode,hide-headers mode,note"},
+		{"limits audit --target |", "settings policies/ candidates/ clients/"},
+		{"limits audit --target policies/s|", "policies/shop"},
+		{"limits audit --target clients/s|", "clients/shop clients/shop/counters"},
+		{"limits audit --target x/|", ""},
+		{"client create x --grant |", "authorization_code client_credentials refresh_token password"},
+		{"token --grant |", "authorization_code client_credentials refresh_token password"},
+		{"serve --log-level |", "debug info warn error"},
+		{"client show s|", "shop"},
+		{"client create s|", ""},
+	} {
+		var out, errs bytes.Buffer
+		c := &cli{out: &out, errOut: &errs, environ: []string{"OAUTH_SERVER=" + server, "OAUTH_TOKEN=x", "OAUTH_ISSUER=http://127.0.0.1"}}
+		args := strings.Split("__complete "+strings.TrimSuffix(tt.typed, "|"), " ")
+		status := c.run(t.Context(), args)
+		offered, _, _ := strings.Cut(out.String(), ":")
+		if got := strings.Join(strings.Fields(offered), " "); got != tt.want || status != exitOK {
+			t.Errorf("after %q: %q offered, want %q (status %d)", tt.typed, got, tt.want, status)
+		}
+	}
+	stdout, _, _ := run(t, "", "__complete", "client", "show", "") // without a server
+	if offered, _, _ := strings.Cut(stdout, ":"); offered != "" {
+		t.Errorf("%q offered without a server", offered)
+	}
+}
+
+// Without a home directory, as in a container, there is nowhere to cache a token, and none is cached.
+func TestLimitsWithoutAHome(t *testing.T) {
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_CACHE_HOME", "")
+	var issuer *httptest.Server
+	issuer = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/.well-known/oauth-authorization-server":
+			_, _ = w.Write([]byte(`{"issuer":"` + issuer.URL + `","token_endpoint":"` + issuer.URL + `/token"}`))
+		case "/token":
+			_, _ = w.Write([]byte(`{"access_token":"t","token_type":"Bearer","expires_in":60}`))
+		default:
+			_, _ = w.Write([]byte(answers["/user-hash"]))
+		}
+	}))
+	t.Cleanup(issuer.Close)
+	stdout, stderr, status := run(t, "", "limits", "hash", "ada", "--client-id", "ops", "--client-secret", "x", "--issuer", issuer.URL, "--server", issuer.URL)
+	if stdout != "h4sh\n" || status != exitOK {
+		t.Errorf("status %d: %q, %s", status, stdout, stderr)
+	}
+}

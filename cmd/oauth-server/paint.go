@@ -1,0 +1,60 @@
+package main
+
+import (
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The runes around a cell that is drawn in colour. A table counts each as one place, so [painter] adds
+// two spaces for them.
+const (
+	alarmMark  = "\ue000"
+	noticeMark = "\ue001"
+	endMark    = "\ue002"
+)
+
+var paint = strings.NewReplacer(alarmMark, "\x1b[31m", noticeMark, "\x1b[33m", endMark, "\x1b[0m  ")
+
+// painter writes text with its marks replaced by the colours of a terminal.
+type painter struct{ io.Writer }
+
+// Write implements [io.Writer]. A mark is never divided between two calls: a table writes whole cells.
+func (p painter) Write(b []byte) (int, error) {
+	if _, err := paint.WriteString(p.Writer, string(b)); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// coloured reports whether text may be coloured: on a terminal, unless NO_COLOR is set (no-color.org).
+func (c *cli) coloured() bool {
+	return c.terminal && c.output == outputText && c.variable("NO_COLOR") == "" && c.variable("TERM") != "dumb"
+}
+
+// alarming marks a cell of a table that needs attention, if it does.
+func (c *cli) alarming(cell string, does bool) string { return c.marked(alarmMark, cell, does) }
+
+// notable marks a cell that may need attention.
+func (c *cli) notable(cell string, does bool) string { return c.marked(noticeMark, cell, does) }
+
+func (c *cli) marked(mark, cell string, does bool) string {
+	if !does || !c.coloured() {
+		return cell
+	}
+	return mark + cell + endMark
+}
+
+// used writes the share of a limit that is used.
+func (c *cli) used(share float64) string {
+	text := strconv.FormatFloat(100*share, 'f', 0, 64) + "%"
+	const soft = 0.8
+	return c.alarming(c.notable(text, share >= soft && share < 1), share >= 1)
+}
+
+// dateTime writes a time for a table, in UTC as all of them.
+func dateTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// clockTime writes a time of today.
+func clockTime(t time.Time) string { return t.UTC().Format("15:04:05Z07:00") }

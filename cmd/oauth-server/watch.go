@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// watchEvery is the time between two views of --watch.
+const watchEvery = 2 * time.Second
+
+// clearScreen takes the cursor of a terminal to its corner and clears all.
+const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
+
+// watched adds --watch to a command that shows something.
+func (c *cli) watched(cmd *cobra.Command) *cobra.Command {
+	var watch bool
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again every two seconds, until interrupted")
+	once := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !watch {
+			return once(cmd, args)
+		}
+		return c.watch(cmd.Context(), func() error { return once(cmd, args) })
+	}
+	return cmd
+}
+
+// watch shows a view again and again. On a terminal each replaces the one before; elsewhere an empty line
+// is between two. The first one must succeed; later errors are shown in the place of a view.
+func (c *cli) watch(ctx context.Context, once func() error) error {
+	out := c.out
+	defer func() { c.out = out }()
+	for shown := false; ; shown = true {
+		var view bytes.Buffer
+		c.out = &view
+		if err := once(); err != nil {
+			if !shown {
+				return err
+			}
+			view.Reset()
+			view.WriteString("oauth-server: " + err.Error() + "\n")
+		}
+		before := ""
+		switch {
+		case c.output != outputText:
+		case c.terminal:
+			before = clearScreen + dateTime(time.Now()) + ", every " + watchEvery.String() + "\n\n"
+		case shown:
+			before = "\n"
+		}
+		if _, err := io.WriteString(out, before+view.String()); err != nil {
+			return err
+		}
+		if err := c.wait(ctx, watchEvery); err != nil {
+			return nil
+		}
+	}
+}
+
+func (c *cli) wait(ctx context.Context, d time.Duration) error {
+	if c.pause != nil {
+		return c.pause(ctx, d)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

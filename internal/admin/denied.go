@@ -1,0 +1,108 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+)
+
+// top answers with the clients that send most requests, the users who are denied most and the keys
+// nearest their limits, on all instances; of one client if that is asked for.
+func (s *Server) top(c *call) error {
+	if err := c.parameters("limit", "client_id"); err != nil {
+		return err
+	}
+	limit, err := c.number("limit", usuallyListed, topReported)
+	if err != nil {
+		return err
+	}
+	ctx, id := c.Request().Context(), c.query.Get("client_id")
+	if c.query.Has("client_id") {
+		if err := s.registered(ctx, id); err != nil {
+			return err
+		}
+	}
+	all := s.reports(ctx)
+	recent := merged(all)
+	out := adminapi.Top{
+		Since: recent.Since, Talkers: []adminapi.ClientCounts{}, NearLimit: s.near(ctx, id, all, int(limit)),
+		Denied: s.showDenied(recent.Denied, int(limit)),
+	}
+	slices.SortFunc(recent.Clients, func(a, b activity.ClientReport) int {
+		return cmp.Or(cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.ClientID, b.ClientID))
+	})
+	for _, r := range recent.Clients {
+		if id == "" && len(out.Talkers) < int(limit) || id == r.ClientID {
+			out.Talkers = append(out.Talkers, adminapi.ClientCounts{ClientID: r.ClientID, Counts: r.Counts})
+		}
+	}
+	if id != "" {
+		users, others := recent.DeniedOf(id)
+		shown := users[:min(int(limit), len(users))]
+		for _, u := range users[len(shown):] {
+			others = others.Plus(u.Denials)
+		}
+		out.Denied, out.DeniedOthers = s.showDenied(shown, len(shown)), &others
+	}
+	return c.answer(out)
+}
+
+// near returns the keys nearest their limits: of all clients those of the reports, and of one all that
+// can be found.
+func (s *Server) near(ctx context.Context, id string, all []adminapi.Report, limit int) []adminapi.Counter {
+	var out []adminapi.Counter
+	if id != "" {
+		now := s.o.Clock()
+		for _, key := range []string{id, clientcfg.CandidateID(id)} {
+			usages, _ := s.usages(ctx, key, nil, limit, now)
+			out = append(out, s.showUsages(usages, now)...)
+		}
+		for i := range out {
+			out[i].Instance = s.o.Instance()
+		}
+	} else {
+		for _, r := range all {
+			for _, u := range r.Top {
+				u.Instance = r.Instance.ID
+				out = append(out, u)
+			}
+		}
+	}
+	if out = nearest(out, limit); out == nil {
+		return []adminapi.Counter{}
+	}
+	return out
+}
+
+func (s *Server) showDenied(users []activity.UserReport, limit int) []adminapi.DeniedUser {
+	out := make([]adminapi.DeniedUser, min(limit, len(users)))
+	for i, u := range users[:len(out)] {
+		out[i] = adminapi.DeniedUser{ClientID: u.ClientID, Denials: u.Denials}
+		if u.Username != "" {
+			out[i].Username, out[i].UserHash = &users[i].Username, s.o.UserHash(u.Username)
+		}
+	}
+	return out
+}
+
+// userHash answers with the hash that stands for a user in the log. The name may be typed in any way
+// that the user can sign in with.
+func (s *Server) userHash(c *call) error {
+	if err := c.parameters("username"); err != nil {
+		return err
+	}
+	typed := c.query.Get("username")
+	if typed == "" {
+		return invalidField("username", "is missing")
+	}
+	name, err := grants.StoredName(c.Request().Context(), s.o.Users, typed)
+	if err != nil {
+		return err
+	}
+	return c.answer(adminapi.UserHash{Username: name, UserHash: s.o.UserHash(name)})
+}

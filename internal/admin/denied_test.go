@@ -1,0 +1,82 @@
+package admin_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+// ofUser is the expectation of a denied user.
+func ofUser(client, user string, denied uint64) adminapi.DeniedUser {
+	out := adminapi.DeniedUser{ClientID: client, Denials: activity.Denials{Denied: denied}}
+	if user != "" {
+		out.Username, out.UserHash = &user, "hash-of-"+user
+	}
+	return out
+}
+
+func TestDeniedUsersOfAllInstances(t *testing.T) {
+	store := openStore(t)
+	settings := file()
+	settings.Mode, settings.Clients = ratelimit.Enforce, map[string]ratelimit.Policy{}
+	settings.Default.User, settings.Default.Client = perMinute(10), perMinute(10)
+	a, b := newInstance(t, "i-1", store, settings), newInstance(t, "i-2", store, settings)
+	a.ask("shop", "ada", 12)
+	a.ask("shop", "bob", 13)
+	a.ask("shop", "", 11)
+	a.ask("app", "ada", 11)
+	b.ask("shop", "ada", 14)
+	b.publish()
+
+	var all, shop, first adminapi.Top
+	a.get("/top").into(&all)
+	want := []adminapi.DeniedUser{ofUser("shop", "ada", 6), ofUser("shop", "bob", 3), ofUser("app", "ada", 1), ofUser("shop", "", 1)}
+	if diff := cmp.Diff(want, all.Denied); diff != "" || all.DeniedOthers != nil {
+		t.Errorf("of all clients, others %v (-want +got):\n%s", all.DeniedOthers, diff)
+	}
+
+	a.get("/top?client_id=shop").into(&shop)
+	want = []adminapi.DeniedUser{ofUser("shop", "ada", 6), ofUser("shop", "bob", 3), ofUser("shop", "", 1)}
+	if diff := cmp.Diff(want, shop.Denied); diff != "" || *shop.DeniedOthers != (activity.Denials{}) {
+		t.Errorf("of one client, others %v (-want +got):\n%s", shop.DeniedOthers, diff)
+	}
+	equal(t, "talkers", len(shop.Talkers), 1)
+	equal(t, "denied", shop.Talkers[0].Denied, 10)
+	for _, k := range shop.NearLimit {
+		equal(t, "client near its limit", k.ClientID, "shop")
+	}
+	equal(t, "near the limit", len(shop.NearLimit), 3)
+
+	a.get("/top?client_id=shop&limit=1").into(&first)
+	equal(t, "shown", len(first.Denied), 1)
+	equal(t, "of others", first.DeniedOthers.Denied, 4)
+
+	var quiet adminapi.Top
+	a.get("/top?client_id=ops").into(&quiet)
+	equal(t, "of a client without requests", len(quiet.Talkers)+len(quiet.Denied)+len(quiet.NearLimit), 0)
+	a.send(request{method: http.MethodGet, path: "/top?client_id=nobody", token: reader}).is(http.StatusNotFound)
+	a.send(request{method: http.MethodGet, path: "/top?client_id=", token: reader}).is(http.StatusNotFound)
+}
+
+func TestUserHash(t *testing.T) {
+	w := newWorld(t)
+	var got adminapi.UserHash
+	w.get("/user-hash?username=ADA").into(&got)
+	equal(t, "hash", got, adminapi.UserHash{Username: "ada", UserHash: "hash-of-ada"})
+	w.send(request{method: http.MethodGet, path: "/user-hash", token: reader}).is(http.StatusUnprocessableEntity).says("username")
+	w.send(request{method: http.MethodGet, path: "/user-hash?username=x&client_id=y", token: reader}).is(http.StatusUnprocessableEntity)
+}
+
+// A candidate's would-be denials are shown by user too.
+func TestDeniedByACandidate(t *testing.T) {
+	w := newWorld(t)
+	w.put("/candidates/"+clientcfg.GlobalCandidate, `{"user":[{"requests":2,"window":"60s"}]}`).is(http.StatusOK)
+	w.ask("shop", "ada", 5)
+	equal(t, "denied", w.get("/top?client_id=shop").at("denied", 0, "candidate_would_deny"), any(3.0))
+}

@@ -1,0 +1,75 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"oauth-server/internal/accesslog"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/metrics"
+	"oauth-server/internal/ratelimit"
+)
+
+// wouldBeLines is how many would-be denials of a second stand in the log: in dry-run there may be as
+// many as there are requests. Denials are logged all.
+const wouldBeLines = 10
+
+// denials notes who was denied, or would have been, for the access log.
+type denials struct {
+	hash  func(username string) string
+	names bool // log usernames, instead of hashes of them
+
+	mu      sync.Mutex
+	second  int64
+	lines   int    // in that second
+	skipped uint64 // since the last line
+}
+
+// hashLength is how many characters of 6 bits a hash of a username has.
+const hashLength = 16
+
+// userHash is what stands for a username in logs. It is the same on all instances and after restarts,
+// and cannot be computed without the key.
+func (f *foundation) userHash(username string) string {
+	return f.mac.Derive("username in a log", username)[:hashLength]
+}
+
+// note notes the decision, unless it admitted the request.
+func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
+	binding, _ := x.Decision.BindingLimit()
+	out := accesslog.Denial{Outcome: x.Decision.Outcome.String(), Limit: binding.Limit.Name}
+	switch {
+	case x.Decision.Outcome == ratelimit.Denied:
+	case x.Decision.Outcome != ratelimit.WouldDeny && !x.CandidateDenies:
+		return
+	default:
+		if x.Decision.Outcome != ratelimit.WouldDeny {
+			out.Outcome, out.Limit = metrics.CandidateWouldDeny, x.CandidateLimit
+		}
+		var sampled bool
+		if out.Skipped, sampled = d.sample(now.Unix()); !sampled {
+			return
+		}
+	}
+	if out.User = x.Username; out.User != "" && !d.names {
+		out.User, out.Hashed = d.hash(out.User), true
+	}
+	accesslog.NoteDenial(ctx, out)
+}
+
+// sample reports whether a would-be denial is logged, and how many before it were not.
+func (d *denials) sample(second int64) (skipped uint64, sampled bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if second != d.second {
+		d.second, d.lines = second, 0
+	}
+	if d.lines == wouldBeLines {
+		d.skipped++
+		return 0, false
+	}
+	d.lines++
+	skipped, d.skipped = d.skipped, 0
+	return skipped, true
+}

@@ -1,0 +1,176 @@
+package app
+
+import (
+	"bytes"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/accesslog"
+	"oauth-server/internal/config"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
+)
+
+// denialLines asks for three tokens where two are allowed, and returns what the access log adds to the
+// lines of the token requests.
+func denialLines(t *testing.T, change func(*config.RateLimit)) []string {
+	t.Helper()
+	var log bytes.Buffer
+	r := start(t, limited(t, change), &log)
+	client := newClient(t, nil)
+	for range 3 {
+		r.token(t, client)
+	}
+	client.CloseIdleConnections()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range regexp.MustCompile(`path=/token .* client_id=shop(.*) request_id=`).FindAllStringSubmatch(log.String(), -1) {
+		out = append(out, strings.TrimSpace(m[1]))
+	}
+	return out
+}
+
+func TestDenialsAreLogged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*config.RateLimit)
+		last   string
+	}{
+		"denied":     {nil, "error=temporarily_unavailable outcome=denied limit=per-hour"},
+		"would deny": {func(r *config.RateLimit) { r.Mode = ratelimit.DryRun }, "outcome=would_deny limit=per-hour"},
+		"off":        {func(r *config.RateLimit) { r.Mode = ratelimit.Off }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := denialLines(t, tt.change)
+			if want := []string{"", "", tt.last}; strings.Join(got, "|") != strings.Join(want, "|") {
+				t.Errorf("logged %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// decision returns a decision of a limit of one request an hour about the second request.
+func decision(t *testing.T, mode ratelimit.Mode) ratelimit.Decision {
+	t.Helper()
+	limits, err := ratelimit.Enforced(ratelimit.NewLimit("per-hour", 1, time.Hour), ratelimit.NewLimit("per-hour", 1, time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits.Mode = mode
+	c, k := ratelimit.NewCounters(10), ratelimit.Key{ClientID: "shop", Username: "ada"}
+	c.Take(time.Now(), k, limits, 1)
+	return c.Take(time.Now(), k, limits, 1)
+}
+
+// noted returns what the line of a request says of the decision.
+func noted(t *testing.T, d *denials, now time.Time, x grants.Decided) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/token", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req = accesslog.Identify(req, http.Header{}, false)
+	d.note(req.Context(), now, &x)
+	var log bytes.Buffer
+	(&accesslog.Line{Route: "/token", Started: now}).Write(NewLogger(config.Log{}, &log), req)
+	_, out, _ := strings.Cut(strings.TrimSpace(log.String()), `remote="invalid IP"`)
+	return strings.TrimSpace(out)
+}
+
+func TestDenialsNameTheUser(t *testing.T) {
+	hash := func(name string) string { return "hash-of-" + name }
+	denied, would, allowed := decision(t, ratelimit.Enforce), decision(t, ratelimit.DryRun), ratelimit.Decision{Outcome: ratelimit.Allowed}
+	for name, tt := range map[string]struct {
+		names bool
+		x     grants.Decided
+		want  string
+	}{
+		"hashed":     {false, grants.Decided{Username: "ada", Decision: denied}, "outcome=denied limit=per-hour user_hash=hash-of-ada"},
+		"in clear":   {true, grants.Decided{Username: "ada", Decision: denied}, "outcome=denied limit=per-hour username=ada"},
+		"no user":    {false, grants.Decided{Decision: denied}, "outcome=denied limit=per-hour"},
+		"would deny": {false, grants.Decided{Username: "ada", Decision: would}, "outcome=would_deny limit=per-hour user_hash=hash-of-ada"},
+		"candidate": {
+			false,
+			grants.Decided{Username: "ada", Decision: allowed, CandidateDenies: true, CandidateLimit: "tried"},
+			"outcome=candidate_would_deny limit=tried user_hash=hash-of-ada",
+		},
+		"denied by both": {false, grants.Decided{Decision: denied, CandidateDenies: true, CandidateLimit: "tried"}, "outcome=denied limit=per-hour"},
+		"allowed":        {false, grants.Decided{Username: "ada", Decision: allowed}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := noted(t, &denials{hash: hash, names: tt.names}, time.Now(), tt.x); got != tt.want {
+				t.Errorf("noted %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// Of would-be denials some stand in the log, and how many do not; of denials all.
+func TestWouldBeDenialsAreSampled(t *testing.T) {
+	d, now := &denials{hash: strings.ToUpper}, time.Unix(1_000_000, 0)
+	count := func(mode ratelimit.Mode) (lines int) {
+		x := grants.Decided{Username: "ada", Decision: decision(t, mode)}
+		for range 25 {
+			if noted(t, d, now, x) != "" {
+				lines++
+			}
+		}
+		return lines
+	}
+	if got := count(ratelimit.DryRun); got != wouldBeLines {
+		t.Errorf("%d of 25 would-be denials of a second are logged, want %d", got, wouldBeLines)
+	}
+	if got := count(ratelimit.Enforce); got != 25 {
+		t.Errorf("%d of 25 denials are logged", got)
+	}
+	next := noted(t, d, now.Add(time.Second), grants.Decided{Decision: decision(t, ratelimit.DryRun)})
+	if want := "outcome=would_deny limit=per-hour skipped=15"; next != want {
+		t.Errorf("the next second logs %q, want %q", next, want)
+	}
+}
+
+// What the limiter decides goes into the line and to the operators, with the user's hash or name.
+func TestDenialsOfUsersGoToTheLogAndToOperators(t *testing.T) {
+	for _, names := range []bool{false, true} {
+		cfg := testConfig(t)
+		cfg.LogUsernames = names
+		r := start(t, cfg, &bytes.Buffer{})
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/token", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req = accesslog.Identify(req, http.Header{}, false)
+		r.limiter.decided(req.Context(), grants.Decided{ClientID: "shop", Username: "ada", Grant: "password", Decision: decision(t, ratelimit.Enforce)})
+		var log bytes.Buffer
+		(&accesslog.Line{Route: "/token", Started: time.Now()}).Write(NewLogger(config.Log{}, &log), req)
+		want := " user_hash=" + r.base.userHash("ada") + "\n"
+		if names {
+			want = " username=ada\n"
+		}
+		if !strings.HasSuffix(log.String(), want) {
+			t.Errorf("the line %q does not end with %q", log.String(), want)
+		}
+		report := r.limiter.activity.Report(time.Now(), 10)
+		if users, _ := report.DeniedOf("shop"); len(users) != 1 || users[0].Username != "ada" || users[0].Denied != 1 {
+			t.Errorf("operators see %+v", users)
+		}
+	}
+}
+
+// The hash of a user is the same after a restart, and neither the name nor another user's.
+func TestUserHashStays(t *testing.T) {
+	cfg := testConfig(t)
+	r := start(t, cfg, &bytes.Buffer{})
+	first, other := r.base.userHash("ada"), r.base.userHash("bob")
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	again := resume(t, cfg, r.secret).base.userHash("ada")
+	if first != again || first == other || len(first) != hashLength || strings.Contains(first, "ada") {
+		t.Errorf("hashes of ada %q and %q, of bob %q", first, again, other)
+	}
+}
