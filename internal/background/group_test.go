@@ -380,7 +380,7 @@ func TestStreak(t *testing.T) {
 			{0, nil, true},
 			{0, nil, false},
 		} {
-			time.Sleep(step.wait)
+			<-time.After(step.wait) // in the time of the bubble
 			if news := s.Add(step.err); news != step.news {
 				t.Errorf("step %d: logged %v, want %v", i, news, step.news)
 			}

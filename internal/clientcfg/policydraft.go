@@ -28,12 +28,12 @@ type draft struct {
 
 func (p *PolicySnapshot) edit() *draft {
 	next := *p
-	next.id, next.resets = "", nil
+	next.id, next.resets, next.leftOut = "", nil, 0
 	return &draft{next: next, set: p.set, live: p.live.Edit(), trial: p.trial.Edit()}
 }
 
 // put gives a target the value that an entry of that version and time gives it. An error is
-// [ErrUnreadable]; what is invalid is an error of finish.
+// [ErrUnreadable]; what is invalid is an error of finish. Either way the target stays as it was.
 func (d *draft) put(target string, value json.RawMessage, version int64, at time.Time) error {
 	if len(value) > MaxTargetSize {
 		d.errs.Add(target, "takes %d bytes, more than %d", len(value), MaxTargetSize)
@@ -41,35 +41,74 @@ func (d *draft) put(target string, value json.RawMessage, version int64, at time
 	}
 	if target == SettingsTarget {
 		o, err := optional[SettingsOverride](target, value)
+		if err != nil {
+			return err
+		}
 		if o == nil {
 			o = &SettingsOverride{}
 		}
 		o.Changed = version
 		d.putSettings(*o)
-		return err
+		return nil
 	}
 	if id, is := strings.CutPrefix(target, policyTargets); is {
 		p, err := optional[ClientPolicy](target, value)
+		if err != nil {
+			return err
+		}
 		if p != nil {
 			p.Changed = version
 		}
 		d.putPolicy(id, p)
-		return err
+		return nil
 	}
 	if name, is := strings.CutPrefix(target, candidateTargets); is {
 		c, err := optional[Candidate](target, value)
+		if err != nil {
+			return err
+		}
 		if c != nil {
 			c.Changed = version
 		}
 		d.putCandidate(name, c)
-		return err
+		return nil
 	}
 	if id, is := countersOf(target); is {
 		r, err := decodeValue[resetValue](target, value)
+		if err != nil {
+			return err
+		}
 		d.next.resets = append(d.next.resets, Reset{Version: version, ClientID: id, Username: r.Username, At: at})
-		return err
+		return nil
 	}
 	return fmt.Errorf("%w: %s is no target", ErrUnreadable, target)
+}
+
+// fill makes a draft of nothing that of a state, without the targets whose values cannot be used: it
+// returns why, by target. One that was changed after the version of the state, as the fold may have it
+// where the trail stopped, cannot be used either.
+func (d *draft) fill(state *PolicyState) (unused map[string]error) {
+	unused = map[string]error{}
+	d.set.Version, d.next.id = state.Version, state.ID
+	for target, v := range state.Targets {
+		if err := d.try(target, v); err != nil {
+			unused[target] = err
+		}
+	}
+	return unused
+}
+
+// try is put, except that it leaves out what is invalid as well, and returns why.
+func (d *draft) try(target string, v TargetValue) error {
+	if v.Version > d.set.Version {
+		return fmt.Errorf("%w: %s is that of version %d", ErrUnreadable, target, v.Version)
+	}
+	err := d.put(target, v.Value, v.Version, time.Time{})
+	if err == nil {
+		err = d.problems()
+	}
+	d.errs, d.trialErrs = nil, nil
+	return err
 }
 
 // optional decodes a value that may be none.
@@ -82,14 +121,15 @@ func optional[V any](target string, value json.RawMessage) (*V, error) {
 }
 
 func (d *draft) putSettings(o SettingsOverride) {
-	d.set.Settings, d.common = o, true
+	settings := o.Over(d.next.base)
+	if errs := fielderr.Of(d.live.SetCommon(settings)); len(errs) > 0 {
+		d.errs = append(d.errs, errs...)
+		return
+	}
+	d.set.Settings, d.next.settings, d.common = o, settings, true
 }
 
 func (d *draft) putPolicy(clientID string, p *ClientPolicy) {
-	if d.clients == nil {
-		d.clients = d.set.Clients.Edit()
-	}
-	put(d.clients, clientID, p)
 	var own *ratelimit.Policy
 	if inFile, is := d.next.base.Clients[clientID]; is {
 		own = &inFile
@@ -97,26 +137,41 @@ func (d *draft) putPolicy(clientID string, p *ClientPolicy) {
 	if p != nil {
 		own = &p.Policy
 	}
-	d.errs = append(d.errs, fielderr.Of(d.live.SetPolicy(clientID, own))...)
+	if errs := fielderr.Of(d.live.SetPolicy(clientID, own)); len(errs) > 0 {
+		d.errs = append(d.errs, errs...)
+		return
+	}
+	if d.clients == nil {
+		d.clients = d.set.Clients.Edit()
+	}
+	put(d.clients, clientID, p)
 }
 
 func (d *draft) putCandidate(name string, c *Candidate) {
+	if c != nil && len(c.User) == 0 && len(c.Client) == 0 {
+		d.errs.Add(fielderr.Join("candidates", name), "needs limits under user, client or both")
+		return
+	}
+	var errs fielderr.Errors
+	switch {
+	case name == GlobalCandidate && c != nil:
+		trial := c.trial(d.next.settings)
+		errs = fielderr.Of(trial.Validate())
+	case name == GlobalCandidate:
+	case c == nil:
+		errs = fielderr.Of(d.trial.SetPolicy(name, nil))
+	default:
+		errs = fielderr.Of(d.trial.SetPolicy(name, &ratelimit.Policy{User: c.User, Client: c.Client}))
+	}
+	if len(errs) > 0 {
+		d.trialErrs = append(d.trialErrs, errs...)
+		return
+	}
+	d.common = d.common || name == GlobalCandidate
 	if d.candidates == nil {
 		d.candidates = d.set.Candidates.Edit()
 	}
 	put(d.candidates, name, c)
-	if c != nil && len(c.User) == 0 && len(c.Client) == 0 {
-		d.errs.Add(fielderr.Join("candidates", name), "needs limits under user, client or both")
-	}
-	if name == GlobalCandidate {
-		d.common = true
-		return
-	}
-	var own *ratelimit.Policy
-	if c != nil {
-		own = &ratelimit.Policy{User: c.User, Client: c.Client}
-	}
-	d.trialErrs = append(d.trialErrs, fielderr.Of(d.trial.SetPolicy(name, own))...)
 }
 
 // finish validates what concerns all, and returns the snapshot. The error is or wraps
@@ -132,18 +187,25 @@ func (d *draft) finish() (*PolicySnapshot, error) {
 	}
 	d.errs = append(d.errs, p.set.checkCounts()...)
 	if d.common {
-		p.settings = p.set.Settings.Over(p.base)
-		d.errs = append(d.errs, fielderr.Of(d.live.SetCommon(p.settings))...)
-		d.trialErrs = append(d.trialErrs, fielderr.Of(d.trial.SetCommon(p.set.trial(p.settings)))...)
+		c, _ := p.set.Candidates.Get(GlobalCandidate)
+		d.trialErrs = append(d.trialErrs, fielderr.Of(d.trial.SetCommon(c.trial(p.settings)))...)
 	}
-	if err := inOrder(d.errs).Err(); err != nil {
+	if err := d.problems(); err != nil {
 		return nil, err
-	}
-	if err := inOrder(d.trialErrs).Err(); err != nil {
-		return nil, fmt.Errorf("candidates: %w", err)
 	}
 	p.live, p.trial = d.live.Compiled(), d.trial.Compiled()
 	return p, nil
+}
+
+// problems is what is invalid so far. It is or wraps [fielderr.Errors].
+func (d *draft) problems() error {
+	if err := inOrder(d.errs).Err(); err != nil {
+		return err
+	}
+	if err := inOrder(d.trialErrs).Err(); err != nil {
+		return fmt.Errorf("candidates: %w", err)
+	}
+	return nil
 }
 
 // inOrder sorts errors by path: targets come in no order.

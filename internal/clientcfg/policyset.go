@@ -140,13 +140,13 @@ func (o *SettingsOverride) Names() (names []string) {
 	return names
 }
 
-// trial returns the common settings under which the candidates are evaluated.
-func (s *PolicySet) trial(live ratelimit.Settings) ratelimit.Settings {
+// trial returns the common settings under which the candidates are evaluated, if c is the candidate for
+// the default limits.
+func (c *Candidate) trial(live ratelimit.Settings) ratelimit.Settings {
 	out := ratelimit.Settings{
 		Mode: ratelimit.DryRun, CanaryPercent: 100,
 		Default: ratelimit.Policy{User: live.Default.User, Client: live.Default.Client},
 	}
-	c, _ := s.Candidates.Get(GlobalCandidate)
 	if len(c.User) > 0 {
 		out.Default.User = c.User
 	}

@@ -17,6 +17,7 @@ type PolicySnapshot struct {
 	set      PolicySet
 	id       string             // of the last entry; empty if it is not known
 	resets   []Reset            // of the last entry
+	leftOut  int                // see LeftOut
 	settings ratelimit.Settings // for all clients
 	live     *ratelimit.Compiled
 	trial    *ratelimit.Compiled
@@ -55,12 +56,9 @@ func snapshotOf(base ratelimit.Settings, state *PolicyState) (*PolicySnapshot, e
 	if err != nil {
 		return nil, err
 	}
-	for target, v := range state.Targets {
-		if err := d.put(target, v.Value, v.Version, time.Time{}); err != nil {
-			return nil, err
-		}
+	if unused := d.fill(state); len(unused) > 0 {
+		return nil, joined(unused)
 	}
-	d.set.Version, d.next.id = state.Version, state.ID
 	return d.finish()
 }
 
@@ -150,8 +148,12 @@ func (p *PolicySnapshot) AllClients() iter.Seq[string] { return p.live.Clients()
 // state.
 func (p *PolicySnapshot) Resets() []Reset { return p.resets }
 
-// version is the entry up to which the snapshot is.
-func (p *PolicySnapshot) version() PolicyVersion { return PolicyVersion{p.Version(), p.id} }
+// last is the entry up to which the snapshot is.
+func (p *PolicySnapshot) last() PolicyVersion { return PolicyVersion{p.Version(), p.id} }
+
+// LeftOut is how many targets are not as they are stored in that version, because that cannot be used. See
+// [PolicyStatus].
+func (p *PolicySnapshot) LeftOut() int { return p.leftOut }
 
 // Version is the version of the set.
 func (p *PolicySnapshot) Version() int64 { return p.set.Version }
@@ -171,7 +173,8 @@ func newDraft(base ratelimit.Settings) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := (&PolicySnapshot{base: base, live: live, trial: &ratelimit.Compiled{}}).edit()
+	empty := PolicySnapshot{base: base, settings: (&SettingsOverride{}).Over(base), live: live, trial: &ratelimit.Compiled{}}
+	d := empty.edit()
 	d.common = true
 	return d, nil
 }

@@ -23,20 +23,22 @@ type PolicySource struct {
 	now     func() time.Time
 	current atomic.Pointer[PolicySnapshot]
 
-	mu      sync.Mutex // one refresh or change at a time
-	refused refusal
-	status  atomic.Pointer[PolicyStatus]
+	mu     sync.Mutex // one refresh or change at a time
+	judged verdict
+	status atomic.Pointer[PolicyStatus]
 }
 
-// refusal is why the policies of a version are not used, and until when that is not looked at again.
-type refusal struct {
+// verdict is what came of reading the whole state because of a version, and until when that is not done
+// again. If the policies of that version are not used, err is why; it is nil if the state was adopted,
+// and is of another version: that of its newest entry, which is missing in the trail.
+type verdict struct {
 	version PolicyVersion
 	err     error
 	until   time.Time
 }
 
-// refusedFor is how long a version is refused without another look: reading the whole state is expensive.
-const refusedFor = 30 * time.Second
+// judgedFor is how long there is not another look at a version: reading the whole state is expensive.
+const judgedFor = 30 * time.Second
 
 // PolicyOptions make a [PolicySource]. A zero value means the default named beside it.
 type PolicyOptions struct {
@@ -50,7 +52,10 @@ type PolicyOptions struct {
 
 // PolicyStatus is how fresh the policies are.
 type PolicyStatus struct {
-	Version   int64     // of the set in force
+	Version int64 // of the set in force
+	// LeftOut is how many targets are not as in that version, because that cannot be used: they have an
+	// older value or that of the configuration file. Only an instance that started with them has any.
+	LeftOut   int
 	CheckedAt time.Time // when it was last found to be the newest; if it never was, of the start
 	Err       error     // why it may not be the newest, nil if it is
 }
@@ -58,11 +63,11 @@ type PolicyStatus struct {
 // Refused reports whether the stored policies are invalid or cannot be decoded, so that the
 // last good ones stay in use.
 func (st PolicyStatus) Refused() bool {
-	return errors.Is(st.Err, ErrUnreadable) || fielderr.Of(st.Err) != nil
+	return refuses(st.Err)
 }
 
-// NewPolicySource reads the policies. What of them cannot be used keeps no server from starting: then
-// those of before are in force, and the Status says so.
+// NewPolicySource reads the policies. What of them cannot be used keeps no server from starting: the rest
+// is in force, as far as it can be with older values in its place, and the Status says so.
 func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*PolicySource, error) {
 	s := &PolicySource{store: store, base: o.Base, adopted: o.Adopted, now: o.Now}
 	if s.base.Default.User == nil && s.base.Default.Client == nil {
@@ -103,32 +108,34 @@ func (s *PolicySource) refresh(ctx context.Context) error {
 }
 
 // follow applies the entries that are newer than the current snapshot, one by one. If they do not
-// continue it, because the store was restored from a backup or has forgotten them, or if what one of
-// them makes is not valid, it reads the whole state: a later entry may have mended it. It does that
-// once for each version, and again after a while, because the entry itself may have been mended.
+// continue it, because the store was restored from a backup or has forgotten them, or if one of them
+// cannot be read, or what it makes is not valid, it reads the whole state: a later entry may have mended
+// that, or it is folded. It does that once for each version, and again after a while, because the entry
+// itself may have been mended.
 func (s *PolicySource) follow(ctx context.Context) error {
 	newest, err := s.store.PolicyVersion(ctx)
 	if err != nil {
 		return fmt.Errorf("clientcfg: read the version of the policies: %w", err)
 	}
-	if s.refused.version == newest && s.now().Before(s.refused.until) {
-		return s.refused.err
+	if s.judged.version == newest && s.now().Before(s.judged.until) {
+		return s.judged.err
 	}
-	s.refused = refusal{}
-	for current := s.current.Load(); current.version() != newest; {
+	s.judged = verdict{}
+	for current := s.current.Load(); current.last() != newest; {
 		entries, err := s.store.PolicyEntries(ctx, current.Version())
 		newer, ok := current.continued(entries)
-		if err == nil && len(newer) == 0 || !ok && (err == nil || errors.Is(err, ErrUnreadable)) {
+		if err == nil && (!ok || len(newer) == 0) {
 			return s.reload(ctx, newest)
 		}
-		for i := range newer {
-			err := s.apply(&newer[i])
-			if errors.Is(err, ErrPolicyGap) || fielderr.Of(err) != nil {
+		for i := 0; ok && i < len(newer); i++ {
+			if err := s.apply(&newer[i]); refuses(err) {
 				return s.reload(ctx, newest)
-			}
-			if err != nil {
+			} else if err != nil {
 				return err
 			}
+		}
+		if refuses(err) {
+			return s.reload(ctx, newest)
 		}
 		if err != nil {
 			return fmt.Errorf("clientcfg: read the trail of the policies: %w", err)
@@ -140,17 +147,21 @@ func (s *PolicySource) follow(ctx context.Context) error {
 	return nil
 }
 
-// reload reads the whole state because of a version. If that is refused, it is not read again for a while.
+// refuses reports whether an error is of what is stored: it cannot be read, or is not valid.
+func refuses(err error) bool { return errors.Is(err, ErrUnreadable) || fielderr.Of(err) != nil }
+
+// reload reads the whole state because of a version. If that is refused, or is not what the version says,
+// it is not read again for a while.
 func (s *PolicySource) reload(ctx context.Context, version PolicyVersion) error {
 	err := s.load(ctx)
-	if (PolicyStatus{Err: err}).Refused() {
-		s.refuse(version, err)
+	if refuses(err) || err == nil && s.current.Load().last() != version {
+		s.judge(version, err)
 	}
 	return err
 }
 
-func (s *PolicySource) refuse(version PolicyVersion, err error) {
-	s.refused = refusal{version, err, s.now().Add(refusedFor)}
+func (s *PolicySource) judge(version PolicyVersion, err error) {
+	s.judged = verdict{version, err, s.now().Add(judgedFor)}
 }
 
 // continued returns those of the entries that are newer than the snapshot, which it was read from, and
@@ -214,7 +225,7 @@ func (s *PolicySource) note(p *PolicySnapshot, err error) {
 		st.CheckedAt = s.now()
 	}
 	if p != nil {
-		st.Version = p.Version()
+		st.Version, st.LeftOut = p.Version(), p.leftOut
 	}
 	if err == nil {
 		st.CheckedAt = s.now()

@@ -29,6 +29,7 @@ type policyStore struct {
 	err     error // of everything
 	spoiled error // of the next entries
 	loads   int
+	reads   int // of entries
 	race    int // so many writes of others come first
 }
 
@@ -37,7 +38,7 @@ func (f *policyStore) PolicyState(context.Context) (clientcfg.PolicyState, error
 	defer f.mu.Unlock()
 	f.loads++
 	state := f.state
-	state.Targets = maps.Clone(f.state.Targets)
+	state.Targets, state.Stopped = maps.Clone(f.state.Targets), f.spoiled
 	return state, f.err
 }
 
@@ -54,6 +55,7 @@ func (f *policyStore) PolicyVersion(context.Context) (clientcfg.PolicyVersion, e
 func (f *policyStore) PolicyEntries(_ context.Context, from int64) (entries []clientcfg.PolicyEntry, _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.reads++
 	for _, e := range f.trail {
 		if e.Version >= from && len(entries) < 3 {
 			entries = append(entries, e)

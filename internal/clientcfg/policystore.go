@@ -25,7 +25,7 @@ var (
 // and MUST return the errors above (wrapped is fine) for the cases they name.
 type PolicyStore interface {
 	// PolicyVersion returns which entry is the newest, cheaply; zero if there never was one. It is that
-	// of PolicyState at the same time, unless an entry cannot be read.
+	// of PolicyState at the same time, unless an entry cannot be read, or the newest is lost.
 	PolicyVersion(ctx context.Context) (PolicyVersion, error)
 	// PolicyState returns what all entries come to, as of one version: that of the newest, or, if Stopped
 	// says so, of the one before the first that cannot be read. ErrUnreadable if the fold cannot be read.

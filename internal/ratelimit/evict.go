@@ -110,8 +110,9 @@ func (s *shard) usage(first uint32, ms int64) (u float64) {
 }
 
 // Sweep drops the keys without a request for two windows and returns how many. It locks one shard
-// at a time, for microseconds.
+// at a time, for microseconds. Then it drops the compiled limits that nothing has any more.
 func (c *Counters) Sweep(now time.Time) (dropped int) {
+	defer sweepLimits()
 	return c.dropWhere(func(s *shard, num uint32) bool {
 		if s.idle(num, millis(now)) {
 			s.expire(num)

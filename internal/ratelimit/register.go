@@ -9,7 +9,8 @@ import (
 
 // register holds the lists of limits that policies or counters have, by number. Counters refer to a list
 // by its number, so that the garbage collector has no pointer to follow. A list that neither has is
-// dropped, when there are twice as many as were left the last time, and its number is used again.
+// dropped, by [Counters.Sweep] or when there are twice as many as were left the last time, and its number
+// is used again.
 var register struct {
 	mu     sync.Mutex
 	byText map[string]registered
@@ -70,6 +71,15 @@ func number(ls *Limits) {
 	ls.number = uint32(len(all)) //nolint:gosec // four billion lists do not fit into memory
 	all = append(all, ls)
 	register.all.Store(&all)
+}
+
+// sweepLimits drops the lists that nothing has, unless there are few at all.
+func sweepLimits() {
+	register.mu.Lock()
+	defer register.mu.Unlock()
+	if len(register.byText) > leastDropAt {
+		dropLimits()
+	}
 }
 
 // dropLimits drops the lists that no policy and no counter has. The mutex of the register must be held.

@@ -2,7 +2,9 @@ package ratelimit
 
 import (
 	"runtime"
+	"strconv"
 	"testing"
+	"time"
 )
 
 // TestListsAreInterned: an unchanged list of limits is the same after a policy was compiled anew,
@@ -90,5 +92,31 @@ func TestRegisterIsBounded(t *testing.T) {
 	}
 	if got := len(*register.all.Load()); got > before+5000 {
 		t.Errorf("%d lists, of 20,000 that were used once", got)
+	}
+}
+
+// TestRegisterShrinks: once many lists were in use, those that are not any more are dropped although there
+// are no new ones, also the ones that only counters had.
+func TestRegisterShrinks(t *testing.T) {
+	before, c := drop(), NewCounters(4000)
+	var used []*Effective
+	for i := range int64(2000) {
+		eff, err := Enforced(perMinute(2_000_000+i), perMinute(3_000_000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Take(at(epoch), Key{ClientID: strconv.FormatInt(i, 10), Username: "ada"}, eff, 1)
+		used = append(used, eff)
+	}
+	if got := drop(); got < before+2000 {
+		t.Fatalf("%d lists, of 2000 that are used", got)
+	}
+	runtime.KeepAlive(used)
+	runtime.GC()
+	if c.Sweep(at(epoch)); len(register.byText) < before+2000 {
+		t.Errorf("%d lists, of 2000 that counters have", len(register.byText))
+	}
+	if c.Sweep(at(epoch).Add(time.Hour)); len(register.byText) > before+leastDropAt {
+		t.Errorf("%d lists after all, of %d before", len(register.byText), before)
 	}
 }

@@ -1,9 +1,9 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -47,22 +47,42 @@ func newest(c *bolt.Cursor, before int64) (key, value []byte) {
 	return c.Prev()
 }
 
-func decodeEntry(key, value []byte) (e clientcfg.AuditEntry, err error) {
-	if err := json.Unmarshal(value, &e); err != nil {
-		return e, fmt.Errorf("%w: audit entry %x: %w", ErrCorrupt, key, err)
-	}
-	return e, nil
+// timeOf reads when a change was made; false if that cannot be read.
+func timeOf(entry []byte) (at time.Time, ok bool) {
+	var e struct{ At time.Time }
+	err := json.Unmarshal(entry, &e)
+	return e.At, err == nil && !e.At.IsZero()
 }
 
 // SweepAudit implements [clientcfg.AuditLog]. Entries are in the order of their versions, which is that
-// of time as far as the clocks of the writers agree; it stops at the first that is young enough.
+// of time as far as the clocks of the writers agree; it stops at the first that is young enough. One that
+// cannot be read counts as old as the next that can.
 func (s *Store) SweepAudit(ctx context.Context, before time.Time) (int, error) {
+	var last []byte // the key of the last that is due
+	err := s.view(ctx, func(tx *bolt.Tx) error {
+		last = nil
+		trail := tx.Bucket(auditBucket)
+		if trail == nil {
+			return nil
+		}
+		c := trail.Cursor()
+		for key, value := c.First(); key != nil; key, value = c.Next() {
+			switch at, ok := timeOf(value); {
+			case !ok:
+			case !at.Before(before):
+				return nil
+			default:
+				last = bytes.Clone(key)
+			}
+		}
+		return nil
+	})
+	if err != nil || last == nil {
+		return 0, err
+	}
 	return s.sweepTimeline(ctx, timeline{
 		bucket: auditBucket,
-		due: func(key, value []byte) (bool, error) {
-			e, err := decodeEntry(key, value)
-			return e.At.Before(before), err
-		},
+		due:    func(key, _ []byte) (bool, error) { return bytes.Compare(key, last) <= 0, nil },
 		remove: func(*writeTx, []byte) (int, error) { return 1, nil },
 	})
 }

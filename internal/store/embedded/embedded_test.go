@@ -42,16 +42,8 @@ var target = storetest.Target{
 			t.Fatal(err)
 		}
 	},
-	SpoilEntry: func(t *testing.T, b storetest.Backend, version int64) {
-		t.Helper()
-		s := b.(*Store)
-		err := s.writes.do(t.Context(), func(w *writeTx) error {
-			w.touched, w.dirty = true, true
-			return w.tx.Bucket(auditBucket).Put(versionKey(version), []byte(`{"until":"tomorrow"`))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+	SpoilEntry: []func(t *testing.T, b storetest.Backend, version int64){
+		spoilEntry(`{"until":"tomorrow"`), spoilEntry(`{"at":"yesterday"}`), spoilEntry("null"), spoilEntry(""),
 	},
 	SpoilUser: func(t *testing.T, b storetest.Backend, name string) {
 		t.Helper()
@@ -60,6 +52,21 @@ var target = storetest.Target{
 			t.Fatal(err)
 		}
 	},
+}
+
+// spoilEntry gives an entry of the trail another value.
+func spoilEntry(value string) func(t *testing.T, b storetest.Backend, version int64) {
+	return func(t *testing.T, b storetest.Backend, version int64) {
+		t.Helper()
+		s := b.(*Store)
+		err := s.writes.do(t.Context(), func(w *writeTx) error {
+			w.touched, w.dirty = true, true
+			return w.tx.Bucket(auditBucket).Put(versionKey(version), []byte(value))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestMain(m *testing.M) {

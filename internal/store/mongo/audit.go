@@ -3,6 +3,7 @@ package mongo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -19,6 +20,32 @@ type auditDoc struct {
 	At      time.Time `bson:"at"`
 	Target  any       `bson:"target"` // the one that it shows as changed, or a list of them
 	Entry   string    `bson:"entry"`  // the whole entry, as JSON
+}
+
+// storedEntry is an entry as it is read: whatever is beside the version may be of another type, by hand or
+// by another release. Then it is that entry alone which cannot be read.
+type storedEntry struct {
+	Version int64         `bson:"_id"`
+	Nonce   bson.RawValue `bson:"nonce"`
+	Entry   bson.RawValue `bson:"entry"`
+}
+
+// id is the ID of the entry, empty if it is no text.
+func (e *storedEntry) id() string {
+	id, _ := e.Nonce.StringValueOK()
+	return id
+}
+
+// text is the whole entry as JSON. Of another type it is none.
+func (e *storedEntry) text() []byte { return textOf(e.Entry) }
+
+// textOf is a text that should be JSON. That of any other type is none, and says what it is.
+func textOf(v bson.RawValue) []byte {
+	text, ok := v.StringValueOK()
+	if !ok {
+		text = fmt.Sprintf("(%s, not a text)", v.Type)
+	}
+	return []byte(text)
 }
 
 func newAuditDoc(e *clientcfg.PolicyEntry) (*auditDoc, error) {
@@ -43,9 +70,9 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 		filter = append(filter, bson.E{Key: "_id", Value: bson.D{{Key: "$lt", Value: q.Before}}})
 	}
 	err = s.do(ctx, "read audit trail", func(ctx context.Context) error {
-		docs, err := findAll[auditDoc](ctx, s.audit, filter, options.Find().SetSort(byID(-1)).SetLimit(int64(q.Limit)))
+		docs, err := findAll[storedEntry](ctx, s.audit, filter, options.Find().SetSort(byID(-1)).SetLimit(int64(q.Limit)))
 		for i := 0; err == nil && i < len(docs); i++ {
-			entries = append(entries, clientcfg.ShowPolicyEntry([]byte(docs[i].Entry), docs[i].Version))
+			entries = append(entries, clientcfg.ShowPolicyEntry(docs[i].text(), docs[i].Version))
 		}
 		return err
 	})
@@ -56,8 +83,8 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 }
 
 // SweepAudit implements [clientcfg.AuditLog]. It folds first, and removes nothing beyond the marker, and
-// nothing after an entry that is young enough: the newest entry has the highest version. A
-// target that was removed leaves the fold when no entry of its time is left: until then, a process that
+// nothing after an entry that is young enough: the newest entry has the highest version. One without a
+// time that can be compared counts as old as the next. A target that was removed leaves the fold when no entry of its time is left: until then, a process that
 // folds an older entry, and was held up, must not bring it back.
 func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, err error) {
 	folding := s.foldPolicies(ctx) // what it cannot fold stays
@@ -70,8 +97,15 @@ func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, 
 		if err != nil {
 			return err
 		}
-		old := byID(bson.D{{Key: "$lte", Value: min(folded, young-1)}})
-		result, err := s.audit.DeleteMany(ctx, old, options.DeleteMany().SetComment(comment(ctx)))
+		old, err := s.entryID(ctx, bson.D{
+			{Key: "_id", Value: bson.D{{Key: "$lt", Value: young}}},
+			{Key: "at", Value: bson.D{{Key: "$lt", Value: before}}},
+		})
+		if err != nil {
+			return err
+		}
+		upTo := byID(bson.D{{Key: "$lte", Value: min(folded, old.Number)}})
+		result, err := s.audit.DeleteMany(ctx, upTo, options.DeleteMany().SetComment(comment(ctx)))
 		if err != nil {
 			return err
 		}
@@ -80,8 +114,8 @@ func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, 
 		if err != nil {
 			return err
 		}
-		upTo := min(folded, oldest-1)
-		_, err = s.policies.DeleteMany(ctx, bson.D{{Key: "value", Value: "null"}, {Key: "version", Value: bson.D{{Key: "$lte", Value: upTo}}}},
+		gone := bson.D{{Key: "$lte", Value: min(folded, oldest-1)}}
+		_, err = s.policies.DeleteMany(ctx, bson.D{{Key: "value", Value: "null"}, {Key: "version", Value: gone}},
 			options.DeleteMany().SetComment(comment(ctx)))
 		return err
 	})
@@ -90,7 +124,7 @@ func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, 
 
 // oldestEntry returns the version of the oldest entry that matches, the highest number if there is none.
 func (s *Store) oldestEntry(ctx context.Context, filter bson.D) (int64, error) {
-	oldest, err := findAll[auditDoc](ctx, s.audit, filter, options.Find().SetSort(byID(1)).SetProjection(byID(1)).SetLimit(1))
+	oldest, err := findAll[storedEntry](ctx, s.audit, filter, options.Find().SetSort(byID(1)).SetProjection(byID(1)).SetLimit(1))
 	if err != nil || len(oldest) == 0 {
 		return math.MaxInt64, err
 	}

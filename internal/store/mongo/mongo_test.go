@@ -51,12 +51,10 @@ var target = storetest.Target{
 			t.Fatal(err)
 		}
 	},
-	SpoilEntry: func(t *testing.T, b storetest.Backend, version int64) {
-		t.Helper()
-		spoiled := bson.D{{Key: "$set", Value: bson.D{{Key: "entry", Value: `{"until":"tomorrow"`}}}}
-		if _, err := b.(ttlStore).audit.UpdateByID(t.Context(), version, spoiled); err != nil {
-			t.Fatal(err)
-		}
+	SpoilEntry: []func(t *testing.T, b storetest.Backend, version int64){
+		spoilEntry(bson.D{{Key: "entry", Value: `{"until":"tomorrow"`}}),
+		spoilEntry(bson.D{{Key: "entry", Value: bson.D{{Key: "version", Value: 4}}}}),
+		spoilEntry(bson.D{{Key: "entry", Value: nil}, {Key: "at", Value: "yesterday"}, {Key: "target", Value: 7}}),
 	},
 	SpoilUser: func(t *testing.T, b storetest.Backend, name string) {
 		t.Helper()
@@ -66,6 +64,18 @@ var target = storetest.Target{
 			t.Fatal(err)
 		}
 	},
+}
+
+// spoilEntry gives fields of an entry of the trail other values.
+func spoilEntry(set bson.D) func(t *testing.T, b storetest.Backend, version int64) {
+	return func(t *testing.T, b storetest.Backend, version int64) {
+		t.Helper()
+		spoiled := bson.D{{Key: "$set", Value: set}}
+		_, err := b.(ttlStore).audit.UpdateByID(t.Context(), version, spoiled, options.UpdateOne().SetBypassDocumentValidation(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // location migrates an empty database.

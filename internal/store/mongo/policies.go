@@ -2,7 +2,6 @@ package mongo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -53,13 +52,13 @@ func (s *Store) policyVersion(ctx context.Context) (newest clientcfg.PolicyVersi
 // entryID reads which entry is the newest of those that match; zero if none does. The ID of an entry is
 // the nonce beside it, which can be read alone.
 func (s *Store) entryID(ctx context.Context, filter bson.D) (clientcfg.PolicyVersion, error) {
-	var newest auditDoc
+	var newest storedEntry
 	err := s.audit.FindOne(ctx, filter, options.FindOne().SetSort(byID(-1)).
 		SetProjection(bson.D{{Key: "nonce", Value: 1}}).SetComment(comment(ctx))).Decode(&newest)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		err = nil
 	}
-	return clientcfg.PolicyVersion{Number: newest.Version, ID: newest.Nonce}, err
+	return clientcfg.PolicyVersion{Number: newest.Version, ID: newest.id()}, err
 }
 
 // policiesFolded reads the marker. Without one nothing is folded.
@@ -105,12 +104,15 @@ func (s *Store) policyState(ctx context.Context) (state clientcfg.PolicyState, f
 		return state, folded, err
 	}
 	state.Version = folded
-	if state.Targets, err = s.foldedTargets(ctx); err != nil {
+	if state.Targets, err = s.foldedTargets(ctx, folded); err != nil {
 		return state, folded, err
 	}
 	if err = s.eachEntry(ctx, folded+1, state.Fold); errors.Is(err, clientcfg.ErrUnreadable) {
 		state.Stopped, err = err, nil
 	}
+	maps.DeleteFunc(state.Targets, func(_ string, v clientcfg.TargetValue) bool {
+		return string(v.Value) == "null" && v.Version <= state.Version
+	})
 	if err != nil {
 		return state, folded, err
 	}
@@ -132,9 +134,35 @@ func (s *Store) policyState(ctx context.Context) (state clientcfg.PolicyState, f
 // targetsAtOnce bounds how many targets one command reads.
 const targetsAtOnce = 5000
 
-// foldedTargets reads all targets that have a value.
-func (s *Store) foldedTargets(ctx context.Context) (map[string]clientcfg.TargetValue, error) {
-	filter := bson.D{{Key: "_id", Value: bson.D{{Key: "$ne", Value: migrations.PolicyMarker}}}, {Key: "value", Value: bson.D{{Key: "$ne", Value: "null"}}}}
+// storedTarget is a [migrations.PolicyTarget] as it is read: see storedEntry.
+type storedTarget struct {
+	Target  bson.RawValue `bson:"_id"`
+	Version bson.RawValue `bson:"version"`
+	Value   bson.RawValue `bson:"value"`
+}
+
+// value returns the target and its value, which is no JSON if anything is of another type.
+func (t *storedTarget) value() (target string, v clientcfg.TargetValue) {
+	target, ok := t.Target.StringValueOK()
+	if !ok {
+		target = t.Target.String()
+	}
+	v.Value = textOf(t.Value)
+	if v.Version, ok = t.Version.AsInt64OK(); !ok {
+		v.Value = fmt.Appendf(nil, "(its version is %s)", t.Version.Type)
+	}
+	return target, v
+}
+
+// foldedTargets reads all targets that have a value, and those that were removed after a version.
+func (s *Store) foldedTargets(ctx context.Context, folded int64) (map[string]clientcfg.TargetValue, error) {
+	filter := bson.D{
+		{Key: "_id", Value: bson.D{{Key: "$ne", Value: migrations.PolicyMarker}}},
+		{Key: "$or", Value: bson.A{
+			bson.D{{Key: "value", Value: bson.D{{Key: "$ne", Value: "null"}}}},
+			bson.D{{Key: "version", Value: bson.D{{Key: "$gt", Value: folded}}}},
+		}},
+	}
 	var cursor *mongo.Cursor
 	err := s.do(ctx, "read policies", func(ctx context.Context) (err error) {
 		cursor, err = s.policies.Find(ctx, filter, options.Find().SetBatchSize(targetsAtOnce).SetComment(comment(ctx)))
@@ -148,11 +176,12 @@ func (s *Store) foldedTargets(ctx context.Context) (map[string]clientcfg.TargetV
 	for more := true; more; {
 		err := s.do(ctx, "read policies", func(ctx context.Context) error {
 			for more = cursor.Next(ctx); more; more = cursor.Next(ctx) {
-				var doc migrations.PolicyTarget
+				var doc storedTarget
 				if err := cursor.Decode(&doc); err != nil {
 					return err
 				}
-				targets[doc.Target] = clientcfg.TargetValue{Version: doc.Version, Value: json.RawMessage(doc.Value)}
+				target, v := doc.value()
+				targets[target] = v
 				if cursor.RemainingBatchLength() == 0 { // the next one takes another command
 					return nil
 				}
@@ -195,12 +224,12 @@ func (s *Store) PolicyEntries(ctx context.Context, from int64) (entries []client
 }
 
 func (s *Store) policyEntries(ctx context.Context, from int64) (entries []clientcfg.PolicyEntry, err error) {
-	docs, err := findAll[auditDoc](ctx, s.audit, byID(bson.D{{Key: "$gte", Value: from}}),
+	docs, err := findAll[storedEntry](ctx, s.audit, byID(bson.D{{Key: "$gte", Value: from}}),
 		options.Find().SetSort(byID(1)).SetLimit(entriesAtOnce))
 	for i := 0; err == nil && i < len(docs); i++ {
 		var e clientcfg.PolicyEntry
-		if e, err = clientcfg.DecodePolicyEntry([]byte(docs[i].Entry), docs[i].Version); err == nil {
-			e.ID = docs[i].Nonce // that of policyVersion
+		if e, err = clientcfg.DecodePolicyEntry(docs[i].text(), docs[i].Version); err == nil {
+			e.ID = docs[i].id() // that of policyVersion
 			entries = append(entries, e)
 		}
 	}
@@ -242,14 +271,14 @@ func (s *Store) AppendPolicyEntry(ctx context.Context, entry clientcfg.PolicyEnt
 func (s *Store) whyNotAppended(ctx context.Context, ours *clientcfg.PolicyEntry, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), selectionTimeout)
 	defer cancel()
-	var stored auditDoc
+	var stored storedEntry
 	err := s.audit.FindOne(ctx, byID(ours.Version), options.FindOne().SetComment(comment(ctx))).Decode(&stored)
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):
 		return cause
 	case err != nil:
 		return errors.Join(cause, err)
-	case stored.Nonce != ours.ID:
+	case stored.id() != ours.ID:
 		return fmt.Errorf("%w: there is another version %d", clientcfg.ErrPolicyConflict, ours.Version)
 	}
 	return nil

@@ -12,6 +12,7 @@ func testAudit(t *testing.T, target Target) {
 	t.Run("queries", func(t *testing.T) { auditQueries(t, target.fresh(t)) })
 	t.Run("the sweep takes what is old", func(t *testing.T) { auditSweep(t, target.fresh(t)) })
 	t.Run("the sweep takes many", func(t *testing.T) { auditSweepMany(t, target.fresh(t)) })
+	t.Run("the sweep takes what cannot be read", func(t *testing.T) { auditSweepUnreadable(t, target) })
 }
 
 func versions(entries []clientcfg.AuditEntry) (out []int64) {
@@ -78,4 +79,27 @@ func auditSweepMany(t *testing.T, b Backend) {
 		t.Errorf("the sweep removed %d entries of %d", removed, n-1)
 	}
 	equal(t, "policies", foldedTo(t, n), policies(t, b))
+}
+
+// auditSweepUnreadable: an entry that cannot be read is as old as the one after it, unless the store has
+// its time beside it. None stays for good.
+func auditSweepUnreadable(t *testing.T, target Target) {
+	t.Helper()
+	for _, spoil := range target.SpoilEntry {
+		b := target.fresh(t)
+		write(t, b, 40)
+		_, err := b.SweepAudit(t.Context(), entryFor(2).At) // folds
+		succeed(t, "sweep", err)
+		for _, version := range []int64{2, 3, 5, 40} {
+			spoil(t, b, version)
+		}
+		for _, step := range []struct{ before, oldest int64 }{{3, 2}, {4, 2}, {5, 5}, {6, 5}, {7, 7}, {40, 40}} {
+			_, err = b.SweepAudit(t.Context(), entryFor(step.before).At)
+			succeed(t, "sweep", err)
+			left := versions(audit(t, b, clientcfg.AuditQuery{}))
+			if oldest := left[len(left)-1]; oldest < step.oldest || oldest > step.before {
+				t.Errorf("swept before version %d, the oldest is %d, want %d to %d", step.before, oldest, step.oldest, step.before)
+			}
+		}
+	}
 }

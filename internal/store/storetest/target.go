@@ -35,8 +35,8 @@ type Target struct {
 	// Spoil stores something under the ID of a client that is no client, as an editor or a newer release
 	// may, and as a change that can be followed.
 	Spoil func(t *testing.T, b Backend, id string)
-	// SpoilEntry replaces an entry of the trail by something that is none.
-	SpoilEntry func(t *testing.T, b Backend, version int64)
+	// SpoilEntry are ways to replace an entry of the trail by something that is none.
+	SpoilEntry []func(t *testing.T, b Backend, version int64)
 	// SpoilUser stores something under the name of a user that is no user.
 	SpoilUser func(t *testing.T, b Backend, name string)
 }

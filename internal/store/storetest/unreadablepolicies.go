@@ -60,12 +60,13 @@ func refreshed(t *testing.T, s *clientcfg.PolicySource) *clientcfg.PolicySnapsho
 // and else those of before, says so, and changes nothing.
 func unreadableEntry(t *testing.T, target Target) {
 	t.Helper()
-	for _, bad := range []int64{4, 5} {
+	for i := range 2 * len(target.SpoilEntry) {
+		bad, spoil := int64(4+i%2), target.SpoilEntry[i/2]
 		b := target.fresh(t)
 		write(t, b, 5)
 		runs, err := clientcfg.NewPolicySource(t.Context(), b, clientcfg.PolicyOptions{})
 		succeed(t, "start", err)
-		target.SpoilEntry(t, b, bad)
+		spoil(t, b, bad)
 
 		entries := audit(t, b, clientcfg.AuditQuery{})
 		equal(t, "versions", []int64{5, 4, 3, 2, 1}, versions(entries))
