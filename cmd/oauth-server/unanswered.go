@@ -40,7 +40,7 @@ func mark(err error, state, name string) error {
 
 func (m marking) CreateClient(ctx context.Context, c clientcfg.Client) error {
 	return mark(m.Store.CreateClient(ctx, c), "the client may have been created: oauth-server client show '%[1]s' says so;"+
-		" its secret is lost then: client rotate-secret '%[1]s' gives it another one, or client delete '%[1]s' and create it again", c.ID)
+		" a secret that was made for it is lost then: client rotate-secret '%[1]s' gives it another one, or client delete '%[1]s' and create it again", c.ID)
 }
 
 func (m marking) UpdateClient(ctx context.Context, c clientcfg.Client) error {

@@ -86,7 +86,7 @@ func TestUnansweredChanges(t *testing.T) {
 	}{
 		{
 			args: []string{"client", "create", "web"}, marker: wireCommand("insert", "clients"),
-			says: "the client may have been created: oauth-server client show 'web' says so; its secret is lost then: client rotate-secret 'web' gives",
+			says: "the client may have been created: oauth-server client show 'web' says so; a secret that was made for it is lost then: client rotate-secret 'web' gives",
 			then: []string{"client", "show", "web"}, shows: "web",
 		},
 		{

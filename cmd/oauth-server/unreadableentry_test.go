@@ -69,6 +69,11 @@ func TestUnreadableEntryOfADatabase(t *testing.T) {
 		t.Errorf("the entries are %+v", shown.Entries)
 	}
 
+	_, stderr = limits(starts, "dry-run", "on", "--yes")
+	if !strings.Contains(stderr, "this instance changes no limits") || !strings.Contains(stderr, "until") {
+		t.Errorf("a change says\n%s", stderr)
+	}
+
 	store(entry.Entry)
 	check.Eventually(t, "it follows", func() bool { return strings.Contains(page(t, starts.clients+"/readyz"), `"ready"`) })
 	check.Equal(t, "its limit", strings.Contains(outputOf(limits(starts, "get", "legacy")), "80/60s"), true)

@@ -3,6 +3,7 @@ package clientcfg_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
 )
 
 // TestPolicySourceIsMendedByALaterChange: whatever cannot be used of an entry, an instance that runs goes
@@ -168,6 +170,10 @@ func TestPolicySourceStartsWithWhatFits(t *testing.T) {
 	check.Equal(t, "left out", s.Status().LeftOut, 2)
 	check.Equal(t, "refused", s.Status().Refused(), true)
 	requireError(t, s.Status().Err, "1002 candidates are more than 1000")
+	_, err := s.Change(t.Context(), limitShop(9))
+	if refused := new(clientcfg.RefusedError); !errors.As(err, &refused) || fielderr.Of(err) != nil {
+		t.Errorf("a change that has nothing to do with it: %v", err)
+	}
 	store.put(stored("candidates/c3", "null"), stored("candidates/c4", "null"))
 	requireError(t, s.Refresh(t.Context()), "")
 	check.Equal(t, "left out", s.Status().LeftOut, 0)

@@ -244,12 +244,12 @@ const maxEdits = 20
 
 // Change appends the entry that an edit makes of the newest policies. What it comes to is validated,
 // durable and in force here when Change returns. Errors: that of the edit; [fielderr.Errors], perhaps
-// wrapped, for an invalid result; [ErrPolicyConflict] if others were faster too often.
+// wrapped, for an invalid result; *[RefusedError]; [ErrPolicyConflict] if others were faster too often.
 func (s *PolicySource) Change(ctx context.Context, edit Edit) (*PolicySnapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range maxEdits {
-		if err := s.refresh(ctx); err != nil {
+		if err := s.newest(ctx); err != nil {
 			return nil, err
 		}
 		next, entry, err := prepare(s.current.Load(), edit)
@@ -273,12 +273,28 @@ func (s *PolicySource) Change(ctx context.Context, edit Edit) (*PolicySnapshot, 
 func (s *PolicySource) Try(ctx context.Context, edit Edit) (*PolicySnapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.refresh(ctx); err != nil {
+	if err := s.newest(ctx); err != nil {
 		return nil, err
 	}
 	next, _, err := prepare(s.current.Load(), edit)
 	return next, err
 }
+
+// newest makes the snapshot that of the newest version, which a change has to continue.
+func (s *PolicySource) newest(ctx context.Context) error {
+	err := s.refresh(ctx)
+	if refuses(err) {
+		return &RefusedError{err}
+	}
+	return err
+}
+
+// RefusedError is returned for a change while the newest policies cannot be used here. What is wrong with
+// them is no error of the change, so it is not unwrapped.
+type RefusedError struct{ cause error }
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.cause.Error() }
 
 // prepare runs the edit, and gives its entry the next version and the values before.
 func prepare(current *PolicySnapshot, edit Edit) (*PolicySnapshot, PolicyEntry, error) {
