@@ -208,17 +208,21 @@ func (l *limits) auditTable(page adminapi.Audit) error {
 	rows := [][]string{{"TIME", "WHO", "WHAT", "CHANGED", "REASON"}}
 	for _, e := range page.Entries {
 		if e.Unreadable != "" {
-			rows = append(rows, []string{"-", "-", "version " + strconv.FormatInt(e.Version, 10), "unreadable", "-"})
 			l.note("Entry %d of the audit trail cannot be read: %s.", e.Version, e.Unreadable)
+		}
+		if e.Unreadable != "" && e.Target == "" {
+			rows = append(rows, []string{"-", "-", "version " + strconv.FormatInt(e.Version, 10), "unreadable", "-"})
 			continue
 		}
 		who := e.Actor.ClientID
 		if e.Actor.Username != "" {
 			who = e.Actor.Username + " (" + who + ")"
 		}
-		rows = append(rows, []string{
-			e.At.Local().Format(time.DateTime), who, e.Action + " " + e.Target, differences(e.Before, e.After), e.Reason,
-		})
+		changed := "unreadable"
+		if e.Unreadable == "" {
+			changed = differences(e.Before, e.After)
+		}
+		rows = append(rows, []string{e.At.Local().Format(time.DateTime), who, e.Action + " " + e.Target, changed, e.Reason})
 		for _, c := range e.More { // of the same change
 			rows = append(rows, []string{"", "", e.Action + " " + c.Target, differences(c.Before, c.After), ""})
 		}

@@ -65,7 +65,7 @@ func TestUnreadableEntryOfADatabase(t *testing.T) {
 	stdout, _ = limits(starts, "audit", "-o", "json")
 	check.OK(t, json.Unmarshal([]byte(stdout), &shown))
 	check.Equal(t, "entries", len(shown.Entries), 2)
-	if e := shown.Entries[0]; e.Version != 2 || !strings.Contains(e.Unreadable, "until") || e.Target != "" || shown.Entries[1].Target != "policies/legacy" {
+	if e := shown.Entries[0]; e.Version != 2 || !strings.Contains(e.Unreadable, "until") || e.Target != "policies/legacy" || shown.Entries[1].Target != "policies/legacy" {
 		t.Errorf("the entries are %+v", shown.Entries)
 	}
 

@@ -26,7 +26,8 @@ type ClientCounts struct {
 
 // Policies is a page of the policies.
 type Policies struct {
-	Version  int64        `json:"version"` // of all policies: what the whole page shows
+	Version  int64        `json:"version"`            // of all policies: what the whole page shows
+	LeftOut  int          `json:"left_out,omitempty"` // targets that are not as in that version: see PoliciesInForce
 	Policies []PolicyView `json:"policies"`
 	Next     string       `json:"next,omitempty"` // value of after for the next page
 }
@@ -34,6 +35,7 @@ type Policies struct {
 // Candidates is a page of the candidates.
 type Candidates struct {
 	Version    int64           `json:"version"` // as above
+	LeftOut    int             `json:"left_out,omitempty"`
 	Candidates []CandidateView `json:"candidates"`
 	Next       string          `json:"next,omitempty"` // value of after for the next page
 }
@@ -105,7 +107,8 @@ type Audit struct {
 	Next    int64        `json:"next,omitempty"` // value of before for the next page
 }
 
-// AuditEntry is an entry of the audit trail, or what is known of one that cannot be read: its Version.
+// AuditEntry is an entry of the audit trail, or what is known of one that cannot be read: its Version at
+// least.
 type AuditEntry struct {
 	clientcfg.AuditEntry
 	Unreadable string `json:"unreadable,omitempty"` // why; empty if it can be read
@@ -126,9 +129,16 @@ func (e AuditEntry) MarshalJSON() ([]byte, error) {
 		return json.Marshal(e.AuditEntry)
 	}
 	return json.Marshal(struct {
-		Version    int64  `json:"version"`
-		Unreadable string `json:"unreadable"`
-	}{e.Version, e.Unreadable})
+		Version    int64           `json:"version"`
+		ID         string          `json:"id,omitempty"`
+		At         time.Time       `json:"at,omitzero"`
+		Actor      clientcfg.Actor `json:"actor,omitzero"`
+		Action     string          `json:"action,omitempty"`
+		Target     string          `json:"target,omitempty"`
+		Reason     string          `json:"reason,omitempty"`
+		Instance   string          `json:"instance,omitempty"`
+		Unreadable string          `json:"unreadable"`
+	}{e.Version, e.ID, e.At, e.Actor, e.Action, e.Target, e.Reason, e.Instance, e.Unreadable})
 }
 
 // Rehearsal is the answer to ?validate=true: what a change would do.
