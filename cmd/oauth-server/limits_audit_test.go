@@ -38,7 +38,8 @@ func TestAuditOfAnUnreadableEntry(t *testing.T) {
 	var out, notes bytes.Buffer
 	l := &limits{apiFlags: apiFlags{cli: &cli{out: &out, errOut: &notes}}}
 	var page adminapi.Audit
-	err := json.Unmarshal([]byte(`{"entries":[{"version":8,"action":"update","target":"settings"},{"version":7,"unreadable":"unexpected EOF"}]}`), &page)
+	err := json.Unmarshal([]byte(`{"entries":[{"version":8,"action":"update","target":"settings"},{"version":7,"unreadable":"unexpected EOF"},`+
+		`{"version":6,"actor":{"client_id":"ops"},"action":"update","target":"policies/shop","reason":"ticket","unreadable":"of a newer release"}]}`), &page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,10 +47,13 @@ func TestAuditOfAnUnreadableEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 3 || !strings.Contains(lines[1], "update settings") || !strings.Contains(lines[2], "version 7") || !strings.Contains(lines[2], "unreadable") {
+	if len(lines) != 4 || !strings.Contains(lines[1], "update settings") || !strings.Contains(lines[2], "version 7") || !strings.Contains(lines[2], "unreadable") {
 		t.Errorf("the table is\n%s", out.String())
 	}
-	if !strings.Contains(notes.String(), "unexpected EOF") {
+	if last := strings.Fields(lines[3]); strings.Join(last[1:], " ") != "ops update policies/shop unreadable ticket" {
+		t.Errorf("the last line is %q", last)
+	}
+	if !strings.Contains(notes.String(), "unexpected EOF") || !strings.Contains(notes.String(), "of a newer release") {
 		t.Errorf("the note is %q", notes.String())
 	}
 }

@@ -30,6 +30,8 @@ func (l *limits) instancesTable(page adminapi.Instances) error {
 func (l *limits) instanceRow(i adminapi.Instance) []string {
 	policies := "current"
 	switch {
+	case i.Policies.LeftOut > 0:
+		policies = fmt.Sprintf("%d left out: %s", i.Policies.LeftOut, i.Policies.Error)
 	case i.Policies.Error != "":
 		policies = l.alarming("not refreshed: "+i.Policies.Error, true)
 	case !i.Policies.Current:

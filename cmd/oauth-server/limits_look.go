@@ -203,15 +203,21 @@ func (l *limits) auditTable(page adminapi.Audit) error {
 	rows := [][]string{{"TIME", "WHO", "WHAT", "CHANGED", "REASON"}}
 	for _, e := range page.Entries {
 		if e.Unreadable != "" {
-			rows = append(rows, []string{"-", "-", "version " + strconv.FormatInt(e.Version, 10), l.alarming("unreadable", true), "-"})
 			l.note("Entry %d of the audit trail cannot be read: %s.", e.Version, e.Unreadable)
+		}
+		if e.Unreadable != "" && e.Target == "" {
+			rows = append(rows, []string{"-", "-", "version " + strconv.FormatInt(e.Version, 10), l.alarming("unreadable", true), "-"})
 			continue
 		}
 		what := e.Action + " " + e.Target
 		if e.Outcome != "" {
 			what += " (not known whether it was made)"
 		}
-		rows = append(rows, []string{dateTime(e.At), whoDid(&e.Actor), what, differences(e.Before, e.After), e.Reason})
+		changed := l.alarming("unreadable", true)
+		if e.Unreadable == "" {
+			changed = differences(e.Before, e.After)
+		}
+		rows = append(rows, []string{dateTime(e.At), whoDid(&e.Actor), what, changed, e.Reason})
 		for _, c := range e.More { // of the same change
 			rows = append(rows, []string{"", "", e.Action + " " + c.Target, differences(c.Before, c.After), ""})
 		}

@@ -68,11 +68,11 @@ func (m *merge) page() adminapi.Audit {
 	return out
 }
 
-// older reports whether an entry is older than an event. Of one that cannot be read the time is not known:
+// older reports whether an entry is older than an event. Of one that cannot be read the time may not be known:
 // it is taken to be as new as the entry after it in the trail, which is on the page already.
 func (m *merge) older(entry, event int) bool {
 	e := &m.entries[entry]
-	return e.Err == nil && e.At.Before(m.events[event].At)
+	return !e.At.IsZero() && e.At.Before(m.events[event].At)
 }
 
 // left reports whether there may be more than the first entries and events.

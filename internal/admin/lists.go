@@ -77,7 +77,7 @@ func (s *Server) listPolicies(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := adminapi.Policies{Version: p.Version(), Policies: make([]adminapi.PolicyView, len(names)), Next: next}
+	out := adminapi.Policies{Version: p.Version(), LeftOut: p.LeftOut(), Policies: make([]adminapi.PolicyView, len(names)), Next: next}
 	for i, id := range names {
 		out.Policies[i] = policyResource{id}.show(p)
 	}
@@ -91,7 +91,7 @@ func (s *Server) listCandidates(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := adminapi.Candidates{Version: p.Version(), Candidates: make([]adminapi.CandidateView, len(names)), Next: next}
+	out := adminapi.Candidates{Version: p.Version(), LeftOut: p.LeftOut(), Candidates: make([]adminapi.CandidateView, len(names)), Next: next}
 	for i, name := range names {
 		out.Candidates[i] = candidateResource{name}.show(c.Request().Context(), s, p)
 	}
@@ -199,7 +199,7 @@ func (s *Server) instances(c *call) error {
 	out := adminapi.Instances{Instances: make([]adminapi.Instance, len(all))}
 	for i, r := range all {
 		out.Instances[i] = r.Instance
-		out.Instances[i].Policies.Current = r.Instance.Policies.Version == newest
+		out.Instances[i].Policies.Current = r.Instance.Policies.Version == newest && r.Instance.Policies.LeftOut == 0
 	}
 	slices.SortFunc(out.Instances, func(a, b adminapi.Instance) int { return cmp.Compare(a.ID, b.ID) })
 	return c.answer(out)

@@ -82,7 +82,7 @@ func (s *Server) self(now time.Time) adminapi.Instance {
 	st := s.o.Policies.Status()
 	d := adminapi.Instance{
 		ID: s.o.Instance(), Host: host, Version: s.o.Version, StartedAt: s.begun.UTC(), SeenAt: now.UTC(), Self: true,
-		Policies: adminapi.PoliciesInForce{Version: st.Version, CheckedAt: st.CheckedAt.UTC(), File: s.fileDigest()},
+		Policies: adminapi.PoliciesInForce{Version: st.Version, LeftOut: st.LeftOut, CheckedAt: st.CheckedAt.UTC(), File: s.fileDigest()},
 	}
 	if st.Err != nil {
 		d.Policies.Error = st.Err.Error()

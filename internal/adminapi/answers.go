@@ -27,7 +27,8 @@ type ClientCounts struct {
 
 // Policies is a page of the policies.
 type Policies struct {
-	Version  int64        `json:"version"` // of all policies: what the whole page shows
+	Version  int64        `json:"version"`            // of all policies: what the whole page shows
+	LeftOut  int          `json:"left_out,omitempty"` // targets that are not as in that version: see PoliciesInForce
 	Policies []PolicyView `json:"policies"`
 	Next     string       `json:"next,omitempty"` // value of after for the next page
 }
@@ -35,6 +36,7 @@ type Policies struct {
 // Candidates is a page of the candidates.
 type Candidates struct {
 	Version    int64           `json:"version"` // as above
+	LeftOut    int             `json:"left_out,omitempty"`
 	Candidates []CandidateView `json:"candidates"`
 	Next       string          `json:"next,omitempty"` // value of after for the next page
 }
@@ -129,7 +131,7 @@ type Audit struct {
 }
 
 // AuditEntry is an entry of the trail: a change of policies, which has a version, or of a client or a
-// user, which has none. Of one that cannot be read only the version is known.
+// user, which has none. Of one that cannot be read the version is known at least.
 type AuditEntry struct {
 	clientcfg.AuditEntry
 	// Outcome is "unknown" if it is not known whether a client or user was changed: the change is under
@@ -154,9 +156,16 @@ func (e AuditEntry) MarshalJSON() ([]byte, error) {
 		return json.Marshal(plain(e))
 	}
 	return json.Marshal(struct {
-		Version    int64  `json:"version"`
-		Unreadable string `json:"unreadable"`
-	}{e.Version, e.Unreadable})
+		Version    int64           `json:"version"`
+		ID         string          `json:"id,omitempty"`
+		At         time.Time       `json:"at,omitzero"`
+		Actor      clientcfg.Actor `json:"actor,omitzero"`
+		Action     string          `json:"action,omitempty"`
+		Target     string          `json:"target,omitempty"`
+		Reason     string          `json:"reason,omitempty"`
+		Instance   string          `json:"instance,omitempty"`
+		Unreadable string          `json:"unreadable"`
+	}{e.Version, e.ID, e.At, e.Actor, e.Action, e.Target, e.Reason, e.Instance, e.Unreadable})
 }
 
 // ShowEvent returns an event as an entry.

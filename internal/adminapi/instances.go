@@ -25,8 +25,11 @@ type Instance struct {
 
 // PoliciesInForce is how fresh an instance's policies are.
 type PoliciesInForce struct {
-	Version   int64     `json:"version"`
-	Current   bool      `json:"current"` // it is the newest that any instance has
+	Version int64 `json:"version"`
+	Current bool  `json:"current"` // it is the newest that any instance has, and all of it is in force
+	// LeftOut is how many targets are not as in that version, because the instance cannot use that: they
+	// have an older value or that of the configuration file.
+	LeftOut   int       `json:"left_out,omitempty"`
 	CheckedAt time.Time `json:"checked_at"`
 	// File is a digest of the limits in the configuration file: instances with different
 	// files do not agree on what applies.

@@ -51,8 +51,8 @@ func newLimiter(ctx context.Context, f *foundation) (l *limiter, err error) {
 		return nil, err
 	}
 	if refused := l.policies.Status(); refused.Err != nil {
-		f.log.LogAttrs(ctx, slog.LevelError, "started without the newest policies, which cannot be used; keeping those before",
-			slog.Int64("version", refused.Version), slog.Any("error", refused.Err))
+		f.log.LogAttrs(ctx, slog.LevelError, "started without the newest policies, which cannot be used; keeping older ones in their place",
+			slog.Int64("version", refused.Version), slog.Int("left_out", refused.LeftOut), slog.Any("error", refused.Err))
 	}
 	l.unregistered = &unregistered{clients: f.clients, policies: l.policies, log: f.log}
 	l.logOverrides(ctx)

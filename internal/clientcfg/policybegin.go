@@ -37,7 +37,7 @@ func (s *PolicySource) begin(ctx context.Context) (refused, err error) {
 	if len(unused) > 0 { // it is of no entry, so that it is replaced as soon as the whole state can be used
 		next.id, next.leftOut = noEntry, len(unused)
 		refused = fmt.Errorf("clientcfg: refused a part of version %d of the policies: %w", state.Version, joined(unused))
-		s.judge(PolicyVersion{state.Version, state.ID}, refused)
+		s.judge(PolicyVersion{state.Version, state.ID}, refused, false)
 	}
 	if state.Stopped != nil {
 		refused = errors.Join(refused, notBeyond(&state))

@@ -148,10 +148,15 @@ func DecodePolicyEntry(stored []byte, version int64) (e PolicyEntry, err error) 
 // ShowPolicyEntry is an entry as the audit trail shows it; see [AuditEntry.Err].
 func ShowPolicyEntry(stored []byte, version int64) AuditEntry {
 	e, err := DecodePolicyEntry(stored, version)
-	if err != nil {
-		return AuditEntry{Version: version, Err: err}
+	if err == nil {
+		return e.AuditEntry
 	}
-	return e.AuditEntry
+	var known AuditEntry
+	_ = json.Unmarshal(stored, &known) // as far as it can be read
+	return AuditEntry{
+		Version: version, ID: known.ID, At: known.At, Actor: known.Actor, Action: known.Action, Target: known.Target,
+		Reason: known.Reason, Instance: known.Instance, Err: err,
+	}
 }
 
 // decodeValue reads the value of a target as strictly as any other document: an unknown field, which a

@@ -208,3 +208,22 @@ func TestSplitPolicySet(t *testing.T) {
 		}
 	}
 }
+
+// TestShowPolicyEntry: of an entry that cannot be read, what can be read is shown, and no values.
+func TestShowPolicyEntry(t *testing.T) {
+	who := clientcfg.Actor{ClientID: "ops", Username: "ada"}
+	const text = `"version":3,"id":"a","at":"2026-03-01T12:00:00Z","actor":{"client_id":"ops","username":"ada"},"action":"update","target":"settings","reason":"why"`
+	known := clientcfg.AuditEntry{Version: 3, ID: "a", At: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Actor: who, Action: "update", Target: "settings", Reason: "why"}
+	for stored, want := range map[string]clientcfg.AuditEntry{
+		`{` + text + `,"before":null,"after":{},"expires":1}`: known,
+		`{` + text + `,"more":7}`:                             known,
+		`{` + text:                                            {Version: 3},
+		`{"version":9}`:                                       {Version: 3},
+		`[]`:                                                  {Version: 3},
+	} {
+		got := clientcfg.ShowPolicyEntry([]byte(stored), 3)
+		check.Equal(t, "it is ErrUnreadable", errors.Is(got.Err, clientcfg.ErrUnreadable), true)
+		got.Err = nil
+		check.Equal(t, stored, got, want)
+	}
+}

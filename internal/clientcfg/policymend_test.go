@@ -57,6 +57,22 @@ func TestPolicySourcePassesAFoldedEntry(t *testing.T) {
 	check.Equal(t, "limit", userLimit(s, "shop"), 7)
 }
 
+// TestPolicySourceFollowsAMendedEntry: one that could not be read, and can be again, is followed at once,
+// and the whole state is not read until then.
+func TestPolicySourceFollowsAMendedEntry(t *testing.T) {
+	store := &unreadableFrom{from: 1}
+	s := newPolicySource(t, store)
+	store.put(shopHas(5))
+	store.spoiled = clientcfg.ErrUnreadable // it is not folded
+	for range 5 {
+		requireError(t, s.Refresh(t.Context()), "cannot be read")
+	}
+	check.Equal(t, "reads of the whole state", store.loads, 2)
+	store.from, store.spoiled = 9, nil
+	requireError(t, s.Refresh(t.Context()), "")
+	check.Equal(t, "limit", userLimit(s, "shop"), 5)
+}
+
 // unreadableFrom has entries that cannot be read, from a version on, and are folded.
 type unreadableFrom struct {
 	policyStore

@@ -35,6 +35,7 @@ type verdict struct {
 	version PolicyVersion
 	err     error
 	until   time.Time
+	entry   bool // it was read because an entry cannot be, which is looked at meanwhile: that is cheap
 }
 
 // judgedFor is how long there is not another look at a version: reading the whole state is expensive.
@@ -117,25 +118,24 @@ func (s *PolicySource) follow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("clientcfg: read the version of the policies: %w", err)
 	}
-	if s.judged.version == newest && s.now().Before(s.judged.until) {
+	if s.isJudged(newest) && !s.judged.entry {
 		return s.judged.err
 	}
-	s.judged = verdict{}
 	for current := s.current.Load(); current.last() != newest; {
 		entries, err := s.store.PolicyEntries(ctx, current.Version())
 		newer, ok := current.continued(entries)
 		if err == nil && (!ok || len(newer) == 0) {
-			return s.reload(ctx, newest)
+			return s.reload(ctx, newest, false)
 		}
 		for i := 0; ok && i < len(newer); i++ {
 			if err := s.apply(&newer[i]); refuses(err) {
-				return s.reload(ctx, newest)
+				return s.reload(ctx, newest, false)
 			} else if err != nil {
 				return err
 			}
 		}
 		if refuses(err) {
-			return s.reload(ctx, newest)
+			return s.reload(ctx, newest, true)
 		}
 		if err != nil {
 			return fmt.Errorf("clientcfg: read the trail of the policies: %w", err)
@@ -150,18 +150,25 @@ func (s *PolicySource) follow(ctx context.Context) error {
 // refuses reports whether an error is of what is stored: it cannot be read, or is not valid.
 func refuses(err error) bool { return errors.Is(err, ErrUnreadable) || fielderr.Of(err) != nil }
 
-// reload reads the whole state because of a version. If that is refused, or is not what the version says,
-// it is not read again for a while.
-func (s *PolicySource) reload(ctx context.Context, version PolicyVersion) error {
+// reload reads the whole state because of a version, perhaps because an entry cannot be read. If that is
+// refused, or is not what the version says, it is not read again for a while.
+func (s *PolicySource) reload(ctx context.Context, version PolicyVersion, entry bool) error {
+	if s.isJudged(version) {
+		return s.judged.err
+	}
 	err := s.load(ctx)
 	if refuses(err) || err == nil && s.current.Load().last() != version {
-		s.judge(version, err)
+		s.judge(version, err, entry)
 	}
 	return err
 }
 
-func (s *PolicySource) judge(version PolicyVersion, err error) {
-	s.judged = verdict{version, err, s.now().Add(judgedFor)}
+func (s *PolicySource) judge(version PolicyVersion, err error, entry bool) {
+	s.judged = verdict{version, err, s.now().Add(judgedFor), entry}
+}
+
+func (s *PolicySource) isJudged(version PolicyVersion) bool {
+	return s.judged.version == version && s.now().Before(s.judged.until)
 }
 
 // continued returns those of the entries that are newer than the snapshot, which it was read from, and
@@ -215,6 +222,7 @@ func (s *PolicySource) adopt(next *PolicySnapshot) {
 		s.adopted(old, next)
 	}
 	s.current.Store(next)
+	s.judged = verdict{}
 }
 
 func (s *PolicySource) note(p *PolicySnapshot, err error) {

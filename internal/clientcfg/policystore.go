@@ -62,8 +62,8 @@ type PolicyWatcher interface {
 
 // AuditLog reads the audit trail. An entry cannot be changed.
 type AuditLog interface {
-	// Audit returns the entries that match, the newest first. One that cannot be read has only Version
-	// and Err, and may be missing from those of a target.
+	// Audit returns the entries that match, the newest first. One that cannot be read has Version, Err, and
+	// what else is known of it, without values; it may be missing from those of a target.
 	Audit(ctx context.Context, q AuditQuery) ([]AuditEntry, error)
 	// SweepAudit removes entries from before that time, and returns how many. What they changed stays,
 	// and so does their number: it never removes one that is not folded.
