@@ -125,20 +125,17 @@ func (s *Source) refresh(ctx context.Context) error {
 // follow reads the changes since a directory, and returns the one that is in use afterwards.
 func (s *Source) follow(ctx context.Context, old *Directory) (*Directory, error) {
 	asked := time.Now()
-	var e *directoryEdit // begun with the first change
-	edit := func() *directoryEdit {
-		if e == nil {
-			e = old.edit(&s.known)
-		}
-		return e
-	}
-	mark, err := s.store.ClientChanges(ctx, old.mark, func(r Record) { edit().apply(r) })
+	e, changed := old.edit(&s.known), false
+	mark, err := s.store.ClientChanges(ctx, old.mark, func(r Record) {
+		e.apply(r)
+		changed = true
+	})
 	if err != nil {
 		return old, fmt.Errorf("clientcfg: read changes of clients: %w", err)
 	}
 	next := old
-	if e != nil || mark != old.mark {
-		next = edit().directory(mark)
+	if changed || mark != old.mark {
+		next = e.directory(mark)
 	}
 	s.adopt(ctx, old, next, asked)
 	return next, nil

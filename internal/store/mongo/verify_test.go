@@ -169,6 +169,9 @@ func TestVerifyHangsUp(t *testing.T) {
 		t.Run(tt.command, func(t *testing.T) {
 			t.Parallel()
 			s, proxy := impatient(t)
+			// The driver waits half a second before it asks a server again that has hung up, and does so
+			// for a retry and for the ping afterwards: of one second too little would be left for the rest.
+			s.timeout = operationTimeout
 			proxy.Decide(func(command string) mongotest.Fault {
 				if command == tt.command {
 					return mongotest.LoseRequest
