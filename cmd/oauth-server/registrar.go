@@ -163,7 +163,7 @@ func (f *registryFlags) remote(api *adminclient.Client) registrar {
 }
 
 // onHolder runs do on the server that holds a data file. Its admin address lies beside the file, with a
-// key; whoever can read that can also open the file when the server is stopped. held is returned if there
+// key; an account that can read that can also open the file once the server is stopped. held is returned if there
 // is no such server.
 func (f *registryFlags) onHolder(ctx context.Context, dataFile string, held error, do func(registrar) error) error {
 	access, err := adminlocal.Read(dataFile)

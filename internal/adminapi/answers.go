@@ -135,7 +135,7 @@ type Audit struct {
 type AuditEntry struct {
 	clientcfg.AuditEntry
 	// Outcome is "unknown" if it is not known whether a client or user was changed: the change is under
-	// way, or the process ended before it could be told.
+	// way, or the process ended before it was known.
 	Outcome    string `json:"outcome,omitempty"`
 	Unreadable string `json:"unreadable,omitempty"` // why; empty if it can be read
 }

@@ -148,7 +148,7 @@ func TestServersAreProbedAndSpread(t *testing.T) {
 	}
 }
 
-// A pod is given the time to drain and to stop, and is not told to wait before that.
+// A pod is given the time to drain and to stop, and does not wait before that.
 func TestGracePeriodIsLongEnough(t *testing.T) {
 	for way, all := range everyWay(t) {
 		t.Run(way, func(t *testing.T) {
