@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/hmac"
 	"errors"
 	"fmt"
 	"net/http"
@@ -204,7 +205,7 @@ func (f *registryFlags) prove(ctx context.Context, api *adminclient.Client, acce
 		return fmt.Errorf("the admin address beside it does not answer: %w", err)
 	}
 	_ = res.Body.Close()
-	if res.Header.Get(adminlocal.ProofHeader) != access.Proof(challenge) {
+	if !hmac.Equal([]byte(res.Header.Get(adminlocal.ProofHeader)), []byte(access.Proof(challenge))) {
 		return fmt.Errorf("what answers at %s is another server", access.URL)
 	}
 	return nil

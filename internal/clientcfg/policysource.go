@@ -298,11 +298,14 @@ func (s *PolicySource) newest(ctx context.Context) error {
 }
 
 // RefusedError is returned for a change while the newest policies cannot be used here. What is wrong with
-// them is no error of the change, so it is not unwrapped.
+// their fields is no error of the change, so it is not unwrapped.
 type RefusedError struct{ cause error }
 
 // Error implements error.
 func (e *RefusedError) Error() string { return e.cause.Error() }
+
+// Is reports whether the policies cannot be used because of that error, such as [ErrUnreadable].
+func (e *RefusedError) Is(target error) bool { return errors.Is(e.cause, target) }
 
 // prepare runs the edit, and gives its entry the next version and the values before.
 func prepare(current *PolicySnapshot, edit Edit) (*PolicySnapshot, PolicyEntry, error) {
