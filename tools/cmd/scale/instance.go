@@ -147,7 +147,8 @@ type credentials struct {
 
 // register registers a client with the command for that.
 func (s *store) register(ctx context.Context, args ...string) (made credentials, err error) {
-	out, err := s.command(ctx, "", append([]string{"client", "create", "--output=json"}, args...)...)
+	// yes: this release asks before it makes a data file; the one before has no flag for it.
+	out, err := s.command(ctx, "y\n", append([]string{"client", "create", "--output=json"}, args...)...)
 	if err != nil {
 		return made, err
 	}
