@@ -27,11 +27,18 @@ func (r *release) attempt(name string, err error) error {
 }
 
 func measureClients(ctx context.Context, w *world, r *release) error {
+	return measureEach(ctx, r, "clients", w.sizes.clients, w.measureClientsOf)
+}
+
+// measureEach measures a part with each number, on both stores.
+func measureEach(ctx context.Context, r *release, part string, numbers []int,
+	measure func(ctx context.Context, r *release, kind string, n int, name string) error,
+) error {
 	for _, kind := range kinds() {
-		for _, n := range w.sizes.clients {
-			name := fmt.Sprintf("clients/%s/%d/", kind, n)
+		for _, n := range numbers {
+			name := fmt.Sprintf("%s/%s/%d/", part, kind, n)
 			began := time.Now()
-			if err := r.attempt(name, w.measureClientsOf(ctx, r, kind, n, name)); err != nil {
+			if err := r.attempt(name, measure(ctx, r, kind, n, name)); err != nil {
 				return err
 			}
 			fmt.Printf("  %s %s: %s\n", r.name, name, time.Since(began).Round(time.Second))

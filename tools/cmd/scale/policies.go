@@ -15,17 +15,7 @@ import (
 )
 
 func measurePolicies(ctx context.Context, w *world, r *release) error {
-	for _, kind := range kinds() {
-		for _, n := range w.sizes.policies {
-			name := fmt.Sprintf("policies/%s/%d/", kind, n)
-			began := time.Now()
-			if err := r.attempt(name, w.measurePoliciesOf(ctx, r, kind, n, name)); err != nil {
-				return err
-			}
-			fmt.Printf("  %s %s: %s\n", r.name, name, time.Since(began).Round(time.Second))
-		}
-	}
-	return nil
+	return measureEach(ctx, r, "policies", w.sizes.policies, w.measurePoliciesOf)
 }
 
 func (w *world) measurePoliciesOf(ctx context.Context, r *release, kind string, n int, name string) (err error) {
