@@ -66,3 +66,18 @@ func TestCommandsNameTheirStore(t *testing.T) {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 }
+
+// TestImportIntoANewStore: what it reads is no answer, so only the flag makes the data file.
+func TestImportIntoANewStore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const line = `{"client_id": "shop", "token_endpoint_auth_method": "none", "redirect_uris": ["http://127.0.0.1/"]}` + "\n"
+	if _, stderr, status := run(t, line, "client", "import", "-"); status != exitFailed || !strings.Contains(stderr, "confirm the new one with --create") {
+		t.Errorf("without --create: status %d: %s", status, stderr)
+	}
+	if _, err := os.Stat("oauth-server.db"); err == nil {
+		t.Error("a data file was made")
+	}
+	if _, stderr, status := run(t, line, "client", "import", "-", "--create"); status != exitOK {
+		t.Errorf("with --create: status %d: %s", status, stderr)
+	}
+}

@@ -35,21 +35,14 @@ func (f *rawFlag) Type() string { return f.kind }
 
 // settings are the configuration flags of a command.
 type settings struct {
-	file   string
-	cmd    *cobra.Command
-	create bool // a store that is not there yet may be made, without asking
+	file string
+	cmd  *cobra.Command
 }
-
-// creates is the name of the commands that may make a new store.
-const creates = "create"
 
 // addSettings gives a command --config and a flag for each option wanted.
 func addSettings(cmd *cobra.Command, wanted func(config.Option) bool) *settings {
 	s := &settings{cmd: cmd}
 	cmd.Flags().StringVar(&s.file, "config", "", "YAML file (OAUTH_CONFIG)")
-	if cmd.Name() == creates {
-		cmd.Flags().BoolVar(&s.create, "create", false, "make the data file if there is none, without asking")
-	}
 	for _, o := range config.Options() {
 		if !wanted(o) {
 			continue
@@ -98,10 +91,10 @@ func isNew(cfg *config.Config) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// withNew is withExisting for commands that may create the store: if it is not there, they ask, because a
-// command in the wrong directory would make another one.
-func (c *cli) withNew(ctx context.Context, s *settings, cfg *config.Config, do func(app.Store) error) error {
-	if isNew(cfg) && !s.create {
+// withNew is withExisting for commands that may create the store: if it is not there, they ask, unless that
+// is confirmed, because a command in the wrong directory would make another one.
+func (c *cli) withNew(ctx context.Context, cfg *config.Config, confirmed bool, do func(app.Store) error) error {
+	if isNew(cfg) && !confirmed {
 		c.note("There is no data file yet. This makes a new one: %s", nameOf(cfg))
 		switch err := c.confirm(); {
 		case errors.Is(err, errNotAgreed):

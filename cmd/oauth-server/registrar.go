@@ -58,7 +58,7 @@ type registryFlags struct {
 	apiFlags
 	settings          *settings
 	reason, confirmed string
-	creates           bool // the store, if there is none
+	creates, create   bool // the store, if there is none; without asking
 }
 
 const serverUsage = "admin address of a running server, to make the change there (default the store, or the server that holds its file)"
@@ -94,6 +94,7 @@ func (c *cli) changing(cmd *cobra.Command, do func(ctx context.Context, r regist
 // creating is [cli.changing] for a command that may make the store.
 func (c *cli) creating(cmd *cobra.Command, do func(ctx context.Context, r registrar, args []string) error) {
 	f := &registryFlags{creates: true}
+	cmd.Flags().BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
 	c.onRegistryOf(cmd, f.changes(cmd), do)
 }
 
@@ -110,7 +111,7 @@ func (f *registryFlags) with(ctx context.Context, do func(registrar) error) erro
 	open := withExisting
 	if f.creates {
 		open = func(ctx context.Context, cfg *config.Config, do func(app.Store) error) error {
-			return f.withNew(ctx, f.settings, cfg, do)
+			return f.withNew(ctx, cfg, f.create, do)
 		}
 	}
 	err = open(ctx, cfg, func(store app.Store) error {
