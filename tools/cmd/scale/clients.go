@@ -62,6 +62,10 @@ func (w *world) measureClientsOf(ctx context.Context, r *release, kind string, n
 	}
 	all := []*instance{first}
 	defer func() { err = errors.Join(err, endAll(all)) }()
+	if r == w.before && n > w.sizes.clientsBefore {
+		_, err := w.measureIdle(ctx, r, all, name)
+		return err
+	}
 	if kind == mongodb {
 		more, err := s.serveAll(ctx, instances-1)
 		if err != nil {
@@ -162,12 +166,13 @@ func (w *world) measureRegistrations(ctx context.Context, s *store, all []*insta
 	})
 }
 
-// measureQuiet makes changes so far apart that instances read each by itself, and takes the processor time that
+// measureQuiet makes changes so far apart that instances have read each before the next, and takes the processor time that
 // each instance has spent for each, without what it spends at rest.
 func (s *store) measureQuiet(ctx context.Context, all []*instance, n int, idle float64, name string, change func(i int) error) error {
+	apart := time.Duration(max(2.5, 2*s.figures.Values[name+"usableWorst"]) * float64(time.Second))
 	used, elapsed, err := spent(all, func() error {
 		for i := range n {
-			if err := errors.Join(change(i), pause(ctx, 2500*time.Millisecond)); err != nil {
+			if err := errors.Join(change(i), pause(ctx, apart)); err != nil {
 				return err
 			}
 		}

@@ -162,10 +162,12 @@ func (w *world) keep() error {
 // sizes are how much of everything is measured.
 type sizes struct {
 	clients, policies   []int
-	registrations       int    // of clients, and changes of policies, of which the time is taken
-	quiet               int    // of which the processor time is taken
-	refreshes           [2]int // after so many
-	sample              int    // refreshes that are timed one by one
+	registrations       int   // of clients, and changes of policies, of which the time is taken
+	quiet               int   // of which the processor time is taken
+	refreshes           []int // after so many
+	refreshesBefore     int   // the most of the release before on MongoDB, where each costs what all before it left
+	clientsBefore       int   // the most of the release before of which a registration is measured
+	sample              int   // refreshes that are timed one by one
 	families, rotations int
 	documents           int // families on MongoDB
 	rest                time.Duration
@@ -176,13 +178,13 @@ type sizes struct {
 func sizesOf(small bool) sizes {
 	if small {
 		return sizes{
-			clients: []int{1000, 10_000}, policies: []int{100, 1000}, registrations: 4, quiet: 2, refreshes: [2]int{200, 2000}, sample: 200,
+			clients: []int{1000, 10_000}, policies: []int{100, 1000}, registrations: 4, quiet: 2, refreshes: []int{200, 2000}, refreshesBefore: 200, clientsBefore: 1000, sample: 200,
 			families: 20_000, rotations: 50_000, documents: 5000, rest: 20 * time.Second, restClients: []int{1000}, idle: 2 * time.Second,
 		}
 	}
 	return sizes{
 		clients: []int{1000, 100_000, 1_000_000}, policies: []int{1000, 10_000, 100_000}, registrations: 20, quiet: 5,
-		refreshes: [2]int{1000, 100_000}, sample: 2000, families: 10_000_000, rotations: 10_000_000, documents: 2_000_000,
+		refreshes: []int{1000, 10_000, 100_000}, refreshesBefore: 10_000, clientsBefore: 100_000, sample: 2000, families: 10_000_000, rotations: 10_000_000, documents: 2_000_000,
 		rest: 4 * time.Minute, restClients: []int{1000, 100_000}, idle: 6 * time.Second,
 	}
 }

@@ -294,13 +294,13 @@ func TestCommandsAtRest(t *testing.T) {
 
 // What was not measured of the release before is computed, and the page says so.
 func TestComputed(t *testing.T) {
-	old := newFigures()
-	if got := computed(old, 1000); got != "" {
+	old, measured := newFigures(), sizes{refreshes: []int{100, 1000}, refreshesBefore: 100}
+	if got := computed(old, measured); got != "" {
 		t.Errorf("computed from nothing: %q", got)
 	}
 	old.set("refresh/embedded/1000/bytes", 332)
-	old.set("refresh/mongodb/1000/bytes", 375)
-	if got := computed(old, 1000); !strings.Contains(got, "not measured") || !strings.Contains(got, "3.3 GB") || !strings.Contains(got, "3.8 GB") {
+	old.set("refresh/mongodb/100/bytes", 375)
+	if got := computed(old, measured); !strings.Contains(got, "not measured") || !strings.Contains(got, "3.3 GB") || !strings.Contains(got, "3.8 GB") {
 		t.Errorf("computed: %q", got)
 	}
 }
