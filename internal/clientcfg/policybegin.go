@@ -63,13 +63,11 @@ func (s *PolicySource) fillBefore(ctx context.Context, d *draft, state *PolicySt
 	}
 	for at, more := wanted.next(0); more; at, more = wanted.next(at) {
 		entries, err := s.store.PolicyEntries(ctx, at)
-		switch {
-		case err != nil && !errors.Is(err, ErrUnreadable):
+		if err != nil {
 			return fmt.Errorf("clientcfg: read the trail of the policies: %w", err)
-		case err == nil && len(entries) == 0:
+		}
+		if len(entries) == 0 {
 			return nil
-		case len(entries) == 0: // that one cannot be read
-			at++
 		}
 		for i := range entries {
 			for target, before := range wanted.found(&entries[i]) {

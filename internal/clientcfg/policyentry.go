@@ -145,6 +145,14 @@ func DecodePolicyEntry(stored []byte, version int64) (e PolicyEntry, err error) 
 	return e, nil
 }
 
+// ReadPolicyEntry is [DecodePolicyEntry] for a reader of the trail, who is given what cannot be read too,
+// with that ID.
+func ReadPolicyEntry(stored []byte, version int64, id string) PolicyEntry {
+	e, err := DecodePolicyEntry(stored, version)
+	e.Version, e.ID, e.Err = version, id, err
+	return e
+}
+
 // ShowPolicyEntry is an entry as the audit trail shows it; see [AuditEntry.Err].
 func ShowPolicyEntry(stored []byte, version int64) AuditEntry {
 	e, err := DecodePolicyEntry(stored, version)

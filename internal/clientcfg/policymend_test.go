@@ -82,8 +82,8 @@ type unreadableFrom struct {
 func (u *unreadableFrom) PolicyEntries(ctx context.Context, from int64) ([]clientcfg.PolicyEntry, error) {
 	entries, err := u.policyStore.PolicyEntries(ctx, from)
 	for i := range entries {
-		if entries[i].Version >= u.from {
-			return entries[:i], clientcfg.ErrUnreadable
+		if e := &entries[i]; e.Version >= u.from {
+			*e = clientcfg.PolicyEntry{AuditEntry: clientcfg.AuditEntry{Version: e.Version, ID: e.ID, Err: clientcfg.ErrUnreadable}}
 		}
 	}
 	return entries, err

@@ -123,22 +123,19 @@ func (s *PolicySource) follow(ctx context.Context) error {
 	}
 	for current := s.current.Load(); current.last() != newest; {
 		entries, err := s.store.PolicyEntries(ctx, current.Version())
+		if err != nil {
+			return fmt.Errorf("clientcfg: read the trail of the policies: %w", err)
+		}
 		newer, ok := current.continued(entries)
-		if err == nil && (!ok || len(newer) == 0) {
+		if !ok || len(newer) == 0 {
 			return s.reload(ctx, newest, false)
 		}
-		for i := 0; ok && i < len(newer); i++ {
+		for i := range newer {
 			if err := s.apply(&newer[i]); refuses(err) {
-				return s.reload(ctx, newest, false)
+				return s.reload(ctx, newest, newer[i].Err != nil)
 			} else if err != nil {
 				return err
 			}
-		}
-		if refuses(err) {
-			return s.reload(ctx, newest, true)
-		}
-		if err != nil {
-			return fmt.Errorf("clientcfg: read the trail of the policies: %w", err)
 		}
 		if current = s.current.Load(); current.Version() > newest.Number { // there were more meanwhile
 			return nil
@@ -172,7 +169,8 @@ func (s *PolicySource) isJudged(version PolicyVersion) bool {
 }
 
 // continued returns those of the entries that are newer than the snapshot, which it was read from, and
-// whether they continue it: the first must be its own last one, if there is one.
+// whether they continue it: the first must be its own last one, if there is one. That one need not be
+// readable any more.
 func (p *PolicySnapshot) continued(entries []PolicyEntry) (newer []PolicyEntry, ok bool) {
 	switch {
 	case len(entries) == 0:
@@ -185,6 +183,9 @@ func (p *PolicySnapshot) continued(entries []PolicyEntry) (newer []PolicyEntry, 
 
 // apply adopts the policies after an entry that was read.
 func (s *PolicySource) apply(e *PolicyEntry) error {
+	if e.Err != nil {
+		return e.Err
+	}
 	next, err := s.current.Load().Apply(e)
 	if err != nil {
 		return fmt.Errorf("clientcfg: refused version %d of the policies: %w", e.Version, err)

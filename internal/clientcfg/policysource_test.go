@@ -61,7 +61,14 @@ func (f *policyStore) PolicyEntries(_ context.Context, from int64) (entries []cl
 			entries = append(entries, e)
 		}
 	}
-	return entries, errors.Join(f.err, f.spoiled)
+	if f.spoiled != nil && len(entries) < 3 {
+		bad := clientcfg.PolicyEntry{AuditEntry: clientcfg.AuditEntry{Version: from, ID: "spoiled", Err: f.spoiled}}
+		if n := len(entries); n > 0 {
+			bad.Version = entries[n-1].Version + 1
+		}
+		entries = append(entries, bad)
+	}
+	return entries, f.err
 }
 
 func (f *policyStore) AppendPolicyEntry(_ context.Context, e clientcfg.PolicyEntry) error {

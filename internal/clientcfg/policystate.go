@@ -25,9 +25,12 @@ type TargetValue struct {
 	Value   json.RawMessage
 }
 
-// Fold adds the next entry. ErrPolicyGap if it is not the next. ErrUnreadable if it changes nothing: a
-// release wrote it that knows no fold.
+// Fold adds the next entry. ErrPolicyGap if it is not the next. ErrUnreadable if it cannot be read, or
+// changes nothing: a release wrote it that knows no fold.
 func (s *PolicyState) Fold(e *PolicyEntry) error {
+	if e.Err != nil {
+		return e.Err
+	}
 	if e.Version != s.Version+1 {
 		return fmt.Errorf("%w: entry %d does not follow version %d", ErrPolicyGap, e.Version, s.Version)
 	}

@@ -31,8 +31,8 @@ type PolicyStore interface {
 	// says so, of the one before the first that cannot be read. ErrUnreadable if the fold cannot be read.
 	PolicyState(ctx context.Context) (PolicyState, error)
 	// PolicyEntries returns entries from that version on, the oldest first: some of them if there are
-	// many, at least one if there is any, and none twice. At one that cannot be read it ends: it
-	// returns those before it, and ErrUnreadable.
+	// many, at least one if there is any, and none twice. One that cannot be read has Version, Err, and
+	// the ID that PolicyVersion has of it.
 	PolicyEntries(ctx context.Context, from int64) ([]PolicyEntry, error)
 	// AppendPolicyEntry stores an entry, which has a target at least. ErrPolicyConflict, and nothing is
 	// stored, unless its Version is one more than that of the newest. If the reply of the database is

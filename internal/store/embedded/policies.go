@@ -127,11 +127,7 @@ func (s *Store) PolicyEntries(ctx context.Context, from int64) (entries []client
 			if err != nil {
 				return err
 			}
-			e, err := clientcfg.DecodePolicyEntry(value, version)
-			if err != nil {
-				return err
-			}
-			entries = append(entries, e)
+			entries = append(entries, clientcfg.ReadPolicyEntry(value, version, idOf(value)))
 		}
 		return nil
 	})

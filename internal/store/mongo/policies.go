@@ -226,12 +226,8 @@ func (s *Store) PolicyEntries(ctx context.Context, from int64) (entries []client
 func (s *Store) policyEntries(ctx context.Context, from int64) (entries []clientcfg.PolicyEntry, err error) {
 	docs, err := findAll[storedEntry](ctx, s.audit, byID(bson.D{{Key: "$gte", Value: from}}),
 		options.Find().SetSort(byID(1)).SetLimit(entriesAtOnce))
-	for i := 0; err == nil && i < len(docs); i++ {
-		var e clientcfg.PolicyEntry
-		if e, err = clientcfg.DecodePolicyEntry(docs[i].text(), docs[i].Version); err == nil {
-			e.ID = docs[i].id() // that of policyVersion
-			entries = append(entries, e)
-		}
+	for i := range docs {
+		entries = append(entries, clientcfg.ReadPolicyEntry(docs[i].text(), docs[i].Version, docs[i].id()))
 	}
 	return entries, err
 }
@@ -317,17 +313,20 @@ func (s *Store) foldSome(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	entries, unread := s.policyEntries(ctx, folded+1)
-	if len(entries) == 0 {
-		return false, unread
+	entries, err := s.policyEntries(ctx, folded+1)
+	if err != nil || len(entries) == 0 {
+		return false, err
 	}
 	next, targets, stop := latest(folded, entries)
+	if next == folded {
+		return false, stop
+	}
 	if err := migrations.PutPolicyTargets(ctx, s.policies, slices.Collect(maps.Values(targets)), comment(ctx)); err != nil {
 		return false, err
 	}
 	err = migrations.PutPolicyMarker(ctx, s.policies, next, comment(ctx))
 	more = next < entries[len(entries)-1].Version || len(entries) == entriesAtOnce
-	return more, errors.Join(err, unread, stop)
+	return more, errors.Join(err, stop)
 }
 
 // foldAtOnce is how many targets are folded together, or as many as one entry has.

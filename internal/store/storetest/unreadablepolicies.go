@@ -95,6 +95,7 @@ func unreadableEntry(t *testing.T, target Target) {
 		if err == nil {
 			appendEntry(t, b, entryFor(6))
 			equal(t, "version after a change", int64(6), refreshed(t, starts).Version())
+			equal(t, "version of one that runs after a change", int64(6), refreshed(t, runs).Version())
 			continue
 		}
 		failWith(t, "refresh", clientcfg.ErrUnreadable, starts.Refresh(t.Context()))
@@ -102,6 +103,10 @@ func unreadableEntry(t *testing.T, target Target) {
 			return another(entryFor(6)), nil
 		})
 		failWith(t, "change", clientcfg.ErrUnreadable, err)
+		appendEntry(t, b, entryFor(6))
+		equal(t, "version of one that runs after a change", int64(6), refreshed(t, runs).Version())
+		_, err = runs.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) { return another(entryFor(7)), nil })
+		succeed(t, "a change of one that runs", err)
 	}
 }
 
