@@ -22,7 +22,7 @@ func (r *release) attempt(name string, err error) error {
 		return err
 	}
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	r.figures.note(name, "fails: "+line)
+	r.figures.note(name, "fails: "+strings.TrimSpace(line[strings.LastIndex(line, ":")+1:]))
 	return nil
 }
 

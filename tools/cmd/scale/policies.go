@@ -119,7 +119,7 @@ func (w *world) measureChanges(ctx context.Context, s *store, all []*instance, c
 	s.figures.set(name+"answered", answered[len(answered)/2])
 	s.figures.set(name+"usable", mean(took))
 	s.figures.set(name+"usableWorst", slices.Max(took))
-	before, err := written(all[0].PID())
+	before, err := written(all[0].PID(), handedOver)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (w *world) measureChanges(ctx context.Context, s *store, all []*instance, c
 	if err != nil {
 		return err
 	}
-	after, err := written(all[0].PID())
+	after, err := written(all[0].PID(), handedOver)
 	s.figures.set(name+"written", (after-before)/1024/float64(w.sizes.quiet))
 	s.figures.set(name+"peakOfChange", mebi(peakOf(all).peak))
 	return err

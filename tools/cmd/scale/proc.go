@@ -94,13 +94,19 @@ func ranOf(schedstat string) (float64, error) {
 	return float64(n) / 1e9, err
 }
 
-// written returns the bytes that a process has caused to be written to disk.
-func written(pid int) (float64, error) {
+// The fields of /proc/PID/io.
+const (
+	handedOver = "wchar"       // bytes that were handed to write calls, of files and of sockets
+	toDisk     = "write_bytes" // bytes of the pages that were made dirty: of all pages of a folio, if one is written to
+)
+
+// written returns the bytes that a process has written, as that field counts them.
+func written(pid int, as string) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseInt(field(string(text), "write_bytes"), 10, 64)
+	n, err := strconv.ParseInt(field(string(text), as), 10, 64)
 	return float64(n), err
 }
 

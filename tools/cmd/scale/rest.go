@@ -121,7 +121,7 @@ func (a *atRest) asked() (map[string]float64, error) {
 	all := map[string]float64{}
 	if a.kind == embedded {
 		n, err := commits(a.store.file)
-		disk, failed := written(a.running[0].PID())
+		disk, failed := written(a.running[0].PID(), toDisk)
 		all[commitsRow], all[writtenRow] = float64(n), disk/1024
 		return all, errors.Join(err, failed)
 	}
