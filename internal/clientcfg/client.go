@@ -67,6 +67,14 @@ type FormerSecret struct {
 // MaxIDLength bounds a client_id; it becomes part of every counter key.
 const MaxIDLength = 128
 
+// Clone returns a client that shares nothing with this one, so that either may be changed.
+func (c *Client) Clone() Client {
+	out := *c
+	out.Grants, out.RedirectURIs = slices.Clone(c.Grants), slices.Clone(c.RedirectURIs)
+	out.Scopes, out.Audience = slices.Clone(c.Scopes), slices.Clone(c.Audience)
+	return out
+}
+
 // May reports whether the client is registered for the grant.
 func (c *Client) May(g Grant) bool { return slices.Contains(c.Grants, g) }
 

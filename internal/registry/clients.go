@@ -129,7 +129,7 @@ func UnreadableOf(d *clientcfg.Directory, prefix string) (list []Unreadable) {
 // [clientcfg.ErrNotFound].
 func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *clientcfg.Client) error) (clientcfg.Client, error) {
 	return r.changeClient(ctx, id, func(c *clientcfg.Client, _ time.Time) (change, error) {
-		before := *c
+		before := c.Clone() // as edit may change the items of a list in their places
 		if err := edit(c); err != nil {
 			return change{}, err
 		}
