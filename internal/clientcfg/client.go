@@ -48,6 +48,7 @@ type Client struct {
 	ResourceServer bool `json:"resource_server,omitempty"`
 	// FirstParty is of those who run the server: its users are not asked for their consent.
 	FirstParty bool      `json:"first_party,omitempty"`
+	Labels     Labels    `json:"labels,omitempty"`
 	CreatedAt  time.Time `json:"created_at"`
 	// NotBefore makes everything worthless that was issued to it before, where the stamps do not say it;
 	// zero: nothing.
@@ -115,6 +116,7 @@ func (c *Client) Validate() error {
 			errs.Add(fielderr.Item("redirect_uris", i), "%v", err)
 		}
 	}
+	errs = append(errs, checkPairs(c.Labels.Pairs())...)
 	c.validateKind(&errs)
 	return errs.Err()
 }
