@@ -126,8 +126,8 @@ func (r *Registry) Secrets(ctx context.Context, id string) ([]registry.Secret, e
 const pageSize = 1000
 
 // Clients is that of [registry.Registry].
-func (r *Registry) Clients(ctx context.Context, prefix string) (l registry.Listing, err error) {
-	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "prefix": {prefix}}
+func (r *Registry) Clients(ctx context.Context, filter registry.Filter) (l registry.Listing, err error) {
+	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "prefix": {filter.Prefix}, "grant_type": {string(filter.Grant)}, "label": filter.Labels}
 	for {
 		var page adminapi.Clients
 		if _, err := r.do(ctx, http.MethodGet, "/clients", "", query, nil, &page, nil); err != nil {
