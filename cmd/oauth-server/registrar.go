@@ -46,6 +46,8 @@ type registrar interface {
 	EndSessions(ctx context.Context, name, id string) (int, error)
 	Families(ctx context.Context, name string) (string, []registry.Family, error)
 	RevokeFamilies(ctx context.Context, name, id string) (int, error)
+	Consents(ctx context.Context, name string) (string, []registry.Consent, error)
+	WithdrawConsent(ctx context.Context, name, clientID string) error
 }
 
 var (

@@ -23,7 +23,7 @@ import (
 
 func newUser(c *cli) *cobra.Command {
 	return group("user", "Create and manage the users who can sign in",
-		newUserCreate(c), newUserList(c), newUserShow(c), newUserSessions(c), newUserFamilies(c), newUserOperator(c),
+		newUserCreate(c), newUserList(c), newUserShow(c), newUserSessions(c), newUserFamilies(c), newUserConsents(c), newUserOperator(c),
 		newUserPasswd(c), newUserRevoke(c), newUserUnlock(c), newUserDelete(c), newUserImport(c))
 }
 

@@ -297,6 +297,19 @@ func (r *Registry) RevokeFamilies(ctx context.Context, name, id string) (int, er
 	return r.end(ctx, userPath(name, "/families"), id, registry.ErrNoFamily)
 }
 
+// Consents is that of [registry.Registry].
+func (r *Registry) Consents(ctx context.Context, name string) (string, []registry.Consent, error) {
+	var out adminapi.Consents
+	_, err := r.do(ctx, http.MethodGet, userPath(name, "/consents"), "", nil, nil, &out, grants.ErrNotFound)
+	return out.Username, out.Consents, err
+}
+
+// WithdrawConsent is that of [registry.Registry], but for a user who is not there: [registry.ErrNoConsent].
+func (r *Registry) WithdrawConsent(ctx context.Context, name, clientID string) error {
+	_, err := r.do(ctx, http.MethodDelete, userPath(name, "/consents/", url.PathEscape(clientID)), "", nil, nil, nil, registry.ErrNoConsent)
+	return err
+}
+
 func (r *Registry) end(ctx context.Context, path, id string, absent error) (int, error) {
 	if id == "" {
 		absent = grants.ErrNotFound
