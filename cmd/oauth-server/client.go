@@ -35,7 +35,7 @@ type credentials struct {
 func newClientCreate(c *cli) *cobra.Command {
 	var spec clientcfg.Client
 	var kinds []string
-	admin, given := accessFlag{}, &givenSecret{}
+	admin, given, labels := accessFlag{}, &givenSecret{}, &labelFlags{}
 	cmd := &cobra.Command{
 		Use:   "create ID",
 		Short: "Register a client and show its secret, once",
@@ -57,6 +57,7 @@ func newClientCreate(c *cli) *cobra.Command {
 	flags.BoolVar(&spec.FirstParty, "first-party", false, "the client belongs to those who run this server, so its users are not asked for their consent")
 	admin.add(flags, "admin", "make it an admin client: it can get tokens for the admin API, to read and change limits, clients and users, or with --admin=read to read them only; its grants are those of any client")
 	given.add(flags)
+	labels.add(flags)
 	c.creating(cmd, func(ctx context.Context, r registrar, args []string) error {
 		made, secret, err := r.CreateClient(ctx, spec)
 		if already, err := given.created(ctx, r, spec.ID, err); err != nil {
@@ -70,7 +71,9 @@ func newClientCreate(c *cli) *cobra.Command {
 	return first(cmd, func(args []string) error {
 		spec.ID = args[0]
 		spec.Grants = grantsOf(kinds)
-		return errors.Join(admin.apply(&spec), given.apply(&spec))
+		err := labels.check()
+		labels.apply(&spec)
+		return errors.Join(err, admin.apply(&spec), given.apply(&spec))
 	})
 }
 
@@ -148,32 +151,37 @@ func (c *cli) showCredentials(cr credentials) error {
 }
 
 func newClientList(c *cli) *cobra.Command {
-	var prefix string
-	cmd := &cobra.Command{Use: "list", Short: "List the clients", Args: takes()}
-	cmd.Flags().StringVar(&prefix, "prefix", "", "only those whose ID begins so")
-	return c.onRegistry(cmd, func(ctx context.Context, r registrar, _ []string) error {
-		all, err := r.Clients(ctx, prefix)
+	var filter registry.Filter
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the clients", Args: takes(),
+		Example: "  oauth-server client list --label team=payments --label region",
+	}
+	cmd.Flags().StringVar(&filter.Prefix, "prefix", "", "only those whose ID begins so")
+	selectorFlag(cmd.Flags(), &filter.Labels)
+	c.onRegistry(cmd, func(ctx context.Context, r registrar, _ []string) error {
+		all, err := r.Clients(ctx, filter)
 		if err != nil {
 			return err
 		}
 		listed := []any{}
-		rows := [][]string{{"CLIENT ID", "KIND", "GRANTS", "SCOPES", "CREATED"}}
+		rows := [][]string{{"CLIENT ID", "KIND", "GRANTS", "SCOPES", "CREATED", "LABELS"}}
 		for i := range all.Clients {
 			cl := &all.Clients[i]
 			listed = append(listed, cl)
 			rows = append(rows, []string{
-				cl.ID, kindOf(cl), joinGrants(cl.Grants), orDash(cl.Scopes), cl.CreatedAt.Format(time.DateOnly),
+				cl.ID, kindOf(cl), joinGrants(cl.Grants), orDash(cl.Scopes), dateTime(cl.CreatedAt), orDash(cl.Labels.Pairs()),
 			})
 		}
 		for _, u := range all.Unreadable {
 			listed = append(listed, u)
-			rows = append(rows, []string{u.ClientID, "unreadable", "-", "-", "-"})
+			rows = append(rows, []string{u.ClientID, "unreadable", "-", "-", "-", "-"})
 		}
 		if len(all.Unreadable) > 0 {
 			c.note("Clients that are unreadable are not served: client show ID says what is wrong. Mend what is stored, or remove it with client delete ID.")
 		}
 		return c.list(listed, rows...)
 	})
+	return first(cmd, func([]string) error { return checkSelectors(filter.Labels) })
 }
 
 func newClientShow(c *cli) *cobra.Command {
@@ -198,6 +206,7 @@ func (c *cli) showClient(cl *clientcfg.Client) error {
 		{"audience", orDash(cl.Audience)},
 		{"first_party", map[bool]string{true: "yes: no consent page", false: "no"}[cl.FirstParty]},
 		{"pkce", map[bool]string{true: "required", false: "optional"}[cl.NeedsPKCE()]},
+		{"labels", orDash(cl.Labels.Pairs())},
 		{"created", cl.CreatedAt.Format(time.RFC3339)},
 		{"not_before", timeOrDash(cl.NotBefore)},
 	}

@@ -21,6 +21,7 @@ type clientEdit struct {
 	addRedirects, removeRedirects []string
 	withoutPKCE, resourceServer   bool
 	firstParty                    bool
+	labels                        labelFlags
 	admin                         accessFlag
 	given                         func(name string) bool
 }
@@ -30,10 +31,11 @@ func newClientUpdate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "update ID", Short: "Change the registration of a client", Args: e.admin.unspaced(takes("ID"), "admin"),
 		Long: `Change the registration of a client. What no flag names stays as it is. A flag that may be repeated
-replaces the whole list; --add-… and --remove-… change single items of it. Secrets, and whether the
-client has one, are not changed: see rotate-secret.`,
+replaces the whole list; --add-… and --remove-… change single items of it. --label sets one label, and
+leaves those of other names. Secrets, and whether the client has one, are not changed: see rotate-secret.`,
 		Example: `  oauth-server client update shop --add-scope orders:write --name "The shop"
   oauth-server client update web --redirect-uri https://app.example.com/callback
+  oauth-server client update shop --label team=payments --remove-label region
   oauth-server client update ops --admin      # all that an admin client of this release may do`,
 	}
 	flags := cmd.Flags()
@@ -49,6 +51,8 @@ client has one, are not changed: see rotate-secret.`,
 	flags.BoolVar(&e.withoutPKCE, "without-pkce", false, "accept authorization requests without PKCE (RFC 9700 advises against it)")
 	flags.BoolVar(&e.resourceServer, "resource-server", false, "the client may introspect all access tokens")
 	flags.BoolVar(&e.firstParty, "first-party", false, "the client belongs to those who run this server, so its users are not asked for their consent")
+	e.labels.add(flags)
+	e.labels.addRemove(flags)
 	e.admin.add(flags, "admin", "make it an admin client, or with --admin=read one that may only read")
 	e.given = func(name string) bool { return flags.Changed(name) }
 	c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
@@ -65,7 +69,7 @@ client has one, are not changed: see rotate-secret.`,
 		if !any {
 			return usagef("client update: nothing to change: give a flag such as --add-scope; see --help")
 		}
-		return nil
+		return e.labels.check()
 	})
 }
 
@@ -73,7 +77,7 @@ client has one, are not changed: see rotate-secret.`,
 func (*clientEdit) isEdit(name string) bool {
 	return slices.Contains([]string{
 		"name", "grant", "redirect-uri", "add-redirect-uri", "remove-redirect-uri", "scope", "add-scope", "remove-scope",
-		"audience", "without-pkce", "resource-server", "first-party", "admin",
+		"audience", "without-pkce", "resource-server", "first-party", "label", "remove-label", "admin",
 	}, name)
 }
 
@@ -108,6 +112,7 @@ func (e *clientEdit) apply(cl *clientcfg.Client) error {
 	if e.given("first-party") {
 		cl.FirstParty = e.firstParty
 	}
+	e.labels.apply(cl)
 	e.admin.upgrade(cl)
 	return nil
 }

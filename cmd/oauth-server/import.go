@@ -73,7 +73,8 @@ func newClientImport(c *cli) *cobra.Command {
 	i := &importing{cli: c, what: "clients", read: readClient}
 	return i.command("import FILE", "Import clients with the SHA-256 of their secrets",
 		`The names are those of RFC 7591: client_id, client_name, token_endpoint_auth_method (none for a public
-client), grant_types, redirect_uris, scope; and audience, require_pkce, resource_server, first_party.
+client), grant_types, redirect_uris, scope; and audience, require_pkce, resource_server, first_party, and
+labels, an object such as {"team": "payments"}.
 
   client_secret_hash  SHA-256 of the secret, hexadecimal or base64, after {SHA256} or by itself. The secret
                       has to be random, of 128 bits or more: a password is found by trying.`,
@@ -195,7 +196,7 @@ func takenNames(ctx context.Context, r registrar) (map[string]string, error) {
 			taken[canonical] = taken[u.Username]
 		}
 	}
-	clients, err := r.Clients(ctx, "")
+	clients, err := r.Clients(ctx, registry.Filter{})
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 var answers = map[string]string{
 	"/clients": `{"since":"2026-03-01T11:50:00Z","clients":[
 		{"client_id":"app","client_name":"The Shop","source":"none","activity":{"allowed":9}},
-		{"client_id":"report","source":"none","activity":{"allowed":5,"denied":2}},
-		{"client_id":"shop","source":"api","activity":{"allowed":20,"would_deny":1}}],"unregistered":["gone"]}`,
+		{"client_id":"report","labels":{"team":"payments","tier":"1"},"source":"none","activity":{"allowed":5,"denied":2}},
+		{"client_id":"shop","labels":{"team":"payments"},"source":"api","activity":{"allowed":20,"would_deny":1}}],"unregistered":["gone"]}`,
 	"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[{"client_id":"shop","allowed":20,"denied":5}],
 		"near_limit":[{"client_id":"report","username":"ada","limit":{"requests":5,"window":"60s"},"usage":1,"free_at":"2026-03-01T13:00:30+01:00"},
 			{"client_id":"shop","username":null,"limit":{"requests":50,"window":"60s"},"usage":0.5}],
@@ -28,6 +28,8 @@ var answers = map[string]string{
 	"/audit":                 `{"entries":[]}`,
 	"/instances":             `{"instances":[]}`,
 	"/clients/shop/counters": `{"counters":[]}`,
+	"/clients/report":        `{"client_id":"report","labels":{"team":"payments","tier":"1"}}`,
+	"/users":                 `{"users":[{"username":"ada"},{"username":"ann"}]}`,
 	"/user-hash":             `{"username":"ada","user_hash":"h4sh"}`,
 }
 
@@ -243,6 +245,17 @@ func TestCompletions(t *testing.T) {
 		{"serve --log-level |", "debug info warn error"},
 		{"client show s|", "shop"},
 		{"client create s|", ""},
+		{"client list --label |", "team=payments tier=1"},
+		{"client create x --label ti|", "tier=1"},
+		{"client update report --remove-label t|", "team tier"},
+		{"client update --remove-label |", ""},
+		{"user show a|", "ada ann"},
+		{"user create a|", ""},
+		{"user operator |", "ada ann"},
+		{"user operator ada |", "on read off"},
+		{"user consents ada --withdraw s|", "shop"},
+		{"limits hash a|", "ada ann"},
+		{"limits reset shop --user a|", "ada ann"},
 	} {
 		var out, errs bytes.Buffer
 		c := &cli{out: &out, errOut: &errs, environ: []string{"OAUTH_SERVER=" + server, "OAUTH_TOKEN=x", "OAUTH_ISSUER=http://127.0.0.1"}}

@@ -26,7 +26,7 @@ import (
 type registrar interface {
 	CreateClient(ctx context.Context, c clientcfg.Client) (clientcfg.Client, string, error)
 	FindClient(ctx context.Context, id string) (clientcfg.Client, error)
-	Clients(ctx context.Context, prefix string) (registry.Listing, error)
+	Clients(ctx context.Context, filter registry.Filter) (registry.Listing, error)
 	ChangeClient(ctx context.Context, id string, edit func(*clientcfg.Client) error) (clientcfg.Client, error)
 	DeleteClient(ctx context.Context, id string) error
 	RevokeClient(ctx context.Context, id string) (clientcfg.Client, error)
@@ -46,6 +46,8 @@ type registrar interface {
 	EndSessions(ctx context.Context, name, id string) (int, error)
 	Families(ctx context.Context, name string) (string, []registry.Family, error)
 	RevokeFamilies(ctx context.Context, name, id string) (int, error)
+	Consents(ctx context.Context, name string) (string, []registry.Consent, error)
+	WithdrawConsent(ctx context.Context, name, clientID string) error
 }
 
 var (

@@ -23,7 +23,7 @@ import (
 
 func newUser(c *cli) *cobra.Command {
 	return group("user", "Create and manage the users who can sign in",
-		newUserCreate(c), newUserList(c), newUserShow(c), newUserSessions(c), newUserFamilies(c), newUserOperator(c),
+		newUserCreate(c), newUserList(c), newUserShow(c), newUserSessions(c), newUserFamilies(c), newUserConsents(c), newUserOperator(c),
 		newUserPasswd(c), newUserRevoke(c), newUserUnlock(c), newUserDelete(c), newUserImport(c))
 }
 
@@ -173,7 +173,7 @@ func (c *cli) listUsers(users []registry.User) error {
 			c.note("user %s: %s; mend what is stored, or remove it with oauth-server user delete '%s'", u.Username, u.Unreadable, u.Username)
 			continue
 		}
-		rows = append(rows, []string{u.Username, u.CreatedAt.Format(time.DateOnly), cmp.Or(string(u.Operator), "-")})
+		rows = append(rows, []string{u.Username, dateTime(u.CreatedAt), cmp.Or(string(u.Operator), "-")})
 	}
 	if users == nil {
 		users = []registry.User{}
@@ -203,11 +203,11 @@ func newUserOperator(c *cli) *cobra.Command {
 		Long: `Let a user read and change limits (on), read them only (read), or neither (off). It concerns tokens
 that the user gets by signing in through an admin client, also those that are there already, and
 acts at once on every instance.`,
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
 				return []string{"on", "read", "off"}, cobra.ShellCompDirectiveNoFileComp
 			}
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return c.completeUsername(cmd, args, typed)
 		},
 	}
 	levels := map[string]clientcfg.Access{"on": clientcfg.WriteAccess, "read": clientcfg.ReadAccess, "off": clientcfg.NoAccess}

@@ -91,3 +91,38 @@ of them is revoked, with --revoke-all all are: refresh tokens and access tokens,
 		return c.list(map[string]any{"username": name, "families": list}, rows...)
 	})
 }
+
+func newUserConsents(c *cli) *cobra.Command {
+	var withdraw string
+	cmd := &cobra.Command{
+		Use: "consents NAME", Short: "List what a user allows clients, or withdraw it", Args: takes("NAME"),
+		Long: `List what a user allows clients: remembered consents. With --withdraw CLIENT the user allows that client
+nothing any more: its codes, refresh tokens and access tokens that came of the consent are worthless, at
+once on every instance, and it has to ask again.`,
+	}
+	cmd.Flags().StringVar(&withdraw, "withdraw", "", "withdraw what the user allows this client")
+	c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+		if withdraw != "" {
+			if err := r.WithdrawConsent(ctx, args[0], withdraw); err != nil {
+				return userError(args[0], err)
+			}
+			return c.answer(map[string]any{"username": args[0], "client_id": withdraw, "withdrawn": true},
+				"withdrew what user "+args[0]+" allowed client "+withdraw)
+		}
+		name, list, err := r.Consents(ctx, args[0])
+		if err != nil {
+			return userError(args[0], err)
+		}
+		rows := [][]string{{"CLIENT", "SCOPES", "AGREED", "LAST USED", "ENDS"}}
+		for _, a := range list {
+			rows = append(rows, []string{a.ClientID, orDash(a.Scopes), dateTime(a.AgreedAt), dateTime(a.UsedAt), dateTime(a.ExpiresAt)})
+		}
+		return c.list(map[string]any{"username": name, "consents": list}, rows...)
+	})
+	return first(cmd, func([]string) error {
+		if withdraw == "" && cmd.Flags().Changed("withdraw") {
+			return usagef("--withdraw needs the ID of a client")
+		}
+		return nil
+	})
+}

@@ -5,37 +5,27 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"oauth-server/internal/admin"
+	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
 )
 
-// consents are those of ada, who allows shop to read orders.
-type consents struct{ withdrawn, away bool }
+// withoutAgreements is a store that does not answer about agreements.
+type withoutAgreements struct{ *shared }
 
-func (c *consents) Allowed(_ context.Context, username string) ([]grants.Allowed, error) {
-	switch {
-	case c.away:
-		return nil, errors.New("the store is away")
-	case username != "ada" || c.withdrawn:
-		return nil, nil
-	}
-	return []grants.Allowed{{Agreement: grants.Agreement{
-		Username: "ada", ClientID: "shop", Scopes: []string{"orders:read"}, AgreedAt: noon, UsedAt: noon, ExpiresAt: noon,
-	}}}, nil
-}
-
-func (c *consents) Withdraw(_ context.Context, username, clientID string) error {
-	if username != "ada" || clientID != "shop" || c.withdrawn {
-		return grants.ErrNotFound
-	}
-	c.withdrawn = true
-	return nil
+func (withoutAgreements) AgreementsOf(context.Context, string) ([]grants.Agreement, error) {
+	return nil, errors.New("the store is away")
 }
 
 func TestConsentsAreListedAndWithdrawn(t *testing.T) {
-	kept := &consents{}
-	w := newInstance(t, "i-1", openStore(t), file(), func(o *admin.Options) { o.Consents = kept })
+	w := newWorld(t)
+	agreed := grants.Agreement{
+		Username: "ada", ClientID: "shop", ID: "id", Scopes: []string{"orders:read"},
+		AgreedAt: noon, UsedAt: noon, ExpiresAt: noon.Add(time.Hour), Version: 1,
+	}
+	check.OK(t, w.store.PutAgreement(t.Context(), agreed))
 	a := w.get("/users/ADA/consents") // in any case
 	equal(t, "username", a.at("username"), any("ada"))
 	equal(t, "client", a.at("consents", 0, "client_id"), any("shop"))
@@ -59,8 +49,11 @@ func TestConsentsAreListedAndWithdrawn(t *testing.T) {
 	} {
 		equal(t, tt.method+" "+tt.path, w.send(request{method: tt.method, path: tt.path, token: tt.token}).status, tt.want)
 	}
-	equal(t, "withdrawn", kept.withdrawn, true)
+	revoked, err := w.store.Revoked(t.Context(), agreed.RevocationNames()...)
+	check.OK(t, err)
+	equal(t, "what came of it is revoked", revoked, true)
 	equal(t, "entry", w.get("/audit?target=users/ada").at("entries", 0, "action"), any("withdraw_consent"))
-	kept.away = true
+
+	w = newInstance(t, "i-2", w.store, file(), func(o *admin.Options) { o.Registry = withoutAgreements{w.store} })
 	equal(t, "away", w.send(request{method: http.MethodGet, path: "/users/ada/consents", token: reader}).status, http.StatusServiceUnavailable)
 }

@@ -143,10 +143,14 @@ func lowest(n int, names iter.Seq[string]) []string {
 
 // listClients answers with the registered clients, a page at a time.
 func (s *Server) listClients(c *call) error {
-	if err := c.parameters("after", "limit", "prefix", "grant_type"); err != nil {
+	if err := c.parameters("after", "limit", "prefix", "grant_type", labelParameter); err != nil {
 		return err
 	}
 	limit, err := c.number("limit", maxListed, usuallyListed)
+	if err != nil {
+		return err
+	}
+	filter, err := c.filter()
 	if err != nil {
 		return err
 	}
@@ -159,10 +163,10 @@ func (s *Server) listClients(c *call) error {
 	for _, r := range recent.Clients {
 		counts[r.ClientID] = r.Counts
 	}
-	p, d, prefix := s.o.Policies.Snapshot(), s.o.Clients.Directory(), c.query.Get("prefix")
+	p, d := s.o.Policies.Snapshot(), s.o.Clients.Directory()
 	out := adminapi.Clients{Since: recent.Since, Clients: []adminapi.Client{}}
 	for cl := range d.After(c.query.Get("after")) {
-		if g := c.query.Get("grant_type"); !strings.HasPrefix(cl.ID, prefix) || g != "" && !cl.May(clientcfg.Grant(g)) {
+		if !filter.Matches(cl) {
 			continue
 		}
 		if int64(len(out.Clients)) == limit {
@@ -173,9 +177,24 @@ func (s *Server) listClients(c *call) error {
 	}
 	if out.Next == "" {
 		out.Unregistered = p.Unregistered(s.o.Clients.Directory())
-		out.Unreadable = registry.UnreadableOf(d, prefix)
+		out.Unreadable = registry.UnreadableOf(d, filter.Prefix)
 	}
 	return c.answer(out)
+}
+
+// labelParameter is the one parameter that may stand in a query several times.
+const labelParameter = "label"
+
+// filter reads which clients the query asks for.
+func (c *call) filter() (registry.Filter, error) {
+	for _, label := range c.query[labelParameter] {
+		if err := clientcfg.CheckSelector(label); err != nil {
+			return registry.Filter{}, invalidField(labelParameter, "%v", err)
+		}
+	}
+	return registry.Filter{
+		Prefix: c.query.Get("prefix"), Grant: clientcfg.Grant(c.query.Get("grant_type")), Labels: c.query[labelParameter],
+	}, nil
 }
 
 func showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activity.Counts) adminapi.Client {

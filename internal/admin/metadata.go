@@ -17,22 +17,23 @@ import (
 // metadataInput is a client as it is sent (RFC 7591 2). What is only for reading is skipped, so that a
 // document can be read, edited and sent back; a secret is not taken.
 type metadataInput struct {
-	ClientID        *string           `json:"client_id"`
-	Name            string            `json:"client_name"`
-	AuthMethod      string            `json:"token_endpoint_auth_method"`
-	Grants          []clientcfg.Grant `json:"grant_types"`
-	ResponseTypes   []string          `json:"response_types"`
-	RedirectURIs    []string          `json:"redirect_uris"`
-	Scope           string            `json:"scope"`
-	Audience        []string          `json:"audience"`
-	RequirePKCE     *bool             `json:"require_pkce"`
-	ResourceServer  bool              `json:"resource_server"`
-	FirstParty      bool              `json:"first_party"`
-	IssuedAt        strict.Skip       `json:"client_id_issued_at"`
-	SecretExpiresAt strict.Skip       `json:"client_secret_expires_at"`
-	NotBefore       strict.Skip       `json:"not_before"`
-	Secrets         strict.Skip       `json:"secrets"`
-	Meta            strict.Skip       `json:"meta"`
+	ClientID        *string            `json:"client_id"`
+	Name            string             `json:"client_name"`
+	AuthMethod      string             `json:"token_endpoint_auth_method"`
+	Grants          []clientcfg.Grant  `json:"grant_types"`
+	ResponseTypes   []string           `json:"response_types"`
+	RedirectURIs    []string           `json:"redirect_uris"`
+	Scope           string             `json:"scope"`
+	Audience        []string           `json:"audience"`
+	RequirePKCE     *bool              `json:"require_pkce"`
+	ResourceServer  bool               `json:"resource_server"`
+	FirstParty      bool               `json:"first_party"`
+	Labels          map[string]*string `json:"labels"` // null: there is none
+	IssuedAt        strict.Skip        `json:"client_id_issued_at"`
+	SecretExpiresAt strict.Skip        `json:"client_secret_expires_at"`
+	NotBefore       strict.Skip        `json:"not_before"`
+	Secrets         strict.Skip        `json:"secrets"`
+	Meta            strict.Skip        `json:"meta"`
 }
 
 // The bounds of a client.
@@ -73,10 +74,13 @@ func readMetadata(v *strict.Value, c *clientcfg.Client) error {
 }
 
 func (in *metadataInput) apply(errs fielderr.Errors, c *clientcfg.Client) error {
+	labels, err := in.labels()
+	errs.AddUnreported(fielderr.Of(err))
 	m := clientcfg.Metadata{
 		ClientID: c.ID, Name: in.Name, AuthMethod: in.AuthMethod, Grants: in.Grants, ResponseTypes: in.ResponseTypes,
 		RedirectURIs: in.RedirectURIs, Scope: in.Scope, Audience: in.Audience,
 		RequirePKCE: in.RequirePKCE == nil || *in.RequirePKCE, ResourceServer: in.ResourceServer, FirstParty: in.FirstParty,
+		Labels: labels,
 	}
 	errs.AddUnreported(in.check())
 	errs.AddUnreported(m.Apply(c))
@@ -88,6 +92,17 @@ func (in *metadataInput) apply(errs fielderr.Errors, c *clientcfg.Client) error 
 		errs.AddUnreported(clientcfg.MetadataErrors(fielderr.Of(judged.Validate())))
 	}
 	return errs.Err()
+}
+
+// labels returns those that are not null, and what is wrong with them.
+func (in *metadataInput) labels() (clientcfg.Labels, error) {
+	values := map[string]string{}
+	for name, value := range in.Labels {
+		if value != nil {
+			values[name] = *value
+		}
+	}
+	return clientcfg.ParseLabels(clientcfg.LabelPairs(values))
 }
 
 // ReadNewClient reads a client to be registered. Its secret may be known elsewhere already, as a digest.

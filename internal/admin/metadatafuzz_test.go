@@ -13,6 +13,7 @@ func FuzzNewClient(f *testing.F) {
 	f.Add(`{"client_id": "shop", "scope": "a b", "redirect_uris": ["https://a.example/cb"], "require_pkce": false}`)
 	f.Add(`{"client_id": "app", "token_endpoint_auth_method": "none", "grant_types": ["authorization_code"]}`)
 	f.Add(`{"client_id": null, "audience": [null], "meta": {}, "client_secret_hash": "{SHA256}"}`)
+	f.Add(`{"client_id": "shop", "labels": {"team": "payments", "note": "", "gone": null}}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		v, err := strict.ParseJSON([]byte(body))
 		if err != nil {

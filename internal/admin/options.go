@@ -72,7 +72,6 @@ type Options struct {
 	Tokens   Tokens
 	Users    Users
 	Clients  Clients
-	Consents registry.Consents
 	Policies *clientcfg.PolicySource
 	Audit    clientcfg.AuditLog
 	Registry registry.Store // clients and users, to be changed
@@ -136,7 +135,6 @@ func (o *Options) validate() error {
 		{"Tokens", o.Tokens == nil},
 		{"Users", o.Users == nil},
 		{"Clients", o.Clients == nil},
-		{"Consents", o.Consents == nil},
 		{"Policies", o.Policies == nil},
 		{"Audit", o.Audit == nil},
 		{"Registry", o.Registry == nil},

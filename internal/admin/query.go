@@ -11,6 +11,7 @@ import (
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
 	"oauth-server/internal/strict"
 )
 
@@ -67,6 +68,8 @@ func (c *call) reason() (string, error) {
 // clientID is the one in the path. The router leaves it escaped if the path needs escaping,
 // as with a slash.
 func (c *call) clientID() (string, error) { return c.name("client_id", clientcfg.MaxIDLength) }
+
+func (c *call) username() (string, error) { return c.name("username", grants.MaxUsernameLength) }
 
 // name is a part of the path, of so many bytes at most.
 func (c *call) name(param string, most int) (string, error) {

@@ -36,7 +36,6 @@ func (s *Server) registrar(c *call, name string, parameters ...string) (*registr
 	return &registrar{c, s, name, registry.Options{
 		Store: s.o.Registry, Events: s.o.Events, By: c.caller.actor(), Reason: reason, Instance: s.o.Instance(),
 		Confirmed: c.query.Get("confirm"), Now: s.o.Now, Passwords: s.o.Passwords, Names: &s.names, AllClients: s.newestClients,
-		Consents: s.o.Consents,
 	}}, nil
 }
 
@@ -58,13 +57,18 @@ func (r *registrar) lasting() (context.Context, context.CancelFunc) {
 }
 
 // onClient makes a handler of one for the client in the path.
-func (s *Server) onClient(f func(*registrar) error) handler {
+func (s *Server) onClient(f func(*registrar) error) handler { return s.onNamed((*call).clientID, f) }
+
+// onUser makes a handler of one for the user in the path.
+func (s *Server) onUser(f func(*registrar) error) handler { return s.onNamed((*call).username, f) }
+
+func (s *Server) onNamed(nameOf func(*call) (string, error), f func(*registrar) error) handler {
 	return func(c *call) error {
-		id, err := c.clientID()
+		name, err := nameOf(c)
 		if err != nil {
 			return err
 		}
-		r, err := s.registrar(c, id)
+		r, err := s.registrar(c, name)
 		if err != nil {
 			return err
 		}

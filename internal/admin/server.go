@@ -132,7 +132,7 @@ func (r route) answer(c *call) (err error) {
 		return malformed("the query cannot be read: %v", err)
 	}
 	for name, values := range c.query {
-		if len(values) > 1 {
+		if len(values) > 1 && name != labelParameter {
 			return invalidField(name, "stands in the query %d times", len(values))
 		}
 	}

@@ -10,25 +10,9 @@ import (
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
-	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
 	"oauth-server/internal/strict"
 )
-
-// onUser makes a handler of one for the user in the path.
-func (s *Server) onUser(f func(*registrar) error) handler {
-	return func(c *call) error {
-		name, err := c.name("username", grants.MaxUsernameLength)
-		if err != nil {
-			return err
-		}
-		r, err := s.registrar(c, name)
-		if err != nil {
-			return err
-		}
-		return registryProblem(f(r))
-	}
-}
 
 // listUsers answers with the users, a page at a time.
 func (s *Server) listUsers(c *call) error {
@@ -275,6 +259,29 @@ func (s *Server) listFamilies(r *registrar) error {
 		return err
 	}
 	return r.answer(adminapi.Families{Username: user, Families: list})
+}
+
+func (s *Server) listConsents(r *registrar) error {
+	user, list, err := r.registry().Consents(r.Request().Context(), r.name)
+	if err != nil {
+		return err
+	}
+	return r.answer(adminapi.Consents{Username: user, Consents: list})
+}
+
+// withdrawConsent ends what a user allows the client in the path.
+func (s *Server) withdrawConsent(r *registrar) error {
+	id, err := r.clientID()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := r.lasting()
+	defer cancel()
+	if err := r.registry().WithdrawConsent(ctx, r.name, id); err != nil {
+		return err
+	}
+	r.Response().WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // revokeFamilies revokes the family in the path, or all.

@@ -173,7 +173,7 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 		UserHash: func(username string) string { return "hash-of-" + username },
 		Issuer:   "https://issuer.example", Instance: func() string { return name }, Version: "test", Tokens: w.tokens, Clients: w.clients,
 		Policies: w.policies, Audit: store, Reports: store.reports, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
-		Stored: store, Users: users{store}, Consents: &consents{}, Registry: store, Events: store,
+		Stored: store, Users: users{store}, Registry: store, Events: store,
 	}
 	for _, c := range change {
 		c(&o)

@@ -59,6 +59,12 @@ type Families struct {
 	Families []registry.Family `json:"families"`
 }
 
+// Consents is what a user allows clients.
+type Consents struct {
+	Username string             `json:"username"`
+	Consents []registry.Consent `json:"consents"`
+}
+
 // Ended is how many sessions or families were ended.
 type Ended struct {
 	Username string `json:"username"`

@@ -126,8 +126,8 @@ func (r *Registry) Secrets(ctx context.Context, id string) ([]registry.Secret, e
 const pageSize = 1000
 
 // Clients is that of [registry.Registry].
-func (r *Registry) Clients(ctx context.Context, prefix string) (l registry.Listing, err error) {
-	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "prefix": {prefix}}
+func (r *Registry) Clients(ctx context.Context, filter registry.Filter) (l registry.Listing, err error) {
+	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "prefix": {filter.Prefix}, "grant_type": {string(filter.Grant)}, "label": filter.Labels}
 	for {
 		var page adminapi.Clients
 		if _, err := r.do(ctx, http.MethodGet, "/clients", "", query, nil, &page, nil); err != nil {
@@ -295,6 +295,19 @@ func (r *Registry) EndSessions(ctx context.Context, name, id string) (int, error
 // RevokeFamilies is that of [registry.Registry].
 func (r *Registry) RevokeFamilies(ctx context.Context, name, id string) (int, error) {
 	return r.end(ctx, userPath(name, "/families"), id, registry.ErrNoFamily)
+}
+
+// Consents is that of [registry.Registry].
+func (r *Registry) Consents(ctx context.Context, name string) (string, []registry.Consent, error) {
+	var out adminapi.Consents
+	_, err := r.do(ctx, http.MethodGet, userPath(name, "/consents"), "", nil, nil, &out, grants.ErrNotFound)
+	return out.Username, out.Consents, err
+}
+
+// WithdrawConsent is that of [registry.Registry], but for a user who is not there: [registry.ErrNoConsent].
+func (r *Registry) WithdrawConsent(ctx context.Context, name, clientID string) error {
+	_, err := r.do(ctx, http.MethodDelete, userPath(name, "/consents/", url.PathEscape(clientID)), "", nil, nil, nil, registry.ErrNoConsent)
+	return err
 }
 
 func (r *Registry) end(ctx context.Context, path, id string, absent error) (int, error) {

@@ -151,7 +151,6 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 		Tokens:    service,
 		Users:     f.watched,
 		Clients:   f.clients,
-		Consents:  service,
 		Policies:  l.policies,
 		Audit:     f.store,
 		Registry:  f.store,

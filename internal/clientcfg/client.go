@@ -48,6 +48,7 @@ type Client struct {
 	ResourceServer bool `json:"resource_server,omitempty"`
 	// FirstParty is of those who run the server: its users are not asked for their consent.
 	FirstParty bool      `json:"first_party,omitempty"`
+	Labels     Labels    `json:"labels,omitempty"`
 	CreatedAt  time.Time `json:"created_at"`
 	// NotBefore makes everything worthless that was issued to it before, where the stamps do not say it;
 	// zero: nothing.
@@ -66,6 +67,14 @@ type FormerSecret struct {
 
 // MaxIDLength bounds a client_id; it becomes part of every counter key.
 const MaxIDLength = 128
+
+// Clone returns a client that shares nothing with this one, so that either may be changed.
+func (c *Client) Clone() Client {
+	out := *c
+	out.Grants, out.RedirectURIs = slices.Clone(c.Grants), slices.Clone(c.RedirectURIs)
+	out.Scopes, out.Audience = slices.Clone(c.Scopes), slices.Clone(c.Audience)
+	return out
+}
 
 // May reports whether the client is registered for the grant.
 func (c *Client) May(g Grant) bool { return slices.Contains(c.Grants, g) }
@@ -107,6 +116,7 @@ func (c *Client) Validate() error {
 			errs.Add(fielderr.Item("redirect_uris", i), "%v", err)
 		}
 	}
+	errs = append(errs, checkPairs(c.Labels.Pairs())...)
 	c.validateKind(&errs)
 	return errs.Err()
 }

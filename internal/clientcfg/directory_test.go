@@ -24,7 +24,7 @@ func filled(t *testing.T) clientcfg.Client {
 		c.Name, c.Audience, c.WithoutPKCE, c.ResourceServer, c.FirstParty, c.Version = "Shop", []string{"api"}, true, true, true, 7
 		c.RedirectURIs = []string{"https://a.example/cb", "https://b.example/cb"}
 		c.CreatedAt, c.NotBefore = time.Unix(1e9, 0).UTC(), time.Unix(2e9, 0).UTC()
-		c.Stamp = secret.Stamp{ID: "id", Count: 3}
+		c.Stamp, c.Labels = secret.Stamp{ID: "id", Count: 3}, "env=live\nteam=payments"
 		c.Former = clientcfg.FormerSecret{Digest: secret.DigestOf("old"), Until: time.Unix(3e9, 0).UTC()}
 	})
 	fields := reflect.ValueOf(&c).Elem()

@@ -11,26 +11,34 @@ import (
 // there once, texts are one text, and times are milliseconds since 1970, as in the stores. Entries can be
 // compared.
 type entry struct {
-	shape                          *Client // without the fields below
-	text                           string  // the ID, the name, the ID of the stamp, and the redirect URIs in lines
-	idEnd, nameEnd, stampEnd       uint32  // in text
-	digest                         secret.Digest
-	createdAt, notBefore           int64
-	stampCount, version, changeTag int64
+	shape *Client // without the fields below
+	// text is the ID, the name, the ID of the stamp, the labels, and the redirect URIs in lines. Labels are
+	// here, and not in the shape, because nothing keeps operators from giving each client its own: so they
+	// cost their own length, and a client without any costs nothing more.
+	text                                string
+	idEnd, nameEnd, stampEnd, labelsEnd uint32 // in text
+	digest                              secret.Digest
+	createdAt, notBefore                int64
+	stampCount, version, changeTag      int64
 }
 
 // entry returns the client of a record as it is kept in memory. A field that is not named here is part
 // of the shape: one that differs from client to client only costs more.
 func (s *shapes) entry(r *Record) *entry {
 	c := r.Client
+	var ends [4]uint32
+	end := 0
+	for i, text := range [...]string{c.ID, c.Name, c.Stamp.ID, string(c.Labels)} {
+		end += len(text)
+		ends[i] = uint32(end) //nolint:gosec // less than 4 GiB
+	}
 	e := &entry{
-		text:  c.ID + c.Name + c.Stamp.ID + strings.Join(c.RedirectURIs, "\n"),
-		idEnd: uint32(len(c.ID)), nameEnd: uint32(len(c.ID) + len(c.Name)), //nolint:gosec // less than 4 GiB
-		stampEnd: uint32(len(c.ID) + len(c.Name) + len(c.Stamp.ID)), //nolint:gosec // the same
-		digest:   c.SecretDigest, createdAt: c.CreatedAt.UnixMilli(), notBefore: c.NotBefore.UnixMilli(),
+		text:  c.ID + c.Name + c.Stamp.ID + string(c.Labels) + strings.Join(c.RedirectURIs, "\n"),
+		idEnd: ends[0], nameEnd: ends[1], stampEnd: ends[2], labelsEnd: ends[3],
+		digest: c.SecretDigest, createdAt: c.CreatedAt.UnixMilli(), notBefore: c.NotBefore.UnixMilli(),
 		stampCount: c.Stamp.Count, version: c.Version, changeTag: r.Tag,
 	}
-	c.ID, c.Name, c.SecretDigest, c.RedirectURIs = "", "", secret.Digest{}, nil
+	c.ID, c.Name, c.SecretDigest, c.RedirectURIs, c.Labels = "", "", secret.Digest{}, nil, ""
 	c.CreatedAt, c.NotBefore, c.Stamp, c.Version = time.Time{}, time.Time{}, secret.Stamp{}, 0
 	c.SecretUsed, c.Former.Used = time.Time{}, time.Time{}
 	e.shape = s.of(&c)
@@ -42,7 +50,8 @@ func (e *entry) id() string { return e.text[:e.idEnd] }
 func (e *entry) client() *Client {
 	c := *e.shape
 	c.ID, c.Name, c.SecretDigest = e.id(), e.text[e.idEnd:e.nameEnd], e.digest
-	if lines := e.text[e.stampEnd:]; lines != "" {
+	c.Labels = Labels(e.text[e.stampEnd:e.labelsEnd])
+	if lines := e.text[e.labelsEnd:]; lines != "" {
 		c.RedirectURIs = strings.Split(lines, "\n")
 	}
 	c.CreatedAt, c.NotBefore = time.UnixMilli(e.createdAt).UTC(), time.UnixMilli(e.notBefore).UTC()

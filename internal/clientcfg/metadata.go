@@ -15,7 +15,7 @@ const (
 )
 
 // Metadata is a client as operators read and write it, with the names of RFC 7591 section 2. Audience,
-// RequirePKCE, ResourceServer and FirstParty are extensions.
+// RequirePKCE, ResourceServer, FirstParty and Labels are extensions.
 type Metadata struct {
 	ClientID       string   `json:"client_id"`
 	Name           string   `json:"client_name,omitempty"`
@@ -28,6 +28,8 @@ type Metadata struct {
 	RequirePKCE    bool     `json:"require_pkce"`
 	ResourceServer bool     `json:"resource_server"`
 	FirstParty     bool     `json:"first_party"`
+	// Labels are left out if there are none, so that servers of earlier releases take what has none.
+	Labels Labels `json:"labels,omitempty"`
 }
 
 // Metadata returns the client as operators see it: nothing secret.
@@ -36,6 +38,7 @@ func (c *Client) Metadata() Metadata {
 		ClientID: c.ID, Name: c.Name, AuthMethod: AuthBasic, Grants: append([]Grant{}, c.Grants...), ResponseTypes: []string{},
 		RedirectURIs: append([]string{}, c.RedirectURIs...), Scope: strings.Join(c.Scopes, " "),
 		Audience: append([]string{}, c.Audience...), RequirePKCE: !c.WithoutPKCE, ResourceServer: c.ResourceServer, FirstParty: c.FirstParty,
+		Labels: c.Labels,
 	}
 	if c.Public {
 		m.AuthMethod = AuthNone
@@ -62,7 +65,7 @@ func (m *Metadata) Apply(c *Client) (errs fielderr.Errors) {
 	c.ID, c.Name, c.Public = m.ClientID, m.Name, m.AuthMethod == AuthNone
 	c.Grants, c.RedirectURIs, c.Audience = slices.Clone(m.Grants), slices.Clone(m.RedirectURIs), slices.Clone(m.Audience)
 	c.Scopes = strings.Fields(m.Scope)
-	c.WithoutPKCE, c.ResourceServer, c.FirstParty = !m.RequirePKCE, m.ResourceServer, m.FirstParty
+	c.WithoutPKCE, c.ResourceServer, c.FirstParty, c.Labels = !m.RequirePKCE, m.ResourceServer, m.FirstParty, m.Labels
 	if len(c.Grants) == 0 {
 		c.Grants = UsualGrants(c)
 	}

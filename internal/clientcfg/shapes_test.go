@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 	"time"
+	"unsafe"
 
 	"oauth-server/internal/secret"
 )
@@ -47,6 +48,28 @@ func TestShapesAreShared(t *testing.T) {
 	}
 }
 
+// TestLabelsCostTheirLength: clients that each have labels of their own share what they have in common, and
+// an entry is no longer than it was without labels, 112 bytes: what is longer is kept in 128.
+func TestLabelsCostTheirLength(t *testing.T) {
+	const size = 112
+	if got := unsafe.Sizeof(entry{}); got > size {
+		t.Errorf("an entry has %d bytes, want %d", got, size)
+	}
+	s, distinct := shapes{}, map[*Client]bool{}
+	for n := range 2 * mostShapes {
+		id := fmt.Sprint(n)
+		c := Client{ID: id, Grants: []Grant{ClientCredentials}, Labels: Labels("contract=" + id + "\nteam=payments")}
+		e := s.entry(&Record{ID: id, Client: c})
+		distinct[e.shape] = true
+		if got, want := len(e.text), len(id)+len(c.Labels); got != want {
+			t.Fatalf("a text of %d bytes, want %d", got, want)
+		}
+	}
+	if len(distinct) != 1 {
+		t.Errorf("%d shapes, want 1", len(distinct))
+	}
+}
+
 // set changes a field of any type that clients have.
 func set(t *testing.T, v reflect.Value) {
 	t.Helper()
@@ -67,6 +90,8 @@ func set(t *testing.T, v reflect.Value) {
 		*p = secret.DigestOf("other")
 	case *secret.Stamp:
 		*p = secret.Stamp{ID: "other"}
+	case *Labels:
+		*p = "team=other"
 	case *FormerSecret:
 		*p = FormerSecret{Digest: secret.DigestOf("other"), Until: time.Unix(1e9, 0).UTC()}
 	default:

@@ -18,8 +18,16 @@ func (f *Family) AcceptedBy(c *clientcfg.Client) bool {
 	return c.Stamp.Accepts(f.ClientStamp, !f.IssuedAt.Before(since(c.CreatedAt, c.NotBefore)))
 }
 
-// longestAccess is the longest lifetime of an access token that can be configured.
-const longestAccess = 30 * 24 * time.Hour
+// AcceptedBy reports whether the user agreed with this client, and not before its last revocation.
+func (a *Agreement) AcceptedBy(c *clientcfg.Client) bool {
+	return c.Stamp.Accepts(a.ClientStamp, !a.AgreedAt.Before(since(c.CreatedAt, c.NotBefore)))
+}
+
+// The longest lifetimes that can be configured: of an access token, and of what can be refreshed.
+const (
+	longestAccess  = 30 * 24 * time.Hour
+	longestRefresh = 10 * 365 * 24 * time.Hour
+)
 
 // RevocationNames are the names of which any may have been revoked to end the family.
 func (f *Family) RevocationNames() []string { return familyNames(f.Family) }
@@ -32,4 +40,13 @@ func (f *Family) Revocation(now time.Time) (name string, until time.Time) {
 		last = f.ExpiresAt
 	}
 	return familyName(f.Family), last.Add(longestAccess + skew)
+}
+
+// RevocationNames are the names of which any may have been revoked to end the agreement.
+func (a *Agreement) RevocationNames() []string { return []string{agreementName(a.ID)} }
+
+// Revocation returns what has to be recorded to end what came of the agreement, and until when that can
+// matter: whatever lifetimes the servers have, which the caller need not have read.
+func (a *Agreement) Revocation(now time.Time) (name string, until time.Time) {
+	return agreementName(a.ID), now.Add(longestRefresh + longestAccess + pageLifetime + skew)
 }

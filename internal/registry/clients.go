@@ -98,18 +98,19 @@ type Unreadable struct {
 	Why      string `json:"unreadable"`
 }
 
-// Clients returns the clients whose ID begins so.
-func (r *Registry) Clients(ctx context.Context, prefix string) (l Listing, err error) {
+// Clients returns the clients that the filter chooses, and those that cannot be read: of these nothing but
+// the ID can be compared.
+func (r *Registry) Clients(ctx context.Context, filter Filter) (l Listing, err error) {
 	d, err := clientcfg.ReadDirectory(ctx, r.o.Store)
 	if err != nil {
 		return l, err
 	}
 	for c := range d.After("") {
-		if strings.HasPrefix(c.ID, prefix) {
+		if filter.Matches(c) {
 			l.Clients = append(l.Clients, *c)
 		}
 	}
-	l.Unreadable = UnreadableOf(d, prefix)
+	l.Unreadable = UnreadableOf(d, filter.Prefix)
 	return l, nil
 }
 
@@ -129,7 +130,7 @@ func UnreadableOf(d *clientcfg.Directory, prefix string) (list []Unreadable) {
 // [clientcfg.ErrNotFound].
 func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *clientcfg.Client) error) (clientcfg.Client, error) {
 	return r.changeClient(ctx, id, func(c *clientcfg.Client, _ time.Time) (change, error) {
-		before := *c
+		before := c.Clone() // as edit may change the items of a list in their places
 		if err := edit(c); err != nil {
 			return change{}, err
 		}

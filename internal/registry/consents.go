@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
@@ -12,21 +13,34 @@ import (
 // ErrNoConsent is returned if the user allows the client nothing.
 var ErrNoConsent = errors.New("the user allows the client nothing")
 
-// Consents are what users allow clients. [grants.Service] is one.
-type Consents interface {
-	// Allowed returns what a user allows clients, ordered by client.
-	Allowed(ctx context.Context, username string) ([]grants.Allowed, error)
-	// Withdraw ends what a user allows a client, and what came of it. [grants.ErrNotFound].
-	Withdraw(ctx context.Context, username, clientID string) error
+// Consent is what a user allows a client.
+type Consent struct {
+	ClientID  string    `json:"client_id"`
+	Scopes    []string  `json:"scopes"`
+	AgreedAt  time.Time `json:"agreed_at"`  // on a page
+	UsedAt    time.Time `json:"used_at"`    // to the day
+	ExpiresAt time.Time `json:"expires_at"` // unless it is used before
 }
 
 // Consents returns what a user allows clients, ordered by client. Errors: [grants.ErrNotFound].
-func (r *Registry) Consents(ctx context.Context, typed string) (user string, list []grants.Allowed, err error) {
+func (r *Registry) Consents(ctx context.Context, typed string) (user string, list []Consent, err error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
 		return "", nil, err
 	}
-	if list, err = r.o.Consents.Allowed(ctx, u.Name); err != nil {
+	stored, err := r.o.Store.AgreementsOf(ctx, u.Name)
+	now, list, clients := r.o.Now(), []Consent{}, knownClients{}
+	for i := 0; i < len(stored) && err == nil; i++ {
+		a := &stored[i]
+		if !now.Before(a.ExpiresAt) || !u.Accepts(a.UserStamp, a.AgreedAt) {
+			continue
+		}
+		var good bool
+		if good, err = r.good(ctx, a.ClientID, a, clients); good {
+			list = append(list, Consent{a.ClientID, append([]string{}, a.Scopes...), a.AgreedAt, a.UsedAt, a.ExpiresAt})
+		}
+	}
+	if err != nil {
 		return u.Name, nil, fmt.Errorf("user %q: %w", u.Name, err)
 	}
 	return u.Name, list, nil
@@ -39,12 +53,23 @@ func (r *Registry) WithdrawConsent(ctx context.Context, typed, clientID string) 
 	if err != nil {
 		return err
 	}
-	ch := change{"withdraw_consent", clientcfg.UserTarget(u.Name), map[string]string{"client_id": clientID}, nil}
-	err = r.record(ctx, ch, func() error { return r.o.Consents.Withdraw(ctx, u.Name, clientID) })
+	a, err := r.o.Store.Agreement(ctx, u.Name, clientID)
 	switch {
 	case errors.Is(err, grants.ErrNotFound):
 		return ErrNoConsent
 	case err != nil:
+		return fmt.Errorf("user %q: %w", u.Name, err)
+	}
+	ch := change{"withdraw_consent", clientcfg.UserTarget(u.Name), map[string]string{"client_id": clientID}, nil}
+	name, until := a.Revocation(r.o.Now())
+	err = r.record(ctx, ch, func() error {
+		ctx := context.WithoutCancel(ctx) // to the end: one that is revoked and still there is void
+		if err := r.o.Store.Revoke(ctx, name, until); err != nil {
+			return err
+		}
+		return r.o.Store.DeleteAgreement(ctx, &a)
+	})
+	if err != nil {
 		return fmt.Errorf("user %q: %w", u.Name, err)
 	}
 	return nil

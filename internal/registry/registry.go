@@ -23,6 +23,10 @@ type Store interface {
 	grants.UserRegistry
 	grants.SignIns
 
+	// Agreement, AgreementsOf and DeleteAgreement are those of [grants.Agreements].
+	Agreement(ctx context.Context, username, clientID string) (grants.Agreement, error)
+	AgreementsOf(ctx context.Context, username string) ([]grants.Agreement, error)
+	DeleteAgreement(ctx context.Context, a *grants.Agreement) error
 	// DeleteSession is that of [grants.Sessions].
 	DeleteSession(ctx context.Context, d secret.Digest) error
 	// Revoke is that of [grants.Revocations].
@@ -58,8 +62,7 @@ type Options struct {
 	IfUser   func(u *User) error
 	// AllClients returns all clients as they are now: those of the store.
 	AllClients func(ctx context.Context) (iter.Seq[*clientcfg.Client], error)
-	Names      *Names   // made anew
-	Consents   Consents // needed for those only
+	Names      *Names // made anew
 }
 
 // Registry changes clients and users on behalf of one operator. It is safe for concurrent use.

@@ -91,14 +91,14 @@ func (r *Registry) Families(ctx context.Context, typed string) (user string, lis
 		return "", nil, err
 	}
 	stored, err := r.o.Store.FamiliesOf(ctx, u.Name, MostFamilies)
-	now, list, clients := r.o.Now(), []Family{}, map[string]*clientcfg.Client{}
+	now, list, clients := r.o.Now(), []Family{}, knownClients{}
 	for i := 0; i < len(stored) && err == nil; i++ {
 		f := stored[i]
 		if !now.Before(f.ExpiresAt) || !u.Accepts(f.UserStamp, f.AuthTime) {
 			continue
 		}
 		var good bool
-		if good, err = r.good(ctx, &f, clients); good {
+		if good, err = r.good(ctx, f.ClientID, &f, clients); good {
 			list = append(list, Family{f.Family, f.ClientID, f.Scopes, f.AuthTime, f.IssuedAt, f.ExpiresAt, f})
 		}
 	}
@@ -109,23 +109,32 @@ func (r *Registry) Families(ctx context.Context, typed string) (user string, lis
 	return u.Name, list, nil
 }
 
-// good reports whether neither the family nor its client was revoked. It keeps the clients that it reads.
-func (r *Registry) good(ctx context.Context, f *grants.Family, clients map[string]*clientcfg.Client) (bool, error) {
-	c, known := clients[f.ClientID]
+// knownClients are clients that were read already, by ID; nil: it is not there, or not readable.
+type knownClients map[string]*clientcfg.Client
+
+// revocable is a family or an agreement.
+type revocable interface {
+	AcceptedBy(c *clientcfg.Client) bool
+	RevocationNames() []string
+}
+
+// good reports whether neither what a client has of a user nor that client was revoked.
+func (r *Registry) good(ctx context.Context, clientID string, what revocable, clients knownClients) (bool, error) {
+	c, known := clients[clientID]
 	if !known {
-		stored, err := r.FindClient(ctx, f.ClientID)
+		stored, err := r.FindClient(ctx, clientID)
 		switch {
 		case err == nil:
 			c = &stored
 		case !errors.Is(err, clientcfg.ErrNotFound) && !errors.Is(err, clientcfg.ErrUnreadableClient):
 			return false, err
 		}
-		clients[f.ClientID] = c
+		clients[clientID] = c
 	}
-	if c == nil || !f.AcceptedBy(c) {
+	if c == nil || !what.AcceptedBy(c) {
 		return false, nil
 	}
-	revoked, err := r.o.Store.Revoked(ctx, f.RevocationNames()...)
+	revoked, err := r.o.Store.Revoked(ctx, what.RevocationNames()...)
 	return !revoked && err == nil, err
 }
 

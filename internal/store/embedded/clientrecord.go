@@ -30,6 +30,7 @@ const (
 	flagFormer     // the former secret: its digest, until when it is valid, when it was used
 	flagNotBefore  // the time
 	flagFirstParty
+	flagLabels // one text
 
 	clientFlags = 1<<iota - 1
 )
@@ -48,6 +49,7 @@ func encodeClient(c *clientcfg.Client, version int64) []byte {
 		{flagFormer, c.Former != clientcfg.FormerSecret{}},
 		{flagNotBefore, !c.NotBefore.IsZero()},
 		{flagFirstParty, c.FirstParty},
+		{flagLabels, c.Labels != ""},
 	} {
 		if f.set {
 			flags |= f.flag
@@ -73,6 +75,9 @@ func encodeClient(c *clientcfg.Client, version int64) []byte {
 	}
 	if flags&flagNotBefore != 0 {
 		b = appendTime(b, c.NotBefore)
+	}
+	if flags&flagLabels != 0 {
+		b = appendString(b, string(c.Labels))
 	}
 	return b
 }
@@ -120,6 +125,9 @@ func (d *decoder) client() (c clientcfg.Client) {
 	}
 	if has(flagNotBefore) {
 		c.NotBefore = d.time()
+	}
+	if has(flagLabels) {
+		c.Labels = clientcfg.Labels(d.string())
 	}
 	return c
 }

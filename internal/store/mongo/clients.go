@@ -32,6 +32,7 @@ type clientDoc struct {
 	WithoutPKCE    bool              `bson:"withoutPkce,omitempty"`
 	ResourceServer bool              `bson:"resourceServer,omitempty"`
 	FirstParty     bool              `bson:"firstParty,omitempty"`
+	Labels         []string          `bson:"labels,omitempty"` // name=value; names may have dots, so they are no names of fields
 	CreatedAt      time.Time         `bson:"createdAt"`
 	NotBefore      time.Time         `bson:"notBefore,omitempty"`
 	Stamp          secret.Stamp      `bson:"stamp,omitempty"`
@@ -48,7 +49,7 @@ func newClientDoc(c *clientcfg.Client, version int64) clientDoc {
 	doc := clientDoc{
 		ID: c.ID, Version: version, Etag: newEtag(), Name: c.Name, Public: c.Public, Grants: c.Grants,
 		RedirectURIs: c.RedirectURIs, Scopes: c.Scopes, Audience: c.Audience, WithoutPKCE: c.WithoutPKCE,
-		ResourceServer: c.ResourceServer, FirstParty: c.FirstParty, CreatedAt: c.CreatedAt,
+		ResourceServer: c.ResourceServer, FirstParty: c.FirstParty, Labels: c.Labels.Pairs(), CreatedAt: c.CreatedAt,
 		NotBefore: c.NotBefore, Stamp: c.Stamp,
 	}
 	if !c.SecretDigest.IsZero() {
@@ -73,7 +74,7 @@ func (d *clientDoc) client() (clientcfg.Client, error) {
 	return clientcfg.Client{
 		ID: d.ID, Name: d.Name, SecretDigest: digest, SecretUsed: d.SecretUsed, Former: former, Public: d.Public, Grants: d.Grants, RedirectURIs: d.RedirectURIs,
 		Scopes: d.Scopes, Audience: d.Audience, WithoutPKCE: d.WithoutPKCE,
-		ResourceServer: d.ResourceServer, FirstParty: d.FirstParty, CreatedAt: d.CreatedAt,
+		ResourceServer: d.ResourceServer, FirstParty: d.FirstParty, Labels: clientcfg.LabelsOf(d.Labels), CreatedAt: d.CreatedAt,
 		NotBefore: d.NotBefore, Stamp: d.Stamp, Version: d.Version,
 	}, nil
 }

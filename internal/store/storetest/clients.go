@@ -72,7 +72,7 @@ func updateClient(t *testing.T, b Backend) {
 	c := fullClient("c")
 	succeed(t, "create", b.CreateClient(ctx, c))
 	old := c
-	c.Name, c.Scopes, c.SecretDigest = "", []string{"other"}, secret.DigestOf("rotated")
+	c.Name, c.Scopes, c.SecretDigest, c.Labels = "", []string{"other"}, secret.DigestOf("rotated"), ""
 	succeed(t, "update", b.UpdateClient(ctx, c))
 	failWith(t, "update from the old version", clientcfg.ErrConflict, b.UpdateClient(ctx, old))
 	c.Version = 2

@@ -24,7 +24,7 @@ func fullClient(id string) clientcfg.Client {
 		RedirectURIs: []string{"https://example.test/cb?x=1&y=2", "com.example.app:/cb"},
 		Scopes:       []string{"read", "write"}, Audience: []string{"https://api.example.test"},
 		WithoutPKCE: true, ResourceServer: true, FirstParty: true, CreatedAt: Epoch, NotBefore: Epoch.Add(time.Hour), Version: 1,
-		Stamp: stamp("client " + id),
+		Stamp: stamp("client " + id), Labels: "app.kubernetes.io=" + clientcfg.Labels(id) + "\nnote=\nteam=Pay_ments-1.0",
 	}
 }
 

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/check"
+	"oauth-server/internal/config"
+	"oauth-server/internal/grants"
+)
+
+// TestUserConsents: what the page of consents does, an operator can do, with a server and without.
+func TestUserConsents(t *testing.T) {
+	data := storeFile(t)
+	on := func(args string) []string { return append(strings.Fields(args), "--data", data) }
+	for _, step := range []string{"client create shop", "client create app", "client create web", "user create ada --password-stdin"} {
+		_, stderr, status := run(t, adaPassword, on(step)...)
+		check.Equal(t, step+": "+stderr, status, exitOK)
+	}
+	ctx := t.Context()
+	store, err := app.OpenStore(ctx, config.Store{Embedded: &config.Embedded{Path: data}})
+	check.OK(t, err)
+	u, err := store.User(ctx, "ada")
+	check.OK(t, err)
+	at := time.Now().UTC().Truncate(time.Second)
+	for _, id := range []string{"app", "shop", "web"} {
+		c, err := store.Client(ctx, id)
+		check.OK(t, err)
+		check.OK(t, store.PutAgreement(ctx, grants.Agreement{
+			Username: "ada", ClientID: id, ID: "agreed-" + id, Scopes: []string{"read", "write"}, AgreedAt: at, UsedAt: at,
+			ExpiresAt: at.Add(time.Hour), ClientStamp: c.Stamp.Carried(), UserStamp: u.Stamp.Carried(), Version: 1,
+		}))
+	}
+	check.OK(t, store.Close())
+
+	expect := func(args, want string) {
+		t.Helper()
+		stdout, stderr, status := run(t, "", on(args)...)
+		if text := table(stdout); status != exitOK || text != want {
+			t.Errorf("%s: status %d: %s%s", args, status, text, stderr)
+		}
+	}
+	fails := func(args, says string) {
+		t.Helper()
+		_, stderr, status := run(t, "", on(args)...)
+		if status != exitFailed || !strings.Contains(stderr, says) {
+			t.Errorf("%s: status %d: %s", args, status, stderr)
+		}
+	}
+	heading, line := "CLIENT SCOPES AGREED LAST USED ENDS\n", " read write "+dateTime(at)+" "+dateTime(at)+" "+dateTime(at.Add(time.Hour))+"\n"
+	expect("user consents ADA", heading+"app"+line+"shop"+line+"web"+line)
+	expect("user consents ada --withdraw app", "withdrew what user ada allowed client app\n")
+	fails("user consents ada --withdraw app", "the user allows the client nothing")
+	fails("user consents nobody", `there is no user "nobody"`)
+
+	_, stderr, status := run(t, "", on("user consents ada --withdraw=")...)
+	check.Equal(t, "no client: "+stderr, status, exitUsage)
+
+	launchOperated(t, "serve", "--data", data)
+	expect("user consents ada", heading+"shop"+line+"web"+line)
+	expect("user consents ada --withdraw shop --reason asked", "withdrew what user ada allowed client shop\n")
+	fails("user consents ada --withdraw shop", "the user allows the client nothing")
+	fails("user consents nobody", `there is no user "nobody"`)
+	var list struct {
+		Username string
+		Consents []struct {
+			ClientID string `json:"client_id"`
+			Scopes   []string
+		}
+	}
+	runJSON(t, &list, "", on("user consents ada")...)
+	check.Equal(t, "as JSON", list.Username+" "+list.Consents[0].ClientID+" "+list.Consents[0].Scopes[1], "ada web write")
+}

@@ -1,0 +1,87 @@
+package admin_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/check"
+)
+
+func TestLabelsOfAClient(t *testing.T) {
+	w := newWorld(t)
+	made := w.post("/clients", `{"client_id": "new", "labels": {"team": "payments", "app.kubernetes.io": "", "gone": null}}`).is(http.StatusCreated)
+	equal(t, "made", fmt.Sprint(made.at("labels")), "map[app.kubernetes.io: team:payments]")
+	w.patch("/clients/new", `{"labels": {"team": "orders", "app.kubernetes.io": null, "zone": "a"}}`).is(http.StatusOK)
+	equal(t, "merged", fmt.Sprint(w.get("/clients/new").at("labels")), "map[team:orders zone:a]")
+	w.patch("/clients/new", `{"client_name": "New"}`).is(http.StatusOK)
+	equal(t, "untouched", fmt.Sprint(w.get("/clients/new").at("labels")), "map[team:orders zone:a]")
+	before := w.get("/clients/new").header.Get("ETag")
+	w.patch("/clients/new", `{"labels": {"zone": "b"}}`).is(http.StatusOK)
+	equal(t, "same ETag", w.get("/clients/new").header.Get("ETag") == before, false)
+	w.put("/clients/new", `{"client_id": "new"}`).is(http.StatusOK)
+	if strings.Contains(string(w.get("/clients/new").body), "labels") {
+		t.Errorf("PUT replaces all: %s", w.get("/clients/new").body)
+	}
+	before1 := w.get("/audit?target=clients/new&limit=1").at("entries", 0, "before", "labels")
+	equal(t, "in the trail", fmt.Sprint(before1), "map[team:orders zone:b]")
+}
+
+func TestInvalidLabels(t *testing.T) {
+	w := newWorld(t)
+	var many []string
+	for i := range 17 {
+		many = append(many, fmt.Sprintf(`"n%d": ""`, i))
+	}
+	for body, field := range map[string]string{
+		`{"Team": "x"}`:                          "labels.Team",
+		`{"team": "a b"}`:                        "labels.team",
+		`{"team": "a\nzone=b"}`:                  "labels.team",
+		`{"te.am": "ä"}`:                         `labels["te.am"]`,
+		`{"team": 5}`:                            "labels.team",
+		`{"": ""}`:                               `labels[""]`,
+		`["team=payments"]`:                      "labels",
+		`{` + strings.Join(many, ", ") + `}`:     "labels",
+		`{"` + strings.Repeat("n", 64) + `":""}`: "labels." + strings.Repeat("n", 64),
+	} {
+		for _, a := range []answer{
+			w.post("/clients", `{"client_id": "new", "labels": `+body+`}`), w.put("/clients/shop", `{"client_id": "shop", "labels": `+body+`}`),
+		} {
+			equal(t, body, len(a.is(http.StatusUnprocessableEntity).at("errors").([]any)), 1)
+			equal(t, body, a.at("errors", 0, "field"), any(field))
+		}
+	}
+}
+
+// TestClientsByLabel: with several pages, so that what is left out is no item of a page.
+func TestClientsByLabel(t *testing.T) {
+	w := newWorld(t)
+	for id, labels := range map[string]string{
+		"shop": `{"team": "payments", "zone": "a"}`, "app": `{"team": "payments"}`, "viewer": `{"team": "data", "zone": "b"}`,
+	} {
+		w.patch("/clients/"+id, `{"labels": `+labels+`}`).is(http.StatusOK)
+	}
+	for _, tt := range []struct{ query, want, next string }{
+		{"?label=team=payments", "app shop", ""},
+		{"?label=team%3Dpayments&label=zone", "shop", ""},
+		{"?label=team", "app shop viewer", ""},
+		{"?label=team&limit=2", "app shop", "shop"},
+		{"?label=team&limit=2&after=shop", "viewer", ""},
+		{"?label=zone&prefix=s", "shop", ""},
+		{"?label=team=pay", "", ""},
+	} {
+		var page adminapi.Clients
+		w.get("/clients" + tt.query).into(&page)
+		var ids []string
+		for _, c := range page.Clients {
+			ids = append(ids, c.ClientID)
+		}
+		check.Equal(t, tt.query, strings.Join(ids, " "), tt.want)
+		check.Equal(t, tt.query+" next", page.Next, tt.next)
+	}
+	for _, query := range []string{"?label=team&label=zone&prefix=a&prefix=s", "?label=", "?label=a+b", "?label=team&label=Team", "?labels=team"} {
+		w.send(request{method: http.MethodGet, path: "/clients" + query, token: reader}).is(http.StatusUnprocessableEntity)
+	}
+}

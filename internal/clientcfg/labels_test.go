@@ -1,0 +1,76 @@
+package clientcfg_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+)
+
+func TestLabels(t *testing.T) {
+	l, err := clientcfg.ParseLabels([]string{"team=payments", "note=", "team.x=A_1"})
+	check.OK(t, err)
+	check.Equal(t, "pairs", l.Pairs(), []string{"note=", "team.x=A_1", "team=payments"})
+	check.Equal(t, "values", l.Values(), map[string]string{"team": "payments", "note": "", "team.x": "A_1"})
+	check.Equal(t, "none", clientcfg.Labels("").Pairs(), nil)
+	for selector, want := range map[string]bool{
+		"team=payments": true, "team": true, "note": true, "note=": true, "team.x": true,
+		"team=": false, "team=pay": false, "tea": false, "eam": false, "payments": false, "team=payments=": false,
+	} {
+		check.Equal(t, selector, l.Has(selector), want)
+		check.Equal(t, "no labels: "+selector, clientcfg.Labels("").Has(selector), false)
+	}
+	more, err := clientcfg.ParseLabels([]string{"team=orders", "zone=a"})
+	check.OK(t, err)
+	check.Equal(t, "with", l.With(more).Pairs(), []string{"note=", "team.x=A_1", "team=orders", "zone=a"})
+	check.Equal(t, "without", l.Without("team", "gone").Pairs(), []string{"note=", "team.x=A_1"})
+	check.Equal(t, "as they were", l, l.With("").Without())
+
+	text, err := json.Marshal(l)
+	check.OK(t, err)
+	check.Equal(t, "JSON", string(text), `{"note":"","team":"payments","team.x":"A_1"}`)
+	var read clientcfg.Labels
+	check.OK(t, json.Unmarshal(text, &read))
+	check.Equal(t, "read", read, l)
+	empty, err := json.Marshal(clientcfg.Labels(""))
+	check.OK(t, err)
+	check.Equal(t, "none as JSON", string(empty), `{}`)
+}
+
+func TestInvalidLabels(t *testing.T) {
+	long, many := strings.Repeat("a", 63), []string{}
+	for i := range 16 {
+		many = append(many, "a"+strings.Repeat("b", i)+"=")
+	}
+	for _, tt := range []struct{ pairs, says string }{
+		{long + "=" + long, ""},
+		{"a.b_c-0=A.b_C-0", ""},
+		{strings.Join(many, " "), ""},
+		{strings.Join(many, " ") + " z=", "labels: has 17, more than 16"},
+		{"team", `labels.team: "team" is not name=value`},
+		{"=x", `the name "" needs 1 to 63 characters`},
+		{long + "a=", "needs 1 to 63 characters"},
+		{"Team=x", `labels.Team: the name "Team" needs`},
+		{"tëam=x", "the name"},
+		{"team=" + long + "a", "63 characters at most"},
+		{"team=a/b", `labels.team: the value "a/b" may have`},
+		{"team=a=b", `the value "a=b"`},
+		{"team=a\nzone=b", `the value "a\nzone=b"`},
+		{"team=a team=b", "labels.team: is given twice"},
+		{"team=a team.x=c team-y=d team=b", "labels.team: is given twice"},
+	} {
+		_, err := clientcfg.ParseLabels(strings.Split(tt.pairs, " "))
+		requireError(t, err, tt.says)
+		c := webClient(func(c *clientcfg.Client) { c.Labels = clientcfg.LabelsOf(strings.Split(tt.pairs, " ")) })
+		if !strings.Contains(tt.pairs, "\n") { // which are two labels by then
+			requireError(t, c.Validate(), tt.says)
+		}
+	}
+	for selector, says := range map[string]string{
+		"team": "", "team=": "", "team=a": "", "": "the name", "=a": "the name", "Team": "the name", "team=a b": "the value",
+	} {
+		requireError(t, clientcfg.CheckSelector(selector), says)
+	}
+}

@@ -1,0 +1,97 @@
+package registry
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/store/embedded"
+)
+
+func agree(t *testing.T, store *embedded.Store, username, clientID string) grants.Agreement {
+	t.Helper()
+	u, err := store.User(t.Context(), username)
+	check.OK(t, err)
+	c, err := store.Client(t.Context(), clientID)
+	check.OK(t, err)
+	a := grants.Agreement{
+		Username: username, ClientID: clientID, ID: username + "-" + clientID, Scopes: []string{"read"}, AgreedAt: noon, UsedAt: noon,
+		ExpiresAt: noon.Add(time.Hour), ClientStamp: c.Stamp.Carried(), UserStamp: u.Stamp.Carried(), Version: 1,
+	}
+	check.OK(t, store.PutAgreement(t.Context(), a))
+	return a
+}
+
+// TestConsentsThatHold: what is listed is what a client would get a code by without asking.
+func TestConsentsThatHold(t *testing.T) {
+	ctx, store := t.Context(), openTestStore(t)
+	for _, name := range []string{"ada", "bob"} {
+		_, err := CreateUser(ctx, store, name, testPassword, clientcfg.NoAccess, noon)
+		check.OK(t, err)
+	}
+	for _, id := range []string{"deleted", "kept", "kept2", "revoked", "withdrawn"} {
+		_, _, err := CreateClient(ctx, store, clientcfg.Client{ID: id}, noon)
+		check.OK(t, err)
+		agree(t, store, "ada", id)
+	}
+	agree(t, store, "bob", "kept")
+	now := noon
+	r := New(Options{Store: store, Events: store, Now: func() time.Time { return now }})
+	_, err := r.RevokeClient(ctx, "revoked")
+	check.OK(t, err)
+	check.OK(t, r.DeleteClient(ctx, "deleted"))
+	check.OK(t, r.WithdrawConsent(ctx, "ADA", "withdrawn"))
+	list := func(typed string) string {
+		t.Helper()
+		user, all, err := r.Consents(ctx, typed)
+		check.OK(t, err)
+		ids := []string{user}
+		for _, c := range all {
+			ids = append(ids, c.ClientID)
+		}
+		return strings.Join(ids, " ")
+	}
+	check.Equal(t, "listed", list("Ada"), "ada kept kept2")
+	_, err = r.RevokeUser(ctx, "bob")
+	check.OK(t, err)
+	check.Equal(t, "after a revocation of the user", list("bob"), "bob")
+	now = now.Add(time.Hour)
+	check.Equal(t, "expired", list("ada"), "ada")
+
+	for name, wanted := range map[string]error{"ada": ErrNoConsent, "nobody": grants.ErrNotFound} {
+		if err := r.WithdrawConsent(ctx, name, "withdrawn"); !errors.Is(err, wanted) {
+			t.Errorf("%s: error %v, want %v", name, err, wanted)
+		}
+	}
+	if _, _, err := r.Consents(ctx, "nobody"); !errors.Is(err, grants.ErrNotFound) {
+		t.Errorf("error %v", err)
+	}
+	events, err := store.Events(ctx, clientcfg.EventQuery{Target: "users/ada"})
+	check.OK(t, err)
+	check.Equal(t, "events", len(events), 1)
+	check.Equal(t, "event", events[0].Action+" "+string(events[0].Before), `withdraw_consent {"client_id":"withdrawn"}`)
+}
+
+// TestWithdrawalOutlastsEveryLifetime: a command that has the store does not know how long the servers let
+// sign-ins be refreshed. What is revoked stays so for the longest that can be configured.
+func TestWithdrawalOutlastsEveryLifetime(t *testing.T) {
+	ctx, store := t.Context(), openTestStore(t)
+	_, err := CreateUser(ctx, store, "ada", testPassword, clientcfg.NoAccess, noon)
+	check.OK(t, err)
+	_, _, err = CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, noon)
+	check.OK(t, err)
+	a := agree(t, store, "ada", "shop")
+	check.OK(t, New(Options{Store: store, Now: func() time.Time { return noon }}).WithdrawConsent(ctx, "ada", "shop"))
+	const year = 365 * 24 * time.Hour
+	_, err = store.Sweep(ctx, noon.Add(10*year+30*24*time.Hour))
+	check.OK(t, err)
+	revoked, err := store.Revoked(ctx, a.RevocationNames()...)
+	check.OK(t, err)
+	check.Equal(t, "revoked", revoked, true)
+	_, err = store.Agreement(ctx, "ada", "shop")
+	check.Equal(t, "the agreement is gone", errors.Is(err, grants.ErrNotFound), true)
+}
