@@ -36,6 +36,8 @@ type Clients interface {
 	Directory() *clientcfg.Directory
 	// Renew reads what has changed in the store, unless the snapshot was the newest at most so long ago.
 	Renew(ctx context.Context, atMost time.Duration) error
+	// CheckedAt is when the snapshot was last found to be the newest.
+	CheckedAt() time.Time
 }
 
 // Counters reads the counters of this process. [ratelimit.Counters] is one.
