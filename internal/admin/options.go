@@ -91,6 +91,9 @@ type Options struct {
 	// Sync returns how this process shares its counts. Nil: it does not share them.
 	Sync func() adminapi.SyncState
 
+	// File returns what became of the configuration file of this process. Nil: that is not known.
+	File func() adminapi.ConfigFile
+
 	// LocalToken makes its sender an operator, from a loopback address: who can read what lies beside
 	// the data file. Empty: there is none.
 	LocalToken string
