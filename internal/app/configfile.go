@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -47,11 +48,20 @@ func newConfigFile(l *limiter, opts Options) *configFile {
 	c := &configFile{started: l.base.cfg, log: l.base.log, level: opts.Level, limiter: l}
 	if opts.Sources != nil {
 		c.sources = *opts.Sources
-		c.sources.File = opts.Sources.Path()
+		c.sources.File = regular(opts.Sources.Path())
 	}
 	c.inUse.Store(c.started)
 	c.statusOf.Store(&fileStatus{at: time.Now()})
 	return c
+}
+
+// regular returns the path of a file that can be read again. A pipe, such as that of a shell's <(…), has
+// nothing any more once it was read.
+func regular(path string) string {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return path
 }
 
 // exists reports whether there is a file to follow.
@@ -106,6 +116,9 @@ func (c *configFile) use(ctx context.Context, text []byte) (fileStatus, error) {
 	sources, now := c.sources, c.status()
 	sources.Text = text
 	next, err := config.Load(sources)
+	if len(bytes.TrimSpace(text)) == 0 && len(bytes.TrimSpace(c.text)) > 0 {
+		err = errEmptied
+	}
 	if err != nil {
 		return now, err
 	}
@@ -132,6 +145,10 @@ func (c *configFile) use(ctx context.Context, text []byte) (fileStatus, error) {
 	}
 	return now, nil
 }
+
+// errEmptied refuses what would put every setting back to its default: most likely the file was to be
+// written, and was not.
+var errEmptied = errors.New("the configuration file is empty, which it was not before")
 
 // live are the fields that take effect while the server runs, and those below them.
 var live = []string{

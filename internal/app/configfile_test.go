@@ -1,6 +1,8 @@
 package app
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -136,8 +138,25 @@ func TestInvalidConfigurationFileIsRefused(t *testing.T) {
 	f.shows("oauth_config_reload_failed 1")
 	f.write("")
 	check.ErrorSays(t, f.look(1), "no such file") // it may be half written
-	check.OK(t, f.look(1))
+	check.ErrorSays(t, f.look(1), "is empty")     // all defaults, but hardly meant
+	check.Equal(t, "limit", f.limit(), int64(10))
+	f.write("# all defaults\n")
+	check.OK(t, f.look(2))
 	check.Equal(t, "limit", f.limit(), int64(100))
+}
+
+// A pipe is empty when it is read again: it is not followed.
+func TestConfigurationOfAPipeIsNotFollowed(t *testing.T) {
+	r, w, err := os.Pipe()
+	check.OK(t, err)
+	t.Cleanup(func() { check.OK(t, errors.Join(r.Close(), w.Close())) })
+	path := fmt.Sprintf("/dev/fd/%d", r.Fd())
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no pipe has a path here: %v", err)
+	}
+	c := newConfigFile(&limiter{base: &foundation{}}, Options{Sources: &config.Sources{File: path}})
+	check.Equal(t, "followed", c.exists(), false)
+	check.OK(t, c.lookAtOnce(t.Context()))
 }
 
 // What cannot change while the server runs is named, and all else is used.
