@@ -127,7 +127,7 @@ func TestOvertakenChangeSaysByWhom(t *testing.T) {
 		{
 			"another file", "policies/shop",
 			[]adminapi.AuditEntry{},
-			"another change came first, so nothing was changed (Changed meanwhile: another file); look at the current state and run the command again",
+			"nothing was changed: another file; look at limits instances and run the command again",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
