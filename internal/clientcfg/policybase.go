@@ -24,19 +24,22 @@ func (s *PolicySource) Rebase(ctx context.Context, base ratelimit.Settings) erro
 	return nil
 }
 
-// rebase returns the snapshot of the same changes on top of another base.
+// rebase returns the snapshot of the same changes on top of another base. It keeps whatever does not come of
+// the base.
 func (p *PolicySnapshot) rebase(base ratelimit.Settings) (*PolicySnapshot, error) {
-	d, err := newDraft(base)
-	if err != nil {
+	d := p.edit()
+	d.next.id, d.next.leftOut, d.next.base = p.id, p.leftOut, base
+	var err error
+	if d.next.digest, err = digestOf(base); err != nil {
 		return nil, err
 	}
-	d.set.Version, d.next.id, d.next.leftOut = p.Version(), p.id, p.leftOut
 	d.putSettings(p.set.Settings)
-	for id, own := range p.set.Clients.All() {
-		d.putPolicy(id, &own)
-	}
-	for name, c := range p.set.Candidates.All() {
-		d.putCandidate(name, &c)
+	for _, inFile := range []map[string]ratelimit.Policy{p.base.Clients, base.Clients} {
+		for id := range inFile {
+			if _, changed := p.set.Clients.Get(id); !changed {
+				d.putPolicy(id, nil)
+			}
+		}
 	}
 	return d.finish()
 }

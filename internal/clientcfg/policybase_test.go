@@ -28,9 +28,10 @@ func TestRebaseIsAsAStartWithThatFile(t *testing.T) {
 	store.put(stored("candidates/_default", `{"user":[{"requests":2}],"since":"2026-01-01T00:00:00Z"}`))
 	store.put(stored("candidates/new", `{"user":[{"requests":3}],"since":"2026-01-01T00:00:00Z"}`))
 	store.put(stored("clients/shop/counters", `{"username":null}`))
-	resets := 0
+	resets, file := 0, fileSettings()
+	file.Clients["mobile-app"] = ratelimit.Policy{Trusted: true} // in the other file no more
 	s, err := clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{
-		Base: fileSettings(), Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, // of the entries
+		Base: file, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, // of the entries
 		Adopted: func(_, next *clientcfg.PolicySnapshot) { resets += len(next.Resets()) },
 	})
 	check.OK(t, err)
@@ -45,6 +46,8 @@ func TestRebaseIsAsAStartWithThatFile(t *testing.T) {
 		check.OK(t, err)
 		got, want := s.Snapshot(), started.Snapshot()
 		check.Equal(t, when+", version", got.Version(), want.Version())
+		check.Equal(t, when+", digest", got.BaseDigest(), want.BaseDigest())
+		check.Equal(t, when+", clients", got.Clients(100), want.Clients(100))
 		if diff := cmp.Diff(want.Settings(), got.Settings()); diff != "" {
 			t.Errorf("%s (-started +rebased):\n%s", when, diff)
 		}
