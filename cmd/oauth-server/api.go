@@ -26,6 +26,7 @@ type apiFlags struct {
 	cache            string
 	noCache          bool
 	timeout          time.Duration
+	saidAge          bool
 }
 
 // add adds the flags; server is what is said about the address.
@@ -61,7 +62,15 @@ func (l *apiFlags) connect() (*adminclient.Client, error) {
 	if calls.Transport, l.tokens.Transport, err = l.tls.transports(l.cli); err != nil {
 		return nil, err
 	}
-	return &adminclient.Client{Server: l.server, HTTP: calls, Issuer: l.issuer, Token: l.bearer}, nil
+	return &adminclient.Client{Server: l.server, HTTP: calls, Issuer: l.issuer, Token: l.bearer, Aged: l.aged}, nil
+}
+
+// aged says, once, that an answer may not show the newest state.
+func (l *apiFlags) aged(age time.Duration) {
+	if !l.saidAge {
+		l.note("The server could not read the newest state from its store: this is how it was %s.", ago(age))
+	}
+	l.saidAge = true
 }
 
 func (l *apiFlags) readSecret() (err error) {

@@ -75,11 +75,7 @@ func (l *limits) send(ctx context.Context, api *adminclient.Client, req admincli
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	_, err := api.Change(ctx, req, into)
-	var p *adminclient.ProblemError
-	if errors.As(err, &p) && p.Stale() {
-		return fmt.Errorf("another change came first, so nothing was changed (%w); look at the current state and run the command again", err)
-	}
-	return err
+	return overtaken(err)
 }
 
 // agree shows which clients a change that widens enforcement would have denied, and asks for

@@ -2,7 +2,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +27,46 @@ func (l *limits) instancesTable(page adminapi.Instances) error {
 	for _, i := range page.Instances {
 		rows = append(rows, l.instanceRow(i))
 	}
-	return l.table(rows...)
+	if err := l.table(rows...); err != nil {
+		return err
+	}
+	if text := disagreement(page.Instances); text != "" {
+		_, err := fmt.Fprintln(l.out, "\n"+l.alarming(text, true))
+		return err
+	}
+	return nil
+}
+
+// shortDigest is how many digits of the digest of a file are shown.
+const shortDigest = 8
+
+// disagreement says which instances have which limits in their configuration files; empty if all have the same.
+func disagreement(all []adminapi.Instance) string {
+	with := map[string][]string{}
+	for _, i := range all {
+		with[i.Policies.File] = append(with[i.Policies.File], i.ID)
+	}
+	if len(with) < 2 {
+		return ""
+	}
+	var parts []string
+	for _, digest := range slices.Sorted(maps.Keys(with)) {
+		parts = append(parts, digest[:min(shortDigest, len(digest))]+" at "+strings.Join(with[digest], ", "))
+	}
+	return "The limits in the configuration files differ: " + strings.Join(parts, "; ") + "."
+}
+
+// fileState is the digest of an instance's file, and what is wrong with it.
+func (l *limits) fileState(i adminapi.Instance) string {
+	text := i.Policies.File[:min(shortDigest, len(i.Policies.File))]
+	switch {
+	case i.File == nil:
+	case i.File.Error != "":
+		text = l.alarming(text+", the newest is refused: "+i.File.Error, true)
+	case len(i.File.RestartNeeded) > 0:
+		text = l.notable(text+", to be restarted for "+strings.Join(i.File.RestartNeeded, ", "), true)
+	}
+	return text
 }
 
 func (l *limits) instanceRow(i adminapi.Instance) []string {
@@ -47,7 +89,7 @@ func (l *limits) instanceRow(i adminapi.Instance) []string {
 		id += " *"
 	}
 	return []string{
-		id, i.Host, i.Version, dateTime(i.StartedAt), policies, i.Policies.File[:min(8, len(i.Policies.File))], counters, clock,
+		id, i.Host, i.Version, dateTime(i.StartedAt), policies, l.fileState(i), counters, clock,
 	}
 }
 

@@ -7,7 +7,30 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/check"
 )
+
+// TestInstancesThatDisagree: which they are, and what is wrong with the file of one.
+func TestInstancesThatDisagree(t *testing.T) {
+	l := &limits{apiFlags: apiFlags{cli: &cli{}}}
+	instance := func(id, file string) adminapi.Instance {
+		i := adminapi.Instance{ID: id}
+		i.Policies.File = file
+		return i
+	}
+	a, b, c := instance("a", "0123456789abcdef"), instance("b", "fedcba9876543210"), instance("c", "0123456789abcdef")
+	check.Equal(t, "of those that agree", disagreement([]adminapi.Instance{a, c}), "")
+	check.Equal(t, "of none", disagreement(nil), "")
+	check.Equal(t, "of those that differ", disagreement([]adminapi.Instance{a, b, c}),
+		"The limits in the configuration files differ: 01234567 at a, c; fedcba98 at b.")
+
+	a.File = &adminapi.ConfigFile{}
+	check.Equal(t, "in use", l.fileState(a), "01234567")
+	a.File.RestartNeeded = []string{"listen", "issuer"}
+	check.Equal(t, "in part", l.fileState(a), "01234567, to be restarted for listen, issuer")
+	a.File.Error = "rate_limit.mode: must be enforce, dry_run or off (x.yaml:3) (and 1 more)"
+	check.Equal(t, "refused", l.fileState(a), "01234567, the newest is refused: rate_limit.mode: must be enforce, dry_run or off (x.yaml:3) (and 1 more)")
+}
 
 func TestInstanceRow(t *testing.T) {
 	started := time.Date(2026, 3, 1, 12, 0, 0, 0, time.Local)

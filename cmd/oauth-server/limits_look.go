@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/adminapi"
-	"oauth-server/internal/clientcfg"
 )
 
 func (l *limits) newList() *cobra.Command {
@@ -217,23 +216,12 @@ func (l *limits) auditTable(page adminapi.Audit) error {
 		if e.Unreadable == "" {
 			changed = differences(e.Before, e.After)
 		}
-		rows = append(rows, []string{dateTime(e.At), whoDid(&e.Actor), what, changed, e.Reason})
+		rows = append(rows, []string{dateTime(e.At), adminapi.Who(&e.Actor), what, changed, e.Reason})
 		for _, c := range e.More { // of the same change
 			rows = append(rows, []string{"", "", e.Action + " " + c.Target, differences(c.Before, c.After), ""})
 		}
 	}
 	return l.table(rows...)
-}
-
-// whoDid names who made a change.
-func whoDid(a *clientcfg.Actor) string {
-	switch {
-	case a.Store != "":
-		return a.Store + " (store)"
-	case a.Username != "":
-		return a.Username + " (" + a.ClientID + ")"
-	}
-	return a.ClientID
 }
 
 // completeClient completes the first argument with the client_ids that begin with what was typed.

@@ -140,7 +140,8 @@ func TestSwitchCompletion(t *testing.T) {
 	}
 }
 
-// A change that another one overtakes is refused, and the message says what to do.
+// A change that another one overtakes is refused, and the message of a server of an earlier release says
+// what to do.
 func TestOvertakenChange(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"1"`)

@@ -33,7 +33,9 @@ After SIGTERM, requests are still taken for --drain-delay while /readyz fails, s
 balancers turn to other instances; after SIGINT (Ctrl-C) the stop begins at once.
 
 Every setting can be given in the file of --config, in the environment and as a
-flag; each overrides the one before. --mongodb-uri is OAUTH_MONGODB_URI, and so on.`,
+flag; each overrides the one before. --mongodb-uri is OAUTH_MONGODB_URI, and so on.
+A changed file is used while the server runs, as far as it can be, a few seconds later
+or at once after SIGHUP. One that is not valid is not used, and logged.`,
 		Example: `  oauth-server serve --demo
   oauth-server serve --config oauth-server.yaml --check-config
   oauth-server serve --listen 127.0.0.1:9096 --data /var/lib/oauth-server.db`,
@@ -84,12 +86,20 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 	case f.print:
 		return c.showConfig(cfg)
 	}
-	return c.runServer(ctx, cfg, app.Options{})
+	opts := app.Options{Sources: &sources}
+	if sources.Path() != "" || !c.terminal { // else it means that the terminal was closed
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGHUP)
+		defer signal.Stop(signals)
+		opts.Reread = signals
+	}
+	return c.runServer(ctx, cfg, opts)
 }
 
 // runServer serves until ctx ends, with the logger of the configuration added to opts.
 func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Options) error {
-	opts.Logger = app.NewLogger(cfg.Log, c.errOut)
+	opts.Level = &slog.LevelVar{}
+	opts.Logger = app.NewLeveledLogger(cfg.Log, opts.Level, c.errOut)
 	opts.Memory, _ = heapfloor.Memory(os.DirFS("/"))
 	floor := heapfloor.Choose(os.LookupEnv, os.DirFS("/"))
 	opts.Logger.LogAttrs(ctx, slog.LevelDebug, "heap floor chosen, below which no garbage is collected", slog.Any("heap", floor))

@@ -17,7 +17,8 @@ type call struct {
 	started time.Time
 	caller  *caller // nil until the token is verified
 	query   url.Values
-	outcome string // type of the problem that was answered, for the log; empty if none
+	outcome string        // type of the problem that was answered, for the log; empty if none
+	age     time.Duration // of what is answered, if it is not known to be the newest
 }
 
 // handler answers a call. It returns an error instead of writing one.

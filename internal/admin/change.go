@@ -136,7 +136,7 @@ func (s *Server) get(c *call, r resource) error {
 	if err := c.parameters(); err != nil {
 		return err
 	}
-	p := s.o.Policies.Snapshot()
+	p := s.policies(c)
 	st := r.state(p)
 	etag, err := etagOf(st.version, st.doc)
 	if err != nil {
@@ -216,7 +216,7 @@ func (s *Server) perform(c *call, ch *change) error {
 	}
 	after, err := s.apply(c.Request().Context(), ch)
 	if err != nil {
-		return err
+		return s.explained(c, ch, err)
 	}
 	if ch.action == actionDelete {
 		c.Response().WriteHeader(http.StatusNoContent)
@@ -250,7 +250,7 @@ func (s *Server) answerChanged(c *call, r resource, p *clientcfg.PolicySnapshot)
 func (s *Server) rehearse(c *call, ch *change) error {
 	after, err := s.o.Policies.Try(c.Request().Context(), s.edit(ch))
 	if err != nil {
-		return err
+		return s.explained(c, ch, err)
 	}
 	recent := s.activity(c.Request().Context())
 	out := adminapi.Rehearsal{Valid: true, Effect: effectOf(ch.before, after, s.concerned(ch.made), recent, s.o.Now())}

@@ -53,11 +53,11 @@ var errNoCondition = problem(http.StatusPreconditionRequired, typeNoCondition, "
 func (c conditions) check(etag string, exists bool) error {
 	if c.match != nil && !slices.Contains(c.match, etag) && (!exists || !slices.Contains(c.match, "*")) {
 		return problem(http.StatusPreconditionFailed, typeStale, "Changed meanwhile",
-			"this is not what you read: it is at %s now; read it again", etag)
+			"this is not what you read: read it again, it is at %s now", etag)
 	}
 	if slices.Contains(c.noneMatch, etag) || exists && slices.Contains(c.noneMatch, "*") {
 		return problem(http.StatusPreconditionFailed, typeStale, "Exists already",
-			"there is one, at %s; read it, and send If-Match to change it", etag)
+			"there is one, at %s: read it, and send If-Match to change it", etag)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (s *Server) registered(ctx context.Context, id string) error {
 
 // listPolicies answers with the policies of the API and of the configuration file, a page at a time.
 func (s *Server) listPolicies(c *call) error {
-	p := s.o.Policies.Snapshot()
+	p := s.policies(c)
 	names, next, err := c.page(p.AllClients())
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *Server) listPolicies(c *call) error {
 
 // listCandidates answers with the candidates, a page at a time.
 func (s *Server) listCandidates(c *call) error {
-	p := s.o.Policies.Snapshot()
+	p := s.policies(c)
 	names, next, err := c.page(p.Set().Candidates.Keys())
 	if err != nil {
 		return err
@@ -154,16 +154,12 @@ func (s *Server) listClients(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
-	if err := s.o.Clients.Renew(ctx, 0); err != nil {
-		return err
-	}
-	recent := s.activity(ctx)
+	p, d := s.policies(c), s.clients(c)
+	recent := s.activity(c.Request().Context())
 	counts := make(map[string]activity.Counts, len(recent.Clients))
 	for _, r := range recent.Clients {
 		counts[r.ClientID] = r.Counts
 	}
-	p, d := s.o.Policies.Snapshot(), s.o.Clients.Directory()
 	out := adminapi.Clients{Since: recent.Since, Clients: []adminapi.Client{}}
 	for cl := range d.After(c.query.Get("after")) {
 		if !filter.Matches(cl) {
@@ -176,7 +172,7 @@ func (s *Server) listClients(c *call) error {
 		out.Clients = append(out.Clients, showClient(cl, p, counts[cl.ID]))
 	}
 	if out.Next == "" {
-		out.Unregistered = p.Unregistered(s.o.Clients.Directory())
+		out.Unregistered = p.Unregistered(d)
 		out.Unreadable = registry.UnreadableOf(d, filter.Prefix)
 	}
 	return c.answer(out)

@@ -36,6 +36,8 @@ type Clients interface {
 	Directory() *clientcfg.Directory
 	// Renew reads what has changed in the store, unless the snapshot was the newest at most so long ago.
 	Renew(ctx context.Context, atMost time.Duration) error
+	// CheckedAt is when the snapshot was last found to be the newest.
+	CheckedAt() time.Time
 }
 
 // Counters reads the counters of this process. [ratelimit.Counters] is one.
@@ -87,6 +89,9 @@ type Options struct {
 	Stored StoredCounters
 	// Sync returns how this process shares its counts. Nil: it does not share them.
 	Sync func() adminapi.SyncState
+
+	// File returns what became of the configuration file of this process. Nil: that is not known.
+	File func() adminapi.ConfigFile
 
 	// LocalToken makes its sender an operator, from a loopback address: who can read what lies beside
 	// the data file. Empty: there is none.

@@ -11,17 +11,21 @@ import (
 // promote makes a candidate live: its limits become those of the client, or the default
 // limits. A trusted client becomes limited, since that is what was tried.
 func (s *Server) promote(c *call, r resource) error {
-	name := r.(candidateResource).name //nolint:forcetypeassert // the route is that of candidates
-	var live resource = policyResource{name}
-	if name == clientcfg.GlobalCandidate {
-		live = settingsResource{}
-	}
+	candidate := r.(candidateResource) //nolint:forcetypeassert // the route is that of candidates
 	return s.perform(c, &change{
-		resource: r, changes: live, action: actionPromote,
+		resource: r, changes: candidate.live(), action: actionPromote,
 		derive: func(p *clientcfg.PolicySnapshot, _ time.Time) ([]clientcfg.Change, error) {
-			return promoted(p, name)
+			return promoted(p, candidate.name)
 		},
 	})
+}
+
+// live is what the candidate becomes.
+func (r candidateResource) live() resource {
+	if r.name == clientcfg.GlobalCandidate {
+		return settingsResource{}
+	}
+	return policyResource{r.name}
 }
 
 // promoted returns the changes that make the candidate live, and a candidate no more.

@@ -90,7 +90,8 @@ func (r *registrar) conditional(needed bool) error {
 		if err != nil {
 			return err
 		}
-		return conditions.check(etag, true)
+		err = conditions.check(etag, true)
+		return r.explained(err, clientcfg.ClientTarget(c.ID), c.Version-max(0, conditions.since()))
 	}
 	return nil
 }

@@ -82,7 +82,11 @@ func (s *Server) self(now time.Time) adminapi.Instance {
 	st := s.o.Policies.Status()
 	d := adminapi.Instance{
 		ID: s.o.Instance(), Host: host, Version: s.o.Version, StartedAt: s.begun.UTC(), SeenAt: now.UTC(), Self: true,
-		Policies: adminapi.PoliciesInForce{Version: st.Version, LeftOut: st.LeftOut, CheckedAt: st.CheckedAt.UTC(), File: s.fileDigest()},
+		Policies: adminapi.PoliciesInForce{Version: st.Version, LeftOut: st.LeftOut, CheckedAt: st.CheckedAt.UTC(), File: s.o.Policies.Snapshot().BaseDigest()},
+	}
+	if s.o.File != nil {
+		file := s.o.File()
+		d.File = &file
 	}
 	if st.Err != nil {
 		d.Policies.Error = st.Err.Error()
@@ -92,17 +96,6 @@ func (s *Server) self(now time.Time) adminapi.Instance {
 		d.Sync = &sync
 	}
 	return d
-}
-
-// fileDigest identifies the limits of the configuration file.
-func (s *Server) fileDigest() string {
-	base := s.o.Policies.Snapshot().Base()
-	base.Instance = "" // meant for one process alone
-	tag, err := etagOf(0, base)
-	if err != nil {
-		return ""
-	}
-	return tag[3 : len(tag)-1]
 }
 
 // SweepAudit removes the entries of the audit trail that are older than Options.AuditKept. The

@@ -123,7 +123,7 @@ func (r *registrar) ifUser(needed bool) error {
 		if err != nil {
 			return err
 		}
-		return conditions.check(etag, true)
+		return r.explained(conditions.check(etag, true), clientcfg.UserTarget(u.Username), 1)
 	}
 	return nil
 }

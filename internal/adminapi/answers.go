@@ -231,6 +231,8 @@ type Problem struct {
 	Status int            `json:"status"`
 	Detail string         `json:"detail,omitempty"`
 	Errors []FieldProblem `json:"errors,omitempty"`
+	// Conflict is there if a change was refused because of others.
+	Conflict *Conflict `json:"conflict,omitempty"`
 }
 
 // FieldProblem is one thing that is wrong with what was sent.

@@ -21,6 +21,16 @@ type Instance struct {
 	Self      bool            `json:"self"` // it gave this answer
 	Policies  PoliciesInForce `json:"policies"`
 	Sync      *SyncState      `json:"sync"` // null: it does not share its counts
+	// File is what became of its configuration file; absent if an earlier release runs there.
+	File *ConfigFile `json:"configuration_file,omitempty"`
+}
+
+// ConfigFile is what became of a configuration file, which may change while the server runs.
+type ConfigFile struct {
+	ReadAt time.Time `json:"read_at"` // when what is in use was read
+	// RestartNeeded are fields that have changed and take effect at the next start.
+	RestartNeeded []string `json:"restart_needed,omitempty"`
+	Error         string   `json:"error,omitempty"` // why the newest content is not in use
 }
 
 // PoliciesInForce is how fresh an instance's policies are.

@@ -9,7 +9,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
@@ -28,6 +30,8 @@ type Client struct {
 	// Issuer is the URL of the server that issues tokens. Empty: the one that Server names.
 	Issuer string
 	Header http.Header // of every request; may be nil
+	// Aged is called with the age of an answer that may not show the newest state. Nil: not called.
+	Aged func(age time.Duration)
 }
 
 // Change is a request that changes a resource, or shows what the change would do.
@@ -103,11 +107,19 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 		if err != nil {
 			return "", err
 		}
+		c.noteAge(res)
 		etag, err := read(res, v)
 		var p *ProblemError
 		if !errors.As(err, &p) || p.Status != http.StatusUnauthorized || fresh {
 			return etag, err
 		}
+	}
+}
+
+func (c *Client) noteAge(res *http.Response) {
+	seconds, err := strconv.ParseUint(res.Header.Get(adminapi.AgeHeader), 10, 31)
+	if err == nil && c.Aged != nil {
+		c.Aged(time.Duration(seconds) * time.Second)
 	}
 }
 

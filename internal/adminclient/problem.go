@@ -51,10 +51,10 @@ func refusal(res *http.Response, body []byte) error {
 	}
 	e.Status = res.StatusCode
 	for _, text := range []*string{&e.Type, &e.Title, &e.Detail} {
-		*text = printable(*text)
+		*text = Printable(*text)
 	}
 	for i, f := range e.Errors {
-		e.Errors[i] = adminapi.FieldProblem{Field: printable(f.Field), Detail: printable(f.Detail)}
+		e.Errors[i] = adminapi.FieldProblem{Field: Printable(f.Field), Detail: Printable(f.Detail)}
 	}
 	if n, err := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 31); err == nil {
 		e.RetryAfter = time.Duration(n) * time.Second
@@ -62,8 +62,8 @@ func refusal(res *http.Response, body []byte) error {
 	return e
 }
 
-// printable replaces control characters, which could steer the terminal.
-func printable(s string) string {
+// Printable replaces control characters, which could steer the terminal.
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' {
 			return r

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oauth-server/internal/accesslog"
@@ -18,7 +19,7 @@ const wouldBeLines = 10
 // denials notes who was denied, or would have been, for the access log.
 type denials struct {
 	hash  func(username string) string
-	names bool // log usernames, instead of hashes of them
+	names atomic.Bool // log usernames, instead of hashes of them
 
 	mu      sync.Mutex
 	second  int64
@@ -52,7 +53,7 @@ func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
 			return
 		}
 	}
-	if out.User = x.Username; out.User != "" && !d.names {
+	if out.User = x.Username; out.User != "" && !d.names.Load() {
 		out.User, out.Hashed = d.hash(out.User), true
 	}
 	accesslog.NoteDenial(ctx, out)

@@ -102,7 +102,9 @@ func TestDenialsNameTheUser(t *testing.T) {
 		"allowed":        {false, grants.Decided{Username: "ada", Decision: allowed}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := noted(t, &denials{hash: hash, names: tt.names}, time.Now(), tt.x); got != tt.want {
+			d := &denials{hash: hash}
+			d.names.Store(tt.names)
+			if got := noted(t, d, time.Now(), tt.x); got != tt.want {
 				t.Errorf("noted %q, want %q", got, tt.want)
 			}
 		})

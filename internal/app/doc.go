@@ -18,6 +18,7 @@
 //	foundation.go   what is opened: telemetry, addresses, store, certificate, signing keys, clients
 //	folds.go        counts and logs the folds of the audit trail
 //	limiter.go      what decides: counters, policies, resets, and the syncer that shares the counts
+//	configfile.go   follows the configuration file while the server runs
 //	edge.go         what answers: the token endpoint, the admin API, and their HTTP servers
 //	teardown.go     stops in reverse and in bounded time what the others have started
 //

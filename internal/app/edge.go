@@ -36,7 +36,7 @@ type edge struct {
 func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	e = &edge{
 		base: f, drainer: &connDrainer{delay: idleDelay},
-		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered},
+		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file},
 	}
 	service, err := newService(f, l)
 	if err != nil {
@@ -163,6 +163,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 		UserHash:  f.userHash,
 		Stored:    f.store,
 		Sync:      l.syncState,
+		File:      l.file.show,
 		Clock:     f.clock.Now,
 		Logger:    f.log,
 	})

@@ -12,6 +12,7 @@ import (
 	"oauth-server/internal/activity"
 	"oauth-server/internal/admin"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/watched"
@@ -29,18 +30,20 @@ type limiter struct {
 	resets   *admin.Resets
 	policies *clientcfg.PolicySource
 	report   func() []byte // for heartbeats; see share
+	file     *configFile
 
 	unregistered *unregistered // clients of the configuration's policies
 }
 
 // newLimiter reads the policies: those of the configuration file, with what operators changed on
 // top. The syncer does not run yet; see share.
-func newLimiter(ctx context.Context, f *foundation) (l *limiter, err error) {
+func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiter, err error) {
 	l = &limiter{
 		base: f, counters: ratelimit.NewCounters(f.cfg.RateLimit.MaxKeys),
 		activity: activity.New(activity.DefaultMaxClients, time.Now()),
-		denials:  &denials{hash: f.userHash, names: f.cfg.LogUsernames},
+		denials:  &denials{hash: f.userHash},
 	}
+	l.denials.names.Store(f.cfg.LogUsernames)
 	l.syncer = l.newSyncer() //nolint:contextcheck // the report is made for heartbeats, outside of any request
 	l.stats = &syncStats{read: l.syncer.Stats}
 	l.resets = admin.NewResets(l.counters, f.store, f.log)
@@ -56,7 +59,8 @@ func newLimiter(ctx context.Context, f *foundation) (l *limiter, err error) {
 	}
 	l.unregistered = &unregistered{clients: f.clients, policies: l.policies, log: f.log}
 	l.logOverrides(ctx)
-	l.warnOfShortCodes(ctx)
+	l.warnOfShortCodes(ctx, f.cfg)
+	l.file = newConfigFile(l, opts)
 	f.telemetry.watch(l)
 	return l, nil
 }
@@ -92,8 +96,8 @@ func (l *limiter) share(ctx context.Context, report func() []byte) (stop func(co
 
 // warnOfShortCodes logs limits that can make a client wait for longer than its authorization code
 // lives: a denied code would be lost.
-func (l *limiter) warnOfShortCodes(ctx context.Context) {
-	settings, life := l.base.cfg.RateLimit.Settings, l.base.cfg.Tokens.CodeTTL.Std()
+func (l *limiter) warnOfShortCodes(ctx context.Context, cfg *config.Config) {
+	settings, life := cfg.RateLimit.Settings, l.base.cfg.Tokens.CodeTTL.Std()
 	policies := map[string]ratelimit.Policy{"": settings.Default}
 	maps.Copy(policies, settings.Clients)
 	for _, id := range slices.Sorted(maps.Keys(policies)) {

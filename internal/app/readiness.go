@@ -27,6 +27,7 @@ type readiness struct {
 	stopping atomic.Bool
 
 	unregistered *unregistered
+	file         *configFile
 }
 
 // report returns the answer of /readyz. It does no I/O: it uses what the background loops have
@@ -44,6 +45,7 @@ func (r *readiness) report(context.Context) httpapi.Readiness {
 
 		unreadable:   r.clients.Directory().Unreadable(),
 		unregistered: r.unregistered.list(),
+		file:         r.file.status(),
 	}
 	if silent := time.Since(r.clients.CheckedAt()); silent > staleAfter {
 		c.silent = silent
@@ -65,9 +67,10 @@ type condition struct {
 
 	unreadable   map[string]error // clients that are not served, by ID
 	unregistered []string         // clients that the configuration has a policy for, ordered
+	file         fileStatus
 }
 
-// readiness returns the answer: ready if nothing is wrong but single clients. The texts are public:
+// readiness returns the answer: ready if nothing is wrong but single clients and the configuration file. The texts are public:
 // they name no hosts, and hold no errors.
 func (c *condition) readiness() httpapi.Readiness {
 	if c.stopping {
@@ -98,6 +101,12 @@ func (c *condition) readiness() httpapi.Readiness {
 	}
 	if len(c.unregistered) > 0 {
 		checks["configuration"] = "has a policy for clients that are not registered: " + nameSome(c.unregistered)
+	}
+	switch {
+	case c.file.refused != nil:
+		checks["configuration_file"] = "refused since it was changed; the last good one stays in use"
+	case len(c.file.restart) > 0:
+		checks["configuration_file"] = "has changes that need a restart: " + strings.Join(c.file.restart, ", ")
 	}
 	if len(checks) == 0 {
 		checks = nil

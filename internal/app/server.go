@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"time"
 
 	"oauth-server/internal/background"
@@ -24,6 +25,14 @@ type Options struct {
 	Hashing func()
 	// Listening, if not nil, is called once the server answers.
 	Listening func(*Server)
+
+	// Sources are what the configuration was loaded from, if its file is to be followed while the server
+	// runs. Nil: it is not.
+	Sources *config.Sources
+	// Level is that of Logger, for a file that changes it. Nil: it stays.
+	Level *slog.LevelVar
+	// Reread has the file read at once at each signal.
+	Reread <-chan os.Signal
 }
 
 // Server is a running server, or one about to run.
@@ -52,7 +61,7 @@ func (s *Server) build(ctx context.Context) (err error) {
 	if s.base, err = newFoundation(ctx, s.cfg, s.opts, &s.undo); err != nil {
 		return err
 	}
-	if s.limiter, err = newLimiter(ctx, s.base); err != nil {
+	if s.limiter, err = newLimiter(ctx, s.base, s.opts); err != nil {
 		return err
 	}
 	s.edge, err = newEdge(s.base, s.limiter) //nolint:contextcheck // its handlers take the context of each request
@@ -80,7 +89,7 @@ func (s *Server) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		err = s.retire(live, context.Cause(ctx), failed)
-		log.LogAttrs(live, slog.LevelInfo, "stopping", slog.String("within", s.cfg.ShutdownTimeout.Std().String()))
+		log.LogAttrs(live, slog.LevelInfo, "stopping", slog.String("within", s.config().ShutdownTimeout.Std().String()))
 	case err = <-failed:
 	}
 	err = errors.Join(err, s.stop(live))
@@ -95,11 +104,12 @@ func (s *Server) Run(ctx context.Context) error {
 // error, when serving fails.
 func (s *Server) retire(ctx context.Context, cause error, failed <-chan error) error {
 	s.edge.retire()
-	if !errors.Is(cause, ErrTerminated) || s.cfg.DrainDelay == 0 {
+	delay := s.config().DrainDelay
+	if !errors.Is(cause, ErrTerminated) || delay == 0 {
 		return nil
 	}
-	s.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "draining", slog.String("for", s.cfg.DrainDelay.String()))
-	over := time.NewTimer(s.cfg.DrainDelay.Std())
+	s.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "draining", slog.String("for", delay.String()))
+	over := time.NewTimer(delay.Std())
 	defer over.Stop()
 	select {
 	case <-over.C:
@@ -107,6 +117,15 @@ func (s *Server) retire(ctx context.Context, cause error, failed <-chan error) e
 	case err := <-failed:
 		return err
 	}
+}
+
+// config is the configuration in use: that of the start, with what has changed in its file meanwhile and can
+// change while the server runs.
+func (s *Server) config() *config.Config {
+	if s.limiter == nil {
+		return s.cfg
+	}
+	return s.limiter.file.inUse.Load()
 }
 
 // start starts what runs, in this order. Operators come first, and so can watch a stop until the
@@ -126,7 +145,7 @@ func (s *Server) Close() error { return s.stop(context.Background()) }
 // stop undoes the start within the configured time. What does not end in time is logged and is not
 // an error: the process is about to end, and whatever was answered is durable.
 func (s *Server) stop(ctx context.Context) error {
-	within, cancel := context.WithTimeout(ctx, s.cfg.ShutdownTimeout.Std())
+	within, cancel := context.WithTimeout(ctx, s.config().ShutdownTimeout.Std())
 	defer cancel()
 	late, err := s.undo.run(within)
 	if len(late) > 0 {
@@ -187,6 +206,11 @@ func (s *Server) startLoops() {
 	}
 	loops.Go("policy changes", func(ctx context.Context) error { return s.limiter.policies.Watch(ctx, s.base.log) })
 	loops.Go("resets", s.limiter.resets.Run)
+	file := s.limiter.file
+	if file.exists() {
+		loops.Repeat(background.Task{Name: "configuration file", Every: configFileCheck, Do: file.look, Failed: configFileRefused})
+	}
+	loops.Go("signals", func(ctx context.Context) error { return file.follow(ctx, s.opts.Reread) })
 }
 
 // sweep removes what has expired, by process time: a wall clock that was set must not delete what

@@ -23,10 +23,17 @@ import (
 // NewLogger returns the logger that the configuration asks for. An unknown level is info;
 // [config.Config.Validate] reports it.
 func NewLogger(cfg config.Log, w io.Writer) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
-		level = slog.LevelInfo
-	}
+	return NewLeveledLogger(cfg, &slog.LevelVar{}, w)
+}
+
+func levelOf(cfg config.Log) (level slog.Level) {
+	_ = level.UnmarshalText([]byte(cfg.Level)) // leaves info
+	return level
+}
+
+// NewLeveledLogger is [NewLogger] with a level that may be changed later. It sets that of the configuration.
+func NewLeveledLogger(cfg config.Log, level *slog.LevelVar, w io.Writer) *slog.Logger {
+	level.Set(levelOf(cfg))
 	opts := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "json" {
 		opts.ReplaceAttr = durationsAsText
@@ -171,6 +178,10 @@ func (t *telemetry) watch(l *limiter) {
 	})
 	t.WatchUnreadableClients(func() int { return len(clients.Directory().Unreadable()) })
 	t.WatchUnregisteredClients(func() int { return len(l.unregistered.list()) })
+	t.WatchConfigFile(func() metrics.ConfigFile {
+		st := l.file.status()
+		return metrics.ConfigFile{Refused: st.refused != nil, RestartNeeded: len(st.restart), Limits: policies.Snapshot().BaseDigest()}
+	})
 	t.WatchPolicies(func() metrics.PolicySnapshot { return policies.Snapshot() })
 	t.WatchMemory(func() metrics.Memory {
 		st := l.counters.Stats()

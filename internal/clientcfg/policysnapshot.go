@@ -1,7 +1,10 @@
 package clientcfg
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -14,6 +17,7 @@ import (
 // operators changed, and of what follows from both.
 type PolicySnapshot struct {
 	base     ratelimit.Settings
+	digest   string // of base
 	set      PolicySet
 	id       string             // of the last entry; empty if it is not known
 	resets   []Reset            // of the last entry
@@ -128,6 +132,21 @@ func (p *PolicySnapshot) Set() PolicySet { return p.set }
 // Base is what the configuration file says. It must not be modified.
 func (p *PolicySnapshot) Base() ratelimit.Settings { return p.base }
 
+// BaseDigest identifies the limits of the configuration file: those of two instances with different ones
+// differ. The mode of a single instance is no part of it.
+func (p *PolicySnapshot) BaseDigest() string { return p.digest }
+
+// digestOf returns 16 hexadecimal digits.
+func digestOf(base ratelimit.Settings) (string, error) {
+	base.Instance = ""
+	b, err := json.Marshal(base)
+	if err != nil {
+		return "", fmt.Errorf("clientcfg: encode the limits of the configuration file: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
 // Settings is what applies to all clients: the set on top of the base, without the policies of single
 // clients. It must not be modified.
 func (p *PolicySnapshot) Settings() ratelimit.Settings { return p.settings }
@@ -173,7 +192,11 @@ func newDraft(base ratelimit.Settings) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	empty := PolicySnapshot{base: base, settings: (&SettingsOverride{}).Over(base), live: live, trial: &ratelimit.Compiled{}}
+	digest, err := digestOf(base)
+	if err != nil {
+		return nil, err
+	}
+	empty := PolicySnapshot{base: base, digest: digest, settings: (&SettingsOverride{}).Over(base), live: live, trial: &ratelimit.Compiled{}}
 	d := empty.edit()
 	d.common = true
 	return d, nil

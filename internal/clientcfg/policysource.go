@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +22,8 @@ type PolicySource struct {
 	now     func() time.Time
 	current atomic.Pointer[PolicySnapshot]
 
-	mu     sync.Mutex // one refresh or change at a time
+	turn   chan struct{} // holds a token while a refresh or a change runs; guards the base and the verdict
+	begun  atomic.Int64  // refreshes, see Renew
 	judged verdict
 	status atomic.Pointer[PolicyStatus]
 }
@@ -70,7 +70,7 @@ func (st PolicyStatus) Refused() bool {
 // NewPolicySource reads the policies. What of them cannot be used keeps no server from starting: the rest
 // is in force, as far as it can be with older values in its place, and the Status says so.
 func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*PolicySource, error) {
-	s := &PolicySource{store: store, base: o.Base, adopted: o.Adopted, now: o.Now}
+	s := &PolicySource{store: store, base: o.Base, adopted: o.Adopted, now: o.Now, turn: make(chan struct{}, 1)}
 	if s.base.Default.User == nil && s.base.Default.Client == nil {
 		s.base = ratelimit.DefaultSettings()
 	}
@@ -97,12 +97,15 @@ func (s *PolicySource) Status() PolicyStatus { return *s.status.Load() }
 // Refresh reads what is newer than the current snapshot. After an error the last good
 // snapshot stays in use: that before the first entry which cannot be used.
 func (s *PolicySource) Refresh(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.take(ctx); err != nil {
+		return err
+	}
+	defer s.release()
 	return s.refresh(ctx)
 }
 
 func (s *PolicySource) refresh(ctx context.Context) error {
+	s.begun.Add(1)
 	err := s.follow(ctx)
 	s.note(s.current.Load(), err)
 	return err
@@ -255,8 +258,10 @@ const maxEdits = 20
 // durable and in force here when Change returns. Errors: that of the edit; [fielderr.Errors], perhaps
 // wrapped, for an invalid result; *[RefusedError]; [ErrPolicyConflict] if others were faster too often.
 func (s *PolicySource) Change(ctx context.Context, edit Edit) (*PolicySnapshot, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.take(ctx); err != nil {
+		return nil, err
+	}
+	defer s.release()
 	for range maxEdits {
 		if err := s.newest(ctx); err != nil {
 			return nil, err
@@ -280,8 +285,10 @@ func (s *PolicySource) Change(ctx context.Context, edit Edit) (*PolicySnapshot, 
 // Try returns the snapshot that [PolicySource.Change] would make of the edit, and changes
 // nothing.
 func (s *PolicySource) Try(ctx context.Context, edit Edit) (*PolicySnapshot, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.take(ctx); err != nil {
+		return nil, err
+	}
+	defer s.release()
 	if err := s.newest(ctx); err != nil {
 		return nil, err
 	}

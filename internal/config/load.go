@@ -21,6 +21,7 @@ type FlagValue struct{ Name, Value string }
 type Sources struct {
 	Base    *Config  // what the others override; nil: Default()
 	File    string   // path; empty: that of OAUTH_CONFIG, or none
+	Text    []byte   // of the file, if it was read already
 	Environ []string // as os.Environ returns it
 	Flags   []FlagValue
 }
@@ -54,7 +55,10 @@ func load(s Sources, check func(*Config) fielderr.Errors) (*Config, error) {
 	preset := cfg.Store
 	cfg.Store = Store{} // the default must not count as given
 	origins := map[string]string{}
-	if s.File != "" {
+	switch {
+	case s.Text != nil:
+		problems = append(problems, cfg.parse(s.File, s.Text, origins)...)
+	case s.File != "":
 		problems = append(problems, cfg.readFile(s.File, origins)...)
 	}
 	fromFlags, unknown := flagSettings(s.Flags)
@@ -73,6 +77,18 @@ func load(s Sources, check func(*Config) fielderr.Errors) (*Config, error) {
 	problems.AddUnreported(found)
 	return cfg, problems.Err()
 }
+
+// Path is the path of the file; empty if there is none.
+func (s Sources) Path() string {
+	if s.File != "" {
+		return s.File
+	}
+	_, file, _ := environment(s.Environ)
+	return file
+}
+
+// ReadFile returns the content of a configuration file, unless it is larger than any real one.
+func ReadFile(path string) ([]byte, error) { return readBounded(path, maxFileSize) }
 
 func (s Sources) base() *Config {
 	if s.Base == nil {
@@ -114,7 +130,7 @@ func (m *MongoDB) readURI() (es fielderr.Errors) {
 }
 
 func (c *Config) readFile(path string, origins map[string]string) fielderr.Errors {
-	text, err := readBounded(path, maxFileSize)
+	text, err := ReadFile(path)
 	if err != nil {
 		return fielderr.Errors{{Path: "--config", Message: err.Error()}}
 	}

@@ -245,6 +245,18 @@ var (
 		"oauth_policies_unregistered", Gauge, nil,
 		"Policies in the configuration file for clients that are not registered: deleted, not registered yet, or misspelt.",
 	}
+	fileRefusedInfo = Info{
+		"oauth_config_reload_failed", Gauge, nil,
+		"1 while the configuration file cannot be read or is not valid since it changed, so that the last good one stays in use.",
+	}
+	fileRestartInfo = Info{
+		"oauth_config_restart_needed", Gauge, nil,
+		"Fields of the configuration file that have changed since the start and need a restart.",
+	}
+	fileLimitsInfo = Info{
+		"oauth_config_limits_hash", Gauge, nil,
+		"Hash of the limits in the configuration file in use. Only a difference has a meaning: instances do not agree on what applies.",
+	}
 	panicsInfo = Info{
 		"oauth_loop_panics_total", Counter,
 		[]string{"loop"},
@@ -279,7 +291,7 @@ func Sections() []Section {
 			commandsInfo, commandFailsInfo, bulkSizeInfo, bulkDurationInfo, writesInfo,
 			expiredInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, leftoverInfo, clockOffsetInfo,
 		}},
-		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, panicsInfo, buildInfo}},
+		{"Process and configuration", []Info{configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, panicsInfo, buildInfo}},
 	}
 }
 

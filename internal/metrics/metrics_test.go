@@ -44,6 +44,7 @@ func exercise(m *metrics.Metrics) {
 	m.WatchClock(func() (wall, store time.Duration) { return time.Hour, -20 * time.Millisecond })
 	m.WatchUnregisteredClients(func() int { return 1 })
 	m.WatchUnreadableClients(func() int { return 2 })
+	m.WatchConfigFile(func() metrics.ConfigFile { return metrics.ConfigFile{Limits: "00000000000000ff"} })
 	m.WatchConfigs(func() []metrics.Config { return []metrics.Config{{Name: "clients", Revision: 4}} })
 	m.Decision("shop", "client_credentials", metrics.Denied)
 	m.SoftWarning("shop", "client_credentials")
@@ -298,6 +299,22 @@ func TestSync(t *testing.T) {
 	}
 	if strings.Contains(page, `oauth_sync_bulk_size_sum{command="clock"}`) {
 		t.Errorf("the page shows %s", `oauth_sync_bulk_size_sum{command="clock"}`)
+	}
+}
+
+// The hash of the limits is exact as a number, and shows a difference in any of its digits.
+func TestConfigFile(t *testing.T) {
+	for digest, want := range map[string]string{
+		"0123456789abcdef": "1.250999896491e+12", "0123456789acffff": "1.250999896492e+12", "ffffffffffff0000": "2.81474976710655e+14", "": "0",
+	} {
+		m, reg := newMetrics(t, metrics.Options{})
+		m.WatchConfigFile(func() metrics.ConfigFile {
+			return metrics.ConfigFile{Refused: true, RestartNeeded: 2, Limits: digest}
+		})
+		page := scrape(t, reg)
+		shows(t, page, "oauth_config_limits_hash "+want+"\n")
+		shows(t, page, "oauth_config_reload_failed 1\n")
+		shows(t, page, "oauth_config_restart_needed 2\n")
 	}
 }
 

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strconv"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ var pulled = []Info{
 	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
 	gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, outageInfo, dirtyInfo, dueInfo, instancesInfo,
 	writesInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, clockOffsetInfo,
-	configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, buildInfo,
+	configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, buildInfo,
 }
 
 func newPullCollector() *pullCollector {
@@ -99,6 +100,25 @@ func (m *Metrics) WatchConfigs(read func() []Config) {
 			emit(configRevisionInfo, float64(c.Revision), c.Name)
 			emit(configAgeInfo, m.now().Sub(c.Refreshed).Seconds(), c.Name)
 		}
+	})
+}
+
+// ConfigFile is what became of the configuration file.
+type ConfigFile struct {
+	Refused       bool
+	RestartNeeded int    // fields
+	Limits        string // digest of those in use: hexadecimal digits
+}
+
+// WatchConfigFile exports what read returns at each scrape.
+func (m *Metrics) WatchConfigFile(read func() ConfigFile) {
+	m.pull.watch("configuration file", func(emit emit) {
+		now := read()
+		emit(fileRefusedInfo, truth(now.Refused))
+		emit(fileRestartInfo, float64(now.RestartNeeded))
+		// A number of 48 bits is exact as a float64.
+		hash, _ := strconv.ParseUint(now.Limits[:min(12, len(now.Limits))], 16, 48)
+		emit(fileLimitsInfo, float64(hash))
 	})
 }
 

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/adminclient"
+	"oauth-server/internal/clientcfg"
+)
+
+// overtaken says in one sentence who has changed what, if a change was refused because of another one.
+func overtaken(err error) error {
+	var p *adminclient.ProblemError
+	switch {
+	case !errors.As(err, &p) || !p.Stale():
+		return err
+	case p.Conflict == nil: // from an earlier release
+		return fmt.Errorf("another change came first, so nothing was changed (%w); look at the current state and run the command again", err)
+	case len(p.Conflict.Changes) == 0: // no operator's: most likely the files differ
+		return &overtakenError{err, "nothing was changed: " + p.Detail + "; look at limits instances and run the command again"}
+	}
+	return &overtakenError{err, adminclient.Printable(conflictText(p.Conflict))}
+}
+
+// overtakenError is a refusal with its explanation.
+type overtakenError struct {
+	refusal error
+	text    string
+}
+
+// Error implements error.
+func (e *overtakenError) Error() string { return e.text }
+
+// Unwrap returns the refusal.
+func (e *overtakenError) Unwrap() error { return e.refusal }
+
+func conflictText(c *adminapi.Conflict) string {
+	last := &c.Changes[0]
+	done := "changed"
+	if last.Action == "delete" {
+		done = "removed"
+	}
+	text := fmt.Sprintf("%s was %s by %s %s", nameOfTarget(c.Target), done, adminapi.Who(&last.Actor), ago(c.Now.Sub(last.At)))
+	change := "change"
+	if last.Version > 0 {
+		change += fmt.Sprint(" ", last.Version)
+	}
+	text += fmt.Sprintf(" (%s: %s)", change, differences(last.Before, last.After))
+	if n := len(c.Changes) - 1; n > 0 {
+		text += fmt.Sprintf(", after %d other %s", n, plural(n, "change"))
+	}
+	return text + "; look at it and run the command again"
+}
+
+// nameOfTarget names a target of the trail for a person.
+func nameOfTarget(target string) string {
+	kind, name, _ := strings.Cut(target, "/")
+	switch {
+	case kind == "settings":
+		return "what holds for all clients"
+	case target == clientcfg.CandidateTarget(clientcfg.GlobalCandidate):
+		return "the candidate for the default limits"
+	case kind == "candidates":
+		return "the candidate for " + name
+	}
+	return name
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return one
+	}
+	return one + "s"
+}
+
+// ago is how long something is past.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s ago", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	}
+	return fmt.Sprintf("%d h ago", int(d.Hours()))
+}

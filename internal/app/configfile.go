@@ -1,0 +1,214 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/config"
+)
+
+// configFileCheck is how often the configuration file is read. That notices every way of replacing it, as
+// for certificates.
+const configFileCheck = 2 * time.Second
+
+// configFile uses what changes in the configuration file while the server runs, as far as it can change
+// then. A file that is not valid as a whole is not used at all.
+type configFile struct {
+	sources  config.Sources // with the path of the file; empty: there is none
+	started  *config.Config
+	inUse    atomic.Pointer[config.Config]
+	log      *slog.Logger
+	level    *slog.LevelVar // nil: it stays as it is
+	limiter  *limiter
+	statusOf atomic.Pointer[fileStatus]
+
+	mu   sync.Mutex // one look at a time
+	text []byte     // that is in use
+	seen []byte     // at the last look; nil if it could not be read
+}
+
+// fileStatus is what came of the last look.
+type fileStatus struct {
+	at      time.Time // when the file in use was first seen
+	refused error     // why the newest is not in use; nil if it is
+	restart []string  // fields that take effect at the next start only
+}
+
+func newConfigFile(l *limiter, opts Options) *configFile {
+	c := &configFile{started: l.base.cfg, log: l.base.log, level: opts.Level, limiter: l}
+	if opts.Sources != nil {
+		c.sources = *opts.Sources
+		c.sources.File = regular(opts.Sources.Path())
+	}
+	c.inUse.Store(c.started)
+	c.statusOf.Store(&fileStatus{at: time.Now()})
+	return c
+}
+
+// regular returns the path of a file that can be read again. A pipe, such as that of a shell's <(…), has
+// nothing any more once it was read.
+func regular(path string) string {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return path
+}
+
+// exists reports whether there is a file to follow.
+func (c *configFile) exists() bool { return c.sources.File != "" }
+
+func (c *configFile) status() fileStatus { return *c.statusOf.Load() }
+
+// look reads the file, and uses it if it has changed. One that is written in place may be read half
+// written, and half a file, or an empty one, can be valid. So it is used when it is the same at two looks.
+func (c *configFile) look(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.read(ctx, func(text []byte) bool {
+		settled := c.seen != nil && bytes.Equal(text, c.seen)
+		c.seen = text
+		return settled && (c.status().refused != nil || !bytes.Equal(text, c.text))
+	})
+}
+
+// lookAtOnce is look for an operator who says that the file is as it should be.
+func (c *configFile) lookAtOnce(ctx context.Context) error {
+	if !c.exists() {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.read(ctx, func([]byte) bool { return true })
+}
+
+// read uses the file if it is to be used. An error is why the newest file is not in use.
+func (c *configFile) read(ctx context.Context, toUse func(text []byte) bool) error {
+	now := c.status()
+	text, err := config.ReadFile(c.sources.File)
+	switch {
+	case err != nil:
+		c.seen = nil
+	case !toUse(text):
+		return now.refused
+	default:
+		if now, err = c.use(ctx, text); err == nil {
+			c.text = text
+		}
+	}
+	now.refused = err
+	c.statusOf.Store(&now)
+	return err
+}
+
+// use validates a file as a start does, together with what operators changed, and applies what can change
+// while the server runs.
+func (c *configFile) use(ctx context.Context, text []byte) (fileStatus, error) {
+	sources, now := c.sources, c.status()
+	sources.Text = text
+	next, err := config.Load(sources)
+	if len(bytes.TrimSpace(text)) == 0 && len(bytes.TrimSpace(c.text)) > 0 {
+		err = errEmptied
+	}
+	if err != nil {
+		return now, err
+	}
+	before := c.inUse.Load()
+	changed := config.Differences(before, next)
+	if slices.ContainsFunc(changed, isOfLimits) {
+		if err := c.limiter.rebase(ctx, next); err != nil {
+			return now, err
+		}
+	}
+	if c.level != nil {
+		c.level.Set(levelOf(next.Log))
+	}
+	c.limiter.denials.names.Store(next.LogUsernames)
+	c.inUse.Store(next)
+	now.restart = slices.DeleteFunc(config.Differences(c.started, next), isLive)
+	if len(changed) > 0 || now.refused != nil {
+		now.at = time.Now()
+		c.log.LogAttrs(ctx, slog.LevelInfo, "configuration file read again", slog.Any("changed", changed))
+	}
+	if len(now.restart) > 0 && len(changed) > 0 {
+		c.log.LogAttrs(ctx, slog.LevelWarn, "changes in the configuration file need a restart; the others are in use",
+			slog.Any("fields", now.restart))
+	}
+	return now, nil
+}
+
+// errEmptied refuses what would put every setting back to its default: most likely the file was to be
+// written, and was not.
+var errEmptied = errors.New("the configuration file is empty, which it was not before")
+
+// live are the fields that take effect while the server runs, and those below them.
+var live = []string{
+	"drain_delay", "shutdown_timeout", "log.level", "log_usernames",
+	"rate_limit.mode", "rate_limit.instance_mode", "rate_limit.canary_percent", "rate_limit.default", "rate_limit.clients",
+}
+
+func isLive(path string) bool {
+	return slices.ContainsFunc(live, func(field string) bool { return path == field || strings.HasPrefix(path, field+".") })
+}
+
+func isOfLimits(path string) bool { return isLive(path) && strings.HasPrefix(path, "rate_limit.") }
+
+// follow looks at each signal, at once, until ctx ends.
+func (c *configFile) follow(ctx context.Context, signals <-chan os.Signal) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-signals:
+			switch err := c.lookAtOnce(ctx); {
+			case !c.exists():
+				c.log.LogAttrs(ctx, slog.LevelInfo, "no configuration file to read again")
+			case err != nil:
+				c.log.LogAttrs(ctx, slog.LevelError, configFileRefused, slog.Any("error", err))
+			default:
+				c.log.LogAttrs(ctx, slog.LevelInfo, "configuration file is in use", slog.String("file", c.sources.File))
+			}
+		}
+	}
+}
+
+const configFileRefused = "configuration file refused; the last good one stays in use"
+
+// show is the status for operators.
+func (c *configFile) show() adminapi.ConfigFile {
+	st := c.status()
+	out := adminapi.ConfigFile{ReadAt: st.at.UTC(), RestartNeeded: st.restart}
+	if st.refused != nil {
+		out.Error = firstProblem(st.refused)
+	}
+	return out
+}
+
+// firstProblem is the first line of an error. A file may have a hundred problems, and the report of an
+// instance is stored with each heartbeat; the log has all.
+func firstProblem(err error) string {
+	first, rest, more := strings.Cut(err.Error(), "\n")
+	if more {
+		first += fmt.Sprintf(" (and %d more)", 1+strings.Count(rest, "\n"))
+	}
+	return first
+}
+
+// rebase has the limits of another configuration file lie below what operators changed.
+func (l *limiter) rebase(ctx context.Context, cfg *config.Config) error {
+	if err := l.policies.Rebase(ctx, cfg.RateLimit.Settings); err != nil {
+		return err
+	}
+	l.logOverrides(ctx)
+	l.warnOfShortCodes(ctx, cfg)
+	return nil
+}

@@ -1,0 +1,225 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/config"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/httpapi"
+	"oauth-server/internal/metrics"
+)
+
+// followed is a server that follows a configuration file, whose looks the test decides.
+type followed struct {
+	*Server
+	t    *testing.T
+	path string
+	log  check.Buffer
+}
+
+const tenPerMinute = "rate_limit: { default: { user: [ { requests: 10 } ] } }\n"
+
+func newFollowed(t *testing.T, path, text string) *followed {
+	t.Helper()
+	f := &followed{t: t, path: path}
+	f.write(text)
+	sources := config.Sources{File: path, Flags: []config.FlagValue{
+		{Name: "listen", Value: "127.0.0.1:0"}, {Name: "admin-listen", Value: ""}, {Name: "data", Value: filepath.Join(t.TempDir(), "test.db")},
+	}}
+	cfg, err := config.Load(sources)
+	check.OK(t, err)
+	opts := Options{Sources: &sources, Level: &slog.LevelVar{}}
+	opts.Logger = NewLeveledLogger(cfg.Log, opts.Level, &f.log)
+	f.Server, err = New(t.Context(), cfg, opts)
+	check.OK(t, err)
+	t.Cleanup(func() { check.OK(t, f.Close()) })
+	return f
+}
+
+func (f *followed) write(text string) {
+	f.t.Helper()
+	check.OK(f.t, os.WriteFile(f.path, []byte(text), 0o600))
+}
+
+// look is n looks, of which all but the last may fail.
+func (f *followed) look(n int) (err error) {
+	for range n {
+		err = f.limiter.file.look(f.t.Context())
+	}
+	return err
+}
+
+// limit is that of users of any client.
+func (f *followed) limit() int64 {
+	return f.limiter.policies.Snapshot().For("any").User.All()[0].Requests
+}
+
+func (f *followed) shows(metric string) {
+	f.t.Helper()
+	page := httptest.NewRecorder()
+	metrics.Handler(f.base.telemetry.registry).ServeHTTP(page, httptest.NewRequestWithContext(f.t.Context(), "GET", "/metrics", nil))
+	if !strings.Contains(page.Body.String(), "\n"+metric+"\n") {
+		f.t.Errorf("the metrics do not show %s", metric)
+	}
+}
+
+// ready is what /readyz says of the file, with the status ready.
+func (f *followed) ready() string {
+	f.t.Helper()
+	ready := f.edge.ready.report(f.t.Context())
+	check.Equal(f.t, "status", ready.Status, httpapi.Ready)
+	return ready.Checks["configuration_file"]
+}
+
+func TestChangedConfigurationFileIsUsed(t *testing.T) {
+	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
+	before := f.limiter.policies.Snapshot()
+	check.OK(t, f.look(3))
+	if f.limiter.policies.Snapshot() != before || strings.Contains(f.log.String(), "configuration file") {
+		t.Errorf("something has changed:\n%s", f.log.String())
+	}
+	f.write("") // all defaults: valid, but it is being written
+	check.OK(t, f.look(1))
+	f.write("log: { level: warn }\nlog_usernames: true\ndrain_delay: 7s\nshutdown_timeout: 9s\n" +
+		"rate_limit: { default: { user: [ { requests: 20 } ] }, clients: { shop: { trusted: true } } }\n")
+	check.OK(t, f.look(1))
+	check.Equal(t, "limit before the second look", f.limit(), int64(10))
+	check.OK(t, f.look(1))
+	check.Equal(t, "limit", f.limit(), int64(20))
+	check.Equal(t, "trusted", f.limiter.policies.Snapshot().For("shop").Trusted, true)
+	check.Equal(t, "level", f.opts.Level.Level(), slog.LevelWarn)
+	check.Equal(t, "usernames in the log", f.limiter.denials.names.Load(), true)
+	check.Equal(t, "drain delay", f.config().DrainDelay.String(), "7s")
+	check.Equal(t, "shutdown timeout", f.config().ShutdownTimeout.String(), "9s")
+	check.Equal(t, "/readyz", f.ready(), "")
+	f.shows("oauth_config_reload_failed 0")
+	f.shows("oauth_config_restart_needed 0")
+
+	f.write(tenPerMinute) // what was taken out has its default again
+	check.OK(t, f.look(2))
+	check.Equal(t, "limit", f.limit(), int64(10))
+	check.Equal(t, "level", f.opts.Level.Level(), slog.LevelInfo)
+	line := `msg="configuration file read again" changed="[drain_delay shutdown_timeout log.level log_usernames rate_limit.default.user rate_limit.clients]"`
+	check.Equal(t, "lines in the log", strings.Count(f.log.String(), line), 1) // the first was above the level
+}
+
+// An invalid file is not used at all, whatever in it is valid, until it is mended.
+func TestInvalidConfigurationFileIsRefused(t *testing.T) {
+	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
+	f.write("rate_limit:\n  default: { user: [ { requests: 20 } ] }\n  mode: no\ndrain_delay: 7\n")
+	check.OK(t, f.look(1))
+	for range 2 {
+		err := f.look(1)
+		check.Equal(t, "problems", len(fielderr.Of(err)), 2)
+		check.ErrorSays(t, err, "x.yaml:3")
+		check.ErrorSays(t, err, "x.yaml:4")
+	}
+	check.Equal(t, "limit", f.limit(), int64(10))
+	check.Equal(t, "/readyz", f.ready(), "refused since it was changed; the last good one stays in use")
+	f.shows("oauth_config_reload_failed 1")
+	if shown := f.limiter.file.show(); !strings.HasSuffix(shown.Error, " (and 1 more)") {
+		t.Errorf("operators are shown %+v", shown)
+	}
+	f.write(tenPerMinute)
+	check.OK(t, f.look(2))
+	check.Equal(t, "/readyz", f.ready(), "")
+	f.shows("oauth_config_reload_failed 0")
+
+	check.OK(t, os.Remove(f.path))
+	check.ErrorSays(t, f.look(1), "no such file")
+	f.shows("oauth_config_reload_failed 1")
+	f.write("")
+	check.ErrorSays(t, f.look(1), "no such file") // it may be half written
+	check.ErrorSays(t, f.look(1), "is empty")     // all defaults, but hardly meant
+	check.Equal(t, "limit", f.limit(), int64(10))
+	f.write("# all defaults\n")
+	check.OK(t, f.look(2))
+	check.Equal(t, "limit", f.limit(), int64(100))
+}
+
+// A pipe is empty when it is read again: it is not followed.
+func TestConfigurationOfAPipeIsNotFollowed(t *testing.T) {
+	r, w, err := os.Pipe()
+	check.OK(t, err)
+	t.Cleanup(func() { check.OK(t, errors.Join(r.Close(), w.Close())) })
+	path := fmt.Sprintf("/dev/fd/%d", r.Fd())
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no pipe has a path here: %v", err)
+	}
+	c := newConfigFile(&limiter{base: &foundation{}}, Options{Sources: &config.Sources{File: path}})
+	check.Equal(t, "followed", c.exists(), false)
+	check.OK(t, c.lookAtOnce(t.Context()))
+}
+
+// What cannot change while the server runs is named, and all else is used.
+func TestChangesThatNeedARestart(t *testing.T) {
+	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
+	f.write("tokens: { access_ttl: 5m }\nrate_limit: { max_keys: 7, default: { user: [ { requests: 20 } ] } }\n")
+	check.OK(t, f.look(2))
+	check.Equal(t, "limit", f.limit(), int64(20))
+	check.Equal(t, "/readyz", f.ready(), "has changes that need a restart: tokens.access_ttl, rate_limit.max_keys")
+	f.shows("oauth_config_restart_needed 2")
+	check.Equal(t, "shown", f.limiter.file.show().RestartNeeded, []string{"tokens.access_ttl", "rate_limit.max_keys"})
+	line := `level=WARN msg="changes in the configuration file need a restart; the others are in use" fields="[tokens.access_ttl rate_limit.max_keys]"`
+	check.OK(t, f.look(3))
+	check.Equal(t, "lines in the log", strings.Count(f.log.String(), line), 1)
+	f.write(tenPerMinute)
+	check.OK(t, f.look(2))
+	check.Equal(t, "/readyz", f.ready(), "")
+	f.shows("oauth_config_restart_needed 0")
+}
+
+// A mounted ConfigMap is replaced by a symbolic link that points elsewhere.
+func TestConfigurationFileBehindALink(t *testing.T) {
+	dir := t.TempDir()
+	version := func(name, text string) {
+		t.Helper()
+		check.OK(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+		check.OK(t, os.WriteFile(filepath.Join(dir, name, "x.yaml"), []byte(text), 0o600))
+		check.OK(t, os.Symlink(name, filepath.Join(dir, "..data_tmp")))
+		check.OK(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
+	}
+	version("..1", tenPerMinute)
+	path := filepath.Join(dir, "x.yaml")
+	check.OK(t, os.Symlink(filepath.Join("..data", "x.yaml"), path))
+	f := newFollowed(t, path, tenPerMinute)
+	version("..2", strings.Replace(tenPerMinute, "10", "30", 1))
+	check.OK(t, os.RemoveAll(filepath.Join(dir, "..1")))
+	check.OK(t, f.look(2))
+	check.Equal(t, "limit", f.limit(), int64(30))
+}
+
+// After a signal there is no second look.
+func TestConfigurationFileIsReadAtOnce(t *testing.T) {
+	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
+	f.write(strings.Replace(tenPerMinute, "10", "30", 1))
+	check.OK(t, f.limiter.file.lookAtOnce(t.Context()))
+	check.Equal(t, "limit", f.limit(), int64(30))
+	f.write("no: 1\n")
+	check.ErrorSays(t, f.limiter.file.lookAtOnce(t.Context()), "x.yaml:1")
+	f.shows("oauth_config_reload_failed 1")
+}
+
+// Every field is live or needs a restart; the live ones exist.
+func TestLiveFieldsExist(t *testing.T) {
+	for _, field := range live {
+		if field == "rate_limit.default" || field == "rate_limit.clients" {
+			continue
+		}
+		known := false
+		for _, o := range config.Options() {
+			known = known || o.Path == field
+		}
+		check.Equal(t, field+" exists", known, true)
+	}
+	check.Equal(t, "max_keys is live", isLive("rate_limit.max_keys"), false)
+	check.Equal(t, "a default list is live", isLive("rate_limit.default.user"), true)
+}

@@ -1,0 +1,45 @@
+package clientcfg
+
+import (
+	"context"
+	"fmt"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// Rebase puts what operators changed on top of another configuration file. The policies that come of it
+// are adopted as those of any change are, so no count is lost. An error is or wraps [fielderr.Errors] if
+// both together are not valid; then nothing is changed.
+func (s *PolicySource) Rebase(ctx context.Context, base ratelimit.Settings) error {
+	if err := s.take(ctx); err != nil {
+		return err
+	}
+	defer s.release()
+	next, err := s.current.Load().rebase(base)
+	if err != nil {
+		return fmt.Errorf("clientcfg: the policies on top of another configuration file: %w", err)
+	}
+	s.base = base
+	s.adopt(next)
+	return nil
+}
+
+// rebase returns the snapshot of the same changes on top of another base. It keeps whatever does not come of
+// the base.
+func (p *PolicySnapshot) rebase(base ratelimit.Settings) (*PolicySnapshot, error) {
+	d := p.edit()
+	d.next.id, d.next.leftOut, d.next.base = p.id, p.leftOut, base
+	var err error
+	if d.next.digest, err = digestOf(base); err != nil {
+		return nil, err
+	}
+	d.putSettings(p.set.Settings)
+	for _, inFile := range []map[string]ratelimit.Policy{p.base.Clients, base.Clients} {
+		for id := range inFile {
+			if _, changed := p.set.Clients.Get(id); !changed {
+				d.putPolicy(id, nil)
+			}
+		}
+	}
+	return d.finish()
+}
