@@ -89,6 +89,8 @@ type Options struct {
 	// Sync returns how this process shares its counts. Nil: it does not share them.
 	Sync func() adminapi.SyncState
 
+	// Backups copies and restores the data file. Nil: the store is none.
+	Backups Backups
 	// LocalToken makes its sender an operator, from a loopback address: who can read what lies beside
 	// the data file. Empty: there is none.
 	LocalToken string
