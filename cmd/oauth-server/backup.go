@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oauth-server/internal/adminclient"
 	"oauth-server/internal/app"
 	"oauth-server/internal/config"
 )
@@ -45,6 +46,11 @@ func (f *dataFileFlags) find() error {
 		return usagef("the store is MongoDB: mongodump and mongorestore make and restore its backups, as docs/operating-mongodb.md says")
 	}
 	return nil
+}
+
+// holderOfFile returns the admin API of the server that holds the data file.
+func (f *dataFileFlags) holderOfFile(ctx context.Context) (*adminclient.Client, error) {
+	return f.holder(ctx, f.path, fmt.Errorf("%s is in use by another process, most likely a server that serves no operators on this machine: stop it first", f.path))
 }
 
 type backupFlags struct {
@@ -117,7 +123,7 @@ func (f *backupFlags) copy(ctx context.Context, w io.Writer) error {
 	if !errors.Is(err, app.ErrStoreHeld) {
 		return err
 	}
-	api, err := f.holder(ctx, f.path, err)
+	api, err := f.holderOfFile(ctx)
 	if err != nil {
 		return err
 	}

@@ -104,6 +104,20 @@ func TestBackup(t *testing.T) {
 	check.Equal(t, "files", len(left), 3)
 }
 
+// TestServerThatCannotBeAsked: it serves no operators, so the next step is to stop it.
+func TestServerThatCannotBeAsked(t *testing.T) {
+	data := storeFile(t)
+	backup := filepath.Join(t.TempDir(), "b.db")
+	must(t, on(data, "backup "+backup))
+	launch(t, "serve", "--data", data, "--listen", "127.0.0.1:0", "--admin-listen", "").listening(t)
+	for _, args := range []string{"backup " + backup + " --force", "restore " + backup + " --yes"} {
+		refused(t, "stop it first", on(data, args))
+	}
+	left, err := os.ReadDir(filepath.Dir(backup))
+	check.OK(t, err)
+	check.Equal(t, "files", len(left), 1)
+}
+
 // TestBackupIsInTheTrail: who made it, and why.
 func TestBackupIsInTheTrail(t *testing.T) {
 	data := storeFile(t)

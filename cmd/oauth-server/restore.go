@@ -61,7 +61,7 @@ func (f *restoreFlags) run(ctx context.Context, backup string) error {
 	case errors.Is(err, app.ErrStoreHeld):
 		return fmt.Errorf("%s is open in another process, so it is no backup", backup)
 	case err != nil:
-		return err
+		return fmt.Errorf("the backup cannot be used: %w", err)
 	case f.check:
 		return f.list(shown(backup, &sum), append([][]string{{"backup", backup}}, rowsOf(&sum)...)...)
 	}
@@ -75,7 +75,7 @@ func (f *restoreFlags) run(ctx context.Context, backup string) error {
 	release, err := app.HoldDataFile(f.path)
 	switch {
 	case errors.Is(err, app.ErrStoreHeld):
-		if api, err = f.holder(ctx, f.path, err); err != nil {
+		if api, err = f.holderOfFile(ctx); err != nil {
 			return err
 		}
 		release = func() error { return nil }
