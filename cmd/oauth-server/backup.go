@@ -48,6 +48,13 @@ func (f *dataFileFlags) find() error {
 	return nil
 }
 
+// direct says that the data file was used itself, unless that failed.
+func (f *dataFileFlags) direct(err error) {
+	if err == nil {
+		f.note("using %s directly", nameOf(&config.Config{Store: config.Store{Embedded: &config.Embedded{Path: f.path}}}))
+	}
+}
+
 // holderOfFile returns the admin API of the server that holds the data file.
 func (f *dataFileFlags) holderOfFile(ctx context.Context) (*adminclient.Client, error) {
 	return f.holder(ctx, f.path, fmt.Errorf("%s is in use by another process, most likely a server that serves no operators on this machine: stop it first", f.path))
@@ -121,6 +128,7 @@ func (c *counting) Write(p []byte) (int, error) {
 func (f *backupFlags) copy(ctx context.Context, w io.Writer) error {
 	err := app.CopyDataFile(f.path, w)
 	if !errors.Is(err, app.ErrStoreHeld) {
+		f.direct(err)
 		return err
 	}
 	api, err := f.holderOfFile(ctx)

@@ -75,6 +75,8 @@ func TestBackup(t *testing.T) {
 		return b
 	}
 	check.Equal(t, "clients", backUp("stopped.db").Records["clients"], 1)
+	_, said := must(t, on(data, "backup "+filepath.Join(dir, "stopped.db")+" --force"))
+	check.Equal(t, "it says where it works", said, "using the store "+data+" directly\n")
 	serveAt(t, data)
 	must(t, on(data, "client create second"))
 	b := backUp("serving.db")

@@ -81,6 +81,8 @@ func (f *restoreFlags) run(ctx context.Context, backup string) error {
 		release = func() error { return nil }
 	case err != nil:
 		return err
+	default:
+		f.direct(nil)
 	}
 	defer func() { _ = release() }()
 	if err := f.agree(backup, &sum); err != nil {

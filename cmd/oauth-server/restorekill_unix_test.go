@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"oauth-server/internal/app"
 	"oauth-server/internal/check"
@@ -30,6 +31,7 @@ func heavyFile(t *testing.T, client string) (path string) {
 // awaitFile waits for a file of that prefix beside the data file, or for the end of a process.
 func awaitFile(t *testing.T, data, prefix string, ended <-chan error) {
 	t.Helper()
+	deadline := time.After(time.Minute)
 	for {
 		entries, err := os.ReadDir(filepath.Dir(data))
 		check.OK(t, err)
@@ -40,6 +42,8 @@ func awaitFile(t *testing.T, data, prefix string, ended <-chan error) {
 		case err := <-ended:
 			t.Logf("it ended first: %v", err)
 			return
+		case <-deadline:
+			t.Fatalf("there is no file %s beside the data file", prefix)
 		default:
 		}
 	}
