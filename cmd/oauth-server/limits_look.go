@@ -193,7 +193,7 @@ func (l *limits) newAudit() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many changes to show, at most 1000")
-	cmd.Flags().StringVar(&target, "target", "", "show changes of this only: settings, policies/CLIENT, candidates/CLIENT, clients/CLIENT/counters, clients/CLIENT or users/NAME")
+	cmd.Flags().StringVar(&target, "target", "", "show changes of this only: settings, policies/CLIENT, candidates/CLIENT, clients/CLIENT/counters, clients/CLIENT, users/NAME or store")
 	_ = cmd.RegisterFlagCompletionFunc("target", l.completeTarget) // fails for a flag that is not there
 	return cmd
 }

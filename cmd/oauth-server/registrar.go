@@ -166,36 +166,45 @@ func (f *registryFlags) remote(api *adminclient.Client) registrar {
 	return &adminclient.Registry{Client: api, Reason: f.reason, Confirmed: f.confirmed, Timeout: f.timeout}
 }
 
-// onHolder runs do on the server that holds a data file. Its admin address lies beside the file, with a
-// key; an account that can read that can also open the file once the server is stopped. held is returned if there
-// is no such server.
+// onHolder runs do on the server that holds a data file. held is returned if there is no such server.
 func (f *registryFlags) onHolder(ctx context.Context, dataFile string, held error, do func(registrar) error) error {
-	access, err := adminlocal.Read(dataFile)
-	if err != nil {
-		return fmt.Errorf("%w (%w)", held, err)
-	}
-	if f.token == "" && f.clientID == "" { // as flags: the key says enough
-		f.token = access.Token()
-	}
-	f.server = access.URL
-	api, err := f.connect()
+	api, err := f.holder(ctx, dataFile, held)
 	if err != nil {
 		return err
 	}
-	if f.issuer == "" && f.token == access.Token() {
-		api.Issuer = access.URL // no token is requested
-	}
-	if err := f.prove(ctx, api, &access); err != nil {
-		return fmt.Errorf("%w (%w)", held, err)
-	}
-	api.Header = http.Header{adminlocal.OperatorHeader: {whoami()}}
-	f.note("using the admin API at %s, because that server holds %s", access.URL, dataFile)
 	return do(f.remote(api))
 }
 
+// holder returns the admin API of the server that holds a data file. Its address lies beside the file, with a
+// key; an account that can read that can also open the file once the server is stopped. held is returned if there
+// is no such server.
+func (l *apiFlags) holder(ctx context.Context, dataFile string, held error) (*adminclient.Client, error) {
+	access, err := adminlocal.Read(dataFile)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", held, err)
+	}
+	if l.token == "" && l.clientID == "" { // as flags: the key says enough
+		l.token = access.Token()
+	}
+	l.server = access.URL
+	api, err := l.connect()
+	if err != nil {
+		return nil, err
+	}
+	if l.issuer == "" && l.token == access.Token() {
+		api.Issuer = access.URL // no token is requested
+	}
+	if err := l.prove(ctx, api, &access); err != nil {
+		return nil, fmt.Errorf("%w (%w)", held, err)
+	}
+	api.Header = http.Header{adminlocal.OperatorHeader: {whoami()}}
+	l.note("using the admin API at %s, because that server holds %s", access.URL, dataFile)
+	return api, nil
+}
+
 // prove returns an error unless the server at the address has written it: it has the key.
-func (f *registryFlags) prove(ctx context.Context, api *adminclient.Client, access *adminlocal.Access) error {
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+func (l *apiFlags) prove(ctx context.Context, api *adminclient.Client, access *adminlocal.Access) error {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, access.URL+"/healthz", nil)
 	if err != nil {

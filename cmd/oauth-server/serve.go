@@ -106,14 +106,7 @@ func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Option
 	keeper := floor.Keep()
 	defer keeper.Stop()
 	opts.Hashing = keeper.Raise
-	server, err := app.New(ctx, cfg, opts)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil // stopped by a signal before the start was complete
-	case err != nil:
-		return err
-	}
-	return server.Run(ctx)
+	return app.Serve(ctx, cfg, opts)
 }
 
 // untilSignal returns a context that the first SIGTERM or SIGINT ends, SIGTERM with the cause

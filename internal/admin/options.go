@@ -93,6 +93,8 @@ type Options struct {
 	// File returns what became of the configuration file of this process. Nil: that is not known.
 	File func() adminapi.ConfigFile
 
+	// Backups copies and restores the data file. Nil: the store is none.
+	Backups Backups
 	// LocalToken makes its sender an operator, from a loopback address: who can read what lies beside
 	// the data file. Empty: there is none.
 	LocalToken string

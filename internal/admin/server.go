@@ -26,6 +26,7 @@ type Server struct {
 	names registry.Names
 
 	unreported atomic.Bool // the last report could not be encoded
+	copying    atomic.Bool // a backup is under way
 }
 
 // New returns a server. The error joins everything that is wrong with the options.
@@ -88,6 +89,8 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/user-hash", read, s.userHash},
 		{http.MethodGet, "/audit", read, s.audit},
 		{http.MethodGet, "/instances", read, s.instances},
+		{http.MethodGet, "/backup", writeRegistrations, s.backup},
+		{http.MethodPost, "/restore", writeRegistrations, s.restore},
 		{http.MethodGet, "/openapi.json", read, s.openAPI},
 	}...)
 }

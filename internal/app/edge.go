@@ -142,7 +142,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 	if local != nil {
 		token = local.Token()
 	}
-	return admin.New(admin.Options{
+	o := admin.Options{
 		LocalToken: token,
 
 		Issuer:    f.issuer,
@@ -166,7 +166,11 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 		File:      l.file.show,
 		Clock:     f.clock.Now,
 		Logger:    f.log,
-	})
+	}
+	if f.backups != nil {
+		o.Backups = f.backups
+	}
+	return admin.New(o)
 }
 
 // syncState returns what operators see of the syncer.

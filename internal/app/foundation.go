@@ -31,6 +31,7 @@ type foundation struct {
 	issuer    string
 	store     Store
 	watched   *watched.Store // the same store; every operation is counted and traced
+	backups   *backups       // of the data file; nil: the store is none
 	loops     *background.Group
 	verified  <-chan struct{} // closed after the verification of the database
 	cert      *certificate    // nil: plain HTTP
@@ -59,6 +60,7 @@ func newFoundation(ctx context.Context, cfg *config.Config, opts Options, undo *
 		return nil, err
 	}
 	undo.push("the store", func(context.Context) error { return f.store.Close() })
+	f.backups = newBackups(cfg, f.store, opts.Prepare != nil)
 	f.observeFolds()
 	f.watched = watched.New(f.store, f.telemetry)
 	f.loops = background.NewGroup(context.WithoutCancel(ctx), f.log, f.telemetry.Panic)

@@ -43,6 +43,8 @@ type Server struct {
 	limiter *limiter
 	edge    *edge
 	undo    teardown
+	// prepared is the file for which Run has stopped: it is to take the place of the data file.
+	prepared string
 }
 
 // New builds the three stages, so that whatever is wrong is found before the first request:
@@ -75,7 +77,8 @@ var ErrTerminated = errors.New("terminated")
 // Run serves until ctx ends, then stops gracefully: it takes no new requests, answers those it has,
 // writes the counts that are left, stops the background loops and closes the store, all within the
 // configured time. If the cause is [ErrTerminated], readiness fails for the drain delay before that,
-// while every request is answered. It returns nil after a clean stop.
+// while every request is answered. It returns nil after a clean stop. It stops also if the data file is to
+// be restored, for [Serve].
 func (s *Server) Run(ctx context.Context) error {
 	log, live := s.opts.Logger, context.WithoutCancel(ctx) // live ends with the teardown, not before
 	failed := make(chan error, 2)
@@ -87,6 +90,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	var err error
 	select {
+	case s.prepared = <-s.base.backups.requests():
+		s.edge.retire()
+		log.LogAttrs(live, slog.LevelWarn, "stopping to restore the data file", slog.String("from", s.prepared))
 	case <-ctx.Done():
 		err = s.retire(live, context.Cause(ctx), failed)
 		log.LogAttrs(live, slog.LevelInfo, "stopping", slog.String("within", s.config().ShutdownTimeout.Std().String()))

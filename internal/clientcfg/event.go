@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Event is a change of a client, of a user or of what they are signed in with: what the audit trail
-// shows beside the changes of policies. It changes no policy and has no version. It is stored, open,
+// Event is a change of a client, of a user or of what they are signed in with, or a backup or restoration
+// of the store: what the audit trail shows beside the changes of policies. It changes no policy and has no version. It is stored, open,
 // before the change is made, and closed afterwards, so that no change is without one.
 type Event struct {
 	ID       string    `json:"id"` // unique; of one time the greater is the later
@@ -32,6 +32,9 @@ func ClientTarget(id string) string { return "clients/" + id }
 
 // UserTarget is a user as a target of events.
 func UserTarget(name string) string { return "users/" + name }
+
+// StoreTarget is the store as a whole as a target of events: that it was backed up, or restored.
+const StoreTarget = "store"
 
 // Key orders events by time, as texts are ordered.
 func (e *Event) Key() string { return EventsBefore(e.At) + "-" + e.ID }

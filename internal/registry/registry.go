@@ -128,14 +128,7 @@ func (r *Registry) record(ctx context.Context, ch change, do func() error) error
 	if r.o.Events == nil {
 		return do()
 	}
-	e := clientcfg.Event{
-		ID: eventID(), At: r.o.Now().UTC().Truncate(time.Millisecond), Actor: r.o.By, Action: ch.action, Target: ch.target,
-		Reason: r.o.Reason, Instance: r.o.Instance, Open: true,
-	}
-	var err error
-	if e.Before, err = json.Marshal(ch.before); err == nil {
-		e.After, err = json.Marshal(ch.after)
-	}
+	e, err := r.event(ch)
 	if err == nil {
 		err = r.o.Events.AddEvent(ctx, e)
 	}
@@ -150,6 +143,19 @@ func (r *Registry) record(ctx context.Context, ch change, do func() error) error
 	defer cancel()
 	_ = r.o.Events.EndEvent(ctx, e.Key(), failed == nil) // if it stays open, it says less than it could
 	return failed
+}
+
+// event returns the event of a change that is about to be made.
+func (r *Registry) event(ch change) (clientcfg.Event, error) {
+	e := clientcfg.Event{
+		ID: eventID(), At: r.o.Now().UTC().Truncate(time.Millisecond), Actor: r.o.By, Action: ch.action, Target: ch.target,
+		Reason: r.o.Reason, Instance: r.o.Instance, Open: true,
+	}
+	var err error
+	if e.Before, err = json.Marshal(ch.before); err == nil {
+		e.After, err = json.Marshal(ch.after)
+	}
+	return e, err
 }
 
 var recorded atomic.Uint64 // events of this process

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -29,6 +31,8 @@ type committer struct {
 	db   *bolt.DB
 	wake chan struct{} // holds a token when there may be something to do
 	idle chan struct{} // closed when the loop has ended
+
+	since atomic.Int64 // when the commit under way began, in ns since 1970; 0 if none is
 
 	mu     sync.Mutex
 	queue  []*write
@@ -131,8 +135,10 @@ func (c *committer) loop() {
 	defer close(c.idle)
 	for range c.wake {
 		for batch := c.take(); len(batch) > 0; batch = c.take() {
+			c.since.Store(time.Now().UnixNano())
 			c.commit(batch)
 		}
+		c.since.Store(0)
 		if c.finished() {
 			return
 		}

@@ -63,6 +63,14 @@ func inspect(path string, opts Options) (err error) {
 	case info.Size() == 0: // made by mktemp, or by a process that is about to lay it out
 		return nil
 	}
+	return readFile(path, opts, func(tx *bolt.Tx) error {
+		_, err := checkFormat(tx)
+		return err
+	})
+}
+
+// readFile opens a file for reading and calls fn, unless the file is cut short. Others may read it too.
+func readFile(path string, opts Options, fn func(tx *bolt.Tx) error) (err error) {
 	db, err := openFile(path, opts, true)
 	if err != nil {
 		return err
@@ -70,15 +78,14 @@ func inspect(path string, opts Options) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	defer guard(&err)()
 	return db.View(func(tx *bolt.Tx) error {
-		info, err := os.Stat(path) // again: until it was locked, the file could grow
+		info, err := os.Stat(path) // not before: until it was locked, the file could grow
 		if err != nil {
 			return err
 		}
 		if missing := tx.Size() - info.Size(); missing > 0 {
 			return fmt.Errorf("%w: %d bytes are missing at the end", ErrCorrupt, missing)
 		}
-		_, err = checkFormat(tx)
-		return err
+		return fn(tx)
 	})
 }
 

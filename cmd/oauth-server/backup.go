@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/adminclient"
+	"oauth-server/internal/app"
+	"oauth-server/internal/config"
+)
+
+// dataFileFlags are the flags of the commands that copy and restore the data file.
+type dataFileFlags struct {
+	apiFlags
+	settings *settings
+	reason   string
+	path     string // of the data file, without symbolic links
+}
+
+// add adds the flags. The server that holds the file is found by the file alone.
+func (f *dataFileFlags) add(c *cli, cmd *cobra.Command) {
+	f.cli = c
+	f.settings = addSettings(cmd, config.Option.IsStore)
+	f.tls.add(cmd.Flags())
+	cmd.Flags().StringVar(&f.reason, "reason", "", "reason, kept in the audit trail")
+}
+
+// find reads where the data file is.
+func (f *dataFileFlags) find() error {
+	cfg, err := config.LoadStore(f.settings.sources(f.environ))
+	if err != nil {
+		return err
+	}
+	f.timeout = 30 * time.Second
+	if f.path = app.DataFile(cfg.Store); f.path == "" {
+		return usagef("the store is MongoDB: mongodump and mongorestore make and restore its backups, as docs/operating-mongodb.md says")
+	}
+	return nil
+}
+
+// direct says that the data file was used itself, unless that failed.
+func (f *dataFileFlags) direct(err error) {
+	if err == nil {
+		f.note("using %s directly", nameOf(&config.Config{Store: config.Store{Embedded: &config.Embedded{Path: f.path}}}))
+	}
+}
+
+// holderOfFile returns the admin API of the server that holds the data file.
+func (f *dataFileFlags) holderOfFile(ctx context.Context) (*adminclient.Client, error) {
+	return f.holder(ctx, f.path, fmt.Errorf("%s is in use by another process, most likely a server that serves no operators on this machine: stop it first", f.path))
+}
+
+type backupFlags struct {
+	dataFileFlags
+	force bool
+}
+
+func newBackup(c *cli) *cobra.Command {
+	f := &backupFlags{}
+	cmd := &cobra.Command{
+		Use: "backup FILE", Short: "Copy the data file of the embedded store, while a server uses it or not", Args: takes("FILE"),
+		Long: `Copy the data file of the embedded store, as it is at one moment, to FILE. If a server holds
+the data file, it makes the copy and serves meanwhile; the command finds it by the key beside
+the data file, so it has to run on the same machine, as the owner of that file. The copy is
+read and checked as a whole before FILE is there.
+
+A backup holds all that the data file does: signing keys (encrypted if keys.secret is set),
+hashes of passwords, digests of secrets. Only its owner may read it. With "-" it is written
+to standard output, and not checked: oauth-server restore --check does that.`,
+		Example: `  oauth-server backup /var/backups/oauth-server.db --data /var/lib/oauth-server/oauth-server.db
+  oauth-server backup - | age -r age1... > oauth-server.db.age`,
+	}
+	f.add(c, cmd)
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace FILE if it is there")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, cancel := untilSignal(cmd.Context())
+		defer cancel()
+		if err := f.find(); err != nil {
+			return err
+		}
+		if _, err := os.Stat(f.path); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("there is no data file %s: name it with --data", f.path)
+		}
+		if args[0] == "-" {
+			return f.toOutput(ctx)
+		}
+		return f.toFile(ctx, args[0])
+	}
+	return cmd
+}
+
+func (f *backupFlags) toOutput(ctx context.Context) error {
+	if f.terminal {
+		return usagef("standard output is a terminal: name a file, or another command after |")
+	}
+	w := &counting{Writer: f.out}
+	if err := f.copy(ctx, w); err != nil {
+		return err
+	}
+	f.note("wrote %d bytes, which are not checked: oauth-server restore --check FILE does that", w.n)
+	return nil
+}
+
+// counting counts what is written.
+type counting struct {
+	io.Writer
+	n int64
+}
+
+// Write implements [io.Writer].
+func (c *counting) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// copy writes the data file as it is now: itself, or through the server that holds it.
+func (f *backupFlags) copy(ctx context.Context, w io.Writer) error {
+	err := app.CopyDataFile(f.path, w)
+	if !errors.Is(err, app.ErrStoreHeld) {
+		f.direct(err)
+		return err
+	}
+	api, err := f.holderOfFile(ctx)
+	if err != nil {
+		return err
+	}
+	api.HTTP.Timeout = 0 // the server bounds the copy, by its size
+	query := url.Values{}
+	if f.reason != "" {
+		query.Set("reason", f.reason)
+	}
+	n, err := api.Stream(ctx, "/backup", query, w)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w after %d bytes, for a write that had to wait or because it took too long; its log says why", errCutOff, n)
+	}
+	return err
+}
+
+// errCutOff is returned if the server does not complete a copy.
+var errCutOff = errors.New("the server ended the copy")
+
+// copyAgain is copy, a few times if the server ends it: the write that had to wait is made then, and the
+// next one of its kind is far.
+func (f *backupFlags) copyAgain(ctx context.Context, to *os.File) error {
+	for attempt := 1; ; attempt++ {
+		err := f.copy(ctx, to)
+		if !errors.Is(err, errCutOff) || attempt == 3 {
+			return err
+		}
+		f.note("%v; trying again", err)
+		if _, err := to.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		if err := to.Truncate(0); err != nil {
+			return err
+		}
+	}
+}
+
+// toFile makes the backup beside where it belongs and gives it its name once it is whole.
+func (f *backupFlags) toFile(ctx context.Context, file string) (err error) {
+	if err := f.mayWrite(file); err != nil {
+		return err
+	}
+	begun := time.Now()
+	part, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.part") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = part.Close()
+			err = errors.Join(err, os.Remove(part.Name()))
+		}
+	}()
+	if err := errors.Join(f.copyAgain(ctx, part), part.Sync()); err != nil {
+		return err
+	}
+	sum, err := app.InspectDataFile(ctx, part.Name())
+	if err != nil {
+		return fmt.Errorf("the copy is not whole: %w", err)
+	}
+	if err := errors.Join(part.Close(), f.mayWrite(file)); err != nil {
+		return err
+	}
+	if err := os.Rename(part.Name(), file); err != nil {
+		return err
+	}
+	if err := syncDirectory(filepath.Dir(file)); err != nil {
+		return err
+	}
+	return f.showBackup(file, &sum, time.Since(begun))
+}
+
+// mayWrite refuses to replace a file unless that is forced, and the data file at all.
+func (f *backupFlags) mayWrite(file string) error {
+	there, err := os.Lstat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	data, err := os.Stat(f.path)
+	switch {
+	case err != nil:
+		return err
+	case os.SameFile(there, data):
+		return usagef("%s is the data file itself", file)
+	case !there.Mode().IsRegular():
+		return usagef("%s is no regular file", file)
+	case !f.force:
+		return fmt.Errorf("%s is there already: name another file, or replace it with --force", file)
+	}
+	return nil
+}
+
+// syncDirectory makes the name of a new file durable, where directories can be synced.
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // the operator names it
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
+		return err
+	}
+	return nil
+}
+
+// shownBackup is what is said of a backup.
+type shownBackup struct {
+	File       string         `json:"file"`
+	Bytes      int64          `json:"bytes"`
+	Seconds    float64        `json:"seconds,omitempty"`
+	Format     uint64         `json:"format"`
+	Records    map[string]int `json:"records"`
+	Unreadable map[string]int `json:"unreadable,omitempty"`
+	Policies   int64          `json:"policies_version"`
+	Event      *time.Time     `json:"newest_event"` // null: there is none
+}
+
+func shown(file string, sum *app.DataFileSummary) shownBackup {
+	s := shownBackup{
+		File: file, Bytes: sum.Bytes, Format: sum.Format, Records: sum.Records, Unreadable: sum.Unreadable, Policies: sum.Policies,
+	}
+	if !sum.Event.IsZero() {
+		s.Event = &sum.Event
+	}
+	return s
+}
+
+func (f *backupFlags) showBackup(file string, sum *app.DataFileSummary, took time.Duration) error {
+	s := shown(file, sum)
+	s.Seconds = took.Seconds()
+	rows := append([][]string{{"backup", file}}, rowsOf(sum)...)
+	return f.list(s, append(rows, []string{"took", took.Round(time.Millisecond).String() + ", with the check"})...)
+}
+
+// rowsOf says for a person what a data file holds.
+func rowsOf(sum *app.DataFileSummary) [][]string {
+	event := "none"
+	if !sum.Event.IsZero() {
+		event = dateTime(sum.Event)
+	}
+	rows := [][]string{
+		{"size", fmt.Sprintf("%d bytes, format %d", sum.Bytes, sum.Format)},
+		{"holds", counted(sum.Records)},
+		{"limits", fmt.Sprintf("up to change %d of the audit trail", sum.Policies)},
+		{"clients and users", "newest event of the audit trail: " + event},
+	}
+	if len(sum.Unreadable) > 0 {
+		rows = append(rows, []string{"not readable", counted(sum.Unreadable) + ", written by a newer release or damaged"})
+	}
+	return rows
+}
+
+// counted names the records of a data file; what is only an index of others, or the layout, is left out.
+func counted(records map[string]int) string {
+	names := [...]struct{ bucket, name string }{
+		{"clients", "clients"},
+		{"users", "users"},
+		{"keys", "signing keys"},
+		{"refresh_tokens", "sign-ins of clients"},
+		{"sessions", "browser sessions"},
+		{"codes", "codes"},
+		{"agreements", "consents"},
+		{"revocations", "revocations"},
+		{"counters", "counters"},
+		{"audit", "changes of limits"},
+		{"events", "events"},
+	}
+	var parts []string
+	for _, n := range names {
+		if count := records[n.bucket]; count > 0 || n.bucket == "clients" || n.bucket == "users" {
+			parts = append(parts, fmt.Sprintf("%d %s", count, n.name))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

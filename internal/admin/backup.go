@@ -1,0 +1,129 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"oauth-server/internal/registry"
+)
+
+// Backups copies the data file, and restores it. An embedded store has one.
+type Backups interface {
+	// CopyTo writes the data file as it is at this moment. begin gets the size before the first byte; its
+	// error ends the copy. An error after that means that it is not complete.
+	CopyTo(ctx context.Context, w io.Writer, begin func(size int64) error) error
+	// Restore has the file of that name beside the data file take its place once this request is answered.
+	// An error means that it does not, and why.
+	Restore(ctx context.Context, name string) error
+}
+
+// holder returns an error unless the caller has the key that lies beside the data file. No scope is enough:
+// what a backup holds is as good as the data file itself.
+func (s *Server) holder(c *call) error {
+	switch {
+	case s.o.Backups == nil:
+		return conflict("this store is no data file; a database is backed up by its own tools, such as mongodump")
+	case c.caller.store == "":
+		return forbidden("Not from here", "this needs the key beside the data file, on the machine of the server: oauth-server backup and restore use it",
+			`error_description="this needs the key beside the data file"`)
+	}
+	return nil
+}
+
+// storeRegistry is the registry in whose name the store is backed up or restored.
+func (s *Server) storeRegistry(c *call) (*registry.Registry, error) {
+	if err := s.holder(c); err != nil {
+		return nil, err
+	}
+	reason, err := c.reason()
+	if err != nil {
+		return nil, err
+	}
+	return registry.New(registry.Options{
+		Store: s.o.Registry, Events: s.o.Events, By: c.caller.actor(), Reason: reason, Instance: s.o.Instance(), Now: s.o.Now,
+	}), nil
+}
+
+// backupStalls is how long the reader of a backup may take nothing: the copy pins pages of the data file.
+const backupStalls = 10 * time.Second
+
+// backup answers with a copy of the data file. If it ends early, so does the connection: the length in the
+// header is not reached.
+func (s *Server) backup(c *call) error {
+	if err := c.parameters("reason"); err != nil {
+		return err
+	}
+	r, err := s.storeRegistry(c)
+	if err != nil {
+		return err
+	}
+	if !s.copying.CompareAndSwap(false, true) {
+		return conflict("another backup is under way")
+	}
+	defer s.copying.Store(false)
+	ctx := c.Request().Context()
+	out := &patient{Writer: c.Response(), deadlines: http.NewResponseController(c.Response())}
+	err = r.Backup(ctx, func() error {
+		return s.o.Backups.CopyTo(ctx, out, func(size int64) error {
+			h := c.Response().Header()
+			h.Set("Content-Type", "application/octet-stream")
+			h.Set("Content-Length", strconv.FormatInt(size, 10))
+			c.Response().WriteHeader(http.StatusOK)
+			return nil
+		})
+	})
+	if err == nil {
+		s.log.LogAttrs(ctx, slog.LevelInfo, "data file backed up", slog.String("by", c.caller.store), slog.Int64("bytes", c.Response().Size))
+	} else if c.Response().Committed {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "backup ended early", slog.Int64("bytes", c.Response().Size), slog.Any("error", err))
+		c.outcome = "cut-off"
+		return nil
+	}
+	return err
+}
+
+// patient is a writer to a client that may stall for a while only.
+type patient struct {
+	io.Writer
+	deadlines *http.ResponseController
+}
+
+// Write implements [io.Writer].
+func (p *patient) Write(b []byte) (int, error) {
+	if err := p.deadlines.SetWriteDeadline(time.Now().Add(backupStalls)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	return p.Writer.Write(b)
+}
+
+// restore has a file that was prepared beside the data file take its place. The server stops serving for
+// that and starts afresh, so the caller sees the outcome when it has.
+func (s *Server) restore(c *call) error {
+	if err := c.parameters("reason", "file"); err != nil {
+		return err
+	}
+	r, err := s.storeRegistry(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
+	defer cancel()
+	var refused error
+	err = r.Restoring(ctx, func() error {
+		refused = s.o.Backups.Restore(ctx, c.query.Get("file"))
+		return refused
+	})
+	switch {
+	case refused != nil:
+		return conflict("the data file was not restored: %v", refused)
+	case err != nil:
+		return err
+	}
+	c.Response().WriteHeader(http.StatusAccepted)
+	return nil
+}

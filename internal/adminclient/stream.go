@@ -1,0 +1,46 @@
+package adminclient
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// Stream writes the answer to a GET to w, of any length, and returns how much that was. An answer that
+// ends early is an error. The time limit of the HTTP client must be none, or long enough.
+func (c *Client) Stream(ctx context.Context, path string, query url.Values, w io.Writer) (n int64, err error) {
+	if err := CheckServer(c.Server); err != nil {
+		return 0, err
+	}
+	if err := c.findIssuer(ctx); err != nil {
+		return 0, err
+	}
+	token, err := c.Token(ctx, c.Issuer, false)
+	if err != nil {
+		return 0, err
+	}
+	res, err := c.send(ctx, http.MethodGet, path, query, nil, nil, token)
+	if err != nil {
+		return 0, err
+	}
+	if res.StatusCode != http.StatusOK {
+		if _, err = read(res, nil); err == nil {
+			err = fmt.Errorf("%w: it answers %s", ErrNoAPI, res.Status)
+		}
+		return 0, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	return io.Copy(w, res.Body)
+}
+
+// Restore asks the server to have the file of that name, beside its data file, take the place of that.
+func (c *Client) Restore(ctx context.Context, name, reason string) error {
+	query := url.Values{"file": {name}}
+	if reason != "" {
+		query.Set("reason", reason)
+	}
+	_, err := c.call(ctx, http.MethodPost, "/restore", query, nil, nil, nil)
+	return err
+}
