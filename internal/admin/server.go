@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -65,7 +66,7 @@ const (
 )
 
 func (s *Server) routes() []route {
-	return append(s.registrationRoutes(), []route{
+	return slices.Concat(s.registrationRoutes(), s.tierRoutes(), []route{
 		{http.MethodGet, "/settings", read, s.onSettings(s.get)},
 		{http.MethodPut, "/settings", write, s.onSettings(s.put)},
 		{http.MethodPatch, "/settings", write, s.onSettings(s.patch)},
@@ -89,7 +90,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/audit", read, s.audit},
 		{http.MethodGet, "/instances", read, s.instances},
 		{http.MethodGet, "/openapi.json", read, s.openAPI},
-	}...)
+	})
 }
 
 // registrationRoutes are those of clients, users and what they are signed in with.
