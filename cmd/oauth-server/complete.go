@@ -23,6 +23,7 @@ func completions(c *cli, root *cobra.Command) {
 		"grant":  fixed(grantNames()...),
 		"field":  completeFields,
 		"sort":   fixed(listOrders...),
+		"mode":   fixed("enforce", "dry_run", "off"),
 
 		"label":        c.completeLabel,
 		"remove-label": c.completeLabelName,
@@ -175,7 +176,7 @@ func completeFields(_ *cobra.Command, args []string, typed string) (out []string
 	before := typed[:strings.LastIndex(typed, ",")+1]
 	fields := unsettable
 	if len(args) == 0 {
-		fields = append(slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return f == "trusted" }), "canary")
+		fields = append(slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return f == "trusted" || f == "tier" }), "canary")
 	}
 	for _, f := range fields {
 		out = append(out, before+f)
@@ -187,7 +188,14 @@ func completeFields(_ *cobra.Command, args []string, typed string) (out []string
 func (l *limits) completeTarget(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	kind, id, named := strings.Cut(typed, "/")
 	if !named {
-		return []string{"settings", "policies/", "candidates/", "clients/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		return []string{"settings", "policies/", "candidates/", "tiers/", "overrides/", "clients/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	if kind == "tiers" {
+		names, directive := l.completeTierName(cmd, nil, id)
+		for _, name := range names {
+			out = append(out, kind+"/"+name)
+		}
+		return out, directive
 	}
 	if !slices.Contains([]string{"policies", "candidates", "clients"}, kind) {
 		return nil, cobra.ShellCompDirectiveNoFileComp

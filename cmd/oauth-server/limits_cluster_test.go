@@ -104,6 +104,11 @@ func TestEveryInstanceActsOnAChangeWithinTwoSeconds(t *testing.T) {
 	within(change(instances[1], "dry-run", "off"), "the global mode changed", http.StatusTooManyRequests)
 	within(change(instances[2], "set", "shop", "--client", "1000/1h"), "a higher limit holds", http.StatusOK)
 
+	change(instances[2], "tier", "set", "gold", "--client", "2/1h")
+	change(instances[2], "set", "shop", "--tier", "gold")
+	within(change(instances[2], "unset", "shop", "--field", "client"), "the limit of the tier holds", http.StatusTooManyRequests)
+	within(change(instances[0], "tier", "set", "gold", "--client", "1000/1h"), "a higher one holds", http.StatusOK)
+
 	checkInstances(t, instances[1].operators, c.token)
 }
 
@@ -129,8 +134,8 @@ func checkInstances(t *testing.T, server, token string) {
 	var trail struct{ Entries []struct{ Version int64 } }
 	runJSON(t, &trail, "", "limits", "audit", "--server", server, "--token", token)
 	trail.Entries = slices.DeleteFunc(trail.Entries, func(e struct{ Version int64 }) bool { return e.Version == 0 }) // of clients
-	if len(trail.Entries) != 9 || trail.Entries[0].Version != 9 {
-		t.Errorf("the trail of nine changes: %+v", trail.Entries)
+	if len(trail.Entries) != 13 || trail.Entries[0].Version != 13 {
+		t.Errorf("the trail of 13 changes: %+v", trail.Entries)
 	}
 }
 

@@ -37,7 +37,7 @@ listed too, as not registered.`,
 			if err := json.Unmarshal(one, &c); err != nil {
 				return fmt.Errorf("read the answer: %w", err)
 			}
-			if by.matches(c.ClientID, c.Name) && (all || c.Source != "none" || c.Candidate || c.Activity.Total() > 0) {
+			if by.matches(c.ClientID, c.Name) && (all || c.Source != "none" || c.Effective.Overrides > 0 || c.Candidate || c.Activity.Total() > 0) {
 				found = append(found, listedClient{Client: c, raw: one})
 			}
 		}
@@ -67,6 +67,14 @@ func (l *limits) clientRow(c adminapi.Client) []string {
 		mode = "trusted"
 	}
 	from := map[string]string{"api": "changed here", "file": "configuration file", "none": "default"}[c.Source]
+	if c.Effective.Tier != "" {
+		from += ", tier " + c.Effective.Tier
+	}
+	if n := c.Effective.Overrides; n == 1 {
+		from += ", 1 user's own"
+	} else if n > 1 {
+		from += fmt.Sprintf(", %d users' own", n)
+	}
 	candidate := "-"
 	if c.Candidate || c.Activity.Tried > 0 {
 		candidate = number(c.Activity.CandidateWouldDeny)
@@ -193,7 +201,7 @@ func (l *limits) newAudit() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many changes to show, at most 1000")
-	cmd.Flags().StringVar(&target, "target", "", "show changes of this only: settings, policies/CLIENT, candidates/CLIENT, clients/CLIENT/counters, clients/CLIENT, users/NAME or store")
+	cmd.Flags().StringVar(&target, "target", "", "show changes of this only: settings, policies/CLIENT, candidates/CLIENT, tiers/NAME, overrides/CLIENT USERNAME, clients/CLIENT/counters, clients/CLIENT, users/NAME or store")
 	_ = cmd.RegisterFlagCompletionFunc("target", l.completeTarget) // fails for a flag that is not there
 	return cmd
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -65,7 +67,9 @@ func (l *limits) newGet() *cobra.Command {
 			if len(args) == 0 {
 				return show(cmd.Context(), l, "/settings", nil, l.settingsTable)
 			}
-			return show(cmd.Context(), l, policyPath(args[0]), nil, l.policyTable)
+			return show(cmd.Context(), l, policyPath(args[0]), nil, func(p adminapi.PolicyView) error {
+				return l.policyTable(cmd.Context(), p)
+			})
 		},
 	}
 }
@@ -88,25 +92,35 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 	)
 }
 
-func (l *limits) policyTable(p adminapi.PolicyView) error {
-	from := func(own bool) string {
-		switch {
-		case !own:
-			return "all clients"
-		case p.Meta.Source == "api":
-			return "changed here"
-		}
-		return "configuration file"
+func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
+	tier, err := l.tierOf(ctx, p.Effective.Tier)
+	if err != nil {
+		return err
 	}
-	return l.table(
-		[]string{"SETTING", "VALUE", "FROM"},
-		[]string{"mode", p.Effective.Mode, from(p.Mode != "")},
-		[]string{"trusted", yesNo(p.Effective.Trusted), from(p.Trusted)},
-		[]string{"user limits", showLimits(p.Effective.User), from(p.User != nil)},
-		[]string{"client limits", showLimits(p.Effective.Client), from(p.Client != nil)},
-		[]string{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders)},
-		[]string{"note", p.Note, ""},
-	)
+	users, err := l.overrideRows(ctx, p.ClientID, p.Effective.Overrides)
+	if err != nil {
+		return err
+	}
+	from := func(own, ofTier bool) string {
+		switch {
+		case own && p.Meta.Source == "api":
+			return "changed here"
+		case own:
+			return "configuration file"
+		case ofTier:
+			return "tier " + tier.Name
+		}
+		return "all clients"
+	}
+	rows := [][]string{
+		{"SETTING", "VALUE", "FROM"},
+		{"mode", p.Effective.Mode, from(p.Mode != "", tier.Mode != "")},
+		{"trusted", yesNo(p.Effective.Trusted), from(p.Trusted, false)},
+		{"user limits", showLimits(p.Effective.User), from(p.User != nil, tier.User != nil)},
+		{"client limits", showLimits(p.Effective.Client), from(p.Client != nil, tier.Client != nil)},
+		{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)},
+	}
+	return l.table(append(append(rows, users...), []string{"note", p.Note})...)
 }
 
 func yesNo(b bool) string {
@@ -118,19 +132,28 @@ func yesNo(b bool) string {
 
 func (l *limits) newSet() *cobra.Command {
 	var f limitFlags
+	var of policyFlags
 	var note string
 	var hide bool
 	cmd := &cobra.Command{
 		Use: "set [CLIENT]", Short: "Set the limits of a client, or the default limits", Args: takes("[CLIENT]"),
 		Long: `Set the limits of a client, or the default limits.
 
+What a client has not set comes from its tier, if it has one, and what that leaves
+open from the settings for all clients.
+
 ` + limitSyntax,
 		Example: `  oauth-server limits set --limit 1000/60s
+  oauth-server limits set shop --tier gold
+  oauth-server limits set shop --for-user nightly@example.com --user 500/60s
   oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
   oauth-server limits set shop --user 10/60s,on_outage=deny`,
 		ValidArgsFunction: l.completeClient,
 	}
 	f.register(cmd)
+	of.register(cmd)
+	cmd.Flags().StringVar(&of.tier, "tier", "", "tier of the client: limits tier list")
+	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails for a flag that is not there
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers out of answers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -144,8 +167,18 @@ func (l *limits) newSet() *cobra.Command {
 		if cmd.Flags().Changed("note") {
 			patch["note"] = note
 		}
+		if cmd.Flags().Changed("tier") {
+			patch["tier"] = of.tier
+		}
+		if cmd.Flags().Changed(forUser) {
+			maps.Copy(patch, doc)
+			return l.setOverride(cmd, args, &of, patch)
+		}
 		if len(doc)+len(patch) == 0 {
-			return usagef("limits set: nothing to set: give --limit, --user, --client, --hide-headers or --note")
+			return usagef("limits set: nothing to set: give --limit, --user, --client, --tier, --hide-headers or --note")
+		}
+		if len(args) == 0 && cmd.Flags().Changed("tier") {
+			return usagef("limits set: --tier needs a CLIENT")
 		}
 		if len(args) == 0 {
 			if len(doc) > 0 {
@@ -153,29 +186,33 @@ func (l *limits) newSet() *cobra.Command {
 			}
 			return l.patchSettings(cmd.Context(), patch, "The default limits are now set")
 		}
-		for name, v := range doc {
-			patch[name] = v
-		}
+		maps.Copy(patch, doc)
 		return l.patchPolicy(cmd.Context(), args[0], patch, "The policy of "+args[0]+" is now set")
 	}
 	return l.changes(cmd)
 }
 
 // unsettable are the values of --field.
-var unsettable = []string{"user", "client", "mode", "trusted", "hide-headers", "note"}
+var unsettable = []string{"user", "client", "tier", "mode", "trusted", "hide-headers", "note"}
 
 func (l *limits) newUnset() *cobra.Command {
 	var fields []string
+	var of policyFlags
 	cmd := &cobra.Command{
 		Use: "unset [CLIENT]", Short: "Take back what was set, so that the configuration file applies again", Args: takes("[CLIENT]"),
 		Long: `Take back what was set, so that the configuration file applies again.
 
 Without CLIENT this concerns the settings for all clients. With --field it concerns
-that field alone: a client without a value of its own has that of all clients.`,
+that field alone: a client without a value of its own has that of its tier, or else of
+all clients. With --for-user it concerns the limits of that user alone.`,
 		ValidArgsFunction: l.completeClient,
 	}
 	cmd.Flags().StringSliceVar(&fields, "field", nil, "take back this field only: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
+	of.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed(forUser) {
+			return l.unsetOverride(cmd, args, &of)
+		}
 		read, whole, part := "/settings", "The settings are now those of the configuration file", "The settings no longer set "
 		if len(args) > 0 {
 			policy := "The policy of " + args[0]
@@ -201,7 +238,7 @@ func nullPatch(fields []string, settings bool) (map[string]any, error) {
 		switch {
 		case f == "canary" && settings:
 			patch["canary_percent"] = nil
-		case !slices.Contains(unsettable, f) || f == "trusted" && settings:
+		case !slices.Contains(unsettable, f) || (f == "trusted" || f == "tier") && settings:
 			return nil, usagef("--field: %q is none of %s", f, strings.Join(unsettable, ", "))
 		case settings && (f == "user" || f == "client" || f == "hide-headers"):
 			defaults[strings.ReplaceAll(f, "-", "_")] = nil

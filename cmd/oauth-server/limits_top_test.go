@@ -19,7 +19,7 @@ var answers = map[string]string{
 	"/clients": `{"since":"2026-03-01T11:50:00Z","clients":[
 		{"client_id":"app","client_name":"The Shop","source":"none","activity":{"allowed":9}},
 		{"client_id":"report","labels":{"team":"payments","tier":"1"},"source":"none","activity":{"allowed":5,"denied":2}},
-		{"client_id":"shop","labels":{"team":"payments"},"source":"api","activity":{"allowed":20,"would_deny":1}}],"unregistered":["gone"]}`,
+		{"client_id":"shop","labels":{"team":"payments"},"source":"api","effective":{"tier":"gold","overrides":3},"activity":{"allowed":20,"would_deny":1}}],"unregistered":["gone"]}`,
 	"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[{"client_id":"shop","allowed":20,"denied":5}],
 		"near_limit":[{"client_id":"report","username":"ada","limit":{"requests":5,"window":"60s"},"usage":1,"free_at":"2026-03-01T13:00:30+01:00"},
 			{"client_id":"shop","username":null,"limit":{"requests":50,"window":"60s"},"usage":0.5}],
@@ -30,7 +30,13 @@ var answers = map[string]string{
 	"/clients/shop/counters": `{"counters":[]}`,
 	"/clients/report":        `{"client_id":"report","labels":{"team":"payments","tier":"1"}}`,
 	"/users":                 `{"users":[{"username":"ada"},{"username":"ann"}]}`,
-	"/user-hash":             `{"username":"ada","user_hash":"h4sh"}`,
+	"/tiers":                 `{"tiers":[{"name":"gold","user":[{"requests":20,"window":"60s"}],"clients":2,"note":"n"},{"name":"silver","mode":"off"}]}`,
+	"/tiers/gold":            `{"name":"gold","mode":"dry_run","user":[{"requests":20,"window":"60s"}],"clients":2}`,
+	"/policies/shop": `{"client_id":"shop","tier":"gold","client":[{"requests":3,"window":"1s"}],"meta":{"source":"api"},"effective":{
+		"mode":"dry_run","tier":"gold","overrides":3,"user":[{"requests":20,"window":"60s"}],"client":[{"requests":3,"window":"1s"}]}}`,
+	"/policies/shop/users": `{"client_id":"shop","overrides":[{"username":"ada","user":[{"requests":1,"window":"60s"}],"note":"noisy"},
+		{"username":"bob","user":[{"requests":500,"window":"60s"}]}]}`,
+	"/user-hash": `{"username":"ada","user_hash":"h4sh"}`,
 }
 
 // readAPI is an API with a few clients. asked has the queries, and the flags lead to it.
@@ -235,8 +241,12 @@ func TestCompletions(t *testing.T) {
 		{"limits top |", "app report shop"},
 		{"limits denied s|", "shop"},
 		{"limits unset --field |", "user client mode hide-headers note canary"},
-		{"limits unset shop --field mode,|", "mode,user mode,client mode,mode mode,trusted mode,hide-headers mode,note"},
-		{"limits audit --target |", "settings policies/ candidates/ clients/"},
+		{"limits unset shop --field mode,|", "mode,user mode,client mode,tier mode,mode mode,trusted mode,hide-headers mode,note"},
+		{"limits set shop --tier |", "gold silver"},
+		{"limits tier show |", "gold silver"},
+		{"limits tier set gold --mode |", "enforce dry_run off"},
+		{"limits audit --target |", "settings policies/ candidates/ tiers/ overrides/ clients/"},
+		{"limits audit --target tiers/|", "tiers/gold tiers/silver"},
 		{"limits audit --target policies/s|", "policies/shop"},
 		{"limits audit --target clients/s|", "clients/shop clients/shop/counters"},
 		{"limits audit --target x/|", ""},

@@ -19,7 +19,7 @@ const (
 var kinds = [...]Kind{User, Client}
 
 // KindReport is what is known of a client's requests under the list of limits that was in
-// force at its last request.
+// force at its last request. Of users with an override it has nothing but what counts in Over.
 type KindReport struct {
 	Kind Kind `json:"kind"`
 	// Since is when the list replaced another; zero if it is the first.
@@ -120,7 +120,7 @@ func (c *client) kind(k Kind) *kindRecord {
 }
 
 func (k *kindRecord) record(now time.Time, n int64, d *ratelimit.Decision) {
-	if !k.raise(n, d) {
+	if !d.Overridden && !k.raise(n, d) {
 		k.change(now, d)
 		k.raise(n, d)
 	}

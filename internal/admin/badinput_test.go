@@ -43,7 +43,7 @@ func TestInvalidValuesAreNamed(t *testing.T) {
 		{"mode", "/policies/shop", `{"mode":"dry-run"}`, "mode", `"enforce", "dry_run", "off"`},
 		{"empty mode", "/policies/shop", `{"mode":""}`, "mode", `null`},
 		{"trusted as text", "/policies/shop", `{"trusted":"yes"}`, "trusted", "true or false"},
-		{"unknown field", "/policies/shop", `{"trusted":true,"limit":5}`, "limit", "unknown field; there are client_id, trusted, mode"},
+		{"unknown field", "/policies/shop", `{"trusted":true,"limit":5}`, "limit", "unknown field; there are client_id, trusted, tier, mode"},
 		{"unknown field of a limit", "/policies/shop", `{"user":[{"burst":5}]}`, "user[0].burst", "unknown field"},
 		{"another's client_id", "/policies/shop", `{"client_id":"app"}`, "client_id", `"shop"`},
 		{"note too long", "/policies/shop", `{"note":"` + long + `"}`, "note", "more than 500"},
@@ -160,7 +160,7 @@ func TestMalformedRequests(t *testing.T) {
 		{"a limit that is none", request{method: "GET", path: "/top?limit=many"}, 422, "from 1 to 100"},
 		{"another method", request{method: "POST", path: "/settings", body: "{}"}, 405, "POST"},
 		{"another path", request{method: "GET", path: "/setting"}, 404, "openapi.json"},
-		{"deeper down", request{method: "GET", path: "/policies/shop/user"}, 404, "no client"},
+		{"deeper down", request{method: "GET", path: "/policies/shop/user"}, 404, "openapi.json"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -68,6 +68,9 @@ func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
 		err = ch.conditions.check(etag, st.exists)
 	}
 	if err == nil && ch.action != actionUpdate && !st.exists {
+		if r, ok := ch.resource.(deletable); ok {
+			return r.absent()
+		}
 		err = notFound("nothing was set here over this API; what holds comes from the configuration file or the settings")
 	}
 	return err
@@ -76,13 +79,9 @@ func (ch *change) allowed(p *clientcfg.PolicySnapshot) error {
 // concerned yields the registered clients whose limits in force the changes may change.
 func (s *Server) concerned(changes []clientcfg.Change) iter.Seq[*clientcfg.Client] {
 	directory := s.o.Clients.Directory()
-	var ids []string
-	for i := range changes {
-		id, all := changes[i].Concerns()
-		if all {
-			return directory.All()
-		}
-		ids = append(ids, id)
+	ids, all := s.o.Policies.Snapshot().Concerned(changes)
+	if all {
+		return directory.All()
 	}
 	return func(yield func(*clientcfg.Client) bool) {
 		for _, id := range ids {
@@ -147,8 +146,8 @@ func (s *Server) get(c *call, r resource) error {
 		c.Response().WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	if _, ok := r.(candidateResource); ok && !st.exists {
-		return notFound("there is no candidate; to make one, PUT it with If-None-Match: *")
+	if r, ok := r.(deletable); ok && !st.exists {
+		return r.absent()
 	}
 	return c.answer(r.view(c.Request().Context(), s, p))
 }

@@ -66,7 +66,7 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 
 func showPolicy(clientID string, p clientcfg.ClientPolicy) adminapi.Policy {
 	return adminapi.Policy{
-		ClientID: clientID, Trusted: p.Trusted, Mode: string(p.Mode),
+		ClientID: clientID, Trusted: p.Trusted, Tier: p.Tier, Mode: string(p.Mode),
 		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), HideHeaders: p.HideHeaders, Note: p.Note,
 	}
 }
@@ -75,6 +75,7 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 	var in struct {
 		ClientID    *string           `json:"client_id"`
 		Trusted     bool              `json:"trusted"`
+		Tier        *string           `json:"tier"`
 		Mode        *ratelimit.Mode   `json:"mode"`
 		User        []ratelimit.Limit `json:"user"`
 		Client      []ratelimit.Limit `json:"client"`
@@ -87,6 +88,10 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 	p.Policy = ratelimit.Policy{User: in.User, Client: in.Client, Trusted: in.Trusted, HideHeaders: in.HideHeaders}
 	if p.Note = in.Note; in.Mode != nil {
 		p.Mode = *in.Mode
+	}
+	if in.Tier != nil {
+		p.Tier = *in.Tier
+		errs.AddUnreported(checkTierName("tier", p.Tier))
 	}
 	errs.AddUnreported(checkClientID(in.ClientID, clientID))
 	errs.AddUnreported(checkMode(in.Mode))

@@ -55,7 +55,25 @@ func enforced(e *ratelimit.Effective) bool { return e.Mode == ratelimit.Enforce 
 
 // widens reports whether more can be denied than before.
 func widens(was, will *ratelimit.Effective) bool {
+	return widensForAll(was, will) || enforced(will) && anyOverride(was, will, stricter)
+}
+
+// widensForAll is widens for the lists that all users have in common, and for that of the client itself.
+func widensForAll(was, will *ratelimit.Effective) bool {
 	return enforced(will) && (!enforced(was) || stricter(was.User, will.User) || stricter(was.Client, will.Client))
+}
+
+// anyOverride reports whether it is so of the lists of any user who had or will have an override.
+func anyOverride(was, will *ratelimit.Effective, is func(was, will *ratelimit.Limits) bool) bool {
+	for _, e := range []*ratelimit.Effective{was, will} {
+		for username := range e.Overrides() {
+			k := ratelimit.Key{Username: username}
+			if before, after := was.For(k), will.For(k); before != after && is(before, after) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // stricter reports whether the new list has a limit that no limit of the old list implies.
@@ -75,11 +93,12 @@ func widensOnOutage(was, will *ratelimit.Effective) bool {
 	if !enforced(will) {
 		return false
 	}
-	user, client := severity(will.User), severity(will.Client)
 	if !enforced(was) {
-		return max(user, client) == severityOf[ratelimit.Deny]
+		denies := func(_, will *ratelimit.Limits) bool { return severity(will) == severityOf[ratelimit.Deny] }
+		return denies(nil, will.User) || denies(nil, will.Client) || anyOverride(&ratelimit.Effective{}, will, denies)
 	}
-	return user > severity(was.User) || client > severity(was.Client)
+	harder := func(was, will *ratelimit.Limits) bool { return severity(will) > severity(was) }
+	return harder(was.User, will.User) || harder(was.Client, will.Client) || anyOverride(was, will, harder)
 }
 
 var severityOf = map[ratelimit.OnOutage]int{ratelimit.Memory: 0, ratelimit.Share: 1, ratelimit.Deny: 2}
@@ -123,7 +142,11 @@ func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) ver
 		return verdict{why: "its mode is off, so nothing of it was counted; try dry-run first"}
 	}
 	v := judgeKind(c, activity.User, will.User)
-	return v.and(judgeKind(c, activity.Client, will.Client))
+	v = v.and(judgeKind(c, activity.Client, will.Client))
+	if v.requests == 0 && anyOverride(was, will, stricter) {
+		v.why = cmp.Or(v.why, "what each user has requested is not kept; look at limits counters")
+	}
+	return v
 }
 
 // isWhatWasTried reports whether the change would make the candidate's limits live, so that

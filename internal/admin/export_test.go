@@ -21,3 +21,12 @@ var (
 	ReadPolicy = readPolicy
 	ShowPolicy = showPolicy
 )
+
+// ResourceOf returns the target of the resource that a target is.
+func ResourceOf(target string) (string, bool) {
+	r, ok := resourceOf(target)
+	if !ok {
+		return "", false
+	}
+	return r.target(), true
+}

@@ -24,14 +24,15 @@ func (s *Server) onSettings(f func(*call, resource) error) handler {
 	return func(c *call) error { return f(c, settingsResource{}) }
 }
 
-// onPolicy accepts registered clients, and deleted ones that still have a policy.
+// onPolicy accepts registered clients, and deleted ones that still have a policy or overrides.
 func (s *Server) onPolicy(f func(*call, resource) error) handler {
 	return func(c *call) error {
 		id, err := c.clientID()
 		if err != nil {
 			return err
 		}
-		if _, left := s.o.Policies.Snapshot().Policy(id); !left {
+		p := s.o.Policies.Snapshot()
+		if _, left := p.Policy(id); !left && p.For(id).Overridden() == 0 {
 			if err := s.registered(c.Request().Context(), id); err != nil {
 				return err
 			}

@@ -74,7 +74,7 @@ func invalidField(field, format string, args ...any) *problemError {
 // fieldOrder is the order in which the errors of a document are listed, those of unknown fields
 // last.
 var fieldOrder = []string{
-	"client_id", "trusted", "mode", "canary_percent",
+	"client_id", "username", "name", "trusted", "tier", "mode", "canary_percent",
 	"default.user", "default.client", "default.hide_headers", "default",
 	"user", "client", "hide_headers", "note",
 }

@@ -32,6 +32,12 @@ type resource interface {
 	view(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) any
 }
 
+// deletable is a resource that is not there unless it was made over this API.
+type deletable interface {
+	// absent is the answer to a reader if there is none.
+	absent() *problemError
+}
+
 // settingsResource is the settings for all clients.
 type settingsResource struct{}
 
@@ -141,6 +147,10 @@ func (r candidateResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, no
 		c.Since = before.Since
 	}
 	return one(clientcfg.ChangeCandidate(r.name, &c))
+}
+
+func (r candidateResource) absent() *problemError {
+	return notFound("there is no candidate; to make one, PUT it with If-None-Match: *")
 }
 
 func (r candidateResource) view(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) any {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -66,7 +67,7 @@ const (
 )
 
 func (s *Server) routes() []route {
-	return append(s.registrationRoutes(), []route{
+	return slices.Concat(s.registrationRoutes(), s.tierRoutes(), []route{
 		{http.MethodGet, "/settings", read, s.onSettings(s.get)},
 		{http.MethodPut, "/settings", write, s.onSettings(s.put)},
 		{http.MethodPatch, "/settings", write, s.onSettings(s.patch)},
@@ -92,7 +93,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/backup", writeRegistrations, s.backup},
 		{http.MethodPost, "/restore", writeRegistrations, s.restore},
 		{http.MethodGet, "/openapi.json", read, s.openAPI},
-	}...)
+	})
 }
 
 // registrationRoutes are those of clients, users and what they are signed in with.

@@ -81,10 +81,11 @@ type SettingsView struct {
 }
 
 // Policy is the policy of one client. An absent field leaves the decision to the
-// settings.
+// tier, or else to the settings.
 type Policy struct {
 	ClientID    string  `json:"client_id"`
 	Trusted     bool    `json:"trusted"`
+	Tier        string  `json:"tier,omitempty"` // whose values apply before the settings
 	Mode        string  `json:"mode,omitempty"`
 	User        []Limit `json:"user,omitempty"`
 	Client      []Limit `json:"client,omitempty"`
@@ -109,11 +110,16 @@ type Effective struct {
 	User        []Limit `json:"user"`
 	Client      []Limit `json:"client"`
 	HideHeaders bool    `json:"hide_headers"`
+	Tier        string  `json:"tier,omitempty"`      // of the client
+	Overrides   int     `json:"overrides,omitempty"` // users with limits of their own
 }
 
 // ShowEffective returns e as the API shows it.
 func ShowEffective(e *ratelimit.Effective) Effective {
-	return Effective{string(e.Mode), e.Trusted, ShowLimits(e.User.All()), ShowLimits(e.Client.All()), e.HideHeaders}
+	return Effective{
+		Mode: string(e.Mode), Trusted: e.Trusted, User: ShowLimits(e.User.All()), Client: ShowLimits(e.Client.All()),
+		HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
+	}
 }
 
 // Candidate is limits that are tried beside those in force.

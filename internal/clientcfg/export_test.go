@@ -9,6 +9,13 @@ func NewPolicySnapshot(base ratelimit.Settings, set PolicySet) (*PolicySnapshot,
 		return nil, err
 	}
 	d.putSettings(set.Settings)
+	for name, t := range set.Tiers.All() {
+		d.putTier(name, &t)
+	}
+	for key, o := range set.Overrides.All() {
+		id, username, _ := OverrideOf(overrideTargets + key)
+		d.putOverride(id, username, &o)
+	}
 	for id, p := range set.Clients.All() {
 		d.putPolicy(id, &p)
 	}

@@ -94,13 +94,29 @@ func (p *PolicySnapshot) LocksOut(c *Client) error {
 		lists = append(lists, e.User)
 	}
 	for _, list := range lists {
-		for _, l := range list.All() {
-			if l.Requests < leastRequests(l.Window) || l.OnOutage == ratelimit.Deny {
-				return &LockOutError{ClientID: c.ID, Limit: l}
-			}
+		if l, does := locksOut(list); does {
+			return &LockOutError{ClientID: c.ID, Limit: l}
+		}
+	}
+	if !c.ActsForUsers() {
+		return nil
+	}
+	for username, list := range e.Overrides() {
+		if l, does := locksOut(list); does {
+			return &LockOutError{ClientID: c.ID, Username: username, Limit: l}
 		}
 	}
 	return nil
+}
+
+// locksOut returns a limit that would keep an operator out.
+func locksOut(list *ratelimit.Limits) (ratelimit.Limit, bool) {
+	for _, l := range list.All() {
+		if l.Requests < leastRequests(l.Window) || l.OnOutage == ratelimit.Deny {
+			return l, true
+		}
+	}
+	return ratelimit.Limit{}, false
 }
 
 // leastRequests is how many requests an operator needs per window.
@@ -111,15 +127,20 @@ func leastRequests(window time.Duration) int64 {
 // LockOutError is a limit that would lock an operator's client out.
 type LockOutError struct {
 	ClientID string
+	Username string // of the override that has the limit; empty: there is none
 	Limit    ratelimit.Limit
 }
 
 // Error implements error.
 func (e *LockOutError) Error() string {
-	if e.Limit.Requests >= leastRequests(e.Limit.Window) {
-		return fmt.Sprintf("the limit %q denies everything whose count cannot be stored (on_outage: deny), which would lock out the admin client %q; "+
-			"trust that client first, or give it limits of its own", e.Limit.Name, e.ClientID)
+	who, instead := fmt.Sprintf("the admin client %q", e.ClientID), "or give it limits of its own"
+	if e.Username != "" {
+		who, instead = fmt.Sprintf("the user %q of the admin client %q", e.Username, e.ClientID), "or give that user higher limits"
 	}
-	return fmt.Sprintf("the limit %q of %d requests in %v would lock out the admin client %q, which needs at least %d in that window; "+
-		"trust that client first, or give it limits of its own", e.Limit.Name, e.Limit.Requests, e.Limit.Window, e.ClientID, leastRequests(e.Limit.Window))
+	if e.Limit.Requests >= leastRequests(e.Limit.Window) {
+		return fmt.Sprintf("the limit %q denies everything whose count cannot be stored (on_outage: deny), which would lock out %s; "+
+			"trust that client first, %s", e.Limit.Name, who, instead)
+	}
+	return fmt.Sprintf("the limit %q of %d requests in %v would lock out %s, which needs at least %d in that window; "+
+		"trust that client first, %s", e.Limit.Name, e.Limit.Requests, e.Limit.Window, who, leastRequests(e.Limit.Window), instead)
 }

@@ -118,8 +118,8 @@ func (s search) found(e *PolicyEntry) map[string]TargetValue {
 	return values
 }
 
-// trim leaves out what does not fit beside the rest: of too many policies or candidates, as a release
-// with other bounds may have stored, those that were changed last.
+// trim leaves out what does not fit beside the rest: of too many policies, candidates, tiers or overrides,
+// as a release with other bounds may have stored, those that were changed last.
 func (d *draft) trim(unused map[string]error) {
 	set := d.set
 	if d.clients != nil {
@@ -137,6 +137,7 @@ func (d *draft) trim(unused map[string]error) {
 		d.putCandidate(name, nil)
 		unused[CandidateTarget(name)] = fmt.Errorf("%s: %w", CandidateTarget(name), why)
 	}
+	d.trimTiers(unused)
 }
 
 // newest returns those of a map that are too many: the last ones in the order of their changes.

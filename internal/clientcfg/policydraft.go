@@ -20,8 +20,12 @@ type draft struct {
 	set         PolicySet
 	clients     *cowmap.Edit[ClientPolicy] // nil: as in set
 	candidates  *cowmap.Edit[Candidate]    // nil: as in set
+	tiers       *cowmap.Edit[Tier]         // nil: as in set
+	overrides   *cowmap.Edit[Override]     // nil: as in set
 	live, trial *ratelimit.CompiledEdit
-	common      bool // what applies to all clients is compiled again
+	common      bool              // what applies to all clients is compiled again
+	naming      map[string]string // tiers that policies name which were put, by client
+	removed     map[string]bool   // tiers that were removed
 
 	errs, trialErrs fielderr.Errors
 }
@@ -81,7 +85,7 @@ func (d *draft) put(target string, value json.RawMessage, version int64, at time
 		d.next.resets = append(d.next.resets, Reset{Version: version, ClientID: id, Username: r.Username, At: at})
 		return nil
 	}
-	return fmt.Errorf("%w: %s is no target", ErrUnreadable, target)
+	return d.putTierOrOverride(target, value, version)
 }
 
 // fill makes a draft of nothing that of a state, without the targets whose values cannot be used: it
@@ -90,9 +94,14 @@ func (d *draft) put(target string, value json.RawMessage, version int64, at time
 func (d *draft) fill(state *PolicyState) (unused map[string]error) {
 	unused = map[string]error{}
 	d.set.Version, d.next.id = state.Version, state.ID
-	for target, v := range state.Targets {
-		if err := d.try(target, v); err != nil {
-			unused[target] = err
+	for _, tiers := range []bool{true, false} { // first, so that policies that are nothing but a tier share it
+		for target, v := range state.Targets {
+			if _, is := TierOf(target); is != tiers {
+				continue
+			}
+			if err := d.try(target, v); err != nil {
+				unused[target] = err
+			}
 		}
 	}
 	return unused
@@ -131,19 +140,21 @@ func (d *draft) putSettings(o SettingsOverride) {
 
 func (d *draft) putPolicy(clientID string, p *ClientPolicy) {
 	var own *ratelimit.Policy
+	var tier string
 	if inFile, is := d.next.base.Clients[clientID]; is {
 		own = &inFile
 	}
 	if p != nil {
-		own = &p.Policy
+		own, tier = &p.Policy, p.Tier
 	}
-	if errs := fielderr.Of(d.live.SetPolicy(clientID, own)); len(errs) > 0 {
+	if errs := fielderr.Of(d.live.SetPolicy(clientID, own, tier)); len(errs) > 0 {
 		d.errs = append(d.errs, errs...)
 		return
 	}
 	if d.clients == nil {
 		d.clients = d.set.Clients.Edit()
 	}
+	d.names(clientID, tier)
 	put(d.clients, clientID, p)
 }
 
@@ -159,9 +170,9 @@ func (d *draft) putCandidate(name string, c *Candidate) {
 		errs = fielderr.Of(trial.Validate())
 	case name == GlobalCandidate:
 	case c == nil:
-		errs = fielderr.Of(d.trial.SetPolicy(name, nil))
+		errs = fielderr.Of(d.trial.SetPolicy(name, nil, ""))
 	default:
-		errs = fielderr.Of(d.trial.SetPolicy(name, &ratelimit.Policy{User: c.User, Client: c.Client}))
+		errs = fielderr.Of(d.trial.SetPolicy(name, &ratelimit.Policy{User: c.User, Client: c.Client}, ""))
 	}
 	if len(errs) > 0 {
 		d.trialErrs = append(d.trialErrs, errs...)
@@ -185,7 +196,14 @@ func (d *draft) finish() (*PolicySnapshot, error) {
 	if d.candidates != nil {
 		p.set.Candidates = d.candidates.Map()
 	}
+	if d.tiers != nil {
+		p.set.Tiers = d.tiers.Map()
+	}
+	if d.overrides != nil {
+		p.set.Overrides = d.overrides.Map()
+	}
 	d.errs = append(d.errs, p.set.checkCounts()...)
+	d.errs = append(d.errs, p.set.checkTiers(d.naming, d.removed)...)
 	if d.common {
 		c, _ := p.set.Candidates.Get(GlobalCandidate)
 		d.trialErrs = append(d.trialErrs, fielderr.Of(d.trial.SetCommon(c.trial(p.settings)))...)

@@ -58,8 +58,12 @@ func (c *Change) IsState() bool {
 	return !order
 }
 
-// Concerns returns the client whose limits in force the change may change; all: those of every client.
+// Concerns returns the client whose limits in force the change may change; all: those of every client. Of a
+// tier these are the clients that have it: see [PolicySnapshot.Concerned].
 func (c *Change) Concerns() (clientID string, all bool) {
+	if id, _, is := OverrideOf(c.Target); is {
+		return id, false
+	}
 	clientID, _ = strings.CutPrefix(c.Target, policyTargets)
 	if clientID == c.Target {
 		clientID = ""

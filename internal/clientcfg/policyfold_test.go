@@ -27,7 +27,8 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 	mode := rapid.SampledFrom([]ratelimit.Mode{ratelimit.Unset, ratelimit.Off, ratelimit.DryRun, ratelimit.Enforce})
 	id := rapid.SampledFrom(everyClient[:6]).Draw(t, "client")
 	remove := rapid.IntRange(0, 3).Draw(t, "remove") == 0
-	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	tiers := []string{"gold", "silver", "bronze"}
+	switch rapid.IntRange(0, 13).Draw(t, "kind") {
 	case 0:
 		o := clientcfg.SettingsOverride{User: list("default user"), Client: list("default client")}
 		if m := mode.Draw(t, "global mode"); m != ratelimit.Unset {
@@ -46,11 +47,26 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 		return clientcfg.ChangeCandidate(id, &clientcfg.Candidate{User: list("tried user"), Client: list("tried client")})
 	case 4:
 		return clientcfg.ResetCounters(id, nil)
+	case 5, 6:
+		name := rapid.SampledFrom(tiers).Draw(t, "tier")
+		if remove {
+			return clientcfg.ChangeTier(name, nil)
+		}
+		return clientcfg.ChangeTier(name, &clientcfg.Tier{User: list("tier user"), Client: list("tier client"), Mode: mode.Draw(t, "tier mode")})
+	case 7, 8:
+		username := rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "username")
+		if remove {
+			return clientcfg.ChangeOverride(id, username, nil)
+		}
+		return clientcfg.ChangeOverride(id, username, &clientcfg.Override{User: list("override")})
+	case 9:
+		return clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Tier: rapid.SampledFrom(tiers).Draw(t, "only the tier")})
 	}
 	if remove {
 		return clientcfg.ChangePolicy(id, nil)
 	}
-	return clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Note: strconv.Itoa(rapid.Int().Draw(t, "note")), Policy: ratelimit.Policy{
+	name := rapid.SampledFrom([]string{"", "", "gold", "silver"}).Draw(t, "tier of the policy")
+	return clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Tier: name, Note: strconv.Itoa(rapid.Int().Draw(t, "note")), Policy: ratelimit.Policy{
 		User: list("user"), Client: list("client"), Trusted: rapid.Bool().Draw(t, "trusted"), Mode: mode.Draw(t, "mode"), HideHeaders: rapid.Bool().Draw(t, "hide"),
 	}})
 }
@@ -62,14 +78,30 @@ func picture(p *clientcfg.PolicySnapshot) (lines []string) {
 	for _, id := range everyClient {
 		own, changed := p.Policy(id)
 		trial, tried := p.Trial(id)
-		line := fmt.Sprintf("%s: %+v, %v; %+v; tried: %v", id, own, changed, *p.For(id), tried)
+		line := fmt.Sprintf("%s: %+v, %v; %s; tried: %v", id, own, changed, effective(p.For(id)), tried)
 		if tried {
-			line += fmt.Sprintf(" %v %v since %v, %+v", trial.User, trial.Client, trial.Since, *trial.Effective)
+			line += fmt.Sprintf(" %v %v since %v, %s", trial.User, trial.Client, trial.Since, effective(trial.Effective))
 		}
 		candidate, _ := set.Candidates.Get(id)
 		lines = append(lines, line, fmt.Sprintf("%+v", candidate))
 	}
+	for name, tier := range set.Tiers.All() {
+		lines = append(lines, fmt.Sprintf("%s: %+v", name, tier))
+	}
+	for key, override := range set.Overrides.All() {
+		lines = append(lines, fmt.Sprintf("%s: %+v", key, override))
+	}
+	slices.Sort(lines)
 	return lines
+}
+
+// effective is what applies to a client, as a text.
+func effective(e *ratelimit.Effective) string {
+	text := fmt.Sprintf("%s %v %v %q of %d overrides, client %v", e.Mode, e.Trusted, e.HideHeaders, e.Tier, e.Overridden(), e.Client.All())
+	for _, username := range []string{"ada", "bob", "eve"} {
+		text += fmt.Sprintf(", %s %v", username, e.For(ratelimit.Key{Username: username}).All())
+	}
+	return text
 }
 
 // TestChangesOneByOne: a snapshot that followed the entries one by one is the same as one made of the

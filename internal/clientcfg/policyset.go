@@ -15,7 +15,7 @@ import (
 const (
 	MaxPolicies   = 100_000 // clients with a policy of their own
 	MaxCandidates = 1_000   // clients with a candidate
-	MaxTargetSize = 8 << 10 // bytes of the settings, a policy or a candidate as JSON; the longest valid one is shorter
+	MaxTargetSize = 8 << 10 // bytes of the value of a target as JSON; the longest valid one is shorter
 	MaxEntrySize  = 1 << 20 // bytes of an entry of the trail as JSON
 	MaxNoteLength = 500     // bytes of a note or a reason
 )
@@ -35,6 +35,8 @@ type PolicySet struct {
 	Settings   SettingsOverride
 	Clients    cowmap.Map[ClientPolicy]
 	Candidates cowmap.Map[Candidate]
+	Tiers      cowmap.Map[Tier]
+	Overrides  cowmap.Map[Override] // by OverrideKey
 }
 
 // SettingsOverride is what operators changed of the settings for all clients. A nil field
@@ -52,6 +54,7 @@ type SettingsOverride struct {
 // ClientPolicy replaces the file's policy of one client.
 type ClientPolicy struct {
 	ratelimit.Policy
+	Tier    string `json:"tier,omitempty"` // whose values apply where the policy has none; empty: none
 	Note    string `json:"note,omitempty"`
 	Changed int64  `json:"changed,omitempty"` // as above
 }
@@ -156,13 +159,19 @@ func (c *Candidate) trial(live ratelimit.Settings) ratelimit.Settings {
 	return out
 }
 
-// checkCounts reports, as [fielderr.Errors], that there are too many policies or candidates.
+// checkCounts reports, as [fielderr.Errors], that there is too much of a kind.
 func (s *PolicySet) checkCounts() (es fielderr.Errors) {
 	if n := s.Clients.Len(); n > MaxPolicies {
 		es.Add("clients", "%d policies are more than %d", n, MaxPolicies)
 	}
 	if n := s.Candidates.Len(); n > MaxCandidates {
 		es.Add("candidates", "%d candidates are more than %d", n, MaxCandidates)
+	}
+	if n := s.Tiers.Len(); n > MaxTiers {
+		es.Add("tiers", "%d tiers are more than %d", n, MaxTiers)
+	}
+	if n := s.Overrides.Len(); n > MaxOverrides {
+		es.Add("overrides", "%d overrides are more than %d", n, MaxOverrides)
 	}
 	return es
 }

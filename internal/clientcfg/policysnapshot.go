@@ -97,6 +97,14 @@ func (p *PolicySnapshot) value(target string) (json.RawMessage, error) {
 		if own, ok := p.set.Candidates.Get(name); ok {
 			c, err = ChangeCandidate(name, &own)
 		}
+	} else if name, is := TierOf(target); is {
+		if own, ok := p.set.Tiers.Get(name); ok {
+			c, err = ChangeTier(name, &own)
+		}
+	} else if id, username, is := OverrideOf(target); is {
+		if own, ok := p.set.Overrides.Get(OverrideKey(id, username)); ok {
+			c, err = ChangeOverride(id, username, &own)
+		}
 	}
 	return c.After, err
 }
@@ -106,7 +114,8 @@ func (p *PolicySnapshot) For(clientID string) *ratelimit.Effective { return p.li
 
 // Trial returns the candidate that the client's requests are tried against; false if there
 // is none. The candidate for the default limits is tried on the clients that the default
-// limits apply to: not on trusted ones, nor on those with limits of their own.
+// limits apply to: not on trusted ones, nor on those with limits of their own or of a tier. It is not for
+// users with an override, whose limits no other change replaces.
 func (p *PolicySnapshot) Trial(clientID string) (Trial, bool) {
 	if p.set.Candidates.Len() == 0 {
 		return Trial{}, false
@@ -116,8 +125,9 @@ func (p *PolicySnapshot) Trial(clientID string) (Trial, bool) {
 	if !ok || clientID == GlobalCandidate {
 		c, _ = p.set.Candidates.Get(GlobalCandidate)
 		own, _ := p.Policy(clientID)
-		t.User = len(c.User) > 0 && len(own.User) == 0 && !own.Trusted
-		t.Client = len(c.Client) > 0 && len(own.Client) == 0 && !own.Trusted
+		tier, _ := p.set.Tiers.Get(own.Tier)
+		t.User = len(c.User) > 0 && len(own.User) == 0 && len(tier.User) == 0 && !own.Trusted
+		t.Client = len(c.Client) > 0 && len(own.Client) == 0 && len(tier.Client) == 0 && !own.Trusted
 	}
 	if !t.User && !t.Client {
 		return Trial{}, false
@@ -162,6 +172,23 @@ func (p *PolicySnapshot) Clients(most int) []string {
 
 // AllClients yields those that have a policy of their own, in no order.
 func (p *PolicySnapshot) AllClients() iter.Seq[string] { return p.live.Clients() }
+
+// Concerned returns the clients whose limits in force the changes may change; all: those of every client. It
+// looks at all policies if a tier is changed.
+func (p *PolicySnapshot) Concerned(changes []Change) (clientIDs []string, all bool) {
+	for i := range changes {
+		id, everyone := changes[i].Concerns()
+		if everyone {
+			return nil, true
+		}
+		if name, is := TierOf(changes[i].Target); is {
+			clientIDs = append(clientIDs, p.set.TierClients(name)...)
+		} else {
+			clientIDs = append(clientIDs, id)
+		}
+	}
+	return clientIDs, false
+}
 
 // Resets are those of the last entry. They are empty if it was not applied, but read as part of a
 // state.

@@ -13,10 +13,15 @@ import (
 // part that it touches.
 const shards = 1 << 10
 
+// few is up to how many entries a map is not divided: a change copies it all, and there may be many such
+// maps.
+const few = 64
+
 // Map maps strings to values. It is never changed, so it may be read from everywhere at once. The zero
 // Map is empty.
 type Map[V any] struct {
-	parts *[shards]map[string]V // nil: it is empty
+	parts *[shards]map[string]V // nil: it is not divided
+	whole *map[string]V         // of one that is not divided; nil: it is empty
 	len   int
 }
 
@@ -27,10 +32,12 @@ func shardOf(key string) int { return int(maphash.String(seed, key) % shards) }
 
 // Get returns the value of a key, and whether there is one.
 func (m Map[V]) Get(key string) (v V, ok bool) {
-	if m.parts == nil {
-		return v, false
+	switch {
+	case m.parts != nil:
+		v, ok = m.parts[shardOf(key)][key]
+	case m.whole != nil:
+		v, ok = (*m.whole)[key]
 	}
-	v, ok = m.parts[shardOf(key)][key]
 	return v, ok
 }
 
@@ -40,6 +47,13 @@ func (m Map[V]) Len() int { return m.len }
 // All yields every entry, in no order.
 func (m Map[V]) All() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
+		if m.whole != nil {
+			for key, v := range *m.whole {
+				if !yield(key, v) {
+					return
+				}
+			}
+		}
 		if m.parts == nil {
 			return
 		}
@@ -69,13 +83,14 @@ func (m Map[V]) Edit() *Edit[V] { return &Edit[V]{m: m} }
 
 // Edit is a map while it is made. Only one goroutine may use it.
 type Edit[V any] struct {
-	m   Map[V]        // as it is now
-	own *[shards]bool // parts that no Map has; nil: a Map has even the table of them
+	m        Map[V]        // as it is now
+	own      *[shards]bool // parts that no Map has; nil: a Map has even the table of them
+	ownWhole bool          // no Map has m.whole
 }
 
 // Set gives a key a value.
 func (e *Edit[V]) Set(key string, v V) {
-	part := e.part(key)
+	part := e.part(key, 1)
 	before := len(part)
 	part[key] = v
 	e.m.len += len(part) - before
@@ -84,7 +99,7 @@ func (e *Edit[V]) Set(key string, v V) {
 // Delete removes a key, if it is there.
 func (e *Edit[V]) Delete(key string) {
 	if _, ok := e.m.Get(key); ok {
-		delete(e.part(key), key)
+		delete(e.part(key, 0), key)
 		e.m.len--
 	}
 }
@@ -94,18 +109,31 @@ func (e *Edit[V]) Get(key string) (v V, ok bool) { return e.m.Get(key) }
 
 // Map returns what was made. Afterwards the Edit is a copy of it, which may be changed further.
 func (e *Edit[V]) Map() Map[V] {
-	e.own = nil
+	e.own, e.ownWhole = nil, false
 	return e.m
 }
 
-// part returns the part of a key, copied if a Map has it.
-func (e *Edit[V]) part(key string) map[string]V {
+// part returns the part of a key, copied if a Map has it, with room for so many more entries.
+func (e *Edit[V]) part(key string, more int) map[string]V {
+	if e.m.parts == nil && e.m.len+more <= few {
+		return e.whole()
+	}
 	if e.own == nil {
 		parts := new([shards]map[string]V)
 		if e.m.parts != nil {
 			*parts = *e.m.parts
 		}
-		e.m.parts, e.own = parts, new([shards]bool)
+		e.own = new([shards]bool)
+		if e.m.whole != nil {
+			for key, v := range *e.m.whole {
+				i := shardOf(key)
+				if e.own[i] = true; parts[i] == nil {
+					parts[i] = map[string]V{}
+				}
+				parts[i][key] = v
+			}
+		}
+		e.m.parts, e.m.whole = parts, nil
 	}
 	i := shardOf(key)
 	if !e.own[i] {
@@ -115,4 +143,17 @@ func (e *Edit[V]) part(key string) map[string]V {
 		}
 	}
 	return e.m.parts[i]
+}
+
+// whole returns all entries of a map that is not divided, copied if a Map has them.
+func (e *Edit[V]) whole() map[string]V {
+	if !e.ownWhole {
+		e.ownWhole = true
+		copied := map[string]V{}
+		if e.m.whole != nil {
+			maps.Copy(copied, *e.m.whole)
+		}
+		e.m.whole = &copied
+	}
+	return *e.m.whole
 }

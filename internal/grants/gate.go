@@ -95,10 +95,11 @@ func overQuota(x *issuance) string {
 }
 
 // tryCandidate counts the request against limits that are tried out, if there are any for its key,
-// whether or not the limits in force admitted it. It never denies a request.
+// whether or not the limits in force admitted it. It never denies a request. A user with an override is not
+// concerned: it stays whatever the limits of all others become.
 func (s *Service) tryCandidate(now time.Time, policies *clientcfg.PolicySnapshot, x *issuance, out *Decided) {
 	trial, ok := policies.Trial(x.client.ID)
-	if !ok || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
+	if !ok || out.Decision.Overridden || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
 		return
 	}
 	d := s.opts.Counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: x.auth.Username}, trial.Effective, 1)

@@ -286,6 +286,20 @@ func TestGateTriesCandidates(t *testing.T) {
 	}
 }
 
+// TestGateTriesNoCandidateOnOverrides: the limits of one user stay whatever those of all others become.
+func TestGateTriesNoCandidateOnOverrides(t *testing.T) {
+	one := []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
+	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{User: one})
+	w, seen := policyWorld(t, ratelimit.DefaultSettings(), set)
+	w.tokens("shop")
+	check.Equal(t, "CandidateAsked", (*seen)[0].CandidateAsked, true)
+	user := (*seen)[0].Username
+	w, seen = policyWorld(t, ratelimit.DefaultSettings(), set.WithOverride("shop", user, &clientcfg.Override{User: []ratelimit.Limit{ratelimit.DefaultLimit()}}))
+	w.tokens("shop")
+	check.Equal(t, "Username", (*seen)[0].Username, user)
+	check.Equal(t, "CandidateAsked for a user with an override", (*seen)[0].CandidateAsked, false)
+}
+
 // TestGateIsExact: of many at once, exactly as many pass as the limit says.
 func TestGateIsExact(t *testing.T) {
 	w, _ := limitedWorld(t, policy("shop", ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("l", 10, time.Hour)}}))

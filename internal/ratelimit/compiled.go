@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"hash/fnv"
 	"iter"
 	"maps"
@@ -15,38 +16,53 @@ import (
 // changed copy, which [Compiled.Edit] begins, costs what is changed, however many clients there are.
 type Compiled struct {
 	byClient cowmap.Map[*own]
+	policies int // how many in byClient have a policy
 	all      *common
 }
 
-// common is the settings for all clients, compiled.
+// common is what clients have in common, compiled: the settings for all of them, and the tiers.
 type common struct {
 	Settings        // without Clients
 	user, client    *Limits
-	inside, outside *Effective // for clients without a policy of their own, inside and outside of the canary share
+	inside, outside *Effective // for clients with nothing of their own, inside and outside of the canary share
 	canary          uint64     // how many of the canaryBuckets are inside
+	tiers           cowmap.Map[*tier]
 }
 
-// own is the policy of one client, compiled by itself. So a change of the settings for all clients
+// own is what one client has of its own, compiled by itself. So a change of what clients have in common
 // compiles none of them: what both come to together is made when it is first asked for.
 type own struct {
+	given
+	last atomic.Pointer[merged]
+}
+
+// given is what a client was given: a policy, overrides, or both.
+type given struct {
 	Policy
-	user, client *Limits // nil: those for all clients
-	last         atomic.Pointer[merged]
+	policy       bool                 // there is one
+	tier         string               // that it names; empty: none
+	user, client *Limits              // of the policy; nil: those of the tier, or else those for all clients
+	overrides    *cowmap.Map[*Limits] // by username; nil: none
+	shared       bool                 // it is that of all clients that have nothing but the tier
 }
 
 // merged is what applies to a client under certain common settings.
 type merged struct {
 	Effective
-	under *common
+	outside *Effective // outside of the canary share; nil: the same, or of one client only
+	under   *common
 }
 
 // Effective is what applies to one client: limits, mode and settings. It must not be changed.
 type Effective struct {
-	User        *Limits // of one user of the client
+	User        *Limits // of one user of the client, without an override
 	Client      *Limits // of the client itself, for client_credentials
 	Mode        Mode    // Enforce, DryRun or Off
 	Trusted     bool
 	HideHeaders bool
+	Tier        string // whose values apply where the client has none of its own; empty: there is none
+
+	overrides *cowmap.Map[*Limits] // by username, as keys have it; nil: there are none
 }
 
 // Compile validates the settings and prepares them for decisions. The error is that of
@@ -56,7 +72,7 @@ func Compile(s Settings) (*Compiled, error) {
 	errs := fielderr.Of(e.SetCommon(s))
 	for _, id := range slices.Sorted(maps.Keys(s.Clients)) {
 		p := s.Clients[id]
-		errs = append(errs, fielderr.Of(e.SetPolicy(id, &p))...)
+		errs = append(errs, fielderr.Of(e.SetPolicy(id, &p, ""))...)
 	}
 	if err := errs.Err(); err != nil {
 		return nil, err
@@ -65,13 +81,17 @@ func Compile(s Settings) (*Compiled, error) {
 }
 
 // Edit begins a changed copy.
-func (p *Compiled) Edit() *CompiledEdit { return &CompiledEdit{from: p, all: p.all} }
+func (p *Compiled) Edit() *CompiledEdit {
+	return &CompiledEdit{byClient: p.byClient.Edit(), policies: p.policies, all: p.all}
+}
 
 // CompiledEdit is a [Compiled] while it is made. Only one goroutine may use it.
 type CompiledEdit struct {
-	from     *Compiled
-	byClient *cowmap.Edit[*own] // nil: as in from
-	all      *common
+	byClient  *cowmap.Edit[*own]
+	policies  int
+	all       *common
+	tiers     *cowmap.Edit[*tier]              // nil: as in all
+	overrides map[string]*cowmap.Edit[*Limits] // by client; those of others as in byClient
 }
 
 // SetCommon replaces everything except Clients. An error is that of [Settings.Validate], and changes
@@ -85,43 +105,74 @@ func (e *CompiledEdit) SetCommon(s Settings) error {
 		Settings: s, user: newLimits(s.Default.User), client: newLimits(s.Default.Client),
 		canary: uint64(s.CanaryPercent*canaryBuckets/100 + 0.5),
 	}
+	if e.all != nil {
+		c.tiers = e.all.tiers
+	}
 	base := Effective{User: c.user, Client: c.client, HideHeaders: s.Default.HideHeaders}
 	c.inside, c.outside = base.with(s.mode(Unset, true)), base.with(s.mode(Unset, false))
 	e.all = c
 	return nil
 }
 
-// SetPolicy gives a client a policy, or none if it is nil. An error has the problems of the policy, by
-// their paths in the settings, and changes nothing.
-func (e *CompiledEdit) SetPolicy(clientID string, p *Policy) error {
-	if e.byClient == nil {
-		e.byClient = e.from.byClient.Edit()
+// SetPolicy gives a client a policy, or none if it is nil. What the policy leaves open comes from the tier
+// of that name, if there is one. An error has the problems of the policy, by their paths in the settings,
+// and changes nothing.
+func (e *CompiledEdit) SetPolicy(clientID string, p *Policy, tier string) error {
+	var g given
+	if p != nil {
+		if errs := p.validate(); len(errs) > 0 {
+			return errs.Under(fielderr.Join("clients", clientID)).Err()
+		}
+		g = given{Policy: *p, policy: true, tier: tier}
+		g.user, g.client = p.compiled()
 	}
-	if p == nil {
-		e.byClient.Delete(clientID)
-		return nil
+	if was, ok := e.byClient.Get(clientID); ok {
+		g.overrides = was.overrides
 	}
-	if errs := p.validate(); len(errs) > 0 {
-		return errs.Under(fielderr.Join("clients", clientID)).Err()
-	}
-	o := &own{Policy: *p}
-	if len(p.User) > 0 {
-		o.user = newLimits(p.User)
-	}
-	if len(p.Client) > 0 {
-		o.client = newLimits(p.Client)
-	}
-	e.byClient.Set(clientID, o)
+	e.give(clientID, &g)
 	return nil
 }
 
-// Compiled returns what was made. SetCommon must have succeeded for it, or for what it was made from.
-func (e *CompiledEdit) Compiled() *Compiled {
-	p := &Compiled{byClient: e.from.byClient, all: e.all}
-	if e.byClient != nil {
-		p.byClient = e.byClient.Map()
+// compiled returns the lists of the policy; nil for one that it does not have.
+func (p *Policy) compiled() (user, client *Limits) {
+	if len(p.User) > 0 {
+		user = newLimits(p.User)
 	}
-	return p
+	if len(p.Client) > 0 {
+		client = newLimits(p.Client)
+	}
+	return user, client
+}
+
+// give replaces what a client has of its own.
+func (e *CompiledEdit) give(clientID string, g *given) {
+	if was, ok := e.byClient.Get(clientID); ok && was.policy {
+		e.policies--
+	}
+	if g.policy {
+		e.policies++
+	}
+	if !g.policy && g.overrides == nil {
+		e.byClient.Delete(clientID)
+		return
+	}
+	o := e.bare(g)
+	if o == nil {
+		o = &own{given: *g}
+	}
+	e.byClient.Set(clientID, o)
+}
+
+// Compiled returns what was made, and ends the edit. SetCommon must have succeeded for it, or for what it
+// was made from.
+func (e *CompiledEdit) Compiled() *Compiled {
+	e.giveOverrides()
+	if e.tiers != nil {
+		all := *e.all
+		all.tiers = e.tiers.Map()
+		e.all = &all
+	}
+	return &Compiled{byClient: e.byClient.Map(), policies: e.policies, all: e.all}
 }
 
 // Enforced returns limits that are enforced for every client: the first for keys with a Username, the
@@ -149,37 +200,55 @@ func (p *Compiled) For(clientID string) *Effective {
 }
 
 // Clients yields the clients that have a policy of their own, in no order.
-func (p *Compiled) Clients() iter.Seq[string] { return p.byClient.Keys() }
-
-// Len is how many clients have a policy of their own.
-func (p *Compiled) Len() int { return p.byClient.Len() }
-
-// under returns what applies to the client of the policy under common settings. It is made once, as
-// long as nothing asks for it under others.
-func (o *own) under(c *common, clientID string) *Effective {
-	if m := o.last.Load(); m != nil && m.under == c {
-		return &m.Effective
+func (p *Compiled) Clients() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for id, o := range p.byClient.All() {
+			if o.policy && !yield(id) {
+				return
+			}
+		}
 	}
-	m := &merged{under: c, Effective: Effective{
-		User: o.user, Client: o.client, Trusted: o.Trusted, HideHeaders: o.HideHeaders || c.Default.HideHeaders,
-		Mode: c.mode(o.Mode, c.inCanary(clientID)),
-	}}
-	if m.User == nil {
-		m.User = c.user
-	}
-	if m.Client == nil {
-		m.Client = c.client
-	}
-	o.last.Store(m)
-	return &m.Effective
 }
 
-// For returns the limits of the key: those of the client itself if it has no username.
-func (e *Effective) For(k Key) *Limits {
-	if k.Username == "" {
-		return e.Client
+// Len is how many clients have a policy of their own.
+func (p *Compiled) Len() int { return p.policies }
+
+// under returns what applies to the client under common settings. It is made once, as long as nothing
+// asks for it under others.
+func (o *own) under(c *common, clientID string) *Effective {
+	m := o.last.Load()
+	if m == nil || m.under != c {
+		m = o.merge(c, clientID)
+		o.last.Store(m)
 	}
-	return e.User
+	if m.outside == nil || c.inCanary(clientID) {
+		return &m.Effective
+	}
+	return m.outside
+}
+
+// merge returns what applies to the client: each value from the policy, or else from its tier, or else
+// from the settings for all clients.
+func (o *own) merge(c *common, clientID string) *merged {
+	t, ok := c.tiers.Get(o.tier)
+	if !ok {
+		t = noTier
+	}
+	m := &merged{under: c, Effective: Effective{
+		User: cmp.Or(o.user, t.user, c.user), Client: cmp.Or(o.client, t.client, c.client),
+		Trusted: o.Trusted, HideHeaders: o.HideHeaders || t.HideHeaders || c.Default.HideHeaders,
+		Tier: t.name, overrides: o.overrides,
+	}}
+	mode := cmp.Or(o.Mode, t.Mode)
+	if !o.shared {
+		m.Mode = c.mode(mode, c.inCanary(clientID))
+		return m
+	}
+	m.Mode = c.mode(mode, true)
+	if outside := c.mode(mode, false); outside != m.Mode {
+		m.outside = m.with(outside)
+	}
+	return m
 }
 
 func (e Effective) with(m Mode) *Effective {

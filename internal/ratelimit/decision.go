@@ -33,6 +33,8 @@ type Decision struct {
 	Outcome Outcome
 	// Soft is set if the use of any limit has reached its SoftRatio: the client should be warned.
 	Soft bool
+	// Overridden is set if the limits are those of this user alone: see [CompiledEdit.SetOverride].
+	Overridden bool
 	// RetryAfter is the exact time, in whole milliseconds, after which the same request passes if
 	// nothing else is counted meanwhile; a millisecond earlier it does not. It is [Never] if the
 	// request asks for more than a limit ever admits, and 0 if it was not denied.

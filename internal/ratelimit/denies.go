@@ -13,7 +13,8 @@ func (c *Counters) Denies(now time.Time, k Key, e *Effective) (d Decision, denie
 		return d, false
 	}
 	k = k.bounded()
-	ms, ls := millis(now), e.For(k)
+	ms := millis(now)
+	ls, overridden := e.of(k)
 	s, h := c.lookup(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +30,7 @@ func (c *Counters) Denies(now time.Time, k Key, e *Effective) (d Decision, denie
 	default:
 		return d, false
 	}
-	d.hide = e.HideHeaders
+	d.hide, d.Overridden = e.HideHeaders, overridden
 	return d, true
 }
 

@@ -24,7 +24,11 @@ func (c *Counters) Take(now time.Time, k Key, e *Effective, n int64) (d Decision
 		return d
 	}
 	k = k.bounded()
-	c.take(millis(now), k, e.For(k), max(n, 1), &d)
+	ls := e.list(k)
+	if e.overrides != nil {
+		ls, d.Overridden = e.override(k)
+	}
+	c.take(millis(now), k, ls, max(n, 1), &d)
 	d.hide = e.HideHeaders || e.Mode == DryRun
 	if d.Outcome == Denied && e.Mode == DryRun {
 		d.Outcome = WouldDeny

@@ -6,6 +6,7 @@ package testworld
 import (
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -71,6 +72,13 @@ func Policies(tb testing.TB, file ratelimit.Settings, set clientcfg.PolicySet) *
 	}
 	for name, c := range set.Candidates.All() {
 		put(clientcfg.ChangeCandidate(name, &c))
+	}
+	for name, t := range set.Tiers.All() {
+		put(clientcfg.ChangeTier(name, &t))
+	}
+	for key, o := range set.Overrides.All() {
+		id, username, _ := strings.Cut(key, " ")
+		put(clientcfg.ChangeOverride(id, username, &o))
 	}
 	source, err := clientcfg.NewPolicySource(context.Background(), state, clientcfg.PolicyOptions{Base: file})
 	if err == nil {

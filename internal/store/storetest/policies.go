@@ -147,7 +147,10 @@ func policyFields(t *testing.T, b Backend) {
 	second.Changes = nil
 	for i, id := range names {
 		value := json.RawMessage(`{"note":"` + strconv.Itoa(i) + `"}`)
-		for _, target := range []string{clientcfg.PolicyTarget(id), clientcfg.CandidateTarget(id), clientcfg.CountersTarget(id)} {
+		for _, target := range []string{
+			clientcfg.PolicyTarget(id), clientcfg.CandidateTarget(id), clientcfg.TierTarget(id), clientcfg.OverrideTarget(id, "$a b.c"),
+			clientcfg.CountersTarget(id),
+		} {
 			first.Changes = append(first.Changes, clientcfg.Change{Target: target, Before: json.RawMessage("null"), After: value})
 			second.Changes = append(second.Changes, clientcfg.Change{Target: target, Before: value, After: json.RawMessage("null")})
 		}
@@ -156,7 +159,7 @@ func policyFields(t *testing.T, b Backend) {
 	appendEntry(t, b, first)
 	state := policies(t, b)
 	equal(t, "policies", folded(t, first), state)
-	if got, want := len(state.Targets), 1+2*len(names); got != want {
+	if got, want := len(state.Targets), 1+4*len(names); got != want {
 		t.Errorf("%d targets, want %d: a reset is none", got, want)
 	}
 	equal(t, "entries", []clientcfg.PolicyEntry{first}, entriesFrom(t, b, 1))

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/adminapi"
+)
+
+// policyFlags are the flags of "limits set" and "limits unset" that say what of a policy is meant.
+type policyFlags struct{ tier, user string }
+
+// forUser is the flag for one user of the client.
+const forUser = "for-user"
+
+func (f *policyFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.user, forUser, "", "only this user of the client, who gets limits in place of those that all its users have")
+}
+
+func overridePath(clientID, username string) string {
+	return policyPath(clientID) + "/users/" + url.PathEscape(username)
+}
+
+// checkForUser refuses flags that are about more than one user.
+func (f *policyFlags) checkForUser(cmd *cobra.Command, args []string, others ...string) error {
+	if len(args) == 0 || f.user == "" {
+		return usagef("limits %s: --%s needs a CLIENT and the name of a user", cmd.Name(), forUser)
+	}
+	for _, name := range others {
+		if cmd.Flags().Changed(name) {
+			return usagef("limits %s: --%s is about the client, and --%s about one of its users", cmd.Name(), name, forUser)
+		}
+	}
+	return nil
+}
+
+// setOverride gives one user of a client limits of its own. doc has the fields that the flags set.
+func (l *limits) setOverride(cmd *cobra.Command, args []string, f *policyFlags, doc map[string]any) error {
+	if err := f.checkForUser(cmd, args, "client", "limit", "requests", "window", "hide-headers", "tier"); err != nil {
+		return err
+	}
+	if len(doc) == 0 {
+		return usagef("limits set: nothing to set: give --user or --note with --%s", forUser)
+	}
+	return l.perform(cmd.Context(), change{
+		read: overridePath(args[0], f.user), method: http.MethodPatch, body: doc,
+		done: "The limits of " + f.user + " at " + args[0] + " are now set",
+	})
+}
+
+// unsetOverride gives one user of a client the limits of all others again.
+func (l *limits) unsetOverride(cmd *cobra.Command, args []string, f *policyFlags) error {
+	if err := f.checkForUser(cmd, args, "field"); err != nil {
+		return err
+	}
+	return l.perform(cmd.Context(), change{
+		read: overridePath(args[0], f.user), method: http.MethodDelete,
+		done: "The limits of " + f.user + " at " + args[0] + " are now those of all users",
+	})
+}
+
+// shownUsers is how many users with limits of their own "limits get" shows.
+const shownUsers = 100
+
+// overrideRows are the rows of a table for the users of a client with limits of their own.
+func (l *limits) overrideRows(ctx context.Context, clientID string, n int) (rows [][]string, err error) {
+	if n == 0 {
+		return nil, nil
+	}
+	raw, err := l.fetch(ctx, policyPath(clientID)+"/users", url.Values{"limit": {strconv.Itoa(shownUsers)}})
+	if err != nil {
+		return nil, err
+	}
+	var page adminapi.Overrides
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	for _, o := range page.Overrides {
+		rows = append(rows, []string{"user " + o.Username, showLimits(o.User), "changed here", o.Note})
+	}
+	if more := n - len(page.Overrides); more > 0 {
+		rows = append(rows, []string{fmt.Sprintf("and %d more", more)})
+	}
+	return rows, nil
+}
+
+// tierOf reads the tier of a client; an empty one if it has none.
+func (l *limits) tierOf(ctx context.Context, name string) (t adminapi.TierView, err error) {
+	if name == "" {
+		return t, nil
+	}
+	raw, err := l.fetch(ctx, tierPath(name), nil)
+	if err == nil {
+		err = json.Unmarshal(raw, &t)
+	}
+	if err != nil {
+		return t, fmt.Errorf("read the tier %s: %w", name, err)
+	}
+	return t, nil
+}

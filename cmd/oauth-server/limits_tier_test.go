@@ -1,0 +1,80 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTiersAreShown: in a list of their own, beside the clients that have them, and where each value of a client
+// comes from.
+func TestTiersAreShown(t *testing.T) {
+	flags, _ := readAPI(t)
+	for _, tt := range []struct{ args, want string }{
+		{"limits tier list", `TIER MODE USER LIMITS CLIENT LIMITS CLIENTS NOTE
+gold - 20/60s - 2 n
+silver off - - 0
+`},
+		{"limits tier show gold", `SETTING VALUE FROM
+mode dry_run tier
+user limits 20/60s tier
+client limits - all clients
+hide headers no all clients
+clients 2
+note
+`},
+		{"limits get shop", `SETTING VALUE FROM
+mode dry_run tier gold
+trusted no all clients
+user limits 20/60s tier gold
+client limits 3/1s changed here
+hide headers no all clients
+user ada 1/60s changed here noisy
+user bob 500/60s changed here
+and 1 more
+note
+`},
+	} {
+		stdout, stderr, status := run(t, "", append(strings.Fields(tt.args), flags...)...)
+		if diff := cmp.Diff(tt.want, table(stdout)); diff != "" || status != exitOK {
+			t.Errorf("%s: status %d, %s (-want +got):\n%s", tt.args, status, stderr, diff)
+		}
+	}
+	stdout, _, _ := run(t, "", append([]string{"limits", "list"}, flags...)...)
+	if line := "changed here, tier gold, 3 users' own"; !strings.Contains(table(stdout), line) {
+		t.Errorf("the list does not say %q:\n%s", line, stdout)
+	}
+	if stdout, _, _ = run(t, "", append([]string{"limits", "tier", "list", "-o", "json"}, flags...)...); !strings.Contains(stdout, `"clients": 2`) {
+		t.Errorf("as JSON:\n%s", stdout)
+	}
+}
+
+func TestTierCommandLine(t *testing.T) {
+	flags, asked := readAPI(t)
+	for _, tt := range []struct{ args, says string }{
+		{"limits tier set", "NAME is missing"},
+		{"limits tier set gold", "nothing to set"},
+		{"limits tier set gold --limit 5", "such as 10/60s"},
+		{"limits tier show", "NAME is missing"},
+		{"limits tier colour", `unknown command "colour"`},
+		{"limits set --tier gold", "--tier needs a CLIENT"},
+		{"limits set --for-user ada --user 1/60s", "--for-user needs a CLIENT"},
+		{"limits set shop --for-user= --user 1/60s", "the name of a user"},
+		{"limits set shop --for-user ada", "nothing to set: give --user"},
+		{"limits set shop --for-user ada --limit 1/60s", "--limit is about the client"},
+		{"limits set shop --for-user ada --client 1/60s", "--client is about the client"},
+		{"limits set shop --for-user ada --tier gold", "--tier is about the client"},
+		{"limits unset --for-user ada", "--for-user needs a CLIENT"},
+		{"limits unset shop --for-user ada --field user", "--field is about the client"},
+		{"limits unset --field tier", "none of user"},
+	} {
+		_, stderr, status := run(t, "", append(strings.Fields(tt.args), flags...)...)
+		if status != exitUsage || !strings.Contains(stderr, tt.says) {
+			t.Errorf("%s: status %d; it does not say %q: %s", tt.args, status, tt.says, stderr)
+		}
+	}
+	if len(*asked) > 0 {
+		t.Errorf("a command line that cannot be asked for %v", *asked)
+	}
+}

@@ -1,0 +1,131 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict"
+)
+
+// overrideResource is the limits of one user of one client. The username is that of the keys that are
+// counted.
+type overrideResource struct{ clientID, username string }
+
+func (r overrideResource) target() string { return clientcfg.OverrideTarget(r.clientID, r.username) }
+
+func (r overrideResource) get(p *clientcfg.PolicySnapshot) (clientcfg.Override, bool) {
+	return p.Set().Overrides.Get(clientcfg.OverrideKey(r.clientID, r.username))
+}
+
+func (r overrideResource) state(p *clientcfg.PolicySnapshot) state {
+	o, ok := r.get(p)
+	return state{doc: r.document(o), exists: ok, version: o.Changed}
+}
+
+func (r overrideResource) base(p *clientcfg.PolicySnapshot) any { return r.state(p).doc }
+
+func (r overrideResource) with(_ *clientcfg.PolicySnapshot, v *strict.Value, _ time.Time) ([]clientcfg.Change, error) {
+	if v == nil {
+		return one(clientcfg.ChangeOverride(r.clientID, r.username, nil))
+	}
+	o, err := r.read(v)
+	if err != nil {
+		return nil, err
+	}
+	return one(clientcfg.ChangeOverride(r.clientID, r.username, &o))
+}
+
+func (r overrideResource) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
+	return r.show(p)
+}
+
+func (r overrideResource) show(p *clientcfg.PolicySnapshot) adminapi.OverrideView {
+	o, _ := r.get(p)
+	view := adminapi.OverrideView{Override: r.document(o)}
+	view.Meta.Version = o.Changed
+	return view
+}
+
+func (r overrideResource) absent() *problemError {
+	return notFound("the user %q has no limits of its own at the client %q", r.username, r.clientID)
+}
+
+func (r overrideResource) document(o clientcfg.Override) adminapi.Override {
+	return adminapi.Override{ClientID: r.clientID, Username: r.username, User: adminapi.ShowLimits(o.User), Note: o.Note}
+}
+
+func (r overrideResource) read(v *strict.Value) (clientcfg.Override, error) {
+	var in struct {
+		ClientID *string           `json:"client_id"`
+		Username *string           `json:"username"`
+		User     []ratelimit.Limit `json:"user"`
+		Note     string            `json:"note"`
+		Meta     strict.Skip       `json:"meta"`
+	}
+	errs := v.Decode(&in, nil)
+	errs.AddUnreported(checkClientID(in.ClientID, r.clientID))
+	if in.Username != nil && *in.Username != r.username {
+		errs.Add("username", "%q is not that of the address, %q", *in.Username, r.username)
+	}
+	errs.AddUnreported(checkNote(in.Note))
+	if len(in.User) == 0 {
+		var needed fielderr.Errors
+		needed.Add("user", "needs at least one limit; to give the user those of all others again, DELETE this")
+		errs.AddUnreported(needed)
+	}
+	limits := ratelimit.Policy{User: in.User}
+	errs.AddUnreported(fielderr.Of(limits.Validate()))
+	return clientcfg.Override{User: in.User, Note: in.Note}, errs.Err()
+}
+
+// onOverride accepts the clients that onPolicy accepts, and every name that a user can have: the user may
+// come later.
+func (s *Server) onOverride(f func(*call, resource) error) handler {
+	return func(c *call) error {
+		name, err := c.name("username", grants.MaxUsernameLength)
+		if err != nil {
+			return err
+		}
+		return s.onPolicy(func(c *call, r resource) error {
+			o, err := s.override(c.Request().Context(), r.(policyResource).clientID, name) //nolint:forcetypeassert // onPolicy passes nothing else
+			if err != nil {
+				return err
+			}
+			return f(c, o)
+		})(c)
+	}
+}
+
+// override is the override of a user who is named in any way in which the name can be typed.
+func (s *Server) override(ctx context.Context, clientID, typed string) (overrideResource, error) {
+	name, err := grants.StoredName(ctx, s.o.Users, typed)
+	if err != nil {
+		return overrideResource{}, err
+	}
+	if err := grants.ValidateUsername(name); err != nil {
+		return overrideResource{}, invalidField("username", "%v", err)
+	}
+	return overrideResource{clientID, name}, nil
+}
+
+// listOverrides answers with the overrides of a client, a page at a time.
+func (s *Server) listOverrides(c *call, r resource) error {
+	id := r.(policyResource).clientID //nolint:forcetypeassert // onPolicy passes nothing else
+	p := s.o.Policies.Snapshot()
+	names, next, err := c.page(withoutPrefix(clientcfg.OverrideKey(id, ""), p.Set().Overrides.Keys()))
+	if err != nil {
+		return err
+	}
+	out := adminapi.Overrides{
+		ClientID: id, Version: p.Version(), LeftOut: p.LeftOut(), Overrides: make([]adminapi.OverrideView, len(names)), Next: next,
+	}
+	for i, name := range names {
+		out.Overrides[i] = overrideResource{id, name}.show(p)
+	}
+	return c.answer(out)
+}

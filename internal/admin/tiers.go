@@ -1,0 +1,151 @@
+package admin
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict"
+)
+
+// tierRoutes are those of tiers and overrides.
+func (s *Server) tierRoutes() []route {
+	return []route{
+		{http.MethodGet, "/tiers", read, s.listTiers},
+		{http.MethodGet, "/tiers/:name", read, s.onTier(s.get)},
+		{http.MethodPut, "/tiers/:name", write, s.onTier(s.put)},
+		{http.MethodPatch, "/tiers/:name", write, s.onTier(s.patch)},
+		{http.MethodDelete, "/tiers/:name", write, s.onTier(s.remove)},
+		{http.MethodGet, "/policies/:client_id/users", read, s.onPolicy(s.listOverrides)},
+		{http.MethodGet, "/policies/:client_id/users/:username", read, s.onOverride(s.get)},
+		{http.MethodPut, "/policies/:client_id/users/:username", write, s.onOverride(s.put)},
+		{http.MethodPatch, "/policies/:client_id/users/:username", write, s.onOverride(s.patch)},
+		{http.MethodDelete, "/policies/:client_id/users/:username", write, s.onOverride(s.remove)},
+	}
+}
+
+// tierResource is a tier.
+type tierResource struct{ name string }
+
+func (r tierResource) target() string { return clientcfg.TierTarget(r.name) }
+
+func (r tierResource) state(p *clientcfg.PolicySnapshot) state {
+	t, ok := p.Set().Tiers.Get(r.name)
+	return state{doc: showTier(r.name, t), exists: ok, version: t.Changed}
+}
+
+func (r tierResource) base(p *clientcfg.PolicySnapshot) any { return r.state(p).doc }
+
+func (r tierResource) with(_ *clientcfg.PolicySnapshot, v *strict.Value, _ time.Time) ([]clientcfg.Change, error) {
+	if v == nil {
+		return one(clientcfg.ChangeTier(r.name, nil))
+	}
+	t, err := readTier(r.name, v)
+	if err != nil {
+		return nil, err
+	}
+	return one(clientcfg.ChangeTier(r.name, &t))
+}
+
+func (r tierResource) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
+	set := p.Set()
+	return r.show(p, set.TierUses())
+}
+
+// show is the view, given how many clients have each tier.
+func (r tierResource) show(p *clientcfg.PolicySnapshot, uses map[string]int) adminapi.TierView {
+	t, _ := p.Set().Tiers.Get(r.name)
+	view := adminapi.TierView{Tier: showTier(r.name, t), Clients: uses[r.name]}
+	view.Meta.Version = t.Changed
+	return view
+}
+
+func (r tierResource) absent() *problemError {
+	return notFound("there is no tier %q; to make one, PUT it with If-None-Match: *", r.name)
+}
+
+func showTier(name string, t clientcfg.Tier) adminapi.Tier {
+	return adminapi.Tier{
+		Name: name, Mode: string(t.Mode), User: adminapi.ShowLimits(t.User), Client: adminapi.ShowLimits(t.Client),
+		HideHeaders: t.HideHeaders, Note: t.Note,
+	}
+}
+
+func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
+	var in struct {
+		Name        *string           `json:"name"`
+		Mode        *ratelimit.Mode   `json:"mode"`
+		User        []ratelimit.Limit `json:"user"`
+		Client      []ratelimit.Limit `json:"client"`
+		HideHeaders bool              `json:"hide_headers"`
+		Note        string            `json:"note"`
+		Clients     strict.Skip       `json:"clients"`
+		Meta        strict.Skip       `json:"meta"`
+	}
+	errs := v.Decode(&in, nil)
+	t = clientcfg.Tier{User: in.User, Client: in.Client, HideHeaders: in.HideHeaders, Note: in.Note}
+	if in.Mode != nil {
+		t.Mode = *in.Mode
+	}
+	if in.Name != nil && *in.Name != name {
+		errs.Add("name", "%q is not that of the address, %q", *in.Name, name)
+	}
+	errs.AddUnreported(checkTierName("name", name))
+	errs.AddUnreported(checkMode(in.Mode))
+	errs.AddUnreported(checkNote(in.Note))
+	errs.AddUnreported(checkLists(t.User, t.Client))
+	errs.AddUnreported(fielderr.Of(t.Policy().Validate()))
+	return t, errs.Err()
+}
+
+// checkTierName refuses what cannot be the name of a tier, an empty text for instance, which is not the same
+// as to name none.
+func checkTierName(field, name string) (errs fielderr.Errors) {
+	if err := clientcfg.ValidateTierName(name); err != nil {
+		errs.Add(field, "%v", err)
+	}
+	return errs
+}
+
+func (s *Server) onTier(f func(*call, resource) error) handler {
+	return func(c *call) error {
+		name, err := c.name("name", clientcfg.MaxTierNameLength)
+		if err != nil {
+			return err
+		}
+		return f(c, tierResource{name})
+	}
+}
+
+// listTiers answers with the tiers, a page at a time.
+func (s *Server) listTiers(c *call) error {
+	p := s.o.Policies.Snapshot()
+	set := p.Set()
+	names, next, err := c.page(set.Tiers.Keys())
+	if err != nil {
+		return err
+	}
+	out := adminapi.Tiers{Version: p.Version(), LeftOut: p.LeftOut(), Tiers: make([]adminapi.TierView, len(names)), Next: next}
+	uses := set.TierUses()
+	for i, name := range names {
+		out.Tiers[i] = tierResource{name}.show(p, uses)
+	}
+	return c.answer(out)
+}
+
+// withoutPrefix yields the keys that begin with a prefix, without it.
+func withoutPrefix(prefix string, keys iter.Seq[string]) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for key := range keys {
+			if rest, is := strings.CutPrefix(key, prefix); is && !yield(rest) {
+				return
+			}
+		}
+	}
+}

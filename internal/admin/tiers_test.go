@@ -1,0 +1,236 @@
+package admin_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"oauth-server/internal/admin"
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+// create makes what does not exist yet.
+func (w *instance) create(path, body string) answer {
+	w.t.Helper()
+	return w.send(request{method: http.MethodPut, path: path, token: writer, ifNoneMatch: "*", contentType: "application/json", body: body})
+}
+
+// TestTierIsChangedInOnePlace: a tier is made, given to clients, changed for all of them, and removed when none
+// has it.
+func TestTierIsChangedInOnePlace(t *testing.T) {
+	w := newWorld(t)
+	w.create("/tiers/gold", `{"user":[{"requests":20}],"client":[{"requests":30}],"note":"n"}`).is(http.StatusOK)
+	w.create("/tiers/gold", `{}`).is(http.StatusPreconditionFailed)
+	w.patch("/policies/shop", `{"tier":"gold"}`).is(http.StatusOK)
+	w.put("/policies/app", `{"tier":"gold","user":[{"requests":5}]}`).is(http.StatusOK)
+	a := w.get("/policies/shop")
+	equal(t, "tier", a.at("tier"), any("gold"))
+	equal(t, "tier that applies", a.at("effective", "tier"), any("gold"))
+	equal(t, "limit of users", a.at("effective", "user", 0, "requests"), any(20.0))
+	equal(t, "source", a.at("meta", "source"), any("api"))
+	changed := w.patch("/tiers/gold?reason=spring", `{"user":[{"requests":25}]}`).is(http.StatusOK)
+	equal(t, "clients", changed.at("clients"), any(2.0))
+	equal(t, "limit of shop", w.get("/policies/shop").at("effective", "user", 0, "requests"), any(25.0))
+	equal(t, "limit of app", w.get("/policies/app").at("effective", "user", 0, "requests"), any(5.0))
+	equal(t, "client limit of app", w.get("/policies/app").at("effective", "client", 0, "requests"), any(30.0))
+	equal(t, "tier of app in the list of clients", w.get("/clients?prefix=app").at("clients", 0, "effective", "tier"), any("gold"))
+
+	trail := w.get("/audit?target=tiers/gold")
+	equal(t, "entries", len(trail.at("entries").([]any)), 2)
+	equal(t, "reason", trail.at("entries", 0, "reason"), any("spring"))
+	equal(t, "before", trail.at("entries", 0, "before", "user", 0, "requests"), any(20.0))
+	equal(t, "entries after it", trail.at("entries", 0, "more"), nil)
+
+	refused := w.change(http.MethodDelete, "/tiers/gold", "").is(http.StatusUnprocessableEntity)
+	equal(t, "field", refused.at("errors", 0, "field"), any("tiers.gold"))
+	equal(t, "why", refused.at("errors", 0, "detail"), any("is the tier of 2 clients: app, shop; give them another one, or none, first"))
+	w.patch("/policies/shop", `{"tier":null}`).is(http.StatusOK)
+	w.change(http.MethodDelete, "/policies/app", "").is(http.StatusNoContent)
+	w.change(http.MethodDelete, "/tiers/gold", "").is(http.StatusNoContent)
+	w.send(request{method: http.MethodGet, path: "/tiers/gold", token: reader}).is(http.StatusNotFound)
+	gone := w.change(http.MethodDelete, "/tiers/gold", "").is(http.StatusNotFound)
+	equal(t, "detail", gone.at("detail"), any(`there is no tier "gold"; to make one, PUT it with If-None-Match: *`))
+}
+
+func TestTierThatCannotBe(t *testing.T) {
+	w := newWorld(t)
+	w.create("/tiers/gold", `{}`).is(http.StatusOK)
+	for _, tt := range []struct{ path, body, field string }{
+		{"/policies/shop", `{"tier":"silver"}`, "clients.shop.tier"},
+		{"/policies/shop", `{"tier":""}`, "tier"},
+		{"/policies/shop", `{"tier":7}`, "tier"},
+		{"/tiers/gold", `{"name":"silver"}`, "name"},
+		{"/tiers/gold", `{"trusted":true}`, "trusted"},
+		{"/tiers/gold", `{"mode":"on"}`, "mode"},
+		{"/tiers/gold", `{"user":[]}`, "user"},
+		{"/tiers/gold", `{"client":[{"requests":0}]}`, "client[0].requests"},
+		{"/tiers/gold", `{"note":"a\nb"}`, "note"},
+		{"/tiers/a%20b", `{}`, "name"},
+	} {
+		a := w.put(tt.path, tt.body).is(http.StatusUnprocessableEntity)
+		equal(t, tt.path+" "+tt.body, a.at("errors", 0, "field"), any(tt.field))
+	}
+	w.send(request{method: http.MethodPut, path: "/tiers/silver", token: reader, ifNoneMatch: "*", contentType: "application/json", body: "{}"}).is(http.StatusForbidden)
+	w.send(request{method: http.MethodPut, path: "/tiers/silver", token: writer, contentType: "application/json", body: "{}"}).is(http.StatusPreconditionRequired)
+}
+
+// TestTiersArePaged, with how many clients have each.
+func TestTiersArePaged(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"silver", "gold", "a/b", "bronze"} {
+		w.create("/tiers/"+url.PathEscape(name), `{"note":"x"}`).is(http.StatusOK)
+	}
+	w.patch("/policies/shop", `{"tier":"gold"}`).is(http.StatusOK)
+	var got []string
+	for next := ""; ; {
+		var page adminapi.Tiers
+		w.get("/tiers?limit=3&after=" + url.QueryEscape(next)).into(&page)
+		equal(t, "version", page.Version, int64(5))
+		for _, tier := range page.Tiers {
+			got = append(got, fmt.Sprint(tier.Name, tier.Clients))
+		}
+		if next = page.Next; next == "" {
+			break
+		}
+	}
+	check.Equal(t, "tiers", got, []string{"a/b0", "bronze0", "gold1", "silver0"})
+}
+
+// TestEffectOfATier: a change of a tier is judged by all clients that have it.
+func TestEffectOfATier(t *testing.T) {
+	w := newWorld(t)
+	w.create("/tiers/gold", `{"client":[{"requests":30}]}`).is(http.StatusOK)
+	w.patch("/policies/shop", `{"tier":"gold"}`).is(http.StatusOK)
+	w.ask("shop", "", 9)
+	w.ask("app", "", 9)
+	a := w.patch("/tiers/gold?validate=true", `{"client":[{"requests":5}]}`).is(http.StatusOK)
+	equal(t, "widens", a.at("effect", "widens"), any(true))
+	equal(t, "hit", fmt.Sprint(a.at("effect", "hit")), "[map[at_least:true client_id:shop requests:1]]")
+	a = w.patch("/tiers/gold?validate=true", `{"client":[{"requests":50}]}`).is(http.StatusOK)
+	equal(t, "a higher limit widens", a.at("effect", "widens"), any(false))
+	equal(t, "limit after all", w.get("/policies/shop").at("effective", "client", 0, "requests"), any(30.0))
+}
+
+// TestTierLocksNoOperatorOut.
+func TestTierLocksNoOperatorOut(t *testing.T) {
+	w := newWorld(t)
+	w.create("/tiers/gold", `{}`).is(http.StatusOK)
+	w.patch("/policies/ops", `{"tier":"gold"}`).is(http.StatusOK)
+	a := w.patch("/tiers/gold", `{"client":[{"requests":1,"window":"24h"}]}`).is(http.StatusConflict)
+	equal(t, "type", a.at("type"), any("urn:oauth-server:problem:locks-out-admin"))
+}
+
+// TestOverridesOfUsers: one user of one client has limits of its own, under the name that is counted.
+func TestOverridesOfUsers(t *testing.T) {
+	w := newWorld(t)
+	w.send(request{method: http.MethodGet, path: "/policies/shop/users/ada", token: reader}).is(http.StatusNotFound)
+	w.create("/policies/shop/users/ADA", `{"user":[{"requests":2}],"note":"noisy"}`).is(http.StatusOK)
+	w.create("/policies/shop/users/ada", `{"user":[{"requests":2}]}`).is(http.StatusPreconditionFailed)
+	equal(t, "requests of ada", w.ask("shop", "ada", 5), 2)
+	equal(t, "requests of eve", w.ask("shop", "eve", 5), 5)
+	a := w.get("/policies/shop/users/ada")
+	equal(t, "username", a.at("username"), any("ada"))
+	equal(t, "note", a.at("note"), any("noisy"))
+	a = w.get("/policies/shop")
+	equal(t, "overrides", a.at("effective", "overrides"), any(1.0))
+	equal(t, "source", a.at("meta", "source"), any("none"))
+	equal(t, "policies", len(w.get("/policies").at("policies").([]any)), 1) // that of the file
+	w.patch("/policies/shop/users/ada", `{"user":[{"requests":4}]}`).is(http.StatusOK)
+	equal(t, "note after a patch", w.get("/policies/shop/users/ada").at("note"), any("noisy"))
+	equal(t, "more requests of ada", w.ask("shop", "ada", 5), 2)
+
+	// Whatever else is changed, they stay, and others have what they had.
+	w.put("/policies/shop", `{"user":[{"requests":100}],"trusted":false}`).is(http.StatusOK)
+	w.create("/policies/shop/users/bob%20b", `{"user":[{"requests":3}]}`).is(http.StatusOK)
+	w.create("/policies/app/users/ada", `{"user":[{"requests":3}]}`).is(http.StatusOK)
+	equal(t, "overrides after a change of the policy", w.get("/policies/shop").at("effective", "overrides"), any(2.0))
+	var page adminapi.Overrides
+	w.get("/policies/shop/users?limit=1").into(&page)
+	equal(t, "first", page.Overrides[0].Username+page.Next+page.ClientID, "adaadashop")
+	w.get("/policies/shop/users?after=ada").into(&page)
+	equal(t, "second", page.Overrides[0].Username, "bob b")
+	trail := w.get("/audit?target=" + url.QueryEscape("overrides/shop ada"))
+	equal(t, "entries", len(trail.at("entries").([]any)), 2)
+	equal(t, "limit in the trail", trail.at("entries", 0, "after", "user", 0, "requests"), any(4.0))
+
+	w.change(http.MethodDelete, "/policies/shop/users/ada", "").is(http.StatusNoContent)
+	w.change(http.MethodDelete, "/policies/shop/users/ada", "").is(http.StatusNotFound)
+	equal(t, "requests of ada without it", w.ask("shop", "ada", 5), 5)
+}
+
+// TestOverridesOfADeletedClient can be seen and removed.
+func TestOverridesOfADeletedClient(t *testing.T) {
+	w := newWorld(t)
+	w.create("/policies/shop/users/ada", `{"user":[{"requests":2}]}`).is(http.StatusOK)
+	w.change(http.MethodDelete, "/clients/shop", "").is(http.StatusNoContent)
+	equal(t, "overrides", len(w.get("/policies/shop/users").at("overrides").([]any)), 1)
+	w.change(http.MethodDelete, "/policies/shop/users/ada", "").is(http.StatusNoContent)
+	w.send(request{method: http.MethodGet, path: "/policies/shop/users", token: reader}).is(http.StatusNotFound)
+}
+
+func TestOverrideThatCannotBe(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct{ path, body, field string }{
+		{"/policies/shop/users/ada", `{}`, "user"},
+		{"/policies/shop/users/ada", `{"user":[]}`, "user"},
+		{"/policies/shop/users/ada", `{"user":[{"requests":0}]}`, "user[0].requests"},
+		{"/policies/shop/users/ada", `{"user":[{"requests":1}],"client":[]}`, "client"},
+		{"/policies/shop/users/ada", `{"user":[{"requests":1}],"username":"eve"}`, "username"},
+		{"/policies/shop/users/ada", `{"user":[{"requests":1}],"client_id":"app"}`, "client_id"},
+		{"/policies/shop/users/%20a", `{"user":[{"requests":1}]}`, "username"},
+	} {
+		a := w.create(tt.path, tt.body).is(http.StatusUnprocessableEntity)
+		equal(t, tt.path+" "+tt.body, a.at("errors", 0, "field"), any(tt.field))
+	}
+	w.create("/policies/nobody/users/ada", `{"user":[{"requests":1}]}`).is(http.StatusNotFound)
+}
+
+// TestEffectOfAnOverride: lower limits for one user can deny more, and it is said that the figures do not tell.
+func TestEffectOfAnOverride(t *testing.T) {
+	w := newWorld(t)
+	w.ask("shop", "ada", 9)
+	validate := func(requests int) answer {
+		t.Helper()
+		return w.create("/policies/shop/users/ada?validate=true", fmt.Sprintf(`{"user":[{"requests":%d}]}`, requests)).is(http.StatusOK)
+	}
+	a := validate(5)
+	equal(t, "widens", a.at("effect", "widens"), any(true))
+	equal(t, "unknown", a.at("effect", "unknown", 0, "client_id"), any("shop"))
+	equal(t, "a higher limit widens", validate(500).at("effect", "widens"), any(false))
+	w.create("/policies/shop/users/ada", `{"user":[{"requests":500}]}`).is(http.StatusOK)
+	a = w.change(http.MethodDelete, "/policies/shop/users/ada?validate=true", "").is(http.StatusOK)
+	equal(t, "taking it back widens", a.at("effect", "widens"), any(true))
+}
+
+// TestResourceOf: every target that can be changed is a resource, whose target it is.
+func TestResourceOf(t *testing.T) {
+	for _, target := range []string{
+		clientcfg.SettingsTarget, clientcfg.PolicyTarget(odd), clientcfg.CandidateTarget("_default"),
+		clientcfg.TierTarget("a/b"), clientcfg.OverrideTarget("shop", "ada b"),
+	} {
+		got, ok := admin.ResourceOf(target)
+		equal(t, "target", got, target)
+		equal(t, target+" is one", ok, true)
+	}
+	for _, target := range []string{"", "settings/x", "policies/", "tiers/", "tiers/a b", "overrides/shop", "clients/shop/counters", "users/ada", "x/y"} {
+		if _, ok := admin.ResourceOf(target); ok {
+			t.Errorf("%q is a resource", target)
+		}
+	}
+}
+
+// TestSettingsDoNotReachBelowATier: they hold where the tier leaves something open.
+func TestSettingsDoNotReachBelowATier(t *testing.T) {
+	w := newWorld(t)
+	w.create("/tiers/gold", `{"mode":"enforce","user":[{"requests":3}]}`).is(http.StatusOK)
+	w.patch("/policies/shop", `{"tier":"gold"}`).is(http.StatusOK)
+	w.patch("/settings", `{"mode":"dry_run","default":{"user":[{"requests":50}],"client":[{"requests":60}]}}`).is(http.StatusOK)
+	e := w.policies.Snapshot().For("shop")
+	equal(t, "mode", e.Mode, ratelimit.Enforce)
+	equal(t, "limit of users", e.User.All()[0].Requests, int64(3))
+	equal(t, "limit of the client", e.Client.All()[0].Requests, int64(60))
+}

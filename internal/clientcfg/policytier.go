@@ -1,0 +1,181 @@
+package clientcfg
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit"
+)
+
+// Bounds of tiers and overrides.
+const (
+	MaxTiers          = 1_000
+	MaxTierNameLength = 64
+	MaxOverrides      = 100_000 // of all clients together
+)
+
+// The targets of tiers and overrides.
+const (
+	tierTargets     = "tiers/"
+	overrideTargets = "overrides/"
+)
+
+// Tier is a named policy that the policies of clients refer to, so that it is changed in one place. What
+// it leaves open comes from the settings for all clients.
+type Tier struct {
+	User        []ratelimit.Limit `json:"user,omitempty"`
+	Client      []ratelimit.Limit `json:"client,omitempty"`
+	Mode        ratelimit.Mode    `json:"mode,omitempty"`
+	HideHeaders bool              `json:"hide_headers,omitempty"`
+	Note        string            `json:"note,omitempty"`
+	Changed     int64             `json:"changed,omitempty"` // as in SettingsOverride
+}
+
+// Policy is the tier as a policy.
+func (t *Tier) Policy() *ratelimit.Policy {
+	return &ratelimit.Policy{User: t.User, Client: t.Client, Mode: t.Mode, HideHeaders: t.HideHeaders}
+}
+
+// Override is limits for one user of one client, in place of the client's list for its users.
+type Override struct {
+	User    []ratelimit.Limit `json:"user"`
+	Note    string            `json:"note,omitempty"`
+	Changed int64             `json:"changed,omitempty"` // as above
+}
+
+// TierTarget is a tier as a target.
+func TierTarget(name string) string { return tierTargets + name }
+
+// TierOf is the inverse of [TierTarget].
+func TierOf(target string) (name string, ok bool) { return strings.CutPrefix(target, tierTargets) }
+
+// OverrideTarget is an override as a target. The username is that of the keys that are counted.
+func OverrideTarget(clientID, username string) string {
+	return overrideTargets + OverrideKey(clientID, username)
+}
+
+// OverrideOf is the inverse of [OverrideTarget].
+func OverrideOf(target string) (clientID, username string, ok bool) {
+	key, ok := strings.CutPrefix(target, overrideTargets)
+	if !ok {
+		return "", "", false
+	}
+	clientID, username, _ = strings.Cut(key, " ")
+	return clientID, username, clientID != "" && username != ""
+}
+
+// OverrideKey is the key of an override in a [PolicySet]: no client_id has a space.
+func OverrideKey(clientID, username string) string { return clientID + " " + username }
+
+// ValidateTierName returns an error if a name cannot be that of a tier.
+func ValidateTierName(name string) error {
+	if name == "" || len(name) > MaxTierNameLength {
+		return fmt.Errorf("needs 1 to %d characters", MaxTierNameLength)
+	}
+	for _, r := range name {
+		if r <= 0x20 || r > 0x7e {
+			return fmt.Errorf("%q is not a visible ASCII character", r)
+		}
+	}
+	return nil
+}
+
+// ChangeTier makes a tier; nil: removes it.
+func ChangeTier(name string, t *Tier) (Change, error) {
+	if t == nil {
+		return newChange(TierTarget(name), t)
+	}
+	stored := *t
+	stored.Changed = 0
+	return newChange(TierTarget(name), &stored)
+}
+
+// ChangeOverride gives a user of a client an override; nil: none.
+func ChangeOverride(clientID, username string, o *Override) (Change, error) {
+	target := OverrideTarget(clientID, username)
+	if o == nil {
+		return newChange(target, o)
+	}
+	stored := *o
+	stored.Changed = 0
+	return newChange(target, &stored)
+}
+
+// WithTier returns a copy with that tier, nil for none.
+func (s PolicySet) WithTier(name string, t *Tier) PolicySet {
+	e := s.Tiers.Edit()
+	put(e, name, t)
+	s.Tiers = e.Map()
+	return s
+}
+
+// WithOverride returns a copy with that override, nil for none.
+func (s PolicySet) WithOverride(clientID, username string, o *Override) PolicySet {
+	e := s.Overrides.Edit()
+	put(e, OverrideKey(clientID, username), o)
+	s.Overrides = e.Map()
+	return s
+}
+
+// TierUses returns how many policies name each tier. It looks at all policies.
+func (s *PolicySet) TierUses() map[string]int {
+	uses := map[string]int{}
+	for _, p := range s.Clients.All() {
+		if p.Tier != "" {
+			uses[p.Tier]++
+		}
+	}
+	return uses
+}
+
+// TierClients returns the clients whose policies name the tier, sorted. It looks at all policies.
+func (s *PolicySet) TierClients(name string) (ids []string) {
+	for id, p := range s.Clients.All() {
+		if p.Tier == name {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// namedUsers is how many clients an error names at most.
+const namedUsers = 5
+
+// checkTiers reports, as [fielderr.Errors], which of these policies name a tier that is not there, and which
+// of these tiers, which were removed, are named by a policy.
+func (s *PolicySet) checkTiers(naming map[string]string, removed map[string]bool) (es fielderr.Errors) {
+	for id, name := range naming {
+		if _, ok := s.Tiers.Get(name); !ok {
+			es.Add(fielderr.Join("clients", id)+".tier", "%s", noSuchTier(name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(removed)) {
+		if _, ok := s.Tiers.Get(name); ok {
+			continue
+		}
+		ids := s.TierClients(name)
+		if len(ids) == 0 {
+			continue
+		}
+		more := ""
+		if n := len(ids) - namedUsers; n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		es.Add(fielderr.Join("tiers", name), "is the tier of %s: %s%s; give them another one, or none, first",
+			clientsText(len(ids)), strings.Join(ids[:min(namedUsers, len(ids))], ", "), more)
+	}
+	return es
+}
+
+func noSuchTier(name string) string { return fmt.Sprintf("there is no tier %q", name) }
+
+func clientsText(n int) string {
+	if n == 1 {
+		return "1 client"
+	}
+	return fmt.Sprintf("%d clients", n)
+}

@@ -1,0 +1,249 @@
+package clientcfg_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+// users is the limit of a user of a client; of each one if the username is not known.
+func users(p *clientcfg.PolicySnapshot, clientID, username string) int64 {
+	return p.For(clientID).For(ratelimit.Key{ClientID: clientID, Username: username}).All()[0].Requests
+}
+
+// TestTiersAreChecked: a policy cannot name a tier that is not there, nor can one be removed that is named. An
+// entry is judged by what it comes to, in whatever order its changes are.
+func TestTiersAreChecked(t *testing.T) {
+	tier, named := stored("tiers/gold", `{"user":[{"requests":9}]}`), stored("policies/shop", `{"tier":"gold"}`)
+	noTier, unnamed := stored("tiers/gold", "null"), stored("policies/shop", "null")
+	for _, tt := range []struct {
+		name    string
+		changes []clientcfg.Change
+		want    string
+		user    int64
+	}{
+		{"another one that is not there", []clientcfg.Change{stored("policies/app", `{"tier":"silver"}`)}, `clients.app.tier: there is no tier "silver"`, 0},
+		{"removed", []clientcfg.Change{noTier}, "tiers.gold: is the tier of 1 client: shop; give them another one, or none, first", 0},
+		{"removed with the policy", []clientcfg.Change{noTier, unnamed}, "", 7},
+		{"removed with the policy, in the other order", []clientcfg.Change{unnamed, noTier}, "", 7},
+		{"removed, and made again", []clientcfg.Change{noTier, stored("tiers/gold", `{"user":[{"requests":3}]}`)}, "", 3},
+		{"made and named at once", []clientcfg.Change{stored("policies/shop", `{"tier":"new"}`), stored("tiers/new", `{"user":[{"requests":2}]}`)}, "", 2},
+		{"changed", []clientcfg.Change{stored("tiers/gold", `{"user":[{"requests":4}]}`)}, "", 4},
+		{"invalid", []clientcfg.Change{stored("tiers/gold", `{"user":[{"requests":0}],"mode":"on"}`)}, "tiers.gold.mode", 0},
+		{"of a name that cannot be", []clientcfg.Change{stored("tiers/a b", `{}`)}, "not a visible ASCII character", 0},
+		{"of a longer name", []clientcfg.Change{stored("tiers/"+strings.Repeat("a", 65), `{}`)}, "1 to 64 characters", 0},
+		{"with a field of a newer release", []clientcfg.Change{stored("tiers/gold", `{"trusted":true}`)}, "cannot be read", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := compile(t, clientcfg.PolicySet{}).Apply(entry(1, tier, named))
+			requireError(t, err, "")
+			check.Equal(t, "limit under the tier", users(p, "shop", "ada"), 9)
+			next, err := p.Apply(entry(2, tt.changes...))
+			requireError(t, err, tt.want)
+			if err == nil {
+				check.Equal(t, "limit", users(next, "shop", "ada"), tt.user)
+			}
+			check.Equal(t, "limit before", users(p, "shop", "ada"), 9)
+		})
+	}
+}
+
+// TestTierOfManyClients: the refusal names some of them, and says how many there are.
+func TestTierOfManyClients(t *testing.T) {
+	set := clientcfg.PolicySet{}.WithTier("gold", &clientcfg.Tier{})
+	for i := range 12 {
+		set = set.WithPolicy(fmt.Sprintf("c%02d", i), &clientcfg.ClientPolicy{Tier: "gold"})
+	}
+	p := compile(t, set)
+	_, err := p.Apply(entry(1, stored("tiers/gold", "null")))
+	requireError(t, err, "is the tier of 12 clients: c00, c01, c02, c03, c04 and 7 more; give them another one")
+	check.Equal(t, "uses", set.TierUses(), map[string]int{"gold": 12})
+	ids, all := p.Concerned([]clientcfg.Change{{Target: "tiers/gold"}, {Target: "policies/x"}, {Target: "overrides/y ada"}, {Target: "clients/z/counters"}})
+	check.Equal(t, "concerned", fmt.Sprint(len(ids), ids[11:], all), "15 [c11 x y ] false")
+	if _, all = p.Concerned([]clientcfg.Change{{Target: "settings"}}); !all {
+		t.Error("the settings do not concern all clients")
+	}
+}
+
+// TestOverridesAreChecked, and are of one user.
+func TestOverridesAreChecked(t *testing.T) {
+	for _, tt := range []struct {
+		target, value, want string
+	}{
+		{"overrides/shop ada", `{"user":[{"requests":3}],"note":"x"}`, ""},
+		{"overrides/shop Ada Lovelace", `{"user":[{"requests":3}]}`, ""},
+		{"overrides/shop ada", `{"user":[]}`, `overrides["shop ada"].user: needs at least one limit`},
+		{"overrides/shop ada", `{"user":[{"requests":0}]}`, `overrides["shop ada"].user[0].requests`},
+		{"overrides/shop ada", `{"user":[{"requests":1}],"until":1}`, "cannot be read"},
+		{"overrides/shop", `{"user":[{"requests":3}]}`, "is no target"},
+		{"overrides/ ada", `{"user":[{"requests":3}]}`, "is no target"},
+		{"overrides/shop ", `{"user":[{"requests":3}]}`, "is no target"},
+	} {
+		p, err := compile(t, clientcfg.PolicySet{}).Apply(entry(1, stored(tt.target, tt.value)))
+		requireError(t, err, tt.want)
+		if err != nil {
+			continue
+		}
+		id, username, _ := clientcfg.OverrideOf(tt.target)
+		check.Equal(t, "target", clientcfg.OverrideTarget(id, username), tt.target)
+		check.Equal(t, "limit of that user", users(p, id, username), 3)
+		check.Equal(t, "limit of another", users(p, id, "bob"), 7)
+		check.Equal(t, "clients with a policy", p.Clients(10), []string{"shop"})
+		p, err = p.Apply(entry(2, stored(tt.target, "null")))
+		requireError(t, err, "")
+		check.Equal(t, "limit of that user afterwards", users(p, id, username), 7)
+		set := p.Set()
+		check.Equal(t, "overrides afterwards", set.Overrides.Len(), 0)
+	}
+}
+
+// TestTiersAndOverridesAreBounded.
+func TestTiersAndOverridesAreBounded(t *testing.T) {
+	var set clientcfg.PolicySet
+	e := set.Tiers.Edit()
+	for i := range clientcfg.MaxTiers {
+		e.Set(fmt.Sprint(i), clientcfg.Tier{})
+	}
+	set.Tiers = e.Map()
+	o := set.Overrides.Edit()
+	for i := range clientcfg.MaxOverrides {
+		o.Set(clientcfg.OverrideKey("shop", fmt.Sprint(i)), clientcfg.Override{User: limits(5)})
+	}
+	set.Overrides = o.Map()
+	p := compile(t, set)
+	_, err := p.Apply(entry(1, stored("tiers/x", "{}")))
+	requireError(t, err, "1001 tiers are more than 1000")
+	_, err = p.Apply(entry(1, stored("overrides/app ada", `{"user":[{"requests":3}]}`)))
+	requireError(t, err, "100001 overrides are more than 100000")
+	_, err = p.Apply(entry(1, stored("overrides/shop 7", "null"), stored("overrides/app ada", `{"user":[{"requests":3}]}`)))
+	requireError(t, err, "")
+}
+
+// TestStartWithoutATier: a tier that cannot be used is as it was before, or not there; the policies that name
+// it are in force as far as they go. A release that does not know tiers does the same with each such target.
+func TestStartWithoutATier(t *testing.T) {
+	for _, tt := range []struct {
+		name, before string
+		users        int64
+		leftOut      int
+	}{
+		{"with one before", `{"user":[{"requests":8}]}`, 8, 1},
+		{"without", "null", 100, 2}, // the policy names what is not there
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			store := &policyStore{}
+			bad := stored("tiers/gold", `{"user":[{"requests":0}]}`)
+			bad.Before = []byte(tt.before)
+			store.put(bad, stored("policies/web", `{"tier":"gold","client":[{"requests":6}]}`), stored("overrides/web ada", `{"user":[{"requests":3}]}`))
+			s, err := clientcfg.NewPolicySource(t.Context(), store, clientcfg.PolicyOptions{Base: fileSettings()})
+			requireError(t, err, "")
+			p := s.Snapshot()
+			check.Equal(t, "limit of users", users(p, "web", "bob"), tt.users)
+			check.Equal(t, "limit of ada", users(p, "web", "ada"), 3)
+			check.Equal(t, "limit of the client", users(p, "web", ""), 6)
+			check.Equal(t, "left out", p.LeftOut(), tt.leftOut)
+			check.Equal(t, "refused", s.Status().Refused(), true)
+			store.put(stored("tiers/gold", `{"user":[{"requests":5}]}`))
+			requireError(t, s.Refresh(t.Context()), "")
+			check.Equal(t, "limit of users after it was mended", users(s.Snapshot(), "web", "bob"), 5)
+			check.Equal(t, "left out after it was mended", s.Snapshot().LeftOut(), 0)
+		})
+	}
+}
+
+// TestChangeOfATierIsOneEntry with the values before, of tiers and of overrides.
+func TestChangeOfATierIsOneEntry(t *testing.T) {
+	store := &policyStore{}
+	s := newPolicySource(t, store)
+	for i := range int64(2) {
+		tier, err := clientcfg.ChangeTier("gold", &clientcfg.Tier{User: limits(3 + i), Changed: 77})
+		requireError(t, err, "")
+		own, err := clientcfg.ChangeOverride("shop", "ada", &clientcfg.Override{User: limits(5 + i), Changed: 77})
+		requireError(t, err, "")
+		_, err = s.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
+			return clientcfg.PolicyEntry{AuditEntry: clientcfg.AuditEntry{ID: fmt.Sprint(i)}, Changes: []clientcfg.Change{tier, own}}, nil
+		})
+		requireError(t, err, "")
+	}
+	first, second := store.trail[0].Changes, store.trail[1].Changes
+	for i := range first {
+		check.Equal(t, "before the first", string(first[i].Before), "null")
+		check.Equal(t, "before the second", string(second[i].Before), string(first[i].After))
+		if strings.Contains(string(second[i].After), "changed") {
+			t.Errorf("the entry says what its version is: %s", second[i].After)
+		}
+	}
+	set := s.Snapshot().Set()
+	tier, _ := set.Tiers.Get("gold")
+	own, _ := set.Overrides.Get("shop ada")
+	check.Equal(t, "versions", []int64{tier.Changed, own.Changed}, []int64{2, 2})
+}
+
+// TestTrialUnderATier: the candidate for the default limits is not tried where a tier has others.
+func TestTrialUnderATier(t *testing.T) {
+	p := compile(t, clientcfg.PolicySet{}.
+		WithTier("gold", &clientcfg.Tier{User: limits(9)}).
+		WithPolicy("app", &clientcfg.ClientPolicy{Tier: "gold"}).
+		WithCandidate(clientcfg.GlobalCandidate, &clientcfg.Candidate{User: limits(5), Client: limits(5)}))
+	trial, ok := p.Trial("app")
+	check.Equal(t, "tried", []bool{ok, trial.User, trial.Client}, []bool{true, false, true})
+}
+
+// TestTiersAndOverridesLockOut the operators whose limits they are.
+func TestTiersAndOverridesLockOut(t *testing.T) {
+	slow := []ratelimit.Limit{ratelimit.NewLimit("daily", 1, 24*time.Hour)}
+	signsIn := operator(func(c *clientcfg.Client) { c.Grants = []clientcfg.Grant{clientcfg.AuthorizationCode} })
+	alone := operator(func(*clientcfg.Client) {})
+	override := clientcfg.PolicySet{}.WithOverride("ops", "ada", &clientcfg.Override{User: slow})
+	tier := clientcfg.PolicySet{}.WithTier("t", &clientcfg.Tier{Client: slow}).WithPolicy("ops", &clientcfg.ClientPolicy{Tier: "t"})
+	for _, tt := range []struct {
+		name string
+		c    *clientcfg.Client
+		set  clientcfg.PolicySet
+		want string
+	}{
+		{"an override", signsIn, override, `would lock out the user "ada" of the admin client "ops"`},
+		{"an override, where no user signs in", alone, override, ""},
+		{"an override, where it is not enforced", signsIn, override.WithPolicy("ops", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Mode: ratelimit.DryRun}}), ""},
+		{"a tier", alone, tier, `would lock out the admin client "ops"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) { requireError(t, compile(t, tt.set).LocksOut(tt.c), tt.want) })
+	}
+}
+
+// BenchmarkTier is changes where 100,000 policies have a tier. To remove one is dearest: it looks at all.
+func BenchmarkTier(b *testing.B) {
+	store := &policyStore{}
+	changes := []clientcfg.Change{stored("tiers/gold", `{"user":[{"requests":9}]}`), stored("tiers/none", `{}`)}
+	for i := range clientcfg.MaxPolicies {
+		changes = append(changes, stored(fmt.Sprintf("policies/client-%06d", i), `{"tier":"gold"}`))
+	}
+	for part := range slices.Chunk(changes, 1000) {
+		store.put(part...)
+	}
+	s, err := clientcfg.NewPolicySource(context.Background(), store, clientcfg.PolicyOptions{Base: fileSettings()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := s.Snapshot()
+	for _, c := range []clientcfg.Change{
+		stored("tiers/gold", `{"user":[{"requests":8}]}`), stored("tiers/none", "null"),
+		stored("overrides/client-000007 ada", `{"user":[{"requests":8}]}`), stored("policies/client-000007", `{"tier":"none"}`),
+	} {
+		b.Run(c.Target+" "+string(c.After[:4]), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := p.Apply(entry(p.Version()+1, c)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,122 @@
+package clientcfg
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"oauth-server/internal/fielderr"
+)
+
+// putTierOrOverride is put for what is none of the other targets.
+func (d *draft) putTierOrOverride(target string, value json.RawMessage, version int64) error {
+	if name, is := TierOf(target); is {
+		t, err := optional[Tier](target, value)
+		if err != nil {
+			return err
+		}
+		if t != nil {
+			t.Changed = version
+		}
+		d.putTier(name, t)
+		return nil
+	}
+	if id, username, is := OverrideOf(target); is {
+		o, err := optional[Override](target, value)
+		if err != nil {
+			return err
+		}
+		if o != nil {
+			o.Changed = version
+		}
+		d.putOverride(id, username, o)
+		return nil
+	}
+	return fmt.Errorf("%w: %s is no target", ErrUnreadable, target)
+}
+
+func (d *draft) putTier(name string, t *Tier) {
+	var errs fielderr.Errors
+	if err := ValidateTierName(name); err != nil {
+		errs.Add(fielderr.Join("tiers", name), "%v", err)
+	} else if t == nil {
+		errs = fielderr.Of(d.live.SetTier(name, nil))
+	} else {
+		errs = fielderr.Of(d.live.SetTier(name, t.Policy()))
+	}
+	if len(errs) > 0 {
+		d.errs = append(d.errs, errs...)
+		return
+	}
+	if d.tiers == nil {
+		d.tiers, d.removed = d.set.Tiers.Edit(), map[string]bool{}
+	}
+	put(d.tiers, name, t)
+	if t == nil {
+		d.removed[name] = true
+	} else {
+		delete(d.removed, name)
+	}
+}
+
+func (d *draft) putOverride(clientID, username string, o *Override) {
+	if o != nil && len(o.User) == 0 {
+		d.errs.Add(fielderr.Join("overrides", OverrideKey(clientID, username))+".user", "needs at least one limit")
+		return
+	}
+	var own Override
+	if o != nil {
+		own = *o
+	}
+	if errs := fielderr.Of(d.live.SetOverride(clientID, username, own.User)); len(errs) > 0 {
+		d.errs = append(d.errs, errs...)
+		return
+	}
+	if d.overrides == nil {
+		d.overrides = d.set.Overrides.Edit()
+	}
+	put(d.overrides, OverrideKey(clientID, username), o)
+}
+
+// names notes which tier the policy of a client names, to be checked in the end: an entry may make the tier
+// after it.
+func (d *draft) names(clientID, tier string) {
+	if tier == "" {
+		delete(d.naming, clientID)
+		return
+	}
+	if d.naming == nil {
+		d.naming = map[string]string{}
+	}
+	d.naming[clientID] = tier
+}
+
+// trimTiers is trim for tiers and overrides. A policy whose tier was left out stays: what it leaves open
+// comes from the settings for all clients.
+func (d *draft) trimTiers(unused map[string]error) {
+	set := d.set
+	if d.tiers != nil {
+		set.Tiers = d.tiers.Map()
+	}
+	if d.overrides != nil {
+		set.Overrides = d.overrides.Map()
+	}
+	why := set.checkCounts().Err()
+	for _, name := range newest(set.Tiers, MaxTiers, func(t Tier) int64 { return t.Changed }) {
+		d.putTier(name, nil)
+		unused[TierTarget(name)] = fmt.Errorf("%s: %w", TierTarget(name), why)
+	}
+	for _, key := range newest(set.Overrides, MaxOverrides, func(o Override) int64 { return o.Changed }) {
+		id, username, _ := OverrideOf(overrideTargets + key)
+		d.putOverride(id, username, nil)
+		unused[overrideTargets+key] = fmt.Errorf("%s: %w", overrideTargets+key, why)
+	}
+	if d.tiers != nil {
+		set.Tiers = d.tiers.Map()
+	}
+	for id, name := range d.naming {
+		if _, ok := set.Tiers.Get(name); !ok {
+			unused[PolicyTarget(id)] = fmt.Errorf("%s: %s", PolicyTarget(id), noSuchTier(name))
+		}
+	}
+	d.naming, d.removed = nil, nil
+}

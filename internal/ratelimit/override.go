@@ -1,0 +1,102 @@
+package ratelimit
+
+import (
+	"iter"
+
+	"oauth-server/internal/cowmap"
+	"oauth-server/internal/fielderr"
+)
+
+// SetOverride gives one user of a client limits in place of the client's list for users, or that list again
+// if there are none. A client may have overrides without a policy. An error has the problems of the
+// limits, by their paths, and changes nothing.
+func (e *CompiledEdit) SetOverride(clientID, username string, limits []Limit) error {
+	if errs := validateLimits("user", limits); len(errs) > 0 {
+		return errs.Under(fielderr.Join("overrides", clientID+" "+username)).Err()
+	}
+	edit, ok := e.overrides[clientID]
+	if !ok {
+		var had cowmap.Map[*Limits]
+		if o, has := e.byClient.Get(clientID); has && o.overrides != nil {
+			had = *o.overrides
+		}
+		if e.overrides == nil {
+			e.overrides = map[string]*cowmap.Edit[*Limits]{}
+		}
+		edit = had.Edit()
+		e.overrides[clientID] = edit
+	}
+	name := Key{ClientID: clientID, Username: username}.bounded().Username
+	if len(limits) == 0 {
+		edit.Delete(name)
+	} else {
+		edit.Set(name, newLimits(limits))
+	}
+	return nil
+}
+
+// giveOverrides gives the clients their changed overrides.
+func (e *CompiledEdit) giveOverrides() {
+	for id, edit := range e.overrides {
+		var g given
+		if o, ok := e.byClient.Get(id); ok {
+			g = o.given
+		}
+		g.overrides, g.shared = nil, false
+		if m := edit.Map(); m.Len() > 0 {
+			g.overrides = &m
+		}
+		e.give(id, &g)
+	}
+	e.overrides = nil
+}
+
+// For returns the limits of the key: those of the client itself if it has no username, those of the override
+// if there is one, or else those of each user.
+func (e *Effective) For(k Key) *Limits {
+	ls, _ := e.of(k.bounded())
+	return ls
+}
+
+// of is For, for a key that is bounded, and whether the limits are an override.
+func (e *Effective) of(k Key) (ls *Limits, overridden bool) {
+	if e.overrides == nil {
+		return e.list(k), false
+	}
+	return e.override(k)
+}
+
+// list is of where there are no overrides. [Counters.Take] calls it by itself, because it is inlined and of is
+// not.
+func (e *Effective) list(k Key) *Limits {
+	if k.Username == "" {
+		return e.Client
+	}
+	return e.User
+}
+
+// override is of where there are overrides.
+func (e *Effective) override(k Key) (ls *Limits, overridden bool) {
+	if k.Username != "" {
+		if ls, ok := e.overrides.Get(k.Username); ok {
+			return ls, true
+		}
+	}
+	return e.list(k), false
+}
+
+// Overrides yields the users with limits of their own, as keys name them, and these, in no order.
+func (e *Effective) Overrides() iter.Seq2[string, *Limits] {
+	if e.overrides == nil {
+		return func(func(string, *Limits) bool) {}
+	}
+	return e.overrides.All()
+}
+
+// Overridden is how many users have limits of their own.
+func (e *Effective) Overridden() int {
+	if e.overrides == nil {
+		return 0
+	}
+	return e.overrides.Len()
+}
