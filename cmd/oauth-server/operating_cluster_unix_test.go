@@ -3,14 +3,12 @@
 package main
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -235,14 +233,6 @@ type collectionCopy struct {
 	documents, indexes []bson.Raw
 }
 
-// rank orders collections: that of the migrations is restored last.
-func (c *collectionCopy) rank() int {
-	if c.name == "migrations" {
-		return 1
-	}
-	return 0
-}
-
 // copyData does what mongodump does. A person has signed in before.
 func (c *pageCluster) copyData() {
 	c.t.Helper()
@@ -260,7 +250,6 @@ func (c *pageCluster) copyData() {
 		check.OK(c.t, indexes.All(c.t.Context(), &copied.indexes))
 		c.copied = append(c.copied, copied)
 	}
-	slices.SortFunc(c.copied, func(a, b collectionCopy) int { return cmp.Compare(a.rank(), b.rank()) })
 }
 
 // loseData lets the database be back once an instance has noticed that it is away.
@@ -271,9 +260,11 @@ func (c *pageCluster) loseData() {
 	c.between.mend()
 }
 
-// restoreData does what mongorestore does.
+// restoreData does what mongorestore does, while the instances do not reach the database.
 func (c *pageCluster) restoreData() {
 	c.t.Helper()
+	c.between.cut()
+	defer c.between.mend()
 	check.OK(c.t, c.database.Drop(c.t.Context()))
 	for _, copied := range c.copied {
 		check.OK(c.t, c.database.CreateCollection(c.t.Context(), copied.name))

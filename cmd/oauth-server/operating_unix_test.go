@@ -78,7 +78,7 @@ func (c *pageCluster) stepsOf(page string) (steps []step) {
 			steps = append(steps, commandsOf(text)...)
 		case kind == "yaml" && file != nil:
 			check.OK(c.t, os.WriteFile(filepath.Join(c.dir, file[1]), []byte(text), 0o600))
-		case kind != "yaml" && kind != "text" || strings.HasPrefix(text, "$ ") || strings.Contains(text, "\n$ "):
+		case kind == "sh" || kind == "bash" || kind == "console" || kind == "" || strings.Contains("\n"+text, "\n$ "):
 			c.t.Errorf("this block is not run:\n%s", text)
 		}
 	}
