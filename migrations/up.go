@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // collection holds a document for each applied migration.
@@ -114,7 +115,7 @@ type entry struct {
 
 // recorded returns the applied migrations by number.
 func recorded(ctx context.Context, db *mongo.Database) (map[int]entry, error) {
-	cursor, err := db.Collection(collection).Find(ctx, bson.D{})
+	cursor, err := db.Collection(collection).Find(ctx, bson.D{}, options.Find().SetComment("oauth-server: read migrations"))
 	if err != nil {
 		return nil, fmt.Errorf("migrations: read what was applied: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/store/mongo/mongotest"
@@ -103,10 +104,10 @@ func (c *cluster) load(t *testing.T, enough func() bool) {
 	callers.Wait()
 }
 
-// stored is what the database has counted for the client.
-func stored(t *testing.T, uri, name string) (sum int64) {
+// stored is what the database has counted, of the documents that match.
+func stored(t *testing.T, db *mongo.Database, filter bson.D) (sum int64) {
 	t.Helper()
-	documents, err := mongotest.Connect(t, uri).Database(name).Collection("ratelimits").Find(t.Context(), bson.D{})
+	documents, err := db.Collection("ratelimits").Find(t.Context(), filter)
 	check.OK(t, err)
 	var all []struct {
 		Counters map[string]int64 `bson:"requestCounters"`
@@ -140,7 +141,7 @@ func TestClusterWithoutAKilledAndAStoppedMember(t *testing.T) {
 	c.members[0].stop(t)
 
 	passed, unanswered, lost := c.passed.Load(), c.unanswered.Load(), killed.passed.Load()
-	sum := stored(t, uri, name)
+	sum := stored(t, mongotest.Connect(t, uri).Database(name), bson.D{})
 	t.Logf("%d passed under a limit of %d, %d denied, %d unanswered; stored %d; the killed one had answered %d",
 		passed, limit, c.denied.Load(), unanswered, sum, lost)
 	if sum > passed+unanswered || sum < passed-lost {

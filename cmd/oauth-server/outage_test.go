@@ -28,7 +28,12 @@ type proxy struct {
 
 func newProxy(t *testing.T, target string) *proxy {
 	t.Helper()
-	p := &proxy{t: t, target: target, address: "127.0.0.1:0"}
+	return newProxyAt(t, "127.0.0.1:0", target)
+}
+
+func newProxyAt(t *testing.T, address, target string) *proxy {
+	t.Helper()
+	p := &proxy{t: t, target: target, address: address}
 	p.mend()
 	t.Cleanup(p.cut)
 	return p

@@ -26,11 +26,26 @@ func (s *Service) find(ctx context.Context, text string) (*presented, error) {
 	switch {
 	case ok:
 		family, err := s.store.Family(ctx, token.digest())
+		if errors.Is(err, ErrNotFound) {
+			err = s.reallyNotFound(ctx)
+		}
 		return &presented{text: text, token: token, family: family}, err
 	case isSecret(text):
 		return s.findEarlier(ctx, text)
 	}
 	return nil, ErrNotFound
+}
+
+// sameStore is how old the answer may be that the store is the one which the clients are from.
+const sameStore = 100 * time.Millisecond
+
+// reallyNotFound returns ErrNotFound, unless the store has lost its data: a client throws away a refresh
+// token that is said to be unknown, and it is good again after a restore.
+func (s *Service) reallyNotFound(ctx context.Context) error {
+	if err := s.opts.Clients.Renew(ctx, sameStore); err != nil {
+		return err
+	}
+	return ErrNotFound
 }
 
 // standing is what a generation of a family is worth.

@@ -3,6 +3,7 @@ package grants_test
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/testworld"
 )
 
 // deriver derives without a key, which is enough for tests.
@@ -221,4 +223,23 @@ func TestRepeatedAtAnotherInstance(t *testing.T) {
 			check.Equal(t, "passes", err == nil, tc.pass)
 		})
 	}
+}
+
+// TestRefreshWithoutTheData: where the store has lost its data, the client is not told to throw its refresh
+// token away, which is good again when they are restored.
+func TestRefreshWithoutTheData(t *testing.T) {
+	w := newWorld(t)
+	token := w.tokens("shop").RefreshToken
+	empty, clients := testworld.OpenStore(t, filepath.Join(t.TempDir(), "empty.db")), stopped{w.clients, nil, errDown}
+	lost := *w
+	lost.reopen(func(o *grants.Options) { o.Store, o.Clients = empty, clients })
+	_, err := lost.token("shop", refreshing(token))
+	wantCode(t, grants.TemporarilyUnavailable, err)
+	clients.err = nil
+	lost.reopen(func(o *grants.Options) { o.Clients = clients })
+	_, err = lost.token("shop", refreshing(token))
+	wantCode(t, grants.InvalidGrant, err)
+	w.reopen(func(o *grants.Options) { o.Store, o.Clients = w.store, w.clients })
+	_, err = w.token("shop", refreshing(token))
+	check.OK(t, err)
 }

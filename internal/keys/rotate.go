@@ -22,8 +22,15 @@ func (r *Ring) Refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(all) == 0 {
+		return errNoneLeft
+	}
 	return r.publish(all)
 }
+
+// errNoneLeft is the error of an instance that has keys where the store has none: its data were lost. A key
+// of its own in there would withdraw those that verifiers accept, and stand in the way of a restore.
+var errNoneLeft = errors.New("keys: the store has lost all signing keys")
 
 // Maintain takes the steps that are due: it reads the store, makes the next key, deletes those
 // whose tokens have all expired, publishes the rest, and encrypts those that are not encrypted with
@@ -37,6 +44,9 @@ func (r *Ring) maintain(ctx context.Context, now time.Time) error {
 	all, err := r.load(ctx)
 	if err != nil {
 		return err
+	}
+	if len(all) == 0 && r.current.Load() != nil {
+		return errNoneLeft
 	}
 	if generation, activeFrom, due := nextKey(records(all), r.opts, now); due {
 		if err := r.add(ctx, generation, now, activeFrom); err != nil {

@@ -1,8 +1,10 @@
 package keys
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -183,6 +185,26 @@ func TestStoreDownKeepsTheKeys(t *testing.T) {
 }
 
 // TestDamagedKey: the server does not start with it, and a running one keeps the keys that it has.
+// TestStoreWithoutItsKeys: a store that comes back empty is one whose data were lost. The keys of before stay
+// in use, none is made in their place, and those of a restore are used as ever.
+func TestStoreWithoutItsKeys(t *testing.T) {
+	store := &memStore{}
+	r := openRing(t, store, Options{})
+	token, saved := signedAt(t, r, start), slices.Clone(store.records)
+	store.records = nil
+	for _, look := range []func(context.Context) error{r.Refresh, func(ctx context.Context) error { return r.maintain(ctx, start) }} {
+		check.ErrorSays(t, look(t.Context()), "the store has lost all signing keys")
+	}
+	wantGenerations(t, store)
+	_, err := r.Verify(token, start)
+	check.OK(t, err)
+	store.records = saved
+	check.OK(t, r.maintain(t.Context(), start))
+	wantGenerations(t, store, 1)
+	_, err = r.Verify(token, start)
+	check.OK(t, err)
+}
+
 func TestDamagedKey(t *testing.T) {
 	store := &memStore{}
 	r := openRing(t, store, Options{})

@@ -232,15 +232,15 @@ func (s *Store) changesAfter(ctx context.Context, mark clientcfg.Mark) (page []c
 	}
 	if len(page) > 0 && page[0].Number == mark.Number {
 		if mark.Nonce != 0 && page[0].Nonce != mark.Nonce {
-			return nil, clientcfg.ErrMarkLost
+			return nil, s.markLost(ctx)
 		}
 		page = page[1:]
 	} else if mark.Nonce != 0 {
-		return nil, clientcfg.ErrMarkLost
+		return nil, s.markLost(ctx)
 	}
 	for i := range page {
 		if page[i].Number != mark.Number+1+int64(i) {
-			return nil, clientcfg.ErrMarkLost
+			return nil, s.markLost(ctx)
 		}
 	}
 	return page[:min(len(page), changesPerPage)], nil

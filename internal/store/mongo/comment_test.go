@@ -17,7 +17,6 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/syncer"
 )
 
@@ -41,7 +40,7 @@ func (d *diary) monitor() *event.CommandMonitor {
 }
 
 func TestCommandsNameTheirCause(t *testing.T) {
-	uri, database := mongotest.Database(t)
+	uri, database, _ := strings.Cut(location(t), " ")
 	var d diary
 	client, err := mongo.Connect(clientOptions(uri).SetMonitor(d.monitor()))
 	if err != nil {

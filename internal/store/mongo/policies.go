@@ -77,6 +77,9 @@ func (s *Store) policiesFolded(ctx context.Context) (int64, error) {
 // PolicyState implements [clientcfg.PolicyStore]. It takes as many commands as there are thousands of
 // targets, each within the store's timeout.
 func (s *Store) PolicyState(ctx context.Context) (state clientcfg.PolicyState, err error) {
+	if err := s.present(ctx); err != nil {
+		return state, err
+	}
 	var folded int64
 	for range 3 { // the entries after the marker may be folded and swept meanwhile
 		state, folded, err = s.policyState(ctx)
