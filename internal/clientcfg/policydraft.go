@@ -20,6 +20,7 @@ type draft struct {
 	set         PolicySet
 	clients     *cowmap.Edit[ClientPolicy] // nil: as in set
 	candidates  *cowmap.Edit[Candidate]    // nil: as in set
+	ends        *cowmap.Edit[End]          // nil: as in set
 	live, trial *ratelimit.CompiledEdit
 	common      bool // what applies to all clients is compiled again
 
@@ -35,6 +36,9 @@ func (p *PolicySnapshot) edit() *draft {
 // put gives a target the value that an entry of that version and time gives it. An error is
 // [ErrUnreadable]; what is invalid is an error of finish. Either way the target stays as it was.
 func (d *draft) put(target string, value json.RawMessage, version int64, at time.Time) error {
+	if of, is := endOf(target); is {
+		return d.putEnd(of, value)
+	}
 	if len(value) > MaxTargetSize {
 		d.errs.Add(target, "takes %d bytes, more than %d", len(value), MaxTargetSize)
 		return nil
@@ -184,6 +188,9 @@ func (d *draft) finish() (*PolicySnapshot, error) {
 	}
 	if d.candidates != nil {
 		p.set.Candidates = d.candidates.Map()
+	}
+	if d.ends != nil {
+		p.set.Ends = d.ends.Map()
 	}
 	d.errs = append(d.errs, p.set.checkCounts()...)
 	if d.common {

@@ -46,6 +46,12 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 		return clientcfg.ChangeCandidate(id, &clientcfg.Candidate{User: list("tried user"), Client: list("tried client")})
 	case 4:
 		return clientcfg.ResetCounters(id, nil)
+	case 5:
+		if remove {
+			return stored(clientcfg.EndTarget(clientcfg.PolicyTarget(id)), "null"), nil
+		}
+		return stored(clientcfg.EndTarget(clientcfg.PolicyTarget(id)),
+			fmt.Sprintf(`{"until":"2026-05-01T06:00:00Z","change":%d,"actor":{"client_id":"ops"},"value":null}`, rapid.Int64().Draw(t, "change"))), nil
 	}
 	if remove {
 		return clientcfg.ChangePolicy(id, nil)
@@ -67,7 +73,8 @@ func picture(p *clientcfg.PolicySnapshot) (lines []string) {
 			line += fmt.Sprintf(" %v %v since %v, %+v", trial.User, trial.Client, trial.Since, *trial.Effective)
 		}
 		candidate, _ := set.Candidates.Get(id)
-		lines = append(lines, line, fmt.Sprintf("%+v", candidate))
+		end, _ := p.End(clientcfg.PolicyTarget(id))
+		lines = append(lines, line, fmt.Sprintf("%+v, %+v", candidate, end))
 	}
 	return lines
 }

@@ -35,6 +35,7 @@ type PolicySet struct {
 	Settings   SettingsOverride
 	Clients    cowmap.Map[ClientPolicy]
 	Candidates cowmap.Map[Candidate]
+	Ends       cowmap.Map[End] // of what is temporary, by target
 }
 
 // SettingsOverride is what operators changed of the settings for all clients. A nil field
