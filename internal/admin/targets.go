@@ -1,0 +1,107 @@
+package admin
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
+)
+
+// resourceOf returns the resource of a target; false if it is none that operators set.
+func resourceOf(target string) (resource, bool) {
+	if target == clientcfg.SettingsTarget {
+		return settingsResource{}, true
+	}
+	kind, name, _ := strings.Cut(target, "/")
+	if name == "" || len(name) > clientcfg.MaxIDLength {
+		return nil, false
+	}
+	switch kind {
+	case "policies":
+		return policyResource{name}, true
+	case "candidates":
+		return candidateResource{name}, true
+	}
+	return nil, false
+}
+
+// clientOf returns the client that a resource is about; empty if it is about all.
+func clientOf(r resource) string {
+	switch r := r.(type) {
+	case policyResource:
+		return r.clientID
+	case candidateResource:
+		if r.name != clientcfg.GlobalCandidate {
+			return r.name
+		}
+	}
+	return ""
+}
+
+// setTargets returns the targets that operators have set, or that are to return to something, in the
+// order of a file of limits.
+func setTargets(p *clientcfg.PolicySnapshot) (targets []string) {
+	set, found := p.Set(), map[string]bool{}
+	if !isUnset(settingsResource{}, p) {
+		found[clientcfg.SettingsTarget] = true
+	}
+	add := func(names iter.Seq[string], target func(string) string) {
+		for name := range names {
+			found[target(name)] = true
+		}
+	}
+	add(set.Clients.Keys(), clientcfg.PolicyTarget)
+	add(set.Candidates.Keys(), clientcfg.CandidateTarget)
+	for target := range set.Ends.Keys() {
+		if _, temporary := p.End(target); temporary {
+			found[target] = true
+		}
+	}
+	order := []string{"settings", "policies", "candidates"}
+	rank := func(target string) int {
+		kind, _, _ := strings.Cut(target, "/")
+		return slices.Index(order, kind)
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b string) int {
+		if x, y := rank(a), rank(b); x != y {
+			return x - y
+		}
+		return strings.Compare(a, b)
+	})
+}
+
+// isUnset reports whether operators have set nothing of the resource.
+func isUnset(r resource, p *clientcfg.PolicySnapshot) bool {
+	if _, is := r.(settingsResource); is {
+		o := p.Set().Settings
+		return len(o.Names()) == 0 && o.Note == ""
+	}
+	return !r.state(p).exists
+}
+
+// areRegistered returns, as errors of the fields, which resources are about clients that do not exist.
+// One that has been set already is accepted.
+func (s *Server) areRegistered(ctx context.Context, resources map[string]resource) (errs fielderr.Errors, err error) {
+	p, unknown := s.o.Policies.Snapshot(), map[string]string{}
+	for field, r := range resources {
+		if id := clientOf(r); id != "" && isUnset(r, p) && !s.o.Clients.Directory().Has(id) {
+			unknown[field] = id
+		}
+	}
+	if len(unknown) == 0 {
+		return nil, nil
+	}
+	if err := s.o.Clients.Renew(ctx, 0); err != nil { // they may have been created a moment ago
+		return nil, err
+	}
+	for _, field := range slices.Sorted(maps.Keys(unknown)) {
+		if !s.o.Clients.Directory().Has(unknown[field]) {
+			errs.Add(field, "there is no client %q", unknown[field])
+		}
+	}
+	return errs, nil
+}
