@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -77,7 +78,7 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 		}
 		return "configuration file"
 	}
-	return l.table(
+	return l.table(untilRow(s.Meta.Until,
 		[]string{"SETTING", "VALUE", "FROM"},
 		[]string{"mode", s.Mode, from("mode")},
 		[]string{"canary", fmt.Sprintf("%v%%", s.CanaryPercent), from("canary_percent")},
@@ -85,7 +86,15 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 		[]string{"client limits", showLimits(s.Default.Client), from("default.client")},
 		[]string{"hide headers", yesNo(s.Default.HideHeaders), from("default.hide_headers")},
 		[]string{"note", s.Note, ""},
-	)
+	)...)
+}
+
+// untilRow adds when what the rows show ends by itself, if it does.
+func untilRow(end time.Time, rows ...[]string) [][]string {
+	if end.IsZero() {
+		return rows
+	}
+	return append(rows, []string{"until", dateTime(end), "changed here"})
 }
 
 func (l *limits) policyTable(p adminapi.PolicyView) error {
@@ -98,7 +107,7 @@ func (l *limits) policyTable(p adminapi.PolicyView) error {
 		}
 		return "configuration file"
 	}
-	return l.table(
+	return l.table(untilRow(p.Meta.Until,
 		[]string{"SETTING", "VALUE", "FROM"},
 		[]string{"mode", p.Effective.Mode, from(p.Mode != "")},
 		[]string{"trusted", yesNo(p.Effective.Trusted), from(p.Trusted)},
@@ -106,7 +115,7 @@ func (l *limits) policyTable(p adminapi.PolicyView) error {
 		[]string{"client limits", showLimits(p.Effective.Client), from(p.Client != nil)},
 		[]string{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders)},
 		[]string{"note", p.Note, ""},
-	)
+	)...)
 }
 
 func yesNo(b bool) string {
