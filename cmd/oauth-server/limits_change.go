@@ -74,9 +74,9 @@ func (l *limits) noteEnd(r *adminapi.Rehearsal) {
 	switch {
 	case r.WasUntil.IsZero():
 	case r.Until.IsZero():
-		l.note("What is changed was to end at %s. It lasts from now on; to let it end, give --for.", dateTime(r.WasUntil))
+		l.note("What is changed here was to end at %s. With this change it lasts; to let it end, give --for.", dateTime(r.WasUntil))
 	default:
-		l.note("What is changed was to end at %s. Now it ends at %s, and is then as it would have been.", dateTime(r.WasUntil), dateTime(r.Until))
+		l.note("What is changed here was to end at %s. With this change it ends at %s, and is then as it would have been.", dateTime(r.WasUntil), dateTime(r.Until))
 	}
 }
 

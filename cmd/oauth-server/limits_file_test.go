@@ -228,7 +228,7 @@ func TestFileAndTemporaryChanges(t *testing.T) {
 	stdout, _ = s.limits(0, "get shop")
 	has(t, stdout, "until ", "50/60s")
 	_, stderr := s.limits(0, "set shop --note x")
-	has(t, stderr, "What is changed was to end at ", "It lasts from now on")
+	has(t, stderr, "What is changed here was to end at ", "With this change it lasts")
 	s.limits(1, "diff -f FILE")
 	s.limits(0, "apply -f FILE --for 7d --yes")
 	stdout, _ = s.limits(0, "get shop")

@@ -100,6 +100,7 @@ func TestDifferences(t *testing.T) {
 		{`{"user":[1,"a"]}`, `{"user":[2]}`, "user 1 a -> 2"},
 		{`{"canary_percent":100}`, `{"canary_percent":100}`, "-"},
 		{`null`, `{"username":null}`, "-"},
+		{`{"trusted":false,"hide_headers":true}`, `null`, "no hide_headers (was yes)"},
 	} {
 		if got := differences(json.RawMessage(tt.before), json.RawMessage(tt.after)); got != tt.want {
 			t.Errorf("%s to %s: %q, want %q", tt.before, tt.after, got, tt.want)

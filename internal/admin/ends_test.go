@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store/mongo"
 	"oauth-server/internal/store/mongo/mongotest"
 )
@@ -137,4 +138,24 @@ func TestEndWaitsForTheStore(t *testing.T) {
 	check.OK(t, w.store.Close())
 	check.ErrorSays(t, w.api.EndChanges(t.Context()), "end a temporary change")
 	equal(t, "trusted", w.policies.Snapshot().For("shop").Trusted, true)
+}
+
+// A change whose end would not be valid keeps no other from ending, and ends once its target is changed.
+func TestEndThatIsNotValid(t *testing.T) {
+	w := newWorld(t)
+	check.OK(t, w.store.AppendPolicyEntry(t.Context(), clientcfg.PolicyEntry{
+		AuditEntry: clientcfg.AuditEntry{Version: 1, ID: "x", At: noon, Action: "update", Target: "policies/shop", Before: []byte("null"), After: []byte("{}")},
+		Changes: []clientcfg.Change{
+			{Target: "policies/shop", Before: []byte("null"), After: []byte(`{"trusted":true}`)},
+			{Target: "ends/policies/shop", Before: []byte("null"), After: []byte(`{"until":"2026-03-01T12:30:00Z","change":1,"actor":{"client_id":"ops"},"value":{"user":[{"requests":0}]}}`)},
+		},
+	}))
+	w.patch("/policies/app?for=1h", `{"trusted":true}`).is(http.StatusOK)
+	w.clock.Advance(time.Hour + later)
+	check.ErrorSays(t, w.api.EndChanges(t.Context()), "end change 1")
+	equal(t, "shop", w.policies.Snapshot().For("shop").Trusted, true)
+	equal(t, "app", w.policies.Snapshot().For("app").Trusted, false)
+	w.patch("/policies/shop", `{"note":"x"}`).is(http.StatusOK)
+	check.OK(t, w.api.EndChanges(t.Context()))
+	equal(t, "reason", w.newest().Reason, "change 1; left as it is: policies/shop since change 4")
 }
