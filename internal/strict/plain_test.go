@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 )
 
 func TestAnyValue(t *testing.T) {
@@ -61,5 +62,30 @@ func TestValueItself(t *testing.T) {
 	}
 	if got.A == nil || !got.A.IsNull() || !got.B.IsObject() || got.C != nil {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A text is written as the library would write it by itself, and reads back the same.
+func TestTextsAreQuotedWhereNeeded(t *testing.T) {
+	for _, text := range []string{
+		"", "a", "y", "no", "off", "true", "False", "null", "~", "60s", "10", "1e3", "1:30", "0x10", ".5", "- a", "a: b", "a #b", "x-y_9",
+		"client-000001", "falsey", "nothing", "trueish", "two\nlines", "naïve", "a.b.c/d", "abcdef ", " abcdef", "'quoted'", "2026-01-01", "<<", "=",
+	} {
+		var n yaml.Node
+		if err := n.Encode(text); err != nil {
+			t.Fatal(err)
+		}
+		var want, got strings.Builder
+		enc := yaml.NewEncoder(&want)
+		enc.SetIndent(2)
+		if err := enc.Encode(map[string]*yaml.Node{"k": &n}); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteYAML(&got, map[string]string{"k": text}); err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != want.String() {
+			t.Errorf("%q: %q, want %q", text, got.String(), want.String())
+		}
 	}
 }
