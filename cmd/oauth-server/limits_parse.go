@@ -24,13 +24,16 @@ var sections = []string{"settings", "policies", "candidates"}
 type limitsFile struct {
 	name    string
 	values  map[string]json.RawMessage // by target
+	parsed  map[string]*strict.Value   // the same, with their lines
 	paths   map[string]string          // of targets in the file
-	origins map[string]string          // FILE:LINE, by path
+	origins map[string]string          // FILE:LINE of sections and targets, by path
 }
 
 // parseLimitsFile reads a file of limits. The error has all that is wrong with its form, with the lines.
 func parseLimitsFile(name string, text []byte) (*limitsFile, error) {
-	f := &limitsFile{name: name, values: map[string]json.RawMessage{}, paths: map[string]string{}, origins: map[string]string{}}
+	f := &limitsFile{
+		name: name, values: map[string]json.RawMessage{}, parsed: map[string]*strict.Value{}, paths: map[string]string{}, origins: map[string]string{},
+	}
 	v, errs := strict.ParseYAML(name, text)
 	if len(errs) > 0 {
 		return nil, errs.Err()
@@ -38,21 +41,19 @@ func parseLimitsFile(name string, text []byte) (*limitsFile, error) {
 	if v == nil {
 		return nil, fielderr.Errors{{Message: "is empty; a file that sets nothing has {}", Origin: name}}
 	}
-	var doc map[string]any
-	if errs = v.Decode(&doc, f.origins); len(errs) > 0 {
-		return nil, errs.Err()
-	}
+	doc, errs := f.fields("", v)
 	for _, section := range slices.Sorted(maps.Keys(doc)) {
 		path := fielderr.Join("", section)
-		values, isMap := doc[section].(map[string]any)
 		switch {
 		case !slices.Contains(sections, section):
 			errs = append(errs, f.at(path, "unknown field; there are "+strings.Join(sections, ", ")))
-		case !isMap:
+		case !doc[section].IsObject():
 			errs = append(errs, f.at(path, "must be a mapping of fields; to set nothing, leave it out"))
 		case section == "settings":
-			errs = append(errs, f.add(section, path, values)...)
+			errs = append(errs, f.add(section, path, doc[section])...)
 		default:
+			values, wrong := f.fields(path, doc[section])
+			errs = append(errs, wrong...)
 			for _, name := range slices.Sorted(maps.Keys(values)) {
 				errs = append(errs, f.add(section+"/"+name, fielderr.Join(path, name), values[name])...)
 			}
@@ -61,27 +62,58 @@ func parseLimitsFile(name string, text []byte) (*limitsFile, error) {
 	return f, errs.Err()
 }
 
+// fields returns the fields of an object at a path. Each is decoded by itself, so that a file may be long.
+func (f *limitsFile) fields(path string, v *strict.Value) (map[string]*strict.Value, fielderr.Errors) {
+	var fields map[string]*strict.Value
+	origins := map[string]string{}
+	errs := v.Decode(&fields, origins)
+	for name := range fields {
+		f.origins[fielderr.Join(path, name)] = origins[fielderr.Join("", name)]
+	}
+	return fields, errs.Under(path)
+}
+
 // add adds the value of a target.
-func (f *limitsFile) add(target, path string, value any) fielderr.Errors {
-	if _, isMap := value.(map[string]any); !isMap {
+func (f *limitsFile) add(target, path string, v *strict.Value) fielderr.Errors {
+	if !v.IsObject() {
 		return fielderr.Errors{f.at(path, "must be a mapping of fields; one that sets nothing is {}")}
+	}
+	var value any
+	if errs := v.Decode(&value, nil); len(errs) > 0 {
+		return errs.Under(path)
 	}
 	b, err := json.Marshal(value)
 	if err != nil { // a number that JSON does not have
 		return fielderr.Errors{f.at(path, err.Error())}
 	}
-	f.values[target], f.paths[target] = b, path
+	f.values[target], f.parsed[target], f.paths[target] = b, v, path
 	return nil
 }
 
-// at is an error of a field, with the line of it or of what it is in.
+// at is an error of a section or a target, with its line.
 func (f *limitsFile) at(path, message string) fielderr.Error {
-	e := fielderr.Error{Path: path, Message: message, Origin: f.name}
-	for in := path; in != ""; in = in[:max(0, strings.LastIndexAny(in, ".["))] {
-		if origin, known := f.origins[in]; known {
+	origin := f.origins[path]
+	if origin == "" {
+		origin = f.name
+	}
+	return fielderr.Error{Path: path, Message: message, Origin: origin}
+}
+
+// inside is an error of a field of a target, empty for the whole, with the line of it or of what it is in.
+func (f *limitsFile) inside(target, field, message string) fielderr.Error {
+	e := f.at(f.paths[target], message)
+	origins, value := map[string]string{}, any(nil)
+	if v := f.parsed[target]; v != nil {
+		_ = v.Decode(&value, origins) // it was decoded before
+	}
+	for in := field; in != ""; in = in[:max(0, strings.LastIndexAny(in, ".["))] {
+		if origin, known := origins[in]; known {
 			e.Origin = origin
 			break
 		}
+	}
+	if field != "" {
+		e = fielderr.Errors{{Path: field, Message: message, Origin: e.Origin}}.Under(e.Path)[0]
 	}
 	return e
 }
@@ -114,8 +146,8 @@ func (p *plan) inFile(err error) error {
 			errs = append(errs, fielderr.Error{Path: e.Field, Message: e.Detail, Origin: p.name})
 			continue
 		}
-		path, field := p.file.paths[p.changes[i].Target], strings.TrimPrefix(strings.TrimPrefix(field, ".value"), ".target")
-		errs = append(errs, p.file.at(path+field, e.Detail))
+		field = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(field, ".value"), ".target"), ".")
+		errs = append(errs, p.file.inside(p.changes[i].Target, field, e.Detail))
 	}
 	return errs
 }
