@@ -22,7 +22,8 @@ const limitsLong = `Show and change the limits of a running server, through its 
 A change is in force on every instance within two seconds. Before a change that can
 deny more requests, the command shows which clients it would have denied in the last
 ten minutes, and asks for confirmation; --yes confirms beforehand, and --check shows
-the effect and changes nothing. --reason is kept in the audit trail.
+the effect and changes nothing. --reason is kept in the audit trail. With --for a
+change ends by itself: what it changed is as before then, unless it was changed again.
 
 The commands authenticate as an admin client, which
 "oauth-server client create ops --admin" creates. Give its ID by --client-id, and
@@ -45,6 +46,7 @@ const limitsExample = `  oauth-server limits list
 type limits struct {
 	apiFlags
 	reason     string
+	lasts      string // --for
 	yes, check bool
 	since      time.Time // from which the activity of clients is counted
 }
@@ -53,7 +55,7 @@ func newLimits(c *cli) *cobra.Command {
 	l := &limits{apiFlags: apiFlags{cli: c}}
 	cmd := group("limits", "Show and change the limits of a running server",
 		l.newGet(), l.newSet(), l.newUnset(), l.newList(), l.newDryRun(), l.newTrust(), l.newCanary(), l.newTier(), l.newCandidate(),
-		l.newTop(), l.newDenied(), l.newHash(), l.newCounters(), l.newReset(), l.newAudit(), l.newInstances())
+		l.newExport(), l.newDiff(), l.newApply(), l.newUndo(), l.newTop(), l.newDenied(), l.newHash(), l.newCounters(), l.newReset(), l.newAudit(), l.newInstances())
 	cmd.Long, cmd.Example = limitsLong, limitsExample
 	flags := cmd.PersistentFlags()
 	l.add(flags, "admin address of the server (default "+defaultAdmin+")")
@@ -62,6 +64,12 @@ func newLimits(c *cli) *cobra.Command {
 
 // changes adds the flags that every change has.
 func (l *limits) changes(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&l.lasts, "for", "", "let the change end by itself after that time, from 1m to 30d: 90m, 2h, 7d")
+	return l.confirmed(cmd)
+}
+
+// confirmed adds the flags of a change that lasts.
+func (l *limits) confirmed(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&l.reason, "reason", "", "reason for the change, kept in the audit trail")
 	cmd.Flags().BoolVarP(&l.yes, "yes", "y", false, "make a change that can deny more requests without asking")
 	cmd.Flags().BoolVar(&l.check, "check", false, "show the effect and change nothing")

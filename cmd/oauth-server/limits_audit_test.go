@@ -50,7 +50,7 @@ func TestAuditOfAnUnreadableEntry(t *testing.T) {
 	if len(lines) != 4 || !strings.Contains(lines[1], "update settings") || !strings.Contains(lines[2], "version 7") || !strings.Contains(lines[2], "unreadable") {
 		t.Errorf("the table is\n%s", out.String())
 	}
-	if last := strings.Fields(lines[3]); strings.Join(last[1:], " ") != "ops update policies/shop unreadable ticket" {
+	if last := strings.Fields(lines[3]); strings.Join(last[2:], " ") != "ops update policies/shop unreadable ticket" {
 		t.Errorf("the last line is %q", last)
 	}
 	if !strings.Contains(notes.String(), "unexpected EOF") || !strings.Contains(notes.String(), "of a newer release") {

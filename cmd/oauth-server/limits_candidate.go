@@ -80,13 +80,15 @@ func (l *limits) candidateTable(c adminapi.CandidateView) error {
 		{"user limits", showLimits(c.User)},
 		{"client limits", showLimits(c.Client)},
 		{"note", c.Note},
+	}
+	rows = append(untilRow(c.Meta.Until, rows...), [][]string{
 		{"", ""},
 		{"since " + dateTime(a.Since), ""},
 		{"  requests tried", number(a.Tried)},
 		{"  it would have denied", number(a.CandidateWouldDeny)},
 		{"  denied by the live limits", number(a.Denied)},
 		{"  in dry-run, would have been", number(a.WouldDeny)},
-	}
+	}...)
 	if err := l.table(rows...); err != nil || len(a.Clients) == 0 {
 		return err
 	}

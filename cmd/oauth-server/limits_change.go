@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
@@ -32,7 +33,7 @@ func (l *limits) perform(ctx context.Context, ch change) error {
 		return err
 	}
 	req := adminclient.Change{
-		Method: ch.method, Path: ch.path, ETag: etag, Reason: l.reason, Validate: true, Body: ch.body,
+		Method: ch.method, Path: ch.path, ETag: etag, Reason: l.reason, For: l.lasts, Validate: true, Body: ch.body,
 	}
 	if req.Path == "" {
 		req.Path = ch.read
@@ -48,7 +49,8 @@ func (l *limits) perform(ctx context.Context, ch change) error {
 	if l.check {
 		return l.answer(raw, rehearsal.Effect.Summary)
 	}
-	if err := l.agree(rehearsal); err != nil {
+	l.noteEnd(&rehearsal)
+	if err := l.agree(&rehearsal.Effect); err != nil {
 		return err
 	}
 	req.Validate = false
@@ -56,7 +58,26 @@ func (l *limits) perform(ctx context.Context, ch change) error {
 	if err := l.send(ctx, api, req, &changed); err != nil {
 		return err
 	}
-	return l.showChanged(changed, ch.done)
+	return l.showChanged(changed, ch.done+untilTime(rehearsal.Until))
+}
+
+// untilTime is the end of a change in a sentence; empty if it has none.
+func untilTime(end time.Time) string {
+	if end.IsZero() {
+		return ""
+	}
+	return ", until " + dateTime(end)
+}
+
+// noteEnd says that what is changed was to end by itself.
+func (l *limits) noteEnd(r *adminapi.Rehearsal) {
+	switch {
+	case r.WasUntil.IsZero():
+	case r.Until.IsZero():
+		l.note("What is changed here was to end at %s. With this change it lasts; to let it end, give --for.", dateTime(r.WasUntil))
+	default:
+		l.note("What is changed here was to end at %s. With this change it ends at %s, and is then as it would have been.", dateTime(r.WasUntil), dateTime(r.Until))
+	}
 }
 
 // current returns the ETag of a resource; empty if the resource does not exist.
@@ -80,11 +101,11 @@ func (l *limits) send(ctx context.Context, api *adminclient.Client, req admincli
 
 // agree shows which clients a change that widens enforcement would have denied, and asks for
 // confirmation. It returns nil if there is nothing to confirm.
-func (l *limits) agree(r adminapi.Rehearsal) error {
-	if !r.Effect.Widens {
+func (l *limits) agree(effect *adminapi.Effect) error {
+	if !effect.Widens {
 		return nil
 	}
-	l.note("%s", r.Effect.Summary)
+	l.note("%s", effect.Summary)
 	if l.yes {
 		return nil
 	}

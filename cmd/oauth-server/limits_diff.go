@@ -25,7 +25,7 @@ func differences(before, after json.RawMessage) string {
 		a, hadIt := was[name]
 		b, hasIt := is[name]
 		switch {
-		case a == b || name == "client_id" || name == "name" || !hadIt && b == yesNo(false):
+		case a == b || name == "client_id" || name == "name" || !hadIt && b == yesNo(false) || !hasIt && a == yesNo(false):
 		case !hadIt:
 			out = append(out, name+" "+b)
 		case !hasIt:

@@ -66,7 +66,7 @@ func (l *limits) clientRow(c adminapi.Client) []string {
 	if c.Effective.Trusted {
 		mode = "trusted"
 	}
-	from := map[string]string{"api": "changed here", "file": "configuration file", "none": "default"}[c.Source]
+	from := map[string]string{"api": "changed here", "file": "configuration file", "none": "default"}[c.Source] + untilTime(c.Until)
 	if c.Effective.Tier != "" {
 		from += ", tier " + c.Effective.Tier
 	}
@@ -207,16 +207,16 @@ func (l *limits) newAudit() *cobra.Command {
 }
 
 func (l *limits) auditTable(page adminapi.Audit) error {
-	rows := [][]string{{"TIME", "WHO", "WHAT", "CHANGED", "REASON"}}
+	rows := [][]string{{"CHANGE", "TIME", "WHO", "WHAT", "CHANGED", "REASON"}}
 	for _, e := range page.Entries {
 		if e.Unreadable != "" {
 			l.note("Entry %d of the audit trail cannot be read: %s.", e.Version, e.Unreadable)
 		}
 		if e.Unreadable != "" && e.Target == "" {
-			rows = append(rows, []string{"-", "-", "version " + strconv.FormatInt(e.Version, 10), l.alarming("unreadable", true), "-"})
+			rows = append(rows, []string{changeOf(&e), "-", "-", "version " + changeOf(&e), l.alarming("unreadable", true), "-"})
 			continue
 		}
-		what := e.Action + " " + e.Target
+		what := e.Action + " " + e.Target + untilTime(e.Until)
 		if e.Outcome != "" {
 			what += " (not known whether it was made)"
 		}
@@ -224,12 +224,20 @@ func (l *limits) auditTable(page adminapi.Audit) error {
 		if e.Unreadable == "" {
 			changed = differences(e.Before, e.After)
 		}
-		rows = append(rows, []string{dateTime(e.At), adminapi.Who(&e.Actor), what, changed, e.Reason})
+		rows = append(rows, []string{changeOf(&e), dateTime(e.At), adminapi.Who(&e.Actor), what, changed, e.Reason})
 		for _, c := range e.More { // of the same change
-			rows = append(rows, []string{"", "", e.Action + " " + c.Target, differences(c.Before, c.After), ""})
+			rows = append(rows, []string{"", "", "", e.Action + " " + c.Target + untilTime(e.Until), differences(c.Before, c.After), ""})
 		}
 	}
 	return l.table(rows...)
+}
+
+// changeOf is the number by which a change of limits can be undone; - for a change of a client or a user.
+func changeOf(e *adminapi.AuditEntry) string {
+	if e.Version == 0 {
+		return "-"
+	}
+	return strconv.FormatInt(e.Version, 10)
 }
 
 // completeClient completes the first argument with the client_ids that begin with what was typed.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -81,7 +82,7 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 		}
 		return "configuration file"
 	}
-	return l.table(
+	return l.table(untilRow(s.Meta.Until,
 		[]string{"SETTING", "VALUE", "FROM"},
 		[]string{"mode", s.Mode, from("mode")},
 		[]string{"canary", fmt.Sprintf("%v%%", s.CanaryPercent), from("canary_percent")},
@@ -89,7 +90,15 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 		[]string{"client limits", showLimits(s.Default.Client), from("default.client")},
 		[]string{"hide headers", yesNo(s.Default.HideHeaders), from("default.hide_headers")},
 		[]string{"note", s.Note, ""},
-	)
+	)...)
+}
+
+// untilRow adds when what the rows show ends by itself, if it does.
+func untilRow(end time.Time, rows ...[]string) [][]string {
+	if end.IsZero() {
+		return rows
+	}
+	return append(rows, []string{"until", dateTime(end), "changed here"})
 }
 
 func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
@@ -120,7 +129,7 @@ func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
 		{"client limits", showLimits(p.Effective.Client), from(p.Client != nil, tier.Client != nil)},
 		{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)},
 	}
-	return l.table(append(append(rows, users...), []string{"note", p.Note})...)
+	return l.table(append(append(untilRow(p.Meta.Until, rows...), users...), []string{"note", p.Note, ""})...)
 }
 
 func yesNo(b bool) string {

@@ -101,6 +101,7 @@ func TestDifferences(t *testing.T) {
 		{`{"canary_percent":100}`, `{"canary_percent":100}`, "-"},
 		{`null`, `{"username":null}`, "-"},
 		{`null`, `{"name":"gold","user":[{"requests":5,"window":"60s"}]}`, "user 5/60s"},
+		{`{"trusted":false,"hide_headers":true}`, `null`, "no hide_headers (was yes)"},
 	} {
 		if got := differences(json.RawMessage(tt.before), json.RawMessage(tt.after)); got != tt.want {
 			t.Errorf("%s to %s: %q, want %q", tt.before, tt.after, got, tt.want)

@@ -39,7 +39,7 @@ func TestUnreadableEntryOfADatabase(t *testing.T) {
 		_, err := trail.UpdateOne(t.Context(), newest, bson.D{{Key: "$set", Value: bson.D{{Key: "entry", Value: text}}}})
 		check.OK(t, err)
 	}
-	store(strings.Replace(entry.Entry, "{", `{"until":"tomorrow",`, 1))
+	store(strings.Replace(entry.Entry, "{", `{"unheard_of":"tomorrow",`, 1))
 
 	r.instances[1].stop(t)
 	starts := launchOperated(t, append([]string{"serve", "--issuer", "http://127.0.0.1:9096"}, r.db...)...)
@@ -50,7 +50,7 @@ func TestUnreadableEntryOfADatabase(t *testing.T) {
 	if body := page(t, starts.clients+"/readyz"); !strings.Contains(body, `"status":"degraded"`) || !strings.Contains(body, `"limits"`) {
 		t.Errorf("/readyz says %s", body)
 	}
-	if !strings.Contains(starts.log.String(), "started without the newest policies") || !strings.Contains(starts.log.String(), "until") {
+	if !strings.Contains(starts.log.String(), "started without the newest policies") || !strings.Contains(starts.log.String(), "unheard_of") {
 		t.Errorf("it logs\n%s", starts.log.String())
 	}
 	if body := page(t, starts.operators+"/metrics"); !strings.Contains(body, `oauth_config_revision{config="policies"} 1`) {
@@ -58,19 +58,19 @@ func TestUnreadableEntryOfADatabase(t *testing.T) {
 	}
 
 	stdout, stderr := limits(starts, "audit")
-	if !strings.Contains(stdout, "unreadable") || !strings.Contains(stdout, "70/60s") || !strings.Contains(stderr, "until") {
+	if !strings.Contains(stdout, "unreadable") || !strings.Contains(stdout, "70/60s") || !strings.Contains(stderr, "unheard_of") {
 		t.Errorf("the trail is\n%s%s", stdout, stderr)
 	}
 	var shown struct{ Entries []listedEntry }
 	stdout, _ = limits(starts, "audit", "--target", "policies/legacy", "-o", "json")
 	check.OK(t, json.Unmarshal([]byte(stdout), &shown))
 	check.Equal(t, "entries", len(shown.Entries), 2)
-	if e := shown.Entries[0]; e.Version != 2 || !strings.Contains(e.Unreadable, "until") || e.Target != "policies/legacy" || shown.Entries[1].Target != "policies/legacy" {
+	if e := shown.Entries[0]; e.Version != 2 || !strings.Contains(e.Unreadable, "unheard_of") || e.Target != "policies/legacy" || shown.Entries[1].Target != "policies/legacy" {
 		t.Errorf("the entries are %+v", shown.Entries)
 	}
 
 	_, stderr, status = run(t, "", "limits", "dry-run", "on", "--yes", "--server", starts.operators, "--token", askToken(t, runs.clients, r.ops))
-	if status != exitFailed || !strings.Contains(stderr, "this instance changes no limits") || !strings.Contains(stderr, "until") {
+	if status != exitFailed || !strings.Contains(stderr, "this instance changes no limits") || !strings.Contains(stderr, "unheard_of") {
 		t.Errorf("a change says\n%s", stderr)
 	}
 

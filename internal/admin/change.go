@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -20,6 +21,8 @@ const (
 	actionDelete  = "delete"
 	actionPromote = "promote"
 	actionReset   = "reset"
+	actionUndo    = "undo"
+	actionEnd     = "end" // of a temporary change
 )
 
 // change is one change to be made: of which resource, under which conditions, and by whom.
@@ -31,7 +34,9 @@ type change struct {
 	derive     deriver
 	by         *caller
 	reason     string
+	lasts      time.Duration // until it ends by itself; 0: it does not
 
+	until  time.Time                 // the same, as a time; set like before
 	before *clientcfg.PolicySnapshot // set by the last run of the edit, and so is made
 	made   []clientcfg.Change
 }
@@ -46,6 +51,15 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 		}
 		if ch.made, err = ch.derive(p, now); err != nil {
 			return e, err
+		}
+		if len(ch.made) == 0 {
+			return e, errNothing
+		}
+		if ch.lasts > 0 {
+			ch.until = s.o.Clock().UTC().Truncate(time.Millisecond).Add(ch.lasts)
+			if ch.made, err = p.Temporarily(ch.made, ch.until, ch.by.actor()); err != nil {
+				return e, err
+			}
 		}
 		e.Version, e.At, e.Changes = p.Version()+1, now, ch.made
 		after, err := p.Apply(&e)
@@ -106,15 +120,14 @@ func lockOut(concerned iter.Seq[*clientcfg.Client], before, after *clientcfg.Pol
 // entry returns the audit entry of the change.
 func (s *Server) entry(ch *change, before, after *clientcfg.PolicySnapshot, now time.Time) (clientcfg.AuditEntry, error) {
 	e := clientcfg.AuditEntry{
-		ID: secret.ID(), At: now, Actor: ch.by.actor(), Action: ch.action, Target: ch.changes.target(),
-		Reason: ch.reason, Instance: s.o.Instance(),
+		ID: secret.ID(), At: now, Actor: ch.by.actor(), Action: ch.action, Reason: ch.reason, Instance: s.o.Instance(), Until: ch.until,
 	}
-	var err error
-	if e.Before, err = encoded(ch.changes, before); err != nil {
-		return e, err
+	changed, err := shown(ch.made, before, after)
+	if err != nil || len(changed) == 0 {
+		return e, errors.Join(err, errors.New("admin: a change of no known target"))
 	}
-	e.After, err = encoded(ch.changes, after)
-	return e, err
+	e.Target, e.Before, e.After, e.More = changed[0].Target, changed[0].Before, changed[0].After, changed[1:]
+	return e, nil
 }
 
 // encoded is a resource as the audit trail keeps it; null if it does not exist.
@@ -196,12 +209,15 @@ func (s *Server) change(c *call, r resource, action string, derive deriver) erro
 // perform makes the change and answers; with ?validate=true it only answers what the change
 // would do.
 func (s *Server) perform(c *call, ch *change) error {
-	if err := c.parameters("validate", "reason"); err != nil {
+	if err := c.parameters("validate", "reason", "for"); err != nil {
 		return err
 	}
 	only, err := c.flag("validate")
 	if err != nil {
 		return err
+	}
+	if ch.lasts, err = readFor(c.query.Get("for")); err != nil {
+		return invalidField("for", "%v", err)
 	}
 	ch.by, ch.conditions = c.caller, conditionsOf(c.Request().Header)
 	if ch.reason, err = c.reason(); err != nil {
@@ -252,7 +268,10 @@ func (s *Server) rehearse(c *call, ch *change) error {
 		return s.explained(c, ch, err)
 	}
 	recent := s.activity(c.Request().Context())
-	out := adminapi.Rehearsal{Valid: true, Effect: effectOf(ch.before, after, s.concerned(ch.made), recent, s.o.Now())}
+	out := adminapi.Rehearsal{Valid: true, Until: ch.until, Effect: effectOf(ch.before, after, s.concerned(ch.made), recent, s.o.Now())}
+	if end, temporary := ch.before.End(ch.changes.target()); temporary {
+		out.WasUntil = end.Until
+	}
 	if out.Before, err = encoded(ch.changes, ch.before); err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activi
 	_, candidate := p.Set().Candidates.Get(cl.ID)
 	return adminapi.Client{
 		Metadata: cl.Metadata(), IssuedAt: cl.CreatedAt.Unix(), Public: cl.Public, Admin: cl.IsOperator(),
-		Source: source(p, cl.ID), Candidate: candidate, Effective: adminapi.ShowEffective(p.For(cl.ID)), Activity: counts,
+		Source: source(p, cl.ID), Until: until(p, clientcfg.PolicyTarget(cl.ID)), Candidate: candidate, Effective: adminapi.ShowEffective(p.For(cl.ID)), Activity: counts,
 	}
 }
 

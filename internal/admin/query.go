@@ -84,7 +84,10 @@ func (c *call) name(param string, most int) (string, error) {
 }
 
 // body reads one JSON value of one of the media types.
-func (c *call) body(types ...string) (*strict.Value, error) {
+func (c *call) body(types ...string) (*strict.Value, error) { return c.bodyOf(maxBody, types...) }
+
+// bodyOf is body with another bound.
+func (c *call) bodyOf(most int64, types ...string) (*strict.Value, error) {
 	r := c.Request()
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || !slices.Contains(types, media) {
@@ -95,10 +98,10 @@ func (c *call) body(types ...string) (*strict.Value, error) {
 		}
 		return nil, p
 	}
-	b, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, maxBody))
+	b, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, most))
 	if err != nil {
 		return nil, problem(http.StatusRequestEntityTooLarge, typeTooLarge, "Body too large or cut off",
-			"at most %d bytes are read", maxBody)
+			"at most %d bytes are read", most)
 	}
 	v, err := strict.ParseJSON(b)
 	if err != nil {

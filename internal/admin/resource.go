@@ -71,7 +71,7 @@ func one(c clientcfg.Change, err error) ([]clientcfg.Change, error) {
 func (settingsResource) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
 	o := p.Set().Settings
 	view := adminapi.SettingsView{Settings: showSettings(p)}
-	view.Meta.Version, view.Meta.Changed = o.Changed, append([]string{}, o.Names()...)
+	view.Meta.Version, view.Meta.Changed, view.Meta.Until = o.Changed, append([]string{}, o.Names()...), until(p, clientcfg.SettingsTarget)
 	return view
 }
 
@@ -105,8 +105,16 @@ func (r policyResource) view(_ context.Context, _ *Server, p *clientcfg.PolicySn
 func (r policyResource) show(p *clientcfg.PolicySnapshot) adminapi.PolicyView {
 	own, _ := p.Policy(r.clientID)
 	view := adminapi.PolicyView{Policy: showPolicy(r.clientID, own), Effective: adminapi.ShowEffective(p.For(r.clientID))}
-	view.Meta.Version, view.Meta.Source = own.Changed, source(p, r.clientID)
+	view.Meta.Version, view.Meta.Source, view.Meta.Until = own.Changed, source(p, r.clientID), until(p, r.target())
 	return view
+}
+
+// until is when a target ends being what it is; zero: it does not.
+func until(p *clientcfg.PolicySnapshot, target string) time.Time {
+	if end, temporary := p.End(target); temporary {
+		return end.Until
+	}
+	return time.Time{}
 }
 
 // source is where a client's policy comes from: api, file or none.
@@ -160,6 +168,6 @@ func (r candidateResource) view(ctx context.Context, s *Server, p *clientcfg.Pol
 func (r candidateResource) show(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) adminapi.CandidateView {
 	c, _ := p.Set().Candidates.Get(r.name)
 	view := adminapi.CandidateView{Candidate: showCandidate(r.name, c), Since: c.Since, Activity: s.activityOf(ctx, r.name)}
-	view.Meta.Version = c.Changed
+	view.Meta.Version, view.Meta.Until = c.Changed, until(p, r.target())
 	return view
 }

@@ -1,9 +1,14 @@
 package admin
 
 import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
 )
 
 // resourceOf returns the resource that a target of the audit trail is; false if it is none that can be
@@ -26,4 +31,95 @@ func resourceOf(target string) (resource, bool) {
 	}
 	id, username, is := clientcfg.OverrideOf(target)
 	return overrideResource{id, username}, is && len(id) <= clientcfg.MaxIDLength
+}
+
+// named is resourceOf with the user of an override in any form in which the name can be typed.
+func (s *Server) named(ctx context.Context, target string) (r resource, known bool, err error) {
+	if r, known = resourceOf(target); known {
+		if o, is := r.(overrideResource); is {
+			r, err = s.override(ctx, o.clientID, o.username)
+		}
+	}
+	return r, known, err
+}
+
+// clientOf returns the client that a resource is about; empty if it is about all.
+func clientOf(r resource) string {
+	switch r := r.(type) {
+	case policyResource:
+		return r.clientID
+	case overrideResource:
+		return r.clientID
+	case candidateResource:
+		if r.name != clientcfg.GlobalCandidate {
+			return r.name
+		}
+	}
+	return ""
+}
+
+// setTargets returns the targets that operators have set, or that are to return to something, in the
+// order of a file of limits.
+func setTargets(p *clientcfg.PolicySnapshot) (targets []string) {
+	set, found := p.Set(), map[string]bool{}
+	if !isUnset(settingsResource{}, p) {
+		found[clientcfg.SettingsTarget] = true
+	}
+	add := func(names iter.Seq[string], target func(string) string) {
+		for name := range names {
+			found[target(name)] = true
+		}
+	}
+	add(set.Clients.Keys(), clientcfg.PolicyTarget)
+	add(set.Candidates.Keys(), clientcfg.CandidateTarget)
+	add(set.Tiers.Keys(), clientcfg.TierTarget)
+	add(set.Overrides.Keys(), clientcfg.KeyedOverrideTarget)
+	for target := range set.Ends.Keys() {
+		if _, temporary := p.End(target); temporary {
+			found[target] = true
+		}
+	}
+	order := []string{"settings", "tiers", "policies", "overrides", "candidates"}
+	rank := func(target string) int {
+		kind, _, _ := strings.Cut(target, "/")
+		return slices.Index(order, kind)
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b string) int {
+		if x, y := rank(a), rank(b); x != y {
+			return x - y
+		}
+		return strings.Compare(a, b)
+	})
+}
+
+// isUnset reports whether operators have set nothing of the resource.
+func isUnset(r resource, p *clientcfg.PolicySnapshot) bool {
+	if _, is := r.(settingsResource); is {
+		o := p.Set().Settings
+		return len(o.Names()) == 0 && o.Note == ""
+	}
+	return !r.state(p).exists
+}
+
+// areRegistered returns, as errors of the fields, which resources are about clients that do not exist.
+// One that has been set already is accepted.
+func (s *Server) areRegistered(ctx context.Context, resources map[string]resource) (errs fielderr.Errors, err error) {
+	p, unknown := s.o.Policies.Snapshot(), map[string]string{}
+	for field, r := range resources {
+		if id := clientOf(r); id != "" && isUnset(r, p) && !s.o.Clients.Directory().Has(id) {
+			unknown[field] = id
+		}
+	}
+	if len(unknown) == 0 {
+		return nil, nil
+	}
+	if err := s.o.Clients.Renew(ctx, 0); err != nil { // they may have been created a moment ago
+		return nil, err
+	}
+	for _, field := range slices.Sorted(maps.Keys(unknown)) {
+		if !s.o.Clients.Directory().Has(unknown[field]) {
+			errs.Add(field, "there is no client %q", unknown[field])
+		}
+	}
+	return errs, nil
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,12 +25,17 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
-	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/store"
 	"oauth-server/internal/syncer/memstore"
 	"oauth-server/internal/testworld"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("MONGODB_TEST_URI") == "" {
+		os.Exit(m.Run()) // testcontainers keeps connections of its own until the end
+	}
+	goleak.VerifyTestMain(m)
+}
 
 var noon = testworld.Noon
 
@@ -58,7 +64,7 @@ func (u users) User(ctx context.Context, name string) (grants.User, error) {
 
 // shared is the store of several processes. Its clock is not theirs.
 type shared struct {
-	*embedded.Store
+	store.Store
 	clock      *testworld.Clock
 	heartbeats *memstore.Store
 	reports    admin.Reports // heartbeats, unless a test has others
@@ -99,7 +105,12 @@ func confidential(id string, change func(*clientcfg.Client)) clientcfg.Client {
 
 func openStore(t *testing.T) *shared {
 	t.Helper()
-	store := testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db"))
+	return sharedOn(t, testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db")))
+}
+
+// sharedOn fills an empty store.
+func sharedOn(t *testing.T, store store.Store) *shared {
+	t.Helper()
 	for _, c := range []clientcfg.Client{
 		confidential("ops", clientcfg.MakeOperator),
 		confidential("viewer", func(c *clientcfg.Client) {

@@ -60,7 +60,8 @@ type Client struct {
 	Public    bool            `json:"public"`
 	Admin     bool            `json:"admin"` // it may change limits
 	Source    string          `json:"source"`
-	Candidate bool            `json:"candidate"` // one of its own
+	Until     time.Time       `json:"until,omitzero"` // when its policy ends by itself
+	Candidate bool            `json:"candidate"`      // one of its own
 	Effective Effective       `json:"effective"`
 	Activity  activity.Counts `json:"activity"`
 }
@@ -188,7 +189,11 @@ type Rehearsal struct {
 	Valid  bool            `json:"valid"`
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
-	Effect Effect          `json:"effect"`
+	// Until is when the change would end by itself, and WasUntil when that ends which it replaces. Zero:
+	// never.
+	Until    time.Time `json:"until,omitzero"`
+	WasUntil time.Time `json:"was_until,omitzero"`
+	Effect   Effect    `json:"effect"`
 }
 
 // Effect is which clients a change would have hit, had it been made ten minutes earlier.

@@ -77,6 +77,8 @@ type SettingsView struct {
 		// Changed names the settings that were changed over the API; all others are
 		// those of the configuration file.
 		Changed []string `json:"changed"`
+		// Until is when they end by themselves; zero: they do not.
+		Until time.Time `json:"until,omitzero"`
 	} `json:"meta"`
 }
 
@@ -98,8 +100,9 @@ type PolicyView struct {
 	Policy
 	Effective Effective `json:"effective"`
 	Meta      struct {
-		Version int64  `json:"version"`
-		Source  string `json:"source"` // api, file or none
+		Version int64     `json:"version"`
+		Source  string    `json:"source"`         // api, file or none
+		Until   time.Time `json:"until,omitzero"` // as above
 	} `json:"meta"`
 }
 
@@ -136,6 +139,7 @@ type CandidateView struct {
 	Since    time.Time `json:"since"`
 	Activity Activity  `json:"activity"`
 	Meta     struct {
-		Version int64 `json:"version"`
+		Version int64     `json:"version"`
+		Until   time.Time `json:"until,omitzero"` // as above
 	} `json:"meta"`
 }

@@ -39,8 +39,9 @@ type Change struct {
 	Method, Path string
 	ETag         string // If-Match; empty: If-None-Match: *
 	Reason       string
-	Validate     bool // change nothing
-	Body         any  // JSON; nil for none
+	For          string // after which it ends by itself; empty: it does not
+	Validate     bool   // change nothing
+	Body         any    // JSON; nil for none
 }
 
 // CheckServer returns an error if the address is not one that a token may be sent to.
@@ -68,6 +69,9 @@ func (c *Client) Change(ctx context.Context, ch Change, v any) (etag string, err
 	query, header := url.Values{}, http.Header{}
 	if ch.Reason != "" {
 		query.Set("reason", ch.Reason)
+	}
+	if ch.For != "" {
+		query.Set("for", ch.For)
 	}
 	if ch.Validate {
 		query.Set("validate", "true")

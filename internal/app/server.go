@@ -166,6 +166,7 @@ const (
 	clientsRefreshEvery  = time.Second
 	policiesRefreshEvery = time.Second
 	keysRefreshEvery     = time.Second // a withdrawn key is accepted no longer than that
+	endsEvery            = time.Second // temporary changes that are due are looked for, in memory
 )
 
 // usesFlushedEvery is how often the store learns which secrets were used.
@@ -182,6 +183,10 @@ func (s *Server) tasks() []background.Task {
 		{Name: "unregistered clients", Every: clientsRefreshEvery, First: true, Do: l.unregistered.note, Failed: keep},
 		{Name: "uses of secrets", Every: usesFlushedEvery, Do: f.uses.Flush, Failed: "uses of secrets not stored; trying again"},
 		{Name: "policies", Every: policiesRefreshEvery, Do: l.policies.Refresh, Failed: keep},
+		{
+			Name: "ends of changes", Every: endsEvery, Do: s.edge.admin.EndChanges,
+			Failed: "temporary change not ended; trying again",
+		},
 		{
 			Name: "audit sweep", Every: time.Hour, Retry: time.Minute, First: true, Do: s.edge.admin.SweepAudit,
 			Failed: "audit sweep failed; old entries stay",

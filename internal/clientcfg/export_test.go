@@ -22,6 +22,15 @@ func NewPolicySnapshot(base ratelimit.Settings, set PolicySet) (*PolicySnapshot,
 	for name, c := range set.Candidates.All() {
 		d.putCandidate(name, &c)
 	}
+	for of, e := range set.Ends.All() {
+		c, err := newChange(EndTarget(of), &e)
+		if err == nil {
+			err = d.putEnd(of, c.After)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	d.set.Version = set.Version
 	return d.finish()
 }

@@ -22,6 +22,7 @@ type draft struct {
 	candidates  *cowmap.Edit[Candidate]    // nil: as in set
 	tiers       *cowmap.Edit[Tier]         // nil: as in set
 	overrides   *cowmap.Edit[Override]     // nil: as in set
+	ends        *cowmap.Edit[End]          // nil: as in set
 	live, trial *ratelimit.CompiledEdit
 	common      bool              // what applies to all clients is compiled again
 	naming      map[string]string // tiers that policies name which were put, by client
@@ -39,6 +40,9 @@ func (p *PolicySnapshot) edit() *draft {
 // put gives a target the value that an entry of that version and time gives it. An error is
 // [ErrUnreadable]; what is invalid is an error of finish. Either way the target stays as it was.
 func (d *draft) put(target string, value json.RawMessage, version int64, at time.Time) error {
+	if of, is := endOf(target); is {
+		return d.putEnd(of, value)
+	}
 	if len(value) > MaxTargetSize {
 		d.errs.Add(target, "takes %d bytes, more than %d", len(value), MaxTargetSize)
 		return nil
@@ -201,6 +205,9 @@ func (d *draft) finish() (*PolicySnapshot, error) {
 	}
 	if d.overrides != nil {
 		p.set.Overrides = d.overrides.Map()
+	}
+	if d.ends != nil {
+		p.set.Ends = d.ends.Map()
 	}
 	d.errs = append(d.errs, p.set.checkCounts()...)
 	d.errs = append(d.errs, p.set.checkTiers(d.naming, d.removed)...)

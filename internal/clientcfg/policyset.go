@@ -37,6 +37,7 @@ type PolicySet struct {
 	Candidates cowmap.Map[Candidate]
 	Tiers      cowmap.Map[Tier]
 	Overrides  cowmap.Map[Override] // by OverrideKey
+	Ends       cowmap.Map[End]      // of what is temporary, by target
 }
 
 // SettingsOverride is what operators changed of the settings for all clients. A nil field

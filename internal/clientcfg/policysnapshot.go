@@ -87,6 +87,9 @@ func (p *PolicySnapshot) Apply(e *PolicyEntry) (*PolicySnapshot, error) {
 func (p *PolicySnapshot) value(target string) (json.RawMessage, error) {
 	c := Change{After: jsonNull}
 	var err error
+	if of, is := endOf(target); is {
+		return p.endValue(of)
+	}
 	if target == SettingsTarget {
 		c, err = ChangeSettings(p.set.Settings)
 	} else if id, is := strings.CutPrefix(target, policyTargets); is {

@@ -322,7 +322,11 @@ func prepare(current *PolicySnapshot, edit Edit) (*PolicySnapshot, PolicyEntry, 
 		return nil, e, err
 	}
 	e.Version = current.Version() + 1
-	e.Changes = slices.Clone(e.Changes)
+	ends, err := current.overtaken(e.Version, e.Changes)
+	if err != nil {
+		return nil, e, err
+	}
+	e.Changes = slices.Concat(e.Changes, ends)
 	for i := range e.Changes {
 		if e.Changes[i].Before, err = current.value(e.Changes[i].Target); err != nil {
 			return nil, e, err
@@ -332,11 +336,15 @@ func prepare(current *PolicySnapshot, edit Edit) (*PolicySnapshot, PolicyEntry, 
 	if err != nil {
 		return nil, e, err
 	}
+	most := MaxEntrySize
+	if !e.Until.IsZero() {
+		most -= endRoom
+	}
 	if b, err := EncodePolicyEntry(&e); err != nil {
 		return nil, e, err
-	} else if len(b) > MaxEntrySize {
+	} else if len(b) > most {
 		var es fielderr.Errors
-		es.Add("", "the change takes %d bytes, more than %d", len(b), MaxEntrySize)
+		es.Add("", "the change takes %d bytes in the audit trail, more than %d; divide it into several", len(b), most)
 		return nil, e, es.Err()
 	}
 	return next, e, nil

@@ -88,6 +88,8 @@ type AuditEntry struct {
 	Target   string    `json:"target"`
 	Reason   string    `json:"reason,omitempty"`
 	Instance string    `json:"instance,omitempty"` // that served the request
+	// Until is when the change ends by itself; zero: it lasts.
+	Until time.Time `json:"until,omitzero"`
 	// Before and After are the resource as in the admin API; null if there was or is none.
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`

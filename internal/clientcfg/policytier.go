@@ -54,8 +54,11 @@ func TierOf(target string) (name string, ok bool) { return strings.CutPrefix(tar
 
 // OverrideTarget is an override as a target. The username is that of the keys that are counted.
 func OverrideTarget(clientID, username string) string {
-	return overrideTargets + OverrideKey(clientID, username)
+	return KeyedOverrideTarget(OverrideKey(clientID, username))
 }
+
+// KeyedOverrideTarget is the override of an [OverrideKey] as a target.
+func KeyedOverrideTarget(key string) string { return overrideTargets + key }
 
 // OverrideOf is the inverse of [OverrideTarget].
 func OverrideOf(target string) (clientID, username string, ok bool) {

@@ -26,7 +26,8 @@ type Defaulter interface {
 // Decode writes v into a struct, given by its address. Fields that v does not have
 // keep their values, as do those that are null in JSON; those of a [Defaulter] get its
 // defaults, and what a pointer points to is new. What is null in a map is as if it had no
-// fields. Decode notes in origins, unless that is nil, by its path where each value stands
+// fields. What goes into an interface is any value: nil, bool, int64, float64, string, []any or
+// map[string]any; a [*Value] is the value itself, null included. Decode notes in origins, unless that is nil, by its path where each value stands
 // in a file. After more than [fielderr.Most] errors it stops.
 func (v *Value) Decode(into any, origins map[string]string) fielderr.Errors {
 	d := decoder{origins: origins}
@@ -36,6 +37,7 @@ func (v *Value) Decode(into any, origins map[string]string) fielderr.Errors {
 
 type decoder struct {
 	values  int
+	depth   int // of interfaces
 	stopped bool
 	errs    fielderr.Errors
 	origins map[string]string
@@ -63,11 +65,17 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 	if d.origins != nil {
 		d.origins[path] = v.origin()
 	}
+	if into.Type() == reflect.TypeFor[*Value]() {
+		into.Set(reflect.ValueOf(v))
+		return
+	}
 	if into.Kind() == reflect.Pointer {
 		into.Set(reflect.New(into.Type().Elem()))
 		into = into.Elem()
 	}
 	switch {
+	case into.Kind() == reflect.Interface:
+		d.plain(v, into, path)
 	case into.Type() == reflect.TypeFor[Skip]():
 	case isText(into) && (into.Kind() != reflect.Slice || v.kind == text): // such a list may be a word instead
 		d.scalar(v, into, path)
@@ -97,11 +105,38 @@ func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 			d.fail(f.name, at, "unknown field; there are %s", strings.Join(fieldsOf(into.Type()).names, ", "))
 		case !known:
 			d.fail(f.name, at, "unknown field%s", Suggest(f.name.text, fieldsOf(into.Type()).names))
-		case f.value.absent():
+		case f.value.absent() && target.Type() != reflect.TypeFor[*Value]():
 		default:
 			d.value(f.value, target, at)
 		}
 	})
+}
+
+// plain writes any value into an interface. null leaves it as it is. In YAML an alias can contain itself, so
+// the depth is bounded here too.
+func (d *decoder) plain(v *Value, into reflect.Value, path string) {
+	if d.depth++; d.depth > maxDepth {
+		d.fail(v, path, "is nested more than %d deep", maxDepth)
+		d.stopped = true
+	}
+	defer func() { d.depth-- }()
+	as := map[kind]reflect.Type{
+		boolean: reflect.TypeFor[bool](), integer: reflect.TypeFor[int64](), number: reflect.TypeFor[float64](), text: reflect.TypeFor[string](),
+		scalar: reflect.TypeFor[string](), list: reflect.TypeFor[[]any](), object: reflect.TypeFor[map[string]any](),
+	}[v.kind]
+	if as == nil || d.stopped {
+		return
+	}
+	to := reflect.New(as).Elem()
+	switch v.kind {
+	case list:
+		d.list(v, to, path)
+	case object:
+		d.mapping(v, to, path)
+	default:
+		d.scalar(v, to, path)
+	}
+	into.Set(to)
 }
 
 func (d *decoder) mapping(v *Value, into reflect.Value, path string) {

@@ -52,6 +52,9 @@ func yamlFormat(file string) *format {
 // IsObject reports whether v is an object or, in YAML, a mapping.
 func (v *Value) IsObject() bool { return v.kind == object }
 
+// IsNull reports whether v is null, or nothing at all.
+func (v *Value) IsNull() bool { return v == nil || v.kind == null }
+
 // absent reports whether v is null in JSON, which is as if it were not there.
 func (v *Value) absent() bool { return v.kind == null && v.format.isJSON }
 

@@ -124,7 +124,7 @@ func WriteYAML(w io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	node, err := value.yaml()
+	node, err := yamlWriter{}.node(value)
 	if err != nil {
 		return err
 	}
@@ -133,11 +133,15 @@ func WriteYAML(w io.Writer, v any) error {
 	return errors.Join(enc.Encode(node), enc.Close())
 }
 
-func (v *Value) yaml() (n *yaml.Node, err error) {
+// yamlWriter makes nodes of values. The library takes long to decide how a text is to be quoted, so it
+// is asked once for each.
+type yamlWriter map[string]yaml.Node
+
+func (w yamlWriter) node(v *Value) (n *yaml.Node, err error) {
 	n = &yaml.Node{Kind: yaml.ScalarNode, Value: v.text}
 	switch v.kind {
 	case text:
-		err = n.Encode(v.text) // quoted where needed
+		err = w.quote(n, v.text)
 	case list:
 		n.Kind = yaml.SequenceNode
 	case object:
@@ -151,8 +155,30 @@ func (v *Value) yaml() (n *yaml.Node, err error) {
 		parts = append(parts, f.name, f.value)
 	}
 	for _, part := range parts {
-		sub, failed := part.yaml()
+		sub, failed := w.node(part)
 		n.Content, err = append(n.Content, sub), errors.Join(err, failed)
 	}
 	return n, err
+}
+
+// quote makes n that text, in quotes where needed.
+func (w yamlWriter) quote(n *yaml.Node, text string) (err error) {
+	known, is := w[text]
+	if !is {
+		if simple(text) {
+			known = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+		} else {
+			err = known.Encode(text)
+		}
+		w[text] = known
+	}
+	*n = known
+	return err
+}
+
+// simple reports whether a text certainly needs no quotes: it begins with a letter, so it is no number, and is
+// longer than any word that YAML 1.1 knows.
+func simple(text string) bool {
+	return len(text) > len("false") && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == "" &&
+		strings.Trim(text[:1], "abcdefghijklmnopqrstuvwxyz") == ""
 }

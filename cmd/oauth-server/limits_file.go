@@ -1,0 +1,268 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/adminclient"
+	"oauth-server/internal/strict"
+)
+
+func (l *limits) newExport() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "export", Short: "Write everything that operators have set as a file of limits", Args: takes(),
+		Long: `Write everything that operators have set as a file of limits, in YAML: the settings,
+tiers, policies, overrides and candidates, each as far as it is not that of the
+configuration file. It is sorted, so that two files can be compared line by line, and "limits apply" of it changes
+nothing. Of what is temporary it has what that returns to.`,
+		Example: `  oauth-server limits export > limits.yaml`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			raw, set, _, err := l.set(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if l.output == outputJSON {
+				return l.json(raw)
+			}
+			text, err := l.export(set)
+			if err != nil {
+				return err
+			}
+			if file != "" {
+				return os.WriteFile(file, text, 0o644) //nolint:gosec // there is nothing secret in it
+			}
+			_, err = l.out.Write(text)
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "write to this file, not to standard output")
+	return cmd
+}
+
+// set reads everything that operators have set, and its ETag.
+func (l *limits) set(ctx context.Context) (raw json.RawMessage, set *adminapi.Set, etag string, err error) {
+	api, err := l.connect()
+	if err != nil {
+		return nil, nil, "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	if etag, err = api.Get(ctx, "/changes", nil, &raw); err != nil {
+		return nil, nil, "", err
+	}
+	set = &adminapi.Set{}
+	if err := json.Unmarshal(raw, set); err != nil {
+		return nil, nil, "", fmt.Errorf("read the answer: %w", err)
+	}
+	return raw, set, etag, nil
+}
+
+// export writes a file of limits. Its sections are in the order of the targets.
+func (l *limits) export(set *adminapi.Set) ([]byte, error) {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "# What operators have set on %s, as of change %d.\n", l.server, set.Version)
+	sections, order := map[string]map[string]json.RawMessage{}, []string{}
+	for i := range set.Targets {
+		t := &set.Targets[i]
+		if !t.Until.IsZero() {
+			fmt.Fprintf(&out, "# %s is temporary until %s; below is what it returns to.\n", t.Target, dateTime(t.Until))
+		}
+		section, name, _ := strings.Cut(t.Target, "/")
+		value := lasting(t)
+		if isNull(value) {
+			continue
+		}
+		if sections[section] == nil {
+			sections[section] = map[string]json.RawMessage{}
+			order = append(order, section)
+		}
+		sections[section][name] = short(section, value)
+	}
+	if len(order) == 0 {
+		out.WriteString("{}\n")
+	}
+	for _, section := range order {
+		var v any = map[string]any{section: sections[section]}
+		if section == "settings" {
+			v = map[string]any{section: sections[section][""]}
+		}
+		if err := strict.WriteYAML(&out, v); err != nil {
+			return nil, fmt.Errorf("write %s: %w", section, err)
+		}
+	}
+	return out.Bytes(), nil
+}
+
+const fileHelp = `FILE is as "limits export" writes it; - is standard input. It has the sections settings,
+tiers, policies, overrides (by client and user, with a space between) and candidates.
+Each of them is replaced as a whole; what it leaves out is as in the configuration file,
+or the default. What is not
+in FILE stays as it is, and with --prune is removed. What is temporary is compared with
+what it returns to, so an application of FILE does not end it, unless FILE has another
+value.`
+
+// fileFlags are those of commands that read a file of limits.
+type fileFlags struct {
+	file  string
+	prune bool
+}
+
+func (f *fileFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file of limits; - for standard input")
+	cmd.Flags().BoolVar(&f.prune, "prune", false, "remove what operators have set and FILE does not have")
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // fails for a flag that is not there
+}
+
+func (l *limits) newDiff() *cobra.Command {
+	var f fileFlags
+	cmd := &cobra.Command{
+		Use: "diff -f FILE", Short: "Show how a file of limits differs from what is set", Args: takes(),
+		Long: `Show how a file of limits differs from what operators have set, and change nothing.
+
+The exit status is that of diff: 0 if there is no difference, 1 if there is one, and
+2 for an error.
+
+` + fileHelp,
+		Example: "  oauth-server limits diff -f limits.yaml",
+	}
+	f.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		plan, err := l.plan(cmd.Context(), &f)
+		if err != nil {
+			return &usageError{err}
+		}
+		raw, changed := json.RawMessage(`{"changes":[]}`), &adminapi.Changed{}
+		if len(plan.changes) > 0 {
+			if raw, changed, err = l.rehearseMany(cmd.Context(), plan.request("")); err != nil {
+				return &usageError{plan.inFile(err)}
+			}
+		}
+		if l.output == outputJSON {
+			err = l.json(raw)
+		} else if len(changed.Changes) > 0 {
+			err = l.showPlan(changed)
+		}
+		if err == nil && len(changed.Changes) > 0 {
+			err = errReported
+		}
+		return err
+	}
+	return cmd
+}
+
+func (l *limits) newApply() *cobra.Command {
+	var f fileFlags
+	cmd := &cobra.Command{
+		Use: "apply -f FILE", Short: "Set everything as a file of limits has it, in one change", Args: takes(),
+		Long: `Set everything as a file of limits has it, in one change: all of it or nothing.
+
+The plan is shown before, with the clients that would have been denied in the last ten
+minutes if it can deny more requests; then the command asks. If anything was changed
+between the plan and the change, nothing is changed, and the command fails. If there is
+nothing to change, it says so and succeeds.
+
+` + fileHelp,
+		Example: `  oauth-server limits apply -f limits.yaml
+  oauth-server limits apply -f limits.yaml --prune --yes --reason "$CI_COMMIT"`,
+	}
+	f.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		plan, err := l.plan(cmd.Context(), &f)
+		if err != nil {
+			return err
+		}
+		if len(plan.changes) == 0 {
+			return l.answer(map[string]any{"version": plan.version, "changes": []any{}}, nothingToChange)
+		}
+		return plan.inFile(l.performMany(cmd.Context(), plan.request(l.lasts), "The limits are now those of "+plan.name))
+	}
+	return l.changes(cmd)
+}
+
+// plan is how a file of limits differs from what is set.
+type plan struct {
+	name    string // of the file
+	etag    string // of what is set
+	version int64
+	changes []adminapi.SetTarget
+	file    *limitsFile
+}
+
+func (l *limits) plan(ctx context.Context, f *fileFlags) (*plan, error) {
+	name, text, err := l.readFile(f.file)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{name: name}
+	if p.file, err = parseLimitsFile(name, text); err != nil {
+		return nil, err
+	}
+	_, set, etag, err := l.set(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.etag, p.version = etag, set.Version
+	known := map[string]json.RawMessage{}
+	for i := range set.Targets {
+		t := &set.Targets[i]
+		if value := lasting(t); !isNull(value) {
+			known[t.Target] = value
+		}
+		if _, stays := p.file.values[t.Target]; !stays && f.prune && !isNull(lasting(t)) {
+			p.changes = append(p.changes, adminapi.SetTarget{Target: t.Target, Value: json.RawMessage("null")})
+		}
+	}
+	for _, target := range p.file.targets() {
+		section, _, _ := strings.Cut(target, "/")
+		value := p.file.values[target]
+		if was, is := known[target]; !is || !slices.Equal(short(section, was), short(section, value)) {
+			p.changes = append(p.changes, adminapi.SetTarget{Target: target, Value: value})
+		}
+	}
+	return p, nil
+}
+
+// request is the change that makes the file true, of what was set when it was planned.
+func (p *plan) request(lasts string) adminclient.Change {
+	return adminclient.Change{Method: http.MethodPost, Path: "/changes", ETag: p.etag, Body: adminapi.Changes{Changes: p.changes, For: lasts}}
+}
+
+// readFile reads a file of limits, at most so many bytes of it.
+func (l *limits) readFile(path string) (name string, text []byte, err error) {
+	const most = 64 << 20
+	in := l.in
+	switch path {
+	case "":
+		return "", nil, usagef("-f FILE is missing; - is standard input")
+	case "-":
+		name = "standard input"
+	default:
+		name = path
+		f, err := os.Open(path) //nolint:gosec // the operator names the file
+		if err != nil {
+			return "", nil, err
+		}
+		defer func() { _ = f.Close() }()
+		in = f
+	}
+	text, err = io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && len(text) > most {
+		err = errors.New("more than 64 MiB")
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return name, text, nil
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/adminclient"
+)
+
+// performMany rehearses a change of several targets, shows it, asks for confirmation if it widens
+// enforcement, and makes it.
+func (l *limits) performMany(ctx context.Context, req adminclient.Change, done string) error {
+	raw, planned, err := l.rehearseMany(ctx, req)
+	switch {
+	case err != nil:
+		return err
+	case l.output == outputJSON && (l.check || len(planned.Changes) == 0):
+		return l.json(raw)
+	case len(planned.Changes) == 0:
+		return l.answer(raw, nothingToChange)
+	}
+	if err := l.showPlan(planned); err != nil {
+		return err
+	}
+	if l.check {
+		return l.answer(raw, "\n"+planned.Effect.Summary)
+	}
+	if err := l.agree(planned.Effect); err != nil {
+		return err
+	}
+	req.Reason = l.reason
+	api, err := l.connect()
+	if err != nil {
+		return err
+	}
+	var changed json.RawMessage
+	if err := l.send(ctx, api, req, &changed); err != nil {
+		return err
+	}
+	return l.showChanged(changed, done+untilTime(planned.Until))
+}
+
+const nothingToChange = "There is nothing to change."
+
+// rehearseMany returns what a change of several targets would do.
+func (l *limits) rehearseMany(ctx context.Context, req adminclient.Change) (raw json.RawMessage, planned *adminapi.Changed, err error) {
+	api, err := l.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Validate, req.Reason = true, l.reason
+	if err := l.send(ctx, api, req, &raw); err != nil {
+		return nil, nil, err
+	}
+	planned, err = decodeChanged(raw)
+	return raw, planned, err
+}
+
+// showPlan writes what is to be changed: for a person it is the answer, for a script that is what was
+// changed.
+func (l *limits) showPlan(planned *adminapi.Changed) error {
+	if l.output != outputText {
+		defer func(out io.Writer) { l.out = out }(l.out)
+		l.out = l.errOut
+	}
+	return l.table(l.changedRows(planned)...)
+}

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/adminclient"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/strict"
+)
+
+// sections are those of a file of limits.
+var sections = []string{"settings", "tiers", "policies", "overrides", "candidates"}
+
+// limitsFile is a file of limits: the values that it gives to targets. The server judges them.
+type limitsFile struct {
+	name    string
+	values  map[string]json.RawMessage // by target
+	parsed  map[string]*strict.Value   // the same, with their lines
+	paths   map[string]string          // of targets in the file
+	origins map[string]string          // FILE:LINE of sections and targets, by path
+}
+
+// parseLimitsFile reads a file of limits. The error has all that is wrong with its form, with the lines.
+func parseLimitsFile(name string, text []byte) (*limitsFile, error) {
+	f := &limitsFile{
+		name: name, values: map[string]json.RawMessage{}, parsed: map[string]*strict.Value{}, paths: map[string]string{}, origins: map[string]string{},
+	}
+	v, errs := strict.ParseYAML(name, text)
+	if len(errs) > 0 {
+		return nil, errs.Err()
+	}
+	if v == nil {
+		return nil, fielderr.Errors{{Message: "is empty; a file that sets nothing has {}", Origin: name}}
+	}
+	doc, errs := f.fields("", v)
+	for _, section := range slices.Sorted(maps.Keys(doc)) {
+		path := fielderr.Join("", section)
+		switch {
+		case !slices.Contains(sections, section):
+			errs = append(errs, f.at(path, "unknown field; there are "+strings.Join(sections, ", ")))
+		case !doc[section].IsObject():
+			errs = append(errs, f.at(path, "must be a mapping of fields; to set nothing, leave it out"))
+		case section == "settings":
+			errs = append(errs, f.add(section, path, doc[section])...)
+		default:
+			values, wrong := f.fields(path, doc[section])
+			errs = append(errs, wrong...)
+			for _, name := range slices.Sorted(maps.Keys(values)) {
+				errs = append(errs, f.add(section+"/"+name, fielderr.Join(path, name), values[name])...)
+			}
+		}
+	}
+	return f, errs.Err()
+}
+
+// fields returns the fields of an object at a path. Each is decoded by itself, so that a file may be long.
+func (f *limitsFile) fields(path string, v *strict.Value) (map[string]*strict.Value, fielderr.Errors) {
+	var fields map[string]*strict.Value
+	origins := map[string]string{}
+	errs := v.Decode(&fields, origins)
+	for name := range fields {
+		f.origins[fielderr.Join(path, name)] = origins[fielderr.Join("", name)]
+	}
+	return fields, errs.Under(path)
+}
+
+// add adds the value of a target.
+func (f *limitsFile) add(target, path string, v *strict.Value) fielderr.Errors {
+	if !v.IsObject() {
+		return fielderr.Errors{f.at(path, "must be a mapping of fields; one that sets nothing is {}")}
+	}
+	var value any
+	if errs := v.Decode(&value, nil); len(errs) > 0 {
+		return errs.Under(path)
+	}
+	b, err := json.Marshal(value)
+	if err != nil { // a number that JSON does not have
+		return fielderr.Errors{f.at(path, err.Error())}
+	}
+	f.values[target], f.parsed[target], f.paths[target] = b, v, path
+	return nil
+}
+
+// at is an error of a section or a target, with its line.
+func (f *limitsFile) at(path, message string) fielderr.Error {
+	origin := f.origins[path]
+	if origin == "" {
+		origin = f.name
+	}
+	return fielderr.Error{Path: path, Message: message, Origin: origin}
+}
+
+// inside is an error of a field of a target, empty for the whole, with the line of it or of what it is in.
+func (f *limitsFile) inside(target, field, message string) fielderr.Error {
+	e := f.at(f.paths[target], message)
+	origins, value := map[string]string{}, any(nil)
+	if v := f.parsed[target]; v != nil {
+		_ = v.Decode(&value, origins) // it was decoded before
+	}
+	for in := field; in != ""; in = in[:max(0, strings.LastIndexAny(in, ".["))] {
+		if origin, known := origins[in]; known {
+			e.Origin = origin
+			break
+		}
+	}
+	if field != "" {
+		e = fielderr.Errors{{Path: field, Message: message, Origin: e.Origin}}.Under(e.Path)[0]
+	}
+	return e
+}
+
+// targets are the targets of the file in the order of its sections.
+func (f *limitsFile) targets() []string {
+	rank := func(target string) int {
+		section, _, _ := strings.Cut(target, "/")
+		return slices.Index(sections, section)
+	}
+	return slices.SortedFunc(maps.Keys(f.values), func(a, b string) int {
+		if x, y := rank(a), rank(b); x != y {
+			return x - y
+		}
+		return strings.Compare(a, b)
+	})
+}
+
+// inFile returns an error of the server with the lines of the file that it is about.
+func (p *plan) inFile(err error) error {
+	var refused *adminclient.ProblemError
+	if !errors.As(err, &refused) || len(refused.Errors) == 0 {
+		return err
+	}
+	var errs fielderr.Errors
+	for _, e := range refused.Errors {
+		index, field, _ := strings.Cut(strings.TrimPrefix(e.Field, "changes["), "]")
+		i, bad := strconv.Atoi(index)
+		if bad != nil || i < 0 || i >= len(p.changes) {
+			errs = append(errs, fielderr.Error{Path: e.Field, Message: e.Detail, Origin: p.name})
+			continue
+		}
+		field = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(field, ".value"), ".target"), ".")
+		errs = append(errs, p.file.inside(p.changes[i].Target, field, e.Detail))
+	}
+	return errs
+}
+
+// lasting is what is set of a target when nothing is temporary.
+func lasting(t *adminapi.SetTarget) json.RawMessage {
+	if !t.Until.IsZero() {
+		return t.ReturnsTo
+	}
+	return t.Value
+}
+
+func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
+
+// jsonField is a field of an object of JSON.
+type jsonField struct {
+	name  string
+	value json.RawMessage
+}
+
+// members returns the fields of an object in their order; false if it is none.
+func members(raw json.RawMessage) (out []jsonField, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if first, err := d.Token(); err != nil || first != json.Delim('{') {
+		return nil, false
+	}
+	for d.More() {
+		var m jsonField
+		name, err := d.Token()
+		if err == nil {
+			m.name, _ = name.(string)
+			err = d.Decode(&m.value)
+		}
+		if err != nil {
+			return nil, false
+		}
+		out = append(out, m)
+	}
+	return out, true
+}
+
+// documentFields are the fields of all sections in the order in which a file has them; unknown ones
+// follow.
+var documentFields = []string{"tier", "trusted", "mode", "canary_percent", "default", "user", "client", "hide_headers", "note"}
+
+// short is the value of a target of that section without what goes without saying, its fields in one
+// order: two values that mean the same are equal.
+func short(section string, value json.RawMessage) json.RawMessage {
+	fields, ok := members(value)
+	if !ok {
+		return value
+	}
+	fields = slices.DeleteFunc(fields, func(m jsonField) bool {
+		unset := section != "settings" && string(m.value) == "false" && (m.name == "trusted" || m.name == "hide_headers")
+		named := slices.Contains([]string{"client_id", "username", "name"}, m.name) // as what has it in the file
+		return unset || named || isNull(m.value) || m.name == "note" && string(m.value) == `""`
+	})
+	rank := func(m jsonField) int {
+		if i := slices.Index(documentFields, m.name); i >= 0 {
+			return i
+		}
+		return len(documentFields)
+	}
+	slices.SortStableFunc(fields, func(a, b jsonField) int { return rank(a) - rank(b) })
+	out := []byte("{")
+	for _, m := range fields {
+		switch m.name {
+		case "default":
+			m.value = short(section, m.value)
+		case "user", "client":
+			m.value = shortLimits(m.value)
+		}
+		name, err := json.Marshal(m.name)
+		if err != nil {
+			return value
+		}
+		if m.name == "default" && string(m.value) == "{}" {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, name...), ':'), m.value...)
+	}
+	return append(out, '}')
+}
+
+// shortLimits is a list of limits without the defaults of what is rarely set. One that it does not
+// understand stays as it is, for the server to judge.
+func shortLimits(raw json.RawMessage) json.RawMessage {
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil {
+		return raw
+	}
+	usual, out := adminapi.ShowLimit(ratelimit.DefaultLimit()), []adminapi.Limit{}
+	for _, item := range items {
+		fields, ok := members(item)
+		if !ok || slices.ContainsFunc(fields, func(m jsonField) bool { return slices.Contains([]string{"null", "0", `""`}, string(m.value)) }) {
+			return raw
+		}
+		l := usual
+		d := json.NewDecoder(bytes.NewReader(item))
+		d.DisallowUnknownFields()
+		if d.Decode(&l) != nil {
+			return raw
+		}
+		if window, err := time.ParseDuration(l.Window); err == nil {
+			l.Window = adminapi.ShowWindow(window)
+		}
+		l.Frames, l.Algorithm = unlessUsual(l.Frames, usual.Frames), unlessUsual(l.Algorithm, usual.Algorithm)
+		l.SoftRatio, l.OnOutage = unlessUsual(l.SoftRatio, usual.SoftRatio), unlessUsual(l.OnOutage, usual.OnOutage)
+		out = append(out, l)
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return raw
+	}
+	return b
+}
+
+// unlessUsual returns the value, and the zero value if it is the usual one.
+func unlessUsual[V comparable](value, usual V) (none V) {
+	if value == usual {
+		return none
+	}
+	return value
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/adminclient"
+)
+
+func (l *limits) newUndo() *cobra.Command {
+	return l.confirmed(&cobra.Command{
+		Use: "undo CHANGE", Short: "Give what a change changed its values of before", Args: takes("CHANGE"),
+		Long: `Give everything that a change changed its values of before. CHANGE is its number in
+"limits audit".
+
+If any of it was changed since, nothing is undone, and the message names that later
+change. An undo is a change itself, so it can be undone too. A reset of counters cannot
+be undone.
+
+Undoing a temporary change removes its end. A temporary value that would have ended by
+now does not come back.`,
+		Example: "  oauth-server limits undo 12 --reason \"wrong client\"",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			version, err := strconv.ParseUint(args[0], 10, 63)
+			if err != nil || version == 0 {
+				return usagef("limits undo: %q is not the number of a change, as in limits audit", args[0])
+			}
+			return l.performMany(cmd.Context(), adminclient.Change{
+				Method: http.MethodPost, Path: fmt.Sprintf("/changes/%d/undo", version), ETag: "*",
+			}, fmt.Sprintf("Change %d is undone", version))
+		},
+	})
+}
+
+// changedRows are the changes of several targets as a table.
+func (l *limits) changedRows(changed *adminapi.Changed) [][]string {
+	rows := [][]string{{"TARGET", "CHANGE"}}
+	for _, c := range changed.Changes {
+		what := differences(c.Before, c.After)
+		if string(c.After) == "null" {
+			what = "removed (" + differences(c.After, c.Before) + ")"
+		}
+		rows = append(rows, []string{c.Target + untilTime(changed.Until), what})
+	}
+	return rows
+}
+
+func decodeChanged(raw json.RawMessage) (*adminapi.Changed, error) {
+	var changed adminapi.Changed
+	if err := json.Unmarshal(raw, &changed); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	if changed.Effect == nil {
+		changed.Effect = &adminapi.Effect{}
+	}
+	return &changed, nil
+}

@@ -1,0 +1,280 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict"
+)
+
+// Bounds of a change of several targets.
+const (
+	maxChanges     = 10_000
+	maxChangesBody = 4 << 20 // bytes
+)
+
+// wholeSet is everything that operators have set, as a resource: its version is that of all policies.
+// Its parts are changed, never it as a whole.
+type wholeSet struct{}
+
+func (wholeSet) target() string { return "" }
+
+func (wholeSet) state(p *clientcfg.PolicySnapshot) state {
+	return state{exists: true, version: p.Version()}
+}
+
+func (wholeSet) base(*clientcfg.PolicySnapshot) any { return nil }
+
+func (wholeSet) with(*clientcfg.PolicySnapshot, *strict.Value, time.Time) ([]clientcfg.Change, error) {
+	return nil, nil
+}
+
+func (wholeSet) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
+	out := adminapi.Set{Version: p.Version(), Targets: []adminapi.SetTarget{}}
+	lasting, err := p.Lasting()
+	if err != nil { // then they do not end either
+		lasting = p
+	}
+	for _, target := range setTargets(p) {
+		r, known := resourceOf(target)
+		if !known {
+			continue
+		}
+		t := adminapi.SetTarget{Target: target, Value: setValue(r, p)}
+		if end, temporary := p.End(target); temporary {
+			t.Until, t.ReturnsTo = end.Until, setValue(r, lasting)
+		}
+		out.Targets = append(out.Targets, t)
+	}
+	return out
+}
+
+// setValue is what is set of a resource, as a change takes it.
+func setValue(r resource, p *clientcfg.PolicySnapshot) json.RawMessage {
+	if isUnset(r, p) {
+		return json.RawMessage("null")
+	}
+	b, err := json.Marshal(r.base(p))
+	if err != nil { // it was decoded from JSON
+		panic(fmt.Sprintf("admin: %s does not encode: %v", r.target(), err))
+	}
+	return b
+}
+
+// listChanges answers with everything that operators have set. It is what a change of several targets is
+// based on, so it is read from the store; if that does not answer, it is what is known here.
+func (s *Server) listChanges(c *call) error {
+	_ = s.o.Policies.Refresh(c.Request().Context()) // its status is shown elsewhere
+	return s.get(c, wholeSet{})
+}
+
+// targetChange is one of the changes that were asked for.
+type targetChange struct {
+	field string // of it, in errors
+	to    resource
+	value *strict.Value // nil: it is to be removed
+}
+
+// makeChanges changes several targets in one entry of the trail.
+func (s *Server) makeChanges(c *call) error {
+	v, err := c.bodyOf(maxChangesBody, "application/json")
+	if err != nil {
+		return err
+	}
+	asked, lasts, err := s.readChanges(c.Request().Context(), v)
+	if err != nil {
+		return err
+	}
+	return s.performMany(c, &change{
+		resource: wholeSet{}, action: actionUpdate, lasts: lasts,
+		derive: func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
+			return altered(p, asked, now)
+		},
+	})
+}
+
+// readChanges reads which targets are to be changed, and for how long; 0: for good.
+func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targetChange, lasts time.Duration, err error) {
+	var in struct {
+		Changes []struct {
+			Target string        `json:"target"`
+			Value  *strict.Value `json:"value"`
+		} `json:"changes"`
+		For string `json:"for"`
+	}
+	errs := v.Decode(&in, nil)
+	if len(in.Changes) == 0 && len(errs) == 0 {
+		errs.Add("changes", "at least one is needed")
+	}
+	if len(in.Changes) > maxChanges {
+		errs.Add("changes", "%d changes are more than %d; divide them", len(in.Changes), maxChanges)
+	}
+	if len(errs) > 0 {
+		return nil, 0, errs.Err()
+	}
+	first, added := map[string]int{}, map[string]resource{}
+	for i, change := range in.Changes {
+		field := fielderr.Item("changes", i)
+		r, known, err := s.named(ctx, change.Target)
+		if err != nil {
+			return nil, 0, err
+		}
+		target := change.Target
+		if known {
+			target = r.target()
+		}
+		at, twice := first[target]
+		switch {
+		case !known:
+			errs.Add(field+".target", "%q is not settings, tiers/NAME, policies/CLIENT, overrides/CLIENT USERNAME or candidates/CLIENT", change.Target)
+			continue
+		case twice:
+			errs.Add(field+".target", "%s is in %s already", change.Target, fielderr.Item("changes", at))
+		case change.Value == nil:
+			errs.Add(field+".value", "is missing; null removes what is set")
+		case change.Value.IsNull():
+			change.Value = nil
+		default:
+			added[field+".target"] = r
+		}
+		first[target] = i
+		asked = append(asked, targetChange{field, r, change.Value})
+	}
+	if lasts, err = readFor(in.For); err != nil {
+		errs.Add("for", "%v", err)
+	}
+	unknown, err := s.areRegistered(ctx, added)
+	if err == nil {
+		err = append(errs, unknown...).Err()
+	}
+	return asked, lasts, err
+}
+
+// altered returns the changes that give the targets the values that were asked for, without those that
+// change nothing.
+func altered(p *clientcfg.PolicySnapshot, asked []targetChange, now time.Time) (made []clientcfg.Change, err error) {
+	var errs fielderr.Errors
+	for _, a := range asked {
+		changes, err := a.to.with(p, a.value, now)
+		fields := fielderr.Of(err)
+		if err != nil && fields == nil {
+			return nil, err
+		}
+		if errs = append(errs, fields.Under(a.field+".value")...); err != nil {
+			continue
+		}
+		for i := range changes {
+			if p.Alters(&changes[i]) {
+				made = append(made, changes[i])
+			}
+		}
+	}
+	return made, errs.Err()
+}
+
+// The bounds of how long a temporary change lasts.
+const (
+	shortest = time.Minute
+	longest  = 30 * 24 * time.Hour
+)
+
+// readFor reads how long a change is to last: 90m, 2h, 7d. Empty: 0, for good.
+func readFor(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if days, is := strings.CutSuffix(text, "d"); is {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		d = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || d < shortest || d > longest {
+		return 0, fmt.Errorf("must be from 1m to 30d, such as 90m, 2h or 7d, not %q", text)
+	}
+	return d, nil
+}
+
+// errNothing ends a change that would change nothing.
+var errNothing = errors.New("admin: nothing to change")
+
+// performMany makes a change of several targets and answers what it has changed; with ?validate=true, what
+// it would.
+func (s *Server) performMany(c *call, ch *change) error {
+	if err := c.parameters("validate", "reason"); err != nil {
+		return err
+	}
+	only, err := c.flag("validate")
+	if err != nil {
+		return err
+	}
+	reason, err := c.reason()
+	if err != nil {
+		return err
+	}
+	ch.by, ch.conditions, ch.reason = c.caller, conditionsOf(c.Request().Header), ch.reason+reason
+	if !only && ch.action == actionUpdate && !ch.conditions.given() {
+		return errNoCondition
+	}
+	ctx := c.Request().Context()
+	var after *clientcfg.PolicySnapshot
+	if only {
+		after, err = s.o.Policies.Try(ctx, s.edit(ch))
+	} else {
+		after, err = s.apply(ctx, ch)
+	}
+	if errors.Is(err, errNothing) {
+		after, ch.until, err = ch.before, time.Time{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.answerMany(c, ch, after, only)
+}
+
+func (s *Server) answerMany(c *call, ch *change, after *clientcfg.PolicySnapshot, only bool) (err error) {
+	out := adminapi.Changed{Version: after.Version(), Until: ch.until}
+	if out.Changes, err = shown(ch.made, ch.before, after); err != nil {
+		return err
+	}
+	if only {
+		out.Version = ch.before.Version()
+		effect := effectOf(ch.before, after, s.concerned(ch.made), s.activity(c.Request().Context()), s.o.Now())
+		out.Effect = &effect
+		return c.answer(out)
+	}
+	etag, err := etagOf(after.Version(), nil)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("ETag", etag)
+	return c.answer(out)
+}
+
+// shown returns the changes of resources as the audit trail shows them; never nil.
+func shown(made []clientcfg.Change, before, after *clientcfg.PolicySnapshot) (out []clientcfg.Change, err error) {
+	out = []clientcfg.Change{}
+	for i := range made {
+		r, known := resourceOf(made[i].Target)
+		if !known { // an end
+			continue
+		}
+		c := clientcfg.Change{Target: made[i].Target}
+		if c.Before, err = encoded(r, before); err != nil {
+			return nil, err
+		}
+		if c.After, err = encoded(r, after); err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}

@@ -1,0 +1,138 @@
+package admin_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+)
+
+// changes sends a change of several targets under the ETag that holds now.
+func (w *instance) changes(query, body string) answer {
+	w.t.Helper()
+	etag := w.get("/changes").header.Get("ETag")
+	return w.send(request{method: http.MethodPost, path: "/changes" + query, token: writer, ifMatch: etag, contentType: "application/json", body: body})
+}
+
+// newest is the newest entry of the trail.
+func (w *instance) newest() (e clientcfg.AuditEntry) {
+	w.t.Helper()
+	var trail adminapi.Audit
+	w.get("/audit").into(&trail)
+	return trail.Entries[0].AuditEntry
+}
+
+const shopAndApp = `{"changes":[{"target":"policies/shop","value":{"client":[{"requests":3}]}},` +
+	`{"target":"policies/app","value":{"trusted":true}},{"target":"settings","value":{"mode":"enforce","note":"n"}},` +
+	`{"target":"candidates/shop","value":{"client":[{"requests":2}]}}]}`
+
+func TestSeveralTargetsInOneChange(t *testing.T) {
+	w := newWorld(t)
+	w.ask("shop", "", 5)
+	rehearsed := w.changes("?validate=true", shopAndApp).is(http.StatusOK)
+	equal(t, "targets", len(rehearsed.at("changes").([]any)), 4)
+	equal(t, "after", rehearsed.at("changes", 0, "after", "client", 0, "requests"), any(3.0))
+	equal(t, "hit", rehearsed.at("effect", "hit", 0, "client_id"), any("shop"))
+	equal(t, "version", w.policies.Snapshot().Version(), 0)
+
+	before := w.get("/changes").header.Get("ETag")
+	made := w.changes("?reason=all+at+once", shopAndApp).is(http.StatusOK)
+	equal(t, "version", made.at("version"), any(1.0))
+	equal(t, "ETag", made.header.Get("ETag"), w.get("/changes").header.Get("ETag"))
+	p := w.policies.Snapshot()
+	equal(t, "shop", p.For("shop").Client.All()[0].Requests, 3)
+	equal(t, "app", p.For("app").Trusted, true)
+	equal(t, "entries", len(w.get("/audit").at("entries").([]any)), 1)
+	e := w.newest()
+	equal(t, "first", e.Action+" "+e.Target+" "+e.Reason, "update policies/shop all at once")
+	equal(t, "more", len(e.More), 3)
+	for _, target := range []string{"policies/app", "settings", "candidates/shop"} {
+		equal(t, target, len(w.get("/audit?target="+target).at("entries").([]any)), 1)
+	}
+	w.send(request{method: "POST", path: "/changes", token: writer, ifMatch: before, contentType: "application/json", body: shopAndApp}).is(http.StatusPreconditionFailed)
+	w.send(request{method: "POST", path: "/changes", token: writer, contentType: "application/json", body: shopAndApp}).is(http.StatusPreconditionRequired)
+	w.send(request{method: "POST", path: "/changes", token: reader, ifMatch: "*", contentType: "application/json", body: shopAndApp}).is(http.StatusForbidden)
+	again := w.send(request{method: "POST", path: "/changes", token: writer, ifMatch: "*", contentType: "application/json", body: shopAndApp}).is(http.StatusOK)
+	equal(t, "nothing again", len(again.at("changes").([]any)), 0)
+	equal(t, "version", again.at("version"), any(1.0))
+}
+
+func TestEverythingThatIsSet(t *testing.T) {
+	w := newWorld(t)
+	equal(t, "nothing", len(w.get("/changes").at("targets").([]any)), 0)
+	w.changes("", shopAndApp).is(http.StatusOK)
+	a := w.get("/changes")
+	var targets []string
+	for _, one := range a.at("targets").([]any) {
+		targets = append(targets, fmt.Sprint(one.(map[string]any)["target"]))
+	}
+	check.Equal(t, "targets", targets, []string{"settings", "policies/app", "policies/shop", "candidates/shop"})
+	equal(t, "value", a.at("targets", 0, "value", "mode"), any("enforce"))
+	w.send(request{method: "GET", path: "/changes", token: reader, ifNoneMatch: a.header.Get("ETag")}).is(http.StatusNotModified)
+
+	// What was read can be sent back and changes nothing; null removes.
+	var set adminapi.Set
+	a.into(&set)
+	body := func(change func(*adminapi.SetTarget)) string {
+		var parts []string
+		for _, one := range set.Targets {
+			change(&one)
+			parts = append(parts, fmt.Sprintf(`{"target":%q,"value":%s}`, one.Target, one.Value))
+		}
+		return `{"changes":[` + strings.Join(parts, ",") + `]}`
+	}
+	equal(t, "sent back", len(w.changes("", body(func(*adminapi.SetTarget) {})).is(http.StatusOK).at("changes").([]any)), 0)
+	w.changes("", body(func(one *adminapi.SetTarget) { one.Value = []byte("null") })).is(http.StatusOK)
+	equal(t, "nothing", len(w.get("/changes").at("targets").([]any)), 0)
+	equal(t, "app", w.policies.Snapshot().For("app").User.All()[0].Requests, 7)
+}
+
+func TestABadChangeOfSeveralTargetsChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	good := `{"target":"policies/app","value":{"trusted":true}}`
+	for _, tt := range []struct{ body, field string }{
+		{`{"changes":[]}`, "changes"},
+		{`{"changes":[` + good + `],"until":"x"}`, "until"},
+		{`{"changes":[` + good + `],"for":"1s"}`, "for"},
+		{`{"changes":[` + good + `],"for":"31d"}`, "for"},
+		{`{"changes":[` + good + `,{"target":"policies/shop"}]}`, "changes[1].value"},
+		{`{"changes":[` + good + `,` + good + `]}`, "changes[1].target"},
+		{`{"changes":[` + good + `,{"target":"clients/shop/counters","value":{}}]}`, "changes[1].target"},
+		{`{"changes":[` + good + `,{"target":"ends/policies/shop","value":{}}]}`, "changes[1].target"},
+		{`{"changes":[` + good + `,{"target":"policies/","value":{}}]}`, "changes[1].target"},
+		{`{"changes":[` + good + `,{"target":"policies/shpo","value":{}}]}`, "changes[1].target"},
+		{`{"changes":[` + good + `,{"target":"policies/shop","value":{"user":[{"requests":0}]}}]}`, "changes[1].value.user[0].requests"},
+		{`{"changes":[` + good + `,{"target":"policies/shop","value":{"usr":[]}}]}`, "changes[1].value.usr"},
+		{`{"changes":[` + good + `,{"target":"candidates/shop","value":{}}]}`, "changes[1].value.user"},
+		{`{"changes":[` + good + `,{"target":"settings","value":[]}]}`, "changes[1].value"},
+	} {
+		a := w.changes("", tt.body).is(http.StatusUnprocessableEntity)
+		equal(t, tt.body, a.at("errors", 0, "field"), any(tt.field))
+	}
+	w.changes("", `{"changes":[`+good+`,{"target":"policies/ops","value":{"client":[{"name":"daily","requests":1,"window":"24h"}]}}]}`).
+		is(http.StatusConflict).says(`lock out the admin client "ops"`)
+	w.changes("", `{"changes":[`+strings.Repeat(" ", 5<<20)+`]}`).is(http.StatusRequestEntityTooLarge)
+	equal(t, "version", w.policies.Snapshot().Version(), 0)
+	equal(t, "trusted", w.policies.Snapshot().For("app").Trusted, false)
+	// Removing what an unknown client does not have is no error, and no change.
+	equal(t, "removed", len(w.changes("", `{"changes":[{"target":"policies/shpo","value":null}]}`).is(http.StatusOK).at("changes").([]any)), 0)
+}
+
+// A change that the trail cannot hold is refused, and says how it can be made.
+func TestAChangeThatIsTooLargeForTheTrail(t *testing.T) {
+	w := newWorld(t)
+	var parts []string
+	note := strings.Repeat("n", 500)
+	for i := range 1000 {
+		id := fmt.Sprintf("client-%d", i)
+		check.OK(t, w.store.CreateClient(t.Context(), confidential(id, func(*clientcfg.Client) {})))
+		parts = append(parts, fmt.Sprintf(`{"target":"policies/%s","value":{"note":%q}}`, id, note))
+	}
+	a := w.changes("", `{"changes":[`+strings.Join(parts, ",")+`]}`).is(http.StatusUnprocessableEntity)
+	a.says("more than 1048576; divide it into several")
+	w.changes("", `{"changes":[`+strings.Join(parts[:500], ",")+`]}`).is(http.StatusOK)
+}

@@ -1,0 +1,161 @@
+package admin_test
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/store/mongo"
+	"oauth-server/internal/store/mongo/mongotest"
+)
+
+// later is after the moment in which every instance tries to end what is due.
+const later = 2 * time.Second
+
+func TestTemporaryChangeIsShownAndEnds(t *testing.T) {
+	w := newWorld(t)
+	w.put("/policies/shop", `{"client":[{"requests":9}]}`).is(http.StatusOK)
+	end := "2026-03-01T14:00:00Z"
+	a := w.put("/policies/shop?validate=true&for=2h", `{"client":[{"requests":3}]}`).is(http.StatusOK)
+	equal(t, "rehearsed", a.at("until"), any(end))
+	a = w.put("/policies/shop?for=2h", `{"client":[{"requests":3}]}`).is(http.StatusOK)
+	equal(t, "answered", a.at("meta", "until"), any(end))
+	equal(t, "shown", w.get("/policies/shop").at("meta", "until"), any(end))
+	equal(t, "listed", w.get("/clients?prefix=shop").at("clients", 0, "until"), any(end))
+	equal(t, "in the trail", w.get("/audit").at("entries", 0, "until"), any(end))
+	equal(t, "set", w.get("/changes").at("targets", 0, "until"), any(end))
+	equal(t, "returns to", w.get("/changes").at("targets", 0, "returns_to", "client", 0, "requests"), any(9.0))
+	a = w.patch("/policies/shop?validate=true", `{"note":"x"}`).is(http.StatusOK)
+	equal(t, "replaces", a.at("was_until"), any(end))
+	w.put("/policies/shop?for=1s", `{}`).is(http.StatusUnprocessableEntity)
+
+	w.clock.Advance(2*time.Hour - time.Second)
+	check.OK(t, w.api.EndChanges(t.Context()))
+	equal(t, "not yet", w.policies.Snapshot().Version(), 2)
+	w.clock.Advance(later + time.Second)
+	check.OK(t, w.api.EndChanges(t.Context()))
+	equal(t, "limit", w.policies.Snapshot().For("shop").Client.All()[0].Requests, 9)
+	equal(t, "until", w.get("/policies/shop").at("meta", "until"), nil)
+	e := w.newest()
+	equal(t, "entry", e.Actor.ClientID+" "+e.Action+" "+e.Target+" "+e.Reason, "ops end policies/shop change 2")
+	check.OK(t, w.api.EndChanges(t.Context()))
+	equal(t, "once", w.policies.Snapshot().Version(), 3)
+}
+
+// Every kind of target can be temporary, by every method.
+func TestEveryChangeCanBeTemporary(t *testing.T) {
+	w := newWorld(t)
+	w.put("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
+	w.put("/candidates/app", `{"user":[{"requests":5}]}`).is(http.StatusOK)
+	before := w.get("/changes").at("targets")
+	w.change("DELETE", "/policies/shop?for=1h", "").is(http.StatusNoContent)
+	w.change("POST", "/candidates/app/promote?for=1h", "").is(http.StatusOK)
+	w.patch("/settings?for=1h", `{"mode":"off"}`).is(http.StatusOK)
+	w.put("/candidates/shop?for=1h", `{"user":[{"requests":5}]}`).is(http.StatusOK)
+	equal(t, "until", w.get("/settings").at("meta", "until"), any("2026-03-01T13:00:00Z"))
+	equal(t, "until", w.get("/candidates/shop").at("meta", "until"), any("2026-03-01T13:00:00Z"))
+	equal(t, "what returns", w.get("/changes").at("targets", 2, "returns_to", "trusted"), any(true))
+	w.clock.Advance(time.Hour + later)
+	check.OK(t, w.api.EndChanges(t.Context()))
+	check.Equal(t, "set", w.get("/changes").at("targets"), before)
+	equal(t, "four changes and their ends", w.policies.Snapshot().Version(), 10)
+}
+
+// What was changed meanwhile is left as it is, and the entry of the end says so.
+func TestEndLeavesWhatWasChanged(t *testing.T) {
+	w := newWorld(t)
+	w.changes("", `{"for":"1h","changes":[{"target":"policies/shop","value":{"trusted":true}},{"target":"policies/app","value":{"trusted":true}}]}`).is(http.StatusOK)
+	w.patch("/policies/app", `{"note":"stays"}`).is(http.StatusOK)
+	w.clock.Advance(time.Hour + later)
+	check.OK(t, w.api.EndChanges(t.Context()))
+	equal(t, "shop", w.policies.Snapshot().For("shop").Trusted, false)
+	equal(t, "app", w.policies.Snapshot().For("app").Trusted, true)
+	equal(t, "reason", w.newest().Reason, "change 1; left as it is: policies/app since change 2")
+	equal(t, "target", w.newest().Target, "policies/shop")
+
+	w.patch("/policies/shop?for=1h", `{"trusted":true}`).is(http.StatusOK)
+	w.change("DELETE", "/policies/shop", "").is(http.StatusNoContent)
+	w.clock.Advance(time.Hour + later)
+	check.OK(t, w.api.EndChanges(t.Context()))
+	equal(t, "entry", w.newest().Target+" "+w.newest().Reason, "policies/shop change 4; left as it is: policies/shop since change 5")
+}
+
+// Three instances find the end due at once: one entry ends it, and all follow. Restarts forget nothing, also
+// if the entry is swept.
+func TestOneInstanceEndsIt(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) { oneInstanceEndsIt(t, openStore(t)) })
+	t.Run("MongoDB", func(t *testing.T) {
+		uri, database := mongotest.Database(t)
+		store, err := mongo.Open(t.Context(), mongo.Options{URI: uri, Database: database})
+		check.OK(t, err)
+		_, err = store.Migrate(t.Context())
+		check.OK(t, err)
+		t.Cleanup(func() { check.OK(t, store.Close()) })
+		oneInstanceEndsIt(t, sharedOn(t, store))
+	})
+}
+
+func oneInstanceEndsIt(t *testing.T, store *shared) {
+	t.Helper()
+	first := newInstance(t, "i-1", store, file())
+	first.patch("/policies/shop?for=30d", `{"trusted":true}`).is(http.StatusOK)
+	first.clock.Advance(30*24*time.Hour + later)
+	_, err := store.SweepAudit(t.Context(), first.clock.Now())
+	check.OK(t, err)
+	instances := []*instance{first}
+	for _, name := range []string{"i-2", "i-3"} {
+		w := newInstance(t, name, store, file())
+		w.clock.Advance(30*24*time.Hour + later)
+		instances = append(instances, w)
+	}
+	for _, w := range instances {
+		equal(t, "trusted before", w.policies.Snapshot().For("shop").Trusted, true)
+	}
+	var all sync.WaitGroup
+	for _, w := range instances {
+		all.Go(func() {
+			if err := w.api.EndChanges(t.Context()); err != nil {
+				t.Errorf("%s: %v", w.name, err)
+			}
+		})
+	}
+	all.Wait()
+	for _, w := range instances {
+		check.OK(t, w.policies.Refresh(t.Context()))
+		equal(t, "trusted on "+w.name, w.policies.Snapshot().For("shop").Trusted, false)
+		equal(t, "version on "+w.name, w.policies.Snapshot().Version(), 2)
+	}
+}
+
+// While the store is away nothing ends; then it does.
+func TestEndWaitsForTheStore(t *testing.T) {
+	w := newWorld(t)
+	w.patch("/policies/shop?for=1h", `{"trusted":true}`).is(http.StatusOK)
+	w.clock.Advance(time.Hour + later)
+	check.OK(t, w.store.Close())
+	check.ErrorSays(t, w.api.EndChanges(t.Context()), "end a temporary change")
+	equal(t, "trusted", w.policies.Snapshot().For("shop").Trusted, true)
+}
+
+// A change whose end would not be valid keeps no other from ending, and ends once its target is changed.
+func TestEndThatIsNotValid(t *testing.T) {
+	w := newWorld(t)
+	check.OK(t, w.store.AppendPolicyEntry(t.Context(), clientcfg.PolicyEntry{
+		AuditEntry: clientcfg.AuditEntry{Version: 1, ID: "x", At: noon, Action: "update", Target: "policies/shop", Before: []byte("null"), After: []byte("{}")},
+		Changes: []clientcfg.Change{
+			{Target: "policies/shop", Before: []byte("null"), After: []byte(`{"trusted":true}`)},
+			{Target: "ends/policies/shop", Before: []byte("null"), After: []byte(`{"until":"2026-03-01T12:30:00Z","change":1,"actor":{"client_id":"ops"},"value":{"user":[{"requests":0}]}}`)},
+		},
+	}))
+	w.patch("/policies/app?for=1h", `{"trusted":true}`).is(http.StatusOK)
+	w.clock.Advance(time.Hour + later)
+	check.ErrorSays(t, w.api.EndChanges(t.Context()), "end change 1")
+	equal(t, "shop", w.policies.Snapshot().For("shop").Trusted, true)
+	equal(t, "app", w.policies.Snapshot().For("app").Trusted, false)
+	w.patch("/policies/shop", `{"note":"x"}`).is(http.StatusOK)
+	check.OK(t, w.api.EndChanges(t.Context()))
+	equal(t, "reason", w.newest().Reason, "change 1; left as it is: policies/shop since change 4")
+}

@@ -1,0 +1,120 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// undo gives the targets of an earlier change the values that they had before it: a change like any other,
+// which can be undone too.
+func (s *Server) undo(c *call) error {
+	version, err := strconv.ParseInt(c.Param("version"), 10, 64)
+	if err != nil || version < 1 {
+		return notFound("a change is named by its version, a number from 1 on")
+	}
+	u := &undoing{source: s.o.Policies, version: version}
+	ctx := c.Request().Context()
+	if err := u.read(ctx); err != nil { // most of it before others have to wait
+		return err
+	}
+	reason := fmt.Sprintf("change %d", version)
+	if c.query.Get("reason") != "" {
+		reason += ": "
+	}
+	return s.performMany(c, &change{
+		resource: wholeSet{}, action: actionUndo, reason: reason,
+		derive: func(p *clientcfg.PolicySnapshot, _ time.Time) ([]clientcfg.Change, error) {
+			if err := u.read(ctx); err != nil {
+				return nil, err
+			}
+			if err := u.possible(); err != nil {
+				return nil, err
+			}
+			return u.entry.Undo(p, s.o.Clock())
+		},
+	})
+}
+
+// undoing is a change that is to be undone, and what came after it.
+type undoing struct {
+	source  *clientcfg.PolicySource
+	version int64
+
+	entry   *clientcfg.PolicyEntry
+	changed map[string]*clientcfg.PolicyEntry // the last change since of each of its targets
+	next    int64                             // version to read from
+}
+
+// read reads the change, and what was changed since, as far as that is not read yet.
+func (u *undoing) read(ctx context.Context) error {
+	err := u.source.EachEntry(ctx, max(u.next, u.version), func(e *clientcfg.PolicyEntry) error {
+		if u.entry == nil {
+			if e.Version != u.version {
+				return notFound("the trail does not have change %d any more", u.version)
+			}
+			u.entry, u.changed = e, map[string]*clientcfg.PolicyEntry{}
+			for i := range e.Changes {
+				u.changed[e.Changes[i].Target] = nil
+			}
+		} else {
+			for i := range e.Changes {
+				if _, same := u.changed[e.Changes[i].Target]; same {
+					u.changed[e.Changes[i].Target] = e
+				}
+			}
+		}
+		u.next = e.Version + 1
+		return nil
+	})
+	switch {
+	case errors.Is(err, clientcfg.ErrUnreadable):
+		return conflict("change %d cannot be undone, because it or a later one cannot be read: %v", u.version, err)
+	case err != nil:
+		return err
+	case u.entry == nil:
+		return notFound("there is no change %d", u.version)
+	}
+	return nil
+}
+
+// possible returns an error if the change cannot be undone.
+func (u *undoing) possible() error {
+	if len(u.entry.Changes) == 0 {
+		return conflict("change %d is of a release that did not keep the values of before", u.version)
+	}
+	for i := range u.entry.Changes {
+		if !u.entry.Changes[i].IsState() {
+			return conflict("a reset of counters cannot be undone: the counts of before are gone")
+		}
+	}
+	for _, target := range slices.Sorted(maps.Keys(u.changed)) {
+		if _, is := resourceOf(target); !is { // an end, which changes with its target
+			continue
+		}
+		if e := u.changed[target]; e != nil {
+			return problem(http.StatusConflict, typeConflict, "Changed since",
+				"change %d is not the last one of %s: %s did %s it in change %d, at %s; undo that first, or set what you need",
+				u.version, target, doer(&e.Actor), e.Action, e.Version, e.At.UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
+// doer names who made a change.
+func doer(a *clientcfg.Actor) string {
+	switch {
+	case a.Store != "":
+		return a.Store
+	case a.Username != "":
+		return a.Username + " (" + a.ClientID + ")"
+	}
+	return a.ClientID
+}

@@ -1,0 +1,256 @@
+package clientcfg_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+var dawn = time.Date(2026, 5, 1, 6, 0, 0, 0, time.UTC)
+
+// trailOf makes changes one after the other; a change with an end is temporary.
+type trailOf struct {
+	t     *testing.T
+	store *policyStore
+	*clientcfg.PolicySource
+}
+
+func newTrail(t *testing.T) *trailOf {
+	t.Helper()
+	store := &policyStore{}
+	return &trailOf{t, store, newPolicySource(t, store)}
+}
+
+func (tr *trailOf) make(until time.Time, changes ...clientcfg.Change) {
+	tr.t.Helper()
+	_, err := tr.Change(tr.t.Context(), func(p *clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
+		e.ID, e.Target, e.Changes, e.Until = secret.ID(), changes[0].Target, changes, until
+		if !until.IsZero() {
+			e.Changes, err = p.Temporarily(changes, until, clientcfg.Actor{ClientID: "ops"})
+		}
+		return e, err
+	})
+	check.OK(tr.t, err)
+}
+
+// end ends what is due at now, and returns what stays as it is.
+func (tr *trailOf) end(now time.Time) (left map[string]int64, ended bool) {
+	tr.t.Helper()
+	ending, ended := tr.Snapshot().Ending(func(e *clientcfg.End) bool { return !now.Before(e.Until) })
+	if ended {
+		tr.make(time.Time{}, ending.Changes...)
+	}
+	return ending.Left, ended
+}
+
+func (tr *trailOf) undo(version int64, now time.Time) (changed int) {
+	tr.t.Helper()
+	var e *clientcfg.PolicyEntry
+	check.OK(tr.t, tr.EachEntry(tr.t.Context(), version, func(found *clientcfg.PolicyEntry) error {
+		if e == nil {
+			e = found
+		}
+		return nil
+	}))
+	changes, err := e.Undo(tr.Snapshot(), now)
+	check.OK(tr.t, err)
+	if len(changes) > 0 {
+		tr.make(time.Time{}, changes...)
+	}
+	return len(changes)
+}
+
+// is fails unless shop has that limit until then. An instance that reads everything anew agrees.
+func (tr *trailOf) is(requests int64, until time.Time) {
+	tr.t.Helper()
+	for _, s := range []*clientcfg.PolicySource{tr.PolicySource, newPolicySource(tr.t, tr.store)} {
+		end, temporary := s.Snapshot().End("policies/shop")
+		if got := userLimit(s, "shop"); got != requests || temporary == until.IsZero() || temporary && !end.Until.Equal(until) {
+			tr.t.Errorf("shop has %d until %v (%v), want %d until %v", got, end.Until, temporary, requests, until)
+		}
+	}
+}
+
+func TestTemporaryChangeEnds(t *testing.T) {
+	tr, never := newTrail(t), time.Time{}
+	tr.is(7, never) // in the file
+	tr.make(never, shopHas(10))
+	tr.make(dawn, shopHas(20), stored("policies/a", `{"trusted":true}`))
+	tr.is(20, dawn)
+	if _, ended := tr.end(dawn.Add(-1)); ended {
+		t.Error("it ended early")
+	}
+	left, ended := tr.end(dawn)
+	check.Equal(t, "it ended", ended, true)
+	check.Equal(t, "left", left, map[string]int64{})
+	tr.is(10, never)
+	check.Equal(t, "a is trusted", tr.Snapshot().For("a").Trusted, false)
+	if _, ended := tr.end(dawn.Add(time.Hour)); ended || tr.Snapshot().Set().Ends.Len() != 0 {
+		t.Error("there is more to end")
+	}
+}
+
+// A target that is changed meanwhile stays as it is, also if it is what it was; the others return.
+func TestTemporaryChangeIsOvertaken(t *testing.T) {
+	for name, change := range map[string]clientcfg.Change{
+		"another value": shopHas(30), "the same value": shopHas(20), "removed": stored("policies/shop", "null"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr, never := newTrail(t), time.Time{}
+			tr.make(never, shopHas(10))
+			tr.make(dawn, shopHas(20), stored("policies/a", `{"trusted":true}`))
+			tr.make(never, change)
+			stays := userLimit(tr.PolicySource, "shop")
+			tr.is(stays, never)
+			left, _ := tr.end(dawn)
+			check.Equal(t, "left", left, map[string]int64{"policies/shop": 3})
+			tr.is(stays, never)
+			check.Equal(t, "a is trusted", tr.Snapshot().For("a").Trusted, false)
+		})
+	}
+}
+
+// What was removed for a while comes back, and what was made goes.
+func TestTemporaryRemoval(t *testing.T) {
+	tr, never := newTrail(t), time.Time{}
+	tr.make(never, shopHas(10))
+	tr.make(dawn, stored("policies/shop", "null"))
+	tr.is(7, dawn)
+	tr.end(dawn)
+	tr.is(10, never)
+}
+
+// A temporary change on top of another returns to what that would have returned to, at its own end.
+func TestTemporaryOnTemporary(t *testing.T) {
+	tr, never := newTrail(t), time.Time{}
+	tr.make(never, shopHas(10))
+	tr.make(dawn, shopHas(20))
+	tr.make(dawn.Add(time.Hour), shopHas(30))
+	tr.is(30, dawn.Add(time.Hour))
+	if _, ended := tr.end(dawn); ended {
+		t.Error("the first one ended, which is no more")
+	}
+	check.Equal(t, "changed by the undo", tr.undo(3, dawn.Add(-time.Hour)), 2)
+	tr.is(20, dawn)
+	tr.undo(4, dawn.Add(-time.Hour))
+	tr.is(30, dawn.Add(time.Hour))
+	tr.end(dawn.Add(time.Hour))
+	tr.is(10, never)
+}
+
+func TestUndo(t *testing.T) {
+	tr, never := newTrail(t), time.Time{}
+	tr.make(never, shopHas(10))
+	tr.make(never, shopHas(20), stored("candidates/shop", `{"user":[{"requests":1}]}`))
+	tr.undo(2, dawn)
+	tr.is(10, never)
+	check.Equal(t, "candidates", tr.Snapshot().Set().Candidates.Len(), 0)
+	tr.undo(3, dawn)
+	tr.is(20, never)
+	check.Equal(t, "candidates", tr.Snapshot().Set().Candidates.Len(), 1)
+	tr.undo(4, dawn)
+	tr.undo(1, dawn)
+	tr.is(7, never)
+}
+
+// Undoing a temporary change removes its end, and undoing that brings it back, unless it would have
+// passed: then the value does not come back either.
+func TestUndoOfATemporaryChange(t *testing.T) {
+	tr, never, before := newTrail(t), time.Time{}, dawn.Add(-time.Hour)
+	tr.make(never, shopHas(10))
+	tr.make(dawn, shopHas(20))
+	tr.undo(2, before)
+	tr.is(10, never)
+	tr.undo(3, before)
+	tr.is(20, dawn)
+	tr.undo(4, before)
+	check.Equal(t, "changed too late", tr.undo(5, dawn), 0)
+	tr.is(10, never)
+}
+
+// Undoing what overtook a temporary change makes it temporary again; after its end, what it returns to.
+func TestUndoOfAnOvertakingChange(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		tr, never, now := newTrail(t), time.Time{}, dawn.Add(-time.Hour)
+		tr.make(never, shopHas(10))
+		tr.make(dawn, shopHas(20))
+		tr.make(never, shopHas(30))
+		if late {
+			now = dawn
+			tr.end(now)
+		}
+		tr.undo(3, now)
+		if late {
+			tr.is(10, never)
+		} else {
+			tr.is(20, dawn)
+		}
+	}
+}
+
+// An end, once undone, does not begin again what has ended.
+func TestUndoOfAnEnd(t *testing.T) {
+	tr := newTrail(t)
+	tr.make(dawn, shopHas(20))
+	tr.end(dawn)
+	check.Equal(t, "changed", tr.undo(2, dawn.Add(time.Minute)), 0)
+}
+
+func TestLasting(t *testing.T) {
+	tr, never := newTrail(t), time.Time{}
+	tr.make(never, shopHas(10))
+	tr.make(dawn, shopHas(20))
+	p, err := tr.Snapshot().Lasting()
+	check.OK(t, err)
+	check.Equal(t, "limit", p.For("shop").User.All()[0].Requests, 10)
+	tr.is(20, dawn)
+}
+
+// An end that cannot be read is as any other target that cannot.
+func TestUnreadableEnds(t *testing.T) {
+	for _, bad := range []clientcfg.Change{
+		stored("ends/policies/shop", `{"until":"2026-05-01T06:00:00Z","change":1,"actor":{"client_id":"ops"},"value":null,"new":1}`),
+		stored("ends/policies/shop", `{"change":1,"actor":{"client_id":"ops"},"value":null}`),
+		stored("ends/ends/policies/shop", `{"until":"2026-05-01T06:00:00Z","value":null}`),
+		stored("ends/clients/shop/counters", `{"until":"2026-05-01T06:00:00Z","value":null}`),
+		stored("ends/policies/shop", fmt.Sprintf(`{"until":"2026-05-01T06:00:00Z","value":%q}`, strings.Repeat("x", 50_000))),
+	} {
+		store := &policyStore{}
+		s := newPolicySource(t, store)
+		store.put(bad)
+		if err := s.Refresh(t.Context()); err == nil || !s.Status().Refused() {
+			t.Errorf("%s is accepted: %v", bad.Target, err)
+		}
+	}
+}
+
+// There is room for the entry that ends a temporary change, however large that is.
+func TestTemporaryChangeLeavesRoomForItsEnd(t *testing.T) {
+	tr := newTrail(t)
+	note := strings.Repeat("n", clientcfg.MaxNoteLength)
+	made := 0
+	for n := 1200; n > 0 && made == 0; n -= 5 {
+		var changes []clientcfg.Change
+		for i := range n {
+			changes = append(changes, stored(fmt.Sprintf("policies/%d", i), `{"trusted":true,"note":"`+note+`"}`))
+		}
+		_, err := tr.Change(t.Context(), func(p *clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
+			e.ID, e.Target, e.Until = secret.ID(), changes[0].Target, dawn
+			e.Changes, err = p.Temporarily(changes, dawn, clientcfg.Actor{ClientID: "ops"})
+			return e, err
+		})
+		if err == nil {
+			made = n
+		} else {
+			check.ErrorSays(t, err, "divide it")
+		}
+	}
+	_, ended := tr.end(dawn)
+	check.Equal(t, "ended", ended && made > 0, true)
+	check.Equal(t, "policies left", tr.Snapshot().Set().Clients.Len(), 0)
+}

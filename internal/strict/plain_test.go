@@ -1,0 +1,91 @@
+package strict
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+func TestAnyValue(t *testing.T) {
+	v, errs := ParseYAML("x.yaml", []byte("a: 1\nb: [x, 2.5, true, ~]\nc: {d: \"3\"}\n"))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	var got map[string]any
+	origins := map[string]string{}
+	if errs := v.Decode(&got, origins); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	want := map[string]any{"a": int64(1), "b": []any{"x", 2.5, true, nil}, "c": map[string]any{"d": "3"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if origins["b[1]"] != "x.yaml:2" || origins["c.d"] != "x.yaml:3" {
+		t.Errorf("origins: %v", origins)
+	}
+}
+
+func TestAnyValueIsStrict(t *testing.T) {
+	for text, says := range map[string]string{
+		"a:\n  b: 1\n  c: 2\n  b: 3\n":     "x.yaml:4",
+		"a: 2026-01-01\n":                  "write it in quotes",
+		"a: 0x10\n":                        "decimal digits",
+		"a: &a\n  b: *a\n":                 "more than 16 deep",
+		"a: &a [1]\n<<: *a\n":              "merge keys",
+		"a: &a [*a, *a, *a, *a, *a, *a]\n": "more than 16 deep",
+	} {
+		v, errs := ParseYAML("x.yaml", []byte(text))
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		var got map[string]any
+		if err := v.Decode(&got, nil).Err(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v does not say %q", text, err, says)
+		}
+	}
+}
+
+func TestValueItself(t *testing.T) {
+	v, err := ParseJSON([]byte(`{"a":null,"b":{"x":1}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		A *Value `json:"a"`
+		B *Value `json:"b"`
+		C *Value `json:"c"`
+	}
+	if errs := v.Decode(&got, nil); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if got.A == nil || !got.A.IsNull() || !got.B.IsObject() || got.C != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A text is written as the library would write it by itself, and reads back the same.
+func TestTextsAreQuotedWhereNeeded(t *testing.T) {
+	for _, text := range []string{
+		"", "a", "y", "no", "off", "true", "False", "null", "~", "60s", "10", "1e3", "1:30", "0x10", ".5", "- a", "a: b", "a #b", "x-y_9",
+		"client-000001", "falsey", "nothing", "trueish", "two\nlines", "naïve", "a.b.c/d", "abcdef ", " abcdef", "'quoted'", "2026-01-01", "<<", "=",
+	} {
+		var n yaml.Node
+		if err := n.Encode(text); err != nil {
+			t.Fatal(err)
+		}
+		var want, got strings.Builder
+		enc := yaml.NewEncoder(&want)
+		enc.SetIndent(2)
+		if err := enc.Encode(map[string]*yaml.Node{"k": &n}); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteYAML(&got, map[string]string{"k": text}); err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != want.String() {
+			t.Errorf("%q: %q, want %q", text, got.String(), want.String())
+		}
+	}
+}
