@@ -2,6 +2,7 @@ package clientcfg_test
 
 import (
 	"fmt"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -229,28 +230,34 @@ func TestUnreadableEnds(t *testing.T) {
 	}
 }
 
-// There is room for the entry that ends a temporary change, however large that is.
+// There is room for the entry that ends a temporary change, which says more than that, however large it is.
 func TestTemporaryChangeLeavesRoomForItsEnd(t *testing.T) {
 	tr := newTrail(t)
 	note := strings.Repeat("n", clientcfg.MaxNoteLength)
-	made := 0
-	for n := 1200; n > 0 && made == 0; n -= 5 {
+	temporary := func(n int) clientcfg.Edit {
 		var changes []clientcfg.Change
 		for i := range n {
 			changes = append(changes, stored(fmt.Sprintf("policies/%d", i), `{"trusted":true,"note":"`+note+`"}`))
 		}
-		_, err := tr.Change(t.Context(), func(p *clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
+		return func(p *clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
 			e.ID, e.Target, e.Until = secret.ID(), changes[0].Target, dawn
 			e.Changes, err = p.Temporarily(changes, dawn, clientcfg.Actor{ClientID: "ops"})
 			return e, err
-		})
-		if err == nil {
-			made = n
-		} else {
-			check.ErrorSays(t, err, "divide it")
 		}
 	}
-	_, ended := tr.end(dawn)
-	check.Equal(t, "ended", ended && made > 0, true)
+	most := sort.Search(10_000, func(n int) bool {
+		_, err := tr.Try(t.Context(), temporary(n+1))
+		return err != nil
+	})
+	_, err := tr.Try(t.Context(), temporary(most+1))
+	check.ErrorSays(t, err, "divide it")
+	_, err = tr.Change(t.Context(), temporary(most))
+	check.OK(t, err)
+	ending, _ := tr.Snapshot().Ending(func(*clientcfg.End) bool { return true })
+	_, err = tr.Change(t.Context(), func(*clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
+		e.ID, e.Target, e.Reason, e.Changes = secret.ID(), "policies/0", strings.Repeat("r", 5000), ending.Changes
+		return e, nil
+	})
+	check.OK(t, err)
 	check.Equal(t, "policies left", tr.Snapshot().Set().Clients.Len(), 0)
 }
