@@ -58,7 +58,14 @@ func conflictText(c *adminapi.Conflict) string {
 // nameOfTarget names a target of the trail for a person.
 func nameOfTarget(target string) string {
 	kind, name, _ := strings.Cut(target, "/")
+	client, user, override := clientcfg.OverrideOf(target)
 	switch {
+	case target == "":
+		return "the limits"
+	case override:
+		return "what holds for " + user + " at " + client
+	case kind == "tiers":
+		return "the tier " + name
 	case kind == "settings":
 		return "what holds for all clients"
 	case target == clientcfg.CandidateTarget(clientcfg.GlobalCandidate):

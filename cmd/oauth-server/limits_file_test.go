@@ -180,7 +180,7 @@ func TestBadLimitsFile(t *testing.T) {
 		"":                                     "is empty; a file that sets nothing has {}",
 		"[]":                                   "must be a mapping…FILE:1",
 		"policies: [":                          "did not find expected node content…FILE:2",
-		good + "policy: {}\n":                  "policy: unknown field; there are settings, policies, candidates…FILE:3",
+		good + "policy: {}\n":                  "policy: unknown field; there are settings, tiers, policies, overrides, candidates…FILE:3",
 		good + "  batch: {}\n":                 "policies.batch: is given twice, first in line 2…FILE:3",
 		good + "  shop:\n":                     "policies.shop: must be a mapping of fields; one that sets nothing is {}…FILE:3",
 		good + "settings:\n":                   "settings: must be a mapping of fields; to set nothing, leave it out…FILE:3",

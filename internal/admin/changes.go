@@ -69,12 +69,8 @@ func setValue(r resource, p *clientcfg.PolicySnapshot) json.RawMessage {
 	return b
 }
 
-// listChanges answers with everything that operators have set. It is what a change of several targets is
-// based on, so it is read from the store; if that does not answer, it is what is known here.
-func (s *Server) listChanges(c *call) error {
-	_ = s.o.Policies.Refresh(c.Request().Context()) // its status is shown elsewhere
-	return s.get(c, wholeSet{})
-}
+// listChanges answers with everything that operators have set.
+func (s *Server) listChanges(c *call) error { return s.get(c, wholeSet{}) }
 
 // targetChange is one of the changes that were asked for.
 type targetChange struct {
@@ -235,7 +231,7 @@ func (s *Server) performMany(c *call, ch *change) error {
 		after, ch.until, err = ch.before, time.Time{}, nil
 	}
 	if err != nil {
-		return err
+		return s.explained(c, ch, err)
 	}
 	return s.answerMany(c, ch, after, only)
 }

@@ -1,10 +1,8 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,12 +24,6 @@ func (s *Server) explained(c *call, ch *change, err error) error {
 	ctx := context.WithoutCancel(c.Request().Context())
 	since := ch.conditions.since()
 	changes, failed := s.changesSince(ctx, ch.resource.target(), since)
-	if cand, is := ch.resource.(candidateResource); is && failed == nil { // one that became live is one no more
-		var promoted []adminapi.AuditEntry
-		promoted, failed = s.changesSince(ctx, cand.live().target(), since)
-		changes = append(changes, slices.DeleteFunc(promoted, func(e adminapi.AuditEntry) bool { return e.Action != actionPromote })...)
-		slices.SortStableFunc(changes, func(a, b adminapi.AuditEntry) int { return cmp.Compare(b.Version, a.Version) })
-	}
 	if failed != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 		w.put("/policies/shop", tenAMinute).is(http.StatusOK)
 		w.change("POST", "/candidates/shop/promote", "").is(http.StatusOK)
 		check.Equal(t, "since it was tried", changed(w.send(request{method: "POST", path: "/candidates/shop/promote", token: writer, ifMatch: etag})),
-			[]string{"promote policies/shop"})
+			[]string{"promote candidates/shop"})
 	})
 	t.Run("there already", func(t *testing.T) {
 		w := newWorld(t)

@@ -47,7 +47,7 @@ func (r overrideResource) view(_ context.Context, _ *Server, p *clientcfg.Policy
 func (r overrideResource) show(p *clientcfg.PolicySnapshot) adminapi.OverrideView {
 	o, _ := r.get(p)
 	view := adminapi.OverrideView{Override: r.document(o)}
-	view.Meta.Version = o.Changed
+	view.Meta.Version, view.Meta.Until = o.Changed, until(p, r.target())
 	return view
 }
 
@@ -116,7 +116,7 @@ func (s *Server) override(ctx context.Context, clientID, typed string) (override
 // listOverrides answers with the overrides of a client, a page at a time.
 func (s *Server) listOverrides(c *call, r resource) error {
 	id := r.(policyResource).clientID //nolint:forcetypeassert // onPolicy passes nothing else
-	p := s.o.Policies.Snapshot()
+	p := s.policies(c)
 	names, next, err := c.page(withoutPrefix(clientcfg.OverrideKey(id, ""), p.Set().Overrides.Keys()))
 	if err != nil {
 		return err

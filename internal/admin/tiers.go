@@ -62,7 +62,7 @@ func (r tierResource) view(_ context.Context, _ *Server, p *clientcfg.PolicySnap
 func (r tierResource) show(p *clientcfg.PolicySnapshot, uses map[string]int) adminapi.TierView {
 	t, _ := p.Set().Tiers.Get(r.name)
 	view := adminapi.TierView{Tier: showTier(r.name, t), Clients: uses[r.name]}
-	view.Meta.Version = t.Changed
+	view.Meta.Version, view.Meta.Until = t.Changed, until(p, r.target())
 	return view
 }
 
@@ -125,7 +125,7 @@ func (s *Server) onTier(f func(*call, resource) error) handler {
 
 // listTiers answers with the tiers, a page at a time.
 func (s *Server) listTiers(c *call) error {
-	p := s.o.Policies.Snapshot()
+	p := s.policies(c)
 	set := p.Set()
 	names, next, err := c.page(set.Tiers.Keys())
 	if err != nil {

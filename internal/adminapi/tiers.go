@@ -1,5 +1,7 @@
 package adminapi
 
+import "time"
+
 // Tier is a named policy that the policies of clients refer to. An absent field leaves the decision to the
 // settings.
 type Tier struct {
@@ -16,7 +18,8 @@ type TierView struct {
 	Tier
 	Clients int `json:"clients"` // how many have it
 	Meta    struct {
-		Version int64 `json:"version"`
+		Version int64     `json:"version"`
+		Until   time.Time `json:"until,omitzero"` // when it ends by itself; zero: it does not
 	} `json:"meta"`
 }
 
@@ -40,7 +43,8 @@ type Override struct {
 type OverrideView struct {
 	Override
 	Meta struct {
-		Version int64 `json:"version"`
+		Version int64     `json:"version"`
+		Until   time.Time `json:"until,omitzero"` // as above
 	} `json:"meta"`
 }
 
