@@ -140,16 +140,35 @@ func (p *plan) inFile(err error) error {
 	}
 	var errs fielderr.Errors
 	for _, e := range refused.Errors {
-		index, field, _ := strings.Cut(strings.TrimPrefix(e.Field, "changes["), "]")
-		i, bad := strconv.Atoi(index)
-		if bad != nil || i < 0 || i >= len(p.changes) {
+		if target, field, found := p.find(e.Field); found {
+			errs = append(errs, p.file.inside(target, field, e.Detail))
+		} else {
 			errs = append(errs, fielderr.Error{Path: e.Field, Message: e.Detail, Origin: p.name})
-			continue
 		}
-		field = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(field, ".value"), ".target"), ".")
-		errs = append(errs, p.file.inside(p.changes[i].Target, field, e.Detail))
 	}
 	return errs
+}
+
+// find returns the target of the plan that a field of an error is of, and the field within it. What is wrong
+// with one change has its number; what is wrong with all together has the name.
+func (p *plan) find(path string) (target, field string, found bool) {
+	if index, is := strings.CutPrefix(path, "changes["); is {
+		index, field, _ = strings.Cut(index, "]")
+		if i, err := strconv.Atoi(index); err == nil && i >= 0 && i < len(p.changes) {
+			field = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(field, ".value"), ".target"), ".")
+			return p.changes[i].Target, field, true
+		}
+	}
+	for i := range p.changes {
+		kind, name, _ := strings.Cut(p.changes[i].Target, "/")
+		if kind == "policies" {
+			kind = "clients"
+		}
+		if rest, is := strings.CutPrefix(path+".", fielderr.Join(kind, name)+"."); is {
+			return p.changes[i].Target, strings.TrimSuffix(rest, "."), true
+		}
+	}
+	return "", "", false
 }
 
 // lasting is what is set of a target when nothing is temporary.
