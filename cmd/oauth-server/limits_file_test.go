@@ -21,6 +21,7 @@ type limitsServer struct {
 	t     *testing.T
 	token string
 	file  string // of limits
+	data  string // the file of its store
 }
 
 func newLimitsServer(t *testing.T) *limitsServer {
@@ -32,7 +33,7 @@ func newLimitsServer(t *testing.T) *limitsServer {
 		runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
 	}
 	o := launchOperated(t, "serve", "--data", data)
-	return &limitsServer{o, t, askToken(t, o.clients, ops), filepath.Join(t.TempDir(), "limits.yaml")}
+	return &limitsServer{o, t, askToken(t, o.clients, ops), filepath.Join(t.TempDir(), "limits.yaml"), data}
 }
 
 func (s *limitsServer) args(args string) []string {

@@ -86,9 +86,10 @@ func (l *limits) clientRow(c adminapi.Client) []string {
 	}
 }
 
-// clients reads all pages of the list of clients, and which of the configuration file are not registered.
-func (l *limits) clients(ctx context.Context) (all []json.RawMessage, unregistered []string, err error) {
-	query := url.Values{"limit": {"1000"}}
+// clients reads all pages of the list of clients that have the labels, and which of the configuration
+// file are not registered.
+func (l *limits) clients(ctx context.Context, labels ...string) (all []json.RawMessage, unregistered []string, err error) {
+	query := url.Values{"limit": {"1000"}, "label": labels}
 	for {
 		raw, err := l.fetch(ctx, "/clients", query)
 		if err != nil {

@@ -3,10 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
+	"oauth-server/internal/clientcfg"
 )
 
 // performMany rehearses a change of several targets, shows it, asks for confirmation if it widens
@@ -40,6 +46,39 @@ func (l *limits) performMany(ctx context.Context, req adminclient.Change, done s
 		return err
 	}
 	return l.showChanged(changed, done+untilTime(planned.Until))
+}
+
+// patchLabelled changes fields of the policies of all clients that have the labels, in one change.
+func (l *limits) patchLabelled(cmd *cobra.Command, args, labels []string, patch map[string]any) error {
+	ctx := cmd.Context()
+	if len(args) > 0 {
+		return usagef("limits %s: --label chooses the clients, so CLIENT %q contradicts it", cmd.Name(), args[0])
+	}
+	if err := checkSelectors(labels); err != nil {
+		return err
+	}
+	_, _, etag, err := l.set(ctx)
+	if err != nil {
+		return err
+	}
+	all, _, err := l.clients(ctx, labels...)
+	if err != nil {
+		return err
+	}
+	body := adminapi.Patches{For: l.lasts}
+	for _, raw := range all {
+		var c adminapi.Client
+		if err := json.Unmarshal(raw, &c); err != nil {
+			return fmt.Errorf("read the answer: %w", err)
+		}
+		body.Changes = append(body.Changes, adminapi.TargetPatch{Target: clientcfg.PolicyTarget(c.ClientID), Patch: patch})
+	}
+	n := len(body.Changes)
+	if n == 0 {
+		return usagef("--label: no client has %s", strings.Join(labels, " and "))
+	}
+	done := fmt.Sprintf("The policies of %d %s with %s are now set", n, plural(n, "client"), strings.Join(labels, " and "))
+	return l.performMany(ctx, adminclient.Change{Method: http.MethodPost, Path: "/changes", ETag: etag, Body: body}, done)
 }
 
 const nothingToChange = "There is nothing to change."

@@ -14,7 +14,10 @@ import (
 )
 
 // policyFlags are the flags of "limits set" and "limits unset" that say what of a policy is meant.
-type policyFlags struct{ tier, user string }
+type policyFlags struct {
+	tier, user string
+	labels     []string
+}
 
 // forUser is the flag for one user of the client.
 const forUser = "for-user"
@@ -42,7 +45,7 @@ func (f *policyFlags) checkForUser(cmd *cobra.Command, args []string, others ...
 
 // setOverride gives one user of a client limits of its own. doc has the fields that the flags set.
 func (l *limits) setOverride(cmd *cobra.Command, args []string, f *policyFlags, doc map[string]any) error {
-	if err := f.checkForUser(cmd, args, "client", "limit", "requests", "window", "hide-headers", "tier"); err != nil {
+	if err := f.checkForUser(cmd, args, "client", "limit", "requests", "window", "hide-headers", "tier", "label"); err != nil {
 		return err
 	}
 	if len(doc) == 0 {
@@ -56,7 +59,7 @@ func (l *limits) setOverride(cmd *cobra.Command, args []string, f *policyFlags, 
 
 // unsetOverride gives one user of a client the limits of all others again.
 func (l *limits) unsetOverride(cmd *cobra.Command, args []string, f *policyFlags) error {
-	if err := f.checkForUser(cmd, args, "field"); err != nil {
+	if err := f.checkForUser(cmd, args, "field", "label"); err != nil {
 		return err
 	}
 	return l.perform(cmd.Context(), change{

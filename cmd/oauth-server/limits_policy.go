@@ -129,7 +129,8 @@ func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
 		{"client limits", showLimits(p.Effective.Client), from(p.Client != nil, tier.Client != nil)},
 		{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)},
 	}
-	return l.table(append(append(untilRow(p.Meta.Until, rows...), users...), []string{"note", p.Note, ""})...)
+	rows = append(append(rows, users...), []string{"note", p.Note, ""})
+	return l.table(untilRow(p.Meta.Until, rows...)...)
 }
 
 func yesNo(b bool) string {
@@ -154,6 +155,7 @@ open from the settings for all clients.
 ` + limitSyntax,
 		Example: `  oauth-server limits set --limit 1000/60s
   oauth-server limits set shop --tier gold
+  oauth-server limits set --label team=payments --tier gold
   oauth-server limits set shop --for-user nightly@example.com --user 500/60s
   oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
   oauth-server limits set shop --user 10/60s,on_outage=deny`,
@@ -165,6 +167,7 @@ open from the settings for all clients.
 	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails for a flag that is not there
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers out of answers")
+	selectorFlag(cmd.Flags(), &of.labels)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
 		if err := f.into(doc); err != nil {
@@ -186,8 +189,12 @@ open from the settings for all clients.
 		if len(doc)+len(patch) == 0 {
 			return usagef("limits set: nothing to set: give --limit, --user, --client, --tier, --hide-headers or --note")
 		}
+		if len(of.labels) > 0 {
+			maps.Copy(patch, doc)
+			return l.patchLabelled(cmd, args, of.labels, patch)
+		}
 		if len(args) == 0 && cmd.Flags().Changed("tier") {
-			return usagef("limits set: --tier needs a CLIENT")
+			return usagef("limits set: --tier needs a CLIENT, or --label")
 		}
 		if len(args) == 0 {
 			if len(doc) > 0 {
@@ -216,11 +223,22 @@ that field alone: a client without a value of its own has that of its tier, or e
 all clients. With --for-user it concerns the limits of that user alone.`,
 		ValidArgsFunction: l.completeClient,
 	}
+	selectorFlag(cmd.Flags(), &of.labels)
 	cmd.Flags().StringSliceVar(&fields, "field", nil, "take back this field only: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
 	of.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed(forUser) {
 			return l.unsetOverride(cmd, args, &of)
+		}
+		if len(of.labels) > 0 {
+			if len(fields) == 0 {
+				return usagef("limits unset: --label needs --field")
+			}
+			patch, err := nullPatch(fields, false)
+			if err != nil {
+				return err
+			}
+			return l.patchLabelled(cmd, args, of.labels, patch)
 		}
 		read, whole, part := "/settings", "The settings are now those of the configuration file", "The settings no longer set "
 		if len(args) > 0 {

@@ -76,7 +76,20 @@ func (s *Server) listChanges(c *call) error { return s.get(c, wholeSet{}) }
 type targetChange struct {
 	field string // of it, in errors
 	to    resource
-	value *strict.Value // nil: it is to be removed
+	value *strict.Value // nil: it is to be removed, unless there is a patch
+	patch *strict.Value // of what is set; nil: none
+}
+
+// of returns the value that is asked for of a snapshot.
+func (a *targetChange) of(p *clientcfg.PolicySnapshot) (*strict.Value, error) {
+	if a.patch == nil {
+		return a.value, nil
+	}
+	base, err := strict.Of(a.to.base(p))
+	if err != nil {
+		return nil, fmt.Errorf("admin: encode: %w", err)
+	}
+	return strict.MergePatch(base, a.patch), nil
 }
 
 // makeChanges changes several targets in one entry of the trail.
@@ -103,6 +116,7 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 		Changes []struct {
 			Target string        `json:"target"`
 			Value  *strict.Value `json:"value"`
+			Patch  *strict.Value `json:"patch"`
 		} `json:"changes"`
 		For string `json:"for"`
 	}
@@ -134,6 +148,12 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 			continue
 		case twice:
 			errs.Add(field+".target", "%s is in %s already", change.Target, fielderr.Item("changes", at))
+		case change.Value != nil && change.Patch != nil:
+			errs.Add(field+".patch", "contradicts value; give one of them")
+		case change.Patch != nil && !change.Patch.IsObject():
+			errs.Add(field+".patch", "must be an object")
+		case change.Patch != nil:
+			added[field+".target"] = r
 		case change.Value == nil:
 			errs.Add(field+".value", "is missing; null removes what is set")
 		case change.Value.IsNull():
@@ -142,7 +162,7 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 			added[field+".target"] = r
 		}
 		first[target] = i
-		asked = append(asked, targetChange{field, r, change.Value})
+		asked = append(asked, targetChange{field, r, change.Value, change.Patch})
 	}
 	if lasts, err = readFor(in.For); err != nil {
 		errs.Add("for", "%v", err)
@@ -159,7 +179,11 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 func altered(p *clientcfg.PolicySnapshot, asked []targetChange, now time.Time) (made []clientcfg.Change, err error) {
 	var errs fielderr.Errors
 	for _, a := range asked {
-		changes, err := a.to.with(p, a.value, now)
+		value, err := a.of(p)
+		if err != nil {
+			return nil, err
+		}
+		changes, err := a.to.with(p, value, now)
 		fields := fielderr.Of(err)
 		if err != nil && fields == nil {
 			return nil, err

@@ -28,6 +28,18 @@ type Changes struct {
 	For     string      `json:"for,omitempty"`
 }
 
+// Patches is a change of fields of several targets.
+type Patches struct {
+	Changes []TargetPatch `json:"changes"`
+	For     string        `json:"for,omitempty"`
+}
+
+// TargetPatch changes fields of one target.
+type TargetPatch struct {
+	Target string         `json:"target"`
+	Patch  map[string]any `json:"patch"` // a merge patch (RFC 7396) of what PATCH would change
+}
+
 // Changed is a change of several targets that was made, or would be.
 type Changed struct {
 	// Version is that of all policies after the change. If nothing was to be changed, it is that of before,
