@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -43,7 +44,7 @@ func conflictText(c *adminapi.Conflict) string {
 	if last.Action == "delete" {
 		done = "removed"
 	}
-	text := fmt.Sprintf("%s was %s by %s %s", nameOfTarget(c.Target), done, adminapi.Who(&last.Actor), ago(c.Now.Sub(last.At)))
+	text := fmt.Sprintf("%s was %s by %s %s", nameOfTarget(cmp.Or(c.Target, last.Target)), done, adminapi.Who(&last.Actor), ago(c.Now.Sub(last.At)))
 	change := "change"
 	if last.Version > 0 {
 		change += fmt.Sprint(" ", last.Version)
@@ -60,8 +61,6 @@ func nameOfTarget(target string) string {
 	kind, name, _ := strings.Cut(target, "/")
 	client, user, override := clientcfg.OverrideOf(target)
 	switch {
-	case target == "":
-		return "the limits"
 	case override:
 		return "what holds for " + user + " at " + client
 	case kind == "tiers":

@@ -50,7 +50,7 @@ func TestLimitsFileOnEveryInstance(t *testing.T) {
 			defer mu.Unlock()
 			if status == exitOK {
 				applied++
-			} else if refused++; !strings.Contains(stderr, "another change came first") {
+			} else if refused++; !strings.Contains(stderr, "was changed by ops") {
 				t.Errorf("status %d: %s", status, stderr)
 			}
 		})

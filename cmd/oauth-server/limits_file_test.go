@@ -257,7 +257,7 @@ func TestApplyBesideAnotherChange(t *testing.T) {
 	if status != exitFailed {
 		t.Errorf("status %d", status)
 	}
-	has(t, stderr, "another change came first, so nothing was changed")
+	has(t, stderr, "shop was changed by ops ", "(change 1: mode dry_run); look at it and run the command again")
 	check.Equal(t, "version", s.version(), 1)
 	stdout, _ := s.limits(0, "get batch")
 	has(t, stdout, "trusted        no")

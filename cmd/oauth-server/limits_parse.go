@@ -212,6 +212,11 @@ func members(raw json.RawMessage) (out []jsonField, ok bool) {
 // follow.
 var documentFields = []string{"tier", "trusted", "mode", "canary_percent", "default", "user", "client", "hide_headers", "note"}
 
+// nameFields are those that say of what a document is, as the file does by its place.
+var nameFields = map[string][]string{
+	"policies": {"client_id"}, "candidates": {"client_id"}, "tiers": {"name"}, "overrides": {"client_id", "username"},
+}
+
 // short is the value of a target of that section without what goes without saying, its fields in one
 // order: two values that mean the same are equal.
 func short(section string, value json.RawMessage) json.RawMessage {
@@ -221,7 +226,7 @@ func short(section string, value json.RawMessage) json.RawMessage {
 	}
 	fields = slices.DeleteFunc(fields, func(m jsonField) bool {
 		unset := section != "settings" && string(m.value) == "false" && (m.name == "trusted" || m.name == "hide_headers")
-		named := slices.Contains([]string{"client_id", "username", "name"}, m.name) // as what has it in the file
+		named := slices.Contains(nameFields[section], m.name)
 		return unset || named || isNull(m.value) || m.name == "note" && string(m.value) == `""`
 	})
 	rank := func(m jsonField) int {
