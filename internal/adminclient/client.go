@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
@@ -28,6 +29,8 @@ type Client struct {
 	// Issuer is the URL of the server that issues tokens. Empty: the one that Server names.
 	Issuer string
 	Header http.Header // of every request; may be nil
+
+	renewing sync.Mutex // held while a refused token is replaced
 }
 
 // Change is a request that changes a resource, or shows what the change would do.
@@ -94,21 +97,38 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	if err := c.findIssuer(ctx); err != nil {
 		return "", err
 	}
-	for fresh := false; ; fresh = true {
-		token, err := c.Token(ctx, c.Issuer, fresh)
-		if err != nil {
-			return "", err
-		}
+	token, err := c.Token(ctx, c.Issuer, false)
+	if err != nil {
+		return "", err
+	}
+	once := func() (string, error) {
 		res, err := c.send(ctx, method, path, query, header, body, token) //nolint:bodyclose // read closes it
 		if err != nil {
 			return "", err
 		}
-		etag, err := read(res, v)
-		var p *ProblemError
-		if !errors.As(err, &p) || p.Status != http.StatusUnauthorized || fresh {
-			return etag, err
-		}
+		return read(res, v)
 	}
+	etag, err := once()
+	var p *ProblemError
+	if !errors.As(err, &p) || p.Status != http.StatusUnauthorized {
+		return etag, err
+	}
+	if token, err = c.renew(ctx, token); err != nil {
+		return "", err
+	}
+	return once()
+}
+
+// renew returns a token in the place of one that the server has refused. Of the calls that were made with it
+// at the same time only one requests a new one.
+func (c *Client) renew(ctx context.Context, refused string) (string, error) {
+	c.renewing.Lock()
+	defer c.renewing.Unlock()
+	token, err := c.Token(ctx, c.Issuer, false)
+	if err != nil || token != refused {
+		return token, err
+	}
+	return c.Token(ctx, c.Issuer, true)
 }
 
 // findIssuer gets the issuer from the server's answer to a request without a token.
