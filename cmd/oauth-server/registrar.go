@@ -63,7 +63,7 @@ type registryFlags struct {
 	creates, create   bool // the store, if there is none; without asking
 }
 
-const serverUsage = "admin address of a running server, to make the change there (default the store, or the server that holds its file)"
+const serverUsage = "admin address of a running server, to work there (default OAUTH_SERVER, or the store, or the server that holds its file)"
 
 // onRegistry gives a command the flags that choose where it works, and runs it there.
 func (c *cli) onRegistry(cmd *cobra.Command, do func(ctx context.Context, r registrar, args []string) error) *cobra.Command {
@@ -104,7 +104,10 @@ func (c *cli) creating(cmd *cobra.Command, do func(ctx context.Context, r regist
 // and says on standard error which of them it is.
 func (f *registryFlags) with(ctx context.Context, do func(registrar) error) error {
 	if f.server != "" {
-		return f.onServer(do)
+		return f.onServer("--server", do)
+	}
+	if f.server = f.variable("OAUTH_SERVER"); f.server != "" {
+		return f.onServer("OAUTH_SERVER", do)
 	}
 	cfg, err := config.LoadStore(f.settings.sources(f.environ))
 	if err != nil {
@@ -140,9 +143,10 @@ func nameOf(cfg *config.Config) string {
 	return "the store " + path
 }
 
-func (f *registryFlags) onServer(do func(registrar) error) error {
+// onServer runs do on the server that the flag or variable called by names.
+func (f *registryFlags) onServer(by string, do func(registrar) error) error {
 	if name := f.storeFlag(); name != "" {
-		return usagef("--server and --%s contradict each other: name the server or the store", name)
+		return usagef("%s and --%s contradict each other: name the server or the store", by, name)
 	}
 	api, err := f.connect()
 	if err != nil {
@@ -177,7 +181,7 @@ func (f *registryFlags) onHolder(ctx context.Context, dataFile string, held erro
 	if f.token == "" && f.clientID == "" { // as flags: the key says enough
 		f.token = access.Token()
 	}
-	f.server = access.URL
+	f.server, f.local = access.URL, &access
 	api, err := f.connect()
 	if err != nil {
 		return err
@@ -204,6 +208,9 @@ func (f *registryFlags) prove(ctx context.Context, api *adminclient.Client, acce
 	challenge := secret.ID()
 	req.Header.Set(adminlocal.ChallengeHeader, challenge)
 	res, err := api.HTTP.Do(req)
+	if errors.Is(err, adminlocal.ErrOther) {
+		return fmt.Errorf("what answers at %s is another server", access.URL)
+	}
 	if err != nil {
 		return fmt.Errorf("the admin address beside it does not answer: %w", err)
 	}
