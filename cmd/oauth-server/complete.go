@@ -130,7 +130,7 @@ func (c *cli) completeLabelName(cmd *cobra.Command, args []string, typed string)
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	raw, err := c.completing(cmd).fetch(cmd.Context(), "/clients/"+url.PathEscape(args[0]), nil)
+	raw, err := c.completing(cmd).fetch(cmd.Context(), "/clients/"+adminapi.Escape(args[0]), nil)
 	var client clientcfg.Metadata
 	if err == nil && json.Unmarshal(raw, &client) == nil {
 		for name := range client.Labels.Values() {

@@ -138,3 +138,33 @@ func TestServerWithTLSOnThisMachine(t *testing.T) {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 }
+
+// TestNamesOfDots: clients and users of any name are managed through a server, although paths are cleaned
+// of dots on their way; and what an operator types for a user is the user of the trail.
+func TestNamesOfDots(t *testing.T) {
+	data := storeFile(t)
+	var ops credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	server := launchOperated(t, "serve", "--data", data)
+	environ := []string{"OAUTH_SERVER=" + server.operators, "OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=" + ops.ClientSecret}
+	for _, step := range []struct{ args, says string }{
+		{"client create ..", ".."},
+		{"client show ..", ".."},
+		{"client update .. --name Dots", "Dots"},
+		{"limits set .. --user 10/60s --yes", "The policy of .. is now set"},
+		{"limits get ..", "10/60s"},
+		{"limits counters ..", "ESTIMATE"},
+		{"client delete ..", "deleted client .."},
+		{"user create . --password-stdin", "created user ."},
+		{"user show .", "operator"},
+		{"user sessions .", "SIGNED IN"},
+		{"limits audit --target users/.", "create users/."},
+		{"user delete .", "deleted user ."},
+		{"client show a/b", `there is no client "a/b"`},
+	} {
+		stdout, stderr, _ := runWith(t, environ, adaPassword, append(strings.Fields(step.args), "--no-cache")...)
+		if !strings.Contains(stdout+stderr, step.says) || strings.Contains(stderr, "not the admin address") {
+			t.Errorf("%s: %s%s", step.args, stdout, stderr)
+		}
+	}
+}
