@@ -58,7 +58,8 @@ func newClientCreate(c *cli) *cobra.Command {
 	admin.add(flags, "admin", "make it an admin client: it can get tokens for the admin API, to read and change limits, clients and users, or with --admin=read to read them only; its grants are those of any client")
 	given.add(flags)
 	labels.add(flags)
-	c.creating(cmd, func(ctx context.Context, r registrar, args []string) error {
+	valid := func() (bool, error) { return false, clientError(spec.ID, registry.ValidateClient(spec)) }
+	c.creating(cmd, valid, func(ctx context.Context, r registrar, args []string) error {
 		made, secret, err := r.CreateClient(ctx, spec)
 		if already, err := given.created(ctx, r, spec.ID, err); err != nil {
 			return clientError(args[0], err)

@@ -61,6 +61,9 @@ type registryFlags struct {
 	settings          *settings
 	reason, confirmed string
 	creates, create   bool // the store, if there is none; without asking
+	// before, of one that creates, is called before a store would be made: an error, or being done, ends the
+	// command without one.
+	before func() (done bool, err error)
 }
 
 const serverUsage = "admin address of a running server, to work there (default OAUTH_SERVER, or the store, or the server that holds its file)"
@@ -93,9 +96,9 @@ func (c *cli) changing(cmd *cobra.Command, do func(ctx context.Context, r regist
 	return c.onRegistryOf(cmd, f.changes(cmd), do)
 }
 
-// creating is [cli.changing] for a command that may make the store.
-func (c *cli) creating(cmd *cobra.Command, do func(ctx context.Context, r registrar, args []string) error) {
-	f := &registryFlags{creates: true}
+// creating is [cli.changing] for a command that may make the store, unless before ends it.
+func (c *cli) creating(cmd *cobra.Command, before func() (done bool, err error), do func(ctx context.Context, r registrar, args []string) error) {
+	f := &registryFlags{creates: true, before: before}
 	cmd.Flags().BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
 	c.onRegistryOf(cmd, f.changes(cmd), do)
 }
@@ -115,6 +118,11 @@ func (f *registryFlags) with(ctx context.Context, do func(registrar) error) erro
 	}
 	open := withExisting
 	if f.creates {
+		if isNew(cfg) {
+			if done, err := f.before(); done || err != nil {
+				return err
+			}
+		}
 		open = func(ctx context.Context, cfg *config.Config, do func(app.Store) error) error {
 			return f.withNew(ctx, cfg, f.create, do)
 		}

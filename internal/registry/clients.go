@@ -55,10 +55,25 @@ func (r *Registry) complete(c clientcfg.Client) (_ clientcfg.Client, shown strin
 	return c, shown
 }
 
-// CheckClient returns why a client that is not stored yet could not be.
-func (r *Registry) CheckClient(ctx context.Context, c clientcfg.Client) error {
+// ValidateClient returns what is wrong with a client to be registered, whoever else is. Errors:
+// *[InvalidError].
+func ValidateClient(c clientcfg.Client) error {
+	if !c.Public && c.SecretDigest.IsZero() {
+		c.SecretDigest = secret.DigestOf("") // in the place of the one to be made
+	}
+	if len(c.Grants) == 0 {
+		c.Grants = clientcfg.UsualGrants(&c)
+	}
 	if err := errors.Join(c.Validate(), noOpenID(&c)); err != nil {
 		return &InvalidError{err}
+	}
+	return nil
+}
+
+// CheckClient returns why a client that is not stored yet could not be.
+func (r *Registry) CheckClient(ctx context.Context, c clientcfg.Client) error {
+	if err := ValidateClient(c); err != nil {
+		return err
 	}
 	switch _, err := r.o.Store.User(ctx, c.ID); {
 	case err == nil || errors.Is(err, grants.ErrUnreadableUser):
