@@ -113,7 +113,7 @@ func runSteps(t *testing.T, dir, operators, clients string, steps []step) (outpu
 	bash := exec.CommandContext(t.Context(), "bash", "-c", script.String())
 	bash.Dir = dir
 	bash.Env = append(os.Environ(), beProgram+"=1", noDrain, "PATH="+programOnPath(t)+":"+os.Getenv("PATH"),
-		"XDG_CACHE_HOME="+dir, "HOME="+dir, "OAUTH_SERVER=http://"+operators, "OAUTH_ISSUER=http://"+clients)
+		"XDG_CACHE_HOME="+dir, "HOME="+dir, limitsAt+"=http://"+operators, "OAUTH_ISSUER=http://"+clients)
 	var out bytes.Buffer
 	bash.Stdout, bash.Stderr = &out, &out
 	bash.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that the server of the page ends with it
