@@ -62,7 +62,7 @@ func TestCommandsNameTheirStore(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	_, stderr, status := run(t, "", append([]string{"client", "create", "shop"}, db...)...)
-	if status != exitOK || !strings.Contains(stderr, "using the database ") {
+	if status != exitOK || !strings.Contains(stderr, "using the database ") || !strings.Contains(stderr, "within two seconds") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 }

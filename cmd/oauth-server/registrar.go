@@ -64,6 +64,8 @@ type registryFlags struct {
 	// before, of one that creates, is called before a store would be made: an error, or being done, ends the
 	// command without one.
 	before func() (done bool, err error)
+	// later, unless it is empty, says what follows of a change that is made in a database directly.
+	later string
 }
 
 const serverUsage = "admin address of a running server, to work there (default OAUTH_SERVER, or the store, or the server that holds its file)"
@@ -77,6 +79,10 @@ func (c *cli) onRegistryOf(cmd *cobra.Command, f *registryFlags, do func(ctx con
 	f.cli = c
 	f.settings = addSettings(cmd, config.Option.IsStore)
 	f.add(cmd.Flags(), serverUsage)
+	if c.places == nil {
+		c.places = map[*cobra.Command]*registryFlags{}
+	}
+	c.places[cmd] = f
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return f.with(cmd.Context(), func(r registrar) error { return do(cmd.Context(), r, args) })
 	}
@@ -97,10 +103,11 @@ func (c *cli) changing(cmd *cobra.Command, do func(ctx context.Context, r regist
 }
 
 // creating is [cli.changing] for a command that may make the store, unless before ends it.
-func (c *cli) creating(cmd *cobra.Command, before func() (done bool, err error), do func(ctx context.Context, r registrar, args []string) error) {
+func (c *cli) creating(cmd *cobra.Command, before func() (done bool, err error), do func(ctx context.Context, r registrar, args []string) error) *registryFlags {
 	f := &registryFlags{creates: true, before: before}
 	cmd.Flags().BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
 	c.onRegistryOf(cmd, f.changes(cmd), do)
+	return f
 }
 
 // with runs do on the server that is named, on the store, or on the server that holds the store's file,
@@ -135,6 +142,9 @@ func (f *registryFlags) with(ctx context.Context, do func(registrar) error) erro
 	})
 	if errors.Is(err, app.ErrStoreHeld) {
 		return f.onHolder(ctx, cfg.Store.Embedded.Path, err, do)
+	}
+	if err == nil && cfg.Store.MongoDB != nil && f.later != "" {
+		f.note("%s", f.later)
 	}
 	return err
 }

@@ -205,9 +205,9 @@ func (c *cli) checkUsers(users []registry.User) error {
 func newUserOperator(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "operator NAME on|read|off", Short: "Let a user use the admin API, or not", Args: takes("NAME", "on|read|off"),
-		Long: `Let a user read and change limits (on), read them only (read), or neither (off). It concerns tokens
-that the user gets by signing in through an admin client, also those that are there already, and
-acts at once on every instance.`,
+		Long: `Let a user read and change limits, clients and users, passwords among them (on), read them only (read),
+or neither (off). It concerns tokens that the user gets by signing in through an admin client, also those
+that are there already, and acts at once on every instance.`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
 				return []string{"on", "read", "off"}, cobra.ShellCompDirectiveNoFileComp
