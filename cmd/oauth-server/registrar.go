@@ -225,7 +225,10 @@ func (f *registryFlags) prove(ctx context.Context, api *adminclient.Client, acce
 	}
 	challenge := secret.ID()
 	req.Header.Set(adminlocal.ChallengeHeader, challenge)
-	res, err := api.HTTP.Do(req)
+	client := *api.HTTP
+	client.Transport = access.Transport(client.Transport) // which may be for the key of a server before this one
+	defer client.CloseIdleConnections()
+	res, err := client.Do(req)
 	if errors.Is(err, adminlocal.ErrOther) {
 		return fmt.Errorf("what answers at %s is another server", access.URL)
 	}
