@@ -3,13 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"oauth-server/internal/adminclient"
+	"oauth-server/internal/adminlocal"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/tokenclient"
 )
@@ -27,11 +30,35 @@ type apiFlags struct {
 	noCache          bool
 	timeout          time.Duration
 	saidAge          bool
+	local            *adminlocal.Access // of the server, if it was found by its data file
+
+	api  *adminclient.Client // made by connect
+	mu   sync.Mutex          // of kept
+	kept *tokenclient.Token  // for all calls of this process
+}
+
+// addressFlag is a string that is not empty: that is most likely a variable of a shell that is not set,
+// and no address would mean another server or store.
+type addressFlag string
+
+// String implements pflag.Value.
+func (f *addressFlag) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (*addressFlag) Type() string { return "string" }
+
+// Set implements pflag.Value.
+func (f *addressFlag) Set(s string) error {
+	if s == "" {
+		return errors.New("it is empty; give an address such as " + defaultAdmin + ", or leave the flag out")
+	}
+	*f = addressFlag(s)
+	return nil
 }
 
 // add adds the flags; server is what is said about the address.
 func (l *apiFlags) add(flags *pflag.FlagSet, server string) {
-	flags.StringVar(&l.server, "server", "", server)
+	flags.Var((*addressFlag)(&l.server), "server", server)
 	flags.StringVar(&l.issuer, "issuer", "", "issuer of the token (default the one that the server names)")
 	l.tls.add(flags)
 	flags.StringVar(&l.clientID, "client-id", "", "ID of the admin client")
@@ -39,13 +66,16 @@ func (l *apiFlags) add(flags *pflag.FlagSet, server string) {
 	flags.BoolVar(&l.secretStdin, "client-secret-stdin", false, "read the secret from standard input")
 	flags.StringVar(&l.token, "token", "", "access token to use instead of requesting one")
 	flags.StringVar(&l.cache, "cache", "", "file to cache the token in (default one in the user's cache directory)")
-	flags.BoolVar(&l.noCache, "no-cache", false, "neither reuse nor cache a token")
+	flags.BoolVar(&l.noCache, "no-cache", false, "keep the token in memory only: neither read nor write a file")
 	flags.DurationVar(&l.timeout, "timeout", 30*time.Second, "time limit for each call to the server, with the token for it")
 }
 
-// connect completes the flags from the environment and the defaults, and returns the client. The
-// error is a usageError.
+// connect completes the flags from the environment and the defaults, and returns the client, which is the
+// same for all calls. The error is a usageError.
 func (l *apiFlags) connect() (*adminclient.Client, error) {
+	if l.api != nil {
+		return l.api, nil
+	}
 	l.server = cmp.Or(l.server, l.variable("OAUTH_SERVER"), defaultAdmin)
 	l.issuer = cmp.Or(l.issuer, l.variable("OAUTH_ISSUER"))
 	l.clientID = cmp.Or(l.clientID, l.variable("OAUTH_CLIENT_ID"))
@@ -62,7 +92,11 @@ func (l *apiFlags) connect() (*adminclient.Client, error) {
 	if calls.Transport, l.tokens.Transport, err = l.tls.transports(l.cli); err != nil {
 		return nil, err
 	}
-	return &adminclient.Client{Server: l.server, HTTP: calls, Issuer: l.issuer, Token: l.bearer, Aged: l.aged}, nil
+	if l.local != nil {
+		calls.Transport = l.local.Transport(calls.Transport)
+	}
+	l.api = &adminclient.Client{Server: l.server, HTTP: calls, Issuer: l.issuer, Token: l.bearer, Aged: l.aged}
+	return l.api, nil
 }
 
 // aged says, once, that an answer may not show the newest state.
@@ -90,10 +124,16 @@ func (l *apiFlags) readSecret() (err error) {
 	return nil
 }
 
-// bearer returns the token for the API, from the cache unless fresh is set.
+// bearer returns the token for the API: the one that this process has or the cache holds, unless fresh is
+// set or it ends soon.
 func (l *apiFlags) bearer(ctx context.Context, issuer string, fresh bool) (string, error) {
 	if l.token != "" {
 		return l.token, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !fresh && l.kept.Fresh(time.Now()) {
+		return l.kept.AccessToken, nil
 	}
 	r := tokenclient.Request{
 		Issuer: issuer, Grant: clientcfg.ClientCredentials, ClientID: l.clientID, ClientSecret: l.secret,
@@ -104,8 +144,13 @@ func (l *apiFlags) bearer(ctx context.Context, issuer string, fresh bool) (strin
 	}
 	client := &tokenclient.Client{HTTP: l.tokens, Now: time.Now, Notify: func(m string) { l.note("%s", m) }}
 	result, err := client.Token(ctx, r)
+	if r.CacheDir != "" && errors.Is(err, tokenclient.ErrNoPlace) { // as with a HOME that cannot be written
+		r.CacheDir = ""
+		result, err = client.Token(ctx, r)
+	}
 	if err != nil {
 		return "", fmt.Errorf("get a token from %s: %w", issuer, err)
 	}
+	l.kept = &result.Token
 	return result.Token.AccessToken, nil
 }

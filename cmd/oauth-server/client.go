@@ -58,7 +58,8 @@ func newClientCreate(c *cli) *cobra.Command {
 	admin.add(flags, "admin", "make it an admin client: it can get tokens for the admin API, to read and change limits, clients and users, or with --admin=read to read them only; its grants are those of any client")
 	given.add(flags)
 	labels.add(flags)
-	c.creating(cmd, func(ctx context.Context, r registrar, args []string) error {
+	valid := func() (bool, error) { return false, clientError(spec.ID, registry.ValidateClient(spec)) }
+	f := c.creating(cmd, valid, func(ctx context.Context, r registrar, args []string) error {
 		made, secret, err := r.CreateClient(ctx, spec)
 		if already, err := given.created(ctx, r, spec.ID, err); err != nil {
 			return clientError(args[0], err)
@@ -68,6 +69,7 @@ func newClientCreate(c *cli) *cobra.Command {
 		admin.note(c, &made)
 		return c.showCredentials(credentials{ClientID: made.ID, ClientSecret: secret})
 	})
+	f.later = "Running servers know the client within two seconds, and answer it with invalid_client until then."
 	return first(cmd, func(args []string) error {
 		spec.ID = args[0]
 		spec.Grants = grantsOf(kinds)
@@ -117,7 +119,8 @@ func changeError(name string, err error) error {
 	case errors.As(err, &p) && p.Status == http.StatusUnprocessableEntity:
 		return &usageError{err}
 	case errors.As(err, &p) && p.LocksOut():
-		return fmt.Errorf("%w: with this command, --confirm '%s'", err, name)
+		why, _, _ := strings.Cut(p.Detail, "; to do it nevertheless") // by a parameter of the API
+		return fmt.Errorf("%s; to do it nevertheless, add --confirm '%s'", why, name)
 	case errors.As(err, &p) && p.Status == http.StatusForbidden:
 		return fmt.Errorf("%w; an admin client from before this was possible gets its scopes by oauth-server client update ID --admin", err)
 	}

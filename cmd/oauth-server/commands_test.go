@@ -30,6 +30,7 @@ func TestExitStatusAndMessage(t *testing.T) {
 		{"unknown subcommand", "client creat", 2, `client: unknown command "creat"; did you mean create?`},
 		{"unknown command in front", "clinet list --data x", 2, `unknown command "clinet"; did you mean client?`},
 		{"unknown subcommand with a flag", "limits dryrun shop on --yes", 2, `limits: unknown command "dryrun"; did you mean dry-run?`},
+		{"version as a flag", "--version", 2, "unknown flag: --version; the command is oauth-server version"},
 		{"unknown flag of a group", "limits --yes", 2, "unknown flag: --yes; see oauth-server limits --help"},
 		{"unknown flag", "serve --lissten x", 2, "unknown flag: --lissten; see oauth-server serve --help"},
 		{"unknown output", "version -o xml", 2, "-o xml: the output is text or json"},

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"encoding/json"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 )
 
@@ -62,92 +59,11 @@ func completions(c *cli, root *cobra.Command) {
 	visit(root)
 }
 
-// completing returns the flags of a command that may also do without a server, to read from the one that
-// they or the environment name.
-func (c *cli) completing(cmd *cobra.Command) *limits {
-	l := &limits{apiFlags: apiFlags{cli: c, timeout: completeWithin}}
-	for name, into := range map[string]*string{
-		"server": &l.server, "issuer": &l.issuer, "token": &l.token, "client-id": &l.clientID, "client-secret": &l.secret,
-	} {
-		if f := cmd.Flags().Lookup(name); f != nil {
-			*into = f.Value.String()
-		}
-	}
-	return l
-}
-
-// completeClientID completes the ID of a client as the first argument.
-func (c *cli) completeClientID(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.completing(cmd).completeClient(cmd, args, typed)
-}
-
-// completeNamedClient completes the ID of a client as the value of a flag.
-func (c *cli) completeNamedClient(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.completing(cmd).completeClient(cmd, nil, typed)
-}
-
-// mostCompleted bounds how many usernames are offered.
-const mostCompleted = "100"
-
-// completeUsername completes the name of a user as the first argument.
-func (c *cli) completeUsername(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	raw, err := c.completing(cmd).fetch(cmd.Context(), "/users", url.Values{"prefix": {typed}, "limit": {mostCompleted}})
-	var page adminapi.Users
-	if err == nil && json.Unmarshal(raw, &page) == nil {
-		for _, u := range page.Users {
-			out = append(out, u.Username)
-		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeNamedUser completes the name of a user as the value of a flag.
-func (c *cli) completeNamedUser(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.completeUsername(cmd, nil, typed)
-}
-
-// completeLabel completes a label with those that clients have.
-func (c *cli) completeLabel(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	all, _, err := c.completing(cmd).clients(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	for _, raw := range all {
-		var client clientcfg.Metadata
-		if json.Unmarshal(raw, &client) == nil {
-			out = append(out, client.Labels.Pairs()...)
-		}
-	}
-	slices.Sort(out)
-	out = slices.DeleteFunc(slices.Compact(out), func(label string) bool { return !strings.HasPrefix(label, typed) })
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeLabelName completes the name of a label with those of the client that is the first argument.
-func (c *cli) completeLabelName(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	raw, err := c.completing(cmd).fetch(cmd.Context(), "/clients/"+url.PathEscape(args[0]), nil)
-	var client clientcfg.Metadata
-	if err == nil && json.Unmarshal(raw, &client) == nil {
-		for name := range client.Labels.Values() {
-			if strings.HasPrefix(name, typed) {
-				out = append(out, name)
-			}
-		}
-	}
-	slices.Sort(out)
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
-
 // takesClient reports whether the first argument of the command is the ID of a client that exists.
 func takesClient(cmd *cobra.Command) bool {
 	fields := strings.Fields(cmd.Use)
-	return cmd.HasParent() && cmd.Parent().Name() == "client" && cmd.Name() != "create" && len(fields) > 1 && fields[1] == "ID"
+	ofClient := cmd.HasParent() && (cmd.Parent().Name() == "client" || cmd.Parent().Name() == "secrets")
+	return ofClient && cmd.Name() != "create" && len(fields) > 1 && fields[1] == "ID"
 }
 
 // takesUser reports whether the first argument of the command is the name of a user.
@@ -188,12 +104,19 @@ func completeFields(_ *cobra.Command, args []string, typed string) (out []string
 func (l *limits) completeTarget(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	kind, id, named := strings.Cut(typed, "/")
 	if !named {
-		return []string{"settings", "policies/", "candidates/", "tiers/", "overrides/", "clients/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		return []string{"settings", "policies/", "candidates/", "tiers/", "overrides/", "clients/", "users/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 	if kind == "tiers" {
 		names, directive := l.completeTierName(cmd, nil, id)
 		for _, name := range names {
 			out = append(out, kind+"/"+name)
+		}
+		return out, directive
+	}
+	if kind == "users" {
+		names, directive := l.completeNamedUser(cmd, nil, id)
+		for _, name := range names {
+			out = append(out, clientcfg.UserTarget(name))
 		}
 		return out, directive
 	}

@@ -47,7 +47,7 @@ func TestVersion(t *testing.T) {
 	if b.Version == "" || !strings.HasPrefix(b.Go, "go1.") {
 		t.Errorf("%+v", b)
 	}
-	if out, _, _ := run(t, "", "version"); !strings.HasPrefix(out, "oauth-server ") {
+	if out, _, _ := run(t, "", "version"); !strings.HasPrefix(out, "oauth-server ") || strings.Contains(out, "  ") {
 		t.Error(out)
 	}
 }

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"sync"
 
@@ -21,24 +17,26 @@ import (
 	"oauth-server/internal/username"
 )
 
-// The bounds of what is imported.
-const (
-	maxImportLine = 64 << 10
-	importAtOnce  = 32
-)
+// importAtOnce is how many lines are stored at once.
+const importAtOnce = 32
 
 // importing is the import of clients or users from JSON lines.
 type importing struct {
 	*cli
 	what           string // clients or users
 	partial, check bool
-	// read returns the name on a line and what stores it; the errors are those of the line.
-	read func(v *strict.Value) (name string, store func(context.Context, registrar) error, err error)
+	// readLine returns the name on a line and what stores it; the errors are those of the line.
+	readLine func(v *strict.Value) (name string, store func(context.Context, registrar) error, err error)
+
+	read     int // lines, without those that are empty
+	lines    []importLine
+	problems []importProblem
 }
 
 // imported is the answer of an import.
 type imported struct {
 	Imported int      `json:"imported"`
+	InOrder  int      `json:"in_order"` // before anything was stored
 	Problems []string `json:"problems"`
 }
 
@@ -50,12 +48,12 @@ func (i *importing) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: importLong + "\n\n" + long, Example: example, Args: takes("FILE")}
 	cmd.Flags().BoolVar(&i.partial, "partial", false, "import the lines that are in order although others are not")
 	cmd.Flags().BoolVar(&i.check, "check", false, "check the lines, and import nothing")
-	i.creating(cmd, i.run)
-	return cmd
+	i.creating(cmd, i.withoutStore, func(ctx context.Context, r registrar, _ []string) error { return i.run(ctx, r) })
+	return first(cmd, func(args []string) error { return i.readFile(args[0]) })
 }
 
 func newUserImport(c *cli) *cobra.Command {
-	i := &importing{cli: c, what: "users", read: readUser}
+	i := &importing{cli: c, what: "users", readLine: readUser}
 	return i.command("import FILE", "Import users with the password hashes of another program",
 		`  username       as for user create
   password_hash  argon2id: $argon2id$v=19$m=…,t=…,p=…$salt$key
@@ -70,7 +68,7 @@ release: an earlier one cannot verify them.`,
 }
 
 func newClientImport(c *cli) *cobra.Command {
-	i := &importing{cli: c, what: "clients", read: readClient}
+	i := &importing{cli: c, what: "clients", readLine: readClient}
 	return i.command("import FILE", "Import clients with the SHA-256 of their secrets",
 		`The names are those of RFC 7591: client_id, client_name, token_endpoint_auth_method (none for a public
 client), grant_types, redirect_uris, scope; and audience, require_pkce, resource_server, first_party, and
@@ -125,129 +123,70 @@ func readClient(v *strict.Value) (string, func(context.Context, registrar) error
 	}, errs.Err()
 }
 
-// importLine is a line that is in order.
-type importLine struct {
-	number int
-	name   string
-	store  func(context.Context, registrar) error
-}
-
-func (i *importing) run(ctx context.Context, r registrar, args []string) error {
-	in, closeIn, err := i.open(args[0])
-	if err != nil {
-		return err
-	}
-	defer closeIn()
+// run imports the lines that were read.
+func (i *importing) run(ctx context.Context, r registrar) error {
 	taken, err := takenNames(ctx, r)
 	if err != nil {
 		return err
 	}
-	lines, problems, err := i.readAll(in, taken)
-	if err != nil {
-		return err
+	i.refuse(taken)
+	return i.finish(func() []importProblem { return i.store(ctx, r) })
+}
+
+// withoutStore ends an import that stores nothing, if there is no store yet.
+func (i *importing) withoutStore() (done bool, err error) {
+	if i.stores() {
+		return false, nil
 	}
-	bad := len(problems)
-	for _, p := range problems {
-		i.note("%s", p)
+	i.note("There is no data file yet: the names are compared with each other only.")
+	return true, i.finish(nil)
+}
+
+// stores reports whether anything is to be stored.
+func (i *importing) stores() bool {
+	return !i.check && len(i.lines) > 0 && (len(i.problems) == 0 || i.partial)
+}
+
+// finish calls store, if anything is to be stored, and says what was imported and what is wrong.
+func (i *importing) finish(store func() []importProblem) error {
+	for _, p := range i.problems {
+		i.note("%s", p.text)
 	}
-	result := imported{Problems: append([]string{}, problems...)}
+	result := imported{InOrder: len(i.lines), Problems: []string{}}
 	switch {
-	case i.check:
-	case bad > 0 && !i.partial:
-		i.note("Nothing was imported. Mend the lines, or import the others with --partial.")
-	default:
-		failed := i.store(ctx, r, lines)
+	case i.stores():
+		failed := store()
 		for _, p := range failed {
-			i.note("%s", p)
+			i.note("%s", p.text)
 		}
-		bad += len(failed)
-		result.Imported, result.Problems = len(lines)-len(failed), append(result.Problems, failed...)
+		i.problems = append(i.problems, failed...)
+		result.Imported = len(i.lines) - len(failed)
+	case !i.check && len(i.problems) > 0:
+		i.note("Nothing was imported. Mend the lines, or import the others with --partial.")
 	}
-	if err := i.answer(result, fmt.Sprintf("imported %d %s", result.Imported, i.what)); err != nil {
+	bad := map[int]bool{}
+	for _, p := range i.problems {
+		bad[p.line], result.Problems = true, append(result.Problems, p.text)
+	}
+	text := fmt.Sprintf("imported %d %s", result.Imported, i.what)
+	switch {
+	case i.check && len(bad) == 0:
+		text = fmt.Sprintf("the file is in order: %d %s", result.InOrder, i.what)
+	case i.check:
+		text = fmt.Sprintf("%d of %d lines are in order", result.InOrder, i.read)
+	}
+	if err := i.answer(result, text); err != nil {
 		return err
 	}
-	if bad > 0 {
-		return fmt.Errorf("%d lines have problems", bad)
+	if len(bad) > 0 {
+		return fmt.Errorf("%d of %d lines have problems", len(bad), i.read)
 	}
 	return nil
 }
 
-func (i *importing) open(name string) (io.Reader, func(), error) {
-	if name == "-" {
-		return i.in, func() {}, nil
-	}
-	f, err := os.Open(name) //nolint:gosec // the operator names the file
-	if err != nil {
-		return nil, nil, usagef("%w", err)
-	}
-	return f, func() { _ = f.Close() }, nil
-}
-
-// takenNames returns what has each name: a user, also by the form that the name would have now, or a client.
-func takenNames(ctx context.Context, r registrar) (map[string]string, error) {
-	taken := map[string]string{}
-	users, err := allUsers(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	for _, u := range users {
-		taken[u.Username] = "there is a user of that name already"
-		if canonical, err := username.Canonical(u.Username); err == nil {
-			taken[canonical] = taken[u.Username]
-		}
-	}
-	clients, err := r.Clients(ctx, registry.Filter{})
-	if err != nil {
-		return nil, err
-	}
-	for i := range clients.Clients {
-		taken[clients.Clients[i].ID] = "there is a client of that name already"
-	}
-	for _, u := range clients.Unreadable {
-		taken[u.ClientID] = "there is a client of that name already"
-	}
-	return taken, nil
-}
-
-// readAll reads and checks all lines.
-func (i *importing) readAll(in io.Reader, taken map[string]string) (lines []importLine, problems []string, err error) {
-	scanner := bufio.NewScanner(in)
-	scanner.Buffer(make([]byte, 0, maxImportLine), maxImportLine)
-	number := 0
-	for scanner.Scan() {
-		number++
-		if strings.TrimSpace(scanner.Text()) == "" {
-			continue
-		}
-		problem := func(err error) {
-			for line := range strings.Lines(err.Error()) {
-				problems = append(problems, fmt.Sprintf("line %d: %s", number, strings.TrimSpace(line)))
-			}
-		}
-		v, err := strict.ParseJSON(scanner.Bytes())
-		if err != nil {
-			problem(err)
-			continue
-		}
-		name, store, err := i.read(v)
-		if why, is := taken[name]; err == nil && is {
-			err = errors.New(why)
-		}
-		if err != nil {
-			problem(err)
-			continue
-		}
-		taken[name] = fmt.Sprintf("line %d has the same name", number)
-		lines = append(lines, importLine{number, name, store})
-	}
-	if err := scanner.Err(); err != nil {
-		return nil, nil, fmt.Errorf("read line %d: %w; a line has at most %d bytes", number+1, err, maxImportLine)
-	}
-	return lines, problems, nil
-}
-
 // store stores the lines, some at a time, and returns what failed, in the order of the lines.
-func (i *importing) store(ctx context.Context, r registrar, lines []importLine) (failed []string) {
+func (i *importing) store(ctx context.Context, r registrar) (failed []importProblem) {
+	lines := i.lines
 	var wg sync.WaitGroup
 	errs, next := make([]error, len(lines)), make(chan int)
 	for range importAtOnce {
@@ -264,7 +203,7 @@ func (i *importing) store(ctx context.Context, r registrar, lines []importLine) 
 	wg.Wait()
 	for n, err := range errs {
 		if err != nil {
-			failed = append(failed, fmt.Sprintf("line %d: %v", lines[n].number, err))
+			failed = append(failed, problemOf(lines[n].number, err))
 		}
 	}
 	return failed

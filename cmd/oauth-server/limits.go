@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
 )
 
@@ -105,9 +106,9 @@ func show[T any](ctx context.Context, l *limits, path string, query url.Values, 
 }
 
 // policyPath and candidatePath escape the client_id, which may contain a slash.
-func policyPath(clientID string) string { return "/policies/" + url.PathEscape(clientID) }
+func policyPath(clientID string) string { return "/policies/" + adminapi.Escape(clientID) }
 
-func candidatePath(name string) string { return "/candidates/" + url.PathEscape(name) }
+func candidatePath(name string) string { return "/candidates/" + adminapi.Escape(name) }
 
 // notFound reports whether the server answered that the resource does not exist.
 func notFound(err error) bool {

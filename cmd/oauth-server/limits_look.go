@@ -141,7 +141,7 @@ func (l *limits) newCounters() *cobra.Command {
 }
 
 func countersPath(clientID string) string {
-	return "/clients/" + url.PathEscape(clientID) + "/counters"
+	return "/clients/" + adminapi.Escape(clientID) + "/counters"
 }
 
 func (l *limits) countersTable(page adminapi.Counters) error {

@@ -62,7 +62,7 @@ func TestCommandsNameTheirStore(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	_, stderr, status := run(t, "", append([]string{"client", "create", "shop"}, db...)...)
-	if status != exitOK || !strings.Contains(stderr, "using the database ") {
+	if status != exitOK || !strings.Contains(stderr, "using the database ") || !strings.Contains(stderr, "within two seconds") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 }
@@ -79,5 +79,41 @@ func TestImportIntoANewStore(t *testing.T) {
 	}
 	if _, stderr, status := run(t, line, "client", "import", "-", "--create"); status != exitOK {
 		t.Errorf("with --create: status %d: %s", status, stderr)
+	}
+}
+
+// TestNoStoreForNothing: a command that fails for what it was given, or only checks, neither asks for a data
+// file nor makes one.
+func TestNoStoreForNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const good, bad = `{"client_id": "shop", "token_endpoint_auth_method": "none", "redirect_uris": ["http://127.0.0.1/"]}`, `{"client_id": "x"}`
+	for _, tt := range []struct {
+		in     string
+		args   []string
+		status int
+		says   string
+	}{
+		{"", []string{"user", "import", "nosuch.jsonl", "--create"}, exitUsage, "nosuch.jsonl"},
+		{"y\n", []string{"client", "create", "bad id"}, exitUsage, "id"},
+		{"y\n", []string{"client", "create", "bad id", "--create"}, exitUsage, "id"},
+		{"y\n", []string{"client", "create", "x", "--scope", "openid"}, exitUsage, "openid"},
+		{"password2026", []string{"user", "create", "ada", "--password-stdin", "--create"}, exitUsage, "easy to guess"},
+		{adaPassword, []string{"user", "create", "a b", "--password-stdin", "--create"}, exitUsage, "username"},
+		{good, []string{"client", "import", "-", "--check"}, exitOK, "the file is in order: 1 clients"},
+		{good + "\n" + good, []string{"client", "import", "-", "--check", "--create"}, exitFailed, "1 of 2 lines are in order"},
+		{good + "\n" + bad, []string{"client", "import", "-", "--create"}, exitFailed, "Nothing was imported"},
+		{bad, []string{"client", "import", "-", "--create", "--partial"}, exitFailed, "imported 0 clients"},
+		{"", []string{"client", "import", "-", "--create"}, exitOK, "imported 0 clients"},
+	} {
+		stdout, stderr, status := run(t, tt.in, tt.args...)
+		if status != tt.status || !strings.Contains(stdout+stderr, tt.says) || strings.Contains(stderr, "[y/N]") {
+			t.Errorf("%v: status %d: %s%s", tt.args, status, stdout, stderr)
+		}
+		if _, err := os.Stat("oauth-server.db"); err == nil {
+			t.Fatalf("%v: a data file was made", tt.args)
+		}
+	}
+	if stdout, stderr, status := run(t, good+"\n"+bad, "client", "import", "-", "--create", "--partial"); status != exitFailed || !strings.Contains(stdout, "imported 1 clients") {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
 	}
 }

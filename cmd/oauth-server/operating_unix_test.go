@@ -163,7 +163,7 @@ func (c *pageCluster) shell(script string) (resume *os.File, printed *bufio.Scan
 	bash.Dir = c.dir
 	bash.Env = append(os.Environ(), beProgram+"=1", "OAUTH_DRAIN_DELAY=1500ms", "OAUTH_SYNC_INTERVAL=200ms",
 		"PATH="+programOnPath(c.t)+":"+os.Getenv("PATH"), "XDG_CACHE_HOME="+c.dir, "HOME="+c.dir,
-		"OAUTH_SERVER=http://"+c.at["9097"], "OAUTH_ISSUER=http://"+c.at["9096"])
+		limitsAt+"=http://"+c.at["9097"], "OAUTH_ISSUER=http://"+c.at["9096"])
 	output, out, err := os.Pipe()
 	check.OK(c.t, err)
 	in, resume, err := os.Pipe()

@@ -61,9 +61,14 @@ type registryFlags struct {
 	settings          *settings
 	reason, confirmed string
 	creates, create   bool // the store, if there is none; without asking
+	// before, of one that creates, is called before a store would be made: an error, or being done, ends the
+	// command without one.
+	before func() (done bool, err error)
+	// later, unless it is empty, says what follows of a change that is made in a database directly.
+	later string
 }
 
-const serverUsage = "admin address of a running server, to make the change there (default the store, or the server that holds its file)"
+const serverUsage = "admin address of a running server, to work there (default OAUTH_SERVER, or the store, or the server that holds its file)"
 
 // onRegistry gives a command the flags that choose where it works, and runs it there.
 func (c *cli) onRegistry(cmd *cobra.Command, do func(ctx context.Context, r registrar, args []string) error) *cobra.Command {
@@ -74,6 +79,10 @@ func (c *cli) onRegistryOf(cmd *cobra.Command, f *registryFlags, do func(ctx con
 	f.cli = c
 	f.settings = addSettings(cmd, config.Option.IsStore)
 	f.add(cmd.Flags(), serverUsage)
+	if c.places == nil {
+		c.places = map[*cobra.Command]*registryFlags{}
+	}
+	c.places[cmd] = f
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return f.with(cmd.Context(), func(r registrar) error { return do(cmd.Context(), r, args) })
 	}
@@ -93,18 +102,22 @@ func (c *cli) changing(cmd *cobra.Command, do func(ctx context.Context, r regist
 	return c.onRegistryOf(cmd, f.changes(cmd), do)
 }
 
-// creating is [cli.changing] for a command that may make the store.
-func (c *cli) creating(cmd *cobra.Command, do func(ctx context.Context, r registrar, args []string) error) {
-	f := &registryFlags{creates: true}
+// creating is [cli.changing] for a command that may make the store, unless before ends it.
+func (c *cli) creating(cmd *cobra.Command, before func() (done bool, err error), do func(ctx context.Context, r registrar, args []string) error) *registryFlags {
+	f := &registryFlags{creates: true, before: before}
 	cmd.Flags().BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
 	c.onRegistryOf(cmd, f.changes(cmd), do)
+	return f
 }
 
 // with runs do on the server that is named, on the store, or on the server that holds the store's file,
 // and says on standard error which of them it is.
 func (f *registryFlags) with(ctx context.Context, do func(registrar) error) error {
 	if f.server != "" {
-		return f.onServer(do)
+		return f.onServer("--server", do)
+	}
+	if f.server = f.variable("OAUTH_SERVER"); f.server != "" {
+		return f.onServer("OAUTH_SERVER", do)
 	}
 	cfg, err := config.LoadStore(f.settings.sources(f.environ))
 	if err != nil {
@@ -112,6 +125,11 @@ func (f *registryFlags) with(ctx context.Context, do func(registrar) error) erro
 	}
 	open := withExisting
 	if f.creates {
+		if isNew(cfg) {
+			if done, err := f.before(); done || err != nil {
+				return err
+			}
+		}
 		open = func(ctx context.Context, cfg *config.Config, do func(app.Store) error) error {
 			return f.withNew(ctx, cfg, f.create, do)
 		}
@@ -124,6 +142,9 @@ func (f *registryFlags) with(ctx context.Context, do func(registrar) error) erro
 	})
 	if errors.Is(err, app.ErrStoreHeld) {
 		return f.onHolder(ctx, cfg.Store.Embedded.Path, err, do)
+	}
+	if err == nil && cfg.Store.MongoDB != nil && f.later != "" {
+		f.note("%s", f.later)
 	}
 	return err
 }
@@ -140,9 +161,10 @@ func nameOf(cfg *config.Config) string {
 	return "the store " + path
 }
 
-func (f *registryFlags) onServer(do func(registrar) error) error {
+// onServer runs do on the server that the flag or variable called by names.
+func (f *registryFlags) onServer(by string, do func(registrar) error) error {
 	if name := f.storeFlag(); name != "" {
-		return usagef("--server and --%s contradict each other: name the server or the store", name)
+		return usagef("%s and --%s contradict each other: name the server or the store", by, name)
 	}
 	api, err := f.connect()
 	if err != nil {
@@ -186,7 +208,7 @@ func (l *apiFlags) holder(ctx context.Context, dataFile string, held error) (*ad
 	if l.token == "" && l.clientID == "" { // as flags: the key says enough
 		l.token = access.Token()
 	}
-	l.server = access.URL
+	l.server, l.local = access.URL, &access
 	api, err := l.connect()
 	if err != nil {
 		return nil, err
@@ -212,7 +234,13 @@ func (l *apiFlags) prove(ctx context.Context, api *adminclient.Client, access *a
 	}
 	challenge := secret.ID()
 	req.Header.Set(adminlocal.ChallengeHeader, challenge)
-	res, err := api.HTTP.Do(req)
+	client := *api.HTTP
+	client.Transport = access.Transport(client.Transport) // which may be for the key of a server before this one
+	defer client.CloseIdleConnections()
+	res, err := client.Do(req)
+	if errors.Is(err, adminlocal.ErrOther) {
+		return fmt.Errorf("what answers at %s is another server", access.URL)
+	}
 	if err != nil {
 		return fmt.Errorf("the admin address beside it does not answer: %w", err)
 	}

@@ -95,7 +95,7 @@ func TestServerNamed(t *testing.T) {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 	_, stderr, status = run(t, "", as(ops, "client", "delete", "ops")...)
-	if status != exitFailed || !strings.Contains(stderr, "--confirm 'ops'") {
+	if status != exitFailed || !strings.HasSuffix(stderr, "could make no other one afterwards; to do it nevertheless, add --confirm 'ops'\n") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 	_, stderr, status = run(t, "", append(as(ops, "client", "list"), "--data", data)...)

@@ -19,6 +19,8 @@ type cli struct {
 	terminal    bool   // out is a terminal
 	// pause waits between two views of --watch; nil waits.
 	pause func(context.Context, time.Duration) error
+	// places are the flags of the commands that work on clients and users, for completions.
+	places map[*cobra.Command]*registryFlags
 }
 
 func newRoot(c *cli) *cobra.Command {
@@ -46,6 +48,9 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 { // the flag is one of a command that is misspelt
 			return needsSubcommand(cmd, cmd.Flags().Args())
+		}
+		if err.Error() == "unknown flag: --version" {
+			return usagef("%w; the command is oauth-server version", err)
 		}
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// selfSigned writes a certificate for 127.0.0.1 that is its own CA, and its key.
-func selfSigned(t *testing.T) (cert, key string) {
+// selfSigned writes a certificate for these hosts, or 127.0.0.1, that is its own CA, and its key.
+func selfSigned(t *testing.T, hosts ...string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -27,7 +27,10 @@ func selfSigned(t *testing.T) (cert, key string) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		DNSNames: hosts, IsCA: true, BasicConstraintsValid: true,
+	}
+	if len(hosts) == 0 {
+		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {

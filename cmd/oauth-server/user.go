@@ -38,21 +38,26 @@ func newUserCreate(c *cli) *cobra.Command {
 	}
 	fromStdinFlag(cmd, &fromStdin)
 	operator.add(cmd.Flags(), "operator", "let the user read and change limits, clients and users through an admin client, or with --operator=read read them only")
-	var password string
-	c.creating(cmd, func(ctx context.Context, r registrar, args []string) error {
-		name := args[0]
+	var spec registry.NewUser
+	valid := func() (bool, error) {
+		_, err := spec.Validate()
+		return false, userError(spec.Name, err)
+	}
+	c.creating(cmd, valid, func(ctx context.Context, r registrar, _ []string) error {
+		name := spec.Name
 		if canonical, err := username.Canonical(name); err == nil && canonical != name {
 			c.note("note: the user %s is stored as %s, and signs in by either name", name, canonical)
 			name = canonical
 		}
-		u, err := r.CreateUser(ctx, registry.NewUser{Name: name, Password: password, Operator: operator.access})
+		u, err := r.CreateUser(ctx, registry.NewUser{Name: name, Password: spec.Password, Operator: spec.Operator})
 		if err != nil {
 			return userError(name, err)
 		}
 		return c.answer(u, "created user "+u.Username)
 	})
-	return first(cmd, func([]string) (err error) {
-		password, err = c.password(fromStdin)
+	return first(cmd, func(args []string) (err error) {
+		spec.Name, spec.Operator = args[0], operator.access
+		spec.Password, err = c.password(fromStdin)
 		return err
 	})
 }
@@ -200,9 +205,9 @@ func (c *cli) checkUsers(users []registry.User) error {
 func newUserOperator(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "operator NAME on|read|off", Short: "Let a user use the admin API, or not", Args: takes("NAME", "on|read|off"),
-		Long: `Let a user read and change limits (on), read them only (read), or neither (off). It concerns tokens
-that the user gets by signing in through an admin client, also those that are there already, and
-acts at once on every instance.`,
+		Long: `Let a user read and change limits, clients and users, passwords among them (on), read them only (read),
+or neither (off). It concerns tokens that the user gets by signing in through an admin client, also those
+that are there already, and acts at once on every instance.`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
 				return []string{"on", "read", "off"}, cobra.ShellCompDirectiveNoFileComp

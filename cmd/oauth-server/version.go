@@ -2,6 +2,7 @@ package main
 
 import (
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,8 @@ func newVersion(c *cli) *cobra.Command {
 				info = &debug.BuildInfo{}
 			}
 			b := buildOf(info)
-			return c.answer(b, strings.Join([]string{"oauth-server", b.Version, b.Revision, b.Go}, " "))
+			known := slices.DeleteFunc([]string{"oauth-server", b.Version, b.Revision, b.Go}, func(s string) bool { return s == "" })
+			return c.answer(b, strings.Join(known, " "))
 		},
 	}
 }

@@ -1,8 +1,12 @@
 package admin
 
 import (
+	"context"
+	"strings"
+
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/username"
 )
 
 // audit answers with the audit trail, the newest entry first: the entries of policies and the events of
@@ -24,8 +28,11 @@ func (s *Server) audit(c *call) error {
 	if len(m.beforeEvent) > maxEventKey {
 		return invalidField("before_event", "must be the next_event of an answer")
 	}
-	ctx, target := c.Request().Context(), c.query.Get("target")
-	m.entries, err = s.o.Audit.Audit(ctx, clientcfg.AuditQuery{Target: target, Before: before, Limit: m.limit})
+	ctx := c.Request().Context()
+	target, err := s.auditTarget(ctx, c.query.Get("target"))
+	if err == nil {
+		m.entries, err = s.o.Audit.Audit(ctx, clientcfg.AuditQuery{Target: target, Before: before, Limit: m.limit})
+	}
 	if err == nil && (before == 0 || m.beforeEvent != "") {
 		m.events, err = s.o.Events.Events(ctx, clientcfg.EventQuery{Target: target, Before: m.beforeEvent, Limit: m.limit})
 	}
@@ -33,6 +40,21 @@ func (s *Server) audit(c *call) error {
 		return err
 	}
 	return c.answer(m.page())
+}
+
+// auditTarget returns the target as it stands in the trail: a user is meant by any way to write the name,
+// unless one of an earlier release has exactly that. The user may be deleted.
+func (s *Server) auditTarget(ctx context.Context, target string) (string, error) {
+	typed, isUser := strings.CutPrefix(target, clientcfg.UserTarget(""))
+	canonical, err := username.Canonical(typed)
+	if !isUser || err != nil || canonical == typed {
+		return target, nil //nolint:nilerr // a name without another form
+	}
+	exact, err := s.o.Events.Events(ctx, clientcfg.EventQuery{Target: target, Limit: 1})
+	if err != nil || len(exact) > 0 {
+		return target, err
+	}
+	return clientcfg.UserTarget(canonical), nil
 }
 
 // maxEventKey is more than an event's key has.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"net/http"
-	"net/url"
 	"time"
 
 	"oauth-server/internal/adminapi"
@@ -138,7 +137,7 @@ func (s *Server) createClient(c *call) error {
 		return registryProblem(err)
 	}
 	r.followed(ctx)
-	r.Response().Header().Set("Location", adminapi.Prefix+"/clients/"+url.PathEscape(made.ID))
+	r.Response().Header().Set("Location", adminapi.Prefix+"/clients/"+adminapi.Escape(made.ID))
 	return r.answerClient(http.StatusCreated, &made, shown)
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"oauth-server/internal/adminapi"
@@ -85,7 +84,7 @@ func (s *Server) createUser(c *call) error {
 	if err != nil {
 		return registryProblem(err)
 	}
-	r.Response().Header().Set("Location", adminapi.Prefix+"/users/"+url.PathEscape(u.Username))
+	r.Response().Header().Set("Location", adminapi.Prefix+"/users/"+adminapi.Escape(u.Username))
 	return r.answerUser(http.StatusCreated, &u)
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"oauth-server/internal/adminapi"
@@ -32,6 +33,8 @@ type Client struct {
 	Header http.Header // of every request; may be nil
 	// Aged is called with the age of an answer that may not show the newest state. Nil: not called.
 	Aged func(age time.Duration)
+
+	renewing sync.Mutex // held while a refused token is replaced
 }
 
 // Change is a request that changes a resource, or shows what the change would do.
@@ -102,22 +105,39 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	if err := c.findIssuer(ctx); err != nil {
 		return "", err
 	}
-	for fresh := false; ; fresh = true {
-		token, err := c.Token(ctx, c.Issuer, fresh)
-		if err != nil {
-			return "", err
-		}
+	token, err := c.Token(ctx, c.Issuer, false)
+	if err != nil {
+		return "", err
+	}
+	once := func() (string, error) {
 		res, err := c.send(ctx, method, path, query, header, body, token) //nolint:bodyclose // read closes it
 		if err != nil {
 			return "", err
 		}
 		c.noteAge(res)
-		etag, err := read(res, v)
-		var p *ProblemError
-		if !errors.As(err, &p) || p.Status != http.StatusUnauthorized || fresh {
-			return etag, err
-		}
+		return read(res, v)
 	}
+	etag, err := once()
+	var p *ProblemError
+	if !errors.As(err, &p) || p.Status != http.StatusUnauthorized {
+		return etag, err
+	}
+	if token, err = c.renew(ctx, token); err != nil {
+		return "", err
+	}
+	return once()
+}
+
+// renew returns a token in the place of one that the server has refused. Of the calls that were made with it
+// at the same time only one requests a new one.
+func (c *Client) renew(ctx context.Context, refused string) (string, error) {
+	c.renewing.Lock()
+	defer c.renewing.Unlock()
+	token, err := c.Token(ctx, c.Issuer, false)
+	if err != nil || token != refused {
+		return token, err
+	}
+	return c.Token(ctx, c.Issuer, true)
 }
 
 func (c *Client) noteAge(res *http.Response) {

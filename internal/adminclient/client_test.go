@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -173,5 +174,45 @@ func TestServerThatIsNone(t *testing.T) {
 	c := &adminclient.Client{Server: s.URL, HTTP: s.Client()}
 	if _, err := c.Get(t.Context(), "/settings", nil, nil); !errors.Is(err, adminclient.ErrNoAPI) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestTokenIsRenewedOnceForAll: of many calls whose token is refused at the same time, one requests another.
+func TestTokenIsRenewedOnceForAll(t *testing.T) {
+	const calls = 8
+	var waiting, wg sync.WaitGroup
+	waiting.Add(calls)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer old" {
+			waiting.Done()
+			waiting.Wait() // until all have come with it
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte(`{"title":"Token refused","detail":"it is revoked"}`))
+		}
+	}))
+	defer server.Close()
+	var mu sync.Mutex
+	token, issued := "old", 0
+	c := &adminclient.Client{
+		Server: server.URL, HTTP: server.Client(), Issuer: "https://issuer.example",
+		Token: func(_ context.Context, _ string, fresh bool) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if fresh {
+				token, issued = "good", issued+1
+			}
+			return token, nil
+		},
+	}
+	for range calls {
+		wg.Go(func() {
+			if _, err := c.Get(t.Context(), "/settings", nil, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if issued != 1 {
+		t.Errorf("%d tokens were requested", issued)
 	}
 }

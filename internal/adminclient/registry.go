@@ -67,7 +67,7 @@ func (r *Registry) do(ctx context.Context, method, path, etag string, query url.
 }
 
 func clientPath(id string, more ...string) string {
-	return "/clients/" + url.PathEscape(id) + strings.Join(more, "")
+	return "/clients/" + adminapi.Escape(id) + strings.Join(more, "")
 }
 
 // stored is the client of an answer, as far as it is shown.
@@ -195,7 +195,7 @@ func (r *Registry) AddSecret(ctx context.Context, id string, rotation registry.R
 
 // RetireSecret is that of [registry.Registry].
 func (r *Registry) RetireSecret(ctx context.Context, id, secretID string) error {
-	_, err := r.do(ctx, http.MethodDelete, clientPath(id, "/secrets/", url.PathEscape(secretID)), "", nil, nil, nil, registry.ErrNoSecret)
+	_, err := r.do(ctx, http.MethodDelete, clientPath(id, "/secrets/", adminapi.Escape(secretID)), "", nil, nil, nil, registry.ErrNoSecret)
 	return err
 }
 
@@ -208,7 +208,7 @@ func (*Registry) CheckClient(_ context.Context, c clientcfg.Client) error {
 }
 
 func userPath(name string, more ...string) string {
-	return "/users/" + url.PathEscape(name) + strings.Join(more, "")
+	return "/users/" + adminapi.Escape(name) + strings.Join(more, "")
 }
 
 // user calls the API about a user.
@@ -306,7 +306,7 @@ func (r *Registry) Consents(ctx context.Context, name string) (string, []registr
 
 // WithdrawConsent is that of [registry.Registry], but for a user who is not there: [registry.ErrNoConsent].
 func (r *Registry) WithdrawConsent(ctx context.Context, name, clientID string) error {
-	_, err := r.do(ctx, http.MethodDelete, userPath(name, "/consents/", url.PathEscape(clientID)), "", nil, nil, nil, registry.ErrNoConsent)
+	_, err := r.do(ctx, http.MethodDelete, userPath(name, "/consents/", adminapi.Escape(clientID)), "", nil, nil, nil, registry.ErrNoConsent)
 	return err
 }
 
@@ -314,7 +314,7 @@ func (r *Registry) end(ctx context.Context, path, id string, absent error) (int,
 	if id == "" {
 		absent = grants.ErrNotFound
 	} else {
-		path += "/" + url.PathEscape(id)
+		path += "/" + adminapi.Escape(id)
 	}
 	var out adminapi.Ended
 	_, err := r.do(ctx, http.MethodDelete, path, "", nil, nil, &out, absent)

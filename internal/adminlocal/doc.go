@@ -4,5 +4,6 @@
 // held it, so it gives no account more than it has.
 //
 // The key lasts as long as the server runs. Before a command sends anything, the server proves that it
-// has the same key: an address that is left over may be that of another program by now.
+// has the same key: an address that is left over may be that of another program by now. With TLS the
+// connection itself proves it, by a certificate that follows from the key.
 package adminlocal

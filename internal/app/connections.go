@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oauth-server/internal/adminlocal"
 	"oauth-server/internal/config"
 )
 
@@ -114,10 +115,12 @@ const certificateCheck = 10 * time.Second
 type certificate struct {
 	cfg      config.TLS
 	clientCA string // file; empty: no client certificate is asked for
-	log      *slog.Logger
-	seen     []byte // content of all files when last read
-	refused  error  // why they are not served, nil if they are
-	current  atomic.Pointer[identity]
+	// local is served to the commands on this machine; nil: as to all others. It is set before config.
+	local   *tls.Certificate
+	log     *slog.Logger
+	seen    []byte // content of all files when last read
+	refused error  // why they are not served, nil if they are
+	current atomic.Pointer[identity]
 }
 
 // identity is what the files held.
@@ -199,7 +202,10 @@ func (c *certificate) reload(ctx context.Context) error {
 func (c *certificate) config() *tls.Config {
 	base := &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if c.local != nil && hello.ServerName == adminlocal.ServerName {
+				return c.local, nil
+			}
 			return &c.current.Load().pair, nil
 		},
 	}

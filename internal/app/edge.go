@@ -58,6 +58,11 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	e.ops = newHTTPServer(e.operatorHandler(), f.log)
 	e.ops.WriteTimeout = slowestScrape
 	if f.adminCert != nil {
+		if e.local != nil {
+			if f.adminCert.local, err = e.local.Certificate(); err != nil {
+				return nil, err
+			}
+		}
 		e.ops.TLSConfig = f.adminCert.config()
 	}
 	return e, nil

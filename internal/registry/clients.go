@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -54,10 +55,25 @@ func (r *Registry) complete(c clientcfg.Client) (_ clientcfg.Client, shown strin
 	return c, shown
 }
 
-// CheckClient returns why a client that is not stored yet could not be.
-func (r *Registry) CheckClient(ctx context.Context, c clientcfg.Client) error {
+// ValidateClient returns what is wrong with a client to be registered, whoever else is. Errors:
+// *[InvalidError].
+func ValidateClient(c clientcfg.Client) error {
+	if !c.Public && c.SecretDigest.IsZero() {
+		c.SecretDigest = secret.DigestOf("") // in the place of the one to be made
+	}
+	if len(c.Grants) == 0 {
+		c.Grants = clientcfg.UsualGrants(&c)
+	}
 	if err := errors.Join(c.Validate(), noOpenID(&c)); err != nil {
 		return &InvalidError{err}
+	}
+	return nil
+}
+
+// CheckClient returns why a client that is not stored yet could not be.
+func (r *Registry) CheckClient(ctx context.Context, c clientcfg.Client) error {
+	if err := ValidateClient(c); err != nil {
+		return err
 	}
 	switch _, err := r.o.Store.User(ctx, c.ID); {
 	case err == nil || errors.Is(err, grants.ErrUnreadableUser):
@@ -69,7 +85,7 @@ func (r *Registry) CheckClient(ctx context.Context, c clientcfg.Client) error {
 }
 
 // noOpenID refuses to register what every request would be refused for. An earlier release took it for any
-// other scope, so it is no part of the validation of what is stored.
+// other scope, so it is no part of the validation of what is stored, and a client that has it may keep it.
 func noOpenID(c *clientcfg.Client) error {
 	if slices.Contains(c.Scopes, clientcfg.ScopeOpenID) {
 		return fielderr.Errors{{Path: "scopes", Message: "openid is of OpenID Connect, which this server does not do (docs/not-supported.md)"}}
@@ -126,7 +142,7 @@ func UnreadableOf(d *clientcfg.Directory, prefix string) (list []Unreadable) {
 }
 
 // ChangeClient changes the metadata of a client and returns it. edit is called again, with what others
-// have stored, if they change it meanwhile. Errors: that of edit, *[InvalidError], *[LockOutError],
+// have stored, if they change it meanwhile. If edit leaves it as it was, nothing is stored or recorded. Errors: that of edit, *[InvalidError], *[LockOutError],
 // [clientcfg.ErrNotFound].
 func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *clientcfg.Client) error) (clientcfg.Client, error) {
 	return r.changeClient(ctx, id, func(c *clientcfg.Client, _ time.Time) (change, error) {
@@ -137,10 +153,11 @@ func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *cli
 		if err := r.kept(&before, c); err != nil {
 			return change{}, err
 		}
-		if err := r.mayLockOut(ctx, &before, c); err != nil {
-			return change{}, err
+		ch := change{action: "update", before: before.Metadata(), after: c.Metadata()}
+		if reflect.DeepEqual(ch.before, ch.after) {
+			return change{}, nil
 		}
-		return change{action: "update", before: before.Metadata(), after: c.Metadata()}, nil
+		return ch, r.mayLockOut(ctx, &before, c)
 	})
 }
 
@@ -155,6 +172,9 @@ func (r *Registry) kept(before, after *clientcfg.Client) error {
 		after.Public = before.Public // so that nothing else is wrong for that
 	}
 	errs.AddUnreported(fielderr.Of(after.Validate()))
+	if !slices.Contains(before.Scopes, clientcfg.ScopeOpenID) {
+		errs.AddUnreported(fielderr.Of(noOpenID(after)))
+	}
 	if err := errs.Err(); err != nil {
 		return &InvalidError{err}
 	}
@@ -176,6 +196,9 @@ func (r *Registry) changeClient(ctx context.Context, id string, edit func(c *cli
 		}
 		if err != nil {
 			break
+		}
+		if ch.action == "" { // nothing is changed
+			return c, nil
 		}
 		ch.target = clientcfg.ClientTarget(id)
 		if err = r.record(ctx, ch, func() error { return r.o.Store.UpdateClient(ctx, c) }); err == nil {

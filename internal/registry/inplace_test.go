@@ -38,3 +38,52 @@ func TestEditInPlace(t *testing.T) {
 		t.Errorf("before: %s, want the scopes %q", text, scopes)
 	}
 }
+
+// TestNothingChanged: what leaves a client or a user as it was is not recorded, and leaves the version.
+func TestNothingChanged(t *testing.T) {
+	store := openTestStore(t)
+	r := New(Options{Store: store, Events: store})
+	made, _, err := r.CreateClient(t.Context(), clientcfg.Client{ID: "shop", Scopes: []string{"a"}})
+	check.OK(t, err)
+	got, err := r.ChangeClient(t.Context(), "shop", func(c *clientcfg.Client) error {
+		c.Scopes, c.Audience = []string{"a"}, []string{}
+		return nil
+	})
+	check.OK(t, err)
+	check.Equal(t, "version", got.Version, made.Version)
+	_, err = r.CreateUser(t.Context(), NewUser{Name: "ada", Password: testPassword, Operator: clientcfg.ReadAccess})
+	check.OK(t, err)
+	for _, access := range []clientcfg.Access{clientcfg.ReadAccess, clientcfg.WriteAccess, clientcfg.WriteAccess} {
+		u, err := r.SetOperator(t.Context(), "ada", access)
+		check.OK(t, err)
+		check.Equal(t, "access", u.Operator, access)
+	}
+	events, err := store.Events(t.Context(), clientcfg.EventQuery{})
+	check.OK(t, err)
+	var recorded []string
+	for _, e := range events {
+		recorded = append(recorded, e.Action+" "+e.Target)
+	}
+	slices.Sort(recorded)
+	check.Equal(t, "events", recorded, []string{"create clients/shop", "create users/ada", "operator users/ada"})
+}
+
+// TestOpenIDIsNotAdded: no change registers what every request is refused for; a client that an earlier
+// release gave it may keep it, and is changed in other ways.
+func TestOpenIDIsNotAdded(t *testing.T) {
+	store := openTestStore(t)
+	made, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
+	check.OK(t, err)
+	set := func(c *clientcfg.Client) error {
+		c.Name, c.Scopes = "Shop", []string{"read", clientcfg.ScopeOpenID}
+		return nil
+	}
+	var invalid *InvalidError
+	if _, err := on(store).ChangeClient(t.Context(), "shop", set); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "scopes: openid") {
+		t.Errorf("error %v, want an *InvalidError about it", err)
+	}
+	made.Scopes = []string{clientcfg.ScopeOpenID}
+	check.OK(t, store.UpdateClient(t.Context(), made))
+	_, err = on(store).ChangeClient(t.Context(), "shop", set)
+	check.OK(t, err)
+}

@@ -92,7 +92,7 @@ func TestContestedChangeIsRecordedOnce(t *testing.T) {
 	_, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
 	check.OK(t, err)
 	r := New(Options{Store: store, Events: store})
-	_, err = r.ChangeClient(t.Context(), "shop", func(c *clientcfg.Client) error { c.Scopes = []string{"a"}; return nil })
+	_, err = r.ChangeClient(t.Context(), "shop", func(c *clientcfg.Client) error { c.Name = "Shop"; return nil })
 	check.OK(t, err)
 	events, err := store.Events(t.Context(), clientcfg.EventQuery{})
 	check.OK(t, err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"oauth-server/internal/clientcfg"
@@ -190,9 +191,12 @@ func (r *Registry) UnlockUser(ctx context.Context, typed string) (User, error) {
 	})
 }
 
-// SetOperator lets a user use the admin API, or not. Errors: *[LockOutError], [grants.ErrNotFound].
+// SetOperator lets a user use the admin API, or not. If it is so already, nothing is recorded. Errors: *[LockOutError], [grants.ErrNotFound].
 func (r *Registry) SetOperator(ctx context.Context, typed string, access clientcfg.Access) (User, error) {
 	return r.changeUser(ctx, typed, "operator", func(u *grants.User, _ time.Time) (grants.UserChange, error) {
+		if u.Operator == access {
+			return grants.UserChange{}, nil
+		}
 		var err error
 		if access != clientcfg.WriteAccess {
 			err = r.mayEndOperator(u)
@@ -217,7 +221,7 @@ func (r *Registry) changeUser(ctx context.Context, typed, action string, edit fu
 	if err == nil {
 		with, err = edit(&u, now)
 	}
-	if err == nil {
+	if err == nil && !reflect.ValueOf(with).IsZero() {
 		ch := change{action, clientcfg.UserTarget(u.Name), before, userDoc{u.Name, u.Operator}}
 		err = r.record(ctx, ch, func() error { return r.o.Store.ChangeUser(ctx, u.Name, with) })
 	}

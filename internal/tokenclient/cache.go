@@ -29,6 +29,8 @@ var (
 	ErrExposed = errors.New("the cache file is accessible to others")
 	// ErrForeign means that the file holds a token of another [Key].
 	ErrForeign = errors.New("the cache file holds another token")
+	// ErrNoPlace means that no file can be made where the cache should be.
+	ErrNoPlace = errors.New("make a place for the token cache")
 )
 
 // Key identifies what a token was requested for. Below [Request.CacheDir] each key has a file of its
@@ -50,9 +52,16 @@ type entry struct {
 	Token Token `json:"token"`
 }
 
-// DefaultCacheDir returns the directory for cache files, below the user's cache directory.
+// DefaultCacheDir returns the directory for cache files, below the user's cache directory. It is an error if
+// what that lies in, such as HOME, is no directory: the home of an account without one is not made.
 func DefaultCacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = os.Stat(filepath.Dir(dir)); err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a directory", filepath.Dir(dir))
+		}
+	}
 	if err != nil {
 		return "", fmt.Errorf("find a place for the token cache: %w", err)
 	}

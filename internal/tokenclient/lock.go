@@ -20,12 +20,12 @@ var errLocked = errors.New("locked by another process")
 // answer by revoking the family (RFC 9700 section 4.14.2). The lock ends with its process.
 func lockFile(ctx context.Context, path string) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), cacheDirMode); err != nil {
-		return nil, fmt.Errorf("make a place for the token cache: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrNoPlace, err)
 	}
 	//nolint:gosec // G304: the person running this names the file
 	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, cacheFileMode)
 	if err != nil {
-		return nil, fmt.Errorf("lock the token cache: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrNoPlace, err)
 	}
 	if err := waitLock(ctx, f); err != nil {
 		return nil, fmt.Errorf("lock the token cache: %w", errors.Join(err, f.Close()))

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/registry"
+)
+
+// lookUp reads for a completion from where the command itself would, for a short time, and says nothing. It
+// returns false for a command that does not work on clients and users: that reads from the server which its
+// flags or the environment name.
+func (c *cli) lookUp(cmd *cobra.Command, read func(ctx context.Context, r registrar) error) bool {
+	f := c.places[cmd]
+	if f == nil {
+		return false
+	}
+	quiet := *c
+	quiet.in, quiet.errOut = strings.NewReader(""), io.Discard
+	f.cli, f.creates, f.timeout = &quiet, false, completeWithin
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
+	defer cancel()
+	_ = f.with(ctx, func(r registrar) error { return read(ctx, r) }) // then nothing is offered
+	return true
+}
+
+// completing returns the flags of a command that may also do without a server, to read from the one that
+// they or the environment name.
+func (c *cli) completing(cmd *cobra.Command) *limits {
+	l := &limits{apiFlags: apiFlags{cli: c, timeout: completeWithin}}
+	for name, into := range map[string]*string{
+		"server": &l.server, "issuer": &l.issuer, "token": &l.token, "client-id": &l.clientID, "client-secret": &l.secret,
+	} {
+		if f := cmd.Flags().Lookup(name); f != nil {
+			*into = f.Value.String()
+		}
+	}
+	return l
+}
+
+// completeClientID completes the ID of a client as the first argument.
+func (c *cli) completeClientID(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return c.completeAfterID(cmd, args, typed)
+	}
+	found := c.lookUp(cmd, func(ctx context.Context, r registrar) error {
+		all, err := r.Clients(ctx, registry.Filter{Prefix: typed})
+		for i := range all.Clients {
+			out = append(out, all.Clients[i].ID)
+		}
+		for _, u := range all.Unreadable {
+			out = append(out, u.ClientID)
+		}
+		return err
+	})
+	if !found {
+		return c.completing(cmd).completeClient(cmd, args, typed)
+	}
+	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeAfterID completes what stands after the ID of a client.
+func (c *cli) completeAfterID(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+	switch {
+	case len(args) > 1:
+	case cmd.Name() == "resource-server":
+		out = []string{"on", "off"}
+	case cmd.Name() == "retire":
+		c.lookUp(cmd, func(ctx context.Context, r registrar) error {
+			secrets, err := r.Secrets(ctx, args[0])
+			for _, s := range secrets {
+				if !s.Current {
+					out = append(out, s.ID)
+				}
+			}
+			return err
+		})
+	}
+	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
+}
+
+// beginning returns the texts that begin with what was typed, sorted.
+func beginning(texts []string, typed string) []string {
+	texts = slices.DeleteFunc(texts, func(s string) bool { return !strings.HasPrefix(s, typed) })
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// completeNamedClient completes the ID of a client as the value of a flag.
+func (c *cli) completeNamedClient(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return c.completeClientID(cmd, nil, typed)
+}
+
+// mostCompleted bounds how many usernames are offered.
+const mostCompleted = 100
+
+// completeUsername completes the name of a user as the first argument.
+func (c *cli) completeUsername(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	add := func(users ...registry.User) {
+		for _, u := range users {
+			out = append(out, u.Username)
+		}
+	}
+	found := c.lookUp(cmd, func(ctx context.Context, r registrar) error {
+		if u, err := r.User(ctx, typed); typed != "" && err == nil { // those after it do not have it
+			add(u)
+		}
+		users, err := r.Users(ctx, typed, mostCompleted)
+		add(users...)
+		return err
+	})
+	if !found {
+		raw, err := c.completing(cmd).fetch(cmd.Context(), "/users", url.Values{"prefix": {typed}, "limit": {strconv.Itoa(mostCompleted)}})
+		var page adminapi.Users
+		if err == nil && json.Unmarshal(raw, &page) == nil {
+			add(page.Users...)
+		}
+	}
+	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeNamedUser completes the name of a user as the value of a flag.
+func (c *cli) completeNamedUser(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return c.completeUsername(cmd, nil, typed)
+}
+
+// completeLabel completes a label with those that clients have.
+func (c *cli) completeLabel(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+	found := c.lookUp(cmd, func(ctx context.Context, r registrar) error {
+		all, err := r.Clients(ctx, registry.Filter{})
+		for i := range all.Clients {
+			out = append(out, all.Clients[i].Labels.Pairs()...)
+		}
+		return err
+	})
+	if !found {
+		all, _, _ := c.completing(cmd).clients(cmd.Context()) // without an answer nothing is offered
+		for _, raw := range all {
+			var client clientcfg.Metadata
+			if json.Unmarshal(raw, &client) == nil {
+				out = append(out, client.Labels.Pairs()...)
+			}
+		}
+	}
+	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeLabelName completes the name of a label with those of the client that is the first argument.
+func (c *cli) completeLabelName(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	c.lookUp(cmd, func(ctx context.Context, r registrar) error {
+		client, err := r.FindClient(ctx, args[0])
+		for name := range client.Labels.Values() {
+			out = append(out, name)
+		}
+		return err
+	})
+	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
+}

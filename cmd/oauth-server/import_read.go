@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"oauth-server/internal/registry"
+	"oauth-server/internal/strict"
+	"oauth-server/internal/username"
+)
+
+// maxImportLine bounds a line, in bytes.
+const maxImportLine = 64 << 10
+
+// importLine is a line that is in order.
+type importLine struct {
+	number int
+	name   string
+	store  func(context.Context, registrar) error
+}
+
+// importProblem is one thing that is wrong with a line.
+type importProblem struct {
+	line int
+	text string // with the line
+}
+
+// problemOf makes of a problem that has no line, or the only one of its JSON value, one of that line.
+func problemOf(line int, err error) importProblem {
+	text := strings.TrimSuffix(strings.TrimSpace(err.Error()), ", first in line 1")
+	if inside, ok := strings.CutPrefix(text, "line 1, "); ok { // column …
+		return importProblem{line, fmt.Sprintf("line %d, %s", line, inside)}
+	}
+	return importProblem{line, fmt.Sprintf("line %d: %s", line, text)}
+}
+
+// refused adds what is wrong with a line, of which the error has one line for each.
+func (i *importing) refused(line int, err error) {
+	for text := range strings.Lines(err.Error()) {
+		i.problems = append(i.problems, problemOf(line, errors.New(text)))
+	}
+}
+
+// readFile reads and checks all lines of a file, or of standard input.
+func (i *importing) readFile(name string) error {
+	if name == "-" {
+		return i.readAll(i.in)
+	}
+	f, err := os.Open(name) //nolint:gosec // the operator names the file
+	if err != nil {
+		return usagef("%w", err)
+	}
+	defer func() { _ = f.Close() }()
+	return i.readAll(f)
+}
+
+// byteOrderMark is what some editors and programs put before UTF-8.
+var byteOrderMark = []byte("\ufeff")
+
+func (i *importing) readAll(in io.Reader) error {
+	scanner := bufio.NewScanner(in)
+	scanner.Buffer(make([]byte, 0, maxImportLine), maxImportLine)
+	number, seen := 0, map[string]int{}
+	for scanner.Scan() {
+		number++
+		text := scanner.Bytes()
+		if number == 1 {
+			text = bytes.TrimPrefix(text, byteOrderMark)
+		}
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		i.read++
+		v, err := strict.ParseJSON(text)
+		if err != nil {
+			i.refused(number, err)
+			continue
+		}
+		name, store, err := i.readLine(v)
+		if former, is := seen[name]; err == nil && is {
+			err = fmt.Errorf("line %d has the same name", former)
+		}
+		if err != nil {
+			i.refused(number, err)
+			continue
+		}
+		seen[name] = number
+		i.lines = append(i.lines, importLine{number, name, store})
+	}
+	if err := scanner.Err(); err != nil {
+		return fmt.Errorf("read line %d: %w; a line has at most %d bytes", number+1, err, maxImportLine)
+	}
+	return nil
+}
+
+// refuse takes out the lines whose names are taken in the store.
+func (i *importing) refuse(taken map[string]string) {
+	i.lines = slices.DeleteFunc(i.lines, func(l importLine) bool {
+		why, is := taken[l.name]
+		if is {
+			i.refused(l.number, errors.New(why))
+		}
+		return is
+	})
+	slices.SortStableFunc(i.problems, func(a, b importProblem) int { return a.line - b.line })
+}
+
+// takenNames returns what has each name: a user, also by the form that the name would have now, or a client.
+func takenNames(ctx context.Context, r registrar) (map[string]string, error) {
+	taken := map[string]string{}
+	users, err := allUsers(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range users {
+		taken[u.Username] = "there is a user of that name already"
+		if canonical, err := username.Canonical(u.Username); err == nil {
+			taken[canonical] = taken[u.Username]
+		}
+	}
+	clients, err := r.Clients(ctx, registry.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range clients.Clients {
+		taken[clients.Clients[i].ID] = "there is a client of that name already"
+	}
+	for _, u := range clients.Unreadable {
+		taken[u.ClientID] = "there is a client of that name already"
+	}
+	return taken, nil
+}

@@ -1,0 +1,38 @@
+package admin_test
+
+import (
+	"net/http"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+)
+
+// TestTrailOfAUser: the trail of a user is found by any way to write the name, also after the user is
+// deleted, and that of one with a name of an earlier release by exactly that.
+func TestTrailOfAUser(t *testing.T) {
+	w := newWorld(t)
+	w.post("/users", `{"username": "grace", "password": "correct horse battery staple"}`).is(http.StatusCreated)
+	want := []string{"create users/grace"}
+	check.Equal(t, "trail", w.events("?target=users/GRACE"), want)
+	w.change(http.MethodDelete, "/users/grace", "").is(http.StatusNoContent)
+	want = append([]string{"delete users/grace"}, want...)
+	check.Equal(t, "trail of a deleted user", w.events("?target=users/Grace"), want)
+	odd := clientcfg.Event{ID: "x", At: w.clock.Now(), Action: "revoke", Target: "users/GRACE", Before: []byte("null"), After: []byte("null")}
+	check.OK(t, w.store.AddEvent(t.Context(), odd))
+	check.Equal(t, "trail of another user", w.events("?target=users/GRACE"), []string{"revoke users/GRACE"})
+	check.Equal(t, "trail of the first", w.events("?target=users/grace"), want)
+	check.Equal(t, "no user", w.events("?target=clients/GRACE"), nil)
+}
+
+// TestOpenIDIsRefused: no way to change a client registers it.
+func TestOpenIDIsRefused(t *testing.T) {
+	w := newWorld(t)
+	for name, a := range map[string]answer{
+		"POST":  w.post("/clients", `{"client_id": "new", "scope": "openid"}`),
+		"PUT":   w.put("/clients/shop", `{"client_id": "shop", "scope": "read openid"}`),
+		"PATCH": w.patch("/clients/shop", `{"scope": "openid"}`),
+	} {
+		equal(t, name, a.is(http.StatusUnprocessableEntity).at("errors", 0, "field"), any("scope"))
+	}
+}

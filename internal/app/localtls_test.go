@@ -1,0 +1,48 @@
+package app
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+
+	"oauth-server/internal/adminlocal"
+	"oauth-server/internal/check"
+)
+
+// TestKeyOverTLS: commands on this machine reach operators by the key, whatever the certificate for the
+// outside is, and whenever it is replaced; the outside sees that certificate alone.
+func TestKeyOverTLS(t *testing.T) {
+	files := certificateFiles(t)
+	first := writeCertificate(t, files, 1)
+	cfg := withOperators(t)
+	cfg.AdminTLS = files
+	r := start(t, cfg, io.Discard)
+	access := *r.edge.local
+	other := adminlocal.New(access.URL)
+	by := func(a *adminlocal.Access) (int, error) {
+		transport := a.Transport(&http.Transport{DisableKeepAlives: true})
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, access.URL+"/healthz", http.NoBody)
+		check.OK(t, err)
+		res, err := (&http.Client{Transport: transport}).Do(req)
+		if err != nil {
+			return 0, err
+		}
+		return res.StatusCode, res.Body.Close()
+	}
+	trusting := first
+	for _, serial := range []int64{2, 3} {
+		status, err := by(&access)
+		check.OK(t, err)
+		check.Equal(t, "status", status, http.StatusOK)
+		if _, err := by(&other); !errors.Is(err, adminlocal.ErrOther) {
+			t.Errorf("with another key: %v", err)
+		}
+		if status, _, err := metricsOver(t, r.AdminURL(), &tls.Config{RootCAs: pool(trusting)}); status != http.StatusOK {
+			t.Errorf("from outside: status %d, %v", status, err)
+		}
+		trusting = writeCertificate(t, files, serial)
+		check.OK(t, r.base.adminCert.reload(t.Context()))
+	}
+}
