@@ -29,27 +29,41 @@ type PolicyTarget struct {
 }
 
 // PutPolicyTargets stores targets, each unless there is a version of it that is as high.
+//
+// An upsert fails with E11000 where the version is as high, and also where another process inserts the
+// document at the same time: MongoDB looks for it, and then inserts it, and does not look again where the
+// filter has more than the _id. So what failed is repeated without upsert, which changes what is older.
 func PutPolicyTargets(ctx context.Context, policies *mongo.Collection, targets []PolicyTarget, comment string) error {
+	taken, err := putTargets(ctx, policies, targets, true, comment)
+	if err == nil {
+		_, err = putTargets(ctx, policies, taken, false, comment)
+	}
+	return err
+}
+
+// putTargets returns those whose _id is taken by a version as high, or was taken meanwhile.
+func putTargets(ctx context.Context, policies *mongo.Collection, targets []PolicyTarget, upsert bool, comment string) (taken []PolicyTarget, err error) {
+	if len(targets) == 0 {
+		return nil, nil
+	}
 	writes := make([]mongo.WriteModel, len(targets))
 	for i, t := range targets {
 		older := bson.D{{Key: "_id", Value: t.Target}, {Key: "version", Value: bson.D{{Key: "$lt", Value: t.Version}}}}
 		set := bson.D{{Key: "$set", Value: bson.D{{Key: "version", Value: t.Version}, {Key: "value", Value: t.Value}}}}
-		writes[i] = mongo.NewUpdateOneModel().SetFilter(older).SetUpdate(set).SetUpsert(true)
+		writes[i] = mongo.NewUpdateOneModel().SetFilter(older).SetUpdate(set).SetUpsert(upsert)
 	}
-	if len(writes) == 0 {
-		return nil
-	}
-	_, err := policies.BulkWrite(ctx, writes, options.BulkWrite().SetOrdered(false).SetComment(comment))
+	_, err = policies.BulkWrite(ctx, writes, options.BulkWrite().SetOrdered(false).SetComment(comment))
 	var failed mongo.BulkWriteException
 	if !errors.As(err, &failed) || failed.WriteConcernError != nil {
-		return err
+		return nil, err
 	}
 	for _, e := range failed.WriteErrors {
-		if !mongo.IsDuplicateKeyError(e) { // the upsert inserts where the version is as high, and finds the _id taken
-			return err
+		if !upsert || !mongo.IsDuplicateKeyError(e) || e.Index < 0 || e.Index >= len(targets) {
+			return nil, err
 		}
+		taken = append(taken, targets[e.Index])
 	}
-	return nil
+	return taken, nil
 }
 
 // policyMarker is what the marker has beside up to which version the targets are folded.
@@ -65,12 +79,16 @@ func policyMarker() bson.D {
 // earlier release.
 func PutPolicyMarker(ctx context.Context, policies *mongo.Collection, folded int64, comment string) error {
 	behind := bson.D{{Key: "_id", Value: PolicyMarker}, {Key: "folded", Value: bson.D{{Key: "$lt", Value: folded}}}}
-	_, err := policies.UpdateOne(ctx, behind, bson.D{
-		{Key: "$set", Value: bson.D{{Key: "folded", Value: folded}}},
-		{Key: "$setOnInsert", Value: policyMarker()},
-	}, options.UpdateOne().SetUpsert(true).SetComment(comment))
-	if mongo.IsDuplicateKeyError(err) { // it is further already
-		return nil
+	put := func(upsert bool) error {
+		_, err := policies.UpdateOne(ctx, behind, bson.D{
+			{Key: "$set", Value: bson.D{{Key: "folded", Value: folded}}},
+			{Key: "$setOnInsert", Value: policyMarker()},
+		}, options.UpdateOne().SetUpsert(upsert).SetComment(comment))
+		return err
+	}
+	err := put(true)
+	if mongo.IsDuplicateKeyError(err) { // it is further already, or was made meanwhile
+		err = put(false)
 	}
 	return err
 }

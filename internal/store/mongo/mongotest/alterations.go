@@ -3,6 +3,7 @@ package mongotest
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -45,6 +46,31 @@ func Refusal(code int, codeName, message string) bson.D {
 		reply = append(reply, bson.E{Key: "codeName", Value: codeName})
 	}
 	return reply
+}
+
+// Collision returns a server on which other processes insert the documents of the next upserts between
+// the search for them and the insert: it lets those processes do that, and refuses each upsert of the
+// command, as MongoDB does where the filter has more than the _id. The stand-in is atomic there.
+func Collision(others func()) Alteration {
+	var once sync.Once
+	return Alteration{Answer: func(command bson.D) (answer bson.D) {
+		if command[0].Key != "update" {
+			return nil
+		}
+		var errs bson.A
+		for i, u := range Get[bson.A](command, "updates") {
+			if update, ok := u.(bson.D); ok && Get[bool](update, "upsert") && len(Get[bson.D](update, "q")) > 1 {
+				errs = append(errs, bson.D{{Key: "index", Value: i}, {Key: "code", Value: 11000}, {Key: "errmsg", Value: "E11000 duplicate key error"}})
+			}
+		}
+		if len(errs) > 0 {
+			once.Do(func() {
+				others()
+				answer = bson.D{{Key: "n", Value: 0}, {Key: "nModified", Value: 0}, {Key: "writeErrors", Value: errs}, {Key: "ok", Value: 1.0}}
+			})
+		}
+		return answer
+	}}
 }
 
 // EachUpdate returns a Request that changes every statement of the command "update".
