@@ -182,30 +182,32 @@ open from the settings for all clients.
 		if cmd.Flags().Changed("tier") {
 			patch["tier"] = of.tier
 		}
-		if cmd.Flags().Changed(forUser) {
-			maps.Copy(patch, doc)
-			return l.setOverride(cmd, args, &of, patch)
-		}
-		if len(doc)+len(patch) == 0 {
-			return usagef("limits set: nothing to set: give --limit, --user, --client, --tier, --hide-headers or --note")
-		}
-		if len(of.labels) > 0 {
-			maps.Copy(patch, doc)
-			return l.patchLabelled(cmd, args, of.labels, patch)
-		}
-		if len(args) == 0 && cmd.Flags().Changed("tier") {
-			return usagef("limits set: --tier needs a CLIENT, or --label")
-		}
-		if len(args) == 0 {
-			if len(doc) > 0 {
-				patch["default"] = doc
-			}
-			return l.patchSettings(cmd.Context(), patch, "The default limits are now set")
-		}
-		maps.Copy(patch, doc)
-		return l.patchPolicy(cmd.Context(), args[0], patch, "The policy of "+args[0]+" is now set")
+		return l.setFields(cmd, args, &of, doc, patch)
 	}
 	return l.changes(cmd)
+}
+
+// setFields changes fields of a policy, of several, of one user, or of the settings, which have those of doc
+// below default.
+func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, doc, patch map[string]any) error {
+	all := maps.Clone(patch)
+	maps.Copy(all, doc)
+	switch {
+	case cmd.Flags().Changed(forUser):
+		return l.setOverride(cmd, args, of, all)
+	case len(all) == 0:
+		return usagef("limits set: nothing to set: give --limit, --user, --client, --tier, --hide-headers or --note")
+	case len(of.labels) > 0:
+		return l.patchLabelled(cmd, args, of.labels, all)
+	case len(args) > 0:
+		return l.patchPolicy(cmd.Context(), args[0], all, "The policy of "+args[0]+" is now set")
+	case cmd.Flags().Changed("tier"):
+		return usagef("limits set: --tier needs a CLIENT, or --label")
+	}
+	if len(doc) > 0 {
+		patch["default"] = doc
+	}
+	return l.patchSettings(cmd.Context(), patch, "The default limits are now set")
 }
 
 // unsettable are the values of --field.

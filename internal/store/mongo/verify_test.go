@@ -140,7 +140,7 @@ func TestReliedIsDocumented(t *testing.T) {
 	for _, c := range relied {
 		want = append(want, item{strconv.Itoa(c.Number), c.Name, c.Follows})
 	}
-	for _, text := range regexp.MustCompile(`(?m)^\d+\. .*(\n   .*)*`).FindAllString(string(page), -1) {
+	for _, text := range regexp.MustCompile(`(?m)^\d+\. \*\*.*(\n   .*)*`).FindAllString(string(page), -1) {
 		text = strings.Join(strings.Fields(text), " ")
 		parts := regexp.MustCompile(`^(\d+)\. \*\*(.*?)\*\*.* Otherwise (.*)\.$`).FindStringSubmatch(text)
 		if parts == nil {
