@@ -42,6 +42,7 @@ func TestServerOfTheEnvironment(t *testing.T) {
 		{"client delete shop --no-cache", exitFailed, `there is no client "shop"`},
 		{"user list --no-cache", exitOK, "using the admin API at " + server.operators + "\n"},
 		{"client list --data oauth-server.db", exitUsage, "OAUTH_SERVER and --data contradict each other"},
+		{"client list --config cluster.yaml", exitUsage, "OAUTH_SERVER and --config contradict each other"},
 		{"client list --mongodb-uri mongodb://127.0.0.1:1", exitUsage, "OAUTH_SERVER and --mongodb-uri contradict each other"},
 	} {
 		_, stderr, status := runWith(t, environ, "", strings.Fields(tt.args)...)

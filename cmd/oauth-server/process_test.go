@@ -25,12 +25,12 @@ import (
 const beProgram = "BE_THE_PROGRAM"
 
 // limitsAt is where the limits commands of a page work in the place of the default address, on which
-// something else may listen here. OAUTH_SERVER would be where client and user work too.
+// something else may listen here, unless the page names a server. OAUTH_SERVER would be where client and user work too.
 const limitsAt = "TEST_LIMITS_AT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(beProgram) != "" {
-		if at := os.Getenv(limitsAt); at != "" && len(os.Args) > 1 && os.Args[1] == "limits" {
+		if at := os.Getenv(limitsAt); at != "" && len(os.Args) > 1 && os.Args[1] == "limits" && os.Getenv("OAUTH_SERVER") == "" {
 			_ = os.Setenv("OAUTH_SERVER", at)
 		}
 		main()

@@ -177,7 +177,7 @@ func (f *registryFlags) onServer(by string, do func(registrar) error) error {
 // storeFlag returns a flag that names a store; empty if none was given.
 func (f *registryFlags) storeFlag() (name string) {
 	f.settings.cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if _, ok := flag.Value.(*rawFlag); ok {
+		if _, ok := flag.Value.(*rawFlag); ok || flag.Name == "config" {
 			name = flag.Name
 		}
 	})
