@@ -177,6 +177,9 @@ func ShowEvent(e *clientcfg.Event) AuditEntry {
 	if e.Open {
 		entry.Outcome = OutcomeUnknown
 	}
+	if e.Err != nil {
+		entry.Unreadable = e.Err.Error()
+	}
 	return entry
 }
 
