@@ -301,10 +301,20 @@ func newClientResourceServer(c *cli) *cobra.Command {
 }
 
 func newClientDelete(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a client", Args: takes("ID")}
+	cmd := &cobra.Command{
+		Use: "delete ID", Short: "Delete a client", Args: takes("ID"),
+		Long: `Delete a client. Nothing is issued to it any more, and what was issued to it is worthless.
+
+Limits that were set for it stay, for a client that is registered with the same ID. If there are any, the
+command says so; limits unset takes them back.`,
+	}
 	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+		limited, _ := r.HasLimits(ctx, args[0]) // if that is not known, nothing is said
 		if err := r.DeleteClient(ctx, args[0]); err != nil {
 			return clientError(args[0], err)
+		}
+		if limited {
+			c.note("Limits of client %[1]s stay, for a client that is registered with the same ID. Take them back with: oauth-server limits unset '%[1]s'", args[0])
 		}
 		return c.answer(map[string]any{"client_id": args[0], "deleted": true}, "deleted client "+args[0])
 	})

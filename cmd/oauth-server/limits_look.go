@@ -210,11 +210,15 @@ func (l *limits) newAudit() *cobra.Command {
 func (l *limits) auditTable(page adminapi.Audit) error {
 	rows := [][]string{{"CHANGE", "TIME", "WHO", "WHAT", "CHANGED", "REASON"}}
 	for _, e := range page.Entries {
+		name := "version " + strconv.FormatInt(e.Version, 10)
+		if e.Version == 0 { // an event
+			name = e.ID
+		}
 		if e.Unreadable != "" {
-			l.note("Entry %d of the audit trail cannot be read: %s.", e.Version, e.Unreadable)
+			l.note("The entry %s of the audit trail cannot be read: %s.", name, e.Unreadable)
 		}
 		if e.Unreadable != "" && e.Target == "" {
-			rows = append(rows, []string{changeOf(&e), "-", "-", "version " + changeOf(&e), l.alarming("unreadable", true), "-"})
+			rows = append(rows, []string{changeOf(&e), "-", "-", name, l.alarming("unreadable", true), "-"})
 			continue
 		}
 		what := e.Action + " " + e.Target + untilTime(e.Until)

@@ -29,6 +29,7 @@ type registrar interface {
 	Clients(ctx context.Context, filter registry.Filter) (registry.Listing, error)
 	ChangeClient(ctx context.Context, id string, edit func(*clientcfg.Client) error) (clientcfg.Client, error)
 	DeleteClient(ctx context.Context, id string) error
+	HasLimits(ctx context.Context, id string) (bool, error)
 	RevokeClient(ctx context.Context, id string) (clientcfg.Client, error)
 	Secrets(ctx context.Context, id string) ([]registry.Secret, error)
 	AddSecret(ctx context.Context, id string, r registry.Rotation) (clientcfg.Client, string, error)

@@ -178,6 +178,9 @@ func ShowEvent(e *clientcfg.Event) AuditEntry {
 	if e.Open {
 		entry.Outcome = OutcomeUnknown
 	}
+	if e.Err != nil {
+		entry.Unreadable = e.Err.Error()
+	}
 	return entry
 }
 

@@ -169,6 +169,13 @@ func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *cli
 	return c, err
 }
 
+// HasLimits is that of [registry.Registry].
+func (r *Registry) HasLimits(ctx context.Context, id string) (bool, error) {
+	var own adminapi.PolicyView
+	_, err := r.do(ctx, http.MethodGet, "/policies/"+url.PathEscape(id), "", nil, nil, &own, clientcfg.ErrNotFound)
+	return err == nil && own.Meta.Source == "api", err
+}
+
 // DeleteClient is that of [registry.Registry].
 func (r *Registry) DeleteClient(ctx context.Context, id string) error {
 	_, err := r.do(ctx, http.MethodDelete, clientPath(id), "*", nil, nil, nil, clientcfg.ErrNotFound)

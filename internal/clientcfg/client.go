@@ -118,7 +118,18 @@ func (c *Client) Validate() error {
 	}
 	errs = append(errs, checkPairs(c.Labels.Pairs())...)
 	c.validateKind(&errs)
+	c.validateTimes(&errs)
 	return errs.Err()
+}
+
+// validateTimes refuses years that JSON cannot show.
+func (c *Client) validateTimes(errs *fielderr.Errors) {
+	for i, t := range [...]time.Time{c.CreatedAt, c.NotBefore, c.SecretUsed, c.Former.Until, c.Former.Used} {
+		if year := t.UTC().Year(); year < 0 || year > 9999 {
+			field := [...]string{"created_at", "not_before", "secret_used_at", "former_secret.valid_until", "former_secret.used_at"}[i]
+			errs.Add(field, "the year %d is not from 0 to 9999", year)
+		}
+	}
 }
 
 func (c *Client) validateKind(errs *fielderr.Errors) {

@@ -3,6 +3,7 @@ package clientcfg_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
@@ -129,5 +130,25 @@ func requireError(tb testing.TB, err error, want string) {
 		tb.Fatalf("no error, want one with %q", want)
 	case want != "" && !strings.Contains(err.Error(), want):
 		tb.Fatalf("error %q does not say %q", err, want)
+	}
+}
+
+// TestTimesThatCannotBeShown: JSON has years of four digits. A client with another would make a list of all
+// of them fail.
+func TestTimesThatCannotBeShown(t *testing.T) {
+	for _, year := range []int{-1, 10_000} {
+		at := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+		for field, c := range map[string]clientcfg.Client{
+			"created_at": {CreatedAt: at}, "not_before": {NotBefore: at}, "secret_used_at": {SecretUsed: at},
+			"former_secret.valid_until": {Former: clientcfg.FormerSecret{Until: at}}, "former_secret.used_at": {Former: clientcfg.FormerSecret{Used: at}},
+		} {
+			if err := c.Validate(); err == nil || !strings.Contains(err.Error(), field) {
+				t.Errorf("%s in the year %d: %v", field, year, err)
+			}
+		}
+	}
+	c := clientcfg.Client{ID: "shop", Public: true, Grants: []clientcfg.Grant{clientcfg.Password}, CreatedAt: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)}
+	if err := c.Validate(); err != nil {
+		t.Error(err)
 	}
 }

@@ -45,7 +45,8 @@ func readClients(ctx context.Context, store Store, old *Directory, known *shapes
 	return e, mark, nil
 }
 
-// Client returns a copy of the client of that ID. When its secrets were used is not in it.
+// Client returns a copy of the client of that ID. When its secrets were used is not in it, nor is a former
+// secret that was not valid any more for a day when the client was read.
 func (d *Directory) Client(id string) (*Client, bool) {
 	e, ok := d.clients.Get(id)
 	if !ok {

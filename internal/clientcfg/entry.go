@@ -22,6 +22,10 @@ type entry struct {
 	stampCount, version, changeTag      int64
 }
 
+// formerKept is after how long a former secret that is not valid any more is left out: clocks that judge
+// whether it is may be behind.
+const formerKept = 24 * time.Hour
+
 // entry returns the client of a record as it is kept in memory. A field that is not named here is part
 // of the shape: one that differs from client to client only costs more.
 func (s *shapes) entry(r *Record) *entry {
@@ -40,7 +44,9 @@ func (s *shapes) entry(r *Record) *entry {
 	}
 	c.ID, c.Name, c.SecretDigest, c.RedirectURIs, c.Labels = "", "", secret.Digest{}, nil, ""
 	c.CreatedAt, c.NotBefore, c.Stamp, c.Version = time.Time{}, time.Time{}, secret.Stamp{}, 0
-	c.SecretUsed, c.Former.Used = time.Time{}, time.Time{}
+	if c.SecretUsed, c.Former.Used = (time.Time{}), (time.Time{}); time.Since(c.Former.Until) > formerKept {
+		c.Former = FormerSecret{}
+	}
 	e.shape = s.of(&c)
 	return e
 }

@@ -39,12 +39,30 @@ func TestShapesAreShared(t *testing.T) {
 	for n := range clients {
 		c := Client{ID: fmt.Sprint(n), Grants: []Grant{ClientCredentials}}
 		if n%2 == 0 {
-			c.Former.Digest = secret.DigestOf(c.ID)
+			c.Former = FormerSecret{Digest: secret.DigestOf(c.ID), Until: time.Unix(1e10, 0)}
 		}
 		distinct[s.entry(&Record{ID: c.ID, Client: c}).shape] = true
 	}
 	if want := clients/2 + 1; len(distinct) > want {
 		t.Errorf("%d clients of which half have a former secret: %d shapes, want %d", clients, len(distinct), want)
+	}
+}
+
+// TestFormerSecretsThatEnded: they are left out, and cost nothing, once no clock may take them for valid.
+func TestFormerSecretsThatEnded(t *testing.T) {
+	for ago, want := range map[time.Duration]int{-time.Minute: 9, time.Minute: 9, 25 * time.Hour: 1} {
+		s, distinct := shapes{}, map[*Client]bool{}
+		for n := range 9 {
+			former := FormerSecret{Digest: secret.DigestOf(fmt.Sprint(n)), Until: time.Now().Add(-ago), Used: time.Now()}
+			e := s.entry(&Record{Client: Client{ID: fmt.Sprint(n), Former: former}})
+			distinct[e.shape] = true
+			if kept := e.client().Former.Digest == former.Digest; kept != (want > 1) {
+				t.Errorf("ended %s ago: kept %v", ago, kept)
+			}
+		}
+		if len(distinct) != want {
+			t.Errorf("ended %s ago: %d shapes, want %d", ago, len(distinct), want)
+		}
 	}
 }
 
@@ -93,7 +111,7 @@ func set(t *testing.T, v reflect.Value) {
 	case *Labels:
 		*p = "team=other"
 	case *FormerSecret:
-		*p = FormerSecret{Digest: secret.DigestOf("other"), Until: time.Unix(1e9, 0).UTC()}
+		*p = FormerSecret{Digest: secret.DigestOf("other"), Until: time.Unix(1e10, 0).UTC()}
 	default:
 		t.Fatalf("a field has the type %v: set it here", v.Type())
 	}

@@ -132,9 +132,10 @@ type UserRegistry interface {
 type SignIns interface {
 	// SessionsOf returns the sessions of a user, the newest first.
 	SessionsOf(ctx context.Context, username string) ([]Session, error)
-	// FamiliesOf returns at most limit families of a user, in any order and without their digests. It
-	// may cost a look at all families that are stored.
-	FamiliesOf(ctx context.Context, username string, limit int) ([]Family, error)
+	// FamiliesOf calls each with the families of a user, some at a time, in any order and without their
+	// digests, until that fails. each may use the store, and change what it holds. A family that cannot be
+	// read, and so cannot be refreshed, is left out. It may cost a look at all families that are stored.
+	FamiliesOf(ctx context.Context, username string, each func([]Family) error) error
 }
 
 // Sessions keeps the browsers that are signed in.

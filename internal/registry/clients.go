@@ -212,6 +212,17 @@ func (r *Registry) changeClient(ctx context.Context, id string, edit func(c *cli
 	return clientcfg.Client{}, fmt.Errorf("client %q: %w", id, err)
 }
 
+// HasLimits reports whether operators have given a client limits, which are not deleted with it. It reads
+// all policies.
+func (r *Registry) HasLimits(ctx context.Context, id string) (bool, error) {
+	state, err := r.o.Store.PolicyState(ctx)
+	if err != nil {
+		return false, fmt.Errorf("client %q: %w", id, err)
+	}
+	own, ok := state.Targets[clientcfg.PolicyTarget(id)]
+	return ok && string(own.Value) != "null", nil
+}
+
 // DeleteClient removes a client, also one that cannot be read. Errors: *[LockOutError],
 // [clientcfg.ErrNotFound].
 func (r *Registry) DeleteClient(ctx context.Context, id string) error {

@@ -33,6 +33,8 @@ type Store interface {
 	Revoke(ctx context.Context, name string, until time.Time) error
 	// Revoked is that of [grants.Revocations].
 	Revoked(ctx context.Context, names ...string) (bool, error)
+	// PolicyState is that of [clientcfg.PolicyStore].
+	PolicyState(ctx context.Context) (clientcfg.PolicyState, error)
 	// Now is that of [syncer.Store].
 	Now(ctx context.Context) (time.Time, error)
 }

@@ -37,9 +37,11 @@ type Family struct {
 	record    grants.Family
 }
 
-// MostFamilies is how many families of a user are listed, and revoked at once. Revoking the user ends any
-// number.
+// MostFamilies is how many families of a user are listed. Any number is revoked at once.
 const MostFamilies = 1000
+
+// errEnough ends a look at families.
+var errEnough = errors.New("no more are needed")
 
 // Sessions returns the sessions of a user that count, the newest first. Errors: [grants.ErrNotFound].
 func (r *Registry) Sessions(ctx context.Context, typed string) (user string, list []Session, err error) {
@@ -86,27 +88,47 @@ func (r *Registry) EndSessions(ctx context.Context, typed, id string) (int, erro
 // Families returns the sign-ins of a user that can be refreshed, those refreshed last first: at most
 // [MostFamilies], without those that were revoked. Errors: [grants.ErrNotFound].
 func (r *Registry) Families(ctx context.Context, typed string) (user string, list []Family, err error) {
-	u, err := r.user(ctx, typed)
-	if err != nil {
-		return "", nil, err
-	}
-	stored, err := r.o.Store.FamiliesOf(ctx, u.Name, MostFamilies)
-	now, list, clients := r.o.Now(), []Family{}, knownClients{}
-	for i := 0; i < len(stored) && err == nil; i++ {
-		f := stored[i]
-		if !now.Before(f.ExpiresAt) || !u.Accepts(f.UserStamp, f.AuthTime) {
-			continue
+	list = []Family{}
+	user, err = r.eachFamily(ctx, typed, func(f *Family) error {
+		if list = append(list, *f); len(list) == MostFamilies {
+			return errEnough
 		}
-		var good bool
-		if good, err = r.good(ctx, f.ClientID, &f, clients); good {
-			list = append(list, Family{f.Family, f.ClientID, f.Scopes, f.AuthTime, f.IssuedAt, f.ExpiresAt, f})
-		}
-	}
+		return nil
+	})
 	if err != nil {
-		return u.Name, nil, fmt.Errorf("user %q: %w", u.Name, err)
+		return user, nil, err
 	}
 	slices.SortFunc(list, func(a, b Family) int { return b.Refreshed.Compare(a.Refreshed) })
-	return u.Name, list, nil
+	return user, list, nil
+}
+
+// eachFamily calls each with every family of a user that counts, however many have ended, until that
+// fails. [errEnough] is no error. each may revoke the family.
+func (r *Registry) eachFamily(ctx context.Context, typed string, each func(f *Family) error) (user string, err error) {
+	u, err := r.user(ctx, typed)
+	if err != nil {
+		return "", err
+	}
+	now, clients := r.o.Now(), knownClients{}
+	err = r.o.Store.FamiliesOf(ctx, u.Name, func(some []grants.Family) error {
+		for _, f := range some {
+			if !now.Before(f.ExpiresAt) || !u.Accepts(f.UserStamp, f.AuthTime) {
+				continue
+			}
+			good, err := r.good(ctx, f.ClientID, &f, clients)
+			if good {
+				err = each(&Family{f.Family, f.ClientID, f.Scopes, f.AuthTime, f.IssuedAt, f.ExpiresAt, f})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return u.Name, fmt.Errorf("user %q: %w", u.Name, err)
+	}
+	return u.Name, nil
 }
 
 // knownClients are clients that were read already, by ID; nil: it is not there, or not readable.
@@ -141,21 +163,27 @@ func (r *Registry) good(ctx context.Context, clientID string, what revocable, cl
 // RevokeFamilies revokes the family of that ID, or all of a user if it is empty: refresh tokens and
 // access tokens, at once on every instance. It returns how many. Errors: [ErrNoFamily],
 // [grants.ErrNotFound].
-func (r *Registry) RevokeFamilies(ctx context.Context, typed, id string) (int, error) {
-	user, list, err := r.Families(ctx, typed)
-	if err != nil {
-		return 0, err
-	}
-	list = slices.DeleteFunc(list, func(f Family) bool { return id != "" && f.ID != id })
-	if id != "" && len(list) == 0 {
-		return 0, ErrNoFamily
-	}
-	for i, f := range list {
-		ch := change{"revoke_family", clientcfg.UserTarget(user), map[string]string{"family": f.ID, "client_id": f.ClientID}, nil}
-		name, until := f.record.Revocation(r.o.Now())
-		if err := r.record(ctx, ch, func() error { return r.o.Store.Revoke(ctx, name, until) }); err != nil {
-			return i, fmt.Errorf("user %q: %w", user, err)
+func (r *Registry) RevokeFamilies(ctx context.Context, typed, id string) (revoked int, err error) {
+	_, err = r.eachFamily(ctx, typed, func(f *Family) error {
+		if id != "" && f.ID != id {
+			return nil
 		}
+		if err := r.revokeFamily(ctx, f); err != nil {
+			return err
+		}
+		if revoked++; id != "" {
+			return errEnough
+		}
+		return nil
+	})
+	if err == nil && id != "" && revoked == 0 {
+		err = ErrNoFamily
 	}
-	return len(list), nil
+	return revoked, err
+}
+
+func (r *Registry) revokeFamily(ctx context.Context, f *Family) error {
+	ch := change{"revoke_family", clientcfg.UserTarget(f.record.Username), map[string]string{"family": f.ID, "client_id": f.ClientID}, nil}
+	name, until := f.record.Revocation(r.o.Now())
+	return r.record(ctx, ch, func() error { return r.o.Store.Revoke(ctx, name, until) })
 }

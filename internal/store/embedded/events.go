@@ -54,9 +54,12 @@ func (s *Store) EndEvent(ctx context.Context, key string, made bool) error {
 			w.touched, w.dirty = true, true
 			return events.Delete([]byte(key))
 		}
-		e, err := decodeEvent([]byte(key), value)
-		if err != nil {
-			return err
+		e, ok := clientcfg.ReadEvent(key, value)
+		if !ok {
+			return nil
+		}
+		if e.Err != nil {
+			return fmt.Errorf("%w: event %s: %w", ErrCorrupt, key, e.Err)
 		}
 		e.Open = false
 		return w.putEvent(events, key, &e)
@@ -73,11 +76,8 @@ func (s *Store) Events(ctx context.Context, q clientcfg.EventQuery) (list []clie
 		}
 		c := events.Cursor()
 		for k, value := lastBefore(c, q.Before); k != nil && (q.Limit == 0 || len(list) < q.Limit); k, value = c.Prev() {
-			e, err := decodeEvent(k, value)
-			if err != nil {
-				return err
-			}
-			if q.Target == "" || e.Target == q.Target {
+			e, ok := clientcfg.ReadEvent(string(k), value)
+			if ok && (q.Target == "" || e.Target == q.Target) {
 				list = append(list, e)
 			}
 		}
@@ -95,13 +95,6 @@ func lastBefore(c *bolt.Cursor, before string) (key, value []byte) {
 		return c.Last()
 	}
 	return c.Prev()
-}
-
-func decodeEvent(key, value []byte) (e clientcfg.Event, err error) {
-	if err := json.Unmarshal(value, &e); err != nil {
-		return e, fmt.Errorf("%w: event %s: %w", ErrCorrupt, key, err)
-	}
-	return e, nil
 }
 
 // SweepEvents implements [clientcfg.EventLog].

@@ -43,30 +43,31 @@ func (s *Store) SessionsOf(ctx context.Context, username string) (list []grants.
 
 // familiesAtOnce bounds how many records one transaction reads: while it runs, pages that writers free
 // cannot be used again.
-const familiesAtOnce = 10_000
+const familiesAtOnce = 1000
 
 // FamiliesOf implements [grants.SignIns]. There is no index by user, so it reads all refresh tokens.
-func (s *Store) FamiliesOf(ctx context.Context, username string, limit int) (list []grants.Family, err error) {
-	var next []byte
-	for done := false; !done && err == nil; {
-		err = s.view(ctx, func(tx *bolt.Tx) error {
+func (s *Store) FamiliesOf(ctx context.Context, username string, each func([]grants.Family) error) error {
+	for next, done := []byte(nil), false; !done; {
+		var some []grants.Family
+		err := s.view(ctx, func(tx *bolt.Tx) error {
 			c := tx.Bucket(buckets[refreshTokens]).Cursor()
 			key, value := c.Seek(next)
-			for range familiesAtOnce {
-				if key == nil || len(list) == limit {
-					done = true
-					return nil
-				}
+			for read := 0; key != nil && read < familiesAtOnce; read++ {
 				// Among them are tokens of earlier releases, which do not decode as a family.
 				if f, err := decodeFamily(secret.Digest{}, value); err == nil && f.Username == username && f.Family != "" {
-					list = append(list, f)
+					some = append(some, f)
 				}
 				key, value = c.Next()
 			}
-			next = bytes.Clone(key)
-			done = key == nil
+			next, done = bytes.Clone(key), key == nil
 			return nil
 		})
+		if err == nil && len(some) > 0 {
+			err = each(some)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return list, err
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -25,10 +24,13 @@ type auditDoc struct {
 // storedEntry is an entry as it is read: whatever is beside the version may be of another type, by hand or
 // by another release. Then it is that entry alone which cannot be read.
 type storedEntry struct {
-	Version int64         `bson:"_id"`
+	Version bson.RawValue `bson:"_id"`
 	Nonce   bson.RawValue `bson:"nonce"`
 	Entry   bson.RawValue `bson:"entry"`
 }
+
+// version is the number under which it is stored; false if that is none of an entry.
+func (e *storedEntry) version() (int64, bool) { return wholeNumber(e.Version) }
 
 // id is the ID of the entry, empty if it is no text.
 func (e *storedEntry) id() string {
@@ -62,17 +64,18 @@ func newAuditDoc(e *clientcfg.PolicyEntry) (*auditDoc, error) {
 
 // Audit implements [clientcfg.AuditLog].
 func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []clientcfg.AuditEntry, err error) {
-	filter := bson.D{}
+	filter := numbered(1, maxNumber)
+	if q.Before > 0 {
+		filter = numbered(1, q.Before-1)
+	}
 	if q.Target != "" {
 		filter = append(filter, bson.E{Key: "target", Value: q.Target})
-	}
-	if q.Before > 0 {
-		filter = append(filter, bson.E{Key: "_id", Value: bson.D{{Key: "$lt", Value: q.Before}}})
 	}
 	err = s.do(ctx, "read audit trail", func(ctx context.Context) error {
 		docs, err := findAll[storedEntry](ctx, s.audit, filter, options.Find().SetSort(byID(-1)).SetLimit(int64(q.Limit)))
 		for i := 0; err == nil && i < len(docs); i++ {
-			entries = append(entries, clientcfg.ShowPolicyEntry(docs[i].text(), docs[i].Version))
+			version, _ := docs[i].version()
+			entries = append(entries, clientcfg.ShowPolicyEntry(docs[i].text(), version))
 		}
 		return err
 	})
@@ -93,24 +96,21 @@ func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, 
 		if err != nil {
 			return err
 		}
-		young, err := s.oldestEntry(ctx, bson.D{{Key: "at", Value: bson.D{{Key: "$gte", Value: before}}}})
+		young, err := s.oldestEntry(ctx, bson.E{Key: "at", Value: bson.D{{Key: "$gte", Value: before}}})
 		if err != nil {
 			return err
 		}
-		old, err := s.entryID(ctx, bson.D{
-			{Key: "_id", Value: bson.D{{Key: "$lt", Value: young}}},
-			{Key: "at", Value: bson.D{{Key: "$lt", Value: before}}},
-		})
+		old, err := s.entryID(ctx, 1, young-1, bson.E{Key: "at", Value: bson.D{{Key: "$lt", Value: before}}})
 		if err != nil {
 			return err
 		}
-		upTo := byID(bson.D{{Key: "$lte", Value: min(folded, old.Number)}})
+		upTo := numbered(1, min(folded, old.Number))
 		result, err := s.audit.DeleteMany(ctx, upTo, options.DeleteMany().SetComment(comment(ctx)))
 		if err != nil {
 			return err
 		}
 		removed = int(result.DeletedCount)
-		oldest, err := s.oldestEntry(ctx, bson.D{})
+		oldest, err := s.oldestEntry(ctx)
 		if err != nil {
 			return err
 		}
@@ -123,10 +123,12 @@ func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, 
 }
 
 // oldestEntry returns the version of the oldest entry that matches, the highest number if there is none.
-func (s *Store) oldestEntry(ctx context.Context, filter bson.D) (int64, error) {
-	oldest, err := findAll[storedEntry](ctx, s.audit, filter, options.Find().SetSort(byID(1)).SetProjection(byID(1)).SetLimit(1))
+func (s *Store) oldestEntry(ctx context.Context, filter ...bson.E) (int64, error) {
+	oldest, err := findAll[storedEntry](ctx, s.audit, append(numbered(1, maxNumber), filter...),
+		options.Find().SetSort(byID(1)).SetProjection(byID(1)).SetLimit(1))
 	if err != nil || len(oldest) == 0 {
-		return math.MaxInt64, err
+		return maxNumber, err
 	}
-	return oldest[0].Version, nil
+	version, _ := oldest[0].version()
+	return version, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +25,8 @@ import (
 // wrote is announced once more.
 
 // changeDoc announces a change of a client. Its collection has no index and no validator, so the first
-// insert makes it. Numbers have no gaps, except below the oldest.
+// insert makes it. Numbers have no gaps, except below the oldest. What is there by hand, and is no
+// announcement, is at most a gap: all clients are read once.
 type changeDoc struct {
 	Number int64     `bson:"_id"`
 	Nonce  int64     `bson:"nonce"` // random, not 0
@@ -147,7 +149,7 @@ func (s *Store) closeChange(ctx context.Context, change *changeDoc) (ours bool, 
 func (s *Store) announce(ctx context.Context, id string, open bool) (change changeDoc, err error) {
 	change = changeDoc{Nonce: 1 + rand.Int64(), Client: id, Open: open, At: time.Now().UTC()} //nolint:gosec // no secret
 	for {
-		last, err := s.change(ctx, bson.D{})
+		last, err := s.change(ctx, numbered(1, maxNumber))
 		if err != nil {
 			return change, err
 		}
@@ -163,40 +165,44 @@ func (s *Store) announce(ctx context.Context, id string, open bool) (change chan
 	}
 }
 
-// change returns the last announcement that matches; zero if there is none.
-func (s *Store) change(ctx context.Context, filter bson.D) (change changeDoc, err error) {
-	err = s.changes.FindOne(ctx, filter, options.FindOne().SetSort(byID(-1)).SetComment(comment(ctx))).Decode(&change)
+// change returns the last announcement that matches; zero if there is none. Of one that cannot be read it
+// is the number.
+func (s *Store) change(ctx context.Context, filter bson.D) (changeDoc, error) {
+	var stored storedChange
+	err := s.changes.FindOne(ctx, filter, options.FindOne().SetSort(byID(-1)).SetComment(comment(ctx))).Decode(&stored)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return changeDoc{}, nil
 	}
-	return change, err
+	return stored.change(), err
 }
 
 // lastMark returns the mark before the first open announcement, or that of the last one.
 func (s *Store) lastMark(ctx context.Context) (mark clientcfg.Mark, err error) {
-	last, err := s.change(ctx, bson.D{})
+	last, err := s.change(ctx, numbered(1, maxNumber))
 	if err != nil {
 		return mark, err
 	}
 	// Those up to it that are closed now stay closed. One that comes later is after the mark.
-	var open changeDoc
-	filter := bson.D{{Key: "_id", Value: bson.D{{Key: "$lte", Value: last.Number}}}, {Key: "open", Value: true}}
-	err = s.changes.FindOne(ctx, filter, options.FindOne().SetSort(byID(1)).SetComment(comment(ctx))).Decode(&open)
-	switch {
-	case errors.Is(err, mongo.ErrNoDocuments):
-		return clientcfg.Mark{Number: last.Number, Nonce: last.Nonce}, nil
-	case err != nil:
+	filter := append(numbered(1, last.Number), bson.E{Key: "open", Value: true})
+	stored, err := findAll[storedChange](ctx, s.changes, filter, options.Find().SetSort(byID(1)).SetLimit(changesPerPage))
+	if err != nil {
 		return mark, err
 	}
-	before, err := s.change(ctx, byID(open.Number-1))
-	return clientcfg.Mark{Number: open.Number - 1, Nonce: before.Nonce}, err
+	open := changesOf(stored)
+	open = slices.DeleteFunc(open, func(c changeDoc) bool { return c.unreadable() }) // it is never closed
+	if len(open) == 0 {
+		return clientcfg.Mark{Number: last.Number, Nonce: last.Nonce}, nil
+	}
+	first := open[0].Number
+	before, err := s.change(ctx, byID(first-1))
+	return clientcfg.Mark{Number: first - 1, Nonce: before.Nonce}, err
 }
 
 // ClientChanges implements [clientcfg.Store].
 func (s *Store) ClientChanges(ctx context.Context, since clientcfg.Mark, each func(clientcfg.Record)) (clientcfg.Mark, error) {
 	next, last, waiting := since, since, false
 	for {
-		page, err := s.changesAfter(ctx, last)
+		page, more, err := s.changesAfter(ctx, last)
 		if err != nil {
 			return since, err
 		}
@@ -213,37 +219,44 @@ func (s *Store) ClientChanges(ctx context.Context, since clientcfg.Mark, each fu
 		if err := s.readChanged(ctx, page, each); err != nil {
 			return since, err
 		}
-		if len(page) < changesPerPage {
+		if !more {
 			return next, nil
 		}
 	}
 }
 
-// changesAfter returns the next announcements after a mark. It reads that of the mark, too: if it is
-// another one or not there, or a number is missing, the history is not the one that the mark is of.
-func (s *Store) changesAfter(ctx context.Context, mark clientcfg.Mark) (page []changeDoc, err error) {
+// changesAfter returns the next announcements after a mark, and whether there may be more. It reads that
+// of the mark, too: if it is another one or not there, or the next one is missing or cannot be read, the
+// history is not the one that the mark is of, or not known.
+func (s *Store) changesAfter(ctx context.Context, mark clientcfg.Mark) (page []changeDoc, more bool, err error) {
+	var stored []storedChange
 	err = s.do(ctx, "read client changes", func(ctx context.Context) (err error) {
-		from := bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: mark.Number}}}}
-		page, err = findAll[changeDoc](ctx, s.changes, from, options.Find().SetSort(byID(1)).SetLimit(changesPerPage+1))
+		stored, err = findAll[storedChange](ctx, s.changes, numbered(mark.Number, maxNumber),
+			options.Find().SetSort(byID(1)).SetLimit(changesPerPage+1))
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	page = changesOf(stored)
 	if len(page) > 0 && page[0].Number == mark.Number {
 		if mark.Nonce != 0 && page[0].Nonce != mark.Nonce {
-			return nil, s.markLost(ctx)
+			return nil, false, s.markLost(ctx)
 		}
 		page = page[1:]
 	} else if mark.Nonce != 0 {
-		return nil, s.markLost(ctx)
+		return nil, false, s.markLost(ctx)
 	}
 	for i := range page {
-		if page[i].Number != mark.Number+1+int64(i) {
-			return nil, s.markLost(ctx)
+		switch {
+		case page[i].Number == mark.Number+1+int64(i) && !page[i].unreadable():
+		case i == 0:
+			return nil, false, s.markLost(ctx)
+		default: // those before the gap first: there may be open ones, which have to be closed some time
+			return page[:i], true, nil
 		}
 	}
-	return page[:min(len(page), changesPerPage)], nil
+	return page, len(stored) > changesPerPage, nil
 }
 
 // stillOpen reports whether the client may be written yet without another announcement. One that is

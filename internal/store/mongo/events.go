@@ -20,6 +20,13 @@ type eventDoc struct {
 	Entry  string `bson:"entry"` // the whole event, as JSON; whether it is open is beside it
 }
 
+// storedEvent is an event as it is read: see storedEntry.
+type storedEvent struct {
+	Key   string        `bson:"_id"`
+	Open  bson.RawValue `bson:"open"`
+	Entry bson.RawValue `bson:"entry"`
+}
+
 // AddEvent implements [clientcfg.EventLog]. If the driver sends it again after a lost reply, it finds
 // its own.
 func (s *Store) AddEvent(ctx context.Context, e clientcfg.Event) error {
@@ -46,20 +53,21 @@ func (s *Store) EndEvent(ctx context.Context, key string, made bool) error {
 
 // Events implements [clientcfg.EventLog].
 func (s *Store) Events(ctx context.Context, q clientcfg.EventQuery) (events []clientcfg.Event, err error) {
-	filter := bson.D{}
+	keys := bson.D{{Key: "$gte", Value: ""}} // texts only: see numbered
+	if q.Before != "" {
+		keys = append(keys, bson.E{Key: "$lt", Value: q.Before})
+	}
+	filter := byID(keys)
 	if q.Target != "" {
 		filter = append(filter, bson.E{Key: "target", Value: q.Target})
 	}
-	if q.Before != "" {
-		filter = append(filter, bson.E{Key: "_id", Value: bson.D{{Key: "$lt", Value: q.Before}}})
-	}
 	err = s.do(ctx, "read events", func(ctx context.Context) error {
-		docs, err := findAll[eventDoc](ctx, s.events, filter, options.Find().SetSort(byID(-1)).SetLimit(int64(q.Limit)))
+		docs, err := findAll[storedEvent](ctx, s.events, filter, options.Find().SetSort(byID(-1)).SetLimit(int64(q.Limit)))
 		for i := 0; err == nil && i < len(docs); i++ {
-			var e clientcfg.Event
-			err = json.Unmarshal([]byte(docs[i].Entry), &e)
-			e.Open = docs[i].Open
-			events = append(events, e)
+			if e, ok := clientcfg.ReadEvent(docs[i].Key, textOf(docs[i].Entry)); ok {
+				e.Open, _ = docs[i].Open.BooleanOK()
+				events = append(events, e)
+			}
 		}
 		return err
 	})

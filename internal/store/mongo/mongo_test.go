@@ -56,6 +56,10 @@ var target = storetest.Target{
 		spoilEntry(bson.D{{Key: "entry", Value: bson.D{{Key: "version", Value: 4}}}}),
 		spoilEntry(bson.D{{Key: "entry", Value: nil}, {Key: "at", Value: "yesterday"}, {Key: "target", Value: 7}}),
 	},
+	SpoilEvent: []func(t *testing.T, b storetest.Backend, key string){
+		spoilEvent(bson.D{{Key: "entry", Value: 7}}), spoilEvent(bson.D{{Key: "entry", Value: "{"}}), spoilEvent(bson.D{{Key: "entry", Value: nil}}),
+		spoilEvent(bson.D{{Key: "entry", Value: "{}"}, {Key: "open", Value: "no"}}), spoilEvent(bson.D{{Key: "entry", Value: `{"at":"yesterday"}`}}),
+	},
 	SpoilUser: func(t *testing.T, b storetest.Backend, name string) {
 		t.Helper()
 		spoiled := bson.D{{Key: "$set", Value: bson.D{{Key: "passwordHash", Value: 7}}}}
@@ -75,6 +79,15 @@ func spoilEntry(set bson.D) func(t *testing.T, b storetest.Backend, version int6
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// spoilEvent gives fields of an event other values, and adds what is no event.
+func spoilEvent(set bson.D) func(t *testing.T, b storetest.Backend, key string) {
+	return func(t *testing.T, b storetest.Backend, key string) {
+		t.Helper()
+		setFields(t, b.(ttlStore).Store, "events", key, set)
+		putStrays(t, b.(ttlStore).Store, "events")
 	}
 }
 

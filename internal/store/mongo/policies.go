@@ -24,8 +24,8 @@ import (
 // markerDoc is the marker of the fold. The migration makes it, in the place where earlier releases
 // had all policies, with a version that none of them can read.
 type markerDoc struct {
-	Version int64 `bson:"version"` // migrations.PolicyMarkerVersion
-	Folded  int64 `bson:"folded"`
+	Version bson.RawValue `bson:"version"` // migrations.PolicyMarkerVersion
+	Folded  bson.RawValue `bson:"folded"`
 }
 
 // foldEvery is how many entries are folded together: so many, or a few more, are read at a start.
@@ -42,23 +42,30 @@ func (s *Store) PolicyVersion(ctx context.Context) (newest clientcfg.PolicyVersi
 
 // policyVersion reads which entry is the newest or, if all were swept, up to which they are folded.
 func (s *Store) policyVersion(ctx context.Context) (newest clientcfg.PolicyVersion, err error) {
-	newest, err = s.entryID(ctx, bson.D{})
+	newest, err = s.entryID(ctx, 1, maxNumber)
 	if err == nil && newest.Number == 0 {
 		newest.Number, err = s.policiesFolded(ctx)
 	}
 	return newest, err
 }
 
-// entryID reads which entry is the newest of those that match; zero if none does. The ID of an entry is
-// the nonce beside it, which can be read alone.
-func (s *Store) entryID(ctx context.Context, filter bson.D) (clientcfg.PolicyVersion, error) {
-	var newest storedEntry
-	err := s.audit.FindOne(ctx, filter, options.FindOne().SetSort(byID(-1)).
-		SetProjection(bson.D{{Key: "nonce", Value: 1}}).SetComment(comment(ctx))).Decode(&newest)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		err = nil
+// entryID reads which entry is the newest of those in a range of versions that match; zero if none does. The
+// ID of an entry is the nonce beside it, which can be read alone.
+func (s *Store) entryID(ctx context.Context, from, to int64, filter ...bson.E) (newest clientcfg.PolicyVersion, err error) {
+	for whole := false; !whole; to = newest.Number { // what is between two versions is no entry
+		var stored storedEntry
+		err = s.audit.FindOne(ctx, append(numbered(from, to), filter...), options.FindOne().SetSort(byID(-1)).
+			SetProjection(bson.D{{Key: "nonce", Value: 1}}).SetComment(comment(ctx))).Decode(&stored)
+		if errors.Is(err, mongo.ErrNoDocuments) {
+			return clientcfg.PolicyVersion{}, nil
+		}
+		if err != nil {
+			return clientcfg.PolicyVersion{}, err
+		}
+		newest.ID = stored.id()
+		newest.Number, whole = stored.version()
 	}
-	return clientcfg.PolicyVersion{Number: newest.Version, ID: newest.id()}, err
+	return newest, nil
 }
 
 // policiesFolded reads the marker. Without one nothing is folded.
@@ -68,10 +75,27 @@ func (s *Store) policiesFolded(ctx context.Context) (int64, error) {
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):
 		return 0, nil
-	case err == nil && marker.Version != migrations.PolicyMarkerVersion:
-		err = fmt.Errorf("%w: they are those of an earlier release; run oauth-server migrate up", clientcfg.ErrUnreadable)
+	case err != nil:
+		return 0, err
 	}
-	return marker.Folded, err
+	version, isNumber := wholeNumber(marker.Version)
+	folded, ok := wholeNumber(marker.Folded)
+	switch {
+	case isNumber && version != migrations.PolicyMarkerVersion:
+		err = fmt.Errorf("%w: they are those of an earlier release; run oauth-server migrate up", clientcfg.ErrUnreadable)
+	case !isNumber || !ok:
+		err = fmt.Errorf("%w: version is %s and folded is %s in the document %q of the collection policies, not %d and a whole number",
+			clientcfg.ErrUnreadable, typeOf(marker.Version), typeOf(marker.Folded), migrations.PolicyMarker, migrations.PolicyMarkerVersion)
+	}
+	return folded, err
+}
+
+// typeOf names what a field holds.
+func typeOf(v bson.RawValue) string {
+	if v.IsZero() {
+		return "missing"
+	}
+	return "of type " + v.Type.String()
 }
 
 // PolicyState implements [clientcfg.PolicyStore]. It takes as many commands as there are thousands of
@@ -127,7 +151,7 @@ func (s *Store) policyState(ctx context.Context) (state clientcfg.PolicyState, f
 		if err != nil || state.Version > folded {
 			return err
 		}
-		last, err := s.entryID(ctx, byID(folded))
+		last, err := s.entryID(ctx, folded, folded)
 		state.ID = last.ID
 		return err
 	})
@@ -227,10 +251,11 @@ func (s *Store) PolicyEntries(ctx context.Context, from int64) (entries []client
 }
 
 func (s *Store) policyEntries(ctx context.Context, from int64) (entries []clientcfg.PolicyEntry, err error) {
-	docs, err := findAll[storedEntry](ctx, s.audit, byID(bson.D{{Key: "$gte", Value: from}}),
-		options.Find().SetSort(byID(1)).SetLimit(entriesAtOnce))
+	docs, err := findAll[storedEntry](ctx, s.audit, numbered(from, maxNumber), options.Find().SetSort(byID(1)).SetLimit(entriesAtOnce))
 	for i := range docs {
-		entries = append(entries, clientcfg.ReadPolicyEntry(docs[i].text(), docs[i].Version, docs[i].id()))
+		if version, ok := docs[i].version(); ok {
+			entries = append(entries, clientcfg.ReadPolicyEntry(docs[i].text(), version, docs[i].id()))
+		}
 	}
 	return entries, err
 }

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"oauth-server/internal/grants"
@@ -30,19 +31,45 @@ func (s *Store) SessionsOf(ctx context.Context, username string) (list []grants.
 	return list, err
 }
 
-// FamiliesOf implements [grants.SignIns].
-func (s *Store) FamiliesOf(ctx context.Context, username string, limit int) (list []grants.Family, err error) {
+// familiesAtOnce is the size of a batch.
+const familiesAtOnce = 1000
+
+// FamiliesOf implements [grants.SignIns]. The timeout is that of each batch.
+func (s *Store) FamiliesOf(ctx context.Context, username string, each func([]grants.Family) error) error {
 	if !utf8.ValidString(username) {
-		return nil, nil
+		return nil
 	}
-	err = s.do(ctx, "read families of user", func(ctx context.Context) error {
-		families := bson.D{{Key: "username", Value: username}, {Key: "generation", Value: bson.D{{Key: "$gte", Value: int64(1)}}}}
-		docs, err := findAll[grantDoc](ctx, s.grants, families, options.Find().SetLimit(int64(limit)))
-		list = make([]grants.Family, 0, len(docs))
-		for _, doc := range docs {
-			list = append(list, doc.family(secret.Digest{}))
-		}
+	const operation = "read families of user"
+	families := bson.D{{Key: "username", Value: username}, {Key: "generation", Value: bson.D{{Key: "$gte", Value: int64(1)}}}}
+	var cursor *mongo.Cursor
+	err := s.do(ctx, operation, func(ctx context.Context) (err error) {
+		cursor, err = s.grants.Find(ctx, families, options.Find().SetBatchSize(familiesAtOnce).SetComment(comment(ctx)))
 		return err
 	})
-	return list, err
+	if err != nil {
+		return err
+	}
+	defer func() { _ = cursor.Close(context.WithoutCancel(ctx)) }()
+	for more := true; more; {
+		var some []grants.Family
+		err := s.do(ctx, operation, func(ctx context.Context) error {
+			for more = cursor.Next(ctx); more; more = cursor.Next(ctx) {
+				var doc grantDoc
+				if cursor.Decode(&doc) == nil {
+					some = append(some, doc.family(secret.Digest{}))
+				}
+				if cursor.RemainingBatchLength() == 0 {
+					break
+				}
+			}
+			return cursor.Err()
+		})
+		if err == nil && len(some) > 0 {
+			err = each(some)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

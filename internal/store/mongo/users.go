@@ -48,7 +48,11 @@ func (s *Store) User(ctx context.Context, name string) (grants.User, error) {
 // storedUser decodes a document. What it holds beside the fields of this release is ignored.
 func storedUser(raw bson.Raw) grants.StoredUser {
 	var doc userDoc
-	if err := bson.Unmarshal(raw, &doc); err != nil {
+	err := bson.Unmarshal(raw, &doc)
+	if year := max(doc.CreatedAt.Year(), doc.NotBefore.Year()); err == nil && year > 9999 { // JSON cannot show it
+		err = fmt.Errorf("a time in the year %d", year)
+	}
+	if err != nil {
 		return grants.StoredUser{User: grants.User{Name: idText(raw)}, Err: fmt.Errorf("%w: %w", grants.ErrUnreadableUser, err)}
 	}
 	return grants.StoredUser{User: grants.User(doc)}

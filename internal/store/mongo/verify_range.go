@@ -9,8 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// rangeOfIDs reads the documents of the scratch client as a range of _ids. In a scratch collection
-// it also deletes them as a range.
+// rangeOfIDs reads the documents of the scratch client as a range of _ids, and finds none of them in a
+// range of numbers. In a scratch collection it also deletes them as a range.
 func (v *verifier) rangeOfIDs(ctx context.Context) error {
 	if len(v.documents) == 0 {
 		return nil // it remains unchecked
@@ -24,6 +24,15 @@ func (v *verifier) rangeOfIDs(ctx context.Context) error {
 		return v.refused(checkRange, CheckFailed, err)
 	}
 	v.sameAsRange(inRange, "in the range")
+	numbers, err := v.read(ctx, numbered(0, maxNumber))
+	if err != nil {
+		return v.refused(checkRange, CheckFailed, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.documents)) {
+		if numbers[name] != nil {
+			v.fail(checkRange, "%q: it is in a range of numbers", name)
+		}
+	}
 	if !v.alone {
 		return nil
 	}

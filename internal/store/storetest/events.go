@@ -21,6 +21,44 @@ func event(minute int) clientcfg.Event {
 
 func testEvents(t *testing.T, target Target) {
 	t.Helper()
+	t.Run("events", func(t *testing.T) { addAndEndEvents(t, target) })
+	for i, spoil := range target.SpoilEvent {
+		t.Run(fmt.Sprint("an event that cannot be read ", i), func(t *testing.T) { unreadableEvent(t, target.fresh(t), spoil) })
+	}
+}
+
+// unreadableEvent spoils one: the others are found, that one is where it was, and what is no event is
+// passed over.
+func unreadableEvent(t *testing.T, b Backend, spoil func(t *testing.T, b Backend, key string)) {
+	t.Helper()
+	for i := range 4 {
+		succeed(t, "add", b.AddEvent(t.Context(), event(i)))
+	}
+	spoil(t, b, eventKey(2))
+	list, err := b.Events(t.Context(), clientcfg.EventQuery{})
+	succeed(t, "events", err)
+	equal(t, "events", 4, len(list))
+	for i, e := range list {
+		want := event(3 - i)
+		equal(t, "key", want.Key(), e.Key())
+		if want.Key() == eventKey(2) {
+			failWith(t, "that event", clientcfg.ErrUnreadableEvent, e.Err)
+		} else {
+			equal(t, "an event", want, e)
+		}
+	}
+	list, err = b.Events(t.Context(), clientcfg.EventQuery{Before: list[1].Key()})
+	succeed(t, "events", err)
+	equal(t, "the page after it", []clientcfg.Event{event(1), event(0)}, list)
+	_, err = b.SweepEvents(t.Context(), event(3).At)
+	succeed(t, "sweep", err)
+	list, err = b.Events(t.Context(), clientcfg.EventQuery{})
+	succeed(t, "events", err)
+	equal(t, "left", []clientcfg.Event{event(3)}, list)
+}
+
+func addAndEndEvents(t *testing.T, target Target) {
+	t.Helper()
 	b, ctx := target.fresh(t), t.Context()
 	minutes := func(q clientcfg.EventQuery) (out []string) {
 		t.Helper()

@@ -11,8 +11,14 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// testSignIns lists what users are signed in with.
 func testSignIns(t *testing.T, target Target) {
+	t.Helper()
+	t.Run("lists", func(t *testing.T) { listSignIns(t, target) })
+	t.Run("many families", func(t *testing.T) { manyFamilies(t, target.fresh(t)) })
+}
+
+// listSignIns lists what users are signed in with.
+func listSignIns(t *testing.T, target Target) {
 	t.Helper()
 	b, ctx := target.fresh(t), t.Context()
 	sessions := func(user string) []grants.Session {
@@ -21,18 +27,24 @@ func testSignIns(t *testing.T, target Target) {
 		succeed(t, "sessions", err)
 		return list
 	}
-	families := func(user string, limit int) (names []string) {
+	familiesOf := func(user string) (list []grants.Family) {
 		t.Helper()
-		list, err := b.FamiliesOf(ctx, user, limit)
-		succeed(t, "families", err)
-		for _, f := range list {
+		succeed(t, "families", b.FamiliesOf(ctx, user, func(some []grants.Family) error {
+			list = append(list, some...)
+			return nil
+		}))
+		return list
+	}
+	families := func(user string) (names []string) {
+		t.Helper()
+		for _, f := range familiesOf(user) {
 			names = append(names, fmt.Sprint(f.Family, " ", f.Generation))
 		}
 		slices.Sort(names)
 		return names
 	}
 	equal(t, "sessions of nobody", []grants.Session(nil), sessions("bob"))
-	equal(t, "families of nobody", []string(nil), families("bob", 10))
+	equal(t, "families of nobody", []string(nil), families("bob"))
 	for i := range 3 {
 		succeed(t, "create", errors.Join(
 			b.CreateSession(ctx, sessionOf("bob", i), mostSessions), b.CreateSession(ctx, sessionOf("bo", i), mostSessions)))
@@ -54,13 +66,32 @@ func testSignIns(t *testing.T, target Target) {
 	coded.Username = "bob"
 	begun := of("bob", "code")
 	succeed(t, "code", errors.Join(b.CreateCode(ctx, coded), b.RedeemCode(ctx, coded.Digest, &begun)))
-	equal(t, "families", []string{"family of code 1", "family of first 2", "family of second 1"}, families("bob", 10))
-	equal(t, "at most so many", 2, len(families("bob", 2)))
-	list, err := b.FamiliesOf(ctx, "bo", 1)
-	succeed(t, "families", err)
+	equal(t, "families", []string{"family of code 1", "family of first 2", "family of second 1"}, families("bob"))
+	equal(t, "families of a name that is no text", []string(nil), families("bob\xff"))
+	failed := errors.New("failed")
+	failWith(t, "families, until it fails", failed, b.FamiliesOf(ctx, "bob", func([]grants.Family) error { return failed }))
 	want := of("bo", "third")
 	want.Digest = secret.Digest{}
-	equal(t, "a whole family", []grants.Family{want}, list)
+	equal(t, "a whole family", []grants.Family{want}, familiesOf("bo"))
+}
+
+// manyFamilies: all are found, whatever is done to those that were, and however many others there are.
+func manyFamilies(t *testing.T, b Backend) {
+	t.Helper()
+	ctx, number, seen := t.Context(), 2500, map[string]bool{}
+	all(t, number, func(i int) error {
+		f := family(fmt.Sprint(i))
+		f.Username = []string{"bob", "other"}[i%2]
+		return b.CreateFamily(ctx, f)
+	})
+	err := b.FamiliesOf(ctx, "bob", func(some []grants.Family) error {
+		for _, f := range some {
+			seen[f.Family] = true
+		}
+		return b.Revoke(ctx, some[0].Family, Epoch)
+	})
+	succeed(t, "families", err)
+	equal(t, "families", number/2, len(seen))
 }
 
 func pagesOfUsers(t *testing.T, b Backend) {

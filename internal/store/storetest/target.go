@@ -37,6 +37,8 @@ type Target struct {
 	Spoil func(t *testing.T, b Backend, id string)
 	// SpoilEntry are ways to replace an entry of the trail by something that is none.
 	SpoilEntry []func(t *testing.T, b Backend, version int64)
+	// SpoilEvent are ways to replace an event by something that is none.
+	SpoilEvent []func(t *testing.T, b Backend, key string)
 	// SpoilUser stores something under the name of a user that is no user.
 	SpoilUser func(t *testing.T, b Backend, name string)
 }

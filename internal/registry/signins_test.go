@@ -1,0 +1,61 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// TestFamiliesBehindThoseThatEnded: sign-ins that count are listed and ended, however many have ended.
+func TestFamiliesBehindThoseThatEnded(t *testing.T) {
+	ctx, store := t.Context(), openTestStore(t)
+	_, err := CreateUser(ctx, store, "ada", testPassword, clientcfg.NoAccess, noon)
+	check.OK(t, err)
+	c, _, err := CreateClient(ctx, store, clientcfg.Client{ID: "shop"}, noon)
+	check.OK(t, err)
+	u, err := store.User(ctx, "ada")
+	check.OK(t, err)
+	const number, every = 2 * MostFamilies, 100
+	errs := make(chan error)
+	for i := range number {
+		go func() {
+			f := grants.Family{
+				Authorization: grants.Authorization{
+					ClientID: "shop", Username: "ada", Family: fmt.Sprint("family ", i), AuthTime: noon, UserStamp: u.Stamp.Carried(),
+				},
+				Digest: secret.DigestOf(fmt.Sprint(i)), Generation: 1, IssuedAt: noon, ExpiresAt: noon.Add(time.Hour), ClientStamp: c.Stamp.Carried(),
+			}
+			err := store.CreateFamily(ctx, f)
+			if i%every != 0 {
+				name, until := f.Revocation(noon)
+				err = errors.Join(err, store.Revoke(ctx, name, until))
+			}
+			errs <- err
+		}()
+	}
+	for range number {
+		check.OK(t, <-errs)
+	}
+	r := New(Options{Store: store, Now: func() time.Time { return noon }})
+	_, list, err := r.Families(ctx, "ada")
+	check.OK(t, err)
+	check.Equal(t, "listed", len(list), number/every)
+	n, err := r.RevokeFamilies(ctx, "ada", list[0].ID)
+	check.OK(t, err)
+	check.Equal(t, "ended by its ID", n, 1)
+	if _, err := r.RevokeFamilies(ctx, "ada", list[0].ID); !errors.Is(err, ErrNoFamily) {
+		t.Errorf("end it again: %v", err)
+	}
+	n, err = r.RevokeFamilies(ctx, "ada", "")
+	check.OK(t, err)
+	check.Equal(t, "ended", n, number/every-1)
+	_, list, err = r.Families(ctx, "ada")
+	check.OK(t, err)
+	check.Equal(t, "listed afterwards", len(list), 0)
+}
