@@ -125,7 +125,7 @@ func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx) error {
 	}
 	if b := tx.Bucket(eventsBucket); b != nil {
 		if key, value := b.Cursor().Last(); key != nil {
-			if e, err := decodeEvent(key, value); err == nil {
+			if e, ok := clientcfg.ReadEvent(string(key), value); ok && e.Err == nil {
 				sum.Event = e.At
 			}
 		}
@@ -164,8 +164,8 @@ var readers = map[string]func(key, value []byte) error{
 		return err
 	},
 	string(eventsBucket): func(key, value []byte) error {
-		_, err := decodeEvent(key, value)
-		return err
+		e, _ := clientcfg.ReadEvent(string(key), value)
+		return e.Err
 	},
 	string(auditBucket): func(key, value []byte) error {
 		version, err := policyVersion(key)
