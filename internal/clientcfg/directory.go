@@ -27,18 +27,22 @@ type Directory struct {
 // ReadDirectory reads all clients. A client that cannot be read, or whose registration is not valid,
 // takes only itself out: it is one of [Directory.Unreadable].
 func ReadDirectory(ctx context.Context, store Store) (*Directory, error) {
-	return readDirectory(ctx, store, &Directory{}, &shapes{})
+	e, mark, err := readClients(ctx, store, &Directory{}, &shapes{})
+	if err != nil {
+		return nil, err
+	}
+	return e.directory(mark), nil
 }
 
-// readDirectory shares with the old one the clients that are the same.
-func readDirectory(ctx context.Context, store Store, old *Directory, known *shapes) (*Directory, error) {
+// readClients shares with the old directory the clients that are the same.
+func readClients(ctx context.Context, store Store, old *Directory, known *shapes) (*directoryEdit, Mark, error) {
 	e := (&Directory{}).edit(known)
 	e.from = old
 	mark, err := store.Clients(ctx, e.apply)
 	if err != nil {
-		return nil, fmt.Errorf("clientcfg: read clients: %w", err)
+		return nil, mark, fmt.Errorf("clientcfg: read clients: %w", err)
 	}
-	return e.directory(mark), nil
+	return e, mark, nil
 }
 
 // Client returns a copy of the client of that ID. When its secrets were used is not in it.
@@ -160,18 +164,37 @@ func (e *directoryEdit) apply(r Record) {
 	if r.Gone {
 		return
 	}
-	e.next.tags += r.Tag
 	if err := r.check(); err != nil {
-		e.ownUnreadable()
-		e.next.unreadable[r.ID] = unreadable{err, r.Tag}
+		e.addUnreadable(r.ID, unreadable{err, r.Tag})
 		return
 	}
 	added := e.known.entry(&r)
 	if known, ok := e.from.clients.Get(r.ID); ok && *known == *added {
 		added = known
 	}
-	e.clients.Set(added.id(), added)
-	e.count(added, 1)
+	e.add(added)
+}
+
+// copy makes the client what it is in another directory.
+func (e *directoryEdit) copy(id string, other *Directory) {
+	e.remove(id)
+	if c, ok := other.clients.Get(id); ok {
+		e.add(c)
+	} else if u, ok := other.unreadable[id]; ok {
+		e.addUnreadable(id, u)
+	}
+}
+
+func (e *directoryEdit) add(c *entry) {
+	e.next.tags += c.changeTag
+	e.clients.Set(c.id(), c)
+	e.count(c, 1)
+}
+
+func (e *directoryEdit) addUnreadable(id string, u unreadable) {
+	e.next.tags += u.tag
+	e.ownUnreadable()
+	e.next.unreadable[id] = u
 }
 
 func (e *directoryEdit) remove(id string) {

@@ -18,3 +18,10 @@ func NewPolicySnapshot(base ratelimit.Settings, set PolicySet) (*PolicySnapshot,
 	d.set.Version = set.Version
 	return d.finish()
 }
+
+// Shares reports whether a directory has the client of that ID from the other one, and no copy of it.
+func (d *Directory) Shares(other *Directory, id string) bool {
+	own, _ := d.clients.Get(id)
+	theirs, _ := other.clients.Get(id)
+	return own == theirs
+}

@@ -2,6 +2,7 @@ package clientcfg
 
 import (
 	"hash/maphash"
+	"maps"
 	"slices"
 )
 
@@ -13,6 +14,13 @@ const mostShapes = 1 << 12
 type shapes struct {
 	byHash map[uint64]*Client
 	hash   maphash.Hash
+}
+
+// clone returns shapes that another goroutine may use.
+func (s *shapes) clone() *shapes {
+	c := &shapes{byHash: maps.Clone(s.byHash)}
+	c.hash.SetSeed(s.hash.Seed())
+	return c
 }
 
 // of returns a shape that is equal: the one that was seen last of those with the hash, or this one. All

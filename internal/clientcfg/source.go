@@ -21,7 +21,7 @@ const (
 	sumUntil = 3 * time.Minute // after the first of these comparisons was due
 )
 
-// mostWait is how long [Source.Renew] waits for another reader, which may be reading all clients.
+// mostWait is how long [Source.Renew] waits for another reader of changes.
 const mostWait = time.Second
 
 // Source holds the newest [Directory]. Reads are a pointer load.
@@ -31,10 +31,14 @@ type Source struct {
 	current atomic.Pointer[Directory]
 	checked atomic.Pointer[time.Time]
 
-	turn  chan struct{} // holds a token while a refresh runs; guards the fields below
+	turn  chan struct{} // holds a token while changes are read; guards the fields below
 	known shapes
-	sumAt time.Time // when the sum is compared next
-	allAt time.Time // from when on all clients are read if that comparison says nothing
+	// behind: the directory lacks changes from before its mark. It follows what changes after it, and is
+	// not the newest until all clients are read.
+	behind    bool
+	meanwhile map[string]struct{} // IDs of the changes since a read of all clients began; nil: none is under way
+	sumAt     time.Time           // when the sum is compared next
+	allAt     time.Time           // from when on all clients are read if that comparison says nothing
 }
 
 // NewSource reads the first directory and fails if the store cannot be read. When a client cannot be
@@ -59,8 +63,9 @@ func (s *Source) Directory() *Directory { return s.current.Load() }
 // CheckedAt is when the directory was last found to be the newest.
 func (s *Source) CheckedAt() time.Time { return *s.checked.Load() }
 
-// Refresh reads what has changed in the store, and all clients if that is not known. After an error
-// the last good directory stays in use.
+// Refresh reads what has changed in the store, and all clients if that is not known. It follows what
+// changes while it does the latter, which one caller at a time does. After an error the last good
+// directory stays in use.
 func (s *Source) Refresh(ctx context.Context) error {
 	if err := s.take(ctx); err != nil {
 		return err
@@ -110,34 +115,47 @@ func (s *Source) refresh(ctx context.Context) error {
 	old := s.current.Load()
 	if old == nil {
 		s.sumIn(rand.N(sumEvery)) //nolint:gosec // spreads the instances
-		return s.readAll(ctx, &Directory{})
+		return s.readFirst(ctx)
 	}
 	next, err := s.follow(ctx, old)
 	switch {
+	case s.meanwhile != nil: // another caller reads all
+		return err
 	case errors.Is(err, ErrMarkLost):
-		return s.readAll(ctx, old)
+		return s.catchUp(ctx)
 	case err == nil && time.Now().After(s.sumAt):
 		return s.compareSum(ctx, next)
 	}
 	return err
 }
 
-// follow reads the changes since a directory, and returns the one that is in use afterwards.
+// follow reads the changes since a directory, and returns the one that is in use afterwards. If that is
+// not the newest in spite of it, the error is [ErrMarkLost].
 func (s *Source) follow(ctx context.Context, old *Directory) (*Directory, error) {
 	asked := time.Now()
-	e, changed := old.edit(&s.known), false
+	e := old.edit(&s.known)
+	var changed []string
 	mark, err := s.store.ClientChanges(ctx, old.mark, func(r Record) {
 		e.apply(r)
-		changed = true
+		changed = append(changed, r.ID)
 	})
 	if err != nil {
 		return old, fmt.Errorf("clientcfg: read changes of clients: %w", err)
 	}
 	next := old
-	if changed || mark != old.mark {
+	if len(changed) > 0 || mark != old.mark {
 		next = e.directory(mark)
 	}
-	s.adopt(ctx, old, next, asked)
+	if s.meanwhile != nil {
+		for _, id := range changed {
+			s.meanwhile[id] = struct{}{}
+		}
+	}
+	s.use(ctx, old, next)
+	if s.behind {
+		return next, fmt.Errorf("clientcfg: read changes of clients: %w", ErrMarkLost)
+	}
+	s.checked.Store(&asked)
 	return next, nil
 }
 
@@ -169,11 +187,11 @@ func (s *Source) compareSum(ctx context.Context, d *Directory) error {
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "clients may have been changed by another release; reading all",
 		slog.Int64("clients", sum.Clients), slog.Int("known", next.Len()), slog.Bool("announced_meanwhile", meanwhile))
-	if err := s.readAll(ctx, next); err != nil {
-		return err
+	err = s.readAll(ctx)
+	if err == nil {
+		s.sumLater()
 	}
-	s.sumLater()
-	return nil
+	return err
 }
 
 func (s *Source) sumLater() {
@@ -183,25 +201,6 @@ func (s *Source) sumLater() {
 func (s *Source) sumIn(d time.Duration) {
 	s.sumAt = time.Now().Add(d)
 	s.allAt = s.sumAt.Add(sumUntil)
-}
-
-func (s *Source) readAll(ctx context.Context, old *Directory) error {
-	asked := time.Now()
-	next, err := readDirectory(ctx, s.store, old, &s.known)
-	if err != nil {
-		return err
-	}
-	s.adopt(ctx, old, next, asked)
-	return nil
-}
-
-// adopt makes the next directory, which was the newest when it was asked for, the one in use.
-func (s *Source) adopt(ctx context.Context, old, next *Directory, asked time.Time) {
-	s.current.Store(next)
-	s.checked.Store(&asked)
-	if next != old {
-		s.logUnreadable(ctx, old, next)
-	}
 }
 
 // mostLogged bounds the lines of one refresh.

@@ -41,6 +41,13 @@ func (f *fakeStore) Clients(_ context.Context, each func(clientcfg.Record)) (cli
 	return clientcfg.Mark{Number: int64(len(f.changed))}, f.err
 }
 
+func (f *fakeStore) ClientsMark(context.Context) (clientcfg.Mark, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lost = false
+	return clientcfg.Mark{Number: int64(len(f.changed))}, f.err
+}
+
 func (f *fakeStore) record(id string) clientcfg.Record {
 	c, ok := f.clients[id]
 	return clientcfg.Record{ID: id, Client: c, Gone: !ok, Tag: f.tags[id]}

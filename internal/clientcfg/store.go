@@ -31,6 +31,8 @@ type Store interface {
 	// made meanwhile may be missing in what was read, and is after the mark then.
 	// After an error, each may have been called with some.
 	Clients(ctx context.Context, each func(Record)) (Mark, error)
+	// ClientsMark returns such a mark alone.
+	ClientsMark(ctx context.Context) (Mark, error)
 	// ClientChanges calls each with every client that was changed, added or
 	// deleted since the mark, as it is now, and returns the mark to continue
 	// from. A client may come several times, in the order in which it was read,

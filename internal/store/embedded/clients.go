@@ -29,6 +29,15 @@ func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (mark 
 	return mark, err
 }
 
+// ClientsMark implements [clientcfg.Store].
+func (s *Store) ClientsMark(ctx context.Context) (mark clientcfg.Mark, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) (err error) {
+		mark, err = readMark(tx)
+		return err
+	})
+	return mark, err
+}
+
 // Client implements [clientcfg.Store].
 func (s *Store) Client(ctx context.Context, id string) (c clientcfg.Client, err error) {
 	err = s.view(ctx, func(tx *bolt.Tx) (err error) {

@@ -91,15 +91,21 @@ func digestOf(b []byte) (d secret.Digest, err error) {
 func newEtag() int64 { return 1 + rand.Int64N(1<<40) } //nolint:gosec // distinguishes versions; no secret
 
 // Clients implements [clientcfg.Store].
-func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (mark clientcfg.Mark, err error) {
-	err = s.do(ctx, "read last change of clients", func(ctx context.Context) (err error) {
-		mark, err = s.lastMark(ctx)
-		return err
-	})
+func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (clientcfg.Mark, error) {
+	mark, err := s.ClientsMark(ctx)
 	if err != nil {
 		return mark, err
 	}
 	return mark, s.eachClient(ctx, bson.D{}, each)
+}
+
+// ClientsMark implements [clientcfg.Store].
+func (s *Store) ClientsMark(ctx context.Context) (mark clientcfg.Mark, err error) {
+	err = s.do(ctx, "read last change of clients", func(ctx context.Context) (err error) {
+		mark, err = s.lastMark(ctx)
+		return err
+	})
+	return mark, err
 }
 
 // clientsAtOnce is the size of a batch, about 2 MB. The server's own is 16 MB, which one that is busy

@@ -91,8 +91,10 @@ func followChanges(t *testing.T, b Backend) {
 		}, []string{"x"}},
 	}
 	for _, step := range steps {
+		before, err := b.ClientsMark(ctx)
+		succeed(t, "mark of clients", err)
+		equal(t, "mark before "+step.name, f.mark, before)
 		succeed(t, step.name, step.do())
-		before := f.mark
 		f.follow(t)
 		slices.Sort(f.seen)
 		equal(t, "read after "+step.name, step.want, slices.Compact(f.seen))

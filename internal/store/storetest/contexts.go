@@ -62,6 +62,7 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	}
 	_, errs["Clients"] = b.Clients(ctx, func(clientcfg.Record) {})
 	_, errs["Client"] = b.Client(ctx, "there")
+	_, errs["ClientsMark"] = b.ClientsMark(ctx)
 	_, errs["ClientChanges"] = b.ClientChanges(ctx, clientcfg.Mark{}, func(clientcfg.Record) {})
 	_, errs["Keys"] = b.Keys(ctx)
 	_, errs["Shared"] = b.Shared(ctx, "new")

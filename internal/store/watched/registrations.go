@@ -14,6 +14,13 @@ func (s *Store) Clients(ctx context.Context, each func(clientcfg.Record)) (_ cli
 	return s.backend.Clients(ctx, each)
 }
 
+// ClientsMark implements clientcfg.Store.
+func (s *Store) ClientsMark(ctx context.Context) (_ clientcfg.Mark, err error) {
+	ctx, end := s.observer.Begin(ctx, "read_clients_mark")
+	defer func() { end(failed(err)) }()
+	return s.backend.ClientsMark(ctx)
+}
+
 // ClientChanges implements clientcfg.Store.
 func (s *Store) ClientChanges(ctx context.Context, since clientcfg.Mark, each func(clientcfg.Record)) (_ clientcfg.Mark, err error) {
 	ctx, end := s.observer.Begin(ctx, "read_client_changes")
