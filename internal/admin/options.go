@@ -73,6 +73,7 @@ type Options struct {
 	Users    Users
 	Clients  Clients
 	Policies *clientcfg.PolicySource
+	Resets   *Resets // that Policies calls, and that run
 	Audit    clientcfg.AuditLog
 	Registry registry.Store // clients and users, to be changed
 	Events   clientcfg.EventLog
@@ -136,6 +137,7 @@ func (o *Options) validate() error {
 		{"Users", o.Users == nil},
 		{"Clients", o.Clients == nil},
 		{"Policies", o.Policies == nil},
+		{"Resets", o.Resets == nil},
 		{"Audit", o.Audit == nil},
 		{"Registry", o.Registry == nil},
 		{"Events", o.Events == nil},

@@ -2,6 +2,8 @@ package admin
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -13,7 +15,8 @@ import (
 )
 
 // resetCounters forgets the counts of a client, or of one of its users, on all instances:
-// the reset is the next entry of the trail of the policies.
+// the reset is the next entry of the trail of the policies. It answers when they are gone from the store
+// too, because what is only forgotten in memory would be back if this process died.
 func (s *Server) resetCounters(c *call) error {
 	if err := c.parameters("username", "reason"); err != nil {
 		return err
@@ -35,7 +38,7 @@ func (s *Server) resetCounters(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
 	defer cancel()
-	_, err = s.o.Policies.Change(ctx, func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
+	next, err := s.o.Policies.Change(ctx, func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
 		reset, err := clientcfg.ResetCounters(id, user)
 		return clientcfg.PolicyEntry{Changes: []clientcfg.Change{reset}, AuditEntry: clientcfg.AuditEntry{
 			ID: secret.ID(), At: s.o.Now().UTC().Truncate(time.Millisecond), Actor: c.caller.actor(), Action: actionReset,
@@ -44,6 +47,13 @@ func (s *Server) resetCounters(c *call) error {
 	})
 	if err != nil {
 		return err
+	}
+	if err := s.o.Resets.Carried(ctx, next.Version()); err != nil {
+		p := problem(http.StatusServiceUnavailable, typeUnavailable, "Not forgotten in the store",
+			"the reset is in the audit trail, and this instance has forgotten the counts, but the store has not yet; "+
+				"every instance tries again as long as it runs; if the counts come back, reset them again")
+		p.cause = err
+		return p
 	}
 	c.Response().WriteHeader(http.StatusNoContent)
 	return nil
@@ -70,37 +80,46 @@ type Resets struct {
 	store    Eraser
 	log      *slog.Logger
 	wake     chan struct{}
+	stopped  chan struct{} // closed when Run has been stopped
+	stop     sync.Once
 
 	mu    sync.Mutex
-	queue []clientcfg.Reset
+	queue []*storedReset
+}
+
+// storedReset is a reset that is not carried out in the store yet.
+type storedReset struct {
+	clientcfg.Reset
+	ids  []string // whose counters are still to be removed; only Run uses them
+	done chan struct{}
 }
 
 // NewResets takes the counters of this process and the store that they are shared through;
 // nil if they are not shared.
 func NewResets(counters Forgetter, store Eraser, log *slog.Logger) *Resets {
-	return &Resets{counters: counters, store: store, log: log, wake: make(chan struct{}, 1)}
+	return &Resets{counters: counters, store: store, log: log, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
 
 // Adopted carries out the resets that are new in a snapshot; see [clientcfg.PolicyOptions].
 func (r *Resets) Adopted(_, next *clientcfg.PolicySnapshot) {
 	for _, reset := range next.Resets() {
-		r.forget(reset)
-		r.enqueue(reset)
-	}
-}
-
-// forget drops the keys of the client and of its candidate.
-func (r *Resets) forget(reset clientcfg.Reset) {
-	for _, id := range []string{reset.ClientID, clientcfg.CandidateID(reset.ClientID)} {
-		if reset.Username == nil {
-			r.counters.ResetClient(id)
-		} else {
-			r.counters.Reset(ratelimit.Key{ClientID: id, Username: *reset.Username})
+		ids := []string{reset.ClientID, clientcfg.CandidateID(reset.ClientID)}
+		for _, id := range ids {
+			r.forget(id, reset.Username)
 		}
+		r.enqueue(&storedReset{reset, ids, make(chan struct{})})
 	}
 }
 
-func (r *Resets) enqueue(reset clientcfg.Reset) {
+func (r *Resets) forget(id string, username *string) {
+	if username == nil {
+		r.counters.ResetClient(id)
+	} else {
+		r.counters.Reset(ratelimit.Key{ClientID: id, Username: *username})
+	}
+}
+
+func (r *Resets) enqueue(reset *storedReset) {
 	if r.store == nil {
 		return
 	}
@@ -111,6 +130,33 @@ func (r *Resets) enqueue(reset clientcfg.Reset) {
 	case r.wake <- struct{}{}:
 	default: // already awake
 	}
+}
+
+var errResetsStopped = errors.New("admin: the server stops")
+
+// Carried waits until the store has forgotten what was reset up to a version of the policies. It returns
+// an error if ctx or Run ends before.
+func (r *Resets) Carried(ctx context.Context, version int64) error {
+	for reset := r.first(); reset != nil && reset.Version <= version; reset = r.first() {
+		select {
+		case <-reset.done:
+		case <-r.stopped:
+			return errResetsStopped
+		case <-ctx.Done():
+			return fmt.Errorf("admin: wait until the store has forgotten: %w", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// first returns the oldest reset that the store has not carried out; nil if there is none.
+func (r *Resets) first() *storedReset {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) == 0 {
+		return nil
+	}
+	return r.queue[0]
 }
 
 // eraseRetry is the pause after a failure of the store.
@@ -126,6 +172,7 @@ func (r *Resets) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
+			r.stop.Do(func() { close(r.stopped) })
 			return nil
 		case <-r.wake:
 		case <-retry:
@@ -134,24 +181,20 @@ func (r *Resets) Run(ctx context.Context) error {
 }
 
 // erase erases the counters of every queued reset. It stops at the first error and leaves
-// that reset in the queue.
+// that reset in the queue, without what was erased: that is counted anew.
 func (r *Resets) erase(ctx context.Context) error {
-	for {
-		r.mu.Lock()
-		if len(r.queue) == 0 {
-			r.mu.Unlock()
-			return nil
-		}
-		reset := r.queue[0]
-		r.mu.Unlock()
-		for _, id := range []string{reset.ClientID, clientcfg.CandidateID(reset.ClientID)} {
-			if err := r.store.EraseCounters(ctx, id, reset.Username); err != nil {
+	for reset := r.first(); reset != nil; reset = r.first() {
+		for len(reset.ids) > 0 {
+			if err := r.store.EraseCounters(ctx, reset.ids[0], reset.Username); err != nil {
 				return err
 			}
+			r.forget(reset.ids[0], reset.Username) // counts that were read from the store meanwhile
+			reset.ids = reset.ids[1:]
 		}
-		r.forget(reset) // counts that were read from the store meanwhile
 		r.mu.Lock()
 		r.queue = r.queue[1:]
 		r.mu.Unlock()
+		close(reset.done)
 	}
+	return nil
 }

@@ -22,6 +22,7 @@ import (
 type erasures struct {
 	mu   sync.Mutex
 	down bool
+	lost string // fails once
 	done []string
 }
 
@@ -30,6 +31,10 @@ func (e *erasures) EraseCounters(_ context.Context, clientID string, _ *string) 
 	defer e.mu.Unlock()
 	if e.down {
 		return errors.New("no database")
+	}
+	if e.lost == clientID {
+		e.lost = ""
+		return errors.New("the connection was closed")
 	}
 	e.done = append(e.done, clientID)
 	return nil
@@ -47,10 +52,11 @@ func (e *erasures) seen() []string {
 	return append([]string(nil), e.done...)
 }
 
-// TestResetsAreErasedInTheStore: in their order, and again each second after a failure.
+// TestResetsAreErasedInTheStore: in their order, and again each second after a failure. What was erased
+// before the failure is not erased again.
 func TestResetsAreErasedInTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &erasures{down: true}
+		store := &erasures{down: true, lost: clientcfg.CandidateID("shop")}
 		resets := admin.NewResets(ratelimit.NewCounters(10), store, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -72,7 +78,7 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 		synctest.Wait()
 		equal(t, "erased while the store fails", len(store.seen()), 0)
 		store.setDown(false)
-		<-time.After(time.Second)
+		<-time.After(2 * time.Second)
 		synctest.Wait()
 		want := []string{"shop", clientcfg.CandidateID("shop"), "app", clientcfg.CandidateID("app")}
 		if diff := cmp.Diff(want, store.seen()); diff != "" {
@@ -80,5 +86,76 @@ func TestResetsAreErasedInTheStore(t *testing.T) {
 		}
 		stop()
 		check.OK(t, <-done)
+	})
+}
+
+// resetting is an instance whose counts are in a store, which the resets of the instance erase.
+func resetting(t *testing.T, store *erasures) *instance {
+	t.Helper()
+	resets := admin.NewResets(ratelimit.NewCounters(10), store, slog.New(slog.DiscardHandler))
+	w := newInstance(t, "i-1", openStore(t), file(), func(o *admin.Options) {
+		var err error
+		o.Policies, err = clientcfg.NewPolicySource(t.Context(), o.Audit.(*shared), clientcfg.PolicyOptions{Base: file(), Adopted: resets.Adopted})
+		check.OK(t, err)
+		o.Resets = resets
+	})
+	w.resets = resets
+	return w
+}
+
+// run runs the resets of the instance; what it returns stops them.
+func (w *instance) run() (stop func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.resets.Run(ctx) }()
+	return func() {
+		cancel()
+		check.OK(w.t, <-done)
+	}
+}
+
+func (w *instance) reset(path string) answer {
+	return w.send(request{method: "DELETE", path: path + "?reason=test", token: writer})
+}
+
+// TestResetIsAnsweredWhenTheStoreHasForgotten: a process that dies right after the answer has nothing left
+// to do. Where the store fails that is what the answer says, after a while, and the trail has the order.
+func TestResetIsAnsweredWhenTheStoreHasForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &erasures{}
+		w := resetting(t, store)
+		defer w.run()()
+		w.reset("/clients/shop/counters").is(204)
+		equal(t, "erased when it is answered", len(store.seen()), 2)
+
+		store.setDown(true)
+		began := time.Now()
+		w.reset("/clients/app/counters").is(503).says("the store has not yet")
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("answered after %v", took)
+		}
+		equal(t, "erased while the store fails", len(store.seen()), 2)
+		equal(t, "entries in the trail", len(w.get("/audit").at("entries").([]any)), 2)
+
+		time.AfterFunc(3*time.Second, func() { store.setDown(false) })
+		w.reset("/clients/ops/counters").is(204) // after the one before
+		want := []string{"shop", clientcfg.CandidateID("shop"), "app", clientcfg.CandidateID("app"), "ops", clientcfg.CandidateID("ops")}
+		if diff := cmp.Diff(want, store.seen()); diff != "" {
+			t.Errorf("erased (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestResetWhileTheServerStops is not acknowledged, and does not wait for what has ended.
+func TestResetWhileTheServerStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &erasures{}
+		w := resetting(t, store)
+		w.run()()
+		began := time.Now()
+		w.reset("/clients/shop/counters").is(503).says("reset them again")
+		if took := time.Since(began); took != 0 {
+			t.Errorf("answered after %v", took)
+		}
 	})
 }

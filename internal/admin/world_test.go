@@ -172,7 +172,7 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 	o := admin.Options{
 		UserHash: func(username string) string { return "hash-of-" + username },
 		Issuer:   "https://issuer.example", Instance: func() string { return name }, Version: "test", Tokens: w.tokens, Clients: w.clients,
-		Policies: w.policies, Audit: store, Reports: store.reports, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
+		Policies: w.policies, Resets: w.resets, Audit: store, Reports: store.reports, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
 		Stored: store, Users: users{store}, Registry: store, Events: store,
 	}
 	for _, c := range change {

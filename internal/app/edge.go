@@ -152,6 +152,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 		Users:     f.watched,
 		Clients:   f.clients,
 		Policies:  l.policies,
+		Resets:    l.resets,
 		Audit:     f.store,
 		Registry:  f.store,
 		Events:    f.store,
