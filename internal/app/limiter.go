@@ -43,7 +43,7 @@ func newLimiter(ctx context.Context, f *foundation) (l *limiter, err error) {
 	}
 	l.syncer = l.newSyncer() //nolint:contextcheck // the report is made for heartbeats, outside of any request
 	l.stats = &syncStats{read: l.syncer.Stats}
-	l.resets = admin.NewResets(l.counters, f.store, f.log)
+	l.resets = admin.NewResets(l.counters, eraser{f.store, l.syncer}, f.log)
 	l.policies, err = clientcfg.NewPolicySource(ctx, watched.NewPolicies(f.store, f.telemetry), clientcfg.PolicyOptions{
 		Base: f.cfg.RateLimit.Settings, Adopted: l.resets.Adopted,
 	})
@@ -59,6 +59,20 @@ func newLimiter(ctx context.Context, f *foundation) (l *limiter, err error) {
 	l.warnOfShortCodes(ctx)
 	f.telemetry.watch(l)
 	return l, nil
+}
+
+// eraser removes counts from the store once no exchange is under way that may still bring them there.
+type eraser struct {
+	store  admin.Eraser
+	syncer *syncer.Syncer
+}
+
+// EraseCounters implements [admin.Eraser].
+func (e eraser) EraseCounters(ctx context.Context, clientID string, username *string) error {
+	if err := e.syncer.Settle(ctx); err != nil {
+		return err
+	}
+	return e.store.EraseCounters(ctx, clientID, username)
 }
 
 func (l *limiter) newSyncer() *syncer.Syncer {

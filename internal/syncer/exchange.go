@@ -127,6 +127,7 @@ func (s *Syncer) entriesOf(k ratelimit.Key, readOnly bool) (entries []entry) {
 // exchange makes one round trip for the counters of the entries. Errors are counted and pause the
 // queue.
 func (s *Syncer) exchange(ctx context.Context, entries []entry) error {
+	defer s.trips.begin()()
 	x := s.begin(entries)
 	if len(x.tasks) == 0 {
 		return nil

@@ -27,6 +27,7 @@ type Syncer struct {
 	stats    counts
 	health   *health
 	outage   outage
+	trips    trips
 
 	documentLog limiter // limits log lines about documents
 

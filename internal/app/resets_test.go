@@ -1,0 +1,63 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/admin"
+	"oauth-server/internal/check"
+	"oauth-server/internal/clock"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+	"oauth-server/internal/syncer/memstore"
+)
+
+// slowStore makes each exchange when it may, and then erases.
+type slowStore struct {
+	memstore.Store
+	may chan struct{}
+	log []string
+}
+
+func (s *slowStore) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	<-s.may
+	s.log = append(s.log, "written")
+	return s.Store.Exchange(ctx, items)
+}
+
+func (s *slowStore) EraseCounters(context.Context, string, *string) error {
+	s.log = append(s.log, "erased")
+	return nil
+}
+
+// TestResetsEraseWhatIsOnItsWay: counts that were sent to the store before they were reset are there when
+// it erases.
+func TestResetsEraseWhatIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, counters := &slowStore{may: make(chan struct{})}, ratelimit.NewCounters(10)
+		cfg := syncer.DefaultConfig()
+		cfg.Clock, cfg.Log = clock.New(nil), slog.New(slog.DiscardHandler)
+		s := syncer.New(counters, store, nil, cfg)
+		policies, err := ratelimit.Compile(ratelimit.DefaultSettings())
+		check.OK(t, err)
+		shop := ratelimit.Key{ClientID: "shop"}
+		counters.Take(cfg.Clock.Now(), shop, policies.For("shop"), 1)
+		flushed, erased := make(chan error, 1), make(chan error, 1)
+		go func() { flushed <- s.Flush(t.Context(), shop) }()
+		synctest.Wait()
+		check.Equal(t, "the counts were in memory", counters.Reset(shop), true)
+		var e admin.Eraser = eraser{store, s}
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		check.ErrorSays(t, e.EraseCounters(soon, "shop", nil), "exchanges under way")
+		go func() { erased <- e.EraseCounters(t.Context(), "shop", nil) }()
+		synctest.Wait()
+		close(store.may)
+		check.OK(t, <-flushed)
+		check.OK(t, <-erased)
+		check.Equal(t, "order", store.log, []string{"written", "erased"})
+	})
+}

@@ -1,0 +1,52 @@
+package syncer
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// trips are the exchanges under way: each from before it takes counts until it has their outcome.
+type trips struct {
+	mu  sync.Mutex
+	all map[chan struct{}]bool // closed when the exchange ends
+}
+
+func (t *trips) begin() (end func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all = map[chan struct{}]bool{}
+	}
+	ended := make(chan struct{})
+	t.all[ended] = true
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.all, ended)
+		close(ended)
+	}
+}
+
+// underWay returns what is closed as each exchange ends that has begun.
+func (t *trips) underWay() (all []<-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for ended := range t.all {
+		all = append(all, ended)
+	}
+	return all
+}
+
+// Settle waits until every exchange that has begun has ended. Counts that were dropped from memory
+// before are in no write that is sent afterwards, so they can be removed from the store.
+func (s *Syncer) Settle(ctx context.Context) error {
+	for _, ended := range s.trips.underWay() {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return fmt.Errorf("syncer: wait for exchanges under way: %w", ctx.Err())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package syncer_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+)
+
+// TestSettle: what is dropped from memory while it is on its way to the store is there when Settle
+// returns, and not later.
+func TestSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &wrapped{took: 200 * time.Millisecond}
+		m := alone(t, store, nil)
+		defer m.syncer.Kill()
+		check.OK(t, m.syncer.Settle(t.Context()))
+		policy := policyOf(t, ratelimit.NewLimit("l", 5, time.Minute))
+		for range 5 {
+			m.take(keyOf(1), policy, 1)
+		}
+		for store.calls.Load() == 0 {
+			wait(time.Millisecond)
+		}
+		wait(100 * time.Millisecond)
+		check.Equal(t, "dropped", m.counters.Reset(keyOf(1)), true)
+		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := m.syncer.Settle(soon); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("within a millisecond: %v", err)
+		}
+		check.OK(t, m.syncer.Settle(t.Context()))
+		before := store.Documents()
+		if len(before) != 1 {
+			t.Errorf("the write was not waited for: %v", before)
+		}
+		wait(time.Minute)
+		check.Equal(t, "documents later", store.Documents(), before)
+	})
+}
