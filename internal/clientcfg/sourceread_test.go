@@ -158,7 +158,9 @@ func TestChangesAreFollowedAfterALostMark(t *testing.T) {
 		check.Equal(t, "checked at", r.source.CheckedAt(), checked)
 		check.OK(t, r.end(nil))
 		r.has("when all are read", "missed", "new")
-		check.Equal(t, "checked at", r.source.CheckedAt(), time.Now())
+		if age := time.Since(r.source.CheckedAt()); age > 2*time.Second {
+			t.Errorf("the clients are of %v ago, and the read began later", age)
+		}
 		check.OK(t, r.source.Renew(t.Context(), 0))
 		check.Equal(t, "reads of all clients", r.store.reads, 2)
 	})
