@@ -156,7 +156,7 @@ func TestOvertakenChangeSaysByWhom(t *testing.T) {
 	}
 }
 
-// Two operators change one client at the same time, through different instances: the second is told who was first.
+// Two operators change one client at the same time, through different instances: the refusal of the second names the first.
 func TestConflictOnTwoInstances(t *testing.T) {
 	c := newOperatedCluster(t, 2)
 	c.limits(t, c.instances[0], "set", "shop", "--client", "1000/1h", "--yes")

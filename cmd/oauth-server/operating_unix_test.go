@@ -25,8 +25,8 @@ type step struct {
 	does    string // instead of a command
 }
 
-// notRun is how many blocks of docs/operating.md no test runs: what they need is not here. Whoever adds
-// one changes this number, so that none is left out by accident.
+// notRun is how many blocks of docs/operating.md no test runs: what they need is not here. A change that
+// adds one changes this number, so that none is left out by accident.
 const notRun = 4
 
 // TestOperatingDoc runs every command of docs/operating.md in one shell, in its

@@ -14,7 +14,7 @@ import (
 )
 
 // ServerName is the name (SNI) by which commands ask a server with TLS for the certificate of its key.
-// No certificate for the outside has it: names below .invalid are nobody's (RFC 2606).
+// No certificate for the outside has it: names below .invalid belong to no one (RFC 2606).
 const ServerName = "local.oauth-server.invalid"
 
 // private is the private key of the certificate. The server and its commands know it, as they know the key

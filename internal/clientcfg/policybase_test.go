@@ -93,7 +93,7 @@ func TestRebaseKeepsAllIfTheFileIsInvalid(t *testing.T) {
 	}
 }
 
-// TestRebaseForgetsNoCount: a key goes on from its count, whatever the file makes of its limit.
+// TestRebaseForgetsNoCount: a key keeps its count with every limit that the file can give it.
 func TestRebaseForgetsNoCount(t *testing.T) {
 	s := newPolicySource(t, &policyStore{})
 	counters, now := ratelimit.NewCounters(0), time.Unix(1e9, 0)

@@ -37,7 +37,7 @@ func (s *Source) catchUp(ctx context.Context) error {
 		return err
 	}
 	s.behind = false
-	s.checked.Store(&asked) // as the mark: whoever needs a newer directory follows from there
+	s.checked.Store(&asked) // as the mark: a request that needs a newer directory follows from there
 	return nil
 }
 
@@ -99,8 +99,8 @@ func (s *Source) readBeside(ctx context.Context, known *shapes) (*directoryEdit,
 	}
 }
 
-// followBeside follows what has changed. If it cannot, the directory is seen to grow old, and it does so
-// the next time.
+// followBeside follows what has changed. If it cannot, CheckedAt stays as it is, and the next
+// call does it.
 func (s *Source) followBeside(ctx context.Context) {
 	if s.take(ctx) != nil {
 		return

@@ -225,8 +225,8 @@ func TestRepeatedAtAnotherInstance(t *testing.T) {
 	}
 }
 
-// TestRefreshWithoutTheData: where the store has lost its data, the client is not told to throw its refresh
-// token away, which is good again when they are restored.
+// TestRefreshWithoutTheData: where the store has lost its data, the answer is no invalid_grant: the refresh
+// token is good again when they are restored.
 func TestRefreshWithoutTheData(t *testing.T) {
 	w := newWorld(t)
 	token := w.tokens("shop").RefreshToken

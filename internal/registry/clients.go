@@ -55,7 +55,7 @@ func (r *Registry) complete(c clientcfg.Client) (_ clientcfg.Client, shown strin
 	return c, shown
 }
 
-// ValidateClient returns what is wrong with a client to be registered, whoever else is. Errors:
+// ValidateClient returns what is wrong with a client to be registered, without a look at others. Errors:
 // *[InvalidError].
 func ValidateClient(c clientcfg.Client) error {
 	if !c.Public && c.SecretDigest.IsZero() {

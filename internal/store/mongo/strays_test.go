@@ -152,7 +152,7 @@ func TestDamagedAnnouncementAfterAnOpenOne(t *testing.T) {
 	sees(t, "one that ran", follows, counted, 1, "a", "b", "c", "d")
 }
 
-// TestStraysInTheTrail: no change is refused for them, nothing else is unreadable, and the sweep goes on.
+// TestStraysInTheTrail: no change is refused for them, nothing else is unreadable, and the sweep removes what is old.
 func TestStraysInTheTrail(t *testing.T) {
 	for _, before := range []int{0, 5} { // entries that are there before them
 		_, s, _ := throughProxy(t)
