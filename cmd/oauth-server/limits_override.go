@@ -27,7 +27,7 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 }
 
 func overridePath(clientID, username string) string {
-	return policyPath(clientID) + "/users/" + url.PathEscape(username)
+	return policyPath(clientID) + "/users/" + adminapi.Escape(username)
 }
 
 // checkForUser refuses flags that are about more than one user.

@@ -27,7 +27,7 @@ clients.`
 	return cmd
 }
 
-func tierPath(name string) string { return "/tiers/" + url.PathEscape(name) }
+func tierPath(name string) string { return "/tiers/" + adminapi.Escape(name) }
 
 func (l *limits) newTierList() *cobra.Command {
 	return &cobra.Command{
