@@ -64,7 +64,7 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 		e.Version, e.At, e.Changes = p.Version()+1, now, ch.made
 		after, err := p.Apply(&e)
 		if err == nil {
-			err = lockOut(s.concerned(ch.made), p, after)
+			err = s.lockOuts(ch.made, p, after)
 		}
 		if err != nil {
 			return e, err
@@ -104,6 +104,21 @@ func (s *Server) concerned(changes []clientcfg.Change) iter.Seq[*clientcfg.Clien
 			}
 		}
 	}
+}
+
+// lockOuts returns an error if the changes lock out an operator's client, now or when what is temporary ends.
+func (s *Server) lockOuts(changes []clientcfg.Change, before, after *clientcfg.PolicySnapshot) error {
+	if err := lockOut(s.concerned(changes), before, after); err != nil {
+		return err
+	}
+	was, is := before.Lasting(), after.Lasting()
+	if was == before && is == after {
+		return nil
+	}
+	if err := lockOut(s.concerned(changes), was, is); err != nil {
+		return problem(http.StatusConflict, typeLockOut, "Would lock out an admin client", "when what is temporary has ended: %v", err)
+	}
+	return nil
 }
 
 // lockOut returns an error if a change locks out an operator's client, of those that it concerns, that

@@ -1,10 +1,12 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,10 +41,7 @@ func (wholeSet) with(*clientcfg.PolicySnapshot, *strict.Value, time.Time) ([]cli
 
 func (wholeSet) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
 	out := adminapi.Set{Version: p.Version(), Targets: []adminapi.SetTarget{}}
-	lasting, err := p.Lasting()
-	if err != nil { // then they do not end either
-		lasting = p
-	}
+	lasting := p.Lasting()
 	for _, target := range setTargets(p) {
 		r, known := resourceOf(target)
 		if !known {
@@ -108,6 +107,24 @@ func (s *Server) makeChanges(c *call) error {
 			return altered(p, asked, now)
 		},
 	})
+}
+
+// without returns what would be changed if the patch changed nothing of what is not set: that is no change,
+// as it would set what comes from elsewhere.
+func (a *targetChange) without(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
+	if a.patch == nil || !isUnset(a.to, p) {
+		return nil, nil
+	}
+	base, err := strict.Of(a.to.base(p))
+	if err != nil {
+		return nil, fmt.Errorf("admin: encode: %w", err)
+	}
+	return a.to.with(p, base, now)
+}
+
+// same reports whether two lists change the same.
+func same(a, b []clientcfg.Change) bool {
+	return slices.EqualFunc(a, b, func(a, b clientcfg.Change) bool { return a.Target == b.Target && bytes.Equal(a.After, b.After) })
 }
 
 // readChanges reads which targets are to be changed, and for how long; 0: for good.
@@ -191,8 +208,12 @@ func altered(p *clientcfg.PolicySnapshot, asked []targetChange, now time.Time) (
 		if errs = append(errs, fields.Under(a.field+".value")...); err != nil {
 			continue
 		}
+		without, err := a.without(p, now)
+		if err != nil {
+			return nil, err
+		}
 		for i := range changes {
-			if p.Alters(&changes[i]) {
+			if p.Alters(&changes[i]) && !same(without, changes[i:i+1]) {
 				made = append(made, changes[i])
 			}
 		}

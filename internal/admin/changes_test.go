@@ -146,6 +146,8 @@ func TestPatchesInOneChange(t *testing.T) {
 	shop, _ := w.policies.Snapshot().Policy("shop")
 	equal(t, "shop", fmt.Sprint(shop.Trusted, shop.Client[0].Requests, shop.Note), "true 3")
 	equal(t, "app", w.policies.Snapshot().For("app").Mode, ratelimit.Off)
+	nothing := w.changes("", `{"changes":[{"target":"policies/viewer","patch":{"tier":null}}]}`).is(http.StatusOK)
+	equal(t, "a policy that is not set, without what it does not have", len(nothing.at("changes").([]any)), 0)
 	for body, field := range map[string]string{
 		`{"changes":[{"target":"policies/shop","patch":{},"value":{}}]}`:        "changes[0].patch",
 		`{"changes":[{"target":"policies/shop","patch":7}]}`:                    "changes[0].patch",

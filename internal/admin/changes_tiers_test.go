@@ -52,6 +52,10 @@ func TestTemporaryTierInUse(t *testing.T) {
 	w.changes("", `{"for":"1h","changes":[{"target":"tiers/gold","value":{"user":[{"requests":42}]}}]}`).is(http.StatusOK)
 	w.put("/policies/shop", `{"tier":"gold"}`).is(http.StatusOK)
 	w.patch("/policies/app?for=1h", `{"trusted":true}`).is(http.StatusOK)
+	set := w.get("/changes") // the tier stays, so it returns to what it is; nothing else is concerned
+	equal(t, "what the tier returns to", set.at("targets", 0, "returns_to", "user", 0, "requests"), any(42.0))
+	equal(t, "temporary too", set.at("targets", 1, "target"), any("policies/app"))
+	equal(t, "what the policy returns to", set.at("targets", 1, "returns_to"), nil)
 	w.clock.Advance(time.Hour + later)
 	check.ErrorSays(t, w.api.EndChanges(t.Context()), "tiers.gold")
 	equal(t, "app", w.policies.Snapshot().For("app").Trusted, false)

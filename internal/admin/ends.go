@@ -40,13 +40,19 @@ func (s *Server) EndChanges(ctx context.Context) error {
 		switch {
 		case err == nil:
 			s.log.LogAttrs(ctx, slog.LevelInfo, "temporary change ended", slog.Int64("change", ending.Change), slog.Int("left", len(ending.Left)))
-		case fielderr.Of(err) != nil:
+		case cannotEnd(err):
 			invalid[ending.Change] = true
 			errs = append(errs, fmt.Errorf("admin: end change %d: %w", ending.Change, err))
 		case !errors.Is(err, errNothing):
 			return fmt.Errorf("admin: end a temporary change: %w", err)
 		}
 	}
+}
+
+// cannotEnd reports whether an error is of the end itself, and not of the store or of all policies.
+func cannotEnd(err error) bool {
+	var refused *clientcfg.RefusedError
+	return fielderr.Of(err) != nil || errors.Is(err, clientcfg.ErrUnreadable) && !errors.As(err, &refused)
 }
 
 // ending returns how the first temporary change ends of those that are due here, except for some.

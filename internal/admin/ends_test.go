@@ -142,20 +142,41 @@ func TestEndWaitsForTheStore(t *testing.T) {
 
 // A change whose end would not be valid keeps no other from ending, and ends once its target is changed.
 func TestEndThatIsNotValid(t *testing.T) {
+	for _, value := range []string{`{"user":[{"requests":0}]}`, `{"of_a_later_release":1}`} {
+		w := newWorld(t)
+		check.OK(t, w.store.AppendPolicyEntry(t.Context(), clientcfg.PolicyEntry{
+			AuditEntry: clientcfg.AuditEntry{Version: 1, ID: "x", At: noon, Action: "update", Target: "policies/shop", Before: []byte("null"), After: []byte("{}")},
+			Changes: []clientcfg.Change{
+				{Target: "policies/shop", Before: []byte("null"), After: []byte(`{"trusted":true}`)},
+				{Target: "ends/policies/shop", Before: []byte("null"), After: []byte(`{"until":"2026-03-01T12:30:00Z","change":1,"actor":{"client_id":"ops"},"value":` + value + `}`)},
+			},
+		}))
+		w.patch("/policies/app?for=1h", `{"trusted":true}`).is(http.StatusOK)
+		w.clock.Advance(time.Hour + later)
+		check.ErrorSays(t, w.api.EndChanges(t.Context()), "end change 1")
+		equal(t, "shop", w.policies.Snapshot().For("shop").Trusted, true)
+		equal(t, "app", w.policies.Snapshot().For("app").Trusted, false)
+		w.patch("/policies/shop", `{"note":"x"}`).is(http.StatusOK)
+		check.OK(t, w.api.EndChanges(t.Context()))
+		equal(t, "reason", w.newest().Reason, "change 1; left as it is: policies/shop since change 4")
+	}
+}
+
+// TestLockOutByAnEnd: a change is refused also if an operator's client would be locked out when what is
+// temporary ends.
+func TestLockOutByAnEnd(t *testing.T) {
 	w := newWorld(t)
-	check.OK(t, w.store.AppendPolicyEntry(t.Context(), clientcfg.PolicyEntry{
-		AuditEntry: clientcfg.AuditEntry{Version: 1, ID: "x", At: noon, Action: "update", Target: "policies/shop", Before: []byte("null"), After: []byte("{}")},
-		Changes: []clientcfg.Change{
-			{Target: "policies/shop", Before: []byte("null"), After: []byte(`{"trusted":true}`)},
-			{Target: "ends/policies/shop", Before: []byte("null"), After: []byte(`{"until":"2026-03-01T12:30:00Z","change":1,"actor":{"client_id":"ops"},"value":{"user":[{"requests":0}]}}`)},
-		},
-	}))
-	w.patch("/policies/app?for=1h", `{"trusted":true}`).is(http.StatusOK)
-	w.clock.Advance(time.Hour + later)
-	check.ErrorSays(t, w.api.EndChanges(t.Context()), "end change 1")
-	equal(t, "shop", w.policies.Snapshot().For("shop").Trusted, true)
-	equal(t, "app", w.policies.Snapshot().For("app").Trusted, false)
-	w.patch("/policies/shop", `{"note":"x"}`).is(http.StatusOK)
-	check.OK(t, w.api.EndChanges(t.Context()))
-	equal(t, "reason", w.newest().Reason, "change 1; left as it is: policies/shop since change 4")
+	daily := `{"default":{"client":[{"name":"daily","requests":1,"window":"24h"}]}}`
+	refused := func(a answer) {
+		t.Helper()
+		a.is(http.StatusConflict).says("when what is temporary has ended").says(`lock out the admin client "ops"`)
+	}
+	w.put("/policies/ops?for=2h", `{"trusted":true}`).is(http.StatusOK)
+	refused(w.patch("/settings", daily))
+	w.put("/policies/ops", `{"trusted":true}`).is(http.StatusOK)
+	w.patch("/settings", daily).is(http.StatusOK)
+
+	other := newWorld(t)
+	other.patch("/settings?for=1h", `{"mode":"dry_run"}`).is(http.StatusOK)
+	refused(other.put("/policies/ops", `{"client":[{"name":"daily","requests":1,"window":"24h"}]}`))
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 )
 
@@ -102,19 +103,8 @@ func (u *undoing) possible() error {
 		if e := u.changed[target]; e != nil {
 			return problem(http.StatusConflict, typeConflict, "Changed since",
 				"change %d is not the last one of %s: %s did %s it in change %d, at %s; undo that first, or set what you need",
-				u.version, target, doer(&e.Actor), e.Action, e.Version, e.At.UTC().Format(time.RFC3339))
+				u.version, target, adminapi.Who(&e.Actor), e.Action, e.Version, e.At.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil
-}
-
-// doer names who made a change.
-func doer(a *clientcfg.Actor) string {
-	switch {
-	case a.Store != "":
-		return a.Store
-	case a.Username != "":
-		return a.Username + " (" + a.ClientID + ")"
-	}
-	return a.ClientID
 }

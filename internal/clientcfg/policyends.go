@@ -3,6 +3,7 @@ package clientcfg
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -67,8 +68,12 @@ func decodeEnd(of string, stored json.RawMessage) (e End, err error) {
 		d.DisallowUnknownFields()
 		err = d.Decode(&e)
 	}
-	if err == nil && (e.Until.IsZero() || len(stored) > MaxTargetSize+endRoom) {
-		err = fmt.Errorf("it has no time, or %d bytes, more than %d", len(stored), MaxTargetSize+endRoom)
+	switch {
+	case err != nil:
+	case e.Until.IsZero():
+		err = errors.New("it has no time")
+	case len(stored) > MaxTargetSize+endRoom:
+		err = fmt.Errorf("it takes %d bytes, more than %d", len(stored), MaxTargetSize+endRoom)
 	}
 	if err != nil {
 		return e, fmt.Errorf("%w: %s: %w", ErrUnreadable, EndTarget(of), err)
@@ -180,10 +185,31 @@ func (p *PolicySnapshot) Ending(due func(*End) bool) (ending Ending, found bool)
 	return ending, ends != nil
 }
 
-// Lasting returns the snapshot as it would be if all temporary changes ended. Its version is the next.
-func (p *PolicySnapshot) Lasting() (*PolicySnapshot, error) {
+// Lasting returns the snapshot as it would be if all temporary changes ended. Those of which that would not
+// be valid stay, as they do when they are due.
+func (p *PolicySnapshot) Lasting() *PolicySnapshot {
+	if next, err := p.ended(func(*End) bool { return true }); err == nil {
+		return next
+	}
+	changes := map[int64]bool{}
+	for _, e := range p.set.Ends.All() {
+		changes[e.Change] = true
+	}
+	for _, change := range slices.Sorted(maps.Keys(changes)) { // as they end
+		if next, err := p.ended(func(e *End) bool { return e.Change == change }); err == nil {
+			p = next
+		}
+	}
+	return p
+}
+
+// ended returns the snapshot as it would be if the temporary changes of these ends ended.
+func (p *PolicySnapshot) ended(chosen func(*End) bool) (*PolicySnapshot, error) {
 	e := PolicyEntry{AuditEntry: AuditEntry{Version: p.Version() + 1}}
 	for target, end := range p.set.Ends.All() {
+		if !chosen(&end) {
+			continue
+		}
 		e.Changes = append(e.Changes, Change{Target: EndTarget(target), After: jsonNull})
 		if end.Left == 0 {
 			e.Changes = append(e.Changes, Change{Target: target, After: end.Value})

@@ -206,8 +206,7 @@ func TestLasting(t *testing.T) {
 	tr, never := newTrail(t), time.Time{}
 	tr.make(never, shopHas(10))
 	tr.make(dawn, shopHas(20))
-	p, err := tr.Snapshot().Lasting()
-	check.OK(t, err)
+	p := tr.Snapshot().Lasting()
 	check.Equal(t, "limit", p.For("shop").User.All()[0].Requests, 10)
 	tr.is(20, dawn)
 }
