@@ -156,6 +156,15 @@ var live = []string{
 	"rate_limit.mode", "rate_limit.instance_mode", "rate_limit.canary_percent", "rate_limit.default", "rate_limit.clients",
 }
 
+// withLive is a configuration with the live fields of another one.
+func withLive(c, from *config.Config) *config.Config {
+	next := *c
+	next.DrainDelay, next.ShutdownTimeout, next.LogUsernames = from.DrainDelay, from.ShutdownTimeout, from.LogUsernames
+	next.Log.Level = from.Log.Level
+	next.RateLimit.Settings = from.RateLimit.Settings
+	return &next
+}
+
 func isLive(path string) bool {
 	return slices.ContainsFunc(live, func(field string) bool { return path == field || strings.HasPrefix(path, field+".") })
 }

@@ -223,3 +223,16 @@ func TestLiveFieldsExist(t *testing.T) {
 	check.Equal(t, "max_keys is live", isLive("rate_limit.max_keys"), false)
 	check.Equal(t, "a default list is live", isLive("rate_limit.default.user"), true)
 }
+
+// TestLiveFields: what a server that starts afresh in the process takes over is what can change while it runs.
+func TestLiveFields(t *testing.T) {
+	started, inUse := config.Default(), config.Default()
+	inUse.DrainDelay, inUse.ShutdownTimeout, inUse.LogUsernames, inUse.Log.Level = 1, 2, true, "debug"
+	inUse.RateLimit.Mode, inUse.RateLimit.CanaryPercent, inUse.RateLimit.MaxKeys = "dry_run", 7, 8
+	inUse.Listen = "192.0.2.1:1"
+	next := withLive(started, inUse)
+	check.Equal(t, "not taken over", config.Differences(next, inUse), []string{"listen", "rate_limit.max_keys"})
+	for _, path := range config.Differences(started, next) {
+		check.Equal(t, path+" is live", isLive(path), true)
+	}
+}

@@ -134,6 +134,7 @@ func Serve(ctx context.Context, cfg *config.Config, opts Options) error {
 		if err := server.Run(ctx); err != nil || server.prepared == "" {
 			return err
 		}
+		cfg = server.next()
 		if former, err = restoreDataFile(ctx, opts.Logger, server.base.backups.path, server.prepared); err != nil {
 			opts.Logger.LogAttrs(ctx, slog.LevelError, "data file not restored; starting afresh with what is there", slog.Any("error", err))
 		}

@@ -134,6 +134,10 @@ func (s *Server) config() *config.Config {
 	return s.limiter.file.inUse.Load()
 }
 
+// next is the configuration for the server that takes the place of this one in the process: the one that it
+// was started with, and what has changed while it ran.
+func (s *Server) next() *config.Config { return withLive(s.cfg, s.config()) }
+
 // start starts what runs, in this order. Operators come first, and so can watch a stop until the
 // counts are written. Counts are shared before the first request and after the last. An end of
 // serving that was not asked for is sent to failed.
