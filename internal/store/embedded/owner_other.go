@@ -2,5 +2,7 @@
 
 package embedded
 
+import "os"
+
 // keepOwner does nothing: files have no owner that the server must be.
-func keepOwner(string, string) error { return nil }
+func keepOwner(*os.File, string) error { return nil }

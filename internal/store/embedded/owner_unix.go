@@ -11,7 +11,7 @@ import (
 
 // keepOwner gives a file the owner of another one, if that is there: a restoration by root must not take the
 // data file away from the account that the server runs as.
-func keepOwner(path, of string) error {
+func keepOwner(f *os.File, of string) error {
 	info, err := os.Stat(of)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -23,5 +23,5 @@ func keepOwner(path, of string) error {
 	if !ok || int(st.Uid) == os.Geteuid() {
 		return nil
 	}
-	return os.Chown(path, int(st.Uid), int(st.Gid))
+	return f.Chown(int(st.Uid), int(st.Gid)) // not by its name, which may be another file by now
 }

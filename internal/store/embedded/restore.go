@@ -33,7 +33,7 @@ func Prepare(ctx context.Context, backup, dataFile string, r Restoration) (prepa
 	if err != nil {
 		return "", err
 	}
-	err = errors.Join(CopyFile(backup, f), keepOwner(f.Name(), dataFile), f.Sync(), f.Close())
+	err = errors.Join(CopyFile(backup, f), keepOwner(f, dataFile), f.Sync(), f.Close())
 	if err == nil {
 		err = r.apply(f.Name())
 	}
@@ -159,8 +159,8 @@ func restampUser(name, value []byte, now time.Time) ([]byte, error) {
 	return encodeUser(&u)
 }
 
-// afterAll returns a time that nothing was issued after which carries no stamp: the next second, because
-// the times in tokens are whole ones.
+// afterAll returns a time after which nothing is issued without a stamp: the next second, because the times in
+// tokens are whole ones.
 func afterAll(now time.Time) time.Time { return now.UTC().Add(time.Second).Truncate(time.Second) }
 
 // Hold keeps other processes from opening a data file for writing until release is called. A file that is
