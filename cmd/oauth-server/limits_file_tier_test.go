@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"oauth-server/internal/check"
@@ -46,6 +47,13 @@ overrides:
 	s.write("overrides:\n  shop ADA:\n    user:\n      - requests: 2\n        window: 60s\n        name: per-minute\n")
 	s.limits(0, "apply -f FILE --yes")
 	check.Equal(t, "version after a user in another form", s.version(), made)
+	s.write(strings.Replace(file, "shop ada", "shop ADA", 1))
+	stdout, _ = s.limits(0, "diff -f FILE --prune")
+	check.Equal(t, "difference of a user in another form", stdout, "")
+	_, override, _ := strings.Cut(file, "  shop ada")
+	s.write(file + "  shop Ada" + override)
+	_, stderr = s.limits(2, "diff -f FILE")
+	has(t, stderr, "is there already, with the name in another form")
 
 	s.write("{}\n")
 	s.limits(0, "apply -f FILE --prune --yes")

@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict"
+	"oauth-server/internal/username"
 )
 
 // sections are those of a file of limits.
@@ -55,11 +56,26 @@ func parseLimitsFile(name string, text []byte) (*limitsFile, error) {
 			values, wrong := f.fields(path, doc[section])
 			errs = append(errs, wrong...)
 			for _, name := range slices.Sorted(maps.Keys(values)) {
-				errs = append(errs, f.add(section+"/"+name, fielderr.Join(path, name), values[name])...)
+				target, place := targetOf(section, name), fielderr.Join(path, name)
+				if _, twice := f.values[target]; twice {
+					errs = append(errs, f.at(place, "is there already, with the name in another form"))
+					continue
+				}
+				errs = append(errs, f.add(target, place, values[name])...)
 			}
 		}
 	}
 	return f, errs.Err()
+}
+
+// targetOf returns the target of a name in a section. A user is named in any form.
+func targetOf(section, name string) string {
+	if client, user, is := strings.Cut(name, " "); is && section == "overrides" {
+		if one, err := username.Canonical(user); err == nil {
+			name = client + " " + one
+		}
+	}
+	return section + "/" + name
 }
 
 // fields returns the fields of an object at a path. Each is decoded by itself, so that a file may be long.
