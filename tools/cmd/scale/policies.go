@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -62,38 +63,48 @@ type changer struct {
 	made     int
 }
 
-// change gives the next client another limit, and returns its ID and the limit.
-func (c *changer) change(ctx context.Context, on *instance) (id string, requests int64, err error) {
+// change gives the next client another limit, and returns the version of all policies after it.
+func (c *changer) change(ctx context.Context, on *instance) (version int64, err error) {
 	c.made++
-	id, requests = fmt.Sprintf("client-%07d", c.made%c.policies), int64(1000+c.made)
-	body := fmt.Sprintf(`{"user":[{"requests":%d,"window":"60s"}]}`, requests)
-	status, err := c.call(ctx, on, http.MethodPut, id, body, nil)
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("PUT a policy: status %d", status)
-	}
-	return id, requests, err
-}
-
-// has reports whether an instance goes by that limit.
-func (c *changer) has(ctx context.Context, on *instance, id string, requests int64) (bool, error) {
-	var p struct {
-		User []adminapi.Limit `json:"user"`
-	}
-	status, err := c.call(ctx, on, http.MethodGet, id, "", &p)
-	return status == http.StatusOK && len(p.User) == 1 && p.User[0].Requests == requests, err
-}
-
-func (c *changer) call(ctx context.Context, on *instance, method, id, body string, v any) (int, error) {
-	req, err := http.NewRequestWithContext(ctx, method, on.admin+adminapi.Prefix+"/policies/"+id, strings.NewReader(body))
+	id, body := fmt.Sprintf("client-%07d", c.made%c.policies), fmt.Sprintf(`{"user":[{"requests":%d,"window":"60s"}]}`, 1000+c.made)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, on.admin+adminapi.Prefix+"/policies/"+id, strings.NewReader(body))
 	if err != nil {
 		return 0, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.bearer)
-	if method == http.MethodPut {
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("If-Match", "*")
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("If-Match", "*")
+	var p adminapi.PolicyView
+	status, err := answer(req, &p)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("PUT a policy: status %d", status)
 	}
-	return answer(req, v)
+	return p.Meta.Version, err
+}
+
+// revision begins the line of the metric for the version of the policies in force. To ask the admin API for
+// a policy would have the instance read the newest ones first.
+const revision = `oauth_config_revision{config="policies"} `
+
+// inForce reports whether an instance goes by the policies of a version.
+func (i *instance) inForce(ctx context.Context, version int64) (bool, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, i.admin+"/metrics", http.NoBody)
+	if err != nil {
+		return false, err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return false, err
+	}
+	_, rest, _ := strings.Cut(string(text), "\n"+revision)
+	line, _, _ := strings.Cut(rest, "\n")
+	now, err := strconv.ParseFloat(line, 64)
+	return now >= float64(version), err
 }
 
 // measureChanges changes policies, one after the other: first some that all instances are asked for until they
@@ -102,14 +113,14 @@ func (w *world) measureChanges(ctx context.Context, s *store, all []*instance, c
 	var answered, took []float64
 	for range w.sizes.registrations {
 		began := time.Now()
-		id, requests, err := c.change(ctx, all[0])
+		version, err := c.change(ctx, all[0])
 		if err != nil {
 			return err
 		}
 		changed := time.Now()
 		answered = append(answered, changed.Sub(began).Seconds())
 		if err := onAll(all, func(i *instance) error {
-			return until(ctx, func() (bool, error) { return c.has(ctx, i, id, requests) })
+			return until(ctx, func() (bool, error) { return i.inForce(ctx, version) })
 		}); err != nil {
 			return err
 		}
@@ -124,7 +135,7 @@ func (w *world) measureChanges(ctx context.Context, s *store, all []*instance, c
 		return err
 	}
 	err = s.measureQuiet(ctx, all, w.sizes.quiet, idle, name, func(int) error {
-		_, _, err := c.change(ctx, all[0])
+		_, err := c.change(ctx, all[0])
 		return err
 	})
 	if err != nil {
