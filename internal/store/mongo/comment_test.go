@@ -71,7 +71,7 @@ func TestCommandsNameTheirCause(t *testing.T) {
 // exercise calls every method that reads or writes documents.
 func exercise(ctx context.Context, s *Store) error {
 	code, token, id := secret.DigestOf("code"), secret.DigestOf("token"), ratelimit.CounterID{ClientID: "shop"}
-	client := clientcfg.Client{ID: "shop", Version: 1}
+	client, end := clientcfg.Client{ID: "shop", Version: 1}, time.Now().Add(time.Hour) // so that no TTL index removes anything
 	_, exchanged := s.Exchange(ctx, []syncer.Item{{ID: id, Write: aWrite("a", 1, 1), Read: true}})
 	_, counters := s.CountersOf(ctx, "shop", nil, 1)
 	_, revision := s.ClientChanges(ctx, clientcfg.Mark{}, func(clientcfg.Record) {})
@@ -82,9 +82,9 @@ func exercise(ctx context.Context, s *Store) error {
 	_, verified := s.VerifyCounters(ctx)
 	err := errors.Join(exchanged, counters, revision, sum, beaten, alive, reports, verified, s.Leave(ctx, "a"), s.EraseCounters(ctx, "shop", nil),
 		s.CreateClient(ctx, client), s.UpdateClient(ctx, client), s.DeleteClient(ctx, "shop"),
-		s.CreateUser(ctx, grants.User{Name: "alice"}), s.CreateSession(ctx, grants.Session{Digest: token}, 20),
-		s.CreateCode(ctx, grants.Code{Digest: code}), s.RedeemCode(ctx, code, nil), s.CreateFamily(ctx, grants.Family{Digest: token, Generation: 1}),
-		s.RotateFamily(ctx, grants.Family{Digest: token, Generation: 2}),
+		s.CreateUser(ctx, grants.User{Name: "alice"}), s.CreateSession(ctx, grants.Session{Digest: token, ExpiresAt: end}, 20),
+		s.CreateCode(ctx, grants.Code{Digest: code, ExpiresAt: end}), s.RedeemCode(ctx, code, nil), s.CreateFamily(ctx, grants.Family{Digest: token, Generation: 1, ExpiresAt: end}),
+		s.RotateFamily(ctx, grants.Family{Digest: token, Generation: 2, ExpiresAt: end}),
 		s.Revoke(ctx, "family", time.Now()), s.AddKey(ctx, keys.Record{ID: "k", PrivateKey: []byte{1}}),
 		s.ReplaceKey(ctx, "k", []byte{1}, []byte{2}),
 		s.PutShared(ctx, "s", nil, []byte("a")), s.PutShared(ctx, "s", []byte("a"), []byte("b")),
