@@ -262,29 +262,3 @@ func receiver(d *ast.FuncDecl) string {
 	}
 	return ""
 }
-
-// TestLinks: every relative link of every page leads to a file.
-func TestLinks(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
-	pages := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
-	for _, pattern := range []string{"docs/*.md", "docs/adr/*.md"} {
-		more, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil || len(more) == 0 {
-			t.Fatalf("no pages match %s: %v", pattern, err)
-		}
-		for _, p := range more {
-			pages = append(pages, strings.TrimPrefix(filepath.ToSlash(p), root+"/"))
-		}
-	}
-	for _, page := range pages {
-		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
-			if strings.Contains(m[1], "://") {
-				continue
-			}
-			target := filepath.Join(root, filepath.Dir(page), m[1])
-			if _, err := os.Stat(target); err != nil {
-				t.Errorf("%s links to %s: %v", page, m[1], err)
-			}
-		}
-	}
-}

@@ -87,6 +87,7 @@ func (l *apiFlags) connect() (*adminclient.Client, error) {
 		return nil, err
 	}
 	calls := tokenclient.NewHTTPClient()
+	calls.Timeout = l.timeout
 	l.tokens = tokenclient.NewHTTPClient()
 	var err error
 	if calls.Transport, l.tokens.Transport, err = l.tls.transports(l.cli); err != nil {

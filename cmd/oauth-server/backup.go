@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,8 +36,12 @@ func (f *dataFileFlags) add(c *cli, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "reason, kept in the audit trail")
 }
 
-// find reads where the data file is.
+// find reads where the data file is. OAUTH_SERVER is where the other commands work: then the file has to be
+// named, so that no other than that server's is copied or replaced.
 func (f *dataFileFlags) find() error {
+	if server := f.variable("OAUTH_SERVER"); server != "" && (&registryFlags{settings: f.settings}).storeFlag() == "" {
+		return usagef("OAUTH_SERVER names %s, but this command works on a data file of this machine: name that with --data or --config", server)
+	}
 	cfg, err := config.LoadStore(f.settings.sources(f.environ))
 	if err != nil {
 		return err
@@ -51,13 +56,18 @@ func (f *dataFileFlags) find() error {
 // direct says that the data file was used itself, unless that failed.
 func (f *dataFileFlags) direct(err error) {
 	if err == nil {
-		f.note("using %s directly", nameOf(&config.Config{Store: config.Store{Embedded: &config.Embedded{Path: f.path}}}))
+		f.note("using %s directly", f.store())
 	}
+}
+
+// store names the data file for a person.
+func (f *dataFileFlags) store() string {
+	return nameOf(&config.Config{Store: config.Store{Embedded: &config.Embedded{Path: f.path}}})
 }
 
 // holderOfFile returns the admin API of the server that holds the data file.
 func (f *dataFileFlags) holderOfFile(ctx context.Context) (*adminclient.Client, error) {
-	return f.holder(ctx, f.path, fmt.Errorf("%s is in use by another process, most likely a server that serves no operators on this machine: stop it first", f.path))
+	return f.holder(ctx, f.path, fmt.Errorf("%s is in use by another process, most likely a server that starts right now, or serves no operators on this machine: try again, or stop it first", f.path))
 }
 
 type backupFlags struct {
@@ -75,15 +85,17 @@ the data file, so it has to run on the same machine, as the owner of that file. 
 read and checked as a whole before FILE is there.
 
 A backup holds all that the data file does: signing keys (encrypted if keys.secret is set),
-hashes of passwords, digests of secrets. Only its owner may read it. With "-" it is written
-to standard output, and not checked: oauth-server restore --check does that.`,
+hashes of passwords, digests of secrets. Only its owner may read FILE. With "-" it is written
+to standard output, and not checked: oauth-server restore --check does that. A file that the
+shell makes for it with > can be read by others, unless umask 077 came first.`,
 		Example: `  oauth-server backup /var/backups/oauth-server.db --data /var/lib/oauth-server/oauth-server.db
-  oauth-server backup - | age -r age1... > oauth-server.db.age`,
+  oauth-server backup - | age -r age1... > oauth-server.db.age
+  (umask 077; oauth-server backup - > oauth-server.backup)`,
 	}
 	f.add(c, cmd)
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace FILE if it is there")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, cancel := untilSignal(cmd.Context())
+		ctx, cancel := untilSignal(cmd.Context(), syscall.SIGHUP) // of a closed terminal: no file with keys is left
 		defer cancel()
 		if err := f.find(); err != nil {
 			return err
@@ -103,12 +115,21 @@ func (f *backupFlags) toOutput(ctx context.Context) error {
 	if f.terminal {
 		return usagef("standard output is a terminal: name a file, or another command after |")
 	}
+	if file, ok := f.out.(*os.File); ok && openToOthers(file) {
+		f.note("warning: others can read the file that standard output is, and a backup holds keys: begin with umask 077")
+	}
 	w := &counting{Writer: f.out}
 	if err := f.copy(ctx, w); err != nil {
 		return err
 	}
 	f.note("wrote %d bytes, which are not checked: oauth-server restore --check FILE does that", w.n)
 	return nil
+}
+
+// openToOthers reports whether a file, not a pipe, can be read by others than its owner.
+func openToOthers(file *os.File) bool {
+	info, err := file.Stat()
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0
 }
 
 // counting counts what is written.
@@ -126,7 +147,7 @@ func (c *counting) Write(p []byte) (int, error) {
 
 // copy writes the data file as it is now: itself, or through the server that holds it.
 func (f *backupFlags) copy(ctx context.Context, w io.Writer) error {
-	err := app.CopyDataFile(f.path, w)
+	err := app.CopyDataFile(ctx, f.path, w)
 	if !errors.Is(err, app.ErrStoreHeld) {
 		f.direct(err)
 		return err
@@ -142,7 +163,7 @@ func (f *backupFlags) copy(ctx context.Context, w io.Writer) error {
 	}
 	n, err := api.Stream(ctx, "/backup", query, w)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w after %d bytes, for a write that had to wait or because it took too long; its log says why", errCutOff, n)
+		return fmt.Errorf("%w after %d bytes, for a write that had to wait, or because the copy or its reader took too long; its log says why", errCutOff, n)
 	}
 	return err
 }
@@ -197,7 +218,7 @@ func (f *backupFlags) toFile(ctx context.Context, file string) (err error) {
 	if err := os.Rename(part.Name(), file); err != nil {
 		return err
 	}
-	if err := syncDirectory(filepath.Dir(file)); err != nil {
+	if err := app.SyncDirectory(filepath.Dir(file)); err != nil {
 		return err
 	}
 	return f.showBackup(file, &sum, time.Since(begun))
@@ -222,19 +243,6 @@ func (f *backupFlags) mayWrite(file string) error {
 		return usagef("%s is no regular file", file)
 	case !f.force:
 		return fmt.Errorf("%s is there already: name another file, or replace it with --force", file)
-	}
-	return nil
-}
-
-// syncDirectory makes the name of a new file durable, where directories can be synced.
-func syncDirectory(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // the operator names it
-	if err != nil {
-		return err
-	}
-	defer func() { _ = d.Close() }()
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
-		return err
 	}
 	return nil
 }
@@ -280,10 +288,18 @@ func rowsOf(sum *app.DataFileSummary) [][]string {
 		{"limits", fmt.Sprintf("up to change %d of the audit trail", sum.Policies)},
 		{"clients and users", "newest event of the audit trail: " + event},
 	}
-	if len(sum.Unreadable) > 0 {
-		rows = append(rows, []string{"not readable", counted(sum.Unreadable) + ", written by a newer release or damaged"})
+	if lost := unreadable(sum); lost != "" {
+		rows = append(rows, []string{"not readable", lost})
 	}
 	return rows
+}
+
+// unreadable says for a person what of a data file cannot be read; empty: all can.
+func unreadable(sum *app.DataFileSummary) string {
+	if len(sum.Unreadable) == 0 {
+		return ""
+	}
+	return counted(sum.Unreadable) + ", written by a newer release or damaged"
 }
 
 // counted names the records of a data file; what is only an index of others, or the layout, is left out.

@@ -154,7 +154,14 @@ func TestRestore(t *testing.T) {
 	check.Equal(t, "clients of the former file", clientIDs(t, done.Former), []string{"first", "second"})
 
 	elsewhere := filepath.Join(t.TempDir(), "new.db")
-	stdout, _ := must(t, on(elsewhere, "restore "+backup+" --yes --keep-sessions"))
+	for _, flag := range []string{"", " --yes"} {
+		refused(t, "This makes a new one: the store "+elsewhere, on(elsewhere, "restore "+backup+flag))
+		refused(t, "confirm the new one with --create", on(elsewhere, "restore "+backup+flag))
+	}
+	left, err := os.ReadDir(filepath.Dir(elsewhere))
+	check.OK(t, err)
+	check.Equal(t, "files", len(left), 0)
+	stdout, _ := must(t, on(elsewhere, "restore "+backup+" --create --keep-sessions"))
 	check.Equal(t, "output", stdout, "restored "+elsewhere+"\n")
 	check.Equal(t, "clients", clientIDs(t, elsewhere), []string{"first"})
 
@@ -168,13 +175,21 @@ func TestRestore(t *testing.T) {
 	check.OK(t, err)
 	damaged := filepath.Join(t.TempDir(), "damaged.db")
 	check.OK(t, os.WriteFile(damaged, content[:len(content)/2], 0o600))
-	refused(t, "damaged", on(data, "restore "+damaged+" --yes"))
+	_, stderr, status = run(t, "", on(data, "restore "+damaged+" --yes")...)
+	if status != exitFailed || !strings.Contains(stderr, "damaged") || strings.Contains(stderr, "restore it from a backup") {
+		t.Errorf("of a damaged backup: status %d: %s", status, stderr)
+	}
 	check.OK(t, os.WriteFile(damaged, bytes.Repeat([]byte("x"), 20_000), 0o600))
 	refused(t, "not a data file of oauth-server", on(data, "restore "+damaged+" --yes"))
 	check.Equal(t, "clients", clientIDs(t, data), []string{"first", "second"})
 
-	// A data file that nothing can be read of is what a backup is for.
+	// A data file that is damaged is what a backup is for; what is none has to be moved away.
+	check.OK(t, os.WriteFile(data, content[:5000], 0o600))
+	must(t, on(data, "restore "+backup+" --yes"))
+	check.Equal(t, "clients", clientIDs(t, data), []string{"first"})
 	check.OK(t, os.WriteFile(data, bytes.Repeat([]byte{7}, 20_000), 0o600))
+	refused(t, "move this away", on(data, "restore "+backup+" --yes --create"))
+	check.OK(t, os.Truncate(data, 0))
 	must(t, on(data, "restore "+backup+" --yes"))
 	check.Equal(t, "clients", clientIDs(t, data), []string{"first"})
 }

@@ -160,6 +160,7 @@ func newClientList(c *cli) *cobra.Command {
 		Example: "  oauth-server client list --label team=payments --label region",
 	}
 	cmd.Flags().StringVar(&filter.Prefix, "prefix", "", "only those whose ID begins so")
+	cmd.Flags().StringVar((*string)(&filter.Grant), "grant", "", "only those that may use this grant")
 	selectorFlag(cmd.Flags(), &filter.Labels)
 	c.onRegistry(cmd, func(ctx context.Context, r registrar, _ []string) error {
 		all, err := r.Clients(ctx, filter)
@@ -184,7 +185,12 @@ func newClientList(c *cli) *cobra.Command {
 		}
 		return c.list(listed, rows...)
 	})
-	return first(cmd, func([]string) error { return checkSelectors(filter.Labels) })
+	return first(cmd, func([]string) error {
+		if cmd.Flags().Changed("grant") && !slices.Contains(grantNames(), string(filter.Grant)) {
+			return usagef("--grant: %q is none of %s", filter.Grant, strings.Join(grantNames(), ", "))
+		}
+		return checkSelectors(filter.Labels)
+	})
 }
 
 func newClientShow(c *cli) *cobra.Command {
@@ -297,26 +303,6 @@ func newClientResourceServer(c *cli) *cobra.Command {
 		}
 		text := map[bool]string{true: " may introspect all access tokens", false: " may introspect the access tokens that concern it"}[on]
 		return c.answer(map[string]any{"client_id": args[0], "resource_server": on}, args[0]+text)
-	})
-}
-
-func newClientDelete(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "delete ID", Short: "Delete a client", Args: takes("ID"),
-		Long: `Delete a client. Nothing is issued to it any more, and what was issued to it is worthless.
-
-Limits that were set for it stay, for a client that is registered with the same ID. If there are any, the
-command says so; limits unset takes them back.`,
-	}
-	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
-		limited, _ := r.HasLimits(ctx, args[0]) // if that is not known, nothing is said
-		if err := r.DeleteClient(ctx, args[0]); err != nil {
-			return clientError(args[0], err)
-		}
-		if limited {
-			c.note("Limits of client %[1]s stay, for a client that is registered with the same ID. Take them back with: oauth-server limits unset '%[1]s'", args[0])
-		}
-		return c.answer(map[string]any{"client_id": args[0], "deleted": true}, "deleted client "+args[0])
 	})
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"oauth-server/internal/check"
 )
 
 // TestDeletingAClientWithLimits: its limits stay, and the command says so, on a server and on the store.
@@ -10,12 +12,12 @@ func TestDeletingAClientWithLimits(t *testing.T) {
 	data := storeFile(t)
 	var ops credentials
 	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
-	for _, id := range []string{"here", "there", "neither", "never"} {
+	for _, id := range []string{"here", "there", "..", "neither", "never"} {
 		runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
 	}
 	o := launchOperated(t, "serve", "--data", data, "--issuer", "http://127.0.0.1:9096")
 	token := askToken(t, o.clients, ops)
-	for _, id := range []string{"here", "there", "neither"} {
+	for _, id := range []string{"here", "there", "..", "neither"} {
 		runJSON(t, &map[string]any{}, "", "limits", "set", id, "--client", "10/60s", "--yes", "--server", o.operators, "--token", token)
 	}
 	unset := func(id string) {
@@ -33,9 +35,53 @@ func TestDeletingAClientWithLimits(t *testing.T) {
 		}
 	}
 	deletes("there", true)
+	deletes("..", true)
 	unset("there")
 	deletes("never", false)
 	o.stop(t)
 	deletes("here", true)
 	deletes("neither", false)
+}
+
+// TestDeletingAClientNamesItsLimits: overrides and a candidate too, with the commands that remove them; the same
+// on a server and on the store.
+func TestDeletingAClientNamesItsLimits(t *testing.T) {
+	const id = "a/b%2F:it's"
+	data := storeFile(t)
+	var ops credentials
+	runJSON(t, &ops, "", "client", "create", "ops", "--admin", "--data", data)
+	o := launchOperated(t, "serve", "--data", data, "--issuer", "http://127.0.0.1:9096")
+	at := []string{"--server", o.operators, "--token", askToken(t, o.clients, ops)}
+	limits := func(args ...string) {
+		t.Helper()
+		if _, stderr, status := run(t, "", append(append([]string{"limits"}, args...), at...)...); status != exitOK {
+			t.Errorf("limits %q: status %d: %s", args, status, stderr)
+		}
+	}
+	deletes := func(want ...string) {
+		t.Helper()
+		_, stderr, status := run(t, "", "client", "delete", id, "--data", data)
+		_, commands, _ := strings.Cut(stderr, "Remove them with:\n  ")
+		check.Equal(t, "status", status, exitOK)
+		check.Equal(t, "commands", strings.Split(strings.TrimSpace(commands), "\n  "), want)
+	}
+	const q = `'a/b%2F:it'\''s'`
+	candidate := "oauth-server limits candidate drop " + q
+	runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
+	limits("candidate", "set", id, "--client", "9/60s")
+	deletes(candidate)
+	runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
+	for _, name := range []string{"u1", "u2", "u3", "o'hara", "u4", "u5", "u6"} {
+		limits("set", id, "--for-user", name, "--user", "9/60s", "--yes")
+	}
+	limits("set", id, "--client", "9/60s", "--yes")
+	unset := "oauth-server limits unset " + q
+	want := []string{
+		unset, unset + ` --for-user 'o'\''hara'`, unset + " --for-user 'u1'", unset + " --for-user 'u2'", unset + " --for-user 'u3'",
+		unset + " --for-user 'u4'", "... and so on for 2 more, which this shows: oauth-server limits get " + q, candidate,
+	}
+	deletes(want...)
+	runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
+	o.stop(t)
+	deletes(want...)
 }

@@ -25,6 +25,8 @@ func completions(c *cli, root *cobra.Command) {
 		"label":        c.completeLabel,
 		"remove-label": c.completeLabelName,
 		"withdraw":     c.completeNamedClient,
+		"end":          c.completeSignIn,
+		"revoke":       c.completeSignIn,
 
 		"log-format":               fixed("text", "json"),
 		"log-level":                fixed("debug", "info", "warn", "error"),
@@ -104,7 +106,7 @@ func completeFields(_ *cobra.Command, args []string, typed string) (out []string
 func (l *limits) completeTarget(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	kind, id, named := strings.Cut(typed, "/")
 	if !named {
-		return []string{"settings", "policies/", "candidates/", "tiers/", "overrides/", "clients/", "users/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		return []string{"settings", "policies/", "candidates/", "tiers/", "overrides/", "clients/", "users/", "store"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 	if kind == "tiers" {
 		names, directive := l.completeTierName(cmd, nil, id)

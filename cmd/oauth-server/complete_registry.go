@@ -131,6 +131,28 @@ func (c *cli) completeUsername(cmd *cobra.Command, args []string, typed string) 
 	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeSignIn completes the ID of a session or family of the user who is the first argument.
+func (c *cli) completeSignIn(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	c.lookUp(cmd, func(ctx context.Context, r registrar) error {
+		if cmd.Name() == "sessions" {
+			_, list, err := r.Sessions(ctx, args[0])
+			for _, s := range list {
+				out = append(out, s.ID)
+			}
+			return err
+		}
+		_, list, err := r.Families(ctx, args[0])
+		for i := range list {
+			out = append(out, list[i].ID)
+		}
+		return err
+	})
+	return beginning(out, typed), cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeNamedUser completes the name of a user as the value of a flag.
 func (c *cli) completeNamedUser(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return c.completeUsername(cmd, nil, typed)

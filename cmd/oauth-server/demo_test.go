@@ -78,7 +78,8 @@ func programOnPath(t *testing.T) string {
 func checkDemoLine(t *testing.T, who *person, path, title, line string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
-	cmd.Env = append(os.Environ(), beProgram+"=1", "PATH="+path+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), beProgram+"=1", "PATH="+path+":"+os.Getenv("PATH"),
+		"OAUTH_ISSUER=https://id.example", "OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=of-ops") // exported for another server
 	if strings.Contains(line, "--grant authorization_code") {
 		cmd.Stderr = who
 	}

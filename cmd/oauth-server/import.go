@@ -23,7 +23,7 @@ const importAtOnce = 32
 // importing is the import of clients or users from JSON lines.
 type importing struct {
 	*cli
-	what           string // clients or users
+	what           string // client or user
 	partial, check bool
 	// readLine returns the name on a line and what stores it; the errors are those of the line.
 	readLine func(v *strict.Value) (name string, store func(context.Context, registrar) error, err error)
@@ -53,7 +53,7 @@ func (i *importing) command(use, short, long, example string) *cobra.Command {
 }
 
 func newUserImport(c *cli) *cobra.Command {
-	i := &importing{cli: c, what: "users", readLine: readUser}
+	i := &importing{cli: c, what: "user", readLine: readUser}
 	return i.command("import FILE", "Import users with the password hashes of another program",
 		`  username       as for user create
   password_hash  argon2id: $argon2id$v=19$m=…,t=…,p=…$salt$key
@@ -68,7 +68,7 @@ release: an earlier one cannot verify them.`,
 }
 
 func newClientImport(c *cli) *cobra.Command {
-	i := &importing{cli: c, what: "clients", readLine: readClient}
+	i := &importing{cli: c, what: "client", readLine: readClient}
 	return i.command("import FILE", "Import clients with the SHA-256 of their secrets",
 		`The names are those of RFC 7591: client_id, client_name, token_endpoint_auth_method (none for a public
 client), grant_types, redirect_uris, scope; and audience, require_pkce, resource_server, first_party, and
@@ -162,16 +162,20 @@ func (i *importing) finish(store func() []importProblem) error {
 		i.problems = append(i.problems, failed...)
 		result.Imported = len(i.lines) - len(failed)
 	case !i.check && len(i.problems) > 0:
-		i.note("Nothing was imported. Mend the lines, or import the others with --partial.")
+		next := ", or import the others with --partial"
+		if len(i.lines) == 0 {
+			next = ": none is in order"
+		}
+		i.note("Nothing was imported. Mend the lines%s.", next)
 	}
 	bad := map[int]bool{}
 	for _, p := range i.problems {
 		bad[p.line], result.Problems = true, append(result.Problems, p.text)
 	}
-	text := fmt.Sprintf("imported %d %s", result.Imported, i.what)
+	text := fmt.Sprintf("imported %d %s", result.Imported, plural(result.Imported, i.what))
 	switch {
 	case i.check && len(bad) == 0:
-		text = fmt.Sprintf("the file is in order: %d %s", result.InOrder, i.what)
+		text = fmt.Sprintf("the file is in order: %d %s", result.InOrder, plural(result.InOrder, i.what))
 	case i.check:
 		text = fmt.Sprintf("%d of %d lines are in order", result.InOrder, i.read)
 	}

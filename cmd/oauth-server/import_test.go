@@ -40,7 +40,7 @@ func TestImport(t *testing.T) {
 		args []string
 		says string
 	}{
-		{clients("shop"), []string{"client", "import", "-"}, "imported 1 clients"},
+		{clients("shop"), []string{"client", "import", "-"}, "imported 1 client\n"},
 		{"", []string{"user", "import", file, "--check"}, "the file is in order: 2 users\n"},
 		{"", []string{"user", "import", file}, "imported 2 users"},
 	} {
@@ -117,6 +117,17 @@ func TestImportOfBadLines(t *testing.T) {
 	for _, s := range []string{"line 1: client_secret_hash: is missing", "line 2: client_secret_hash: needs a SHA-256", "line 3: client_secret: "} {
 		if !strings.Contains(stderr, s) {
 			t.Errorf("%q is missing: %s", s, stderr)
+		}
+	}
+}
+
+// TestImportWithoutAnyLineInOrder does not offer --partial, which would import nothing.
+func TestImportWithoutAnyLineInOrder(t *testing.T) {
+	data := storeFile(t)
+	for _, flag := range []string{"--create", "--partial"} {
+		_, stderr, status := run(t, "{}\n", "user", "import", "-", flag, "--data", data)
+		if status != exitFailed || strings.Contains(stderr, "with --partial") || !strings.Contains(stderr, "Mend the lines: none is in order.") {
+			t.Errorf("%s: status %d: %s", flag, status, stderr)
 		}
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
@@ -60,7 +62,30 @@ func newLimits(c *cli) *cobra.Command {
 	cmd.Long, cmd.Example = limitsLong, limitsExample
 	flags := cmd.PersistentFlags()
 	l.add(flags, "admin address of the server (default "+defaultAdmin+")")
+	refuseEmpty(cmd)
 	return cmd
+}
+
+// maybeEmpty are the flags of the limits commands that have a meaning, or a refusal of their own, when they
+// are empty.
+var maybeEmpty = []string{"note", "reason", "mode", "filter", "target", forUser}
+
+// refuseEmpty makes the commands below cmd refuse each other flag of theirs that is given and empty, such as
+// --for "$UNSET": as if it were not given, the change would be a wider or a lasting one.
+func refuseEmpty(cmd *cobra.Command) {
+	for _, below := range cmd.Commands() {
+		refuseEmpty(below)
+		below.PreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+			cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+				list, isList := f.Value.(pflag.SliceValue)
+				empty := f.Value.String() == "" || isList && strings.Join(list.GetSlice(), "") == ""
+				if f.Changed && empty && !slices.Contains(maybeEmpty, f.Name) {
+					err = usagef("%s--%s is empty: give its value, or leave the flag out", within(cmd), f.Name)
+				}
+			})
+			return err
+		}
+	}
 }
 
 // changes adds the flags that every change has.

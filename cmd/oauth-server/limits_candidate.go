@@ -64,13 +64,17 @@ func (l *limits) newCandidateShow() *cobra.Command {
 		Use: "show [CLIENT]", Short: "Show what a candidate would have denied", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, shown := candidateOf(args)
-			err := show(cmd.Context(), l, candidatePath(name), nil, l.candidateTable)
-			if notFound(err) {
-				return fmt.Errorf("there is no candidate for %s", shown)
-			}
-			return err
+			return noCandidate(shown, show(cmd.Context(), l, candidatePath(name), nil, l.candidateTable))
 		},
 	}
+}
+
+// noCandidate replaces the error of the API if there is no candidate: the advice in it is for programs.
+func noCandidate(shown string, err error) error {
+	if notFound(err) {
+		return fmt.Errorf("there is no candidate for %s", shown)
+	}
+	return err
 }
 
 func (l *limits) candidateTable(c adminapi.CandidateView) error {
@@ -81,7 +85,7 @@ func (l *limits) candidateTable(c adminapi.CandidateView) error {
 		{"client limits", showLimits(c.Client)},
 		{"note", c.Note},
 	}
-	rows = append(untilRow(c.Meta.Until, rows...), [][]string{
+	rows = append(l.untilRow(c.Meta.Until, rows...), [][]string{
 		{"", ""},
 		{"since " + dateTime(a.Since), ""},
 		{"  requests tried", number(a.Tried)},
@@ -110,10 +114,10 @@ func (l *limits) newCandidatePromote() *cobra.Command {
 limits. A client that was trusted no longer is.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, shown := candidateOf(args)
-			return l.perform(cmd.Context(), change{
+			return noCandidate(shown, l.perform(cmd.Context(), change{
 				read: candidatePath(name), method: http.MethodPost, path: candidatePath(name) + "/promote",
 				done: "The candidate for " + shown + " is now live",
-			})
+			}))
 		},
 	})
 }
@@ -123,9 +127,9 @@ func (l *limits) newCandidateDrop() *cobra.Command {
 		Use: "drop [CLIENT]", Short: "Stop trying a candidate", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, shown := candidateOf(args)
-			return l.perform(cmd.Context(), change{
+			return noCandidate(shown, l.perform(cmd.Context(), change{
 				read: candidatePath(name), method: http.MethodDelete, done: "The candidate for " + shown + " is no longer tried",
-			})
+			}))
 		},
 	})
 }

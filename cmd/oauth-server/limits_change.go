@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
+	"oauth-server/internal/clientcfg"
 )
 
 // change is a change of one resource.
@@ -46,10 +48,10 @@ func (l *limits) perform(ctx context.Context, ch change) error {
 	if err := json.Unmarshal(raw, &rehearsal); err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}
+	l.noteEnd(&rehearsal)
 	if l.check {
 		return l.answer(raw, rehearsal.Effect.Summary)
 	}
-	l.noteEnd(&rehearsal)
 	if err := l.agree(&rehearsal.Effect); err != nil {
 		return err
 	}
@@ -58,7 +60,15 @@ func (l *limits) perform(ctx context.Context, ch change) error {
 	if err := l.send(ctx, api, req, &changed); err != nil {
 		return err
 	}
-	return l.showChanged(changed, ch.done+untilTime(rehearsal.Until))
+	return l.showChanged(changed, ch.done)
+}
+
+// forTime is how long a change lasts in a sentence; empty if it does not end.
+func forTime(lasts string) string {
+	if lasts == "" {
+		return ""
+	}
+	return ", for " + lasts
 }
 
 // untilTime is the end of a change in a sentence; empty if it has none.
@@ -69,6 +79,21 @@ func untilTime(end time.Time) string {
 	return ", until " + dateTime(end)
 }
 
+// endOf is the end of what is set, in a table.
+func (l *limits) endOf(end time.Time) string {
+	return untilTime(end) + l.overdue(end)
+}
+
+// overdue marks what is temporary still, although it should have ended.
+func (l *limits) overdue(end time.Time) string {
+	if !clientcfg.IsOverdue(end, time.Now()) {
+		return ""
+	}
+	return " " + l.alarming(overdueMark, true)
+}
+
+const overdueMark = "(overdue)"
+
 // noteEnd says that what is changed was to end by itself.
 func (l *limits) noteEnd(r *adminapi.Rehearsal) {
 	switch {
@@ -76,7 +101,7 @@ func (l *limits) noteEnd(r *adminapi.Rehearsal) {
 	case r.Until.IsZero():
 		l.note("What is changed here was to end at %s. With this change it lasts; to let it end, give --for.", dateTime(r.WasUntil))
 	default:
-		l.note("What is changed here was to end at %s. With this change it ends at %s, and is then as it would have been.", dateTime(r.WasUntil), dateTime(r.Until))
+		l.note("What is changed here was to end at %s. With this change it ends %s from now, and is then as it would have been.", dateTime(r.WasUntil), l.lasts)
 	}
 }
 
@@ -112,12 +137,25 @@ func (l *limits) agree(effect *adminapi.Effect) error {
 	return l.confirm()
 }
 
-// showChanged writes the resource after a change for a script, or done for a person, with when it holds.
+// showChanged writes what is answered to a change for a script, or done for a person, with when it holds.
 func (l *limits) showChanged(changed json.RawMessage, done string) error {
 	if len(changed) == 0 {
 		changed = json.RawMessage("{}")
 	}
-	return l.answer(changed, done+"; every instance follows within two seconds.")
+	var of struct {
+		Until time.Time `json:"until"` // of several targets
+		Meta  struct {
+			Until time.Time `json:"until"`
+		} `json:"meta"`
+	}
+	if err := json.Unmarshal(changed, &of); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	end := untilTime(cmp.Or(of.Until, of.Meta.Until))
+	if end == "" { // what was removed is not answered
+		end = forTime(l.lasts)
+	}
+	return l.answer(changed, done+end+"; every instance follows within two seconds.")
 }
 
 // patchPolicy changes fields of a client's policy.

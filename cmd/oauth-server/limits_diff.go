@@ -10,6 +10,9 @@ import (
 	"oauth-server/internal/adminapi"
 )
 
+// noDifference is differences of equal documents.
+const noDifference = "-"
+
 // differences lists the fields in which two documents differ, for a line of a table.
 func differences(before, after json.RawMessage) string {
 	was, is := flatten(before), flatten(after)
@@ -35,7 +38,7 @@ func differences(before, after json.RawMessage) string {
 		}
 	}
 	if len(out) == 0 {
-		return "-"
+		return noDifference
 	}
 	return strings.Join(out, "; ")
 }

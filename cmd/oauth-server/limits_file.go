@@ -8,14 +8,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/strict"
 )
 
@@ -29,14 +32,15 @@ configuration file. It is sorted, so that two files can be compared line by line
 nothing. Of what is temporary it has what that returns to.`,
 		Example: `  oauth-server limits export > limits.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			raw, set, _, err := l.set(cmd.Context())
+			set, _, err := l.set(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if l.output == outputJSON {
-				return l.json(raw)
-			}
 			text, err := l.export(set)
+			if l.output == outputJSON {
+				text, err = json.MarshalIndent(set, "", "  ")
+				text = append(text, '\n')
+			}
 			if err != nil {
 				return err
 			}
@@ -51,23 +55,33 @@ nothing. Of what is temporary it has what that returns to.`,
 	return cmd
 }
 
-// set reads everything that operators have set, and its ETag.
-func (l *limits) set(ctx context.Context) (raw json.RawMessage, set *adminapi.Set, etag string, err error) {
+// set reads everything that operators have set, and its ETag: pages of one state.
+func (l *limits) set(ctx context.Context) (set *adminapi.Set, etag string, err error) {
 	api, err := l.connect()
 	if err != nil {
-		return nil, nil, "", err
+		return nil, "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	if etag, err = api.Get(ctx, "/changes", nil, &raw); err != nil {
-		return nil, nil, "", err
-	}
 	set = &adminapi.Set{}
-	if err := json.Unmarshal(raw, set); err != nil {
-		return nil, nil, "", fmt.Errorf("read the answer: %w", err)
+	for query := (url.Values{"limit": {setPage}}); ; query.Set("after", set.Next) {
+		var page adminapi.Set
+		of, err := api.Get(ctx, "/changes", query, &page)
+		if err != nil {
+			return nil, "", err
+		}
+		if etag != "" && of != etag { // it was changed meanwhile: from the beginning
+			set, etag = &adminapi.Set{}, ""
+			continue
+		}
+		etag, page.Targets = of, append(set.Targets, page.Targets...)
+		if set = &page; set.Next == "" {
+			return set, etag, nil
+		}
 	}
-	return raw, set, etag, nil
 }
+
+const setPage = "5000"
 
 // export writes a file of limits. Its sections are in the order of the targets.
 func (l *limits) export(set *adminapi.Set) ([]byte, error) {
@@ -77,7 +91,11 @@ func (l *limits) export(set *adminapi.Set) ([]byte, error) {
 	for i := range set.Targets {
 		t := &set.Targets[i]
 		if !t.Until.IsZero() {
-			fmt.Fprintf(&out, "# %s is temporary until %s; below is what it returns to.\n", t.Target, dateTime(t.Until))
+			returns := "; below is what it returns to"
+			if clientcfg.IsOverdue(t.Until, time.Now()) {
+				returns = " " + overdueMark + "; below is what it stays until it can end"
+			}
+			fmt.Fprintf(&out, "# %s is temporary until %s%s.\n", t.Target, dateTime(t.Until), returns)
 		}
 		section, name, _ := strings.Cut(t.Target, "/")
 		value := lasting(t)
@@ -107,11 +125,14 @@ func (l *limits) export(set *adminapi.Set) ([]byte, error) {
 
 const fileHelp = `FILE is as "limits export" writes it; - is standard input. It has the sections settings,
 tiers, policies, overrides (by client and user, with a space between) and candidates.
-Each of them is replaced as a whole; what it leaves out is as in the configuration file,
-or the default. What is not
-in FILE stays as it is, and with --prune is removed. What is temporary is compared with
-what it returns to, so an application of FILE does not end it, unless FILE has another
-value.`
+Each of them is replaced as a whole. What the settings leave out is as in the
+configuration file. What a policy leaves out comes from its tier, or the settings for
+all clients, also if the configuration file has a policy for that client. What a limit
+leaves out is the default.
+
+What is not in FILE stays as it is, and with --prune is removed. What is temporary is
+compared with what it returns to, so an application of FILE does not end it, unless FILE
+has another value.`
 
 // fileFlags are those of commands that read a file of limits.
 type fileFlags struct {
@@ -209,7 +230,7 @@ func (l *limits) plan(ctx context.Context, f *fileFlags) (*plan, error) {
 	if p.file, err = parseLimitsFile(name, text); err != nil {
 		return nil, err
 	}
-	_, set, etag, err := l.set(ctx)
+	set, etag, err := l.set(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -191,6 +192,8 @@ func TestBadLimitsFile(t *testing.T) {
 		good + "  shop:\n    user:\n      - requests: 0\n":                     "policies.shop.user[0].requests…FILE:5",
 		good + "  shop:\n    user: [{requests: 1, frames: 0}]\n":               "policies.shop.user[0].frames…FILE:4",
 		good + "  shpo: {}\n": `policies.shpo: there is no client "shpo"…FILE:3`,
+		"overrides:\n  shop ada: {user: [{requests: 1}]}\n  shop  ada: {user: [{requests: 1}]}\n": `overrides["shop  ada"].username: begins or ends with white space…FILE:3`,
+		good + manyTiers(): " changes 9001 targets, which is more than one change can",
 		good + "  ops: {client: [{requests: 1, window: 24h}]}\n": "lock out the admin client",
 	} {
 		s.write(text)
@@ -208,6 +211,16 @@ func TestBadLimitsFile(t *testing.T) {
 	_, _, status := run(t, good, s.args("apply -f - --yes")...)
 	check.Equal(t, "standard input", status, 0)
 	check.Equal(t, "version", s.version(), 1)
+}
+
+// manyTiers is more than a request has room for.
+func manyTiers() string {
+	var out strings.Builder
+	out.WriteString("tiers:\n")
+	for i := range 9000 {
+		fmt.Fprintf(&out, "  t%d: {note: %s}\n", i, strings.Repeat("x", 500))
+	}
+	return out.String()
 }
 
 // TestFileAndTemporaryChanges: a file neither ends nor keeps what is temporary, unless it says otherwise.
@@ -228,15 +241,45 @@ func TestFileAndTemporaryChanges(t *testing.T) {
 	s.limits(0, "apply -f FILE --prune --yes")
 	stdout, _ = s.limits(0, "get shop")
 	has(t, stdout, "until ", "50/60s")
-	_, stderr := s.limits(0, "set shop --note x")
+	_, stderr := s.limits(0, "set shop --note x --check")
+	has(t, stderr, "What is changed here was to end at ", "With this change it lasts")
+	_, stderr = s.limits(0, "set shop --note x")
 	has(t, stderr, "What is changed here was to end at ", "With this change it lasts")
 	s.limits(1, "diff -f FILE")
 	s.limits(0, "apply -f FILE --for 7d --yes")
 	stdout, _ = s.limits(0, "get shop")
 	has(t, stdout, "until ", "10/60s")
+	s.limits(0, "set shop --user 10/60s --yes") // it lasts
+	s.limits(0, "set shop --user 20/60s --for 2h --yes")
+	s.write("policies: {shop: {user: [{requests: 20, window: 60s}]}, batch: {note: x}}")
+	stdout, _ = s.limits(1, "diff -f FILE")
+	has(t, stdout, "policies/shop   lasts (was until 2", "policies/batch  note x")
+	stdout, _ = s.limits(0, "apply -f FILE --for 3h --yes")
+	has(t, stdout, "policies/shop, for 3h   was until 2", "policies/batch, for 3h  note x", "are now those of "+s.file+", until 2")
+	stdout, _ = s.limits(0, fmt.Sprintf("undo %d --yes", s.version()))
+	has(t, stdout, "policies/shop, until 2", "removed (note x); was until 2")
+	_, stderr = s.limits(1, "candidate drop shop")
+	has(t, stderr, "there is no candidate for shop\n")
+	stdout, _ = s.limits(0, "tier set gold --user 1/60s --yes")
+	has(t, stdout, "for all its clients; every")
+	stdout, _ = s.limits(0, "tier delete gold --for 2h --yes")
+	has(t, stdout, "is now removed, for 2h; every")
 	s.limits(1, "set shop --user 1/60s --for 30s")
 	s.limits(2, "undo x")
 	s.limits(1, "undo 99")
+}
+
+// TestExportAsJSON: a file is written in either form.
+func TestExportAsJSON(t *testing.T) {
+	s := newLimitsServer(t)
+	s.limits(0, "set shop --user 10/60s --yes")
+	shown, _ := s.limits(0, "export -o json")
+	stdout, _ := s.limits(0, "export -f FILE -o json")
+	check.Equal(t, "standard output", stdout, "")
+	text, err := os.ReadFile(s.file)
+	check.OK(t, err)
+	check.Equal(t, "file", string(text), shown)
+	has(t, shown, "\n  \"version\": 1,\n")
 }
 
 // TestApplyBesideAnotherChange: nothing of the file is applied if there was a change after the plan.

@@ -66,7 +66,7 @@ func (l *limits) clientRow(c adminapi.Client) []string {
 	if c.Effective.Trusted {
 		mode = "trusted"
 	}
-	from := map[string]string{"api": "changed here", "file": "configuration file", "none": "default"}[c.Source] + untilTime(c.Until)
+	from := map[string]string{"api": "changed here", "file": "configuration file", "none": "default"}[c.Source] + l.endOf(c.Until)
 	if c.Effective.Tier != "" {
 		from += ", tier " + c.Effective.Tier
 	}
@@ -192,19 +192,42 @@ func (l *limits) newAudit() *cobra.Command {
 			if target != "" {
 				query.Set("target", target)
 			}
-			return show(cmd.Context(), l, "/audit", query, func(page adminapi.Audit) error {
-				if len(page.Entries) == 0 {
-					l.note("%s", noChanges(target))
-					return nil
-				}
-				return l.auditTable(page)
-			})
+			raw, err := l.fetch(cmd.Context(), "/audit", query)
+			if err != nil {
+				return err
+			}
+			return l.showAudit(target, raw)
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many changes to show, at most 1000")
 	cmd.Flags().StringVar(&target, "target", "", "show changes of this only: settings, policies/CLIENT, candidates/CLIENT, tiers/NAME, overrides/CLIENT USERNAME, clients/CLIENT/counters, clients/CLIENT, users/NAME or store")
 	_ = cmd.RegisterFlagCompletionFunc("target", l.completeTarget) // fails for a flag that is not there
 	return cmd
+}
+
+// showAudit writes the changes of the target. It is an error if there are none because it is no target.
+func (l *limits) showAudit(target string, raw json.RawMessage) error {
+	var page adminapi.Audit
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	none, known := len(page.Entries) == 0, target == "" || isTarget(target)
+	switch {
+	case l.output == outputJSON:
+		if err := l.json(raw); err != nil {
+			return err
+		}
+	case !none:
+		return l.auditTable(page)
+	case target == "":
+		l.note("There are no changes.")
+	case known:
+		l.note("There are no changes of %s.", target)
+	}
+	if none && !known {
+		return usagef("--target: %q is no target: a target is %s", target, strings.Join(targetForms, ", "))
+	}
+	return nil
 }
 
 func (l *limits) auditTable(page adminapi.Audit) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,7 +46,18 @@ func (l *limits) performMany(ctx context.Context, req adminclient.Change, done s
 	if err := l.send(ctx, api, req, &changed); err != nil {
 		return err
 	}
-	return l.showChanged(changed, done+untilTime(planned.Until))
+	return l.showChanged(changed, done)
+}
+
+// version returns the ETag of everything that operators have set.
+func (l *limits) version(ctx context.Context) (etag string, err error) {
+	api, err := l.connect()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	return api.Get(ctx, "/changes", url.Values{"limit": {"1"}}, nil)
 }
 
 // patchLabelled changes fields of the policies of all clients that have the labels, in one change.
@@ -57,7 +69,7 @@ func (l *limits) patchLabelled(cmd *cobra.Command, args, labels []string, patch 
 	if err := checkSelectors(labels); err != nil {
 		return err
 	}
-	_, _, etag, err := l.set(ctx)
+	etag, err := l.version(ctx)
 	if err != nil {
 		return err
 	}

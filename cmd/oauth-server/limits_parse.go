@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,9 +19,6 @@ import (
 	"oauth-server/internal/strict"
 	"oauth-server/internal/username"
 )
-
-// sections are those of a file of limits.
-var sections = []string{"settings", "tiers", "policies", "overrides", "candidates"}
 
 // limitsFile is a file of limits: the values that it gives to targets. The server judges them.
 type limitsFile struct {
@@ -46,8 +45,8 @@ func parseLimitsFile(name string, text []byte) (*limitsFile, error) {
 	for _, section := range slices.Sorted(maps.Keys(doc)) {
 		path := fielderr.Join("", section)
 		switch {
-		case !slices.Contains(sections, section):
-			errs = append(errs, f.at(path, "unknown field; there are "+strings.Join(sections, ", ")))
+		case !slices.Contains(adminapi.Sections, section):
+			errs = append(errs, f.at(path, "unknown field; there are "+strings.Join(adminapi.Sections, ", ")))
 		case !doc[section].IsObject():
 			errs = append(errs, f.at(path, "must be a mapping of fields; to set nothing, leave it out"))
 		case section == "settings":
@@ -136,21 +135,16 @@ func (f *limitsFile) inside(target, field, message string) fielderr.Error {
 
 // targets are the targets of the file in the order of its sections.
 func (f *limitsFile) targets() []string {
-	rank := func(target string) int {
-		section, _, _ := strings.Cut(target, "/")
-		return slices.Index(sections, section)
-	}
-	return slices.SortedFunc(maps.Keys(f.values), func(a, b string) int {
-		if x, y := rank(a), rank(b); x != y {
-			return x - y
-		}
-		return strings.Compare(a, b)
-	})
+	return slices.SortedFunc(maps.Keys(f.values), adminapi.CompareTargets)
 }
 
 // inFile returns an error of the server with the lines of the file that it is about.
 func (p *plan) inFile(err error) error {
 	var refused *adminclient.ProblemError
+	if errors.As(err, &refused) && refused.Status == http.StatusRequestEntityTooLarge {
+		return fmt.Errorf("%s changes %d targets, which is more than one change can: that is about a thousand; divide it into several files, and apply them without --prune",
+			p.name, len(p.changes))
+	}
 	if !errors.As(err, &refused) || len(refused.Errors) == 0 {
 		return err
 	}

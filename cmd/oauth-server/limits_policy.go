@@ -82,7 +82,7 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 		}
 		return "configuration file"
 	}
-	return l.table(untilRow(s.Meta.Until,
+	return l.table(l.untilRow(s.Meta.Until,
 		[]string{"SETTING", "VALUE", "FROM"},
 		[]string{"mode", s.Mode, from("mode")},
 		[]string{"canary", fmt.Sprintf("%v%%", s.CanaryPercent), from("canary_percent")},
@@ -94,11 +94,11 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 }
 
 // untilRow adds when what the rows show ends by itself, if it does.
-func untilRow(end time.Time, rows ...[]string) [][]string {
+func (l *limits) untilRow(end time.Time, rows ...[]string) [][]string {
 	if end.IsZero() {
 		return rows
 	}
-	return append(rows, []string{"until", dateTime(end), "changed here"})
+	return append(rows, []string{"until", dateTime(end) + l.overdue(end), "changed here"})
 }
 
 func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
@@ -130,7 +130,7 @@ func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
 		{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)},
 	}
 	rows = append(append(rows, users...), []string{"note", p.Note, ""})
-	return l.table(untilRow(p.Meta.Until, rows...)...)
+	return l.table(l.untilRow(p.Meta.Until, rows...)...)
 }
 
 func yesNo(b bool) string {
@@ -150,7 +150,9 @@ func (l *limits) newSet() *cobra.Command {
 		Long: `Set the limits of a client, or the default limits.
 
 What a client has not set comes from its tier, if it has one, and what that leaves
-open from the settings for all clients.
+open from the settings for all clients. If the configuration file has a policy for the
+client, the first change takes its fields over, and the file's has no effect from then
+on, until "limits unset CLIENT".
 
 ` + limitSyntax,
 		Example: `  oauth-server limits set --limit 1000/60s

@@ -101,6 +101,9 @@ func showLimits(limits []adminapi.Limit) string {
 func showLimit(l adminapi.Limit) string {
 	usual := ratelimit.DefaultLimit()
 	spec := fmt.Sprintf("%d/%s", l.Requests, l.Window)
+	if !isUsualName(l.Name, l.Window) {
+		spec += ",name=" + l.Name
+	}
 	if l.Frames > 1 {
 		spec += fmt.Sprintf(",frames=%d", l.Frames)
 	}
@@ -114,6 +117,24 @@ func showLimit(l adminapi.Limit) string {
 		spec += ",on_outage=" + l.OnOutage
 	}
 	return spec
+}
+
+// isUsualName reports whether a limit of that window has the name if it is given none. The window may be
+// written in another way than it was then.
+func isUsualName(name, window string) bool {
+	if name == "" || name == "per-"+window {
+		return true
+	}
+	d, err := time.ParseDuration(window)
+	if err != nil {
+		return false
+	}
+	if usual, is := windowNames[d]; is {
+		return name == usual
+	}
+	text, _ := strings.CutPrefix(name, "per-")
+	given, err := time.ParseDuration(text)
+	return err == nil && given == d
 }
 
 // parsePercent reads 5% or 5.

@@ -56,7 +56,7 @@ func TestParseLimit(t *testing.T) {
 // as the same limit.
 func TestLimitsAreShownAsTheyAreGiven(t *testing.T) {
 	for _, spec := range []string{
-		"10/60s", "24/24h,frames=24", "5/1s,algorithm=fixed", "5/1s,soft=0.5",
+		"10/60s", "24/24h,frames=24", "5/90s,name=burst", "24/24h,name=daily,frames=24", "5/1s,algorithm=fixed", "5/1s,soft=0.5",
 		"10/60s,on_outage=deny", "10/60s,on_outage=memory", "10/60s,frames=6,soft=0.9,on_outage=deny",
 	} {
 		t.Run(spec, func(t *testing.T) {
@@ -97,6 +97,8 @@ func TestDifferences(t *testing.T) {
 		{`{"default":{"user":[{"requests":100,"window":"60s"}]}}`, `{"default":{"user":[{"requests":5,"window":"60s"},{"requests":1,"window":"1s"}]}}`, "default.user 100/60s -> 5/60s 1/1s"},
 		{`{"user":[{"requests":5,"window":"60s"}]}`, `{"user":[{"requests":5,"window":"60s","frames":1,"algorithm":"sliding","soft_ratio":0.8,"on_outage":"share"}]}`, "-"},
 		{`{"user":[{"requests":5,"window":"60s","on_outage":"share"}]}`, `{"user":[{"requests":5,"window":"60s","on_outage":"deny"}]}`, "user 5/60s -> 5/60s,on_outage=deny"},
+		{`{"user":[{"requests":5,"window":"60s","name":"per-minute"}]}`, `{"user":[{"requests":5,"window":"60s","name":"burst"}]}`, "user 5/60s -> 5/60s,name=burst"},
+		{`null`, `{"user":[{"requests":5,"window":"1m30s","name":"per-90s"}]}`, "user 5/1m30s"},
 		{`{"user":[1,"a"]}`, `{"user":[2]}`, "user 1 a -> 2"},
 		{`{"canary_percent":100}`, `{"canary_percent":100}`, "-"},
 		{`null`, `{"username":null}`, "-"},
@@ -141,6 +143,11 @@ func TestLimitsCommandLine(t *testing.T) {
 		{"limits set shop --requests 5" + me, 2, "belong together"},
 		{"limits set shop --requests five --window 60s" + me, 2, `"five" is not a number`},
 		{"limits unset shop --field colour" + me, 2, "none of user"},
+		{"limits set shop --client 100/60s --for=" + me, 2, "limits set: --for is empty"},
+		{"limits set shop --requests= --window= --user 5/1s" + me, 2, "is empty"},
+		{"limits unset shop --field=" + me, 2, "--field is empty: give its value, or leave the flag out"},
+		{"limits reset shop --user=" + me, 2, "--user is empty"},
+		{"limits tier delete gold --for=" + me, 2, "limits tier delete: --for is empty"},
 		{"limits candidate set shop" + me, 2, "nothing to try"},
 		{"limits candidate shw" + me, 2, `unknown command "shw"`},
 		{"limits reset" + me, 2, "CLIENT is missing"},

@@ -48,7 +48,7 @@ func (l *limits) newTierList() *cobra.Command {
 					mode = "-"
 				}
 				raw = append(raw, one)
-				rows = append(rows, []string{t.Name + untilTime(t.Meta.Until), mode, showLimits(t.User), showLimits(t.Client), strconv.Itoa(t.Clients), t.Note})
+				rows = append(rows, []string{t.Name + l.endOf(t.Meta.Until), mode, showLimits(t.User), showLimits(t.Client), strconv.Itoa(t.Clients), t.Note})
 			}
 			return l.list(map[string]any{"tiers": raw}, rows...)
 		},
@@ -98,7 +98,7 @@ func (l *limits) tierTable(t adminapi.TierView) error {
 		}
 		return "all clients"
 	}
-	return l.table(untilRow(t.Meta.Until,
+	return l.table(l.untilRow(t.Meta.Until,
 		[]string{"SETTING", "VALUE", "FROM"},
 		[]string{"mode", orNone(t.Mode), from(t.Mode != "")},
 		[]string{"user limits", showLimits(t.User), from(t.User != nil)},

@@ -141,18 +141,12 @@ func (l *limits) period(since time.Time) error {
 }
 
 // targetForms are what --target takes.
-var targetForms = []string{"settings", "policies/CLIENT", "candidates/CLIENT", "tiers/NAME", "'overrides/CLIENT USERNAME'", "clients/CLIENT/counters", "clients/CLIENT", "users/NAME"}
+var targetForms = []string{"settings", "policies/CLIENT", "candidates/CLIENT", "tiers/NAME", "'overrides/CLIENT USERNAME'", "clients/CLIENT/counters", "clients/CLIENT", "users/NAME", "store"}
 
-// noChanges says that the audit trail has no changes of the target, and what may be wrong with it.
-func noChanges(target string) string {
-	if target == "" {
-		return "There are no changes."
-	}
-	kind, rest, _ := strings.Cut(target, "/")
-	if target == "settings" || slices.Contains([]string{"policies", "candidates", "tiers", "overrides", "clients", "users"}, kind) && rest != "" {
-		return fmt.Sprintf("There are no changes of %s.", target)
-	}
-	return fmt.Sprintf("There are no changes of %q, which is no target: a target is %s.", target, strings.Join(targetForms, ", "))
+func isTarget(s string) bool {
+	kind, rest, _ := strings.Cut(s, "/")
+	return s == "settings" || s == "store" ||
+		slices.Contains([]string{"policies", "candidates", "tiers", "overrides", "clients", "users"}, kind) && rest != ""
 }
 
 // listOrder is how "limits list" filters and sorts.

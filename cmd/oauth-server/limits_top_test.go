@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -138,12 +139,19 @@ func TestAuditOfNothing(t *testing.T) {
 		"":              "There are no changes.\n",
 		"policies/shop": "There are no changes of policies/shop.\n",
 		"settings":      "There are no changes of settings.\n",
-		"foo":           `There are no changes of "foo", which is no target: a target is settings, policies/CLIENT,`,
-		"policies/":     `There are no changes of "policies/", which is no target`,
 	} {
 		stdout, stderr, status := run(t, "", append([]string{"limits", "audit", "--target", target}, flags...)...)
-		if stdout != "" || !strings.HasPrefix(stderr, want) || status != exitOK {
+		if stdout != "" || stderr != want || status != exitOK {
 			t.Errorf("--target %q: printed %q and %q, status %d; want %q", target, stdout, stderr, status, want)
+		}
+	}
+	for _, target := range []string{"foo", "policies/"} {
+		want := "oauth-server: --target: " + strconv.Quote(target) + " is no target: a target is settings, policies/CLIENT,"
+		for output, entries := range map[string]string{"text": "", "json": `"entries": []`} {
+			stdout, stderr, status := run(t, "", append([]string{"limits", "audit", "--target", target, "-o", output}, flags...)...)
+			if (stdout == "") != (entries == "") || !strings.Contains(stdout, entries) || !strings.HasPrefix(stderr, want) || status != exitUsage {
+				t.Errorf("--target %q as %s: printed %q and %q, status %d; want %q", target, output, stdout, stderr, status, want)
+			}
 		}
 	}
 }
@@ -179,6 +187,9 @@ func TestWatch(t *testing.T) {
 	got, _ := watch(t, true, 2, args...)
 	if strings.Count(got, clearScreen) != 2 || !strings.HasPrefix(got, clearScreen) || strings.Count(got, ", every 2s\n\n") != 2 {
 		t.Errorf("on a terminal: %q", got)
+	}
+	if strings.Contains(got, "\x1b[3J") {
+		t.Errorf("clears what was scrolled away: %q", got)
 	}
 	single, _, _ := run(t, "", append([]string{"-o", "json"}, args...)...)
 	if got, _ := watch(t, true, 2, append([]string{"-o", "json"}, args...)...); got != single+single {
@@ -245,7 +256,7 @@ func TestCompletions(t *testing.T) {
 		{"limits set shop --tier |", "gold silver"},
 		{"limits tier show |", "gold silver"},
 		{"limits tier set gold --mode |", "enforce dry_run off"},
-		{"limits audit --target |", "settings policies/ candidates/ tiers/ overrides/ clients/ users/"},
+		{"limits audit --target |", "settings policies/ candidates/ tiers/ overrides/ clients/ users/ store"},
 		{"limits audit --target tiers/|", "tiers/gold tiers/silver"},
 		{"limits audit --target users/a|", "users/ada users/ann"},
 		{"limits audit --target policies/s|", "policies/shop"},

@@ -40,14 +40,34 @@ now does not come back.`,
 // changedRows are the changes of several targets as a table.
 func (l *limits) changedRows(changed *adminapi.Changed) [][]string {
 	rows := [][]string{{"TARGET", "CHANGE"}}
-	for _, c := range changed.Changes {
-		what := differences(c.Before, c.After)
-		if string(c.After) == "null" {
-			what = "removed (" + differences(c.After, c.Before) + ")"
+	for i := range changed.Changes {
+		c := &changed.Changes[i]
+		end := untilTime(c.Until)
+		if !changed.Until.IsZero() { // it begins with the change, which is not made yet
+			end = forTime(l.lasts)
 		}
-		rows = append(rows, []string{c.Target + untilTime(changed.Until), what})
+		rows = append(rows, []string{c.Target + end, changedText(c)})
 	}
 	return rows
+}
+
+// changedText says what a target becomes, and what becomes of its end.
+func changedText(c *adminapi.ChangedTarget) string {
+	what := differences(c.Before, c.After)
+	if isNull(c.After) {
+		what = "removed (" + differences(c.After, c.Before) + ")"
+	}
+	end := "was until " + dateTime(c.WasUntil)
+	switch {
+	case c.WasUntil.IsZero() || c.WasUntil.Equal(c.Until):
+		return what
+	case c.Until.IsZero() && !isNull(c.After):
+		end = "lasts (" + end + ")"
+	}
+	if what == noDifference {
+		return end
+	}
+	return what + "; " + end
 }
 
 func decodeChanged(raw json.RawMessage) (*adminapi.Changed, error) {

@@ -21,6 +21,9 @@ const (
 
 func main() {
 	c := &cli{in: os.Stdin, out: os.Stdout, errOut: os.Stderr, environ: os.Environ()}
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		c.catchHangups() // before anything else
+	}
 	c.terminal = term.IsTerminal(int(os.Stdout.Fd()))
 	os.Exit(c.run(context.Background(), os.Args[1:]))
 }

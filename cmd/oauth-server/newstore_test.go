@@ -99,7 +99,7 @@ func TestNoStoreForNothing(t *testing.T) {
 		{"y\n", []string{"client", "create", "x", "--scope", "openid"}, exitUsage, "openid"},
 		{"password2026", []string{"user", "create", "ada", "--password-stdin", "--create"}, exitUsage, "easy to guess"},
 		{adaPassword, []string{"user", "create", "a b", "--password-stdin", "--create"}, exitUsage, "username"},
-		{good, []string{"client", "import", "-", "--check"}, exitOK, "the file is in order: 1 clients"},
+		{good, []string{"client", "import", "-", "--check"}, exitOK, "the file is in order: 1 client"},
 		{good + "\n" + good, []string{"client", "import", "-", "--check", "--create"}, exitFailed, "1 of 2 lines are in order"},
 		{good + "\n" + bad, []string{"client", "import", "-", "--create"}, exitFailed, "Nothing was imported"},
 		{bad, []string{"client", "import", "-", "--create", "--partial"}, exitFailed, "imported 0 clients"},
@@ -113,7 +113,7 @@ func TestNoStoreForNothing(t *testing.T) {
 			t.Fatalf("%v: a data file was made", tt.args)
 		}
 	}
-	if stdout, stderr, status := run(t, good+"\n"+bad, "client", "import", "-", "--create", "--partial"); status != exitFailed || !strings.Contains(stdout, "imported 1 clients") {
+	if stdout, stderr, status := run(t, good+"\n"+bad, "client", "import", "-", "--create", "--partial"); status != exitFailed || !strings.Contains(stdout, "imported 1 client\n") {
 		t.Errorf("status %d: %s%s", status, stdout, stderr)
 	}
 }

@@ -95,15 +95,21 @@ func isNew(cfg *config.Config) bool {
 // is confirmed, because a command in the wrong directory would make another one.
 func (c *cli) withNew(ctx context.Context, cfg *config.Config, confirmed bool, do func(app.Store) error) error {
 	if isNew(cfg) && !confirmed {
-		c.note("There is no data file yet. This makes a new one: %s", nameOf(cfg))
-		switch err := c.confirm(); {
-		case errors.Is(err, errNotAgreed):
-			return fmt.Errorf("%w: name another data file with --data, or confirm the new one with --create", errNotAgreed)
-		case err != nil:
+		if err := c.confirmNew(nameOf(cfg)); err != nil {
 			return err
 		}
 	}
 	return withOpen(ctx, cfg, do)
+}
+
+// confirmNew asks whether to make a data file.
+func (c *cli) confirmNew(store string) error {
+	c.note("There is no data file yet. This makes a new one: %s", store)
+	err := c.confirm()
+	if errors.Is(err, errNotAgreed) {
+		return fmt.Errorf("%w: name another data file with --data, or confirm the new one with --create", errNotAgreed)
+	}
+	return err
 }
 
 func withOpen(ctx context.Context, cfg *config.Config, do func(app.Store) error) (err error) {

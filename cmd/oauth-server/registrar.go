@@ -29,7 +29,7 @@ type registrar interface {
 	Clients(ctx context.Context, filter registry.Filter) (registry.Listing, error)
 	ChangeClient(ctx context.Context, id string, edit func(*clientcfg.Client) error) (clientcfg.Client, error)
 	DeleteClient(ctx context.Context, id string) error
-	HasLimits(ctx context.Context, id string) (bool, error)
+	LimitsOf(ctx context.Context, id string) (registry.Limits, error)
 	RevokeClient(ctx context.Context, id string) (clientcfg.Client, error)
 	Secrets(ctx context.Context, id string) ([]registry.Secret, error)
 	AddSecret(ctx context.Context, id string, r registry.Rotation) (clientcfg.Client, string, error)
@@ -186,7 +186,10 @@ func (f *registryFlags) storeFlag() (name string) {
 }
 
 func (f *registryFlags) remote(api *adminclient.Client) registrar {
-	return &adminclient.Registry{Client: api, Reason: f.reason, Confirmed: f.confirmed, Timeout: f.timeout}
+	return &adminclient.Registry{
+		Client: api, Reason: f.reason, Confirmed: f.confirmed, Timeout: f.timeout,
+		Warn: func(message string) { f.note("%s", message) },
+	}
 }
 
 // onHolder runs do on the server that holds a data file. held is returned if there is no such server.

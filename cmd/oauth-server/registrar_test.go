@@ -64,7 +64,7 @@ func TestRegisteringWhileServing(t *testing.T) {
 	}
 	for args, says := range map[string]string{
 		"client show nobody": `there is no client "nobody"`, "user show nobody": `there is no user "nobody"`,
-		"client create web": "has this name already", "client create x --grant implicit": `grant_types[0]: unknown grant type "implicit"`,
+		"client create web": "there is a client of this ID already", "client create x --grant implicit": `grant_types[0]: unknown grant type "implicit"`,
 		"user create bob --password-stdin": "easy to guess", "client update web": "nothing to change",
 		"client secrets retire web 00": "no such secret", "user sessions bob --end x": "no such",
 	} {
@@ -178,4 +178,20 @@ func withoutPlace(stderr string) string {
 		_, stderr, _ = strings.Cut(rest, "\n")
 	}
 	return stderr
+}
+
+// TestAdminClientThatIsLockedOut: the command says so, and does what it was asked for.
+func TestAdminClientThatIsLockedOut(t *testing.T) {
+	data, file := storeFile(t), filepath.Join(t.TempDir(), "x.yaml")
+	check.OK(t, os.WriteFile(file, []byte("rate_limit: { default: { client: [ { requests: 1, window: 24h } ] } }\n"), 0o600))
+	launchOperated(t, "serve", "--data", data, "--config", file)
+	for _, step := range []struct {
+		args string
+		says bool
+	}{{"client create shop", false}, {"client update shop --admin", true}, {"client create ops --admin", true}} {
+		_, stderr, status := run(t, "", append(strings.Fields(step.args), "--data", data)...)
+		if status != exitOK || strings.Contains(stderr, "lock this client out of the admin API: the limit ") != step.says {
+			t.Errorf("%s: status %d: %s", step.args, status, stderr)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,8 +21,8 @@ import (
 
 type restoreFlags struct {
 	dataFileFlags
-	check, keep, yes bool
-	wait             time.Duration
+	check, keep, yes, create bool
+	wait                     time.Duration
 }
 
 func newRestore(c *cli) *cobra.Command {
@@ -45,10 +46,11 @@ users, passwords, operators, limits and signing keys are those of the backup.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&f.check, "check", false, "check the backup, show what it holds and change nothing")
 	flags.BoolVar(&f.keep, "keep-sessions", false, "leave sessions, refresh tokens, codes and consents as they are in the backup")
-	flags.BoolVar(&f.yes, "yes", false, "do not ask for confirmation")
+	flags.BoolVar(&f.yes, "yes", false, "replace the data file without asking")
+	flags.BoolVar(&f.create, "create", false, "make the data file if there is none, without asking")
 	flags.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for a running server to start afresh")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, cancel := untilSignal(cmd.Context())
+		ctx, cancel := untilSignal(cmd.Context(), syscall.SIGHUP) // of a closed terminal: no file with keys is left
 		defer cancel()
 		return f.run(ctx, args[0])
 	}
@@ -71,33 +73,27 @@ func (f *restoreFlags) run(ctx context.Context, backup string) error {
 	if isSame(backup, f.path) {
 		return usagef("%s is the data file itself", backup)
 	}
-	var api *adminclient.Client
-	release, err := app.HoldDataFile(f.path)
+	held, err := app.HoldDataFile(f.path)
 	switch {
 	case errors.Is(err, app.ErrStoreHeld):
-		if api, err = f.holderOfFile(ctx); err != nil {
-			return err
-		}
-		release = func() error { return nil }
+		return f.throughServer(ctx, backup, &sum)
+	case errors.Is(err, app.ErrNoDataFile):
+		return fmt.Errorf("nothing was restored: %w; name the data file with --data, or move this away and restore with --create", err)
 	case err != nil:
 		return err
-	default:
-		f.direct(nil)
 	}
-	defer func() { _ = release() }()
-	if err := f.agree(backup, &sum); err != nil {
+	defer func() { _ = held.Release() }()
+	f.direct(nil)
+	if err := f.agree(backup, &sum, held.IsNew()); err != nil {
 		return err
 	}
 	prepared, err := f.prepare(ctx, backup)
 	if err != nil {
 		return err
 	}
-	if api != nil {
-		return f.throughServer(ctx, api, backup, prepared)
-	}
-	kept, err := app.ReplaceDataFile(f.path, prepared)
+	kept, err := held.Restore(prepared)
 	if err != nil {
-		return fmt.Errorf("nothing was replaced unless the data file is the new one: %w", err)
+		return fmt.Errorf("nothing was restored: %w", err)
 	}
 	return f.done(backup, kept)
 }
@@ -112,14 +108,20 @@ func isSame(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// agree asks, after it has said what the backup holds.
-func (f *restoreFlags) agree(backup string, sum *app.DataFileSummary) error {
-	if f.yes {
+// agree asks, after it has said what the backup holds. It says in any case what cannot be read of it.
+func (f *restoreFlags) agree(backup string, sum *app.DataFileSummary, isNew bool) error {
+	if isNew && f.create || !isNew && f.yes {
+		if lost := unreadable(sum); lost != "" {
+			f.note("not readable in the backup: %s", lost)
+		}
 		return nil
 	}
 	f.note("%s takes the place of %s:", backup, f.path)
 	for _, row := range rowsOf(sum) {
 		f.note("  %s: %s", row[0], row[1])
+	}
+	if isNew {
+		return f.confirmNew(f.store())
 	}
 	if f.keep {
 		f.note("What was issued stays as good as the backup has it, also what was used or revoked since.")
@@ -155,8 +157,8 @@ func former(kept string) string {
 }
 
 // throughServer has the server that holds the data file replace it, and waits until it has started afresh.
-func (f *restoreFlags) throughServer(ctx context.Context, api *adminclient.Client, backup, prepared string) error {
-	ours, err := os.Stat(prepared)
+func (f *restoreFlags) throughServer(ctx context.Context, backup string, sum *app.DataFileSummary) error {
+	api, err := f.holderOfFile(ctx)
 	if err != nil {
 		return err
 	}
@@ -164,31 +166,76 @@ func (f *restoreFlags) throughServer(ctx context.Context, api *adminclient.Clien
 	if err != nil {
 		return err
 	}
-	if err := api.Restore(ctx, filepath.Base(prepared), f.reason); err != nil {
-		return errors.Join(err, os.Remove(prepared))
+	if err := f.agree(backup, sum, false); err != nil {
+		return err
 	}
+	prepared, err := f.prepare(ctx, backup)
+	if err != nil {
+		return err
+	}
+	ours, err := os.Stat(prepared)
+	if err != nil {
+		return err
+	}
+	// Without an answer it may have been accepted all the same: the files say so.
+	if err := api.Restore(ctx, filepath.Base(prepared), f.reason); err != nil && withdraw(prepared) {
+		return fmt.Errorf("%w (nothing was restored)", err)
+	}
+	started := f.awaitStart(ctx, api, &before)
+	withdrawn := withdraw(prepared)
+	switch now := f.nameNow(ours); {
+	case now == f.path && started:
+		return f.done(backup, f.newestKept())
+	case now == f.path:
+		return fmt.Errorf("the data file is the backup now, but the server has not started afresh within %s: look at its log", f.wait)
+	case withdrawn && started:
+		return errors.New("the server has started afresh without the backup: nothing was restored, its log says why")
+	case withdrawn && ctx.Err() != nil:
+		return errors.New("interrupted before the server had taken the backup, and it does not any more: nothing was restored")
+	case withdrawn:
+		return fmt.Errorf("the server has not taken the backup within %s, and does not any more: nothing was restored, look at its log", f.wait)
+	case strings.HasPrefix(now, f.path+".before-restore-"):
+		return errors.New("the backup was restored, but another restoration has replaced it since")
+	case now != "":
+		return fmt.Errorf("the server did not start with the backup (it is %s) and has put the former data file back: its log says why", now)
+	}
+	return errors.New("the server has dropped the backup: nothing was restored, its log says why")
+}
+
+// nameNow returns the name that a prepared file has now: of the data file or of one beside it; empty: it is gone.
+func (f *restoreFlags) nameNow(prepared os.FileInfo) string {
+	entries, err := os.ReadDir(filepath.Dir(f.path))
+	if err != nil {
+		return ""
+	}
+	for _, e := range entries { // the data file is the first of those with its name at the beginning
+		info, err := e.Info()
+		if err == nil && strings.HasPrefix(e.Name(), filepath.Base(f.path)) && os.SameFile(prepared, info) {
+			return filepath.Join(filepath.Dir(f.path), e.Name())
+		}
+	}
+	return ""
+}
+
+// withdraw removes a prepared file, and reports whether it was there: then no server takes it any more.
+func withdraw(prepared string) bool { return os.Remove(prepared) == nil }
+
+// awaitStart waits until a server with another key than before holds the data file, and reports whether one does.
+func (f *restoreFlags) awaitStart(ctx context.Context, api *adminclient.Client, before *adminlocal.Access) bool {
 	ctx, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
 	for {
-		if now, err := adminlocal.Read(f.path); err == nil && now != before && f.prove(ctx, api, &now) == nil {
-			break
+		if now, err := adminlocal.Read(f.path); err == nil && now != *before && f.prove(ctx, api, &now) == nil {
+			return true
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the server has not started afresh within %s: look at its log", f.wait)
+			return false
 		case <-look.C:
 		}
 	}
-	there, err := os.Stat(f.path)
-	switch {
-	case err != nil:
-		return err
-	case !os.SameFile(ours, there):
-		return errors.New("the server did not start with the backup and has put the former data file back: its log says why")
-	}
-	return f.done(backup, f.newestKept())
 }
 
 // newestKept returns where the former data file is: the last, because their names have the time.

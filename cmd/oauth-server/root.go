@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,8 @@ type cli struct {
 	environ     []string
 	output      string // -o
 	terminal    bool   // out is a terminal
+	// hangups are the SIGHUPs of serve; see catchHangups.
+	hangups chan os.Signal
 	// pause waits between two views of --watch; nil waits.
 	pause func(context.Context, time.Duration) error
 	// places are the flags of the commands that work on clients and users, for completions.

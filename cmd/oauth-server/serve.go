@@ -35,7 +35,8 @@ balancers turn to other instances; after SIGINT (Ctrl-C) the stop begins at once
 Every setting can be given in the file of --config, in the environment and as a
 flag; each overrides the one before. --mongodb-uri is OAUTH_MONGODB_URI, and so on.
 A changed file is used while the server runs, as far as it can be, a few seconds later
-or at once after SIGHUP. One that is not valid is not used, and logged.`,
+or at once after SIGHUP. One that is not valid, is empty or locks an operator's client
+out is not used, and logged.`,
 		Example: `  oauth-server serve --demo
   oauth-server serve --config oauth-server.yaml --check-config
   oauth-server serve --listen 127.0.0.1:9096 --data /var/lib/oauth-server.db`,
@@ -68,6 +69,7 @@ func (f *serveFlags) complete(c *cli) error {
 }
 
 func (c *cli) serve(ctx context.Context, f *serveFlags) error {
+	c.catchHangups()
 	if err := f.complete(c); err != nil {
 		return err
 	}
@@ -75,6 +77,7 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 	defer cancel()
 	sources := f.sources(c.environ)
 	if f.demo && !f.check && !f.print {
+		signal.Stop(c.hangups)
 		return c.serveDemo(ctx, sources)
 	}
 	cfg, err := config.Load(sources)
@@ -86,14 +89,19 @@ func (c *cli) serve(ctx context.Context, f *serveFlags) error {
 	case f.print:
 		return c.showConfig(cfg)
 	}
-	opts := app.Options{Sources: &sources}
-	if sources.Path() != "" || !c.terminal { // else it means that the terminal was closed
-		signals := make(chan os.Signal, 1)
-		signal.Notify(signals, syscall.SIGHUP)
-		defer signal.Stop(signals)
-		opts.Reread = signals
+	if sources.Path() == "" && c.terminal { // it means that the terminal was closed
+		signal.Stop(c.hangups)
 	}
-	return c.runServer(ctx, cfg, opts)
+	return c.runServer(ctx, cfg, app.Options{Sources: &sources, Reread: c.hangups})
+}
+
+// catchHangups has SIGHUP no longer end the process, but the configuration file read again once that is
+// possible. One that comes while the server starts is kept until then.
+func (c *cli) catchHangups() {
+	if c.hangups == nil {
+		c.hangups = make(chan os.Signal, 1)
+		signal.Notify(c.hangups, syscall.SIGHUP)
+	}
 }
 
 // runServer serves until ctx ends, with the logger of the configuration added to opts.
@@ -110,11 +118,16 @@ func (c *cli) runServer(ctx context.Context, cfg *config.Config, opts app.Option
 }
 
 // untilSignal returns a context that the first SIGTERM or SIGINT ends, SIGTERM with the cause
-// [app.ErrTerminated]. A second one ends the process at once, because the handler is removed.
-func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
+// [app.ErrTerminated], or one of others. A second one ends the process at once, because the handler is removed.
+func untilSignal(parent context.Context, others ...os.Signal) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	for _, other := range others {
+		if !signal.Ignored(other) { // as SIGHUP is by nohup
+			signal.Notify(signals, other)
+		}
+	}
 	go func() {
 		var cause error
 		select {

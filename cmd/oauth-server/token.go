@@ -31,7 +31,8 @@ only you can read, reused until shortly before it expires, and then refreshed.
 Other users of this machine can see a secret in a flag while the command runs. Use
 the variables OAUTH_CLIENT_SECRET and OAUTH_PASSWORD, or --client-secret-stdin and
 --password-stdin, instead. OAUTH_ISSUER, OAUTH_CLIENT_ID and OAUTH_USERNAME replace
-their flags too.`
+their flags too. OAUTH_CLIENT_SECRET is of the client in OAUTH_CLIENT_ID: it is not
+used if --client-id names another one.`
 
 //nolint:gosec // G101: command lines, no credentials
 const tokenExample = `  # as a machine
@@ -120,7 +121,9 @@ func (f *tokenFlags) complete(c *cli) error {
 	if err := f.readStdin(c); err != nil {
 		return err
 	}
-	r.ClientSecret = cmp.Or(r.ClientSecret, c.variable("OAUTH_CLIENT_SECRET"))
+	if r.ClientID == cmp.Or(c.variable("OAUTH_CLIENT_ID"), r.ClientID) { // else it is the secret of another client
+		r.ClientSecret = cmp.Or(r.ClientSecret, c.variable("OAUTH_CLIENT_SECRET"))
+	}
 	r.Password = cmp.Or(r.Password, c.variable("OAUTH_PASSWORD"))
 	return f.placeCache()
 }

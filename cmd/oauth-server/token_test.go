@@ -154,6 +154,25 @@ func TestTokenSecrets(t *testing.T) {
 	}
 }
 
+// TestTokenKeepsTheSecretOfAnotherClient: what is exported for an operator is not sent as the secret of
+// the client that a flag names.
+func TestTokenKeepsTheSecretOfAnotherClient(t *testing.T) {
+	environ := []string{"OAUTH_CLIENT_ID=ops", "OAUTH_CLIENT_SECRET=hush", "OAUTH_PASSWORD=correct horse", "OAUTH_USERNAME=ada"}
+	for id, want := range map[string]string{"web": "", "ops": "hush", "": "hush"} {
+		s := tokenServer(t, func(_ url.Values, secret string) (int, string) {
+			if secret != want {
+				t.Errorf("--client-id %q: the secret is %q, want %q", id, secret, want)
+			}
+			return 200, `{"access_token":"opaque","token_type":"Bearer","expires_in":60}`
+		})
+		tokenSucceeds(t, environ, "", "--issuer", s.URL, "--grant", "password", "--client-id", id, "--no-cache")
+	}
+	_, errs, status := runToken(t, environ, "", "--grant", "client_credentials", "--client-id", "shop", "--no-cache")
+	if status != exitUsage || !strings.Contains(errs, "client-secret: client_credentials needs one") {
+		t.Errorf("exit status %d, want a usage error about the secret: %s", status, errs)
+	}
+}
+
 func TestTokenPassword(t *testing.T) {
 	s := tokenServer(t, func(form url.Values, _ string) (int, string) {
 		for name, want := range map[string]string{"username": "ada", "password": "correct horse", "client_id": "web"} {

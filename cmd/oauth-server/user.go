@@ -190,7 +190,7 @@ func (c *cli) listUsers(users []registry.User) error {
 func (c *cli) checkUsers(users []registry.User) error {
 	found := registry.CheckUsers(users)
 	if len(found) == 0 {
-		return c.answer(found, fmt.Sprintf("the names of all %d users are in order", len(users)))
+		return c.answer(found, fmt.Sprintf("the names of %d %s are in order", len(users), plural(len(users), "user")))
 	}
 	rows := [][]string{{"USERNAME", "CANONICAL", "PROBLEM"}}
 	for _, r := range found {

@@ -32,11 +32,8 @@ tokens that came of them stay: see families and revoke.`,
 	}
 	cmd.Flags().StringVar(&end, "end", "", "end the session of this ID")
 	cmd.Flags().BoolVar(&all, "end-all", false, "end all sessions")
-	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
 		if end != "" || all {
-			if end != "" && all {
-				return usagef("--end and --end-all contradict each other")
-			}
 			n, err := r.EndSessions(ctx, args[0], end)
 			return c.ended(args[0], "sessions", n, err)
 		}
@@ -50,6 +47,22 @@ tokens that came of them stay: see families and revoke.`,
 		}
 		return c.list(map[string]any{"username": name, "sessions": list}, rows...)
 	})
+	return first(cmd, oneOrAll(cmd, "end"))
+}
+
+// oneOrAll refuses a flag that is given together with the one for all, or with no ID: that is most likely a
+// variable of a shell that is not set.
+func oneOrAll(cmd *cobra.Command, name string) func([]string) error {
+	return func([]string) error {
+		one := cmd.Flags().Lookup(name)
+		switch {
+		case one.Changed && cmd.Flags().Changed(name+"-all"):
+			return usagef("--%[1]s and --%[1]s-all contradict each other", name)
+		case one.Changed && one.Value.String() == "":
+			return usagef("--%s needs an ID: without the flag the command lists them", name)
+		}
+		return nil
+	}
 }
 
 // ended answers how many were ended.
@@ -70,11 +83,8 @@ of them is revoked, with --revoke-all all are: refresh tokens and access tokens,
 	}
 	cmd.Flags().StringVar(&revoke, "revoke", "", "revoke the family of this ID")
 	cmd.Flags().BoolVar(&all, "revoke-all", false, "revoke all families")
-	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+	c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
 		if revoke != "" || all {
-			if revoke != "" && all {
-				return usagef("--revoke and --revoke-all contradict each other")
-			}
 			n, err := r.RevokeFamilies(ctx, args[0], revoke)
 			return c.ended(args[0], "families", n, err)
 		}
@@ -90,6 +100,7 @@ of them is revoked, with --revoke-all all are: refresh tokens and access tokens,
 		}
 		return c.list(map[string]any{"username": name, "families": list}, rows...)
 	})
+	return first(cmd, oneOrAll(cmd, "revoke"))
 }
 
 func newUserConsents(c *cli) *cobra.Command {

@@ -23,7 +23,7 @@ func TestNamesInAnyCase(t *testing.T) {
 		{"user operator ADA read", "user ada may now read"},
 		{"user passwd Ada --password-stdin", "changed the password of user ada,"},
 		{"user revoke aDA", "ended the sessions and tokens of user ada,"},
-		{"user list --check", "the names of all 1 users are in order"},
+		{"user list --check", "the names of 1 user are in order"},
 		{"user delete \uff21da", "deleted user ada"},
 	} {
 		stdout, stderr, status := run(t, adaPassword, append(strings.Fields(tt.args), store...)...)

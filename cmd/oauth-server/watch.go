@@ -12,8 +12,8 @@ import (
 // watchEvery is the time between two views of --watch.
 const watchEvery = 2 * time.Second
 
-// clearScreen takes the cursor of a terminal to its corner and clears all.
-const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
+// clearScreen takes the cursor of a terminal to its corner and clears what is shown. What was scrolled away stays.
+const clearScreen = "\x1b[H\x1b[2J"
 
 // watched adds --watch to a command that shows something.
 func (c *cli) watched(cmd *cobra.Command) *cobra.Command {

@@ -31,6 +31,14 @@ func Denied(ctx context.Context) bool {
 	return r != nil && r.denial.Outcome != ""
 }
 
+// User is the attribute for a user in the log: the name, or a hash of it.
+func User(user string, hashed bool) slog.Attr {
+	if hashed {
+		return slog.String("user_hash", user)
+	}
+	return slog.String("username", user)
+}
+
 // attrs adds the attributes of the denial, if there is one.
 func (d *Denial) attrs(to []slog.Attr) []slog.Attr {
 	if d.Outcome == "" {
@@ -41,11 +49,7 @@ func (d *Denial) attrs(to []slog.Attr) []slog.Attr {
 		to = append(to, slog.String("limit", plain(d.Limit)))
 	}
 	if d.User != "" {
-		name := "username"
-		if d.Hashed {
-			name = "user_hash"
-		}
-		to = append(to, slog.String(name, d.User))
+		to = append(to, User(d.User, d.Hashed))
 	}
 	if d.Skipped > 0 {
 		to = append(to, slog.Uint64("skipped", d.Skipped))

@@ -61,8 +61,14 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 				return e, err
 			}
 		}
-		e.Version, e.At, e.Changes = p.Version()+1, now, ch.made
+		e.At, e.Changes = now, ch.made
+		if err := p.Complete(&e); err != nil {
+			return e, err
+		}
 		after, err := p.Apply(&e)
+		if err == nil {
+			err = after.CheckEnds(ch.made).Err()
+		}
 		if err == nil {
 			err = s.lockOuts(ch.made, p, after)
 		}
@@ -106,38 +112,23 @@ func (s *Server) concerned(changes []clientcfg.Change) iter.Seq[*clientcfg.Clien
 	}
 }
 
-// lockOuts returns an error if the changes lock out an operator's client, now or when what is temporary ends.
+// lockOuts returns an error if the changes lock out an operator's client, now or when something temporary ends.
+// That may be any client's: one may return to a tier that it has not now.
 func (s *Server) lockOuts(changes []clientcfg.Change, before, after *clientcfg.PolicySnapshot) error {
-	if err := lockOut(s.concerned(changes), before, after); err != nil {
-		return err
+	clients := s.concerned(changes)
+	if before.Set().Ends.Len()+after.Set().Ends.Len() > 0 {
+		clients = s.o.Clients.Directory().All()
 	}
-	was, is := before.Lasting(), after.Lasting()
-	if was == before && is == after {
-		return nil
-	}
-	if err := lockOut(s.concerned(changes), was, is); err != nil {
-		return problem(http.StatusConflict, typeLockOut, "Would lock out an admin client", "when what is temporary has ended: %v", err)
-	}
-	return nil
-}
-
-// lockOut returns an error if a change locks out an operator's client, of those that it concerns, that
-// was not locked out before.
-func lockOut(concerned iter.Seq[*clientcfg.Client], before, after *clientcfg.PolicySnapshot) error {
-	for c := range concerned {
-		if err := after.LocksOut(c); err != nil && before.LocksOut(c) == nil {
-			return err
-		}
-	}
-	return nil
+	return clientcfg.LockedOut(clients, before, after)
 }
 
 // entry returns the audit entry of the change.
 func (s *Server) entry(ch *change, before, after *clientcfg.PolicySnapshot, now time.Time) (clientcfg.AuditEntry, error) {
 	e := clientcfg.AuditEntry{
-		ID: secret.ID(), At: now, Actor: ch.by.actor(), Action: ch.action, Reason: ch.reason, Instance: s.o.Instance(), Until: ch.until,
+		Version: after.Version(), ID: secret.ID(), At: now, Actor: ch.by.actor(), Action: ch.action, Reason: ch.reason,
+		Instance: s.o.Instance(), Until: ch.until,
 	}
-	changed, err := shown(ch.made, before, after)
+	changed, err := shown(withEnded(ch.made), before, after)
 	if err != nil || len(changed) == 0 {
 		return e, errors.Join(err, errors.New("admin: a change of no known target"))
 	}
@@ -163,6 +154,10 @@ func (s *Server) get(c *call, r resource) error {
 	if err := c.parameters(); err != nil {
 		return err
 	}
+	return s.show(c, r)
+}
+
+func (s *Server) show(c *call, r resource) error {
 	p := s.policies(c)
 	st := r.state(p)
 	etag, err := etagOf(st.version, st.doc)
@@ -199,12 +194,30 @@ func (s *Server) patch(c *call, r resource) error {
 		return malformed("a merge patch for this resource is an object (RFC 7396), not %s", v)
 	}
 	return s.change(c, r, actionUpdate, func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
-		base, err := strict.Of(r.base(p))
+		value, err := patched(r, p, v)
 		if err != nil {
-			return nil, fmt.Errorf("admin: encode: %w", err)
+			return nil, err
 		}
-		return r.with(p, strict.MergePatch(base, v), now)
+		return r.with(p, value, now)
 	})
+}
+
+// patched is what a resource is after a merge patch (RFC 7396).
+func patched(r resource, p *clientcfg.PolicySnapshot, patch *strict.Value) (*strict.Value, error) {
+	base, err := baseOf(r, p)
+	if err != nil {
+		return nil, err
+	}
+	return strict.MergePatch(base, patch), nil
+}
+
+// baseOf is what a merge patch of a resource applies to.
+func baseOf(r resource, p *clientcfg.PolicySnapshot) (*strict.Value, error) {
+	base, err := strict.Of(r.base(p))
+	if err != nil {
+		return nil, fmt.Errorf("admin: encode: %w", err)
+	}
+	return base, nil
 }
 
 func (s *Server) remove(c *call, r resource) error {
@@ -221,28 +234,40 @@ func (s *Server) change(c *call, r resource, action string, derive deriver) erro
 	return s.perform(c, &change{resource: r, changes: r, action: action, derive: derive})
 }
 
+// asked reads how a change is to be made; only: it is only to be rehearsed. more are other parameters than all
+// changes have.
+func (c *call) asked(ch *change, more ...string) (only bool, err error) {
+	if err := c.parameters(append(more, "validate", "reason")...); err != nil {
+		return false, err
+	}
+	if only, err = c.flag("validate"); err != nil {
+		return false, err
+	}
+	reason, err := c.reason()
+	if err != nil {
+		return false, err
+	}
+	ch.by, ch.conditions, ch.reason = c.caller, conditionsOf(c.Request().Header), ch.reason+reason
+	if !only && ch.action != actionUndo && !ch.conditions.given() {
+		return false, errNoCondition
+	}
+	return only, nil
+}
+
 // perform makes the change and answers; with ?validate=true it only answers what the change
 // would do.
-func (s *Server) perform(c *call, ch *change) error {
-	if err := c.parameters("validate", "reason", "for"); err != nil {
-		return err
+func (s *Server) perform(c *call, ch *change) (err error) {
+	if c.query.Has("for") {
+		if ch.lasts, err = readFor(c.query.Get("for")); err != nil {
+			return invalidField("for", "%v", err)
+		}
 	}
-	only, err := c.flag("validate")
+	only, err := c.asked(ch, "for")
 	if err != nil {
-		return err
-	}
-	if ch.lasts, err = readFor(c.query.Get("for")); err != nil {
-		return invalidField("for", "%v", err)
-	}
-	ch.by, ch.conditions = c.caller, conditionsOf(c.Request().Header)
-	if ch.reason, err = c.reason(); err != nil {
 		return err
 	}
 	if only {
 		return s.rehearse(c, ch)
-	}
-	if !ch.conditions.given() {
-		return errNoCondition
 	}
 	after, err := s.apply(c.Request().Context(), ch)
 	if err != nil {

@@ -24,8 +24,11 @@ const (
 )
 
 // wholeSet is everything that operators have set, as a resource: its version is that of all policies.
-// Its parts are changed, never it as a whole.
-type wholeSet struct{}
+// Its parts are changed, never it as a whole. It is shown as a page of so many targets after one; 0: all.
+type wholeSet struct {
+	after string
+	limit int
+}
 
 func (wholeSet) target() string { return "" }
 
@@ -39,10 +42,18 @@ func (wholeSet) with(*clientcfg.PolicySnapshot, *strict.Value, time.Time) ([]cli
 	return nil, nil
 }
 
-func (wholeSet) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
+func (w wholeSet) view(_ context.Context, _ *Server, p *clientcfg.PolicySnapshot) any {
 	out := adminapi.Set{Version: p.Version(), Targets: []adminapi.SetTarget{}}
 	lasting := p.Lasting()
-	for _, target := range setTargets(p) {
+	most := 0
+	if w.limit > 0 {
+		most = w.limit + 1 // one more shows whether there is another page
+	}
+	for i, target := range setTargets(p, w.after, most) {
+		if w.limit > 0 && i == w.limit {
+			out.Next = out.Targets[i-1].Target
+			break
+		}
 		r, known := resourceOf(target)
 		if !known {
 			continue
@@ -68,8 +79,18 @@ func setValue(r resource, p *clientcfg.PolicySnapshot) json.RawMessage {
 	return b
 }
 
-// listChanges answers with everything that operators have set.
-func (s *Server) listChanges(c *call) error { return s.get(c, wholeSet{}) }
+// listChanges answers with everything that operators have set; with a limit a page at a time, all of which are
+// of one state if their ETags are equal.
+func (s *Server) listChanges(c *call) error {
+	if err := c.parameters("after", "limit"); err != nil {
+		return err
+	}
+	limit, err := c.number("limit", maxChanges, 0)
+	if err != nil {
+		return err
+	}
+	return s.show(c, wholeSet{c.query.Get("after"), int(limit)})
+}
 
 // targetChange is one of the changes that were asked for.
 type targetChange struct {
@@ -84,11 +105,7 @@ func (a *targetChange) of(p *clientcfg.PolicySnapshot) (*strict.Value, error) {
 	if a.patch == nil {
 		return a.value, nil
 	}
-	base, err := strict.Of(a.to.base(p))
-	if err != nil {
-		return nil, fmt.Errorf("admin: encode: %w", err)
-	}
-	return strict.MergePatch(base, a.patch), nil
+	return patched(a.to, p, a.patch)
 }
 
 // makeChanges changes several targets in one entry of the trail.
@@ -101,12 +118,17 @@ func (s *Server) makeChanges(c *call) error {
 	if err != nil {
 		return err
 	}
-	return s.performMany(c, &change{
+	ch := &change{
 		resource: wholeSet{}, action: actionUpdate, lasts: lasts,
 		derive: func(p *clientcfg.PolicySnapshot, now time.Time) ([]clientcfg.Change, error) {
-			return altered(p, asked, now)
+			return altered(p, asked, lasts, now)
 		},
-	})
+	}
+	only, err := c.asked(ch)
+	if err != nil {
+		return err
+	}
+	return s.performMany(c, ch, only)
 }
 
 // without returns what would be changed if the patch changed nothing of what is not set: that is no change,
@@ -115,9 +137,9 @@ func (a *targetChange) without(p *clientcfg.PolicySnapshot, now time.Time) ([]cl
 	if a.patch == nil || !isUnset(a.to, p) {
 		return nil, nil
 	}
-	base, err := strict.Of(a.to.base(p))
+	base, err := baseOf(a.to, p)
 	if err != nil {
-		return nil, fmt.Errorf("admin: encode: %w", err)
+		return nil, err
 	}
 	return a.to.with(p, base, now)
 }
@@ -127,15 +149,31 @@ func same(a, b []clientcfg.Change) bool {
 	return slices.EqualFunc(a, b, func(a, b clientcfg.Change) bool { return a.Target == b.Target && bytes.Equal(a.After, b.After) })
 }
 
+// changeOfTarget is one of the changes in the body of a request.
+type changeOfTarget struct {
+	Target string        `json:"target"`
+	Value  *strict.Value `json:"value"`
+	Patch  *strict.Value `json:"patch"`
+}
+
+// check returns an error unless there is one of a value and a patch.
+func (c *changeOfTarget) check() (errs fielderr.Errors) {
+	switch {
+	case c.Value != nil && c.Patch != nil:
+		errs.Add("patch", "contradicts value; give one of them")
+	case c.Patch != nil && !c.Patch.IsObject():
+		errs.Add("patch", "must be an object")
+	case c.Patch == nil && c.Value == nil:
+		errs.Add("value", "is missing; null removes what is set")
+	}
+	return errs
+}
+
 // readChanges reads which targets are to be changed, and for how long; 0: for good.
 func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targetChange, lasts time.Duration, err error) {
 	var in struct {
-		Changes []struct {
-			Target string        `json:"target"`
-			Value  *strict.Value `json:"value"`
-			Patch  *strict.Value `json:"patch"`
-		} `json:"changes"`
-		For string `json:"for"`
+		Changes []changeOfTarget `json:"changes"`
+		For     *string          `json:"for"`
 	}
 	errs := v.Decode(&in, nil)
 	if len(in.Changes) == 0 && len(errs) == 0 {
@@ -151,6 +189,10 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 	for i, change := range in.Changes {
 		field := fielderr.Item("changes", i)
 		r, known, err := s.named(ctx, change.Target)
+		if wrong := fielderr.Of(err); wrong != nil {
+			errs = append(errs, wrong.Under(field+".target")...)
+			continue
+		}
 		if err != nil {
 			return nil, 0, err
 		}
@@ -165,24 +207,19 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 			continue
 		case twice:
 			errs.Add(field+".target", "%s is in %s already", change.Target, fielderr.Item("changes", at))
-		case change.Value != nil && change.Patch != nil:
-			errs.Add(field+".patch", "contradicts value; give one of them")
-		case change.Patch != nil && !change.Patch.IsObject():
-			errs.Add(field+".patch", "must be an object")
-		case change.Patch != nil:
-			added[field+".target"] = r
-		case change.Value == nil:
-			errs.Add(field+".value", "is missing; null removes what is set")
-		case change.Value.IsNull():
+		case change.Patch == nil && change.Value != nil && change.Value.IsNull():
 			change.Value = nil
 		default:
+			errs = append(errs, change.check().Under(field)...)
 			added[field+".target"] = r
 		}
 		first[target] = i
 		asked = append(asked, targetChange{field, r, change.Value, change.Patch})
 	}
-	if lasts, err = readFor(in.For); err != nil {
-		errs.Add("for", "%v", err)
+	if in.For != nil {
+		if lasts, err = readFor(*in.For); err != nil {
+			errs.Add("for", "%v", err)
+		}
 	}
 	unknown, err := s.areRegistered(ctx, added)
 	if err == nil {
@@ -192,8 +229,8 @@ func (s *Server) readChanges(ctx context.Context, v *strict.Value) (asked []targ
 }
 
 // altered returns the changes that give the targets the values that were asked for, without those that
-// change nothing.
-func altered(p *clientcfg.PolicySnapshot, asked []targetChange, now time.Time) (made []clientcfg.Change, err error) {
+// change nothing. A patch that lasts and changes no value of what is temporary leaves it temporary.
+func altered(p *clientcfg.PolicySnapshot, asked []targetChange, lasts time.Duration, now time.Time) (made []clientcfg.Change, err error) {
 	var errs fielderr.Errors
 	for _, a := range asked {
 		value, err := a.of(p)
@@ -212,8 +249,12 @@ func altered(p *clientcfg.PolicySnapshot, asked []targetChange, now time.Time) (
 		if err != nil {
 			return nil, err
 		}
+		alters := p.Alters
+		if a.patch != nil && lasts == 0 {
+			alters = p.GivesOther
+		}
 		for i := range changes {
-			if p.Alters(&changes[i]) && !same(without, changes[i:i+1]) {
+			if alters(&changes[i]) && !same(without, changes[i:i+1]) {
 				made = append(made, changes[i])
 			}
 		}
@@ -227,11 +268,8 @@ const (
 	longest  = 30 * 24 * time.Hour
 )
 
-// readFor reads how long a change is to last: 90m, 2h, 7d. Empty: 0, for good.
+// readFor reads how long a change is to last: 90m, 2h, 7d.
 func readFor(text string) (time.Duration, error) {
-	if text == "" {
-		return 0, nil
-	}
 	d, err := time.ParseDuration(text)
 	if days, is := strings.CutSuffix(text, "d"); is {
 		var n uint64
@@ -247,24 +285,8 @@ func readFor(text string) (time.Duration, error) {
 // errNothing ends a change that would change nothing.
 var errNothing = errors.New("admin: nothing to change")
 
-// performMany makes a change of several targets and answers what it has changed; with ?validate=true, what
-// it would.
-func (s *Server) performMany(c *call, ch *change) error {
-	if err := c.parameters("validate", "reason"); err != nil {
-		return err
-	}
-	only, err := c.flag("validate")
-	if err != nil {
-		return err
-	}
-	reason, err := c.reason()
-	if err != nil {
-		return err
-	}
-	ch.by, ch.conditions, ch.reason = c.caller, conditionsOf(c.Request().Header), ch.reason+reason
-	if !only && ch.action == actionUpdate && !ch.conditions.given() {
-		return errNoCondition
-	}
+// performMany makes a change of several targets and answers what it has changed, or only what it would.
+func (s *Server) performMany(c *call, ch *change, only bool) (err error) {
 	ctx := c.Request().Context()
 	var after *clientcfg.PolicySnapshot
 	if only {
@@ -281,10 +303,15 @@ func (s *Server) performMany(c *call, ch *change) error {
 	return s.answerMany(c, ch, after, only)
 }
 
-func (s *Server) answerMany(c *call, ch *change, after *clientcfg.PolicySnapshot, only bool) (err error) {
+func (s *Server) answerMany(c *call, ch *change, after *clientcfg.PolicySnapshot, only bool) error {
 	out := adminapi.Changed{Version: after.Version(), Until: ch.until}
-	if out.Changes, err = shown(ch.made, ch.before, after); err != nil {
+	changed, err := shown(withEnded(ch.made), ch.before, after)
+	if err != nil {
 		return err
+	}
+	out.Changes = make([]adminapi.ChangedTarget, len(changed))
+	for i, c := range changed {
+		out.Changes[i] = adminapi.ChangedTarget{Change: c, Until: until(after, c.Target), WasUntil: until(ch.before, c.Target)}
 	}
 	if only {
 		out.Version = ch.before.Version()
@@ -298,6 +325,20 @@ func (s *Server) answerMany(c *call, ch *change, after *clientcfg.PolicySnapshot
 	}
 	c.Response().Header().Set("ETag", etag)
 	return c.answer(out)
+}
+
+// withEnded returns the changes, and as changed also what only another end is given.
+func withEnded(made []clientcfg.Change) []clientcfg.Change {
+	changed, out := map[string]bool{}, slices.Clone(made)
+	for i := range made {
+		changed[made[i].Target] = true
+	}
+	for i := range made {
+		if of, is := strings.CutPrefix(made[i].Target, clientcfg.EndTarget("")); is && !changed[of] {
+			out = append(out, clientcfg.Change{Target: of})
+		}
+	}
+	return out
 }
 
 // shown returns the changes of resources as the audit trail shows them; never nil.

@@ -3,9 +3,11 @@ package admin_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/check"
 )
 
@@ -46,20 +48,36 @@ func TestTiersAndOverridesInOneChange(t *testing.T) {
 	check.Equal(t, "undone", w.get("/changes").at("targets"), a.at("targets"))
 }
 
-// A tier that was made for a while and is in use when it is to go stays until it is not; nothing else waits.
-func TestTemporaryTierInUse(t *testing.T) {
+// What operators have set is read a page at a time, in the order of a file, with what was removed for a while.
+func TestPagesOfWhatIsSet(t *testing.T) {
 	w := newWorld(t)
-	w.changes("", `{"for":"1h","changes":[{"target":"tiers/gold","value":{"user":[{"requests":42}]}}]}`).is(http.StatusOK)
-	w.put("/policies/shop", `{"tier":"gold"}`).is(http.StatusOK)
-	w.patch("/policies/app?for=1h", `{"trusted":true}`).is(http.StatusOK)
-	set := w.get("/changes") // the tier stays, so it returns to what it is; nothing else is concerned
-	equal(t, "what the tier returns to", set.at("targets", 0, "returns_to", "user", 0, "requests"), any(42.0))
-	equal(t, "temporary too", set.at("targets", 1, "target"), any("policies/app"))
-	equal(t, "what the policy returns to", set.at("targets", 1, "returns_to"), nil)
-	w.clock.Advance(time.Hour + later)
-	check.ErrorSays(t, w.api.EndChanges(t.Context()), "tiers.gold")
-	equal(t, "app", w.policies.Snapshot().For("app").Trusted, false)
-	w.change("DELETE", "/policies/shop", "").is(http.StatusNoContent)
-	check.OK(t, w.api.EndChanges(t.Context()))
-	equal(t, "targets", len(w.get("/changes").at("targets").([]any)), 0)
+	w.changes("", `{"changes":[{"target":"settings","value":{"mode":"off"}},{"target":"tiers/gold","value":{"user":[{"requests":42}]}},`+
+		`{"target":"tiers/a","value":{}},{"target":"policies/shop","value":{"tier":"gold"}},{"target":"policies/app","value":{}},`+
+		`{"target":"overrides/shop ada","value":{"user":[{"requests":1}]}},{"target":"candidates/_default","value":{"user":[{"requests":1}]}}]}`).is(http.StatusOK)
+	w.change("DELETE", "/policies/app?for=1h", "").is(http.StatusNoContent)
+	w.put("/policies/shop?for=1h", `{"tier":"gold"}`).is(http.StatusOK)
+	want := []string{"settings", "tiers/a", "tiers/gold", "policies/app", "policies/shop", "overrides/shop ada", "candidates/_default"}
+	for _, limit := range []int{1, 2, 3, 7, 10_000} {
+		var targets []string
+		for after := ""; ; {
+			var page adminapi.Set
+			a := w.get(fmt.Sprintf("/changes?limit=%d&after=%s", limit, url.QueryEscape(after)))
+			a.into(&page)
+			equal(t, "ETag", a.header.Get("ETag"), w.get("/changes").header.Get("ETag"))
+			for _, one := range page.Targets {
+				targets = append(targets, one.Target)
+			}
+			if len(page.Targets) > limit {
+				t.Fatalf("%d targets on a page of %d", len(page.Targets), limit)
+			}
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+		check.Equal(t, fmt.Sprintf("targets by %d", limit), targets, want)
+	}
+	equal(t, "all", len(w.get("/changes").at("targets").([]any)), len(want))
+	for _, query := range []string{"?limit=0", "?limit=10001", "?limit=x", "?page=1"} {
+		w.send(request{method: http.MethodGet, path: "/changes" + query, token: reader}).is(http.StatusUnprocessableEntity)
+	}
 }

@@ -33,10 +33,11 @@ func (s *Server) explained(c *call, ch *change, err error) error {
 	return p.because(ch.resource.target(), changes, s.o.Now())
 }
 
-// stale returns the refusal because of conditions that an error is; nil if it is another one.
+// stale returns the refusal because of conditions that an error is, if it can be because of a change; nil if it
+// is another one.
 func stale(err error) *problemError {
 	var p *problemError
-	if errors.As(err, &p) && p.Type == typeStale {
+	if errors.As(err, &p) && p.Type == typeStale && p != errAbsent {
 		return p
 	}
 	return nil

@@ -21,32 +21,53 @@ import (
 const endsWithin = 2 * time.Second
 
 // EndChanges ends the temporary changes that are due: each by an entry of the trail, which one instance
-// appends, and the others follow. One whose end would not be valid stays until it can end, or until its
-// targets are changed. The caller repeats it.
+// appends, and the others follow. A target whose end would not be valid stays until that is, or until it is
+// changed, and holds back no other. The caller repeats it.
 func (s *Server) EndChanges(ctx context.Context) error {
-	var errs []error
-	invalid := map[int64]bool{}
+	stuck := map[string]error{}
 	for {
-		ending, due := s.ending(s.o.Policies.Snapshot(), invalid)
+		ending, due := s.ending(s.o.Policies.Snapshot(), stuck)
 		if !due {
-			return errors.Join(errs...)
+			return stuckEnds(stuck)
+		}
+		if len(ending.Changes) == 0 { // all is stuck: nothing to append
+			maps.Copy(stuck, ending.Stuck)
+			continue
 		}
 		_, err := s.o.Policies.Change(ctx, func(p *clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
-			if ending, due = s.ending(p, invalid); !due { // another instance was faster
+			if ending, due = s.ending(p, stuck); len(ending.Changes) == 0 { // another instance was faster, or all is stuck
 				return e, errNothing
 			}
 			return s.endEntry(&ending, p)
 		})
 		switch {
 		case err == nil:
-			s.log.LogAttrs(ctx, slog.LevelInfo, "temporary change ended", slog.Int64("change", ending.Change), slog.Int("left", len(ending.Left)))
+			s.log.LogAttrs(ctx, slog.LevelInfo, "temporary change ended", slog.Int64("change", ending.Change),
+				slog.Int("left", len(ending.Left)), slog.Int("stuck", len(ending.Stuck)))
 		case cannotEnd(err):
-			invalid[ending.Change] = true
-			errs = append(errs, fmt.Errorf("admin: end change %d: %w", ending.Change, err))
+			for i := range ending.Changes {
+				if of, is := strings.CutPrefix(ending.Changes[i].Target, clientcfg.EndTarget("")); is {
+					stuck[of] = err
+				}
+			}
 		case !errors.Is(err, errNothing):
 			return fmt.Errorf("admin: end a temporary change: %w", err)
 		}
+		maps.Copy(stuck, ending.Stuck)
 	}
+}
+
+// stuckEnds says which targets do not end although that is due, and why; nil if there are none.
+func stuckEnds(stuck map[string]error) error {
+	var errs []error
+	for _, target := range slices.Sorted(maps.Keys(stuck)) {
+		if len(errs) == mostNamed {
+			errs = append(errs, fmt.Errorf("and %d more", len(stuck)-mostNamed))
+			break
+		}
+		errs = append(errs, fmt.Errorf("admin: end %s: %w", target, stuck[target]))
+	}
+	return errors.Join(errs...)
 }
 
 // cannotEnd reports whether an error is of the end itself, and not of the store or of all policies.
@@ -55,11 +76,11 @@ func cannotEnd(err error) bool {
 	return fielderr.Of(err) != nil || errors.Is(err, clientcfg.ErrUnreadable) && !errors.As(err, &refused)
 }
 
-// ending returns how the first temporary change ends of those that are due here, except for some.
-func (s *Server) ending(p *clientcfg.PolicySnapshot, except map[int64]bool) (clientcfg.Ending, bool) {
+// ending returns how the first temporary change ends of those that are due here, except for some targets.
+func (s *Server) ending(p *clientcfg.PolicySnapshot, except map[string]error) (clientcfg.Ending, bool) {
 	now := s.o.Clock()
-	return p.Ending(func(e *clientcfg.End) bool {
-		return !except[e.Change] && !now.Before(e.Until.Add(s.moment(e.Change)))
+	return p.Ending(func(target string, e *clientcfg.End) bool {
+		return except[target] == nil && !now.Before(e.Until.Add(s.moment(e.Change)))
 	})
 }
 
@@ -74,9 +95,11 @@ func (s *Server) moment(change int64) time.Duration {
 func (s *Server) endEntry(ending *clientcfg.Ending, p *clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
 	now := s.o.Now().UTC().Truncate(time.Millisecond)
 	e := clientcfg.PolicyEntry{Changes: ending.Changes, AuditEntry: clientcfg.AuditEntry{
-		Version: p.Version() + 1, ID: secret.ID(), At: now, Actor: ending.Actor, Action: actionEnd,
-		Reason: endReason(ending), Instance: s.o.Instance(),
+		ID: secret.ID(), At: now, Actor: ending.Actor, Action: actionEnd, Reason: endReason(ending), Instance: s.o.Instance(),
 	}}
+	if err := p.Complete(&e); err != nil {
+		return e, err
+	}
 	after, err := p.Apply(&e)
 	if err != nil {
 		return e, err
@@ -92,15 +115,15 @@ func (s *Server) endEntry(ending *clientcfg.Ending, p *clientcfg.PolicySnapshot)
 	return e, nil
 }
 
-// mostLeft bounds the targets that a reason names.
-const mostLeft = 5
+// mostNamed bounds the targets that a reason or an error names.
+const mostNamed = 5
 
 // endReason says what ends, and what was changed since and therefore stays as it is.
 func endReason(ending *clientcfg.Ending) string {
 	var left []string
 	for _, target := range slices.Sorted(maps.Keys(ending.Left)) {
-		if len(left) == mostLeft {
-			left = append(left, fmt.Sprintf("and %d more", len(ending.Left)-mostLeft))
+		if len(left) == mostNamed {
+			left = append(left, fmt.Sprintf("and %d more", len(ending.Left)-mostNamed))
 			break
 		}
 		left = append(left, fmt.Sprintf("%s since change %d", target, ending.Left[target]))

@@ -8,6 +8,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/mongo"
 	"oauth-server/internal/store/mongo/mongotest"
 )
@@ -31,6 +32,8 @@ func TestTemporaryChangeIsShownAndEnds(t *testing.T) {
 	a = w.patch("/policies/shop?validate=true", `{"note":"x"}`).is(http.StatusOK)
 	equal(t, "replaces", a.at("was_until"), any(end))
 	w.put("/policies/shop?for=1s", `{}`).is(http.StatusUnprocessableEntity)
+	w.put("/policies/shop?for=", `{}`).is(http.StatusUnprocessableEntity).says("must be from 1m to 30d")
+	w.changes("", `{"for":"","changes":[{"target":"policies/shop","value":null}]}`).is(http.StatusUnprocessableEntity).says("must be from 1m to 30d")
 
 	w.clock.Advance(2*time.Hour - time.Second)
 	check.OK(t, w.api.EndChanges(t.Context()))
@@ -103,7 +106,7 @@ func oneInstanceEndsIt(t *testing.T, store *shared) {
 	first := newInstance(t, "i-1", store, file())
 	first.patch("/policies/shop?for=30d", `{"trusted":true}`).is(http.StatusOK)
 	first.clock.Advance(30*24*time.Hour + later)
-	_, err := store.SweepAudit(t.Context(), first.clock.Now())
+	_, err := store.SweepAudit(t.Context(), first.clock.Now(), first.clock.Now())
 	check.OK(t, err)
 	instances := []*instance{first}
 	for _, name := range []string{"i-2", "i-3"} {
@@ -153,7 +156,7 @@ func TestEndThatIsNotValid(t *testing.T) {
 		}))
 		w.patch("/policies/app?for=1h", `{"trusted":true}`).is(http.StatusOK)
 		w.clock.Advance(time.Hour + later)
-		check.ErrorSays(t, w.api.EndChanges(t.Context()), "end change 1")
+		check.ErrorSays(t, w.api.EndChanges(t.Context()), "end policies/shop")
 		equal(t, "shop", w.policies.Snapshot().For("shop").Trusted, true)
 		equal(t, "app", w.policies.Snapshot().For("app").Trusted, false)
 		w.patch("/policies/shop", `{"note":"x"}`).is(http.StatusOK)
@@ -169,7 +172,7 @@ func TestLockOutByAnEnd(t *testing.T) {
 	daily := `{"default":{"client":[{"name":"daily","requests":1,"window":"24h"}]}}`
 	refused := func(a answer) {
 		t.Helper()
-		a.is(http.StatusConflict).says("when what is temporary has ended").says(`lock out the admin client "ops"`)
+		a.is(http.StatusConflict).says("when what is temporary until 2026-03-01T1").says("has ended: ").says(`lock out the admin client "ops"`)
 	}
 	w.put("/policies/ops?for=2h", `{"trusted":true}`).is(http.StatusOK)
 	refused(w.patch("/settings", daily))
@@ -179,4 +182,45 @@ func TestLockOutByAnEnd(t *testing.T) {
 	other := newWorld(t)
 	other.patch("/settings?for=1h", `{"mode":"dry_run"}`).is(http.StatusOK)
 	refused(other.put("/policies/ops", `{"client":[{"name":"daily","requests":1,"window":"24h"}]}`))
+}
+
+// TestLockOutBetweenEnds: a change is refused also if an operator's client would be locked out only after the end of
+// one thing and before that of another.
+func TestLockOutBetweenEnds(t *testing.T) {
+	const daily = `{"default":{"client":[{"name":"daily","requests":1,"window":"24h"}]}}`
+	const between = "when what is temporary until 2026-03-01T12:01:00Z has ended"
+	w := newWorld(t)
+	w.put("/policies/ops?for=1m", `{"trusted":true}`).is(http.StatusOK)
+	w.patch("/settings?for=2h", daily).is(http.StatusConflict).says(between).says(`lock out the admin client "ops"`)
+	w.patch("/settings?for=1m", daily).is(http.StatusOK)
+
+	// A client that has a tier again later, which is not in force for it now.
+	w = newWorld(t)
+	w.put("/tiers/gold", `{"client":[{"requests":42}]}`).is(http.StatusOK)
+	w.put("/policies/ops", `{"tier":"gold"}`).is(http.StatusOK)
+	w.put("/policies/ops?for=1m", `{"trusted":true}`).is(http.StatusOK)
+	w.put("/tiers/gold", `{"client":[{"name":"daily","requests":1,"window":"24h"}]}`).is(http.StatusConflict).says(between)
+	w.put("/policies/ops", `{"tier":"gold","trusted":true}`).is(http.StatusOK)
+	w.put("/tiers/gold", `{"client":[{"name":"daily","requests":1,"window":"24h"}]}`).is(http.StatusOK)
+
+	// That it is temporary again is as good as a change of it.
+	w = newWorld(t)
+	w.put("/policies/ops?for=1h", `{"trusted":true}`).is(http.StatusOK)
+	w.changes("", `{"changes":[{"target":"policies/ops","value":{"trusted":true}}]}`).is(http.StatusOK)
+	w.patch("/settings", daily).is(http.StatusOK)
+	w.undo("2/undo").is(http.StatusConflict).says("has ended")
+}
+
+// TestLockOutAtOtherInstances: the mode of a single instance, which others have not, is no reason to accept what locks
+// operators out there.
+func TestLockOutAtOtherInstances(t *testing.T) {
+	const daily = `{"client":[{"name":"daily","requests":1,"window":"24h"}]}`
+	for instance, global := range map[ratelimit.Mode]ratelimit.Mode{
+		ratelimit.DryRun: ratelimit.Enforce, ratelimit.Off: ratelimit.Enforce, ratelimit.Enforce: ratelimit.DryRun,
+	} {
+		base := file()
+		base.Instance, base.Mode = instance, global
+		w := newInstance(t, "i-1", openStore(t), base)
+		w.put("/policies/ops", daily).is(http.StatusConflict).says(`lock out the admin client "ops"`)
+	}
 }

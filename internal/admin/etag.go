@@ -48,10 +48,18 @@ var errNoCondition = problem(http.StatusPreconditionRequired, typeNoCondition, "
 	"send If-Match with the ETag that you read, so that no other change is overwritten; "+
 		"to make what does not exist yet, send If-None-Match: *")
 
+// errAbsent is the answer to If-Match: * for what is not there. No change is the reason.
+var errAbsent = problem(http.StatusPreconditionFailed, typeStale, "Not there",
+	"nothing is set here yet, so there is nothing that If-Match: * could match; to make it, send If-None-Match: *")
+
 // check compares the conditions with the current state. Both headers use strong
 // comparison: a weak tag never matches for a change.
 func (c conditions) check(etag string, exists bool) error {
-	if c.match != nil && !slices.Contains(c.match, etag) && (!exists || !slices.Contains(c.match, "*")) {
+	anything := slices.Contains(c.match, "*")
+	if anything && !exists {
+		return errAbsent
+	}
+	if c.match != nil && !anything && !slices.Contains(c.match, etag) {
 		return problem(http.StatusPreconditionFailed, typeStale, "Changed meanwhile",
 			"this is not what you read: read it again, it is at %s now", etag)
 	}

@@ -136,12 +136,22 @@ func registryProblem(err error) error {
 	var invalidErr *registry.InvalidError
 	var lockOut *registry.LockOutError
 	var busy *secret.BusyError
+	var partly *registry.PartlyError
+	var collision *registry.CollisionError
+	exists := func(detail string, args ...any) error {
+		return problem(http.StatusConflict, typeExists, "Exists already", detail, args...)
+	}
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 	}
 	switch {
 	case err == nil || errors.As(err, &known):
 		return err
+	case errors.As(err, &partly):
+		p := problem(http.StatusServiceUnavailable, typeUnavailable, "Ended in part",
+			"%d were ended, and others not, because the store could not be asked; send the request again for the others", partly.Ended)
+		p.cause = err
+		return p
 	case errors.As(err, &invalidErr):
 		return invalid(fieldsOf(invalidErr))
 	case errors.As(err, &lockOut):
@@ -153,8 +163,16 @@ func registryProblem(err error) error {
 		return p
 	case is(clientcfg.ErrNotFound):
 		return notFound("there is no such client")
-	case is(clientcfg.ErrExists, grants.ErrExists, registry.ErrNameOfUser, registry.ErrNameOfClient):
-		return problem(http.StatusConflict, typeExists, "Exists already", "a client or a user has this name already")
+	case is(clientcfg.ErrExists):
+		return exists("there is a client of this ID already")
+	case errors.As(err, &collision):
+		return exists("there is the user %q already, whose name is the same", collision.Stored)
+	case is(grants.ErrExists):
+		return exists("there is a user of this name already")
+	case is(registry.ErrNameOfUser):
+		return exists("there is a user of this name: the tokens of a client and a user of one name would have the same sub; choose another ID")
+	case is(registry.ErrNameOfClient):
+		return exists("there is a client of this name: the tokens of a client and a user of one name would have the same sub; choose another name")
 	case is(registry.ErrNoSecret, registry.ErrNoSession, registry.ErrNoFamily, registry.ErrNoConsent):
 		return notFound("%v", err)
 	case is(grants.ErrNotFound):

@@ -62,6 +62,9 @@ func (s *Server) fail(c *call, err error) {
 		p = notFound("there is nothing at this address; see %s/openapi.json", adminapi.Prefix)
 	default:
 		p = problemOf(err)
+		if p.Detail == storeAway && c.Request().Method != http.MethodGet {
+			p.Detail = "the store could not be asked; nothing was changed as far as is known: look before you try again"
+		}
 	}
 	c.outcome = strings.TrimPrefix(p.Type, typePrefix)
 	if p.Status >= http.StatusInternalServerError {

@@ -9,9 +9,6 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// renewWithin is how long a request waits for the newest clients.
-const renewWithin = 2 * time.Second
-
 // policies returns the policies as they are in the store, so that what an operator reads can be changed.
 // If they cannot be read they are the last known, and the answer says how old they are.
 func (s *Server) policies(c *call) *clientcfg.PolicySnapshot {
@@ -23,7 +20,7 @@ func (s *Server) policies(c *call) *clientcfg.PolicySnapshot {
 
 // clients is policies for the registered clients.
 func (s *Server) clients(c *call) *clientcfg.Directory {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), renewWithin)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), clientcfg.RenewWithin)
 	defer cancel()
 	if err := s.o.Clients.Renew(ctx, 0); err != nil {
 		c.aged(time.Since(s.o.Clients.CheckedAt()))

@@ -122,11 +122,22 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 		put := request{method: "PUT", path: "/policies/shop", token: writer, ifNoneMatch: "*", contentType: "application/json", body: tenAMinute}
 		check.Equal(t, "the last change", changed(w.send(put)), []string{"update policies/shop"})
 	})
+	t.Run("not there", func(t *testing.T) {
+		w := newWorld(t)
+		for method, path := range map[string]string{"PUT": "/policies/shop", "DELETE": "/candidates/shop"} {
+			r := request{method: method, path: path, token: writer, ifMatch: "*"}
+			if method == "PUT" {
+				r.contentType, r.body = "application/json", tenAMinute
+			}
+			a := w.send(r).is(http.StatusPreconditionFailed).says("nothing is set here yet")
+			check.Equal(t, "conflict", a.at("conflict"), nil)
+		}
+	})
 	t.Run("another file", func(t *testing.T) {
 		w := newWorld(t)
 		etag, other := w.get("/policies/app").header.Get("ETag"), file()
 		other.Clients["app"] = other.Clients["none"]
-		check.OK(t, w.policies.Rebase(t.Context(), other))
+		check.OK(t, w.policies.Rebase(t.Context(), other, nil))
 		put := request{method: "PUT", path: "/policies/app", token: writer, ifMatch: etag, contentType: "application/json", body: tenAMinute}
 		check.Equal(t, "changes", len(changed(w.send(put).says("the configuration file is another one"))), 0)
 	})

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"oauth-server/internal/adminapi"
@@ -108,7 +109,7 @@ func (s *Server) override(ctx context.Context, clientID, typed string) (override
 		return overrideResource{}, err
 	}
 	if err := grants.ValidateUsername(name); err != nil {
-		return overrideResource{}, invalidField("username", "%v", err)
+		return overrideResource{}, fielderr.Errors{{Path: "username", Message: strings.TrimPrefix(err.Error(), "username: ")}}
 	}
 	return overrideResource{clientID, name}, nil
 }

@@ -115,7 +115,7 @@ func problemOf(err error) *problemError {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &lock):
-		return problem(http.StatusConflict, typeLockOut, "Would lock out an admin client", "%s", lock.Error())
+		return problem(http.StatusConflict, typeLockOut, "Would lock out an admin client", "%v", err)
 	case errors.As(err, &refused):
 		return problem(http.StatusServiceUnavailable, typeUnavailable, "Stored policies cannot be used",
 			"this instance changes no limits, because it cannot use the newest ones: %v", refused)
@@ -124,11 +124,13 @@ func problemOf(err error) *problemError {
 	case errors.Is(err, clientcfg.ErrPolicyConflict):
 		return conflict("others kept changing the policies at the same time; try again")
 	}
-	p := problem(http.StatusServiceUnavailable, typeUnavailable, "Store not available",
-		"the store could not be asked; nothing was changed as far as is known: look before you try again")
+	p := problem(http.StatusServiceUnavailable, typeUnavailable, "Store not available", storeAway)
 	p.cause = err
 	return p
 }
+
+// storeAway is the detail of an error of the store.
+const storeAway = "the store could not be asked; try again"
 
 // write sends the problem.
 func (p *problemError) write(c *call) {

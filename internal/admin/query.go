@@ -77,7 +77,10 @@ func (c *call) name(param string, most int) (string, error) {
 	if c.Request().URL.RawPath != "" {
 		name, err = url.PathUnescape(name)
 	}
-	if err != nil || name == "" || len(name) > most {
+	if len(name) > most {
+		return "", notFound("no %s has more than %d characters", param, most)
+	}
+	if err != nil || name == "" {
 		return "", notFound("no %s is like that", param)
 	}
 	return name, nil

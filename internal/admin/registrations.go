@@ -113,6 +113,9 @@ func (r *registrar) answerClient(status int, c *clientcfg.Client, shown string) 
 	if shown != "" {
 		out.SecretExpiresAt = new(int64)
 	}
+	if err := r.server.o.Policies.Snapshot().LocksOut(c); err != nil {
+		out.LockedOut = err.Error()
+	}
 	return r.answerStatus(status, out)
 }
 

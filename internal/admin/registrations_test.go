@@ -299,3 +299,22 @@ func TestSignIns(t *testing.T) {
 	check.Equal(t, "trail", len(w.events("?target=users/ada")), 6)
 	w.send(request{method: http.MethodGet, path: "/users/nobody/sessions", token: reader}).is(http.StatusNotFound)
 }
+
+// TestRegistrationUnderLimitsThatLockOut is not refused, and says what holds.
+func TestRegistrationUnderLimitsThatLockOut(t *testing.T) {
+	w := newWorld(t)
+	w.put("/policies/ops", `{"trusted":true}`).is(http.StatusOK)
+	w.patch("/settings", `{"default":{"client":[{"name":"daily","requests":1,"window":"24h"}]}}`).is(http.StatusOK)
+	const admin = `"scope": "ratelimit:write", "audience": ["urn:oauth-server:admin"]`
+	says := func(a answer, want string) {
+		t.Helper()
+		got, _ := a.at("locked_out").(string)
+		equal(t, "locked_out", strings.Contains(got, want) && (got == "") == (want == ""), true)
+	}
+	says(w.post("/clients", `{"client_id": "second", `+admin+`}`).is(http.StatusCreated), `the limit "daily" of 1 requests`)
+	says(w.get("/clients/second"), "daily")
+	says(w.patch("/clients/shop", `{`+admin+`}`).is(http.StatusOK), "daily")
+	says(w.patch("/clients/app", `{"client_name": "App"}`).is(http.StatusOK), "")
+	w.put("/policies/second", `{"trusted":true}`).is(http.StatusOK)
+	says(w.get("/clients/second"), "")
+}

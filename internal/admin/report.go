@@ -101,8 +101,9 @@ func (s *Server) self(now time.Time) adminapi.Instance {
 // SweepAudit removes the entries of the audit trail that are older than Options.AuditKept. The
 // caller repeats it.
 func (s *Server) SweepAudit(ctx context.Context) error {
-	before := s.o.Now().Add(-s.o.AuditKept)
-	_, err := s.o.Audit.SweepAudit(ctx, before)
+	now := s.o.Now()
+	before := now.Add(-s.o.AuditKept)
+	_, err := s.o.Audit.SweepAudit(ctx, before, now)
 	_, events := s.o.Events.SweepEvents(ctx, before)
 	err = errors.Join(err, events)
 	return err

@@ -140,7 +140,7 @@ func (*trail) Audit(context.Context, clientcfg.AuditQuery) ([]clientcfg.AuditEnt
 	return nil, nil
 }
 
-func (a *trail) SweepAudit(_ context.Context, before time.Time) (int, error) {
+func (a *trail) SweepAudit(_ context.Context, before, _ time.Time) (int, error) {
 	if time.Since(before) == 400*24*time.Hour {
 		a.swept.Add(1)
 	}

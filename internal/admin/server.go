@@ -26,8 +26,9 @@ type Server struct {
 	look  lastLook
 	names registry.Names
 
-	unreported atomic.Bool // the last report could not be encoded
-	copying    atomic.Bool // a backup is under way
+	unreported atomic.Bool   // the last report could not be encoded
+	copying    atomic.Bool   // a backup is under way
+	revoking   chan struct{} // has a value while all families of a user are revoked
 }
 
 // New returns a server. The error joins everything that is wrong with the options.
@@ -36,7 +37,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	o.setDefaults()
-	s := &Server{o: o, log: slog.New(accesslog.WithRequestID(o.Logger.Handler())), echo: echo.New(), begun: o.Now()}
+	s := &Server{o: o, log: slog.New(accesslog.WithRequestID(o.Logger.Handler())), echo: echo.New(), begun: o.Now(), revoking: make(chan struct{}, 1)}
 	var err error
 	if s.guard, err = newGuard(&s.o); err != nil {
 		return nil, err

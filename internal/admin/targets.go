@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
 )
@@ -58,38 +59,56 @@ func clientOf(r resource) string {
 	return ""
 }
 
-// setTargets returns the targets that operators have set, or that are to return to something, in the
-// order of a file of limits.
-func setTargets(p *clientcfg.PolicySnapshot) (targets []string) {
-	set, found := p.Set(), map[string]bool{}
-	if !isUnset(settingsResource{}, p) {
-		found[clientcfg.SettingsTarget] = true
+// setTargets returns the first n targets after one that operators have set, or that are to return to
+// something, in the order of a file of limits; n is 0: all.
+func setTargets(p *clientcfg.PolicySnapshot, after string, n int) (targets []string) {
+	set := p.Set()
+	if n == 0 {
+		n = 1 + set.Clients.Len() + set.Candidates.Len() + set.Tiers.Len() + set.Overrides.Len() + set.Ends.Len()
 	}
-	add := func(names iter.Seq[string], target func(string) string) {
+	for _, section := range adminapi.Sections {
+		targets = append(targets, lowest(n-len(targets), func(yield func(string) bool) {
+			for target := range sectionTargets(p, section) {
+				if adminapi.CompareTargets(target, after) > 0 && !yield(target) {
+					return
+				}
+			}
+		})...)
+		if len(targets) == n {
+			break
+		}
+	}
+	return targets
+}
+
+// sectionTargets yields those of a section in any order, each once.
+func sectionTargets(p *clientcfg.PolicySnapshot, section string) iter.Seq[string] {
+	set := p.Set()
+	names := map[string]iter.Seq[string]{
+		"settings": func(func(string) bool) {},
+		"tiers":    set.Tiers.Keys(),
+		"policies": set.Clients.Keys(), "overrides": set.Overrides.Keys(),
+		"candidates": set.Candidates.Keys(),
+	}[section]
+	return func(yield func(string) bool) {
+		if section == clientcfg.SettingsTarget && !isUnset(settingsResource{}, p) && !yield(section) {
+			return
+		}
 		for name := range names {
-			found[target(name)] = true
+			if !yield(section + "/" + name) {
+				return
+			}
+		}
+		for of := range set.Ends.Keys() { // of what was removed for a while
+			kind, _, _ := strings.Cut(of, "/")
+			if _, temporary := p.End(of); kind != section || !temporary {
+				continue
+			}
+			if r, known := resourceOf(of); known && isUnset(r, p) && !yield(of) {
+				return
+			}
 		}
 	}
-	add(set.Clients.Keys(), clientcfg.PolicyTarget)
-	add(set.Candidates.Keys(), clientcfg.CandidateTarget)
-	add(set.Tiers.Keys(), clientcfg.TierTarget)
-	add(set.Overrides.Keys(), clientcfg.KeyedOverrideTarget)
-	for target := range set.Ends.Keys() {
-		if _, temporary := p.End(target); temporary {
-			found[target] = true
-		}
-	}
-	order := []string{"settings", "tiers", "policies", "overrides", "candidates"}
-	rank := func(target string) int {
-		kind, _, _ := strings.Cut(target, "/")
-		return slices.Index(order, kind)
-	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b string) int {
-		if x, y := rank(a), rank(b); x != y {
-			return x - y
-		}
-		return strings.Compare(a, b)
-	})
 }
 
 // isUnset reports whether operators have set nothing of the resource.

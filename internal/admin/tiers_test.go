@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"oauth-server/internal/admin"
@@ -58,6 +59,7 @@ func TestTierIsChangedInOnePlace(t *testing.T) {
 
 func TestTierThatCannotBe(t *testing.T) {
 	w := newWorld(t)
+	w.put("/tiers/"+strings.Repeat("x", 65), `{}`).is(http.StatusNotFound).says("no name has more than 64 characters")
 	w.create("/tiers/gold", `{}`).is(http.StatusOK)
 	for _, tt := range []struct{ path, body, field string }{
 		{"/policies/shop", `{"tier":"silver"}`, "clients.shop.tier"},

@@ -23,15 +23,8 @@ func (s *Server) undo(c *call) error {
 	}
 	u := &undoing{source: s.o.Policies, version: version}
 	ctx := c.Request().Context()
-	if err := u.read(ctx); err != nil { // most of it before others have to wait
-		return err
-	}
-	reason := fmt.Sprintf("change %d", version)
-	if c.query.Get("reason") != "" {
-		reason += ": "
-	}
-	return s.performMany(c, &change{
-		resource: wholeSet{}, action: actionUndo, reason: reason,
+	ch := &change{
+		resource: wholeSet{}, action: actionUndo, reason: fmt.Sprintf(undoReason, version),
 		derive: func(p *clientcfg.PolicySnapshot, _ time.Time) ([]clientcfg.Change, error) {
 			if err := u.read(ctx); err != nil {
 				return nil, err
@@ -41,7 +34,18 @@ func (s *Server) undo(c *call) error {
 			}
 			return u.entry.Undo(p, s.o.Clock())
 		},
-	})
+	}
+	if c.query.Get("reason") != "" {
+		ch.reason += ": "
+	}
+	only, err := c.asked(ch)
+	if err != nil {
+		return err
+	}
+	if err := u.read(ctx); err != nil { // most of it before others have to wait
+		return err
+	}
+	return s.performMany(c, ch, only)
 }
 
 // undoing is a change that is to be undone, and what came after it.
@@ -50,8 +54,8 @@ type undoing struct {
 	version int64
 
 	entry   *clientcfg.PolicyEntry
-	changed map[string]*clientcfg.PolicyEntry // the last change since of each of its targets
-	next    int64                             // version to read from
+	changed map[string][]*clientcfg.AuditEntry // of each of its targets, the changes since that were not undone
+	next    int64                              // version to read from
 }
 
 // read reads the change, and what was changed since, as far as that is not read yet.
@@ -61,16 +65,12 @@ func (u *undoing) read(ctx context.Context) error {
 			if e.Version != u.version {
 				return notFound("the trail does not have change %d any more", u.version)
 			}
-			u.entry, u.changed = e, map[string]*clientcfg.PolicyEntry{}
-			for i := range e.Changes {
-				u.changed[e.Changes[i].Target] = nil
+			u.entry, u.changed = e, map[string][]*clientcfg.AuditEntry{}
+			for _, target := range e.Changed() {
+				u.changed[target] = nil
 			}
 		} else {
-			for i := range e.Changes {
-				if _, same := u.changed[e.Changes[i].Target]; same {
-					u.changed[e.Changes[i].Target] = e
-				}
-			}
+			u.since(e)
 		}
 		u.next = e.Version + 1
 		return nil
@@ -86,6 +86,39 @@ func (u *undoing) read(ctx context.Context) error {
 	return nil
 }
 
+// since takes a later change into account. The undo of the last one of a target cancels that out.
+func (u *undoing) since(e *clientcfg.PolicyEntry) {
+	later := &clientcfg.AuditEntry{Version: e.Version, At: e.At, Actor: e.Actor, Action: e.Action}
+	undone, changed := undoneBy(e), map[string]bool{}
+	for i := range e.Changes { // an end changes with its target
+		changed[e.Changes[i].Target] = true
+	}
+	if undone != 0 { // or alone
+		for _, target := range e.Changed() {
+			changed[target] = true
+		}
+	}
+	for target, since := range u.changed {
+		switch n := len(since); {
+		case n > 0 && undone == since[n-1].Version:
+			u.changed[target] = since[:n-1]
+		case changed[target]:
+			u.changed[target] = append(since, later)
+		}
+	}
+}
+
+// undoReason begins the reason of the undo of a change.
+const undoReason = "change %d"
+
+// undoneBy returns the version of the change that an entry undoes; 0 if it undoes none.
+func undoneBy(e *clientcfg.PolicyEntry) (version int64) {
+	if e.Action == actionUndo {
+		_, _ = fmt.Sscanf(e.Reason, undoReason, &version) // 0 if it is not there
+	}
+	return version
+}
+
 // possible returns an error if the change cannot be undone.
 func (u *undoing) possible() error {
 	if len(u.entry.Changes) == 0 {
@@ -97,10 +130,8 @@ func (u *undoing) possible() error {
 		}
 	}
 	for _, target := range slices.Sorted(maps.Keys(u.changed)) {
-		if _, is := resourceOf(target); !is { // an end, which changes with its target
-			continue
-		}
-		if e := u.changed[target]; e != nil {
+		if since := u.changed[target]; len(since) > 0 {
+			e := since[len(since)-1]
 			return problem(http.StatusConflict, typeConflict, "Changed since",
 				"change %d is not the last one of %s: %s did %s it in change %d, at %s; undo that first, or set what you need",
 				u.version, target, adminapi.Who(&e.Actor), e.Action, e.Version, e.At.UTC().Format(time.RFC3339))

@@ -47,7 +47,7 @@ func TestUndoOfWhatWasChangedSince(t *testing.T) {
 	w.undo("1/undo").is(http.StatusConflict).says("policies/app: ops did update it in change 2, at 2026-03-01T12:01:00Z")
 	w.undo("1/undo?validate=true").is(http.StatusConflict)
 	w.undo("2/undo").is(http.StatusOK) // then it can be
-	w.undo("1/undo").is(http.StatusConflict).says("ops did undo it in change 3")
+	w.undo("1/undo?validate=true").is(http.StatusOK)
 	// Removed and made again is changed too, also by another instance.
 	w.put("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
 	w.change("DELETE", "/policies/shop", "").is(http.StatusNoContent)
@@ -61,6 +61,42 @@ func TestUndoOfWhatWasChangedSince(t *testing.T) {
 	equal(t, "of the promotion", len(w.newest().More), 1)
 	w.undo("8/undo").is(http.StatusOK)
 	equal(t, "candidates", w.policies.Snapshot().Set().Candidates.Len(), 1)
+}
+
+// A change and its undo cancel out, and so does the undo of the undo: what the refusal of an undo advises
+// makes it possible.
+func TestUndoAfterUndo(t *testing.T) {
+	w := newWorld(t)
+	for _, n := range []string{"1", "2"} {
+		w.put("/policies/shop", `{"client":[{"requests":`+n+`}]}`).is(http.StatusOK)
+	}
+	w.undo("2/undo").is(http.StatusOK)
+	w.undo("2/undo").is(http.StatusConflict).says("ops did undo it in change 3")
+	w.undo("3/undo").is(http.StatusOK)
+	w.undo("1/undo").is(http.StatusConflict).says("ops did undo it in change 4")
+	w.undo("4/undo").is(http.StatusOK)
+	w.undo("1/undo?reason=too+strict").is(http.StatusOK)
+	equal(t, "set", w.policies.Snapshot().Set().Clients.Len(), 0)
+	w.undo("6/undo").is(http.StatusOK)
+	w.undo("1/undo").is(http.StatusOK) // once more
+}
+
+// An undo that only gives back an end can be undone.
+func TestUndoOfAnEnd(t *testing.T) {
+	w := newWorld(t)
+	until := func() any { return w.get("/policies/shop").at("meta", "until") }
+	w.put("/policies/shop?for=2h", `{"trusted":true}`).is(http.StatusOK)
+	w.put("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
+	for _, undone := range []string{"2", "4"} {
+		w.undo(undone + "/undo").is(http.StatusOK)
+		equal(t, "end", until(), any("2026-03-01T14:00:00Z"))
+		w.undo("1/undo?validate=true").is(http.StatusOK)
+		again := map[string]string{"2": "3", "4": "5"}[undone]
+		w.undo(again + "/undo").is(http.StatusOK)
+		equal(t, "end", until(), nil)
+		w.undo("1/undo").is(http.StatusConflict)
+	}
+	equal(t, "trusted", w.policies.Snapshot().For("shop").Trusted, true)
 }
 
 func TestWhatCannotBeUndone(t *testing.T) {
@@ -82,4 +118,17 @@ func TestWhatCannotBeUndone(t *testing.T) {
 	check.OK(t, w.api.SweepAudit(t.Context()))
 	w.undo("3/undo").is(http.StatusNotFound)
 	equal(t, "version", w.policies.Snapshot().Version(), 4)
+}
+
+// What is wrong with the request is said before the trail is read, and what fails on a read says nothing about
+// changes.
+func TestUndoAndReadsWithoutTheStore(t *testing.T) {
+	w := newWorld(t)
+	w.put("/policies/shop", `{"trusted":true}`).is(http.StatusOK)
+	check.OK(t, w.store.Close())
+	w.undo("1/undo?nope=1").is(http.StatusUnprocessableEntity).says("nope")
+	w.undo("1/undo?validate=perhaps").is(http.StatusUnprocessableEntity).says("validate")
+	w.undo("1/undo").is(http.StatusServiceUnavailable).says("nothing was changed as far as is known")
+	a := w.send(request{method: http.MethodGet, path: "/audit", token: reader}).is(http.StatusServiceUnavailable).says("the store could not be asked; try again")
+	equal(t, "detail of a read", a.at("detail"), any("the store could not be asked; try again"))
 }

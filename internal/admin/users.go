@@ -2,9 +2,12 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
@@ -283,11 +286,23 @@ func (s *Server) withdrawConsent(r *registrar) error {
 	return nil
 }
 
-// revokeFamilies revokes the family in the path, or all.
+// revokeFamilies revokes the family in the path, or all. These may be many: what is begun is brought to its
+// end, however long that takes and whether the caller waits or not, and answered afterwards. All families are
+// those of one user at a time: other requests wait, and are not begun if their callers hang up meanwhile.
 func (s *Server) revokeFamilies(r *registrar) error {
-	ctx, cancel := r.lasting()
-	defer cancel()
-	n, err := r.registry().RevokeFamilies(ctx, r.name, r.Param("id"))
+	ctx, id := r.Request().Context(), r.Param("id")
+	deadlines := http.NewResponseController(r.Response())
+	_ = deadlines.SetWriteDeadline(time.Time{})
+	if id == "" {
+		select {
+		case s.revoking <- struct{}{}:
+			defer func() { <-s.revoking }()
+		case <-ctx.Done():
+			return fmt.Errorf("admin: wait until the families of another user are revoked: %w", ctx.Err())
+		}
+	}
+	n, err := r.registry().RevokeFamilies(context.WithoutCancel(ctx), r.name, id)
+	_ = deadlines.SetWriteDeadline(time.Now().Add(applyWithin))
 	if err != nil {
 		return err
 	}

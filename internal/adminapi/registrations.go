@@ -13,6 +13,9 @@ type Registration struct {
 	IssuedAt  int64             `json:"client_id_issued_at"` // seconds since 1970 (RFC 7591 3.2.1)
 	NotBefore time.Time         `json:"not_before,omitzero"` // of the last revocation
 	Secrets   []registry.Secret `json:"secrets"`
+	// LockedOut is why limits in force lock the client out of this API; empty: none does, or it is no client of
+	// operators.
+	LockedOut string `json:"locked_out,omitempty"`
 	Meta      struct {
 		Version int64 `json:"version"`
 	} `json:"meta"`

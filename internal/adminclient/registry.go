@@ -15,7 +15,6 @@ import (
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/registry"
-	"oauth-server/internal/secret"
 )
 
 // Registry changes clients and users through the API. Its methods are those of [registry.Registry], and
@@ -27,6 +26,15 @@ type Registry struct {
 	Reason, Confirmed string
 	// Timeout bounds each call; 0: nothing does.
 	Timeout time.Duration
+	// Warn is called with what is to be said of a change that was made. Nil: not called.
+	Warn func(message string)
+}
+
+// warn says of a client that was registered or changed that limits lock it out.
+func (r *Registry) warn(doc *adminapi.Registration) {
+	if doc.LockedOut != "" && r.Warn != nil {
+		r.Warn("Limits in force lock this client out of the admin API: " + doc.LockedOut)
+	}
 }
 
 // do calls the API. in is the body, nil for none; absent is the error for 404.
@@ -97,6 +105,7 @@ func (r *Registry) CreateClient(ctx context.Context, c clientcfg.Client) (client
 	if _, err := r.do(ctx, http.MethodPost, "/clients", "", nil, in, &out, nil); err != nil {
 		return c, "", err
 	}
+	r.warn(&out.Registration)
 	return stored(&out.Registration), out.Secret, nil
 }
 
@@ -163,17 +172,40 @@ func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *cli
 		_, err = r.do(ctx, http.MethodPut, clientPath(id), etag, nil, c.Metadata(), &out, clientcfg.ErrNotFound)
 		var p *ProblemError
 		if !errors.As(err, &p) || !p.Stale() {
+			r.warn(&out)
 			return stored(&out), err
 		}
 	}
 	return c, err
 }
 
-// HasLimits is that of [registry.Registry].
-func (r *Registry) HasLimits(ctx context.Context, id string) (bool, error) {
+// LimitsOf is that of [registry.Registry], but for a client that is not there: [clientcfg.ErrNotFound].
+func (r *Registry) LimitsOf(ctx context.Context, id string) (l registry.Limits, err error) {
+	get := func(path string, query url.Values, out any) error {
+		_, err := r.do(ctx, http.MethodGet, path, "", query, nil, out, clientcfg.ErrNotFound)
+		return err
+	}
 	var own adminapi.PolicyView
-	_, err := r.do(ctx, http.MethodGet, "/policies/"+url.PathEscape(id), "", nil, nil, &own, clientcfg.ErrNotFound)
-	return err == nil && own.Meta.Source == "api", err
+	policy := "/policies/" + adminapi.Escape(id)
+	if err := get(policy, nil, &own); err != nil {
+		return l, err
+	}
+	l.Policy, l.Overrides = own.Meta.Source == "api", own.Effective.Overrides
+	if l.Overrides > 0 {
+		var page adminapi.Overrides
+		if err := get(policy+"/users", url.Values{"limit": {strconv.Itoa(registry.NamedOverrides)}}, &page); err != nil {
+			return l, err
+		}
+		for _, o := range page.Overrides {
+			l.Users = append(l.Users, o.Username)
+		}
+	}
+	err = get("/candidates/"+adminapi.Escape(id), nil, nil)
+	l.Candidate = err == nil
+	if errors.Is(err, clientcfg.ErrNotFound) {
+		err = nil
+	}
+	return l, err
 }
 
 // DeleteClient is that of [registry.Registry].
@@ -204,14 +236,6 @@ func (r *Registry) AddSecret(ctx context.Context, id string, rotation registry.R
 func (r *Registry) RetireSecret(ctx context.Context, id, secretID string) error {
 	_, err := r.do(ctx, http.MethodDelete, clientPath(id, "/secrets/", adminapi.Escape(secretID)), "", nil, nil, nil, registry.ErrNoSecret)
 	return err
-}
-
-// CheckClient accepts all: the server judges.
-func (*Registry) CheckClient(_ context.Context, c clientcfg.Client) error {
-	if !c.Public && c.SecretDigest.IsZero() {
-		c.SecretDigest = secret.DigestOf("") // the server makes one
-	}
-	return c.Validate()
 }
 
 func userPath(name string, more ...string) string {
@@ -325,5 +349,8 @@ func (r *Registry) end(ctx context.Context, path, id string, absent error) (int,
 	}
 	var out adminapi.Ended
 	_, err := r.do(ctx, http.MethodDelete, path, "", nil, nil, &out, absent)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w; the server ends what it has begun to end: the list shows what is left", err)
+	}
 	return out.Ended, err
 }

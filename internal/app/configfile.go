@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 )
 
@@ -33,7 +34,7 @@ type configFile struct {
 	statusOf atomic.Pointer[fileStatus]
 
 	mu   sync.Mutex // one look at a time
-	text []byte     // that is in use
+	text []byte     // that is in use; nil: that of the start
 	seen []byte     // at the last look; nil if it could not be read
 }
 
@@ -56,9 +57,9 @@ func newConfigFile(l *limiter, opts Options) *configFile {
 }
 
 // regular returns the path of a file that can be read again. A pipe, such as that of a shell's <(…), has
-// nothing any more once it was read.
+// nothing any more once it was read. A file that is missing was there at the start, and comes back.
 func regular(path string) string {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return ""
 	}
 	return path
@@ -70,45 +71,56 @@ func (c *configFile) exists() bool { return c.sources.File != "" }
 func (c *configFile) status() fileStatus { return *c.statusOf.Load() }
 
 // look reads the file, and uses it if it has changed. One that is written in place may be read half
-// written, and half a file, or an empty one, can be valid. So it is used when it is the same at two looks.
-func (c *configFile) look(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.read(ctx, func(text []byte) bool {
-		settled := c.seen != nil && bytes.Equal(text, c.seen)
-		c.seen = text
-		return settled && (c.status().refused != nil || !bytes.Equal(text, c.text))
-	})
-}
+// written, and half a file can be valid. So it is used when it is the same at two looks.
+func (c *configFile) look(ctx context.Context) error { return c.read(ctx, false) }
 
 // lookAtOnce is look for an operator who says that the file is as it should be.
 func (c *configFile) lookAtOnce(ctx context.Context) error {
 	if !c.exists() {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.read(ctx, func([]byte) bool { return true })
+	return c.read(ctx, true)
 }
 
-// read uses the file if it is to be used. An error is why the newest file is not in use.
-func (c *configFile) read(ctx context.Context, toUse func(text []byte) bool) error {
-	now := c.status()
-	text, err := config.ReadFile(c.sources.File)
-	switch {
-	case err != nil:
-		c.seen = nil
-	case !toUse(text):
-		return now.refused
-	default:
-		if now, err = c.use(ctx, text); err == nil {
-			c.text = text
-		}
+// read uses the file if it is to be used. An error is why the newest file is not in use; each one is logged,
+// and so is what an operator asked for.
+func (c *configFile) read(ctx context.Context, asked bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.status()
+	now, err := c.next(ctx, before, asked)
+	if ctx.Err() != nil { // it may be why
+		return err
 	}
 	now.refused = err
 	c.statusOf.Store(&now)
+	if err != nil && (asked || before.refused == nil || before.refused.Error() != err.Error()) {
+		c.log.LogAttrs(ctx, slog.LevelError, "configuration file refused; the last good one stays in use", slog.Any("error", err))
+	}
 	return err
 }
+
+// next returns what comes of another look.
+func (c *configFile) next(ctx context.Context, before fileStatus, asked bool) (fileStatus, error) {
+	text, err := config.ReadAgain(c.sources.File)
+	if err != nil {
+		c.seen = nil
+		return before, err
+	}
+	settled, known := same(text, c.seen), before.refused == nil && same(text, c.text)
+	c.seen = text
+	if !asked && (!settled || known) {
+		return before, before.refused
+	}
+	now, err := c.use(ctx, text)
+	if err == nil {
+		c.text = text
+	}
+	return now, err
+}
+
+// same reports whether a file was read before with that text.
+func same(text, before []byte) bool { return before != nil && bytes.Equal(text, before) }
 
 // use validates a file as a start does, together with what operators changed, and applies what can change
 // while the server runs.
@@ -116,14 +128,13 @@ func (c *configFile) use(ctx context.Context, text []byte) (fileStatus, error) {
 	sources, now := c.sources, c.status()
 	sources.Text = text
 	next, err := config.Load(sources)
-	if len(bytes.TrimSpace(text)) == 0 && len(bytes.TrimSpace(c.text)) > 0 {
-		err = errEmptied
-	}
 	if err != nil {
 		return now, err
 	}
-	before := c.inUse.Load()
-	changed := config.Differences(before, next)
+	changed := config.Differences(c.inUse.Load(), next)
+	if len(changed) > 0 && config.SetsNothing(text) {
+		return now, errEmptied
+	}
 	if slices.ContainsFunc(changed, isOfLimits) {
 		if err := c.limiter.rebase(ctx, next); err != nil {
 			return now, err
@@ -146,9 +157,9 @@ func (c *configFile) use(ctx context.Context, text []byte) (fileStatus, error) {
 	return now, nil
 }
 
-// errEmptied refuses what would put every setting back to its default: most likely the file was to be
-// written, and was not.
-var errEmptied = errors.New("the configuration file is empty, which it was not before")
+// errEmptied refuses a file without a setting, also one of comments only, that would put back what is in use
+// to its default: most likely the file was to be written, and was not.
+var errEmptied = errors.New("the configuration file is empty; one that sets nothing has {}")
 
 // live are the fields that take effect while the server runs, and those below them.
 var live = []string{
@@ -178,19 +189,15 @@ func (c *configFile) follow(ctx context.Context, signals <-chan os.Signal) error
 		case <-ctx.Done():
 			return nil
 		case <-signals:
-			switch err := c.lookAtOnce(ctx); {
-			case !c.exists():
+			err := c.lookAtOnce(ctx)
+			if !c.exists() {
 				c.log.LogAttrs(ctx, slog.LevelInfo, "no configuration file to read again")
-			case err != nil:
-				c.log.LogAttrs(ctx, slog.LevelError, configFileRefused, slog.Any("error", err))
-			default:
+			} else if err == nil {
 				c.log.LogAttrs(ctx, slog.LevelInfo, "configuration file is in use", slog.String("file", c.sources.File))
 			}
 		}
 	}
 }
-
-const configFileRefused = "configuration file refused; the last good one stays in use"
 
 // show is the status for operators.
 func (c *configFile) show() adminapi.ConfigFile {
@@ -214,10 +221,19 @@ func firstProblem(err error) string {
 
 // rebase has the limits of another configuration file lie below what operators changed.
 func (l *limiter) rebase(ctx context.Context, cfg *config.Config) error {
-	if err := l.policies.Rebase(ctx, cfg.RateLimit.Settings); err != nil {
+	if err := l.policies.Rebase(ctx, cfg.RateLimit.Settings, l.locksOut); err != nil {
 		return err
 	}
 	l.logOverrides(ctx)
 	l.warnOfShortCodes(ctx, cfg)
+	return nil
+}
+
+// locksOut returns an error if policies lock out an operator's client that others do not, as for a change
+// by an operator.
+func (l *limiter) locksOut(before, after *clientcfg.PolicySnapshot) error {
+	if err := clientcfg.LockedOut(l.base.clients.Directory().All(), before, after); err != nil {
+		return fmt.Errorf("rate_limit: %w", err)
+	}
 	return nil
 }

@@ -136,13 +136,44 @@ func TestInvalidConfigurationFileIsRefused(t *testing.T) {
 	check.OK(t, os.Remove(f.path))
 	check.ErrorSays(t, f.look(1), "no such file")
 	f.shows("oauth_config_reload_failed 1")
-	f.write("")
+	f.write(tenPerMinute)
 	check.ErrorSays(t, f.look(1), "no such file") // it may be half written
-	check.ErrorSays(t, f.look(1), "is empty")     // all defaults, but hardly meant
-	check.Equal(t, "limit", f.limit(), int64(10))
-	f.write("# all defaults\n")
-	check.OK(t, f.look(2))
-	check.Equal(t, "limit", f.limit(), int64(100))
+	check.OK(t, f.look(1))
+	check.Equal(t, "/readyz", f.ready(), "")
+}
+
+// Each file that is refused is logged once, however soon it is after another one.
+func TestEachRefusedConfigurationFileIsLogged(t *testing.T) {
+	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
+	for _, wrong := range []string{"drain_delay: 7", "listn: x", "drain_delay: 7"} {
+		f.write(wrong)
+		check.ErrorSays(t, f.look(4), "x.yaml:1")
+	}
+	const line = `level=ERROR msg="configuration file refused; the last good one stays in use" error="`
+	check.Equal(t, "lines in the log", strings.Count(f.log.String(), line), 3)
+	check.Equal(t, "lines about listn", strings.Count(f.log.String(), line+"listn: unknown field"), 1)
+	check.ErrorSays(t, f.limiter.file.lookAtOnce(t.Context()), "x.yaml:1")
+	check.Equal(t, "lines in the log after a signal", strings.Count(f.log.String(), line), 4)
+}
+
+// A file without a setting is hardly meant: also not the first one that is seen after the start.
+func TestEmptiedConfigurationFileIsRefused(t *testing.T) {
+	for _, empty := range []string{"", " \n", "# rate_limit:\n", "---\n"} {
+		f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), tenPerMinute)
+		f.write(empty)
+		check.ErrorSays(t, f.look(2), "the configuration file is empty")
+		check.ErrorSays(t, f.limiter.file.lookAtOnce(t.Context()), "is empty")
+		check.Equal(t, "limit", f.limit(), int64(10))
+		f.shows("oauth_config_reload_failed 1")
+		f.write("{} # all defaults\n")
+		check.OK(t, f.look(2))
+		check.Equal(t, "limit", f.limit(), int64(100))
+	}
+	f := newFollowed(t, filepath.Join(t.TempDir(), "x.yaml"), "# nothing is set\n")
+	check.OK(t, f.look(3))
+	f.write("# nothing is set yet\n")
+	check.OK(t, f.look(3))
+	check.Equal(t, "/readyz", f.ready(), "")
 }
 
 // A pipe is empty when it is read again: it is not followed.
@@ -157,6 +188,7 @@ func TestConfigurationOfAPipeIsNotFollowed(t *testing.T) {
 	c := newConfigFile(&limiter{base: &foundation{}}, Options{Sources: &config.Sources{File: path}})
 	check.Equal(t, "followed", c.exists(), false)
 	check.OK(t, c.lookAtOnce(t.Context()))
+	check.Equal(t, "path of a file that is missing for a moment", regular("no/such/file"), "no/such/file")
 }
 
 // What cannot change while the server runs is named, and all else is used.

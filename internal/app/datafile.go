@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"oauth-server/internal/config"
@@ -27,25 +30,52 @@ func InspectDataFile(ctx context.Context, path string) (DataFileSummary, error) 
 }
 
 // CopyDataFile writes a data file that no process has open; see [embedded.CopyFile]. ErrStoreHeld.
-func CopyDataFile(path string, w io.Writer) error { return embedded.CopyFile(path, w) }
+func CopyDataFile(ctx context.Context, path string, w io.Writer) error {
+	return embedded.CopyFile(ctx, path, w)
+}
 
-// HoldDataFile keeps servers from opening a data file; see [embedded.Hold]. ErrStoreHeld.
-func HoldDataFile(path string) (release func() error, err error) { return embedded.Hold(path) }
+// HeldDataFile is a data file that no server opens; see [embedded.Held].
+type HeldDataFile struct {
+	*embedded.Held
+	path string
+}
+
+// ErrNoDataFile is returned by [HoldDataFile] for what is no data file.
+var ErrNoDataFile = embedded.ErrForeign
+
+// HoldDataFile keeps servers from opening a data file; see [embedded.Hold]. ErrStoreHeld, ErrNoDataFile.
+func HoldDataFile(path string) (*HeldDataFile, error) {
+	held, err := embedded.Hold(path)
+	return &HeldDataFile{held, path}, err
+}
+
+// Restore puts a prepared file in the place of the data file, and returns where that one is kept. If that
+// fails, nothing has changed and the prepared file is removed.
+func (h *HeldDataFile) Restore(prepared string) (kept string, err error) {
+	kept = besides(h.path, "before-restore")
+	there, err := h.Replace(prepared, kept)
+	if err != nil {
+		return "", errors.Join(err, removeIfThere(prepared))
+	}
+	if !there {
+		kept = ""
+	}
+	return kept, nil
+}
+
+func removeIfThere(file string) error {
+	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// SyncDirectory makes the name of a new file durable.
+func SyncDirectory(dir string) error { return embedded.SyncDirectory(dir) }
 
 // PrepareRestore makes the file that is to take the place of a data file; see [embedded.Prepare].
 func PrepareRestore(ctx context.Context, backup, dataFile string, r Restoration) (prepared string, err error) {
 	return embedded.Prepare(ctx, backup, dataFile, r)
-}
-
-// ReplaceDataFile puts a prepared file in the place of the data file, which has to be held, and returns
-// where that one is kept; see [embedded.Replace].
-func ReplaceDataFile(dataFile, prepared string) (kept string, err error) {
-	kept = besides(dataFile, "before-restore")
-	there, err := embedded.Replace(dataFile, prepared, kept)
-	if !there {
-		kept = ""
-	}
-	return kept, err
 }
 
 // besides names another file beside the data file.
@@ -70,6 +100,8 @@ type backups struct {
 	*embedded.Store
 	path   string
 	wanted chan string // a prepared file that is to take its place; nil: that cannot be done
+	mu     sync.Mutex
+	closed bool // there is one, or none is taken any more
 }
 
 // newBackups returns that of an embedded store, and nil for any other. What prepares a store at each start
@@ -86,7 +118,7 @@ func newBackups(cfg *config.Config, s Store, prepares bool) *backups {
 	return b
 }
 
-// Restore implements admin.Backups.
+// Restore implements admin.Backups. The command that has prepared the file may withdraw it by its removal.
 func (b *backups) Restore(_ context.Context, name string) error {
 	if filepath.Base(name) != name || !strings.HasPrefix(name, embedded.PreparedPrefix(b.path)) {
 		return fmt.Errorf("%q is no name of a prepared file", name)
@@ -95,12 +127,32 @@ func (b *backups) Restore(_ context.Context, name string) error {
 	if err := embedded.Readable(prepared); err != nil {
 		return err
 	}
-	select {
-	case b.wanted <- prepared:
-		return nil
-	default:
-		return errors.New("it is restored already, or this is a demo")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.wanted == nil:
+		return errors.New("this is a demo")
+	case b.closed:
+		return errors.New("another restoration is under way, or the server stops")
 	}
+	b.closed = true
+	b.wanted <- prepared // there is room for one
+	return nil
+}
+
+// close refuses what is not accepted yet, and returns the prepared file of what is; empty: there is none.
+func (b *backups) close() (prepared string) {
+	if b == nil {
+		return ""
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	select {
+	case prepared = <-b.wanted:
+	default:
+	}
+	return prepared
 }
 
 // requests returns the prepared files that are to take the place of the data file.
@@ -120,19 +172,26 @@ func Serve(ctx context.Context, cfg *config.Config, opts Options) error {
 	for {
 		server, err := New(ctx, cfg, opts)
 		switch {
-		case err != nil && ctx.Err() != nil:
-			return nil //nolint:nilerr // stopped before the start was complete
 		case err != nil && former != nil:
 			if failed := former.putBack(ctx, opts.Logger, err); failed != nil {
 				return errors.Join(err, failed)
 			}
 			former = nil
 			continue
+		case err != nil && ctx.Err() != nil:
+			return nil //nolint:nilerr // stopped before the start was complete
 		case err != nil:
 			return err
 		}
-		if err := server.Run(ctx); err != nil || server.prepared == "" {
+		err = server.Run(ctx)
+		switch {
+		case server.prepared == "":
 			return err
+		case ctx.Err() != nil:
+			dropRestore(ctx, opts.Logger, server.prepared)
+			return err
+		case err != nil:
+			opts.Logger.LogAttrs(ctx, slog.LevelError, "stopped with an error; restoring the data file all the same", slog.Any("error", err))
 		}
 		cfg = server.next()
 		if former, err = restoreDataFile(ctx, opts.Logger, server.base.backups.path, server.prepared); err != nil {
@@ -141,17 +200,29 @@ func Serve(ctx context.Context, cfg *config.Config, opts Options) error {
 	}
 }
 
+// dropRestore gives up a restoration that was accepted, because the server stops for another reason: it could
+// not see whether it starts with the restored file. The command that waits for it finds out by the files.
+func dropRestore(ctx context.Context, log *slog.Logger, prepared string) {
+	if prepared == "" {
+		return
+	}
+	log.LogAttrs(ctx, slog.LevelWarn, "data file not restored, because the server stops", slog.String("from", prepared))
+	if err := removeIfThere(prepared); err != nil {
+		log.LogAttrs(ctx, slog.LevelWarn, "prepared file not removed; it holds keys", slog.Any("error", err))
+	}
+}
+
 // restoredFile is a data file that was replaced.
 type restoredFile struct{ path, former string }
 
 func restoreDataFile(ctx context.Context, log *slog.Logger, path, prepared string) (*restoredFile, error) {
-	release, err := HoldDataFile(path)
+	held, err := HoldDataFile(path)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, removeIfThere(prepared))
 	}
-	former, err := ReplaceDataFile(path, prepared)
-	if err = errors.Join(err, release()); err != nil {
-		return nil, fmt.Errorf("restore the data file: %w", err)
+	former, err := held.Restore(prepared)
+	if released := held.Release(); err != nil {
+		return nil, fmt.Errorf("restore the data file: %w", errors.Join(err, released))
 	}
 	log.LogAttrs(ctx, slog.LevelWarn, "data file restored; starting afresh", slog.String("former", former))
 	return &restoredFile{path, former}, nil

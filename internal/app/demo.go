@@ -134,8 +134,8 @@ func (d *Demo) Lines(issuer, admin, dir string) []DemoLine {
 	}
 	if admin != "" {
 		lines = append(lines, DemoLine{"limits: who asks, what applies to them, what was denied (oauth-server limits --help changes it)", fmt.Sprintf(
-			"oauth-server limits list --all --server %s --client-id %s --client-secret='%s' --cache '%s/admin.json'",
-			admin, d.AdminClientID, d.AdminSecret, dir)})
+			"oauth-server limits list --all --server %s --issuer %s --client-id %s --client-secret='%s' --cache '%s/admin.json'",
+			admin, issuer, d.AdminClientID, d.AdminSecret, dir)})
 	}
 	return lines
 }

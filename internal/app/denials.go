@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,11 +54,22 @@ func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
 			return
 		}
 	}
-	if out.User = x.Username; out.User != "" && !d.names.Load() {
-		out.User, out.Hashed = d.hash(out.User), true
+	if x.Username != "" {
+		out.User, out.Hashed = d.shown(x.Username)
 	}
 	accesslog.NoteDenial(ctx, out)
 }
+
+// shown returns what stands for the user in the log, and whether it is a hash.
+func (d *denials) shown(username string) (user string, hashed bool) {
+	if d.names.Load() {
+		return username, false
+	}
+	return d.hash(username), true
+}
+
+// user returns the attribute for the user in a line of the log.
+func (d *denials) user(username string) slog.Attr { return accesslog.User(d.shown(username)) }
 
 // sample reports whether a would-be denial is logged, and how many before it were not.
 func (d *denials) sample(second int64) (skipped uint64, sampled bool) {

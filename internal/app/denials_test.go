@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"oauth-server/internal/accesslog"
+	"oauth-server/internal/check"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/secret"
 )
 
 // denialLines asks for three tokens where two are allowed, and returns what the access log adds to the
@@ -159,6 +161,28 @@ func TestDenialsOfUsersGoToTheLogAndToOperators(t *testing.T) {
 		report := r.limiter.activity.Report(time.Now(), 10)
 		if users, _ := report.DeniedOf("shop"); len(users) != 1 || users[0].Username != "ada" || users[0].Denied != 1 {
 			t.Errorf("operators see %+v", users)
+		}
+	}
+}
+
+// The line of a withdrawal on /consents says whose consent it was.
+func TestWithdrawalNamesTheUser(t *testing.T) {
+	var log bytes.Buffer
+	r := start(t, testConfig(t), &log)
+	service, err := newService(r.base, r.limiter)
+	check.OK(t, err)
+	for _, names := range []bool{false, true} {
+		r.limiter.denials.names.Store(names)
+		now := time.Now()
+		check.OK(t, r.base.store.PutAgreement(t.Context(), grants.Agreement{
+			ID: secret.ID(), Username: "ada", ClientID: "shop", AgreedAt: now, UsedAt: now, ExpiresAt: now.Add(time.Hour), Version: 1,
+		}))
+		check.OK(t, service.Withdraw(t.Context(), "ada", "shop"))
+	}
+	check.OK(t, r.stop())
+	for _, user := range []string{"user_hash=" + r.base.userHash("ada"), "username=ada"} {
+		if want := `msg="consent withdrawn, its tokens are revoked" client_id=shop ` + user + "\n"; !strings.Contains(log.String(), want) {
+			t.Errorf("logged without %q:\n%s", want, log.String())
 		}
 	}
 }

@@ -77,6 +77,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		Signer:               f.keys,
 		Passwords:            f.passwords,
 		Logger:               f.log,
+		LogUser:              l.denials.user,
 		CodeLifetime:         f.cfg.Tokens.CodeTTL.Std(),
 		AccessTokenLifetime:  f.cfg.Tokens.AccessTTL.Std(),
 		RefreshTokenLifetime: f.cfg.Tokens.RefreshTTL.Std(),

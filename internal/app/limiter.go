@@ -33,6 +33,7 @@ type limiter struct {
 	file     *configFile
 
 	unregistered *unregistered // clients of the configuration's policies
+	lockOuts     *lockOuts
 }
 
 // newLimiter reads the policies: those of the configuration file, with what operators changed on
@@ -60,6 +61,10 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiter, e
 	l.unregistered = &unregistered{clients: f.clients, policies: l.policies, log: f.log}
 	l.logOverrides(ctx)
 	l.warnOfShortCodes(ctx, f.cfg)
+	l.lockOuts = &lockOuts{clients: f.clients, policies: l.policies, log: f.log}
+	if err := l.lockOuts.note(ctx); err != nil {
+		return nil, err
+	}
 	l.file = newConfigFile(l, opts)
 	f.telemetry.watch(l)
 	return l, nil

@@ -94,9 +94,11 @@ func (s *Server) Run(ctx context.Context) error {
 		s.edge.retire()
 		log.LogAttrs(live, slog.LevelWarn, "stopping to restore the data file", slog.String("from", s.prepared))
 	case <-ctx.Done():
+		dropRestore(live, log, s.base.backups.close())
 		err = s.retire(live, context.Cause(ctx), failed)
 		log.LogAttrs(live, slog.LevelInfo, "stopping", slog.String("within", s.config().ShutdownTimeout.Std().String()))
 	case err = <-failed:
+		dropRestore(live, log, s.base.backups.close())
 	}
 	err = errors.Join(err, s.stop(live))
 	if err == nil {
@@ -185,6 +187,7 @@ func (s *Server) tasks() []background.Task {
 		{Name: "withdrawn keys", Every: keysRefreshEvery, Do: f.keys.Refresh, Failed: keep},
 		{Name: "clients", Every: clientsRefreshEvery, Do: f.clients.Refresh, Failed: keep},
 		{Name: "unregistered clients", Every: clientsRefreshEvery, First: true, Do: l.unregistered.note, Failed: keep},
+		{Name: "operators locked out", Every: policiesRefreshEvery, Do: l.lockOuts.note, Failed: keep},
 		{Name: "uses of secrets", Every: usesFlushedEvery, Do: f.uses.Flush, Failed: "uses of secrets not stored; trying again"},
 		{Name: "policies", Every: policiesRefreshEvery, Do: l.policies.Refresh, Failed: keep},
 		{
@@ -223,7 +226,10 @@ func (s *Server) startLoops() {
 	loops.Go("resets", s.limiter.resets.Run)
 	file := s.limiter.file
 	if file.exists() {
-		loops.Repeat(background.Task{Name: "configuration file", Every: configFileCheck, Do: file.look, Failed: configFileRefused})
+		loops.Repeat(background.Task{Name: "configuration file", Every: configFileCheck, Do: func(ctx context.Context) error {
+			_ = file.look(ctx) // it has logged why
+			return nil
+		}})
 	}
 	loops.Go("signals", func(ctx context.Context) error { return file.follow(ctx, s.opts.Reread) })
 }

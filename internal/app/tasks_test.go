@@ -47,6 +47,7 @@ func TestTasks(t *testing.T) {
 		"sweep":           {Every: time.Minute},
 
 		"unregistered clients": {Every: time.Second, First: true},
+		"operators locked out": {Every: time.Second},
 		"certificate":          {Every: 10 * time.Second},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"slices"
-	"sync"
 
 	"oauth-server/internal/cowmap"
 )
@@ -19,9 +17,7 @@ type Directory struct {
 	clients    cowmap.Map[*entry]
 	unreadable map[string]unreadable // cloned when it changes, which is rare
 	grants     map[Grant]int         // how many clients may use it
-
-	order sync.Once
-	ids   []string // of the clients, ordered; made when it is asked for
+	order      order
 }
 
 // ReadDirectory reads all clients. A client that cannot be read, or whose registration is not valid,
@@ -66,29 +62,6 @@ func (d *Directory) All() iter.Seq[*Client] {
 	}
 }
 
-// After yields the clients that can be read and whose ID is greater, ordered by ID. The first call
-// sorts all of them.
-func (d *Directory) After(id string) iter.Seq[*Client] {
-	d.order.Do(func() {
-		d.ids = make([]string, 0, d.Len())
-		for id := range d.clients.All() {
-			d.ids = append(d.ids, id)
-		}
-		slices.Sort(d.ids)
-	})
-	first, found := slices.BinarySearch(d.ids, id)
-	if found {
-		first++
-	}
-	return func(yield func(*Client) bool) {
-		for _, id := range d.ids[first:] {
-			if c, ok := d.Client(id); ok && !yield(c) {
-				return
-			}
-		}
-	}
-}
-
 // Unreadable returns why clients cannot be read, by their IDs. Nothing is issued to these clients, and
 // what was issued to them is worthless, as if they were deleted.
 func (d *Directory) Unreadable() map[string]error {
@@ -113,7 +86,7 @@ func (d *Directory) sum() Sum { return Sum{Clients: int64(d.Len() + len(d.unread
 
 // FindClient reads one client from the store. Errors: [ErrNotFound], and [ErrUnreadableClient] also if
 // the registration is not valid.
-func FindClient(ctx context.Context, store Store, id string) (Client, error) {
+func FindClient(ctx context.Context, store ClientReader, id string) (Client, error) {
 	c, err := store.Client(ctx, id)
 	r := Record{ID: id, Client: c, Err: err}
 	if err := r.check(); err != nil {
@@ -151,6 +124,7 @@ func (d *Directory) edit(known *shapes) *directoryEdit {
 	if next.grants == nil {
 		next.grants = map[Grant]int{}
 	}
+	next.order.begin(&d.order)
 	return &directoryEdit{from: d, next: next, known: known, clients: d.clients.Edit()}
 }
 
@@ -161,6 +135,7 @@ func (e *directoryEdit) directory(mark Mark) *Directory {
 
 // apply makes the client what the record says.
 func (e *directoryEdit) apply(r Record) {
+	e.next.order.touch(r.ID)
 	e.remove(r.ID)
 	if r.Gone {
 		return
@@ -170,7 +145,7 @@ func (e *directoryEdit) apply(r Record) {
 		return
 	}
 	added := e.known.entry(&r)
-	if known, ok := e.from.clients.Get(r.ID); ok && *known == *added {
+	if known, ok := e.from.clients.Get(r.ID); ok && known.equal(added) {
 		added = known
 	}
 	e.add(added)
@@ -178,6 +153,7 @@ func (e *directoryEdit) apply(r Record) {
 
 // copy makes the client what it is in another directory.
 func (e *directoryEdit) copy(id string, other *Directory) {
+	e.next.order.touch(id)
 	e.remove(id)
 	if c, ok := other.clients.Get(id); ok {
 		e.add(c)
@@ -212,7 +188,7 @@ func (e *directoryEdit) remove(id string) {
 }
 
 func (e *directoryEdit) count(c *entry, n int) {
-	for _, g := range c.shape.Grants {
+	for _, g := range c.shape.common.Grants {
 		e.next.grants[g] += n
 	}
 }

@@ -11,7 +11,7 @@ import (
 // there once, texts are one text, and times are milliseconds since 1970, as in the stores. Entries can be
 // compared.
 type entry struct {
-	shape *Client // without the fields below
+	shape *shape // the fields that are not below
 	// text is the ID, the name, the ID of the stamp, the labels, and the redirect URIs in lines. Labels are
 	// here, and not in the shape, because nothing keeps operators from giving each client its own: so they
 	// cost their own length, and a client without any costs nothing more.
@@ -54,7 +54,7 @@ func (s *shapes) entry(r *Record) *entry {
 func (e *entry) id() string { return e.text[:e.idEnd] }
 
 func (e *entry) client() *Client {
-	c := *e.shape
+	c := e.shape.client()
 	c.ID, c.Name, c.SecretDigest = e.id(), e.text[e.idEnd:e.nameEnd], e.digest
 	c.Labels = Labels(e.text[e.stampEnd:e.labelsEnd])
 	if lines := e.text[e.labelsEnd:]; lines != "" {
@@ -63,4 +63,11 @@ func (e *entry) client() *Client {
 	c.CreatedAt, c.NotBefore = time.UnixMilli(e.createdAt).UTC(), time.UnixMilli(e.notBefore).UTC()
 	c.Stamp, c.Version = secret.Stamp{ID: e.text[e.nameEnd:e.stampEnd], Count: e.stampCount}, e.version
 	return &c
+}
+
+// equal reports whether it is the same client. Shapes that are equal may be there twice.
+func (e *entry) equal(other *entry) bool {
+	like := *e
+	like.shape = other.shape
+	return like == *other && *e.shape == *other.shape
 }

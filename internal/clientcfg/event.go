@@ -45,6 +45,9 @@ func UserTarget(name string) string { return "users/" + name }
 // StoreTarget is the store as a whole as a target of events: that it was backed up, or restored.
 const StoreTarget = "store"
 
+// BackupAction is the action of an event that the store was backed up.
+const BackupAction = "backup"
+
 // Key orders events by time, as texts are ordered.
 func (e *Event) Key() string { return EventsBefore(e.At) + "-" + e.ID }
 

@@ -75,15 +75,33 @@ func (c *Client) Registers() bool {
 // getting a token.
 const operatorPatience = time.Minute
 
+// modesJudged are the modes of a client by which it may be locked out: the one that it has at instances without
+// a mode of their own, as most are, and the one that it has here.
+var modesJudged = []func(p *PolicySnapshot, clientID string) ratelimit.Mode{
+	func(p *PolicySnapshot, clientID string) ratelimit.Mode { return p.live.SharedMode(clientID) },
+	func(p *PolicySnapshot, clientID string) ratelimit.Mode { return p.live.For(clientID).Mode },
+}
+
 // LocksOut returns a [LockOutError] if an enforced limit of the snapshot would lock the
 // operator's client out of the admin API: one that, used up, admits less than one request
-// a minute, or that denies everything in an outage.
+// a minute, or that denies everything in an outage. It is enforced if it is so here, or at
+// instances without a mode of their own.
 func (p *PolicySnapshot) LocksOut(c *Client) error {
+	for _, mode := range modesJudged {
+		if err := p.locksOut(c, mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// locksOut is LocksOut by one of the modes of the client.
+func (p *PolicySnapshot) locksOut(c *Client, mode func(p *PolicySnapshot, clientID string) ratelimit.Mode) error {
 	if !c.IsOperator() && !c.Registers() { // first: this is asked of every client
 		return nil
 	}
 	e := p.For(c.ID)
-	if e.Trusted || e.Mode != ratelimit.Enforce {
+	if e.Trusted || mode(p, c.ID) != ratelimit.Enforce {
 		return nil
 	}
 	var lists []*ratelimit.Limits
@@ -101,12 +119,16 @@ func (p *PolicySnapshot) LocksOut(c *Client) error {
 	if !c.ActsForUsers() {
 		return nil
 	}
+	var first *LockOutError // by username: an error that is always the same is logged once
 	for username, list := range e.Overrides() {
-		if l, does := locksOut(list); does {
-			return &LockOutError{ClientID: c.ID, Username: username, Limit: l}
+		if l, does := locksOut(list); does && (first == nil || username < first.Username) {
+			first = &LockOutError{ClientID: c.ID, Username: username, Limit: l}
 		}
 	}
-	return nil
+	if first == nil {
+		return nil
+	}
+	return first
 }
 
 // locksOut returns a limit that would keep an operator out.

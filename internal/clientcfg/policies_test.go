@@ -1,12 +1,14 @@
 package clientcfg_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
@@ -82,6 +84,23 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 				t.Errorf("%v are more than asked for", few)
 			}
 		})
+	}
+}
+
+// Of too many clients with a policy the trusted ones are named, by which the metrics watch that none is denied.
+func TestClientsOfManyPolicies(t *testing.T) {
+	set := clientcfg.PolicySet{}
+	for _, id := range []string{"w", "x", "y", "z"} {
+		set = set.WithPolicy(id, &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Trusted: id > "x"}})
+	}
+	base := ratelimit.DefaultSettings()
+	base.Clients = map[string]ratelimit.Policy{"file": {Trusted: true}, "w": {Trusted: true}}
+	p, err := clientcfg.NewPolicySnapshot(base, set)
+	check.OK(t, err)
+	for most, want := range map[int][]string{
+		5: {"file", "w", "x", "y", "z"}, 4: {"file", "y", "z"}, 3: {"file", "y", "z"}, 2: nil, 0: nil,
+	} {
+		check.Equal(t, fmt.Sprint("clients if at most ", most), p.Clients(most), want)
 	}
 }
 

@@ -8,16 +8,23 @@ import (
 )
 
 // Rebase puts what operators changed on top of another configuration file. The policies that come of it
-// are adopted as those of any change are, so no count is lost. An error is or wraps [fielderr.Errors] if
-// both together are not valid; then nothing is changed.
-func (s *PolicySource) Rebase(ctx context.Context, base ratelimit.Settings) error {
+// are adopted as those of any change are, so no count is lost. If both together are not valid, the error is
+// or wraps [fielderr.Errors]; that of allowed, unless it is nil, is returned as it is. After an error nothing
+// is changed.
+func (s *PolicySource) Rebase(ctx context.Context, base ratelimit.Settings, allowed func(before, after *PolicySnapshot) error) error {
 	if err := s.take(ctx); err != nil {
 		return err
 	}
 	defer s.release()
-	next, err := s.current.Load().rebase(base)
+	before := s.current.Load()
+	next, err := before.rebase(base)
 	if err != nil {
 		return fmt.Errorf("clientcfg: the policies on top of another configuration file: %w", err)
+	}
+	if allowed != nil {
+		if err := allowed(before, next); err != nil {
+			return err
+		}
 	}
 	s.base = base
 	s.adopt(next)

@@ -37,7 +37,7 @@ func TestRebaseIsAsAStartWithThatFile(t *testing.T) {
 	check.OK(t, err)
 	store.put(stored("clients/app/counters", `{"username":null}`))
 	check.OK(t, s.Refresh(t.Context()))
-	check.OK(t, s.Rebase(t.Context(), otherFile()))
+	check.OK(t, s.Rebase(t.Context(), otherFile(), nil))
 	check.Equal(t, "resets carried out", resets, 1)
 
 	same := func(when string) {
@@ -85,7 +85,7 @@ func TestRebaseKeepsAllIfTheFileIsInvalid(t *testing.T) {
 	before := s.Snapshot()
 	bad := otherFile()
 	bad.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 0, time.Minute)}
-	if err := s.Rebase(t.Context(), bad); fielderr.Of(err) == nil {
+	if err := s.Rebase(t.Context(), bad, nil); fielderr.Of(err) == nil {
 		t.Errorf("got %v", err)
 	}
 	if s.Snapshot() != before {
@@ -110,7 +110,7 @@ func TestRebaseForgetsNoCount(t *testing.T) {
 	file := func(requests int64, window time.Duration) {
 		base := ratelimit.DefaultSettings()
 		base.Default.User = []ratelimit.Limit{ratelimit.NewLimit("per-minute", requests, window)}
-		check.OK(t, s.Rebase(t.Context(), base))
+		check.OK(t, s.Rebase(t.Context(), base, nil))
 	}
 	file(10, time.Minute)
 	check.Equal(t, "passed of a limit of 10", passed(7), 7)

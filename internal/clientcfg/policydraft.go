@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"oauth-server/internal/cowmap"
@@ -219,6 +221,10 @@ func (d *draft) finish() (*PolicySnapshot, error) {
 		return nil, err
 	}
 	p.live, p.trial = d.live.Compiled(), d.trial.Compiled()
+	p.lasting = sync.OnceValue(func() *PolicySnapshot {
+		next, _, _ := p.ended(maps.Collect(p.set.Ends.All()))
+		return next
+	})
 	return p, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/strict"
 )
 
@@ -97,11 +98,16 @@ func (p *PolicySnapshot) End(target string) (End, bool) {
 	return e, ok && e.Left == 0
 }
 
-// Alters reports whether the change gives its target another value, or makes one last that is temporary.
+// Alters reports whether the change gives its target another value, or another end to one that is temporary.
 func (p *PolicySnapshot) Alters(c *Change) bool {
-	value, err := p.value(c.Target)
 	_, temporary := p.End(c.Target)
-	return err != nil || temporary || !bytes.Equal(value, c.After)
+	return temporary || p.GivesOther(c)
+}
+
+// GivesOther reports whether the change gives its target another value.
+func (p *PolicySnapshot) GivesOther(c *Change) bool {
+	value, err := p.value(c.Target)
+	return err != nil || !bytes.Equal(value, c.After)
 }
 
 // Temporarily returns the changes with the ends that make them temporary. A target that is temporary
@@ -126,97 +132,152 @@ func (p *PolicySnapshot) Temporarily(changes []Change, until time.Time, by Actor
 	return out, nil
 }
 
-// overtaken returns the changes by which ends have no effect any more: those of targets that an entry of
-// that version changes, unless it changes the end itself.
-func (p *PolicySnapshot) overtaken(version int64, changes []Change) (ends []Change, err error) {
+// Complete makes the entry the next one, unless it is, and adds the changes by which ends have no effect any
+// more: those of targets that it changes, unless it changes the end itself.
+func (p *PolicySnapshot) Complete(e *PolicyEntry) error {
+	if e.Version == p.Version()+1 {
+		return nil
+	}
+	e.Version = p.Version() + 1
 	if p.set.Ends.Len() == 0 {
-		return nil, nil
+		return nil
 	}
 	changed := map[string]bool{}
-	for i := range changes {
-		changed[changes[i].Target] = true
+	for i := range e.Changes {
+		changed[e.Changes[i].Target] = true
 	}
-	for i := range changes {
-		target := changes[i].Target
-		e, temporary := p.End(target)
+	changes := slices.Clone(e.Changes)
+	for i := range e.Changes {
+		target := e.Changes[i].Target
+		end, temporary := p.End(target)
 		if !temporary || changed[EndTarget(target)] {
 			continue
 		}
-		e.Left = version
-		end, err := newChange(EndTarget(target), &e)
+		end.Left = e.Version
+		c, err := newChange(EndTarget(target), &end)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		ends = append(ends, end)
+		changes = append(changes, c)
 	}
-	return ends, nil
+	e.Changes = changes
+	return nil
 }
 
 // Ending is how a temporary change ends.
 type Ending struct {
-	Change  int64 // its version
-	Actor   Actor // who made it
-	Changes []Change
+	Change  int64    // its version
+	Actor   Actor    // who made it
+	Changes []Change // without what is stuck
 	// Left are the targets that were changed since and stay as they are, with the version of that change.
 	Left map[string]int64
+	// Stuck are the targets whose ends would not be valid now, with the reason. They stay as they are.
+	Stuck map[string]error
 }
 
-// Ending returns how the first temporary change ends of those that are due; false if none is.
-func (p *PolicySnapshot) Ending(due func(*End) bool) (ending Ending, found bool) {
+// Ending returns how the first temporary change ends of those that have ends which are due; false if none is.
+func (p *PolicySnapshot) Ending(due func(target string, e *End) bool) (ending Ending, found bool) {
 	var ends map[string]End
 	for target, e := range p.set.Ends.All() {
 		switch {
-		case !due(&e):
+		case !due(target, &e):
 		case ends == nil, e.Change < ending.Change:
 			ends, ending = map[string]End{target: e}, Ending{Change: e.Change, Actor: e.Actor, Left: map[string]int64{}}
 		case e.Change == ending.Change:
 			ends[target] = e
 		}
 	}
-	for _, target := range slices.Sorted(maps.Keys(ends)) {
-		e := ends[target]
+	for target, e := range ends {
 		if e.Left != 0 {
 			ending.Left[target] = e.Left
-		} else {
-			ending.Changes = append(ending.Changes, Change{Target: target, Before: jsonNull, After: e.Value})
 		}
-		ending.Changes = append(ending.Changes, Change{Target: EndTarget(target), Before: jsonNull, After: jsonNull})
 	}
+	_, ending.Changes, ending.Stuck = p.ended(ends)
 	return ending, ends != nil
 }
 
-// Lasting returns the snapshot as it would be if all temporary changes ended. Those of which that would not
-// be valid stay, as they do when they are due.
-func (p *PolicySnapshot) Lasting() *PolicySnapshot {
-	if next, err := p.ended(func(*End) bool { return true }); err == nil {
-		return next
-	}
-	changes := map[int64]bool{}
+// overdueAfter is more than instances take to make what is due end.
+const overdueAfter = 10 * time.Second
+
+// Overdue returns how many targets are temporary still, although that should have ended.
+func (p *PolicySnapshot) Overdue(now time.Time) (n int) {
 	for _, e := range p.set.Ends.All() {
-		changes[e.Change] = true
-	}
-	for _, change := range slices.Sorted(maps.Keys(changes)) { // as they end
-		if next, err := p.ended(func(e *End) bool { return e.Change == change }); err == nil {
-			p = next
+		if e.Left == 0 && IsOverdue(e.Until, now) {
+			n++
 		}
 	}
-	return p
+	return n
 }
 
-// ended returns the snapshot as it would be if the temporary changes of these ends ended.
-func (p *PolicySnapshot) ended(chosen func(*End) bool) (*PolicySnapshot, error) {
-	e := PolicyEntry{AuditEntry: AuditEntry{Version: p.Version() + 1}}
-	for target, end := range p.set.Ends.All() {
-		if !chosen(&end) {
-			continue
-		}
-		e.Changes = append(e.Changes, Change{Target: EndTarget(target), After: jsonNull})
-		if end.Left == 0 {
-			e.Changes = append(e.Changes, Change{Target: target, After: end.Value})
-		}
+// IsOverdue reports whether what was temporary until then should have ended.
+func IsOverdue(until, now time.Time) bool {
+	return !until.IsZero() && now.Sub(until) > overdueAfter
+}
+
+// Lasting returns the snapshot as it would be if all temporary changes ended, except those ends that are
+// stuck. It is worked out once for each snapshot.
+func (p *PolicySnapshot) Lasting() *PolicySnapshot { return p.lasting() }
+
+// ended returns the snapshot after as many of these ends, by target, as are valid together, by which changes
+// it comes about, and why the others are not. An end that is not valid holds back no other.
+func (p *PolicySnapshot) ended(ends map[string]End) (next *PolicySnapshot, changes []Change, stuck map[string]error) {
+	next, targets := p, slices.Sorted(maps.Keys(ends))
+	for progress := true; progress; { // one may be valid only after another
+		var made []Change
+		stuck = map[string]error{}
+		next, made = next.endMost(ends, targets, stuck)
+		changes, progress = append(changes, made...), len(made) > 0 && len(stuck) > 0
+		targets = slices.Sorted(maps.Keys(stuck))
 	}
-	if len(e.Changes) == 0 {
+	return next, changes, stuck
+}
+
+// endMost is end without those ends that are not valid, which it adds to stuck. What usually keeps an end from
+// being valid is a tier that would go and that policies name. The error names all of these tiers at once, so
+// that few attempts are made: each looks at all policies. For any other reason the targets are divided.
+func (p *PolicySnapshot) endMost(ends map[string]End, targets []string, stuck map[string]error) (*PolicySnapshot, []Change) {
+	next, changes, err := p.end(ends, targets...)
+	if err == nil {
+		return next, changes
+	}
+	named := map[string]error{}
+	for _, e := range fielderr.Of(err) {
+		named[e.Path] = fielderr.Errors{e}
+	}
+	rest := slices.DeleteFunc(slices.Clone(targets), func(target string) bool {
+		name, is := TierOf(target)
+		why := named[fielderr.Join("tiers", name)]
+		if is && why != nil {
+			stuck[target] = why
+		}
+		return is && why != nil
+	})
+	switch {
+	case len(rest) == 0:
+		return p, nil
+	case len(rest) < len(targets):
+		return p.endMost(ends, rest, stuck)
+	case len(rest) == 1:
+		stuck[rest[0]] = err
 		return p, nil
 	}
-	return p.Apply(&e)
+	next, changes = p.endMost(ends, rest[:len(rest)/2], stuck)
+	next, more := next.endMost(ends, rest[len(rest)/2:], stuck)
+	return next, append(changes, more...)
+}
+
+// end returns the snapshot after the ends of these targets, and the changes by which it comes about.
+func (p *PolicySnapshot) end(ends map[string]End, targets ...string) (*PolicySnapshot, []Change, error) {
+	e := PolicyEntry{AuditEntry: AuditEntry{Version: p.Version() + 1}}
+	for _, target := range targets {
+		if end := ends[target]; end.Left == 0 {
+			e.Changes = append(e.Changes, Change{Target: target, Before: jsonNull, After: end.Value})
+		}
+		e.Changes = append(e.Changes, Change{Target: EndTarget(target), Before: jsonNull, After: jsonNull})
+	}
+	if len(e.Changes) == 0 {
+		return p, nil, nil
+	}
+	next, err := p.Apply(&e)
+	return next, e.Changes, err
 }

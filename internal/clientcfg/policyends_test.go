@@ -2,6 +2,9 @@ package clientcfg_test
 
 import (
 	"fmt"
+	"maps"
+	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -42,7 +45,7 @@ func (tr *trailOf) make(until time.Time, changes ...clientcfg.Change) {
 // end ends what is due at now, and returns what stays as it is.
 func (tr *trailOf) end(now time.Time) (left map[string]int64, ended bool) {
 	tr.t.Helper()
-	ending, ended := tr.Snapshot().Ending(func(e *clientcfg.End) bool { return !now.Before(e.Until) })
+	ending, ended := tr.Snapshot().Ending(func(_ string, e *clientcfg.End) bool { return !now.Before(e.Until) })
 	if ended {
 		tr.make(time.Time{}, ending.Changes...)
 	}
@@ -97,7 +100,7 @@ func TestTemporaryChangeEnds(t *testing.T) {
 }
 
 // A target that is changed meanwhile stays as it is, also if it is what it was; the others return.
-func TestTemporaryChangeIsOvertaken(t *testing.T) {
+func TestTemporaryChangeIsMadeToLast(t *testing.T) {
 	for name, change := range map[string]clientcfg.Change{
 		"another value": shopHas(30), "the same value": shopHas(20), "removed": stored("policies/shop", "null"),
 	} {
@@ -174,8 +177,8 @@ func TestUndoOfATemporaryChange(t *testing.T) {
 	tr.is(10, never)
 }
 
-// Undoing what overtook a temporary change makes it temporary again; after its end, what it returns to.
-func TestUndoOfAnOvertakingChange(t *testing.T) {
+// Undoing what made a temporary change last makes it temporary again; after its end, what it returns to.
+func TestUndoOfWhatMadeItLast(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		tr, never, now := newTrail(t), time.Time{}, dawn.Add(-time.Hour)
 		tr.make(never, shopHas(10))
@@ -208,6 +211,8 @@ func TestLasting(t *testing.T) {
 	tr.make(dawn, shopHas(20))
 	p := tr.Snapshot().Lasting()
 	check.Equal(t, "limit", p.For("shop").User.All()[0].Requests, 10)
+	check.Equal(t, "it is worked out once", tr.Snapshot().Lasting() == p, true)
+	check.Equal(t, "what lasts is itself", p.Lasting() == p, true)
 	tr.is(20, dawn)
 }
 
@@ -252,11 +257,75 @@ func TestTemporaryChangeLeavesRoomForItsEnd(t *testing.T) {
 	check.ErrorSays(t, err, "divide it")
 	_, err = tr.Change(t.Context(), temporary(most))
 	check.OK(t, err)
-	ending, _ := tr.Snapshot().Ending(func(*clientcfg.End) bool { return true })
+	ending, _ := tr.Snapshot().Ending(func(string, *clientcfg.End) bool { return true })
 	_, err = tr.Change(t.Context(), func(*clientcfg.PolicySnapshot) (e clientcfg.PolicyEntry, err error) {
 		e.ID, e.Target, e.Reason, e.Changes = secret.ID(), "policies/0", strings.Repeat("r", 5000), ending.Changes
 		return e, nil
 	})
 	check.OK(t, err)
 	check.Equal(t, "policies left", tr.Snapshot().Set().Clients.Len(), 0)
+}
+
+// temporary is a target and its end, which returns it to a value.
+func temporary(target, value, back string) []clientcfg.Change {
+	return []clientcfg.Change{stored(target, value), stored(clientcfg.EndTarget(target),
+		fmt.Sprintf(`{"until":%q,"change":1,"actor":{"client_id":"ops"},"value":%s}`, dawn.Format(time.RFC3339), back))}
+}
+
+// As many ends as can be happen together, whatever keeps the others from being valid, and few attempts find
+// out which.
+func TestStuckEnds(t *testing.T) {
+	const tiers = 200
+	var free []clientcfg.Change
+	for i := range tiers {
+		free = append(free, temporary(fmt.Sprintf("tiers/t-%03d", i), `{}`, "null")...)
+	}
+	all := func(string, *clientcfg.End) bool { return true }
+	ends := func(p *clientcfg.PolicySnapshot) float64 { // what it takes, in bytes
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		p.Ending(all)
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc - before.TotalAlloc)
+	}
+	snapshot := func(changes ...clientcfg.Change) *clientcfg.PolicySnapshot {
+		store := &policyStore{}
+		store.put(slices.Concat(free, changes)...)
+		return newPolicySource(t, store).Snapshot()
+	}
+	unstuck := ends(snapshot())
+	for name, tt := range map[string]struct {
+		changes []clientcfg.Change
+		stuck   []string
+	}{
+		"tiers that are named": {
+			[]clientcfg.Change{stored("policies/a", `{"tier":"t-007"}`), stored("policies/b", `{"tier":"t-150"}`)},
+			[]string{"tiers/t-007", "tiers/t-150"},
+		},
+		"a tier that a policy returns to": {
+			temporary("policies/a", `{}`, `{"tier":"t-007"}`), []string{"tiers/t-007"},
+		},
+		"a policy whose tier is not there": {
+			temporary("policies/a", `{}`, `{"tier":"none"}`), []string{"policies/a"},
+		},
+		"a policy whose tier comes back, and one that is not valid": {
+			slices.Concat(temporary("policies/a", `{}`, `{"tier":"t-back"}`), temporary("policies/b", `{}`, `{"new":1}`),
+				temporary("tiers/t-back", "null", `{}`)),
+			[]string{"policies/b"},
+		},
+		"a tier whose policy is not valid": {
+			append(temporary("policies/a", `{"tier":"t-007"}`, `{"new":1}`), temporary("settings", `{}`, `{"mode":"off"}`)...),
+			[]string{"policies/a", "tiers/t-007"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := snapshot(tt.changes...)
+			ending, _ := p.Ending(all)
+			check.Equal(t, "stuck", slices.Sorted(maps.Keys(ending.Stuck)), tt.stuck)
+			check.Equal(t, "ends left", p.Lasting().Set().Ends.Len(), len(tt.stuck))
+			if got := ends(p) / unstuck; got > 5 {
+				t.Errorf("it takes %.1f times as much as if none is stuck, want 5 at most", got)
+			}
+		})
+	}
 }

@@ -2,12 +2,11 @@ package clientcfg
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
-// renewWithin is how long a request waits for the newest policies.
-const renewWithin = 2 * time.Second
+// RenewWithin is how long a request waits for the newest policies or clients.
+const RenewWithin = 2 * time.Second
 
 // Renew makes the snapshot at least as new as the store is now. It is for requests: those that wait at the
 // same time share one read, and none waits for longer than two seconds. After an error the last good
@@ -15,7 +14,7 @@ const renewWithin = 2 * time.Second
 func (s *PolicySource) Renew(ctx context.Context) error {
 	before := s.begun.Load()
 	// The read is for the others too, so it does not end with the caller.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RenewWithin)
 	defer cancel()
 	if err := s.take(ctx); err != nil {
 		return err
@@ -29,12 +28,7 @@ func (s *PolicySource) Renew(ctx context.Context) error {
 
 // take waits for the turn to refresh or change the policies.
 func (s *PolicySource) take(ctx context.Context) error {
-	select {
-	case s.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("clientcfg: wait for another read of the policies: %w", ctx.Err())
-	}
+	return s.turn.take(ctx, "the policies")
 }
 
-func (s *PolicySource) release() { <-s.turn }
+func (s *PolicySource) release() { s.turn.release() }

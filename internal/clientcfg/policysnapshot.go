@@ -25,6 +25,7 @@ type PolicySnapshot struct {
 	settings ratelimit.Settings // for all clients
 	live     *ratelimit.Compiled
 	trial    *ratelimit.Compiled
+	lasting  func() *PolicySnapshot // see Lasting
 }
 
 // Trial is a candidate in force: it has limits of its own and is never
@@ -164,29 +165,51 @@ func digestOf(base ratelimit.Settings) (string, error) {
 // clients. It must not be modified.
 func (p *PolicySnapshot) Settings() ratelimit.Settings { return p.settings }
 
-// Clients are those that have a policy of their own, in the set or in the file, sorted; none if they
-// are more than most.
+// Clients are those that have a policy of their own, in the set or in the file, sorted. If they are more than
+// most, only those that are trusted; none if these are more than most too.
 func (p *PolicySnapshot) Clients(most int) []string {
-	if p.live.Len() > most {
+	if p.live.Len() <= most {
+		return slices.Sorted(p.live.Clients())
+	}
+	var trusted []string
+	for id, own := range p.set.Clients.All() {
+		if own.Trusted {
+			trusted = append(trusted, id)
+		}
+	}
+	for id, own := range p.base.Clients {
+		if _, changed := p.set.Clients.Get(id); own.Trusted && !changed {
+			trusted = append(trusted, id)
+		}
+	}
+	if len(trusted) > most {
 		return nil
 	}
-	return slices.Sorted(p.live.Clients())
+	slices.Sort(trusted)
+	return trusted
 }
 
 // AllClients yields those that have a policy of their own, in no order.
 func (p *PolicySnapshot) AllClients() iter.Seq[string] { return p.live.Clients() }
 
 // Concerned returns the clients whose limits in force the changes may change; all: those of every client. It
-// looks at all policies if a tier is changed.
+// looks at all policies, once, if tiers are changed.
 func (p *PolicySnapshot) Concerned(changes []Change) (clientIDs []string, all bool) {
+	tiers := map[string]bool{}
 	for i := range changes {
-		id, everyone := changes[i].Concerns()
-		if everyone {
+		if _, everyone := changes[i].Concerns(); everyone {
 			return nil, true
 		}
 		if name, is := TierOf(changes[i].Target); is {
-			clientIDs = append(clientIDs, p.set.TierClients(name)...)
+			tiers[name] = true
+		}
+	}
+	having := p.set.TierClients(tiers)
+	for i := range changes {
+		if name, is := TierOf(changes[i].Target); is {
+			clientIDs = append(clientIDs, having[name]...)
 		} else {
+			id, _ := changes[i].Concerns()
 			clientIDs = append(clientIDs, id)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,8 +21,8 @@ type PolicySource struct {
 	now     func() time.Time
 	current atomic.Pointer[PolicySnapshot]
 
-	turn   chan struct{} // holds a token while a refresh or a change runs; guards the base and the verdict
-	begun  atomic.Int64  // refreshes, see Renew
+	turn   turn         // held while a refresh or a change runs; guards the base and the verdict
+	begun  atomic.Int64 // refreshes, see Renew
 	judged verdict
 	status atomic.Pointer[PolicyStatus]
 }
@@ -70,7 +69,7 @@ func (st PolicyStatus) Refused() bool {
 // NewPolicySource reads the policies. What of them cannot be used keeps no server from starting: the rest
 // is in force, as far as it can be with older values in its place, and the Status says so.
 func NewPolicySource(ctx context.Context, store PolicyStore, o PolicyOptions) (*PolicySource, error) {
-	s := &PolicySource{store: store, base: o.Base, adopted: o.Adopted, now: o.Now, turn: make(chan struct{}, 1)}
+	s := &PolicySource{store: store, base: o.Base, adopted: o.Adopted, now: o.Now, turn: newTurn()}
 	if s.base.Default.User == nil && s.base.Default.Client == nil {
 		s.base = ratelimit.DefaultSettings()
 	}
@@ -315,18 +314,15 @@ func (e *RefusedError) Error() string { return e.cause.Error() }
 // Is reports whether the policies cannot be used because of that error, such as [ErrUnreadable].
 func (e *RefusedError) Is(target error) bool { return errors.Is(e.cause, target) }
 
-// prepare runs the edit, and gives its entry the next version and the values before.
+// prepare runs the edit, and completes its entry with the values before.
 func prepare(current *PolicySnapshot, edit Edit) (*PolicySnapshot, PolicyEntry, error) {
 	e, err := edit(current)
 	if err != nil {
 		return nil, e, err
 	}
-	e.Version = current.Version() + 1
-	ends, err := current.overtaken(e.Version, e.Changes)
-	if err != nil {
+	if err := current.Complete(&e); err != nil {
 		return nil, e, err
 	}
-	e.Changes = slices.Concat(e.Changes, ends)
 	for i := range e.Changes {
 		if e.Changes[i].Before, err = current.value(e.Changes[i].Target); err != nil {
 			return nil, e, err

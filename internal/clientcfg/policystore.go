@@ -66,8 +66,10 @@ type AuditLog interface {
 	// what else is known of it, without values; it may be missing from those of a target.
 	Audit(ctx context.Context, q AuditQuery) ([]AuditEntry, error)
 	// SweepAudit removes entries from before that time, and returns how many. What they changed stays,
-	// and so does their number: it never removes one that is not folded.
-	SweepAudit(ctx context.Context, before time.Time) (int, error)
+	// and so does their number: it never removes one that is not folded. It stops at the first that is
+	// young enough. One whose time cannot be read, or is after now, says nothing about its age: it is as
+	// old as the next.
+	SweepAudit(ctx context.Context, before, now time.Time) (int, error)
 }
 
 // AuditQuery chooses entries. Zero fields choose all.

@@ -134,14 +134,21 @@ func (s *PolicySet) TierUses() map[string]int {
 	return uses
 }
 
-// TierClients returns the clients whose policies name the tier, sorted. It looks at all policies.
-func (s *PolicySet) TierClients(name string) (ids []string) {
+// TierClients returns the clients whose policies name one of these tiers, by tier and sorted. It looks at all
+// policies, once.
+func (s *PolicySet) TierClients(names map[string]bool) map[string][]string {
+	ids := map[string][]string{}
+	if len(names) == 0 {
+		return ids
+	}
 	for id, p := range s.Clients.All() {
-		if p.Tier == name {
-			ids = append(ids, id)
+		if names[p.Tier] {
+			ids[p.Tier] = append(ids[p.Tier], id)
 		}
 	}
-	slices.Sort(ids)
+	for _, list := range ids {
+		slices.Sort(list)
+	}
 	return ids
 }
 
@@ -156,14 +163,9 @@ func (s *PolicySet) checkTiers(naming map[string]string, removed map[string]bool
 			es.Add(fielderr.Join("clients", id)+".tier", "%s", noSuchTier(name))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(removed)) {
-		if _, ok := s.Tiers.Get(name); ok {
-			continue
-		}
-		ids := s.TierClients(name)
-		if len(ids) == 0 {
-			continue
-		}
+	left := s.TierClients(removed)
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		ids := left[name]
 		more := ""
 		if n := len(ids) - namedUsers; n > 0 {
 			more = fmt.Sprintf(" and %d more", n)

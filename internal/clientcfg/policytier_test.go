@@ -1,9 +1,7 @@
 package clientcfg_test
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -215,35 +213,5 @@ func TestTiersAndOverridesLockOut(t *testing.T) {
 		{"a tier", alone, tier, `would lock out the admin client "ops"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) { requireError(t, compile(t, tt.set).LocksOut(tt.c), tt.want) })
-	}
-}
-
-// BenchmarkTier is changes where 100,000 policies have a tier. To remove one is dearest: it looks at all.
-func BenchmarkTier(b *testing.B) {
-	store := &policyStore{}
-	changes := []clientcfg.Change{stored("tiers/gold", `{"user":[{"requests":9}]}`), stored("tiers/none", `{}`)}
-	for i := range clientcfg.MaxPolicies {
-		changes = append(changes, stored(fmt.Sprintf("policies/client-%06d", i), `{"tier":"gold"}`))
-	}
-	for part := range slices.Chunk(changes, 1000) {
-		store.put(part...)
-	}
-	s, err := clientcfg.NewPolicySource(context.Background(), store, clientcfg.PolicyOptions{Base: fileSettings()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	p := s.Snapshot()
-	for _, c := range []clientcfg.Change{
-		stored("tiers/gold", `{"user":[{"requests":8}]}`), stored("tiers/none", "null"),
-		stored("overrides/client-000007 ada", `{"user":[{"requests":8}]}`), stored("policies/client-000007", `{"tier":"none"}`),
-	} {
-		b.Run(c.Target+" "+string(c.After[:4]), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := p.Apply(entry(p.Version()+1, c)); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

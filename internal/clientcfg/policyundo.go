@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -28,24 +29,47 @@ func (s *PolicySource) EachEntry(ctx context.Context, from int64, each func(*Pol
 	}
 }
 
+// Changed returns the targets that the entry changes, each once; those of which it changes only the end are
+// the last.
+func (e *PolicyEntry) Changed() (targets []string) {
+	seen := map[string]bool{}
+	for _, ends := range []bool{false, true} {
+		for i := range e.Changes {
+			target, is := strings.CutPrefix(e.Changes[i].Target, endTargets)
+			if is == ends && !seen[target] {
+				seen[target], targets = true, append(targets, target)
+			}
+		}
+	}
+	return targets
+}
+
 // Undo returns the changes that give the targets of the entry the values of before, if these were not
 // changed since; none if they have them. A value that was temporary then, and would have ended by now, is
 // the one that it would have returned to. What is no state cannot be undone, and is left out.
 func (e *PolicyEntry) Undo(p *PolicySnapshot, now time.Time) (changes []Change, err error) {
-	ends := map[string]json.RawMessage{} // before, by the target that they end
-	for i := range e.Changes {
-		if of, is := endOf(e.Changes[i].Target); is {
-			ends[of] = e.Changes[i].Before
-		}
-	}
+	ends, values := map[string]json.RawMessage{}, map[string]json.RawMessage{} // before, by the target
 	for i := range e.Changes {
 		c := &e.Changes[i]
-		if _, is := endOf(c.Target); is || !c.IsState() {
-			continue
+		if of, is := endOf(c.Target); is {
+			ends[of] = c.Before
+		} else if c.IsState() {
+			values[c.Target] = c.Before
 		}
-		value, end := c.Before, ends[c.Target]
+	}
+	for _, target := range e.Changed() {
+		value, given := values[target]
+		end, ended := ends[target]
+		switch {
+		case !given && !ended: // no state
+			continue
+		case !given:
+			if value, err = p.value(target); err != nil {
+				return nil, err
+			}
+		}
 		if !isNull(end) {
-			then, err := decodeEnd(c.Target, end)
+			then, err := decodeEnd(target, end)
 			switch {
 			case err != nil:
 				return nil, err
@@ -56,7 +80,7 @@ func (e *PolicyEntry) Undo(p *PolicySnapshot, now time.Time) (changes []Change, 
 				end = nil
 			}
 		}
-		undone, err := p.restore(c.Target, value, end)
+		undone, err := p.restore(target, value, end)
 		if err != nil {
 			return nil, err
 		}

@@ -3,10 +3,14 @@ package clientcfg
 import (
 	"fmt"
 	"reflect"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/secret"
 )
 
@@ -18,7 +22,7 @@ func TestShapesAreShared(t *testing.T) {
 	kinds := reflect.TypeFor[Client]()
 	for i := range kinds.NumField() {
 		name := kinds.Field(i).Name
-		s, distinct := shapes{}, map[*Client]bool{}
+		s, distinct := shapes{}, map[*shape]bool{}
 		for n := range clients {
 			c := Client{ID: fmt.Sprint(n), Grants: []Grant{ClientCredentials}, Scopes: []string{"read", "write"}}
 			if n%2 == 0 {
@@ -35,7 +39,7 @@ func TestShapesAreShared(t *testing.T) {
 			t.Errorf("%d clients of which half have another %s: %d shapes, want 2 at most", clients, name, len(distinct))
 		}
 	}
-	s, distinct := shapes{}, map[*Client]bool{}
+	s, distinct := shapes{}, map[*shape]bool{}
 	for n := range clients {
 		c := Client{ID: fmt.Sprint(n), Grants: []Grant{ClientCredentials}}
 		if n%2 == 0 {
@@ -51,7 +55,7 @@ func TestShapesAreShared(t *testing.T) {
 // TestFormerSecretsThatEnded: they are left out, and cost nothing, once no clock may take them for valid.
 func TestFormerSecretsThatEnded(t *testing.T) {
 	for ago, want := range map[time.Duration]int{-time.Minute: 9, time.Minute: 9, 25 * time.Hour: 1} {
-		s, distinct := shapes{}, map[*Client]bool{}
+		s, distinct := shapes{}, map[*shape]bool{}
 		for n := range 9 {
 			former := FormerSecret{Digest: secret.DigestOf(fmt.Sprint(n)), Until: time.Now().Add(-ago), Used: time.Now()}
 			e := s.entry(&Record{Client: Client{ID: fmt.Sprint(n), Former: former}})
@@ -73,7 +77,7 @@ func TestLabelsCostTheirLength(t *testing.T) {
 	if got := unsafe.Sizeof(entry{}); got > size {
 		t.Errorf("an entry has %d bytes, want %d", got, size)
 	}
-	s, distinct := shapes{}, map[*Client]bool{}
+	s, distinct := shapes{}, map[*shape]bool{}
 	for n := range 2 * mostShapes {
 		id := fmt.Sprint(n)
 		c := Client{ID: id, Grants: []Grant{ClientCredentials}, Labels: Labels("contract=" + id + "\nteam=payments")}
@@ -86,6 +90,82 @@ func TestLabelsCostTheirLength(t *testing.T) {
 	if len(distinct) != 1 {
 		t.Errorf("%d shapes, want 1", len(distinct))
 	}
+}
+
+// TestListsCostTheirLength: clients that each have scopes and an audience of their own share the rest, and
+// take the length of their lists. One that is read again is the same, also if its shape is not found again.
+func TestListsCostTheirLength(t *testing.T) {
+	const size = 24
+	if got := unsafe.Sizeof(shape{}); got > size {
+		t.Errorf("a shape has %d bytes, want %d", got, size)
+	}
+	s, common := shapes{}, map[*Client]bool{}
+	entryOf := func(n int) *entry {
+		id := fmt.Sprint(n)
+		c := Client{
+			ID: id, Grants: []Grant{ClientCredentials}, Scopes: []string{"read", id, "", strings.Repeat("scope ", n%50)},
+			Audience: []string{"https://" + id + ".example.com", "line\nline"},
+		}
+		e := s.entry(&Record{ID: id, Client: c})
+		if got := e.client(); !slices.Equal(got.Scopes, c.Scopes) || !slices.Equal(got.Audience, c.Audience) {
+			t.Fatalf("scopes %q and audience %q, want %q and %q", got.Scopes, got.Audience, c.Scopes, c.Audience)
+		}
+		return e
+	}
+	const clients = 2 * mostShapes
+	var all []*entry
+	for n := range clients {
+		all = append(all, entryOf(n))
+		common[all[n].shape.common] = true
+	}
+	check.Equal(t, "common parts", len(common), 1)
+	for n, e := range all {
+		if !e.equal(entryOf(n)) || e.equal(all[(n+1)%clients]) {
+			t.Fatalf("client %d is not the same when it is read again, or is another", n)
+		}
+	}
+	other := *all[0]
+	other.version++
+	check.Equal(t, "equal to another version", all[0].equal(&other), false)
+}
+
+// BenchmarkMemory shows what a client takes in memory, if its scopes and audience are those of many, and
+// if they are its own.
+func BenchmarkMemory(b *testing.B) {
+	const clients = 100_000
+	for name, own := range map[string]bool{"shared": false, "own": true} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				before := heap()
+				d := &Directory{}
+				e := d.edit(&shapes{})
+				for i := range clients {
+					id := fmt.Sprintf("client-%07d", i)
+					c := Client{
+						ID: id, Name: fmt.Sprint("Application number ", i), SecretDigest: secret.DigestOf(id), Stamp: secret.NewStamp(),
+						Grants: []Grant{AuthorizationCode, RefreshToken}, Scopes: []string{"profile", fmt.Sprint("area-", i%50)},
+						RedirectURIs: []string{fmt.Sprintf("https://app-%d.example.com/oauth/callback", i)},
+					}
+					if own {
+						c.Scopes = []string{"profile", fmt.Sprintf("app-%d.read", i), fmt.Sprintf("app-%d.write", i)}
+						c.Audience = []string{fmt.Sprintf("https://api-%d.example.com", i)}
+					}
+					e.apply(Record{ID: id, Client: c})
+				}
+				d = e.directory(Mark{})
+				b.ReportMetric(float64(heap()-before)/clients, "B/client")
+				runtime.KeepAlive(d)
+			}
+		})
+	}
+}
+
+// heap returns how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // set changes a field of any type that clients have.

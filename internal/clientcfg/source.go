@@ -31,7 +31,7 @@ type Source struct {
 	current atomic.Pointer[Directory]
 	checked atomic.Pointer[time.Time]
 
-	turn  chan struct{} // holds a token while changes are read; guards the fields below
+	turn  turn // held while changes are read; guards the fields below
 	known shapes
 	// behind: the directory lacks changes from before its mark. It follows what changes after it, and is
 	// not the newest until all clients are read.
@@ -47,7 +47,7 @@ func NewSource(ctx context.Context, store Store, log *slog.Logger) (*Source, err
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Source{store: store, log: log, turn: make(chan struct{}, 1)}
+	s := &Source{store: store, log: log, turn: newTurn()}
 	if err := s.Refresh(ctx); err != nil {
 		return nil, err
 	}
@@ -101,15 +101,10 @@ func (s *Source) renewed(atMost time.Duration) bool {
 }
 
 func (s *Source) take(ctx context.Context) error {
-	select {
-	case s.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("clientcfg: wait for another read of clients: %w", ctx.Err())
-	}
+	return s.turn.take(ctx, "clients")
 }
 
-func (s *Source) release() { <-s.turn }
+func (s *Source) release() { s.turn.release() }
 
 func (s *Source) refresh(ctx context.Context) error {
 	old := s.current.Load()

@@ -46,6 +46,11 @@ type Store interface {
 	// for changes by programs that ClientChanges does not show: releases that do
 	// not know it. ErrNoSum if there can be none.
 	ClientsSum(ctx context.Context) (Sum, error)
+	ClientReader
+}
+
+// ClientReader reads single registrations.
+type ClientReader interface {
 	// Client returns the client of that ID. ErrNotFound, ErrUnreadableClient.
 	Client(ctx context.Context, id string) (Client, error)
 }

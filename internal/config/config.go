@@ -84,8 +84,7 @@ type Log struct {
 
 // Metrics configures /metrics on AdminListen.
 type Metrics struct {
-	// MaxClients is how many clients have a label: those with a policy and the busiest.
-	// The rest is counted together.
+	// MaxClients is how many clients have a label, at most. The rest is counted together.
 	MaxClients int `json:"max_clients"`
 }
 

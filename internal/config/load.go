@@ -21,7 +21,7 @@ type FlagValue struct{ Name, Value string }
 type Sources struct {
 	Base    *Config  // what the others override; nil: Default()
 	File    string   // path; empty: that of OAUTH_CONFIG, or none
-	Text    []byte   // of the file, if it was read already
+	Text    []byte   // of the file, when it is read again; see [ReadAgain]
 	Environ []string // as os.Environ returns it
 	Flags   []FlagValue
 }
@@ -69,8 +69,13 @@ func load(s Sources, check func(*Config) fielderr.Errors) (*Config, error) {
 	if cfg.Store == (Store{}) {
 		cfg.Store = preset
 	}
-	found := cfg.Store.MongoDB.readURI()
-	found = append(found, check(cfg)...)
+	var found fielderr.Errors
+	if s.Text != nil {
+		found = cfg.checkRegular()
+	}
+	if found == nil {
+		found = append(cfg.Store.MongoDB.readURI(), check(cfg)...)
+	}
 	for i := range found {
 		found[i].Origin = originOf(found[i].Path, origins)
 	}
@@ -86,9 +91,6 @@ func (s Sources) Path() string {
 	_, file, _ := environment(s.Environ)
 	return file
 }
-
-// ReadFile returns the content of a configuration file, unless it is larger than any real one.
-func ReadFile(path string) ([]byte, error) { return readBounded(path, maxFileSize) }
 
 func (s Sources) base() *Config {
 	if s.Base == nil {
@@ -130,7 +132,7 @@ func (m *MongoDB) readURI() (es fielderr.Errors) {
 }
 
 func (c *Config) readFile(path string, origins map[string]string) fielderr.Errors {
-	text, err := ReadFile(path)
+	text, err := readBounded(path, maxFileSize)
 	if err != nil {
 		return fielderr.Errors{{Path: "--config", Message: err.Error()}}
 	}
@@ -151,9 +153,14 @@ func readBounded(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readOpen(f, most)
+}
+
+// readOpen reads a file and closes it.
+func readOpen(f *os.File, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("%s is larger than %d bytes", path, most)
+		err = fmt.Errorf("%s is larger than %d bytes", f.Name(), most)
 	}
 	return text, errors.Join(err, f.Close())
 }

@@ -3,6 +3,7 @@ package grants
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -157,6 +158,13 @@ func (s *Service) Allowed(ctx context.Context, username string) ([]Allowed, erro
 	return out, nil
 }
 
+// FirstParty reports whether there is such a client and its users are not asked for their consent: it gets
+// access again after they withdrew it.
+func (s *Service) FirstParty(clientID string) bool {
+	client, ok := s.opts.Clients.Client(clientID)
+	return ok && client.FirstParty
+}
+
 // Withdraw ends what the user allows the client: it is not remembered, and the codes, refresh tokens and
 // access tokens that came of it are worthless. Errors: [ErrNotFound], *[Error].
 func (s *Service) Withdraw(ctx context.Context, username, clientID string) error {
@@ -176,6 +184,6 @@ func (s *Service) Withdraw(ctx context.Context, username, clientID string) error
 	if err := s.store.DeleteAgreement(ctx, &a); err != nil {
 		return storeFailed("delete agreement", err)
 	}
-	s.opts.Logger.InfoContext(ctx, "consent withdrawn, its tokens are revoked", "client_id", clientID)
+	s.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "consent withdrawn, its tokens are revoked", slog.String("client_id", clientID), s.opts.LogUser(username))
 	return nil
 }

@@ -101,16 +101,28 @@ func (s *Service) introspectRefreshToken(ctx context.Context, asking *clientcfg.
 	}, nil
 }
 
+// newestClient returns the client as it was in the store at most catchUp ago; nil if there is none that
+// can be read. While all clients are read again, the ones in memory may lack changes, so it reads the one
+// from the store.
+func (s *Service) newestClient(ctx context.Context, id string) (*clientcfg.Client, error) {
+	err := s.opts.Clients.Renew(ctx, catchUp)
+	if errors.Is(err, clientcfg.ErrMarkLost) {
+		return s.storedClient(ctx, id)
+	}
+	if err != nil {
+		return nil, storeFailed("read clients", err)
+	}
+	client, _ := s.opts.Clients.Client(id)
+	return client, nil
+}
+
 // alive reports whether the client and the user of a token still exist and neither they nor the names
 // were revoked. It needs the store, so it may ask for the newest clients too: an instance that was
 // stopped for a while would take what was revoked meanwhile for good.
 func (s *Service) alive(ctx context.Context, a *Authorization, clientStamp secret.Stamp, issued time.Time, names ...string) (bool, error) {
-	if err := s.opts.Clients.Renew(ctx, catchUp); err != nil {
-		return false, storeFailed("read clients", err)
-	}
-	client, ok := s.opts.Clients.Client(a.ClientID)
-	if !ok {
-		return false, nil
+	client, err := s.newestClient(ctx, a.ClientID)
+	if client == nil || err != nil {
+		return false, err
 	}
 	if ok, err := s.outlives(ctx, client, clientStamp, issued); !ok || err != nil {
 		return false, err

@@ -123,6 +123,11 @@ func TestFirstPartyNeedsNoConsent(t *testing.T) {
 	allowed, err := w.service.Allowed(t.Context(), "alice")
 	check.OK(t, err)
 	check.Equal(t, "clients in the user's list", len(allowed), 1)
+	check.OK(t, w.service.Withdraw(t.Context(), "alice", "shop"))
+	w.wantNext(aCode, &session, "shop")
+	for id, want := range map[string]bool{"shop": true, "app": false, "gone": false} {
+		check.Equal(t, id+" is of the first party", w.service.FirstParty(id), want)
+	}
 }
 
 // TestInteraction has the parameters of OpenID Connect Core 1.0 3.1.2.1, for a user who signed in an hour

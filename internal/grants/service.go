@@ -50,7 +50,7 @@ type Store interface {
 	Agreements
 	EarlierTokens
 	Revocations
-	ClientReader
+	clientcfg.ClientReader
 	Users
 	Sessions
 }
@@ -66,6 +66,8 @@ type Options struct {
 
 	Now    func() time.Time // time.Now; of what is issued and expires
 	Logger *slog.Logger     // discards
+	// LogUser returns what stands for a user in a line of the log. Nil: users are left out.
+	LogUser func(username string) slog.Attr
 
 	CodeLifetime         time.Duration // 2m
 	AccessTokenLifetime  time.Duration // 1h; keys.Options.TokenLifetime must not be shorter
@@ -143,6 +145,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.LogUser == nil {
+		o.LogUser = func(string) slog.Attr { return slog.Attr{} }
 	}
 	return o
 }

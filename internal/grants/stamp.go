@@ -30,16 +30,25 @@ func later(a, b time.Time) time.Time {
 // has yet to learn of, or of a deleted client: the store is asked.
 func (s *Service) outlives(ctx context.Context, client *clientcfg.Client, stamp secret.Stamp, issued time.Time) (bool, error) {
 	if client.Stamp.IsZero() && client.Stamp.Behind(stamp) {
-		stored, err := s.store.Client(ctx, client.ID)
-		switch {
-		case errors.Is(err, clientcfg.ErrNotFound), errors.Is(err, clientcfg.ErrUnreadableClient):
-			return false, nil
-		case err != nil:
-			return false, storeFailed("read client", err)
+		stored, err := s.storedClient(ctx, client.ID)
+		if stored == nil || err != nil {
+			return false, err
 		}
-		client = &stored
+		client = stored
 	}
 	return client.Stamp.Accepts(stamp, !issued.Before(since(client.CreatedAt, client.NotBefore))), nil
+}
+
+// storedClient reads a client from the store; nil if there is none that can be read.
+func (s *Service) storedClient(ctx context.Context, id string) (*clientcfg.Client, error) {
+	stored, err := clientcfg.FindClient(ctx, s.store, id)
+	switch {
+	case errors.Is(err, clientcfg.ErrNotFound), errors.Is(err, clientcfg.ErrUnreadableClient):
+		return nil, nil //nolint:nilnil // as of one that is not there
+	case err != nil:
+		return nil, storeFailed("read client", err)
+	}
+	return &stored, nil
 }
 
 // catchUp is how long an instance takes to read a change of a client.

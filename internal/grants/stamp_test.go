@@ -3,6 +3,7 @@ package grants_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -239,4 +240,28 @@ func TestStoppedInstance(t *testing.T) {
 	if _, err := behind.service.Bearer(t.Context(), i.machine); !errors.Is(err, grants.ErrBearer) {
 		t.Errorf("a token of before: %v", err)
 	}
+}
+
+// TestMarkLost: an instance that reads all clients again asks the store for the one that a token is of.
+func TestMarkLost(t *testing.T) {
+	w, store := failingWorld(t)
+	machine := func(id string) string {
+		return w.mustToken(id, grants.TokenRequest{GrantType: "client_credentials"}).AccessToken
+	}
+	revoked, good, invalid, unknown := machine("shop"), machine("caller"), machine("daemon"), machine("other")
+	behind := *w
+	clients := stopped{maps.Clone(w.clients), w.clients, fmt.Errorf("read changes: %w", clientcfg.ErrMarkLost)}
+	w.revokeClient("shop")
+	broken := *w.clients["daemon"]
+	broken.Grants = nil
+	check.OK(t, errors.Join(w.store.CreateClient(t.Context(), *w.clients["shop"]),
+		w.store.CreateClient(t.Context(), *w.clients["caller"]), w.store.CreateClient(t.Context(), broken)))
+	behind.reopen(func(o *grants.Options) { o.Clients = clients })
+	behind.wantActive(false, revoked)
+	behind.wantActive(true, good)
+	behind.wantActive(false, invalid)
+	behind.wantActive(false, unknown)
+	store.operation, store.err = "Client", errDown
+	_, err := behind.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: good})
+	wantCode(t, grants.TemporarilyUnavailable, err)
 }

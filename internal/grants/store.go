@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 )
 
@@ -91,13 +90,6 @@ type Revocations interface {
 	RecordOnce(ctx context.Context, name string, until time.Time) error
 	// Revoked reports whether any of the names is recorded.
 	Revoked(ctx context.Context, names ...string) (bool, error)
-}
-
-// ClientReader reads registrations.
-type ClientReader interface {
-	// Client returns the newest registration of that ID. [clientcfg.ErrNotFound],
-	// [clientcfg.ErrUnreadableClient].
-	Client(ctx context.Context, id string) (clientcfg.Client, error)
 }
 
 // UserReader looks up the people who can sign in.

@@ -18,8 +18,10 @@ const (
 type consentsPage struct {
 	Username string
 	Alert    string
-	Done     string // what was withdrawn
+	Done     string // the client whose access was withdrawn
 	Clients  []allowedClient
+
+	DoneFirstParty bool // it is asked for no consent, and may be back at any time
 }
 
 // allowedClient is an entry of the page.
@@ -81,6 +83,6 @@ func (s *Server) withdraw(c *call) error {
 	case err != nil:
 		return err
 	}
-	page.Done = c.clientID
+	page.Done, page.DoneFirstParty = c.clientID, s.o.Authorizations.FirstParty(c.clientID)
 	return s.showConsents(c, http.StatusOK, page)
 }

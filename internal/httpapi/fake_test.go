@@ -138,6 +138,10 @@ func (f *fake) Withdraw(_ context.Context, username, clientID string) error {
 	return f.failProceed
 }
 
+func (f *fake) FirstParty(clientID string) bool {
+	return clientID == f.client.ID && f.client.FirstParty
+}
+
 func (f *fake) Approve(_ context.Context, _ *grants.Prompt, s grants.Session, c grants.Consent) (string, error) {
 	if !c.Genuine() {
 		return "", errors.New("approved by a page that is not genuine")

@@ -149,17 +149,36 @@ func TestConsentsPage(t *testing.T) {
 	cookie := "oauth_session=cookie-alice"
 	res = get(t, s, "/consents", cookie)
 	wantPage(t, res, "'self'")
-	for _, text := range []string{"The Shop", "shop", "Read orders", "alice"} {
+	for _, text := range []string{"The Shop", "shop", "Read orders", "alice", "Allowed on"} {
 		holds(t, res.Body, text)
 	}
 	answer := url.Values{"client_id": {hidden(t, res.Body, "client_id")}, "binding": {hidden(t, res.Body, "binding")}}
 	wantHeader(t, post(t, s, "/consents/withdraw", "", answer).Header, "Location", "/consents")
 	res = post(t, s, "/consents/withdraw", cookie, answer)
 	wantStatus(t, res, http.StatusOK)
-	holds(t, res.Body, "Withdrawn: <strong>shop</strong>")
+	holds(t, res.Body, "Withdrawn: <strong>shop</strong> can get no new access unless you allow it.")
 	holds(t, res.Body, "No application has access.")
 	wantStatus(t, post(t, s, "/consents/withdraw", cookie, answer), http.StatusOK) // pressed twice
 	lacks(t, get(t, s, "/consents", f.signedIn("bob")).Body, "The Shop")
+}
+
+// TestConsentsPageOfTheFirstParty: the user did not allow it, and it can be back after a withdrawal.
+func TestConsentsPageOfTheFirstParty(t *testing.T) {
+	f := newFake()
+	f.client.FirstParty = true
+	s := newServer(t, f, nil)
+	f.allows("alice")
+	cookie := f.signedIn("alice")
+	page := get(t, s, "/consents", cookie).Body
+	holds(t, page, "It belongs to this service and can get access without asking you. Access given on")
+	lacks(t, page, "Allowed on")
+	lacks(t, page, "you allowed")
+	answer := url.Values{"client_id": {"shop"}, "binding": {hidden(t, page, "binding")}}
+	for range 2 { // pressed twice
+		page = post(t, s, "/consents/withdraw", cookie, answer).Body
+		holds(t, page, "Withdrawn: what <strong>shop</strong> had is revoked. It belongs to this service, so it can get new access without asking you.")
+		lacks(t, page, "no new access")
+	}
 }
 
 // TestWithdrawalsThatDoNotCount: of another session, for another client, or from no page.

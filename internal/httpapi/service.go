@@ -32,6 +32,8 @@ type Authorizations interface {
 	Allowed(ctx context.Context, username string) ([]grants.Allowed, error)
 	// Withdraw ends what a user allows a client. [grants.ErrNotFound]: that is nothing.
 	Withdraw(ctx context.Context, username, clientID string) error
+	// FirstParty reports whether there is such a client and its users are not asked for their consent.
+	FirstParty(clientID string) bool
 }
 
 // Sessions keeps people signed in.

@@ -82,10 +82,16 @@ func openMAC(ctx context.Context, stored []byte, secrets Secrets, log *slog.Logg
 		return fresh, nil
 	case err != nil:
 		return nil, err
-	case !bytes.HasPrefix(plain, []byte(macMark)) || len(plain) != len(fresh):
-		return nil, fmt.Errorf("keys: shared secret %q: its form is not known", macName)
 	}
-	return plain, nil
+	return plain, checkMAC(plain)
+}
+
+// checkMAC returns an error unless plain is the key of a MAC, with its mark.
+func checkMAC(plain []byte) error {
+	if !bytes.HasPrefix(plain, []byte(macMark)) || len(plain) != len(macMark)+macLength {
+		return fmt.Errorf("keys: shared secret %q: its form is not known", macName)
+	}
+	return nil
 }
 
 // Derive returns 43 characters of base64url: HMAC-SHA-256 of the purpose and the secret. Secrets

@@ -39,19 +39,26 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// A scrape of an instance on which 200 clients use two grants each.
+// A scrape of an instance on which 200 clients use two grants each, and that many have a policy.
 func BenchmarkScrape(b *testing.B) {
-	m, reg := newMetrics(b, metrics.Options{MaxClients: 200})
-	exercise(m)
-	for i := range 200 {
-		m.Decision("client"+strconv.Itoa(i), "refresh_token", metrics.Allowed)
-		m.Decision("client"+strconv.Itoa(i), "authorization_code", metrics.Allowed)
+	for _, n := range []int{2, 10_000} {
+		b.Run("policies="+strconv.Itoa(n), func(b *testing.B) {
+			m, reg := newMetrics(b, metrics.Options{MaxClients: 200})
+			exercise(m)
+			if n > 2 {
+				m.WatchPolicies(manyPolicies(n))
+			}
+			for i := range 200 {
+				m.Decision("client"+strconv.Itoa(i), "refresh_token", metrics.Allowed)
+				m.Decision("client"+strconv.Itoa(i), "authorization_code", metrics.Allowed)
+			}
+			b.ReportAllocs()
+			page := ""
+			for b.Loop() {
+				page = scrape(b, reg)
+			}
+			b.ReportMetric(float64(strings.Count(page, "\n")-strings.Count(page, "# ")), "series")
+			b.ReportMetric(float64(len(page)), "bytes/page")
+		})
 	}
-	b.ReportAllocs()
-	page := ""
-	for b.Loop() {
-		page = scrape(b, reg)
-	}
-	b.ReportMetric(float64(strings.Count(page, "\n")-strings.Count(page, "# ")), "series")
-	b.ReportMetric(float64(len(page)), "bytes/page")
 }

@@ -44,8 +44,8 @@ func indexOf(names []string, name string) int {
 // guarded by clients.mu.
 type client struct {
 	label     string
-	pinned    bool   // guarded by clients.mu: named by a policy
-	seenHits  uint64 // guarded by clients.mu: hits at the last rotation
+	seenHits  uint64      // guarded by clients.mu: hits at the last rotation
+	pinned    atomic.Bool // named by a policy
 	hits      atomic.Uint64
 	decisions [len(grantNames)][len(outcomeNames)]atomic.Uint64
 	outage    [len(outageOutcomes)]atomic.Uint64

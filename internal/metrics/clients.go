@@ -23,8 +23,9 @@ type clients struct {
 	table  atomic.Pointer[map[string]*client]
 	sketch atomic.Pointer[sketch] // of those without a label
 
-	mu      sync.Mutex // held while the table is replaced
-	rotated time.Time
+	mu       sync.Mutex // held while the table is replaced
+	rotated  time.Time
+	followed PolicySnapshot // whose clients are pinned; nil: none
 }
 
 func newClients(most int) *clients {
@@ -76,22 +77,34 @@ func add(table map[string]*client, id string) *client {
 	return table[id]
 }
 
-// pin gives each of these clients a label that it keeps, and unpins all others. While
-// there are more than max labels, unpinned clients lose theirs, the least busy first;
-// pinned ones keep theirs even if they are more than max.
-func (c *clients) pin(ids []string) {
+// follow pins the clients of the policies that current returns, unless they are, and returns these policies.
+// It calls current under the lock, so that of concurrent scrapes none pins the clients of older policies
+// after another has pinned those of newer ones.
+func (c *clients) follow(current func() PolicySnapshot) PolicySnapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	policies := current()
+	if policies != c.followed {
+		c.pin(policies.Clients(c.max))
+		c.followed = policies
+	}
+	return policies
+}
+
+// pin gives each of these clients, at most max, a label that it keeps, and unpins all others.
+// While there are more than max labels, unpinned clients lose theirs, the least busy first.
+// The caller holds mu.
+func (c *clients) pin(ids []string) {
 	next := maps.Clone(*c.table.Load())
 	for _, held := range next {
-		held.pinned = false
+		held.pinned.Store(false)
 	}
 	for _, id := range ids {
 		held, ok := next[id]
 		if !ok {
 			held = add(next, id)
 		}
-		held.pinned = held != c.other
+		held.pinned.Store(held != c.other)
 	}
 	rivals := c.rivals(next)
 	for labelled(next) > c.max && len(rivals) > 0 {
@@ -106,7 +119,7 @@ func (c *clients) pin(ids []string) {
 func (c *clients) rivals(table map[string]*client) []*client {
 	var held []*client
 	for _, holder := range table {
-		if holder != c.other && !holder.pinned {
+		if holder != c.other && !holder.pinned.Load() {
 			held = append(held, holder)
 		}
 	}

@@ -7,9 +7,10 @@
 // of g) is read at each scrape, by the functions given to [Metrics.WatchSync] and the
 // other Watch methods.
 //
-// The number of series is bounded, whatever the traffic: at most [Options.MaxClients]
-// clients have a label, those with a policy first and then the busiest; all others are
-// counted together as "other". Usernames, addresses, tokens and error texts are never
+// The number of series is bounded, whatever the traffic and the policies: at most
+// [Options.MaxClients] clients have a label. Those with a policy keep theirs, or, if they
+// are more than that, those of them that are trusted; the busiest have the rest. All others
+// are counted together as "other". Usernames, addresses, tokens and error texts are never
 // labels: no method takes one.
 //
 // The package runs no goroutine and does no I/O.

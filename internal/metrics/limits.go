@@ -35,11 +35,13 @@ func (m *Metrics) Usage(clientID string, ratio float64) {
 	m.clients.of(clientID).usage.observe(m.now(), ratio)
 }
 
-// PolicySnapshot is what metrics shows of the policies in force. [clientcfg.PolicySnapshot] is one.
+// PolicySnapshot is what metrics shows of the policies in force. It is a pointer to what never changes.
+// [clientcfg.PolicySnapshot] is one.
 type PolicySnapshot interface {
 	// Settings are those of all clients.
 	Settings() ratelimit.Settings
-	// Clients are those that have a policy of their own; none if they are more than most.
+	// Clients are those that have a policy of their own; if they are more than most, only the trusted ones of
+	// them, and none if these are more than most too.
 	Clients(most int) []string
 	// For returns what applies to a client.
 	For(clientID string) *ratelimit.Effective
@@ -49,17 +51,12 @@ type PolicySnapshot interface {
 // It is called at each scrape, must not block, and must be safe for concurrent use.
 func (m *Metrics) WatchPolicies(current func() PolicySnapshot) { m.policies.Store(&current) }
 
-// maxPinned is how many clients keep a label because they have a policy. If more have one, a policy is
-// nothing special, and the busiest clients get the labels.
-const maxPinned = 10_000
-
 // emitLimits exports what is counted by client, and the policies in force. Labels are
 // reassigned here too, so that the package needs no goroutine.
 func (m *Metrics) emitLimits(emit emit) {
 	var policies PolicySnapshot
 	if current := m.policies.Load(); current != nil {
-		policies = (*current)()
-		m.clients.pin(policies.Clients(max(m.clients.max, maxPinned)))
+		policies = m.clients.follow(*current)
 	}
 	now := m.now()
 	m.clients.rotate(now)
@@ -88,7 +85,7 @@ func (c *client) emit(emit emit, now time.Time) {
 		used := c.usesGrant(g)
 		for o, outcome := range outcomeNames {
 			n := c.decisions[g][o].Load()
-			if n > 0 || (used && outcome != Other) || (c.pinned && o == deniedIndex && grant != Other) {
+			if n > 0 || (used && outcome != Other) || (c.pinned.Load() && o == deniedIndex && grant != Other) {
 				emit(decisionsInfo, float64(n), c.label, grant, outcome)
 			}
 		}

@@ -13,8 +13,7 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// MaxClients is how many clients have a label. Those with a policy always have one,
-	// even if they are more.
+	// MaxClients is how many clients have a label, at most.
 	MaxClients int
 	// Build is exported as oauth_build_info.
 	Build Build

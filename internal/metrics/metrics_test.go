@@ -18,7 +18,6 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/metrics"
-	"oauth-server/internal/ratelimit"
 )
 
 func newMetrics(tb testing.TB, o metrics.Options) (*metrics.Metrics, *prometheus.Registry) {
@@ -44,6 +43,7 @@ func exercise(m *metrics.Metrics) {
 	m.WatchClock(func() (wall, store time.Duration) { return time.Hour, -20 * time.Millisecond })
 	m.WatchUnregisteredClients(func() int { return 1 })
 	m.WatchUnreadableClients(func() int { return 2 })
+	m.WatchOverdueEnds(func() int { return 1 })
 	m.WatchConfigFile(func() metrics.ConfigFile { return metrics.ConfigFile{Limits: "00000000000000ff"} })
 	m.WatchConfigs(func() []metrics.Config { return []metrics.Config{{Name: "clients", Revision: 4}} })
 	m.Decision("shop", "client_credentials", metrics.Denied)
@@ -59,35 +59,6 @@ func exercise(m *metrics.Metrics) {
 func storeCall(ctx context.Context, m *metrics.Metrics, operation string, failed bool) {
 	_, end := m.Begin(ctx, operation)
 	end(failed)
-}
-
-// policies has 100 requests a minute for users by default, and for both clients that it
-// names 2 a second.
-func policies() metrics.PolicySnapshot {
-	perSecond := ratelimit.Policy{User: []ratelimit.Limit{ratelimit.NewLimit("per-second", 2, time.Second)}}
-	trusted := perSecond
-	trusted.Trusted = true
-	s := ratelimit.DefaultSettings()
-	s.Clients = map[string]ratelimit.Policy{"mobile-app": trusted, "shop": perSecond}
-	compiled, err := ratelimit.Compile(s)
-	if err != nil {
-		panic(err)
-	}
-	return snapshot{compiled, s}
-}
-
-type snapshot struct {
-	*ratelimit.Compiled
-	settings ratelimit.Settings
-}
-
-func (s snapshot) Settings() ratelimit.Settings { return s.settings }
-
-func (s snapshot) Clients(most int) []string {
-	if s.Len() > most {
-		return nil
-	}
-	return slices.Sorted(s.Compiled.Clients())
 }
 
 func TestEveryMetricOfTheCatalogIsExportedAndNoOther(t *testing.T) {
@@ -208,10 +179,11 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// Neither what clients send nor how many policies operators make adds series without end.
 func TestSeriesAreBounded(t *testing.T) {
 	const most = 20
 	m, reg := newMetrics(t, metrics.Options{MaxClients: most})
-	m.WatchPolicies(policies)
+	m.WatchPolicies(manyPolicies(1000))
 	for i := range 10_000 {
 		name := "name" + strconv.Itoa(i)
 		m.Decision(name, name, name)
@@ -235,6 +207,10 @@ func TestSeriesAreBounded(t *testing.T) {
 		"oauth_ratelimit_usage_ratio":            most + 1,
 		"oauth_ratelimit_decisions_total":        (most + 1) * 5 * 6,
 		"oauth_ratelimit_outage_decisions_total": (most + 1) * 3,
+		"oauth_ratelimit_limit":                  most * 2,
+		"oauth_ratelimit_mode":                   most,
+		"oauth_ratelimit_trusted":                most,
+		"oauth_metrics_labelled_clients":         1,
 		"oauth_token_responses_total":            5 * 11,
 		"oauth_store_errors_total":               65,
 		"oauth_loop_panics_total":                65,

@@ -25,7 +25,7 @@ var pulled = []Info{
 	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
 	gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, outageInfo, dirtyInfo, dueInfo, instancesInfo,
 	writesInfo, foreignInfo, driftInfo, clonesInfo, syncPanicsInfo, clockOffsetInfo,
-	configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, buildInfo,
+	configRevisionInfo, configAgeInfo, unreadableInfo, unregisteredInfo, overdueEndsInfo, fileRefusedInfo, fileRestartInfo, fileLimitsInfo, buildInfo,
 }
 
 func newPullCollector() *pullCollector {
@@ -125,6 +125,11 @@ func (m *Metrics) WatchConfigFile(read func() ConfigFile) {
 // WatchUnregisteredClients exports what read returns at each scrape.
 func (m *Metrics) WatchUnregisteredClients(read func() int) {
 	m.pull.watch("unregistered clients", func(emit emit) { emit(unregisteredInfo, float64(read())) })
+}
+
+// WatchOverdueEnds exports what read returns at each scrape.
+func (m *Metrics) WatchOverdueEnds(read func() int) {
+	m.pull.watch("overdue ends", func(emit emit) { emit(overdueEndsInfo, float64(read())) })
 }
 
 // WatchUnreadableClients exports what read returns at each scrape.

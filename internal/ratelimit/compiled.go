@@ -274,6 +274,19 @@ func (s *Settings) mode(client Mode, inCanary bool) Mode {
 	return global
 }
 
+// SharedMode returns the mode of the client at instances without a mode of their own.
+func (p *Compiled) SharedMode(clientID string) Mode {
+	shared, client := p.all.Settings, Unset
+	shared.Instance = Unset
+	if o, ok := p.byClient.Get(clientID); ok {
+		client = o.Mode
+		if t, ok := p.all.tiers.Get(o.tier); ok {
+			client = cmp.Or(client, t.Mode)
+		}
+	}
+	return shared.mode(client, p.all.inCanary(clientID))
+}
+
 // canaryBuckets is the number of buckets that clients are hashed into: a hundredth of a percent
 // each.
 const canaryBuckets = 10_000

@@ -153,6 +153,14 @@ func TestMostSpecificMode(t *testing.T) {
 			if tc.client == Unset {
 				mustEqual(t, "Mode of a client without a policy", tc.want, p.For("not configured").Mode)
 			}
+			s.Instance = Unset
+			shared, err := Compile(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range []string{"c", "not configured"} {
+				mustEqual(t, "SharedMode of "+id, shared.For(id).Mode, p.SharedMode(id))
+			}
 		})
 	}
 }

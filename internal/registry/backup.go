@@ -7,16 +7,12 @@ import (
 	"oauth-server/internal/clientcfg"
 )
 
-// Actions on the store as a whole.
-const (
-	actionBackup  = "backup"
-	actionRestore = "restore"
-)
+const actionRestore = "restore"
 
 // Backup records that the store is copied, which do does. If the copy ends early its event stays open: a
 // part of it was given away.
 func (r *Registry) Backup(ctx context.Context, do func() error) error {
-	return r.record(ctx, change{action: actionBackup, target: clientcfg.StoreTarget}, do)
+	return r.record(ctx, change{action: clientcfg.BackupAction, target: clientcfg.StoreTarget}, do)
 }
 
 // errAsked leaves the event of a restoration open.

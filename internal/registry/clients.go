@@ -29,7 +29,7 @@ var (
 // same moment is not noticed.
 func (r *Registry) CreateClient(ctx context.Context, c clientcfg.Client) (clientcfg.Client, string, error) {
 	c, shown := r.complete(c)
-	if err := r.CheckClient(ctx, c); err != nil {
+	if err := r.checkClient(ctx, c); err != nil {
 		return c, "", err
 	}
 	err := r.record(ctx, change{action: "create", target: clientcfg.ClientTarget(c.ID), after: c.Metadata()}, func() error {
@@ -70,8 +70,8 @@ func ValidateClient(c clientcfg.Client) error {
 	return nil
 }
 
-// CheckClient returns why a client that is not stored yet could not be.
-func (r *Registry) CheckClient(ctx context.Context, c clientcfg.Client) error {
+// checkClient returns why a client that is not stored yet could not be.
+func (r *Registry) checkClient(ctx context.Context, c clientcfg.Client) error {
 	if err := ValidateClient(c); err != nil {
 		return err
 	}
@@ -157,7 +157,8 @@ func (r *Registry) ChangeClient(ctx context.Context, id string, edit func(c *cli
 		if reflect.DeepEqual(ch.before, ch.after) {
 			return change{}, nil
 		}
-		return ch, r.mayLockOut(ctx, &before, c)
+		err := r.mayLockOut(ctx, &ch, &before, c)
+		return ch, err
 	})
 }
 
@@ -195,13 +196,16 @@ func (r *Registry) changeClient(ctx context.Context, id string, edit func(c *cli
 			ch, err = edit(&c, now)
 		}
 		if err != nil {
+			ch.end()
 			break
 		}
 		if ch.action == "" { // nothing is changed
 			return c, nil
 		}
 		ch.target = clientcfg.ClientTarget(id)
-		if err = r.record(ctx, ch, func() error { return r.o.Store.UpdateClient(ctx, c) }); err == nil {
+		err = r.record(ctx, ch, func() error { return r.o.Store.UpdateClient(ctx, c) })
+		ch.end()
+		if err == nil {
 			c.Version++
 			return c, nil
 		}
@@ -212,21 +216,11 @@ func (r *Registry) changeClient(ctx context.Context, id string, edit func(c *cli
 	return clientcfg.Client{}, fmt.Errorf("client %q: %w", id, err)
 }
 
-// HasLimits reports whether operators have given a client limits, which are not deleted with it. It reads
-// all policies.
-func (r *Registry) HasLimits(ctx context.Context, id string) (bool, error) {
-	state, err := r.o.Store.PolicyState(ctx)
-	if err != nil {
-		return false, fmt.Errorf("client %q: %w", id, err)
-	}
-	own, ok := state.Targets[clientcfg.PolicyTarget(id)]
-	return ok && string(own.Value) != "null", nil
-}
-
 // DeleteClient removes a client, also one that cannot be read. Errors: *[LockOutError],
 // [clientcfg.ErrNotFound].
 func (r *Registry) DeleteClient(ctx context.Context, id string) error {
 	ch := change{action: "delete", target: clientcfg.ClientTarget(id)}
+	defer func() { ch.end() }()
 	c, err := r.FindClient(ctx, id)
 	switch {
 	case err == nil:
@@ -236,7 +230,7 @@ func (r *Registry) DeleteClient(ctx context.Context, id string) error {
 	}
 	if err == nil && c.ID != "" {
 		ch.before = c.Metadata()
-		err = r.mayLockOut(ctx, &c, nil)
+		err = r.mayLockOut(ctx, &ch, &c, nil)
 	}
 	if err == nil {
 		err = r.record(ctx, ch, func() error { return r.o.Store.DeleteClient(ctx, id) })

@@ -60,7 +60,7 @@ func (r *Registry) WithdrawConsent(ctx context.Context, typed, clientID string) 
 	case err != nil:
 		return fmt.Errorf("user %q: %w", u.Name, err)
 	}
-	ch := change{"withdraw_consent", clientcfg.UserTarget(u.Name), map[string]string{"client_id": clientID}, nil}
+	ch := change{action: "withdraw_consent", target: clientcfg.UserTarget(u.Name), before: map[string]string{"client_id": clientID}}
 	name, until := a.Revocation(r.o.Now())
 	err = r.record(ctx, ch, func() error {
 		ctx := context.WithoutCancel(ctx) // to the end: one that is revoked and still there is void

@@ -22,14 +22,25 @@ func (e *LockOutError) Error() string {
 	return fmt.Sprintf("%q is the last client that can change clients and users: without it that is possible in the store only", e.Name)
 }
 
+// demoting is held from the look for another client that can register until the change is made, so that two
+// changes of this process do not each find the client of the other.
+var demoting = make(chan struct{}, 1)
+
 // mayLockOut returns a *[LockOutError] for a change, or the end if after is nil, of the client that the
-// operator uses, or of the last one that can register others, unless that is confirmed.
-func (r *Registry) mayLockOut(ctx context.Context, before, after *clientcfg.Client) error {
+// operator uses, or of the last one that can register others, unless that is confirmed. The change has to end
+// before another one is judged: see [change.end].
+func (r *Registry) mayLockOut(ctx context.Context, ch *change, before, after *clientcfg.Client) error {
 	if !before.Registers() || after != nil && after.Registers() || r.o.Confirmed == before.ID {
 		return nil
 	}
 	if r.o.By.ClientID == before.ID {
 		return &LockOutError{before.ID, true}
+	}
+	select {
+	case demoting <- struct{}{}:
+		ch.demotes = true
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	all, err := r.o.AllClients(ctx)
 	if err != nil {
@@ -41,6 +52,13 @@ func (r *Registry) mayLockOut(ctx context.Context, before, after *clientcfg.Clie
 		}
 	}
 	return &LockOutError{before.ID, false}
+}
+
+// end lets the next change be judged by mayLockOut.
+func (ch *change) end() {
+	if ch.demotes {
+		<-demoting
+	}
 }
 
 // mayEndOperator returns a *[LockOutError] if it is the operator's own user, unless that is confirmed.

@@ -111,7 +111,8 @@ func (e *InvalidError) Unwrap() error { return e.err }
 // change is what an event says of a change.
 type change struct {
 	action, target string
-	before, after  any // as in the admin API; nil for nothing
+	before, after  any  // as in the admin API; nil for nothing
+	demotes        bool // set by mayLockOut
 }
 
 // unchanged are the errors of a store that has changed nothing. After any other one the outcome may be

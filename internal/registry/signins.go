@@ -65,8 +65,30 @@ func (r *Registry) Sessions(ctx context.Context, typed string) (user string, lis
 // sessionID names a session without showing what it is stored under.
 func sessionID(d secret.Digest) string { return secret.DigestOf("session " + d.String()).String()[:32] }
 
+// PartlyError is the end of some sign-ins of a user, but not of all that were meant.
+type PartlyError struct {
+	Ended int
+	Err   error
+}
+
+// Error implements error.
+func (e *PartlyError) Error() string {
+	return fmt.Sprintf("%d were ended, and others not: %v", e.Ended, e.Err)
+}
+
+// Unwrap returns why others were not.
+func (e *PartlyError) Unwrap() error { return e.Err }
+
+// partly returns the error of a change after so many of the same kind, if there is one.
+func partly(ended int, err error) error {
+	if err == nil || ended == 0 {
+		return err
+	}
+	return &PartlyError{ended, err}
+}
+
 // EndSessions ends the session of that ID, or all of a user if it is empty, and returns how many. What
-// was issued in them stays. Errors: [ErrNoSession], [grants.ErrNotFound].
+// was issued in them stays. Errors: [ErrNoSession], [grants.ErrNotFound], *[PartlyError].
 func (r *Registry) EndSessions(ctx context.Context, typed, id string) (int, error) {
 	user, list, err := r.Sessions(ctx, typed)
 	if err != nil {
@@ -77,9 +99,9 @@ func (r *Registry) EndSessions(ctx context.Context, typed, id string) (int, erro
 		return 0, ErrNoSession
 	}
 	for i, s := range list {
-		ch := change{"end_session", clientcfg.UserTarget(user), map[string]string{"session": s.ID}, nil}
+		ch := change{action: "end_session", target: clientcfg.UserTarget(user), before: map[string]string{"session": s.ID}}
 		if err := r.record(ctx, ch, func() error { return r.o.Store.DeleteSession(ctx, s.digest) }); err != nil {
-			return i, fmt.Errorf("user %q: %w", user, err)
+			return i, partly(i, fmt.Errorf("user %q: %w", user, err))
 		}
 	}
 	return len(list), nil
@@ -89,9 +111,16 @@ func (r *Registry) EndSessions(ctx context.Context, typed, id string) (int, erro
 // [MostFamilies], without those that were revoked. Errors: [grants.ErrNotFound].
 func (r *Registry) Families(ctx context.Context, typed string) (user string, list []Family, err error) {
 	list = []Family{}
-	user, err = r.eachFamily(ctx, typed, func(f *Family) error {
-		if list = append(list, *f); len(list) == MostFamilies {
-			return errEnough
+	user, err = r.families(ctx, typed, func(some []Family) error {
+		for i := range some {
+			if revoked, err := r.o.Store.Revoked(ctx, some[i].record.RevocationNames()...); err != nil {
+				return err
+			} else if revoked {
+				continue
+			}
+			if list = append(list, some[i]); len(list) == MostFamilies {
+				return errEnough
+			}
 		}
 		return nil
 	})
@@ -102,28 +131,29 @@ func (r *Registry) Families(ctx context.Context, typed string) (user string, lis
 	return user, list, nil
 }
 
-// eachFamily calls each with every family of a user that counts, however many have ended, until that
-// fails. [errEnough] is no error. each may revoke the family.
-func (r *Registry) eachFamily(ctx context.Context, typed string, each func(f *Family) error) (user string, err error) {
+// families calls each with the families of a user that neither ended by themselves nor with their client, some
+// at a time, until that fails. [errEnough] is no error. They may be revoked; each may revoke them.
+func (r *Registry) families(ctx context.Context, typed string, each func(some []Family) error) (user string, err error) {
 	u, err := r.user(ctx, typed)
 	if err != nil {
 		return "", err
 	}
 	now, clients := r.o.Now(), knownClients{}
-	err = r.o.Store.FamiliesOf(ctx, u.Name, func(some []grants.Family) error {
-		for _, f := range some {
+	err = r.o.Store.FamiliesOf(ctx, u.Name, func(stored []grants.Family) error {
+		some := make([]Family, 0, len(stored))
+		for _, f := range stored {
 			if !now.Before(f.ExpiresAt) || !u.Accepts(f.UserStamp, f.AuthTime) {
 				continue
 			}
-			good, err := r.good(ctx, f.ClientID, &f, clients)
-			if good {
-				err = each(&Family{f.Family, f.ClientID, f.Scopes, f.AuthTime, f.IssuedAt, f.ExpiresAt, f})
-			}
+			accepted, err := r.accepted(ctx, f.ClientID, &f, clients)
 			if err != nil {
 				return err
 			}
+			if accepted {
+				some = append(some, Family{f.Family, f.ClientID, f.Scopes, f.AuthTime, f.IssuedAt, f.ExpiresAt, f})
+			}
 		}
-		return nil
+		return each(some)
 	})
 	if err != nil && !errors.Is(err, errEnough) {
 		return u.Name, fmt.Errorf("user %q: %w", u.Name, err)
@@ -142,6 +172,16 @@ type revocable interface {
 
 // good reports whether neither what a client has of a user nor that client was revoked.
 func (r *Registry) good(ctx context.Context, clientID string, what revocable, clients knownClients) (bool, error) {
+	accepted, err := r.accepted(ctx, clientID, what, clients)
+	if !accepted || err != nil {
+		return false, err
+	}
+	revoked, err := r.o.Store.Revoked(ctx, what.RevocationNames()...)
+	return !revoked && err == nil, err
+}
+
+// accepted reports whether the client of what it has of a user is there, and was not revoked.
+func (r *Registry) accepted(ctx context.Context, clientID string, what revocable, clients knownClients) (bool, error) {
 	c, known := clients[clientID]
 	if !known {
 		stored, err := r.FindClient(ctx, clientID)
@@ -153,37 +193,5 @@ func (r *Registry) good(ctx context.Context, clientID string, what revocable, cl
 		}
 		clients[clientID] = c
 	}
-	if c == nil || !what.AcceptedBy(c) {
-		return false, nil
-	}
-	revoked, err := r.o.Store.Revoked(ctx, what.RevocationNames()...)
-	return !revoked && err == nil, err
-}
-
-// RevokeFamilies revokes the family of that ID, or all of a user if it is empty: refresh tokens and
-// access tokens, at once on every instance. It returns how many. Errors: [ErrNoFamily],
-// [grants.ErrNotFound].
-func (r *Registry) RevokeFamilies(ctx context.Context, typed, id string) (revoked int, err error) {
-	_, err = r.eachFamily(ctx, typed, func(f *Family) error {
-		if id != "" && f.ID != id {
-			return nil
-		}
-		if err := r.revokeFamily(ctx, f); err != nil {
-			return err
-		}
-		if revoked++; id != "" {
-			return errEnough
-		}
-		return nil
-	})
-	if err == nil && id != "" && revoked == 0 {
-		err = ErrNoFamily
-	}
-	return revoked, err
-}
-
-func (r *Registry) revokeFamily(ctx context.Context, f *Family) error {
-	ch := change{"revoke_family", clientcfg.UserTarget(f.record.Username), map[string]string{"family": f.ID, "client_id": f.ClientID}, nil}
-	name, until := f.record.Revocation(r.o.Now())
-	return r.record(ctx, ch, func() error { return r.o.Store.Revoke(ctx, name, until) })
+	return c != nil && what.AcceptedBy(c), nil
 }

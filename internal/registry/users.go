@@ -222,7 +222,7 @@ func (r *Registry) changeUser(ctx context.Context, typed, action string, edit fu
 		with, err = edit(&u, now)
 	}
 	if err == nil && !reflect.ValueOf(with).IsZero() {
-		ch := change{action, clientcfg.UserTarget(u.Name), before, userDoc{u.Name, u.Operator}}
+		ch := change{action: action, target: clientcfg.UserTarget(u.Name), before: before, after: userDoc{u.Name, u.Operator}}
 		err = r.record(ctx, ch, func() error { return r.o.Store.ChangeUser(ctx, u.Name, with) })
 	}
 	if err != nil {

@@ -55,9 +55,8 @@ func timeOf(entry []byte) (at time.Time, ok bool) {
 }
 
 // SweepAudit implements [clientcfg.AuditLog]. Entries are in the order of their versions, which is that
-// of time as far as the clocks of the writers agree; it stops at the first that is young enough. One that
-// cannot be read counts as old as the next that can.
-func (s *Store) SweepAudit(ctx context.Context, before time.Time) (int, error) {
+// of time as far as the clocks of the writers agree.
+func (s *Store) SweepAudit(ctx context.Context, before, now time.Time) (int, error) {
 	var last []byte // the key of the last that is due
 	err := s.view(ctx, func(tx *bolt.Tx) error {
 		last = nil
@@ -68,7 +67,7 @@ func (s *Store) SweepAudit(ctx context.Context, before time.Time) (int, error) {
 		c := trail.Cursor()
 		for key, value := c.First(); key != nil; key, value = c.Next() {
 			switch at, ok := timeOf(value); {
-			case !ok:
+			case !ok, at.After(now):
 			case !at.Before(before):
 				return nil
 			default:

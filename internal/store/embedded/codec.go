@@ -92,12 +92,18 @@ func (d *decoder) bytes(n uint64) []byte {
 	return b
 }
 
+// time refuses years that JSON cannot show: no release has written one.
 func (d *decoder) time() time.Time {
 	b := d.bytes(8)
 	if d.err != nil {
 		return time.Time{}
 	}
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(b))).UTC() //nolint:gosec // as appendTime wrote it
+	t := time.UnixMilli(int64(binary.BigEndian.Uint64(b))).UTC() //nolint:gosec // as appendTime wrote it
+	if year := t.Year(); year < 0 || year > 9999 {
+		d.fail("a time in the year %d", year)
+		return time.Time{}
+	}
+	return t
 }
 
 func (d *decoder) length() uint64 {

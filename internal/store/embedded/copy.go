@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -18,8 +19,10 @@ var ErrCopyEnded = errors.New("the copy was ended")
 // again, so the file grows with each write; and a write for which the file has to be mapped anew waits for
 // it, and with that write all that come later, reads too. So a copy has bounds:
 const (
-	// copyPatience is how long a write may wait before the copy makes way for it.
-	copyPatience = time.Second
+	// copyPatience is how long a write may wait before the copy makes way for it, and copyLook how often that
+	// is looked at while the reader of the copy takes nothing: a second together.
+	copyPatience = 900 * time.Millisecond
+	copyLook     = 50 * time.Millisecond
 	// copyGrace and copyRate bound its time, by the size of the file in bytes a second.
 	copyGrace = 30 * time.Second
 	copyRate  = 8 << 20
@@ -28,21 +31,22 @@ const (
 )
 
 // CopyTo writes the file as it is at this moment, while the store is used. begin gets the size before the
-// first byte. w MUST bound the time of its own writes. Errors: [ErrCopyEnded], also after a part was
-// written; those of begin and w.
+// first byte. w MUST bound the time of its own writes; a write to the store does not wait for them, but
+// CopyTo does. Errors: [ErrCopyEnded], also after a part was written; those of begin and w.
 func (s *Store) CopyTo(ctx context.Context, w io.Writer, begin func(size int64) error) error {
 	return s.copyTo(ctx, w, begin, copyPatience)
 }
 
 func (s *Store) copyTo(ctx context.Context, w io.Writer, begin func(size int64) error, patience time.Duration) error {
-	return s.view(ctx, func(tx *bolt.Tx) error {
+	var c *bounded
+	err := s.view(ctx, func(tx *bolt.Tx) error {
 		size := tx.Size()
 		info, err := os.Stat(s.db.Path())
 		if err != nil {
 			return err
 		}
 		within := copyGrace + time.Duration(size/copyRate)*time.Second
-		c := &bounded{
+		c = &bounded{
 			ctx: ctx, out: w, store: s, patience: patience, within: within, end: time.Now().Add(within),
 			most: info.Size() + max(copyGrowth, size/2),
 		}
@@ -54,6 +58,10 @@ func (s *Store) copyTo(ctx context.Context, w io.Writer, begin func(size int64) 
 		}
 		return err
 	})
+	if c != nil {
+		c.writing.Wait() // the caller takes w back
+	}
+	return err
 }
 
 // bounded is the writer of a copy, within its bounds.
@@ -67,18 +75,37 @@ type bounded struct {
 	most     int64     // size of the file, in bytes
 	writes   int
 	failed   error
+	writing  sync.WaitGroup // to out
 }
 
 // growthLook is how many writes of 32 KiB there are between two looks at the size of the file.
 const growthLook = 64
 
-// Write implements [io.Writer].
-func (b *bounded) Write(p []byte) (n int, err error) {
-	if err = b.over(); err == nil {
-		n, err = b.out.Write(p)
+// Write implements [io.Writer]. It does not wait for out any longer than the bounds are kept.
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.failed = b.over(); b.failed != nil {
+		return 0, b.failed
 	}
-	b.failed = err
-	return n, err
+	done := make(chan error, 1)
+	b.writing.Go(func() {
+		_, err := b.out.Write(p)
+		done <- err
+	})
+	look := time.NewTicker(copyLook)
+	defer look.Stop()
+	for {
+		select {
+		case b.failed = <-done:
+			if b.failed != nil {
+				return 0, b.failed
+			}
+			return len(p), nil
+		case <-look.C:
+			if b.failed = b.over(); b.failed != nil {
+				return 0, b.failed
+			}
+		}
+	}
 }
 
 // over returns why the copy has to end; nil if it may go on.
@@ -105,11 +132,14 @@ func (b *bounded) over() error {
 
 // CopyFile writes a file that no process has open for writing. It changes nothing, also if the file has an
 // earlier format. Errors are those of [Open].
-func CopyFile(path string, w io.Writer) error {
+func CopyFile(ctx context.Context, path string, w io.Writer) error {
 	if _, err := sizeOf(path); err != nil {
 		return fmt.Errorf("embedded: copy %s: %w", path, err)
 	}
-	err := readFile(path, Options{LockTimeout: DefaultLockTimeout}, func(tx *bolt.Tx) error {
+	err := readFile(path, Options{LockTimeout: DefaultLockTimeout}, func(tx *bolt.Tx, f *os.File) error {
+		if err := checkPages(ctx, f, tx); err != nil { // before bbolt follows them
+			return err
+		}
 		if _, err := checkFormat(tx); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
 )
@@ -95,6 +96,33 @@ func TestCopyMakesWay(t *testing.T) {
 	check.OK(t, s.CopyTo(t.Context(), io.Discard, anySize))
 }
 
+// TestCopyMakesWayForAStalledReader: the write does not wait until the reader of the copy takes something.
+func TestCopyMakesWayForAStalledReader(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
+	stalled, takes := make(chan struct{}), make(chan struct{})
+	copied, written := make(chan error, 1), make(chan error, 1)
+	go func() {
+		copied <- s.copyTo(context.Background(), writerFunc(func(b []byte) (int, error) {
+			close(stalled)
+			<-takes
+			return len(b), nil
+		}), anySize, 0)
+	}()
+	<-stalled
+	go func() { written <- s.PutShared(context.Background(), "large", nil, make([]byte, initialMmapSize+1)) }()
+	select {
+	case err := <-written:
+		check.OK(t, err)
+	case <-time.After(30 * time.Second):
+		t.Error("the write waits for the reader of the copy")
+	}
+	check.Equal(t, "the copy still waits for its reader", len(copied), 0)
+	close(takes)
+	if err := <-copied; !errors.Is(err, ErrCopyEnded) {
+		t.Errorf("CopyTo() = %v, want ErrCopyEnded", err)
+	}
+}
+
 // TestCopyIsBounded: in time, in how much the file grows, and by who asked for it.
 func TestCopyIsBounded(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
@@ -102,13 +130,13 @@ func TestCopyIsBounded(t *testing.T) {
 	cancel()
 	for _, tt := range []struct {
 		name string
-		b    bounded
+		b    *bounded
 		want error
 	}{
-		{"within its bounds", bounded{ctx: t.Context(), end: time.Now().Add(time.Hour), most: 1 << 40}, nil},
-		{"too long", bounded{ctx: t.Context(), end: time.Now().Add(-time.Second), most: 1 << 40}, ErrCopyEnded},
-		{"too much growth", bounded{ctx: t.Context(), end: time.Now().Add(time.Hour), most: 1}, ErrCopyEnded},
-		{"cancelled", bounded{ctx: gone, end: time.Now().Add(time.Hour), most: 1 << 40}, context.Canceled},
+		{"within its bounds", &bounded{ctx: t.Context(), end: time.Now().Add(time.Hour), most: 1 << 40}, nil},
+		{"too long", &bounded{ctx: t.Context(), end: time.Now().Add(-time.Second), most: 1 << 40}, ErrCopyEnded},
+		{"too much growth", &bounded{ctx: t.Context(), end: time.Now().Add(time.Hour), most: 1}, ErrCopyEnded},
+		{"cancelled", &bounded{ctx: gone, end: time.Now().Add(time.Hour), most: 1 << 40}, context.Canceled},
 	} {
 		tt.b.out, tt.b.store, tt.b.patience = io.Discard, s, time.Hour
 		var err error
@@ -132,7 +160,7 @@ func TestCopyFile(t *testing.T) {
 	check.OK(t, err)
 	f, err := os.Create(filepath.Join(t.TempDir(), "copy.db"))
 	check.OK(t, err)
-	check.OK(t, errors.Join(CopyFile(path, f), f.Close()))
+	check.OK(t, errors.Join(CopyFile(t.Context(), path, f), f.Close()))
 	after, err := os.ReadFile(path)
 	check.OK(t, err)
 	check.Equal(t, "the file is unchanged", bytes.Equal(before, after), true)
@@ -140,7 +168,7 @@ func TestCopyFile(t *testing.T) {
 	check.OK(t, err)
 	check.Equal(t, "format", sum.Format, uint64(journaled))
 	mustOpen(t, path)
-	if err := CopyFile(path, io.Discard); !errors.Is(err, ErrLocked) {
+	if err := CopyFile(t.Context(), path, io.Discard); !errors.Is(err, ErrLocked) {
 		t.Errorf("while it is open: %v", err)
 	}
 	if _, err := Inspect(t.Context(), path); !errors.Is(err, ErrLocked) {
@@ -185,6 +213,34 @@ func TestInspectRefuses(t *testing.T) {
 	if _, err := Inspect(t.Context(), at(whole)); err != nil {
 		t.Errorf("a whole file: %v", err)
 	}
+}
+
+// TestInspectCountsWhatIsNotServed: records that can be decoded, of which a server makes no use.
+func TestInspectCountsWhatIsNotServed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	s := mustOpen(t, path)
+	good := clientcfg.Client{ID: "good", Version: 1, Grants: []clientcfg.Grant{clientcfg.ClientCredentials}, SecretDigest: secret.DigestOf("s")}
+	flipped := good
+	flipped.ID, flipped.Grants = "flipped", []clientcfg.Grant{"client_credentialr"}
+	hash, err := secret.NewPasswords(secret.PasswordOptions{}).Hash(t.Context(), "tangerine walrus fence")
+	check.OK(t, err)
+	check.OK(t, errors.Join(
+		s.CreateClient(t.Context(), good), s.CreateClient(t.Context(), flipped),
+		s.CreateUser(t.Context(), grants.User{Name: "ada", PasswordHash: hash}),
+		s.CreateUser(t.Context(), grants.User{Name: "bob", PasswordHash: "%" + hash[1:]}),
+		s.Close(),
+	))
+	sum, err := Inspect(t.Context(), path)
+	check.OK(t, err)
+	check.Equal(t, "unreadable", sum.Unreadable, map[string]int{"clients": 1, "users": 1})
+}
+
+// TestInspectEarlierPolicies: of a file of a format that has the version and the policies in one value.
+func TestInspectEarlierPolicies(t *testing.T) {
+	path, _ := fileWithPolicies(t)
+	sum, err := Inspect(t.Context(), path)
+	check.OK(t, err)
+	check.Equal(t, "version", sum.Policies, int64(8))
 }
 
 // TestInspectFindsDamage: bytes are changed all over a file. It ends with an error or with a summary, and

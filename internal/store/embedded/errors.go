@@ -12,7 +12,7 @@ var (
 	// ErrNewerFormat: the file was written by a later release.
 	ErrNewerFormat = errors.New("the data file was written by a newer release of oauth-server: use that release")
 	// ErrCorrupt: the file is damaged.
-	ErrCorrupt = errors.New("the data file is damaged: restore it from a backup")
+	ErrCorrupt = errors.New("the data file is damaged")
 	// ErrClosed: the store was closed before the call.
 	ErrClosed = errors.New("the store is closed")
 	// ErrFailed: an earlier commit ended in an unknown state, so every call fails until the process

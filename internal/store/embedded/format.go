@@ -87,7 +87,7 @@ func keepCopy(db *bolt.DB, path string, found uint64) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
-	return errors.Join(os.Rename(part, name), syncDirectory(filepath.Dir(path)))
+	return errors.Join(os.Rename(part, name), SyncDirectory(filepath.Dir(path)))
 }
 
 func layOut(tx *bolt.Tx) error {

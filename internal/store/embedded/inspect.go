@@ -1,9 +1,9 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -11,6 +11,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/keys"
 	"oauth-server/internal/secret"
 )
 
@@ -20,8 +21,8 @@ type Summary struct {
 	Format uint64
 	// Records are the numbers of records, by bucket.
 	Records map[string]int
-	// Unreadable are those of them that this release cannot read, by bucket: it could not in the store
-	// from which the file was copied, or they were damaged since.
+	// Unreadable are those of them that this release cannot read or serve, by bucket: it could not in the
+	// store from which the file was copied, or they were damaged since.
 	Unreadable map[string]int
 	// Policies is the version of the policies: the number of the newest change of limits.
 	Policies int64
@@ -30,9 +31,14 @@ type Summary struct {
 }
 
 // Inspect reads a whole data file that no process writes to, and changes nothing. It returns an error
-// unless [Open] would take the file, all of its pages are in order, and so are the keys on them.
+// unless all of its pages are in order, and so are the keys on them, and [Open] and a server that starts
+// would take it. What is encrypted is checked as far as it can be without the secret.
 // Errors are those of Open.
 func Inspect(ctx context.Context, path string) (sum Summary, err error) {
+	return inspectFile(ctx, path, Options{LockTimeout: DefaultLockTimeout})
+}
+
+func inspectFile(ctx context.Context, path string, opts Options) (sum Summary, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("embedded: inspect %s: %w", path, err)
@@ -41,22 +47,17 @@ func Inspect(ctx context.Context, path string) (sum Summary, err error) {
 	if sum.Bytes, err = sizeOf(path); err != nil {
 		return sum, err
 	}
-	err = readFile(path, Options{LockTimeout: DefaultLockTimeout}, func(tx *bolt.Tx) error {
+	err = readFile(path, opts, func(tx *bolt.Tx, f *os.File) error {
+		if err := checkPages(ctx, f, tx); err != nil { // before bbolt follows them
+			return err
+		}
 		if sum.Format, err = checkFormat(tx); err != nil {
 			return err
 		}
 		if sum.Format == blank {
 			return fmt.Errorf("%w: there is nothing in it", ErrForeign)
 		}
-		if err := sum.walk(ctx, tx); err != nil {
-			return err
-		}
-		for failed := range tx.Check() { // all are received, or its goroutine stays
-			if err == nil {
-				err = fmt.Errorf("%w: %w", ErrCorrupt, failed)
-			}
-		}
-		return err
+		return errors.Join(sum.walk(ctx, tx), checkStart(tx))
 	})
 	return sum, err
 }
@@ -66,7 +67,7 @@ func Readable(path string) error {
 	if _, err := sizeOf(path); err != nil {
 		return err
 	}
-	return readFile(path, Options{LockTimeout: DefaultLockTimeout}, func(tx *bolt.Tx) error {
+	return readFile(path, Options{LockTimeout: DefaultLockTimeout}, func(tx *bolt.Tx, _ *os.File) error {
 		_, err := checkFormat(tx)
 		return err
 	})
@@ -86,42 +87,35 @@ func sizeOf(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// leafElement is the least that bbolt needs on a page for a key, in bytes.
-const leafElement = 16
-
-// walk counts the records, reads each, and finds each by its key, for which it reads all of the pages above.
-// It comes before bbolt's own check, because that reads the pages in a goroutine in which a fault cannot be
-// recovered; and it ends where pages refer to each other in a circle.
+// walk counts the records and reads each. The pages are in order.
 func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx) error {
 	sum.Records, sum.Unreadable = map[string]int{}, map[string]int{}
-	left := sum.Bytes / leafElement
+	n := 0
 	err := tx.ForEach(func(name []byte, b *bolt.Bucket) error {
+		if b == nil {
+			return fmt.Errorf("%w: %q is no bucket", ErrCorrupt, name)
+		}
 		read, known := readers[string(name)]
-		var last []byte
-		c, finder := b.Cursor(), b.Cursor()
-		for key, value := c.First(); key != nil; key, value = c.Next() {
-			found, _ := finder.Seek(key)
-			if left--; left < 0 || last != nil && bytes.Compare(key, last) <= 0 || !bytes.Equal(found, key) {
-				return fmt.Errorf("%w: the keys of %s are out of order", ErrCorrupt, name)
-			}
-			if left%4096 == 0 && ctx.Err() != nil {
+		return b.ForEach(func(key, value []byte) error {
+			if n++; n%4096 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			last = key
 			sum.Records[string(name)]++
 			if known && read(key, value) != nil {
 				sum.Unreadable[string(name)]++
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 	if err != nil {
 		return err
 	}
-	if sum.Format >= verbose { // before that, all policies are behind their version
-		if sum.Policies, err = policyVersion(get(tx, settings, policiesKey)); err != nil {
-			return err
-		}
+	version := get(tx, settings, policiesKey)
+	if sum.Format < verbose && len(version) > 8 { // all policies are behind it
+		version = version[:8]
+	}
+	if sum.Policies, err = policyVersion(version); err != nil {
+		return err
 	}
 	if b := tx.Bucket(eventsBucket); b != nil {
 		if key, value := b.Cursor().Last(); key != nil {
@@ -131,6 +125,39 @@ func (sum *Summary) walk(ctx context.Context, tx *bolt.Tx) error {
 		}
 	}
 	return nil
+}
+
+// checkStart returns an error if a server cannot start with the file: it needs the signing keys and the key of
+// its MAC, the clients' revision and the policies in force.
+func checkStart(tx *bolt.Tx) error {
+	err := tx.Bucket(buckets[signingKeys]).ForEach(func(name, value []byte) error {
+		k, err := decodeKey(value)
+		if err == nil {
+			err = keys.CheckRecord(k)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: signing key %s: %w", ErrCorrupt, name, err)
+		}
+		return nil
+	})
+	if err == nil {
+		if err = keys.CheckMAC(func(name string) []byte { return get(tx, settings, sharedKey(name)) }); err != nil {
+			err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+	}
+	if err == nil {
+		_, err = readMark(tx)
+	}
+	targets := tx.Bucket(policiesBucket)
+	if err != nil || targets == nil {
+		return err
+	}
+	return targets.ForEach(func(target, value []byte) error {
+		if len(value) < 8 {
+			return damaged("the policy of %s has %d bytes", target, len(value))
+		}
+		return nil
+	})
 }
 
 // readers say whether a record can be read, for the buckets of which that matters.
@@ -148,15 +175,17 @@ var readers = map[string]func(key, value []byte) error{
 		return d.err
 	},
 	string(buckets[clients]): func(id, value []byte) error {
-		_, err := decodeClient(id, value)
+		c, err := decodeClient(id, value)
+		if err == nil {
+			err = c.Validate()
+		}
 		return err
 	},
 	string(buckets[users]): func(name, value []byte) error {
-		_, err := decodeUser(name, value)
-		return err
-	},
-	string(buckets[signingKeys]): func(_, value []byte) error {
-		_, err := decodeKey(value)
+		u, err := decodeUser(name, value)
+		if err == nil {
+			err = secret.CheckForeign(u.PasswordHash)
+		}
 		return err
 	},
 	string(agreements): func(_, value []byte) error {

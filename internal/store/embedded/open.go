@@ -26,6 +26,9 @@ func Open(path string, opts Options) (s *Store, err error) {
 		if err != nil {
 			err = fmt.Errorf("embedded: open %s: %w", path, err)
 		}
+		if errors.Is(err, ErrCorrupt) {
+			err = fmt.Errorf("%w; restore it from a backup", err)
+		}
 	}()
 	if opts.LockTimeout == 0 {
 		opts.LockTimeout = DefaultLockTimeout
@@ -63,54 +66,105 @@ func inspect(path string, opts Options) (err error) {
 	case info.Size() == 0: // made by mktemp, or by a process that is about to lay it out
 		return nil
 	}
-	return readFile(path, opts, func(tx *bolt.Tx) error {
+	return readFile(path, opts, func(tx *bolt.Tx, _ *os.File) error {
 		_, err := checkFormat(tx)
 		return err
 	})
 }
 
 // readFile opens a file for reading and calls fn, unless the file is cut short. Others may read it too.
-func readFile(path string, opts Options, fn func(tx *bolt.Tx) error) (err error) {
-	db, err := openFile(path, opts, true)
+func readFile(path string, opts Options, fn func(tx *bolt.Tx, f *os.File) error) (err error) {
+	db, opened, err := openLocked(path, opts, true)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	defer guard(&err)()
+	defer guardFile(&err)()
 	return db.View(func(tx *bolt.Tx) error {
-		info, err := os.Stat(path) // not before: until it was locked, the file could grow
+		info, err := opened.Stat() // not before: until it was locked, the file could grow
 		if err != nil {
 			return err
 		}
 		if missing := tx.Size() - info.Size(); missing > 0 {
 			return fmt.Errorf("%w: %d bytes are missing at the end", ErrCorrupt, missing)
 		}
-		return fn(tx)
+		return fn(tx, opened)
 	})
 }
 
-// openFile opens the file with bbolt, and returns its errors as those of this package. If bbolt panics,
+// openFile opens the file with bbolt; see [openLocked].
+func openFile(path string, opts Options, readOnly bool) (*bolt.DB, error) {
+	db, _, err := openLocked(path, opts, readOnly)
+	return db, err
+}
+
+// openings is how many files are opened at most to find the one that has the name.
+const openings = 3
+
+// openLocked opens the file that has the name when it is locked. bbolt opens a file first and then waits for
+// its lock, so a restoration can replace it meanwhile: what is written to the former one would be lost.
+func openLocked(path string, opts Options, readOnly bool) (db *bolt.DB, f *os.File, err error) {
+	for range openings {
+		if db, f, err = openOnce(path, opts, readOnly); err != nil {
+			return nil, nil, err
+		}
+		if err = checkName(f, path); err == nil {
+			return db, f, nil
+		}
+		if err = errors.Join(err, db.Close()); !errors.Is(err, errReplaced) {
+			break
+		}
+	}
+	return nil, nil, err
+}
+
+// checkName returns [errReplaced] unless the file has the name.
+func checkName(f *os.File, path string) error {
+	is, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Stat(path)
+	if err == nil && !os.SameFile(is, named) {
+		return errReplaced
+	}
+	return err
+}
+
+// openOnce opens a file with bbolt, and returns its errors as those of this package. If bbolt panics,
 // over a damaged list of free pages, the file stays mapped and locked until the process ends.
-func openFile(path string, opts Options, readOnly bool) (db *bolt.DB, err error) {
-	defer guard(&err)()
+func openOnce(path string, opts Options, readOnly bool) (db *bolt.DB, f *os.File, err error) {
+	defer guardFile(&err)()
+	open := opts.open
+	if open == nil {
+		open = os.OpenFile
+	}
 	db, err = bolt.Open(path, 0o600, &bolt.Options{
 		ReadOnly:        readOnly,
 		Timeout:         opts.LockTimeout,
 		FreelistType:    bolt.FreelistArrayType,
 		InitialMmapSize: initialMmapSize,
 		MaxSize:         opts.MaxSize,
-		NoStatistics:    true, // they cost a lock on every read, and are not used
+		OpenFile: func(name string, flag int, mode fs.FileMode) (*os.File, error) {
+			opened, err := open(name, flag, mode)
+			if f == nil { // bbolt opens it again for copies, at any time
+				f = opened
+			}
+			return opened, err
+		},
+		NoStatistics: true, // they cost a lock on every read, and are not used
 	})
 	var system syscall.Errno
+	var named *fs.PathError
 	switch {
-	case err == nil || errors.As(err, &system):
-		return db, err
+	case err == nil || errors.As(err, &system) || errors.As(err, &named):
+		return db, f, err
 	case errors.Is(err, berrors.ErrTimeout):
-		return nil, ErrLocked
+		return nil, nil, ErrLocked
 	case errors.Is(err, berrors.ErrVersionMismatch) || !isBolt(path):
-		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrForeign, err)
 	default: // a header is damaged, or the file has not two pages
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 }
 
@@ -129,7 +183,7 @@ func isBolt(path string) bool {
 
 // prepare closes the file to other users, and lays it out as this release does.
 func prepare(db *bolt.DB, path string) (err error) {
-	defer guard(&err)()
+	defer guardFile(&err)()
 	if err := closeToOthers(path); err != nil {
 		return err
 	}
@@ -142,7 +196,7 @@ func prepare(db *bolt.DB, path string) (err error) {
 	case err != nil:
 		return err
 	case found == blank:
-		return errors.Join(db.Update(layOut), syncDirectory(filepath.Dir(path)))
+		return errors.Join(db.Update(layOut), SyncDirectory(filepath.Dir(path)))
 	case found < format:
 		if err := keepCopy(db, path, found); err != nil {
 			return fmt.Errorf("keep a copy before the file is converted: %w", err)
@@ -160,17 +214,4 @@ func closeToOthers(path string) error {
 		return err
 	}
 	return os.Chmod(path, info.Mode().Perm()&owner)
-}
-
-// syncDirectory makes the new file's name durable; bbolt syncs its content only.
-func syncDirectory(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // the operator names the data file
-	if err != nil {
-		return err
-	}
-	// Some systems cannot sync a directory, and need not.
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
-		return errors.Join(err, d.Close())
-	}
-	return d.Close()
 }

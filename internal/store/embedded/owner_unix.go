@@ -6,17 +6,21 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
-// keepOwner gives a file the owner of another one, if that is there: a restoration by root must not take the
-// data file away from the account that the server runs as.
+// keepOwner gives a file the owner of another one or, if that is not there, of its directory: a restoration by
+// root must not take the data file away from the account that the server runs as.
 func keepOwner(f *os.File, of string) error {
 	info, err := os.Stat(of)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		if os.Geteuid() != 0 { // who may write to a directory is not always its owner
 			return nil
 		}
+		info, err = os.Stat(filepath.Dir(of))
+	}
+	if err != nil {
 		return err
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)

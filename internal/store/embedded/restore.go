@@ -33,12 +33,13 @@ func Prepare(ctx context.Context, backup, dataFile string, r Restoration) (prepa
 	if err != nil {
 		return "", err
 	}
-	err = errors.Join(CopyFile(backup, f), keepOwner(f, dataFile), f.Sync(), f.Close())
+	defer func() { _ = f.Close() }() // synced
+	err = errors.Join(CopyFile(ctx, backup, f), keepOwner(f, dataFile), f.Sync())
 	if err == nil {
-		err = r.apply(f.Name())
+		err = r.apply(f)
 	}
 	if err == nil {
-		_, err = Inspect(ctx, f.Name())
+		_, err = inspectFile(ctx, f.Name(), Options{LockTimeout: DefaultLockTimeout, open: again(f)})
 	}
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("embedded: prepare %s: %w", f.Name(), err), os.Remove(f.Name()))
@@ -46,17 +47,44 @@ func Prepare(ctx context.Context, backup, dataFile string, r Restoration) (prepa
 	return f.Name(), nil
 }
 
+// again returns how bbolt opens a file that is open here, and no other one: a restoration by root works in the
+// directory of another account, which can give that name to another file meanwhile.
+func again(f *os.File) func(name string, flag int, mode fs.FileMode) (*os.File, error) {
+	return func(name string, flag int, mode fs.FileMode) (*os.File, error) {
+		dir, err := os.OpenRoot(filepath.Dir(name)) // no link leads out of it
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = dir.Close() }()
+		opened, err := dir.OpenFile(filepath.Base(name), flag&^os.O_CREATE, mode)
+		if err != nil {
+			return nil, err
+		}
+		was, err := f.Stat()
+		if err == nil {
+			var is fs.FileInfo
+			if is, err = opened.Stat(); err == nil && !os.SameFile(was, is) {
+				err = &fs.PathError{Op: "open", Path: name, Err: errReplaced}
+			}
+		}
+		if err != nil {
+			return nil, errors.Join(err, opened.Close())
+		}
+		return opened, nil
+	}
+}
+
 // PreparedPrefix begins the names of the files that [Prepare] makes.
 func PreparedPrefix(dataFile string) string { return filepath.Base(dataFile) + ".restore-" }
 
 // apply converts the copy to the format of this release and changes it, in one transaction.
-func (r *Restoration) apply(path string) (err error) {
-	db, err := openFile(path, Options{LockTimeout: DefaultLockTimeout}, false)
+func (r *Restoration) apply(f *os.File) (err error) {
+	db, err := openFile(f.Name(), Options{LockTimeout: DefaultLockTimeout, open: again(f)}, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	defer guard(&err)()
+	defer guardFile(&err)()
 	return db.Update(func(tx *bolt.Tx) error {
 		found, err := checkFormat(tx)
 		if err == nil && found < format {
@@ -75,8 +103,26 @@ func (r *Restoration) apply(path string) (err error) {
 		if err != nil {
 			return fmt.Errorf("embedded: make the events: %w", err)
 		}
-		return w.putEvent(events, r.Event.Key(), &r.Event)
+		return errors.Join(w.closeBackup(events), w.putEvent(events, r.Event.Key(), &r.Event))
 	})
+}
+
+// closeBackup closes the event of the backup that is restored: it was made, but was still under way at the
+// moment of the copy. There is one at a time, so it is the newest; those before it that are open were cut off.
+func (w *writeTx) closeBackup(events *bolt.Bucket) error {
+	c := events.Cursor()
+	for key, value := c.Last(); key != nil; key, value = c.Prev() {
+		e, ok := clientcfg.ReadEvent(string(key), value)
+		if !ok || e.Err != nil || e.Action != clientcfg.BackupAction {
+			continue
+		}
+		if !e.Open {
+			return nil
+		}
+		e.Open = false
+		return w.putEvent(events, e.Key(), &e)
+	}
+	return nil
 }
 
 // endSignIns removes what people are signed in with, and gives all clients and users another stamp: what
@@ -163,41 +209,6 @@ func restampUser(name, value []byte, now time.Time) ([]byte, error) {
 // tokens are whole ones.
 func afterAll(now time.Time) time.Time { return now.UTC().Add(time.Second).Truncate(time.Second) }
 
-// Hold keeps other processes from opening a data file for writing until release is called. A file that is
-// damaged, so that none can open it, or not there, needs no holding. Errors: [ErrLocked].
-func Hold(dataFile string) (release func() error, err error) {
-	db, err := openFile(dataFile, Options{LockTimeout: DefaultLockTimeout}, true)
-	switch {
-	case err == nil:
-		return db.Close, nil
-	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrForeign), errors.Is(err, fs.ErrNotExist):
-		return func() error { return nil }, nil
-	}
-	return nil, fmt.Errorf("embedded: %s: %w", dataFile, err)
-}
-
-// Replace puts a prepared file in the place of the data file, which no process may have open for writing,
-// and keeps that one, if it is there, under another name. There is a whole data file at every moment: the
-// former one, then the new one.
-func Replace(dataFile, prepared, kept string) (there bool, err error) {
-	switch _, err := os.Stat(dataFile); {
-	case err == nil:
-		there = true
-		if err := keepAs(dataFile, kept); err != nil {
-			return there, fmt.Errorf("embedded: keep %s: %w", dataFile, err)
-		}
-	case !errors.Is(err, fs.ErrNotExist):
-		return false, err
-	}
-	if err := syncDirectory(filepath.Dir(dataFile)); err != nil { // the kept one is there before it is replaced
-		return there, err
-	}
-	if err := os.Rename(prepared, dataFile); err != nil {
-		return there, err
-	}
-	return there, syncDirectory(filepath.Dir(dataFile))
-}
-
 // keepAs gives a file a second name or, where the file system has no such names, makes a copy.
 func keepAs(file, name string) (err error) {
 	if err := os.Link(file, name); err == nil || errors.Is(err, fs.ErrExist) {
@@ -213,5 +224,8 @@ func keepAs(file, name string) (err error) {
 		return err
 	}
 	_, err = io.Copy(to, from)
-	return errors.Join(err, to.Sync(), to.Close())
+	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
 }

@@ -134,46 +134,24 @@ func TestPrepareLeavesNothing(t *testing.T) {
 	check.Equal(t, "files", len(left), 0)
 }
 
-func TestReplace(t *testing.T) {
-	dir := t.TempDir()
-	data, kept := filepath.Join(dir, "data.db"), filepath.Join(dir, "kept")
-	put := func(path, content string) { check.OK(t, os.WriteFile(path, []byte(content), 0o600)) }
-	put(filepath.Join(dir, "p"), "first")
-	there, err := Replace(data, filepath.Join(dir, "p"), kept)
+// TestPrepareClosesItsBackup: the event of the backup itself was open when the copy was made. Those of copies
+// that were cut off before stay open.
+func TestPrepareClosesItsBackup(t *testing.T) {
+	backup, _, _ := filled(t)
+	s := mustOpen(t, backup)
+	at := restored.Event.At.Add(-time.Hour)
+	for i, action := range []string{clientcfg.BackupAction, clientcfg.BackupAction, "delete"} {
+		e := clientcfg.Event{ID: action, At: at.Add(time.Duration(i) * time.Minute), Action: action, Target: clientcfg.StoreTarget, Open: true}
+		check.OK(t, s.AddEvent(t.Context(), e))
+	}
+	check.OK(t, s.Close())
+	prepared, err := Prepare(t.Context(), backup, filepath.Join(t.TempDir(), "data.db"), restored)
 	check.OK(t, err)
-	check.Equal(t, "there was one", there, false)
-	put(filepath.Join(dir, "p"), "second")
-	there, err = Replace(data, filepath.Join(dir, "p"), kept)
+	events, err := mustOpen(t, prepared).Events(t.Context(), clientcfg.EventQuery{})
 	check.OK(t, err)
-	check.Equal(t, "there was one", there, true)
-	put(filepath.Join(dir, "p"), "third")
-	if _, err := Replace(data, filepath.Join(dir, "p"), kept); !errors.Is(err, os.ErrExist) {
-		t.Errorf("over one that is kept: %v", err)
+	var open []bool
+	for _, e := range events {
+		open = append(open, e.Open)
 	}
-	for path, want := range map[string]string{data: "second", kept: "first", filepath.Join(dir, "p"): "third"} {
-		got, err := os.ReadFile(path)
-		check.OK(t, err)
-		check.Equal(t, path, string(got), want)
-	}
-}
-
-func TestHold(t *testing.T) {
-	path, _, _ := filled(t)
-	release, err := Hold(path)
-	check.OK(t, err)
-	if _, err := Open(path, Options{}); !errors.Is(err, ErrLocked) {
-		t.Errorf("Open() of a file that is held: %v", err)
-	}
-	check.OK(t, release())
-	mustOpen(t, path)
-	if _, err := Hold(path); !errors.Is(err, ErrLocked) {
-		t.Errorf("Hold() of a file that is open: %v", err)
-	}
-	damaged := filepath.Join(t.TempDir(), "damaged.db")
-	check.OK(t, os.WriteFile(damaged, bytes.Repeat([]byte{1}, 10_000), 0o600))
-	for _, path := range []string{damaged, filepath.Join(t.TempDir(), "none.db")} {
-		release, err := Hold(path)
-		check.OK(t, err)
-		check.OK(t, release())
-	}
+	check.Equal(t, "restore, delete, backup, backup: open", open, []bool{false, true, false, true})
 }

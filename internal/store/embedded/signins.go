@@ -11,7 +11,8 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// SessionsOf implements [grants.SignIns]. Sessions of releases that kept no index are not in it.
+// SessionsOf implements [grants.SignIns]. Sessions of releases that kept no index are not in it, nor are
+// those that cannot be read.
 func (s *Store) SessionsOf(ctx context.Context, username string) (list []grants.Session, err error) {
 	err = s.view(ctx, func(tx *bolt.Tx) error {
 		list = nil
@@ -29,11 +30,9 @@ func (s *Store) SessionsOf(ctx context.Context, username string) (list []grants.
 			if value == nil { // signed out with an earlier release
 				continue
 			}
-			session, err := decodeSession(digest, value)
-			if err != nil {
-				return err
+			if session, err := decodeSession(digest, value); err == nil {
+				list = append(list, session)
 			}
-			list = append(list, session)
 		}
 		return nil
 	})

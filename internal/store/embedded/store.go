@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -21,6 +24,9 @@ type Store struct {
 	writes    *committer
 	instances syncer.Roster
 	changed   changeLog // of clients
+
+	sweeping sync.Mutex // held while agreements are swept; guards the field below
+	sweptTo  []byte     // the key of the agreement with which the next sweep begins; nil: the first
 }
 
 var _ interface {
@@ -35,6 +41,8 @@ type Options struct {
 	LockTimeout time.Duration
 	// MaxSize bounds the file, in bytes; writes beyond it fail and change nothing. 0 means no bound.
 	MaxSize int
+	// open opens the file; nil: by its name.
+	open func(name string, flag int, mode fs.FileMode) (*os.File, error)
 }
 
 // DefaultLockTimeout is 200 ms, long enough for a lock that is just being released.
@@ -81,11 +89,18 @@ var errPanicked = errors.New("panic")
 // guard turns a panic over damaged pages, or a fault in the mapped file, into [ErrCorrupt]. Use:
 // defer guard(&err)().
 func guard(err *error) func() {
+	return recovering(err, func() string { return "\n" + string(debug.Stack()) })
+}
+
+// guardFile is guard while a file is opened or checked, without the stack: the page says what is wrong.
+func guardFile(err *error) func() { return recovering(err, func() string { return "" }) }
+
+func recovering(err *error, stack func() string) func() {
 	faults := debug.SetPanicOnFault(true)
 	return func() {
 		debug.SetPanicOnFault(faults)
 		if r := recover(); r != nil {
-			*err = fmt.Errorf("%w: %w: %v\n%s", ErrCorrupt, errPanicked, r, debug.Stack())
+			*err = fmt.Errorf("%w: %w: %v%s", ErrCorrupt, errPanicked, r, stack())
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 const sweepStep = 256
 
 // Sweep implements [grants.Sweeper], and removes expired counters too. It takes expiring records from
-// the start of the expiry index, so it costs what has expired, not what is stored; only counters
-// and agreements are read one by one.
+// the start of the expiry index, so it costs what has expired, not what is stored. Counters are read one
+// by one, and of agreements a bounded number each time.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	limit := binary.BigEndian.AppendUint64(nil, sortable(now))
 	removed, err := s.sweepTimeline(ctx, timeline{

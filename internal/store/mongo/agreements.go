@@ -3,6 +3,7 @@ package mongo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -40,11 +41,19 @@ func newAgreementDoc(a *grants.Agreement) agreementDoc {
 	}
 }
 
-func (d *agreementDoc) agreement() grants.Agreement {
+func storedAgreement(raw bson.Raw) (grants.Agreement, error) {
+	var d agreementDoc
+	err := bson.Unmarshal(raw, &d)
+	if err == nil {
+		err = checkTimes(d.AgreedAt, d.UsedAt, d.Expire)
+	}
+	if err != nil {
+		return grants.Agreement{}, fmt.Errorf("decode agreement: %w", err)
+	}
 	return grants.Agreement{
 		Username: d.Key.Username, ClientID: d.Key.ClientID, ID: d.ID, Scopes: d.Scopes, AgreedAt: d.AgreedAt, UsedAt: d.UsedAt,
 		ExpiresAt: d.Expire, ClientStamp: d.ClientStamp, UserStamp: d.UserStamp, Version: d.Version,
-	}
+	}, nil
 }
 
 // Agreement implements [grants.Agreements].
@@ -53,26 +62,27 @@ func (s *Store) Agreement(ctx context.Context, username, clientID string) (a gra
 		if !validNames(clientID, &username) {
 			return grants.ErrNotFound
 		}
-		var doc agreementDoc
-		err := s.agreements.FindOne(ctx, byID(agreementKey{username, clientID}), options.FindOne().SetComment(comment(ctx))).Decode(&doc)
+		raw, err := s.agreements.FindOne(ctx, byID(agreementKey{username, clientID}), options.FindOne().SetComment(comment(ctx))).Raw()
 		if err != nil {
 			return orNotFound(err)
 		}
-		a = doc.agreement()
-		return nil
+		a, err = storedAgreement(raw)
+		return err
 	})
 	return a, err
 }
 
-// AgreementsOf implements [grants.Agreements].
+// AgreementsOf implements [grants.Agreements]. One that cannot be read is not in it.
 func (s *Store) AgreementsOf(ctx context.Context, username string) (list []grants.Agreement, err error) {
 	err = s.do(ctx, "read agreements of a user", func(ctx context.Context) error {
 		if !validNames("", &username) {
 			return nil
 		}
-		docs, err := findAll[agreementDoc](ctx, s.agreements, agreementsOf(username), options.Find())
-		for i := range docs {
-			list = append(list, docs[i].agreement())
+		docs, err := findAll[bson.Raw](ctx, s.agreements, agreementsOf(username), options.Find())
+		for _, raw := range docs {
+			if a, err := storedAgreement(raw); err == nil {
+				list = append(list, a)
+			}
 		}
 		return err
 	})

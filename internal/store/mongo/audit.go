@@ -86,17 +86,17 @@ func (s *Store) Audit(ctx context.Context, q clientcfg.AuditQuery) (entries []cl
 }
 
 // SweepAudit implements [clientcfg.AuditLog]. It folds first, and removes nothing beyond the marker, and
-// nothing after an entry that is young enough: the newest entry has the highest version. One without a
-// time that can be compared counts as old as the next. A target that was removed leaves the fold when no entry of its time is left: until then, a process that
-// folds an older entry, and was held up, must not bring it back.
-func (s *Store) SweepAudit(ctx context.Context, before time.Time) (removed int, err error) {
+// nothing after an entry that is young enough: the newest entry has the highest version. A target that
+// was removed leaves the fold when no entry of its time is left: until then, a process that folds an
+// older entry, and was held up, must not bring it back.
+func (s *Store) SweepAudit(ctx context.Context, before, now time.Time) (removed int, err error) {
 	folding := s.foldPolicies(ctx) // what it cannot fold stays
 	err = s.do(ctx, "sweep audit trail", func(ctx context.Context) error {
 		folded, err := s.policiesFolded(ctx)
 		if err != nil {
 			return err
 		}
-		young, err := s.oldestEntry(ctx, bson.E{Key: "at", Value: bson.D{{Key: "$gte", Value: before}}})
+		young, err := s.oldestEntry(ctx, bson.E{Key: "at", Value: bson.D{{Key: "$gte", Value: before}, {Key: "$lte", Value: now}}})
 		if err != nil {
 			return err
 		}

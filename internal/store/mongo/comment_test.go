@@ -108,7 +108,7 @@ func exercise(ctx context.Context, s *Store) error {
 	_, entries := s.PolicyEntries(ctx, 1)
 	_, version := s.PolicyVersion(ctx)
 	_, trail := s.Audit(ctx, clientcfg.AuditQuery{})
-	_, swept := s.SweepAudit(ctx, time.Now())
+	_, swept := s.SweepAudit(ctx, time.Now(), time.Now())
 	watching, stop := context.WithCancel(ctx)
 	_ = s.WatchPolicies(watching, stop) // until the stream is open, or refused
 	stop()

@@ -27,17 +27,20 @@ func (s *Store) Family(ctx context.Context, d secret.Digest) (f grants.Family, e
 		case doc.Generation == 0: // a claim without a family, or a token of an earlier release
 			return grants.ErrNotFound
 		}
-		f = doc.family(d)
-		return nil
+		f, err = doc.family(d)
+		return err
 	})
 	return f, err
 }
 
-func (d *grantDoc) family(digest secret.Digest) grants.Family {
+func (d *grantDoc) family(digest secret.Digest) (grants.Family, error) {
+	if err := checkTimes(d.IssuedAt, d.ExpiresAt, d.AuthTime); err != nil {
+		return grants.Family{}, fmt.Errorf("decode family: %w", err)
+	}
 	return grants.Family{
 		Authorization: d.authorization(), Digest: digest, Generation: uint32(d.Generation), //nolint:gosec // as familyDoc wrote it
 		IssuedAt: d.IssuedAt, ExpiresAt: d.ExpiresAt, ClientStamp: d.ClientStamp,
-	}
+	}, nil
 }
 
 // RotateFamily implements [grants.Families]: one update of the document, if it is of the generation

@@ -1,8 +1,10 @@
 package mongo
 
 import (
+	"fmt"
 	"math"
 	"strconv"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -33,4 +35,15 @@ func wholeNumber(v bson.RawValue) (int64, bool) {
 	}
 	down := math.Floor(f)
 	return int64(down), down == f
+}
+
+// checkTimes returns an error if a year is not from 0 to 9999: JSON cannot show it, and no release has
+// written it.
+func checkTimes(times ...time.Time) error {
+	for _, t := range times {
+		if year := t.UTC().Year(); year < 0 || year > 9999 {
+			return fmt.Errorf("a time in the year %d", year)
+		}
+	}
+	return nil
 }

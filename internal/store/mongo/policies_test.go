@@ -228,7 +228,7 @@ func TestSweepKeepsWhatIsNotFolded(t *testing.T) {
 	changeTo(t, direct, 10)
 	later := time.Now().Add(time.Hour)
 	proxy.Alter(mongotest.Refuses("update", 13, "Unauthorized", "not authorized"))
-	if n, err := s.SweepAudit(t.Context(), later); err == nil || n != 0 {
+	if n, err := s.SweepAudit(t.Context(), later, later); err == nil || n != 0 {
 		t.Errorf("%d entries were swept, %v", n, err)
 	}
 	proxy.Alter(mongotest.Alteration{})
@@ -239,11 +239,11 @@ func TestSweepKeepsWhatIsNotFolded(t *testing.T) {
 		}
 		return n
 	}
-	if n, err := s.SweepAudit(t.Context(), time.Now().Add(-time.Hour)); err != nil || n != 0 || removed() != 1 {
+	if n, err := s.SweepAudit(t.Context(), time.Now().Add(-time.Hour), later); err != nil || n != 0 || removed() != 1 {
 		t.Errorf("%d entries were swept, %v; %d removed targets are there, want that of entry 8", n, err, removed())
 	}
 	isFoldOf(t, direct, 10)
-	if n, err := s.SweepAudit(t.Context(), later); err != nil || n != 10 || removed() != 0 {
+	if n, err := s.SweepAudit(t.Context(), later, later); err != nil || n != 10 || removed() != 0 {
 		t.Errorf("%d entries were swept, %v; %d removed targets are there", n, err, removed())
 	}
 	changeTo(t, direct, 11)
@@ -334,7 +334,7 @@ func TestSweepLeavesTheNewest(t *testing.T) {
 		before  time.Duration
 		removed int
 	}{{time.Minute, 3}, {time.Hour, 2}} {
-		removed, err := s.SweepAudit(t.Context(), base.Add(sweep.before))
+		removed, err := s.SweepAudit(t.Context(), base.Add(sweep.before), time.Now())
 		check.OK(t, err)
 		check.Equal(t, "entries removed", removed, sweep.removed)
 		version, err := s.PolicyVersion(t.Context())
@@ -375,7 +375,7 @@ func TestSweptWhileTheStateIsRead(t *testing.T) {
 				return mongotest.Pass
 			}
 			if finds++; finds == at {
-				_, err := direct.SweepAudit(t.Context(), time.Now().Add(time.Hour))
+				_, err := direct.SweepAudit(t.Context(), time.Now().Add(time.Hour), time.Now().Add(time.Hour))
 				check.OK(t, err)
 			}
 			return mongotest.Pass

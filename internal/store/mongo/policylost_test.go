@@ -15,7 +15,7 @@ import (
 func TestFoldIsLost(t *testing.T) {
 	_, s, _ := throughProxy(t)
 	changeTo(t, s, 5)
-	_, err := s.SweepAudit(t.Context(), time.Now().Add(time.Hour))
+	_, err := s.SweepAudit(t.Context(), time.Now().Add(time.Hour), time.Now().Add(time.Hour))
 	check.OK(t, err)
 	changeTo(t, s, 7)
 	_, err = s.policies.DeleteMany(t.Context(), bson.D{})

@@ -3,6 +3,7 @@ package mongo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -53,17 +54,30 @@ func (s *Store) CreateSession(ctx context.Context, session grants.Session, most 
 }
 
 // Session implements [grants.Sessions].
-func (s *Store) Session(ctx context.Context, d secret.Digest) (grants.Session, error) {
-	var doc sessionDoc
-	err := s.do(ctx, "read session", func(ctx context.Context) error {
-		return orNotFound(s.sessions.FindOne(ctx, byID(d[:]), options.FindOne().SetComment(comment(ctx))).Decode(&doc))
+func (s *Store) Session(ctx context.Context, d secret.Digest) (session grants.Session, err error) {
+	err = s.do(ctx, "read session", func(ctx context.Context) error {
+		raw, err := s.sessions.FindOne(ctx, byID(d[:]), options.FindOne().SetComment(comment(ctx))).Raw()
+		if err != nil {
+			return orNotFound(err)
+		}
+		session, err = storedSession(raw)
+		return err
 	})
-	if err != nil {
-		return grants.Session{}, err
+	return session, err
+}
+
+func storedSession(raw bson.Raw) (grants.Session, error) {
+	var doc sessionDoc
+	err := bson.Unmarshal(raw, &doc)
+	if err == nil {
+		err = checkTimes(doc.CreatedAt, doc.Expire)
 	}
-	return grants.Session{
-		Digest: d, Username: doc.Username, CreatedAt: doc.CreatedAt, ExpiresAt: doc.Expire, UserStamp: doc.UserStamp,
-	}, nil
+	if err != nil {
+		return grants.Session{}, fmt.Errorf("decode session: %w", err)
+	}
+	session := grants.Session{Username: doc.Username, CreatedAt: doc.CreatedAt, ExpiresAt: doc.Expire, UserStamp: doc.UserStamp}
+	copy(session.Digest[:], doc.Digest)
+	return session, nil
 }
 
 // DeleteSession implements [grants.Sessions].

@@ -12,19 +12,19 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// SessionsOf implements [grants.SignIns].
+// SessionsOf implements [grants.SignIns]. A session that cannot be read is not in it.
 func (s *Store) SessionsOf(ctx context.Context, username string) (list []grants.Session, err error) {
 	if !utf8.ValidString(username) {
 		return nil, nil
 	}
 	err = s.do(ctx, "read sessions of user", func(ctx context.Context) error {
 		newestFirst := bson.D{{Key: "createdAt", Value: -1}, {Key: "_id", Value: -1}}
-		docs, err := findAll[sessionDoc](ctx, s.sessions, bson.D{{Key: "username", Value: username}}, options.Find().SetSort(newestFirst))
+		docs, err := findAll[bson.Raw](ctx, s.sessions, bson.D{{Key: "username", Value: username}}, options.Find().SetSort(newestFirst))
 		list = make([]grants.Session, 0, len(docs))
-		for _, doc := range docs {
-			session := grants.Session{Username: doc.Username, CreatedAt: doc.CreatedAt, ExpiresAt: doc.Expire, UserStamp: doc.UserStamp}
-			copy(session.Digest[:], doc.Digest)
-			list = append(list, session)
+		for _, raw := range docs {
+			if session, err := storedSession(raw); err == nil {
+				list = append(list, session)
+			}
 		}
 		return err
 	})
@@ -56,7 +56,9 @@ func (s *Store) FamiliesOf(ctx context.Context, username string, each func([]gra
 			for more = cursor.Next(ctx); more; more = cursor.Next(ctx) {
 				var doc grantDoc
 				if cursor.Decode(&doc) == nil {
-					some = append(some, doc.family(secret.Digest{}))
+					if f, err := doc.family(secret.Digest{}); err == nil {
+						some = append(some, f)
+					}
 				}
 				if cursor.RemainingBatchLength() == 0 {
 					break

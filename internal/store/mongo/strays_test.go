@@ -178,7 +178,7 @@ func TestStraysInTheTrail(t *testing.T) {
 			}
 		}
 		check.Equal(t, "readable entries", readable, 6)
-		_, err = s.SweepAudit(t.Context(), time.Now().Add(time.Hour))
+		_, err = s.SweepAudit(t.Context(), time.Now().Add(time.Hour), time.Now().Add(time.Hour))
 		check.OK(t, err)
 		changeTo(t, s, 7)
 		check.OK(t, starts.Refresh(t.Context()))

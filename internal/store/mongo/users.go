@@ -49,8 +49,8 @@ func (s *Store) User(ctx context.Context, name string) (grants.User, error) {
 func storedUser(raw bson.Raw) grants.StoredUser {
 	var doc userDoc
 	err := bson.Unmarshal(raw, &doc)
-	if year := max(doc.CreatedAt.Year(), doc.NotBefore.Year()); err == nil && year > 9999 { // JSON cannot show it
-		err = fmt.Errorf("a time in the year %d", year)
+	if err == nil {
+		err = checkTimes(doc.CreatedAt, doc.NotBefore)
 	}
 	if err != nil {
 		return grants.StoredUser{User: grants.User{Name: idText(raw)}, Err: fmt.Errorf("%w: %w", grants.ErrUnreadableUser, err)}

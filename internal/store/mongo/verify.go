@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 )
 
 // CheckStatus is the outcome of one [Check].
@@ -177,7 +178,7 @@ func (v *verifier) fail(number int, format string, args ...any) {
 
 // run runs one step of the checks. If the server does not answer it, or closes the connection, and
 // answers a ping right afterwards, the current check has failed. The error is one that ends all
-// checks.
+// checks: the server is away, or a command was not sent, which says nothing about the server.
 //
 // In a scratch collection a step that has begun runs to its end, also when ctx ends: a write that was
 // abandoned could arrive after the collection is dropped, and create it again.
@@ -190,7 +191,7 @@ func (v *verifier) run(ctx context.Context, step func(context.Context) error) er
 	if ctx.Err() != nil {
 		return errors.Join(ctx.Err(), err)
 	}
-	if err == nil || isAnswer(err) || v.store.Ping(ctx) != nil {
+	if err == nil || isAnswer(err) || isUnsent(err) || v.store.Ping(ctx) != nil {
 		return err
 	}
 	v.fail(v.current, "no answer: %v", err)
@@ -222,7 +223,14 @@ func (v *verifier) refused(number int, status CheckStatus, err error) error {
 // isAnswer reports whether the error is the server's answer, and not one of the connection.
 func isAnswer(err error) bool {
 	var answer mongo.ServerError
-	return errors.As(err, &answer) && !mongo.IsNetworkError(err) && !mongo.IsTimeout(err)
+	return errors.As(err, &answer) && !mongo.IsNetworkError(err) && !mongo.IsTimeout(err) && !isUnsent(err)
+}
+
+// isUnsent reports whether the command got no connection, because another command had failed and the
+// driver closed all. That is no answer, although the driver gives it the type of one.
+func isUnsent(err error) bool {
+	var cleared driver.RetryablePoolError
+	return errors.As(err, &cleared)
 }
 
 // report lists the checks by their numbers.

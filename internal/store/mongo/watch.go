@@ -20,9 +20,8 @@ func (s *Store) WatchPolicies(ctx context.Context, changed func()) error {
 	ctx = withOperation(ctx, "watch policies")
 	inserts := mongo.Pipeline{{{Key: "$match", Value: bson.D{{Key: "operationType", Value: "insert"}}}}} // the sweep deletes
 	stream, err := s.audit.Watch(ctx, inserts, options.ChangeStream().SetComment(comment(ctx)))
-	var refused mongo.ServerError
 	switch {
-	case errors.As(err, &refused):
+	case isAnswer(err): // a lost connection has the same type
 		return fmt.Errorf("%w: %w", clientcfg.ErrNoWatch, err)
 	case err != nil:
 		return fmt.Errorf("mongo: watch policies: %w", err)

@@ -11,6 +11,7 @@ func testAudit(t *testing.T, target Target) {
 	t.Helper()
 	t.Run("queries", func(t *testing.T) { auditQueries(t, target.fresh(t)) })
 	t.Run("the sweep takes what is old", func(t *testing.T) { auditSweep(t, target.fresh(t)) })
+	t.Run("the sweep takes what is dated wrong", func(t *testing.T) { auditSweepMisdated(t, target.fresh(t)) })
 	t.Run("the sweep takes many", func(t *testing.T) { auditSweepMany(t, target.fresh(t)) })
 	t.Run("the sweep takes what cannot be read", func(t *testing.T) { auditSweepUnreadable(t, target) })
 }
@@ -49,7 +50,7 @@ func auditSweep(t *testing.T, b Backend) {
 	write(t, b, 5)
 	sweep := func(before time.Time, want int) {
 		t.Helper()
-		n, err := b.SweepAudit(t.Context(), before)
+		n, err := b.SweepAudit(t.Context(), before, entryFor(200).At)
 		succeed(t, "sweep", err)
 		if n != want {
 			t.Errorf("the sweep removed %d entries, want %d", n, want)
@@ -69,11 +70,44 @@ func auditSweep(t *testing.T, b Backend) {
 	equal(t, "versions", []int64{6}, versions(audit(t, b, clientcfg.AuditQuery{})))
 }
 
+// auditSweepMisdated: the clocks of the writers of entries 3, 8 and 9 were wrong. None keeps the older
+// ones, nor takes younger ones with it: each goes with the next, and instances follow without reading all
+// again.
+func auditSweepMisdated(t *testing.T, b Backend) {
+	t.Helper()
+	for version := int64(1); version <= 9; version++ {
+		e := entryFor(version)
+		switch version {
+		case 3, 9:
+			e.At = Epoch.AddDate(50, 0, 0)
+		case 8:
+			e.At = Epoch.AddDate(-50, 0, 0)
+		}
+		appendEntry(t, b, e)
+	}
+	s, err := clientcfg.NewPolicySource(t.Context(), b, clientcfg.PolicyOptions{})
+	succeed(t, "start", err)
+	for _, step := range []struct{ before, oldest int64 }{{2, 2}, {3, 3}, {4, 3}, {5, 5}, {6, 6}, {7, 7}, {8, 9}} {
+		_, err := b.SweepAudit(t.Context(), entryFor(step.before).At, entryFor(9).At)
+		succeed(t, "sweep", err)
+		left := versions(audit(t, b, clientcfg.AuditQuery{}))
+		equal(t, "oldest left", step.oldest, left[len(left)-1])
+		equal(t, "newest left", int64(9), left[0])
+		before := s.Snapshot()
+		if refreshed(t, s) != before {
+			t.Error("an instance reads all again")
+		}
+	}
+	equal(t, "targets", foldedTo(t, 9).Targets, policies(t, b).Targets)
+	appendEntry(t, b, entryFor(10))
+	equal(t, "version of an instance", int64(10), refreshed(t, s).Version())
+}
+
 func auditSweepMany(t *testing.T, b Backend) {
 	t.Helper()
 	const n = 300
 	write(t, b, n)
-	removed, err := b.SweepAudit(t.Context(), entryFor(n).At)
+	removed, err := b.SweepAudit(t.Context(), entryFor(n).At, entryFor(n).At)
 	succeed(t, "sweep", err)
 	if removed != n-1 {
 		t.Errorf("the sweep removed %d entries of %d", removed, n-1)
@@ -88,13 +122,13 @@ func auditSweepUnreadable(t *testing.T, target Target) {
 	for _, spoil := range target.SpoilEntry {
 		b := target.fresh(t)
 		write(t, b, 40)
-		_, err := b.SweepAudit(t.Context(), entryFor(2).At) // folds
+		_, err := b.SweepAudit(t.Context(), entryFor(2).At, entryFor(100).At) // folds
 		succeed(t, "sweep", err)
 		for _, version := range []int64{2, 3, 5, 40} {
 			spoil(t, b, version)
 		}
 		for _, step := range []struct{ before, oldest int64 }{{3, 2}, {4, 2}, {5, 5}, {6, 5}, {7, 7}, {40, 40}} {
-			_, err = b.SweepAudit(t.Context(), entryFor(step.before).At)
+			_, err = b.SweepAudit(t.Context(), entryFor(step.before).At, entryFor(100).At)
 			succeed(t, "sweep", err)
 			left := versions(audit(t, b, clientcfg.AuditQuery{}))
 			if oldest := left[len(left)-1]; oldest < step.oldest || oldest > step.before {

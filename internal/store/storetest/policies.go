@@ -249,7 +249,7 @@ func policiesCancelled(t *testing.T, b Backend) {
 	failWith(t, "PolicyEntries", context.Canceled, err)
 	_, err = b.Audit(ctx, clientcfg.AuditQuery{})
 	failWith(t, "Audit", context.Canceled, err)
-	_, err = b.SweepAudit(ctx, Epoch.AddDate(10, 0, 0))
+	_, err = b.SweepAudit(ctx, Epoch.AddDate(10, 0, 0), Epoch.AddDate(10, 0, 0))
 	failWith(t, "SweepAudit", context.Canceled, err)
 	failWith(t, "AppendPolicyEntry", context.Canceled, b.AppendPolicyEntry(ctx, entryFor(2)))
 	equal(t, "policies", foldedTo(t, 1), policies(t, b))

@@ -64,7 +64,7 @@ func policyReaders(t *testing.T, b Backend) {
 		for version := int64(1); version <= last; version++ {
 			err := b.AppendPolicyEntry(t.Context(), entryFor(version))
 			if err == nil && version%20 == 0 {
-				_, err = b.SweepAudit(t.Context(), entryFor(version-10).At)
+				_, err = b.SweepAudit(t.Context(), entryFor(version-10).At, entryFor(version).At)
 			}
 			if err != nil {
 				written <- err

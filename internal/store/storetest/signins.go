@@ -14,6 +14,7 @@ import (
 func testSignIns(t *testing.T, target Target) {
 	t.Helper()
 	t.Run("lists", func(t *testing.T) { listSignIns(t, target) })
+	t.Run("times that JSON cannot show", func(t *testing.T) { wrongTimes(t, target.fresh(t)) })
 	t.Run("many families", func(t *testing.T) { manyFamilies(t, target.fresh(t)) })
 }
 
@@ -92,6 +93,43 @@ func manyFamilies(t *testing.T, b Backend) {
 	})
 	succeed(t, "families", err)
 	equal(t, "families", number/2, len(seen))
+}
+
+// wrongTimes: a record with a time that no release writes cannot be read. It takes only itself out.
+func wrongTimes(t *testing.T, b Backend) {
+	t.Helper()
+	ctx := t.Context()
+	for i, wrong := range []time.Time{Epoch.AddDate(9000, 0, 0), Epoch.AddDate(-9000, 0, 0), Epoch.AddDate(1_000_000, 0, 0)} {
+		user := fmt.Sprint("user ", i)
+		f, s, a := family("bad "+user), sessionOf(user, 1), agreement(user, "bad")
+		if f.ExpiresAt, s.ExpiresAt, a.ExpiresAt = wrong, wrong, wrong; i == 1 { // MongoDB removes what has expired
+			f, s, a = family("bad "+user), sessionOf(user, 1), agreement(user, "bad")
+			f.AuthTime, s.CreatedAt, a.UsedAt = wrong, wrong, wrong
+		}
+		good := family("good " + user)
+		f.Username, good.Username = user, user
+		succeed(t, "create", errors.Join(b.CreateFamily(ctx, f), b.CreateFamily(ctx, good),
+			b.CreateSession(ctx, s, mostSessions), b.CreateSession(ctx, sessionOf(user, 2), mostSessions),
+			b.PutAgreement(ctx, a), b.PutAgreement(ctx, agreement(user, "good"))))
+		_, noFamily := b.Family(ctx, f.Digest)
+		_, noSession := b.Session(ctx, s.Digest)
+		_, noAgreement := b.Agreement(ctx, user, "bad")
+		for _, err := range []error{noFamily, noSession, noAgreement} {
+			if err == nil || errors.Is(err, grants.ErrNotFound) {
+				t.Errorf("%v was read with the error %v", wrong, err)
+			}
+		}
+		good.Digest = secret.Digest{}
+		succeed(t, "families", b.FamiliesOf(ctx, user, func(some []grants.Family) error {
+			equal(t, "families", []grants.Family{good}, some)
+			return nil
+		}))
+		list, err := b.SessionsOf(ctx, user)
+		succeed(t, "sessions", err)
+		equal(t, "sessions", []grants.Session{sessionOf(user, 2)}, list)
+		equal(t, "agreements", []grants.Agreement{agreement(user, "good")}, agreementsOf(t, b, user))
+		succeed(t, "sign out", b.DeleteSession(ctx, s.Digest))
+	}
 }
 
 func pagesOfUsers(t *testing.T, b Backend) {

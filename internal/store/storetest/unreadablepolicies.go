@@ -41,7 +41,7 @@ func policiesOfAnotherTrail(t *testing.T, target Target) {
 	if s.Snapshot() != adopted {
 		t.Error("the same policies are read again and again")
 	}
-	_, err = now.SweepAudit(t.Context(), entryFor(9).At)
+	_, err = now.SweepAudit(t.Context(), entryFor(9).At, entryFor(9).At)
 	succeed(t, "sweep", err)
 	equal(t, "note after the sweep", "of the new trail", noteOf())
 	appendEntry(t, now, entryFor(4))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,7 +139,6 @@ const pollEvery = 25 * time.Millisecond
 // until they have them, then some that none is asked for, for the processor time.
 func (w *world) measureRegistrations(ctx context.Context, s *store, all []*instance, idle float64, name string) error {
 	var took []float64
-	form := url.Values{"grant_type": {"client_credentials"}}
 	for i := range w.sizes.registrations {
 		made, err := s.register(ctx, fmt.Sprint("polled-", i))
 		if err != nil {
@@ -149,7 +147,7 @@ func (w *world) measureRegistrations(ctx context.Context, s *store, all []*insta
 		registered := time.Now()
 		err = onAll(all, func(i *instance) error {
 			return until(ctx, func() (bool, error) {
-				_, status, err := i.token(ctx, made, form)
+				_, status, err := i.token(ctx, made, ownToken)
 				return status == http.StatusOK, err
 			})
 		})

@@ -163,14 +163,25 @@ type tokens struct {
 
 // token sends a token request and returns its status.
 func (i *instance) token(ctx context.Context, as credentials, form url.Values) (t tokens, status int, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, i.url+"/token", strings.NewReader(form.Encode()))
+	req, err := i.tokenRequest(ctx, as, form)
 	if err != nil {
 		return t, 0, err
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.SetBasicAuth(as.ID, as.Secret)
 	status, err = answer(req, &t)
 	return t, status, err
+}
+
+// ownToken asks for a token for the client itself.
+var ownToken = url.Values{"grant_type": {"client_credentials"}}
+
+func (i *instance) tokenRequest(ctx context.Context, as credentials, form url.Values) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, i.url+"/token", strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.SetBasicAuth(as.ID, as.Secret)
+	return req, nil
 }
 
 // client keeps enough connections open for all that this program sends at once.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,10 +24,15 @@ func (w *world) measurePoliciesOf(ctx context.Context, r *release, kind string, 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.drop(ctx)) }()
-	if _, err := s.fill(ctx, "-clients=1000", "-policies="+strconv.Itoa(n)); err != nil {
+	others := min(n, 1000) - 1
+	if _, err := s.fill(ctx, "-clients="+strconv.Itoa(others), "-policies="+strconv.Itoa(n)); err != nil {
 		return err
 	}
 	operator, err := s.register(ctx, "operator", "--admin")
+	if err != nil {
+		return err
+	}
+	polled, err := s.register(ctx, clientID(others)) // it has a policy, as the others
 	if err != nil {
 		return err
 	}
@@ -49,46 +53,58 @@ func (w *world) measurePoliciesOf(ctx context.Context, r *release, kind string, 
 	if err != nil {
 		return err
 	}
-	t, status, err := first.token(ctx, operator, url.Values{"grant_type": {"client_credentials"}})
+	t, status, err := first.token(ctx, operator, ownToken)
 	if err != nil || status != http.StatusOK {
 		return fmt.Errorf("a token for the operator: status %d: %w", status, err)
 	}
-	return w.measureChanges(ctx, s, all, &changer{bearer: t.Access, policies: min(n, 1000)}, idle, name)
+	return w.measureChanges(ctx, s, all, &changer{bearer: t.Access, polled: polled, others: others}, idle, name)
 }
 
 // changer changes policies over the admin API of the first instance.
 type changer struct {
-	bearer   string
-	policies int
-	made     int
+	bearer string
+	polled credentials // of the client that instances are asked for
+	others int         // clients that are not
+	made   int
 }
 
-// change gives the next client another limit, and returns the version of all policies after it.
-func (c *changer) change(ctx context.Context, on *instance) (version int64, err error) {
+// changePolled gives the polled client another limit, which no poll reaches, and returns it.
+func (c *changer) changePolled(ctx context.Context, on *instance) (requests int, err error) {
 	c.made++
-	id, body := fmt.Sprintf("client-%07d", c.made%c.policies), fmt.Sprintf(`{"user":[{"requests":%d,"window":"60s"}]}`, 1000+c.made)
+	requests = 1_000_000 + c.made
+	return requests, c.put(ctx, on, c.polled.ID, "client", requests)
+}
+
+// change gives the next client another limit.
+func (c *changer) change(ctx context.Context, on *instance) error {
+	c.made++
+	return c.put(ctx, on, clientID(c.made%c.others), "user", 1000+c.made)
+}
+
+// clientID is the ID that the filler gives to the client of that number.
+func clientID(i int) string { return fmt.Sprintf("client-%07d", i) }
+
+// put sets the policy of a client: one limit, of its users or of its own.
+func (c *changer) put(ctx context.Context, on *instance, id, of string, requests int) error {
+	body := fmt.Sprintf(`{%q:[{"requests":%d,"window":"60s"}]}`, of, requests)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, on.admin+adminapi.Prefix+"/policies/"+id, strings.NewReader(body))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.bearer)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("If-Match", "*")
-	var p adminapi.PolicyView
-	status, err := answer(req, &p)
+	status, err := answer(req, nil)
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("PUT a policy: status %d", status)
 	}
-	return p.Meta.Version, err
+	return err
 }
 
-// revision begins the line of the metric for the version of the policies in force. To ask the admin API for
-// a policy would have the instance read the newest ones first.
-const revision = `oauth_config_revision{config="policies"} `
-
-// inForce reports whether an instance goes by the policies of a version.
-func (i *instance) inForce(ctx context.Context, version int64) (bool, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, i.admin+"/metrics", http.NoBody)
+// inForce reports whether an instance decides by that limit of a client: a token request is answered with the
+// limits that it was counted against. It reads no policies, as requests to the admin API do.
+func (i *instance) inForce(ctx context.Context, as credentials, requests int) (bool, error) {
+	req, err := i.tokenRequest(ctx, as, ownToken)
 	if err != nil {
 		return false, err
 	}
@@ -96,15 +112,14 @@ func (i *instance) inForce(ctx context.Context, version int64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
+	_, err = io.Copy(io.Discard, res.Body)
+	if err = errors.Join(err, res.Body.Close()); err != nil {
 		return false, err
 	}
-	_, rest, _ := strings.Cut(string(text), "\n"+revision)
-	line, _, _ := strings.Cut(rest, "\n")
-	now, err := strconv.ParseFloat(line, 64)
-	return now >= float64(version), err
+	if res.StatusCode != http.StatusOK {
+		return false, fmt.Errorf("a token for %s: status %d", as.ID, res.StatusCode)
+	}
+	return strings.Contains(res.Header.Get("RateLimit-Policy"), fmt.Sprintf(";q=%d;", requests)), nil
 }
 
 // measureChanges changes policies, one after the other: first some that all instances are asked for until they
@@ -113,14 +128,14 @@ func (w *world) measureChanges(ctx context.Context, s *store, all []*instance, c
 	var answered, took []float64
 	for range w.sizes.registrations {
 		began := time.Now()
-		version, err := c.change(ctx, all[0])
+		requests, err := c.changePolled(ctx, all[0])
 		if err != nil {
 			return err
 		}
 		changed := time.Now()
 		answered = append(answered, changed.Sub(began).Seconds())
 		if err := onAll(all, func(i *instance) error {
-			return until(ctx, func() (bool, error) { return i.inForce(ctx, version) })
+			return until(ctx, func() (bool, error) { return i.inForce(ctx, c.polled, requests) })
 		}); err != nil {
 			return err
 		}
@@ -134,10 +149,7 @@ func (w *world) measureChanges(ctx context.Context, s *store, all []*instance, c
 	if err != nil {
 		return err
 	}
-	err = s.measureQuiet(ctx, all, w.sizes.quiet, idle, name, func(int) error {
-		_, err := c.change(ctx, all[0])
-		return err
-	})
+	err = s.measureQuiet(ctx, all, w.sizes.quiet, idle, name, func(int) error { return c.change(ctx, all[0]) })
 	if err != nil {
 		return err
 	}

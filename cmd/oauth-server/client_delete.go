@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/registry"
+)
+
+func newClientDelete(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "delete ID", Short: "Delete a client", Args: takes("ID"),
+		Long: `Delete a client. Nothing is issued to it any more, and what was issued to it is worthless.
+
+What operators have set about its limits stays, for a client that is registered with the same ID: a policy,
+limits of single users, a candidate. If there is any of it, the command says so, with the commands that
+remove it.`,
+	}
+	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
+		left, _ := r.LimitsOf(ctx, args[0]) // if that is not known, nothing is said
+		if err := r.DeleteClient(ctx, args[0]); err != nil {
+			return clientError(args[0], err)
+		}
+		if removals := removals(args[0], &left); len(removals) > 0 {
+			c.note("Limits of client %s stay, for a client that is registered with the same ID. Remove them with:\n  %s",
+				args[0], strings.Join(removals, "\n  "))
+		}
+		return c.answer(map[string]any{"client_id": args[0], "deleted": true}, "deleted client "+args[0])
+	})
+}
+
+// removals are the commands that remove the limits of a client.
+func removals(id string, l *registry.Limits) (commands []string) {
+	if l.Policy {
+		commands = append(commands, "oauth-server limits unset "+shellWord(id))
+	}
+	for _, name := range l.Users {
+		commands = append(commands, fmt.Sprintf("oauth-server limits unset %s --%s %s", shellWord(id), forUser, shellWord(name)))
+	}
+	if more := l.Overrides - len(l.Users); more > 0 && len(l.Users) > 0 {
+		commands = append(commands, fmt.Sprintf("... and so on for %d more, which this shows: oauth-server limits get %s", more, shellWord(id)))
+	}
+	if l.Candidate {
+		commands = append(commands, "oauth-server limits candidate drop "+shellWord(id))
+	}
+	return commands
+}
+
+// shellWord quotes a text so that a shell takes it for one word.
+func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/app"
+	"oauth-server/internal/check"
+	"oauth-server/internal/config"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/secret"
+)
+
+// TestSignInsByID: their IDs are completed, and no ID, as of a variable of a shell that is not set, is refused.
+func TestSignInsByID(t *testing.T) {
+	data := storeFile(t)
+	on := func(args string) []string { return strings.Split(args+" --data "+data, " ") }
+	for _, step := range []string{"client create shop --grant client_credentials", "user create ada --password-stdin"} {
+		_, stderr, status := run(t, adaPassword, on(step)...)
+		check.Equal(t, step+": "+stderr, status, exitOK)
+	}
+	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Second)
+	store, err := app.OpenStore(ctx, config.Store{Embedded: &config.Embedded{Path: data}})
+	check.OK(t, err)
+	u, err := store.User(ctx, "ada")
+	check.OK(t, err)
+	shop, err := store.Client(ctx, "shop")
+	check.OK(t, err)
+	check.OK(t, store.CreateSession(ctx, grants.Session{
+		Digest: secret.DigestOf("cookie"), Username: "ada", CreatedAt: now, ExpiresAt: now.Add(time.Hour), UserStamp: u.Stamp.Carried(),
+	}, 9))
+	check.OK(t, store.CreateFamily(ctx, grants.Family{
+		Authorization: grants.Authorization{ClientID: "shop", Username: "ada", Family: "f-1", AuthTime: now, UserStamp: u.Stamp.Carried()},
+		Digest:        secret.DigestOf("f"), Generation: 1, IssuedAt: now, ExpiresAt: now.Add(time.Hour), ClientStamp: shop.Stamp.Carried(),
+	}))
+	check.OK(t, store.Close())
+
+	for _, args := range []string{
+		"user sessions ada --end=", "user families ada --revoke=", "user sessions ada --end x --end-all", "user families ada --revoke x --revoke-all",
+		"client list --grant=", "client list --grant implicit",
+	} {
+		_, stderr, status := run(t, "", on(args)...)
+		check.Equal(t, args+": "+stderr, status, exitUsage)
+	}
+	offered := func(command, flag string) string {
+		stdout, _, _ := run(t, "", "__complete", "user", command, "ada", "--data", data, flag, "")
+		id, _, _ := strings.Cut(stdout, "\n")
+		return id
+	}
+	check.Equal(t, "family", offered("families", "--revoke"), "f-1")
+	session := offered("sessions", "--end")
+	for args, says := range map[string]string{
+		"user sessions ada --end " + session: "ended 1 sessions of user ada", "user families ada --revoke f-1": "ended 1 families of user ada",
+		"client list --grant client_credentials": "shop",
+	} {
+		stdout, stderr, status := run(t, "", on(args)...)
+		if status != exitOK || !strings.Contains(stdout, says) {
+			t.Errorf("%s: status %d: %s%s", args, status, stdout, stderr)
+		}
+	}
+	stdout, _, _ := run(t, "", on("client list --grant password")...)
+	check.Equal(t, "clients with another grant", strings.Contains(stdout, "shop"), false)
+}

@@ -1,0 +1,26 @@
+package admin_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/check"
+)
+
+// TestNamesThatAreTaken: the answer says by what.
+func TestNamesThatAreTaken(t *testing.T) {
+	w := newWorld(t)
+	const password = `"password": "correct horse battery staple"`
+	w.post("/users", `{"username": "grace", `+password+`}`).is(http.StatusCreated)
+	for _, tt := range []struct{ path, body, says string }{
+		{"/clients", `{"client_id": "shop"}`, "there is a client of this ID already"},
+		{"/clients", `{"client_id": "grace"}`, "there is a user of this name: "},
+		{"/users", `{"username": "grace", ` + password + `}`, `there is the user "grace" already`},
+		{"/users", `{"username": "GRACE", ` + password + `}`, `there is the user "grace" already`},
+		{"/users", `{"username": "shop", ` + password + `}`, "there is a client of this name: "},
+	} {
+		a := w.post(tt.path, tt.body).is(http.StatusConflict)
+		check.Equal(t, tt.body, strings.HasPrefix(a.at("detail").(string), tt.says), true)
+	}
+}

@@ -1,0 +1,72 @@
+package clientcfg_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"oauth-server/internal/clientcfg"
+)
+
+// BenchmarkTier is changes where 100,000 policies have a tier. To remove some is dearest: it looks at all
+// policies, once.
+func BenchmarkTier(b *testing.B) {
+	const removed = 100
+	store := &policyStore{}
+	changes := []clientcfg.Change{stored("tiers/gold", `{"user":[{"requests":9}]}`), stored("tiers/none", `{}`)}
+	var removals []clientcfg.Change
+	for i := range removed {
+		target := fmt.Sprintf("tiers/unused-%03d", i)
+		changes, removals = append(changes, stored(target, `{}`)), append(removals, stored(target, "null"))
+	}
+	for i := range clientcfg.MaxPolicies {
+		changes = append(changes, stored(fmt.Sprintf("policies/client-%06d", i), `{"tier":"gold"}`))
+	}
+	for part := range slices.Chunk(changes, 1000) {
+		store.put(part...)
+	}
+	s, err := clientcfg.NewPolicySource(context.Background(), store, clientcfg.PolicyOptions{Base: fileSettings()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := s.Snapshot()
+	for _, tt := range []struct {
+		name    string
+		changes []clientcfg.Change
+	}{
+		{"changed", []clientcfg.Change{stored("tiers/gold", `{"user":[{"requests":8}]}`)}},
+		{"removed", []clientcfg.Change{stored("tiers/none", "null")}},
+		{fmt.Sprint(removed, " removed"), removals},
+		{"override", []clientcfg.Change{stored("overrides/client-000007 ada", `{"user":[{"requests":8}]}`)}},
+		{"of a policy", []clientcfg.Change{stored("policies/client-000007", `{"tier":"none"}`)}},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := p.Apply(entry(p.Version()+1, tt.changes...)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run(fmt.Sprint("concerned by ", removed), func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			p.Concerned(removals)
+		}
+	})
+	for i := range removed {
+		store.put(temporary(fmt.Sprintf("tiers/brief-%03d", i), `{}`, "null")...)
+	}
+	store.put(stored("policies/client-000007", `{"tier":"brief-007"}`))
+	if err := s.Refresh(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	b.Run(fmt.Sprint("one end of ", removed, " stuck"), func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			s.Snapshot().Ending(func(string, *clientcfg.End) bool { return true })
+		}
+	})
+}

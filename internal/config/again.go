@@ -1,0 +1,60 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"oauth-server/internal/fielderr"
+	"oauth-server/internal/strict"
+)
+
+// ReadAgain returns the content of a configuration file that may have changed, unless it is larger than any
+// real one. What is not a regular file is an error: a pipe has nothing any more once it was read, and without
+// a writer it would block.
+func ReadAgain(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the operator names the file
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errIrregular(path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return readOpen(f, maxFileSize)
+}
+
+func errIrregular(path string) error {
+	return fmt.Errorf("%s is not a regular file, and only such a file can be read again", path)
+}
+
+// checkRegular refuses files that the configuration names and that cannot be read again.
+func (c *Config) checkRegular() (es fielderr.Errors) {
+	mongo := *cmp.Or(c.Store.MongoDB, &MongoDB{})
+	for _, f := range [][2]string{
+		{"store.mongodb.uri_file", mongo.URIFile},
+		{"tls.cert_file", c.TLS.CertFile},
+		{"tls.key_file", c.TLS.KeyFile},
+		{"admin_tls.cert_file", c.AdminTLS.CertFile},
+		{"admin_tls.key_file", c.AdminTLS.KeyFile},
+		{"admin_client_ca", c.AdminClientCA},
+		{"keys.secret_file", c.Keys.SecretFile},
+		{"keys.second_secret_file", c.Keys.SecondSecretFile},
+	} {
+		if info, err := os.Stat(f[1]); err == nil && !info.Mode().IsRegular() {
+			es.Add(f[0], "%v", errIrregular(f[1]))
+		}
+	}
+	return es
+}
+
+// SetsNothing reports whether a file has no setting at all: it is empty, or has comments only.
+func SetsNothing(text []byte) bool {
+	v, problems := strict.ParseYAML("", text)
+	return v == nil && problems == nil
+}

@@ -1,0 +1,192 @@
+package embedded
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/keys"
+)
+
+// put writes a file in a place of its own.
+func put(t *testing.T, content []byte) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "data.db")
+	check.OK(t, os.WriteFile(path, content, 0o600))
+	return path
+}
+
+// branchOf returns where a branch page is in a file.
+func branchOf(t *testing.T, content []byte) (at int) {
+	t.Helper()
+	for at = 2 * os.Getpagesize(); at < len(content); at += os.Getpagesize() {
+		id, kind := binary.NativeEndian.Uint64(content[at:]), binary.NativeEndian.Uint16(content[at+8:])
+		if kind == branchPage && id == uint64(at/os.Getpagesize()) {
+			return at
+		}
+	}
+	t.Fatal("there is no branch page: the test is blind")
+	return 0
+}
+
+// freeListOf returns where the list of free pages is in a file.
+func freeListOf(t *testing.T, content []byte) (at int) {
+	t.Helper()
+	var newest uint64
+	for head := range 2 {
+		field := func(at int) uint64 {
+			return binary.NativeEndian.Uint64(content[head*os.Getpagesize()+pageHeader+at:])
+		}
+		if field(48) >= newest {
+			newest, at = field(48), int(field(32))*os.Getpagesize()
+		}
+	}
+	if n := binary.NativeEndian.Uint16(content[at+10:]); n == 0 || n == manyFree {
+		t.Fatalf("%d pages are free: the test is blind", n)
+	}
+	return at
+}
+
+// TestInspectRefusesWhatBboltFollows: pages that refer to each other in a circle, and to pages outside of the
+// file or of other kinds. bbolt's cursor does not come back from some of them.
+func TestInspectRefusesWhatBboltFollows(t *testing.T) {
+	path, _, _ := filled(t)
+	whole, err := os.ReadFile(path)
+	check.OK(t, err)
+	at := branchOf(t, whole)
+	own := uint64(at / os.Getpagesize())
+	second := at + pageHeader + pageElement
+	list := freeListOf(t, whole)
+	free := binary.NativeEndian.Uint16(whole[list+10:])
+	child := int(binary.NativeEndian.Uint64(whole[second-pageElement+8:])) * os.Getpagesize()
+	check.Equal(t, "kind of the first child", binary.NativeEndian.Uint16(whole[child+8:]), uint16(leafPage))
+	last := child + pageHeader + pageElement*(int(binary.NativeEndian.Uint16(whole[child+10:]))-1)
+	lastKey := last + int(binary.NativeEndian.Uint32(whole[last+4:]))
+	for _, tt := range []struct {
+		name string
+		do   func(b []byte)
+	}{
+		{"its own child", func(b []byte) { binary.NativeEndian.PutUint64(b[second+8:], own) }},
+		{"one child twice", func(b []byte) { copy(b[second+8:second+16], b[second+8-pageElement:]) }},
+		{"a header as a child", func(b []byte) { binary.NativeEndian.PutUint64(b[second+8:], 0) }},
+		{"a child after the end", func(b []byte) { binary.NativeEndian.PutUint64(b[second+8:], 1<<40) }},
+		{"a key after the end", func(b []byte) { binary.NativeEndian.PutUint32(b[second:], 1<<31) }},
+		{"a key that is long", func(b []byte) { binary.NativeEndian.PutUint32(b[second+4:], 1<<31) }},
+		{"many elements", func(b []byte) { binary.NativeEndian.PutUint16(b[at+10:], 1<<15) }},
+		{"no elements", func(b []byte) { binary.NativeEndian.PutUint16(b[at+10:], 0) }},
+		{"many pages", func(b []byte) { binary.NativeEndian.PutUint32(b[at+12:], 1<<31) }},
+		{"another number", func(b []byte) { b[at]++ }},
+		{"of no kind", func(b []byte) { b[at+8] = 0x20 }},
+		{"a list of free pages in the tree", func(b []byte) { b[at+8] = freePage }},
+		{"a page that is used and free", func(b []byte) {
+			binary.NativeEndian.PutUint64(b[list+pageHeader+8*int(free):], own)
+			binary.NativeEndian.PutUint16(b[list+10:], free+1)
+		}},
+		{"a page that is neither", func(b []byte) { binary.NativeEndian.PutUint16(b[list+10:], free-1) }},
+		{"a key of the next page", func(b []byte) { b[lastKey] = 0xFF }},
+	} {
+		damaged := bytes.Clone(whole)
+		tt.do(damaged)
+		if _, err := Inspect(t.Context(), put(t, damaged)); !errors.Is(err, ErrCorrupt) || errors.Is(err, errPanicked) {
+			t.Errorf("%s: Inspect() = %v, want ErrCorrupt", tt.name, err)
+		}
+	}
+}
+
+// TestInspectEndsOnEveryFlip changes one byte after the other, and compares with what bbolt's own check says
+// of files in which Inspect finds nothing.
+func TestInspectEndsOnEveryFlip(t *testing.T) {
+	path, _, _ := filled(t)
+	var backup bytes.Buffer
+	check.OK(t, CopyFile(t.Context(), path, &backup))
+	whole := backup.Bytes()
+	path = put(t, whole)
+	refused, passed := 0, 0
+	for at := 2 * os.Getpagesize(); at < len(whole); at += 1 + len(whole)/2000 {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		check.OK(t, err)
+		_, err = f.WriteAt([]byte{whole[at] ^ 0x41}, int64(at))
+		check.OK(t, err)
+		_, err = Inspect(t.Context(), path)
+		switch {
+		case err == nil:
+			passed++
+			if err := bboltCheck(t, path); err != nil {
+				t.Errorf("byte %d: bbolt finds %v", at, err)
+			}
+		case !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrForeign) && !errors.Is(err, ErrNewerFormat),
+			errors.Is(err, errPanicked), strings.Contains(err.Error(), "goroutine"):
+			t.Errorf("byte %d: %v", at, err)
+		default:
+			refused++
+		}
+		_, err = f.WriteAt(whole[at:at+1], int64(at))
+		check.OK(t, errors.Join(err, f.Close()))
+	}
+	t.Logf("of %d files %d are refused", refused+passed, refused)
+	if refused == 0 || passed == 0 {
+		t.Errorf("%d are refused, %d are not: the test is blind", refused, passed)
+	}
+}
+
+// bboltCheck returns the first error of bbolt's own check.
+func bboltCheck(t *testing.T, path string) (found error) {
+	t.Helper()
+	err := readFile(path, Options{LockTimeout: DefaultLockTimeout}, func(tx *bolt.Tx, _ *os.File) error {
+		for err := range tx.Check() {
+			found = errors.Join(found, err)
+		}
+		return nil
+	})
+	return errors.Join(found, err)
+}
+
+// TestInspectRefusesWhatNoServerStartsWith: the file is whole, but what a start reads is not.
+func TestInspectRefusesWhatNoServerStartsWith(t *testing.T) {
+	path, _, _ := filled(t)
+	s := mustOpen(t, path)
+	ring, err := keys.Open(t.Context(), s, keys.Options{Issuer: "https://as.example"})
+	check.OK(t, err)
+	list, err := s.Keys(t.Context())
+	check.OK(t, err)
+	_, err = keys.OpenMAC(t.Context(), s, keys.Secrets{}, nil)
+	check.OK(t, errors.Join(err, s.Close()))
+	check.Equal(t, "keys", len(list), 1)
+	check.Equal(t, "keys that are not encrypted", len(ring.InClear()), 1)
+	whole, err := os.ReadFile(path)
+	check.OK(t, err)
+	_, err = Inspect(t.Context(), path)
+	check.OK(t, err)
+	for _, tt := range []struct {
+		name   string
+		change func(tx *bolt.Tx) error
+	}{
+		{"a signing key that is no JSON", func(tx *bolt.Tx) error { return tx.Bucket(buckets[signingKeys]).Put([]byte("ES256/9"), []byte("{")) }},
+		{"a signing key without a key", func(tx *bolt.Tx) error {
+			return tx.Bucket(buckets[signingKeys]).Put([]byte("ES256/9"), []byte(`{"kid":"a","alg":"ES256"}`))
+		}},
+		{"an encrypted key that is cut", func(tx *bolt.Tx) error {
+			return tx.Bucket(buckets[signingKeys]).Put([]byte("ES256/9"), []byte(`{"kid":"a","alg":"ES256","private_key":"ZW5jMQ=="}`))
+		}},
+		{"a key of the MAC that is cut", func(tx *bolt.Tx) error { return tx.Bucket(buckets[settings]).Put(sharedKey("mac"), []byte("mac1")) }},
+		{"no revision of the clients", func(tx *bolt.Tx) error { return tx.Bucket(buckets[settings]).Delete(revisionKey) }},
+		{"a policy without its version", func(tx *bolt.Tx) error {
+			b, err := tx.CreateBucketIfNotExists(policiesBucket)
+			return errors.Join(err, b.Put([]byte("settings"), []byte("x")))
+		}},
+	} {
+		path := put(t, whole)
+		change(t, path, tt.change)
+		_, err := Inspect(t.Context(), path)
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: Inspect() = %v, want ErrCorrupt", tt.name, err)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package embedded
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	"oauth-server/internal/check"
+)
+
+func putAt(t *testing.T, path, content string) {
+	t.Helper()
+	check.OK(t, os.WriteFile(path, []byte(content), 0o600))
+}
+
+func TestReplace(t *testing.T) {
+	dir := t.TempDir()
+	data, kept := filepath.Join(dir, "data.db"), filepath.Join(dir, "kept")
+	putAt(t, filepath.Join(dir, "p"), "first")
+	there, err := Replace(data, filepath.Join(dir, "p"), kept)
+	check.OK(t, err)
+	check.Equal(t, "there was one", there, false)
+	putAt(t, filepath.Join(dir, "p"), "second")
+	there, err = Replace(data, filepath.Join(dir, "p"), kept)
+	check.OK(t, err)
+	check.Equal(t, "there was one", there, true)
+	putAt(t, filepath.Join(dir, "p"), "third")
+	if _, err := Replace(data, filepath.Join(dir, "p"), kept); !errors.Is(err, os.ErrExist) {
+		t.Errorf("over one that is kept: %v", err)
+	}
+	for path, want := range map[string]string{data: "second", kept: "first", filepath.Join(dir, "p"): "third"} {
+		got, err := os.ReadFile(path)
+		check.OK(t, err)
+		check.Equal(t, path, string(got), want)
+	}
+}
+
+func TestHold(t *testing.T) {
+	path, _, _ := filled(t)
+	held, err := Hold(path)
+	check.OK(t, err)
+	if _, err := Open(path, Options{}); !errors.Is(err, ErrLocked) {
+		t.Errorf("Open() of a file that is held: %v", err)
+	}
+	check.OK(t, held.Release())
+	mustOpen(t, path)
+	if _, err := Hold(path); !errors.Is(err, ErrLocked) {
+		t.Errorf("Hold() of a file that is open: %v", err)
+	}
+	dir := t.TempDir()
+	damaged, empty := filepath.Join(dir, "damaged.db"), filepath.Join(dir, "empty.db")
+	check.OK(t, os.WriteFile(damaged, written(t)[:5000], 0o600))
+	putAt(t, empty, "")
+	for _, path := range []string{damaged, empty, filepath.Join(dir, "none.db")} {
+		held, err := Hold(path)
+		check.OK(t, err)
+		check.OK(t, held.Release())
+	}
+}
+
+// TestHoldRefuses: what is no data file is not replaced by one.
+func TestHoldRefuses(t *testing.T) {
+	dir := t.TempDir()
+	text, link, other := filepath.Join(dir, "notes.txt"), filepath.Join(dir, "link.db"), filepath.Join(dir, "other.db")
+	putAt(t, text, "notes")
+	check.OK(t, os.Symlink(filepath.Join(dir, "none.db"), link))
+	change(t, other, func(tx *bolt.Tx) error {
+		_, err := tx.CreateBucket([]byte("x"))
+		return err
+	})
+	for _, path := range []string{text, link, other, dir} {
+		if _, err := Hold(path); !errors.Is(err, ErrForeign) {
+			t.Errorf("Hold(%s) = %v, want ErrForeign", path, err)
+		}
+	}
+}
+
+// TestReplaceEmpty: an empty file cannot be held, so what has become of it since is looked at.
+func TestReplaceEmpty(t *testing.T) {
+	for _, laidOut := range []bool{false, true} {
+		dir := t.TempDir()
+		data, prepared := filepath.Join(dir, "data.db"), filepath.Join(dir, "p")
+		putAt(t, data, "")
+		putAt(t, prepared, "new")
+		held, err := Hold(data)
+		check.OK(t, err)
+		if laidOut {
+			mustOpen(t, data)
+		}
+		if _, err := held.Replace(prepared, data+".kept"); errors.Is(err, errReplaced) != laidOut {
+			t.Errorf("laid out %v: %v", laidOut, err)
+		}
+	}
+}
+
+// TestReplaceIsUndone: after an error at any step the former file has its place, and nothing else is left but
+// what was prepared, if it was not moved.
+func TestReplaceIsUndone(t *testing.T) {
+	broken := errors.New("broken disk")
+	for _, there := range []bool{true, false} {
+		for fails := range 2 {
+			dir := t.TempDir()
+			data, prepared, kept := filepath.Join(dir, "data.db"), filepath.Join(dir, "p"), filepath.Join(dir, "kept")
+			putAt(t, prepared, "new")
+			want := []string{}
+			if there {
+				putAt(t, data, "former")
+				want = append(want, "data.db")
+			}
+			if fails == 0 || !there {
+				want = append(want, "p")
+			}
+			syncs := -1
+			_, err := replace(data, prepared, kept, func(string) error {
+				if syncs++; syncs == fails {
+					return broken
+				}
+				return nil
+			})
+			if !errors.Is(err, broken) {
+				t.Errorf("replace() = %v", err)
+			}
+			var left []string
+			entries, err := os.ReadDir(dir)
+			check.OK(t, err)
+			for _, e := range entries {
+				left = append(left, e.Name())
+			}
+			check.Equal(t, "files", left, want)
+			if there {
+				got, err := os.ReadFile(data)
+				check.OK(t, err)
+				check.Equal(t, "the data file", string(got), "former")
+			}
+		}
+	}
+}
+
+// TestReplaceTakesNoNewFile: a server that starts where no file was keeps the one that it makes.
+func TestReplaceTakesNoNewFile(t *testing.T) {
+	data, prepared := filepath.Join(t.TempDir(), "data.db"), put(t, written(t))
+	start := sync.OnceFunc(func() { mustOpen(t, data) })
+	there, err := replace(data, prepared, data+".kept", func(string) error {
+		start()
+		return nil
+	})
+	check.Equal(t, "there was one", there, false)
+	if !errors.Is(err, errReplaced) {
+		t.Errorf("replace() = %v", err)
+	}
+	if _, err := Open(data, Options{}); !errors.Is(err, ErrLocked) {
+		t.Errorf("Open() = %v: the server has another file", err)
+	}
+	_, err = os.Stat(prepared)
+	check.OK(t, err)
+}
+
+// TestTwoHold: of two restorations that hold one file, the second fails: the first may have let a server start.
+func TestTwoHold(t *testing.T) {
+	path, _, _ := filled(t)
+	for _, data := range []string{path, filepath.Join(t.TempDir(), "none.db")} {
+		one, err := Hold(data)
+		check.OK(t, err)
+		two, err := Hold(data)
+		check.OK(t, err)
+		for _, name := range []string{".one", ".two"} {
+			putAt(t, data+name, name)
+		}
+		_, err = one.Replace(data+".one", data+".kept1")
+		check.OK(t, err)
+		if _, err := two.Replace(data+".two", data+".kept2"); !errors.Is(err, errReplaced) {
+			t.Errorf("the second: %v", err)
+		}
+		check.OK(t, errors.Join(one.Release(), two.Release()))
+		got, err := os.ReadFile(data)
+		check.OK(t, err)
+		check.Equal(t, "the data file", string(got), ".one")
+	}
+}
+
+// TestPrepareWritesToItsOwnFileOnly: the name of the prepared file leads to another file meanwhile, as the account
+// that owns the directory can have it do to a restoration by root.
+func TestPrepareWritesToItsOwnFileOnly(t *testing.T) {
+	backup, _, _ := filled(t)
+	other, _, _ := filled(t)
+	before, err := os.ReadFile(other)
+	check.OK(t, err)
+	missing := filepath.Join(t.TempDir(), "none.db")
+	for name, swap := range map[string]func(name string) error{
+		"a link to it":        func(name string) error { return os.Symlink(other, name) },
+		"the file":            func(name string) error { return os.Link(other, name) },
+		"a link that dangles": func(name string) error { return os.Symlink(missing, name) },
+		"a link beside it": func(name string) error {
+			return errors.Join(os.Link(other, name+".other"), os.Symlink(filepath.Base(name)+".other", name))
+		},
+	} {
+		f, err := os.CreateTemp(t.TempDir(), "data.db.restore-*")
+		check.OK(t, err)
+		check.OK(t, CopyFile(t.Context(), backup, f))
+		check.OK(t, errors.Join(os.Remove(f.Name()), swap(f.Name())))
+		if err := restored.apply(f); err == nil {
+			t.Errorf("%s: it is written to", name)
+		}
+		check.OK(t, f.Close())
+	}
+	after, err := os.ReadFile(other)
+	check.OK(t, err)
+	check.Equal(t, "the other file is as it was", bytes.Equal(before, after), true)
+	if _, err := os.Stat(missing); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file is made where the link leads: %v", err)
+	}
+}
