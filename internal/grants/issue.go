@@ -40,6 +40,9 @@ func (s *Service) take(ctx context.Context, x *issuance) (TokenResponse, error) 
 		}
 		access, refresh, err = s.issue(ctx, x)
 	}
+	if errors.Is(err, ErrNotFound) {
+		err = s.reallyNotFound(ctx)
+	}
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return TokenResponse{}, fail(InvalidGrant, "The grant is not known, or has expired.")
