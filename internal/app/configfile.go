@@ -232,7 +232,7 @@ func (l *limiter) rebase(ctx context.Context, cfg *config.Config) error {
 // locksOut returns an error if policies lock out an operator's client that others do not, as for a change
 // by an operator.
 func (l *limiter) locksOut(before, after *clientcfg.PolicySnapshot) error {
-	if err := clientcfg.LockedOut(l.base.clients.Directory().All(), before, after); err != nil {
+	if err := l.base.clients.Directory().LockedOut(before, after); err != nil {
 		return fmt.Errorf("rate_limit: %w", err)
 	}
 	return nil
