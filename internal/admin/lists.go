@@ -173,7 +173,7 @@ func (s *Server) listClients(c *call) error {
 		out.Clients = append(out.Clients, showClient(cl, p, counts[cl.ID]))
 	}
 	if out.Next == "" {
-		out.Unregistered = p.Unregistered(d)
+		out.Unregistered = p.UnregisteredInFile(d)
 		out.Unreadable = registry.UnreadableOf(d, filter.Prefix)
 	}
 	return c.answer(out)

@@ -210,6 +210,15 @@ func (p *Compiled) Clients() iter.Seq[string] {
 	}
 }
 
+// Owners yields the clients that have anything of their own, a policy or overrides, in no order.
+func (p *Compiled) Owners() iter.Seq[string] { return p.byClient.Keys() }
+
+// Owns reports whether the client is one of the Owners.
+func (p *Compiled) Owns(clientID string) bool {
+	_, ok := p.byClient.Get(clientID)
+	return ok
+}
+
 // Len is how many clients have a policy of their own.
 func (p *Compiled) Len() int { return p.policies }
 
