@@ -73,7 +73,7 @@ func (l *limits) patchLabelled(cmd *cobra.Command, args, labels []string, patch 
 	if err != nil {
 		return err
 	}
-	all, _, err := l.clients(ctx, labels...)
+	all, err := l.clients(ctx, labels...)
 	if err != nil {
 		return err
 	}

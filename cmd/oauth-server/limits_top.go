@@ -173,17 +173,6 @@ func (o *listOrder) matches(id, name string) bool {
 	return strings.Contains(strings.ToLower(id), text) || strings.Contains(strings.ToLower(name), text)
 }
 
-// named returns those IDs of clients that match; never nil.
-func (o *listOrder) named(ids []string) []string {
-	out := []string{}
-	for _, id := range ids {
-		if o.matches(id, "") {
-			out = append(out, id)
-		}
-	}
-	return out
-}
-
 // sort sorts clients that are sorted by name.
 func (o *listOrder) sort(ctx context.Context, l *limits, clients []listedClient) error {
 	var value func(c *listedClient) float64

@@ -20,7 +20,8 @@ var answers = map[string]string{
 	"/clients": `{"since":"2026-03-01T11:50:00Z","clients":[
 		{"client_id":"app","client_name":"The Shop","source":"none","activity":{"allowed":9}},
 		{"client_id":"report","labels":{"team":"payments","tier":"1"},"source":"none","activity":{"allowed":5,"denied":2}},
-		{"client_id":"shop","labels":{"team":"payments"},"source":"api","effective":{"tier":"gold","overrides":3},"activity":{"allowed":20,"would_deny":1}}],"unregistered":["gone"]}`,
+		{"client_id":"shop","labels":{"team":"payments"},"source":"api","effective":{"tier":"gold","overrides":3},"activity":{"allowed":20,"would_deny":1}}]}`,
+	"/unregistered": `{"version":3,"unregistered":[{"client_id":"gone","source":"file","candidate":false,"effective":{"mode":"enforce","trusted":true}}]}`,
 	"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[{"client_id":"shop","allowed":20,"denied":5}],
 		"near_limit":[{"client_id":"report","username":"ada","limit":{"requests":5,"window":"60s"},"usage":1,"free_at":"2026-03-01T13:00:30+01:00"},
 			{"client_id":"shop","username":null,"limit":{"requests":50,"window":"60s"},"usage":0.5}],
