@@ -122,19 +122,21 @@ func (d *Decision) Headers() (policy, limit string) {
 	if d.hide || d.limits == nil {
 		return "", ""
 	}
-	b := make([]byte, 0, 64)
-	for i := range d.limits.rules {
-		if i > 0 {
-			b = append(b, ", "...)
-		}
-		b = append(b, '"')
-		b = append(b, d.limits.rules[i].Name...)
-		b = append(b, `";r=`...)
-		b = strconv.AppendUint(b, uint64(d.status[i].remaining), 10)
-		b = append(b, ";t="...)
-		b = strconv.AppendUint(b, uint64(d.status[i].reset), 10)
+	return d.limits.policyField, fields.limit(d.limits.rules, d.status[:])
+}
+
+// Violated returns the names of the limits that deny, in the order of the policy. It is nil if the
+// request was not denied, and where the policy hides its limits.
+func (d *Decision) Violated() (names []string) {
+	if d.hide || !d.Rejected() {
+		return nil
 	}
-	return d.limits.policyHeader, string(b)
+	for i := range d.limits.rules {
+		if d.status[i].remaining == 0 || i == d.Binding {
+			names = append(names, d.limits.rules[i].Name)
+		}
+	}
+	return names
 }
 
 // RetryAfterSeconds returns RetryAfter for the Retry-After field (RFC 9110, section 10.2.3): in

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -57,6 +58,51 @@ func TestHeaders(t *testing.T) {
 	d := c.Take(now, k, eff, 1)
 	mustEqual(t, "RetryAfterSeconds, as t of the limit that denies,", 38, d.RetryAfterSeconds())
 	mustEqual(t, "Usage", 1.0, d.Usage())
+}
+
+// TestFieldNames: every name comes from the table, for each draft.
+func TestFieldNames(t *testing.T) {
+	limits := []Limit{NewLimit("client-user", 2, time.Minute), NewLimit("burst", 5, 1500*time.Millisecond)}
+	rules := compile(limits).rules
+	for _, tt := range []struct {
+		draft         draft
+		policy, limit string
+	}{
+		{draft08, `"client-user";q=2;w=60, "burst";q=5;w=2`, `"client-user";r=1;t=38, "burst";r=4;t=2`},
+		{draft12, `"client-user";q=2;w=60, "burst";q=5;w=2`, `"client-user";a=1;w=38, "burst";a=4;w=2`},
+	} {
+		w := fieldsOf(tt.draft)
+		mustEqual(t, "policy of draft "+string(tt.draft), tt.policy, w.policy(limits))
+		mustEqual(t, "limit of draft "+string(tt.draft), tt.limit, w.limit(rules, []status{{1, 38}, {4, 2}}))
+	}
+	mustEqual(t, "draft that answers follow", namesOf[draft08], Fields())
+}
+
+func TestViolated(t *testing.T) {
+	minute, burst := NewLimit("client-user", 2, time.Minute), NewLimit("burst", 2, time.Second)
+	for _, tt := range []struct {
+		name string
+		edit func(*Effective)
+		last time.Duration // of the request that is denied, after the first ones
+		cost int64
+		want string
+	}{
+		{"both", func(*Effective) {}, 0, 1, "client-user,burst"},
+		{"one", func(*Effective) {}, 3 * time.Second, 1, "client-user"},
+		{"more than a limit ever admits", func(*Effective) {}, time.Hour, 3, "client-user"},
+		{"dry run", func(e *Effective) { e.Mode = DryRun }, 0, 1, ""},
+		{"hidden", func(e *Effective) { e.HideHeaders = true }, 0, 1, ""},
+	} {
+		c, k, eff := single(minute, burst)
+		tt.edit(eff)
+		now := at(60_000_000)
+		for range 2 {
+			d := c.Take(now, k, eff, 1)
+			mustEqual(t, tt.name+", while there is room", "", strings.Join(d.Violated(), ","))
+		}
+		d := c.Take(now.Add(tt.last), k, eff, tt.cost)
+		mustEqual(t, tt.name, tt.want, strings.Join(d.Violated(), ","))
+	}
 }
 
 // TestResetOfAnIdleKey: nothing used, nothing to wait for.
