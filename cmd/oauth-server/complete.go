@@ -31,6 +31,7 @@ func completions(c *cli, root *cobra.Command) {
 		"log-format":               fixed("text", "json"),
 		"log-level":                fixed("debug", "info", "warn", "error"),
 		"rate-limit-mode":          fixed("enforce", "dry_run", "off"),
+		"rate-limit-error-code":    fixed("temporarily_unavailable", "slow_down", "rate_limited", "invalid_request"),
 		"tokens-algorithm":         fixed("ES256", "EdDSA", "RS256"),
 		"trusted-header":           fixed("x-forwarded-for", "forwarded"),
 		"rate-limit-instance-mode": fixed("enforce", "dry_run", "off"),

@@ -42,7 +42,7 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	if err != nil {
 		return nil, err
 	}
-	handler, err := e.newHandler(service)
+	handler, err := e.newHandler(service, l.file)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func guessLimits(q config.SignInQuota) grants.GuessLimits {
 }
 
 // newHandler makes what clients are served.
-func (e *edge) newHandler(service *grants.Service) (http.Handler, error) {
+func (e *edge) newHandler(service *grants.Service, file *configFile) (http.Handler, error) {
 	f := e.base
 	return httpapi.New(httpapi.Options{
 		Issuer:         f.issuer,
@@ -128,6 +128,7 @@ func (e *edge) newHandler(service *grants.Service) (http.Handler, error) {
 		TrustedProxies: f.cfg.TrustedProxies.Ranges(),
 		TrustedHeader:  http.CanonicalHeaderKey(f.cfg.TrustedHeader),
 		TrustedHops:    f.cfg.TrustedHops,
+		LimitedCode:    file.limitedCode,
 		GrantTypes:     grantTypes(f.clients.Directory()),
 		ScopeTexts:     f.cfg.Scopes,
 	})

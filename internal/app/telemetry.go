@@ -114,8 +114,8 @@ func (t *telemetry) answered(ctx context.Context, a httpapi.Answer) {
 	}
 }
 
-// tokenError returns the error code of the answer, and for a rate limit one of its own: OAuth has
-// the same code for a limit and for a failure of the server.
+// tokenError returns the error code of the answer, and for a rate limit one of its own: on the wire it
+// is what operators choose, by default the code of a failure of the server.
 func tokenError(a httpapi.Answer) string {
 	if a.Status == http.StatusTooManyRequests {
 		return metrics.RateLimited

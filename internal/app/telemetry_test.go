@@ -167,6 +167,7 @@ func TestTokenErrors(t *testing.T) {
 		"token":         {httpapi.Answer{Status: 200}, ""},
 		"wrong code":    {httpapi.Answer{Status: 400, Error: "invalid_grant"}, "invalid_grant"},
 		"rate limit":    {httpapi.Answer{Status: 429, Error: "temporarily_unavailable"}, metrics.RateLimited},
+		"another code":  {httpapi.Answer{Status: 429, Error: "slow_down"}, metrics.RateLimited},
 		"not available": {httpapi.Answer{Status: 503, Error: "temporarily_unavailable"}, "temporarily_unavailable"},
 	}
 	for name, tt := range tests {

@@ -24,6 +24,7 @@ func (r *RateLimit) check(es *fielderr.Errors) {
 	if r.MaxKeys < 1 || r.MaxKeys > maxMaxKeys {
 		es.Add("rate_limit.max_keys", "must be from 1 to %d, not %d", maxMaxKeys, r.MaxKeys)
 	}
+	oneOf(es, "rate_limit.error_code", r.ErrorCode, "temporarily_unavailable", "slow_down", "rate_limited", "invalid_request")
 	for _, id := range slices.Sorted(maps.Keys(r.Clients)) {
 		p := r.Clients[id]
 		checkWritten(es, PolicyPath(id)+".user", p.User)

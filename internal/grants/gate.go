@@ -65,7 +65,8 @@ func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcf
 	fields.Policy, fields.Limit = d.Headers()
 	if d.Rejected() {
 		return RateLimit{}, &LimitedError{
-			RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, RateLimit: fields, Limit: bindingName(d), reason: overQuota(x),
+			RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, RateLimit: fields,
+			Limit: bindingName(d), Violated: d.Violated(), reason: overQuota(x),
 		}
 	}
 	return fields, nil

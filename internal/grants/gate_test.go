@@ -82,8 +82,8 @@ func TestGateAnswers(t *testing.T) {
 	if limited == nil {
 		t.Fatal("the third request was admitted, want it denied")
 	}
-	check.Equal(t, "code", limited.Code(), grants.TemporarilyUnavailable)
 	check.Equal(t, "limit", limited.Limit, "per-minute")
+	check.Equal(t, "violated", limited.Violated, []string{"per-minute"})
 	seconds := limited.RetryAfterSeconds()
 	if seconds <= 0 {
 		t.Fatalf("seconds = %v, want more than 0", seconds)
