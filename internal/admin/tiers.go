@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// tierRoutes are those of tiers and overrides.
+// tierRoutes are those of tiers, of presets that they are made of, and of overrides.
 func (s *Server) tierRoutes() []route {
 	return []route{
 		{http.MethodGet, "/tiers", read, s.listTiers},
@@ -22,6 +22,7 @@ func (s *Server) tierRoutes() []route {
 		{http.MethodPut, "/tiers/:name", write, s.onTier(s.put)},
 		{http.MethodPatch, "/tiers/:name", write, s.onTier(s.patch)},
 		{http.MethodDelete, "/tiers/:name", write, s.onTier(s.remove)},
+		{http.MethodGet, "/presets", read, s.listPresets},
 		{http.MethodGet, "/policies/:client_id/users", read, s.onPolicy(s.listOverrides)},
 		{http.MethodGet, "/policies/:client_id/users/:username", read, s.onOverride(s.get)},
 		{http.MethodPut, "/policies/:client_id/users/:username", write, s.onOverride(s.put)},
