@@ -40,15 +40,15 @@ func (l *limits) newCandidateSet() *cobra.Command {
 		Long:    "Try limits beside the live ones. They replace a candidate that exists. Without CLIENT\nthey are tried as default limits.\n\n" + limitSyntax,
 		Example: "  oauth-server limits candidate set shop --user 5/60s",
 	}
-	f.register(cmd)
+	l.register(cmd, &f)
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc := map[string]any{}
-		if err := f.into(doc); err != nil {
+		if err := l.into(cmd.Context(), &f, doc); err != nil {
 			return err
 		}
 		if len(doc) == 0 {
-			return usagef("limits candidate set: nothing to try: give --limit, --user or --client")
+			return usagef("limits candidate set: nothing to try: give --limit, --user, --client or --preset")
 		}
 		doc["note"] = note
 		name, shown := candidateOf(args)

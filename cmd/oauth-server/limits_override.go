@@ -45,7 +45,7 @@ func (f *policyFlags) checkForUser(cmd *cobra.Command, args []string, others ...
 
 // setOverride gives one user of a client limits of its own. doc has the fields that the flags set.
 func (l *limits) setOverride(cmd *cobra.Command, args []string, f *policyFlags, doc map[string]any) error {
-	if err := f.checkForUser(cmd, args, "client", "limit", "requests", "window", "hide-headers", "tier", "label"); err != nil {
+	if err := f.checkForUser(cmd, args, "client", "limit", "requests", "window", "preset", "hide-headers", "tier", "label"); err != nil {
 		return err
 	}
 	if len(doc) == 0 {

@@ -18,14 +18,17 @@ import (
 type limitFlags struct {
 	both, user, client []string
 	requests, window   string
+	preset             string
 }
 
-func (f *limitFlags) register(cmd *cobra.Command) {
+func (l *limits) register(cmd *cobra.Command, f *limitFlags) {
 	cmd.Flags().StringArrayVar(&f.both, "limit", nil, "limit for each user of the client and for the client itself; may be repeated: all must pass")
 	cmd.Flags().StringVar(&f.requests, "requests", "", "with --window: the same as one --limit")
 	cmd.Flags().StringVar(&f.window, "window", "", "with --requests: the same as one --limit")
 	cmd.Flags().StringArrayVar(&f.user, "user", nil, "limit for each user of the client; may be repeated")
 	cmd.Flags().StringArrayVar(&f.client, "client", nil, "limit for the client itself (client_credentials); may be repeated")
+	cmd.Flags().StringVar(&f.preset, "preset", "", "in place of these: the limits that a provider publishes (limits presets)")
+	_ = cmd.RegisterFlagCompletionFunc("preset", l.completePreset) // fails for a flag that is not there
 }
 
 // limitSyntax describes the values of [limitFlags].
@@ -34,30 +37,56 @@ const limitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with options af
   frames=N                         frames of a window (default 1)
   algorithm=sliding|weighted|fixed how the window is estimated (default sliding)
   soft=SHARE                       share of the limit from which on the client is warned (default 0.8)
-  on_outage=share|memory|deny      how to decide while the store is away (default share)`
+  on_outage=share|memory|deny      how to decide while the store is away (default share)
 
-// into parses the flags and sets the fields user and client of doc. It clears --requests and --window.
-func (f *limitFlags) into(doc map[string]any) error {
-	if (f.requests == "") != (f.window == "") {
-		return usagef("--requests and --window belong together")
+A preset gives its limits, as they are now: a later release with other figures changes
+nothing that is set. A list that it has not stays as it is.`
+
+// into sets the fields user and client of doc by the flags. It asks the server for a preset, and for nothing else.
+func (l *limits) into(ctx context.Context, f *limitFlags, doc map[string]any) error {
+	if err := f.parse(doc); err != nil || f.preset == "" {
+		return err
 	}
-	if f.requests != "" {
-		f.both = append(f.both, f.requests+"/"+f.window)
-		f.requests, f.window = "", ""
+	p, err := l.preset(ctx, f.preset)
+	if err != nil {
+		return err
 	}
-	for name, specs := range map[string][]string{"user": f.user, "client": f.client} {
-		if len(specs) > 0 && len(f.both) > 0 {
-			return usagef("--limit and --%s contradict each other", name)
-		}
-		list, err := parseLimits(slices.Concat(f.both, specs))
-		if err != nil {
-			return err
-		}
+	for name, list := range map[string][]adminapi.Limit{"user": p.User, "client": p.Client} {
 		if len(list) > 0 {
 			doc[name] = list
 		}
 	}
 	return nil
+}
+
+// parse sets the fields user and client of doc by all flags but --preset. It clears --requests and --window. The
+// error has all that is wrong with them.
+func (f *limitFlags) parse(doc map[string]any) error {
+	both, errs := parseLimits("limit", f.both)
+	if (f.requests == "") != (f.window == "") {
+		errs.Add("", "--requests and --window belong together")
+	} else if f.requests != "" {
+		l, wrong := parseLimit(f.requests + "/" + f.window)
+		both, errs = append(both, l), append(errs, wrong...)
+		f.requests, f.window = "", ""
+	}
+	for _, own := range []struct {
+		field string
+		specs []string
+	}{{"user", f.user}, {"client", f.client}} {
+		list, wrong := parseLimits(own.field, own.specs)
+		errs = append(errs, wrong...)
+		if len(list) > 0 && len(both) > 0 {
+			errs.Add("", "--limit and --%s contradict each other", own.field)
+		}
+		if list = append(list, both...); len(list) > 0 {
+			doc[own.field] = list
+		}
+	}
+	if f.preset != "" && len(doc) > 0 {
+		errs.Add("", "--preset contradicts the limits of other flags: leave one out")
+	}
+	return errs.Err()
 }
 
 func (l *limits) newGet() *cobra.Command {
@@ -160,10 +189,11 @@ on, until "limits unset CLIENT".
   oauth-server limits set --label team=payments --tier gold
   oauth-server limits set shop --for-user nightly@example.com --user 500/60s
   oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
-  oauth-server limits set shop --user 10/60s,on_outage=deny`,
+  oauth-server limits set shop --user 10/60s,on_outage=deny
+  oauth-server limits set partner --preset okta`,
 		ValidArgsFunction: l.completeClient,
 	}
-	f.register(cmd)
+	l.register(cmd, &f)
 	of.register(cmd)
 	cmd.Flags().StringVar(&of.tier, "tier", "", "tier of the client: limits tier list")
 	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails for a flag that is not there
@@ -172,7 +202,7 @@ on, until "limits unset CLIENT".
 	selectorFlag(cmd.Flags(), &of.labels)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
-		if err := f.into(doc); err != nil {
+		if err := l.into(cmd.Context(), &f, doc); err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("hide-headers") {
@@ -198,7 +228,7 @@ func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, d
 	case cmd.Flags().Changed(forUser):
 		return l.setOverride(cmd, args, of, all)
 	case len(all) == 0:
-		return usagef("limits set: nothing to set: give --limit, --user, --client, --tier, --hide-headers or --note")
+		return usagef("limits set: nothing to set: give --limit, --user, --client, --preset, --tier, --hide-headers or --note")
 	case len(of.labels) > 0:
 		return l.patchLabelled(cmd, args, of.labels, all)
 	case len(args) > 0:

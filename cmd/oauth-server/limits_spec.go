@@ -8,23 +8,26 @@ import (
 	"time"
 
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 )
 
 // parseLimit reads REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S][,on_outage=O].
-// The server validates the values.
-func parseLimit(spec string) (l adminapi.Limit, err error) {
+// The server validates the values. The error has all that is wrong.
+func parseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
 	head, options, _ := strings.Cut(spec, ",")
 	requests, window, ok := strings.Cut(head, "/")
 	if !ok {
-		return l, usagef("limit %q: REQUESTS/WINDOW is needed, such as 10/60s", spec)
+		errs.Add("", "limit %q: REQUESTS/WINDOW is needed, such as 10/60s", spec)
+		return l, errs
 	}
+	var err error
 	if l.Requests, err = strconv.ParseInt(requests, 10, 64); err != nil {
-		return l, usagef("limit %q: %q is not a number of requests", spec, requests)
+		errs.Add("", "limit %q: %q is not a number of requests", spec, requests)
 	}
 	d, err := time.ParseDuration(window)
 	if err != nil {
-		return l, usagef("limit %q: %q is not a duration with its unit, such as 60s", spec, window)
+		errs.Add("", "limit %q: %q is not a duration with its unit, such as 60s", spec, window)
 	}
 	l.Window, l.Name = window, nameOfWindow(d, window)
 	for option := range strings.SplitSeq(options, ",") {
@@ -32,10 +35,10 @@ func parseLimit(spec string) (l adminapi.Limit, err error) {
 			continue
 		}
 		if err := setOption(&l, option); err != nil {
-			return l, usagef("limit %q: %w", spec, err)
+			errs.Add("", "limit %q: %v", spec, err)
 		}
 	}
-	return l, nil
+	return l, errs
 }
 
 func setOption(l *adminapi.Limit, option string) (err error) {
@@ -77,16 +80,13 @@ func nameOfWindow(d time.Duration, text string) string {
 	return cmp.Or(windowNames[d], "per-"+text)
 }
 
-func parseLimits(specs []string) ([]adminapi.Limit, error) {
-	var out []adminapi.Limit
-	for _, spec := range specs {
-		l, err := parseLimit(spec)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, l)
+// parseLimits reads the values of a flag.
+func parseLimits(flag string, specs []string) (out []adminapi.Limit, errs fielderr.Errors) {
+	for i, spec := range specs {
+		l, wrong := parseLimit(spec)
+		out, errs = append(out, l), append(errs, wrong.Under(fmt.Sprintf("--%s[%d]", flag, i))...)
 	}
-	return out, nil
+	return out, errs
 }
 
 // showLimits writes limits in the syntax of the flags, without what is default.

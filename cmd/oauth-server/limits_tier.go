@@ -124,15 +124,16 @@ func (l *limits) newTierSet() *cobra.Command {
 		Use: "set NAME", Short: "Make a tier, or change one for all its clients", Args: takes("NAME"), ValidArgsFunction: l.completeTier,
 		Long: "Make a tier, or change one for all its clients. What is not given stays as it is.\n\n" + limitSyntax,
 		Example: `  oauth-server limits tier set gold --user 100/60s --client 1000/60s
-  oauth-server limits tier set trial --limit 10/60s --mode dry_run`,
+  oauth-server limits tier set trial --limit 10/60s --mode dry_run
+  oauth-server limits tier set partners --preset okta`,
 	}
-	f.register(cmd)
+	l.register(cmd, &f)
 	cmd.Flags().StringVar(&mode, "mode", "", "mode of its clients: enforce, dry_run or off")
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers out of answers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		patch := map[string]any{}
-		if err := f.into(patch); err != nil {
+		if err := l.into(cmd.Context(), &f, patch); err != nil {
 			return err
 		}
 		for name, v := range map[string]any{"mode": mode, "note": note} {
@@ -144,7 +145,7 @@ func (l *limits) newTierSet() *cobra.Command {
 			patch["hide_headers"] = hide
 		}
 		if len(patch) == 0 {
-			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --mode, --hide-headers or --note")
+			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --preset, --mode, --hide-headers or --note")
 		}
 		return l.perform(cmd.Context(), change{
 			read: tierPath(args[0]), method: http.MethodPatch, body: patch, done: "The tier " + args[0] + " is now set for all its clients",

@@ -44,14 +44,21 @@ var answers = map[string]string{
 // readAPI is an API with a few clients. asked has the queries, and the flags lead to it.
 func readAPI(t *testing.T) (flags []string, asked *[]string) {
 	t.Helper()
-	asked = new([]string)
+	server, asked := answering(t, answers)
+	return []string{"--token", "x", "--issuer", "http://127.0.0.1", "--server", server}, asked
+}
+
+// answering is the URL of an admin API with these answers, by path.
+func answering(t *testing.T, answers map[string]string) (url string, asked *[]string) {
+	t.Helper()
+	asked = &[]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, "/admin/v1")
 		*asked = append(*asked, path+"?"+r.URL.RawQuery)
 		_, _ = w.Write([]byte(answers[path]))
 	}))
 	t.Cleanup(server.Close)
-	return []string{"--token", "x", "--issuer", "http://127.0.0.1", "--server", server.URL}, asked
+	return server.URL, asked
 }
 
 // table brings the columns of a text down to single spaces.
