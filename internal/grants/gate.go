@@ -66,7 +66,7 @@ func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcf
 	if d.Rejected() {
 		return RateLimit{}, &LimitedError{
 			RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, RateLimit: fields,
-			Limit: bindingName(d), Violated: d.Violated(), reason: overQuota(x),
+			Limit: bindingName(d), QuotaExceeded: d.Exceeded(), Violated: d.Violated(), reason: overQuota(x),
 		}
 	}
 	return fields, nil

@@ -84,6 +84,7 @@ func TestGateAnswers(t *testing.T) {
 	}
 	check.Equal(t, "limit", limited.Limit, "per-minute")
 	check.Equal(t, "violated", limited.Violated, []string{"per-minute"})
+	check.Equal(t, "over a quota", limited.QuotaExceeded, true)
 	seconds := limited.RetryAfterSeconds()
 	if seconds <= 0 {
 		t.Fatalf("seconds = %v, want more than 0", seconds)

@@ -17,7 +17,10 @@ type LimitedError struct {
 	// Limit names the limit that denies, for the log: as in the policy, or, of limits that are no
 	// policy's, by its place in the configuration.
 	Limit string
-	// Violated names all limits of the policy that deny, for the client. It is empty where RateLimit is.
+	// QuotaExceeded is set if the request is over a limit of the policy, also where operators hide it.
+	QuotaExceeded bool
+	// Violated names the limits of the policy that the request is over, for the client. It is empty where
+	// RateLimit is.
 	Violated []string
 	reason   string
 }

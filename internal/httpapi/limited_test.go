@@ -18,9 +18,9 @@ import (
 
 func limited() *grants.LimitedError {
 	return &grants.LimitedError{
-		RetryAfter: 37 * time.Second,
-		RateLimit:  grants.RateLimit{Policy: `"client-user";q=10;w=60`, Limit: `"client-user";r=0;t=37`},
-		Violated:   []string{"client-user"},
+		RetryAfter:    37 * time.Second,
+		RateLimit:     grants.RateLimit{Policy: `"client-user";q=10;w=60`, Limit: `"client-user";r=0;t=37`},
+		QuotaExceeded: true, Violated: []string{"client-user"},
 	}
 }
 
@@ -65,7 +65,7 @@ func TestLimitedBody(t *testing.T) {
 	})
 	ask := request{path: "/token", body: form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)}
 	f.failToken, f.failSignIn = limited(), limited()
-	for _, code = range []grants.ErrorCode{grants.TemporarilyUnavailable, grants.SlowDown, grants.RateLimited, grants.InvalidRequest} {
+	for _, code = range []grants.ErrorCode{grants.TemporarilyUnavailable, "slow_down", "rate_limited", grants.InvalidRequest} {
 		log.Reset()
 		res := ask.send(t, s)
 		wantOAuthError(t, res, http.StatusTooManyRequests, code)
@@ -82,6 +82,10 @@ func TestLimitedBody(t *testing.T) {
 	hidden.RateLimit, hidden.Violated = grants.RateLimit{}, nil
 	f.failToken = hidden
 	lacks(t, ask.send(t, s).Body, "violated-policies")
+	holds(t, ask.send(t, s).Body, `"type":`)
+	f.failToken = &grants.LimitedError{RetryAfter: time.Second, Limit: "failed_attempts"} // has no quota
+	sameJSON(t, ask.send(t, s).Body, `{"error":"`+string(code)+`","error_description":"; retry after 1 second.",
+		"error_uri":"http://id.example/docs/rate-limits"}`)
 	f.failToken = &grants.Error{Code: grants.TemporarilyUnavailable, Description: "x"}
 	lacks(t, ask.send(t, s).Body, "type")
 }
@@ -89,9 +93,12 @@ func TestLimitedBody(t *testing.T) {
 func TestLimitedInspection(t *testing.T) {
 	f := newFake()
 	f.failInspection = limited()
+	s := newServer(t, f, func(o *httpapi.Options) {
+		o.LimitedCode = func() grants.ErrorCode { return "slow_down" }
+	})
 	for _, path := range []string{"/introspect", "/revoke"} {
-		res := request{path: path, body: form("token", "x", "client_id", "shop", "client_secret", "x")}.send(t, newServer(t, f, nil))
-		wantOAuthError(t, res, http.StatusTooManyRequests, grants.TemporarilyUnavailable)
+		res := request{path: path, body: form("token", "x", "client_id", "shop", "client_secret", "x")}.send(t, s)
+		wantOAuthError(t, res, http.StatusTooManyRequests, "slow_down")
 		wantHeader(t, res.Header, "Retry-After", "37")
 	}
 }

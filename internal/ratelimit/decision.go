@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -45,9 +46,10 @@ type Decision struct {
 	// longest to have room; otherwise the one with the smallest share remaining.
 	Binding int
 
-	hide   bool
-	limits *Limits
-	status [MaxLimits]status
+	hide     bool
+	exceeded [MaxLimits]bool // by a request that was not counted
+	limits   *Limits
+	status   [MaxLimits]status
 }
 
 // status is how one limit stands after the decision.
@@ -125,14 +127,18 @@ func (d *Decision) Headers() (policy, limit string) {
 	return d.limits.policyField, fields.limit(d.limits.rules, d.status[:])
 }
 
-// Violated returns the names of the limits that deny, in the order of the policy. It is nil if the
-// request was not denied, and where the policy hides its limits.
+// Exceeded reports whether the request must be answered with 429 because it is over a limit, as opposed to one
+// that is denied by OnOutage or because there is no room to count it.
+func (d *Decision) Exceeded() bool { return d.Rejected() && slices.Contains(d.exceeded[:], true) }
+
+// Violated returns the names of the limits that the request is over, in the order of the policy. It is nil if the
+// request was not denied, or not by a limit, see [Decision.Exceeded], and where the policy hides its limits.
 func (d *Decision) Violated() (names []string) {
 	if d.hide || !d.Rejected() {
 		return nil
 	}
 	for i := range d.limits.rules {
-		if d.status[i].remaining == 0 || i == d.Binding {
+		if d.exceeded[i] {
 			names = append(names, d.limits.rules[i].Name)
 		}
 	}

@@ -28,7 +28,7 @@ type Policy struct {
 	// Trusted clients always pass and are not counted.
 	Trusted bool `json:"trusted,omitempty"`
 	Mode    Mode `json:"mode,omitempty"`
-	// HideHeaders leaves the RateLimit fields out of responses.
+	// HideHeaders leaves the RateLimit fields and the names of the limits out of responses.
 	HideHeaders bool `json:"hide_headers,omitempty"`
 }
 
