@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
 )
 
 type completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
@@ -31,7 +32,7 @@ func completions(c *cli, root *cobra.Command) {
 		"log-format":               fixed("text", "json"),
 		"log-level":                fixed("debug", "info", "warn", "error"),
 		"rate-limit-mode":          fixed("enforce", "dry_run", "off"),
-		"rate-limit-error-code":    fixed("temporarily_unavailable", "slow_down", "rate_limited", "invalid_request"),
+		"rate-limit-error-code":    fixed(config.ErrorCodes...),
 		"tokens-algorithm":         fixed("ES256", "EdDSA", "RS256"),
 		"trusted-header":           fixed("x-forwarded-for", "forwarded"),
 		"rate-limit-instance-mode": fixed("enforce", "dry_run", "off"),

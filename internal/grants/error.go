@@ -25,13 +25,6 @@ const (
 	UnsupportedTokenType    ErrorCode = "unsupported_token_type" // RFC 7009 2.2.1
 )
 
-// The error codes for a request over a limit, of which operators choose one beside [TemporarilyUnavailable]
-// and [InvalidRequest]: RFC 6749 has none.
-const (
-	SlowDown    ErrorCode = "slow_down" // RFC 8628 3.5
-	RateLimited ErrorCode = "rate_limited"
-)
-
 // The error codes of OpenID Connect Core 1.0 section 3.1.2.6 that this server uses: a page would be needed
 // for which there must be none.
 const (
