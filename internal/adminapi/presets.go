@@ -1,6 +1,7 @@
 package adminapi
 
-// Preset is limits that a provider publishes, by a name. A list that is absent is one that it says nothing of.
+// Preset is limits that a provider publishes, by a name. A list is absent if its page has no limit
+// that can be counted so.
 type Preset struct {
 	Name   string  `json:"name"`
 	User   []Limit `json:"user,omitempty"`

@@ -1,5 +1,5 @@
-// Package preset has limits that well-known providers publish for their token endpoints, for operators who want
-// the same. Each figure is on the page that stands beside it; what a page does not say is not here.
+// Package preset has limits that well-known providers publish for requests for tokens, for operators who want
+// the same. Each figure is on the page that stands beside it; no figure is here that is not on the page.
 //
 // A preset is only ever copied: what an operator sets has the limits and not the name, so that a
 // preset that changes in a later release changes nothing that is set.
@@ -14,7 +14,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Preset is the limits of one provider. A list that is nil is one that its page says nothing of.
+// Preset is the limits of one provider. A list is nil if its page has no limit that can be
+// counted so.
 type Preset struct {
 	Name         string
 	User, Client []ratelimit.Limit
@@ -31,7 +32,7 @@ var presets = []Preset{
 		User:   []ratelimit.Limit{perSecond(30), perMinute(300)},
 		Client: []ratelimit.Limit{perSecond(30), perMinute(300)},
 		About: "Auth0, Free subscription: any request to /oauth/token, and to the Authentication API. " +
-			"Auth0 counts all clients of a tenant together.",
+			"Auth0 counts all clients of a tenant together; here the figure is given to each user and to the client.",
 		Page: "https://auth0.com/docs/troubleshoot/customer-support/operational-policies/rate-limit-policy/rate-limit-configurations/free-public",
 	},
 	{
@@ -42,16 +43,18 @@ var presets = []Preset{
 		Page: "https://developer.ebay.com/api-docs/static/oauth-rate-limits.html",
 	},
 	{
-		Name:  "entra",
-		User:  []ratelimit.Limit{ratelimit.NewLimit("per-5m", 14, 5*time.Minute)},
-		About: "Microsoft Entra ID: an app that makes 15 or more equal requests for a user is refused, as one in a loop.",
-		Page:  "https://learn.microsoft.com/en-us/entra/identity-platform/reference-breaking-changes",
+		Name: "entra",
+		User: []ratelimit.Limit{ratelimit.NewLimit("per-5m", 14, 5*time.Minute)},
+		About: "Microsoft Entra ID: an instance of an app, told by its cookie, that makes the same request, with all factors equal, " +
+			"15 or more times in 5 minutes is refused, as one in a loop. Here all requests for a user are counted together.",
+		Page: "https://learn.microsoft.com/en-us/entra/identity-platform/reference-breaking-changes",
 	},
 	{
-		Name:  "okta",
-		User:  []ratelimit.Limit{perSecond(4)},
-		About: "Okta: tokens generated or refreshed for one username.",
-		Page:  "https://developer.okta.com/docs/reference/rl2-limits/",
+		Name: "okta",
+		User: []ratelimit.Limit{perSecond(4)},
+		About: "Okta, for users who are not authenticated: tokens generated or refreshed for one username at endpoints that take " +
+			"username and password. Here all requests for a user are counted together, whatever their grant.",
+		Page: "https://developer.okta.com/docs/reference/rl2-limits/",
 	},
 	{
 		Name:  "zoho",

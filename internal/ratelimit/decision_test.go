@@ -70,7 +70,7 @@ func TestFieldNames(t *testing.T) {
 		policy, limit string
 	}{
 		{draft08, `"client-user";q=2;w=60, "burst";q=5;w=2`, `"client-user";r=1;t=38, "burst";r=4;t=2`},
-		{draft12, `"client-user";q=2;w=60, "burst";q=5;w=2`, `"client-user";a=1;w=38, "burst";a=4;w=2`},
+		{proposed, `"client-user";q=2;w=60, "burst";q=5;w=2`, `"client-user";a=1;w=38, "burst";a=4;w=2`},
 	} {
 		w := fieldsOf(tt.draft)
 		mustEqual(t, "policy of draft "+string(tt.draft), tt.policy, w.policy(limits))

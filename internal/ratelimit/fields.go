@@ -3,7 +3,7 @@ package ratelimit
 import "strconv"
 
 // FieldNames are the names that draft-ietf-httpapi-ratelimit-headers gives to its header fields and to their
-// parameters. The drafts rename them; what the values mean stays as [Decision] has it.
+// parameters.
 type FieldNames struct {
 	Policy string // field with one item for each limit
 	Quota  string // its parameter for the requests of a window
@@ -20,17 +20,19 @@ type draft string
 const (
 	// draft08 is drafts 08 to 11.
 	draft08 draft = "08"
-	// draft12 is what is proposed for the one after: r becomes a, and t becomes w. It is not published.
-	draft12 draft = "12"
+	// proposed is what is proposed for the one after, and not published: r becomes a, and t becomes w. Meanings
+	// change with the names: w beside a is an effective window, and not the time until more requests are left.
+	proposed draft = "proposed"
 )
 
-// namesOf has the names of every draft. They stand nowhere else.
+// namesOf has the names of every draft.
 var namesOf = map[draft]FieldNames{
-	draft08: {Policy: "RateLimit-Policy", Quota: "q", Window: "w", Limit: "RateLimit", Available: "r", Until: "t"},
-	draft12: {Policy: "RateLimit-Policy", Quota: "q", Window: "w", Limit: "RateLimit", Available: "a", Until: "w"},
+	draft08:  {Policy: "RateLimit-Policy", Quota: "q", Window: "w", Limit: "RateLimit", Available: "r", Until: "t"},
+	proposed: {Policy: "RateLimit-Policy", Quota: "q", Window: "w", Limit: "RateLimit", Available: "a", Until: "w"},
 }
 
-// spoken is the draft whose names are sent. To follow a later draft, change it here.
+// spoken is the draft whose names are sent. To follow a later draft, change it here, and the values too where the
+// draft has given them another meaning: those of this package are of draft 08. See [proposed].
 const spoken = draft08
 
 var fields = fieldsOf(spoken)
