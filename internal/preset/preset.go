@@ -52,8 +52,8 @@ var presets = []Preset{
 	{
 		Name: "okta",
 		User: []ratelimit.Limit{perSecond(4)},
-		About: "Okta, for users who are not authenticated: tokens generated or refreshed for one username at endpoints that take " +
-			"username and password. Here all requests for a user are counted together, whatever their grant.",
+		About: "Okta: tokens generated or refreshed for one username, at endpoints that take username and password, of users who are " +
+			"not authenticated. Here all requests for a user are counted together, whatever their grant.",
 		Page: "https://developer.okta.com/docs/reference/rl2-limits/",
 	},
 	{
