@@ -44,11 +44,14 @@ func (l *limits) newCandidateSet() *cobra.Command {
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc := map[string]any{}
-		if err := l.into(cmd.Context(), &f, doc); err != nil {
+		if err := f.parse(doc); err != nil {
 			return err
 		}
-		if len(doc) == 0 {
+		if len(doc) == 0 && f.preset == "" {
 			return usagef("limits candidate set: nothing to try: give --limit, --user, --client or --preset")
+		}
+		if err := l.addPreset(cmd.Context(), &f, doc); err != nil {
+			return err
 		}
 		doc["note"] = note
 		name, shown := candidateOf(args)

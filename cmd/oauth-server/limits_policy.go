@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -40,12 +41,53 @@ const limitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with options af
   on_outage=share|memory|deny      how to decide while the store is away (default share)
 
 A preset gives its limits, as they are now: a later release with other figures changes
-nothing that is set. A list that it has not stays as it is.`
+nothing that is set.`
 
-// into sets the fields user and client of doc by the flags. It asks the server for a preset, and for nothing else.
-func (l *limits) into(ctx context.Context, f *limitFlags, doc map[string]any) error {
-	if err := f.parse(doc); err != nil || f.preset == "" {
-		return err
+// presetLists is what becomes of the lists that a preset does not have, where a change is of single fields.
+const presetLists = " A list that\nit has not stays as it is."
+
+// parse sets the fields user and client of doc by all flags but --preset. The error has all that is wrong with
+// them.
+func (f *limitFlags) parse(doc map[string]any) error {
+	const pair = "--requests/--window"
+	both, errs := parseLimits("limit", f.both)
+	var common string // the flags with limits for both lists
+	if len(f.both) > 0 {
+		common = "--limit"
+	}
+	if f.requests != "" || f.window != "" {
+		common = cmp.Or(common, pair)
+	}
+	if (f.requests == "") != (f.window == "") {
+		errs.Add("", "--requests and --window belong together")
+	} else if f.requests != "" {
+		l, wrong := parseLimit(f.requests + "/" + f.window)
+		both, errs = append(both, l), append(errs, wrong.Under(pair)...)
+	}
+	for _, own := range []struct {
+		field string
+		specs []string
+	}{{"user", f.user}, {"client", f.client}} {
+		list, wrong := parseLimits(own.field, own.specs)
+		errs = append(errs, wrong...)
+		if len(list) > 0 && common != "" {
+			errs.Add("", "%s and --%s contradict each other", common, own.field)
+		}
+		if list = append(list, both...); len(list) > 0 {
+			doc[own.field] = list
+		}
+	}
+	if f.preset != "" && (common != "" || len(doc) > 0) {
+		errs.Add("", "--preset contradicts the limits of other flags: leave one out")
+	}
+	return errs.Err()
+}
+
+// addPreset sets the fields user and client of doc to the lists of --preset, if it is given. It asks the server
+// for them, so what is wrong with the command line is found before.
+func (l *limits) addPreset(ctx context.Context, f *limitFlags, doc map[string]any) error {
+	if f.preset == "" {
+		return nil
 	}
 	p, err := l.preset(ctx, f.preset)
 	if err != nil {
@@ -57,36 +99,6 @@ func (l *limits) into(ctx context.Context, f *limitFlags, doc map[string]any) er
 		}
 	}
 	return nil
-}
-
-// parse sets the fields user and client of doc by all flags but --preset. It clears --requests and --window. The
-// error has all that is wrong with them.
-func (f *limitFlags) parse(doc map[string]any) error {
-	both, errs := parseLimits("limit", f.both)
-	if (f.requests == "") != (f.window == "") {
-		errs.Add("", "--requests and --window belong together")
-	} else if f.requests != "" {
-		l, wrong := parseLimit(f.requests + "/" + f.window)
-		both, errs = append(both, l), append(errs, wrong...)
-		f.requests, f.window = "", ""
-	}
-	for _, own := range []struct {
-		field string
-		specs []string
-	}{{"user", f.user}, {"client", f.client}} {
-		list, wrong := parseLimits(own.field, own.specs)
-		errs = append(errs, wrong...)
-		if len(list) > 0 && len(both) > 0 {
-			errs.Add("", "--limit and --%s contradict each other", own.field)
-		}
-		if list = append(list, both...); len(list) > 0 {
-			doc[own.field] = list
-		}
-	}
-	if f.preset != "" && len(doc) > 0 {
-		errs.Add("", "--preset contradicts the limits of other flags: leave one out")
-	}
-	return errs.Err()
 }
 
 func (l *limits) newGet() *cobra.Command {
@@ -183,7 +195,7 @@ open from the settings for all clients. If the configuration file has a policy f
 client, the first change takes its fields over, and the file's has no effect from then
 on, until "limits unset CLIENT".
 
-` + limitSyntax,
+` + limitSyntax + presetLists,
 		Example: `  oauth-server limits set --limit 1000/60s
   oauth-server limits set shop --tier gold
   oauth-server limits set --label team=payments --tier gold
@@ -198,11 +210,11 @@ on, until "limits unset CLIENT".
 	cmd.Flags().StringVar(&of.tier, "tier", "", "tier of the client: limits tier list")
 	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails for a flag that is not there
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
-	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers out of answers")
+	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers and violated-policies out of answers")
 	selectorFlag(cmd.Flags(), &of.labels)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
-		if err := l.into(cmd.Context(), &f, doc); err != nil {
+		if err := f.parse(doc); err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("hide-headers") {
@@ -214,9 +226,30 @@ on, until "limits unset CLIENT".
 		if cmd.Flags().Changed("tier") {
 			patch["tier"] = of.tier
 		}
+		if err := of.checkSet(cmd, args, len(doc)+len(patch) == 0 && f.preset == ""); err != nil {
+			return err
+		}
+		if err := l.addPreset(cmd.Context(), &f, doc); err != nil {
+			return err
+		}
 		return l.setFields(cmd, args, &of, doc, patch)
 	}
 	return l.changes(cmd)
+}
+
+// checkSet refuses what "limits set" cannot do.
+func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) error {
+	switch {
+	case cmd.Flags().Changed(forUser):
+		return f.checkOverride(cmd, args, nothing)
+	case nothing:
+		return usagef("limits set: nothing to set: give --limit, --user, --client, --preset, --tier, --hide-headers or --note")
+	case len(f.labels) > 0:
+		return checkLabelled(cmd, args, f.labels)
+	case len(args) == 0 && cmd.Flags().Changed("tier"):
+		return usagef("limits set: --tier needs a CLIENT, or --label")
+	}
+	return nil
 }
 
 // setFields changes fields of a policy, of several, of one user, or of the settings, which have those of doc
@@ -226,15 +259,11 @@ func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, d
 	maps.Copy(all, doc)
 	switch {
 	case cmd.Flags().Changed(forUser):
-		return l.setOverride(cmd, args, of, all)
-	case len(all) == 0:
-		return usagef("limits set: nothing to set: give --limit, --user, --client, --preset, --tier, --hide-headers or --note")
+		return l.setOverride(cmd.Context(), args[0], of.user, all)
 	case len(of.labels) > 0:
 		return l.patchLabelled(cmd, args, of.labels, all)
 	case len(args) > 0:
 		return l.patchPolicy(cmd.Context(), args[0], all, "The policy of "+args[0]+" is now set")
-	case cmd.Flags().Changed("tier"):
-		return usagef("limits set: --tier needs a CLIENT, or --label")
 	}
 	if len(doc) > 0 {
 		patch["default"] = doc

@@ -14,7 +14,7 @@ import (
 func (l *limits) newPresets() *cobra.Command {
 	return &cobra.Command{
 		Use: "presets", Short: "List limits that well-known providers publish", Args: takes(),
-		Long: `List limits that well-known providers publish for their token endpoints, with the page
+		Long: `List limits that well-known providers publish for requests for tokens, with the page
 that each is from.
 
 A client gets them by "limits set CLIENT --preset NAME", the clients of a tier by

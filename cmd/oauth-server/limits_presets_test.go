@@ -57,14 +57,16 @@ func TestPresets(t *testing.T) {
 // TestWrongLimitsAreRefusedAtOnce: every flag and everything in it, with its place.
 func TestWrongLimitsAreRefusedAtOnce(t *testing.T) {
 	flags, asked := readAPI(t)
-	args := "limits set shop --user 1/60s --user ten/60,burst=5 --client x --limit 1/1s --window 60s --preset okta"
+	args := "limits set shop --user 1/60s --user ten/60,burst=5 --user 0/1s,frames=61 --client x --limit 1/1s --window 60s --preset okta"
 	_, stderr, status := run(t, "", append(strings.Fields(args), flags...)...)
 	check.Equal(t, "status", status, exitUsage)
 	check.Equal(t, "refused", strings.Split(strings.TrimSpace(strings.ReplaceAll(stderr, "oauth-server: ", "")), "\n"), []string{
 		"--requests and --window belong together",
-		`--user[1]: limit "ten/60,burst=5": "ten" is not a number of requests`,
-		`--user[1]: limit "ten/60,burst=5": "60" is not a duration with its unit, such as 60s`,
-		`--user[1]: limit "ten/60,burst=5": unknown option "burst": there are name, frames, algorithm, soft and on_outage`,
+		`--user[1].requests: "ten" is not a number of requests`,
+		`--user[1].window: "60" is not a duration with its unit, such as 60s`,
+		`--user[1]: unknown option "burst": there are name, frames, algorithm, soft and on_outage`,
+		`--user[2].requests: 0 is not between 1 and 1000000000`,
+		`--user[2].frames: 61 is not between 1 and 60`,
 		"--limit and --user contradict each other",
 		`--client[0]: limit "x": REQUESTS/WINDOW is needed, such as 10/60s`,
 		"--limit and --client contradict each other",

@@ -13,7 +13,7 @@ import (
 )
 
 // parseLimit reads REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S][,on_outage=O].
-// The server validates the values. The error has all that is wrong.
+// The error has all that is wrong, with the fields.
 func parseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
 	head, options, _ := strings.Cut(spec, ",")
 	requests, window, ok := strings.Cut(head, "/")
@@ -23,29 +23,37 @@ func parseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
 	}
 	var err error
 	if l.Requests, err = strconv.ParseInt(requests, 10, 64); err != nil {
-		errs.Add("", "limit %q: %q is not a number of requests", spec, requests)
+		errs.Add("requests", "%q is not a number of requests", requests)
 	}
-	d, err := time.ParseDuration(window)
-	if err != nil {
-		errs.Add("", "limit %q: %q is not a duration with its unit, such as 60s", spec, window)
+	full := ratelimit.DefaultLimit()
+	if full.Window, err = time.ParseDuration(window); err != nil {
+		errs.Add("window", "%q is not a duration with its unit, such as 60s", window)
+	} else {
+		l.Name = nameOfWindow(full.Window, window)
 	}
-	l.Window, l.Name = window, nameOfWindow(d, window)
+	l.Window = window
 	for option := range strings.SplitSeq(options, ",") {
-		if option == "" {
-			continue
-		}
-		if err := setOption(&l, option); err != nil {
-			errs.Add("", "limit %q: %v", spec, err)
+		if option != "" {
+			setOption(&l, option, &errs)
 		}
 	}
+	full.Requests = l.Requests
+	full.Name = cmp.Or(l.Name, full.Name)
+	full.Frames = cmp.Or(int(l.Frames), full.Frames)
+	full.Algorithm = cmp.Or(ratelimit.Algorithm(l.Algorithm), full.Algorithm)
+	full.SoftRatio = cmp.Or(l.SoftRatio, full.SoftRatio)
+	full.OnOutage = cmp.Or(ratelimit.OnOutage(l.OnOutage), full.OnOutage)
+	errs.AddUnreported(fielderr.Of(full.Validate()))
 	return l, errs
 }
 
-func setOption(l *adminapi.Limit, option string) (err error) {
+func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 	name, value, ok := strings.Cut(option, "=")
 	if !ok {
-		return fmt.Errorf("%q is not name=, frames=, algorithm=, soft= or on_outage=", option)
+		errs.Add("", "%q is not name=, frames=, algorithm=, soft= or on_outage=", option)
+		return
 	}
+	var err error
 	switch name {
 	case "name":
 		l.Name = value
@@ -53,21 +61,21 @@ func setOption(l *adminapi.Limit, option string) (err error) {
 		l.Algorithm = value
 	case "on_outage":
 		l.OnOutage = value
-	case "frames": // 0 would be left out of what is sent, and so be the default
-		if l.Frames, err = strconv.ParseInt(value, 10, 64); err == nil && l.Frames < 1 {
-			return fmt.Errorf("frames: at least 1 is needed, not %s", value)
+	case "frames":
+		if l.Frames, err = strconv.ParseInt(value, 10, 64); err != nil {
+			errs.Add("frames", "%q is not a number", value)
+		} else if l.Frames < 1 { // 0 would be left out of what is sent, and so be the default
+			errs.Add("frames", "at least 1 is needed, not %s", value)
 		}
-	case "soft": // likewise
-		if l.SoftRatio, err = strconv.ParseFloat(value, 64); err == nil && l.SoftRatio <= 0 {
-			return fmt.Errorf("soft: more than 0 is needed, not %s", value)
+	case "soft":
+		if l.SoftRatio, err = strconv.ParseFloat(value, 64); err != nil {
+			errs.Add("soft_ratio", "%q is not a number", value)
+		} else if l.SoftRatio <= 0 { // likewise
+			errs.Add("soft_ratio", "more than 0 is needed, not %s", value)
 		}
 	default:
-		return fmt.Errorf("unknown option %q: there are name, frames, algorithm, soft and on_outage", name)
+		errs.Add("", "unknown option %q: there are name, frames, algorithm, soft and on_outage", name)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %q is not a number", name, value)
-	}
-	return nil
 }
 
 // windowNames are the default names of limits with the usual windows.
