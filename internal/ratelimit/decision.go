@@ -10,16 +10,19 @@ import (
 // Outcome is what the limiter did with a request.
 type Outcome uint8
 
-// The outcomes. Only Denied stops a request.
+// The outcomes. Only Denied stops a request. [Counters] decide none of the last two: a caller makes them of
+// Denied and WouldDeny where a token that was issued before takes the place of a new one.
 const (
-	Passed    Outcome = iota // the mode is Off: not counted
-	Trusted                  // the client is trusted: not counted
-	Allowed                  // counted
-	Denied                   // not counted; the answer is 429
-	WouldDeny                // denied in DryRun: not counted, but passed
+	Passed     Outcome = iota // the mode is Off: not counted
+	Trusted                   // the client is trusted: not counted
+	Allowed                   // counted
+	Denied                    // not counted; the answer is 429
+	WouldDeny                 // denied in DryRun: not counted, but passed
+	Reused                    // over the limit: not counted; the answer is the last token again
+	WouldReuse                // Reused in DryRun: not counted, but passed
 )
 
-var outcomeNames = [...]string{"off", "trusted", "allowed", "denied", "would_deny"}
+var outcomeNames = [...]string{"off", "trusted", "allowed", "denied", "would_deny", "reused", "would_reuse"}
 
 // String returns the name of the outcome in metrics and logs.
 func (o Outcome) String() string {
