@@ -14,11 +14,14 @@ import (
 // issuance is a token request on its way from look to take: what was presented, as it was found,
 // and what will be issued for it.
 type issuance struct {
-	client *clientcfg.Client
-	grant  clientcfg.Grant
-	now    time.Time
-	auth   Authorization
-	scopes []string // of the access token; a refresh may narrow them
+	client     *clientcfg.Client
+	credential secret.Digest // with which the client was authenticated; zero for a public one
+	grant      clientcfg.Grant
+	now        time.Time
+	auth       Authorization
+	scopes     []string    // of the access token; a refresh may narrow them
+	claims     keys.Claims // of the access token, once it is issued
+	reuse      *reuse      // nil: the client does not get its last token again
 
 	code    *Code      // presented and checked, not yet claimed
 	begins  string     // code as the client sent it: the secret of the family that begins with it
@@ -55,8 +58,9 @@ func (s *Service) take(ctx context.Context, x *issuance) (TokenResponse, error) 
 }
 
 func (s *Service) issue(ctx context.Context, x *issuance) (access, refresh string, err error) {
+	x.claims = s.claims(x)
 	return s.issuer.Issue(ctx, issuer.Request{
-		Claims: s.claims(x), Refresh: x.token,
+		Claims: x.claims, Refresh: x.token,
 		Store: func(ctx context.Context, _ string) error { return s.claim(ctx, x) },
 	})
 }
