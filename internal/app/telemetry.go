@@ -151,12 +151,15 @@ func (t *telemetry) decided(ctx context.Context, d grants.Decided) {
 	if d.CandidateDenies {
 		t.Decision(d.ClientID, grant, metrics.CandidateWouldDeny)
 	}
+	if d.CandidateReuses {
+		t.Decision(d.ClientID, grant, metrics.CandidateWouldReuse)
+	}
 	if d.Decision.Outcome == ratelimit.Passed {
 		return // the mode is off: not even counted
 	}
 	t.Decision(d.ClientID, grant, d.Decision.Outcome.String())
 	if d.Decision.Outage {
-		t.OutageDecision(d.ClientID, d.Decision.Outcome.String())
+		t.OutageDecision(d.ClientID, withoutReuse(d.Decision.Outcome).String())
 	}
 	if d.Decision.Soft && !d.Decision.Rejected() {
 		t.SoftWarning(d.ClientID, grant)
@@ -164,6 +167,17 @@ func (t *telemetry) decided(ctx context.Context, d grants.Decided) {
 	if d.Decision.Counted() {
 		t.Usage(d.ClientID, d.Decision.Usage())
 	}
+}
+
+// withoutReuse returns what the limiter alone has decided.
+func withoutReuse(o ratelimit.Outcome) ratelimit.Outcome {
+	if o == ratelimit.Reused {
+		return ratelimit.Denied
+	}
+	if o == ratelimit.WouldReuse {
+		return ratelimit.WouldDeny
+	}
+	return o
 }
 
 // watch registers the figures that are gathered at each scrape.
