@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/ratelimit"
 )
 
 // limitFlags are the flags that take limits.
@@ -30,6 +31,28 @@ func (l *limits) register(cmd *cobra.Command, f *limitFlags) {
 	cmd.Flags().StringArrayVar(&f.client, "client", nil, "limit for the client itself (client_credentials); may be repeated")
 	cmd.Flags().StringVar(&f.preset, "preset", "", "in place of these: the limits that a provider publishes (limits presets)")
 	_ = cmd.RegisterFlagCompletionFunc("preset", l.completePreset) // fails for a flag that is not there
+}
+
+// overLimitFlag sets what a client gets over its limit, one of overLimits.
+const overLimitFlag = "over-limit"
+
+var overLimits = []string{string(ratelimit.OverLimitDeny), string(ratelimit.OverLimitReuse)}
+
+func registerOverLimit(cmd *cobra.Command) {
+	cmd.Flags().String(overLimitFlag, "", "what the client gets over its limit of client_credentials: deny, or reuse for its last token again")
+}
+
+// overLimitInto sets the field over_limit of doc, if the flag is given.
+func overLimitInto(cmd *cobra.Command, doc map[string]any) error {
+	flag := cmd.Flags().Lookup(overLimitFlag)
+	if !flag.Changed {
+		return nil
+	}
+	if value := flag.Value.String(); !slices.Contains(overLimits, value) {
+		return usagef("--%s: %q is none of %s", overLimitFlag, value, strings.Join(overLimits, ", "))
+	}
+	doc["over_limit"] = flag.Value.String()
+	return nil
 }
 
 // limitSyntax describes the values of [limitFlags].
@@ -129,6 +152,7 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 		[]string{"canary", fmt.Sprintf("%v%%", s.CanaryPercent), from("canary_percent")},
 		[]string{"user limits", showLimits(s.Default.User), from("default.user")},
 		[]string{"client limits", showLimits(s.Default.Client), from("default.client")},
+		[]string{"over limit", orNone(s.Default.OverLimit), from("default.over_limit")},
 		[]string{"hide headers", yesNo(s.Default.HideHeaders), from("default.hide_headers")},
 		[]string{"note", s.Note, ""},
 	)...)
@@ -168,6 +192,7 @@ func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
 		{"trusted", yesNo(p.Effective.Trusted), from(p.Trusted, false)},
 		{"user limits", showLimits(p.Effective.User), from(p.User != nil, tier.User != nil)},
 		{"client limits", showLimits(p.Effective.Client), from(p.Client != nil, tier.Client != nil)},
+		{"over limit", orNone(p.Effective.OverLimit), from(p.OverLimit != "", tier.OverLimit != "")},
 		{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)},
 	}
 	rows = append(append(rows, users...), []string{"note", p.Note, ""})
@@ -202,10 +227,12 @@ on, until "limits unset CLIENT".
   oauth-server limits set shop --for-user nightly@example.com --user 500/60s
   oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
   oauth-server limits set shop --user 10/60s,on_outage=deny
+  oauth-server limits set batch --over-limit reuse
   oauth-server limits set partner --preset okta`,
 		ValidArgsFunction: l.completeClient,
 	}
 	l.register(cmd, &f)
+	registerOverLimit(cmd)
 	of.register(cmd)
 	cmd.Flags().StringVar(&of.tier, "tier", "", "tier of the client: limits tier list")
 	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails for a flag that is not there
@@ -214,7 +241,7 @@ on, until "limits unset CLIENT".
 	selectorFlag(cmd.Flags(), &of.labels)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
-		if err := f.parse(doc); err != nil {
+		if err := cmp.Or(f.parse(doc), overLimitInto(cmd, doc)); err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("hide-headers") {
@@ -243,7 +270,7 @@ func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) 
 	case cmd.Flags().Changed(forUser):
 		return f.checkOverride(cmd, args, nothing)
 	case nothing:
-		return usagef("limits set: nothing to set: give --limit, --user, --client, --preset, --tier, --hide-headers or --note")
+		return usagef("limits set: nothing to set: give --limit, --user, --client, --preset, --tier, --over-limit, --hide-headers or --note")
 	case len(f.labels) > 0:
 		return checkLabelled(cmd, args, f.labels)
 	case len(args) == 0 && cmd.Flags().Changed("tier"):
@@ -272,7 +299,7 @@ func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, d
 }
 
 // unsettable are the values of --field.
-var unsettable = []string{"user", "client", "tier", "mode", "trusted", "hide-headers", "note"}
+var unsettable = []string{"user", "client", "tier", "mode", "trusted", overLimitFlag, "hide-headers", "note"}
 
 func (l *limits) newUnset() *cobra.Command {
 	var fields []string
@@ -330,7 +357,7 @@ func nullPatch(fields []string, settings bool) (map[string]any, error) {
 			patch["canary_percent"] = nil
 		case !slices.Contains(unsettable, f) || (f == "trusted" || f == "tier") && settings:
 			return nil, usagef("--field: %q is none of %s", f, strings.Join(unsettable, ", "))
-		case settings && (f == "user" || f == "client" || f == "hide-headers"):
+		case settings && (f == "user" || f == "client" || f == overLimitFlag || f == "hide-headers"):
 			defaults[strings.ReplaceAll(f, "-", "_")] = nil
 			patch["default"] = defaults
 		default:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -103,6 +104,7 @@ func (l *limits) tierTable(t adminapi.TierView) error {
 		[]string{"mode", orNone(t.Mode), from(t.Mode != "")},
 		[]string{"user limits", showLimits(t.User), from(t.User != nil)},
 		[]string{"client limits", showLimits(t.Client), from(t.Client != nil)},
+		[]string{"over limit", orNone(t.OverLimit), from(t.OverLimit != "")},
 		[]string{"hide headers", yesNo(t.HideHeaders), from(t.HideHeaders)},
 		[]string{"clients", strconv.Itoa(t.Clients), ""},
 		[]string{"note", t.Note, ""},
@@ -128,12 +130,13 @@ func (l *limits) newTierSet() *cobra.Command {
   oauth-server limits tier set partners --preset okta`,
 	}
 	l.register(cmd, &f)
+	registerOverLimit(cmd)
 	cmd.Flags().StringVar(&mode, "mode", "", "mode of its clients: enforce, dry_run or off")
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers and violated-policies out of answers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		patch := map[string]any{}
-		if err := f.parse(patch); err != nil {
+		if err := cmp.Or(f.parse(patch), overLimitInto(cmd, patch)); err != nil {
 			return err
 		}
 		for name, v := range map[string]any{"mode": mode, "note": note} {
@@ -145,7 +148,7 @@ func (l *limits) newTierSet() *cobra.Command {
 			patch["hide_headers"] = hide
 		}
 		if len(patch) == 0 && f.preset == "" {
-			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --preset, --mode, --hide-headers or --note")
+			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --preset, --mode, --over-limit, --hide-headers or --note")
 		}
 		if err := l.addPreset(cmd.Context(), &f, patch); err != nil {
 			return err
