@@ -69,6 +69,7 @@ func newRecentTokens(now time.Time) *recentTokens {
 // scopes and audiences is no part of it.
 func (r *recentTokens) hash(x *issuance) uint64 {
 	h := maphash.String(r.seed, x.client.ID)
+	h = mix(h, maphash.Comparable(r.seed, x.client.Stamp)) // a revocation of the client needs new tokens
 	h = mix(h, maphash.Bytes(r.seed, x.credential[:]))
 	h = mix(h, maphash.String(r.seed, x.auth.Username))
 	for _, list := range [...][]string{x.scopes, x.client.Audience} {

@@ -36,6 +36,9 @@ func TestWaste(t *testing.T) {
 	asks(true, "shop", ada)
 	ada.Username = "bob"
 	asks(false, "shop", ada)
+	asks(false, "daemon", scoped("read"))
+	w.revokeClient("daemon")
+	asks(false, "daemon", scoped("read"))
 	w.clock.Advance(29 * time.Minute)
 	asks(true, "shop", scoped("read write")) // and begins anew
 	w.clock.Advance(30 * time.Minute)
