@@ -21,25 +21,73 @@ func (s *Service) SetMeterKeys(n int) {
 	}
 }
 
-// LastTokens returns how many tokens a service keeps for reuse, and of how many sets.
-func (s *Service) LastTokens() (tokens, sets int) {
-	for _, all := range s.last.byClient {
-		sets += len(all)
+// LastTokens returns how many tokens a service keeps for reuse, and how many dry-run predicts with.
+func (s *Service) LastTokens() (tokens, predicted int) {
+	return s.last.enforced.count(), s.last.dryRun.count()
+}
+
+// TriedTokens returns how many tokens candidates predict with.
+func (s *Service) TriedTokens() int { return s.last.tried.count() }
+
+func (l *lastTokens) count() (n int) {
+	l.sweep(func(string) func(*lastToken) bool {
+		return func(*lastToken) bool { n++; return false }
+	})
+	return n
+}
+
+// LockedBySweep returns how many shards are locked while a sweep looks up a client, and how many there are.
+func LockedBySweep() (locked, shards int) {
+	l := newLastTokens()
+	l.put("shop", lastToken{})
+	l.sweep(func(string) func(*lastToken) bool {
+		for i := range l.shards {
+			if !l.shards[i].mu.TryLock() {
+				locked++
+				continue
+			}
+			l.shards[i].mu.Unlock()
+		}
+		return func(*lastToken) bool { return false }
+	})
+	return locked, len(l.shards)
+}
+
+// HoldTurns holds all turns, shared, as requests do that are denied, until release is called.
+func (s *Service) HoldTurns() (release func()) {
+	for i := range s.last.enforced.turns {
+		s.last.enforced.turns[i].RLock()
 	}
-	return len(s.last.kept()), sets
+	return func() {
+		for i := range s.last.enforced.turns {
+			s.last.enforced.turns[i].RUnlock()
+		}
+	}
+}
+
+// LastTokensRoom returns the room for the tokens of a client that had most of its tokens revoked.
+func LastTokensRoom() int {
+	l := newLastTokens()
+	for i := range maxTokensOfClient {
+		l.put("shop", lastToken{id: tokenSet{byte(i)}, jti: strconv.Itoa(i)})
+	}
+	for i := range maxTokensOfClient - 1 {
+		l.revoked("shop", strconv.Itoa(i))
+	}
+	return cap(l.shards[l.shard("shop")].byClient["shop"])
 }
 
 // FillLastTokens keeps that many tokens of different sets, of so many clients, and returns how many are left,
 // and how many bytes they are said to take.
 func FillLastTokens(tokens, clients int) (kept, bytes int) {
-	s := &Service{last: newLastTokens()}
+	s := &Service{last: newReuseTables(time.Now())}
 	for i := range tokens {
 		c := &clientcfg.Client{ID: strconv.Itoa(i % clients)}
-		id := s.last.set(c.ID, c, [32]byte{}, []string{strconv.Itoa(i)}, time.Time{})
-		s.last.put(c.ID, lastToken{id: id, jti: strconv.Itoa(i), text: string(make([]byte, 800))})
+		id := s.last.enforced.set(c.ID, c, [32]byte{}, []string{strconv.Itoa(i)}, time.Time{})
+		s.last.enforced.put(c.ID, lastToken{id: id, length: 800})
 	}
 	kept, _ = s.LastTokens()
-	return kept, s.last.size
+	return kept, int(s.last.enforced.size.Load())
 }
 
 // FillRecentTokens issues that many different tokens, each so many times. It returns how many were not

@@ -110,7 +110,7 @@ func (s *Service) tryCandidate(now time.Time, policies *clientcfg.PolicySnapshot
 	}
 	d := s.opts.Counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: x.auth.Username}, trial.Effective, 1)
 	over := d.Outcome == ratelimit.WouldDeny
-	reuses := s.candidateReuses(x, &trial, over)
+	reuses := s.candidateReuses(x, policies.For(x.client.ID), &trial, over)
 	out.CandidateAsked, out.CandidateDenies, out.CandidateReuses, out.CandidateSince = true, over && !reuses, reuses, trial.Since
 	if over {
 		out.CandidateLimit = bindingName(&d)

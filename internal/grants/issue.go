@@ -22,6 +22,7 @@ type issuance struct {
 	scopes     []string    // of the access token; a refresh may narrow them
 	claims     keys.Claims // of the access token, once it is issued
 	reuse      *reuse      // nil: the client does not get its last token again
+	tried      *tokenSet   // of a token that a candidate admits; nil: none
 
 	code    *Code      // presented and checked, not yet claimed
 	begins  string     // code as the client sent it: the secret of the family that begins with it

@@ -2,7 +2,6 @@ package grants_test
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,6 +30,19 @@ func (w *world) exhausted(req grants.TokenRequest) grants.TokenResponse {
 	return w.mustToken("shop", req)
 }
 
+// later lets time pass, and sweeps as an instance does every second.
+func (w *world) later(d time.Duration) {
+	w.tb.Helper()
+	w.clock.Advance(d)
+	check.OK(w.tb, w.service.SweepLastTokens(w.tb.Context()))
+}
+
+// revoke revokes a token of the client shop, at this instance.
+func (w *world) revoke(token string) {
+	w.tb.Helper()
+	check.OK(w.tb, w.service.Revoke(w.tb.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: token}))
+}
+
 func scoped(scope string) grants.TokenRequest {
 	return grants.TokenRequest{GrantType: "client_credentials", Scope: scope}
 }
@@ -48,9 +60,9 @@ func TestReuse(t *testing.T) {
 	check.Equal(t, "Outcome", (*seen)[2].Decision.Outcome, ratelimit.Reused)
 	check.Equal(t, "RetryAfter", (*seen)[2].Decision.RetryAfter, time.Duration(0))
 
-	w.clock.Advance(48*time.Minute - 1501*time.Millisecond)
+	w.later(48*time.Minute - 1501*time.Millisecond)
 	check.Equal(t, "ExpiresIn", w.mustToken("shop", clientCredentials).ExpiresIn, 12*time.Minute)
-	w.clock.Advance(time.Millisecond)
+	w.later(time.Millisecond)
 	if w.limited("shop", clientCredentials) == nil {
 		t.Fatal("a token with a fifth of its life left was handed out again")
 	}
@@ -96,12 +108,12 @@ func TestReuseIsForClientCredentials(t *testing.T) {
 func TestReuseEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world, token string){
 		"revoked token": func(w *world, token string) {
-			check.OK(w.tb, w.service.Revoke(w.tb.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: token}))
+			w.revoke(token)
 		},
 		"revoked token, at another instance": func(w *world, token string) {
 			here := w.service
 			w.reopen()
-			check.OK(w.tb, w.service.Revoke(w.tb.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: token}))
+			w.revoke(token)
 			w.service = here
 			check.OK(w.tb, w.service.SweepLastTokens(w.tb.Context()))
 		},
@@ -151,7 +163,7 @@ func TestReuseEndsWithEnforcing(t *testing.T) {
 	if again := w.mustToken("shop", clientCredentials); again.AccessToken == last.AccessToken {
 		t.Error("the token was handed out again")
 	}
-	check.Equal(t, "Outcome", (*seen)[2].Decision.Outcome, ratelimit.WouldReuse)
+	check.Equal(t, "Outcome", (*seen)[2].Decision.Outcome, ratelimit.WouldDeny) // predictions begin anew
 }
 
 // setPolicies replaces the policies of the running service.
@@ -187,47 +199,6 @@ func TestReuseModes(t *testing.T) {
 	}
 }
 
-// TestReuseInDryRunIsThatOfEnforce: the tokens of requests that enforce would deny are no last tokens.
-func TestReuseInDryRunIsThatOfEnforce(t *testing.T) {
-	outcomes := func(mode ratelimit.Mode) (out []string) {
-		w, seen := reuseWorld(t, func(s *ratelimit.Settings) { s.Mode = mode })
-		for range 20 {
-			_, _ = w.token("shop", clientCredentials)
-			w.clock.Advance(7 * time.Minute)
-		}
-		for _, d := range *seen {
-			out = append(out, map[string]string{"would_deny": "denied", "would_reuse": "reused"}[d.Decision.Outcome.String()])
-			if out[len(out)-1] == "" {
-				out[len(out)-1] = d.Decision.Outcome.String()
-			}
-		}
-		return out
-	}
-	enforced := outcomes(ratelimit.Enforce)
-	check.Equal(t, "outcomes in dry-run", outcomes(ratelimit.DryRun), enforced)
-	check.Equal(t, "the first ones", enforced[:10], []string{
-		"allowed", "allowed", "reused", "reused", "reused", "reused", "reused", "reused", "denied", "allowed",
-	})
-}
-
-// TestReuseUnderACandidate: a candidate is judged by the tokens that would have been issued under it.
-func TestReuseUnderACandidate(t *testing.T) {
-	settings := ratelimit.DefaultSettings()
-	settings.Default.OverLimit = ratelimit.OverLimitReuse
-	one := []ratelimit.Limit{ratelimit.NewLimit("per-day", 1, 24*time.Hour)}
-	w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Client: one}))
-	for range 3 {
-		w.mustToken("shop", clientCredentials)
-		w.clock.Advance(25 * time.Minute)
-	}
-	for i, want := range []struct{ reuses, denies bool }{{false, false}, {true, false}, {false, true}} {
-		check.Equal(t, "CandidateReuses", (*seen)[i].CandidateReuses, want.reuses)
-		check.Equal(t, "CandidateDenies", (*seen)[i].CandidateDenies, want.denies)
-		check.Equal(t, "Outcome", (*seen)[i].Decision.Outcome, ratelimit.Allowed)
-	}
-	check.Equal(t, "CandidateLimit", (*seen)[1].CandidateLimit, "per-day")
-}
-
 // TestReuseFindsTokensUnderWay: a request that is denied while the admitted one still signs gets its token.
 func TestReuseFindsTokensUnderWay(t *testing.T) {
 	w, _ := reuseWorld(t, policy("shop", ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("l", 1, time.Hour)}}))
@@ -246,84 +217,28 @@ func TestReuseFindsTokensUnderWay(t *testing.T) {
 	}
 }
 
-// TestReuseIsBounded: no client keeps more than a number of tokens, and all together a number of bytes.
-func TestReuseIsBounded(t *testing.T) {
-	tokens, bytes := grants.FillLastTokens(100_000, 1000)
-	if bytes > 16<<20 || tokens > 16<<10 || tokens < 10_000 {
-		t.Errorf("%d tokens of %d bytes are kept of many clients", tokens, bytes)
-	}
-	if tokens, _ = grants.FillLastTokens(1000, 1); tokens != 32 {
-		t.Errorf("%d tokens are kept of one client", tokens)
-	}
-}
-
-// TestSweepLastTokens: what is not handed out any more leaves memory.
-func TestSweepLastTokens(t *testing.T) {
-	for name, tc := range map[string]struct {
-		then         func(w *world)
-		tokens, sets int
-	}{
-		"in use":         {func(*world) {}, 1, 1},
-		"too old":        {func(w *world) { w.clock.Advance(48*time.Minute + time.Second) }, 0, 0},
-		"changed client": {func(w *world) { w.changeClient("shop", func(c *clientcfg.Client) { c.Version++ }) }, 0, 0},
-		"gone client":    {func(w *world) { delete(w.clients, "shop") }, 0, 0},
-		"changed policy": {func(w *world) { w.setPolicies(t, ratelimit.DefaultSettings()) }, 0, 0},
-		"withdrawn key":  {func(w *world) { w.withdrawKeys() }, 0, 0},
-		"dry-run": {func(w *world) {
-			s := ratelimit.DefaultSettings()
-			s.Mode, s.Default.OverLimit = ratelimit.DryRun, ratelimit.OverLimitReuse
-			w.setPolicies(t, s)
-		}, 0, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, _ := reuseWorld(t)
-			w.mustToken("shop", clientCredentials)
-			tc.then(w)
-			check.OK(t, w.service.SweepLastTokens(t.Context()))
-			tokens, sets := w.service.LastTokens()
-			check.Equal(t, "tokens", tokens, tc.tokens)
-			check.Equal(t, "sets", sets, tc.sets)
-		})
-	}
-}
-
-// TestSweepLastTokensWithoutTheStore: revocations cannot be read, so the tokens stay, and none is revoked.
-func TestSweepLastTokensWithoutTheStore(t *testing.T) {
+// TestReuseDenialsDoNotWait: without an admitted request under way, a denied one waits for nobody. Otherwise
+// this test does not end.
+func TestReuseDenialsDoNotWait(t *testing.T) {
 	w, _ := reuseWorld(t)
-	f := &failing{}
-	w.reopen(func(o *grants.Options) { f.Store = w.store; o.Store = f })
-	check.OK(t, w.service.SweepLastTokens(t.Context()), "without tokens nothing is read")
-	last := w.exhausted(clientCredentials)
-	f.operation, f.err = "Revoked", errDown
-	if err := w.service.SweepLastTokens(t.Context()); !errors.Is(err, errDown) {
-		t.Errorf("got %v, want %v", err, errDown)
+	w.exhausted(scoped("read"))
+	defer w.service.HoldTurns()()
+	if w.limited("shop", scoped("write")) == nil {
+		t.Fatal("got a token of another scope")
 	}
-	check.Equal(t, "token", w.mustToken("shop", clientCredentials).AccessToken, last.AccessToken)
 }
 
-// TestSweepFindsTheRevokedOnes: of many tokens only those that were revoked go.
-func TestSweepFindsTheRevokedOnes(t *testing.T) {
-	w, _ := reuseWorld(t, func(s *ratelimit.Settings) { s.Default.Client[0].Requests = 7 })
-	here := w.service
-	var revoked []string
-	for i, scope := range []string{"read", "write", "admin", "read write", "read admin", "write admin", "read write admin"} {
-		token := w.mustToken("shop", scoped(scope)).AccessToken
-		if i%3 == 1 {
-			revoked = append(revoked, token)
-		}
+// TestReuseWithShortLives: no token is handed out again with an expires_in of 0.
+func TestReuseWithShortLives(t *testing.T) {
+	w, _ := reuseWorld(t)
+	w.reopen(func(o *grants.Options) { o.AccessTokenLifetime = 3 * time.Second })
+	w.exhausted(clientCredentials)
+	w.later(1999 * time.Millisecond)
+	check.Equal(t, "ExpiresIn", w.mustToken("shop", clientCredentials).ExpiresIn, time.Second)
+	w.later(time.Millisecond)
+	if w.limited("shop", clientCredentials) == nil {
+		t.Fatal("a token with a second of its life left was handed out again")
 	}
-	w.reopen()
-	for _, token := range revoked {
-		check.OK(t, w.service.Revoke(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: token}))
-	}
-	w.service = here
-	check.OK(t, w.service.SweepLastTokens(t.Context()))
-	tokens, _ := w.service.LastTokens()
-	check.Equal(t, "tokens left", tokens, 5)
-	if w.limited("shop", scoped("write")) == nil {
-		t.Error("a revoked token was handed out again")
-	}
-	w.mustToken("shop", scoped("read"))
 }
 
 func BenchmarkReuse(b *testing.B) {

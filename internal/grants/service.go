@@ -214,7 +214,7 @@ type Service struct {
 	replayLines                 *meter // one a minute for each family
 	consents                    *meter // by session
 
-	last   *lastTokens
+	last   *reuseTables
 	recent *recentTokens
 }
 
@@ -224,7 +224,7 @@ func New(opts Options) (*Service, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{opts: opts, store: opts.Store, issuer: issuer.New(opts.Signer), last: newLastTokens(), recent: newRecentTokens(opts.Now())}
+	s := &Service{opts: opts, store: opts.Store, issuer: issuer.New(opts.Signer), last: newReuseTables(opts.Now()), recent: newRecentTokens(opts.Now())}
 	var err error
 	if s.clientFailures, err = newFailures(opts.ClientFailures); err != nil {
 		return nil, fmt.Errorf("grants: limits of failed client authentications: %w", err)
