@@ -9,6 +9,10 @@ import (
 // MaxReported bounds the clients of one report, and so the size of a heartbeat.
 const MaxReported = 500
 
+// reportedForWaste is how many clients are in a report because of their wasted tokens, if there are more
+// clients than it has room for.
+const reportedForWaste = 50
+
 // Counts is the number of requests by outcome, of those tried against a candidate, and of tokens.
 type Counts struct {
 	Allowed   uint64 `json:"allowed"`
@@ -76,7 +80,8 @@ func (c ClientReport) Kind(k Kind) (KindReport, bool) {
 // Report is the decisions from Since on.
 type Report struct {
 	Since time.Time `json:"since"`
-	// Clients, those with most requests denied, or that would have been, first.
+	// Clients, those with most requests denied, or that would have been, first. If not all are listed, some of
+	// those with most wasted tokens are.
 	Clients []ClientReport `json:"clients"`
 	// Total is the number of clients with requests, including those that are not listed.
 	Total int `json:"total"`
@@ -140,12 +145,38 @@ func (c *client) report(id string, now int64) ClientReport {
 	return cr
 }
 
-// order sorts the clients by denials, then by requests, and keeps the first limit.
+// order sorts the clients by denials, then by requests, and keeps the first limit; of these, some may be
+// those who waste most.
 func (r *Report) order(limit int) {
 	slices.SortFunc(r.Clients, func(a, b ClientReport) int {
 		return cmp.Or(
 			cmp.Compare(b.Denied+b.WouldDeny+b.CandidateWouldDeny, a.Denied+a.WouldDeny+a.CandidateWouldDeny),
 			cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.ClientID, b.ClientID))
 	})
-	r.Clients = r.Clients[:min(limit, len(r.Clients))]
+	if len(r.Clients) > limit {
+		r.keepWasteful(limit)
+	}
+}
+
+// keepWasteful keeps limit clients, the first ones and those of the others who are among the reportedForWaste
+// with most wasted tokens. The order stays.
+func (r *Report) keepWasteful(limit int) {
+	byWaste := slices.SortedStableFunc(slices.Values(r.Clients), func(a, b ClientReport) int { return cmp.Compare(b.Wasted, a.Wasted) })
+	wasteful := map[string]bool{}
+	for _, c := range byWaste[:min(limit/2, reportedForWaste)] {
+		wasteful[c.ClientID] = c.Wasted > 0
+	}
+	others := limit
+	for _, c := range r.Clients {
+		if wasteful[c.ClientID] {
+			others--
+		}
+	}
+	r.Clients = slices.DeleteFunc(r.Clients, func(c ClientReport) bool {
+		if wasteful[c.ClientID] {
+			return false
+		}
+		others--
+		return others < 0
+	})
 }

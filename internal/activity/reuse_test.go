@@ -1,12 +1,47 @@
 package activity_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/ratelimit"
 )
+
+// TestReportKeepsTheWasteful: a client that wastes most is reported, however many others are denied more.
+func TestReportKeepsTheWasteful(t *testing.T) {
+	r := activity.New(0, noon.Add(-time.Hour))
+	denied, allowed := ratelimit.Decision{Outcome: ratelimit.Denied}, ratelimit.Decision{Outcome: ratelimit.Allowed}
+	record := func(id string, d *ratelimit.Decision, wasted int) {
+		r.Record(noon, activity.Observation{ClientID: id, Kind: activity.Client, Decision: d})
+		for range wasted {
+			r.RecordIssued(noon, activity.Issuance{ClientID: id, Wasted: true})
+		}
+	}
+	for i := range activity.MaxReported {
+		record(fmt.Sprintf("denied-%03d", i), &denied, 0)
+	}
+	for i := range 60 {
+		record(fmt.Sprintf("wasteful-%02d", i), &allowed, i)
+	}
+	report := r.Report(noon, activity.MaxReported)
+	var ids []string
+	for _, c := range report.Clients {
+		ids = append(ids, c.ClientID)
+	}
+	var want []string
+	for i := range activity.MaxReported - 50 {
+		want = append(want, fmt.Sprintf("denied-%03d", i))
+	}
+	for i := range 50 {
+		want = append(want, fmt.Sprintf("wasteful-%02d", 10+i))
+	}
+	if !slices.Equal(ids, want) || report.Total != activity.MaxReported+60 {
+		t.Errorf("%d clients of %d: %q, want %q", len(ids), report.Total, ids, want)
+	}
+}
 
 // TestReportCountsReuseAndWaste: what was over the limit and not denied, and which tokens were issued.
 func TestReportCountsReuseAndWaste(t *testing.T) {
