@@ -65,6 +65,18 @@ func (s *Service) HoldTurns() (release func()) {
 	}
 }
 
+// SomebodyWaits reports whether a request that was denied waits for the token of another.
+func (s *Service) SomebodyWaits() bool {
+	for i := range s.last.enforced.turns {
+		t := &s.last.enforced.turns[i]
+		if !t.TryRLock() {
+			return true
+		}
+		t.RUnlock()
+	}
+	return false
+}
+
 // LastTokensRoom returns the room for the tokens of a client that had most of its tokens revoked.
 func LastTokensRoom() int {
 	l := newLastTokens()

@@ -2,6 +2,7 @@ package grants_test
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
 	"oauth-server/internal/testworld"
@@ -215,6 +217,40 @@ func TestReuseFindsTokensUnderWay(t *testing.T) {
 	for i := range tokens {
 		check.Equal(t, "token", *tokens[i].Load(), *tokens[0].Load())
 	}
+}
+
+// signerThatWaits begins, and signs once it may.
+type signerThatWaits struct {
+	grants.Signer
+	begun chan struct{}
+	may   func() bool
+}
+
+func (s *signerThatWaits) Sign(c keys.Claims) (string, error) {
+	close(s.begun)
+	for !s.may() {
+		runtime.Gosched()
+	}
+	return s.Signer.Sign(c)
+}
+
+// TestReuseWaitsForTheAdmitted: a request that was denied because of another waits for the token of that.
+func TestReuseWaitsForTheAdmitted(t *testing.T) {
+	w, _ := reuseWorld(t, policy("shop", ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("l", 1, time.Hour)}}))
+	var answered atomic.Bool
+	signer := &signerThatWaits{Signer: w.ring, begun: make(chan struct{})}
+	w.reopen(func(o *grants.Options) { o.Signer, o.Observe = signer, nil })
+	signer.may = func() bool { return w.service.SomebodyWaits() || answered.Load() }
+	admitted := make(chan string)
+	go func() {
+		answer, _ := w.token("shop", clientCredentials)
+		admitted <- answer.AccessToken
+	}()
+	<-signer.begun
+	answer, err := w.token("shop", clientCredentials)
+	answered.Store(true)
+	check.Equal(t, "token", answer.AccessToken, <-admitted)
+	check.OK(t, err)
 }
 
 // TestReuseDenialsDoNotWait: without an admitted request under way, a denied one waits for nobody. Otherwise
