@@ -161,7 +161,7 @@ func (t *telemetry) decided(ctx context.Context, d grants.Decided) {
 	if d.Decision.Outage {
 		t.OutageDecision(d.ClientID, withoutReuse(d.Decision.Outcome).String())
 	}
-	if d.Decision.Soft && !d.Decision.Rejected() {
+	if d.Decision.Soft && withoutReuse(d.Decision.Outcome) != ratelimit.Denied {
 		t.SoftWarning(d.ClientID, grant)
 	}
 	if d.Decision.Counted() {
