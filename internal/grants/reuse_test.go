@@ -100,6 +100,20 @@ func TestReuseOfTheSameCredential(t *testing.T) {
 	w.mustToken("shop", clientCredentials)
 }
 
+// TestReuseAtAnotherInstance: an instance that has issued none of the tokens denies, and hands out its own
+// once it has issued one.
+func TestReuseAtAnotherInstance(t *testing.T) {
+	w, _ := reuseWorld(t)
+	w.exhausted(clientCredentials)
+	w.reopen() // counts together with the first one
+	if w.limited("shop", clientCredentials) == nil {
+		t.Fatal("got a token of another instance")
+	}
+	w.later(2 * time.Hour) // the window has room
+	own := w.exhausted(clientCredentials)
+	check.Equal(t, "token", w.mustToken("shop", clientCredentials).AccessToken, own.AccessToken)
+}
+
 // TestReuseIsForClientCredentials: users over their limits are denied.
 func TestReuseIsForClientCredentials(t *testing.T) {
 	w, _ := reuseWorld(t)
