@@ -258,6 +258,7 @@ func (s *Service) addMeters() (err error) {
 		return fmt.Errorf("grants: limit of codes: %w", err)
 	}
 	line := ratelimit.NewLimit("lines", 1, time.Minute)
+	line.Frames = ratelimit.MaxFrames // with one, the next line could come with the next frame
 	s.replayLines, err = newMeter(line, line)
 	return err
 }

@@ -98,9 +98,9 @@ func waste() []Panel {
 			column{"Early refreshes", "short", now(`sum by (client_id) (increase(oauth_tokens_wasted_total{$c,grant_type="refresh_token"}[1h]))`)}),
 		lines("Answered with the last token", "Requests over the limit of clients with over_limit: reuse, that got their last token again.", "reqps",
 			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="reused"}`), "{{client_id}}")),
-		lines("Would be answered with the last token", "The same, of clients in dry-run: this is what enforce would answer so. And of the candidate policy.", "reqps",
+		lines("Would be answered with the last token", "The same, of clients in dry-run: this is what enforce would answer so. And of the candidate policy, for the selected clients.", "reqps",
 			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="would_reuse"}`), "{{client_id}}"),
-			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="candidate_would_reuse"}`), "{{client_id}} (candidate)")),
+			query(`sum(rate(oauth_ratelimit_decisions_total{$c,outcome="candidate_would_reuse"}[$__rate_interval]))`, "candidate")),
 	}
 }
 

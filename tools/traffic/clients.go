@@ -44,6 +44,9 @@ func DemoClients() []Client {
 		{ID: "batch-job", Grant: clientcfg.ClientCredentials, Rate: bursts(1, 50, 25*time.Second, 6*time.Second)},
 		// In dry-run, and above the limit.
 		{ID: "newcomer", Grant: clientcfg.ClientCredentials, Rate: wave(17, 4, 35*time.Second)},
+		// Gets its last token again where it exceeds the limit; the other would, and is in dry-run.
+		{ID: "reporter", Grant: clientcfg.ClientCredentials, Rate: wave(20, 5, 30*time.Second)},
+		{ID: "pilot", Grant: clientcfg.ClientCredentials, Rate: wave(20, 5, 45*time.Second)},
 		// Often sends half of its secret only.
 		{ID: "confused", Grant: clientcfg.ClientCredentials, Rate: wave(0.8, 0, time.Minute), Wrong: 0.7},
 	}
