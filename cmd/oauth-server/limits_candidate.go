@@ -93,12 +93,16 @@ func (l *limits) candidateTable(c adminapi.CandidateView) error {
 		{"since " + dateTime(a.Since), ""},
 		{"  requests tried", number(a.Tried)},
 		{"  it would have denied", number(a.CandidateWouldDeny)},
-		{"  answered with the last token", number(a.CandidateWouldReuse)},
 		{"  denied by the live limits", number(a.Denied)},
 		{"  in dry-run, would have been", number(a.WouldDeny)},
-		{"  reused under the live limits", number(a.Reused)},
-		{"  in dry-run, would have been", number(a.WouldReuse)},
 	}...)
+	if a.CandidateWouldReuse+a.Reused+a.WouldReuse > 0 {
+		rows = append(rows, [][]string{
+			{"  it would have answered with the last token", number(a.CandidateWouldReuse)},
+			{"  answered so by the live limits", number(a.Reused)},
+			{"  in dry-run, would have been", number(a.WouldReuse)},
+		}...)
+	}
 	if err := l.table(rows...); err != nil || len(a.Clients) == 0 {
 		return err
 	}
