@@ -12,6 +12,8 @@ type rule struct {
 	window int64
 	frame  int64 // window / frames
 	softAt int64
+	count  int   // frames that a counter keeps, see frames
+	lead   int64 // by how much the newest of them is ahead of the present one; 0, or a frame where leases are taken
 }
 
 // Limits is a compiled list of limits that apply together. It must not be changed. Equal lists are
@@ -20,6 +22,7 @@ type Limits struct {
 	rules        []rule
 	number       uint32        // in the register
 	plain        bool          // one sliding limit with one frame per window: see decidePlain
+	strict       bool          // any of them is
 	policyHeader string        // value of the RateLimit-Policy field
 	chains       *atomic.Int64 // how many chains of counters have the number
 }
@@ -30,12 +33,16 @@ func compile(limits []Limit) *Limits {
 	for i, l := range limits {
 		r := rule{Limit: l, window: l.Window.Milliseconds(), softAt: l.softAt()}
 		r.frame = r.window / int64(l.Frames)
+		r.count = l.Frames + 1
+		if l.Strict {
+			r.count, r.lead, ls.strict = l.Frames+2, r.frame, true
+		}
 		if i > 0 {
 			r.doc = l.Name
 		}
 		ls.rules[i] = r
 	}
-	ls.plain = len(limits) == 1 && limits[0].Frames == 1 && limits[0].Algorithm == Sliding
+	ls.plain = len(limits) == 1 && limits[0].Frames == 1 && limits[0].Algorithm == Sliding && !ls.strict
 	return ls
 }
 
@@ -48,8 +55,20 @@ func (ls *Limits) All() []Limit {
 	return out
 }
 
-// frames returns how many frames a counter keeps: the current one and as many as make up a window.
-func (r *rule) frames() int { return r.Frames + 1 }
+// frames returns how many frames a counter keeps: the current one and as many as make up a window;
+// under a strict limit also the next one, for which permits can be taken.
+func (r *rule) frames() int { return r.count }
+
+// isFar reports whether the frames of a counter do not fit into its hot record.
+func (r *rule) isFar() bool { return r.count > len(hot{}.near) }
+
+// newest returns the start of the newest frame that a counter keeps.
+func (r *rule) newest(ms int64) int64 { return r.align(ms) + r.lead }
+
+// sameFrames reports whether counters under both rules keep the same frames.
+func (r *rule) sameFrames(o *rule) bool {
+	return r.frame == o.frame && r.Frames == o.Frames && r.Strict == o.Strict
+}
 
 // align returns the start of the frame that contains the time, both in milliseconds since the
 // epoch.
@@ -71,6 +90,9 @@ func frameName(start, frame int64) int64 {
 	}
 	return start
 }
+
+// maxSlots is the most frames that a counter keeps.
+const maxSlots = MaxFrames + 2
 
 // firstMillisName is the smallest name that is in milliseconds: March 1973. As seconds it would be
 // the year 5138.
