@@ -19,6 +19,8 @@ import (
 type network struct {
 	db     *memstore.Store
 	oneWay time.Duration // a message takes this long
+	back   time.Duration // by how much an answer takes longer than a request; negative: less
+	jitter time.Duration // by how much any message may take longer
 
 	mu       sync.Mutex
 	faults   faults
@@ -136,8 +138,13 @@ func (p *port) send(ctx context.Context) error {
 		<-ctx.Done()
 		return errNetwork
 	}
-	return travel(ctx, p.net.oneWay)
+	return travel(ctx, p.there())
 }
+
+// there returns how long a request takes, and homewards an answer.
+func (p *port) there() time.Duration { return p.between(p.net.oneWay, p.net.oneWay+p.net.jitter) }
+
+func (p *port) homewards() time.Duration { return p.there() + p.net.back }
 
 // answer makes the way back.
 func (p *port) answer(ctx context.Context) error {
@@ -145,7 +152,7 @@ func (p *port) answer(ctx context.Context) error {
 		<-ctx.Done()
 		return errNetwork
 	}
-	return travel(ctx, p.net.oneWay)
+	return travel(ctx, p.homewards())
 }
 
 // Exchange implements [syncer.Store].
@@ -306,7 +313,7 @@ func (p *port) Now(ctx context.Context) (time.Time, error) {
 		now = now.Add(p.net.ahead)
 	}
 	p.net.mu.Unlock()
-	return now, errors.Join(err, travel(ctx, p.net.oneWay))
+	return now, errors.Join(err, travel(ctx, p.homewards()))
 }
 
 // Beat implements [syncer.Instances].
