@@ -1,9 +1,7 @@
 package syncer_test
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -163,6 +161,3 @@ func TestStrictLoad(t *testing.T) {
 		}
 	}
 }
-
-var _ = context.Background
-var _ = rand.New
