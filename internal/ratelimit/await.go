@@ -26,7 +26,7 @@ type waiter struct {
 // waited; 0 if it did not.
 //
 // A request whose context ends while it waits is denied, and takes no permit. The time that a
-// request is admitted at, see [Counters.Refund], is now plus the wait.
+// request is admitted at, to the millisecond, is now plus the wait: see [Counters.Refund].
 func (c *Counters) Await(ctx context.Context, now time.Time, k Key, e *Effective, n int64) (d Decision, waited time.Duration) {
 	d, ls := prepare(&k, e)
 	if ls == nil {
@@ -37,6 +37,9 @@ func (c *Counters) Await(ctx context.Context, now time.Time, k Key, e *Effective
 		s, _ := c.lookup(k)
 		d = c.outcome(ctx, s, w, ls)
 		waited = time.Since(began)
+		if d.Outcome == Allowed { // its frame is that of the decision, this goroutine may run later
+			waited = time.Duration(w.at-millis(now)) * time.Millisecond
+		}
 	}
 	d.conclude(e)
 	return d, waited

@@ -65,12 +65,6 @@ func (c *Counters) Refund(now, admitted time.Time, k Key, e *Effective, n int64)
 		return false
 	}
 	at := millis(admitted)
-	for i := range ls.rules {
-		r := &ls.rules[i]
-		if longest := r.LeaseWait.Milliseconds(); r.Strict && r.align(at) != r.align(at+longest) {
-			return false // after a wait it may have been admitted in the next frame
-		}
-	}
 	nums, counters := s.chainOf(first)
 	for i := range counters {
 		s.advance(nums[i], &ls.rules[i], ms)

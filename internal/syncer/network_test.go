@@ -19,7 +19,6 @@ import (
 type network struct {
 	db     *memstore.Store
 	oneWay time.Duration // a message takes this long
-	back   time.Duration // by how much an answer takes longer than a request; negative: less
 	jitter time.Duration // by how much any message may take longer
 
 	mu       sync.Mutex
@@ -101,6 +100,7 @@ type port struct {
 	mu   sync.Mutex
 	rand *rand.Rand
 	cut  func() bool // no message of this instance arrives
+	lean float64     // by which part of oneWay requests take longer than that, and answers less
 }
 
 func newPort(net *network, seed uint64) *port {
@@ -142,9 +142,17 @@ func (p *port) send(ctx context.Context) error {
 }
 
 // there returns how long a request takes, and homewards an answer.
-func (p *port) there() time.Duration { return p.between(p.net.oneWay, p.net.oneWay+p.net.jitter) }
+func (p *port) there() time.Duration { return p.leaning(1 + p.lean) }
 
-func (p *port) homewards() time.Duration { return p.there() + p.net.back }
+func (p *port) homewards() time.Duration { return p.leaning(1 - p.lean) }
+
+func (p *port) leaning(part float64) time.Duration {
+	least := time.Duration(float64(p.net.oneWay) * part)
+	if p.net.jitter == 0 {
+		return least
+	}
+	return p.between(least, least+p.net.jitter)
+}
 
 // answer makes the way back.
 func (p *port) answer(ctx context.Context) error {
