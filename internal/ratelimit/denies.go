@@ -23,7 +23,7 @@ func (c *Counters) Denies(now time.Time, k Key, e *Effective) (d Decision, denie
 		first = s.findOverflow(ls, h.place())
 	}
 	switch {
-	case first != 0 && s.hotOf(first).limits == ls.number && s.atLimit(first, ms) && !(ls.strict && s.lacking(first, ls, ms, 1, 0)):
+	case first != 0 && s.hotOf(first).limits == ls.number && s.atLimit(first, ms) && (!ls.strict || !s.lacking(first, ls, ms, 1, 0)):
 		s.decide(first, ls, ms, 1, &d)
 	case first == 0 && s.noRoom(ls, ms):
 		denyNoRoom(ls, &d)

@@ -51,7 +51,7 @@ const unknownTime = int64(MaxWindow / time.Millisecond)
 // now. It grows by what clocks drift until it is set again. Strict limits admit nothing before.
 func (y *Sync) SetUncertainty(now time.Time, u time.Duration) {
 	off := min(max((u+time.Millisecond-1).Milliseconds(), 0), unknownTime)
-	y.c.all.leasing.unsure.Store(uint64(tick(millis(now)))<<32 | uint64(off+1)) //nolint:gosec // positive
+	y.c.all.leasing.unsure.Store(uint64(tick(millis(now)))<<32 | uint64(off+1))
 }
 
 // SetLost sets whether the store has stopped answering: requests under strict limits are then
@@ -64,7 +64,7 @@ func (g *leasing) uncertainty(ms int64) int64 {
 	if u == 0 {
 		return unknownTime
 	}
-	return int64(u&(1<<32-1)) + ticksAgo(ms, uint32(u>>32))/clockDrift //nolint:gosec // both halves
+	return int64(u&(1<<32-1)) + ticksAgo(ms, uint32(u>>32))/clockDrift
 }
 
 // shut reports whether no permit can be asked for and used.

@@ -128,7 +128,7 @@ func (s *shard) ask(num uint32, r *rule, ms, seq int64, final bool) bool {
 	for j := range slots {
 		slots[j].pending, slots[j].unclaimed = slots[j].unclaimed, 0
 	}
-	slots[t].pending += int32(n) //nolint:gosec // at most MaxRequests
+	slots[t].pending += int32(n)
 	l.asked, l.frame, l.blind = n, h.start-int64(t)*r.frame, h.flags.has(unsynced)
 	s.extrasOf(num).seq = seq
 	return true

@@ -142,7 +142,7 @@ func (y *Sync) Unflushed(now time.Time, plan func(Plan)) (u Unflushed) {
 			s.advance(num, s.ruleOf(num), ms)
 			slots := s.slotsOf(num)
 			pending, unclaimed := unflushed(slots)
-			if pending == 0 && unclaimed == 0 && !dirty(slots) && !(y.c.queue.final.Load() && s.holds(num)) {
+			if pending == 0 && unclaimed == 0 && !dirty(slots) && (!y.c.queue.final.Load() || !s.holds(num)) {
 				continue
 			}
 			u.Counters++
@@ -165,6 +165,7 @@ type Task struct {
 	Limit   Limit
 	Age     time.Duration // of the known counts; 0 if nothing was read yet
 	Read    bool          // the document must be read
+	Lease   bool          // of a strict limit: requests may wait for it
 	Pending int64         // sequence of the pending write, whether this task sends it or not; 0 for none
 	Write
 }
@@ -202,7 +203,7 @@ func (y *Sync) Begin(now time.Time, t Ticket, seq int64) (task Task, ok bool) {
 	}
 	h, c := s.hotOf(t.num), s.coldOf(t.num)
 	k := s.key(t.num)
-	task = Task{Ticket: t, ID: CounterID{ClientID: k.ClientID, Username: k.Username, Limit: r.doc}, Limit: r.Limit, Read: true}
+	task = Task{Ticket: t, ID: CounterID{ClientID: k.ClientID, Username: k.Username, Limit: r.doc}, Limit: r.Limit, Read: true, Lease: s.leased(t.num, r) && !y.c.queue.final.Load()}
 	if !h.flags.has(unsynced) {
 		task.Age = time.Duration(ticksAgo(ms, c.synced)) * time.Millisecond
 	}

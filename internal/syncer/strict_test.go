@@ -136,7 +136,7 @@ func TestStrictLoad(t *testing.T) {
 	for _, limit := range []strictLoad{
 		{limit: 10, window: 10 * time.Minute, windows: 20, least: 0.97},
 		{limit: 10, window: time.Minute, windows: 50, least: 0.97},
-		{limit: 100, window: time.Minute, windows: 10, least: 0.97},
+		{limit: 100, window: time.Minute, windows: 30, least: 0.97},
 		{limit: 4, window: time.Second, windows: 120, least: 0.9},
 	} {
 		for _, instances := range []int{1, 3, 10} {

@@ -4,12 +4,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"math/rand/v2"
 
 	"oauth-server/internal/ratelimit"
 )
