@@ -50,7 +50,7 @@ const unknownTime = int64(MaxWindow / time.Millisecond)
 // SetUncertainty sets how far the times that are passed in may be off the time of the store, at
 // now. It grows by what clocks drift until it is set again. Strict limits admit nothing before.
 func (y *Sync) SetUncertainty(now time.Time, u time.Duration) {
-	off := min(max((u+time.Millisecond-1).Milliseconds(), 0), unknownTime)
+	off := (min(max(u, 0), MaxWindow) + time.Millisecond - 1).Milliseconds()
 	y.c.all.leasing.unsure.Store(uint64(tick(millis(now)))<<32 | uint64(off+1))
 }
 
