@@ -1,6 +1,7 @@
 package syncer_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -160,4 +161,126 @@ func TestStrictLoad(t *testing.T) {
 			}
 		}
 	}
+}
+
+// await sends a request that may wait, and returns the decision when it is there.
+func (m *member) await(t *testing.T, key int, policy *ratelimit.Effective) (ratelimit.Decision, time.Duration) {
+	t.Helper()
+	return m.counters.Await(t.Context(), m.now(), keyOf(key), policy, 1)
+}
+
+// TestLostReplyOfALease: it delays the requests of its own key, and for less than half a second.
+func TestLostReplyOfALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := map[ratelimit.CounterID]bool{idOf(0): true}
+		store := &wrapped{}
+		slow := &hanging{wrapped: store, lost: lost}
+		m := alone(t, slow, nil)
+		policy := policyOf(t, strictLimit(10, time.Minute))
+		pass(time.Second)
+		d, waited := m.await(t, 0, policy)
+		mustEqual(t, "the request whose reply is lost", ratelimit.Denied, d.Outcome)
+		mustEqual(t, "its wait", 50*time.Millisecond, waited)
+		for i := 1; i < 20; i++ {
+			d, _ := m.await(t, i, policy)
+			mustEqual(t, "a request of another key", ratelimit.Allowed, d.Outcome)
+			pass(20 * time.Millisecond)
+		}
+		d, _ = m.await(t, 0, policy)
+		mustEqual(t, "the key, later", ratelimit.Allowed, d.Outcome)
+	})
+}
+
+// hanging is a store that does not answer the first exchange of some counters.
+type hanging struct {
+	*wrapped
+	mu   sync.Mutex
+	lost map[ratelimit.CounterID]bool
+}
+
+// Exchange implements [syncer.Store].
+func (h *hanging) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	results, err := h.wrapped.Exchange(ctx, items)
+	h.mu.Lock()
+	var hang bool
+	for _, it := range items {
+		hang = hang || h.lost[it.ID]
+		delete(h.lost, it.ID)
+	}
+	h.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return results, err
+}
+
+// TestStrictWithoutDatabase: requests are denied, soon without a wait, and admitted when it is back.
+func TestStrictWithoutDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newNetwork(2 * time.Millisecond)
+		m := newMember(t, net, 1, 0, nil)
+		policy := policyOf(t, strictLimit(10, time.Minute))
+		pass(time.Second)
+		net.become(faults{}, true)
+		var waited time.Duration
+		for range 50 {
+			d, w := m.await(t, 0, policy)
+			mustEqual(t, "outcome", ratelimit.Denied, d.Outcome)
+			mustEqual(t, "outage", true, d.Outage)
+			waited = w
+			pass(200 * time.Millisecond)
+		}
+		mustEqual(t, "the last wait", 0, waited)
+		net.become(faults{}, false)
+		pass(15 * time.Second)
+		d, _ := m.await(t, 0, policy)
+		mustEqual(t, "when it is back", ratelimit.Allowed, d.Outcome)
+	})
+}
+
+// TestStrictWithoutAClock: a store of one process has no clock, and needs none.
+func TestStrictWithoutAClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &wrapped{now: func() (time.Time, error) { return time.Time{}, syncer.ErrNoClock }}
+		m := alone(t, store, nil)
+		policy := policyOf(t, strictLimit(10, time.Minute))
+		for range 10 {
+			d, _ := m.await(t, 0, policy)
+			mustEqual(t, "outcome", ratelimit.Allowed, d.Outcome)
+		}
+		d, _ := m.await(t, 0, policy)
+		mustEqual(t, "one more", ratelimit.Denied, d.Outcome)
+	})
+}
+
+// TestStopGivesPermitsBack: and no log line says that requests are not shared, or fewer than none.
+func TestStopGivesPermitsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, log := &wrapped{}, &journal{}
+		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
+		policy := policyOf(t, strictLimit(10, 10*time.Minute))
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 4 { // nobody waits for the permits that they ask for
+			m.take(keyOf(0), policy, 1)
+		}
+		pass(20 * time.Millisecond)
+		cancel()
+		mustEqual(t, "permits taken", true, stored(t, &store.Store, keyOf(0)) >= 4)
+		_, _ = m.counters.Await(ctx, m.now(), keyOf(0), policy, 1)
+		fail := true
+		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+			if fail {
+				return nil, errServer
+			}
+			return store.Store.Exchange(context.Background(), items)
+		}
+		pass(20 * time.Second) // they are to be given back meanwhile
+		mustEqual(t, "lines with fewer than no requests", 0, log.count("requests=-"))
+		fail = false
+		left, err := m.syncer.Stop(t.Context())
+		mustEqual(t, "left", syncer.Left{}, left)
+		mustEqual(t, "error", nil, err)
+		mustEqual(t, "counted of permits that were not used", 1, stored(t, &store.Store, keyOf(0)))
+	})
 }

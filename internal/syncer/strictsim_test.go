@@ -25,7 +25,11 @@ var strictRuns = flag.Int("strictruns", usualStrictRuns, "how many simulations o
 // starts while the clock of the database is right. A wall clock and the database are never wrong by
 // the same.
 func TestStrictSimulation(t *testing.T) {
-	for i := range *strictRuns {
+	runs := *strictRuns
+	if testing.Short() {
+		runs = min(runs, 100)
+	}
+	for i := range runs {
 		seed := *simSeed + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { simulateStrict(t, seed) })
