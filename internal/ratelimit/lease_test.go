@@ -123,7 +123,7 @@ func TestPermitsAreCountedFirst(t *testing.T) {
 // takes only what is left.
 func TestPermitsBehindOthers(t *testing.T) {
 	p := leaseFrom(t, strictly(10, time.Minute))
-	p.others(59_990, 9)
+	p.others(59_940, 9) // the oldest frame of which a part is inside the window
 	p.take(3, Denied)
 	p.exchange()
 	check.Equal(t, "held after a conflict", p.held(), int64(0))
@@ -263,7 +263,8 @@ func TestIdlePermits(t *testing.T) {
 		check.Equal(t, "held", p.held(), int64(4))
 		if final {
 			p.y.SetFinal()
-			p.y.Unflushed(p.now, func(plan Plan) { p.next.Next = plan })
+			p.next = Finished{}
+			p.y.Unflushed(p.now, func(plan Plan) { p.next = Finished{Next: plan, Planned: true} })
 		}
 		p.exchange()
 		check.Equal(t, "counted", p.counted(), int64(0))
