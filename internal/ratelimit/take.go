@@ -15,32 +15,22 @@ const Never = time.Duration(math.MaxInt64)
 // [Enforce] and [DryRun] count the same. The mode [Off] and a trusted client pass without being
 // counted.
 func (c *Counters) Take(now time.Time, k Key, e *Effective, n int64) (d Decision) {
-	d, ls := prepare(&k, e)
-	if ls == nil {
+	switch {
+	case e.Mode == Off:
+		d.Outcome = Passed
 		return d
+	case e.Trusted:
+		d.Outcome = Trusted
+		return d
+	}
+	k = k.bounded()
+	ls := e.list(k)
+	if e.overrides != nil {
+		ls, d.Overridden = e.override(k)
 	}
 	c.take(millis(now), k, ls, max(n, 1), &d, false)
 	d.conclude(e)
 	return d
-}
-
-// prepare returns the limits of a key, which it bounds; nil if its requests are not counted, with
-// the decision on them.
-func prepare(k *Key, e *Effective) (d Decision, ls *Limits) {
-	switch {
-	case e.Mode == Off:
-		d.Outcome = Passed
-		return d, nil
-	case e.Trusted:
-		d.Outcome = Trusted
-		return d, nil
-	}
-	*k = k.bounded()
-	ls = e.list(*k)
-	if e.overrides != nil {
-		ls, d.Overridden = e.override(*k)
-	}
-	return d, ls
 }
 
 // conclude completes a decision by what else the policy has.
