@@ -200,12 +200,14 @@ func (s *shard) giveBack(first uint32, ls *Limits, at, n int64) (done bool) {
 	for i := range ls.rules {
 		r := &ls.rules[i]
 		f := s.frames(num, r)
-		if j, there := r.index(f.start, at); there && f.slots[j].total(1) >= n {
-			if j < 2 && s.leased(num, r) {
-				s.leaseOf(num).held[j] += n
-			} else {
-				f.slots[j].count(-n)
-			}
+		j, there := r.index(f.start, at)
+		switch {
+		case !there || f.slots[j].total(1) < n:
+		case !s.leased(num, r) || j > 1:
+			f.slots[j].count(-n)
+			done = true
+		case j == 1: // nothing was admitted in slot 0, the next frame
+			s.leaseOf(num).held[1] += n
 			done = true
 		}
 		num = s.hotOf(num).next
