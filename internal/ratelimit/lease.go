@@ -51,7 +51,7 @@ const unknownTime = int64(MaxWindow / time.Millisecond)
 // now. It grows by what clocks drift until it is set again. Strict limits admit nothing before.
 func (y *Sync) SetUncertainty(now time.Time, u time.Duration) {
 	off := (min(max(u, 0), MaxWindow) + time.Millisecond - 1).Milliseconds()
-	y.c.all.leasing.unsure.Store(uint64(tick(millis(now)))<<32 | uint64(off+1))
+	y.c.all.leasing.unsure.Store(uint64(tick(millis(now)))<<32 | uint64(off+1)) //nolint:gosec // not negative
 }
 
 // SetLost sets whether the store has stopped answering: requests under strict limits are then
