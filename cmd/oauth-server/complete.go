@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/config"
 )
 
 type completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
@@ -16,11 +17,12 @@ type completion = func(cmd *cobra.Command, args []string, typed string) ([]strin
 // of the flag, and the commands for clients and users the names of those that a running server has.
 func completions(c *cli, root *cobra.Command) {
 	byFlag := map[string]completion{
-		"output": fixed(outputText, outputJSON),
-		"grant":  fixed(grantNames()...),
-		"field":  completeFields,
-		"sort":   fixed(listOrders...),
-		"mode":   fixed("enforce", "dry_run", "off"),
+		"output":      fixed(outputText, outputJSON),
+		"grant":       fixed(grantNames()...),
+		"field":       completeFields,
+		"sort":        fixed(listOrders...),
+		"mode":        fixed("enforce", "dry_run", "off"),
+		overLimitFlag: fixed(overLimits...),
 
 		"label":        c.completeLabel,
 		"remove-label": c.completeLabelName,
@@ -31,6 +33,7 @@ func completions(c *cli, root *cobra.Command) {
 		"log-format":               fixed("text", "json"),
 		"log-level":                fixed("debug", "info", "warn", "error"),
 		"rate-limit-mode":          fixed("enforce", "dry_run", "off"),
+		"rate-limit-error-code":    fixed(config.ErrorCodes...),
 		"tokens-algorithm":         fixed("ES256", "EdDSA", "RS256"),
 		"trusted-header":           fixed("x-forwarded-for", "forwarded"),
 		"rate-limit-instance-mode": fixed("enforce", "dry_run", "off"),

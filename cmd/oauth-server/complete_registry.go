@@ -168,7 +168,7 @@ func (c *cli) completeLabel(cmd *cobra.Command, _ []string, typed string) (out [
 		return err
 	})
 	if !found {
-		all, _, _ := c.completing(cmd).clients(cmd.Context()) // without an answer nothing is offered
+		all, _ := c.completing(cmd).clients(cmd.Context()) // without an answer nothing is offered
 		for _, raw := range all {
 			var client clientcfg.Metadata
 			if json.Unmarshal(raw, &client) == nil {

@@ -40,15 +40,18 @@ func (l *limits) newCandidateSet() *cobra.Command {
 		Long:    "Try limits beside the live ones. They replace a candidate that exists. Without CLIENT\nthey are tried as default limits.\n\n" + limitSyntax,
 		Example: "  oauth-server limits candidate set shop --user 5/60s",
 	}
-	f.register(cmd)
+	l.register(cmd, &f)
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc := map[string]any{}
-		if err := f.into(doc); err != nil {
+		if err := f.parse(doc); err != nil {
 			return err
 		}
-		if len(doc) == 0 {
-			return usagef("limits candidate set: nothing to try: give --limit, --user or --client")
+		if len(doc) == 0 && f.preset == "" {
+			return usagef("limits candidate set: nothing to try: give --limit, --user, --client or --preset")
+		}
+		if err := l.addPreset(cmd.Context(), &f, doc); err != nil {
+			return err
 		}
 		doc["note"] = note
 		name, shown := candidateOf(args)
@@ -90,8 +93,11 @@ func (l *limits) candidateTable(c adminapi.CandidateView) error {
 		{"since " + dateTime(a.Since), ""},
 		{"  requests tried", number(a.Tried)},
 		{"  it would have denied", number(a.CandidateWouldDeny)},
+		{"  answered with the last token", number(a.CandidateWouldReuse)},
 		{"  denied by the live limits", number(a.Denied)},
 		{"  in dry-run, would have been", number(a.WouldDeny)},
+		{"  reused under the live limits", number(a.Reused)},
+		{"  in dry-run, would have been", number(a.WouldReuse)},
 	}...)
 	if err := l.table(rows...); err != nil || len(a.Clients) == 0 {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
 )
 
@@ -21,13 +22,17 @@ func (l *limits) newList() *cobra.Command {
 		Use: "list", Short: "List the clients with recent requests or a policy of their own", Args: takes(),
 		Long: `List the clients with requests in the last ten minutes, and those with a policy or
 a candidate of their own: what applies to them, and how their requests were decided.
-Clients that the configuration file has a policy for and that are not registered are
-listed too, as not registered.`,
+Clients that are not registered and have limits, because they were deleted or only
+the configuration file has them, are listed too, as not registered.`,
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list all registered clients")
 	by.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		raw, unregistered, err := l.clients(cmd.Context())
+		raw, err := l.clients(cmd.Context())
+		if err != nil {
+			return err
+		}
+		unregistered, err := l.unregistered(cmd.Context(), &by)
 		if err != nil {
 			return err
 		}
@@ -47,13 +52,15 @@ listed too, as not registered.`,
 		rows := [][]string{by.heading("CLIENT", "MODE", "USER LIMITS", "CLIENT LIMITS", "FROM", "ALLOWED", "DENIED", "WOULD DENY", "CANDIDATE DENIES")}
 		listed := make([]json.RawMessage, 0, len(found))
 		for i := range found {
-			rows, listed = append(rows, by.row(l, &found[i], l.clientRow(found[i].Client))), append(listed, found[i].raw)
+			c := &found[i]
+			rows, listed = append(rows, by.row(l, c, l.clientRow(c.ClientID, &c.Applied, &c.Activity))), append(listed, c.raw)
 		}
-		unregistered = by.named(unregistered)
-		for _, id := range unregistered {
-			rows = append(rows, []string{id, l.notable("not registered", true), "-", "-", "configuration file", "-", "-", "-", "-"})
+		names := make([]string, len(unregistered))
+		for i := range unregistered {
+			names[i], rows = unregistered[i].ClientID, append(rows, l.unregisteredRow(&unregistered[i]))
 		}
-		if err := l.list(map[string]any{"clients": listed, "unregistered": unregistered, "since": l.since}, rows...); err != nil {
+		answer := map[string]any{"clients": listed, "unregistered": names, "limits_of_unregistered": unregistered, "since": l.since}
+		if err := l.list(answer, rows...); err != nil {
 			return err
 		}
 		return l.period(l.since)
@@ -61,53 +68,83 @@ listed too, as not registered.`,
 	return l.watched(cmd)
 }
 
-func (l *limits) clientRow(c adminapi.Client) []string {
-	mode := c.Effective.Mode
-	if c.Effective.Trusted {
+func (l *limits) clientRow(id string, a *adminapi.Applied, counts *activity.Counts) []string {
+	mode := a.Effective.Mode
+	if a.Effective.Trusted {
 		mode = "trusted"
 	}
-	from := map[string]string{"api": "changed here", "file": "configuration file", "none": "default"}[c.Source] + l.endOf(c.Until)
-	if c.Effective.Tier != "" {
-		from += ", tier " + c.Effective.Tier
+	from := map[string]string{"api": "changed here", "file": "configuration file", "none": "default"}[a.Source] + l.endOf(a.Until)
+	if a.Effective.Tier != "" {
+		from += ", tier " + a.Effective.Tier
 	}
-	if n := c.Effective.Overrides; n == 1 {
+	if n := a.Effective.Overrides; n == 1 {
 		from += ", 1 user's own"
 	} else if n > 1 {
 		from += fmt.Sprintf(", %d users' own", n)
 	}
 	candidate := "-"
-	if c.Candidate || c.Activity.Tried > 0 {
-		candidate = number(c.Activity.CandidateWouldDeny)
+	if a.Candidate || counts.Tried > 0 {
+		candidate = number(counts.CandidateWouldDeny)
 	}
 	return []string{
-		c.ClientID, mode, showLimits(c.Effective.User), showLimits(c.Effective.Client), from,
-		number(c.Activity.Allowed + c.Activity.Trusted + c.Activity.Off),
-		l.alarming(number(c.Activity.Denied), c.Activity.Denied > 0), l.notable(number(c.Activity.WouldDeny), c.Activity.WouldDeny > 0), candidate,
+		id, mode, showLimits(a.Effective.User), showLimits(a.Effective.Client), from,
+		number(counts.Allowed + counts.Trusted + counts.Off),
+		l.alarming(number(counts.Denied), counts.Denied > 0), l.notable(number(counts.WouldDeny), counts.WouldDeny > 0), candidate,
 	}
 }
 
-// clients reads all pages of the list of clients that have the labels, and which of the configuration
-// file are not registered.
-func (l *limits) clients(ctx context.Context, labels ...string) (all []json.RawMessage, unregistered []string, err error) {
+// unregisteredRow is clientRow for a client that sends no requests.
+func (l *limits) unregisteredRow(c *adminapi.UnregisteredClient) []string {
+	row := l.clientRow(c.ClientID, &c.Applied, &activity.Counts{})
+	row[1] = l.notable("not registered", true) + ", " + row[1]
+	return row
+}
+
+// clients reads all pages of the list of clients that have the labels.
+func (l *limits) clients(ctx context.Context, labels ...string) (all []json.RawMessage, err error) {
 	query := url.Values{"limit": {"1000"}, "label": labels}
 	for {
 		raw, err := l.fetch(ctx, "/clients", query)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		var page struct {
-			Since        time.Time         `json:"since"`
-			Clients      []json.RawMessage `json:"clients"`
-			Next         string            `json:"next"`
-			Unregistered []string          `json:"unregistered"`
+			Since   time.Time         `json:"since"`
+			Clients []json.RawMessage `json:"clients"`
+			Next    string            `json:"next"`
 		}
 		if err := json.Unmarshal(raw, &page); err != nil {
-			return nil, nil, fmt.Errorf("read the answer: %w", err)
+			return nil, fmt.Errorf("read the answer: %w", err)
 		}
 		l.since = page.Since
 		all = append(all, page.Clients...)
 		if page.Next == "" {
-			return all, page.Unregistered, nil
+			return all, nil
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+// unregistered reads all pages of the clients that have limits and are not registered, and returns those that
+// match; never nil.
+func (l *limits) unregistered(ctx context.Context, by *listOrder) ([]adminapi.UnregisteredClient, error) {
+	found, query := []adminapi.UnregisteredClient{}, url.Values{}
+	for {
+		raw, err := l.fetch(ctx, "/unregistered", query)
+		if err != nil {
+			return nil, err
+		}
+		var page adminapi.UnregisteredClients
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		for i := range page.Unregistered {
+			if by.matches(page.Unregistered[i].ClientID, "") {
+				found = append(found, page.Unregistered[i])
+			}
+		}
+		if page.Next == "" {
+			return found, nil
 		}
 		query.Set("after", page.Next)
 	}
@@ -274,7 +311,7 @@ func (l *limits) completeClient(cmd *cobra.Command, args []string, typed string)
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	l.timeout = completeWithin
-	all, _, err := l.clients(cmd.Context())
+	all, err := l.clients(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

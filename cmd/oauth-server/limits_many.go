@@ -60,20 +60,25 @@ func (l *limits) version(ctx context.Context) (etag string, err error) {
 	return api.Get(ctx, "/changes", url.Values{"limit": {"1"}}, nil)
 }
 
-// patchLabelled changes fields of the policies of all clients that have the labels, in one change.
-func (l *limits) patchLabelled(cmd *cobra.Command, args, labels []string, patch map[string]any) error {
-	ctx := cmd.Context()
+// checkLabelled refuses labels beside a client, and such as no client can have.
+func checkLabelled(cmd *cobra.Command, args, labels []string) error {
 	if len(args) > 0 {
 		return usagef("limits %s: --label chooses the clients, so CLIENT %q contradicts it", cmd.Name(), args[0])
 	}
-	if err := checkSelectors(labels); err != nil {
+	return checkSelectors(labels)
+}
+
+// patchLabelled changes fields of the policies of all clients that have the labels, in one change.
+func (l *limits) patchLabelled(cmd *cobra.Command, args, labels []string, patch map[string]any) error {
+	ctx := cmd.Context()
+	if err := checkLabelled(cmd, args, labels); err != nil {
 		return err
 	}
 	etag, err := l.version(ctx)
 	if err != nil {
 		return err
 	}
-	all, _, err := l.clients(ctx, labels...)
+	all, err := l.clients(ctx, labels...)
 	if err != nil {
 		return err
 	}

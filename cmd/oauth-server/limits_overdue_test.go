@@ -14,9 +14,10 @@ func TestOverdueEnds(t *testing.T) {
 	pages := map[string]string{
 		"/clients": `{"clients":[{"client_id":"shop","source":"api","until":"2026-01-01T00:00:00Z"},
 			{"client_id":"app","source":"api","until":"2999-01-01T00:00:00Z"}]}`,
-		"/settings": `{"mode":"enforce","meta":{"until":"2026-01-01T00:00:00Z"}}`,
-		"/tiers":    `{"tiers":[{"name":"gold","meta":{"until":"2026-01-01T00:00:00Z"}}]}`,
-		"/changes":  `{"version":3,"targets":[{"target":"tiers/gold","value":{},"until":"2026-01-01T00:00:00Z","returns_to":{}}]}`,
+		"/unregistered": `{"unregistered":[]}`,
+		"/settings":     `{"mode":"enforce","meta":{"until":"2026-01-01T00:00:00Z"}}`,
+		"/tiers":        `{"tiers":[{"name":"gold","meta":{"until":"2026-01-01T00:00:00Z"}}]}`,
+		"/changes":      `{"version":3,"targets":[{"target":"tiers/gold","value":{},"until":"2026-01-01T00:00:00Z","returns_to":{}}]}`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(pages[strings.TrimPrefix(r.URL.Path, "/admin/v1")]))

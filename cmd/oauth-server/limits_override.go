@@ -43,17 +43,20 @@ func (f *policyFlags) checkForUser(cmd *cobra.Command, args []string, others ...
 	return nil
 }
 
-// setOverride gives one user of a client limits of its own. doc has the fields that the flags set.
-func (l *limits) setOverride(cmd *cobra.Command, args []string, f *policyFlags, doc map[string]any) error {
-	if err := f.checkForUser(cmd, args, "client", "limit", "requests", "window", "hide-headers", "tier", "label"); err != nil {
-		return err
-	}
-	if len(doc) == 0 {
+// checkOverride refuses what cannot be set of one user.
+func (f *policyFlags) checkOverride(cmd *cobra.Command, args []string, nothing bool) error {
+	err := f.checkForUser(cmd, args, "client", "limit", "requests", "window", "preset", overLimitFlag, "hide-headers", "tier", "label")
+	if err == nil && nothing {
 		return usagef("limits set: nothing to set: give --user or --note with --%s", forUser)
 	}
-	return l.perform(cmd.Context(), change{
-		read: overridePath(args[0], f.user), method: http.MethodPatch, body: doc,
-		done: "The limits of " + f.user + " at " + args[0] + " are now set",
+	return err
+}
+
+// setOverride gives one user of a client limits of its own. doc has the fields that the flags set.
+func (l *limits) setOverride(ctx context.Context, clientID, user string, doc map[string]any) error {
+	return l.perform(ctx, change{
+		read: overridePath(clientID, user), method: http.MethodPatch, body: doc,
+		done: "The limits of " + user + " at " + clientID + " are now set",
 	})
 }
 

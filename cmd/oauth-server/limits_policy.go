@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -12,20 +13,46 @@ import (
 	"github.com/spf13/cobra"
 
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/ratelimit"
 )
 
 // limitFlags are the flags that take limits.
 type limitFlags struct {
 	both, user, client []string
 	requests, window   string
+	preset             string
 }
 
-func (f *limitFlags) register(cmd *cobra.Command) {
+func (l *limits) register(cmd *cobra.Command, f *limitFlags) {
 	cmd.Flags().StringArrayVar(&f.both, "limit", nil, "limit for each user of the client and for the client itself; may be repeated: all must pass")
 	cmd.Flags().StringVar(&f.requests, "requests", "", "with --window: the same as one --limit")
 	cmd.Flags().StringVar(&f.window, "window", "", "with --requests: the same as one --limit")
 	cmd.Flags().StringArrayVar(&f.user, "user", nil, "limit for each user of the client; may be repeated")
 	cmd.Flags().StringArrayVar(&f.client, "client", nil, "limit for the client itself (client_credentials); may be repeated")
+	cmd.Flags().StringVar(&f.preset, "preset", "", "in place of these: the limits that a provider publishes (limits presets)")
+	_ = cmd.RegisterFlagCompletionFunc("preset", l.completePreset) // fails for a flag that is not there
+}
+
+// overLimitFlag sets what a client gets over its limit, one of overLimits.
+const overLimitFlag = "over-limit"
+
+var overLimits = []string{string(ratelimit.OverLimitDeny), string(ratelimit.OverLimitReuse)}
+
+func registerOverLimit(cmd *cobra.Command) {
+	cmd.Flags().String(overLimitFlag, "", "what the client gets over its limit of client_credentials: deny, or reuse for its last token again")
+}
+
+// overLimitInto sets the field over_limit of doc, if the flag is given.
+func overLimitInto(cmd *cobra.Command, doc map[string]any) error {
+	flag := cmd.Flags().Lookup(overLimitFlag)
+	if !flag.Changed {
+		return nil
+	}
+	if value := flag.Value.String(); !slices.Contains(overLimits, value) {
+		return usagef("--%s: %q is none of %s", overLimitFlag, value, strings.Join(overLimits, ", "))
+	}
+	doc["over_limit"] = flag.Value.String()
+	return nil
 }
 
 // limitSyntax describes the values of [limitFlags].
@@ -34,25 +61,62 @@ const limitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with options af
   frames=N                         frames of a window (default 1)
   algorithm=sliding|weighted|fixed how the window is estimated (default sliding)
   soft=SHARE                       share of the limit from which on the client is warned (default 0.8)
-  on_outage=share|memory|deny      how to decide while the store is away (default share)`
+  on_outage=share|memory|deny      how to decide while the store is away (default share)
 
-// into parses the flags and sets the fields user and client of doc. It clears --requests and --window.
-func (f *limitFlags) into(doc map[string]any) error {
+A preset gives its limits, as they are now: a later release with other figures changes
+nothing that is set.`
+
+// presetLists is what becomes of the lists that a preset does not have, where a change is of single fields.
+const presetLists = " A list that\nit has not stays as it is."
+
+// parse sets the fields user and client of doc by all flags but --preset. The error has all that is wrong with
+// them.
+func (f *limitFlags) parse(doc map[string]any) error {
+	const pair = "--requests/--window"
+	both, errs := parseLimits("limit", f.both)
+	var common string // the flags with limits for both lists
+	if len(f.both) > 0 {
+		common = "--limit"
+	}
+	if f.requests != "" || f.window != "" {
+		common = cmp.Or(common, pair)
+	}
 	if (f.requests == "") != (f.window == "") {
-		return usagef("--requests and --window belong together")
+		errs.Add("", "--requests and --window belong together")
+	} else if f.requests != "" {
+		l, wrong := parseLimit(f.requests + "/" + f.window)
+		both, errs = append(both, l), append(errs, wrong.Under(pair)...)
 	}
-	if f.requests != "" {
-		f.both = append(f.both, f.requests+"/"+f.window)
-		f.requests, f.window = "", ""
+	for _, own := range []struct {
+		field string
+		specs []string
+	}{{"user", f.user}, {"client", f.client}} {
+		list, wrong := parseLimits(own.field, own.specs)
+		errs = append(errs, wrong...)
+		if len(list) > 0 && common != "" {
+			errs.Add("", "%s and --%s contradict each other", common, own.field)
+		}
+		if list = append(list, both...); len(list) > 0 {
+			doc[own.field] = list
+		}
 	}
-	for name, specs := range map[string][]string{"user": f.user, "client": f.client} {
-		if len(specs) > 0 && len(f.both) > 0 {
-			return usagef("--limit and --%s contradict each other", name)
-		}
-		list, err := parseLimits(slices.Concat(f.both, specs))
-		if err != nil {
-			return err
-		}
+	if f.preset != "" && (common != "" || len(doc) > 0) {
+		errs.Add("", "--preset contradicts the limits of other flags: leave one out")
+	}
+	return errs.Err()
+}
+
+// addPreset sets the fields user and client of doc to the lists of --preset, if it is given. It asks the server
+// for them, so what is wrong with the command line is found before.
+func (l *limits) addPreset(ctx context.Context, f *limitFlags, doc map[string]any) error {
+	if f.preset == "" {
+		return nil
+	}
+	p, err := l.preset(ctx, f.preset)
+	if err != nil {
+		return err
+	}
+	for name, list := range map[string][]adminapi.Limit{"user": p.User, "client": p.Client} {
 		if len(list) > 0 {
 			doc[name] = list
 		}
@@ -88,6 +152,7 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 		[]string{"canary", fmt.Sprintf("%v%%", s.CanaryPercent), from("canary_percent")},
 		[]string{"user limits", showLimits(s.Default.User), from("default.user")},
 		[]string{"client limits", showLimits(s.Default.Client), from("default.client")},
+		[]string{"over limit", orNone(s.Default.OverLimit), from("default.over_limit")},
 		[]string{"hide headers", yesNo(s.Default.HideHeaders), from("default.hide_headers")},
 		[]string{"note", s.Note, ""},
 	)...)
@@ -127,6 +192,7 @@ func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
 		{"trusted", yesNo(p.Effective.Trusted), from(p.Trusted, false)},
 		{"user limits", showLimits(p.Effective.User), from(p.User != nil, tier.User != nil)},
 		{"client limits", showLimits(p.Effective.Client), from(p.Client != nil, tier.Client != nil)},
+		{"over limit", orNone(p.Effective.OverLimit), from(p.OverLimit != "", tier.OverLimit != "")},
 		{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)},
 	}
 	rows = append(append(rows, users...), []string{"note", p.Note, ""})
@@ -154,25 +220,28 @@ open from the settings for all clients. If the configuration file has a policy f
 client, the first change takes its fields over, and the file's has no effect from then
 on, until "limits unset CLIENT".
 
-` + limitSyntax,
+` + limitSyntax + presetLists,
 		Example: `  oauth-server limits set --limit 1000/60s
   oauth-server limits set shop --tier gold
   oauth-server limits set --label team=payments --tier gold
   oauth-server limits set shop --for-user nightly@example.com --user 500/60s
   oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
-  oauth-server limits set shop --user 10/60s,on_outage=deny`,
+  oauth-server limits set shop --user 10/60s,on_outage=deny
+  oauth-server limits set batch --over-limit reuse
+  oauth-server limits set partner --preset okta`,
 		ValidArgsFunction: l.completeClient,
 	}
-	f.register(cmd)
+	l.register(cmd, &f)
+	registerOverLimit(cmd)
 	of.register(cmd)
 	cmd.Flags().StringVar(&of.tier, "tier", "", "tier of the client: limits tier list")
 	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails for a flag that is not there
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
-	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers out of answers")
+	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers and violated-policies out of answers")
 	selectorFlag(cmd.Flags(), &of.labels)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
-		if err := f.into(doc); err != nil {
+		if err := cmp.Or(f.parse(doc), overLimitInto(cmd, doc)); err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("hide-headers") {
@@ -184,9 +253,30 @@ on, until "limits unset CLIENT".
 		if cmd.Flags().Changed("tier") {
 			patch["tier"] = of.tier
 		}
+		if err := of.checkSet(cmd, args, len(doc)+len(patch) == 0 && f.preset == ""); err != nil {
+			return err
+		}
+		if err := l.addPreset(cmd.Context(), &f, doc); err != nil {
+			return err
+		}
 		return l.setFields(cmd, args, &of, doc, patch)
 	}
 	return l.changes(cmd)
+}
+
+// checkSet refuses what "limits set" cannot do.
+func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) error {
+	switch {
+	case cmd.Flags().Changed(forUser):
+		return f.checkOverride(cmd, args, nothing)
+	case nothing:
+		return usagef("limits set: nothing to set: give --limit, --user, --client, --preset, --tier, --over-limit, --hide-headers or --note")
+	case len(f.labels) > 0:
+		return checkLabelled(cmd, args, f.labels)
+	case len(args) == 0 && cmd.Flags().Changed("tier"):
+		return usagef("limits set: --tier needs a CLIENT, or --label")
+	}
+	return nil
 }
 
 // setFields changes fields of a policy, of several, of one user, or of the settings, which have those of doc
@@ -196,15 +286,11 @@ func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, d
 	maps.Copy(all, doc)
 	switch {
 	case cmd.Flags().Changed(forUser):
-		return l.setOverride(cmd, args, of, all)
-	case len(all) == 0:
-		return usagef("limits set: nothing to set: give --limit, --user, --client, --tier, --hide-headers or --note")
+		return l.setOverride(cmd.Context(), args[0], of.user, all)
 	case len(of.labels) > 0:
 		return l.patchLabelled(cmd, args, of.labels, all)
 	case len(args) > 0:
 		return l.patchPolicy(cmd.Context(), args[0], all, "The policy of "+args[0]+" is now set")
-	case cmd.Flags().Changed("tier"):
-		return usagef("limits set: --tier needs a CLIENT, or --label")
 	}
 	if len(doc) > 0 {
 		patch["default"] = doc
@@ -213,7 +299,7 @@ func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, d
 }
 
 // unsettable are the values of --field.
-var unsettable = []string{"user", "client", "tier", "mode", "trusted", "hide-headers", "note"}
+var unsettable = []string{"user", "client", "tier", "mode", "trusted", overLimitFlag, "hide-headers", "note"}
 
 func (l *limits) newUnset() *cobra.Command {
 	var fields []string
@@ -271,7 +357,7 @@ func nullPatch(fields []string, settings bool) (map[string]any, error) {
 			patch["canary_percent"] = nil
 		case !slices.Contains(unsettable, f) || (f == "trusted" || f == "tier") && settings:
 			return nil, usagef("--field: %q is none of %s", f, strings.Join(unsettable, ", "))
-		case settings && (f == "user" || f == "client" || f == "hide-headers"):
+		case settings && (f == "user" || f == "client" || f == overLimitFlag || f == "hide-headers"):
 			defaults[strings.ReplaceAll(f, "-", "_")] = nil
 			patch["default"] = defaults
 		default:

@@ -8,41 +8,52 @@ import (
 	"time"
 
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 )
 
 // parseLimit reads REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S][,on_outage=O].
-// The server validates the values.
-func parseLimit(spec string) (l adminapi.Limit, err error) {
+// The error has all that is wrong, with the fields.
+func parseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
 	head, options, _ := strings.Cut(spec, ",")
 	requests, window, ok := strings.Cut(head, "/")
 	if !ok {
-		return l, usagef("limit %q: REQUESTS/WINDOW is needed, such as 10/60s", spec)
+		errs.Add("", "limit %q: REQUESTS/WINDOW is needed, such as 10/60s", spec)
+		return l, errs
 	}
+	var err error
 	if l.Requests, err = strconv.ParseInt(requests, 10, 64); err != nil {
-		return l, usagef("limit %q: %q is not a number of requests", spec, requests)
+		errs.Add("requests", "%q is not a number of requests", requests)
 	}
-	d, err := time.ParseDuration(window)
-	if err != nil {
-		return l, usagef("limit %q: %q is not a duration with its unit, such as 60s", spec, window)
+	full := ratelimit.DefaultLimit()
+	if full.Window, err = time.ParseDuration(window); err != nil {
+		errs.Add("window", "%q is not a duration with its unit, such as 60s", window)
+	} else {
+		l.Name = nameOfWindow(full.Window, window)
 	}
-	l.Window, l.Name = window, nameOfWindow(d, window)
+	l.Window = window
 	for option := range strings.SplitSeq(options, ",") {
-		if option == "" {
-			continue
-		}
-		if err := setOption(&l, option); err != nil {
-			return l, usagef("limit %q: %w", spec, err)
+		if option != "" {
+			setOption(&l, option, &errs)
 		}
 	}
-	return l, nil
+	full.Requests = l.Requests
+	full.Name = cmp.Or(l.Name, full.Name)
+	full.Frames = cmp.Or(int(l.Frames), full.Frames)
+	full.Algorithm = cmp.Or(ratelimit.Algorithm(l.Algorithm), full.Algorithm)
+	full.SoftRatio = cmp.Or(l.SoftRatio, full.SoftRatio)
+	full.OnOutage = cmp.Or(ratelimit.OnOutage(l.OnOutage), full.OnOutage)
+	errs.AddUnreported(fielderr.Of(full.Validate()))
+	return l, errs
 }
 
-func setOption(l *adminapi.Limit, option string) (err error) {
+func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 	name, value, ok := strings.Cut(option, "=")
 	if !ok {
-		return fmt.Errorf("%q is not name=, frames=, algorithm=, soft= or on_outage=", option)
+		errs.Add("", "%q is not name=, frames=, algorithm=, soft= or on_outage=", option)
+		return
 	}
+	var err error
 	switch name {
 	case "name":
 		l.Name = value
@@ -50,21 +61,21 @@ func setOption(l *adminapi.Limit, option string) (err error) {
 		l.Algorithm = value
 	case "on_outage":
 		l.OnOutage = value
-	case "frames": // 0 would be left out of what is sent, and so be the default
-		if l.Frames, err = strconv.ParseInt(value, 10, 64); err == nil && l.Frames < 1 {
-			return fmt.Errorf("frames: at least 1 is needed, not %s", value)
+	case "frames":
+		if l.Frames, err = strconv.ParseInt(value, 10, 64); err != nil {
+			errs.Add("frames", "%q is not a number", value)
+		} else if l.Frames < 1 { // 0 would be left out of what is sent, and so be the default
+			errs.Add("frames", "at least 1 is needed, not %s", value)
 		}
-	case "soft": // likewise
-		if l.SoftRatio, err = strconv.ParseFloat(value, 64); err == nil && l.SoftRatio <= 0 {
-			return fmt.Errorf("soft: more than 0 is needed, not %s", value)
+	case "soft":
+		if l.SoftRatio, err = strconv.ParseFloat(value, 64); err != nil {
+			errs.Add("soft_ratio", "%q is not a number", value)
+		} else if l.SoftRatio <= 0 { // likewise
+			errs.Add("soft_ratio", "more than 0 is needed, not %s", value)
 		}
 	default:
-		return fmt.Errorf("unknown option %q: there are name, frames, algorithm, soft and on_outage", name)
+		errs.Add("", "unknown option %q: there are name, frames, algorithm, soft and on_outage", name)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %q is not a number", name, value)
-	}
-	return nil
 }
 
 // windowNames are the default names of limits with the usual windows.
@@ -77,16 +88,13 @@ func nameOfWindow(d time.Duration, text string) string {
 	return cmp.Or(windowNames[d], "per-"+text)
 }
 
-func parseLimits(specs []string) ([]adminapi.Limit, error) {
-	var out []adminapi.Limit
-	for _, spec := range specs {
-		l, err := parseLimit(spec)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, l)
+// parseLimits reads the values of a flag.
+func parseLimits(flag string, specs []string) (out []adminapi.Limit, errs fielderr.Errors) {
+	for i, spec := range specs {
+		l, wrong := parseLimit(spec)
+		out, errs = append(out, l), append(errs, wrong.Under(fmt.Sprintf("--%s[%d]", flag, i))...)
 	}
-	return out, nil
+	return out, errs
 }
 
 // showLimits writes limits in the syntax of the flags, without what is default.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -103,6 +104,7 @@ func (l *limits) tierTable(t adminapi.TierView) error {
 		[]string{"mode", orNone(t.Mode), from(t.Mode != "")},
 		[]string{"user limits", showLimits(t.User), from(t.User != nil)},
 		[]string{"client limits", showLimits(t.Client), from(t.Client != nil)},
+		[]string{"over limit", orNone(t.OverLimit), from(t.OverLimit != "")},
 		[]string{"hide headers", yesNo(t.HideHeaders), from(t.HideHeaders)},
 		[]string{"clients", strconv.Itoa(t.Clients), ""},
 		[]string{"note", t.Note, ""},
@@ -122,17 +124,19 @@ func (l *limits) newTierSet() *cobra.Command {
 	var hide bool
 	cmd := &cobra.Command{
 		Use: "set NAME", Short: "Make a tier, or change one for all its clients", Args: takes("NAME"), ValidArgsFunction: l.completeTier,
-		Long: "Make a tier, or change one for all its clients. What is not given stays as it is.\n\n" + limitSyntax,
+		Long: "Make a tier, or change one for all its clients. What is not given stays as it is.\n\n" + limitSyntax + presetLists,
 		Example: `  oauth-server limits tier set gold --user 100/60s --client 1000/60s
-  oauth-server limits tier set trial --limit 10/60s --mode dry_run`,
+  oauth-server limits tier set trial --limit 10/60s --mode dry_run
+  oauth-server limits tier set partners --preset okta`,
 	}
-	f.register(cmd)
+	l.register(cmd, &f)
+	registerOverLimit(cmd)
 	cmd.Flags().StringVar(&mode, "mode", "", "mode of its clients: enforce, dry_run or off")
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
-	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers out of answers")
+	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers and violated-policies out of answers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		patch := map[string]any{}
-		if err := f.into(patch); err != nil {
+		if err := cmp.Or(f.parse(patch), overLimitInto(cmd, patch)); err != nil {
 			return err
 		}
 		for name, v := range map[string]any{"mode": mode, "note": note} {
@@ -143,8 +147,11 @@ func (l *limits) newTierSet() *cobra.Command {
 		if cmd.Flags().Changed("hide-headers") {
 			patch["hide_headers"] = hide
 		}
-		if len(patch) == 0 {
-			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --mode, --hide-headers or --note")
+		if len(patch) == 0 && f.preset == "" {
+			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --preset, --mode, --over-limit, --hide-headers or --note")
+		}
+		if err := l.addPreset(cmd.Context(), &f, patch); err != nil {
+			return err
 		}
 		return l.perform(cmd.Context(), change{
 			read: tierPath(args[0]), method: http.MethodPatch, body: patch, done: "The tier " + args[0] + " is now set for all its clients",

@@ -20,6 +20,7 @@ silver off - - 0
 mode dry_run tier
 user limits 20/60s tier
 client limits - all clients
+over limit reuse tier
 hide headers no all clients
 clients 2
 note
@@ -29,6 +30,7 @@ mode dry_run tier gold
 trusted no all clients
 user limits 20/60s tier gold
 client limits 3/1s changed here
+over limit reuse tier gold
 hide headers no all clients
 user ada 1/60s changed here noisy
 user bob 500/60s changed here
@@ -64,6 +66,10 @@ func TestTierCommandLine(t *testing.T) {
 		{"limits set shop --for-user ada", "nothing to set: give --user"},
 		{"limits set shop --for-user ada --limit 1/60s", "--limit is about the client"},
 		{"limits set shop --for-user ada --client 1/60s", "--client is about the client"},
+		{"limits set shop --for-user ada --over-limit reuse", "--over-limit is about the client"},
+		{"limits set shop --over-limit wait", `--over-limit: "wait" is none of deny, reuse`},
+		{"limits tier set gold --over-limit wait", `--over-limit: "wait" is none of deny, reuse`},
+		{"limits candidate set shop --over-limit reuse", "unknown flag"},
 		{"limits set shop --for-user ada --tier gold", "--tier is about the client"},
 		{"limits unset --for-user ada", "--for-user needs a CLIENT"},
 		{"limits unset shop --for-user ada --field user", "--field is about the client"},

@@ -19,20 +19,33 @@ import (
 
 func (l *limits) newTop() *cobra.Command {
 	var limit int
+	var waste bool
 	cmd := &cobra.Command{
 		Use: "top [CLIENT]", Short: "Show the busiest clients, those nearest to a limit, and who was denied", Args: takes("[CLIENT]"),
 		Long: `Show the busiest clients, the users nearest to a limit and the users who were
 denied most, of all clients or of one.
 
 Denials are counted for the last ten minutes. The users who are denied most are
-followed: at least so many of their requests were denied.`,
+followed: at least so many of their requests were denied.
+
+With --waste it shows the clients that waste tokens: those who get a new one while
+an equal one, for the same credential, user and scopes, has more than half of its
+life left. Each instance compares with the tokens that it has issued itself, so
+there may be more.`,
 		Example: `  oauth-server limits top
+  oauth-server limits top --waste
   oauth-server limits top shop --watch`,
 		ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return show(cmd.Context(), l, "/top", topQuery(args, limit), l.topTable)
+			query := topQuery(args, limit)
+			if waste {
+				query.Set("sort", "wasted")
+				return show(cmd.Context(), l, "/top", query, l.wasteTable)
+			}
+			return show(cmd.Context(), l, "/top", query, l.topTable)
 		},
 	}
+	cmd.Flags().BoolVar(&waste, "waste", false, "show the clients that get tokens while they have equal ones")
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many of each to show, at most 100")
 	return l.watched(cmd)
 }
@@ -46,11 +59,12 @@ func topQuery(args []string, limit int) url.Values {
 }
 
 func (l *limits) topTable(top adminapi.Top) error {
-	rows := [][]string{{"CLIENT", "REQUESTS", "ALLOWED", "DENIED", "WOULD DENY"}}
+	rows := [][]string{{"CLIENT", "REQUESTS", "ALLOWED", "DENIED", "WOULD DENY", "REUSED", "WOULD REUSE"}}
 	for _, c := range top.Talkers {
 		rows = append(rows, []string{
 			c.ClientID, number(c.Total()), number(c.Allowed + c.Trusted + c.Off),
 			l.alarming(number(c.Denied), c.Denied > 0), l.notable(number(c.WouldDeny), c.WouldDeny > 0),
+			l.notable(number(c.Reused), c.Reused > 0), l.notable(number(c.WouldReuse), c.WouldReuse > 0),
 		})
 	}
 	if err := l.table(rows...); err != nil {
@@ -67,6 +81,26 @@ func (l *limits) topTable(top adminapi.Top) error {
 		if err := l.table(append([][]string{{""}}, rows...)...); err != nil {
 			return err
 		}
+	}
+	return l.period(top.Since)
+}
+
+// wasteTable shows how many of the tokens of each client were issued while it had an equal one.
+func (l *limits) wasteTable(top adminapi.Top) error {
+	rows := [][]string{{"CLIENT", "TOKENS ISSUED", "WASTED", "SHARE", "EARLY REFRESHES", "REUSED"}}
+	for _, c := range top.Talkers {
+		share := "-"
+		if c.Issued > 0 {
+			share = fmt.Sprintf("%d%%", c.Wasted*100/c.Issued)
+		}
+		rows = append(rows, []string{
+			c.ClientID, number(c.Issued), l.notable(number(c.Wasted), c.Wasted > 0), share, number(c.EarlyRefreshes), number(c.Reused),
+		})
+	}
+	if len(rows) == 1 {
+		l.note("No token was issued while an equal one had more than half of its life left.")
+	} else if err := l.table(rows...); err != nil {
+		return err
 	}
 	return l.period(top.Since)
 }
@@ -171,17 +205,6 @@ type listedClient struct {
 func (o *listOrder) matches(id, name string) bool {
 	text := strings.ToLower(o.filter)
 	return strings.Contains(strings.ToLower(id), text) || strings.Contains(strings.ToLower(name), text)
-}
-
-// named returns those IDs of clients that match; never nil.
-func (o *listOrder) named(ids []string) []string {
-	out := []string{}
-	for _, id := range ids {
-		if o.matches(id, "") {
-			out = append(out, id)
-		}
-	}
-	return out
 }
 
 // sort sorts clients that are sorted by name.

@@ -20,8 +20,9 @@ var answers = map[string]string{
 	"/clients": `{"since":"2026-03-01T11:50:00Z","clients":[
 		{"client_id":"app","client_name":"The Shop","source":"none","activity":{"allowed":9}},
 		{"client_id":"report","labels":{"team":"payments","tier":"1"},"source":"none","activity":{"allowed":5,"denied":2}},
-		{"client_id":"shop","labels":{"team":"payments"},"source":"api","effective":{"tier":"gold","overrides":3},"activity":{"allowed":20,"would_deny":1}}],"unregistered":["gone"]}`,
-	"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[{"client_id":"shop","allowed":20,"denied":5}],
+		{"client_id":"shop","labels":{"team":"payments"},"source":"api","effective":{"tier":"gold","overrides":3},"activity":{"allowed":20,"would_deny":1}}]}`,
+	"/unregistered": `{"version":3,"unregistered":[{"client_id":"gone","source":"file","candidate":false,"effective":{"mode":"enforce","trusted":true}}]}`,
+	"/top": `{"since":"2026-03-01T11:50:00Z","talkers":[{"client_id":"shop","allowed":20,"denied":5,"reused":3,"would_reuse":1,"issued":40,"wasted":30,"early_refreshes":2}],
 		"near_limit":[{"client_id":"report","username":"ada","limit":{"requests":5,"window":"60s"},"usage":1,"free_at":"2026-03-01T13:00:30+01:00"},
 			{"client_id":"shop","username":null,"limit":{"requests":50,"window":"60s"},"usage":0.5}],
 		"denied":[{"client_id":"shop","username":"ada","user_hash":"h4sh","denied":3,"would_deny":1},{"client_id":"shop","username":null,"denied":1}],
@@ -32,9 +33,9 @@ var answers = map[string]string{
 	"/clients/report":        `{"client_id":"report","labels":{"team":"payments","tier":"1"}}`,
 	"/users":                 `{"users":[{"username":"ada"},{"username":"ann"}]}`,
 	"/tiers":                 `{"tiers":[{"name":"gold","user":[{"requests":20,"window":"60s"}],"clients":2,"note":"n"},{"name":"silver","mode":"off"}]}`,
-	"/tiers/gold":            `{"name":"gold","mode":"dry_run","user":[{"requests":20,"window":"60s"}],"clients":2}`,
+	"/tiers/gold":            `{"name":"gold","mode":"dry_run","user":[{"requests":20,"window":"60s"}],"over_limit":"reuse","clients":2}`,
 	"/policies/shop": `{"client_id":"shop","tier":"gold","client":[{"requests":3,"window":"1s"}],"meta":{"source":"api"},"effective":{
-		"mode":"dry_run","tier":"gold","overrides":3,"user":[{"requests":20,"window":"60s"}],"client":[{"requests":3,"window":"1s"}]}}`,
+		"mode":"dry_run","tier":"gold","overrides":3,"user":[{"requests":20,"window":"60s"}],"client":[{"requests":3,"window":"1s"}],"over_limit":"reuse"}}`,
 	"/policies/shop/users": `{"client_id":"shop","overrides":[{"username":"ada","user":[{"requests":1,"window":"60s"}],"note":"noisy"},
 		{"username":"bob","user":[{"requests":500,"window":"60s"}]}]}`,
 	"/user-hash": `{"username":"ada","user_hash":"h4sh"}`,
@@ -43,14 +44,21 @@ var answers = map[string]string{
 // readAPI is an API with a few clients. asked has the queries, and the flags lead to it.
 func readAPI(t *testing.T) (flags []string, asked *[]string) {
 	t.Helper()
-	asked = new([]string)
+	server, asked := answering(t, answers)
+	return []string{"--token", "x", "--issuer", "http://127.0.0.1", "--server", server}, asked
+}
+
+// answering is the URL of an admin API with these answers, by path.
+func answering(t *testing.T, answers map[string]string) (url string, asked *[]string) {
+	t.Helper()
+	asked = &[]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, "/admin/v1")
 		*asked = append(*asked, path+"?"+r.URL.RawQuery)
 		_, _ = w.Write([]byte(answers[path]))
 	}))
 	t.Cleanup(server.Close)
-	return []string{"--token", "x", "--issuer", "http://127.0.0.1", "--server", server.URL}, asked
+	return server.URL, asked
 }
 
 // table brings the columns of a text down to single spaces.
@@ -65,8 +73,8 @@ func table(text string) string {
 func TestTopOfAClient(t *testing.T) {
 	flags, asked := readAPI(t)
 	stdout, stderr, status := run(t, "", append([]string{"limits", "top", "shop", "--limit", "7"}, flags...)...)
-	want := `CLIENT REQUESTS ALLOWED DENIED WOULD DENY
-shop 25 20 5 0
+	want := `CLIENT REQUESTS ALLOWED DENIED WOULD DENY REUSED WOULD REUSE
+shop 29 20 5 0 3 1
 
 CLIENT USER LIMIT ESTIMATE USED NEXT FREE
 report ada 5/60s 0.0 100% 12:00:30Z
@@ -94,6 +102,23 @@ requests counted since 2026-03-01T11:50:00Z
 	}
 	if last := (*asked)[len(*asked)-1]; last != "/user-hash?username=Ada" {
 		t.Errorf("hash asked %s", last)
+	}
+}
+
+// TestTopByWaste: the clients that waste tokens, in the order of the server.
+func TestTopByWaste(t *testing.T) {
+	flags, asked := readAPI(t)
+	stdout, stderr, status := run(t, "", append([]string{"limits", "top", "--waste", "--limit", "7"}, flags...)...)
+	want := `CLIENT TOKENS ISSUED WASTED SHARE EARLY REFRESHES REUSED
+shop 40 30 75% 2 3
+
+requests counted since 2026-03-01T11:50:00Z
+`
+	if diff := cmp.Diff(want, table(stdout)); diff != "" || stderr != "" || status != exitOK {
+		t.Errorf("status %d, %s (-want +got):\n%s", status, stderr, diff)
+	}
+	if diff := cmp.Diff([]string{"/top?limit=7&sort=wasted"}, *asked); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -251,9 +276,11 @@ func TestCompletions(t *testing.T) {
 		{"limits list --sort |", "name requests denied usage"},
 		{"limits top |", "app report shop"},
 		{"limits denied s|", "shop"},
-		{"limits unset --field |", "user client mode hide-headers note canary"},
-		{"limits unset shop --field mode,|", "mode,user mode,client mode,tier mode,mode mode,trusted mode,hide-headers mode,note"},
+		{"limits unset --field |", "user client mode over-limit hide-headers note canary"},
+		{"limits unset shop --field mode,|", "mode,user mode,client mode,tier mode,mode mode,trusted mode,over-limit mode,hide-headers mode,note"},
 		{"limits set shop --tier |", "gold silver"},
+		{"limits set shop --over-limit |", "deny reuse"},
+		{"limits tier set gold --over-limit |", "deny reuse"},
 		{"limits tier show |", "gold silver"},
 		{"limits tier set gold --mode |", "enforce dry_run off"},
 		{"limits audit --target |", "settings policies/ candidates/ tiers/ overrides/ clients/ users/ store"},

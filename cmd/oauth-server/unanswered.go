@@ -49,7 +49,15 @@ func (m marking) UpdateClient(ctx context.Context, c clientcfg.Client) error {
 }
 
 func (m marking) DeleteClient(ctx context.Context, id string) error {
-	return mark(m.Store.DeleteClient(ctx, id), "the client may have been deleted: if oauth-server client show '%[1]s' still shows it, delete it again", id)
+	return markDeletion(m.Store.DeleteClient(ctx, id), id)
+}
+
+func (m marking) DeleteUnchanged(ctx context.Context, c clientcfg.Client) error {
+	return markDeletion(m.Store.DeleteUnchanged(ctx, c), c.ID)
+}
+
+func markDeletion(err error, id string) error {
+	return mark(err, "the client may have been deleted: if oauth-server client show '%[1]s' still shows it, delete it again", id)
 }
 
 func (m marking) CreateUser(ctx context.Context, u grants.User) error {

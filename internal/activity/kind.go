@@ -24,8 +24,10 @@ type KindReport struct {
 	Kind Kind `json:"kind"`
 	// Since is when the list replaced another; zero if it is the first.
 	Since time.Time `json:"since,omitzero"`
-	// Over is how many requests were denied since then, or would have been.
+	// Over is how many requests were over a limit since then. Of these, Reused were answered with the
+	// client's last token, or would have been.
 	Over   uint64 `json:"over"`
+	Reused uint64 `json:"reused,omitempty"`
 	Limits []Peak `json:"limits"`
 }
 
@@ -99,6 +101,7 @@ func (r *ring) uncut(limit int64) {
 type kindRecord struct {
 	since  time.Time
 	over   ring
+	reused ring
 	limits []limitRecord
 }
 
@@ -127,6 +130,9 @@ func (k *kindRecord) record(now time.Time, n int64, d *ratelimit.Decision) {
 	if d.Outcome != ratelimit.Allowed {
 		*k.over.at(n)++
 	}
+	if d.Outcome == ratelimit.Reused || d.Outcome == ratelimit.WouldReuse {
+		*k.reused.at(n)++
+	}
 }
 
 // raise raises the peaks to the counts of the decision. It returns false if that was made
@@ -154,7 +160,7 @@ func (k *kindRecord) change(now time.Time, d *ratelimit.Decision) {
 	if old != nil {
 		k.since = now.UTC()
 	}
-	k.over, k.limits = ring{}, nil
+	k.over, k.reused, k.limits = ring{}, ring{}, nil
 	for _, st := range d.Limits() {
 		l := limitRecord{limit: st.Limit}
 		for i := range old {
@@ -169,7 +175,7 @@ func (k *kindRecord) change(now time.Time, d *ratelimit.Decision) {
 
 // report returns the report of the window before now; false if nothing was counted.
 func (k *kindRecord) report(kind Kind, now int64) (r KindReport, known bool) {
-	r = KindReport{Kind: kind, Since: k.since, Over: uint64(max(k.over.sum(now), 0))}
+	r = KindReport{Kind: kind, Since: k.since, Over: uint64(max(k.over.sum(now), 0)), Reused: uint64(max(k.reused.sum(now), 0))}
 	for i := range k.limits {
 		p := Peak{k.limits[i].limit, k.limits[i].peak.max(now)}
 		known = known || p.Count > 0

@@ -36,7 +36,8 @@ func (c ClientReport) merged(o ClientReport) ClientReport {
 		if c.TriedSince.After(o.TriedSince) {
 			later = c
 		}
-		m.TriedSince, m.Tried, m.CandidateWouldDeny = later.TriedSince, later.Tried, later.CandidateWouldDeny
+		m.TriedSince, m.Tried = later.TriedSince, later.Tried
+		m.CandidateWouldDeny, m.CandidateWouldReuse = later.CandidateWouldDeny, later.CandidateWouldReuse
 	}
 	for _, kind := range kinds {
 		a, inC := c.Kind(kind)
@@ -61,7 +62,7 @@ func (k KindReport) merged(o KindReport) KindReport {
 		}
 		return o
 	}
-	m := KindReport{Kind: k.Kind, Since: k.Since, Over: k.Over + o.Over, Limits: slices.Clone(k.Limits)}
+	m := KindReport{Kind: k.Kind, Since: k.Since, Over: k.Over + o.Over, Reused: k.Reused + o.Reused, Limits: slices.Clone(k.Limits)}
 	if m.Since.IsZero() || !o.Since.IsZero() && o.Since.Before(m.Since) {
 		m.Since = o.Since // each process noticed the change at its next request
 	}

@@ -16,7 +16,7 @@ const (
 	slots  = int(Window / slot)
 )
 
-// DefaultMaxClients takes about 30 MB.
+// DefaultMaxClients takes about 40 MB.
 const DefaultMaxClients = 10_000
 
 const shards = 64
@@ -28,10 +28,10 @@ type Observation struct {
 	Kind     Kind
 	Decision *ratelimit.Decision
 	// Tried is set if the request was also tried against a candidate, Refused if that
-	// would have denied it. TriedSince is when the candidate's limits began to be tried,
+	// would have denied it, Reused if the client would have got its last token again. TriedSince is when the candidate's limits began to be tried,
 	// which identifies it: the counts of an earlier one are dropped.
-	Tried, Refused bool
-	TriedSince     time.Time
+	Tried, Refused, Reused bool
+	TriedSince             time.Time
 }
 
 // Recorder counts decisions. It is safe for concurrent use.
@@ -111,6 +111,36 @@ func (r *Recorder) Record(now time.Time, o Observation) {
 	}
 }
 
+// Issuance is one access token that was issued.
+type Issuance struct {
+	ClientID string
+	Wasted   bool // an equal one had more than half of its life left
+	Refresh  bool // in exchange for a refresh token
+}
+
+// RecordIssued counts one token, with the same room for clients as [Recorder.Record].
+func (r *Recorder) RecordIssued(now time.Time, i Issuance) {
+	s := &r.shards[maphash.String(r.seed, i.ClientID)%shards]
+	n := number(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.clients[i.ClientID]
+	if c == nil {
+		if c = s.admit(i.ClientID, n); c == nil {
+			s.dropped = n
+			return
+		}
+	}
+	at := c.at(n)
+	at.Issued++
+	if i.Wasted {
+		at.Wasted++
+		if i.Refresh {
+			at.EarlyRefreshes++
+		}
+	}
+}
+
 // admit adds a client and returns nil if there is no room. Clients without a request in
 // the window are removed first.
 func (s *shard) admit(id string, now int64) *client {
@@ -154,7 +184,7 @@ func (c *client) at(n int64) *counts {
 func (c *client) forgetTrial(since time.Time) {
 	c.triedSince = since
 	for i := range c.slots {
-		c.slots[i].Tried, c.slots[i].CandidateWouldDeny = 0, 0
+		c.slots[i].Tried, c.slots[i].CandidateWouldDeny, c.slots[i].CandidateWouldReuse = 0, 0, 0
 	}
 	for _, u := range c.users {
 		for i := range u.slots {
@@ -171,6 +201,10 @@ func (c *counts) add(o *Observation) {
 		c.Denied++
 	case ratelimit.WouldDeny:
 		c.WouldDeny++
+	case ratelimit.Reused:
+		c.Reused++
+	case ratelimit.WouldReuse:
+		c.WouldReuse++
 	case ratelimit.Trusted:
 		c.Trusted++
 	case ratelimit.Passed:
@@ -181,5 +215,8 @@ func (c *counts) add(o *Observation) {
 	}
 	if o.Refused {
 		c.CandidateWouldDeny++
+	}
+	if o.Reused {
+		c.CandidateWouldReuse++
 	}
 }

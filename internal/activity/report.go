@@ -9,30 +9,52 @@ import (
 // MaxReported bounds the clients of one report, and so the size of a heartbeat.
 const MaxReported = 500
 
-// Counts is the number of requests by outcome, and of those tried against a candidate.
+// reportedForWaste is how many clients are in a report because of their wasted tokens, if there are more
+// clients than it has room for.
+const reportedForWaste = 50
+
+// Counts is the number of requests by outcome, of those tried against a candidate, and of tokens.
 type Counts struct {
 	Allowed   uint64 `json:"allowed"`
 	Denied    uint64 `json:"denied"`
 	WouldDeny uint64 `json:"would_deny"`
-	Trusted   uint64 `json:"trusted"`
-	Off       uint64 `json:"off"`
+	// Reused requests were over the limit and answered with the client's last token; in dry-run, WouldReuse
+	// ones would have been.
+	Reused     uint64 `json:"reused"`
+	WouldReuse uint64 `json:"would_reuse"`
+	Trusted    uint64 `json:"trusted"`
+	Off        uint64 `json:"off"`
 	// Tried requests were also decided by a candidate.
-	Tried              uint64 `json:"tried"`
-	CandidateWouldDeny uint64 `json:"candidate_would_deny"`
+	Tried               uint64 `json:"tried"`
+	CandidateWouldDeny  uint64 `json:"candidate_would_deny"`
+	CandidateWouldReuse uint64 `json:"candidate_would_reuse"`
+	// Issued tokens do not include those that were handed out again. Wasted ones were issued while an equal
+	// one had more than half of its life left, EarlyRefreshes of them in exchange for a refresh token.
+	Issued         uint64 `json:"issued"`
+	Wasted         uint64 `json:"wasted"`
+	EarlyRefreshes uint64 `json:"early_refreshes"`
 }
 
 // Total is the number of requests.
-func (c Counts) Total() uint64 { return c.Allowed + c.Denied + c.WouldDeny + c.Trusted + c.Off }
+func (c Counts) Total() uint64 {
+	return c.Allowed + c.Denied + c.WouldDeny + c.Reused + c.WouldReuse + c.Trusted + c.Off
+}
 
 // Plus adds both up.
 func (c Counts) Plus(o Counts) Counts {
 	c.Allowed += o.Allowed
 	c.Denied += o.Denied
 	c.WouldDeny += o.WouldDeny
+	c.Reused += o.Reused
+	c.WouldReuse += o.WouldReuse
 	c.Trusted += o.Trusted
 	c.Off += o.Off
 	c.Tried += o.Tried
 	c.CandidateWouldDeny += o.CandidateWouldDeny
+	c.CandidateWouldReuse += o.CandidateWouldReuse
+	c.Issued += o.Issued
+	c.Wasted += o.Wasted
+	c.EarlyRefreshes += o.EarlyRefreshes
 	return c
 }
 
@@ -40,7 +62,7 @@ func (c Counts) Plus(o Counts) Counts {
 type ClientReport struct {
 	ClientID string `json:"client_id"`
 	Counts
-	// TriedSince identifies the candidate of Tried and CandidateWouldDeny; zero for none.
+	// TriedSince identifies the candidate of Tried, CandidateWouldDeny and CandidateWouldReuse; zero for none.
 	TriedSince time.Time    `json:"tried_since,omitzero"`
 	Kinds      []KindReport `json:"kinds,omitempty"`
 }
@@ -58,7 +80,8 @@ func (c ClientReport) Kind(k Kind) (KindReport, bool) {
 // Report is the decisions from Since on.
 type Report struct {
 	Since time.Time `json:"since"`
-	// Clients, those with most requests denied, or that would have been, first.
+	// Clients, those with most requests denied, or that would have been, first. If not all are listed, some of
+	// those with most wasted tokens are.
 	Clients []ClientReport `json:"clients"`
 	// Total is the number of clients with requests, including those that are not listed.
 	Total int `json:"total"`
@@ -122,12 +145,38 @@ func (c *client) report(id string, now int64) ClientReport {
 	return cr
 }
 
-// order sorts the clients by denials, then by requests, and keeps the first limit.
+// order sorts the clients by denials, then by requests, and keeps the first limit; of these, some may be
+// those who waste most.
 func (r *Report) order(limit int) {
 	slices.SortFunc(r.Clients, func(a, b ClientReport) int {
 		return cmp.Or(
 			cmp.Compare(b.Denied+b.WouldDeny+b.CandidateWouldDeny, a.Denied+a.WouldDeny+a.CandidateWouldDeny),
 			cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.ClientID, b.ClientID))
 	})
-	r.Clients = r.Clients[:min(limit, len(r.Clients))]
+	if len(r.Clients) > limit {
+		r.keepWasteful(limit)
+	}
+}
+
+// keepWasteful keeps limit clients, the first ones and those of the others who are among the reportedForWaste
+// with most wasted tokens. The order stays.
+func (r *Report) keepWasteful(limit int) {
+	byWaste := slices.SortedStableFunc(slices.Values(r.Clients), func(a, b ClientReport) int { return cmp.Compare(b.Wasted, a.Wasted) })
+	wasteful := map[string]bool{}
+	for _, c := range byWaste[:min(limit/2, reportedForWaste)] {
+		wasteful[c.ClientID] = c.Wasted > 0
+	}
+	others := limit
+	for _, c := range r.Clients {
+		if wasteful[c.ClientID] {
+			others--
+		}
+	}
+	r.Clients = slices.DeleteFunc(r.Clients, func(c ClientReport) bool {
+		if wasteful[c.ClientID] {
+			return false
+		}
+		others--
+		return others < 0
+	})
 }

@@ -70,7 +70,7 @@ func (s *Server) edit(ch *change) clientcfg.Edit {
 			err = after.CheckEnds(ch.made).Err()
 		}
 		if err == nil {
-			err = s.lockOuts(ch.made, p, after)
+			err = s.o.Clients.Directory().LockedOut(p, after)
 		}
 		if err != nil {
 			return e, err
@@ -110,16 +110,6 @@ func (s *Server) concerned(changes []clientcfg.Change) iter.Seq[*clientcfg.Clien
 			}
 		}
 	}
-}
-
-// lockOuts returns an error if the changes lock out an operator's client, now or when something temporary ends.
-// That may be any client's: one may return to a tier that it has not now.
-func (s *Server) lockOuts(changes []clientcfg.Change, before, after *clientcfg.PolicySnapshot) error {
-	clients := s.concerned(changes)
-	if before.Set().Ends.Len()+after.Set().Ends.Len() > 0 {
-		clients = s.o.Clients.Directory().All()
-	}
-	return clientcfg.LockedOut(clients, before, after)
 }
 
 // entry returns the audit entry of the change.

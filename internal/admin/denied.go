@@ -11,15 +11,25 @@ import (
 	"oauth-server/internal/grants"
 )
 
-// top answers with the clients that send most requests, the users who are denied most and the keys
+// The orders of talkers.
+const (
+	byRequests = "requests"
+	byWasted   = "wasted"
+)
+
+// top answers with the clients that send most requests, or waste most tokens, the users who are denied most and the keys
 // nearest their limits, on all instances; of one client if that is asked for.
 func (s *Server) top(c *call) error {
-	if err := c.parameters("limit", "client_id"); err != nil {
+	if err := c.parameters("limit", "client_id", "sort"); err != nil {
 		return err
 	}
 	limit, err := c.number("limit", usuallyListed, topReported)
 	if err != nil {
 		return err
+	}
+	order := cmp.Or(c.query.Get("sort"), byRequests)
+	if order != byRequests && order != byWasted {
+		return invalidField("sort", "%q is none of %q, %q", order, byRequests, byWasted)
 	}
 	ctx, id := c.Request().Context(), c.query.Get("client_id")
 	if c.query.Has("client_id") {
@@ -30,16 +40,8 @@ func (s *Server) top(c *call) error {
 	all := s.reports(ctx)
 	recent := merged(all)
 	out := adminapi.Top{
-		Since: recent.Since, Talkers: []adminapi.ClientCounts{}, NearLimit: s.near(ctx, id, all, int(limit)),
+		Since: recent.Since, Talkers: talkers(recent.Clients, id, order, int(limit)), NearLimit: s.near(ctx, id, all, int(limit)),
 		Denied: s.showDenied(recent.Denied, int(limit)),
-	}
-	slices.SortFunc(recent.Clients, func(a, b activity.ClientReport) int {
-		return cmp.Or(cmp.Compare(b.Total(), a.Total()), cmp.Compare(a.ClientID, b.ClientID))
-	})
-	for _, r := range recent.Clients {
-		if id == "" && len(out.Talkers) < int(limit) || id == r.ClientID {
-			out.Talkers = append(out.Talkers, adminapi.ClientCounts{ClientID: r.ClientID, Counts: r.Counts})
-		}
 	}
 	if id != "" {
 		users, others := recent.DeniedOf(id)
@@ -50,6 +52,24 @@ func (s *Server) top(c *call) error {
 		out.Denied, out.DeniedOthers = s.showDenied(shown, len(shown)), &others
 	}
 	return c.answer(out)
+}
+
+// talkers returns the first clients in that order, or the one of that ID. By wasted tokens, those without any
+// are left out.
+func talkers(clients []activity.ClientReport, id, order string, limit int) []adminapi.ClientCounts {
+	out, rank := []adminapi.ClientCounts{}, activity.ClientReport.Total
+	if order == byWasted {
+		rank = func(r activity.ClientReport) uint64 { return r.Wasted }
+	}
+	slices.SortFunc(clients, func(a, b activity.ClientReport) int {
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.ClientID, b.ClientID))
+	})
+	for _, r := range clients {
+		if id == "" && len(out) < limit && (order == byRequests || r.Wasted > 0) || id == r.ClientID {
+			out = append(out, adminapi.ClientCounts{ClientID: r.ClientID, Counts: r.Counts})
+		}
+	}
+	return out
 }
 
 // near returns the keys nearest their limits: of all clients those of the reports, and of one all that

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
 )
@@ -62,6 +64,38 @@ func TestDeniedUsersOfAllInstances(t *testing.T) {
 	equal(t, "of a client without requests", len(quiet.Talkers)+len(quiet.Denied)+len(quiet.NearLimit), 0)
 	a.send(request{method: http.MethodGet, path: "/top?client_id=nobody", token: reader}).is(http.StatusNotFound)
 	a.send(request{method: http.MethodGet, path: "/top?client_id=", token: reader}).is(http.StatusNotFound)
+}
+
+// TestTopByWaste: the clients that waste most tokens, on all instances.
+func TestTopByWaste(t *testing.T) {
+	store := openStore(t)
+	a, b := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
+	for i := range 9 {
+		a.recorder.RecordIssued(a.clock.Now(), activity.Issuance{ClientID: "shop", Wasted: i < 3})
+		a.recorder.RecordIssued(a.clock.Now(), activity.Issuance{ClientID: "app", Wasted: i < 4, Refresh: i < 2})
+		b.recorder.RecordIssued(b.clock.Now(), activity.Issuance{ClientID: "shop", Wasted: i < 2, Refresh: true})
+		b.recorder.RecordIssued(b.clock.Now(), activity.Issuance{ClientID: "ops"})
+	}
+	a.ask("ops", "", 100)
+	for _, id := range []string{"shop", "app"} {
+		a.ask(id, "", 9)
+		b.ask(id, "", 9)
+	}
+	b.ask("ops", "", 9)
+	b.publish()
+	of := func(query string) (out []string) {
+		var top adminapi.Top
+		a.get("/top" + query).into(&top)
+		for _, c := range top.Talkers {
+			out = append(out, fmt.Sprint(c.ClientID, " ", c.Issued, " ", c.Wasted, " ", c.EarlyRefreshes))
+		}
+		return out
+	}
+	check.Equal(t, "by waste", of("?sort=wasted"), []string{"shop 18 5 2", "app 9 4 2"})
+	check.Equal(t, "the first by waste", of("?sort=wasted&limit=1"), []string{"shop 18 5 2"})
+	check.Equal(t, "of one client", of("?sort=wasted&client_id=ops"), []string{"ops 9 0 0"})
+	check.Equal(t, "by requests", of("?sort=requests"), []string{"ops 9 0 0", "app 9 4 2", "shop 18 5 2"})
+	a.send(request{method: http.MethodGet, path: "/top?sort=names", token: reader}).is(http.StatusUnprocessableEntity)
 }
 
 func TestUserHash(t *testing.T) {

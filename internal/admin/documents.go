@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"slices"
 
 	"oauth-server/internal/adminapi"
@@ -23,7 +24,8 @@ func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 	return adminapi.Settings{
 		Mode: string(mode), CanaryPercent: s.CanaryPercent, Note: p.Set().Settings.Note,
 		Default: adminapi.Default{
-			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client), HideHeaders: s.Default.HideHeaders,
+			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client),
+			OverLimit: string(cmp.Or(s.Default.OverLimit, ratelimit.OverLimitDeny)), HideHeaders: s.Default.HideHeaders,
 		},
 	}
 }
@@ -34,9 +36,10 @@ type settingsInput struct {
 	Mode          *ratelimit.Mode `json:"mode,omitempty"`
 	CanaryPercent *float64        `json:"canary_percent,omitempty"`
 	Default       struct {
-		User        []ratelimit.Limit `json:"user,omitempty"`
-		Client      []ratelimit.Limit `json:"client,omitempty"`
-		HideHeaders *bool             `json:"hide_headers,omitempty"`
+		User        []ratelimit.Limit    `json:"user,omitempty"`
+		Client      []ratelimit.Limit    `json:"client,omitempty"`
+		OverLimit   *ratelimit.OverLimit `json:"over_limit,omitempty"`
+		HideHeaders *bool                `json:"hide_headers,omitempty"`
 	} `json:"default,omitzero"`
 	Note string      `json:"note,omitempty"`
 	Meta strict.Skip `json:"meta,omitzero"`
@@ -46,6 +49,7 @@ type settingsInput struct {
 func setByOperators(o clientcfg.SettingsOverride) (in settingsInput) {
 	in.Mode, in.CanaryPercent, in.Note = o.Mode, o.CanaryPercent, o.Note
 	in.Default.User, in.Default.Client, in.Default.HideHeaders = o.User, o.Client, o.HideHeaders
+	in.Default.OverLimit = o.OverLimit
 	return in
 }
 
@@ -54,12 +58,13 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 	errs := v.Decode(&in, nil)
 	o := clientcfg.SettingsOverride{
 		Mode: in.Mode, CanaryPercent: in.CanaryPercent, Note: in.Note,
-		User: in.Default.User, Client: in.Default.Client, HideHeaders: in.Default.HideHeaders,
+		User: in.Default.User, Client: in.Default.Client, OverLimit: in.Default.OverLimit, HideHeaders: in.Default.HideHeaders,
 	}
 	judged := o.Over(ratelimit.DefaultSettings())
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
 	errs.AddUnreported(checkLists(o.User, o.Client).Under("default"))
+	errs.AddUnreported(checkOverLimit(o.OverLimit).Under("default"))
 	errs.AddUnreported(fielderr.Of(judged.Validate()))
 	return o, errs.Err()
 }
@@ -67,27 +72,31 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 func showPolicy(clientID string, p clientcfg.ClientPolicy) adminapi.Policy {
 	return adminapi.Policy{
 		ClientID: clientID, Trusted: p.Trusted, Tier: p.Tier, Mode: string(p.Mode),
-		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), HideHeaders: p.HideHeaders, Note: p.Note,
+		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), OverLimit: string(p.OverLimit), HideHeaders: p.HideHeaders, Note: p.Note,
 	}
 }
 
 func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err error) {
 	var in struct {
-		ClientID    *string           `json:"client_id"`
-		Trusted     bool              `json:"trusted"`
-		Tier        *string           `json:"tier"`
-		Mode        *ratelimit.Mode   `json:"mode"`
-		User        []ratelimit.Limit `json:"user"`
-		Client      []ratelimit.Limit `json:"client"`
-		HideHeaders bool              `json:"hide_headers"`
-		Note        string            `json:"note"`
-		Effective   strict.Skip       `json:"effective"`
-		Meta        strict.Skip       `json:"meta"`
+		ClientID    *string              `json:"client_id"`
+		Trusted     bool                 `json:"trusted"`
+		Tier        *string              `json:"tier"`
+		Mode        *ratelimit.Mode      `json:"mode"`
+		User        []ratelimit.Limit    `json:"user"`
+		Client      []ratelimit.Limit    `json:"client"`
+		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
+		HideHeaders bool                 `json:"hide_headers"`
+		Note        string               `json:"note"`
+		Effective   strict.Skip          `json:"effective"`
+		Meta        strict.Skip          `json:"meta"`
 	}
 	errs := v.Decode(&in, nil)
 	p.Policy = ratelimit.Policy{User: in.User, Client: in.Client, Trusted: in.Trusted, HideHeaders: in.HideHeaders}
 	if p.Note = in.Note; in.Mode != nil {
 		p.Mode = *in.Mode
+	}
+	if in.OverLimit != nil {
+		p.OverLimit = *in.OverLimit
 	}
 	if in.Tier != nil {
 		p.Tier = *in.Tier
@@ -97,6 +106,7 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
 	errs.AddUnreported(checkLists(p.User, p.Client))
+	errs.AddUnreported(checkOverLimit(in.OverLimit))
 	errs.AddUnreported(fielderr.Of(p.Validate()))
 	return p, errs.Err()
 }
@@ -141,6 +151,15 @@ func checkMode(m *ratelimit.Mode) (errs fielderr.Errors) {
 	if m != nil && !slices.Contains(modes, *m) {
 		errs.Add("mode", "%q is none of %q, %q, %q; leave it out, or set it to null, to have none of its own",
 			*m, modes[0], modes[1], modes[2])
+	}
+	return errs
+}
+
+// checkOverLimit refuses an empty text, which ratelimit takes for no choice.
+func checkOverLimit(o *ratelimit.OverLimit) (errs fielderr.Errors) {
+	if o != nil && *o == "" {
+		errs.Add("over_limit", "%q is none of %q, %q; leave it out, or set it to null, to have none of its own",
+			*o, ratelimit.OverLimitDeny, ratelimit.OverLimitReuse)
 	}
 	return errs
 }

@@ -60,7 +60,8 @@ func widens(was, will *ratelimit.Effective) bool {
 
 // widensForAll is widens for the lists that all users have in common, and for that of the client itself.
 func widensForAll(was, will *ratelimit.Effective) bool {
-	return enforced(will) && (!enforced(was) || stricter(was.User, will.User) || stricter(was.Client, will.Client))
+	return enforced(will) && (!enforced(was) || stricter(was.User, will.User) || stricter(was.Client, will.Client) ||
+		was.Reuses() && !will.Reuses())
 }
 
 // anyOverride reports whether it is so of the lists of any user who had or will have an override.
@@ -142,7 +143,7 @@ func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) ver
 		return verdict{why: "its mode is off, so nothing of it was counted; try dry-run first"}
 	}
 	v := judgeKind(c, activity.User, will.User)
-	v = v.and(judgeKind(c, activity.Client, will.Client))
+	v = v.and(judgeClient(c, was, will))
 	if v.requests == 0 && anyOverride(was, will, stricter) {
 		v.why = cmp.Or(v.why, "what each user has requested is not kept; look at limits counters")
 	}
@@ -173,6 +174,19 @@ func judgeKind(c activity.ClientReport, kind activity.Kind, will *ratelimit.Limi
 		}
 	}
 	return v
+}
+
+// judgeClient judges client_credentials, where the client may get its last token again.
+func judgeClient(c activity.ClientReport, was, will *ratelimit.Effective) verdict {
+	v := judgeKind(c, activity.Client, will.Client)
+	if !will.Reuses() || v.requests == 0 {
+		return v
+	}
+	if k, _ := c.Kind(activity.Client); was.Reuses() && k.Under(will.Client.All()) {
+		v.requests -= min(v.requests, k.Reused)
+		return v
+	}
+	return verdict{why: "it is not known how many of its requests would be answered with its last token; try a candidate, or dry-run, first"}
 }
 
 // judgePeaks compares the peaks with limits that were not in force then.

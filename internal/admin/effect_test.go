@@ -203,3 +203,28 @@ func TestEffectCountsAllInstances(t *testing.T) {
 	want := wouldDeny + "requests of 1 of 2 active clients: shop (3 requests)." + young
 	equal(t, "both", a.summary("PATCH", "/settings", `{"mode":"enforce"}`), want)
 }
+
+// TestEffectOfReuse: a client that gets its last token again is not hit, as far as that is known.
+func TestEffectOfReuse(t *testing.T) {
+	w := newWorld(t)
+	w.patch("/settings", `{"mode":"dry_run","default":{"client":[{"requests":5}]}}`).is(http.StatusOK)
+	w.patch("/policies/shop", `{"over_limit":"reuse"}`).is(http.StatusOK)
+	w.ask("shop", "", 8)
+	w.ask("app", "", 7)
+	w.clock.Advance(time.Minute)
+	summary := func(path, body string) string {
+		t.Helper()
+		return strings.ReplaceAll(w.summary("PATCH", path, body), " The figures are complete for the last 1 minute only.", "")
+	}
+	equal(t, "what dry-run says", summary("/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 1 of 2 active clients: app (2 requests).")
+	equal(t, "without reuse", summary("/policies/shop", `{"mode":"enforce","over_limit":"deny"}`),
+		wouldDeny+"requests of 1 of 2 active clients: shop (3 requests).")
+	unclear := "(it is not known how many of its requests would be answered with its last token; try a candidate, or dry-run, first)"
+	equal(t, "reuse with the change", summary("/policies/app", `{"mode":"enforce","over_limit":"reuse"}`),
+		wouldDeny+"no request of 2 active clients. It is unknown for 1: app "+unclear+".")
+	w.patch("/settings", `{"mode":"enforce"}`).is(http.StatusOK)
+	equal(t, "passed", w.ask("shop", "", 8), 8)
+	equal(t, "an end of reuse", summary("/policies/shop", `{"over_limit":null}`),
+		wouldDeny+"requests of 1 of 2 active clients: shop (11 requests).")
+	equal(t, "a beginning", summary("/policies/app", `{"over_limit":"reuse"}`), notWidened)
+}

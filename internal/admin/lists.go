@@ -78,7 +78,10 @@ func (s *Server) listPolicies(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := adminapi.Policies{Version: p.Version(), LeftOut: p.LeftOut(), Policies: make([]adminapi.PolicyView, len(names)), Next: next}
+	out := adminapi.Policies{
+		Version: p.Version(), LeftOut: p.LeftOut(), Policies: make([]adminapi.PolicyView, len(names)), Next: next,
+		Unregistered: s.clients(c).Missing(names),
+	}
 	for i, id := range names {
 		out.Policies[i] = policyResource{id}.show(p)
 	}
@@ -92,9 +95,27 @@ func (s *Server) listCandidates(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := adminapi.Candidates{Version: p.Version(), LeftOut: p.LeftOut(), Candidates: make([]adminapi.CandidateView, len(names)), Next: next}
+	out := adminapi.Candidates{
+		Version: p.Version(), LeftOut: p.LeftOut(), Candidates: make([]adminapi.CandidateView, len(names)), Next: next,
+		Unregistered: slices.DeleteFunc(s.clients(c).Missing(names), func(name string) bool { return name == clientcfg.GlobalCandidate }),
+	}
 	for i, name := range names {
 		out.Candidates[i] = candidateResource{name}.show(c.Request().Context(), s, p)
+	}
+	return c.answer(out)
+}
+
+// listUnregistered answers with the clients that limits are set for and that are not registered, a page at a
+// time. The clients are read last, so that one which was registered before its limits were set is not listed.
+func (s *Server) listUnregistered(c *call) error {
+	p := s.policies(c)
+	names, next, err := c.page(p.Unregistered(s.clients(c)))
+	if err != nil {
+		return err
+	}
+	out := adminapi.UnregisteredClients{Version: p.Version(), LeftOut: p.LeftOut(), Unregistered: make([]adminapi.UnregisteredClient, len(names)), Next: next}
+	for i, id := range names {
+		out.Unregistered[i] = adminapi.UnregisteredClient{ClientID: id, Applied: applied(p, id)}
 	}
 	return c.answer(out)
 }
@@ -173,7 +194,7 @@ func (s *Server) listClients(c *call) error {
 		out.Clients = append(out.Clients, showClient(cl, p, counts[cl.ID]))
 	}
 	if out.Next == "" {
-		out.Unregistered = p.Unregistered(d)
+		out.Unregistered = p.UnregisteredInFile(d)
 		out.Unreadable = registry.UnreadableOf(d, filter.Prefix)
 	}
 	return c.answer(out)
@@ -195,10 +216,17 @@ func (c *call) filter() (registry.Filter, error) {
 }
 
 func showClient(cl *clientcfg.Client, p *clientcfg.PolicySnapshot, counts activity.Counts) adminapi.Client {
-	_, candidate := p.Set().Candidates.Get(cl.ID)
 	return adminapi.Client{
 		Metadata: cl.Metadata(), IssuedAt: cl.CreatedAt.Unix(), Public: cl.Public, Admin: cl.IsOperator(),
-		Source: source(p, cl.ID), Until: until(p, clientcfg.PolicyTarget(cl.ID)), Candidate: candidate, Effective: adminapi.ShowEffective(p.For(cl.ID)), Activity: counts,
+		Applied: applied(p, cl.ID), Activity: counts,
+	}
+}
+
+// applied is what applies to a client, whether it is registered or not.
+func applied(p *clientcfg.PolicySnapshot, id string) adminapi.Applied {
+	_, candidate := p.Set().Candidates.Get(id)
+	return adminapi.Applied{
+		Source: source(p, id), Until: until(p, clientcfg.PolicyTarget(id)), Candidate: candidate, Effective: adminapi.ShowEffective(p.For(id)),
 	}
 }
 

@@ -85,6 +85,7 @@ func (s *Server) routes() []route {
 		{http.MethodDelete, "/candidates/:client_id", write, s.onCandidate(s.remove)},
 		{http.MethodPost, "/candidates/:client_id/promote", write, s.onCandidate(s.promote)},
 		{http.MethodGet, "/clients", read, s.listClients},
+		{http.MethodGet, "/unregistered", read, s.listUnregistered},
 		{http.MethodGet, "/clients/:client_id/counters", read, s.showCounters},
 		{http.MethodDelete, "/clients/:client_id/counters", write, s.resetCounters},
 		{http.MethodGet, "/top", read, s.top},

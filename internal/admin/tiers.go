@@ -14,7 +14,7 @@ import (
 	"oauth-server/internal/strict"
 )
 
-// tierRoutes are those of tiers and overrides.
+// tierRoutes are those of tiers, of presets that they are made of, and of overrides.
 func (s *Server) tierRoutes() []route {
 	return []route{
 		{http.MethodGet, "/tiers", read, s.listTiers},
@@ -22,6 +22,7 @@ func (s *Server) tierRoutes() []route {
 		{http.MethodPut, "/tiers/:name", write, s.onTier(s.put)},
 		{http.MethodPatch, "/tiers/:name", write, s.onTier(s.patch)},
 		{http.MethodDelete, "/tiers/:name", write, s.onTier(s.remove)},
+		{http.MethodGet, "/presets", read, s.listPresets},
 		{http.MethodGet, "/policies/:client_id/users", read, s.onPolicy(s.listOverrides)},
 		{http.MethodGet, "/policies/:client_id/users/:username", read, s.onOverride(s.get)},
 		{http.MethodPut, "/policies/:client_id/users/:username", write, s.onOverride(s.put)},
@@ -73,25 +74,29 @@ func (r tierResource) absent() *problemError {
 func showTier(name string, t clientcfg.Tier) adminapi.Tier {
 	return adminapi.Tier{
 		Name: name, Mode: string(t.Mode), User: adminapi.ShowLimits(t.User), Client: adminapi.ShowLimits(t.Client),
-		HideHeaders: t.HideHeaders, Note: t.Note,
+		OverLimit: string(t.OverLimit), HideHeaders: t.HideHeaders, Note: t.Note,
 	}
 }
 
 func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 	var in struct {
-		Name        *string           `json:"name"`
-		Mode        *ratelimit.Mode   `json:"mode"`
-		User        []ratelimit.Limit `json:"user"`
-		Client      []ratelimit.Limit `json:"client"`
-		HideHeaders bool              `json:"hide_headers"`
-		Note        string            `json:"note"`
-		Clients     strict.Skip       `json:"clients"`
-		Meta        strict.Skip       `json:"meta"`
+		Name        *string              `json:"name"`
+		Mode        *ratelimit.Mode      `json:"mode"`
+		User        []ratelimit.Limit    `json:"user"`
+		Client      []ratelimit.Limit    `json:"client"`
+		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
+		HideHeaders bool                 `json:"hide_headers"`
+		Note        string               `json:"note"`
+		Clients     strict.Skip          `json:"clients"`
+		Meta        strict.Skip          `json:"meta"`
 	}
 	errs := v.Decode(&in, nil)
 	t = clientcfg.Tier{User: in.User, Client: in.Client, HideHeaders: in.HideHeaders, Note: in.Note}
 	if in.Mode != nil {
 		t.Mode = *in.Mode
+	}
+	if in.OverLimit != nil {
+		t.OverLimit = *in.OverLimit
 	}
 	if in.Name != nil && *in.Name != name {
 		errs.Add("name", "%q is not that of the address, %q", *in.Name, name)
@@ -100,6 +105,7 @@ func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
 	errs.AddUnreported(checkLists(t.User, t.Client))
+	errs.AddUnreported(checkOverLimit(in.OverLimit))
 	errs.AddUnreported(fielderr.Of(t.Policy().Validate()))
 	return t, errs.Err()
 }

@@ -69,6 +69,14 @@ func TestTierThatCannotBe(t *testing.T) {
 		{"/tiers/gold", `{"trusted":true}`, "trusted"},
 		{"/tiers/gold", `{"mode":"on"}`, "mode"},
 		{"/tiers/gold", `{"user":[]}`, "user"},
+		{"/tiers/gold", `{"over_limit":"wait"}`, "over_limit"},
+		{"/tiers/gold", `{"over_limit":""}`, "over_limit"},
+		{"/policies/shop", `{"over_limit":""}`, "over_limit"},
+		{"/policies/shop", `{"over_limit":"reuse","trusted":true}`, "over_limit"},
+		{"/settings", `{"default":{"over_limit":""}}`, "default.over_limit"},
+		{"/settings", `{"default":{"over_limit":"wait"}}`, "default.over_limit"},
+		{"/candidates/shop", `{"client":[{"requests":1}],"over_limit":"reuse"}`, "over_limit"},
+		{"/policies/shop/users/ada", `{"user":[{"requests":1}],"over_limit":"reuse"}`, "over_limit"},
 		{"/tiers/gold", `{"client":[{"requests":0}]}`, "client[0].requests"},
 		{"/tiers/gold", `{"note":"a\nb"}`, "note"},
 		{"/tiers/a%20b", `{}`, "name"},
@@ -78,6 +86,23 @@ func TestTierThatCannotBe(t *testing.T) {
 	}
 	w.send(request{method: http.MethodPut, path: "/tiers/silver", token: reader, ifNoneMatch: "*", contentType: "application/json", body: "{}"}).is(http.StatusForbidden)
 	w.send(request{method: http.MethodPut, path: "/tiers/silver", token: writer, contentType: "application/json", body: "{}"}).is(http.StatusPreconditionRequired)
+}
+
+// TestOverLimit: it is shown where it is set, and what applies.
+func TestOverLimit(t *testing.T) {
+	w := newWorld(t)
+	equal(t, "of all clients", w.get("/settings").at("default", "over_limit"), any("deny"))
+	w.create("/tiers/gold", `{"over_limit":"reuse"}`).is(http.StatusOK)
+	equal(t, "of the tier", w.get("/tiers/gold").at("over_limit"), any("reuse"))
+	w.patch("/policies/shop", `{"tier":"gold"}`).is(http.StatusOK)
+	equal(t, "what applies", w.get("/policies/shop").at("effective", "over_limit"), any("reuse"))
+	w.patch("/policies/shop", `{"over_limit":"deny"}`).is(http.StatusOK)
+	equal(t, "of the policy", w.get("/policies/shop").at("over_limit"), any("deny"))
+	equal(t, "what applies", w.get("/policies/shop").at("effective", "over_limit"), any("deny"))
+	w.patch("/settings", `{"default":{"over_limit":"reuse"}}`).is(http.StatusOK)
+	equal(t, "of all clients", w.get("/settings").at("default", "over_limit"), any("reuse"))
+	equal(t, "changed", fmt.Sprint(w.get("/settings").at("meta", "changed")), "[default.over_limit]")
+	equal(t, "what applies", w.get("/policies/app").at("effective", "over_limit"), any("reuse"))
 }
 
 // TestTiersArePaged, with how many clients have each.

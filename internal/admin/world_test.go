@@ -209,6 +209,10 @@ func (w *instance) ask(id, user string, n int) (passed int) {
 	}
 	for range n {
 		d := w.counters.Take(now, ratelimit.Key{ClientID: id, Username: user}, p.For(id), 1)
+		again := map[ratelimit.Outcome]ratelimit.Outcome{ratelimit.Denied: ratelimit.Reused, ratelimit.WouldDeny: ratelimit.WouldReuse}
+		if reused, over := again[d.Outcome]; over && p.For(id).Reuses() && user == "" { // as if there were always a token
+			d.Outcome = reused
+		}
 		o := activity.Observation{ClientID: id, Username: user, Kind: kind, Decision: &d}
 		if trial, ok := p.Trial(id); ok && (user == "" && trial.Client || user != "" && trial.User) {
 			cd := w.counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: user}, trial.Effective, 1)

@@ -31,6 +31,8 @@ type Policies struct {
 	LeftOut  int          `json:"left_out,omitempty"` // targets that are not as in that version: see PoliciesInForce
 	Policies []PolicyView `json:"policies"`
 	Next     string       `json:"next,omitempty"` // value of after for the next page
+	// Unregistered are those of the page whose client is not registered, by client_id.
+	Unregistered []string `json:"unregistered,omitempty"`
 }
 
 // Candidates is a page of the candidates.
@@ -39,6 +41,8 @@ type Candidates struct {
 	LeftOut    int             `json:"left_out,omitempty"`
 	Candidates []CandidateView `json:"candidates"`
 	Next       string          `json:"next,omitempty"` // value of after for the next page
+	// Unregistered is as above.
+	Unregistered []string `json:"unregistered,omitempty"`
 }
 
 // Clients is a page of the registered clients.
@@ -47,7 +51,7 @@ type Clients struct {
 	Clients []Client  `json:"clients"`
 	Next    string    `json:"next,omitempty"` // value of after for the next page
 	// Unregistered are clients that the configuration file has a policy for and that are not registered;
-	// on the last page.
+	// on the last page. [UnregisteredClients] also have those that operators have set limits for.
 	Unregistered []string `json:"unregistered,omitempty"`
 	// Unreadable are clients that cannot be read and are not served; only on the last page.
 	Unreadable []registry.Unreadable `json:"unreadable,omitempty"`
@@ -56,14 +60,34 @@ type Clients struct {
 // Client is a registered client with what applies to it and what was decided about it.
 type Client struct {
 	clientcfg.Metadata
-	IssuedAt  int64           `json:"client_id_issued_at"` // seconds since 1970
-	Public    bool            `json:"public"`
-	Admin     bool            `json:"admin"` // it may change limits
-	Source    string          `json:"source"`
-	Until     time.Time       `json:"until,omitzero"` // when its policy ends by itself
-	Candidate bool            `json:"candidate"`      // one of its own
-	Effective Effective       `json:"effective"`
-	Activity  activity.Counts `json:"activity"`
+	IssuedAt int64 `json:"client_id_issued_at"` // seconds since 1970
+	Public   bool  `json:"public"`
+	Admin    bool  `json:"admin"` // it may change limits
+	Applied
+	Activity activity.Counts `json:"activity"`
+}
+
+// Applied is what applies to a client, and where it comes from.
+type Applied struct {
+	Source    string    `json:"source"`         // of its policy: api, file or none
+	Until     time.Time `json:"until,omitzero"` // when its policy ends by itself
+	Candidate bool      `json:"candidate"`      // one of its own
+	Effective Effective `json:"effective"`
+}
+
+// UnregisteredClients is a page of the clients that are not registered and have limits: a policy, limits of
+// single users or a candidate, set by operators or in the configuration file.
+type UnregisteredClients struct {
+	Version      int64                `json:"version"` // as above
+	LeftOut      int                  `json:"left_out,omitempty"`
+	Unregistered []UnregisteredClient `json:"unregistered"`
+	Next         string               `json:"next,omitempty"` // value of after for the next page
+}
+
+// UnregisteredClient is a client that is not registered, with what will apply to it when it is.
+type UnregisteredClient struct {
+	ClientID string `json:"client_id"`
+	Applied
 }
 
 // Counters is the live counters of a client and its users.

@@ -66,6 +66,7 @@ type Settings struct {
 type Default struct {
 	User        []Limit `json:"user"`
 	Client      []Limit `json:"client"`
+	OverLimit   string  `json:"over_limit"` // deny or reuse: of client_credentials
 	HideHeaders bool    `json:"hide_headers"`
 }
 
@@ -91,6 +92,7 @@ type Policy struct {
 	Mode        string  `json:"mode,omitempty"`
 	User        []Limit `json:"user,omitempty"`
 	Client      []Limit `json:"client,omitempty"`
+	OverLimit   string  `json:"over_limit,omitempty"`
 	HideHeaders bool    `json:"hide_headers"`
 	Note        string  `json:"note,omitempty"`
 }
@@ -112,6 +114,7 @@ type Effective struct {
 	Trusted     bool    `json:"trusted"`
 	User        []Limit `json:"user"`
 	Client      []Limit `json:"client"`
+	OverLimit   string  `json:"over_limit"`
 	HideHeaders bool    `json:"hide_headers"`
 	Tier        string  `json:"tier,omitempty"`      // of the client
 	Overrides   int     `json:"overrides,omitempty"` // users with limits of their own
@@ -121,7 +124,7 @@ type Effective struct {
 func ShowEffective(e *ratelimit.Effective) Effective {
 	return Effective{
 		Mode: string(e.Mode), Trusted: e.Trusted, User: ShowLimits(e.User.All()), Client: ShowLimits(e.Client.All()),
-		HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
+		OverLimit: string(e.OverLimit), HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
 	}
 }
 

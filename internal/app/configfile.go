@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
+	"oauth-server/internal/grants"
 )
 
 // configFileCheck is how often the configuration file is read. That notices every way of replacing it, as
@@ -161,10 +162,14 @@ func (c *configFile) use(ctx context.Context, text []byte) (fileStatus, error) {
 // to its default: most likely the file was to be written, and was not.
 var errEmptied = errors.New("the configuration file is empty; one that sets nothing has {}")
 
+// errorCodeField is the one live field below rate_limit that is not about limits.
+const errorCodeField = "rate_limit.error_code"
+
 // live are the fields that take effect while the server runs, and those below them.
 var live = []string{
 	"drain_delay", "shutdown_timeout", "log.level", "log_usernames",
 	"rate_limit.mode", "rate_limit.instance_mode", "rate_limit.canary_percent", "rate_limit.default", "rate_limit.clients",
+	errorCodeField,
 }
 
 // withLive is a configuration with the live fields of another one.
@@ -172,7 +177,7 @@ func withLive(c, from *config.Config) *config.Config {
 	next := *c
 	next.DrainDelay, next.ShutdownTimeout, next.LogUsernames = from.DrainDelay, from.ShutdownTimeout, from.LogUsernames
 	next.Log.Level = from.Log.Level
-	next.RateLimit.Settings = from.RateLimit.Settings
+	next.RateLimit.Settings, next.RateLimit.ErrorCode = from.RateLimit.Settings, from.RateLimit.ErrorCode
 	return &next
 }
 
@@ -180,7 +185,14 @@ func isLive(path string) bool {
 	return slices.ContainsFunc(live, func(field string) bool { return path == field || strings.HasPrefix(path, field+".") })
 }
 
-func isOfLimits(path string) bool { return isLive(path) && strings.HasPrefix(path, "rate_limit.") }
+func isOfLimits(path string) bool {
+	return isLive(path) && strings.HasPrefix(path, "rate_limit.") && path != errorCodeField
+}
+
+// limitedCode is the OAuth error code of a 429.
+func (c *configFile) limitedCode() grants.ErrorCode {
+	return grants.ErrorCode(c.inUse.Load().RateLimit.ErrorCode)
+}
 
 // follow looks at each signal, at once, until ctx ends.
 func (c *configFile) follow(ctx context.Context, signals <-chan os.Signal) error {
@@ -232,7 +244,7 @@ func (l *limiter) rebase(ctx context.Context, cfg *config.Config) error {
 // locksOut returns an error if policies lock out an operator's client that others do not, as for a change
 // by an operator.
 func (l *limiter) locksOut(before, after *clientcfg.PolicySnapshot) error {
-	if err := clientcfg.LockedOut(l.base.clients.Directory().All(), before, after); err != nil {
+	if err := l.base.clients.Directory().LockedOut(before, after); err != nil {
 		return fmt.Errorf("rate_limit: %w", err)
 	}
 	return nil

@@ -71,6 +71,14 @@ func (f *followed) shows(metric string) {
 	}
 }
 
+// page is what clients are served at the path.
+func (f *followed) page(path string) string {
+	f.t.Helper()
+	page := httptest.NewRecorder()
+	f.edge.http.Handler.ServeHTTP(page, httptest.NewRequestWithContext(f.t.Context(), "GET", path, nil))
+	return page.Body.String()
+}
+
 // ready is what /readyz says of the file, with the status ready.
 func (f *followed) ready() string {
 	f.t.Helper()
@@ -89,7 +97,7 @@ func TestChangedConfigurationFileIsUsed(t *testing.T) {
 	f.write("") // all defaults: valid, but it is being written
 	check.OK(t, f.look(1))
 	f.write("log: { level: warn }\nlog_usernames: true\ndrain_delay: 7s\nshutdown_timeout: 9s\n" +
-		"rate_limit: { default: { user: [ { requests: 20 } ] }, clients: { shop: { trusted: true } } }\n")
+		"rate_limit: { error_code: slow_down, default: { user: [ { requests: 20 } ] }, clients: { shop: { trusted: true } } }\n")
 	check.OK(t, f.look(1))
 	check.Equal(t, "limit before the second look", f.limit(), int64(10))
 	check.OK(t, f.look(1))
@@ -99,6 +107,7 @@ func TestChangedConfigurationFileIsUsed(t *testing.T) {
 	check.Equal(t, "usernames in the log", f.limiter.denials.names.Load(), true)
 	check.Equal(t, "drain delay", f.config().DrainDelay.String(), "7s")
 	check.Equal(t, "shutdown timeout", f.config().ShutdownTimeout.String(), "9s")
+	check.Equal(t, "code of a 429", strings.Contains(f.page("/docs/rate-limits"), `"error":"slow_down"`), true)
 	check.Equal(t, "/readyz", f.ready(), "")
 	f.shows("oauth_config_reload_failed 0")
 	f.shows("oauth_config_restart_needed 0")
@@ -107,7 +116,7 @@ func TestChangedConfigurationFileIsUsed(t *testing.T) {
 	check.OK(t, f.look(2))
 	check.Equal(t, "limit", f.limit(), int64(10))
 	check.Equal(t, "level", f.opts.Level.Level(), slog.LevelInfo)
-	line := `msg="configuration file read again" changed="[drain_delay shutdown_timeout log.level log_usernames rate_limit.default.user rate_limit.clients]"`
+	line := `msg="configuration file read again" changed="[drain_delay shutdown_timeout log.level log_usernames rate_limit.error_code rate_limit.default.user rate_limit.clients]"`
 	check.Equal(t, "lines in the log", strings.Count(f.log.String(), line), 1) // the first was above the level
 }
 
@@ -261,6 +270,7 @@ func TestLiveFields(t *testing.T) {
 	started, inUse := config.Default(), config.Default()
 	inUse.DrainDelay, inUse.ShutdownTimeout, inUse.LogUsernames, inUse.Log.Level = 1, 2, true, "debug"
 	inUse.RateLimit.Mode, inUse.RateLimit.CanaryPercent, inUse.RateLimit.MaxKeys = "dry_run", 7, 8
+	inUse.RateLimit.ErrorCode = "slow_down"
 	inUse.Listen = "192.0.2.1:1"
 	next := withLive(started, inUse)
 	check.Equal(t, "not taken over", config.Differences(next, inUse), []string{"listen", "rate_limit.max_keys"})

@@ -161,7 +161,8 @@ func (d *Demo) codeLine(issuer, cookies string) string {
 
 // loopLine returns a command that asks for two tokens more than the limit allows.
 func (d *Demo) loopLine(issuer string) string {
+	field := ratelimit.Fields().Limit // over HTTP/2 in lower case
 	return fmt.Sprintf("for i in %s; do curl -s -D - -o /dev/null -u '%s:%s' -d grant_type=client_credentials %s/token"+
-		` | tr -d '\r' | sed -n -e 's/^HTTP[^ ]* //p' -e '/^[Rr]ate[Ll]imit: /p' -e '/^[Rr]etry-[Aa]fter: /p' | paste -s -d ' ' -; done`,
-		"1 2 3 4 5 6 7 8 9 10 11 12", d.BusyClientID, d.BusySecret, issuer)
+		` | tr -d '\r' | sed -n -e 's/^HTTP[^ ]* //p' -e '/^%s: /p' -e '/^%s: /p' -e '/^[Rr]etry-[Aa]fter: /p' | paste -s -d ' ' -; done`,
+		"1 2 3 4 5 6 7 8 9 10 11 12", d.BusyClientID, d.BusySecret, issuer, field, strings.ToLower(field))
 }

@@ -14,10 +14,10 @@ import (
 )
 
 // wouldBeLines is how many would-be denials of a second stand in the log: in dry-run there may be as
-// many as there are requests. Denials are logged all.
+// many as there are requests. Denials, and answers with the last token, are logged all.
 const wouldBeLines = 10
 
-// denials notes who was denied, or would have been, for the access log.
+// denials notes who was over a limit, or would have been, for the access log.
 type denials struct {
 	hash  func(username string) string
 	names atomic.Bool // log usernames, instead of hashes of them
@@ -41,13 +41,17 @@ func (f *foundation) userHash(username string) string {
 func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
 	binding, _ := x.Decision.BindingLimit()
 	out := accesslog.Denial{Outcome: x.Decision.Outcome.String(), Limit: binding.Limit.Name}
+	inDryRun := x.Decision.Outcome == ratelimit.WouldDeny || x.Decision.Outcome == ratelimit.WouldReuse
 	switch {
-	case x.Decision.Outcome == ratelimit.Denied:
-	case x.Decision.Outcome != ratelimit.WouldDeny && !x.CandidateDenies:
+	case x.Decision.Outcome == ratelimit.Denied, x.Decision.Outcome == ratelimit.Reused:
+	case !inDryRun && !x.CandidateDenies && !x.CandidateReuses:
 		return
 	default:
-		if x.Decision.Outcome != ratelimit.WouldDeny {
+		if !inDryRun {
 			out.Outcome, out.Limit = metrics.CandidateWouldDeny, x.CandidateLimit
+			if x.CandidateReuses {
+				out.Outcome = metrics.CandidateWouldReuse
+			}
 		}
 		var sampled bool
 		if out.Skipped, sampled = d.sample(now.Unix()); !sampled {

@@ -44,7 +44,11 @@ func TestDenialsAreLogged(t *testing.T) {
 	}{
 		"denied":     {nil, "error=temporarily_unavailable outcome=denied limit=per-hour"},
 		"would deny": {func(r *config.RateLimit) { r.Mode = ratelimit.DryRun }, "outcome=would_deny limit=per-hour"},
-		"off":        {func(r *config.RateLimit) { r.Mode = ratelimit.Off }, ""},
+		"reused":     {func(r *config.RateLimit) { r.Default.OverLimit = ratelimit.OverLimitReuse }, "outcome=reused limit=per-hour"},
+		"would reuse": {func(r *config.RateLimit) {
+			r.Mode, r.Default.OverLimit = ratelimit.DryRun, ratelimit.OverLimitReuse
+		}, "outcome=would_reuse limit=per-hour"},
+		"off": {func(r *config.RateLimit) { r.Mode = ratelimit.Off }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := denialLines(t, tt.change)
@@ -99,6 +103,11 @@ func TestDenialsNameTheUser(t *testing.T) {
 			false,
 			grants.Decided{Username: "ada", Decision: allowed, CandidateDenies: true, CandidateLimit: "tried"},
 			"outcome=candidate_would_deny limit=tried user_hash=hash-of-ada",
+		},
+		"candidate reuses": {
+			false,
+			grants.Decided{Decision: allowed, CandidateReuses: true, CandidateLimit: "tried"},
+			"outcome=candidate_would_reuse limit=tried",
 		},
 		"denied by both": {false, grants.Decided{Decision: denied, CandidateDenies: true, CandidateLimit: "tried"}, "outcome=denied limit=per-hour"},
 		"allowed":        {false, grants.Decided{Username: "ada", Decision: allowed}, ""},

@@ -28,6 +28,7 @@ type edge struct {
 	http    *http.Server // for clients
 	drainer *connDrainer // of its connections
 	admin   *admin.Server
+	service *grants.Service
 	ops     *http.Server       // for operators
 	local   *adminlocal.Access // for the commands on this machine; nil: there is none
 }
@@ -38,11 +39,10 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 		base: f, drainer: &connDrainer{delay: idleDelay},
 		ready: &readiness{clients: f.clients, policies: l.policies, sync: l.stats, unregistered: l.unregistered, file: l.file},
 	}
-	service, err := newService(f, l)
-	if err != nil {
+	if e.service, err = newService(f, l); err != nil {
 		return nil, err
 	}
-	handler, err := e.newHandler(service)
+	handler, err := e.newHandler(e.service, l.file)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 		e.http.TLSConfig = f.cert.config()
 	}
 	e.local = f.localAccess()
-	if e.admin, err = newAdmin(f, l, service, e.local); err != nil {
+	if e.admin, err = newAdmin(f, l, e.service, e.local); err != nil {
 		return nil, err
 	}
 	e.ops = newHTTPServer(e.operatorHandler(), f.log)
@@ -97,6 +97,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		Counters:             l.counters,
 		Policies:             l.policies.Snapshot,
 		Observe:              l.decided,
+		Issued:               l.issued,
 		SecretUsed:           f.uses.Used,
 	})
 }
@@ -113,7 +114,7 @@ func guessLimits(q config.SignInQuota) grants.GuessLimits {
 }
 
 // newHandler makes what clients are served.
-func (e *edge) newHandler(service *grants.Service) (http.Handler, error) {
+func (e *edge) newHandler(service *grants.Service, file *configFile) (http.Handler, error) {
 	f := e.base
 	return httpapi.New(httpapi.Options{
 		Issuer:         f.issuer,
@@ -128,6 +129,7 @@ func (e *edge) newHandler(service *grants.Service) (http.Handler, error) {
 		TrustedProxies: f.cfg.TrustedProxies.Ranges(),
 		TrustedHeader:  http.CanonicalHeaderKey(f.cfg.TrustedHeader),
 		TrustedHops:    f.cfg.TrustedHops,
+		LimitedCode:    file.limitedCode,
 		GrantTypes:     grantTypes(f.clients.Directory()),
 		ScopeTexts:     f.cfg.Scopes,
 	})

@@ -152,7 +152,15 @@ func (l *limiter) decided(ctx context.Context, d grants.Decided) {
 	}
 	l.activity.Record(time.Now(), activity.Observation{
 		ClientID: d.ClientID, Username: d.Username, Kind: kind, Decision: &d.Decision,
-		Tried: d.CandidateAsked, Refused: d.CandidateDenies, TriedSince: d.CandidateSince,
+		Tried: d.CandidateAsked, Refused: d.CandidateDenies, Reused: d.CandidateReuses, TriedSince: d.CandidateSince,
+	})
+}
+
+// issued records a token that was issued. It implements grants.Options.Issued.
+func (l *limiter) issued(i grants.Issued) {
+	l.base.telemetry.Issued(i.ClientID, string(i.Grant), i.Wasted)
+	l.activity.RecordIssued(time.Now(), activity.Issuance{
+		ClientID: i.ClientID, Wasted: i.Wasted, Refresh: i.Grant == clientcfg.RefreshToken,
 	})
 }
 

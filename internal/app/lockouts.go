@@ -25,8 +25,8 @@ type lockOuts struct {
 // mostLockedOutLogged bounds the lines of one call of note.
 const mostLockedOutLogged = 20
 
-// note logs which clients are locked out that were not at the last call. It looks at all clients, once after
-// each change of clients or policies.
+// note logs which clients are locked out that were not at the last call. It looks at the operators'
+// clients, once after each change of clients or policies.
 func (l *lockOuts) note(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,7 +35,7 @@ func (l *lockOuts) note(ctx context.Context) error {
 		return nil
 	}
 	reported, lines := map[string]bool{}, 0
-	for c := range of.All() {
+	for c := range of.Operators() {
 		err := with.LocksOut(c)
 		if err == nil {
 			continue

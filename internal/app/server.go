@@ -172,6 +172,7 @@ const (
 	clientsRefreshEvery  = time.Second
 	policiesRefreshEvery = time.Second
 	keysRefreshEvery     = time.Second // a withdrawn key is accepted no longer than that
+	lastTokensEvery      = time.Second // a token that was revoked elsewhere is handed out again no longer than that
 	endsEvery            = time.Second // temporary changes that are due are looked for, in memory
 )
 
@@ -190,6 +191,10 @@ func (s *Server) tasks() []background.Task {
 		{Name: "operators locked out", Every: policiesRefreshEvery, Do: l.lockOuts.note, Failed: keep},
 		{Name: "uses of secrets", Every: usesFlushedEvery, Do: f.uses.Flush, Failed: "uses of secrets not stored; trying again"},
 		{Name: "policies", Every: policiesRefreshEvery, Do: l.policies.Refresh, Failed: keep},
+		{
+			Name: "tokens for reuse", Every: lastTokensEvery, Do: s.edge.service.SweepLastTokens,
+			Failed: "revocations of tokens kept for reuse not read; trying again",
+		},
 		{
 			Name: "ends of changes", Every: endsEvery, Do: s.edge.admin.EndChanges,
 			Failed: "temporary change not ended; trying again",

@@ -37,14 +37,15 @@ func TestTasks(t *testing.T) {
 		}
 	}
 	want := map[string]times{
-		"signing keys":    {Every: time.Minute},
-		"withdrawn keys":  {Every: time.Second},
-		"clients":         {Every: time.Second},
-		"uses of secrets": {Every: time.Minute},
-		"policies":        {Every: time.Second},
-		"ends of changes": {Every: time.Second},
-		"audit sweep":     {Every: time.Hour, Retry: time.Minute, First: true},
-		"sweep":           {Every: time.Minute},
+		"signing keys":     {Every: time.Minute},
+		"withdrawn keys":   {Every: time.Second},
+		"clients":          {Every: time.Second},
+		"uses of secrets":  {Every: time.Minute},
+		"policies":         {Every: time.Second},
+		"ends of changes":  {Every: time.Second},
+		"tokens for reuse": {Every: time.Second},
+		"audit sweep":      {Every: time.Hour, Retry: time.Minute, First: true},
+		"sweep":            {Every: time.Minute},
 
 		"unregistered clients": {Every: time.Second, First: true},
 		"operators locked out": {Every: time.Second},

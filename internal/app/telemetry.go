@@ -114,8 +114,8 @@ func (t *telemetry) answered(ctx context.Context, a httpapi.Answer) {
 	}
 }
 
-// tokenError returns the error code of the answer, and for a rate limit one of its own: OAuth has
-// the same code for a limit and for a failure of the server.
+// tokenError returns the error code of the answer, and for a rate limit one of its own: on the wire it
+// is what operators choose, by default the code of a failure of the server.
 func tokenError(a httpapi.Answer) string {
 	if a.Status == http.StatusTooManyRequests {
 		return metrics.RateLimited
@@ -151,19 +151,33 @@ func (t *telemetry) decided(ctx context.Context, d grants.Decided) {
 	if d.CandidateDenies {
 		t.Decision(d.ClientID, grant, metrics.CandidateWouldDeny)
 	}
+	if d.CandidateReuses {
+		t.Decision(d.ClientID, grant, metrics.CandidateWouldReuse)
+	}
 	if d.Decision.Outcome == ratelimit.Passed {
 		return // the mode is off: not even counted
 	}
 	t.Decision(d.ClientID, grant, d.Decision.Outcome.String())
 	if d.Decision.Outage {
-		t.OutageDecision(d.ClientID, d.Decision.Outcome.String())
+		t.OutageDecision(d.ClientID, withoutReuse(d.Decision.Outcome).String())
 	}
-	if d.Decision.Soft && !d.Decision.Rejected() {
+	if d.Decision.Soft && withoutReuse(d.Decision.Outcome) != ratelimit.Denied {
 		t.SoftWarning(d.ClientID, grant)
 	}
 	if d.Decision.Counted() {
 		t.Usage(d.ClientID, d.Decision.Usage())
 	}
+}
+
+// withoutReuse returns what the limiter alone has decided.
+func withoutReuse(o ratelimit.Outcome) ratelimit.Outcome {
+	if o == ratelimit.Reused {
+		return ratelimit.Denied
+	}
+	if o == ratelimit.WouldReuse {
+		return ratelimit.WouldDeny
+	}
+	return o
 }
 
 // watch registers the figures that are gathered at each scrape.

@@ -11,6 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/httpapi"
@@ -73,6 +77,32 @@ func TestMetricsShowWhatTheServerDid(t *testing.T) {
 		t.Log(page)
 	}
 	client.CloseIdleConnections()
+}
+
+// A soft warning is of a request that the limit lets through, and not of one that gets its last token again.
+func TestSoftWarningsAreOfWhatIsLetThrough(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := metrics.New(registry, metrics.Options{})
+	check.OK(t, err)
+	telemetry := &telemetry{Metrics: m}
+	for _, outcome := range []ratelimit.Outcome{
+		ratelimit.Allowed, ratelimit.Denied, ratelimit.Reused, ratelimit.WouldDeny, ratelimit.WouldReuse,
+	} {
+		d := grants.Decided{ClientID: "shop", Grant: clientcfg.ClientCredentials, Decision: decision(t, ratelimit.Enforce)}
+		d.Decision.Outcome = outcome
+		telemetry.decided(t.Context(), d)
+	}
+	families, err := registry.Gather()
+	check.OK(t, err)
+	var warnings float64
+	for _, f := range families {
+		if f.GetName() == "oauth_ratelimit_soft_warnings_total" {
+			for _, series := range f.GetMetric() {
+				warnings += series.GetCounter().GetValue()
+			}
+		}
+	}
+	check.Equal(t, "warnings", warnings, 3.0)
 }
 
 func TestOperatorsSeeHealth(t *testing.T) {
@@ -167,6 +197,7 @@ func TestTokenErrors(t *testing.T) {
 		"token":         {httpapi.Answer{Status: 200}, ""},
 		"wrong code":    {httpapi.Answer{Status: 400, Error: "invalid_grant"}, "invalid_grant"},
 		"rate limit":    {httpapi.Answer{Status: 429, Error: "temporarily_unavailable"}, metrics.RateLimited},
+		"another code":  {httpapi.Answer{Status: 429, Error: "slow_down"}, metrics.RateLimited},
 		"not available": {httpapi.Answer{Status: 503, Error: "temporarily_unavailable"}, "temporarily_unavailable"},
 	}
 	for name, tt := range tests {

@@ -34,7 +34,7 @@ func (u *unregistered) list() []string {
 
 func (u *unregistered) current() []string {
 	if of, with := u.clients.Directory(), u.policies.Snapshot(); of != u.of || with != u.with {
-		u.of, u.with, u.ids = of, with, with.Unregistered(of)
+		u.of, u.with, u.ids = of, with, with.UnregisteredInFile(of)
 	}
 	return u.ids
 }

@@ -16,6 +16,7 @@ type Directory struct {
 	tags       int64 // sum
 	clients    cowmap.Map[*entry]
 	unreadable map[string]unreadable // cloned when it changes, which is rare
+	operators  map[string]struct{}   // IDs of the clients that operate; cloned when it changes, which is rare
 	grants     map[Grant]int         // how many clients may use it
 	order      order
 }
@@ -56,6 +57,18 @@ func (d *Directory) All() iter.Seq[*Client] {
 	return func(yield func(*Client) bool) {
 		for _, e := range d.clients.All() {
 			if !yield(e.client()) {
+				return
+			}
+		}
+	}
+}
+
+// Operators yields the clients that can change something over the admin API, in no order. It costs what
+// there are of these.
+func (d *Directory) Operators() iter.Seq[*Client] {
+	return func(yield func(*Client) bool) {
+		for id := range d.operators {
+			if c, ok := d.Client(id); ok && !yield(c) {
 				return
 			}
 		}
@@ -113,14 +126,15 @@ type unreadable struct {
 
 // directoryEdit is a directory while it is made from another one.
 type directoryEdit struct {
-	from, next *Directory
-	known      *shapes
-	clients    *cowmap.Edit[*entry]
-	ownsMap    bool // the map of unreadable clients
+	from, next    *Directory
+	known         *shapes
+	clients       *cowmap.Edit[*entry]
+	ownsMap       bool // the map of unreadable clients
+	ownsOperators bool
 }
 
 func (d *Directory) edit(known *shapes) *directoryEdit {
-	next := &Directory{tags: d.tags, unreadable: d.unreadable, grants: maps.Clone(d.grants)}
+	next := &Directory{tags: d.tags, unreadable: d.unreadable, operators: d.operators, grants: maps.Clone(d.grants)}
 	if next.grants == nil {
 		next.grants = map[Grant]int{}
 	}
@@ -144,11 +158,12 @@ func (e *directoryEdit) apply(r Record) {
 		e.addUnreadable(r.ID, unreadable{err, r.Tag})
 		return
 	}
+	operates := r.Client.operates() // while it has its scopes and audience
 	added := e.known.entry(&r)
 	if known, ok := e.from.clients.Get(r.ID); ok && known.equal(added) {
 		added = known
 	}
-	e.add(added)
+	e.add(added, operates)
 }
 
 // copy makes the client what it is in another directory.
@@ -156,16 +171,21 @@ func (e *directoryEdit) copy(id string, other *Directory) {
 	e.next.order.touch(id)
 	e.remove(id)
 	if c, ok := other.clients.Get(id); ok {
-		e.add(c)
+		_, operates := other.operators[id]
+		e.add(c, operates)
 	} else if u, ok := other.unreadable[id]; ok {
 		e.addUnreadable(id, u)
 	}
 }
 
-func (e *directoryEdit) add(c *entry) {
+func (e *directoryEdit) add(c *entry, operates bool) {
 	e.next.tags += c.changeTag
 	e.clients.Set(c.id(), c)
 	e.count(c, 1)
+	if operates {
+		e.ownOperators()
+		e.next.operators[c.id()] = struct{}{}
+	}
 }
 
 func (e *directoryEdit) addUnreadable(id string, u unreadable) {
@@ -179,6 +199,10 @@ func (e *directoryEdit) remove(id string) {
 		e.clients.Delete(id)
 		e.next.tags -= old.changeTag
 		e.count(old, -1)
+	}
+	if _, operated := e.next.operators[id]; operated {
+		e.ownOperators()
+		delete(e.next.operators, id)
 	}
 	if old, ok := e.next.unreadable[id]; ok {
 		e.ownUnreadable()
@@ -200,5 +224,15 @@ func (e *directoryEdit) ownUnreadable() {
 	e.ownsMap = true
 	if e.next.unreadable = maps.Clone(e.next.unreadable); e.next.unreadable == nil {
 		e.next.unreadable = map[string]unreadable{}
+	}
+}
+
+func (e *directoryEdit) ownOperators() {
+	if e.ownsOperators {
+		return
+	}
+	e.ownsOperators = true
+	if e.next.operators = maps.Clone(e.next.operators); e.next.operators == nil {
+		e.next.operators = map[string]struct{}{}
 	}
 }

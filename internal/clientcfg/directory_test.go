@@ -87,6 +87,8 @@ func TestDirectoryFollowsChanges(t *testing.T) {
 				c.Grants = nil // cannot be read
 			case 1:
 				c.Grants = append(c.Grants, clientcfg.Password)
+			case 2:
+				clientcfg.MakeOperator(&c)
 			}
 			if now[c.ID] = c; rng.IntN(3) == 0 {
 				delete(now, c.ID)
@@ -107,9 +109,22 @@ func TestDirectoryFollowsChanges(t *testing.T) {
 	}
 	for i, s := range states {
 		got, passwords := map[string]clientcfg.Client{}, false
+		var operators []string
 		for c := range s.d.All() {
 			got[c.ID] = *c
 			passwords = passwords || c.May(clientcfg.Password)
+			if c.IsOperator() {
+				operators = append(operators, c.ID)
+			}
+		}
+		var listed []string
+		for c := range s.d.Operators() {
+			listed = append(listed, c.ID)
+		}
+		slices.Sort(operators)
+		slices.Sort(listed)
+		if !slices.Equal(listed, operators) {
+			t.Errorf("state %d: operators %q, want %q", i, listed, operators)
 		}
 		if diff := cmp.Diff(s.clients, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("state %d (-want +got):\n%s", i, diff)

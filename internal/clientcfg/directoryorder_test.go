@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oauth-server/internal/check"
+	"oauth-server/internal/secret"
 )
 
 func publicClient(id string) Record {
@@ -79,5 +80,30 @@ func BenchmarkFirstPage(b *testing.B) {
 		e.apply(publicClient(fmt.Sprint("new-", i)))
 		d = e.directory(Mark{})
 		first()
+	}
+}
+
+// TestOperatorsOfAnEdit: who operates is known also of a client that is copied from another directory.
+func TestOperatorsOfAnEdit(t *testing.T) {
+	known := &shapes{}
+	edit := func(from *Directory, change func(e *directoryEdit)) *Directory {
+		e := from.edit(known)
+		change(e)
+		return e.directory(Mark{})
+	}
+	operators := func(d *Directory) (ids []string) {
+		for c := range d.Operators() {
+			ids = append(ids, c.ID)
+		}
+		return ids
+	}
+	registered := Client{ID: "ops", Grants: []Grant{ClientCredentials}, SecretDigest: secret.DigestOf("secret")}
+	MakeOperator(&registered)
+	none := edit(&Directory{}, func(e *directoryEdit) { e.apply(publicClient("app")) })
+	one := edit(none, func(e *directoryEdit) { e.apply(Record{ID: "ops", Client: registered}) })
+	copied := edit(none, func(e *directoryEdit) { e.copy("ops", one) })
+	removed := edit(copied, func(e *directoryEdit) { e.copy("ops", none) })
+	for i, want := range map[*Directory][]string{none: nil, one: {"ops"}, copied: {"ops"}, removed: nil} {
+		check.Equal(t, "operators", operators(i), want)
 	}
 }

@@ -2,7 +2,6 @@ package clientcfg
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -11,12 +10,10 @@ import (
 // LockedOut returns an error if the second snapshot locks out an operator's client that the first does not,
 // now or from an end of something temporary on: that of the first time, and of the first client by ID. It is or
 // wraps a *[LockOutError].
-func LockedOut(clients iter.Seq[*Client], before, after *PolicySnapshot) error {
+func (d *Directory) LockedOut(before, after *PolicySnapshot) error {
 	operators := map[string]*Client{}
-	for c := range clients {
-		if c.IsOperator() || c.Registers() {
-			operators[c.ID] = c
-		}
+	for c := range d.Operators() {
+		operators[c.ID] = c
 	}
 	err := lockedOut(operators, before, after)
 	for _, at := range endsOf(operators, before, after) {

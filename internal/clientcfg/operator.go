@@ -71,6 +71,9 @@ func (c *Client) Registers() bool {
 		(c.May(ClientCredentials) || c.ActsForUsers())
 }
 
+// operates reports whether the client can change anything over the admin API.
+func (c *Client) operates() bool { return c.IsOperator() || c.Registers() }
+
 // operatorPatience is the longest time for which a limit may keep an operator from
 // getting a token.
 const operatorPatience = time.Minute
@@ -97,7 +100,7 @@ func (p *PolicySnapshot) LocksOut(c *Client) error {
 
 // locksOut is LocksOut by one of the modes of the client.
 func (p *PolicySnapshot) locksOut(c *Client, mode func(p *PolicySnapshot, clientID string) ratelimit.Mode) error {
-	if !c.IsOperator() && !c.Registers() { // first: this is asked of every client
+	if !c.operates() {
 		return nil
 	}
 	e := p.For(c.ID)

@@ -33,7 +33,7 @@ func compile(t *testing.T, set clientcfg.PolicySet) *clientcfg.PolicySnapshot {
 }
 
 func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
-	mode, canary, hide := ratelimit.DryRun, 5.0, true
+	mode, canary, hide, over := ratelimit.DryRun, 5.0, true, ratelimit.OverLimitReuse
 	tests := []struct {
 		name string
 		set  clientcfg.PolicySet
@@ -42,8 +42,10 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 		{"nothing changed", clientcfg.PolicySet{}, func(*ratelimit.Settings) {}},
 		{
 			"each setting by itself",
-			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Mode: &mode, CanaryPercent: &canary, HideHeaders: &hide}},
-			func(s *ratelimit.Settings) { s.Mode, s.CanaryPercent, s.Default.HideHeaders = mode, canary, true },
+			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{Mode: &mode, CanaryPercent: &canary, HideHeaders: &hide, OverLimit: &over}},
+			func(s *ratelimit.Settings) {
+				s.Mode, s.CanaryPercent, s.Default.HideHeaders, s.Default.OverLimit = mode, canary, true, over
+			},
 		},
 		{
 			"one list of the default limits",
@@ -108,9 +110,9 @@ func TestSettingsNameWhatWasChanged(t *testing.T) {
 	if names := (&clientcfg.SettingsOverride{}).Names(); names != nil {
 		t.Errorf("of nothing: %v", names)
 	}
-	canary, hide := 5.0, true
-	o := clientcfg.SettingsOverride{CanaryPercent: &canary, User: limits(1), HideHeaders: &hide}
-	if diff := cmp.Diff([]string{"canary_percent", "default.user", "default.hide_headers"}, o.Names()); diff != "" {
+	canary, hide, over := 5.0, true, ratelimit.OverLimitDeny
+	o := clientcfg.SettingsOverride{CanaryPercent: &canary, User: limits(1), HideHeaders: &hide, OverLimit: &over}
+	if diff := cmp.Diff([]string{"canary_percent", "default.user", "default.over_limit", "default.hide_headers"}, o.Names()); diff != "" {
 		t.Error(diff)
 	}
 }

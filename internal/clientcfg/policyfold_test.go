@@ -74,6 +74,7 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 	name := rapid.SampledFrom([]string{"", "", "gold", "silver"}).Draw(t, "tier of the policy")
 	return clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Tier: name, Note: strconv.Itoa(rapid.Int().Draw(t, "note")), Policy: ratelimit.Policy{
 		User: list("user"), Client: list("client"), Trusted: rapid.Bool().Draw(t, "trusted"), Mode: mode.Draw(t, "mode"), HideHeaders: rapid.Bool().Draw(t, "hide"),
+		OverLimit: rapid.SampledFrom([]ratelimit.OverLimit{"", "", ratelimit.OverLimitDeny, ratelimit.OverLimitReuse}).Draw(t, "over limit"),
 	}})
 }
 
@@ -104,7 +105,7 @@ func picture(p *clientcfg.PolicySnapshot) (lines []string) {
 
 // effective is what applies to a client, as a text.
 func effective(e *ratelimit.Effective) string {
-	text := fmt.Sprintf("%s %v %v %q of %d overrides, client %v", e.Mode, e.Trusted, e.HideHeaders, e.Tier, e.Overridden(), e.Client.All())
+	text := fmt.Sprintf("%s %v %s %v %q of %d overrides, client %v", e.Mode, e.Trusted, e.OverLimit, e.HideHeaders, e.Tier, e.Overridden(), e.Client.All())
 	for _, username := range []string{"ada", "bob", "eve"} {
 		text += fmt.Sprintf(", %s %v", username, e.For(ratelimit.Key{Username: username}).All())
 	}

@@ -43,13 +43,14 @@ type PolicySet struct {
 // SettingsOverride is what operators changed of the settings for all clients. A nil field
 // is as in the configuration file.
 type SettingsOverride struct {
-	Mode          *ratelimit.Mode   `json:"mode,omitempty"`
-	CanaryPercent *float64          `json:"canary_percent,omitempty"`
-	User          []ratelimit.Limit `json:"user,omitempty"`
-	Client        []ratelimit.Limit `json:"client,omitempty"`
-	HideHeaders   *bool             `json:"hide_headers,omitempty"`
-	Note          string            `json:"note,omitempty"`
-	Changed       int64             `json:"changed,omitempty"` // version of the last change; not in an entry, which has it already
+	Mode          *ratelimit.Mode      `json:"mode,omitempty"`
+	CanaryPercent *float64             `json:"canary_percent,omitempty"`
+	User          []ratelimit.Limit    `json:"user,omitempty"`
+	Client        []ratelimit.Limit    `json:"client,omitempty"`
+	OverLimit     *ratelimit.OverLimit `json:"over_limit,omitempty"`
+	HideHeaders   *bool                `json:"hide_headers,omitempty"`
+	Note          string               `json:"note,omitempty"`
+	Changed       int64                `json:"changed,omitempty"` // version of the last change; not in an entry, which has it already
 }
 
 // ClientPolicy replaces the file's policy of one client.
@@ -118,6 +119,9 @@ func (o *SettingsOverride) Over(base ratelimit.Settings) ratelimit.Settings {
 	if o.Client != nil {
 		out.Default.Client = o.Client
 	}
+	if o.OverLimit != nil {
+		out.Default.OverLimit = *o.OverLimit
+	}
 	if o.HideHeaders != nil {
 		out.Default.HideHeaders = *o.HideHeaders
 	}
@@ -135,6 +139,7 @@ func (o *SettingsOverride) Names() (names []string) {
 		{"canary_percent", o.CanaryPercent != nil},
 		{"default.user", o.User != nil},
 		{"default.client", o.Client != nil},
+		{"default.over_limit", o.OverLimit != nil},
 		{"default.hide_headers", o.HideHeaders != nil},
 	} {
 		if f.set {

@@ -26,17 +26,18 @@ const (
 // Tier is a named policy that the policies of clients refer to, so that it is changed in one place. What
 // it leaves open comes from the settings for all clients.
 type Tier struct {
-	User        []ratelimit.Limit `json:"user,omitempty"`
-	Client      []ratelimit.Limit `json:"client,omitempty"`
-	Mode        ratelimit.Mode    `json:"mode,omitempty"`
-	HideHeaders bool              `json:"hide_headers,omitempty"`
-	Note        string            `json:"note,omitempty"`
-	Changed     int64             `json:"changed,omitempty"` // as in SettingsOverride
+	User        []ratelimit.Limit   `json:"user,omitempty"`
+	Client      []ratelimit.Limit   `json:"client,omitempty"`
+	Mode        ratelimit.Mode      `json:"mode,omitempty"`
+	OverLimit   ratelimit.OverLimit `json:"over_limit,omitempty"`
+	HideHeaders bool                `json:"hide_headers,omitempty"`
+	Note        string              `json:"note,omitempty"`
+	Changed     int64               `json:"changed,omitempty"` // as in SettingsOverride
 }
 
 // Policy is the tier as a policy.
 func (t *Tier) Policy() *ratelimit.Policy {
-	return &ratelimit.Policy{User: t.User, Client: t.Client, Mode: t.Mode, HideHeaders: t.HideHeaders}
+	return &ratelimit.Policy{User: t.User, Client: t.Client, Mode: t.Mode, OverLimit: t.OverLimit, HideHeaders: t.HideHeaders}
 }
 
 // Override is limits for one user of one client, in place of the client's list for its users.

@@ -37,6 +37,7 @@ func TestTiersAreChecked(t *testing.T) {
 		{"invalid", []clientcfg.Change{stored("tiers/gold", `{"user":[{"requests":0}],"mode":"on"}`)}, "tiers.gold.mode", 0},
 		{"of a name that cannot be", []clientcfg.Change{stored("tiers/a b", `{}`)}, "not a visible ASCII character", 0},
 		{"of a longer name", []clientcfg.Change{stored("tiers/"+strings.Repeat("a", 65), `{}`)}, "1 to 64 characters", 0},
+		{"with an over_limit that is none", []clientcfg.Change{stored("tiers/gold", `{"over_limit":"wait"}`)}, "tiers.gold.over_limit", 0},
 		{"with a field of a newer release", []clientcfg.Change{stored("tiers/gold", `{"trusted":true}`)}, "cannot be read", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -74,11 +74,13 @@ func (s *Source) Refresh(ctx context.Context) error {
 	return s.refresh(ctx)
 }
 
-// Renew reads what has changed unless the directory was the newest at most so long ago. A process that
-// was stopped, or cut off from the store, learns in this way what it has missed before it judges by it.
-// It is for requests: it never reads all clients, and returns an error where that is needed.
+// Renew reads what has changed unless the directory was the newest at most so long ago; 0: before the call.
+// Callers that wait for each other share one read. A process that was stopped, or cut off from the store, learns
+// in this way what it has missed before it judges by it. It is for requests: it never reads all clients, and
+// returns an error where that is needed.
 func (s *Source) Renew(ctx context.Context, atMost time.Duration) error {
-	if s.renewed(atMost) {
+	since := time.Now().Round(0).Add(-atMost)
+	if s.renewed(since) {
 		return nil
 	}
 	waiting, cancel := context.WithTimeout(ctx, mostWait)
@@ -87,17 +89,18 @@ func (s *Source) Renew(ctx context.Context, atMost time.Duration) error {
 		return err
 	}
 	defer s.release()
-	if s.renewed(atMost) { // by another caller
+	if s.renewed(since) { // by another caller
 		return nil
 	}
 	_, err := s.follow(ctx, s.current.Load())
 	return err
 }
 
-func (s *Source) renewed(atMost time.Duration) bool {
+// renewed reports whether a read that began after that time has found the directory to be the newest.
+func (s *Source) renewed(since time.Time) bool {
 	// The monotonic clock stands still while the machine is suspended; the other may be set back.
-	age := time.Now().Round(0).Sub(s.CheckedAt())
-	return 0 <= age && age < atMost
+	at := s.CheckedAt()
+	return at.After(since) && !at.After(time.Now().Round(0))
 }
 
 func (s *Source) take(ctx context.Context) error {

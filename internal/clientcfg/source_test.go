@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,6 +173,46 @@ func TestSourceRenews(t *testing.T) {
 		requireError(t, source.Renew(t.Context(), time.Second), "")
 		time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest
 		requireError(t, source.Renew(t.Context(), time.Second), "down")
+	})
+}
+
+// slowChanges answers reads of changes late.
+type slowChanges struct {
+	*fakeStore
+	took  time.Duration
+	reads atomic.Int64
+}
+
+func (s *slowChanges) ClientChanges(ctx context.Context, since clientcfg.Mark, each func(clientcfg.Record)) (clientcfg.Mark, error) {
+	s.reads.Add(1)
+	time.Sleep(s.took) //nolint:forbidigo // the clock of synctest
+	return s.fakeStore.ClientChanges(ctx, since, each)
+}
+
+// TestSourceRenewsForMany: callers that want what is newest at their call share a read that begins after it,
+// and do not take one that began before.
+func TestSourceRenewsForMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowChanges{fakeStore: storeOf(named("a")), took: 100 * time.Millisecond}
+		source, err := clientcfg.NewSource(t.Context(), store, nil)
+		requireError(t, err, "")
+		var callers sync.WaitGroup
+		renew := func(want ...string) {
+			requireError(t, source.Renew(t.Context(), 0), "")
+			if got := ids(source.Directory()); !slices.Equal(got, want) {
+				t.Errorf("clients %q, want %q", got, want)
+			}
+		}
+		callers.Go(func() { renew("a", "b") })
+		time.Sleep(store.took / 2) //nolint:forbidigo // the clock of synctest
+		store.put(false, named("a"), named("b"))
+		for range 10 {
+			callers.Go(func() { renew("a", "b") })
+		}
+		callers.Wait()
+		if n := store.reads.Load(); n != 2 {
+			t.Errorf("%d reads, want 2", n)
+		}
 	})
 }
 

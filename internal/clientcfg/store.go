@@ -84,8 +84,11 @@ type Registry interface {
 	// there is none, as in a record of an earlier release. ErrNotFound,
 	// ErrConflict.
 	UpdateClient(ctx context.Context, c Client) error
-	// DeleteClient removes the client. ErrNotFound.
+	// DeleteClient removes the client, whatever it is. ErrNotFound.
 	DeleteClient(ctx context.Context, id string) error
+	// DeleteUnchanged removes the client of that ID on the conditions of UpdateClient. ErrNotFound,
+	// ErrConflict.
+	DeleteUnchanged(ctx context.Context, c Client) error
 }
 
 // SecretUses records when secrets were used.

@@ -201,5 +201,7 @@ type SignInQuota struct {
 type RateLimit struct {
 	// MaxKeys bounds the counters kept in memory.
 	MaxKeys int `json:"max_keys"`
+	// ErrorCode is the OAuth error code of an answer to a request over a limit.
+	ErrorCode string `json:"error_code"`
 	ratelimit.Settings
 }

@@ -54,7 +54,7 @@ func Default() *Config {
 		Inspection: Inspection{IntrospectPerSecond: 600, RevokePerSecond: 100},
 		Sync:       Sync{Interval: Duration(time.Second)},
 		Audit:      Audit{Keep: Duration(400 * 24 * time.Hour)},
-		RateLimit:  RateLimit{Settings: ratelimit.DefaultSettings(), MaxKeys: ratelimit.DefaultMaxKeys},
+		RateLimit:  RateLimit{Settings: ratelimit.DefaultSettings(), MaxKeys: ratelimit.DefaultMaxKeys, ErrorCode: ErrorCodes[0]},
 	}
 }
 

@@ -86,10 +86,11 @@ func TestLoadCompleteFile(t *testing.T) {
 		{"access ttl", got.Tokens.AccessTTL.Std(), 15 * time.Minute},
 		{"proxies", []string{got.TrustedProxies[0].String(), got.TrustedProxies[1].String()}, []string{"10.0.0.0/8", "2001:db8::1/128"}},
 		{"canary", got.RateLimit.CanaryPercent, 12.5},
+		{"error code", got.RateLimit.ErrorCode, "slow_down"},
 		{"trusted", got.RateLimit.Clients["mobile-app"], ratelimit.Policy{Trusted: true}},
 		{
 			"a client with dots", got.RateLimit.Clients["shop.example.com"],
-			ratelimit.Policy{Mode: "enforce", HideHeaders: true, User: []ratelimit.Limit{ten, second}},
+			ratelimit.Policy{Mode: "enforce", OverLimit: "reuse", HideHeaders: true, User: []ratelimit.Limit{ten, second}},
 		},
 		{"alias", got.RateLimit.Clients["like-everybody"], ratelimit.Policy{User: []ratelimit.Limit{minute}}},
 	}

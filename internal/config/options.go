@@ -125,6 +125,7 @@ var options = []Option{
 	{"rate-limit-instance-mode", "rate_limit.instance_mode", "mode of this process alone, which overrides every other mode"},
 	{"rate-limit-max-keys", "rate_limit.max_keys", "counters kept in memory"},
 	{"rate-limit-canary-percent", "rate_limit.canary_percent", "share of clients that enforce applies to"},
+	{"rate-limit-error-code", "rate_limit.error_code", "OAuth error code of a 429: " + strings.Join(ErrorCodes, ", ")},
 }
 
 func optionByName(name string) (Option, bool) {

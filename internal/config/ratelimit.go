@@ -14,6 +14,10 @@ func PolicyPath(clientID string) string { return fielderr.Join("rate_limit.clien
 // maxMaxKeys is about 200 GiB of counters.
 const maxMaxKeys = 1 << 30
 
+// ErrorCodes are the OAuth error codes that a 429 can have; the first is the default. RFC 6749 has none for it,
+// and slow_down is of RFC 8628 section 3.5. The slice is read-only.
+var ErrorCodes = []string{"temporarily_unavailable", "slow_down", "rate_limited", "invalid_request"}
+
 // check reports what internal/ratelimit finds, and values that are given but empty, which
 // it takes for absent ones.
 func (r *RateLimit) check(es *fielderr.Errors) {
@@ -24,6 +28,7 @@ func (r *RateLimit) check(es *fielderr.Errors) {
 	if r.MaxKeys < 1 || r.MaxKeys > maxMaxKeys {
 		es.Add("rate_limit.max_keys", "must be from 1 to %d, not %d", maxMaxKeys, r.MaxKeys)
 	}
+	oneOf(es, "rate_limit.error_code", r.ErrorCode, ErrorCodes...)
 	for _, id := range slices.Sorted(maps.Keys(r.Clients)) {
 		p := r.Clients[id]
 		checkWritten(es, PolicyPath(id)+".user", p.User)

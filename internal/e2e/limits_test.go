@@ -102,6 +102,10 @@ func TestRateLimitFieldsOnSuccess(t *testing.T) {
 	}
 	r := s.post("/token", "shop", url.Values{"grant_type": {"client_credentials"}})
 	requireOAuthError(t, r, http.StatusTooManyRequests, "temporarily_unavailable")
+	o := r.object(t)
+	check.Equal(t, "type", o["type"], any("https://iana.org/assignments/http-problem-types#quota-exceeded"))
+	name, _, _ := strings.Cut(r.header.Get("RateLimit"), ";")
+	check.Equal(t, "limits that deny", fmt.Sprintf("%q", o["violated-policies"]), "["+name+"]")
 }
 
 // A client that is denied waits, and then succeeds with the same code, refresh token or password.

@@ -8,13 +8,13 @@ import (
 	"oauth-server/internal/secret"
 )
 
-// authenticate proves who the client is (RFC 6749 2.3 and 3.2.1). All failures look alike to the
+// authenticate proves who the client is, and by which of its secrets (RFC 6749 2.3 and 3.2.1). All failures look alike to the
 // client. Too many of them from one address are answered with *[LimitedError] instead, but right
 // credentials are never refused: they are cheap to check and too long to guess, and another client
 // behind the same gateway must not suffer.
-func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Client, error) {
+func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Client, secret.Digest, error) {
 	if c.ClientID == "" {
-		return nil, fail(InvalidClient, "Client authentication is required.")
+		return nil, secret.Digest{}, fail(InvalidClient, "Client authentication is required.")
 	}
 	client, ok := s.opts.Clients.Client(c.ClientID)
 	if !ok {
@@ -23,12 +23,12 @@ func (s *Service) authenticate(c Credentials, remote netip.Addr) (*clientcfg.Cli
 	now := s.opts.Now()
 	used, proven := proves(client, c.Secret, now)
 	if !proven || !client.Public && c.Method == AuthNone {
-		return nil, s.failedClient(c.ClientID, remote)
+		return nil, secret.Digest{}, s.failedClient(c.ClientID, remote)
 	}
 	if !used.IsZero() && s.opts.SecretUsed != nil {
 		s.opts.SecretUsed(client.ID, used, now)
 	}
-	return client, nil
+	return client, used, nil
 }
 
 func (s *Service) failedClient(id string, remote netip.Addr) error {

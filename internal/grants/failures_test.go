@@ -46,6 +46,8 @@ func wantTooMany(t *testing.T, err error) (retryAfter time.Duration) {
 	t.Helper()
 	limited := as[*grants.LimitedError](t, err)
 	check.Equal(t, "RateLimit", limited.RateLimit, grants.RateLimit{})
+	check.Equal(t, "violated", limited.Violated, nil)
+	check.Equal(t, "over a quota", limited.QuotaExceeded, false)
 	check.Equal(t, "description", limited.Description(), fmt.Sprintf("Too many failed attempts from this address; retry after %d seconds.", limited.RetryAfterSeconds()))
 	return limited.RetryAfter
 }

@@ -14,22 +14,27 @@ type Decided struct {
 	Username string // empty for the client itself
 	Grant    clientcfg.Grant
 	Decision ratelimit.Decision
-	// CandidateAsked is set if the request was also counted against limits that are tried out,
-	// CandidateDenies if they would have denied it, and then CandidateLimit is the name of the one
-	// that would. CandidateSince identifies these limits by the time since when they are tried.
-	CandidateAsked, CandidateDenies bool
-	CandidateLimit                  string
-	CandidateSince                  time.Time
+	// CandidateAsked is set if the request was also counted against limits that are tried out.
+	// CandidateDenies is set if they would have denied it, CandidateReuses if the client would have got its
+	// last token again instead, and then CandidateLimit is the name of the limit that it is over.
+	// CandidateSince identifies these limits by the time since when they are tried.
+	CandidateAsked, CandidateDenies, CandidateReuses bool
+	CandidateLimit                                   string
+	CandidateSince                                   time.Time
 }
 
 // admit asks the limiter for one token. The client is proven and the user is known, so the key is
-// theirs alone. The clock is read again, because look may have taken long.
+// theirs alone. The clock is read again, because look may have taken long. Over the limit the client may
+// get its last token again: then x.reuse has it. The caller calls endTurn.
 func (s *Service) admit(ctx context.Context, x *issuance) (RateLimit, error) {
 	if s.opts.Counters == nil {
 		return RateLimit{}, nil
 	}
 	now, policies := s.opts.Clock(), s.opts.Policies()
-	d := s.opts.Counters.Take(now, x.quota(), policies.For(x.client.ID), 1)
+	effective := policies.For(x.client.ID)
+	s.beginReuse(x, effective)
+	d := s.opts.Counters.Take(now, x.quota(), effective, 1)
+	s.reuseInstead(x, &d)
 	return s.decided(ctx, now, policies, x, &d)
 }
 
@@ -65,7 +70,8 @@ func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcf
 	fields.Policy, fields.Limit = d.Headers()
 	if d.Rejected() {
 		return RateLimit{}, &LimitedError{
-			RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, RateLimit: fields, Limit: bindingName(d), reason: overQuota(x),
+			RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, RateLimit: fields,
+			Limit: bindingName(d), QuotaExceeded: d.Exceeded(), Violated: d.Violated(), reason: overQuota(x),
 		}
 	}
 	return fields, nil
@@ -103,8 +109,10 @@ func (s *Service) tryCandidate(now time.Time, policies *clientcfg.PolicySnapshot
 		return
 	}
 	d := s.opts.Counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: x.auth.Username}, trial.Effective, 1)
-	out.CandidateAsked, out.CandidateDenies, out.CandidateSince = true, d.Outcome == ratelimit.WouldDeny, trial.Since
-	if out.CandidateDenies {
+	over := d.Outcome == ratelimit.WouldDeny
+	reuses := s.candidateReuses(x, policies.For(x.client.ID), &trial, over)
+	out.CandidateAsked, out.CandidateDenies, out.CandidateReuses, out.CandidateSince = true, over && !reuses, reuses, trial.Since
+	if over {
 		out.CandidateLimit = bindingName(&d)
 	}
 }

@@ -82,8 +82,9 @@ func TestGateAnswers(t *testing.T) {
 	if limited == nil {
 		t.Fatal("the third request was admitted, want it denied")
 	}
-	check.Equal(t, "code", limited.Code(), grants.TemporarilyUnavailable)
 	check.Equal(t, "limit", limited.Limit, "per-minute")
+	check.Equal(t, "violated", limited.Violated, []string{"per-minute"})
+	check.Equal(t, "over a quota", limited.QuotaExceeded, true)
 	seconds := limited.RetryAfterSeconds()
 	if seconds <= 0 {
 		t.Fatalf("seconds = %v, want more than 0", seconds)

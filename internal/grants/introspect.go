@@ -27,7 +27,7 @@ type TokenQuery struct {
 // public client is refused: RFC 7662 2.1 requires the caller to be authenticated. Errors: *[Error],
 // *[LimitedError].
 func (s *Service) Introspect(ctx context.Context, q TokenQuery) (Introspection, error) {
-	client, err := s.authenticate(q.Credentials, q.Remote)
+	client, _, err := s.authenticate(q.Credentials, q.Remote)
 	if err != nil {
 		return Introspection{}, err
 	}

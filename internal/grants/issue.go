@@ -14,11 +14,15 @@ import (
 // issuance is a token request on its way from look to take: what was presented, as it was found,
 // and what will be issued for it.
 type issuance struct {
-	client *clientcfg.Client
-	grant  clientcfg.Grant
-	now    time.Time
-	auth   Authorization
-	scopes []string // of the access token; a refresh may narrow them
+	client     *clientcfg.Client
+	credential secret.Digest // with which the client was authenticated; zero for a public one
+	grant      clientcfg.Grant
+	now        time.Time
+	auth       Authorization
+	scopes     []string    // of the access token; a refresh may narrow them
+	claims     keys.Claims // of the access token, once it is issued
+	reuse      *reuse      // nil: the client does not get its last token again
+	tried      *tokenSet   // of a token that a candidate admits; nil: none
 
 	code    *Code      // presented and checked, not yet claimed
 	begins  string     // code as the client sent it: the secret of the family that begins with it
@@ -40,6 +44,9 @@ func (s *Service) take(ctx context.Context, x *issuance) (TokenResponse, error) 
 		}
 		access, refresh, err = s.issue(ctx, x)
 	}
+	if errors.Is(err, ErrNotFound) {
+		err = s.reallyNotFound(ctx)
+	}
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return TokenResponse{}, fail(InvalidGrant, "The grant is not known, or has expired.")
@@ -52,8 +59,9 @@ func (s *Service) take(ctx context.Context, x *issuance) (TokenResponse, error) 
 }
 
 func (s *Service) issue(ctx context.Context, x *issuance) (access, refresh string, err error) {
+	x.claims = s.claims(x)
 	return s.issuer.Issue(ctx, issuer.Request{
-		Claims: s.claims(x), Refresh: x.token,
+		Claims: x.claims, Refresh: x.token,
 		Store: func(ctx context.Context, _ string) error { return s.claim(ctx, x) },
 	})
 }

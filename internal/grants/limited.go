@@ -16,8 +16,13 @@ type LimitedError struct {
 	RateLimit RateLimit
 	// Limit names the limit that denies, for the log: as in the policy, or, of limits that are no
 	// policy's, by its place in the configuration.
-	Limit  string
-	reason string
+	Limit string
+	// QuotaExceeded is set if the request is over a limit of the policy, also where operators hide it.
+	QuotaExceeded bool
+	// Violated names the limits of the policy that the request is over, for the client. It is empty where
+	// RateLimit is.
+	Violated []string
+	reason   string
 }
 
 // RateLimit holds the values of the fields of draft-ietf-httpapi-ratelimit-headers. An empty field
@@ -29,9 +34,6 @@ type RateLimit struct {
 
 // Error implements error.
 func (e *LimitedError) Error() string { return "grants: limited: " + e.Description() }
-
-// Code is the OAuth error code. RFC 6749 has none for this case; this one comes closest.
-func (e *LimitedError) Code() ErrorCode { return TemporarilyUnavailable }
 
 // Description is the text for error_description: what happened and how long to wait.
 func (e *LimitedError) Description() string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/secret"
 )
 
@@ -22,27 +23,30 @@ type presented struct {
 // find returns a refresh token that this server has issued, with its family. ErrNotFound: it has
 // not, or the family has expired.
 func (s *Service) find(ctx context.Context, text string) (*presented, error) {
+	var p *presented
+	var err error
 	token, ok := s.unseal(text)
 	switch {
 	case ok:
-		family, err := s.store.Family(ctx, token.digest())
-		if errors.Is(err, ErrNotFound) {
-			err = s.reallyNotFound(ctx)
-		}
-		return &presented{text: text, token: token, family: family}, err
+		p = &presented{text: text, token: token}
+		p.family, err = s.store.Family(ctx, token.digest())
 	case isSecret(text):
-		return s.findEarlier(ctx, text)
+		p, err = s.findEarlier(ctx, text)
+	default:
+		return nil, ErrNotFound
 	}
-	return nil, ErrNotFound
+	if errors.Is(err, ErrNotFound) {
+		err = s.reallyNotFound(ctx)
+	}
+	return p, err
 }
 
-// sameStore is how old the answer may be that the store is the one which the clients are from.
-const sameStore = 100 * time.Millisecond
-
-// reallyNotFound returns ErrNotFound, unless the store has lost its data: a client throws away a refresh
-// token that is said to be unknown, and it is good again after a restore.
+// reallyNotFound returns ErrNotFound, unless the store has lost its data: a client throws away a token that is
+// refused, and it is good again after a restore. The store is asked again, after it has said that there is
+// no such record: an answer from before may be that of the store with its data.
 func (s *Service) reallyNotFound(ctx context.Context) error {
-	if err := s.opts.Clients.Renew(ctx, sameStore); err != nil {
+	// With a lost mark the data are there, and the directory is not the newest.
+	if err := s.opts.Clients.Renew(ctx, 0); err != nil && !errors.Is(err, clientcfg.ErrMarkLost) {
 		return err
 	}
 	return ErrNotFound

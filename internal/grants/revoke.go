@@ -65,7 +65,7 @@ func (s *Service) revokeOnce(ctx context.Context, name string, until time.Time) 
 // tokens included; an access token is revoked alone. An unknown token is no error; another client's
 // is invalid_grant. Errors: *[Error], *[LimitedError].
 func (s *Service) Revoke(ctx context.Context, q TokenQuery) error {
-	client, err := s.authenticate(q.Credentials, q.Remote)
+	client, _, err := s.authenticate(q.Credentials, q.Remote)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,11 @@ func (s *Service) revokeAccessToken(ctx context.Context, clientID, token string)
 	if claims.ClientID != clientID {
 		return fail(InvalidGrant, "The token was issued to another client.")
 	}
-	return s.revokeOnce(ctx, tokenName(claims.ID), claims.ExpiresAt.Add(skew))
+	err = s.revokeOnce(ctx, tokenName(claims.ID), claims.ExpiresAt.Add(skew))
+	if err == nil {
+		s.last.revoked(clientID, claims.ID)
+	}
+	return err
 }
 
 func (s *Service) revokeRefreshToken(ctx context.Context, clientID, token string) error {

@@ -29,6 +29,8 @@ type Signer interface {
 	Sign(c keys.Claims) (string, error)
 	// Verify returns an error for anything but a valid token of this server.
 	Verify(token string, now time.Time) (keys.Claims, error)
+	// Published reports whether the key that a token of Sign was signed with is still published.
+	Published(token string) bool
 }
 
 // Deriver derives secrets with a key that all instances share. [keys.MAC] is one.
@@ -91,6 +93,10 @@ type Options struct {
 	// Observe is called with every decision of the limiter, before the answer is made, with the
 	// context of the request. It must not block. Nil disables it.
 	Observe func(context.Context, Decided)
+
+	// Issued is called with every access token that was issued, and with none that is handed out again.
+	// It must not block. Nil disables it.
+	Issued func(Issued)
 
 	// SecretUsed is called with each use of a client's secret. It must not block. Nil disables it.
 	SecretUsed func(clientID string, d secret.Digest, at time.Time)
@@ -207,6 +213,9 @@ type Service struct {
 	introspections, revocations *meter
 	replayLines                 *meter // one a minute for each family
 	consents                    *meter // by session
+
+	last   *reuseTables
+	recent *recentTokens
 }
 
 // New makes a Service. Its error joins everything that is wrong with the options.
@@ -215,7 +224,7 @@ func New(opts Options) (*Service, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{opts: opts, store: opts.Store, issuer: issuer.New(opts.Signer)}
+	s := &Service{opts: opts, store: opts.Store, issuer: issuer.New(opts.Signer), last: newReuseTables(opts.Now()), recent: newRecentTokens(opts.Now())}
 	var err error
 	if s.clientFailures, err = newFailures(opts.ClientFailures); err != nil {
 		return nil, fmt.Errorf("grants: limits of failed client authentications: %w", err)

@@ -78,6 +78,9 @@ func (s *Service) checkClient(ctx context.Context, client *clientcfg.Client, wha
 // acts at once on every instance.
 func (s *Service) signedIn(ctx context.Context, name string, stamp secret.Stamp, at time.Time) (bool, error) {
 	user, err := s.findUser(ctx, name)
+	if errors.Is(err, ErrNotFound) {
+		err = s.reallyNotFound(ctx)
+	}
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return false, nil

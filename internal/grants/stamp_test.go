@@ -242,6 +242,40 @@ func TestStoppedInstance(t *testing.T) {
 	}
 }
 
+// emptied are the clients of an instance whose store has just lost its data: they were the newest a moment ago.
+type emptied struct{ testworld.Clients }
+
+func (emptied) Renew(_ context.Context, atMost time.Duration) error {
+	if atMost > 0 {
+		return nil
+	}
+	return errDown
+}
+
+// TestStoreWithoutItsData: no token is refused because the store has lost what it comes from, not even in the
+// moment after.
+func TestStoreWithoutItsData(t *testing.T) {
+	for _, operation := range []string{"Family", "User", "RotateFamily"} {
+		w, store := failingWorld(t)
+		issued := w.tokens("shop")
+		store.operation, store.err = operation, grants.ErrNotFound
+		_, err := w.token("shop", refreshing(issued.RefreshToken))
+		wantCode(t, grants.InvalidGrant, err)
+		if operation == "User" {
+			w.wantActive(false, issued.AccessToken)
+		}
+		w.reopen(func(o *grants.Options) { o.Clients = emptied{w.clients} })
+		_, err = w.token("shop", refreshing(issued.RefreshToken))
+		wantCode(t, grants.TemporarilyUnavailable, err)
+		if operation == "User" {
+			_, err = w.service.Introspect(t.Context(), grants.TokenQuery{Credentials: w.credentials("shop"), Token: issued.AccessToken})
+			wantCode(t, grants.TemporarilyUnavailable, err)
+		}
+		store.operation = ""
+		w.mustToken("shop", refreshing(issued.RefreshToken))
+	}
+}
+
 // TestMarkLost: an instance that reads all clients again asks the store for the one that a token is of.
 func TestMarkLost(t *testing.T) {
 	w, store := failingWorld(t)

@@ -15,7 +15,7 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	if req.GrantType == "" {
 		return TokenResponse{}, fail(InvalidRequest, "The parameter grant_type is missing.")
 	}
-	client, err := s.authenticate(req.Credentials, req.Remote)
+	client, used, err := s.authenticate(req.Credentials, req.Remote)
 	if err != nil {
 		return TokenResponse{}, err
 	}
@@ -27,14 +27,21 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	if err != nil {
 		return TokenResponse{}, err
 	}
+	x.credential = used
+	defer x.endTurn()
 	fields, err := s.admit(ctx, x)
-	if err != nil {
+	switch {
+	case err != nil:
 		return TokenResponse{}, err
+	case x.reuse != nil && x.reuse.again.text != "":
+		return s.again(x, fields), nil
 	}
 	answer, err := s.take(ctx, x)
 	if err != nil {
 		return TokenResponse{}, err
 	}
+	s.keep(x, answer.AccessToken)
+	s.issued(x)
 	answer.RateLimit = fields
 	return answer, nil
 }

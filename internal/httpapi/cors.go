@@ -1,8 +1,15 @@
 package httpapi
 
-import "net/http"
+import (
+	"net/http"
+
+	"oauth-server/internal/ratelimit"
+)
 
 var headerAnyOrigin = []string{"*"}
+
+// exposed are the fields of answers that scripts of other sites may read.
+var exposed = "Retry-After, " + ratelimit.Fields().Limit + ", " + ratelimit.Fields().Policy + ", WWW-Authenticate, X-Request-Id"
 
 // preflight lets scripts of any web site call the endpoints that apps in a browser need
 // (draft-ietf-oauth-browser-based-apps). None of them reads cookies, so such a script can do
@@ -16,7 +23,7 @@ func (s *Server) preflight(c *call) (answered bool) {
 	h := c.Response().Header()
 	h["Access-Control-Allow-Origin"] = headerAnyOrigin
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
-		h.Set("Access-Control-Expose-Headers", "Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate, X-Request-Id")
+		h.Set("Access-Control-Expose-Headers", exposed)
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST")

@@ -26,12 +26,19 @@ var (
 	headerChallenge = []string{`Basic realm="oauth-server", charset="UTF-8"`}
 )
 
-// oauthError is the body of RFC 6749 5.2.
+// oauthError is the body of RFC 6749 5.2. That of a 429 for a quota has two members more.
 type oauthError struct {
 	Code        grants.ErrorCode `json:"error"`
 	Description string           `json:"error_description,omitempty"`
 	URI         string           `json:"error_uri,omitempty"`
+	// Type is the problem type of draft-ietf-httpapi-ratelimit-headers, and Violated the names of the
+	// limits in the RateLimit fields that the request is over.
+	Type     string   `json:"type,omitempty"`
+	Violated []string `json:"violated-policies,omitempty"`
 }
+
+// quotaExceeded is the problem type of a request over a limit of a policy.
+const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
 // answer is a failure as it goes out.
 type answer struct {
@@ -48,9 +55,13 @@ func (s *Server) answerTo(err error) answer {
 	var limited *grants.LimitedError
 	switch {
 	case errors.As(err, &limited):
-		return answer{http.StatusTooManyRequests, oauthError{
-			Code: limited.Code(), Description: describe(limited.Description()), URI: s.url + rateLimitsPath,
-		}, limited, 0}
+		body := oauthError{
+			Code: s.o.LimitedCode(), Description: describe(limited.Description()), URI: s.url + rateLimitsPath, Violated: limited.Violated,
+		}
+		if limited.QuotaExceeded {
+			body.Type = quotaExceeded
+		}
+		return answer{http.StatusTooManyRequests, body, limited, 0}
 	case errors.As(err, &known):
 		return answer{statusOf(known.Code), oauthError{Code: known.Code, Description: describe(known.Description)}, nil, known.RetryAfter}
 	}
@@ -143,11 +154,12 @@ func setRetryAfter(h http.Header, d time.Duration) {
 // setRateLimit sets the fields of draft-ietf-httpapi-ratelimit-headers. Their names keep their
 // capitals on the wire.
 func setRateLimit(h http.Header, r grants.RateLimit) {
+	names := ratelimit.Fields()
 	if r.Policy != "" {
-		h["RateLimit-Policy"] = []string{r.Policy}
+		h[names.Policy] = []string{r.Policy}
 	}
 	if r.Limit != "" {
-		h["RateLimit"] = []string{r.Limit}
+		h[names.Limit] = []string{r.Limit}
 	}
 }
 

@@ -18,8 +18,9 @@ import (
 
 func limited() *grants.LimitedError {
 	return &grants.LimitedError{
-		RetryAfter: 37 * time.Second,
-		RateLimit:  grants.RateLimit{Policy: `"client-user";q=10;w=60`, Limit: `"client-user";r=0;t=37`},
+		RetryAfter:    37 * time.Second,
+		RateLimit:     grants.RateLimit{Policy: `"client-user";q=10;w=60`, Limit: `"client-user";r=0;t=37`},
+		QuotaExceeded: true, Violated: []string{"client-user"},
 	}
 }
 
@@ -52,12 +53,52 @@ func TestLimitedToken(t *testing.T) {
 	}
 }
 
+// TestLimitedBody: the members of the problem type stand beside those of OAuth, and the code is the one that is
+// configured at that moment, in the answer, in the log and on the page about it.
+func TestLimitedBody(t *testing.T) {
+	f := newFake()
+	code := grants.TemporarilyUnavailable
+	var log bytes.Buffer
+	s := newServer(t, f, func(o *httpapi.Options) {
+		o.LimitedCode = func() grants.ErrorCode { return code }
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	ask := request{path: "/token", body: form("grant_type", "client_credentials", "client_id", "shop", "client_secret", secretOf)}
+	f.failToken, f.failSignIn = limited(), limited()
+	for _, code = range []grants.ErrorCode{grants.TemporarilyUnavailable, "slow_down", "rate_limited", grants.InvalidRequest} {
+		log.Reset()
+		res := ask.send(t, s)
+		wantOAuthError(t, res, http.StatusTooManyRequests, code)
+		wantHeader(t, res.Header, "Content-Type", "application/json")
+		sameJSON(t, res.Body, `{"error":"`+string(code)+`","error_description":"; retry after 37 seconds.",
+			"error_uri":"http://id.example/docs/rate-limits",
+			"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","violated-policies":["client-user"]}`)
+		post(t, s, "/sign-in", "", url.Values{"username": {"alice"}, "password": {"x"}})
+		check.Equal(t, "lines with "+string(code), strings.Count(log.String(), "error="+string(code)), 2)
+		page := request{method: "GET", path: "/docs/rate-limits"}.send(t, s)
+		holds(t, page.Body, `{"error":"`+string(code)+`"`)
+	}
+	hidden := limited()
+	hidden.RateLimit, hidden.Violated = grants.RateLimit{}, nil
+	f.failToken = hidden
+	lacks(t, ask.send(t, s).Body, "violated-policies")
+	holds(t, ask.send(t, s).Body, `"type":`)
+	f.failToken = &grants.LimitedError{RetryAfter: time.Second, Limit: "failed_attempts"} // has no quota
+	sameJSON(t, ask.send(t, s).Body, `{"error":"`+string(code)+`","error_description":"; retry after 1 second.",
+		"error_uri":"http://id.example/docs/rate-limits"}`)
+	f.failToken = &grants.Error{Code: grants.TemporarilyUnavailable, Description: "x"}
+	lacks(t, ask.send(t, s).Body, "type")
+}
+
 func TestLimitedInspection(t *testing.T) {
 	f := newFake()
 	f.failInspection = limited()
+	s := newServer(t, f, func(o *httpapi.Options) {
+		o.LimitedCode = func() grants.ErrorCode { return "slow_down" }
+	})
 	for _, path := range []string{"/introspect", "/revoke"} {
-		res := request{path: path, body: form("token", "x", "client_id", "shop", "client_secret", "x")}.send(t, newServer(t, f, nil))
-		wantOAuthError(t, res, http.StatusTooManyRequests, grants.TemporarilyUnavailable)
+		res := request{path: path, body: form("token", "x", "client_id", "shop", "client_secret", "x")}.send(t, s)
+		wantOAuthError(t, res, http.StatusTooManyRequests, "slow_down")
 		wantHeader(t, res.Header, "Retry-After", "37")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
 )
 
 // Options are what [New] builds a [Server] from. Issuer, Tokens, Authorizations, Sessions,
@@ -43,6 +44,8 @@ type Options struct {
 	// TrustedHops is how many entries of that header are read at most, from its end: the number of
 	// trusted proxies that a request passes, one behind the other. 0 means 1.
 	TrustedHops int
+	// LimitedCode returns the OAuth error code of a 429. Nil: [grants.TemporarilyUnavailable].
+	LimitedCode func() grants.ErrorCode
 	// GrantTypes are published in the metadata. Nil: all but password.
 	GrantTypes []clientcfg.Grant
 	// ScopeTexts holds, by scope, what it allows, in words for the consent page. A scope without a
@@ -95,6 +98,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.LimitedCode == nil {
+		o.LimitedCode = func() grants.ErrorCode { return grants.TemporarilyUnavailable }
 	}
 	o.TrustedHeader, o.TrustedHops = cmp.Or(o.TrustedHeader, XForwardedFor), cmp.Or(o.TrustedHops, 1)
 	if o.GrantTypes == nil {

@@ -15,6 +15,7 @@ import (
 	"oauth-server/internal/accesslog"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
 )
 
 //go:embed templates
@@ -162,9 +163,18 @@ func (s *Server) index(c *call) error {
 // rateLimitsPath is where the error_uri of a 429 points.
 const rateLimitsPath = "/docs/rate-limits"
 
+// limitsPage is what the page on rate limits shows: answers as they are.
+type limitsPage struct {
+	Issuer string
+	Code   grants.ErrorCode // of a 429
+	Type   string           // problem type of a 429
+	Fields ratelimit.FieldNames
+}
+
 // rateLimitsPage is GET /docs/rate-limits, for developers of clients.
 func (s *Server) rateLimitsPage(c *call) error {
-	return s.show(c, http.StatusOK, "rate-limits", &indexPage{Issuer: s.url}, nil)
+	page := &limitsPage{Issuer: s.url, Code: s.o.LimitedCode(), Type: quotaExceeded, Fields: ratelimit.Fields()}
+	return s.show(c, http.StatusOK, "rate-limits", page, nil)
 }
 
 // show renders a page. It is rendered in full before the first byte is sent, so that an error in it

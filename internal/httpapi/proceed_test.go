@@ -7,6 +7,7 @@ import (
 
 	"oauth-server/internal/check"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/httpapi"
 )
 
 // authorizationWith is a good authorization request with more parameters, or other ones.
@@ -55,7 +56,9 @@ func TestSilentFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()
-			s := newServer(t, f, nil)
+			s := newServer(t, f, func(o *httpapi.Options) {
+				o.LimitedCode = func() grants.ErrorCode { return "slow_down" } // is for answers with a 429 alone
+			})
 			cookie := f.signedIn("alice")
 			fail(f)
 			q := wantRedirect(t, get(t, s, authorizationWith("prompt", "none"), cookie), appTarget+"&")

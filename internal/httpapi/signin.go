@@ -54,7 +54,7 @@ func (s *Server) signInAgain(c *call, q *params, page *signInPage, cause error) 
 	var failed *grants.Error
 	switch {
 	case errors.As(cause, &limited):
-		status, outcome, page.Alert = http.StatusTooManyRequests, limited.Code(), limited.ForPeople()
+		status, outcome, page.Alert = http.StatusTooManyRequests, s.o.LimitedCode(), limited.ForPeople()
 		setLimited(c.Response().Header(), limited)
 	case errors.As(cause, &failed) && failed.RetryAfter > 0:
 		status, outcome, page.Alert = http.StatusServiceUnavailable, failed.Code, failed.Description

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,6 +101,18 @@ func (r *Ring) Sign(c Claims) (string, error) {
 // published key, its algorithm, typ, iss and exp, without leeway. Errors: [ErrInvalidToken].
 func (r *Ring) Verify(token string, now time.Time) (Claims, error) {
 	return verify(token, r.opts.Issuer, now, r.current.Load().byID)
+}
+
+// Published reports whether the key of a token that Sign has returned is published. It checks nothing else
+// of the token.
+func (r *Ring) Published(token string) bool {
+	header, _, _ := strings.Cut(token, ".")
+	for _, k := range r.current.Load().byID {
+		if k.header == header {
+			return true
+		}
+	}
+	return false
 }
 
 // InClear returns the IDs of the keys that are not encrypted in the store, as it was last read.

@@ -29,7 +29,7 @@ var (
 	decisionsInfo = Info{
 		"oauth_ratelimit_decisions_total", Counter,
 		[]string{"client_id", "grant_type", "outcome"},
-		"Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), trusted. candidate_would_deny is counted beside one of the others.",
+		"Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), trusted. candidate_would_deny and candidate_would_reuse are counted beside one of the others.",
 	}
 	outageInfo = Info{
 		"oauth_ratelimit_outage", Gauge, nil,
@@ -38,12 +38,22 @@ var (
 	outageDecisionsInfo = Info{
 		"oauth_ratelimit_outage_decisions_total", Counter,
 		[]string{"client_id", "outcome"},
-		"Decisions of those that a limit's on_outage made, share or deny, because the count could not be shared: allowed, denied, would_deny (dry-run).",
+		"Decisions of those that a limit's on_outage made, share or deny, because the count could not be shared: allowed, denied, would_deny (dry-run); the last two also where the last token was the answer.",
 	}
 	softWarningsInfo = Info{
 		"oauth_ratelimit_soft_warnings_total", Counter,
 		[]string{"client_id", "grant_type"},
 		"Requests let through above the soft ratio of a limit.",
+	}
+	issuedInfo = Info{
+		"oauth_tokens_issued_total", Counter,
+		[]string{"client_id", "grant_type"},
+		"Access tokens issued. Those that are handed out again (over_limit: reuse) are none of them.",
+	}
+	wastedInfo = Info{
+		"oauth_tokens_wasted_total", Counter,
+		[]string{"client_id", "grant_type"},
+		"Access tokens issued while an equal one, for the same client, credential, user and scope set, had more than half of its life left. With refresh_token: early refreshes.",
 	}
 	usageInfo = Info{
 		"oauth_ratelimit_usage_ratio", Gauge,
@@ -284,7 +294,7 @@ type Section struct {
 func Sections() []Section {
 	return []Section{
 		{"Rate limits", []Info{
-			decisionsInfo, outageInfo, outageDecisionsInfo, softWarningsInfo, usageInfo, limitInfo, limitWindowInfo,
+			decisionsInfo, outageInfo, outageDecisionsInfo, softWarningsInfo, issuedInfo, wastedInfo, usageInfo, limitInfo, limitWindowInfo,
 			defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo,
 			countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, labelledInfo,
 		}},

@@ -9,11 +9,14 @@ import (
 
 // The outcomes of a rate limit decision, as values of the label outcome.
 const (
-	Allowed            = "allowed"
-	Denied             = "denied"
-	WouldDeny          = "would_deny"
-	Trusted            = "trusted"
-	CandidateWouldDeny = "candidate_would_deny"
+	Allowed             = "allowed"
+	Denied              = "denied"
+	WouldDeny           = "would_deny"
+	Trusted             = "trusted"
+	Reused              = "reused"
+	WouldReuse          = "would_reuse"
+	CandidateWouldDeny  = "candidate_would_deny"
+	CandidateWouldReuse = "candidate_would_reuse"
 )
 
 // Other is the label value of everything that has none of its own.
@@ -22,12 +25,15 @@ const Other = "other"
 // The label values in use. The last of each counts everything unexpected, which keeps
 // the totals right and the number of series bounded.
 var (
-	outcomeNames = [...]string{Allowed, Denied, WouldDeny, Trusted, CandidateWouldDeny, Other}
+	outcomeNames = [...]string{Allowed, Denied, WouldDeny, Reused, WouldReuse, Trusted, CandidateWouldDeny, CandidateWouldReuse, Other}
 	grantNames   = [...]string{"authorization_code", "client_credentials", "refresh_token", "password", Other}
 )
 
 // outageOutcomes are the outcomes of a decision that a limit's on_outage made.
 var outageOutcomes = [...]string{Allowed, Denied, WouldDeny}
+
+// reuseOutcomes are those that client_credentials alone can have.
+var reuseOutcomes = []string{Reused, WouldReuse, CandidateWouldReuse}
 
 // deniedIndex is the index of Denied in outcomeNames.
 const deniedIndex = 1
@@ -50,6 +56,8 @@ type client struct {
 	decisions [len(grantNames)][len(outcomeNames)]atomic.Uint64
 	outage    [len(outageOutcomes)]atomic.Uint64
 	soft      [len(grantNames)]atomic.Uint64
+	issued    [len(grantNames)]atomic.Uint64
+	wasted    [len(grantNames)]atomic.Uint64
 	usage     recentMax
 }
 

@@ -54,8 +54,8 @@ func codeLabel(code int) string {
 	return strconv.Itoa(code)
 }
 
-// RateLimited is the error of a 429 in [Metrics.Token]; on the wire it is
-// temporarily_unavailable, as that of a 503.
+// RateLimited is the error of a 429 in [Metrics.Token], whatever operators have set it
+// to on the wire, where it is temporarily_unavailable by default, as that of a 503.
 const RateLimited = "rate_limited"
 
 var tokenErrors = [...]string{

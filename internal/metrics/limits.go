@@ -8,7 +8,8 @@ import (
 )
 
 // Decision counts a decision of the limiter. The outcome is one of [Allowed], [Denied],
-// [WouldDeny] and [Trusted]; [CandidateWouldDeny] is counted in addition to one of these.
+// [WouldDeny], [Reused], [WouldReuse] and [Trusted]; [CandidateWouldDeny] or [CandidateWouldReuse] is counted
+// in addition to one of these.
 // It allocates nothing for a client that has a label.
 func (m *Metrics) Decision(clientID, grantType, outcome string) {
 	c := m.clients.of(clientID)
@@ -27,6 +28,15 @@ func (m *Metrics) OutageDecision(clientID, outcome string) {
 // SoftWarning counts a request let through above the soft ratio of a limit.
 func (m *Metrics) SoftWarning(clientID, grantType string) {
 	m.clients.of(clientID).soft[indexOf(grantNames[:], grantType)].Add(1)
+}
+
+// Issued counts an access token that was issued; wasted if an equal one had more than half of its life left.
+func (m *Metrics) Issued(clientID, grantType string, wasted bool) {
+	c, g := m.clients.of(clientID), indexOf(grantNames[:], grantType)
+	c.issued[g].Add(1)
+	if wasted {
+		c.wasted[g].Add(1)
+	}
 }
 
 // Usage records the share of its limit, 1 being the limit, that a key of the client uses
@@ -85,12 +95,17 @@ func (c *client) emit(emit emit, now time.Time) {
 		used := c.usesGrant(g)
 		for o, outcome := range outcomeNames {
 			n := c.decisions[g][o].Load()
-			if n > 0 || (used && outcome != Other) || (c.pinned.Load() && o == deniedIndex && grant != Other) {
+			impossible := outcome == Other || grant != "client_credentials" && slices.Contains(reuseOutcomes, outcome)
+			if n > 0 || (used && !impossible) || (c.pinned.Load() && o == deniedIndex && grant != Other) {
 				emit(decisionsInfo, float64(n), c.label, grant, outcome)
 			}
 		}
 		if n := c.soft[g].Load(); used || n > 0 {
 			emit(softWarningsInfo, float64(n), c.label, grant)
+		}
+		if n := c.issued[g].Load(); n > 0 {
+			emit(issuedInfo, float64(n), c.label, grant)
+			emit(wastedInfo, float64(c.wasted[g].Load()), c.label, grant)
 		}
 	}
 	if !c.isUsed() {

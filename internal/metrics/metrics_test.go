@@ -48,6 +48,7 @@ func exercise(m *metrics.Metrics) {
 	m.WatchConfigs(func() []metrics.Config { return []metrics.Config{{Name: "clients", Revision: 4}} })
 	m.Decision("shop", "client_credentials", metrics.Denied)
 	m.SoftWarning("shop", "client_credentials")
+	m.Issued("shop", "client_credentials", true)
 	m.Usage("shop", 0.9)
 	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, Duration: time.Millisecond})
 	m.Token("client_credentials", "")
@@ -108,13 +109,16 @@ func TestDecisions(t *testing.T) {
 	m.Decision("shop", "client_credentials", metrics.Denied)
 	m.Decision("shop", "urn:made-up", "made-up")
 	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP oauth_ratelimit_decisions_total Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), trusted. candidate_would_deny is counted beside one of the others.
+# HELP oauth_ratelimit_decisions_total Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), trusted. candidate_would_deny and candidate_would_reuse are counted beside one of the others.
 # TYPE oauth_ratelimit_decisions_total counter
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="allowed"} 3
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="candidate_would_deny"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="candidate_would_reuse"} 0
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="denied"} 1
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="reused"} 0
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="trusted"} 0
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="would_deny"} 0
+oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="would_reuse"} 0
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="allowed"} 0
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="candidate_would_deny"} 0
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="denied"} 0
@@ -122,6 +126,24 @@ oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="oth
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="trusted"} 0
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="other",outcome="would_deny"} 0
 `), "oauth_ratelimit_decisions_total"))
+}
+
+// TestTokens: what was issued and wasted is exported once a token was issued for the grant.
+func TestTokens(t *testing.T) {
+	m, reg := newMetrics(t, metrics.Options{MaxClients: 10})
+	m.Issued("shop", "client_credentials", false)
+	m.Issued("shop", "client_credentials", true)
+	m.Issued("shop", "refresh_token", false)
+	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP oauth_tokens_issued_total Access tokens issued. Those that are handed out again (over_limit: reuse) are none of them.
+# TYPE oauth_tokens_issued_total counter
+oauth_tokens_issued_total{client_id="shop",grant_type="client_credentials"} 2
+oauth_tokens_issued_total{client_id="shop",grant_type="refresh_token"} 1
+# HELP oauth_tokens_wasted_total Access tokens issued while an equal one, for the same client, credential, user and scope set, had more than half of its life left. With refresh_token: early refreshes.
+# TYPE oauth_tokens_wasted_total counter
+oauth_tokens_wasted_total{client_id="shop",grant_type="client_credentials"} 1
+oauth_tokens_wasted_total{client_id="shop",grant_type="refresh_token"} 0
+`), "oauth_tokens_issued_total", "oauth_tokens_wasted_total"))
 }
 
 // TestOutageDecisions: what on_outage decided is counted beside the decisions, and shown
@@ -136,7 +158,7 @@ func TestOutageDecisions(t *testing.T) {
 	m.Decision("app", "client_credentials", metrics.WouldDeny)
 	m.OutageDecision("app", metrics.WouldDeny)
 	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP oauth_ratelimit_outage_decisions_total Decisions of those that a limit's on_outage made, share or deny, because the count could not be shared: allowed, denied, would_deny (dry-run).
+# HELP oauth_ratelimit_outage_decisions_total Decisions of those that a limit's on_outage made, share or deny, because the count could not be shared: allowed, denied, would_deny (dry-run); the last two also where the last token was the answer.
 # TYPE oauth_ratelimit_outage_decisions_total counter
 oauth_ratelimit_outage_decisions_total{client_id="other",outcome="allowed"} 0
 oauth_ratelimit_outage_decisions_total{client_id="other",outcome="denied"} 0
@@ -190,6 +212,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		m.OutageDecision(name, name)
 		m.OutageDecision(name, metrics.Denied)
 		m.SoftWarning(name, name)
+		m.Issued(name, name, true)
 		m.Usage(name, 1)
 		m.Token(name, name)
 		m.Request(metrics.Request{Route: name, Method: name, Code: i})
@@ -207,6 +230,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		"oauth_ratelimit_usage_ratio":            most + 1,
 		"oauth_ratelimit_decisions_total":        (most + 1) * 5 * 6,
 		"oauth_ratelimit_outage_decisions_total": (most + 1) * 3,
+		"oauth_tokens_wasted_total":              (most + 1) * 5,
 		"oauth_ratelimit_limit":                  most * 2,
 		"oauth_ratelimit_mode":                   most,
 		"oauth_ratelimit_trusted":                most,

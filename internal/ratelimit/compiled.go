@@ -59,6 +59,7 @@ type Effective struct {
 	Client      *Limits // of the client itself, for client_credentials
 	Mode        Mode    // Enforce, DryRun or Off
 	Trusted     bool
+	OverLimit   OverLimit // never empty
 	HideHeaders bool
 	Tier        string // whose values apply where the client has none of its own; empty: there is none
 
@@ -108,7 +109,7 @@ func (e *CompiledEdit) SetCommon(s Settings) error {
 	if e.all != nil {
 		c.tiers = e.all.tiers
 	}
-	base := Effective{User: c.user, Client: c.client, HideHeaders: s.Default.HideHeaders}
+	base := Effective{User: c.user, Client: c.client, OverLimit: c.overLimit("", ""), HideHeaders: s.Default.HideHeaders}
 	c.inside, c.outside = base.with(s.mode(Unset, true)), base.with(s.mode(Unset, false))
 	e.all = c
 	return nil
@@ -210,6 +211,15 @@ func (p *Compiled) Clients() iter.Seq[string] {
 	}
 }
 
+// Owners yields the clients that have anything of their own, a policy or overrides, in no order.
+func (p *Compiled) Owners() iter.Seq[string] { return p.byClient.Keys() }
+
+// Owns reports whether the client is one of the Owners.
+func (p *Compiled) Owns(clientID string) bool {
+	_, ok := p.byClient.Get(clientID)
+	return ok
+}
+
 // Len is how many clients have a policy of their own.
 func (p *Compiled) Len() int { return p.policies }
 
@@ -236,7 +246,7 @@ func (o *own) merge(c *common, clientID string) *merged {
 	}
 	m := &merged{under: c, Effective: Effective{
 		User: cmp.Or(o.user, t.user, c.user), Client: cmp.Or(o.client, t.client, c.client),
-		Trusted: o.Trusted, HideHeaders: o.HideHeaders || t.HideHeaders || c.Default.HideHeaders,
+		Trusted: o.Trusted, OverLimit: c.overLimit(o.OverLimit, t.OverLimit), HideHeaders: o.HideHeaders || t.HideHeaders || c.Default.HideHeaders,
 		Tier: t.name, overrides: o.overrides,
 	}}
 	mode := cmp.Or(o.Mode, t.Mode)
@@ -249,6 +259,17 @@ func (o *own) merge(c *common, clientID string) *merged {
 		m.outside = m.with(outside)
 	}
 	return m
+}
+
+// overLimit returns the most specific choice that is set.
+func (c *common) overLimit(own, ofTier OverLimit) OverLimit {
+	return cmp.Or(own, ofTier, c.Default.OverLimit, OverLimitDeny)
+}
+
+// Reuses reports whether the client gets its last token again for client_credentials over its limit, or
+// would in dry-run.
+func (e *Effective) Reuses() bool {
+	return e.OverLimit == OverLimitReuse && !e.Trusted && e.Mode != Off
 }
 
 func (e Effective) with(m Mode) *Effective {

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -9,16 +10,19 @@ import (
 // Outcome is what the limiter did with a request.
 type Outcome uint8
 
-// The outcomes. Only Denied stops a request.
+// The outcomes. Only Denied stops a request. [Counters] decide none of the last two: a caller makes them of
+// Denied and WouldDeny where a token that was issued before takes the place of a new one.
 const (
-	Passed    Outcome = iota // the mode is Off: not counted
-	Trusted                  // the client is trusted: not counted
-	Allowed                  // counted
-	Denied                   // not counted; the answer is 429
-	WouldDeny                // denied in DryRun: not counted, but passed
+	Passed     Outcome = iota // the mode is Off: not counted
+	Trusted                   // the client is trusted: not counted
+	Allowed                   // counted
+	Denied                    // not counted; the answer is 429
+	WouldDeny                 // denied in DryRun: not counted, but passed
+	Reused                    // over the limit: not counted; the answer is the last token again
+	WouldReuse                // Reused in DryRun: not counted, but passed
 )
 
-var outcomeNames = [...]string{"off", "trusted", "allowed", "denied", "would_deny"}
+var outcomeNames = [...]string{"off", "trusted", "allowed", "denied", "would_deny", "reused", "would_reuse"}
 
 // String returns the name of the outcome in metrics and logs.
 func (o Outcome) String() string {
@@ -45,9 +49,10 @@ type Decision struct {
 	// longest to have room; otherwise the one with the smallest share remaining.
 	Binding int
 
-	hide   bool
-	limits *Limits
-	status [MaxLimits]status
+	hide     bool
+	exceeded [MaxLimits]bool // by a request that was not counted
+	limits   *Limits
+	status   [MaxLimits]status
 }
 
 // status is how one limit stands after the decision.
@@ -122,19 +127,25 @@ func (d *Decision) Headers() (policy, limit string) {
 	if d.hide || d.limits == nil {
 		return "", ""
 	}
-	b := make([]byte, 0, 64)
-	for i := range d.limits.rules {
-		if i > 0 {
-			b = append(b, ", "...)
-		}
-		b = append(b, '"')
-		b = append(b, d.limits.rules[i].Name...)
-		b = append(b, `";r=`...)
-		b = strconv.AppendUint(b, uint64(d.status[i].remaining), 10)
-		b = append(b, ";t="...)
-		b = strconv.AppendUint(b, uint64(d.status[i].reset), 10)
+	return d.limits.policyField, fields.limit(d.limits.rules, d.status[:])
+}
+
+// Exceeded reports whether the request must be answered with 429 because it is over a limit, as opposed to one
+// that is denied by OnOutage or because there is no room to count it.
+func (d *Decision) Exceeded() bool { return d.Rejected() && slices.Contains(d.exceeded[:], true) }
+
+// Violated returns the names of the limits that the request is over, in the order of the policy. It is nil if the
+// request was not denied, or not by a limit, see [Decision.Exceeded], and where the policy hides its limits.
+func (d *Decision) Violated() (names []string) {
+	if d.hide || !d.Rejected() {
+		return nil
 	}
-	return d.limits.policyHeader, string(b)
+	for i := range d.limits.rules {
+		if d.exceeded[i] {
+			names = append(names, d.limits.rules[i].Name)
+		}
+	}
+	return names
 }
 
 // RetryAfterSeconds returns RetryAfter for the Retry-After field (RFC 9110, section 10.2.3): in

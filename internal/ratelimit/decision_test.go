@@ -1,6 +1,8 @@
 package ratelimit
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -57,6 +59,99 @@ func TestHeaders(t *testing.T) {
 	d := c.Take(now, k, eff, 1)
 	mustEqual(t, "RetryAfterSeconds, as t of the limit that denies,", 38, d.RetryAfterSeconds())
 	mustEqual(t, "Usage", 1.0, d.Usage())
+}
+
+// TestFieldNames: every name comes from the table, for each draft.
+func TestFieldNames(t *testing.T) {
+	limits := []Limit{NewLimit("client-user", 2, time.Minute), NewLimit("burst", 5, 1500*time.Millisecond)}
+	rules := compile(limits).rules
+	for _, tt := range []struct {
+		draft         draft
+		policy, limit string
+	}{
+		{draft08, `"client-user";q=2;w=60, "burst";q=5;w=2`, `"client-user";r=1;t=38, "burst";r=4;t=2`},
+		{proposed, `"client-user";q=2;w=60, "burst";q=5;w=2`, `"client-user";a=1;w=38, "burst";a=4;w=2`},
+	} {
+		w := fieldsOf(tt.draft)
+		mustEqual(t, "policy of draft "+string(tt.draft), tt.policy, w.policy(limits))
+		mustEqual(t, "limit of draft "+string(tt.draft), tt.limit, w.limit(rules, []status{{1, 38}, {4, 2}}))
+	}
+	mustEqual(t, "draft that answers follow", namesOf[draft08], Fields())
+}
+
+func TestViolated(t *testing.T) {
+	minute, burst := NewLimit("client-user", 2, time.Minute), NewLimit("burst", 2, time.Second)
+	for _, tt := range []struct {
+		name string
+		edit func(*Effective)
+		last time.Duration // of the request that is denied, after the first ones
+		cost int64
+		want string
+	}{
+		{"both", func(*Effective) {}, 0, 1, "client-user,burst"},
+		{"one", func(*Effective) {}, 3 * time.Second, 1, "client-user"},
+		{"more than a limit ever admits", func(*Effective) {}, time.Hour, 3, "client-user,burst"},
+		{"more than is left", func(*Effective) {}, 90 * time.Second, 2, "client-user"},
+		{"dry run", func(e *Effective) { e.Mode = DryRun }, 0, 1, ""},
+		{"hidden", func(e *Effective) { e.HideHeaders = true }, 0, 1, ""},
+	} {
+		c, k, eff := single(minute, burst)
+		tt.edit(eff)
+		now := at(60_000_000)
+		for range 2 {
+			d := c.Take(now, k, eff, 1)
+			mustEqual(t, tt.name+", while there is room", "", strings.Join(d.Violated(), ","))
+		}
+		d := c.Take(now.Add(tt.last), k, eff, tt.cost)
+		mustEqual(t, tt.name, tt.want, strings.Join(d.Violated(), ","))
+	}
+}
+
+// TestDeniedWithoutExceeding: a request that is denied during an outage, or because it cannot be counted, is over no
+// limit, though RateLimit has nothing left; another limit of the same list may be exceeded all the same.
+func TestDeniedWithoutExceeding(t *testing.T) {
+	deny := NewLimit("strict", 2, time.Minute)
+	deny.OnOutage = Deny
+	once := NewLimit("once", 1, time.Minute)
+	once.OnOutage = Memory
+	full := func(c *Counters) {
+		for i := range maxOverflow + 1 {
+			_, k, eff := single(NewLimit("l"+strconv.Itoa(i), 5, time.Minute))
+			k.Username = strconv.Itoa(i)
+			c.Take(at(epoch), k, eff, 1)
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		limits []Limit
+		keys   int
+		upset  func(*Counters)
+		want   string
+	}{
+		{"outage", []Limit{deny}, 1000, func(c *Counters) { stall(c) }, ""},
+		{"outage, and another limit", []Limit{deny, once}, 1000, func(c *Counters) { stall(c) }, "once"},
+		{"no room", []Limit{deny, once}, 1, full, ""},
+	} {
+		_, k, eff := single(tt.limits...)
+		c := NewCounters(tt.keys)
+		now := at(epoch)
+		if tt.keys > 1 {
+			d := c.Take(now, k, eff, 1)
+			mustEqual(t, tt.name+", before", Allowed, d.Outcome)
+		}
+		tt.upset(c)
+		d := c.Take(now.Add(time.Second), k, eff, 1)
+		mustEqual(t, tt.name, Denied, d.Outcome)
+		mustEqual(t, tt.name+", limits exceeded", tt.want, strings.Join(d.Violated(), ","))
+		mustEqual(t, tt.name+", any exceeded", tt.want != "", d.Exceeded())
+	}
+}
+
+// stall has the store be away, as for long.
+func stall(c *Counters) {
+	y := c.Sync(SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
+	y.SetInstances(10)
+	y.Stalled()
 }
 
 // TestResetOfAnIdleKey: nothing used, nothing to wait for.

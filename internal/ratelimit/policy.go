@@ -18,6 +18,15 @@ const (
 	Off     Mode = "off"     // passed without being counted
 )
 
+// OverLimit names what a client gets for client_credentials when it is over its limit.
+type OverLimit string
+
+// The choices. Where none is set, the next less specific one applies, and at last OverLimitDeny.
+const (
+	OverLimitDeny  OverLimit = "deny"  // 429
+	OverLimitReuse OverLimit = "reuse" // the token that it got last for the same, while that lives long enough; otherwise 429
+)
+
 // Policy is the limits and settings of one client, or the default for all of them. Where a client's
 // policy leaves a list empty, the list of the default policy applies.
 type Policy struct {
@@ -28,7 +37,9 @@ type Policy struct {
 	// Trusted clients always pass and are not counted.
 	Trusted bool `json:"trusted,omitempty"`
 	Mode    Mode `json:"mode,omitempty"`
-	// HideHeaders leaves the RateLimit fields out of responses.
+	// OverLimit is about requests of client_credentials. Empty: that of the tier, or else of all clients.
+	OverLimit OverLimit `json:"over_limit,omitempty"`
+	// HideHeaders leaves the RateLimit fields and the names of the limits out of responses.
 	HideHeaders bool `json:"hide_headers,omitempty"`
 }
 
@@ -45,8 +56,16 @@ func (p *Policy) validate() fielderr.Errors {
 	if !p.Mode.valid() {
 		es.Add("mode", "%q is none of %q, %q, %q", p.Mode, Enforce, DryRun, Off)
 	}
+	switch {
+	case !p.OverLimit.valid():
+		es.Add("over_limit", "%q is none of %q, %q", p.OverLimit, OverLimitDeny, OverLimitReuse)
+	case p.Trusted && p.OverLimit == OverLimitReuse:
+		es.Add("over_limit", "a trusted client is never over a limit: leave out %q, or do not trust the client", OverLimitReuse)
+	}
 	return es
 }
+
+func (o OverLimit) valid() bool { return o == "" || o == OverLimitDeny || o == OverLimitReuse }
 
 func (m Mode) valid() bool { return slices.Contains([]Mode{Unset, Enforce, DryRun, Off}, m) }
 

@@ -1,9 +1,6 @@
 package ratelimit
 
-import (
-	"strconv"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // rule is a limit made ready for decisions: times in milliseconds, as int64.
 type rule struct {
@@ -19,17 +16,17 @@ type rule struct {
 // Limits is a compiled list of limits that apply together. It must not be changed. Equal lists are
 // the same *Limits, as long as any policy has it.
 type Limits struct {
-	rules        []rule
-	number       uint32        // in the register
-	plain        bool          // one sliding limit with one frame per window: see decidePlain
-	strict       bool          // any of them is
-	policyHeader string        // value of the RateLimit-Policy field
-	chains       *atomic.Int64 // how many chains of counters have the number
+	rules       []rule
+	number      uint32        // in the register
+	plain       bool          // one sliding limit with one frame per window: see decidePlain
+	strict      bool          // any of them is
+	policyField string        // value of the RateLimit-Policy field
+	chains      *atomic.Int64 // how many chains of counters have the number
 }
 
 // compile returns the list without a number.
 func compile(limits []Limit) *Limits {
-	ls := &Limits{rules: make([]rule, len(limits)), policyHeader: policyHeader(limits), chains: new(atomic.Int64)}
+	ls := &Limits{rules: make([]rule, len(limits)), policyField: fields.policy(limits), chains: new(atomic.Int64)}
 	for i, l := range limits {
 		r := rule{Limit: l, window: l.Window.Milliseconds(), softAt: l.softAt()}
 		r.frame = r.window / int64(l.Frames)
@@ -105,24 +102,6 @@ func FrameStart(name int64) int64 {
 		return name * 1000
 	}
 	return name
-}
-
-// policyHeader returns the value of the RateLimit-Policy field
-// (draft-ietf-httpapi-ratelimit-headers).
-func policyHeader(limits []Limit) string {
-	var b []byte
-	for i, l := range limits {
-		if i > 0 {
-			b = append(b, ", "...)
-		}
-		b = append(b, '"')
-		b = append(b, l.Name...)
-		b = append(b, `";q=`...)
-		b = strconv.AppendInt(b, l.Requests, 10)
-		b = append(b, ";w="...)
-		b = strconv.AppendInt(b, ceilSeconds(l.Window.Milliseconds()), 10)
-	}
-	return string(b)
 }
 
 // ceilSeconds rounds milliseconds up to seconds.

@@ -172,6 +172,8 @@ func (f *frames) record(r *rule, ms, n int64, i int, d *Decision) {
 			f.count(n)
 		}
 		f.used = f.floor(r, ms)
+	} else {
+		d.exceeded[i] = f.instances > 0 && !f.admits(r, n)
 	}
 	st := &d.status[i]
 	if f.instances == 0 {

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -62,6 +63,48 @@ func TestTierGivesWhatThePolicyLeavesOpen(t *testing.T) {
 			}
 			mustEqual(t, "tier of another client", "", p.For("other").Tier)
 		})
+	}
+}
+
+// TestOverLimitOfTheMostSpecific: that of the policy, or else of its tier, or else of all clients.
+func TestOverLimitOfTheMostSpecific(t *testing.T) {
+	for _, tc := range []struct{ policy, tier, all, want OverLimit }{
+		{"", "", "", OverLimitDeny},
+		{"", "", OverLimitReuse, OverLimitReuse},
+		{"", OverLimitDeny, OverLimitReuse, OverLimitDeny},
+		{"", OverLimitReuse, "", OverLimitReuse},
+		{OverLimitDeny, OverLimitReuse, OverLimitReuse, OverLimitDeny},
+		{OverLimitReuse, OverLimitDeny, "", OverLimitReuse},
+	} {
+		p := edited(t, defaults(t), func(e *CompiledEdit) error {
+			s := DefaultSettings()
+			s.Default.OverLimit = tc.all
+			if err := e.SetCommon(s); err != nil {
+				return err
+			}
+			if err := e.SetTier("gold", &Policy{OverLimit: tc.tier}); err != nil {
+				return err
+			}
+			return e.SetPolicy("shop", &Policy{OverLimit: tc.policy}, "gold")
+		})
+		mustEqual(t, fmt.Sprintf("over limit of %+v", tc), tc.want, p.For("shop").OverLimit)
+		mustEqual(t, fmt.Sprintf("over limit without a policy of %+v", tc), cmp.Or(tc.all, OverLimitDeny), p.For("other").OverLimit)
+	}
+}
+
+// TestReuses: only where there are denials that it could replace.
+func TestReuses(t *testing.T) {
+	for _, tc := range []struct {
+		e    Effective
+		want bool
+	}{
+		{Effective{Mode: Enforce, OverLimit: OverLimitReuse}, true},
+		{Effective{Mode: DryRun, OverLimit: OverLimitReuse}, true},
+		{Effective{Mode: Off, OverLimit: OverLimitReuse}, false},
+		{Effective{Mode: Enforce, OverLimit: OverLimitReuse, Trusted: true}, false},
+		{Effective{Mode: Enforce, OverLimit: OverLimitDeny}, false},
+	} {
+		mustEqual(t, fmt.Sprintf("Reuses() of %+v", tc.e), tc.want, tc.e.Reuses())
 	}
 }
 

@@ -216,29 +216,37 @@ func (r *Registry) changeClient(ctx context.Context, id string, edit func(c *cli
 	return clientcfg.Client{}, fmt.Errorf("client %q: %w", id, err)
 }
 
-// DeleteClient removes a client, also one that cannot be read. Errors: *[LockOutError],
-// [clientcfg.ErrNotFound].
+// DeleteClient removes a client, also one that cannot be read. One that others change meanwhile is judged
+// again, as they have stored it. Errors: *[LockOutError], [clientcfg.ErrNotFound].
 func (r *Registry) DeleteClient(ctx context.Context, id string) error {
-	ch := change{action: "delete", target: clientcfg.ClientTarget(id)}
-	defer func() { ch.end() }()
-	c, err := r.FindClient(ctx, id)
-	switch {
-	case err == nil:
-		err = r.o.IfClient(&c)
-	case errors.Is(err, clientcfg.ErrUnreadableClient):
-		c, err = clientcfg.Client{}, nil
-	}
-	if err == nil && c.ID != "" {
-		ch.before = c.Metadata()
-		err = r.mayLockOut(ctx, &ch, &c, nil)
-	}
-	if err == nil {
-		err = r.record(ctx, ch, func() error { return r.o.Store.DeleteClient(ctx, id) })
+	err := r.deleteClient(ctx, id)
+	for errors.Is(err, clientcfg.ErrConflict) && ctx.Err() == nil {
+		err = r.deleteClient(ctx, id)
 	}
 	if err != nil {
 		return fmt.Errorf("client %q: %w", id, err)
 	}
 	return nil
+}
+
+func (r *Registry) deleteClient(ctx context.Context, id string) error {
+	ch := change{action: "delete", target: clientcfg.ClientTarget(id)}
+	defer func() { ch.end() }()
+	c, err := r.FindClient(ctx, id)
+	if errors.Is(err, clientcfg.ErrUnreadableClient) {
+		return r.record(ctx, ch, func() error { return r.o.Store.DeleteClient(ctx, id) })
+	}
+	if err == nil {
+		err = r.o.IfClient(&c)
+	}
+	if err != nil {
+		return err
+	}
+	ch.before = c.Metadata()
+	if err := r.mayLockOut(ctx, &ch, &c, nil); err != nil {
+		return err
+	}
+	return r.record(ctx, ch, func() error { return r.o.Store.DeleteUnchanged(ctx, c) })
 }
 
 // RevokeClient makes everything worthless that was issued to a client until now, and returns the

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -120,6 +121,32 @@ func TestChangeOfANamesake(t *testing.T) {
 			t.Errorf("%s: %+v, %v; the new one is %+v", name, c, err, fresh)
 		}
 	}
+}
+
+// TestDeletionOfAChangedClient: what others change between the read and the deletion is judged, and what may not
+// be deleted then stays.
+func TestDeletionOfAChangedClient(t *testing.T) {
+	store := openTestStore(t)
+	_, _, err := CreateClient(t.Context(), store, clientcfg.Client{ID: "shop"}, noon)
+	check.OK(t, err)
+	paused := &pausingClients{Store: store}
+	paused.between = func() {
+		paused.between = func() {}
+		check.OK(t, SetResourceServer(t.Context(), store, "shop", true))
+	}
+	refused := errors.New("a resource server")
+	r := New(Options{Store: paused, IfClient: func(c *clientcfg.Client) error {
+		if c.ResourceServer {
+			return refused
+		}
+		return nil
+	}})
+	if err := r.DeleteClient(t.Context(), "shop"); !errors.Is(err, refused) {
+		t.Errorf("deleted: %v", err)
+	}
+	_, err = store.Client(t.Context(), "shop")
+	check.OK(t, err)
+	check.OK(t, on(store).DeleteClient(t.Context(), "shop"))
 }
 
 // TestRevocationsCount: each counts the stamp on, whose ID stays; a record of an earlier release, which has

@@ -1,7 +1,7 @@
 package dashboards
 
 const (
-	admitted = `outcome=~"allowed|trusted|would_deny"`
+	admitted = `outcome=~"allowed|trusted|would_deny|would_reuse"`
 
 	// Clients that were not denied in the time that rates are taken over: trusted ones, and those in
 	// dry-run or off. A scrape that failed does not make them appear as others.
@@ -32,7 +32,7 @@ func rateLimits() Dashboard {
 			choice("grant", "Grant", `label_values(oauth_ratelimit_decisions_total{job=~"$job",namespace=~"$namespace"}, grant_type)`),
 			rateOver(),
 		},
-		concat(limitNumbers(), limitCharts(), dryRun(), closeToLimit(), limiterMemory())...)
+		concat(limitNumbers(), limitCharts(), waste(), dryRun(), closeToLimit(), limiterMemory())...)
 }
 
 func limitNumbers() []Panel {
@@ -85,6 +85,25 @@ func everUsed(over, by, counter string) string {
 		` and (sum by (` + by + `) (increase(` + counter + `[$__range] @ end())) > 0)`
 }
 
+// waste shows the tokens that were issued for nothing, and those that were handed out again instead.
+func waste() []Panel {
+	return []Panel{
+		row("Tokens made and thrown away"),
+		lines("Share of wasted tokens",
+			"Tokens issued while an equal one, for the same client, credential, user and scope set, had more than half of its life left; a share of all that the client got. Such a client does not keep its tokens.", "percentunit",
+			query(`topk(20, sum by (client_id) (rate(oauth_tokens_wasted_total{$c}[$__rate_interval])) / (sum by (client_id) (rate(oauth_tokens_issued_total{$c}[$__rate_interval])) > 0))`, "{{client_id}}")).warn(0.5, 0.9),
+		table("Wasted tokens by client", "Tokens in the last hour: issued, wasted, and of these in exchange for a refresh token that was used early.",
+			column{"Issued", "short", now(`sum by (client_id) (increase(oauth_tokens_issued_total{$c}[1h]))`)},
+			column{"Wasted", "short", now(`sum by (client_id) (increase(oauth_tokens_wasted_total{$c}[1h]))`)},
+			column{"Early refreshes", "short", now(`sum by (client_id) (increase(oauth_tokens_wasted_total{$c,grant_type="refresh_token"}[1h]))`)}),
+		lines("Answered with the last token", "Requests over the limit of clients with over_limit: reuse, that got their last token again.", "reqps",
+			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="reused"}`), "{{client_id}}")),
+		lines("Would be answered with the last token", "The same, of clients in dry-run: this is what enforce would answer so. And of the candidate policy.", "reqps",
+			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="would_reuse"}`), "{{client_id}}"),
+			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="candidate_would_reuse"}`), "{{client_id}} (candidate)")),
+	}
+}
+
 // dryRun shows what enforce, or the candidate policy, would deny.
 func dryRun() []Panel {
 	return []Panel{
@@ -118,7 +137,7 @@ func closeToLimit() []Panel {
 		lines("Soft warnings", "Requests admitted above the soft ratio of a limit, by client. Warn these clients before they are denied.", "reqps",
 			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_soft_warnings_total{$c}`), "{{client_id}}")),
 		lines("Decisions by grant and outcome", "All decisions of the rate limiter.", "reqps",
-			query(everUsed("$__rate_interval", "grant_type, outcome", `oauth_ratelimit_decisions_total{$c,outcome!="candidate_would_deny"}`), "{{grant_type}} {{outcome}}")).stacked(),
+			query(everUsed("$__rate_interval", "grant_type, outcome", `oauth_ratelimit_decisions_total{$c,outcome!~"candidate_.*"}`), "{{grant_type}} {{outcome}}")).stacked(),
 		lines("Decided without the database", "Requests decided by on_outage, by client, while the database did not accept counts. Usually 0.", "reqps",
 			query(`sum by (client_id) (rate(oauth_ratelimit_outage_decisions_total{$k}[$__rate_interval]))`, "{{client_id}}")).sized(24, 6),
 	}

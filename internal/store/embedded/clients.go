@@ -91,22 +91,30 @@ func (s *Store) CreateClient(ctx context.Context, c clientcfg.Client) error {
 func (s *Store) UpdateClient(ctx context.Context, c clientcfg.Client) error {
 	value := encodeClient(&c, c.Version+1)
 	return s.changeClient(ctx, c.ID, func(w *writeTx) error {
-		old := w.get(clients, []byte(c.ID))
-		if old == nil {
-			return fmt.Errorf("%w: %s", clientcfg.ErrNotFound, c.ID)
-		}
-		stored, err := decodeClient([]byte(c.ID), old)
-		if err != nil {
+		if err := unchanged(w, &c); err != nil {
 			return err
-		}
-		if stored.Version != c.Version {
-			return fmt.Errorf("%w: %s is at version %d, not %d", clientcfg.ErrConflict, c.ID, stored.Version, c.Version)
-		}
-		if id := stored.Stamp.ID; id != "" && id != c.Stamp.ID {
-			return fmt.Errorf("%w: %s was deleted and created again", clientcfg.ErrConflict, c.ID)
 		}
 		return w.put(clients, []byte(c.ID), value)
 	})
+}
+
+// unchanged returns an error unless the client is stored as c was read.
+func unchanged(w *writeTx, c *clientcfg.Client) error {
+	value := w.get(clients, []byte(c.ID))
+	if value == nil {
+		return fmt.Errorf("%w: %s", clientcfg.ErrNotFound, c.ID)
+	}
+	stored, err := decodeClient([]byte(c.ID), value)
+	if err != nil {
+		return err
+	}
+	if stored.Version != c.Version {
+		return fmt.Errorf("%w: %s is at version %d, not %d", clientcfg.ErrConflict, c.ID, stored.Version, c.Version)
+	}
+	if id := stored.Stamp.ID; id != "" && id != c.Stamp.ID {
+		return fmt.Errorf("%w: %s was deleted and created again", clientcfg.ErrConflict, c.ID)
+	}
+	return nil
 }
 
 // RecordUses implements [clientcfg.SecretUses].
@@ -151,5 +159,15 @@ func (s *Store) DeleteClient(ctx context.Context, id string) error {
 			return fmt.Errorf("%w: %s", clientcfg.ErrNotFound, id)
 		}
 		return w.delete(clients, []byte(id))
+	})
+}
+
+// DeleteUnchanged implements [clientcfg.Registry].
+func (s *Store) DeleteUnchanged(ctx context.Context, c clientcfg.Client) error {
+	return s.changeClient(ctx, c.ID, func(w *writeTx) error {
+		if err := unchanged(w, &c); err != nil {
+			return err
+		}
+		return w.delete(clients, []byte(c.ID))
 	})
 }

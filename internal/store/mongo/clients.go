@@ -220,23 +220,47 @@ func (s *Store) CreateClient(ctx context.Context, c clientcfg.Client) error {
 // UpdateClient implements [clientcfg.Registry].
 func (s *Store) UpdateClient(ctx context.Context, c clientcfg.Client) error {
 	doc := newClientDoc(&c, c.Version+1)
-	expected := append(byID(c.ID), bson.E{Key: "version", Value: c.Version},
-		bson.E{Key: "stamp.id", Value: bson.D{{Key: "$in", Value: bson.A{c.Stamp.ID, nil}}}}) // nil: there is none
+	return s.changeUnchanged(ctx, "update client "+c.ID, &doc, func(ctx context.Context, expected bson.D) (int64, error) {
+		result, err := s.clients.ReplaceOne(ctx, expected, doc, options.Replace().SetComment(comment(ctx)))
+		if err != nil {
+			return 0, err
+		}
+		return result.MatchedCount, nil
+	})
+}
+
+// DeleteUnchanged implements [clientcfg.Registry].
+func (s *Store) DeleteUnchanged(ctx context.Context, c clientcfg.Client) error {
+	doc := newClientDoc(&c, c.Version+1)
+	return s.changeUnchanged(ctx, "delete client", &doc, func(ctx context.Context, expected bson.D) (int64, error) {
+		result, err := s.clients.DeleteOne(ctx, expected, options.DeleteOne().SetComment(comment(ctx)))
+		if err != nil {
+			return 0, err
+		}
+		return result.DeletedCount, nil
+	})
+}
+
+// changeUnchanged writes if the stored client is of the version before that of the document, and of its
+// stamp. write returns how many clients were as expected.
+func (s *Store) changeUnchanged(ctx context.Context, operation string, doc *clientDoc, write func(ctx context.Context, expected bson.D) (int64, error)) error {
+	expected := append(byID(doc.ID), bson.E{Key: "version", Value: doc.Version - 1},
+		bson.E{Key: "stamp.id", Value: bson.D{{Key: "$in", Value: bson.A{doc.Stamp.ID, nil}}}}) // nil: there is none
 	return s.changeClient(ctx, clientWrite{
-		operation: "update client " + c.ID, id: c.ID,
+		operation: operation, id: doc.ID,
 		check: func(ctx context.Context) error { // so that a conflict, which is usual, is not announced
 			err := s.clients.FindOne(ctx, expected, options.FindOne().SetProjection(byID(1)).SetComment(comment(ctx))).Err()
 			if errors.Is(err, mongo.ErrNoDocuments) {
-				return s.whyUnchanged(ctx, &doc)
+				return s.whyUnchanged(ctx, doc)
 			}
 			return err
 		},
 		write: func(ctx context.Context) error {
-			result, err := s.clients.ReplaceOne(ctx, expected, doc, options.Replace().SetComment(comment(ctx)))
-			if err != nil || result.MatchedCount == 1 {
+			n, err := write(ctx, expected)
+			if err != nil || n == 1 {
 				return err
 			}
-			return s.whyUnchanged(ctx, &doc)
+			return s.whyUnchanged(ctx, doc)
 		},
 	})
 }

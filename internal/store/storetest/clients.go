@@ -63,6 +63,8 @@ func clientErrors(t *testing.T, b Backend) {
 	failWith(t, "delete unknown", clientcfg.ErrNotFound, b.DeleteClient(ctx, "unknown"))
 	c.Version = 2
 	failWith(t, "update from a version ahead", clientcfg.ErrConflict, b.UpdateClient(ctx, c))
+	failWith(t, "delete from a version ahead", clientcfg.ErrConflict, b.DeleteUnchanged(ctx, c))
+	failWith(t, "delete what is unknown", clientcfg.ErrNotFound, b.DeleteUnchanged(ctx, fullClient("unknown")))
 	equal(t, "clients after the failures", []clientcfg.Client{fullClient("c")}, clients(t, b))
 }
 
@@ -91,10 +93,13 @@ func updateNamesake(t *testing.T, b Backend) {
 	succeed(t, "create", b.CreateClient(ctx, fresh))
 	failWith(t, "update from the namesake", clientcfg.ErrConflict, b.UpdateClient(ctx, old))
 	failWith(t, "update from one without a stamp", clientcfg.ErrConflict, b.UpdateClient(ctx, unstamped))
+	failWith(t, "delete the namesake", clientcfg.ErrConflict, b.DeleteUnchanged(ctx, old))
 	equal(t, "clients", []clientcfg.Client{fresh}, clients(t, b))
 	fresh.Stamp.Count++
 	succeed(t, "count the stamp", b.UpdateClient(ctx, fresh))
-	succeed(t, "delete", b.DeleteClient(ctx, "c"))
+	failWith(t, "delete from the old version", clientcfg.ErrConflict, b.DeleteUnchanged(ctx, fresh))
+	fresh.Version = 2
+	succeed(t, "delete", b.DeleteUnchanged(ctx, fresh))
 
 	succeed(t, "create without a stamp", b.CreateClient(ctx, unstamped))
 	succeed(t, "update without a stamp", b.UpdateClient(ctx, unstamped))

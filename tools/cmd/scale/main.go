@@ -143,12 +143,21 @@ func (w *world) run(ctx context.Context, p part) error {
 	if err != nil {
 		return err
 	}
-	text := p.tables(w, w.old, now) + fmt.Sprintf("\nMeasured on %s. It took %s.\n", machine(began, before), time.Since(began).Round(time.Second))
+	text := p.tables(w, w.old, now) + fmt.Sprintf("\nMeasured on %s. It took %s.%s\n",
+		machine(began, before), time.Since(began).Round(time.Second), w.whereBefore(p))
 	if w.small {
 		fmt.Println(text)
 		return nil
 	}
 	return writeSection(filepath.Join(w.root, pageFile), p.name, text)
+}
+
+// whereBefore says where the release before was measured, if that was in another run.
+func (w *world) whereBefore(p part) string {
+	if !p.hasOld || w.before != nil || w.old.Measured == "" {
+		return ""
+	}
+	return " The release before was measured on " + w.old.Measured + "."
 }
 
 // keep writes the figures of the release before.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/ratelimit"
 )
 
 func measurePolicies(ctx context.Context, w *world, r *release) error {
@@ -119,7 +120,8 @@ func (i *instance) inForce(ctx context.Context, as credentials, requests int) (b
 	if res.StatusCode != http.StatusOK {
 		return false, fmt.Errorf("a token for %s: status %d", as.ID, res.StatusCode)
 	}
-	return strings.Contains(res.Header.Get("RateLimit-Policy"), fmt.Sprintf(";q=%d;", requests)), nil
+	names := ratelimit.Fields()
+	return strings.Contains(res.Header.Get(names.Policy), fmt.Sprintf(";%s=%d;", names.Quota, requests)), nil
 }
 
 // measureChanges changes policies, one after the other: first some that all instances are asked for until they

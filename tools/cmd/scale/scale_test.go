@@ -304,3 +304,24 @@ func TestComputed(t *testing.T) {
 		t.Errorf("computed: %q", got)
 	}
 }
+
+// TestWhereBefore: figures of another run are named as such.
+func TestWhereBefore(t *testing.T) {
+	old := newFigures()
+	old.Measured = "2026-01-02: another machine"
+	refresh, families := part{name: "refresh", hasOld: true}, part{name: "families"}
+	for _, tt := range []struct {
+		w    world
+		p    part
+		want string
+	}{
+		{world{old: old}, refresh, " The release before was measured on 2026-01-02: another machine."},
+		{world{old: old}, families, ""},
+		{world{old: old, before: &release{}}, refresh, ""},
+		{world{old: newFigures()}, refresh, ""},
+	} {
+		if got := tt.w.whereBefore(tt.p); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.p.name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/adminapi"
+)
+
+func (l *limits) newPresets() *cobra.Command {
+	return &cobra.Command{
+		Use: "presets", Short: "List limits that well-known providers publish", Args: takes(),
+		Long: `List limits that well-known providers publish for requests for tokens, with the page
+that each is from.
+
+A client gets them by "limits set CLIENT --preset NAME", the clients of a tier by
+"limits tier set TIER --preset NAME". Nothing refers to a preset afterwards: its limits
+are written out.`,
+		Example: `  oauth-server limits presets
+  oauth-server limits tier set partners --preset okta`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return show(cmd.Context(), l, "/presets", nil, func(p adminapi.Presets) error {
+				rows := [][]string{{"PRESET", "USER LIMITS", "CLIENT LIMITS", "ABOUT"}}
+				for _, one := range p.Presets {
+					rows = append(rows, []string{one.Name, showLimits(one.User), showLimits(one.Client), one.About}, []string{"", "", "", one.Page})
+				}
+				return l.table(rows...)
+			})
+		},
+	}
+}
+
+func (l *limits) presets(ctx context.Context) ([]adminapi.Preset, error) {
+	raw, err := l.fetch(ctx, "/presets", nil)
+	if err != nil {
+		return nil, err
+	}
+	var p adminapi.Presets
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	return p.Presets, nil
+}
+
+// preset returns the preset of that name.
+func (l *limits) preset(ctx context.Context, name string) (p adminapi.Preset, err error) {
+	all, err := l.presets(ctx)
+	if err != nil {
+		return p, err
+	}
+	names := make([]string, len(all))
+	for i, p := range all {
+		if p.Name == name {
+			return p, nil
+		}
+		names[i] = p.Name
+	}
+	return p, usagef("--preset: %q is none of %s", name, strings.Join(names, ", "))
+}
+
+func (l *limits) completePreset(cmd *cobra.Command, _ []string, _ string) (out []string, _ cobra.ShellCompDirective) {
+	l.timeout = completeWithin
+	all, err := l.presets(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, p := range all {
+		out = append(out, p.Name+"\t"+p.About)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

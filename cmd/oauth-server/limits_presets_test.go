@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/check"
+)
+
+// TestPresets: a preset is given to a client, tried, and made a tier of. Its limits are written out; a list that it
+// has not stays.
+func TestPresets(t *testing.T) {
+	s := newLimitsServer(t)
+	stdout, _ := s.limits(0, "presets")
+	has(t, table(stdout), "PRESET USER LIMITS CLIENT LIMITS ABOUT\n", "okta 4/1s - Okta: ", "https://developer.okta.com/", "ebay - 1000/24h eBay: ")
+	var all adminapi.Presets
+	runJSON(t, &all, "", s.args("presets")...)
+	check.Equal(t, "presets", len(all.Presets), 5)
+
+	s.limits(0, "set shop --client 7/60s --yes")
+	s.limits(0, "set shop --preset okta --note n --yes")
+	s.limits(0, "set batch --preset auth0-free --yes")
+	s.limits(0, "tier set partners --preset zoho --yes")
+	s.limits(0, "candidate set --preset ebay")
+	for args, parts := range map[string][]string{
+		"get shop":           {"user limits 4/1s changed here", "client limits 7/60s changed here", "note n"},
+		"get batch":          {"user limits 30/1s 300/60s changed here", "client limits 30/1s 300/60s changed here"},
+		"tier show partners": {"user limits 10/10m tier", "client limits - all clients"},
+		"candidate show":     {"user limits -", "client limits 1000/24h"},
+	} {
+		stdout, _ := s.limits(0, args)
+		has(t, table(stdout), parts...)
+	}
+	stdout, _ = s.limits(0, "export")
+	if strings.Contains(stdout, "okta") {
+		t.Errorf("what is set refers to a preset:\n%s", stdout)
+	}
+
+	before := s.version()
+	for args, says := range map[string]string{
+		"set shop --preset oktta":                   `--preset: "oktta" is none of auth0-free, ebay, entra, okta, zoho`,
+		"set shop --preset=":                        "--preset is empty",
+		"set shop --preset okta --user 1/60s":       "--preset contradicts",
+		"set shop --for-user ada --preset okta":     "--preset is about the client",
+		"tier set partners --preset okta --limit x": "--preset contradicts",
+		"presets okta":                              "okta",
+	} {
+		_, stderr := s.limits(2, args)
+		has(t, stderr, says)
+	}
+	check.Equal(t, "changes by what was refused", s.version(), before)
+}
+
+// TestWrongLimitsAreRefusedAtOnce: every flag and everything in it, with its place.
+func TestWrongLimitsAreRefusedAtOnce(t *testing.T) {
+	flags, asked := readAPI(t)
+	args := "limits set shop --user 1/60s --user ten/60,burst=5 --user 0/1s,frames=61 --client x --limit 1/1s --window 60s --preset okta"
+	_, stderr, status := run(t, "", append(strings.Fields(args), flags...)...)
+	check.Equal(t, "status", status, exitUsage)
+	check.Equal(t, "refused", strings.Split(strings.TrimSpace(strings.ReplaceAll(stderr, "oauth-server: ", "")), "\n"), []string{
+		"--requests and --window belong together",
+		`--user[1].requests: "ten" is not a number of requests`,
+		`--user[1].window: "60" is not a duration with its unit, such as 60s`,
+		`--user[1]: unknown option "burst": there are name, frames, algorithm, soft and on_outage`,
+		`--user[2].requests: 0 is not between 1 and 1000000000`,
+		`--user[2].frames: 61 is not between 1 and 60`,
+		"--limit and --user contradict each other",
+		`--client[0]: limit "x": REQUESTS/WINDOW is needed, such as 10/60s`,
+		"--limit and --client contradict each other",
+		"--preset contradicts the limits of other flags: leave one out",
+	})
+	check.Equal(t, "asked", *asked, []string{})
+}
+
+// TestPresetIsCompleted: with what it is, for every command that takes one.
+func TestPresetIsCompleted(t *testing.T) {
+	raw, err := json.Marshal(adminapi.Presets{Presets: []adminapi.Preset{{Name: "okta", About: "Okta."}, {Name: "zoho", About: "Zoho."}}})
+	check.OK(t, err)
+	server, _ := answering(t, map[string]string{"/presets": string(raw)})
+	for _, command := range []string{"set shop", "tier set gold", "candidate set shop"} {
+		var out bytes.Buffer
+		c := &cli{out: &out, errOut: &out, environ: []string{"OAUTH_SERVER=" + server, "OAUTH_TOKEN=x", "OAUTH_ISSUER=http://127.0.0.1"}}
+		check.Equal(t, "status", c.run(t.Context(), append(append([]string{"__complete", "limits"}, strings.Fields(command)...), "--preset", "")), exitOK)
+		offered, _, _ := strings.Cut(out.String(), ":4")
+		check.Equal(t, "offered after "+command, offered, "okta\tOkta.\nzoho\tZoho.\n")
+	}
+}

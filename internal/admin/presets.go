@@ -1,0 +1,20 @@
+package admin
+
+import (
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/preset"
+)
+
+// listPresets answers with the limits that this release has under a name.
+func (s *Server) listPresets(c *call) error {
+	if err := c.parameters(); err != nil {
+		return err
+	}
+	out := adminapi.Presets{Presets: []adminapi.Preset{}}
+	for _, p := range preset.All() {
+		out.Presets = append(out.Presets, adminapi.Preset{
+			Name: p.Name, User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), About: p.About, Page: p.Page,
+		})
+	}
+	return c.answer(out)
+}

@@ -1,0 +1,99 @@
+package admin_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+// TestLimitsOfDeletedClientsAreListed: with where they come from, whatever there is of them, and marked in the
+// lists of policies and candidates; also by instances that have not read the deletion yet.
+func TestLimitsOfDeletedClientsAreListed(t *testing.T) {
+	store, inFile := openStore(t), file()
+	inFile.Clients["misspelt"] = ratelimit.Policy{Trusted: true}
+	w := newInstance(t, "i-1", store, inFile)
+	for _, id := range []string{"policy", "user", "tried"} {
+		check.OK(t, store.CreateClient(t.Context(), confidential(id, func(*clientcfg.Client) {})))
+	}
+	w.put("/tiers/gold", tenAMinute).is(http.StatusOK)
+	w.put("/policies/policy?for=1h", `{"tier":"gold"}`).is(http.StatusOK)
+	w.put("/policies/shop", tenAMinute).is(http.StatusOK)
+	w.put("/policies/user/users/ada", `{"user":[{"requests":3}]}`).is(http.StatusOK)
+	for _, name := range []string{"tried", "shop", "_default"} {
+		w.put("/candidates/"+name, tenAMinute).is(http.StatusOK)
+	}
+	names := func(a answer, field string) string { return fmt.Sprint(a.at(field)) }
+	equal(t, "policies of clients that are registered", names(w.get("/policies"), "unregistered"), "[misspelt]")
+	equal(t, "candidates of clients that are registered", names(w.get("/candidates"), "unregistered"), "<nil>")
+	late, later := newInstance(t, "i-2", store, inFile), newInstance(t, "i-3", store, inFile)
+	for _, id := range []string{"policy", "user", "tried"} {
+		check.OK(t, store.DeleteClient(t.Context(), id))
+	}
+
+	a := w.get("/unregistered")
+	equal(t, "version", a.at("version"), any(float64(w.policies.Snapshot().Version())))
+	var shown []string
+	for i := range a.at("unregistered").([]any) {
+		c := a.at("unregistered", i).(map[string]any)
+		effective := c["effective"].(map[string]any)
+		shown = append(shown, fmt.Sprint(c["client_id"], " ", c["source"], " ", c["candidate"], " ", effective["trusted"], " ", effective["tier"], " ", effective["overrides"], " ", c["until"] != nil))
+	}
+	check.Equal(t, "unregistered", shown, []string{
+		"misspelt file false true <nil> <nil> false",
+		"policy api false false gold <nil> true",
+		"tried none true false <nil> <nil> false",
+		"user none false false <nil> 1 false",
+	})
+	equal(t, "policies", names(late.get("/policies"), "unregistered"), "[misspelt policy]")
+	equal(t, "policies of a page", names(w.get("/policies?prefix=p"), "unregistered"), "[policy]")
+	equal(t, "candidates", names(later.get("/candidates"), "unregistered"), "[tried]")
+	equal(t, "with the clients", names(w.get("/clients"), "unregistered"), "[misspelt]")
+
+	check.OK(t, store.CreateClient(t.Context(), confidential("tried", func(*clientcfg.Client) {})))
+	w.change(http.MethodDelete, "/policies/user/users/ada", "").is(http.StatusNoContent)
+	equal(t, "left", len(late.get("/unregistered").at("unregistered").([]any)), 2)
+}
+
+// TestUnregisteredClientsArePaged: once each and in order, with a prefix or without.
+func TestUnregisteredClientsArePaged(t *testing.T) {
+	w := newWorld(t)
+	var changes []clientcfg.Change
+	var want []string
+	for i := range 25 {
+		id := fmt.Sprintf("gone-%02d", (i*7)%25)
+		policy, err := clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{})
+		check.OK(t, err)
+		candidate, err := clientcfg.ChangeCandidate(id, &clientcfg.Candidate{User: perMinute(5)})
+		check.OK(t, err)
+		changes, want = append(changes, policy, candidate), append(want, id)
+	}
+	_, err := w.policies.Change(t.Context(), func(*clientcfg.PolicySnapshot) (clientcfg.PolicyEntry, error) {
+		return clientcfg.PolicyEntry{AuditEntry: clientcfg.AuditEntry{ID: "many", At: w.clock.Now()}, Changes: changes}, nil
+	})
+	check.OK(t, err)
+	slices.Sort(want)
+	for path, want := range map[string][]string{
+		"/unregistered?limit=10": want, "/unregistered?limit=3&prefix=gone-1": want[10:20], "/unregistered?prefix=none": nil,
+	} {
+		var got []string
+		for next := ""; ; {
+			a := w.get(path + next)
+			for i := range a.at("unregistered").([]any) {
+				got = append(got, a.at("unregistered", i, "client_id").(string))
+			}
+			after, more := a.at("next").(string)
+			if !more {
+				break
+			}
+			next = "&after=" + after
+		}
+		check.Equal(t, path, got, want)
+	}
+	w.send(request{method: "GET", path: "/unregistered?label=a", token: reader}).is(http.StatusUnprocessableEntity)
+	w.send(request{method: "GET", path: "/unregistered", token: "no-scope"}).is(http.StatusForbidden)
+}

@@ -1,0 +1,129 @@
+package grants
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// askedAboutTogether is how many tokens one read of the store is about.
+const askedAboutTogether = 500
+
+// revocationsKnownFor is how long tokens are handed out again after the last good read of revocations: an
+// instance that is cut off from the store does not learn of those at others.
+const revocationsKnownFor = 10 * time.Second
+
+// reuseTables are the tokens that are kept for over_limit: reuse. Each table has bounds of its own, so a
+// prediction takes no place from a token that is handed out.
+type reuseTables struct {
+	enforced *lastTokens // that are handed out
+	dryRun   *lastTokens // that would be, without their texts
+	tried    *lastTokens // that would be under candidates, without their texts
+
+	read atomic.Pointer[time.Time] // when revocations were last read; with a monotonic clock reading
+}
+
+func newReuseTables(now time.Time) *reuseTables {
+	r := &reuseTables{enforced: newLastTokens(), dryRun: newLastTokens(), tried: newLastTokens()}
+	r.read.Store(&now) // none is kept yet
+	return r
+}
+
+// in returns the table for a client of that mode.
+func (r *reuseTables) in(m ratelimit.Mode) *lastTokens {
+	if m == ratelimit.Enforce {
+		return r.enforced
+	}
+	return r.dryRun
+}
+
+func (r *reuseTables) all() [3]*lastTokens { return [...]*lastTokens{r.enforced, r.dryRun, r.tried} }
+
+// revoked drops a token that was revoked.
+func (r *reuseTables) revoked(clientID, jti string) {
+	for _, l := range r.all() {
+		l.revoked(clientID, jti)
+	}
+}
+
+// ids returns the tokens that are kept, or were issued where only that is kept, as client_id by jti.
+func (r *reuseTables) ids() map[string]string {
+	ids := map[string]string{}
+	for _, l := range r.all() {
+		l.addIDs(ids)
+	}
+	return ids
+}
+
+// SweepLastTokens drops the tokens that are kept for over_limit: reuse and must not be handed out any
+// more, because they are too old, were revoked, at another instance too, or their client, its policy or the
+// signing keys have changed. The caller repeats it. Without tokens it reads nothing from the store.
+func (s *Service) SweepLastTokens(ctx context.Context) error {
+	if s.opts.Policies == nil {
+		return nil
+	}
+	now := s.opts.Now()
+	s.dropUnused(now)
+	kept := s.last.ids()
+	jtis := make([]string, 0, len(kept))
+	for jti := range kept {
+		jtis = append(jtis, jti)
+	}
+	for some := range slices.Chunk(jtis, askedAboutTogether) {
+		revoked, err := s.revokedOf(ctx, some)
+		if err != nil {
+			return storeFailed("read revocations", err)
+		}
+		for _, jti := range revoked {
+			s.last.revoked(kept[jti], jti)
+		}
+	}
+	s.last.read.Store(&now)
+	return nil
+}
+
+// dropUnused drops what is not handed out any more: what is too old, of a client that has changed or is
+// gone or has another policy, or signed with a key that is not published.
+func (s *Service) dropUnused(now time.Time) {
+	policies := s.opts.Policies()
+	sweep := func(l *lastTokens, inUse func(clientID string, e *ratelimit.Effective) bool) {
+		l.sweep(func(id string) func(*lastToken) bool {
+			client, known := s.opts.Clients.Client(id)
+			known = known && inUse(id, policies.For(id))
+			return func(t *lastToken) bool {
+				return !known || !t.goodFor(client) || !now.Before(t.until) || t.text != "" && !s.opts.Signer.Published(t.text)
+			}
+		})
+	}
+	sweep(s.last.enforced, func(_ string, e *ratelimit.Effective) bool { return e.Reuses() && e.Mode == ratelimit.Enforce })
+	sweep(s.last.dryRun, func(_ string, e *ratelimit.Effective) bool { return e.Reuses() && e.Mode != ratelimit.Enforce })
+	sweep(s.last.tried, func(id string, e *ratelimit.Effective) bool {
+		trial, ok := policies.Trial(id)
+		return ok && trial.Client && e.OverLimit == ratelimit.OverLimitReuse
+	})
+}
+
+// revokedOf returns which of the tokens are revoked. The store says only whether any is, so those among
+// many are found by halves.
+func (s *Service) revokedOf(ctx context.Context, jtis []string) ([]string, error) {
+	names := make([]string, len(jtis))
+	for i, jti := range jtis {
+		names[i] = tokenName(jti)
+	}
+	some, err := s.store.Revoked(ctx, names...)
+	switch {
+	case err != nil || !some:
+		return nil, err
+	case len(jtis) == 1:
+		return jtis, nil
+	}
+	one, err := s.revokedOf(ctx, jtis[:len(jtis)/2])
+	if err != nil {
+		return nil, err
+	}
+	other, err := s.revokedOf(ctx, jtis[len(jtis)/2:])
+	return append(one, other...), err
+}

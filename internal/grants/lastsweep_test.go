@@ -1,0 +1,148 @@
+package grants_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
+)
+
+// TestReuseIsBounded: no client keeps more than a number of tokens, and all together a number of bytes.
+func TestReuseIsBounded(t *testing.T) {
+	tokens, bytes := grants.FillLastTokens(100_000, 1000)
+	if bytes > 16<<20 || tokens > 16<<10 || tokens < 10_000 {
+		t.Errorf("%d tokens of %d bytes are kept of many clients", tokens, bytes)
+	}
+	if tokens, _ = grants.FillLastTokens(1000, 1); tokens != 32 {
+		t.Errorf("%d tokens are kept of one client", tokens)
+	}
+}
+
+// TestReuseGivesRoomBack: a client that had many tokens does not keep their room.
+func TestReuseGivesRoomBack(t *testing.T) {
+	if room := grants.LastTokensRoom(); room > 8 {
+		t.Errorf("room for %d tokens is kept for one", room)
+	}
+}
+
+// TestSweepStopsFewRequests: while clients and policies are looked up, only the requests of few clients wait.
+func TestSweepStopsFewRequests(t *testing.T) {
+	locked, shards := grants.LockedBySweep()
+	check.Equal(t, "locked shards", locked, 1)
+	check.Equal(t, "shards", shards, 64)
+}
+
+// TestSweepLastTokens: what is not handed out any more leaves memory.
+func TestSweepLastTokens(t *testing.T) {
+	for name, tc := range map[string]struct {
+		then         func(w *world)
+		tokens, sets int
+	}{
+		"in use":         {func(*world) {}, 1, 0},
+		"too old":        {func(w *world) { w.clock.Advance(48*time.Minute + time.Second) }, 0, 0},
+		"changed client": {func(w *world) { w.changeClient("shop", func(c *clientcfg.Client) { c.Version++ }) }, 0, 0},
+		"gone client":    {func(w *world) { delete(w.clients, "shop") }, 0, 0},
+		"changed policy": {func(w *world) { w.setPolicies(t, ratelimit.DefaultSettings()) }, 0, 0},
+		"withdrawn key":  {func(w *world) { w.withdrawKeys() }, 0, 0},
+		"dry-run": {func(w *world) {
+			s := ratelimit.DefaultSettings()
+			s.Mode, s.Default.OverLimit = ratelimit.DryRun, ratelimit.OverLimitReuse
+			w.setPolicies(t, s)
+		}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := reuseWorld(t)
+			w.mustToken("shop", clientCredentials)
+			tc.then(w)
+			check.OK(t, w.service.SweepLastTokens(t.Context()))
+			tokens, sets := w.service.LastTokens()
+			check.Equal(t, "tokens", tokens, tc.tokens)
+			check.Equal(t, "sets", sets, tc.sets)
+		})
+	}
+}
+
+// TestSweepPredictions: what dry-run predicts with leaves memory in the same way.
+func TestSweepPredictions(t *testing.T) {
+	dryRun := func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun }
+	for name, tc := range map[string]struct {
+		then func(w *world)
+		left int
+	}{
+		"in use":       {func(*world) {}, 1},
+		"too old":      {func(w *world) { w.clock.Advance(48*time.Minute + time.Second) }, 0},
+		"not in force": {func(w *world) { w.setPolicies(t, ratelimit.DefaultSettings()) }, 0},
+		"enforced": {func(w *world) {
+			s := ratelimit.DefaultSettings()
+			s.Default.OverLimit = ratelimit.OverLimitReuse
+			w.setPolicies(t, s)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := reuseWorld(t, dryRun)
+			w.mustToken("shop", clientCredentials)
+			tc.then(w)
+			check.OK(t, w.service.SweepLastTokens(t.Context()))
+			tokens, predicted := w.service.LastTokens()
+			check.Equal(t, "tokens", tokens, 0)
+			check.Equal(t, "predicted", predicted, tc.left)
+		})
+	}
+}
+
+// TestSweepLastTokensWithoutTheStore: revocations cannot be read, and other instances may revoke, so soon no
+// token is handed out again.
+func TestSweepLastTokensWithoutTheStore(t *testing.T) {
+	w, _ := reuseWorld(t)
+	f := &failing{}
+	w.reopen(func(o *grants.Options) { f.Store = w.store; o.Store = f })
+	f.operation, f.err = "Revoked", errDown
+	w.later(time.Minute) // without tokens nothing is read
+	last := w.exhausted(clientCredentials)
+	sweep := func(want error) {
+		t.Helper()
+		if err := w.service.SweepLastTokens(t.Context()); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	w.clock.Advance(10 * time.Second)
+	sweep(errDown)
+	check.Equal(t, "token", w.mustToken("shop", clientCredentials).AccessToken, last.AccessToken)
+	w.clock.Advance(time.Millisecond)
+	sweep(errDown)
+	if w.limited("shop", clientCredentials) == nil {
+		t.Error("the token was handed out again, although it may have been revoked")
+	}
+	f.operation = ""
+	sweep(nil)
+	check.Equal(t, "token", w.mustToken("shop", clientCredentials).AccessToken, last.AccessToken)
+}
+
+// TestSweepFindsTheRevokedOnes: of many tokens only those that were revoked go.
+func TestSweepFindsTheRevokedOnes(t *testing.T) {
+	w, _ := reuseWorld(t, func(s *ratelimit.Settings) { s.Default.Client[0].Requests = 7 })
+	here := w.service
+	var revoked []string
+	for i, scope := range []string{"read", "write", "admin", "read write", "read admin", "write admin", "read write admin"} {
+		token := w.mustToken("shop", scoped(scope)).AccessToken
+		if i%3 == 1 {
+			revoked = append(revoked, token)
+		}
+	}
+	w.reopen()
+	for _, token := range revoked {
+		w.revoke(token)
+	}
+	w.service = here
+	check.OK(t, w.service.SweepLastTokens(t.Context()))
+	tokens, _ := w.service.LastTokens()
+	check.Equal(t, "tokens left", tokens, 5)
+	if w.limited("shop", scoped("write")) == nil {
+		t.Error("a revoked token was handed out again")
+	}
+	w.mustToken("shop", scoped("read"))
+}

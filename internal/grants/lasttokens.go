@@ -1,0 +1,217 @@
+package grants
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/secret"
+)
+
+// Bounds of a table of tokens that are kept for over_limit: reuse.
+const (
+	maxLastTokens     = 16 << 20 // bytes, those of what belongs to a token included
+	maxTokensOfClient = 32       // one for each credential and scope set
+	lastTokenOverhead = 256
+)
+
+// reusedUntil returns until when a token is handed out again: while a fifth of its life is left, and a
+// second, because libraries take an expires_in of 0 for a token that never expires.
+func reusedUntil(expires time.Time, life time.Duration) time.Time {
+	return expires.Add(-max(life/5, time.Second))
+}
+
+// lastTokens keeps, in memory, the token that was issued last for each credential, scope set and audience
+// of the clients with over_limit: reuse. It is safe for concurrent use.
+type lastTokens struct {
+	key    [sha256.Size]byte // of the hashes
+	turns  [1024]turn        // by hash; see reuse
+	seed   maphash.Seed
+	shards [64]lastShard // by client
+	size   atomic.Int64  // bytes, of all shards
+}
+
+// lastShard has the tokens of some of the clients, so that a sweep stops only the requests of these.
+type lastShard struct {
+	mu       sync.Mutex
+	byClient map[string][]lastToken
+	size     *atomic.Int64
+}
+
+// lastToken is a token that was issued. Where none is handed out, in dry-run and for a candidate, it says
+// only that there was one.
+type lastToken struct {
+	id      tokenSet
+	text    string       // empty: not kept
+	length  int          // of the token: a prediction takes the room of what it predicts
+	jti     string       // empty: none was issued, although a candidate would have admitted the request
+	stamp   secret.Stamp // of the client when it was issued
+	version int64        // of the client then
+	expires time.Time
+	until   time.Time // it is handed out until then
+}
+
+func (t *lastToken) size() int64 { return int64(lastTokenOverhead + t.length) }
+
+// tokenSet is a keyed hash of what equal tokens have in common.
+type tokenSet [sha256.Size]byte
+
+func newLastTokens() *lastTokens {
+	l := &lastTokens{seed: maphash.MakeSeed()}
+	for i := range l.shards {
+		l.shards[i].byClient, l.shards[i].size = map[string][]lastToken{}, &l.size
+	}
+	_, _ = rand.Read(l.key[:]) // never fails (crypto/rand)
+	return l
+}
+
+// shard returns the index of the shard of a client.
+func (l *lastTokens) shard(clientID string) int {
+	return int(maphash.String(l.seed, clientID) % uint64(len(l.shards)))
+}
+
+// turn returns the one of a set, which a few others share.
+func (l *lastTokens) turn(id tokenSet) *turn {
+	return &l.turns[int(binary.LittleEndian.Uint16(id[:]))%len(l.turns)]
+}
+
+// set returns the hash for tokens of the client with that credential and scope set. They count under the
+// limits of keyID, which is the client's or that of its candidate, in force or tried since then.
+func (l *lastTokens) set(keyID string, c *clientcfg.Client, credential secret.Digest, scopes []string, since time.Time) (id tokenSet) {
+	h := hmac.New(sha256.New, l.key[:])
+	texts := [][]string{{keyID, string(credential[:])}, slices.Sorted(slices.Values(scopes)), c.Audience}
+	for _, list := range texts {
+		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(list)))) // a hash never fails to write
+		for _, text := range list {
+			_, _ = h.Write(append(binary.AppendUvarint(nil, uint64(len(text))), text...))
+		}
+	}
+	_, _ = h.Write(binary.AppendVarint(binary.AppendVarint(nil, since.Unix()), int64(since.Nanosecond())))
+	h.Sum(id[:0])
+	return id
+}
+
+// find returns the last token of the set that is good at now for the client as it is now.
+func (l *lastTokens) find(c *clientcfg.Client, id tokenSet, now time.Time) (t lastToken, ok bool) {
+	s := &l.shards[l.shard(c.ID)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.byClient[c.ID] {
+		if t.id == id {
+			return t, t.goodFor(c) && now.Before(t.until)
+		}
+	}
+	return t, false
+}
+
+// goodFor reports whether the client is as it was when the token was issued.
+func (t *lastToken) goodFor(c *clientcfg.Client) bool {
+	return t.version == c.Version && t.stamp == c.Stamp
+}
+
+// put keeps a token in place of the one of its set. If there is no room, others give way: of the client
+// the one that ends first, and of all one of any client, of the same shard if there is one.
+func (l *lastTokens) put(clientID string, t lastToken) {
+	at := l.shard(clientID)
+	l.shards[at].put(clientID, t)
+	for i := 1; i < len(l.shards) && l.size.Load() > maxLastTokens; i++ {
+		s := &l.shards[(at+i)%len(l.shards)]
+		s.mu.Lock()
+		s.shrink()
+		s.mu.Unlock()
+	}
+}
+
+func (s *lastShard) put(clientID string, t lastToken) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deleteIf(clientID, func(o *lastToken) bool { return o.id == t.id })
+	if len(s.byClient[clientID]) >= maxTokensOfClient {
+		s.dropFirst(clientID)
+	}
+	s.size.Add(t.size())
+	s.shrink()
+	s.byClient[clientID] = append(s.byClient[clientID], t)
+}
+
+// shrink drops tokens of any clients until all shards together have room, or this one is empty.
+func (s *lastShard) shrink() {
+	for s.size.Load() > maxLastTokens && len(s.byClient) > 0 {
+		for id := range s.byClient { // the order is random
+			s.dropFirst(id)
+			break
+		}
+	}
+}
+
+// dropFirst drops the token of the client that ends first.
+func (s *lastShard) dropFirst(clientID string) {
+	all := s.byClient[clientID]
+	first := slices.MinFunc(all, func(a, b lastToken) int { return a.until.Compare(b.until) })
+	s.deleteIf(clientID, func(t *lastToken) bool { return t.id == first.id })
+}
+
+// deleteIf drops the tokens of a client for which drop returns true.
+func (s *lastShard) deleteIf(clientID string, drop func(*lastToken) bool) {
+	all, left := s.byClient[clientID], 0
+	for i := range all {
+		if drop(&all[i]) {
+			s.size.Add(-all[i].size())
+			continue
+		}
+		all[left] = all[i]
+		left++
+	}
+	clear(all[left:]) // the tokens leave memory
+	switch {
+	case left == 0:
+		delete(s.byClient, clientID)
+	case left < cap(all)/4:
+		s.byClient[clientID] = slices.Clone(all[:left])
+	default:
+		s.byClient[clientID] = all[:left]
+	}
+}
+
+// revoked drops a token that was revoked.
+func (l *lastTokens) revoked(clientID, jti string) {
+	s := &l.shards[l.shard(clientID)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deleteIf(clientID, func(t *lastToken) bool { return t.jti == jti })
+}
+
+// sweep drops the tokens that drop returns true for, shard by shard: requests of other shards go on.
+func (l *lastTokens) sweep(drop func(clientID string) func(*lastToken) bool) {
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		for id := range s.byClient {
+			s.deleteIf(id, drop(id))
+		}
+		s.mu.Unlock()
+	}
+}
+
+// addIDs adds the tokens that were issued to ids, as client_id by jti.
+func (l *lastTokens) addIDs(ids map[string]string) {
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		for id, all := range s.byClient {
+			for j := range all {
+				if all[j].jti != "" {
+					ids[all[j].jti] = id
+				}
+			}
+		}
+		s.mu.Unlock()
+	}
+}

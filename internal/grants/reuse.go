@@ -1,0 +1,166 @@
+package grants
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+// reuse is the part that over_limit: reuse has in a request: over its limit, the client gets the token that
+// it got last for the same.
+//
+// Requests for the same may be under way at once, and one that is denied must find the token that another,
+// admitted before it, is about to issue. So each holds its turn, shared, from before it is decided until
+// it has issued its token or was denied. One that was denied and finds no token while others may issue one
+// takes the turn for itself once, which waits for those before it: for the time that a signature takes.
+type reuse struct {
+	in      *lastTokens
+	id      tokenSet
+	enforce bool      // the token itself is handed out
+	keeps   bool      // the token that is issued becomes the last one
+	turn    *turn     // held, shared; nil: no more
+	denied  bool      // and so not among those of the turn that may issue a token
+	again   lastToken // to be handed out, if the outcome is Reused
+}
+
+// turn is held by requests for the same.
+type turn struct {
+	sync.RWMutex
+	mayIssue atomic.Int64 // requests that hold it and were not denied
+}
+
+// beginReuse begins the part of over_limit: reuse in the request, if the client has it. The caller
+// calls endTurn whatever becomes of the request.
+func (s *Service) beginReuse(x *issuance, e *ratelimit.Effective) {
+	if x.grant != clientcfg.ClientCredentials || !e.Reuses() {
+		return
+	}
+	in := s.last.in(e.Mode)
+	id := in.set(x.client.ID, x.client, x.credential, x.scopes, time.Time{})
+	x.reuse = &reuse{in: in, id: id, enforce: e.Mode == ratelimit.Enforce, turn: in.turn(id)}
+	x.reuse.turn.RLock()
+	x.reuse.turn.mayIssue.Add(1)
+}
+
+// endTurn lets those go on who wait for the token of this request.
+func (x *issuance) endTurn() {
+	if x.reuse != nil && x.reuse.turn != nil {
+		x.reuse.deny()
+		x.reuse.turn.RUnlock()
+		x.reuse.turn = nil
+	}
+}
+
+// deny takes the request from those that may issue a token, and reports whether there are others.
+func (r *reuse) deny() (others bool) {
+	if !r.denied {
+		r.denied = true
+		return r.turn.mayIssue.Add(-1) > 0
+	}
+	return r.turn.mayIssue.Load() > 0
+}
+
+// reuseInstead changes the outcome of a request that is over the limit if there is a token to be handed
+// out again, or would be in dry-run.
+func (s *Service) reuseInstead(x *issuance, d *ratelimit.Decision) {
+	r := x.reuse
+	if r == nil {
+		return
+	}
+	// In dry-run, the token of a request that enforce would deny becomes no last one.
+	r.keeps = d.Outcome == ratelimit.Allowed
+	if d.Outcome != ratelimit.Denied && d.Outcome != ratelimit.WouldDeny {
+		return
+	}
+	turn, others := r.turn, r.deny()
+	found := s.findAgain(x) // after deny: who is not among the others has kept its token
+	x.endTurn()
+	if !found && others {
+		turn.Lock() // once those before this one have issued their tokens
+		found = s.findAgain(x)
+		turn.Unlock()
+	}
+	if found {
+		d.Outcome, d.RetryAfter = ratelimit.Reused, 0
+		if !r.enforce {
+			d.Outcome = ratelimit.WouldReuse
+		}
+	}
+}
+
+// findAgain finds the token to be handed out.
+func (s *Service) findAgain(x *issuance) bool {
+	t, ok := s.findLast(x.reuse.in, x.client, x.reuse.id)
+	if !ok || x.reuse.enforce && !s.opts.Signer.Published(t.text) {
+		return false
+	}
+	if x.reuse.enforce {
+		x.reuse.again = t
+	}
+	return true
+}
+
+// findLast returns the last token of the set, if it is good and would be known if it was revoked.
+func (s *Service) findLast(in *lastTokens, c *clientcfg.Client, id tokenSet) (lastToken, bool) {
+	now := s.opts.Now()
+	if now.Sub(*s.last.read.Load()) > revocationsKnownFor {
+		return lastToken{}, false
+	}
+	return in.find(c, id, now)
+}
+
+// again is the answer with the token that was issued before, and what is left of its life.
+func (s *Service) again(x *issuance, fields RateLimit) TokenResponse {
+	t := &x.reuse.again
+	return TokenResponse{
+		AccessToken: t.text, ExpiresIn: t.expires.Sub(s.opts.Now()).Truncate(time.Second), Scopes: x.scopes, RateLimit: fields,
+	}
+}
+
+// keep keeps the token that was issued, for requests over the limit. In dry-run and for a candidate it keeps
+// only that there was one, which counts no more once it is revoked.
+func (s *Service) keep(x *issuance, token string) {
+	t := s.lastToken(x, x.claims.ExpiresAt)
+	t.jti, t.length = x.claims.ID, len(token)
+	if x.tried != nil {
+		t.id = *x.tried
+		s.last.tried.put(x.client.ID, t)
+	}
+	if x.reuse == nil || !x.reuse.keeps {
+		return
+	}
+	t.id = x.reuse.id
+	if x.reuse.enforce {
+		t.text = token
+	}
+	x.reuse.in.put(x.client.ID, t)
+}
+
+func (s *Service) lastToken(x *issuance, expires time.Time) lastToken {
+	expires = expires.Truncate(time.Second) // tokens carry times in seconds
+	return lastToken{
+		stamp: x.client.Stamp, version: x.client.Version,
+		expires: expires, until: reusedUntil(expires, s.opts.AccessTokenLifetime),
+	}
+}
+
+// candidateReuses reports whether the client would have got its last token again under the limits that are
+// tried out, which deny the request. Where they admit it, it notes that a token is issued: at once, because
+// the limits in force may deny the request, and keep adds which one. The mode does not matter.
+func (s *Service) candidateReuses(x *issuance, e *ratelimit.Effective, trial *clientcfg.Trial, denies bool) bool {
+	if x.grant != clientcfg.ClientCredentials || e.OverLimit != ratelimit.OverLimitReuse {
+		return false
+	}
+	id := s.last.tried.set(trial.ClientID, x.client, x.credential, x.scopes, trial.Since)
+	if denies {
+		_, ok := s.findLast(s.last.tried, x.client, id)
+		return ok
+	}
+	t := s.lastToken(x, x.now.Add(s.opts.AccessTokenLifetime))
+	t.id, x.tried = id, &id
+	s.last.tried.put(x.client.ID, t)
+	return false
+}

@@ -1,0 +1,93 @@
+package grants_test
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+)
+
+// issuedTokens are what was passed to Options.Issued.
+func issuedTokens(t *testing.T, edits ...func(*grants.Options)) (*world, *[]grants.Issued) {
+	t.Helper()
+	var seen []grants.Issued
+	return newWorld(t, append(edits, func(o *grants.Options) {
+		o.Issued = func(i grants.Issued) { seen = append(seen, i) }
+	})...), &seen
+}
+
+// TestWaste: a token is wasted while an equal one has more than half of its life left.
+func TestWaste(t *testing.T) {
+	w, seen := issuedTokens(t)
+	asks := func(want bool, id string, req grants.TokenRequest) {
+		t.Helper()
+		*seen = nil
+		w.mustToken(id, req)
+		check.Equal(t, "issued", *seen, []grants.Issued{{ClientID: id, Grant: clientcfg.Grant(req.GrantType), Wasted: want}})
+	}
+	asks(false, "shop", scoped("read write"))
+	asks(true, "shop", scoped("write read"))
+	asks(false, "shop", scoped("read"))
+	asks(false, "other", scoped("read write"))
+	ada := grants.TokenRequest{GrantType: "password", Username: "alice", Password: password, Scope: "read"}
+	asks(false, "shop", ada)
+	asks(true, "shop", ada)
+	ada.Username = "bob"
+	asks(false, "shop", ada)
+	asks(false, "daemon", scoped("read"))
+	w.revokeClient("daemon")
+	asks(false, "daemon", scoped("read"))
+	w.clock.Advance(29 * time.Minute)
+	asks(true, "shop", scoped("read write")) // and begins anew
+	w.clock.Advance(30 * time.Minute)
+	asks(false, "shop", scoped("read write"))
+}
+
+// TestWasteByRefreshing: an early refresh is judged by the token that was issued with the refresh token.
+func TestWasteByRefreshing(t *testing.T) {
+	w, seen := issuedTokens(t)
+	tokens := w.tokens("shop")
+	refresh := func(want bool, scope string) {
+		t.Helper()
+		*seen = nil
+		req := refreshing(tokens.RefreshToken)
+		req.Scope = scope
+		tokens = w.mustToken("shop", req)
+		check.Equal(t, "issued", *seen, []grants.Issued{{ClientID: "shop", Grant: clientcfg.RefreshToken, Wasted: want}})
+	}
+	w.clock.Advance(29 * time.Minute)
+	refresh(true, "")
+	w.clock.Advance(30 * time.Minute)
+	refresh(false, "")
+	refresh(false, "read") // another token than the last one
+}
+
+// TestWasteIsMeasuredOfWhatIsIssued: a token that is handed out again is none.
+func TestWasteIsMeasuredOfWhatIsIssued(t *testing.T) {
+	w, _ := reuseWorld(t)
+	var n int
+	w.reopen(func(o *grants.Options) { o.Issued = func(grants.Issued) { n++ } })
+	w.exhausted(clientCredentials)
+	w.mustToken("shop", clientCredentials)
+	check.Equal(t, "issued", n, 2)
+}
+
+// TestRecentTokensAreBounded: the table has one size, and forgets the oldest first.
+func TestRecentTokensAreBounded(t *testing.T) {
+	missed, wrong := grants.FillRecentTokens(50_000, 2)
+	if missed > 500 || wrong > 0 {
+		t.Errorf("of 50,000 tokens that were issued twice, %d were not found; %d were found that were not issued", missed, wrong)
+	}
+	if missed, wrong = grants.FillRecentTokens(1_000_000, 1); wrong > 0 {
+		t.Errorf("%d tokens were found that were not issued (%d)", wrong, missed)
+	}
+}
+
+func BenchmarkWaste(b *testing.B) {
+	measure := grants.WasteOf([]string{"read", "write", "admin"})
+	for b.Loop() {
+		measure()
+	}
+}

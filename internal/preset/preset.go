@@ -1,0 +1,69 @@
+// Package preset has limits that well-known providers publish for requests for tokens, for operators who want
+// the same. Each figure is on the page that stands beside it; no figure is here that is not on the page.
+//
+// A preset is only ever copied: what an operator sets has the limits and not the name, so that a
+// preset that changes in a later release changes nothing that is set.
+//
+//	p := preset.All()[0]
+//	policy := ratelimit.Policy{User: p.User, Client: p.Client}
+package preset
+
+import (
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// Preset is the limits of one provider. A list is nil if its page has no limit that can be
+// counted so.
+type Preset struct {
+	Name         string
+	User, Client []ratelimit.Limit
+	About        string // what the provider limits, for people
+	Page         string // URL of where the provider says so
+}
+
+// All returns the presets by name. The caller must not change the lists.
+func All() []Preset { return presets }
+
+var presets = []Preset{
+	{
+		Name:   "auth0-free",
+		User:   []ratelimit.Limit{perSecond(30), perMinute(300)},
+		Client: []ratelimit.Limit{perSecond(30), perMinute(300)},
+		About: "Auth0, Free subscription: any request to /oauth/token, and to the Authentication API. " +
+			"Auth0 counts all clients of a tenant together; here the figure is given to each user and to the client.",
+		Page: "https://auth0.com/docs/troubleshoot/customer-support/operational-policies/rate-limit-policy/rate-limit-configurations/free-public",
+	},
+	{
+		Name:   "ebay",
+		Client: []ratelimit.Limit{ratelimit.NewLimit("per-day", 1000, 24*time.Hour)},
+		About: "eBay: client_credentials of an application. Its limits on users' tokens (10,000 codes and 50,000 refreshes a day) " +
+			"are over all users of an application, and not in this preset.",
+		Page: "https://developer.ebay.com/api-docs/static/oauth-rate-limits.html",
+	},
+	{
+		Name: "entra",
+		User: []ratelimit.Limit{ratelimit.NewLimit("per-5m", 14, 5*time.Minute)},
+		About: "Microsoft Entra ID: an instance of an app, told by its cookie, that makes the same request, with all factors equal, " +
+			"15 or more times in 5 minutes is refused, as one in a loop. Here all requests for a user are counted together.",
+		Page: "https://learn.microsoft.com/en-us/entra/identity-platform/reference-breaking-changes",
+	},
+	{
+		Name: "okta",
+		User: []ratelimit.Limit{perSecond(4)},
+		About: "Okta: tokens generated or refreshed for one username, at endpoints that take username and password, of users who are " +
+			"not authenticated. Here all requests for a user are counted together, whatever their grant.",
+		Page: "https://developer.okta.com/docs/reference/rl2-limits/",
+	},
+	{
+		Name:  "zoho",
+		User:  []ratelimit.Limit{ratelimit.NewLimit("per-10m", 10, 10*time.Minute)},
+		About: "Zoho: access tokens that an app requests with one refresh token.",
+		Page:  "https://www.zoho.com/accounts/protocol/oauth/token-limits.html",
+	},
+}
+
+func perSecond(n int64) ratelimit.Limit { return ratelimit.NewLimit("per-second", n, time.Second) }
+
+func perMinute(n int64) ratelimit.Limit { return ratelimit.NewLimit("per-minute", n, time.Minute) }
