@@ -92,9 +92,9 @@ func (c *Counters) outcome(ctx context.Context, s *shard, w *waiter, ls *Limits)
 	return w.d
 }
 
-// lackPermits completes the denial of a request for which no permits came.
+// lackPermits completes the denial of a request for which no permits came. It is over no limit.
 func (d *Decision) lackPermits() {
-	d.RetryAfter, d.Outage = max(d.RetryAfter, leaseRetry), true
+	d.RetryAfter, d.Outage, d.exceeded = max(d.RetryAfter, leaseRetry), true, [MaxLimits]bool{}
 }
 
 // takeStrict is decide for a list with a strict limit. If the request is denied for nothing but

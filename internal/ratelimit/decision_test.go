@@ -64,7 +64,7 @@ func TestHeaders(t *testing.T) {
 // TestFieldNames: every name comes from the table, for each draft.
 func TestFieldNames(t *testing.T) {
 	limits := []Limit{NewLimit("client-user", 2, time.Minute), NewLimit("burst", 5, 1500*time.Millisecond)}
-	rules := compile(limits).rules
+	rules := compile(limits, false).rules
 	for _, tt := range []struct {
 		draft         draft
 		policy, limit string

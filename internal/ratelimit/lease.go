@@ -89,7 +89,7 @@ func (g *leasing) target(r *rule, present, ms int64) int {
 
 // leased reports whether requests of a counter need permits.
 func (s *shard) leased(num uint32, r *rule) bool {
-	return r.Strict && s.all.leasing.on && !s.hotOf(num).flags.has(pooled)
+	return r.leases && s.all.leasing.on && !s.hotOf(num).flags.has(pooled)
 }
 
 // leaseOf returns the lease of a counter.
@@ -106,14 +106,16 @@ func (s *shard) leaseOf(num uint32) *lease {
 }
 
 // viewStrict completes view for a strict limit: permits that this process has, or is about to get,
-// are not used up.
+// are not used up. In dry-run there are none, and it is as if they came at once, where they could.
 func (s *shard) viewStrict(f *frames, num uint32, r *rule, ms int64, d *Decision) {
 	g := &s.all.leasing
 	switch {
 	case !g.on:
 		return
-	case s.hotOf(num).flags.has(pooled): // has no document
+	case s.hotOf(num).flags.has(pooled), !r.leases && g.shut(r, ms): // a pooled counter has no document
 		f.instances, d.Outage = 0, true
+		return
+	case !r.leases:
 		return
 	}
 	l := s.leaseOf(num)

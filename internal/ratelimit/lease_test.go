@@ -309,9 +309,9 @@ func TestRefundOfAPermit(t *testing.T) {
 	p.exchange()
 	p.take(1, Allowed)
 	admitted := p.now
-	p.others(60_001, 1) // the next frame
-	p.take(2, Denied)
+	p.others(60_001, 1)                      // the next frame
 	for p.c.Usage(p.now, p.k)[0].Known < 2 { // until that is read
+		p.take(2, Denied)
 		p.exchange()
 	}
 	held := p.held()

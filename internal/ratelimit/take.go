@@ -144,7 +144,8 @@ func (s *shard) view(f *frames, num uint32, r *rule, ms int64, d *Decision) {
 	s.fill(f, num, r)
 	if r.Strict {
 		s.viewStrict(f, num, r, ms, d)
-	} else if s.all.outage.mode.Load() != sharing || s.hotOf(num).flags.has(failing) {
+	}
+	if !r.leases && (s.all.outage.mode.Load() != sharing || s.hotOf(num).flags.has(failing)) {
 		s.applyOutage(num, r, ms, f, d)
 	}
 	f.used = f.floor(r, ms)
@@ -165,7 +166,7 @@ func (f *frames) record(r *rule, ms, n int64, i int, d *Decision) {
 		switch {
 		case f.lease != nil:
 			f.useLease(n)
-		case r.Strict: // of this process alone; the newest frame is the next one
+		case r.Strict: // without permits; the newest frame is the next one
 			f.slots[1].count(n)
 			f.whole += n
 		default:
