@@ -238,16 +238,36 @@ func (l *Limit) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	if d.Strict {
-		strict := DefaultLimit()
-		strict.Window = d.Window
-		strict.MakeStrict()
-		if err := strict.decode(b); err != nil {
-			return err
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(b, &fields); err != nil {
+			return fmt.Errorf("limit: %w", err)
 		}
-		d = strict
+		d.Complete(func(field string) bool { return len(fields[field]) > 0 && string(fields[field]) != "null" })
 	}
 	*l = d
 	return nil
+}
+
+// Complete gives a strict limit the values of [Limit.MakeStrict] in the fields that are not given. Package
+// strict calls it after it has set those that a document has.
+func (l *Limit) Complete(given func(field string) bool) {
+	if !l.Strict {
+		return
+	}
+	usual := *l
+	usual.MakeStrict()
+	if !given("frames") {
+		l.Frames = usual.Frames
+	}
+	if !given("algorithm") {
+		l.Algorithm = usual.Algorithm
+	}
+	if !given("on_outage") {
+		l.OnOutage = usual.OnOutage
+	}
+	if !given("lease_wait") {
+		l.LeaseWait = usual.LeaseWait
+	}
 }
 
 // decode sets the fields that the JSON has.
