@@ -15,7 +15,6 @@ import (
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/adminclient"
 	"oauth-server/internal/fielderr"
-	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/strict"
 	"oauth-server/internal/username"
 )
@@ -276,16 +275,14 @@ func shortLimits(raw json.RawMessage) json.RawMessage {
 	if json.Unmarshal(raw, &items) != nil {
 		return raw
 	}
-	usual, out := adminapi.ShowLimit(ratelimit.DefaultLimit()), []adminapi.Limit{}
+	out := []adminapi.Limit{}
 	for _, item := range items {
 		fields, ok := members(item)
 		if !ok || slices.ContainsFunc(fields, func(m jsonField) bool { return slices.Contains([]string{"null", "0", `""`}, string(m.value)) }) {
 			return raw
 		}
-		l := usual
-		d := json.NewDecoder(bytes.NewReader(item))
-		d.DisallowUnknownFields()
-		if d.Decode(&l) != nil {
+		l, usual, ok := completeLimit(item)
+		if !ok {
 			return raw
 		}
 		if window, err := time.ParseDuration(l.Window); err == nil {
@@ -293,6 +290,9 @@ func shortLimits(raw json.RawMessage) json.RawMessage {
 		}
 		l.Frames, l.Algorithm = unlessUsual(l.Frames, usual.Frames), unlessUsual(l.Algorithm, usual.Algorithm)
 		l.SoftRatio, l.OnOutage = unlessUsual(l.SoftRatio, usual.SoftRatio), unlessUsual(l.OnOutage, usual.OnOutage)
+		if wait, err := time.ParseDuration(l.LeaseWait); err == nil {
+			l.LeaseWait = unlessUsual(wait.String(), usual.LeaseWait)
+		}
 		out = append(out, l)
 	}
 	b, err := json.Marshal(out)
@@ -300,6 +300,21 @@ func shortLimits(raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	return b
+}
+
+// completeLimit reads a limit, with the usual values in fields that it has not, and returns these too.
+func completeLimit(item json.RawMessage) (l, usual adminapi.Limit, ok bool) {
+	read := func() bool {
+		usual = usualLimit(l)
+		l = usual
+		d := json.NewDecoder(bytes.NewReader(item))
+		d.DisallowUnknownFields()
+		return d.Decode(&l) == nil
+	}
+	if ok = read(); ok && l.Strict {
+		ok = read()
+	}
+	return l, usual, ok
 }
 
 // unlessUsual returns the value, and the zero value if it is the usual one.

@@ -62,6 +62,8 @@ const limitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with options af
   algorithm=sliding|weighted|fixed how the window is estimated (default sliding)
   soft=SHARE                       share of the limit from which on the client is warned (default 0.8)
   on_outage=share|memory|deny      how to decide while the store is away (default share)
+  strict                           never more in any window, on all instances; needs the store, and makes requests wait
+  lease_wait=DURATION              of a strict limit: the longest wait of a request (default 50ms)
 
 A preset gives its limits, as they are now: a later release with other figures changes
 nothing that is set.`
@@ -227,6 +229,7 @@ on, until "limits unset CLIENT".
   oauth-server limits set shop --for-user nightly@example.com --user 500/60s
   oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
   oauth-server limits set shop --user 10/60s,on_outage=deny
+  oauth-server limits set payments --client 10/10m,strict
   oauth-server limits set batch --over-limit reuse
   oauth-server limits set partner --preset okta`,
 		ValidArgsFunction: l.completeClient,

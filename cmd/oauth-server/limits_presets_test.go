@@ -64,7 +64,7 @@ func TestWrongLimitsAreRefusedAtOnce(t *testing.T) {
 		"--requests and --window belong together",
 		`--user[1].requests: "ten" is not a number of requests`,
 		`--user[1].window: "60" is not a duration with its unit, such as 60s`,
-		`--user[1]: unknown option "burst": there are name, frames, algorithm, soft and on_outage`,
+		`--user[1]: unknown option "burst": there are name, frames, algorithm, soft, on_outage, strict and lease_wait`,
 		`--user[2].requests: 0 is not between 1 and 1000000000`,
 		`--user[2].frames: 61 is not between 1 and 60`,
 		"--limit and --user contradict each other",

@@ -12,7 +12,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// parseLimit reads REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S][,on_outage=O].
+// parseLimit reads REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S][,on_outage=O][,strict][,lease_wait=D].
 // The error has all that is wrong, with the fields.
 func parseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
 	head, options, _ := strings.Cut(spec, ",")
@@ -37,20 +37,31 @@ func parseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
 			setOption(&l, option, &errs)
 		}
 	}
+	if l.Strict {
+		full.MakeStrict()
+	}
 	full.Requests = l.Requests
 	full.Name = cmp.Or(l.Name, full.Name)
 	full.Frames = cmp.Or(int(l.Frames), full.Frames)
 	full.Algorithm = cmp.Or(ratelimit.Algorithm(l.Algorithm), full.Algorithm)
 	full.SoftRatio = cmp.Or(l.SoftRatio, full.SoftRatio)
 	full.OnOutage = cmp.Or(ratelimit.OnOutage(l.OnOutage), full.OnOutage)
+	if l.LeaseWait != "" {
+		if full.LeaseWait, err = time.ParseDuration(l.LeaseWait); err != nil {
+			errs.Add("lease_wait", "%q is not a duration with its unit, such as 100ms", l.LeaseWait)
+		}
+	}
 	errs.AddUnreported(fielderr.Of(full.Validate()))
 	return l, errs
 }
 
 func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 	name, value, ok := strings.Cut(option, "=")
+	if l.Strict = l.Strict || option == "strict"; option == "strict" {
+		return
+	}
 	if !ok {
-		errs.Add("", "%q is not name=, frames=, algorithm=, soft= or on_outage=", option)
+		errs.Add("", "%q is not name=, frames=, algorithm=, soft=, on_outage=, strict or lease_wait=", option)
 		return
 	}
 	var err error
@@ -61,6 +72,10 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 		l.Algorithm = value
 	case "on_outage":
 		l.OnOutage = value
+	case "strict":
+		errs.Add("strict", "takes no value; leave it out for a limit that is not")
+	case "lease_wait":
+		l.LeaseWait = value
 	case "frames":
 		if l.Frames, err = strconv.ParseInt(value, 10, 64); err != nil {
 			errs.Add("frames", "%q is not a number", value)
@@ -74,7 +89,7 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 			errs.Add("soft_ratio", "more than 0 is needed, not %s", value)
 		}
 	default:
-		errs.Add("", "unknown option %q: there are name, frames, algorithm, soft and on_outage", name)
+		errs.Add("", "unknown option %q: there are name, frames, algorithm, soft, on_outage, strict and lease_wait", name)
 	}
 }
 
@@ -107,24 +122,41 @@ func showLimits(limits []adminapi.Limit) string {
 }
 
 func showLimit(l adminapi.Limit) string {
-	usual := ratelimit.DefaultLimit()
+	usual := usualLimit(l)
 	spec := fmt.Sprintf("%d/%s", l.Requests, l.Window)
 	if !isUsualName(l.Name, l.Window) {
 		spec += ",name=" + l.Name
 	}
-	if l.Frames > 1 {
+	if l.Frames != 0 && l.Frames != usual.Frames {
 		spec += fmt.Sprintf(",frames=%d", l.Frames)
 	}
-	if l.Algorithm != "" && l.Algorithm != string(usual.Algorithm) {
+	if l.Algorithm != "" && l.Algorithm != usual.Algorithm {
 		spec += ",algorithm=" + l.Algorithm
 	}
 	if l.SoftRatio != 0 && l.SoftRatio != usual.SoftRatio {
 		spec += fmt.Sprintf(",soft=%v", l.SoftRatio)
 	}
-	if l.OnOutage != "" && l.OnOutage != string(usual.OnOutage) {
+	if l.OnOutage != "" && l.OnOutage != usual.OnOutage {
 		spec += ",on_outage=" + l.OnOutage
 	}
+	if l.Strict {
+		spec += ",strict"
+	}
+	if l.LeaseWait != "" && l.LeaseWait != usual.LeaseWait {
+		spec += ",lease_wait=" + l.LeaseWait
+	}
 	return spec
+}
+
+// usualLimit returns the values that a limit has in fields that are not given: those of a strict limit
+// depend on its window.
+func usualLimit(l adminapi.Limit) adminapi.Limit {
+	usual := ratelimit.DefaultLimit()
+	if window, err := time.ParseDuration(l.Window); err == nil && l.Strict {
+		usual.Window = window
+		usual.MakeStrict()
+	}
+	return adminapi.ShowLimit(usual)
 }
 
 // isUsualName reports whether a limit of that window has the name if it is given none. The window may be

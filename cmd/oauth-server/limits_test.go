@@ -6,10 +6,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/ratelimit"
 )
 
 func TestParseLimit(t *testing.T) {
@@ -28,6 +30,14 @@ func TestParseLimit(t *testing.T) {
 			"",
 		},
 		{"10/60s,on_outage=deny", adminapi.Limit{Name: "per-minute", Requests: 10, Window: "60s", OnOutage: "deny"}, ""},
+		{"10/60s,strict", adminapi.Limit{Name: "per-minute", Requests: 10, Window: "60s", Strict: true}, ""},
+		{"10/60s,strict,lease_wait=100ms", adminapi.Limit{Name: "per-minute", Requests: 10, Window: "60s", Strict: true, LeaseWait: "100ms"}, ""},
+		{"10/60s,strict,algorithm=weighted,frames=1", adminapi.Limit{}, `algorithm: "weighted" can admit more`},
+		{"10/60s,strict,on_outage=share", adminapi.Limit{}, "on_outage: "},
+		{"10/60s,strict,lease_wait=6s", adminapi.Limit{}, "lease_wait: 6s is not"},
+		{"10/60s,strict,lease_wait=long", adminapi.Limit{}, `lease_wait: "long" is not a duration`},
+		{"10/60s,lease_wait=1s", adminapi.Limit{}, "lease_wait: only a strict limit"},
+		{"10/60s,strict=yes", adminapi.Limit{}, "strict: takes no value"},
 		{"-5/0s", adminapi.Limit{}, "requests: -5 is not between 1 and"},
 		{"5/0s", adminapi.Limit{}, "window: 0s is not above 0"},
 		{"5/x y", adminapi.Limit{}, "window: \"x y\" is not a duration"},
@@ -44,7 +54,7 @@ func TestParseLimit(t *testing.T) {
 		{"10/60s,frames=0", adminapi.Limit{}, "at least 1"},
 		{"10/60s,soft=0", adminapi.Limit{}, "more than 0"},
 		{"10/60s,frames", adminapi.Limit{}, `"frames" is not`},
-		{"10/60s,outage=deny", adminapi.Limit{}, "soft and on_outage"},
+		{"10/60s,outage=deny", adminapi.Limit{}, "on_outage, strict and lease_wait"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.spec, func(t *testing.T) {
@@ -65,6 +75,7 @@ func TestLimitsAreShownAsTheyAreGiven(t *testing.T) {
 	for _, spec := range []string{
 		"10/60s", "24/24h,frames=24", "5/90s,name=burst", "24/24h,name=daily,frames=24", "5/1s,algorithm=fixed", "5/1s,soft=0.5",
 		"10/60s,on_outage=deny", "10/60s,on_outage=memory", "10/60s,frames=6,soft=0.9,on_outage=deny",
+		"10/10m,strict", "10/60s,name=contract,frames=6,strict,lease_wait=100ms", "10/60s,frames=1,strict",
 	} {
 		t.Run(spec, func(t *testing.T) {
 			l, err := parseLimit(spec)
@@ -76,6 +87,11 @@ func TestLimitsAreShownAsTheyAreGiven(t *testing.T) {
 	usual := adminapi.Limit{Name: "per-minute", Requests: 1, Window: "60s", Frames: 1, Algorithm: "sliding", SoftRatio: 0.8, OnOutage: "share"}
 	if got := showLimits([]adminapi.Limit{usual}); got != "1/60s" {
 		t.Errorf("the usual is not left out: %s", got)
+	}
+	strictly := ratelimit.NewLimit("per-7s", 1, 7*time.Second)
+	strictly.MakeStrict()
+	if got := showLimits([]adminapi.Limit{adminapi.ShowLimit(strictly)}); got != "1/7s,strict" {
+		t.Errorf("the usual of a strict limit is not left out: %s", got)
 	}
 }
 
@@ -105,6 +121,8 @@ func TestDifferences(t *testing.T) {
 		{`{"user":[{"requests":5,"window":"60s"}]}`, `{"user":[{"requests":5,"window":"60s","frames":1,"algorithm":"sliding","soft_ratio":0.8,"on_outage":"share"}]}`, "-"},
 		{`{"user":[{"requests":5,"window":"60s","on_outage":"share"}]}`, `{"user":[{"requests":5,"window":"60s","on_outage":"deny"}]}`, "user 5/60s -> 5/60s,on_outage=deny"},
 		{`{"user":[{"requests":5,"window":"60s","name":"per-minute"}]}`, `{"user":[{"requests":5,"window":"60s","name":"burst"}]}`, "user 5/60s -> 5/60s,name=burst"},
+		{`{"user":[{"requests":5,"window":"60s","strict":true}]}`, `{"user":[{"requests":5,"window":"60s","frames":60,"algorithm":"sliding","soft_ratio":0.8,"on_outage":"deny","strict":true,"lease_wait":"50ms"}]}`, "-"},
+		{`{"user":[{"requests":5,"window":"60s"}]}`, `{"user":[{"requests":5,"window":"60s","strict":true,"lease_wait":"100ms"}]}`, "user 5/60s -> 5/60s,strict,lease_wait=100ms"},
 		{`null`, `{"user":[{"requests":5,"window":"1m30s","name":"per-90s"}]}`, "user 5/1m30s"},
 		{`{"user":[1,"a"]}`, `{"user":[2]}`, "user 1 a -> 2"},
 		{`{"canary_percent":100}`, `{"canary_percent":100}`, "-"},

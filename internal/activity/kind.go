@@ -42,17 +42,17 @@ type Peak struct {
 // SameShape reports whether two limits count in the same way, so that a count under one
 // can be compared with the other.
 func SameShape(a, b ratelimit.Limit) bool {
-	return a.Window == b.Window && a.Frames == b.Frames && a.Algorithm == b.Algorithm
+	return a.Window == b.Window && a.Frames == b.Frames && a.Algorithm == b.Algorithm && a.Strict == b.Strict
 }
 
 // sameCount reports whether two limits deny the same requests while counts are shared. A
-// different on_outage is no reason to discard what was counted.
+// different on_outage or lease_wait is no reason to discard what was counted.
 func sameCount(a, b ratelimit.Limit) bool {
-	a.OnOutage = b.OnOutage
+	a.OnOutage, a.LeaseWait = b.OnOutage, b.LeaseWait
 	return a == b
 }
 
-// Under reports whether k was counted under these limits, regardless of their on_outage.
+// Under reports whether k was counted under these limits, regardless of their on_outage and lease_wait.
 func (k KindReport) Under(limits []ratelimit.Limit) bool {
 	return slices.EqualFunc(k.Limits, limits, func(p Peak, l ratelimit.Limit) bool { return sameCount(p.Limit, l) })
 }

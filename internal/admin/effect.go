@@ -116,7 +116,7 @@ func severity(ls *ratelimit.Limits) (most int) {
 // equalLimits reports whether two lists deny the same requests while counts are shared.
 func equalLimits(a, b *ratelimit.Limits) bool {
 	return slices.EqualFunc(a.All(), b.All(), func(a, b ratelimit.Limit) bool {
-		a.OnOutage = b.OnOutage
+		a.OnOutage, a.LeaseWait = b.OnOutage, b.LeaseWait
 		return a == b
 	})
 }

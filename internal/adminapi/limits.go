@@ -10,8 +10,8 @@ import (
 // Prefix is the path below which the API is served.
 const Prefix = "/admin/v1"
 
-// Limit is a limit. The server always sends all fields; a client may leave out those
-// that have a default.
+// Limit is a limit. The server always sends all fields, the last two for strict limits only;
+// a client may leave out those that have a default.
 type Limit struct {
 	Name      string  `json:"name,omitempty"`
 	Requests  int64   `json:"requests"`
@@ -20,11 +20,19 @@ type Limit struct {
 	Algorithm string  `json:"algorithm,omitempty"`
 	SoftRatio float64 `json:"soft_ratio,omitempty"`
 	OnOutage  string  `json:"on_outage,omitempty"`
+	Strict    bool    `json:"strict,omitempty"`
+	LeaseWait string  `json:"lease_wait,omitempty"`
 }
 
 // ShowLimit returns l as the API shows it.
 func ShowLimit(l ratelimit.Limit) Limit {
-	return Limit{l.Name, l.Requests, ShowWindow(l.Window), int64(l.Frames), string(l.Algorithm), l.SoftRatio, string(l.OnOutage)}
+	shown := Limit{
+		l.Name, l.Requests, ShowWindow(l.Window), int64(l.Frames), string(l.Algorithm), l.SoftRatio, string(l.OnOutage), l.Strict, "",
+	}
+	if l.Strict {
+		shown.LeaseWait = l.LeaseWait.String()
+	}
+	return shown
 }
 
 // ShowLimits returns a list as the API shows it. It keeps nil: no list is not an empty

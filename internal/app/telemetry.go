@@ -161,6 +161,9 @@ func (t *telemetry) decided(ctx context.Context, d grants.Decided) {
 	if d.Decision.Outage {
 		t.OutageDecision(d.ClientID, withoutReuse(d.Decision.Outcome).String())
 	}
+	if d.Waited > 0 {
+		t.LeaseWait(withoutReuse(d.Decision.Outcome).String(), d.Waited)
+	}
 	if d.Decision.Soft && withoutReuse(d.Decision.Outcome) != ratelimit.Denied {
 		t.SoftWarning(d.ClientID, grant)
 	}

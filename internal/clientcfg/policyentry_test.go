@@ -119,13 +119,31 @@ func TestStoredValuesAreChecked(t *testing.T) {
 	check.Equal(t, "it is set", set, true)
 }
 
+// TestStoredStrictLimit: it is read as it was written, and by hand only what it needs must be.
+func TestStoredStrictLimit(t *testing.T) {
+	want := ratelimit.NewLimit("contract", 10, 10*time.Minute)
+	want.MakeStrict()
+	want.LeaseWait = 100 * time.Millisecond
+	written := did(t)(clientcfg.ChangePolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Client: []ratelimit.Limit{want}}}))
+	for _, c := range []clientcfg.Change{
+		written, stored("policies/shop", `{"client":[{"name":"contract","requests":10,"window":"10m","strict":true,"lease_wait":"100ms"}]}`),
+	} {
+		p, err := after(t, c)
+		requireError(t, err, "")
+		check.Equal(t, "limits", p.For("shop").Client.All(), []ratelimit.Limit{want})
+	}
+	_, err := after(t, stored("policies/shop", `{"client":[{"name":"a","strict":true,"on_outage":"share"}]}`))
+	requireError(t, err, "clients.shop.client[0].on_outage")
+}
+
 // TestTheLongestPolicy: whatever is valid is not too long.
 func TestTheLongestPolicy(t *testing.T) {
 	longest := make([]ratelimit.Limit, ratelimit.MaxLimits)
 	for i := range longest {
 		longest[i] = ratelimit.Limit{
 			Name: strings.Repeat(string(rune('a'+i)), ratelimit.MaxNameSize), Requests: ratelimit.MaxRequests, Window: ratelimit.MaxWindow - 7*time.Millisecond,
-			Frames: 1, Algorithm: ratelimit.Weighted, SoftRatio: 0.12345678901234568, OnOutage: ratelimit.Memory,
+			Frames: 1, Algorithm: ratelimit.Sliding, SoftRatio: 0.12345678901234568, OnOutage: ratelimit.Deny,
+			Strict: true, LeaseWait: ratelimit.MaxLeaseWait - 1,
 		}
 	}
 	policy := clientcfg.ClientPolicy{

@@ -17,6 +17,17 @@ const (
 	maxRate  = 0.05
 )
 
+// Bounds of [Clock.Uncertainty].
+const (
+	// resolution is that of the readings of a store.
+	resolution = time.Millisecond
+	// driftPart is one part in so many by which monotonic time may drift: 500 ppm, which is what
+	// kernels slew a clock by at most.
+	driftPart = 2000
+	// Unknown is the uncertainty of a clock that is not the store's.
+	Unknown = time.Duration(1<<63 - 1)
+)
+
 // Clock keeps process time. It is safe for concurrent use.
 type Clock struct {
 	wall func() time.Time
@@ -26,6 +37,15 @@ type Clock struct {
 	// hadStore is whether process time was ever set by the store. Before that it is the wall
 	// clock's, so the two do not count as two clocks.
 	hadStore bool
+	measured measure // the most exact of the latest readings that process time follows
+}
+
+// measure is how process time compared with a reading of the store's clock.
+type measure struct {
+	base    time.Time     // when it was taken; has a monotonic reading; zero: there is none
+	process time.Time     // process time then
+	ahead   time.Duration // by how much the store was ahead of it
+	err     time.Duration
 }
 
 // line is process time as a function of monotonic time.
@@ -35,9 +55,10 @@ type line struct {
 	rate float64   // how much faster than monotonic time
 }
 
-// after returns process time at an elapsed time after base.
+// after returns process time at an elapsed time after base. Slewing ends after slewTime: whatever
+// was to be corrected is by then, and is not passed if no further reading comes.
 func (l *line) after(elapsed time.Duration) time.Time {
-	return l.at.Add(elapsed + time.Duration(float64(elapsed)*l.rate))
+	return l.at.Add(elapsed + time.Duration(float64(min(elapsed, slewTime))*l.rate))
 }
 
 // New returns a clock with the time of the wall clock, until [Clock.Begin] sets it. A nil wall
@@ -114,9 +135,45 @@ func (c *Clock) Begin(store *Reading, peers []time.Time) State {
 		}
 		c.line.Store(&line{base: time.Now(), at: now.Round(0)})
 		c.hadStore = true
+		c.follow(store, now, false)
 	}
 	c.last = c.compare(store)
 	return c.last
+}
+
+// follow records a reading if process time is set or slewed to it. One that only confirms process
+// time, and is less exact than an earlier one, changes nothing. If process time was set to another
+// time, nothing is known of how it compares with the store's.
+func (c *Clock) follow(store *Reading, target time.Time, confirmed bool) {
+	if !target.Equal(store.Time) {
+		c.measured = measure{}
+		return
+	}
+	now := c.Now()
+	m := measure{base: time.Now(), process: now, ahead: store.Time.Sub(now), err: store.Error + resolution}
+	if !confirmed || m.ahead.Abs()+m.err < c.uncertainty() {
+		c.measured = m
+	}
+}
+
+// Uncertainty returns how far process time may be off the store's: by the error of the latest
+// reading that it follows, what is not slewed yet, and what clocks drift by. It is [Unknown] if
+// process time is not that of the store. A store that is not followed, because it stands alone, is
+// taken to be wrong, not process time.
+func (c *Clock) Uncertainty() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.uncertainty()
+}
+
+func (c *Clock) uncertainty() time.Duration {
+	m := &c.measured
+	if m.base.IsZero() {
+		return Unknown
+	}
+	passed := time.Since(m.base)
+	slewed := c.Now().Sub(m.process) - passed
+	return (m.ahead - slewed).Abs() + m.err + passed/driftPart
 }
 
 // Adjust compares the clocks, slews or steps process time as the package documentation has it, and
@@ -142,6 +199,9 @@ func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 		c.setLine(0, 0)
 	default:
 		c.setLine(0, min(max(float64(ahead)/float64(slewTime), -maxRate), maxRate))
+	}
+	if !target.Equal(now) || target.Equal(store.Time) { // otherwise process time goes on as before
+		c.follow(store, target, ahead.Abs() <= store.Error)
 	}
 	c.last = st
 	return st

@@ -14,6 +14,10 @@
 // Two clocks agree if they differ by at most [Tolerance]. So a wall clock that is set, or a store
 // that suddenly returns a wrong time, changes nothing.
 //
+// [Clock.Uncertainty] bounds how far process time may be off the store's, for strict limits: half of
+// the round trip of the most exact reading, what is not slewed yet, and what clocks drift by. It does
+// not cover a machine that was suspended, until the clocks are compared again.
+//
 // # One resumed machine, worked through
 //
 // A virtual machine is suspended for ten minutes at 12:00:00. Monotonic time stands still

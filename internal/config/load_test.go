@@ -75,6 +75,9 @@ func TestLoadCompleteFile(t *testing.T) {
 		Name: "per-second", Requests: 2, Window: time.Second,
 		Frames: 1, Algorithm: "fixed", SoftRatio: 0.8, OnOutage: "deny",
 	}
+	contract := ratelimit.NewLimit("contract", 10, 10*time.Minute)
+	contract.MakeStrict()
+	contract.LeaseWait = 100 * time.Millisecond
 	ten := minute
 	ten.Requests, ten.Frames = 10, 1
 	checks := []struct {
@@ -92,6 +95,7 @@ func TestLoadCompleteFile(t *testing.T) {
 			"a client with dots", got.RateLimit.Clients["shop.example.com"],
 			ratelimit.Policy{Mode: "enforce", OverLimit: "reuse", HideHeaders: true, User: []ratelimit.Limit{ten, second}},
 		},
+		{"strict", got.RateLimit.Clients["payments"], ratelimit.Policy{Client: []ratelimit.Limit{contract}}},
 		{"alias", got.RateLimit.Clients["like-everybody"], ratelimit.Policy{User: []ratelimit.Limit{minute}}},
 	}
 	for _, c := range checks {

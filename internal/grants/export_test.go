@@ -53,28 +53,11 @@ func LockedBySweep() (locked, shards int) {
 	return locked, len(l.shards)
 }
 
-// HoldTurns holds all turns, shared, as requests do that are denied, until release is called.
-func (s *Service) HoldTurns() (release func()) {
+// HoldTurns has requests for other tokens under way in all turns.
+func (s *Service) HoldTurns() {
 	for i := range s.last.enforced.turns {
-		s.last.enforced.turns[i].RLock()
+		s.last.enforced.turns[i].begin(&reuse{})
 	}
-	return func() {
-		for i := range s.last.enforced.turns {
-			s.last.enforced.turns[i].RUnlock()
-		}
-	}
-}
-
-// SomebodyWaits reports whether a request that was denied waits for the token of another.
-func (s *Service) SomebodyWaits() bool {
-	for i := range s.last.enforced.turns {
-		t := &s.last.enforced.turns[i]
-		if !t.TryRLock() {
-			return true
-		}
-		t.RUnlock()
-	}
-	return false
 }
 
 // LastTokensRoom returns the room for the tokens of a client that had most of its tokens revoked.

@@ -14,6 +14,7 @@ type Decided struct {
 	Username string // empty for the client itself
 	Grant    clientcfg.Grant
 	Decision ratelimit.Decision
+	Waited   time.Duration // for permits of a strict limit
 	// CandidateAsked is set if the request was also counted against limits that are tried out.
 	// CandidateDenies is set if they would have denied it, CandidateReuses if the client would have got its
 	// last token again instead, and then CandidateLimit is the name of the limit that it is over.
@@ -24,8 +25,9 @@ type Decided struct {
 }
 
 // admit asks the limiter for one token. The client is proven and the user is known, so the key is
-// theirs alone. The clock is read again, because look may have taken long. Over the limit the client may
-// get its last token again: then x.reuse has it. The caller calls endTurn.
+// theirs alone. The clock is read again, because look may have taken long. Under a strict limit the request
+// may wait for permits. Over the limit the client may get its last token again: then x.reuse has it. The
+// caller calls endTurn.
 func (s *Service) admit(ctx context.Context, x *issuance) (RateLimit, error) {
 	if s.opts.Counters == nil {
 		return RateLimit{}, nil
@@ -33,9 +35,10 @@ func (s *Service) admit(ctx context.Context, x *issuance) (RateLimit, error) {
 	now, policies := s.opts.Clock(), s.opts.Policies()
 	effective := policies.For(x.client.ID)
 	s.beginReuse(x, effective)
-	d := s.opts.Counters.Take(now, x.quota(), effective, 1)
-	s.reuseInstead(x, &d)
-	return s.decided(ctx, now, policies, x, &d)
+	d, waited := s.opts.Counters.Await(ctx, now, x.quota(), effective, 1)
+	x.waited = waited
+	s.reuseInstead(ctx, x, &d)
+	return s.decided(ctx, now.Add(waited), policies, x, &d)
 }
 
 // deniedAlready denies a request whose quota is used up before its password is hashed: a client
@@ -63,7 +66,7 @@ func (x *issuance) quota() ratelimit.Key {
 // decided passes the decision to the observer and turns it into an answer.
 func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcfg.PolicySnapshot, x *issuance, d *ratelimit.Decision) (fields RateLimit, err error) {
 	if s.opts.Observe != nil {
-		decided := Decided{ClientID: x.client.ID, Username: s.countedName(now, x, d), Grant: x.grant, Decision: *d}
+		decided := Decided{ClientID: x.client.ID, Username: s.countedName(now, x, d), Grant: x.grant, Decision: *d, Waited: x.waited}
 		s.tryCandidate(now, policies, x, &decided)
 		s.opts.Observe(ctx, decided)
 	}

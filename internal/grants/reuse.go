@@ -1,8 +1,8 @@
 package grants
 
 import (
+	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"oauth-server/internal/clientcfg"
@@ -13,23 +13,61 @@ import (
 // it got last for the same.
 //
 // Requests for the same may be under way at once, and one that is denied must find the token that another,
-// admitted before it, is about to issue. So each holds its turn, shared, from before it is decided until
-// it has issued its token or was denied. One that was denied and finds no token while others may issue one
-// takes the turn for itself once, which waits for those before it: for the time that a signature takes.
+// admitted before it, is about to issue. So each is noted from before it is decided until it has issued its
+// token or was denied. One that was denied and finds no token waits for those before it, one after the other,
+// until there is a token: for the time that a signature takes, and where they wait for permits of a strict
+// limit, for that time too. Nobody else waits for it.
 type reuse struct {
 	in      *lastTokens
 	id      tokenSet
-	enforce bool      // the token itself is handed out
-	keeps   bool      // the token that is issued becomes the last one
-	turn    *turn     // held, shared; nil: no more
-	denied  bool      // and so not among those of the turn that may issue a token
-	again   lastToken // to be handed out, if the outcome is Reused
+	enforce bool          // the token itself is handed out
+	keeps   bool          // the token that is issued becomes the last one
+	number  int64         // of the requests of its turns, in the order in which they came
+	done    chan struct{} // closed once it has issued its token or was denied
+	again   lastToken     // to be handed out, if the outcome is Reused
 }
 
-// turn is held by requests for the same.
-type turn struct {
-	sync.RWMutex
-	mayIssue atomic.Int64 // requests that hold it and were not denied
+// turns are the requests under way that may issue a token. Those for the same are in the same turns.
+type turns struct {
+	mu       sync.Mutex
+	numbered int64
+	under    map[*reuse]struct{} // way
+}
+
+// begin notes a request.
+func (t *turns) begin(r *reuse) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.under == nil {
+		t.under = map[*reuse]struct{}{}
+	}
+	t.numbered++
+	r.number, r.done = t.numbered, make(chan struct{})
+	t.under[r] = struct{}{}
+}
+
+// end lets those go on that wait for the token of a request, and returns the number of the last one that has
+// come before that.
+func (t *turns) end(r *reuse) (last int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, is := t.under[r]; is {
+		delete(t.under, r)
+		close(r.done)
+	}
+	return t.numbered
+}
+
+// other returns a request for the same that has come up to that number; nil if there is none.
+func (t *turns) other(r *reuse, last int64) *reuse {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for o := range t.under {
+		if o.id == r.id && o.number <= last {
+			return o
+		}
+	}
+	return nil
 }
 
 // beginReuse begins the part of over_limit: reuse in the request, if the client has it. The caller
@@ -40,32 +78,20 @@ func (s *Service) beginReuse(x *issuance, e *ratelimit.Effective) {
 	}
 	in := s.last.in(e.Mode)
 	id := in.set(x.client.ID, x.client, x.credential, x.scopes, time.Time{})
-	x.reuse = &reuse{in: in, id: id, enforce: e.Mode == ratelimit.Enforce, turn: in.turn(id)}
-	x.reuse.turn.RLock()
-	x.reuse.turn.mayIssue.Add(1)
+	x.reuse = &reuse{in: in, id: id, enforce: e.Mode == ratelimit.Enforce}
+	in.turnsOf(id).begin(x.reuse)
 }
 
 // endTurn lets those go on who wait for the token of this request.
 func (x *issuance) endTurn() {
-	if x.reuse != nil && x.reuse.turn != nil {
-		x.reuse.deny()
-		x.reuse.turn.RUnlock()
-		x.reuse.turn = nil
+	if r := x.reuse; r != nil {
+		r.in.turnsOf(r.id).end(r)
 	}
-}
-
-// deny takes the request from those that may issue a token, and reports whether there are others.
-func (r *reuse) deny() (others bool) {
-	if !r.denied {
-		r.denied = true
-		return r.turn.mayIssue.Add(-1) > 0
-	}
-	return r.turn.mayIssue.Load() > 0
 }
 
 // reuseInstead changes the outcome of a request that is over the limit if there is a token to be handed
 // out again, or would be in dry-run.
-func (s *Service) reuseInstead(x *issuance, d *ratelimit.Decision) {
+func (s *Service) reuseInstead(ctx context.Context, x *issuance, d *ratelimit.Decision) {
 	r := x.reuse
 	if r == nil {
 		return
@@ -75,13 +101,19 @@ func (s *Service) reuseInstead(x *issuance, d *ratelimit.Decision) {
 	if d.Outcome != ratelimit.Denied && d.Outcome != ratelimit.WouldDeny {
 		return
 	}
-	turn, others := r.turn, r.deny()
-	found := s.findAgain(x) // after deny: who is not among the others has kept its token
-	x.endTurn()
-	if !found && others {
-		turn.Lock() // once those before this one have issued their tokens
+	turns := r.in.turnsOf(r.id)
+	last := turns.end(r)
+	found := s.findAgain(x) // who has ended before that has kept its token
+	for !found && ctx.Err() == nil {
+		before := turns.other(r, last)
+		if before == nil {
+			break
+		}
+		select {
+		case <-before.done:
+		case <-ctx.Done():
+		}
 		found = s.findAgain(x)
-		turn.Unlock()
 	}
 	if found {
 		d.Outcome, d.RetryAfter = ratelimit.Reused, 0

@@ -2,9 +2,9 @@ package grants_test
 
 import (
 	"context"
-	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oauth-server/internal/check"
@@ -233,46 +233,63 @@ func TestReuseFindsTokensUnderWay(t *testing.T) {
 	}
 }
 
-// signerThatWaits begins, and signs once it may.
+// signerThatWaits signs once it may.
 type signerThatWaits struct {
 	grants.Signer
-	begun chan struct{}
-	may   func() bool
+	sign chan struct{}
 }
 
 func (s *signerThatWaits) Sign(c keys.Claims) (string, error) {
-	close(s.begun)
-	for !s.may() {
-		runtime.Gosched()
-	}
+	<-s.sign
 	return s.Signer.Sign(c)
 }
 
-// TestReuseWaitsForTheAdmitted: a request that was denied because of another waits for the token of that.
+// TestReuseWaitsForTheAdmitted: a request that was denied because of another waits for the token of that,
+// unless its client hangs up.
 func TestReuseWaitsForTheAdmitted(t *testing.T) {
-	w, _ := reuseWorld(t, policy("shop", ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("l", 1, time.Hour)}}))
-	var answered atomic.Bool
-	signer := &signerThatWaits{Signer: w.ring, begun: make(chan struct{})}
-	w.reopen(func(o *grants.Options) { o.Signer, o.Observe = signer, nil })
-	signer.may = func() bool { return w.service.SomebodyWaits() || answered.Load() }
-	admitted := make(chan string)
-	go func() {
-		answer, _ := w.token("shop", clientCredentials)
-		admitted <- answer.AccessToken
-	}()
-	<-signer.begun
-	answer, err := w.token("shop", clientCredentials)
-	answered.Store(true)
-	check.Equal(t, "token", answer.AccessToken, <-admitted)
-	check.OK(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := reuseWorld(t, policy("shop", ratelimit.Policy{Client: []ratelimit.Limit{ratelimit.NewLimit("l", 1, time.Hour)}}))
+		signer := &signerThatWaits{Signer: w.ring, sign: make(chan struct{})}
+		w.reopen(func(o *grants.Options) { o.Signer, o.Observe = signer, nil })
+		admitted := w.asking(t.Context())
+		again := w.asking(t.Context())
+		ctx, hangUp := context.WithCancel(t.Context())
+		gone := w.asking(ctx)
+		check.Equal(t, "answered", admitted.answered || again.answered || gone.answered, false)
+		hangUp()
+		synctest.Wait()
+		_ = as[*grants.LimitedError](t, gone.err)
+		check.Equal(t, "answered", again.answered, false)
+		close(signer.sign)
+		synctest.Wait()
+		check.OK(t, again.err)
+		check.Equal(t, "token", again.token, admitted.token)
+	})
 }
 
-// TestReuseDenialsDoNotWait: without an admitted request under way, a denied one waits for nobody. Otherwise
-// this test does not end.
+// asked is a request of a token for client_credentials, in a goroutine.
+type asked struct {
+	token    string
+	err      error
+	answered bool
+}
+
+func (w *world) asking(ctx context.Context) *asked {
+	a := &asked{}
+	go func() {
+		answer, err := w.service.Token(ctx, grants.TokenRequest{Credentials: w.credentials("shop"), GrantType: "client_credentials"})
+		a.token, a.err, a.answered = answer.AccessToken, err, true
+	}()
+	synctest.Wait()
+	return a
+}
+
+// TestReuseDenialsDoNotWait: a denied request waits for none that is not for the same. Otherwise this test
+// does not end.
 func TestReuseDenialsDoNotWait(t *testing.T) {
 	w, _ := reuseWorld(t)
 	w.exhausted(scoped("read"))
-	defer w.service.HoldTurns()()
+	w.service.HoldTurns()
 	if w.limited("shop", scoped("write")) == nil {
 		t.Fatal("got a token of another scope")
 	}

@@ -40,6 +40,11 @@ var (
 		[]string{"client_id", "outcome"},
 		"Decisions of those that a limit's on_outage made, share or deny, because the count could not be shared: allowed, denied, would_deny (dry-run); the last two also where the last token was the answer.",
 	}
+	leaseWaitInfo = Info{
+		"oauth_ratelimit_lease_wait_seconds", Histogram,
+		[]string{"outcome"},
+		"Time that requests waited for permits of a strict limit, of those that waited: allowed, or denied (no permits in time, over the limit meanwhile, or cancelled). Native and classic buckets.",
+	}
 	softWarningsInfo = Info{
 		"oauth_ratelimit_soft_warnings_total", Counter,
 		[]string{"client_id", "grant_type"},
@@ -294,7 +299,7 @@ type Section struct {
 func Sections() []Section {
 	return []Section{
 		{"Rate limits", []Info{
-			decisionsInfo, outageInfo, outageDecisionsInfo, softWarningsInfo, issuedInfo, wastedInfo, usageInfo, limitInfo, limitWindowInfo,
+			decisionsInfo, outageInfo, outageDecisionsInfo, leaseWaitInfo, softWarningsInfo, issuedInfo, wastedInfo, usageInfo, limitInfo, limitWindowInfo,
 			defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo,
 			countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, labelledInfo,
 		}},

@@ -25,6 +25,11 @@ func (m *Metrics) OutageDecision(clientID, outcome string) {
 	}
 }
 
+// LeaseWait counts a request that waited for permits of a strict limit. The outcome is [Allowed] or [Denied].
+func (m *Metrics) LeaseWait(outcome string, waited time.Duration) {
+	m.leaseWait.WithLabelValues(outcomeNames[indexOf(outcomeNames[:], outcome)]).Observe(waited.Seconds())
+}
+
 // SoftWarning counts a request let through above the soft ratio of a limit.
 func (m *Metrics) SoftWarning(clientID, grantType string) {
 	m.clients.of(clientID).soft[indexOf(grantNames[:], grantType)].Add(1)

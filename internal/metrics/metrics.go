@@ -37,6 +37,7 @@ type Metrics struct {
 
 	policies atomic.Pointer[func() PolicySnapshot] // nil: not known
 
+	leaseWait  *prometheus.HistogramVec
 	requests   *prometheus.HistogramVec
 	inFlight   prometheus.Gauge
 	dbCalls    *prometheus.HistogramVec
@@ -67,6 +68,7 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		clients: newClients(o.MaxClients),
 		pull:    newPullCollector(),
 
+		leaseWait:  b.histogramVec(leaseWaitInfo, waitBuckets, true),
 		requests:   b.histogramVec(requestsInfo, latencyBuckets, true),
 		inFlight:   b.gauge(inFlightInfo),
 		dbCalls:    b.histogramVec(dbCallsInfo, callBuckets, false),

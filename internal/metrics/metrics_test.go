@@ -47,6 +47,7 @@ func exercise(m *metrics.Metrics) {
 	m.WatchConfigFile(func() metrics.ConfigFile { return metrics.ConfigFile{Limits: "00000000000000ff"} })
 	m.WatchConfigs(func() []metrics.Config { return []metrics.Config{{Name: "clients", Revision: 4}} })
 	m.Decision("shop", "client_credentials", metrics.Denied)
+	m.LeaseWait(metrics.Allowed, 20*time.Millisecond)
 	m.SoftWarning("shop", "client_credentials")
 	m.Issued("shop", "client_credentials", true)
 	m.Usage("shop", 0.9)

@@ -22,7 +22,7 @@ func (s *shard) carry(num uint32, at, n int64) {
 
 // carriedIn returns what a counter carries, by frame, the newest first, and drops what is too old
 // to matter.
-func (s *shard) carriedIn(num uint32, r *rule) (in [MaxFrames + 1]int64) {
+func (s *shard) carriedIn(num uint32, r *rule) (in [maxSlots]int64) {
 	h := s.hotOf(num)
 	if !h.flags.has(carried) {
 		return in

@@ -41,6 +41,7 @@ func (ls *Limits) sameDocuments(other *Limits) bool {
 
 // adopt puts the counters of a key under other limits with the same names.
 func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
+	s.abandon(first)
 	ls.chains.Add(1)
 	defer was.chains.Add(-1)
 	nums, n := s.chainOf(first)
@@ -60,12 +61,15 @@ func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
 // has changed.
 func (s *shard) inherit(num uint32, r *rule, old uint32, was *rule, ms int64) {
 	s.advance(old, was, ms)
-	moved, reframed := was.doc != r.doc, was.frame != r.frame || was.Frames != r.Frames
+	if was.Strict {
+		s.forgoLease(old, was)
+	}
+	moved, reframed := was.doc != r.doc, !was.sameFrames(r)
 	from := s.slots(s.hotOf(old), was)
 	mine := s.mine(old, was)
 	s.hotOf(num).start = s.hotOf(old).start
 	if reframed {
-		s.hotOf(num).start = r.align(ms)
+		s.hotOf(num).start = r.newest(ms)
 	}
 	for j := range from {
 		slot, own, at := from[j], mine[j], endOf(s.hotOf(old).start-int64(j)*was.frame, was.frame, ms)
@@ -108,15 +112,18 @@ func endOf(start, length, ms int64) int64 {
 
 // reframe moves the counts of a counter to the frames of another rule.
 func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
-	if was.frame == r.frame && was.Frames == r.Frames {
+	if was.sameFrames(r) {
 		return
 	}
 	s.advance(num, was, ms)
+	if was.Strict {
+		s.forgoLease(num, was)
+	}
 	h := s.hotOf(num)
-	var slots [MaxFrames + 1]slot
+	var slots [maxSlots]slot
 	n := copy(slots[:], s.slots(h, was))
 	start := h.start
-	if was.Frames > 1 {
+	if was.isFar() {
 		s.farOf(was.frames()).release(h.near[0].known)
 	}
 	h.near, s.coldOf(num).mine = [2]slot{}, [2]uint32{}
@@ -124,10 +131,10 @@ func (s *shard) reframe(num uint32, was, r *rule, ms int64) {
 	if h.extra != 0 {
 		s.extras[h.extra].frames, s.extras[h.extra].writers = observation{}, observation{}
 	}
-	if r.Frames > 1 {
+	if r.isFar() {
 		h.near[0].known = s.farOf(r.frames()).alloc()
 	}
-	h.start = r.align(ms)
+	h.start = r.newest(ms)
 	for j := range n {
 		// mine starts at 0: the process that converts the document may put what this one has
 		// written into another frame.

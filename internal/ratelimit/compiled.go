@@ -244,19 +244,20 @@ func (o *own) merge(c *common, clientID string) *merged {
 	if !ok {
 		t = noTier
 	}
-	m := &merged{under: c, Effective: Effective{
+	all := Effective{
 		User: cmp.Or(o.user, t.user, c.user), Client: cmp.Or(o.client, t.client, c.client),
 		Trusted: o.Trusted, OverLimit: c.overLimit(o.OverLimit, t.OverLimit), HideHeaders: o.HideHeaders || t.HideHeaders || c.Default.HideHeaders,
 		Tier: t.name, overrides: o.overrides,
-	}}
+	}
+	m := &merged{under: c}
 	mode := cmp.Or(o.Mode, t.Mode)
 	if !o.shared {
-		m.Mode = c.mode(mode, c.inCanary(clientID))
+		m.Effective = *all.with(c.mode(mode, c.inCanary(clientID)))
 		return m
 	}
-	m.Mode = c.mode(mode, true)
+	m.Effective = *all.with(c.mode(mode, true))
 	if outside := c.mode(mode, false); outside != m.Mode {
-		m.outside = m.with(outside)
+		m.outside = all.with(outside)
 	}
 	return m
 }
@@ -272,8 +273,12 @@ func (e *Effective) Reuses() bool {
 	return e.OverLimit == OverLimitReuse && !e.Trusted && e.Mode != Off
 }
 
+// with returns what applies in the mode; e has the lists that are to be enforced.
 func (e Effective) with(m Mode) *Effective {
 	e.Mode = m
+	if m == DryRun {
+		e.User, e.Client = e.User.forDryRun(), e.Client.forDryRun()
+	}
 	return &e
 }
 

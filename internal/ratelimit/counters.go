@@ -41,6 +41,7 @@ type totals struct {
 	hashKey hashKey
 	outage  outage
 	maxKeys int64
+	leasing leasing
 	_       [64]byte
 
 	keys, evicted, overflowed, expired atomic.Int64
@@ -67,6 +68,7 @@ func NewCounters(maxKeys int) *Counters {
 	c := &Counters{shift: 64 - bits.Len(uint(n-1)), shards: make([]shard, n)}
 	c.all.hashKey, c.all.maxKeys = newHashKey(), int64(maxKeys)
 	c.all.outage.instances.Store(1)
+	c.all.leasing.trip.Store(minSpacing)
 	c.queue.init(n)
 	for i := range c.shards {
 		c.shards[i].all, c.shards[i].number = &c.all, uint32(i)
@@ -122,8 +124,8 @@ func (s *slot) count(n int64) {
 // advance shifts the frames of a counter if a new one has begun by ms. A time before the newest
 // frame changes nothing.
 func (s *shard) advance(num uint32, r *rule, ms int64) {
-	if h := s.hotOf(num); ms-h.start >= r.frame {
-		s.shift(num, r, r.align(ms))
+	if h := s.hotOf(num); ms+r.lead-h.start >= r.frame {
+		s.shift(num, r, r.newest(ms))
 	}
 }
 
@@ -133,6 +135,9 @@ func (s *shard) shift(num uint32, r *rule, start int64) {
 	h := s.hotOf(num)
 	slots, mine := s.slots(h, r), s.mine(num, r)
 	n := int(min((start-h.start)/r.frame, int64(len(slots))))
+	if r.Strict && n > 0 {
+		s.shiftLease(num, slots, n)
+	}
 	for _, old := range slots[len(slots)-n:] {
 		if lost := int64(old.pending) + int64(old.unclaimed); lost > 0 {
 			s.all.expired.Add(lost)
@@ -155,6 +160,10 @@ func (s *shard) frames(num uint32, r *rule) (f frames) {
 func (s *shard) fill(f *frames, num uint32, r *rule) {
 	h := s.hotOf(num)
 	f.slots, f.start, f.instances = s.slots(h, r), h.start, 1
+	if r.Strict {
+		f.sumStrict()
+		return
+	}
 	f.sum()
 }
 

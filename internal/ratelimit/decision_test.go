@@ -64,7 +64,7 @@ func TestHeaders(t *testing.T) {
 // TestFieldNames: every name comes from the table, for each draft.
 func TestFieldNames(t *testing.T) {
 	limits := []Limit{NewLimit("client-user", 2, time.Minute), NewLimit("burst", 5, 1500*time.Millisecond)}
-	rules := compile(limits).rules
+	rules := compile(limits, false).rules
 	for _, tt := range []struct {
 		draft         draft
 		policy, limit string
@@ -156,7 +156,7 @@ func stall(c *Counters) {
 
 // TestResetOfAnIdleKey: nothing used, nothing to wait for.
 func TestResetOfAnIdleKey(t *testing.T) {
-	c, k, eff := single(Limit{"w", 5, time.Minute, 1, Weighted, 1, Share})
+	c, k, eff := single(Limit{Name: "w", Requests: 5, Window: time.Minute, Frames: 1, Algorithm: Weighted, SoftRatio: 1, OnOutage: Share})
 	d := c.Take(at(60_000_000), k, eff, 1) // the weighted formula gives a frame's first moment no weight
 	_, limit := d.Headers()
 	mustEqual(t, "RateLimit", `"w";r=5;t=0`, limit)

@@ -23,7 +23,7 @@ func (c *Counters) Denies(now time.Time, k Key, e *Effective) (d Decision, denie
 		first = s.findOverflow(ls, h.place())
 	}
 	switch {
-	case first != 0 && s.hotOf(first).limits == ls.number && s.atLimit(first, ms):
+	case first != 0 && s.hotOf(first).limits == ls.number && s.atLimit(first, ms) && (!ls.strict || !s.lacking(first, ls, ms, 1, 0)):
 		s.decide(first, ls, ms, 1, &d)
 	case first == 0 && s.noRoom(ls, ms):
 		denyNoRoom(ls, &d)
@@ -42,7 +42,7 @@ func (s *shard) atLimit(first uint32, ms int64) bool {
 		r := &rules[i]
 		var f frames
 		var d Decision
-		if s.view(&f, num, r, ms, &d); !f.admits(r, 1) {
+		if s.view(&f, num, r, ms, &d); f.full(r, 1) {
 			return true
 		}
 		num = s.hotOf(num).next
@@ -64,18 +64,12 @@ func (c *Counters) Refund(now, admitted time.Time, k Key, e *Effective, n int64)
 	if first == 0 || s.hotOf(first).limits != ls.number || n < 1 {
 		return false
 	}
-	done := false
-	num := first
-	for i := range ls.rules {
-		r := &ls.rules[i]
-		s.advance(num, r, ms)
-		f := s.frames(num, r)
-		if j, there := r.index(f.start, millis(admitted)); there && f.slots[j].total(1) >= n {
-			f.slots[j].count(-n)
-			done = true
-		}
-		num = s.hotOf(num).next
+	at := millis(admitted)
+	nums, counters := s.chainOf(first)
+	for i := range counters {
+		s.advance(nums[i], &ls.rules[i], ms)
 	}
+	done := s.giveBack(first, ls, at, n)
 	if done && c.queue.attached && s.requeue(&c.queue, first, ls) {
 		c.queue.wake()
 	}

@@ -5,8 +5,9 @@
 // every key, a client and a user; [Counters.Take] decides and counts in one atomic step: with a
 // limit of L exactly L requests pass, whatever the number of goroutines.
 //
-// The package does no I/O, never waits and never reads a clock: the time is an argument. What other
-// processes counted arrives through [Sync], which internal/syncer uses. Every comparison that
+// The package does no I/O and never reads process time: the time is an argument. Decisions are made at
+// once, but for one: a request under a strict limit that lacks permits waits in [Counters.Await] for
+// at most the LeaseWait of the limit. What other processes counted arrives through [Sync], which internal/syncer uses. Every comparison that
 // decides is between integers, of milliseconds and requests, so an answer is exact and repeatable.
 //
 // # One request, worked through
@@ -22,6 +23,25 @@
 // Its RetryAfter is the time until the estimate is below 7, which is when less than 3 of the first
 // minute's 5 are still inside the window: 5 x s/60 < 3, where s < 36 is the number of seconds left
 // of that minute. That is from 12:01:24.001 on, 6.001 seconds away, and the Retry-After field is 7.
+//
+// # Strict limits
+//
+// A strict limit never admits more than its requests in any window, on all processes together,
+// whatever is lost or late. It admits from permits alone (lease.go). Three invariants make it so:
+//
+//   - A permit is counted before it is used. A write takes permits for one frame, on the condition that
+//     the document still has the version that had room for them (permits.go). Room is what all frames
+//     leave of which any part can be in one window with that frame; they count in full.
+//   - A permit is used in its frame or never: only while the present time, with all that it may be off
+//     the time of the store, is inside the frame. What is left is given back, or stays counted.
+//   - An outcome that is unknown counts as taken in the document, but the permits are not held until the
+//     document shows the write. One that the document can no longer take is void.
+//
+// So a fault makes a strict limit stricter, never looser: a killed process leaves its permits counted
+// until their frame has left every window. A limit of 10 in ten minutes has frames of 10 s; a process
+// with a request to admit takes one permit of the present frame, and admits when the write is
+// confirmed. Of a busier key it takes as many as it needs until the frame ends by its recent rate, but
+// at most the room that is left, divided by twice the number of processes.
 //
 // # A counter and its document
 //

@@ -48,12 +48,13 @@ type Document struct {
 
 // contents is what a document has for one counter, by frame.
 type contents struct {
-	counts  [MaxFrames + 1]int64 // by frame, the newest first
-	invalid [MaxFrames + 1]bool  // the document has an invalid count there: negative, or above MaxCount
-	mended  [MaxFrames + 1]int64 // what this process adds there instead; part of counts
-	foreign int                  // number of frames that are invalid or far in the future
-	future  []FrameCount         // frames that begin more than a window ahead
-	tooOld  []FrameCount         // frames too old to matter, even to a process whose clock is a frame behind
+	counts  [maxSlots]int64 // by frame, the newest first
+	invalid [maxSlots]bool  // the document has an invalid count there: negative, or above MaxCount
+	mended  [maxSlots]int64 // what this process adds there instead; part of counts
+	ahead   bool            // it has frames later than the newest, which count there
+	foreign int             // number of frames that are invalid or far in the future
+	future  []FrameCount    // frames that begin more than a window ahead
+	tooOld  []FrameCount    // frames too old to matter, even to a process whose clock is a frame behind
 }
 
 // read sorts the frames of a document into those of a counter whose newest frame begins at newest.
@@ -74,6 +75,7 @@ func (m *contents) read(r *rule, newest, ms int64, d *Document) {
 			at = endOf(start, length, ms)
 		}
 		j, there := r.index(newest, at)
+		m.ahead = m.ahead || r.align(at) > newest
 		invalid := fc.Count < 0 || fc.Count > MaxCount
 		if invalid {
 			m.foreign++

@@ -14,6 +14,9 @@ type frames struct {
 	whole     int64  // the sum of the frames that count in full
 	oldest    int64  // the frame that the window moves past
 
+	lease  *lease // of a counter that needs permits; nil: of any other
+	usable int64  // its permits that can be used now
+
 	used         int64 // the estimate at the time of the decision, rounded down
 	free, target int64 // when the estimate falls below target, where that is known
 }
@@ -23,6 +26,15 @@ func (f *frames) sum() {
 	last := len(f.slots) - 1
 	f.whole, f.oldest = 0, f.slots[last].total(f.instances)
 	for i := range f.slots[:last] {
+		f.whole += f.slots[i].total(f.instances)
+	}
+}
+
+// sumStrict is sum for a strict limit: a frame counts in full while any part of it is inside the
+// window.
+func (f *frames) sumStrict() {
+	f.whole, f.oldest = 0, 0
+	for i := range f.slots {
 		f.whole += f.slots[i].total(f.instances)
 	}
 }
@@ -65,6 +77,9 @@ func (f *frames) estimate(r *rule, ms int64) float64 {
 // firstBelow returns the earliest time, in milliseconds and not before ms, at which the estimate is
 // below target if nothing more is counted. The target must be at least 1.
 func (f *frames) firstBelow(r *rule, ms, target int64) int64 {
+	if r.Strict {
+		return f.firstBelowStrict(r, ms, target)
+	}
 	switch r.Algorithm {
 	case Fixed:
 		if f.whole < target {
@@ -96,6 +111,16 @@ func (f *frames) firstBelowSliding(r *rule, ms, target int64) int64 {
 		oldest = f.slots[j-1].total(f.instances)
 		whole -= oldest
 	}
+}
+
+// firstBelowStrict is firstBelow for a strict limit: each frame leaves the window as a whole.
+func (f *frames) firstBelowStrict(r *rule, ms, target int64) int64 {
+	whole := f.whole
+	for j := len(f.slots) - 1; j >= 0 && whole >= target; j-- {
+		whole -= f.slots[j].total(f.instances)
+		ms = max(ms, f.start+int64(r.Frames+1-j)*r.frame)
+	}
+	return ms
 }
 
 // shrunkBelow returns the least e >= from with count x (frame - e) < room x frame: how many

@@ -90,8 +90,11 @@ func (s *shard) idle(first uint32, ms int64) bool {
 
 // flushed reports whether the store is known to have all counts of a key.
 func (s *shard) flushed(first uint32) bool {
+	if len(s.waiting[first]) > 0 {
+		return false
+	}
 	for num := first; num != 0; num = s.hotOf(num).next {
-		if s.pendingSeq(num) != 0 || dirty(s.slotsOf(num)) {
+		if s.pendingSeq(num) != 0 || dirty(s.slotsOf(num)) || s.holds(num) {
 			return false
 		}
 	}

@@ -47,6 +47,17 @@ const (
 	MaxFrames   = 60
 	MaxLimits   = 8 // limits that apply to one key
 	MaxNameSize = 32
+
+	MinLeaseWait = time.Millisecond
+	MaxLeaseWait = 5 * time.Second
+)
+
+// What [Limit.MakeStrict] sets.
+const (
+	defaultLeaseWait = 50 * time.Millisecond
+	// minStrictFrame is the shortest frame that it chooses. A frame must be several times as long as
+	// a round trip to the store, by which the clock is uncertain.
+	minStrictFrame = 50 * time.Millisecond
 )
 
 // Limit admits a number of requests per window of time.
@@ -58,6 +69,10 @@ type Limit struct {
 	Algorithm Algorithm     `json:"algorithm"`  // how the window is estimated
 	SoftRatio float64       `json:"soft_ratio"` // warn from this share of Requests on
 	OnOutage  OnOutage      `json:"on_outage"`  // how it is decided while the store is away
+	// Strict limits never admit more than Requests in any window, on all processes together: see
+	// [Limit.MakeStrict].
+	Strict    bool          `json:"strict"`
+	LeaseWait time.Duration `json:"lease_wait"` // longest wait of a request for permits; strict limits only
 }
 
 // DefaultLimit is 100 requests per minute, sliding, with one frame per window, a warning from 80 %
@@ -81,6 +96,20 @@ func NewLimit(name string, requests int64, window time.Duration) Limit {
 	return l
 }
 
+// MakeStrict makes l a strict limit, with the values that are usual for one. Its requests are
+// admitted from permits that the store has counted before, see [Counters.Await]. Frames count in
+// full while any part of them is inside the window, so there are as many as possible: up to
+// [MaxFrames] that divide the window and are not too short.
+func (l *Limit) MakeStrict() {
+	l.Strict, l.Algorithm, l.OnOutage, l.LeaseWait = true, Sliding, Deny, defaultLeaseWait
+	window := l.Window.Milliseconds()
+	for l.Frames = MaxFrames; l.Frames > 1; l.Frames-- {
+		if window%int64(l.Frames) == 0 && window/int64(l.Frames) >= minStrictFrame.Milliseconds() {
+			return
+		}
+	}
+}
+
 // Validate returns every problem of the limit as [fielderr.Errors], or nil. A zero field is a problem:
 // only [DefaultLimit] and the decoders fill in defaults, so that an explicit zero is not taken for
 // one.
@@ -99,7 +128,27 @@ func (l *Limit) Validate() error {
 	if l.OnOutage != Share && l.OnOutage != Memory && l.OnOutage != Deny {
 		es.Add("on_outage", "%q is none of %q, %q, %q", l.OnOutage, Share, Memory, Deny)
 	}
+	es = append(es, l.validateStrict()...)
 	return es.Err()
+}
+
+func (l *Limit) validateStrict() (es fielderr.Errors) {
+	if !l.Strict {
+		if l.LeaseWait != 0 {
+			es.Add("lease_wait", "only a strict limit has it")
+		}
+		return es
+	}
+	if l.Algorithm == Weighted || l.Algorithm == Fixed {
+		es.Add("algorithm", "%q can admit more than the limit in some window: a strict limit must be %q", l.Algorithm, Sliding)
+	}
+	if l.OnOutage == Share || l.OnOutage == Memory {
+		es.Add("on_outage", "%q admits requests that other instances do not count: a strict limit must have %q", l.OnOutage, Deny)
+	}
+	if l.LeaseWait < MinLeaseWait || l.LeaseWait > MaxLeaseWait {
+		es.Add("lease_wait", "%v is not between %v and %v", l.LeaseWait, MinLeaseWait, MaxLeaseWait)
+	}
+	return es
 }
 
 func (l *Limit) validateWindow() (es fielderr.Errors) {
@@ -164,17 +213,66 @@ type jsonLimit struct {
 	Algorithm Algorithm `json:"algorithm"`
 	SoftRatio float64   `json:"soft_ratio"`
 	OnOutage  OnOutage  `json:"on_outage"`
+	Strict    bool      `json:"strict,omitempty"`
+	LeaseWait string    `json:"lease_wait,omitempty"`
+}
+
+func (l *Limit) json() jsonLimit {
+	j := jsonLimit{
+		l.Name, l.Requests, FormatWindow(l.Window), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage, l.Strict, "",
+	}
+	if l.LeaseWait != 0 {
+		j.LeaseWait = l.LeaseWait.String()
+	}
+	return j
 }
 
 // MarshalJSON writes the window as [FormatWindow] does.
-func (l Limit) MarshalJSON() ([]byte, error) {
-	return json.Marshal(jsonLimit{l.Name, l.Requests, FormatWindow(l.Window), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage})
-}
+func (l Limit) MarshalJSON() ([]byte, error) { return json.Marshal(l.json()) }
 
-// UnmarshalJSON reads what MarshalJSON writes. Absent fields are those of [DefaultLimit].
+// UnmarshalJSON reads what MarshalJSON writes. Absent fields are those of [DefaultLimit], for a
+// strict limit with those of [Limit.MakeStrict].
 func (l *Limit) UnmarshalJSON(b []byte) error {
 	d := DefaultLimit()
-	j := jsonLimit{d.Name, d.Requests, FormatWindow(d.Window), d.Frames, d.Algorithm, d.SoftRatio, d.OnOutage}
+	if err := d.decode(b); err != nil {
+		return err
+	}
+	if d.Strict {
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(b, &fields); err != nil {
+			return fmt.Errorf("limit: %w", err)
+		}
+		d.Complete(func(field string) bool { return len(fields[field]) > 0 && string(fields[field]) != "null" })
+	}
+	*l = d
+	return nil
+}
+
+// Complete gives a strict limit the values of [Limit.MakeStrict] in the fields that are not given. Package
+// strict calls it after it has set those that a document has.
+func (l *Limit) Complete(given func(field string) bool) {
+	if !l.Strict {
+		return
+	}
+	usual := *l
+	usual.MakeStrict()
+	if !given("frames") {
+		l.Frames = usual.Frames
+	}
+	if !given("algorithm") {
+		l.Algorithm = usual.Algorithm
+	}
+	if !given("on_outage") {
+		l.OnOutage = usual.OnOutage
+	}
+	if !given("lease_wait") {
+		l.LeaseWait = usual.LeaseWait
+	}
+}
+
+// decode sets the fields that the JSON has.
+func (l *Limit) decode(b []byte) error {
+	j := l.json()
 	if err := json.Unmarshal(b, &j); err != nil {
 		return fmt.Errorf("limit: %w", err)
 	}
@@ -182,7 +280,13 @@ func (l *Limit) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("limit: window: %w", err)
 	}
-	*l = Limit{j.Name, j.Requests, w, j.Frames, j.Algorithm, j.SoftRatio, j.OnOutage}
+	var wait time.Duration
+	if j.LeaseWait != "" {
+		if wait, err = time.ParseDuration(j.LeaseWait); err != nil {
+			return fmt.Errorf("limit: lease_wait: %w", err)
+		}
+	}
+	*l = Limit{j.Name, j.Requests, w, j.Frames, j.Algorithm, j.SoftRatio, j.OnOutage, j.Strict, wait}
 	return nil
 }
 

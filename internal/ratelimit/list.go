@@ -91,7 +91,9 @@ func (s *shard) usages(out []Usage, first uint32, ms int64) []Usage {
 		r := s.ruleOf(num)
 		s.advance(num, r, ms)
 		f := s.frames(num, r)
-		if u := f.usage(r, ms); u.Known != 0 || u.Unflushed != 0 {
+		u := f.usage(r, ms)
+		u.Unflushed = s.admitted(num, f.slots)
+		if u.Known != 0 || u.Unflushed != 0 {
 			u.Key, u.LastSeen = k, seen
 			out = append(out, u)
 		}
@@ -122,13 +124,17 @@ func StoredUsage(now time.Time, id CounterID, ls *Limits, d *Document) (Usage, b
 		if r.doc != id.Limit {
 			continue
 		}
-		f := frames{slots: make([]slot, r.frames()), start: r.align(ms), instances: 1}
+		f := frames{slots: make([]slot, r.frames()), start: r.newest(ms), instances: 1}
 		var m contents
 		m.read(r, f.start, ms, d)
 		for j := range f.slots {
 			f.slots[j].known = clamp(m.counts[j])
 		}
-		f.sum()
+		if r.Strict {
+			f.sumStrict()
+		} else {
+			f.sum()
+		}
 		u := f.usage(r, ms)
 		u.Key = Key{ClientID: id.ClientID, Username: id.Username}
 		return u, u.Known > 0

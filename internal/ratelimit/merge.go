@@ -6,6 +6,7 @@ type verdict struct {
 	included     bool  // it was applied, and the document that was read has it
 	appliedAfter bool  // it was applied after the document was read, or none was read
 	void         bool  // it was not applied, and cannot be under its sequence
+	unclear      bool  // or it was, and nothing shows it any more
 	clone        bool  // another process writes under the ID of this one
 }
 
@@ -22,6 +23,9 @@ func (s *shard) judge(num uint32, task *Task, res Result) (v verdict) {
 	if v.seq == 0 {
 		return v
 	}
+	if l := s.leases[num]; l != nil && l.asked > 0 {
+		return s.judgeLease(num, task, res)
+	}
 	applied := res.Status == Applied
 	if !res.Read {
 		v.appliedAfter = applied
@@ -37,6 +41,7 @@ func (s *shard) judge(num uint32, task *Task, res Result) (v verdict) {
 	case mine < v.seq:
 		v.appliedAfter = applied
 		v.void = !applied && pruned >= v.seq
+		v.unclear = v.void && uncertain
 	case v.clone && !applied && !uncertain:
 		v.void = true
 	default:
@@ -84,6 +89,9 @@ func (s *shard) merge(num uint32, r *rule, ms int64, d *Document, v verdict, don
 	c.setVersion(d.Version, d.Etag)
 	c.synced = c.began
 	h.flags &^= unsynced | stale | deniedSinceSync
+	if r.Strict && s.leases[num] != nil {
+		s.leases[num].ahead = m.ahead
+	}
 	h.flags.set(contended, d.Contended)
 	h.holders = uint8(min(max(d.Writers, 0), 255))
 	if there {
@@ -131,6 +139,9 @@ func (s *shard) settle(num uint32, r *rule, task *Task, res Result, v verdict) {
 		s.extrasOf(num).conflicts = min(conflicts+1, 20)
 	case v.seq != 0:
 		s.retryPending(num, task, res)
+		if l := s.leases[num]; l != nil && l.asked > 0 {
+			h.flags.set(readFirst, !res.Read) // whether it was applied decides what is asked for next
+		}
 	}
 }
 

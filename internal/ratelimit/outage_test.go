@@ -190,7 +190,7 @@ func TestPlain(t *testing.T) {
 		}
 		// A copy of the list, compiled beside the register, takes the general way.
 		register.mu.Lock()
-		general := compile([]Limit{l})
+		general := compile([]Limit{l}, false)
 		all := append(*register.all.Load(), general)
 		general.number, general.plain = uint32(len(all)-1), false
 		register.all.Store(&all)

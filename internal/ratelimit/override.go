@@ -79,6 +79,9 @@ func (e *Effective) list(k Key) *Limits {
 func (e *Effective) override(k Key) (ls *Limits, overridden bool) {
 	if k.Username != "" {
 		if ls, ok := e.overrides.Get(k.Username); ok {
+			if e.Mode == DryRun {
+				ls = ls.forDryRun()
+			}
 			return ls, true
 		}
 	}

@@ -96,8 +96,12 @@ func (s *shard) matters(h *hot, n, headroom int64) bool {
 
 // urgency returns the state that a counter which is not busy should have: quiet, watching, lazy or
 // urgent.
-func (s *shard) urgency(num uint32, slots []slot, headroom int64) state {
+func (s *shard) urgency(num uint32, r *rule, headroom int64) state {
+	if s.leased(num, r) {
+		return s.leaseUrgency(num, r)
+	}
 	h := s.hotOf(num)
+	slots := s.slots(h, r)
 	if h.flags.has(unsynced | stale) {
 		return urgent
 	}
@@ -119,6 +123,9 @@ func (s *shard) urgency(num uint32, slots []slot, headroom int64) state {
 // nextState returns the state of a counter that is not busy, and how many milliseconds it waits in
 // it at least.
 func (s *shard) nextState(num uint32, r *rule, ms int64, q *queue) (state, int64) {
+	if s.leased(num, r) {
+		return s.nextLease(num, r, ms, q)
+	}
 	h, c := s.hotOf(num), s.coldOf(num)
 	f := s.frames(num, r)
 	headroom := max(r.Requests-f.floor(r, ms), 0)
@@ -129,7 +136,7 @@ func (s *shard) nextState(num uint32, r *rule, ms int64, q *queue) (state, int64
 	if q.final.Load() && !dirty(f.slots) {
 		return quiet, 0
 	}
-	switch s.urgency(num, f.slots, headroom) {
+	switch s.urgency(num, r, headroom) {
 	case urgent:
 		switch {
 		case h.flags.has(unsynced):

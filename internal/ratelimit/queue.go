@@ -41,7 +41,7 @@ func (s *shard) enqueue(q *queue, first uint32, ls *Limits, d *Decision) (wake b
 		}
 		if h.state < urgent {
 			headroom := int64(d.status[i].remaining)
-			if u := s.urgency(num, s.slots(h, &ls.rules[i]), headroom); u > h.state {
+			if u := s.urgency(num, &ls.rules[i], headroom); u > h.state {
 				h.state = u
 				s.push(q, num)
 				wake = wake || u == urgent
@@ -76,7 +76,7 @@ func (s *shard) requeue(q *queue, first uint32, ls *Limits) (wake bool) {
 	num := first
 	for i := range ls.rules {
 		h := s.hotOf(num)
-		if u := s.urgency(num, s.slots(h, &ls.rules[i]), ls.rules[i].Requests); h.state < busy && u > h.state {
+		if u := s.urgency(num, &ls.rules[i], ls.rules[i].Requests); h.state < busy && u > h.state {
 			h.state = u
 			s.push(q, num)
 			wake = wake || u == urgent

@@ -31,9 +31,18 @@ const leastDropAt = 64
 
 // newLimits returns the compiled list, from the register if it is there.
 func newLimits(limits []Limit) *Limits {
-	text := fmt.Sprintf("%+v", limits)
 	register.mu.Lock()
 	defer register.mu.Unlock()
+	ls := registerLimits(limits, false)
+	if ls.strict && ls.predicts == nil { // new, so nobody else has it yet
+		ls.predicts = registerLimits(limits, true)
+	}
+	return ls
+}
+
+// registerLimits returns a list for dry-run or to be enforced. The mutex of the register must be held.
+func registerLimits(limits []Limit, dryRun bool) *Limits {
+	text := fmt.Sprintf("%t %+v", dryRun, limits)
 	known, ok := register.byText[text]
 	if ls := known.copy.Value(); ls != nil {
 		return ls
@@ -42,7 +51,7 @@ func newLimits(limits []Limit) *Limits {
 		if len(register.byText) >= max(register.dropAt, leastDropAt) {
 			dropLimits()
 		}
-		known.list = compile(limits)
+		known.list = compile(limits, dryRun)
 		number(known.list)
 	}
 	ls := new(Limits)

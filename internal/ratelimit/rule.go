@@ -9,6 +9,9 @@ type rule struct {
 	window int64
 	frame  int64 // window / frames
 	softAt int64
+	count  int   // frames that a counter keeps, see frames
+	lead   int64 // by how much the newest of them is ahead of the present one; 0, or a frame of a strict limit
+	leases bool  // admits from permits
 }
 
 // Limits is a compiled list of limits that apply together. It must not be changed. Equal lists are
@@ -17,23 +20,40 @@ type Limits struct {
 	rules       []rule
 	number      uint32        // in the register
 	plain       bool          // one sliding limit with one frame per window: see decidePlain
+	strict      bool          // any of them admits from permits
+	predicts    *Limits       // the same for dry-run, see forDryRun; nil: this list
 	policyField string        // value of the RateLimit-Policy field
 	chains      *atomic.Int64 // how many chains of counters have the number
 }
 
-// compile returns the list without a number.
-func compile(limits []Limit) *Limits {
+// compile returns the list without a number, for dry-run or to be enforced.
+func compile(limits []Limit, dryRun bool) *Limits {
 	ls := &Limits{rules: make([]rule, len(limits)), policyField: fields.policy(limits), chains: new(atomic.Int64)}
 	for i, l := range limits {
 		r := rule{Limit: l, window: l.Window.Milliseconds(), softAt: l.softAt()}
 		r.frame = r.window / int64(l.Frames)
+		r.count = l.Frames + 1
+		if l.Strict {
+			r.count, r.lead, r.leases = l.Frames+2, r.frame, !dryRun
+			ls.strict = !dryRun
+		}
 		if i > 0 {
 			r.doc = l.Name
 		}
 		ls.rules[i] = r
 	}
-	ls.plain = len(limits) == 1 && limits[0].Frames == 1 && limits[0].Algorithm == Sliding
+	ls.plain = len(limits) == 1 && limits[0].Frames == 1 && limits[0].Algorithm == Sliding && !limits[0].Strict
 	return ls
+}
+
+// forDryRun returns the list as dry-run and candidates count under it. Strict limits of it take no
+// permits, for which a request would have to wait: they are decided at once from the known counts, as
+// they would be if permits always came. It must not be called for a list of limitsOf.
+func (ls *Limits) forDryRun() *Limits {
+	if ls.predicts == nil {
+		return ls
+	}
+	return ls.predicts
 }
 
 // All returns the limits, in the order of the policy.
@@ -45,8 +65,20 @@ func (ls *Limits) All() []Limit {
 	return out
 }
 
-// frames returns how many frames a counter keeps: the current one and as many as make up a window.
-func (r *rule) frames() int { return r.Frames + 1 }
+// frames returns how many frames a counter keeps: the current one and as many as make up a window;
+// under a strict limit also the next one, for which permits can be taken.
+func (r *rule) frames() int { return r.count }
+
+// isFar reports whether the frames of a counter do not fit into its hot record.
+func (r *rule) isFar() bool { return r.count > len(hot{}.near) }
+
+// newest returns the start of the newest frame that a counter keeps.
+func (r *rule) newest(ms int64) int64 { return r.align(ms) + r.lead }
+
+// sameFrames reports whether counters under both rules keep the same frames, and permits if the others do.
+func (r *rule) sameFrames(o *rule) bool {
+	return r.frame == o.frame && r.Frames == o.Frames && r.Strict == o.Strict && r.leases == o.leases
+}
 
 // align returns the start of the frame that contains the time, both in milliseconds since the
 // epoch.
@@ -68,6 +100,9 @@ func frameName(start, frame int64) int64 {
 	}
 	return start
 }
+
+// maxSlots is the most frames that a counter keeps.
+const maxSlots = MaxFrames + 2
 
 // firstMillisName is the smallest name that is in milliseconds: March 1973. As seconds it would be
 // the year 5138.

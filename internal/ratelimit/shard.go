@@ -28,7 +28,9 @@ type shard struct {
 	chores     map[uint32]*chores // by counter
 	carried    map[uint32][]carry // by counter
 	shared     []overflow
-	_          [20]byte // shards share no cache line
+	leases     map[uint32]*lease    // by counter
+	waiting    map[uint32][]*waiter // by the first counter of their key
+	_          [4]byte              // shards share no cache line
 }
 
 // indexFull is the largest part of the index that may be in use, in eighths.
@@ -145,10 +147,10 @@ func (s *shard) chain(name uint32, parts [3]uint32, ls *Limits, ms int64) (first
 		r := &ls.rules[i]
 		h := s.hotOf(num)
 		*h = hot{
-			rule: uint8(i), hash: parts, flags: unsynced | stale, start: r.align(ms), seen: seconds(ms), limits: ls.number,
+			rule: uint8(i), hash: parts, flags: unsynced | stale, start: r.newest(ms), seen: seconds(ms), limits: ls.number,
 		}
 		*s.coldOf(num) = cold{name: name, ticket: s.coldOf(num).ticket + 1}
-		if r.Frames > 1 {
+		if r.isFar() {
 			h.near[0].known = s.farOf(r.frames()).alloc()
 		}
 		if i == 0 {
@@ -188,15 +190,17 @@ func (s *shard) remove(first uint32) {
 // unchain frees the counters of a key. It does not touch the index.
 func (s *shard) unchain(first uint32) {
 	defer limitsOf(s.hotOf(first).limits).chains.Add(-1)
+	s.abandon(first)
 	for num := first; num != 0; {
 		h := s.hotOf(num)
 		next := h.next
-		if r := &limitsOf(h.limits).rules[h.rule]; r.Frames > 1 {
+		if r := &limitsOf(h.limits).rules[h.rule]; r.isFar() {
 			s.farOf(r.frames()).release(h.near[0].known)
 		}
 		s.dropExtras(num)
 		delete(s.chores, num)
 		delete(s.carried, num)
+		delete(s.leases, num)
 		s.coldOf(num).ticket++ // earlier tickets are no longer good
 		*h = hot{state: unused, next: s.freeNumber}
 		s.freeNumber, num = num, next

@@ -144,7 +144,7 @@ func (s *shard) farOf(width int) *far {
 
 // slots returns the slots of a counter, one per frame, the newest first.
 func (s *shard) slots(h *hot, r *rule) []slot {
-	if r.Frames == 1 {
+	if r.count == len(h.near) {
 		return h.near[:]
 	}
 	f := s.farOf(r.frames())
@@ -154,7 +154,7 @@ func (s *shard) slots(h *hot, r *rule) []slot {
 
 // mine returns what this process has written and the document has, by frame, the newest first.
 func (s *shard) mine(num uint32, r *rule) []uint32 {
-	if r.Frames == 1 {
+	if r.count == len(s.coldOf(num).mine) {
 		return s.coldOf(num).mine[:]
 	}
 	f := s.farOf(r.frames())

@@ -20,7 +20,7 @@ type SyncOptions struct {
 // Sync attaches a syncer to the counters. It must be called before the first Take. Without it
 // counts stay in this process.
 func (c *Counters) Sync(o SyncOptions) *Sync {
-	c.queue.options, c.queue.attached = o, true
+	c.queue.options, c.queue.attached, c.all.leasing.on = o, true, true
 	return &Sync{c: c}
 }
 
@@ -46,7 +46,10 @@ func (y *Sync) Recovering(now time.Time) {
 func (y *Sync) Recovered() { y.c.all.outage.mode.CompareAndSwap(recovering, sharing) }
 
 // SetFinal plans no more reads: the process stops, and only unflushed counts matter.
-func (y *Sync) SetFinal() { y.c.queue.final.Store(true) }
+func (y *Sync) SetFinal() {
+	y.c.queue.final.Store(true)
+	y.c.all.leasing.closing.Store(true)
+}
 
 // Wake returns a channel that receives when a counter has become urgent.
 func (y *Sync) Wake() <-chan struct{} { return y.c.queue.signal }
@@ -137,12 +140,13 @@ func (y *Sync) Unflushed(now time.Time, plan func(Plan)) (u Unflushed) {
 				continue
 			}
 			s.advance(num, s.ruleOf(num), ms)
-			pending, unclaimed := unflushed(s.slotsOf(num))
-			if pending == 0 && unclaimed == 0 && !dirty(s.slotsOf(num)) {
+			slots := s.slotsOf(num)
+			pending, unclaimed := unflushed(slots)
+			if pending == 0 && unclaimed == 0 && !dirty(slots) && (!y.c.queue.final.Load() || !s.holds(num)) {
 				continue
 			}
 			u.Counters++
-			u.Requests += pending + unclaimed
+			u.Requests += s.admitted(num, slots)
 			if plan != nil && h.state != busy {
 				if p, ok := y.plan(s, num, ms); ok {
 					plan(p)
@@ -161,6 +165,7 @@ type Task struct {
 	Limit   Limit
 	Age     time.Duration // of the known counts; 0 if nothing was read yet
 	Read    bool          // the document must be read
+	Lease   bool          // of a strict limit: requests may wait for it
 	Pending int64         // sequence of the pending write, whether this task sends it or not; 0 for none
 	Write
 }
@@ -192,20 +197,41 @@ func (y *Sync) Begin(now time.Time, t Ticket, seq int64) (task Task, ok bool) {
 	}
 	r := s.ruleOf(t.num)
 	s.advance(t.num, r, ms)
+	write, rest := y.begins(s, t.num, r, ms, seq)
+	if rest {
+		return task, false
+	}
 	h, c := s.hotOf(t.num), s.coldOf(t.num)
 	k := s.key(t.num)
-	task = Task{Ticket: t, ID: CounterID{ClientID: k.ClientID, Username: k.Username, Limit: r.doc}, Limit: r.Limit, Read: true}
+	task = Task{Ticket: t, ID: CounterID{ClientID: k.ClientID, Username: k.Username, Limit: r.doc}, Limit: r.Limit, Read: true, Lease: s.leased(t.num, r) && !y.c.queue.final.Load()}
 	if !h.flags.has(unsynced) {
 		task.Age = time.Duration(ticksAgo(ms, c.synced)) * time.Millisecond
 	}
-	final := y.c.queue.final.Load()
-	if seq != 0 && s.writes(t.num, r, ms, final) && s.makePending(t.num, r, seq) {
-		s.write(t.num, r, ms, final, &task)
+	if write {
+		s.write(t.num, r, ms, y.c.queue.final.Load(), &task)
+		s.versionLease(t.num, &task)
 	}
 	task.Pending = s.pendingSeq(t.num)
 	c.recent = uint8(min(c.recentAt(r, ms)+1, 255)) //nolint:gosec // a count of 255 at most
 	h.state, c.began = busy, tick(ms)
 	return task, true
+}
+
+// begins makes the pending write of a counter, unless it has one. write is whether there is one to be
+// sent, rest that no exchange is needed now, and the counter is planned anew.
+func (y *Sync) begins(s *shard, num uint32, r *rule, ms, seq int64) (write, rest bool) {
+	q := &y.c.queue
+	if !s.leased(num, r) {
+		return seq != 0 && s.writes(num, r, ms, q.final.Load()) && s.makePending(num, r, seq), false
+	}
+	if write, rest = s.beginLease(num, r, ms, seq, q); rest {
+		h := s.hotOf(num)
+		if h.state, _ = s.nextLease(num, r, ms, q); h.state != quiet {
+			s.push(q, num)
+			q.wake()
+		}
+	}
+	return write, rest
 }
 
 // good reports whether a ticket is the latest of its counter, and the counter is not busy.
@@ -333,7 +359,14 @@ func (y *Sync) Finish(now time.Time, task *Task, res Result) (done Finished) {
 	if res.Read {
 		s.merge(num, r, ms, res.Document, v, &done)
 	}
-	s.settle(num, r, task, res, v)
+	if v.void && s.leased(num, r) {
+		s.voidLease(num, r, res, v.unclear)
+	} else {
+		s.settle(num, r, task, res, v)
+	}
+	if s.leased(num, r) {
+		s.finishLease(num, r, ms, task, res, v)
+	}
 	done.Clone = v.clone
 	done.Pending = s.pendingSeq(num) != 0 && (res.Status != Conflict || s.extrasOf(num).stuck())
 	done.Next, done.Planned = y.plan(s, num, ms)

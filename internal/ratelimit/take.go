@@ -28,16 +28,22 @@ func (c *Counters) Take(now time.Time, k Key, e *Effective, n int64) (d Decision
 	if e.overrides != nil {
 		ls, d.Overridden = e.override(k)
 	}
-	c.take(millis(now), k, ls, max(n, 1), &d)
+	c.take(millis(now), k, ls, max(n, 1), &d, false)
+	d.conclude(e)
+	return d
+}
+
+// conclude completes a decision by what else the policy has.
+func (d *Decision) conclude(e *Effective) {
 	d.hide = e.HideHeaders || e.Mode == DryRun
 	if d.Outcome == Denied && e.Mode == DryRun {
 		d.Outcome = WouldDeny
 	}
-	return d
 }
 
-// take decides and counts, and wakes the syncer if a counter became urgent.
-func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision) {
+// take decides and counts, and wakes the syncer if a counter became urgent. It returns a waiter if
+// the request has to wait for permits, and wait is set.
+func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision, wait bool) (w *waiter) {
 	s, h := c.lookup(k)
 	s.mu.Lock()
 	first := s.find(h)
@@ -46,7 +52,7 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision) {
 		if first = s.addKey(k, h, ls, ms); first == 0 { // no room at all: see overflow.go
 			s.mu.Unlock()
 			denyNoRoom(ls, d)
-			return
+			return nil
 		}
 	case s.hotOf(first).limits != ls.number:
 		first = s.change(first, h, ls, ms)
@@ -55,13 +61,18 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision) {
 	if ls.plain && n == 1 && s.decidePlain(first, ls, ms, d) {
 		wake = c.queue.attached && s.enqueuePlain(&c.queue, first, d)
 	} else {
-		s.decide(first, ls, ms, n, d)
+		if ls.strict {
+			w = s.takeStrict(first, ls, ms, n, d, wait)
+		} else {
+			s.decide(first, ls, ms, n, d)
+		}
 		wake = c.queue.attached && s.enqueue(&c.queue, first, ls, d)
 	}
 	s.mu.Unlock()
 	if wake {
 		c.queue.wake()
 	}
+	return w
 }
 
 // decidePlain is a fast path of decide: for one request of a key with one sliding limit of one
@@ -131,7 +142,10 @@ func (s *shard) decideOn(all []frames, first uint32, ms, n int64, d *Decision) {
 func (s *shard) view(f *frames, num uint32, r *rule, ms int64, d *Decision) {
 	s.advance(num, r, ms)
 	s.fill(f, num, r)
-	if s.all.outage.mode.Load() != sharing || s.hotOf(num).flags.has(failing) {
+	if r.Strict {
+		s.viewStrict(f, num, r, ms, d)
+	}
+	if !r.leases && (s.all.outage.mode.Load() != sharing || s.hotOf(num).flags.has(failing)) {
 		s.applyOutage(num, r, ms, f, d)
 	}
 	f.used = f.floor(r, ms)
@@ -139,6 +153,9 @@ func (s *shard) view(f *frames, num uint32, r *rule, ms int64, d *Decision) {
 
 // admits reports whether n more requests fit.
 func (f *frames) admits(r *rule, n int64) bool {
+	if f.lease != nil {
+		return n <= f.usable
+	}
 	return f.instances > 0 && n <= r.Requests && (n-1)*f.instances < r.Requests-f.used
 }
 
@@ -146,7 +163,15 @@ func (f *frames) admits(r *rule, n int64) bool {
 // request has room when the estimate falls below what it is rounded down to now.
 func (f *frames) record(r *rule, ms, n int64, i int, d *Decision) {
 	if d.Outcome == Allowed {
-		f.count(n)
+		switch {
+		case f.lease != nil:
+			f.useLease(n)
+		case r.Strict: // without permits; the newest frame is the next one
+			f.slots[1].count(n)
+			f.whole += n
+		default:
+			f.count(n)
+		}
 		f.used = f.floor(r, ms)
 	} else {
 		d.exceeded[i] = f.instances > 0 && !f.admits(r, n)

@@ -23,6 +23,12 @@ type Defaulter interface {
 	SetDefaults()
 }
 
+// Completer is a struct whose absent fields have values that depend on those that are given.
+type Completer interface {
+	// Complete sets absent fields, after those that are given were read.
+	Complete(given func(field string) bool)
+}
+
 // Decode writes v into a struct, given by its address. Fields that v does not have
 // keep their values, as do those that are null in JSON; those of a [Defaulter] get its
 // defaults, and what a pointer points to is new. What is null in a map is as if it had no
@@ -92,6 +98,11 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 
 func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 	setDefaults(into)
+	var given map[string]bool // nil: nobody asks
+	if c, ok := into.Addr().Interface().(Completer); ok {
+		given = map[string]bool{}
+		defer c.Complete(func(field string) bool { return given[field] })
+	}
 	if v.format.isJSON {
 		v = v.sorted(fieldsOf(into.Type()).names)
 	}
@@ -107,6 +118,9 @@ func (d *decoder) structure(v *Value, into reflect.Value, path string) {
 			d.fail(f.name, at, "unknown field%s", Suggest(f.name.text, fieldsOf(into.Type()).names))
 		case f.value.absent() && target.Type() != reflect.TypeFor[*Value]():
 		default:
+			if given != nil {
+				given[f.name.text] = true
+			}
 			d.value(f.value, target, at)
 		}
 	})

@@ -1,6 +1,7 @@
 package strict_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -38,6 +39,44 @@ func TestLimitIsReadStrictlyWithDefaults(t *testing.T) {
 	} {
 		if err := decodeJSON(t, bad, &got); err == nil {
 			t.Errorf("%s is accepted", bad)
+		}
+	}
+}
+
+// TestStrictLimitIsCompleted: fields that are absent, or null in JSON, have the values of a strict limit.
+func TestStrictLimitIsCompleted(t *testing.T) {
+	want := ratelimit.NewLimit("a", 10, 10*time.Minute)
+	want.MakeStrict()
+	given := want
+	given.Frames, given.LeaseWait = 6, 200*time.Millisecond
+	wrong := want
+	wrong.Algorithm, wrong.Frames, wrong.OnOutage, wrong.LeaseWait = ratelimit.Weighted, 1, ratelimit.Share, 0
+	for _, tt := range []struct {
+		json, yaml string
+		want       ratelimit.Limit
+	}{
+		{`{"name":"a","requests":10,"window":"10m","strict":true,"frames":null}`, "strict: true\nname: a\nrequests: 10\nwindow: 10m\n", want},
+		{
+			`{"name":"a","requests":10,"window":"10m","strict":true,"frames":6,"lease_wait":"200ms"}`,
+			"{name: a, requests: 10, window: 10m, strict: true, frames: 6, lease_wait: 200ms}", given,
+		},
+		{
+			`{"name":"a","requests":10,"window":"10m","strict":true,"frames":1,"algorithm":"weighted","on_outage":"share","lease_wait":"0s"}`,
+			"{name: a, requests: 10, window: 10m, strict: true, frames: 1, algorithm: weighted, on_outage: share, lease_wait: 0s}", wrong,
+		},
+		{`{"name":"a","requests":10,"window":"10m","strict":false}`, "{name: a, requests: 10, window: 10m, strict: false}", ratelimit.NewLimit("a", 10, 10*time.Minute)},
+	} {
+		var fromJSON, fromYAML ratelimit.Limit
+		if err := decodeJSON(t, tt.json, &fromJSON); err != nil || fromJSON != tt.want {
+			t.Errorf("%s: %+v, %v", tt.json, fromJSON, err)
+		}
+		v, errs := strict.ParseYAML("f", []byte(tt.yaml))
+		if errs = append(errs, v.Decode(&fromYAML, nil)...); errs != nil || fromYAML != tt.want {
+			t.Errorf("%s: %+v, %v", tt.yaml, fromYAML, errs)
+		}
+		var stored ratelimit.Limit
+		if err := json.Unmarshal([]byte(tt.json), &stored); err != nil || stored != tt.want {
+			t.Errorf("stored %s: %+v, %v", tt.json, stored, err)
 		}
 	}
 }

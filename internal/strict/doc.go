@@ -8,7 +8,7 @@
 // json tags of its fields, those of embedded structs included. It continues after an
 // error. Types with an UnmarshalText method are text; time.Duration, and an integer with a
 // method Std that returns one, is text with a unit; and a type with a SetDefaults method has
-// defaults for absent fields.
+// defaults for absent fields. A Complete method sets those that depend on what is given.
 //
 // A general decoder stops at the first error of a value, reports lines or paths but not
 // both, or converts types.

@@ -3,8 +3,9 @@
 //
 // Each instance decides on its own with [ratelimit.Counters]. The syncer writes what was admitted
 // here and reads what was admitted elsewhere: soon for a key near its limit, seldom for one far
-// from it. No request ever waits for it, and while the store is away decisions are made from
-// memory.
+// from it. No request waits for it but those under strict limits, whose permits it leases: see
+// [ratelimit.Counters.Await]. While the store is away decisions are made from memory, and requests
+// under strict limits are denied.
 //
 // Every count is written exactly once, through lost requests, lost replies, conflicts and restarts
 // of the store. [Store] has the conditions that make it so: a write depends either on the version
@@ -17,6 +18,10 @@
 // counters that are due from the queue (queue.go), begins a task for each, calls the store once for
 // all of them, and finishes each task, which returns when the counter is due next. [ratelimit.Sync]
 // decides what a task does. record.go turns what the store has read into what the counters need.
+//
+// Counters of strict limits go in a round trip of their own, with a shorter deadline. A lost reply
+// then keeps the one key without permits for less than half a second, and other keys not at all.
+// Three failures in a row, more than a lost reply causes, are an outage for strict limits.
 //
 // health.go watches how the calls go, and outage.go lets limits be decided by their OnOutage when
 // they fail. heartbeat.go compares the clocks and finds which instances are alive. identity.go

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"oauth-server/internal/background"
@@ -124,11 +125,27 @@ func (s *Syncer) entriesOf(k ratelimit.Key, readOnly bool) (entries []entry) {
 	return entries
 }
 
-// exchange makes one round trip for the counters of the entries. Errors are counted and pause the
-// queue.
+// exchange makes the round trips for the counters of the entries, one of them for strict limits if
+// there are any. Errors are counted and pause the queue.
 func (s *Syncer) exchange(ctx context.Context, entries []entry) error {
 	defer s.trips.begin()()
-	x := s.begin(entries)
+	x, leases := s.begin(entries)
+	if len(x.tasks) == 0 {
+		return s.roundTrip(ctx, leases)
+	}
+	if len(leases.tasks) == 0 {
+		return s.roundTrip(ctx, x)
+	}
+	var other sync.WaitGroup
+	defer other.Wait()
+	other.Go(func() {
+		_ = s.loops.Guard(ctx, "exchange", func(ctx context.Context) error { return s.roundTrip(ctx, leases) })
+	})
+	return s.roundTrip(ctx, x)
+}
+
+// roundTrip calls the store for the tasks of x and finishes them.
+func (s *Syncer) roundTrip(ctx context.Context, x *roundTrip) error {
 	if len(x.tasks) == 0 {
 		return nil
 	}
@@ -136,11 +153,12 @@ func (s *Syncer) exchange(ctx context.Context, entries []entry) error {
 	results, err := s.call(ctx, x)
 	took := s.elapsed() - x.began
 	var wait time.Duration
-	if err != nil {
+	switch {
+	case err == nil:
+		s.queue.succeeded(took)
+	case x.lease == 0: // a strict counter has its own back-off, and the requests of others wait for theirs
 		wait = s.jitter(s.queue.failed(s.cfg.MaxBackoff))
 		s.queue.pause(s.elapsed() + wait)
-	} else {
-		s.queue.succeeded(took)
 	}
 	for ; x.finished < len(x.tasks); x.finished++ {
 		s.finish(x, x.finished, &results[x.finished], wait)
@@ -155,12 +173,13 @@ type roundTrip struct {
 	writes   int    // items with a write
 	reads    int    // items with a read
 	began    time.Duration
-	finished int // tasks that have been finished
+	finished int           // tasks that have been finished
+	lease    time.Duration // longest wait of the requests that wait for it; 0: none do
 }
 
-// begin begins the tasks of the entries whose tickets are good, and sorts them by ID.
-func (s *Syncer) begin(entries []entry) *roundTrip {
-	x := &roundTrip{began: s.elapsed()}
+// begin begins the tasks of the entries whose tickets are good: those of strict limits apart.
+func (s *Syncer) begin(entries []entry) (x, leases *roundTrip) {
+	x, leases = &roundTrip{began: s.elapsed()}, &roundTrip{began: s.elapsed()}
 	for _, it := range entries {
 		now, seq := s.clock.Now(), int64(0)
 		if !it.readOnly {
@@ -172,8 +191,19 @@ func (s *Syncer) begin(entries []entry) *roundTrip {
 			continue
 		}
 		s.stats.age.note(x.began, task.Age)
-		x.tasks = append(x.tasks, task)
+		if task.Lease {
+			leases.tasks, leases.lease = append(leases.tasks, task), max(leases.lease, task.Limit.LeaseWait)
+		} else {
+			x.tasks = append(x.tasks, task)
+		}
 	}
+	s.fill(x)
+	s.fill(leases)
+	return x, leases
+}
+
+// fill sorts the tasks of a round trip by ID and sets its items.
+func (s *Syncer) fill(x *roundTrip) {
 	slices.SortFunc(x.tasks, func(a, b ratelimit.Task) int { return CompareIDs(a.ID, b.ID) })
 	x.items = make([]Item, len(x.tasks))
 	for i := range x.tasks {
@@ -185,7 +215,6 @@ func (s *Syncer) begin(entries []entry) *roundTrip {
 			x.reads++
 		}
 	}
-	return x
 }
 
 // itemFor returns what the store must do for a task.
@@ -208,7 +237,11 @@ func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]Result, error) {
 	end := s.health.underWay(x.began, x.writes > 0, s.outage.begin)
 	defer end() // also after a panic
 	var results []Result
-	took, err := s.withTimeout(ctx, len(x.items), func(ctx context.Context) (err error) {
+	timeout := s.cfg.Timeout
+	if x.lease > 0 { // a lost reply must not keep a key without permits for long
+		timeout = min(timeout, max(x.lease, s.health.lateAfter()))
+	}
+	took, err := s.within(ctx, timeout, len(x.items), func(ctx context.Context) (err error) {
 		results, err = s.store.Exchange(ctx, x.items)
 		return err
 	})
@@ -228,7 +261,12 @@ func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]Result, error) {
 
 // withTimeout calls f with a deadline for n items, and returns how long it took and its error.
 func (s *Syncer) withTimeout(ctx context.Context, n int, f func(context.Context) error) (time.Duration, error) {
-	timeout := s.cfg.Timeout + time.Duration(n)*s.cfg.TimeoutPerItem
+	return s.within(ctx, s.cfg.Timeout, n, f)
+}
+
+// within is withTimeout with another timeout.
+func (s *Syncer) within(ctx context.Context, timeout time.Duration, n int, f func(context.Context) error) (time.Duration, error) {
+	timeout += time.Duration(n) * s.cfg.TimeoutPerItem
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	defer context.AfterFunc(s.aborted, cancel)() //nolint:contextcheck // ends with the process, not with the call

@@ -79,7 +79,7 @@ func (h *health) underWay(began time.Duration, writes bool, late func()) (end fu
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.inFlight[f] = true
-	timer := time.AfterFunc(stallAfter+4*h.usual, func() {
+	timer := time.AfterFunc(h.late(), func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.inFlight[f] {
@@ -93,6 +93,16 @@ func (h *health) underWay(began time.Duration, writes bool, late func()) (end fu
 		defer h.mu.Unlock()
 		delete(h.inFlight, f)
 	}
+}
+
+// late returns after how long a call is late. h.mu must be held.
+func (h *health) late() time.Duration { return stallAfter + 4*h.usual }
+
+// lateAfter returns after how long a call is late.
+func (h *health) lateAfter() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.late()
 }
 
 // recordCall records a call that has ended.

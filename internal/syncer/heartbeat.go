@@ -24,6 +24,7 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 			return err
 		})
 		if errors.Is(err, ErrNoClock) {
+			s.clockless.Store(true)
 			return nil
 		}
 		s.recordCall(OpClock, 1, took, err)
@@ -53,7 +54,18 @@ func (s *Syncer) join(ctx context.Context) {
 		}
 	}
 	s.stats.clock.Store(&state)
+	s.shareUncertainty()
 	s.logClock(state, clock.NoClock)
+}
+
+// shareUncertainty passes on how far process time may be off the store's. A store without a clock
+// is of one process, which has no other time.
+func (s *Syncer) shareUncertainty() {
+	u := s.clock.Uncertainty()
+	if s.clockless.Load() {
+		u = 0
+	}
+	s.sync.SetUncertainty(s.clock.Now(), u)
 }
 
 // awaitPeers returns the heartbeats of all instances once each of the others has stored a new one,
@@ -87,6 +99,7 @@ func (s *Syncer) beat(ctx context.Context) {
 	alive := s.storeHeartbeat(ctx)
 	state := s.clock.Adjust(s.readClock(ctx, 1), s.peerTimes(alive)) // a reading ages quickly
 	s.stats.clock.Store(&state)
+	s.shareUncertainty()
 	s.logClock(state, before)
 }
 
@@ -112,6 +125,7 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
 		s.countOthers(ctx)
 		return nil
 	}
+	s.outage.beaten()
 	s.endIdleOutage()
 	if s.identity.stored(previous) {
 		s.takeNewID(self.ID)

@@ -19,6 +19,7 @@ import (
 type network struct {
 	db     *memstore.Store
 	oneWay time.Duration // a message takes this long
+	jitter time.Duration // by how much any message may take longer
 
 	mu       sync.Mutex
 	faults   faults
@@ -99,6 +100,7 @@ type port struct {
 	mu   sync.Mutex
 	rand *rand.Rand
 	cut  func() bool // no message of this instance arrives
+	lean float64     // by which part of oneWay requests take longer than that, and answers less
 }
 
 func newPort(net *network, seed uint64) *port {
@@ -136,7 +138,20 @@ func (p *port) send(ctx context.Context) error {
 		<-ctx.Done()
 		return errNetwork
 	}
-	return travel(ctx, p.net.oneWay)
+	return travel(ctx, p.there())
+}
+
+// there returns how long a request takes, and homewards an answer.
+func (p *port) there() time.Duration { return p.leaning(1 + p.lean) }
+
+func (p *port) homewards() time.Duration { return p.leaning(1 - p.lean) }
+
+func (p *port) leaning(part float64) time.Duration {
+	least := time.Duration(float64(p.net.oneWay) * part)
+	if p.net.jitter == 0 {
+		return least
+	}
+	return p.between(least, least+p.net.jitter)
 }
 
 // answer makes the way back.
@@ -145,7 +160,7 @@ func (p *port) answer(ctx context.Context) error {
 		<-ctx.Done()
 		return errNetwork
 	}
-	return travel(ctx, p.net.oneWay)
+	return travel(ctx, p.homewards())
 }
 
 // Exchange implements [syncer.Store].
@@ -306,7 +321,7 @@ func (p *port) Now(ctx context.Context) (time.Time, error) {
 		now = now.Add(p.net.ahead)
 	}
 	p.net.mu.Unlock()
-	return now, errors.Join(err, travel(ctx, p.net.oneWay))
+	return now, errors.Join(err, travel(ctx, p.homewards()))
 }
 
 // Beat implements [syncer.Instances].

@@ -4,6 +4,7 @@ package syncer_test
 
 // What differs under the race detector; see race_test.go.
 const (
-	underRace = false
-	usualRuns = 200
+	underRace       = false
+	usualRuns       = 200
+	usualStrictRuns = 1000
 )

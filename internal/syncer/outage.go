@@ -17,6 +17,7 @@ type outage struct {
 
 	mu    sync.Mutex
 	on    bool
+	lost  int // calls in a row that failed or were late; one that is late and then fails counts twice
 	began time.Time
 	ended time.Duration // since the syncer was made
 }
@@ -25,11 +26,19 @@ type outage struct {
 // decided by their OnOutage.
 const recoverAfter = 10 * time.Second
 
+// lostAfter is after how many failures in a row requests under strict limits are denied at once:
+// more than one lost reply causes. Until then each waits for its own permits, and no other limit
+// concerns it.
+const lostAfter = 3
+
 // begin begins an outage, unless there is one.
 func (o *outage) begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sync.Stalled()
+	if o.lost++; o.lost >= lostAfter {
+		o.sync.SetLost(true)
+	}
 	if !o.on {
 		o.on, o.began = true, time.Now()
 		o.log.Warn("outage: counts cannot be shared, limits are decided by their on_outage")
@@ -40,11 +49,26 @@ func (o *outage) begin() {
 func (o *outage) end(elapsed time.Duration, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.answered()
 	if o.on {
 		o.on, o.ended = false, elapsed
 		o.sync.Recovering(now)
 		o.log.Info("outage over: counts can be shared", "after", time.Since(o.began).Round(time.Millisecond))
 	}
+}
+
+// answered ends what begins with lostAfter. o.mu must be held.
+func (o *outage) answered() {
+	o.lost = 0
+	o.sync.SetLost(false)
+}
+
+// beaten records a heartbeat that was stored. Without requests that wait for permits there may be no
+// exchange that could succeed.
+func (o *outage) beaten() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.answered()
 }
 
 // recovered lets all counters be decided as usual when the outage ended long enough ago.

@@ -9,8 +9,9 @@ import "runtime"
 // with other seeds or figures a part is run, see [sample]. CI runs the package without the detector
 // as well, and there all of it.
 const (
-	underRace = true
-	usualRuns = 50 // of TestSimulation
+	underRace       = true
+	usualRuns       = 50 // of TestSimulation
+	usualStrictRuns = 30
 )
 
 // The race detector crashes where two goroutines of a synctest bubble receive from channels of

@@ -19,15 +19,16 @@ type Syncer struct {
 	store     Store
 	instances Instances
 
-	began    time.Time // when the syncer was made; due times count from here, on the monotonic clock
-	queue    *dueQueue
-	identity *identity
-	random   *random
-	alive    atomic.Pointer[map[string]bool] // IDs of the live instances; nil: not known
-	stats    counts
-	health   *health
-	outage   outage
-	trips    trips
+	began     time.Time // when the syncer was made; due times count from here, on the monotonic clock
+	queue     *dueQueue
+	identity  *identity
+	random    *random
+	alive     atomic.Pointer[map[string]bool] // IDs of the live instances; nil: not known
+	stats     counts
+	health    *health
+	outage    outage
+	trips     trips
+	clockless atomic.Bool // the store has no clock of its own
 
 	documentLog limiter // limits log lines about documents
 

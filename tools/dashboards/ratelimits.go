@@ -1,7 +1,8 @@
 package dashboards
 
 const (
-	admitted = `outcome=~"allowed|trusted|would_deny|would_reuse"`
+	admitted   = `outcome=~"allowed|trusted|would_deny|would_reuse"`
+	leaseWaits = `sum by (le) (rate(oauth_ratelimit_lease_wait_seconds_bucket{$i}[$__rate_interval]))`
 
 	// Clients that were not denied in the time that rates are taken over: trusted ones, and those in
 	// dry-run or off. A scrape that failed does not make them appear as others.
@@ -139,7 +140,10 @@ func closeToLimit() []Panel {
 		lines("Decisions by grant and outcome", "All decisions of the rate limiter.", "reqps",
 			query(everUsed("$__rate_interval", "grant_type, outcome", `oauth_ratelimit_decisions_total{$c,outcome!~"candidate_.*"}`), "{{grant_type}} {{outcome}}")).stacked(),
 		lines("Decided without the database", "Requests decided by on_outage, by client, while the database did not accept counts. Usually 0.", "reqps",
-			query(`sum by (client_id) (rate(oauth_ratelimit_outage_decisions_total{$k}[$__rate_interval]))`, "{{client_id}}")).sized(24, 6),
+			query(`sum by (client_id) (rate(oauth_ratelimit_outage_decisions_total{$k}[$__rate_interval]))`, "{{client_id}}")),
+		lines("Wait for permits of strict limits", "Time that requests waited until the database had counted them, of those that waited.", "s",
+			query(`histogram_quantile(0.5, `+leaseWaits+`)`, "p50"),
+			query(`histogram_quantile(0.99, `+leaseWaits+`)`, "p99")),
 	}
 }
 

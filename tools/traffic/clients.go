@@ -49,6 +49,8 @@ func DemoClients() []Client {
 		{ID: "pilot", Grant: clientcfg.ClientCredentials, Rate: wave(20, 5, 45*time.Second)},
 		// Often sends half of its secret only.
 		{ID: "confused", Grant: clientcfg.ClientCredentials, Rate: wave(0.8, 0, time.Minute), Wrong: 0.7},
+		// A contract that must hold exactly: a strict limit, which it uses up at times.
+		{ID: "payments", Grant: clientcfg.ClientCredentials, Rate: wave(0.9, 0.5, 30*time.Second)},
 	}
 }
 

@@ -1,0 +1,124 @@
+package grants_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/testworld"
+)
+
+// strictWorld has a strict limit of 2 per hour for clients, whose permits come when exchange is called.
+func strictWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.PolicySet) (w *world, seen *[]grants.Decided, exchange func()) {
+	t.Helper()
+	counters := ratelimit.NewCounters(100)
+	syncer := counters.Sync(ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
+	policies := testworld.Policies(t, settings, set)
+	seen = new([]grants.Decided)
+	w = newWorld(t, func(o *grants.Options) {
+		o.Counters, o.Policies = counters, func() *clientcfg.PolicySnapshot { return policies }
+		o.Observe = func(_ context.Context, d grants.Decided) { *seen = append(*seen, d) }
+	})
+	w.clock.Advance(time.Second) // well into a frame
+	syncer.SetUncertainty(w.clock.Now(), time.Millisecond)
+	var seq int64
+	exchange = func() {
+		t.Helper()
+		for _, plan := range syncer.Due(w.clock.Now(), nil) {
+			seq++
+			if task, ok := syncer.Begin(w.clock.Now(), plan.Ticket, seq); ok {
+				syncer.Finish(w.clock.Now(), &task, ratelimit.Result{Status: ratelimit.Applied, Read: true, NewEtag: seq})
+			}
+		}
+		synctest.Wait()
+	}
+	return w, seen, exchange
+}
+
+// perHour is 2 per hour.
+func perHour() ratelimit.Limit {
+	l := ratelimit.NewLimit("per-hour", 2, time.Hour)
+	l.MakeStrict()
+	return l
+}
+
+func strictSettings(mode ratelimit.Mode) ratelimit.Settings {
+	s := ratelimit.DefaultSettings()
+	s.Mode, s.Default.Client = mode, []ratelimit.Limit{perHour()}
+	return s
+}
+
+// TestGateAwaitsPermits of a strict limit, for as long as the limit and the client wait.
+func TestGateAwaitsPermits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, seen, exchange := strictWorld(t, strictSettings(ratelimit.Enforce), clientcfg.PolicySet{})
+		ctx, hangUp := context.WithCancel(t.Context())
+		gone, first := w.asking(ctx), w.asking(t.Context())
+		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // simulated
+		hangUp()
+		synctest.Wait()
+		exchange()
+		_ = as[*grants.LimitedError](t, gone.err)
+		check.OK(t, first.err)
+		check.Equal(t, "outcome", (*seen)[1].Decision.Outcome, ratelimit.Allowed)
+
+		late := w.asking(t.Context())
+		time.Sleep(49 * time.Millisecond) //nolint:forbidigo // simulated
+		synctest.Wait()
+		check.Equal(t, "answered before lease_wait", late.answered, false)
+		time.Sleep(time.Millisecond) //nolint:forbidigo // simulated
+		synctest.Wait()
+		limited := as[*grants.LimitedError](t, late.err)
+		check.Equal(t, "over a quota", limited.QuotaExceeded, false)
+		check.Equal(t, "waited", (*seen)[2].Waited, 50*time.Millisecond)
+	})
+}
+
+// TestDryRunAwaitsNoPermits: nobody waits for what is only predicted, in dry-run or for a candidate, and it
+// denies what is over the limit.
+func TestDryRunAwaitsNoPermits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mode ratelimit.Mode
+		set  clientcfg.PolicySet
+		want func(d grants.Decided) bool // denied
+	}{
+		"dry-run": {ratelimit.DryRun, clientcfg.PolicySet{}, func(d grants.Decided) bool { return d.Decision.Outcome == ratelimit.WouldDeny }},
+		"candidate": {ratelimit.Off, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Client: []ratelimit.Limit{perHour()}}), func(d grants.Decided) bool {
+			return d.CandidateAsked && d.CandidateDenies
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, seen, _ := strictWorld(t, strictSettings(tc.mode), tc.set)
+				for i := range 4 {
+					a := w.asking(t.Context())
+					check.OK(t, a.err)
+					check.Equal(t, "answered", a.answered, true)
+					check.Equal(t, "would be denied", tc.want((*seen)[i]), i >= 2)
+				}
+			})
+		})
+	}
+}
+
+// TestReuseUnderStrictLimits: a request that waits for permits holds up none but those that are denied
+// because of it, which get its token.
+func TestReuseUnderStrictLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := strictSettings(ratelimit.Enforce)
+		s.Default.OverLimit = ratelimit.OverLimitReuse
+		s.Default.Client[0].Requests = 1
+		w, _, exchange := strictWorld(t, s, clientcfg.PolicySet{})
+		first, second := w.asking(t.Context()), w.asking(t.Context())
+		check.Equal(t, "answered", first.answered || second.answered, false)
+		exchange()
+		check.OK(t, first.err)
+		check.OK(t, second.err)
+		check.Equal(t, "token", second.token, first.token)
+	})
+}

@@ -1,0 +1,264 @@
+package ratelimit
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A strict limit admits from permits alone. A permit is one request of one frame: the document
+// counts it before it is used, it is used in its frame or never, and it is counted until its frame
+// has left every window. So in any window at most as many requests are admitted as the frames count
+// that it touches, and a write that takes permits depends on the version of the document that had
+// room for them.
+
+// lease is what a process has of a strict counter besides its slots.
+type lease struct {
+	held    [2]int64 // unused permits of the next frame and of the present one, as the slots 0 and 1
+	asked   int64    // permits that the pending write takes; part of the slot's pending
+	frame   int64    // start of their frame
+	blind   bool     // the pending write takes it that there is no document: none was read yet
+	ahead   bool     // the document has frames later than the newest slot
+	unmet   int64    // requests denied for want of permits since the last write
+	arrived int64    // requests in the present frame that had room under the limit
+	rate    float64  // the same per frame, smoothed over earlier frames
+
+	conflicts int   // writes in a row that other processes were ahead of
+	after     int64 // no permits are asked for before, because of conflicts
+	began     int64 // when the latest exchange began
+	used      int64 // when the latest request came
+	owed      int64 // when permits were first found to be given back; 0: none are
+}
+
+// leasing is what the leases of all counters have in common.
+type leasing struct {
+	on      bool        // a syncer exists; without one, counts are those of this process alone
+	lost    atomic.Bool // the store does not answer
+	closing atomic.Bool // the process stops
+	// unsure is how far the time may be off that of the store: a tick, and in the lower half the
+	// milliseconds then, plus 1; 0: not known.
+	unsure atomic.Uint64
+	trip   atomic.Int64 // smoothed time of an exchange, milliseconds
+}
+
+// clockDrift is one part in so many by which a monotonic clock may drift: 500 ppm, which is what
+// kernels slew a clock by at most.
+const clockDrift = 2000
+
+// unknownTime is an uncertainty with which no permit is ever used.
+const unknownTime = int64(MaxWindow / time.Millisecond)
+
+// SetUncertainty sets how far the times that are passed in may be off the time of the store, at
+// now. It grows by what clocks drift until it is set again. Strict limits admit nothing before.
+func (y *Sync) SetUncertainty(now time.Time, u time.Duration) {
+	off := (min(max(u, 0), MaxWindow) + time.Millisecond - 1).Milliseconds()
+	y.c.all.leasing.unsure.Store(uint64(tick(millis(now)))<<32 | uint64(off+1)) //nolint:gosec // not negative
+}
+
+// SetLost sets whether the store has stopped answering: requests under strict limits are then
+// denied without waiting for permits.
+func (y *Sync) SetLost(lost bool) { y.c.all.leasing.lost.Store(lost) }
+
+// uncertainty returns how far ms may be off the time of the store, in milliseconds.
+func (g *leasing) uncertainty(ms int64) int64 {
+	u := g.unsure.Load()
+	if u == 0 {
+		return unknownTime
+	}
+	return int64(u&(1<<32-1)) + ticksAgo(ms, uint32(u>>32))/clockDrift
+}
+
+// shut reports whether no permit can be asked for and used.
+func (g *leasing) shut(r *rule, ms int64) bool {
+	return g.lost.Load() || 2*g.uncertainty(ms)+1 >= r.frame
+}
+
+// usable reports whether ms is certainly inside the frame.
+func (g *leasing) usable(r *rule, frame, ms int64) bool {
+	u := g.uncertainty(ms)
+	return frame <= ms-u && ms+1+u <= frame+r.frame
+}
+
+// target returns the slot of the frame to ask permits for: the next one if the present one would be
+// over when they arrive.
+func (g *leasing) target(r *rule, present, ms int64) int {
+	if ms+g.trip.Load()+1+g.uncertainty(ms) <= present+r.frame {
+		return 1
+	}
+	return 0
+}
+
+// leased reports whether requests of a counter need permits.
+func (s *shard) leased(num uint32, r *rule) bool {
+	return r.leases && s.all.leasing.on && !s.hotOf(num).flags.has(pooled)
+}
+
+// leaseOf returns the lease of a counter.
+func (s *shard) leaseOf(num uint32) *lease {
+	l := s.leases[num]
+	if l == nil {
+		if s.leases == nil {
+			s.leases = map[uint32]*lease{}
+		}
+		l = &lease{}
+		s.leases[num] = l
+	}
+	return l
+}
+
+// viewStrict completes view for a strict limit: permits that this process has, or is about to get,
+// are not used up. In dry-run there are none, and it is as if they came at once, where they could.
+func (s *shard) viewStrict(f *frames, num uint32, r *rule, ms int64, d *Decision) {
+	g := &s.all.leasing
+	switch {
+	case !g.on:
+		return
+	case s.hotOf(num).flags.has(pooled), !r.leases && g.shut(r, ms): // a pooled counter has no document
+		f.instances, d.Outage = 0, true
+		return
+	case !r.leases:
+		return
+	}
+	l := s.leaseOf(num)
+	f.lease = l
+	f.whole -= l.held[0] + l.held[1]
+	if l.asked > 0 && f.start-l.frame < int64(len(f.slots))*r.frame {
+		f.whole -= l.asked
+	}
+	if g.usable(r, f.start-r.frame, ms) {
+		f.usable = l.held[1]
+	}
+	if f.usable == 0 && g.shut(r, ms) {
+		f.instances, d.Outage = 0, true
+	}
+}
+
+// useLease takes n permits of the present frame.
+func (f *frames) useLease(n int64) {
+	f.lease.held[1] -= n
+	f.usable -= n
+	f.whole += n
+}
+
+// full reports whether n more requests do not fit under the limit, whoever has the permits.
+func (f *frames) full(r *rule, n int64) bool {
+	if f.lease == nil || f.instances == 0 {
+		return !f.admits(r, n)
+	}
+	return n > r.Requests-f.used
+}
+
+// freshFor returns how old the known counts of a strict counter may be, in milliseconds, to deny a
+// request by them: others may have given permits back since.
+func freshFor(r *rule) int64 { return min(max(r.frame/2, maxSpacing), maxWatch) }
+
+// aged reports whether the known counts are too old to deny a request by them.
+func (s *shard) aged(num uint32, r *rule, ms int64) bool {
+	return s.hotOf(num).flags.has(unsynced|stale) || ticksAgo(ms, s.coldOf(num).synced) > freshFor(r)
+}
+
+// lacking reports whether n requests, behind others that wait, are denied for nothing but permits
+// that an exchange can bring.
+func (s *shard) lacking(first uint32, ls *Limits, ms, n, ahead int64) bool {
+	if s.all.leasing.closing.Load() {
+		return false
+	}
+	num := first
+	for i := range ls.rules {
+		r := &ls.rules[i]
+		var f frames
+		var d Decision
+		s.view(&f, num, r, ms, &d)
+		if !f.admits(r, n) {
+			if f.lease == nil || f.instances == 0 || n > r.Requests {
+				return false
+			}
+			if f.full(r, n+ahead) && !s.aged(num, r, ms) {
+				return false
+			}
+		}
+		num = s.hotOf(num).next
+	}
+	return true
+}
+
+// arrive records n requests that had room.
+func (s *shard) arrive(first uint32, ls *Limits, ms, n int64) {
+	num := first
+	for i := range ls.rules {
+		if s.leased(num, &ls.rules[i]) {
+			l := s.leaseOf(num)
+			l.arrived, l.used = l.arrived+n, ms
+		}
+		num = s.hotOf(num).next
+	}
+}
+
+// addUnmet records n requests that were denied for want of permits, so that the next ones find some.
+func (s *shard) addUnmet(first uint32, ls *Limits, n int64) {
+	num := first
+	for i := range ls.rules {
+		if r := &ls.rules[i]; s.leased(num, r) {
+			l := s.leaseOf(num)
+			l.unmet = min(l.unmet+n, r.Requests)
+		}
+		num = s.hotOf(num).next
+	}
+}
+
+// shiftLease moves the permits of a counter n frames on, before its slots move. Those of frames that
+// are over are given back.
+func (s *shard) shiftLease(num uint32, slots []slot, n int) {
+	l := s.leases[num]
+	if l == nil {
+		return
+	}
+	slots[1].count(-l.held[1])
+	l.held[1], l.held[0] = l.held[0], 0
+	if n > 1 {
+		slots[0].count(-l.held[1])
+		l.held[1] = 0
+	}
+	l.rate = (l.rate + float64(l.arrived)) / 2
+	for ; n > 1 && l.rate > 0.01; n-- {
+		l.rate /= 2
+	}
+	l.arrived = 0
+	if l.ahead { // counts of later frames were taken for counts of the one that is no longer the newest
+		s.hotOf(num).flags |= stale
+	}
+}
+
+// forgoLease drops what a strict counter has besides its known counts, because its frames change:
+// unused permits and the pending write stay counted.
+func (s *shard) forgoLease(num uint32, r *rule) {
+	l := s.leases[num]
+	if l == nil {
+		return
+	}
+	slots := s.slots(s.hotOf(num), r)
+	if l.asked > 0 {
+		for j := range slots {
+			slots[j].pending = 0
+		}
+		s.endPending(num)
+	}
+	for j := range slots {
+		slots[j].pending, slots[j].unclaimed = max(slots[j].pending, 0), max(slots[j].unclaimed, 0)
+	}
+	delete(s.leases, num)
+}
+
+// admitted returns the requests of a counter that the document is not known to have.
+func (s *shard) admitted(num uint32, slots []slot) int64 {
+	pending, unclaimed := unflushed(slots)
+	if l := s.leases[num]; l != nil {
+		return max(pending+unclaimed-l.asked, 0) // permits are counted before they are used
+	}
+	return pending + unclaimed
+}
+
+// holds reports whether a counter has unused permits.
+func (s *shard) holds(num uint32) bool {
+	l := s.leases[num]
+	return l != nil && l.held[0]+l.held[1] > 0
+}

@@ -1,0 +1,334 @@
+package ratelimit
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+)
+
+// tenant is a process that leases permits of one key, and the document of its counter.
+type tenant struct {
+	*player
+	doc  Document
+	next Finished // of the latest exchange
+}
+
+// leaseFrom returns a process with a strict limit and a clock that is 3 ms uncertain; the time is a
+// tenth of a second into a minute, and no document exists.
+func leaseFrom(t *testing.T, limits ...Limit) *tenant {
+	t.Helper()
+	c, k, eff := single(limits...)
+	p := &player{t: t, c: c, y: c.Sync(SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second}), k: k, eff: eff, now: at(minute + 100)}
+	p.y.SetUncertainty(p.now, 3*time.Millisecond)
+	return &tenant{player: p}
+}
+
+// store applies the write of a task as a store does, and returns the result with the document that
+// was read before.
+func (p *tenant) store(task *Task) Result {
+	p.t.Helper()
+	before := p.doc
+	before.Frames = append([]FrameCount{}, p.doc.Frames...)
+	res := Result{Read: task.Read, NewEtag: 1000 + task.Seq}
+	if before.Version > 0 {
+		res.Document = &before
+	}
+	if task.Seq == 0 {
+		return res
+	}
+	if task.Versioned && (task.Version != p.doc.Version || task.Etag != p.doc.Etag) || !task.Versioned && p.doc.Mine >= task.Seq {
+		res.Status = Conflict
+		return res
+	}
+	res.Status = Applied
+	for _, f := range task.Delta {
+		p.doc.Frames = addFrame(append([]FrameCount{}, p.doc.Frames...), f)
+	}
+	p.doc.Version, p.doc.Etag, p.doc.Mine, p.doc.Frame = p.doc.Version+1, res.NewEtag, task.Seq, task.Frame
+	return res
+}
+
+// others lets another process take permits of a frame.
+func (p *tenant) others(frame, n int64) {
+	p.doc.Frames = addFrame(append([]FrameCount{}, p.doc.Frames...), FrameCount{frame, n})
+	p.doc.Version, p.doc.Etag, p.doc.Frame = p.doc.Version+1, p.doc.Etag+17, 1000
+}
+
+// counted returns what the document has.
+func (p *tenant) counted() (n int64) {
+	for _, f := range p.doc.Frames {
+		n += f.Count
+	}
+	return n
+}
+
+// due begins the exchange that is planned, if there is one.
+func (p *tenant) due() (Task, bool) {
+	plans := p.y.Due(p.now, nil)
+	if len(plans) == 0 && p.next.Planned {
+		plans = append(plans, p.next.Next)
+	}
+	if len(plans) == 0 {
+		return Task{}, false
+	}
+	p.pass(plans[0].In)
+	p.seq += 10
+	return p.y.Begin(p.now, plans[0].Ticket, p.seq)
+}
+
+// finish gives the outcome of a task to the counter.
+func (p *tenant) finish(task Task, res Result) {
+	p.next = p.player.finish(task, res)
+}
+
+// exchange makes the exchange that is planned.
+func (p *tenant) exchange() {
+	p.t.Helper()
+	task, ok := p.due()
+	if !ok {
+		p.t.Fatal("no exchange is planned")
+	}
+	p.finish(task, p.store(&task))
+}
+
+// held returns the unused permits of the first counter.
+func (p *tenant) held() int64 {
+	s, h := p.c.lookup(p.k)
+	l := s.leaseOf(s.find(h))
+	return l.held[0] + l.held[1]
+}
+
+// TestPermitsAreCountedFirst: nothing is admitted before the document has counted it, and what it
+// has counted then is admitted without another write.
+func TestPermitsAreCountedFirst(t *testing.T) {
+	p := leaseFrom(t, strictly(10, time.Minute))
+	p.take(1, Denied)
+	task, ok := p.due()
+	check.Equal(t, "an exchange", ok, true)
+	check.Equal(t, "asked for", task.Delta, []FrameCount{{Name: 60_000, Count: 1}})
+	check.Equal(t, "versioned", task.Versioned, true)
+	res := p.store(&task)
+	p.take(1, Denied)
+	p.finish(task, res)
+	p.take(1, Allowed)
+	p.take(1, Denied)
+	check.Equal(t, "counted", p.counted(), int64(1))
+	check.Equal(t, "requests that the document does not have", p.y.Unflushed(p.now, nil).Requests, int64(0))
+}
+
+// TestPermitsBehindOthers: a write that another process was ahead of takes nothing, and the next one
+// takes only what is left.
+func TestPermitsBehindOthers(t *testing.T) {
+	p := leaseFrom(t, strictly(10, time.Minute))
+	p.others(59_940, 9) // the oldest frame of which a part is inside the window
+	p.take(3, Denied)
+	p.exchange()
+	check.Equal(t, "held after a conflict", p.held(), int64(0))
+	check.Equal(t, "counted", p.counted(), int64(9))
+	p.take(3, Denied)
+	p.take(1, Denied)
+	p.exchange()
+	check.Equal(t, "held", p.held(), int64(1))
+	check.Equal(t, "counted", p.counted(), int64(10))
+	p.take(1, Allowed)
+	p.take(1, Denied)
+	if _, ok := p.due(); ok {
+		t.Error("a key at its limit asks for more")
+	}
+}
+
+// TestUnknownLease: permits whose reply was lost are not used before the document shows that they
+// were taken, and are not taken twice.
+func TestUnknownLease(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		applied bool
+		others  int64 // that another process takes meanwhile
+		held    int64 // after the next read
+		counted int64 // at the end
+	}{
+		{"applied", true, 0, 2, 2},
+		{"applied, and others have written since", true, 3, 2, 5},
+		{"not applied, and never will be", false, 3, 0, 6}, // and one in advance, by the rate
+		{"perhaps under way", false, 0, 0, 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := leaseFrom(t, strictly(10, time.Minute))
+			p.take(2, Denied)
+			task, _ := p.due()
+			if tc.applied {
+				p.store(&task)
+			}
+			p.finish(task, Result{Status: Unknown})
+			if tc.others > 0 {
+				p.others(60_000, tc.others)
+			}
+			check.Equal(t, "held with no answer", p.held(), int64(0))
+			p.take(2, Denied)
+			read, ok := p.due()
+			check.Equal(t, "only reads", ok && read.Seq == 0 && read.Read, true)
+			p.finish(read, p.store(&read))
+			check.Equal(t, "held after a read", p.held(), tc.held)
+			if tc.held == 0 {
+				again, _ := p.due()
+				check.Equal(t, "sent again under its sequence", again.Seq == task.Seq, tc.others == 0)
+				p.finish(again, p.store(&again))
+			}
+			p.take(2, Allowed)
+			check.Equal(t, "counted", p.counted(), tc.counted)
+		})
+	}
+}
+
+// TestPermitsOfOneFrame: permits are used while the present time, with all its uncertainty, is in
+// their frame, and are given back when it is over.
+func TestPermitsOfOneFrame(t *testing.T) {
+	for _, tc := range []struct {
+		ms   int64
+		want Outcome
+	}{
+		{100, Allowed},
+		{995, Allowed}, // 3 ms of uncertainty, and less than one that the time is cut off by
+		{997, Denied},
+		{1000, Denied},
+		{1500, Denied},
+	} {
+		p := leaseFrom(t, strictly(10, time.Minute))
+		p.take(1, Denied)
+		p.exchange()
+		p.now = at(minute + tc.ms)
+		p.take(1, tc.want)
+	}
+	p := leaseFrom(t, strictly(10, time.Minute))
+	p.take(4, Denied)
+	p.exchange()
+	p.take(1, Allowed)
+	p.now = at(minute + 1500)
+	p.take(1, Denied)
+	p.exchange()
+	p.take(1, Allowed)
+	check.Equal(t, "left of a frame that is over", p.doc.Frames, []FrameCount{{Name: 60_000, Count: 1}, {Name: 60_001, Count: 1}})
+}
+
+// TestPermitsAheadOfTheFrame: at the end of a frame permits are asked for in the next, and are used
+// when that has certainly begun.
+func TestPermitsAheadOfTheFrame(t *testing.T) {
+	p := leaseFrom(t, strictly(10, time.Minute))
+	p.now = at(minute + 992)
+	p.take(1, Denied)
+	task, _ := p.due()
+	check.Equal(t, "asked for", task.Delta, []FrameCount{{Name: 60_001, Count: 1}})
+	p.finish(task, p.store(&task))
+	for _, tc := range []struct {
+		ms   int64
+		want Outcome
+	}{{999, Denied}, {1003, Denied}, {1004, Allowed}, {1005, Denied}} {
+		p.now = at(minute + tc.ms)
+		p.take(1, tc.want)
+	}
+}
+
+// TestUncertainClock: without a time of the store nothing is admitted or asked for.
+func TestUncertainClock(t *testing.T) {
+	c, k, eff := single(strictly(10, time.Minute))
+	p := &tenant{player: &player{t: t, c: c, y: c.Sync(SyncOptions{Interval: time.Second}), k: k, eff: eff, now: at(minute + 100)}}
+	for _, u := range []time.Duration{0, 500 * time.Millisecond, time.Duration(1<<63 - 1)} {
+		if u != 0 {
+			p.y.SetUncertainty(p.now, u)
+		}
+		d := p.c.Take(p.now, p.k, p.eff, 1)
+		check.Equal(t, "outcome", d.Outcome, Denied)
+		check.Equal(t, "outage", d.Outage, true)
+		if task, ok := p.due(); ok && task.Seq != 0 {
+			t.Errorf("uncertain by %v: asks for %v", u, task.Delta)
+		}
+	}
+	p.y.SetUncertainty(p.now, 3*time.Millisecond)
+	p.take(1, Denied)
+	p.exchange()
+	p.pass(100 * time.Millisecond)
+	p.take(1, Allowed)
+}
+
+// TestIdlePermits: permits that nobody uses are given back before their frame ends if they matter to
+// others, and at once when the process stops.
+func TestIdlePermits(t *testing.T) {
+	for _, final := range []bool{false, true} {
+		p := leaseFrom(t, strictly(10, 10*time.Minute))
+		p.take(4, Denied)
+		p.exchange()
+		check.Equal(t, "held", p.held(), int64(4))
+		if final {
+			p.y.SetFinal()
+			p.next = Finished{}
+			p.y.Unflushed(p.now, func(plan Plan) { p.next = Finished{Next: plan, Planned: true} })
+		}
+		p.exchange()
+		check.Equal(t, "counted", p.counted(), int64(0))
+		if p.now.UnixMilli() >= minute+9000 {
+			t.Errorf("given back only after %d ms", p.now.UnixMilli()-minute)
+		}
+	}
+}
+
+// TestLostReplyOfPermitsGivenBack: they are given back once, and not used meanwhile.
+func TestLostReplyOfPermitsGivenBack(t *testing.T) {
+	p := leaseFrom(t, strictly(10, 10*time.Minute))
+	p.take(4, Denied)
+	p.exchange()
+	task, _ := p.due()
+	p.store(&task)
+	p.finish(task, Result{Status: Unknown})
+	p.take(1, Denied)
+	for p.next.Planned && p.y.Unflushed(p.now, nil).Counters > 0 {
+		if task, ok := p.due(); ok {
+			p.finish(task, p.store(&task))
+		}
+	}
+	check.Equal(t, "counted less what is held", p.counted()-p.held(), int64(0))
+}
+
+// TestChangedLimitDropsPermits: those of other frames are never used.
+func TestChangedLimitDropsPermits(t *testing.T) {
+	p := leaseFrom(t, strictly(10, time.Minute))
+	p.take(4, Denied)
+	p.exchange()
+	check.Equal(t, "held", p.held(), int64(4))
+	_, _, p.eff = single(strictly(10, 2*time.Minute))
+	p.take(1, Denied)
+	check.Equal(t, "held", p.held(), int64(0))
+	check.Equal(t, "known", p.c.Usage(p.now, p.k)[0].Known, int64(4))
+}
+
+// TestRefundOfAPermit: it can be used again in its frame, is given back later, and is none of a frame
+// in which nothing was admitted.
+func TestRefundOfAPermit(t *testing.T) {
+	p := leaseFrom(t, strictly(10, time.Minute))
+	p.take(1, Denied)
+	p.exchange()
+	p.take(1, Allowed)
+	admitted := p.now
+	p.others(60_001, 1)                      // the next frame
+	for p.c.Usage(p.now, p.k)[0].Known < 2 { // until that is read
+		p.take(2, Denied)
+		p.exchange()
+	}
+	held := p.held()
+	check.Equal(t, "one of the next frame", p.c.Refund(p.now, admitted.Add(time.Second), p.k, p.eff, 1), false)
+	check.Equal(t, "held", p.held(), held)
+	check.Equal(t, "one of this frame", p.c.Refund(p.now, admitted, p.k, p.eff, 1), true)
+	check.Equal(t, "held", p.held(), held+1)
+}
+
+// TestNoRoomForPermits: a key without counters of its own has no document, so nothing is admitted.
+func TestNoRoomForPermits(t *testing.T) {
+	p := leaseFrom(t, strictly(10, time.Minute))
+	p.c.all.maxKeys = 0
+	for range 2 {
+		d, waited := p.c.Await(t.Context(), p.now, p.k, p.eff, 1)
+		if d.Outcome != Denied || waited != 0 || !d.Outage {
+			t.Errorf("%+v after %v", d, waited)
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package ratelimit
+
+// What an exchange does for a strict counter: which permits it asks for or gives back, and what
+// becomes of them.
+
+// need is what a strict counter needs next.
+type need struct {
+	act   bool  // an exchange, now
+	state state // otherwise: quiet, or what it waits in
+	wait  int64 // and for how many milliseconds
+}
+
+// needs returns what a strict counter without a pending write needs.
+func (s *shard) needs(num uint32, r *rule, ms int64, q *queue) need {
+	h, l := s.hotOf(num), s.leaseOf(num)
+	slots, held := s.slots(h, r), l.held[0]+l.held[1]
+	owing := dirty(slots)
+	if q.final.Load() {
+		return need{act: owing || held > 0}
+	}
+	present, g := h.start-r.frame, &s.all.leasing
+	if w := s.demand(num); w > 0 && !g.shut(r, ms) {
+		t := g.target(r, present, ms)
+		switch from := h.start - int64(t)*r.frame + g.uncertainty(ms); {
+		case w > l.held[t]:
+			return need{act: l.after <= ms, state: urgent, wait: l.after - ms}
+		case ms < from:
+			return need{state: urgent, wait: from - ms}
+		}
+	}
+	headroom := r.Requests - s.frames(num, r).whole
+	if owing {
+		if l.owed == 0 {
+			l.owed = ms
+		}
+		_, n := unflushed(slots)
+		wait := l.owed + lazyWait(r, max(headroom, 0), q.options.Interval.Milliseconds()) - ms
+		if s.matters(h, n, headroom) {
+			wait = min(wait, l.owed+minSpacing-ms)
+		}
+		return need{act: wait <= 0, state: lazy, wait: wait}
+	}
+	l.owed = 0
+	if held == 0 {
+		return need{}
+	}
+	wait := present + r.frame - ms
+	if s.matters(h, held, headroom) {
+		idle := l.used + max(4*g.trip.Load(), min(r.frame/4, 1000)) - ms
+		wait = min(wait, idle)
+	}
+	return need{act: wait <= 0, state: watching, wait: wait}
+}
+
+// nextLease is nextState for a strict counter.
+func (s *shard) nextLease(num uint32, r *rule, ms int64, q *queue) (state, int64) {
+	if wait, pending := s.retry(num, &q.options); pending {
+		return urgent, wait
+	}
+	n := s.needs(num, r, ms, q)
+	if n.act {
+		return urgent, 0
+	}
+	return n.state, max(n.wait, 1)
+}
+
+// leaseUrgency is urgency for a strict counter.
+func (s *shard) leaseUrgency(num uint32, r *rule) state {
+	switch slots := s.slots(s.hotOf(num), r); {
+	case s.demand(num) > 0:
+		return urgent
+	case dirty(slots):
+		return lazy
+	case s.holds(num):
+		return watching
+	default:
+		return quiet
+	}
+}
+
+// early is how much earlier than asked for an exchange may begin.
+const early = 3
+
+// beginLease makes the pending write of a strict counter, unless it has one. write is whether there
+// is one to be sent, rest that no exchange is needed now.
+func (s *shard) beginLease(num uint32, r *rule, ms, seq int64, q *queue) (write, rest bool) {
+	s.serve(s.firstOf(num), ms)
+	h, l := s.hotOf(num), s.leaseOf(num)
+	l.began = ms
+	if seq == 0 {
+		return false, false
+	}
+	if s.pendingSeq(num) != 0 {
+		if h.flags.has(readFirst) || l.asked > 0 && !s.canLease(num) {
+			return false, false
+		}
+		if s.makePending(num, r, seq) {
+			return true, false
+		}
+		l.asked = 0
+	}
+	n := s.needs(num, r, ms, q)
+	if !n.act && (n.state != lazy || n.wait > early) {
+		return false, true
+	}
+	return s.ask(num, r, ms, seq, q.final.Load()), false
+}
+
+// ask makes a pending write that takes and gives back permits; it reports false if there is nothing
+// to write.
+func (s *shard) ask(num uint32, r *rule, ms, seq int64, final bool) bool {
+	h, l := s.hotOf(num), s.leaseOf(num)
+	slots := s.slots(h, r)
+	t, n := 0, int64(0)
+	if !final {
+		t, n = s.amount(num, r, ms)
+	}
+	if final || s.demand(num) == 0 {
+		for j := range l.held {
+			slots[j].count(-l.held[j])
+			l.held[j] = 0
+		}
+	}
+	l.unmet, l.owed = 0, 0
+	if n == 0 && !dirty(slots) && !s.chores[num].converts(r.Requests-s.frames(num, r).whole) {
+		return false
+	}
+	for j := range slots {
+		slots[j].pending, slots[j].unclaimed = slots[j].unclaimed, 0
+	}
+	slots[t].pending += int32(n)
+	l.asked, l.frame, l.blind = n, h.start-int64(t)*r.frame, h.flags.has(unsynced)
+	s.extrasOf(num).seq = seq
+	return true
+}
+
+// amount returns how many permits to ask for, and the slot of their frame. The known counts are
+// those of the version that the write depends on, so what they leave is free if it is applied.
+func (s *shard) amount(num uint32, r *rule, ms int64) (t int, n int64) {
+	h, l, g := s.hotOf(num), s.leaseOf(num), &s.all.leasing
+	t = g.target(r, h.start-r.frame, ms)
+	free := r.Requests
+	slots := s.slots(h, r)
+	for j := range slots {
+		if slots[j].unclaimed > 0 {
+			return t, 0 // counts from before the limit was strict go first
+		}
+		if j <= t+r.Frames { // some window has this frame and that of the permits
+			free -= slots[j].total(1)
+		}
+	}
+	n = min(s.demand(num)-l.held[t], free)
+	if n <= 0 || g.shut(r, ms) || !s.canLease(num) {
+		return t, 0
+	}
+	rest := float64(r.frame)
+	if t == 1 {
+		rest = float64(max(h.start-ms, 0))
+	}
+	soon := int64(max(l.rate, float64(l.arrived))*rest/float64(r.frame)) - n
+	share := (free - n) / (2 * int64(s.all.outage.instances.Load()))
+	return t, n + max(min(soon, share), 0)
+}
+
+// canLease reports whether a write can depend on the version of the document that known is from. Of
+// a counter that is not read yet it is none.
+func (s *shard) canLease(num uint32) bool {
+	h, c := s.hotOf(num), s.coldOf(num)
+	if h.flags.has(unsynced) {
+		return c.version == 0 && c.etagValue() == 0
+	}
+	_, known := s.chores[num].versionOf(c)
+	return known && !h.flags.has(stale)
+}
+
+// versionLease completes a write that takes permits: it depends on the version. While other
+// processes write the document too, it is read in the same exchange.
+func (s *shard) versionLease(num uint32, task *Task) {
+	l, c := s.leases[num], s.coldOf(num)
+	if l == nil || l.asked == 0 {
+		return
+	}
+	task.Versioned = true
+	task.Version, _ = s.chores[num].versionOf(c)
+	task.Etag = c.etagValue()
+	task.Read = task.Read || l.blind || s.all.outage.instances.Load() > 1
+}
+
+// judgeLease is judge for a pending write that takes permits. Every attempt depends on a version, so
+// once the document has another one and not the write, it can no longer be applied.
+func (s *shard) judgeLease(num uint32, task *Task, res Result) (v verdict) {
+	v.seq = s.pendingSeq(num)
+	d := res.Document
+	if d == nil {
+		d = &Document{}
+	}
+	c, e := s.coldOf(num), s.extrasOf(num)
+	v.clone = res.Read && d.Mine > v.seq
+	if res.Status == Applied && task.Seq != 0 {
+		v.included = res.Read && d.Version > task.Version
+		v.appliedAfter = !v.included
+		return v
+	}
+	version, _ := s.chores[num].versionOf(c)
+	switch unsure := e.uncertain || task.Seq != 0 && res.Status == Unknown; {
+	case !unsure:
+		v.void = task.Seq != 0
+	case !res.Read:
+	case d.Mine == v.seq:
+		v.included = true
+	case v.clone, d.Pruned >= v.seq:
+		v.void, v.unclear = true, true
+	default:
+		v.void = d.Version != version || d.Etag != c.etagValue()
+	}
+	return v
+}
+
+// voidLease ends a pending write of a strict counter that was not applied: what it would have given
+// back is still to be given back. If it may have been applied, nothing is: the permits stay counted.
+func (s *shard) voidLease(num uint32, r *rule, res Result, unclear bool) {
+	h, l := s.hotOf(num), s.leaseOf(num)
+	slots := s.slots(h, r)
+	if j := int((h.start - l.frame) / r.frame); l.asked > 0 && j < len(slots) {
+		slots[j].pending -= int32(l.asked) //nolint:gosec // at most MaxRequests
+	}
+	for j := range slots {
+		if p := int64(slots[j].pending); p > 0 || !unclear {
+			slots[j].count(p)
+		}
+		slots[j].pending = 0
+	}
+	l.asked = 0
+	if !res.Read {
+		h.flags |= stale
+	}
+	s.endPending(num)
+}
+
+// finishLease lets a counter have the permits that its pending write has taken, and decides on the
+// requests that wait. If their frame is over, or the document has more than the write was based on,
+// they are given back.
+func (s *shard) finishLease(num uint32, r *rule, ms int64, task *Task, res Result, v verdict) {
+	h, l, g := s.hotOf(num), s.leaseOf(num), &s.all.leasing
+	if task.Seq != 0 && res.Status != Unknown {
+		trip := g.trip.Load()
+		g.trip.Store(min(max(trip+(ms-l.began-trip)/4, 1), maxTrip))
+	}
+	if l.asked > 0 && (v.included || v.appliedAfter) {
+		slots := s.slots(h, r)
+		j := int((h.start - l.frame) / r.frame)
+		switch {
+		case j >= len(slots): // too old to matter
+		case j < 2 && (res.Read || !l.blind) && s.covered(r, slots, j):
+			l.held[j] += l.asked
+		default:
+			slots[j].count(-l.asked)
+		}
+		l.asked, l.conflicts, l.after = 0, 0, 0
+	}
+	if v.void && task.Seq != 0 {
+		l.conflicts++
+		if past := l.conflicts - freeConflicts; past > 0 { // sequences have random low bits
+			l.after = ms + 1 + task.Seq%(g.trip.Load()*min(int64(past), 4)+1)
+		}
+	}
+	s.serve(s.firstOf(num), ms)
+}
+
+// maxTrip bounds the time of an exchange that permits are asked for in advance, in milliseconds.
+const maxTrip = 100
+
+// covered reports whether the limit has room for all counts of the windows with the frame of a slot.
+func (s *shard) covered(r *rule, slots []slot, j int) bool {
+	var n int64
+	for i := range slots[:min(j+r.Frames+1, len(slots))] {
+		n += int64(slots[i].known)
+	}
+	return n <= r.Requests
+}

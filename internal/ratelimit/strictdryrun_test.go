@@ -1,0 +1,121 @@
+package ratelimit
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+)
+
+// dryRun returns the limits of a process as dry-run has them.
+func (p *tenant) dryRun() *Effective { return p.eff.with(DryRun) }
+
+// TestStrictInDryRun: a strict limit takes no permits in dry-run, so no request waits. It admits what
+// the known counts leave, by frames that count in full, and denies where enforced it would.
+func TestStrictInDryRun(t *testing.T) {
+	t.Parallel()
+	p := leaseFrom(t, strictly(3, time.Minute))
+	p.eff = p.dryRun()
+	for range 3 {
+		d, waited := p.c.Await(t.Context(), p.now, p.k, p.eff, 1)
+		check.Equal(t, "outcome", d.Outcome, Allowed)
+		check.Equal(t, "waited", waited, 0)
+	}
+	p.take(1, WouldDeny)
+	p.pass(60 * time.Second) // the frame is still inside in part
+	p.take(1, WouldDeny)
+	p.pass(time.Second)
+	p.take(1, Allowed)
+	check.Equal(t, "refund", p.c.Refund(p.now, p.now, p.k, p.eff, 1), true)
+
+	d := p.c.Take(p.now, Key{"client", "other"}, p.eff, 1)
+	st, _ := d.BindingLimit()
+	check.Equal(t, "limit", st.Limit, strictly(3, time.Minute))
+}
+
+// TestStrictInDryRunIsShared: what others admit counts, and what dry-run admits is written for them.
+func TestStrictInDryRunIsShared(t *testing.T) {
+	t.Parallel()
+	p := leaseFrom(t, strictly(3, time.Minute))
+	p.eff = p.dryRun()
+	p.others(60_000, 2)
+	p.take(1, Allowed)
+	for p.c.Usage(p.now, p.k)[0].Known < 3 {
+		task := p.begin()
+		check.Equal(t, "waited for", task.Lease, false)
+		p.finish(task, p.store(&task))
+	}
+	p.take(1, WouldDeny)
+	check.Equal(t, "counted", p.counted(), int64(3))
+}
+
+// TestStrictOutOfDryRun: what dry-run has admitted counts when the limit is enforced, and permits that
+// were held then are not used in dry-run.
+func TestStrictOutOfDryRun(t *testing.T) {
+	t.Parallel()
+	p := leaseFrom(t, strictly(10, time.Minute))
+	enforced := p.eff
+	p.take(4, Denied)
+	p.exchange()
+	check.Equal(t, "held", p.held(), int64(4))
+	p.eff = p.dryRun()
+	p.take(6, Allowed)
+	p.take(1, WouldDeny)
+	check.Equal(t, "held", p.held(), int64(0))
+	p.eff = enforced
+	p.take(1, Denied)
+	for p.counted() < 10 {
+		task := p.begin()
+		p.finish(task, p.store(&task))
+	}
+	p.take(1, Denied)
+	check.Equal(t, "counted", p.counted(), int64(10))
+}
+
+// TestStrictInDryRunWouldDeny where enforced it could admit nothing: the store is away, the clock is too
+// uncertain, or there is no document.
+func TestStrictInDryRunWouldDeny(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(p *tenant){
+		"no answers":         func(p *tenant) { p.y.SetLost(true) },
+		"an outage":          func(p *tenant) { p.y.Stalled(); p.pass(20 * time.Second) },
+		"an uncertain clock": func(p *tenant) { p.y.SetUncertainty(p.now, time.Second) },
+		"no room":            func(p *tenant) { p.c.all.maxKeys = 0 },
+	} {
+		p := leaseFrom(t, strictly(3, time.Minute))
+		p.eff = p.dryRun()
+		if name == "an outage" { // in which known counts are good for a while
+			p.take(1, Allowed)
+			p.y.SetUncertainty(p.now.Add(20*time.Second), time.Millisecond)
+		}
+		prepare(p)
+		d := p.c.Take(p.now, p.k, p.eff, 1)
+		check.Equal(t, name, d.Outcome, WouldDeny)
+		check.Equal(t, name+": outage", d.Outage, true)
+	}
+}
+
+// TestStrictOverrideInDryRun: also the limits of one user take no permits.
+func TestStrictOverrideInDryRun(t *testing.T) {
+	t.Parallel()
+	e := (&Compiled{}).Edit()
+	settings := DefaultSettings()
+	settings.Mode = DryRun
+	check.OK(t, e.SetCommon(settings))
+	check.OK(t, e.SetOverride("client", "user", []Limit{strictly(1, time.Minute)}))
+	p := leaseFrom(t, strictly(1, time.Minute))
+	p.eff = e.Compiled().For("client")
+	p.take(1, Allowed)
+	p.take(1, WouldDeny)
+}
+
+// TestDenialForWantOfPermits is none by a limit: the answer names no limit that the request is over.
+func TestDenialForWantOfPermits(t *testing.T) {
+	t.Parallel()
+	p := leaseFrom(t, strictly(3, time.Minute))
+	d := p.c.Take(p.now, p.k, p.eff, 1)
+	check.Equal(t, "outcome", d.Outcome, Denied)
+	check.Equal(t, "outage", d.Outage, true)
+	check.Equal(t, "over a limit", d.Exceeded(), false)
+	check.Equal(t, "violated", d.Violated(), nil)
+}

@@ -1,0 +1,286 @@
+package syncer_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/syncer"
+)
+
+// strictLimit makes a strict limit.
+func strictLimit(requests int64, window time.Duration) ratelimit.Limit {
+	l := ratelimit.NewLimit("strict", requests, window)
+	l.MakeStrict()
+	return l
+}
+
+// exactLog is when each request was admitted, by real time.
+type exactLog struct {
+	mu    sync.Mutex
+	at    []time.Time // in order
+	waits []time.Duration
+}
+
+func (x *exactLog) add(waited time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.at = append(x.at, time.Now())
+	x.waits = append(x.waits, waited)
+}
+
+// remove takes out a request that was admitted at a time and given back.
+func (x *exactLog) remove(at time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if i := slices.Index(x.at, at); i >= 0 {
+		x.at = slices.Delete(x.at, i, i+1)
+	}
+}
+
+// worst returns the most requests in any window.
+func (x *exactLog) worst(window time.Duration) (most int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	first := 0
+	for i, at := range x.at {
+		for at.Sub(x.at[first]) >= window {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+// fits reports whether one more request would fit now.
+func (x *exactLog) fits(limit int64, window time.Duration) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := int64(0)
+	for i := len(x.at) - 1; i >= 0 && time.Since(x.at[i]) < window; i-- {
+		n++
+	}
+	return n < limit
+}
+
+// strictLoad is one strict limit, more traffic than it admits, and a cluster.
+type strictLoad struct {
+	instances int
+	limit     int64
+	window    time.Duration
+	skewed    bool // nine of ten requests come to one instance
+	windows   int
+	least     float64 // of what one exact log admits of the same arrivals
+}
+
+// strictResult is what a load came to.
+type strictResult struct {
+	share, ofLimit, writes, reads float64
+	worst                         int
+	median, p99                   time.Duration // of the waits of the admitted
+}
+
+func (l strictLoad) run(t *testing.T, seed uint64) (res strictResult) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRand(seed)
+		net := newNetwork(5 * time.Millisecond)
+		policy := policyOf(t, strictLimit(l.limit, l.window))
+		var cluster []*member
+		for range l.instances {
+			cluster = append(cluster, newMember(t, net, r.Uint64(), 0, nil))
+		}
+		var ours, exact exactLog
+		var requests sync.WaitGroup
+		wait(time.Duration(r.Int64N(int64(l.window))))
+		began := time.Now()
+		every := float64(l.window) / float64(2*l.limit)
+		for time.Since(began) < time.Duration(l.windows)*l.window {
+			wait(time.Duration(r.ExpFloat64() * every))
+			m := cluster[r.IntN(len(cluster))]
+			if l.skewed && r.IntN(10) > 0 {
+				m = cluster[0]
+			}
+			if exact.fits(l.limit, l.window) {
+				exact.add(0)
+			}
+			requests.Go(func() {
+				if d, waited := m.counters.Await(t.Context(), m.now(), keyOf(0), policy, 1); !d.Rejected() {
+					ours.add(waited)
+				}
+			})
+		}
+		requests.Wait()
+		for _, m := range cluster {
+			_, writes := m.calls.of(syncer.OpWrite)
+			_, reads := m.calls.of(syncer.OpRead)
+			res.writes, res.reads = res.writes+float64(writes), res.reads+float64(reads)
+			m.syncer.Kill()
+		}
+		admitted := float64(len(ours.at))
+		res.share, res.writes, res.reads = admitted/float64(len(exact.at)), res.writes/admitted, res.reads/admitted
+		res.ofLimit = admitted / float64(l.limit*int64(l.windows))
+		res.worst = ours.worst(l.window)
+		slices.Sort(ours.waits)
+		res.median, res.p99 = ours.waits[len(ours.waits)/2], ours.waits[len(ours.waits)*99/100]
+	})
+	return res
+}
+
+// TestStrictLoad: what is admitted of a strict limit at twice the offer.
+func TestStrictLoad(t *testing.T) {
+	for _, limit := range []strictLoad{
+		{limit: 10, window: 10 * time.Minute, windows: 20, least: 0.97},
+		{limit: 10, window: time.Minute, windows: 50, least: 0.97},
+		{limit: 100, window: time.Minute, windows: 30, least: 0.97},
+		{limit: 4, window: time.Second, windows: 120, least: 0.9},
+	} {
+		for _, instances := range []int{1, 3, 10} {
+			for _, skewed := range []bool{false, true} {
+				l := limit
+				l.instances, l.skewed = instances, skewed
+				if skewed && instances == 1 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%d per %v, %d instances, skewed %v", l.limit, l.window, instances, skewed), func(t *testing.T) {
+					res := l.run(t, 1)
+					say("%3d per %-5v %2d instances, skewed %-5v: %.3f of an exact log, %.3f of the limit; per admitted %.2f writes, %.2f reads; waited %v, p99 %v",
+						l.limit, l.window, instances, skewed, res.share, res.ofLimit, res.writes, res.reads, res.median, res.p99)
+					if int64(res.worst) > l.limit {
+						t.Errorf("%d were admitted in some window", res.worst)
+					}
+					if res.share < l.least {
+						t.Errorf("%.3f of what an exact log admits, want %v", res.share, l.least)
+					}
+				})
+			}
+		}
+	}
+}
+
+// await sends a request that may wait, and returns the decision when it is there.
+func (m *member) await(t *testing.T, key int, policy *ratelimit.Effective) (ratelimit.Decision, time.Duration) {
+	t.Helper()
+	return m.counters.Await(t.Context(), m.now(), keyOf(key), policy, 1)
+}
+
+// TestLostReplyOfALease: it delays the requests of its own key, and for less than half a second.
+func TestLostReplyOfALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := map[ratelimit.CounterID]bool{idOf(0): true}
+		store := &wrapped{}
+		slow := &hanging{wrapped: store, lost: lost}
+		m := alone(t, slow, nil)
+		policy := policyOf(t, strictLimit(10, time.Minute))
+		pass(time.Second)
+		d, waited := m.await(t, 0, policy)
+		mustEqual(t, "the request whose reply is lost", ratelimit.Denied, d.Outcome)
+		mustEqual(t, "its wait", 50*time.Millisecond, waited)
+		for i := 1; i < 20; i++ {
+			d, _ := m.await(t, i, policy)
+			mustEqual(t, "a request of another key", ratelimit.Allowed, d.Outcome)
+			pass(20 * time.Millisecond)
+		}
+		d, _ = m.await(t, 0, policy)
+		mustEqual(t, "the key, later", ratelimit.Allowed, d.Outcome)
+	})
+}
+
+// hanging is a store that does not answer the first exchange of some counters.
+type hanging struct {
+	*wrapped
+	mu   sync.Mutex
+	lost map[ratelimit.CounterID]bool
+}
+
+// Exchange implements [syncer.Store].
+func (h *hanging) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	results, err := h.wrapped.Exchange(ctx, items)
+	h.mu.Lock()
+	var hang bool
+	for _, it := range items {
+		hang = hang || h.lost[it.ID]
+		delete(h.lost, it.ID)
+	}
+	h.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return results, err
+}
+
+// TestStrictWithoutDatabase: requests are denied, soon without a wait, and admitted when it is back.
+func TestStrictWithoutDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newNetwork(2 * time.Millisecond)
+		m := newMember(t, net, 1, 0, nil)
+		policy := policyOf(t, strictLimit(10, time.Minute))
+		pass(time.Second)
+		net.become(faults{}, true)
+		var waited time.Duration
+		for range 50 {
+			d, w := m.await(t, 0, policy)
+			mustEqual(t, "outcome", ratelimit.Denied, d.Outcome)
+			mustEqual(t, "outage", true, d.Outage)
+			waited = w
+			pass(200 * time.Millisecond)
+		}
+		mustEqual(t, "the last wait", 0, waited)
+		net.become(faults{}, false)
+		pass(15 * time.Second)
+		d, _ := m.await(t, 0, policy)
+		mustEqual(t, "when it is back", ratelimit.Allowed, d.Outcome)
+	})
+}
+
+// TestStrictWithoutAClock: a store of one process has no clock, and needs none.
+func TestStrictWithoutAClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &wrapped{now: func() (time.Time, error) { return time.Time{}, syncer.ErrNoClock }}
+		m := alone(t, store, nil)
+		policy := policyOf(t, strictLimit(10, time.Minute))
+		for range 10 {
+			d, _ := m.await(t, 0, policy)
+			mustEqual(t, "outcome", ratelimit.Allowed, d.Outcome)
+		}
+		d, _ := m.await(t, 0, policy)
+		mustEqual(t, "one more", ratelimit.Denied, d.Outcome)
+	})
+}
+
+// TestStopGivesPermitsBack: and no log line says that requests are not shared, or fewer than none.
+func TestStopGivesPermitsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, log := &wrapped{}, &journal{}
+		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
+		policy := policyOf(t, strictLimit(10, 10*time.Minute))
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 4 { // nobody waits for the permits that they ask for
+			m.take(keyOf(0), policy, 1)
+		}
+		pass(20 * time.Millisecond)
+		cancel()
+		mustEqual(t, "permits taken", true, stored(t, &store.Store, keyOf(0)) >= 4)
+		_, _ = m.counters.Await(ctx, m.now(), keyOf(0), policy, 1)
+		fail := true
+		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+			if fail {
+				return nil, errServer
+			}
+			return store.Store.Exchange(context.Background(), items)
+		}
+		pass(20 * time.Second) // they are to be given back meanwhile
+		mustEqual(t, "lines with fewer than no requests", 0, log.count("requests=-"))
+		fail = false
+		left, err := m.syncer.Stop(t.Context())
+		mustEqual(t, "left", syncer.Left{}, left)
+		mustEqual(t, "error", nil, err)
+		mustEqual(t, "counted of permits that were not used", 1, stored(t, &store.Store, keyOf(0)))
+	})
+}

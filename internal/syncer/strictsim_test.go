@@ -1,0 +1,243 @@
+package syncer_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+var strictRuns = flag.Int("strictruns", usualStrictRuns, "how many simulations of strict limits")
+
+// TestStrictSimulation runs clusters in simulated time, each with its own faults, and looks for a
+// window with more requests than a strict limit admits. The log is exact: each request by real time
+// at the moment of its decision.
+//
+// What the network forgives: answers are lost, late, and slower or quicker than requests, but the
+// database itself loses nothing that it has confirmed, and deletes no document before it expires by
+// real time. Monotonic time runs at the same rate everywhere, and no machine is suspended. A server
+// starts while the clock of the database is right. A wall clock and the database are never wrong by
+// the same.
+func TestStrictSimulation(t *testing.T) {
+	runs := *strictRuns
+	if testing.Short() {
+		runs = min(runs, 100)
+	}
+	for i := range runs {
+		seed := *simSeed + uint64(i)
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { simulateStrict(t, seed) })
+			if t.Failed() {
+				t.Logf("again: go test ./internal/syncer -run TestStrictSimulation -seed %d -strictruns 1", seed)
+			}
+		})
+	}
+}
+
+// strictScenario is a cluster with one strict limit that lives through something.
+type strictScenario struct {
+	t      *testing.T
+	rand   *rand.Rand
+	net    *network
+	faults faults
+	alive  []*member
+	limit  ratelimit.Limit
+	offer  int64 // times the limit
+	policy *ratelimit.Effective
+	skewed bool
+	edges  bool // all requests come at about the time at which a frame ends
+	keys   int
+	logs   []exactLog
+
+	requests sync.WaitGroup
+}
+
+func simulateStrict(t *testing.T, seed uint64) {
+	t.Helper()
+	r := newRand(seed)
+	s := &strictScenario{
+		t: t, rand: r, net: newNetwork(time.Duration(1+r.IntN(8)) * time.Millisecond),
+		skewed: r.IntN(2) == 0, edges: r.IntN(3) == 0, keys: 1 + r.IntN(2),
+	}
+	s.net.jitter = time.Duration(r.IntN(10)) * time.Millisecond
+	if r.IntN(4) == 0 { // the clocks are wrong by as much
+		s.net.oneWay, s.net.jitter = 40*time.Millisecond, 0
+	}
+	s.offer = int64(2 + r.IntN(5))
+	s.limit = []ratelimit.Limit{
+		strictLimit(10, 10*time.Minute), strictLimit(10, time.Minute), strictLimit(100, time.Minute),
+		strictLimit(30, 10*time.Second), strictLimit(60, 3*time.Second), strictLimit(8, 2*time.Second), strictLimit(3, 3*time.Second),
+	}[r.IntN(7)]
+	if r.IntN(4) == 0 {
+		s.limit.Frames = []int{1, 2, 5}[r.IntN(3)]
+	}
+	s.limit.LeaseWait = []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, time.Second}[r.IntN(3)] // the first is less than most round trips
+	s.policy, s.logs = policyOf(t, s.limit), make([]exactLog, s.keys)
+	s.faults = faults{loseRequest: r.IntN(8), loseReply: r.IntN(12), delay: r.IntN(8), unsure: r.IntN(8)}
+	s.net.become(s.faults, false)
+	for range []int{1, 3, 10}[r.IntN(3)] {
+		s.start()
+	}
+	for range 12 {
+		s.event()
+	}
+	s.finish()
+}
+
+// start starts an instance. A server does not start without its store, so the network works
+// meanwhile.
+func (s *strictScenario) start() {
+	s.net.become(faults{}, false)
+	defer s.net.become(s.faults, false)
+	skew := time.Duration(s.rand.IntN(4001)-2000) * time.Millisecond
+	seed := s.rand.Uint64()
+	p := newPort(s.net, seed)
+	p.lean = []float64{0, 0.5, -0.5, 1, -1}[s.rand.IntN(5)]
+	s.alive = append(s.alive, startMember(s.t, p, seed, skew, nil))
+}
+
+// part returns a random part of the window.
+func (s *strictScenario) part() time.Duration {
+	return time.Duration(s.rand.Int64N(int64(max(s.limit.Window/2, 5*time.Second))))
+}
+
+// event is one thing that happens to the cluster.
+func (s *strictScenario) event() {
+	m := s.alive[s.rand.IntN(len(s.alive))]
+	switch s.rand.IntN(12) {
+	case 0:
+		m.syncer.Kill()
+		s.replace(m)
+	case 1:
+		s.requests.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.rand.IntN(10))*time.Second)
+		_, _ = m.syncer.Stop(ctx)
+		cancel()
+		s.replace(m)
+	case 2:
+		s.net.become(s.faults, true)
+		s.traffic(s.part())
+		s.net.become(s.faults, false)
+	case 3:
+		m.wall.step(clockSteps[s.rand.IntN(len(clockSteps))])
+		s.traffic(s.part())
+	case 4:
+		if s.rand.IntN(2) == 0 {
+			m = nil
+		}
+		s.net.lie(m, []time.Duration{3 * time.Minute, 2 * time.Hour, -3 * time.Minute, -2 * time.Hour}[s.rand.IntN(4)])
+		s.traffic(s.part())
+		s.net.lie(nil, 0)
+	case 5:
+		s.net.refuse(true)
+		s.traffic(s.part())
+		s.net.refuse(false)
+	case 6:
+		id := idOf(s.rand.IntN(s.keys))
+		s.net.breakStatements(id, true)
+		s.traffic(s.part())
+		s.net.breakStatements(id, false)
+	case 7:
+		wait(s.part())
+	default:
+		s.traffic(s.part())
+	}
+	s.net.db.Expire(time.Now())
+}
+
+// replace starts an instance in place of one that has gone.
+func (s *strictScenario) replace(gone *member) {
+	s.start()
+	for i, m := range s.alive {
+		if m == gone {
+			s.alive = append(s.alive[:i], s.alive[i+1:]...)
+			return
+		}
+	}
+}
+
+// traffic offers some times the limit for that long; at times in bursts.
+func (s *strictScenario) traffic(d time.Duration) {
+	began := time.Now()
+	every := float64(s.limit.Window) / float64(s.offer*s.limit.Requests*int64(s.keys))
+	for time.Since(began) < d {
+		pause, burst := time.Duration(s.rand.ExpFloat64()*every), 1
+		if s.rand.IntN(40) == 0 {
+			burst = 1 + s.rand.IntN(12)
+		}
+		if s.edges && s.rand.IntN(4) > 0 {
+			frame := s.limit.Window / time.Duration(s.limit.Frames)
+			pause = time.Until(time.Now().Add(pause + frame/2).Round(frame))
+			pause += time.Duration(s.rand.IntN(160)-110) * time.Millisecond
+		}
+		wait(pause)
+		for range burst {
+			m := s.alive[s.rand.IntN(len(s.alive))]
+			if s.skewed && s.rand.IntN(10) > 0 {
+				m = s.alive[0]
+			}
+			s.request(m, s.rand.IntN(s.keys), s.rand.IntN(10))
+		}
+	}
+}
+
+// request is one request; kind says which of its ways it goes.
+func (s *strictScenario) request(m *member, key, kind int) {
+	k, log, patience := keyOf(key), &s.logs[key], time.Duration(s.rand.IntN(30))*time.Millisecond
+	s.requests.Go(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		switch kind {
+		case 0: // the client does not wait as long
+			defer time.AfterFunc(patience, cancel).Stop()
+		case 1: // it does not wait at all
+			if d := m.take(k, s.policy, 1); !d.Rejected() {
+				log.add(0)
+			}
+			return
+		}
+		now := m.now()
+		d, waited := m.counters.Await(ctx, now, k, s.policy, 1)
+		if d.Rejected() {
+			return
+		}
+		log.add(waited)
+		if at := time.Now(); kind == 2 { // it fails for another reason
+			wait(patience)
+			if m.counters.Refund(m.now(), now.Add(waited), k, s.policy, 1) {
+				log.remove(at)
+			}
+		}
+	})
+}
+
+// finish lets everything arrive, and compares.
+func (s *strictScenario) finish() {
+	s.net.become(faults{}, false)
+	s.requests.Wait()
+	wait(latest)
+	s.traffic(s.limit.Window / 2)
+	s.requests.Wait()
+	for _, m := range s.alive {
+		left, err := m.syncer.Stop(context.Background())
+		if err != nil || left.Keys > 0 {
+			s.t.Errorf("Stop() = %+v, %v", left, err)
+		}
+		mustEqual(s.t, "panics", 0, m.syncer.Stats().Panics)
+	}
+	for i := range s.logs {
+		log := &s.logs[i]
+		if n := log.worst(s.limit.Window); int64(n) > s.limit.Requests {
+			s.t.Errorf("%d were admitted in some window of %v, limit %d", n, s.limit.Window, s.limit.Requests)
+		}
+		if len(log.at) == 0 && s.limit.LeaseWait == time.Second && s.limit.Window/time.Duration(s.limit.Frames) > 500*time.Millisecond {
+			s.t.Error("nothing was admitted")
+		}
+	}
+}
