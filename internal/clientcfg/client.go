@@ -215,7 +215,13 @@ func ValidateRedirectURI(raw string) error {
 }
 
 // notInURI reports whether a URI cannot contain r unescaped (RFC 3986 section 2).
-func notInURI(r rune) bool { return r <= 0x20 || r >= 0x7f || strings.ContainsRune(`"<>\^{|}`+"`", r) }
+func notInURI(r rune) bool {
+	switch r {
+	case '"', '<', '>', '\\', '^', '{', '|', '}', '`':
+		return true
+	}
+	return r <= 0x20 || r >= 0x7f
+}
 
 func validateAuthority(raw string, u *url.URL) error {
 	if u.Hostname() == "" {

@@ -5,14 +5,18 @@ import (
 	"sync"
 )
 
-// decodedTogether is how many records go from one goroutine to another at once.
-const decodedTogether = 256
+// decodedTogether is how many records go from one goroutine to another at once, and queuedTogether how often that
+// many may wait to be decoded: about a batch of a database, so that the next one is read meanwhile.
+const (
+	decodedTogether = 256
+	queuedTogether  = 20
+)
 
 // DecodeAll calls each with every record that read adds, in any order, and returns the error of read.
 // Decoding takes most of the time in which a server reads its clients, so all processors do it. read is
 // called by this goroutine, each by one goroutine at a time; what is added must stay as it is.
 func DecodeAll[V any](read func(add func(V)) error, decode func(V) Record, each func(Record)) (err error) {
-	encoded := make(chan []V, runtime.GOMAXPROCS(0))
+	encoded := make(chan []V, queuedTogether)
 	var workers sync.WaitGroup
 	var applying sync.Mutex // while each is called
 	for range runtime.GOMAXPROCS(0) {

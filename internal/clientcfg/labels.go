@@ -30,7 +30,9 @@ type Labels string
 // LabelsOf returns the labels of name=value pairs in any order. It does not check them, as
 // [Client.Validate] does.
 func LabelsOf(pairs []string) Labels {
-	return Labels(strings.Join(slices.Sorted(slices.Values(pairs)), "\n"))
+	pairs = slices.Clone(pairs)
+	slices.Sort(pairs)
+	return Labels(strings.Join(pairs, "\n"))
 }
 
 // ParseLabels is [LabelsOf] for what is not known to be valid. Errors: [fielderr.Errors] under "labels".

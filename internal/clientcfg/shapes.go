@@ -37,10 +37,11 @@ func (s *shapes) clone() *shapes {
 func (s *shapes) of(c *Client) *shape {
 	s.lists = appendList(appendList(s.lists[:0], c.Scopes), c.Audience)
 	c.Scopes, c.Audience = nil, nil
-	is := shape{s.commonOf(c), string(s.lists)}
-	if seen := s.known[is]; seen != nil {
+	common := s.commonOf(c)
+	if seen := s.known[shape{common, string(s.lists)}]; seen != nil { // without a copy of the lists
 		return seen
 	}
+	is := shape{common, string(s.lists)}
 	if s.known == nil || len(s.known) >= mostShapes {
 		s.known = map[shape]*shape{}
 	}

@@ -163,7 +163,7 @@ func clientRecord(raw bson.Raw) (r clientcfg.Record) {
 	r.ID = idText(raw)
 	r.Tag = integer(raw.Lookup("etag"))
 	var doc clientDoc
-	err := bson.Unmarshal(raw, &doc)
+	err := doc.decode(raw)
 	if err == nil {
 		r.Client, err = doc.client()
 	}
