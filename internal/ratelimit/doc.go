@@ -7,8 +7,9 @@
 //
 // The package does no I/O and never reads process time: the time is an argument. Decisions are made at
 // once, but for one: a request under a strict limit that lacks permits waits in [Counters.Await] for
-// at most the LeaseWait of the limit. What other processes counted arrives through [Sync], which internal/syncer uses. Every comparison that
-// decides is between integers, of milliseconds and requests, so an answer is exact and repeatable.
+// at most the LeaseWait of the limit. What other processes counted arrives through [Sync], which
+// internal/syncer uses. Every comparison that decides is between integers, of milliseconds and
+// requests, so an answer is exact and repeatable.
 //
 // # One request, worked through
 //
@@ -41,7 +42,8 @@
 // until their frame has left every window. A limit of 10 in ten minutes has frames of 10 s; a process
 // with a request to admit takes one permit of the present frame, and admits when the write is
 // confirmed. Of a busier key it takes as many as it needs until the frame ends by its recent rate, but
-// at most the room that is left, divided by twice the number of processes.
+// at most the room that is left, divided by twice the number of processes. In dry-run no permits are
+// taken: see forDryRun (rule.go).
 //
 // # A counter and its document
 //
