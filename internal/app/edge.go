@@ -288,10 +288,11 @@ func (e *edge) serve(failed chan<- error) (stop func(context.Context) error) {
 }
 
 // retire makes readiness fail, so that clients are sent to other instances. Requests that come all the
-// same are answered as before, each as the last on its connection.
+// same are answered as before, each as the last on its connection, but none waits for its turn any more.
 func (e *edge) retire() {
 	e.ready.stopping.Store(true)
 	e.drainer.draining.Store(true)
+	e.service.StopWaiting()
 }
 
 // drain takes no new connections, so that clients turn to another instance, and waits for the
@@ -301,6 +302,7 @@ func (e *edge) drain(ctx context.Context) error {
 	ctx, cancel := withShare(ctx, 3.0/4)
 	defer cancel()
 	e.drainer.draining.Store(true)
+	e.service.StopWaiting()
 	failed := closeListener(e.base.listener)
 	e.drainer.wait(ctx)
 	e.drainer.closeUnused()
