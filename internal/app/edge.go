@@ -42,6 +42,7 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	if e.service, err = newService(f, l); err != nil {
 		return nil, err
 	}
+	f.telemetry.WatchWaiting(e.service.Waiting)
 	handler, err := e.newHandler(e.service, l.file)
 	if err != nil {
 		return nil, err

@@ -37,6 +37,7 @@ type Metrics struct {
 
 	policies atomic.Pointer[func() PolicySnapshot] // nil: not known
 
+	delays     *prometheus.HistogramVec
 	requests   *prometheus.HistogramVec
 	inFlight   prometheus.Gauge
 	dbCalls    *prometheus.HistogramVec
@@ -67,6 +68,7 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		clients: newClients(o.MaxClients),
 		pull:    newPullCollector(),
 
+		delays:     b.histogramVec(delaysInfo, delayBuckets, true),
 		requests:   b.histogramVec(requestsInfo, latencyBuckets, true),
 		inFlight:   b.gauge(inFlightInfo),
 		dbCalls:    b.histogramVec(dbCallsInfo, callBuckets, false),
@@ -87,6 +89,7 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	if b.err != nil {
 		return nil, fmt.Errorf("metrics: %w", b.err)
 	}
+	m.delays.WithLabelValues() // from 0 on
 	m.pull.watch("limits", m.emitLimits)
 	m.pull.watch("build", func(emit emit) {
 		emit(buildInfo, 1, o.Build.Version, o.Build.Revision, o.Build.GoVersion)
