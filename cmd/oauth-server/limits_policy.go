@@ -372,17 +372,6 @@ func nullPatch(fields []string, settings bool) (map[string]any, error) {
 	return patch, nil
 }
 
-// ofDefault are those of unsettable that the settings have below default.
-var ofDefault = []string{"user", "client", overLimitFlag, maxWaitFlag, maxWaitingFlag, "hide-headers"}
-
-// takeBack removes a field, and what belongs to it.
-func takeBack(patch map[string]any, field string) {
-	patch[strings.ReplaceAll(field, "-", "_")] = nil
-	if field == maxWaitFlag {
-		patch["max_waiting"] = nil
-	}
-}
-
 func (l *limits) newCanary() *cobra.Command {
 	return l.changes(&cobra.Command{
 		Use: "canary PERCENT", Short: "Enforce on a share of the clients; the others are in dry-run", Args: takes("PERCENT"),

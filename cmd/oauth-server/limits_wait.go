@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,5 +72,16 @@ func delayedRows(c *activity.Counts) [][]string {
 		{"  it would have had wait for their turn", number(c.CandidateWouldDelay)},
 		{"  delayed under the live limits", number(c.Delayed)},
 		{"  in dry-run, would have been", number(c.WouldDelay)},
+	}
+}
+
+// ofDefault are those of unsettable that the settings have below default.
+var ofDefault = []string{"user", "client", overLimitFlag, maxWaitFlag, maxWaitingFlag, "hide-headers"}
+
+// takeBack removes a field, and what belongs to it.
+func takeBack(patch map[string]any, field string) {
+	patch[strings.ReplaceAll(field, "-", "_")] = nil
+	if field == maxWaitFlag {
+		patch["max_waiting"] = nil
 	}
 }

@@ -49,7 +49,8 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 			},
 		},
 		{
-			"how requests wait", clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{MaxWait: &wait, MaxWaiting: &waiting}},
+			"how requests wait",
+			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{MaxWait: &wait, MaxWaiting: &waiting}},
 			func(s *ratelimit.Settings) { s.Default.MaxWait, s.Default.MaxWaiting = &wait, &waiting },
 		},
 		{

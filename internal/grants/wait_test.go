@@ -15,7 +15,7 @@ import (
 
 // waitWorld runs a test of a service that admits 2 tokens per second, and on which one request of a key may wait for a
 // second. The frames are short, so the first two tokens of the test delay the next one by 901 ms.
-func waitWorld(t *testing.T, set clientcfg.PolicySet, test func(t *testing.T, w *world, seen *[]grants.Decided)) {
+func waitWorld(t *testing.T, set clientcfg.PolicySet, test func(w *world, seen *[]grants.Decided)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		settings, wait := ratelimit.DefaultSettings(), ratelimit.MaxWait(time.Second)
@@ -26,7 +26,7 @@ func waitWorld(t *testing.T, set clientcfg.PolicySet, test func(t *testing.T, w 
 		w, seen := policyWorld(t, settings, set)
 		w.reopen(func(o *grants.Options) { o.Clock = time.Now })
 		time.Sleep(99 * time.Millisecond) //nolint:forbidigo // simulated
-		test(t, w, seen)
+		test(w, seen)
 	})
 }
 
@@ -70,7 +70,8 @@ func TestWaitForATurn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			waitWorld(t, clientcfg.PolicySet{}, func(t *testing.T, w *world, seen *[]grants.Decided) {
+			waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]grants.Decided) {
+				t := w.tb
 				req := request(w)
 				*seen = nil
 				for range 2 {
@@ -118,7 +119,8 @@ func TestWhatEndsWhileItWaits(t *testing.T) {
 		}, grants.InvalidScope},
 	} {
 		t.Run(name, func(t *testing.T) {
-			waitWorld(t, clientcfg.PolicySet{}, func(t *testing.T, w *world, _ *[]grants.Decided) {
+			waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]grants.Decided) {
+				t := w.tb
 				req := tt.request(w)
 				w.mustToken("shop", ofAlice())
 				w.mustToken("shop", ofAlice())
@@ -136,7 +138,8 @@ func TestWhatEndsWhileItWaits(t *testing.T) {
 
 // TestWaitingHoldsNoPlaceForHashing: who waits has been proven, and others sign in meanwhile.
 func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
-	waitWorld(t, clientcfg.PolicySet{}, func(t *testing.T, w *world, _ *[]grants.Decided) {
+	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]grants.Decided) {
+		t := w.tb
 		f := &failing{}
 		w.reopen(func(o *grants.Options) {
 			o.Passwords = secret.NewPasswords(secret.PasswordOptions{Concurrency: 1})
@@ -160,7 +163,8 @@ func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
 
 // TestStopWaiting: all are denied at once, with the time at which it would be their turn.
 func TestStopWaiting(t *testing.T) {
-	waitWorld(t, clientcfg.PolicySet{}, func(t *testing.T, w *world, seen *[]grants.Decided) {
+	waitWorld(t, clientcfg.PolicySet{}, func(w *world, seen *[]grants.Decided) {
+		t := w.tb
 		w.mustToken("shop", clientCredentials)
 		w.mustToken("shop", clientCredentials)
 		began := time.Now()
@@ -178,7 +182,8 @@ func TestCandidateDelays(t *testing.T) {
 	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{
 		Client: []ratelimit.Limit{ratelimit.NewLimit("few", 1, time.Second)}, Since: start,
 	})
-	waitWorld(t, set, func(t *testing.T, w *world, seen *[]grants.Decided) {
+	waitWorld(t, set, func(w *world, seen *[]grants.Decided) {
+		t := w.tb
 		w.mustToken("shop", clientCredentials)
 		w.mustToken("shop", clientCredentials)
 		done := w.waiting("shop", clientCredentials)
@@ -194,7 +199,8 @@ func TestCandidateDelays(t *testing.T) {
 
 // TestWhoHangsUp: the request is denied, and leaves its place.
 func TestWhoHangsUp(t *testing.T) {
-	waitWorld(t, clientcfg.PolicySet{}, func(t *testing.T, w *world, _ *[]grants.Decided) {
+	waitWorld(t, clientcfg.PolicySet{}, func(w *world, _ *[]grants.Decided) {
+		t := w.tb
 		w.mustToken("shop", clientCredentials)
 		w.mustToken("shop", clientCredentials)
 		ctx, hangUp := context.WithTimeout(t.Context(), 100*time.Millisecond)

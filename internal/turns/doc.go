@@ -6,7 +6,7 @@
 // served: while anybody waits, a newcomer is not decided before them.
 //
 // A line has one timer, for the millisecond at which its first request passes, and runs no goroutine between: a
-// request that waits is a goroutine of its caller and about 300 bytes. The timer fires at least every second, to
+// request that waits is a goroutine of its caller and less than a kilobyte. The timer fires at least every second, to
 // find what has changed: the policy, or the counts of other processes. Whose turn no longer comes in time is then
 // denied.
 //
