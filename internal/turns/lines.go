@@ -37,8 +37,7 @@ type line struct {
 	mode     ratelimit.Mode      // in which that was decided
 	forecast *ratelimit.Forecast // of who comes next, behind the list; nil: to be made
 	timer    *time.Timer
-	serving  bool // its first request is being decided
-	again    bool // and is to be decided again after that
+	again    bool // its first request is to be decided again, whatever the present decision on it is
 }
 
 // place is a request in a line.

@@ -9,9 +9,6 @@ import (
 
 // serve decides on the first requests of a line, for as long as they pass. The timer of the line calls it.
 func (l *Lines) serve(ln *line) {
-	if !l.begin(ln) {
-		return
-	}
 	for {
 		e := ln.policy()
 		t := l.decide(context.Background(), ln.key, e) // outside of the lock: a strict limit may wait for permits
@@ -21,23 +18,11 @@ func (l *Lines) serve(ln *line) {
 	}
 }
 
-// begin reports whether the caller is to serve the line.
-func (l *Lines) begin(ln *line) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if ln.serving || len(ln.list) == 0 {
-		return false
-	}
-	ln.serving, ln.again = true, false
-	return true
-}
-
 // resolve settles the first request of the line by a decision, and reports whether the next one is to be
 // decided now.
 func (l *Lines) resolve(ln *line, e *ratelimit.Effective, t *Turn) (next bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer func() { ln.serving = next }()
 	l.follow(ln, e, t)
 	switch {
 	case len(ln.list) == 0: // all have gone
