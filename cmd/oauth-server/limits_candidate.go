@@ -103,6 +103,7 @@ func (l *limits) candidateTable(c adminapi.CandidateView) error {
 			{"  in dry-run, would have been", number(a.WouldReuse)},
 		}...)
 	}
+	rows = append(rows, delayedRows(&a.Counts)...)
 	if err := l.table(rows...); err != nil || len(a.Clients) == 0 {
 		return err
 	}

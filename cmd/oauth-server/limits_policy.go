@@ -148,16 +148,18 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 		}
 		return "configuration file"
 	}
-	return l.table(l.untilRow(s.Meta.Until,
-		[]string{"SETTING", "VALUE", "FROM"},
-		[]string{"mode", s.Mode, from("mode")},
-		[]string{"canary", fmt.Sprintf("%v%%", s.CanaryPercent), from("canary_percent")},
-		[]string{"user limits", showLimits(s.Default.User), from("default.user")},
-		[]string{"client limits", showLimits(s.Default.Client), from("default.client")},
-		[]string{"over limit", orNone(s.Default.OverLimit), from("default.over_limit")},
+	rows := [][]string{
+		{"SETTING", "VALUE", "FROM"},
+		{"mode", s.Mode, from("mode")},
+		{"canary", fmt.Sprintf("%v%%", s.CanaryPercent), from("canary_percent")},
+		{"user limits", showLimits(s.Default.User), from("default.user")},
+		{"client limits", showLimits(s.Default.Client), from("default.client")},
+		{"over limit", orNone(s.Default.OverLimit), from("default.over_limit")},
+	}
+	rows = append(append(rows, waitRow(s.Default.Waits, from("default.max_wait"))...),
 		[]string{"hide headers", yesNo(s.Default.HideHeaders), from("default.hide_headers")},
-		[]string{"note", s.Note, ""},
-	)...)
+		[]string{"note", s.Note, ""})
+	return l.table(l.untilRow(s.Meta.Until, rows...)...)
 }
 
 // untilRow adds when what the rows show ends by itself, if it does.
@@ -195,8 +197,9 @@ func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
 		{"user limits", showLimits(p.Effective.User), from(p.User != nil, tier.User != nil)},
 		{"client limits", showLimits(p.Effective.Client), from(p.Client != nil, tier.Client != nil)},
 		{"over limit", orNone(p.Effective.OverLimit), from(p.OverLimit != "", tier.OverLimit != "")},
-		{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)},
 	}
+	rows = append(append(rows, waitRow(p.Effective.Waits, from(p.MaxWait != "", tier.MaxWait != ""))...),
+		[]string{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)})
 	rows = append(append(rows, users...), []string{"note", p.Note, ""})
 	return l.table(l.untilRow(p.Meta.Until, rows...)...)
 }
@@ -231,11 +234,13 @@ on, until "limits unset CLIENT".
   oauth-server limits set shop --user 10/60s,on_outage=deny
   oauth-server limits set payments --client 10/10m,strict
   oauth-server limits set batch --over-limit reuse
+  oauth-server limits set shop --max-wait 2s --max-waiting 20
   oauth-server limits set partner --preset okta`,
 		ValidArgsFunction: l.completeClient,
 	}
 	l.register(cmd, &f)
 	registerOverLimit(cmd)
+	registerWait(cmd)
 	of.register(cmd)
 	cmd.Flags().StringVar(&of.tier, "tier", "", "tier of the client: limits tier list")
 	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails for a flag that is not there
@@ -244,7 +249,7 @@ on, until "limits unset CLIENT".
 	selectorFlag(cmd.Flags(), &of.labels)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
-		if err := cmp.Or(f.parse(doc), overLimitInto(cmd, doc)); err != nil {
+		if err := cmp.Or(f.parse(doc), overLimitInto(cmd, doc), waitInto(cmd, doc)); err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("hide-headers") {
@@ -273,7 +278,7 @@ func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) 
 	case cmd.Flags().Changed(forUser):
 		return f.checkOverride(cmd, args, nothing)
 	case nothing:
-		return usagef("limits set: nothing to set: give --limit, --user, --client, --preset, --tier, --over-limit, --hide-headers or --note")
+		return usagef("limits set: nothing to set: give --limit, --user, --client, --preset, --tier, --over-limit, --max-wait, --hide-headers or --note")
 	case len(f.labels) > 0:
 		return checkLabelled(cmd, args, f.labels)
 	case len(args) == 0 && cmd.Flags().Changed("tier"):
@@ -302,7 +307,7 @@ func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, d
 }
 
 // unsettable are the values of --field.
-var unsettable = []string{"user", "client", "tier", "mode", "trusted", overLimitFlag, "hide-headers", "note"}
+var unsettable = []string{"user", "client", "tier", "mode", "trusted", overLimitFlag, maxWaitFlag, maxWaitingFlag, "hide-headers", "note"}
 
 func (l *limits) newUnset() *cobra.Command {
 	var fields []string
@@ -360,11 +365,11 @@ func nullPatch(fields []string, settings bool) (map[string]any, error) {
 			patch["canary_percent"] = nil
 		case !slices.Contains(unsettable, f) || (f == "trusted" || f == "tier") && settings:
 			return nil, usagef("--field: %q is none of %s", f, strings.Join(unsettable, ", "))
-		case settings && (f == "user" || f == "client" || f == overLimitFlag || f == "hide-headers"):
-			defaults[strings.ReplaceAll(f, "-", "_")] = nil
+		case settings && slices.Contains(ofDefault, f):
+			takeBack(defaults, f)
 			patch["default"] = defaults
 		default:
-			patch[strings.ReplaceAll(f, "-", "_")] = nil
+			takeBack(patch, f)
 		}
 	}
 	return patch, nil

@@ -99,16 +99,18 @@ func (l *limits) tierTable(t adminapi.TierView) error {
 		}
 		return "all clients"
 	}
-	return l.table(l.untilRow(t.Meta.Until,
-		[]string{"SETTING", "VALUE", "FROM"},
-		[]string{"mode", orNone(t.Mode), from(t.Mode != "")},
-		[]string{"user limits", showLimits(t.User), from(t.User != nil)},
-		[]string{"client limits", showLimits(t.Client), from(t.Client != nil)},
-		[]string{"over limit", orNone(t.OverLimit), from(t.OverLimit != "")},
+	rows := [][]string{
+		{"SETTING", "VALUE", "FROM"},
+		{"mode", orNone(t.Mode), from(t.Mode != "")},
+		{"user limits", showLimits(t.User), from(t.User != nil)},
+		{"client limits", showLimits(t.Client), from(t.Client != nil)},
+		{"over limit", orNone(t.OverLimit), from(t.OverLimit != "")},
+	}
+	rows = append(append(rows, waitRow(t.Waits, "tier")...),
 		[]string{"hide headers", yesNo(t.HideHeaders), from(t.HideHeaders)},
 		[]string{"clients", strconv.Itoa(t.Clients), ""},
-		[]string{"note", t.Note, ""},
-	)...)
+		[]string{"note", t.Note, ""})
+	return l.table(l.untilRow(t.Meta.Until, rows...)...)
 }
 
 func orNone(text string) string {
@@ -131,12 +133,13 @@ func (l *limits) newTierSet() *cobra.Command {
 	}
 	l.register(cmd, &f)
 	registerOverLimit(cmd)
+	registerWait(cmd)
 	cmd.Flags().StringVar(&mode, "mode", "", "mode of its clients: enforce, dry_run or off")
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers and violated-policies out of answers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		patch := map[string]any{}
-		if err := cmp.Or(f.parse(patch), overLimitInto(cmd, patch)); err != nil {
+		if err := cmp.Or(f.parse(patch), overLimitInto(cmd, patch), waitInto(cmd, patch)); err != nil {
 			return err
 		}
 		for name, v := range map[string]any{"mode": mode, "note": note} {
@@ -148,7 +151,7 @@ func (l *limits) newTierSet() *cobra.Command {
 			patch["hide_headers"] = hide
 		}
 		if len(patch) == 0 && f.preset == "" {
-			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --preset, --mode, --over-limit, --hide-headers or --note")
+			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --preset, --mode, --over-limit, --max-wait, --hide-headers or --note")
 		}
 		if err := l.addPreset(cmd.Context(), &f, patch); err != nil {
 			return err

@@ -59,13 +59,20 @@ func topQuery(args []string, limit int) url.Values {
 }
 
 func (l *limits) topTable(top adminapi.Top) error {
-	rows := [][]string{{"CLIENT", "REQUESTS", "ALLOWED", "DENIED", "WOULD DENY", "REUSED", "WOULD REUSE"}}
+	rows, waits := [][]string{{"CLIENT", "REQUESTS", "ALLOWED", "DENIED", "WOULD DENY", "REUSED", "WOULD REUSE"}}, anyDelayed(top.Talkers)
+	if waits {
+		rows[0] = append(rows[0], "DELAYED", "WOULD DELAY")
+	}
 	for _, c := range top.Talkers {
-		rows = append(rows, []string{
+		row := []string{
 			c.ClientID, number(c.Total()), number(c.Allowed + c.Trusted + c.Off),
 			l.alarming(number(c.Denied), c.Denied > 0), l.notable(number(c.WouldDeny), c.WouldDeny > 0),
 			l.notable(number(c.Reused), c.Reused > 0), l.notable(number(c.WouldReuse), c.WouldReuse > 0),
-		})
+		}
+		if waits {
+			row = append(row, l.notable(number(c.Delayed), c.Delayed > 0), l.notable(number(c.WouldDelay), c.WouldDelay > 0))
+		}
+		rows = append(rows, row)
 	}
 	if err := l.table(rows...); err != nil {
 		return err

@@ -25,10 +25,11 @@ type KindReport struct {
 	// Since is when the list replaced another; zero if it is the first.
 	Since time.Time `json:"since,omitzero"`
 	// Over is how many requests were over a limit since then. Of these, Reused were answered with the
-	// client's last token, or would have been.
-	Over   uint64 `json:"over"`
-	Reused uint64 `json:"reused,omitempty"`
-	Limits []Peak `json:"limits"`
+	// client's last token, or would have been, and Delayed admitted at their turn.
+	Over    uint64 `json:"over"`
+	Reused  uint64 `json:"reused,omitempty"`
+	Delayed uint64 `json:"delayed,omitempty"`
+	Limits  []Peak `json:"limits"`
 }
 
 // Peak is a limit and the most that was inside its window at once, over all keys of the
@@ -78,6 +79,8 @@ func (r *ring) sum(now int64) (sum int64) {
 	return sum
 }
 
+func (r *ring) total(now int64) uint64 { return uint64(max(r.sum(now), 0)) }
+
 func (r *ring) max(now int64) (most int64) {
 	for _, s := range r {
 		if live(s.number, now) {
@@ -99,10 +102,11 @@ func (r *ring) uncut(limit int64) {
 
 // kindRecord is a KindReport by slot.
 type kindRecord struct {
-	since  time.Time
-	over   ring
-	reused ring
-	limits []limitRecord
+	since   time.Time
+	over    ring
+	reused  ring
+	delayed ring
+	limits  []limitRecord
 }
 
 type limitRecord struct {
@@ -133,6 +137,9 @@ func (k *kindRecord) record(now time.Time, n int64, d *ratelimit.Decision) {
 	if d.Outcome == ratelimit.Reused || d.Outcome == ratelimit.WouldReuse {
 		*k.reused.at(n)++
 	}
+	if d.Outcome == ratelimit.Delayed || d.Outcome == ratelimit.WouldDelay {
+		*k.delayed.at(n)++
+	}
 }
 
 // raise raises the peaks to the counts of the decision. It returns false if that was made
@@ -160,7 +167,7 @@ func (k *kindRecord) change(now time.Time, d *ratelimit.Decision) {
 	if old != nil {
 		k.since = now.UTC()
 	}
-	k.over, k.reused, k.limits = ring{}, ring{}, nil
+	k.over, k.reused, k.delayed, k.limits = ring{}, ring{}, ring{}, nil
 	for _, st := range d.Limits() {
 		l := limitRecord{limit: st.Limit}
 		for i := range old {
@@ -175,7 +182,7 @@ func (k *kindRecord) change(now time.Time, d *ratelimit.Decision) {
 
 // report returns the report of the window before now; false if nothing was counted.
 func (k *kindRecord) report(kind Kind, now int64) (r KindReport, known bool) {
-	r = KindReport{Kind: kind, Since: k.since, Over: uint64(max(k.over.sum(now), 0)), Reused: uint64(max(k.reused.sum(now), 0))}
+	r = KindReport{Kind: kind, Since: k.since, Over: k.over.total(now), Reused: k.reused.total(now), Delayed: k.delayed.total(now)}
 	for i := range k.limits {
 		p := Peak{k.limits[i].limit, k.limits[i].peak.max(now)}
 		known = known || p.Count > 0

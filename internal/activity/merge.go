@@ -38,6 +38,7 @@ func (c ClientReport) merged(o ClientReport) ClientReport {
 		}
 		m.TriedSince, m.Tried = later.TriedSince, later.Tried
 		m.CandidateWouldDeny, m.CandidateWouldReuse = later.CandidateWouldDeny, later.CandidateWouldReuse
+		m.CandidateWouldDelay = later.CandidateWouldDelay
 	}
 	for _, kind := range kinds {
 		a, inC := c.Kind(kind)
@@ -62,7 +63,7 @@ func (k KindReport) merged(o KindReport) KindReport {
 		}
 		return o
 	}
-	m := KindReport{Kind: k.Kind, Since: k.Since, Over: k.Over + o.Over, Reused: k.Reused + o.Reused, Limits: slices.Clone(k.Limits)}
+	m := KindReport{Kind: k.Kind, Since: k.Since, Over: k.Over + o.Over, Reused: k.Reused + o.Reused, Delayed: k.Delayed + o.Delayed, Limits: slices.Clone(k.Limits)}
 	if m.Since.IsZero() || !o.Since.IsZero() && o.Since.Before(m.Since) {
 		m.Since = o.Since // each process noticed the change at its next request
 	}

@@ -28,10 +28,11 @@ type Observation struct {
 	Kind     Kind
 	Decision *ratelimit.Decision
 	// Tried is set if the request was also tried against a candidate, Refused if that
-	// would have denied it, Reused if the client would have got its last token again. TriedSince is when the candidate's limits began to be tried,
-	// which identifies it: the counts of an earlier one are dropped.
-	Tried, Refused, Reused bool
-	TriedSince             time.Time
+	// would have denied it, Reused if the client would have got its last token again, Delayed if the request
+	// would have waited for its turn. TriedSince is when the candidate's limits began to be tried, which
+	// identifies it: the counts of an earlier one are dropped.
+	Tried, Refused, Reused, Delayed bool
+	TriedSince                      time.Time
 }
 
 // Recorder counts decisions. It is safe for concurrent use.
@@ -184,7 +185,8 @@ func (c *client) at(n int64) *counts {
 func (c *client) forgetTrial(since time.Time) {
 	c.triedSince = since
 	for i := range c.slots {
-		c.slots[i].Tried, c.slots[i].CandidateWouldDeny, c.slots[i].CandidateWouldReuse = 0, 0, 0
+		s := &c.slots[i]
+		s.Tried, s.CandidateWouldDeny, s.CandidateWouldReuse, s.CandidateWouldDelay = 0, 0, 0, 0
 	}
 	for _, u := range c.users {
 		for i := range u.slots {
@@ -205,6 +207,10 @@ func (c *counts) add(o *Observation) {
 		c.Reused++
 	case ratelimit.WouldReuse:
 		c.WouldReuse++
+	case ratelimit.Delayed:
+		c.Delayed++
+	case ratelimit.WouldDelay:
+		c.WouldDelay++
 	case ratelimit.Trusted:
 		c.Trusted++
 	case ratelimit.Passed:
@@ -218,5 +224,8 @@ func (c *counts) add(o *Observation) {
 	}
 	if o.Reused {
 		c.CandidateWouldReuse++
+	}
+	if o.Delayed {
+		c.CandidateWouldDelay++
 	}
 }

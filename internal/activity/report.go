@@ -22,12 +22,17 @@ type Counts struct {
 	// ones would have been.
 	Reused     uint64 `json:"reused"`
 	WouldReuse uint64 `json:"would_reuse"`
+	// Delayed requests were over the limit and admitted at their turn, for which they waited; in dry-run,
+	// WouldDelay ones would have been.
+	Delayed    uint64 `json:"delayed"`
+	WouldDelay uint64 `json:"would_delay"`
 	Trusted    uint64 `json:"trusted"`
 	Off        uint64 `json:"off"`
 	// Tried requests were also decided by a candidate.
 	Tried               uint64 `json:"tried"`
 	CandidateWouldDeny  uint64 `json:"candidate_would_deny"`
 	CandidateWouldReuse uint64 `json:"candidate_would_reuse"`
+	CandidateWouldDelay uint64 `json:"candidate_would_delay"`
 	// Issued tokens do not include those that were handed out again. Wasted ones were issued while an equal
 	// one had more than half of its life left, EarlyRefreshes of them in exchange for a refresh token.
 	Issued         uint64 `json:"issued"`
@@ -37,7 +42,7 @@ type Counts struct {
 
 // Total is the number of requests.
 func (c Counts) Total() uint64 {
-	return c.Allowed + c.Denied + c.WouldDeny + c.Reused + c.WouldReuse + c.Trusted + c.Off
+	return c.Allowed + c.Denied + c.WouldDeny + c.Reused + c.WouldReuse + c.Delayed + c.WouldDelay + c.Trusted + c.Off
 }
 
 // Plus adds both up.
@@ -47,11 +52,14 @@ func (c Counts) Plus(o Counts) Counts {
 	c.WouldDeny += o.WouldDeny
 	c.Reused += o.Reused
 	c.WouldReuse += o.WouldReuse
+	c.Delayed += o.Delayed
+	c.WouldDelay += o.WouldDelay
 	c.Trusted += o.Trusted
 	c.Off += o.Off
 	c.Tried += o.Tried
 	c.CandidateWouldDeny += o.CandidateWouldDeny
 	c.CandidateWouldReuse += o.CandidateWouldReuse
+	c.CandidateWouldDelay += o.CandidateWouldDelay
 	c.Issued += o.Issued
 	c.Wasted += o.Wasted
 	c.EarlyRefreshes += o.EarlyRefreshes
@@ -62,7 +70,7 @@ func (c Counts) Plus(o Counts) Counts {
 type ClientReport struct {
 	ClientID string `json:"client_id"`
 	Counts
-	// TriedSince identifies the candidate of Tried, CandidateWouldDeny and CandidateWouldReuse; zero for none.
+	// TriedSince identifies the candidate of Tried and of the counts that begin with Candidate; zero for none.
 	TriedSince time.Time    `json:"tried_since,omitzero"`
 	Kinds      []KindReport `json:"kinds,omitempty"`
 }

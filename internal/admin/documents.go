@@ -26,6 +26,7 @@ func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 		Default: adminapi.Default{
 			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client),
 			OverLimit: string(cmp.Or(s.Default.OverLimit, ratelimit.OverLimitDeny)), HideHeaders: s.Default.HideHeaders,
+			Waits: adminapi.ShowWaits(s.Default.MaxWait, s.Default.MaxWaiting),
 		},
 	}
 }
@@ -39,6 +40,8 @@ type settingsInput struct {
 		User        []ratelimit.Limit    `json:"user,omitempty"`
 		Client      []ratelimit.Limit    `json:"client,omitempty"`
 		OverLimit   *ratelimit.OverLimit `json:"over_limit,omitempty"`
+		MaxWait     *ratelimit.MaxWait   `json:"max_wait,omitempty"`
+		MaxWaiting  *int                 `json:"max_waiting,omitempty"`
 		HideHeaders *bool                `json:"hide_headers,omitempty"`
 	} `json:"default,omitzero"`
 	Note string      `json:"note,omitempty"`
@@ -49,7 +52,7 @@ type settingsInput struct {
 func setByOperators(o clientcfg.SettingsOverride) (in settingsInput) {
 	in.Mode, in.CanaryPercent, in.Note = o.Mode, o.CanaryPercent, o.Note
 	in.Default.User, in.Default.Client, in.Default.HideHeaders = o.User, o.Client, o.HideHeaders
-	in.Default.OverLimit = o.OverLimit
+	in.Default.OverLimit, in.Default.MaxWait, in.Default.MaxWaiting = o.OverLimit, o.MaxWait, o.MaxWaiting
 	return in
 }
 
@@ -59,12 +62,14 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 	o := clientcfg.SettingsOverride{
 		Mode: in.Mode, CanaryPercent: in.CanaryPercent, Note: in.Note,
 		User: in.Default.User, Client: in.Default.Client, OverLimit: in.Default.OverLimit, HideHeaders: in.Default.HideHeaders,
+		MaxWait: in.Default.MaxWait, MaxWaiting: in.Default.MaxWaiting,
 	}
 	judged := o.Over(ratelimit.DefaultSettings())
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
 	errs.AddUnreported(checkLists(o.User, o.Client).Under("default"))
 	errs.AddUnreported(checkOverLimit(o.OverLimit).Under("default"))
+	errs.AddUnreported(checkWaiting(o.MaxWait, o.MaxWaiting).Under("default"))
 	errs.AddUnreported(fielderr.Of(judged.Validate()))
 	return o, errs.Err()
 }
@@ -73,6 +78,7 @@ func showPolicy(clientID string, p clientcfg.ClientPolicy) adminapi.Policy {
 	return adminapi.Policy{
 		ClientID: clientID, Trusted: p.Trusted, Tier: p.Tier, Mode: string(p.Mode),
 		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), OverLimit: string(p.OverLimit), HideHeaders: p.HideHeaders, Note: p.Note,
+		Waits: adminapi.ShowWaits(p.MaxWait, p.MaxWaiting),
 	}
 }
 
@@ -85,13 +91,17 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 		User        []ratelimit.Limit    `json:"user"`
 		Client      []ratelimit.Limit    `json:"client"`
 		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
+		MaxWait     *ratelimit.MaxWait   `json:"max_wait"`
+		MaxWaiting  *int                 `json:"max_waiting"`
 		HideHeaders bool                 `json:"hide_headers"`
 		Note        string               `json:"note"`
 		Effective   strict.Skip          `json:"effective"`
 		Meta        strict.Skip          `json:"meta"`
 	}
 	errs := v.Decode(&in, nil)
-	p.Policy = ratelimit.Policy{User: in.User, Client: in.Client, Trusted: in.Trusted, HideHeaders: in.HideHeaders}
+	p.Policy = ratelimit.Policy{
+		User: in.User, Client: in.Client, Trusted: in.Trusted, HideHeaders: in.HideHeaders, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
+	}
 	if p.Note = in.Note; in.Mode != nil {
 		p.Mode = *in.Mode
 	}
@@ -160,6 +170,14 @@ func checkOverLimit(o *ratelimit.OverLimit) (errs fielderr.Errors) {
 	if o != nil && *o == "" {
 		errs.Add("over_limit", "%q is none of %q, %q; leave it out, or set it to null, to have none of its own",
 			*o, ratelimit.OverLimitDeny, ratelimit.OverLimitReuse)
+	}
+	return errs
+}
+
+// checkWaiting refuses a max_waiting without the max_wait that it belongs to, which may be in the configuration file.
+func checkWaiting(longest *ratelimit.MaxWait, atOnce *int) (errs fielderr.Errors) {
+	if longest == nil && atOnce != nil {
+		errs.Add("max_waiting", "it belongs to a max_wait: set both")
 	}
 	return errs
 }

@@ -61,7 +61,12 @@ func widens(was, will *ratelimit.Effective) bool {
 // widensForAll is widens for the lists that all users have in common, and for that of the client itself.
 func widensForAll(was, will *ratelimit.Effective) bool {
 	return enforced(will) && (!enforced(was) || stricter(was.User, will.User) || stricter(was.Client, will.Client) ||
-		was.Reuses() && !will.Reuses())
+		was.Reuses() && !will.Reuses() || waitsLess(was, will))
+}
+
+// waitsLess reports whether a request can be denied that would have waited for its turn.
+func waitsLess(was, will *ratelimit.Effective) bool {
+	return will.Wait.Longest < was.Wait.Longest || will.Wait.AtOnce < was.Wait.AtOnce
 }
 
 // anyOverride reports whether it is so of the lists of any user who had or will have an override.
@@ -142,7 +147,7 @@ func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) ver
 	case was.Mode == ratelimit.Off:
 		return verdict{why: "its mode is off, so nothing of it was counted; try dry-run first"}
 	}
-	v := judgeKind(c, activity.User, will.User)
+	v := judgeKind(c, activity.User, will.User).waiting(c, activity.User, was, will)
 	v = v.and(judgeClient(c, was, will))
 	if v.requests == 0 && anyOverride(was, will, stricter) {
 		v.why = cmp.Or(v.why, "what each user has requested is not kept; look at limits counters")
@@ -178,7 +183,7 @@ func judgeKind(c activity.ClientReport, kind activity.Kind, will *ratelimit.Limi
 
 // judgeClient judges client_credentials, where the client may get its last token again.
 func judgeClient(c activity.ClientReport, was, will *ratelimit.Effective) verdict {
-	v := judgeKind(c, activity.Client, will.Client)
+	v := judgeKind(c, activity.Client, will.Client).waiting(c, activity.Client, was, will)
 	if !will.Reuses() || v.requests == 0 {
 		return v
 	}
@@ -187,6 +192,22 @@ func judgeClient(c activity.ClientReport, was, will *ratelimit.Effective) verdic
 		return v
 	}
 	return verdict{why: "it is not known how many of its requests would be answered with its last token; try a candidate, or dry-run, first"}
+}
+
+// waiting takes those out of a verdict who would wait for their turn.
+func (v verdict) waiting(c activity.ClientReport, kind activity.Kind, was, will *ratelimit.Effective) verdict {
+	key, list := ratelimit.Key{}, will.Client
+	if kind == activity.User {
+		key.Username, list = "any", will.User
+	}
+	if v.requests == 0 || !will.Waits(key) {
+		return v
+	}
+	if k, _ := c.Kind(kind); was.Wait == will.Wait && k.Under(list.All()) {
+		v.requests -= min(v.requests, k.Delayed)
+		return v
+	}
+	return verdict{why: "it is not known how many of its requests would wait for their turn; try dry-run first"}
 }
 
 // judgePeaks compares the peaks with limits that were not in force then.

@@ -228,3 +228,30 @@ func TestEffectOfReuse(t *testing.T) {
 		wouldDeny+"requests of 1 of 2 active clients: shop (11 requests).")
 	equal(t, "a beginning", summary("/policies/app", `{"over_limit":"reuse"}`), notWidened)
 }
+
+// TestEffectOfWaiting: a request that waits is not denied, as far as that is known.
+func TestEffectOfWaiting(t *testing.T) {
+	w := newWorld(t)
+	w.patch("/settings", `{"mode":"dry_run","default":{"client":[{"requests":5}],"user":[{"requests":5}]}}`).is(http.StatusOK)
+	w.patch("/policies/shop", `{"max_wait":"2s"}`).is(http.StatusOK)
+	w.ask("shop", "ada", 8)
+	w.ask("app", "", 7)
+	w.clock.Advance(time.Minute)
+	summary := func(path, body string) string {
+		t.Helper()
+		return strings.ReplaceAll(w.summary("PATCH", path, body), " The figures are complete for the last 1 minute only.", "")
+	}
+	equal(t, "what dry-run says", summary("/settings", `{"mode":"enforce"}`), wouldDeny+"requests of 1 of 2 active clients: app (2 requests).")
+	hit := wouldDeny + "requests of 1 of 2 active clients: shop (3 requests)."
+	equal(t, "without a wait", summary("/policies/shop", `{"mode":"enforce","max_wait":"0s"}`), hit)
+	unclear := "(it is not known how many of its requests would wait for their turn; try dry-run first)"
+	equal(t, "a wait with the change", summary("/policies/app", `{"mode":"enforce","max_wait":"2s"}`),
+		wouldDeny+"no request of 2 active clients. It is unknown for 1: app "+unclear+".")
+	w.patch("/settings", `{"mode":"enforce"}`).is(http.StatusOK)
+	equal(t, "passed", w.ask("shop", "ada", 8), 8)
+	equal(t, "an end of waiting", summary("/policies/shop", `{"max_wait":null}`),
+		wouldDeny+"requests of 1 of 2 active clients: shop (11 requests).")
+	equal(t, "fewer places", summary("/policies/shop", `{"max_waiting":3}`),
+		wouldDeny+"no request of 2 active clients. It is unknown for 1: shop "+unclear+".")
+	equal(t, "a beginning", summary("/policies/app", `{"max_wait":"2s"}`), notWidened)
+}

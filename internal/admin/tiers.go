@@ -75,6 +75,7 @@ func showTier(name string, t clientcfg.Tier) adminapi.Tier {
 	return adminapi.Tier{
 		Name: name, Mode: string(t.Mode), User: adminapi.ShowLimits(t.User), Client: adminapi.ShowLimits(t.Client),
 		OverLimit: string(t.OverLimit), HideHeaders: t.HideHeaders, Note: t.Note,
+		Waits: adminapi.ShowWaits(t.MaxWait, t.MaxWaiting),
 	}
 }
 
@@ -85,13 +86,17 @@ func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 		User        []ratelimit.Limit    `json:"user"`
 		Client      []ratelimit.Limit    `json:"client"`
 		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
+		MaxWait     *ratelimit.MaxWait   `json:"max_wait"`
+		MaxWaiting  *int                 `json:"max_waiting"`
 		HideHeaders bool                 `json:"hide_headers"`
 		Note        string               `json:"note"`
 		Clients     strict.Skip          `json:"clients"`
 		Meta        strict.Skip          `json:"meta"`
 	}
 	errs := v.Decode(&in, nil)
-	t = clientcfg.Tier{User: in.User, Client: in.Client, HideHeaders: in.HideHeaders, Note: in.Note}
+	t = clientcfg.Tier{
+		User: in.User, Client: in.Client, HideHeaders: in.HideHeaders, Note: in.Note, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
+	}
 	if in.Mode != nil {
 		t.Mode = *in.Mode
 	}

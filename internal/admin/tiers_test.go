@@ -77,6 +77,20 @@ func TestTierThatCannotBe(t *testing.T) {
 		{"/settings", `{"default":{"over_limit":"wait"}}`, "default.over_limit"},
 		{"/candidates/shop", `{"client":[{"requests":1}],"over_limit":"reuse"}`, "over_limit"},
 		{"/policies/shop/users/ada", `{"user":[{"requests":1}],"over_limit":"reuse"}`, "over_limit"},
+		{"/tiers/gold", `{"max_wait":"soon"}`, "max_wait"},
+		{"/tiers/gold", `{"max_wait":2}`, "max_wait"},
+		{"/tiers/gold", `{"max_wait":"11s"}`, "max_wait"},
+		{"/tiers/gold", `{"max_waiting":3}`, "max_waiting"},
+		{"/tiers/gold", `{"max_wait":"2s","max_waiting":0}`, "max_waiting"},
+		{"/tiers/gold", `{"user":[{"requests":1,"window":"1s"}],"max_wait":"2s"}`, "max_wait"},
+		{"/policies/shop", `{"max_wait":"2s","trusted":true}`, "max_wait"},
+		{"/policies/shop", `{"max_wait":"2s","over_limit":"reuse"}`, "max_wait"},
+		{"/policies/shop", `{"max_waiting":3}`, "max_waiting"},
+		{"/settings", `{"default":{"max_waiting":3}}`, "default.max_waiting"},
+		{"/settings", `{"default":{"max_wait":"-1s"}}`, "default.max_wait"},
+		{"/settings", `{"default":{"user":[{"requests":1,"window":"1s"}],"client":[{"requests":1,"window":"1s"}],"max_wait":"2s"}}`, "default.max_wait"},
+		{"/candidates/shop", `{"client":[{"requests":1}],"max_wait":"2s"}`, "max_wait"},
+		{"/policies/shop/users/ada", `{"user":[{"requests":1}],"max_wait":"2s"}`, "max_wait"},
 		{"/tiers/gold", `{"client":[{"requests":0}]}`, "client[0].requests"},
 		{"/tiers/gold", `{"note":"a\nb"}`, "note"},
 		{"/tiers/a%20b", `{}`, "name"},
@@ -103,6 +117,24 @@ func TestOverLimit(t *testing.T) {
 	equal(t, "of all clients", w.get("/settings").at("default", "over_limit"), any("reuse"))
 	equal(t, "changed", fmt.Sprint(w.get("/settings").at("meta", "changed")), "[default.over_limit]")
 	equal(t, "what applies", w.get("/policies/app").at("effective", "over_limit"), any("reuse"))
+}
+
+// TestMaxWait: it is shown where it is set, and what applies.
+func TestMaxWait(t *testing.T) {
+	w := newWorld(t)
+	equal(t, "of all clients", w.get("/settings").at("default", "max_wait"), nil)
+	w.create("/tiers/gold", `{"max_wait":"2s","max_waiting":20}`).is(http.StatusOK)
+	equal(t, "of the tier", w.get("/tiers/gold").at("max_waiting"), any(20.0))
+	w.patch("/policies/shop", `{"tier":"gold"}`).is(http.StatusOK)
+	equal(t, "what applies", w.get("/policies/shop").at("effective", "max_wait"), any("2s"))
+	equal(t, "what applies", w.get("/policies/shop").at("effective", "max_waiting"), any(20.0))
+	w.patch("/policies/shop", `{"max_wait":"0s"}`).is(http.StatusOK)
+	equal(t, "of the policy", w.get("/policies/shop").at("max_wait"), any("0s"))
+	equal(t, "what applies", w.get("/policies/shop").at("effective", "max_wait"), nil)
+	w.patch("/settings", `{"default":{"max_wait":"1.5s","max_waiting":3}}`).is(http.StatusOK)
+	equal(t, "of all clients", w.get("/settings").at("default", "max_wait"), any("1.5s"))
+	equal(t, "changed", fmt.Sprint(w.get("/settings").at("meta", "changed")), "[default.max_wait default.max_waiting]")
+	equal(t, "what applies", w.get("/policies/app").at("effective", "max_waiting"), any(3.0))
 }
 
 // TestTiersArePaged, with how many clients have each.

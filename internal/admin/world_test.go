@@ -213,6 +213,10 @@ func (w *instance) ask(id, user string, n int) (passed int) {
 		if reused, over := again[d.Outcome]; over && p.For(id).Reuses() && user == "" { // as if there were always a token
 			d.Outcome = reused
 		}
+		later := map[ratelimit.Outcome]ratelimit.Outcome{ratelimit.Denied: ratelimit.Delayed, ratelimit.WouldDeny: ratelimit.WouldDelay}
+		if delayed, over := later[d.Outcome]; over && p.For(id).Waits(ratelimit.Key{ClientID: id, Username: user}) { // as if there were always a place
+			d.Outcome = delayed
+		}
 		o := activity.Observation{ClientID: id, Username: user, Kind: kind, Decision: &d}
 		if trial, ok := p.Trial(id); ok && (user == "" && trial.Client || user != "" && trial.User) {
 			cd := w.counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: user}, trial.Effective, 1)

@@ -5,13 +5,14 @@ import "time"
 // Tier is a named policy that the policies of clients refer to. An absent field leaves the decision to the
 // settings.
 type Tier struct {
-	Name        string  `json:"name"`
-	Mode        string  `json:"mode,omitempty"`
-	User        []Limit `json:"user,omitempty"`
-	Client      []Limit `json:"client,omitempty"`
-	OverLimit   string  `json:"over_limit,omitempty"`
-	HideHeaders bool    `json:"hide_headers"`
-	Note        string  `json:"note,omitempty"`
+	Name      string  `json:"name"`
+	Mode      string  `json:"mode,omitempty"`
+	User      []Limit `json:"user,omitempty"`
+	Client    []Limit `json:"client,omitempty"`
+	OverLimit string  `json:"over_limit,omitempty"`
+	Waits
+	HideHeaders bool   `json:"hide_headers"`
+	Note        string `json:"note,omitempty"`
 }
 
 // TierView is a tier with what is only for reading.

@@ -20,7 +20,8 @@ import (
 )
 
 // newHTTPServer returns a server that bounds what a slow or greedy peer can hold on to. Requests are
-// small and answered in milliseconds; the longest wait is for a password to be hashed.
+// small and answered in milliseconds, unless they wait: for a password to be hashed, or for their turn.
+// net/http ends the context of a request that lasts longer than ReadTimeout.
 func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,

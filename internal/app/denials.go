@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +15,7 @@ import (
 )
 
 // wouldBeLines is how many would-be denials of a second stand in the log: in dry-run there may be as
-// many as there are requests. Denials, and answers with the last token, are logged all.
+// many as there are requests. Denials, answers with the last token and requests that waited are logged all.
 const wouldBeLines = 10
 
 // denials notes who was over a limit, or would have been, for the access log.
@@ -41,17 +42,15 @@ func (f *foundation) userHash(username string) string {
 func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
 	binding, _ := x.Decision.BindingLimit()
 	out := accesslog.Denial{Outcome: x.Decision.Outcome.String(), Limit: binding.Limit.Name}
-	inDryRun := x.Decision.Outcome == ratelimit.WouldDeny || x.Decision.Outcome == ratelimit.WouldReuse
+	byCandidate := candidateOutcome(x)
+	inDryRun := slices.Contains([]ratelimit.Outcome{ratelimit.WouldDeny, ratelimit.WouldReuse, ratelimit.WouldDelay}, x.Decision.Outcome)
 	switch {
-	case x.Decision.Outcome == ratelimit.Denied, x.Decision.Outcome == ratelimit.Reused:
-	case !inDryRun && !x.CandidateDenies && !x.CandidateReuses:
+	case slices.Contains([]ratelimit.Outcome{ratelimit.Denied, ratelimit.Reused, ratelimit.Delayed}, x.Decision.Outcome):
+	case !inDryRun && byCandidate == "":
 		return
 	default:
 		if !inDryRun {
-			out.Outcome, out.Limit = metrics.CandidateWouldDeny, x.CandidateLimit
-			if x.CandidateReuses {
-				out.Outcome = metrics.CandidateWouldReuse
-			}
+			out.Outcome, out.Limit = byCandidate, x.CandidateLimit
 		}
 		var sampled bool
 		if out.Skipped, sampled = d.sample(now.Unix()); !sampled {
@@ -62,6 +61,20 @@ func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
 		out.User, out.Hashed = d.shown(x.Username)
 	}
 	accesslog.NoteDenial(ctx, out)
+}
+
+// candidateOutcome is what limits that are tried out would have done with a request over them; empty if it is not
+// over them.
+func candidateOutcome(x *grants.Decided) string {
+	switch {
+	case x.CandidateDenies:
+		return metrics.CandidateWouldDeny
+	case x.CandidateReuses:
+		return metrics.CandidateWouldReuse
+	case x.CandidateDelays:
+		return metrics.CandidateWouldDelay
+	}
+	return ""
 }
 
 // shown returns what stands for the user in the log, and whether it is a hash.

@@ -42,6 +42,7 @@ func newEdge(f *foundation, l *limiter) (e *edge, err error) {
 	if e.service, err = newService(f, l); err != nil {
 		return nil, err
 	}
+	f.telemetry.WatchWaiting(e.service.Waiting)
 	handler, err := e.newHandler(e.service, l.file)
 	if err != nil {
 		return nil, err
@@ -288,10 +289,11 @@ func (e *edge) serve(failed chan<- error) (stop func(context.Context) error) {
 }
 
 // retire makes readiness fail, so that clients are sent to other instances. Requests that come all the
-// same are answered as before, each as the last on its connection.
+// same are answered as before, each as the last on its connection, but none waits for its turn any more.
 func (e *edge) retire() {
 	e.ready.stopping.Store(true)
 	e.drainer.draining.Store(true)
+	e.service.StopWaiting()
 }
 
 // drain takes no new connections, so that clients turn to another instance, and waits for the
@@ -301,6 +303,7 @@ func (e *edge) drain(ctx context.Context) error {
 	ctx, cancel := withShare(ctx, 3.0/4)
 	defer cancel()
 	e.drainer.draining.Store(true)
+	e.service.StopWaiting()
 	failed := closeListener(e.base.listener)
 	e.drainer.wait(ctx)
 	e.drainer.closeUnused()

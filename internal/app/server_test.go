@@ -286,6 +286,9 @@ func TestServerBoundsItsPeers(t *testing.T) {
 			t.Errorf("%s may take %s, want at most %s", name, bound.got, bound.most)
 		}
 	}
+	if room := min(s.ReadTimeout, s.WriteTimeout) - ratelimit.LongestWait; room < 5*time.Second {
+		t.Errorf("beside the longest wait for a turn, a request may take %s", room)
+	}
 
 	r := start(t, testConfig(t), io.Discard)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.Issuer()+"/healthz", http.NoBody)

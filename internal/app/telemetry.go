@@ -154,17 +154,23 @@ func (t *telemetry) decided(ctx context.Context, d grants.Decided) {
 	if d.CandidateReuses {
 		t.Decision(d.ClientID, grant, metrics.CandidateWouldReuse)
 	}
+	if d.CandidateDelays {
+		t.Decision(d.ClientID, grant, metrics.CandidateWouldDelay)
+	}
+	if d.Decision.Outcome == ratelimit.Delayed {
+		t.Delay(d.Waited)
+	}
+	if d.Leased > 0 {
+		t.LeaseWait(plain(d.Decision.Outcome).String(), d.Leased)
+	}
 	if d.Decision.Outcome == ratelimit.Passed {
 		return // the mode is off: not even counted
 	}
 	t.Decision(d.ClientID, grant, d.Decision.Outcome.String())
 	if d.Decision.Outage {
-		t.OutageDecision(d.ClientID, withoutReuse(d.Decision.Outcome).String())
+		t.OutageDecision(d.ClientID, plain(d.Decision.Outcome).String())
 	}
-	if d.Waited > 0 {
-		t.LeaseWait(withoutReuse(d.Decision.Outcome).String(), d.Waited)
-	}
-	if d.Decision.Soft && withoutReuse(d.Decision.Outcome) != ratelimit.Denied {
+	if d.Decision.Soft && plain(d.Decision.Outcome) != ratelimit.Denied {
 		t.SoftWarning(d.ClientID, grant)
 	}
 	if d.Decision.Counted() {
@@ -172,13 +178,16 @@ func (t *telemetry) decided(ctx context.Context, d grants.Decided) {
 	}
 }
 
-// withoutReuse returns what the limiter alone has decided.
-func withoutReuse(o ratelimit.Outcome) ratelimit.Outcome {
-	if o == ratelimit.Reused {
+// plain returns what the limiter alone has decided, at the turn of the request if it waited for that.
+func plain(o ratelimit.Outcome) ratelimit.Outcome {
+	switch o {
+	case ratelimit.Reused:
 		return ratelimit.Denied
-	}
-	if o == ratelimit.WouldReuse {
+	case ratelimit.WouldReuse, ratelimit.WouldDelay:
 		return ratelimit.WouldDeny
+	case ratelimit.Delayed:
+		return ratelimit.Allowed
+	case ratelimit.Passed, ratelimit.Trusted, ratelimit.Allowed, ratelimit.Denied, ratelimit.WouldDeny:
 	}
 	return o
 }

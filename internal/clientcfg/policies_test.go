@@ -34,6 +34,7 @@ func compile(t *testing.T, set clientcfg.PolicySet) *clientcfg.PolicySnapshot {
 
 func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 	mode, canary, hide, over := ratelimit.DryRun, 5.0, true, ratelimit.OverLimitReuse
+	wait, waiting := ratelimit.MaxWait(time.Second), 5
 	tests := []struct {
 		name string
 		set  clientcfg.PolicySet
@@ -46,6 +47,11 @@ func TestPolicySetLiesOnTopOfTheFile(t *testing.T) {
 			func(s *ratelimit.Settings) {
 				s.Mode, s.CanaryPercent, s.Default.HideHeaders, s.Default.OverLimit = mode, canary, true, over
 			},
+		},
+		{
+			"how requests wait",
+			clientcfg.PolicySet{Settings: clientcfg.SettingsOverride{MaxWait: &wait, MaxWaiting: &waiting}},
+			func(s *ratelimit.Settings) { s.Default.MaxWait, s.Default.MaxWaiting = &wait, &waiting },
 		},
 		{
 			"one list of the default limits",
@@ -111,8 +117,10 @@ func TestSettingsNameWhatWasChanged(t *testing.T) {
 		t.Errorf("of nothing: %v", names)
 	}
 	canary, hide, over := 5.0, true, ratelimit.OverLimitDeny
-	o := clientcfg.SettingsOverride{CanaryPercent: &canary, User: limits(1), HideHeaders: &hide, OverLimit: &over}
-	if diff := cmp.Diff([]string{"canary_percent", "default.user", "default.over_limit", "default.hide_headers"}, o.Names()); diff != "" {
+	wait, waiting := ratelimit.MaxWait(0), 5
+	o := clientcfg.SettingsOverride{CanaryPercent: &canary, User: limits(1), HideHeaders: &hide, OverLimit: &over, MaxWait: &wait, MaxWaiting: &waiting}
+	want := []string{"canary_percent", "default.user", "default.over_limit", "default.max_wait", "default.max_waiting", "default.hide_headers"}
+	if diff := cmp.Diff(want, o.Names()); diff != "" {
 		t.Error(diff)
 	}
 }

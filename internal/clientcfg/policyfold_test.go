@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -75,6 +76,7 @@ func drawChange(t *rapid.T) (clientcfg.Change, error) {
 	return clientcfg.ChangePolicy(id, &clientcfg.ClientPolicy{Tier: name, Note: strconv.Itoa(rapid.Int().Draw(t, "note")), Policy: ratelimit.Policy{
 		User: list("user"), Client: list("client"), Trusted: rapid.Bool().Draw(t, "trusted"), Mode: mode.Draw(t, "mode"), HideHeaders: rapid.Bool().Draw(t, "hide"),
 		OverLimit: rapid.SampledFrom([]ratelimit.OverLimit{"", "", ratelimit.OverLimitDeny, ratelimit.OverLimitReuse}).Draw(t, "over limit"),
+		MaxWait:   rapid.SampledFrom([]*ratelimit.MaxWait{nil, nil, new(ratelimit.MaxWait(0)), new(ratelimit.MaxWait(time.Second))}).Draw(t, "max wait"),
 	}})
 }
 
@@ -105,7 +107,7 @@ func picture(p *clientcfg.PolicySnapshot) (lines []string) {
 
 // effective is what applies to a client, as a text.
 func effective(e *ratelimit.Effective) string {
-	text := fmt.Sprintf("%s %v %s %v %q of %d overrides, client %v", e.Mode, e.Trusted, e.OverLimit, e.HideHeaders, e.Tier, e.Overridden(), e.Client.All())
+	text := fmt.Sprintf("%s %v %s %v %v %q of %d overrides, client %v", e.Mode, e.Trusted, e.OverLimit, e.Wait, e.HideHeaders, e.Tier, e.Overridden(), e.Client.All())
 	for _, username := range []string{"ada", "bob", "eve"} {
 		text += fmt.Sprintf(", %s %v", username, e.For(ratelimit.Key{Username: username}).All())
 	}

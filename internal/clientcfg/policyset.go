@@ -48,6 +48,8 @@ type SettingsOverride struct {
 	User          []ratelimit.Limit    `json:"user,omitempty"`
 	Client        []ratelimit.Limit    `json:"client,omitempty"`
 	OverLimit     *ratelimit.OverLimit `json:"over_limit,omitempty"`
+	MaxWait       *ratelimit.MaxWait   `json:"max_wait,omitempty"` // MaxWaiting goes with it
+	MaxWaiting    *int                 `json:"max_waiting,omitempty"`
 	HideHeaders   *bool                `json:"hide_headers,omitempty"`
 	Note          string               `json:"note,omitempty"`
 	Changed       int64                `json:"changed,omitempty"` // version of the last change; not in an entry, which has it already
@@ -122,6 +124,9 @@ func (o *SettingsOverride) Over(base ratelimit.Settings) ratelimit.Settings {
 	if o.OverLimit != nil {
 		out.Default.OverLimit = *o.OverLimit
 	}
+	if o.MaxWait != nil {
+		out.Default.MaxWait, out.Default.MaxWaiting = o.MaxWait, o.MaxWaiting
+	}
 	if o.HideHeaders != nil {
 		out.Default.HideHeaders = *o.HideHeaders
 	}
@@ -140,6 +145,8 @@ func (o *SettingsOverride) Names() (names []string) {
 		{"default.user", o.User != nil},
 		{"default.client", o.Client != nil},
 		{"default.over_limit", o.OverLimit != nil},
+		{"default.max_wait", o.MaxWait != nil},
+		{"default.max_waiting", o.MaxWaiting != nil},
 		{"default.hide_headers", o.HideHeaders != nil},
 	} {
 		if f.set {

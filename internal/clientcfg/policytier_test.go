@@ -37,6 +37,8 @@ func TestTiersAreChecked(t *testing.T) {
 		{"invalid", []clientcfg.Change{stored("tiers/gold", `{"user":[{"requests":0}],"mode":"on"}`)}, "tiers.gold.mode", 0},
 		{"of a name that cannot be", []clientcfg.Change{stored("tiers/a b", `{}`)}, "not a visible ASCII character", 0},
 		{"of a longer name", []clientcfg.Change{stored("tiers/"+strings.Repeat("a", 65), `{}`)}, "1 to 64 characters", 0},
+		{"with a number that may wait and no wait", []clientcfg.Change{stored("tiers/gold", `{"max_waiting":3}`)}, "tiers.gold.max_waiting", 0},
+		{"with a wait that is none", []clientcfg.Change{stored("tiers/gold", `{"max_wait":"soon"}`)}, "cannot be read", 0},
 		{"with an over_limit that is none", []clientcfg.Change{stored("tiers/gold", `{"over_limit":"wait"}`)}, "tiers.gold.over_limit", 0},
 		{"with a field of a newer release", []clientcfg.Change{stored("tiers/gold", `{"trusted":true}`)}, "cannot be read", 0},
 	} {

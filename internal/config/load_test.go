@@ -93,7 +93,7 @@ func TestLoadCompleteFile(t *testing.T) {
 		{"trusted", got.RateLimit.Clients["mobile-app"], ratelimit.Policy{Trusted: true}},
 		{
 			"a client with dots", got.RateLimit.Clients["shop.example.com"],
-			ratelimit.Policy{Mode: "enforce", OverLimit: "reuse", HideHeaders: true, User: []ratelimit.Limit{ten, second}},
+			ratelimit.Policy{Mode: "enforce", OverLimit: "reuse", MaxWait: new(ratelimit.MaxWait(0)), HideHeaders: true, User: []ratelimit.Limit{ten, second}},
 		},
 		{"strict", got.RateLimit.Clients["payments"], ratelimit.Policy{Client: []ratelimit.Limit{contract}}},
 		{"alias", got.RateLimit.Clients["like-everybody"], ratelimit.Policy{User: []ratelimit.Limit{minute}}},

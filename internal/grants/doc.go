@@ -12,8 +12,9 @@
 //     request of a user whose quota is used up is denied;
 //  3. ask the limiter: the client is proven and the user is known, so no one can
 //     spend another's quota, and a denied request leaves the code or the refresh
-//     token as it was. Over the limit, client_credentials may be answered with the
-//     token that the client got last, where its policy says so (reuse.go);
+//     token as it was. Over the limit, where its policy says so, client_credentials
+//     may be answered with the token that the client got last (reuse.go), or the
+//     request waits for its turn (package turns) and is looked at again (wait.go);
 //  4. take: claim the code and store the family that begins with it, or take the
 //     family of the refresh token to its next generation, in one durable write of
 //     which exactly one can succeed;

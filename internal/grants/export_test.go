@@ -55,8 +55,8 @@ func LockedBySweep() (locked, shards int) {
 
 // HoldTurns has requests for other tokens under way in all turns.
 func (s *Service) HoldTurns() {
-	for i := range s.last.enforced.turns {
-		s.last.enforced.turns[i].begin(&reuse{})
+	for i := range s.last.enforced.under {
+		s.last.enforced.under[i].begin(&reuse{})
 	}
 }
 

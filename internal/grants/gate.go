@@ -14,31 +14,37 @@ type Decided struct {
 	Username string // empty for the client itself
 	Grant    clientcfg.Grant
 	Decision ratelimit.Decision
-	Waited   time.Duration // for permits of a strict limit
+	// Waited is for its turn, Leased for permits of a strict limit without one.
+	Waited, Leased time.Duration
 	// CandidateAsked is set if the request was also counted against limits that are tried out.
 	// CandidateDenies is set if they would have denied it, CandidateReuses if the client would have got its
-	// last token again instead, and then CandidateLimit is the name of the limit that it is over.
-	// CandidateSince identifies these limits by the time since when they are tried.
-	CandidateAsked, CandidateDenies, CandidateReuses bool
-	CandidateLimit                                   string
-	CandidateSince                                   time.Time
+	// last token again instead, CandidateDelays if the request would have waited for its turn, and then
+	// CandidateLimit is the name of the limit that it is over. CandidateSince identifies these limits by the time
+	// since when they are tried.
+	CandidateAsked, CandidateDenies, CandidateReuses, CandidateDelays bool
+	CandidateLimit                                                    string
+	CandidateSince                                                    time.Time
 }
 
 // admit asks the limiter for one token. The client is proven and the user is known, so the key is
-// theirs alone. The clock is read again, because look may have taken long. Under a strict limit the request
-// may wait for permits. Over the limit the client may get its last token again: then x.reuse has it. The
-// caller calls endTurn.
-func (s *Service) admit(ctx context.Context, x *issuance) (RateLimit, error) {
+// theirs alone. The clock is read again, because look may have taken long. Under a strict limit the request may wait
+// for permits. Over the limit it may wait for its turn, or the client get its last token again: then x.reuse has it.
+// The caller calls endTurn.
+func (s *Service) admit(ctx context.Context, x *issuance, req TokenRequest) (RateLimit, error) {
 	if s.opts.Counters == nil {
 		return RateLimit{}, nil
 	}
 	now, policies := s.opts.Clock(), s.opts.Policies()
-	effective := policies.For(x.client.ID)
-	s.beginReuse(x, effective)
-	d, waited := s.opts.Counters.Await(ctx, now, x.quota(), effective, 1)
-	x.waited = waited
-	s.reuseInstead(ctx, x, &d)
-	return s.decided(ctx, now.Add(waited), policies, x, &d)
+	s.beginReuse(x, policies.For(x.client.ID))
+	out := s.tryCandidate(ctx, now, policies, x) // before the request waits: it counts when it came
+	turn := s.turns.Take(ctx, x.quota(), func() *ratelimit.Effective { return s.opts.Policies().For(x.client.ID) })
+	s.reuseInstead(ctx, x, &turn.Decision)
+	out.Decision, out.Waited, out.Leased = turn.Decision, turn.Waited, turn.Leased
+	fields, err := s.decided(ctx, now, x, &out)
+	if err != nil || turn.Waited == 0 {
+		return fields, err
+	}
+	return fields, s.lookAgain(ctx, x, req, &turn)
 }
 
 // deniedAlready denies a request whose quota is used up before its password is hashed: a client
@@ -50,11 +56,13 @@ func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 		return nil
 	}
 	now, policies := s.opts.Clock(), s.opts.Policies()
-	d, denies := s.opts.Counters.Denies(now, x.quota(), policies.For(x.client.ID))
+	d, denies := s.turns.Denies(x.quota(), policies.For(x.client.ID))
 	if !denies {
 		return nil
 	}
-	_, err := s.decided(ctx, now, policies, x, &d)
+	out := s.tryCandidate(ctx, now, policies, x)
+	out.Decision = d
+	_, err := s.decided(ctx, now, x, &out)
 	return err
 }
 
@@ -64,11 +72,11 @@ func (x *issuance) quota() ratelimit.Key {
 }
 
 // decided passes the decision to the observer and turns it into an answer.
-func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcfg.PolicySnapshot, x *issuance, d *ratelimit.Decision) (fields RateLimit, err error) {
+func (s *Service) decided(ctx context.Context, now time.Time, x *issuance, out *Decided) (fields RateLimit, err error) {
+	d := &out.Decision
 	if s.opts.Observe != nil {
-		decided := Decided{ClientID: x.client.ID, Username: s.countedName(now, x, d), Grant: x.grant, Decision: *d, Waited: x.waited}
-		s.tryCandidate(now, policies, x, &decided)
-		s.opts.Observe(ctx, decided)
+		out.ClientID, out.Username, out.Grant = x.client.ID, s.countedName(now, x, d), x.grant
+		s.opts.Observe(ctx, *out)
 	}
 	fields.Policy, fields.Limit = d.Headers()
 	if d.Rejected() {
@@ -103,19 +111,34 @@ func overQuota(x *issuance) string {
 	return "Token rate limit exceeded for this client and user"
 }
 
-// tryCandidate counts the request against limits that are tried out, if there are any for its key,
-// whether or not the limits in force admitted it. It never denies a request. A user with an override is not
-// concerned: it stays whatever the limits of all others become.
-func (s *Service) tryCandidate(now time.Time, policies *clientcfg.PolicySnapshot, x *issuance, out *Decided) {
+// tryCandidate counts the request against limits that are tried out, if there are any for its key and an observer,
+// whether or not the limits in force admit it. It never denies a request, nor does it have one wait. A user with an
+// override is not concerned: it stays whatever the limits of all others become.
+func (s *Service) tryCandidate(ctx context.Context, now time.Time, policies *clientcfg.PolicySnapshot, x *issuance) (out Decided) {
 	trial, ok := policies.Trial(x.client.ID)
-	if !ok || out.Decision.Overridden || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
-		return
+	live := policies.For(x.client.ID)
+	if !ok || s.opts.Observe == nil || live.HasOverride(x.quota()) || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
+		return out
 	}
-	d := s.opts.Counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: x.auth.Username}, trial.Effective, 1)
-	over := d.Outcome == ratelimit.WouldDeny
-	reuses := s.candidateReuses(x, policies.For(x.client.ID), &trial, over)
-	out.CandidateAsked, out.CandidateDenies, out.CandidateReuses, out.CandidateSince = true, over && !reuses, reuses, trial.Since
-	if over {
+	d := s.candidateTurn(ctx, now, x, live, &trial)
+	denies, delays := d.Outcome == ratelimit.WouldDeny, d.Outcome == ratelimit.WouldDelay
+	reuses := s.candidateReuses(x, live, &trial, denies)
+	out.CandidateAsked, out.CandidateDenies, out.CandidateReuses, out.CandidateDelays = true, denies && !reuses, reuses, delays
+	out.CandidateSince = trial.Since
+	if denies || delays {
 		out.CandidateLimit = bindingName(&d)
 	}
+	return out
+}
+
+// candidateTurn is the decision of the limits that are tried out. Over them, the request would wait as it does
+// under those in force.
+func (s *Service) candidateTurn(ctx context.Context, now time.Time, x *issuance, live *ratelimit.Effective, trial *clientcfg.Trial) ratelimit.Decision {
+	k := ratelimit.Key{ClientID: trial.ClientID, Username: x.auth.Username}
+	if !live.Waits(x.quota()) {
+		return s.opts.Counters.Take(now, k, trial.Effective, 1)
+	}
+	e := *trial.Effective
+	e.Wait, e.OverLimit = live.Wait, live.OverLimit
+	return s.turns.Take(ctx, k, func() *ratelimit.Effective { return &e }).Decision
 }

@@ -19,11 +19,10 @@ type issuance struct {
 	grant      clientcfg.Grant
 	now        time.Time
 	auth       Authorization
-	scopes     []string      // of the access token; a refresh may narrow them
-	claims     keys.Claims   // of the access token, once it is issued
-	waited     time.Duration // for permits
-	reuse      *reuse        // nil: the client does not get its last token again
-	tried      *tokenSet     // of a token that a candidate admits; nil: none
+	scopes     []string    // of the access token; a refresh may narrow them
+	claims     keys.Claims // of the access token, once it is issued
+	reuse      *reuse      // nil: the client does not get its last token again
+	tried      *tokenSet   // of a token that a candidate admits; nil: none
 
 	code    *Code      // presented and checked, not yet claimed
 	begins  string     // code as the client sent it: the secret of the family that begins with it

@@ -32,7 +32,7 @@ func reusedUntil(expires time.Time, life time.Duration) time.Time {
 // of the clients with over_limit: reuse. It is safe for concurrent use.
 type lastTokens struct {
 	key    [sha256.Size]byte // of the hashes
-	turns  [1024]turns       // by hash; see reuse
+	under  [1024]underWay    // by hash; see reuse
 	seed   maphash.Seed
 	shards [64]lastShard // by client
 	size   atomic.Int64  // bytes, of all shards
@@ -77,9 +77,9 @@ func (l *lastTokens) shard(clientID string) int {
 	return int(maphash.String(l.seed, clientID) % uint64(len(l.shards)))
 }
 
-// turnsOf returns those of a set, which a few others share.
-func (l *lastTokens) turnsOf(id tokenSet) *turns {
-	return &l.turns[int(binary.LittleEndian.Uint16(id[:]))%len(l.turns)]
+// underWayFor returns the requests for a set, which a few others share.
+func (l *lastTokens) underWayFor(id tokenSet) *underWay {
+	return &l.under[int(binary.LittleEndian.Uint16(id[:]))%len(l.under)]
 }
 
 // set returns the hash for tokens of the client with that credential and scope set. They count under the

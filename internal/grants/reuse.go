@@ -22,47 +22,47 @@ type reuse struct {
 	id      tokenSet
 	enforce bool          // the token itself is handed out
 	keeps   bool          // the token that is issued becomes the last one
-	number  int64         // of the requests of its turns, in the order in which they came
+	number  int64         // of the requests under way with it, in the order in which they came
 	done    chan struct{} // closed once it has issued its token or was denied
 	again   lastToken     // to be handed out, if the outcome is Reused
 }
 
-// turns are the requests under way that may issue a token. Those for the same are in the same turns.
-type turns struct {
+// underWay is the requests under way that may issue a token. Those for the same are in the same one.
+type underWay struct {
 	mu       sync.Mutex
 	numbered int64
-	under    map[*reuse]struct{} // way
+	requests map[*reuse]struct{}
 }
 
 // begin notes a request.
-func (t *turns) begin(r *reuse) {
+func (t *underWay) begin(r *reuse) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.under == nil {
-		t.under = map[*reuse]struct{}{}
+	if t.requests == nil {
+		t.requests = map[*reuse]struct{}{}
 	}
 	t.numbered++
 	r.number, r.done = t.numbered, make(chan struct{})
-	t.under[r] = struct{}{}
+	t.requests[r] = struct{}{}
 }
 
 // end lets those go on that wait for the token of a request, and returns the number of the last one that has
 // come before that.
-func (t *turns) end(r *reuse) (last int64) {
+func (t *underWay) end(r *reuse) (last int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, is := t.under[r]; is {
-		delete(t.under, r)
+	if _, is := t.requests[r]; is {
+		delete(t.requests, r)
 		close(r.done)
 	}
 	return t.numbered
 }
 
 // other returns a request for the same that has come up to that number; nil if there is none.
-func (t *turns) other(r *reuse, last int64) *reuse {
+func (t *underWay) other(r *reuse, last int64) *reuse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for o := range t.under {
+	for o := range t.requests {
 		if o.id == r.id && o.number <= last {
 			return o
 		}
@@ -79,13 +79,13 @@ func (s *Service) beginReuse(x *issuance, e *ratelimit.Effective) {
 	in := s.last.in(e.Mode)
 	id := in.set(x.client.ID, x.client, x.credential, x.scopes, time.Time{})
 	x.reuse = &reuse{in: in, id: id, enforce: e.Mode == ratelimit.Enforce}
-	in.turnsOf(id).begin(x.reuse)
+	in.underWayFor(id).begin(x.reuse)
 }
 
 // endTurn lets those go on who wait for the token of this request.
 func (x *issuance) endTurn() {
 	if r := x.reuse; r != nil {
-		r.in.turnsOf(r.id).end(r)
+		r.in.underWayFor(r.id).end(r)
 	}
 }
 
@@ -101,11 +101,11 @@ func (s *Service) reuseInstead(ctx context.Context, x *issuance, d *ratelimit.De
 	if d.Outcome != ratelimit.Denied && d.Outcome != ratelimit.WouldDeny {
 		return
 	}
-	turns := r.in.turnsOf(r.id)
-	last := turns.end(r)
+	others := r.in.underWayFor(r.id)
+	last := others.end(r)
 	found := s.findAgain(x) // who has ended before that has kept its token
 	for !found && ctx.Err() == nil {
-		before := turns.other(r, last)
+		before := others.other(r, last)
 		if before == nil {
 			break
 		}

@@ -13,6 +13,7 @@ import (
 	"oauth-server/internal/keys"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/secret"
+	"oauth-server/internal/turns"
 )
 
 // Clients looks clients up in memory. [clientcfg.Source] is one.
@@ -214,6 +215,7 @@ type Service struct {
 	replayLines                 *meter // one a minute for each family
 	consents                    *meter // by session
 
+	turns  *turns.Lines // of requests over the limit; nil: nothing is limited
 	last   *reuseTables
 	recent *recentTokens
 }
@@ -225,6 +227,9 @@ func New(opts Options) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{opts: opts, store: opts.Store, issuer: issuer.New(opts.Signer), last: newReuseTables(opts.Now()), recent: newRecentTokens(opts.Now())}
+	if opts.Counters != nil {
+		s.turns = turns.New(opts.Counters, opts.Clock)
+	}
 	var err error
 	if s.clientFailures, err = newFailures(opts.ClientFailures); err != nil {
 		return nil, fmt.Errorf("grants: limits of failed client authentications: %w", err)

@@ -29,7 +29,7 @@ func (s *Service) Token(ctx context.Context, req TokenRequest) (TokenResponse, e
 	}
 	x.credential = used
 	defer x.endTurn()
-	fields, err := s.admit(ctx, x)
+	fields, err := s.admit(ctx, x, req)
 	switch {
 	case err != nil:
 		return TokenResponse{}, err

@@ -12,6 +12,7 @@ import (
 // The classic buckets, beside the native ones that need none.
 var (
 	latencyBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
+	delayBuckets   = []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10}
 	callBuckets    = []float64{0, 1, 2, 3, 4, 6, 8, 12}
 	waitBuckets    = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
 	sizeBuckets    = []float64{1, 2, 5, 10, 25, 50, 100, 250, 500, 1000}

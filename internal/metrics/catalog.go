@@ -29,7 +29,7 @@ var (
 	decisionsInfo = Info{
 		"oauth_ratelimit_decisions_total", Counter,
 		[]string{"client_id", "grant_type", "outcome"},
-		"Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), trusted. candidate_would_deny and candidate_would_reuse are counted beside one of the others.",
+		"Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted at its turn), would_delay (dry-run), trusted. candidate_would_deny, candidate_would_reuse and candidate_would_delay are counted beside one of the others.",
 	}
 	outageInfo = Info{
 		"oauth_ratelimit_outage", Gauge, nil,
@@ -44,6 +44,14 @@ var (
 		"oauth_ratelimit_lease_wait_seconds", Histogram,
 		[]string{"outcome"},
 		"Time that requests waited for permits of a strict limit, of those that waited: allowed, or denied (no permits in time, over the limit meanwhile, or cancelled). Native and classic buckets.",
+	}
+	delaysInfo = Info{
+		"oauth_ratelimit_delay_seconds", Histogram, nil,
+		"How long requests over a limit waited for their turn (max_wait), those that got it. Native and classic buckets.",
+	}
+	waitingInfo = Info{
+		"oauth_ratelimit_waiting", Gauge, nil,
+		"Requests over a limit that wait for their turn.",
 	}
 	softWarningsInfo = Info{
 		"oauth_ratelimit_soft_warnings_total", Counter,
@@ -299,7 +307,7 @@ type Section struct {
 func Sections() []Section {
 	return []Section{
 		{"Rate limits", []Info{
-			decisionsInfo, outageInfo, outageDecisionsInfo, leaseWaitInfo, softWarningsInfo, issuedInfo, wastedInfo, usageInfo, limitInfo, limitWindowInfo,
+			decisionsInfo, delaysInfo, waitingInfo, outageInfo, outageDecisionsInfo, leaseWaitInfo, softWarningsInfo, issuedInfo, wastedInfo, usageInfo, limitInfo, limitWindowInfo,
 			defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo,
 			countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, labelledInfo,
 		}},

@@ -17,6 +17,9 @@ const (
 	WouldReuse          = "would_reuse"
 	CandidateWouldDeny  = "candidate_would_deny"
 	CandidateWouldReuse = "candidate_would_reuse"
+	Delayed             = "delayed"
+	WouldDelay          = "would_delay"
+	CandidateWouldDelay = "candidate_would_delay"
 )
 
 // Other is the label value of everything that has none of its own.
@@ -25,8 +28,11 @@ const Other = "other"
 // The label values in use. The last of each counts everything unexpected, which keeps
 // the totals right and the number of series bounded.
 var (
-	outcomeNames = [...]string{Allowed, Denied, WouldDeny, Reused, WouldReuse, Trusted, CandidateWouldDeny, CandidateWouldReuse, Other}
-	grantNames   = [...]string{"authorization_code", "client_credentials", "refresh_token", "password", Other}
+	outcomeNames = [...]string{
+		Allowed, Denied, WouldDeny, Reused, WouldReuse, Delayed, WouldDelay, Trusted,
+		CandidateWouldDeny, CandidateWouldReuse, CandidateWouldDelay, Other,
+	}
+	grantNames = [...]string{"authorization_code", "client_credentials", "refresh_token", "password", Other}
 )
 
 // outageOutcomes are the outcomes of a decision that a limit's on_outage made.
@@ -34,6 +40,9 @@ var outageOutcomes = [...]string{Allowed, Denied, WouldDeny}
 
 // reuseOutcomes are those that client_credentials alone can have.
 var reuseOutcomes = []string{Reused, WouldReuse, CandidateWouldReuse}
+
+// delayOutcomes are those that requests of a client with a max_wait alone can have.
+var delayOutcomes = []string{Delayed, WouldDelay, CandidateWouldDelay}
 
 // deniedIndex is the index of Denied in outcomeNames.
 const deniedIndex = 1

@@ -8,8 +8,8 @@ import (
 )
 
 // Decision counts a decision of the limiter. The outcome is one of [Allowed], [Denied],
-// [WouldDeny], [Reused], [WouldReuse] and [Trusted]; [CandidateWouldDeny] or [CandidateWouldReuse] is counted
-// in addition to one of these.
+// [WouldDeny], [Reused], [WouldReuse], [Delayed], [WouldDelay] and [Trusted]; [CandidateWouldDeny],
+// [CandidateWouldReuse] or [CandidateWouldDelay] is counted in addition to one of these.
 // It allocates nothing for a client that has a label.
 func (m *Metrics) Decision(clientID, grantType, outcome string) {
 	c := m.clients.of(clientID)
@@ -28,6 +28,14 @@ func (m *Metrics) OutageDecision(clientID, outcome string) {
 // LeaseWait counts a request that waited for permits of a strict limit. The outcome is [Allowed] or [Denied].
 func (m *Metrics) LeaseWait(outcome string, waited time.Duration) {
 	m.leaseWait.WithLabelValues(outcomeNames[indexOf(outcomeNames[:], outcome)]).Observe(waited.Seconds())
+}
+
+// Delay counts how long a request waited for its turn.
+func (m *Metrics) Delay(d time.Duration) { m.delays.WithLabelValues().Observe(d.Seconds()) }
+
+// WatchWaiting exports what read returns at each scrape.
+func (m *Metrics) WatchWaiting(read func() int) {
+	m.pull.watch("waiting", func(emit emit) { emit(waitingInfo, float64(read())) })
 }
 
 // SoftWarning counts a request let through above the soft ratio of a limit.
@@ -77,7 +85,7 @@ func (m *Metrics) emitLimits(emit emit) {
 	m.clients.rotate(now)
 	held := m.clients.all()
 	for _, c := range held {
-		c.emit(emit, now)
+		c.emit(emit, now, policies != nil && policies.For(c.label).Wait.Longest > 0)
 		if policies != nil && c.label != Other {
 			emitEffective(emit, c.label, policies.For(c.label))
 		}
@@ -93,14 +101,15 @@ func (m *Metrics) emitLimits(emit emit) {
 // emit exports every outcome of a grant once one was counted, and denied from the start
 // for a client with a policy: increase() misses the first event of a series that does not
 // begin at 0. For the same reason the decisions of on_outage are exported from 0 on for a
-// client that sent a request.
-func (c *client) emit(emit emit, now time.Time) {
+// client that sent a request, and delays for one whose requests may wait.
+func (c *client) emit(emit emit, now time.Time, waits bool) {
 	emit(usageInfo, c.usage.load(now), c.label)
 	for g, grant := range grantNames {
 		used := c.usesGrant(g)
 		for o, outcome := range outcomeNames {
 			n := c.decisions[g][o].Load()
-			impossible := outcome == Other || grant != "client_credentials" && slices.Contains(reuseOutcomes, outcome)
+			impossible := outcome == Other || grant != "client_credentials" && slices.Contains(reuseOutcomes, outcome) ||
+				!waits && slices.Contains(delayOutcomes, outcome)
 			if n > 0 || (used && !impossible) || (c.pinned.Load() && o == deniedIndex && grant != Other) {
 				emit(decisionsInfo, float64(n), c.label, grant, outcome)
 			}

@@ -38,6 +38,7 @@ type Metrics struct {
 	policies atomic.Pointer[func() PolicySnapshot] // nil: not known
 
 	leaseWait  *prometheus.HistogramVec
+	delays     *prometheus.HistogramVec
 	requests   *prometheus.HistogramVec
 	inFlight   prometheus.Gauge
 	dbCalls    *prometheus.HistogramVec
@@ -69,6 +70,7 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		pull:    newPullCollector(),
 
 		leaseWait:  b.histogramVec(leaseWaitInfo, waitBuckets, true),
+		delays:     b.histogramVec(delaysInfo, delayBuckets, true),
 		requests:   b.histogramVec(requestsInfo, latencyBuckets, true),
 		inFlight:   b.gauge(inFlightInfo),
 		dbCalls:    b.histogramVec(dbCallsInfo, callBuckets, false),
@@ -89,6 +91,7 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	if b.err != nil {
 		return nil, fmt.Errorf("metrics: %w", b.err)
 	}
+	m.delays.WithLabelValues() // from 0 on
 	m.pull.watch("limits", m.emitLimits)
 	m.pull.watch("build", func(emit emit) {
 		emit(buildInfo, 1, o.Build.Version, o.Build.Revision, o.Build.GoVersion)

@@ -41,6 +41,8 @@ func exercise(m *metrics.Metrics) {
 	m.WatchMemory(func() metrics.Memory { return metrics.Memory{Counters: 3, MaxCounters: 9, Evictions: 1} })
 	m.WatchSync(func() metrics.Sync { return metrics.Sync{GAge: time.Second, Waiting: 2, Due: 1} })
 	m.WatchClock(func() (wall, store time.Duration) { return time.Hour, -20 * time.Millisecond })
+	m.WatchWaiting(func() int { return 3 })
+	m.Delay(time.Second)
 	m.WatchUnregisteredClients(func() int { return 1 })
 	m.WatchUnreadableClients(func() int { return 2 })
 	m.WatchOverdueEnds(func() int { return 1 })
@@ -110,7 +112,7 @@ func TestDecisions(t *testing.T) {
 	m.Decision("shop", "client_credentials", metrics.Denied)
 	m.Decision("shop", "urn:made-up", "made-up")
 	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP oauth_ratelimit_decisions_total Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), trusted. candidate_would_deny and candidate_would_reuse are counted beside one of the others.
+# HELP oauth_ratelimit_decisions_total Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted at its turn), would_delay (dry-run), trusted. candidate_would_deny, candidate_would_reuse and candidate_would_delay are counted beside one of the others.
 # TYPE oauth_ratelimit_decisions_total counter
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="allowed"} 3
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="candidate_would_deny"} 0

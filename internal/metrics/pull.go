@@ -20,7 +20,7 @@ type pullCollector struct {
 
 // pulled are the metrics that a pullCollector may show.
 var pulled = []Info{
-	decisionsInfo, outageDecisionsInfo, softWarningsInfo, issuedInfo, wastedInfo, usageInfo, limitInfo, limitWindowInfo,
+	decisionsInfo, outageDecisionsInfo, softWarningsInfo, waitingInfo, issuedInfo, wastedInfo, usageInfo, limitInfo, limitWindowInfo,
 	defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo, labelledInfo,
 	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
 	gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, outageInfo, dirtyInfo, dueInfo, instancesInfo,

@@ -60,6 +60,7 @@ type Effective struct {
 	Mode        Mode    // Enforce, DryRun or Off
 	Trusted     bool
 	OverLimit   OverLimit // never empty
+	Wait        Wait
 	HideHeaders bool
 	Tier        string // whose values apply where the client has none of its own; empty: there is none
 
@@ -109,7 +110,7 @@ func (e *CompiledEdit) SetCommon(s Settings) error {
 	if e.all != nil {
 		c.tiers = e.all.tiers
 	}
-	base := Effective{User: c.user, Client: c.client, OverLimit: c.overLimit("", ""), HideHeaders: s.Default.HideHeaders}
+	base := Effective{User: c.user, Client: c.client, OverLimit: c.overLimit("", ""), Wait: wait(&s.Default), HideHeaders: s.Default.HideHeaders}
 	c.inside, c.outside = base.with(s.mode(Unset, true)), base.with(s.mode(Unset, false))
 	e.all = c
 	return nil
@@ -246,7 +247,8 @@ func (o *own) merge(c *common, clientID string) *merged {
 	}
 	all := Effective{
 		User: cmp.Or(o.user, t.user, c.user), Client: cmp.Or(o.client, t.client, c.client),
-		Trusted: o.Trusted, OverLimit: c.overLimit(o.OverLimit, t.OverLimit), HideHeaders: o.HideHeaders || t.HideHeaders || c.Default.HideHeaders,
+		Trusted: o.Trusted, OverLimit: c.overLimit(o.OverLimit, t.OverLimit),
+		Wait: wait(&o.Policy, &t.Policy, &c.Default), HideHeaders: o.HideHeaders || t.HideHeaders || c.Default.HideHeaders,
 		Tier: t.name, overrides: o.overrides,
 	}
 	m := &merged{under: c}

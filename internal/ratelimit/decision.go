@@ -10,8 +10,9 @@ import (
 // Outcome is what the limiter did with a request.
 type Outcome uint8
 
-// The outcomes. Only Denied stops a request. [Counters] decide none of the last two: a caller makes them of
-// Denied and WouldDeny where a token that was issued before takes the place of a new one.
+// The outcomes. Only Denied stops a request. [Counters] decide none of the last four: a caller makes them of
+// Denied and WouldDeny where a token that was issued before takes the place of a new one, and where the request
+// waits for its turn.
 const (
 	Passed     Outcome = iota // the mode is Off: not counted
 	Trusted                   // the client is trusted: not counted
@@ -20,9 +21,11 @@ const (
 	WouldDeny                 // denied in DryRun: not counted, but passed
 	Reused                    // over the limit: not counted; the answer is the last token again
 	WouldReuse                // Reused in DryRun: not counted, but passed
+	Delayed                   // over the limit: counted at its turn, for which it waited
+	WouldDelay                // Delayed in DryRun: passed at once, and counted when it would have been its turn
 )
 
-var outcomeNames = [...]string{"off", "trusted", "allowed", "denied", "would_deny", "reused", "would_reuse"}
+var outcomeNames = [...]string{"off", "trusted", "allowed", "denied", "would_deny", "reused", "would_reuse", "delayed", "would_delay"}
 
 // String returns the name of the outcome in metrics and logs.
 func (o Outcome) String() string {
@@ -133,6 +136,11 @@ func (d *Decision) Headers() (policy, limit string) {
 // Exceeded reports whether the request must be answered with 429 because it is over a limit, as opposed to one
 // that is denied by OnOutage or because there is no room to count it.
 func (d *Decision) Exceeded() bool { return d.Rejected() && slices.Contains(d.exceeded[:], true) }
+
+// Over reports whether the request is over a limit that it can wait for, also in dry-run.
+func (d *Decision) Over() bool {
+	return (d.Outcome == Denied || d.Outcome == WouldDeny) && d.RetryAfter < Never && slices.Contains(d.exceeded[:], true)
+}
 
 // Violated returns the names of the limits that the request is over, in the order of the policy. It is nil if the
 // request was not denied, or not by a limit, see [Decision.Exceeded], and where the policy hides its limits.

@@ -58,6 +58,12 @@ func (e *Effective) For(k Key) *Limits {
 	return ls
 }
 
+// HasOverride reports whether the key is one of a user with limits of its own.
+func (e *Effective) HasOverride(k Key) bool {
+	_, overridden := e.of(k.bounded())
+	return overridden
+}
+
 // of is For, for a key that is bounded, and whether the limits are an override.
 func (e *Effective) of(k Key) (ls *Limits, overridden bool) {
 	if e.overrides == nil {

@@ -39,6 +39,11 @@ type Policy struct {
 	Mode    Mode `json:"mode,omitempty"`
 	// OverLimit is about requests of client_credentials. Empty: that of the tier, or else of all clients.
 	OverLimit OverLimit `json:"over_limit,omitempty"`
+	// MaxWait is how long a request over the limit waits for its turn at most, 0 for not at all, and MaxWaiting
+	// how many of one key wait at once, 10 if it is nil. Both together are those of the tier, or else of all
+	// clients, if MaxWait is nil.
+	MaxWait    *MaxWait `json:"max_wait,omitempty"`
+	MaxWaiting *int     `json:"max_waiting,omitempty"`
 	// HideHeaders leaves the RateLimit fields and the names of the limits out of responses.
 	HideHeaders bool `json:"hide_headers,omitempty"`
 }
@@ -62,7 +67,7 @@ func (p *Policy) validate() fielderr.Errors {
 	case p.Trusted && p.OverLimit == OverLimitReuse:
 		es.Add("over_limit", "a trusted client is never over a limit: leave out %q, or do not trust the client", OverLimitReuse)
 	}
-	return es
+	return append(es, p.validateWait()...)
 }
 
 func (o OverLimit) valid() bool { return o == "" || o == OverLimitDeny || o == OverLimitReuse }

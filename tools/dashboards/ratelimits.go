@@ -1,7 +1,7 @@
 package dashboards
 
 const (
-	admitted   = `outcome=~"allowed|trusted|would_deny|would_reuse"`
+	admitted   = `outcome=~"allowed|trusted|delayed|would_deny|would_reuse|would_delay"`
 	leaseWaits = `sum by (le) (rate(oauth_ratelimit_lease_wait_seconds_bucket{$i}[$__rate_interval]))`
 
 	// Clients that were not denied in the time that rates are taken over: trusted ones, and those in
@@ -33,7 +33,7 @@ func rateLimits() Dashboard {
 			choice("grant", "Grant", `label_values(oauth_ratelimit_decisions_total{job=~"$job",namespace=~"$namespace"}, grant_type)`),
 			rateOver(),
 		},
-		concat(limitNumbers(), limitCharts(), waste(), dryRun(), closeToLimit(), limiterMemory())...)
+		concat(limitNumbers(), limitCharts(), waste(), waits(), dryRun(), closeToLimit(), limiterMemory())...)
 }
 
 func limitNumbers() []Panel {
@@ -102,6 +102,19 @@ func waste() []Panel {
 		lines("Would be answered with the last token", "The same, of clients in dry-run: this is what enforce would answer so. And of the candidate policy, for the selected clients.", "reqps",
 			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="would_reuse"}`), "{{client_id}}"),
 			query(`sum(rate(oauth_ratelimit_decisions_total{$c,outcome="candidate_would_reuse"}[$__rate_interval]))`, "candidate")),
+	}
+}
+
+// waits shows the requests that were held until their turn.
+func waits() []Panel {
+	return []Panel{
+		row("Waiting for a turn"),
+		lines("Held until their turn", "Requests over the limit of clients with a max_wait that got a token at their turn; those of dry-run clients and of the candidate policy would have been held.", "reqps",
+			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="delayed"}`), "{{client_id}}"),
+			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="would_delay"}`), "{{client_id}} (dry-run)"),
+			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="candidate_would_delay"}`), "{{client_id}} (candidate)")),
+		lines("Requests that wait", "How many are held at this moment, at most 1,000 at each instance.", "short",
+			query(`sum by (instance) (oauth_ratelimit_waiting{$i})`, "{{instance}}")),
 	}
 }
 

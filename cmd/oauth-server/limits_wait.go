@@ -1,0 +1,87 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
+)
+
+// The flags for how requests over the limit wait.
+const (
+	maxWaitFlag    = "max-wait"
+	maxWaitingFlag = "max-waiting"
+)
+
+func registerWait(cmd *cobra.Command) {
+	cmd.Flags().String(maxWaitFlag, "", "how long a request over the limit waits for its turn at most, such as 2s; 0 for not at all")
+	cmd.Flags().String(maxWaitingFlag, "", "with --"+maxWaitFlag+": how many of one key wait at once (default 10)")
+}
+
+// waitInto sets the fields max_wait and max_waiting of doc, if their flags are given. The second belongs to the first:
+// without a wait it is taken back.
+func waitInto(cmd *cobra.Command, doc map[string]any) error {
+	if flag := cmd.Flags().Lookup(maxWaitFlag); flag.Changed {
+		d, err := time.ParseDuration(flag.Value.String())
+		if err != nil {
+			return usagef("--%s: %q is no duration with its unit, such as 2s, nor 0", maxWaitFlag, flag.Value.String())
+		}
+		doc["max_wait"] = d.String()
+		if d == 0 {
+			doc["max_waiting"] = nil
+		}
+	}
+	if flag := cmd.Flags().Lookup(maxWaitingFlag); flag.Changed {
+		n, err := strconv.Atoi(flag.Value.String())
+		if err != nil {
+			return usagef("--%s: %q is no whole number", maxWaitingFlag, flag.Value.String())
+		}
+		doc["max_waiting"] = n
+	}
+	return nil
+}
+
+// waitRow is how requests over the limit wait, where it is set.
+func waitRow(w adminapi.Waits, from string) [][]string {
+	if w.MaxWait == "" {
+		return nil
+	}
+	text := w.MaxWait
+	if w.MaxWaiting > 0 {
+		text += ", " + strconv.Itoa(w.MaxWaiting) + " at once"
+	}
+	return [][]string{{"max wait", text, from}}
+}
+
+// anyDelayed reports whether any request waited for its turn, or would have. Tables have columns for it only then.
+func anyDelayed(clients []adminapi.ClientCounts) bool {
+	return slices.ContainsFunc(clients, func(c adminapi.ClientCounts) bool { return c.Delayed+c.WouldDelay > 0 })
+}
+
+// delayedRows are how many requests waited for their turn while a candidate was tried, if any did.
+func delayedRows(c *activity.Counts) [][]string {
+	if c.CandidateWouldDelay+c.Delayed+c.WouldDelay == 0 {
+		return nil
+	}
+	return [][]string{
+		{"  it would have had wait for their turn", number(c.CandidateWouldDelay)},
+		{"  delayed under the live limits", number(c.Delayed)},
+		{"  in dry-run, would have been", number(c.WouldDelay)},
+	}
+}
+
+// ofDefault are those of unsettable that the settings have below default.
+var ofDefault = []string{"user", "client", overLimitFlag, maxWaitFlag, maxWaitingFlag, "hide-headers"}
+
+// takeBack removes a field, and what belongs to it.
+func takeBack(patch map[string]any, field string) {
+	patch[strings.ReplaceAll(field, "-", "_")] = nil
+	if field == maxWaitFlag {
+		patch["max_waiting"] = nil
+	}
+}

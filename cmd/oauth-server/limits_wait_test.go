@@ -1,0 +1,63 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"oauth-server/internal/activity"
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/check"
+)
+
+// TestMaxWait: what the flags send, and what they take back.
+func TestMaxWait(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"set shop --max-wait 2s --max-waiting 20", `/policies/shop {"max_wait":"2s","max_waiting":20}`},
+		{"set shop --max-wait 1500ms", `/policies/shop {"max_wait":"1.5s"}`},
+		{"set shop --max-wait 0", `/policies/shop {"max_wait":"0s","max_waiting":null}`},
+		{"set --max-wait 2s", `/settings {"default":{"max_wait":"2s"}}`},
+		{"tier set gold --max-wait 2s --max-waiting 3", `/tiers/gold {"max_wait":"2s","max_waiting":3}`},
+		{"unset shop --field max-wait", `/policies/shop {"max_wait":null,"max_waiting":null}`},
+		{"unset shop --field max-waiting", `/policies/shop {"max_waiting":null}`},
+		{"unset --field max-wait", `/settings {"default":{"max_wait":null,"max_waiting":null}}`},
+		{"trust shop on", `/policies/shop {"max_wait":null,"max_waiting":null,"over_limit":null,"trusted":true}`},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			flags, last := operatorAPI(t)
+			_, stderr, status := run(t, "", strings.Fields("limits "+tt.args+flags)...)
+			check.Equal(t, "status, with "+stderr, status, exitOK)
+			check.Equal(t, "request", *last, tt.want)
+		})
+	}
+}
+
+// TestMaxWaitCommandLine: what is refused before anything is sent.
+func TestMaxWaitCommandLine(t *testing.T) {
+	flags, _ := operatorAPI(t)
+	for _, tt := range []struct{ args, says string }{
+		{"set shop --max-wait soon", `"soon" is no duration`},
+		{"set shop --max-wait 2", `"2" is no duration`},
+		{"tier set gold --max-waiting many", `"many" is no whole number`},
+		{"set shop --for-user ada --max-wait 2s", "--max-wait is about the client"},
+		{"set shop --for-user ada --max-waiting 2", "--max-waiting is about the client"},
+		{"candidate set shop --max-wait 2s", "unknown flag"},
+	} {
+		_, stderr, status := run(t, "", strings.Fields("limits "+tt.args+flags)...)
+		if status != exitUsage || !strings.Contains(stderr, tt.says) {
+			t.Errorf("limits %s: status %d, %s", tt.args, status, stderr)
+		}
+	}
+}
+
+// TestMaxWaitIsShown: where it is set, and how many requests waited.
+func TestMaxWaitIsShown(t *testing.T) {
+	waits := adminapi.Waits{MaxWait: "2s", MaxWaiting: 20}
+	check.Equal(t, "row", waitRow(waits, "tier"), [][]string{{"max wait", "2s, 20 at once", "tier"}})
+	check.Equal(t, "row of a policy", waitRow(adminapi.Waits{MaxWait: "0s"}, "x"), [][]string{{"max wait", "0s", "x"}})
+	check.Equal(t, "rows without", len(waitRow(adminapi.Waits{}, "x")), 0)
+	counts := activity.Counts{Delayed: 1, CandidateWouldDelay: 3}
+	check.Equal(t, "rows of a candidate", len(delayedRows(&counts)), 3)
+	check.Equal(t, "rows without", len(delayedRows(&activity.Counts{})), 0)
+	check.Equal(t, "columns", anyDelayed([]adminapi.ClientCounts{{}, {Counts: activity.Counts{WouldDelay: 1}}}), true)
+	check.Equal(t, "no columns", anyDelayed([]adminapi.ClientCounts{{}}), false)
+}

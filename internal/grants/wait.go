@@ -1,0 +1,70 @@
+package grants
+
+import (
+	"context"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/turns"
+)
+
+// lookAgain looks at what was presented again, after the request has waited: the client, the user or the tokens may
+// have been revoked meanwhile, and what is issued lives from now on. What fails gives the turn to the next.
+func (s *Service) lookAgain(ctx context.Context, x *issuance, req TokenRequest, t *turns.Turn) error {
+	quota := x.quota()
+	err := s.renew(ctx, x, req)
+	if err != nil {
+		s.turns.GiveBack(quota, s.opts.Policies().For(quota.ClientID), t)
+	}
+	return err
+}
+
+// renew is authenticate and look for a request that has passed both. A password is not verified again.
+func (s *Service) renew(ctx context.Context, x *issuance, req TokenRequest) error {
+	client, used, err := s.authenticate(req.Credentials, req.Remote)
+	if err != nil {
+		return err
+	}
+	if _, err := allowedGrant(client, req.GrantType); err != nil {
+		return err
+	}
+	if x.grant == clientcfg.Password {
+		return s.renewPassword(ctx, client, x, req)
+	}
+	y, err := s.look(ctx, client, x.grant, req)
+	if err != nil {
+		return err
+	}
+	y.credential, y.reuse, y.tried = used, x.reuse, x.tried
+	*x = *y
+	return nil
+}
+
+func (s *Service) renewPassword(ctx context.Context, client *clientcfg.Client, x *issuance, req TokenRequest) error {
+	scopes, bad := grantScope(client, req.Scope)
+	if bad != nil {
+		return bad
+	}
+	if err := s.checkUser(ctx, &x.auth); err != nil {
+		return err
+	}
+	x.client, x.now, x.scopes, x.auth.Scopes = client, s.opts.Now(), scopes, scopes
+	if client.May(clientcfg.RefreshToken) {
+		s.prepareNext(x)
+	}
+	return nil
+}
+
+// StopWaiting denies all requests that wait for their turn, and has none wait from now on.
+func (s *Service) StopWaiting() {
+	if s.turns != nil {
+		s.turns.Close()
+	}
+}
+
+// Waiting is how many requests wait for their turn.
+func (s *Service) Waiting() int {
+	if s.turns == nil {
+		return 0
+	}
+	return s.turns.Waiting()
+}

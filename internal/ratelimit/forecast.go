@@ -1,0 +1,92 @@
+package ratelimit
+
+import (
+	"slices"
+	"time"
+)
+
+// Forecast is when requests of a key will pass, one after another, if nothing else is counted: each is counted
+// at the millisecond at which it passes, and so delays those behind it. It is a copy of the counters, which it
+// does not change.
+type Forecast struct {
+	limits *Limits
+	all    []frames
+	at     int64 // when the latest request passed
+}
+
+// Forecast begins the forecast for a key. It is exact, to the millisecond, while this process is the only one
+// that counts the key, and for limits that need no permits. All requests of a key that is not in memory under
+// these limits pass at once.
+func (c *Counters) Forecast(now time.Time, k Key, e *Effective) *Forecast {
+	k = k.bounded()
+	ls := e.For(k)
+	f := &Forecast{limits: ls, at: millis(now)}
+	s, h := c.lookup(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	num := s.find(h)
+	if num == 0 {
+		num = s.findOverflow(ls, h.place())
+	}
+	if num == 0 || s.hotOf(num).limits != ls.number {
+		return f
+	}
+	f.all = make([]frames, len(ls.rules))
+	for i := range f.all {
+		var d Decision
+		s.view(&f.all[i], num, &ls.rules[i], f.at, &d)
+		f.all[i].own()
+		num = s.hotOf(num).next
+	}
+	return f
+}
+
+// own makes f independent of its counter. Unused permits count as none.
+func (f *frames) own() {
+	f.slots = slices.Clone(f.slots)
+	if f.lease != nil {
+		f.slots[0].count(-f.lease.held[0])
+		f.slots[1].count(-f.lease.held[1])
+		f.lease = nil
+	}
+}
+
+// Next returns when the next request will pass; not before the time that the forecast began with.
+func (f *Forecast) Next() time.Time { return time.UnixMilli(f.next()) }
+
+func (f *Forecast) next() int64 {
+	if f.all == nil {
+		return f.at
+	}
+	wait, _ := retryAfter(f.all, f.limits.rules, f.at, 1)
+	return f.at + wait.Milliseconds()
+}
+
+// Admit counts the request that passes at Next.
+func (f *Forecast) Admit() {
+	f.at = f.next()
+	for i := range f.all {
+		f.all[i].admitAt(&f.limits.rules[i], f.at)
+	}
+}
+
+// admitAt counts one request at ms in frames that are no counter's.
+func (f *frames) admitAt(r *rule, ms int64) {
+	start := r.newest(ms)
+	if n := int(min((start-f.start)/r.frame, int64(len(f.slots)))); n > 0 {
+		copy(f.slots[n:], f.slots)
+		clear(f.slots[:n])
+		f.start = start
+		if r.Strict {
+			f.sumStrict()
+		} else {
+			f.sum()
+		}
+	}
+	if r.Strict {
+		f.slots[1].count(1)
+		f.whole++
+		return
+	}
+	f.count(1)
+}

@@ -1,0 +1,42 @@
+package ratelimit
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestForecast: each request passes at the millisecond that is forecast, and not one earlier.
+func TestForecast(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := drawLimits(t)
+		c, k, eff := single(limits...)
+		now := int64(epoch)
+		for range rapid.IntRange(1, 60).Draw(t, "requests before") {
+			now += drawStep(t, limits[0].Window) / 10
+			c.Take(at(now), k, eff, 1)
+		}
+		f := c.Forecast(at(now), k, eff)
+		for i := range rapid.IntRange(1, 60).Draw(t, "requests that wait") {
+			next := f.Next().UnixMilli()
+			f.Admit()
+			if next > now {
+				if d := c.Take(at(next-1), k, eff, 1); d.Outcome == Allowed {
+					t.Fatalf("request %d passed before %d ms, its time", i, next-now)
+				}
+			}
+			if d := c.Take(at(next), k, eff, 1); d.Outcome != Allowed {
+				t.Fatalf("request %d did not pass after %d ms, but after %v", i, next-now, d.RetryAfter)
+			}
+			now = next
+		}
+	})
+}
+
+// TestForecastOfAnUnknownKey: nothing of it is known to wait for.
+func TestForecastOfAnUnknownKey(t *testing.T) {
+	c, k, eff := single(perMinute(1))
+	f := c.Forecast(at(epoch), k, eff)
+	f.Admit()
+	mustEqual(t, "the next", int64(epoch), f.Next().UnixMilli())
+}

@@ -1,0 +1,109 @@
+package ratelimit
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"oauth-server/internal/fielderr"
+)
+
+func maxWait(d time.Duration) *MaxWait { return new(MaxWait(d)) }
+
+// TestWaitProblems: each is at its field.
+func TestWaitProblems(t *testing.T) {
+	second := []Limit{NewLimit("per-second", 5, time.Second)}
+	minute := []Limit{NewLimit("per-minute", 5, time.Minute)}
+	for _, tc := range []struct {
+		name   string
+		policy Policy
+		want   string // path of the only problem; empty for none
+	}{
+		{"neither", Policy{}, ""},
+		{"both", Policy{MaxWait: maxWait(2 * time.Second), MaxWaiting: new(5)}, ""},
+		{"none, said", Policy{MaxWait: maxWait(0)}, ""},
+		{"none, said of a trusted client", Policy{MaxWait: maxWait(0), Trusted: true}, ""},
+		{"negative", Policy{MaxWait: maxWait(-1)}, "max_wait"},
+		{"microseconds", Policy{MaxWait: maxWait(1500 * time.Microsecond)}, "max_wait"},
+		{"longest", Policy{MaxWait: maxWait(LongestWait)}, ""},
+		{"too long", Policy{MaxWait: maxWait(LongestWait + time.Millisecond)}, "max_wait"},
+		{"a window", Policy{User: second, MaxWait: maxWait(time.Second)}, ""},
+		{"longer than the window", Policy{User: second, MaxWait: maxWait(2 * time.Second)}, "max_wait"},
+		{"not longer than the other window", Policy{User: second, Client: minute, MaxWait: maxWait(2 * time.Second)}, ""},
+		{"of a trusted client", Policy{Trusted: true, MaxWait: maxWait(time.Second)}, "max_wait"},
+		{"with the last token", Policy{OverLimit: OverLimitReuse, MaxWait: maxWait(time.Second)}, "max_wait"},
+		{"a number without a wait", Policy{MaxWaiting: new(5)}, "max_waiting"},
+		{"a number with a wait of none", Policy{MaxWait: maxWait(0), MaxWaiting: new(5)}, "max_waiting"},
+		{"nobody may wait", Policy{MaxWait: maxWait(time.Second), MaxWaiting: new(0)}, "max_waiting"},
+		{"too many", Policy{MaxWait: maxWait(time.Second), MaxWaiting: new(MaxWaiting + 1)}, "max_waiting"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			all := fielderr.Of(tc.policy.Validate())
+			if tc.want == "" && len(all) > 0 || tc.want != "" && (len(all) != 1 || all[0].Path != tc.want) {
+				t.Fatalf("problems %v, want one of %q", all, tc.want)
+			}
+		})
+	}
+}
+
+// TestWaitOfTheMostSpecific: max_wait and max_waiting go together, and 0 is a value.
+func TestWaitOfTheMostSpecific(t *testing.T) {
+	two, five, none := Policy{MaxWait: maxWait(2 * time.Second), MaxWaiting: new(3)}, Policy{MaxWait: maxWait(5 * time.Second)}, Policy{MaxWait: maxWait(0)}
+	for _, tc := range []struct {
+		policy, tier, all Policy
+		want              Wait
+	}{
+		{Policy{}, Policy{}, Policy{}, Wait{}},
+		{Policy{}, Policy{}, two, Wait{2 * time.Second, 3}},
+		{Policy{}, five, two, Wait{5 * time.Second, 10}},
+		{two, five, Policy{}, Wait{2 * time.Second, 3}},
+		{none, five, two, Wait{0, 10}},
+	} {
+		p := edited(t, defaults(t), func(e *CompiledEdit) error {
+			s := DefaultSettings()
+			s.Default.MaxWait, s.Default.MaxWaiting = tc.all.MaxWait, tc.all.MaxWaiting
+			if err := e.SetCommon(s); err != nil {
+				return err
+			}
+			if err := e.SetTier("gold", &tc.tier); err != nil {
+				return err
+			}
+			return e.SetPolicy("shop", &tc.policy, "gold")
+		})
+		mustEqual(t, "what applies", tc.want, p.For("shop").Wait)
+	}
+}
+
+// TestWaits: those who get their last token again, are trusted or not counted never wait.
+func TestWaits(t *testing.T) {
+	e := Effective{Wait: Wait{Longest: time.Second, AtOnce: 1}, Mode: DryRun}
+	user, client := Key{"shop", "ada"}, Key{ClientID: "shop"}
+	mustEqual(t, "a user", true, e.Waits(user))
+	mustEqual(t, "the client", true, e.Waits(client))
+	reuses := e
+	reuses.OverLimit = OverLimitReuse
+	mustEqual(t, "a user, with reuse", true, reuses.Waits(user))
+	mustEqual(t, "the client, with reuse", false, reuses.Waits(client))
+	trusted := e
+	trusted.Trusted = true
+	mustEqual(t, "trusted", false, trusted.Waits(user))
+	mustEqual(t, "off", false, e.with(Off).Waits(user))
+}
+
+// TestMaxWaitAsJSON: a text that is read back.
+func TestMaxWaitAsJSON(t *testing.T) {
+	want := Policy{MaxWait: maxWait(1500 * time.Millisecond), MaxWaiting: new(3)}
+	b, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustEqual(t, "JSON", `{"max_wait":"1.5s","max_waiting":3}`, string(b))
+	var got Policy
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	mustEqual(t, "max_wait", want.MaxWait.String(), got.MaxWait.String())
+	if err := json.Unmarshal([]byte(`{"max_wait":"soon"}`), &got); err == nil {
+		t.Fatal("read a max_wait that is no duration")
+	}
+}

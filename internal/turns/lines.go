@@ -1,0 +1,259 @@
+package turns
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// lookAgain is how long a line waits at most until it looks for what has changed.
+const lookAgain = time.Second
+
+// Lines are the requests that wait, by key. They are safe for concurrent use.
+type Lines struct {
+	counters *ratelimit.Counters
+	clock    func() time.Time
+
+	mu      sync.Mutex
+	lines   map[ratelimit.Key]*line
+	waiting [2]int // requests in all lines: those that are held, and those that would be, in dry-run
+	closed  bool
+}
+
+// New returns empty lines for keys of the counters, whose time clock is.
+func New(counters *ratelimit.Counters, clock func() time.Time) *Lines {
+	return &Lines{counters: counters, clock: clock, lines: map[ratelimit.Key]*line{}}
+}
+
+// line is the requests of one key that wait.
+type line struct {
+	key      ratelimit.Key
+	policy   func() *ratelimit.Effective
+	list     []*place
+	denied   ratelimit.Decision  // the latest on its first request
+	mode     ratelimit.Mode      // in which that was decided
+	forecast *ratelimit.Forecast // of who comes next, behind the list; nil: to be made
+	timer    *time.Timer
+	again    bool // its first request is to be decided again, whatever the present decision on it is
+}
+
+// place is a request in a line.
+type place struct {
+	line    *line
+	came    time.Time
+	virtual bool // in dry-run: nobody waits for the decision
+	turn    Turn
+	decided chan struct{} // closed with turn
+}
+
+// Turn is what became of a request.
+type Turn struct {
+	ratelimit.Decision
+	Waited time.Duration // in its line
+	Leased time.Duration // for permits of a strict limit, without a line
+	at     time.Time     // when it was decided
+}
+
+// Take decides on one request of the key as [ratelimit.Counters.Await] does. Over the limit it waits for its turn,
+// if the policy has it wait: the outcome is then Delayed, or WouldDelay in dry-run, where it does not wait. policy
+// returns what applies to the key at the time of the call; it must not block.
+//
+// A request whose context ends while it waits is denied, and leaves its turn to the next.
+func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective) Turn {
+	e := policy()
+	if !e.Waits(k) {
+		return l.decide(ctx, k, e)
+	}
+	if !l.has(k) {
+		if t := l.decide(ctx, k, e); !t.Over() {
+			return t
+		}
+	}
+	p, refused := l.join(k, e, policy) //nolint:contextcheck // the line is served for all who wait in it
+	if p == nil {
+		return refused
+	}
+	select {
+	case <-p.decided:
+	case <-ctx.Done():
+	}
+	return l.end(ctx, p)
+}
+
+// decide decides on one request without a line.
+func (l *Lines) decide(ctx context.Context, k ratelimit.Key, e *ratelimit.Effective) Turn {
+	now := l.clock()
+	d, waited := l.counters.Await(ctx, now, k, e, 1)
+	return Turn{Decision: d, Leased: waited, at: now.Add(waited)}
+}
+
+// has reports whether anybody waits for the key.
+func (l *Lines) has(k ratelimit.Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines[k] != nil
+}
+
+// join puts a request into the line of its key. If there is no place, or its turn comes too late, it returns the
+// denial; in dry-run the outcome, at once.
+func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *ratelimit.Effective) (p *place, at Turn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock()
+	ln := l.lines[k]
+	if ln == nil {
+		ln = &line{key: k, policy: policy}
+	}
+	if ln.mode != e.Mode { // ask again: there may be room since, and a denial depends on the mode
+		d := l.counters.Take(now, k, e, 1)
+		if !d.Over() {
+			return nil, Turn{Decision: d, at: now}
+		}
+		ln.denied, ln.mode = d, e.Mode
+	}
+	turn := l.nextTurn(ln, now, e)
+	if !l.fits(ln, e, turn.Sub(now)) {
+		return nil, Turn{Decision: ln.refusal(turn.Sub(now)), at: now}
+	}
+	p = &place{line: ln, came: now, virtual: e.Mode == ratelimit.DryRun, decided: make(chan struct{})}
+	ln.forecast.Admit()
+	ln.list = append(ln.list, p)
+	l.waiting[p.kind()]++
+	if ln.timer == nil {
+		l.lines[k] = ln
+		ln.timer = time.AfterFunc(min(ln.denied.RetryAfter, lookAgain), func() { l.serve(ln) })
+	}
+	if p.virtual {
+		d := ln.denied
+		d.Outcome, d.RetryAfter = ratelimit.WouldDelay, 0
+		return nil, Turn{Decision: d, at: now}
+	}
+	return p, Turn{}
+}
+
+// nextTurn returns when it will be the turn of who comes next.
+func (l *Lines) nextTurn(ln *line, now time.Time, e *ratelimit.Effective) time.Time {
+	if ln.forecast == nil {
+		ln.forecast = l.counters.Forecast(now, ln.key, e)
+		for range ln.list {
+			ln.forecast.Admit()
+		}
+	}
+	if turn := ln.forecast.Next(); turn.After(now) {
+		return turn
+	}
+	return now
+}
+
+// fits reports whether one more request that waits so long has a place in the line.
+func (l *Lines) fits(ln *line, e *ratelimit.Effective, wait time.Duration) bool {
+	kind := 0
+	if e.Mode == ratelimit.DryRun {
+		kind = 1
+	}
+	return !l.closed && wait <= e.Wait.Longest && len(ln.list) < e.Wait.AtOnce && l.waiting[kind] < ratelimit.MaxWaiting
+}
+
+// kind is the index of a place in Lines.waiting.
+func (p *place) kind() int {
+	if p.virtual {
+		return 1
+	}
+	return 0
+}
+
+// refusal is the denial of a request whose turn would come after the wait.
+func (ln *line) refusal(wait time.Duration) ratelimit.Decision {
+	d := ln.denied
+	d.RetryAfter = max(wait, time.Millisecond)
+	return d
+}
+
+// end is the end of the wait of a request: it was decided, or its caller has gone.
+func (l *Lines) end(ctx context.Context, p *place) Turn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := &p.turn
+	switch i := slices.Index(p.line.list, p); {
+	case i >= 0:
+		t.Decision, t.at = p.line.refusal(p.line.denied.RetryAfter), l.clock()
+		l.drop(p.line, i)
+	case ctx.Err() != nil && t.Outcome == ratelimit.Delayed:
+		l.refund(p.line.key, p.line.policy(), t.at)
+		t.Decision = p.line.refusal(p.line.denied.RetryAfter)
+	}
+	t.Waited = max(t.at.Sub(p.came), 0)
+	return *t
+}
+
+// drop removes a request from a line. Those behind it move up; the time of the first one stays the same.
+func (l *Lines) drop(ln *line, i int) {
+	l.waiting[ln.list[i].kind()]--
+	ln.list = slices.Delete(ln.list, i, i+1)
+	ln.forecast = nil
+	if len(ln.list) == 0 && l.lines[ln.key] == ln {
+		delete(l.lines, ln.key)
+		ln.timer.Stop()
+	}
+}
+
+// Denies is [ratelimit.Counters.Denies] for requests that may wait: it reports whether Take would deny a request at
+// once.
+func (l *Lines) Denies(k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Decision, denies bool) {
+	now := l.clock()
+	d, denies = l.counters.Denies(now, k, e)
+	if !e.Waits(k) || e.Mode != ratelimit.Enforce || denies && !d.Over() {
+		return d, denies
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln := l.lines[k]
+	switch {
+	case ln == nil && !denies:
+		return d, false
+	case ln == nil:
+		ln = &line{key: k, denied: d}
+	}
+	wait := l.nextTurn(ln, now, e).Sub(now)
+	return ln.refusal(wait), !l.fits(ln, e, wait)
+}
+
+// GiveBack gives the turn of a request that was admitted, and got nothing for it, to the next.
+func (l *Lines) GiveBack(k ratelimit.Key, e *ratelimit.Effective, t *Turn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refund(k, e, t.at)
+}
+
+func (l *Lines) refund(k ratelimit.Key, e *ratelimit.Effective, at time.Time) {
+	l.counters.Refund(l.clock(), at, k, e, 1)
+	if ln := l.lines[k]; ln != nil {
+		ln.again = true
+		ln.timer.Reset(0)
+	}
+}
+
+// Waiting is how many requests are held.
+func (l *Lines) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting[0]
+}
+
+// Close denies all requests that wait, and has none wait from now on.
+func (l *Lines) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, ln := range l.lines {
+		now := l.clock()
+		f := l.counters.Forecast(now, ln.key, ln.policy())
+		for len(ln.list) > 0 {
+			l.settle(ln, 0, ln.refusal(f.Next().Sub(now)), now)
+			f.Admit()
+		}
+	}
+}

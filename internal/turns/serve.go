@@ -1,0 +1,96 @@
+package turns
+
+import (
+	"context"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// serve decides on the first requests of a line, for as long as they pass. The timer of the line calls it.
+func (l *Lines) serve(ln *line) {
+	for {
+		e := ln.policy()
+		t := l.decide(context.Background(), ln.key, e) // outside of the lock: a strict limit may wait for permits
+		if !l.resolve(ln, e, &t) {
+			return
+		}
+	}
+}
+
+// resolve settles the first request of the line by a decision, and reports whether the next one is to be
+// decided now.
+func (l *Lines) resolve(ln *line, e *ratelimit.Effective, t *Turn) (next bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.follow(ln, e, t)
+	switch {
+	case len(ln.list) == 0: // all have gone
+		if t.Outcome == ratelimit.Allowed {
+			l.refund(ln.key, e, t.at)
+		}
+		return false
+	case !t.Over():
+		l.settle(ln, 0, t.Decision, t.at)
+		return len(ln.list) > 0
+	}
+	ln.denied, ln.mode = t.Decision, e.Mode
+	l.prune(ln, e, t.at)
+	if len(ln.list) == 0 {
+		return false
+	}
+	if ln.again {
+		ln.again = false
+		return true
+	}
+	ln.timer.Reset(min(ln.denied.RetryAfter-l.clock().Sub(t.at), lookAgain))
+	return false
+}
+
+// follow removes the requests that the mode in force does not hold. Those that were held and are over the limit
+// would have been delayed; those that were not are not there.
+func (l *Lines) follow(ln *line, e *ratelimit.Effective, t *Turn) {
+	dry := e.Mode == ratelimit.DryRun
+	for i := len(ln.list) - 1; i >= 0; i-- {
+		switch p := ln.list[i]; {
+		case p.virtual == dry:
+		case p.virtual:
+			l.drop(ln, i)
+		case t.Over():
+			d := t.Decision
+			d.Outcome, d.RetryAfter = ratelimit.WouldDelay, 0
+			l.settle(ln, i, d, t.at)
+		}
+	}
+}
+
+// prune denies the requests whose turn no longer comes in time, because the policy has changed, or other processes
+// have admitted more than was known.
+func (l *Lines) prune(ln *line, e *ratelimit.Effective, now time.Time) {
+	f := l.counters.Forecast(now, ln.key, e)
+	for i := 0; i < len(ln.list); {
+		turn := f.Next()
+		if !e.Waits(ln.key) || turn.Sub(ln.list[i].came) > e.Wait.Longest {
+			l.settle(ln, i, ln.refusal(turn.Sub(now)), now)
+			continue
+		}
+		f.Admit()
+		i++
+	}
+	ln.forecast = f
+}
+
+// settle ends the wait of a request with a decision.
+func (l *Lines) settle(ln *line, i int, d ratelimit.Decision, at time.Time) {
+	p := ln.list[i]
+	if d.Outcome == ratelimit.Allowed {
+		d.Outcome = ratelimit.Delayed
+	}
+	p.turn.Decision, p.turn.at = d, at
+	forecast := ln.forecast
+	l.drop(ln, i)
+	if d.Outcome == ratelimit.Delayed {
+		ln.forecast = forecast // which has counted it
+	}
+	close(p.decided)
+}

@@ -1,0 +1,397 @@
+package turns_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/turns"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is the lines of one process under a policy that can be changed. It runs in a bubble of synctest, so its
+// clock is that of time.Now.
+type world struct {
+	t        *testing.T
+	counters *ratelimit.Counters
+	lines    *turns.Lines
+	policy   atomic.Pointer[ratelimit.Effective]
+	ahead    atomic.Int64 // of the clock, before timers
+	settings ratelimit.Settings
+	mu       sync.Mutex
+	finished []int // numbers of the requests that waited, in the order of their turns if these differ
+}
+
+// inWorld runs a test with a limit of requests in a second of ten frames, a max_wait and a max_waiting. A second limit,
+// which denies nothing, allows a max_wait of more than a second.
+func inWorld(t *testing.T, requests int64, wait time.Duration, waiting int, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, counters: ratelimit.NewCounters(0), settings: ratelimit.DefaultSettings()}
+		l := ratelimit.NewLimit("per-second", requests, time.Second)
+		l.Frames = 10
+		w.change(func(s *ratelimit.Settings) {
+			s.Default.Client = []ratelimit.Limit{l, ratelimit.NewLimit("per-minute", 1_000_000, time.Minute)}
+			s.Default.User = s.Default.Client
+			longest := ratelimit.MaxWait(wait)
+			s.Default.MaxWait, s.Default.MaxWaiting = &longest, &waiting
+		})
+		w.lines = turns.New(w.counters, func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) })
+		test(w)
+		synctest.Wait()
+		check.Equal(t, "requests that still wait", w.lines.Waiting(), 0)
+	})
+}
+
+// change changes the policy for all.
+func (w *world) change(edit func(*ratelimit.Settings)) {
+	w.t.Helper()
+	edit(&w.settings)
+	p, err := ratelimit.Compile(w.settings)
+	check.OK(w.t, err)
+	w.policy.Store(p.For("shop"))
+}
+
+var shop = ratelimit.Key{ClientID: "shop"}
+
+// asked is a request that may wait.
+type asked struct {
+	turns.Turn
+	took time.Duration
+	done chan struct{} // closed with the rest
+	stop context.CancelFunc
+}
+
+func (a *asked) String() string {
+	select {
+	case <-a.done:
+	default:
+		return "waits"
+	}
+	return fmt.Sprint(a.Outcome, " ", a.took.Truncate(time.Millisecond))
+}
+
+// ask sends a request for the key, and returns when it waits or was decided.
+func (w *world) ask(k ratelimit.Key, number int) *asked {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	a := &asked{stop: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		began := time.Now()
+		a.Turn = w.lines.Take(ctx, k, w.policy.Load)
+		a.took = time.Since(began)
+		if a.Outcome == ratelimit.Delayed {
+			w.mu.Lock()
+			w.finished = append(w.finished, number)
+			w.mu.Unlock()
+		}
+	}()
+	synctest.Wait()
+	return a
+}
+
+func (w *world) askAll(n int) (all []*asked) {
+	for i := range n {
+		all = append(all, w.ask(shop, i))
+	}
+	return all
+}
+
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // simulated
+	synctest.Wait()
+}
+
+func texts(all []*asked) (out []string) {
+	for _, a := range all {
+		out = append(out, a.String())
+	}
+	return out
+}
+
+// TestTurns: each waits for its own, in the order in which they came. The time of synctest begins at the start of a
+// frame.
+func TestTurns(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
+		pass(30 * time.Millisecond)
+		all := w.askAll(7)
+		check.Equal(t, "waiting", w.lines.Waiting(), 4)
+		pass(3 * time.Second)
+		check.Equal(t, "requests", texts(all), []string{
+			"allowed 0s", "allowed 0s", "delayed 971ms", "delayed 1.021s", "delayed 1.971s", "delayed 2.021s", "denied 0s",
+		})
+		check.Equal(t, "order", w.finished, []int{2, 3, 4, 5})
+		check.Equal(t, "RetryAfter of the last", all[6].RetryAfter, 2971*time.Millisecond)
+		check.Equal(t, "waited", all[2].Waited, 971*time.Millisecond)
+	})
+}
+
+// TestTurnTooLate: who would not get its turn in time is denied at once, with that time.
+func TestTurnTooLate(t *testing.T) {
+	inWorld(t, 2, time.Second, 4, func(w *world) {
+		pass(30 * time.Millisecond)
+		all := w.askAll(4)
+		check.Equal(t, "requests", texts(all), []string{"allowed 0s", "allowed 0s", "waits", "denied 0s"})
+		check.Equal(t, "RetryAfter", all[3].RetryAfter, 1021*time.Millisecond)
+		pass(470 * time.Millisecond)
+		all[2].stop()
+		synctest.Wait()
+		check.Equal(t, "the one that left", all[2].Outcome, ratelimit.Denied)
+		late := w.ask(shop, 9)
+		pass(time.Second)
+		check.Equal(t, "in its place", late.String(), "delayed 501ms")
+	})
+}
+
+// TestWhoLeaves: those behind move up, also if the caller leaves in the moment of its turn.
+func TestWhoLeaves(t *testing.T) {
+	for _, when := range []time.Duration{500 * time.Millisecond, 971 * time.Millisecond} {
+		inWorld(t, 2, 3*time.Second, 4, func(w *world) {
+			pass(30 * time.Millisecond)
+			all := w.askAll(5)
+			time.AfterFunc(when, all[2].stop)
+			pass(4 * time.Second)
+			check.Equal(t, "the first", all[2].Outcome == ratelimit.Denied, all[3].took < time.Second)
+			check.Equal(t, "last", all[4].took < 1500*time.Millisecond, all[2].Outcome == ratelimit.Denied)
+			if when < 900*time.Millisecond {
+				check.Equal(t, "requests", texts(all[2:]), []string{"denied 500ms", "delayed 971ms", "delayed 1.021s"})
+			}
+		})
+	}
+}
+
+// TestGiveBack: the turn of an admitted request that gets nothing is that of the next, at once.
+func TestGiveBack(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
+		all := w.askAll(4)
+		pass(100 * time.Millisecond)
+		w.lines.GiveBack(shop, w.policy.Load(), &all[0].Turn)
+		synctest.Wait()
+		check.Equal(t, "the next two", texts(all[2:]), []string{"delayed 100ms", "waits"})
+		pass(3 * time.Second)
+	})
+}
+
+// TestNobodyOvertakes: at every millisecond one more comes; those that are admitted are so in the order in which
+// they came, and at the first millisecond at which there is room.
+func TestNobodyOvertakes(t *testing.T) {
+	inWorld(t, 20, time.Second, 10, func(w *world) {
+		exact := ratelimit.NewCounters(0)
+		var want, got []time.Duration
+		began := time.Now()
+		var all []*asked
+		for i := range 4000 {
+			now := time.Now()
+			if d := exact.Take(now, shop, w.policy.Load(), 1); d.Outcome == ratelimit.Allowed {
+				want = append(want, now.Sub(began))
+			}
+			all = append(all, w.ask(shop, i))
+			pass(time.Millisecond)
+		}
+		pass(time.Second)
+		for i, a := range all {
+			at := time.Duration(i)*time.Millisecond + a.took
+			if (a.Outcome == ratelimit.Allowed || a.Outcome == ratelimit.Delayed) && at < 4*time.Second {
+				got = append(got, at)
+			}
+		}
+		check.Equal(t, "in order", slices.IsSorted(w.finished), true)
+		check.Equal(t, "times of admission", got, want)
+	})
+}
+
+// TestNewcomerBehindALateLine: a newcomer waits behind the others also where there is room, because the timer of the
+// line is late.
+func TestNewcomerBehindALateLine(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
+		pass(30 * time.Millisecond)
+		w.askAll(3)
+		w.ahead.Store(int64(990 * time.Millisecond))
+		newcomer := w.ask(shop, 3)
+		pass(3 * time.Second)
+		check.Equal(t, "the newcomer", newcomer.Outcome, ratelimit.Delayed)
+	})
+}
+
+// TestPlaceOfOneWhoLeft: it is free, and the turns of the others are earlier.
+func TestPlaceOfOneWhoLeft(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 2, func(w *world) {
+		pass(30 * time.Millisecond)
+		all := w.askAll(4)
+		check.Equal(t, "RetryAfter while it waits", w.ask(shop, 4).RetryAfter, 1971*time.Millisecond)
+		all[2].stop()
+		synctest.Wait()
+		next := w.ask(shop, 5)
+		check.Equal(t, "RetryAfter for the one behind", w.ask(shop, 6).RetryAfter, 1971*time.Millisecond)
+		pass(3 * time.Second)
+		check.Equal(t, "in its place", next.String(), "delayed 1.021s")
+	})
+}
+
+// TestAllLeaveInTheMomentOfTheirTurn: it is counted for nobody.
+func TestAllLeaveInTheMomentOfTheirTurn(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
+		pass(30 * time.Millisecond)
+		w.askAll(2)
+		ctx, leave := context.WithCancel(w.t.Context())
+		gone := make(chan struct{})
+		asked := false
+		go func() {
+			defer close(gone)
+			w.lines.Take(ctx, shop, func() *ratelimit.Effective {
+				if asked { // at its turn
+					leave()
+					<-gone
+				}
+				asked = true
+				return w.policy.Load()
+			})
+		}()
+		pass(2 * time.Second)
+		for _, u := range w.counters.Usage(time.Now(), shop) {
+			check.Equal(t, "counted under "+u.Limit.Name, u.Unflushed, 2)
+		}
+	})
+}
+
+// TestClose: all are denied at once, with the time of their turn, and nobody waits any more.
+func TestClose(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
+		pass(30 * time.Millisecond)
+		all := w.askAll(5)
+		w.lines.Close()
+		synctest.Wait()
+		all = append(all, w.ask(shop, 5))
+		check.Equal(t, "requests", texts(all[2:]), []string{"denied 0s", "denied 0s", "denied 0s", "denied 0s"})
+		check.Equal(t, "RetryAfter of the first", all[2].RetryAfter, 971*time.Millisecond)
+		check.Equal(t, "RetryAfter of the third", all[4].RetryAfter, 1971*time.Millisecond)
+	})
+}
+
+// TestLiveChange: what changes while requests wait holds for them within two seconds.
+func TestLiveChange(t *testing.T) {
+	limit := func(n int64) func(*ratelimit.Settings) {
+		return func(s *ratelimit.Settings) {
+			s.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("per-minute", n, time.Minute)}
+		}
+	}
+	wait := func(d time.Duration) func(*ratelimit.Settings) {
+		return func(s *ratelimit.Settings) { longest := ratelimit.MaxWait(d); s.Default.MaxWait = &longest }
+	}
+	for name, tt := range map[string]struct {
+		change func(*ratelimit.Settings)
+		want   []string
+	}{
+		"none":            {func(*ratelimit.Settings) {}, []string{"delayed 5.001s", "delayed 7.501s"}},
+		"a higher limit":  {limit(40), []string{"delayed 1s", "delayed 1s"}},
+		"a lower limit":   {limit(22), []string{"denied 1s", "denied 1s"}},
+		"no waiting":      {func(s *ratelimit.Settings) { s.Default.MaxWait, s.Default.MaxWaiting = nil, nil }, []string{"denied 1s", "denied 1s"}},
+		"a shorter wait":  {wait(6 * time.Second), []string{"delayed 5.001s", "denied 1s"}},
+		"a trusted one":   {func(s *ratelimit.Settings) { s.Clients = map[string]ratelimit.Policy{"shop": {Trusted: true}} }, []string{"trusted 1s", "trusted 1s"}},
+		"the mode off":    {func(s *ratelimit.Settings) { s.Mode = ratelimit.Off }, []string{"off 1s", "off 1s"}},
+		"the mode dryrun": {func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun }, []string{"would_delay 1s", "would_delay 1s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 2, time.Second, 4, func(w *world) {
+				w.change(func(s *ratelimit.Settings) { limit(24)(s); wait(10 * time.Second)(s) })
+				w.askAll(24)
+				pass(55 * time.Second)
+				all := w.askAll(2)
+				w.change(tt.change)
+				pass(10 * time.Second)
+				check.Equal(t, "requests", texts(all), tt.want)
+			})
+		})
+	}
+}
+
+// TestDryRun: nobody is held, the counts are those of enforcing, and so are the requests that it would deny.
+func TestDryRun(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
+		w.change(func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun })
+		pass(30 * time.Millisecond)
+		all := w.askAll(7)
+		check.Equal(t, "requests", texts(all), []string{
+			"allowed 0s", "allowed 0s", "would_delay 0s", "would_delay 0s", "would_delay 0s", "would_delay 0s", "would_deny 0s",
+		})
+		check.Equal(t, "held", w.lines.Waiting(), 0)
+		_, denies := w.lines.Denies(shop, w.policy.Load())
+		check.Equal(t, "denied before", denies, false)
+		pass(1500 * time.Millisecond)
+		check.Equal(t, "when two have had their turn", w.ask(shop, 7).String(), "would_delay 0s")
+		w.change(func(s *ratelimit.Settings) { s.Mode = ratelimit.Enforce })
+		late := w.ask(shop, 8)
+		pass(3 * time.Second)
+		check.Equal(t, "once it is enforced", late.Outcome, ratelimit.Delayed)
+	})
+}
+
+// TestDenies: who would wait is not denied before.
+func TestDenies(t *testing.T) {
+	inWorld(t, 2, time.Second, 2, func(w *world) {
+		var got []bool
+		ask := func() {
+			_, denies := w.lines.Denies(shop, w.policy.Load())
+			got = append(got, denies)
+		}
+		ada := ratelimit.Key{ClientID: "shop", Username: "ada"}
+		w.ask(ada, 0)
+		w.ask(ada, 0)
+		_, denies := w.lines.Denies(ada, w.policy.Load())
+		check.Equal(t, "denied, whose turn would come too late", denies, true)
+		pass(30 * time.Millisecond)
+		ask()
+		w.askAll(2)
+		ask()
+		w.ask(shop, 2)
+		ask()
+		pass(500 * time.Millisecond)
+		ask()
+		w.ask(shop, 3)
+		ask()
+		d, _ := w.lines.Denies(shop, w.policy.Load())
+		check.Equal(t, "RetryAfter", d.RetryAfter, 1471*time.Millisecond)
+		check.Equal(t, "denied", got, []bool{false, false, true, false, true})
+		pass(time.Second)
+	})
+}
+
+// TestTenThousandCallers: as many wait as may, and each of the others is denied at once.
+func TestTenThousandCallers(t *testing.T) {
+	inWorld(t, 2, 10*time.Second, 10, func(w *world) {
+		before := runtime.NumGoroutine()
+		var denied, allowed, delayed atomic.Int64
+		for i := range 10_000 {
+			k := ratelimit.Key{ClientID: "shop", Username: fmt.Sprint(i % 200)}
+			go func() {
+				switch t := w.lines.Take(w.t.Context(), k, w.policy.Load); t.Outcome {
+				case ratelimit.Denied:
+					denied.Add(1)
+				case ratelimit.Allowed:
+					allowed.Add(1)
+				case ratelimit.Delayed:
+					delayed.Add(1)
+				default:
+					w.t.Error(t.Outcome)
+				}
+			}()
+		}
+		synctest.Wait()
+		check.Equal(t, "waiting", w.lines.Waiting(), 1000)
+		check.Equal(t, "more goroutines than those that wait, and a few that end", runtime.NumGoroutine()-before > 1010, false)
+		check.Equal(t, "denied and allowed", []int64{denied.Load(), allowed.Load()}, []int64{8600, 400})
+		pass(10 * time.Second)
+		check.Equal(t, "delayed", delayed.Load(), int64(1000))
+	})
+}
