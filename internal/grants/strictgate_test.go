@@ -75,7 +75,7 @@ func TestGateAwaitsPermits(t *testing.T) {
 		synctest.Wait()
 		limited := as[*grants.LimitedError](t, late.err)
 		check.Equal(t, "over a quota", limited.QuotaExceeded, false)
-		check.Equal(t, "waited", (*seen)[2].Waited, 50*time.Millisecond)
+		check.Equal(t, "waited", (*seen)[2].Leased, 50*time.Millisecond)
 	})
 }
 
