@@ -77,7 +77,7 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 	case into.Kind() == reflect.Interface:
 		d.plain(v, into, path)
 	case into.Type() == reflect.TypeFor[Skip]():
-	case isText(into) && (into.Kind() != reflect.Slice || v.kind == text): // such a list may be a word instead
+	case isText(into) && !insteadOfWord(v, into):
 		d.scalar(v, into, path)
 	case into.Kind() == reflect.Struct:
 		d.structure(v, into, path)
@@ -88,6 +88,18 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 	default:
 		d.scalar(v, into, path)
 	}
+}
+
+// insteadOfWord reports whether a value is not the text that the type reads, but the list or the fields in
+// place of which that text may be.
+func insteadOfWord(v *Value, into reflect.Value) bool {
+	switch into.Kind() {
+	case reflect.Slice:
+		return v.kind != text
+	case reflect.Struct:
+		return v.kind == object && len(fieldsOf(into.Type()).names) > 0
+	}
+	return false
 }
 
 func (d *decoder) structure(v *Value, into reflect.Value, path string) {
