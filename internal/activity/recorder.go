@@ -205,6 +205,10 @@ func (c *counts) add(o *Observation) {
 		c.Reused++
 	case ratelimit.WouldReuse:
 		c.WouldReuse++
+	case ratelimit.Banned:
+		c.Banned++
+	case ratelimit.WouldBan:
+		c.WouldBan++
 	case ratelimit.Trusted:
 		c.Trusted++
 	case ratelimit.Passed:

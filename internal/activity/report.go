@@ -22,8 +22,11 @@ type Counts struct {
 	// ones would have been.
 	Reused     uint64 `json:"reused"`
 	WouldReuse uint64 `json:"would_reuse"`
-	Trusted    uint64 `json:"trusted"`
-	Off        uint64 `json:"off"`
+	// Banned requests were denied by a ban; in dry-run, WouldBan ones would have been.
+	Banned   uint64 `json:"banned"`
+	WouldBan uint64 `json:"would_ban"`
+	Trusted  uint64 `json:"trusted"`
+	Off      uint64 `json:"off"`
 	// Tried requests were also decided by a candidate.
 	Tried               uint64 `json:"tried"`
 	CandidateWouldDeny  uint64 `json:"candidate_would_deny"`
@@ -37,7 +40,7 @@ type Counts struct {
 
 // Total is the number of requests.
 func (c Counts) Total() uint64 {
-	return c.Allowed + c.Denied + c.WouldDeny + c.Reused + c.WouldReuse + c.Trusted + c.Off
+	return c.Allowed + c.Denied + c.WouldDeny + c.Reused + c.WouldReuse + c.Banned + c.WouldBan + c.Trusted + c.Off
 }
 
 // Plus adds both up.
@@ -47,6 +50,8 @@ func (c Counts) Plus(o Counts) Counts {
 	c.WouldDeny += o.WouldDeny
 	c.Reused += o.Reused
 	c.WouldReuse += o.WouldReuse
+	c.Banned += o.Banned
+	c.WouldBan += o.WouldBan
 	c.Trusted += o.Trusted
 	c.Off += o.Off
 	c.Tried += o.Tried

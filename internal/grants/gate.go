@@ -32,9 +32,13 @@ func (s *Service) admit(ctx context.Context, x *issuance) (RateLimit, error) {
 	}
 	now, policies := s.opts.Clock(), s.opts.Policies()
 	effective := policies.For(x.client.ID)
+	if d, banned := s.banned(now, x, effective); banned {
+		return s.decided(ctx, now, policies, x, &d)
+	}
 	s.beginReuse(x, effective)
 	d := s.opts.Counters.Take(now, x.quota(), effective, 1)
 	s.reuseInstead(x, &d)
+	s.countDenial(now, x, effective, &d)
 	return s.decided(ctx, now, policies, x, &d)
 }
 
@@ -47,6 +51,9 @@ func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 		return nil
 	}
 	now, policies := s.opts.Clock(), s.opts.Policies()
+	if err := s.bannedAlready(ctx, now, policies, x); err != nil {
+		return err
+	}
 	d, denies := s.opts.Counters.Denies(now, x.quota(), policies.For(x.client.ID))
 	if !denies {
 		return nil
@@ -68,6 +75,9 @@ func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcf
 		s.opts.Observe(ctx, decided)
 	}
 	fields.Policy, fields.Limit = d.Headers()
+	if d.Outcome == ratelimit.Banned {
+		return RateLimit{}, &LimitedError{RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, Limit: banLimit, Banned: true, reason: bannedFor(x)}
+	}
 	if d.Rejected() {
 		return RateLimit{}, &LimitedError{
 			RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, RateLimit: fields,
