@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,9 +42,9 @@ func (f *foundation) userHash(username string) string {
 func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
 	binding, _ := x.Decision.BindingLimit()
 	out := accesslog.Denial{Outcome: x.Decision.Outcome.String(), Limit: binding.Limit.Name}
-	inDryRun := x.Decision.Outcome == ratelimit.WouldDeny || x.Decision.Outcome == ratelimit.WouldReuse
+	inDryRun := slices.Contains([]ratelimit.Outcome{ratelimit.WouldDeny, ratelimit.WouldReuse, ratelimit.WouldBan}, x.Decision.Outcome)
 	switch {
-	case x.Decision.Outcome == ratelimit.Denied, x.Decision.Outcome == ratelimit.Reused:
+	case x.Decision.Outcome == ratelimit.Denied, x.Decision.Outcome == ratelimit.Reused, x.Decision.Outcome == ratelimit.Banned:
 	case !inDryRun && !x.CandidateDenies && !x.CandidateReuses:
 		return
 	default:

@@ -96,6 +96,7 @@ func newService(f *foundation, l *limiter) (*grants.Service, error) {
 		Clock:                f.clock.Now,
 		Counters:             l.counters,
 		Policies:             l.policies.Snapshot,
+		Bans:                 l.bans,
 		Observe:              l.decided,
 		Issued:               l.issued,
 		SecretUsed:           f.uses.Used,

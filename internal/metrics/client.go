@@ -15,6 +15,8 @@ const (
 	Trusted             = "trusted"
 	Reused              = "reused"
 	WouldReuse          = "would_reuse"
+	Banned              = "banned"
+	WouldBan            = "would_ban"
 	CandidateWouldDeny  = "candidate_would_deny"
 	CandidateWouldReuse = "candidate_would_reuse"
 )
@@ -25,12 +27,15 @@ const Other = "other"
 // The label values in use. The last of each counts everything unexpected, which keeps
 // the totals right and the number of series bounded.
 var (
-	outcomeNames = [...]string{Allowed, Denied, WouldDeny, Reused, WouldReuse, Trusted, CandidateWouldDeny, CandidateWouldReuse, Other}
+	outcomeNames = [...]string{Allowed, Denied, WouldDeny, Reused, WouldReuse, Banned, WouldBan, Trusted, CandidateWouldDeny, CandidateWouldReuse, Other}
 	grantNames   = [...]string{"authorization_code", "client_credentials", "refresh_token", "password", Other}
 )
 
 // outageOutcomes are the outcomes of a decision that a limit's on_outage made.
 var outageOutcomes = [...]string{Allowed, Denied, WouldDeny}
+
+// banOutcomes are whether a ban is in force, or would be in dry-run.
+var banOutcomes = [...]string{Banned, WouldBan}
 
 // reuseOutcomes are those that client_credentials alone can have.
 var reuseOutcomes = []string{Reused, WouldReuse, CandidateWouldReuse}
@@ -58,6 +63,7 @@ type client struct {
 	soft      [len(grantNames)]atomic.Uint64
 	issued    [len(grantNames)]atomic.Uint64
 	wasted    [len(grantNames)]atomic.Uint64
+	bans      [len(banOutcomes)]atomic.Uint64
 	usage     recentMax
 }
 
