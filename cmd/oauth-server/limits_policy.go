@@ -153,6 +153,7 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 		[]string{"user limits", showLimits(s.Default.User), from("default.user")},
 		[]string{"client limits", showLimits(s.Default.Client), from("default.client")},
 		[]string{"over limit", orNone(s.Default.OverLimit), from("default.over_limit")},
+		[]string{"ban", showBan(s.Default.Ban), from("default.ban")},
 		[]string{"hide headers", yesNo(s.Default.HideHeaders), from("default.hide_headers")},
 		[]string{"note", s.Note, ""},
 	)...)
@@ -193,6 +194,7 @@ func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
 		{"user limits", showLimits(p.Effective.User), from(p.User != nil, tier.User != nil)},
 		{"client limits", showLimits(p.Effective.Client), from(p.Client != nil, tier.Client != nil)},
 		{"over limit", orNone(p.Effective.OverLimit), from(p.OverLimit != "", tier.OverLimit != "")},
+		{"ban", showBan(p.Effective.Ban), from(p.Ban != nil, tier.Ban != nil)},
 		{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)},
 	}
 	rows = append(append(rows, users...), []string{"note", p.Note, ""})
@@ -220,7 +222,7 @@ open from the settings for all clients. If the configuration file has a policy f
 client, the first change takes its fields over, and the file's has no effect from then
 on, until "limits unset CLIENT".
 
-` + limitSyntax + presetLists,
+` + limitSyntax + presetLists + "\n\n" + banSyntax,
 		Example: `  oauth-server limits set --limit 1000/60s
   oauth-server limits set shop --tier gold
   oauth-server limits set --label team=payments --tier gold
@@ -228,11 +230,13 @@ on, until "limits unset CLIENT".
   oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
   oauth-server limits set shop --user 10/60s,on_outage=deny
   oauth-server limits set batch --over-limit reuse
+  oauth-server limits set shop --ban denials=20,within=60s,for=5m,factor=2,max=24h
   oauth-server limits set partner --preset okta`,
 		ValidArgsFunction: l.completeClient,
 	}
 	l.register(cmd, &f)
 	registerOverLimit(cmd)
+	registerBan(cmd)
 	of.register(cmd)
 	cmd.Flags().StringVar(&of.tier, "tier", "", "tier of the client: limits tier list")
 	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails for a flag that is not there
@@ -241,7 +245,7 @@ on, until "limits unset CLIENT".
 	selectorFlag(cmd.Flags(), &of.labels)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
-		if err := cmp.Or(f.parse(doc), overLimitInto(cmd, doc)); err != nil {
+		if err := cmp.Or(f.parse(doc), overLimitInto(cmd, doc), banInto(cmd, doc)); err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("hide-headers") {
@@ -270,7 +274,7 @@ func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) 
 	case cmd.Flags().Changed(forUser):
 		return f.checkOverride(cmd, args, nothing)
 	case nothing:
-		return usagef("limits set: nothing to set: give --limit, --user, --client, --preset, --tier, --over-limit, --hide-headers or --note")
+		return usagef("limits set: nothing to set: give --limit, --user, --client, --preset, --tier, --over-limit, --ban, --hide-headers or --note")
 	case len(f.labels) > 0:
 		return checkLabelled(cmd, args, f.labels)
 	case len(args) == 0 && cmd.Flags().Changed("tier"):
@@ -299,7 +303,7 @@ func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, d
 }
 
 // unsettable are the values of --field.
-var unsettable = []string{"user", "client", "tier", "mode", "trusted", overLimitFlag, "hide-headers", "note"}
+var unsettable = []string{"user", "client", "tier", "mode", "trusted", overLimitFlag, banFlag, "hide-headers", "note"}
 
 func (l *limits) newUnset() *cobra.Command {
 	var fields []string
@@ -357,7 +361,7 @@ func nullPatch(fields []string, settings bool) (map[string]any, error) {
 			patch["canary_percent"] = nil
 		case !slices.Contains(unsettable, f) || (f == "trusted" || f == "tier") && settings:
 			return nil, usagef("--field: %q is none of %s", f, strings.Join(unsettable, ", "))
-		case settings && (f == "user" || f == "client" || f == overLimitFlag || f == "hide-headers"):
+		case settings && (f == "user" || f == "client" || f == overLimitFlag || f == banFlag || f == "hide-headers"):
 			defaults[strings.ReplaceAll(f, "-", "_")] = nil
 			patch["default"] = defaults
 		default:

@@ -25,7 +25,7 @@ func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 		Mode: string(mode), CanaryPercent: s.CanaryPercent, Note: p.Set().Settings.Note,
 		Default: adminapi.Default{
 			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client),
-			OverLimit: string(cmp.Or(s.Default.OverLimit, ratelimit.OverLimitDeny)), HideHeaders: s.Default.HideHeaders,
+			OverLimit: string(cmp.Or(s.Default.OverLimit, ratelimit.OverLimitDeny)), Ban: s.Default.Ban, HideHeaders: s.Default.HideHeaders,
 		},
 	}
 }
@@ -39,6 +39,7 @@ type settingsInput struct {
 		User        []ratelimit.Limit    `json:"user,omitempty"`
 		Client      []ratelimit.Limit    `json:"client,omitempty"`
 		OverLimit   *ratelimit.OverLimit `json:"over_limit,omitempty"`
+		Ban         *ratelimit.Ban       `json:"ban,omitempty"`
 		HideHeaders *bool                `json:"hide_headers,omitempty"`
 	} `json:"default,omitzero"`
 	Note string      `json:"note,omitempty"`
@@ -49,7 +50,7 @@ type settingsInput struct {
 func setByOperators(o clientcfg.SettingsOverride) (in settingsInput) {
 	in.Mode, in.CanaryPercent, in.Note = o.Mode, o.CanaryPercent, o.Note
 	in.Default.User, in.Default.Client, in.Default.HideHeaders = o.User, o.Client, o.HideHeaders
-	in.Default.OverLimit = o.OverLimit
+	in.Default.OverLimit, in.Default.Ban = o.OverLimit, o.Ban
 	return in
 }
 
@@ -58,7 +59,7 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 	errs := v.Decode(&in, nil)
 	o := clientcfg.SettingsOverride{
 		Mode: in.Mode, CanaryPercent: in.CanaryPercent, Note: in.Note,
-		User: in.Default.User, Client: in.Default.Client, OverLimit: in.Default.OverLimit, HideHeaders: in.Default.HideHeaders,
+		User: in.Default.User, Client: in.Default.Client, OverLimit: in.Default.OverLimit, Ban: in.Default.Ban, HideHeaders: in.Default.HideHeaders,
 	}
 	judged := o.Over(ratelimit.DefaultSettings())
 	errs.AddUnreported(checkMode(in.Mode))
@@ -72,7 +73,7 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 func showPolicy(clientID string, p clientcfg.ClientPolicy) adminapi.Policy {
 	return adminapi.Policy{
 		ClientID: clientID, Trusted: p.Trusted, Tier: p.Tier, Mode: string(p.Mode),
-		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), OverLimit: string(p.OverLimit), HideHeaders: p.HideHeaders, Note: p.Note,
+		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), OverLimit: string(p.OverLimit), Ban: p.Ban, HideHeaders: p.HideHeaders, Note: p.Note,
 	}
 }
 
@@ -85,13 +86,14 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 		User        []ratelimit.Limit    `json:"user"`
 		Client      []ratelimit.Limit    `json:"client"`
 		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
+		Ban         *ratelimit.Ban       `json:"ban"`
 		HideHeaders bool                 `json:"hide_headers"`
 		Note        string               `json:"note"`
 		Effective   strict.Skip          `json:"effective"`
 		Meta        strict.Skip          `json:"meta"`
 	}
 	errs := v.Decode(&in, nil)
-	p.Policy = ratelimit.Policy{User: in.User, Client: in.Client, Trusted: in.Trusted, HideHeaders: in.HideHeaders}
+	p.Policy = ratelimit.Policy{User: in.User, Client: in.Client, Trusted: in.Trusted, Ban: in.Ban, HideHeaders: in.HideHeaders}
 	if p.Note = in.Note; in.Mode != nil {
 		p.Mode = *in.Mode
 	}

@@ -74,7 +74,7 @@ func (r tierResource) absent() *problemError {
 func showTier(name string, t clientcfg.Tier) adminapi.Tier {
 	return adminapi.Tier{
 		Name: name, Mode: string(t.Mode), User: adminapi.ShowLimits(t.User), Client: adminapi.ShowLimits(t.Client),
-		OverLimit: string(t.OverLimit), HideHeaders: t.HideHeaders, Note: t.Note,
+		OverLimit: string(t.OverLimit), Ban: t.Ban, HideHeaders: t.HideHeaders, Note: t.Note,
 	}
 }
 
@@ -85,13 +85,14 @@ func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 		User        []ratelimit.Limit    `json:"user"`
 		Client      []ratelimit.Limit    `json:"client"`
 		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
+		Ban         *ratelimit.Ban       `json:"ban"`
 		HideHeaders bool                 `json:"hide_headers"`
 		Note        string               `json:"note"`
 		Clients     strict.Skip          `json:"clients"`
 		Meta        strict.Skip          `json:"meta"`
 	}
 	errs := v.Decode(&in, nil)
-	t = clientcfg.Tier{User: in.User, Client: in.Client, HideHeaders: in.HideHeaders, Note: in.Note}
+	t = clientcfg.Tier{User: in.User, Client: in.Client, Ban: in.Ban, HideHeaders: in.HideHeaders, Note: in.Note}
 	if in.Mode != nil {
 		t.Mode = *in.Mode
 	}

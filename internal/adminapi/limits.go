@@ -64,10 +64,11 @@ type Settings struct {
 
 // Default holds for every client without a policy of its own.
 type Default struct {
-	User        []Limit `json:"user"`
-	Client      []Limit `json:"client"`
-	OverLimit   string  `json:"over_limit"` // deny or reuse: of client_credentials
-	HideHeaders bool    `json:"hide_headers"`
+	User        []Limit        `json:"user"`
+	Client      []Limit        `json:"client"`
+	OverLimit   string         `json:"over_limit"` // deny or reuse: of client_credentials
+	Ban         *ratelimit.Ban `json:"ban,omitempty"`
+	HideHeaders bool           `json:"hide_headers"`
 }
 
 // SettingsView is the settings with what is only for reading.
@@ -86,15 +87,16 @@ type SettingsView struct {
 // Policy is the policy of one client. An absent field leaves the decision to the
 // tier, or else to the settings.
 type Policy struct {
-	ClientID    string  `json:"client_id"`
-	Trusted     bool    `json:"trusted"`
-	Tier        string  `json:"tier,omitempty"` // whose values apply before the settings
-	Mode        string  `json:"mode,omitempty"`
-	User        []Limit `json:"user,omitempty"`
-	Client      []Limit `json:"client,omitempty"`
-	OverLimit   string  `json:"over_limit,omitempty"`
-	HideHeaders bool    `json:"hide_headers"`
-	Note        string  `json:"note,omitempty"`
+	ClientID    string         `json:"client_id"`
+	Trusted     bool           `json:"trusted"`
+	Tier        string         `json:"tier,omitempty"` // whose values apply before the settings
+	Mode        string         `json:"mode,omitempty"`
+	User        []Limit        `json:"user,omitempty"`
+	Client      []Limit        `json:"client,omitempty"`
+	OverLimit   string         `json:"over_limit,omitempty"`
+	Ban         *ratelimit.Ban `json:"ban,omitempty"`
+	HideHeaders bool           `json:"hide_headers"`
+	Note        string         `json:"note,omitempty"`
 }
 
 // PolicyView is a policy with what is only for reading.
@@ -110,21 +112,26 @@ type PolicyView struct {
 
 // Effective is what applies to a client, everything taken together.
 type Effective struct {
-	Mode        string  `json:"mode"`
-	Trusted     bool    `json:"trusted"`
-	User        []Limit `json:"user"`
-	Client      []Limit `json:"client"`
-	OverLimit   string  `json:"over_limit"`
-	HideHeaders bool    `json:"hide_headers"`
-	Tier        string  `json:"tier,omitempty"`      // of the client
-	Overrides   int     `json:"overrides,omitempty"` // users with limits of their own
+	Mode        string         `json:"mode"`
+	Trusted     bool           `json:"trusted"`
+	User        []Limit        `json:"user"`
+	Client      []Limit        `json:"client"`
+	OverLimit   string         `json:"over_limit"`
+	Ban         *ratelimit.Ban `json:"ban,omitempty"` // absent: nobody is banned
+	HideHeaders bool           `json:"hide_headers"`
+	Tier        string         `json:"tier,omitempty"`      // of the client
+	Overrides   int            `json:"overrides,omitempty"` // users with limits of their own
 }
 
 // ShowEffective returns e as the API shows it.
 func ShowEffective(e *ratelimit.Effective) Effective {
+	var ban *ratelimit.Ban
+	if e.Ban != nil {
+		ban = &e.Ban.Ban
+	}
 	return Effective{
 		Mode: string(e.Mode), Trusted: e.Trusted, User: ShowLimits(e.User.All()), Client: ShowLimits(e.Client.All()),
-		OverLimit: string(e.OverLimit), HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
+		OverLimit: string(e.OverLimit), Ban: ban, HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
 	}
 }
 

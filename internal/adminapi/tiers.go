@@ -1,17 +1,22 @@
 package adminapi
 
-import "time"
+import (
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
 
 // Tier is a named policy that the policies of clients refer to. An absent field leaves the decision to the
 // settings.
 type Tier struct {
-	Name        string  `json:"name"`
-	Mode        string  `json:"mode,omitempty"`
-	User        []Limit `json:"user,omitempty"`
-	Client      []Limit `json:"client,omitempty"`
-	OverLimit   string  `json:"over_limit,omitempty"`
-	HideHeaders bool    `json:"hide_headers"`
-	Note        string  `json:"note,omitempty"`
+	Name        string         `json:"name"`
+	Mode        string         `json:"mode,omitempty"`
+	User        []Limit        `json:"user,omitempty"`
+	Client      []Limit        `json:"client,omitempty"`
+	OverLimit   string         `json:"over_limit,omitempty"`
+	Ban         *ratelimit.Ban `json:"ban,omitempty"`
+	HideHeaders bool           `json:"hide_headers"`
+	Note        string         `json:"note,omitempty"`
 }
 
 // TierView is a tier with what is only for reading.

@@ -170,6 +170,7 @@ func newAdmin(f *foundation, l *limiter, service *grants.Service, local *adminlo
 		Reports:   f.store,
 		Counters:  l.counters,
 		Activity:  l.activity,
+		Bans:      l.bans,
 		UserHash:  f.userHash,
 		Stored:    f.store,
 		Sync:      l.syncState,

@@ -48,6 +48,7 @@ type SettingsOverride struct {
 	User          []ratelimit.Limit    `json:"user,omitempty"`
 	Client        []ratelimit.Limit    `json:"client,omitempty"`
 	OverLimit     *ratelimit.OverLimit `json:"over_limit,omitempty"`
+	Ban           *ratelimit.Ban       `json:"ban,omitempty"`
 	HideHeaders   *bool                `json:"hide_headers,omitempty"`
 	Note          string               `json:"note,omitempty"`
 	Changed       int64                `json:"changed,omitempty"` // version of the last change; not in an entry, which has it already
@@ -122,6 +123,9 @@ func (o *SettingsOverride) Over(base ratelimit.Settings) ratelimit.Settings {
 	if o.OverLimit != nil {
 		out.Default.OverLimit = *o.OverLimit
 	}
+	if o.Ban != nil {
+		out.Default.Ban = o.Ban
+	}
 	if o.HideHeaders != nil {
 		out.Default.HideHeaders = *o.HideHeaders
 	}
@@ -140,6 +144,7 @@ func (o *SettingsOverride) Names() (names []string) {
 		{"default.user", o.User != nil},
 		{"default.client", o.Client != nil},
 		{"default.over_limit", o.OverLimit != nil},
+		{"default.ban", o.Ban != nil},
 		{"default.hide_headers", o.HideHeaders != nil},
 	} {
 		if f.set {

@@ -30,6 +30,7 @@ type Tier struct {
 	Client      []ratelimit.Limit   `json:"client,omitempty"`
 	Mode        ratelimit.Mode      `json:"mode,omitempty"`
 	OverLimit   ratelimit.OverLimit `json:"over_limit,omitempty"`
+	Ban         *ratelimit.Ban      `json:"ban,omitempty"`
 	HideHeaders bool                `json:"hide_headers,omitempty"`
 	Note        string              `json:"note,omitempty"`
 	Changed     int64               `json:"changed,omitempty"` // as in SettingsOverride
@@ -37,7 +38,7 @@ type Tier struct {
 
 // Policy is the tier as a policy.
 func (t *Tier) Policy() *ratelimit.Policy {
-	return &ratelimit.Policy{User: t.User, Client: t.Client, Mode: t.Mode, OverLimit: t.OverLimit, HideHeaders: t.HideHeaders}
+	return &ratelimit.Policy{User: t.User, Client: t.Client, Mode: t.Mode, OverLimit: t.OverLimit, Ban: t.Ban, HideHeaders: t.HideHeaders}
 }
 
 // Override is limits for one user of one client, in place of the client's list for its users.
