@@ -75,6 +75,8 @@ func TestLoadCompleteFile(t *testing.T) {
 		Name: "per-second", Requests: 2, Window: time.Second,
 		Frames: 1, Algorithm: "fixed", SoftRatio: 0.8, OnOutage: "deny",
 	}
+	ban := ratelimit.DefaultBan()
+	ban.Factor, ban.Forget = 1.5, 48*time.Hour
 	ten := minute
 	ten.Requests, ten.Frames = 10, 1
 	checks := []struct {
@@ -87,10 +89,10 @@ func TestLoadCompleteFile(t *testing.T) {
 		{"proxies", []string{got.TrustedProxies[0].String(), got.TrustedProxies[1].String()}, []string{"10.0.0.0/8", "2001:db8::1/128"}},
 		{"canary", got.RateLimit.CanaryPercent, 12.5},
 		{"error code", got.RateLimit.ErrorCode, "slow_down"},
-		{"trusted", got.RateLimit.Clients["mobile-app"], ratelimit.Policy{Trusted: true}},
+		{"trusted", got.RateLimit.Clients["mobile-app"], ratelimit.Policy{Trusted: true, Ban: &ratelimit.Ban{Off: true}}},
 		{
 			"a client with dots", got.RateLimit.Clients["shop.example.com"],
-			ratelimit.Policy{Mode: "enforce", OverLimit: "reuse", HideHeaders: true, User: []ratelimit.Limit{ten, second}},
+			ratelimit.Policy{Mode: "enforce", OverLimit: "reuse", Ban: &ban, HideHeaders: true, User: []ratelimit.Limit{ten, second}},
 		},
 		{"alias", got.RateLimit.Clients["like-everybody"], ratelimit.Policy{User: []ratelimit.Limit{minute}}},
 	}
