@@ -87,6 +87,12 @@ func parseBan(spec string) (ban any, errs fielderr.Errors) {
 	return parts, errs
 }
 
+// banValues are what completion offers for the flag.
+func banValues() []string {
+	usual := ratelimit.DefaultBan()
+	return []string{"off", showBan(&usual)}
+}
+
 // showBan writes a ban in the syntax of the flag.
 func showBan(b *ratelimit.Ban) string {
 	switch {
