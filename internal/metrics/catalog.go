@@ -311,7 +311,7 @@ type Section struct {
 func Sections() []Section {
 	return []Section{
 		{"Rate limits", []Info{
-			decisionsInfo, outageInfo, outageDecisionsInfo, softWarningsInfo, issuedInfo, wastedInfo, usageInfo, limitInfo, limitWindowInfo,
+			decisionsInfo, outageInfo, outageDecisionsInfo, softWarningsInfo, issuedInfo, wastedInfo, bansInfo, bannedInfo, longestBanInfo, bansWaitingInfo, usageInfo, limitInfo, limitWindowInfo,
 			defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo,
 			countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, labelledInfo,
 		}},
