@@ -19,8 +19,8 @@ import (
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/admin"
-	"oauth-server/internal/check"
 	"oauth-server/internal/bans"
+	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"

@@ -14,7 +14,7 @@ import (
 func newBans(ctx context.Context, l *limiter) (*bans.Bans, error) {
 	f := l.base
 	return bans.New(ctx, bans.Options{
-		Store: watched.NewBans(f.store, f.telemetry), Counters: l.counters, Clock: f.clock.Now, Logger: f.log,
+		Store: watched.NewBans(f.store, f.telemetry), Counters: l.counters, Clock: f.clock.Now,
 		Began: l.banBegan,
 	})
 }

@@ -2,7 +2,6 @@ package bans
 
 import (
 	"context"
-	"log/slog"
 	"math"
 	"strconv"
 	"sync"
@@ -18,7 +17,6 @@ type Options struct {
 	Store    Store
 	Counters *ratelimit.Counters // that denied requests are counted in
 	Clock    func() time.Time    // of the counters and bans: time.Now
-	Logger   *slog.Logger        // discards
 	// Began is called with each ban that this instance was the first to store, and with each that would
 	// have begun in dry-run. It must not block. Nil: not called.
 	Began func(b Ban, m ratelimit.Mode)
@@ -32,7 +30,7 @@ type Bans struct {
 
 	mu      sync.Mutex          // held while a table is changed, and for the fields below
 	waiting map[string]struct{} // keys of bans that are not stored yet
-	fullAt  time.Time           // when it was logged that there is no more room
+	refused int                 // keys that were not banned for lack of room since the last Refresh
 
 	wake chan struct{} // has a value if a ban is waiting
 
@@ -73,9 +71,6 @@ func name(k ratelimit.Key) string { return k.ClientID + " " + k.Username }
 func New(ctx context.Context, o Options) (*Bans, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Began == nil {
 		o.Began = func(Ban, ratelimit.Mode) {}
@@ -144,7 +139,11 @@ func (b *Bans) begin(now time.Time, k ratelimit.Key, m ratelimit.Mode, rule *rat
 	defer b.mu.Unlock()
 	t := b.tableOf(m)
 	last := t.get(k)
-	if last.Active(now) || !b.hasRoom(now, t, k) {
+	if last.Active(now) {
+		return
+	}
+	if t.isFull(k) {
+		b.refused++
 		return
 	}
 	next := last.next(now, k, rule)
@@ -164,20 +163,11 @@ func (b *Bans) begin(now time.Time, k ratelimit.Key, m ratelimit.Mode, rule *rat
 // nextVersion returns the version of what is stored in the place of a ban.
 func nextVersion(b *Ban, now time.Time) int64 { return max(b.Version+1, now.UnixMilli()) }
 
-// logFullEvery is the least time between two lines about there being no more room.
-const logFullEvery = time.Minute
-
-// hasRoom reports whether there is room for one more ban.
-func (b *Bans) hasRoom(now time.Time, t *table, k ratelimit.Key) bool {
+// isFull reports whether there is no room for a ban of the key.
+func (t *table) isFull(k ratelimit.Key) bool {
 	m := t.load()
-	if _, there := m.Get(name(k)); there || m.Len() < Max {
-		return true
-	}
-	if now.Sub(b.fullAt) >= logFullEvery {
-		b.fullAt = now
-		b.o.Logger.LogAttrs(context.Background(), slog.LevelError, "too many bans; others are not banned", slog.Int("bans", m.Len()))
-	}
-	return false
+	_, there := m.Get(name(k))
+	return !there && m.Len() >= Max
 }
 
 // Stats are figures of the bans.

@@ -18,9 +18,21 @@ const allEvery = 5 * time.Minute
 // takes.
 const settles = 10 * time.Second
 
-// Refresh stores the bans that are waiting, and reads what is newer than the last time.
+// Refresh stores the bans that are waiting, and reads what is newer than the last time. It also returns an error
+// if there was no room for a ban since then.
 func (b *Bans) Refresh(ctx context.Context) error {
-	return errors.Join(b.Flush(ctx), b.follow(ctx))
+	return errors.Join(b.Flush(ctx), b.follow(ctx), b.checkRoom())
+}
+
+// checkRoom returns an error if there was no room for a ban since the last call.
+func (b *Bans) checkRoom() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refused == 0 {
+		return nil
+	}
+	b.refused = 0
+	return fmt.Errorf("there are %d bans; no one else is banned", Max)
 }
 
 // Run stores bans as they begin, until ctx ends. What cannot be stored, Refresh tries again.

@@ -39,8 +39,8 @@ func (w *world) deny(n int, id string, req grants.TokenRequest) (last *grants.Li
 // TestBan: who goes on after being denied gets another answer, for the time of the ban and not longer.
 func TestBan(t *testing.T) {
 	w, seen := banWorld(t)
-	w.spend("shop", func() grants.TokenRequest { return clientCredentials }) // the first denial
-	w.deny(2, "shop", clientCredentials)
+	_ = w.spend("shop", func() grants.TokenRequest { return clientCredentials }) // the first denial
+	_ = w.deny(2, "shop", clientCredentials)
 	w.clock.Advance(2*time.Minute + 100*time.Millisecond) // the limit has room again
 	got := w.limited("shop", clientCredentials)
 	if got == nil {
@@ -69,9 +69,9 @@ func TestBanOfUser(t *testing.T) {
 	req := func() grants.TokenRequest {
 		return grants.TokenRequest{GrantType: "authorization_code", Code: w.code("shop"), RedirectURI: callback, CodeVerifier: verifier}
 	}
-	w.spend("shop", req)
+	_ = w.spend("shop", req)
 	kept := req()
-	w.deny(2, "shop", kept)
+	_ = w.deny(2, "shop", kept)
 	if got := w.limited("shop", kept); got == nil || !got.Banned {
 		t.Fatalf("got %+v, want a ban", got)
 	}
@@ -124,7 +124,7 @@ func TestReuseIsNoDenial(t *testing.T) {
 		w.mustToken("shop", scoped("read"))
 	}
 	check.Equal(t, "outcome", (*seen)[9].Decision.Outcome, ratelimit.Reused)
-	w.deny(3, "shop", scoped("write")) // there is no token of it
+	_ = w.deny(3, "shop", scoped("write")) // there is no token of it
 	if got := w.limited("shop", scoped("read")); got == nil || !got.Banned {
 		t.Errorf("got %+v, want a ban", got)
 	}

@@ -93,13 +93,10 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 // insteadOfWord reports whether a value is not the text that the type reads, but the list or the fields in
 // place of which that text may be.
 func insteadOfWord(v *Value, into reflect.Value) bool {
-	switch into.Kind() {
-	case reflect.Slice:
+	if into.Kind() == reflect.Slice {
 		return v.kind != text
-	case reflect.Struct:
-		return v.kind == object && len(fieldsOf(into.Type()).names) > 0
 	}
-	return false
+	return into.Kind() == reflect.Struct && v.kind == object && len(fieldsOf(into.Type()).names) > 0
 }
 
 func (d *decoder) structure(v *Value, into reflect.Value, path string) {
