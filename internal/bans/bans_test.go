@@ -327,13 +327,19 @@ func TestForgottenBansLeaveMemory(t *testing.T) {
 func TestConcurrentDenials(t *testing.T) {
 	w, e := newWorld(t), rule(t)
 	a := w.instance()
-	var wg sync.WaitGroup
-	for range 16 {
-		wg.Go(func() { a.deny(3, ada, e) })
+	for i := range 20 {
+		k := ratelimit.Key{ClientID: "shop", Username: fmt.Sprint(i)}
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for range 16 {
+			wg.Go(func() { <-start; a.deny(3, k, e) })
+		}
+		close(start)
+		wg.Wait()
+		check.Equal(t, "rest", a.rest(k, e), time.Minute)
 	}
-	wg.Wait()
 	a.refresh()
-	check.Equal(t, "began", len(w.began), 1)
+	check.Equal(t, "began", len(w.began), 20)
 }
 
 // TestLongNames: a ban of names that are counted under digests is found by the names.

@@ -45,6 +45,26 @@ func TestBanLengthIsBounded(t *testing.T) {
 	}
 }
 
+// TestThroughLimit: a denial by what was counted, and by nothing else.
+func TestThroughLimit(t *testing.T) {
+	over := func(o Outcome) Decision {
+		d := Decision{Outcome: o}
+		d.exceeded[1] = true
+		return d
+	}
+	outage := over(Denied)
+	outage.Outage = true
+	for name, tt := range map[string]struct {
+		d    Decision
+		want bool
+	}{
+		"denied": {over(Denied), true}, "in dry-run": {over(WouldDeny), true}, "on outage": {outage, false},
+		"no room": {Decision{Outcome: Denied}, false}, "the last token": {over(Reused), false}, "banned": {ByBan(time.Second, Enforce), false},
+	} {
+		check.Equal(t, name, tt.d.ThroughLimit(), tt.want)
+	}
+}
+
 func TestBanProblems(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Ban)
