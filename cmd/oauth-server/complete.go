@@ -23,6 +23,7 @@ func completions(c *cli, root *cobra.Command) {
 		"sort":        fixed(listOrders...),
 		"mode":        fixed("enforce", "dry_run", "off"),
 		overLimitFlag: fixed(overLimits...),
+		banFlag:       fixed(banValues()...),
 
 		"label":        c.completeLabel,
 		"remove-label": c.completeLabelName,
@@ -109,7 +110,7 @@ func completeFields(_ *cobra.Command, args []string, typed string) (out []string
 func (l *limits) completeTarget(cmd *cobra.Command, _ []string, typed string) (out []string, _ cobra.ShellCompDirective) {
 	kind, id, named := strings.Cut(typed, "/")
 	if !named {
-		return []string{"settings", "policies/", "candidates/", "tiers/", "overrides/", "clients/", "users/", "store"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		return []string{"settings", "policies/", "candidates/", "tiers/", "overrides/", "bans/", "clients/", "users/", "store"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 	if kind == "tiers" {
 		names, directive := l.completeTierName(cmd, nil, id)

@@ -89,7 +89,7 @@ func (l *limits) clientRow(id string, a *adminapi.Applied, counts *activity.Coun
 	return []string{
 		id, mode, showLimits(a.Effective.User), showLimits(a.Effective.Client), from,
 		number(counts.Allowed + counts.Trusted + counts.Off),
-		l.alarming(number(counts.Denied), counts.Denied > 0), l.notable(number(counts.WouldDeny), counts.WouldDeny > 0), candidate,
+		l.alarming(number(counts.Denied+counts.Banned), counts.Denied+counts.Banned > 0), l.notable(number(counts.WouldDeny+counts.WouldBan), counts.WouldDeny+counts.WouldBan > 0), candidate,
 	}
 }
 

@@ -157,6 +157,7 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 		{"over limit", orNone(s.Default.OverLimit), from("default.over_limit")},
 	}
 	rows = append(append(rows, waitRow(s.Default.Waits, from("default.max_wait"))...),
+		[]string{"ban", showBan(s.Default.Ban), from("default.ban")},
 		[]string{"hide headers", yesNo(s.Default.HideHeaders), from("default.hide_headers")},
 		[]string{"note", s.Note, ""})
 	return l.table(l.untilRow(s.Meta.Until, rows...)...)
@@ -197,6 +198,8 @@ func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
 		{"user limits", showLimits(p.Effective.User), from(p.User != nil, tier.User != nil)},
 		{"client limits", showLimits(p.Effective.Client), from(p.Client != nil, tier.Client != nil)},
 		{"over limit", orNone(p.Effective.OverLimit), from(p.OverLimit != "", tier.OverLimit != "")},
+		{"ban", showBan(p.Effective.Ban), from(p.Ban != nil, tier.Ban != nil)},
+		{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)},
 	}
 	rows = append(append(rows, waitRow(p.Effective.Waits, from(p.MaxWait != "", tier.MaxWait != ""))...),
 		[]string{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)})
@@ -225,7 +228,7 @@ open from the settings for all clients. If the configuration file has a policy f
 client, the first change takes its fields over, and the file's has no effect from then
 on, until "limits unset CLIENT".
 
-` + limitSyntax + presetLists,
+` + limitSyntax + presetLists + "\n\n" + banSyntax,
 		Example: `  oauth-server limits set --limit 1000/60s
   oauth-server limits set shop --tier gold
   oauth-server limits set --label team=payments --tier gold
@@ -235,12 +238,14 @@ on, until "limits unset CLIENT".
   oauth-server limits set payments --client 10/10m,strict
   oauth-server limits set batch --over-limit reuse
   oauth-server limits set shop --max-wait 2s --max-waiting 20
+  oauth-server limits set shop --ban denials=20,within=60s,for=5m,factor=2,max=24h
   oauth-server limits set partner --preset okta`,
 		ValidArgsFunction: l.completeClient,
 	}
 	l.register(cmd, &f)
 	registerOverLimit(cmd)
 	registerWait(cmd)
+	registerBan(cmd)
 	of.register(cmd)
 	cmd.Flags().StringVar(&of.tier, "tier", "", "tier of the client: limits tier list")
 	_ = cmd.RegisterFlagCompletionFunc("tier", l.completeTierName) // fails for a flag that is not there
@@ -249,7 +254,7 @@ on, until "limits unset CLIENT".
 	selectorFlag(cmd.Flags(), &of.labels)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc, patch := map[string]any{}, map[string]any{}
-		if err := cmp.Or(f.parse(doc), overLimitInto(cmd, doc), waitInto(cmd, doc)); err != nil {
+		if err := cmp.Or(f.parse(doc), overLimitInto(cmd, doc), waitInto(cmd, doc), banInto(cmd, doc)); err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("hide-headers") {
@@ -278,7 +283,7 @@ func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) 
 	case cmd.Flags().Changed(forUser):
 		return f.checkOverride(cmd, args, nothing)
 	case nothing:
-		return usagef("limits set: nothing to set: give --limit, --user, --client, --preset, --tier, --over-limit, --max-wait, --hide-headers or --note")
+		return usagef("limits set: nothing to set: give --limit, --user, --client, --preset, --tier, --over-limit, --max-wait, --ban, --hide-headers or --note")
 	case len(f.labels) > 0:
 		return checkLabelled(cmd, args, f.labels)
 	case len(args) == 0 && cmd.Flags().Changed("tier"):
@@ -307,7 +312,7 @@ func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, d
 }
 
 // unsettable are the values of --field.
-var unsettable = []string{"user", "client", "tier", "mode", "trusted", overLimitFlag, maxWaitFlag, maxWaitingFlag, "hide-headers", "note"}
+var unsettable = []string{"user", "client", "tier", "mode", "trusted", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, "hide-headers", "note"}
 
 func (l *limits) newUnset() *cobra.Command {
 	var fields []string

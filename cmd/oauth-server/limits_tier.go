@@ -107,6 +107,7 @@ func (l *limits) tierTable(t adminapi.TierView) error {
 		{"over limit", orNone(t.OverLimit), from(t.OverLimit != "")},
 	}
 	rows = append(append(rows, waitRow(t.Waits, "tier")...),
+		[]string{"ban", showBan(t.Ban), from(t.Ban != nil)},
 		[]string{"hide headers", yesNo(t.HideHeaders), from(t.HideHeaders)},
 		[]string{"clients", strconv.Itoa(t.Clients), ""},
 		[]string{"note", t.Note, ""})
@@ -126,7 +127,7 @@ func (l *limits) newTierSet() *cobra.Command {
 	var hide bool
 	cmd := &cobra.Command{
 		Use: "set NAME", Short: "Make a tier, or change one for all its clients", Args: takes("NAME"), ValidArgsFunction: l.completeTier,
-		Long: "Make a tier, or change one for all its clients. What is not given stays as it is.\n\n" + limitSyntax + presetLists,
+		Long: "Make a tier, or change one for all its clients. What is not given stays as it is.\n\n" + limitSyntax + presetLists + "\n\n" + banSyntax,
 		Example: `  oauth-server limits tier set gold --user 100/60s --client 1000/60s
   oauth-server limits tier set trial --limit 10/60s --mode dry_run
   oauth-server limits tier set partners --preset okta`,
@@ -134,12 +135,13 @@ func (l *limits) newTierSet() *cobra.Command {
 	l.register(cmd, &f)
 	registerOverLimit(cmd)
 	registerWait(cmd)
+	registerBan(cmd)
 	cmd.Flags().StringVar(&mode, "mode", "", "mode of its clients: enforce, dry_run or off")
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.Flags().BoolVar(&hide, "hide-headers", false, "leave the RateLimit headers and violated-policies out of answers")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		patch := map[string]any{}
-		if err := cmp.Or(f.parse(patch), overLimitInto(cmd, patch), waitInto(cmd, patch)); err != nil {
+		if err := cmp.Or(f.parse(patch), overLimitInto(cmd, patch), waitInto(cmd, patch), banInto(cmd, patch)); err != nil {
 			return err
 		}
 		for name, v := range map[string]any{"mode": mode, "note": note} {
@@ -151,7 +153,7 @@ func (l *limits) newTierSet() *cobra.Command {
 			patch["hide_headers"] = hide
 		}
 		if len(patch) == 0 && f.preset == "" {
-			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --preset, --mode, --over-limit, --max-wait, --hide-headers or --note")
+			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --preset, --mode, --over-limit, --max-wait, --ban, --hide-headers or --note")
 		}
 		if err := l.addPreset(cmd.Context(), &f, patch); err != nil {
 			return err

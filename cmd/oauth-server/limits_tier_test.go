@@ -21,6 +21,7 @@ mode dry_run tier
 user limits 20/60s tier
 client limits - all clients
 over limit reuse tier
+ban denials=5,within=1m,for=5m,factor=2,max=24h,forget=24h tier
 hide headers no all clients
 clients 2
 note
@@ -31,6 +32,7 @@ trusted no all clients
 user limits 20/60s tier gold
 client limits 3/1s changed here
 over limit reuse tier gold
+ban denials=5,within=1m,for=5m,factor=2,max=24h,forget=24h tier gold
 hide headers no all clients
 user ada 1/60s changed here noisy
 user bob 500/60s changed here

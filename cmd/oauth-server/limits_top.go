@@ -66,7 +66,7 @@ func (l *limits) topTable(top adminapi.Top) error {
 	for _, c := range top.Talkers {
 		row := []string{
 			c.ClientID, number(c.Total()), number(c.Allowed + c.Trusted + c.Off),
-			l.alarming(number(c.Denied), c.Denied > 0), l.notable(number(c.WouldDeny), c.WouldDeny > 0),
+			l.alarming(number(c.Denied+c.Banned), c.Denied+c.Banned > 0), l.notable(number(c.WouldDeny+c.WouldBan), c.WouldDeny+c.WouldBan > 0),
 			l.notable(number(c.Reused), c.Reused > 0), l.notable(number(c.WouldReuse), c.WouldReuse > 0),
 		}
 		if waits {

@@ -43,7 +43,9 @@ func (d Denials) minus(o Denials) Denials {
 }
 
 // Denials is the part of the counts that are denials.
-func (c Counts) Denials() Denials { return Denials{c.Denied, c.WouldDeny, c.CandidateWouldDeny} }
+func (c Counts) Denials() Denials {
+	return Denials{c.Denied + c.Banned, c.WouldDeny + c.WouldBan, c.CandidateWouldDeny}
+}
 
 // UserReport is a user of whom requests were denied, or would have been. The figures are what is known:
 // there may have been more, of a user who was not among the most denied of the client all the time.
@@ -98,7 +100,10 @@ func (u *user) rank(now int64) uint64 {
 // denies returns which of Denials the request counts as.
 func (o *Observation) denies() [3]bool {
 	outcome := o.Decision.Outcome
-	return [3]bool{outcome == ratelimit.Denied, outcome == ratelimit.WouldDeny, o.Refused}
+	return [3]bool{
+		outcome == ratelimit.Denied || outcome == ratelimit.Banned,
+		outcome == ratelimit.WouldDeny || outcome == ratelimit.WouldBan, o.Refused,
+	}
 }
 
 // recordDenied counts the request for its user, if it was denied or would have been.

@@ -211,6 +211,10 @@ func (c *counts) add(o *Observation) {
 		c.Delayed++
 	case ratelimit.WouldDelay:
 		c.WouldDelay++
+	case ratelimit.Banned:
+		c.Banned++
+	case ratelimit.WouldBan:
+		c.WouldBan++
 	case ratelimit.Trusted:
 		c.Trusted++
 	case ratelimit.Passed:

@@ -26,8 +26,11 @@ type Counts struct {
 	// WouldDelay ones would have been.
 	Delayed    uint64 `json:"delayed"`
 	WouldDelay uint64 `json:"would_delay"`
-	Trusted    uint64 `json:"trusted"`
-	Off        uint64 `json:"off"`
+	// Banned requests were denied by a ban; in dry-run, WouldBan ones would have been.
+	Banned   uint64 `json:"banned"`
+	WouldBan uint64 `json:"would_ban"`
+	Trusted  uint64 `json:"trusted"`
+	Off      uint64 `json:"off"`
 	// Tried requests were also decided by a candidate.
 	Tried               uint64 `json:"tried"`
 	CandidateWouldDeny  uint64 `json:"candidate_would_deny"`
@@ -42,7 +45,7 @@ type Counts struct {
 
 // Total is the number of requests.
 func (c Counts) Total() uint64 {
-	return c.Allowed + c.Denied + c.WouldDeny + c.Reused + c.WouldReuse + c.Delayed + c.WouldDelay + c.Trusted + c.Off
+	return c.Allowed + c.Denied + c.WouldDeny + c.Reused + c.WouldReuse + c.Delayed + c.WouldDelay + c.Banned + c.WouldBan + c.Trusted + c.Off
 }
 
 // Plus adds both up.
@@ -54,6 +57,8 @@ func (c Counts) Plus(o Counts) Counts {
 	c.WouldReuse += o.WouldReuse
 	c.Delayed += o.Delayed
 	c.WouldDelay += o.WouldDelay
+	c.Banned += o.Banned
+	c.WouldBan += o.WouldBan
 	c.Trusted += o.Trusted
 	c.Off += o.Off
 	c.Tried += o.Tried

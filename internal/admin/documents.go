@@ -25,7 +25,7 @@ func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 		Mode: string(mode), CanaryPercent: s.CanaryPercent, Note: p.Set().Settings.Note,
 		Default: adminapi.Default{
 			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client),
-			OverLimit: string(cmp.Or(s.Default.OverLimit, ratelimit.OverLimitDeny)), HideHeaders: s.Default.HideHeaders,
+			OverLimit: string(cmp.Or(s.Default.OverLimit, ratelimit.OverLimitDeny)), Ban: s.Default.Ban, HideHeaders: s.Default.HideHeaders,
 			Waits: adminapi.ShowWaits(s.Default.MaxWait, s.Default.MaxWaiting),
 		},
 	}
@@ -42,6 +42,7 @@ type settingsInput struct {
 		OverLimit   *ratelimit.OverLimit `json:"over_limit,omitempty"`
 		MaxWait     *ratelimit.MaxWait   `json:"max_wait,omitempty"`
 		MaxWaiting  *int                 `json:"max_waiting,omitempty"`
+		Ban         *ratelimit.Ban       `json:"ban,omitempty"`
 		HideHeaders *bool                `json:"hide_headers,omitempty"`
 	} `json:"default,omitzero"`
 	Note string      `json:"note,omitempty"`
@@ -52,7 +53,7 @@ type settingsInput struct {
 func setByOperators(o clientcfg.SettingsOverride) (in settingsInput) {
 	in.Mode, in.CanaryPercent, in.Note = o.Mode, o.CanaryPercent, o.Note
 	in.Default.User, in.Default.Client, in.Default.HideHeaders = o.User, o.Client, o.HideHeaders
-	in.Default.OverLimit, in.Default.MaxWait, in.Default.MaxWaiting = o.OverLimit, o.MaxWait, o.MaxWaiting
+	in.Default.OverLimit, in.Default.MaxWait, in.Default.MaxWaiting, in.Default.Ban = o.OverLimit, o.MaxWait, o.MaxWaiting, o.Ban
 	return in
 }
 
@@ -61,7 +62,7 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 	errs := v.Decode(&in, nil)
 	o := clientcfg.SettingsOverride{
 		Mode: in.Mode, CanaryPercent: in.CanaryPercent, Note: in.Note,
-		User: in.Default.User, Client: in.Default.Client, OverLimit: in.Default.OverLimit, HideHeaders: in.Default.HideHeaders,
+		User: in.Default.User, Client: in.Default.Client, OverLimit: in.Default.OverLimit, Ban: in.Default.Ban, HideHeaders: in.Default.HideHeaders,
 		MaxWait: in.Default.MaxWait, MaxWaiting: in.Default.MaxWaiting,
 	}
 	judged := o.Over(ratelimit.DefaultSettings())
@@ -77,7 +78,7 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 func showPolicy(clientID string, p clientcfg.ClientPolicy) adminapi.Policy {
 	return adminapi.Policy{
 		ClientID: clientID, Trusted: p.Trusted, Tier: p.Tier, Mode: string(p.Mode),
-		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), OverLimit: string(p.OverLimit), HideHeaders: p.HideHeaders, Note: p.Note,
+		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), OverLimit: string(p.OverLimit), Ban: p.Ban, HideHeaders: p.HideHeaders, Note: p.Note,
 		Waits: adminapi.ShowWaits(p.MaxWait, p.MaxWaiting),
 	}
 }
@@ -93,6 +94,7 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
 		MaxWait     *ratelimit.MaxWait   `json:"max_wait"`
 		MaxWaiting  *int                 `json:"max_waiting"`
+		Ban         *ratelimit.Ban       `json:"ban"`
 		HideHeaders bool                 `json:"hide_headers"`
 		Note        string               `json:"note"`
 		Effective   strict.Skip          `json:"effective"`
@@ -100,7 +102,7 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 	}
 	errs := v.Decode(&in, nil)
 	p.Policy = ratelimit.Policy{
-		User: in.User, Client: in.Client, Trusted: in.Trusted, HideHeaders: in.HideHeaders, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
+		User: in.User, Client: in.Client, Trusted: in.Trusted, Ban: in.Ban, HideHeaders: in.HideHeaders, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
 	}
 	if p.Note = in.Note; in.Mode != nil {
 		p.Mode = *in.Mode

@@ -61,12 +61,19 @@ func widens(was, will *ratelimit.Effective) bool {
 // widensForAll is widens for the lists that all users have in common, and for that of the client itself.
 func widensForAll(was, will *ratelimit.Effective) bool {
 	return enforced(will) && (!enforced(was) || stricter(was.User, will.User) || stricter(was.Client, will.Client) ||
-		was.Reuses() && !will.Reuses() || waitsLess(was, will))
+		was.Reuses() && !will.Reuses() || waitsLess(was, will) || bansMore(was, will))
 }
 
 // waitsLess reports whether a request can be denied that would have waited for its turn.
 func waitsLess(was, will *ratelimit.Effective) bool {
 	return will.Wait.Longest < was.Wait.Longest || will.Wait.AtOnce < was.Wait.AtOnce
+}
+
+// bansMore reports whether more can be banned than before, or for longer.
+func bansMore(was, will *ratelimit.Effective) bool {
+	o, n := was.Bans(), will.Bans()
+	return n != nil && (o == nil || n.Denials < o.Denials || n.Within > o.Within ||
+		n.For > o.For || n.Factor > o.Factor || n.Max > o.Max || n.Forget > o.Forget)
 }
 
 // anyOverride reports whether it is so of the lists of any user who had or will have an override.
@@ -149,6 +156,9 @@ func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) ver
 	}
 	v := judgeKind(c, activity.User, will.User).waiting(c, activity.User, was, will)
 	v = v.and(judgeClient(c, was, will))
+	if v.requests == 0 && bansMore(was, will) {
+		v.why = cmp.Or(v.why, "who would be banned is not known; try it in dry-run first")
+	}
 	if v.requests == 0 && anyOverride(was, will, stricter) {
 		v.why = cmp.Or(v.why, "what each user has requested is not kept; look at limits counters")
 	}

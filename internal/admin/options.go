@@ -9,6 +9,7 @@ import (
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -84,6 +85,7 @@ type Options struct {
 	Reports   Reports
 	Counters  Counters
 	Activity  *activity.Recorder
+	Bans      *bans.Bans
 
 	// Stored are the shared counters, including keys that only other processes serve. Nil:
 	// there are none.
@@ -151,6 +153,7 @@ func (o *Options) validate() error {
 		{"Reports", o.Reports == nil},
 		{"Counters", o.Counters == nil},
 		{"Activity", o.Activity == nil},
+		{"Bans", o.Bans == nil},
 	} {
 		if need.missing {
 			errs = append(errs, fmt.Errorf("admin: Options.%s is missing", need.name))

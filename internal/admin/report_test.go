@@ -118,7 +118,7 @@ func TestSweepAudit(t *testing.T) {
 		w, audit := newInstance(t, "i-1", store, file()), &trail{}
 		api, err := admin.New(admin.Options{
 			Issuer: "x", Instance: func() string { return "i-1" }, Tokens: w.tokens, Users: store, Clients: w.clients, Policies: w.policies, Resets: w.resets, Counters: w.counters,
-			Activity: w.recorder, Reports: store.heartbeats, Audit: audit, Registry: store, Events: store, Logger: slog.New(slog.DiscardHandler),
+			Activity: w.recorder, Bans: w.bans, Reports: store.heartbeats, Audit: audit, Registry: store, Events: store, Logger: slog.New(slog.DiscardHandler),
 		})
 		check.OK(t, err)
 		check.OK(t, api.SweepAudit(t.Context()))

@@ -68,7 +68,7 @@ const (
 )
 
 func (s *Server) routes() []route {
-	return slices.Concat(s.registrationRoutes(), s.tierRoutes(), []route{
+	return slices.Concat(s.registrationRoutes(), s.tierRoutes(), s.banRoutes(), []route{
 		{http.MethodGet, "/settings", read, s.onSettings(s.get)},
 		{http.MethodPut, "/settings", write, s.onSettings(s.put)},
 		{http.MethodPatch, "/settings", write, s.onSettings(s.patch)},

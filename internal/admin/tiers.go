@@ -74,7 +74,7 @@ func (r tierResource) absent() *problemError {
 func showTier(name string, t clientcfg.Tier) adminapi.Tier {
 	return adminapi.Tier{
 		Name: name, Mode: string(t.Mode), User: adminapi.ShowLimits(t.User), Client: adminapi.ShowLimits(t.Client),
-		OverLimit: string(t.OverLimit), HideHeaders: t.HideHeaders, Note: t.Note,
+		OverLimit: string(t.OverLimit), Ban: t.Ban, HideHeaders: t.HideHeaders, Note: t.Note,
 		Waits: adminapi.ShowWaits(t.MaxWait, t.MaxWaiting),
 	}
 }
@@ -88,6 +88,7 @@ func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
 		MaxWait     *ratelimit.MaxWait   `json:"max_wait"`
 		MaxWaiting  *int                 `json:"max_waiting"`
+		Ban         *ratelimit.Ban       `json:"ban"`
 		HideHeaders bool                 `json:"hide_headers"`
 		Note        string               `json:"note"`
 		Clients     strict.Skip          `json:"clients"`
@@ -95,7 +96,7 @@ func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 	}
 	errs := v.Decode(&in, nil)
 	t = clientcfg.Tier{
-		User: in.User, Client: in.Client, HideHeaders: in.HideHeaders, Note: in.Note, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
+		User: in.User, Client: in.Client, Ban: in.Ban, HideHeaders: in.HideHeaders, Note: in.Note, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
 	}
 	if in.Mode != nil {
 		t.Mode = *in.Mode

@@ -19,6 +19,7 @@ import (
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/admin"
+	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
@@ -81,6 +82,7 @@ type instance struct {
 	counters *ratelimit.Counters
 	recorder *activity.Recorder
 	resets   *admin.Resets
+	bans     *bans.Bans
 	api      *admin.Server
 	tokens   tokens
 }
@@ -155,6 +157,8 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 		Base: base, Now: w.clock.Now, Adopted: w.resets.Adopted,
 	})
 	check.OK(t, err)
+	w.bans, err = bans.New(t.Context(), bans.Options{Store: store, Counters: w.counters, Clock: w.clock.Now})
+	check.OK(t, err)
 	w.tokens = tokens{
 		writer: {ClientID: "ops", Subject: "ops", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read", "ratelimit:write", "registrations:write"}},
 		reader: {ClientID: "viewer", Subject: "viewer", Audience: []string{clientcfg.AdminAudience}, Scopes: []string{"ratelimit:read", "registrations:read"}},
@@ -184,7 +188,7 @@ func newInstance(t *testing.T, name string, store *shared, base ratelimit.Settin
 		UserHash: func(username string) string { return "hash-of-" + username },
 		Issuer:   "https://issuer.example", Instance: func() string { return name }, Version: "test", Tokens: w.tokens, Clients: w.clients,
 		Policies: w.policies, Resets: w.resets, Audit: store, Reports: store.reports, Counters: w.counters, Activity: w.recorder, Now: w.clock.Now,
-		Stored: store, Users: users{store}, Registry: store, Events: store,
+		Stored: store, Users: users{store}, Registry: store, Events: store, Bans: w.bans,
 	}
 	for _, c := range change {
 		c(&o)

@@ -76,7 +76,8 @@ type Default struct {
 	Client    []Limit `json:"client"`
 	OverLimit string  `json:"over_limit"` // deny or reuse: of client_credentials
 	Waits
-	HideHeaders bool `json:"hide_headers"`
+	Ban         *ratelimit.Ban `json:"ban,omitempty"`
+	HideHeaders bool           `json:"hide_headers"`
 }
 
 // SettingsView is the settings with what is only for reading.
@@ -103,8 +104,9 @@ type Policy struct {
 	Client    []Limit `json:"client,omitempty"`
 	OverLimit string  `json:"over_limit,omitempty"`
 	Waits
-	HideHeaders bool   `json:"hide_headers"`
-	Note        string `json:"note,omitempty"`
+	Ban         *ratelimit.Ban `json:"ban,omitempty"`
+	HideHeaders bool           `json:"hide_headers"`
+	Note        string         `json:"note,omitempty"`
 }
 
 // PolicyView is a policy with what is only for reading.
@@ -126,16 +128,21 @@ type Effective struct {
 	Client    []Limit `json:"client"`
 	OverLimit string  `json:"over_limit"`
 	Waits
-	HideHeaders bool   `json:"hide_headers"`
-	Tier        string `json:"tier,omitempty"`      // of the client
-	Overrides   int    `json:"overrides,omitempty"` // users with limits of their own
+	Ban         *ratelimit.Ban `json:"ban,omitempty"` // absent: nobody is banned
+	HideHeaders bool           `json:"hide_headers"`
+	Tier        string         `json:"tier,omitempty"`      // of the client
+	Overrides   int            `json:"overrides,omitempty"` // users with limits of their own
 }
 
 // ShowEffective returns e as the API shows it.
 func ShowEffective(e *ratelimit.Effective) Effective {
+	var ban *ratelimit.Ban
+	if e.Ban != nil {
+		ban = &e.Ban.Ban
+	}
 	return Effective{
 		Mode: string(e.Mode), Trusted: e.Trusted, User: ShowLimits(e.User.All()), Client: ShowLimits(e.Client.All()),
-		OverLimit: string(e.OverLimit), Waits: effectiveWaits(e.Wait), HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
+		OverLimit: string(e.OverLimit), Waits: effectiveWaits(e.Wait), Ban: ban, HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
 	}
 }
 

@@ -1,6 +1,10 @@
 package adminapi
 
-import "time"
+import (
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
 
 // Tier is a named policy that the policies of clients refer to. An absent field leaves the decision to the
 // settings.
@@ -11,8 +15,9 @@ type Tier struct {
 	Client    []Limit `json:"client,omitempty"`
 	OverLimit string  `json:"over_limit,omitempty"`
 	Waits
-	HideHeaders bool   `json:"hide_headers"`
-	Note        string `json:"note,omitempty"`
+	Ban         *ratelimit.Ban `json:"ban,omitempty"`
+	HideHeaders bool           `json:"hide_headers"`
+	Note        string         `json:"note,omitempty"`
 }
 
 // TierView is a tier with what is only for reading.

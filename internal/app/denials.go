@@ -43,9 +43,11 @@ func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
 	binding, _ := x.Decision.BindingLimit()
 	out := accesslog.Denial{Outcome: x.Decision.Outcome.String(), Limit: binding.Limit.Name}
 	byCandidate := candidateOutcome(x)
-	inDryRun := slices.Contains([]ratelimit.Outcome{ratelimit.WouldDeny, ratelimit.WouldReuse, ratelimit.WouldDelay}, x.Decision.Outcome)
+	inDryRun := slices.Contains([]ratelimit.Outcome{
+		ratelimit.WouldDeny, ratelimit.WouldReuse, ratelimit.WouldDelay, ratelimit.WouldBan,
+	}, x.Decision.Outcome)
 	switch {
-	case slices.Contains([]ratelimit.Outcome{ratelimit.Denied, ratelimit.Reused, ratelimit.Delayed}, x.Decision.Outcome):
+	case slices.Contains([]ratelimit.Outcome{ratelimit.Denied, ratelimit.Reused, ratelimit.Delayed, ratelimit.Banned}, x.Decision.Outcome):
 	case !inDryRun && byCandidate == "":
 		return
 	default:

@@ -11,6 +11,7 @@ import (
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/admin"
+	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/grants"
@@ -29,6 +30,7 @@ type limiter struct {
 	denials  *denials
 	resets   *admin.Resets
 	policies *clientcfg.PolicySource
+	bans     *bans.Bans
 	report   func() []byte // for heartbeats; see share
 	file     *configFile
 
@@ -57,6 +59,9 @@ func newLimiter(ctx context.Context, f *foundation, opts Options) (l *limiter, e
 	if refused := l.policies.Status(); refused.Err != nil {
 		f.log.LogAttrs(ctx, slog.LevelError, "started without the newest policies, which cannot be used; keeping older ones in their place",
 			slog.Int64("version", refused.Version), slog.Int("left_out", refused.LeftOut), slog.Any("error", refused.Err))
+	}
+	if l.bans, err = newBans(ctx, l); err != nil {
+		return nil, err
 	}
 	l.unregistered = &unregistered{clients: f.clients, policies: l.policies, log: f.log}
 	l.logOverrides(ctx)

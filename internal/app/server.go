@@ -148,6 +148,7 @@ func (s *Server) start(ctx context.Context, failed chan<- error) {
 	s.undo.push("the admin address beside the data file", s.edge.announce(ctx))
 	s.startLoops()
 	s.undo.push("sharing the counts", s.limiter.share(ctx, s.edge.admin.Report))
+	s.undo.push("bans that are not stored", s.limiter.storeBans)
 	s.undo.push("serving", s.edge.serve(failed))
 }
 
@@ -173,6 +174,7 @@ const (
 	policiesRefreshEvery = time.Second
 	keysRefreshEvery     = time.Second // a withdrawn key is accepted no longer than that
 	lastTokensEvery      = time.Second // a token that was revoked elsewhere is handed out again no longer than that
+	bansRefreshEvery     = time.Second // a ban is in force on every instance after that long
 	endsEvery            = time.Second // temporary changes that are due are looked for, in memory
 )
 
@@ -191,6 +193,7 @@ func (s *Server) tasks() []background.Task {
 		{Name: "operators locked out", Every: policiesRefreshEvery, Do: l.lockOuts.note, Failed: keep},
 		{Name: "uses of secrets", Every: usesFlushedEvery, Do: f.uses.Flush, Failed: "uses of secrets not stored; trying again"},
 		{Name: "policies", Every: policiesRefreshEvery, Do: l.policies.Refresh, Failed: keep},
+		{Name: "bans", Every: bansRefreshEvery, Do: l.bans.Refresh, Failed: "bans not stored or read; keeping those that are known"},
 		{
 			Name: "tokens for reuse", Every: lastTokensEvery, Do: s.edge.service.SweepLastTokens,
 			Failed: "revocations of tokens kept for reuse not read; trying again",
@@ -229,6 +232,7 @@ func (s *Server) startLoops() {
 	}
 	loops.Go("policy changes", func(ctx context.Context) error { return s.limiter.policies.Watch(ctx, s.base.log) })
 	loops.Go("resets", s.limiter.resets.Run)
+	loops.Go("new bans", s.limiter.bans.Run)
 	file := s.limiter.file
 	if file.exists() {
 		loops.Repeat(background.Task{Name: "configuration file", Every: configFileCheck, Do: func(ctx context.Context) error {

@@ -42,6 +42,7 @@ func TestTasks(t *testing.T) {
 		"clients":          {Every: time.Second},
 		"uses of secrets":  {Every: time.Minute},
 		"policies":         {Every: time.Second},
+		"bans":             {Every: time.Second},
 		"ends of changes":  {Every: time.Second},
 		"tokens for reuse": {Every: time.Second},
 		"audit sweep":      {Every: time.Hour, Retry: time.Minute, First: true},

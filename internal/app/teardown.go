@@ -68,7 +68,7 @@ func (s step) run(ctx context.Context) error {
 
 // withShare returns a context that ends after that share of the time that is left to ctx, so that
 // the steps after this one have the rest. Without a deadline it ends with ctx.
-func withShare(ctx context.Context, share float64) (context.Context, context.CancelFunc) { //nolint:unparam // read where it is called
+func withShare(ctx context.Context, share float64) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)

@@ -74,7 +74,7 @@ func TestStopOrder(t *testing.T) {
 	want := []string{
 		"tracing", "listening", "listening for operators", "the store",
 		"background loops", "the last uses of secrets", "serving operators",
-		"the admin address beside the data file", "sharing the counts", "serving",
+		"the admin address beside the data file", "sharing the counts", "bans that are not stored", "serving",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("started (-want +got):\n%s", diff)

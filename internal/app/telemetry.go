@@ -217,6 +217,7 @@ func (t *telemetry) watch(l *limiter) {
 			Evictions: st.Evicted, Overflows: st.Overflowed, Expired: st.Expired,
 		}
 	})
+	t.WatchBans(func() metrics.Bans { return metrics.Bans(l.bans.Stats()) })
 	t.WatchSync(func() metrics.Sync { return shownSync(l.stats.get()) })
 	t.WatchClock(func() (wall, store time.Duration) {
 		st := l.stats.get().Clock

@@ -42,6 +42,14 @@ func ClientTarget(id string) string { return "clients/" + id }
 // UserTarget is a user as a target of events.
 func UserTarget(name string) string { return "users/" + name }
 
+// BanTarget is the ban of a client, or of one of its users, as a target of events.
+func BanTarget(clientID, username string) string {
+	if username == "" {
+		return "bans/" + clientID
+	}
+	return "bans/" + clientID + " " + username
+}
+
 // StoreTarget is the store as a whole as a target of events: that it was backed up, or restored.
 const StoreTarget = "store"
 

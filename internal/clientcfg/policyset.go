@@ -50,6 +50,7 @@ type SettingsOverride struct {
 	OverLimit     *ratelimit.OverLimit `json:"over_limit,omitempty"`
 	MaxWait       *ratelimit.MaxWait   `json:"max_wait,omitempty"` // MaxWaiting goes with it
 	MaxWaiting    *int                 `json:"max_waiting,omitempty"`
+	Ban           *ratelimit.Ban       `json:"ban,omitempty"`
 	HideHeaders   *bool                `json:"hide_headers,omitempty"`
 	Note          string               `json:"note,omitempty"`
 	Changed       int64                `json:"changed,omitempty"` // version of the last change; not in an entry, which has it already
@@ -127,6 +128,9 @@ func (o *SettingsOverride) Over(base ratelimit.Settings) ratelimit.Settings {
 	if o.MaxWait != nil {
 		out.Default.MaxWait, out.Default.MaxWaiting = o.MaxWait, o.MaxWaiting
 	}
+	if o.Ban != nil {
+		out.Default.Ban = o.Ban
+	}
 	if o.HideHeaders != nil {
 		out.Default.HideHeaders = *o.HideHeaders
 	}
@@ -147,6 +151,7 @@ func (o *SettingsOverride) Names() (names []string) {
 		{"default.over_limit", o.OverLimit != nil},
 		{"default.max_wait", o.MaxWait != nil},
 		{"default.max_waiting", o.MaxWaiting != nil},
+		{"default.ban", o.Ban != nil},
 		{"default.hide_headers", o.HideHeaders != nil},
 	} {
 		if f.set {

@@ -32,6 +32,7 @@ type Tier struct {
 	OverLimit   ratelimit.OverLimit `json:"over_limit,omitempty"`
 	MaxWait     *ratelimit.MaxWait  `json:"max_wait,omitempty"`
 	MaxWaiting  *int                `json:"max_waiting,omitempty"`
+	Ban         *ratelimit.Ban      `json:"ban,omitempty"`
 	HideHeaders bool                `json:"hide_headers,omitempty"`
 	Note        string              `json:"note,omitempty"`
 	Changed     int64               `json:"changed,omitempty"` // as in SettingsOverride
@@ -40,7 +41,7 @@ type Tier struct {
 // Policy is the tier as a policy.
 func (t *Tier) Policy() *ratelimit.Policy {
 	return &ratelimit.Policy{
-		User: t.User, Client: t.Client, Mode: t.Mode, OverLimit: t.OverLimit, MaxWait: t.MaxWait, MaxWaiting: t.MaxWaiting, HideHeaders: t.HideHeaders,
+		User: t.User, Client: t.Client, Mode: t.Mode, OverLimit: t.OverLimit, MaxWait: t.MaxWait, MaxWaiting: t.MaxWaiting, Ban: t.Ban, HideHeaders: t.HideHeaders,
 	}
 }
 

@@ -78,6 +78,8 @@ func TestLoadCompleteFile(t *testing.T) {
 	contract := ratelimit.NewLimit("contract", 10, 10*time.Minute)
 	contract.MakeStrict()
 	contract.LeaseWait = 100 * time.Millisecond
+	ban := ratelimit.DefaultBan()
+	ban.Factor, ban.Forget = 1.5, 48*time.Hour
 	ten := minute
 	ten.Requests, ten.Frames = 10, 1
 	checks := []struct {
@@ -90,10 +92,10 @@ func TestLoadCompleteFile(t *testing.T) {
 		{"proxies", []string{got.TrustedProxies[0].String(), got.TrustedProxies[1].String()}, []string{"10.0.0.0/8", "2001:db8::1/128"}},
 		{"canary", got.RateLimit.CanaryPercent, 12.5},
 		{"error code", got.RateLimit.ErrorCode, "slow_down"},
-		{"trusted", got.RateLimit.Clients["mobile-app"], ratelimit.Policy{Trusted: true}},
+		{"trusted", got.RateLimit.Clients["mobile-app"], ratelimit.Policy{Trusted: true, Ban: &ratelimit.Ban{Off: true}}},
 		{
 			"a client with dots", got.RateLimit.Clients["shop.example.com"],
-			ratelimit.Policy{Mode: "enforce", OverLimit: "reuse", MaxWait: new(ratelimit.MaxWait(0)), HideHeaders: true, User: []ratelimit.Limit{ten, second}},
+			ratelimit.Policy{Mode: "enforce", OverLimit: "reuse", MaxWait: new(ratelimit.MaxWait(0)), Ban: &ban, HideHeaders: true, User: []ratelimit.Limit{ten, second}},
 		},
 		{"strict", got.RateLimit.Clients["payments"], ratelimit.Policy{Client: []ratelimit.Limit{contract}}},
 		{"alias", got.RateLimit.Clients["like-everybody"], ratelimit.Policy{User: []ratelimit.Limit{minute}}},

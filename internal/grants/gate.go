@@ -35,10 +35,16 @@ func (s *Service) admit(ctx context.Context, x *issuance, req TokenRequest) (Rat
 		return RateLimit{}, nil
 	}
 	now, policies := s.opts.Clock(), s.opts.Policies()
-	s.beginReuse(x, policies.For(x.client.ID))
+	effective := policies.For(x.client.ID)
 	out := s.tryCandidate(ctx, now, policies, x) // before the request waits: it counts when it came
+	if d, banned := s.banned(now, x, effective); banned {
+		out.Decision = d
+		return s.decided(ctx, now, x, &out)
+	}
+	s.beginReuse(x, effective)
 	turn := s.turns.Take(ctx, x.quota(), func() *ratelimit.Effective { return s.opts.Policies().For(x.client.ID) })
 	s.reuseInstead(ctx, x, &turn.Decision)
+	s.countDenial(now, x, effective, &turn.Decision)
 	out.Decision, out.Waited, out.Leased = turn.Decision, turn.Waited, turn.Leased
 	fields, err := s.decided(ctx, now, x, &out)
 	if err != nil || turn.Waited == 0 {
@@ -56,6 +62,9 @@ func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 		return nil
 	}
 	now, policies := s.opts.Clock(), s.opts.Policies()
+	if err := s.bannedAlready(ctx, now, policies, x); err != nil {
+		return err
+	}
 	d, denies := s.turns.Denies(x.quota(), policies.For(x.client.ID))
 	if !denies {
 		return nil
@@ -79,6 +88,9 @@ func (s *Service) decided(ctx context.Context, now time.Time, x *issuance, out *
 		s.opts.Observe(ctx, *out)
 	}
 	fields.Policy, fields.Limit = d.Headers()
+	if d.Outcome == ratelimit.Banned {
+		return RateLimit{}, &LimitedError{RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, Limit: banLimit, Banned: true, reason: bannedFor(x)}
+	}
 	if d.Rejected() {
 		return RateLimit{}, &LimitedError{
 			RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, RateLimit: fields,

@@ -19,6 +19,8 @@ type LimitedError struct {
 	Limit string
 	// QuotaExceeded is set if the request is over a limit of the policy, also where operators hide it.
 	QuotaExceeded bool
+	// Banned is set if the request was denied by a ban. RetryAfter is the rest of it.
+	Banned bool
 	// Violated names the limits of the policy that the request is over, for the client. It is empty where
 	// RateLimit is.
 	Violated []string

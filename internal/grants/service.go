@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants/issuer"
 	"oauth-server/internal/keys"
@@ -91,6 +92,7 @@ type Options struct {
 	Clock    func() time.Time
 	Counters *ratelimit.Counters
 	Policies func() *clientcfg.PolicySnapshot // the current ones, without I/O
+	Bans     *bans.Bans                       // nil: nobody is banned, whatever the policies say
 	// Observe is called with every decision of the limiter, before the answer is made, with the
 	// context of the request. It must not block. Nil disables it.
 	Observe func(context.Context, Decided)

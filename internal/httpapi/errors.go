@@ -26,7 +26,7 @@ var (
 	headerChallenge = []string{`Basic realm="oauth-server", charset="UTF-8"`}
 )
 
-// oauthError is the body of RFC 6749 5.2. That of a 429 for a quota has two members more.
+// oauthError is the body of RFC 6749 5.2. That of a 429 for a quota has two members more, for a ban one.
 type oauthError struct {
 	Code        grants.ErrorCode `json:"error"`
 	Description string           `json:"error_description,omitempty"`
@@ -39,6 +39,9 @@ type oauthError struct {
 
 // quotaExceeded is the problem type of a request over a limit of a policy.
 const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+
+// abnormalUsage is that of a request of who is banned.
+const abnormalUsage = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
 
 // answer is a failure as it goes out.
 type answer struct {
@@ -58,8 +61,11 @@ func (s *Server) answerTo(err error) answer {
 		body := oauthError{
 			Code: s.o.LimitedCode(), Description: describe(limited.Description()), URI: s.url + rateLimitsPath, Violated: limited.Violated,
 		}
-		if limited.QuotaExceeded {
+		switch {
+		case limited.QuotaExceeded:
 			body.Type = quotaExceeded
+		case limited.Banned:
+			body.Type = abnormalUsage
 		}
 		return answer{http.StatusTooManyRequests, body, limited, 0}
 	case errors.As(err, &known):

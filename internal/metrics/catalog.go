@@ -29,7 +29,7 @@ var (
 	decisionsInfo = Info{
 		"oauth_ratelimit_decisions_total", Counter,
 		[]string{"client_id", "grant_type", "outcome"},
-		"Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted at its turn), would_delay (dry-run), trusted. candidate_would_deny, candidate_would_reuse and candidate_would_delay are counted beside one of the others.",
+		"Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted at its turn), would_delay (dry-run), banned (by a ban), would_ban (dry-run), trusted. candidate_would_deny, candidate_would_reuse and candidate_would_delay are counted beside one of the others.",
 	}
 	outageInfo = Info{
 		"oauth_ratelimit_outage", Gauge, nil,
@@ -67,6 +67,23 @@ var (
 		"oauth_tokens_wasted_total", Counter,
 		[]string{"client_id", "grant_type"},
 		"Access tokens issued while an equal one, for the same client, credential, user and scope set, had more than half of its life left. With refresh_token: early refreshes.",
+	}
+	bansInfo = Info{
+		"oauth_ratelimit_bans_total", Counter,
+		[]string{"client_id", "outcome"},
+		"Bans that began, of the client or a user of it. Outcomes: banned, counted by the instance that stored it; would_ban (dry-run), counted by each instance that would have.",
+	}
+	bannedInfo = Info{
+		"oauth_ratelimit_banned", Gauge, nil,
+		"Clients and users of them that are banned. Every instance knows all of them.",
+	}
+	longestBanInfo = Info{
+		"oauth_ratelimit_ban_longest_seconds", Gauge, nil,
+		"Length of the longest ban in force, from its beginning to its end.",
+	}
+	bansWaitingInfo = Info{
+		"oauth_ratelimit_bans_waiting", Gauge, nil,
+		"Bans of this instance that the database has not stored yet: other instances do not know them.",
 	}
 	usageInfo = Info{
 		"oauth_ratelimit_usage_ratio", Gauge,
@@ -307,7 +324,7 @@ type Section struct {
 func Sections() []Section {
 	return []Section{
 		{"Rate limits", []Info{
-			decisionsInfo, delaysInfo, waitingInfo, outageInfo, outageDecisionsInfo, leaseWaitInfo, softWarningsInfo, issuedInfo, wastedInfo, usageInfo, limitInfo, limitWindowInfo,
+			decisionsInfo, delaysInfo, waitingInfo, outageInfo, outageDecisionsInfo, leaseWaitInfo, softWarningsInfo, issuedInfo, wastedInfo, bansInfo, bannedInfo, longestBanInfo, bansWaitingInfo, usageInfo, limitInfo, limitWindowInfo,
 			defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo,
 			countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, labelledInfo,
 		}},

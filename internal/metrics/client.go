@@ -15,6 +15,8 @@ const (
 	Trusted             = "trusted"
 	Reused              = "reused"
 	WouldReuse          = "would_reuse"
+	Banned              = "banned"
+	WouldBan            = "would_ban"
 	CandidateWouldDeny  = "candidate_would_deny"
 	CandidateWouldReuse = "candidate_would_reuse"
 	Delayed             = "delayed"
@@ -29,7 +31,7 @@ const Other = "other"
 // the totals right and the number of series bounded.
 var (
 	outcomeNames = [...]string{
-		Allowed, Denied, WouldDeny, Reused, WouldReuse, Delayed, WouldDelay, Trusted,
+		Allowed, Denied, WouldDeny, Reused, WouldReuse, Banned, WouldBan, Delayed, WouldDelay, Trusted,
 		CandidateWouldDeny, CandidateWouldReuse, CandidateWouldDelay, Other,
 	}
 	grantNames = [...]string{"authorization_code", "client_credentials", "refresh_token", "password", Other}
@@ -37,6 +39,9 @@ var (
 
 // outageOutcomes are the outcomes of a decision that a limit's on_outage made.
 var outageOutcomes = [...]string{Allowed, Denied, WouldDeny}
+
+// banOutcomes are whether a ban is in force, or would be in dry-run.
+var banOutcomes = [...]string{Banned, WouldBan}
 
 // reuseOutcomes are those that client_credentials alone can have.
 var reuseOutcomes = []string{Reused, WouldReuse, CandidateWouldReuse}
@@ -67,6 +72,7 @@ type client struct {
 	soft      [len(grantNames)]atomic.Uint64
 	issued    [len(grantNames)]atomic.Uint64
 	wasted    [len(grantNames)]atomic.Uint64
+	bans      [len(banOutcomes)]atomic.Uint64
 	usage     recentMax
 }
 

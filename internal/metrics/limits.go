@@ -8,7 +8,7 @@ import (
 )
 
 // Decision counts a decision of the limiter. The outcome is one of [Allowed], [Denied],
-// [WouldDeny], [Reused], [WouldReuse], [Delayed], [WouldDelay] and [Trusted]; [CandidateWouldDeny],
+// [WouldDeny], [Reused], [WouldReuse], [Banned], [WouldBan], [Delayed], [WouldDelay] and [Trusted]; [CandidateWouldDeny],
 // [CandidateWouldReuse] or [CandidateWouldDelay] is counted in addition to one of these.
 // It allocates nothing for a client that has a label.
 func (m *Metrics) Decision(clientID, grantType, outcome string) {
@@ -52,6 +52,11 @@ func (m *Metrics) Issued(clientID, grantType string, wasted bool) {
 	}
 }
 
+// BanBegan counts a ban. The outcome is [Banned], or [WouldBan] of one that there would be in dry-run.
+func (m *Metrics) BanBegan(clientID, outcome string) {
+	m.clients.of(clientID).bans[indexOf(banOutcomes[:], outcome)].Add(1)
+}
+
 // Usage records the share of its limit, 1 being the limit, that a key of the client uses
 // now; with several limits, the highest share.
 func (m *Metrics) Usage(clientID string, ratio float64) {
@@ -85,7 +90,7 @@ func (m *Metrics) emitLimits(emit emit) {
 	m.clients.rotate(now)
 	held := m.clients.all()
 	for _, c := range held {
-		c.emit(emit, now, policies != nil && policies.For(c.label).Wait.Longest > 0)
+		c.emit(emit, now, policies != nil && policies.For(c.label).Wait.Longest > 0, policies != nil && policies.For(c.label).Bans() != nil)
 		if policies != nil && c.label != Other {
 			emitEffective(emit, c.label, policies.For(c.label))
 		}
@@ -101,15 +106,15 @@ func (m *Metrics) emitLimits(emit emit) {
 // emit exports every outcome of a grant once one was counted, and denied from the start
 // for a client with a policy: increase() misses the first event of a series that does not
 // begin at 0. For the same reason the decisions of on_outage are exported from 0 on for a
-// client that sent a request, and delays for one whose requests may wait.
-func (c *client) emit(emit emit, now time.Time, waits bool) {
+// client that sent a request, and delays for one whose requests may wait, and bans of one that can be banned.
+func (c *client) emit(emit emit, now time.Time, waits, banned bool) {
 	emit(usageInfo, c.usage.load(now), c.label)
 	for g, grant := range grantNames {
 		used := c.usesGrant(g)
 		for o, outcome := range outcomeNames {
 			n := c.decisions[g][o].Load()
 			impossible := outcome == Other || grant != "client_credentials" && slices.Contains(reuseOutcomes, outcome) ||
-				!waits && slices.Contains(delayOutcomes, outcome)
+				!waits && slices.Contains(delayOutcomes, outcome) || !banned && slices.Contains(banOutcomes[:], outcome)
 			if n > 0 || (used && !impossible) || (c.pinned.Load() && o == deniedIndex && grant != Other) {
 				emit(decisionsInfo, float64(n), c.label, grant, outcome)
 			}
@@ -120,6 +125,11 @@ func (c *client) emit(emit emit, now time.Time, waits bool) {
 		if n := c.issued[g].Load(); n > 0 {
 			emit(issuedInfo, float64(n), c.label, grant)
 			emit(wastedInfo, float64(c.wasted[g].Load()), c.label, grant)
+		}
+	}
+	for o, outcome := range banOutcomes {
+		if n := c.bans[o].Load(); banned || n > 0 {
+			emit(bansInfo, float64(n), c.label, outcome)
 		}
 	}
 	if !c.isUsed() {

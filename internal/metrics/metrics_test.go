@@ -52,6 +52,8 @@ func exercise(m *metrics.Metrics) {
 	m.LeaseWait(metrics.Allowed, 20*time.Millisecond)
 	m.SoftWarning("shop", "client_credentials")
 	m.Issued("shop", "client_credentials", true)
+	m.BanBegan("shop", metrics.Banned)
+	m.WatchBans(func() metrics.Bans { return metrics.Bans{Active: 2, Longest: time.Hour, Waiting: 1} })
 	m.Usage("shop", 0.9)
 	m.Request(metrics.Request{Route: "/token", Method: "POST", Code: 200, Duration: time.Millisecond})
 	m.Token("client_credentials", "")
@@ -112,7 +114,7 @@ func TestDecisions(t *testing.T) {
 	m.Decision("shop", "client_credentials", metrics.Denied)
 	m.Decision("shop", "urn:made-up", "made-up")
 	check.OK(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP oauth_ratelimit_decisions_total Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted at its turn), would_delay (dry-run), trusted. candidate_would_deny, candidate_would_reuse and candidate_would_delay are counted beside one of the others.
+# HELP oauth_ratelimit_decisions_total Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted at its turn), would_delay (dry-run), banned (by a ban), would_ban (dry-run), trusted. candidate_would_deny, candidate_would_reuse and candidate_would_delay are counted beside one of the others.
 # TYPE oauth_ratelimit_decisions_total counter
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="allowed"} 3
 oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="candidate_would_deny"} 0

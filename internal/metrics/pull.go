@@ -20,7 +20,7 @@ type pullCollector struct {
 
 // pulled are the metrics that a pullCollector may show.
 var pulled = []Info{
-	decisionsInfo, outageDecisionsInfo, softWarningsInfo, waitingInfo, issuedInfo, wastedInfo, usageInfo, limitInfo, limitWindowInfo,
+	decisionsInfo, outageDecisionsInfo, softWarningsInfo, waitingInfo, issuedInfo, wastedInfo, bansInfo, bannedInfo, longestBanInfo, bansWaitingInfo, usageInfo, limitInfo, limitWindowInfo,
 	defaultLimitInfo, defaultWindowInfo, trustedInfo, modeInfo, labelledInfo,
 	countersInfo, countersMaxInfo, evictionsInfo, overflowInfo, expiredInfo,
 	gAgeInfo, lateInfo, unconfirmedInfo, degradedInfo, outageInfo, dirtyInfo, dueInfo, instancesInfo,
@@ -83,6 +83,23 @@ func (m *Metrics) WatchMemory(read func() Memory) {
 		emit(evictionsInfo, float64(now.Evictions))
 		emit(overflowInfo, float64(now.Overflows))
 		emit(expiredInfo, float64(now.Expired))
+	})
+}
+
+// Bans are the bans in force.
+type Bans struct {
+	Active  int           // clients and users that are banned
+	Longest time.Duration // the longest of these bans, from its beginning to its end
+	Waiting int           // bans that are not stored yet
+}
+
+// WatchBans exports what read returns at each scrape.
+func (m *Metrics) WatchBans(read func() Bans) {
+	m.pull.watch("bans", func(emit emit) {
+		now := read()
+		emit(bannedInfo, float64(now.Active))
+		emit(longestBanInfo, now.Longest.Seconds())
+		emit(bansWaitingInfo, float64(now.Waiting))
 	})
 }
 

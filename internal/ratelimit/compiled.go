@@ -24,6 +24,7 @@ type Compiled struct {
 type common struct {
 	Settings        // without Clients
 	user, client    *Limits
+	ban             *BanRule
 	inside, outside *Effective // for clients with nothing of their own, inside and outside of the canary share
 	canary          uint64     // how many of the canaryBuckets are inside
 	tiers           cowmap.Map[*tier]
@@ -42,6 +43,7 @@ type given struct {
 	policy       bool                 // there is one
 	tier         string               // that it names; empty: none
 	user, client *Limits              // of the policy; nil: those of the tier, or else those for all clients
+	ban          *BanRule             // likewise
 	overrides    *cowmap.Map[*Limits] // by username; nil: none
 	shared       bool                 // it is that of all clients that have nothing but the tier
 }
@@ -61,6 +63,7 @@ type Effective struct {
 	Trusted     bool
 	OverLimit   OverLimit // never empty
 	Wait        Wait
+	Ban         *BanRule // nil: none; see Bans
 	HideHeaders bool
 	Tier        string // whose values apply where the client has none of its own; empty: there is none
 
@@ -105,12 +108,13 @@ func (e *CompiledEdit) SetCommon(s Settings) error {
 	}
 	c := &common{
 		Settings: s, user: newLimits(s.Default.User), client: newLimits(s.Default.Client),
+		ban:    compileBan(s.Default.Ban),
 		canary: uint64(s.CanaryPercent*canaryBuckets/100 + 0.5),
 	}
 	if e.all != nil {
 		c.tiers = e.all.tiers
 	}
-	base := Effective{User: c.user, Client: c.client, OverLimit: c.overLimit("", ""), Wait: wait(&s.Default), HideHeaders: s.Default.HideHeaders}
+	base := Effective{User: c.user, Client: c.client, OverLimit: c.overLimit("", ""), Wait: wait(&s.Default), Ban: c.ban.inForce(), HideHeaders: s.Default.HideHeaders}
 	c.inside, c.outside = base.with(s.mode(Unset, true)), base.with(s.mode(Unset, false))
 	e.all = c
 	return nil
@@ -127,6 +131,7 @@ func (e *CompiledEdit) SetPolicy(clientID string, p *Policy, tier string) error 
 		}
 		g = given{Policy: *p, policy: true, tier: tier}
 		g.user, g.client = p.compiled()
+		g.ban = compileBan(p.Ban)
 	}
 	if was, ok := e.byClient.Get(clientID); ok {
 		g.overrides = was.overrides
@@ -249,7 +254,7 @@ func (o *own) merge(c *common, clientID string) *merged {
 		User: cmp.Or(o.user, t.user, c.user), Client: cmp.Or(o.client, t.client, c.client),
 		Trusted: o.Trusted, OverLimit: c.overLimit(o.OverLimit, t.OverLimit),
 		Wait: wait(&o.Policy, &t.Policy, &c.Default), HideHeaders: o.HideHeaders || t.HideHeaders || c.Default.HideHeaders,
-		Tier: t.name, overrides: o.overrides,
+		Ban: cmp.Or(o.ban, t.ban, c.ban).inForce(), Tier: t.name, overrides: o.overrides,
 	}
 	m := &merged{under: c}
 	mode := cmp.Or(o.Mode, t.Mode)

@@ -10,9 +10,10 @@ import (
 // Outcome is what the limiter did with a request.
 type Outcome uint8
 
-// The outcomes. Only Denied stops a request. [Counters] decide none of the last four: a caller makes them of
-// Denied and WouldDeny where a token that was issued before takes the place of a new one, and where the request
-// waits for its turn.
+// The outcomes. Only Denied and Banned stop a request. [Counters] decide none of the last four: a caller makes
+// Reused and WouldReuse of Denied and WouldDeny where a token that was issued before takes the place of a new
+// one, and where the request
+// waits for its turn, and asks no counters for who is banned.
 const (
 	Passed     Outcome = iota // the mode is Off: not counted
 	Trusted                   // the client is trusted: not counted
@@ -23,9 +24,11 @@ const (
 	WouldReuse                // Reused in DryRun: not counted, but passed
 	Delayed                   // over the limit: counted at its turn, for which it waited
 	WouldDelay                // Delayed in DryRun: passed at once, and counted when it would have been its turn
+	Banned                    // by a [Ban]: not counted; the answer is 429
+	WouldBan                  // Banned in DryRun: not counted, but passed
 )
 
-var outcomeNames = [...]string{"off", "trusted", "allowed", "denied", "would_deny", "reused", "would_reuse", "delayed", "would_delay"}
+var outcomeNames = [...]string{"off", "trusted", "allowed", "denied", "would_deny", "reused", "would_reuse", "delayed", "would_delay", "banned", "would_ban"}
 
 // String returns the name of the outcome in metrics and logs.
 func (o Outcome) String() string {
@@ -72,9 +75,9 @@ type LimitStatus struct {
 }
 
 // Rejected reports whether the request must be answered with 429.
-func (d *Decision) Rejected() bool { return d.Outcome == Denied }
+func (d *Decision) Rejected() bool { return d.Outcome == Denied || d.Outcome == Banned }
 
-// Counted reports whether any limit applied: false for [Passed] and [Trusted].
+// Counted reports whether any limit applied: false for [Passed], [Trusted], [Banned] and [WouldBan].
 func (d *Decision) Counted() bool { return d.limits != nil }
 
 // Limits returns an iterator over the limits that applied, in the order of the policy; it is empty
@@ -135,7 +138,9 @@ func (d *Decision) Headers() (policy, limit string) {
 
 // Exceeded reports whether the request must be answered with 429 because it is over a limit, as opposed to one
 // that is denied by OnOutage or because there is no room to count it.
-func (d *Decision) Exceeded() bool { return d.Rejected() && slices.Contains(d.exceeded[:], true) }
+func (d *Decision) Exceeded() bool { return d.Rejected() && d.anyExceeded() }
+
+func (d *Decision) anyExceeded() bool { return slices.Contains(d.exceeded[:], true) }
 
 // Over reports whether the request is over a limit that it can wait for, also in dry-run.
 func (d *Decision) Over() bool {

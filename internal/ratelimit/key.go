@@ -31,6 +31,9 @@ func (k Key) bounded() Key {
 	return Key{ClientID: shorten(k.ClientID), Username: shorten(k.Username)}
 }
 
+// Bounded returns the key under which k is counted and banned: k itself unless its names are very long.
+func (k Key) Bounded() Key { return k.bounded() }
+
 // shorten returns s, or its SHA-256 in hexadecimal if s is longer than half of maxKeySize.
 func shorten(s string) string {
 	if len(s) <= maxKeySize/2 {

@@ -44,6 +44,8 @@ type Policy struct {
 	// clients, if MaxWait is nil.
 	MaxWait    *MaxWait `json:"max_wait,omitempty"`
 	MaxWaiting *int     `json:"max_waiting,omitempty"`
+	// Ban is what becomes of who goes on after being denied. Nil: that of the tier, or else of all clients.
+	Ban *Ban `json:"ban,omitempty"`
 	// HideHeaders leaves the RateLimit fields and the names of the limits out of responses.
 	HideHeaders bool `json:"hide_headers,omitempty"`
 }
@@ -67,7 +69,17 @@ func (p *Policy) validate() fielderr.Errors {
 	case p.Trusted && p.OverLimit == OverLimitReuse:
 		es.Add("over_limit", "a trusted client is never over a limit: leave out %q, or do not trust the client", OverLimitReuse)
 	}
-	return append(es, p.validateWait()...)
+	return append(append(es, p.validateWait()...), p.validateBan().Under("ban")...)
+}
+
+func (p *Policy) validateBan() (es fielderr.Errors) {
+	if p.Ban == nil {
+		return nil
+	}
+	if p.Trusted && !p.Ban.Off {
+		es.Add("", "a trusted client has no limit, and so is never denied: leave the ban out, or do not trust the client")
+	}
+	return append(es, p.Ban.validate()...)
 }
 
 func (o OverLimit) valid() bool { return o == "" || o == OverLimitDeny || o == OverLimitReuse }

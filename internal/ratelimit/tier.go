@@ -10,7 +10,8 @@ type tier struct {
 	Policy
 	name         string
 	user, client *Limits // nil: those for all clients
-	bare         *own    // of all clients that have nothing but this tier; it stays when the tier changes
+	ban          *BanRule
+	bare         *own // of all clients that have nothing but this tier; it stays when the tier changes
 }
 
 // noTier is the tier of those that name none, or one that is not there.
@@ -37,6 +38,7 @@ func (e *CompiledEdit) SetTier(name string, p *Policy) error {
 	}
 	t := &tier{Policy: *p, name: name}
 	t.user, t.client = p.compiled()
+	t.ban = compileBan(p.Ban)
 	if was, ok := e.tiers.Get(name); ok {
 		t.bare = was.bare
 	} else {
@@ -50,7 +52,7 @@ func (e *CompiledEdit) SetTier(name string, p *Policy) error {
 // something else, or the tier is not there.
 func (e *CompiledEdit) bare(g *given) *own {
 	if !g.policy || g.tier == "" || g.overrides != nil || g.user != nil || g.client != nil ||
-		g.Trusted || g.HideHeaders || g.Mode != Unset || g.OverLimit != "" || g.MaxWait != nil {
+		g.Trusted || g.HideHeaders || g.Mode != Unset || g.OverLimit != "" || g.MaxWait != nil || g.Ban != nil {
 		return nil
 	}
 	var t *tier

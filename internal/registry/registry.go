@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/secret"
@@ -120,10 +121,16 @@ type change struct {
 var unchanged = []error{
 	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict, clientcfg.ErrUnreadableClient,
 	grants.ErrNotFound, grants.ErrExists, grants.ErrUnreadableUser,
+	bans.ErrNotFound,
 }
 
 // endWithin bounds the time in which an event is closed. The caller may have gone.
 const endWithin = 5 * time.Second
+
+// Record makes a change that ends something, as it was before, with its event: see record.
+func (r *Registry) Record(ctx context.Context, action, target string, before any, do func() error) error {
+	return r.record(ctx, change{action: action, target: target, before: before}, do)
+}
 
 // record makes a change with its event. The event is stored first, so a change that was made always has
 // one; if it is not known whether it was, the event stays open, which says so.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -25,6 +26,7 @@ type Store interface {
 	clientcfg.EventLog
 	grants.UserRegistry
 	grants.SignIns
+	bans.Store
 
 	// The consumer of the next two is internal/admin, which no store may import.
 

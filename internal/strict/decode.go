@@ -83,7 +83,7 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 	case into.Kind() == reflect.Interface:
 		d.plain(v, into, path)
 	case into.Type() == reflect.TypeFor[Skip]():
-	case isText(into) && (into.Kind() != reflect.Slice || v.kind == text): // such a list may be a word instead
+	case isText(into) && !insteadOfWord(v, into):
 		d.scalar(v, into, path)
 	case into.Kind() == reflect.Struct:
 		d.structure(v, into, path)
@@ -94,6 +94,15 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 	default:
 		d.scalar(v, into, path)
 	}
+}
+
+// insteadOfWord reports whether a value is not the text that the type reads, but the list or the fields in
+// place of which that text may be.
+func insteadOfWord(v *Value, into reflect.Value) bool {
+	if into.Kind() == reflect.Slice {
+		return v.kind != text
+	}
+	return into.Kind() == reflect.Struct && v.kind == object && len(fieldsOf(into.Type()).names) > 0
 }
 
 func (d *decoder) structure(v *Value, into reflect.Value, path string) {

@@ -1,7 +1,7 @@
 package dashboards
 
 const (
-	admitted   = `outcome=~"allowed|trusted|delayed|would_deny|would_reuse|would_delay"`
+	admitted   = `outcome=~"allowed|trusted|delayed|would_deny|would_reuse|would_delay|would_ban"`
 	leaseWaits = `sum by (le) (rate(oauth_ratelimit_lease_wait_seconds_bucket{$i}[$__rate_interval]))`
 
 	// Clients that were not denied in the time that rates are taken over: trusted ones, and those in
@@ -33,7 +33,7 @@ func rateLimits() Dashboard {
 			choice("grant", "Grant", `label_values(oauth_ratelimit_decisions_total{job=~"$job",namespace=~"$namespace"}, grant_type)`),
 			rateOver(),
 		},
-		concat(limitNumbers(), limitCharts(), waste(), waits(), dryRun(), closeToLimit(), limiterMemory())...)
+		concat(limitNumbers(), limitCharts(), bans(), waste(), waits(), dryRun(), closeToLimit(), limiterMemory())...)
 }
 
 func limitNumbers() []Panel {
@@ -84,6 +84,24 @@ func limitCharts() []Panel {
 func everUsed(over, by, counter string) string {
 	return `sum by (` + by + `) (rate(` + counter + `[` + over + `]))` +
 		` and (sum by (` + by + `) (increase(` + counter + `[$__range] @ end())) > 0)`
+}
+
+// bans shows who is kept out because of going on after being denied.
+func bans() []Panel {
+	return []Panel{
+		row("Bans"),
+		lines("Banned now", "Clients, and users of them, that are banned. Every instance knows all of them.", "none",
+			query(`max(oauth_ratelimit_banned{$i})`, "banned"),
+			query(`sum(oauth_ratelimit_bans_waiting{$i})`, "not stored yet")),
+		lines("Denied by a ban", "Requests that a ban answered with 429, and those of clients in dry-run that it would have.", "reqps",
+			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="banned"}`), "{{client_id}}"),
+			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="would_ban"}`), "{{client_id}} (dry-run)")),
+		table("Bans by client", "Bans that began in the last hour, of the client and its users. In dry-run: that would have begun, at each instance.",
+			column{"Bans", "short", now(`sum by (client_id) (increase(oauth_ratelimit_bans_total{$k,outcome="banned"}[1h]))`)},
+			column{"In dry-run", "short", now(`sum by (client_id) (increase(oauth_ratelimit_bans_total{$k,outcome="would_ban"}[1h]))`)}),
+		lines("Longest ban", "Length of the longest ban in force, from its beginning to its end.", "s",
+			query(`max(oauth_ratelimit_ban_longest_seconds{$i})`, "longest")),
+	}
 }
 
 // waste shows the tokens that were issued for nothing, and those that were handed out again instead.

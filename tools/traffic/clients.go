@@ -40,7 +40,7 @@ func DemoClients() []Client {
 		{ID: "partner", Grant: clientcfg.ClientCredentials, Rate: wave(25, 12, 40*time.Second)},
 		// Requests a token for every call it makes.
 		{ID: "integrator", Grant: clientcfg.ClientCredentials, Rate: wave(30, 10, 25*time.Second)},
-		// A batch job: hardly a request, then many at once.
+		// A batch job: hardly a request, then many at once, so that it is banned.
 		{ID: "batch-job", Grant: clientcfg.ClientCredentials, Rate: bursts(1, 50, 25*time.Second, 6*time.Second)},
 		// In dry-run, and above the limit.
 		{ID: "newcomer", Grant: clientcfg.ClientCredentials, Rate: wave(17, 4, 35*time.Second)},

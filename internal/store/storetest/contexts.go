@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -59,6 +60,7 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 		"CreateSession": b.CreateSession(ctx, session("new"), mostSessions),
 		"DeleteSession": b.DeleteSession(ctx, theSession),
 		"PutAgreement":  b.PutAgreement(ctx, agreement("new", "new")),
+		"PutBan":        b.PutBan(ctx, ban("new", "new", 1), 0),
 	}
 	_, errs["Clients"] = b.Clients(ctx, func(clientcfg.Record) {})
 	_, errs["Client"] = b.Client(ctx, "there")
@@ -73,6 +75,8 @@ func cancelled(ctx context.Context, b Backend) map[string]error {
 	_, errs["AgreementsOf"] = b.AgreementsOf(ctx, "there")
 	there := agreement("there", "there")
 	errs["DeleteAgreement"] = b.DeleteAgreement(ctx, &there)
+	_, errs["Ban"] = b.Ban(ctx, ban("new", "new", 1).Key)
+	_, _, errs["Bans"] = b.Bans(ctx, bans.Mark{})
 	_, errs["Revoked"] = b.Revoked(ctx, "new")
 	_, errs["User"] = b.User(ctx, "there")
 	_, errs["Users"] = b.Users(ctx)
@@ -114,5 +118,6 @@ func checkUntouched(t *testing.T, b Backend) {
 	}
 	equal(t, "agreements", []grants.Agreement{agreement("there", "there")}, agreementsOf(t, b, "there"))
 	equal(t, "new agreements", []grants.Agreement(nil), agreementsOf(t, b, "new"))
+	equal(t, "bans", []bans.Ban(nil), bansOf(t, b))
 	equal(t, "instances", "", ids(reports(t, b, time.Hour)))
 }

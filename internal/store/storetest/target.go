@@ -59,6 +59,7 @@ func Run(t *testing.T, target Target) {
 		{"Codes", testCodes},
 		{"Families", testFamilies},
 		{"Agreements", testAgreements},
+		{"Bans", testBans},
 		{"Claims", testClaims},
 		{"Earlier", testEarlier},
 		{"Revocations", testRevocations},

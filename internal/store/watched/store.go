@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"oauth-server/internal/bans"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
 	"oauth-server/internal/keys"
@@ -33,6 +34,7 @@ var answers = []error{
 	clientcfg.ErrNotFound, clientcfg.ErrExists, clientcfg.ErrConflict, clientcfg.ErrUnreadableClient,
 	clientcfg.ErrMarkLost, clientcfg.ErrNoSum,
 	keys.ErrExists, keys.ErrConflict, keys.ErrSharedChanged,
+	bans.ErrNotFound, bans.ErrChanged,
 	syncer.ErrNoClock,
 	context.Canceled, // the caller cancelled
 }

@@ -1,0 +1,147 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/bans"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/registry"
+)
+
+// banRoutes are those of bans.
+func (s *Server) banRoutes() []route {
+	return []route{
+		{http.MethodGet, "/bans", read, s.listBans},
+		{http.MethodDelete, "/bans/:client_id", write, s.liftBan},
+	}
+}
+
+// listBans answers with the bans in force, a page at a time: of all clients or one, and with ended also those
+// that are over and not forgotten. In dry-run they are those of this instance.
+func (s *Server) listBans(c *call) error {
+	if err := c.parameters("client_id", "mode", "ended", "after", "limit"); err != nil {
+		return err
+	}
+	limit, err := c.number("limit", maxListed, usuallyListed)
+	if err != nil {
+		return err
+	}
+	ended, err := c.flag("ended")
+	if err != nil {
+		return err
+	}
+	mode := ratelimit.Mode(c.query.Get("mode"))
+	switch mode {
+	case ratelimit.Unset:
+		mode = ratelimit.Enforce
+	case ratelimit.Enforce, ratelimit.DryRun:
+	default:
+		return invalidField("mode", "%q is none of %q, %q", mode, ratelimit.Enforce, ratelimit.DryRun)
+	}
+	all, now := s.o.Bans.All(mode), s.o.Clock()
+	client, after := c.query.Get("client_id"), c.query.Get("after")
+	keys := lowest(int(limit)+1, func(yield func(string) bool) {
+		for key, ban := range all.All() {
+			wanted := key > after && (client == "" || ban.ClientID == client) && (ban.Active(now) || ended && now.Before(ban.Forget))
+			if wanted && !yield(key) {
+				return
+			}
+		}
+	})
+	out := adminapi.Bans{Bans: []adminapi.Ban{}}
+	if len(keys) > int(limit) {
+		keys = keys[:limit]
+		out.Next = keys[limit-1]
+	}
+	for _, key := range keys {
+		ban, _ := all.Get(key)
+		out.Bans = append(out.Bans, showBan(&ban, mode, now))
+	}
+	return c.answer(out)
+}
+
+func showBan(b *bans.Ban, m ratelimit.Mode, now time.Time) adminapi.Ban {
+	shown := adminapi.Ban{
+		ClientID: b.ClientID, DryRun: m == ratelimit.DryRun, Active: b.Active(now), Before: b.Level,
+		Since: b.Since.UTC(), Until: b.Until.UTC(), Forgotten: b.Forget.UTC(),
+	}
+	if b.Username != "" {
+		shown.Username = &b.Username
+	}
+	if !b.Lifted.IsZero() {
+		shown.Lifted = b.Lifted.UTC()
+	}
+	return shown
+}
+
+// actionUnban is the action of an event that a ban was lifted.
+const actionUnban = "unban"
+
+// liftBan ends the ban of a client, or of one of its users, on all instances. With forget, the next one is a
+// first one.
+func (s *Server) liftBan(c *call) error {
+	if err := c.parameters("username", "forget", "reason"); err != nil {
+		return err
+	}
+	id, err := c.clientID()
+	if err != nil {
+		return err
+	}
+	forget, err := c.flag("forget")
+	if err != nil {
+		return err
+	}
+	reason, err := c.reason()
+	if err != nil {
+		return err
+	}
+	user, err := s.username(c)
+	if err != nil {
+		return err
+	}
+	key := ratelimit.Key{ClientID: id}
+	if user != nil {
+		key.Username = *user
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
+	defer cancel()
+	inDryRun := s.o.Bans.LiftDryRun(key)
+	switch err = s.lift(ctx, c, key, forget, reason); {
+	case errors.Is(err, bans.ErrNotFound) && !inDryRun:
+		return notBanned(key, forget)
+	case err != nil && !errors.Is(err, bans.ErrNotFound):
+		return err
+	}
+	c.Response().WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// lift ends a ban and records who did, and why.
+func (s *Server) lift(ctx context.Context, c *call, key ratelimit.Key, forget bool, reason string) error {
+	before, err := s.o.Bans.Find(ctx, key, forget)
+	if err != nil {
+		return err
+	}
+	r := registry.New(registry.Options{Events: s.o.Events, By: c.caller.actor(), Reason: reason, Instance: s.o.Instance(), Now: s.o.Now})
+	shown := showBan(&before, ratelimit.Enforce, s.o.Clock())
+	return r.Record(ctx, actionUnban, clientcfg.BanTarget(before.ClientID, before.Username), shown, func() error {
+		_, _, err := s.o.Bans.Lift(ctx, key, forget)
+		return err
+	})
+}
+
+func notBanned(key ratelimit.Key, forget bool) *problemError {
+	who, more := "the client \""+key.ClientID+"\" itself", ""
+	if key.Username != "" {
+		who = "that user of the client \"" + key.ClientID + "\""
+	}
+	if !forget {
+		more = "; with forget=true, a ban that is over is forgotten too"
+	}
+	return notFound("%s is not banned%s", who, more)
+}

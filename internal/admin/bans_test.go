@@ -1,0 +1,201 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/admin"
+	"oauth-server/internal/bans"
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+)
+
+const banFields = `"denials":3,"within":"1m","for":"5m","factor":2,"max":"24h","forget":"24h"`
+
+// ban bans a key, or would in dry-run.
+func (w *instance) ban(clientID, username string) {
+	w.t.Helper()
+	e := w.policies.Snapshot().For(clientID)
+	for range 3 {
+		w.bans.Denied(w.clock.Now(), ratelimit.Key{ClientID: clientID, Username: username}, e)
+	}
+	check.OK(w.t, w.bans.Refresh(w.t.Context()))
+}
+
+// listed are the keys of the bans that an address shows.
+func (w *instance) listed(path string) string {
+	w.t.Helper()
+	var names []string
+	list, _ := w.get(path).at("bans").([]any)
+	for _, one := range list {
+		b, _ := one.(map[string]any)
+		names = append(names, fmt.Sprint(b["client_id"], " ", b["username"]))
+	}
+	return strings.Join(names, ", ")
+}
+
+// TestBanOfPolicies: is set, shown with what applies, inherited, and taken back.
+func TestBanOfPolicies(t *testing.T) {
+	w := newWorld(t)
+	set := func(method, path, body string) answer {
+		t.Helper()
+		a := w.change(method, path, body)
+		equal(t, method+" "+path+" "+body, a.status, http.StatusOK)
+		return a
+	}
+	of := func(path string, at ...any) any {
+		t.Helper()
+		return w.get(path).at(append(at, "ban")...)
+	}
+	equal(t, "at first", of("/policies/shop", "effective"), any(nil))
+	set("PATCH", "/settings", `{"default":{"ban":{"denials":7}}}`)
+	equal(t, "default", w.get("/settings").at("default", "ban", "denials"), any(7.0))
+	equal(t, "of the default ban", w.get("/settings").at("default", "ban", "max"), any("24h"))
+	equal(t, "inherited", w.get("/policies/shop").at("effective", "ban", "denials"), any(7.0))
+	equal(t, "changed", w.get("/settings").at("meta", "changed", 0), any("default.ban"))
+	set("PATCH", "/policies/shop", `{"ban":"off"}`)
+	equal(t, "off", of("/policies/shop"), any("off"))
+	equal(t, "off", of("/policies/shop", "effective"), any(nil))
+	set("PATCH", "/policies/shop", `{"ban":{"denials":5,"for":"1h"}}`)
+	set("PATCH", "/policies/shop", `{"ban":{"factor":1.5}}`) // the other fields stay
+	equal(t, "denials", w.get("/policies/shop").at("effective", "ban", "denials"), any(5.0))
+	equal(t, "factor", w.get("/policies/shop").at("effective", "ban", "factor"), any(1.5))
+	set("PATCH", "/policies/shop", `{"ban":null}`)
+	equal(t, "inherited again", w.get("/policies/shop").at("effective", "ban", "denials"), any(7.0))
+}
+
+// TestBanProblems: all at once, with the paths of the fields.
+func TestBanProblems(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct{ path, body, want string }{
+		{"/policies/shop", `{"trusted":true,"mode":"loud","ban":{"denials":0,"for":"2h","max":"1h"}}`, "mode ban ban.denials ban.max"},
+		{"/policies/shop", `{"ban":"on"}`, "ban"},
+		{"/policies/shop", `{"ban":{"bans":1}}`, "ban.bans"},
+		{"/settings", `{"default":{"ban":{"factor":0.5,"within":"0s"}}}`, "default.ban.within default.ban.factor"},
+		{"/candidates/shop", `{"client":[{"name":"a","requests":1,"window":"1s"}],"ban":{}}`, "ban"},
+	} {
+		method := "PATCH"
+		if strings.HasPrefix(tt.path, "/candidates") {
+			method = "PUT"
+		}
+		a := w.change(method, tt.path, tt.body)
+		equal(t, tt.body, a.status, http.StatusUnprocessableEntity)
+		var fields []string
+		for i := range a.at("errors").([]any) {
+			fields = append(fields, fmt.Sprint(a.at("errors", i, "field")))
+		}
+		equal(t, tt.body, strings.Join(fields, " "), tt.want)
+	}
+}
+
+// TestBanWidens: who would be banned is not known.
+func TestBanWidens(t *testing.T) {
+	w := newWorld(t)
+	w.ask("shop", "", 1)
+	a := w.change("PATCH", "/policies/shop?validate=true", `{"ban":{}}`)
+	equal(t, "widens", a.at("effect", "widens"), any(true))
+	equal(t, "why", a.at("effect", "unknown", 0, "why"), any("who would be banned is not known; try it in dry-run first"))
+	w.change("PATCH", "/policies/shop", `{"ban":{}}`)
+	equal(t, "widens", w.change("PATCH", "/policies/shop?validate=true", `{"ban":{"denials":30}}`).at("effect", "widens"), any(false))
+	equal(t, "widens", w.change("PATCH", "/policies/shop?validate=true", `{"ban":{"max":"48h"}}`).at("effect", "widens"), any(true))
+}
+
+// TestBansAreListed: by client and user, a page at a time, those in force or also the others.
+func TestBansAreListed(t *testing.T) {
+	w := newWorld(t)
+	w.change("PATCH", "/settings", `{"default":{"ban":{`+banFields+`}}}`)
+	equal(t, "none", len(w.get("/bans").at("bans").([]any)), 0)
+	w.ban("shop", "ada")
+	w.ban("shop", "")
+	w.ban("app", "rob")
+	equal(t, "all", w.listed("/bans"), "app rob, shop <nil>, shop ada")
+	equal(t, "of one client", w.listed("/bans?client_id=shop"), "shop <nil>, shop ada")
+	a := w.get("/bans?limit=1")
+	equal(t, "since", a.at("bans", 0, "since"), any("2026-03-01T12:00:00Z"))
+	equal(t, "until", a.at("bans", 0, "until"), any("2026-03-01T12:05:00Z"))
+	equal(t, "forgotten", a.at("bans", 0, "forgotten_at"), any("2026-03-02T12:05:00Z"))
+	equal(t, "active", a.at("bans", 0, "active"), any(true))
+	next := a.at("next")
+	equal(t, "next", next, any("app rob"))
+	equal(t, "the next page", w.listed("/bans?limit=2&after=app%20rob"), "shop <nil>, shop ada")
+	w.clock.Advance(5 * time.Minute)
+	equal(t, "in force", w.listed("/bans"), "")
+	equal(t, "and over", w.listed("/bans?ended=true"), "app rob, shop <nil>, shop ada")
+	w.ban("shop", "ada")
+	equal(t, "bans before", w.get("/bans").at("bans", 0, "bans_before"), any(1.0))
+	for _, query := range []string{"?mode=off", "?ended=1", "?limit=0", "?user=ada"} {
+		equal(t, query, w.send(request{method: "GET", path: "/bans" + query, token: reader}).status, http.StatusUnprocessableEntity)
+	}
+}
+
+// TestBansInDryRunAreListed: apart from those in force.
+func TestBansInDryRunAreListed(t *testing.T) {
+	w := newWorld(t)
+	w.change("PATCH", "/settings", `{"mode":"dry_run","default":{"ban":{`+banFields+`}}}`)
+	w.ban("shop", "ada")
+	equal(t, "in force", w.listed("/bans"), "")
+	equal(t, "in dry-run", w.listed("/bans?mode=dry_run"), "shop ada")
+	equal(t, "lift", w.send(request{method: "DELETE", path: "/bans/shop?username=ada", token: writer}).status, http.StatusNoContent)
+	equal(t, "lifted", w.listed("/bans?mode=dry_run"), "")
+}
+
+// TestUnban: lifts a ban, here at once and elsewhere with the next refresh, and is in the audit trail.
+func TestUnban(t *testing.T) {
+	store := openStore(t)
+	w, other := newInstance(t, "i-1", store, file()), newInstance(t, "i-2", store, file())
+	w.change("PATCH", "/settings", `{"default":{"ban":{`+banFields+`}}}`)
+	w.ban("shop", "ada")
+	check.OK(t, other.bans.Refresh(t.Context()))
+	equal(t, "at the other one", other.listed("/bans"), "shop ada")
+	for _, tt := range []struct {
+		path, token string
+		want        int
+	}{
+		{"/bans/shop?username=ada", reader, http.StatusForbidden},
+		{"/bans/shop?username=ada&force=1", writer, http.StatusUnprocessableEntity},
+		{"/bans/shop", writer, http.StatusNotFound},
+		{"/bans/shop?username=rob", writer, http.StatusNotFound},
+		{"/bans/gone", writer, http.StatusNotFound},
+		{"/bans/shop?username=ADA&reason=fixed", writer, http.StatusNoContent},
+		{"/bans/shop?username=ada", writer, http.StatusNotFound},
+		{"/bans/shop?username=ada&forget=true", writer, http.StatusNoContent},
+		{"/bans/shop?username=ada&forget=true", writer, http.StatusNotFound},
+	} {
+		equal(t, tt.path, w.send(request{method: "DELETE", path: tt.path, token: tt.token}).status, tt.want)
+	}
+	equal(t, "here", w.listed("/bans"), "")
+	check.OK(t, other.bans.Refresh(t.Context()))
+	equal(t, "at the other one", other.listed("/bans"), "")
+	trail := w.get("/audit?target=bans%2Fshop%20ada").at("entries").([]any)
+	equal(t, "entries", len(trail), 2)
+	first, _ := trail[1].(map[string]any)
+	equal(t, "action", first["action"], any("unban"))
+	equal(t, "reason", first["reason"], any("fixed"))
+	equal(t, "before", first["before"].(map[string]any)["username"], any("ada"))
+	equal(t, "after", first["after"], any(nil))
+	equal(t, "open", first["open"], any(nil))
+}
+
+// away is a store of bans that does not answer.
+type away struct{ bans.Store }
+
+func (away) Ban(context.Context, ratelimit.Key) (bans.Ban, error) {
+	return bans.Ban{}, errors.New("no database")
+}
+
+// TestUnbanWithoutStore: it is not said to be lifted.
+func TestUnbanWithoutStore(t *testing.T) {
+	store := openStore(t)
+	w := newInstance(t, "i-1", store, file())
+	keeper, err := bans.New(t.Context(), bans.Options{Store: away{store}, Counters: w.counters, Clock: w.clock.Now})
+	check.OK(t, err)
+	w = newInstance(t, "i-1", store, file(), withBans(keeper))
+	equal(t, "status", w.send(request{method: "DELETE", path: "/bans/shop", token: writer}).status, http.StatusServiceUnavailable)
+}
+
+func withBans(b *bans.Bans) func(*admin.Options) { return func(o *admin.Options) { o.Bans = b } }

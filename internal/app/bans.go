@@ -1,0 +1,45 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+
+	"oauth-server/internal/bans"
+	"oauth-server/internal/metrics"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/watched"
+)
+
+// newBans reads the bans that are stored.
+func newBans(ctx context.Context, l *limiter) (*bans.Bans, error) {
+	f := l.base
+	return bans.New(ctx, bans.Options{
+		Store: watched.NewBans(f.store, f.telemetry), Counters: l.counters, Clock: f.clock.Now,
+		Began: l.banBegan,
+	})
+}
+
+// banBegan counts a ban, and logs it.
+func (l *limiter) banBegan(b bans.Ban, m ratelimit.Mode) {
+	outcome, message := metrics.Banned, "banned for going on after being denied"
+	if m == ratelimit.DryRun {
+		outcome, message = metrics.WouldBan, "would be banned for going on after being denied"
+	}
+	l.base.telemetry.BanBegan(b.ClientID, outcome)
+	attrs := []slog.Attr{slog.String("client_id", b.ClientID)}
+	if b.Username != "" {
+		attrs = append(attrs, l.denials.user(b.Username))
+	}
+	attrs = append(attrs, slog.Time("until", b.Until), slog.Duration("for", b.Until.Sub(b.Since)), slog.Int("bans_before", b.Level))
+	l.base.log.LogAttrs(context.Background(), slog.LevelWarn, message, attrs...) //nolint:sloglint // one of two constants
+}
+
+// storeBans stores the bans that began in the last moment, at the stop.
+func (l *limiter) storeBans(ctx context.Context) error {
+	ctx, cancel := withShare(ctx, 1.0/4)
+	defer cancel()
+	if err := l.bans.Flush(ctx); err != nil {
+		l.base.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelError, "bans not stored at the stop; they have ended with this process", slog.Any("error", err))
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package bans
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oauth-server/internal/cowmap"
+	"oauth-server/internal/ratelimit"
+)
+
+// Options make [Bans]. Store and Counters are required.
+type Options struct {
+	Store    Store
+	Counters *ratelimit.Counters // that denied requests are counted in
+	Clock    func() time.Time    // of the counters and bans: time.Now
+	// Began is called with each ban that this instance was the first to store, and with each that would
+	// have begun in dry-run. It must not block. Nil: not called.
+	Began func(b Ban, m ratelimit.Mode)
+}
+
+// Bans has all bans in memory. It is safe for concurrent use.
+type Bans struct {
+	o        Options
+	enforced table
+	dryRun   table
+
+	mu      sync.Mutex          // held while a table is changed, and for the fields below
+	waiting map[string]struct{} // keys of bans that are not stored yet
+	refused int                 // keys that were not banned for lack of room since the last Refresh
+
+	wake chan struct{} // has a value if a ban is waiting
+
+	following sync.Mutex // held while changes are read; guards the fields below
+	mark      int64
+	markAt    time.Time // when it became the newest
+	allAt     time.Time // when all are read again
+}
+
+// table has the bans of one mode by key. They are read without a lock.
+type table struct {
+	all atomic.Pointer[cowmap.Map[Ban]]
+}
+
+func (t *table) load() cowmap.Map[Ban] { return *t.all.Load() }
+
+func (t *table) get(k ratelimit.Key) Ban {
+	m := t.load()
+	if m.Len() == 0 {
+		return Ban{}
+	}
+	b, _ := m.Get(name(k))
+	return b
+}
+
+// edit changes the table. The mutex of the bans must be held.
+func (t *table) edit(change func(e *cowmap.Edit[Ban])) {
+	e := t.load().Edit()
+	change(e)
+	m := e.Map()
+	t.all.Store(&m)
+}
+
+// name is a key as one text: no client_id has a space.
+func name(k ratelimit.Key) string { return k.ClientID + " " + k.Username }
+
+// New reads the bans that are stored.
+func New(ctx context.Context, o Options) (*Bans, error) {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Began == nil {
+		o.Began = func(Ban, ratelimit.Mode) {}
+	}
+	b := &Bans{o: o, waiting: map[string]struct{}{}, wake: make(chan struct{}, 1)}
+	b.enforced.all.Store(&cowmap.Map[Ban]{})
+	b.dryRun.all.Store(&cowmap.Map[Ban]{})
+	if err := b.follow(ctx); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *Bans) tableOf(m ratelimit.Mode) *table {
+	if m == ratelimit.DryRun {
+		return &b.dryRun
+	}
+	return &b.enforced
+}
+
+// Decide returns the decision on a request of a key that is banned, or would be in dry-run; false: it is not.
+func (b *Bans) Decide(now time.Time, k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Decision, banned bool) {
+	if e.Bans() == nil {
+		return d, false
+	}
+	ban := b.tableOf(e.Mode).get(k.Bounded())
+	if !ban.Active(now) {
+		return d, false
+	}
+	return ratelimit.ByBan(ban.Until.Sub(now), e.Mode), true
+}
+
+// Denied counts a request that was denied by a limit, or would have been in dry-run, of a key that is not
+// banned. It bans the key if that was one too many.
+func (b *Bans) Denied(now time.Time, k ratelimit.Key, e *ratelimit.Effective) {
+	rule := e.Bans()
+	if rule == nil {
+		return
+	}
+	k = k.Bounded()
+	last := b.tableOf(e.Mode).get(k)
+	if last.Active(now) { // since a moment ago
+		return
+	}
+	d := b.o.Counters.Take(now, countKey(k, e.Mode, last.Version), rule.Counts, 1)
+	left, _ := d.BindingLimit()
+	if left.Remaining > 0 || d.Rejected() && !d.Exceeded() { // not counted, for lack of room
+		return
+	}
+	b.begin(now, k, e.Mode, rule)
+}
+
+// countKey is what the denied requests of a key count under since its last ban: after each one they are
+// counted anew, on all instances.
+func countKey(k ratelimit.Key, m ratelimit.Mode, version int64) ratelimit.Key {
+	kind := "denials "
+	if m == ratelimit.DryRun {
+		kind = "denials in dry-run "
+	}
+	return ratelimit.Key{ClientID: ratelimit.Internal + kind + strconv.FormatInt(version, 36) + " " + k.ClientID, Username: k.Username}
+}
+
+// begin bans the key, unless another request has a moment ago.
+func (b *Bans) begin(now time.Time, k ratelimit.Key, m ratelimit.Mode, rule *ratelimit.BanRule) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.tableOf(m)
+	last := t.get(k)
+	if last.Active(now) {
+		return
+	}
+	if t.isFull(k) {
+		b.refused++
+		return
+	}
+	next := last.next(now, k, rule)
+	if m == ratelimit.DryRun {
+		next.Version = nextVersion(&last, now)
+		b.o.Began(next, m)
+	} else {
+		b.waiting[name(k)] = struct{}{}
+		select {
+		case b.wake <- struct{}{}:
+		default: // it is awake
+		}
+	}
+	t.edit(func(e *cowmap.Edit[Ban]) { e.Set(name(k), next) })
+}
+
+// nextVersion returns the version of what is stored in the place of a ban.
+func nextVersion(b *Ban, now time.Time) int64 { return max(b.Version+1, now.UnixMilli()) }
+
+// isFull reports whether there is no room for a ban of the key.
+func (t *table) isFull(k ratelimit.Key) bool {
+	m := t.load()
+	_, there := m.Get(name(k))
+	return !there && m.Len() >= Max
+}
+
+// Stats are figures of the bans.
+type Stats struct {
+	Active  int           // in force
+	Longest time.Duration // the whole length of the longest of these
+	Waiting int           // not stored yet
+}
+
+// Stats returns the figures as of now.
+func (b *Bans) Stats() (s Stats) {
+	now := b.o.Clock()
+	for _, ban := range b.enforced.load().All() {
+		if ban.Active(now) {
+			s.Active++
+			s.Longest = max(s.Longest, ban.Until.Sub(ban.Since))
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.Waiting = len(b.waiting)
+	return s
+}
+
+// maxLevel keeps the levels of what others stored within range.
+const maxLevel = math.MaxInt32
+
+// All returns the table of a mode, by the client_id and the username with a space between: in dry-run, of this
+// instance. Some bans may have ended.
+func (b *Bans) All(m ratelimit.Mode) cowmap.Map[Ban] { return b.tableOf(m).load() }

@@ -1,0 +1,381 @@
+package bans_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"oauth-server/internal/bans"
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/testworld"
+)
+
+var ada = ratelimit.Key{ClientID: "shop", Username: "ada"}
+
+// rule bans for a minute after 3 denials in 10 seconds, and then twice as long, up to 5 minutes. A ban is
+// forgotten an hour after its end.
+func rule(t *testing.T, edits ...func(*ratelimit.Settings)) *ratelimit.Effective {
+	t.Helper()
+	s := ratelimit.DefaultSettings()
+	s.Default.Ban = &ratelimit.Ban{
+		Denials: 3, Within: 10 * time.Second, For: time.Minute, Factor: 2, Max: 5 * time.Minute, Forget: time.Hour,
+	}
+	for _, edit := range edits {
+		edit(&s)
+	}
+	p, err := ratelimit.Compile(s)
+	check.OK(t, err)
+	return p.For("shop")
+}
+
+func inDryRun(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun }
+
+// world is instances on one store, and a clock.
+type world struct {
+	t     *testing.T
+	store *flaky
+	clock *testworld.Clock
+	began []string // by all instances
+}
+
+// flaky is a store that can fail, before or after it has stored something.
+type flaky struct {
+	bans.Store
+	mu           sync.Mutex
+	fails, loses bool
+	puts         int
+}
+
+var errAway = errors.New("away")
+
+func (f *flaky) PutBan(ctx context.Context, b bans.Ban, seen int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fails {
+		return errAway
+	}
+	f.puts++
+	err := f.Store.PutBan(ctx, b, seen)
+	if f.loses {
+		return errAway
+	}
+	return err
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	store := testworld.OpenStore(t, filepath.Join(t.TempDir(), "test.db"))
+	return &world{t: t, store: &flaky{Store: store}, clock: &testworld.Clock{}}
+}
+
+// instance is a process.
+type instance struct {
+	*bans.Bans
+	w *world
+}
+
+func (w *world) instance() *instance {
+	w.t.Helper()
+	b, err := bans.New(w.t.Context(), bans.Options{
+		Store: w.store, Counters: ratelimit.NewCounters(1000), Clock: w.clock.Now,
+		Began: func(b bans.Ban, m ratelimit.Mode) {
+			w.began = append(w.began, fmt.Sprintf("%s %s %v %s", b.ClientID, b.Username, b.Until.Sub(b.Since), m))
+		},
+	})
+	check.OK(w.t, err)
+	return &instance{b, w}
+}
+
+func (i *instance) deny(n int, k ratelimit.Key, e *ratelimit.Effective) {
+	for range n {
+		i.Denied(i.w.clock.Now(), k, e)
+	}
+}
+
+// rest is how long the key is banned for, 0 if it is not.
+func (i *instance) rest(k ratelimit.Key, e *ratelimit.Effective) time.Duration {
+	i.w.t.Helper()
+	d, banned := i.Decide(i.w.clock.Now(), k, e)
+	if banned != (d.RetryAfter > 0) || banned != d.Rejected() {
+		i.w.t.Errorf("banned %v with the decision %v for %v", banned, d.Outcome, d.RetryAfter)
+	}
+	return d.RetryAfter
+}
+
+func (i *instance) refresh() {
+	i.w.t.Helper()
+	check.OK(i.w.t, i.Refresh(i.w.t.Context()))
+}
+
+// TestBan: with the last of the denials, for each key by itself, and until the time is over.
+func TestBan(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a := w.instance()
+	a.deny(2, ada, e)
+	check.Equal(t, "after 2 denials", a.rest(ada, e), time.Duration(0))
+	a.deny(1, ada, e)
+	check.Equal(t, "after 3 denials", a.rest(ada, e), time.Minute)
+	for _, k := range []ratelimit.Key{{ClientID: "shop"}, {ClientID: "shop", Username: "bob"}, {ClientID: "other", Username: "ada"}} {
+		check.Equal(t, "another key", a.rest(k, e), time.Duration(0))
+	}
+	w.clock.Advance(59999 * time.Millisecond)
+	check.Equal(t, "a millisecond before the end", a.rest(ada, e), time.Millisecond)
+	w.clock.Advance(time.Millisecond)
+	check.Equal(t, "at the end", a.rest(ada, e), time.Duration(0))
+}
+
+// TestDenialsAreForgotten: slow ones ban nobody.
+func TestDenialsAreForgotten(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a := w.instance()
+	for range 20 {
+		a.deny(1, ada, e)
+		w.clock.Advance(6 * time.Second)
+	}
+	check.Equal(t, "rest", a.rest(ada, e), time.Duration(0))
+}
+
+// TestNextBanIsLonger: up to the maximum; a ban that is forgotten is a first one again. The denials are counted
+// anew after each (as Cloud Armor does), and those while banned are none.
+func TestNextBanIsLonger(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a := w.instance()
+	for i, want := range []time.Duration{1, 2, 4, 5, 5} {
+		a.deny(2, ada, e)
+		check.Equal(t, "2 denials after a ban", a.rest(ada, e), time.Duration(0))
+		a.deny(1, ada, e)
+		check.Equal(t, fmt.Sprint("ban ", i), a.rest(ada, e), want*time.Minute)
+		a.deny(10, ada, e)
+		a.refresh()
+		w.clock.Advance(want * time.Minute)
+	}
+	w.clock.Advance(time.Hour - time.Millisecond)
+	a.deny(3, ada, e)
+	check.Equal(t, "just before it is forgotten", a.rest(ada, e), 5*time.Minute)
+	w.clock.Advance(5*time.Minute + time.Hour)
+	a.deny(3, ada, e)
+	check.Equal(t, "forgotten", a.rest(ada, e), time.Minute)
+}
+
+// TestOnlyWhoCanBeBanned: not who is trusted, or has no ban, or no limits; also if there was one.
+func TestOnlyWhoCanBeBanned(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a := w.instance()
+	without := map[string]*ratelimit.Effective{
+		"trusted": rule(t, func(s *ratelimit.Settings) { s.Clients = map[string]ratelimit.Policy{"shop": {Trusted: true}} }),
+		"no ban":  rule(t, func(s *ratelimit.Settings) { s.Default.Ban = nil }),
+		"ban off": rule(t, func(s *ratelimit.Settings) {
+			s.Clients = map[string]ratelimit.Policy{"shop": {Ban: &ratelimit.Ban{Off: true}}}
+		}),
+		"off": rule(t, func(s *ratelimit.Settings) { s.Mode = ratelimit.Off }),
+	}
+	for name, other := range without {
+		a.deny(10, ada, other)
+		check.Equal(t, name, a.rest(ada, e), time.Duration(0))
+	}
+	a.deny(3, ada, e)
+	for name, other := range without {
+		check.Equal(t, name, a.rest(ada, other), time.Duration(0))
+	}
+	check.Equal(t, "rest", a.rest(ada, e), time.Minute)
+}
+
+// TestDryRun: who would be banned, for how long, and nothing is stored.
+func TestDryRun(t *testing.T) {
+	w, dry, live := newWorld(t), rule(t, inDryRun), rule(t)
+	a := w.instance()
+	for range 2 {
+		a.deny(3, ada, dry)
+		d, banned := a.Decide(w.clock.Now(), ada, dry)
+		check.Equal(t, "banned", banned, true)
+		check.Equal(t, "outcome", d.Outcome, ratelimit.WouldBan)
+		check.Equal(t, "rejected", d.Rejected(), false)
+		check.Equal(t, "enforced", a.rest(ada, live), time.Duration(0))
+		w.clock.Advance(2 * time.Minute)
+	}
+	a.refresh()
+	check.Equal(t, "stored", w.store.puts, 0)
+	check.Equal(t, "began", fmt.Sprint(w.began), "[shop ada 1m0s dry_run shop ada 2m0s dry_run]")
+	check.Equal(t, "lifted", a.LiftDryRun(ada), true)
+	check.Equal(t, "lifted again", a.LiftDryRun(ada), false)
+	a.deny(3, ada, live)
+	check.Equal(t, "enforced", a.rest(ada, live), time.Minute)
+}
+
+// TestEveryInstanceFollows: what one bans or lifts, the others have after the next refresh, and one that is
+// started at once.
+func TestEveryInstanceFollows(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a, b := w.instance(), w.instance()
+	a.deny(3, ada, e)
+	a.refresh()
+	b.refresh()
+	check.Equal(t, "at the other one", b.rest(ada, e), time.Minute)
+	check.Equal(t, "after a start", w.instance().rest(ada, e), time.Minute)
+	w.clock.Advance(time.Minute)
+	b.deny(3, ada, e)
+	b.refresh()
+	a.refresh()
+	check.Equal(t, "banned by the other one", a.rest(ada, e), 2*time.Minute)
+	_, _, err := a.Lift(t.Context(), ada, false)
+	check.OK(t, err)
+	check.Equal(t, "lifted", a.rest(ada, e), time.Duration(0))
+	b.refresh()
+	check.Equal(t, "lifted at the other one", b.rest(ada, e), time.Duration(0))
+	b.deny(3, ada, e)
+	check.Equal(t, "after it was lifted", b.rest(ada, e), 4*time.Minute)
+	check.Equal(t, "began", fmt.Sprint(w.began), "[shop ada 1m0s enforce shop ada 2m0s enforce]")
+}
+
+// TestBansAtOnceAreOne: of instances that ban at the same time, one stores its ban; the level is raised once.
+func TestBansAtOnceAreOne(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a, b := w.instance(), w.instance()
+	for i, want := range []time.Duration{1, 2, 4} {
+		a.deny(3, ada, e)
+		w.clock.Advance(time.Second)
+		b.deny(3, ada, e)
+		a.refresh()
+		b.refresh()
+		a.refresh()
+		check.Equal(t, fmt.Sprint("ban ", i), a.rest(ada, e), want*time.Minute-time.Second)
+		check.Equal(t, fmt.Sprint("ban ", i, " at the other one"), b.rest(ada, e), want*time.Minute-time.Second)
+		w.clock.Advance(want * time.Minute)
+	}
+	check.Equal(t, "began", len(w.began), 3)
+	stats := a.Stats()
+	check.Equal(t, "stats", stats, bans.Stats{})
+}
+
+// TestStoreAway: the instance bans nevertheless, and stores the ban when it can. A write whose reply was lost is
+// found to be its own.
+func TestStoreAway(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a, b := w.instance(), w.instance()
+	w.store.fails = true
+	a.deny(3, ada, e)
+	if err := a.Refresh(t.Context()); !errors.Is(err, errAway) {
+		t.Errorf("got error %v", err)
+	}
+	check.Equal(t, "meanwhile", a.rest(ada, e), time.Minute)
+	check.Equal(t, "stats", a.Stats(), bans.Stats{Active: 1, Longest: time.Minute, Waiting: 1})
+	if _, _, err := a.Lift(t.Context(), ada, false); !errors.Is(err, errAway) {
+		t.Errorf("lifted with error %v", err)
+	}
+	w.store.fails, w.store.loses = false, true
+	if err := a.Refresh(t.Context()); !errors.Is(err, errAway) {
+		t.Errorf("got error %v", err)
+	}
+	w.store.loses = false
+	w.clock.Advance(time.Second)
+	a.refresh()
+	b.refresh()
+	check.Equal(t, "at the other one", b.rest(ada, e), 59*time.Second)
+	check.Equal(t, "began", len(w.began), 1)
+	check.Equal(t, "stats", a.Stats(), bans.Stats{Active: 1, Longest: time.Minute})
+}
+
+// TestLift: who is banned; with forget also who was; and nobody else.
+func TestLift(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a, ctx := w.instance(), t.Context()
+	if _, _, err := a.Lift(ctx, ada, true); !errors.Is(err, bans.ErrNotFound) {
+		t.Errorf("lifted what there is not: %v", err)
+	}
+	a.deny(3, ada, e)
+	before, after, err := a.Lift(ctx, ada, false) // it was not stored before
+	check.OK(t, err)
+	check.Equal(t, "active before", before.Active(w.clock.Now()), true)
+	check.Equal(t, "active after", after.Active(w.clock.Now()), false)
+	if _, _, err := a.Lift(ctx, ada, false); !errors.Is(err, bans.ErrNotFound) {
+		t.Errorf("lifted again: %v", err)
+	}
+	_, _, err = a.Lift(ctx, ada, true)
+	check.OK(t, err)
+	a.deny(3, ada, e)
+	check.Equal(t, "after it was forgotten", a.rest(ada, e), time.Minute)
+}
+
+// TestForgottenBansLeaveMemory: and the store, where they were lifted only after all have seen that.
+func TestForgottenBansLeaveMemory(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a := w.instance()
+	a.deny(3, ada, e)
+	a.refresh()
+	a.deny(3, ratelimit.Key{ClientID: "shop"}, e)
+	_, _, err := a.Lift(t.Context(), ratelimit.Key{ClientID: "shop"}, true)
+	check.OK(t, err)
+	left := func() int { return a.All(ratelimit.Enforce).Len() }
+	w.clock.Advance(9 * time.Minute)
+	a.refresh()
+	check.Equal(t, "after 9 minutes", left(), 2)
+	w.clock.Advance(7 * time.Minute)
+	a.refresh()
+	check.Equal(t, "after 16 minutes", left(), 1)
+	w.clock.Advance(time.Hour)
+	a.refresh()
+	check.Equal(t, "after an hour", left(), 0)
+}
+
+// TestConcurrentDenials: one ban begins, whichever request is the last one.
+func TestConcurrentDenials(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a := w.instance()
+	for i := range 20 {
+		k := ratelimit.Key{ClientID: "shop", Username: fmt.Sprint(i)}
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for range 16 {
+			wg.Go(func() { <-start; a.deny(3, k, e) })
+		}
+		close(start)
+		wg.Wait()
+		check.Equal(t, "rest", a.rest(k, e), time.Minute)
+	}
+	a.refresh()
+	check.Equal(t, "began", len(w.began), 20)
+}
+
+// TestLongNames: a ban of names that are counted under digests is found by the names.
+func TestLongNames(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a := w.instance()
+	long := ratelimit.Key{ClientID: "shop", Username: string(make([]byte, 300))}
+	a.deny(3, long, e)
+	check.Equal(t, "rest", a.rest(long, e), time.Minute)
+	_, _, err := a.Lift(t.Context(), long, false)
+	check.OK(t, err)
+}
+
+// TestRun: a ban is stored at once.
+func TestRun(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	stored := make(chan struct{}, 1)
+	w.store.Store = notifying{w.store.Store, stored}
+	a := w.instance()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- a.Run(ctx) }()
+	a.deny(3, ada, e)
+	<-stored
+	cancel()
+	check.OK(t, <-ended)
+}
+
+type notifying struct {
+	bans.Store
+	stored chan struct{}
+}
+
+func (n notifying) PutBan(ctx context.Context, b bans.Ban, seen int64) error {
+	defer func() { n.stored <- struct{}{} }()
+	return n.Store.PutBan(ctx, b, seen)
+}
+
+var _ bans.Store = (*embedded.Store)(nil)

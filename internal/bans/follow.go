@@ -1,0 +1,188 @@
+package bans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"oauth-server/internal/cowmap"
+	"oauth-server/internal/ratelimit"
+)
+
+// allEvery is how often all bans are read, on average: for what was stored and not seen, and to forget.
+const allEvery = 5 * time.Minute
+
+// settles is after how long no write from before the newest one appears any more: far longer than a write
+// takes.
+const settles = 10 * time.Second
+
+// Refresh stores the bans that are waiting, and reads what is newer than the last time. It also returns an error
+// if there was no room for a ban since then.
+func (b *Bans) Refresh(ctx context.Context) error {
+	return errors.Join(b.Flush(ctx), b.follow(ctx), b.checkRoom())
+}
+
+// checkRoom returns an error if there was no room for a ban since the last call.
+func (b *Bans) checkRoom() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refused == 0 {
+		return nil
+	}
+	b.refused = 0
+	return fmt.Errorf("there are %d bans; no one else is banned", Max)
+}
+
+// Run stores bans as they begin, until ctx ends. What cannot be stored, Refresh tries again.
+func (b *Bans) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-b.wake:
+			_ = b.Flush(ctx) // Refresh reports it
+		}
+	}
+}
+
+// Flush stores the bans that are waiting. Those that cannot be stored wait on.
+func (b *Bans) Flush(ctx context.Context) error {
+	for _, k := range b.toStore() {
+		if err := b.save(ctx, k); err != nil {
+			return fmt.Errorf("store a ban: %w", err)
+		}
+	}
+	return nil
+}
+
+// toStore returns the keys of the bans that are waiting.
+func (b *Bans) toStore() (keys []ratelimit.Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.enforced.load()
+	for key := range b.waiting {
+		if ban, ok := all.Get(key); ok {
+			keys = append(keys, ban.Key)
+		}
+	}
+	return keys
+}
+
+// save stores a ban that is waiting. If another one is stored meanwhile, by another instance or an operator,
+// that one is taken over.
+func (b *Bans) save(ctx context.Context, k ratelimit.Key) error {
+	ban := b.enforced.get(k)
+	if !b.isWaiting(k) {
+		return nil // another call has stored it
+	}
+	seen := ban.Version
+	ban.Version = nextVersion(&ban, b.o.Clock())
+	err := b.o.Store.PutBan(ctx, ban, seen)
+	if errors.Is(err, ErrChanged) {
+		var stored Ban
+		if stored, err = b.o.Store.Ban(ctx, k); err == nil {
+			b.adopt([]Ban{stored})
+			return nil
+		}
+		if errors.Is(err, ErrNotFound) { // it was forgotten
+			err = b.o.Store.PutBan(ctx, ban, 0)
+		}
+	}
+	if err == nil {
+		b.saved(ban)
+	}
+	return err
+}
+
+func (b *Bans) isWaiting(k ratelimit.Key) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, is := b.waiting[name(k)]
+	return is
+}
+
+// saved notes that a ban is stored.
+func (b *Bans) saved(ban Ban) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, is := b.waiting[name(ban.Key)]; !is {
+		return // a newer one was read meanwhile
+	}
+	delete(b.waiting, name(ban.Key))
+	b.enforced.edit(func(e *cowmap.Edit[Ban]) { e.Set(name(ban.Key), ban) })
+	b.o.Began(ban, ratelimit.Enforce)
+}
+
+// adopt takes over what is stored where it is newer, also in place of a ban that is waiting.
+func (b *Bans) adopt(list []Ban) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now, known := b.o.Clock(), b.enforced.load()
+	b.enforced.edit(func(e *cowmap.Edit[Ban]) {
+		for _, s := range list {
+			key := name(s.Key)
+			have, there := known.Get(key)
+			s.Level = min(max(s.Level, 0), maxLevel)
+			switch {
+			case there && s.Version <= have.Version:
+			case !there && (known.Len() >= Max || !now.Before(s.Expires())):
+			default:
+				if _, waits := b.waiting[key]; waits && s.Since.Equal(have.Since) && s.Until.Equal(have.Until) {
+					b.o.Began(s, ratelimit.Enforce) // stored by a write whose reply was lost
+				}
+				delete(b.waiting, key)
+				e.Set(key, s)
+			}
+		}
+	})
+}
+
+// follow reads what was stored since the last time, and now and then all.
+func (b *Bans) follow(ctx context.Context) error {
+	b.following.Lock()
+	defer b.following.Unlock()
+	asked, now := time.Now(), b.o.Clock()
+	since := Mark{b.mark, asked.Sub(b.markAt) > settles}
+	all := !now.Before(b.allAt)
+	if all {
+		since = Mark{}
+	}
+	list, next, err := b.o.Store.Bans(ctx, since)
+	if err != nil {
+		return fmt.Errorf("read bans: %w", err)
+	}
+	if next != b.mark {
+		b.mark, b.markAt = next, asked
+	}
+	if len(list) > 0 {
+		b.adopt(list)
+	}
+	if all {
+		b.forget(now)
+		b.allAt = now.Add(allEvery*4/5 + rand.N(allEvery*2/5)) //nolint:gosec // spreads the instances
+	}
+	return nil
+}
+
+// forget drops the bans that are over and forgotten.
+func (b *Bans) forget(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, t := range []*table{&b.enforced, &b.dryRun} {
+		var gone []string
+		for key, ban := range t.load().All() {
+			if _, waits := b.waiting[key]; !now.Before(ban.Expires()) && !waits {
+				gone = append(gone, key)
+			}
+		}
+		if len(gone) > 0 {
+			t.edit(func(e *cowmap.Edit[Ban]) {
+				for _, key := range gone {
+					e.Delete(key)
+				}
+			})
+		}
+	}
+}

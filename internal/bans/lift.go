@@ -1,0 +1,68 @@
+package bans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"oauth-server/internal/cowmap"
+	"oauth-server/internal/ratelimit"
+)
+
+// liftTries is how often a ban is lifted that is changed at the same time.
+const liftTries = 5
+
+// Find returns the ban of a key that an operator can lift, as it is stored: one that is in force, or with
+// forget one that is not forgotten. The error is or wraps ErrNotFound if there is none.
+func (b *Bans) Find(ctx context.Context, k ratelimit.Key, forget bool) (Ban, error) {
+	k = k.Bounded()
+	ban, err := b.o.Store.Ban(ctx, k)
+	if errors.Is(err, ErrNotFound) {
+		if waits := b.enforced.get(k); b.isWaiting(k) { // the store has not got it yet
+			ban, err = waits, nil
+		}
+	}
+	now := b.o.Clock()
+	if err == nil && !ban.Active(now) && (!forget || !now.Before(ban.Forget)) {
+		err = ErrNotFound
+	}
+	return ban, err
+}
+
+// Lift ends the ban of a key, on this instance at once and on the others within a second; forget: the next
+// ban is a first one. It returns the ban as it was and as it is. The error is or wraps ErrNotFound if there
+// is nothing to lift.
+func (b *Bans) Lift(ctx context.Context, k ratelimit.Key, forget bool) (before, after Ban, err error) {
+	k = k.Bounded()
+	for range liftTries {
+		if err = b.Flush(ctx); err != nil {
+			return before, after, err
+		}
+		if before, err = b.Find(ctx, k, forget); err != nil {
+			return before, after, err
+		}
+		now := b.o.Clock()
+		after = before.lifted(now, forget)
+		after.Version = nextVersion(&before, now)
+		if err = b.o.Store.PutBan(ctx, after, before.Version); err == nil {
+			b.adopt([]Ban{after})
+			return before, after, nil
+		}
+		if !errors.Is(err, ErrChanged) {
+			break
+		}
+	}
+	return before, after, fmt.Errorf("lift a ban: %w", err)
+}
+
+// LiftDryRun drops the ban of a key that this instance has in dry-run, and reports whether there was one.
+func (b *Bans) LiftDryRun(k ratelimit.Key) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := name(k.Bounded())
+	_, there := b.dryRun.load().Get(key)
+	if there {
+		b.dryRun.edit(func(e *cowmap.Edit[Ban]) { e.Delete(key) })
+	}
+	return there
+}

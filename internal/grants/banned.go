@@ -1,0 +1,50 @@
+package grants
+
+import (
+	"context"
+	"time"
+
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
+)
+
+// bannedFor is the reason of a ban, for the client.
+func bannedFor(x *issuance) string {
+	if x.auth.Username == "" {
+		return "This client is banned for a time, because it repeatedly exceeded its token rate limit"
+	}
+	return "This client and user are banned for a time, because they repeatedly exceeded their token rate limit"
+}
+
+// banLimit stands for a ban in the log, in the place of the name of a limit.
+const banLimit = "ban"
+
+// banned returns the decision on a request of who is banned, or would be in dry-run; false: it is not. Nothing
+// is counted then, except by a candidate.
+func (s *Service) banned(now time.Time, x *issuance, e *ratelimit.Effective) (ratelimit.Decision, bool) {
+	if s.opts.Bans == nil {
+		return ratelimit.Decision{}, false
+	}
+	return s.opts.Bans.Decide(now, x.quota(), e)
+}
+
+// bannedAlready denies a request of who is banned before its password is hashed, as deniedAlready does one
+// over its limit.
+func (s *Service) bannedAlready(ctx context.Context, now time.Time, policies *clientcfg.PolicySnapshot, x *issuance) error {
+	d, banned := s.banned(now, x, policies.For(x.client.ID))
+	if !banned || !d.Rejected() {
+		return nil
+	}
+	out := s.tryCandidate(ctx, now, policies, x)
+	out.Decision = d
+	_, err := s.decided(ctx, now, x, &out)
+	return err
+}
+
+// countDenial counts a request that a limit denied towards a ban. The password grant is left out, also in
+// dry-run: who is over the limit is denied before the password is verified, so that it may be anybody.
+func (s *Service) countDenial(now time.Time, x *issuance, e *ratelimit.Effective, d *ratelimit.Decision) {
+	if s.opts.Bans != nil && x.grant != clientcfg.Password && d.ThroughLimit() {
+		s.opts.Bans.Denied(now, x.quota(), e)
+	}
+}

@@ -1,0 +1,203 @@
+package ratelimit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"oauth-server/internal/fielderr"
+)
+
+// Bounds of a ban.
+const (
+	MaxDenials   = 1_000_000
+	MinBan       = time.Second
+	MaxBan       = MaxWindow
+	MaxForget    = 366 * 24 * time.Hour
+	MaxBanFactor = 1000
+)
+
+// banOff is what stands for a ban that there is not to be.
+const banOff = "off"
+
+// Ban keeps out a client, or a user of it, that goes on after it was denied.
+type Ban struct {
+	Denials int64         `json:"denials"` // so many denied requests
+	Within  time.Duration `json:"within"`  // in so long begin a ban; whole milliseconds
+	For     time.Duration `json:"for"`     // the length of the first ban
+	Factor  float64       `json:"factor"`  // each further one is longer by it
+	Max     time.Duration `json:"max"`     // the longest
+	Forget  time.Duration `json:"forget"`  // so long after the end of a ban, the next one is a first one
+	// Off is set if there is none, whatever the tier and the settings for all clients have.
+	Off bool `json:"-"`
+}
+
+// DefaultBan is a ban of 5 minutes after 20 denied requests in a minute, and each time twice as long, up to
+// a day. It is forgotten a day after its end.
+func DefaultBan() Ban {
+	const day = 24 * time.Hour
+	return Ban{Denials: 20, Within: time.Minute, For: 5 * time.Minute, Factor: 2, Max: day, Forget: day}
+}
+
+// SetDefaults sets b to [DefaultBan]. Package strict calls it before it sets the fields that a
+// document has.
+func (b *Ban) SetDefaults() { *b = DefaultBan() }
+
+// UnmarshalText reads off, which may be in the place of the fields.
+func (b *Ban) UnmarshalText(text []byte) error {
+	if string(text) != banOff {
+		return fmt.Errorf("%q is neither %q nor the fields of a ban", text, banOff)
+	}
+	*b = Ban{Off: true}
+	return nil
+}
+
+// Length returns how long a ban is that comes after so many others that are not forgotten.
+func (b *Ban) Length(before int) time.Duration {
+	// Compared as floating-point numbers: the product may be infinite.
+	if d := float64(b.For) * math.Pow(b.Factor, float64(before)); d < float64(b.Max) {
+		return time.Duration(d)
+	}
+	return b.Max
+}
+
+// Validate returns every problem of the ban as [fielderr.Errors], or nil.
+func (b *Ban) Validate() error { return b.validate().Err() }
+
+func (b *Ban) validate() (es fielderr.Errors) {
+	if b.Off {
+		return nil
+	}
+	if b.Denials < 1 || b.Denials > MaxDenials {
+		es.Add("denials", "%d is not between 1 and %d", b.Denials, MaxDenials)
+	}
+	switch {
+	case b.Within <= 0 || b.Within > MaxWindow:
+		es.Add("within", "%v is not above 0 and at most %v", b.Within, MaxWindow)
+	case b.Within%time.Millisecond != 0:
+		es.Add("within", "%v is not a whole number of milliseconds", b.Within)
+	}
+	if b.For < MinBan || b.For > MaxBan {
+		es.Add("for", "%v is not between %v and %v", b.For, MinBan, MaxBan)
+	}
+	if !(b.Factor >= 1 && b.Factor <= MaxBanFactor) { // also catches NaN
+		es.Add("factor", "%v is not between 1 and %d", b.Factor, MaxBanFactor)
+	}
+	switch {
+	case b.Max < MinBan || b.Max > MaxBan:
+		es.Add("max", "%v is not between %v and %v", b.Max, MinBan, MaxBan)
+	case b.Max < b.For:
+		es.Add("max", "%v is shorter than the first ban, which is for %v", b.Max, b.For)
+	}
+	if b.Forget < 0 || b.Forget > MaxForget {
+		es.Add("forget", "%v is not between 0 and %v", b.Forget, MaxForget)
+	}
+	return es
+}
+
+// jsonBan is a ban as JSON: its durations are texts such as "1m30s".
+type jsonBan struct {
+	Denials int64   `json:"denials"`
+	Within  string  `json:"within"`
+	For     string  `json:"for"`
+	Factor  float64 `json:"factor"`
+	Max     string  `json:"max"`
+	Forget  string  `json:"forget"`
+}
+
+func (b *Ban) json() jsonBan {
+	return jsonBan{b.Denials, FormatWindow(b.Within), FormatWindow(b.For), b.Factor, FormatWindow(b.Max), FormatWindow(b.Forget)}
+}
+
+// MarshalJSON writes the durations as [FormatWindow] does.
+func (b Ban) MarshalJSON() ([]byte, error) {
+	if b.Off {
+		return json.Marshal(banOff)
+	}
+	return json.Marshal(b.json())
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Absent fields are those of [DefaultBan].
+func (b *Ban) UnmarshalJSON(text []byte) error {
+	var word string
+	if json.Unmarshal(text, &word) == nil {
+		return b.UnmarshalText([]byte(word))
+	}
+	d := DefaultBan()
+	j := d.json()
+	if err := json.Unmarshal(text, &j); err != nil {
+		return fmt.Errorf("ban: %w", err)
+	}
+	d.Denials, d.Factor = j.Denials, j.Factor
+	var errs [4]error
+	for i, f := range []struct {
+		name, text string
+		into       *time.Duration
+	}{{"within", j.Within, &d.Within}, {"for", j.For, &d.For}, {"max", j.Max, &d.Max}, {"forget", j.Forget, &d.Forget}} {
+		if *f.into, errs[i] = time.ParseDuration(f.text); errs[i] != nil {
+			errs[i] = fmt.Errorf("ban: %s: %w", f.name, errs[i])
+		}
+	}
+	*b = d
+	return errors.Join(errs[:]...)
+}
+
+// BanRule is a [Ban] made ready for decisions.
+type BanRule struct {
+	Ban
+	// Counts is the limit that denied requests are counted under: a ban begins with the one that leaves
+	// nothing of it.
+	Counts *Effective
+}
+
+// banFrames is how many frames the count of denied requests has at most.
+const banFrames = 10
+
+// compileBan returns nil for nil.
+func compileBan(b *Ban) *BanRule {
+	switch {
+	case b == nil:
+		return nil
+	case b.Off:
+		return &BanRule{Ban: *b}
+	}
+	l := NewLimit("denials", b.Denials, b.Within)
+	l.OnOutage = Memory // a guess at what others have denied bans nobody
+	for l.Frames = banFrames; b.Within.Milliseconds()%int64(l.Frames) != 0; {
+		l.Frames--
+	}
+	ls := newLimits([]Limit{l})
+	return &BanRule{Ban: *b, Counts: &Effective{User: ls, Client: ls, Mode: Enforce, OverLimit: OverLimitDeny}}
+}
+
+// inForce returns the rule, or nil if it says that there is none.
+func (r *BanRule) inForce() *BanRule {
+	if r == nil || r.Off {
+		return nil
+	}
+	return r
+}
+
+// Bans returns the rule by which the client is banned, or would be in dry-run; nil if it never is.
+func (e *Effective) Bans() *BanRule {
+	if e.Trusted || e.Mode == Off {
+		return nil
+	}
+	return e.Ban
+}
+
+// ByBan returns the decision on a request of who is banned for so long.
+func ByBan(rest time.Duration, m Mode) Decision {
+	if m == DryRun {
+		return Decision{Outcome: WouldBan}
+	}
+	return Decision{Outcome: Banned, RetryAfter: rest}
+}
+
+// ThroughLimit reports whether the request was over a limit by what was counted, as opposed to a limit that
+// was decided by its OnOutage, and to there being no room to count it.
+func (d *Decision) ThroughLimit() bool {
+	return !d.Outage && (d.Outcome == Denied || d.Outcome == WouldDeny) && d.anyExceeded()
+}
