@@ -31,19 +31,19 @@ type reuse struct {
 type turns struct {
 	mu       sync.Mutex
 	numbered int64
-	under    map[*reuse]struct{} // way
+	underWay map[*reuse]struct{}
 }
 
 // begin notes a request.
 func (t *turns) begin(r *reuse) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.under == nil {
-		t.under = map[*reuse]struct{}{}
+	if t.underWay == nil {
+		t.underWay = map[*reuse]struct{}{}
 	}
 	t.numbered++
 	r.number, r.done = t.numbered, make(chan struct{})
-	t.under[r] = struct{}{}
+	t.underWay[r] = struct{}{}
 }
 
 // end lets those go on that wait for the token of a request, and returns the number of the last one that has
@@ -51,8 +51,8 @@ func (t *turns) begin(r *reuse) {
 func (t *turns) end(r *reuse) (last int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, is := t.under[r]; is {
-		delete(t.under, r)
+	if _, is := t.underWay[r]; is {
+		delete(t.underWay, r)
 		close(r.done)
 	}
 	return t.numbered
@@ -62,7 +62,7 @@ func (t *turns) end(r *reuse) (last int64) {
 func (t *turns) other(r *reuse, last int64) *reuse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for o := range t.under {
+	for o := range t.underWay {
 		if o.id == r.id && o.number <= last {
 			return o
 		}
