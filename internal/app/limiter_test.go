@@ -87,9 +87,14 @@ func TestDecisionsInAnOutageAreCounted(t *testing.T) {
 	} {
 		tm.decided(t.Context(), grants.Decided{ClientID: "shop", Grant: "client_credentials", Decision: d})
 	}
+	for _, d := range []ratelimit.Decision{{Outcome: ratelimit.Allowed}, {Outcome: ratelimit.Reused}} {
+		tm.decided(t.Context(), grants.Decided{ClientID: "batch", Grant: "client_credentials", Decision: d, Leased: 20 * time.Millisecond})
+	}
 	page := httptest.NewRecorder()
 	metrics.Handler(tm.registry).ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	for _, want := range []string{
+		`oauth_ratelimit_lease_wait_seconds_count{outcome="allowed"} 1`,
+		`oauth_ratelimit_lease_wait_seconds_count{outcome="denied"} 1`,
 		`oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="allowed"} 2`,
 		`oauth_ratelimit_decisions_total{client_id="shop",grant_type="client_credentials",outcome="denied"} 3`,
 		`oauth_ratelimit_outage_decisions_total{client_id="shop",outcome="allowed"} 1`,
