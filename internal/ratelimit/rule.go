@@ -43,8 +43,11 @@ func compile(limits []Limit) *Limits {
 	return ls
 }
 
-// All returns the limits, in the order of the policy.
+// All returns the limits, in the order of the policy; nil if there is no list.
 func (ls *Limits) All() []Limit {
+	if ls == nil {
+		return nil
+	}
 	out := make([]Limit, len(ls.rules))
 	for i := range ls.rules {
 		out[i] = ls.rules[i].Limit
