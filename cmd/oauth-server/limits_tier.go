@@ -99,7 +99,7 @@ func (l *limits) tierTable(t adminapi.TierView) error {
 		}
 		return "all clients"
 	}
-	return l.table(l.untilRow(t.Meta.Until,
+	return l.table(l.untilRow(t.Meta.Until, withTotal(t.Total, from(t.Total != nil),
 		[]string{"SETTING", "VALUE", "FROM"},
 		[]string{"mode", orNone(t.Mode), from(t.Mode != "")},
 		[]string{"user limits", showLimits(t.User), from(t.User != nil)},
@@ -108,7 +108,7 @@ func (l *limits) tierTable(t adminapi.TierView) error {
 		[]string{"hide headers", yesNo(t.HideHeaders), from(t.HideHeaders)},
 		[]string{"clients", strconv.Itoa(t.Clients), ""},
 		[]string{"note", t.Note, ""},
-	)...)
+	)...)...)
 }
 
 func orNone(text string) string {
@@ -148,7 +148,7 @@ func (l *limits) newTierSet() *cobra.Command {
 			patch["hide_headers"] = hide
 		}
 		if len(patch) == 0 && f.preset == "" {
-			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --preset, --mode, --over-limit, --hide-headers or --note")
+			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --total, --preset, --mode, --over-limit, --hide-headers or --note")
 		}
 		if err := l.addPreset(cmd.Context(), &f, patch); err != nil {
 			return err

@@ -73,7 +73,7 @@ func (r tierResource) absent() *problemError {
 
 func showTier(name string, t clientcfg.Tier) adminapi.Tier {
 	return adminapi.Tier{
-		Name: name, Mode: string(t.Mode), User: adminapi.ShowLimits(t.User), Client: adminapi.ShowLimits(t.Client),
+		Name: name, Mode: string(t.Mode), User: adminapi.ShowLimits(t.User), Client: adminapi.ShowLimits(t.Client), Total: adminapi.ShowLimits(t.Total),
 		OverLimit: string(t.OverLimit), HideHeaders: t.HideHeaders, Note: t.Note,
 	}
 }
@@ -84,6 +84,7 @@ func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 		Mode        *ratelimit.Mode      `json:"mode"`
 		User        []ratelimit.Limit    `json:"user"`
 		Client      []ratelimit.Limit    `json:"client"`
+		Total       []ratelimit.Limit    `json:"total"`
 		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
 		HideHeaders bool                 `json:"hide_headers"`
 		Note        string               `json:"note"`
@@ -91,7 +92,7 @@ func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 		Meta        strict.Skip          `json:"meta"`
 	}
 	errs := v.Decode(&in, nil)
-	t = clientcfg.Tier{User: in.User, Client: in.Client, HideHeaders: in.HideHeaders, Note: in.Note}
+	t = clientcfg.Tier{User: in.User, Client: in.Client, Total: in.Total, HideHeaders: in.HideHeaders, Note: in.Note}
 	if in.Mode != nil {
 		t.Mode = *in.Mode
 	}
@@ -104,7 +105,7 @@ func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 	errs.AddUnreported(checkTierName("name", name))
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
-	errs.AddUnreported(checkLists(t.User, t.Client))
+	errs.AddUnreported(checkLists(t.User, t.Client, t.Total))
 	errs.AddUnreported(checkOverLimit(in.OverLimit))
 	errs.AddUnreported(fielderr.Of(t.Policy().Validate()))
 	return t, errs.Err()

@@ -66,7 +66,8 @@ type Settings struct {
 type Default struct {
 	User        []Limit `json:"user"`
 	Client      []Limit `json:"client"`
-	OverLimit   string  `json:"over_limit"` // deny or reuse: of client_credentials
+	Total       []Limit `json:"total,omitempty"` // of each client over all its users
+	OverLimit   string  `json:"over_limit"`      // deny or reuse: of client_credentials
 	HideHeaders bool    `json:"hide_headers"`
 }
 
@@ -92,6 +93,7 @@ type Policy struct {
 	Mode        string  `json:"mode,omitempty"`
 	User        []Limit `json:"user,omitempty"`
 	Client      []Limit `json:"client,omitempty"`
+	Total       []Limit `json:"total,omitempty"`
 	OverLimit   string  `json:"over_limit,omitempty"`
 	HideHeaders bool    `json:"hide_headers"`
 	Note        string  `json:"note,omitempty"`
@@ -114,6 +116,7 @@ type Effective struct {
 	Trusted     bool    `json:"trusted"`
 	User        []Limit `json:"user"`
 	Client      []Limit `json:"client"`
+	Total       []Limit `json:"total,omitempty"`
 	OverLimit   string  `json:"over_limit"`
 	HideHeaders bool    `json:"hide_headers"`
 	Tier        string  `json:"tier,omitempty"`      // of the client
@@ -123,7 +126,7 @@ type Effective struct {
 // ShowEffective returns e as the API shows it.
 func ShowEffective(e *ratelimit.Effective) Effective {
 	return Effective{
-		Mode: string(e.Mode), Trusted: e.Trusted, User: ShowLimits(e.User.All()), Client: ShowLimits(e.Client.All()),
+		Mode: string(e.Mode), Trusted: e.Trusted, User: ShowLimits(e.User.All()), Client: ShowLimits(e.Client.All()), Total: ShowLimits(e.Total.All()),
 		OverLimit: string(e.OverLimit), HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
 	}
 }
@@ -133,6 +136,7 @@ type Candidate struct {
 	ClientID string  `json:"client_id"`
 	User     []Limit `json:"user,omitempty"`
 	Client   []Limit `json:"client,omitempty"`
+	Total    []Limit `json:"total,omitempty"`
 	Note     string  `json:"note,omitempty"`
 }
 

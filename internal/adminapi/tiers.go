@@ -9,6 +9,7 @@ type Tier struct {
 	Mode        string  `json:"mode,omitempty"`
 	User        []Limit `json:"user,omitempty"`
 	Client      []Limit `json:"client,omitempty"`
+	Total       []Limit `json:"total,omitempty"`
 	OverLimit   string  `json:"over_limit,omitempty"`
 	HideHeaders bool    `json:"hide_headers"`
 	Note        string  `json:"note,omitempty"`

@@ -47,6 +47,7 @@ type SettingsOverride struct {
 	CanaryPercent *float64             `json:"canary_percent,omitempty"`
 	User          []ratelimit.Limit    `json:"user,omitempty"`
 	Client        []ratelimit.Limit    `json:"client,omitempty"`
+	Total         []ratelimit.Limit    `json:"total,omitempty"`
 	OverLimit     *ratelimit.OverLimit `json:"over_limit,omitempty"`
 	HideHeaders   *bool                `json:"hide_headers,omitempty"`
 	Note          string               `json:"note,omitempty"`
@@ -66,6 +67,7 @@ type ClientPolicy struct {
 type Candidate struct {
 	User    []ratelimit.Limit `json:"user,omitempty"`
 	Client  []ratelimit.Limit `json:"client,omitempty"`
+	Total   []ratelimit.Limit `json:"total,omitempty"`
 	Note    string            `json:"note,omitempty"`
 	Since   time.Time         `json:"since"`
 	Changed int64             `json:"changed,omitempty"` // as above
@@ -119,6 +121,9 @@ func (o *SettingsOverride) Over(base ratelimit.Settings) ratelimit.Settings {
 	if o.Client != nil {
 		out.Default.Client = o.Client
 	}
+	if o.Total != nil {
+		out.Default.Total = o.Total
+	}
 	if o.OverLimit != nil {
 		out.Default.OverLimit = *o.OverLimit
 	}
@@ -139,6 +144,7 @@ func (o *SettingsOverride) Names() (names []string) {
 		{"canary_percent", o.CanaryPercent != nil},
 		{"default.user", o.User != nil},
 		{"default.client", o.Client != nil},
+		{"default.total", o.Total != nil},
 		{"default.over_limit", o.OverLimit != nil},
 		{"default.hide_headers", o.HideHeaders != nil},
 	} {
@@ -154,7 +160,7 @@ func (o *SettingsOverride) Names() (names []string) {
 func (c *Candidate) trial(live ratelimit.Settings) ratelimit.Settings {
 	out := ratelimit.Settings{
 		Mode: ratelimit.DryRun, CanaryPercent: 100,
-		Default: ratelimit.Policy{User: live.Default.User, Client: live.Default.Client},
+		Default: ratelimit.Policy{User: live.Default.User, Client: live.Default.Client, Total: c.Total},
 	}
 	if len(c.User) > 0 {
 		out.Default.User = c.User

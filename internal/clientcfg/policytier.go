@@ -28,6 +28,7 @@ const (
 type Tier struct {
 	User        []ratelimit.Limit   `json:"user,omitempty"`
 	Client      []ratelimit.Limit   `json:"client,omitempty"`
+	Total       []ratelimit.Limit   `json:"total,omitempty"`
 	Mode        ratelimit.Mode      `json:"mode,omitempty"`
 	OverLimit   ratelimit.OverLimit `json:"over_limit,omitempty"`
 	HideHeaders bool                `json:"hide_headers,omitempty"`
@@ -37,7 +38,7 @@ type Tier struct {
 
 // Policy is the tier as a policy.
 func (t *Tier) Policy() *ratelimit.Policy {
-	return &ratelimit.Policy{User: t.User, Client: t.Client, Mode: t.Mode, OverLimit: t.OverLimit, HideHeaders: t.HideHeaders}
+	return &ratelimit.Policy{User: t.User, Client: t.Client, Total: t.Total, Mode: t.Mode, OverLimit: t.OverLimit, HideHeaders: t.HideHeaders}
 }
 
 // Override is limits for one user of one client, in place of the client's list for its users.

@@ -71,7 +71,7 @@ func (s *Service) decided(ctx context.Context, now time.Time, policies *clientcf
 	if d.Rejected() {
 		return RateLimit{}, &LimitedError{
 			RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, RateLimit: fields,
-			Limit: bindingName(d), QuotaExceeded: d.Exceeded(), Violated: d.Violated(), reason: overQuota(x),
+			Limit: bindingName(d), QuotaExceeded: d.Exceeded(), Violated: d.Violated(), reason: overQuota(x, d),
 		}
 	}
 	return fields, nil
@@ -93,7 +93,10 @@ func bindingName(d *ratelimit.Decision) string {
 	return st.Limit.Name
 }
 
-func overQuota(x *issuance) string {
+func overQuota(x *issuance, d *ratelimit.Decision) string {
+	if d.OverTotal() {
+		return "Token rate limit exceeded for this client and all its users together"
+	}
 	if x.auth.Username == "" {
 		return "Token rate limit exceeded for this client"
 	}
@@ -101,14 +104,18 @@ func overQuota(x *issuance) string {
 }
 
 // tryCandidate counts the request against limits that are tried out, if there are any for its key,
-// whether or not the limits in force admitted it. It never denies a request. A user with an override is not
-// concerned: it stays whatever the limits of all others become.
+// whether or not the limits in force admitted it. It never denies a request. Limits of users do not
+// concern one with an override, which stays whatever the limits of all others become.
 func (s *Service) tryCandidate(now time.Time, policies *clientcfg.PolicySnapshot, x *issuance, out *Decided) {
 	trial, ok := policies.Trial(x.client.ID)
-	if !ok || out.Decision.Overridden || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
+	if !ok {
 		return
 	}
-	d := s.opts.Counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: x.auth.Username}, trial.Effective, 1)
+	key, effective, concerned := trial.Of(x.auth.Username, out.Decision.Overridden)
+	if !concerned {
+		return
+	}
+	d := s.opts.Counters.Take(now, key, effective, 1)
 	over := d.Outcome == ratelimit.WouldDeny
 	reuses := s.candidateReuses(x, policies.For(x.client.ID), &trial, over)
 	out.CandidateAsked, out.CandidateDenies, out.CandidateReuses, out.CandidateSince = true, over && !reuses, reuses, trial.Since

@@ -252,3 +252,19 @@ func (p *Policy) compareTotal(field string, list []Limit) (es fielderr.Errors) {
 	}
 	return es
 }
+
+// WithoutTotal returns e without its total.
+func (e *Effective) WithoutTotal() *Effective {
+	if e.Total == nil {
+		return e
+	}
+	own := *e
+	own.Total = nil
+	return &own
+}
+
+// OnlyTotal returns what counts requests under [Key.Total] against the total of e, and against nothing else.
+// There must be a total.
+func (e *Effective) OnlyTotal() *Effective {
+	return &Effective{User: e.Total, Client: e.Total, Mode: e.Mode, HideHeaders: e.HideHeaders, OverLimit: e.OverLimit}
+}
