@@ -204,8 +204,10 @@ func (l *limits) newReset() *cobra.Command {
 	cmd.Flags().StringVar(&user, "user", "", "forget the counts of this user of the client only")
 	cmd.Flags().BoolVar(&total, "total", false, "forget the counts of the client's total only")
 	cmd.Flags().StringVar(&reason, "reason", "", "reason for the change, kept in the audit trail")
-	cmd.MarkFlagsMutuallyExclusive("user", "total")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if total && cmd.Flags().Changed("user") {
+			return usagef("limits reset: --user and --total contradict each other")
+		}
 		api, err := l.connect()
 		if err != nil {
 			return err
