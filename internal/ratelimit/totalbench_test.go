@@ -22,11 +22,22 @@ func withTotal(tb testing.TB, user Limit, total ...Limit) *Effective {
 	return p.For("client")
 }
 
-// BenchmarkTakeTotal is one decision with a total and one without, while a million keys are in memory.
+// settledTotal returns counters that share what they count, a key that is in memory with its total, and what
+// applies to it without and with the total.
+func settledTotal(b *testing.B) (c *Counters, k Key, without, with *Effective) {
+	b.Helper()
+	user := NewLimit("per-minute", MaxRequests, time.Minute)
+	c, k = NewCounters(0), Key{"client-711", "user-4711"}
+	without, with = withTotal(b, user), withTotal(b, user, NewLimit("total", MaxRequests, time.Minute))
+	attach(c)
+	c.Take(at(epoch+30_000), k, with, 1)
+	settle(c, at(epoch+30_000))
+	return c, k, without, with
+}
+
+// BenchmarkTakeTotal is one decision without a total and one with it.
 func BenchmarkTakeTotal(b *testing.B) {
-	c, keys, without := crowded(b)
-	now := at(epoch + 30_000)
-	with := withTotal(b, NewLimit("per-minute", MaxRequests, time.Minute), NewLimit("total", MaxRequests, time.Minute))
+	c, k, without, with := settledTotal(b)
 	for _, e := range []struct {
 		name string
 		*Effective
@@ -34,7 +45,7 @@ func BenchmarkTakeTotal(b *testing.B) {
 		b.Run(e.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Take(now, keys[4711], e.Effective, 1)
+				c.Take(at(epoch+30_000), k, e.Effective, 1)
 			}
 		})
 	}
@@ -43,9 +54,8 @@ func BenchmarkTakeTotal(b *testing.B) {
 // BenchmarkTakeTotalCores is the throughput of one core and of two: of users of one client, which has
 // a total or not, and of one hot key.
 func BenchmarkTakeTotalCores(b *testing.B) {
-	c, _, without := crowded(b)
+	c, _, without, with := settledTotal(b)
 	now := at(epoch + 30_000)
-	with := withTotal(b, NewLimit("per-minute", MaxRequests, time.Minute), NewLimit("total", MaxRequests, time.Minute))
 	var keys [2][100]Key
 	for i := range keys {
 		for j := range keys[i] {
