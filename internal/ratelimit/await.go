@@ -93,7 +93,7 @@ func (c *Counters) outcome(ctx context.Context, s *shard, w *waiter, ls *Limits)
 				c.queue.wake()
 			}
 			if w.total != nil {
-				w.total.giveBack(w.at, w.at, w.n)
+				w.total.giveBack(w.at, w.n)
 			}
 		}
 		w.d.Outcome = Denied

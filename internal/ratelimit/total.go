@@ -192,14 +192,14 @@ func (mine *side) decideAgain(of *totalOf, ms, n int64, d *Decision) (room bool)
 	return room
 }
 
-// giveBack takes back n requests of a total that were counted at the time at. It reports whether
-// their frames were still there.
-func (of *totalOf) giveBack(ms, at, n int64) (done bool) {
+// giveBack takes back n requests of a total that were counted at the time at.
+func (of *totalOf) giveBack(at, n int64) {
 	t := of.shard
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first := t.findUnder(of.hash, of.ls)
-	return first != 0 && t.refund(&of.c.queue, first, of.ls, ms, at, n)
+	if first := t.findUnder(of.hash, of.ls); first != 0 {
+		t.refund(&of.c.queue, first, of.ls, at, at, n)
+	}
 }
 
 // deniesWith is what [Counters.Denies] does for a client with a total, under the lock of the key. The key
