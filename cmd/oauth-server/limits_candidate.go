@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -48,7 +49,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 			return err
 		}
 		if len(doc) == 0 && f.preset == "" {
-			return usagef("limits candidate set: nothing to try: give --limit, --user, --client or --preset")
+			return usagef("limits candidate set: nothing to try: give --limit, --user, --client, --total or --preset")
 		}
 		if err := l.addPreset(cmd.Context(), &f, doc); err != nil {
 			return err
@@ -87,6 +88,9 @@ func (l *limits) candidateTable(c adminapi.CandidateView) error {
 		{"user limits", showLimits(c.User)},
 		{"client limits", showLimits(c.Client)},
 		{"note", c.Note},
+	}
+	if len(c.Total) > 0 {
+		rows = slices.Insert(rows, 3, []string{"total limits", showLimits(c.Total)})
 	}
 	rows = append(l.untilRow(c.Meta.Until, rows...), [][]string{
 		{"", ""},

@@ -13,6 +13,7 @@ import (
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
+	"oauth-server/internal/ratelimit"
 )
 
 func (l *limits) newList() *cobra.Command {
@@ -152,7 +153,10 @@ func (l *limits) unregistered(ctx context.Context, by *listOrder) ([]adminapi.Un
 
 func (l *limits) counterRow(k adminapi.Counter) []string {
 	user, free, client := "(the client itself)", "now", k.ClientID
-	if k.Username != nil {
+	switch {
+	case k.Total:
+		user = "(all users)"
+	case k.Username != nil:
 		user = *k.Username
 	}
 	if k.FreeAt != nil {
@@ -191,20 +195,29 @@ func (l *limits) countersTable(page adminapi.Counters) error {
 
 func (l *limits) newReset() *cobra.Command {
 	var user, reason string
+	var total bool
 	cmd := &cobra.Command{
 		Use: "reset CLIENT", Short: "Forget the counts of a client, on all instances", Args: takes("CLIENT"),
 		Example:           "  oauth-server limits reset shop --user ada@example.com",
 		ValidArgsFunction: l.completeClient,
 	}
 	cmd.Flags().StringVar(&user, "user", "", "forget the counts of this user of the client only")
+	cmd.Flags().BoolVar(&total, "total", false, "forget the counts of the client's total only")
 	cmd.Flags().StringVar(&reason, "reason", "", "reason for the change, kept in the audit trail")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if total && cmd.Flags().Changed("user") {
+			return usagef("limits reset: --user and --total contradict each other")
+		}
 		api, err := l.connect()
 		if err != nil {
 			return err
 		}
 		path, about := countersPath(args[0]), args[0]
-		if cmd.Flags().Changed("user") {
+		switch {
+		case total:
+			path += "?username=" + url.QueryEscape(ratelimit.TotalUser)
+			about = args[0] + "'s total"
+		case cmd.Flags().Changed("user"):
 			path += "?username=" + url.QueryEscape(user)
 			about = user + " at " + args[0]
 		}

@@ -18,9 +18,9 @@ import (
 
 // limitFlags are the flags that take limits.
 type limitFlags struct {
-	both, user, client []string
-	requests, window   string
-	preset             string
+	both, user, client, total []string
+	requests, window          string
+	preset                    string
 }
 
 func (l *limits) register(cmd *cobra.Command, f *limitFlags) {
@@ -29,6 +29,7 @@ func (l *limits) register(cmd *cobra.Command, f *limitFlags) {
 	cmd.Flags().StringVar(&f.window, "window", "", "with --requests: the same as one --limit")
 	cmd.Flags().StringArrayVar(&f.user, "user", nil, "limit for each user of the client; may be repeated")
 	cmd.Flags().StringArrayVar(&f.client, "client", nil, "limit for the client itself (client_credentials); may be repeated")
+	cmd.Flags().StringArrayVar(&f.total, "total", nil, "limit for the client over all its users and grants, beside the others; may be repeated")
 	cmd.Flags().StringVar(&f.preset, "preset", "", "in place of these: the limits that a provider publishes (limits presets)")
 	_ = cmd.RegisterFlagCompletionFunc("preset", l.completePreset) // fails for a flag that is not there
 }
@@ -57,7 +58,7 @@ func overLimitInto(cmd *cobra.Command, doc map[string]any) error {
 
 // limitSyntax describes the values of [limitFlags].
 const limitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with options after commas:
-  name=NAME                        unique in its list (default per-minute and so on)
+  name=NAME                        unique in its list (default per-minute and so on, of a total total-per-minute)
   frames=N                         frames of a window (default 1)
   algorithm=sliding|weighted|fixed how the window is estimated (default sliding)
   soft=SHARE                       share of the limit from which on the client is warned (default 0.8)
@@ -71,7 +72,7 @@ nothing that is set.`
 // presetLists is what becomes of the lists that a preset does not have, where a change is of single fields.
 const presetLists = " A list that\nit has not stays as it is."
 
-// parse sets the fields user and client of doc by all flags but --preset. The error has all that is wrong with
+// parse sets the fields user, client and total of doc by all flags but --preset. The error has all that is wrong with
 // them.
 func (f *limitFlags) parse(doc map[string]any) error {
 	const pair = "--requests/--window"
@@ -101,6 +102,10 @@ func (f *limitFlags) parse(doc map[string]any) error {
 		if list = append(list, both...); len(list) > 0 {
 			doc[own.field] = list
 		}
+	}
+	total, wrong := parseLimits("total", f.total)
+	if errs = append(errs, wrong...); len(total) > 0 {
+		doc["total"] = total
 	}
 	if f.preset != "" && (common != "" || len(doc) > 0) {
 		errs.Add("", "--preset contradicts the limits of other flags: leave one out")
@@ -148,14 +153,14 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 		}
 		return "configuration file"
 	}
-	rows := [][]string{
+	rows := withTotal(s.Default.Total, from("default.total"), [][]string{
 		{"SETTING", "VALUE", "FROM"},
 		{"mode", s.Mode, from("mode")},
 		{"canary", fmt.Sprintf("%v%%", s.CanaryPercent), from("canary_percent")},
 		{"user limits", showLimits(s.Default.User), from("default.user")},
 		{"client limits", showLimits(s.Default.Client), from("default.client")},
 		{"over limit", orNone(s.Default.OverLimit), from("default.over_limit")},
-	}
+	}...)
 	rows = append(append(rows, waitRow(s.Default.Waits, from("default.max_wait"))...),
 		[]string{"ban", showBan(s.Default.Ban), from("default.ban")},
 		[]string{"hide headers", yesNo(s.Default.HideHeaders), from("default.hide_headers")},
@@ -198,10 +203,10 @@ func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
 		{"user limits", showLimits(p.Effective.User), from(p.User != nil, tier.User != nil)},
 		{"client limits", showLimits(p.Effective.Client), from(p.Client != nil, tier.Client != nil)},
 		{"over limit", orNone(p.Effective.OverLimit), from(p.OverLimit != "", tier.OverLimit != "")},
-		{"ban", showBan(p.Effective.Ban), from(p.Ban != nil, tier.Ban != nil)},
-		{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)},
 	}
+	rows = withTotal(p.Effective.Total, from(p.Total != nil, tier.Total != nil), rows...)
 	rows = append(append(rows, waitRow(p.Effective.Waits, from(p.MaxWait != "", tier.MaxWait != ""))...),
+		[]string{"ban", showBan(p.Effective.Ban), from(p.Ban != nil, tier.Ban != nil)},
 		[]string{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)})
 	rows = append(append(rows, users...), []string{"note", p.Note, ""})
 	return l.table(l.untilRow(p.Meta.Until, rows...)...)
@@ -236,6 +241,7 @@ on, until "limits unset CLIENT".
   oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
   oauth-server limits set shop --user 10/60s,on_outage=deny
   oauth-server limits set payments --client 10/10m,strict
+  oauth-server limits set shop --total 1000/60s
   oauth-server limits set batch --over-limit reuse
   oauth-server limits set shop --max-wait 2s --max-waiting 20
   oauth-server limits set shop --ban denials=20,within=60s,for=5m,factor=2,max=24h
@@ -283,7 +289,7 @@ func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) 
 	case cmd.Flags().Changed(forUser):
 		return f.checkOverride(cmd, args, nothing)
 	case nothing:
-		return usagef("limits set: nothing to set: give --limit, --user, --client, --preset, --tier, --over-limit, --max-wait, --ban, --hide-headers or --note")
+		return usagef("limits set: nothing to set: give --limit, --user, --client, --total, --preset, --tier, --over-limit, --max-wait, --ban, --hide-headers or --note")
 	case len(f.labels) > 0:
 		return checkLabelled(cmd, args, f.labels)
 	case len(args) == 0 && cmd.Flags().Changed("tier"):
@@ -312,7 +318,7 @@ func (l *limits) setFields(cmd *cobra.Command, args []string, of *policyFlags, d
 }
 
 // unsettable are the values of --field.
-var unsettable = []string{"user", "client", "tier", "mode", "trusted", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, "hide-headers", "note"}
+var unsettable = []string{"user", "client", "total", "tier", "mode", "trusted", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, "hide-headers", "note"}
 
 func (l *limits) newUnset() *cobra.Command {
 	var fields []string

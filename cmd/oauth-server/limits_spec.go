@@ -107,6 +107,9 @@ func nameOfWindow(d time.Duration, text string) string {
 func parseLimits(flag string, specs []string) (out []adminapi.Limit, errs fielderr.Errors) {
 	for i, spec := range specs {
 		l, wrong := parseLimit(spec)
+		if flag == "total" && !strings.Contains(spec, ",name=") {
+			l.Name = "total-" + l.Name // clients see it beside those of the other lists
+		}
 		out, errs = append(out, l), append(errs, wrong.Under(fmt.Sprintf("--%s[%d]", flag, i))...)
 	}
 	return out, errs

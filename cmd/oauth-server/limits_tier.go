@@ -99,13 +99,13 @@ func (l *limits) tierTable(t adminapi.TierView) error {
 		}
 		return "all clients"
 	}
-	rows := [][]string{
+	rows := withTotal(t.Total, from(t.Total != nil), [][]string{
 		{"SETTING", "VALUE", "FROM"},
 		{"mode", orNone(t.Mode), from(t.Mode != "")},
 		{"user limits", showLimits(t.User), from(t.User != nil)},
 		{"client limits", showLimits(t.Client), from(t.Client != nil)},
 		{"over limit", orNone(t.OverLimit), from(t.OverLimit != "")},
-	}
+	}...)
 	rows = append(append(rows, waitRow(t.Waits, "tier")...),
 		[]string{"ban", showBan(t.Ban), from(t.Ban != nil)},
 		[]string{"hide headers", yesNo(t.HideHeaders), from(t.HideHeaders)},
@@ -153,7 +153,7 @@ func (l *limits) newTierSet() *cobra.Command {
 			patch["hide_headers"] = hide
 		}
 		if len(patch) == 0 && f.preset == "" {
-			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --preset, --mode, --over-limit, --max-wait, --ban, --hide-headers or --note")
+			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --total, --preset, --mode, --over-limit, --max-wait, --ban, --hide-headers or --note")
 		}
 		if err := l.addPreset(cmd.Context(), &f, patch); err != nil {
 			return err

@@ -23,7 +23,7 @@ func showUsage(u ratelimit.Usage, now time.Time) adminapi.Counter {
 		d.LastSeen = new(u.LastSeen.UTC())
 	}
 	d.ClientID, d.Candidate = clientcfg.CandidateOf(u.Key.ClientID)
-	if u.Key.Username != "" {
+	if d.Total = u.Key.Username == ratelimit.TotalUser; !d.Total && u.Key.Username != "" {
 		d.Username = &u.Key.Username
 	}
 	if u.FreeIn > 0 {
@@ -147,7 +147,7 @@ func order(b bool) int {
 func nearest(all []adminapi.Counter, limit int) []adminapi.Counter {
 	same := func(a, b adminapi.Counter) int {
 		return cmp.Or(strings.Compare(a.ClientID, b.ClientID), strings.Compare(userOf(a), userOf(b)),
-			strings.Compare(a.Limit.Name, b.Limit.Name), cmp.Compare(order(a.Candidate), order(b.Candidate)))
+			strings.Compare(a.Limit.Name, b.Limit.Name), cmp.Compare(order(a.Candidate), order(b.Candidate)), cmp.Compare(order(a.Total), order(b.Total)))
 	}
 	slices.SortFunc(all, func(a, b adminapi.Counter) int { return cmp.Or(same(a, b), cmp.Compare(b.Estimate, a.Estimate)) })
 	all = slices.CompactFunc(all, func(a, b adminapi.Counter) bool { return same(a, b) == 0 })

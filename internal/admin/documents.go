@@ -24,7 +24,7 @@ func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 	return adminapi.Settings{
 		Mode: string(mode), CanaryPercent: s.CanaryPercent, Note: p.Set().Settings.Note,
 		Default: adminapi.Default{
-			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client),
+			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client), Total: adminapi.ShowLimits(s.Default.Total),
 			OverLimit: string(cmp.Or(s.Default.OverLimit, ratelimit.OverLimitDeny)), Ban: s.Default.Ban, HideHeaders: s.Default.HideHeaders,
 			Waits: adminapi.ShowWaits(s.Default.MaxWait, s.Default.MaxWaiting),
 		},
@@ -39,6 +39,7 @@ type settingsInput struct {
 	Default       struct {
 		User        []ratelimit.Limit    `json:"user,omitempty"`
 		Client      []ratelimit.Limit    `json:"client,omitempty"`
+		Total       []ratelimit.Limit    `json:"total,omitempty"`
 		OverLimit   *ratelimit.OverLimit `json:"over_limit,omitempty"`
 		MaxWait     *ratelimit.MaxWait   `json:"max_wait,omitempty"`
 		MaxWaiting  *int                 `json:"max_waiting,omitempty"`
@@ -53,7 +54,7 @@ type settingsInput struct {
 func setByOperators(o clientcfg.SettingsOverride) (in settingsInput) {
 	in.Mode, in.CanaryPercent, in.Note = o.Mode, o.CanaryPercent, o.Note
 	in.Default.User, in.Default.Client, in.Default.HideHeaders = o.User, o.Client, o.HideHeaders
-	in.Default.OverLimit, in.Default.MaxWait, in.Default.MaxWaiting, in.Default.Ban = o.OverLimit, o.MaxWait, o.MaxWaiting, o.Ban
+	in.Default.Total, in.Default.OverLimit, in.Default.MaxWait, in.Default.MaxWaiting, in.Default.Ban = o.Total, o.OverLimit, o.MaxWait, o.MaxWaiting, o.Ban
 	return in
 }
 
@@ -62,13 +63,13 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 	errs := v.Decode(&in, nil)
 	o := clientcfg.SettingsOverride{
 		Mode: in.Mode, CanaryPercent: in.CanaryPercent, Note: in.Note,
-		User: in.Default.User, Client: in.Default.Client, OverLimit: in.Default.OverLimit, Ban: in.Default.Ban, HideHeaders: in.Default.HideHeaders,
+		User: in.Default.User, Client: in.Default.Client, Total: in.Default.Total, OverLimit: in.Default.OverLimit, Ban: in.Default.Ban, HideHeaders: in.Default.HideHeaders,
 		MaxWait: in.Default.MaxWait, MaxWaiting: in.Default.MaxWaiting,
 	}
 	judged := o.Over(ratelimit.DefaultSettings())
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
-	errs.AddUnreported(checkLists(o.User, o.Client).Under("default"))
+	errs.AddUnreported(checkLists(o.User, o.Client, o.Total).Under("default"))
 	errs.AddUnreported(checkOverLimit(o.OverLimit).Under("default"))
 	errs.AddUnreported(checkWaiting(o.MaxWait, o.MaxWaiting).Under("default"))
 	errs.AddUnreported(fielderr.Of(judged.Validate()))
@@ -78,7 +79,8 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 func showPolicy(clientID string, p clientcfg.ClientPolicy) adminapi.Policy {
 	return adminapi.Policy{
 		ClientID: clientID, Trusted: p.Trusted, Tier: p.Tier, Mode: string(p.Mode),
-		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), OverLimit: string(p.OverLimit), Ban: p.Ban, HideHeaders: p.HideHeaders, Note: p.Note,
+		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), Total: adminapi.ShowLimits(p.Total),
+		OverLimit: string(p.OverLimit), Ban: p.Ban, HideHeaders: p.HideHeaders, Note: p.Note,
 		Waits: adminapi.ShowWaits(p.MaxWait, p.MaxWaiting),
 	}
 }
@@ -91,6 +93,7 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 		Mode        *ratelimit.Mode      `json:"mode"`
 		User        []ratelimit.Limit    `json:"user"`
 		Client      []ratelimit.Limit    `json:"client"`
+		Total       []ratelimit.Limit    `json:"total"`
 		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
 		MaxWait     *ratelimit.MaxWait   `json:"max_wait"`
 		MaxWaiting  *int                 `json:"max_waiting"`
@@ -102,7 +105,7 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 	}
 	errs := v.Decode(&in, nil)
 	p.Policy = ratelimit.Policy{
-		User: in.User, Client: in.Client, Trusted: in.Trusted, Ban: in.Ban, HideHeaders: in.HideHeaders, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
+		User: in.User, Client: in.Client, Total: in.Total, Trusted: in.Trusted, Ban: in.Ban, HideHeaders: in.HideHeaders, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
 	}
 	if p.Note = in.Note; in.Mode != nil {
 		p.Mode = *in.Mode
@@ -117,14 +120,14 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 	errs.AddUnreported(checkClientID(in.ClientID, clientID))
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
-	errs.AddUnreported(checkLists(p.User, p.Client))
+	errs.AddUnreported(checkLists(p.User, p.Client, p.Total))
 	errs.AddUnreported(checkOverLimit(in.OverLimit))
 	errs.AddUnreported(fielderr.Of(p.Validate()))
 	return p, errs.Err()
 }
 
 func showCandidate(name string, c clientcfg.Candidate) adminapi.Candidate {
-	return adminapi.Candidate{ClientID: name, User: adminapi.ShowLimits(c.User), Client: adminapi.ShowLimits(c.Client), Note: c.Note}
+	return adminapi.Candidate{ClientID: name, User: adminapi.ShowLimits(c.User), Client: adminapi.ShowLimits(c.Client), Total: adminapi.ShowLimits(c.Total), Note: c.Note}
 }
 
 func readCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err error) {
@@ -132,6 +135,7 @@ func readCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err err
 		ClientID *string           `json:"client_id"`
 		User     []ratelimit.Limit `json:"user"`
 		Client   []ratelimit.Limit `json:"client"`
+		Total    []ratelimit.Limit `json:"total"`
 		Note     string            `json:"note"`
 		Since    strict.Skip       `json:"since"`
 		Activity strict.Skip       `json:"activity"`
@@ -140,13 +144,13 @@ func readCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err err
 	errs := v.Decode(&in, nil)
 	errs.AddUnreported(checkClientID(in.ClientID, name))
 	errs.AddUnreported(checkNote(in.Note))
-	errs.AddUnreported(checkLists(in.User, in.Client))
-	if len(errs) == 0 && in.User == nil && in.Client == nil {
-		errs.Add("user", "a candidate needs limits under user, client or both")
+	errs.AddUnreported(checkLists(in.User, in.Client, in.Total))
+	if len(errs) == 0 && in.User == nil && in.Client == nil && in.Total == nil {
+		errs.Add("user", "a candidate needs limits under user, client or total")
 	}
-	policy := ratelimit.Policy{User: in.User, Client: in.Client}
+	policy := ratelimit.Policy{User: in.User, Client: in.Client, Total: in.Total}
 	errs.AddUnreported(fielderr.Of(policy.Validate()))
-	return clientcfg.Candidate{User: in.User, Client: in.Client, Note: in.Note}, errs.Err()
+	return clientcfg.Candidate{User: in.User, Client: in.Client, Total: in.Total, Note: in.Note}, errs.Err()
 }
 
 // checkClientID accepts the client_id of the resource, which is sent with it, and none.
@@ -185,13 +189,14 @@ func checkWaiting(longest *ratelimit.MaxWait, atOnce *int) (errs fielderr.Errors
 }
 
 // checkLists refuses empty lists, which ratelimit takes for absent ones.
-func checkLists(user, client []ratelimit.Limit) (errs fielderr.Errors) {
-	const message = "needs at least one limit; leave it out, or set it to null, to have none of its own"
-	if user != nil && len(user) == 0 {
-		errs.Add("user", message)
-	}
-	if client != nil && len(client) == 0 {
-		errs.Add("client", message)
+func checkLists(user, client, total []ratelimit.Limit) (errs fielderr.Errors) {
+	for _, l := range []struct {
+		name string
+		list []ratelimit.Limit
+	}{{"user", user}, {"client", client}, {"total", total}} {
+		if l.list != nil && len(l.list) == 0 {
+			errs.Add(l.name, "needs at least one limit; leave it out, or set it to null, to have none of its own")
+		}
 	}
 	return errs
 }

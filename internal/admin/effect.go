@@ -60,7 +60,7 @@ func widens(was, will *ratelimit.Effective) bool {
 
 // widensForAll is widens for the lists that all users have in common, and for that of the client itself.
 func widensForAll(was, will *ratelimit.Effective) bool {
-	return enforced(will) && (!enforced(was) || stricter(was.User, will.User) || stricter(was.Client, will.Client) ||
+	return enforced(will) && (!enforced(was) || stricter(was.User, will.User) || stricter(was.Client, will.Client) || stricter(was.Total, will.Total) ||
 		was.Reuses() && !will.Reuses() || waitsLess(was, will) || bansMore(was, will))
 }
 
@@ -108,10 +108,10 @@ func widensOnOutage(was, will *ratelimit.Effective) bool {
 	}
 	if !enforced(was) {
 		denies := func(_, will *ratelimit.Limits) bool { return severity(will) == severityOf[ratelimit.Deny] }
-		return denies(nil, will.User) || denies(nil, will.Client) || anyOverride(&ratelimit.Effective{}, will, denies)
+		return denies(nil, will.User) || denies(nil, will.Client) || denies(nil, will.Total) || anyOverride(&ratelimit.Effective{}, will, denies)
 	}
 	harder := func(was, will *ratelimit.Limits) bool { return severity(will) > severity(was) }
-	return harder(was.User, will.User) || harder(was.Client, will.Client) || anyOverride(was, will, harder)
+	return harder(was.User, will.User) || harder(was.Client, will.Client) || harder(was.Total, will.Total) || anyOverride(was, will, harder)
 }
 
 var severityOf = map[ratelimit.OnOutage]int{ratelimit.Memory: 0, ratelimit.Share: 1, ratelimit.Deny: 2}
@@ -154,7 +154,7 @@ func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) ver
 	case was.Mode == ratelimit.Off:
 		return verdict{why: "its mode is off, so nothing of it was counted; try dry-run first"}
 	}
-	v := judgeKind(c, activity.User, will.User).waiting(c, activity.User, was, will)
+	v := judgeKind(c, activity.User, will.User, was.Total, will.Total).waiting(c, activity.User, was, will)
 	v = v.and(judgeClient(c, was, will))
 	if v.requests == 0 && bansMore(was, will) {
 		v.why = cmp.Or(v.why, "who would be banned is not known; try it in dry-run first")
@@ -172,17 +172,19 @@ func isWhatWasTried(t clientcfg.Trial, was, will *ratelimit.Effective) bool {
 		return isTried && equalLimits(cand, will) || !isTried && equalLimits(was, will)
 	}
 	return same(t.User, t.Effective.User, was.User, will.User) && same(t.Client, t.Effective.Client, was.Client, will.Client) &&
-		(enforced(was) || t.User && t.Client)
+		same(t.Total, t.Effective.Total, was.Total, will.Total) &&
+		(enforced(was) || t.User && t.Client && (t.Total || will.Total == nil))
 }
 
-// judgeKind judges one kind of request.
-func judgeKind(c activity.ClientReport, kind activity.Kind, will *ratelimit.Limits) verdict {
+// judgeKind judges one kind of request. Its last peaks are those of the total, if there was one.
+func judgeKind(c activity.ClientReport, kind activity.Kind, will, wasTotal, willTotal *ratelimit.Limits) verdict {
 	k, asked := c.Kind(kind)
 	if !asked {
 		return verdict{}
 	}
-	v := judgePeaks(k.Limits, will.All())
-	if k.Under(will.All()) {
+	own := max(len(k.Limits)-len(wasTotal.All()), 0)
+	v := judgePeaks(k.Limits[:own], will.All()).and(judgePeaks(k.Limits[own:], willTotal.All()))
+	if k.Under(slices.Concat(will.All(), willTotal.All())) {
 		v.why, v.since = "", k.Since
 		if k.Over > 0 {
 			v.requests, v.atLeast = k.Over, false
@@ -193,11 +195,11 @@ func judgeKind(c activity.ClientReport, kind activity.Kind, will *ratelimit.Limi
 
 // judgeClient judges client_credentials, where the client may get its last token again.
 func judgeClient(c activity.ClientReport, was, will *ratelimit.Effective) verdict {
-	v := judgeKind(c, activity.Client, will.Client).waiting(c, activity.Client, was, will)
+	v := judgeKind(c, activity.Client, will.Client, was.Total, will.Total).waiting(c, activity.Client, was, will)
 	if !will.Reuses() || v.requests == 0 {
 		return v
 	}
-	if k, _ := c.Kind(activity.Client); was.Reuses() && k.Under(will.Client.All()) {
+	if k, _ := c.Kind(activity.Client); was.Reuses() && k.Under(slices.Concat(will.Client.All(), will.Total.All())) {
 		v.requests -= min(v.requests, k.Reused)
 		return v
 	}

@@ -32,22 +32,25 @@ func (r candidateResource) live() resource {
 func promoted(p *clientcfg.PolicySnapshot, name string) ([]clientcfg.Change, error) {
 	set := p.Set()
 	cand, _ := set.Candidates.Get(name)
-	promote := func(user, client *[]ratelimit.Limit) {
+	promote := func(user, client, total *[]ratelimit.Limit) {
 		if cand.User != nil {
 			*user = cand.User
 		}
 		if cand.Client != nil {
 			*client = cand.Client
 		}
+		if cand.Total != nil {
+			*total = cand.Total
+		}
 	}
 	var live clientcfg.Change
 	var err error
 	if name == clientcfg.GlobalCandidate {
-		promote(&set.Settings.User, &set.Settings.Client)
+		promote(&set.Settings.User, &set.Settings.Client, &set.Settings.Total)
 		live, err = clientcfg.ChangeSettings(set.Settings)
 	} else {
 		own, _ := p.Policy(name)
-		promote(&own.User, &own.Client)
+		promote(&own.User, &own.Client, &own.Total)
 		own.Trusted = false
 		live, err = clientcfg.ChangePolicy(name, &own)
 	}

@@ -151,7 +151,7 @@ func (r candidateResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, no
 	}
 	before, ok := p.Set().Candidates.Get(r.name)
 	c.Since = now
-	if ok && slices.Equal(before.User, c.User) && slices.Equal(before.Client, c.Client) {
+	if ok && slices.Equal(before.User, c.User) && slices.Equal(before.Client, c.Client) && slices.Equal(before.Total, c.Total) {
 		c.Since = before.Since
 	}
 	return one(clientcfg.ChangeCandidate(r.name, &c))

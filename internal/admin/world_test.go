@@ -222,9 +222,11 @@ func (w *instance) ask(id, user string, n int) (passed int) {
 			d.Outcome = delayed
 		}
 		o := activity.Observation{ClientID: id, Username: user, Kind: kind, Decision: &d}
-		if trial, ok := p.Trial(id); ok && (user == "" && trial.Client || user != "" && trial.User) {
-			cd := w.counters.Take(now, ratelimit.Key{ClientID: trial.ClientID, Username: user}, trial.Effective, 1)
-			o.Tried, o.Refused, o.TriedSince = true, cd.Outcome == ratelimit.WouldDeny, trial.Since
+		if trial, ok := p.Trial(id); ok {
+			if k, e, concerned := trial.Of(user, d.Overridden); concerned {
+				cd := w.counters.Take(now, k, e, 1)
+				o.Tried, o.Refused, o.TriedSince = true, cd.Outcome == ratelimit.WouldDeny, trial.Since
+			}
 		}
 		w.recorder.Record(now, o)
 		if !d.Rejected() {

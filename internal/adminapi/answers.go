@@ -104,9 +104,10 @@ type Counters struct {
 // Counter is one live counter: a client or one of its users, under one limit.
 type Counter struct {
 	ClientID string `json:"client_id"`
-	// Username is null for the client itself (client_credentials).
+	// Username is null for the client itself (client_credentials), and for a total.
 	Username  *string `json:"username"`
-	Candidate bool    `json:"candidate"` // counted for a candidate, never enforced
+	Total     bool    `json:"total,omitempty"` // of the client over all its users
+	Candidate bool    `json:"candidate"`       // counted for a candidate, never enforced
 	Limit     Limit   `json:"limit"`
 	Known     int64   `json:"g"` // known to be in the database
 	InFlight  int64   `json:"i"` // admitted here, not known to be there

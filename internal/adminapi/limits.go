@@ -74,7 +74,8 @@ type Settings struct {
 type Default struct {
 	User      []Limit `json:"user"`
 	Client    []Limit `json:"client"`
-	OverLimit string  `json:"over_limit"` // deny or reuse: of client_credentials
+	Total     []Limit `json:"total,omitempty"` // of each client over all its users
+	OverLimit string  `json:"over_limit"`      // deny or reuse: of client_credentials
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"`
 	HideHeaders bool           `json:"hide_headers"`
@@ -102,6 +103,7 @@ type Policy struct {
 	Mode      string  `json:"mode,omitempty"`
 	User      []Limit `json:"user,omitempty"`
 	Client    []Limit `json:"client,omitempty"`
+	Total     []Limit `json:"total,omitempty"`
 	OverLimit string  `json:"over_limit,omitempty"`
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"`
@@ -126,6 +128,7 @@ type Effective struct {
 	Trusted   bool    `json:"trusted"`
 	User      []Limit `json:"user"`
 	Client    []Limit `json:"client"`
+	Total     []Limit `json:"total,omitempty"`
 	OverLimit string  `json:"over_limit"`
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"` // absent: nobody is banned
@@ -141,7 +144,7 @@ func ShowEffective(e *ratelimit.Effective) Effective {
 		ban = &e.Ban.Ban
 	}
 	return Effective{
-		Mode: string(e.Mode), Trusted: e.Trusted, User: ShowLimits(e.User.All()), Client: ShowLimits(e.Client.All()),
+		Mode: string(e.Mode), Trusted: e.Trusted, User: ShowLimits(e.User.All()), Client: ShowLimits(e.Client.All()), Total: ShowLimits(e.Total.All()),
 		OverLimit: string(e.OverLimit), Waits: effectiveWaits(e.Wait), Ban: ban, HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
 	}
 }
@@ -151,6 +154,7 @@ type Candidate struct {
 	ClientID string  `json:"client_id"`
 	User     []Limit `json:"user,omitempty"`
 	Client   []Limit `json:"client,omitempty"`
+	Total    []Limit `json:"total,omitempty"`
 	Note     string  `json:"note,omitempty"`
 }
 

@@ -13,6 +13,7 @@ type Tier struct {
 	Mode      string  `json:"mode,omitempty"`
 	User      []Limit `json:"user,omitempty"`
 	Client    []Limit `json:"client,omitempty"`
+	Total     []Limit `json:"total,omitempty"`
 	OverLimit string  `json:"over_limit,omitempty"`
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"`

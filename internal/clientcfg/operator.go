@@ -107,7 +107,7 @@ func (p *PolicySnapshot) locksOut(c *Client, mode func(p *PolicySnapshot, client
 	if e.Trusted || mode(p, c.ID) != ratelimit.Enforce {
 		return nil
 	}
-	var lists []*ratelimit.Limits
+	lists := []*ratelimit.Limits{e.Total}
 	if c.May(ClientCredentials) {
 		lists = append(lists, e.Client)
 	}

@@ -47,6 +47,7 @@ type SettingsOverride struct {
 	CanaryPercent *float64             `json:"canary_percent,omitempty"`
 	User          []ratelimit.Limit    `json:"user,omitempty"`
 	Client        []ratelimit.Limit    `json:"client,omitempty"`
+	Total         []ratelimit.Limit    `json:"total,omitempty"`
 	OverLimit     *ratelimit.OverLimit `json:"over_limit,omitempty"`
 	MaxWait       *ratelimit.MaxWait   `json:"max_wait,omitempty"` // MaxWaiting goes with it
 	MaxWaiting    *int                 `json:"max_waiting,omitempty"`
@@ -69,6 +70,7 @@ type ClientPolicy struct {
 type Candidate struct {
 	User    []ratelimit.Limit `json:"user,omitempty"`
 	Client  []ratelimit.Limit `json:"client,omitempty"`
+	Total   []ratelimit.Limit `json:"total,omitempty"`
 	Note    string            `json:"note,omitempty"`
 	Since   time.Time         `json:"since"`
 	Changed int64             `json:"changed,omitempty"` // as above
@@ -122,6 +124,9 @@ func (o *SettingsOverride) Over(base ratelimit.Settings) ratelimit.Settings {
 	if o.Client != nil {
 		out.Default.Client = o.Client
 	}
+	if o.Total != nil {
+		out.Default.Total = o.Total
+	}
 	if o.OverLimit != nil {
 		out.Default.OverLimit = *o.OverLimit
 	}
@@ -148,6 +153,7 @@ func (o *SettingsOverride) Names() (names []string) {
 		{"canary_percent", o.CanaryPercent != nil},
 		{"default.user", o.User != nil},
 		{"default.client", o.Client != nil},
+		{"default.total", o.Total != nil},
 		{"default.over_limit", o.OverLimit != nil},
 		{"default.max_wait", o.MaxWait != nil},
 		{"default.max_waiting", o.MaxWaiting != nil},
@@ -166,7 +172,7 @@ func (o *SettingsOverride) Names() (names []string) {
 func (c *Candidate) trial(live ratelimit.Settings) ratelimit.Settings {
 	out := ratelimit.Settings{
 		Mode: ratelimit.DryRun, CanaryPercent: 100,
-		Default: ratelimit.Policy{User: live.Default.User, Client: live.Default.Client},
+		Default: ratelimit.Policy{User: live.Default.User, Client: live.Default.Client, Total: c.Total},
 	}
 	if len(c.User) > 0 {
 		out.Default.User = c.User

@@ -33,6 +33,7 @@ func (r *RateLimit) check(es *fielderr.Errors) {
 		p := r.Clients[id]
 		checkWritten(es, PolicyPath(id)+".user", p.User)
 		checkWritten(es, PolicyPath(id)+".client", p.Client)
+		checkWritten(es, PolicyPath(id)+".total", p.Total)
 	}
 }
 

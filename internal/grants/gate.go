@@ -94,7 +94,7 @@ func (s *Service) decided(ctx context.Context, now time.Time, x *issuance, out *
 	if d.Rejected() {
 		return RateLimit{}, &LimitedError{
 			RetryAfter: time.Duration(d.RetryAfterSeconds()) * time.Second, RateLimit: fields,
-			Limit: bindingName(d), QuotaExceeded: d.Exceeded(), Violated: d.Violated(), reason: overQuota(x),
+			Limit: bindingName(d), QuotaExceeded: d.Exceeded(), Violated: d.Violated(), reason: overQuota(x, d),
 		}
 	}
 	return fields, nil
@@ -116,7 +116,10 @@ func bindingName(d *ratelimit.Decision) string {
 	return st.Limit.Name
 }
 
-func overQuota(x *issuance) string {
+func overQuota(x *issuance, d *ratelimit.Decision) string {
+	if d.OverTotal() {
+		return "Token rate limit exceeded for this client and all its users together"
+	}
 	if x.auth.Username == "" {
 		return "Token rate limit exceeded for this client"
 	}
@@ -124,15 +127,19 @@ func overQuota(x *issuance) string {
 }
 
 // tryCandidate counts the request against limits that are tried out, if there are any for its key and an observer,
-// whether or not the limits in force admit it. It never denies a request, nor does it have one wait. A user with an
-// override is not concerned: it stays whatever the limits of all others become.
+// whether or not the limits in force admit it. It never denies a request, nor does it have one wait. Limits of users
+// do not concern one with an override, which stays whatever the limits of all others become.
 func (s *Service) tryCandidate(ctx context.Context, now time.Time, policies *clientcfg.PolicySnapshot, x *issuance) (out Decided) {
 	trial, ok := policies.Trial(x.client.ID)
 	live := policies.For(x.client.ID)
-	if !ok || s.opts.Observe == nil || live.HasOverride(x.quota()) || x.auth.Username == "" && !trial.Client || x.auth.Username != "" && !trial.User {
+	if !ok || s.opts.Observe == nil {
 		return out
 	}
-	d := s.candidateTurn(ctx, now, x, live, &trial)
+	key, effective, concerned := trial.Of(x.auth.Username, live.HasOverride(x.quota()))
+	if !concerned {
+		return out
+	}
+	d := s.candidateTurn(ctx, now, x, live, key, effective)
 	denies, delays := d.Outcome == ratelimit.WouldDeny, d.Outcome == ratelimit.WouldDelay
 	reuses := s.candidateReuses(x, live, &trial, denies)
 	out.CandidateAsked, out.CandidateDenies, out.CandidateReuses, out.CandidateDelays = true, denies && !reuses, reuses, delays
@@ -145,12 +152,11 @@ func (s *Service) tryCandidate(ctx context.Context, now time.Time, policies *cli
 
 // candidateTurn is the decision of the limits that are tried out. Over them, the request would wait as it does
 // under those in force.
-func (s *Service) candidateTurn(ctx context.Context, now time.Time, x *issuance, live *ratelimit.Effective, trial *clientcfg.Trial) ratelimit.Decision {
-	k := ratelimit.Key{ClientID: trial.ClientID, Username: x.auth.Username}
+func (s *Service) candidateTurn(ctx context.Context, now time.Time, x *issuance, live *ratelimit.Effective, k ratelimit.Key, tried *ratelimit.Effective) ratelimit.Decision {
 	if !live.Waits(x.quota()) {
-		return s.opts.Counters.Take(now, k, trial.Effective, 1)
+		return s.opts.Counters.Take(now, k, tried, 1)
 	}
-	e := *trial.Effective
+	e := *tried
 	e.Wait, e.OverLimit = live.Wait, live.OverLimit
 	return s.turns.Take(ctx, k, func() *ratelimit.Effective { return &e }).Decision
 }

@@ -93,7 +93,7 @@ var (
 	limitInfo = Info{
 		"oauth_ratelimit_limit", Gauge,
 		[]string{"client_id", "kind", "limit"},
-		"Limit in force: requests admitted per window. Kind user: for each user of the client; kind client: for its client_credentials.",
+		"Limit in force: requests admitted per window. Kind user: for each user of the client; kind client: for its client_credentials; kind total: for all of these together.",
 	}
 	limitWindowInfo = Info{
 		"oauth_ratelimit_limit_window_seconds", Gauge,

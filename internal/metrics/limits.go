@@ -100,6 +100,7 @@ func (m *Metrics) emitLimits(emit emit) {
 		all := policies.Settings().Default
 		emitList(emit, defaultLimitInfo, defaultWindowInfo, all.User, "user")
 		emitList(emit, defaultLimitInfo, defaultWindowInfo, all.Client, "client")
+		emitList(emit, defaultLimitInfo, defaultWindowInfo, all.Total, "total")
 	}
 }
 
@@ -145,6 +146,7 @@ func emitEffective(emit emit, label string, e *ratelimit.Effective) {
 	emit(modeInfo, 1, label, string(e.Mode))
 	emitList(emit, limitInfo, limitWindowInfo, e.User.All(), label, "user")
 	emitList(emit, limitInfo, limitWindowInfo, e.Client.All(), label, "client")
+	emitList(emit, limitInfo, limitWindowInfo, e.Total.All(), label, "total")
 }
 
 // emitList exports a list of limits with these labels and the name of each limit.

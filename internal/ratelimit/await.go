@@ -16,6 +16,7 @@ type waiter struct {
 	first   uint32        // the first counter of its key; 0: no longer among those that wait
 	at      int64         // when it was decided
 	d       Decision
+	total   *totalOf // of the client; nil: it has none
 	decided bool
 	done    chan struct{} // closed with the decision
 }
@@ -28,11 +29,18 @@ type waiter struct {
 // A request whose context ends while it waits is denied, and takes no permit. The time that a
 // request is admitted at, to the millisecond, is now plus the wait: see [Counters.Refund].
 func (c *Counters) Await(ctx context.Context, now time.Time, k Key, e *Effective, n int64) (d Decision, waited time.Duration) {
+	clientID := k.ClientID
 	ls := d.prepare(&k, e)
 	if ls == nil {
 		return d, 0
 	}
-	if w := c.take(millis(now), k, ls, max(n, 1), &d, true); w != nil {
+	var w *waiter
+	if e.Total == nil {
+		w = c.take(millis(now), k, ls, max(n, 1), &d, true)
+	} else {
+		w = c.takeBoth(millis(now), k, clientID, ls, e.Total, max(n, 1), &d, true)
+	}
+	if w != nil {
 		began := time.Now()
 		s, _ := c.lookup(k)
 		d = c.outcome(ctx, s, w, ls)
@@ -84,6 +92,9 @@ func (c *Counters) outcome(ctx context.Context, s *shard, w *waiter, ls *Limits)
 			if s.requeue(&c.queue, w.first, ls) {
 				c.queue.wake()
 			}
+			if w.total != nil {
+				w.total.giveBack(w.at, w.n)
+			}
 		}
 		w.d.Outcome = Denied
 		w.d.lackPermits()
@@ -94,7 +105,7 @@ func (c *Counters) outcome(ctx context.Context, s *shard, w *waiter, ls *Limits)
 
 // lackPermits completes the denial of a request for which no permits came. It is over no limit.
 func (d *Decision) lackPermits() {
-	d.RetryAfter, d.Outage, d.exceeded = max(d.RetryAfter, leaseRetry), true, [MaxLimits]bool{}
+	d.RetryAfter, d.Outage, d.exceeded = max(d.RetryAfter, leaseRetry), true, 0
 }
 
 // takeStrict is decide for a list with a strict limit. If the request is denied for nothing but
@@ -105,6 +116,12 @@ func (s *shard) takeStrict(first uint32, ls *Limits, ms, n int64, d *Decision, w
 	if d.Outcome == Denied && !s.lacking(first, ls, ms, n, s.queued(first)) {
 		return nil
 	}
+	return s.await(first, ls, ms, n, d, wait)
+}
+
+// await records n requests of a list with a strict limit that were admitted or lack permits, and returns a
+// waiter for these, or lets the next request find permits.
+func (s *shard) await(first uint32, ls *Limits, ms, n int64, d *Decision, wait bool) *waiter {
 	s.arrive(first, ls, ms, n)
 	if d.Outcome == Allowed {
 		return nil
@@ -138,10 +155,14 @@ func (s *shard) serve(first uint32, ms int64) {
 		if w.decided {
 			continue
 		}
-		d := Decision{Overridden: w.d.Overridden}
-		s.decide(first, ls, ms, w.n, &d)
+		d, room := Decision{Overridden: w.d.Overridden}, true
+		if w.total == nil {
+			s.decide(first, ls, ms, w.n, &d)
+		} else {
+			room = (&side{s, first, ls}).decideAgain(w.total, ms, w.n, &d)
+		}
 		w.d = d
-		if d.Outcome == Denied && s.lacking(first, ls, ms, w.n, ahead) {
+		if d.Outcome == Denied && room && s.lacking(first, ls, ms, w.n, ahead) {
 			ahead += w.n
 			continue
 		}

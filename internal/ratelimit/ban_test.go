@@ -48,9 +48,7 @@ func TestBanLengthIsBounded(t *testing.T) {
 // TestThroughLimit: a denial by what was counted, and by nothing else.
 func TestThroughLimit(t *testing.T) {
 	over := func(o Outcome) Decision {
-		d := Decision{Outcome: o}
-		d.exceeded[1] = true
-		return d
+		return Decision{Outcome: o, exceeded: 1 << 1}
 	}
 	outage := over(Denied)
 	outage.Outage = true

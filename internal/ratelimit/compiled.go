@@ -22,8 +22,8 @@ type Compiled struct {
 
 // common is what clients have in common, compiled: the settings for all of them, and the tiers.
 type common struct {
-	Settings        // without Clients
-	user, client    *Limits
+	Settings // without Clients
+	lists
 	ban             *BanRule
 	inside, outside *Effective // for clients with nothing of their own, inside and outside of the canary share
 	canary          uint64     // how many of the canaryBuckets are inside
@@ -40,13 +40,16 @@ type own struct {
 // given is what a client was given: a policy, overrides, or both.
 type given struct {
 	Policy
-	policy       bool                 // there is one
-	tier         string               // that it names; empty: none
-	user, client *Limits              // of the policy; nil: those of the tier, or else those for all clients
-	ban          *BanRule             // likewise
-	overrides    *cowmap.Map[*Limits] // by username; nil: none
-	shared       bool                 // it is that of all clients that have nothing but the tier
+	lists                          // of the policy; nil: those of the tier, or else those for all clients
+	policy    bool                 // there is one
+	tier      string               // that it names; empty: none
+	ban       *BanRule             // likewise
+	overrides *cowmap.Map[*Limits] // by username; nil: none
+	shared    bool                 // it is that of all clients that have nothing but the tier
 }
+
+// lists are the compiled lists of a policy; nil for one that it does not have.
+type lists struct{ user, client, total *Limits }
 
 // merged is what applies to a client under certain common settings.
 type merged struct {
@@ -59,6 +62,7 @@ type merged struct {
 type Effective struct {
 	User        *Limits // of one user of the client, without an override
 	Client      *Limits // of the client itself, for client_credentials
+	Total       *Limits // of the client over all its users, and of itself; nil: there are none
 	Mode        Mode    // Enforce, DryRun or Off
 	Trusted     bool
 	OverLimit   OverLimit // never empty
@@ -107,14 +111,14 @@ func (e *CompiledEdit) SetCommon(s Settings) error {
 		return err
 	}
 	c := &common{
-		Settings: s, user: newLimits(s.Default.User), client: newLimits(s.Default.Client),
+		Settings: s, lists: s.Default.compiled(),
 		ban:    compileBan(s.Default.Ban),
 		canary: uint64(s.CanaryPercent*canaryBuckets/100 + 0.5),
 	}
 	if e.all != nil {
 		c.tiers = e.all.tiers
 	}
-	base := Effective{User: c.user, Client: c.client, OverLimit: c.overLimit("", ""), Wait: wait(&s.Default), Ban: c.ban.inForce(), HideHeaders: s.Default.HideHeaders}
+	base := Effective{User: c.user, Client: c.client, Total: c.total, OverLimit: c.overLimit("", ""), Wait: wait(&s.Default), Ban: c.ban.inForce(), HideHeaders: s.Default.HideHeaders}
 	c.inside, c.outside = base.with(s.mode(Unset, true)), base.with(s.mode(Unset, false))
 	e.all = c
 	return nil
@@ -129,8 +133,7 @@ func (e *CompiledEdit) SetPolicy(clientID string, p *Policy, tier string) error 
 		if errs := p.validate(); len(errs) > 0 {
 			return errs.Under(fielderr.Join("clients", clientID)).Err()
 		}
-		g = given{Policy: *p, policy: true, tier: tier}
-		g.user, g.client = p.compiled()
+		g = given{Policy: *p, lists: p.compiled(), policy: true, tier: tier}
 		g.ban = compileBan(p.Ban)
 	}
 	if was, ok := e.byClient.Get(clientID); ok {
@@ -140,15 +143,18 @@ func (e *CompiledEdit) SetPolicy(clientID string, p *Policy, tier string) error 
 	return nil
 }
 
-// compiled returns the lists of the policy; nil for one that it does not have.
-func (p *Policy) compiled() (user, client *Limits) {
+// compiled returns the lists of the policy.
+func (p *Policy) compiled() (ls lists) {
 	if len(p.User) > 0 {
-		user = newLimits(p.User)
+		ls.user = newLimits(p.User)
 	}
 	if len(p.Client) > 0 {
-		client = newLimits(p.Client)
+		ls.client = newLimits(p.Client)
 	}
-	return user, client
+	if len(p.Total) > 0 {
+		ls.total = newLimits(p.Total)
+	}
+	return ls
 }
 
 // give replaces what a client has of its own.
@@ -251,7 +257,7 @@ func (o *own) merge(c *common, clientID string) *merged {
 		t = noTier
 	}
 	all := Effective{
-		User: cmp.Or(o.user, t.user, c.user), Client: cmp.Or(o.client, t.client, c.client),
+		User: cmp.Or(o.user, t.user, c.user), Client: cmp.Or(o.client, t.client, c.client), Total: cmp.Or(o.total, t.total, c.total),
 		Trusted: o.Trusted, OverLimit: c.overLimit(o.OverLimit, t.OverLimit),
 		Wait: wait(&o.Policy, &t.Policy, &c.Default), HideHeaders: o.HideHeaders || t.HideHeaders || c.Default.HideHeaders,
 		Ban: cmp.Or(o.ban, t.ban, c.ban).inForce(), Tier: t.name, overrides: o.overrides,

@@ -29,7 +29,10 @@ const (
 // other new keys: it may be denied too early, but no key is admitted more often than its limits
 // allow, and no limited key is freed.
 type Counters struct {
-	shift  int // shifts the upper half of a hash to the index of its shard
+	shift int // shifts the upper half of a hash to the index of its shard
+	// shards has as many shards again, in its second half, for the totals of clients. Locks are taken in
+	// the order of shards, so that of a total is always the last one, and held for the shortest time: a
+	// total is counted by all requests of its client.
 	shards []shard
 	all    totals
 	queue  queue
@@ -47,9 +50,10 @@ type totals struct {
 	keys, evicted, overflowed, expired atomic.Int64
 }
 
-// reserve counts one more key; it reports false, and counts nothing, if there are maxKeys.
-func (t *totals) reserve() bool {
-	if t.keys.Add(1) <= t.maxKeys {
+// reserve counts one more key; it reports false, and counts nothing, if there are maxKeys, unless the
+// key is needed.
+func (t *totals) reserve(needed bool) bool {
+	if t.keys.Add(1) <= t.maxKeys || needed {
 		return true
 	}
 	t.keys.Add(-1)
@@ -65,13 +69,13 @@ func NewCounters(maxKeys int) *Counters {
 	for maxKeys/n > maxKeysPerShard {
 		n *= 2
 	}
-	c := &Counters{shift: 64 - bits.Len(uint(n-1)), shards: make([]shard, n)}
+	c := &Counters{shift: 64 - bits.Len(uint(n-1)), shards: make([]shard, 2*n)}
 	c.all.hashKey, c.all.maxKeys = newHashKey(), int64(maxKeys)
 	c.all.outage.instances.Store(1)
 	c.all.leasing.trip.Store(minSpacing)
-	c.queue.init(n)
+	c.queue.init(len(c.shards))
 	for i := range c.shards {
-		c.shards[i].all, c.shards[i].number = &c.all, uint32(i)
+		c.shards[i].all, c.shards[i].number, c.shards[i].totals = &c.all, uint32(i), i >= n
 	}
 	return c
 }
@@ -98,9 +102,21 @@ func (c *Counters) Stats() Stats {
 
 // lookup returns the shard of a key and the hash that finds it there.
 func (c *Counters) lookup(k Key) (*shard, hash) {
+	if s, h := c.lookupOwn(k); !k.isTotal() {
+		return s, h
+	}
+	h := c.all.hashKey.hash(k)
+	return c.totalShard(h), h
+}
+
+// lookupOwn is lookup for a key that is not that of a total. It is inlined.
+func (c *Counters) lookupOwn(k Key) (*shard, hash) {
 	h := c.all.hashKey.hash(k)
 	return &c.shards[h.hi>>c.shift], h
 }
+
+// totalShard returns the shard of a total with the hash.
+func (c *Counters) totalShard(h hash) *shard { return &c.shards[uint64(len(c.shards)/2)+h.hi>>c.shift] }
 
 // MaxCount is the largest count of one frame. Larger ones are cut off.
 const MaxCount = math.MaxInt32

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"iter"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -56,9 +55,32 @@ type Decision struct {
 	Binding int
 
 	hide     bool
-	exceeded [MaxLimits]bool // by a request that was not counted
-	limits   *Limits
-	status   [MaxLimits]status
+	exceeded uint16  // the limits, a bit for each, that a request is over which was not counted
+	limits   *Limits // of the user or the client
+	total    *Limits // of the client over all its users; nil: there are none
+	status   [maxDecided]status
+}
+
+// maxDecided is how many limits can apply to one request.
+const maxDecided = MaxLimits + MaxTotals
+
+// rule returns limit i of those that applied: first those of the user or the client, then those of the total.
+func (d *Decision) rule(i int) *rule {
+	if n := len(d.limits.rules); i >= n {
+		return &d.total.rules[i-n]
+	}
+	return &d.limits.rules[i]
+}
+
+// count is how many limits applied.
+func (d *Decision) count() int {
+	switch {
+	case d.limits == nil:
+		return 0
+	case d.total == nil:
+		return len(d.limits.rules)
+	}
+	return len(d.limits.rules) + len(d.total.rules)
 }
 
 // status is how one limit stands after the decision.
@@ -80,16 +102,13 @@ func (d *Decision) Rejected() bool { return d.Outcome == Denied || d.Outcome == 
 // Counted reports whether any limit applied: false for [Passed], [Trusted], [Banned] and [WouldBan].
 func (d *Decision) Counted() bool { return d.limits != nil }
 
-// Limits returns an iterator over the limits that applied, in the order of the policy; it is empty
-// for [Passed] and [Trusted].
+// Limits returns an iterator over the limits that applied, in the order of the policy, those of the total
+// last; it is empty for [Passed] and [Trusted].
 func (d *Decision) Limits() iter.Seq2[int, LimitStatus] {
 	return func(yield func(int, LimitStatus) bool) {
-		if d.limits == nil {
-			return
-		}
-		for i := range d.limits.rules {
+		for i := range d.count() {
 			st := LimitStatus{
-				Limit:     d.limits.rules[i].Limit,
+				Limit:     d.rule(i).Limit,
 				Remaining: int64(d.status[i].remaining),
 				Reset:     time.Duration(d.status[i].reset) * time.Second,
 			}
@@ -110,6 +129,9 @@ func (d *Decision) BindingLimit() (LimitStatus, bool) {
 	return LimitStatus{}, false
 }
 
+// OverTotal reports whether the limit that decided is one of the total.
+func (d *Decision) OverTotal() bool { return d.total != nil && d.Binding >= len(d.limits.rules) }
+
 // Usage returns the share of the binding limit that is used, 0 to 1.
 func (d *Decision) Usage() float64 {
 	st, ok := d.BindingLimit()
@@ -121,8 +143,8 @@ func (d *Decision) Usage() float64 {
 
 // tighter reports whether limit i has a smaller share left than the binding one.
 func (d *Decision) tighter(i int) bool {
-	b, rules := d.Binding, d.limits.rules
-	return int64(d.status[i].remaining)*rules[b].Requests < int64(d.status[b].remaining)*rules[i].Requests
+	b := d.Binding
+	return int64(d.status[i].remaining)*d.rule(b).Requests < int64(d.status[b].remaining)*d.rule(i).Requests
 }
 
 // Headers returns the values of the RateLimit-Policy and RateLimit fields
@@ -133,18 +155,22 @@ func (d *Decision) Headers() (policy, limit string) {
 	if d.hide || d.limits == nil {
 		return "", ""
 	}
-	return d.limits.policyField, fields.limit(d.limits.rules, d.status[:])
+	policy = d.limits.policyField
+	if d.total != nil {
+		policy += ", " + d.total.policyField
+	}
+	return policy, fields.limit(d)
 }
 
 // Exceeded reports whether the request must be answered with 429 because it is over a limit, as opposed to one
 // that is denied by OnOutage or because there is no room to count it.
 func (d *Decision) Exceeded() bool { return d.Rejected() && d.anyExceeded() }
 
-func (d *Decision) anyExceeded() bool { return slices.Contains(d.exceeded[:], true) }
+func (d *Decision) anyExceeded() bool { return d.exceeded != 0 }
 
 // Over reports whether the request is over a limit that it can wait for, also in dry-run.
 func (d *Decision) Over() bool {
-	return (d.Outcome == Denied || d.Outcome == WouldDeny) && d.RetryAfter < Never && slices.Contains(d.exceeded[:], true)
+	return (d.Outcome == Denied || d.Outcome == WouldDeny) && d.RetryAfter < Never && d.anyExceeded()
 }
 
 // Violated returns the names of the limits that the request is over, in the order of the policy. It is nil if the
@@ -153,9 +179,9 @@ func (d *Decision) Violated() (names []string) {
 	if d.hide || !d.Rejected() {
 		return nil
 	}
-	for i := range d.limits.rules {
-		if d.exceeded[i] {
-			names = append(names, d.limits.rules[i].Name)
+	for i := range d.count() {
+		if d.exceeded>>i&1 != 0 {
+			names = append(names, d.rule(i).Name)
 		}
 	}
 	return names

@@ -64,7 +64,8 @@ func TestHeaders(t *testing.T) {
 // TestFieldNames: every name comes from the table, for each draft.
 func TestFieldNames(t *testing.T) {
 	limits := []Limit{NewLimit("client-user", 2, time.Minute), NewLimit("burst", 5, 1500*time.Millisecond)}
-	rules := compile(limits, false).rules
+	d := Decision{limits: compile(limits, false)}
+	d.status[0], d.status[1] = status{1, 38}, status{4, 2}
 	for _, tt := range []struct {
 		draft         draft
 		policy, limit string
@@ -74,7 +75,7 @@ func TestFieldNames(t *testing.T) {
 	} {
 		w := fieldsOf(tt.draft)
 		mustEqual(t, "policy of draft "+string(tt.draft), tt.policy, w.policy(limits))
-		mustEqual(t, "limit of draft "+string(tt.draft), tt.limit, w.limit(rules, []status{{1, 38}, {4, 2}}))
+		mustEqual(t, "limit of draft "+string(tt.draft), tt.limit, w.limit(&d))
 	}
 	mustEqual(t, "draft that answers follow", namesOf[draft08], Fields())
 }

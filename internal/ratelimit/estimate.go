@@ -8,6 +8,7 @@ package ratelimit
 
 // frames is what the estimate of one counter is made from, and what is known of it.
 type frames struct {
+	rule      *rule
 	slots     []slot // the newest first; the window moves past the last
 	start     int64  // of the newest, milliseconds since the epoch
 	instances int64  // see slot.total; 0: nothing may be admitted

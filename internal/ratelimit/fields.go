@@ -65,14 +65,14 @@ func (w *fieldWriter) policy(limits []Limit) string {
 }
 
 // limit returns the value of the field for how the limits stand.
-func (w *fieldWriter) limit(rules []rule, status []status) string {
+func (w *fieldWriter) limit(d *Decision) string {
 	b := make([]byte, 0, 64)
-	for i := range rules {
-		b = appendName(b, i, rules[i].Name)
+	for i := range d.count() {
+		b = appendName(b, i, d.rule(i).Name)
 		b = append(b, w.available...)
-		b = strconv.AppendUint(b, uint64(status[i].remaining), 10)
+		b = strconv.AppendUint(b, uint64(d.status[i].remaining), 10)
 		b = append(b, w.until...)
-		b = strconv.AppendUint(b, uint64(status[i].reset), 10)
+		b = strconv.AppendUint(b, uint64(d.status[i].reset), 10)
 	}
 	return string(b)
 }

@@ -9,18 +9,24 @@ import (
 // at the millisecond at which it passes, and so delays those behind it. It is a copy of the counters, which it
 // does not change.
 type Forecast struct {
-	limits *Limits
-	all    []frames
-	at     int64 // when the latest request passed
+	all []frames
+	at  int64 // when the latest request passed
 }
 
 // Forecast begins the forecast for a key. It is exact, to the millisecond, while this process is the only one
-// that counts the key, and for limits that need no permits. All requests of a key that is not in memory under
-// these limits pass at once.
+// that counts the key, and for limits that need no permits. The limits of a key that is not in memory under
+// them are left out, and likewise those of its total.
 func (c *Counters) Forecast(now time.Time, k Key, e *Effective) *Forecast {
 	k = k.bounded()
-	ls := e.For(k)
-	f := &Forecast{limits: ls, at: millis(now)}
+	f := &Forecast{at: millis(now)}
+	f.add(c, k, e.For(k))
+	if e.Total != nil {
+		f.add(c, k.Total(), e.Total)
+	}
+	return f
+}
+
+func (f *Forecast) add(c *Counters, k Key, ls *Limits) {
 	s, h := c.lookup(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,16 +35,16 @@ func (c *Counters) Forecast(now time.Time, k Key, e *Effective) *Forecast {
 		num = s.findOverflow(ls, h.place())
 	}
 	if num == 0 || s.hotOf(num).limits != ls.number {
-		return f
+		return
 	}
-	f.all = make([]frames, len(ls.rules))
-	for i := range f.all {
+	for i := range ls.rules {
 		var d Decision
-		s.view(&f.all[i], num, &ls.rules[i], f.at, &d)
-		f.all[i].own()
+		var one frames
+		s.view(&one, num, &ls.rules[i], f.at, &d)
+		one.own()
+		f.all = append(f.all, one)
 		num = s.hotOf(num).next
 	}
-	return f
 }
 
 // own makes f independent of its counter. Unused permits count as none.
@@ -58,7 +64,7 @@ func (f *Forecast) next() int64 {
 	if f.all == nil {
 		return f.at
 	}
-	wait, _ := retryAfter(f.all, f.limits.rules, f.at, 1)
+	wait, _ := retryAfter(f.all, f.at, 1)
 	return f.at + wait.Milliseconds()
 }
 
@@ -66,12 +72,13 @@ func (f *Forecast) next() int64 {
 func (f *Forecast) Admit() {
 	f.at = f.next()
 	for i := range f.all {
-		f.all[i].admitAt(&f.limits.rules[i], f.at)
+		f.all[i].admitAt(f.at)
 	}
 }
 
 // admitAt counts one request at ms in frames that are no counter's.
-func (f *frames) admitAt(r *rule, ms int64) {
+func (f *frames) admitAt(ms int64) {
+	r := f.rule
 	start := r.newest(ms)
 	if n := int(min((start-f.start)/r.frame, int64(len(f.slots)))); n > 0 {
 		copy(f.slots[n:], f.slots)

@@ -19,6 +19,16 @@ type Key struct {
 // No client_id has a space. [Counters.Top] leaves them out.
 const Internal = "internal "
 
+// TotalUser is the Username of the key that counts a client over all its users, see [Policy.Total]. No
+// username begins with a space.
+const TotalUser = " total"
+
+// Total returns the key that counts the client of k over all its users.
+func (k Key) Total() Key { return Key{ClientID: k.ClientID, Username: TotalUser} }
+
+// isTotal reports whether k counts a client over all its users.
+func (k Key) isTotal() bool { return k.Username == TotalUser }
+
 // maxKeySize bounds the memory of a key. A longer name is counted under its digest instead.
 const maxKeySize = 255
 
@@ -65,6 +75,21 @@ func newHashKey() (k hashKey) {
 // and Rogaway, 1999; RFC 4418, section 5.2), with words of 64 bits, and then a bijective mix, so
 // that any of its bits can serve as an index.
 func (k *hashKey) hash(key Key) hash { return k.sum(key).mixed() }
+
+// both returns the hash of a key and that of the total of its client. What both have in common is done
+// once.
+func (k *hashKey) both(key Key) (own, total hash) {
+	i := own.text(k, 2, key.ClientID)
+	total = own
+	own.add(uint64(len(key.ClientID))+k[0], uint64(len(key.Username))+k[1])
+	own.text(k, i, key.Username)
+	total.add(uint64(len(key.ClientID))+k[0], uint64(len(TotalUser))+k[1])
+	total.add(totalWord+k[i], k[i+1])
+	return own.mixed(), total.mixed()
+}
+
+// totalWord is [TotalUser] as hash.text reads it.
+const totalWord = ' ' | 't'<<8 | 'o'<<16 | 't'<<24 | 'a'<<32 | 'l'<<40
 
 // sum returns NH: the sum, modulo 2^128, of the products of neighbouring words, each with a word of
 // the hash key added.

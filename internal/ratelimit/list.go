@@ -115,9 +115,12 @@ func (f *frames) usage(r *rule, ms int64) Usage {
 }
 
 // StoredUsage returns a counter as its document alone shows it, for display: of a key that other
-// processes serve and that is not in this one's memory. It reports false if ls has no limit with
-// the ID's name, or if all counts in the document are too old to matter.
+// processes serve and that is not in this one's memory. It reports false if ls is nil or has no limit
+// with the ID's name, or if all counts in the document are too old to matter.
 func StoredUsage(now time.Time, id CounterID, ls *Limits, d *Document) (Usage, bool) {
+	if ls == nil {
+		return Usage{}, false
+	}
 	ms := millis(now)
 	for i := range ls.rules {
 		r := &ls.rules[i]

@@ -17,11 +17,12 @@ type overflow struct {
 }
 
 // addKey returns the first counter for a key that is not in the index: a new one if there is room
-// or a key can be evicted, otherwise an overflow counter. It returns 0 if the shard has too many of
+// or a key can be evicted, otherwise an overflow counter. For a total there is always room: there are
+// no more of them than clients, and an overflow counter would not be shared with other processes. It returns 0 if the shard has too many of
 // those, under other limits.
 func (s *shard) addKey(k Key, h hash, ls *Limits, ms int64) uint32 {
 	place := h.place()
-	if !s.crowded(ls) && (s.all.reserve() || s.evict(ms)) {
+	if !s.crowded(ls) && (s.all.reserve(s.totals) || s.evict(ms)) {
 		first := s.insert(k, h, ls, ms)
 		if shared := s.findOverflow(ls, place); shared != 0 { // counters of its own must not free it
 			s.inheritOverflow(first, shared, ls, ms)
@@ -89,9 +90,9 @@ func (s *shard) noRoom(ls *Limits, ms int64) bool {
 
 // denyNoRoom denies a request whose key has not even an overflow counter: a key that cannot be
 // counted must not pass without a limit.
-func denyNoRoom(ls *Limits, d *Decision) {
-	d.Outcome, d.limits, d.RetryAfter = Denied, ls, ls.rules[0].Window
-	for i := range ls.rules {
-		d.status[i].reset = clamp(ceilSeconds(ls.rules[i].window))
+func denyNoRoom(ls, total *Limits, d *Decision) {
+	d.Outcome, d.limits, d.total, d.RetryAfter = Denied, ls, total, ls.rules[0].Window
+	for i := range d.count() {
+		d.status[i].reset = clamp(ceilSeconds(d.rule(i).window))
 	}
 }

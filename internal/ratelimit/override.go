@@ -52,8 +52,12 @@ func (e *CompiledEdit) giveOverrides() {
 }
 
 // For returns the limits of the key: those of the client itself if it has no username, those of the override
-// if there is one, or else those of each user.
+// if there is one, or else those of each user; of the key of a total, those
+// of the total, nil if there are none.
 func (e *Effective) For(k Key) *Limits {
+	if k.isTotal() {
+		return e.Total
+	}
 	ls, _ := e.of(k.bounded())
 	return ls
 }

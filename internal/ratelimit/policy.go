@@ -34,6 +34,9 @@ type Policy struct {
 	User []Limit `json:"user,omitempty"`
 	// Client has the limits for the client itself, for client_credentials.
 	Client []Limit `json:"client,omitempty"`
+	// Total has the limits for the client over all its users and all grants: each of its requests counts
+	// against them too, in the same step. Unlike the others it may be empty in the default policy.
+	Total []Limit `json:"total,omitempty"`
 	// Trusted clients always pass and are not counted.
 	Trusted bool `json:"trusted,omitempty"`
 	Mode    Mode `json:"mode,omitempty"`
@@ -60,6 +63,7 @@ func (p *Policy) Validate() error { return p.validate().Err() }
 
 func (p *Policy) validate() fielderr.Errors {
 	es := append(validateLimits("user", p.User), validateLimits("client", p.Client)...)
+	es = append(es, p.validateTotal()...)
 	if !p.Mode.valid() {
 		es.Add("mode", "%q is none of %q, %q, %q", p.Mode, Enforce, DryRun, Off)
 	}

@@ -29,18 +29,18 @@ func (q *queue) wake() {
 
 // enqueue hands over the counters of a key that a decision has made more urgent, and reports
 // whether the syncer must be woken for them.
-func (s *shard) enqueue(q *queue, first uint32, ls *Limits, d *Decision) (wake bool) {
+func (s *shard) enqueue(q *queue, first uint32, ls *Limits, stand []status, o Outcome) (wake bool) {
 	if s.hotOf(first).flags.has(pooled) {
 		return false
 	}
 	num := first
 	for i := range ls.rules {
 		h := s.hotOf(num)
-		if d.Outcome == Denied {
+		if o == Denied {
 			h.flags |= deniedSinceSync
 		}
 		if h.state < urgent {
-			headroom := int64(d.status[i].remaining)
+			headroom := int64(stand[i].remaining)
 			if u := s.urgency(num, &ls.rules[i], headroom); u > h.state {
 				h.state = u
 				s.push(q, num)
@@ -53,13 +53,13 @@ func (s *shard) enqueue(q *queue, first uint32, ls *Limits, d *Decision) (wake b
 }
 
 // enqueuePlain is enqueue for a decision by decidePlain.
-func (s *shard) enqueuePlain(q *queue, num uint32, d *Decision) (wake bool) {
+func (s *shard) enqueuePlain(q *queue, num uint32, st *status) (wake bool) {
 	h := s.hotOf(num)
 	if h.state >= urgent || h.flags.has(pooled) {
 		return false
 	}
 	u := lazy
-	if h.flags.has(unsynced|stale) || s.matters(h, int64(h.near[0].unclaimed)+int64(h.near[1].unclaimed), int64(d.status[0].remaining)) {
+	if h.flags.has(unsynced|stale) || s.matters(h, int64(h.near[0].unclaimed)+int64(h.near[1].unclaimed), int64(st.remaining)) {
 		u = urgent
 	}
 	if u <= h.state {

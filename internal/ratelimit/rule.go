@@ -56,8 +56,11 @@ func (ls *Limits) forDryRun() *Limits {
 	return ls.predicts
 }
 
-// All returns the limits, in the order of the policy.
+// All returns the limits, in the order of the policy; nil if there is no list.
 func (ls *Limits) All() []Limit {
+	if ls == nil {
+		return nil
+	}
 	out := make([]Limit, len(ls.rules))
 	for i := range ls.rules {
 		out[i] = ls.rules[i].Limit

@@ -23,12 +23,17 @@ func (c *Counters) Take(now time.Time, k Key, e *Effective, n int64) (d Decision
 		d.Outcome = Trusted
 		return d
 	}
+	clientID := k.ClientID
 	k = k.bounded()
 	ls := e.list(k)
 	if e.overrides != nil {
 		ls, d.Overridden = e.override(k)
 	}
-	c.take(millis(now), k, ls, max(n, 1), &d, false)
+	if e.Total != nil {
+		c.takeBoth(millis(now), k, clientID, ls, e.Total, max(n, 1), &d, false)
+	} else {
+		c.take(millis(now), k, ls, max(n, 1), &d, false)
+	}
 	d.conclude(e)
 	return d
 }
@@ -44,29 +49,30 @@ func (d *Decision) conclude(e *Effective) {
 // take decides and counts, and wakes the syncer if a counter became urgent. It returns a waiter if
 // the request has to wait for permits, and wait is set.
 func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision, wait bool) (w *waiter) {
-	s, h := c.lookup(k)
+	s, h := c.lookupOwn(k)
 	s.mu.Lock()
 	first := s.find(h)
 	switch {
 	case first == 0:
 		if first = s.addKey(k, h, ls, ms); first == 0 { // no room at all: see overflow.go
 			s.mu.Unlock()
-			denyNoRoom(ls, d)
+			denyNoRoom(ls, nil, d)
 			return nil
 		}
 	case s.hotOf(first).limits != ls.number:
 		first = s.change(first, h, ls, ms)
 	}
 	var wake bool
-	if ls.plain && n == 1 && s.decidePlain(first, ls, ms, d) {
-		wake = c.queue.attached && s.enqueuePlain(&c.queue, first, d)
+	if ls.plain && n == 1 && s.decidePlain(first, ls, ms, &d.status[0], &d.Soft) {
+		d.limits, d.Outcome = ls, Allowed
+		wake = c.queue.attached && s.enqueuePlain(&c.queue, first, &d.status[0])
 	} else {
 		if ls.strict {
 			w = s.takeStrict(first, ls, ms, n, d, wait)
 		} else {
 			s.decide(first, ls, ms, n, d)
 		}
-		wake = c.queue.attached && s.enqueue(&c.queue, first, ls, d)
+		wake = c.queue.attached && s.enqueue(&c.queue, first, ls, d.status[:], d.Outcome)
 	}
 	s.mu.Unlock()
 	if wake {
@@ -76,9 +82,9 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision, wait 
 }
 
 // decidePlain is a fast path of decide: for one request of a key with one sliding limit of one
-// frame per window that has room for it, while counts are shared. Otherwise it reports false and
-// changes nothing.
-func (s *shard) decidePlain(num uint32, ls *Limits, ms int64, d *Decision) bool {
+// frame per window that has room for it, while counts are shared. It fills in how the limit stands, and
+// sets soft if the client should be warned. Otherwise it reports false and changes nothing.
+func (s *shard) decidePlain(num uint32, ls *Limits, ms int64, st *status, soft *bool) bool {
 	h, r := s.hotOf(num), &ls.rules[0]
 	elapsed := ms - h.start
 	if elapsed < 0 || elapsed >= r.frame || h.flags.has(failing) || s.all.outage.mode.Load() != sharing {
@@ -93,8 +99,10 @@ func (s *shard) decidePlain(num uint32, ls *Limits, ms int64, d *Decision) bool 
 	h.seen = seconds(ms)
 	whole++
 	used++
-	d.limits, d.Outcome, d.Soft = ls, Allowed, used >= r.softAt
-	d.status[0].remaining = clamp(r.Requests - used)
+	if used >= r.softAt {
+		*soft = true
+	}
+	st.remaining = clamp(r.Requests - used)
 	free := r.frame // from the frame's start, until the estimate falls below used
 	if whole < used {
 		free = shrunkBelow(oldest, used-whole, r.frame, elapsed)
@@ -102,7 +110,7 @@ func (s *shard) decidePlain(num uint32, ls *Limits, ms int64, d *Decision) bool 
 	if free >= r.frame { // not before the next frame, in which this one is the oldest
 		free = r.frame + shrunkBelow(whole, used, r.frame, 0)
 	}
-	d.status[0].reset = clamp(ceilSeconds(free - elapsed))
+	st.reset = clamp(ceilSeconds(free - elapsed))
 	return true
 }
 
@@ -121,19 +129,31 @@ func (s *shard) decide(first uint32, ls *Limits, ms, n int64, d *Decision) {
 
 // decideOn is decide with memory for the frames of all limits.
 func (s *shard) decideOn(all []frames, first uint32, ms, n int64, d *Decision) {
-	rules, admit, num := d.limits.rules, true, first
+	d.settle(all, ms, n, s.viewAll(all, first, d.limits, ms, n, d))
+}
+
+// viewAll views all counters of a key, and reports whether they admit n requests.
+func (s *shard) viewAll(all []frames, first uint32, ls *Limits, ms, n int64, d *Decision) bool {
+	admit, num := true, first
 	for i := range all {
-		s.view(&all[i], num, &rules[i], ms, d)
-		admit = all[i].admits(&rules[i], n) && admit
+		r := &ls.rules[i]
+		s.view(&all[i], num, r, ms, d)
+		admit = all[i].admits(r, n) && admit
 		num = s.hotOf(num).next
 	}
+	return admit
+}
+
+// settle completes the decision on n requests, whose limits have these frames. It counts them if they
+// are admitted.
+func (d *Decision) settle(all []frames, ms, n int64, admit bool) {
 	d.Outcome = Allowed
 	if !admit {
 		d.Outcome = Denied
-		d.RetryAfter, d.Binding = retryAfter(all, rules, ms, n)
+		d.RetryAfter, d.Binding = retryAfter(all, ms, n)
 	}
 	for i := range all {
-		all[i].record(&rules[i], ms, n, i, d)
+		all[i].record(ms, n, i, d)
 	}
 }
 
@@ -141,6 +161,7 @@ func (s *shard) decideOn(all []frames, first uint32, ms, n int64, d *Decision) {
 // by the limit's OnOutage.
 func (s *shard) view(f *frames, num uint32, r *rule, ms int64, d *Decision) {
 	s.advance(num, r, ms)
+	f.rule = r
 	s.fill(f, num, r)
 	if r.Strict {
 		s.viewStrict(f, num, r, ms, d)
@@ -161,7 +182,8 @@ func (f *frames) admits(r *rule, n int64) bool {
 
 // record counts n requests if they were admitted, and fills in the status of limit i. One more
 // request has room when the estimate falls below what it is rounded down to now.
-func (f *frames) record(r *rule, ms, n int64, i int, d *Decision) {
+func (f *frames) record(ms, n int64, i int, d *Decision) {
+	r := f.rule
 	if d.Outcome == Allowed {
 		switch {
 		case f.lease != nil:
@@ -173,8 +195,8 @@ func (f *frames) record(r *rule, ms, n int64, i int, d *Decision) {
 			f.count(n)
 		}
 		f.used = f.floor(r, ms)
-	} else {
-		d.exceeded[i] = f.instances > 0 && !f.admits(r, n)
+	} else if f.instances > 0 && !f.admits(r, n) {
+		d.exceeded |= 1 << i
 	}
 	st := &d.status[i]
 	if f.instances == 0 {
@@ -220,12 +242,12 @@ func (s *shard) applyOutage(num uint32, r *rule, ms int64, f *frames, d *Decisio
 // retryAfter returns how long to wait until n requests pass all limits, and the index of the limit
 // that takes longest. It repeats until no limit moves the time on, because the weighted estimate
 // can rise again until another limit has room.
-func retryAfter(all []frames, rules []rule, ms, n int64) (wait time.Duration, binding int) {
+func retryAfter(all []frames, ms, n int64) (wait time.Duration, binding int) {
 	free := ms
 	for moved := true; moved; {
 		moved = false
 		for i := range all {
-			f, r := &all[i], &rules[i]
+			f, r := &all[i], all[i].rule
 			if f.instances == 0 {
 				return outageRetry, i
 			}

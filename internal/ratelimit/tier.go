@@ -8,10 +8,10 @@ import (
 // tier is a named policy that the policies of clients refer to, compiled once for all of them.
 type tier struct {
 	Policy
-	name         string
-	user, client *Limits // nil: those for all clients
-	ban          *BanRule
-	bare         *own // of all clients that have nothing but this tier; it stays when the tier changes
+	lists // nil: those for all clients
+	ban   *BanRule
+	name  string
+	bare  *own // of all clients that have nothing but this tier; it stays when the tier changes
 }
 
 // noTier is the tier of those that name none, or one that is not there.
@@ -36,9 +36,7 @@ func (e *CompiledEdit) SetTier(name string, p *Policy) error {
 		e.tiers.Delete(name)
 		return nil
 	}
-	t := &tier{Policy: *p, name: name}
-	t.user, t.client = p.compiled()
-	t.ban = compileBan(p.Ban)
+	t := &tier{Policy: *p, lists: p.compiled(), ban: compileBan(p.Ban), name: name}
 	if was, ok := e.tiers.Get(name); ok {
 		t.bare = was.bare
 	} else {
@@ -51,7 +49,7 @@ func (e *CompiledEdit) SetTier(name string, p *Policy) error {
 // bare returns what a client with nothing but a tier shares with all others of that kind; nil if it has
 // something else, or the tier is not there.
 func (e *CompiledEdit) bare(g *given) *own {
-	if !g.policy || g.tier == "" || g.overrides != nil || g.user != nil || g.client != nil ||
+	if !g.policy || g.tier == "" || g.overrides != nil || g.lists != (lists{}) ||
 		g.Trusted || g.HideHeaders || g.Mode != Unset || g.OverLimit != "" || g.MaxWait != nil || g.Ban != nil {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -96,12 +97,12 @@ func startMember(t *testing.T, p *port, seed uint64, skew time.Duration, change 
 	return m
 }
 
-// unflushed is what the instance has not written, by its own knowledge: in all, and of the limit
-// named exact.
+// unflushed is what the instance has not written, by its own knowledge: in all, and of the limits
+// whose names begin with exact.
 func (m *member) unflushed() (all, exact int64) {
 	for _, u := range m.counters.Top(m.now(), 1_000_000) {
 		all += u.Unflushed
-		if u.Limit.Name == "exact" {
+		if strings.HasPrefix(u.Limit.Name, "exact") {
 			exact += u.Unflushed
 		}
 	}
@@ -111,8 +112,14 @@ func (m *member) unflushed() (all, exact int64) {
 // policyOf makes a policy of limits.
 func policyOf(tb testing.TB, limits ...ratelimit.Limit) *ratelimit.Effective {
 	tb.Helper()
+	return policyWith(tb, nil, limits...)
+}
+
+// policyWith makes a policy of limits and a total.
+func policyWith(tb testing.TB, total []ratelimit.Limit, limits ...ratelimit.Limit) *ratelimit.Effective {
+	tb.Helper()
 	s := ratelimit.DefaultSettings()
-	s.Default.User, s.Default.Client = limits, limits
+	s.Default.User, s.Default.Client, s.Default.Total = limits, limits, total
 	p, err := ratelimit.Compile(s)
 	if err != nil {
 		tb.Fatal(err)

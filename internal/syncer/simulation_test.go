@@ -44,6 +44,7 @@ type scenario struct {
 	keys   int
 
 	long, short ratelimit.Limit
+	total       []ratelimit.Limit // of all keys together; in every third cluster
 
 	admitted map[ratelimit.Key]int64
 	lost     int64 // at most: what killed instances had not written
@@ -57,9 +58,13 @@ func simulate(t *testing.T, seed uint64) {
 	long := ratelimit.NewLimit("exact", 1+r.Int64N(5000), 24*time.Hour)
 	short := ratelimit.NewLimit("short", 1+r.Int64N(200), time.Duration(1+r.IntN(60))*time.Second)
 	s := &scenario{
-		t: t, rand: r, policy: policyOf(t, long, short), long: long, short: short, keys: 1 + r.IntN(8), admitted: map[ratelimit.Key]int64{},
+		t: t, rand: r, long: long, short: short, keys: 1 + r.IntN(8), admitted: map[ratelimit.Key]int64{},
 		net: newNetwork(time.Duration(r.IntN(20)) * time.Millisecond),
 	}
+	if seed%3 == 0 {
+		s.total = []ratelimit.Limit{ratelimit.NewLimit("exact-total", long.Requests+int64(seed)%997, 24*time.Hour)}
+	}
+	s.policy = policyWith(t, s.total, s.long, s.short)
 	s.faults = faults{loseRequest: r.IntN(12), loseReply: r.IntN(12), delay: r.IntN(12), unsure: r.IntN(5)}
 	s.setDown(false)
 	members := 2 + r.IntN(6)
@@ -150,7 +155,7 @@ func (s *scenario) jump() {
 // reframe changes how many frames the short limit has, in all instances at once.
 func (s *scenario) reframe() {
 	s.short.Frames = []int{1, 2, 5}[s.rand.IntN(3)]
-	s.policy = policyOf(s.t, s.long, s.short)
+	s.policy = policyWith(s.t, s.total, s.long, s.short)
 }
 
 func (s *scenario) setDown(down bool) { s.net.become(s.faults, down) }
@@ -163,6 +168,9 @@ func (s *scenario) traffic(d time.Duration) {
 		cost := 1 + s.rand.Int64N(3)
 		if d := m.take(k, s.policy, cost); d.Outcome == ratelimit.Allowed {
 			s.admitted[k] += cost
+			if s.total != nil {
+				s.admitted[k.Total()] += cost
+			}
 		}
 		wait(d / time.Duration(n))
 		d -= d / time.Duration(n)
@@ -211,7 +219,7 @@ func (s *scenario) finish() {
 	for _, m := range s.alive {
 		all, _ := m.unflushed()
 		mustEqual(s.t, "requests stuck in an instance", 0, all)
-		if n := m.syncer.Stats().Waiting; n > 10*s.keys {
+		if n := m.syncer.Stats().Waiting; n > 10*(s.keys+1) {
 			s.t.Fatalf("%d counters wait for %d keys", n, s.keys)
 		}
 	}
@@ -227,20 +235,30 @@ func (s *scenario) finish() {
 		s.t.Fatalf("live frames have fallen: %v", s.net.fell)
 	}
 	var admitted, database int64
-	for i := range s.keys {
-		k := keyOf(i)
+	for _, k := range s.counted() {
 		id := ratelimit.CounterID{ClientID: k.ClientID, Username: k.Username}
 		admitted += s.admitted[k]
 		n := s.inDatabase(id)
 		database += n
 		mustEqual(s.t, "counts still there of those applied", s.net.applied[id], n)
 		if n > s.admitted[k] {
-			s.t.Fatalf("key %d: %d in the database, %d admitted: counted twice", i, n, s.admitted[k])
+			s.t.Fatalf("%v: %d in the database, %d admitted: counted twice", k, n, s.admitted[k])
 		}
 	}
 	if database < admitted-s.lost || s.lost == 0 && database != admitted {
 		s.t.Fatalf("%d in the database, %d admitted, %d lost with their instances", database, admitted, s.lost)
 	}
+}
+
+// counted are the keys of users, and that of the total if there is one.
+func (s *scenario) counted() (keys []ratelimit.Key) {
+	for i := range s.keys {
+		keys = append(keys, keyOf(i))
+	}
+	if s.total != nil {
+		keys = append(keys, keyOf(0).Total())
+	}
+	return keys
 }
 
 // inDatabase adds up a document.

@@ -1,0 +1,291 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/fielderr"
+)
+
+// usersTotal is what applies to a client of which each user has n requests, and all together total.
+func usersTotal(tb testing.TB, n, total int64) *Effective {
+	tb.Helper()
+	return withTotal(tb, NewLimit("per-user", n, time.Minute), NewLimit("all-users", total, time.Minute))
+}
+
+// counted returns the requests that a key counts under its first limit.
+func counted(c *Counters, now time.Time, k Key) int64 {
+	for _, u := range c.Usage(now, k) {
+		return u.Known + u.Unflushed
+	}
+	return 0
+}
+
+// TestTotal: all users of a client and the client itself count against the total, and a request that one
+// of both denies counts against neither.
+func TestTotal(t *testing.T) {
+	c, e := NewCounters(0), usersTotal(t, 3, 5)
+	ann, bob, itself := Key{"client", "ann"}, Key{"client", "bob"}, Key{"client", ""}
+	mustAdmit(t, 3, c, at(epoch), ann, e)
+	d := c.Take(at(epoch), ann, e, 1)
+	check.Equal(t, "denied by the limit of the user", d.OverTotal(), false)
+	check.Equal(t, "violated", strings.Join(d.Violated(), ","), "per-user")
+	check.Equal(t, "total", counted(c, at(epoch), ann.Total()), int64(3))
+	mustAdmit(t, 1, c, at(epoch), itself, usersTotal(t, 1, 5))
+	d = c.Take(at(epoch), bob, e, 1)
+	check.Equal(t, "outcome", d.Outcome, Allowed)
+	check.Equal(t, "the limit with the smallest share left is of the total", d.OverTotal(), true)
+	_, fields := d.Headers()
+	check.Equal(t, "RateLimit", fields, `"per-user";r=2;t=57, "all-users";r=0;t=57`)
+	d = c.Take(at(epoch), bob, e, 1)
+	check.Equal(t, "denied by the total", d.OverTotal(), true)
+	check.Equal(t, "violated", strings.Join(d.Violated(), ","), "all-users")
+	check.Equal(t, "bob", counted(c, at(epoch), bob), int64(1))
+	check.Equal(t, "total", counted(c, at(epoch), ann.Total()), int64(5))
+	d = c.Take(at(epoch), Key{"other", "bob"}, e, 1)
+	check.Equal(t, "another client", d.Outcome, Allowed)
+	policy, _ := d.Headers()
+	check.Equal(t, "RateLimit-Policy", policy, `"per-user";q=3;w=60, "all-users";q=5;w=60`)
+	check.Equal(t, "keys", len(c.ClientUsage(at(epoch), "client", 10)), 4)
+	check.Equal(t, "reset", c.Reset(ann.Total()), true)
+	mustAdmit(t, 2, c, at(epoch), bob, e)
+}
+
+// TestTotalOfLongNames: keys that are counted under digests have the total of their client too.
+func TestTotalOfLongNames(t *testing.T) {
+	for _, client := range []int{1, 8, 100, 127, 128, 249, 250, 300} {
+		c, e := NewCounters(0), usersTotal(t, 3, 4)
+		id := strings.Repeat("c", client)
+		for _, user := range []int{1, 9, 128, 200} {
+			c.Take(at(epoch), Key{id, strings.Repeat("u", user)}, e, 1)
+		}
+		check.Equal(t, fmt.Sprintf("total of %d letters", client), counted(c, at(epoch), Key{ClientID: id}.Total()), int64(4))
+	}
+}
+
+// TestTotalDecidesAsBothAlone: a request is admitted if each of both lists alone would admit it, and waits
+// for the one that takes longer.
+func TestTotalDecidesAsBothAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		user, total := drawLimits(t), []Limit{drawLimit(t, "c")}
+		for i := range user {
+			user[i].Requests = min(user[i].Requests, total[0].Requests)
+		}
+		p := Policy{User: user, Client: user, Total: total}
+		together, err := Compile(Settings{Mode: Enforce, CanaryPercent: 100, Default: p})
+		if err != nil {
+			t.Skip(err)
+		}
+		c, alone, ls, whole := NewCounters(0), NewCounters(0), newLimits(user), newLimits(total)
+		forUser, forTotal := &Effective{User: ls, Client: ls, Mode: Enforce}, &Effective{User: whole, Client: whole, Mode: Enforce}
+		now := int64(epoch)
+		for range rapid.IntRange(1, 60).Draw(t, "requests") {
+			now += drawStep(t, total[0].Window)
+			k := Key{"client", "user-" + strconv.Itoa(rapid.IntRange(0, 2).Draw(t, "user"))}
+			n := rapid.Int64Range(1, 2).Draw(t, "n")
+			early, denies := c.Denies(at(now), k, together.For("client"))
+			d := c.Take(at(now), k, together.For("client"), n)
+			one := alone.Take(at(now), k, forUser, n)
+			if one.Outcome == Allowed {
+				if two := alone.Take(at(now), Key{ClientID: "client"}, forTotal, n); two.Outcome == Denied {
+					alone.Refund(at(now), at(now), k, forUser, n)
+					one = two
+				}
+			}
+			mustEqual(t, "outcome", one.Outcome, d.Outcome)
+			if n == 1 {
+				mustEqual(t, "denied early", d.Outcome == Denied, denies)
+				mustEqual(t, "RetryAfter of Denies", d.RetryAfter, early.RetryAfter)
+			}
+			if d.RetryAfter < one.RetryAfter {
+				t.Fatalf("waits for %v, alone for %v", d.RetryAfter, one.RetryAfter)
+			}
+		}
+	})
+}
+
+// TestTotalIsOneStep: while many goroutines take, refund and flush, nobody ever sees a total that is not
+// the sum of its users.
+func TestTotalIsOneStep(t *testing.T) {
+	for _, limits := range []int{1, 2} {
+		user := []Limit{NewLimit("per-user", 400, time.Minute), NewLimit("per-hour", 500, time.Hour)}[:limits]
+		p, err := Compile(Settings{Mode: Enforce, CanaryPercent: 100, Default: Policy{
+			User: user, Client: user, Total: []Limit{NewLimit("all-users", 1000, time.Minute)},
+		}})
+		check.OK(t, err)
+		c, e := NewCounters(0), p.For("client")
+		attach(c)
+		stop := make(chan struct{})
+		var workers, watcher sync.WaitGroup
+		watcher.Go(func() {
+			for {
+				settle(c, at(epoch))
+				if users, total := sums(c); users != total {
+					t.Errorf("%d of users, %d of the total", users, total)
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+		for w := range 8 {
+			workers.Go(func() {
+				for i := range 400 {
+					k := Key{"client", "user-" + strconv.Itoa((w+i)%4)}
+					if d := c.Take(at(epoch), k, e, 1); d.Outcome == Allowed && i%8 == 0 {
+						c.Refund(at(epoch), at(epoch), k, e, 1)
+					}
+				}
+			})
+		}
+		workers.Wait()
+		for i := range 4 {
+			for c.Take(at(epoch), Key{"client", "user-" + strconv.Itoa(i)}, e, 1).Outcome == Allowed {
+			}
+		}
+		close(stop)
+		watcher.Wait()
+		check.Equal(t, "counted", counted(c, at(epoch), Key{ClientID: "client"}.Total()), int64(1000))
+	}
+}
+
+// sums returns what the first limits of all users and of all totals count, at one moment.
+func sums(c *Counters) (users, totals int64) {
+	for i := range c.shards {
+		c.shards[i].mu.Lock()
+	}
+	for i := range c.shards {
+		s := &c.shards[i]
+		for num := uint32(1); num < s.numbers; num++ {
+			if !s.isKey(num) {
+				continue
+			}
+			slots := s.slotsOf(num)
+			pending, unclaimed := unflushed(slots)
+			if n := sumKnown(slots) + pending + unclaimed; s.totals {
+				totals += n
+			} else {
+				users += n
+			}
+		}
+	}
+	for i := range c.shards {
+		c.shards[i].mu.Unlock()
+	}
+	return users, totals
+}
+
+// TestTotalAllocatesNothing on the warm path, admitted or denied.
+func TestTotalAllocatesNothing(t *testing.T) {
+	c, k := NewCounters(0), Key{"client", "user"}
+	attach(c)
+	for _, e := range []*Effective{usersTotal(t, MaxRequests, MaxRequests), usersTotal(t, 1, 1)} {
+		c.Take(at(epoch), k, e, 1)
+		settle(c, at(epoch))
+		check.Equal(t, "allocations", testing.AllocsPerRun(100, func() { c.Take(at(epoch), k, e, 1) }), 0.0)
+	}
+}
+
+// TestTotalHasRoom: a flood of names takes no total its own counter, and where there is no room for the key
+// of a user, the total counts nothing that was denied.
+func TestTotalHasRoom(t *testing.T) {
+	c, e := NewCounters(64), usersTotal(t, 1, 500)
+	var admitted int64
+	for i := range 1000 {
+		if d := c.Take(at(epoch), Key{"flood-" + strconv.Itoa(i%3), strconv.Itoa(i)}, e, 1); d.Outcome == Allowed {
+			admitted++
+		}
+	}
+	var total int64
+	for i := range 3 {
+		total += counted(c, at(epoch), Key{ClientID: "flood-" + strconv.Itoa(i)}.Total())
+	}
+	check.Equal(t, "total", total, admitted)
+	users, totals := sums(c)
+	check.Equal(t, "in shards of totals", totals, total)
+	check.Equal(t, "more than the keys in memory have, some of which made room", users <= total, true)
+}
+
+// TestTotalOfAStrictList: a request that waits for permits of its user is decided with the total when it
+// gets them.
+func TestTotalOfAStrictList(t *testing.T) {
+	p := leaseFrom(t, strictly(10, time.Minute))
+	p.eff = &Effective{User: p.eff.User, Client: p.eff.Client, Total: newLimits([]Limit{NewLimit("all", 2, time.Minute)}), Mode: Enforce}
+	p.take(2, Denied) // for want of permits
+	check.Equal(t, "total", counted(p.c, p.now, p.k.Total()), int64(0))
+	p.exchange()
+	p.take(2, Allowed)
+	d := p.c.Take(p.now, p.k, p.eff, 1)
+	check.Equal(t, "over the total", d.OverTotal(), true)
+	check.Equal(t, "for want of permits", d.Outage, false)
+
+	q := leaseFrom(t, strictly(10, time.Minute))
+	q.eff = &Effective{User: q.eff.User, Client: q.eff.Client, Total: newLimits([]Limit{NewLimit("all", 2, time.Minute)}), Mode: Enforce}
+	outcomes := make(chan Outcome)
+	for range 3 {
+		go func() {
+			d, _ := q.c.Await(context.Background(), q.now, q.k, q.eff, 1)
+			outcomes <- d.Outcome
+		}()
+	}
+	s, h := q.c.lookup(q.k)
+	for waiting := 0; waiting < 3; {
+		s.mu.Lock()
+		waiting = len(s.waiting[s.find(h)])
+		s.mu.Unlock()
+	}
+	q.exchange()
+	got := []Outcome{<-outcomes, <-outcomes, <-outcomes}
+	slices.Sort(got)
+	check.Equal(t, "outcomes", slices.Equal(got, []Outcome{Allowed, Allowed, Denied}), true)
+	check.Equal(t, "total", counted(q.c, q.now, q.k.Total()), int64(2))
+}
+
+// TestTotalInPlacesOfOthers: the total is that of the policy, or else of the tier, or else of all clients, and an
+// override of a user does not replace it.
+func TestTotalInPlacesOfOthers(t *testing.T) {
+	user := []Limit{NewLimit("u", 1, time.Minute)}
+	total := func(n int64) []Limit { return []Limit{NewLimit("all", n, time.Minute)} }
+	edit := (&Compiled{}).Edit()
+	check.OK(t, edit.SetCommon(Settings{Mode: Enforce, CanaryPercent: 100, Default: Policy{User: user, Client: user, Total: total(10)}}))
+	check.OK(t, edit.SetTier("gold", &Policy{Total: total(20)}))
+	check.OK(t, edit.SetPolicy("own", &Policy{Total: total(30)}, "gold"))
+	check.OK(t, edit.SetPolicy("of-tier", &Policy{}, "gold"))
+	check.OK(t, edit.SetOverride("own", "ann", []Limit{NewLimit("ann", 25, time.Minute)}))
+	p := edit.Compiled()
+	for id, want := range map[string]int64{"own": 30, "of-tier": 20, "neither": 10} {
+		check.Equal(t, id, p.For(id).For(Key{ClientID: id}.Total()).All()[0].Requests, want)
+	}
+	c := NewCounters(0)
+	mustAdmit(t, 25, c, at(epoch), Key{"own", "ann"}, p.For("own"))
+	check.Equal(t, "total", counted(c, at(epoch), Key{ClientID: "own"}.Total()), int64(25))
+}
+
+// TestTotalIsValidated reports everything that cannot be, by its path.
+func TestTotalIsValidated(t *testing.T) {
+	strict := NewLimit("strict", 100, time.Hour)
+	strict.MakeStrict()
+	p := Policy{
+		User:   []Limit{NewLimit("a", 10, time.Minute), NewLimit("b", 50, time.Hour)},
+		Client: []Limit{NewLimit("a", 10, time.Minute)},
+		Total:  []Limit{NewLimit("b", 5, time.Minute), strict, DefaultLimit(), NewLimit("short", 5, time.Second)},
+	}
+	var got []string
+	for _, e := range fielderr.Of(p.Validate()) {
+		got = append(got, e.Path)
+	}
+	check.Equal(t, "paths", strings.Join(got, " "), "total[1].strict total[2].name total[0].requests total[0].name total[0].requests")
+	p.Total = make([]Limit, MaxTotals+1)
+	check.Equal(t, "too many", fielderr.Of(p.Validate())[0].Path, "total")
+}

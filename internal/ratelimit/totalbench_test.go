@@ -1,0 +1,89 @@
+package ratelimit
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// withTotal returns what applies to a client with one limit for each user and a total.
+func withTotal(tb testing.TB, user Limit, total ...Limit) *Effective {
+	tb.Helper()
+	p, err := Compile(Settings{
+		Mode: Enforce, CanaryPercent: 100,
+		Default: Policy{User: []Limit{user}, Client: []Limit{user}, Total: total},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p.For("client")
+}
+
+// settledTotal returns counters that share what they count, a key that is in memory with its total, and what
+// applies to it without and with the total.
+func settledTotal(b *testing.B) (c *Counters, k Key, without, with *Effective) {
+	b.Helper()
+	user := NewLimit("per-minute", MaxRequests, time.Minute)
+	c, k = NewCounters(0), Key{"client-711", "user-4711"}
+	without, with = withTotal(b, user), withTotal(b, user, NewLimit("total", MaxRequests, time.Minute))
+	attach(c)
+	c.Take(at(epoch+30_000), k, with, 1)
+	settle(c, at(epoch+30_000))
+	return c, k, without, with
+}
+
+// BenchmarkTakeTotal is one decision without a total and one with it.
+func BenchmarkTakeTotal(b *testing.B) {
+	c, k, without, with := settledTotal(b)
+	for _, e := range []struct {
+		name string
+		*Effective
+	}{{"without", without}, {"with", with}} {
+		b.Run(e.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Take(at(epoch+30_000), k, e.Effective, 1)
+			}
+		})
+	}
+}
+
+// BenchmarkTakeTotalCores is the throughput of one core and of two: of users of one client, which has
+// a total or not, and of one hot key.
+func BenchmarkTakeTotalCores(b *testing.B) {
+	c, _, without, with := settledTotal(b)
+	now := at(epoch + 30_000)
+	var keys [2][100]Key
+	for i := range keys {
+		for j := range keys[i] {
+			keys[i][j] = Key{"client-0", "user-of-" + strconv.Itoa(i) + "-" + strconv.Itoa(j)}
+		}
+	}
+	for _, cores := range []int{1, 2} {
+		for _, kind := range []struct {
+			name string
+			*Effective
+			users int
+		}{{"hot key", without, 1}, {"users", without, 100}, {"users with total", with, 100}} {
+			b.Run(fmt.Sprintf("cores=%d/%s", cores, kind.name), func(b *testing.B) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+				var worker atomic.Int64
+				b.RunParallel(func(pb *testing.PB) {
+					mine, i := &keys[0], 0
+					if w := worker.Add(1); kind.users > 1 {
+						mine = &keys[w%2]
+					}
+					for pb.Next() {
+						c.Take(now, mine[i], kind.Effective, 1)
+						if i++; i == kind.users {
+							i = 0
+						}
+					}
+				})
+			})
+		}
+	}
+}
