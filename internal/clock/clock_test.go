@@ -25,7 +25,7 @@ func newMachine(wall, store time.Duration) *machine {
 }
 
 func (m *machine) reading() *clock.Reading {
-	return &clock.Reading{Time: time.Now().Add(m.store), Error: 5 * time.Millisecond}
+	return &clock.Reading{Time: time.Now().Add(m.store), Error: 5 * time.Millisecond, At: time.Now()}
 }
 
 // ahead is by how much process time is ahead of real time.
@@ -249,7 +249,7 @@ func TestNeverBackwards(t *testing.T) {
 // whichever goroutine, while the line changes all the time.
 func TestReadersWhileItChanges(t *testing.T) {
 	c := clock.New(nil)
-	c.Begin(&clock.Reading{Time: time.Now()}, nil)
+	c.Begin(clock.NewReading(time.Now(), time.Now()), nil)
 	var newest atomic.Int64 // that a call has returned
 	var worst, stop atomic.Int64
 	var readers sync.WaitGroup
@@ -264,7 +264,7 @@ func TestReadersWhileItChanges(t *testing.T) {
 		})
 	}
 	for i := range 100_000 { // fast, slow, and as it is
-		c.Adjust(&clock.Reading{Time: c.Now().Add(time.Duration(i%3-1) * 900 * time.Millisecond)}, nil)
+		c.Adjust(clock.NewReading(c.Now().Add(time.Duration(i%3-1)*900*time.Millisecond), time.Now()), nil)
 	}
 	stop.Store(1)
 	readers.Wait()
@@ -303,7 +303,7 @@ func TestUncertainty(t *testing.T) {
 		is("read to within 5 ms", 5*time.Millisecond, 6*time.Millisecond)
 		time.Sleep(10 * time.Second) //nolint:forbidigo // simulated
 		is("ten seconds later", 11*time.Millisecond, 12*time.Millisecond)
-		m.clock.Adjust(&clock.Reading{Time: time.Now(), Error: 3 * time.Second}, nil)
+		m.clock.Adjust(&clock.Reading{Time: time.Now(), Error: 3 * time.Second, At: time.Now()}, nil)
 		is("after a slow reading", 11*time.Millisecond, 12*time.Millisecond)
 		m.clock.Adjust(nil, nil)
 		is("after none", 11*time.Millisecond, 12*time.Millisecond)
@@ -337,6 +337,52 @@ func TestUncertaintyBesideTheStore(t *testing.T) {
 		m.clock.Adjust(m.reading(), peers(2*hour, 2*hour))
 		if u := m.clock.Uncertainty(); m.ahead() != 2*hour || u != clock.Unknown {
 			t.Errorf("stepped with the others, by %v: uncertain by %v", m.ahead(), u)
+		}
+	})
+}
+
+// TestReadingAges: a reading is worth what the store's clock shows when it is used, not when it was
+// taken.
+func TestReadingAges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(0, 0)
+		reading := m.reading()
+		is := func(what string) {
+			t.Helper()
+			if off, u := m.ahead().Abs(), m.clock.Uncertainty(); off > u || u > 7*time.Millisecond {
+				t.Errorf("%s: off by %v, uncertain by %v", what, off, u)
+			}
+		}
+		time.Sleep(300 * time.Millisecond) //nolint:forbidigo // simulated
+		m.clock.Begin(reading, nil)
+		is("begun with an old reading")
+		reading = m.reading()
+		time.Sleep(300 * time.Millisecond) //nolint:forbidigo // simulated
+		if st := m.clock.Adjust(reading, nil); st.Store.Abs() > time.Millisecond {
+			t.Errorf("compared with an old reading: %+v", st)
+		}
+		is("compared with an old reading")
+		reading = m.reading()
+		m.wall, m.store = 10*time.Minute, 10*time.Minute
+		reading.Time = reading.Time.Add(m.store)
+		time.Sleep(300 * time.Millisecond) //nolint:forbidigo // simulated
+		m.clock.Adjust(reading, nil)
+		if off := m.ahead() - m.store; off.Abs() > m.clock.Uncertainty() {
+			t.Errorf("stepped by an old reading: off by %v, uncertain by %v", off, m.clock.Uncertainty())
+		}
+	})
+}
+
+// TestNewReading: the store's clock was read at some time in the round trip.
+func TestNewReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // simulated
+		theirs := time.Now()
+		time.Sleep(30 * time.Millisecond) //nolint:forbidigo // simulated
+		r := clock.NewReading(theirs, began)
+		if !r.At.Equal(time.Now()) || r.Error != 20*time.Millisecond || !r.Time.Equal(theirs.Add(20*time.Millisecond)) {
+			t.Errorf("%+v", r)
 		}
 	})
 }

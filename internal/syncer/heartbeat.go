@@ -18,9 +18,11 @@ const clockSamples = 3
 func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 	var best *clock.Reading
 	for range samples {
-		var theirs time.Time
-		took, err := s.withTimeout(ctx, 1, func(ctx context.Context) (err error) {
-			theirs, err = s.store.Now(ctx)
+		var reading *clock.Reading
+		took, err := s.withTimeout(ctx, 1, func(ctx context.Context) error {
+			began := time.Now()
+			theirs, err := s.store.Now(ctx)
+			reading = clock.NewReading(theirs, began)
 			return err
 		})
 		if errors.Is(err, ErrNoClock) {
@@ -28,14 +30,11 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 			return nil
 		}
 		s.recordCall(OpClock, 1, took, err)
-		if best != nil {
-			best.Time = best.Time.Add(took) // the earlier reading has aged by this one
-		}
 		if err != nil {
 			return best
 		}
-		if best == nil || took/2 < best.Error {
-			best = &clock.Reading{Time: theirs.Add(took / 2), Error: took / 2}
+		if best == nil || reading.Error < best.Error {
+			best = reading
 		}
 	}
 	return best
@@ -97,7 +96,7 @@ func (s *Syncer) awaitPeers(ctx context.Context, alive []Instance) []Instance {
 func (s *Syncer) beat(ctx context.Context) {
 	before := s.clock.State().Alone
 	alive := s.storeHeartbeat(ctx)
-	state := s.clock.Adjust(s.readClock(ctx, 1), s.peerTimes(alive)) // a reading ages quickly
+	state := s.clock.Adjust(s.readClock(ctx, 1), s.peerTimes(alive))
 	s.stats.clock.Store(&state)
 	s.shareUncertainty()
 	s.logClock(state, before)
