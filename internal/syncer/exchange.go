@@ -234,7 +234,7 @@ func (s *Syncer) itemFor(t *ratelimit.Task) Item {
 // It returns one result per item. A loop that stops lets a call end by itself, so that its outcome
 // is known; only the deadline of Stop aborts it.
 func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]Result, error) {
-	end := s.health.underWay(x.began, x.writes > 0, s.outage.begin)
+	end := s.health.underWay(x.began, x.writes > 0, func() { s.outage.begin(x.began, s.elapsed()) })
 	defer end() // also after a panic
 	var results []Result
 	timeout := s.cfg.Timeout

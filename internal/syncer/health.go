@@ -269,7 +269,7 @@ func (s *Syncer) recordExchange(x *roundTrip, results []Result, took time.Durati
 		s.health.exchangeFailed()
 	}
 	if err != nil {
-		s.outage.begin()
+		s.outage.begin(x.began, s.elapsed())
 		return
 	}
 	s.outage.end(s.elapsed(), s.clock.Now())

@@ -114,13 +114,14 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
 	}
 	var alive []Instance
 	var previous string
+	began := s.elapsed()
 	took, err := s.withTimeout(ctx, 1, func(ctx context.Context) (err error) {
 		alive, previous, err = s.instances.Beat(ctx, self, beatsToLive*s.cfg.Beat)
 		return err
 	})
 	s.recordCall(OpBeat, 1, took, err)
 	if err != nil {
-		s.outage.begin() // an idle instance has no exchange that could fail
+		s.outage.begin(began, s.elapsed()) // an idle instance has no exchange that could fail
 		s.countOthers(ctx)
 		return nil
 	}
