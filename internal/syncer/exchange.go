@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// maxCalls is how many exchanges may be under way at once. Another one begins only when the latest
-// has taken longer than overlap.
+// maxCalls is how many exchanges of a queue may be under way at once. Another one begins only when
+// the latest has taken longer than overlap.
 const (
 	maxCalls = 4
 	overlap  = 20 * time.Millisecond
@@ -25,8 +25,9 @@ const (
 func (s *Syncer) exchangeLoop(ctx context.Context) error {
 	pace := newPace(s.cfg.Interval)
 	defer pace.Stop()
-	calls := new(calls)
+	calls, leases := new(calls), new(calls)
 	defer calls.wait()
+	defer leases.wait()
 	var plans []ratelimit.Plan
 	for {
 		plans = s.sync.Due(s.clock.Now(), plans[:0])
@@ -34,11 +35,11 @@ func (s *Syncer) exchangeLoop(ctx context.Context) error {
 			s.schedule(plans[i], 0)
 		}
 		pace.adjust(s.elapsed(), plans)
-		timer := time.NewTimer(s.dispatch(ctx, calls))
+		timer := time.NewTimer(min(s.dispatch(ctx, s.queue, calls), s.dispatch(ctx, s.leases, leases)))
 		select {
 		case <-s.sync.Wake(): // a counter is urgent
 		case <-pace.C: // collect the others
-		case <-s.queue.wake:
+		case <-s.wake:
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
@@ -48,11 +49,11 @@ func (s *Syncer) exchangeLoop(ctx context.Context) error {
 	}
 }
 
-// dispatch starts the exchanges that are due, as many as may be under way, and returns after how
-// long it must be called again at the latest.
-func (s *Syncer) dispatch(ctx context.Context, c *calls) time.Duration {
+// dispatch starts the exchanges of a queue that are due, as many as may be under way, and returns
+// after how long it must be called again at the latest.
+func (s *Syncer) dispatch(ctx context.Context, q *dueQueue, c *calls) time.Duration {
 	for {
-		due, some := s.queue.nextDue()
+		due, some := q.nextDue()
 		if !some {
 			return time.Hour
 		}
@@ -62,13 +63,13 @@ func (s *Syncer) dispatch(ctx context.Context, c *calls) time.Duration {
 		if wait := c.delay(s.elapsed()); wait > 0 {
 			return wait
 		}
-		entries := s.queue.pop(s.elapsed())
+		entries := q.pop(s.elapsed())
 		if len(entries) == 0 {
 			return minWait
 		}
 		done := c.begin(s.elapsed())
 		go func() {
-			defer s.queue.wakeLoop()
+			defer q.wakeLoop()
 			defer done()
 			s.guardedExchange(ctx, entries)
 		}()
@@ -93,7 +94,7 @@ const (
 	maxGrid   = 2 * time.Second
 )
 
-// schedule adds a plan to the queue, to be due not before the delay has passed.
+// schedule adds a plan to its queue, to be due not before the delay has passed.
 func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
 	due := s.elapsed() + max(s.jitter(p.In), delay)
 	if p.Lazy {
@@ -101,7 +102,11 @@ func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
 		due = (due + grid - 1) / grid * grid
 	}
 	s.health.planned(p.Ticket)
-	s.queue.add(entry{due: due, ticket: p.Ticket})
+	q := s.queue
+	if p.Lease {
+		q = s.leases
+	}
+	q.add(entry{due: due, ticket: p.Ticket})
 }
 
 // Flush exchanges the counters of a key once and at once, and so writes its unflushed counts. A

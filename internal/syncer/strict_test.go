@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,6 +199,13 @@ type hanging struct {
 	lost map[ratelimit.CounterID]bool
 }
 
+// lose makes the next exchange of a counter one without an answer.
+func (h *hanging) lose(id ratelimit.CounterID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lost[id] = true
+}
+
 // Exchange implements [syncer.Store].
 func (h *hanging) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 	results, err := h.wrapped.Exchange(ctx, items)
@@ -236,6 +244,67 @@ func TestStrictWithoutDatabase(t *testing.T) {
 		pass(15 * time.Second)
 		d, _ := m.await(t, 0, policy)
 		mustEqual(t, "when it is back", ratelimit.Allowed, d.Outcome)
+	})
+}
+
+// hangingAll is a store that at times does not answer.
+type hangingAll struct {
+	*wrapped
+	on atomic.Bool
+}
+
+// Exchange implements [syncer.Store].
+func (h *hangingAll) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
+	if h.on.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return h.wrapped.Exchange(ctx, items)
+}
+
+// TestLostRepliesOfOtherLimits: as many calls of plain counters as may be under way hang and fail. No
+// strict limit has to wait for them, nor for the pause after them.
+func TestLostRepliesOfOtherLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &hanging{wrapped: &wrapped{}, lost: map[ratelimit.CounterID]bool{}}
+		m := alone(t, store, nil)
+		strict, plain := policyOf(t, strictLimit(10, time.Minute)), policyOf(t, perMinute)
+		pass(time.Second)
+		for i := range 4 {
+			store.lose(idOf(1000 + i))
+			m.take(keyOf(1000+i), plain, 1)
+			pass(30 * time.Millisecond)
+		}
+		for i := range 100 {
+			d, _ := m.await(t, i, strict)
+			mustEqual(t, "a request under a strict limit", ratelimit.Allowed, d.Outcome)
+			pass(50 * time.Millisecond)
+		}
+	})
+}
+
+// TestOneBlipWithOtherLimits: calls that fail at the same time are one failure. Afterwards strict
+// limits of all other keys admit at once.
+func TestOneBlipWithOtherLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &hangingAll{wrapped: &wrapped{}}
+		m := alone(t, store, nil)
+		strict, plain := policyOf(t, strictLimit(10, time.Minute)), policyOf(t, perMinute)
+		pass(3500 * time.Millisecond) // the next heartbeat is far
+		store.on.Store(true)
+		for i := range 3 {
+			m.take(keyOf(100+i), plain, 1)
+			pass(25 * time.Millisecond)
+			m.take(keyOf(i), strict, 1)
+			pass(25 * time.Millisecond)
+		}
+		pass(300 * time.Millisecond)
+		store.on.Store(false)
+		for i := 10; i < 30; i++ {
+			d, _ := m.await(t, i, strict)
+			mustEqual(t, "a request of another key", ratelimit.Allowed, d.Outcome)
+			pass(10 * time.Millisecond)
+		}
 	})
 }
 
