@@ -170,6 +170,41 @@ func (m *member) await(t *testing.T, key int, policy *ratelimit.Effective) (rate
 	return m.counters.Await(t.Context(), m.now(), keyOf(key), policy, 1)
 }
 
+// TestLostReplyOfLeases: it delays the requests of its keys for less than half a second, however many
+// they are, and those of other keys not at all.
+func TestLostReplyOfLeases(t *testing.T) {
+	for _, keys := range []int{1, 100, 500} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &hangingAll{wrapped: &wrapped{}}
+			m := alone(t, store, nil)
+			long := strictLimit(10, time.Minute)
+			long.LeaseWait = ratelimit.MaxLeaseWait
+			policy, patient := policyOf(t, strictLimit(10, time.Minute)), policyOf(t, long)
+			pass(time.Second)
+			store.on.Store(true)
+			m.take(keyOf(0), patient, 1)
+			for i := range keys {
+				m.take(keyOf(i+1), policy, 1)
+			}
+			pass(10 * time.Millisecond)
+			store.on.Store(false)
+			mustEqual(t, "calls", 1, store.hung.Load())
+			for i := range 20 {
+				d, _ := m.await(t, 1000+i, policy)
+				mustEqual(t, "a request of another key", ratelimit.Allowed, d.Outcome)
+				pass(20 * time.Millisecond)
+			}
+			pass(50 * time.Millisecond)
+			for i := range keys + 1 {
+				d, waited := m.await(t, i, policy)
+				if d.Rejected() || waited > 0 {
+					t.Fatalf("%d keys: key %d, half a second later: %v, waited %v", keys, i, d.Outcome, waited)
+				}
+			}
+		})
+	}
+}
+
 // TestLostReplyOfALease: it delays the requests of its own key, and for less than half a second.
 func TestLostReplyOfALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -250,12 +285,14 @@ func TestStrictWithoutDatabase(t *testing.T) {
 // hangingAll is a store that at times does not answer.
 type hangingAll struct {
 	*wrapped
-	on atomic.Bool
+	on   atomic.Bool
+	hung atomic.Int64 // calls without an answer
 }
 
 // Exchange implements [syncer.Store].
 func (h *hangingAll) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
 	if h.on.Load() {
+		h.hung.Add(1)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
