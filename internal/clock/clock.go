@@ -26,6 +26,8 @@ const (
 	driftPart = 2000
 	// Unknown is the uncertainty of a clock that is not the store's.
 	Unknown = time.Duration(1<<63 - 1)
+	// maxMoved bounds what moves of the wall clock add up to: less than overflows.
+	maxMoved = Unknown / 8
 )
 
 // Clock keeps process time. It is safe for concurrent use.
@@ -38,6 +40,12 @@ type Clock struct {
 	// clock's, so the two do not count as two clocks.
 	hadStore bool
 	measured measure // the most exact of the latest readings that process time follows
+	watched  pair    // when the wall clock was last looked at
+}
+
+// pair is the wall clock and monotonic time at one moment.
+type pair struct {
+	wall, monotonic time.Time
 }
 
 // measure is how process time compared with a reading of the store's clock.
@@ -157,6 +165,7 @@ func (c *Clock) Begin(store *Reading, peers []time.Time) State {
 		c.hadStore = true
 		c.follow(store, now, false)
 	}
+	c.watch()
 	c.last = c.compare(store)
 	return c.last
 }
@@ -177,10 +186,28 @@ func (c *Clock) follow(store *Reading, target time.Time, confirmed bool) {
 	}
 }
 
+// Watch adds to the uncertainty what the wall clock has left monotonic time by since it was last
+// looked at. Either it was set, or the machine was suspended: only a new reading shows which. The
+// other methods that compare the clocks do so too.
+func (c *Clock) Watch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watch()
+}
+
+func (c *Clock) watch() {
+	p := pair{wall: c.wall().Round(0), monotonic: time.Now()}
+	if was := c.watched; !was.wall.IsZero() {
+		moved := (p.wall.Sub(was.wall) - p.monotonic.Sub(was.monotonic)).Abs()
+		c.measured.err = min(c.measured.err+min(moved, maxMoved), maxMoved)
+	}
+	c.watched = p
+}
+
 // Uncertainty returns how far process time may be off the store's: by the error of the latest
-// reading that it follows, what is not slewed yet, and what clocks drift by. It is [Unknown] if
-// process time is not that of the store. A store that is not followed, because it stands alone, is
-// taken to be wrong, not process time.
+// reading that it follows, what is not slewed yet, what clocks drift by, and what the wall clock has
+// moved by since. It is [Unknown] if process time is not that of the store. A store that is not
+// followed, because it stands alone, is taken to be wrong, not process time.
 func (c *Clock) Uncertainty() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,6 +231,7 @@ func (c *Clock) uncertainty() time.Duration {
 func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.watch()
 	if store == nil {
 		c.last = c.compare(nil)
 		c.setLine(0, 0)

@@ -323,6 +323,49 @@ func TestUncertainty(t *testing.T) {
 	})
 }
 
+// TestUncertaintyWithoutTheStore: while the store's clock cannot be read, a wall clock that moves may
+// have been set, or the machine was suspended. A reading shows which.
+func TestUncertaintyWithoutTheStore(t *testing.T) {
+	for _, moved := range []time.Duration{-100 * time.Millisecond, 300 * time.Millisecond, 10 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMachine(0, 0)
+			m.clock.Begin(m.reading(), nil)
+			is := func(what string, want time.Duration) {
+				t.Helper()
+				if u := m.clock.Uncertainty(); u < want || u > want+20*time.Millisecond {
+					t.Errorf("%s by %v: uncertain by %v, want %v or a little more", what, moved, u, want)
+				}
+			}
+			m.wall += moved
+			is("unnoticed", 0)
+			m.clock.Watch()
+			is("the wall clock moved, as watched", moved.Abs())
+			for range 3 {
+				m.clock.Adjust(nil, nil)
+				is("the wall clock moved", moved.Abs())
+				time.Sleep(3 * time.Second) //nolint:forbidigo // simulated
+			}
+			m.wall -= 2 * moved
+			m.clock.Adjust(nil, nil)
+			is("and back, twice", 3*moved.Abs())
+			m.clock.Adjust(m.reading(), nil)
+			is("the store has not moved", 0)
+			m.wall += moved
+			m.clock.Adjust(m.reading(), nil)
+			is("beside a reading the wall clock moved", 0)
+			for range 20 {
+				m.wall -= 50 * 365 * 24 * time.Hour
+				m.clock.Watch()
+				m.wall += 50 * 365 * 24 * time.Hour
+				m.clock.Watch()
+			}
+			if u := m.clock.Uncertainty(); u < 30*365*24*time.Hour {
+				t.Errorf("moved by 2000 years in all: uncertain by %v", u)
+			}
+		})
+	}
+}
+
 // TestUncertaintyBesideTheStore: process time that was set by the other processes is not the store's.
 func TestUncertaintyBesideTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -60,6 +60,8 @@ func (s *Syncer) join(ctx context.Context) {
 // shareUncertainty passes on how far process time may be off the store's. A store without a clock
 // is of one process, which has no other time.
 func (s *Syncer) shareUncertainty() {
+	s.unsure.Lock() // so that an older one does not replace a newer one
+	defer s.unsure.Unlock()
 	u := s.clock.Uncertainty()
 	if s.clockless.Load() {
 		u = 0
@@ -90,6 +92,13 @@ func (s *Syncer) awaitPeers(ctx context.Context, alive []Instance) []Instance {
 		}
 	}
 	return alive
+}
+
+// watchClock finds that the machine was suspended before the next heartbeat does, which may have to
+// wait for a store that does not answer.
+func (s *Syncer) watchClock() {
+	s.clock.Watch()
+	s.shareUncertainty()
 }
 
 // beat stores a heartbeat and compares the clocks.

@@ -345,6 +345,39 @@ func TestOneBlipWithOtherLimits(t *testing.T) {
 	})
 }
 
+// TestStrictOnAResumedMachine: the wall clock shows that the machine was suspended while the database
+// is away. Permits of before are not used, until the store's clock shows the time again.
+func TestStrictOnAResumedMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newNetwork(2 * time.Millisecond)
+		m := newMember(t, net, 1, 0, nil)
+		policy := policyOf(t, strictLimit(100, 10*time.Minute))
+		wait(time.Until(time.Now().Truncate(time.Minute).Add(61 * time.Second))) // a frame has just begun
+		for range 40 {
+			m.await(t, 0, policy)
+		}
+		for range 10 {
+			m.take(keyOf(0), policy, 1)
+		}
+		pass(20 * time.Millisecond) // permits are here
+		net.become(faults{}, true)
+		d, waited := m.await(t, 0, policy)
+		mustEqual(t, "from a permit that is here", ratelimit.Allowed, d.Outcome)
+		mustEqual(t, "its wait", 0, waited)
+		m.wall.step(10 * time.Minute)
+		pass(1200 * time.Millisecond)
+		for range 3 {
+			d, _ = m.await(t, 0, policy)
+			mustEqual(t, "late by ten minutes", ratelimit.Denied, d.Outcome)
+			pass(time.Second)
+		}
+		net.become(faults{}, false)
+		pass(15 * time.Second)
+		d, _ = m.await(t, 0, policy)
+		mustEqual(t, "when it is back", ratelimit.Allowed, d.Outcome)
+	})
+}
+
 // TestStrictWithoutAClock: a store of one process has no clock, and needs none.
 func TestStrictWithoutAClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package syncer
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,7 @@ type Syncer struct {
 	outage    outage
 	trips     trips
 	clockless atomic.Bool // the store has no clock of its own
+	unsure    sync.Mutex  // held while the uncertainty of process time is passed on
 
 	documentLog limiter // limits log lines about documents
 
