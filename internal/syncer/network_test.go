@@ -87,6 +87,13 @@ func (n *network) expire() {
 	n.db.Expire(now)
 }
 
+// erase deletes all documents.
+func (n *network) erase() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.db.Expire(time.Now().Add(1000 * time.Hour))
+}
+
 // breakStatements makes the writes of a counter fail by themselves, or no longer.
 func (n *network) breakStatements(id ratelimit.CounterID, broken bool) {
 	n.mu.Lock()
