@@ -28,7 +28,7 @@ type exactLog struct {
 	waits []time.Duration
 }
 
-// admission is when a request was admitted, and the limit that it was made under.
+// admission is when a request was admitted, and the highest limit while it was decided.
 type admission struct {
 	at    time.Time
 	limit int64
@@ -59,8 +59,8 @@ func (x *exactLog) forget(before time.Time) {
 	x.all, x.since = nil, before
 }
 
-// excess returns the first requests within a window that are more than the highest limit that any of
-// them was made under, and that limit; 0 if there are none.
+// excess returns the first requests within a window that are more than the highest limit of any of
+// them, and that limit; 0 if there are none.
 func (x *exactLog) excess(window time.Duration) (n, limit int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

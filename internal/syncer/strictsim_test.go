@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +27,7 @@ var strictRuns = flag.Int("strictruns", usualStrictRuns, "how many simulations o
 // the same.
 //
 // A limit that is raised or lowered reaches one instance after the other: no window has more
-// requests than the highest limit that any of them was made under. Nor is anything that was admitted
+// requests than the highest limit that an instance had while any of them was decided. Nor is anything that was admitted
 // before a reset counted, until two frames after the last instance has carried it out: permits of
 // these frames may have been taken before.
 func TestStrictSimulation(t *testing.T) {
@@ -53,9 +54,9 @@ type strictScenario struct {
 	faults faults
 	alive  []*member
 	limit  ratelimit.Limit
-	offer  int64    // times the limit
-	now    settings // of instances that start
-	of     map[*member]settings
+	offer  int64     // times the limit
+	now    *settings // of instances that start
+	of     map[*member]*atomic.Pointer[settings]
 	skewed bool
 	edges  bool // all requests come at about the time at which a frame ends
 	keys   int
@@ -75,7 +76,7 @@ func simulateStrict(t *testing.T, seed uint64) {
 	r := newRand(seed)
 	s := &strictScenario{
 		t: t, rand: r, net: newNetwork(time.Duration(1+r.IntN(8)) * time.Millisecond),
-		skewed: r.IntN(2) == 0, edges: r.IntN(3) == 0, keys: 1 + r.IntN(2), of: map[*member]settings{},
+		skewed: r.IntN(2) == 0, edges: r.IntN(3) == 0, keys: 1 + r.IntN(2), of: map[*member]*atomic.Pointer[settings]{},
 	}
 	s.net.jitter = time.Duration(r.IntN(10)) * time.Millisecond
 	if r.IntN(4) == 0 { // the clocks are wrong by as much
@@ -90,7 +91,7 @@ func simulateStrict(t *testing.T, seed uint64) {
 		s.limit.Frames = []int{1, 2, 5}[r.IntN(3)]
 	}
 	s.limit.LeaseWait = []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, time.Second}[r.IntN(3)] // the first is less than most round trips
-	s.now, s.logs = settings{s.limit.Requests, policyOf(t, s.limit)}, make([]exactLog, s.keys)
+	s.now, s.logs = &settings{s.limit.Requests, policyOf(t, s.limit)}, make([]exactLog, s.keys)
 	s.faults = faults{loseRequest: r.IntN(8), loseReply: r.IntN(12), delay: r.IntN(8), unsure: r.IntN(8)}
 	s.net.become(s.faults, false)
 	for range []int{1, 3, 10}[r.IntN(3)] {
@@ -112,7 +113,8 @@ func (s *strictScenario) start() {
 	p := newPort(s.net, seed)
 	p.lean = []float64{0, 0.5, -0.5, 1, -1}[s.rand.IntN(5)]
 	m := startMember(s.t, p, seed, skew, nil)
-	s.alive, s.of[m] = append(s.alive, m), s.now
+	s.alive, s.of[m] = append(s.alive, m), &atomic.Pointer[settings]{}
+	s.of[m].Store(s.now)
 }
 
 // part returns a random part of the window.
@@ -187,13 +189,15 @@ func (s *strictScenario) reset() {
 	}
 }
 
-// change raises or lowers the limit, in one instance after the other.
+// change raises or lowers the limit, in one instance after the other. A request may wait through one
+// change, not through two.
 func (s *strictScenario) change() {
+	s.requests.Wait()
 	l := s.limit
 	l.Requests = max([]int64{l.Requests / 10, l.Requests / 2, l.Requests, 2 * l.Requests}[s.rand.IntN(4)], 1)
-	s.now = settings{l.Requests, policyOf(s.t, l)}
+	s.now = &settings{l.Requests, policyOf(s.t, l)}
 	for _, m := range s.alive {
-		s.of[m] = s.now
+		s.of[m].Store(s.now)
 		s.traffic(time.Duration(s.rand.IntN(1000)) * time.Millisecond)
 	}
 }
@@ -236,7 +240,8 @@ func (s *strictScenario) traffic(d time.Duration) {
 
 // request is one request; kind says which of its ways it goes.
 func (s *strictScenario) request(m *member, key, kind int) {
-	k, log, with := keyOf(key), &s.logs[key], s.of[m]
+	k, log, present := keyOf(key), &s.logs[key], s.of[m]
+	with := present.Load()
 	patience := time.Duration(s.rand.IntN(30)) * time.Millisecond
 	s.requests.Go(func() {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -255,11 +260,12 @@ func (s *strictScenario) request(m *member, key, kind int) {
 		if d.Rejected() {
 			return
 		}
-		log.add(waited, with.requests)
+		limit := max(with.requests, present.Load().requests)
+		log.add(waited, limit)
 		if at := time.Now(); kind == 2 { // it fails for another reason
 			wait(patience)
 			if m.counters.Refund(m.now(), now.Add(waited), k, with.policy, 1) {
-				log.remove(admission{at, with.requests})
+				log.remove(admission{at, limit})
 			}
 		}
 	})
