@@ -26,6 +26,8 @@ const (
 	driftPart = 2000
 	// Unknown is the uncertainty of a clock that is not the store's.
 	Unknown = time.Duration(1<<63 - 1)
+	// maxMoved bounds what moves of the wall clock add up to: less than overflows.
+	maxMoved = Unknown / 8
 )
 
 // Clock keeps process time. It is safe for concurrent use.
@@ -38,6 +40,12 @@ type Clock struct {
 	// clock's, so the two do not count as two clocks.
 	hadStore bool
 	measured measure // the most exact of the latest readings that process time follows
+	watched  pair    // when the wall clock was last looked at
+}
+
+// pair is the wall clock and monotonic time at one moment.
+type pair struct {
+	wall, monotonic time.Time
 }
 
 // measure is how process time compared with a reading of the store's clock.
@@ -90,14 +98,33 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) nowAfterChange() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.line.Load()
-	return l.after(time.Since(l.base))
+	return c.at(time.Now())
 }
 
-// Reading is a reading of the store's clock, just taken.
+// at returns process time at a moment that is not before the line began. c.mu must be held.
+func (c *Clock) at(moment time.Time) time.Time {
+	l := c.line.Load()
+	return l.after(moment.Sub(l.base))
+}
+
+// Reading is a reading of the store's clock.
 type Reading struct {
 	Time  time.Time
 	Error time.Duration // bound of the error: half of the round trip
+	At    time.Time     // when it was taken, with a monotonic reading
+}
+
+// NewReading returns a reading of the store's clock that was called at began and has just answered.
+func NewReading(theirs, began time.Time) *Reading {
+	at := time.Now()
+	half := at.Sub(began) / 2
+	return &Reading{Time: theirs.Add(half), Error: half, At: at}
+}
+
+// aged returns what the reading is worth at a later moment.
+func (r *Reading) aged(at time.Time) *Reading {
+	age := at.Sub(r.At)
+	return &Reading{Time: r.Time.Add(age), Error: r.Error + age/driftPart, At: at}
 }
 
 // State is the result of comparing the clocks.
@@ -129,14 +156,16 @@ func (c *Clock) Begin(store *Reading, peers []time.Time) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if store != nil {
+		store = store.aged(time.Now())
 		now := store.Time
 		if wall := c.wall().Round(0); !agree(wall, store.Time, store.Error) {
 			now = majority(append([]time.Time{store.Time, wall}, peers...))
 		}
-		c.line.Store(&line{base: time.Now(), at: now.Round(0)})
+		c.line.Store(&line{base: store.At, at: now.Round(0)})
 		c.hadStore = true
 		c.follow(store, now, false)
 	}
+	c.watch()
 	c.last = c.compare(store)
 	return c.last
 }
@@ -149,17 +178,36 @@ func (c *Clock) follow(store *Reading, target time.Time, confirmed bool) {
 		c.measured = measure{}
 		return
 	}
-	now := c.Now()
-	m := measure{base: time.Now(), process: now, ahead: store.Time.Sub(now), err: store.Error + resolution}
+	store = store.aged(time.Now())
+	now := c.at(store.At)
+	m := measure{base: store.At, process: now, ahead: store.Time.Sub(now), err: store.Error + resolution}
 	if !confirmed || m.ahead.Abs()+m.err < c.uncertainty() {
 		c.measured = m
 	}
 }
 
+// Watch adds to the uncertainty what the wall clock has left monotonic time by since it was last
+// looked at. Either it was set, or the machine was suspended: only a new reading shows which. The
+// other methods that compare the clocks do so too.
+func (c *Clock) Watch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watch()
+}
+
+func (c *Clock) watch() {
+	p := pair{wall: c.wall().Round(0), monotonic: time.Now()}
+	if was := c.watched; !was.wall.IsZero() {
+		moved := (p.wall.Sub(was.wall) - p.monotonic.Sub(was.monotonic)).Abs()
+		c.measured.err = min(c.measured.err+min(moved, maxMoved), maxMoved)
+	}
+	c.watched = p
+}
+
 // Uncertainty returns how far process time may be off the store's: by the error of the latest
-// reading that it follows, what is not slewed yet, and what clocks drift by. It is [Unknown] if
-// process time is not that of the store. A store that is not followed, because it stands alone, is
-// taken to be wrong, not process time.
+// reading that it follows, what is not slewed yet, what clocks drift by, and what the wall clock has
+// moved by since. It is [Unknown] if process time is not that of the store. A store that is not
+// followed, because it stands alone, is taken to be wrong, not process time.
 func (c *Clock) Uncertainty() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,8 +219,9 @@ func (c *Clock) uncertainty() time.Duration {
 	if m.base.IsZero() {
 		return Unknown
 	}
-	passed := time.Since(m.base)
-	slewed := c.Now().Sub(m.process) - passed
+	now := time.Now()
+	passed := now.Sub(m.base)
+	slewed := c.at(now).Sub(m.process) - passed
 	return (m.ahead - slewed).Abs() + m.err + passed/driftPart
 }
 
@@ -182,13 +231,15 @@ func (c *Clock) uncertainty() time.Duration {
 func (c *Clock) Adjust(store *Reading, peers []time.Time) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st := c.compare(store)
-	now := c.Now()
+	c.watch()
 	if store == nil {
+		c.last = c.compare(nil)
 		c.setLine(0, 0)
-		c.last = st
-		return st
+		return c.last
 	}
+	store = store.aged(time.Now())
+	now := c.at(store.At)
+	st := c.compare(store)
 	target := c.target(now, store, st, peers)
 	ahead := target.Sub(now)
 	switch {
@@ -249,7 +300,8 @@ func (c *Clock) setLine(step time.Duration, rate float64) {
 
 // compare returns how the clocks compare now. store may be nil.
 func (c *Clock) compare(store *Reading) (st State) {
-	now := c.Now()
+	at := time.Now()
+	now := c.at(at)
 	st.Wall = c.wall().Round(0).Sub(now)
 	wall := st.Wall.Abs() <= Tolerance
 	if store == nil {
@@ -258,7 +310,7 @@ func (c *Clock) compare(store *Reading) (st State) {
 		}
 		return st
 	}
-	st.Store = store.Time.Sub(now)
+	st.Store = store.aged(at).Time.Sub(now)
 	switch near := st.Store.Abs() <= Tolerance+store.Error; {
 	case near && wall:
 	case near:

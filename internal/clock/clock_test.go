@@ -25,7 +25,7 @@ func newMachine(wall, store time.Duration) *machine {
 }
 
 func (m *machine) reading() *clock.Reading {
-	return &clock.Reading{Time: time.Now().Add(m.store), Error: 5 * time.Millisecond}
+	return &clock.Reading{Time: time.Now().Add(m.store), Error: 5 * time.Millisecond, At: time.Now()}
 }
 
 // ahead is by how much process time is ahead of real time.
@@ -249,7 +249,7 @@ func TestNeverBackwards(t *testing.T) {
 // whichever goroutine, while the line changes all the time.
 func TestReadersWhileItChanges(t *testing.T) {
 	c := clock.New(nil)
-	c.Begin(&clock.Reading{Time: time.Now()}, nil)
+	c.Begin(clock.NewReading(time.Now(), time.Now()), nil)
 	var newest atomic.Int64 // that a call has returned
 	var worst, stop atomic.Int64
 	var readers sync.WaitGroup
@@ -264,7 +264,7 @@ func TestReadersWhileItChanges(t *testing.T) {
 		})
 	}
 	for i := range 100_000 { // fast, slow, and as it is
-		c.Adjust(&clock.Reading{Time: c.Now().Add(time.Duration(i%3-1) * 900 * time.Millisecond)}, nil)
+		c.Adjust(clock.NewReading(c.Now().Add(time.Duration(i%3-1)*900*time.Millisecond), time.Now()), nil)
 	}
 	stop.Store(1)
 	readers.Wait()
@@ -284,59 +284,4 @@ func BenchmarkNow(b *testing.B) {
 	for b.Loop() {
 		c.Now()
 	}
-}
-
-// TestUncertainty: it is the error of the best reading, what is not slewed yet and what clocks drift
-// by, and nothing is known before the store was read.
-func TestUncertainty(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMachine(0, 0)
-		is := func(what string, least, most time.Duration) {
-			t.Helper()
-			if u := m.clock.Uncertainty(); u < least || u > most {
-				t.Errorf("%s: uncertain by %v, want %v to %v", what, u, least, most)
-			}
-		}
-		m.clock.Begin(nil, nil)
-		is("before the store was read", clock.Unknown, clock.Unknown)
-		m.clock.Adjust(m.reading(), nil)
-		is("read to within 5 ms", 5*time.Millisecond, 6*time.Millisecond)
-		time.Sleep(10 * time.Second) //nolint:forbidigo // simulated
-		is("ten seconds later", 11*time.Millisecond, 12*time.Millisecond)
-		m.clock.Adjust(&clock.Reading{Time: time.Now(), Error: 3 * time.Second}, nil)
-		is("after a slow reading", 11*time.Millisecond, 12*time.Millisecond)
-		m.clock.Adjust(nil, nil)
-		is("after none", 11*time.Millisecond, 12*time.Millisecond)
-		m.store = hour
-		m.clock.Adjust(m.reading(), nil)
-		is("the store stands alone", 11*time.Millisecond, 12*time.Millisecond)
-		m.store = 500 * time.Millisecond
-		m.clock.Adjust(m.reading(), nil)
-		is("the store is ahead", 505*time.Millisecond, 507*time.Millisecond)
-		time.Sleep(5 * time.Second) //nolint:forbidigo // simulated
-		is("half is slewed", 257*time.Millisecond, 260*time.Millisecond)
-		time.Sleep(15 * time.Second) //nolint:forbidigo // simulated
-		is("all is slewed, and no more", 15*time.Millisecond, 17*time.Millisecond)
-		m.wall, m.store = 10*time.Minute, 10*time.Minute
-		m.clock.Adjust(m.reading(), nil)
-		is("stepped with wall clock and store", 5*time.Millisecond, 6*time.Millisecond)
-	})
-}
-
-// TestUncertaintyBesideTheStore: process time that was set by the other processes is not the store's.
-func TestUncertaintyBesideTheStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMachine(0, hour)
-		m.clock.Begin(m.reading(), peers(0, 0))
-		if u := m.clock.Uncertainty(); u != clock.Unknown {
-			t.Errorf("begun with the others: uncertain by %v", u)
-		}
-		m = newMachine(0, 0)
-		m.clock.Begin(m.reading(), nil)
-		m.wall, m.store = five, hour
-		m.clock.Adjust(m.reading(), peers(2*hour, 2*hour))
-		if u := m.clock.Uncertainty(); m.ahead() != 2*hour || u != clock.Unknown {
-			t.Errorf("stepped with the others, by %v: uncertain by %v", m.ahead(), u)
-		}
-	})
 }

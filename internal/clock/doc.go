@@ -15,8 +15,9 @@
 // that suddenly returns a wrong time, changes nothing.
 //
 // [Clock.Uncertainty] bounds how far process time may be off the store's, for strict limits: half of
-// the round trip of the most exact reading, what is not slewed yet, and what clocks drift by. It does
-// not cover a machine that was suspended, until the clocks are compared again.
+// the round trip of the most exact reading, what is not slewed yet, what clocks drift by, and what the
+// wall clock has moved by since: it may have been set, or the machine was suspended. It does not cover
+// a machine that was suspended until the clocks are compared again, with or without the store's.
 //
 // # One resumed machine, worked through
 //

@@ -67,8 +67,9 @@ func (t Ticket) Counter() uint64 { return uint64(t.shard)<<32 | uint64(t.num) }
 // Plan is when a counter is to be exchanged next.
 type Plan struct {
 	Ticket
-	In   time.Duration // not earlier
-	Lazy bool          // may be a little later, to go together with others
+	In    time.Duration // not earlier
+	Lazy  bool          // may be a little later, to go together with others
+	Lease bool          // of a strict limit: requests may wait for it
 }
 
 // Due appends to dst a plan for each counter that has become more urgent since the last call, and
@@ -102,7 +103,10 @@ func (y *Sync) plan(s *shard, num uint32, ms int64) (Plan, bool) {
 func (y *Sync) planned(s *shard, num uint32, in time.Duration, lazy bool) Plan {
 	c := s.coldOf(num)
 	c.ticket++
-	return Plan{Ticket: Ticket{shard: s.number, num: num, number: c.ticket}, In: in, Lazy: lazy}
+	return Plan{
+		Ticket: Ticket{shard: s.number, num: num, number: c.ticket}, In: in, Lazy: lazy,
+		Lease: s.leased(num, s.ruleOf(num)) && !y.c.queue.final.Load(),
+	}
 }
 
 // Of returns plans to exchange the counters of a key at once; none for those that are busy or not

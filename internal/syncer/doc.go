@@ -19,9 +19,10 @@
 // all of them, and finishes each task, which returns when the counter is due next. [ratelimit.Sync]
 // decides what a task does. record.go turns what the store has read into what the counters need.
 //
-// Counters of strict limits go in a round trip of their own, with a shorter deadline. A lost reply
-// then keeps the one key without permits for less than half a second, and other keys not at all.
-// Three failures in a row, more than a lost reply causes, are an outage for strict limits.
+// Counters of strict limits have a queue and round trips of their own, with a deadline that does not
+// grow with the number of counters. A lost reply then keeps the keys of its round trip without
+// permits for less than half a second, and other keys not at all. Three failures in a row are an
+// outage for strict limits; calls that fail while they are under way together are one.
 //
 // health.go watches how the calls go, and outage.go lets limits be decided by their OnOutage when
 // they fail. heartbeat.go compares the clocks and finds which instances are alive. identity.go

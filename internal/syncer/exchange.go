@@ -13,8 +13,8 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// maxCalls is how many exchanges may be under way at once. Another one begins only when the latest
-// has taken longer than overlap.
+// maxCalls is how many exchanges of a queue may be under way at once. Another one begins only when
+// the latest has taken longer than overlap.
 const (
 	maxCalls = 4
 	overlap  = 20 * time.Millisecond
@@ -25,8 +25,9 @@ const (
 func (s *Syncer) exchangeLoop(ctx context.Context) error {
 	pace := newPace(s.cfg.Interval)
 	defer pace.Stop()
-	calls := new(calls)
+	calls, leases := new(calls), new(calls)
 	defer calls.wait()
+	defer leases.wait()
 	var plans []ratelimit.Plan
 	for {
 		plans = s.sync.Due(s.clock.Now(), plans[:0])
@@ -34,11 +35,11 @@ func (s *Syncer) exchangeLoop(ctx context.Context) error {
 			s.schedule(plans[i], 0)
 		}
 		pace.adjust(s.elapsed(), plans)
-		timer := time.NewTimer(s.dispatch(ctx, calls))
+		timer := time.NewTimer(min(s.dispatch(ctx, s.queue, calls), s.dispatch(ctx, s.leases, leases)))
 		select {
 		case <-s.sync.Wake(): // a counter is urgent
 		case <-pace.C: // collect the others
-		case <-s.queue.wake:
+		case <-s.wake:
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
@@ -48,11 +49,11 @@ func (s *Syncer) exchangeLoop(ctx context.Context) error {
 	}
 }
 
-// dispatch starts the exchanges that are due, as many as may be under way, and returns after how
-// long it must be called again at the latest.
-func (s *Syncer) dispatch(ctx context.Context, c *calls) time.Duration {
+// dispatch starts the exchanges of a queue that are due, as many as may be under way, and returns
+// after how long it must be called again at the latest.
+func (s *Syncer) dispatch(ctx context.Context, q *dueQueue, c *calls) time.Duration {
 	for {
-		due, some := s.queue.nextDue()
+		due, some := q.nextDue()
 		if !some {
 			return time.Hour
 		}
@@ -62,13 +63,13 @@ func (s *Syncer) dispatch(ctx context.Context, c *calls) time.Duration {
 		if wait := c.delay(s.elapsed()); wait > 0 {
 			return wait
 		}
-		entries := s.queue.pop(s.elapsed())
+		entries := q.pop(s.elapsed())
 		if len(entries) == 0 {
 			return minWait
 		}
 		done := c.begin(s.elapsed())
 		go func() {
-			defer s.queue.wakeLoop()
+			defer q.wakeLoop()
 			defer done()
 			s.guardedExchange(ctx, entries)
 		}()
@@ -93,7 +94,7 @@ const (
 	maxGrid   = 2 * time.Second
 )
 
-// schedule adds a plan to the queue, to be due not before the delay has passed.
+// schedule adds a plan to its queue, to be due not before the delay has passed.
 func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
 	due := s.elapsed() + max(s.jitter(p.In), delay)
 	if p.Lazy {
@@ -101,7 +102,11 @@ func (s *Syncer) schedule(p ratelimit.Plan, delay time.Duration) {
 		due = (due + grid - 1) / grid * grid
 	}
 	s.health.planned(p.Ticket)
-	s.queue.add(entry{due: due, ticket: p.Ticket})
+	q := s.queue
+	if p.Lease {
+		q = s.leases
+	}
+	q.add(entry{due: due, ticket: p.Ticket})
 }
 
 // Flush exchanges the counters of a key once and at once, and so writes its unflushed counts. A
@@ -154,9 +159,13 @@ func (s *Syncer) roundTrip(ctx context.Context, x *roundTrip) error {
 	took := s.elapsed() - x.began
 	var wait time.Duration
 	switch {
+	case err == nil && x.lease:
+		s.leases.succeeded(took)
 	case err == nil:
 		s.queue.succeeded(took)
-	case x.lease == 0: // a strict counter has its own back-off, and the requests of others wait for theirs
+	case x.lease: // a strict counter has its own back-off, and the requests of others wait for theirs
+		s.leases.failed(s.cfg.MaxBackoff)
+	default:
 		wait = s.jitter(s.queue.failed(s.cfg.MaxBackoff))
 		s.queue.pause(s.elapsed() + wait)
 	}
@@ -173,13 +182,13 @@ type roundTrip struct {
 	writes   int    // items with a write
 	reads    int    // items with a read
 	began    time.Duration
-	finished int           // tasks that have been finished
-	lease    time.Duration // longest wait of the requests that wait for it; 0: none do
+	finished int  // tasks that have been finished
+	lease    bool // of strict limits: requests may wait for it
 }
 
 // begin begins the tasks of the entries whose tickets are good: those of strict limits apart.
 func (s *Syncer) begin(entries []entry) (x, leases *roundTrip) {
-	x, leases = &roundTrip{began: s.elapsed()}, &roundTrip{began: s.elapsed()}
+	x, leases = &roundTrip{began: s.elapsed()}, &roundTrip{began: s.elapsed(), lease: true}
 	for _, it := range entries {
 		now, seq := s.clock.Now(), int64(0)
 		if !it.readOnly {
@@ -192,7 +201,7 @@ func (s *Syncer) begin(entries []entry) (x, leases *roundTrip) {
 		}
 		s.stats.age.note(x.began, task.Age)
 		if task.Lease {
-			leases.tasks, leases.lease = append(leases.tasks, task), max(leases.lease, task.Limit.LeaseWait)
+			leases.tasks = append(leases.tasks, task)
 		} else {
 			x.tasks = append(x.tasks, task)
 		}
@@ -230,18 +239,18 @@ func (s *Syncer) itemFor(t *ratelimit.Task) Item {
 	return it
 }
 
-// call calls the store, with a deadline that grows with the number of items, and records the call.
-// It returns one result per item. A loop that stops lets a call end by itself, so that its outcome
+// call calls the store, with a deadline that grows with the number of items, but for strict limits,
+// and records the call. It returns one result per item. A loop that stops lets a call end by itself, so that its outcome
 // is known; only the deadline of Stop aborts it.
 func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]Result, error) {
-	end := s.health.underWay(x.began, x.writes > 0, s.outage.begin)
+	end := s.health.underWay(x.began, x.writes > 0, func() { s.outage.begin(x.began, s.elapsed()) })
 	defer end() // also after a panic
 	var results []Result
-	timeout := s.cfg.Timeout
-	if x.lease > 0 { // a lost reply must not keep a key without permits for long
-		timeout = min(timeout, max(x.lease, s.health.lateAfter()))
+	timeout := s.cfg.Timeout + time.Duration(len(x.items))*s.cfg.TimeoutPerItem
+	if x.lease { // a lost reply must not keep keys without permits for long
+		timeout = min(s.cfg.Timeout, s.health.lateAfter())
 	}
-	took, err := s.within(ctx, timeout, len(x.items), func(ctx context.Context) (err error) {
+	took, err := s.within(ctx, timeout, func(ctx context.Context) (err error) {
 		results, err = s.store.Exchange(ctx, x.items)
 		return err
 	})
@@ -261,12 +270,11 @@ func (s *Syncer) call(ctx context.Context, x *roundTrip) ([]Result, error) {
 
 // withTimeout calls f with a deadline for n items, and returns how long it took and its error.
 func (s *Syncer) withTimeout(ctx context.Context, n int, f func(context.Context) error) (time.Duration, error) {
-	return s.within(ctx, s.cfg.Timeout, n, f)
+	return s.within(ctx, s.cfg.Timeout+time.Duration(n)*s.cfg.TimeoutPerItem, f)
 }
 
 // within is withTimeout with another timeout.
-func (s *Syncer) within(ctx context.Context, timeout time.Duration, n int, f func(context.Context) error) (time.Duration, error) {
-	timeout += time.Duration(n) * s.cfg.TimeoutPerItem
+func (s *Syncer) within(ctx context.Context, timeout time.Duration, f func(context.Context) error) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	defer context.AfterFunc(s.aborted, cancel)() //nolint:contextcheck // ends with the process, not with the call

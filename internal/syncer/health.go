@@ -269,7 +269,7 @@ func (s *Syncer) recordExchange(x *roundTrip, results []Result, took time.Durati
 		s.health.exchangeFailed()
 	}
 	if err != nil {
-		s.outage.begin()
+		s.outage.begin(x.began, s.elapsed())
 		return
 	}
 	s.outage.end(s.elapsed(), s.clock.Now())
@@ -281,8 +281,9 @@ func (s *Syncer) recordCall(op Op, items int, took time.Duration, err error) {
 	s.health.recordCall(op, took, err)
 }
 
-// watchHealth logs when the syncer becomes degraded and when it recovers.
+// watchHealth logs when the syncer becomes degraded and when it recovers, and looks at the clock.
 func (s *Syncer) watchHealth(context.Context) {
+	s.watchClock()
 	s.outage.recovered(s.elapsed())
 	s.health.dropStale()
 	lasted, err := s.health.degraded()

@@ -18,9 +18,11 @@ const clockSamples = 3
 func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 	var best *clock.Reading
 	for range samples {
-		var theirs time.Time
-		took, err := s.withTimeout(ctx, 1, func(ctx context.Context) (err error) {
-			theirs, err = s.store.Now(ctx)
+		var reading *clock.Reading
+		took, err := s.withTimeout(ctx, 1, func(ctx context.Context) error {
+			began := time.Now()
+			theirs, err := s.store.Now(ctx)
+			reading = clock.NewReading(theirs, began)
 			return err
 		})
 		if errors.Is(err, ErrNoClock) {
@@ -28,14 +30,11 @@ func (s *Syncer) readClock(ctx context.Context, samples int) *clock.Reading {
 			return nil
 		}
 		s.recordCall(OpClock, 1, took, err)
-		if best != nil {
-			best.Time = best.Time.Add(took) // the earlier reading has aged by this one
-		}
 		if err != nil {
 			return best
 		}
-		if best == nil || took/2 < best.Error {
-			best = &clock.Reading{Time: theirs.Add(took / 2), Error: took / 2}
+		if best == nil || reading.Error < best.Error {
+			best = reading
 		}
 	}
 	return best
@@ -61,6 +60,8 @@ func (s *Syncer) join(ctx context.Context) {
 // shareUncertainty passes on how far process time may be off the store's. A store without a clock
 // is of one process, which has no other time.
 func (s *Syncer) shareUncertainty() {
+	s.unsure.Lock() // so that an older one does not replace a newer one
+	defer s.unsure.Unlock()
 	u := s.clock.Uncertainty()
 	if s.clockless.Load() {
 		u = 0
@@ -93,11 +94,18 @@ func (s *Syncer) awaitPeers(ctx context.Context, alive []Instance) []Instance {
 	return alive
 }
 
+// watchClock finds that the machine was suspended before the next heartbeat does, which may have to
+// wait for a store that does not answer.
+func (s *Syncer) watchClock() {
+	s.clock.Watch()
+	s.shareUncertainty()
+}
+
 // beat stores a heartbeat and compares the clocks.
 func (s *Syncer) beat(ctx context.Context) {
 	before := s.clock.State().Alone
 	alive := s.storeHeartbeat(ctx)
-	state := s.clock.Adjust(s.readClock(ctx, 1), s.peerTimes(alive)) // a reading ages quickly
+	state := s.clock.Adjust(s.readClock(ctx, 1), s.peerTimes(alive))
 	s.stats.clock.Store(&state)
 	s.shareUncertainty()
 	s.logClock(state, before)
@@ -115,13 +123,14 @@ func (s *Syncer) storeHeartbeat(ctx context.Context) []Instance {
 	}
 	var alive []Instance
 	var previous string
+	began := s.elapsed()
 	took, err := s.withTimeout(ctx, 1, func(ctx context.Context) (err error) {
 		alive, previous, err = s.instances.Beat(ctx, self, beatsToLive*s.cfg.Beat)
 		return err
 	})
 	s.recordCall(OpBeat, 1, took, err)
 	if err != nil {
-		s.outage.begin() // an idle instance has no exchange that could fail
+		s.outage.begin(began, s.elapsed()) // an idle instance has no exchange that could fail
 		s.countOthers(ctx)
 		return nil
 	}

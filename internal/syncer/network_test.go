@@ -76,6 +76,24 @@ func (n *network) lie(m *member, ahead time.Duration) {
 	}
 }
 
+// expire deletes the documents that have expired by the clock of the server.
+func (n *network) expire() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := time.Now()
+	if n.liesTo == nil {
+		now = now.Add(n.ahead)
+	}
+	n.db.Expire(now)
+}
+
+// erase deletes all documents.
+func (n *network) erase() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.db.Expire(time.Now().Add(1000 * time.Hour))
+}
+
 // breakStatements makes the writes of a counter fail by themselves, or no longer.
 func (n *network) breakStatements(id ratelimit.CounterID, broken bool) {
 	n.mu.Lock()

@@ -15,28 +15,33 @@ type outage struct {
 	sync *ratelimit.Sync
 	log  *slog.Logger
 
-	mu    sync.Mutex
-	on    bool
-	lost  int // calls in a row that failed or were late; one that is late and then fails counts twice
-	began time.Time
-	ended time.Duration // since the syncer was made
+	mu     sync.Mutex
+	on     bool
+	lost   int           // failures in a row, see begin
+	failed time.Duration // when the latest of them was counted, since the syncer was made
+	began  time.Time
+	ended  time.Duration // since the syncer was made
 }
 
 // recoverAfter is how long after an outage the counters that were not exchanged since are still
 // decided by their OnOutage.
 const recoverAfter = 10 * time.Second
 
-// lostAfter is after how many failures in a row requests under strict limits are denied at once:
-// more than one lost reply causes. Until then each waits for its own permits, and no other limit
-// concerns it.
+// lostAfter is after how many failures in a row requests under strict limits are denied at once.
+// Until then each waits for its own permits, and no other limit concerns it.
 const lostAfter = 3
 
-// begin begins an outage, unless there is one.
-func (o *outage) begin() {
+// begin begins an outage, unless there is one, with a call that began then and has failed or is late
+// now, both since the syncer was made. A call that was under way when the last failure was counted
+// is no other failure: one blip may concern several, and one that is late may fail too.
+func (o *outage) begin(began, now time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sync.Stalled()
-	if o.lost++; o.lost >= lostAfter {
+	if o.lost == 0 || began >= o.failed {
+		o.lost, o.failed = o.lost+1, now
+	}
+	if o.lost >= lostAfter {
 		o.sync.SetLost(true)
 	}
 	if !o.on {

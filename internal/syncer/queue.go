@@ -27,7 +27,8 @@ type entry struct {
 	readOnly bool
 }
 
-func newDueQueue() *dueQueue { return &dueQueue{batch: MaxBatch, wake: make(chan struct{}, 1)} }
+// newDueQueue returns an empty queue that wakes its loop through a channel of capacity 1.
+func newDueQueue(wake chan struct{}) *dueQueue { return &dueQueue{batch: MaxBatch, wake: wake} }
 
 // add adds an entry, and wakes the loop if it is the first to become due.
 func (q *dueQueue) add(it entry) {

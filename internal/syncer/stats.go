@@ -21,7 +21,7 @@ type Stats struct {
 	Clones  int64 // times that another process was found to use the ID of this one
 	Panics  int64
 
-	Waiting     int           // entries in the queue, including stale tickets
+	Waiting     int           // entries in the queues, including stale tickets
 	Due         int           // of those, the ones that are due
 	Late        time.Duration // how long the first of them has been due
 	Age         time.Duration // highest age of known counts of an active key, recently
@@ -109,12 +109,13 @@ var (
 func (s *Syncer) Stats() Stats {
 	now := s.elapsed()
 	waiting, due, late := s.queue.waiting(now)
+	leases, dueLeases, lateLease := s.leases.waiting(now)
 	c := &s.stats
 	st := Stats{
 		Applied: c.applied.Load(), Fallback: c.fallback.Load(),
 		Conflicts: c.conflicts.Load(), Unknown: c.unknown.Load(), Rejected: c.rejected.Load(),
 		Foreign: c.foreign.Load(), Drift: c.drift.Load(), Clones: c.clones.Load(), Panics: c.panics.Load(),
-		Waiting: waiting, Due: due, Late: late,
+		Waiting: waiting + leases, Due: due + dueLeases, Late: max(late, lateLease),
 		Unconfirmed: s.health.unconfirmedFor(), Instances: int(c.instances.Load()), Stalled: s.outage.active(),
 	}
 	st.DegradedFor, _ = s.health.degraded()

@@ -24,6 +24,7 @@ func (s *Syncer) Stop(ctx context.Context) (Left, error) {
 	s.loops.Wait() // for calls under way at most, which the context aborts
 	s.sync.SetFinal()
 	s.queue.clear()
+	s.leases.clear() // from now on no counter is planned there
 	s.sync.Unflushed(s.clock.Now(), func(p ratelimit.Plan) { s.schedule(ratelimit.Plan{Ticket: p.Ticket}, 0) })
 	s.flushAll(ctx)
 	s.leave(ctx)

@@ -23,24 +23,56 @@ func strictLimit(requests int64, window time.Duration) ratelimit.Limit {
 // exactLog is when each request was admitted, by real time.
 type exactLog struct {
 	mu    sync.Mutex
-	at    []time.Time // in order
+	since time.Time // earlier ones do not count
+	all   []admission
 	waits []time.Duration
 }
 
-func (x *exactLog) add(waited time.Duration) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.at = append(x.at, time.Now())
-	x.waits = append(x.waits, waited)
+// admission is when a request was admitted, and the highest limit while it was decided.
+type admission struct {
+	at    time.Time
+	limit int64
 }
 
-// remove takes out a request that was admitted at a time and given back.
-func (x *exactLog) remove(at time.Time) {
+func (x *exactLog) add(waited time.Duration, limit int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if i := slices.Index(x.at, at); i >= 0 {
-		x.at = slices.Delete(x.at, i, i+1)
+	x.waits = append(x.waits, waited)
+	if now := time.Now(); !now.Before(x.since) {
+		x.all = append(x.all, admission{now, limit})
 	}
+}
+
+// remove takes out a request that was admitted and given back.
+func (x *exactLog) remove(a admission) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if i := slices.Index(x.all, a); i >= 0 {
+		x.all = slices.Delete(x.all, i, i+1)
+	}
+}
+
+// forget takes out all requests before a time that may be later than now.
+func (x *exactLog) forget(before time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.all, x.since = nil, before
+}
+
+// excess returns the first requests within a window that are more than the highest limit of any of
+// them, and that limit; 0 if there are none.
+func (x *exactLog) excess(window time.Duration) (n, limit int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i, last := range x.all {
+		n, limit = 0, 0
+		for j := i; j >= 0 && last.at.Sub(x.all[j].at) < window; j-- {
+			if n, limit = n+1, max(limit, x.all[j].limit); n > limit {
+				return n, limit
+			}
+		}
+	}
+	return 0, 0
 }
 
 // worst returns the most requests in any window.
@@ -48,8 +80,8 @@ func (x *exactLog) worst(window time.Duration) (most int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	first := 0
-	for i, at := range x.at {
-		for at.Sub(x.at[first]) >= window {
+	for i, a := range x.all {
+		for a.at.Sub(x.all[first].at) >= window {
 			first++
 		}
 		most = max(most, i-first+1)
@@ -62,7 +94,7 @@ func (x *exactLog) fits(limit int64, window time.Duration) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	n := int64(0)
-	for i := len(x.at) - 1; i >= 0 && time.Since(x.at[i]) < window; i-- {
+	for i := len(x.all) - 1; i >= 0 && time.Since(x.all[i].at) < window; i-- {
 		n++
 	}
 	return n < limit
@@ -107,11 +139,11 @@ func (l strictLoad) run(t *testing.T, seed uint64) (res strictResult) {
 				m = cluster[0]
 			}
 			if exact.fits(l.limit, l.window) {
-				exact.add(0)
+				exact.add(0, l.limit)
 			}
 			requests.Go(func() {
 				if d, waited := m.counters.Await(t.Context(), m.now(), keyOf(0), policy, 1); !d.Rejected() {
-					ours.add(waited)
+					ours.add(waited, l.limit)
 				}
 			})
 		}
@@ -122,8 +154,8 @@ func (l strictLoad) run(t *testing.T, seed uint64) (res strictResult) {
 			res.writes, res.reads = res.writes+float64(writes), res.reads+float64(reads)
 			m.syncer.Kill()
 		}
-		admitted := float64(len(ours.at))
-		res.share, res.writes, res.reads = admitted/float64(len(exact.at)), res.writes/admitted, res.reads/admitted
+		admitted := float64(len(ours.all))
+		res.share, res.writes, res.reads = admitted/float64(len(exact.all)), res.writes/admitted, res.reads/admitted
 		res.ofLimit = admitted / float64(l.limit*int64(l.windows))
 		res.worst = ours.worst(l.window)
 		slices.Sort(ours.waits)
@@ -167,76 +199,6 @@ func TestStrictLoad(t *testing.T) {
 func (m *member) await(t *testing.T, key int, policy *ratelimit.Effective) (ratelimit.Decision, time.Duration) {
 	t.Helper()
 	return m.counters.Await(t.Context(), m.now(), keyOf(key), policy, 1)
-}
-
-// TestLostReplyOfALease: it delays the requests of its own key, and for less than half a second.
-func TestLostReplyOfALease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lost := map[ratelimit.CounterID]bool{idOf(0): true}
-		store := &wrapped{}
-		slow := &hanging{wrapped: store, lost: lost}
-		m := alone(t, slow, nil)
-		policy := policyOf(t, strictLimit(10, time.Minute))
-		pass(time.Second)
-		d, waited := m.await(t, 0, policy)
-		mustEqual(t, "the request whose reply is lost", ratelimit.Denied, d.Outcome)
-		mustEqual(t, "its wait", 50*time.Millisecond, waited)
-		for i := 1; i < 20; i++ {
-			d, _ := m.await(t, i, policy)
-			mustEqual(t, "a request of another key", ratelimit.Allowed, d.Outcome)
-			pass(20 * time.Millisecond)
-		}
-		d, _ = m.await(t, 0, policy)
-		mustEqual(t, "the key, later", ratelimit.Allowed, d.Outcome)
-	})
-}
-
-// hanging is a store that does not answer the first exchange of some counters.
-type hanging struct {
-	*wrapped
-	mu   sync.Mutex
-	lost map[ratelimit.CounterID]bool
-}
-
-// Exchange implements [syncer.Store].
-func (h *hanging) Exchange(ctx context.Context, items []syncer.Item) ([]syncer.Result, error) {
-	results, err := h.wrapped.Exchange(ctx, items)
-	h.mu.Lock()
-	var hang bool
-	for _, it := range items {
-		hang = hang || h.lost[it.ID]
-		delete(h.lost, it.ID)
-	}
-	h.mu.Unlock()
-	if hang {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return results, err
-}
-
-// TestStrictWithoutDatabase: requests are denied, soon without a wait, and admitted when it is back.
-func TestStrictWithoutDatabase(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := newNetwork(2 * time.Millisecond)
-		m := newMember(t, net, 1, 0, nil)
-		policy := policyOf(t, strictLimit(10, time.Minute))
-		pass(time.Second)
-		net.become(faults{}, true)
-		var waited time.Duration
-		for range 50 {
-			d, w := m.await(t, 0, policy)
-			mustEqual(t, "outcome", ratelimit.Denied, d.Outcome)
-			mustEqual(t, "outage", true, d.Outage)
-			waited = w
-			pass(200 * time.Millisecond)
-		}
-		mustEqual(t, "the last wait", 0, waited)
-		net.become(faults{}, false)
-		pass(15 * time.Second)
-		d, _ := m.await(t, 0, policy)
-		mustEqual(t, "when it is back", ratelimit.Allowed, d.Outcome)
-	})
 }
 
 // TestStrictWithoutAClock: a store of one process has no clock, and needs none.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,10 +21,15 @@ var strictRuns = flag.Int("strictruns", usualStrictRuns, "how many simulations o
 // at the moment of its decision.
 //
 // What the network forgives: answers are lost, late, and slower or quicker than requests, but the
-// database itself loses nothing that it has confirmed, and deletes no document before it expires by
-// real time. Monotonic time runs at the same rate everywhere, and no machine is suspended. A server
+// database itself loses nothing that it has confirmed. It deletes a document that has expired by its
+// own clock, which may be wrong by hours. Monotonic time runs at the same rate everywhere, and no machine is suspended. A server
 // starts while the clock of the database is right. A wall clock and the database are never wrong by
 // the same.
+//
+// A limit that is raised or lowered reaches one instance after the other: no window has more
+// requests than the highest limit that an instance had while any of them was decided. Nor is anything that was admitted
+// before a reset counted, until two frames after the last instance has carried it out: permits of
+// these frames may have been taken before.
 func TestStrictSimulation(t *testing.T) {
 	runs := *strictRuns
 	if testing.Short() {
@@ -48,8 +54,9 @@ type strictScenario struct {
 	faults faults
 	alive  []*member
 	limit  ratelimit.Limit
-	offer  int64 // times the limit
-	policy *ratelimit.Effective
+	offer  int64     // times the limit
+	now    *settings // of instances that start
+	of     map[*member]*atomic.Pointer[settings]
 	skewed bool
 	edges  bool // all requests come at about the time at which a frame ends
 	keys   int
@@ -58,12 +65,18 @@ type strictScenario struct {
 	requests sync.WaitGroup
 }
 
+// settings are a limit that may change, as an instance has it.
+type settings struct {
+	requests int64
+	policy   *ratelimit.Effective
+}
+
 func simulateStrict(t *testing.T, seed uint64) {
 	t.Helper()
 	r := newRand(seed)
 	s := &strictScenario{
 		t: t, rand: r, net: newNetwork(time.Duration(1+r.IntN(8)) * time.Millisecond),
-		skewed: r.IntN(2) == 0, edges: r.IntN(3) == 0, keys: 1 + r.IntN(2),
+		skewed: r.IntN(2) == 0, edges: r.IntN(3) == 0, keys: 1 + r.IntN(2), of: map[*member]*atomic.Pointer[settings]{},
 	}
 	s.net.jitter = time.Duration(r.IntN(10)) * time.Millisecond
 	if r.IntN(4) == 0 { // the clocks are wrong by as much
@@ -78,7 +91,7 @@ func simulateStrict(t *testing.T, seed uint64) {
 		s.limit.Frames = []int{1, 2, 5}[r.IntN(3)]
 	}
 	s.limit.LeaseWait = []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, time.Second}[r.IntN(3)] // the first is less than most round trips
-	s.policy, s.logs = policyOf(t, s.limit), make([]exactLog, s.keys)
+	s.now, s.logs = &settings{s.limit.Requests, policyOf(t, s.limit)}, make([]exactLog, s.keys)
 	s.faults = faults{loseRequest: r.IntN(8), loseReply: r.IntN(12), delay: r.IntN(8), unsure: r.IntN(8)}
 	s.net.become(s.faults, false)
 	for range []int{1, 3, 10}[r.IntN(3)] {
@@ -99,7 +112,9 @@ func (s *strictScenario) start() {
 	seed := s.rand.Uint64()
 	p := newPort(s.net, seed)
 	p.lean = []float64{0, 0.5, -0.5, 1, -1}[s.rand.IntN(5)]
-	s.alive = append(s.alive, startMember(s.t, p, seed, skew, nil))
+	m := startMember(s.t, p, seed, skew, nil)
+	s.alive, s.of[m] = append(s.alive, m), &atomic.Pointer[settings]{}
+	s.of[m].Store(s.now)
 }
 
 // part returns a random part of the window.
@@ -110,7 +125,7 @@ func (s *strictScenario) part() time.Duration {
 // event is one thing that happens to the cluster.
 func (s *strictScenario) event() {
 	m := s.alive[s.rand.IntN(len(s.alive))]
-	switch s.rand.IntN(12) {
+	switch s.rand.IntN(14) {
 	case 0:
 		m.syncer.Kill()
 		s.replace(m)
@@ -132,7 +147,10 @@ func (s *strictScenario) event() {
 			m = nil
 		}
 		s.net.lie(m, []time.Duration{3 * time.Minute, 2 * time.Hour, -3 * time.Minute, -2 * time.Hour}[s.rand.IntN(4)])
-		s.traffic(s.part())
+		for range 6 {
+			s.traffic(s.part() / 6)
+			s.net.expire()
+		}
 		s.net.lie(nil, 0)
 	case 5:
 		s.net.refuse(true)
@@ -145,10 +163,43 @@ func (s *strictScenario) event() {
 		s.net.breakStatements(id, false)
 	case 7:
 		wait(s.part())
+	case 8:
+		s.reset()
+	case 9:
+		s.change()
 	default:
 		s.traffic(s.part())
 	}
-	s.net.db.Expire(time.Now())
+	s.net.expire()
+}
+
+// reset forgets all counts, as an operator's reset does: every instance in turn drops its own and
+// removes those that are stored.
+func (s *strictScenario) reset() {
+	for _, m := range s.alive {
+		m.counters.ResetClient(keyOf(0).ClientID)
+		if err := m.syncer.Settle(context.Background()); err != nil {
+			s.t.Error(err)
+		}
+		s.net.erase()
+		for i := range s.logs {
+			s.logs[i].forget(time.Now().Add(2 * s.limit.Window / time.Duration(s.limit.Frames)))
+		}
+		s.traffic(time.Duration(s.rand.IntN(1000)) * time.Millisecond)
+	}
+}
+
+// change raises or lowers the limit, in one instance after the other. A request may wait through one
+// change, not through two.
+func (s *strictScenario) change() {
+	s.requests.Wait()
+	l := s.limit
+	l.Requests = max([]int64{l.Requests / 10, l.Requests / 2, l.Requests, 2 * l.Requests}[s.rand.IntN(4)], 1)
+	s.now = &settings{l.Requests, policyOf(s.t, l)}
+	for _, m := range s.alive {
+		s.of[m].Store(s.now)
+		s.traffic(time.Duration(s.rand.IntN(1000)) * time.Millisecond)
+	}
 }
 
 // replace starts an instance in place of one that has gone.
@@ -189,7 +240,9 @@ func (s *strictScenario) traffic(d time.Duration) {
 
 // request is one request; kind says which of its ways it goes.
 func (s *strictScenario) request(m *member, key, kind int) {
-	k, log, patience := keyOf(key), &s.logs[key], time.Duration(s.rand.IntN(30))*time.Millisecond
+	k, log, present := keyOf(key), &s.logs[key], s.of[m]
+	with := present.Load()
+	patience := time.Duration(s.rand.IntN(30)) * time.Millisecond
 	s.requests.Go(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -197,21 +250,22 @@ func (s *strictScenario) request(m *member, key, kind int) {
 		case 0: // the client does not wait as long
 			defer time.AfterFunc(patience, cancel).Stop()
 		case 1: // it does not wait at all
-			if d := m.take(k, s.policy, 1); !d.Rejected() {
-				log.add(0)
+			if d := m.take(k, with.policy, 1); !d.Rejected() {
+				log.add(0, with.requests)
 			}
 			return
 		}
 		now := m.now()
-		d, waited := m.counters.Await(ctx, now, k, s.policy, 1)
+		d, waited := m.counters.Await(ctx, now, k, with.policy, 1)
 		if d.Rejected() {
 			return
 		}
-		log.add(waited)
+		limit := max(with.requests, present.Load().requests)
+		log.add(waited, limit)
 		if at := time.Now(); kind == 2 { // it fails for another reason
 			wait(patience)
-			if m.counters.Refund(m.now(), now.Add(waited), k, s.policy, 1) {
-				log.remove(at)
+			if m.counters.Refund(m.now(), now.Add(waited), k, with.policy, 1) {
+				log.remove(admission{at, limit})
 			}
 		}
 	})
@@ -233,10 +287,10 @@ func (s *strictScenario) finish() {
 	}
 	for i := range s.logs {
 		log := &s.logs[i]
-		if n := log.worst(s.limit.Window); int64(n) > s.limit.Requests {
-			s.t.Errorf("%d were admitted in some window of %v, limit %d", n, s.limit.Window, s.limit.Requests)
+		if n, limit := log.excess(s.limit.Window); n > 0 {
+			s.t.Errorf("%d were admitted in some window of %v, limit %d", n, s.limit.Window, limit)
 		}
-		if len(log.at) == 0 && s.limit.LeaseWait == time.Second && s.limit.Window/time.Duration(s.limit.Frames) > 500*time.Millisecond {
+		if len(log.waits) == 0 && s.limit.LeaseWait == time.Second && s.limit.Window/time.Duration(s.limit.Frames) > 500*time.Millisecond {
 			s.t.Error("nothing was admitted")
 		}
 	}

@@ -2,6 +2,7 @@ package syncer
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +21,9 @@ type Syncer struct {
 	instances Instances
 
 	began     time.Time // when the syncer was made; due times count from here, on the monotonic clock
-	queue     *dueQueue
+	queue     *dueQueue // of plain counters
+	leases    *dueQueue // of counters of strict limits, for which requests wait
+	wake      chan struct{}
 	identity  *identity
 	random    *random
 	alive     atomic.Pointer[map[string]bool] // IDs of the live instances; nil: not known
@@ -29,6 +32,7 @@ type Syncer struct {
 	outage    outage
 	trips     trips
 	clockless atomic.Bool // the store has no clock of its own
+	unsure    sync.Mutex  // held while the uncertainty of process time is passed on
 
 	documentLog limiter // limits log lines about documents
 
@@ -46,9 +50,10 @@ func New(counters *ratelimit.Counters, store Store, instances Instances, cfg Con
 	s := &Syncer{
 		cfg: cfg, clock: cfg.Clock, counters: counters, store: store, instances: instances,
 		sync:  counters.Sync(ratelimit.SyncOptions{Interval: cfg.Interval, MaxBackoff: cfg.MaxBackoff}),
-		began: time.Now(), queue: newDueQueue(), health: newHealth(),
+		began: time.Now(), wake: make(chan struct{}, 1), health: newHealth(),
 		random: newRandom(cfg.Seed),
 	}
+	s.queue, s.leases = newDueQueue(s.wake), newDueQueue(s.wake)
 	s.loops = background.NewGroup(context.Background(), cfg.Log, func(string) { s.stats.panics.Add(1) })
 	s.identity = newIdentity(s.random.bits)
 	s.outage.sync, s.outage.log = s.sync, cfg.Log
