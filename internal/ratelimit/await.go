@@ -9,15 +9,31 @@ import (
 // leaseRetry is the least RetryAfter of a request that is denied only because permits did not come.
 const leaseRetry = time.Second
 
+// maxWaiters is how many requests wait for permits of one key. The lock of its shard is held while
+// they are decided.
+const maxWaiters = 1024
+
+// line is the requests of a key that wait for permits, in the order in which they came.
+type line struct {
+	waiters []*waiter
+	n       int64 // requests of all of them
+}
+
 // waiter is a request that waits for permits.
 type waiter struct {
 	n       int64
+	since   int64         // when it came
 	longest time.Duration // that it waits
-	first   uint32        // the first counter of its key; 0: no longer among those that wait
+	first   uint32        // the first counter of its key; 0: it is decided
 	at      int64         // when it was decided
 	d       Decision
-	decided bool
 	done    chan struct{} // closed with the decision
+}
+
+// decided ends the wait.
+func (w *waiter) decided(at int64) {
+	w.first, w.at = 0, at
+	close(w.done)
 }
 
 // Await is [Counters.Take] for callers that can wait. If a strict limit lacks nothing but permits,
@@ -34,8 +50,7 @@ func (c *Counters) Await(ctx context.Context, now time.Time, k Key, e *Effective
 	}
 	if w := c.take(millis(now), k, ls, max(n, 1), &d, true); w != nil {
 		began := time.Now()
-		s, _ := c.lookup(k)
-		d = c.outcome(ctx, s, w, ls)
+		d = c.outcome(ctx, k, w)
 		waited = time.Since(began)
 		if d.Outcome == Allowed { // its frame is that of the decision, this goroutine may run later
 			waited = time.Duration(w.at-millis(now)) * time.Millisecond
@@ -65,7 +80,7 @@ func (d *Decision) prepare(k *Key, e *Effective) (ls *Limits) {
 }
 
 // outcome waits for the decision on a waiter.
-func (c *Counters) outcome(ctx context.Context, s *shard, w *waiter, ls *Limits) Decision {
+func (c *Counters) outcome(ctx context.Context, k Key, w *waiter) Decision {
 	timer := time.NewTimer(w.longest)
 	defer timer.Stop()
 	select {
@@ -73,22 +88,18 @@ func (c *Counters) outcome(ctx context.Context, s *shard, w *waiter, ls *Limits)
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+	s, h := c.lookup(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !w.decided:
+	case w.first != 0:
+		s.leave(w)
 		w.d.lackPermits()
 	case w.d.Outcome == Allowed && ctx.Err() != nil:
-		if w.first != 0 {
-			s.giveBack(w.first, ls, w.at, w.n)
-			if s.requeue(&c.queue, w.first, ls) {
-				c.queue.wake()
-			}
-		}
+		c.refund(s, h, w.d.limits, w.at, w.at, w.n)
 		w.d.Outcome = Denied
 		w.d.lackPermits()
 	}
-	s.leave(w)
 	return w.d
 }
 
@@ -100,53 +111,67 @@ func (d *Decision) lackPermits() {
 // takeStrict is decide for a list with a strict limit. If the request is denied for nothing but
 // permits, it returns a waiter for it, or lets the next request find permits.
 func (s *shard) takeStrict(first uint32, ls *Limits, ms, n int64, d *Decision, wait bool) *waiter {
-	s.serve(first, ms)
-	s.decide(first, ls, ms, n, d)
-	if d.Outcome == Denied && !s.lacking(first, ls, ms, n, s.queued(first)) {
+	longest := s.decideStrict(first, ls, ms, n, s.queued(first), d)
+	if d.Outcome == Denied && longest == 0 {
 		return nil
 	}
 	s.arrive(first, ls, ms, n)
 	if d.Outcome == Allowed {
 		return nil
 	}
-	if !wait {
+	q := s.waiting[first]
+	if !wait || q != nil && len(q.waiters) >= maxWaiters {
 		s.addUnmet(first, ls, n)
 		d.lackPermits()
 		return nil
 	}
-	w := &waiter{n: n, first: first, d: *d, done: make(chan struct{})}
-	for i := range ls.rules {
-		w.longest = max(w.longest, ls.rules[i].LeaseWait)
+	if q == nil {
+		if s.waiting == nil {
+			s.waiting = map[uint32]*line{}
+		}
+		q = &line{}
+		s.waiting[first] = q
 	}
-	if s.waiting == nil {
-		s.waiting = map[uint32][]*waiter{}
-	}
-	s.waiting[first] = append(s.waiting[first], w)
+	w := &waiter{n: n, since: ms, longest: longest, first: first, d: *d, done: make(chan struct{})}
+	q.waiters, q.n = append(q.waiters, w), q.n+n
 	return w
 }
 
-// serve decides on the requests of a key that wait and can be decided, in the order in which they
-// came.
+// decideStrict is decide for a list with a strict limit. It returns how long the request may wait if
+// it is denied for nothing but permits, behind ahead others; otherwise 0.
+func (s *shard) decideStrict(first uint32, ls *Limits, ms, n, ahead int64, d *Decision) (longest time.Duration) {
+	s.decide(first, ls, ms, n, d)
+	if d.Outcome == Allowed {
+		return 0
+	}
+	longest = s.lacking(first, ls, ms, n, ahead)
+	if longest == 0 && d.RetryAfter == 0 { // the room that there is goes to those ahead
+		d.RetryAfter = leaseRetry
+	}
+	return longest
+}
+
+// serve decides on the requests of a key that wait, in the order in which they came, up to the first
+// that still lacks permits. Meanwhile nothing waits, so all permits are for them.
 func (s *shard) serve(first uint32, ms int64) {
-	list := s.waiting[first]
-	if len(list) == 0 {
+	q := s.waiting[first]
+	if q == nil {
 		return
 	}
-	ls := limitsOf(s.hotOf(first).limits)
-	var ahead int64
-	for _, w := range list {
-		if w.decided {
-			continue
+	delete(s.waiting, first)
+	ls, done := limitsOf(s.hotOf(first).limits), 0
+	for _, w := range q.waiters {
+		at := max(ms, w.since)
+		w.d = Decision{Overridden: w.d.Overridden}
+		if s.decideStrict(first, ls, at, w.n, 0, &w.d) > 0 {
+			break
 		}
-		d := Decision{Overridden: w.d.Overridden}
-		s.decide(first, ls, ms, w.n, &d)
-		w.d = d
-		if d.Outcome == Denied && s.lacking(first, ls, ms, w.n, ahead) {
-			ahead += w.n
-			continue
-		}
-		w.decided, w.at = true, ms
-		close(w.done)
+		done++
+		q.n -= w.n
+		w.decided(at)
+	}
+	if q.waiters = slices.Delete(q.waiters, 0, done); len(q.waiters) > 0 {
+		s.waiting[first] = q
 	}
 }
 
@@ -156,41 +181,36 @@ func (s *shard) demand(num uint32) int64 {
 }
 
 // queued returns how many requests of a key wait.
-func (s *shard) queued(first uint32) (n int64) {
-	for _, w := range s.waiting[first] {
-		if !w.decided {
-			n += w.n
-		}
+func (s *shard) queued(first uint32) int64 {
+	if q := s.waiting[first]; q != nil {
+		return q.n
 	}
-	return n
+	return 0
 }
 
-// leave removes a waiter from its key.
+// leave removes a waiter that is not decided from its key.
 func (s *shard) leave(w *waiter) {
-	if w.first == 0 {
-		return
-	}
-	list := s.waiting[w.first]
-	if i := slices.Index(list, w); i >= 0 {
-		s.waiting[w.first] = slices.Delete(list, i, i+1)
-	}
-	if len(s.waiting[w.first]) == 0 {
+	q := s.waiting[w.first]
+	i := slices.Index(q.waiters, w)
+	q.waiters, q.n = slices.Delete(q.waiters, i, i+1), q.n-w.n
+	if len(q.waiters) == 0 {
 		delete(s.waiting, w.first)
 	}
 	w.first = 0
 }
 
-// abandon denies the requests that wait for a key whose counters go away or get other limits.
+// abandon denies the requests that wait for a key whose counters go away.
 func (s *shard) abandon(first uint32) {
-	for _, w := range s.waiting[first] {
-		w.first = 0
-		if !w.decided {
-			w.decided = true
-			w.d.lackPermits()
-			close(w.done)
-		}
+	q := s.waiting[first]
+	if q == nil {
+		return
 	}
 	delete(s.waiting, first)
+	for _, w := range q.waiters {
+		w.d.lackPermits()
+		w.d.Outage = false // the store is not the reason
+		w.decided(w.since)
+	}
 }
 
 // giveBack takes back n requests of a key that were counted at the time at, and reports whether

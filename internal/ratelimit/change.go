@@ -41,7 +41,6 @@ func (ls *Limits) sameDocuments(other *Limits) bool {
 
 // adopt puts the counters of a key under other limits with the same names.
 func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
-	s.abandon(first)
 	ls.chains.Add(1)
 	defer was.chains.Add(-1)
 	nums, n := s.chainOf(first)
@@ -55,6 +54,7 @@ func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
 			s.coldOf(num).ticket++
 		}
 	}
+	s.serve(first, ms)
 }
 
 // inherit moves the counts of the old counter of a limit to the new one, where the list of limits

@@ -23,7 +23,7 @@ func (c *Counters) Denies(now time.Time, k Key, e *Effective) (d Decision, denie
 		first = s.findOverflow(ls, h.place())
 	}
 	switch {
-	case first != 0 && s.hotOf(first).limits == ls.number && s.atLimit(first, ms) && (!ls.strict || !s.lacking(first, ls, ms, 1, 0)):
+	case first != 0 && s.hotOf(first).limits == ls.number && s.atLimit(first, ms) && (!ls.strict || s.lacking(first, ls, ms, 1, 0) == 0):
 		s.decide(first, ls, ms, 1, &d)
 	case first == 0 && s.noRoom(ls, ms):
 		denyNoRoom(ls, &d)
@@ -56,15 +56,18 @@ func (s *shard) atLimit(first uint32, ms int64) bool {
 // a request twice.
 func (c *Counters) Refund(now, admitted time.Time, k Key, e *Effective, n int64) bool {
 	k = k.bounded()
-	ms, ls := millis(now), e.For(k)
 	s, h := c.lookup(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return c.refund(s, h, e.For(k), millis(now), millis(admitted), n)
+}
+
+// refund is Refund under the lock of the shard.
+func (c *Counters) refund(s *shard, h hash, ls *Limits, ms, at, n int64) bool {
 	first := s.find(h)
 	if first == 0 || s.hotOf(first).limits != ls.number || n < 1 {
 		return false
 	}
-	at := millis(admitted)
 	nums, counters := s.chainOf(first)
 	for i := range counters {
 		s.advance(nums[i], &ls.rules[i], ms)

@@ -125,7 +125,7 @@ func (s *shard) viewStrict(f *frames, num uint32, r *rule, ms int64, d *Decision
 		f.whole -= l.asked
 	}
 	if g.usable(r, f.start-r.frame, ms) {
-		f.usable = l.held[1]
+		f.usable = max(l.held[1]-s.queued(s.firstOf(num)), 0) // the others are for those that wait
 	}
 	if f.usable == 0 && g.shut(r, ms) {
 		f.instances, d.Outage = 0, true
@@ -156,29 +156,28 @@ func (s *shard) aged(num uint32, r *rule, ms int64) bool {
 	return s.hotOf(num).flags.has(unsynced|stale) || ticksAgo(ms, s.coldOf(num).synced) > freshFor(r)
 }
 
-// lacking reports whether n requests, behind others that wait, are denied for nothing but permits
-// that an exchange can bring.
-func (s *shard) lacking(first uint32, ls *Limits, ms, n, ahead int64) bool {
+// lacking returns how long n requests may wait that are denied for nothing but permits which an
+// exchange can bring, to them and to those ahead; 0 if they are denied for anything else.
+func (s *shard) lacking(first uint32, ls *Limits, ms, n, ahead int64) (longest time.Duration) {
 	if s.all.leasing.closing.Load() {
-		return false
+		return 0
 	}
 	num := first
+	longest = MinLeaseWait
 	for i := range ls.rules {
 		r := &ls.rules[i]
 		var f frames
 		var d Decision
 		s.view(&f, num, r, ms, &d)
 		if !f.admits(r, n) {
-			if f.lease == nil || f.instances == 0 || n > r.Requests {
-				return false
+			if f.lease == nil || f.instances == 0 || ahead+n > r.Requests || f.full(r, ahead+n) && !s.aged(num, r, ms) {
+				return 0
 			}
-			if f.full(r, n+ahead) && !s.aged(num, r, ms) {
-				return false
-			}
+			longest = max(longest, r.LeaseWait)
 		}
 		num = s.hotOf(num).next
 	}
-	return true
+	return longest
 }
 
 // arrive records n requests that had room.
