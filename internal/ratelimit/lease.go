@@ -18,7 +18,8 @@ type lease struct {
 	frame   int64    // start of their frame
 	blind   bool     // the pending write takes it that there is no document: none was read yet
 	ahead   bool     // the document has frames later than the newest slot
-	unmet   int64    // requests denied for want of permits since the last write
+	unmet   int64    // requests denied for want of permits that no write asks for yet
+	asking  int64    // those that the pending write asks for
 	arrived int64    // requests in the present frame that had room under the limit
 	rate    float64  // the same per frame, smoothed over earlier frames
 

@@ -151,7 +151,7 @@ func TestUnknownLease(t *testing.T) {
 	}{
 		{"applied", true, 0, 2, 2},
 		{"applied, and others have written since", true, 3, 2, 5},
-		{"not applied, and never will be", false, 3, 0, 6}, // and one in advance, by the rate
+		{"not applied, and never will be", false, 3, 0, 7}, // for all four that were denied
 		{"perhaps under way", false, 0, 0, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -310,9 +310,9 @@ func TestRefundOfAPermit(t *testing.T) {
 	p.exchange()
 	p.take(1, Allowed)
 	admitted := p.now
-	p.others(60_001, 1)                      // the next frame
+	p.others(60_001, 1) // the next frame
+	p.take(2, Denied)
 	for p.c.Usage(p.now, p.k)[0].Known < 2 { // until that is read
-		p.take(2, Denied)
 		p.exchange()
 	}
 	held := p.held()

@@ -121,7 +121,7 @@ func (s *shard) ask(num uint32, r *rule, ms, seq int64, final bool) bool {
 			l.held[j] = 0
 		}
 	}
-	l.unmet, l.owed = 0, 0
+	l.asking, l.unmet, l.owed = l.unmet, 0, 0
 	if n == 0 && !dirty(slots) && !s.chores[num].converts(r.Requests-s.frames(num, r).whole) {
 		return false
 	}
@@ -217,7 +217,8 @@ func (s *shard) judgeLease(num uint32, task *Task, res Result) (v verdict) {
 }
 
 // voidLease ends a pending write of a strict counter that was not applied: what it would have given
-// back is still to be given back. If it may have been applied, nothing is: the permits stay counted.
+// back is still to be given back, and the requests that it asked for still lack permits. If it may
+// have been applied, nothing is given back: the permits stay counted.
 func (s *shard) voidLease(num uint32, r *rule, res Result, unclear bool) {
 	h, l := s.hotOf(num), s.leaseOf(num)
 	slots := s.slots(h, r)
@@ -230,7 +231,7 @@ func (s *shard) voidLease(num uint32, r *rule, res Result, unclear bool) {
 		}
 		slots[j].pending = 0
 	}
-	l.asked = 0
+	l.asked, l.unmet = 0, min(l.unmet+l.asking, r.Requests)
 	if !res.Read {
 		h.flags |= stale
 	}
