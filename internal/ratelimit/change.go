@@ -47,6 +47,9 @@ func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
 	for i := range n {
 		num := nums[i]
 		s.reframe(num, &was.rules[i], &ls.rules[i], ms)
+		if ls.rules[i].Requests < was.rules[i].Requests {
+			s.recall(num, &ls.rules[i])
+		}
 		h := s.hotOf(num)
 		h.limits = ls.number
 		if h.state < busy {

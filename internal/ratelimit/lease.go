@@ -16,7 +16,8 @@ type lease struct {
 	held    [2]int64 // unused permits of the next frame and of the present one, as the slots 0 and 1
 	asked   int64    // permits that the pending write takes; part of the slot's pending
 	frame   int64    // start of their frame
-	blind   bool     // the pending write takes it that there is no document: none was read yet
+	seq     int64    // of the latest write that depends on a version, pending or not
+	written int64    // the highest sequence of this process that the document is known to have
 	ahead   bool     // the document has frames later than the newest slot
 	unmet   int64    // requests denied for want of permits that no write asks for yet
 	asking  int64    // those that the pending write asks for
@@ -231,21 +232,57 @@ func (s *shard) shiftLease(num uint32, slots []slot, n int) {
 // forgoLease drops what a strict counter has besides its known counts, because its frames change:
 // unused permits and the pending write stay counted.
 func (s *shard) forgoLease(num uint32, r *rule) {
+	if s.leases[num] == nil {
+		return
+	}
+	if s.leasePending(num) {
+		s.dropPending(num, r, true)
+	}
+	s.disown(num, r)
+	slots := s.slots(s.hotOf(num), r)
+	for j := range slots {
+		slots[j].pending = max(slots[j].pending, 0)
+	}
+	delete(s.leases, num)
+}
+
+// recall gives back the permits of a counter that are unused, and those under way when they arrive.
+func (s *shard) recall(num uint32, r *rule) {
 	l := s.leases[num]
 	if l == nil {
 		return
 	}
 	slots := s.slots(s.hotOf(num), r)
-	if l.asked > 0 {
-		for j := range slots {
-			slots[j].pending = 0
-		}
-		s.endPending(num)
+	for j := range l.held {
+		slots[j].count(-l.held[j])
+		l.held[j] = 0
 	}
+	if j := s.askedIn(num, r); l.asked > 0 && j < len(slots) {
+		slots[j].count(-l.asked)
+	}
+	l.asked = 0
+}
+
+// disown drops the unused permits of a counter, and those to be given back: its document does not
+// have the write that took them, or they are of no frame of it. They stay counted here.
+func (s *shard) disown(num uint32, r *rule) {
+	s.leases[num].held = [2]int64{}
+	slots := s.slots(s.hotOf(num), r)
 	for j := range slots {
-		slots[j].pending, slots[j].unclaimed = max(slots[j].pending, 0), max(slots[j].unclaimed, 0)
+		slots[j].unclaimed = max(slots[j].unclaimed, 0)
 	}
-	delete(s.leases, num)
+}
+
+// askedIn returns the slot of the permits that the pending write takes.
+func (s *shard) askedIn(num uint32, r *rule) int {
+	return int((s.hotOf(num).start - s.leases[num].frame) / r.frame)
+}
+
+// leasePending reports whether the pending write of a counter is one of those that depend on a
+// version. One from before its limit was strict does not.
+func (s *shard) leasePending(num uint32) bool {
+	l, seq := s.leases[num], s.pendingSeq(num)
+	return l != nil && seq != 0 && l.seq == seq
 }
 
 // admitted returns the requests of a counter that the document is not known to have.

@@ -93,6 +93,16 @@ func (p *tenant) exchange() {
 	p.finish(task, p.store(&task))
 }
 
+// settle makes some of the exchanges that are planned.
+func (p *tenant) settle() {
+	p.t.Helper()
+	for range 5 {
+		if task, ok := p.due(); ok {
+			p.finish(task, p.store(&task))
+		}
+	}
+}
+
 // held returns the unused permits of the first counter.
 func (p *tenant) held() int64 {
 	s, h := p.c.lookup(p.k)
@@ -332,4 +342,90 @@ func TestNoRoomForPermits(t *testing.T) {
 			t.Errorf("%+v after %v", d, waited)
 		}
 	}
+}
+
+// TestGiveBackToAnotherDocument: permits are not given back to a document that does not count them,
+// and are not used any more.
+func TestGiveBackToAnotherDocument(t *testing.T) {
+	p := leaseFrom(t, strictly(10, 10*time.Minute))
+	p.take(4, Denied)
+	p.exchange()
+	p.doc = Document{} // removed by somebody, and written by another process, which uses all
+	p.others(60_000, 10)
+	p.settle()
+	check.Equal(t, "counted", p.counted(), int64(10))
+	check.Equal(t, "held", p.held(), int64(0))
+	if task, ok := p.due(); ok && task.Seq != 0 {
+		t.Errorf("still writes %v", task.Delta)
+	}
+}
+
+// TestLoweredLimit: unused permits of the limit before are given back, and so are those under way
+// when they arrive.
+func TestLoweredLimit(t *testing.T) {
+	for _, under := range []bool{false, true} {
+		p := leaseFrom(t, strictly(100, 10*time.Minute))
+		p.take(40, Denied)
+		task, _ := p.due()
+		if !under {
+			p.finish(task, p.store(&task))
+		}
+		_, _, p.eff = single(strictly(1, 10*time.Minute))
+		p.take(2, Denied)
+		if under {
+			p.finish(task, p.store(&task))
+		}
+		check.Equal(t, "held", p.held(), int64(0))
+		p.take(2, Denied)
+		p.settle()
+		p.take(1, Denied)
+		p.exchange()
+		p.take(1, Allowed)
+		p.take(1, Denied)
+		check.Equal(t, "counted", p.counted(), int64(1))
+	}
+}
+
+// TestCountsAheadOfTheFrame: counts of a frame later than the next are read again in their own, so
+// that they leave the window when it does.
+func TestCountsAheadOfTheFrame(t *testing.T) {
+	p := leaseFrom(t, strictly(10, time.Minute))
+	p.others(60_002, 10)
+	p.take(1, Denied)
+	p.exchange()
+	p.now = at(minute + 62_100)
+	p.take(1, Denied)
+	p.exchange()
+	check.Equal(t, "counted", p.counted(), int64(10))
+	p.now = at(minute + 63_100)
+	p.take(1, Denied)
+	p.exchange()
+	p.take(1, Allowed)
+}
+
+// TestGiveBackOfAClone: what a copy of this process may have given back is not given back again.
+func TestGiveBackOfAClone(t *testing.T) {
+	p := leaseFrom(t, strictly(10, 10*time.Minute))
+	p.take(4, Denied)
+	p.exchange()
+	task, _ := p.due()
+	p.store(&task)
+	p.doc.Mine += 5 // a later write of the copy
+	p.doc.Version++
+	p.finish(task, Result{Status: Unknown})
+	p.settle()
+	check.Equal(t, "counted", p.counted(), int64(0))
+}
+
+// TestStrictFromNowOn: counts from before a limit was strict are written with the first permits.
+func TestStrictFromNowOn(t *testing.T) {
+	p := leaseFrom(t, NewLimit("strict", 10, time.Minute))
+	p.take(3, Allowed)
+	_, _, p.eff = single(strictly(10, time.Minute))
+	p.take(1, Denied)
+	for p.held() == 0 {
+		p.exchange()
+	}
+	check.Equal(t, "counted", p.counted(), int64(4))
+	p.take(1, Allowed)
 }
