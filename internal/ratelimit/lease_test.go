@@ -429,3 +429,36 @@ func TestStrictFromNowOn(t *testing.T) {
 	check.Equal(t, "counted", p.counted(), int64(4))
 	p.take(1, Allowed)
 }
+
+// TestExpiryOfAStrictDocument: a store whose clock is hours ahead keeps it as long as it matters.
+func TestExpiryOfAStrictDocument(t *testing.T) {
+	for _, window := range []time.Duration{10 * time.Minute, 48 * time.Hour} {
+		p := leaseFrom(t, strictly(10, window))
+		p.take(1, Denied)
+		task, _ := p.due()
+		if kept := task.Expire.Sub(p.now.Add(window)); kept < max(window, 24*time.Hour) {
+			t.Errorf("removed %v after it has left a window of %v", kept, window)
+		}
+	}
+}
+
+// TestFrameAWindowAhead: it is in one window with the next frame, so it counts.
+func TestFrameAWindowAhead(t *testing.T) {
+	p := leaseFrom(t, strictly(10, time.Minute))
+	p.others(60_061, 10) // 900 ms more than a window
+	p.take(1, Denied)
+	p.exchange()
+	check.Equal(t, "known", p.c.Usage(p.now, p.k)[0].Known, int64(10))
+}
+
+// TestTripOfANewLease: an exchange that began under other frames does not count for how long one takes.
+func TestTripOfANewLease(t *testing.T) {
+	p := leaseFrom(t, strictly(10, 10*time.Minute))
+	p.take(1, Denied)
+	task, _ := p.due()
+	_, _, p.eff = single(strictly(10, 20*time.Minute))
+	p.take(1, Denied)
+	p.pass(5 * time.Millisecond)
+	p.finish(task, p.store(&task))
+	check.Equal(t, "trip", p.c.all.leasing.trip.Load(), int64(minSpacing))
+}

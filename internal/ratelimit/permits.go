@@ -250,7 +250,7 @@ func (s *shard) dropPending(num uint32, r *rule, unclear bool) {
 // requests that wait. If their frame is over, they are given back.
 func (s *shard) finishLease(num uint32, r *rule, ms int64, task *Task, res Result, v verdict) {
 	l, g := s.leaseOf(num), &s.all.leasing
-	if task.Seq != 0 && res.Status != Unknown {
+	if task.Seq != 0 && res.Status != Unknown && l.began != 0 { // 0: the lease is newer than the exchange
 		trip := g.trip.Load()
 		g.trip.Store(min(max(trip+(ms-l.began-trip)/4, 1), maxTrip))
 	}
