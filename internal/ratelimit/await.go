@@ -48,16 +48,31 @@ func (c *Counters) Await(ctx context.Context, now time.Time, k Key, e *Effective
 	if ls == nil {
 		return d, 0
 	}
-	if w := c.take(millis(now), k, ls, max(n, 1), &d, true); w != nil {
+	came := millis(now)
+	w, at := c.take(came, k, ls, max(n, 1), &d, true)
+	switch {
+	case w != nil:
 		began := time.Now()
 		d = c.outcome(ctx, k, w)
 		waited = time.Since(began)
 		if d.Outcome == Allowed { // its frame is that of the decision, this goroutine may run later
-			waited = time.Duration(w.at-millis(now)) * time.Millisecond
+			waited = time.Duration(w.at-came) * time.Millisecond
 		}
+	case !ls.sameFrames(came, at): // it was held up before
+		waited = time.Duration(at-came) * time.Millisecond
 	}
 	d.conclude(e)
 	return d, waited
+}
+
+// sameFrames reports whether two times are in the same frame of every limit.
+func (ls *Limits) sameFrames(a, b int64) bool {
+	for i := range ls.rules {
+		if r := &ls.rules[i]; r.align(a) != r.align(b) {
+			return false
+		}
+	}
+	return true
 }
 
 // prepare returns the limits of a key, which it bounds; nil if its requests are not counted, which

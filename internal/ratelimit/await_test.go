@@ -193,3 +193,45 @@ func TestAwaitInOrder(t *testing.T) {
 		check.Equal(t, "the one behind", small.d.Outcome, Allowed)
 	})
 }
+
+// TestAwaitAfterAPause: a request that was held up since its clock was read is decided by the time that
+// it is decided at.
+func TestAwaitAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := leaseFrom(t, strictly(10, time.Minute))
+		p.c.queue.options.Clock = func() time.Time { return p.now }
+		p.now = at(minute + 900)
+		p.take(1, Denied)
+		p.exchange()
+		early := at(minute + 990)
+		p.now = at(minute + 1030)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		d, _ := p.c.Await(ctx, early, p.k, p.eff, 1)
+		check.Equal(t, "with a permit of a frame that is over", d.Outcome, Denied)
+		p.take(1, Denied)
+		p.exchange()
+		d, waited := p.c.Await(ctx, early, p.k, p.eff, 1)
+		check.Equal(t, "with one of the present frame", d.Outcome, Allowed)
+		held := p.held()
+		check.Equal(t, "refund", p.c.Refund(p.now, early.Add(waited), p.k, p.eff, 1), true)
+		check.Equal(t, "held", p.held(), held+1)
+	})
+}
+
+// TestAwaitEarlierExchange: a decision is not made before the request has come, also if the clock was
+// read before for the exchange that it is made by.
+func TestAwaitEarlierExchange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := leaseFrom(t, strictly(10, time.Minute))
+		p.take(1, Denied)
+		task, _ := p.due()
+		p.pass(time.Millisecond)
+		a := p.await(t.Context())
+		p.pass(-time.Millisecond)
+		p.finish(task, p.store(&task))
+		synctest.Wait()
+		check.Equal(t, "outcome", a.d.Outcome, Allowed)
+		check.Equal(t, "waited", a.waited, 0)
+	})
+}
