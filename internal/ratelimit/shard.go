@@ -30,7 +30,7 @@ type shard struct {
 	shared     []overflow
 	leases     map[uint32]*lease // by counter
 	waiting    map[uint32]*line  // by the first counter of their key
-	_          [4]byte              // shards share no cache line
+	_          [4]byte           // shards share no cache line
 }
 
 // indexFull is the largest part of the index that may be in use, in eighths.
