@@ -49,17 +49,13 @@ func (c *Counters) Await(ctx context.Context, now time.Time, k Key, e *Effective
 		return d, 0
 	}
 	came := millis(now)
-	w, at := c.take(came, k, ls, max(n, 1), &d, true)
-	switch {
-	case w != nil:
+	if w := c.take(came, k, ls, max(n, 1), &d, true); w != nil {
 		began := time.Now()
 		d = c.outcome(ctx, k, w)
 		waited = time.Since(began)
 		if d.Outcome == Allowed { // its frame is that of the decision, this goroutine may run later
 			waited = time.Duration(w.at-came) * time.Millisecond
 		}
-	case !ls.sameFrames(came, at): // it was held up before
-		waited = time.Duration(at-came) * time.Millisecond
 	}
 	d.conclude(e)
 	return d, waited
@@ -124,32 +120,47 @@ func (d *Decision) lackPermits() {
 }
 
 // takeStrict is decide for a list with a strict limit. If the request is denied for nothing but
-// permits, it returns a waiter for it, or lets the next request find permits.
-func (s *shard) takeStrict(first uint32, ls *Limits, ms, n int64, d *Decision, wait bool) *waiter {
+// permits, it returns a waiter for it, or lets the next request find permits. A request that was held
+// up until a later frame has waited: its waiter is decided.
+func (s *shard) takeStrict(q *queue, first uint32, ls *Limits, came, n int64, d *Decision, wait bool) *waiter {
+	ms := came
+	if wait {
+		ms = q.present(came)
+	}
 	longest := s.decideStrict(first, ls, ms, n, s.queued(first), d)
 	if d.Outcome == Denied && longest == 0 {
 		return nil
 	}
 	s.arrive(first, ls, ms, n)
-	if d.Outcome == Allowed {
+	if d.Outcome == Allowed && ls.sameFrames(came, ms) {
 		return nil
 	}
-	q := s.waiting[first]
-	if !wait || q != nil && len(q.waiters) >= maxWaiters {
+	waiting := s.waiting[first]
+	if d.Outcome == Denied && (!wait || waiting != nil && len(waiting.waiters) >= maxWaiters) {
 		s.addUnmet(first, ls, n)
 		d.lackPermits()
 		return nil
 	}
-	if q == nil {
-		if s.waiting == nil {
-			s.waiting = map[uint32]*line{}
-		}
-		q = &line{}
-		s.waiting[first] = q
-	}
 	w := &waiter{n: n, since: ms, longest: longest, first: first, d: *d, done: make(chan struct{})}
-	q.waiters, q.n = append(q.waiters, w), q.n+n
+	if d.Outcome == Allowed {
+		w.decided(ms)
+		return w
+	}
+	if waiting == nil {
+		waiting = s.newLine(first)
+	}
+	waiting.waiters, waiting.n = append(waiting.waiters, w), waiting.n+n
 	return w
+}
+
+// newLine returns an empty line for a key.
+func (s *shard) newLine(first uint32) *line {
+	if s.waiting == nil {
+		s.waiting = map[uint32]*line{}
+	}
+	q := &line{}
+	s.waiting[first] = q
+	return q
 }
 
 // decideStrict is decide for a list with a strict limit. It returns how long the request may wait if

@@ -211,7 +211,7 @@ func TestAwaitAfterAPause(t *testing.T) {
 		check.Equal(t, "with a permit of a frame that is over", d.Outcome, Denied)
 		p.take(1, Denied)
 		p.exchange()
-		d, waited := p.c.Await(ctx, early, p.k, p.eff, 1)
+		d, waited := p.c.Await(t.Context(), early, p.k, p.eff, 1)
 		check.Equal(t, "with one of the present frame", d.Outcome, Allowed)
 		held := p.held()
 		check.Equal(t, "refund", p.c.Refund(p.now, early.Add(waited), p.k, p.eff, 1), true)

@@ -28,7 +28,7 @@ func (c *Counters) Take(now time.Time, k Key, e *Effective, n int64) (d Decision
 	if e.overrides != nil {
 		ls, d.Overridden = e.override(k)
 	}
-	_, _ = c.take(millis(now), k, ls, max(n, 1), &d, false)
+	c.take(millis(now), k, ls, max(n, 1), &d, false)
 	d.conclude(e)
 	return d
 }
@@ -41,10 +41,9 @@ func (d *Decision) conclude(e *Effective) {
 	}
 }
 
-// take decides and counts, and wakes the syncer if a counter became urgent. It returns the time of the
-// decision, and a waiter if the request has to wait for permits. Both are only for Await, which sets
-// wait.
-func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision, wait bool) (w *waiter, at int64) {
+// take decides and counts, and wakes the syncer if a counter became urgent. It returns a waiter if
+// the request has to wait for permits, and wait is set.
+func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision, wait bool) (w *waiter) {
 	s, h := c.lookup(k)
 	s.mu.Lock()
 	first := s.find(h)
@@ -53,7 +52,7 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision, wait 
 		if first = s.addKey(k, h, ls, ms); first == 0 { // no room at all: see overflow.go
 			s.mu.Unlock()
 			denyNoRoom(ls, d)
-			return nil, ms
+			return nil
 		}
 	case s.hotOf(first).limits != ls.number:
 		first = s.change(first, h, ls, ms)
@@ -63,10 +62,7 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision, wait 
 		wake = c.queue.attached && s.enqueuePlain(&c.queue, first, d)
 	} else {
 		if ls.strict {
-			if wait {
-				ms = c.queue.present(ms)
-			}
-			w = s.takeStrict(first, ls, ms, n, d, wait)
+			w = s.takeStrict(&c.queue, first, ls, ms, n, d, wait)
 		} else {
 			s.decide(first, ls, ms, n, d)
 		}
@@ -76,7 +72,7 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision, wait 
 	if wake {
 		c.queue.wake()
 	}
-	return w, ms
+	return w
 }
 
 // decidePlain is a fast path of decide: for one request of a key with one sliding limit of one
