@@ -9,16 +9,32 @@ import (
 // leaseRetry is the least RetryAfter of a request that is denied only because permits did not come.
 const leaseRetry = time.Second
 
+// maxWaiters is how many requests wait for permits of one key. The lock of its shard is held while
+// they are decided.
+const maxWaiters = 1024
+
+// line is the requests of a key that wait for permits, in the order in which they came.
+type line struct {
+	waiters []*waiter
+	n       int64 // requests of all of them
+}
+
 // waiter is a request that waits for permits.
 type waiter struct {
 	n       int64
+	since   int64         // when it came
 	longest time.Duration // that it waits
-	first   uint32        // the first counter of its key; 0: no longer among those that wait
+	first   uint32        // the first counter of its key; 0: it is decided
 	at      int64         // when it was decided
 	d       Decision
-	total   *totalOf // of the client; nil: it has none
-	decided bool
+	total   *totalOf      // of the client; nil: it has none
 	done    chan struct{} // closed with the decision
+}
+
+// decided ends the wait.
+func (w *waiter) decided(at int64) {
+	w.first, w.at = 0, at
+	close(w.done)
 }
 
 // Await is [Counters.Take] for callers that can wait. If a strict limit lacks nothing but permits,
@@ -35,22 +51,32 @@ func (c *Counters) Await(ctx context.Context, now time.Time, k Key, e *Effective
 		return d, 0
 	}
 	var w *waiter
+	came := millis(now)
 	if e.Total == nil {
-		w = c.take(millis(now), k, ls, max(n, 1), &d, true)
+		w = c.take(came, k, ls, max(n, 1), &d, true)
 	} else {
-		w = c.takeBoth(millis(now), k, clientID, ls, e.Total, max(n, 1), &d, true)
+		w = c.takeBoth(came, k, clientID, ls, e.Total, max(n, 1), &d, true)
 	}
 	if w != nil {
 		began := time.Now()
-		s, _ := c.lookup(k)
-		d = c.outcome(ctx, s, w, ls)
+		d = c.outcome(ctx, k, w)
 		waited = time.Since(began)
 		if d.Outcome == Allowed { // its frame is that of the decision, this goroutine may run later
-			waited = time.Duration(w.at-millis(now)) * time.Millisecond
+			waited = time.Duration(w.at-came) * time.Millisecond
 		}
 	}
 	d.conclude(e)
 	return d, waited
+}
+
+// sameFrames reports whether two times are in the same frame of every limit.
+func (ls *Limits) sameFrames(a, b int64) bool {
+	for i := range ls.rules {
+		if r := &ls.rules[i]; r.align(a) != r.align(b) {
+			return false
+		}
+	}
+	return true
 }
 
 // prepare returns the limits of a key, which it bounds; nil if its requests are not counted, which
@@ -73,7 +99,7 @@ func (d *Decision) prepare(k *Key, e *Effective) (ls *Limits) {
 }
 
 // outcome waits for the decision on a waiter.
-func (c *Counters) outcome(ctx context.Context, s *shard, w *waiter, ls *Limits) Decision {
+func (c *Counters) outcome(ctx context.Context, k Key, w *waiter) Decision {
 	timer := time.NewTimer(w.longest)
 	defer timer.Stop()
 	select {
@@ -81,25 +107,23 @@ func (c *Counters) outcome(ctx context.Context, s *shard, w *waiter, ls *Limits)
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+	s, h := c.lookup(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !w.decided:
+	case w.first != 0:
+		s.leave(w)
 		w.d.lackPermits()
 	case w.d.Outcome == Allowed && ctx.Err() != nil:
-		if w.first != 0 {
-			s.giveBack(w.first, ls, w.at, w.n)
-			if s.requeue(&c.queue, w.first, ls) {
-				c.queue.wake()
-			}
-			if w.total != nil {
-				w.total.giveBack(w.at, w.n)
-			}
+		if first := s.findUnder(h, w.d.limits); first != 0 {
+			s.refund(&c.queue, first, w.d.limits, w.at, w.at, w.n)
+		}
+		if w.total != nil {
+			w.total.giveBack(w.at, w.n)
 		}
 		w.d.Outcome = Denied
 		w.d.lackPermits()
 	}
-	s.leave(w)
 	return w.d
 }
 
@@ -109,66 +133,109 @@ func (d *Decision) lackPermits() {
 }
 
 // takeStrict is decide for a list with a strict limit. If the request is denied for nothing but
-// permits, it returns a waiter for it, or lets the next request find permits.
-func (s *shard) takeStrict(first uint32, ls *Limits, ms, n int64, d *Decision, wait bool) *waiter {
-	s.serve(first, ms)
-	s.decide(first, ls, ms, n, d)
-	if d.Outcome == Denied && !s.lacking(first, ls, ms, n, s.queued(first)) {
+// permits, it returns a waiter for it, or lets the next request find permits. A request that was held
+// up until a later frame has waited: its waiter is decided.
+func (s *shard) takeStrict(q *queue, first uint32, ls *Limits, came, n int64, d *Decision, wait bool) *waiter {
+	ms := came
+	if wait {
+		ms = q.present(came)
+	}
+	longest := s.decideStrict(first, ls, ms, n, s.queued(first), d)
+	if d.Outcome == Denied && longest == 0 {
 		return nil
 	}
-	return s.await(first, ls, ms, n, d, wait)
+	return s.await(&waiter{n: n, since: ms, longest: longest, first: first}, ls, came, d, wait)
 }
 
-// await records n requests of a list with a strict limit that were admitted or lack permits, and returns a
-// waiter for these, or lets the next request find permits.
-func (s *shard) await(first uint32, ls *Limits, ms, n int64, d *Decision, wait bool) *waiter {
+// await completes a waiter for requests under a list with a strict limit that were admitted or lack permits. It
+// returns nil if they need not wait or cannot: then the next request finds permits.
+func (s *shard) await(w *waiter, ls *Limits, came int64, d *Decision, wait bool) *waiter {
+	first, ms, n := w.first, w.since, w.n
 	s.arrive(first, ls, ms, n)
-	if d.Outcome == Allowed {
+	if d.Outcome == Allowed && ls.sameFrames(came, ms) {
 		return nil
 	}
-	if !wait {
+	waiting := s.waiting[first]
+	if d.Outcome == Denied && (!wait || waiting != nil && len(waiting.waiters) >= maxWaiters) {
 		s.addUnmet(first, ls, n)
 		d.lackPermits()
 		return nil
 	}
-	w := &waiter{n: n, first: first, d: *d, done: make(chan struct{})}
-	for i := range ls.rules {
-		w.longest = max(w.longest, ls.rules[i].LeaseWait)
+	w.d, w.done = *d, make(chan struct{})
+	if d.Outcome == Allowed {
+		w.decided(ms)
+		return w
 	}
-	if s.waiting == nil {
-		s.waiting = map[uint32][]*waiter{}
+	if waiting == nil {
+		waiting = s.newLine(first)
 	}
-	s.waiting[first] = append(s.waiting[first], w)
+	waiting.waiters, waiting.n = append(waiting.waiters, w), waiting.n+n
 	return w
 }
 
-// serve decides on the requests of a key that wait and can be decided, in the order in which they
-// came.
+// newLine returns an empty line for a key.
+func (s *shard) newLine(first uint32) *line {
+	if s.waiting == nil {
+		s.waiting = map[uint32]*line{}
+	}
+	q := &line{}
+	s.waiting[first] = q
+	return q
+}
+
+// decideStrict is decide for a list with a strict limit. It returns how long the request may wait if
+// it is denied for nothing but permits, behind ahead others; otherwise 0.
+func (s *shard) decideStrict(first uint32, ls *Limits, ms, n, ahead int64, d *Decision) (longest time.Duration) {
+	s.decide(first, ls, ms, n, d)
+	return s.mayWait(first, ls, ms, n, ahead, d)
+}
+
+// mayWait is what decideStrict returns after the decision.
+func (s *shard) mayWait(first uint32, ls *Limits, ms, n, ahead int64, d *Decision) (longest time.Duration) {
+	if d.Outcome == Allowed {
+		return 0
+	}
+	longest = s.lacking(first, ls, ms, n, ahead)
+	if longest == 0 && d.RetryAfter == 0 { // the room that there is goes to those ahead
+		d.RetryAfter = leaseRetry
+	}
+	return longest
+}
+
+// serve decides on the requests of a key that wait, in the order in which they came, up to the first
+// that still lacks permits. Meanwhile nothing waits, so all permits are for them.
 func (s *shard) serve(first uint32, ms int64) {
-	list := s.waiting[first]
-	if len(list) == 0 {
+	q := s.waiting[first]
+	if q == nil {
 		return
 	}
-	ls := limitsOf(s.hotOf(first).limits)
-	var ahead int64
-	for _, w := range list {
-		if w.decided {
-			continue
+	delete(s.waiting, first)
+	ls, done := limitsOf(s.hotOf(first).limits), 0
+	for _, w := range q.waiters {
+		at := max(ms, w.since)
+		w.d = Decision{Overridden: w.d.Overridden}
+		if s.decideWaiter(w, ls, at) > 0 {
+			break
 		}
-		d, room := Decision{Overridden: w.d.Overridden}, true
-		if w.total == nil {
-			s.decide(first, ls, ms, w.n, &d)
-		} else {
-			room = (&side{s, first, ls}).decideAgain(w.total, ms, w.n, &d)
-		}
-		w.d = d
-		if d.Outcome == Denied && room && s.lacking(first, ls, ms, w.n, ahead) {
-			ahead += w.n
-			continue
-		}
-		w.decided, w.at = true, ms
-		close(w.done)
+		done++
+		q.n -= w.n
+		w.decided(at)
 	}
+	if q.waiters = slices.Delete(q.waiters, 0, done); len(q.waiters) > 0 {
+		s.waiting[first] = q
+	}
+}
+
+// decideWaiter is decideStrict for a request that is the first to wait.
+func (s *shard) decideWaiter(w *waiter, ls *Limits, at int64) (longest time.Duration) {
+	if w.total == nil {
+		return s.decideStrict(w.first, ls, at, w.n, 0, &w.d)
+	}
+	longest, wake := (&side{s, w.first, ls}).decideStrict(w.total, at, w.n, 0, &w.d)
+	if wake {
+		w.total.c.queue.wake()
+	}
+	return longest
 }
 
 // demand returns how many requests wait for permits of a counter, or were denied for want of them.
@@ -177,41 +244,36 @@ func (s *shard) demand(num uint32) int64 {
 }
 
 // queued returns how many requests of a key wait.
-func (s *shard) queued(first uint32) (n int64) {
-	for _, w := range s.waiting[first] {
-		if !w.decided {
-			n += w.n
-		}
+func (s *shard) queued(first uint32) int64 {
+	if q := s.waiting[first]; q != nil {
+		return q.n
 	}
-	return n
+	return 0
 }
 
-// leave removes a waiter from its key.
+// leave removes a waiter that is not decided from its key.
 func (s *shard) leave(w *waiter) {
-	if w.first == 0 {
-		return
-	}
-	list := s.waiting[w.first]
-	if i := slices.Index(list, w); i >= 0 {
-		s.waiting[w.first] = slices.Delete(list, i, i+1)
-	}
-	if len(s.waiting[w.first]) == 0 {
+	q := s.waiting[w.first]
+	i := slices.Index(q.waiters, w)
+	q.waiters, q.n = slices.Delete(q.waiters, i, i+1), q.n-w.n
+	if len(q.waiters) == 0 {
 		delete(s.waiting, w.first)
 	}
 	w.first = 0
 }
 
-// abandon denies the requests that wait for a key whose counters go away or get other limits.
+// abandon denies the requests that wait for a key whose counters go away.
 func (s *shard) abandon(first uint32) {
-	for _, w := range s.waiting[first] {
-		w.first = 0
-		if !w.decided {
-			w.decided = true
-			w.d.lackPermits()
-			close(w.done)
-		}
+	q := s.waiting[first]
+	if q == nil {
+		return
 	}
 	delete(s.waiting, first)
+	for _, w := range q.waiters {
+		w.d.lackPermits()
+		w.d.Outage = false // the store is not the reason
+		w.decided(w.since)
+	}
 }
 
 // giveBack takes back n requests of a key that were counted at the time at, and reports whether

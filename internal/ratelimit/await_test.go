@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,17 +85,36 @@ func TestAwaitCancelled(t *testing.T) {
 	}
 }
 
-// TestAwaitChangedLimit: what waits under a limit that changes is denied at once.
+// TestAwaitChangedLimit: what waits is decided by the limits that the key has now.
 func TestAwaitChangedLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := leaseFrom(t, strictly(2, time.Minute))
-		a := p.await(t.Context())
-		_, _, p.eff = single(strictly(5, time.Minute))
-		p.take(1, Denied)
-		synctest.Wait()
-		check.Equal(t, "outcome", a.d.Outcome, Denied)
-		check.Equal(t, "waited", a.waited, 0)
-	})
+	other := strictly(2, time.Minute)
+	other.Name = "other"
+	for _, tc := range []struct {
+		name            string
+		to              Limit
+		atOnce, at, end Outcome // what asks under the new limit, and what waits: at once, and after an exchange
+	}{
+		{"more requests", strictly(5, time.Minute), Denied, Passed, Allowed},
+		{"other frames", strictly(5, 2*time.Minute), Denied, Passed, Allowed},
+		{"no longer strict", NewLimit("strict", 5, time.Minute), Allowed, Allowed, Allowed},
+		{"another limit", other, Denied, Denied, Denied},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := leaseFrom(t, strictly(2, time.Minute))
+				a := p.await(t.Context())
+				_, _, p.eff = single(tc.to)
+				p.take(1, tc.atOnce)
+				synctest.Wait()
+				check.Equal(t, "at once", a.d.Outcome, tc.at)
+				p.exchange()
+				synctest.Wait()
+				check.Equal(t, "after an exchange", a.d.Outcome, tc.end)
+				check.Equal(t, "outage", a.d.Outage, false)
+				check.Equal(t, "waited", a.waited, 0)
+			})
+		})
+	}
 }
 
 // TestAwaitAmongLimits: a request waits only if every other limit has room.
@@ -116,5 +136,102 @@ func TestAwaitAmongLimits(t *testing.T) {
 		check.Equal(t, "counted", p.counted() >= 1, true)
 		c := p.await(t.Context())
 		check.Equal(t, "the third at once", c.d.Outcome, Denied)
+	})
+}
+
+// TestAwaitCrowd: no more requests wait than can be admitted, so the others are denied at once, and
+// of a large limit no more than are decided in a moment.
+func TestAwaitCrowd(t *testing.T) {
+	for _, tc := range []struct {
+		limit int64
+		cost  int64
+		wait  int
+	}{{10, 1, 10}, {10, 4, 2}, {1_000_000, 1, maxWaiters}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := leaseFrom(t, strictly(tc.limit, time.Minute))
+			var denied atomic.Int64
+			for range 1500 {
+				go func() {
+					d, waited := p.c.Await(t.Context(), p.now, p.k, p.eff, tc.cost)
+					if d.Outcome == Denied && waited == 0 && d.RetryAfter > 0 {
+						denied.Add(1)
+					}
+				}()
+			}
+			synctest.Wait()
+			check.Equal(t, "denied at once", denied.Load(), int64(1500-tc.wait))
+			check.Equal(t, "asked for", p.asks() >= int64(tc.wait)*tc.cost, true)
+		})
+	}
+}
+
+// asks begins the exchange that is planned, and returns how many permits it asks for.
+func (p *tenant) asks() (n int64) {
+	task, _ := p.due()
+	for _, f := range task.Delta {
+		n += f.Count
+	}
+	return n
+}
+
+// TestAwaitInOrder: a request for several permits is not passed by others that need fewer.
+func TestAwaitInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := leaseFrom(t, strictly(10, time.Minute))
+		p.take(3, Denied)
+		p.exchange()
+		var big Decision
+		ctx, now := t.Context(), p.now
+		go func() { big, _ = p.c.Await(ctx, now, p.k, p.eff, 5) }()
+		synctest.Wait()
+		p.take(1, Denied)
+		small := p.await(ctx)
+		task, _ := p.due()
+		p.finish(task, p.store(&task))
+		synctest.Wait()
+		check.Equal(t, "the one of several", big.Outcome, Allowed)
+		check.Equal(t, "the one behind", small.d.Outcome, Allowed)
+	})
+}
+
+// TestAwaitAfterAPause: a request that was held up since its clock was read is decided by the time that
+// it is decided at.
+func TestAwaitAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := leaseFrom(t, strictly(10, time.Minute))
+		p.c.queue.options.Clock = func() time.Time { return p.now }
+		p.now = at(minute + 900)
+		p.take(1, Denied)
+		p.exchange()
+		early := at(minute + 990)
+		p.now = at(minute + 1030)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		d, _ := p.c.Await(ctx, early, p.k, p.eff, 1)
+		check.Equal(t, "with a permit of a frame that is over", d.Outcome, Denied)
+		p.take(1, Denied)
+		p.exchange()
+		d, waited := p.c.Await(t.Context(), early, p.k, p.eff, 1)
+		check.Equal(t, "with one of the present frame", d.Outcome, Allowed)
+		held := p.held()
+		check.Equal(t, "refund", p.c.Refund(p.now, early.Add(waited), p.k, p.eff, 1), true)
+		check.Equal(t, "held", p.held(), held+1)
+	})
+}
+
+// TestAwaitEarlierExchange: a decision is not made before the request has come, also if the clock was
+// read before for the exchange that it is made by.
+func TestAwaitEarlierExchange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := leaseFrom(t, strictly(10, time.Minute))
+		p.take(1, Denied)
+		task, _ := p.due()
+		p.pass(time.Millisecond)
+		a := p.await(t.Context())
+		p.pass(-time.Millisecond)
+		p.finish(task, p.store(&task))
+		synctest.Wait()
+		check.Equal(t, "outcome", a.d.Outcome, Allowed)
+		check.Equal(t, "waited", a.waited, 0)
 	})
 }

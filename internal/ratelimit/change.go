@@ -41,13 +41,15 @@ func (ls *Limits) sameDocuments(other *Limits) bool {
 
 // adopt puts the counters of a key under other limits with the same names.
 func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
-	s.abandon(first)
 	ls.chains.Add(1)
 	defer was.chains.Add(-1)
 	nums, n := s.chainOf(first)
 	for i := range n {
 		num := nums[i]
 		s.reframe(num, &was.rules[i], &ls.rules[i], ms)
+		if ls.rules[i].Requests < was.rules[i].Requests {
+			s.recall(num, &ls.rules[i])
+		}
 		h := s.hotOf(num)
 		h.limits = ls.number
 		if h.state < busy {
@@ -55,6 +57,7 @@ func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
 			s.coldOf(num).ticket++
 		}
 	}
+	s.serve(first, ms)
 }
 
 // inherit moves the counts of the old counter of a limit to the new one, where the list of limits

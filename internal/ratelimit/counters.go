@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// DefaultMaxKeys is the default bound on the keys of [Counters]: about 150 MB with one limit each.
+// DefaultMaxKeys is the default bound on the keys of [Counters]: about 150 MB with one limit each, ten
+// times as much if all of them are strict with 60 frames.
 const DefaultMaxKeys = 1_000_000
 
 const (
@@ -17,7 +18,7 @@ const (
 )
 
 // Counters holds the counts of all recently active keys. Its methods are safe for concurrent use,
-// and wait for nothing but the short critical section of another call.
+// and wait for nothing but the short critical section of another call, except [Counters.Await].
 //
 // All times passed in must come from one clock that does not run backwards, such as
 // [oauth-server/internal/clock]. If two goroutines race, the call with the slightly earlier time is

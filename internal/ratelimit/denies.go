@@ -77,7 +77,7 @@ func (s *shard) findUnder(h hash, ls *Limits) uint32 {
 // deniesOne reports whether one more request of a key would be denied, for more than a want of permits
 // that an exchange can bring. It reports false for a key that is under other limits.
 func (s *shard) deniesOne(first uint32, ls *Limits, ms int64) bool {
-	return s.hotOf(first).limits == ls.number && s.atLimit(first, ms) && (!ls.strict || !s.lacking(first, ls, ms, 1, 0))
+	return s.hotOf(first).limits == ls.number && s.atLimit(first, ms) && (!ls.strict || s.lacking(first, ls, ms, 1, 0) == 0)
 }
 
 // atLimit reports whether one more request of a key would be denied.

@@ -5,11 +5,11 @@
 // every key, a client and a user; [Counters.Take] decides and counts in one atomic step: with a
 // limit of L exactly L requests pass, whatever the number of goroutines.
 //
-// The package does no I/O and never reads process time: the time is an argument. Decisions are made at
-// once, but for one: a request under a strict limit that lacks permits waits in [Counters.Await] for
-// at most the LeaseWait of the limit. What other processes counted arrives through [Sync], which
-// internal/syncer uses. Every comparison that decides is between integers, of milliseconds and
-// requests, so an answer is exact and repeatable.
+// The package does no I/O, and the time is an argument; only strict limits read it again, under the
+// lock, where [SyncOptions] has a clock. Decisions are made at once, but for one: a request under a
+// strict limit that lacks permits waits in [Counters.Await] for at most the LeaseWait of the limit. What
+// other processes counted arrives through [Sync], which internal/syncer uses. Every comparison that
+// decides is between integers, of milliseconds and requests, so an answer is exact and repeatable.
 //
 // # One request, worked through
 //
@@ -31,7 +31,8 @@
 // whatever is lost or late. It admits from permits alone (lease.go). Three invariants make it so:
 //
 //   - A permit is counted before it is used. A write takes permits for one frame, on the condition that
-//     the document still has the version that had room for them (permits.go). Room is what all frames
+//     the document still has the version that had room for them (permits.go), and so does one that
+//     gives them back. Room is what all frames
 //     leave of which any part can be in one window with that frame; they count in full.
 //   - A permit is used in its frame or never: only while the present time, with all that it may be off
 //     the time of the store, is inside the frame. What is left is given back, or stays counted.

@@ -65,7 +65,7 @@ func (m *contents) read(r *rule, newest, ms int64, d *Document) {
 	}
 	for _, fc := range d.Frames {
 		start := FrameStart(fc.Name)
-		if start-ms > r.window {
+		if start-ms > r.window+r.lead {
 			m.foreign++
 			m.future = append(m.future, fc)
 			continue
@@ -116,7 +116,15 @@ func (m *contents) rewritten(r *rule, newest, ms int64, d *Document) []FrameCoun
 	return out
 }
 
-// expiry returns when a document whose newest frame begins at newest is too old to matter.
+// strictKeep is how long the document of a strict limit is kept at least when it is too old to matter.
+// The store removes it by its own clock, which may be ahead of process time by less than that.
+const strictKeep = 24 * time.Hour
+
+// expiry returns when a document whose newest frame begins at newest may be removed.
 func (r *rule) expiry(newest int64) time.Time {
-	return time.UnixMilli(newest + r.frame + r.window + max(r.window, time.Minute.Milliseconds()))
+	keep := time.Minute
+	if r.Strict {
+		keep = strictKeep
+	}
+	return time.UnixMilli(newest + r.frame + r.window + max(r.window, keep.Milliseconds()))
 }

@@ -90,7 +90,7 @@ func (s *shard) idle(first uint32, ms int64) bool {
 
 // flushed reports whether the store is known to have all counts of a key.
 func (s *shard) flushed(first uint32) bool {
-	if len(s.waiting[first]) > 0 {
+	if s.queued(first) > 0 {
 		return false
 	}
 	for num := first; num != 0; num = s.hotOf(num).next {

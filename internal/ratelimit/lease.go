@@ -16,9 +16,11 @@ type lease struct {
 	held    [2]int64 // unused permits of the next frame and of the present one, as the slots 0 and 1
 	asked   int64    // permits that the pending write takes; part of the slot's pending
 	frame   int64    // start of their frame
-	blind   bool     // the pending write takes it that there is no document: none was read yet
+	seq     int64    // of the latest write that depends on a version, pending or not
+	written int64    // the highest sequence of this process that the document is known to have
 	ahead   bool     // the document has frames later than the newest slot
-	unmet   int64    // requests denied for want of permits since the last write
+	unmet   int64    // requests denied for want of permits that no write asks for yet
+	asking  int64    // those that the pending write asks for
 	arrived int64    // requests in the present frame that had room under the limit
 	rate    float64  // the same per frame, smoothed over earlier frames
 
@@ -125,7 +127,7 @@ func (s *shard) viewStrict(f *frames, num uint32, r *rule, ms int64, d *Decision
 		f.whole -= l.asked
 	}
 	if g.usable(r, f.start-r.frame, ms) {
-		f.usable = l.held[1]
+		f.usable = max(l.held[1]-s.queued(s.firstOf(num)), 0) // the others are for those that wait
 	}
 	if f.usable == 0 && g.shut(r, ms) {
 		f.instances, d.Outage = 0, true
@@ -156,29 +158,28 @@ func (s *shard) aged(num uint32, r *rule, ms int64) bool {
 	return s.hotOf(num).flags.has(unsynced|stale) || ticksAgo(ms, s.coldOf(num).synced) > freshFor(r)
 }
 
-// lacking reports whether n requests, behind others that wait, are denied for nothing but permits
-// that an exchange can bring.
-func (s *shard) lacking(first uint32, ls *Limits, ms, n, ahead int64) bool {
+// lacking returns how long n requests may wait that are denied for nothing but permits which an
+// exchange can bring, to them and to those ahead; 0 if they are denied for anything else.
+func (s *shard) lacking(first uint32, ls *Limits, ms, n, ahead int64) (longest time.Duration) {
 	if s.all.leasing.closing.Load() {
-		return false
+		return 0
 	}
 	num := first
+	longest = MinLeaseWait
 	for i := range ls.rules {
 		r := &ls.rules[i]
 		var f frames
 		var d Decision
 		s.view(&f, num, r, ms, &d)
 		if !f.admits(r, n) {
-			if f.lease == nil || f.instances == 0 || n > r.Requests {
-				return false
+			if f.lease == nil || f.instances == 0 || ahead+n > r.Requests || f.full(r, ahead+n) && !s.aged(num, r, ms) {
+				return 0
 			}
-			if f.full(r, n+ahead) && !s.aged(num, r, ms) {
-				return false
-			}
+			longest = max(longest, r.LeaseWait)
 		}
 		num = s.hotOf(num).next
 	}
-	return true
+	return longest
 }
 
 // arrive records n requests that had room.
@@ -231,21 +232,57 @@ func (s *shard) shiftLease(num uint32, slots []slot, n int) {
 // forgoLease drops what a strict counter has besides its known counts, because its frames change:
 // unused permits and the pending write stay counted.
 func (s *shard) forgoLease(num uint32, r *rule) {
+	if s.leases[num] == nil {
+		return
+	}
+	if s.leasePending(num) {
+		s.dropPending(num, r, true)
+	}
+	s.disown(num, r)
+	slots := s.slots(s.hotOf(num), r)
+	for j := range slots {
+		slots[j].pending = max(slots[j].pending, 0)
+	}
+	delete(s.leases, num)
+}
+
+// recall gives back the permits of a counter that are unused, and those under way when they arrive.
+func (s *shard) recall(num uint32, r *rule) {
 	l := s.leases[num]
 	if l == nil {
 		return
 	}
 	slots := s.slots(s.hotOf(num), r)
-	if l.asked > 0 {
-		for j := range slots {
-			slots[j].pending = 0
-		}
-		s.endPending(num)
+	for j := range l.held {
+		slots[j].count(-l.held[j])
+		l.held[j] = 0
 	}
+	if j := s.askedIn(num, r); l.asked > 0 && j < len(slots) {
+		slots[j].count(-l.asked)
+	}
+	l.asked = 0
+}
+
+// disown drops the unused permits of a counter, and those to be given back: its document does not
+// have the write that took them, or they are of no frame of it. They stay counted here.
+func (s *shard) disown(num uint32, r *rule) {
+	s.leases[num].held = [2]int64{}
+	slots := s.slots(s.hotOf(num), r)
 	for j := range slots {
-		slots[j].pending, slots[j].unclaimed = max(slots[j].pending, 0), max(slots[j].unclaimed, 0)
+		slots[j].unclaimed = max(slots[j].unclaimed, 0)
 	}
-	delete(s.leases, num)
+}
+
+// askedIn returns the slot of the permits that the pending write takes.
+func (s *shard) askedIn(num uint32, r *rule) int {
+	return int((s.hotOf(num).start - s.leases[num].frame) / r.frame)
+}
+
+// leasePending reports whether the pending write of a counter is one of those that depend on a
+// version. One from before its limit was strict does not.
+func (s *shard) leasePending(num uint32) bool {
+	l, seq := s.leases[num], s.pendingSeq(num)
+	return l != nil && seq != 0 && l.seq == seq
 }
 
 // admitted returns the requests of a counter that the document is not known to have.

@@ -23,7 +23,7 @@ func (s *shard) judge(num uint32, task *Task, res Result) (v verdict) {
 	if v.seq == 0 {
 		return v
 	}
-	if l := s.leases[num]; l != nil && l.asked > 0 {
+	if s.leasePending(num) {
 		return s.judgeLease(num, task, res)
 	}
 	applied := res.Status == Applied
@@ -139,7 +139,7 @@ func (s *shard) settle(num uint32, r *rule, task *Task, res Result, v verdict) {
 		s.extrasOf(num).conflicts = min(conflicts+1, 20)
 	case v.seq != 0:
 		s.retryPending(num, task, res)
-		if l := s.leases[num]; l != nil && l.asked > 0 {
+		if s.leasePending(num) {
 			h.flags.set(readFirst, !res.Read) // whether it was applied decides what is asked for next
 		}
 	}

@@ -91,7 +91,7 @@ func (s *shard) beginLease(num uint32, r *rule, ms, seq int64, q *queue) (write,
 		return false, false
 	}
 	if s.pendingSeq(num) != 0 {
-		if h.flags.has(readFirst) || l.asked > 0 && !s.canLease(num) {
+		if h.flags.has(readFirst) || s.leasePending(num) && !s.canLease(num) {
 			return false, false
 		}
 		if s.makePending(num, r, seq) {
@@ -102,6 +102,9 @@ func (s *shard) beginLease(num uint32, r *rule, ms, seq int64, q *queue) (write,
 	n := s.needs(num, r, ms, q)
 	if !n.act && (n.state != lazy || n.wait > early) {
 		return false, true
+	}
+	if !s.canLease(num) {
+		return false, false
 	}
 	return s.ask(num, r, ms, seq, q.final.Load()), false
 }
@@ -121,7 +124,7 @@ func (s *shard) ask(num uint32, r *rule, ms, seq int64, final bool) bool {
 			l.held[j] = 0
 		}
 	}
-	l.unmet, l.owed = 0, 0
+	l.asking, l.unmet, l.owed = l.unmet, 0, 0
 	if n == 0 && !dirty(slots) && !s.chores[num].converts(r.Requests-s.frames(num, r).whole) {
 		return false
 	}
@@ -129,7 +132,7 @@ func (s *shard) ask(num uint32, r *rule, ms, seq int64, final bool) bool {
 		slots[j].pending, slots[j].unclaimed = slots[j].unclaimed, 0
 	}
 	slots[t].pending += int32(n)
-	l.asked, l.frame, l.blind = n, h.start-int64(t)*r.frame, h.flags.has(unsynced)
+	l.asked, l.frame, l.seq = n, h.start-int64(t)*r.frame, seq
 	s.extrasOf(num).seq = seq
 	return true
 }
@@ -142,15 +145,12 @@ func (s *shard) amount(num uint32, r *rule, ms int64) (t int, n int64) {
 	free := r.Requests
 	slots := s.slots(h, r)
 	for j := range slots {
-		if slots[j].unclaimed > 0 {
-			return t, 0 // counts from before the limit was strict go first
-		}
 		if j <= t+r.Frames { // some window has this frame and that of the permits
 			free -= slots[j].total(1)
 		}
 	}
 	n = min(s.demand(num)-l.held[t], free)
-	if n <= 0 || g.shut(r, ms) || !s.canLease(num) {
+	if n <= 0 || g.shut(r, ms) {
 		return t, 0
 	}
 	rest := float64(r.frame)
@@ -173,20 +173,21 @@ func (s *shard) canLease(num uint32) bool {
 	return known && !h.flags.has(stale)
 }
 
-// versionLease completes a write that takes permits: it depends on the version. While other
+// versionLease completes a write of a strict counter: it depends on the version, also if it only
+// gives permits back, so that it lowers no other document than the one that counts them. While other
 // processes write the document too, it is read in the same exchange.
 func (s *shard) versionLease(num uint32, task *Task) {
-	l, c := s.leases[num], s.coldOf(num)
-	if l == nil || l.asked == 0 {
+	if !s.leasePending(num) {
 		return
 	}
+	c := s.coldOf(num)
 	task.Versioned = true
 	task.Version, _ = s.chores[num].versionOf(c)
 	task.Etag = c.etagValue()
-	task.Read = task.Read || l.blind || s.all.outage.instances.Load() > 1
+	task.Read = task.Read || s.all.outage.instances.Load() > 1
 }
 
-// judgeLease is judge for a pending write that takes permits. Every attempt depends on a version, so
+// judgeLease is judge for a pending write of a strict counter. Every attempt depends on a version, so
 // once the document has another one and not the write, it can no longer be applied.
 func (s *shard) judgeLease(num uint32, task *Task, res Result) (v verdict) {
 	v.seq = s.pendingSeq(num)
@@ -216,12 +217,23 @@ func (s *shard) judgeLease(num uint32, task *Task, res Result) (v verdict) {
 	return v
 }
 
-// voidLease ends a pending write of a strict counter that was not applied: what it would have given
-// back is still to be given back. If it may have been applied, nothing is: the permits stay counted.
+// voidLease ends a pending write of a strict counter that was not applied: the requests that it asked
+// for still lack permits.
 func (s *shard) voidLease(num uint32, r *rule, res Result, unclear bool) {
-	h, l := s.hotOf(num), s.leaseOf(num)
-	slots := s.slots(h, r)
-	if j := int((h.start - l.frame) / r.frame); l.asked > 0 && j < len(slots) {
+	s.dropPending(num, r, unclear)
+	l := s.leaseOf(num)
+	l.unmet = min(l.unmet+l.asking, r.Requests)
+	if !res.Read {
+		s.hotOf(num).flags |= stale
+	}
+}
+
+// dropPending ends a pending write. What it would have given back is still to be given back, unless
+// it is unclear whether it was: then the permits stay counted.
+func (s *shard) dropPending(num uint32, r *rule, unclear bool) {
+	l := s.leaseOf(num)
+	slots := s.slots(s.hotOf(num), r)
+	if j := s.askedIn(num, r); l.asked > 0 && j < len(slots) {
 		slots[j].pending -= int32(l.asked) //nolint:gosec // at most MaxRequests
 	}
 	for j := range slots {
@@ -231,29 +243,27 @@ func (s *shard) voidLease(num uint32, r *rule, res Result, unclear bool) {
 		slots[j].pending = 0
 	}
 	l.asked = 0
-	if !res.Read {
-		h.flags |= stale
-	}
 	s.endPending(num)
 }
 
 // finishLease lets a counter have the permits that its pending write has taken, and decides on the
-// requests that wait. If their frame is over, or the document has more than the write was based on,
-// they are given back.
+// requests that wait. If their frame is over, they are given back.
 func (s *shard) finishLease(num uint32, r *rule, ms int64, task *Task, res Result, v verdict) {
-	h, l, g := s.hotOf(num), s.leaseOf(num), &s.all.leasing
-	if task.Seq != 0 && res.Status != Unknown {
+	l, g := s.leaseOf(num), &s.all.leasing
+	if task.Seq != 0 && res.Status != Unknown && l.began != 0 { // 0: the lease is newer than the exchange
 		trip := g.trip.Load()
 		g.trip.Store(min(max(trip+(ms-l.began-trip)/4, 1), maxTrip))
 	}
-	if l.asked > 0 && (v.included || v.appliedAfter) {
-		slots := s.slots(h, r)
-		j := int((h.start - l.frame) / r.frame)
-		switch {
-		case j >= len(slots): // too old to matter
-		case j < 2 && (res.Read || !l.blind) && s.covered(r, slots, j):
+	if res.Read {
+		s.checkWritten(num, r, res.Document)
+	}
+	if v.included || v.appliedAfter {
+		l.written = v.seq
+		slots := s.slots(s.hotOf(num), r)
+		switch j := s.askedIn(num, r); {
+		case j < len(l.held):
 			l.held[j] += l.asked
-		default:
+		case j < len(slots):
 			slots[j].count(-l.asked)
 		}
 		l.asked, l.conflicts, l.after = 0, 0, 0
@@ -270,11 +280,15 @@ func (s *shard) finishLease(num uint32, r *rule, ms int64, task *Task, res Resul
 // maxTrip bounds the time of an exchange that permits are asked for in advance, in milliseconds.
 const maxTrip = 100
 
-// covered reports whether the limit has room for all counts of the windows with the frame of a slot.
-func (s *shard) covered(r *rule, slots []slot, j int) bool {
-	var n int64
-	for i := range slots[:min(j+r.Frames+1, len(slots))] {
-		n += int64(slots[i].known)
+// checkWritten disowns the permits of a counter if its document does not have the write that took
+// them: another one stands in its place.
+func (s *shard) checkWritten(num uint32, r *rule, d *Document) {
+	l, mine := s.leaseOf(num), int64(0)
+	if d != nil {
+		mine = d.Mine
 	}
-	return n <= r.Requests
+	if mine < l.written {
+		s.disown(num, r)
+		l.written = mine
+	}
 }

@@ -19,6 +19,14 @@ func (q *queue) init(shards int) {
 	q.nonEmpty = make([]atomic.Uint64, (shards+63)/64)
 }
 
+// present returns the time of a decision on a strict limit, from the time that was passed in.
+func (q *queue) present(ms int64) int64 {
+	if q.options.Clock == nil {
+		return ms
+	}
+	return max(ms, millis(q.options.Clock()))
+}
+
 // wake signals the syncer.
 func (q *queue) wake() {
 	select {

@@ -29,9 +29,9 @@ type shard struct {
 	chores     map[uint32]*chores // by counter
 	carried    map[uint32][]carry // by counter
 	shared     []overflow
-	leases     map[uint32]*lease    // by counter
-	waiting    map[uint32][]*waiter // by the first counter of their key
-	_          [4]byte              // shards share no cache line
+	leases     map[uint32]*lease // by counter
+	waiting    map[uint32]*line  // by the first counter of their key
+	_          [4]byte           // shards share no cache line
 }
 
 // indexFull is the largest part of the index that may be in use, in eighths.

@@ -15,6 +15,9 @@ type Sync struct {
 type SyncOptions struct {
 	Interval   time.Duration // flush interval: how long counts that are not due wait, see lazyWait
 	MaxBackoff time.Duration // longest wait of a counter whose write fails
+	// Clock is read again under the lock of a key with a strict limit: the time that was passed in may be
+	// that of a frame that is over. Nil: it is not.
+	Clock func() time.Time
 }
 
 // Sync attaches a syncer to the counters. It must be called before the first Take. Without it
@@ -200,6 +203,9 @@ func (y *Sync) Begin(now time.Time, t Ticket, seq int64) (task Task, ok bool) {
 		return task, false
 	}
 	r := s.ruleOf(t.num)
+	if r.leases {
+		ms = y.c.queue.present(ms)
+	}
 	s.advance(t.num, r, ms)
 	write, rest := y.begins(s, t.num, r, ms, seq)
 	if rest {
@@ -358,6 +364,9 @@ func (y *Sync) Finish(now time.Time, task *Task, res Result) (done Finished) {
 		return done // the counter is gone
 	}
 	r := s.ruleOf(num)
+	if r.leases {
+		ms = y.c.queue.present(ms)
+	}
 	s.advance(num, r, ms)
 	v := s.judge(num, task, res)
 	if res.Read {

@@ -68,7 +68,7 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision, wait 
 		wake = c.queue.attached && s.enqueuePlain(&c.queue, first, &d.status[0])
 	} else {
 		if ls.strict {
-			w = s.takeStrict(first, ls, ms, n, d, wait)
+			w = s.takeStrict(&c.queue, first, ls, ms, n, d, wait)
 		} else {
 			s.decide(first, ls, ms, n, d)
 		}

@@ -1,6 +1,8 @@
 package ratelimit
 
 import (
+	"time"
+
 	"oauth-server/internal/fielderr"
 )
 
@@ -170,26 +172,25 @@ func (mine *side) view(all []frames, ms, n int64, d *Decision) bool {
 }
 
 // takeStrict is shard.takeStrict for a key with a total.
-func (mine *side) takeStrict(of *totalOf, ms, n int64, d *Decision, wait bool) (w *waiter, wake bool) {
-	s, first, ls := mine.s, mine.first, mine.ls
-	s.serve(first, ms)
-	room, wake := mine.decideWith(of, ms, n, d)
-	if d.Outcome == Denied && (!room || !s.lacking(first, ls, ms, n, s.queued(first))) {
+func (mine *side) takeStrict(of *totalOf, came, n int64, d *Decision, wait bool) (w *waiter, wake bool) {
+	s, first, ls, ms := mine.s, mine.first, mine.ls, came
+	if wait {
+		ms = of.c.queue.present(came)
+	}
+	longest, wake := mine.decideStrict(of, ms, n, s.queued(first), d)
+	if d.Outcome == Denied && longest == 0 {
 		return nil, wake
 	}
-	if w = s.await(first, ls, ms, n, d, wait); w != nil {
-		w.total = new(*of)
-	}
-	return w, wake
+	return s.await(&waiter{n: n, since: ms, longest: longest, first: first, total: new(*of)}, ls, came, d, wait), wake
 }
 
-// decideAgain is decideWith for a request that has waited.
-func (mine *side) decideAgain(of *totalOf, ms, n int64, d *Decision) (room bool) {
+// decideStrict is shard.decideStrict for a key with a total. Nothing waits for room in that.
+func (mine *side) decideStrict(of *totalOf, ms, n, ahead int64, d *Decision) (longest time.Duration, wake bool) {
 	room, wake := mine.decideWith(of, ms, n, d)
-	if wake {
-		of.c.queue.wake()
+	if room {
+		longest = mine.s.mayWait(mine.first, mine.ls, ms, n, ahead, d)
 	}
-	return room
+	return longest, wake
 }
 
 // giveBack takes back n requests of a total that were counted at the time at.

@@ -242,7 +242,7 @@ func TestTotalOfAStrictList(t *testing.T) {
 	s, h := q.c.lookup(q.k)
 	for waiting := 0; waiting < 3; {
 		s.mu.Lock()
-		waiting = len(s.waiting[s.find(h)])
+		waiting = int(s.queued(s.find(h)))
 		s.mu.Unlock()
 	}
 	q.exchange()

@@ -49,7 +49,7 @@ func New(counters *ratelimit.Counters, store Store, instances Instances, cfg Con
 	}
 	s := &Syncer{
 		cfg: cfg, clock: cfg.Clock, counters: counters, store: store, instances: instances,
-		sync:  counters.Sync(ratelimit.SyncOptions{Interval: cfg.Interval, MaxBackoff: cfg.MaxBackoff}),
+		sync:  counters.Sync(ratelimit.SyncOptions{Interval: cfg.Interval, MaxBackoff: cfg.MaxBackoff, Clock: cfg.Clock.Now}),
 		began: time.Now(), wake: make(chan struct{}, 1), health: newHealth(),
 		random: newRandom(cfg.Seed),
 	}

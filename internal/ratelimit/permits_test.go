@@ -1,0 +1,134 @@
+package ratelimit
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+)
+
+// TestGiveBackToAnotherDocument: permits are not given back to a document that does not count them,
+// and are not used any more.
+func TestGiveBackToAnotherDocument(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		p := leaseFrom(t, strictly(10, 10*time.Minute))
+		p.take(4, Denied)
+		p.exchange()
+		if lost { // the write that gives them back; what is read shows that it was not applied yet
+			task, _ := p.due()
+			p.finish(task, Result{Status: Unknown})
+			p.exchange()
+		}
+		p.doc = Document{} // removed by somebody, and written by another process, which uses all
+		p.others(60_000, 10)
+		p.settle()
+		check.Equal(t, "counted", p.counted(), int64(10))
+		check.Equal(t, "held", p.held(), int64(0))
+		if task, ok := p.due(); ok && task.Seq != 0 {
+			t.Errorf("still writes %v", task.Delta)
+		}
+	}
+}
+
+// TestLoweredLimit: unused permits of the limit before are given back, and so are those under way
+// when they arrive.
+func TestLoweredLimit(t *testing.T) {
+	for _, under := range []bool{false, true} {
+		p := leaseFrom(t, strictly(100, 10*time.Minute))
+		p.take(40, Denied)
+		task, _ := p.due()
+		if !under {
+			p.finish(task, p.store(&task))
+		}
+		_, _, p.eff = single(strictly(1, 10*time.Minute))
+		p.take(2, Denied)
+		if under {
+			p.finish(task, p.store(&task))
+		}
+		check.Equal(t, "held", p.held(), int64(0))
+		p.take(2, Denied)
+		p.settle()
+		p.take(1, Denied)
+		p.exchange()
+		p.take(1, Allowed)
+		p.take(1, Denied)
+		check.Equal(t, "counted", p.counted(), int64(1))
+	}
+}
+
+// TestCountsAheadOfTheFrame: counts of a frame later than the next are read again in their own, so
+// that they leave the window when it does.
+func TestCountsAheadOfTheFrame(t *testing.T) {
+	p := leaseFrom(t, strictly(10, time.Minute))
+	p.others(60_002, 10)
+	p.take(1, Denied)
+	p.exchange()
+	p.now = at(minute + 62_100)
+	p.take(1, Denied)
+	p.exchange()
+	check.Equal(t, "counted", p.counted(), int64(10))
+	p.now = at(minute + 63_100)
+	p.take(1, Denied)
+	p.exchange()
+	p.take(1, Allowed)
+}
+
+// TestGiveBackOfAClone: what a copy of this process may have given back is not given back again.
+func TestGiveBackOfAClone(t *testing.T) {
+	p := leaseFrom(t, strictly(10, 10*time.Minute))
+	p.take(4, Denied)
+	p.exchange()
+	task, _ := p.due()
+	p.store(&task)
+	p.doc.Mine += 5 // a later write of the copy
+	p.doc.Version++
+	p.finish(task, Result{Status: Unknown})
+	p.settle()
+	check.Equal(t, "counted", p.counted(), int64(0))
+}
+
+// TestStrictFromNowOn: counts from before a limit was strict are written with the first permits.
+func TestStrictFromNowOn(t *testing.T) {
+	p := leaseFrom(t, NewLimit("strict", 10, time.Minute))
+	p.take(3, Allowed)
+	_, _, p.eff = single(strictly(10, time.Minute))
+	p.take(1, Denied)
+	for p.held() == 0 {
+		p.exchange()
+	}
+	check.Equal(t, "counted", p.counted(), int64(4))
+	p.take(1, Allowed)
+}
+
+// TestExpiryOfAStrictDocument: a store whose clock is hours ahead keeps it as long as it matters.
+func TestExpiryOfAStrictDocument(t *testing.T) {
+	for _, window := range []time.Duration{10 * time.Minute, 48 * time.Hour} {
+		p := leaseFrom(t, strictly(10, window))
+		p.take(1, Denied)
+		task, _ := p.due()
+		if kept := task.Expire.Sub(p.now.Add(window)); kept < max(window, 24*time.Hour) {
+			t.Errorf("removed %v after it has left a window of %v", kept, window)
+		}
+	}
+}
+
+// TestFrameAWindowAhead: it is in one window with the next frame, so it counts.
+func TestFrameAWindowAhead(t *testing.T) {
+	p := leaseFrom(t, strictly(10, time.Minute))
+	p.others(60_061, 10) // 900 ms more than a window
+	p.take(1, Denied)
+	p.exchange()
+	check.Equal(t, "known", p.c.Usage(p.now, p.k)[0].Known, int64(10))
+}
+
+// TestTripOfANewLease: an exchange that began under other frames does not count for how long one takes.
+func TestTripOfANewLease(t *testing.T) {
+	p := leaseFrom(t, strictly(10, 10*time.Minute))
+	p.take(1, Denied)
+	task, _ := p.due()
+	_, _, p.eff = single(strictly(10, 20*time.Minute))
+	p.take(1, Denied)
+	p.pass(5 * time.Millisecond)
+	p.finish(task, p.store(&task))
+	check.Equal(t, "trip", p.c.all.leasing.trip.Load(), int64(minSpacing))
+}
