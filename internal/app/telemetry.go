@@ -187,7 +187,7 @@ func plain(o ratelimit.Outcome) ratelimit.Outcome {
 		return ratelimit.WouldDeny
 	case ratelimit.Delayed:
 		return ratelimit.Allowed
-	case ratelimit.Passed, ratelimit.Trusted, ratelimit.Allowed, ratelimit.Denied, ratelimit.WouldDeny:
+	case ratelimit.Passed, ratelimit.Trusted, ratelimit.Allowed, ratelimit.Denied, ratelimit.WouldDeny, ratelimit.Banned, ratelimit.WouldBan:
 	}
 	return o
 }

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// unsettable are the values of --field.
+var unsettable = []string{"user", "client", "total", "tier", "mode", "trusted", overLimitFlag, maxWaitFlag, maxWaitingFlag, banFlag, "hide-headers", "note"}
+
+func (l *limits) newUnset() *cobra.Command {
+	var fields []string
+	var of policyFlags
+	cmd := &cobra.Command{
+		Use: "unset [CLIENT]", Short: "Take back what was set, so that the configuration file applies again", Args: takes("[CLIENT]"),
+		Long: `Take back what was set, so that the configuration file applies again.
+
+Without CLIENT this concerns the settings for all clients. With --field it concerns
+that field alone: a client without a value of its own has that of its tier, or else of
+all clients. With --for-user it concerns the limits of that user alone.`,
+		ValidArgsFunction: l.completeClient,
+	}
+	selectorFlag(cmd.Flags(), &of.labels)
+	cmd.Flags().StringSliceVar(&fields, "field", nil, "take back this field only: "+strings.Join(unsettable, ", ")+"; for all clients also canary")
+	of.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed(forUser) {
+			return l.unsetOverride(cmd, args, &of)
+		}
+		if len(of.labels) > 0 {
+			if len(fields) == 0 {
+				return usagef("limits unset: --label needs --field")
+			}
+			patch, err := nullPatch(fields, false)
+			if err != nil {
+				return err
+			}
+			return l.patchLabelled(cmd, args, of.labels, patch)
+		}
+		read, whole, part := "/settings", "The settings are now those of the configuration file", "The settings no longer set "
+		if len(args) > 0 {
+			policy := "The policy of " + args[0]
+			read, whole, part = policyPath(args[0]), policy+" is now that of the configuration file", policy+" no longer sets "
+		}
+		if len(fields) == 0 {
+			return l.perform(cmd.Context(), change{read: read, method: http.MethodDelete, done: whole})
+		}
+		patch, err := nullPatch(fields, len(args) == 0)
+		if err != nil {
+			return err
+		}
+		return l.perform(cmd.Context(), change{read: read, method: http.MethodPatch, body: patch, done: part + strings.Join(fields, ", ")})
+	}
+	return l.changes(cmd)
+}
+
+// nullPatch returns the merge patch that removes the fields. The settings have some of them below
+// default.
+func nullPatch(fields []string, settings bool) (map[string]any, error) {
+	patch, defaults := map[string]any{}, map[string]any{}
+	for _, f := range fields {
+		switch {
+		case f == "canary" && settings:
+			patch["canary_percent"] = nil
+		case !slices.Contains(unsettable, f) || (f == "trusted" || f == "tier") && settings:
+			return nil, usagef("--field: %q is none of %s", f, strings.Join(unsettable, ", "))
+		case settings && slices.Contains(ofDefault, f):
+			takeBack(defaults, f)
+			patch["default"] = defaults
+		default:
+			takeBack(patch, f)
+		}
+	}
+	return patch, nil
+}
