@@ -49,10 +49,10 @@ func TestSwitches(t *testing.T) {
 		{"dry-run on off", `/policies/on {"mode":"enforce"}`, "Dry-run is now off for on", `The last argument is the state: this concerns the client "on", and dry-run is to be off.`},
 		{"dry-run off on", `/policies/off {"mode":"dry_run"}`, "Dry-run is now on for off", `The last argument is the state: this concerns the client "off", and dry-run is to be on.`},
 		{"dry-run on on", `/policies/on {"mode":"dry_run"}`, "Dry-run is now on for on", `The last argument is the state: this concerns the client "on", and dry-run is to be on.`},
-		{"trust shop on", `/policies/shop {"max_wait":null,"max_waiting":null,"ban":null,"over_limit":null,"trusted":true}`, "The client shop is now trusted", ""},
+		{"trust shop on", `/policies/shop {"ban":null,"max_wait":null,"max_waiting":null,"over_limit":null,"trusted":true}`, "The client shop is now trusted", ""},
 		{"trust shop off", `/policies/shop {"trusted":false}`, "The client shop is no longer trusted", ""},
-		{"trust shop", `/policies/shop {"max_wait":null,"max_waiting":null,"ban":null,"over_limit":null,"trusted":true}`, "The client shop is now trusted", ""},
-		{"trust off on", `/policies/off {"max_wait":null,"max_waiting":null,"ban":null,"over_limit":null,"trusted":true}`, "The client off is now trusted", ""},
+		{"trust shop", `/policies/shop {"ban":null,"max_wait":null,"max_waiting":null,"over_limit":null,"trusted":true}`, "The client shop is now trusted", ""},
+		{"trust off on", `/policies/off {"ban":null,"max_wait":null,"max_waiting":null,"over_limit":null,"trusted":true}`, "The client off is now trusted", ""},
 		{"trust on off", `/policies/on {"trusted":false}`, "The client on is no longer trusted", ""},
 
 		{"dry-run shop", "", "", `oauth-server: limits dry-run: "shop" is neither on nor off; the order is [CLIENT] on|off`},

@@ -20,7 +20,7 @@ func TestMaxWait(t *testing.T) {
 		{"unset shop --field max-wait", `/policies/shop {"max_wait":null,"max_waiting":null}`},
 		{"unset shop --field max-waiting", `/policies/shop {"max_waiting":null}`},
 		{"unset --field max-wait", `/settings {"default":{"max_wait":null,"max_waiting":null}}`},
-		{"trust shop on", `/policies/shop {"max_wait":null,"max_waiting":null,"over_limit":null,"trusted":true}`},
+		{"trust shop on", `/policies/shop {"ban":null,"max_wait":null,"max_waiting":null,"over_limit":null,"trusted":true}`},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			flags, last := operatorAPI(t)
