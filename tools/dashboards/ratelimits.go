@@ -2,6 +2,7 @@ package dashboards
 
 const (
 	admitted   = `outcome=~"allowed|trusted|delayed|would_deny|would_reuse|would_delay|would_ban"`
+	delays     = `sum by (le) (rate(oauth_ratelimit_delay_seconds_bucket{$i}[$__rate_interval]))`
 	leaseWaits = `sum by (le) (rate(oauth_ratelimit_lease_wait_seconds_bucket{$i}[$__rate_interval]))`
 
 	// Clients that were not denied in the time that rates are taken over: trusted ones, and those in
@@ -130,7 +131,10 @@ func waits() []Panel {
 		lines("Held until their turn", "Requests over the limit of clients with a max_wait that got a token at their turn; those of dry-run clients and of the candidate policy would have been held.", "reqps",
 			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="delayed"}`), "{{client_id}}"),
 			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="would_delay"}`), "{{client_id}} (dry-run)"),
-			query(everUsed("$__rate_interval", "client_id", `oauth_ratelimit_decisions_total{$c,outcome="candidate_would_delay"}`), "{{client_id}} (candidate)")),
+			query(`sum(rate(oauth_ratelimit_decisions_total{$c,outcome="candidate_would_delay"}[$__rate_interval]))`, "candidate")),
+		lines("Time until their turn", "How long those that got a token at their turn were held.", "s",
+			query(`histogram_quantile(0.5, `+delays+`)`, "p50"),
+			query(`histogram_quantile(0.99, `+delays+`)`, "p99")),
 		lines("Requests that wait", "How many are held at this moment, at most 1,000 at each instance.", "short",
 			query(`sum by (instance) (oauth_ratelimit_waiting{$i})`, "{{instance}}")),
 	}

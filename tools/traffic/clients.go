@@ -47,6 +47,9 @@ func DemoClients() []Client {
 		// Gets its last token again where it exceeds the limit; the other would, and is in dry-run.
 		{ID: "reporter", Grant: clientcfg.ClientCredentials, Rate: wave(20, 5, 30*time.Second)},
 		{ID: "pilot", Grant: clientcfg.ClientCredentials, Rate: wave(20, 5, 45*time.Second)},
+		// Waits for its turn where it exceeds its limit, 2 per second; the other would, and is in dry-run.
+		{ID: "patient", Grant: clientcfg.ClientCredentials, Rate: wave(4, 1, 30*time.Second)},
+		{ID: "rehearsal", Grant: clientcfg.ClientCredentials, Rate: wave(4, 1, 45*time.Second)},
 		// Often sends half of its secret only.
 		{ID: "confused", Grant: clientcfg.ClientCredentials, Rate: wave(0.8, 0, time.Minute), Wrong: 0.7},
 		// A contract that must hold exactly: a strict limit, which it uses up at times.
