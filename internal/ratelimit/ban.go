@@ -196,8 +196,12 @@ func ByBan(rest time.Duration, m Mode) Decision {
 	return Decision{Outcome: Banned, RetryAfter: rest}
 }
 
-// ThroughLimit reports whether the request was over a limit by what was counted, as opposed to a limit that
-// was decided by its OnOutage, and to there being no room to count it.
+// ThroughLimit reports whether the request was over a limit of the key itself by what was counted, as opposed to
+// a limit of the total, which others may have used up, to one that was decided by its OnOutage, and to there
+// being no room to count it.
 func (d *Decision) ThroughLimit() bool {
-	return !d.Outage && (d.Outcome == Denied || d.Outcome == WouldDeny) && d.anyExceeded()
+	if d.Outage || d.Outcome != Denied && d.Outcome != WouldDeny || d.limits == nil {
+		return false
+	}
+	return d.exceeded&(1<<len(d.limits.rules)-1) != 0
 }

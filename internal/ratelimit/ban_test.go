@@ -47,16 +47,19 @@ func TestBanLengthIsBounded(t *testing.T) {
 
 // TestThroughLimit: a denial by what was counted, and by nothing else.
 func TestThroughLimit(t *testing.T) {
+	two := newLimits([]Limit{DefaultLimit(), NewLimit("second", 1, time.Second)})
 	over := func(o Outcome) Decision {
-		return Decision{Outcome: o, exceeded: 1 << 1}
+		return Decision{Outcome: o, limits: two, total: newLimits([]Limit{NewLimit("all", 1, time.Second)}), exceeded: 1 << 1}
 	}
-	outage := over(Denied)
+	outage, ofTotal, both := over(Denied), over(Denied), over(Denied)
 	outage.Outage = true
+	ofTotal.exceeded, both.exceeded = 1<<2, 1<<2|1
 	for name, tt := range map[string]struct {
 		d    Decision
 		want bool
 	}{
 		"denied": {over(Denied), true}, "in dry-run": {over(WouldDeny), true}, "on outage": {outage, false},
+		"over the total": {ofTotal, false}, "over both": {both, true},
 		"no room": {Decision{Outcome: Denied}, false}, "the last token": {over(Reused), false}, "banned": {ByBan(time.Second, Enforce), false},
 	} {
 		check.Equal(t, name, tt.d.ThroughLimit(), tt.want)
