@@ -6,6 +6,7 @@ import (
 
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/turns"
 )
 
 // bannedFor is the reason of a ban, for the client.
@@ -42,9 +43,10 @@ func (s *Service) bannedAlready(ctx context.Context, now time.Time, policies *cl
 }
 
 // countDenial counts a request that a limit denied towards a ban. The password grant is left out, also in
-// dry-run: who is over the limit is denied before the password is verified, so that it may be anybody.
-func (s *Service) countDenial(now time.Time, x *issuance, e *ratelimit.Effective, d *ratelimit.Decision) {
-	if s.opts.Bans != nil && x.grant != clientcfg.Password && d.ThroughLimit() {
+// dry-run: who is over the limit is denied before the password is verified, so that it may be anybody. So is what
+// was to wait for its turn: the stop of this process denies all that do.
+func (s *Service) countDenial(now time.Time, x *issuance, e *ratelimit.Effective, t *turns.Turn) {
+	if s.opts.Bans != nil && x.grant != clientcfg.Password && !t.Held && t.ThroughLimit() {
 		s.opts.Bans.Denied(now, x.quota(), e)
 	}
 }

@@ -54,7 +54,10 @@ type Turn struct {
 	ratelimit.Decision
 	Waited time.Duration // in its line
 	Leased time.Duration // for permits of a strict limit, without a line
-	at     time.Time     // when it was decided
+	// Held is set if it was in a line, or there are no lines any more: a denial of it may come from its caller
+	// or this process ending, as opposed to its client asking too often.
+	Held bool
+	at   time.Time // when it was decided
 }
 
 // Take decides on one request of the key as [ratelimit.Counters.Await] does. Over the limit it waits for its turn,
@@ -116,7 +119,7 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	}
 	turn := l.nextTurn(ln, now, e)
 	if !l.fits(ln, e, turn.Sub(now)) {
-		return nil, Turn{Decision: ln.refusal(turn.Sub(now)), at: now}
+		return nil, Turn{Decision: ln.refusal(turn.Sub(now)), Held: l.closed, at: now}
 	}
 	p = &place{line: ln, came: now, virtual: e.Mode == ratelimit.DryRun, decided: make(chan struct{})}
 	ln.forecast.Admit()
@@ -185,7 +188,7 @@ func (l *Lines) end(ctx context.Context, p *place) Turn {
 		l.refund(p.line.key, p.line.policy(), t.at)
 		t.Decision = p.line.refusal(p.line.denied.RetryAfter)
 	}
-	t.Waited = max(t.at.Sub(p.came), 0)
+	t.Waited, t.Held = max(t.at.Sub(p.came), 0), true
 	return *t
 }
 

@@ -1,0 +1,68 @@
+package grants_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"oauth-server/internal/bans"
+	"oauth-server/internal/check"
+	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/grants"
+	"oauth-server/internal/ratelimit"
+)
+
+// waitBanWorld is a waitWorld in which one denial bans the client shop.
+func waitBanWorld(t *testing.T, test func(w *world, keeper *bans.Bans)) {
+	t.Helper()
+	b := ratelimit.DefaultBan()
+	b.Denials = 1
+	set := clientcfg.PolicySet{}.WithPolicy("shop", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Ban: &b}})
+	waitWorld(t, set, func(w *world, _ *[]grants.Decided) {
+		keeper, err := bans.New(w.tb.Context(), bans.Options{Store: w.store, Counters: w.opts.Counters, Clock: time.Now})
+		check.OK(w.tb, err)
+		w.reopen(func(o *grants.Options) { o.Bans = keeper })
+		w.mustToken("shop", clientCredentials)
+		w.mustToken("shop", clientCredentials)
+		test(w, keeper)
+	})
+}
+
+// TestWhoWaitedIsNoDenial: neither by the stop of the process, nor after it, nor by hanging up. Who finds no place
+// is denied.
+func TestWhoWaitedIsNoDenial(t *testing.T) {
+	for name, tt := range map[string]struct {
+		deny   func(w *world)
+		banned int
+	}{
+		"stop": {func(w *world) {
+			done := w.waiting("shop", clientCredentials)
+			w.service.StopWaiting()
+			_ = as[*grants.LimitedError](w.tb, (<-done).err)
+		}, 0},
+		"after the stop": {func(w *world) {
+			w.service.StopWaiting()
+			_ = w.deny(1, "shop", clientCredentials)
+		}, 0},
+		"hanging up": {func(w *world) {
+			ctx, hangUp := context.WithTimeout(w.tb.Context(), 100*time.Millisecond)
+			defer hangUp()
+			req := clientCredentials
+			req.Credentials = w.credentials("shop")
+			_, err := w.service.Token(ctx, req)
+			_ = as[*grants.LimitedError](w.tb, err)
+		}, 0},
+		"no place": {func(w *world) {
+			done := w.waiting("shop", clientCredentials)
+			_ = w.deny(1, "shop", clientCredentials)
+			<-done
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			waitBanWorld(t, func(w *world, keeper *bans.Bans) {
+				tt.deny(w)
+				check.Equal(w.tb, "bans", keeper.All(ratelimit.Enforce).Len(), tt.banned)
+			})
+		})
+	}
+}
