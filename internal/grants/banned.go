@@ -42,6 +42,23 @@ func (s *Service) bannedAlready(ctx context.Context, now time.Time, policies *cl
 	return err
 }
 
+// bannedMeanwhile has a ban that began while a request waited take the place of the decision. Its turn is that of the
+// next.
+func (s *Service) bannedMeanwhile(x *issuance, t *turns.Turn) {
+	if t.Waited == 0 {
+		return
+	}
+	e := s.opts.Policies().For(x.client.ID)
+	d, banned := s.banned(s.opts.Clock(), x, e)
+	if !banned || !d.Rejected() {
+		return
+	}
+	if t.Outcome == ratelimit.Delayed {
+		s.turns.GiveBack(x.quota(), e, t)
+	}
+	t.Decision = d
+}
+
 // countDenial counts a request that a limit denied towards a ban. The password grant is left out, also in
 // dry-run: who is over the limit is denied before the password is verified, so that it may be anybody. So is what
 // was to wait for its turn: the stop of this process denies all that do.

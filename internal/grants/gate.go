@@ -43,6 +43,7 @@ func (s *Service) admit(ctx context.Context, x *issuance, req TokenRequest) (Rat
 	}
 	s.beginReuse(x, effective)
 	turn := s.turns.Take(ctx, x.quota(), func() *ratelimit.Effective { return s.opts.Policies().For(x.client.ID) })
+	s.bannedMeanwhile(x, &turn)
 	s.reuseInstead(ctx, x, &turn.Decision)
 	s.countDenial(now, x, effective, &turn)
 	out.Decision, out.Waited, out.Leased = turn.Decision, turn.Waited, turn.Leased

@@ -66,3 +66,16 @@ func TestWhoWaitedIsNoDenial(t *testing.T) {
 		})
 	}
 }
+
+// TestBanWhileItWaits: the request is answered with the ban, and its turn is that of the next.
+func TestBanWhileItWaits(t *testing.T) {
+	waitBanWorld(t, func(w *world, keeper *bans.Bans) {
+		t, shop := w.tb, ratelimit.Key{ClientID: "shop"}
+		done := w.waiting("shop", clientCredentials)
+		keeper.Denied(time.Now(), shop, w.opts.Policies().For("shop"))
+		limited := as[*grants.LimitedError](t, (<-done).err)
+		check.Equal(t, "Banned", limited.Banned, true)
+		usage := w.opts.Counters.Usage(time.Now(), shop)
+		check.Equal(t, "counted", usage[0].Known+usage[0].Unflushed, 2)
+	})
+}
