@@ -62,8 +62,9 @@ func (s *Service) bannedMeanwhile(x *issuance, t *turns.Turn) {
 // countDenial counts a request that a limit denied towards a ban. The password grant is left out, also in
 // dry-run: who is over the limit is denied before the password is verified, so that it may be anybody. So is what
 // was to wait for its turn: the stop of this process denies all that do.
-func (s *Service) countDenial(now time.Time, x *issuance, e *ratelimit.Effective, t *turns.Turn) {
+func (s *Service) countDenial(x *issuance, e *ratelimit.Effective, t *turns.Turn) {
+	// The clock is read again, because the request may have waited for permits.
 	if s.opts.Bans != nil && x.grant != clientcfg.Password && !t.Held && t.ThroughLimit() {
-		s.opts.Bans.Denied(now, x.quota(), e)
+		s.opts.Bans.Denied(s.opts.Clock(), x.quota(), e)
 	}
 }

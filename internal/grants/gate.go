@@ -45,7 +45,7 @@ func (s *Service) admit(ctx context.Context, x *issuance, req TokenRequest) (Rat
 	turn := s.turns.Take(ctx, x.quota(), func() *ratelimit.Effective { return s.opts.Policies().For(x.client.ID) })
 	s.bannedMeanwhile(x, &turn)
 	s.reuseInstead(ctx, x, &turn.Decision)
-	s.countDenial(now, x, effective, &turn)
+	s.countDenial(x, effective, &turn)
 	out.Decision, out.Waited, out.Leased = turn.Decision, turn.Waited, turn.Leased
 	fields, err := s.decided(ctx, now, x, &out)
 	if err != nil || turn.Waited == 0 {

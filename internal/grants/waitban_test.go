@@ -79,3 +79,24 @@ func TestBanWhileItWaits(t *testing.T) {
 		check.Equal(t, "counted", usage[0].Known+usage[0].Unflushed, 2)
 	})
 }
+
+// TestBanBeginsAtTheDenial: not when the request came, which may have waited for permits since.
+func TestBanBeginsAtTheDenial(t *testing.T) {
+	w, _ := banWorld(t, func(s *ratelimit.Settings) { s.Default.Ban.Denials = 1 })
+	keeper, err := bans.New(t.Context(), bans.Options{Store: w.store, Counters: w.opts.Counters, Clock: w.clock.Now})
+	check.OK(t, err)
+	var denied time.Time
+	w.reopen(func(o *grants.Options) {
+		o.Bans = keeper
+		o.Clock = func() time.Time {
+			w.clock.Advance(time.Millisecond) // with each look
+			return w.clock.Now()
+		}
+		o.Observe = func(context.Context, grants.Decided) { denied = w.clock.Now() }
+	})
+	_ = w.spend("shop", func() grants.TokenRequest { return clientCredentials })
+	for _, ban := range keeper.All(ratelimit.Enforce).All() {
+		check.Equal(t, "since", ban.Since.Equal(denied), true)
+	}
+	check.Equal(t, "bans", keeper.All(ratelimit.Enforce).Len(), 1)
+}

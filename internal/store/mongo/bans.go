@@ -101,8 +101,9 @@ func (s *Store) PutBan(ctx context.Context, b bans.Ban, seen int64) error {
 // times.
 const bansOverlap = 10 * time.Second
 
-// Bans implements [bans.Store]. A mark is the time of the last write, by the server, in milliseconds. A ban
-// that cannot be read is not in it.
+// Bans implements [bans.Store]. A mark is the time of the last write, by the server, in milliseconds; at most the
+// present time of the server: its clock may have been ahead, and all that is stored until it is that late again
+// would be behind the mark. A ban that cannot be read is not in it.
 func (s *Store) Bans(ctx context.Context, since bans.Mark) (list []bans.Ban, next int64, err error) {
 	err = s.do(ctx, "read bans", func(ctx context.Context) error {
 		list, next = nil, since.Number
@@ -121,6 +122,11 @@ func (s *Store) Bans(ctx context.Context, since bans.Mark) (list []bans.Ban, nex
 				next = max(next, updated.UnixMilli())
 			}
 		}
+		if err != nil || next == since.Number {
+			return err
+		}
+		now, err := s.localTime(ctx)
+		next = min(next, now.UnixMilli())
 		return err
 	})
 	return list, next, err
