@@ -1,6 +1,7 @@
 package bans
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,10 +19,10 @@ const allEvery = 5 * time.Minute
 // takes.
 const settles = 10 * time.Second
 
-// Refresh stores the bans that are waiting, and reads what is newer than the last time. It also returns an error
+// Refresh reads what is newer than the last time, and stores the bans that are waiting. It also returns an error
 // if there was no room for a ban since then.
 func (b *Bans) Refresh(ctx context.Context) error {
-	return errors.Join(b.Flush(ctx), b.follow(ctx), b.checkRoom())
+	return errors.Join(b.follow(ctx), b.Flush(ctx), b.checkRoom())
 }
 
 // checkRoom returns an error if there was no room for a ban since the last call.
@@ -49,10 +50,18 @@ func (b *Bans) Run(ctx context.Context) error {
 
 // Flush stores the bans that are waiting. Those that cannot be stored wait on.
 func (b *Bans) Flush(ctx context.Context) error {
-	for _, k := range b.toStore() {
+	var first error
+	keys, failed := b.toStore(), 0
+	for _, k := range keys {
 		if err := b.save(ctx, k); err != nil {
-			return fmt.Errorf("store a ban: %w", err)
+			first, failed = cmp.Or(first, err), failed+1
 		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if first != nil {
+		return fmt.Errorf("store bans: %d of %d failed, the first one: %w", failed, len(keys), first)
 	}
 	return nil
 }
@@ -83,6 +92,9 @@ func (b *Bans) save(ctx context.Context, k ratelimit.Key) error {
 	if errors.Is(err, ErrChanged) {
 		var stored Ban
 		if stored, err = b.o.Store.Ban(ctx, k); err == nil {
+			if stored.Version < seen {
+				b.giveUp(k, seen)
+			}
 			b.adopt([]Ban{stored})
 			return nil
 		}
@@ -113,6 +125,31 @@ func (b *Bans) saved(ban Ban) {
 	delete(b.waiting, name(ban.Key))
 	b.enforced.edit(func(e *cowmap.Edit[Ban]) { e.Set(name(ban.Key), ban) })
 	b.o.Began(ban, ratelimit.Enforce)
+}
+
+// giveUp drops a ban that came after a version which the store, restored from a backup, does not have.
+func (b *Bans) giveUp(k ratelimit.Key, version int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.enforced.get(k).Version == version {
+		delete(b.waiting, name(k))
+		b.enforced.edit(func(e *cowmap.Edit[Ban]) { e.Delete(name(k)) })
+	}
+}
+
+// dropReplaced drops the bans that are not stored any more, or only as they were before: the store was restored
+// from a backup. was is the table before all was read: what has changed since is kept.
+func (b *Bans) dropReplaced(was cowmap.Map[Ban], stored []Ban) {
+	versions := make(map[string]int64, len(stored))
+	for i := range stored {
+		versions[name(stored[i].Key)] = stored[i].Version
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.drop(&b.enforced, func(key string, have Ban) bool {
+		old, there := was.Get(key)
+		return there && have == old && versions[key] < have.Version
+	})
 }
 
 // adopt takes over what is stored where it is newer, also in place of a ban that is waiting.
@@ -149,12 +186,16 @@ func (b *Bans) follow(ctx context.Context) error {
 	if all {
 		since = Mark{}
 	}
+	was := b.enforced.load()
 	list, next, err := b.o.Store.Bans(ctx, since)
 	if err != nil {
 		return fmt.Errorf("read bans: %w", err)
 	}
 	if next != b.mark {
 		b.mark, b.markAt = next, asked
+	}
+	if all {
+		b.dropReplaced(was, list)
 	}
 	if len(list) > 0 {
 		b.adopt(list)
@@ -171,18 +212,23 @@ func (b *Bans) forget(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, t := range []*table{&b.enforced, &b.dryRun} {
-		var gone []string
-		for key, ban := range t.load().All() {
-			if _, waits := b.waiting[key]; !now.Before(ban.Expires()) && !waits {
-				gone = append(gone, key)
+		b.drop(t, func(_ string, ban Ban) bool { return !now.Before(ban.Expires()) })
+	}
+}
+
+// drop removes bans from a table, except those that are waiting. The mutex must be held.
+func (b *Bans) drop(t *table, gone func(key string, ban Ban) bool) {
+	var keys []string
+	for key, ban := range t.load().All() {
+		if _, waits := b.waiting[key]; !waits && gone(key, ban) {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) > 0 {
+		t.edit(func(e *cowmap.Edit[Ban]) {
+			for _, key := range keys {
+				e.Delete(key)
 			}
-		}
-		if len(gone) > 0 {
-			t.edit(func(e *cowmap.Edit[Ban]) {
-				for _, key := range gone {
-					e.Delete(key)
-				}
-			})
-		}
+		})
 	}
 }

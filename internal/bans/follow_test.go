@@ -2,6 +2,8 @@ package bans_test
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/store/embedded"
+	"oauth-server/internal/testworld"
 )
 
 // TestDenialsWhileBannedAreNone: also where the ban is shorter than the time in which denials are counted.
@@ -85,4 +88,89 @@ func TestBanOfWhoWasForgotten(t *testing.T) {
 	b.refresh()
 	check.Equal(t, "rest at the other one", b.rest(ada, e), time.Minute)
 	check.Equal(t, "began", len(w.began), 2)
+}
+
+// TestStoreFromABackup: what is stored holds, however old, and can be lifted. What is not stored any more has ended.
+func TestStoreFromABackup(t *testing.T) {
+	w, e := newWorld(t), rule(t, func(s *ratelimit.Settings) { s.Default.Ban.For, s.Default.Ban.Max = time.Hour, time.Hour })
+	a := w.instance()
+	a.deny(3, ada, e)
+	bob := ratelimit.Key{ClientID: "shop", Username: "bob"}
+	a.deny(3, bob, e)
+	a.refresh()
+	old, err := w.store.Ban(t.Context(), ada)
+	check.OK(t, err)
+	w.store.Store = testworld.OpenStore(t, filepath.Join(t.TempDir(), "backup.db"))
+	old.Version, old.Until = old.Version-1, old.Since.Add(30*time.Minute)
+	check.OK(t, w.store.PutBan(t.Context(), old, 0))
+	w.clock.Advance(6 * time.Minute)
+	a.refresh()
+	check.Equal(t, "rest", a.rest(ada, e), 24*time.Minute)
+	check.Equal(t, "rest of who is not stored", a.rest(bob, e), time.Duration(0))
+	_, _, err = a.Lift(t.Context(), ada, false)
+	check.OK(t, err)
+	check.Equal(t, "rest when lifted", a.rest(ada, e), time.Duration(0))
+}
+
+// TestBanOntoABackup: who is banned again meanwhile gets what is stored, too, and the next ban is stored.
+func TestBanOntoABackup(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a := w.instance()
+	a.deny(3, ada, e)
+	a.refresh()
+	old, err := w.store.Ban(t.Context(), ada)
+	check.OK(t, err)
+	w.store.Store = testworld.OpenStore(t, filepath.Join(t.TempDir(), "backup.db"))
+	old.Version--
+	check.OK(t, w.store.PutBan(t.Context(), old, 0))
+	w.clock.Advance(time.Minute)
+	a.deny(3, ada, e)
+	check.OK(t, a.Flush(t.Context()))
+	check.Equal(t, "waiting", a.Stats().Waiting, 0)
+	a.deny(3, ada, e)
+	check.OK(t, a.Flush(t.Context()))
+	stored, err := w.store.Ban(t.Context(), ada)
+	check.OK(t, err)
+	check.Equal(t, "stored as it is in memory", stored.Until.Sub(w.clock.Now()), a.rest(ada, e))
+	check.Equal(t, "bans before", stored.Level, 1)
+}
+
+// failsFor is a store that cannot store the ban of one key.
+type failsFor struct {
+	bans.Store
+	key ratelimit.Key
+}
+
+func (s failsFor) PutBan(ctx context.Context, b bans.Ban, seen int64) error {
+	if b.Key == s.key {
+		return errAway
+	}
+	return s.Store.PutBan(ctx, b, seen)
+}
+
+// TestOneBanThatCannotBeStored: the others are, and can be lifted.
+func TestOneBanThatCannotBeStored(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a := w.instance()
+	w.store.Store = failsFor{w.store.Store, ada}
+	a.deny(3, ada, e)
+	for i := range 20 {
+		a.deny(3, ratelimit.Key{ClientID: "shop", Username: fmt.Sprint("user ", i)}, e)
+	}
+	check.ErrorSays(t, a.Flush(t.Context()), "store bans: 1 of 21 failed, the first one: away")
+	check.Equal(t, "waiting", a.Stats().Waiting, 1)
+	_, _, err := a.Lift(t.Context(), ratelimit.Key{ClientID: "shop", Username: "user 7"}, false)
+	check.OK(t, err)
+}
+
+// TestNewerBanIsReadFirst: what is waiting gives way to it without a write.
+func TestNewerBanIsReadFirst(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a, b := w.instance(), w.instance()
+	a.deny(3, ada, e)
+	b.deny(3, ada, e)
+	b.refresh()
+	puts := w.store.puts
+	a.refresh()
+	check.Equal(t, "writes", w.store.puts-puts, 0)
 }

@@ -35,7 +35,7 @@ func (b *Bans) Find(ctx context.Context, k ratelimit.Key, forget bool) (Ban, err
 func (b *Bans) Lift(ctx context.Context, k ratelimit.Key, forget bool) (before, after Ban, err error) {
 	k = k.Bounded()
 	for range liftTries {
-		if err = b.Flush(ctx); err != nil {
+		if err = b.save(ctx, k); err != nil {
 			return before, after, err
 		}
 		if before, err = b.Find(ctx, k, forget); err != nil {
