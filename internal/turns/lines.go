@@ -68,7 +68,7 @@ func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *rateli
 		return l.decide(ctx, k, e)
 	}
 	if !l.has(k) {
-		if t := l.decide(ctx, k, e); !t.Over() {
+		if t := l.decide(ctx, k, e); !waits(&t.Decision) {
 			return t
 		}
 	}
@@ -82,6 +82,10 @@ func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *rateli
 	}
 	return l.end(ctx, p)
 }
+
+// waits reports whether a request that was so decided waits for its turn. Nobody waits for a total: its room is taken
+// by requests of all lines of the client, and by those without one, so no line has a turn of its own there.
+func waits(d *ratelimit.Decision) bool { return d.Over() && !d.OverTotal() }
 
 // decide decides on one request without a line.
 func (l *Lines) decide(ctx context.Context, k ratelimit.Key, e *ratelimit.Effective) Turn {
@@ -109,7 +113,7 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	}
 	if ln.mode != e.Mode { // ask again: there may be room since, and a denial depends on the mode
 		d := l.counters.Take(now, k, e, 1)
-		if !d.Over() {
+		if !waits(&d) {
 			return nil, Turn{Decision: d, at: now}
 		}
 		ln.denied, ln.mode = d, e.Mode
@@ -205,7 +209,7 @@ func (l *Lines) drop(ln *line, i int) {
 func (l *Lines) Denies(k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Decision, denies bool) {
 	now := l.clock()
 	d, denies = l.counters.Denies(now, k, e)
-	if !e.Waits(k) || e.Mode != ratelimit.Enforce || denies && !d.Over() {
+	if !e.Waits(k) || e.Mode != ratelimit.Enforce || denies && !waits(&d) {
 		return d, denies
 	}
 	l.mu.Lock()

@@ -30,7 +30,7 @@ func (l *Lines) resolve(ln *line, e *ratelimit.Effective, t *Turn) (next bool) {
 			l.refund(ln.key, e, t.at)
 		}
 		return false
-	case !t.Over():
+	case !waits(&t.Decision):
 		l.settle(ln, 0, t.Decision, t.at)
 		return len(ln.list) > 0
 	}
@@ -56,7 +56,7 @@ func (l *Lines) follow(ln *line, e *ratelimit.Effective, t *Turn) {
 		case p.virtual == dry:
 		case p.virtual:
 			l.drop(ln, i)
-		case t.Over():
+		case waits(&t.Decision):
 			d := t.Decision
 			d.Outcome, d.RetryAfter = ratelimit.WouldDelay, 0
 			l.settle(ln, i, d, t.at)
