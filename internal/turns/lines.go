@@ -67,12 +67,15 @@ func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *rateli
 	if !e.Waits(k) {
 		return l.decide(ctx, k, e)
 	}
+	var first ratelimit.Decision // on the request, if nobody waits
 	if !l.has(k) {
-		if t := l.decide(ctx, k, e); !waits(&t.Decision) {
+		t := l.decide(ctx, k, e)
+		if !waits(&t.Decision) || t.RetryAfter > e.Wait.Longest {
 			return t
 		}
+		first = t.Decision
 	}
-	p, refused := l.join(k, e, policy) //nolint:contextcheck // the line is served for all who wait in it
+	p, refused := l.join(k, e, policy, &first) //nolint:contextcheck // the line is served for all who wait in it
 	if p == nil {
 		return refused
 	}
@@ -102,16 +105,19 @@ func (l *Lines) has(k ratelimit.Key) bool {
 }
 
 // join puts a request into the line of its key. If there is no place, or its turn comes too late, it returns the
-// denial; in dry-run the outcome, at once.
-func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *ratelimit.Effective) (p *place, at Turn) {
+// denial; in dry-run the outcome, at once. first is the denial for which it joins, if there was no line.
+func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *ratelimit.Effective, first *ratelimit.Decision) (p *place, at Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock()
 	ln := l.lines[k]
 	if ln == nil {
 		ln = &line{key: k, policy: policy}
+		if first.Counted() {
+			ln.denied, ln.mode = *first, e.Mode
+		}
 	}
-	if ln.mode != e.Mode { // ask again: there may be room since, and a denial depends on the mode
+	if ln.mode != e.Mode { // the line has gone since, or the denial is of another mode
 		d := l.counters.Take(now, k, e, 1)
 		if !waits(&d) {
 			return nil, Turn{Decision: d, at: now}
@@ -128,7 +134,7 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	l.waiting[p.kind()]++
 	if ln.timer == nil {
 		l.lines[k] = ln
-		ln.timer = time.AfterFunc(min(ln.denied.RetryAfter, lookAgain), func() { l.serve(ln) })
+		ln.timer = time.AfterFunc(min(turn.Sub(now), lookAgain), func() { l.serve(ln) })
 	}
 	if p.virtual {
 		d := ln.denied
@@ -215,11 +221,8 @@ func (l *Lines) Denies(k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Dec
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln := l.lines[k]
-	switch {
-	case ln == nil && !denies:
-		return d, false
-	case ln == nil:
-		ln = &line{key: k, denied: d}
+	if ln == nil {
+		return d, denies && !l.fits(&line{}, e, d.RetryAfter)
 	}
 	wait := l.nextTurn(ln, now, e).Sub(now)
 	return ln.refusal(wait), !l.fits(ln, e, wait)
