@@ -15,18 +15,11 @@ type Forecast struct {
 
 // Forecast begins the forecast for a key. It is exact, to the millisecond, while this process is the only one
 // that counts the key, and for limits that need no permits. The limits of a key that is not in memory under
-// them are left out, and likewise those of its total.
+// them are left out, and always those of its total, whose room others take too.
 func (c *Counters) Forecast(now time.Time, k Key, e *Effective) *Forecast {
 	k = k.bounded()
 	f := &Forecast{at: millis(now)}
-	f.add(c, k, e.For(k))
-	if e.Total != nil {
-		f.add(c, k.Total(), e.Total)
-	}
-	return f
-}
-
-func (f *Forecast) add(c *Counters, k Key, ls *Limits) {
+	ls := e.For(k)
 	s, h := c.lookup(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +28,7 @@ func (f *Forecast) add(c *Counters, k Key, ls *Limits) {
 		num = s.findOverflow(ls, h.place())
 	}
 	if num == 0 || s.hotOf(num).limits != ls.number {
-		return
+		return f
 	}
 	for i := range ls.rules {
 		var d Decision
@@ -45,6 +38,7 @@ func (f *Forecast) add(c *Counters, k Key, ls *Limits) {
 		f.all = append(f.all, one)
 		num = s.hotOf(num).next
 	}
+	return f
 }
 
 // own makes f independent of its counter. Unused permits count as none.

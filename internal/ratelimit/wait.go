@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"oauth-server/internal/fielderr"
@@ -84,21 +83,35 @@ func (p *Policy) validateWait() (es fielderr.Errors) {
 }
 
 func (p *Policy) validateMaxWait() (es fielderr.Errors) {
-	var longest time.Duration
-	for _, l := range slices.Concat(p.User, p.Client) {
-		longest = max(longest, l.Window)
+	w := *p.MaxWait
+	if w < 0 || w.Std() > LongestWait {
+		es.Add("max_wait", "%v is not between 0s and %v", w.Std(), LongestWait)
 	}
-	switch w := p.MaxWait.Std(); {
-	case w < 0 || w > LongestWait:
-		es.Add("max_wait", "%v is not between 0s and %v", w, LongestWait)
-	case w%time.Millisecond != 0:
-		es.Add("max_wait", "%v is not a whole number of milliseconds", w)
-	case longest > 0 && w > longest:
-		es.Add("max_wait", "%v is longer than the longest window, %v", w, longest)
-	case w > 0 && p.Trusted:
+	if w.Std()%time.Millisecond != 0 {
+		es.Add("max_wait", "%v is not a whole number of milliseconds", w.Std())
+	}
+	if w <= 0 {
+		return es
+	}
+	es = append(es, w.within("user", p.User)...)
+	es = append(es, w.within("client", p.Client)...)
+	if p.Trusted {
 		es.Add("max_wait", "a trusted client is never over a limit: leave it out, or do not trust the client")
-	case w > 0 && p.OverLimit == OverLimitReuse:
+	}
+	if p.OverLimit == OverLimitReuse {
 		es.Add("max_wait", "with over_limit %q the answer comes at once: leave out one of both", OverLimitReuse)
+	}
+	return es
+}
+
+// within returns the problem of a wait that is longer than the longest window of a list, if that has limits.
+func (w MaxWait) within(field string, list []Limit) (es fielderr.Errors) {
+	var longest time.Duration
+	for i := range list {
+		longest = max(longest, list[i].Window)
+	}
+	if len(list) > 0 && w.Std() > longest {
+		es.Add("max_wait", "%v is longer than the longest window of %s, %v", w.Std(), field, longest)
 	}
 	return es
 }

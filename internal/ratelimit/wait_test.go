@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,13 +24,15 @@ func TestWaitProblems(t *testing.T) {
 		{"both", Policy{MaxWait: maxWait(2 * time.Second), MaxWaiting: new(5)}, ""},
 		{"none, said", Policy{MaxWait: maxWait(0)}, ""},
 		{"none, said of a trusted client", Policy{MaxWait: maxWait(0), Trusted: true}, ""},
-		{"negative", Policy{MaxWait: maxWait(-1)}, "max_wait"},
+		{"negative", Policy{MaxWait: maxWait(-time.Millisecond)}, "max_wait"},
 		{"microseconds", Policy{MaxWait: maxWait(1500 * time.Microsecond)}, "max_wait"},
 		{"longest", Policy{MaxWait: maxWait(LongestWait)}, ""},
 		{"too long", Policy{MaxWait: maxWait(LongestWait + time.Millisecond)}, "max_wait"},
 		{"a window", Policy{User: second, MaxWait: maxWait(time.Second)}, ""},
 		{"longer than the window", Policy{User: second, MaxWait: maxWait(2 * time.Second)}, "max_wait"},
-		{"not longer than the other window", Policy{User: second, Client: minute, MaxWait: maxWait(2 * time.Second)}, ""},
+		{"longer than the window of one list", Policy{User: second, Client: minute, MaxWait: maxWait(2 * time.Second)}, "max_wait"},
+		{"longer than that of the other one", Policy{User: minute, Client: second, MaxWait: maxWait(2 * time.Second)}, "max_wait"},
+		{"not longer than the longest of each list", Policy{User: slices.Concat(second, minute), Client: minute, MaxWait: maxWait(2 * time.Second)}, ""},
 		{"of a trusted client", Policy{Trusted: true, MaxWait: maxWait(time.Second)}, "max_wait"},
 		{"with the last token", Policy{OverLimit: OverLimitReuse, MaxWait: maxWait(time.Second)}, "max_wait"},
 		{"a number without a wait", Policy{MaxWaiting: new(5)}, "max_waiting"},
@@ -44,6 +47,13 @@ func TestWaitProblems(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAllWaitProblems: they are reported together.
+func TestAllWaitProblems(t *testing.T) {
+	second := []Limit{NewLimit("per-second", 5, time.Second)}
+	p := Policy{User: second, Client: second, MaxWait: maxWait(time.Minute + 1), Trusted: true, OverLimit: OverLimitReuse}
+	mustEqual(t, "problems of max_wait", 6, len(p.validateMaxWait()))
 }
 
 // TestWaitOfTheMostSpecific: max_wait and max_waiting go together, and 0 is a value.

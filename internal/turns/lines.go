@@ -70,12 +70,15 @@ func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *rateli
 	if !e.Waits(k) {
 		return l.decide(ctx, k, e)
 	}
+	var first ratelimit.Decision // on the request, if nobody waits
 	if !l.has(k) {
-		if t := l.decide(ctx, k, e); !t.Over() {
+		t := l.decide(ctx, k, e)
+		if !waits(&t.Decision) || t.RetryAfter > e.Wait.Longest {
 			return t
 		}
+		first = t.Decision
 	}
-	p, refused := l.join(k, e, policy) //nolint:contextcheck // the line is served for all who wait in it
+	p, refused := l.join(k, e, policy, &first) //nolint:contextcheck // the line is served for all who wait in it
 	if p == nil {
 		return refused
 	}
@@ -85,6 +88,10 @@ func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *rateli
 	}
 	return l.end(ctx, p)
 }
+
+// waits reports whether a request that was so decided waits for its turn. Nobody waits for a total: its room is taken
+// by requests of all lines of the client, and by those without one, so no line has a turn of its own there.
+func waits(d *ratelimit.Decision) bool { return d.Over() && !d.OverTotal() }
 
 // decide decides on one request without a line.
 func (l *Lines) decide(ctx context.Context, k ratelimit.Key, e *ratelimit.Effective) Turn {
@@ -101,18 +108,21 @@ func (l *Lines) has(k ratelimit.Key) bool {
 }
 
 // join puts a request into the line of its key. If there is no place, or its turn comes too late, it returns the
-// denial; in dry-run the outcome, at once.
-func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *ratelimit.Effective) (p *place, at Turn) {
+// denial; in dry-run the outcome, at once. first is the denial for which it joins, if there was no line.
+func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *ratelimit.Effective, first *ratelimit.Decision) (p *place, at Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock()
 	ln := l.lines[k]
 	if ln == nil {
 		ln = &line{key: k, policy: policy}
+		if first.Counted() {
+			ln.denied, ln.mode = *first, e.Mode
+		}
 	}
-	if ln.mode != e.Mode { // ask again: there may be room since, and a denial depends on the mode
+	if ln.mode != e.Mode { // the line has gone since, or the denial is of another mode
 		d := l.counters.Take(now, k, e, 1)
-		if !d.Over() {
+		if !waits(&d) {
 			return nil, Turn{Decision: d, at: now}
 		}
 		ln.denied, ln.mode = d, e.Mode
@@ -127,7 +137,7 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	l.waiting[p.kind()]++
 	if ln.timer == nil {
 		l.lines[k] = ln
-		ln.timer = time.AfterFunc(min(ln.denied.RetryAfter, lookAgain), func() { l.serve(ln) })
+		ln.timer = time.AfterFunc(min(turn.Sub(now), lookAgain), func() { l.serve(ln) })
 	}
 	if p.virtual {
 		d := ln.denied
@@ -208,17 +218,14 @@ func (l *Lines) drop(ln *line, i int) {
 func (l *Lines) Denies(k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Decision, denies bool) {
 	now := l.clock()
 	d, denies = l.counters.Denies(now, k, e)
-	if !e.Waits(k) || e.Mode != ratelimit.Enforce || denies && !d.Over() {
+	if !e.Waits(k) || e.Mode != ratelimit.Enforce || denies && !waits(&d) {
 		return d, denies
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln := l.lines[k]
-	switch {
-	case ln == nil && !denies:
-		return d, false
-	case ln == nil:
-		ln = &line{key: k, denied: d}
+	if ln == nil {
+		return d, denies && !l.fits(&line{}, e, d.RetryAfter)
 	}
 	wait := l.nextTurn(ln, now, e).Sub(now)
 	return ln.refusal(wait), !l.fits(ln, e, wait)

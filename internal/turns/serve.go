@@ -10,12 +10,36 @@ import (
 // serve decides on the first requests of a line, for as long as they pass. The timer of the line calls it.
 func (l *Lines) serve(ln *line) {
 	for {
-		e := ln.policy()
-		t := l.decide(context.Background(), ln.key, e) // outside of the lock: a strict limit may wait for permits
-		if !l.resolve(ln, e, &t) {
+		if e, t := l.decideFirst(ln); !l.resolve(ln, e, &t) {
 			return
 		}
 	}
+}
+
+// decideFirst decides on the first request of a line, outside of the lock: a strict limit may wait for permits, but not
+// for longer than the request waits, and not for so long that the line does not look for what has changed.
+func (l *Lines) decideFirst(ln *line) (*ratelimit.Effective, Turn) {
+	came := l.cameFirst(ln)
+	e := ln.policy()
+	ctx, cancel := context.WithTimeout(context.Background(), min(came.Add(e.Wait.Longest).Sub(l.clock()), lookAgain))
+	defer cancel()
+	return e, l.decide(ctx, ln.key, e)
+}
+
+// cameFirst is when the first request of a line came; the zero time if all have gone.
+func (l *Lines) cameFirst(ln *line) (came time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(ln.list) > 0 {
+		came = ln.list[0].came
+	}
+	return came
+}
+
+// lacksPermits reports whether a request was denied for nothing but what the store would have to bring. If it waits
+// already, it goes on to wait for that.
+func lacksPermits(d *ratelimit.Decision) bool {
+	return d.Outcome == ratelimit.Denied && d.Outage && !d.Exceeded()
 }
 
 // resolve settles the first request of the line by a decision, and reports whether the next one is to be
@@ -30,7 +54,7 @@ func (l *Lines) resolve(ln *line, e *ratelimit.Effective, t *Turn) (next bool) {
 			l.refund(ln.key, e, t.at)
 		}
 		return false
-	case !t.Over():
+	case !waits(&t.Decision) && !lacksPermits(&t.Decision), t.at.Sub(ln.list[0].came) >= e.Wait.Longest:
 		l.settle(ln, 0, t.Decision, t.at)
 		return len(ln.list) > 0
 	}
@@ -43,7 +67,8 @@ func (l *Lines) resolve(ln *line, e *ratelimit.Effective, t *Turn) (next bool) {
 		ln.again = false
 		return true
 	}
-	ln.timer.Reset(min(ln.denied.RetryAfter-l.clock().Sub(t.at), lookAgain))
+	now := l.clock()
+	ln.timer.Reset(min(t.at.Add(ln.denied.RetryAfter).Sub(now), ln.list[0].came.Add(e.Wait.Longest).Sub(now), lookAgain))
 	return false
 }
 
@@ -56,7 +81,7 @@ func (l *Lines) follow(ln *line, e *ratelimit.Effective, t *Turn) {
 		case p.virtual == dry:
 		case p.virtual:
 			l.drop(ln, i)
-		case t.Over():
+		case waits(&t.Decision):
 			d := t.Decision
 			d.Outcome, d.RetryAfter = ratelimit.WouldDelay, 0
 			l.settle(ln, i, d, t.at)

@@ -1,0 +1,46 @@
+package turns_test
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/turns"
+)
+
+// denials returns a function that asks for a key over its limit, whose turn comes too late to wait for it.
+func denials(tb testing.TB, wait time.Duration) (ask func()) {
+	tb.Helper()
+	s, longest, now := ratelimit.DefaultSettings(), ratelimit.MaxWait(wait), time.Now()
+	s.Default.MaxWait = &longest
+	p, err := ratelimit.Compile(s)
+	check.OK(tb, err)
+	l := turns.New(ratelimit.NewCounters(0), func() time.Time { return now })
+	policy := func() *ratelimit.Effective { return p.For("shop") }
+	for range s.Default.Client[0].Requests {
+		l.Take(tb.Context(), shop, policy)
+	}
+	return func() {
+		if t := l.Take(tb.Context(), shop, policy); t.Outcome != ratelimit.Denied {
+			tb.Fatal(t.Outcome)
+		}
+	}
+}
+
+// TestDeniedForALateTurn: it costs what a denial without max_wait costs, and no forecast.
+func TestDeniedForALateTurn(t *testing.T) {
+	check.Equal(t, "allocations", testing.AllocsPerRun(100, denials(t, time.Second)), testing.AllocsPerRun(100, denials(t, 0)))
+}
+
+func BenchmarkDenied(b *testing.B) {
+	for _, wait := range []time.Duration{0, time.Second} {
+		b.Run("max_wait="+wait.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			ask := denials(b, wait)
+			for b.Loop() {
+				ask()
+			}
+		})
+	}
+}

@@ -1,0 +1,35 @@
+package turns_test
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+)
+
+// TestStoreThatBringsNoPermits: who waits is denied when its max_wait is over, and not before, however long lease_wait
+// is. The last two are denied earlier, once their turn can no longer come: the two before them would take the room of
+// one more second.
+func TestStoreThatBringsNoPermits(t *testing.T) {
+	for leaseWait, last := range map[time.Duration]string{50 * time.Millisecond: "denied 2.1s", 5 * time.Second: "denied 2s"} {
+		t.Run(leaseWait.String(), func(t *testing.T) {
+			inWorld(t, 2, 3*time.Second, 10, func(w *world) {
+				w.change(func(s *ratelimit.Settings) {
+					l := ratelimit.NewLimit("per-second", 2, time.Second)
+					l.Frames, l.Strict, l.OnOutage, l.LeaseWait = 10, true, ratelimit.Deny, leaseWait
+					s.Default.Client = []ratelimit.Limit{l, ratelimit.NewLimit("per-minute", 1000, time.Minute)}
+				})
+				pass(30 * time.Millisecond)
+				all := w.askAll(6)
+				y := w.counters.Sync(ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
+				for range 30 {
+					y.SetUncertainty(time.Now(), 3*time.Millisecond)
+					pass(100 * time.Millisecond)
+				}
+				pass(time.Second)
+				check.Equal(t, "requests", texts(all[2:]), []string{"denied 3s", "denied 3s", last, last})
+			})
+		})
+	}
+}
