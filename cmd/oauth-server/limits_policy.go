@@ -204,7 +204,7 @@ func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
 		{"over limit", orNone(p.Effective.OverLimit), from(p.OverLimit != "", tier.OverLimit != "")},
 	}
 	rows = withTotal(p.Effective.Total, from(p.Total != nil, tier.Total != nil), rows...)
-	rows = append(append(rows, waitRow(p.Effective.Waits, from(p.MaxWait != "", tier.MaxWait != ""))...),
+	rows = append(append(rows, waitRow(waitsOf(p.Effective.Waits, p.Waits, tier.Waits), from(p.MaxWait != "", tier.MaxWait != ""))...),
 		[]string{"ban", showBan(p.Effective.Ban), from(p.Ban != nil, tier.Ban != nil)},
 		[]string{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)})
 	rows = append(append(rows, users...), []string{"note", p.Note, ""})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,15 @@ func waitInto(cmd *cobra.Command, doc map[string]any) error {
 		doc["max_waiting"] = n
 	}
 	return nil
+}
+
+// waitsOf is what applies to a client; also where that is that none of its requests waits, if the client or else its tier
+// says so.
+func waitsOf(effective, client, tier adminapi.Waits) adminapi.Waits {
+	if effective.MaxWait == "" {
+		effective.MaxWait = cmp.Or(client.MaxWait, tier.MaxWait)
+	}
+	return effective
 }
 
 // waitRow is how requests over the limit wait, where it is set.

@@ -55,6 +55,11 @@ func TestMaxWaitIsShown(t *testing.T) {
 	check.Equal(t, "row", waitRow(waits, "tier"), [][]string{{"max wait", "2s, 20 at once", "tier"}})
 	check.Equal(t, "row of a policy", waitRow(adminapi.Waits{MaxWait: "0s"}, "x"), [][]string{{"max wait", "0s", "x"}})
 	check.Equal(t, "rows without", len(waitRow(adminapi.Waits{}, "x")), 0)
+	none := adminapi.Waits{MaxWait: "0s"}
+	check.Equal(t, "what applies", waitsOf(waits, adminapi.Waits{}, none), waits)
+	check.Equal(t, "none, as the client has it", waitsOf(adminapi.Waits{}, none, waits), none)
+	check.Equal(t, "none, as the tier has it", waitsOf(adminapi.Waits{}, adminapi.Waits{}, none), none)
+	check.Equal(t, "nothing said", waitsOf(adminapi.Waits{}, adminapi.Waits{}, adminapi.Waits{}), adminapi.Waits{})
 	counts := activity.Counts{Delayed: 1, CandidateWouldDelay: 3}
 	check.Equal(t, "rows of a candidate", len(delayedRows(&counts)), 3)
 	check.Equal(t, "rows without", len(delayedRows(&activity.Counts{})), 0)

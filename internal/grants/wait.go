@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/turns"
 )
 
@@ -12,7 +13,7 @@ import (
 func (s *Service) lookAgain(ctx context.Context, x *issuance, req TokenRequest, t *turns.Turn) error {
 	quota := x.quota()
 	err := s.renew(ctx, x, req)
-	if err != nil {
+	if err != nil && t.Outcome == ratelimit.Delayed { // nothing else was counted for this request
 		s.turns.GiveBack(quota, s.opts.Policies().For(quota.ClientID), t)
 	}
 	return err

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -39,4 +40,26 @@ func TestForecastOfAnUnknownKey(t *testing.T) {
 	f := c.Forecast(at(epoch), k, eff)
 	f.Admit()
 	mustEqual(t, "the next", int64(epoch), f.Next().UnixMilli())
+}
+
+// TestForecastOfUnusedPermits: requests that wait use them, also those that pass in a later frame.
+func TestForecastOfUnusedPermits(t *testing.T) {
+	p := leaseFrom(t, strictly(10, time.Minute))
+	p.others(59_940, 6) // the oldest frame of which a part is inside the window
+	for range 2 {       // behind a conflict
+		p.take(4, Denied)
+		p.exchange()
+	}
+	mustEqual(t, "held", int64(4), p.held())
+	f := p.c.Forecast(p.now, p.k, p.eff)
+	for range 4 {
+		mustEqual(t, "with a permit", p.now.UnixMilli(), f.Next().UnixMilli())
+		f.Admit()
+	}
+	later := f.Next()
+	for range 6 {
+		mustEqual(t, "when the oldest frame has left, after", later.Sub(p.now), f.Next().Sub(p.now))
+		f.Admit()
+	}
+	mustEqual(t, "one more is behind them", true, f.Next().After(later))
 }

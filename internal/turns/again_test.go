@@ -1,0 +1,37 @@
+package turns_test
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+)
+
+// TestReuseWhileTheyWait: requests of a client that gets its last token again no longer wait, and are denied to get it.
+func TestReuseWhileTheyWait(t *testing.T) {
+	inWorld(t, 2, 10*time.Second, 4, func(w *world) {
+		w.change(func(s *ratelimit.Settings) {
+			s.Default.Client = []ratelimit.Limit{ratelimit.NewLimit("per-minute", 24, time.Minute)}
+		})
+		w.askAll(24)
+		pass(55 * time.Second)
+		all := w.askAll(2)
+		w.change(func(s *ratelimit.Settings) {
+			s.Clients = map[string]ratelimit.Policy{"shop": {OverLimit: ratelimit.OverLimitReuse}}
+		})
+		pass(10 * time.Second)
+		check.Equal(t, "requests", texts(all), []string{"denied 1s", "denied 1s"})
+	})
+}
+
+// TestModeOfALine: a newcomer in another mode than that of the latest denial gets one of its own mode.
+func TestModeOfALine(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 1, func(w *world) {
+		pass(30 * time.Millisecond)
+		w.askAll(3)
+		w.change(func(s *ratelimit.Settings) { s.Mode = ratelimit.DryRun })
+		check.Equal(t, "one without a place", w.ask(shop, 3).Outcome, ratelimit.WouldDeny)
+		pass(3 * time.Second)
+	})
+}
