@@ -24,7 +24,8 @@ or is off, for none:
   factor=F        each further one is longer by it (default 2)
   max=D           length of the longest (default 24h)
   forget=D        so long after its end, the next one is a first one again (default 24h)
-A part that is not given stays as it is, or has its default.`
+A part that is not given stays as it is. Where there is no ban yet, it has its default: what a
+tier or all clients have is replaced as a whole.`
 
 func registerBan(cmd *cobra.Command) {
 	cmd.Flags().String(banFlag, "", "ban who goes on after being denied: denials=20,within=60s,for=5m,factor=2,max=24h,forget=24h, or off")

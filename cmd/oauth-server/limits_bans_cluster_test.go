@@ -18,14 +18,22 @@ func (c *operatedCluster) banned(t *testing.T, o operated) bool {
 	return status == http.StatusTooManyRequests && strings.Contains(body, "is banned")
 }
 
-// within waits until every instance says so, and fails if one does later than promptly.
+// listed reports whether an instance lists the client among who is banned. Unlike a request, it is no denial.
+func (c *operatedCluster) listed(t *testing.T, o operated) bool {
+	t.Helper()
+	return strings.Contains(c.show(t, o, "bans", "shop", "-o", "json"), `"client_id"`)
+}
+
+// within waits until every instance says so, and fails if one does later than promptly. One request to each must then be
+// answered like that.
 func (c *operatedCluster) within(t *testing.T, since time.Time, what string, banned bool) {
 	t.Helper()
 	for i, o := range c.instances {
-		check.Eventually(t, what, func() bool { return c.banned(t, o) == banned })
+		check.Eventually(t, what, func() bool { return c.listed(t, o) == banned })
 		if late := time.Since(since); late > promptly {
 			t.Errorf("%s: instance %d followed after %v", what, i+1, late)
 		}
+		check.Equal(t, what, c.banned(t, o), banned)
 	}
 }
 

@@ -115,7 +115,7 @@ func (b *Bans) Denied(now time.Time, k ratelimit.Key, e *ratelimit.Effective) {
 	if last.Active(now) { // since a moment ago
 		return
 	}
-	d := b.o.Counters.Take(now, countKey(k, e.Mode, last.Version), rule.Counts, 1)
+	d := b.o.Counters.Take(now, countKey(k, e.Mode, last.Since), rule.Counts, 1)
 	left, _ := d.BindingLimit()
 	if left.Remaining > 0 || d.Rejected() && !d.Exceeded() { // not counted, for lack of room
 		return
@@ -124,32 +124,38 @@ func (b *Bans) Denied(now time.Time, k ratelimit.Key, e *ratelimit.Effective) {
 }
 
 // countKey is what the denied requests of a key count under since its last ban: after each one they are
-// counted anew, on all instances.
-func countKey(k ratelimit.Key, m ratelimit.Mode, version int64) ratelimit.Key {
+// counted anew, on all instances, also while the ban is not stored yet.
+func countKey(k ratelimit.Key, m ratelimit.Mode, last time.Time) ratelimit.Key {
 	kind := "denials "
 	if m == ratelimit.DryRun {
 		kind = "denials in dry-run "
 	}
-	return ratelimit.Key{ClientID: ratelimit.Internal + kind + strconv.FormatInt(version, 36) + " " + k.ClientID, Username: k.Username}
+	return ratelimit.Key{ClientID: ratelimit.Internal + kind + strconv.FormatInt(last.UnixMilli(), 36) + " " + k.ClientID, Username: k.Username}
 }
 
 // begin bans the key, unless another request has a moment ago.
 func (b *Bans) begin(now time.Time, k ratelimit.Key, m ratelimit.Mode, rule *ratelimit.BanRule) {
+	if next, began := b.set(now, k, m, rule); began && m == ratelimit.DryRun {
+		b.o.Began(next, m)
+	}
+}
+
+// set is begin, under the mutex. It returns the ban, if it has begun.
+func (b *Bans) set(now time.Time, k ratelimit.Key, m ratelimit.Mode, rule *ratelimit.BanRule) (next Ban, began bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := b.tableOf(m)
 	last := t.get(k)
 	if last.Active(now) {
-		return
+		return next, false
 	}
 	if t.isFull(k) {
 		b.refused++
-		return
+		return next, false
 	}
-	next := last.next(now, k, rule)
+	next = last.next(now, k, rule)
 	if m == ratelimit.DryRun {
 		next.Version = nextVersion(&last, now)
-		b.o.Began(next, m)
 	} else {
 		b.waiting[name(k)] = struct{}{}
 		select {
@@ -158,6 +164,7 @@ func (b *Bans) begin(now time.Time, k ratelimit.Key, m ratelimit.Mode, rule *rat
 		}
 	}
 	t.edit(func(e *cowmap.Edit[Ban]) { e.Set(name(k), next) })
+	return next, true
 }
 
 // nextVersion returns the version of what is stored in the place of a ban.

@@ -102,8 +102,8 @@ func (b *Bans) save(ctx context.Context, k ratelimit.Key) error {
 			err = b.o.Store.PutBan(ctx, ban, 0)
 		}
 	}
-	if err == nil {
-		b.saved(ban)
+	if err == nil && b.saved(ban) {
+		b.o.Began(ban, ratelimit.Enforce)
 	}
 	return err
 }
@@ -115,16 +115,23 @@ func (b *Bans) isWaiting(k ratelimit.Key) bool {
 	return is
 }
 
-// saved notes that a ban is stored.
-func (b *Bans) saved(ban Ban) {
+// saved notes that a ban is stored, and reports whether it was waiting until then: it may have been read meanwhile.
+// If the next one has begun since, that waits on, for its place.
+func (b *Bans) saved(ban Ban) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, is := b.waiting[name(ban.Key)]; !is {
-		return // a newer one was read meanwhile
+	key := name(ban.Key)
+	if _, waits := b.waiting[key]; !waits {
+		return false
 	}
-	delete(b.waiting, name(ban.Key))
-	b.enforced.edit(func(e *cowmap.Edit[Ban]) { e.Set(name(ban.Key), ban) })
-	b.o.Began(ban, ratelimit.Enforce)
+	have := b.enforced.get(ban.Key)
+	if have.Since.Equal(ban.Since) {
+		delete(b.waiting, key)
+		have = ban
+	}
+	have.Version = max(have.Version, ban.Version)
+	b.enforced.edit(func(e *cowmap.Edit[Ban]) { e.Set(key, have) })
+	return true
 }
 
 // giveUp drops a ban that came after a version which the store, restored from a backup, does not have.
@@ -154,6 +161,14 @@ func (b *Bans) dropReplaced(was cowmap.Map[Ban], stored []Ban) {
 
 // adopt takes over what is stored where it is newer, also in place of a ban that is waiting.
 func (b *Bans) adopt(list []Ban) {
+	for _, ban := range b.takeOver(list) {
+		b.o.Began(ban, ratelimit.Enforce)
+	}
+}
+
+// takeOver is adopt, under the mutex. It returns the bans that this instance stored by a write whose reply was
+// lost.
+func (b *Bans) takeOver(list []Ban) (began []Ban) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now, known := b.o.Clock(), b.enforced.load()
@@ -167,13 +182,14 @@ func (b *Bans) adopt(list []Ban) {
 			case !there && (known.Len() >= Max || !now.Before(s.Expires())):
 			default:
 				if _, waits := b.waiting[key]; waits && s.Since.Equal(have.Since) && s.Until.Equal(have.Until) {
-					b.o.Began(s, ratelimit.Enforce) // stored by a write whose reply was lost
+					began = append(began, s)
 				}
 				delete(b.waiting, key)
 				e.Set(key, s)
 			}
 		}
 	})
+	return began
 }
 
 // follow reads what was stored since the last time, and now and then all.

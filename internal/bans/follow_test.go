@@ -174,3 +174,75 @@ func TestNewerBanIsReadFirst(t *testing.T) {
 	a.refresh()
 	check.Equal(t, "writes", w.store.puts-puts, 0)
 }
+
+// TestDenialsCountAnewWhileTheStoreIsAway: after a ban that is not stored, as after one that is.
+func TestDenialsCountAnewWhileTheStoreIsAway(t *testing.T) {
+	w, e := newWorld(t), rule(t, func(s *ratelimit.Settings) { s.Default.Ban.For = time.Second })
+	a := w.instance()
+	w.store.fails = true
+	a.deny(3, ada, e)
+	w.clock.Advance(time.Second)
+	a.deny(2, ada, e)
+	check.Equal(t, "rest", a.rest(ada, e), time.Duration(0))
+	a.deny(1, ada, e)
+	check.Equal(t, "rest after one more", a.rest(ada, e), 2*time.Second)
+}
+
+// slow is a store that does something before it stores a ban.
+type slow struct {
+	bans.Store
+	before func()
+}
+
+func (s slow) PutBan(ctx context.Context, b bans.Ban, seen int64) error {
+	s.before()
+	return s.Store.PutBan(ctx, b, seen)
+}
+
+// TestNextBanBeginsWhileOneIsStored: it waits on, and is stored with the next call.
+func TestNextBanBeginsWhileOneIsStored(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	a := w.instance()
+	file := w.store.Store
+	w.store.Store = slow{file, func() {
+		w.clock.Advance(time.Minute)
+		a.deny(3, ada, e)
+	}}
+	a.deny(3, ada, e)
+	check.OK(t, a.Flush(t.Context()))
+	check.Equal(t, "waiting", a.Stats().Waiting, 1)
+	check.Equal(t, "rest", a.rest(ada, e), 2*time.Minute)
+	w.store.Store = file
+	check.OK(t, a.Flush(t.Context()))
+	check.Equal(t, "waiting", a.Stats().Waiting, 0)
+	stored, err := file.Ban(t.Context(), ada)
+	check.OK(t, err)
+	check.Equal(t, "bans before", stored.Level, 1)
+	check.Equal(t, "began", w.began, []string{"shop ada 1m0s enforce", "shop ada 2m0s enforce"})
+}
+
+// TestBeganMayLook: it is called without the mutex.
+func TestBeganMayLook(t *testing.T) {
+	w, e, dry := newWorld(t), rule(t), rule(t, inDryRun)
+	var a *bans.Bans
+	began := 0
+	a, err := bans.New(t.Context(), bans.Options{
+		Store: w.store, Counters: ratelimit.NewCounters(1000), Clock: w.clock.Now,
+		Began: func(bans.Ban, ratelimit.Mode) { _, began = a.Stats(), began+1 },
+	})
+	check.OK(t, err)
+	for range 3 {
+		a.Denied(w.clock.Now(), ada, e)
+		a.Denied(w.clock.Now(), ada, dry)
+	}
+	w.store.loses = true
+	_ = a.Flush(t.Context())
+	w.store.loses = false
+	check.OK(t, a.Refresh(t.Context()))
+	bob := ratelimit.Key{ClientID: "shop", Username: "bob"}
+	for range 3 {
+		a.Denied(w.clock.Now(), bob, e)
+	}
+	check.OK(t, a.Flush(t.Context()))
+	check.Equal(t, "began", began, 3)
+}

@@ -104,13 +104,13 @@ func TestBanOfTrustedIsRefused(t *testing.T) {
 	wrong := DefaultBan()
 	wrong.Denials = 0
 	s := DefaultSettings()
-	s.Clients = map[string]Policy{"shop": {Trusted: true, Ban: &wrong, Mode: "loud"}, "off": {Trusted: true, Ban: &Ban{Off: true}}}
+	s.Clients = map[string]Policy{"shop": {Trusted: true, Ban: &wrong, Mode: "loud"}, "off": {Trusted: true, Mode: Off, Ban: &Ban{Off: true}}, "still": {Mode: Off, Ban: new(DefaultBan())}}
 	s.Default.Ban = &wrong
 	var paths []string
 	for _, e := range fielderr.Of(s.Validate()) {
 		paths = append(paths, e.Path)
 	}
-	check.Equal(t, "paths", strings.Join(paths, " "), "default.ban.denials clients.shop.mode clients.shop.ban clients.shop.ban.denials")
+	check.Equal(t, "paths", strings.Join(paths, " "), "default.ban.denials clients.shop.mode clients.shop.ban clients.shop.ban.denials clients.still.ban")
 }
 
 // TestBanIsRead: as JSON and YAML, with defaults for what is left out, or as the word off.

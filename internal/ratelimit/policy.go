@@ -83,6 +83,9 @@ func (p *Policy) validateBan() (es fielderr.Errors) {
 	if p.Trusted && !p.Ban.Off {
 		es.Add("", "a trusted client has no limit, and so is never denied: leave the ban out, or do not trust the client")
 	}
+	if p.Mode == Off && !p.Ban.Off {
+		es.Add("", "in the mode %q nothing is counted, and so nobody is denied: leave the ban out, or choose another mode", Off)
+	}
 	return append(es, p.Ban.validate()...)
 }
 
