@@ -44,6 +44,21 @@ func (c *operatedCluster) provoke(t *testing.T, o operated) time.Time {
 	return time.Now()
 }
 
+// follow waits until every instance has the policies that the first one has: one without the ban's policy knows of
+// the ban and does not enforce it.
+func (c *operatedCluster) follow(t *testing.T) {
+	t.Helper()
+	revision := func(o operated) string {
+		_, rest, _ := strings.Cut(page(t, o.operators+"/metrics"), "\noauth_config_revision{config=\"policies\"} ")
+		text, _, _ := strings.Cut(rest, "\n")
+		return text
+	}
+	want := revision(c.instances[0])
+	for _, o := range c.instances[1:] {
+		check.Eventually(t, "policies "+want, func() bool { return revision(o) == want })
+	}
+}
+
 // ban is the policy of the client in these tests.
 var ban = []string{"set", "shop", "--client", "2/1h", "--ban", "denials=5,within=60s,for=1h,factor=2,max=24h", "--yes"}
 
@@ -53,6 +68,7 @@ func TestEveryInstanceBansWithinTwoSeconds(t *testing.T) {
 	c := newOperatedCluster(t, 2)
 	first, second := c.instances[0], c.instances[1]
 	c.limits(t, first, ban...)
+	c.follow(t)
 	c.within(t, c.provoke(t, first), "it is banned", true)
 
 	second.stop(t)

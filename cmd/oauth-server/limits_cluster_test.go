@@ -47,8 +47,8 @@ func newOperatedCluster(t *testing.T, size int) *operatedCluster {
 		c.instances = append(c.instances, launchOperated(t, append([]string{"serve", "--issuer", "http://127.0.0.1:9096", "--migrate"}, db...)...))
 	}
 	var ops credentials
-	runJSON(t, &c.shop, "", append([]string{"client", "create", "shop"}, db...)...)
 	runJSON(t, &ops, "", append([]string{"client", "create", "ops", "--admin"}, db...)...)
+	runJSON(t, &c.shop, "", append([]string{"client", "create", "shop"}, db...)...) // the last: who knows it knows both
 	for _, o := range c.instances {
 		check.Eventually(t, "the clients are known", func() bool { return c.status(t, o) == http.StatusOK })
 	}

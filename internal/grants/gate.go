@@ -42,7 +42,8 @@ func (s *Service) admit(ctx context.Context, x *issuance, req TokenRequest) (Rat
 		return s.decided(ctx, now, x, &out)
 	}
 	s.beginReuse(x, effective)
-	turn := s.turns.Take(ctx, x.quota(), func() *ratelimit.Effective { return s.opts.Policies().For(x.client.ID) })
+	clientID := x.client.ID // x changes after the wait, and others may still wait in its line
+	turn := s.turns.Take(ctx, x.quota(), func() *ratelimit.Effective { return s.opts.Policies().For(clientID) })
 	s.bannedMeanwhile(x, &turn)
 	s.reuseInstead(ctx, x, &turn.Decision)
 	s.countDenial(x, effective, &turn)
