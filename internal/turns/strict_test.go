@@ -22,7 +22,9 @@ func TestStoreThatBringsNoPermits(t *testing.T) {
 				})
 				pass(30 * time.Millisecond)
 				all := w.askAll(6)
+				// Attached only now, so that the first two were admitted by this process alone.
 				y := w.counters.Sync(ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: time.Second})
+				_ = w.lines.Waiting() // takes the lock of the lines: their timers see the syncer from here on
 				for range 30 {
 					y.SetUncertainty(time.Now(), 3*time.Millisecond)
 					pass(100 * time.Millisecond)
