@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,10 +33,15 @@ func policyWorld(t *testing.T, settings ratelimit.Settings, set clientcfg.Policy
 	t.Helper()
 	policies := testworld.Policies(t, settings, set)
 	var seen []grants.Decided
+	var mu sync.Mutex
 	return newWorld(t, func(o *grants.Options) {
 		o.Counters = ratelimit.NewCounters(1000)
 		o.Policies = func() *clientcfg.PolicySnapshot { return policies }
-		o.Observe = func(_ context.Context, d grants.Decided) { seen = append(seen, d) }
+		o.Observe = func(_ context.Context, d grants.Decided) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, d)
+		}
 	}), &seen
 }
 

@@ -255,11 +255,11 @@ func TestReuseWaitsForTheAdmitted(t *testing.T) {
 		again := w.asking(t.Context())
 		ctx, hangUp := context.WithCancel(t.Context())
 		gone := w.asking(ctx)
-		check.Equal(t, "answered", admitted.answered || again.answered || gone.answered, false)
+		check.Equal(t, "answered", admitted.answered.Load() || again.answered.Load() || gone.answered.Load(), false)
 		hangUp()
 		synctest.Wait()
 		_ = as[*grants.LimitedError](t, gone.err)
-		check.Equal(t, "answered", again.answered, false)
+		check.Equal(t, "answered", again.answered.Load(), false)
 		close(signer.sign)
 		synctest.Wait()
 		check.OK(t, again.err)
@@ -271,14 +271,15 @@ func TestReuseWaitsForTheAdmitted(t *testing.T) {
 type asked struct {
 	token    string
 	err      error
-	answered bool
+	answered atomic.Bool
 }
 
 func (w *world) asking(ctx context.Context) *asked {
 	a := &asked{}
 	go func() {
 		answer, err := w.service.Token(ctx, grants.TokenRequest{Credentials: w.credentials("shop"), GrantType: "client_credentials"})
-		a.token, a.err, a.answered = answer.AccessToken, err, true
+		a.token, a.err = answer.AccessToken, err
+		a.answered.Store(true)
 	}()
 	synctest.Wait()
 	return a

@@ -63,6 +63,7 @@ func TestGateAwaitsPermits(t *testing.T) {
 		hangUp()
 		synctest.Wait()
 		exchange()
+		synctest.Wait()
 		_ = as[*grants.LimitedError](t, gone.err)
 		check.OK(t, first.err)
 		check.Equal(t, "outcome", (*seen)[1].Decision.Outcome, ratelimit.Allowed)
@@ -70,7 +71,7 @@ func TestGateAwaitsPermits(t *testing.T) {
 		late := w.asking(t.Context())
 		time.Sleep(49 * time.Millisecond) //nolint:forbidigo // simulated
 		synctest.Wait()
-		check.Equal(t, "answered before lease_wait", late.answered, false)
+		check.Equal(t, "answered before lease_wait", late.answered.Load(), false)
 		time.Sleep(time.Millisecond) //nolint:forbidigo // simulated
 		synctest.Wait()
 		limited := as[*grants.LimitedError](t, late.err)
@@ -98,7 +99,7 @@ func TestDryRunAwaitsNoPermits(t *testing.T) {
 				for i := range 4 {
 					a := w.asking(t.Context())
 					check.OK(t, a.err)
-					check.Equal(t, "answered", a.answered, true)
+					check.Equal(t, "answered", a.answered.Load(), true)
 					check.Equal(t, "would be denied", tc.want((*seen)[i]), i >= 2)
 				}
 			})
@@ -115,7 +116,7 @@ func TestReuseUnderStrictLimits(t *testing.T) {
 		s.Default.Client[0].Requests = 1
 		w, _, exchange := strictWorld(t, s, clientcfg.PolicySet{})
 		first, second := w.asking(t.Context()), w.asking(t.Context())
-		check.Equal(t, "answered", first.answered || second.answered, false)
+		check.Equal(t, "answered", first.answered.Load() || second.answered.Load(), false)
 		exchange()
 		check.OK(t, first.err)
 		check.OK(t, second.err)

@@ -127,6 +127,7 @@ func TestWhatEndsWhileItWaits(t *testing.T) {
 				done := w.waiting("shop", req)
 				shop := w.clients["shop"]
 				tt.end(w)
+				_ = w.service.Waiting() // takes the lock that the request takes after its wait: it sees the change
 				wantCode(t, tt.want, (<-done).err)
 				w.clients["shop"] = shop
 				usage := w.opts.Counters.Usage(time.Now(), ratelimit.Key{ClientID: "shop", Username: "alice"})
@@ -157,6 +158,7 @@ func TestWaitingHoldsNoPlaceForHashing(t *testing.T) {
 		}
 		check.Equal(t, "look-ups of a user who would find no place", f.hits, 0)
 		f.operation = ""
+		_ = w.service.Waiting() // takes the lock that the request takes after its wait: it sees the change
 		check.OK(t, (<-done).err)
 	})
 }

@@ -1,6 +1,7 @@
 package grants_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,11 +20,19 @@ func TestWhoPassedUncountedGivesNothingBack(t *testing.T) {
 		settings := ratelimit.DefaultSettings()
 		settings.Clients = map[string]ratelimit.Policy{"shop": {Trusted: true}}
 		trusting, policies := testworld.Policies(t, settings, clientcfg.PolicySet{}), w.opts.Policies
-		w.reopen(func(o *grants.Options) { o.Policies = func() *clientcfg.PolicySnapshot { return policies() } })
+		var trusted atomic.Bool
+		w.reopen(func(o *grants.Options) {
+			o.Policies = func() *clientcfg.PolicySnapshot {
+				if trusted.Load() {
+					return trusting
+				}
+				return policies()
+			}
+		})
 		w.mustToken("shop", ofAlice())
 		w.mustToken("shop", ofAlice())
 		done := w.waiting("shop", ofAlice())
-		policies = func() *clientcfg.PolicySnapshot { return trusting }
+		trusted.Store(true)
 		w.revokeUser()
 
 		time.Sleep(901 * time.Millisecond) //nolint:forbidigo // simulated: one millisecond before the turn

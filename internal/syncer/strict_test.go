@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -220,6 +221,13 @@ func TestStrictWithoutAClock(t *testing.T) {
 func TestStopGivesPermitsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, log := &wrapped{}, &journal{}
+		var fail atomic.Bool
+		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
+			if fail.Load() {
+				return nil, errServer
+			}
+			return store.Store.Exchange(context.Background(), items)
+		}
 		m := alone(t, store, func(c *syncer.Config) { c.Log = log.logger() })
 		policy := policyOf(t, strictLimit(10, 10*time.Minute))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -230,16 +238,10 @@ func TestStopGivesPermitsBack(t *testing.T) {
 		cancel()
 		mustEqual(t, "permits taken", true, stored(t, &store.Store, keyOf(0)) >= 4)
 		_, _ = m.counters.Await(ctx, m.now(), keyOf(0), policy, 1)
-		fail := true
-		store.exchange = func(items []syncer.Item) ([]syncer.Result, error) {
-			if fail {
-				return nil, errServer
-			}
-			return store.Store.Exchange(context.Background(), items)
-		}
+		fail.Store(true)
 		pass(20 * time.Second) // they are to be given back meanwhile
 		mustEqual(t, "lines with fewer than no requests", 0, log.count("requests=-"))
-		fail = false
+		fail.Store(false)
 		left, err := m.syncer.Stop(t.Context())
 		mustEqual(t, "left", syncer.Left{}, left)
 		mustEqual(t, "error", nil, err)
