@@ -49,7 +49,7 @@ type given struct {
 }
 
 // lists are the compiled lists of a policy; nil for one that it does not have.
-type lists struct{ user, client, total *Limits }
+type lists struct{ user, client, total, source *Limits }
 
 // merged is what applies to a client under certain common settings.
 type merged struct {
@@ -63,6 +63,7 @@ type Effective struct {
 	User        *Limits // of one user of the client, without an override
 	Client      *Limits // of the client itself, for client_credentials
 	Total       *Limits // of the client over all its users, and of itself; nil: there are none
+	Source      *Limits // of the client from one source address; nil: there are none
 	Mode        Mode    // Enforce, DryRun or Off
 	Trusted     bool
 	OverLimit   OverLimit // never empty
@@ -72,6 +73,8 @@ type Effective struct {
 	Tier        string // whose values apply where the client has none of its own; empty: there is none
 
 	overrides *cowmap.Map[*Limits] // by username, as keys have it; nil: there are none
+	grant     Grants               // of the request that this is for, see ForRequest; 0: any
+	source    string               // its address; empty: it is not counted by its source
 }
 
 // Compile validates the settings and prepares them for decisions. The error is that of
@@ -118,7 +121,7 @@ func (e *CompiledEdit) SetCommon(s Settings) error {
 	if e.all != nil {
 		c.tiers = e.all.tiers
 	}
-	base := Effective{User: c.user, Client: c.client, Total: c.total, OverLimit: c.overLimit("", ""), Wait: wait(&s.Default), Ban: c.ban.inForce(), HideHeaders: s.Default.HideHeaders}
+	base := Effective{User: c.user, Client: c.client, Total: c.total, Source: c.source, OverLimit: c.overLimit("", ""), Wait: wait(&s.Default), Ban: c.ban.inForce(), HideHeaders: s.Default.HideHeaders}
 	c.inside, c.outside = base.with(s.mode(Unset, true)), base.with(s.mode(Unset, false))
 	e.all = c
 	return nil
@@ -153,6 +156,9 @@ func (p *Policy) compiled() (ls lists) {
 	}
 	if len(p.Total) > 0 {
 		ls.total = newLimits(p.Total)
+	}
+	if len(p.Source) > 0 {
+		ls.source = newLimits(p.Source)
 	}
 	return ls
 }
@@ -258,6 +264,7 @@ func (o *own) merge(c *common, clientID string) *merged {
 	}
 	all := Effective{
 		User: cmp.Or(o.user, t.user, c.user), Client: cmp.Or(o.client, t.client, c.client), Total: cmp.Or(o.total, t.total, c.total),
+		Source:  cmp.Or(o.source, t.source, c.source),
 		Trusted: o.Trusted, OverLimit: c.overLimit(o.OverLimit, t.OverLimit),
 		Wait: wait(&o.Policy, &t.Policy, &c.Default), HideHeaders: o.HideHeaders || t.HideHeaders || c.Default.HideHeaders,
 		Ban: cmp.Or(o.ban, t.ban, c.ban).inForce(), Tier: t.name, overrides: o.overrides,

@@ -62,7 +62,7 @@ type Decision struct {
 }
 
 // maxDecided is how many limits can apply to one request.
-const maxDecided = MaxLimits + MaxTotals
+const maxDecided = MaxLimits + 2*MaxShared
 
 // rule returns limit i of those that applied: first those of the user or the client, then those of the total.
 func (d *Decision) rule(i int) *rule {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/bits"
+	"strings"
 )
 
 // Key names what is counted: a user of a client, or the client itself where Username is empty
@@ -28,6 +29,19 @@ func (k Key) Total() Key { return Key{ClientID: k.ClientID, Username: TotalUser}
 
 // isTotal reports whether k counts a client over all its users.
 func (k Key) isTotal() bool { return k.Username == TotalUser }
+
+// SourceUser begins the Username of the keys that count a client from one source address, see [Policy.Source].
+const SourceUser = " source "
+
+// Source returns the key that counts the client of k from the source address, which is as package network names it.
+func (k Key) Source(address string) Key {
+	return Key{ClientID: k.ClientID, Username: SourceUser + address}
+}
+
+// SourceAddress returns the source address of a key that counts a client from one; false for any other key.
+func (k Key) SourceAddress() (string, bool) { return strings.CutPrefix(k.Username, SourceUser) }
+
+func (k Key) isSource() bool { return strings.HasPrefix(k.Username, SourceUser) }
 
 // maxKeySize bounds the memory of a key. A longer name is counted under its digest instead.
 const maxKeySize = 255

@@ -73,6 +73,8 @@ type Limit struct {
 	// [Limit.MakeStrict].
 	Strict    bool          `json:"strict"`
 	LeaseWait time.Duration `json:"lease_wait"` // longest wait of a request for permits; strict limits only
+	// Grants are those that the limit counts; empty: all of them. Only limits for users have it.
+	Grants Grants `json:"grants"`
 }
 
 // DefaultLimit is 100 requests per minute, sliding, with one frame per window, a warning from 80 %
@@ -215,11 +217,12 @@ type jsonLimit struct {
 	OnOutage  OnOutage  `json:"on_outage"`
 	Strict    bool      `json:"strict,omitempty"`
 	LeaseWait string    `json:"lease_wait,omitempty"`
+	Grants    Grants    `json:"grants,omitzero"`
 }
 
 func (l *Limit) json() jsonLimit {
 	j := jsonLimit{
-		l.Name, l.Requests, FormatWindow(l.Window), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage, l.Strict, "",
+		l.Name, l.Requests, FormatWindow(l.Window), l.Frames, l.Algorithm, l.SoftRatio, l.OnOutage, l.Strict, "", l.Grants,
 	}
 	if l.LeaseWait != 0 {
 		j.LeaseWait = l.LeaseWait.String()
@@ -286,7 +289,7 @@ func (l *Limit) decode(b []byte) error {
 			return fmt.Errorf("limit: lease_wait: %w", err)
 		}
 	}
-	*l = Limit{j.Name, j.Requests, w, j.Frames, j.Algorithm, j.SoftRatio, j.OnOutage, j.Strict, wait}
+	*l = Limit{j.Name, j.Requests, w, j.Frames, j.Algorithm, j.SoftRatio, j.OnOutage, j.Strict, wait, j.Grants}
 	return nil
 }
 

@@ -52,11 +52,14 @@ func (e *CompiledEdit) giveOverrides() {
 }
 
 // For returns the limits of the key: those of the client itself if it has no username, those of the override
-// if there is one, or else those of each user; of the key of a total, those
-// of the total, nil if there are none.
+// if there is one, or else those of each user; of the key of a total or of a
+// source, those of that list, nil if there are none.
 func (e *Effective) For(k Key) *Limits {
-	if k.isTotal() {
+	switch {
+	case k.isTotal():
 		return e.Total
+	case k.isSource():
+		return e.Source
 	}
 	ls, _ := e.of(k.bounded())
 	return ls

@@ -37,6 +37,9 @@ type Policy struct {
 	// Total has the limits for the client over all its users and all grants: each of its requests counts
 	// against them too, in the same step. Unlike the others it may be empty in the default policy.
 	Total []Limit `json:"total,omitempty"`
+	// Source has the limits for the client from each source address, over all its users and all grants. Like
+	// Total it counts in the same step, and may be empty in the default policy.
+	Source []Limit `json:"source,omitempty"`
 	// Trusted clients always pass and are not counted.
 	Trusted bool `json:"trusted,omitempty"`
 	Mode    Mode `json:"mode,omitempty"`
@@ -63,7 +66,8 @@ func (p *Policy) Validate() error { return p.validate().Err() }
 
 func (p *Policy) validate() fielderr.Errors {
 	es := append(validateLimits("user", p.User), validateLimits("client", p.Client)...)
-	es = append(es, p.validateTotal()...)
+	es = append(es, refuseGrants("client", p.Client)...)
+	es = append(es, p.validateShared()...)
 	if !p.Mode.valid() {
 		es.Add("mode", "%q is none of %q, %q, %q", p.Mode, Enforce, DryRun, Off)
 	}

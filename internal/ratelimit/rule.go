@@ -21,6 +21,7 @@ type Limits struct {
 	number      uint32        // in the register
 	plain       bool          // one sliding limit with one frame per window: see decidePlain
 	strict      bool          // any of them admits from permits
+	grants      bool          // any of them counts requests of certain grants only
 	predicts    *Limits       // the same for dry-run, see forDryRun; nil: this list
 	policyField string        // value of the RateLimit-Policy field
 	chains      *atomic.Int64 // how many chains of counters have the number
@@ -37,12 +38,13 @@ func compile(limits []Limit, dryRun bool) *Limits {
 			r.count, r.lead, r.leases = l.Frames+2, r.frame, !dryRun
 			ls.strict = !dryRun
 		}
+		ls.grants = ls.grants || l.Grants != 0
 		if i > 0 {
 			r.doc = l.Name
 		}
 		ls.rules[i] = r
 	}
-	ls.plain = len(limits) == 1 && limits[0].Frames == 1 && limits[0].Algorithm == Sliding && !limits[0].Strict
+	ls.plain = len(limits) == 1 && limits[0].Frames == 1 && limits[0].Algorithm == Sliding && !limits[0].Strict && limits[0].Grants == 0
 	return ls
 }
 

@@ -1,17 +1,10 @@
 package ratelimit
 
-import (
-	"time"
-
-	"oauth-server/internal/fielderr"
-)
+import "time"
 
 // A total counts a client over all its users. One decision has then two keys: that of the user or the client,
 // and that of the total. It is made under the locks of both, which are taken in the order of their
 // shards, so no goroutine ever sees one of them counted without the other.
-
-// MaxTotals bounds the limits of a total.
-const MaxTotals = 4
 
 // side is one of the two keys of a decision: its first counter, and what it is counted under. The lock of
 // the shard must be held.
@@ -214,44 +207,6 @@ func (mine *side) deniesWith(of *totalOf, ms int64, denies bool, d *Decision) bo
 		decideSides(mine, &whole, ms, 1, d)
 	}
 	return denies
-}
-
-// validateTotal returns every problem of the limits of the total, by themselves and with the other lists.
-func (p *Policy) validateTotal() (es fielderr.Errors) {
-	const field = "total"
-	if len(p.Total) > MaxTotals {
-		es.Add(field, "%d limits are more than %d", len(p.Total), MaxTotals)
-		return es
-	}
-	es = validateLimits(field, p.Total)
-	for i := range p.Total {
-		if usual := DefaultLimit().Name; p.Total[i].Name == usual {
-			es.Add(fielderr.Item(field, i)+".name", "%q is what limits of the other lists are usually named, and clients see both: give it another one, such as all-users", usual)
-		}
-		if p.Total[i].Strict {
-			es.Add(fielderr.Item(field, i)+".strict", "strict is not available in total yet")
-		}
-	}
-	es = append(es, p.compareTotal("user", p.User)...)
-	return append(es, p.compareTotal("client", p.Client)...)
-}
-
-// compareTotal returns what of a list cannot be beside the total: a limit that can never be reached, because
-// the total admits less in as long a window, and a name that a limit of the total has.
-func (p *Policy) compareTotal(field string, list []Limit) (es fielderr.Errors) {
-	for i := range list {
-		for j := range p.Total {
-			l, total, path := &list[i], &p.Total[j], fielderr.Item("total", j)
-			if l.Requests > total.Requests && l.Window <= total.Window {
-				es.Add(path+".requests", "%d in %s is less than %s alone, which is %d in %s: a total is of all together",
-					total.Requests, FormatWindow(total.Window), fielderr.Item(field, i), l.Requests, FormatWindow(l.Window))
-			}
-			if l.Name == total.Name {
-				es.Add(path+".name", "%q is the name of %s already", total.Name, fielderr.Item(field, i))
-			}
-		}
-	}
-	return es
 }
 
 // WithoutTotal returns e without its total.

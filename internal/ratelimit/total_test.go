@@ -286,6 +286,6 @@ func TestTotalIsValidated(t *testing.T) {
 		got = append(got, e.Path)
 	}
 	check.Equal(t, "paths", strings.Join(got, " "), "total[1].strict total[2].name total[0].requests total[0].name total[0].requests")
-	p.Total = make([]Limit, MaxTotals+1)
+	p.Total = make([]Limit, MaxShared+1)
 	check.Equal(t, "too many", fielderr.Of(p.Validate())[0].Path, "total")
 }

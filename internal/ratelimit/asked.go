@@ -1,0 +1,27 @@
+package ratelimit
+
+// TellsGrants reports whether any limit for users of the client counts requests of certain grants only.
+func (e *Effective) TellsGrants() bool { return e.User.tellsGrants() || e.overrides != nil }
+
+// ForRequest returns what applies to one request of the client: of the grant, 0 if it is not known, from the source
+// address, as package network names it. It is e itself where neither makes a difference.
+func (e *Effective) ForRequest(grant Grants, source string) *Effective {
+	if !e.TellsGrants() {
+		grant = 0
+	}
+	if e.Source == nil {
+		source = ""
+	}
+	if grant == e.grant && source == e.source {
+		return e
+	}
+	asked := *e
+	asked.grant, asked.source = grant, source
+	return &asked
+}
+
+// Grant is that of the request that e is for, where it makes a difference; otherwise 0.
+func (e *Effective) Grant() Grants { return e.grant }
+
+// tellsGrants reports whether any limit counts requests of certain grants only.
+func (ls *Limits) tellsGrants() bool { return ls != nil && ls.grants }
