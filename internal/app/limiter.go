@@ -126,7 +126,7 @@ func (l *limiter) warnOfShortCodes(ctx context.Context, cfg *config.Config) {
 	maps.Copy(policies, settings.Clients)
 	for _, id := range slices.Sorted(maps.Keys(policies)) {
 		policy := policies[id]
-		for _, limit := range slices.Concat(policy.User, policy.Total) {
+		for _, limit := range slices.Concat(policy.User, policy.Total, policy.Source) {
 			if !policy.Trusted && limit.Window >= life {
 				l.base.log.LogAttrs(ctx, slog.LevelWarn, "authorization codes can expire while a limit makes them wait: raise tokens.code_ttl",
 					slog.String("client_id", cmp.Or(id, "(default)")), slog.String("limit", limit.Name),

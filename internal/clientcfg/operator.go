@@ -107,7 +107,7 @@ func (p *PolicySnapshot) locksOut(c *Client, mode func(p *PolicySnapshot, client
 	if e.Trusted || mode(p, c.ID) != ratelimit.Enforce {
 		return nil
 	}
-	lists := []*ratelimit.Limits{e.Total}
+	lists := []*ratelimit.Limits{e.Total, e.Source}
 	if c.May(ClientCredentials) {
 		lists = append(lists, e.Client)
 	}

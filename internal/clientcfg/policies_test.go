@@ -254,6 +254,8 @@ func TestLocksOut(t *testing.T) {
 		{"an operator who signs in", func(c *clientcfg.Client) {
 			c.Grants = []clientcfg.Grant{clientcfg.AuthorizationCode}
 		}, ratelimit.Policy{User: slow}, "daily"},
+		{"a total", func(*clientcfg.Client) {}, ratelimit.Policy{Total: slow}, "daily"},
+		{"a source", func(*clientcfg.Client) {}, ratelimit.Policy{Source: slow}, "daily"},
 		{"trusted", func(*clientcfg.Client) {}, ratelimit.Policy{Client: slow, Trusted: true}, ""},
 		{"dry-run", func(*clientcfg.Client) {}, ratelimit.Policy{Client: slow, Mode: ratelimit.DryRun}, ""},
 		{"may only read", func(c *clientcfg.Client) { c.Scopes = []string{clientcfg.ScopeLimitsRead} }, locked, ""},

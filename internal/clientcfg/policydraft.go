@@ -165,8 +165,8 @@ func (d *draft) putPolicy(clientID string, p *ClientPolicy) {
 }
 
 func (d *draft) putCandidate(name string, c *Candidate) {
-	if c != nil && len(c.User) == 0 && len(c.Client) == 0 && len(c.Total) == 0 {
-		d.errs.Add(fielderr.Join("candidates", name), "needs limits under user, client or total")
+	if c != nil && len(c.User) == 0 && len(c.Client) == 0 && len(c.Total) == 0 && len(c.Source) == 0 {
+		d.errs.Add(fielderr.Join("candidates", name), "needs limits under user, client, total or source")
 		return
 	}
 	var errs fielderr.Errors
@@ -178,7 +178,7 @@ func (d *draft) putCandidate(name string, c *Candidate) {
 	case c == nil:
 		errs = fielderr.Of(d.trial.SetPolicy(name, nil, ""))
 	default:
-		errs = fielderr.Of(d.trial.SetPolicy(name, &ratelimit.Policy{User: c.User, Client: c.Client, Total: c.Total}, ""))
+		errs = fielderr.Of(d.trial.SetPolicy(name, &ratelimit.Policy{User: c.User, Client: c.Client, Total: c.Total, Source: c.Source}, ""))
 	}
 	if len(errs) > 0 {
 		d.trialErrs = append(d.trialErrs, errs...)

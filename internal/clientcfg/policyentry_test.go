@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,7 +112,7 @@ func TestStoredValuesAreChecked(t *testing.T) {
 	_, err := after(t, stored("policies/shop", `{"user":[{"name":"a"},{"name":"b","on_outage":"allow"}]}`))
 	requireError(t, err, `clients.shop.user[1].on_outage: "allow" is none of`)
 	_, err = after(t, stored("settings", `{"note":"`+strings.Repeat("x", clientcfg.MaxTargetSize)+`"}`))
-	requireError(t, err, "more than 8192")
+	requireError(t, err, "more than 12288")
 	p, err := after(t, stored("settings", "null"), stored("policies/app", `{"user":null,"mode":null}`)) // as it may be written by hand
 	requireError(t, err, "")
 	own, set := p.Policy("app")
@@ -146,8 +147,19 @@ func TestTheLongestPolicy(t *testing.T) {
 			Strict: true, LeaseWait: ratelimit.MaxLeaseWait - 1,
 		}
 	}
+	user, shared := slices.Clone(longest), [2][]ratelimit.Limit{}
+	for i := range user {
+		user[i].Grants = ratelimit.GrantCode | ratelimit.GrantRefresh | ratelimit.GrantPassword
+	}
+	for list := range shared {
+		for i := range ratelimit.MaxShared {
+			l := longest[i]
+			l.Name, l.Strict, l.LeaseWait = strings.Repeat(string(rune('A'+list*ratelimit.MaxShared+i)), ratelimit.MaxNameSize), false, 0
+			shared[list] = append(shared[list], l)
+		}
+	}
 	policy := clientcfg.ClientPolicy{
-		Policy: ratelimit.Policy{User: longest, Client: longest, Mode: ratelimit.Enforce, HideHeaders: true},
+		Policy: ratelimit.Policy{User: user, Client: longest, Total: shared[0], Source: shared[1], Mode: ratelimit.Enforce, HideHeaders: true},
 		Note:   strings.Repeat("<", clientcfg.MaxNoteLength),
 	}
 	_, err := after(t, did(t)(clientcfg.ChangePolicy("shop", &policy)))

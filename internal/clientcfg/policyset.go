@@ -13,11 +13,11 @@ import (
 
 // Bounds of what operators can store.
 const (
-	MaxPolicies   = 100_000 // clients with a policy of their own
-	MaxCandidates = 1_000   // clients with a candidate
-	MaxTargetSize = 8 << 10 // bytes of the value of a target as JSON; the longest valid one is shorter
-	MaxEntrySize  = 1 << 20 // bytes of an entry of the trail as JSON
-	MaxNoteLength = 500     // bytes of a note or a reason
+	MaxPolicies   = 100_000  // clients with a policy of their own
+	MaxCandidates = 1_000    // clients with a candidate
+	MaxTargetSize = 12 << 10 // bytes of the value of a target as JSON; the longest valid one is shorter
+	MaxEntrySize  = 1 << 20  // bytes of an entry of the trail as JSON
+	MaxNoteLength = 500      // bytes of a note or a reason
 )
 
 // GlobalCandidate is the name of the candidate for the default limits. The others are
@@ -48,6 +48,7 @@ type SettingsOverride struct {
 	User          []ratelimit.Limit    `json:"user,omitempty"`
 	Client        []ratelimit.Limit    `json:"client,omitempty"`
 	Total         []ratelimit.Limit    `json:"total,omitempty"`
+	Source        []ratelimit.Limit    `json:"source,omitempty"`
 	OverLimit     *ratelimit.OverLimit `json:"over_limit,omitempty"`
 	MaxWait       *ratelimit.MaxWait   `json:"max_wait,omitempty"` // MaxWaiting goes with it
 	MaxWaiting    *int                 `json:"max_waiting,omitempty"`
@@ -71,6 +72,7 @@ type Candidate struct {
 	User    []ratelimit.Limit `json:"user,omitempty"`
 	Client  []ratelimit.Limit `json:"client,omitempty"`
 	Total   []ratelimit.Limit `json:"total,omitempty"`
+	Source  []ratelimit.Limit `json:"source,omitempty"`
 	Note    string            `json:"note,omitempty"`
 	Since   time.Time         `json:"since"`
 	Changed int64             `json:"changed,omitempty"` // as above
@@ -127,6 +129,9 @@ func (o *SettingsOverride) Over(base ratelimit.Settings) ratelimit.Settings {
 	if o.Total != nil {
 		out.Default.Total = o.Total
 	}
+	if o.Source != nil {
+		out.Default.Source = o.Source
+	}
 	if o.OverLimit != nil {
 		out.Default.OverLimit = *o.OverLimit
 	}
@@ -154,6 +159,7 @@ func (o *SettingsOverride) Names() (names []string) {
 		{"default.user", o.User != nil},
 		{"default.client", o.Client != nil},
 		{"default.total", o.Total != nil},
+		{"default.source", o.Source != nil},
 		{"default.over_limit", o.OverLimit != nil},
 		{"default.max_wait", o.MaxWait != nil},
 		{"default.max_waiting", o.MaxWaiting != nil},
@@ -172,7 +178,7 @@ func (o *SettingsOverride) Names() (names []string) {
 func (c *Candidate) trial(live ratelimit.Settings) ratelimit.Settings {
 	out := ratelimit.Settings{
 		Mode: ratelimit.DryRun, CanaryPercent: 100,
-		Default: ratelimit.Policy{User: live.Default.User, Client: live.Default.Client, Total: c.Total},
+		Default: ratelimit.Policy{User: live.Default.User, Client: live.Default.Client, Total: c.Total, Source: c.Source},
 	}
 	if len(c.User) > 0 {
 		out.Default.User = c.User

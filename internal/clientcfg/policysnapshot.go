@@ -35,8 +35,8 @@ type Trial struct {
 	// client_id does, so that it is no other client's.
 	ClientID  string
 	Effective *ratelimit.Effective
-	// User, Client and Total say which of the lists are tried.
-	User, Client, Total bool
+	// User, Client, Total and Source say which of the lists are tried.
+	User, Client, Total, Source bool
 	// Since is when these limits began to be tried. It identifies the candidate: counts
 	// start over when it changes.
 	Since time.Time
@@ -125,35 +125,40 @@ func (p *PolicySnapshot) Trial(clientID string) (Trial, bool) {
 		return Trial{}, false
 	}
 	c, ok := p.set.Candidates.Get(clientID)
-	t := Trial{User: len(c.User) > 0, Client: len(c.Client) > 0, Total: len(c.Total) > 0}
+	t := Trial{User: len(c.User) > 0, Client: len(c.Client) > 0, Total: len(c.Total) > 0, Source: len(c.Source) > 0}
 	if !ok || clientID == GlobalCandidate {
 		c, _ = p.set.Candidates.Get(GlobalCandidate)
 		own, _ := p.Policy(clientID)
 		tier, _ := p.set.Tiers.Get(own.Tier)
-		t.User = len(c.User) > 0 && len(own.User) == 0 && len(tier.User) == 0 && !own.Trusted
-		t.Client = len(c.Client) > 0 && len(own.Client) == 0 && len(tier.Client) == 0 && !own.Trusted
-		t.Total = len(c.Total) > 0 && len(own.Total) == 0 && len(tier.Total) == 0 && !own.Trusted
+		concerns := func(candidate, own, tier []ratelimit.Limit) bool {
+			return len(candidate) > 0 && len(own) == 0 && len(tier) == 0
+		}
+		t.User, t.Client = concerns(c.User, own.User, tier.User), concerns(c.Client, own.Client, tier.Client)
+		t.Total, t.Source = concerns(c.Total, own.Total, tier.Total), concerns(c.Source, own.Source, tier.Source)
+		if own.Trusted {
+			return Trial{}, false
+		}
 	}
-	if !t.User && !t.Client && !t.Total {
+	if !t.User && !t.Client && !t.Total && !t.Source {
 		return Trial{}, false
 	}
 	t.ClientID, t.Effective, t.Since = CandidateID(clientID), p.trial.For(clientID), c.Since
-	if !t.Total {
-		t.Effective = t.Effective.WithoutTotal()
+	if !t.Total && t.Effective.Total != nil || !t.Source && t.Effective.Source != nil {
+		t.Effective = t.Effective.Only(true, t.Total, t.Source)
 	}
 	return t, true
 }
 
 // Of returns the key that a request of a user, or of the client itself if username is empty, is tried under, and
 // the limits. It returns false if none concern it: those of a list that is not tried, and, as overrides replace
-// no total, all but those of the total for a user with an override.
+// no total and no limits of a source, all but those for a user with an override.
 func (t *Trial) Of(username string, overridden bool) (ratelimit.Key, *ratelimit.Effective, bool) {
 	k := ratelimit.Key{ClientID: t.ClientID, Username: username}
 	switch {
 	case !overridden && (username == "" && t.Client || username != "" && t.User):
 		return k, t.Effective, true
-	case t.Total:
-		return k.Total(), t.Effective.OnlyTotal(), true
+	case t.Total || t.Source:
+		return k, t.Effective.Only(false, true, true), true
 	}
 	return k, nil, false
 }

@@ -29,6 +29,7 @@ type Tier struct {
 	User        []ratelimit.Limit   `json:"user,omitempty"`
 	Client      []ratelimit.Limit   `json:"client,omitempty"`
 	Total       []ratelimit.Limit   `json:"total,omitempty"`
+	Source      []ratelimit.Limit   `json:"source,omitempty"`
 	Mode        ratelimit.Mode      `json:"mode,omitempty"`
 	OverLimit   ratelimit.OverLimit `json:"over_limit,omitempty"`
 	MaxWait     *ratelimit.MaxWait  `json:"max_wait,omitempty"`
@@ -42,7 +43,7 @@ type Tier struct {
 // Policy is the tier as a policy.
 func (t *Tier) Policy() *ratelimit.Policy {
 	return &ratelimit.Policy{
-		User: t.User, Client: t.Client, Total: t.Total, Mode: t.Mode, OverLimit: t.OverLimit, MaxWait: t.MaxWait, MaxWaiting: t.MaxWaiting, Ban: t.Ban, HideHeaders: t.HideHeaders,
+		User: t.User, Client: t.Client, Total: t.Total, Source: t.Source, Mode: t.Mode, OverLimit: t.OverLimit, MaxWait: t.MaxWait, MaxWaiting: t.MaxWaiting, Ban: t.Ban, HideHeaders: t.HideHeaders,
 	}
 }
 

@@ -78,6 +78,8 @@ func TestLoadCompleteFile(t *testing.T) {
 	contract := ratelimit.NewLimit("contract", 10, 10*time.Minute)
 	contract.MakeStrict()
 	contract.LeaseWait = 100 * time.Millisecond
+	renewals := ratelimit.NewLimit("renewals", 10, 10*time.Minute)
+	renewals.Grants = ratelimit.GrantRefresh | ratelimit.GrantPassword
 	ban := ratelimit.DefaultBan()
 	ban.Factor, ban.Forget = 1.5, 48*time.Hour
 	ten := minute
@@ -98,6 +100,10 @@ func TestLoadCompleteFile(t *testing.T) {
 			ratelimit.Policy{Mode: "enforce", OverLimit: "reuse", MaxWait: new(ratelimit.MaxWait(0)), Ban: &ban, HideHeaders: true, User: []ratelimit.Limit{ten, second}},
 		},
 		{"strict", got.RateLimit.Clients["payments"], ratelimit.Policy{Client: []ratelimit.Limit{contract}}},
+		{
+			"grants and a source", got.RateLimit.Clients["by-address"],
+			ratelimit.Policy{User: []ratelimit.Limit{renewals}, Source: []ratelimit.Limit{ratelimit.NewLimit("per-address", 200, time.Minute)}},
+		},
 		{"alias", got.RateLimit.Clients["like-everybody"], ratelimit.Policy{User: []ratelimit.Limit{minute}}},
 	}
 	for _, c := range checks {

@@ -34,6 +34,7 @@ func (r *RateLimit) check(es *fielderr.Errors) {
 		checkWritten(es, PolicyPath(id)+".user", p.User)
 		checkWritten(es, PolicyPath(id)+".client", p.Client)
 		checkWritten(es, PolicyPath(id)+".total", p.Total)
+		checkWritten(es, PolicyPath(id)+".source", p.Source)
 	}
 }
 

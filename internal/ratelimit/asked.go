@@ -23,5 +23,22 @@ func (e *Effective) ForRequest(grant Grants, source string) *Effective {
 // Grant is that of the request that e is for, where it makes a difference; otherwise 0.
 func (e *Effective) Grant() Grants { return e.grant }
 
+// Only returns what of e counts a request against some of its lists only: that of the user or of the client itself,
+// the total, and that of the source. It has no overrides.
+func (e *Effective) Only(own, total, source bool) *Effective {
+	some := *e
+	some.overrides = nil
+	if !own {
+		some.User, some.Client = nil, nil
+	}
+	if !total {
+		some.Total = nil
+	}
+	if !source {
+		some.Source = nil
+	}
+	return &some
+}
+
 // tellsGrants reports whether any limit counts requests of certain grants only.
 func (ls *Limits) tellsGrants() bool { return ls != nil && ls.grants }

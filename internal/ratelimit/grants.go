@@ -87,6 +87,12 @@ func (g *Grants) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// SetList sets g to the grants of these names. Package strict calls it with those that a document has.
+func (g *Grants) SetList(names []string) (err error) {
+	*g, err = ParseGrants(names)
+	return err
+}
+
 // refuseGrants returns the problems of a list whose requests are not told apart by their grant.
 func refuseGrants(field string, limits []Limit) (es fielderr.Errors) {
 	for i := range limits {

@@ -29,6 +29,12 @@ type Completer interface {
 	Complete(given func(field string) bool)
 }
 
+// Lister is a value that is written as a list of texts, such as a set of names.
+type Lister interface {
+	// SetList sets the value to what the texts stand for.
+	SetList(texts []string) error
+}
+
 // Decode writes v into a struct, given by its address. Fields that v does not have
 // keep their values, as do those that are null in JSON; those of a [Defaulter] get its
 // defaults, and what a pointer points to is new. What is null in a map is as if it had no
@@ -82,6 +88,8 @@ func (d *decoder) value(v *Value, into reflect.Value, path string) {
 	switch {
 	case into.Kind() == reflect.Interface:
 		d.plain(v, into, path)
+	case isLister(into):
+		d.texts(v, into, path)
 	case into.Type() == reflect.TypeFor[Skip]():
 	case isText(into) && !insteadOfWord(v, into):
 		d.scalar(v, into, path)
@@ -219,6 +227,23 @@ func (d *decoder) list(v *Value, into reflect.Value, path string) {
 		out = reflect.Append(out, elem)
 	}
 	into.Set(out)
+}
+
+func isLister(into reflect.Value) bool {
+	_, is := into.Addr().Interface().(Lister)
+	return is
+}
+
+// texts reads a list of texts into a [Lister].
+func (d *decoder) texts(v *Value, into reflect.Value, path string) {
+	var texts []string
+	before := len(d.errs)
+	if d.list(v, reflect.ValueOf(&texts).Elem(), path); len(d.errs) > before {
+		return
+	}
+	if err := into.Addr().Interface().(Lister).SetList(texts); err != nil { //nolint:forcetypeassert // see isLister
+		d.fail(v, path, "%s", err)
+	}
 }
 
 func (d *decoder) scalar(v *Value, into reflect.Value, path string) {
