@@ -1,7 +1,6 @@
 package activity
 
 import (
-	"slices"
 	"time"
 
 	"oauth-server/internal/ratelimit"
@@ -18,8 +17,8 @@ const (
 
 var kinds = [...]Kind{User, Client}
 
-// KindReport is what is known of a client's requests under the list of limits that was in
-// force at its last request. Of users with an override it has nothing but what counts in Over.
+// KindReport is what is known of a client's requests under the lists of limits that were in
+// force at its last request: its own, then those of the source and of the total. Of users with an override it has nothing but what counts in Over.
 type KindReport struct {
 	Kind Kind `json:"kind"`
 	// Since is when the list replaced another; zero if it is the first.
@@ -41,7 +40,7 @@ type Peak struct {
 }
 
 // SameShape reports whether two limits count in the same way, so that a count under one
-// can be compared with the other.
+// can be compared with the other. They may count requests of different grants, see [Covers].
 func SameShape(a, b ratelimit.Limit) bool {
 	return a.Window == b.Window && a.Frames == b.Frames && a.Algorithm == b.Algorithm && a.Strict == b.Strict
 }
@@ -53,9 +52,15 @@ func sameCount(a, b ratelimit.Limit) bool {
 	return a == b
 }
 
-// Under reports whether k was counted under these limits, regardless of their on_outage and lease_wait.
+// Under reports whether k was counted under these limits, regardless of their on_outage and lease_wait. One that
+// counts certain grants only is not in k if there was no request of them.
 func (k KindReport) Under(limits []ratelimit.Limit) bool {
-	return slices.EqualFunc(k.Limits, limits, func(p Peak, l ratelimit.Limit) bool { return sameCount(p.Limit, l) })
+	will := make([]Peak, len(limits))
+	for i, l := range limits {
+		will[i].Limit = l
+	}
+	all, same := united(will, k.Limits, peakLimit)
+	return same && len(all) == len(limits)
 }
 
 // ring is one value per slot of time.
@@ -145,9 +150,14 @@ func (k *kindRecord) record(now time.Time, n int64, d *ratelimit.Decision) {
 // raise raises the peaks to the counts of the decision. It returns false if that was made
 // under other limits than those of the record.
 func (k *kindRecord) raise(n int64, d *ratelimit.Decision) bool {
-	same := 0
-	for i, st := range d.Limits() {
-		if i >= len(k.limits) || !sameCount(k.limits[i].limit, st.Limit) {
+	i := 0
+	for _, st := range d.Limits() {
+		for ; i < len(k.limits) && !sameCount(k.limits[i].limit, st.Limit); i++ {
+			if !k.limits[i].ofOthers() {
+				return false
+			}
+		}
+		if i == len(k.limits) {
 			return false
 		}
 		count := st.Limit.Requests - st.Remaining
@@ -156,28 +166,39 @@ func (k *kindRecord) raise(n int64, d *ratelimit.Decision) bool {
 		}
 		at := k.limits[i].peak.at(n)
 		*at = max(*at, count)
-		same++
+		i++
 	}
-	return same == len(k.limits)
+	for ; i < len(k.limits); i++ {
+		if !k.limits[i].ofOthers() {
+			return false
+		}
+	}
+	return true
 }
 
-// change starts over under other limits. The peaks of limits of the same shape are kept.
+// change adds the limits that only requests of the decision's grant show. If it shows other limits than the record in
+// another way, it starts over under these. The peaks of limits of the same shape are kept.
 func (k *kindRecord) change(now time.Time, d *ratelimit.Decision) {
-	old := k.limits
-	if old != nil {
-		k.since = now.UTC()
-	}
-	k.over, k.reused, k.delayed, k.limits = ring{}, ring{}, ring{}, nil
+	var shown []limitRecord
 	for _, st := range d.Limits() {
-		l := limitRecord{limit: st.Limit}
-		for i := range old {
-			if SameShape(old[i].limit, st.Limit) {
-				l.peak = old[i].peak
-				l.peak.uncut(old[i].limit.Requests)
+		shown = append(shown, limitRecord{limit: st.Limit})
+	}
+	if all, same := united(k.limits, shown, recordLimit); same && k.limits != nil {
+		k.limits = all
+		return
+	}
+	for i := range shown {
+		for _, old := range k.limits {
+			if l := &shown[i]; SameShape(old.limit, l.limit) && old.limit.Grants == l.limit.Grants {
+				l.peak = old.peak
+				l.peak.uncut(old.limit.Requests)
 			}
 		}
-		k.limits = append(k.limits, l)
 	}
+	if k.limits != nil {
+		k.since = now.UTC()
+	}
+	k.over, k.reused, k.delayed, k.limits = ring{}, ring{}, ring{}, shown
 }
 
 // report returns the report of the window before now; false if nothing was counted.
@@ -185,8 +206,9 @@ func (k *kindRecord) report(kind Kind, now int64) (r KindReport, known bool) {
 	r = KindReport{Kind: kind, Since: k.since, Over: k.over.total(now), Reused: k.reused.total(now), Delayed: k.delayed.total(now)}
 	for i := range k.limits {
 		p := Peak{k.limits[i].limit, k.limits[i].peak.max(now)}
-		known = known || p.Count > 0
-		r.Limits = append(r.Limits, p)
+		if known = known || p.Count > 0; p.Count > 0 || !k.limits[i].ofOthers() {
+			r.Limits = append(r.Limits, p)
+		}
 	}
 	return r, known || r.Over > 0
 }

@@ -57,18 +57,23 @@ func (c ClientReport) merged(o ClientReport) ClientReport {
 
 // merged adds another process's report of the same kind.
 func (k KindReport) merged(o KindReport) KindReport {
-	if !slices.EqualFunc(k.Limits, o.Limits, func(a, b Peak) bool { return sameCount(a.Limit, b.Limit) }) {
+	all, same := united(k.Limits, o.Limits, peakLimit)
+	if !same {
 		if k.Since.After(o.Since) {
 			return k
 		}
 		return o
 	}
-	m := KindReport{Kind: k.Kind, Since: k.Since, Over: k.Over + o.Over, Reused: k.Reused + o.Reused, Delayed: k.Delayed + o.Delayed, Limits: slices.Clone(k.Limits)}
+	m := KindReport{Kind: k.Kind, Since: k.Since, Over: k.Over + o.Over, Reused: k.Reused + o.Reused, Delayed: k.Delayed + o.Delayed, Limits: all}
 	if m.Since.IsZero() || !o.Since.IsZero() && o.Since.Before(m.Since) {
 		m.Since = o.Since // each process noticed the change at its next request
 	}
 	for i := range m.Limits {
-		m.Limits[i].Count = max(m.Limits[i].Count, o.Limits[i].Count)
+		for _, p := range o.Limits {
+			if sameCount(m.Limits[i].Limit, p.Limit) {
+				m.Limits[i].Count = max(m.Limits[i].Count, p.Count)
+			}
+		}
 	}
 	return m
 }
