@@ -23,7 +23,13 @@ func showUsage(u ratelimit.Usage, now time.Time) adminapi.Counter {
 		d.LastSeen = new(u.LastSeen.UTC())
 	}
 	d.ClientID, d.Candidate = clientcfg.CandidateOf(u.Key.ClientID)
-	if d.Total = u.Key.Username == ratelimit.TotalUser; !d.Total && u.Key.Username != "" {
+	address, isSource := u.Key.SourceAddress()
+	switch {
+	case isSource:
+		d.Source = address
+	case u.Key.Username == ratelimit.TotalUser:
+		d.Total = true
+	case u.Key.Username != "":
 		d.Username = &u.Key.Username
 	}
 	if u.FreeIn > 0 {
@@ -146,7 +152,7 @@ func order(b bool) int {
 // counter it keeps the one with the highest estimate.
 func nearest(all []adminapi.Counter, limit int) []adminapi.Counter {
 	same := func(a, b adminapi.Counter) int {
-		return cmp.Or(strings.Compare(a.ClientID, b.ClientID), strings.Compare(userOf(a), userOf(b)),
+		return cmp.Or(strings.Compare(a.ClientID, b.ClientID), strings.Compare(userOf(a), userOf(b)), strings.Compare(a.Source, b.Source),
 			strings.Compare(a.Limit.Name, b.Limit.Name), cmp.Compare(order(a.Candidate), order(b.Candidate)), cmp.Compare(order(a.Total), order(b.Total)))
 	}
 	slices.SortFunc(all, func(a, b adminapi.Counter) int { return cmp.Or(same(a, b), cmp.Compare(b.Estimate, a.Estimate)) })

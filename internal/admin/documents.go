@@ -24,7 +24,7 @@ func showSettings(p *clientcfg.PolicySnapshot) adminapi.Settings {
 	return adminapi.Settings{
 		Mode: string(mode), CanaryPercent: s.CanaryPercent, Note: p.Set().Settings.Note,
 		Default: adminapi.Default{
-			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client), Total: adminapi.ShowLimits(s.Default.Total),
+			User: adminapi.ShowLimits(s.Default.User), Client: adminapi.ShowLimits(s.Default.Client), Total: adminapi.ShowLimits(s.Default.Total), Source: adminapi.ShowLimits(s.Default.Source),
 			OverLimit: string(cmp.Or(s.Default.OverLimit, ratelimit.OverLimitDeny)), Ban: s.Default.Ban, HideHeaders: s.Default.HideHeaders,
 			Waits: adminapi.ShowWaits(s.Default.MaxWait, s.Default.MaxWaiting),
 		},
@@ -40,6 +40,7 @@ type settingsInput struct {
 		User        []ratelimit.Limit    `json:"user,omitempty"`
 		Client      []ratelimit.Limit    `json:"client,omitempty"`
 		Total       []ratelimit.Limit    `json:"total,omitempty"`
+		Source      []ratelimit.Limit    `json:"source,omitempty"`
 		OverLimit   *ratelimit.OverLimit `json:"over_limit,omitempty"`
 		MaxWait     *ratelimit.MaxWait   `json:"max_wait,omitempty"`
 		MaxWaiting  *int                 `json:"max_waiting,omitempty"`
@@ -54,7 +55,8 @@ type settingsInput struct {
 func setByOperators(o clientcfg.SettingsOverride) (in settingsInput) {
 	in.Mode, in.CanaryPercent, in.Note = o.Mode, o.CanaryPercent, o.Note
 	in.Default.User, in.Default.Client, in.Default.HideHeaders = o.User, o.Client, o.HideHeaders
-	in.Default.Total, in.Default.OverLimit, in.Default.MaxWait, in.Default.MaxWaiting, in.Default.Ban = o.Total, o.OverLimit, o.MaxWait, o.MaxWaiting, o.Ban
+	in.Default.Total, in.Default.Source = o.Total, o.Source
+	in.Default.OverLimit, in.Default.MaxWait, in.Default.MaxWaiting, in.Default.Ban = o.OverLimit, o.MaxWait, o.MaxWaiting, o.Ban
 	return in
 }
 
@@ -63,13 +65,14 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 	errs := v.Decode(&in, nil)
 	o := clientcfg.SettingsOverride{
 		Mode: in.Mode, CanaryPercent: in.CanaryPercent, Note: in.Note,
-		User: in.Default.User, Client: in.Default.Client, Total: in.Default.Total, OverLimit: in.Default.OverLimit, Ban: in.Default.Ban, HideHeaders: in.Default.HideHeaders,
+		User: in.Default.User, Client: in.Default.Client, Total: in.Default.Total, Source: in.Default.Source,
+		OverLimit: in.Default.OverLimit, Ban: in.Default.Ban, HideHeaders: in.Default.HideHeaders,
 		MaxWait: in.Default.MaxWait, MaxWaiting: in.Default.MaxWaiting,
 	}
 	judged := o.Over(ratelimit.DefaultSettings())
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
-	errs.AddUnreported(checkLists(o.User, o.Client, o.Total).Under("default"))
+	errs.AddUnreported(checkLists(o.User, o.Client, o.Total, o.Source).Under("default"))
 	errs.AddUnreported(checkOverLimit(o.OverLimit).Under("default"))
 	errs.AddUnreported(checkWaiting(o.MaxWait, o.MaxWaiting).Under("default"))
 	errs.AddUnreported(fielderr.Of(judged.Validate()))
@@ -79,7 +82,7 @@ func readSettings(v *strict.Value) (clientcfg.SettingsOverride, error) {
 func showPolicy(clientID string, p clientcfg.ClientPolicy) adminapi.Policy {
 	return adminapi.Policy{
 		ClientID: clientID, Trusted: p.Trusted, Tier: p.Tier, Mode: string(p.Mode),
-		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), Total: adminapi.ShowLimits(p.Total),
+		User: adminapi.ShowLimits(p.User), Client: adminapi.ShowLimits(p.Client), Total: adminapi.ShowLimits(p.Total), Source: adminapi.ShowLimits(p.Source),
 		OverLimit: string(p.OverLimit), Ban: p.Ban, HideHeaders: p.HideHeaders, Note: p.Note,
 		Waits: adminapi.ShowWaits(p.MaxWait, p.MaxWaiting),
 	}
@@ -94,6 +97,7 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 		User        []ratelimit.Limit    `json:"user"`
 		Client      []ratelimit.Limit    `json:"client"`
 		Total       []ratelimit.Limit    `json:"total"`
+		Source      []ratelimit.Limit    `json:"source"`
 		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
 		MaxWait     *ratelimit.MaxWait   `json:"max_wait"`
 		MaxWaiting  *int                 `json:"max_waiting"`
@@ -105,7 +109,7 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 	}
 	errs := v.Decode(&in, nil)
 	p.Policy = ratelimit.Policy{
-		User: in.User, Client: in.Client, Total: in.Total, Trusted: in.Trusted, Ban: in.Ban, HideHeaders: in.HideHeaders, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
+		User: in.User, Client: in.Client, Total: in.Total, Source: in.Source, Trusted: in.Trusted, Ban: in.Ban, HideHeaders: in.HideHeaders, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
 	}
 	if p.Note = in.Note; in.Mode != nil {
 		p.Mode = *in.Mode
@@ -120,14 +124,17 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 	errs.AddUnreported(checkClientID(in.ClientID, clientID))
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
-	errs.AddUnreported(checkLists(p.User, p.Client, p.Total))
+	errs.AddUnreported(checkLists(p.User, p.Client, p.Total, p.Source))
 	errs.AddUnreported(checkOverLimit(in.OverLimit))
 	errs.AddUnreported(fielderr.Of(p.Validate()))
 	return p, errs.Err()
 }
 
 func showCandidate(name string, c clientcfg.Candidate) adminapi.Candidate {
-	return adminapi.Candidate{ClientID: name, User: adminapi.ShowLimits(c.User), Client: adminapi.ShowLimits(c.Client), Total: adminapi.ShowLimits(c.Total), Note: c.Note}
+	return adminapi.Candidate{
+		ClientID: name, User: adminapi.ShowLimits(c.User), Client: adminapi.ShowLimits(c.Client),
+		Total: adminapi.ShowLimits(c.Total), Source: adminapi.ShowLimits(c.Source), Note: c.Note,
+	}
 }
 
 func readCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err error) {
@@ -136,6 +143,7 @@ func readCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err err
 		User     []ratelimit.Limit `json:"user"`
 		Client   []ratelimit.Limit `json:"client"`
 		Total    []ratelimit.Limit `json:"total"`
+		Source   []ratelimit.Limit `json:"source"`
 		Note     string            `json:"note"`
 		Since    strict.Skip       `json:"since"`
 		Activity strict.Skip       `json:"activity"`
@@ -144,13 +152,13 @@ func readCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err err
 	errs := v.Decode(&in, nil)
 	errs.AddUnreported(checkClientID(in.ClientID, name))
 	errs.AddUnreported(checkNote(in.Note))
-	errs.AddUnreported(checkLists(in.User, in.Client, in.Total))
-	if len(errs) == 0 && in.User == nil && in.Client == nil && in.Total == nil {
-		errs.Add("user", "a candidate needs limits under user, client or total")
+	errs.AddUnreported(checkLists(in.User, in.Client, in.Total, in.Source))
+	if len(errs) == 0 && in.User == nil && in.Client == nil && in.Total == nil && in.Source == nil {
+		errs.Add("user", "a candidate needs limits under user, client, total or source")
 	}
-	policy := ratelimit.Policy{User: in.User, Client: in.Client, Total: in.Total}
+	policy := ratelimit.Policy{User: in.User, Client: in.Client, Total: in.Total, Source: in.Source}
 	errs.AddUnreported(fielderr.Of(policy.Validate()))
-	return clientcfg.Candidate{User: in.User, Client: in.Client, Total: in.Total, Note: in.Note}, errs.Err()
+	return clientcfg.Candidate{User: in.User, Client: in.Client, Total: in.Total, Source: in.Source, Note: in.Note}, errs.Err()
 }
 
 // checkClientID accepts the client_id of the resource, which is sent with it, and none.
@@ -189,11 +197,11 @@ func checkWaiting(longest *ratelimit.MaxWait, atOnce *int) (errs fielderr.Errors
 }
 
 // checkLists refuses empty lists, which ratelimit takes for absent ones.
-func checkLists(user, client, total []ratelimit.Limit) (errs fielderr.Errors) {
+func checkLists(user, client, total, source []ratelimit.Limit) (errs fielderr.Errors) {
 	for _, l := range []struct {
 		name string
 		list []ratelimit.Limit
-	}{{"user", user}, {"client", client}, {"total", total}} {
+	}{{"user", user}, {"client", client}, {"total", total}, {"source", source}} {
 		if l.list != nil && len(l.list) == 0 {
 			errs.Add(l.name, "needs at least one limit; leave it out, or set it to null, to have none of its own")
 		}

@@ -60,8 +60,13 @@ func widens(was, will *ratelimit.Effective) bool {
 
 // widensForAll is widens for the lists that all users have in common, and for that of the client itself.
 func widensForAll(was, will *ratelimit.Effective) bool {
-	return enforced(will) && (!enforced(was) || stricter(was.User, will.User) || stricter(was.Client, will.Client) || stricter(was.Total, will.Total) ||
+	return enforced(will) && (!enforced(was) || anyList(was, will, stricter) ||
 		was.Reuses() && !will.Reuses() || waitsLess(was, will) || bansMore(was, will))
+}
+
+// anyList reports whether it is so of any list of a client but the overrides.
+func anyList(was, will *ratelimit.Effective, is func(was, will *ratelimit.Limits) bool) bool {
+	return is(was.User, will.User) || is(was.Client, will.Client) || is(was.Total, will.Total) || is(was.Source, will.Source)
 }
 
 // waitsLess reports whether a request can be denied that would have waited for its turn.
@@ -93,7 +98,9 @@ func anyOverride(was, will *ratelimit.Effective, is func(was, will *ratelimit.Li
 func stricter(was, will *ratelimit.Limits) bool {
 	old := was.All()
 	for _, l := range will.All() {
-		if !slices.ContainsFunc(old, func(o ratelimit.Limit) bool { return activity.SameShape(o, l) && o.Requests <= l.Requests }) {
+		if !slices.ContainsFunc(old, func(o ratelimit.Limit) bool {
+			return activity.SameShape(o, l) && activity.Covers(o, l) && o.Requests <= l.Requests
+		}) {
 			return true
 		}
 	}
@@ -107,20 +114,33 @@ func widensOnOutage(was, will *ratelimit.Effective) bool {
 		return false
 	}
 	if !enforced(was) {
-		denies := func(_, will *ratelimit.Limits) bool { return severity(will) == severityOf[ratelimit.Deny] }
-		return denies(nil, will.User) || denies(nil, will.Client) || denies(nil, will.Total) || anyOverride(&ratelimit.Effective{}, will, denies)
+		none := &ratelimit.Effective{}
+		return anyList(none, will, deniesOnOutage) || anyOverride(none, will, deniesOnOutage)
 	}
-	harder := func(was, will *ratelimit.Limits) bool { return severity(will) > severity(was) }
-	return harder(was.User, will.User) || harder(was.Client, will.Client) || harder(was.Total, will.Total) || anyOverride(was, will, harder)
+	return anyList(was, will, harder) || anyOverride(was, will, harder)
+}
+
+func deniesOnOutage(_, will *ratelimit.Limits) bool {
+	return slices.ContainsFunc(will.All(), func(l ratelimit.Limit) bool { return l.OnOutage == ratelimit.Deny })
+}
+
+// harder reports whether the new list is stricter in an outage for requests of any grant.
+func harder(was, will *ratelimit.Limits) bool {
+	return slices.ContainsFunc(ratelimit.GrantNames(), func(name string) bool {
+		of := ratelimit.Limit{Grants: ratelimit.GrantOf(name)}
+		return severity(will, of) > severity(was, of)
+	})
 }
 
 var severityOf = map[ratelimit.OnOutage]int{ratelimit.Memory: 0, ratelimit.Share: 1, ratelimit.Deny: 2}
 
-// severity is how strict a list of limits is in an outage: as strict as its strictest limit,
-// since all must pass.
-func severity(ls *ratelimit.Limits) (most int) {
+// severity is how strict a list of limits is in an outage for requests of these grants: as strict as the strictest limit
+// that counts them, since all must pass.
+func severity(ls *ratelimit.Limits, of ratelimit.Limit) (most int) {
 	for _, l := range ls.All() {
-		most = max(most, severityOf[l.OnOutage])
+		if activity.Covers(l, of) {
+			most = max(most, severityOf[l.OnOutage])
+		}
 	}
 	return most
 }
@@ -154,7 +174,7 @@ func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) ver
 	case was.Mode == ratelimit.Off:
 		return verdict{why: "its mode is off, so nothing of it was counted; try dry-run first"}
 	}
-	v := judgeKind(c, activity.User, will.User, was.Total, will.Total).waiting(c, activity.User, was, will)
+	v := judgeKind(c, activity.User, will.User, was, will).waiting(c, activity.User, was, will)
 	v = v.and(judgeClient(c, was, will))
 	if v.requests == 0 && bansMore(was, will) {
 		v.why = cmp.Or(v.why, "who would be banned is not known; try it in dry-run first")
@@ -172,19 +192,21 @@ func isWhatWasTried(t clientcfg.Trial, was, will *ratelimit.Effective) bool {
 		return isTried && equalLimits(cand, will) || !isTried && equalLimits(was, will)
 	}
 	return same(t.User, t.Effective.User, was.User, will.User) && same(t.Client, t.Effective.Client, was.Client, will.Client) &&
-		same(t.Total, t.Effective.Total, was.Total, will.Total) &&
-		(enforced(was) || t.User && t.Client && (t.Total || will.Total == nil))
+		same(t.Total, t.Effective.Total, was.Total, will.Total) && same(t.Source, t.Effective.Source, was.Source, will.Source) &&
+		(enforced(was) || t.User && t.Client && (t.Total || will.Total == nil) && (t.Source || will.Source == nil))
 }
 
-// judgeKind judges one kind of request. Its last peaks are those of the total, if there was one.
-func judgeKind(c activity.ClientReport, kind activity.Kind, will, wasTotal, willTotal *ratelimit.Limits) verdict {
+// judgeKind judges one kind of request, whose own list will be that. Its last peaks are those of the source and of the
+// total, if there were any. Those of the source are the most of any one address.
+func judgeKind(c activity.ClientReport, kind activity.Kind, list *ratelimit.Limits, was, will *ratelimit.Effective) verdict {
 	k, asked := c.Kind(kind)
 	if !asked {
 		return verdict{}
 	}
-	own := max(len(k.Limits)-len(wasTotal.All()), 0)
-	v := judgePeaks(k.Limits[:own], will.All()).and(judgePeaks(k.Limits[own:], willTotal.All()))
-	if k.Under(slices.Concat(will.All(), willTotal.All())) {
+	total := max(len(k.Limits)-len(was.Total.All()), 0)
+	source := max(total-len(was.Source.All()), 0)
+	v := judgePeaks(k.Limits[:source], list.All()).and(judgePeaks(k.Limits[source:total], will.Source.All())).and(judgePeaks(k.Limits[total:], will.Total.All()))
+	if k.Under(slices.Concat(list.All(), will.Source.All(), will.Total.All())) {
 		v.why, v.since = "", k.Since
 		if k.Over > 0 {
 			v.requests, v.atLeast = k.Over, false
@@ -195,11 +217,11 @@ func judgeKind(c activity.ClientReport, kind activity.Kind, will, wasTotal, will
 
 // judgeClient judges client_credentials, where the client may get its last token again.
 func judgeClient(c activity.ClientReport, was, will *ratelimit.Effective) verdict {
-	v := judgeKind(c, activity.Client, will.Client, was.Total, will.Total).waiting(c, activity.Client, was, will)
+	v := judgeKind(c, activity.Client, will.Client, was, will).waiting(c, activity.Client, was, will)
 	if !will.Reuses() || v.requests == 0 {
 		return v
 	}
-	if k, _ := c.Kind(activity.Client); was.Reuses() && k.Under(slices.Concat(will.Client.All(), will.Total.All())) {
+	if k, _ := c.Kind(activity.Client); was.Reuses() && k.Under(slices.Concat(will.Client.All(), will.Source.All(), will.Total.All())) {
 		v.requests -= min(v.requests, k.Reused)
 		return v
 	}
@@ -222,7 +244,8 @@ func (v verdict) waiting(c activity.ClientReport, kind activity.Kind, was, will 
 	return verdict{why: "it is not known how many of its requests would wait for their turn; try dry-run first"}
 }
 
-// judgePeaks compares the peaks with limits that were not in force then.
+// judgePeaks compares the peaks with limits that were not in force then. The peak of a limit is what one that counts
+// fewer grants could have seen at most, and one that counts more grants at least.
 func judgePeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
 	for _, l := range will {
 		known := false
@@ -230,17 +253,26 @@ func judgePeaks(peaks []activity.Peak, will []ratelimit.Limit) (v verdict) {
 			if !activity.SameShape(p.Limit, l) {
 				continue
 			}
-			if p.Count > l.Requests {
+			over := p.Count > l.Requests
+			if over && activity.Covers(l, p.Limit) {
 				return verdict{requests: 1, atLeast: true}
 			}
 			// Beyond the limit, the count says nothing of how many requests there would have been.
-			known = known || p.Count <= p.Limit.Requests
+			known = known || !over && p.Count <= p.Limit.Requests && activity.Covers(p.Limit, l)
 		}
 		if !known {
-			v.why = fmt.Sprintf("no counter shows %d requests in %s; try a candidate first", l.Requests, adminapi.ShowWindow(l.Window))
+			v.why = fmt.Sprintf("no counter shows %d requests%s in %s; try a candidate first", l.Requests, ofGrants(l.Grants), adminapi.ShowWindow(l.Window))
 		}
 	}
 	return v
+}
+
+// ofGrants names the grants that a limit counts, if it does not count all.
+func ofGrants(g ratelimit.Grants) string {
+	if g == 0 {
+		return ""
+	}
+	return " of " + strings.Join(g.Names(), " and ")
 }
 
 // and adds the verdict on the other kind of request.

@@ -32,7 +32,7 @@ func (r candidateResource) live() resource {
 func promoted(p *clientcfg.PolicySnapshot, name string) ([]clientcfg.Change, error) {
 	set := p.Set()
 	cand, _ := set.Candidates.Get(name)
-	promote := func(user, client, total *[]ratelimit.Limit) {
+	promote := func(user, client, total, source *[]ratelimit.Limit) {
 		if cand.User != nil {
 			*user = cand.User
 		}
@@ -42,15 +42,18 @@ func promoted(p *clientcfg.PolicySnapshot, name string) ([]clientcfg.Change, err
 		if cand.Total != nil {
 			*total = cand.Total
 		}
+		if cand.Source != nil {
+			*source = cand.Source
+		}
 	}
 	var live clientcfg.Change
 	var err error
 	if name == clientcfg.GlobalCandidate {
-		promote(&set.Settings.User, &set.Settings.Client, &set.Settings.Total)
+		promote(&set.Settings.User, &set.Settings.Client, &set.Settings.Total, &set.Settings.Source)
 		live, err = clientcfg.ChangeSettings(set.Settings)
 	} else {
 		own, _ := p.Policy(name)
-		promote(&own.User, &own.Client, &own.Total)
+		promote(&own.User, &own.Client, &own.Total, &own.Source)
 		own.Trusted = false
 		live, err = clientcfg.ChangePolicy(name, &own)
 	}

@@ -151,7 +151,8 @@ func (r candidateResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, no
 	}
 	before, ok := p.Set().Candidates.Get(r.name)
 	c.Since = now
-	if ok && slices.Equal(before.User, c.User) && slices.Equal(before.Client, c.Client) && slices.Equal(before.Total, c.Total) {
+	if ok && slices.Equal(before.User, c.User) && slices.Equal(before.Client, c.Client) &&
+		slices.Equal(before.Total, c.Total) && slices.Equal(before.Source, c.Source) {
 		c.Since = before.Since
 	}
 	return one(clientcfg.ChangeCandidate(r.name, &c))

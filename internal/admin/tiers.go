@@ -73,7 +73,7 @@ func (r tierResource) absent() *problemError {
 
 func showTier(name string, t clientcfg.Tier) adminapi.Tier {
 	return adminapi.Tier{
-		Name: name, Mode: string(t.Mode), User: adminapi.ShowLimits(t.User), Client: adminapi.ShowLimits(t.Client), Total: adminapi.ShowLimits(t.Total),
+		Name: name, Mode: string(t.Mode), User: adminapi.ShowLimits(t.User), Client: adminapi.ShowLimits(t.Client), Total: adminapi.ShowLimits(t.Total), Source: adminapi.ShowLimits(t.Source),
 		OverLimit: string(t.OverLimit), Ban: t.Ban, HideHeaders: t.HideHeaders, Note: t.Note,
 		Waits: adminapi.ShowWaits(t.MaxWait, t.MaxWaiting),
 	}
@@ -86,6 +86,7 @@ func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 		User        []ratelimit.Limit    `json:"user"`
 		Client      []ratelimit.Limit    `json:"client"`
 		Total       []ratelimit.Limit    `json:"total"`
+		Source      []ratelimit.Limit    `json:"source"`
 		OverLimit   *ratelimit.OverLimit `json:"over_limit"`
 		MaxWait     *ratelimit.MaxWait   `json:"max_wait"`
 		MaxWaiting  *int                 `json:"max_waiting"`
@@ -97,7 +98,7 @@ func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 	}
 	errs := v.Decode(&in, nil)
 	t = clientcfg.Tier{
-		User: in.User, Client: in.Client, Ban: in.Ban, Total: in.Total, HideHeaders: in.HideHeaders, Note: in.Note, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
+		User: in.User, Client: in.Client, Ban: in.Ban, Total: in.Total, Source: in.Source, HideHeaders: in.HideHeaders, Note: in.Note, MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting,
 	}
 	if in.Mode != nil {
 		t.Mode = *in.Mode
@@ -111,7 +112,7 @@ func readTier(name string, v *strict.Value) (t clientcfg.Tier, err error) {
 	errs.AddUnreported(checkTierName("name", name))
 	errs.AddUnreported(checkMode(in.Mode))
 	errs.AddUnreported(checkNote(in.Note))
-	errs.AddUnreported(checkLists(t.User, t.Client, t.Total))
+	errs.AddUnreported(checkLists(t.User, t.Client, t.Total, t.Source))
 	errs.AddUnreported(checkOverLimit(in.OverLimit))
 	errs.AddUnreported(fielderr.Of(t.Policy().Validate()))
 	return t, errs.Err()

@@ -203,8 +203,15 @@ func newWorld(t *testing.T) *instance {
 	return newInstance(t, "i-1", openStore(t), file())
 }
 
-// ask sends token requests through the limiter, and returns how many passed.
+// ask sends token requests through the limiter, of no grant in particular and from one address, and returns how many
+// passed.
 func (w *instance) ask(id, user string, n int) (passed int) {
+	w.t.Helper()
+	return w.askAs(id, user, 0, "192.0.2.1", n)
+}
+
+// askAs is ask for a grant and an address.
+func (w *instance) askAs(id, user string, grant ratelimit.Grants, address string, n int) (passed int) {
 	w.t.Helper()
 	p, now := w.policies.Snapshot(), w.clock.Now()
 	kind := activity.Client
@@ -212,7 +219,7 @@ func (w *instance) ask(id, user string, n int) (passed int) {
 		kind = activity.User
 	}
 	for range n {
-		d := w.counters.Take(now, ratelimit.Key{ClientID: id, Username: user}, p.For(id), 1)
+		d := w.counters.Take(now, ratelimit.Key{ClientID: id, Username: user}, p.For(id).ForRequest(grant, address), 1)
 		again := map[ratelimit.Outcome]ratelimit.Outcome{ratelimit.Denied: ratelimit.Reused, ratelimit.WouldDeny: ratelimit.WouldReuse}
 		if reused, over := again[d.Outcome]; over && p.For(id).Reuses() && user == "" { // as if there were always a token
 			d.Outcome = reused
@@ -224,7 +231,7 @@ func (w *instance) ask(id, user string, n int) (passed int) {
 		o := activity.Observation{ClientID: id, Username: user, Kind: kind, Decision: &d}
 		if trial, ok := p.Trial(id); ok {
 			if k, e, concerned := trial.Of(user, d.Overridden); concerned {
-				cd := w.counters.Take(now, k, e, 1)
+				cd := w.counters.Take(now, k, e.ForRequest(grant, address), 1)
 				o.Tried, o.Refused, o.TriedSince = true, cd.Outcome == ratelimit.WouldDeny, trial.Since
 			}
 		}

@@ -104,10 +104,11 @@ type Counters struct {
 // Counter is one live counter: a client or one of its users, under one limit.
 type Counter struct {
 	ClientID string `json:"client_id"`
-	// Username is null for the client itself (client_credentials), and for a total.
+	// Username is null for the client itself (client_credentials), for a total and for a source.
 	Username  *string `json:"username"`
-	Total     bool    `json:"total,omitempty"` // of the client over all its users
-	Candidate bool    `json:"candidate"`       // counted for a candidate, never enforced
+	Total     bool    `json:"total,omitempty"`  // of the client over all its users
+	Source    string  `json:"source,omitempty"` // of the client from this address; an IPv6 network is that of a /64
+	Candidate bool    `json:"candidate"`        // counted for a candidate, never enforced
 	Limit     Limit   `json:"limit"`
 	Known     int64   `json:"g"` // known to be in the database
 	InFlight  int64   `json:"i"` // admitted here, not known to be there

@@ -10,7 +10,8 @@ import (
 // Prefix is the path below which the API is served.
 const Prefix = "/admin/v1"
 
-// Limit is a limit. The server always sends all fields, the last two for strict limits only;
+// Limit is a limit. The server always sends all fields, strict and lease_wait for strict limits only and grants for
+// those of certain grants;
 // a client may leave out those that have a default.
 type Limit struct {
 	Name      string  `json:"name,omitempty"`
@@ -22,12 +23,14 @@ type Limit struct {
 	OnOutage  string  `json:"on_outage,omitempty"`
 	Strict    bool    `json:"strict,omitempty"`
 	LeaseWait string  `json:"lease_wait,omitempty"`
+	// Grants are those that a limit of the list user counts; empty: all of them.
+	Grants ratelimit.Grants `json:"grants,omitzero"`
 }
 
 // ShowLimit returns l as the API shows it.
 func ShowLimit(l ratelimit.Limit) Limit {
 	shown := Limit{
-		l.Name, l.Requests, ShowWindow(l.Window), int64(l.Frames), string(l.Algorithm), l.SoftRatio, string(l.OnOutage), l.Strict, "",
+		l.Name, l.Requests, ShowWindow(l.Window), int64(l.Frames), string(l.Algorithm), l.SoftRatio, string(l.OnOutage), l.Strict, "", l.Grants,
 	}
 	if l.Strict {
 		shown.LeaseWait = l.LeaseWait.String()
@@ -74,8 +77,9 @@ type Settings struct {
 type Default struct {
 	User      []Limit `json:"user"`
 	Client    []Limit `json:"client"`
-	Total     []Limit `json:"total,omitempty"` // of each client over all its users
-	OverLimit string  `json:"over_limit"`      // deny or reuse: of client_credentials
+	Total     []Limit `json:"total,omitempty"`  // of each client over all its users
+	Source    []Limit `json:"source,omitempty"` // of each client from each source address
+	OverLimit string  `json:"over_limit"`       // deny or reuse: of client_credentials
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"`
 	HideHeaders bool           `json:"hide_headers"`
@@ -104,6 +108,7 @@ type Policy struct {
 	User      []Limit `json:"user,omitempty"`
 	Client    []Limit `json:"client,omitempty"`
 	Total     []Limit `json:"total,omitempty"`
+	Source    []Limit `json:"source,omitempty"`
 	OverLimit string  `json:"over_limit,omitempty"`
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"`
@@ -129,6 +134,7 @@ type Effective struct {
 	User      []Limit `json:"user"`
 	Client    []Limit `json:"client"`
 	Total     []Limit `json:"total,omitempty"`
+	Source    []Limit `json:"source,omitempty"`
 	OverLimit string  `json:"over_limit"`
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"` // absent: nobody is banned
@@ -144,7 +150,7 @@ func ShowEffective(e *ratelimit.Effective) Effective {
 		ban = &e.Ban.Ban
 	}
 	return Effective{
-		Mode: string(e.Mode), Trusted: e.Trusted, User: ShowLimits(e.User.All()), Client: ShowLimits(e.Client.All()), Total: ShowLimits(e.Total.All()),
+		Mode: string(e.Mode), Trusted: e.Trusted, User: ShowLimits(e.User.All()), Client: ShowLimits(e.Client.All()), Total: ShowLimits(e.Total.All()), Source: ShowLimits(e.Source.All()),
 		OverLimit: string(e.OverLimit), Waits: effectiveWaits(e.Wait), Ban: ban, HideHeaders: e.HideHeaders, Tier: e.Tier, Overrides: e.Overridden(),
 	}
 }
@@ -155,6 +161,7 @@ type Candidate struct {
 	User     []Limit `json:"user,omitempty"`
 	Client   []Limit `json:"client,omitempty"`
 	Total    []Limit `json:"total,omitempty"`
+	Source   []Limit `json:"source,omitempty"`
 	Note     string  `json:"note,omitempty"`
 }
 

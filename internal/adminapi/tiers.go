@@ -14,6 +14,7 @@ type Tier struct {
 	User      []Limit `json:"user,omitempty"`
 	Client    []Limit `json:"client,omitempty"`
 	Total     []Limit `json:"total,omitempty"`
+	Source    []Limit `json:"source,omitempty"`
 	OverLimit string  `json:"over_limit,omitempty"`
 	Waits
 	Ban         *ratelimit.Ban `json:"ban,omitempty"`

@@ -5,7 +5,7 @@
 // preset that changes in a later release changes nothing that is set.
 //
 //	p := preset.All()[0]
-//	policy := ratelimit.Policy{User: p.User, Client: p.Client}
+//	policy := p.Policy()
 package preset
 
 import (
@@ -17,10 +17,15 @@ import (
 // Preset is the limits of one provider. A list is nil if its page has no limit that can be
 // counted so.
 type Preset struct {
-	Name         string
-	User, Client []ratelimit.Limit
-	About        string // what the provider limits, for people
-	Page         string // URL of where the provider says so
+	Name                        string
+	User, Client, Total, Source []ratelimit.Limit
+	About                       string // what the provider limits, for people
+	Page                        string // URL of where the provider says so
+}
+
+// Policy is the limits of the preset as a policy.
+func (p *Preset) Policy() ratelimit.Policy {
+	return ratelimit.Policy{User: p.User, Client: p.Client, Total: p.Total, Source: p.Source}
 }
 
 // All returns the presets by name. The caller must not change the lists.
@@ -31,15 +36,22 @@ var presets = []Preset{
 		Name:   "auth0-free",
 		User:   []ratelimit.Limit{perSecond(30), perMinute(300)},
 		Client: []ratelimit.Limit{perSecond(30), perMinute(300)},
+		Total: []ratelimit.Limit{
+			ratelimit.NewLimit("total-per-second", 30, time.Second), ratelimit.NewLimit("total-per-minute", 300, time.Minute),
+		},
 		About: "Auth0, Free subscription: any request to /oauth/token, and to the Authentication API. " +
-			"Auth0 counts all clients of a tenant together; here the figure is given to each user and to the client.",
+			"Auth0 counts all clients of a tenant together; here the figure is that of each client, over all its users.",
 		Page: "https://auth0.com/docs/troubleshoot/customer-support/operational-policies/rate-limit-policy/rate-limit-configurations/free-public",
 	},
 	{
-		Name:   "ebay",
+		Name: "ebay",
+		User: []ratelimit.Limit{
+			of(ratelimit.GrantCode, ratelimit.NewLimit("codes", 10_000, 24*time.Hour)),
+			of(ratelimit.GrantRefresh, ratelimit.NewLimit("refreshes", 50_000, 24*time.Hour)),
+		},
 		Client: []ratelimit.Limit{ratelimit.NewLimit("per-day", 1000, 24*time.Hour)},
-		About: "eBay: client_credentials of an application. Its limits on users' tokens (10,000 codes and 50,000 refreshes a day) " +
-			"are over all users of an application, and not in this preset.",
+		About: "eBay: requests of an application in a day, by their grant. eBay counts all users of an application together; here " +
+			"the figures for codes and refreshes are given to each user.",
 		Page: "https://developer.ebay.com/api-docs/static/oauth-rate-limits.html",
 	},
 	{
@@ -51,17 +63,23 @@ var presets = []Preset{
 	},
 	{
 		Name: "okta",
-		User: []ratelimit.Limit{perSecond(4)},
+		User: []ratelimit.Limit{of(ratelimit.GrantPassword|ratelimit.GrantRefresh, perSecond(4))},
 		About: "Okta: tokens generated or refreshed for one username, at endpoints that take username and password, of users who are " +
-			"not authenticated. Here all requests for a user are counted together, whatever their grant.",
+			"not authenticated. Here every refresh for the user counts.",
 		Page: "https://developer.okta.com/docs/reference/rl2-limits/",
 	},
 	{
 		Name:  "zoho",
-		User:  []ratelimit.Limit{ratelimit.NewLimit("per-10m", 10, 10*time.Minute)},
-		About: "Zoho: access tokens that an app requests with one refresh token.",
+		User:  []ratelimit.Limit{of(ratelimit.GrantRefresh, ratelimit.NewLimit("per-10m", 10, 10*time.Minute))},
+		About: "Zoho: access tokens that an app requests with one refresh token. Here all refresh tokens of a user count together.",
 		Page:  "https://www.zoho.com/accounts/protocol/oauth/token-limits.html",
 	},
+}
+
+// of returns the limit for these grants only.
+func of(g ratelimit.Grants, l ratelimit.Limit) ratelimit.Limit {
+	l.Grants = g
+	return l
 }
 
 func perSecond(n int64) ratelimit.Limit { return ratelimit.NewLimit("per-second", n, time.Second) }

@@ -9,7 +9,6 @@ import (
 	"oauth-server/internal/check"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/preset"
-	"oauth-server/internal/ratelimit"
 )
 
 // TestPresetsCanBeSet: each can be given to a client and made a tier of, and says where it is from.
@@ -18,9 +17,9 @@ func TestPresetsCanBeSet(t *testing.T) {
 	for _, p := range preset.All() {
 		names = append(names, p.Name)
 		check.OK(t, clientcfg.ValidateTierName(p.Name))
-		policy := ratelimit.Policy{User: p.User, Client: p.Client}
+		policy := p.Policy()
 		check.OK(t, policy.Validate())
-		check.Equal(t, p.Name+" has limits", len(p.User)+len(p.Client) > 0, true)
+		check.Equal(t, p.Name+" has limits", len(p.User)+len(p.Client)+len(p.Total)+len(p.Source) > 0, true)
 		check.Equal(t, p.Name+" is about something", strings.HasSuffix(p.About, "."), true)
 		page, err := url.Parse(p.Page)
 		check.OK(t, err)

@@ -1,0 +1,166 @@
+package admin_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+const (
+	home      = "192.0.2.7"
+	elsewhere = "2001:db8:0:7::/64"
+)
+
+// TestSourceIsChangedAndInForce: over the API it is set, counted for each address over all users, listed and reset.
+func TestSourceIsChangedAndInForce(t *testing.T) {
+	w := newWorld(t)
+	a := w.put("/policies/shop", `{"user":[{"requests":5}],"source":[{"name":"per-address","requests":7}]}`).is(http.StatusOK)
+	equal(t, "set", a.at("source", 0, "requests"), any(7.0))
+	equal(t, "in force", a.at("effective", "source", 0, "name"), any("per-address"))
+	equal(t, "of ada", w.askAs("shop", "ada", 0, home, 8), 5)
+	equal(t, "of the client itself", w.askAs("shop", "", 0, home, 1), 1)
+	equal(t, "of bob", w.askAs("shop", "bob", 0, home, 3), 1)
+	equal(t, "of bob elsewhere", w.askAs("shop", "bob", 0, elsewhere, 3), 3)
+	equal(t, "of another client", w.askAs("app", "bob", 0, home, 3), 3)
+	counts := map[any]any{}
+	a = w.get("/clients/shop/counters")
+	for i := range a.at("counters").([]any) {
+		if source, is := a.at("counters", i).(map[string]any)["source"]; is {
+			equal(t, "user", a.at("counters", i, "username"), nil)
+			equal(t, "limit", a.at("counters", i, "limit", "name"), any("per-address"))
+			counts[source] = a.at("counters", i, "estimate")
+		}
+	}
+	equal(t, "sources", len(counts), 2)
+	equal(t, "at home", counts[home], any(7.0))
+	equal(t, "away", counts[elsewhere], any(3.0))
+	equal(t, "in the list of those nearest their limits", w.get("/top").at("near_limit", 0, "usage"), any(1.0))
+	w.change("DELETE", "/clients/shop/counters?username="+url.QueryEscape(ratelimit.SourceUser+home), "").is(http.StatusNoContent)
+	equal(t, "after a reset", w.askAs("shop", "bob", 0, home, 9), 1)
+
+	w.put("/tiers/gold", `{"source":[{"name":"of-gold","requests":100}]}`).is(http.StatusOK)
+	equal(t, "of the tier", w.put("/policies/app", `{"tier":"gold"}`).is(http.StatusOK).at("effective", "source", 0, "name"), any("of-gold"))
+	w.patch("/settings", `{"default":{"source":[{"name":"of-all","requests":500}]}}`).is(http.StatusOK)
+	equal(t, "of all clients", w.get("/policies/ops").at("effective", "source", 0, "name"), any("of-all"))
+	equal(t, "changed", w.get("/settings").at("meta", "changed", 0), any("default.source"))
+}
+
+// TestGrantsAndSourceAreRefused: everything that cannot be, with its fields, at once.
+func TestGrantsAndSourceAreRefused(t *testing.T) {
+	w := newWorld(t)
+	for _, path := range []string{"/policies/shop", "/tiers/gold", "/candidates/shop"} {
+		a := w.put(path, `{"user":[{"requests":50,"name":"x"}],"client":[{"grants":["password"]}],
+			"total":[{"name":"t","requests":500,"grants":["password"]}],
+			"source":[{"name":"x"},{},{"name":"t"},{"name":"z","strict":true,"on_outage":"deny","lease_wait":"50ms","grants":["refresh_token"]}]}`).is(http.StatusUnprocessableEntity)
+		equal(t, path, fieldsOf(a), "client[0].grants total[0].grants source[3].grants source[1].name source[3].strict source[0].name source[1].name")
+	}
+	equal(t, "an empty list", fieldsOf(w.put("/policies/shop", `{"source":[]}`).is(http.StatusUnprocessableEntity)), "source")
+	equal(t, "grants", fieldsOf(w.put("/policies/shop",
+		`{"user":[{"grants":[]},{"name":"b","grants":["password","implicit"]},{"name":"c","grants":["client_credentials"]},
+			{"name":"d","grants":"password"},{"name":"e","grants":[1]},{"name":"f","grants":["password","password"]}]}`,
+	).is(http.StatusUnprocessableEntity)), "user[0].grants user[1].grants user[2].grants user[3].grants user[4].grants[0] user[5].grants")
+	equal(t, "of a user", fieldsOf(w.put("/policies/shop/users/ada", `{"user":[{"grants":["x"]}]}`).is(http.StatusUnprocessableEntity)), "user[0].grants")
+}
+
+// fieldsOf are the fields of the problems of an answer, in their order.
+func fieldsOf(a answer) string {
+	var fields []string
+	for i := range a.at("errors").([]any) {
+		fields = append(fields, a.at("errors", i, "field").(string))
+	}
+	return strings.Join(fields, " ")
+}
+
+// TestGrantsAreChanged: they are set, read back as they are sent, taken for what they are in a patch, and undone.
+func TestGrantsAreChanged(t *testing.T) {
+	w := newWorld(t)
+	all := w.put("/policies/shop", `{"user":[{"requests":5}]}`).is(http.StatusOK)
+	equal(t, "of all grants", all.at("user", 0).(map[string]any)["grants"], nil)
+	a := w.put("/policies/shop", `{"user":[{"requests":5,"grants":["password","refresh_token"]}]}`).is(http.StatusOK)
+	equal(t, "two grants", a.at("effective", "user", 0, "grants", 0), any("refresh_token"))
+	equal(t, "in their order", a.at("effective", "user", 0, "grants", 1), any("password"))
+	again := w.patch("/policies/shop", `{"note":"as before"}`).is(http.StatusOK)
+	equal(t, "after a patch of another field", len(again.at("user", 0, "grants").([]any)), 2)
+	one := w.put("/policies/shop/users/ada", `{"user":[{"requests":9,"grants":["authorization_code"]}]}`).is(http.StatusOK)
+	equal(t, "of a user", one.at("user", 0, "grants", 0), any("authorization_code"))
+}
+
+// TestSourceIsTried: a candidate may be a source alone, and all requests of the client are tried against it.
+func TestSourceIsTried(t *testing.T) {
+	w := newWorld(t)
+	w.put("/candidates/shop", `{"source":[{"name":"per-address","requests":4}]}`).is(http.StatusOK)
+	passed := w.askAs("shop", "ada", 0, home, 3) + w.askAs("shop", "bob", 0, home, 3) + w.askAs("shop", "", 0, elsewhere, 3)
+	equal(t, "passed", passed, 9)
+	a := w.get("/candidates/shop")
+	equal(t, "tried", a.at("activity", "tried"), any(9.0))
+	equal(t, "would be denied", a.at("activity", "candidate_would_deny"), any(2.0))
+	w.change("POST", "/candidates/shop/promote", "").is(http.StatusOK)
+	equal(t, "live", w.get("/policies/shop").at("effective", "source", 0, "requests"), any(4.0))
+	w.clock.Advance(time.Minute)
+	equal(t, "passed", w.askAs("shop", "ada", 0, home, 3)+w.askAs("shop", "bob", 0, home, 3), 4)
+}
+
+// TestEffectOfASource: one that is set where there was none is compared with nothing, one that is lowered with its
+// peak, which is that of the busiest address.
+func TestEffectOfASource(t *testing.T) {
+	w := newWorld(t)
+	w.askAs("shop", "ada", 0, home, 10)
+	set := `{"source":[{"name":"per-address","requests":100}]}`
+	if s := w.summary("PUT", "/policies/shop", set); !strings.Contains(s, "no counter shows 100 requests in 60s; try a candidate first") {
+		t.Error(s)
+	}
+	w.put("/policies/shop", set).is(http.StatusOK)
+	w.askAs("shop", "ada", 0, home, 20)
+	w.askAs("shop", "bob", 0, home, 20)
+	w.askAs("shop", "bob", 0, elsewhere, 20)
+	lower := func(n string) string {
+		s, _, _ := strings.Cut(w.summary("PUT", "/policies/shop", `{"user":[{"requests":60}],"source":[{"name":"per-address","requests":`+n+`}]}`), ": ")
+		return strings.TrimSuffix(s, young)
+	}
+	equal(t, "below the peak", lower("39"), wouldDeny+"requests of 1 of 1 active client")
+	equal(t, "at the peak", lower("40"), wouldDeny+"no request of 1 active client.")
+	equal(t, "higher", w.summary("PUT", "/policies/shop", `{"source":[{"name":"per-address","requests":200}]}`), notWidened)
+}
+
+// TestEffectOfGrants: a limit that counts more grants than before denies more, one that counts fewer does not. What
+// came of all grants is the most that can have come of some.
+func TestEffectOfGrants(t *testing.T) {
+	w := newWorld(t)
+	w.put("/policies/shop", `{"user":[{"requests":50}]}`).is(http.StatusOK)
+	w.askAs("shop", "ada", ratelimit.GrantRefresh, home, 10)
+	w.askAs("shop", "ada", ratelimit.GrantPassword, home, 5)
+	effect := func(limits string) string {
+		s, _, _ := strings.Cut(w.summary("PUT", "/policies/shop", `{"user":[`+limits+`]}`), young)
+		return s
+	}
+	of := func(n, grants string) string { return `{"requests":` + n + `,"grants":` + grants + `}` }
+	equal(t, "of fewer grants", effect(of("50", `["refresh_token"]`)), notWidened)
+	equal(t, "not more than came of all", effect(of("15", `["refresh_token"]`)), wouldDeny+"no request of 1 active client.")
+	if s := effect(of("14", `["refresh_token"]`)); !strings.Contains(s, "shop (no counter shows 14 requests of refresh_token in 60s; try a candidate first)") {
+		t.Error(s)
+	}
+
+	w.put("/policies/shop", `{"user":[`+of("40", `["refresh_token"]`)+`,{"name":"all","requests":60}]}`).is(http.StatusOK)
+	w.clock.Advance(20 * time.Minute)
+	w.askAs("shop", "ada", ratelimit.GrantRefresh, home, 10)
+	w.askAs("shop", "ada", ratelimit.GrantPassword, home, 5)
+	rest := `,{"name":"all","requests":60}`
+	equal(t, "the same", effect(of("40", `["refresh_token"]`)+rest), notWidened)
+	equal(t, "more grants than came of one", effect(of("14", `["refresh_token","password"]`)+rest), wouldDeny+
+		"no request of 1 active client. It is unknown for 1: shop (no counter shows 14 requests of refresh_token and password in 60s; try a candidate first).")
+	equal(t, "below what came of one", effect(of("9", `["refresh_token","password"]`)+rest), wouldDeny+"requests of 1 of 1 active client: shop (at least 1).")
+	equal(t, "of all grants", effect(`{"requests":40}`+rest), wouldDeny+"no request of 1 active client.")
+}
+
+// TestOutageOfGrants: what denies in an outage for some grants denies more if it does so for all.
+func TestOutageOfGrants(t *testing.T) {
+	w := newWorld(t)
+	first := `{"user":[{"requests":40,"on_outage":"deny","grants":["refresh_token"]},{"name":"all","requests":60`
+	w.put("/policies/shop", first+`}]}`).is(http.StatusOK)
+	equal(t, "for all", w.summary("PUT", "/policies/shop", first+`,"on_outage":"deny"}]}`), "This change denies more requests while the store takes no counts, and only then.")
+	equal(t, "for the same", w.summary("PUT", "/policies/shop", first+`,"frames":1}]}`), notWidened)
+}
