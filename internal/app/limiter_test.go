@@ -114,8 +114,8 @@ func TestMetricsShowTheLimits(t *testing.T) {
 	client := newClient(t, nil)
 	_, page := get(t, client, "http://"+r.AdminAddr()+"/metrics")
 	for _, want := range []string{
-		`oauth_ratelimit_limit{client_id="shop",kind="client",limit="per-hour"} 2`,
-		`oauth_ratelimit_limit{client_id="shop",kind="user",limit="per-minute"} 100`,
+		`oauth_ratelimit_limit{client_id="shop",grants="",kind="client",limit="per-hour"} 2`,
+		`oauth_ratelimit_limit{client_id="shop",grants="",kind="user",limit="per-minute"} 100`,
 		`oauth_ratelimit_mode{client_id="shop",mode="dry_run"} 1`,
 	} {
 		if !strings.Contains(page, want) {

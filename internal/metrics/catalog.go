@@ -92,22 +92,22 @@ var (
 	}
 	limitInfo = Info{
 		"oauth_ratelimit_limit", Gauge,
-		[]string{"client_id", "kind", "limit"},
-		"Limit in force: requests admitted per window. Kind user: for each user of the client; kind client: for its client_credentials; kind total: for all of these together.",
+		[]string{"client_id", "kind", "limit", "grants"},
+		"Limit in force: requests admitted per window. Kind user: for each user of the client; kind client: for its client_credentials; kind total: for all of these together; kind source: for each source address. Grants: those of users that it counts; empty: all.",
 	}
 	limitWindowInfo = Info{
 		"oauth_ratelimit_limit_window_seconds", Gauge,
-		[]string{"client_id", "kind", "limit"},
+		[]string{"client_id", "kind", "limit", "grants"},
 		"Window of the limit in force.",
 	}
 	defaultLimitInfo = Info{
 		"oauth_ratelimit_default_limit", Gauge,
-		[]string{"kind", "limit"},
+		[]string{"kind", "limit", "grants"},
 		"Limit of every client without one of its own: requests admitted per window.",
 	}
 	defaultWindowInfo = Info{
 		"oauth_ratelimit_default_limit_window_seconds", Gauge,
-		[]string{"kind", "limit"},
+		[]string{"kind", "limit", "grants"},
 		"Window of the default limit.",
 	}
 	trustedInfo = Info{

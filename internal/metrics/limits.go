@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"oauth-server/internal/ratelimit"
@@ -101,6 +102,7 @@ func (m *Metrics) emitLimits(emit emit) {
 		emitList(emit, defaultLimitInfo, defaultWindowInfo, all.User, "user")
 		emitList(emit, defaultLimitInfo, defaultWindowInfo, all.Client, "client")
 		emitList(emit, defaultLimitInfo, defaultWindowInfo, all.Total, "total")
+		emitList(emit, defaultLimitInfo, defaultWindowInfo, all.Source, "source")
 	}
 }
 
@@ -147,12 +149,13 @@ func emitEffective(emit emit, label string, e *ratelimit.Effective) {
 	emitList(emit, limitInfo, limitWindowInfo, e.User.All(), label, "user")
 	emitList(emit, limitInfo, limitWindowInfo, e.Client.All(), label, "client")
 	emitList(emit, limitInfo, limitWindowInfo, e.Total.All(), label, "total")
+	emitList(emit, limitInfo, limitWindowInfo, e.Source.All(), label, "source")
 }
 
-// emitList exports a list of limits with these labels and the name of each limit.
+// emitList exports a list of limits with these labels, and the name of each limit and the grants that it counts.
 func emitList(emit emit, requests, window Info, limits []ratelimit.Limit, labels ...string) {
 	for _, l := range limits {
-		named := append(slices.Clip(labels), l.Name)
+		named := append(slices.Clip(labels), l.Name, strings.Join(l.Grants.Names(), "+"))
 		emit(requests, float64(l.Requests), named...)
 		emit(window, l.Window.Seconds(), named...)
 	}

@@ -188,11 +188,11 @@ func TestPolicies(t *testing.T) {
 	m.Decision("newcomer", "password", metrics.Allowed)
 	page := scrape(t, reg)
 	for _, line := range []string{
-		`oauth_ratelimit_limit{client_id="shop",kind="user",limit="per-second"} 2`,
-		`oauth_ratelimit_limit_window_seconds{client_id="shop",kind="user",limit="per-second"} 1`,
-		`oauth_ratelimit_limit{client_id="newcomer",kind="user",limit="per-minute"} 100`,
-		`oauth_ratelimit_default_limit{kind="user",limit="per-minute"} 100`,
-		`oauth_ratelimit_default_limit_window_seconds{kind="user",limit="per-minute"} 60`,
+		`oauth_ratelimit_limit{client_id="shop",grants="",kind="user",limit="per-second"} 2`,
+		`oauth_ratelimit_limit_window_seconds{client_id="shop",grants="",kind="user",limit="per-second"} 1`,
+		`oauth_ratelimit_limit{client_id="newcomer",grants="",kind="user",limit="per-minute"} 100`,
+		`oauth_ratelimit_default_limit{grants="",kind="user",limit="per-minute"} 100`,
+		`oauth_ratelimit_default_limit_window_seconds{grants="",kind="user",limit="per-minute"} 60`,
 		`oauth_ratelimit_trusted{client_id="mobile-app"} 1`,
 		`oauth_ratelimit_trusted{client_id="shop"} 0`,
 		`oauth_ratelimit_mode{client_id="shop",mode="enforce"} 1`,
