@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -49,7 +48,7 @@ func (l *limits) newCandidateSet() *cobra.Command {
 			return err
 		}
 		if len(doc) == 0 && f.preset == "" {
-			return usagef("limits candidate set: nothing to try: give --limit, --user, --client, --total or --preset")
+			return usagef("limits candidate set: nothing to try: give --limit, --user, --client, --total, --source or --preset")
 		}
 		if err := l.addPreset(cmd.Context(), &f, doc); err != nil {
 			return err
@@ -83,15 +82,12 @@ func noCandidate(shown string, err error) error {
 
 func (l *limits) candidateTable(c adminapi.CandidateView) error {
 	a := c.Activity
-	rows := [][]string{
+	rows := withShared(c.Total, "", c.Source, "", [][]string{
 		{"tried since", dateTime(c.Since)},
 		{"user limits", showLimits(c.User)},
 		{"client limits", showLimits(c.Client)},
 		{"note", c.Note},
-	}
-	if len(c.Total) > 0 {
-		rows = slices.Insert(rows, 3, []string{"total limits", showLimits(c.Total)})
-	}
+	}...)
 	rows = append(l.untilRow(c.Meta.Until, rows...), [][]string{
 		{"", ""},
 		{"since " + dateTime(a.Since), ""},

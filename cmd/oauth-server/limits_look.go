@@ -13,7 +13,6 @@ import (
 
 	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
-	"oauth-server/internal/ratelimit"
 )
 
 func (l *limits) newList() *cobra.Command {
@@ -50,7 +49,7 @@ the configuration file has them, are listed too, as not registered.`,
 		if err := by.sort(cmd.Context(), l, found); err != nil {
 			return err
 		}
-		rows := [][]string{by.heading("CLIENT", "MODE", "USER LIMITS", "CLIENT LIMITS", "FROM", "ALLOWED", "DENIED", "WOULD DENY", "CANDIDATE DENIES")}
+		rows := [][]string{by.heading("CLIENT", "MODE", "USER LIMITS", "CLIENT LIMITS", sharedHeading, "FROM", "ALLOWED", "DENIED", "WOULD DENY", "CANDIDATE DENIES")}
 		listed := make([]json.RawMessage, 0, len(found))
 		for i := range found {
 			c := &found[i]
@@ -61,7 +60,7 @@ the configuration file has them, are listed too, as not registered.`,
 			names[i], rows = unregistered[i].ClientID, append(rows, l.unregisteredRow(&unregistered[i]))
 		}
 		answer := map[string]any{"clients": listed, "unregistered": names, "limits_of_unregistered": unregistered, "since": l.since}
-		if err := l.list(answer, rows...); err != nil {
+		if err := l.list(answer, withoutEmpty(rows)...); err != nil {
 			return err
 		}
 		return l.period(l.since)
@@ -88,7 +87,7 @@ func (l *limits) clientRow(id string, a *adminapi.Applied, counts *activity.Coun
 		candidate = number(counts.CandidateWouldDeny)
 	}
 	return []string{
-		id, mode, showLimits(a.Effective.User), showLimits(a.Effective.Client), from,
+		id, mode, showLimits(a.Effective.User), showLimits(a.Effective.Client), showShared(a.Effective.Total, a.Effective.Source), from,
 		number(counts.Allowed + counts.Trusted + counts.Off),
 		l.alarming(number(counts.Denied+counts.Banned), counts.Denied+counts.Banned > 0), l.notable(number(counts.WouldDeny+counts.WouldBan), counts.WouldDeny+counts.WouldBan > 0), candidate,
 	}
@@ -156,6 +155,8 @@ func (l *limits) counterRow(k adminapi.Counter) []string {
 	switch {
 	case k.Total:
 		user = "(all users)"
+	case k.Source != "":
+		user = "(from " + k.Source + ")"
 	case k.Username != nil:
 		user = *k.Username
 	}
@@ -194,32 +195,27 @@ func (l *limits) countersTable(page adminapi.Counters) error {
 }
 
 func (l *limits) newReset() *cobra.Command {
-	var user, reason string
-	var total bool
+	var reason string
+	var of resetFlags
 	cmd := &cobra.Command{
 		Use: "reset CLIENT", Short: "Forget the counts of a client, on all instances", Args: takes("CLIENT"),
-		Example:           "  oauth-server limits reset shop --user ada@example.com",
+		Example:           "  oauth-server limits reset shop --user ada@example.com\n  oauth-server limits reset shop --source 192.0.2.7",
 		ValidArgsFunction: l.completeClient,
 	}
-	cmd.Flags().StringVar(&user, "user", "", "forget the counts of this user of the client only")
-	cmd.Flags().BoolVar(&total, "total", false, "forget the counts of the client's total only")
+	of.register(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "reason for the change, kept in the audit trail")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if total && cmd.Flags().Changed("user") {
-			return usagef("limits reset: --user and --total contradict each other")
+		key, about, err := of.key(cmd, args[0])
+		if err != nil {
+			return err
 		}
 		api, err := l.connect()
 		if err != nil {
 			return err
 		}
-		path, about := countersPath(args[0]), args[0]
-		switch {
-		case total:
-			path += "?username=" + url.QueryEscape(ratelimit.TotalUser)
-			about = args[0] + "'s total"
-		case cmd.Flags().Changed("user"):
-			path += "?username=" + url.QueryEscape(user)
-			about = user + " at " + args[0]
+		path := countersPath(args[0])
+		if key != nil {
+			path += "?username=" + url.QueryEscape(key.Username)
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), l.timeout)
 		defer cancel()

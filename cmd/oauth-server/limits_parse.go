@@ -219,7 +219,7 @@ func members(raw json.RawMessage) (out []jsonField, ok bool) {
 
 // documentFields are the fields of all sections in the order in which a file has them; unknown ones
 // follow.
-var documentFields = []string{"tier", "trusted", "mode", "canary_percent", "default", "user", "client", "total", "over_limit", "max_wait", "max_waiting", "ban", "hide_headers", "note"}
+var documentFields = []string{"tier", "trusted", "mode", "canary_percent", "default", "user", "client", "total", "source", "over_limit", "max_wait", "max_waiting", "ban", "hide_headers", "note"}
 
 // nameFields are those that say of what a document is, as the file does by its place.
 var nameFields = map[string][]string{
@@ -250,7 +250,7 @@ func short(section string, value json.RawMessage) json.RawMessage {
 		switch m.name {
 		case "default":
 			m.value = short(section, m.value)
-		case "user", "client", "total":
+		case "user", "client", "total", "source":
 			m.value = shortLimits(m.value)
 		}
 		name, err := json.Marshal(m.name)

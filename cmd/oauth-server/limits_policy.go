@@ -17,9 +17,9 @@ import (
 
 // limitFlags are the flags that take limits.
 type limitFlags struct {
-	both, user, client, total []string
-	requests, window          string
-	preset                    string
+	both, user, client, total, source []string
+	requests, window                  string
+	preset                            string
 }
 
 func (l *limits) register(cmd *cobra.Command, f *limitFlags) {
@@ -29,6 +29,7 @@ func (l *limits) register(cmd *cobra.Command, f *limitFlags) {
 	cmd.Flags().StringArrayVar(&f.user, "user", nil, "limit for each user of the client; may be repeated")
 	cmd.Flags().StringArrayVar(&f.client, "client", nil, "limit for the client itself (client_credentials); may be repeated")
 	cmd.Flags().StringArrayVar(&f.total, "total", nil, "limit for the client over all its users and grants, beside the others; may be repeated")
+	cmd.Flags().StringArrayVar(&f.source, "source", nil, "limit for the client from each source address, over all its users and grants, beside the others; may be repeated")
 	cmd.Flags().StringVar(&f.preset, "preset", "", "in place of these: the limits that a provider publishes (limits presets)")
 	_ = cmd.RegisterFlagCompletionFunc("preset", l.completePreset) // fails for a flag that is not there
 }
@@ -57,13 +58,14 @@ func overLimitInto(cmd *cobra.Command, doc map[string]any) error {
 
 // limitSyntax describes the values of [limitFlags].
 const limitSyntax = `A limit is REQUESTS/WINDOW, such as 10/60s, with options after commas:
-  name=NAME                        unique in its list (default per-minute and so on, of a total total-per-minute)
+  name=NAME                        unique in its list (default per-minute and so on, of a total total-per-minute, of a source source-per-minute)
   frames=N                         frames of a window (default 1)
   algorithm=sliding|weighted|fixed how the window is estimated (default sliding)
   soft=SHARE                       share of the limit from which on the client is warned (default 0.8)
   on_outage=share|memory|deny      how to decide while the store is away (default share)
   strict                           never more in any window, on all instances; needs the store, and makes requests wait
   lease_wait=DURATION              of a strict limit: the longest wait of a request (default 50ms)
+  grants=GRANT+GRANT               of --user: count requests of authorization_code, refresh_token or password only (default all)
 
 A preset gives its limits, as they are now: a later release with other figures changes
 nothing that is set.`
@@ -71,7 +73,7 @@ nothing that is set.`
 // presetLists is what becomes of the lists that a preset does not have, where a change is of single fields.
 const presetLists = " A list that\nit has not stays as it is."
 
-// parse sets the fields user, client and total of doc by all flags but --preset. The error has all that is wrong with
+// parse sets the fields user, client, total and source of doc by all flags but --preset. The error has all that is wrong with
 // them.
 func (f *limitFlags) parse(doc map[string]any) error {
 	const pair = "--requests/--window"
@@ -102,9 +104,11 @@ func (f *limitFlags) parse(doc map[string]any) error {
 			doc[own.field] = list
 		}
 	}
-	total, wrong := parseLimits("total", f.total)
-	if errs = append(errs, wrong...); len(total) > 0 {
-		doc["total"] = total
+	for i, specs := range [][]string{f.total, f.source} {
+		list, wrong := parseLimits(sharedLists[i], specs)
+		if errs = append(errs, wrong...); len(list) > 0 {
+			doc[sharedLists[i]] = list
+		}
 	}
 	if f.preset != "" && (common != "" || len(doc) > 0) {
 		errs.Add("", "--preset contradicts the limits of other flags: leave one out")
@@ -112,7 +116,7 @@ func (f *limitFlags) parse(doc map[string]any) error {
 	return errs.Err()
 }
 
-// addPreset sets the fields user and client of doc to the lists of --preset, if it is given. It asks the server
+// addPreset sets the fields of doc to the lists of --preset, if it is given. It asks the server
 // for them, so what is wrong with the command line is found before.
 func (l *limits) addPreset(ctx context.Context, f *limitFlags, doc map[string]any) error {
 	if f.preset == "" {
@@ -122,7 +126,7 @@ func (l *limits) addPreset(ctx context.Context, f *limitFlags, doc map[string]an
 	if err != nil {
 		return err
 	}
-	for name, list := range map[string][]adminapi.Limit{"user": p.User, "client": p.Client} {
+	for name, list := range map[string][]adminapi.Limit{"user": p.User, "client": p.Client, "total": p.Total, "source": p.Source} {
 		if len(list) > 0 {
 			doc[name] = list
 		}
@@ -152,7 +156,7 @@ func (l *limits) settingsTable(s adminapi.SettingsView) error {
 		}
 		return "configuration file"
 	}
-	rows := withTotal(s.Default.Total, from("default.total"), [][]string{
+	rows := withShared(s.Default.Total, from("default.total"), s.Default.Source, from("default.source"), [][]string{
 		{"SETTING", "VALUE", "FROM"},
 		{"mode", s.Mode, from("mode")},
 		{"canary", fmt.Sprintf("%v%%", s.CanaryPercent), from("canary_percent")},
@@ -203,7 +207,7 @@ func (l *limits) policyTable(ctx context.Context, p adminapi.PolicyView) error {
 		{"client limits", showLimits(p.Effective.Client), from(p.Client != nil, tier.Client != nil)},
 		{"over limit", orNone(p.Effective.OverLimit), from(p.OverLimit != "", tier.OverLimit != "")},
 	}
-	rows = withTotal(p.Effective.Total, from(p.Total != nil, tier.Total != nil), rows...)
+	rows = withShared(p.Effective.Total, from(p.Total != nil, tier.Total != nil), p.Effective.Source, from(p.Source != nil, tier.Source != nil), rows...)
 	rows = append(append(rows, waitRow(waitsOf(p.Effective.Waits, p.Waits, tier.Waits), from(p.MaxWait != "", tier.MaxWait != ""))...),
 		[]string{"ban", showBan(p.Effective.Ban), from(p.Ban != nil, tier.Ban != nil)},
 		[]string{"hide headers", yesNo(p.Effective.HideHeaders), from(p.HideHeaders, tier.HideHeaders)})
@@ -240,7 +244,8 @@ on, until "limits unset CLIENT".
   oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
   oauth-server limits set shop --user 10/60s,on_outage=deny
   oauth-server limits set payments --client 10/10m,strict
-  oauth-server limits set shop --total 1000/60s
+  oauth-server limits set shop --total 1000/60s --source 200/60s
+  oauth-server limits set shop --user 100/60s --user 10/10m,grants=refresh_token
   oauth-server limits set batch --over-limit reuse
   oauth-server limits set shop --max-wait 2s --max-waiting 20
   oauth-server limits set shop --ban denials=20,within=60s,for=5m,factor=2,max=24h
@@ -288,7 +293,7 @@ func (f *policyFlags) checkSet(cmd *cobra.Command, args []string, nothing bool) 
 	case cmd.Flags().Changed(forUser):
 		return f.checkOverride(cmd, args, nothing)
 	case nothing:
-		return usagef("limits set: nothing to set: give --limit, --user, --client, --total, --preset, --tier, --over-limit, --max-wait, --ban, --hide-headers or --note")
+		return usagef("limits set: nothing to set: give --limit, --user, --client, --total, --source, --preset, --tier, --over-limit, --max-wait, --ban, --hide-headers or --note")
 	case len(f.labels) > 0:
 		return checkLabelled(cmd, args, f.labels)
 	case len(args) == 0 && cmd.Flags().Changed("tier"):

@@ -24,11 +24,11 @@ are written out.`,
   oauth-server limits tier set partners --preset okta`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd.Context(), l, "/presets", nil, func(p adminapi.Presets) error {
-				rows := [][]string{{"PRESET", "USER LIMITS", "CLIENT LIMITS", "ABOUT"}}
+				rows := [][]string{{"PRESET", "USER LIMITS", "CLIENT LIMITS", sharedHeading, "ABOUT"}}
 				for _, one := range p.Presets {
-					rows = append(rows, []string{one.Name, showLimits(one.User), showLimits(one.Client), one.About}, []string{"", "", "", one.Page})
+					rows = append(rows, []string{one.Name, showLimits(one.User), showLimits(one.Client), showShared(one.Total, one.Source), one.About}, []string{"", "", "", "", one.Page})
 				}
-				return l.table(rows...)
+				return l.table(withoutEmpty(rows)...)
 			})
 		},
 	}

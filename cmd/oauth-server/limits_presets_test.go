@@ -15,7 +15,8 @@ import (
 func TestPresets(t *testing.T) {
 	s := newLimitsServer(t)
 	stdout, _ := s.limits(0, "presets")
-	has(t, table(stdout), "PRESET USER LIMITS CLIENT LIMITS ABOUT\n", "okta 4/1s - Okta: ", "https://developer.okta.com/", "ebay - 1000/24h eBay: ")
+	has(t, table(stdout), "PRESET USER LIMITS CLIENT LIMITS SHARED LIMITS ABOUT\n", "okta 4/1s,grants=refresh_token+password - - Okta: ", "https://developer.okta.com/",
+		"ebay 10000/24h,name=codes,grants=authorization_code 50000/24h,name=refreshes,grants=refresh_token 1000/24h - eBay: ")
 	var all adminapi.Presets
 	runJSON(t, &all, "", s.args("presets")...)
 	check.Equal(t, "presets", len(all.Presets), 5)
@@ -26,10 +27,10 @@ func TestPresets(t *testing.T) {
 	s.limits(0, "tier set partners --preset zoho --yes")
 	s.limits(0, "candidate set --preset ebay")
 	for args, parts := range map[string][]string{
-		"get shop":           {"user limits 4/1s changed here", "client limits 7/60s changed here", "note n"},
-		"get batch":          {"user limits 30/1s 300/60s changed here", "client limits 30/1s 300/60s changed here"},
-		"tier show partners": {"user limits 10/10m tier", "client limits - all clients"},
-		"candidate show":     {"user limits -", "client limits 1000/24h"},
+		"get shop":           {"user limits 4/1s,grants=refresh_token+password changed here", "client limits 7/60s changed here", "note n"},
+		"get batch":          {"user limits 30/1s 300/60s changed here", "client limits 30/1s 300/60s changed here", "total limits 30/1s,name=total-per-second 300/60s,name=total-per-minute changed here"},
+		"tier show partners": {"user limits 10/10m,grants=refresh_token tier", "client limits - all clients"},
+		"candidate show":     {"user limits 10000/24h,name=codes,grants=authorization_code ", "client limits 1000/24h"},
 	} {
 		stdout, _ := s.limits(0, args)
 		has(t, table(stdout), parts...)
@@ -64,7 +65,7 @@ func TestWrongLimitsAreRefusedAtOnce(t *testing.T) {
 		"--requests and --window belong together",
 		`--user[1].requests: "ten" is not a number of requests`,
 		`--user[1].window: "60" is not a duration with its unit, such as 60s`,
-		`--user[1]: unknown option "burst": there are name, frames, algorithm, soft, on_outage, strict and lease_wait`,
+		`--user[1]: unknown option "burst": there are name, frames, algorithm, soft, on_outage, strict, lease_wait and grants`,
 		`--user[2].requests: 0 is not between 1 and 1000000000`,
 		`--user[2].frames: 61 is not between 1 and 60`,
 		"--limit and --user contradict each other",

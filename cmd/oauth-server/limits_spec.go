@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// parseLimit reads REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S][,on_outage=O][,strict][,lease_wait=D].
+// parseLimit reads REQUESTS/WINDOW[,name=N][,frames=N][,algorithm=A][,soft=S][,on_outage=O][,strict][,lease_wait=D][,grants=G+G].
 // The error has all that is wrong, with the fields.
 func parseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
 	head, options, _ := strings.Cut(spec, ",")
@@ -46,6 +47,7 @@ func parseLimit(spec string) (l adminapi.Limit, errs fielderr.Errors) {
 	full.Algorithm = cmp.Or(ratelimit.Algorithm(l.Algorithm), full.Algorithm)
 	full.SoftRatio = cmp.Or(l.SoftRatio, full.SoftRatio)
 	full.OnOutage = cmp.Or(ratelimit.OnOutage(l.OnOutage), full.OnOutage)
+	full.Grants = l.Grants
 	if l.LeaseWait != "" {
 		if full.LeaseWait, err = time.ParseDuration(l.LeaseWait); err != nil {
 			errs.Add("lease_wait", "%q is not a duration with its unit, such as 100ms", l.LeaseWait)
@@ -61,7 +63,7 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 		return
 	}
 	if !ok {
-		errs.Add("", "%q is not name=, frames=, algorithm=, soft=, on_outage=, strict or lease_wait=", option)
+		errs.Add("", "%q is not name=, frames=, algorithm=, soft=, on_outage=, strict, lease_wait= or grants=", option)
 		return
 	}
 	var err error
@@ -76,6 +78,10 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 		errs.Add("strict", "takes no value; leave it out for a limit that is not")
 	case "lease_wait":
 		l.LeaseWait = value
+	case "grants":
+		if err = l.Grants.SetList(strings.Split(value, "+")); err != nil {
+			errs.Add("grants", "%v", err)
+		}
 	case "frames":
 		if l.Frames, err = strconv.ParseInt(value, 10, 64); err != nil {
 			errs.Add("frames", "%q is not a number", value)
@@ -89,7 +95,7 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 			errs.Add("soft_ratio", "more than 0 is needed, not %s", value)
 		}
 	default:
-		errs.Add("", "unknown option %q: there are name, frames, algorithm, soft, on_outage, strict and lease_wait", name)
+		errs.Add("", "unknown option %q: there are name, frames, algorithm, soft, on_outage, strict, lease_wait and grants", name)
 	}
 }
 
@@ -107,8 +113,11 @@ func nameOfWindow(d time.Duration, text string) string {
 func parseLimits(flag string, specs []string) (out []adminapi.Limit, errs fielderr.Errors) {
 	for i, spec := range specs {
 		l, wrong := parseLimit(spec)
-		if flag == "total" && !strings.Contains(spec, ",name=") {
-			l.Name = "total-" + l.Name // clients see it beside those of the other lists
+		if slices.Contains(sharedLists, flag) && !strings.Contains(spec, ",name=") {
+			l.Name = flag + "-" + l.Name // clients see it beside those of the other lists
+		}
+		if flag != "user" && l.Grants != 0 {
+			wrong.Add("grants", "only limits of --user have it")
 		}
 		out, errs = append(out, l), append(errs, wrong.Under(fmt.Sprintf("--%s[%d]", flag, i))...)
 	}
@@ -147,6 +156,9 @@ func showLimit(l adminapi.Limit) string {
 	}
 	if l.LeaseWait != "" && l.LeaseWait != usual.LeaseWait {
 		spec += ",lease_wait=" + l.LeaseWait
+	}
+	if l.Grants != 0 {
+		spec += ",grants=" + strings.Join(l.Grants.Names(), "+")
 	}
 	return spec
 }

@@ -37,6 +37,11 @@ func TestParseLimit(t *testing.T) {
 		{"10/60s,strict,lease_wait=6s", adminapi.Limit{}, "lease_wait: 6s is not"},
 		{"10/60s,strict,lease_wait=long", adminapi.Limit{}, `lease_wait: "long" is not a duration`},
 		{"10/60s,lease_wait=1s", adminapi.Limit{}, "lease_wait: only a strict limit"},
+		{"10/60s,grants=password+refresh_token", adminapi.Limit{Name: "per-minute", Requests: 10, Window: "60s", Grants: ratelimit.GrantPassword | ratelimit.GrantRefresh}, ""},
+		{"10/60s,grants=", adminapi.Limit{}, `grants: "" is none of authorization_code, refresh_token, password`},
+		{"10/60s,grants=refresh", adminapi.Limit{}, `grants: "refresh" is none of`},
+		{"10/60s,grants=client_credentials", adminapi.Limit{}, "grants: \"client_credentials\" has no user"},
+		{"10/60s,grants=password+password", adminapi.Limit{}, `grants: "password" is there twice`},
 		{"10/60s,strict=yes", adminapi.Limit{}, "strict: takes no value"},
 		{"-5/0s", adminapi.Limit{}, "requests: -5 is not between 1 and"},
 		{"5/0s", adminapi.Limit{}, "window: 0s is not above 0"},
@@ -54,7 +59,7 @@ func TestParseLimit(t *testing.T) {
 		{"10/60s,frames=0", adminapi.Limit{}, "at least 1"},
 		{"10/60s,soft=0", adminapi.Limit{}, "more than 0"},
 		{"10/60s,frames", adminapi.Limit{}, `"frames" is not`},
-		{"10/60s,outage=deny", adminapi.Limit{}, "on_outage, strict and lease_wait"},
+		{"10/60s,outage=deny", adminapi.Limit{}, "on_outage, strict, lease_wait and grants"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.spec, func(t *testing.T) {
@@ -76,6 +81,7 @@ func TestLimitsAreShownAsTheyAreGiven(t *testing.T) {
 		"10/60s", "24/24h,frames=24", "5/90s,name=burst", "24/24h,name=daily,frames=24", "5/1s,algorithm=fixed", "5/1s,soft=0.5",
 		"10/60s,on_outage=deny", "10/60s,on_outage=memory", "10/60s,frames=6,soft=0.9,on_outage=deny",
 		"10/10m,strict", "10/60s,name=contract,frames=6,strict,lease_wait=100ms", "10/60s,frames=1,strict",
+		"10/10m,grants=refresh_token", "10/60s,strict,grants=authorization_code+password",
 	} {
 		t.Run(spec, func(t *testing.T) {
 			l, err := parseLimit(spec)
@@ -123,6 +129,8 @@ func TestDifferences(t *testing.T) {
 		{`{"user":[{"requests":5,"window":"60s","name":"per-minute"}]}`, `{"user":[{"requests":5,"window":"60s","name":"burst"}]}`, "user 5/60s -> 5/60s,name=burst"},
 		{`{"user":[{"requests":5,"window":"60s","strict":true}]}`, `{"user":[{"requests":5,"window":"60s","frames":60,"algorithm":"sliding","soft_ratio":0.8,"on_outage":"deny","strict":true,"lease_wait":"50ms"}]}`, "-"},
 		{`{"user":[{"requests":5,"window":"60s"}]}`, `{"user":[{"requests":5,"window":"60s","strict":true,"lease_wait":"100ms"}]}`, "user 5/60s -> 5/60s,strict,lease_wait=100ms"},
+		{`{"user":[{"requests":5,"window":"60s"}]}`, `{"user":[{"requests":5,"window":"60s","grants":["password"]}]}`, "user 5/60s -> 5/60s,grants=password"},
+		{`{"user":[{"requests":5,"grants":["password","refresh_token"]}]}`, `{"user":[{"requests":5,"grants":["refresh_token","password"]}]}`, "-"},
 		{`null`, `{"user":[{"requests":5,"window":"1m30s","name":"per-90s"}]}`, "user 5/1m30s"},
 		{`{"user":[1,"a"]}`, `{"user":[2]}`, "user 1 a -> 2"},
 		{`{"canary_percent":100}`, `{"canary_percent":100}`, "-"},

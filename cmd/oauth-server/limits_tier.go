@@ -38,7 +38,7 @@ func (l *limits) newTierList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rows, raw := [][]string{{"TIER", "MODE", "USER LIMITS", "CLIENT LIMITS", "CLIENTS", "NOTE"}}, []json.RawMessage{}
+			rows, raw := [][]string{{"TIER", "MODE", "USER LIMITS", "CLIENT LIMITS", sharedHeading, "CLIENTS", "NOTE"}}, []json.RawMessage{}
 			for _, one := range all {
 				var t adminapi.TierView
 				if err := json.Unmarshal(one, &t); err != nil {
@@ -49,9 +49,9 @@ func (l *limits) newTierList() *cobra.Command {
 					mode = "-"
 				}
 				raw = append(raw, one)
-				rows = append(rows, []string{t.Name + l.endOf(t.Meta.Until), mode, showLimits(t.User), showLimits(t.Client), strconv.Itoa(t.Clients), t.Note})
+				rows = append(rows, []string{t.Name + l.endOf(t.Meta.Until), mode, showLimits(t.User), showLimits(t.Client), showShared(t.Total, t.Source), strconv.Itoa(t.Clients), t.Note})
 			}
-			return l.list(map[string]any{"tiers": raw}, rows...)
+			return l.list(map[string]any{"tiers": raw}, withoutEmpty(rows)...)
 		},
 	}
 }
@@ -99,7 +99,7 @@ func (l *limits) tierTable(t adminapi.TierView) error {
 		}
 		return "all clients"
 	}
-	rows := withTotal(t.Total, from(t.Total != nil), [][]string{
+	rows := withShared(t.Total, from(t.Total != nil), t.Source, from(t.Source != nil), [][]string{
 		{"SETTING", "VALUE", "FROM"},
 		{"mode", orNone(t.Mode), from(t.Mode != "")},
 		{"user limits", showLimits(t.User), from(t.User != nil)},
@@ -153,7 +153,7 @@ func (l *limits) newTierSet() *cobra.Command {
 			patch["hide_headers"] = hide
 		}
 		if len(patch) == 0 && f.preset == "" {
-			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --total, --preset, --mode, --over-limit, --max-wait, --ban, --hide-headers or --note")
+			return usagef("limits tier set: nothing to set: give --limit, --user, --client, --total, --source, --preset, --mode, --over-limit, --max-wait, --ban, --hide-headers or --note")
 		}
 		if err := l.addPreset(cmd.Context(), &f, patch); err != nil {
 			return err

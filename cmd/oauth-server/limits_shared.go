@@ -1,0 +1,113 @@
+package main
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/network"
+	"oauth-server/internal/ratelimit"
+)
+
+// sharedLists are the flags and fields of the lists that requests of several users count against together.
+var sharedLists = []string{"total", "source"}
+
+// withShared adds rows for the total and for the limits of a source below that of the limits of the client, if there
+// are any.
+func withShared(total []adminapi.Limit, totalFrom string, source []adminapi.Limit, sourceFrom string, rows ...[]string) [][]string {
+	at := 1 + slices.IndexFunc(rows, func(row []string) bool { return row[0] == "client limits" })
+	if len(source) > 0 {
+		rows = slices.Insert(rows, at, []string{"source limits", showLimits(source), sourceFrom})
+	}
+	if len(total) > 0 {
+		rows = slices.Insert(rows, at, []string{"total limits", showLimits(total), totalFrom})
+	}
+	return rows
+}
+
+// sharedHeading is that of the column of showShared.
+const sharedHeading = "SHARED LIMITS"
+
+// showShared writes both lists, with what they are of; empty if there is none.
+func showShared(total, source []adminapi.Limit) string {
+	var parts []string
+	if len(total) > 0 {
+		parts = append(parts, "total "+showLimits(total))
+	}
+	if len(source) > 0 {
+		parts = append(parts, "source "+showLimits(source))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// withoutEmpty removes the column of showShared where no row has anything in it.
+func withoutEmpty(rows [][]string) [][]string {
+	at := slices.Index(rows[0], sharedHeading)
+	some := slices.ContainsFunc(rows[1:], func(row []string) bool { return row[at] != "" })
+	for i, row := range rows {
+		switch {
+		case !some:
+			rows[i] = slices.Delete(row, at, at+1)
+		case row[0] != "": // not one that continues another
+			row[at] = orNone(row[at])
+		}
+	}
+	return rows
+}
+
+// resetFlags say which of the counts of a client are forgotten.
+type resetFlags struct {
+	user, source string
+	total        bool
+}
+
+func (f *resetFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.user, "user", "", "forget the counts of this user of the client only")
+	cmd.Flags().BoolVar(&f.total, "total", false, "forget the counts of the client's total only")
+	cmd.Flags().StringVar(&f.source, "source", "", "forget the counts of the client from this source address only")
+}
+
+// key returns whose counts are forgotten, nil for all of the client, and what that is for people.
+func (f *resetFlags) key(cmd *cobra.Command, clientID string) (k *ratelimit.Key, about string, err error) {
+	client := ratelimit.Key{ClientID: clientID}
+	one := func(set ratelimit.Key, text string) {
+		if k != nil {
+			err = usagef("limits reset: --user, --total and --source contradict each other: leave all out but one")
+		}
+		k, about = &set, text
+	}
+	if cmd.Flags().Changed("user") {
+		one(ratelimit.Key{ClientID: clientID, Username: f.user}, f.user+" at "+clientID)
+	}
+	if f.total {
+		one(client.Total(), clientID+"'s total")
+	}
+	if cmd.Flags().Changed("source") {
+		address, wrong := sourceOf(f.source)
+		if wrong != nil {
+			return nil, "", wrong
+		}
+		one(client.Source(address), clientID+" from "+address)
+	}
+	if k == nil {
+		about = clientID
+	}
+	return k, about, err
+}
+
+// sourceOf returns what stands for an address, or for the network that "limits counters" shows.
+func sourceOf(text string) (string, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return network.Source(addr), nil
+	}
+	if p, err := netip.ParsePrefix(text); err == nil && network.Source(p.Addr()) == p.Masked().String() {
+		return p.Masked().String(), nil
+	}
+	if unknown := network.Source(netip.Addr{}); text == unknown {
+		return unknown, nil
+	}
+	return "", usagef("--source: %q is neither an address nor the /64 of an IPv6 address", text)
+}

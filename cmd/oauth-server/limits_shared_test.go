@@ -1,0 +1,112 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/check"
+)
+
+// TestSharedOnTheCommandLine: --total and --source are lists of their own, whose limits have other names than those of
+// the other lists.
+func TestSharedOnTheCommandLine(t *testing.T) {
+	f := limitFlags{both: []string{"10/60s"}, total: []string{"1000/60s", "5000/1h,name=hourly"}, source: []string{"200/60s"}}
+	doc := map[string]any{}
+	check.OK(t, f.parse(doc))
+	for field, want := range map[string]string{
+		"user": "10/60s", "client": "10/60s", "total": "1000/60s,name=total-per-minute 5000/1h,name=hourly",
+		"source": "200/60s,name=source-per-minute",
+	} {
+		list, _ := doc[field].([]adminapi.Limit)
+		check.Equal(t, field, showLimits(list), want)
+	}
+	f = limitFlags{total: []string{"0/60s"}}
+	check.ErrorSays(t, f.parse(map[string]any{}), "--total[0].requests")
+
+	flags, _ := readAPI(t)
+	for _, tt := range []struct{ args, says string }{
+		{"limits set shop --for-user ada --user 1/60s --total 5/60s", "--total is about the client"},
+		{"limits set shop --total 5/60s --preset okta", "--preset contradicts"},
+		{"limits reset shop --user ada --total", "contradict each other"},
+		{"limits set shop --for-user ada --user 1/60s --source 5/60s", "--source is about the client"},
+		{"limits set shop --source 5/60s --preset okta", "--preset contradicts"},
+		{"limits reset shop --source 192.0.2.7 --total", "contradict each other"},
+		{"limits reset shop --source 192.0.2.0/24", `--source: "192.0.2.0/24" is neither an address nor`},
+		{"limits reset shop --source nowhere", `--source: "nowhere" is neither an address nor`},
+		{"limits set shop --client 5/60s,grants=password", "--client[0].grants: only limits of --user have it"},
+		{"limits set shop --limit 5/60s,grants=password --total 5/60s,grants=x", "--total[0].grants: \"x\" is none of"},
+		{"limits set shop --limit 5/60s,grants=password", "--limit[0].grants: only limits of --user have it"},
+	} {
+		_, stderr, status := run(t, "", append(strings.Fields(tt.args), flags...)...)
+		if status != exitUsage || !strings.Contains(stderr, tt.says) {
+			t.Errorf("%s: status %d; it does not say %q: %s", tt.args, status, tt.says, stderr)
+		}
+	}
+}
+
+// TestSharedIsShown: as rows of the policy, in the lists of clients and of tiers, and as the counters of all users and of
+// an address.
+func TestSharedIsShown(t *testing.T) {
+	const (
+		total  = `"total":[{"name":"all","requests":9,"window":"60s"}]`
+		source = `"source":[{"name":"per-address","requests":5,"window":"60s"}]`
+	)
+	server, _ := answering(t, map[string]string{
+		"/policies/shop": `{"client_id":"shop",` + total + `,"effective":{"mode":"enforce","user":[],"client":[],` + total + `,` + source + `},"meta":{"source":"api"}}`,
+		"/clients/shop/counters": `{"client_id":"shop","counters":[{"client_id":"shop","total":true,"limit":{"name":"all","requests":9,"window":"60s"}},
+			{"client_id":"shop","source":"2001:db8::/64","limit":{"name":"per-address","requests":5,"window":"60s"}}]}`,
+		"/clients": `{"clients":[{"client_id":"shop","source":"api","effective":{"mode":"enforce",` + total + `,` + source + `}},
+			{"client_id":"app","source":"api","effective":{"mode":"enforce"}}]}`,
+		"/unregistered":    `{}`,
+		"/tiers":           `{"tiers":[{"name":"gold",` + source + `},{"name":"plain"}]}`,
+		"/candidates/shop": `{"client_id":"shop",` + source + `}`,
+	})
+	flags := []string{"--token", "x", "--issuer", "http://127.0.0.1", "--server", server}
+	for _, tt := range []struct{ args, want string }{
+		{"limits get shop", "\ntotal limits 9/60s,name=all changed here\nsource limits 5/60s,name=per-address all clients\n"},
+		{"limits counters shop", "\nshop (all users) 9/60s,name=all "},
+		{"limits counters shop", "\nshop (from 2001:db8::/64) 5/60s,name=per-address "},
+		{"limits list", "CLIENT LIMITS SHARED LIMITS FROM "},
+		{"limits list", "\nshop enforce - - total 9/60s,name=all; source 5/60s,name=per-address changed here "},
+		{"limits list", "\napp enforce - - - changed here "},
+		{"limits tier list", "TIER MODE USER LIMITS CLIENT LIMITS SHARED LIMITS CLIENTS NOTE\ngold - - - source 5/60s,name=per-address 0"},
+		{"limits tier list", "\nplain - - - - 0"},
+		{"limits candidate show shop", "\nclient limits -\nsource limits 5/60s,name=per-address\n"},
+	} {
+		stdout, stderr, _ := run(t, "", append(strings.Fields(tt.args), flags...)...)
+		if !strings.Contains(table(stdout), tt.want) {
+			t.Errorf("%s: it does not say %q: %s%s", tt.args, tt.want, stdout, stderr)
+		}
+	}
+}
+
+// TestColumnOfSharedLimits: it is there only if any row has something in it.
+func TestColumnOfSharedLimits(t *testing.T) {
+	server, _ := answering(t, map[string]string{"/tiers": `{"tiers":[{"name":"plain"}]}`})
+	stdout, stderr, _ := run(t, "", "limits", "tier", "list", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server)
+	if !strings.Contains(table(stdout), "CLIENT LIMITS CLIENTS NOTE\nplain - - - 0") {
+		t.Errorf("it has an empty column: %s%s", stdout, stderr)
+	}
+}
+
+// TestResetOfASource: the address is given in any form, or as it is shown.
+func TestResetOfASource(t *testing.T) {
+	for text, want := range map[string]string{
+		"192.0.2.7": "192.0.2.7", "::ffff:192.0.2.7": "192.0.2.7", "2001:db8:0:0:1::9": "2001:db8::/64", "2001:db8::/64": "2001:db8::/64",
+		"invalid IP": "invalid IP",
+	} {
+		got, err := sourceOf(text)
+		check.OK(t, err)
+		check.Equal(t, text, got, want)
+	}
+	for _, text := range []string{"", "192.0.2.7/32", "2001:db8::/48", "2001:db8::/65"} {
+		_, err := sourceOf(text)
+		check.ErrorSays(t, err, "--source: ")
+	}
+	s := newLimitsServer(t)
+	stdout, _ := s.limits(0, "reset shop --source 2001:db8::9")
+	has(t, stdout, "The counts of shop from 2001:db8::/64 are now forgotten")
+	stdout, _ = s.limits(0, "audit --target clients/shop/counters")
+	has(t, stdout, "source 2001:db8::/64")
+}
