@@ -52,6 +52,8 @@ func DemoClients() []Client {
 		{ID: "rehearsal", Grant: clientcfg.ClientCredentials, Rate: wave(4, 1, 45*time.Second)},
 		// Often sends half of its secret only.
 		{ID: "confused", Grant: clientcfg.ClientCredentials, Rate: wave(0.8, 0, time.Minute), Wrong: 0.7},
+		// Refreshes more often than each user may, and less than its address may.
+		{ID: "notes-app", Grant: clientcfg.RefreshToken, Users: []string{"ada", "grace"}, Rate: wave(2.6, 0.6, 35*time.Second)},
 		// A contract that must hold exactly: a strict limit, which it uses up at times.
 		{ID: "payments", Grant: clientcfg.ClientCredentials, Rate: wave(0.9, 0.5, 30*time.Second)},
 	}
