@@ -32,7 +32,7 @@ func (s *Service) banned(now time.Time, x *issuance, e *ratelimit.Effective) (ra
 // bannedAlready denies a request of who is banned before its password is hashed, as deniedAlready does one
 // over its limit.
 func (s *Service) bannedAlready(ctx context.Context, now time.Time, policies *clientcfg.PolicySnapshot, x *issuance) error {
-	d, banned := s.banned(now, x, policies.For(x.client.ID))
+	d, banned := s.banned(now, x, x.asked().under(policies))
 	if !banned || !d.Rejected() {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (s *Service) bannedMeanwhile(x *issuance, t *turns.Turn) {
 	if t.Waited == 0 {
 		return
 	}
-	e := s.opts.Policies().For(x.client.ID)
+	e := x.asked().under(s.opts.Policies())
 	d, banned := s.banned(s.opts.Clock(), x, e)
 	if !banned || !d.Rejected() {
 		return

@@ -2,9 +2,11 @@ package grants
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"oauth-server/internal/clientcfg"
+	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -35,15 +37,15 @@ func (s *Service) admit(ctx context.Context, x *issuance, req TokenRequest) (Rat
 		return RateLimit{}, nil
 	}
 	now, policies := s.opts.Clock(), s.opts.Policies()
-	effective := policies.For(x.client.ID)
+	asked := x.asked() // x changes after the wait, and others may still wait in its line
+	effective := asked.under(policies)
 	out := s.tryCandidate(ctx, now, policies, x) // before the request waits: it counts when it came
 	if d, banned := s.banned(now, x, effective); banned {
 		out.Decision = d
 		return s.decided(ctx, now, x, &out)
 	}
 	s.beginReuse(x, effective)
-	clientID := x.client.ID // x changes after the wait, and others may still wait in its line
-	turn := s.turns.Take(ctx, x.quota(), func() *ratelimit.Effective { return s.opts.Policies().For(clientID) })
+	turn := s.turns.Take(ctx, x.quota(), func() *ratelimit.Effective { return asked.under(s.opts.Policies()) })
 	s.bannedMeanwhile(x, &turn)
 	s.reuseInstead(ctx, x, &turn.Decision)
 	s.countDenial(x, effective, &turn)
@@ -67,7 +69,7 @@ func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 	if err := s.bannedAlready(ctx, now, policies, x); err != nil {
 		return err
 	}
-	d, denies := s.turns.Denies(x.quota(), policies.For(x.client.ID))
+	d, denies := s.turns.Denies(x.quota(), x.asked().under(policies))
 	if !denies {
 		return nil
 	}
@@ -80,6 +82,31 @@ func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 // quota is the key that the request counts against.
 func (x *issuance) quota() ratelimit.Key {
 	return ratelimit.Key{ClientID: x.client.ID, Username: x.auth.Username}
+}
+
+// asked is what of a request the limits tell apart, besides its key.
+type asked struct {
+	clientID string
+	grant    ratelimit.Grants
+	remote   netip.Addr
+}
+
+func (x *issuance) asked() asked {
+	return asked{x.client.ID, ratelimit.GrantOf(string(x.grant)), x.remote}
+}
+
+// under returns what applies to the request.
+func (a asked) under(policies *clientcfg.PolicySnapshot) *ratelimit.Effective {
+	return a.of(policies.For(a.clientID))
+}
+
+// of returns what applies to the request under limits of the client, which may be those of a candidate.
+func (a asked) of(e *ratelimit.Effective) *ratelimit.Effective {
+	var source string
+	if e.Source != nil {
+		source = network.Source(a.remote)
+	}
+	return e.ForRequest(a.grant, source)
 }
 
 // decided passes the decision to the observer and turns it into an answer.
@@ -119,8 +146,11 @@ func bindingName(d *ratelimit.Decision) string {
 }
 
 func overQuota(x *issuance, d *ratelimit.Decision) string {
-	if d.OverTotal() {
+	switch {
+	case d.OverTotal():
 		return "Token rate limit exceeded for this client and all its users together"
+	case d.OverShared():
+		return "Token rate limit exceeded for this client from this address"
 	}
 	if x.auth.Username == "" {
 		return "Token rate limit exceeded for this client"
@@ -141,7 +171,7 @@ func (s *Service) tryCandidate(ctx context.Context, now time.Time, policies *cli
 	if !concerned {
 		return out
 	}
-	d := s.candidateTurn(ctx, now, x, live, key, effective)
+	d := s.candidateTurn(ctx, now, x, live, key, x.asked().of(effective))
 	denies, delays := d.Outcome == ratelimit.WouldDeny, d.Outcome == ratelimit.WouldDelay
 	reuses := s.candidateReuses(x, live, &trial, denies)
 	out.CandidateAsked, out.CandidateDenies, out.CandidateReuses, out.CandidateDelays = true, denies && !reuses, reuses, delays

@@ -3,6 +3,7 @@ package grants
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"time"
 
 	"oauth-server/internal/clientcfg"
@@ -17,6 +18,7 @@ type issuance struct {
 	client     *clientcfg.Client
 	credential secret.Digest // with which the client was authenticated; zero for a public one
 	grant      clientcfg.Grant
+	remote     netip.Addr
 	now        time.Time
 	auth       Authorization
 	scopes     []string    // of the access token; a refresh may narrow them

@@ -62,7 +62,7 @@ func allowedGrant(client *clientcfg.Client, raw string) (clientcfg.Grant, error)
 // need.
 func (s *Service) look(ctx context.Context, client *clientcfg.Client, grant clientcfg.Grant, req TokenRequest) (*issuance, error) {
 	now := s.opts.Now()
-	x := &issuance{client: client, grant: grant, now: now}
+	x := &issuance{client: client, grant: grant, remote: req.Remote, now: now}
 	var err error
 	switch grant {
 	case clientcfg.ClientCredentials:

@@ -27,7 +27,7 @@ type waiter struct {
 	first   uint32        // the first counter of its key; 0: it is decided
 	at      int64         // when it was decided
 	d       Decision
-	total   *totalOf      // of the client; nil: it has none
+	request *request
 	done    chan struct{} // closed with the decision
 }
 
@@ -46,20 +46,16 @@ func (w *waiter) decided(at int64) {
 // request is admitted at, to the millisecond, is now plus the wait: see [Counters.Refund].
 func (c *Counters) Await(ctx context.Context, now time.Time, k Key, e *Effective, n int64) (d Decision, waited time.Duration) {
 	clientID := k.ClientID
-	ls := d.prepare(&k, e)
-	if ls == nil {
+	ls, counts := d.prepare(&k, e)
+	if !counts {
 		return d, 0
 	}
-	var w *waiter
 	came := millis(now)
-	if e.Total == nil {
-		w = c.take(came, k, ls, max(n, 1), &d, true)
-	} else {
-		w = c.takeBoth(came, k, clientID, ls, e.Total, max(n, 1), &d, true)
-	}
-	if w != nil {
+	if e.simple(ls) {
+		c.take(came, k, ls, max(n, 1), &d)
+	} else if w := c.takeMore(came, k, clientID, ls, e, max(n, 1), &d, true); w != nil {
 		began := time.Now()
-		d = c.outcome(ctx, k, w)
+		d = c.outcome(ctx, w)
 		waited = time.Since(began)
 		if d.Outcome == Allowed { // its frame is that of the decision, this goroutine may run later
 			waited = time.Duration(w.at-came) * time.Millisecond
@@ -79,27 +75,27 @@ func (ls *Limits) sameFrames(a, b int64) bool {
 	return true
 }
 
-// prepare returns the limits of a key, which it bounds; nil if its requests are not counted, which
+// prepare returns the limits of a key, which it bounds; it reports false if its requests are not counted, which
 // is then the decision. [Counters.Take] has the same written out: the call would cost it a sixth.
-func (d *Decision) prepare(k *Key, e *Effective) (ls *Limits) {
+func (d *Decision) prepare(k *Key, e *Effective) (ls *Limits, counts bool) {
 	switch {
 	case e.Mode == Off:
 		d.Outcome = Passed
-		return nil
+		return nil, false
 	case e.Trusted:
 		d.Outcome = Trusted
-		return nil
+		return nil, false
 	}
 	*k = k.bounded()
 	ls = e.list(*k)
 	if e.overrides != nil {
 		ls, d.Overridden = e.override(*k)
 	}
-	return ls
+	return ls, true
 }
 
 // outcome waits for the decision on a waiter.
-func (c *Counters) outcome(ctx context.Context, k Key, w *waiter) Decision {
+func (c *Counters) outcome(ctx context.Context, w *waiter) Decision {
 	timer := time.NewTimer(w.longest)
 	defer timer.Stop()
 	select {
@@ -107,7 +103,7 @@ func (c *Counters) outcome(ctx context.Context, k Key, w *waiter) Decision {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	s, h := c.lookup(k)
+	s, q := w.request.own.shard, w.request
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -115,12 +111,11 @@ func (c *Counters) outcome(ctx context.Context, k Key, w *waiter) Decision {
 		s.leave(w)
 		w.d.lackPermits()
 	case w.d.Outcome == Allowed && ctx.Err() != nil:
-		if first := s.findUnder(h, w.d.limits); first != 0 {
-			s.refund(&c.queue, first, w.d.limits, w.at, w.at, w.n)
+		if first := s.findUnder(q.own.hash, w.d.limits); first != 0 {
+			mine := side{s, first, w.d.limits, w.d.skip}
+			mine.refund(&c.queue, w.at, w.at, w.n)
 		}
-		if w.total != nil {
-			w.total.giveBack(w.at, w.n)
-		}
+		q.refundShared(w.at, w.n)
 		w.d.Outcome = Denied
 		w.d.lackPermits()
 	}
@@ -132,32 +127,17 @@ func (d *Decision) lackPermits() {
 	d.RetryAfter, d.Outage, d.exceeded = max(d.RetryAfter, leaseRetry), true, 0
 }
 
-// takeStrict is decide for a list with a strict limit. If the request is denied for nothing but
-// permits, it returns a waiter for it, or lets the next request find permits. A request that was held
-// up until a later frame has waited: its waiter is decided.
-func (s *shard) takeStrict(q *queue, first uint32, ls *Limits, came, n int64, d *Decision, wait bool) *waiter {
-	ms := came
-	if wait {
-		ms = q.present(came)
-	}
-	longest := s.decideStrict(first, ls, ms, n, s.queued(first), d)
-	if d.Outcome == Denied && longest == 0 {
-		return nil
-	}
-	return s.await(&waiter{n: n, since: ms, longest: longest, first: first}, ls, came, d, wait)
-}
-
 // await completes a waiter for requests under a list with a strict limit that were admitted or lack permits. It
 // returns nil if they need not wait or cannot: then the next request finds permits.
-func (s *shard) await(w *waiter, ls *Limits, came int64, d *Decision, wait bool) *waiter {
-	first, ms, n := w.first, w.since, w.n
-	s.arrive(first, ls, ms, n)
-	if d.Outcome == Allowed && ls.sameFrames(came, ms) {
+func (mine *side) await(w *waiter, came int64, d *Decision, wait bool) *waiter {
+	s, first, ms, n := mine.s, w.first, w.since, w.n
+	mine.arrive(ms, n)
+	if d.Outcome == Allowed && mine.ls.sameFrames(came, ms) {
 		return nil
 	}
 	waiting := s.waiting[first]
 	if d.Outcome == Denied && (!wait || waiting != nil && len(waiting.waiters) >= maxWaiters) {
-		s.addUnmet(first, ls, n)
+		mine.addUnmet(n)
 		d.lackPermits()
 		return nil
 	}
@@ -181,25 +161,6 @@ func (s *shard) newLine(first uint32) *line {
 	q := &line{}
 	s.waiting[first] = q
 	return q
-}
-
-// decideStrict is decide for a list with a strict limit. It returns how long the request may wait if
-// it is denied for nothing but permits, behind ahead others; otherwise 0.
-func (s *shard) decideStrict(first uint32, ls *Limits, ms, n, ahead int64, d *Decision) (longest time.Duration) {
-	s.decide(first, ls, ms, n, d)
-	return s.mayWait(first, ls, ms, n, ahead, d)
-}
-
-// mayWait is what decideStrict returns after the decision.
-func (s *shard) mayWait(first uint32, ls *Limits, ms, n, ahead int64, d *Decision) (longest time.Duration) {
-	if d.Outcome == Allowed {
-		return 0
-	}
-	longest = s.lacking(first, ls, ms, n, ahead)
-	if longest == 0 && d.RetryAfter == 0 { // the room that there is goes to those ahead
-		d.RetryAfter = leaseRetry
-	}
-	return longest
 }
 
 // serve decides on the requests of a key that wait, in the order in which they came, up to the first
@@ -226,14 +187,12 @@ func (s *shard) serve(first uint32, ms int64) {
 	}
 }
 
-// decideWaiter is decideStrict for a request that is the first to wait.
+// decideWaiter is side.decideStrict for a request that is the first to wait.
 func (s *shard) decideWaiter(w *waiter, ls *Limits, at int64) (longest time.Duration) {
-	if w.total == nil {
-		return s.decideStrict(w.first, ls, at, w.n, 0, &w.d)
-	}
-	longest, wake := (&side{s, w.first, ls}).decideStrict(w.total, at, w.n, 0, &w.d)
+	mine := side{s, w.first, ls, ls.skip(w.request.grant)}
+	longest, wake := mine.decideStrict(w.request, at, w.n, 0, &w.d)
 	if wake {
-		w.total.c.queue.wake()
+		w.request.c.queue.wake()
 	}
 	return longest
 }
@@ -278,10 +237,9 @@ func (s *shard) abandon(first uint32) {
 
 // giveBack takes back n requests of a key that were counted at the time at, and reports whether
 // their frames were still there.
-func (s *shard) giveBack(first uint32, ls *Limits, at, n int64) (done bool) {
-	num := first
-	for i := range ls.rules {
-		r := &ls.rules[i]
+func (o *side) giveBack(at, n int64) (done bool) {
+	s := o.s
+	for num, r := range o.applied() {
 		f := s.frames(num, r)
 		j, there := r.index(f.start, at)
 		switch {
@@ -293,7 +251,6 @@ func (s *shard) giveBack(first uint32, ls *Limits, at, n int64) (done bool) {
 			s.leaseOf(num).held[1] += n
 			done = true
 		}
-		num = s.hotOf(num).next
 	}
 	return done
 }

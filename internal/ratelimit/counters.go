@@ -31,7 +31,7 @@ const (
 // allow, and no limited key is freed.
 type Counters struct {
 	shift int // shifts the upper half of a hash to the index of its shard
-	// shards has as many shards again, in its second half, for the totals of clients. Locks are taken in
+	// shards has as many shards again for sources, and as many for the totals of clients. Locks are taken in
 	// the order of shards, so that of a total is always the last one, and held for the shortest time: a
 	// total is counted by all requests of its client.
 	shards []shard
@@ -70,13 +70,13 @@ func NewCounters(maxKeys int) *Counters {
 	for maxKeys/n > maxKeysPerShard {
 		n *= 2
 	}
-	c := &Counters{shift: 64 - bits.Len(uint(n-1)), shards: make([]shard, 2*n)}
+	c := &Counters{shift: 64 - bits.Len(uint(n-1)), shards: make([]shard, 3*n)}
 	c.all.hashKey, c.all.maxKeys = newHashKey(), int64(maxKeys)
 	c.all.outage.instances.Store(1)
 	c.all.leasing.trip.Store(minSpacing)
 	c.queue.init(len(c.shards))
 	for i := range c.shards {
-		c.shards[i].all, c.shards[i].number, c.shards[i].totals = &c.all, uint32(i), i >= n
+		c.shards[i].all, c.shards[i].number, c.shards[i].totals = &c.all, uint32(i), i >= 2*n
 	}
 	return c
 }
@@ -103,21 +103,26 @@ func (c *Counters) Stats() Stats {
 
 // lookup returns the shard of a key and the hash that finds it there.
 func (c *Counters) lookup(k Key) (*shard, hash) {
-	if s, h := c.lookupOwn(k); !k.isTotal() {
-		return s, h
+	s, h := c.lookupOwn(k)
+	switch {
+	case k.isTotal():
+		return c.totalShard(h), h
+	case k.isSource():
+		return &c.shards[uint64(len(c.shards)/3)+h.hi>>c.shift], h
 	}
-	h := c.all.hashKey.hash(k)
-	return c.totalShard(h), h
+	return s, h
 }
 
-// lookupOwn is lookup for a key that is not that of a total. It is inlined.
+// lookupOwn is lookup for a key that is not that of a source or a total. It is inlined.
 func (c *Counters) lookupOwn(k Key) (*shard, hash) {
 	h := c.all.hashKey.hash(k)
 	return &c.shards[h.hi>>c.shift], h
 }
 
 // totalShard returns the shard of a total with the hash.
-func (c *Counters) totalShard(h hash) *shard { return &c.shards[uint64(len(c.shards)/2)+h.hi>>c.shift] }
+func (c *Counters) totalShard(h hash) *shard {
+	return &c.shards[uint64(len(c.shards)/3*2)+h.hi>>c.shift]
+}
 
 // MaxCount is the largest count of one frame. Larger ones are cut off.
 const MaxCount = math.MaxInt32

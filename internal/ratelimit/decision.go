@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"iter"
+	"math/bits"
 	"strconv"
 	"time"
 )
@@ -56,7 +57,9 @@ type Decision struct {
 
 	hide     bool
 	exceeded uint16  // the limits, a bit for each, that a request is over which was not counted
+	skip     uint16  // the limits, a bit for each, that do not count the request
 	limits   *Limits // of the user or the client
+	source   *Limits // of the client from the source address; nil: there are none
 	total    *Limits // of the client over all its users; nil: there are none
 	status   [maxDecided]status
 }
@@ -64,24 +67,33 @@ type Decision struct {
 // maxDecided is how many limits can apply to one request.
 const maxDecided = MaxLimits + 2*MaxShared
 
-// rule returns limit i of those that applied: first those of the user or the client, then those of the total.
+// rule returns limit i: first those of the user or the client, then those of the source, then those of the total.
 func (d *Decision) rule(i int) *rule {
-	if n := len(d.limits.rules); i >= n {
-		return &d.total.rules[i-n]
+	for _, ls := range [...]*Limits{d.limits, d.source} {
+		n := ls.len()
+		if i < n {
+			return &ls.rules[i]
+		}
+		i -= n
 	}
-	return &d.limits.rules[i]
+	return &d.total.rules[i]
 }
 
-// count is how many limits applied.
-func (d *Decision) count() int {
-	switch {
-	case d.limits == nil:
+// count is how many limits there are, those included that do not count the request.
+func (d *Decision) count() int { return d.limits.len() + d.source.len() + d.total.len() }
+
+func (ls *Limits) len() int {
+	if ls == nil {
 		return 0
-	case d.total == nil:
-		return len(d.limits.rules)
 	}
-	return len(d.limits.rules) + len(d.total.rules)
+	return len(ls.rules)
 }
+
+// applies reports whether limit i counts the request.
+func (d *Decision) applies(i int) bool { return d.skip>>i&1 == 0 }
+
+// firstApplied is the index of the first limit that counts the request.
+func (d *Decision) firstApplied() int { return bits.TrailingZeros16(^d.skip) }
 
 // status is how one limit stands after the decision.
 type status struct {
@@ -102,11 +114,14 @@ func (d *Decision) Rejected() bool { return d.Outcome == Denied || d.Outcome == 
 // Counted reports whether any limit applied: false for [Passed], [Trusted], [Banned] and [WouldBan].
 func (d *Decision) Counted() bool { return d.limits != nil }
 
-// Limits returns an iterator over the limits that applied, in the order of the policy, those of the total
-// last; it is empty for [Passed] and [Trusted].
+// Limits returns an iterator over the limits that applied, in the order of the policy, those of the source and of the
+// total last; it is empty for [Passed] and [Trusted].
 func (d *Decision) Limits() iter.Seq2[int, LimitStatus] {
 	return func(yield func(int, LimitStatus) bool) {
 		for i := range d.count() {
+			if !d.applies(i) {
+				continue
+			}
 			st := LimitStatus{
 				Limit:     d.rule(i).Limit,
 				Remaining: int64(d.status[i].remaining),
@@ -130,7 +145,13 @@ func (d *Decision) BindingLimit() (LimitStatus, bool) {
 }
 
 // OverTotal reports whether the limit that decided is one of the total.
-func (d *Decision) OverTotal() bool { return d.total != nil && d.Binding >= len(d.limits.rules) }
+func (d *Decision) OverTotal() bool {
+	return d.Binding >= d.limits.len()+d.source.len() && d.total.len() > 0
+}
+
+// OverShared reports whether the limit that decided counts requests of other keys too: it is one of the source or of
+// the total.
+func (d *Decision) OverShared() bool { return d.Binding >= d.limits.len() && d.Counted() }
 
 // Usage returns the share of the binding limit that is used, 0 to 1.
 func (d *Decision) Usage() float64 {
@@ -155,11 +176,14 @@ func (d *Decision) Headers() (policy, limit string) {
 	if d.hide || d.limits == nil {
 		return "", ""
 	}
-	policy = d.limits.policyField
-	if d.total != nil {
-		policy += ", " + d.total.policyField
+	if d.skip == 0 && d.source.len() == 0 && d.total.len() == 0 { // nearly every one
+		return d.limits.policyField, fields.limit(d)
 	}
-	return policy, fields.limit(d)
+	var all []Limit
+	for _, st := range d.Limits() {
+		all = append(all, st.Limit)
+	}
+	return fields.policy(all), fields.limit(d)
 }
 
 // Exceeded reports whether the request must be answered with 429 because it is over a limit, as opposed to one

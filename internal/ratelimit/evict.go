@@ -43,7 +43,7 @@ func (s *shard) victim(ms int64) (victim uint32, idle bool) {
 		if s.idle(num, ms) {
 			return num, true
 		}
-		if u := s.usage(num, ms); u < least && s.flushed(num) && !s.atLimit(num, ms) {
+		if u := s.usage(num, ms); u < least && s.flushed(num) && !s.whole(num).atLimit(ms) {
 			victim, least = num, u
 		}
 	}

@@ -67,8 +67,12 @@ func (w *fieldWriter) policy(limits []Limit) string {
 // limit returns the value of the field for how the limits stand.
 func (w *fieldWriter) limit(d *Decision) string {
 	b := make([]byte, 0, 64)
-	for i := range d.count() {
-		b = appendName(b, i, d.rule(i).Name)
+	first := d.firstApplied()
+	for i := first; i < d.count(); i++ {
+		if !d.applies(i) {
+			continue
+		}
+		b = appendName(b, i-first, d.rule(i).Name)
 		b = append(b, w.available...)
 		b = strconv.AppendUint(b, uint64(d.status[i].remaining), 10)
 		b = append(b, w.until...)

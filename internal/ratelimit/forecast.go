@@ -15,28 +15,27 @@ type Forecast struct {
 
 // Forecast begins the forecast for a key. It is exact, to the millisecond, while this process is the only one
 // that counts the key, and for limits that need no permits. The limits of a key that is not in memory under
-// them are left out, and always those of its total, whose room others take too.
+// them are left out, and always those of its source and its total, whose room others take too.
 func (c *Counters) Forecast(now time.Time, k Key, e *Effective) *Forecast {
 	k = k.bounded()
 	f := &Forecast{at: millis(now)}
 	ls := e.For(k)
+	if ls == nil {
+		return f
+	}
 	s, h := c.lookup(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	num := s.find(h)
-	if num == 0 {
-		num = s.findOverflow(ls, h.place())
-	}
-	if num == 0 || s.hotOf(num).limits != ls.number {
+	o := side{s, s.findShared(h, ls), ls, ls.skip(e.grant)}
+	if o.first == 0 || s.hotOf(o.first).limits != ls.number {
 		return f
 	}
-	for i := range ls.rules {
+	for num, r := range o.applied() {
 		var d Decision
 		var one frames
-		s.view(&one, num, &ls.rules[i], f.at, &d)
+		s.view(&one, num, r, f.at, &d)
 		one.own()
 		f.all = append(f.all, one)
-		num = s.hotOf(num).next
 	}
 	return f
 }

@@ -160,14 +160,13 @@ func (s *shard) aged(num uint32, r *rule, ms int64) bool {
 
 // lacking returns how long n requests may wait that are denied for nothing but permits which an
 // exchange can bring, to them and to those ahead; 0 if they are denied for anything else.
-func (s *shard) lacking(first uint32, ls *Limits, ms, n, ahead int64) (longest time.Duration) {
+func (o *side) lacking(ms, n, ahead int64) (longest time.Duration) {
+	s := o.s
 	if s.all.leasing.closing.Load() {
 		return 0
 	}
-	num := first
 	longest = MinLeaseWait
-	for i := range ls.rules {
-		r := &ls.rules[i]
+	for num, r := range o.applied() {
 		var f frames
 		var d Decision
 		s.view(&f, num, r, ms, &d)
@@ -177,32 +176,27 @@ func (s *shard) lacking(first uint32, ls *Limits, ms, n, ahead int64) (longest t
 			}
 			longest = max(longest, r.LeaseWait)
 		}
-		num = s.hotOf(num).next
 	}
 	return longest
 }
 
 // arrive records n requests that had room.
-func (s *shard) arrive(first uint32, ls *Limits, ms, n int64) {
-	num := first
-	for i := range ls.rules {
-		if s.leased(num, &ls.rules[i]) {
-			l := s.leaseOf(num)
+func (o *side) arrive(ms, n int64) {
+	for num, r := range o.applied() {
+		if o.s.leased(num, r) {
+			l := o.s.leaseOf(num)
 			l.arrived, l.used = l.arrived+n, ms
 		}
-		num = s.hotOf(num).next
 	}
 }
 
 // addUnmet records n requests that were denied for want of permits, so that the next ones find some.
-func (s *shard) addUnmet(first uint32, ls *Limits, n int64) {
-	num := first
-	for i := range ls.rules {
-		if r := &ls.rules[i]; s.leased(num, r) {
-			l := s.leaseOf(num)
+func (o *side) addUnmet(n int64) {
+	for num, r := range o.applied() {
+		if o.s.leased(num, r) {
+			l := o.s.leaseOf(num)
 			l.unmet = min(l.unmet+n, r.Requests)
 		}
-		num = s.hotOf(num).next
 	}
 }
 

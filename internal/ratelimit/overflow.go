@@ -87,12 +87,3 @@ func (s *shard) noRoom(ls *Limits, ms int64) bool {
 	victim, _ := s.victim(ms)
 	return victim == 0 && s.all.keys.Load() >= s.all.maxKeys
 }
-
-// denyNoRoom denies a request whose key has not even an overflow counter: a key that cannot be
-// counted must not pass without a limit.
-func denyNoRoom(ls, total *Limits, d *Decision) {
-	d.Outcome, d.limits, d.total, d.RetryAfter = Denied, ls, total, ls.rules[0].Window
-	for i := range d.count() {
-		d.status[i].reset = clamp(ceilSeconds(d.rule(i).window))
-	}
-}

@@ -37,25 +37,29 @@ func (q *queue) wake() {
 
 // enqueue hands over the counters of a key that a decision has made more urgent, and reports
 // whether the syncer must be woken for them.
-func (s *shard) enqueue(q *queue, first uint32, ls *Limits, stand []status, o Outcome) (wake bool) {
-	if s.hotOf(first).flags.has(pooled) {
+func (o *side) enqueue(q *queue, stand []status, outcome Outcome) (wake bool) {
+	s := o.s
+	if s.hotOf(o.first).flags.has(pooled) {
 		return false
 	}
-	num := first
-	for i := range ls.rules {
-		h := s.hotOf(num)
-		if o == Denied {
+	next := o.first
+	for i := range o.ls.rules {
+		num, h := next, s.hotOf(next)
+		next = h.next
+		if !o.counts(i) {
+			continue
+		}
+		if outcome == Denied {
 			h.flags |= deniedSinceSync
 		}
 		if h.state < urgent {
 			headroom := int64(stand[i].remaining)
-			if u := s.urgency(num, &ls.rules[i], headroom); u > h.state {
+			if u := s.urgency(num, &o.ls.rules[i], headroom); u > h.state {
 				h.state = u
 				s.push(q, num)
 				wake = wake || u == urgent
 			}
 		}
-		num = h.next
 	}
 	return wake
 }
@@ -80,16 +84,14 @@ func (s *shard) enqueuePlain(q *queue, num uint32, st *status) (wake bool) {
 
 // requeue hands over the counters of a key that a refund has made more urgent, and reports whether
 // the syncer must be woken for them.
-func (s *shard) requeue(q *queue, first uint32, ls *Limits) (wake bool) {
-	num := first
-	for i := range ls.rules {
-		h := s.hotOf(num)
-		if u := s.urgency(num, &ls.rules[i], ls.rules[i].Requests); h.state < busy && u > h.state {
+func (o *side) requeue(q *queue) (wake bool) {
+	for num, r := range o.applied() {
+		h := o.s.hotOf(num)
+		if u := o.s.urgency(num, r, r.Requests); h.state < busy && u > h.state {
 			h.state = u
-			s.push(q, num)
+			o.s.push(q, num)
 			wake = wake || u == urgent
 		}
-		num = h.next
 	}
 	return wake
 }

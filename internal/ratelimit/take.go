@@ -29,13 +29,32 @@ func (c *Counters) Take(now time.Time, k Key, e *Effective, n int64) (d Decision
 	if e.overrides != nil {
 		ls, d.Overridden = e.override(k)
 	}
-	if e.Total != nil {
-		c.takeBoth(millis(now), k, clientID, ls, e.Total, max(n, 1), &d, false)
+	if e.simple(ls) {
+		c.take(millis(now), k, ls, max(n, 1), &d)
 	} else {
-		c.take(millis(now), k, ls, max(n, 1), &d, false)
+		c.takeMore(millis(now), k, clientID, ls, e, max(n, 1), &d, false)
 	}
 	d.conclude(e)
 	return d
+}
+
+// simple reports whether a request under its list is counted by all limits of that, and by nothing else, and cannot
+// wait for permits. It is inlined.
+func (e *Effective) simple(ls *Limits) bool {
+	return ls != nil && !ls.strict && e.Total == nil && e.source == "" && e.grant == 0
+}
+
+// takeMore is take for a request that is not simple.
+func (c *Counters) takeMore(ms int64, k Key, clientID string, ls *Limits, e *Effective, n int64, d *Decision, wait bool) *waiter {
+	if n == 1 && e.onlyPlainTotal(k, clientID, ls) && c.takePlainTotal(ms, k, ls, e.Total, d) {
+		return nil
+	}
+	q := c.requestOf(k, clientID, ls, e)
+	if q.ls == nil && q.lists[0] == nil && q.lists[1] == nil {
+		d.Outcome = Allowed // no limit counts it
+		return nil
+	}
+	return c.takeAll(ms, &q, n, d, wait)
 }
 
 // conclude completes a decision by what else the policy has.
@@ -46,9 +65,8 @@ func (d *Decision) conclude(e *Effective) {
 	}
 }
 
-// take decides and counts, and wakes the syncer if a counter became urgent. It returns a waiter if
-// the request has to wait for permits, and wait is set.
-func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision, wait bool) (w *waiter) {
+// take decides and counts, and wakes the syncer if a counter became urgent.
+func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision) {
 	s, h := c.lookupOwn(k)
 	s.mu.Lock()
 	first := s.find(h)
@@ -56,8 +74,8 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision, wait 
 	case first == 0:
 		if first = s.addKey(k, h, ls, ms); first == 0 { // no room at all: see overflow.go
 			s.mu.Unlock()
-			denyNoRoom(ls, nil, d)
-			return nil
+			d.denyNoRoom(&request{ls: ls})
+			return
 		}
 	case s.hotOf(first).limits != ls.number:
 		first = s.change(first, h, ls, ms)
@@ -67,18 +85,14 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision, wait 
 		d.limits, d.Outcome = ls, Allowed
 		wake = c.queue.attached && s.enqueuePlain(&c.queue, first, &d.status[0])
 	} else {
-		if ls.strict {
-			w = s.takeStrict(&c.queue, first, ls, ms, n, d, wait)
-		} else {
-			s.decide(first, ls, ms, n, d)
-		}
-		wake = c.queue.attached && s.enqueue(&c.queue, first, ls, d.status[:], d.Outcome)
+		mine := side{s: s, first: first, ls: ls}
+		mine.decideAlone(ms, n, d)
+		wake = c.queue.attached && mine.enqueue(&c.queue, d.status[:], d.Outcome)
 	}
 	s.mu.Unlock()
 	if wake {
 		c.queue.wake()
 	}
-	return w
 }
 
 // decidePlain is a fast path of decide: for one request of a key with one sliding limit of one
@@ -114,32 +128,40 @@ func (s *shard) decidePlain(num uint32, ls *Limits, ms int64, st *status, soft *
 	return true
 }
 
-// decide decides on n requests under all limits of a key, and counts them if they pass.
-func (s *shard) decide(first uint32, ls *Limits, ms, n int64, d *Decision) {
-	d.limits = ls
-	s.hotOf(first).seen = seconds(ms)
-	if len(ls.rules) <= 3 { // nearly every key; a smaller array is cheaper to clear
+// decideAlone decides on n requests under all limits of a key, and counts them if they pass.
+func (o *side) decideAlone(ms, n int64, d *Decision) {
+	d.limits = o.ls
+	if len(o.ls.rules) <= 3 { // nearly every key; a smaller array is cheaper to clear
 		var few [3]frames
-		s.decideOn(few[:len(ls.rules)], first, ms, n, d)
+		fs := few[:len(o.ls.rules)]
+		d.settle(fs, ms, n, o.view(fs, ms, n, d))
 		return
 	}
 	var all [MaxLimits]frames
-	s.decideOn(all[:len(ls.rules)], first, ms, n, d)
+	fs := all[:len(o.ls.rules)]
+	d.settle(fs, ms, n, o.view(fs, ms, n, d))
 }
 
-// decideOn is decide with memory for the frames of all limits.
-func (s *shard) decideOn(all []frames, first uint32, ms, n int64, d *Decision) {
-	d.settle(all, ms, n, s.viewAll(all, first, d.limits, ms, n, d))
-}
-
-// viewAll views all counters of a key, and reports whether they admit n requests.
-func (s *shard) viewAll(all []frames, first uint32, ls *Limits, ms, n int64, d *Decision) bool {
-	admit, num := true, first
-	for i := range all {
-		r := &ls.rules[i]
-		s.view(&all[i], num, r, ms, d)
-		admit = all[i].admits(r, n) && admit
-		num = s.hotOf(num).next
+// view views all counters of a key that count the request, and reports whether they admit n of it. A key that is not
+// in memory has no counts. The frames of limits that do not count it stay without a rule.
+func (o *side) view(fs []frames, ms, n int64, d *Decision) bool {
+	if o.first != 0 {
+		o.s.hotOf(o.first).seen = seconds(ms)
+	}
+	admit, num := true, o.first
+	for i := range fs {
+		r := &o.ls.rules[i]
+		if o.counts(i) {
+			if num == 0 {
+				fs[i] = frames{rule: r, slots: make([]slot, r.frames()), start: r.newest(ms), instances: 1}
+			} else {
+				o.s.view(&fs[i], num, r, ms, d)
+			}
+			admit = fs[i].admits(r, n) && admit
+		}
+		if num != 0 {
+			num = o.s.hotOf(num).next
+		}
 	}
 	return admit
 }
@@ -147,13 +169,15 @@ func (s *shard) viewAll(all []frames, first uint32, ls *Limits, ms, n int64, d *
 // settle completes the decision on n requests, whose limits have these frames. It counts them if they
 // are admitted.
 func (d *Decision) settle(all []frames, ms, n int64, admit bool) {
-	d.Outcome = Allowed
+	d.Outcome, d.Binding = Allowed, d.firstApplied()
 	if !admit {
 		d.Outcome = Denied
 		d.RetryAfter, d.Binding = retryAfter(all, ms, n)
 	}
 	for i := range all {
-		all[i].record(ms, n, i, d)
+		if all[i].rule != nil {
+			all[i].record(ms, n, i, d)
+		}
 	}
 }
 
@@ -219,7 +243,7 @@ func (f *frames) record(ms, n int64, i int, d *Decision) {
 	if f.used >= r.softAt {
 		d.Soft = true
 	}
-	if d.Outcome == Allowed && i > 0 && d.tighter(i) {
+	if d.Outcome == Allowed && i > d.Binding && d.tighter(i) {
 		d.Binding = i
 	}
 }
@@ -241,13 +265,19 @@ func (s *shard) applyOutage(num uint32, r *rule, ms int64, f *frames, d *Decisio
 
 // retryAfter returns how long to wait until n requests pass all limits, and the index of the limit
 // that takes longest. It repeats until no limit moves the time on, because the weighted estimate
-// can rise again until another limit has room.
+// can rise again until another limit has room. Frames without a rule are left out.
 func retryAfter(all []frames, ms, n int64) (wait time.Duration, binding int) {
+	for binding < len(all)-1 && all[binding].rule == nil {
+		binding++
+	}
 	free := ms
 	for moved := true; moved; {
 		moved = false
 		for i := range all {
 			f, r := &all[i], all[i].rule
+			if r == nil {
+				continue
+			}
 			if f.instances == 0 {
 				return outageRetry, i
 			}

@@ -112,14 +112,14 @@ func (m *member) unflushed() (all, exact int64) {
 // policyOf makes a policy of limits.
 func policyOf(tb testing.TB, limits ...ratelimit.Limit) *ratelimit.Effective {
 	tb.Helper()
-	return policyWith(tb, nil, limits...)
+	return compiled(tb, ratelimit.Policy{User: limits, Client: limits})
 }
 
-// policyWith makes a policy of limits and a total.
-func policyWith(tb testing.TB, total []ratelimit.Limit, limits ...ratelimit.Limit) *ratelimit.Effective {
+// compiled is what a policy comes to.
+func compiled(tb testing.TB, policy ratelimit.Policy) *ratelimit.Effective {
 	tb.Helper()
 	s := ratelimit.DefaultSettings()
-	s.Default.User, s.Default.Client, s.Default.Total = limits, limits, total
+	s.Default = policy
 	p, err := ratelimit.Compile(s)
 	if err != nil {
 		tb.Fatal(err)

@@ -45,6 +45,7 @@ type scenario struct {
 
 	long, short ratelimit.Limit
 	total       []ratelimit.Limit // of all keys together; in every third cluster
+	source      []ratelimit.Limit // of each source address; in every fourth cluster
 
 	admitted map[ratelimit.Key]int64
 	lost     int64 // at most: what killed instances had not written
@@ -64,7 +65,13 @@ func simulate(t *testing.T, seed uint64) {
 	if seed%3 == 0 {
 		s.total = []ratelimit.Limit{ratelimit.NewLimit("exact-total", long.Requests+int64(seed)%997, 24*time.Hour)}
 	}
-	s.policy = policyWith(t, s.total, s.long, s.short)
+	if seed%4 == 0 {
+		s.source = []ratelimit.Limit{ratelimit.NewLimit("exact-source", 1+int64(seed)%997, 24*time.Hour)} // at most the total
+	}
+	if seed%5 == 0 {
+		s.long.Grants = ratelimit.GrantRefresh | ratelimit.GrantPassword
+	}
+	s.policy = s.compiled()
 	s.faults = faults{loseRequest: r.IntN(12), loseReply: r.IntN(12), delay: r.IntN(12), unsure: r.IntN(5)}
 	s.setDown(false)
 	members := 2 + r.IntN(6)
@@ -155,8 +162,16 @@ func (s *scenario) jump() {
 // reframe changes how many frames the short limit has, in all instances at once.
 func (s *scenario) reframe() {
 	s.short.Frames = []int{1, 2, 5}[s.rand.IntN(3)]
-	s.policy = policyWith(s.t, s.total, s.long, s.short)
+	s.policy = s.compiled()
 }
+
+func (s *scenario) compiled() *ratelimit.Effective {
+	limits := []ratelimit.Limit{s.long, s.short}
+	return compiled(s.t, ratelimit.Policy{User: limits, Client: []ratelimit.Limit{s.short}, Total: s.total, Source: s.source})
+}
+
+// sources are the addresses that requests come from.
+var sources = []string{"192.0.2.1", "2001:db8::/64"}
 
 func (s *scenario) setDown(down bool) { s.net.become(s.faults, down) }
 
@@ -166,8 +181,14 @@ func (s *scenario) traffic(d time.Duration) {
 		k := keyOf(s.rand.IntN(s.keys))
 		m := s.alive[s.rand.IntN(len(s.alive))]
 		cost := 1 + s.rand.Int64N(3)
-		if d := m.take(k, s.policy, cost); d.Outcome == ratelimit.Allowed {
-			s.admitted[k] += cost
+		grant, source := ratelimit.GrantCode<<s.rand.IntN(3), sources[s.rand.IntN(len(sources))]
+		if d := m.take(k, s.policy.ForRequest(grant, source), cost); d.Outcome == ratelimit.Allowed {
+			if s.long.Grants == 0 || s.long.Grants&grant != 0 {
+				s.admitted[k] += cost
+			}
+			if s.source != nil {
+				s.admitted[k.Source(source)] += cost
+			}
 			if s.total != nil {
 				s.admitted[k.Total()] += cost
 			}
@@ -219,7 +240,7 @@ func (s *scenario) finish() {
 	for _, m := range s.alive {
 		all, _ := m.unflushed()
 		mustEqual(s.t, "requests stuck in an instance", 0, all)
-		if n := m.syncer.Stats().Waiting; n > 10*(s.keys+1) {
+		if n := m.syncer.Stats().Waiting; n > 10*len(s.counted()) {
 			s.t.Fatalf("%d counters wait for %d keys", n, s.keys)
 		}
 	}
@@ -250,13 +271,18 @@ func (s *scenario) finish() {
 	}
 }
 
-// counted are the keys of users, and that of the total if there is one.
+// counted are the keys of users, and those of the sources and of the total if there are any.
 func (s *scenario) counted() (keys []ratelimit.Key) {
 	for i := range s.keys {
 		keys = append(keys, keyOf(i))
 	}
 	if s.total != nil {
 		keys = append(keys, keyOf(0).Total())
+	}
+	if s.source != nil {
+		for _, source := range sources {
+			keys = append(keys, keyOf(0).Source(source))
+		}
 	}
 	return keys
 }

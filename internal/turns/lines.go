@@ -18,20 +18,28 @@ type Lines struct {
 	clock    func() time.Time
 
 	mu      sync.Mutex
-	lines   map[ratelimit.Key]*line
+	lines   map[id]*line
 	waiting [2]int // requests in all lines: those that are held, and those that would be, in dry-run
 	closed  bool
 }
 
 // New returns empty lines for keys of the counters, whose time clock is.
 func New(counters *ratelimit.Counters, clock func() time.Time) *Lines {
-	return &Lines{counters: counters, clock: clock, lines: map[ratelimit.Key]*line{}}
+	return &Lines{counters: counters, clock: clock, lines: map[id]*line{}}
 }
 
-// line is the requests of one key that wait.
+// id identifies a line: the key and, where limits count certain grants only, the grant. Requests of one grant do not
+// stand behind those of another, which may be over a limit that does not count them.
+type id struct {
+	key   ratelimit.Key
+	grant ratelimit.Grants
+}
+
+func lineOf(k ratelimit.Key, e *ratelimit.Effective) id { return id{k, e.Grant()} }
+
+// line is the requests of one id that wait.
 type line struct {
-	key      ratelimit.Key
-	policy   func() *ratelimit.Effective
+	id
 	list     []*place
 	denied   ratelimit.Decision  // the latest on its first request
 	mode     ratelimit.Mode      // in which that was decided
@@ -43,6 +51,7 @@ type line struct {
 // place is a request in a line.
 type place struct {
 	line    *line
+	policy  func() *ratelimit.Effective
 	came    time.Time
 	virtual bool // in dry-run: nobody waits for the decision
 	turn    Turn
@@ -62,7 +71,8 @@ type Turn struct {
 
 // Take decides on one request of the key as [ratelimit.Counters.Await] does. Over the limit it waits for its turn,
 // if the policy has it wait: the outcome is then Delayed, or WouldDelay in dry-run, where it does not wait. policy
-// returns what applies to the key at the time of the call; it must not block.
+// returns what applies to the request at the time of the call, the same for all of one key and grant but for the source
+// address; it must not block.
 //
 // A request whose context ends while it waits is denied, and leaves its turn to the next.
 func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective) Turn {
@@ -71,7 +81,7 @@ func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *rateli
 		return l.decide(ctx, k, e)
 	}
 	var first ratelimit.Decision // on the request, if nobody waits
-	if !l.has(k) {
+	if !l.has(lineOf(k, e)) {
 		t := l.decide(ctx, k, e)
 		if !waits(&t.Decision) || t.RetryAfter > e.Wait.Longest {
 			return t
@@ -89,9 +99,10 @@ func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *rateli
 	return l.end(ctx, p)
 }
 
-// waits reports whether a request that was so decided waits for its turn. Nobody waits for a total: its room is taken
-// by requests of all lines of the client, and by those without one, so no line has a turn of its own there.
-func waits(d *ratelimit.Decision) bool { return d.Over() && !d.OverTotal() }
+// waits reports whether a request that was so decided waits for its turn. Nobody waits for a source or a total: their
+// room is taken by requests of other lines of the client, and by those without one, so no line has a turn of its own
+// there.
+func waits(d *ratelimit.Decision) bool { return d.Over() && !d.OverShared() }
 
 // decide decides on one request without a line.
 func (l *Lines) decide(ctx context.Context, k ratelimit.Key, e *ratelimit.Effective) Turn {
@@ -100,11 +111,11 @@ func (l *Lines) decide(ctx context.Context, k ratelimit.Key, e *ratelimit.Effect
 	return Turn{Decision: d, Leased: waited, at: now.Add(waited)}
 }
 
-// has reports whether anybody waits for the key.
-func (l *Lines) has(k ratelimit.Key) bool {
+// has reports whether anybody waits in the line.
+func (l *Lines) has(of id) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lines[k] != nil
+	return l.lines[of] != nil
 }
 
 // join puts a request into the line of its key. If there is no place, or its turn comes too late, it returns the
@@ -113,9 +124,9 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock()
-	ln := l.lines[k]
+	ln := l.lines[lineOf(k, e)]
 	if ln == nil {
-		ln = &line{key: k, policy: policy}
+		ln = &line{id: lineOf(k, e)}
 		if first.Counted() {
 			ln.denied, ln.mode = *first, e.Mode
 		}
@@ -131,12 +142,12 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	if !l.fits(ln, e, turn.Sub(now)) {
 		return nil, Turn{Decision: ln.refusal(turn.Sub(now)), Held: l.closed, at: now}
 	}
-	p = &place{line: ln, came: now, virtual: e.Mode == ratelimit.DryRun, decided: make(chan struct{})}
+	p = &place{line: ln, policy: policy, came: now, virtual: e.Mode == ratelimit.DryRun, decided: make(chan struct{})}
 	ln.forecast.Admit()
 	ln.list = append(ln.list, p)
 	l.waiting[p.kind()]++
 	if ln.timer == nil {
-		l.lines[k] = ln
+		l.lines[ln.id] = ln
 		ln.timer = time.AfterFunc(min(turn.Sub(now), lookAgain), func() { l.serve(ln) })
 	}
 	if p.virtual {
@@ -195,7 +206,7 @@ func (l *Lines) end(ctx context.Context, p *place) Turn {
 		t.Decision, t.at = p.line.refusal(p.line.denied.RetryAfter), l.clock()
 		l.drop(p.line, i)
 	case ctx.Err() != nil && t.Outcome == ratelimit.Delayed:
-		l.refund(p.line.key, p.line.policy(), t.at)
+		l.refund(p.line.key, p.policy(), t.at)
 		t.Decision = p.line.refusal(p.line.denied.RetryAfter)
 	}
 	t.Waited, t.Held = max(t.at.Sub(p.came), 0), true
@@ -207,8 +218,8 @@ func (l *Lines) drop(ln *line, i int) {
 	l.waiting[ln.list[i].kind()]--
 	ln.list = slices.Delete(ln.list, i, i+1)
 	ln.forecast = nil
-	if len(ln.list) == 0 && l.lines[ln.key] == ln {
-		delete(l.lines, ln.key)
+	if len(ln.list) == 0 && l.lines[ln.id] == ln {
+		delete(l.lines, ln.id)
 		ln.timer.Stop()
 	}
 }
@@ -223,7 +234,7 @@ func (l *Lines) Denies(k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Dec
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ln := l.lines[k]
+	ln := l.lines[lineOf(k, e)]
 	if ln == nil {
 		return d, denies && !l.fits(&line{}, e, d.RetryAfter)
 	}
@@ -240,7 +251,7 @@ func (l *Lines) GiveBack(k ratelimit.Key, e *ratelimit.Effective, t *Turn) {
 
 func (l *Lines) refund(k ratelimit.Key, e *ratelimit.Effective, at time.Time) {
 	l.counters.Refund(l.clock(), at, k, e, 1)
-	if ln := l.lines[k]; ln != nil {
+	if ln := l.lines[lineOf(k, e)]; ln != nil {
 		ln.again = true
 		ln.timer.Reset(0)
 	}
@@ -260,7 +271,7 @@ func (l *Lines) Close() {
 	l.closed = true
 	for _, ln := range l.lines {
 		now := l.clock()
-		f := l.counters.Forecast(now, ln.key, ln.policy())
+		f := l.counters.Forecast(now, ln.key, ln.list[0].policy())
 		for len(ln.list) > 0 {
 			l.settle(ln, 0, ln.refusal(f.Next().Sub(now)), now)
 			f.Admit()

@@ -10,7 +10,11 @@ import (
 // serve decides on the first requests of a line, for as long as they pass. The timer of the line calls it.
 func (l *Lines) serve(ln *line) {
 	for {
-		if e, t := l.decideFirst(ln); !l.resolve(ln, e, &t) {
+		p := l.first(ln)
+		if p == nil {
+			return // all have gone
+		}
+		if e, t := l.decideFirst(ln, p); !l.resolve(ln, p, e, &t) {
 			return
 		}
 	}
@@ -18,22 +22,21 @@ func (l *Lines) serve(ln *line) {
 
 // decideFirst decides on the first request of a line, outside of the lock: a strict limit may wait for permits, but not
 // for longer than the request waits, and not for so long that the line does not look for what has changed.
-func (l *Lines) decideFirst(ln *line) (*ratelimit.Effective, Turn) {
-	came := l.cameFirst(ln)
-	e := ln.policy()
-	ctx, cancel := context.WithTimeout(context.Background(), min(came.Add(e.Wait.Longest).Sub(l.clock()), lookAgain))
+func (l *Lines) decideFirst(ln *line, p *place) (*ratelimit.Effective, Turn) {
+	e := p.policy()
+	ctx, cancel := context.WithTimeout(context.Background(), min(p.came.Add(e.Wait.Longest).Sub(l.clock()), lookAgain))
 	defer cancel()
 	return e, l.decide(ctx, ln.key, e)
 }
 
-// cameFirst is when the first request of a line came; the zero time if all have gone.
-func (l *Lines) cameFirst(ln *line) (came time.Time) {
+// first is the first request of a line; nil if all have gone.
+func (l *Lines) first(ln *line) *place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(ln.list) > 0 {
-		came = ln.list[0].came
+	if len(ln.list) == 0 {
+		return nil
 	}
-	return came
+	return ln.list[0]
 }
 
 // lacksPermits reports whether a request was denied for nothing but what the store would have to bring. If it waits
@@ -42,18 +45,18 @@ func lacksPermits(d *ratelimit.Decision) bool {
 	return d.Outcome == ratelimit.Denied && d.Outage && !d.Exceeded()
 }
 
-// resolve settles the first request of the line by a decision, and reports whether the next one is to be
+// resolve settles the first request of the line by a decision on it, and reports whether the next one is to be
 // decided now.
-func (l *Lines) resolve(ln *line, e *ratelimit.Effective, t *Turn) (next bool) {
+func (l *Lines) resolve(ln *line, p *place, e *ratelimit.Effective, t *Turn) (next bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow(ln, e, t)
 	switch {
-	case len(ln.list) == 0: // all have gone
+	case len(ln.list) == 0 || ln.list[0] != p: // it has gone; the next one may come from another source
 		if t.Outcome == ratelimit.Allowed {
 			l.refund(ln.key, e, t.at)
 		}
-		return false
+		return len(ln.list) > 0
 	case !waits(&t.Decision) && !lacksPermits(&t.Decision), t.at.Sub(ln.list[0].came) >= e.Wait.Longest:
 		l.settle(ln, 0, t.Decision, t.at)
 		return len(ln.list) > 0

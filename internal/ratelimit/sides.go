@@ -1,0 +1,323 @@
+package ratelimit
+
+import (
+	"iter"
+	"time"
+)
+
+// A request counts against up to three keys: its own, which is that of the user or the client; that of its source
+// address; and that of the total, the client over all its users. One decision is made under the locks of all of them,
+// which are taken in the order of their shards, so no goroutine ever sees one of them counted without the others.
+
+// side is one of the keys of a decision: its first counter, and what it is counted under. The lock of its shard must
+// be held.
+type side struct {
+	s     *shard  // nil: there is no such key
+	first uint32  // 0: it is not in memory
+	ls    *Limits // noLimits if there is no such key
+	skip  uint16  // the limits that do not count the request, a bit for each
+}
+
+// list is the list of a key that is shared; nil if there is no such key.
+func (o *side) list() *Limits {
+	if o.s == nil {
+		return nil
+	}
+	return o.ls
+}
+
+// counts reports whether limit i counts the request.
+func (o *side) counts(i int) bool { return o.skip>>i&1 == 0 }
+
+// applied yields the counters of a key that count the request, and their rules.
+func (o *side) applied() iter.Seq2[uint32, *rule] {
+	return func(yield func(uint32, *rule) bool) {
+		num := o.first
+		for i := range o.ls.rules {
+			if o.counts(i) && !yield(num, &o.ls.rules[i]) {
+				return
+			}
+			num = o.s.hotOf(num).next
+		}
+	}
+}
+
+// whole is a key of which all limits count.
+func (s *shard) whole(first uint32) *side {
+	return &side{s: s, first: first, ls: limitsOf(s.hotOf(first).limits)}
+}
+
+// noLimits is the list of a key that there is not.
+var noLimits = &Limits{}
+
+// sides are the three keys of a decision, in the order of their shards: the own one, the source, the total.
+type sides [3]side
+
+// unlock releases the locks of those from the given one on.
+func (all *sides) unlock(from int) {
+	for i := len(all) - 1; i >= from; i-- {
+		if all[i].s != nil {
+			all[i].s.mu.Unlock()
+		}
+	}
+}
+
+// request finds the counters of the keys of a request.
+type request struct {
+	c     *Counters
+	grant Grants
+	ls    *Limits // of the own key; nil: it has none
+	own   place
+	// shared are the source and the total.
+	shared [2]place
+	lists  [2]*Limits // of these; nil: the request is not counted so
+}
+
+// place is where a key is found.
+type place struct {
+	shard *shard
+	hash  hash
+	key   Key // bounded
+}
+
+// requestOf returns the request for a key, which is bounded, under its list. The clientID is that of the key before it
+// was bounded.
+func (c *Counters) requestOf(k Key, clientID string, ls *Limits, e *Effective) (q request) {
+	q.c, q.grant = c, e.grant
+	if ls != nil && ls.skip(e.grant) != 1<<len(ls.rules)-1 {
+		q.ls, q.own.key = ls, k
+		q.own.shard, q.own.hash = c.lookup(k)
+	}
+	if e.source != "" {
+		q.share(0, Key{ClientID: clientID, Username: e.source}, e.Source)
+	}
+	if e.Total != nil {
+		q.share(1, Key{ClientID: clientID, Username: TotalUser}, e.Total)
+	}
+	return q
+}
+
+func (q *request) share(i int, k Key, ls *Limits) {
+	p := place{key: k.bounded()}
+	p.shard, p.hash = q.c.lookup(p.key)
+	q.shared[i], q.lists[i] = p, ls
+}
+
+// skip returns the limits of a list that do not count requests of the grant, a bit for each.
+func (ls *Limits) skip(grant Grants) (skip uint16) {
+	if !ls.grants {
+		return 0
+	}
+	for i := range ls.rules {
+		if !ls.rules[i].Grants.counts(grant) {
+			skip |= 1 << i
+		}
+	}
+	return skip
+}
+
+// enter returns the first counter of a key under the limits; 0 if there is no room for it.
+func (s *shard) enter(k Key, h hash, ls *Limits, ms int64) uint32 {
+	first := s.find(h)
+	switch {
+	case first == 0:
+		return s.addKey(k, h, ls, ms)
+	case s.hotOf(first).limits != ls.number:
+		return s.change(first, h, ls, ms)
+	}
+	return first
+}
+
+// takeAll is take for a request that is counted by more than one list, or not by all limits of its own, and for one
+// that may wait for permits.
+func (c *Counters) takeAll(ms int64, q *request, n int64, d *Decision, wait bool) (w *waiter) {
+	mine := side{ls: noLimits}
+	if s := q.own.shard; s != nil {
+		s.mu.Lock()
+		mine = side{s, s.enter(q.own.key, q.own.hash, q.ls, ms), q.ls, q.ls.skip(q.grant)}
+		if mine.first == 0 {
+			s.mu.Unlock()
+			d.denyNoRoom(q)
+			return nil
+		}
+	}
+	var wake bool
+	if mine.ls.strict {
+		w, wake = mine.takeStrict(q, ms, n, d, wait)
+	} else {
+		_, wake = mine.decide(q, ms, n, d)
+	}
+	if s := mine.s; s != nil {
+		if c.queue.attached {
+			wake = mine.enqueue(&c.queue, d.status[:], d.Outcome) || wake
+		}
+		s.mu.Unlock()
+	}
+	if wake {
+		c.queue.wake()
+	}
+	return w
+}
+
+// decide decides on n requests under the limits of the own key and those that it shares with others. It reports
+// whether the latter have room, and whether the syncer must be woken for them.
+func (mine *side) decide(q *request, ms, n int64, d *Decision) (room, wake bool) {
+	all := sides{*mine}
+	for i, ls := range q.lists {
+		other := &all[1+i]
+		if other.ls = noLimits; ls == nil {
+			continue
+		}
+		p := &q.shared[i]
+		p.shard.mu.Lock()
+		other.s, other.ls, other.first = p.shard, ls, p.shard.enter(p.key, p.hash, ls, ms)
+		if other.first == 0 {
+			all.unlock(1)
+			d.denyNoRoom(q)
+			return false, false
+		}
+	}
+	room = all.decide(ms, n, d)
+	if queue := &q.c.queue; queue.attached {
+		at := len(all[0].ls.rules)
+		for i := 1; i < len(all); i++ {
+			if o := &all[i]; o.s != nil {
+				wake = o.enqueue(queue, d.status[at:], d.Outcome) || wake
+				at += len(o.ls.rules)
+			}
+		}
+	}
+	all.unlock(1)
+	return room, wake
+}
+
+// decide decides on n requests, and counts them if they pass. It reports whether the shared keys have room.
+func (all *sides) decide(ms, n int64, d *Decision) (room bool) {
+	d.limits, d.skip = all[0].ls, all[0].skip
+	d.source, d.total = all[1].list(), all[2].list()
+	if d.count() <= 3 { // nearly every request; a smaller array is cheaper to clear
+		var few [3]frames
+		return all.decideOn(few[:d.count()], ms, n, d)
+	}
+	var most [maxDecided]frames
+	return all.decideOn(most[:d.count()], ms, n, d)
+}
+
+// decideOn is decide with memory for the frames of all limits.
+func (all *sides) decideOn(fs []frames, ms, n int64, d *Decision) (room bool) {
+	admit, at := true, 0
+	room = true
+	for i := range all {
+		o := &all[i]
+		m := at + len(o.ls.rules)
+		ok := o.view(fs[at:m], ms, n, d)
+		at, admit = m, admit && ok
+		room = room && (ok || i == 0)
+	}
+	d.settle(fs, ms, n, admit)
+	return room
+}
+
+// takeStrict is decide for a list with a strict limit. If the request is denied for nothing but permits, it returns
+// a waiter for it, or lets the next request find permits. A request that was held up until a later frame has waited:
+// its waiter is decided.
+func (mine *side) takeStrict(q *request, came, n int64, d *Decision, wait bool) (w *waiter, wake bool) {
+	ms := came
+	if wait {
+		ms = q.c.queue.present(came)
+	}
+	longest, wake := mine.decideStrict(q, ms, n, mine.s.queued(mine.first), d)
+	if d.Outcome == Denied && longest == 0 {
+		return nil, wake
+	}
+	return mine.await(&waiter{n: n, since: ms, longest: longest, first: mine.first, request: new(*q)}, came, d, wait), wake
+}
+
+// decideStrict is decide for a list with a strict limit. It returns how long the request may wait if it is denied for
+// nothing but permits, behind ahead others; otherwise 0. Nothing waits for room in what it shares with others.
+func (mine *side) decideStrict(q *request, ms, n, ahead int64, d *Decision) (longest time.Duration, wake bool) {
+	room, wake := mine.decide(q, ms, n, d)
+	if !room || d.Outcome == Allowed {
+		return 0, wake
+	}
+	longest = mine.lacking(ms, n, ahead)
+	if longest == 0 && d.RetryAfter == 0 { // the room that there is goes to those ahead
+		d.RetryAfter = leaseRetry
+	}
+	return longest, wake
+}
+
+// denies reports whether one more request would be denied, for more than a want of permits that an exchange can bring.
+// The own key is locked; denied is set if that denies already. d is then the decision.
+func (mine *side) denies(q *request, ms int64, denied bool, d *Decision) bool {
+	all := sides{*mine}
+	for i, ls := range q.lists {
+		other := &all[1+i]
+		if other.ls = noLimits; ls == nil {
+			continue
+		}
+		p := &q.shared[i]
+		p.shard.mu.Lock()
+		other.s, other.ls, other.first = p.shard, ls, p.shard.findUnder(p.hash, ls)
+		denied = denied || other.first != 0 && other.atLimit(ms)
+	}
+	if denied {
+		all.decide(ms, 1, d)
+	}
+	all.unlock(1)
+	return denied
+}
+
+// refund gives back n requests of all keys that were counted at the time at, or of none.
+func (q *request) refund(ms, at, n int64) (done bool) {
+	var all sides
+	found := true
+	for i := range all {
+		p, ls := &q.own, q.ls
+		if i > 0 {
+			p, ls = &q.shared[i-1], q.lists[i-1]
+		}
+		if ls == nil {
+			continue
+		}
+		p.shard.mu.Lock()
+		all[i] = side{p.shard, p.shard.findUnder(p.hash, ls), ls, ls.skip(q.grant)}
+		found = found && all[i].first != 0
+	}
+	for i := range all {
+		if o := &all[i]; found && o.s != nil {
+			done = o.refund(&q.c.queue, ms, at, n) || done
+		}
+	}
+	all.unlock(0)
+	return done
+}
+
+// refundShared gives back n requests of the shared keys that were counted at the time at.
+func (q *request) refundShared(at, n int64) {
+	for i, ls := range q.lists {
+		if ls == nil {
+			continue
+		}
+		p := &q.shared[i]
+		p.shard.mu.Lock()
+		if first := p.shard.findUnder(p.hash, ls); first != 0 {
+			(&side{p.shard, first, ls, 0}).refund(&q.c.queue, at, at, n)
+		}
+		p.shard.mu.Unlock()
+	}
+}
+
+// denyNoRoom denies a request of which a key has not even an overflow counter: a key that cannot be
+// counted must not pass without a limit.
+func (d *Decision) denyNoRoom(q *request) {
+	d.limits, d.source, d.total = noLimits, q.lists[0], q.lists[1]
+	if q.ls != nil {
+		d.limits, d.skip = q.ls, q.ls.skip(q.grant)
+	}
+	d.Outcome, d.Binding = Denied, d.firstApplied()
+	d.RetryAfter = d.rule(d.Binding).Window
+	for i := range d.count() {
+		d.status[i].reset = clamp(ceilSeconds(d.rule(i).window))
+	}
+}

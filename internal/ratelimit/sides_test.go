@@ -1,0 +1,412 @@
+package ratelimit
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/fielderr"
+)
+
+// applied returns what applies to the client "client" under a policy for users that is also that of the client.
+func appliedBy(tb rapid.TB, p Policy) *Effective {
+	tb.Helper()
+	compiled, err := Compile(Settings{Mode: Enforce, CanaryPercent: 100, Default: p})
+	if err != nil {
+		tb.Fatalf("compile: %v", err)
+	}
+	return compiled.For("client")
+}
+
+// forGrants returns a limit for some grants.
+func forGrants(l Limit, g Grants) Limit {
+	l.Grants = g
+	return l
+}
+
+// TestGrants: a limit for refreshes neither counts nor denies other grants, is not shown to them, and requests of a
+// grant that nobody has named count everywhere.
+func TestGrants(t *testing.T) {
+	e := appliedBy(t, Policy{
+		User:   []Limit{forGrants(NewLimit("refreshes", 2, time.Minute), GrantRefresh), NewLimit("all", 4, time.Minute)},
+		Client: []Limit{NewLimit("itself", 9, time.Minute)},
+	})
+	c, ann := NewCounters(0), Key{"client", "ann"}
+	code, refresh := e.ForRequest(GrantCode, ""), e.ForRequest(GrantRefresh, "")
+	mustAdmit(t, 2, c, at(epoch), ann, refresh)
+	d := c.Take(at(epoch), ann, refresh, 1)
+	check.Equal(t, "violated", strings.Join(d.Violated(), " "), "refreshes")
+	d = c.Take(at(epoch), ann, code, 1)
+	check.Equal(t, "code", d.Outcome, Allowed)
+	binding, _ := d.BindingLimit()
+	check.Equal(t, "the limit that binds a code", binding.Limit.Name, "all")
+	policy, fields := d.Headers()
+	check.Equal(t, "RateLimit-Policy", policy, `"all";q=4;w=60`)
+	check.Equal(t, "RateLimit", fields, `"all";r=1;t=57`)
+	_, denies := c.Denies(at(epoch), ann, code)
+	check.Equal(t, "Denies a code", denies, false)
+	_, denies = c.Denies(at(epoch), ann, refresh)
+	check.Equal(t, "Denies a refresh", denies, true)
+	d = c.Take(at(epoch), ann, code, 1)
+	check.Equal(t, "the fourth", d.Outcome, Allowed)
+	d = c.Take(at(epoch), ann, code, 1)
+	check.Equal(t, "violated by a code", strings.Join(d.Violated(), " "), "all")
+	check.Equal(t, "refreshes counted", c.Usage(at(epoch), ann)[0].Unflushed, int64(2))
+
+	check.Equal(t, "refund of a code", c.Refund(at(epoch), at(epoch), ann, code, 1), true)
+	check.Equal(t, "refreshes after it", c.Usage(at(epoch), ann)[0].Unflushed, int64(2))
+	check.Equal(t, "all after it", c.Usage(at(epoch), ann)[1].Unflushed, int64(3))
+	d = c.Take(at(epoch), ann, e, 1)
+	check.Equal(t, "a request of no known grant", strings.Join(d.Violated(), " "), "refreshes")
+	check.Equal(t, "when a code passes", c.Forecast(at(epoch), ann, code).Next(), at(epoch))
+	check.Equal(t, "when a refresh passes", c.Forecast(at(epoch), ann, refresh).Next(), at(epoch).Add(c.Take(at(epoch), ann, refresh, 1).RetryAfter))
+	check.Equal(t, "what tells no grants apart stays the same", appliedBy(t, DefaultSettings().Default).ForRequest(GrantCode, "").Grant(), Grants(0))
+}
+
+// TestNoLimitForTheGrant: a request that no limit counts passes, and adds no key.
+func TestNoLimitForTheGrant(t *testing.T) {
+	e := appliedBy(t, Policy{
+		User:   []Limit{forGrants(NewLimit("refreshes", 1, time.Minute), GrantRefresh|GrantPassword)},
+		Client: []Limit{NewLimit("itself", 9, time.Minute)},
+	})
+	c, ann := NewCounters(0), Key{"client", "ann"}
+	code := e.ForRequest(GrantCode, "")
+	for range 3 {
+		d := c.Take(at(epoch), ann, code, 1)
+		check.Equal(t, "outcome", d.Outcome, Allowed)
+		check.Equal(t, "counted", d.Counted(), false)
+		policy, fields := d.Headers()
+		check.Equal(t, "fields", policy+fields, "")
+	}
+	_, denies := c.Denies(at(epoch), ann, code)
+	check.Equal(t, "denied early", denies, false)
+	check.Equal(t, "keys", c.Len(), 0)
+	check.Equal(t, "refund", c.Refund(at(epoch), at(epoch), ann, code, 1), false)
+	mustAdmit(t, 1, c, at(epoch), ann, e.ForRequest(GrantPassword, ""))
+	mustAdmit(t, 0, c, at(epoch), ann, e.ForRequest(GrantRefresh, ""))
+}
+
+// TestGrantsOfAnOverride: the limits of one user alone can be for some grants too.
+func TestGrantsOfAnOverride(t *testing.T) {
+	edit := (&Compiled{}).Edit()
+	check.OK(t, edit.SetCommon(DefaultSettings()))
+	check.OK(t, edit.SetOverride("client", "ann", []Limit{forGrants(NewLimit("refreshes", 1, time.Minute), GrantRefresh)}))
+	e, c, ann := edit.Compiled().For("client"), NewCounters(0), Key{"client", "ann"}
+	mustAdmit(t, 1, c, at(epoch), ann, e.ForRequest(GrantRefresh, ""))
+	d := c.Take(at(epoch), ann, e.ForRequest(GrantCode, ""), 1)
+	check.Equal(t, "a code", d.Outcome, Allowed)
+}
+
+// TestSource: requests of all users from one address count together, those from another do not, and one that is denied
+// counts nowhere.
+func TestSource(t *testing.T) {
+	e := appliedBy(t, Policy{
+		User: []Limit{NewLimit("user", 3, time.Minute)}, Client: []Limit{NewLimit("itself", 9, time.Minute)},
+		Source: []Limit{NewLimit("per-address", 4, time.Minute)}, Total: []Limit{NewLimit("all", 9, time.Minute)},
+	})
+	c, ann, bob, itself := NewCounters(0), Key{"client", "ann"}, Key{"client", "bob"}, Key{"client", ""}
+	here, there := e.ForRequest(GrantCode, "192.0.2.1"), e.ForRequest(GrantCode, "2001:db8::/64")
+	mustAdmit(t, 3, c, at(epoch), ann, here)
+	mustAdmit(t, 1, c, at(epoch), bob, here)
+	d := c.Take(at(epoch), bob, here, 1)
+	check.Equal(t, "violated", strings.Join(d.Violated(), " "), "per-address")
+	check.Equal(t, "over what it shares", d.OverShared(), true)
+	check.Equal(t, "over the total", d.OverTotal(), false)
+	check.Equal(t, "towards a ban", d.ThroughLimit(), false)
+	policy, fields := d.Headers()
+	check.Equal(t, "RateLimit-Policy", policy, `"user";q=3;w=60, "per-address";q=4;w=60, "all";q=9;w=60`)
+	check.Equal(t, "RateLimit", fields, `"user";r=2;t=57, "per-address";r=0;t=57, "all";r=5;t=57`)
+	_, denies := c.Denies(at(epoch), bob, here)
+	check.Equal(t, "Denies", denies, true)
+	check.Equal(t, "bob", counted(c, at(epoch), bob), int64(1))
+	check.Equal(t, "total", counted(c, at(epoch), ann.Total()), int64(4))
+	check.Equal(t, "source", counted(c, at(epoch), ann.Source("192.0.2.1")), int64(4))
+	mustAdmit(t, 2, c, at(epoch), bob, there)
+	mustAdmit(t, 2, c, at(epoch), itself, there)
+	check.Equal(t, "the other source", counted(c, at(epoch), ann.Source("2001:db8::/64")), int64(4))
+	d = c.Take(at(epoch), itself, e.ForRequest(0, "192.0.2.7"), 1)
+	check.Equal(t, "the ninth of all", d.Outcome, Allowed)
+	d = c.Take(at(epoch), itself, e.ForRequest(0, "192.0.2.8"), 1)
+	check.Equal(t, "over the total", d.OverTotal(), true)
+	check.Equal(t, "a source that nothing was counted of", counted(c, at(epoch), ann.Source("192.0.2.8")), int64(0))
+	check.Equal(t, "refund", c.Refund(at(epoch), at(epoch), bob, here, 1), true)
+	check.Equal(t, "source after it", counted(c, at(epoch), ann.Source("192.0.2.1")), int64(3))
+	check.Equal(t, "total after it", counted(c, at(epoch), ann.Total()), int64(8))
+	check.Equal(t, "reset", c.Reset(ann.Source("192.0.2.1")), true)
+	check.Equal(t, "For", e.For(ann.Source("192.0.2.1")), e.Source)
+	check.Equal(t, "keys of the client", len(c.ClientUsage(at(epoch), "client", 99)), 6)
+}
+
+// TestShardsOfSources: the syncer and the display find the counters of a source where decisions have them.
+func TestShardsOfSources(t *testing.T) {
+	e := appliedBy(t, Policy{
+		User: []Limit{NewLimit("user", 3, time.Minute)}, Client: []Limit{NewLimit("itself", 9, time.Minute)},
+		Source: []Limit{NewLimit("per-address", 400, time.Minute)},
+	})
+	c := NewCounters(0)
+	attach(c)
+	for i := range 100 {
+		mustAdmit(t, 3, c, at(epoch), Key{"client", strconv.Itoa(i)}, e.ForRequest(0, "192.0.2."+strconv.Itoa(i)))
+	}
+	settle(c, at(epoch))
+	n := len(c.shards) / 3
+	for i := range 100 {
+		k := Key{ClientID: "client"}.Source("192.0.2." + strconv.Itoa(i))
+		s, _ := c.lookup(k)
+		check.Equal(t, "in the range of sources", int(s.number)/n, 1)
+		u := c.Usage(at(epoch), k)
+		check.Equal(t, "known", u[0].Known, int64(3))
+	}
+}
+
+// TestDecidesAsItsLimitsAlone: a request is admitted if each limit that counts it alone would admit it; otherwise it
+// counts nowhere, and waits for the one that takes longest, or longer.
+func TestDecidesAsItsLimitsAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPolicy(t)
+		if err := p.Validate(); err != nil {
+			t.Skip(err)
+		}
+		e, c := appliedBy(t, p), NewCounters(0)
+		alone := newAlone(&p)
+		now := int64(epoch)
+		for range rapid.IntRange(1, 60).Draw(t, "requests") {
+			now += drawStep(t, p.User[0].Window)
+			k := Key{"client", rapid.SampledFrom([]string{"ann", "bob", ""}).Draw(t, "user")}
+			from := rapid.SampledFrom([]string{"192.0.2.1", "192.0.2.2"}).Draw(t, "from")
+			grant := Grants(0)
+			if k.Username != "" {
+				grant = rapid.SampledFrom([]Grants{GrantCode, GrantRefresh, GrantPassword}).Draw(t, "grant")
+			}
+			asked := e.ForRequest(grant, from)
+			early, denies := c.Denies(at(now), k, asked)
+			d := c.Take(at(now), k, asked, 1)
+			wait, counts := alone.take(at(now), k, from, grant)
+			mustEqual(t, "admitted", wait == 0, d.Outcome == Allowed)
+			mustEqual(t, "denied early", wait != 0, denies)
+			mustEqual(t, "RetryAfter of Denies", d.RetryAfter, early.RetryAfter)
+			mustEqual(t, "limits that count it", counts, applying(&d))
+			if d.RetryAfter < wait {
+				t.Fatalf("waits for %v, alone for %v", d.RetryAfter, wait)
+			}
+			if wait == 0 && rapid.IntRange(0, 5).Draw(t, "give back") == 0 && counts > 0 {
+				mustEqual(t, "given back", c.Refund(at(now), at(now), k, asked, 1), true)
+				alone.refund(at(now), k, from, grant)
+			}
+		}
+	})
+}
+
+func applying(d *Decision) (n int) {
+	for range d.Limits() {
+		n++
+	}
+	return n
+}
+
+func drawPolicy(t *rapid.T) Policy {
+	user := []Limit{drawLimit(t, "a"), drawLimit(t, "b"), drawLimit(t, "c")}[:rapid.IntRange(1, 3).Draw(t, "limits")]
+	for i := range user {
+		user[i].Grants = Grants(rapid.IntRange(0, 7).Draw(t, "grants"))
+	}
+	p := Policy{User: user, Client: []Limit{drawLimit(t, "d")}}
+	if rapid.Bool().Draw(t, "with a source") {
+		p.Source = []Limit{drawLimit(t, "e")}
+	}
+	if rapid.Bool().Draw(t, "with a total") {
+		p.Total = []Limit{drawLimit(t, "f")}
+		p.Total[0].Requests += 20
+	}
+	return p
+}
+
+// alone has every limit of a policy by itself, each with counters of its own.
+type alone struct {
+	policy *Policy
+	each   map[string]*Counters
+}
+
+func newAlone(p *Policy) *alone { return &alone{p, map[string]*Counters{}} }
+
+// counting calls visit with the counters of each limit that counts the request.
+func (a *alone) counting(k Key, from string, grant Grants, visit func(c *Counters, k Key, e *Effective)) {
+	own := a.policy.User
+	if k.Username == "" {
+		own = a.policy.Client
+	}
+	for i, list := range [][]Limit{own, a.policy.Source, a.policy.Total} {
+		for _, l := range list {
+			if l.Grants != 0 && l.Grants&grant == 0 {
+				continue
+			}
+			if a.each[l.Name] == nil {
+				a.each[l.Name] = NewCounters(0)
+			}
+			l.Grants = 0
+			ls := newLimits([]Limit{l})
+			visit(a.each[l.Name], []Key{k, {"source", from}, {"total", "total"}}[i], &Effective{User: ls, Client: ls, Mode: Enforce})
+		}
+	}
+}
+
+// take counts a request if all admit it, and returns how many count it and the longest wait.
+func (a *alone) take(now time.Time, k Key, from string, grant Grants) (wait time.Duration, counts int) {
+	a.counting(k, from, grant, func(c *Counters, k Key, e *Effective) {
+		counts++
+		d, _ := c.Denies(now, k, e)
+		wait = max(wait, d.RetryAfter)
+	})
+	if wait == 0 {
+		a.counting(k, from, grant, func(c *Counters, k Key, e *Effective) { c.Take(now, k, e, 1) })
+	}
+	return wait, counts
+}
+
+func (a *alone) refund(now time.Time, k Key, from string, grant Grants) {
+	a.counting(k, from, grant, func(c *Counters, k Key, e *Effective) { c.Refund(now, now, k, e, 1) })
+}
+
+// TestAllKeysInOneStep: while many goroutines take, give back and flush, nobody ever sees sources or totals that are
+// not the sum of the users.
+func TestAllKeysInOneStep(t *testing.T) {
+	e := appliedBy(t, Policy{
+		User: []Limit{NewLimit("user", 300, time.Minute)}, Client: []Limit{NewLimit("itself", 9, time.Minute)},
+		Source: []Limit{NewLimit("per-address", 350, time.Minute)}, Total: []Limit{NewLimit("all", 900, time.Minute)},
+	})
+	c := NewCounters(0)
+	attach(c)
+	stop := make(chan struct{})
+	var workers, watcher sync.WaitGroup
+	watcher.Go(func() {
+		for {
+			settle(c, at(epoch))
+			if users, others := sumsByRange(c); users != others[0] || users != others[1] {
+				t.Errorf("%d of users, %d of sources and %d of the total", users, others[0], others[1])
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	})
+	for w := range 8 {
+		workers.Go(func() {
+			for i := range 400 {
+				k, asked := Key{"client", strconv.Itoa((w + i) % 4)}, e.ForRequest(0, strconv.Itoa(i%3))
+				if d := c.Take(at(epoch), k, asked, 1); d.Outcome == Allowed && i%8 == 0 {
+					c.Refund(at(epoch), at(epoch), k, asked, 1)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	close(stop)
+	watcher.Wait()
+	if users, _ := sumsByRange(c); users == 0 {
+		t.Error("nothing was counted")
+	}
+}
+
+// sumsByRange returns what the first limits of all users count, of all sources and of all totals, at one moment.
+func sumsByRange(c *Counters) (users int64, others [2]int64) {
+	for i := range c.shards {
+		c.shards[i].mu.Lock()
+		defer c.shards[i].mu.Unlock()
+	}
+	var sum [3]int64
+	for i := range c.shards {
+		s := &c.shards[i]
+		for num := uint32(1); num < s.numbers; num++ {
+			if s.isKey(num) {
+				slots := s.slotsOf(num)
+				pending, unclaimed := unflushed(slots)
+				sum[i*3/len(c.shards)] += sumKnown(slots) + pending + unclaimed
+			}
+		}
+	}
+	return sum[0], [2]int64{sum[1], sum[2]}
+}
+
+// TestStrictGrants: a strict limit for refreshes has nobody else wait for its permits, and who waits for them counts
+// against the source when it gets them.
+func TestStrictGrants(t *testing.T) {
+	p := leaseFrom(t, forGrants(strictly(10, time.Minute), GrantRefresh))
+	p.eff = &Effective{User: p.eff.User, Client: p.eff.Client, Source: newLimits([]Limit{NewLimit("per-address", 2, time.Minute)}), Mode: Enforce}
+	code, refresh := p.eff.ForRequest(GrantCode, ""), p.eff.ForRequest(GrantRefresh, "192.0.2.1")
+	d, waited := p.c.Await(context.Background(), p.now, p.k, code, 1)
+	check.Equal(t, "a code", d.Outcome, Allowed)
+	check.Equal(t, "waited", waited, 0)
+
+	outcomes := make(chan Outcome)
+	for range 3 {
+		go func() {
+			d, _ := p.c.Await(context.Background(), p.now, p.k, refresh, 1)
+			outcomes <- d.Outcome
+		}()
+	}
+	s, h := p.c.lookup(p.k)
+	for waiting := 0; waiting < 3; {
+		s.mu.Lock()
+		waiting = int(s.queued(s.find(h)))
+		s.mu.Unlock()
+	}
+	p.exchange()
+	counts := map[Outcome]int{}
+	for range 3 {
+		counts[<-outcomes]++
+	}
+	check.Equal(t, "outcomes", counts, map[Outcome]int{Allowed: 2, Denied: 1})
+	check.Equal(t, "source", counted(p.c, p.now, p.k.Source("192.0.2.1")), int64(2))
+}
+
+// TestParseGrants refuses what no grant is, what is there twice, and none.
+func TestParseGrants(t *testing.T) {
+	for text, want := range map[string]string{
+		"refresh_token":                "refresh_token",
+		"password,authorization_code":  "authorization_code,password",
+		"":                             "error: there is none",
+		"client_credentials":           `error: "client_credentials" has no user`,
+		"implicit":                     `error: "implicit" is none of authorization_code, refresh_token, password`,
+		"refresh_token,refresh_token":  `error: "refresh_token" is there twice`,
+		"refresh_token,Refresh_Token":  `error: "Refresh_Token" is none of`,
+		"refresh_token, refresh_token": `error: " refresh_token" is none of`,
+	} {
+		var names []string
+		if text != "" {
+			names = strings.Split(text, ",")
+		}
+		g, err := ParseGrants(names)
+		got := strings.Join(g.Names(), ",")
+		if err != nil {
+			got = "error: " + err.Error()
+		}
+		if !strings.HasPrefix(got, want) || want == "" {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestSharedListsAreValidated reports everything that cannot be, by its path.
+func TestSharedListsAreValidated(t *testing.T) {
+	p := Policy{
+		User:   []Limit{forGrants(NewLimit("a", 10, time.Minute), GrantRefresh)},
+		Client: []Limit{forGrants(NewLimit("b", 10, time.Minute), GrantRefresh)},
+		Source: []Limit{NewLimit("a", 5, time.Minute), strictly(9, time.Minute), DefaultLimit(), forGrants(NewLimit("d", 5, time.Minute), GrantCode)},
+		Total:  []Limit{NewLimit("strict", 50, time.Minute), NewLimit("e", 99, time.Minute)},
+	}
+	var got []string
+	for _, e := range fielderr.Of(p.Validate()) {
+		got = append(got, e.Path)
+	}
+	check.Equal(t, "paths", strings.Join(got, " "),
+		"client[0].grants source[3].grants source[1].strict source[2].name source[0].name total[0].name total[0].requests total[1].requests")
+	p.Source = make([]Limit, MaxShared+1)
+	check.Equal(t, "too many", fielderr.Of(p.Validate())[1].Path, "source")
+}
