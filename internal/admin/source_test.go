@@ -56,7 +56,7 @@ func TestGrantsAndSourceAreRefused(t *testing.T) {
 		a := w.put(path, `{"user":[{"requests":50,"name":"x"}],"client":[{"grants":["password"]}],
 			"total":[{"name":"t","requests":500,"grants":["password"]}],
 			"source":[{"name":"x"},{},{"name":"t"},{"name":"z","strict":true,"on_outage":"deny","lease_wait":"50ms","grants":["refresh_token"]}]}`).is(http.StatusUnprocessableEntity)
-		equal(t, path, fieldsOf(a), "client[0].grants total[0].grants source[3].grants source[1].name source[3].strict source[0].name source[1].name")
+		equal(t, path, fieldsOf(a), "client[0].grants total[0].grants total[0].name source[3].grants source[1].name source[3].strict source[0].name source[1].name")
 	}
 	equal(t, "an empty list", fieldsOf(w.put("/policies/shop", `{"source":[]}`).is(http.StatusUnprocessableEntity)), "source")
 	equal(t, "grants", fieldsOf(w.put("/policies/shop",

@@ -25,3 +25,20 @@ func (e *Effective) tellsGrants() bool { return e.User != nil && e.User.grants |
 
 // Grant is that of the request that e is for, where it makes a difference; otherwise 0.
 func (e *Effective) Grant() Grants { return e.grant }
+
+// Only returns what of e counts a request against some of its lists only: that of the user or of the client itself,
+// the total, and that of the source. It has no overrides.
+func (e *Effective) Only(own, total, source bool) *Effective {
+	some := *e
+	some.overrides = nil
+	if !own {
+		some.User, some.Client = nil, nil
+	}
+	if !total {
+		some.Total = nil
+	}
+	if !source {
+		some.Source = nil
+	}
+	return &some
+}

@@ -40,19 +40,3 @@ func (e *Effective) onlyPlainTotal(k Key, clientID string, ls *Limits) bool {
 	return e.Total != nil && e.Total.plain && ls != nil && ls.plain && e.source == "" &&
 		len(clientID) <= maxKeySize-len(TotalUser) && k.ClientID == clientID
 }
-
-// WithoutTotal returns e without its total.
-func (e *Effective) WithoutTotal() *Effective {
-	if e.Total == nil {
-		return e
-	}
-	own := *e
-	own.Total = nil
-	return &own
-}
-
-// OnlyTotal returns what counts requests under [Key.Total] against the total of e, and against nothing else.
-// There must be a total.
-func (e *Effective) OnlyTotal() *Effective {
-	return &Effective{User: e.Total, Client: e.Total, Mode: e.Mode, HideHeaders: e.HideHeaders, OverLimit: e.OverLimit}
-}
