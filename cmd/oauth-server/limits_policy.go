@@ -244,8 +244,7 @@ on, until "limits unset CLIENT".
   oauth-server limits set shop --user 10/60s --user 2/1s --client 100/60s --note "black friday"
   oauth-server limits set shop --user 10/60s,on_outage=deny
   oauth-server limits set payments --client 10/10m,strict
-  oauth-server limits set shop --total 1000/60s --source 200/60s
-  oauth-server limits set shop --user 100/60s --user 10/10m,grants=refresh_token
+  oauth-server limits set shop --user 10/10m,grants=refresh_token --total 1000/60s --source 200/60s
   oauth-server limits set batch --over-limit reuse
   oauth-server limits set shop --max-wait 2s --max-waiting 20
   oauth-server limits set shop --ban denials=20,within=60s,for=5m,factor=2,max=24h

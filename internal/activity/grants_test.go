@@ -102,8 +102,13 @@ func TestCovers(t *testing.T) {
 		a, b ratelimit.Grants
 		want bool
 	}{
-		{0, 0, true}, {0, code, true}, {code, 0, false}, {code, code, true}, {code, refresh, false},
-		{code | refresh, code, true}, {code, code | refresh, false},
+		{0, 0, true},
+		{0, code, true},
+		{code, 0, false},
+		{code, code, true},
+		{code, refresh, false},
+		{code | refresh, code, true},
+		{code, code | refresh, false},
 	} {
 		check.Equal(t, "covers", activity.Covers(ratelimit.Limit{Grants: tt.a}, ratelimit.Limit{Grants: tt.b}), tt.want)
 	}
