@@ -127,7 +127,8 @@ func (l *limiter) warnOfShortCodes(ctx context.Context, cfg *config.Config) {
 	for _, id := range slices.Sorted(maps.Keys(policies)) {
 		policy := policies[id]
 		for _, limit := range slices.Concat(policy.User, policy.Total, policy.Source) {
-			if !policy.Trusted && limit.Window >= life {
+			ofCodes := limit.Grants == 0 || limit.Grants&ratelimit.GrantCode != 0
+			if !policy.Trusted && ofCodes && limit.Window >= life {
 				l.base.log.LogAttrs(ctx, slog.LevelWarn, "authorization codes can expire while a limit makes them wait: raise tokens.code_ttl",
 					slog.String("client_id", cmp.Or(id, "(default)")), slog.String("limit", limit.Name),
 					slog.String("window", limit.Window.String()), slog.String("code_ttl", life.String()))

@@ -180,6 +180,17 @@ func TestCodesThatExpireBeforeTheLimitLetsThemPassAreWarnedOf(t *testing.T) {
 			hourly[0].Name, hourly[0].Window = "per-hour", time.Hour
 			c.RateLimit.Clients = map[string]ratelimit.Policy{"shop": {User: hourly}}
 		}, []string{"client_id=shop limit=per-hour window=1h0m0s code_ttl=5m0s"}},
+		"limits for some grants, and from each address": {func(c *config.Config) {
+			hourly := func(name string, of ratelimit.Grants) ratelimit.Limit {
+				l := ratelimit.NewLimit(name, 9, time.Hour)
+				l.Grants = of
+				return l
+			}
+			c.RateLimit.Clients = map[string]ratelimit.Policy{"shop": {
+				User:   []ratelimit.Limit{hourly("refreshes", ratelimit.GrantRefresh), hourly("codes", ratelimit.GrantCode|ratelimit.GrantRefresh)},
+				Source: []ratelimit.Limit{hourly("per-address", 0)},
+			}}
+		}, []string{"client_id=shop limit=codes window=1h0m0s", "client_id=shop limit=per-address window=1h0m0s"}},
 		"a trusted client": {func(c *config.Config) {
 			hourly := config.Default().RateLimit.Default.User
 			hourly[0].Window = time.Hour

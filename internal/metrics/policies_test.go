@@ -32,11 +32,15 @@ func manyPolicies(n int) func() metrics.PolicySnapshot {
 func snapshotOf(clients map[string]ratelimit.Policy) metrics.PolicySnapshot {
 	s := ratelimit.DefaultSettings()
 	s.Clients = clients
-	compiled, err := ratelimit.Compile(s)
+	return compiled(s)
+}
+
+func compiled(s ratelimit.Settings) metrics.PolicySnapshot {
+	p, err := ratelimit.Compile(s)
 	if err != nil {
 		panic(err)
 	}
-	return &snapshot{compiled, s}
+	return &snapshot{p, s}
 }
 
 type snapshot struct {
