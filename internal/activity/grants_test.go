@@ -94,6 +94,25 @@ func TestGrantThatAsksNoMore(t *testing.T) {
 	k = w.kind(later)
 	check.Equal(t, "peaks of another limit", peaks(k), map[string]int64{"codes": 3, "all": 4})
 	check.Equal(t, "since", k.Since, later)
+
+	list[0].Grants = ratelimit.GrantRefresh
+	ask(later.Add(time.Second), "bob", 1, 0, 2)
+	k = w.kind(later.Add(time.Second))
+	check.Equal(t, "peaks of yet another", peaks(k), map[string]int64{"codes": 1, "all": 4})
+}
+
+// TestLimitThatEveryRequestShowed: where it is missing, the list is another one.
+func TestLimitThatEveryRequestShowed(t *testing.T) {
+	list := grantLimits()
+	list[0].Grants = 0
+	w, ask := ofGrants(t, list)
+	ask(noon, "ada", 2, 0, 1, 2)
+	ask(noon, "ada", 1, 1, 2)
+	k := w.kind(noon)
+	check.Equal(t, "peaks without the first", peaks(k), map[string]int64{"renewals": 3, "all": 3})
+	check.Equal(t, "since", k.Since, noon)
+	ask(noon, "ada", 1, 1)
+	check.Equal(t, "peaks without the last", peaks(w.kind(noon)), map[string]int64{"renewals": 4})
 }
 
 func TestCovers(t *testing.T) {
