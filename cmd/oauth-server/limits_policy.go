@@ -126,7 +126,7 @@ func (l *limits) addPreset(ctx context.Context, f *limitFlags, doc map[string]an
 	if err != nil {
 		return err
 	}
-	for name, list := range map[string][]adminapi.Limit{"user": p.User, "client": p.Client, "total": p.Total, "source": p.Source} {
+	for name, list := range map[string][]adminapi.Limit{"user": p.User, "client": p.Client, "total": p.Total} {
 		if len(list) > 0 {
 			doc[name] = list
 		}

@@ -26,7 +26,7 @@ are written out.`,
 			return show(cmd.Context(), l, "/presets", nil, func(p adminapi.Presets) error {
 				rows := [][]string{{"PRESET", "USER LIMITS", "CLIENT LIMITS", sharedHeading, "ABOUT"}}
 				for _, one := range p.Presets {
-					rows = append(rows, []string{one.Name, showLimits(one.User), showLimits(one.Client), showShared(one.Total, one.Source), one.About}, []string{"", "", "", "", one.Page})
+					rows = append(rows, []string{one.Name, showLimits(one.User), showLimits(one.Client), showShared(one.Total, nil), one.About}, []string{"", "", "", "", one.Page})
 				}
 				return l.table(withoutEmpty(rows)...)
 			})

@@ -21,6 +21,13 @@ func TestSharedOnTheCommandLine(t *testing.T) {
 		list, _ := doc[field].([]adminapi.Limit)
 		check.Equal(t, field, showLimits(list), want)
 	}
+	patch, err := nullPatch([]string{"source"}, true)
+	check.OK(t, err)
+	check.Equal(t, "taken back of all clients", patch, map[string]any{"default": map[string]any{"source": nil}})
+	for _, list := range sharedLists {
+		usual := short("policies", []byte(`{"`+list+`":[{"name":"a","requests":5,"window":"1m","frames":1,"on_outage":"share"}]}`))
+		check.Equal(t, list+" of a file", string(usual), `{"`+list+`":[{"name":"a","requests":5,"window":"60s"}]}`)
+	}
 	f = limitFlags{total: []string{"0/60s"}}
 	check.ErrorSays(t, f.parse(map[string]any{}), "--total[0].requests")
 

@@ -7,7 +7,6 @@ type Preset struct {
 	User   []Limit `json:"user,omitempty"`
 	Client []Limit `json:"client,omitempty"`
 	Total  []Limit `json:"total,omitempty"`
-	Source []Limit `json:"source,omitempty"`
 	About  string  `json:"about"` // what is limited, for people
 	Page   string  `json:"page"`  // URL of where the provider says so
 }

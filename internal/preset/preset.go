@@ -17,15 +17,15 @@ import (
 // Preset is the limits of one provider. A list is nil if its page has no limit that can be
 // counted so.
 type Preset struct {
-	Name                        string
-	User, Client, Total, Source []ratelimit.Limit
-	About                       string // what the provider limits, for people
-	Page                        string // URL of where the provider says so
+	Name                string
+	User, Client, Total []ratelimit.Limit
+	About               string // what the provider limits, for people
+	Page                string // URL of where the provider says so
 }
 
 // Policy is the limits of the preset as a policy.
 func (p *Preset) Policy() ratelimit.Policy {
-	return ratelimit.Policy{User: p.User, Client: p.Client, Total: p.Total, Source: p.Source}
+	return ratelimit.Policy{User: p.User, Client: p.Client, Total: p.Total}
 }
 
 // All returns the presets by name. The caller must not change the lists.

@@ -19,7 +19,7 @@ func TestPresetsCanBeSet(t *testing.T) {
 		check.OK(t, clientcfg.ValidateTierName(p.Name))
 		policy := p.Policy()
 		check.OK(t, policy.Validate())
-		check.Equal(t, p.Name+" has limits", len(p.User)+len(p.Client)+len(p.Total)+len(p.Source) > 0, true)
+		check.Equal(t, p.Name+" has limits", len(p.User)+len(p.Client)+len(p.Total) > 0, true)
 		check.Equal(t, p.Name+" is about something", strings.HasSuffix(p.About, "."), true)
 		page, err := url.Parse(p.Page)
 		check.OK(t, err)
