@@ -165,7 +165,7 @@ func TestRegisteringOnManyInstances(t *testing.T) {
 	}
 	want := []string{
 		"delete clients/new", "delete users/ada", "password users/ada", "add_secret clients/new", "update clients/new",
-		"create users/ada", "create clients/new", "create clients/ops in the store", "create clients/shop in the store",
+		"create users/ada", "create clients/new", "create clients/shop in the store", "create clients/ops in the store",
 	}
 	check.Equal(t, "trail", got, want)
 }

@@ -6,5 +6,5 @@ package syncer_test
 const (
 	underRace       = false
 	usualRuns       = 200
-	usualStrictRuns = 1000
+	usualStrictRuns = 250
 )

@@ -11,7 +11,7 @@ import "runtime"
 const (
 	underRace       = true
 	usualRuns       = 50 // of TestSimulation
-	usualStrictRuns = 30
+	usualStrictRuns = 20
 )
 
 // The race detector crashes where two goroutines of a synctest bubble receive from channels of

@@ -137,6 +137,7 @@ func (a *atRest) asked() (map[string]float64, error) {
 // purposes say what commands at rest are for.
 var purposes = map[string]string{
 	"find clientChanges":      "clients: which have changed?",
+	"find bans":               "bans: which were stored lately?",
 	"aggregate clients":       "clients: their number and the sum of their etags; now only to find changes by earlier releases",
 	"find clients":            "clients: those that have changed, or all",
 	"find audit":              "policies: is there a newer entry?",
