@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -116,4 +118,60 @@ func TestResetOfASource(t *testing.T) {
 	has(t, stdout, "The counts of shop from 2001:db8::/64 are now forgotten")
 	stdout, _ = s.limits(0, "audit --target clients/shop/counters")
 	has(t, stdout, "source 2001:db8::/64")
+}
+
+// TestGrantsAndSourcesInAFile: what is set by flags is exported, and applied again; it is undone; what cannot be is refused
+// with its line.
+func TestGrantsAndSourcesInAFile(t *testing.T) {
+	s := newLimitsServer(t)
+	s.limits(0, "set --source 500/60s --yes")
+	s.limits(0, "set shop --user 10/10m,grants=refresh_token+password --total 900/60s --source 200/60s --yes")
+	s.limits(0, "set shop --for-user ada --user 20/10m,grants=refresh_token --yes")
+	s.limits(0, "tier set gold --source 300/60s --yes")
+	s.limits(0, "candidate set shop --source 100/60s")
+	stdout, _ := s.limits(0, "get shop")
+	has(t, table(stdout), "user limits 10/10m,grants=refresh_token+password changed here\n", "\ntotal limits 900/60s,name=total-per-minute changed here\nsource limits 200/60s,")
+	s.limits(0, "export -f FILE")
+	text, err := os.ReadFile(s.file)
+	check.OK(t, err)
+	has(t, string(text), `settings:
+  default:
+    source:
+      - name: source-per-minute
+        requests: 500
+        window: 60s
+`, `    user:
+      - name: per-10m
+        requests: 10
+        window: 10m
+        grants:
+          - refresh_token
+          - password
+`)
+	before := s.version()
+	s.limits(0, "apply -f FILE --prune --yes")
+	check.Equal(t, "version", s.version(), before)
+	s.limits(0, "set shop --user 10/10m --yes")
+	stdout, _ = s.limits(1, "diff -f FILE")
+	has(t, stdout, "10/10m -> 10/10m,grants=refresh_token+password")
+	s.limits(0, "apply -f FILE --prune --yes")
+	s.limits(0, "unset shop --field source --yes")
+	stdout, _ = s.limits(0, "get shop")
+	has(t, table(stdout), "source limits 500/60s,name=source-per-minute all clients")
+	s.limits(0, "undo "+strconv.FormatInt(s.version(), 10)+" --yes")
+	stdout, _ = s.limits(0, "diff -f FILE")
+	check.Equal(t, "differences after all", stdout, "")
+
+	s.write(`policies:
+  shop:
+    user:
+      - { requests: 5, grants: [ refresh ] }
+    client:
+      - { requests: 5, grants: [ password ] }
+    source:
+      - { requests: 5 }
+`)
+	_, stderr := s.limits(2, "apply -f FILE --yes")
+	has(t, stderr, `policies.shop.user[0].grants: "refresh" is none of`, s.file+":4)", "policies.shop.client[0].grants: only limits of the list user", s.file+":6)",
+		"policies.shop.source[0].name: ", s.file+":8)")
 }
