@@ -129,15 +129,15 @@ func (d *Decision) lackPermits() {
 
 // await completes a waiter for requests under a list with a strict limit that were admitted or lack permits. It
 // returns nil if they need not wait or cannot: then the next request finds permits.
-func (mine *side) await(w *waiter, came int64, d *Decision, wait bool) *waiter {
-	s, first, ms, n := mine.s, w.first, w.since, w.n
-	mine.arrive(ms, n)
-	if d.Outcome == Allowed && mine.ls.sameFrames(came, ms) {
+func (o *side) await(w *waiter, came int64, d *Decision, wait bool) *waiter {
+	s, first, ms, n := o.s, w.first, w.since, w.n
+	o.arrive(ms, n)
+	if d.Outcome == Allowed && o.ls.sameFrames(came, ms) {
 		return nil
 	}
 	waiting := s.waiting[first]
 	if d.Outcome == Denied && (!wait || waiting != nil && len(waiting.waiters) >= maxWaiters) {
-		mine.addUnmet(n)
+		o.addUnmet(n)
 		d.lackPermits()
 		return nil
 	}

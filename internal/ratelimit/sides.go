@@ -161,8 +161,8 @@ func (c *Counters) takeAll(ms int64, q *request, n int64, d *Decision, wait bool
 
 // decide decides on n requests under the limits of the own key and those that it shares with others. It reports
 // whether the latter have room, and whether the syncer must be woken for them.
-func (mine *side) decide(q *request, ms, n int64, d *Decision) (room, wake bool) {
-	all := sides{*mine}
+func (o *side) decide(q *request, ms, n int64, d *Decision) (room, wake bool) {
+	all := sides{*o}
 	for i, ls := range q.lists {
 		other := &all[1+i]
 		if other.ls = noLimits; ls == nil {
@@ -221,26 +221,26 @@ func (all *sides) decideOn(fs []frames, ms, n int64, d *Decision) (room bool) {
 // takeStrict is decide for a list with a strict limit. If the request is denied for nothing but permits, it returns
 // a waiter for it, or lets the next request find permits. A request that was held up until a later frame has waited:
 // its waiter is decided.
-func (mine *side) takeStrict(q *request, came, n int64, d *Decision, wait bool) (w *waiter, wake bool) {
+func (o *side) takeStrict(q *request, came, n int64, d *Decision, wait bool) (w *waiter, wake bool) {
 	ms := came
 	if wait {
 		ms = q.c.queue.present(came)
 	}
-	longest, wake := mine.decideStrict(q, ms, n, mine.s.queued(mine.first), d)
+	longest, wake := o.decideStrict(q, ms, n, o.s.queued(o.first), d)
 	if d.Outcome == Denied && longest == 0 {
 		return nil, wake
 	}
-	return mine.await(&waiter{n: n, since: ms, longest: longest, first: mine.first, request: new(*q)}, came, d, wait), wake
+	return o.await(&waiter{n: n, since: ms, longest: longest, first: o.first, request: new(*q)}, came, d, wait), wake
 }
 
 // decideStrict is decide for a list with a strict limit. It returns how long the request may wait if it is denied for
 // nothing but permits, behind ahead others; otherwise 0. Nothing waits for room in what it shares with others.
-func (mine *side) decideStrict(q *request, ms, n, ahead int64, d *Decision) (longest time.Duration, wake bool) {
-	room, wake := mine.decide(q, ms, n, d)
+func (o *side) decideStrict(q *request, ms, n, ahead int64, d *Decision) (longest time.Duration, wake bool) {
+	room, wake := o.decide(q, ms, n, d)
 	if !room || d.Outcome == Allowed {
 		return 0, wake
 	}
-	longest = mine.lacking(ms, n, ahead)
+	longest = o.lacking(ms, n, ahead)
 	if longest == 0 && d.RetryAfter == 0 { // the room that there is goes to those ahead
 		d.RetryAfter = leaseRetry
 	}
@@ -249,8 +249,8 @@ func (mine *side) decideStrict(q *request, ms, n, ahead int64, d *Decision) (lon
 
 // denies reports whether one more request would be denied, for more than a want of permits that an exchange can bring.
 // The own key is locked; denied is set if that denies already. d is then the decision.
-func (mine *side) denies(q *request, ms int64, denied bool, d *Decision) bool {
-	all := sides{*mine}
+func (o *side) denies(q *request, ms int64, denied bool, d *Decision) bool {
+	all := sides{*o}
 	for i, ls := range q.lists {
 		other := &all[1+i]
 		if other.ls = noLimits; ls == nil {

@@ -8,6 +8,11 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
+// askFrom is ask for a request of a grant from a source address.
+func (w *world) askFrom(k ratelimit.Key, grant ratelimit.Grants, source string) *asked {
+	return w.askFor(k, 0, func() *ratelimit.Effective { return w.policy.Load().ForRequest(grant, source) })
+}
+
 // TestGrantsWaitInLinesOfTheirOwn: a request of a grant that the limit does not count does not stand behind those that
 // wait for it.
 func TestGrantsWaitInLinesOfTheirOwn(t *testing.T) {

@@ -85,11 +85,6 @@ func (a *asked) String() string {
 // ask sends a request for the key, and returns when it waits or was decided.
 func (w *world) ask(k ratelimit.Key, number int) *asked { return w.askFor(k, number, w.policy.Load) }
 
-// askFrom is ask for a request of a grant from a source address.
-func (w *world) askFrom(k ratelimit.Key, grant ratelimit.Grants, source string) *asked {
-	return w.askFor(k, 0, func() *ratelimit.Effective { return w.policy.Load().ForRequest(grant, source) })
-}
-
 func (w *world) askFor(k ratelimit.Key, number int, policy func() *ratelimit.Effective) *asked {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	a := &asked{stop: cancel, done: make(chan struct{})}
