@@ -11,11 +11,13 @@ import (
 
 	"go.uber.org/goleak"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store/storetest"
 	"oauth-server/internal/syncer"
 )
 
 var target = storetest.Target{
+	Policies: clientcfg.MaxPolicies,
 	Location: func(t *testing.T) string {
 		t.Helper()
 		return filepath.Join(t.TempDir(), "oauth-server.db")

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.uber.org/goleak"
 
+	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/store/mongo/mongotest"
 	"oauth-server/internal/store/storetest"
 	"oauth-server/internal/syncer"
@@ -19,6 +20,7 @@ import (
 
 // target's locations are a URI and a database's name, one space between them.
 var target = storetest.Target{
+	Policies: clientcfg.MaxPolicies / 5, // with the race detector all of them take a minute; make scale has them
 	Location: location,
 	Open: func(ctx context.Context, location string) (storetest.Backend, error) {
 		uri, database, _ := strings.Cut(location, " ")

@@ -28,7 +28,7 @@ func testPolicies(t *testing.T, target Target) {
 	t.Run("another trail of the same version", func(t *testing.T) { policiesOfAnotherTrail(t, target) })
 	t.Run("an entry that cannot be read", func(t *testing.T) { unreadableEntry(t, target) })
 	t.Run("a policy that cannot be read", func(t *testing.T) { unreadablePolicy(t, target) })
-	t.Run("100,000 policies", func(t *testing.T) { policiesMany(t, target.fresh(t)) })
+	t.Run("many policies", func(t *testing.T) { policiesMany(t, target.fresh(t), target.Policies) })
 }
 
 // entryFor changes the policy of one of three clients; each third entry removes it.

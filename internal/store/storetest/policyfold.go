@@ -88,11 +88,11 @@ func policyReaders(t *testing.T, b Backend) {
 }
 
 // policiesMany stores as many policies as there may be, many in each entry, and then changes one.
-func policiesMany(t *testing.T, b Backend) {
+func policiesMany(t *testing.T, b Backend, all int) {
 	t.Helper()
 	const each = 2000
 	var version int64
-	for range clientcfg.MaxPolicies / each {
+	for range all / each {
 		version++
 		e := entryFor(version)
 		e.Changes = nil
@@ -104,16 +104,16 @@ func policiesMany(t *testing.T, b Backend) {
 		}
 		appendEntry(t, b, e)
 	}
-	if n := len(policies(t, b).Targets); n != clientcfg.MaxPolicies {
-		t.Fatalf("%d policies are there, want %d", n, clientcfg.MaxPolicies)
+	if n := len(policies(t, b).Targets); n != all {
+		t.Fatalf("%d policies are there, want %d", n, all)
 	}
 	for range 40 { // across a fold
 		version++
 		e := entryFor(version)
-		e.Changes[0].Target, e.Changes[0].After = clientcfg.PolicyTarget("client-"+strconv.FormatInt((version-clientcfg.MaxPolicies/each)*each, 10)), json.RawMessage("null")
+		e.Changes[0].Target, e.Changes[0].After = clientcfg.PolicyTarget("client-"+strconv.FormatInt((version-int64(all/each))*each, 10)), json.RawMessage("null")
 		appendEntry(t, b, e)
 	}
-	if got, want := len(policies(t, b).Targets), clientcfg.MaxPolicies-40; got != want {
+	if got, want := len(policies(t, b).Targets), all-40; got != want {
 		t.Errorf("%d policies are left, want %d", got, want)
 	}
 }

@@ -41,6 +41,8 @@ type Target struct {
 	SpoilEvent []func(t *testing.T, b Backend, key string)
 	// SpoilUser stores something under the name of a user that is no user.
 	SpoilUser func(t *testing.T, b Backend, name string)
+	// Policies is how many there are at once, in the test that has the most: up to clientcfg.MaxPolicies.
+	Policies int
 }
 
 // Run runs the whole suite.
