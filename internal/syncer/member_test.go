@@ -12,11 +12,13 @@ import (
 	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/turns"
 )
 
 // member is one process of a cluster.
 type member struct {
 	counters *ratelimit.Counters
+	lines    *turns.Lines // of requests over a limit with a max_wait
 	syncer   *syncer.Syncer
 	clock    *clock.Clock
 	wall     *wallClock
@@ -86,6 +88,7 @@ func startMember(t *testing.T, p *port, seed uint64, skew time.Duration, change 
 	t.Helper()
 	m := &member{counters: ratelimit.NewCounters(maxKeys), wall: &wallClock{skew: skew}, port: p, calls: newTally()}
 	m.clock = clock.New(m.wall.now)
+	m.lines = turns.New(m.counters, m.now)
 	cfg := syncer.DefaultConfig()
 	cfg.Clock, cfg.Seed, cfg.Observer = m.clock, seed, m.calls
 	if change != nil {
@@ -118,8 +121,17 @@ func policyOf(tb testing.TB, limits ...ratelimit.Limit) *ratelimit.Effective {
 // policyWith makes a policy of limits and a total.
 func policyWith(tb testing.TB, total []ratelimit.Limit, limits ...ratelimit.Limit) *ratelimit.Effective {
 	tb.Helper()
-	s := ratelimit.DefaultSettings()
+	return policyWaiting(tb, 0, 0, total, limits...)
+}
+
+// policyWaiting makes a policy of limits and a total, over which so many requests of a key wait for so long.
+func policyWaiting(tb testing.TB, longest time.Duration, places int, total []ratelimit.Limit, limits ...ratelimit.Limit) *ratelimit.Effective {
+	tb.Helper()
+	s, wait := ratelimit.DefaultSettings(), ratelimit.MaxWait(longest)
 	s.Default.User, s.Default.Client, s.Default.Total = limits, limits, total
+	if longest > 0 {
+		s.Default.MaxWait, s.Default.MaxWaiting = &wait, &places
+	}
 	p, err := ratelimit.Compile(s)
 	if err != nil {
 		tb.Fatal(err)

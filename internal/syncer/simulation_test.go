@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,14 +24,18 @@ var (
 // count that was lost, counted twice or stuck. To search longer: go test ./internal/syncer -run
 // Simulation -runs 10000
 func TestSimulation(t *testing.T) {
+	var waited atomic.Int64
 	for i := range *simRuns {
 		seed := *simSeed + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { simulate(t, seed) })
+			synctest.Test(t, func(t *testing.T) { simulate(t, seed, &waited) })
 			if t.Failed() {
 				t.Logf("again: go test ./internal/syncer -run TestSimulation -seed %d -runs 1", seed)
 			}
 		})
+	}
+	if waited.Load() == 0 && *simRuns > 10 {
+		t.Error("nobody waited for a turn: the test is blind")
 	}
 }
 
@@ -40,17 +46,22 @@ type scenario struct {
 	net    *network
 	faults faults
 	alive  []*member
-	policy *ratelimit.Effective
+	policy atomic.Pointer[ratelimit.Effective]
 	keys   int
 
 	long, short ratelimit.Limit
 	total       []ratelimit.Limit // of all keys together; in every third cluster
+	longest     time.Duration     // wait for a turn; in every third cluster, 0 in others
 
+	requests sync.WaitGroup // that may wait
+	waited   *atomic.Int64  // of them, in all clusters
+
+	mu       sync.Mutex
 	admitted map[ratelimit.Key]int64
 	lost     int64 // at most: what killed instances had not written
 }
 
-func simulate(t *testing.T, seed uint64) {
+func simulate(t *testing.T, seed uint64, waited *atomic.Int64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 0))
 	// The first limit's window is longer than the simulation, so that none of its counts grows too
@@ -58,13 +69,16 @@ func simulate(t *testing.T, seed uint64) {
 	long := ratelimit.NewLimit("exact", 1+r.Int64N(5000), 24*time.Hour)
 	short := ratelimit.NewLimit("short", 1+r.Int64N(200), time.Duration(1+r.IntN(60))*time.Second)
 	s := &scenario{
-		t: t, rand: r, long: long, short: short, keys: 1 + r.IntN(8), admitted: map[ratelimit.Key]int64{},
+		t: t, rand: r, long: long, short: short, keys: 1 + r.IntN(8), admitted: map[ratelimit.Key]int64{}, waited: waited,
 		net: newNetwork(time.Duration(r.IntN(20)) * time.Millisecond),
 	}
-	if seed%3 == 0 {
+	switch seed % 3 {
+	case 0:
 		s.total = []ratelimit.Limit{ratelimit.NewLimit("exact-total", long.Requests+int64(seed)%997, 24*time.Hour)}
+	case 1:
+		s.longest = time.Duration(1+seed%10) * time.Second
 	}
-	s.policy = policyWith(t, s.total, s.long, s.short)
+	s.usePolicy()
 	s.faults = faults{loseRequest: r.IntN(12), loseReply: r.IntN(12), delay: r.IntN(12), unsure: r.IntN(5)}
 	s.setDown(false)
 	members := 2 + r.IntN(6)
@@ -155,7 +169,11 @@ func (s *scenario) jump() {
 // reframe changes how many frames the short limit has, in all instances at once.
 func (s *scenario) reframe() {
 	s.short.Frames = []int{1, 2, 5}[s.rand.IntN(3)]
-	s.policy = policyWith(s.t, s.total, s.long, s.short)
+	s.usePolicy()
+}
+
+func (s *scenario) usePolicy() {
+	s.policy.Store(policyWaiting(s.t, s.longest, 5, s.total, s.long, s.short))
 }
 
 func (s *scenario) setDown(down bool) { s.net.become(s.faults, down) }
@@ -166,18 +184,42 @@ func (s *scenario) traffic(d time.Duration) {
 		k := keyOf(s.rand.IntN(s.keys))
 		m := s.alive[s.rand.IntN(len(s.alive))]
 		cost := 1 + s.rand.Int64N(3)
-		if d := m.take(k, s.policy, cost); d.Outcome == ratelimit.Allowed {
-			s.admitted[k] += cost
-			if s.total != nil {
-				s.admitted[k.Total()] += cost
-			}
+		if s.longest > 0 {
+			s.requests.Go(func() { s.await(m, k) })
+		} else if d := m.take(k, s.policy.Load(), cost); d.Outcome == ratelimit.Allowed {
+			s.count(k, cost)
 		}
 		wait(d / time.Duration(n))
 		d -= d / time.Duration(n)
 	}
 }
 
-// take removes one member from the cluster, but never the last.
+// count notes requests that were admitted.
+func (s *scenario) count(k ratelimit.Key, n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.admitted[k] += n
+	if s.total != nil {
+		s.admitted[k.Total()] += n
+	}
+}
+
+// await sends one request, which waits for its turn, but not for longer than its max_wait.
+func (s *scenario) await(m *member, k ratelimit.Key) {
+	began := time.Now()
+	turn := m.lines.Take(context.Background(), k, s.policy.Load)
+	if took := time.Since(began); took > slowest(s.longest) {
+		s.t.Errorf("decided after %v, max_wait is %v", took, s.longest)
+	}
+	if turn.Outcome == ratelimit.Delayed {
+		s.waited.Add(1)
+	}
+	if !turn.Rejected() {
+		s.count(k, 1)
+	}
+}
+
+// take removes one member from the cluster, but never the last. Who waits there is denied.
 func (s *scenario) take() *member {
 	if len(s.alive) < 2 {
 		return nil
@@ -185,6 +227,8 @@ func (s *scenario) take() *member {
 	i := s.rand.IntN(len(s.alive))
 	m := s.alive[i]
 	s.alive = append(s.alive[:i], s.alive[i+1:]...)
+	m.lines.Close()
+	synctest.Wait()
 	return m
 }
 
@@ -216,7 +260,9 @@ func (s *scenario) finish() {
 	s.net.become(faults{}, false)
 	wait(latest + 2*time.Minute)
 	synctest.Wait()
+	s.requests.Wait()
 	for _, m := range s.alive {
+		mustEqual(s.t, "requests in lines", 0, m.lines.Waiting())
 		all, _ := m.unflushed()
 		mustEqual(s.t, "requests stuck in an instance", 0, all)
 		if n := m.syncer.Stats().Waiting; n > 10*(s.keys+1) {
