@@ -202,8 +202,11 @@ func TestDryRun(t *testing.T) {
 	a.refresh()
 	check.Equal(t, "stored", w.store.puts, 0)
 	check.Equal(t, "began", fmt.Sprint(w.began), "[shop ada 1m0s dry_run shop ada 2m0s dry_run]")
-	check.Equal(t, "lifted", a.LiftDryRun(ada), true)
-	check.Equal(t, "lifted again", a.LiftDryRun(ada), false)
+	found, there := a.FindDryRun(ada)
+	check.Equal(t, "found", there && found.Level == 1, true)
+	a.LiftDryRun(ada)
+	_, there = a.FindDryRun(ada)
+	check.Equal(t, "found again", there, false)
 	a.deny(3, ada, live)
 	check.Equal(t, "enforced", a.rest(ada, live), time.Minute)
 }
@@ -279,6 +282,27 @@ func TestStoreAway(t *testing.T) {
 	check.Equal(t, "at the other one", b.rest(ada, e), 59*time.Second)
 	check.Equal(t, "began", len(w.began), 1)
 	check.Equal(t, "stats", a.Stats(), bans.Stats{Active: 1, Longest: time.Minute})
+}
+
+// TestStatsOfWhatIsEnforced: bans that the policies in force have no effect of are no part of them.
+func TestStatsOfWhatIsEnforced(t *testing.T) {
+	w, e := newWorld(t), rule(t)
+	policies := map[string]*ratelimit.Effective{
+		"shop": e, "dry": rule(t, inDryRun), "free": rule(t, func(s *ratelimit.Settings) { s.Default.Ban = nil }),
+	}
+	a, err := bans.New(t.Context(), bans.Options{
+		Store: w.store, Counters: ratelimit.NewCounters(1000), Clock: w.clock.Now,
+		Policy: func(clientID string) *ratelimit.Effective { return policies[clientID] },
+	})
+	check.OK(t, err)
+	for id := range policies {
+		for range 3 {
+			a.Denied(w.clock.Now(), ratelimit.Key{ClientID: id}, e)
+		}
+	}
+	check.OK(t, a.Flush(t.Context()))
+	check.Equal(t, "stats", a.Stats(), bans.Stats{Active: 1, Longest: time.Minute})
+	check.Equal(t, "bans", a.All(ratelimit.Enforce).Len(), 3)
 }
 
 // TestLift: who is banned; with forget also who was; and nobody else.
