@@ -16,8 +16,8 @@ func newClientDelete(c *cli) *cobra.Command {
 		Long: `Delete a client. Nothing is issued to it any more, and what was issued to it is worthless.
 
 What operators have set about its limits stays, for a client that is registered with the same ID: a policy,
-limits of single users, a candidate. If there is any of it, the command says so, with the commands that
-remove it.`,
+limits of single users, a candidate. So do bans. If there is any of it, the command says so, with the commands
+that remove it.`,
 	}
 	return c.changing(cmd, func(ctx context.Context, r registrar, args []string) error {
 		left, _ := r.LimitsOf(ctx, args[0]) // if that is not known, nothing is said
@@ -25,14 +25,14 @@ remove it.`,
 			return clientError(args[0], err)
 		}
 		if removals := removals(args[0], &left); len(removals) > 0 {
-			c.note("Limits of client %s stay, for a client that is registered with the same ID. Remove them with:\n  %s",
+			c.note("Limits or bans of client %s stay, for a client that is registered with the same ID. Remove them with:\n  %s",
 				args[0], strings.Join(removals, "\n  "))
 		}
 		return c.answer(map[string]any{"client_id": args[0], "deleted": true}, "deleted client "+args[0])
 	})
 }
 
-// removals are the commands that remove the limits of a client.
+// removals are the commands that remove the limits and bans of a client.
 func removals(id string, l *registry.Limits) (commands []string) {
 	if l.Policy {
 		commands = append(commands, "oauth-server limits unset "+shellWord(id))
@@ -45,6 +45,16 @@ func removals(id string, l *registry.Limits) (commands []string) {
 	}
 	if l.Candidate {
 		commands = append(commands, "oauth-server limits candidate drop "+shellWord(id))
+	}
+	for _, name := range l.Banned {
+		unban := "oauth-server limits unban " + shellWord(id) + " --forget"
+		if name != "" {
+			unban += " --user " + shellWord(name)
+		}
+		commands = append(commands, unban)
+	}
+	if l.MoreBanned {
+		commands = append(commands, "... and so on for others, whom this shows: oauth-server limits bans "+shellWord(id)+" --ended")
 	}
 	return commands
 }

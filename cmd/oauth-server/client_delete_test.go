@@ -1,10 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"oauth-server/internal/bans"
 	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/store/embedded"
 )
 
 // TestDeletingAClientWithLimits: its limits stay, and the command says so, on a server and on the store.
@@ -84,4 +89,45 @@ func TestDeletingAClientNamesItsLimits(t *testing.T) {
 	runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
 	o.stop(t)
 	deletes(want...)
+}
+
+// TestDeletingAClientNamesItsBans: those that are not forgotten, on the store and on a server.
+func TestDeletingAClientNamesItsBans(t *testing.T) {
+	data := storeFile(t)
+	for _, id := range []string{"here", "there", "many"} {
+		runJSON(t, &credentials{}, "", "client", "create", id, "--data", data)
+	}
+	store, err := embedded.Open(data, embedded.Options{})
+	check.OK(t, err)
+	ban := func(clientID, username string, until time.Duration) {
+		t.Helper()
+		at := time.Now().Add(until)
+		key := ratelimit.Key{ClientID: clientID, Username: username}
+		check.OK(t, store.PutBan(t.Context(), bans.Ban{Key: key, Version: 1, Since: at.Add(-time.Hour), Until: at, Forget: at.Add(time.Minute)}, 0))
+	}
+	for _, id := range []string{"here", "there"} {
+		ban(id, "", time.Hour)
+		ban(id, "o'hara", -time.Second)
+		ban(id, "forgotten", -time.Hour)
+	}
+	for i := range 7 {
+		ban("many", fmt.Sprint("u", i), time.Hour)
+	}
+	check.OK(t, store.Close())
+	deletes := func(id string, want ...string) {
+		t.Helper()
+		_, stderr, status := run(t, "", "client", "delete", id, "--data", data)
+		_, commands, _ := strings.Cut(stderr, "Remove them with:\n  ")
+		check.Equal(t, "status", status, exitOK)
+		check.Equal(t, "commands", strings.Split(strings.TrimSpace(commands), "\n  "), want)
+	}
+	deletes("here", "oauth-server limits unban 'here' --forget", `oauth-server limits unban 'here' --forget --user 'o'\''hara'`)
+	o := launchOperated(t, "serve", "--data", data, "--issuer", "http://127.0.0.1:9096")
+	deletes("there", "oauth-server limits unban 'there' --forget", `oauth-server limits unban 'there' --forget --user 'o'\''hara'`)
+	var many []string
+	for i := range 5 {
+		many = append(many, fmt.Sprintf("oauth-server limits unban 'many' --forget --user 'u%d'", i))
+	}
+	deletes("many", append(many, "... and so on for others, whom this shows: oauth-server limits bans 'many' --ended")...)
+	o.stop(t)
 }

@@ -78,7 +78,7 @@ func TestUnbanIsSent(t *testing.T) {
 
 // TestBansAreShown: all pages, as a table and as JSON.
 func TestBansAreShown(t *testing.T) {
-	const one = `{"client_id":"shop","username":"ada","dry_run":false,"active":true,"bans_before":2,"since":"2026-03-01T12:00:00Z","until":"2026-03-01T12:20:00Z","forgotten_at":"2026-03-02T12:20:00Z"}`
+	const one = `{"client_id":"shop","username":"ada","dry_run":false,"active":true,"not_enforced":true,"bans_before":2,"since":"2026-03-01T12:00:00Z","until":"2026-03-01T12:20:00Z","forgotten_at":"2026-03-02T12:20:00Z"}`
 	const two = `{"client_id":"shop","dry_run":false,"active":false,"bans_before":0,"since":"2026-03-01T11:00:00Z","until":"2026-03-01T11:01:00Z","forgotten_at":"2026-03-02T11:05:00Z","lifted_at":"2026-03-01T11:01:00Z"}`
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -93,7 +93,7 @@ func TestBansAreShown(t *testing.T) {
 	flags := []string{"--token", "x", "--issuer", "http://127.0.0.1", "--server", server.URL}
 	stdout, stderr, status := run(t, "", append([]string{"limits", "bans", "shop", "--ended"}, flags...)...)
 	want := `CLIENT USER SINCE UNTIL FOR BANS BEFORE
-shop ada 2026-03-01T12:00:00Z 2026-03-01T12:20:00Z 20m 2
+shop ada 2026-03-01T12:00:00Z 2026-03-01T12:20:00Z, not enforced by the policy now 20m 2
 shop - 2026-03-01T11:00:00Z 2026-03-01T11:01:00Z, lifted 1m 0
 `
 	if diff := cmp.Diff(want, table(stdout)); diff != "" || status != exitOK {

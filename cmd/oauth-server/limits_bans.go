@@ -91,6 +91,8 @@ func banRow(b *adminapi.Ban) []string {
 		until += ", lifted"
 	case !b.Active:
 		until += ", over"
+	case b.NotEnforced:
+		until += ", not enforced by the policy now"
 	}
 	return []string{
 		b.ClientID, user, dateTime(b.Since), until, ratelimit.FormatWindow(b.Until.Sub(b.Since).Round(time.Second)), strconv.Itoa(b.Before),

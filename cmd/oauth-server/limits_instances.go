@@ -40,20 +40,34 @@ func (l *limits) instancesTable(page adminapi.Instances) error {
 // shortDigest is how many digits of the digest of a file are shown.
 const shortDigest = 8
 
-// disagreement says which instances have which limits in their configuration files; empty if all have the same.
+// disagreement says which instances have which limits and which error_code in their configuration files; empty if all
+// have the same.
 func disagreement(all []adminapi.Instance) string {
-	with := map[string][]string{}
+	limits, codes := map[string][]string{}, map[string][]string{}
 	for _, i := range all {
-		with[i.Policies.File] = append(with[i.Policies.File], i.ID)
+		digest := i.Policies.File[:min(shortDigest, len(i.Policies.File))]
+		limits[digest] = append(limits[digest], i.ID)
+		if i.File != nil && i.File.ErrorCode != "" {
+			codes[i.File.ErrorCode] = append(codes[i.File.ErrorCode], i.ID)
+		}
 	}
-	if len(with) < 2 {
-		return ""
+	var texts []string
+	for about, with := range map[string]map[string][]string{"limits": limits, "values of rate_limit.error_code": codes} {
+		if len(with) > 1 {
+			texts = append(texts, "The "+about+" in the configuration files differ: "+whoHas(with)+".")
+		}
 	}
+	slices.Sort(texts)
+	return strings.Join(texts, "\n")
+}
+
+// whoHas lists instances by what they have.
+func whoHas(with map[string][]string) string {
 	var parts []string
-	for _, digest := range slices.Sorted(maps.Keys(with)) {
-		parts = append(parts, digest[:min(shortDigest, len(digest))]+" at "+strings.Join(with[digest], ", "))
+	for _, what := range slices.Sorted(maps.Keys(with)) {
+		parts = append(parts, what+" at "+strings.Join(with[what], ", "))
 	}
-	return "The limits in the configuration files differ: " + strings.Join(parts, "; ") + "."
+	return strings.Join(parts, "; ")
 }
 
 // fileState is the digest of an instance's file, and what is wrong with it.

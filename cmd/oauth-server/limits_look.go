@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,11 +50,20 @@ the configuration file has them, are listed too, as not registered.`,
 		if err := by.sort(cmd.Context(), l, found); err != nil {
 			return err
 		}
-		rows := [][]string{by.heading("CLIENT", "MODE", "USER LIMITS", "CLIENT LIMITS", sharedHeading, "FROM", "ALLOWED", "DENIED", "WOULD DENY", "CANDIDATE DENIES")}
+		heading := by.heading("CLIENT", "MODE", "USER LIMITS", "CLIENT LIMITS", sharedHeading, "FROM", "ALLOWED", "DENIED", "WOULD DENY", "CANDIDATE DENIES")
+		reuses := slices.ContainsFunc(found, func(c listedClient) bool { return c.Activity.Reused+c.Activity.WouldReuse > 0 })
+		if reuses {
+			heading = append(heading, reusedHeading...)
+		}
+		rows := [][]string{heading}
 		listed := make([]json.RawMessage, 0, len(found))
 		for i := range found {
 			c := &found[i]
-			rows, listed = append(rows, by.row(l, c, l.clientRow(c.ClientID, &c.Applied, &c.Activity))), append(listed, c.raw)
+			row := by.row(l, c, l.clientRow(c.ClientID, &c.Applied, &c.Activity))
+			if reuses {
+				row = append(row, l.reused(&c.Activity)...)
+			}
+			rows, listed = append(rows, row), append(listed, c.raw)
 		}
 		names := make([]string, len(unregistered))
 		for i := range unregistered {

@@ -59,7 +59,7 @@ func topQuery(args []string, limit int) url.Values {
 }
 
 func (l *limits) topTable(top adminapi.Top) error {
-	rows, waits := [][]string{{"CLIENT", "REQUESTS", "ALLOWED", "DENIED", "WOULD DENY", "REUSED", "WOULD REUSE"}}, anyDelayed(top.Talkers)
+	rows, waits := [][]string{append([]string{"CLIENT", "REQUESTS", "ALLOWED", "DENIED", "WOULD DENY"}, reusedHeading...)}, anyDelayed(top.Talkers)
 	if waits {
 		rows[0] = append(rows[0], "DELAYED", "WOULD DELAY")
 	}
@@ -67,8 +67,8 @@ func (l *limits) topTable(top adminapi.Top) error {
 		row := []string{
 			c.ClientID, number(c.Total()), number(c.Allowed + c.Trusted + c.Off),
 			l.alarming(number(c.Denied+c.Banned), c.Denied+c.Banned > 0), l.notable(number(c.WouldDeny+c.WouldBan), c.WouldDeny+c.WouldBan > 0),
-			l.notable(number(c.Reused), c.Reused > 0), l.notable(number(c.WouldReuse), c.WouldReuse > 0),
 		}
+		row = append(row, l.reused(&c.Counts)...)
 		if waits {
 			row = append(row, l.notable(number(c.Delayed), c.Delayed > 0), l.notable(number(c.WouldDelay), c.WouldDelay > 0))
 		}
@@ -90,6 +90,25 @@ func (l *limits) topTable(top adminapi.Top) error {
 		}
 	}
 	return l.period(top.Since)
+}
+
+// reusedHeading is above what reused returns.
+var reusedHeading = []string{"REUSED", "WOULD REUSE"}
+
+// reused is how many requests were answered with the last token of the client, or would have been.
+func (l *limits) reused(c *activity.Counts) []string {
+	return []string{l.notable(number(c.Reused), c.Reused > 0), l.notable(number(c.WouldReuse), c.WouldReuse > 0)}
+}
+
+// reusedRows are the clients that got their last token again, which is no denial, and a heading.
+func (l *limits) reusedRows(top *adminapi.Top) [][]string {
+	rows := [][]string{append([]string{"CLIENT"}, reusedHeading...)}
+	for i := range top.Talkers {
+		if c := &top.Talkers[i]; c.Reused+c.WouldReuse > 0 {
+			rows = append(rows, append([]string{c.ClientID}, l.reused(&c.Counts)...))
+		}
+	}
+	return rows
 }
 
 // wasteTable shows how many of the tokens of each client were issued while it had an equal one.
@@ -139,7 +158,8 @@ func (l *limits) newDenied() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "denied [CLIENT]", Short: "Show the users who were denied most, or would have been", Args: takes("[CLIENT]"),
 		Long: `Show the users of whom most requests were denied in the last ten minutes, or would
-have been, of all clients or of one. The access log names them by the same hash.`,
+have been, of all clients or of one. The access log names them by the same hash. Clients that
+got their last token again over their limit were not denied; they are shown below.`,
 		ValidArgsFunction: l.completeClient,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return show(cmd.Context(), l, "/top", topQuery(args, limit), func(top adminapi.Top) error {
@@ -148,6 +168,11 @@ have been, of all clients or of one. The access log names them by the same hash.
 					l.note("Nobody was denied, or would have been.")
 				} else if err := l.table(rows...); err != nil {
 					return err
+				}
+				if rows = l.reusedRows(&top); len(rows) > 1 {
+					if err := l.table(append([][]string{{""}}, rows...)...); err != nil {
+						return err
+					}
 				}
 				return l.period(top.Since)
 			})

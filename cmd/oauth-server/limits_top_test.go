@@ -94,7 +94,9 @@ requests counted since 2026-03-01T11:50:00Z
 		t.Error(diff)
 	}
 	stdout, _, _ = run(t, "", append([]string{"limits", "denied"}, flags...)...)
-	if _, part, _ := strings.Cut(want, "\n\nCLIENT USER HASH"); table(stdout) != "CLIENT USER HASH"+part {
+	_, part, _ := strings.Cut(want, "\n\nCLIENT USER HASH")
+	part = strings.Replace(part, "\n\nrequests", "\n\nCLIENT REUSED WOULD REUSE\nshop 3 1\n\nrequests", 1)
+	if table(stdout) != "CLIENT USER HASH"+part {
 		t.Errorf("denied printed:\n%s", stdout)
 	}
 	if stdout, _, _ = run(t, "", append([]string{"limits", "hash", "Ada"}, flags...)...); stdout != "h4sh\n" {
@@ -119,6 +121,23 @@ requests counted since 2026-03-01T11:50:00Z
 	}
 	if diff := cmp.Diff([]string{"/top?limit=7&sort=wasted"}, *asked); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestListShowsReuse: in columns that are there if a client got its last token again.
+func TestListShowsReuse(t *testing.T) {
+	server, _ := answering(t, map[string]string{
+		"/clients": `{"since":"2026-03-01T11:50:00Z","clients":[
+			{"client_id":"app","source":"none","activity":{"allowed":9}},
+			{"client_id":"shop","source":"none","activity":{"allowed":20,"reused":3,"would_reuse":1}}]}`,
+		"/unregistered": `{"unregistered":[]}`,
+	})
+	stdout, stderr, status := run(t, "", "limits", "list", "--token", "x", "--issuer", "http://127.0.0.1", "--server", server)
+	lines := strings.Split(table(stdout), "\n")
+	for i, end := range []string{"CANDIDATE DENIES REUSED WOULD REUSE", "9 0 0 - 0 0", "20 0 0 - 3 1"} {
+		if status != exitOK || !strings.HasSuffix(lines[i], end) {
+			t.Errorf("status %d, %s; line %d does not end in %q:\n%s", status, stderr, i, end, stdout)
+		}
 	}
 }
 

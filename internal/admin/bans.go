@@ -58,9 +58,12 @@ func (s *Server) listBans(c *call) error {
 		keys = keys[:limit]
 		out.Next = keys[limit-1]
 	}
+	policies := s.o.Policies.Snapshot()
 	for _, key := range keys {
 		ban, _ := all.Get(key)
-		out.Bans = append(out.Bans, showBan(&ban, mode, now))
+		shown := showBan(&ban, mode, now)
+		shown.NotEnforced = shown.Active && !bans.Enforces(policies.For(ban.ClientID), mode)
+		out.Bans = append(out.Bans, shown)
 	}
 	return c.answer(out)
 }
@@ -110,7 +113,10 @@ func (s *Server) liftBan(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), applyWithin)
 	defer cancel()
-	inDryRun := s.o.Bans.LiftDryRun(key)
+	inDryRun, err := s.liftDryRun(ctx, c, key, reason)
+	if err != nil {
+		return err
+	}
 	switch err = s.lift(ctx, c, key, forget, reason); {
 	case errors.Is(err, bans.ErrNotFound) && !inDryRun:
 		return notBanned(key, forget)
@@ -121,18 +127,45 @@ func (s *Server) liftBan(c *call) error {
 	return nil
 }
 
-// lift ends a ban and records who did, and why.
+// lift ends a ban and records who did, and why: the ban as it is afterwards, and nothing if it is forgotten.
 func (s *Server) lift(ctx context.Context, c *call, key ratelimit.Key, forget bool, reason string) error {
 	before, err := s.o.Bans.Find(ctx, key, forget)
 	if err != nil {
 		return err
 	}
-	r := registry.New(registry.Options{Events: s.o.Events, By: c.caller.actor(), Reason: reason, Instance: s.o.Instance(), Now: s.o.Now})
-	shown := showBan(&before, ratelimit.Enforce, s.o.Clock())
-	return r.Record(ctx, actionUnban, clientcfg.BanTarget(before.ClientID, before.Username), shown, func() error {
+	var after any
+	now := s.o.Clock()
+	if !forget {
+		lifted := before.Lift(now, false)
+		after = showBan(&lifted, ratelimit.Enforce, now)
+	}
+	return s.recordUnban(ctx, c, showBan(&before, ratelimit.Enforce, now), after, reason, func() error {
 		_, _, err := s.o.Bans.Lift(ctx, key, forget)
 		return err
 	})
+}
+
+// liftDryRun is lift for a ban that this instance has in dry-run, which is always forgotten. It reports whether there
+// was one.
+func (s *Server) liftDryRun(ctx context.Context, c *call, key ratelimit.Key, reason string) (bool, error) {
+	before, there := s.o.Bans.FindDryRun(key)
+	if !there {
+		return false, nil
+	}
+	return true, s.recordUnban(ctx, c, showBan(&before, ratelimit.DryRun, s.o.Clock()), nil, reason, func() error {
+		s.o.Bans.LiftDryRun(key)
+		return nil
+	})
+}
+
+// recordUnban ends a ban with its event.
+func (s *Server) recordUnban(ctx context.Context, c *call, before adminapi.Ban, after any, reason string, do func() error) error {
+	r := registry.New(registry.Options{Events: s.o.Events, By: c.caller.actor(), Reason: reason, Instance: s.o.Instance(), Now: s.o.Now})
+	username := ""
+	if before.Username != nil {
+		username = *before.Username
+	}
+	return r.Record(ctx, actionUnban, clientcfg.BanTarget(before.ClientID, username), before, after, do)
 }
 
 func notBanned(key ratelimit.Key, forget bool) *problemError {

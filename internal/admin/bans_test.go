@@ -142,6 +142,34 @@ func TestBansInDryRunAreListed(t *testing.T) {
 	equal(t, "in dry-run", w.listed("/bans?mode=dry_run"), "shop ada")
 	equal(t, "lift", w.send(request{method: "DELETE", path: "/bans/shop?username=ada", token: writer}).status, http.StatusNoContent)
 	equal(t, "lifted", w.listed("/bans?mode=dry_run"), "")
+	trail := w.get("/audit?target=bans%2Fshop%20ada").at("entries").([]any)
+	equal(t, "entries", len(trail), 1)
+	entry, _ := trail[0].(map[string]any)
+	equal(t, "in dry-run", entry["before"].(map[string]any)["dry_run"], any(true))
+	equal(t, "after", entry["after"], any(nil))
+	equal(t, "lift again", w.send(request{method: "DELETE", path: "/bans/shop?username=ada", token: writer}).status, http.StatusNotFound)
+}
+
+// TestBansThatAreNotEnforced: those in force that the policy has no effect of now are marked, in either mode.
+func TestBansThatAreNotEnforced(t *testing.T) {
+	w := newWorld(t)
+	marked := func(mode string) any { t.Helper(); return w.get("/bans?mode="+mode).at("bans", 0, "not_enforced") }
+	w.change("PATCH", "/settings", `{"default":{"ban":{`+banFields+`}}}`)
+	w.ban("shop", "ada")
+	equal(t, "enforced", marked("enforce"), any(nil))
+	for _, change := range []string{`{"ban":"off"}`, `{"ban":null,"mode":"off"}`, `{"mode":"dry_run"}`} {
+		w.change("PATCH", "/policies/shop", change)
+		equal(t, change, marked("enforce"), any(true))
+	}
+	w.ban("shop", "ada")
+	equal(t, "in dry-run", marked("dry_run"), any(nil))
+	w.change("PATCH", "/policies/shop", `{"mode":null}`)
+	equal(t, "in dry-run before", marked("dry_run"), any(true))
+	equal(t, "enforced again", marked("enforce"), any(nil))
+	w.change("PATCH", "/policies/shop", `{"trusted":true,"ban":null}`)
+	equal(t, "of who is trusted", marked("enforce"), any(true))
+	w.clock.Advance(time.Hour)
+	equal(t, "over", w.get("/bans?ended=true").at("bans", 0, "not_enforced"), any(nil))
 }
 
 // TestUnban: lifts a ban, here at once and elsewhere with the next refresh, and is in the audit trail.
@@ -177,8 +205,12 @@ func TestUnban(t *testing.T) {
 	equal(t, "action", first["action"], any("unban"))
 	equal(t, "reason", first["reason"], any("fixed"))
 	equal(t, "before", first["before"].(map[string]any)["username"], any("ada"))
-	equal(t, "after", first["after"], any(nil))
+	after, _ := first["after"].(map[string]any)
+	equal(t, "lifted", fmt.Sprint(after["active"], " ", after["lifted_at"]), "false 2026-03-01T12:00:00Z")
 	equal(t, "open", first["open"], any(nil))
+	forgotten, _ := trail[0].(map[string]any)
+	equal(t, "before it was forgotten", forgotten["before"].(map[string]any)["active"], any(false))
+	equal(t, "forgotten", forgotten["after"], any(nil))
 }
 
 // away is a store of bans that does not answer.

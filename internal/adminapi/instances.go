@@ -31,6 +31,9 @@ type ConfigFile struct {
 	// RestartNeeded are fields that have changed and take effect at the next start.
 	RestartNeeded []string `json:"restart_needed,omitempty"`
 	Error         string   `json:"error,omitempty"` // why the newest content is not in use
+	// ErrorCode is the error_code of a 429: with different ones, clients get answers that depend on whom they ask.
+	// Absent if an earlier release runs there.
+	ErrorCode string `json:"error_code,omitempty"`
 }
 
 // PoliciesInForce is how fresh an instance's policies are.

@@ -202,10 +202,23 @@ func (r *Registry) LimitsOf(ctx context.Context, id string) (l registry.Limits, 
 	}
 	err = get("/candidates/"+adminapi.Escape(id), nil, nil)
 	l.Candidate = err == nil
-	if errors.Is(err, clientcfg.ErrNotFound) {
-		err = nil
+	if err != nil && !errors.Is(err, clientcfg.ErrNotFound) {
+		return l, err
 	}
-	return l, err
+	var page adminapi.Bans
+	query := url.Values{"client_id": {id}, "ended": {"true"}, "limit": {strconv.Itoa(registry.NamedOverrides)}}
+	if err = get("/bans", query, &page); err != nil && !errors.Is(err, clientcfg.ErrNotFound) { // of an earlier release
+		return l, err
+	}
+	for i := range page.Bans {
+		username := ""
+		if name := page.Bans[i].Username; name != nil {
+			username = *name
+		}
+		l.Banned = append(l.Banned, username)
+	}
+	l.MoreBanned = page.Next != ""
+	return l, nil
 }
 
 // DeleteClient is that of [registry.Registry].

@@ -15,7 +15,8 @@ func newBans(ctx context.Context, l *limiter) (*bans.Bans, error) {
 	f := l.base
 	return bans.New(ctx, bans.Options{
 		Store: watched.NewBans(f.store, f.telemetry), Counters: l.counters, Clock: f.clock.Now,
-		Began: l.banBegan,
+		Policy: func(clientID string) *ratelimit.Effective { return l.policies.Snapshot().For(clientID) },
+		Began:  l.banBegan,
 	})
 }
 

@@ -214,7 +214,7 @@ func (c *configFile) follow(ctx context.Context, signals <-chan os.Signal) error
 // show is the status for operators.
 func (c *configFile) show() adminapi.ConfigFile {
 	st := c.status()
-	out := adminapi.ConfigFile{ReadAt: st.at.UTC(), RestartNeeded: st.restart}
+	out := adminapi.ConfigFile{ReadAt: st.at.UTC(), RestartNeeded: st.restart, ErrorCode: string(c.limitedCode())}
 	if st.refused != nil {
 		out.Error = firstProblem(st.refused)
 	}

@@ -55,8 +55,8 @@ func (b *Ban) next(now time.Time, k ratelimit.Key, r *ratelimit.BanRule) Ban {
 	return n
 }
 
-// lifted returns the ban as an operator ends it; forget: as if there had been none.
-func (b *Ban) lifted(now time.Time, forget bool) Ban {
+// Lift returns the ban as an operator ends it; forget: as if there had been none.
+func (b *Ban) Lift(now time.Time, forget bool) Ban {
 	n := *b
 	now = now.Truncate(time.Millisecond)
 	if n.Lifted = now; n.Active(now) {

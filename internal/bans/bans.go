@@ -17,6 +17,8 @@ type Options struct {
 	Store    Store
 	Counters *ratelimit.Counters // that denied requests are counted in
 	Clock    func() time.Time    // of the counters and bans: time.Now
+	// Policy returns what applies to a client now, by which Stats knows the bans that are enforced. Nil: all are.
+	Policy func(clientID string) *ratelimit.Effective
 	// Began is called with each ban that this instance was the first to store, and with each that would
 	// have begun in dry-run. It must not block. Nil: not called.
 	Began func(b Ban, m ratelimit.Mode)
@@ -89,6 +91,12 @@ func (b *Bans) tableOf(m ratelimit.Mode) *table {
 		return &b.dryRun
 	}
 	return &b.enforced
+}
+
+// Enforces reports whether a policy keeps out who has a ban of a mode, or would in dry-run: a ban outlives a change of
+// the policy.
+func Enforces(e *ratelimit.Effective, m ratelimit.Mode) bool {
+	return e.Bans() != nil && (e.Mode == ratelimit.DryRun) == (m == ratelimit.DryRun)
 }
 
 // Decide returns the decision on a request of a key that is banned, or would be in dry-run; false: it is not.
@@ -179,7 +187,7 @@ func (t *table) isFull(k ratelimit.Key) bool {
 
 // Stats are figures of the bans.
 type Stats struct {
-	Active  int           // in force
+	Active  int           // in force, and enforced by the policy
 	Longest time.Duration // the whole length of the longest of these
 	Waiting int           // not stored yet
 }
@@ -188,7 +196,7 @@ type Stats struct {
 func (b *Bans) Stats() (s Stats) {
 	now := b.o.Clock()
 	for _, ban := range b.enforced.load().All() {
-		if ban.Active(now) {
+		if ban.Active(now) && (b.o.Policy == nil || Enforces(b.o.Policy(ban.ClientID), ratelimit.Enforce)) {
 			s.Active++
 			s.Longest = max(s.Longest, ban.Until.Sub(ban.Since))
 		}

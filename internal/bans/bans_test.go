@@ -202,8 +202,11 @@ func TestDryRun(t *testing.T) {
 	a.refresh()
 	check.Equal(t, "stored", w.store.puts, 0)
 	check.Equal(t, "began", fmt.Sprint(w.began), "[shop ada 1m0s dry_run shop ada 2m0s dry_run]")
-	check.Equal(t, "lifted", a.LiftDryRun(ada), true)
-	check.Equal(t, "lifted again", a.LiftDryRun(ada), false)
+	found, there := a.FindDryRun(ada)
+	check.Equal(t, "found", there && found.Level == 1, true)
+	a.LiftDryRun(ada)
+	_, there = a.FindDryRun(ada)
+	check.Equal(t, "found again", there, false)
 	a.deny(3, ada, live)
 	check.Equal(t, "enforced", a.rest(ada, live), time.Minute)
 }

@@ -42,7 +42,7 @@ func (b *Bans) Lift(ctx context.Context, k ratelimit.Key, forget bool) (before, 
 			return before, after, err
 		}
 		now := b.o.Clock()
-		after = before.lifted(now, forget)
+		after = before.Lift(now, forget)
 		after.Version = nextVersion(&before, now)
 		if err = b.o.Store.PutBan(ctx, after, before.Version); err == nil {
 			b.adopt([]Ban{after})
@@ -55,14 +55,14 @@ func (b *Bans) Lift(ctx context.Context, k ratelimit.Key, forget bool) (before, 
 	return before, after, fmt.Errorf("lift a ban: %w", err)
 }
 
-// LiftDryRun drops the ban of a key that this instance has in dry-run, and reports whether there was one.
-func (b *Bans) LiftDryRun(k ratelimit.Key) bool {
+// FindDryRun returns the ban of a key that this instance has in dry-run; false: there is none.
+func (b *Bans) FindDryRun(k ratelimit.Key) (Ban, bool) {
+	return b.dryRun.load().Get(name(k.Bounded()))
+}
+
+// LiftDryRun drops the ban of a key that this instance has in dry-run: the next one is a first one.
+func (b *Bans) LiftDryRun(k ratelimit.Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	key := name(k.Bounded())
-	_, there := b.dryRun.load().Get(key)
-	if there {
-		b.dryRun.edit(func(e *cowmap.Edit[Ban]) { e.Delete(key) })
-	}
-	return there
+	b.dryRun.edit(func(e *cowmap.Edit[Ban]) { e.Delete(name(k.Bounded())) })
 }

@@ -75,7 +75,7 @@ var (
 	}
 	bannedInfo = Info{
 		"oauth_ratelimit_banned", Gauge, nil,
-		"Clients and users of them that are banned. Every instance knows all of them.",
+		"Clients and users of them that are banned, and kept out by the policies in force. Every instance knows all of them.",
 	}
 	longestBanInfo = Info{
 		"oauth_ratelimit_ban_longest_seconds", Gauge, nil,

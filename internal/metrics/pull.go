@@ -88,7 +88,7 @@ func (m *Metrics) WatchMemory(read func() Memory) {
 
 // Bans are the bans in force.
 type Bans struct {
-	Active  int           // clients and users that are banned
+	Active  int           // clients and users that are banned, and kept out by the policies in force
 	Longest time.Duration // the longest of these bans, from its beginning to its end
 	Waiting int           // bans that are not stored yet
 }

@@ -36,6 +36,8 @@ type Store interface {
 	Revoked(ctx context.Context, names ...string) (bool, error)
 	// PolicyState is that of [clientcfg.PolicyStore].
 	PolicyState(ctx context.Context) (clientcfg.PolicyState, error)
+	// Bans is that of [bans.Store].
+	Bans(ctx context.Context, since bans.Mark) ([]bans.Ban, int64, error)
 	// Now is that of [syncer.Store].
 	Now(ctx context.Context) (time.Time, error)
 }
@@ -127,9 +129,9 @@ var unchanged = []error{
 // endWithin bounds the time in which an event is closed. The caller may have gone.
 const endWithin = 5 * time.Second
 
-// Record makes a change that ends something, as it was before, with its event: see record.
-func (r *Registry) Record(ctx context.Context, action, target string, before any, do func() error) error {
-	return r.record(ctx, change{action: action, target: target, before: before}, do)
+// Record makes a change of something, as it was before and is afterwards, nil for nothing, with its event: see record.
+func (r *Registry) Record(ctx context.Context, action, target string, before, after any, do func() error) error {
+	return r.record(ctx, change{action: action, target: target, before: before, after: after}, do)
 }
 
 // record makes a change with its event. The event is stored first, so a change that was made always has

@@ -12,11 +12,13 @@ import (
 	"oauth-server/internal/clock"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/syncer"
+	"oauth-server/internal/turns"
 )
 
 // member is one process of a cluster.
 type member struct {
 	counters *ratelimit.Counters
+	lines    *turns.Lines // of requests over a limit with a max_wait
 	syncer   *syncer.Syncer
 	clock    *clock.Clock
 	wall     *wallClock
@@ -86,6 +88,7 @@ func startMember(t *testing.T, p *port, seed uint64, skew time.Duration, change 
 	t.Helper()
 	m := &member{counters: ratelimit.NewCounters(maxKeys), wall: &wallClock{skew: skew}, port: p, calls: newTally()}
 	m.clock = clock.New(m.wall.now)
+	m.lines = turns.New(m.counters, m.now)
 	cfg := syncer.DefaultConfig()
 	cfg.Clock, cfg.Seed, cfg.Observer = m.clock, seed, m.calls
 	if change != nil {
@@ -125,6 +128,21 @@ func compiled(tb testing.TB, policy ratelimit.Policy) *ratelimit.Effective {
 		tb.Fatal(err)
 	}
 	return p.For("any")
+}
+
+// waiting is a policy over which so many requests of a key wait for so long; 0 for none.
+func waiting(p ratelimit.Policy, longest time.Duration, places int) ratelimit.Policy {
+	if wait := ratelimit.MaxWait(longest); longest > 0 {
+		p.MaxWait, p.MaxWaiting = &wait, &places
+	}
+	return p
+}
+
+// policyWaiting makes a policy of a limit, over which so many requests of a key wait for so long.
+func policyWaiting(tb testing.TB, longest time.Duration, places int, limit ratelimit.Limit) *ratelimit.Effective {
+	tb.Helper()
+	limits := []ratelimit.Limit{limit}
+	return compiled(tb, waiting(ratelimit.Policy{User: limits, Client: limits}, longest, places))
 }
 
 func keyOf(i int) ratelimit.Key {

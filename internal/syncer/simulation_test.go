@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,14 +24,18 @@ var (
 // count that was lost, counted twice or stuck. To search longer: go test ./internal/syncer -run
 // Simulation -runs 10000
 func TestSimulation(t *testing.T) {
+	var waited atomic.Int64
 	for i := range *simRuns {
 		seed := *simSeed + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { simulate(t, seed) })
+			synctest.Test(t, func(t *testing.T) { simulate(t, seed, &waited) })
 			if t.Failed() {
 				t.Logf("again: go test ./internal/syncer -run TestSimulation -seed %d -runs 1", seed)
 			}
 		})
+	}
+	if waited.Load() == 0 && *simRuns > 10 {
+		t.Error("nobody waited for a turn: the test is blind")
 	}
 }
 
@@ -40,18 +46,23 @@ type scenario struct {
 	net    *network
 	faults faults
 	alive  []*member
-	policy *ratelimit.Effective
+	policy atomic.Pointer[ratelimit.Effective]
 	keys   int
 
 	long, short ratelimit.Limit
 	total       []ratelimit.Limit // of all keys together; in every third cluster
 	source      []ratelimit.Limit // of each source address; in every fourth cluster
+	longest     time.Duration     // wait for a turn; in every third cluster, 0 in others
 
+	requests sync.WaitGroup // that may wait
+	waited   *atomic.Int64  // of them, in all clusters
+
+	mu       sync.Mutex
 	admitted map[ratelimit.Key]int64
 	lost     int64 // at most: what killed instances had not written
 }
 
-func simulate(t *testing.T, seed uint64) {
+func simulate(t *testing.T, seed uint64, waited *atomic.Int64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 0))
 	// The first limit's window is longer than the simulation, so that none of its counts grows too
@@ -59,11 +70,14 @@ func simulate(t *testing.T, seed uint64) {
 	long := ratelimit.NewLimit("exact", 1+r.Int64N(5000), 24*time.Hour)
 	short := ratelimit.NewLimit("short", 1+r.Int64N(200), time.Duration(1+r.IntN(60))*time.Second)
 	s := &scenario{
-		t: t, rand: r, long: long, short: short, keys: 1 + r.IntN(8), admitted: map[ratelimit.Key]int64{},
+		t: t, rand: r, long: long, short: short, keys: 1 + r.IntN(8), admitted: map[ratelimit.Key]int64{}, waited: waited,
 		net: newNetwork(time.Duration(r.IntN(20)) * time.Millisecond),
 	}
-	if seed%3 == 0 {
+	switch seed % 3 {
+	case 0:
 		s.total = []ratelimit.Limit{ratelimit.NewLimit("exact-total", long.Requests+int64(seed)%997, 24*time.Hour)}
+	case 1:
+		s.longest = time.Duration(1+seed%10) * time.Second
 	}
 	if seed%4 == 0 {
 		s.source = []ratelimit.Limit{ratelimit.NewLimit("exact-source", 1+int64(seed)%997, 24*time.Hour)} // at most the total
@@ -71,7 +85,7 @@ func simulate(t *testing.T, seed uint64) {
 	if seed%5 == 0 {
 		s.long.Grants = ratelimit.GrantRefresh | ratelimit.GrantPassword
 	}
-	s.policy = s.compiled()
+	s.usePolicy()
 	s.faults = faults{loseRequest: r.IntN(12), loseReply: r.IntN(12), delay: r.IntN(12), unsure: r.IntN(5)}
 	s.setDown(false)
 	members := 2 + r.IntN(6)
@@ -162,12 +176,15 @@ func (s *scenario) jump() {
 // reframe changes how many frames the short limit has, in all instances at once.
 func (s *scenario) reframe() {
 	s.short.Frames = []int{1, 2, 5}[s.rand.IntN(3)]
-	s.policy = s.compiled()
+	s.usePolicy()
 }
 
-func (s *scenario) compiled() *ratelimit.Effective {
-	limits := []ratelimit.Limit{s.long, s.short}
-	return compiled(s.t, ratelimit.Policy{User: limits, Client: []ratelimit.Limit{s.short}, Total: s.total, Source: s.source})
+func (s *scenario) usePolicy() {
+	itself := s.long
+	itself.Grants = 0
+	s.policy.Store(compiled(s.t, waiting(ratelimit.Policy{
+		User: []ratelimit.Limit{s.long, s.short}, Client: []ratelimit.Limit{itself}, Total: s.total, Source: s.source,
+	}, s.longest, 5)))
 }
 
 // sources are the addresses that requests come from.
@@ -182,23 +199,47 @@ func (s *scenario) traffic(d time.Duration) {
 		m := s.alive[s.rand.IntN(len(s.alive))]
 		cost := 1 + s.rand.Int64N(3)
 		grant, source := ratelimit.GrantCode<<s.rand.IntN(3), sources[s.rand.IntN(len(sources))]
-		if d := m.take(k, s.policy.ForRequest(grant, source), cost); d.Outcome == ratelimit.Allowed {
-			if s.long.Grants == 0 || s.long.Grants&grant != 0 {
-				s.admitted[k] += cost
-			}
-			if s.source != nil {
-				s.admitted[k.Source(source)] += cost
-			}
-			if s.total != nil {
-				s.admitted[k.Total()] += cost
-			}
+		if s.longest > 0 {
+			s.requests.Go(func() { s.await(m, k, grant, source) })
+		} else if d := m.take(k, s.policy.Load().ForRequest(grant, source), cost); d.Outcome == ratelimit.Allowed {
+			s.count(k, grant, source, cost)
 		}
 		wait(d / time.Duration(n))
 		d -= d / time.Duration(n)
 	}
 }
 
-// take removes one member from the cluster, but never the last.
+// count notes requests that were admitted.
+func (s *scenario) count(k ratelimit.Key, grant ratelimit.Grants, source string, n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.long.Grants == 0 || s.long.Grants&grant != 0 {
+		s.admitted[k] += n
+	}
+	if s.source != nil {
+		s.admitted[k.Source(source)] += n
+	}
+	if s.total != nil {
+		s.admitted[k.Total()] += n
+	}
+}
+
+// await sends one request, which waits for its turn, but not for longer than its max_wait.
+func (s *scenario) await(m *member, k ratelimit.Key, grant ratelimit.Grants, source string) {
+	began := time.Now()
+	turn := m.lines.Take(context.Background(), k, func() *ratelimit.Effective { return s.policy.Load().ForRequest(grant, source) })
+	if took := time.Since(began); took > slowest(s.longest) {
+		s.t.Errorf("decided after %v, max_wait is %v", took, s.longest)
+	}
+	if turn.Outcome == ratelimit.Delayed {
+		s.waited.Add(1)
+	}
+	if !turn.Rejected() {
+		s.count(k, grant, source, 1)
+	}
+}
+
+// take removes one member from the cluster, but never the last. Who waits there is denied.
 func (s *scenario) take() *member {
 	if len(s.alive) < 2 {
 		return nil
@@ -206,6 +247,8 @@ func (s *scenario) take() *member {
 	i := s.rand.IntN(len(s.alive))
 	m := s.alive[i]
 	s.alive = append(s.alive[:i], s.alive[i+1:]...)
+	m.lines.Close()
+	synctest.Wait()
 	return m
 }
 
@@ -237,7 +280,9 @@ func (s *scenario) finish() {
 	s.net.become(faults{}, false)
 	wait(latest + 2*time.Minute)
 	synctest.Wait()
+	s.requests.Wait()
 	for _, m := range s.alive {
+		mustEqual(s.t, "requests in lines", 0, m.lines.Waiting())
 		all, _ := m.unflushed()
 		mustEqual(s.t, "requests stuck in an instance", 0, all)
 		if n := m.syncer.Stats().Waiting; n > 10*len(s.counted()) {

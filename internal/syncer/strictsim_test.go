@@ -59,8 +59,10 @@ type strictScenario struct {
 	of     map[*member]*atomic.Pointer[settings]
 	skewed bool
 	edges  bool // all requests come at about the time at which a frame ends
-	keys   int
-	logs   []exactLog
+	// longest is how long most requests wait for their turn; 0 in most clusters: none does.
+	longest time.Duration
+	keys    int
+	logs    []exactLog
 
 	requests sync.WaitGroup
 }
@@ -91,7 +93,10 @@ func simulateStrict(t *testing.T, seed uint64) {
 		s.limit.Frames = []int{1, 2, 5}[r.IntN(3)]
 	}
 	s.limit.LeaseWait = []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, time.Second}[r.IntN(3)] // the first is less than most round trips
-	s.now, s.logs = &settings{s.limit.Requests, policyOf(t, s.limit)}, make([]exactLog, s.keys)
+	if seed%3 == 1 {
+		s.longest = min(s.limit.Window, time.Duration(1+seed%10)*time.Second)
+	}
+	s.now, s.logs = s.settingsOf(&s.limit), make([]exactLog, s.keys)
 	s.faults = faults{loseRequest: r.IntN(8), loseReply: r.IntN(12), delay: r.IntN(8), unsure: r.IntN(8)}
 	s.net.become(s.faults, false)
 	for range []int{1, 3, 10}[r.IntN(3)] {
@@ -101,6 +106,10 @@ func simulateStrict(t *testing.T, seed uint64) {
 		s.event()
 	}
 	s.finish()
+}
+
+func (s *strictScenario) settingsOf(l *ratelimit.Limit) *settings {
+	return &settings{l.Requests, policyWaiting(s.t, s.longest, 5, *l)}
 }
 
 // start starts an instance. A server does not start without its store, so the network works
@@ -127,6 +136,7 @@ func (s *strictScenario) event() {
 	m := s.alive[s.rand.IntN(len(s.alive))]
 	switch s.rand.IntN(14) {
 	case 0:
+		m.lines.Close()
 		m.syncer.Kill()
 		s.replace(m)
 	case 1:
@@ -195,7 +205,7 @@ func (s *strictScenario) change() {
 	s.requests.Wait()
 	l := s.limit
 	l.Requests = max([]int64{l.Requests / 10, l.Requests / 2, l.Requests, 2 * l.Requests}[s.rand.IntN(4)], 1)
-	s.now = &settings{l.Requests, policyOf(s.t, l)}
+	s.now = s.settingsOf(&l)
 	for _, m := range s.alive {
 		s.of[m].Store(s.now)
 		s.traffic(time.Duration(s.rand.IntN(1000)) * time.Millisecond)
@@ -254,6 +264,11 @@ func (s *strictScenario) request(m *member, key, kind int) {
 				log.add(0, with.requests)
 			}
 			return
+		default:
+			if s.longest > 0 {
+				s.await(ctx, m, k, log, present)
+				return
+			}
 		}
 		now := m.now()
 		d, waited := m.counters.Await(ctx, now, k, with.policy, 1)
@@ -271,6 +286,18 @@ func (s *strictScenario) request(m *member, key, kind int) {
 	})
 }
 
+// await is a request that waits for its turn.
+func (s *strictScenario) await(ctx context.Context, m *member, k ratelimit.Key, log *exactLog, present *atomic.Pointer[settings]) {
+	with, began := present.Load(), time.Now()
+	t := m.lines.Take(ctx, k, func() *ratelimit.Effective { return present.Load().policy })
+	if took := time.Since(began); took > s.limit.LeaseWait+slowest(s.longest) {
+		s.t.Errorf("decided after %v, max_wait is %v", took, s.longest)
+	}
+	if !t.Rejected() {
+		log.add(t.Waited+t.Leased, max(with.requests, present.Load().requests))
+	}
+}
+
 // finish lets everything arrive, and compares.
 func (s *strictScenario) finish() {
 	s.net.become(faults{}, false)
@@ -284,6 +311,7 @@ func (s *strictScenario) finish() {
 			s.t.Errorf("Stop() = %+v, %v", left, err)
 		}
 		mustEqual(s.t, "panics", 0, m.syncer.Stats().Panics)
+		mustEqual(s.t, "requests in lines", 0, m.lines.Waiting())
 	}
 	for i := range s.logs {
 		log := &s.logs[i]

@@ -32,7 +32,7 @@ type committer struct {
 	wake chan struct{} // holds a token when there may be something to do
 	idle chan struct{} // closed when the loop has ended
 
-	since atomic.Int64 // when the commit under way began, in ns since 1970; 0 if none is
+	since atomic.Int64 // when the transaction under way began, in ns since 1970; 0 if none is, or its writes are answered
 
 	mu     sync.Mutex
 	queue  []*write
@@ -135,10 +135,8 @@ func (c *committer) loop() {
 	defer close(c.idle)
 	for range c.wake {
 		for batch := c.take(); len(batch) > 0; batch = c.take() {
-			c.since.Store(time.Now().UnixNano())
 			c.commit(batch)
 		}
-		c.since.Store(0)
 		if c.finished() {
 			return
 		}
@@ -186,6 +184,8 @@ func (c *committer) commit(batch []*write) {
 // attempt runs the changes in one transaction and commits it. It returns each change's own answer, the
 // index of one that must be left out (or -1), and the error of the whole transaction.
 func (c *committer) attempt(batch []*write) (answers []error, spoiler int, err error) {
+	c.since.Store(time.Now().UnixNano())
+	defer c.since.Store(0)
 	answers = make([]error, len(batch))
 	tx, err := c.begin()
 	if err != nil {

@@ -42,7 +42,7 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 	var out bytes.Buffer
 	var announced int64
 	next := before
-	err := s.CopyTo(t.Context(), writerFunc(func(b []byte) (int, error) {
+	err := s.copyTo(t.Context(), writerFunc(func(b []byte) (int, error) {
 		for range 40 { // one in each transaction
 			if next < all {
 				redeem(next)
@@ -53,7 +53,7 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 	}), func(size int64) error {
 		announced = size
 		return nil
-	})
+	}, time.Hour)
 	check.OK(t, err)
 	check.Equal(t, "bytes", int64(out.Len()), announced)
 	if next == before {
@@ -85,7 +85,7 @@ func TestCopyMakesWay(t *testing.T) {
 		if !once {
 			once = true
 			go func() { done <- s.PutShared(context.Background(), "large", nil, make([]byte, initialMmapSize+1)) }()
-			check.Eventually(t, "the write has begun", func() bool { return s.writes.since.Load() != 0 })
+			check.Eventually(t, "the write has begun", func() bool { return s.writes.since.Load() != 0 || len(done) > 0 })
 		}
 		return len(b), nil
 	}), anySize, 0)
@@ -93,7 +93,24 @@ func TestCopyMakesWay(t *testing.T) {
 		t.Errorf("CopyTo() = %v, want ErrCopyEnded", err)
 	}
 	check.OK(t, <-done)
-	check.OK(t, s.CopyTo(t.Context(), io.Discard, anySize))
+	check.OK(t, s.copyTo(t.Context(), io.Discard, anySize, 0))
+}
+
+// TestAnsweredWriteEndsNoCopy: a copy that begins when a write has been answered does not make way for it, however
+// long it took.
+func TestAnsweredWriteEndsNoCopy(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "data.db"))
+	nothing := func(*writeTx) error { return nil }
+	// Without room for their answers, the loop of the writes cannot go on from the first one before the second is read.
+	first, second := &write{nothing, make(chan error)}, &write{nothing, make(chan error)}
+	s.writes.mu.Lock()
+	s.writes.queue = append(s.writes.queue, first, second)
+	s.writes.mu.Unlock()
+	s.writes.signal()
+	check.OK(t, <-first.done)
+	err := s.copyTo(t.Context(), io.Discard, anySize, 0)
+	check.OK(t, <-second.done)
+	check.OK(t, err)
 }
 
 // TestCopyMakesWayForAStalledReader: the write does not wait until the reader of the copy takes something.

@@ -1,0 +1,38 @@
+package turns
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+)
+
+// TestRefundWhileTheFirstIsDecided: a turn that is given back when the first of a line was found to be over the limit,
+// and before its timer is set by that, is its turn at once, and not only when the line looks again.
+func TestRefundWhileTheFirstIsDecided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, longest := ratelimit.DefaultSettings(), ratelimit.MaxWait(10*time.Second)
+		s.Default.Client, s.Default.MaxWait = []ratelimit.Limit{ratelimit.NewLimit("one", 1, 10*time.Second)}, &longest
+		p, err := ratelimit.Compile(s)
+		check.OK(t, err)
+		policy := func() *ratelimit.Effective { return p.For("shop") }
+		k, l := ratelimit.Key{ClientID: "shop"}, New(ratelimit.NewCounters(0), time.Now)
+		<-time.After(5 * time.Second)
+		admitted := l.Take(t.Context(), k, policy)
+		second := make(chan Turn, 1)
+		go func() { second <- l.Take(t.Context(), k, policy) }()
+		synctest.Wait()
+		ln := l.lines[lineOf(k, policy())]
+		first := l.first(ln)
+		e, denied := l.decideFirst(ln, first)
+		l.GiveBack(k, e, &admitted)
+		if l.resolve(ln, first, e, &denied) {
+			l.serve(ln)
+		}
+		turn := <-second
+		check.Equal(t, "outcome", turn.Outcome, ratelimit.Delayed)
+		check.Equal(t, "waited", turn.Waited, 0)
+	})
+}
