@@ -87,11 +87,15 @@ const dueDivisor = 4
 // matters reports whether n unclaimed requests are due: whether they could matter to the other
 // processes, each of which may hold back as many.
 func (s *shard) matters(h *hot, n, headroom int64) bool {
-	holders := int64(h.holders)
-	if holders == 0 {
-		holders = int64(s.all.outage.instances.Load())
+	return max(n, -n)*dueDivisor*s.holders(h) >= headroom
+}
+
+// holders returns how many processes may hold counts of a counter back.
+func (s *shard) holders(h *hot) int64 {
+	if h.holders == 0 {
+		return int64(s.all.outage.instances.Load())
 	}
-	return max(n, -n)*dueDivisor*holders >= headroom
+	return int64(h.holders)
 }
 
 // urgency returns the state that a counter which is not busy should have: quiet, watching, lazy or

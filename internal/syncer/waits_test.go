@@ -157,6 +157,9 @@ func TestWaitLoad(t *testing.T) {
 			if with.latest > slowest(l.longest) {
 				t.Errorf("decided after %v, max_wait is %v", with.latest, l.longest)
 			}
+			if most := without.ofLimit + 0.05; with.ofLimit > most && l.faults == (faults{}) {
+				t.Errorf("%.3f of the limit, %.3f if nobody waits", with.ofLimit, without.ofLimit)
+			}
 			if with.waited == 0 {
 				t.Error("nobody waited")
 			}

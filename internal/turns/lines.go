@@ -2,6 +2,7 @@ package turns
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -45,6 +46,7 @@ type line struct {
 	mode     ratelimit.Mode      // in which that was decided
 	forecast *ratelimit.Forecast // of who comes next, behind the list; nil: to be made
 	timer    *time.Timer
+	fresh    bool // what other processes have counted was asked for since the latest denial
 	again    bool // its first request is to be decided again, whatever the present decision on it is
 }
 
@@ -148,7 +150,7 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	l.waiting[p.kind()]++
 	if ln.timer == nil {
 		l.lines[ln.id] = ln
-		ln.timer = time.AfterFunc(min(turn.Sub(now), lookAgain), func() { l.serve(ln) })
+		ln.timer = time.AfterFunc(l.until(ln, turn.Sub(now), e.Wait.Longest), func() { l.serve(ln) })
 	}
 	if p.virtual {
 		d := ln.denied
@@ -156,6 +158,19 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 		return nil, Turn{Decision: d, at: now}
 	}
 	return p, Turn{}
+}
+
+// until is how long the line lets its first request wait that will have its turn after the wait and must be decided within
+// the rest. Where other processes count the key too, they come at different times, so that they do not all take the room
+// that there is for one of them, and early enough to be decided with what the others have admitted.
+func (l *Lines) until(ln *line, turn, rest time.Duration) time.Duration {
+	if spread := ln.forecast.Spread(); spread > 0 {
+		turn += rand.N(spread) //nolint:gosec // when it is no secret
+		if before := l.counters.RefreshTime(); rest > before {
+			rest -= before
+		}
+	}
+	return min(turn, rest, lookAgain)
 }
 
 // nextTurn returns when it will be the turn of who comes next.

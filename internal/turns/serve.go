@@ -14,10 +14,30 @@ func (l *Lines) serve(ln *line) {
 		if p == nil {
 			return // all have gone
 		}
+		if l.refresh(ln, p) {
+			return
+		}
 		if e, t := l.decideFirst(ln, p); !l.resolve(ln, p, e, &t) {
 			return
 		}
 	}
+}
+
+// refresh asks for what other processes have admitted since the latest denial, if there are any, and has the line wait
+// for it. It reports whether it does.
+func (l *Lines) refresh(ln *line, p *place) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ln.fresh || ln.forecast == nil || ln.forecast.Spread() == 0 {
+		return false
+	}
+	ln.fresh = true
+	e, wait := p.policy(), l.counters.RefreshTime()
+	if l.clock().Add(wait).After(p.came.Add(e.Wait.Longest)) || !l.counters.Refresh(ln.key, e) {
+		return false
+	}
+	ln.timer.Reset(wait)
+	return true
 }
 
 // decideFirst decides on the first request of a line, outside of the lock: a strict limit may wait for permits, but not
@@ -61,7 +81,7 @@ func (l *Lines) resolve(ln *line, p *place, e *ratelimit.Effective, t *Turn) (ne
 		l.settle(ln, 0, t.Decision, t.at)
 		return len(ln.list) > 0
 	}
-	ln.denied, ln.mode = t.Decision, e.Mode
+	ln.denied, ln.mode, ln.fresh = t.Decision, e.Mode, false
 	l.prune(ln, e, t.at)
 	if len(ln.list) == 0 {
 		return false
@@ -71,7 +91,7 @@ func (l *Lines) resolve(ln *line, p *place, e *ratelimit.Effective, t *Turn) (ne
 		return true
 	}
 	now := l.clock()
-	ln.timer.Reset(min(t.at.Add(ln.denied.RetryAfter).Sub(now), ln.list[0].came.Add(e.Wait.Longest).Sub(now), lookAgain))
+	ln.timer.Reset(l.until(ln, t.at.Add(ln.denied.RetryAfter).Sub(now), ln.list[0].came.Add(e.Wait.Longest).Sub(now)))
 	return false
 }
 

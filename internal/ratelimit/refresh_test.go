@@ -1,0 +1,41 @@
+package ratelimit
+
+import (
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+)
+
+// TestRefresh asks for the document of a key that has nothing to write, and of no key that is not in memory; without a
+// syncer there is nobody to ask.
+func TestRefresh(t *testing.T) {
+	e := appliedBy(t, DefaultSettings().Default)
+	c, k := NewCounters(0), Key{"client", "ann"}
+	mustAdmit(t, 100, c, at(epoch), k, e)
+	check.Equal(t, "without a syncer", c.Refresh(k, e), false)
+	c = NewCounters(0)
+	y := attach(c)
+	check.Equal(t, "not in memory", c.Refresh(k, e), false)
+	mustAdmit(t, 100, c, at(epoch), k, e)
+	settle(c, at(epoch))
+	check.Equal(t, "due before", len(y.Due(at(epoch), nil)), 0)
+	check.Equal(t, "asked", c.Refresh(k, e), true)
+	plans := y.Due(at(epoch), nil)
+	check.Equal(t, "due after", len(plans), 1)
+	task, ok := y.Begin(at(epoch), plans[0].Ticket, 99)
+	check.Equal(t, "begins", ok, true)
+	check.Equal(t, "reads", task.Read, true)
+}
+
+// TestSpread: the turns of several processes are as far apart as there is room for a request of each; one process alone
+// has no need of that.
+func TestSpread(t *testing.T) {
+	e := appliedBy(t, DefaultSettings().Default)
+	c, k := NewCounters(0), Key{"client", "ann"}
+	y := attach(c)
+	mustAdmit(t, 100, c, at(epoch), k, e)
+	check.Equal(t, "alone", c.Forecast(at(epoch), k, e).Spread(), 0)
+	y.SetInstances(4)
+	check.Equal(t, "of four", c.Forecast(at(epoch), k, e).Spread(), 3*600*time.Millisecond)
+}
