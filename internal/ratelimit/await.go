@@ -16,7 +16,7 @@ const maxWaiters = 1024
 // line is the requests of a key that wait for permits, in the order in which they came.
 type line struct {
 	waiters []*waiter
-	n       int64 // requests of all of them
+	n       [MaxLimits]int64 // requests of all of them, for each limit of the key that counts them
 }
 
 // waiter is a request that waits for permits.
@@ -127,70 +127,70 @@ func (d *Decision) lackPermits() {
 	d.RetryAfter, d.Outage, d.exceeded = max(d.RetryAfter, leaseRetry), true, 0
 }
 
-// await completes a waiter for requests under a list with a strict limit that were admitted or lack permits. It
-// returns nil if they need not wait or cannot: then the next request finds permits.
-func (o *side) await(w *waiter, came int64, d *Decision, wait bool) *waiter {
-	s, first, ms, n := o.s, w.first, w.since, w.n
-	o.arrive(ms, n)
-	if d.Outcome == Allowed && o.ls.sameFrames(came, ms) {
-		return nil
-	}
-	waiting := s.waiting[first]
-	if d.Outcome == Denied && (!wait || waiting != nil && len(waiting.waiters) >= maxWaiters) {
-		o.addUnmet(n)
-		d.lackPermits()
-		return nil
-	}
-	w.d, w.done = *d, make(chan struct{})
-	if d.Outcome == Allowed {
-		w.decided(ms)
-		return w
-	}
-	if waiting == nil {
-		waiting = s.newLine(first)
-	}
-	waiting.waiters, waiting.n = append(waiting.waiters, w), waiting.n+n
-	return w
-}
-
-// newLine returns an empty line for a key.
-func (s *shard) newLine(first uint32) *line {
+// lineUp has a request wait for permits of its key.
+func (s *shard) lineUp(w *waiter, ls *Limits) {
 	if s.waiting == nil {
 		s.waiting = map[uint32]*line{}
 	}
-	q := &line{}
-	s.waiting[first] = q
-	return q
+	q := s.waiting[w.first]
+	if q == nil {
+		q = &line{}
+		s.waiting[w.first] = q
+	}
+	q.waiters = append(q.waiters, w)
+	q.count(w, ls, 1)
 }
 
-// serve decides on the requests of a key that wait, in the order in which they came, up to the first
-// that still lacks permits. Meanwhile nothing waits, so all permits are for them.
+// count adds a request to those that wait for each limit that counts it, or takes it away.
+func (q *line) count(w *waiter, ls *Limits, sign int64) {
+	skip := ls.skip(w.request.grant)
+	for i := range ls.rules {
+		if skip>>i&1 == 0 {
+			q.n[i] += sign * w.n
+		}
+	}
+}
+
+// waitingFor returns how many waiters a key has.
+func (s *shard) waitingFor(first uint32) int {
+	if q := s.waiting[first]; q != nil {
+		return len(q.waiters)
+	}
+	return 0
+}
+
+// serve decides on the requests of a key that wait, in the order in which they came. One that still lacks permits goes on
+// to wait, and so do all behind it that a limit of it counts too. Meanwhile nothing waits, so all permits are for them.
 func (s *shard) serve(first uint32, ms int64) {
 	q := s.waiting[first]
 	if q == nil {
 		return
 	}
 	delete(s.waiting, first)
-	ls, done := limitsOf(s.hotOf(first).limits), 0
+	ls := limitsOf(s.hotOf(first).limits)
+	left, lack := &line{}, uint16(0)
 	for _, w := range q.waiters {
-		at := max(ms, w.since)
-		w.d = Decision{Overridden: w.d.Overridden}
-		if s.decideWaiter(w, ls, at) > 0 {
-			break
+		at, applies := max(ms, w.since), ls.every()&^ls.skip(w.request.grant)
+		if lack&applies == 0 {
+			w.d = Decision{Overridden: w.d.Overridden}
+			if s.decideWaiter(w, ls, at) == 0 {
+				w.decided(at)
+				continue
+			}
 		}
-		done++
-		q.n -= w.n
-		w.decided(at)
+		lack |= applies
+		left.waiters = append(left.waiters, w)
+		left.count(w, ls, 1)
 	}
-	if q.waiters = slices.Delete(q.waiters, 0, done); len(q.waiters) > 0 {
-		s.waiting[first] = q
+	if len(left.waiters) > 0 {
+		s.waiting[first] = left
 	}
 }
 
 // decideWaiter is side.decideStrict for a request that is the first to wait.
 func (s *shard) decideWaiter(w *waiter, ls *Limits, at int64) (longest time.Duration) {
 	mine := side{s, w.first, ls, ls.skip(w.request.grant)}
-	longest, wake := mine.decideStrict(w.request, at, w.n, 0, &w.d)
+	longest, wake := mine.decideStrict(w.request, at, w.n, &w.d)
 	if wake {
 		w.request.c.queue.wake()
 	}
@@ -199,13 +199,13 @@ func (s *shard) decideWaiter(w *waiter, ls *Limits, at int64) (longest time.Dura
 
 // demand returns how many requests wait for permits of a counter, or were denied for want of them.
 func (s *shard) demand(num uint32) int64 {
-	return s.leaseOf(num).unmet + s.queued(s.firstOf(num))
+	return s.leaseOf(num).unmet + s.queued(num)
 }
 
-// queued returns how many requests of a key wait.
-func (s *shard) queued(first uint32) int64 {
-	if q := s.waiting[first]; q != nil {
-		return q.n
+// queued returns how many requests wait that the limit of a counter counts.
+func (s *shard) queued(num uint32) int64 {
+	if q := s.waiting[s.firstOf(num)]; q != nil {
+		return q.n[s.hotOf(num).rule]
 	}
 	return 0
 }
@@ -214,7 +214,8 @@ func (s *shard) queued(first uint32) int64 {
 func (s *shard) leave(w *waiter) {
 	q := s.waiting[w.first]
 	i := slices.Index(q.waiters, w)
-	q.waiters, q.n = slices.Delete(q.waiters, i, i+1), q.n-w.n
+	q.waiters = slices.Delete(q.waiters, i, i+1)
+	q.count(w, limitsOf(s.hotOf(w.first).limits), -1)
 	if len(q.waiters) == 0 {
 		delete(s.waiting, w.first)
 	}

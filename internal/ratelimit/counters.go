@@ -48,17 +48,44 @@ type totals struct {
 	leasing leasing
 	_       [64]byte
 
-	keys, evicted, overflowed, expired atomic.Int64
+	keys, sources, evicted, overflowed, expired atomic.Int64
 }
 
-// reserve counts one more key; it reports false, and counts nothing, if there are maxKeys, unless the
-// key is needed.
-func (t *totals) reserve(needed bool) bool {
-	if t.keys.Add(1) <= t.maxKeys || needed {
+// sourcesPart is which part of maxKeys sources have besides the room of all other keys. A client can send from any
+// number of addresses: that takes no place from users, nor do these take all room from sources.
+const sourcesPart = 4
+
+// kind is what the keys of a shard are.
+type kind uint8
+
+const (
+	ofUsers   kind = iota // of users, and of clients themselves
+	ofSources             // of clients from one source address
+	ofTotals              // of clients over all their users
+)
+
+// room returns the number of keys that a shard shares its room with, and the most of them.
+func (s *shard) room() (keys *atomic.Int64, most int64) {
+	if s.kind == ofSources {
+		return &s.all.sources, max(s.all.maxKeys/sourcesPart, 1)
+	}
+	return &s.all.keys, s.all.maxKeys
+}
+
+// reserve counts one more key; it reports false, and counts nothing, if there is no room. For a total there always is.
+func (s *shard) reserve() bool {
+	keys, most := s.room()
+	if keys.Add(1) <= most || s.kind == ofTotals {
 		return true
 	}
-	t.keys.Add(-1)
+	keys.Add(-1)
 	return false
+}
+
+// release takes back what reserve counted.
+func (s *shard) release() {
+	keys, _ := s.room()
+	keys.Add(-1)
 }
 
 // NewCounters returns empty counters for at most maxKeys keys; below 1 stands for [DefaultMaxKeys].
@@ -76,17 +103,17 @@ func NewCounters(maxKeys int) *Counters {
 	c.all.leasing.trip.Store(minSpacing)
 	c.queue.init(len(c.shards))
 	for i := range c.shards {
-		c.shards[i].all, c.shards[i].number, c.shards[i].totals = &c.all, uint32(i), i >= 2*n
+		c.shards[i].all, c.shards[i].number, c.shards[i].kind = &c.all, uint32(i), kind(i/n)
 	}
 	return c
 }
 
 // Len returns the number of keys in memory.
-func (c *Counters) Len() int { return int(c.all.keys.Load()) }
+func (c *Counters) Len() int { return int(c.all.keys.Load() + c.all.sources.Load()) }
 
 // Stats are totals since the counters were made, and their present size.
 type Stats struct {
-	Keys       int64 // in memory
+	Keys       int64 // in memory, without those of sources, which have a quarter as much room of their own
 	MaxKeys    int64 // the bound on Keys
 	Evicted    int64 // keys that made room for others
 	Overflowed int64 // decisions on an overflow counter, because there was no room

@@ -153,6 +153,25 @@ func (d *Decision) OverTotal() bool {
 // the total.
 func (d *Decision) OverShared() bool { return d.Binding >= d.limits.len() && d.Counted() }
 
+// WithoutSource returns the decision as it is for a request from another address, of whose source nothing is known.
+func (d Decision) WithoutSource() Decision {
+	n, m := d.limits.len(), d.source.len()
+	if m == 0 {
+		return d
+	}
+	copy(d.status[n:], d.status[n+m:])
+	own := uint16(1)<<n - 1
+	d.exceeded = d.exceeded&own | d.exceeded>>m&^own
+	switch {
+	case d.Binding >= n+m:
+		d.Binding -= m
+	case d.Binding >= n:
+		d.Binding = d.firstApplied()
+	}
+	d.source = nil
+	return d
+}
+
 // Usage returns the share of the binding limit that is used, 0 to 1.
 func (d *Decision) Usage() float64 {
 	st, ok := d.BindingLimit()

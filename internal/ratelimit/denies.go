@@ -58,7 +58,7 @@ func (s *shard) findUnder(h hash, ls *Limits) uint32 {
 // denied reports whether one more request of a key would be denied, for more than a want of permits
 // that an exchange can bring. It reports false for a key that is not in memory, or under other limits.
 func (o *side) denied(ms int64) bool {
-	return o.first != 0 && o.s.hotOf(o.first).limits == o.ls.number && o.atLimit(ms) && (!o.ls.strict || o.lacking(ms, 1, 0) == 0)
+	return o.first != 0 && o.s.hotOf(o.first).limits == o.ls.number && o.atLimit(ms) && (!o.ls.strict || o.lacking(ms, 1, false) == 0)
 }
 
 // atLimit reports whether one more request of a key would be denied.

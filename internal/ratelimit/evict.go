@@ -90,7 +90,7 @@ func (s *shard) idle(first uint32, ms int64) bool {
 
 // flushed reports whether the store is known to have all counts of a key.
 func (s *shard) flushed(first uint32) bool {
-	if s.queued(first) > 0 {
+	if s.waitingFor(first) > 0 {
 		return false
 	}
 	for num := first; num != 0; num = s.hotOf(num).next {
@@ -133,7 +133,7 @@ func (c *Counters) dropWhere(drop func(s *shard, num uint32) bool) (n int) {
 		s.mu.Lock()
 		for num := uint32(1); num < s.numbers; num++ {
 			if s.isKey(num) && drop(s, num) {
-				c.all.keys.Add(-1)
+				s.release()
 				n++
 			}
 		}
@@ -151,7 +151,7 @@ func (c *Counters) Reset(k Key) bool {
 	num := s.find(h)
 	if num != 0 {
 		s.remove(num)
-		c.all.keys.Add(-1)
+		s.release()
 	}
 	return num != 0
 }

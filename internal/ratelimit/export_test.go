@@ -13,6 +13,7 @@ func (c *Counters) Copy(o SyncOptions) (*Counters, *Sync) {
 	y := n.Sync(o)
 	n.all.hashKey, n.shift, n.shards = c.all.hashKey, c.shift, make([]shard, len(c.shards))
 	n.all.keys.Store(c.all.keys.Load())
+	n.all.sources.Store(c.all.sources.Load())
 	for i := range c.shards {
 		from, to := &c.shards[i], &n.shards[i]
 		to.index, to.hot, to.cold = slices.Clone(from.index), copied(from.hot), copied(from.cold)

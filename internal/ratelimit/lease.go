@@ -127,7 +127,7 @@ func (s *shard) viewStrict(f *frames, num uint32, r *rule, ms int64, d *Decision
 		f.whole -= l.asked
 	}
 	if g.usable(r, f.start-r.frame, ms) {
-		f.usable = max(l.held[1]-s.queued(s.firstOf(num)), 0) // the others are for those that wait
+		f.usable = max(l.held[1]-s.queued(num), 0) // the others are for those that wait
 	}
 	if f.usable == 0 && g.shut(r, ms) {
 		f.instances, d.Outage = 0, true
@@ -160,7 +160,7 @@ func (s *shard) aged(num uint32, r *rule, ms int64) bool {
 
 // lacking returns how long n requests may wait that are denied for nothing but permits which an
 // exchange can bring, to them and to those ahead; 0 if they are denied for anything else.
-func (o *side) lacking(ms, n, ahead int64) (longest time.Duration) {
+func (o *side) lacking(ms, n int64, behind bool) (longest time.Duration) {
 	s := o.s
 	if s.all.leasing.closing.Load() {
 		return 0
@@ -169,6 +169,10 @@ func (o *side) lacking(ms, n, ahead int64) (longest time.Duration) {
 	for num, r := range o.applied() {
 		var f frames
 		var d Decision
+		var ahead int64
+		if behind {
+			ahead = s.queued(num)
+		}
 		s.view(&f, num, r, ms, &d)
 		if !f.admits(r, n) {
 			if f.lease == nil || f.instances == 0 || ahead+n > r.Requests || f.full(r, ahead+n) && !s.aged(num, r, ms) {

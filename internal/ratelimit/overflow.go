@@ -22,7 +22,7 @@ type overflow struct {
 // those, under other limits.
 func (s *shard) addKey(k Key, h hash, ls *Limits, ms int64) uint32 {
 	place := h.place()
-	if !s.crowded(ls) && (s.all.reserve(s.totals) || s.evict(ms)) {
+	if !s.crowded(ls) && (s.reserve() || s.evict(ms)) {
 		first := s.insert(k, h, ls, ms)
 		if shared := s.findOverflow(ls, place); shared != 0 { // counters of its own must not free it
 			s.inheritOverflow(first, shared, ls, ms)
@@ -85,5 +85,6 @@ func (s *shard) noRoom(ls *Limits, ms int64) bool {
 		return true
 	}
 	victim, _ := s.victim(ms)
-	return victim == 0 && s.all.keys.Load() >= s.all.maxKeys
+	keys, most := s.room()
+	return victim == 0 && keys.Load() >= most
 }

@@ -13,7 +13,7 @@ type shard struct {
 	inbox  []uint32 // counters for the syncer
 	outbox []uint32 // the previous inbox, for reuse
 	number uint32
-	totals bool // its keys are those of totals
+	kind   kind
 
 	keys       int    // number of keys in the index
 	freeNumber uint32 // head of the list of free numbers, linked by hot.next; 0: empty

@@ -84,7 +84,7 @@ type place struct {
 // was bounded.
 func (c *Counters) requestOf(k Key, clientID string, ls *Limits, e *Effective) (q request) {
 	q.c, q.grant = c, e.grant
-	if ls != nil && ls.skip(e.grant) != 1<<len(ls.rules)-1 {
+	if ls != nil && ls.skip(e.grant) != ls.every() {
 		q.ls, q.own.key = ls, k
 		q.own.shard, q.own.hash = c.lookup(k)
 	}
@@ -102,6 +102,9 @@ func (q *request) share(i int, k Key, ls *Limits) {
 	p.shard, p.hash = q.c.lookup(p.key)
 	q.shared[i], q.lists[i] = p, ls
 }
+
+// every is all limits of a list, a bit for each.
+func (ls *Limits) every() uint16 { return 1<<len(ls.rules) - 1 }
 
 // skip returns the limits of a list that do not count requests of the grant, a bit for each.
 func (ls *Limits) skip(grant Grants) (skip uint16) {
@@ -169,9 +172,14 @@ func (o *side) decide(q *request, ms, n int64, d *Decision) (room, wake bool) {
 			continue
 		}
 		p := &q.shared[i]
+		known := p.shard.kind == ofSources && o.first != 0 && o.atLimit(ms) // a request that is denied adds no source
 		p.shard.mu.Lock()
-		other.s, other.ls, other.first = p.shard, ls, p.shard.enter(p.key, p.hash, ls, ms)
-		if other.first == 0 {
+		other.s, other.ls = p.shard, ls
+		if known {
+			other.first = p.shard.findUnder(p.hash, ls)
+			continue
+		}
+		if other.first = p.shard.enter(p.key, p.hash, ls, ms); other.first == 0 {
 			all.unlock(1)
 			d.denyNoRoom(q)
 			return false, false
@@ -181,10 +189,11 @@ func (o *side) decide(q *request, ms, n int64, d *Decision) (room, wake bool) {
 	if queue := &q.c.queue; queue.attached {
 		at := len(all[0].ls.rules)
 		for i := 1; i < len(all); i++ {
-			if o := &all[i]; o.s != nil {
+			o := &all[i]
+			if o.first != 0 {
 				wake = o.enqueue(queue, d.status[at:], d.Outcome) || wake
-				at += len(o.ls.rules)
 			}
+			at += len(o.ls.rules)
 		}
 	}
 	all.unlock(1)
@@ -226,21 +235,36 @@ func (o *side) takeStrict(q *request, came, n int64, d *Decision, wait bool) (w 
 	if wait {
 		ms = q.c.queue.present(came)
 	}
-	longest, wake := o.decideStrict(q, ms, n, o.s.queued(o.first), d)
+	longest, wake := o.decideStrict(q, ms, n, d)
 	if d.Outcome == Denied && longest == 0 {
 		return nil, wake
 	}
-	return o.await(&waiter{n: n, since: ms, longest: longest, first: o.first, request: new(*q)}, came, d, wait), wake
+	o.arrive(ms, n)
+	switch {
+	case d.Outcome == Allowed && o.ls.sameFrames(came, ms):
+		return nil, wake
+	case d.Outcome == Denied && (!wait || o.s.waitingFor(o.first) >= maxWaiters):
+		o.addUnmet(n)
+		d.lackPermits()
+		return nil, wake
+	}
+	w = &waiter{n: n, since: ms, longest: longest, first: o.first, request: new(*q), d: *d, done: make(chan struct{})}
+	if d.Outcome == Allowed {
+		w.decided(ms)
+	} else {
+		o.s.lineUp(w, o.ls)
+	}
+	return w, wake
 }
 
 // decideStrict is decide for a list with a strict limit. It returns how long the request may wait if it is denied for
-// nothing but permits, behind ahead others; otherwise 0. Nothing waits for room in what it shares with others.
-func (o *side) decideStrict(q *request, ms, n, ahead int64, d *Decision) (longest time.Duration, wake bool) {
+// nothing but permits, behind those that wait already; otherwise 0. Nothing waits for room in what it shares with others.
+func (o *side) decideStrict(q *request, ms, n int64, d *Decision) (longest time.Duration, wake bool) {
 	room, wake := o.decide(q, ms, n, d)
 	if !room || d.Outcome == Allowed {
 		return 0, wake
 	}
-	longest = o.lacking(ms, n, ahead)
+	longest = o.lacking(ms, n, true)
 	if longest == 0 && d.RetryAfter == 0 { // the room that there is goes to those ahead
 		d.RetryAfter = leaseRetry
 	}

@@ -353,7 +353,7 @@ func TestStrictGrants(t *testing.T) {
 	s, h := p.c.lookup(p.k)
 	for waiting := 0; waiting < 3; {
 		s.mu.Lock()
-		waiting = int(s.queued(s.find(h)))
+		waiting = s.waitingFor(s.find(h))
 		s.mu.Unlock()
 	}
 	p.exchange()

@@ -38,10 +38,10 @@ func (c *Counters) Take(now time.Time, k Key, e *Effective, n int64) (d Decision
 	return d
 }
 
-// simple reports whether a request under its list is counted by all limits of that, and by nothing else, and cannot
+// simple reports whether a request under its list is counted by all limits of that and by nothing else, and cannot
 // wait for permits. It is inlined.
 func (e *Effective) simple(ls *Limits) bool {
-	return ls != nil && !ls.strict && e.Total == nil && e.source == "" && e.grant == 0
+	return ls != nil && !ls.strict && e.Total == nil && e.source == "" && (e.grant == 0 || !ls.grants)
 }
 
 // takeMore is take for a request that is not simple.

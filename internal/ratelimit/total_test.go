@@ -173,7 +173,7 @@ func sums(c *Counters) (users, totals int64) {
 			}
 			slots := s.slotsOf(num)
 			pending, unclaimed := unflushed(slots)
-			if n := sumKnown(slots) + pending + unclaimed; s.totals {
+			if n := sumKnown(slots) + pending + unclaimed; s.kind == ofTotals {
 				totals += n
 			} else {
 				users += n
@@ -242,7 +242,7 @@ func TestTotalOfAStrictList(t *testing.T) {
 	s, h := q.c.lookup(q.k)
 	for waiting := 0; waiting < 3; {
 		s.mu.Lock()
-		waiting = int(s.queued(s.find(h)))
+		waiting = s.waitingFor(s.find(h))
 		s.mu.Unlock()
 	}
 	q.exchange()
