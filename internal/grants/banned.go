@@ -54,7 +54,7 @@ func (s *Service) bannedMeanwhile(x *issuance, t *turns.Turn) {
 		return
 	}
 	if t.Outcome == ratelimit.Delayed {
-		s.turns.GiveBack(x.quota(), e, t)
+		s.turns.GiveBack(x.quota(), t)
 	}
 	t.Decision = d
 }

@@ -11,10 +11,10 @@ import (
 // lookAgain looks at what was presented again, after the request has waited: the client, the user or the tokens may
 // have been revoked meanwhile, and what is issued lives from now on. What fails gives the turn to the next.
 func (s *Service) lookAgain(ctx context.Context, x *issuance, req TokenRequest, t *turns.Turn) error {
-	quota, asked := x.quota(), x.asked()
+	quota := x.quota()
 	err := s.renew(ctx, x, req)
 	if err != nil && t.Outcome == ratelimit.Delayed { // nothing else was counted for this request
-		s.turns.GiveBack(quota, asked.under(s.opts.Policies()), t)
+		s.turns.GiveBack(quota, t)
 	}
 	return err
 }

@@ -64,9 +64,12 @@ func (g Grants) Names() (names []string) {
 	return names
 }
 
-// counts reports whether a limit for the grants of the set counts a request of the grant; 0: it is not known, and
-// every limit counts it.
-func (g Grants) counts(grant Grants) bool { return g == 0 || grant == 0 || g&grant != 0 }
+// EveryGrant is the set of all grants.
+const EveryGrant Grants = 1<<len(grantNames) - 1
+
+// Count reports whether a limit for the grants of the set counts a request of the grant; 0: it is not known, and every
+// limit counts it.
+func (g Grants) Count(grant Grants) bool { return g == 0 || grant == 0 || g&grant != 0 }
 
 // MarshalJSON writes the names.
 func (g Grants) MarshalJSON() ([]byte, error) { return json.Marshal(g.Names()) }

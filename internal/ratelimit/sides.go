@@ -112,7 +112,7 @@ func (ls *Limits) skip(grant Grants) (skip uint16) {
 		return 0
 	}
 	for i := range ls.rules {
-		if !ls.rules[i].Grants.counts(grant) {
+		if !ls.rules[i].Grants.Count(grant) {
 			skip |= 1 << i
 		}
 	}

@@ -65,3 +65,102 @@ func TestSourcesOfALine(t *testing.T) {
 		check.Equal(t, "over what it shares", over.OverShared(), true)
 	})
 }
+
+// askInTurn sends requests of one user, of several grants in turn, and returns how many wait.
+func (w *world) askInTurn(n int, grants ...ratelimit.Grants) (all []*asked, held int) {
+	for i := range n {
+		all = append(all, w.askFrom(user(1), grants[i%len(grants)], ""))
+	}
+	return all, w.lines.Waiting()
+}
+
+// TestOneLineWhereNoLimitTellsGrants: a limit of some grants, or an override of somebody else, splits no line of those
+// that wait for a limit that counts all.
+func TestOneLineWhereNoLimitTellsGrants(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"a limit for refreshes": func(w *world) {
+			refreshes := ratelimit.NewLimit("refreshes", 100, time.Minute)
+			refreshes.Grants = ratelimit.GrantRefresh
+			w.change(func(s *ratelimit.Settings) { s.Default.User = append([]ratelimit.Limit{refreshes}, s.Default.User...) })
+		},
+		"an override": func(w *world) {
+			p, err := ratelimit.Compile(w.settings)
+			check.OK(w.t, err)
+			e := p.Edit()
+			check.OK(w.t, e.SetOverride("shop", "somebody-else", []ratelimit.Limit{ratelimit.NewLimit("x", 5, time.Minute)}))
+			w.policy.Store(e.Compiled().For("shop"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 2, 3*time.Second, 10, func(w *world) {
+				change(w)
+				pass(30 * time.Millisecond)
+				all, held := w.askInTurn(20, ratelimit.GrantRefresh, ratelimit.GrantCode, ratelimit.GrantPassword)
+				check.Equal(t, "held", held, 5)
+				pass(4 * time.Second)
+				check.Equal(t, "requests", texts(all[:8]), []string{
+					"allowed 0s", "allowed 0s", "delayed 971ms", "delayed 1.021s", "delayed 1.971s", "delayed 2.021s", "delayed 2.971s", "denied 0s",
+				})
+			})
+		})
+	}
+}
+
+// TestGrantsAddedWhileTheyWait: newcomers stand behind those that wait already, and max_waiting is of all of a key.
+func TestGrantsAddedWhileTheyWait(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
+		pass(30 * time.Millisecond)
+		all, _ := w.askInTurn(6, ratelimit.GrantRefresh)
+		w.change(func(s *ratelimit.Settings) {
+			l := ratelimit.NewLimit("refreshes", 100, time.Minute)
+			l.Grants = ratelimit.GrantRefresh
+			s.Default.User = append(s.Default.User, l)
+		})
+		more, held := w.askInTurn(4, ratelimit.GrantRefresh)
+		check.Equal(t, "held", held, 4)
+		pass(4 * time.Second)
+		check.Equal(t, "requests", texts(append(all, more...)[2:]), []string{
+			"delayed 971ms", "delayed 1.021s", "delayed 1.971s", "delayed 2.021s", "denied 0s", "denied 0s", "denied 0s", "denied 0s",
+		})
+	})
+}
+
+// TestNoStandingOfAnotherAddress: a denial in a line says nothing of the source of who is first there.
+func TestNoStandingOfAnotherAddress(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 1, func(w *world) {
+		w.change(func(s *ratelimit.Settings) {
+			s.Default.Source = []ratelimit.Limit{ratelimit.NewLimit("per-address", 30, time.Minute)}
+		})
+		pass(30 * time.Millisecond)
+		for range 3 {
+			w.askFrom(user(1), 0, "a")
+		}
+		denied := w.askFrom(user(1), 0, "b")
+		const want = `"per-second";r=0;t=1, "per-minute";r=999998;t=60`
+		_, got := denied.Headers()
+		check.Equal(t, "RateLimit", got, want)
+		d, denies := w.lines.Denies(user(1), w.policy.Load().ForRequest(0, "b"))
+		check.Equal(t, "denied before", denies, true)
+		_, got = d.Headers()
+		check.Equal(t, "RateLimit before", got, want)
+		pass(4 * time.Second)
+	})
+}
+
+// TestGiveBackToTheSource: who leaves after its turn gives back to its own source, under the policy that counted it.
+func TestGiveBackToTheSource(t *testing.T) {
+	inWorld(t, 2, 3*time.Second, 3, func(w *world) {
+		w.change(func(s *ratelimit.Settings) {
+			s.Default.Source = []ratelimit.Limit{ratelimit.NewLimit("per-address", 30, time.Minute)}
+		})
+		first := w.askFrom(shop, 0, "a")
+		w.lines.GiveBack(shop, &first.Turn)
+		u := w.counters.Usage(time.Now(), shop.Source("a"))
+		check.Equal(t, "counted from a", len(u), 0)
+		second := w.askFrom(shop, 0, "b")
+		w.change(func(s *ratelimit.Settings) { s.Default.Source[0].Requests = 20 })
+		w.askFrom(shop, 0, "b")
+		w.lines.GiveBack(shop, &second.Turn)
+		check.Equal(t, "counted from b", w.counters.Usage(time.Now(), shop.Source("b"))[0].Unflushed, int64(2))
+	})
+}

@@ -2,6 +2,7 @@ package turns
 
 import (
 	"context"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -20,23 +21,41 @@ type Lines struct {
 
 	mu      sync.Mutex
 	lines   map[id]*line
-	waiting [2]int // requests in all lines: those that are held, and those that would be, in dry-run
+	places  map[ratelimit.Key]int // requests in all lines of a key
+	waiting [2]int                // requests in all lines: those that are held, and those that would be, in dry-run
 	closed  bool
 }
 
 // New returns empty lines for keys of the counters, whose time clock is.
 func New(counters *ratelimit.Counters, clock func() time.Time) *Lines {
-	return &Lines{counters: counters, clock: clock, lines: map[id]*line{}}
+	return &Lines{counters: counters, clock: clock, lines: map[id]*line{}, places: map[ratelimit.Key]int{}}
 }
 
-// id identifies a line: the key and, where limits count certain grants only, the grant. Requests of one grant do not
-// stand behind those of another, which may be over a limit that does not count them.
+// id identifies a line: the key and the grants of the limit that its requests wait for, none if that counts all grants.
+// So a request does not stand behind those that wait for a limit which does not count it.
 type id struct {
-	key   ratelimit.Key
-	grant ratelimit.Grants
+	key    ratelimit.Key
+	grants ratelimit.Grants
 }
 
-func lineOf(k ratelimit.Key, e *ratelimit.Effective) id { return id{k, e.Grant()} }
+// standing returns the lines that a request of the key stands in or behind: those for a limit that counts it.
+func (l *Lines) standing(k ratelimit.Key, e *ratelimit.Effective) iter.Seq[*line] {
+	return func(yield func(*line) bool) {
+		for g := ratelimit.EveryGrant; ; g-- {
+			if ln := l.lines[id{k, g}]; ln != nil && g.Count(e.Grant()) && !yield(ln) || g == 0 {
+				return
+			}
+		}
+	}
+}
+
+// behind returns the line that a request of the key stands in or behind; nil if there is none.
+func (l *Lines) behind(k ratelimit.Key, e *ratelimit.Effective) *line {
+	for ln := range l.standing(k, e) {
+		return ln
+	}
+	return nil
+}
 
 // line is the requests of one id that wait.
 type line struct {
@@ -47,6 +66,7 @@ type line struct {
 	forecast *ratelimit.Forecast // of who comes next, behind the list; nil: to be made
 	timer    *time.Timer
 	fresh    bool // what other processes have counted was asked for since the latest denial
+	serving  bool // a goroutine decides on its first requests
 	again    bool // its first request is to be decided again, whatever the present decision on it is
 }
 
@@ -67,8 +87,9 @@ type Turn struct {
 	Leased time.Duration // for permits of a strict limit, without a line
 	// Held is set if it was in a line, or there are no lines any more: a denial of it may come from its caller
 	// or this process ending, as opposed to its client asking too often.
-	Held bool
-	at   time.Time // when it was decided
+	Held  bool
+	at    time.Time            // when it was decided
+	under *ratelimit.Effective // under which it was
 }
 
 // Take decides on one request of the key as [ratelimit.Counters.Await] does. Over the limit it waits for its turn,
@@ -83,7 +104,7 @@ func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *rateli
 		return l.decide(ctx, k, e)
 	}
 	var first ratelimit.Decision // on the request, if nobody waits
-	if !l.has(lineOf(k, e)) {
+	if !l.has(k, e) {
 		t := l.decide(ctx, k, e)
 		if !waits(&t.Decision) || t.RetryAfter > e.Wait.Longest {
 			return t
@@ -110,14 +131,14 @@ func waits(d *ratelimit.Decision) bool { return d.Over() && !d.OverShared() }
 func (l *Lines) decide(ctx context.Context, k ratelimit.Key, e *ratelimit.Effective) Turn {
 	now := l.clock()
 	d, waited := l.counters.Await(ctx, now, k, e, 1)
-	return Turn{Decision: d, Leased: waited, at: now.Add(waited)}
+	return Turn{Decision: d, Leased: waited, at: now.Add(waited), under: e}
 }
 
-// has reports whether anybody waits in the line.
-func (l *Lines) has(of id) bool {
+// has reports whether anybody waits whom the request stands behind.
+func (l *Lines) has(k ratelimit.Key, e *ratelimit.Effective) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lines[of] != nil
+	return l.behind(k, e) != nil
 }
 
 // join puts a request into the line of its key. If there is no place, or its turn comes too late, it returns the
@@ -126,9 +147,10 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock()
-	ln := l.lines[lineOf(k, e)]
+	ln := l.behind(k, e)
 	if ln == nil {
-		ln = &line{id: lineOf(k, e)}
+		binding, _ := first.BindingLimit()
+		ln = &line{id: id{k, binding.Limit.Grants}}
 		if first.Counted() {
 			ln.denied, ln.mode = *first, e.Mode
 		}
@@ -148,6 +170,7 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 	ln.forecast.Admit()
 	ln.list = append(ln.list, p)
 	l.waiting[p.kind()]++
+	l.places[k]++
 	if ln.timer == nil {
 		l.lines[ln.id] = ln
 		ln.timer = time.AfterFunc(l.until(ln, turn.Sub(now), e.Wait.Longest), func() { l.serve(ln) })
@@ -193,7 +216,7 @@ func (l *Lines) fits(ln *line, e *ratelimit.Effective, wait time.Duration) bool 
 	if e.Mode == ratelimit.DryRun {
 		kind = 1
 	}
-	return !l.closed && wait <= e.Wait.Longest && len(ln.list) < e.Wait.AtOnce && l.waiting[kind] < ratelimit.MaxWaiting
+	return !l.closed && wait <= e.Wait.Longest && l.places[ln.key] < e.Wait.AtOnce && l.waiting[kind] < ratelimit.MaxWaiting
 }
 
 // kind is the index of a place in Lines.waiting.
@@ -206,7 +229,7 @@ func (p *place) kind() int {
 
 // refusal is the denial of a request whose turn would come after the wait.
 func (ln *line) refusal(wait time.Duration) ratelimit.Decision {
-	d := ln.denied
+	d := ln.denied.WithoutSource() // that is the one of the first request
 	d.RetryAfter = max(wait, time.Millisecond)
 	return d
 }
@@ -221,7 +244,7 @@ func (l *Lines) end(ctx context.Context, p *place) Turn {
 		t.Decision, t.at = p.line.refusal(p.line.denied.RetryAfter), l.clock()
 		l.drop(p.line, i)
 	case ctx.Err() != nil && t.Outcome == ratelimit.Delayed:
-		l.refund(p.line.key, p.policy(), t.at)
+		l.refund(p.line.key, t)
 		t.Decision = p.line.refusal(p.line.denied.RetryAfter)
 	}
 	t.Waited, t.Held = max(t.at.Sub(p.came), 0), true
@@ -231,6 +254,9 @@ func (l *Lines) end(ctx context.Context, p *place) Turn {
 // drop removes a request from a line. Those behind it move up; the time of the first one stays the same.
 func (l *Lines) drop(ln *line, i int) {
 	l.waiting[ln.list[i].kind()]--
+	if l.places[ln.key]--; l.places[ln.key] == 0 {
+		delete(l.places, ln.key)
+	}
 	ln.list = slices.Delete(ln.list, i, i+1)
 	ln.forecast = nil
 	if len(ln.list) == 0 && l.lines[ln.id] == ln {
@@ -249,24 +275,25 @@ func (l *Lines) Denies(k ratelimit.Key, e *ratelimit.Effective) (d ratelimit.Dec
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ln := l.lines[lineOf(k, e)]
+	ln := l.behind(k, e)
 	if ln == nil {
-		return d, denies && !l.fits(&line{}, e, d.RetryAfter)
+		return d, denies && !l.fits(&line{id: id{key: k}}, e, d.RetryAfter)
 	}
 	wait := l.nextTurn(ln, now, e).Sub(now)
 	return ln.refusal(wait), !l.fits(ln, e, wait)
 }
 
 // GiveBack gives the turn of a request that was admitted, and got nothing for it, to the next.
-func (l *Lines) GiveBack(k ratelimit.Key, e *ratelimit.Effective, t *Turn) {
+func (l *Lines) GiveBack(k ratelimit.Key, t *Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.refund(k, e, t.at)
+	l.refund(k, t)
 }
 
-func (l *Lines) refund(k ratelimit.Key, e *ratelimit.Effective, at time.Time) {
-	l.counters.Refund(l.clock(), at, k, e, 1)
-	if ln := l.lines[lineOf(k, e)]; ln != nil {
+// refund gives back what was counted, under the policy that counted it: another one may count it elsewhere.
+func (l *Lines) refund(k ratelimit.Key, t *Turn) {
+	l.counters.Refund(l.clock(), t.at, k, t.under, 1)
+	for ln := range l.standing(k, t.under) {
 		ln.again = true
 		ln.timer.Reset(0)
 	}
@@ -288,7 +315,7 @@ func (l *Lines) Close() {
 		now := l.clock()
 		f := l.counters.Forecast(now, ln.key, ln.list[0].policy())
 		for len(ln.list) > 0 {
-			l.settle(ln, 0, ln.refusal(f.Next().Sub(now)), now)
+			l.settle(ln, 0, ln.refusal(f.Next().Sub(now)), &Turn{at: now})
 			f.Admit()
 		}
 	}

@@ -24,12 +24,13 @@ func TestRefundWhileTheFirstIsDecided(t *testing.T) {
 		second := make(chan Turn, 1)
 		go func() { second <- l.Take(t.Context(), k, policy) }()
 		synctest.Wait()
-		ln := l.lines[lineOf(k, policy())]
-		first := l.first(ln)
+		ln := l.lines[id{key: k}]
+		first := l.begin(ln)
 		e, denied := l.decideFirst(ln, first)
-		l.GiveBack(k, e, &admitted)
-		if l.resolve(ln, first, e, &denied) {
-			l.serve(ln)
+		l.GiveBack(k, &admitted)
+		for p := l.resolve(ln, first, e, &denied); p != nil; {
+			e, t := l.decideFirst(ln, p)
+			p = l.resolve(ln, p, e, &t)
 		}
 		turn := <-second
 		check.Equal(t, "outcome", turn.Outcome, ratelimit.Delayed)

@@ -2,32 +2,37 @@ package turns
 
 import (
 	"context"
-	"time"
 
 	"oauth-server/internal/ratelimit"
 )
 
 // serve decides on the first requests of a line, for as long as they pass. The timer of the line calls it.
 func (l *Lines) serve(ln *line) {
-	for {
-		p := l.first(ln)
-		if p == nil {
-			return // all have gone
-		}
-		if l.refresh(ln, p) {
-			return
-		}
-		if e, t := l.decideFirst(ln, p); !l.resolve(ln, p, e, &t) {
-			return
-		}
+	for p := l.begin(ln); p != nil; {
+		e, t := l.decideFirst(ln, p)
+		p = l.resolve(ln, p, e, &t)
 	}
+}
+
+// begin returns the first request of a line, if it is to be decided now: nil if all have gone, if another goroutine
+// decides already, and if the line waits for what other processes have counted.
+func (l *Lines) begin(ln *line) *place {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case ln.serving:
+		ln.again = true
+		return nil
+	case len(ln.list) == 0 || l.refresh(ln, ln.list[0]):
+		return nil
+	}
+	ln.serving = true
+	return ln.list[0]
 }
 
 // refresh asks for what other processes have admitted since the latest denial, if there are any, and has the line wait
 // for it. It reports whether it does.
 func (l *Lines) refresh(ln *line, p *place) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if ln.fresh || ln.forecast == nil || ln.forecast.Spread() == 0 {
 		return false
 	}
@@ -49,40 +54,39 @@ func (l *Lines) decideFirst(ln *line, p *place) (*ratelimit.Effective, Turn) {
 	return e, l.decide(ctx, ln.key, e)
 }
 
-// first is the first request of a line; nil if all have gone.
-func (l *Lines) first(ln *line) *place {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(ln.list) == 0 {
-		return nil
-	}
-	return ln.list[0]
-}
-
 // lacksPermits reports whether a request was denied for nothing but what the store would have to bring. If it waits
 // already, it goes on to wait for that.
 func lacksPermits(d *ratelimit.Decision) bool {
 	return d.Outcome == ratelimit.Denied && d.Outage && !d.Exceeded()
 }
 
-// resolve settles the first request of the line by a decision on it, and reports whether the next one is to be
-// decided now.
-func (l *Lines) resolve(ln *line, p *place, e *ratelimit.Effective, t *Turn) (next bool) {
+// resolve settles the first request of the line by a decision on it, and returns the next one if that is to be decided
+// now.
+func (l *Lines) resolve(ln *line, p *place, e *ratelimit.Effective, t *Turn) (next *place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.settled(ln, p, e, t) && len(ln.list) > 0 {
+		return ln.list[0]
+	}
+	ln.serving = false
+	return nil
+}
+
+// settled is resolve under the lock. It reports whether the next one, if there is one, is to be decided now.
+func (l *Lines) settled(ln *line, p *place, e *ratelimit.Effective, t *Turn) bool {
 	l.follow(ln, e, t)
 	switch {
 	case len(ln.list) == 0 || ln.list[0] != p: // it has gone; the next one may come from another source
 		if t.Outcome == ratelimit.Allowed {
-			l.refund(ln.key, e, t.at)
+			l.refund(ln.key, t)
 		}
-		return len(ln.list) > 0
-	case !waits(&t.Decision) && !lacksPermits(&t.Decision), t.at.Sub(ln.list[0].came) >= e.Wait.Longest:
-		l.settle(ln, 0, t.Decision, t.at)
-		return len(ln.list) > 0
+		return true
+	case !waits(&t.Decision) && !lacksPermits(&t.Decision), t.at.Sub(p.came) >= e.Wait.Longest:
+		l.settle(ln, 0, t.Decision, t)
+		return true
 	}
 	ln.denied, ln.mode, ln.fresh = t.Decision, e.Mode, false
-	l.prune(ln, e, t.at)
+	l.prune(ln, e, t)
 	if len(ln.list) == 0 {
 		return false
 	}
@@ -107,19 +111,19 @@ func (l *Lines) follow(ln *line, e *ratelimit.Effective, t *Turn) {
 		case waits(&t.Decision):
 			d := t.Decision
 			d.Outcome, d.RetryAfter = ratelimit.WouldDelay, 0
-			l.settle(ln, i, d, t.at)
+			l.settle(ln, i, d, t)
 		}
 	}
 }
 
 // prune denies the requests whose turn no longer comes in time, because the policy has changed, or other processes
 // have admitted more than was known.
-func (l *Lines) prune(ln *line, e *ratelimit.Effective, now time.Time) {
-	f := l.counters.Forecast(now, ln.key, e)
+func (l *Lines) prune(ln *line, e *ratelimit.Effective, t *Turn) {
+	f := l.counters.Forecast(t.at, ln.key, e)
 	for i := 0; i < len(ln.list); {
 		turn := f.Next()
 		if !e.Waits(ln.key) || turn.Sub(ln.list[i].came) > e.Wait.Longest {
-			l.settle(ln, i, ln.refusal(turn.Sub(now)), now)
+			l.settle(ln, i, ln.refusal(turn.Sub(t.at)), t)
 			continue
 		}
 		f.Admit()
@@ -129,12 +133,12 @@ func (l *Lines) prune(ln *line, e *ratelimit.Effective, now time.Time) {
 }
 
 // settle ends the wait of a request with a decision.
-func (l *Lines) settle(ln *line, i int, d ratelimit.Decision, at time.Time) {
+func (l *Lines) settle(ln *line, i int, d ratelimit.Decision, by *Turn) {
 	p := ln.list[i]
 	if d.Outcome == ratelimit.Allowed {
 		d.Outcome = ratelimit.Delayed
 	}
-	p.turn.Decision, p.turn.at = d, at
+	p.turn.Decision, p.turn.at, p.turn.under = d, by.at, by.under
 	forecast := ln.forecast
 	l.drop(ln, i)
 	if d.Outcome == ratelimit.Delayed {

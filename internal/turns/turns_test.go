@@ -178,7 +178,7 @@ func TestGiveBack(t *testing.T) {
 	inWorld(t, 2, 3*time.Second, 4, func(w *world) {
 		all := w.askAll(4)
 		pass(100 * time.Millisecond)
-		w.lines.GiveBack(shop, w.policy.Load(), &all[0].Turn)
+		w.lines.GiveBack(shop, &all[0].Turn)
 		synctest.Wait()
 		check.Equal(t, "the next two", texts(all[2:]), []string{"delayed 100ms", "waits"})
 		pass(3 * time.Second)

@@ -1,0 +1,81 @@
+package ratelimit
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"oauth-server/internal/check"
+)
+
+// addressed is a policy with a limit for the client itself and one for each address.
+func addressed(t *testing.T, itself int64) *Effective {
+	t.Helper()
+	return appliedBy(t, Policy{
+		User: []Limit{NewLimit("user", 10, time.Minute)}, Client: []Limit{NewLimit("itself", itself, time.Minute)},
+		Source: []Limit{NewLimit("per-address", 5, time.Minute)},
+	})
+}
+
+func addressOf(i int) string { return fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255) }
+
+// TestSourcesHaveRoomOfTheirOwn: as many addresses as a client likes take no place from users of others, and where the
+// memory is full of users, sources find places.
+func TestSourcesHaveRoomOfTheirOwn(t *testing.T) {
+	e, other := addressed(t, 9_000_000), appliedBy(t, DefaultSettings().Default)
+	c := NewCounters(20_000)
+	attach(c)
+	for i := range 30_000 {
+		c.Take(at(epoch), Key{"flood", ""}, e.ForRequest(0, addressOf(i)), 1)
+	}
+	before := c.Stats()
+	for i := range 10_000 {
+		d := c.Take(at(epoch), Key{"other", fmt.Sprint(i)}, other, 1)
+		mustEqual(t, "outcome", Allowed, d.Outcome)
+	}
+	check.Equal(t, "users without a counter of their own", c.Stats().Overflowed, before.Overflowed)
+	check.Equal(t, "sources in memory", c.all.sources.Load(), int64(5000))
+
+	c = NewCounters(20_000)
+	attach(c)
+	for i := range 20_000 {
+		c.Take(at(epoch), Key{"other", fmt.Sprint(i)}, other, 1)
+	}
+	before = c.Stats()
+	for i := range 4000 {
+		d := c.Take(at(epoch), Key{"client", ""}, e.ForRequest(0, addressOf(i)), 1)
+		mustEqual(t, "outcome", Allowed, d.Outcome)
+	}
+	// The client itself is a key like any other, and shares a counter.
+	check.Equal(t, "decisions on overflow counters", c.Stats().Overflowed-before.Overflowed <= 4000, true)
+	check.Equal(t, "a source", counted(c, at(epoch), Key{ClientID: "client"}.Source(addressOf(3999))), int64(1))
+}
+
+// TestDeniedAddsNoSource: a request that its own key denies leaves nothing of its address.
+func TestDeniedAddsNoSource(t *testing.T) {
+	c, e := NewCounters(0), addressed(t, 1)
+	for i := range 1000 {
+		c.Take(at(epoch), Key{"client", ""}, e.ForRequest(0, addressOf(i)), 1)
+	}
+	check.Equal(t, "keys", c.Len(), 2)
+}
+
+// TestSourceWithoutRoom: a source that finds not even an overflow counter is denied, and neither its user nor the total
+// counts it.
+func TestSourceWithoutRoom(t *testing.T) {
+	e := appliedBy(t, Policy{
+		User: []Limit{NewLimit("user", 10, time.Hour)}, Client: []Limit{NewLimit("itself", 9, time.Hour)},
+		Source: []Limit{NewLimit("per-address", 1, time.Hour)}, Total: []Limit{NewLimit("all", 9999, time.Hour)},
+	})
+	c := NewCounters(64)
+	attach(c)
+	var admitted int64
+	for i := range 2000 {
+		if d := c.Take(at(epoch), Key{"client", "ann"}, e.ForRequest(0, addressOf(i)), 1); d.Outcome == Allowed {
+			admitted++
+		}
+		c.Refund(at(epoch), at(epoch), Key{"client", "ann"}, appliedBy(t, DefaultSettings().Default), 1) // of other limits: nothing
+	}
+	check.Equal(t, "counted by the user", counted(c, at(epoch), Key{"client", "ann"}), admitted)
+	check.Equal(t, "counted by the total", counted(c, at(epoch), Key{ClientID: "client"}.Total()), admitted)
+}

@@ -1,0 +1,139 @@
+package ratelimit
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oauth-server/internal/check"
+)
+
+// TestStrictGrants: a strict limit for refreshes has nobody else wait for its permits, and who waits for them counts
+// against the source when it gets them.
+func TestStrictGrants(t *testing.T) {
+	p := leaseFrom(t, forGrants(strictly(10, time.Minute), GrantRefresh))
+	p.eff = &Effective{User: p.eff.User, Client: p.eff.Client, Source: newLimits([]Limit{NewLimit("per-address", 2, time.Minute)}), Mode: Enforce}
+	code, refresh := p.eff.ForRequest(GrantCode, ""), p.eff.ForRequest(GrantRefresh, "192.0.2.1")
+	d, waited := p.c.Await(context.Background(), p.now, p.k, code, 1)
+	check.Equal(t, "a code", d.Outcome, Allowed)
+	check.Equal(t, "waited", waited, 0)
+
+	outcomes := make(chan Outcome)
+	for range 3 {
+		go func() {
+			d, _ := p.c.Await(context.Background(), p.now, p.k, refresh, 1)
+			outcomes <- d.Outcome
+		}()
+	}
+	s, h := p.c.lookup(p.k)
+	for waiting := 0; waiting < 3; {
+		s.mu.Lock()
+		waiting = s.waitingFor(s.find(h))
+		s.mu.Unlock()
+	}
+	p.exchange()
+	counts := map[Outcome]int{}
+	for range 3 {
+		counts[<-outcomes]++
+	}
+	check.Equal(t, "outcomes", counts, map[Outcome]int{Allowed: 2, Denied: 1})
+	check.Equal(t, "source", counted(p.c, p.now, p.k.Source("192.0.2.1")), int64(2))
+}
+
+// codesAndRefreshes is a process with a strict limit for each of two grants.
+func codesAndRefreshes(t *testing.T, codes int64) (p *tenant, code, refresh *Effective) {
+	t.Helper()
+	forCodes, forRefreshes := strictly(codes, time.Minute), strictly(100, time.Minute)
+	forCodes.Name, forRefreshes.Name = "codes", "refreshes"
+	p = leaseFrom(t, forGrants(forCodes, GrantCode), forGrants(forRefreshes, GrantRefresh))
+	return p, p.eff.ForRequest(GrantCode, ""), p.eff.ForRequest(GrantRefresh, "")
+}
+
+// TestWaitersOfAnotherLimit: requests that wait for permits of one limit neither deny those of another one, nor take its
+// permits, nor ask for more.
+func TestWaitersOfAnotherLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, code, refresh := codesAndRefreshes(t, 5)
+		p.c.Take(p.now, p.k, code, 3) // in vain, but the next exchange brings permits for them
+		p.exchange()
+		for range 5 {
+			go p.c.Await(context.Background(), p.now, p.k, refresh, 1)
+		}
+		synctest.Wait()
+		d, waited := p.c.Await(context.Background(), p.now, p.k, code, 1)
+		check.Equal(t, "a code", d.Outcome, Allowed)
+		check.Equal(t, "waited", waited, 0)
+		pass()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p, code, refresh := codesAndRefreshes(t, 10)
+		for range 9 {
+			go p.c.Await(context.Background(), p.now, p.k, refresh, 1)
+		}
+		go p.c.Await(context.Background(), p.now, p.k, code, 1)
+		synctest.Wait()
+		asked := map[string]int64{}
+		for i, plan := range p.y.Due(p.now, nil) {
+			task, ok := p.y.Begin(p.now, plan.Ticket, int64(10*(i+1)))
+			check.Equal(t, "begins", ok, true)
+			asked[task.Limit.Name] = task.Delta[0].Count
+		}
+		check.Equal(t, "permits asked for", asked, map[string]int64{"codes": 1, "refreshes": 9})
+		pass()
+	})
+}
+
+// TestServeAcrossGrants: who has its permits does not wait behind those that lack those of another limit.
+func TestServeAcrossGrants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, code, refresh := codesAndRefreshes(t, 10)
+		outcome := map[string]Outcome{}
+		for name, e := range map[string]*Effective{"refresh": refresh, "code": code} {
+			go func() {
+				d, _ := p.c.Await(context.Background(), p.now, p.k, e, 1)
+				s, _ := p.c.lookup(p.k)
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				outcome[name] = d.Outcome
+			}()
+			synctest.Wait()
+		}
+		p.exchange() // of the first limit, for codes
+		synctest.Wait()
+		check.Equal(t, "decided", outcome, map[string]Outcome{"code": Allowed})
+		pass()
+	})
+}
+
+// TestRefundUnderAnotherMask: what a limit did not count is not given back to it after a change, so no window holds more.
+func TestRefundUnderAnotherMask(t *testing.T) {
+	l := strictly(3, time.Minute)
+	p := leaseFrom(t, forGrants(l, GrantRefresh), NewLimit("all", 100, time.Minute))
+	_, _, after := single(l, NewLimit("all", 100, time.Minute))
+	code := p.eff.ForRequest(GrantCode, "")
+	d := p.c.Take(p.now, p.k, code, 1)
+	check.Equal(t, "a code", d.Outcome, Allowed)
+	admitted, came := p.now, int64(0)
+	p.c.Take(p.now, p.k, p.eff.ForRequest(GrantRefresh, ""), 3)
+	p.exchange()
+	for range 8 {
+		if d := p.c.Take(p.now, p.k, after.ForRequest(GrantRefresh, ""), 1); d.Outcome == Allowed {
+			came++
+		}
+	}
+	check.Equal(t, "given back under the policy that counted it", p.c.Refund(p.now, admitted, p.k, code, 1), false)
+	for range 3 {
+		if d := p.c.Take(p.now, p.k, after.ForRequest(GrantRefresh, ""), 1); d.Outcome == Allowed {
+			came++
+		}
+	}
+	if came > 3 {
+		t.Errorf("%d refreshes are admitted by a strict limit of 3", came)
+	}
+}
+
+func pass() {
+	time.Sleep(time.Second) //nolint:forbidigo // simulated
+	synctest.Wait()
+}
