@@ -99,25 +99,18 @@ func TestColumnOfSharedLimits(t *testing.T) {
 	}
 }
 
-// TestResetOfASource: the address is given in any form, or as it is shown.
+// TestResetOfASource: it is shown, and so is that of the total, as in the counters. A name that cannot be printed is refused.
 func TestResetOfASource(t *testing.T) {
-	for text, want := range map[string]string{
-		"192.0.2.7": "192.0.2.7", "::ffff:192.0.2.7": "192.0.2.7", "2001:db8:0:0:1::9": "2001:db8::/64", "2001:db8::/64": "2001:db8::/64",
-		"invalid IP": "invalid IP",
-	} {
-		got, err := sourceOf(text)
-		check.OK(t, err)
-		check.Equal(t, text, got, want)
-	}
-	for _, text := range []string{"", "192.0.2.7/32", "2001:db8::/48", "2001:db8::/65"} {
-		_, err := sourceOf(text)
-		check.ErrorSays(t, err, "--source: ")
-	}
 	s := newLimitsServer(t)
 	stdout, _ := s.limits(0, "reset shop --source 2001:db8::9")
 	has(t, stdout, "The counts of shop from 2001:db8::/64 are now forgotten")
 	stdout, _ = s.limits(0, "audit --target clients/shop/counters")
-	has(t, stdout, "source 2001:db8::/64")
+	has(t, table(stdout), " reset clients/shop/counters (from 2001:db8::/64)\n")
+	s.limits(0, "reset shop --total")
+	stdout, _ = s.limits(0, "audit --target clients/shop/counters")
+	has(t, table(stdout), " reset clients/shop/counters (all users)\n")
+	_, stderr := s.limits(1, "reset shop --user x\x1by")
+	has(t, stderr, "username: holds a character that cannot be printed")
 }
 
 // TestGrantsAndSourcesInAFile: what is set by flags is exported, and applied again; it is undone; what cannot be is refused
