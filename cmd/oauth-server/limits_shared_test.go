@@ -43,9 +43,8 @@ func TestSharedOnTheCommandLine(t *testing.T) {
 		{"limits reset shop --source 192.0.2.7 --total", "contradict each other"},
 		{"limits reset shop --source 192.0.2.0/24", `--source: "192.0.2.0/24" is neither an address nor`},
 		{"limits reset shop --source nowhere", `--source: "nowhere" is neither an address nor`},
-		{"limits set shop --client 5/60s,grants=password", "--client[0].grants: only limits of --user have it"},
-		{"limits set shop --limit 5/60s,grants=password --total 5/60s,grants=x", "--total[0].grants: \"x\" is none of"},
-		{"limits set shop --limit 5/60s,grants=password", "--limit[0].grants: only limits of --user have it"},
+		{"limits set shop --limit 5/60s,grants=password --total 5/60s,grants=x", "--total[0].grants[0]: \"x\" is none of"},
+		{"limits set shop --user 10/60s,grants=refresh_token,password", "--user[0].grants: write several with + between them: grants=...+password"},
 	} {
 		_, stderr, status := run(t, "", append(strings.Fields(tt.args), flags...)...)
 		if status != exitUsage || !strings.Contains(stderr, tt.says) {
@@ -155,6 +154,9 @@ func TestGrantsAndSourcesInAFile(t *testing.T) {
 	stdout, _ = s.limits(0, "diff -f FILE")
 	check.Equal(t, "differences after all", stdout, "")
 
+	_, stderr := s.limits(1, "set shop --limit 5/60s,grants=password --total 5/60s,name=per-minute")
+	has(t, stderr, "client[0].grants: only limits of the list user have it", "total[0].name: ")
+
 	s.write(`policies:
   shop:
     user:
@@ -164,7 +166,7 @@ func TestGrantsAndSourcesInAFile(t *testing.T) {
     source:
       - { requests: 5 }
 `)
-	_, stderr := s.limits(2, "apply -f FILE --yes")
-	has(t, stderr, `policies.shop.user[0].grants: "refresh" is none of`, s.file+":4)", "policies.shop.client[0].grants: only limits of the list user", s.file+":6)",
+	_, stderr = s.limits(2, "apply -f FILE --yes")
+	has(t, stderr, `policies.shop.user[0].grants[0]: "refresh" is none of`, s.file+":4)", "policies.shop.client[0].grants: only limits of the list user", s.file+":6)",
 		"policies.shop.source[0].name: ", s.file+":8)")
 }

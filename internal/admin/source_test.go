@@ -79,8 +79,8 @@ func TestGrantsAndSourceAreRefused(t *testing.T) {
 	equal(t, "grants", fieldsOf(w.put("/policies/shop",
 		`{"user":[{"grants":[]},{"name":"b","grants":["password","implicit"]},{"name":"c","grants":["client_credentials"]},
 			{"name":"d","grants":"password"},{"name":"e","grants":[1]},{"name":"f","grants":["password","password"]}]}`,
-	).is(http.StatusUnprocessableEntity)), "user[0].grants user[1].grants user[2].grants user[3].grants user[4].grants[0] user[5].grants")
-	equal(t, "of a user", fieldsOf(w.put("/policies/shop/users/ada", `{"user":[{"grants":["x"]}]}`).is(http.StatusUnprocessableEntity)), "user[0].grants")
+	).is(http.StatusUnprocessableEntity)), "user[0].grants user[1].grants[1] user[2].grants[0] user[3].grants user[4].grants[0] user[5].grants[1]")
+	equal(t, "of a user", fieldsOf(w.put("/policies/shop/users/ada", `{"user":[{"grants":["x","y"]}]}`).is(http.StatusUnprocessableEntity)), "user[0].grants[0] user[0].grants[1]")
 }
 
 // fieldsOf are the fields of the problems of an answer, in their order.
