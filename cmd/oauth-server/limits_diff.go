@@ -29,6 +29,8 @@ func differences(before, after json.RawMessage) string {
 		b, hasIt := is[name]
 		switch {
 		case a == b || name == "client_id" || name == "name" || !hadIt && b == yesNo(false) || !hasIt && a == yesNo(false):
+		case !hadIt && name == "username" && sharedKey(b) != "":
+			out = append(out, sharedKey(b))
 		case !hadIt:
 			out = append(out, name+" "+b)
 		case !hasIt:
@@ -40,7 +42,7 @@ func differences(before, after json.RawMessage) string {
 	if len(out) == 0 {
 		return noDifference
 	}
-	return strings.Join(out, "; ")
+	return printable(strings.Join(out, "; "))
 }
 
 // flatten returns the values of a document by their dotted paths; a list is one value.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -86,9 +85,9 @@ func (f *resetFlags) key(cmd *cobra.Command, clientID string) (k *ratelimit.Key,
 		one(client.Total(), clientID+"'s total")
 	}
 	if cmd.Flags().Changed("source") {
-		address, wrong := sourceOf(f.source)
+		address, wrong := network.ParseSource(f.source)
 		if wrong != nil {
-			return nil, "", wrong
+			return nil, "", usagef("--source: %w", wrong)
 		}
 		one(client.Source(address), clientID+" from "+address)
 	}
@@ -98,16 +97,14 @@ func (f *resetFlags) key(cmd *cobra.Command, clientID string) (k *ratelimit.Key,
 	return k, about, err
 }
 
-// sourceOf returns what stands for an address, or for the network that "limits counters" shows.
-func sourceOf(text string) (string, error) {
-	if addr, err := netip.ParseAddr(text); err == nil {
-		return network.Source(addr), nil
+// sharedKey is what a table has for the username under which a total or a source is counted; empty for that of a user.
+func sharedKey(username string) string {
+	k := ratelimit.Key{Username: username}
+	switch address, isSource := k.SourceAddress(); {
+	case isSource:
+		return "(from " + address + ")"
+	case k == k.Total():
+		return "(all users)"
 	}
-	if p, err := netip.ParsePrefix(text); err == nil && network.Source(p.Addr()) == p.Masked().String() {
-		return p.Masked().String(), nil
-	}
-	if unknown := network.Source(netip.Addr{}); text == unknown {
-		return unknown, nil
-	}
-	return "", usagef("--source: %q is neither an address nor the /64 of an IPv6 address", text)
+	return ""
 }

@@ -43,9 +43,8 @@ func TestSharedOnTheCommandLine(t *testing.T) {
 		{"limits reset shop --source 192.0.2.7 --total", "contradict each other"},
 		{"limits reset shop --source 192.0.2.0/24", `--source: "192.0.2.0/24" is neither an address nor`},
 		{"limits reset shop --source nowhere", `--source: "nowhere" is neither an address nor`},
-		{"limits set shop --client 5/60s,grants=password", "--client[0].grants: only limits of --user have it"},
-		{"limits set shop --limit 5/60s,grants=password --total 5/60s,grants=x", "--total[0].grants: \"x\" is none of"},
-		{"limits set shop --limit 5/60s,grants=password", "--limit[0].grants: only limits of --user have it"},
+		{"limits set shop --limit 5/60s,grants=password --total 5/60s,grants=x", "--total[0].grants[0]: \"x\" is none of"},
+		{"limits set shop --user 10/60s,grants=refresh_token,password", "--user[0].grants: write several with + between them: grants=...+password"},
 	} {
 		_, stderr, status := run(t, "", append(strings.Fields(tt.args), flags...)...)
 		if status != exitUsage || !strings.Contains(stderr, tt.says) {
@@ -99,25 +98,18 @@ func TestColumnOfSharedLimits(t *testing.T) {
 	}
 }
 
-// TestResetOfASource: the address is given in any form, or as it is shown.
+// TestResetOfASource: it is shown, and so is that of the total, as in the counters. A name that cannot be printed is refused.
 func TestResetOfASource(t *testing.T) {
-	for text, want := range map[string]string{
-		"192.0.2.7": "192.0.2.7", "::ffff:192.0.2.7": "192.0.2.7", "2001:db8:0:0:1::9": "2001:db8::/64", "2001:db8::/64": "2001:db8::/64",
-		"invalid IP": "invalid IP",
-	} {
-		got, err := sourceOf(text)
-		check.OK(t, err)
-		check.Equal(t, text, got, want)
-	}
-	for _, text := range []string{"", "192.0.2.7/32", "2001:db8::/48", "2001:db8::/65"} {
-		_, err := sourceOf(text)
-		check.ErrorSays(t, err, "--source: ")
-	}
 	s := newLimitsServer(t)
 	stdout, _ := s.limits(0, "reset shop --source 2001:db8::9")
 	has(t, stdout, "The counts of shop from 2001:db8::/64 are now forgotten")
 	stdout, _ = s.limits(0, "audit --target clients/shop/counters")
-	has(t, stdout, "source 2001:db8::/64")
+	has(t, table(stdout), " reset clients/shop/counters (from 2001:db8::/64)\n")
+	s.limits(0, "reset shop --total")
+	stdout, _ = s.limits(0, "audit --target clients/shop/counters")
+	has(t, table(stdout), " reset clients/shop/counters (all users)\n")
+	_, stderr := s.limits(1, "reset shop --user x\x1by")
+	has(t, stderr, "username: holds a character that cannot be printed")
 }
 
 // TestGrantsAndSourcesInAFile: what is set by flags is exported, and applied again; it is undone; what cannot be is refused
@@ -162,6 +154,9 @@ func TestGrantsAndSourcesInAFile(t *testing.T) {
 	stdout, _ = s.limits(0, "diff -f FILE")
 	check.Equal(t, "differences after all", stdout, "")
 
+	_, stderr := s.limits(1, "set shop --limit 5/60s,grants=password --total 5/60s,name=per-minute")
+	has(t, stderr, "client[0].grants: only limits of the list user have it", "total[0].name: ")
+
 	s.write(`policies:
   shop:
     user:
@@ -171,7 +166,7 @@ func TestGrantsAndSourcesInAFile(t *testing.T) {
     source:
       - { requests: 5 }
 `)
-	_, stderr := s.limits(2, "apply -f FILE --yes")
-	has(t, stderr, `policies.shop.user[0].grants: "refresh" is none of`, s.file+":4)", "policies.shop.client[0].grants: only limits of the list user", s.file+":6)",
+	_, stderr = s.limits(2, "apply -f FILE --yes")
+	has(t, stderr, `policies.shop.user[0].grants[0]: "refresh" is none of`, s.file+":4)", "policies.shop.client[0].grants: only limits of the list user", s.file+":6)",
 		"policies.shop.source[0].name: ", s.file+":8)")
 }

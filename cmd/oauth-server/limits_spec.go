@@ -62,6 +62,10 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 	if l.Strict = l.Strict || option == "strict"; option == "strict" {
 		return
 	}
+	if ratelimit.GrantOf(option) != 0 {
+		errs.Add("grants", "write several with + between them: grants=...+%s", option)
+		return
+	}
 	if !ok {
 		errs.Add("", "%q is not name=, frames=, algorithm=, soft=, on_outage=, strict, lease_wait= or grants=", option)
 		return
@@ -80,7 +84,7 @@ func setOption(l *adminapi.Limit, option string, errs *fielderr.Errors) {
 		l.LeaseWait = value
 	case "grants":
 		if err = l.Grants.SetList(strings.Split(value, "+")); err != nil {
-			errs.Add("grants", "%v", err)
+			*errs = append(*errs, fielderr.Of(err).Under("grants")...)
 		}
 	case "frames":
 		if l.Frames, err = strconv.ParseInt(value, 10, 64); err != nil {
@@ -115,9 +119,6 @@ func parseLimits(flag string, specs []string) (out []adminapi.Limit, errs fielde
 		l, wrong := parseLimit(spec)
 		if slices.Contains(sharedLists, flag) && !strings.Contains(spec, ",name=") {
 			l.Name = flag + "-" + l.Name // clients see it beside those of the other lists
-		}
-		if flag != "user" && l.Grants != 0 {
-			wrong.Add("grants", "only limits of --user have it")
 		}
 		out, errs = append(out, l), append(errs, wrong.Under(fmt.Sprintf("--%s[%d]", flag, i))...)
 	}

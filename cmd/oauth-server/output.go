@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 )
 
 // The values of -o.
@@ -42,11 +44,30 @@ func (c *cli) list(v any, rows ...[]string) error {
 func (c *cli) table(rows ...[]string) error {
 	w := tabwriter.NewWriter(painter{c.out}, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t")); err != nil {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = printable(cell)
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t")); err != nil {
 			return err
 		}
 	}
 	return w.Flush()
+}
+
+// printable writes characters that cannot be printed as in a string of Go: in a cell, they could forge rows, or steer the
+// terminal.
+func printable(cell string) string {
+	var b strings.Builder
+	for _, r := range cell {
+		if unicode.IsPrint(r) || strings.ContainsRune(alarmMark+noticeMark+endMark, r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
 }
 
 // note writes to standard error what is not the answer.

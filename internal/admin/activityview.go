@@ -2,17 +2,22 @@ package admin
 
 import (
 	"context"
+	"time"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 )
 
 // activityOf sums up the decisions of the last ten minutes about one client, or about all
-// on which the candidate for the default limits was tried.
-func (s *Server) activityOf(ctx context.Context, name string) adminapi.Activity {
+// on which the candidate for the default limits was tried. What was tried before the candidate's limits began to be tried is
+// of another one, and left out.
+func (s *Server) activityOf(ctx context.Context, name string, since time.Time) adminapi.Activity {
 	r := s.activity(ctx)
 	v := adminapi.Activity{Since: r.Since}
 	for _, c := range r.Clients {
+		if !c.TriedSince.Equal(since) {
+			c.Tried, c.CandidateWouldDeny, c.CandidateWouldReuse, c.CandidateWouldDelay = 0, 0, 0, 0
+		}
 		switch {
 		case name == c.ClientID:
 			v.Counts = c.Counts

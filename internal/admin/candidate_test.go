@@ -42,7 +42,17 @@ func TestAnotherCandidateBeginsAnew(t *testing.T) {
 	w.put("/candidates/shop", `{"client":[{"requests":3}]}`).is(http.StatusOK)
 	w.ask("shop", "", 8)
 	w.clock.Advance(time.Second)
-	w.put("/candidates/shop", `{"client":[{"requests":100}]}`).is(http.StatusOK)
+	w.put("/candidates/_default", `{"client":[{"requests":3}]}`).is(http.StatusOK)
+	w.ask("ops", "", 4)
+	for _, name := range []string{"shop", "_default"} {
+		equal(t, "tried before it is replaced", w.get("/candidates/"+name).at("activity", "tried") != any(0.0), true)
+		w.clock.Advance(time.Second)
+		w.put("/candidates/"+name, `{"client":[{"requests":100}]}`).is(http.StatusOK)
+		a := w.get("/candidates/" + name)
+		equal(t, "tried before the first request", a.at("activity", "tried"), any(0.0))
+		equal(t, "would be denied before the first request", a.at("activity", "candidate_would_deny"), any(0.0))
+	}
+	equal(t, "live", w.get("/candidates/shop").at("activity", "allowed"), any(8.0))
 	w.ask("shop", "", 1)
 	equal(t, "would be denied", w.get("/candidates/shop").at("activity", "candidate_would_deny"), any(0.0))
 	equal(t, "tried", w.get("/candidates/shop").at("activity", "tried"), any(1.0))

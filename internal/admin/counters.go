@@ -7,10 +7,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/grants"
+	"oauth-server/internal/network"
 	"oauth-server/internal/ratelimit"
 )
 
@@ -52,12 +55,24 @@ func (s *Server) showUsages(us []ratelimit.Usage, now time.Time) []adminapi.Coun
 }
 
 // username reads whose counters are meant: nil is the client and all its users, empty the client itself.
-// A name may be typed in any way that the user can sign in with.
+// A name may be typed in any way that the user can sign in with, and the address of a source in any form.
 func (s *Server) username(c *call) (*string, error) {
 	if _, one := c.query["username"]; !one {
 		return nil, nil
 	}
-	name, err := grants.StoredName(c.Request().Context(), s.o.Users, c.query.Get("username"))
+	typed := c.query.Get("username")
+	if !utf8.ValidString(typed) || strings.ContainsFunc(typed, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return nil, invalidField("username", "holds a character that cannot be printed")
+	}
+	if address, isSource := (ratelimit.Key{Username: typed}).SourceAddress(); isSource {
+		source, err := network.ParseSource(address)
+		if err != nil {
+			return nil, invalidField("username", "the source %v", err)
+		}
+		name := ratelimit.Key{}.Source(source).Username
+		return &name, nil
+	}
+	name, err := grants.StoredName(c.Request().Context(), s.o.Users, typed)
 	return &name, err
 }
 

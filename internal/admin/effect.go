@@ -161,12 +161,17 @@ type verdict struct {
 	since    time.Time // since when the figure is complete; zero: always
 }
 
+// ofUsersUnknown is why it is not known whom limits of some users' own would have hit.
+const ofUsersUnknown = "what each user has requested is not kept; look at limits counters"
+
 func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) verdict {
 	was, will := before.For(c.ClientID), after.For(c.ClientID)
 	trial, isTried := before.Trial(c.ClientID)
 	switch {
 	case !widens(was, will):
 		return verdict{}
+	case !widensForAll(was, will):
+		return verdict{why: ofUsersUnknown}
 	case isTried && trial.Since.Equal(c.TriedSince) && isWhatWasTried(trial, was, will):
 		return verdict{requests: c.CandidateWouldDeny, since: c.TriedSince}
 	case was.Trusted:
@@ -180,7 +185,7 @@ func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) ver
 		v.why = cmp.Or(v.why, "who would be banned is not known; try it in dry-run first")
 	}
 	if v.requests == 0 && anyOverride(was, will, stricter) {
-		v.why = cmp.Or(v.why, "what each user has requested is not kept; look at limits counters")
+		v.why = cmp.Or(v.why, ofUsersUnknown)
 	}
 	return v
 }
@@ -197,15 +202,23 @@ func isWhatWasTried(t clientcfg.Trial, was, will *ratelimit.Effective) bool {
 }
 
 // judgeKind judges one kind of request, whose own list will be that. Its last peaks are those of the source and of the
-// total, if there were any. Those of the source are the most of any one address.
+// total, if there were any. Those of the source are the most of any one address. If there was no request since the lists
+// changed, it is not known which list each peak is of.
 func judgeKind(c activity.ClientReport, kind activity.Kind, list *ratelimit.Limits, was, will *ratelimit.Effective) verdict {
 	k, asked := c.Kind(kind)
 	if !asked {
 		return verdict{}
 	}
-	total := max(len(k.Limits)-len(was.Total.All()), 0)
+	own, peaks := was.User, k.Limits
+	if kind == activity.Client {
+		own = was.Client
+	}
+	if !k.Under(slices.Concat(own.All(), was.Source.All(), was.Total.All())) {
+		peaks = nil
+	}
+	total := max(len(peaks)-len(was.Total.All()), 0)
 	source := max(total-len(was.Source.All()), 0)
-	v := judgePeaks(k.Limits[:source], list.All()).and(judgePeaks(k.Limits[source:total], will.Source.All())).and(judgePeaks(k.Limits[total:], will.Total.All()))
+	v := judgePeaks(peaks[:source], list.All()).and(judgePeaks(peaks[source:total], will.Source.All())).and(judgePeaks(peaks[total:], will.Total.All()))
 	if k.Under(slices.Concat(list.All(), will.Source.All(), will.Total.All())) {
 		v.why, v.since = "", k.Since
 		if k.Over > 0 {

@@ -168,7 +168,7 @@ func (r candidateResource) view(ctx context.Context, s *Server, p *clientcfg.Pol
 
 func (r candidateResource) show(ctx context.Context, s *Server, p *clientcfg.PolicySnapshot) adminapi.CandidateView {
 	c, _ := p.Set().Candidates.Get(r.name)
-	view := adminapi.CandidateView{Candidate: showCandidate(r.name, c), Since: c.Since, Activity: s.activityOf(ctx, r.name)}
+	view := adminapi.CandidateView{Candidate: showCandidate(r.name, c), Since: c.Since, Activity: s.activityOf(ctx, r.name, c.Since)}
 	view.Meta.Version, view.Meta.Until = c.Changed, until(p, r.target())
 	return view
 }

@@ -47,6 +47,15 @@ func TestSourceIsChangedAndInForce(t *testing.T) {
 	equal(t, "sources in the list of those nearest their limits", inTop, 2)
 	w.change("DELETE", "/clients/shop/counters?username="+url.QueryEscape(ratelimit.SourceUser+home), "").is(http.StatusNoContent)
 	equal(t, "after a reset", w.askAs("shop", "bob", 0, home, 9), 1)
+	byAddress := "/clients/shop/counters?username=" + url.QueryEscape(ratelimit.SourceUser+"2001:db8:0:7::9")
+	equal(t, "by an address in it", w.get(byAddress).at("counters", 0, "source"), any(elsewhere))
+	w.change("DELETE", byAddress, "").is(http.StatusNoContent)
+	equal(t, "after a reset by an address in it", len(w.get(byAddress).at("counters").([]any)), 0)
+	for _, name := range []string{ratelimit.SourceUser + "2001:db8::/48", ratelimit.SourceUser + "x", "x\t\n99", ratelimit.SourceUser + "\x1b[31m", "\xff"} {
+		path := "/clients/shop/counters?username=" + url.QueryEscape(name)
+		equal(t, name, fieldsOf(w.change("DELETE", path, "").is(http.StatusUnprocessableEntity)), "username")
+		equal(t, name, fieldsOf(w.send(request{method: "GET", path: path, token: reader}).is(http.StatusUnprocessableEntity)), "username")
+	}
 
 	w.put("/tiers/gold", `{"source":[{"name":"of-gold","requests":100}]}`).is(http.StatusOK)
 	equal(t, "of the tier", w.put("/policies/app", `{"tier":"gold"}`).is(http.StatusOK).at("effective", "source", 0, "name"), any("of-gold"))
@@ -70,8 +79,8 @@ func TestGrantsAndSourceAreRefused(t *testing.T) {
 	equal(t, "grants", fieldsOf(w.put("/policies/shop",
 		`{"user":[{"grants":[]},{"name":"b","grants":["password","implicit"]},{"name":"c","grants":["client_credentials"]},
 			{"name":"d","grants":"password"},{"name":"e","grants":[1]},{"name":"f","grants":["password","password"]}]}`,
-	).is(http.StatusUnprocessableEntity)), "user[0].grants user[1].grants user[2].grants user[3].grants user[4].grants[0] user[5].grants")
-	equal(t, "of a user", fieldsOf(w.put("/policies/shop/users/ada", `{"user":[{"grants":["x"]}]}`).is(http.StatusUnprocessableEntity)), "user[0].grants")
+	).is(http.StatusUnprocessableEntity)), "user[0].grants user[1].grants[1] user[2].grants[0] user[3].grants user[4].grants[0] user[5].grants[1]")
+	equal(t, "of a user", fieldsOf(w.put("/policies/shop/users/ada", `{"user":[{"grants":["x","y"]}]}`).is(http.StatusUnprocessableEntity)), "user[0].grants[0] user[0].grants[1]")
 }
 
 // fieldsOf are the fields of the problems of an answer, in their order.

@@ -115,7 +115,7 @@ func (p *PolicySnapshot) locksOut(c *Client, mode func(p *PolicySnapshot, client
 		lists = append(lists, e.User)
 	}
 	for _, list := range lists {
-		if l, does := locksOut(list); does {
+		if l, does := c.lockedOutBy(list); does {
 			return &LockOutError{ClientID: c.ID, Limit: l}
 		}
 	}
@@ -124,7 +124,7 @@ func (p *PolicySnapshot) locksOut(c *Client, mode func(p *PolicySnapshot, client
 	}
 	var first *LockOutError // by username: an error that is always the same is logged once
 	for username, list := range e.Overrides() {
-		if l, does := locksOut(list); does && (first == nil || username < first.Username) {
+		if l, does := c.lockedOutBy(list); does && (first == nil || username < first.Username) {
 			first = &LockOutError{ClientID: c.ID, Username: username, Limit: l}
 		}
 	}
@@ -134,9 +134,16 @@ func (p *PolicySnapshot) locksOut(c *Client, mode func(p *PolicySnapshot, client
 	return first
 }
 
-// locksOut returns a limit that would keep an operator out.
-func locksOut(list *ratelimit.Limits) (ratelimit.Limit, bool) {
+// lockedOutBy returns a limit that would keep an operator's client out: none that counts only grants that it may not use.
+func (c *Client) lockedOutBy(list *ratelimit.Limits) (ratelimit.Limit, bool) {
+	var usable ratelimit.Grants
+	for _, g := range c.Grants {
+		usable |= ratelimit.GrantOf(string(g))
+	}
 	for _, l := range list.All() {
+		if l.Grants != 0 && l.Grants&usable == 0 {
+			continue
+		}
 		if l.Requests < leastRequests(l.Window) || l.OnOutage == ratelimit.Deny {
 			return l, true
 		}

@@ -3,6 +3,7 @@ package clientcfg_test
 import (
 	"fmt"
 	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -203,6 +204,12 @@ func TestTiersAndOverridesLockOut(t *testing.T) {
 	signsIn := operator(func(c *clientcfg.Client) { c.Grants = []clientcfg.Grant{clientcfg.AuthorizationCode} })
 	alone := operator(func(*clientcfg.Client) {})
 	override := clientcfg.PolicySet{}.WithOverride("ops", "ada", &clientcfg.Override{User: slow})
+	of := func(g ratelimit.Grants) clientcfg.PolicySet {
+		some := slices.Clone(slow)
+		some[0].Grants = g
+		return clientcfg.PolicySet{}.WithOverride("ops", "ada", &clientcfg.Override{User: some}).
+			WithPolicy("ops", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{User: some}})
+	}
 	tier := clientcfg.PolicySet{}.WithTier("t", &clientcfg.Tier{Client: slow}).WithPolicy("ops", &clientcfg.ClientPolicy{Tier: "t"})
 	for _, tt := range []struct {
 		name string
@@ -213,6 +220,8 @@ func TestTiersAndOverridesLockOut(t *testing.T) {
 		{"an override", signsIn, override, `would lock out the user "ada" of the admin client "ops"`},
 		{"an override, where no user signs in", alone, override, ""},
 		{"an override, where it is not enforced", signsIn, override.WithPolicy("ops", &clientcfg.ClientPolicy{Policy: ratelimit.Policy{Mode: ratelimit.DryRun}}), ""},
+		{"grants that the client may not use", signsIn, of(ratelimit.GrantPassword | ratelimit.GrantRefresh), ""},
+		{"a grant that it may use", signsIn, of(ratelimit.GrantPassword | ratelimit.GrantCode), `would lock out the admin client "ops"`},
 		{"a tier", alone, tier, `would lock out the admin client "ops"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) { requireError(t, compile(t, tt.set).LocksOut(tt.c), tt.want) })

@@ -1,7 +1,10 @@
 // Package network names where requests come from, for everything that counts by address.
 package network
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // Source returns what stands for one customer: an IPv4 address, or the /64 of an IPv6 address, because one
 // customer usually has all of it. An IPv4 address in IPv6 form is that IPv4 address; zones do not count.
@@ -12,6 +15,21 @@ func Source(addr netip.Addr) string {
 		return addr.String() // "invalid IP" if it is unknown
 	}
 	return around(addr, 64)
+}
+
+// ParseSource returns the source of an address in any form. It takes what [Source] returns, too; any other
+// network is an error.
+func ParseSource(text string) (string, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return Source(addr), nil
+	}
+	if p, err := netip.ParsePrefix(text); err == nil && Source(p.Addr()) == p.Masked().String() {
+		return p.Masked().String(), nil
+	}
+	if unknown := Source(netip.Addr{}); text == unknown {
+		return unknown, nil
+	}
+	return "", fmt.Errorf("%q is neither an address nor the /64 of an IPv6 address", text)
 }
 
 // Around returns the networks that a source is in, the widest first: the /48 and the /56 of an IPv6

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oauth-server/internal/check"
 	"oauth-server/internal/network"
 )
 
@@ -30,5 +31,21 @@ func TestNames(t *testing.T) {
 		if diff := cmp.Diff(want, names{network.Source(a), network.Around(a), network.Site(a)}); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", addr, diff)
 		}
+	}
+}
+
+// TestParseSource: the address is given in any form, or as it is shown.
+func TestParseSource(t *testing.T) {
+	for text, want := range map[string]string{
+		"192.0.2.7": "192.0.2.7", "::ffff:192.0.2.7": "192.0.2.7", "2001:db8:0:0:1::9": "2001:db8::/64", "2001:db8::/64": "2001:db8::/64",
+		"invalid IP": "invalid IP",
+	} {
+		got, err := network.ParseSource(text)
+		check.OK(t, err)
+		check.Equal(t, text, got, want)
+	}
+	for _, text := range []string{"", "192.0.2.7/32", "2001:db8::/48", "2001:db8::/65"} {
+		_, err := network.ParseSource(text)
+		check.ErrorSays(t, err, "is neither an address nor the /64 of an IPv6 address")
 	}
 }

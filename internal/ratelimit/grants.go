@@ -34,24 +34,25 @@ func GrantOf(name string) Grants {
 }
 
 // ParseGrants returns the set of these grants. A name that no grant with a user has, one that is there twice,
-// and no name at all are errors.
+// and no name at all are errors: all of them as [fielderr.Errors], with the indices of the names.
 func ParseGrants(names []string) (g Grants, err error) {
+	var es fielderr.Errors
 	if len(names) == 0 {
-		return 0, fmt.Errorf("there is none: leave it out, and the limit counts all grants")
+		es.Add("", "there is none: leave it out, and the limit counts all grants")
 	}
-	for _, name := range names {
-		one := GrantOf(name)
+	for i, name := range names {
+		one, path := GrantOf(name), fielderr.Item("", i)
 		switch {
 		case name == "client_credentials":
-			return 0, fmt.Errorf("%q has no user: the limits for it are those of the list client", name)
+			es.Add(path, "%q has no user, and only limits of the list user have it: the limits for it are those of the list client, without grants", name)
 		case one == 0:
-			return 0, fmt.Errorf("%.40q is none of %s", name, strings.Join(grantNames[:], ", "))
+			es.Add(path, "%.40q is none of %s", name, strings.Join(grantNames[:], ", "))
 		case g&one != 0:
-			return 0, fmt.Errorf("%q is there twice", name)
+			es.Add(path, "%q is there twice", name)
 		}
 		g |= one
 	}
-	return g, nil
+	return g, es.Err()
 }
 
 // Names returns the names of the grants of the set; nil if it is empty.
@@ -80,17 +81,15 @@ func (g *Grants) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	var names []string
-	err := json.Unmarshal(b, &names)
-	if err == nil {
-		*g, err = ParseGrants(names)
-	}
-	if err != nil {
+	if err := json.Unmarshal(b, &names); err != nil {
 		return fmt.Errorf("grants: %w", err)
 	}
-	return nil
+	err := g.SetList(names)
+	return fielderr.Of(err).Under("grants").Err()
 }
 
-// SetList sets g to the grants of these names. Package strict calls it with those that a document has.
+// SetList sets g to the grants of these names, of those that there are if it returns an error. Package strict calls it with
+// those that a document has.
 func (g *Grants) SetList(names []string) (err error) {
 	*g, err = ParseGrants(names)
 	return err
@@ -98,7 +97,7 @@ func (g *Grants) SetList(names []string) (err error) {
 
 // refuseGrants returns the problems of a list whose requests are not told apart by their grant.
 func refuseGrants(field string, limits []Limit) (es fielderr.Errors) {
-	for i := range limits {
+	for i := range judged(limits) {
 		if limits[i].Grants != 0 {
 			es.Add(fielderr.Item(field, i)+".grants", "only limits of the list user have it")
 		}

@@ -97,11 +97,15 @@ func (o OverLimit) valid() bool { return o == "" || o == OverLimitDeny || o == O
 
 func (m Mode) valid() bool { return slices.Contains([]Mode{Unset, Enforce, DryRun, Off}, m) }
 
+// judged returns the limits of a list that are validated: all of any list that can be, and as many as a person reads of a
+// longer one.
+func judged(limits []Limit) []Limit { return limits[:min(len(limits), 2*MaxLimits)] }
+
 func validateLimits(field string, limits []Limit) (es fielderr.Errors) {
 	if len(limits) > MaxLimits {
 		es.Add(field, "%d limits are more than %d", len(limits), MaxLimits)
-		return es
 	}
+	limits = judged(limits)
 	seen := make(map[string]int, len(limits))
 	for i := range limits {
 		path := fielderr.Item(field, i)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,9 @@ func TestSettingsProblems(t *testing.T) {
 		"web":  {Trusted: true, OverLimit: OverLimitReuse},
 		"cron": {Trusted: true, OverLimit: OverLimitDeny},
 		"app":  {Client: make([]Limit, MaxLimits+1)},
+	}
+	for i := range MaxLimits + 1 {
+		s.Clients["app"].Client[i] = NewLimit(strconv.Itoa(i), 1, time.Minute)
 	}
 	_, err := Compile(s)
 	var paths []string

@@ -19,12 +19,12 @@ type namedList struct {
 // validateShared returns every problem of the limits of the total and of a source, by themselves and with the other
 // lists.
 func (p *Policy) validateShared() (es fielderr.Errors) {
-	before := []namedList{{"user", p.User}, {"client", p.Client}}
+	before := []namedList{{"user", judged(p.User)}, {"client", judged(p.Client)}}
 	for _, l := range p.sharedLists() {
 		if len(l.limits) > MaxShared {
 			es.Add(l.field, "%d limits are more than %d", len(l.limits), MaxShared)
-			return es
 		}
+		l.limits = judged(l.limits)
 		es = append(es, l.validate()...)
 		for _, other := range before {
 			es = append(es, l.compare(other)...)

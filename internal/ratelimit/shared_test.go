@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,11 +16,12 @@ func TestParseGrants(t *testing.T) {
 		"refresh_token":                "refresh_token",
 		"password,authorization_code":  "authorization_code,password",
 		"":                             "error: there is none",
-		"client_credentials":           `error: "client_credentials" has no user`,
-		"implicit":                     `error: "implicit" is none of authorization_code, refresh_token, password`,
-		"refresh_token,refresh_token":  `error: "refresh_token" is there twice`,
-		"refresh_token,Refresh_Token":  `error: "Refresh_Token" is none of`,
-		"refresh_token, refresh_token": `error: " refresh_token" is none of`,
+		"client_credentials":           `error: [0]: "client_credentials" has no user, and only limits of the list user have it`,
+		"implicit":                     `error: [0]: "implicit" is none of authorization_code, refresh_token, password`,
+		"refresh_token,refresh_token":  `error: [1]: "refresh_token" is there twice`,
+		"refresh_token,Refresh_Token":  `error: [1]: "Refresh_Token" is none of`,
+		"refresh_token, refresh_token": `error: [1]: " refresh_token" is none of`,
+		"x,password,x,password":        "error: [0]: \"x\" is none of authorization_code, refresh_token, password\n[2]: \"x\" is none of authorization_code, refresh_token, password\n[3]: \"password\" is there twice",
 	} {
 		var names []string
 		if text != "" {
@@ -50,6 +52,23 @@ func TestSharedListsAreValidated(t *testing.T) {
 	}
 	check.Equal(t, "paths", strings.Join(got, " "),
 		"client[0].grants source[3].grants source[1].strict source[2].name source[0].name total[0].name total[0].requests total[1].requests")
-	p.Source = make([]Limit, MaxShared+1)
-	check.Equal(t, "too many", fielderr.Of(p.Validate())[1].Path, "source")
+}
+
+// TestItemsOfTooManyLimitsAreValidated: not only their number, and those of the other lists too, but not without end.
+func TestItemsOfTooManyLimitsAreValidated(t *testing.T) {
+	many := func(n int, broken ...int) (list []Limit) {
+		for i := range n {
+			list = append(list, NewLimit("l"+strconv.Itoa(n)+"-"+strconv.Itoa(i), 10, time.Minute))
+		}
+		for _, i := range broken {
+			list[i].Window = 0
+		}
+		return list
+	}
+	p := Policy{User: many(MaxLimits+1, 2), Client: many(1000, 3, 999), Source: many(MaxShared+1, 4), Total: many(1, 0)}
+	var got []string
+	for _, e := range fielderr.Of(p.Validate()) {
+		got = append(got, e.Path)
+	}
+	check.Equal(t, "paths", strings.Join(got, " "), "user user[2].window client client[3].window source source[4].window total[0].window")
 }

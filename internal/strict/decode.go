@@ -31,7 +31,8 @@ type Completer interface {
 
 // Lister is a value that is written as a list of texts, such as a set of names.
 type Lister interface {
-	// SetList sets the value to what the texts stand for.
+	// SetList sets the value to what the texts stand for. Its errors are [fielderr.Errors], those of a text with its index as
+	// the path.
 	SetList(texts []string) error
 }
 
@@ -241,8 +242,15 @@ func (d *decoder) texts(v *Value, into reflect.Value, path string) {
 	if d.list(v, reflect.ValueOf(&texts).Elem(), path); len(d.errs) > before {
 		return
 	}
-	if err := into.Addr().Interface().(Lister).SetList(texts); err != nil { //nolint:forcetypeassert // see isLister
-		d.fail(v, path, "%s", err)
+	err := into.Addr().Interface().(Lister).SetList(texts) //nolint:forcetypeassert // see isLister
+	for _, e := range fielderr.Of(err).Under(path) {
+		at := v
+		for i, item := range v.items {
+			if e.Path == fielderr.Item(path, i) {
+				at = item
+			}
+		}
+		d.fail(at, e.Path, "%s", e.Message)
 	}
 }
 

@@ -1,0 +1,42 @@
+package admin_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestEffectAfterAListChanged: the peaks of a list are not taken for those of another that was removed or added since the last
+// request.
+func TestEffectAfterAListChanged(t *testing.T) {
+	const source, total = `"source":[{"name":"per-address","requests":50}]`, `"total":[{"name":"of-all","requests":500}]`
+	for _, tt := range []struct{ name, before, since, change string }{
+		{"a source was removed", source, ``, `"user":[{"requests":5}]`},
+		{"a source was added", ``, source, `"source":[{"name":"per-address","requests":5}]`},
+		{"a total was removed", total, ``, `"user":[{"requests":5}]`},
+		{"a total was added", ``, total, `"total":[{"name":"of-all","requests":500},{"name":"of-users","requests":100}]`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.put("/policies/shop", `{`+tt.before+`}`).is(http.StatusOK)
+			for _, address := range []string{home, elsewhere, "192.0.2.8"} {
+				w.askAs("shop", "ada", 0, address, 3)
+			}
+			w.put("/policies/shop", `{`+tt.since+`}`).is(http.StatusOK)
+			after := w.summary("PUT", "/policies/shop", `{`+tt.change+`}`)
+			if !strings.HasPrefix(after, wouldDeny+"no request of 1 active client. It is unknown for 1: shop (no counter shows ") {
+				t.Error(after)
+			}
+		})
+	}
+}
+
+// TestEffectOfOneUser: a change for one user alone has no figure of the other users.
+func TestEffectOfOneUser(t *testing.T) {
+	w := newWorld(t)
+	w.put("/policies/shop", `{"user":[{"requests":3}]}`).is(http.StatusOK)
+	w.ask("shop", "ada", 9)
+	unknown := wouldDeny + "no request of 1 active client. It is unknown for 1: shop (what each user has requested is not kept; look at limits counters)."
+	equal(t, "of another user", strings.TrimSuffix(w.summary("PUT", "/policies/shop/users/bob", `{"user":[{"name":"b","requests":1}]}`), young), unknown)
+	equal(t, "of some grants", strings.TrimSuffix(w.summary("PUT", "/policies/shop/users/bob", `{"user":[{"requests":2,"grants":["refresh_token"]}]}`), young), unknown)
+}
