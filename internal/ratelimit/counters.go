@@ -103,7 +103,7 @@ func NewCounters(maxKeys int) *Counters {
 	c.all.leasing.trip.Store(minSpacing)
 	c.queue.init(len(c.shards))
 	for i := range c.shards {
-		c.shards[i].all, c.shards[i].number, c.shards[i].kind = &c.all, uint32(i), kind(i/n)
+		c.shards[i].all, c.shards[i].number, c.shards[i].kind = &c.all, uint32(i), kind(i/n) //nolint:gosec // three kinds
 	}
 	return c
 }
