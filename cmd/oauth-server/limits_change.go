@@ -125,13 +125,12 @@ func (l *limits) send(ctx context.Context, api *adminclient.Client, req admincli
 }
 
 // agree shows which clients a change that widens enforcement would have denied, and asks for
-// confirmation. It returns nil if there is nothing to confirm.
+// confirmation. It also shows a change that leaves requests of some grants without a limit. It returns nil if there is nothing to confirm.
 func (l *limits) agree(effect *adminapi.Effect) error {
-	if !effect.Widens {
-		return nil
+	if effect.Widens || len(effect.Unlimited) > 0 {
+		l.note("%s", effect.Summary)
 	}
-	l.note("%s", effect.Summary)
-	if l.yes {
+	if !effect.Widens || l.yes {
 		return nil
 	}
 	return l.confirm()

@@ -89,3 +89,11 @@ func TestPresetIsCompleted(t *testing.T) {
 		check.Equal(t, "offered after "+command, offered, "okta\tOkta.\nzoho\tZoho.\n")
 	}
 }
+
+// TestPresetForSomeGrants: that requests of the others are not limited by user any more is said, and needs no confirmation.
+func TestPresetForSomeGrants(t *testing.T) {
+	s := newLimitsServer(t)
+	s.limits(0, "set shop --user 2/1s --yes")
+	_, stderr := s.limits(0, "set shop --preset okta")
+	has(t, stderr, "Requests of authorization_code are not limited by user any more.")
+}

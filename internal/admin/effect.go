@@ -28,10 +28,12 @@ func effectOf(before, after *clientcfg.PolicySnapshot, concerned iter.Seq[*clien
 	var e effect
 	e.Since, e.Clients, e.Incomplete = r.Since, r.Total, r.Incomplete
 	e.Hit, e.Unknown = []adminapi.Hit{}, []adminapi.Unknown{}
+	var lost ratelimit.Grants
 	for c := range concerned {
 		was, will := before.For(c.ID), after.For(c.ID)
 		e.normally = e.normally || widens(was, will)
 		e.outage = e.outage || widensOnOutage(was, will)
+		lost |= unlimited(was, will)
 	}
 	e.Widens = e.normally || e.outage
 	for _, c := range r.Clients {
@@ -47,7 +49,8 @@ func effectOf(before, after *clientcfg.PolicySnapshot, concerned iter.Seq[*clien
 		}
 	}
 	slices.SortStableFunc(e.Hit, func(a, b adminapi.Hit) int { return cmp.Compare(b.Requests, a.Requests) })
-	e.Summary = e.summarize(now)
+	e.Unlimited = lost.Names()
+	e.Summary = e.summarize(now) + unlimitedText(e.Unlimited)
 	return e.Effect
 }
 

@@ -180,7 +180,7 @@ func TestEffectOfGrants(t *testing.T) {
 		return s
 	}
 	of := func(n, grants string) string { return `{"requests":` + n + `,"grants":` + grants + `}` }
-	equal(t, "of fewer grants", effect(of("50", `["refresh_token"]`)), notWidened)
+	equal(t, "of fewer grants", effect(of("50", `["refresh_token"]`)), notWidened+" Requests of authorization_code and password are not limited by user any more.")
 	equal(t, "not more than came of all", effect(of("15", `["refresh_token"]`)), wouldDeny+"no request of 1 active client.")
 	if s := effect(of("14", `["refresh_token"]`)); !strings.Contains(s, "shop (no counter shows 14 requests of refresh_token in 60s; try a candidate first)") {
 		t.Error(s)

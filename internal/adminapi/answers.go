@@ -241,8 +241,10 @@ type Effect struct {
 	// Unknown are clients that sent requests of which nothing is known.
 	Unknown []Unknown `json:"unknown"`
 	// Incomplete is set if there were more clients than are counted.
-	Incomplete bool   `json:"incomplete"`
-	Summary    string `json:"summary"` // all of it in one sentence
+	Incomplete bool `json:"incomplete"`
+	// Unlimited are grants of which requests were limited by user and are not any more.
+	Unlimited []string `json:"unlimited,omitempty"`
+	Summary   string   `json:"summary"` // all of it in one sentence
 }
 
 // Hit is a client of which requests would have been denied.

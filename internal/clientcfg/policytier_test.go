@@ -2,8 +2,8 @@ package clientcfg_test
 
 import (
 	"fmt"
-	"strings"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 

@@ -16,6 +16,9 @@ const (
 	GrantCode     Grants = 1 << iota // authorization_code
 	GrantRefresh                     // refresh_token
 	GrantPassword                    // password
+
+	// AllGrants is the set of all of them.
+	AllGrants = GrantCode | GrantRefresh | GrantPassword
 )
 
 var grantNames = [...]string{"authorization_code", "refresh_token", "password"}

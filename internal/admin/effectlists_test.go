@@ -38,5 +38,22 @@ func TestEffectOfOneUser(t *testing.T) {
 	w.ask("shop", "ada", 9)
 	unknown := wouldDeny + "no request of 1 active client. It is unknown for 1: shop (what each user has requested is not kept; look at limits counters)."
 	equal(t, "of another user", strings.TrimSuffix(w.summary("PUT", "/policies/shop/users/bob", `{"user":[{"name":"b","requests":1}]}`), young), unknown)
-	equal(t, "of some grants", strings.TrimSuffix(w.summary("PUT", "/policies/shop/users/bob", `{"user":[{"requests":2,"grants":["refresh_token"]}]}`), young), unknown)
+	some, _, _ := strings.Cut(w.summary("PUT", "/policies/shop/users/bob", `{"user":[{"requests":2,"grants":["refresh_token"]}]}`), young)
+	equal(t, "of some grants", some, unknown)
+}
+
+// TestEffectOnGrantsThatLoseTheirLimits: it is said where requests of a grant were limited by user and are not afterwards.
+func TestEffectOnGrantsThatLoseTheirLimits(t *testing.T) {
+	w := newWorld(t)
+	const refreshes = `{"user":[{"requests":100,"grants":["refresh_token"]}]}`
+	const lost = " Requests of authorization_code and password are not limited by user any more."
+	equal(t, "of a list", w.summary("PUT", "/policies/shop", refreshes), notWidened+lost)
+	equal(t, "of a user", w.summary("PUT", "/policies/shop/users/ada", refreshes), notWidened+lost)
+	equal(t, "beside another", w.summary("PUT", "/policies/shop", `{"user":[{"requests":100,"grants":["refresh_token"]},{"name":"all","requests":100}]}`), notWidened)
+	equal(t, "trusted", w.summary("PUT", "/policies/shop", `{"trusted":true,"user":[{"requests":100,"grants":["refresh_token"]}]}`), notWidened)
+	all := `{"user":[{"requests":50,"grants":["refresh_token","password"]}]}`
+	equal(t, "of one grant", w.summary("PUT", "/policies/shop", all), wouldDeny+"no request of 0 active clients."+young+
+		" Requests of authorization_code are not limited by user any more.")
+	w.put("/policies/shop", refreshes).is(http.StatusOK)
+	equal(t, "not before either", w.summary("PUT", "/policies/shop", `{"user":[{"requests":200,"grants":["refresh_token"]}]}`), notWidened)
 }
