@@ -204,24 +204,19 @@ func isWhatWasTried(t clientcfg.Trial, was, will *ratelimit.Effective) bool {
 		(enforced(was) || t.User && t.Client && (t.Total || will.Total == nil) && (t.Source || will.Source == nil))
 }
 
-// judgeKind judges one kind of request, whose own list will be that. Its last peaks are those of the source and of the
-// total, if there were any. Those of the source are the most of any one address. If there was no request since the lists
-// changed, it is not known which list each peak is of.
+// judgeKind judges one kind of request, whose own list will be that. The peaks of the source are the most of any one address.
 func judgeKind(c activity.ClientReport, kind activity.Kind, list *ratelimit.Limits, was, will *ratelimit.Effective) verdict {
 	k, asked := c.Kind(kind)
 	if !asked {
 		return verdict{}
 	}
-	own, peaks := was.User, k.Limits
+	own := was.User
 	if kind == activity.Client {
 		own = was.Client
 	}
-	if !k.Under(slices.Concat(own.All(), was.Source.All(), was.Total.All())) {
-		peaks = nil
-	}
-	total := max(len(peaks)-len(was.Total.All()), 0)
-	source := max(total-len(was.Source.All()), 0)
-	v := judgePeaks(peaks[:source], list.All()).and(judgePeaks(peaks[source:total], will.Source.All())).and(judgePeaks(peaks[total:], will.Total.All()))
+	v := judgePeaks(peaksOf(k, own, was.Source, was.Total), list.All()).
+		and(judgePeaks(peaksOf(k, was.Source, own, was.Total), will.Source.All())).
+		and(judgePeaks(peaksOf(k, was.Total, own, was.Source), will.Total.All()))
 	if k.Under(slices.Concat(list.All(), will.Source.All(), will.Total.All())) {
 		v.why, v.since = "", k.Since
 		if k.Over > 0 {
@@ -229,6 +224,20 @@ func judgeKind(c activity.ClientReport, kind activity.Kind, list *ratelimit.Limi
 		}
 	}
 	return v
+}
+
+// peaksOf returns the peaks of one list, by the names of its limits: the last request may have been before another list was
+// added or removed. A name that another list has, too, does not say of which one a peak is.
+func peaksOf(k activity.KindReport, list *ratelimit.Limits, others ...*ratelimit.Limits) (out []activity.Peak) {
+	for _, p := range k.Limits {
+		has := func(list *ratelimit.Limits) bool {
+			return slices.ContainsFunc(list.All(), func(l ratelimit.Limit) bool { return l.Name == p.Limit.Name })
+		}
+		if has(list) && !slices.ContainsFunc(others, has) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // judgeClient judges client_credentials, where the client may get its last token again.
