@@ -112,7 +112,7 @@ func TestOvertakenChangeSaysByWhom(t *testing.T) {
 		{
 			"the settings", "settings",
 			[]adminapi.AuditEntry{change(2, "update", `{"mode":"off"}`, `{"mode":"dry_run\u001b[2J"}`)},
-			"what holds for all clients was changed by ops-anna 3 s ago (change 2: mode off -> dry_run?[2J); look at it and run the command again",
+			"what holds for all clients was changed by ops-anna 3 s ago (change 2: mode off -> dry_run\\x1b[2J); look at it and run the command again",
 		},
 		{
 			"a candidate", "candidates/_default",

@@ -6,5 +6,5 @@ package syncer_test
 const (
 	underRace       = false
 	usualRuns       = 200
-	usualStrictRuns = 250
+	usualStrictRuns = 150
 )
