@@ -89,6 +89,10 @@ func (o *outage) figures(client string) string {
 	return b.String()
 }
 
+// beyond is what may be admitted beyond a limit that is shared: one request at each process, and two of the client that
+// is asked twice as often.
+var beyond = map[string]int64{"share": 3, "memory": 6, "deny": 3}
+
 // few is what may be admitted beyond a limit while nothing is shared.
 const few = 6
 
@@ -102,7 +106,7 @@ func (o *outage) check() {
 	}
 	for _, client := range []string{"share", "memory", "deny"} {
 		for _, i := range []int{0, 5} {
-			most(client, i, outageLimit+3+o.watch.unseen(client, o.window(float64(i)), outageWindow))
+			most(client, i, outageLimit+beyond[client]+o.watch.unseen(client, o.window(float64(i)), outageWindow))
 		}
 	}
 	for _, i := range []int{2, 3} {

@@ -5,6 +5,6 @@ package syncer_test
 // What differs under the race detector; see race_test.go.
 const (
 	underRace       = false
-	usualRuns       = 200
+	usualRuns       = 120
 	usualStrictRuns = 150
 )

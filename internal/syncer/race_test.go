@@ -10,7 +10,7 @@ import "runtime"
 // as well, and there all of it.
 const (
 	underRace       = true
-	usualRuns       = 50 // of TestSimulation
+	usualRuns       = 25 // of TestSimulation
 	usualStrictRuns = 20
 )
 

@@ -90,13 +90,14 @@ func policyReaders(t *testing.T, b Backend) {
 // policiesMany stores as many policies as there may be, many in each entry, and then changes one.
 func policiesMany(t *testing.T, b Backend, all int) {
 	t.Helper()
-	const each = 2000
+	const entries = 50
+	each := int64(all / entries)
 	var version int64
-	for range all / each {
+	for range entries {
 		version++
 		e := entryFor(version)
 		e.Changes = nil
-		for i := range int64(each) {
+		for i := range each {
 			id := "client-" + strconv.FormatInt(version*each+i, 10)
 			e.Changes = append(e.Changes, clientcfg.Change{
 				Target: clientcfg.PolicyTarget(id), Before: json.RawMessage("null"), After: json.RawMessage(`{"trusted":true,"note":"` + id + `"}`),
@@ -110,7 +111,7 @@ func policiesMany(t *testing.T, b Backend, all int) {
 	for range 40 { // across a fold
 		version++
 		e := entryFor(version)
-		e.Changes[0].Target, e.Changes[0].After = clientcfg.PolicyTarget("client-"+strconv.FormatInt((version-int64(all/each))*each, 10)), json.RawMessage("null")
+		e.Changes[0].Target, e.Changes[0].After = clientcfg.PolicyTarget("client-"+strconv.FormatInt((version-entries)*each, 10)), json.RawMessage("null")
 		appendEntry(t, b, e)
 	}
 	if got, want := len(policies(t, b).Targets), all-40; got != want {
