@@ -28,7 +28,7 @@ func TestBanCommandLine(t *testing.T) {
 		{"limits set shop --ban for=1m,for=2m", []string{"--ban.for: is given twice"}},
 		{"limits set shop --ban bans=1", []string{`"bans=1" is not off, denials=`}},
 		{"limits set shop --for-user ada --ban off", []string{"--ban is about the client"}},
-		{"limits candidate set shop --ban off", []string{"unknown flag"}},
+		{"limits candidate set shop --ban off", []string{"no limits to try"}},
 		{"limits unban", []string{"CLIENT is missing"}},
 	} {
 		_, stderr, status := run(t, "", append(strings.Fields(tt.args), flags...)...)

@@ -32,15 +32,26 @@ func candidateOf(args []string) (name, shown string) {
 	return name, name
 }
 
+// overCandidate says what becomes of requests over limits that are tried.
+const overCandidate = `With --over-limit, --max-wait and --ban it is also tried what becomes of requests over
+these limits; without, that is as it is in force. To try nothing else, give the limits
+that are in force.
+
+`
+
 func (l *limits) newCandidateSet() *cobra.Command {
 	var f limitFlags
 	var note string
 	cmd := &cobra.Command{
 		Use: "set [CLIENT]", Short: "Try limits beside the live ones", Args: takes("[CLIENT]"), ValidArgsFunction: l.completeClient,
-		Long:    "Try limits beside the live ones. They replace a candidate that exists. Without CLIENT\nthey are tried as default limits.\n\n" + limitSyntax,
-		Example: "  oauth-server limits candidate set shop --user 5/60s",
+		Long: "Try limits beside the live ones. They replace a candidate that exists. Without CLIENT\nthey are tried as default limits.\n\n" + overCandidate + limitSyntax + "\n\n" + banSyntax,
+		Example: "  oauth-server limits candidate set shop --user 5/60s\n" +
+			"  oauth-server limits candidate set shop --user 5/60s --ban denials=20,for=5m",
 	}
 	l.register(cmd, &f)
+	registerOverLimit(cmd)
+	registerWait(cmd)
+	registerBan(cmd)
 	cmd.Flags().StringVar(&note, "note", "", "note for other operators")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		doc := map[string]any{}
@@ -48,7 +59,10 @@ func (l *limits) newCandidateSet() *cobra.Command {
 			return err
 		}
 		if len(doc) == 0 && f.preset == "" {
-			return usagef("limits candidate set: nothing to try: give --limit, --user, --client, --total, --source or --preset")
+			return usagef("limits candidate set: no limits to try: give --limit, --user, --client, --total, --source or --preset")
+		}
+		if err := cmp.Or(overLimitInto(cmd, doc), waitInto(cmd, doc), banInto(cmd, doc)); err != nil {
+			return err
 		}
 		if err := l.addPreset(cmd.Context(), &f, doc); err != nil {
 			return err
@@ -86,8 +100,17 @@ func (l *limits) candidateTable(c adminapi.CandidateView) error {
 		{"tried since", dateTime(c.Since)},
 		{"user limits", showLimits(c.User)},
 		{"client limits", showLimits(c.Client)},
-		{"note", c.Note},
 	}...)
+	if c.OverLimit != "" {
+		rows = append(rows, []string{"over the limit", c.OverLimit})
+	}
+	for _, row := range waitRow(c.Waits, "") {
+		rows = append(rows, row[:2])
+	}
+	if c.Ban != nil {
+		rows = append(rows, []string{"ban", showBan(c.Ban)})
+	}
+	rows = append(rows, []string{"note", c.Note})
 	rows = append(l.untilRow(c.Meta.Until, rows...), [][]string{
 		{"", ""},
 		{"since " + dateTime(a.Since), ""},
@@ -104,13 +127,20 @@ func (l *limits) candidateTable(c adminapi.CandidateView) error {
 		}...)
 	}
 	rows = append(rows, delayedRows(&a.Counts)...)
+	if a.CandidateWouldBan+a.Banned+a.WouldBan > 0 {
+		rows = append(rows, [][]string{
+			{"  it would have denied by a ban", number(a.CandidateWouldBan)},
+			{"  denied by a ban in force", number(a.Banned)},
+			{"  in dry-run, would have been", number(a.WouldBan)},
+		}...)
+	}
 	if err := l.table(rows...); err != nil || len(a.Clients) == 0 {
 		return err
 	}
 	rows = [][]string{{""}, {"CLIENT", "TRIED", "CANDIDATE DENIES", "DENIED", "WOULD DENY"}}
 	for _, cl := range a.Clients {
 		rows = append(rows, []string{
-			cl.ClientID, number(cl.Tried), number(cl.CandidateWouldDeny), number(cl.Denied), number(cl.WouldDeny),
+			cl.ClientID, number(cl.Tried), number(cl.CandidateWouldDeny + cl.CandidateWouldBan), number(cl.Denied), number(cl.WouldDeny),
 		})
 	}
 	return l.table(rows...)

@@ -94,7 +94,7 @@ func (l *limits) clientRow(id string, a *adminapi.Applied, counts *activity.Coun
 	}
 	candidate := "-"
 	if a.Candidate || counts.Tried > 0 {
-		candidate = number(counts.CandidateWouldDeny)
+		candidate = number(counts.CandidateWouldDeny + counts.CandidateWouldBan)
 	}
 	return []string{
 		id, mode, showLimits(a.Effective.User), showLimits(a.Effective.Client), showShared(a.Effective.Total, a.Effective.Source), from,

@@ -188,7 +188,7 @@ func TestLimitsCommandLine(t *testing.T) {
 		{"limits unset shop --field=" + me, 2, "--field is empty: give its value, or leave the flag out"},
 		{"limits reset shop --user=" + me, 2, "--user is empty"},
 		{"limits tier delete gold --for=" + me, 2, "limits tier delete: --for is empty"},
-		{"limits candidate set shop" + me, 2, "nothing to try"},
+		{"limits candidate set shop" + me, 2, "no limits to try"},
 		{"limits candidate shw" + me, 2, `unknown command "shw"`},
 		{"limits reset" + me, 2, "CLIENT is missing"},
 	} {

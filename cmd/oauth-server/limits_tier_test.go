@@ -71,7 +71,7 @@ func TestTierCommandLine(t *testing.T) {
 		{"limits set shop --for-user ada --over-limit reuse", "--over-limit is about the client"},
 		{"limits set shop --over-limit wait", `--over-limit: "wait" is none of deny, reuse`},
 		{"limits tier set gold --over-limit wait", `--over-limit: "wait" is none of deny, reuse`},
-		{"limits candidate set shop --over-limit reuse", "unknown flag"},
+		{"limits candidate set shop --over-limit reuse", "no limits to try"},
 		{"limits set shop --for-user ada --tier gold", "--tier is about the client"},
 		{"limits unset --for-user ada", "--for-user needs a CLIENT"},
 		{"limits unset shop --for-user ada --field user", "--field is about the client"},

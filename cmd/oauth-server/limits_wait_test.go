@@ -40,7 +40,7 @@ func TestMaxWaitCommandLine(t *testing.T) {
 		{"tier set gold --max-waiting many", `"many" is no whole number`},
 		{"set shop --for-user ada --max-wait 2s", "--max-wait is about the client"},
 		{"set shop --for-user ada --max-waiting 2", "--max-waiting is about the client"},
-		{"candidate set shop --max-wait 2s", "unknown flag"},
+		{"candidate set shop --max-wait 2s", "no limits to try"},
 	} {
 		_, stderr, status := run(t, "", strings.Fields("limits "+tt.args+flags)...)
 		if status != exitUsage || !strings.Contains(stderr, tt.says) {
@@ -60,7 +60,7 @@ func TestMaxWaitIsShown(t *testing.T) {
 	check.Equal(t, "none, as the client has it", waitsOf(adminapi.Waits{}, none, waits), none)
 	check.Equal(t, "none, as the tier has it", waitsOf(adminapi.Waits{}, adminapi.Waits{}, none), none)
 	check.Equal(t, "nothing said", waitsOf(adminapi.Waits{}, adminapi.Waits{}, adminapi.Waits{}), adminapi.Waits{})
-	counts := activity.Counts{Delayed: 1, CandidateWouldDelay: 3}
+	counts := activity.Counts{Delayed: 1, CandidateCounts: activity.CandidateCounts{CandidateWouldDelay: 3}}
 	check.Equal(t, "rows of a candidate", len(delayedRows(&counts)), 3)
 	check.Equal(t, "rows without", len(delayedRows(&activity.Counts{})), 0)
 	check.Equal(t, "columns", anyDelayed([]adminapi.ClientCounts{{}, {Counts: activity.Counts{WouldDelay: 1}}}), true)

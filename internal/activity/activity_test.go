@@ -108,19 +108,19 @@ func TestReportGoesBackNoFurtherThanTheRecorder(t *testing.T) {
 func TestReportCandidate(t *testing.T) {
 	r := activity.New(0, noon.Add(-time.Hour))
 	allowed := ratelimit.Decision{Outcome: ratelimit.Allowed}
-	record := func(tried, refused bool, since time.Time) {
-		r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Tried: tried, Refused: refused, TriedSince: since})
+	record := func(tried ratelimit.Outcome, since time.Time) {
+		r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Tried: tried, TriedSince: since})
 	}
-	record(false, false, time.Time{})
-	record(true, false, noon)
-	record(true, true, noon)
+	record(ratelimit.Passed, time.Time{})
+	record(ratelimit.Allowed, noon)
+	record(ratelimit.WouldDeny, noon)
 	got := r.Report(noon, 1).Clients[0]
-	if want := (activity.Counts{Allowed: 3, Tried: 2, CandidateWouldDeny: 1}); got.Counts != want || !got.TriedSince.Equal(noon) {
+	if want := (activity.Counts{Allowed: 3, CandidateCounts: activity.CandidateCounts{Tried: 2, CandidateWouldDeny: 1}}); got.Counts != want || !got.TriedSince.Equal(noon) {
 		t.Errorf("got %+v since %v, want %+v", got.Counts, got.TriedSince, want)
 	}
-	record(true, false, noon.Add(time.Second)) // another candidate
+	record(ratelimit.Allowed, noon.Add(time.Second)) // another candidate
 	got = r.Report(noon, 1).Clients[0]
-	if want := (activity.Counts{Allowed: 4, Tried: 1}); got.Counts != want {
+	if want := (activity.Counts{Allowed: 4, CandidateCounts: activity.CandidateCounts{Tried: 1}}); got.Counts != want {
 		t.Errorf("of another candidate: got %+v, want %+v", got.Counts, want)
 	}
 }
@@ -305,7 +305,7 @@ func TestMergeBelievesTheLaterLimits(t *testing.T) {
 	tried := func(since time.Time, times int) activity.Report {
 		r := activity.New(0, noon)
 		for range times {
-			r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Tried: true, Refused: true, TriedSince: since})
+			r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Tried: ratelimit.WouldDeny, TriedSince: since})
 		}
 		return r.Report(noon, 1)
 	}

@@ -102,7 +102,8 @@ func (o *Observation) denies() [3]bool {
 	outcome := o.Decision.Outcome
 	return [3]bool{
 		outcome == ratelimit.Denied || outcome == ratelimit.Banned,
-		outcome == ratelimit.WouldDeny || outcome == ratelimit.WouldBan, o.Refused,
+		outcome == ratelimit.WouldDeny || outcome == ratelimit.WouldBan,
+		o.Tried == ratelimit.WouldDeny || o.Tried == ratelimit.WouldBan,
 	}
 }
 

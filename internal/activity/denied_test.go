@@ -89,7 +89,7 @@ func TestDenialsOfAnotherCandidateAreLeftOut(t *testing.T) {
 	of := func(since time.Time) activity.Report {
 		r := activity.New(0, noon)
 		r.Record(noon, activity.Observation{
-			ClientID: "shop", Username: "ada", Kind: activity.User, Decision: &allowed, Tried: true, Refused: true, TriedSince: since,
+			ClientID: "shop", Username: "ada", Kind: activity.User, Decision: &allowed, Tried: ratelimit.WouldDeny, TriedSince: since,
 		})
 		return r.Report(noon, 10)
 	}
@@ -106,9 +106,9 @@ func TestDenialsOfAnotherCandidateAreLeftOut(t *testing.T) {
 func TestDenialsOfAnEarlierCandidateAreForgotten(t *testing.T) {
 	allowed := ratelimit.Decision{Outcome: ratelimit.Allowed}
 	r := activity.New(0, noon)
-	o := activity.Observation{ClientID: "shop", Username: "ada", Kind: activity.User, Decision: &allowed, Tried: true, Refused: true, TriedSince: noon}
+	o := activity.Observation{ClientID: "shop", Username: "ada", Kind: activity.User, Decision: &allowed, Tried: ratelimit.WouldDeny, TriedSince: noon}
 	r.Record(noon, o)
-	o.TriedSince, o.Refused = noon.Add(time.Second), false
+	o.TriedSince, o.Tried = noon.Add(time.Second), ratelimit.Allowed
 	r.Record(noon.Add(time.Second), o)
 	if got := r.Report(noon.Add(time.Second), 10); len(got.Denied) != 0 {
 		t.Errorf("%+v", got.Denied)

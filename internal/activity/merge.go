@@ -36,9 +36,7 @@ func (c ClientReport) merged(o ClientReport) ClientReport {
 		if c.TriedSince.After(o.TriedSince) {
 			later = c
 		}
-		m.TriedSince, m.Tried = later.TriedSince, later.Tried
-		m.CandidateWouldDeny, m.CandidateWouldReuse = later.CandidateWouldDeny, later.CandidateWouldReuse
-		m.CandidateWouldDelay = later.CandidateWouldDelay
+		m.TriedSince, m.CandidateCounts = later.TriedSince, later.CandidateCounts
 	}
 	for _, kind := range kinds {
 		a, inC := c.Kind(kind)

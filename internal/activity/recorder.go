@@ -27,12 +27,10 @@ type Observation struct {
 	Username string // empty: the client itself
 	Kind     Kind
 	Decision *ratelimit.Decision
-	// Tried is set if the request was also tried against a candidate, Refused if that
-	// would have denied it, Reused if the client would have got its last token again, Delayed if the request
-	// would have waited for its turn. TriedSince is when the candidate's limits began to be tried, which
-	// identifies it: the counts of an earlier one are dropped.
-	Tried, Refused, Reused, Delayed bool
-	TriedSince                      time.Time
+	// Tried is the outcome that a candidate would have had, as in dry-run. Passed: there was none. TriedSince is when
+	// its limits began to be tried, which identifies it: the counts of an earlier one are dropped.
+	Tried      ratelimit.Outcome
+	TriedSince time.Time
 }
 
 // Recorder counts decisions. It is safe for concurrent use.
@@ -102,7 +100,7 @@ func (r *Recorder) Record(now time.Time, o Observation) {
 			return
 		}
 	}
-	if o.Tried && !o.TriedSince.Equal(c.triedSince) {
+	if o.Tried != ratelimit.Passed && !o.TriedSince.Equal(c.triedSince) {
 		c.forgetTrial(o.TriedSince)
 	}
 	c.at(n).add(&o)
@@ -186,7 +184,7 @@ func (c *client) forgetTrial(since time.Time) {
 	c.triedSince = since
 	for i := range c.slots {
 		s := &c.slots[i]
-		s.Tried, s.CandidateWouldDeny, s.CandidateWouldReuse, s.CandidateWouldDelay = 0, 0, 0, 0
+		s.CandidateCounts = CandidateCounts{}
 	}
 	for _, u := range c.users {
 		for i := range u.slots {
@@ -220,16 +218,22 @@ func (c *counts) add(o *Observation) {
 	case ratelimit.Passed:
 		c.Off++
 	}
-	if o.Tried {
+	c.tried(o.Tried)
+}
+
+func (c *CandidateCounts) tried(o ratelimit.Outcome) {
+	if o != ratelimit.Passed {
 		c.Tried++
 	}
-	if o.Refused {
+	switch o {
+	case ratelimit.WouldDeny:
 		c.CandidateWouldDeny++
-	}
-	if o.Reused {
+	case ratelimit.WouldReuse:
 		c.CandidateWouldReuse++
-	}
-	if o.Delayed {
+	case ratelimit.WouldDelay:
 		c.CandidateWouldDelay++
+	case ratelimit.WouldBan:
+		c.CandidateWouldBan++
+	default: // admitted
 	}
 }

@@ -31,16 +31,22 @@ type Counts struct {
 	WouldBan uint64 `json:"would_ban"`
 	Trusted  uint64 `json:"trusted"`
 	Off      uint64 `json:"off"`
-	// Tried requests were also decided by a candidate.
-	Tried               uint64 `json:"tried"`
-	CandidateWouldDeny  uint64 `json:"candidate_would_deny"`
-	CandidateWouldReuse uint64 `json:"candidate_would_reuse"`
-	CandidateWouldDelay uint64 `json:"candidate_would_delay"`
+	CandidateCounts
 	// Issued tokens do not include those that were handed out again. Wasted ones were issued while an equal
 	// one had more than half of its life left, EarlyRefreshes of them in exchange for a refresh token.
 	Issued         uint64 `json:"issued"`
 	Wasted         uint64 `json:"wasted"`
 	EarlyRefreshes uint64 `json:"early_refreshes"`
+}
+
+// CandidateCounts is the number of requests that were also decided by a candidate, and of those among them that it
+// would not have admitted at once.
+type CandidateCounts struct {
+	Tried               uint64 `json:"tried"`
+	CandidateWouldDeny  uint64 `json:"candidate_would_deny"`
+	CandidateWouldReuse uint64 `json:"candidate_would_reuse"`
+	CandidateWouldDelay uint64 `json:"candidate_would_delay"`
+	CandidateWouldBan   uint64 `json:"candidate_would_ban"`
 }
 
 // Total is the number of requests.
@@ -65,6 +71,7 @@ func (c Counts) Plus(o Counts) Counts {
 	c.CandidateWouldDeny += o.CandidateWouldDeny
 	c.CandidateWouldReuse += o.CandidateWouldReuse
 	c.CandidateWouldDelay += o.CandidateWouldDelay
+	c.CandidateWouldBan += o.CandidateWouldBan
 	c.Issued += o.Issued
 	c.Wasted += o.Wasted
 	c.EarlyRefreshes += o.EarlyRefreshes

@@ -1,6 +1,7 @@
 package activity_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -54,9 +55,9 @@ func TestReportCountsReuseAndWaste(t *testing.T) {
 	for _, outcome := range []ratelimit.Outcome{ratelimit.Allowed, ratelimit.Denied, ratelimit.Reused, ratelimit.Reused, ratelimit.WouldReuse} {
 		d := c.Take(noon, ratelimit.Key{ClientID: "shop"}, limits, 1)
 		d.Outcome = outcome
+		tried := map[ratelimit.Outcome]ratelimit.Outcome{ratelimit.Denied: ratelimit.WouldReuse, ratelimit.Allowed: ratelimit.WouldBan, ratelimit.WouldReuse: ratelimit.WouldDelay}
 		r.Record(noon, activity.Observation{
-			ClientID: "shop", Kind: activity.Client, Decision: &d,
-			Tried: true, Reused: outcome == ratelimit.Denied, TriedSince: noon,
+			ClientID: "shop", Kind: activity.Client, Decision: &d, Tried: cmp.Or(tried[outcome], ratelimit.WouldDeny), TriedSince: noon,
 		})
 	}
 	r.RecordIssued(noon, activity.Issuance{ClientID: "shop"})
@@ -64,7 +65,8 @@ func TestReportCountsReuseAndWaste(t *testing.T) {
 	r.RecordIssued(noon, activity.Issuance{ClientID: "shop", Wasted: true, Refresh: true})
 	r.RecordIssued(noon, activity.Issuance{ClientID: "shop", Refresh: true})
 	want := activity.Counts{
-		Allowed: 1, Denied: 1, Reused: 2, WouldReuse: 1, Tried: 5, CandidateWouldReuse: 1, Issued: 4, Wasted: 2, EarlyRefreshes: 1,
+		Allowed: 1, Denied: 1, Reused: 2, WouldReuse: 1, Issued: 4, Wasted: 2, EarlyRefreshes: 1,
+		CandidateCounts: activity.CandidateCounts{Tried: 5, CandidateWouldDeny: 2, CandidateWouldReuse: 1, CandidateWouldDelay: 1, CandidateWouldBan: 1},
 	}
 	once := r.Report(noon, 1)
 	got := once.Clients[0]
@@ -80,8 +82,8 @@ func TestReportCountsReuseAndWaste(t *testing.T) {
 		t.Errorf("of two processes: %+v, %d reused", twice.Counts, kind.Reused)
 	}
 	allowed := ratelimit.Decision{Outcome: ratelimit.Allowed}
-	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Tried: true, TriedSince: noon.Add(time.Second)})
-	if n := r.Report(noon, 1).Clients[0].CandidateWouldReuse; n != 0 {
-		t.Errorf("%d reused under an earlier candidate", n)
+	r.Record(noon, activity.Observation{ClientID: "shop", Decision: &allowed, Tried: ratelimit.Allowed, TriedSince: noon.Add(time.Second)})
+	if n := r.Report(noon, 1).Clients[0].CandidateCounts; n != (activity.CandidateCounts{Tried: 1}) {
+		t.Errorf("%+v, some of them under an earlier candidate", n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"oauth-server/internal/activity"
 	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 )
@@ -16,7 +17,7 @@ func (s *Server) activityOf(ctx context.Context, name string, since time.Time) a
 	v := adminapi.Activity{Since: r.Since}
 	for _, c := range r.Clients {
 		if !c.TriedSince.Equal(since) {
-			c.Tried, c.CandidateWouldDeny, c.CandidateWouldReuse, c.CandidateWouldDelay = 0, 0, 0, 0
+			c.CandidateCounts = activity.CandidateCounts{}
 		}
 		switch {
 		case name == c.ClientID:

@@ -133,32 +133,45 @@ func readPolicy(clientID string, v *strict.Value) (p clientcfg.ClientPolicy, err
 func showCandidate(name string, c clientcfg.Candidate) adminapi.Candidate {
 	return adminapi.Candidate{
 		ClientID: name, User: adminapi.ShowLimits(c.User), Client: adminapi.ShowLimits(c.Client),
-		Total: adminapi.ShowLimits(c.Total), Source: adminapi.ShowLimits(c.Source), Note: c.Note,
+		Total: adminapi.ShowLimits(c.Total), Source: adminapi.ShowLimits(c.Source),
+		OverLimit: string(c.OverLimit), Waits: adminapi.ShowWaits(c.MaxWait, c.MaxWaiting), Ban: c.Ban, Note: c.Note,
 	}
 }
 
 func readCandidate(name string, v *strict.Value) (c clientcfg.Candidate, err error) {
 	var in struct {
-		ClientID *string           `json:"client_id"`
-		User     []ratelimit.Limit `json:"user"`
-		Client   []ratelimit.Limit `json:"client"`
-		Total    []ratelimit.Limit `json:"total"`
-		Source   []ratelimit.Limit `json:"source"`
-		Note     string            `json:"note"`
-		Since    strict.Skip       `json:"since"`
-		Activity strict.Skip       `json:"activity"`
-		Meta     strict.Skip       `json:"meta"`
+		ClientID   *string              `json:"client_id"`
+		User       []ratelimit.Limit    `json:"user"`
+		Client     []ratelimit.Limit    `json:"client"`
+		Total      []ratelimit.Limit    `json:"total"`
+		Source     []ratelimit.Limit    `json:"source"`
+		OverLimit  *ratelimit.OverLimit `json:"over_limit"`
+		MaxWait    *ratelimit.MaxWait   `json:"max_wait"`
+		MaxWaiting *int                 `json:"max_waiting"`
+		Ban        *ratelimit.Ban       `json:"ban"`
+		Note       string               `json:"note"`
+		Since      strict.Skip          `json:"since"`
+		Activity   strict.Skip          `json:"activity"`
+		Meta       strict.Skip          `json:"meta"`
 	}
 	errs := v.Decode(&in, nil)
 	errs.AddUnreported(checkClientID(in.ClientID, name))
 	errs.AddUnreported(checkNote(in.Note))
 	errs.AddUnreported(checkLists(in.User, in.Client, in.Total, in.Source))
 	if len(errs) == 0 && in.User == nil && in.Client == nil && in.Total == nil && in.Source == nil {
-		errs.Add("user", "a candidate needs limits under user, client, total or source")
+		errs.Add("user", "a candidate needs limits under user, client, total or source; to try nothing but what becomes of requests over the limits, give those in force")
 	}
-	policy := ratelimit.Policy{User: in.User, Client: in.Client, Total: in.Total, Source: in.Source}
+	errs.AddUnreported(checkOverLimit(in.OverLimit))
+	c = clientcfg.Candidate{
+		User: in.User, Client: in.Client, Total: in.Total, Source: in.Source,
+		MaxWait: in.MaxWait, MaxWaiting: in.MaxWaiting, Ban: in.Ban, Note: in.Note,
+	}
+	if in.OverLimit != nil {
+		c.OverLimit = *in.OverLimit
+	}
+	policy := c.Policy()
 	errs.AddUnreported(fielderr.Of(policy.Validate()))
-	return clientcfg.Candidate{User: in.User, Client: in.Client, Total: in.Total, Source: in.Source, Note: in.Note}, errs.Err()
+	return c, errs.Err()
 }
 
 // checkClientID accepts the client_id of the resource, which is sent with it, and none.

@@ -176,7 +176,7 @@ func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) ver
 	case !widensForAll(was, will):
 		return verdict{why: ofUsersUnknown}
 	case isTried && trial.Since.Equal(c.TriedSince) && isWhatWasTried(trial, was, will):
-		return verdict{requests: c.CandidateWouldDeny, since: c.TriedSince}
+		return verdict{requests: c.CandidateWouldDeny + c.CandidateWouldBan, since: c.TriedSince}
 	case was.Trusted:
 		return verdict{why: "it is trusted, so nothing of it was counted; try a candidate first"}
 	case was.Mode == ratelimit.Off:
@@ -198,6 +198,9 @@ func judge(c activity.ClientReport, before, after *clientcfg.PolicySnapshot) ver
 func isWhatWasTried(t clientcfg.Trial, was, will *ratelimit.Effective) bool {
 	same := func(isTried bool, cand, was, will *ratelimit.Limits) bool {
 		return isTried && equalLimits(cand, will) || !isTried && equalLimits(was, will)
+	}
+	if tried := t.Over(was, t.Effective); tried.OverLimit != will.OverLimit || tried.Wait != will.Wait || bansMore(tried, will) || bansMore(will, tried) {
+		return false
 	}
 	return same(t.User, t.Effective.User, was.User, will.User) && same(t.Client, t.Effective.Client, was.Client, will.Client) &&
 		same(t.Total, t.Effective.Total, was.Total, will.Total) && same(t.Source, t.Effective.Source, was.Source, will.Source) &&

@@ -180,6 +180,9 @@ func (s *Server) listClients(c *call) error {
 	recent := s.activity(c.Request().Context())
 	counts := make(map[string]activity.Counts, len(recent.Clients))
 	for _, r := range recent.Clients {
+		if trial, ok := p.Trial(r.ClientID); !ok || !trial.Since.Equal(r.TriedSince) {
+			r.CandidateCounts = activity.CandidateCounts{} // of another candidate
+		}
 		counts[r.ClientID] = r.Counts
 	}
 	out := adminapi.Clients{Since: recent.Since, Clients: []adminapi.Client{}}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -32,7 +33,7 @@ func (r candidateResource) live() resource {
 func promoted(p *clientcfg.PolicySnapshot, name string) ([]clientcfg.Change, error) {
 	set := p.Set()
 	cand, _ := set.Candidates.Get(name)
-	promote := func(user, client, total, source *[]ratelimit.Limit) {
+	promote := func(user, client, total, source *[]ratelimit.Limit, longest **ratelimit.MaxWait, atOnce **int, ban **ratelimit.Ban) {
 		if cand.User != nil {
 			*user = cand.User
 		}
@@ -45,16 +46,26 @@ func promoted(p *clientcfg.PolicySnapshot, name string) ([]clientcfg.Change, err
 		if cand.Source != nil {
 			*source = cand.Source
 		}
+		if cand.MaxWait != nil {
+			*longest, *atOnce = cand.MaxWait, cand.MaxWaiting
+		}
+		if cand.Ban != nil {
+			*ban = cand.Ban
+		}
 	}
 	var live clientcfg.Change
 	var err error
 	if name == clientcfg.GlobalCandidate {
-		promote(&set.Settings.User, &set.Settings.Client, &set.Settings.Total, &set.Settings.Source)
-		live, err = clientcfg.ChangeSettings(set.Settings)
+		o := &set.Settings
+		promote(&o.User, &o.Client, &o.Total, &o.Source, &o.MaxWait, &o.MaxWaiting, &o.Ban)
+		if cand.OverLimit != "" {
+			o.OverLimit = &cand.OverLimit
+		}
+		live, err = clientcfg.ChangeSettings(*o)
 	} else {
 		own, _ := p.Policy(name)
-		promote(&own.User, &own.Client, &own.Total, &own.Source)
-		own.Trusted = false
+		promote(&own.User, &own.Client, &own.Total, &own.Source, &own.MaxWait, &own.MaxWaiting, &own.Ban)
+		own.OverLimit, own.Trusted = cmp.Or(cand.OverLimit, own.OverLimit), false
 		live, err = clientcfg.ChangePolicy(name, &own)
 	}
 	gone, goneErr := clientcfg.ChangeCandidate(name, nil)

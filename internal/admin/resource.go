@@ -2,7 +2,7 @@ package admin
 
 import (
 	"context"
-	"slices"
+	"reflect"
 	"time"
 
 	"oauth-server/internal/adminapi"
@@ -140,7 +140,7 @@ func (r candidateResource) state(p *clientcfg.PolicySnapshot) state {
 
 func (r candidateResource) base(p *clientcfg.PolicySnapshot) any { return r.state(p).doc }
 
-// with keeps Since if the limits of the candidate stay.
+// with keeps Since if what is tried stays.
 func (r candidateResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, now time.Time) ([]clientcfg.Change, error) {
 	if v == nil {
 		return one(clientcfg.ChangeCandidate(r.name, nil))
@@ -151,8 +151,7 @@ func (r candidateResource) with(p *clientcfg.PolicySnapshot, v *strict.Value, no
 	}
 	before, ok := p.Set().Candidates.Get(r.name)
 	c.Since = now
-	if ok && slices.Equal(before.User, c.User) && slices.Equal(before.Client, c.Client) &&
-		slices.Equal(before.Total, c.Total) && slices.Equal(before.Source, c.Source) {
+	if ok && reflect.DeepEqual(before.Policy(), c.Policy()) {
 		c.Since = before.Since
 	}
 	return one(clientcfg.ChangeCandidate(r.name, &c))

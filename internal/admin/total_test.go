@@ -45,11 +45,7 @@ func TestTotalIsRefused(t *testing.T) {
 	w := newWorld(t)
 	for _, path := range []string{"/policies/shop", "/tiers/gold", "/candidates/shop"} {
 		a := w.put(path, `{"user":[{"requests":50}],"total":[{"name":"x","requests":49},{"requests":60},{"name":"z","strict":true,"on_outage":"deny","lease_wait":"50ms"}]}`).is(http.StatusUnprocessableEntity)
-		var fields []string
-		for i := range a.at("errors").([]any) {
-			fields = append(fields, a.at("errors", i, "field").(string))
-		}
-		equal(t, path, strings.Join(fields, " "), "total[1].name total[2].strict total[0].requests total[1].name")
+		equal(t, path, fieldsOf(a), "total[1].name total[2].strict total[0].requests total[1].name")
 	}
 	equal(t, "an empty list", w.put("/policies/shop", `{"total":[]}`).is(http.StatusUnprocessableEntity).at("errors", 0, "field"), any("total"))
 }

@@ -232,7 +232,7 @@ func (w *instance) askAs(id, user string, grant ratelimit.Grants, address string
 		if trial, ok := p.Trial(id); ok {
 			if k, e, concerned := trial.Of(user, d.Overridden); concerned {
 				cd := w.counters.Take(now, k, e.ForRequest(grant, address), 1)
-				o.Tried, o.Refused, o.TriedSince = true, cd.Outcome == ratelimit.WouldDeny, trial.Since
+				o.Tried, o.TriedSince = cd.Outcome, trial.Since
 			}
 		}
 		w.recorder.Record(now, o)

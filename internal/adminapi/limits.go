@@ -162,7 +162,11 @@ type Candidate struct {
 	Client   []Limit `json:"client,omitempty"`
 	Total    []Limit `json:"total,omitempty"`
 	Source   []Limit `json:"source,omitempty"`
-	Note     string  `json:"note,omitempty"`
+	// OverLimit, Waits and Ban are as above; where they are absent, those in force are tried.
+	OverLimit string `json:"over_limit,omitempty"`
+	Waits
+	Ban  *ratelimit.Ban `json:"ban,omitempty"`
+	Note string         `json:"note,omitempty"`
 }
 
 // CandidateView is a candidate with what was decided while it was tried.

@@ -42,7 +42,7 @@ func (f *foundation) userHash(username string) string {
 func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
 	binding, _ := x.Decision.BindingLimit()
 	out := accesslog.Denial{Outcome: x.Decision.Outcome.String(), Limit: binding.Limit.Name}
-	byCandidate := candidateOutcome(x)
+	byCandidate := candidateOutcomes[x.Tried.Outcome]
 	inDryRun := slices.Contains([]ratelimit.Outcome{
 		ratelimit.WouldDeny, ratelimit.WouldReuse, ratelimit.WouldDelay, ratelimit.WouldBan,
 	}, x.Decision.Outcome)
@@ -52,7 +52,7 @@ func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
 		return
 	default:
 		if !inDryRun {
-			out.Outcome, out.Limit = byCandidate, x.CandidateLimit
+			out.Outcome, out.Limit = byCandidate, x.Tried.Limit
 		}
 		var sampled bool
 		if out.Skipped, sampled = d.sample(now.Unix()); !sampled {
@@ -65,18 +65,12 @@ func (d *denials) note(ctx context.Context, now time.Time, x *grants.Decided) {
 	accesslog.NoteDenial(ctx, out)
 }
 
-// candidateOutcome is what limits that are tried out would have done with a request over them; empty if it is not
-// over them.
-func candidateOutcome(x *grants.Decided) string {
-	switch {
-	case x.CandidateDenies:
-		return metrics.CandidateWouldDeny
-	case x.CandidateReuses:
-		return metrics.CandidateWouldReuse
-	case x.CandidateDelays:
-		return metrics.CandidateWouldDelay
-	}
-	return ""
+// candidateOutcomes are what a candidate would have done with a request that it would not have admitted at once.
+var candidateOutcomes = map[ratelimit.Outcome]string{
+	ratelimit.WouldDeny:  metrics.CandidateWouldDeny,
+	ratelimit.WouldReuse: metrics.CandidateWouldReuse,
+	ratelimit.WouldDelay: metrics.CandidateWouldDelay,
+	ratelimit.WouldBan:   metrics.CandidateWouldBan,
 }
 
 // shown returns what stands for the user in the log, and whether it is a hash.

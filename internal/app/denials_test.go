@@ -101,15 +101,16 @@ func TestDenialsNameTheUser(t *testing.T) {
 		"would deny": {false, grants.Decided{Username: "ada", Decision: would}, "outcome=would_deny limit=per-hour user_hash=hash-of-ada"},
 		"candidate": {
 			false,
-			grants.Decided{Username: "ada", Decision: allowed, CandidateDenies: true, CandidateLimit: "tried"},
+			grants.Decided{Username: "ada", Decision: allowed, Tried: grants.Tried{Outcome: ratelimit.WouldDeny, Limit: "tried"}},
 			"outcome=candidate_would_deny limit=tried user_hash=hash-of-ada",
 		},
 		"candidate reuses": {
 			false,
-			grants.Decided{Decision: allowed, CandidateReuses: true, CandidateLimit: "tried"},
+			grants.Decided{Decision: allowed, Tried: grants.Tried{Outcome: ratelimit.WouldReuse, Limit: "tried"}},
 			"outcome=candidate_would_reuse limit=tried",
 		},
-		"denied by both": {false, grants.Decided{Decision: denied, CandidateDenies: true, CandidateLimit: "tried"}, "outcome=denied limit=per-hour"},
+		"candidate bans": {false, grants.Decided{Decision: allowed, Tried: grants.Tried{Outcome: ratelimit.WouldBan}}, "outcome=candidate_would_ban"},
+		"denied by both": {false, grants.Decided{Decision: denied, Tried: grants.Tried{Outcome: ratelimit.WouldDeny, Limit: "tried"}}, "outcome=denied limit=per-hour"},
 		"allowed":        {false, grants.Decided{Username: "ada", Decision: allowed}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

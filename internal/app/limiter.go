@@ -158,7 +158,7 @@ func (l *limiter) decided(ctx context.Context, d grants.Decided) {
 	}
 	l.activity.Record(time.Now(), activity.Observation{
 		ClientID: d.ClientID, Username: d.Username, Kind: kind, Decision: &d.Decision,
-		Tried: d.CandidateAsked, Refused: d.CandidateDenies, Reused: d.CandidateReuses, Delayed: d.CandidateDelays, TriedSince: d.CandidateSince,
+		Tried: d.Tried.Outcome, TriedSince: d.Tried.Since,
 	})
 }
 

@@ -148,14 +148,8 @@ func (t *telemetry) decided(ctx context.Context, d grants.Decided) {
 			Limit: binding.Limit.Name, Usage: d.Decision.Usage(), RetryAfter: d.Decision.RetryAfter,
 		})
 	}
-	if d.CandidateDenies {
-		t.Decision(d.ClientID, grant, metrics.CandidateWouldDeny)
-	}
-	if d.CandidateReuses {
-		t.Decision(d.ClientID, grant, metrics.CandidateWouldReuse)
-	}
-	if d.CandidateDelays {
-		t.Decision(d.ClientID, grant, metrics.CandidateWouldDelay)
+	if outcome := candidateOutcomes[d.Tried.Outcome]; outcome != "" {
+		t.Decision(d.ClientID, grant, outcome)
 	}
 	if d.Decision.Outcome == ratelimit.Delayed {
 		t.Delay(d.Waited)

@@ -3,7 +3,6 @@ package bans
 import (
 	"context"
 	"math"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +28,7 @@ type Bans struct {
 	o        Options
 	enforced table
 	dryRun   table
+	tried    table // of candidates
 
 	mu      sync.Mutex          // held while a table is changed, and for the fields below
 	waiting map[string]struct{} // keys of bans that are not stored yet
@@ -49,14 +49,7 @@ type table struct {
 
 func (t *table) load() cowmap.Map[Ban] { return *t.all.Load() }
 
-func (t *table) get(k ratelimit.Key) Ban {
-	m := t.load()
-	if m.Len() == 0 {
-		return Ban{}
-	}
-	b, _ := m.Get(name(k))
-	return b
-}
+func (t *table) get(k ratelimit.Key) Ban { return scope{table: t}.get(k) }
 
 // edit changes the table. The mutex of the bans must be held.
 func (t *table) edit(change func(e *cowmap.Edit[Ban])) {
@@ -80,17 +73,11 @@ func New(ctx context.Context, o Options) (*Bans, error) {
 	b := &Bans{o: o, waiting: map[string]struct{}{}, wake: make(chan struct{}, 1)}
 	b.enforced.all.Store(&cowmap.Map[Ban]{})
 	b.dryRun.all.Store(&cowmap.Map[Ban]{})
+	b.tried.all.Store(&cowmap.Map[Ban]{})
 	if err := b.follow(ctx); err != nil {
 		return nil, err
 	}
 	return b, nil
-}
-
-func (b *Bans) tableOf(m ratelimit.Mode) *table {
-	if m == ratelimit.DryRun {
-		return &b.dryRun
-	}
-	return &b.enforced
 }
 
 // Enforces reports whether a policy keeps out who has a ban of a mode, or would in dry-run: a ban outlives a change of
@@ -104,7 +91,7 @@ func (b *Bans) Decide(now time.Time, k ratelimit.Key, e *ratelimit.Effective) (d
 	if e.Bans() == nil {
 		return d, false
 	}
-	ban := b.tableOf(e.Mode).get(k.Bounded())
+	ban := b.scopeOf(e.Mode).get(k.Bounded())
 	if !ban.Active(now) {
 		return d, false
 	}
@@ -114,74 +101,63 @@ func (b *Bans) Decide(now time.Time, k ratelimit.Key, e *ratelimit.Effective) (d
 // Denied counts a request that was denied by a limit, or would have been in dry-run, of a key that is not
 // banned. It bans the key if that was one too many.
 func (b *Bans) Denied(now time.Time, k ratelimit.Key, e *ratelimit.Effective) {
-	rule := e.Bans()
-	if rule == nil {
-		return
+	if ban, began := b.denied(now, k, e, b.scopeOf(e.Mode)); began && e.Mode == ratelimit.DryRun {
+		b.o.Began(ban, e.Mode)
 	}
-	k = k.Bounded()
-	last := b.tableOf(e.Mode).get(k)
-	if last.Active(now) { // since a moment ago
-		return
-	}
-	d := b.o.Counters.Take(now, countKey(k, e.Mode, last.Since), rule.Counts, 1)
-	left, _ := d.BindingLimit()
-	if left.Remaining > 0 || d.Rejected() && !d.Exceeded() { // not counted, for lack of room
-		return
-	}
-	b.begin(now, k, e.Mode, rule)
 }
 
-// countKey is what the denied requests of a key count under since its last ban: after each one they are
-// counted anew, on all instances, also while the ban is not stored yet.
-func countKey(k ratelimit.Key, m ratelimit.Mode, last time.Time) ratelimit.Key {
-	kind := "denials "
-	if m == ratelimit.DryRun {
-		kind = "denials in dry-run "
+// denied returns the ban, if it begins with the request.
+func (b *Bans) denied(now time.Time, k ratelimit.Key, e *ratelimit.Effective, in scope) (ban Ban, began bool) {
+	rule := e.Bans()
+	if rule == nil {
+		return ban, false
 	}
-	return ratelimit.Key{ClientID: ratelimit.Internal + kind + strconv.FormatInt(last.UnixMilli(), 36) + " " + k.ClientID, Username: k.Username}
+	k = k.Bounded()
+	last := in.get(k)
+	if last.Active(now) { // since a moment ago
+		return ban, false
+	}
+	d := b.o.Counters.Take(now, in.countKey(k, last.Since), rule.Counts, 1)
+	left, _ := d.BindingLimit()
+	if left.Remaining > 0 || d.Rejected() && !d.Exceeded() { // not counted, for lack of room
+		return ban, false
+	}
+	return b.begin(now, k, in, rule)
 }
 
 // begin bans the key, unless another request has a moment ago.
-func (b *Bans) begin(now time.Time, k ratelimit.Key, m ratelimit.Mode, rule *ratelimit.BanRule) {
-	if next, began := b.set(now, k, m, rule); began && m == ratelimit.DryRun {
-		b.o.Began(next, m)
-	}
-}
-
-// set is begin, under the mutex. It returns the ban, if it has begun.
-func (b *Bans) set(now time.Time, k ratelimit.Key, m ratelimit.Mode, rule *ratelimit.BanRule) (next Ban, began bool) {
+func (b *Bans) begin(now time.Time, k ratelimit.Key, in scope, rule *ratelimit.BanRule) (next Ban, began bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t := b.tableOf(m)
-	last := t.get(k)
+	last, at := in.get(k), in.name(k)
 	if last.Active(now) {
 		return next, false
 	}
-	if t.isFull(k) {
+	if in.table.isFull(at) {
 		b.refused++
 		return next, false
 	}
 	next = last.next(now, k, rule)
-	if m == ratelimit.DryRun {
-		next.Version = nextVersion(&last, now)
-	} else {
-		b.waiting[name(k)] = struct{}{}
+	if in.table == &b.enforced {
+		b.waiting[at] = struct{}{}
 		select {
 		case b.wake <- struct{}{}:
 		default: // it is awake
 		}
+	} else {
+		next.Version = nextVersion(&last, now)
 	}
-	t.edit(func(e *cowmap.Edit[Ban]) { e.Set(name(k), next) })
+	in.table.edit(func(e *cowmap.Edit[Ban]) { e.Set(at, next) })
 	return next, true
 }
 
 // nextVersion returns the version of what is stored in the place of a ban.
 func nextVersion(b *Ban, now time.Time) int64 { return max(b.Version+1, now.UnixMilli()) }
 
-// isFull reports whether there is no room for a ban of the key.
-func (t *table) isFull(k ratelimit.Key) bool {
+// isFull reports whether there is no room for a ban of that name.
+func (t *table) isFull(name string) bool {
 	m := t.load()
-	_, there := m.Get(name(k))
+	_, there := m.Get(name)
 	return !there && m.Len() >= Max
 }
 
@@ -212,4 +188,4 @@ const maxLevel = math.MaxInt32
 
 // All returns the table of a mode, by the client_id and the username with a space between: in dry-run, of this
 // instance. Some bans may have ended.
-func (b *Bans) All(m ratelimit.Mode) cowmap.Map[Ban] { return b.tableOf(m).load() }
+func (b *Bans) All(m ratelimit.Mode) cowmap.Map[Ban] { return b.scopeOf(m).table.load() }

@@ -227,7 +227,7 @@ func (b *Bans) follow(ctx context.Context) error {
 func (b *Bans) forget(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, t := range []*table{&b.enforced, &b.dryRun} {
+	for _, t := range []*table{&b.enforced, &b.dryRun, &b.tried} {
 		b.drop(t, func(_ string, ban Ban) bool { return !now.Before(ban.Expires()) })
 	}
 }

@@ -178,7 +178,8 @@ func (d *draft) putCandidate(name string, c *Candidate) {
 	case c == nil:
 		errs = fielderr.Of(d.trial.SetPolicy(name, nil, ""))
 	default:
-		errs = fielderr.Of(d.trial.SetPolicy(name, &ratelimit.Policy{User: c.User, Client: c.Client, Total: c.Total, Source: c.Source}, ""))
+		tried := c.Policy()
+		errs = fielderr.Of(d.trial.SetPolicy(name, &tried, ""))
 	}
 	if len(errs) > 0 {
 		d.trialErrs = append(d.trialErrs, errs...)

@@ -67,15 +67,28 @@ type ClientPolicy struct {
 }
 
 // Candidate is limits that are tried beside the live ones: they have counters of their own
-// and are never enforced. An empty list is not tried.
+// and are never enforced. An empty list is not tried. What becomes of requests over them is as it is in force
+// where the candidate does not say.
 type Candidate struct {
-	User    []ratelimit.Limit `json:"user,omitempty"`
-	Client  []ratelimit.Limit `json:"client,omitempty"`
-	Total   []ratelimit.Limit `json:"total,omitempty"`
-	Source  []ratelimit.Limit `json:"source,omitempty"`
-	Note    string            `json:"note,omitempty"`
-	Since   time.Time         `json:"since"`
-	Changed int64             `json:"changed,omitempty"` // as above
+	User       []ratelimit.Limit   `json:"user,omitempty"`
+	Client     []ratelimit.Limit   `json:"client,omitempty"`
+	Total      []ratelimit.Limit   `json:"total,omitempty"`
+	Source     []ratelimit.Limit   `json:"source,omitempty"`
+	OverLimit  ratelimit.OverLimit `json:"over_limit,omitempty"`
+	MaxWait    *ratelimit.MaxWait  `json:"max_wait,omitempty"` // MaxWaiting goes with it
+	MaxWaiting *int                `json:"max_waiting,omitempty"`
+	Ban        *ratelimit.Ban      `json:"ban,omitempty"`
+	Note       string              `json:"note,omitempty"`
+	Since      time.Time           `json:"since"`
+	Changed    int64               `json:"changed,omitempty"` // as above
+}
+
+// Policy is what is tried.
+func (c *Candidate) Policy() ratelimit.Policy {
+	return ratelimit.Policy{
+		User: c.User, Client: c.Client, Total: c.Total, Source: c.Source,
+		OverLimit: c.OverLimit, MaxWait: c.MaxWait, MaxWaiting: c.MaxWaiting, Ban: c.Ban,
+	}
 }
 
 // Reset is an order to forget counts, on all instances.
@@ -176,15 +189,12 @@ func (o *SettingsOverride) Names() (names []string) {
 // trial returns the common settings under which the candidates are evaluated, if c is the candidate for
 // the default limits.
 func (c *Candidate) trial(live ratelimit.Settings) ratelimit.Settings {
-	out := ratelimit.Settings{
-		Mode: ratelimit.DryRun, CanaryPercent: 100,
-		Default: ratelimit.Policy{User: live.Default.User, Client: live.Default.Client, Total: c.Total, Source: c.Source},
+	out := ratelimit.Settings{Mode: ratelimit.DryRun, CanaryPercent: 100, Default: c.Policy()}
+	if len(c.User) == 0 {
+		out.Default.User = live.Default.User
 	}
-	if len(c.User) > 0 {
-		out.Default.User = c.User
-	}
-	if len(c.Client) > 0 {
-		out.Default.Client = c.Client
+	if len(c.Client) == 0 {
+		out.Default.Client = live.Default.Client
 	}
 	return out
 }

@@ -37,6 +37,9 @@ type Trial struct {
 	Effective *ratelimit.Effective
 	// User, Client, Total and Source say which of the lists are tried.
 	User, Client, Total, Source bool
+	// OverLimit, Waits and Ban say what of it is tried that becomes of requests over the limits. The rest is as it is in
+	// force: see Over.
+	OverLimit, Waits, Ban bool
 	// Since is when these limits began to be tried. It identifies the candidate: counts
 	// start over when it changes.
 	Since time.Time
@@ -125,7 +128,10 @@ func (p *PolicySnapshot) Trial(clientID string) (Trial, bool) {
 		return Trial{}, false
 	}
 	c, ok := p.set.Candidates.Get(clientID)
-	t := Trial{User: len(c.User) > 0, Client: len(c.Client) > 0, Total: len(c.Total) > 0, Source: len(c.Source) > 0}
+	t := Trial{
+		User: len(c.User) > 0, Client: len(c.Client) > 0, Total: len(c.Total) > 0, Source: len(c.Source) > 0,
+		OverLimit: c.OverLimit != "", Waits: c.MaxWait != nil, Ban: c.Ban != nil,
+	}
 	if !ok || clientID == GlobalCandidate {
 		c, _ = p.set.Candidates.Get(GlobalCandidate)
 		own, _ := p.Policy(clientID)
@@ -135,6 +141,9 @@ func (p *PolicySnapshot) Trial(clientID string) (Trial, bool) {
 		}
 		t.User, t.Client = concerns(c.User, own.User, tier.User), concerns(c.Client, own.Client, tier.Client)
 		t.Total, t.Source = concerns(c.Total, own.Total, tier.Total), concerns(c.Source, own.Source, tier.Source)
+		t.OverLimit = c.OverLimit != "" && own.OverLimit == "" && tier.OverLimit == ""
+		t.Waits = c.MaxWait != nil && own.MaxWait == nil && tier.MaxWait == nil
+		t.Ban = c.Ban != nil && own.Ban == nil && tier.Ban == nil
 		if own.Trusted {
 			return Trial{}, false
 		}
@@ -161,6 +170,22 @@ func (t *Trial) Of(username string, overridden bool) (ratelimit.Key, *ratelimit.
 		return k, t.Effective.Only(false, true, true), true
 	}
 	return k, nil, false
+}
+
+// Over returns the limits that are tried, with what would become of requests over them: as the candidate says, and
+// where it says nothing as it is under the limits in force.
+func (t *Trial) Over(live, tried *ratelimit.Effective) *ratelimit.Effective {
+	e := *tried
+	if !t.OverLimit {
+		e.OverLimit = live.OverLimit
+	}
+	if !t.Waits {
+		e.Wait = live.Wait
+	}
+	if !t.Ban {
+		e.Ban = live.Ban
+	}
+	return &e
 }
 
 // Set is what operators changed. It must not be modified.

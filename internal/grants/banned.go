@@ -36,9 +36,7 @@ func (s *Service) bannedAlready(ctx context.Context, now time.Time, policies *cl
 	if !banned || !d.Rejected() {
 		return nil
 	}
-	out := s.tryCandidate(ctx, now, policies, x)
-	out.Decision = d
-	_, err := s.decided(ctx, now, x, &out)
+	_, err := s.decided(ctx, now, x, &Decided{Decision: d, Tried: s.tryCandidate(ctx, now, policies, x)})
 	return err
 }
 

@@ -18,14 +18,16 @@ type Decided struct {
 	Decision ratelimit.Decision
 	// Waited is for its turn, Leased for permits of a strict limit without one.
 	Waited, Leased time.Duration
-	// CandidateAsked is set if the request was also counted against limits that are tried out.
-	// CandidateDenies is set if they would have denied it, CandidateReuses if the client would have got its
-	// last token again instead, CandidateDelays if the request would have waited for its turn, and then
-	// CandidateLimit is the name of the limit that it is over. CandidateSince identifies these limits by the time
-	// since when they are tried.
-	CandidateAsked, CandidateDenies, CandidateReuses, CandidateDelays bool
-	CandidateLimit                                                    string
-	CandidateSince                                                    time.Time
+	// Tried is what limits that are tried out would have done with the request.
+	Tried Tried
+}
+
+// Tried is what a candidate would have done with a request: its outcome as in dry-run. The zero Tried, with the
+// outcome Passed, is that of a request that concerns no candidate.
+type Tried struct {
+	Outcome ratelimit.Outcome
+	Limit   string    // the name of the limit that the request is over; empty if it is not, and for a ban
+	Since   time.Time // since when these limits are tried, which identifies them
 }
 
 // admit asks the limiter for one token. The client is proven and the user is known, so the key is
@@ -39,7 +41,7 @@ func (s *Service) admit(ctx context.Context, x *issuance, req TokenRequest) (Rat
 	now, policies := s.opts.Clock(), s.opts.Policies()
 	asked := x.asked() // x changes after the wait, and others may still wait in its line
 	effective := asked.under(policies)
-	out := s.tryCandidate(ctx, now, policies, x) // before the request waits: it counts when it came
+	out := Decided{Tried: s.tryCandidate(ctx, now, policies, x)} // before the request waits: it counts when it came
 	if d, banned := s.banned(now, x, effective); banned {
 		out.Decision = d
 		return s.decided(ctx, now, x, &out)
@@ -73,9 +75,7 @@ func (s *Service) deniedAlready(ctx context.Context, x *issuance) error {
 	if !denies {
 		return nil
 	}
-	out := s.tryCandidate(ctx, now, policies, x)
-	out.Decision = d
-	_, err := s.decided(ctx, now, x, &out)
+	_, err := s.decided(ctx, now, x, &Decided{Decision: d, Tried: s.tryCandidate(ctx, now, policies, x)})
 	return err
 }
 
@@ -156,39 +156,4 @@ func overQuota(x *issuance, d *ratelimit.Decision) string {
 		return "Token rate limit exceeded for this client"
 	}
 	return "Token rate limit exceeded for this client and user"
-}
-
-// tryCandidate counts the request against limits that are tried out, if there are any for its key and an observer,
-// whether or not the limits in force admit it. It never denies a request, nor does it have one wait. Limits of users
-// do not concern one with an override, which stays whatever the limits of all others become.
-func (s *Service) tryCandidate(ctx context.Context, now time.Time, policies *clientcfg.PolicySnapshot, x *issuance) (out Decided) {
-	trial, ok := policies.Trial(x.client.ID)
-	live := policies.For(x.client.ID)
-	if !ok || s.opts.Observe == nil {
-		return out
-	}
-	key, effective, concerned := trial.Of(x.auth.Username, live.HasOverride(x.quota()))
-	if !concerned {
-		return out
-	}
-	d := s.candidateTurn(ctx, now, x, live, key, x.asked().of(effective))
-	denies, delays := d.Outcome == ratelimit.WouldDeny, d.Outcome == ratelimit.WouldDelay
-	reuses := s.candidateReuses(x, live, &trial, denies)
-	out.CandidateAsked, out.CandidateDenies, out.CandidateReuses, out.CandidateDelays = true, denies && !reuses, reuses, delays
-	out.CandidateSince = trial.Since
-	if denies || delays {
-		out.CandidateLimit = bindingName(&d)
-	}
-	return out
-}
-
-// candidateTurn is the decision of the limits that are tried out. Over them, the request would wait as it does
-// under those in force.
-func (s *Service) candidateTurn(ctx context.Context, now time.Time, x *issuance, live *ratelimit.Effective, k ratelimit.Key, tried *ratelimit.Effective) ratelimit.Decision {
-	if !live.Waits(x.quota()) {
-		return s.opts.Counters.Take(now, k, tried, 1)
-	}
-	e := *tried
-	e.Wait, e.OverLimit = live.Wait, live.OverLimit
-	return s.turns.Take(ctx, k, func() *ratelimit.Effective { return &e }).Decision
 }

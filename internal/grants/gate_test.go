@@ -277,10 +277,9 @@ func TestGateTriesCandidates(t *testing.T) {
 	one := []ratelimit.Limit{ratelimit.NewLimit("per-minute", 1, time.Minute)}
 	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Client: one})
 	w, seen := policyWorld(t, settings, set)
-	for i, want := range []bool{false, true, true} {
+	for i, want := range []ratelimit.Outcome{ratelimit.Allowed, ratelimit.WouldDeny, ratelimit.WouldDeny} {
 		w.mustToken("shop", clientCredentials)
-		check.Equal(t, "CandidateDenies", (*seen)[i].CandidateDenies, want)
-		check.Equal(t, "CandidateAsked", (*seen)[i].CandidateAsked, true)
+		check.Equal(t, "tried", (*seen)[i].Tried.Outcome, want)
 		check.Equal(t, "Outcome", (*seen)[i].Decision.Outcome, ratelimit.Allowed)
 	}
 	for range 3 {
@@ -288,8 +287,7 @@ func TestGateTriesCandidates(t *testing.T) {
 		w.mustToken("other", clientCredentials)
 	}
 	for _, d := range (*seen)[3:] {
-		check.Equal(t, "CandidateDenies", d.CandidateDenies, false)
-		check.Equal(t, "CandidateAsked", d.CandidateAsked, false)
+		check.Equal(t, "tried", d.Tried, grants.Tried{})
 	}
 }
 
@@ -299,12 +297,12 @@ func TestGateTriesNoCandidateOnOverrides(t *testing.T) {
 	set := clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{User: one})
 	w, seen := policyWorld(t, ratelimit.DefaultSettings(), set)
 	w.tokens("shop")
-	check.Equal(t, "CandidateAsked", (*seen)[0].CandidateAsked, true)
+	check.Equal(t, "tried", (*seen)[0].Tried.Outcome, ratelimit.Allowed)
 	user := (*seen)[0].Username
 	w, seen = policyWorld(t, ratelimit.DefaultSettings(), set.WithOverride("shop", user, &clientcfg.Override{User: []ratelimit.Limit{ratelimit.DefaultLimit()}}))
 	w.tokens("shop")
 	check.Equal(t, "Username", (*seen)[0].Username, user)
-	check.Equal(t, "CandidateAsked for a user with an override", (*seen)[0].CandidateAsked, false)
+	check.Equal(t, "tried on a user with an override", (*seen)[0].Tried, grants.Tried{})
 }
 
 // TestGateIsExact: of many at once, exactly as many pass as the limit says.
@@ -358,12 +356,14 @@ func TestGateTriesCandidatesOnEarlyDenials(t *testing.T) {
 	settings := ratelimit.DefaultSettings()
 	settings.Default.User = limit(1)
 	w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{User: limit(2)}))
-	for i, want := range []struct{ denied, candidateDenies bool }{{false, false}, {true, false}, {true, true}} {
+	for i, want := range []struct {
+		denied bool
+		tried  ratelimit.Outcome
+	}{{false, ratelimit.Allowed}, {true, ratelimit.Allowed}, {true, ratelimit.WouldDeny}} {
 		denial := w.limited("shop", grants.TokenRequest{GrantType: "password", Username: "alice", Password: password})
 		check.Equal(t, "denied", denial != nil, want.denied)
 		check.Equal(t, "decisions", len(*seen), i+1)
-		check.Equal(t, "CandidateAsked", (*seen)[i].CandidateAsked, true)
-		check.Equal(t, "CandidateDenies", (*seen)[i].CandidateDenies, want.candidateDenies)
+		check.Equal(t, "tried", (*seen)[i].Tried.Outcome, want.tried)
 	}
 }
 

@@ -102,7 +102,7 @@ func (s *Service) dropUnused(now time.Time) {
 	sweep(s.last.dryRun, func(_ string, e *ratelimit.Effective) bool { return e.Reuses() && e.Mode != ratelimit.Enforce })
 	sweep(s.last.tried, func(id string, e *ratelimit.Effective) bool {
 		trial, ok := policies.Trial(id)
-		return ok && trial.Client && e.OverLimit == ratelimit.OverLimitReuse
+		return ok && trial.Client && trial.Over(e, trial.Effective).OverLimit == ratelimit.OverLimitReuse
 	})
 }
 

@@ -45,12 +45,11 @@ func TestReuseUnderACandidate(t *testing.T) {
 		w.mustToken("shop", clientCredentials)
 		w.later(25 * time.Minute)
 	}
-	for i, want := range []struct{ reuses, denies bool }{{false, false}, {true, false}, {false, true}} {
-		check.Equal(t, "CandidateReuses", (*seen)[i].CandidateReuses, want.reuses)
-		check.Equal(t, "CandidateDenies", (*seen)[i].CandidateDenies, want.denies)
+	for i, want := range []ratelimit.Outcome{ratelimit.Allowed, ratelimit.WouldReuse, ratelimit.WouldDeny} {
+		check.Equal(t, "tried", (*seen)[i].Tried.Outcome, want)
 		check.Equal(t, "Outcome", (*seen)[i].Decision.Outcome, ratelimit.Allowed)
 	}
-	check.Equal(t, "CandidateLimit", (*seen)[1].CandidateLimit, "per-day")
+	check.Equal(t, "limit", (*seen)[1].Tried.Limit, "per-day")
 }
 
 // TestReusePredictsRevocations: dry-run and a candidate do not count on a token that was revoked.
@@ -71,8 +70,7 @@ func TestReusePredictsRevocations(t *testing.T) {
 	check.Equal(t, "enforce", outcomes(ratelimit.Enforce)[2].Decision.Outcome, ratelimit.Denied)
 	predicted := outcomes(ratelimit.DryRun)[2]
 	check.Equal(t, "dry-run", predicted.Decision.Outcome, ratelimit.WouldDeny)
-	check.Equal(t, "candidate reuses", predicted.CandidateReuses, false)
-	check.Equal(t, "candidate denies", predicted.CandidateDenies, true)
+	check.Equal(t, "tried", predicted.Tried.Outcome, ratelimit.WouldDeny)
 }
 
 // TestReusePredictsRevocationsElsewhere: the sweep asks about the tokens of predictions too.
@@ -123,8 +121,7 @@ func TestReuseUnderACandidateInAnyMode(t *testing.T) {
 			one := []ratelimit.Limit{ratelimit.NewLimit("per-day", 1, 24*time.Hour)}
 			w, seen := policyWorld(t, settings, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Client: one}))
 			w.exhausted(clientCredentials)
-			check.Equal(t, "CandidateReuses", (*seen)[1].CandidateReuses, true)
-			check.Equal(t, "CandidateDenies", (*seen)[1].CandidateDenies, false)
+			check.Equal(t, "tried", (*seen)[1].Tried.Outcome, ratelimit.WouldReuse)
 			check.OK(t, w.service.SweepLastTokens(t.Context()))
 			check.Equal(t, "left by the sweep", w.service.TriedTokens(), 1)
 		})

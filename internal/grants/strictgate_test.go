@@ -90,7 +90,7 @@ func TestDryRunAwaitsNoPermits(t *testing.T) {
 	}{
 		"dry-run": {ratelimit.DryRun, clientcfg.PolicySet{}, func(d grants.Decided) bool { return d.Decision.Outcome == ratelimit.WouldDeny }},
 		"candidate": {ratelimit.Off, clientcfg.PolicySet{}.WithCandidate("shop", &clientcfg.Candidate{Client: []ratelimit.Limit{perHour()}}), func(d grants.Decided) bool {
-			return d.CandidateAsked && d.CandidateDenies
+			return d.Tried.Outcome == ratelimit.WouldDeny
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

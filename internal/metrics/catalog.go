@@ -29,7 +29,7 @@ var (
 	decisionsInfo = Info{
 		"oauth_ratelimit_decisions_total", Counter,
 		[]string{"client_id", "grant_type", "outcome"},
-		"Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted at its turn), would_delay (dry-run), banned (by a ban), would_ban (dry-run), trusted. candidate_would_deny, candidate_would_reuse and candidate_would_delay are counted beside one of the others.",
+		"Rate limit decisions. Outcomes: allowed, denied, would_deny (dry-run), reused (over the limit, answered with the last token), would_reuse (dry-run), delayed (over the limit, admitted at its turn), would_delay (dry-run), banned (by a ban), would_ban (dry-run), trusted. candidate_would_deny, candidate_would_reuse, candidate_would_delay and candidate_would_ban are counted beside one of the others.",
 	}
 	outageInfo = Info{
 		"oauth_ratelimit_outage", Gauge, nil,

@@ -22,6 +22,7 @@ const (
 	Delayed             = "delayed"
 	WouldDelay          = "would_delay"
 	CandidateWouldDelay = "candidate_would_delay"
+	CandidateWouldBan   = "candidate_would_ban"
 )
 
 // Other is the label value of everything that has none of its own.
@@ -32,7 +33,7 @@ const Other = "other"
 var (
 	outcomeNames = [...]string{
 		Allowed, Denied, WouldDeny, Reused, WouldReuse, Banned, WouldBan, Delayed, WouldDelay, Trusted,
-		CandidateWouldDeny, CandidateWouldReuse, CandidateWouldDelay, Other,
+		CandidateWouldDeny, CandidateWouldReuse, CandidateWouldDelay, CandidateWouldBan, Other,
 	}
 	grantNames = [...]string{"authorization_code", "client_credentials", "refresh_token", "password", Other}
 )

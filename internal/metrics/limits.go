@@ -10,7 +10,7 @@ import (
 
 // Decision counts a decision of the limiter. The outcome is one of [Allowed], [Denied],
 // [WouldDeny], [Reused], [WouldReuse], [Banned], [WouldBan], [Delayed], [WouldDelay] and [Trusted]; [CandidateWouldDeny],
-// [CandidateWouldReuse] or [CandidateWouldDelay] is counted in addition to one of these.
+// [CandidateWouldReuse], [CandidateWouldDelay] or [CandidateWouldBan] is counted in addition to one of these.
 // It allocates nothing for a client that has a label.
 func (m *Metrics) Decision(clientID, grantType, outcome string) {
 	c := m.clients.of(clientID)
@@ -117,7 +117,7 @@ func (c *client) emit(emit emit, now time.Time, waits, banned bool) {
 		for o, outcome := range outcomeNames {
 			n := c.decisions[g][o].Load()
 			impossible := outcome == Other || grant != "client_credentials" && slices.Contains(reuseOutcomes, outcome) ||
-				!waits && slices.Contains(delayOutcomes, outcome) || !banned && slices.Contains(banOutcomes[:], outcome)
+				!waits && slices.Contains(delayOutcomes, outcome) || !banned && (slices.Contains(banOutcomes[:], outcome) || outcome == CandidateWouldBan)
 			if n > 0 || (used && !impossible) || (c.pinned.Load() && o == deniedIndex && grant != Other) {
 				emit(decisionsInfo, float64(n), c.label, grant, outcome)
 			}
