@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,4 +79,58 @@ func TestSourceWithoutRoom(t *testing.T) {
 	}
 	check.Equal(t, "counted by the user", counted(c, at(epoch), Key{"client", "ann"}), admitted)
 	check.Equal(t, "counted by the total", counted(c, at(epoch), Key{ClientID: "client"}.Total()), admitted)
+}
+
+// TestSourceWithoutOverflow: where the memory is full of addresses under many lists, one under another list finds not even
+// an overflow counter. Its request is denied for a moment, over no limit, and counted nowhere.
+func TestSourceWithoutOverflow(t *testing.T) {
+	c := NewCounters(64)
+	attach(c)
+	k, without := Key{"client", "ann"}, 0
+	for i := range 200 {
+		e := appliedBy(t, Policy{
+			User: []Limit{NewLimit("user", 1_000_000, time.Hour)}, Client: []Limit{NewLimit("itself", 9, time.Hour)},
+			Source: []Limit{NewLimit("per-address", 1, time.Hour+time.Duration(i)*time.Minute)}, Total: []Limit{NewLimit("all", 9_000_000, time.Hour)},
+		})
+		for j := range 40 {
+			user, total := counted(c, at(epoch), k), counted(c, at(epoch), k.Total())
+			d := c.Take(at(epoch), k, e.ForRequest(0, addressOf(1000*i+j)), 1)
+			want := int64(0)
+			if d.Outcome == Allowed {
+				want = 1
+			} else if !d.Exceeded() {
+				without++
+				check.Equal(t, "rejected", d.Rejected(), true)
+				check.Equal(t, "RetryAfter", d.RetryAfter > 0 && d.RetryAfter < Never, true)
+				check.Equal(t, "violated", len(d.Violated()), 0)
+			}
+			check.Equal(t, "counted by the user", counted(c, at(epoch), k)-user, want)
+			check.Equal(t, "counted by the total", counted(c, at(epoch), k.Total())-total, want)
+		}
+	}
+	if without == 0 {
+		t.Error("every address found a counter: the test is blind")
+	}
+}
+
+// TestLongClientIDs: a client_id that is too long for a key with a long username, and not for one with a source or the
+// total, is the same keys in all calls.
+func TestLongClientIDs(t *testing.T) {
+	c, id := NewCounters(0), strings.Repeat("long-", 40)
+	e := appliedBy(t, Policy{
+		User: []Limit{NewLimit("user", 3, time.Hour)}, Client: []Limit{NewLimit("itself", 3, time.Hour)},
+		Source: []Limit{NewLimit("per-address", 2, time.Hour)}, Total: []Limit{NewLimit("all", 9, time.Hour)},
+	}).ForRequest(0, addressOf(1))
+	k := Key{id, strings.Repeat("ann", 40)}
+	for range 2 {
+		mustEqual(t, "outcome", Allowed, c.Take(at(epoch), k, e, 1).Outcome)
+	}
+	_, denies := c.Denies(at(epoch), k, e)
+	check.Equal(t, "denies at the limit of the source", denies, true)
+	check.Equal(t, "refunded", c.Refund(at(epoch), at(epoch), k, e, 1), true)
+	_, denies = c.Denies(at(epoch), k, e)
+	check.Equal(t, "denies after a refund", denies, false)
+	for name, key := range map[string]Key{"user": k, "source": Key{ClientID: id}.Source(addressOf(1)), "total": k.Total()} {
+		check.Equal(t, "counted by the "+name, counted(c, at(epoch), key.bounded()), int64(1))
+	}
 }

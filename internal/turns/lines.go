@@ -41,6 +41,9 @@ type id struct {
 // standing returns the lines that a request of the key stands in or behind: those for a limit that counts it.
 func (l *Lines) standing(k ratelimit.Key, e *ratelimit.Effective) iter.Seq[*line] {
 	return func(yield func(*line) bool) {
+		if l.places[k] == 0 { // nearly always
+			return
+		}
 		for g := ratelimit.EveryGrant; ; g-- {
 			if ln := l.lines[id{k, g}]; ln != nil && g.Count(e.Grant()) && !yield(ln) || g == 0 {
 				return
