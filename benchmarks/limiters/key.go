@@ -1,0 +1,43 @@
+package limiters
+
+import "unsafe"
+
+// clients is how many clients the users of the keys belong to.
+const clients = 1000
+
+// A key is client-NNN:user-NNNNNNN.
+const (
+	clientSize = len("client-000")
+	keySize    = len("client-000:user-0000000")
+)
+
+// MaxKeys is the number of different keys.
+const MaxKeys = 10_000_000
+
+// Key is a key whose bytes can be written anew: as in a server, the bytes of the key have just been read
+// from a request, and are in the cache.
+type Key struct{ text [keySize]byte }
+
+// NewKey returns the key of number 0.
+func NewKey() *Key {
+	k := new(Key)
+	copy(k.text[:], "client-000:user-0000000")
+	return k
+}
+
+// Number makes k the key of number n, which is valid until the next call.
+func (k *Key) Number(n int) string {
+	digits(k.text[clientSize-3:clientSize], n%clients)
+	digits(k.text[keySize-7:], n)
+	return unsafe.String(&k.text[0], keySize) //nolint:gosec // G103: valid until the next call
+}
+
+// KeyOf returns the key of number n as a string of its own.
+func KeyOf(n int) string { return string([]byte(NewKey().Number(n))) }
+
+func digits(to []byte, n int) {
+	for i := len(to) - 1; i >= 0; i-- {
+		to[i] = '0' + byte(n%10) //nolint:gosec // G115: below 10
+		n /= 10
+	}
+}

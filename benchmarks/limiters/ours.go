@@ -1,0 +1,58 @@
+package limiters
+
+import (
+	"time"
+
+	"oauth-server/internal/ratelimit"
+)
+
+// ours is the limiter as it runs in a server: attached to a syncer, so that every request also queues its
+// counter. The syncer itself is another measurement's; Settle stands in for it.
+type ours struct {
+	counters *ratelimit.Counters
+	sync     *ratelimit.Sync
+	policy   *ratelimit.Effective
+}
+
+func newOurs(l Limit, keys int) (Limiter, error) {
+	settings := ratelimit.DefaultSettings()
+	settings.Default.User = []ratelimit.Limit{ratelimit.NewLimit("limit", l.Requests, l.Window)}
+	policies, err := ratelimit.Compile(settings)
+	if err != nil {
+		return nil, err
+	}
+	c := ratelimit.NewCounters(keys)
+	return &ours{
+		counters: c, sync: c.Sync(ratelimit.SyncOptions{Interval: time.Second, MaxBackoff: 5 * time.Second, Clock: time.Now}),
+		policy: policies.For("client"),
+	}, nil
+}
+
+// Allow implements [Limiter].
+func (o *ours) Allow(key string) bool {
+	k := ratelimit.Key{ClientID: key[:clientSize], Username: key[clientSize+1:]}
+	d := o.counters.Take(time.Now(), k, o.policy, 1)
+	return !d.Rejected()
+}
+
+// Settle plays a syncer whose writes are applied at once, to all that is due.
+func (o *ours) Settle() {
+	now, seq := time.Now(), int64(1)
+	for _, p := range o.sync.Due(now, nil) {
+		for {
+			task, ok := o.sync.Begin(now, p.Ticket, seq)
+			if !ok {
+				break
+			}
+			seq++
+			done := o.sync.Finish(now, &task, ratelimit.Result{Read: task.Read, Status: ratelimit.Applied, NewEtag: 1})
+			if task.Seq != 0 || !done.Planned {
+				break
+			}
+			p = done.Next
+		}
+	}
+}
+
+// Close implements [Limiter].
+func (*ours) Close() error { return nil }
