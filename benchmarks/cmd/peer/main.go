@@ -1,0 +1,58 @@
+// Command peer is a token endpoint that a user could have in our place: ory/fosite, go-oauth2, or a handler that does
+// the least there is to do. Each signs access tokens by ES256, knows one client with a secret of 256 random bits,
+// stores what it stores in memory, and logs nothing.
+//
+//	peer NAME LISTEN CLIENT_ID CLIENT_SECRET
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"time"
+)
+
+// peer is what a token endpoint is made from.
+type peer struct {
+	issuer, id, secret string
+	key                *ecdsa.PrivateKey
+}
+
+var peers = map[string]func(p *peer) (http.HandlerFunc, error){"bare": bare, "fosite": fositeServer, "go-oauth2": goOAuth2}
+
+func main() {
+	if err := serve(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "peer:", err)
+		os.Exit(1)
+	}
+}
+
+func serve(args []string) error {
+	if len(args) != 4 || peers[args[0]] == nil {
+		return fmt.Errorf("%q: want NAME LISTEN CLIENT_ID CLIENT_SECRET", args)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	token, err := peers[args[0]](&peer{issuer: "http://" + args[1], id: args[2], secret: args[3], key: key})
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /token", token)
+	mux.HandleFunc("GET /metrics", allocations)
+	server := &http.Server{Addr: args[1], Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	return server.ListenAndServe()
+}
+
+// allocations says what has been allocated by now, under the names that Prometheus's client has for it.
+func allocations(w http.ResponseWriter, _ *http.Request) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	_, _ = fmt.Fprintf(w, "go_memstats_mallocs_total %d\ngo_memstats_alloc_bytes_total %d\n", m.Mallocs, m.TotalAlloc)
+}

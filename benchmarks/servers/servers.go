@@ -1,0 +1,174 @@
+// Package servers starts our server and its peers for benchmarks, each as a process of its own on one processor.
+package servers
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"oauth-server/benchmarks/machine"
+)
+
+// Builds are the binaries, built once for all benchmarks of a package.
+type Builds struct{ dir, ours, peer string }
+
+// Build builds our server and the peers into dir.
+func Build(ctx context.Context, dir string) (*Builds, error) {
+	b := &Builds{dir: dir, ours: filepath.Join(dir, "oauth-server"), peer: filepath.Join(dir, "peer")}
+	return b, errors.Join(
+		goBuild(ctx, "..", b.ours, "./cmd/oauth-server"),
+		goBuild(ctx, ".", b.peer, "./cmd/peer"))
+}
+
+// goBuild builds a command of the module in the directory, which is seen from this module.
+func goBuild(ctx context.Context, module, binary, command string) error {
+	root, err := output(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}", "oauth-server/benchmarks")
+	if err != nil {
+		return err
+	}
+	_, err = output(ctx, "", "go", "-C", filepath.Join(strings.TrimSpace(string(root)), module), "build", "-o", binary, command)
+	return err
+}
+
+// output runs a command and returns what it prints.
+func output(ctx context.Context, input string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // G204: what the benchmarks run
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, exit.Stderr)
+	}
+	return out, err
+}
+
+// Server is a running token endpoint.
+type Server struct {
+	*machine.Process
+	Address string
+	Secrets map[string]string // by client
+	metrics string            // URL
+}
+
+// Client is the client of peers.
+const Client = "shop"
+
+// Peer starts a peer: bare, fosite or go-oauth2.
+func (b *Builds) Peer(tb testing.TB, name string) *Server {
+	tb.Helper()
+	s := &Server{Address: address(tb), Secrets: map[string]string{Client: rand.Text() + rand.Text()}}
+	s.metrics = "http://" + s.Address + "/metrics"
+	return s.start(tb, b.peer, name, s.Address, Client, s.Secrets[Client])
+}
+
+// Registration is a client or a user of ours.
+type Registration struct {
+	Name     string
+	Grants   []string
+	Password string // of a user, who has no grants
+}
+
+// Ours starts our server on an embedded store, with the configuration and with those who are registered.
+func (b *Builds) Ours(tb testing.TB, config string, all ...Registration) *Server {
+	tb.Helper()
+	dir := tb.TempDir()
+	data, file := "--data="+filepath.Join(dir, "oauth-server.db"), filepath.Join(dir, "oauth-server.yaml")
+	s := &Server{Address: address(tb), Secrets: map[string]string{}}
+	err := os.WriteFile(file, []byte(config), 0o600)
+	for _, r := range all {
+		err = errors.Join(err, b.register(tb.Context(), s, r, data))
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	admin := address(tb)
+	s.metrics = "http://" + admin + "/metrics"
+	return s.start(tb, b.ours, "serve", "--config="+file, "--listen="+s.Address, "--admin-listen="+admin,
+		"--issuer=http://"+s.Address, "--drain-delay=0s", data)
+}
+
+func (b *Builds) register(ctx context.Context, s *Server, r Registration, data string) error {
+	if r.Password != "" {
+		_, err := output(ctx, r.Password+"\n", b.ours, "user", "create", r.Name, "--password-stdin", data)
+		return err
+	}
+	args := []string{b.ours, "client", "create", r.Name, "--create", "--scope=read", "--scope=write", "--output=json", data}
+	for _, grant := range r.Grants {
+		args = append(args, "--grant="+grant)
+	}
+	out, err := output(ctx, "", args...)
+	if err != nil {
+		return err
+	}
+	var made struct {
+		Secret string `json:"client_secret"`
+	}
+	err = json.Unmarshal(out, &made)
+	s.Secrets[r.Name] = made.Secret
+	return err
+}
+
+func (s *Server) start(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	var err error
+	if s.Process, err = machine.Start(tb.Context(), machine.ServerCore, tb.TempDir(), s.Address, args...); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+func address(tb testing.TB) string {
+	tb.Helper()
+	free, err := machine.FreeAddress(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return free
+}
+
+// Request returns a token request of the client, with that form and secret.
+func (s *Server) Request(client, secret, form string) []byte {
+	return fmt.Appendf(nil, "POST /token HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\n"+
+		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+		s.Address, base64.StdEncoding.EncodeToString([]byte(client+":"+secret)), len(form), form)
+}
+
+// Allocated returns the number of objects and of bytes that the process has allocated.
+func (s *Server) Allocated(ctx context.Context) (objects, bytes float64, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.metrics, http.NoBody)
+	if err != nil {
+		return 0, 0, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	found := map[string]float64{}
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		if name, value, ok := strings.Cut(lines.Text(), " "); ok {
+			found[name], _ = strconv.ParseFloat(value, 64)
+		}
+	}
+	objects, bytes = found["go_memstats_mallocs_total"], found["go_memstats_alloc_bytes_total"]
+	if objects == 0 || bytes == 0 {
+		return 0, 0, fmt.Errorf("%s has no allocations", s.metrics)
+	}
+	return objects, bytes, nil
+}
