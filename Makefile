@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
 
-.PHONY: help build release demo test race lint fmt bench bench-cluster fuzz dashboards demo-load soak scale ci clean
+.PHONY: help build release demo test race lint fmt bench bench-compare bench-quick bench-cluster fuzz dashboards demo-load soak scale ci clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,7 @@ demo: ## Run the server with demo clients and a demo user, in a temporary store
 test: ## Run all tests, of the server and of the tools
 	go test ./...
 	go -C tools test ./...
+	go -C benchmarks test ./...
 
 race: ## Run all tests with the race detector (of the simulations a part)
 	go test -race ./...
@@ -50,6 +51,7 @@ lint: $(BIN)/golangci-lint ## Check formatting, style and import directions
 	$(BIN)/golangci-lint fmt --diff
 	$(BIN)/golangci-lint run ./...
 	cd tools && $(BIN)/golangci-lint run ./...
+	cd benchmarks && $(BIN)/golangci-lint run ./...
 
 fmt: $(BIN)/golangci-lint ## Format the code
 	$(BIN)/golangci-lint fmt
@@ -60,7 +62,13 @@ bench-cluster: ## Print how exactly many instances keep one limit (simulated tim
 	  | grep -v -e '^=== ' -e '^ *--- '
 	go test ./internal/syncer -run '^$$' -bench RequestPath -benchtime 1x
 
-bench: ## Run every benchmark once, briefly
+bench: ## Measure decisions, tokens, abuse and sharing beside the peers; write docs/performance.md (13 minutes)
+	benchmarks/run
+
+bench-compare: ## Compare the last `make bench` with the committed one
+	go -C benchmarks tool benchstat committed=<(git show HEAD:benchmarks/results/bench.txt) now=results/bench.txt
+
+bench-quick: ## Run every benchmark of the server's packages once, briefly
 	go test -run '^$$' -bench . -benchmem ./...
 
 FUZZTIME ?= 30s

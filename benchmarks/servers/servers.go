@@ -15,20 +15,45 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"oauth-server/benchmarks/machine"
 )
 
-// Builds are the binaries, built once for all benchmarks of a package.
-type Builds struct{ dir, ours, peer string }
+// binaries are our server and the peers.
+type binaries struct{ ours, peer string }
 
-// Build builds our server and the peers into dir.
-func Build(ctx context.Context, dir string) (*Builds, error) {
-	b := &Builds{dir: dir, ours: filepath.Join(dir, "oauth-server"), peer: filepath.Join(dir, "peer")}
-	return b, errors.Join(
-		goBuild(ctx, "..", b.ours, "./cmd/oauth-server"),
-		goBuild(ctx, ".", b.peer, "./cmd/peer"))
+// build builds them when they are first asked for.
+var build = sync.OnceValues(func() (binaries, error) {
+	dir, err := os.MkdirTemp("", "benchmarks-*")
+	b := binaries{ours: filepath.Join(dir, "oauth-server"), peer: filepath.Join(dir, "peer")}
+	if err != nil {
+		return b, err
+	}
+	built = dir
+	ctx := context.Background()
+	return b, errors.Join(goBuild(ctx, "..", b.ours, "./cmd/oauth-server"), goBuild(ctx, ".", b.peer, "./cmd/peer"))
+})
+
+var built string // directory of the binaries; empty: there is none
+
+// Main runs the tests of a package, and removes the binaries that they needed.
+func Main(m *testing.M) int {
+	status := m.Run()
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
+	return status
+}
+
+func builtFor(tb testing.TB) binaries {
+	tb.Helper()
+	b, err := build()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
 }
 
 // goBuild builds a command of the module in the directory, which is seen from this module.
@@ -65,11 +90,11 @@ type Server struct {
 const Client = "shop"
 
 // Peer starts a peer: bare, fosite or go-oauth2.
-func (b *Builds) Peer(tb testing.TB, name string) *Server {
+func Peer(tb testing.TB, name string) *Server {
 	tb.Helper()
 	s := &Server{Address: address(tb), Secrets: map[string]string{Client: rand.Text() + rand.Text()}}
 	s.metrics = "http://" + s.Address + "/metrics"
-	return s.start(tb, b.peer, name, s.Address, Client, s.Secrets[Client])
+	return s.start(tb, builtFor(tb).peer, name, s.Address, Client, s.Secrets[Client])
 }
 
 // Registration is a client or a user of ours.
@@ -80,9 +105,9 @@ type Registration struct {
 }
 
 // Ours starts our server on an embedded store, with the configuration and with those who are registered.
-func (b *Builds) Ours(tb testing.TB, config string, all ...Registration) *Server {
+func Ours(tb testing.TB, config string, all ...Registration) *Server {
 	tb.Helper()
-	dir := tb.TempDir()
+	b, dir := builtFor(tb), tb.TempDir()
 	data, file := "--data="+filepath.Join(dir, "oauth-server.db"), filepath.Join(dir, "oauth-server.yaml")
 	s := &Server{Address: address(tb), Secrets: map[string]string{}}
 	err := os.WriteFile(file, []byte(config), 0o600)
@@ -98,7 +123,7 @@ func (b *Builds) Ours(tb testing.TB, config string, all ...Registration) *Server
 		"--issuer=http://"+s.Address, "--drain-delay=0s", data)
 }
 
-func (b *Builds) register(ctx context.Context, s *Server, r Registration, data string) error {
+func (b *binaries) register(ctx context.Context, s *Server, r Registration, data string) error {
 	if r.Password != "" {
 		_, err := output(ctx, r.Password+"\n", b.ours, "user", "create", r.Name, "--password-stdin", data)
 		return err

@@ -2,10 +2,8 @@
 package token_test
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,22 +16,7 @@ import (
 	"oauth-server/benchmarks/servers"
 )
 
-var builds *servers.Builds
-
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "benchmarks-*")
-	if err == nil {
-		defer func() { _ = os.RemoveAll(dir) }()
-		builds, err = servers.Build(context.Background(), dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 
 // form asks every server for the same token.
 const form = "grant_type=client_credentials&scope=read+write"
@@ -56,13 +39,13 @@ func endpoints() []endpoint {
 	ours := func(config string) func(tb testing.TB) *servers.Server {
 		return func(tb testing.TB) *servers.Server {
 			tb.Helper()
-			return builds.Ours(tb, config, servers.Registration{Name: servers.Client, Grants: []string{"client_credentials"}})
+			return servers.Ours(tb, config, servers.Registration{Name: servers.Client, Grants: []string{"client_credentials"}})
 		}
 	}
 	peer := func(name string) endpoint {
 		return endpoint{name, func(tb testing.TB) *servers.Server {
 			tb.Helper()
-			return builds.Peer(tb, name)
+			return servers.Peer(tb, name)
 		}}
 	}
 	return []endpoint{

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// row is one line of the table: a figure of ours beside that of others.
+type row struct {
+	about  string
+	unit   string // of the benchmarks' output
+	shown  string // how the unit is called
+	ours   string // name of the benchmark
+	others []other
+	more   bool // more is better
+}
+
+// other is a benchmark that ours is compared with.
+type other struct {
+	label, name string
+	reference   bool // shown, and not one that ours competes with
+}
+
+// table returns the table in Markdown. A row whose benchmark has not run is left out.
+func (r *results) table(rows []row) string {
+	var b strings.Builder
+	for _, line := range r.machine {
+		b.WriteString(line + "\n")
+	}
+	b.WriteString("\n| what | unit | ours | others | ours to the best of them |\n|---|---|---|---|---|\n")
+	for i := range rows {
+		if line, ok := r.line(&rows[i]); ok {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+func (r *results) line(w *row) (string, bool) {
+	ours, ok := r.median(w.ours, w.unit)
+	if !ok {
+		return "", false
+	}
+	var shown []string
+	best, found := 0.0, false
+	for _, o := range w.others {
+		v, ok := r.median(o.name, w.unit)
+		if !ok {
+			continue
+		}
+		cell := o.label + " " + number(v)
+		if o.reference {
+			cell = "(" + cell + ")"
+		} else if better := v < best != w.more; !found || better && v != best {
+			best, found = v, true
+		}
+		shown = append(shown, cell)
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", w.about, w.shown, number(ours), strings.Join(shown, ", "), ratio(ours, best, found, w.more)), true
+}
+
+// ratio shows how ours compares with the best other. Where that is ahead, it is in bold type.
+func ratio(ours, best float64, found, more bool) string {
+	switch {
+	case !found:
+		return ""
+	case best == 0 || ours == 0:
+		if ours == best {
+			return "equal"
+		}
+		return "–"
+	}
+	text := number(ours/best) + " ×"
+	if behind := ours > best; behind != more && ours != best {
+		return "**" + text + "**"
+	}
+	return text
+}
+
+// number shows three digits.
+func number(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	digits := max(2-int(math.Floor(math.Log10(math.Abs(v)))), 0)
+	text := strconv.FormatFloat(v, 'f', min(digits, 4), 64)
+	whole, fraction, pointed := strings.Cut(text, ".")
+	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if fraction = strings.TrimRight(fraction, "0"); !pointed || fraction == "" {
+		return whole
+	}
+	return whole + "." + fraction
+}
