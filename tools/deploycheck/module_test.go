@@ -12,7 +12,7 @@ import (
 )
 
 // TestModuleCanMove runs what CONTRIBUTING.md says about the module path in a clone, and finds every import
-// of both modules under the new path.
+// of all modules under the new path.
 func TestModuleCanMove(t *testing.T) {
 	_, section, ok := strings.Cut(read(t, "CONTRIBUTING.md"), "\n## The module path\n")
 	if !ok {
@@ -33,7 +33,7 @@ func TestModuleCanMove(t *testing.T) {
 		return string(out)
 	}
 	run(script[1])
-	for _, dir := range []string{".", "tools"} {
+	for _, dir := range []string{".", "tools", "benchmarks"} {
 		check.Equal(t, "what is wrong in "+dir, run("go -C "+dir+" list -e -deps -test -f '{{with .Error}}{{.}}{{end}}' ./..."), "")
 	}
 	if listed := run("go list ./migrations"); strings.TrimSpace(listed) != module[1]+"/migrations" {
