@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // rows are those of the table.
 func rows() (all []row) {
@@ -36,18 +39,21 @@ func libraries(format string) []other {
 }
 
 func decisions() (all []row) {
-	for _, keys := range []int{100_000, 1_000_000} {
-		for _, choice := range []string{"one", "warm", "random"} {
-			for _, cores := range []int{1, 2} {
-				format := fmt.Sprintf("Decision/limiter=%%s/keys=%d/choice=%s/cores=%d", keys, choice, cores)
-				all = append(all, row{
-					about: fmt.Sprintf("decision, %s of %s keys, %d core%s", map[string]string{
-						"one": "the same one", "warm": "a thousand in turn", "random": "any",
-					}[choice], number(float64(keys)), cores, map[int]string{2: "s"}[cores]),
-					unit: "ns/op", shown: "ns", ours: fmt.Sprintf(format, "ours"),
-					others: append(libraries(format), named(fmt.Sprintf("DecisionInRedis/limiter=%%s/keys=%d/choice=%s/cores=%d", keys, choice, cores), "redis_rate")...),
-				})
-			}
+	for _, m := range []struct {
+		keys          int
+		choice, about string
+	}{
+		{100_000, "one", "the same one of 100,000 keys"},
+		{100_000, "random", "any of 100,000 keys"},
+		{1_000_000, "warm", "a thousand in turn of 1,000,000 keys"},
+		{1_000_000, "random", "any of 1,000,000 keys"},
+	} {
+		for cores, about := range []string{"1 core", "2 cores"} {
+			name := fmt.Sprintf("/limiter=%%s/keys=%d/choice=%s/cores=%d", m.keys, m.choice, cores+1)
+			all = append(all, row{
+				about: "decision, " + m.about + ", " + about, unit: "ns/op", shown: "ns", ours: fmt.Sprintf("Decision"+name, "ours"),
+				others: append(libraries("Decision"+name), named("DecisionInRedis"+name, "redis_rate")...),
+			})
 		}
 	}
 	format := "Decision/limiter=%s/keys=1000000/choice=random/cores=1"
@@ -143,11 +149,15 @@ func database() (all []row) {
 		"10-instances,10-users,10-per-20s,30-offered-per-s", "3-instances,2000-users,100-per-20s,400-offered-per-s",
 	} {
 		format := "Database/mix=" + mix + "/sharing=%s"
-		for _, unit := range []string{"updates", "commands", "bytes", "admitted"} {
+		add := func(about, unit, shown string) {
 			all = append(all, row{
-				about: "database, for an admitted request: " + mix, unit: unit + "/admitted", shown: unit,
+				about: about + strings.ReplaceAll(mix, ",", ", "), unit: unit, shown: shown,
 				ours: fmt.Sprintf(format, "ours"), others: named(format, "every-second", "increment"),
 			})
+		}
+		add("database, admitted for each that is exactly in the limit: ", "admitted/exact", "requests")
+		for _, unit := range []string{"updates", "commands", "bytes"} {
+			add("database, for an admitted request: ", unit+"/admitted", unit)
 		}
 	}
 	return all
