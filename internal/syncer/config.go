@@ -26,6 +26,8 @@ type Config struct {
 	Clock *clock.Clock
 	// Seed makes waits, etags and sequences repeatable, for simulations; 0 makes them random.
 	Seed uint64
+	// NewID returns an ID that no process has had, of a-z and 0-9. Nil: 64 random bits.
+	NewID func() string
 	// Scheduler is where goroutines and time come from.
 	Scheduler background.Scheduler
 	Log       *slog.Logger

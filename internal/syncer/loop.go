@@ -69,23 +69,25 @@ func (s *Syncer) guardedExchange(ctx context.Context, entries []entry) {
 	_ = s.loops.Guard(ctx, "exchange", func(ctx context.Context) error { return s.exchange(ctx, entries) })
 }
 
-// Flush exchanges the counters of a key once and at once, and so writes its unflushed counts. A
-// conflict is no error: the key is written again later. It is for tests that need one exchange at a
-// time, without Start.
-func (s *Syncer) Flush(ctx context.Context, k ratelimit.Key) error {
-	return s.exchange(ctx, s.entriesOf(k, false))
+// Flush exchanges the counters of keys once and at once, and so writes their unflushed counts. They may
+// be [MaxBatch] counters in all. A conflict is no error: the key is written again later. It is for tests
+// and simulations that need one exchange at a time, without Start.
+func (s *Syncer) Flush(ctx context.Context, keys ...ratelimit.Key) error {
+	return s.exchange(ctx, s.entriesOf(keys, false))
 }
 
-// Refresh is [Syncer.Flush] without writes: it reads the documents of a key at once.
-func (s *Syncer) Refresh(ctx context.Context, k ratelimit.Key) error {
-	return s.exchange(ctx, s.entriesOf(k, true))
+// Refresh is [Syncer.Flush] without writes: it reads the documents at once.
+func (s *Syncer) Refresh(ctx context.Context, keys ...ratelimit.Key) error {
+	return s.exchange(ctx, s.entriesOf(keys, true))
 }
 
-// entriesOf returns queue entries for the counters of a key.
-func (s *Syncer) entriesOf(k ratelimit.Key, readOnly bool) (entries []entry) {
-	for _, p := range s.sync.Of(k) {
-		s.health.planned(p.Ticket)
-		entries = append(entries, entry{ticket: p.Ticket, readOnly: readOnly})
+// entriesOf returns queue entries for the counters of keys.
+func (s *Syncer) entriesOf(keys []ratelimit.Key, readOnly bool) (entries []entry) {
+	for _, k := range keys {
+		for _, p := range s.sync.Of(k) {
+			s.health.planned(p.Ticket)
+			entries = append(entries, entry{ticket: p.Ticket, readOnly: readOnly})
+		}
 	}
 	return entries
 }

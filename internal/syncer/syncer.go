@@ -58,7 +58,10 @@ func New(counters *ratelimit.Counters, store Store, instances Instances, cfg Con
 	s.queue, s.leases = newDueQueue(s.wake.Set), newDueQueue(s.wake.Set)
 	s.health = newHealth(s.on, s.elapsed)
 	s.loops = background.NewGroupOn(context.Background(), s.on, cfg.Log, func(string) { s.stats.panics.Add(1) })
-	s.identity = newIdentity(s.random.bits)
+	if cfg.NewID == nil {
+		cfg.NewID = newID
+	}
+	s.identity = newIdentity(cfg.NewID, s.random.bits)
 	s.outage.sync, s.outage.log = s.sync, cfg.Log
 	s.aborted, s.abort = context.WithCancel(context.Background())
 	return s
