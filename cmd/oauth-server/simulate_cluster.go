@@ -71,11 +71,11 @@ func newSimulateCluster(c *cli) *cobra.Command {
 	f.StringSliceVar(&s.down, "down", nil, "when the database does not answer: FROM+FOR, such as 2m+30s; may be repeated")
 	f.DurationVar(&s.cfg.Skew, "skew", 0, "by how much the wall clocks may be wrong, either way")
 	f.StringSliceVar(&s.steps, "step", nil, "a wall clock that is set: INSTANCE@AT:BY, such as 1@2m:+5m; may be repeated")
-	f.StringVar(&s.balance, "balance", string(simcluster.Random), "how requests are spread: random, roundrobin, or skewed (half of them to the first instance)")
+	f.StringVar(&s.balance, "balance", string(simcluster.Random), "how requests are spread: random, roundrobin, skewed (half of them to the first instance), or sticky (all of a user to one instance)")
 	f.DurationVar(&s.cfg.Duration, "duration", 10*time.Minute, "simulated time")
 	f.Uint64Var(&s.cfg.Seed, "seed", 1, "another seed gives another run of the same kind")
 	f.BoolVar(&s.series, "series", false, "with -o json, the course of it too")
-	_ = cmd.RegisterFlagCompletionFunc("balance", fixed(string(simcluster.Random), string(simcluster.RoundRobin), string(simcluster.Skewed)))
+	_ = cmd.RegisterFlagCompletionFunc("balance", fixed(string(simcluster.Random), string(simcluster.RoundRobin), string(simcluster.Skewed), string(simcluster.Sticky)))
 	return cmd
 }
 

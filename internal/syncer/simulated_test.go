@@ -24,7 +24,7 @@ func TestSimulatedCluster(t *testing.T) {
 		{load{name: "16 instances, clocks 2 s off", instances: 16, limit: 1000, window: 10 * time.Second, offered: 300, windows: 12, skew: 2 * time.Second}, 0.005, 0.015, 0.15},
 	}) {
 		t.Run(tc.name, func(t *testing.T) {
-			tests := tc.load.run(t, 1)
+			tests := tc.run(t, 1)
 			begin := time.Unix(1_800_000_000, 0).Truncate(tc.window)
 			duration := time.Duration(tc.windows+1) * tc.window
 			command, err := cluster.Run(cluster.Config{

@@ -9,18 +9,20 @@ import (
 const (
 	idBytes      = 35  // an _id, without the names in it
 	limitBytes   = 12  // the name of a limit in it
-	writeSize    = 244 // a write, without what follows
+	writeSize    = 164 // a write, without what follows
 	versionSize  = 31  // that it depends on version and etag
-	sequenceSize = 120 // that it depends on the sequence
-	deltaSize    = 34  // for each frame that it adds to
-	removeSize   = 60  // for each frame or writer that it removes
-	readSize     = 8   // what is asked for, beside the _id
-	recordSize   = 95  // a document, without what follows
+	sequenceSize = 109 // that it depends on the sequence
+	deltaSize    = 36  // for each frame that it adds to
+	removeSize   = 44  // for each frame or writer that it removes
+	checkSize    = 34  // that it depends on one of these, too
+	readSize     = 5   // what is asked for, beside the _id
+	recordSize   = 108 // a document, without what follows
 	writerSize   = 26  // for each writer
 	frameSize    = 20  // for each frame
 	// commandBytes is for what a command and its answer have around all that.
 	commandBytes = 400
-	beatBytes    = 300
+	// aliveBytes is for each live instance in the answer to a heartbeat.
+	aliveBytes = 100
 )
 
 func sizeOf(id *ratelimit.CounterID) (n int64) {
@@ -32,11 +34,13 @@ func sizeOf(id *ratelimit.CounterID) (n int64) {
 
 // WriteBytes estimates the size of a write.
 func WriteBytes(it *syncer.Item) int64 {
-	w, n := it.Write, writeSize+sizeOf(&it.ID)
-	if n += versionSize; !w.Versioned {
-		n += sequenceSize - versionSize
+	w := it.Write
+	removed := len(w.Remove.Frames) + len(w.Remove.Writers)
+	n := writeSize + sizeOf(&it.ID) + int64(deltaSize*len(w.Delta)+removeSize*removed)
+	if w.Versioned {
+		return n + versionSize
 	}
-	return n + int64(deltaSize*len(w.Delta)+removeSize*(len(w.Remove.Frames)+len(w.Remove.Writers)))
+	return n + sequenceSize + int64(checkSize*removed)
 }
 
 // ReadBytes estimates the size of what is asked for and of the document; nil: there is none.

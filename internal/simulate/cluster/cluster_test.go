@@ -111,6 +111,7 @@ func TestOvershoot(t *testing.T) {
 		{"five instances", nil, 0.99, 1.02, 1.05, false},
 		{"skewed load", func(c *cluster.Config) { c.Balance = cluster.Skewed }, 0.99, 1.02, 1.05, false},
 		{"in turn", func(c *cluster.Config) { c.Balance = cluster.RoundRobin }, 0.99, 1.02, 1.05, false},
+		{"sticky", func(c *cluster.Config) { c.Balance = cluster.Sticky }, 0.99, 1, 1.01, false},
 		{"wrong clocks", func(c *cluster.Config) {
 			c.Skew = 5 * time.Minute
 			c.Steps = []cluster.Step{{At: time.Minute, Instance: 2, By: time.Hour}}

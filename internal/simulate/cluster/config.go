@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"oauth-server/internal/fielderr"
@@ -65,12 +66,17 @@ type Step struct {
 // Balance is how requests are spread over the instances.
 type Balance string
 
-// The balances. With Skewed, half of all requests go to the first instance.
+// The balances. With Skewed, half of all requests go to the first instance, with Sticky all requests of a
+// user to one.
 const (
 	Random     Balance = "random"
 	RoundRobin Balance = "roundrobin"
 	Skewed     Balance = "skewed"
+	Sticky     Balance = "sticky"
 )
+
+// Balances returns all balances.
+func Balances() []Balance { return []Balance{Random, RoundRobin, Skewed, Sticky} }
 
 // MaxInstances bounds a simulated cluster.
 const MaxInstances = 1000
@@ -92,7 +98,7 @@ func (c *Config) Validate() error {
 	for _, o := range c.Network.Down {
 		check(o.From >= 0 && o.To > o.From, "down", "it ends before it begins")
 	}
-	check(c.Balance == Random || c.Balance == RoundRobin || c.Balance == Skewed, "balance", "%q is not random, roundrobin or skewed", c.Balance)
+	check(slices.Contains(Balances(), c.Balance), "balance", "%q is not random, roundrobin, skewed or sticky", c.Balance)
 	for _, s := range c.Steps {
 		check(s.Instance >= 0 && s.Instance < c.Instances, "step", "there is no instance %d", s.Instance+1)
 	}

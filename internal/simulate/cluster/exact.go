@@ -21,7 +21,7 @@ type judge struct {
 
 	over, point Over // from the begin, and since the last point
 	windows     Windows
-	sum         float64 // of what was admitted in the windows, in parts of the limit
+	admitted    int64 // in the windows
 }
 
 // keyLog is what is known of a key.
@@ -122,7 +122,7 @@ func (j *judge) endWindow(l *keyLog) {
 		return
 	}
 	j.windows.Count++
-	j.sum += ratio
+	j.admitted += l.admitted
 	j.windows.Worst = max(j.windows.Worst, ratio)
 }
 
@@ -144,7 +144,7 @@ func (j *judge) end(now time.Time) Windows {
 		}
 	}
 	if j.windows.Count > 0 {
-		j.windows.Mean = j.sum / float64(j.windows.Count)
+		j.windows.Mean = float64(j.admitted) / float64(j.windows.Count*j.limit)
 	}
 	return j.windows
 }

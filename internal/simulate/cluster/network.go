@@ -210,8 +210,8 @@ func (p *port) Now(ctx context.Context) (now time.Time, err error) {
 func (p *port) Beat(ctx context.Context, self syncer.Instance, ttl time.Duration) (alive []syncer.Instance, previous string, err error) {
 	var failed error
 	err = p.call(ctx, func(ctx context.Context) {
-		p.cost.Bytes += beatBytes
 		alive, previous, failed = p.net.store.Beat(ctx, self, ttl)
+		p.cost.Bytes += aliveBytes * int64(len(alive))
 	})
 	if err = errors.Join(err, failed); err != nil {
 		return nil, "", err

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
@@ -121,7 +122,7 @@ func (c *cluster) runUntil(at time.Time) {
 // request sends a request to one of the instances.
 func (c *cluster) request(r *traffic.Request) traffic.Answer {
 	k := ratelimit.Key{ClientID: r.Client, Username: r.User}
-	d := c.choose().take(k, c.policy)
+	d := c.choose(r.User).take(k, c.policy)
 	c.judge.request(r.At, k, !d.Rejected())
 	c.point.Requests++
 	if d.Rejected() {
@@ -131,17 +132,22 @@ func (c *cluster) request(r *traffic.Request) traffic.Answer {
 	return traffic.Answer{Outcome: traffic.Admitted}
 }
 
-// choose returns the instance of the next request.
-func (c *cluster) choose() *instance {
+// choose returns the instance of the next request, which is of that user.
+func (c *cluster) choose(user string) *instance {
 	n := len(c.instances)
-	if c.cfg.Balance == RoundRobin {
+	switch b := c.cfg.Balance; {
+	case b == RoundRobin:
 		c.turn = (c.turn + 1) % n
 		return c.instances[c.turn]
-	}
-	if c.cfg.Balance == Skewed && c.rand.IntN(2) == 0 {
+	case b == Sticky:
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(user)) // never fails (hash.Hash)
+		return c.instances[int(h.Sum32())%n]
+	case b == Skewed && c.rand.IntN(2) == 0:
 		return c.instances[0]
+	default:
+		return c.instances[c.rand.IntN(n)]
 	}
-	return c.instances[c.rand.IntN(n)]
 }
 
 // costs returns what all instances have asked of the store.
