@@ -51,8 +51,14 @@ func TestSimulatedSizes(t *testing.T) {
 			}
 			asked := bson.D{{Key: "0", Value: counterID(id)}}
 			near("document", cluster.ReadBytes(&syncer.Item{ID: id, Read: true}, r), bson.D{
-				{Key: "_id", Value: counterID(id)}, {Key: "version", Value: int64(7)}, {Key: "etag", Value: int64(1 << 60)}, {Key: "frame", Value: int64(60_000)},
-				{Key: "writers", Value: writers}, {Key: "expire", Value: time.Now()}, {Key: counts, Value: stored}, {Key: "asked", Value: asked},
+				{Key: "_id", Value: counterID(id)},
+				{Key: "version", Value: int64(7)},
+				{Key: "etag", Value: int64(1 << 60)},
+				{Key: "frame", Value: int64(60_000)},
+				{Key: "writers", Value: writers},
+				{Key: "expire", Value: time.Now()},
+				{Key: counts, Value: stored},
+				{Key: "asked", Value: asked},
 			})
 		}
 	}
