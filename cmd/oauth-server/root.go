@@ -57,7 +57,7 @@ func newRoot(c *cli) *cobra.Command {
 		}
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newServe(c), newClient(c), newUser(c), newKeys(c), newMigrate(c), newToken(c), newLimits(c), newBackup(c), newRestore(c), newHealth(c), newVersion(c))
+	root.AddCommand(newServe(c), newClient(c), newUser(c), newKeys(c), newMigrate(c), newToken(c), newLimits(c), newBackup(c), newRestore(c), newHealth(c), newSimulate(c), newVersion(c))
 	completions(c, root)
 	return root
 }

@@ -1,0 +1,220 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"oauth-server/internal/check"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate/cluster"
+	"oauth-server/internal/simulate/traffic"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// config is a cluster of five instances with a limit of 300 a minute for each user.
+func config(change func(*cluster.Config)) cluster.Config {
+	cfg := cluster.Config{
+		Instances: 5, Limit: ratelimit.NewLimit("limit", 300, time.Minute), Flush: cluster.Flush{Every: time.Second},
+		Network: cluster.Network{Latency: 5 * time.Millisecond, Jitter: 2 * time.Millisecond},
+		Balance: cluster.Random, Duration: 4 * time.Minute, Seed: 1,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	return cfg
+}
+
+// run offers three users twice their limit.
+func run(t *testing.T, cfg cluster.Config) *cluster.Result {
+	t.Helper()
+	r, err := cluster.Run(cfg, &cluster.Poisson{Begin: noon, Duration: cfg.Duration, Rate: 30, Users: 3, Seed: cfg.Seed})
+	check.OK(t, err)
+	return r
+}
+
+func asJSON(t *testing.T, r *cluster.Result) string {
+	t.Helper()
+	text, err := json.Marshal(r)
+	check.OK(t, err)
+	return string(text)
+}
+
+// TestRepeatable: a seed gives one result, whatever befalls the cluster.
+func TestRepeatable(t *testing.T) {
+	t.Parallel()
+	results := map[string]int{}
+	for _, seed := range []uint64{1, 1, 2, 2, 3} {
+		r := run(t, config(func(c *cluster.Config) {
+			c.Seed, c.Skew, c.Network.LoseRequest, c.Network.LoseReply = seed, 3*time.Second, 0.05, 0.05
+			c.Network.Down = []cluster.Outage{{From: time.Minute, To: 80 * time.Second}}
+		}))
+		results[asJSON(t, r)]++
+	}
+	if len(results) != 3 {
+		t.Errorf("%d results of three seeds", len(results))
+	}
+}
+
+// TestEveryCountArrives: whatever befalls the cluster, the store has in the end what was admitted. All that
+// expired had no way to the store for longer than its window.
+func TestEveryCountArrives(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*cluster.Config){
+		"nothing":       nil,
+		"one instance":  func(c *cluster.Config) { c.Instances = 1 },
+		"lost messages": func(c *cluster.Config) { c.Network.LoseRequest, c.Network.LoseReply = 0.1, 0.1 },
+		"slow": func(c *cluster.Config) {
+			c.Network.Latency, c.Network.Jitter = 300*time.Millisecond, 500*time.Millisecond
+		},
+		"down": func(c *cluster.Config) {
+			c.Network.Down = []cluster.Outage{{From: 30 * time.Second, To: 70 * time.Second}}
+		},
+		"down at the end": func(c *cluster.Config) {
+			c.Network.Down = []cluster.Outage{{From: 3*time.Minute + 40*time.Second, To: time.Hour}}
+		},
+		"wrong clocks": func(c *cluster.Config) {
+			c.Skew = time.Minute
+			c.Steps = []cluster.Step{{At: time.Minute, Instance: 2, By: time.Hour}, {At: 2 * time.Minute, Instance: 0, By: -5 * time.Minute}}
+		},
+		"plain":               func(c *cluster.Config) { c.Flush.Plain = true },
+		"plain with all that": func(c *cluster.Config) { c.Flush.Plain, c.Network.LoseRequest, c.Network.LoseReply = true, 0.1, 0.1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(3) {
+				r := run(t, config(change))
+				if r.Unaccounted != 0 || r.Admitted < 3000 || r.Expired > 0 {
+					t.Errorf("seed %d: %d of %d admitted requests are not accounted for, %d expired", seed, r.Unaccounted, r.Admitted, r.Expired)
+				}
+			}
+		})
+	}
+}
+
+// TestOvershoot: what the syncer promises holds here too, and the comparison is not blind.
+func TestOvershoot(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name        string
+		change      func(*cluster.Config)
+		least, most float64 // of the limit admitted in the mean of the windows
+		worst       float64
+		unfair      bool // requests are denied that one counter would admit
+	}{
+		{"one instance", func(c *cluster.Config) { c.Instances = 1 }, 0.99, 1, 1.01, false},
+		{"five instances", nil, 0.99, 1.02, 1.05, false},
+		{"skewed load", func(c *cluster.Config) { c.Balance = cluster.Skewed }, 0.99, 1.02, 1.05, false},
+		{"in turn", func(c *cluster.Config) { c.Balance = cluster.RoundRobin }, 0.99, 1.02, 1.05, false},
+		{"sticky", func(c *cluster.Config) { c.Balance = cluster.Sticky }, 0.99, 1, 1.01, false},
+		{"wrong clocks", func(c *cluster.Config) {
+			c.Skew = 5 * time.Minute
+			c.Steps = []cluster.Step{{At: time.Minute, Instance: 2, By: time.Hour}}
+		}, 0.99, 1.02, 1.05, false},
+		{"lost messages", func(c *cluster.Config) { c.Network.LoseRequest, c.Network.LoseReply = 0.02, 0.02 }, 0.99, 1.04, 1.10, false},
+		{"down for most of it", func(c *cluster.Config) {
+			c.Network.Down = []cluster.Outage{{From: 20 * time.Second, To: 4 * time.Minute}}
+		}, 0.90, 1.10, 1.2, true}, // each instance admits its share
+		{"plain, every second", func(c *cluster.Config) { c.Flush.Plain = true }, 1.01, 1.1, 1.2, false},
+		{"plain, every 10 s", func(c *cluster.Config) { c.Flush = cluster.Flush{Every: 10 * time.Second, Plain: true} }, 1.08, 2, 3, false},
+		{"plain, every second, wrong clocks", func(c *cluster.Config) { c.Flush.Plain, c.Skew = true, 5*time.Minute }, 1.5, 5, 6, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, config(tc.change))
+			w, o := r.Windows, r.Over
+			if w.Count != 9 || w.Mean < tc.least || w.Mean > tc.most || max(w.Worst, w.First) > tc.worst {
+				t.Errorf("%+v", w)
+			}
+			if o.Log < w.Worst || o.Estimate < min(1, tc.least) || o.FalseDenials > r.Denied/200 && !tc.unfair {
+				t.Errorf("%+v of %+v", o, w)
+			}
+			if by := float64(r.Admitted) / float64(r.AdmittedByOne); by < tc.least || by > tc.most+0.02 {
+				t.Errorf("%.3f of what one instance admits", by)
+			}
+		})
+	}
+}
+
+// TestSums: the whole is the sum of its parts.
+func TestSums(t *testing.T) {
+	t.Parallel()
+	r := run(t, config(func(c *cluster.Config) { c.Balance = cluster.Skewed }))
+	var points, instances cluster.Result
+	for _, p := range r.Points {
+		points.Requests += p.Requests
+		points.Admitted += p.Admitted
+		points.Cost.Commands += p.Cost.Commands
+		points.Cost.Bytes += p.Cost.Bytes
+		points.Over.Log = max(points.Over.Log, p.Over.Log)
+	}
+	for i, x := range r.PerInstance {
+		instances.Requests += x.Requests
+		instances.Admitted += x.Admitted
+		instances.Cost.Commands += x.Cost.Commands
+		instances.Cost.Bytes += x.Cost.Bytes
+		if part := float64(x.Requests) / float64(r.Requests); i == 0 && part < 0.57 || i > 0 && (part < 0.07 || part > 0.13) || x.Keys != 3 {
+			t.Errorf("instance %d has %.2f of the requests, %d keys", i, part, x.Keys)
+		}
+	}
+	for what, sum := range map[string]cluster.Result{"points": points, "instances": instances} {
+		if sum.Requests != r.Requests || sum.Admitted != r.Admitted || sum.Cost.Commands != r.Cost.Commands || sum.Cost.Bytes != r.Cost.Bytes {
+			t.Errorf("of the %s: %d requests, %d admitted, %+v; want %+v", what, sum.Requests, sum.Admitted, sum.Cost, r)
+		}
+	}
+	if len(r.Points) < 119 || len(r.Points) > 121 || points.Over.Log != r.Over.Log || r.Requests != r.Admitted+r.Denied || r.Keys != 3 {
+		t.Errorf("%d points, %+v", len(r.Points), r)
+	}
+}
+
+// answers is a source that keeps what it is told.
+type answers struct {
+	traffic.Source
+
+	outcomes map[traffic.Outcome]int
+	wrong    int
+}
+
+func (a *answers) Next(r *traffic.Request) bool {
+	more := a.Source.Next(r)
+	r.Failed = r.At.Nanosecond()%4 == 0
+	return more
+}
+
+func (a *answers) Answer(r *traffic.Request, x traffic.Answer) {
+	a.outcomes[x.Outcome]++
+	if r.Failed || (x.Outcome == traffic.Denied) != (x.RetryAfter > 0) {
+		a.wrong++
+	}
+}
+
+// TestAnswers: the source gets to know what a client would; what failed for another reason is not asked about.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	src := &answers{Source: &cluster.Poisson{Begin: noon, Duration: time.Minute, Rate: 30, Users: 1}, outcomes: map[traffic.Outcome]int{}}
+	r, err := cluster.Run(config(nil), src)
+	check.OK(t, err)
+	if src.wrong > 0 || int64(src.outcomes[traffic.Admitted]) != r.Admitted || int64(src.outcomes[traffic.Denied]) != r.Denied || r.Denied == 0 {
+		t.Errorf("%v, %d of them wrong; %+v", src.outcomes, src.wrong, r)
+	}
+	if r.Requests < 1200 || r.Requests > 1500 {
+		t.Errorf("%d of about 1,800 requests have not failed", r.Requests)
+	}
+}
+
+// TestInvalid: all that is wrong is named.
+func TestInvalid(t *testing.T) {
+	t.Parallel()
+	_, err := cluster.Run(cluster.Config{
+		Instances: 1001, Balance: "fair", Network: cluster.Network{LoseReply: 1, Down: []cluster.Outage{{From: 2, To: 1}}},
+		Steps: []cluster.Step{{Instance: 1001}}, Limit: ratelimit.Limit{Strict: true},
+	}, nil)
+	for _, field := range []string{"instances", "balance", "reply_loss", "down", "step", "flush", "duration", "strict"} {
+		check.ErrorSays(t, err, field)
+	}
+}
