@@ -13,7 +13,6 @@ type Result struct {
 	To   time.Time `json:"to,omitzero"`
 	// Total is over all clients, those included that Clients leaves out.
 	Total Counts `json:"total"`
-	// Totals are how many clients and users there were, and how many of them were refused anything.
 	Reach
 	// Clients are sorted by how many of their requests were refused, those of most first.
 	Clients []Client `json:"clients"`
@@ -25,6 +24,8 @@ type Result struct {
 	// for Targets follow.
 	WhatIf  []WhatIf `json:"what_if,omitempty"`
 	Targets []Target `json:"targets,omitempty"`
+	// Notes are what a person should know about the figures, as sentences without a full stop.
+	Notes []string `json:"notes,omitempty"`
 	// Lines are how the log was read.
 	Lines Lines `json:"lines"`
 	// Policy is the file of limits under which the requests were judged, or the one that was found; empty: the
@@ -123,10 +124,9 @@ type Series struct {
 // MaxBuckets is how many parts a [Series] has at most.
 const MaxBuckets = 1440
 
-// WhatIf is what would have become of the requests if the limit was that of every client that has none of its own.
+// WhatIf is what would have become of the requests if the limits were those of every client that has none of its own.
 type WhatIf struct {
-	Spec  string          `json:"limit"` // as it was written
-	Limit ratelimit.Limit `json:"-"`
+	Limit string `json:"limit"` // as it was written, or the name of a preset
 	Reach
 	Counts
 	RefusedShare float64 `json:"refused_share"`
@@ -138,9 +138,10 @@ type WhatIf struct {
 type Target struct {
 	Share float64 `json:"share"` // that was asked for, 0 to 1
 	Of    Of      `json:"of"`
-	// Limit is the limit that was found: its Requests are the lowest.
-	Spec  string          `json:"limit"`
-	Limit ratelimit.Limit `json:"-"`
+	// Limit is what was found: a limit of so many Requests, the lowest.
+	Limit    string          `json:"limit"`
+	Requests int64           `json:"requests"`
+	Found    ratelimit.Limit `json:"-"`
 	// Count is how many clients or requests there were that the limit counts, and Untouched how many of them it
 	// leaves untouched.
 	Count     uint64 `json:"count"`
