@@ -116,8 +116,8 @@ var ErrNothing = errors.New("chart: there is nothing to draw")
 // Write writes the chart to a file, in the format of its extension: .png or .svg.
 func (c *Chart) Write(path string) error { return Write(path, c) }
 
-// Write writes charts to a file, one above the other, in the format of its extension: .png or .svg. They have
-// the same scale of Y, so that they can be compared.
+// Write writes charts to a file, one above the other, in the format of its extension: .png or .svg. Those
+// with the same label of Y have the same scale, so that they can be compared.
 func Write(path string, charts ...*Chart) error {
 	encode, ok := map[string]func(io.Writer, ...*Chart) error{".png": PNG, ".svg": SVG}[filepath.Ext(path)]
 	if !ok {

@@ -292,7 +292,7 @@ func TestInline(t *testing.T) {
 	check.OK(t, err)
 	svg := string(inline.SVG)
 	for _, want := range []string{
-		`viewBox="0 0 400 `, "stroke:var(--series-0)", "fill:var(--series-0);fill-opacity:", "stroke:var(--series-1)", "var(--faint)", "var(--rule)",
+		`viewBox="0 0 400 `, "stroke:var(--series-0)", "fill:var(--series-0);fill-opacity:", "stroke:var(--series-1)", "var(--faint)", "var(--mark)", "var(--rule)",
 		// the line runs from corner to corner of the data
 		fmt.Sprintf("L%.5g,", inline.Right),
 	} {

@@ -18,7 +18,7 @@ import (
 // dpi makes a picture of the usual width 1200 pixels wide.
 const dpi = 108
 
-// PNG writes charts to w, one above the other, on the same scale of Y.
+// PNG writes charts to w, one above the other. Those with the same label of Y have the same scale.
 func PNG(w io.Writer, charts ...*Chart) error {
 	all, width, height, err := pages(false, charts...)
 	if err != nil {
@@ -32,7 +32,7 @@ func PNG(w io.Writer, charts ...*Chart) error {
 	return err
 }
 
-// SVG writes charts to w, one above the other, on the same scale of Y. The picture has a white ground, so that it is
+// SVG writes charts to w as PNG does. The picture has a white ground, so that it is
 // readable on dark pages.
 func SVG(w io.Writer, charts ...*Chart) error {
 	all, width, height, err := pages(false, charts...)
@@ -95,9 +95,9 @@ func svg(canvas *vgsvg.Canvas, attributes, title string) ([]byte, error) {
 
 // Inline is a chart as an element of a page.
 type Inline struct {
-	// SVG has neither title nor legend, and its colours are the page's: the CSS variables --ink, --faint, --rule
-	// and, for series 0, --series-0. So a page can colour, dim and hide a series with a rule for
-	// [style*="--series-0)"].
+	// SVG has neither title nor legend, and its colours are the page's: the CSS variables --ink, --faint, --rule,
+	// --mark (of the values at the Y axis, from the lowest) and, for series 0, --series-0. So a page finds, colours and
+	// hides a series by [style*="--series-0)"].
 	SVG template.HTML
 	// Left, Right, Top and Bottom are the edges of the data, in units of the SVG's view box.
 	Left, Right, Top, Bottom float64
@@ -110,7 +110,7 @@ type Inline struct {
 func (c *Chart) Inline() (*Inline, error) {
 	painted := *c
 	painted.Series = append([]Series(nil), c.Series...)
-	names := []string{hex(ink), "var(--ink)", hex(faint), "var(--faint)", hex(rule), "var(--rule)"}
+	names := []string{hex(ink), "var(--ink)", hex(faint), "var(--faint)", hex(mark), "var(--mark)", hex(rule), "var(--rule)"}
 	for i := range painted.Series {
 		// Four apart, since what lets the grid through is rounded.
 		mark := color.RGBA{R: 0xfe, G: uint8(i >> 6), B: uint8(i << 2), A: 0xff}

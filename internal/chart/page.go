@@ -33,9 +33,9 @@ type page struct {
 	bare                  bool // without title and legend
 }
 
-// pages lays charts out. They get the same scale of Y.
+// pages lays charts out. Those with the same label of Y get the same scale.
 func pages(bare bool, charts ...*Chart) (all []page, width, height vg.Length, err error) {
-	values := noSpan()
+	values := map[string]span{}
 	for _, c := range charts {
 		p := page{Chart: c, bare: bare, width: or(c.Width, 800)}
 		var x, y span
@@ -43,7 +43,11 @@ func pages(bare bool, charts ...*Chart) (all []page, width, height vg.Length, er
 			return nil, 0, 0, err
 		}
 		p.x = c.X.horizontal(x, int(p.width/85))
-		values = values.with(y.low).with(y.high)
+		common, ok := values[c.Y.Label]
+		if !ok {
+			common = noSpan()
+		}
+		values[c.Y.Label] = common.with(y.low).with(y.high)
 		p.measure()
 		p.height = 2 * vg.Length(math.Ceil(p.height.Points()/2)) // whole pixels
 		all = append(all, p)
@@ -53,7 +57,7 @@ func pages(bare bool, charts ...*Chart) (all []page, width, height vg.Length, er
 		return nil, 0, 0, ErrNothing
 	}
 	for i := range all {
-		all[i].y = all[i].Y.vertical(values)
+		all[i].y = all[i].Y.vertical(values[all[i].Y.Label])
 	}
 	return all, width, height, nil
 }

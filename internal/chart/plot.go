@@ -34,11 +34,12 @@ func newPlot(x, y scale, names bool) *plot.Plot {
 	for _, a := range []struct {
 		*plot.Axis
 		scale
-	}{{&p.X, x}, {&p.Y, y}} {
+		color color.Color
+	}{{&p.X, x, faint}, {&p.Y, y, mark}} {
 		a.Min, a.Max, a.Scale, a.Tick.Marker = a.low, a.high, a.kind, plot.ConstantTicks(a.marks)
 		a.Padding, a.LineStyle, a.Tick.LineStyle = 0, draw.LineStyle{}, hair(rule)
 		a.Tick.Length = 6
-		label := style(textSize, font.WeightNormal, faint)
+		label := style(textSize, font.WeightNormal, a.color)
 		label.XAlign, label.YAlign = a.Tick.Label.XAlign, a.Tick.Label.YAlign
 		a.Tick.Label = label
 	}

@@ -33,8 +33,11 @@ func (a Axis) horizontal(values span, marks int) scale {
 	switch {
 	case a.Names != nil:
 		s := scale{low: -0.5, high: float64(len(a.Names)) - 0.5, kind: plot.LinearScale{}}
+		every := (len(a.Names) + 2*marks - 1) / max(1, 2*marks) // names are short, times are not
 		for i, name := range a.Names {
-			s.marks = append(s.marks, plot.Tick{Value: float64(i), Label: printable(name)})
+			if i%every == 0 {
+				s.marks = append(s.marks, plot.Tick{Value: float64(i), Label: printable(name)})
+			}
 		}
 		return s
 	case a.Scale == Log:
