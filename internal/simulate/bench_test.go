@@ -60,7 +60,7 @@ func BenchmarkReplay(b *testing.B) {
 		b.Run(fmt.Sprint("trials-", trials), func(b *testing.B) {
 			o := simulate.Options{Policies: limited(20)}
 			for i := range trials {
-				o.Trials = append(o.Trials, simulate.TrialOf("trial", perMinute(int64(10+i))[0]))
+				o.Trials = append(o.Trials, simulate.TrialOf("trial", perMinute(int64(10 + i))[0]))
 			}
 			_, err := simulate.Run(b.Context(), newCrowd(100, 100, b.N, rand.New(rand.NewPCG(1, 2))), o)
 			check.OK(b, err)
