@@ -124,7 +124,10 @@ func (c *Config) checkIssuer(es *fielderr.Errors) {
 const xForwardedFor, forwarded = "x-forwarded-for", "forwarded"
 
 // The values of LogUsers: all token requests that reached the limiter, or those over a limit.
-const LogAllUsers, LogDeniedUsers = "all", "denied"
+const (
+	LogAllUsers    = "all"
+	LogDeniedUsers = "denied"
+)
 
 // maxHops is far above any real chain of proxies.
 const maxHops = 100
