@@ -176,7 +176,7 @@ func (in *input) advance(n int) {
 
 // junk takes the rest of a line that is no JSON.
 func (in *input) junk() (record []byte, line uint64, p *problem, ok bool) {
-	line, in.doc = in.line+1, document{on: true}
+	line = in.line + 1
 	_, _, _, ok = in.nextLine()
 	return nil, line, errNoObject, ok
 }

@@ -69,6 +69,8 @@ func TestFormats(t *testing.T) {
 		mapping string
 		format  events.Format
 	}{
+		"oauth-server.log":     {"", events.OAuthServer},
+		"oauth-server.jsonl":   {"", events.OAuthServer},
 		"keycloak.log":         {"", events.Keycloak},
 		"keycloak.jsonl":       {"", events.Keycloak},
 		"keycloak-events.json": {"", events.Keycloak},

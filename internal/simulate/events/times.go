@@ -10,15 +10,17 @@ const firstYear, lastYear = 1970, 2261
 
 // parseTime reads a time: RFC 3339, also with a space for the T, a comma for the point, and without a zone; the
 // time of the Common Log Format; or seconds, milliseconds, microseconds or nanoseconds since 1970.
-func parseTime(b []byte, zone *time.Location) (time.Time, bool) {
+func parseTime(b []byte, zone *time.Location) (t time.Time, ok bool) {
 	b = bytes.TrimSpace(b)
-	if len(b) >= 19 && b[4] == '-' {
-		return parseDateTime(b, zone)
+	switch {
+	case len(b) >= 19 && b[4] == '-':
+		t, ok = parseDateTime(b, zone)
+	case len(b) >= 20 && b[2] == '/':
+		t, ok = parseCommonTime(b, zone)
+	default:
+		t, ok = parseEpoch(b)
 	}
-	if len(b) >= 20 && b[2] == '/' {
-		return parseCommonTime(b, zone)
-	}
-	return parseEpoch(b)
+	return t, ok && t.Year() >= firstYear && t.Year() <= lastYear
 }
 
 // parseDateTime reads 2006-01-02T15:04:05 with or without a fraction and a zone.
@@ -48,7 +50,7 @@ func parseCommonTime(b []byte, zone *time.Location) (time.Time, bool) {
 
 // assemble puts a time together. What follows the time of day in rest is its zone.
 func assemble(year, month, day, sec, nanos int, rest []byte, zone *time.Location) (time.Time, bool) {
-	if year < firstYear || year > lastYear || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) {
+	if month < 1 || month > 12 || day < 1 || day > daysIn(year, month) {
 		return time.Time{}, false
 	}
 	offset, has, ok := zoneOf(bytes.TrimSpace(rest))
@@ -118,7 +120,7 @@ func parseEpoch(b []byte) (time.Time, bool) {
 	if i := bytes.IndexByte(b, '.'); i >= 0 {
 		whole, frac = b[:i], b[i:]
 	}
-	if len(whole) == 0 || len(whole) > 19 {
+	if len(whole) == 0 || len(whole) > 18 && whole[0] > '8' || len(whole) > 19 {
 		return time.Time{}, false
 	}
 	n := int64(0)
@@ -128,14 +130,10 @@ func parseEpoch(b []byte) (time.Time, bool) {
 		}
 		n = n*10 + int64(c-'0')
 	}
-	if n < 0 {
-		return time.Time{}, false
-	}
 	switch {
 	case n < 1e11:
 		nanos, rest := fraction(frac)
-		t := time.Unix(n, int64(nanos)).UTC()
-		return t, len(rest) == 0 && t.Year() <= lastYear
+		return time.Unix(n, int64(nanos)).UTC(), len(rest) == 0
 	case n < 1e14:
 		return time.UnixMilli(n).UTC(), true
 	case n < 1e17:

@@ -129,7 +129,7 @@ func hex4(b []byte) (r rune, ok bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(string(b[:4]), 16, 32)
-	return rune(n), err == nil && b[0] != '+' && b[0] != '-' //nolint:gosec // G115: of four digits
+	return rune(n), err == nil && b[0] != '+' && b[0] != '-'
 }
 
 // slots is how many strings are kept.
