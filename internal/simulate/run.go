@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,10 +97,11 @@ type run struct {
 // check compiles the policies, and reports what is wrong with any that are tried.
 func (r *run) check() (*ratelimit.Compiled, error) {
 	policies, err := r.Policies.Compile()
-	errs := fielderr.Of(err)
 	if err != nil {
 		return nil, err
 	}
+	var errs fielderr.Errors
+	var together Trial
 	for i := range r.Trials {
 		tried := r.Policies.With(&r.Trials[i])
 		_, err := tried.Compile()
@@ -110,6 +112,12 @@ func (r *run) check() (*ratelimit.Compiled, error) {
 			one := r.Policies.alone(&r.Goal.Limits[i].Limit)
 			_, err := one.Compile()
 			errs = append(errs, fielderr.Of(err).Under(r.Goal.Limits[i].Spec)...)
+			together.add(TrialOf(r.Goal.Limits[i].Spec, r.Goal.Limits[i].Limit))
+		}
+		if len(errs) == 0 {
+			all := r.Policies.alone(&r.Goal.Limits[0].Limit).With(&together)
+			_, err := all.Compile()
+			errs = append(errs, fielderr.Of(err).Under(together.Name)...)
 		}
 	}
 	return policies, errs.Err()
@@ -236,20 +244,39 @@ func (r *run) find(form Form) (t Target, err error) {
 	}
 }
 
+// found are the limits that were found, one by one and all together.
+func found(targets []Target) (trials []Trial) {
+	var together Trial
+	for i := range targets {
+		t := TrialOf(targets[i].Limit, targets[i].Found)
+		trials = append(trials, t)
+		together.add(t)
+	}
+	if len(targets) > 1 {
+		trials = append(trials, together)
+	}
+	return trials
+}
+
 // compare judges the requests under each of the trials, and under the limits that were found, several in one pass.
 func (r *run) compare(result *Result) error {
-	trials := r.Trials
-	for i := range result.Targets {
-		trials = append(trials[:len(trials):len(trials)], TrialOf(result.Targets[i].Limit, result.Targets[i].Found))
+	trials := slices.Clone(r.Trials)
+	for _, t := range found(result.Targets) {
+		tried := r.Policies.With(&t)
+		if _, err := tried.Compile(); err != nil { // with a total that is lower, for example
+			result.Notes = append(result.Notes, fmt.Sprintf("%s cannot be set beside the other limits: %v", t.Name, err))
+			continue
+		}
+		trials = append(trials, t)
 	}
 	n := r.atOnce()
 	for first := 0; first < len(trials); first += n {
 		some := trials[first:min(first+n, len(trials))]
-		found, err := r.compareAtOnce(some)
+		compared, err := r.compareAtOnce(some)
 		if err != nil {
 			return err
 		}
-		result.WhatIf = append(result.WhatIf, found...)
+		result.WhatIf = append(result.WhatIf, compared...)
 	}
 	for i := len(r.Trials); i < len(result.WhatIf); i++ {
 		result.WhatIf[i].Found = true
