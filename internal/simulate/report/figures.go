@@ -55,12 +55,12 @@ func headlines(r *simulate.Result) []figure {
 func lines(l *simulate.Lines) []figure {
 	all := l.Read + l.Skipped + l.Unread
 	figures := []figure{
-		{Name: "Read", Value: count(l.Read), Note: percent(share(l.Read, all))},
+		{Name: "Token requests", Value: count(l.Read), Note: percent(share(l.Read, all))},
 		{Name: "Skipped", Value: count(l.Skipped), Note: "no token requests"},
 		{Name: "Unread", Value: count(l.Unread), Note: percent(share(l.Unread, all)), Alarm: l.Unread > 0},
 	}
-	if l.Format != "" {
-		figures = append([]figure{{Name: "Format", Value: printable(l.Format)}}, figures...)
+	if l.Reordered > 0 {
+		figures = append(figures, figure{Name: "Put in order", Value: count(l.Reordered), Note: "stood before earlier ones"})
 	}
 	return figures
 }

@@ -57,9 +57,9 @@ func percent(share float64) string {
 	p := 100 * share
 	digits := 10.0 // after the point: a tenth
 	switch {
-	case p > 0 && p < 0.001:
+	case p > 0 && p < 0.0005:
 		return "< 0.001 %"
-	case p > 99.999 && p < 100:
+	case p >= 99.9995 && p < 100:
 		return "> 99.999 %"
 	case p < 0.1 || p > 99.9:
 		digits = 1000

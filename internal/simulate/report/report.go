@@ -38,6 +38,7 @@ type view struct {
 	WhatIf   *whatIf
 	Targets  []target
 	Lines    []figure
+	Files    *table
 	Causes   *table
 	Limits   string // the file of limits
 }
@@ -53,7 +54,7 @@ func Write(w io.Writer, r *simulate.Result) error {
 	v := view{
 		Policy: contentPolicy(), CSS: template.CSS(css), Script: template.JS(script), //nolint:gosec // G203: both are ours
 		Over: over(r), Sentence: sentence(r), Notes: r.Notes, Figures: headlines(r),
-		Clients: clients(r), Lines: lines(&r.Lines), Causes: causes(r.Lines.Causes), Limits: printableLines(r.Policy),
+		Clients: clients(r), Lines: lines(&r.Lines), Files: files(r.Lines.Files), Causes: causes(r.Lines.Causes), Limits: printableLines(r.Policy),
 	}
 	for _, d := range overTime(r) {
 		p, err := d.picture()

@@ -2,11 +2,18 @@ package report_test
 
 import (
 	"flag"
+	"fmt"
+	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/net/html"
+
+	"oauth-server/internal/chart"
 	"oauth-server/internal/check"
 	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
@@ -46,10 +53,11 @@ func sample() *simulate.Result {
 		},
 		Notes: []string{"The log does not say the user of 3,211 requests: they count for their client alone"},
 		Lines: simulate.Lines{
-			Format: "keycloak", Read: 524_263, Unread: 41, Skipped: 77_120,
+			Files: []simulate.File{{Name: "events.log.1.gz", Format: "keycloak"}, {Name: "events.log" + hostile, Format: "keycloak"}},
+			Read:  524_263, Reordered: 17, Unread: 41, Skipped: 77_120,
 			Causes: []simulate.Cause{
-				{Cause: "time: \"yesterday\" is not a time", Lines: 40, First: "events.log.gz:1201"},
-				{Cause: "the line is longer than 1 MiB: " + hostile, Lines: 1, First: "events.log.gz:77121"},
+				{Field: "time", Cause: "\"yesterday\" is not a time", Lines: 40, First: "events.log.gz:1201"},
+				{Field: "line", Cause: "the line is longer than 1 MiB: " + hostile, Lines: 1, First: "events.log.gz:77121"},
 			},
 		},
 		Policy: "rate_limit:\n  default:\n    user: [ { name: per-minute, requests: 100, window: 60s } ]\n  clients:\n    \"" + hostile + "\": { trusted: true }\n",
@@ -103,4 +111,158 @@ func written(t *testing.T, r *simulate.Result) string {
 	var out strings.Builder
 	check.OK(t, report.Write(&out, r))
 	return out.String()
+}
+
+// words are the texts of the page, without elements, styles and scripts.
+func words(t *testing.T, page string) string {
+	t.Helper()
+	var all []string
+	skip := ""
+	for z := html.NewTokenizer(strings.NewReader(page)); ; {
+		switch z.Next() {
+		case html.ErrorToken:
+			check.Equal(t, "error of the page", z.Err(), io.EOF)
+			return strings.Join(all, " ")
+		case html.StartTagToken:
+			if name, _ := z.TagName(); string(name) == "style" || string(name) == "script" || string(name) == "svg" {
+				skip = string(name)
+			}
+		case html.EndTagToken:
+			if name, _ := z.TagName(); string(name) == skip {
+				skip = ""
+			}
+		case html.TextToken:
+			if text := strings.TrimSpace(string(z.Text())); skip == "" && text != "" {
+				all = append(all, html.UnescapeString(text))
+			}
+		case html.SelfClosingTagToken, html.CommentToken, html.DoctypeToken:
+		}
+	}
+}
+
+func TestWhatThePageSays(t *testing.T) {
+	t.Parallel()
+	shown := words(t, written(t, sample()))
+	for _, want := range []string{
+		"22,033 of 523,451 requests would have been refused: 12 of 342 clients and ≈ 12,345 users are hit.",
+		"Requests 523,451", "Refused 22,033 4.21 %", "Clients hit 12 of 342, 3.51 %", "Users hit ≈ 12,345", "Banned 100", "Delayed 2,000",
+		"Reused 1,107", "Failed 812", "Waste 12.2 %",
+		"The log does not say the user of 3,211 requests: they count for their client alone.",
+		"Lowest limit that leaves 97 % of clients untouched: 120/60s",
+		"It leaves 332 of 342 clients untouched, 97.1 %. If one of the 2 days is left out, the answer is between 110 and 120.",
+		"Without Limit 2026-05-04 110 2026-05-05 120", "Needs at least Requests batch-job 2,411 72,000", "7 clients are left out here.",
+		"100/60s 12 2,448 22,033 4.21 %", "120/60s (found)",
+		"batch-job 72,000 64,000 5,600 8 40 8 16 7.8 % ≈ 240 2,400\u00a0of\u00a07,200, 4\u00a0May\u00a009:00 28m59s 57s 12 %",
+		"quiet 12 12 0 0 0 0 0 0 % 0 — 0s 0s 12 %", "334 clients are left out here.",
+		"Token requests 524,263 87.2 % Skipped 77,120 no token requests Unread 41 0.007 % Put in order 17",
+		"events.log.1.gz keycloak", `"yesterday" is not a time time 40 events.log.gz:1201`,
+		"user: [ { name: per-minute, requests: 100, window: 60s } ]",
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(shown)
+	}
+}
+
+// TestNothingHappened: of what did not happen, there are no columns, figures, sections or charts.
+func TestNothingHappened(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		result simulate.Result
+		says   string
+	}{
+		"no requests": {simulate.Result{}, "There are no requests that a limit would count."},
+		"none refused": {simulate.Result{
+			From: monday, To: monday.Add(time.Minute), Total: simulate.Counts{Requests: 1, Admitted: 1}, Reach: simulate.Reach{ClientCount: 1},
+			Series:  simulate.Series{Start: monday, Step: 1, Requests: []uint64{1}, Refused: []uint64{0}},
+			Clients: []simulate.Client{{ClientID: "shop", Counts: simulate.Counts{Requests: 1, Admitted: 1}}},
+		}, "None of 1 request of 1 client would have been refused."},
+		"an empty curve, one day": {
+			simulate.Result{Targets: []simulate.Target{{Share: 1, Of: simulate.OfRequests, Limit: "1/60s", Requests: 1}}},
+			"replay more days",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shown := words(t, written(t, &tt.result))
+			if !strings.Contains(shown, tt.says) {
+				t.Errorf("the page does not say %q:\n%s", tt.says, shown)
+			}
+			for _, never := range []string{"Banned", "Delayed", "Reused", "Failed", "What if", "by cause", "by client", "NaN", "left out here"} {
+				if strings.Contains(shown, never) {
+					t.Errorf("the page says %q:\n%s", never, shown)
+				}
+			}
+		})
+	}
+	check.ErrorSays(t, report.WriteCharts(filepath.Join(t.TempDir(), "c.svg"), &simulate.Result{}), chart.ErrNothing.Error())
+}
+
+// TestHostileNames: what stands in a log stays text.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	page := written(t, sample())
+	elements := map[string]int{}
+	for z := html.NewTokenizer(strings.NewReader(page)); z.Next() != html.ErrorToken; {
+		token := z.Token()
+		if token.Type != html.StartTagToken && token.Type != html.SelfClosingTagToken {
+			continue
+		}
+		elements[token.Data]++
+		for _, a := range token.Attr {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "src" || a.Key == "href" && a.Val != "data:," {
+				t.Errorf("there is a %s with %s=%q", token.Data, a.Key, a.Val)
+			}
+		}
+	}
+	for name, n := range map[string]int{"script": 1, "style": 1, "img": 0, "b": 0, "meta": 4, "link": 1, "iframe": 0} {
+		check.Equal(t, "elements "+name, elements[name], n)
+	}
+	for _, raw := range []string{"\u202e", "\x1b", "{{", "ZgotmplZ"} {
+		if strings.Contains(strings.ReplaceAll(page, "&amp;{{.}}", ""), raw) {
+			t.Errorf("%q is in the page", raw)
+		}
+	}
+}
+
+// TestBounds: neither many clients nor much time make the page one that a browser cannot show.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	r.ClientCount = 10_000
+	for i := range 10_000 {
+		r.Clients = append(r.Clients, simulate.Client{ClientID: fmt.Sprintf("client-%d", i), Series: r.Clients[0].Series, Counts: r.Clients[0].Counts})
+	}
+	r.Series.Requests = make([]uint64, simulate.MaxBuckets)
+	for i := range r.Series.Requests {
+		r.Series.Requests[i] = 7
+	}
+	r.Series.Refused, r.Series.Delayed = r.Series.Requests, nil
+	page := written(t, r)
+	if n := strings.Count(page, `<tr`); n > 1000+2*288+100 {
+		t.Errorf("the page has %d rows", n)
+	}
+	if len(page) > 3<<20 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+	// 1,440 parts of 5 minutes are 288 of 25, each with five times as many requests.
+	if shown := words(t, page); !strings.Contains(shown, "4 May 00:00 35 35 4 May 00:25 35 35") || !strings.Contains(shown, "9,000 clients are left out here.") {
+		t.Error("the parts or the clients that are left out are wrong")
+	}
+}
+
+func TestWriteCharts(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "charts.svg")
+	check.OK(t, report.WriteCharts(path, sample()))
+	picture, err := os.ReadFile(path)
+	check.OK(t, err)
+	for _, want := range []string{"Requests over time", "Refused requests by client", "What if", "Untouched clients by limit", "&lt;/script&gt;&lt;img"} {
+		if !strings.Contains(string(picture), want) {
+			t.Errorf("%q is not in the picture", want)
+		}
+	}
 }

@@ -120,13 +120,26 @@ func worstMinute(c *simulate.Client) cell {
 	}
 }
 
+func files(all []simulate.File) *table {
+	if len(all) == 0 {
+		return nil
+	}
+	t := &table{Caption: "Logs", Columns: []column{{Name: "File"}, {Name: "Format"}}}
+	for _, f := range all {
+		t.Rows = append(t.Rows, row{Cells: []cell{text(f.Name), text(f.Format)}})
+	}
+	return t
+}
+
 func causes(all []simulate.Cause) *table {
 	if len(all) == 0 {
 		return nil
 	}
-	t := &table{Caption: "Lines that could not be read, by cause", Columns: []column{{Name: "Cause"}, {Name: "Lines", Number: true}, {Name: "First"}}}
+	t := &table{Caption: "Lines that could not be read, by cause", Columns: []column{
+		{Name: "Cause"}, {Name: "Field"}, {Name: "Lines", Number: true}, {Name: "First"},
+	}}
 	for _, c := range all {
-		t.Rows = append(t.Rows, row{Cells: []cell{text(c.Cause), number(c.Lines), text(c.First)}})
+		t.Rows = append(t.Rows, row{Cells: []cell{text(c.Cause), text(c.Field), number(c.Lines), text(c.First)}})
 	}
 	return t
 }
