@@ -214,10 +214,13 @@ func TestWhatCannotBeDrawn(t *testing.T) {
 	otherX, fewer := stacked(), stacked()
 	otherX.Series[1].Points[3].X++
 	fewer.Series[1].Points = fewer.Series[1].Points[1:]
+	fromZero := logarithmic()
+	fromZero.Y.Max = 100
 	for name, tt := range map[string]struct {
 		chart *chart.Chart
 		says  string
 	}{
+		"log axis from 0":       {fromZero, "cannot begin at 0"},
 		"no series":             {&chart.Chart{}, chart.ErrNothing.Error()},
 		"no values":             {noValues, chart.ErrNothing.Error()},
 		"no place":              {noPlace, chart.ErrNothing.Error()},

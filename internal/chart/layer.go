@@ -17,6 +17,11 @@ type layer struct {
 // layers returns the series, stacked if the chart is, and the range of their values.
 func (c *Chart) layers() (all []layer, x, y span, err error) {
 	x, y = noSpan(), noSpan()
+	for _, a := range []Axis{c.X, c.Y} {
+		if a.Scale == Log && a.Min != a.Max && a.Min <= 0 {
+			return nil, x, y, fmt.Errorf("chart: a logarithmic axis cannot begin at %v", a.Min)
+		}
+	}
 	under := map[Kind][]Point{}
 	for i, color := range c.colors() {
 		s := &c.Series[i]
