@@ -12,9 +12,9 @@ import (
 	"oauth-server/internal/ratelimit"
 )
 
-// Options make [Bans]. Store and Counters are required.
+// Options make [Bans]. Counters are required; Find and Lift need a Store too.
 type Options struct {
-	Store    Store
+	Store    Store               // nil: the bans are those of this process alone, as in dry-run
 	Counters *ratelimit.Counters // that denied requests are counted in
 	Clock    func() time.Time    // of the counters and bans: time.Now
 	// Policy returns what applies to a client now, by which Stats knows the bans that are enforced. Nil: all are.
@@ -143,10 +143,13 @@ func countKey(k ratelimit.Key, m ratelimit.Mode, last time.Time) ratelimit.Key {
 
 // begin bans the key, unless another request has a moment ago.
 func (b *Bans) begin(now time.Time, k ratelimit.Key, m ratelimit.Mode, rule *ratelimit.BanRule) {
-	if next, began := b.set(now, k, m, rule); began && m == ratelimit.DryRun {
+	if next, began := b.set(now, k, m, rule); began && !b.stores(m) {
 		b.o.Began(next, m)
 	}
 }
+
+// stores reports whether bans of the mode are stored.
+func (b *Bans) stores(m ratelimit.Mode) bool { return m != ratelimit.DryRun && b.o.Store != nil }
 
 // set is begin, under the mutex. It returns the ban, if it has begun.
 func (b *Bans) set(now time.Time, k ratelimit.Key, m ratelimit.Mode, rule *ratelimit.BanRule) (next Ban, began bool) {
@@ -162,7 +165,7 @@ func (b *Bans) set(now time.Time, k ratelimit.Key, m ratelimit.Mode, rule *ratel
 		return next, false
 	}
 	next = last.next(now, k, rule)
-	if m == ratelimit.DryRun {
+	if !b.stores(m) {
 		next.Version = nextVersion(&last, now)
 	} else {
 		b.waiting[name(k)] = struct{}{}
