@@ -101,6 +101,15 @@ type Trial struct {
 	User, Client, Total []ratelimit.Limit
 }
 
+// add adds the limits of another trial to the lists.
+func (t *Trial) add(o Trial) {
+	if t.Name != "" {
+		t.Name += " and "
+	}
+	t.Name += o.Name
+	t.User, t.Client = append(t.User, o.User...), append(t.Client, o.Client...)
+}
+
 // TrialOf returns the trial of one limit, for each user of a client, and for the client itself unless the limit is for
 // certain grants.
 func TrialOf(name string, l ratelimit.Limit) Trial {

@@ -190,16 +190,25 @@ type Day struct {
 
 // Lines are how many lines of a log were read. Every line is one of the three.
 type Lines struct {
-	Format  string  `json:"format,omitempty"`
-	Read    uint64  `json:"read"`
-	Unread  uint64  `json:"unread"`
-	Skipped uint64  `json:"skipped"` // that are no token request
-	Causes  []Cause `json:"causes,omitempty"`
+	Read    uint64 `json:"read"`
+	Unread  uint64 `json:"unread"`
+	Skipped uint64 `json:"skipped"` // that are no token request
+	// Reordered is how many of those read stood before an earlier one, and were put in order.
+	Reordered uint64  `json:"reordered"`
+	Causes    []Cause `json:"causes,omitempty"`
+	Files     []File  `json:"files,omitempty"`
+}
+
+// File is a log and its format.
+type File struct {
+	Name   string `json:"name"`
+	Format string `json:"format"`
 }
 
 // Cause is why lines could not be read.
 type Cause struct {
-	Cause string `json:"cause"`
+	Field string `json:"field"` // the log's name of it; line or file if it is about all of that
+	Cause string `json:"cause"` // what is wrong with it
 	Lines uint64 `json:"lines"`
 	First string `json:"first"` // FILE:LINE of the first of them
 }

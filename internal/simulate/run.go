@@ -96,10 +96,11 @@ type run struct {
 // check compiles the policies, and reports what is wrong with any that are tried.
 func (r *run) check() (*ratelimit.Compiled, error) {
 	policies, err := r.Policies.Compile()
-	errs := fielderr.Of(err)
 	if err != nil {
 		return nil, err
 	}
+	var errs fielderr.Errors
+	var together Trial
 	for i := range r.Trials {
 		tried := r.Policies.With(&r.Trials[i])
 		_, err := tried.Compile()
@@ -110,6 +111,12 @@ func (r *run) check() (*ratelimit.Compiled, error) {
 			one := r.Policies.alone(&r.Goal.Limits[i].Limit)
 			_, err := one.Compile()
 			errs = append(errs, fielderr.Of(err).Under(r.Goal.Limits[i].Spec)...)
+			together.add(TrialOf(r.Goal.Limits[i].Spec, r.Goal.Limits[i].Limit))
+		}
+		if len(errs) == 0 {
+			all := r.Policies.With(&together)
+			_, err := all.Compile()
+			errs = append(errs, fielderr.Of(err).Under(together.Name)...)
 		}
 	}
 	return policies, errs.Err()
@@ -239,8 +246,14 @@ func (r *run) find(form Form) (t Target, err error) {
 // compare judges the requests under each of the trials, and under the limits that were found, several in one pass.
 func (r *run) compare(result *Result) error {
 	trials := r.Trials
+	var together Trial
 	for i := range result.Targets {
-		trials = append(trials[:len(trials):len(trials)], TrialOf(result.Targets[i].Limit, result.Targets[i].Found))
+		found := TrialOf(result.Targets[i].Limit, result.Targets[i].Found)
+		trials = append(trials[:len(trials):len(trials)], found)
+		together.add(found)
+	}
+	if len(result.Targets) > 1 {
+		trials = append(trials, together)
 	}
 	n := r.atOnce()
 	for first := 0; first < len(trials); first += n {

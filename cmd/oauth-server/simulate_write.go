@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/ratelimit"
+	"oauth-server/internal/simulate"
+	"oauth-server/internal/strict"
+)
+
+// writePolicies writes the limits that were found as a file of limits.
+func (s *simulation) writePolicies(text string) error {
+	if err := os.WriteFile(s.write, []byte(text), 0o644); err != nil { //nolint:gosec // there is nothing secret in it
+		return err
+	}
+	s.note("The limits are written to %s. Try them with: oauth-server limits candidate set -f %s", s.write, s.write)
+	return nil
+}
+
+// found returns a file of limits with the settings of the file that was given, and the limits that were found in their
+// lists.
+func (s *simulation) found(r *simulate.Result) ([]byte, error) {
+	settings := map[string]any{}
+	if s.files.settings != nil {
+		if err := json.Unmarshal(s.files.settings, &settings); err != nil {
+			return nil, fmt.Errorf("read the settings of %s: %w", s.files.limits, err)
+		}
+	}
+	lists, _ := settings["default"].(map[string]any)
+	if lists == nil {
+		lists = map[string]any{}
+	}
+	var user, client []ratelimit.Limit
+	for i := range r.Targets {
+		t := simulate.TrialOf("", r.Targets[i].Found)
+		user, client = append(user, t.User...), append(client, t.Client...)
+	}
+	for name, list := range map[string][]ratelimit.Limit{"user": user, "client": client} {
+		if len(list) > 0 {
+			lists[name] = adminapi.ShowLimits(list)
+		}
+	}
+	settings["default"] = lists
+	var out bytes.Buffer
+	t := &r.Targets[0]
+	fmt.Fprintf(&out, "# The lowest limits that leave %s of the %s untouched, of the requests from %s to %s.\n",
+		percent(t.Share), t.Of, dateTime(r.From), dateTime(r.To))
+	if s.files.settings == nil {
+		out.WriteString("# The other settings are those of the configuration file.\n")
+	}
+	err := strict.WriteYAML(&out, map[string]any{"settings": settings})
+	return out.Bytes(), err
+}
