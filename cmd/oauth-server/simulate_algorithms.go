@@ -26,18 +26,18 @@ simulated time, the same for the same --seed. Algorithms that the server has are
 the code of the server itself. docs/accuracy.md explains what is counted as wrong, and has
 the output of this command.
 
-The first table judges each decision by the exact log of what the algorithm has itself
+The table "decisions" judges each decision by the exact log of what the algorithm has itself
 admitted: FALSE ADMITS were over the limit, FALSE DENIALS were not, WRONG is both of all
 requests, FAR those that were off by more than 15 % of the limit. WORST WINDOW is the most
 that one client got in any window, in multiples of the limit.
 
-The second has requests and tokens per second on average, and the most in any interval of
+"flow" has requests and tokens per second on average, and the most in any interval of
 --per; "unlimited" is what comes without a limit.
 
-The third counts all requests, whatever becomes of them, and compares what the algorithm
+"estimates" counts all requests, whatever becomes of them, and compares what the algorithm
 estimates with the exact count: by how much it is off on average and at most, and how often
-it is on the other side of the limit. NEAR are the requests at which the count is within
-15 % of the limit.`
+it is on the other side of the limit, for how many KEYS of clients and users. NEAR are the
+requests at which the count is within 15 % of the limit.`
 
 // simulateAlgorithms holds the flags of the command.
 type simulateAlgorithms struct {
@@ -51,6 +51,7 @@ type simulateAlgorithms struct {
 	burst      int64
 	per        time.Duration
 	series     bool
+	tables     []string
 }
 
 func newSimulateAlgorithms(c *cli) *cobra.Command {
@@ -79,10 +80,12 @@ func newSimulateAlgorithms(c *cli) *cobra.Command {
 	f.DurationVar(&s.spec.Lifetime, "token-lifetime", time.Hour, "how long a token lives")
 	f.Uint64Var(&s.spec.Seed, "seed", 1, "another seed makes other traffic of the same kind")
 	f.DurationVar(&s.per, "per", time.Second, "interval that spikes are measured in")
+	f.StringSliceVar(&s.tables, "table", tableNames(), "tables to show")
 	f.BoolVar(&s.series, "series", false, "with -o json, the requests and tokens of each interval too")
 	_ = cmd.RegisterFlagCompletionFunc(trafficFlag, fixed(kindNames()...)) // these fail for flags that are not there
 	_ = cmd.RegisterFlagCompletionFunc("clients", fixed(behaviourNames()...))
 	_ = cmd.RegisterFlagCompletionFunc("algorithm", fixed(algorithm.Names()...))
+	_ = cmd.RegisterFlagCompletionFunc("table", fixed(tableNames()...))
 	return cmd
 }
 
@@ -226,6 +229,11 @@ func (s *simulateAlgorithms) given() (o algorithm.Options, specs []workload.Spec
 	o.Limit.Window, _ = time.ParseDuration(l.Window) // it is one
 	s.spec.Requests, s.spec.Window = o.Limit.Requests, o.Limit.Window
 	errs = s.chooseAlgorithms(o.Limit)
+	for _, name := range s.tables {
+		if !slices.Contains(tableNames(), name) {
+			errs.Add("--table", "there is no table %q; there are %s", name, strings.Join(tableNames(), ", "))
+		}
+	}
 	if s.per < time.Millisecond || s.per%time.Millisecond != 0 {
 		errs.Add("--per", "%v is not a whole number of milliseconds", s.per)
 	}

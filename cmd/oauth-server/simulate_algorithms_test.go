@@ -72,7 +72,7 @@ func TestSimulateAlgorithmsOfALog(t *testing.T) {
 		}
 	}
 	stdout, _, _ = run(t, "", args...)
-	check.Equal(t, "title", strings.HasPrefix(stdout, log+", limit 20/1m\n"), true)
+	check.Equal(t, "title", strings.HasPrefix(stdout, log+", limit 20/1m\n\nEach decision"), true)
 }
 
 // TestSimulateAlgorithmsShowsAll: the help has every kind of traffic and every behaviour, and each can be asked for.
@@ -87,7 +87,9 @@ func TestSimulateAlgorithmsShowsAll(t *testing.T) {
 	}
 	stdout, _, status := run(t, "", "simulate", "algorithms", "--rate", "1x,2x", "--duration", "2m", "--clients", "hammer,ignore")
 	check.Equal(t, "status", status, exitOK)
-	for _, want := range []string{"poisson, clients: 1 (hammer, ignore), limit 100/1m, 2m, seed 1\n", "RATE   CLIENTS  ALGORITHM ", "\n2.00x  hammer   sliding-60 ", "at most in 1s:", "estimate against"} {
+	one, _, _ := run(t, "", "simulate", "algorithms", "--duration", "2m", "--table", "flow")
+	check.Equal(t, "one table", strings.Contains(one, "TOKENS/S") && !strings.Contains(one, "WRONG"), true)
+	for _, want := range []string{"poisson, clients: 1 (hammer, ignore), limit 100/1m, 2m, seed 1\n", "RATE   CLIENTS  ALGORITHM ", "\n2.00x  hammer   sliding-60 ", "at most in 1s:", "estimate against", "KEYS"} {
 		check.Equal(t, want+" in\n"+stdout, strings.Contains(stdout, want), true)
 	}
 }
@@ -106,6 +108,7 @@ func TestSimulateAlgorithmsBadFlags(t *testing.T) {
 		"--traffic x --clients y":  {`--traffic: there is no kind "x"`, `--clients: there is no behaviour "y"`},
 		"--token-lifetime 1ms":     {"--token-lifetime: 1ms is not at least a second"},
 		"--traffic mix --number 3": {"--number: 3 is not between 1000 and 1000000"},
+		"--table x":                {`--table: there is no table "x"; there are decisions, flow, estimates`},
 		"--rate 0":                 {`--rate: "0" is not a multiple`},
 		"no.log --seed 2":          {"--seed is of traffic that is made up: leave out it, or the log"},
 		"-":                        {"-: each algorithm reads the log, and standard input can be read once: name a file"},

@@ -22,32 +22,32 @@ func newJudge(o Options) judge {
 	}
 }
 
-// judge records a decision.
-func (j *judge) judge(k Key, ms int64, a traffic.Answer, r *Result) {
+// judge records a decision on a request that stands for so many.
+func (j *judge) judge(k Key, ms int64, a traffic.Answer, weight int64, r *Result) {
 	l := of(&j.logs, k.Number)
 	l.forget(ms - j.window)
-	r.Requests++
+	r.Requests += weight
 	j.requests.add(ms, ms)
 	r.Spike.Requests = j.requests.most
 	if a.Refused() {
-		r.Denied++
+		r.Denied += weight
 		if free := j.limit - int64(l.len()); free > 0 {
-			r.FalseDenials++
-			r.Far += j.far(free)
+			r.FalseDenials += weight
+			r.Far += weight * j.far(free)
 		}
 		return
 	}
-	r.Admitted++
+	r.Admitted += weight
 	at := ms + a.Wait.Milliseconds()
 	if a.Outcome == traffic.Delayed {
-		r.Delayed++
+		r.Delayed += weight
 		r.LongestWait = max(r.LongestWait, a.Wait.Seconds())
 	}
 	l.add(at)
 	n := int64(l.after(at - j.window))
 	if over := n - j.limit; over > 0 {
-		r.FalseAdmits++
-		r.Far += j.far(over)
+		r.FalseAdmits += weight
+		r.Far += weight * j.far(over)
 	}
 	r.WorstWindow = max(r.WorstWindow, n)
 	j.tokens.add(ms, at)
@@ -95,14 +95,15 @@ type counting struct {
 	errors                float64 // sum
 	counts, near, tooMany int64
 	highestWrongly        int64
+	wrong                 []bool // by key number: any decision
 }
 
 func newCounting(e Estimator, l Limit) *counting {
 	return &counting{Estimator: e, limit: l.Requests, window: l.Window.Milliseconds()}
 }
 
-// count counts a request. Of estimate and count it is part.
-func (c *counting) count(k Key, ms int64) {
+// count counts a request that stands for so many. Of estimate and count it is part.
+func (c *counting) count(k Key, ms, weight int64) {
 	l := of(&c.logs, k.Number)
 	l.forget(ms - c.window)
 	estimate := c.Estimate(k, ms) + 1
@@ -110,23 +111,27 @@ func (c *counting) count(k Key, ms int64) {
 	l.add(ms)
 	n := int64(l.len())
 	allowed, right := int64(math.Floor(estimate)) <= c.limit, n <= c.limit
+	if wrong := of(&c.wrong, k.Number); allowed != right && !*wrong {
+		*wrong = true
+		c.WrongKeys++
+	}
 	switch {
 	case allowed && !right:
-		c.WronglyAllowed++
+		c.WronglyAllowed += weight
 		c.highestWrongly = max(c.highestWrongly, n)
 	case !allowed && right:
-		c.WronglyLimited++
+		c.WronglyLimited += weight
 	}
 	off := math.Abs(estimate-float64(n)) / float64(n)
-	c.errors += off
+	c.errors += off * float64(weight)
 	c.LargestError = max(c.LargestError, off)
-	c.requests++
-	c.counts += n
+	c.requests += weight
+	c.counts += n * weight
 	if !right {
-		c.tooMany++
+		c.tooMany += weight
 	}
 	if d := n - c.limit; 100*max(d, -d) <= FarPercent*c.limit {
-		c.near++
+		c.near += weight
 	}
 }
 

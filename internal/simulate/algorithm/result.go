@@ -20,6 +20,8 @@ type Result struct {
 	// WorstWindow is the most that was admitted of one key in any window.
 	WorstWindow int64 `json:"worst_window"`
 
+	// Sampled is set if some requests stand for several: all counts are of what they stand for, but Spike and Series.
+	Sampled bool `json:"sampled,omitempty"`
 	// Spike is the most in any interval of [Options.Per], of all keys: of requests, and of tokens issued.
 	Spike Spike `json:"spike"`
 	// Counted compares the estimates, where the algorithm has any.
@@ -42,6 +44,7 @@ type Spike struct {
 type Counted struct {
 	WronglyAllowed int64   `json:"wrongly_allowed"`
 	WronglyLimited int64   `json:"wrongly_limited"`
+	WrongKeys      int     `json:"wrong_keys"`      // keys with any wrong decision
 	RateError      float64 `json:"rate_error"`      // mean over all requests, in parts of the count
 	LargestError   float64 `json:"rate_error_max"`  // in parts of the count
 	MeanCount      float64 `json:"mean_count"`      // of the window, over all requests

@@ -64,6 +64,7 @@ func Run(src traffic.Source, name string, o Options) (Result, error) {
 	if o.Series {
 		r.series = &series{every: o.Per.Milliseconds()}
 	}
+	sampled, _ := src.(Sampled)
 	var req traffic.Request
 	for src.Next(&req) {
 		if req.Failed {
@@ -72,10 +73,21 @@ func Run(src traffic.Source, name string, o Options) (Result, error) {
 		if len(r.keys.numbers) >= maxKeys {
 			return Result{}, fmt.Errorf("more than %d clients and users: that many are not compared", maxKeys)
 		}
-		src.Answer(&req, r.request(&req))
+		weight := int64(1)
+		if sampled != nil {
+			weight = sampled.Weight()
+			r.Sampled = r.Sampled || weight > 1
+		}
+		src.Answer(&req, r.request(&req, weight))
 	}
 	r.finish()
 	return r.Result, src.Err()
+}
+
+// Sampled is traffic of which only a sample is made.
+type Sampled interface {
+	// Weight returns how many requests the one that Next yielded last stands for, all with the same answer.
+	Weight() int64
 }
 
 // run is an algorithm on its traffic.
@@ -89,8 +101,8 @@ type run struct {
 	first, last int64
 }
 
-// request decides on a request, and judges the decision.
-func (r *run) request(req *traffic.Request) traffic.Answer {
+// request decides on a request that stands for so many, and judges the decision.
+func (r *run) request(req *traffic.Request, weight int64) traffic.Answer {
 	ms, k := req.At.UnixMilli(), r.keys.of(req)
 	if r.Requests == 0 {
 		r.first = ms
@@ -100,9 +112,9 @@ func (r *run) request(req *traffic.Request) traffic.Answer {
 		r.series.advance(ms, r.counting, r.keys.first)
 	}
 	answer := r.algorithm.Admit(k, ms)
-	r.judge.judge(k, ms, answer, &r.Result)
+	r.judge.judge(k, ms, answer, weight, &r.Result)
 	if r.counting != nil {
-		r.counting.count(k, ms)
+		r.counting.count(k, ms, weight)
 	}
 	if r.series != nil {
 		r.series.add(ms, answer)

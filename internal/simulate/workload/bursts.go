@@ -117,24 +117,38 @@ func first(n int) float64 {
 
 // What a mix of sources is like.
 const (
-	mixSigma  = 1.0  // of the logarithm of a source's rate
-	mixPauses = 1.0  // of the logarithm of its pauses
-	mixAbuse  = 1000 // one source in so many is abusive
-	mixLeast  = 3.0  // limits of an abusive source, at least
-	mixMost   = 10.0 // and at most
+	mixSigma  = 1.0    // of the logarithm of a source's rate
+	mixPauses = 1.0    // of the logarithm of its pauses
+	mixAbuse  = 27_000 // one source in so many is abusive
+	mixLeast  = 3.0    // limits of an abusive source, at least
+	mixMost   = 10.0   // and at most
+	mixFar    = 0.5    // limits: the sources below it are sampled
+	mixSample = 100    // one of so many
 )
 
-func mixStreams(s *Spec) []stream {
-	streams := make([]stream, s.Number)
-	for i := range streams {
+// mixStreams draw the rates of all sources. Of those that stay far below the limit a sample is simulated, whose
+// requests stand for those of the others: they are most of the traffic, and none is ever limited. The sources
+// near the limit and above it are few, and all of them are simulated.
+func mixStreams(s *Spec) (streams []stream) {
+	pause := func(r *rand.Rand, mean float64) float64 {
+		return mean * math.Exp(mixPauses*r.NormFloat64()-mixPauses*mixPauses/2)
+	}
+	for i := range s.Number {
 		r := s.random(i)
 		rate := s.Rate * math.Exp(mixSigma*r.NormFloat64()-mixSigma*mixSigma/2)
 		if i%mixAbuse == mixAbuse-1 {
 			rate = mixLeast * math.Pow(mixMost/mixLeast, r.Float64())
 		}
-		streams[i] = paused(r, s.interval(rate), clientName(i), func(r *rand.Rand, mean float64) float64 {
-			return mean * math.Exp(mixPauses*r.NormFloat64()-mixPauses*mixPauses/2)
-		})
+		weight := int64(1)
+		if rate < mixFar {
+			if i%mixSample != 0 {
+				continue
+			}
+			weight = mixSample
+		}
+		one := paused(r, s.interval(rate), clientName(i), pause)
+		one.weight = weight
+		streams = append(streams, one)
 	}
 	return streams
 }

@@ -13,7 +13,7 @@ const patience = 10 * time.Minute
 
 // clients make requests of calls.
 type clients struct {
-	calls    traffic.Source
+	calls    *merged
 	as       Behaviour
 	random   *rand.Rand
 	lifetime time.Duration
@@ -41,10 +41,11 @@ type attempt struct {
 	traffic.Request
 	first  time.Time // when it was sent first
 	number int       // of times that it was sent
+	weight int64     // how many requests it stands for
 	order  uint64    // in which requests of one time were put in the heap
 }
 
-func react(calls traffic.Source, b Behaviour, s *Spec) *clients {
+func react(calls *merged, b Behaviour, s *Spec) *clients {
 	return &clients{calls: calls, as: b, random: s.random(-1), lifetime: s.Lifetime, sessions: map[session]*token{}}
 }
 
@@ -83,7 +84,7 @@ func (c *clients) earliest() (a attempt, ok bool) {
 		return heap.Pop(&c.retries).(attempt), true
 	case c.pending:
 		c.pending = false
-		return attempt{Request: c.call, first: c.call.At}, true
+		return attempt{Request: c.call, first: c.call.At, weight: c.calls.Weight()}, true
 	default:
 		return a, false
 	}
@@ -117,7 +118,7 @@ func (c *clients) Answer(r *traffic.Request, a traffic.Answer) {
 
 // retry sends a request again that was denied, unless its call is given up.
 func (c *clients) retry(r *traffic.Request, a traffic.Answer) bool {
-	next := attempt{Request: *r, first: r.At, number: 1}
+	next := attempt{Request: *r, first: r.At, number: 1, weight: 1}
 	if c.sent.Request == *r { // else it was held before it was denied
 		next = c.sent
 	}
@@ -130,6 +131,9 @@ func (c *clients) retry(r *traffic.Request, a traffic.Answer) bool {
 	heap.Push(&c.retries, next)
 	return true
 }
+
+// Weight returns how many requests the one that Next yielded last stands for.
+func (c *clients) Weight() int64 { return c.sent.weight }
 
 // Err implements [traffic.Source].
 func (c *clients) Err() error { return c.calls.Err() }

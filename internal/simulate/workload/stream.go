@@ -15,6 +15,8 @@ type stream struct {
 	at   int64
 	next func(at int64) int64                // the time of the call after that at a time, not before it
 	who  func() (client, user, grant string) // whose the call is
+	// weight is how many calls each stands for, where only a sample is made; 0 and 1: for itself.
+	weight int64
 }
 
 // merged is streams in the order of their calls. Of calls at one time, the stream that is first in the heap is first,
@@ -23,6 +25,7 @@ type merged struct {
 	heap     []stream // the earliest first
 	end      int64
 	lifetime time.Duration
+	weight   int64 // of the last call
 }
 
 // merge merges streams until a time.
@@ -43,10 +46,14 @@ func (m *merged) Next(r *traffic.Request) bool {
 	}
 	*r = traffic.Request{At: Start.Add(time.Duration(at)), Lifetime: m.lifetime}
 	r.Client, r.User, r.Grant = s.who()
+	m.weight = max(s.weight, 1)
 	s.at = s.next(at)
 	m.down(0)
 	return true
 }
+
+// Weight returns how many requests the one that Next yielded last stands for.
+func (m *merged) Weight() int64 { return m.weight }
 
 // Answer implements [traffic.Source].
 func (m *merged) Answer(*traffic.Request, traffic.Answer) {}

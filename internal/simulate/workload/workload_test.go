@@ -36,7 +36,7 @@ func all(t *testing.T, s workload.Spec) (out []traffic.Request) {
 func small(kind string) workload.Spec {
 	s := workload.Spec{Traffic: kind, Duration: 2 * time.Hour, Seed: 7}
 	if kind == workload.Mix {
-		s.Number = 1000
+		s.Number = 10_000
 	}
 	return s
 }
@@ -161,23 +161,35 @@ func TestAttack(t *testing.T) {
 	about(t, "another", float64(of["client-0003"]), 0.5*100*60, 0.06)
 }
 
-// TestMix: one source in a thousand has several limits, the others about their rate, and all as many requests as
-// were counted at Cloudflare.
+// TestMix: the requests that are made stand for those of all sources. All sources near the limit are there, and those
+// that are abusive.
 func TestMix(t *testing.T) {
 	t.Parallel()
-	of := map[string]int{}
-	for _, r := range all(t, workload.Spec{Traffic: workload.Mix, Number: 1000}) {
-		of[r.Client]++
-	}
-	abusive := of["client-1000"]
-	honest := 0
-	for client, n := range of {
-		if client != "client-1000" {
-			honest += n
+	s := workload.Spec{Traffic: workload.Mix, Requests: 600, Window: time.Minute, Number: 54_000, Duration: 10 * time.Minute}
+	src := source(t, s).(interface {
+		traffic.Source
+		Weight() int64
+	})
+	in, sampled := map[string]float64{}, 0.0 // in limits
+	var r traffic.Request
+	for src.Next(&r) {
+		in[r.Client] += 1.0 / 6000
+		if src.Weight() > 1 {
+			check.Equal(t, "weight", src.Weight(), 100)
+			sampled += 100.0 / 6000
 		}
 	}
-	about(t, "requests of a source", float64(honest)/999, 400e6/270e3, 0.15)
-	check.Equal(t, "the abusive source is over the limit", float64(abusive) > 3*0.9*float64(honest)/999/0.04, true)
+	about(t, "the mean of those far below", sampled/54_000, 0.023, 0.1)
+	near, abusive := 0, 0
+	for _, limits := range in {
+		if limits > 2.5 {
+			abusive++
+		} else if limits > 0.6 {
+			near++
+		}
+	}
+	check.Equal(t, "abusive", abusive, 2)
+	check.Equal(t, "one in 10,000 has more than 0.6 limits", near > 0 && near < 20, true)
 }
 
 // TestMemory: a source needs none for each request.

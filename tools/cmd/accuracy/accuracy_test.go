@@ -35,18 +35,16 @@ ALGORITHM  REQUESTS/S  AT MOST  TOKENS/S  AT MOST
 sliding    1.67        11       1.57      8
 `)
 	for _, tc := range []struct {
-		table  int
 		column string
-		nth    int
 		row    []string
 		want   string
 		number float64
 	}{
-		{decisions, "WRONG", 1, []string{"1.00x", "sliding-2"}, "12.50 %", 12.5},
-		{decisions, "RATE", 1, []string{"0.50x"}, "0.50x", 0.5},
-		{flows, "AT MOST", 2, []string{"sliding"}, "8", 8},
+		{"WRONG", []string{"1.00x", "sliding-2"}, "12.50 %", 12.5},
+		{"RATE", []string{"0.50x"}, "0.50x", 0.5},
+		{"TOKENS/S", []string{"sliding"}, "1.57", 1.57},
 	} {
-		got, err := out.cell(tc.table, tc.column, tc.nth, tc.row...)
+		got, err := out.cell(tc.column, tc.row...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,13 +56,9 @@ sliding    1.67        11       1.57      8
 			t.Errorf("%s: %v %s", tc.column, number, diff)
 		}
 	}
-	for _, wrong := range []struct {
-		table  int
-		column string
-		row    string
-	}{{estimates, "WRONG", "sliding"}, {flows, "WRONG", "sliding"}, {flows, "AT MOST", "fixed"}} {
-		if got, err := out.cell(wrong.table, wrong.column, 1, wrong.row); err == nil {
-			t.Errorf("%v: %s", wrong, got)
+	for column, row := range map[string]string{"WRONG": "sliding", "NONE": "sliding", "TOKENS/S": "fixed"} {
+		if got, err := out.cell(column, row); err == nil {
+			t.Errorf("%s of %s: %s", column, row, got)
 		}
 	}
 }

@@ -15,9 +15,10 @@ import (
 
 // The charts, below the root.
 const (
-	loadChart   = "docs/pictures/accuracy-load.svg"
-	criteoChart = "docs/pictures/accuracy-criteo.svg"
-	spikesChart = "docs/pictures/accuracy-spikes.svg"
+	loadChart    = "docs/pictures/accuracy-load.svg"
+	criteoChart  = "docs/pictures/accuracy-criteo.svg"
+	spikesChart  = "docs/pictures/accuracy-spikes.svg"
+	retriesChart = "docs/pictures/accuracy-retries.svg"
 )
 
 func (p *program) draw(ctx context.Context) error {
@@ -37,7 +38,7 @@ const bar = 0.01
 func (p *program) drawLoads() error {
 	c := chart.Chart{
 		Title: "Wrong decisions by the load", Subtitle: "Poisson traffic, all requests counted: the estimate is on the other side of the limit than the count",
-		X: chart.Axis{Label: "load, in limits"}, Y: chart.Axis{Label: "% of requests", Scale: chart.Log, Min: 0.001, Max: 100},
+		X: chart.Axis{Label: "load, in limits", Min: 0.6, Max: 1.4}, Y: chart.Axis{Label: "% of requests", Scale: chart.Log, Min: 0.001, Max: 100},
 	}
 	for _, from := range []struct{ section, limit string }{{"load", "100"}, {"load-1000", "1000"}} {
 		for _, name := range []string{algorithm.Sliding, algorithm.SlidingFrames(2)} {
@@ -47,7 +48,7 @@ func (p *program) drawLoads() error {
 				if err != nil {
 					return err
 				}
-				cell, err := p.printed[from.section].cell(estimates, "WRONG", 1, fmt.Sprintf("%.2fx", x), name)
+				cell, err := p.printed[from.section].cell("WRONG", fmt.Sprintf("%.2fx", x), name)
 				if err != nil {
 					return err
 				}
@@ -60,7 +61,7 @@ func (p *program) drawLoads() error {
 			c.Series = append(c.Series, s)
 		}
 	}
-	c.Series = append(c.Series, chart.Series{Name: fmt.Sprintf("%v %%", bar), Points: []chart.Point{{X: 0.5, Y: bar}, {X: 2, Y: bar}}, Dash: chart.Dashed, Color: chart.Red})
+	c.Series = append(c.Series, chart.Series{Name: fmt.Sprintf("%v %%", bar), Points: []chart.Point{{X: 0.6, Y: bar}, {X: 1.4, Y: bar}}, Dash: chart.Dashed, Color: chart.Red})
 	return c.Write(filepath.Join(p.root, loadChart))
 }
 
@@ -72,10 +73,15 @@ type compared struct {
 	}
 }
 
-// over returns a series over time, from the values of intervals. A value is at the end of its interval.
-func over[T int64 | float64](values []T, seconds float64) (points []chart.Point) {
-	for i, v := range values {
-		points = append(points, chart.Point{X: chart.Seconds(workload.Start) + float64(i+1)*seconds, Y: float64(v)})
+// over returns a series over time, from the values of intervals: of counts at their start, of the state at their end.
+func over[T int64 | float64](values []T, seconds float64, state bool) (points []chart.Point) {
+	at := chart.Seconds(workload.Start)
+	if state {
+		at += seconds
+	}
+	for _, v := range values {
+		points = append(points, chart.Point{X: at, Y: float64(v)})
+		at += seconds
 	}
 	return points
 }
@@ -100,12 +106,12 @@ func (p *program) drawCriteo(ctx context.Context) error {
 	titles := []string{"Fixed window of 60 s", "Sliding window: the present and the last window of 60 s", "Sliding window: five windows of 15 s"}
 	var charts []*chart.Chart
 	for i, r := range out.Comparisons[0].Algorithms {
-		exact := between(over(r.Series.Exact, r.Series.Seconds), 5*time.Minute, 15*time.Minute)
+		exact := between(over(r.Series.Exact, r.Series.Seconds, true), 5*time.Minute, 15*time.Minute)
 		charts = append(charts, &chart.Chart{
 			Title: titles[i], X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: "requests in the last minute"}, Height: 170,
 			Series: []chart.Series{
 				{Name: "exact", Points: exact, Color: color.RGBA{0x9a, 0xa0, 0xa8, 0xff}},
-				{Name: "estimate", Points: between(over(r.Series.Estimate, r.Series.Seconds), 5*time.Minute, 15*time.Minute), Color: chart.Palette(1)},
+				{Name: "estimate", Points: between(over(r.Series.Estimate, r.Series.Seconds, true), 5*time.Minute, 15*time.Minute), Color: chart.Palette(1)},
 				{Name: "100", Points: []chart.Point{{X: exact[0].X, Y: 100}, {X: exact[len(exact)-1].X, Y: 100}}, Dash: chart.Dashed, Color: chart.Red},
 			},
 		})
@@ -113,30 +119,35 @@ func (p *program) drawCriteo(ctx context.Context) error {
 	return chart.Write(filepath.Join(p.root, criteoChart), charts...)
 }
 
-// drawSpikes draws the spike after a full hour without a limit and with one, by how clients react.
+// drawSpikes draws the minutes after a full hour, without a limit and with one, by how clients react.
 func (p *program) drawSpikes(ctx context.Context) error {
 	var out compared
-	args := algorithms + "--traffic spikes --limit 20/60s --number 100 --duration 2h --per 10s --algorithm unlimited,sliding --clients ignore,retry-after,retry-after-jitter,backoff --series"
+	args := algorithms + spikesArgs + " --algorithm unlimited,sliding --clients ignore,retry-after,retry-after-jitter,backoff --series"
 	if err := p.json(ctx, args, &out); err != nil {
 		return err
 	}
-	var charts []*chart.Chart
-	for i, c := range out.Comparisons {
-		if i == 0 {
-			charts = append(charts, spike("Without a limit", &c.Algorithms[0]))
+	before := &out.Comparisons[0].Algorithms[0]
+	tokens := []*chart.Chart{hour("Tokens without a limit", before.Series.Tokens, before, 0)}
+	var requests []*chart.Chart
+	for _, c := range out.Comparisons {
+		r, title := &c.Algorithms[1], "with 20 a minute, clients: "+c.Clients
+		if c.Clients == workload.Ignore || c.Clients == workload.RetryAfter {
+			tokens = append(tokens, hour("Tokens "+title, r.Series.Tokens, r, 0))
 		}
-		charts = append(charts, spike("With 20 a minute, clients: "+c.Clients, &c.Algorithms[1]))
+		requests = append(requests, hour("Requests "+title, r.Series.Requests, r, 1))
 	}
-	return chart.Write(filepath.Join(p.root, spikesChart), charts...)
+	if err := chart.Write(filepath.Join(p.root, spikesChart), tokens...); err != nil {
+		return err
+	}
+	return chart.Write(filepath.Join(p.root, retriesChart), requests...)
 }
 
-func spike(title string, r *algorithm.Result) *chart.Chart {
-	const from, to = 58 * time.Minute, 72 * time.Minute
+// hour draws counts of intervals in the minutes after a full hour.
+func hour(title string, values []int64, r *algorithm.Result, colour int) *chart.Chart {
 	return &chart.Chart{
 		Title: title, X: chart.Axis{Scale: chart.Time}, Y: chart.Axis{Label: "in ten seconds"}, Height: 110,
-		Series: []chart.Series{
-			{Name: "requests", Points: between(over(r.Series.Requests, r.Series.Seconds), from, to), Color: chart.Palette(1), Step: true},
-			{Name: "tokens", Points: between(over(r.Series.Tokens, r.Series.Seconds), from, to), Color: chart.Palette(0), Step: true, Kind: chart.Area},
-		},
+		Series: []chart.Series{{
+			Points: between(over(values, r.Series.Seconds, false), 59*time.Minute, 66*time.Minute), Color: chart.Palette(colour), Step: true, Kind: chart.Area,
+		}},
 	}
 }

@@ -8,15 +8,8 @@ import (
 	"strings"
 )
 
-// output is the tables of a command, in the order in which it prints them: decisions, requests and tokens, estimates.
+// output is the tables of a command, in the order in which it prints them.
 type output [][][]string
-
-// The tables.
-const (
-	decisions = iota
-	flows
-	estimates
-)
 
 var apart = regexp.MustCompile(` {2,}`)
 
@@ -35,23 +28,14 @@ func parse(text string) (all output) {
 	return all
 }
 
-// cell returns the cell of a column in the row that begins with these cells. Of columns of one name it is the nth.
-func (o output) cell(table int, column string, nth int, row ...string) (string, error) {
-	if table >= len(o) {
-		return "", fmt.Errorf("there is no table %d", table)
-	}
-	heads := o[table][0]
-	at := -1
-	for i, head := range heads {
-		if head == column {
-			if nth--; nth == 0 {
-				at = i
+// cell returns the cell of a column in the row that begins with these cells, of the first table that has both.
+func (o output) cell(column string, row ...string) (string, error) {
+	for _, table := range o {
+		at := slices.Index(table[0], column)
+		for _, cells := range table[1:] {
+			if at >= 0 && len(cells) == len(table[0]) && slices.Equal(cells[:len(row)], row) {
+				return cells[at], nil
 			}
-		}
-	}
-	for _, cells := range o[table][1:] {
-		if at >= 0 && len(cells) == len(heads) && slices.Equal(cells[:len(row)], row) {
-			return cells[at], nil
 		}
 	}
 	return "", fmt.Errorf("there is no column %s in a row %v", column, row)
