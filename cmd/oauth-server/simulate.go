@@ -67,18 +67,26 @@ untouched: per window of --limit, or else per minute.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args) },
 	}
 	s.register(cmd)
+	cmd.AddCommand(newSimulateAlgorithms(c))
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { // LOG is no misspelt command
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
 	return cmd
 }
 
+// register adds the flags.
+func (l *logFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&l.format, "format", string(events.Auto), "format of the log: "+strings.Join(formatNames(), ", "))
+	f.StringVar(&l.mapping, "map", "", "for json, csv, common and combined: which field is what, such as client=.app,user=.sub,time=.at")
+	f.StringVar(&l.zone, "zone", "UTC", "time zone of times that name none, such as Europe/Berlin")
+	f.BoolVar(&l.strict, "strict", false, "stop at the first line that cannot be read")
+	_ = cmd.RegisterFlagCompletionFunc("format", fixed(formatNames()...)) // fails for a flag that is not there
+}
+
 func (s *simulation) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&s.format, "format", string(events.Auto), "format of the log: "+strings.Join(formatNames(), ", "))
-	f.StringVar(&s.mapping, "map", "", "for json, csv, common and combined: which field is what, such as client=.app,user=.sub,time=.at")
-	f.StringVar(&s.zone, "zone", "UTC", "time zone of times that name none, such as Europe/Berlin")
-	f.BoolVar(&s.strict, "strict", false, "stop at the first line that cannot be read")
+	s.logFlags.register(cmd)
 	f.StringArrayVar(&s.policies, "policies", nil, `file of limits, as "limits export" writes it, or a configuration file; may be repeated: a file of limits lies on a configuration file`)
 	f.BoolVar(&s.asConfigured, "as-configured", false, "keep the modes: what is in dry-run, or outside of the canary share, denies nothing")
 	f.StringArrayVar(&s.limits, "limit", nil, "limits to compare, such as 50/60s,100/60s, with the options of limits set; may be repeated")
@@ -90,7 +98,7 @@ func (s *simulation) register(cmd *cobra.Command) {
 	f.IntVar(&s.maxKeys, "max-keys", ratelimit.DefaultMaxKeys, "bound on the users and clients that are counted at once, as rate_limit.max_keys of the server")
 	f.IntVar(&s.top, "top", 0, "how many clients to show; with -o json all up to 10,000 (default 20)")
 	for name, complete := range map[string]completion{
-		"format": fixed(formatNames()...), "preset": fixed(presetNames()...), "of": fixed(string(simulate.OfClients), string(simulate.OfRequests)),
+		"preset": fixed(presetNames()...), "of": fixed(string(simulate.OfClients), string(simulate.OfRequests)),
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails for a flag that is not there
 	}
