@@ -33,9 +33,10 @@ func TestStrictLimitsThroughFaults(t *testing.T) {
 	c := newCluster(t, strictLimits, "ten", "hundred")
 	c.grow(3)
 	ctx, stop := context.WithCancel(t.Context())
-	var work sync.WaitGroup
+	asking, rest := context.WithCancel(ctx)
+	var load, work sync.WaitGroup
 	for range 6 {
-		work.Go(func() { c.turns(ctx, 70*time.Millisecond, "ten", "hundred", "hundred") })
+		load.Go(func() { c.turns(asking, 70*time.Millisecond, "ten", "hundred", "hundred") })
 	}
 	var broken []*faults
 	fail := func(m *member) {
@@ -69,8 +70,12 @@ func TestStrictLimitsThroughFaults(t *testing.T) {
 		f.member.proxy.Alter(mongotest.Alteration{})
 		f.member.proxy.Restore()
 	}
+	rest() // a server that others leave nothing of ten would not be known from one that is stuck
+	load.Wait()
 	back := time.Now()
 	for _, m := range c.asked() {
+		alone, done := context.WithCancel(ctx)
+		work.Go(func() { c.turnsAt(alone, m, 250*time.Millisecond, "ten", "hundred") })
 		for client := range strictLimit {
 			check.Eventually(t, "a server admits again", func() bool {
 				return c.ledger.count(func(r *request) bool {
@@ -78,6 +83,7 @@ func TestStrictLimitsThroughFaults(t *testing.T) {
 				}) > 0
 			})
 		}
+		done()
 	}
 	stop()
 	work.Wait()

@@ -43,14 +43,16 @@ func (o *side) enqueue(q *queue, stand []status, outcome Outcome) (wake bool) {
 	for i := range o.ls.rules {
 		num, h := next, s.hotOf(next)
 		next = h.next
+		headroom := int64(stand[i].remaining)
 		if !o.counts(i) {
-			continue
-		}
-		if outcome == Denied {
+			// The request may have brought it under other limits, with counts that are not written.
+			if headroom = o.ls.rules[i].Requests; !dirty(s.slots(h, &o.ls.rules[i])) {
+				continue
+			}
+		} else if outcome == Denied {
 			h.flags |= deniedSinceSync
 		}
 		if h.state < urgent {
-			headroom := int64(stand[i].remaining)
 			if u := s.urgency(num, &o.ls.rules[i], headroom); u > h.state {
 				h.state = u
 				s.push(q, num)
