@@ -53,16 +53,19 @@ func mapping(tb testing.TB, text string) events.Mapping {
 	return m
 }
 
-// The samples are shortened from documentation, with other names and addresses:
-//   - keycloak.log, keycloak.jsonl: https://www.keycloak.org/docs/latest/server_admin/ (Auditing user events),
-//     https://uds.defenseunicorns.com/reference/configuration/single-sign-on/notifications-and-alerts,
-//     https://datagems-eosc.github.io/dg-aai/latest/logging
-//   - keycloak-events.json: EventRepresentation of https://www.keycloak.org/docs-api/latest/rest-api/
-//   - auth0.jsonl: https://auth0.com/docs/deploy-monitor/logs/log-event-type-codes, https://github.com/auth0/auth0-log-schemas
-//   - okta.json: https://developer.okta.com/docs/reference/api/system-log/, https://developer.okta.com/docs/reference/api/event-types/
-//   - entra.jsonl: https://learn.microsoft.com/en-us/azure/azure-monitor/reference/tables/aadserviceprincipalsigninlogs
-//   - entra-graph.json: https://learn.microsoft.com/en-us/graph/api/signin-list
-//   - combined.log: https://httpd.apache.org/docs/current/logs.html
+// The lines are made up. Their fields are after
+//   - keycloak.log: the chapter Auditing user events of https://www.keycloak.org/docs/latest/server_admin/, and
+//     JBossLoggingEventListenerProvider of Keycloak's sources, of which older ones do not quote values
+//   - keycloak.jsonl: https://datagems-eosc.github.io/dg-aai/latest/logging and
+//     https://uds.defenseunicorns.com/reference/configuration/single-sign-on/notifications-and-alerts
+//   - keycloak-events.json: EventRepresentation of Keycloak's sources
+//   - auth0.jsonl: https://auth0.com/docs/deploy-monitor/logs/log-event-type-codes and pages below
+//     https://auth0.com/docs/tenant-logs/; how a stream wraps them is after tests of Elastic's integration
+//   - okta.json: tests of Airbyte's connector and of Elastic's integration, not a page of Okta
+//   - entra.jsonl: tests of Elastic's integration, and the columns of
+//     https://learn.microsoft.com/en-us/azure/azure-monitor/reference/tables/aadserviceprincipalsigninlogs
+//   - entra-graph.json: the properties of https://learn.microsoft.com/en-us/graph/api/resources/signin
+//   - combined.log: no page
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	for file, tt := range map[string]struct {

@@ -193,24 +193,26 @@ func (s *scanner) array(b []byte, i int, n *node) int {
 		if end < 0 {
 			return -1
 		}
-		for j := range n.elems {
-			if e := &n.elems[j]; e.index == at || e.index < 0 && s.selects(b[i:end], e) {
-				s.value(b, i, e.node)
-			}
-		}
+		s.element(b, i, end, at, n)
 		i = end
 		at++
 	}
 }
 
-// selects reports whether the element is one that is wanted.
-func (s *scanner) selects(b []byte, e *element) bool {
-	if b[0] != '{' {
-		return false
+// element reads the element from i to end for those that want it, by its index or its member.
+func (s *scanner) element(b []byte, i, end, at int, n *node) {
+	read := "" // the member whose text sub has
+	for j := range n.elems {
+		e := &n.elems[j]
+		if e.index < 0 && b[i] == '{' && read != e.key {
+			clear(s.sub.values)
+			s.sub.object(b[i:end], 0, e.selector)
+			read = e.key
+		}
+		if e.index == at || read != "" && read == e.key && s.sub.values[0].is(e.is) {
+			s.value(b, i, e.node)
+		}
 	}
-	clear(s.sub.values)
-	s.sub.object(b, 0, e.selector)
-	return s.sub.values[0].is(e.is)
 }
 
 // space returns where the white space at i ends.
