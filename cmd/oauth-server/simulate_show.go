@@ -63,7 +63,7 @@ func refusedText(r *simulate.Result) string {
 	if n == 1 {
 		are = "is"
 	}
-	users := int(min(r.UsersHit, 2)) //nolint:gosec // for the plural
+	users := int(min(r.UsersHit, 2))
 	return fmt.Sprintf("%d %s refused, of %d %s and %s %s", n, are, r.ClientsHit, plural(r.ClientsHit, "client"),
 		about(r.UsersHit, r.UsersEstimated), plural(users, "user"))
 }
@@ -239,7 +239,7 @@ func (s *simulation) warn(r *simulate.Result) {
 			s.note("  … and %d more causes", len(l.Causes)-shown)
 			break
 		}
-		s.note("  %s: %s: %s (%d %s)", printable(c.First), printable(c.Field), printable(c.Cause), c.Lines, plural(int(min(c.Lines, 2)), "line")) //nolint:gosec // 1 or 2
+		s.note("  %s: %s: %s (%d %s)", printable(c.First), printable(c.Field), printable(c.Cause), c.Lines, plural(int(min(c.Lines, 2)), "line"))
 	}
 	for _, n := range r.Notes {
 		s.note("%s.", n)
