@@ -157,7 +157,7 @@ func (e *engine) conclude(t *ticket, turn *turns.Turn) {
 			life = e.lifetime
 		}
 		e.stats.issue(t, e.clock.now, life)
-		if reuses && d.Outcome == ratelimit.Allowed {
+		if reuses {
 			e.last.keep(t.r, e.clock.now, life)
 		}
 	}
