@@ -130,7 +130,7 @@ func (s *simulation) run(ctx context.Context, logs []string) error {
 		return err
 	}
 	defer reader.Close()
-	const garbage = 25 // percent of what lives: there is little of it
+	const garbage = 10 // percent of what lives: there is little of it
 	defer debug.SetGCPercent(debug.SetGCPercent(garbage))
 	bar := s.newProgress(reader)
 	options.Progress = bar.show

@@ -200,11 +200,11 @@ func (f *policyFiles) add(section, name string, v *strict.Value) (errs, found fi
 	case "tiers":
 		var d tierDocument
 		errs = v.Decode(&d, nil)
-		f.all.Tiers[name], found = d.Policy, fielderr.Of(d.Policy.Validate())
+		f.all.Tiers[name], found = d.Policy, fielderr.Of(d.Validate())
 	case "policies":
 		var d policyDocument
 		errs = v.Decode(&d, nil)
-		found = fielderr.Of(d.Policy.Validate())
+		found = fielderr.Of(d.Validate())
 		f.all.Settings.Clients[name] = d.Policy
 		if d.Tier != "" {
 			f.all.TierOf[name] = d.Tier

