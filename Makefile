@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(shell sed -n 's/^GOLANGCI_LINT=//p' .ci/run)
 
-.PHONY: help build release demo test race lint fmt bench bench-cluster fuzz dashboards demo-load soak scale clusters ci clean
+.PHONY: help build release demo test race lint fmt bench bench-cluster fuzz dashboards demo-load soak scale clusters accuracy ci clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,9 @@ scale: ## Measure what clients, policies and sign-ins cost; write docs/scale.md 
 
 clusters: ## Simulate clusters; write the tables of docs/simulate-clusters.md and docs/scale.md (10 minutes)
 	go -C tools run ./cmd/clusters
+
+accuracy: ## Compare the algorithms of rate limiting; write the tables and charts of docs/accuracy.md
+	go -C tools run ./cmd/accuracy
 
 ci: ## Run all that CI runs
 	.ci/run

@@ -47,6 +47,7 @@ type simulateAlgorithms struct {
 	limit      string
 	rates      []string
 	clients    []string
+	seeds      []uint
 	algorithms []string
 	burst      int64
 	per        time.Duration
@@ -78,7 +79,7 @@ func newSimulateAlgorithms(c *cli) *cobra.Command {
 	f.IntVar(&s.spec.Number, "number", 0, "number of clients (default as is usual for the traffic)")
 	f.DurationVar(&s.spec.Duration, "duration", 0, "simulated time (default as is usual for the traffic)")
 	f.DurationVar(&s.spec.Lifetime, "token-lifetime", time.Hour, "how long a token lives")
-	f.Uint64Var(&s.spec.Seed, "seed", 1, "another seed makes other traffic of the same kind")
+	f.UintSliceVar(&s.seeds, "seed", []uint{1}, "another seed makes other traffic of the same kind; or several")
 	f.DurationVar(&s.per, "per", time.Second, "interval that spikes are measured in")
 	f.StringSliceVar(&s.tables, "table", tableNames(), "tables to show")
 	f.BoolVar(&s.series, "series", false, "with -o json, the requests and tokens of each interval too")
@@ -248,17 +249,28 @@ func (s *simulateAlgorithms) given() (o algorithm.Options, specs []workload.Spec
 				continue
 			}
 		}
-		for _, s.spec.Clients = range s.clients {
-			spec, err := s.spec.Complete()
-			for _, wrong := range flagged(err) {
-				if !slices.Contains(errs, wrong) {
-					errs = append(errs, wrong)
-				}
+		more, wrong := s.each()
+		for _, w := range wrong {
+			if !slices.Contains(errs, w) {
+				errs = append(errs, w)
 			}
-			specs = append(specs, spec)
 		}
+		specs = append(specs, more...)
 	}
 	return o, specs, errs.Err()
+}
+
+// each returns the spec for all clients and seeds.
+func (s *simulateAlgorithms) each() (specs []workload.Spec, errs fielderr.Errors) {
+	for _, clients := range s.clients {
+		for _, seed := range s.seeds {
+			one := s.spec
+			one.Clients, one.Seed = clients, uint64(seed)
+			one, err := one.Complete()
+			specs, errs = append(specs, one), append(errs, flagged(err)...)
+		}
+	}
+	return specs, errs
 }
 
 // usualRate stands for the rate that is usual for the traffic.

@@ -56,11 +56,11 @@ func (s *simulateAlgorithms) show(all []comparison) error {
 		return err
 	}
 	for _, t := range resultTables(all[0].Per) {
-		rows := [][]string{s.behind("RATE", "CLIENTS", t.heads)}
+		rows := [][]string{slices.Concat(s.labels("RATE", "CLIENTS", "SEED"), t.heads)}
 		for i := range all {
 			for _, r := range all[i].Algorithms {
 				if cells := t.row(&all[i], &r); cells != nil {
-					rows = append(rows, s.behind(timesLimit(all[i].Rate), all[i].Clients, cells))
+					rows = append(rows, slices.Concat(s.labels(timesLimit(all[i].Rate), all[i].Clients, fmt.Sprint(all[i].Seed)), cells))
 				}
 			}
 		}
@@ -89,18 +89,25 @@ func (s *simulateAlgorithms) title(all []comparison) error {
 	if len(s.rates) == 1 {
 		rate = " at " + timesLimit(c.Rate)
 	}
-	_, err := fmt.Fprintf(s.out, "%s%s, clients: %d (%s), %s, %s, seed %d\n",
-		c.Traffic, rate, c.Number, strings.Join(s.clients, ", "), limit, c.Duration, c.Seed)
+	duration := ", " + c.Duration
+	if slices.ContainsFunc(all, func(other comparison) bool { return other.Duration != c.Duration }) {
+		duration = "" // it is usual for the traffic, and depends on the rate
+	}
+	_, err := fmt.Fprintf(s.out, "%s%s, clients: %d (%s), %s%s, seed %s\n",
+		c.Traffic, rate, c.Number, strings.Join(s.clients, ", "), limit, duration, strings.Trim(fmt.Sprint(s.seeds), "[]"))
 	return err
 }
 
-// behind returns the cells of a row, behind the rate and the clients where there are several.
-func (s *simulateAlgorithms) behind(rate, clients string, cells []string) []string {
-	if len(s.clients) > 1 {
-		cells = slices.Insert(cells, 0, clients)
-	}
+// labels returns what rows begin with: of rate, clients and seed those of which there are several.
+func (s *simulateAlgorithms) labels(rate, clients, seed string) (cells []string) {
 	if len(s.rates) > 1 {
-		cells = slices.Insert(cells, 0, rate)
+		cells = append(cells, rate)
+	}
+	if len(s.clients) > 1 {
+		cells = append(cells, clients)
+	}
+	if len(s.seeds) > 1 {
+		cells = append(cells, seed)
 	}
 	return cells
 }
@@ -147,7 +154,14 @@ func spikeOf(r *algorithm.Result, n int64) string {
 	return fmt.Sprint(n)
 }
 
-func timesLimit(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) + "x" }
+// timesLimit writes a multiple of the limit, with the digits that small ones need.
+func timesLimit(f float64) string {
+	digits := 2
+	if f < 0.1 {
+		digits = 3
+	}
+	return strconv.FormatFloat(f, 'f', digits, 64) + "x"
+}
 
 func eachSecond(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 

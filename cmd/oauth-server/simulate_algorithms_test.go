@@ -38,8 +38,9 @@ func TestSimulateAlgorithmsAsJSON(t *testing.T) {
 	check.Equal(t, "tokens by the minute without a limit", byName["unlimited"].Series.Tokens, []int64{100, 6000, 0, 100, 6000})
 	check.Equal(t, "with a queue", byName["leaky-queue"].Series.Tokens[1] <= 101, true)
 
-	all = compared(t, "--rate", "0.5x,2", "--limit", "10/1s", "--duration", "1m", "--clients", "hammer,backoff")
+	all = compared(t, "--rate", "0.5x,2", "--limit", "10/1s", "--duration", "1m", "--clients", "hammer,backoff", "--seed", "4")
 	check.Equal(t, "rates", []float64{all[0].Rate, all[1].Rate, all[2].Rate, all[3].Rate}, []float64{0.5, 0.5, 2, 2})
+	check.Equal(t, "seed", all[3].Seed, 4)
 	check.Equal(t, "clients", []string{all[2].Clients, all[3].Clients}, []string{"hammer", "backoff"})
 	for _, r := range all[0].Algorithms {
 		check.Equal(t, "frames of a seventh of a millisecond", r.Algorithm == "sliding-6", false)
@@ -85,11 +86,11 @@ func TestSimulateAlgorithmsShowsAll(t *testing.T) {
 	for _, b := range workload.Behaviours() {
 		check.Equal(t, b.Name, strings.Contains(help, b.About) && strings.Contains(help, b.Source), true)
 	}
-	stdout, _, status := run(t, "", "simulate", "algorithms", "--rate", "1x,2x", "--duration", "2m", "--clients", "hammer,ignore")
+	stdout, _, status := run(t, "", "simulate", "algorithms", "--rate", "1x,2x", "--duration", "2m", "--clients", "hammer,ignore", "--seed", "1,2")
 	check.Equal(t, "status", status, exitOK)
 	one, _, _ := run(t, "", "simulate", "algorithms", "--duration", "2m", "--table", "flow")
 	check.Equal(t, "one table", strings.Contains(one, "TOKENS/S") && !strings.Contains(one, "WRONG"), true)
-	for _, want := range []string{"poisson, clients: 1 (hammer, ignore), limit 100/1m, 2m, seed 1\n", "RATE   CLIENTS  ALGORITHM ", "\n2.00x  hammer   sliding-60 ", "at most in 1s:", "estimate against", "KEYS"} {
+	for _, want := range []string{"poisson, clients: 1 (hammer, ignore), limit 100/1m, 2m, seed 1 2\n", "RATE   CLIENTS  SEED  ALGORITHM ", "\n2.00x  hammer   2     sliding-60 ", "at most in 1s:", "estimate against", "KEYS"} {
 		check.Equal(t, want+" in\n"+stdout, strings.Contains(stdout, want), true)
 	}
 }

@@ -46,7 +46,7 @@ func Kinds() []Kind {
 		{
 			Mix, "many sources, as a large proxy sees them: rates from a log-normal distribution (sigma 1), bursts and pauses, and one source in 27,000 " +
 				"at 3 to 10 times the limit; the rate is the mean of the others. Of those below half of the limit one in a hundred is simulated, and counted a hundred times",
-			270_000, 1000, 0.023, 0, mixCalls, mixStreams,
+			270_000, 1000, 0.02, 0, mixCalls, mixStreams,
 		},
 	}
 }

@@ -165,7 +165,7 @@ func TestAttack(t *testing.T) {
 // that are abusive.
 func TestMix(t *testing.T) {
 	t.Parallel()
-	s := workload.Spec{Traffic: workload.Mix, Requests: 600, Window: time.Minute, Number: 54_000, Duration: 10 * time.Minute}
+	s := workload.Spec{Traffic: workload.Mix, Requests: 600, Window: time.Minute, Number: 54_000, Rate: 0.023, Duration: 10 * time.Minute}
 	src := source(t, s).(interface {
 		traffic.Source
 		Weight() int64

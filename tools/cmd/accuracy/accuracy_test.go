@@ -15,7 +15,7 @@ func TestPageHasAllSections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range append(sections, section{name: "published"}) {
+	for _, s := range append(sections, section{name: "published"}, section{name: "aims"}) {
 		if _, err := page.With(string(text), s.name, "text"); err != nil {
 			t.Error(err)
 		}
@@ -31,8 +31,9 @@ RATE   ALGORITHM  WRONG
 
 Requests and tokens of all clients; at most in 1s:
 
-ALGORITHM  REQUESTS/S  AT MOST  TOKENS/S  AT MOST
-sliding    1.67        11       1.57      8
+SEED  ALGORITHM  REQUESTS/S  AT MOST  TOKENS/S  SHARE
+1     sliding    1.67        11       1.57      0.002 %
+2     sliding    1.67        11       1.59      0.004 %
 `)
 	for _, tc := range []struct {
 		column string
@@ -42,7 +43,8 @@ sliding    1.67        11       1.57      8
 	}{
 		{"WRONG", []string{"1.00x", "sliding-2"}, "12.50 %", 12.5},
 		{"RATE", []string{"0.50x"}, "0.50x", 0.5},
-		{"TOKENS/S", []string{"sliding"}, "1.57", 1.57},
+		{"TOKENS/S", []string{"2", "sliding"}, "1.59", 1.59},
+		{"SHARE", []string{"sliding"}, "0.003 %", 0.003},
 	} {
 		got, err := out.cell(tc.column, tc.row...)
 		if err != nil {
@@ -56,7 +58,7 @@ sliding    1.67        11       1.57      8
 			t.Errorf("%s: %v %s", tc.column, number, diff)
 		}
 	}
-	for column, row := range map[string]string{"WRONG": "sliding", "NONE": "sliding", "TOKENS/S": "fixed"} {
+	for column, row := range map[string]string{"WRONG": "fixed", "NONE": "sliding", "TOKENS/S": "fixed"} {
 		if got, err := out.cell(column, row); err == nil {
 			t.Errorf("%s of %s: %s", column, row, got)
 		}

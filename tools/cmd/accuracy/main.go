@@ -62,7 +62,7 @@ func run(ctx context.Context, root, only string) (err error) {
 	if only != "" {
 		return nil
 	}
-	if err := p.writePublished(); err != nil {
+	if err := errors.Join(p.writePublished(), p.writeAims()); err != nil {
 		return err
 	}
 	return p.draw(ctx)

@@ -28,17 +28,42 @@ func parse(text string) (all output) {
 	return all
 }
 
-// cell returns the cell of a column in the row that begins with these cells, of the first table that has both.
+// cell returns the cell of a column in the row that has these cells, of the first table that has both. If there are several
+// such rows, as of several seeds, it is their mean.
 func (o output) cell(column string, row ...string) (string, error) {
 	for _, table := range o {
-		at := slices.Index(table[0], column)
+		at, found := slices.Index(table[0], column), []string(nil)
 		for _, cells := range table[1:] {
-			if at >= 0 && len(cells) == len(table[0]) && slices.Equal(cells[:len(row)], row) {
-				return cells[at], nil
+			has := func(cell string) bool { return slices.Contains(cells, cell) }
+			if at >= 0 && len(cells) == len(table[0]) && !slices.ContainsFunc(row, func(cell string) bool { return !has(cell) }) {
+				found = append(found, cells[at])
 			}
+		}
+		if len(found) > 0 {
+			return mean(found)
 		}
 	}
 	return "", fmt.Errorf("there is no column %s in a row %v", column, row)
+}
+
+// mean returns the mean of cells of one kind.
+func mean(cells []string) (string, error) {
+	if len(cells) == 1 {
+		return cells[0], nil
+	}
+	sum := 0.0
+	for _, cell := range cells {
+		f, err := figure(cell)
+		if err != nil {
+			return "", err
+		}
+		sum += f
+	}
+	sum /= float64(len(cells))
+	if strings.HasSuffix(cells[0], " %") {
+		return strconv.FormatFloat(sum, 'g', 2, 64) + " %", nil
+	}
+	return strconv.FormatFloat(sum, 'g', 2, 64), nil
 }
 
 // figure reads the number of a cell: 1.5x, 0.01 % or 12.

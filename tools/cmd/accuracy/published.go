@@ -19,7 +19,7 @@ const (
 )
 
 var publishedFigures = []published{
-	{cloudflare, "requests wrongly allowed or limited", "0.003 %", "mix", "WRONG", "sliding", ourMix + ", one frame"},
+	{cloudflare, "requests wrongly allowed or limited", "0.003 %", "mix", "WRONG", "sliding", ourMix + ", one frame, mean of four seeds"},
 	{cloudflare, "the same", "0.003 %", "mix", "WRONG", "sliding-2", "the same, two frames"},
 	{cloudflare, "sources about which that was wrong, of 270,000", "3", "mix", "KEYS", "sliding", "the same, one frame"},
 	{cloudflare, "mean difference of the real and the estimated rate", "6 %", "mix", "RATE ERROR", "sliding", "the same, one frame"},
