@@ -67,7 +67,7 @@ untouched: per window of --limit, or else per minute.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args) },
 	}
 	s.register(cmd)
-	cmd.AddCommand(newSimulateAlgorithms(c))
+	cmd.AddCommand(newSimulateAlgorithms(c), newSimulateCluster(c))
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { // LOG is no misspelt command
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
