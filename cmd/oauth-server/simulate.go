@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -30,6 +31,8 @@ type simulation struct {
 	presets      []string
 	target, of   string
 	write        string
+	report       string
+	chart        string
 	lifetime     time.Duration
 	maxKeys, top int
 }
@@ -63,6 +66,7 @@ untouched: per window of --limit, or else per minute.`,
   oauth-server simulate keycloak.log.gz --limit 50/60s,100/60s,200/60s
   oauth-server simulate events.json --policies limits.yaml -o json
   oauth-server simulate auth0.json --target 99.9% --write found.yaml
+  oauth-server simulate access.log --report report.html --chart report.svg
   oauth-server simulate requests.csv --format csv --map client=app,user=sub,time=at --preset okta`,
 		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args) },
 	}
@@ -104,6 +108,9 @@ func (s *simulation) register(cmd *cobra.Command) {
 	}
 	_ = cmd.MarkFlagFilename("policies", "yaml", "yml")
 	_ = cmd.MarkFlagFilename("write", "yaml", "yml")
+	f.StringVar(&s.report, "report", "", "write the answer as a page to this file, .html")
+	_ = cmd.MarkFlagFilename("report", "html")
+	chartFlag(cmd, &s.chart)
 }
 
 func formatNames() (names []string) {
@@ -130,6 +137,9 @@ func (s *simulation) run(ctx context.Context, logs []string) error {
 		return err
 	}
 	defer reader.Close()
+	if err := s.writableFiles(); err != nil {
+		return err
+	}
 	const garbage = 10 // percent of what lives: there is little of it
 	defer debug.SetGCPercent(debug.SetGCPercent(garbage))
 	bar := s.newProgress(reader)
@@ -164,11 +174,12 @@ func (s *simulation) finish(result *simulate.Result) error {
 			return err
 		}
 	}
+	wrong := s.writeFiles(result)
 	s.cut(result)
 	if s.output == outputJSON {
-		return s.json(result)
+		return errors.Join(wrong, s.json(result))
 	}
-	return s.show(result)
+	return errors.Join(wrong, s.show(result))
 }
 
 // options reads the flags. The error has all that is wrong with them, and with the files of policies.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -52,6 +53,7 @@ type simulateAlgorithms struct {
 	burst      int64
 	per        time.Duration
 	series     bool
+	chart      string
 	tables     []string
 }
 
@@ -83,6 +85,7 @@ func newSimulateAlgorithms(c *cli) *cobra.Command {
 	f.DurationVar(&s.per, "per", time.Second, "interval that spikes are measured in")
 	f.StringSliceVar(&s.tables, "table", tableNames(), "tables to show")
 	f.BoolVar(&s.series, "series", false, "with -o json, the requests and tokens of each interval too")
+	chartFlag(cmd, &s.chart)
 	_ = cmd.RegisterFlagCompletionFunc(trafficFlag, fixed(kindNames()...)) // these fail for flags that are not there
 	_ = cmd.RegisterFlagCompletionFunc("clients", fixed(behaviourNames()...))
 	_ = cmd.RegisterFlagCompletionFunc("algorithm", fixed(algorithm.Names()...))
@@ -146,6 +149,9 @@ func (s *simulateAlgorithms) run(cmd *cobra.Command, logs []string) error {
 	if err != nil {
 		return usagef("%w", err)
 	}
+	if err := chartWritable(s.chart); err != nil {
+		return err
+	}
 	var all []comparison
 	if len(logs) > 0 {
 		all, err = s.compareLogs(cmd, logs, options)
@@ -155,10 +161,11 @@ func (s *simulateAlgorithms) run(cmd *cobra.Command, logs []string) error {
 	if err != nil {
 		return err
 	}
+	wrong := s.writeChart(all)
 	if s.output == outputJSON {
-		return s.json(map[string]any{"comparisons": all})
+		return errors.Join(wrong, s.json(map[string]any{"comparisons": all}))
 	}
-	return s.show(all)
+	return errors.Join(wrong, s.show(all))
 }
 
 // compareSpecs compares on traffic that is made up.
@@ -226,7 +233,7 @@ func (s *simulateAlgorithms) given() (o algorithm.Options, specs []workload.Spec
 	if len(errs) > 0 {
 		return o, nil, errs.Err() // all else depends on it
 	}
-	o = algorithm.Options{Limit: algorithm.Limit{Requests: l.Requests, Burst: s.burst}, Per: s.per, Series: s.series}
+	o = algorithm.Options{Limit: algorithm.Limit{Requests: l.Requests, Burst: s.burst}, Per: s.per, Series: s.series || s.chart != ""}
 	o.Limit.Window, _ = time.ParseDuration(l.Window) // it is one
 	s.spec.Requests, s.spec.Window = o.Limit.Requests, o.Limit.Window
 	errs = s.chooseAlgorithms(o.Limit)

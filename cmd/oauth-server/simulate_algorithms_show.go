@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"oauth-server/internal/simulate/algorithm"
+	"oauth-server/internal/simulate/report"
 )
 
 // The tables of the answer.
@@ -75,6 +76,28 @@ func (s *simulateAlgorithms) show(all []comparison) error {
 		}
 	}
 	return nil
+}
+
+// writeChart writes the charts that were asked for, and drops series that were not.
+func (s *simulateAlgorithms) writeChart(all []comparison) error {
+	if s.chart == "" {
+		return nil
+	}
+	var drawn []report.Compared
+	for i := range all {
+		c := &all[i]
+		name := strings.Join(s.labels(timesLimit(c.Rate), c.Clients, fmt.Sprintf("seed %d", c.Seed)), ", ")
+		drawn = append(drawn, report.Compared{Name: name, Results: c.Algorithms})
+	}
+	err := report.WriteAlgorithms(s.chart, all[0].Per, drawn)
+	for i := range all {
+		for j := range all[i].Algorithms {
+			if !s.series {
+				all[i].Algorithms[j].Series = nil
+			}
+		}
+	}
+	return err
 }
 
 // title says what is compared.

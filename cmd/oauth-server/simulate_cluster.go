@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"oauth-server/internal/fielderr"
 	"oauth-server/internal/ratelimit"
 	simcluster "oauth-server/internal/simulate/cluster"
+	"oauth-server/internal/simulate/report"
 )
 
 const simulateClusterLong = `Show how exactly several instances keep a limit together, and what that costs: how far they
@@ -43,6 +45,7 @@ type simulateCluster struct {
 	users         int
 	zipf          float64
 	series, drawn bool
+	chart         string
 }
 
 func newSimulateCluster(c *cli) *cobra.Command {
@@ -75,6 +78,7 @@ func newSimulateCluster(c *cli) *cobra.Command {
 	f.DurationVar(&s.cfg.Duration, "duration", 10*time.Minute, "simulated time")
 	f.Uint64Var(&s.cfg.Seed, "seed", 1, "another seed gives another run of the same kind")
 	f.BoolVar(&s.series, "series", false, "with -o json, the course of it too")
+	chartFlag(cmd, &s.chart)
 	_ = cmd.RegisterFlagCompletionFunc("balance", fixed(string(simcluster.Random), string(simcluster.RoundRobin), string(simcluster.Skewed), string(simcluster.Sticky)))
 	return cmd
 }
@@ -91,6 +95,9 @@ func (s *simulateCluster) run() error {
 	if err != nil {
 		return usagef("%w", err)
 	}
+	if err := chartWritable(s.chart); err != nil {
+		return err
+	}
 	var runs []clusterRun
 	for i := range cfgs {
 		cfg := &cfgs[i]
@@ -104,16 +111,31 @@ func (s *simulateCluster) run() error {
 		if r.Unaccounted != 0 {
 			return fmt.Errorf("the simulation is wrong: %d admitted requests are not accounted for; please report it with the command line", r.Unaccounted)
 		}
-		if !s.series {
-			r.Points = nil
-		}
 		runs = append(runs, clusterRun{cfg.Flush.String(), r})
 	}
 	s.clearProgress()
+	wrong := s.writeChart(runs)
 	if s.output == outputJSON {
-		return s.json(map[string]any{"runs": runs})
+		for i := range runs {
+			if !s.series {
+				runs[i].Points = nil
+			}
+		}
+		return errors.Join(wrong, s.json(map[string]any{"runs": runs}))
 	}
-	return s.show(runs)
+	return errors.Join(wrong, s.show(runs))
+}
+
+// writeChart writes the charts that were asked for.
+func (s *simulateCluster) writeChart(runs []clusterRun) error {
+	if s.chart == "" {
+		return nil
+	}
+	var all []report.Cluster
+	for _, r := range runs {
+		all = append(all, report.Cluster{Flush: r.Flush, Result: r.Result})
+	}
+	return report.WriteClusters(s.chart, all)
 }
 
 // simulatedBegin is when simulated requests begin: where windows of all usual lengths do.
@@ -275,9 +297,9 @@ func whole(n int64) string { return strconv.FormatInt(n, 10) }
 
 func inParts(x float64) string { return fmt.Sprintf("%.3f", x) }
 
-// progress returns what draws how far a run is, on a terminal.
+// progress returns what draws how far a run is, if there is a terminal to draw on.
 func (s *simulateCluster) progress(cfg *simcluster.Config) func(time.Duration) {
-	if !s.terminal || s.output != outputText {
+	if !s.errTerminal {
 		return nil
 	}
 	return func(at time.Duration) {
