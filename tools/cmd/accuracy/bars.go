@@ -19,9 +19,13 @@ var aims = []aim{
 	{"Poisson, at the limit of 100 a minute, one frame: wrong by more than 15 % of the limit", 0.01, "poisson", "FAR", []string{"sliding"}},
 	{"the same, two frames", 0.01, "poisson", "FAR", []string{"sliding-2"}},
 	{"Poisson, at 0.65 of 100 a minute, one frame: wrong", 0.01, "load", "WRONG", []string{"0.65x", "sliding"}},
+	{"at 0.70 of 100 a minute", 0.01, "load", "WRONG", []string{"0.70x", "sliding"}},
 	{"Poisson, at 0.85 of 1000 a minute, one frame: wrong", 0.01, "load-1000", "WRONG", []string{"0.85x", "sliding"}},
+	{"at 0.90 of 1000 a minute", 0.01, "load-1000", "WRONG", []string{"0.90x", "sliding"}},
 	{"the mix of sources, one frame, mean of four seeds: wrong", 0.003, "mix", "WRONG", []string{"sliding"}},
 	{"the same, two frames", 0.003, "mix", "WRONG", []string{"sliding-2"}},
+	{"the first of these seeds alone, one frame: wrong", 0.003, "mix", "WRONG", []string{"1", "sliding"}},
+	{"the same, two frames", 0.003, "mix", "WRONG", []string{"1", "sliding-2"}},
 	{"the mix of sources, the limit half as high, one frame: wrong", 0.003, "mix-rates", "WRONG", []string{"0.040x", "sliding"}},
 }
 

@@ -17,8 +17,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"oauth-server/tools/page"
 )
@@ -45,17 +47,16 @@ func run(ctx context.Context, root, only string) (err error) {
 	if err := p.build(ctx); err != nil {
 		return err
 	}
-	for _, s := range sections {
-		if only != "" && !slices.Contains(strings.Split(only, ","), s.name) {
-			continue
-		}
-		fmt.Println(s.name, "…")
-		text, err := p.run(ctx, s.args)
-		if err != nil {
-			return err
-		}
-		p.printed[s.name] = parse(string(text))
-		if err := p.write(s.name, fmt.Sprintf("```\n$ oauth-server %s\n%s```", s.args, text)); err != nil {
+	wanted := slices.DeleteFunc(slices.Clone(sections), func(s section) bool {
+		return only != "" && !slices.Contains(strings.Split(only, ","), s.name)
+	})
+	texts, err := p.runAll(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	for i, s := range wanted {
+		p.printed[s.name] = parse(string(texts[i]))
+		if err := p.write(s.name, fmt.Sprintf("```\n$ oauth-server %s\n%s```", s.args, texts[i])); err != nil {
 			return err
 		}
 	}
@@ -78,6 +79,23 @@ func (p *program) build(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", p.binary, "./cmd/oauth-server") //nolint:gosec // G204: its own directory
 	cmd.Dir, cmd.Stderr = p.root, os.Stderr
 	return cmd.Run()
+}
+
+// runAll runs the command lines of sections, one on each core, and returns what they print.
+func (p *program) runAll(ctx context.Context, all []section) ([][]byte, error) {
+	texts, errs := make([][]byte, len(all)), make([]error, len(all))
+	var running sync.WaitGroup
+	slots := make(chan struct{}, runtime.NumCPU())
+	for i, s := range all {
+		running.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			fmt.Println(s.name, "…")
+			texts[i], errs[i] = p.run(ctx, s.args)
+		})
+	}
+	running.Wait()
+	return texts, errors.Join(errs...)
 }
 
 // run runs a command line of the program.

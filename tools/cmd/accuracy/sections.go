@@ -9,7 +9,9 @@ const (
 	loadsArgs  = "--traffic poisson --algorithm sliding,sliding-2 --table estimates --rate " + loads
 	mixArgs    = "--traffic mix --limit 600/60s"
 	spikesArgs = "--traffic spikes --limit 20/60s --number 100 --duration 2h --per 10s"
-	behaviours = "ignore,hammer,retry-after,retry-after-jitter,backoff,x-oauth2,authlib,openid-client,considerate"
+	// what wso2 published figures of, with so many requests a second
+	clustersArgs = "simulate cluster --instances 4 --limit 1000/1s,algorithm=fixed --latency 1ms --flush 1s,plain:10ms,plain:50ms,plain:100ms --duration 1m --rate "
+	behaviours   = "ignore,hammer,retry-after,retry-after-jitter,backoff,x-oauth2,authlib,openid-client,considerate"
 )
 
 var sections = []section{
@@ -26,4 +28,6 @@ var sections = []section{
 	{"wander", algorithms + "--traffic wander --algorithm exact,fixed,sliding,sliding-4 --table decisions,estimates"},
 	{"spikes", algorithms + spikesArgs + " --table flow"},
 	{"clients", algorithms + spikesArgs + " --table flow --algorithm unlimited,sliding --clients " + behaviours},
+	{"cluster-2x", clustersArgs + "2000/s"},
+	{"cluster-4x", clustersArgs + "4000/s"},
 }

@@ -33,10 +33,6 @@ const (
 
 var sections = []section{
 	{clustersPage, "plain", []string{"--instances 10 --limit 3000/60s --rate 500/s --flush 1s,plain:100ms,plain:1s,plain:10s"}},
-	{clustersPage, "published", []string{
-		"--instances 4 --limit 1000/1s,algorithm=fixed --rate 2000/s --latency 1ms --flush 1s,plain:10ms,plain:50ms,plain:100ms --duration 1m",
-		"--instances 4 --limit 1000/1s,algorithm=fixed --rate 4000/s --latency 1ms --flush 1s,plain:10ms,plain:50ms,plain:100ms --duration 1m",
-	}},
 	{clustersPage, "faults", []string{
 		"--instances 10 --limit 600/60s --rate 2x --loss 1%",
 		"--instances 10 --limit 600/60s --rate 2x --loss 10%",
