@@ -152,12 +152,16 @@ func (s *simulation) run(ctx context.Context, logs []string) error {
 	result.Lines = linesOf(reader)
 	s.warn(result)
 	if err == nil && result.Lines.Read == 0 {
-		err = fmt.Errorf("there is no token request in %s", strings.Join(logs, ", "))
+		err = noRequests(logs)
 	}
 	if wrong := s.finish(result); err == nil {
 		err = wrong
 	}
 	return err
+}
+
+func noRequests(logs []string) error {
+	return fmt.Errorf("there is no token request in %s", strings.Join(logs, ", "))
 }
 
 // finish writes what came of it.

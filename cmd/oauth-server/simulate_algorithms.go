@@ -16,6 +16,7 @@ import (
 	"oauth-server/internal/simulate"
 	"oauth-server/internal/simulate/algorithm"
 	"oauth-server/internal/simulate/events"
+	"oauth-server/internal/simulate/report"
 	"oauth-server/internal/simulate/traffic"
 	"oauth-server/internal/simulate/workload"
 )
@@ -176,7 +177,12 @@ func (s *simulateAlgorithms) compareSpecs(specs []workload.Spec, o algorithm.Opt
 			Lifetime: ratelimit.FormatWindow(spec.Lifetime), Burst: s.burst, Per: ratelimit.FormatWindow(s.per),
 		}
 		open := func() (traffic.Source, error) { return workload.New(spec) }
-		if c.Algorithms, err = algorithm.Compare(s.algorithms, open, o); err != nil {
+		o.Series = s.series || s.chart != "" && report.OverTime(len(specs), len(s.algorithms), spec.Duration, s.per)
+		bar := s.newComparing(spec.Duration)
+		o.Progress = bar.show
+		c.Algorithms, err = algorithm.Compare(s.algorithms, open, o)
+		bar.clear()
+		if err != nil {
 			return nil, err
 		}
 		all = append(all, c)
@@ -202,6 +208,8 @@ func (s *simulateAlgorithms) compareLogs(cmd *cobra.Command, logs []string, o al
 		}
 	}()
 	replay := &simulation{cli: s.cli, logFlags: s.logFlags}
+	bar := s.newComparing(0)
+	o.Progress = bar.show
 	results, err := algorithm.Compare(s.algorithms, func() (traffic.Source, error) {
 		r, err := replay.open(logs)
 		if err != nil {
@@ -212,11 +220,15 @@ func (s *simulateAlgorithms) compareLogs(cmd *cobra.Command, logs []string, o al
 		readers = append(readers, r)
 		return r, nil
 	}, o)
+	bar.clear()
 	if err != nil {
 		return nil, err
 	}
 	lines := linesOf(readers[0])
 	replay.warn(&simulate.Result{Lines: lines})
+	if lines.Read == 0 {
+		return nil, noRequests(logs)
+	}
 	return []comparison{{
 		Spec: workload.Spec{Traffic: "log", Requests: o.Limit.Requests}, Logs: logs, Lines: &lines,
 		Window: ratelimit.FormatWindow(o.Limit.Window), Burst: s.burst, Per: ratelimit.FormatWindow(s.per), Algorithms: results,
@@ -233,7 +245,7 @@ func (s *simulateAlgorithms) given() (o algorithm.Options, specs []workload.Spec
 	if len(errs) > 0 {
 		return o, nil, errs.Err() // all else depends on it
 	}
-	o = algorithm.Options{Limit: algorithm.Limit{Requests: l.Requests, Burst: s.burst}, Per: s.per, Series: s.series || s.chart != ""}
+	o = algorithm.Options{Limit: algorithm.Limit{Requests: l.Requests, Burst: s.burst}, Per: s.per, Series: s.series}
 	o.Limit.Window, _ = time.ParseDuration(l.Window) // it is one
 	s.spec.Requests, s.spec.Window = o.Limit.Requests, o.Limit.Window
 	errs = s.chooseAlgorithms(o.Limit)

@@ -14,6 +14,7 @@ import (
 	"oauth-server/internal/ratelimit"
 	simcluster "oauth-server/internal/simulate/cluster"
 	"oauth-server/internal/simulate/report"
+	"oauth-server/internal/simulate/workload"
 )
 
 const simulateClusterLong = `Show how exactly several instances keep a limit together, and what that costs: how far they
@@ -25,8 +26,10 @@ behind a network with --latency (of a message, so a call takes twice as long) an
 messages, each way). With --flush plain:T the rule of the server is replaced by a plain interval,
 for comparison: each instance writes and reads every key each T.
 
-Requests come at random times, to users who have each as many (--zipf: some have more), and
+Requests come at random times, of users who have each as many (--zipf: some have more), and
 ignore the answers. --rate 2x is twice the limit for each user; 500/s are requests per second of all.
+--traffic and --clients make other traffic, and clients that react: "oauth-server simulate algorithms
+--help" explains them.
 
 MEAN, WORST and FIRST are what was admitted in windows in which a user was offered the limit or
 more, in parts of the limit; FIRST in the first of these. LOG is the most in any window by an exact
@@ -36,14 +39,13 @@ instances admitted in parts of what one instance would have. docs/simulate-clust
 // simulateCluster holds the flags of the command.
 type simulateCluster struct {
 	*cli
+	clusterTraffic
 	cfg           simcluster.Config
 	instances     []int
 	flushes       []string
-	limit, rate   string
+	limit         string
 	loss, balance string
 	down, steps   []string
-	users         int
-	zipf          float64
 	series, drawn bool
 	chart         string
 }
@@ -57,16 +59,15 @@ func newSimulateCluster(c *cli) *cobra.Command {
 		Example: `  oauth-server simulate cluster --instances 10 --limit 100/60s --rate 2x
   oauth-server simulate cluster --instances 10 --flush 1s,plain:1s,plain:100ms
   oauth-server simulate cluster --instances 1,10,100 --keys 10000 --rate 0.1x
+  oauth-server simulate cluster --traffic spikes --clients retry-after --duration 2h
   oauth-server simulate cluster --loss 1% --skew 2s --down 2m+30s --step 1@3m:+1h --series -o json`,
 		Args: takes(),
-		RunE: func(*cobra.Command, []string) error { return s.run() },
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
 	f := cmd.Flags()
 	f.IntSliceVar(&s.instances, "instances", []int{3}, "how many instances there are; several are simulated one after the other")
 	f.StringVar(&s.limit, "limit", "100/60s", "limit of each user: REQUESTS/WINDOW, with the options of limits set")
-	f.StringVar(&s.rate, "rate", "2x", "requests: a multiple of the limit for each user, or so many per second of all users, such as 500/s")
-	f.IntVar(&s.users, "keys", 1, "how many users there are")
-	f.Float64Var(&s.zipf, "zipf", 0, "exponent above 1 by which some users have more requests than others; 0: all have as many")
+	s.register(cmd)
 	f.StringSliceVar(&s.flushes, "flush", []string{"1s"}, "flush interval of the server, or plain:T for a plain interval; several are simulated one after the other")
 	f.DurationVar(&s.cfg.Network.Latency, "latency", 5*time.Millisecond, "how long a message to or from the database takes")
 	f.DurationVar(&s.cfg.Network.Jitter, "jitter", 0, "by how much longer messages take on average, exponentially distributed")
@@ -90,8 +91,8 @@ type clusterRun struct {
 }
 
 // run simulates, and writes the answer.
-func (s *simulateCluster) run() error {
-	cfgs, perSecond, err := s.given()
+func (s *simulateCluster) run(cmd *cobra.Command) error {
+	cfgs, err := s.given(cmd)
 	if err != nil {
 		return usagef("%w", err)
 	}
@@ -102,9 +103,11 @@ func (s *simulateCluster) run() error {
 	for i := range cfgs {
 		cfg := &cfgs[i]
 		cfg.Progress = s.progress(cfg)
-		r, err := simcluster.Run(*cfg, &simcluster.Poisson{
-			Begin: simulatedBegin, Duration: cfg.Duration, Rate: perSecond, Users: s.users, Zipf: s.zipf, Seed: cfg.Seed,
-		})
+		src, err := s.source(cfg)
+		if err != nil {
+			return err
+		}
+		r, err := simcluster.Run(*cfg, src)
 		if err != nil {
 			return err
 		}
@@ -142,7 +145,7 @@ func (s *simulateCluster) writeChart(runs []clusterRun) error {
 var simulatedBegin = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
 // given returns what the flags mean. The error has all that is wrong with them.
-func (s *simulateCluster) given() (cfgs []simcluster.Config, perSecond float64, err error) {
+func (s *simulateCluster) given(cmd *cobra.Command) (cfgs []simcluster.Config, err error) {
 	limit, errs := s.parseLimit()
 	s.cfg.Limit, s.cfg.Balance = limit, simcluster.Balance(s.balance)
 	share, err := parseShare(s.loss)
@@ -160,15 +163,7 @@ func (s *simulateCluster) given() (cfgs []simcluster.Config, perSecond float64, 
 		s.cfg.Network.Down = append(s.cfg.Network.Down, simcluster.Outage{From: begin, To: begin + lasts})
 	}
 	s.parseSteps(&errs)
-	if perSecond, err = s.parseRate(limit); err != nil {
-		errs.Add("--rate", "%v", err)
-	}
-	if s.users < 1 {
-		errs.Add("--keys", "%d is less than 1", s.users)
-	}
-	if s.zipf != 0 && s.zipf <= 1 {
-		errs.Add("--zipf", "%g is not above 1", s.zipf)
-	}
+	errs = append(errs, s.check(cmd, limit, s.cfg.Duration, s.cfg.Seed)...)
 	flushes := make([]simcluster.Flush, len(s.flushes))
 	for i, text := range s.flushes {
 		interval, plain := strings.CutPrefix(text, "plain:")
@@ -178,7 +173,7 @@ func (s *simulateCluster) given() (cfgs []simcluster.Config, perSecond float64, 
 		}
 	}
 	if len(errs) > 0 {
-		return nil, 0, errs.Err()
+		return nil, errs.Err()
 	}
 	for _, n := range s.instances {
 		for _, flush := range flushes {
@@ -188,7 +183,7 @@ func (s *simulateCluster) given() (cfgs []simcluster.Config, perSecond float64, 
 			cfgs = append(cfgs, cfg)
 		}
 	}
-	return cfgs, perSecond, errs.Err()
+	return cfgs, errs.Err()
 }
 
 // asFlags names fields by the flags that set them.
@@ -235,18 +230,18 @@ func (s *simulateCluster) parseSteps(errs *fielderr.Errors) {
 	}
 }
 
-// parseRate returns the requests per second of all users.
-func (s *simulateCluster) parseRate(l ratelimit.Limit) (float64, error) {
-	number, perSecond := strings.CutSuffix(s.rate, "/s")
+// parseRate reads a number per second, or a multiple of the limit.
+func parseRate(text string) (perSecond, multiple float64, err error) {
+	number, isPerSecond := strings.CutSuffix(text, "/s")
 	number, ofLimit := strings.CutSuffix(number, "x")
 	rate, err := strconv.ParseFloat(number, 64)
-	if err != nil || perSecond == ofLimit || rate <= 0 {
-		return 0, fmt.Errorf("%q is not a multiple of the limit, such as 2x, or a number per second, such as 500/s", s.rate)
+	switch {
+	case err != nil || isPerSecond == ofLimit || !(rate > 0 && rate <= workload.MaxRate):
+		return 0, 0, fmt.Errorf("%q is not a multiple of the limit, such as 2x, or a number per second, such as 500/s", text)
+	case ofLimit:
+		return 0, rate, nil
 	}
-	if ofLimit {
-		rate *= float64(s.users) * float64(l.Requests) / l.Window.Seconds()
-	}
-	return rate, nil
+	return rate, 0, nil
 }
 
 // parseShare reads a share such as 1% or 0.01.

@@ -65,6 +65,11 @@ func TestSimulateClusterRefuses(t *testing.T) {
 			"--instances: 0 is not", `--balance: "fair" is not`, "--duration: 0s is not", "--flush: 1ms is less", "--step: there is no instance 4",
 			"--limit: strict limits are not simulated",
 		},
+		"--clients hammer":                       {"--clients: independent users ignore the answers"},
+		"--traffic mix --rate 5/s --zipf 2":      {"--traffic: of mix only a sample", "--rate: with --traffic it is a multiple", "--zipf: it is not of --traffic"},
+		"--traffic x --clients y --keys 2000000": {`--traffic: there is no kind "x"; there are`, `--clients: there is no behaviour "y"`},
+		"--traffic attack --keys 2000000":        {"--keys: 2000000 is not between 1 and 1000000"},
+		"--traffic attack --keys 0":              {"--keys: 0 is less than 1"},
 	} {
 		_, stderr, status := run(t, "", append([]string{"simulate", "cluster"}, strings.Fields(args)...)...)
 		check.Equal(t, "status", status, exitUsage)
@@ -73,4 +78,21 @@ func TestSimulateClusterRefuses(t *testing.T) {
 		}
 		check.Equal(t, "lines of\n"+stderr, strings.Count(stderr, "\n"), len(want))
 	}
+}
+
+// TestSimulateClusterTraffic: the traffic is that of simulate algorithms, and clients get the cluster's answers.
+func TestSimulateClusterTraffic(t *testing.T) {
+	t.Parallel()
+	with := []string{"--instances", "2", "--traffic", "attack", "--keys", "3", "--limit", "20/60s", "--duration", "6m", "--balance", "sticky"}
+	ignoring, again := clustered(t, with...), clustered(t, with...)
+	check.Equal(t, "the same again", again, ignoring)
+	check.Equal(t, "keys with the attacker", ignoring[0].Keys, 4)
+	retrying := clustered(t, append(with, "--clients", "retry-after")...)
+	check.Equal(t, "requests are sent again", retrying[0].Requests > ignoring[0].Requests, true)
+	check.Equal(t, "and admitted later", retrying[0].Admitted > ignoring[0].Admitted, true)
+	for _, i := range ignoring[0].PerInstance {
+		check.Equal(t, "clients are spread", i.Requests > 0, true)
+	}
+	usual := clustered(t, "--traffic", "attack", "--duration", "1m", "--rate", "0.1x")
+	check.Equal(t, "as many clients as are usual", usual[0].Keys > 40, true)
 }

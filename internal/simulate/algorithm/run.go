@@ -15,7 +15,13 @@ type Options struct {
 	Limit  Limit
 	Per    time.Duration // interval of spikes and series; whole milliseconds; 0 stands for a second
 	Series bool          // return values over time
+	// Progress is called now and then, by several goroutines: an algorithm has got to the request of that time, and
+	// decided on so many. Nil: it is not.
+	Progress func(algorithm string, requests int64, at time.Time)
 }
+
+// progressEvery is after how many requests an algorithm tells how far it is.
+const progressEvery = 1 << 16
 
 // Compare runs the algorithms of these names, each on traffic of its own that open returns. Results are in the order of
 // the names.
@@ -65,6 +71,7 @@ func Run(src traffic.Source, name string, o Options) (Result, error) {
 		r.series = &series{every: o.Per.Milliseconds()}
 	}
 	sampled, _ := src.(Sampled)
+	decided := int64(0)
 	var req traffic.Request
 	for src.Next(&req) {
 		if req.Failed {
@@ -79,6 +86,9 @@ func Run(src traffic.Source, name string, o Options) (Result, error) {
 			r.Sampled = r.Sampled || weight > 1
 		}
 		src.Answer(&req, r.request(&req, weight))
+		if decided++; decided%progressEvery == 0 && o.Progress != nil {
+			o.Progress(name, decided, req.At)
+		}
 	}
 	r.finish()
 	return r.Result, src.Err()

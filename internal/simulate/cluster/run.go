@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -122,7 +123,7 @@ func (c *cluster) runUntil(at time.Time) {
 // request sends a request to one of the instances.
 func (c *cluster) request(r *traffic.Request) traffic.Answer {
 	k := ratelimit.Key{ClientID: r.Client, Username: r.User}
-	d := c.choose(r.User).take(k, c.policy)
+	d := c.choose(cmp.Or(r.User, r.Client)).take(k, c.policy)
 	c.judge.request(r.At, k, !d.Rejected())
 	c.point.Requests++
 	if d.Rejected() {
@@ -132,7 +133,7 @@ func (c *cluster) request(r *traffic.Request) traffic.Answer {
 	return traffic.Answer{Outcome: traffic.Admitted}
 }
 
-// choose returns the instance of the next request, which is of that user.
+// choose returns the instance of the next request, which is for that user or, for itself, of that client.
 func (c *cluster) choose(user string) *instance {
 	n := len(c.instances)
 	switch b := c.cfg.Balance; {

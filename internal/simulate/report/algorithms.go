@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"oauth-server/internal/chart"
 	"oauth-server/internal/simulate/algorithm"
@@ -17,12 +18,20 @@ type Compared struct {
 
 // Bounds of diagrams over time: of what is more there are none.
 const (
-	maxOverTime = 4 // comparisons
-	maxLines    = 7 // in one diagram, as many as there are colours
+	maxOverTime  = 4 // comparisons
+	maxLines     = 7 // in one diagram, as many as there are colours
+	maxIntervals = 1_000_000
 )
 
+// OverTime reports whether [WriteAlgorithms] draws series of so many algorithms in so many comparisons, of a time in
+// such intervals.
+func OverTime(comparisons, algorithms int, duration, interval time.Duration) bool {
+	return comparisons <= maxOverTime && algorithms <= maxLines && duration/interval <= maxIntervals
+}
+
 // WriteAlgorithms writes charts of a comparison of algorithms to a file as [WriteCharts] does: which of their decisions
-// were wrong, the highest spikes and, if there are few results, which have series, requests and tokens over time.
+// were wrong, the highest spikes and, if all have series, requests and tokens over time. [OverTime] says whether series
+// are worth having.
 func WriteAlgorithms(path, interval string, all []Compared) error {
 	bars := []*chart.Chart{
 		ofEach(all, "Wrong decisions", "by the exact log of what each algorithm has itself admitted", "% of requests",
@@ -63,16 +72,13 @@ func ofEach(all []Compared, title, subtitle, unit string, value func(r *algorith
 	return c
 }
 
-// flows draws the requests and the tokens of each comparison over time, if there are few lines to draw.
+// flows draws the requests and the tokens of each comparison over time, if there are series.
 func flows(all []Compared, interval string) (charts []*chart.Chart) {
-	if len(all) > maxOverTime {
-		return nil
-	}
 	for _, one := range all {
 		requests, tokens := flow("Requests", one.Name, interval), flow("Tokens", one.Name, interval)
 		for i := range one.Results {
 			r := &one.Results[i]
-			if r.Series == nil || r.Sampled || len(one.Results) > maxLines {
+			if r.Series == nil || r.Sampled {
 				return nil
 			}
 			requests.Series = append(requests.Series, chart.Series{Name: r.Algorithm, Step: true, Points: most(r.Series.Requests, r.Series.Seconds)})

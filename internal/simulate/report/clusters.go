@@ -15,11 +15,14 @@ type Cluster struct {
 	Result *cluster.Result
 }
 
+// maxClusters is of how many clusters there are diagrams over time.
+const maxClusters = 6
+
 // WriteClusters writes charts of simulated clusters to a file as [WriteCharts] does: if there are few, overshoot and
 // commands over time, and if there are several numbers of instances, how overshoot and costs grow with it.
 func WriteClusters(path string, all []Cluster) error {
 	var charts []*chart.Chart
-	if len(all) <= maxLines {
+	if len(all) <= maxClusters {
 		charts = clustersOverTime(all)
 	}
 	return chart.Write(path, append(charts, growth(all)...)...)

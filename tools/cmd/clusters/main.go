@@ -1,4 +1,4 @@
-// Command clusters writes the tables of docs/simulate-clusters.md, and one of docs/scale.md. `make clusters` runs it:
+// Command clusters writes the tables and charts of docs/simulate-clusters.md, and some of docs/scale.md. `make clusters` runs it:
 //
 //	go -C tools run ./cmd/clusters [-only NAME,...]
 //
@@ -20,10 +20,11 @@ import (
 	"oauth-server/tools/page"
 )
 
-// section is one of a page, and the command lines that make it.
+// section is one of a page, and the command lines that make it. The first of them draws a chart too, if there is one.
 type section struct {
 	file, name string
 	args       []string
+	chart      string
 }
 
 const (
@@ -32,7 +33,7 @@ const (
 )
 
 var sections = []section{
-	{clustersPage, "plain", []string{"--instances 10 --limit 3000/60s --rate 500/s --flush 1s,plain:100ms,plain:1s,plain:10s"}},
+	{clustersPage, "plain", []string{"--instances 10 --limit 3000/60s --rate 500/s --flush 1s,plain:100ms,plain:1s,plain:10s"}, "docs/pictures/clusters-plain.svg"},
 	{clustersPage, "faults", []string{
 		"--instances 10 --limit 600/60s --rate 2x --loss 1%",
 		"--instances 10 --limit 600/60s --rate 2x --loss 10%",
@@ -40,14 +41,14 @@ var sections = []section{
 		"--instances 10 --limit 600/60s --rate 2x --down 2m+5m",
 		"--instances 10 --limit 600/60s --rate 2x --skew 5m --step 1@3m:+1h,2@5m:-1h",
 		"--instances 10 --limit 600/60s --rate 2x --skew 5m --flush plain:1s",
-	}},
-	{scalePage, "hot-key", []string{"--instances 1,2,5,10,20,50,100 --limit 3000/60s --rate 500/s --duration 4m"}},
+	}, ""},
+	{scalePage, "hot-key", []string{"--instances 1,2,5,10,20,50,100 --limit 3000/60s --rate 500/s --duration 4m"}, "docs/pictures/clusters-growth.svg"},
 	{scalePage, "many-keys", []string{
 		"--instances 1,10,100 --keys 1000000 --rate 0.01x --duration 2m",
 		"--instances 100 --keys 1000000 --rate 0.01x --duration 2m --balance sticky",
 		"--instances 1,10,100 --keys 10000 --rate 0.01x --duration 2m",
 		"--instances 1,10,100 --keys 10000 --rate 0.01x --duration 2m --flush plain:1s",
-	}},
+	}, ""},
 }
 
 func main() {
@@ -101,10 +102,14 @@ func run(ctx context.Context, root, only string) (err error) {
 // write runs the command lines of a section and writes it.
 func (s *section) write(ctx context.Context, root, binary string) error {
 	var text strings.Builder
-	for _, args := range s.args {
+	for i, args := range s.args {
 		args = "simulate cluster " + args
 		fmt.Println("oauth-server", args)
-		cmd := exec.CommandContext(ctx, binary, strings.Fields(args)...) //nolint:gosec // G204: those above
+		words := strings.Fields(args)
+		if i == 0 && s.chart != "" {
+			words = append(words, "--chart", filepath.Join(root, s.chart))
+		}
+		cmd := exec.CommandContext(ctx, binary, words...) //nolint:gosec // G204: those above
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		if err != nil {
