@@ -2,10 +2,10 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -68,7 +68,7 @@ untouched: per window of --limit, or else per minute.`,
   oauth-server simulate auth0.json --target 99.9% --write found.yaml
   oauth-server simulate access.log --report report.html --chart report.svg
   oauth-server simulate requests.csv --format csv --map client=app,user=sub,time=at --preset okta`,
-		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args) },
+		RunE: s.run,
 	}
 	s.register(cmd)
 	cmd.AddCommand(newSimulateAlgorithms(c), newSimulateCluster(c))
@@ -127,14 +127,14 @@ func presetNames() (names []string) {
 	return names
 }
 
-func (s *simulation) run(ctx context.Context, logs []string) error {
+func (s *simulation) run(cmd *cobra.Command, logs []string) error {
 	options, err := s.options()
 	if err != nil {
 		return err
 	}
 	reader, err := s.open(logs)
 	if err != nil {
-		return err
+		return misspelt(cmd, logs, err)
 	}
 	defer reader.Close()
 	if err := s.writableFiles(); err != nil {
@@ -144,7 +144,7 @@ func (s *simulation) run(ctx context.Context, logs []string) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(garbage))
 	bar := s.newProgress(reader)
 	options.Progress = bar.show
-	result, err := simulate.Run(ctx, reader, options)
+	result, err := simulate.Run(cmd.Context(), reader, options)
 	bar.clear()
 	if result == nil {
 		return err
@@ -156,6 +156,18 @@ func (s *simulation) run(ctx context.Context, logs []string) error {
 	}
 	if wrong := s.finish(result); err == nil {
 		err = wrong
+	}
+	return err
+}
+
+// misspelt adds the command that was meant to the error about a log that is not there.
+func misspelt(cmd *cobra.Command, logs []string, err error) error {
+	if len(logs) != 1 || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(logs[0]); len(near) > 0 {
+		return fmt.Errorf("%w; did you mean %s %s?", err, cmd.CommandPath(), near[0])
 	}
 	return err
 }

@@ -62,7 +62,7 @@ func (s *simulation) writeFiles(r *simulate.Result) error {
 		if err := report.Write(&page, r); err != nil {
 			return err
 		}
-		if err := os.WriteFile(s.report, page.Bytes(), fileMode); err != nil { //nolint:gosec // G306: see fileMode
+		if err := os.WriteFile(s.report, page.Bytes(), fileMode); err != nil {
 			return fmt.Errorf("--report: %w", err)
 		}
 	}

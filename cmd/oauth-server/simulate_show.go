@@ -28,6 +28,9 @@ func (s *simulation) cut(r *simulate.Result) {
 
 // show writes the result for a person.
 func (s *simulation) show(r *simulate.Result) error {
+	if r.ClientCount == 0 {
+		return nil // what there is to say is an error
+	}
 	if err := s.table(s.clientRows(r)...); err != nil {
 		return err
 	}
@@ -35,8 +38,8 @@ func (s *simulation) show(r *simulate.Result) error {
 	if r.MoreClients > 0 {
 		fmt.Fprintf(&text, "… and %d more %s\n", r.MoreClients, plural(r.MoreClients, "client"))
 	}
-	fmt.Fprintf(&text, "\nOf %d requests of %d %s, from %s to %s, %s under %s.\n",
-		r.Total.Requests, r.ClientCount, plural(r.ClientCount, "client"), dateTime(r.From), dateTime(r.To), refusedText(r), s.under())
+	fmt.Fprintf(&text, "\nOf %d %s of %d %s, from %s to %s, %s under %s.\n",
+		r.Total.Requests, plural(int(min(r.Total.Requests, 2)), "request"), r.ClientCount, plural(r.ClientCount, "client"), dateTime(r.From), dateTime(r.To), refusedText(r), s.under())
 	if _, err := fmt.Fprint(s.out, text.String()); err != nil {
 		return err
 	}
@@ -227,6 +230,10 @@ func (s *simulation) warn(r *simulate.Result) {
 	l := &r.Lines
 	if s.format == "auto" {
 		for _, f := range l.Files {
+			if f.Format == "" {
+				s.note("%s is empty.", printable(f.Name))
+				continue
+			}
 			s.note("%s is read as %s.", printable(f.Name), f.Format)
 		}
 	}

@@ -52,7 +52,7 @@ policies:
   batch: { trusted: true, over_limit: reuse, colour: red }
 `
 	inTemp(t, map[string]string{
-		"log.csv": burst(3, "shop", "ada"), "bad.yaml": bad, "empty.csv": "time,client\n",
+		"log.csv": burst(3, "shop", "ada"), "bad.yaml": bad, "empty.csv": "time,client\n", "void.csv": "",
 		"config.yaml": "issuer: https://auth.example.com\nrate_limit:\n  default:\n    user: [ { requests: 10, window: 0s } ]\n",
 		"broken.csv":  "time,client\nyesterday,shop\n2026-11-16T09:00:00Z,shop\n",
 	})
@@ -64,6 +64,9 @@ policies:
 		{"", exitUsage, []string{"simulate: LOG is missing; - is standard input"}},
 		{"log.csv --wrong", exitUsage, []string{"unknown flag: --wrong; see oauth-server simulate --help"}},
 		{"none.csv", exitFailed, []string{"none.csv", "no such file"}},
+		{"algorithm", exitFailed, []string{"oauth-server: stat algorithm: no such file or directory; did you mean oauth-server simulate algorithms?"}},
+		{"bad.yaml", exitFailed, []string{"the format of bad.yaml cannot be recognised by its first lines: name it with --format"}},
+		{"void.csv", exitFailed, []string{"void.csv is empty.", "there is no token request in void.csv"}},
 		{"log.csv --format xml", exitUsage, []string{`--format: "xml" is none of auto, oauth-server`}},
 		{"log.csv --zone Mars", exitUsage, []string{`--zone: "Mars" is no time zone`}},
 		{"log.csv --format csv --map nobody=x", exitUsage, []string{`--map: `, `unknown key "nobody"`}},

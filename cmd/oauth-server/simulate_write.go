@@ -14,7 +14,7 @@ import (
 
 // writePolicies writes the limits that were found as a file of limits.
 func (s *simulation) writePolicies(text string) error {
-	if err := os.WriteFile(s.write, []byte(text), fileMode); err != nil { //nolint:gosec // G306: see fileMode
+	if err := os.WriteFile(s.write, []byte(text), fileMode); err != nil {
 		return fmt.Errorf("--write: %w", err)
 	}
 	s.note("The limits are written to %s. Try them with: oauth-server limits candidate set -f %s", s.write, s.write)

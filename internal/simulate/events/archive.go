@@ -100,9 +100,9 @@ func size(name string) (n int64, regular bool, err error) {
 	info, err := os.Stat(name)
 	switch {
 	case err != nil:
-		return 0, false, fmt.Errorf("events: %w", err)
+		return 0, false, err
 	case info.IsDir():
-		return 0, false, fmt.Errorf("events: %s is a directory", name)
+		return 0, false, fmt.Errorf("%s is a directory", name)
 	}
 	return info.Size(), info.Mode().IsRegular(), nil
 }

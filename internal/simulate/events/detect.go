@@ -121,7 +121,7 @@ func newParser(f Format, c *shared, head []byte) (parser, error) {
 		return newWeb(c, f)
 	case Auto:
 	}
-	return nil, fmt.Errorf("events: unknown format %q", f)
+	return nil, fmt.Errorf("unknown format %q", f)
 }
 
 // clientOr returns what is wrong if the request has no client. One that failed is about nobody then.

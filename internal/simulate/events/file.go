@@ -60,7 +60,7 @@ func (c *shared) open(name string, t *tally, n *atomic.Int64) (*file, error) {
 	if name != "-" {
 		opened, err := os.Open(name) //nolint:gosec // G304: the caller names the log
 		if err != nil {
-			return nil, fmt.Errorf("events: %w", err)
+			return nil, err
 		}
 		from, closeFile = opened, opened.Close
 	}
@@ -89,7 +89,7 @@ func (f *file) begin(c *shared, from io.Reader) error {
 		f.format = detect(head, document, &c.Mapping)
 	}
 	if f.format == "" {
-		return fmt.Errorf("events: the format of %s cannot be recognised by its first lines%s: name it", f.name, looksLike(head))
+		return fmt.Errorf("the format of %s cannot be recognised by its first lines%s: name it with --format, or json or csv with --map too", f.name, looksLike(head))
 	}
 	p, err := newParser(f.format, c, head)
 	if err != nil {

@@ -34,7 +34,7 @@ func (c *Cause) String() string {
 type LineError struct{ Cause }
 
 // Error implements error.
-func (e *LineError) Error() string { return "events: " + e.String() }
+func (e *LineError) Error() string { return e.String() }
 
 // problem is what is wrong with a line. Problems are constants, so that there are few causes.
 type problem struct{ field, text string }

@@ -47,7 +47,7 @@ func ParseMapping(text string) (m Mapping, err error) {
 		part = strings.TrimSpace(part)
 		if field, want, is := strings.Cut(part, "=="); is {
 			if field == "" {
-				return Mapping{}, fmt.Errorf("events: mapping: %q has no field", part)
+				return Mapping{}, fmt.Errorf("%q has no field", part)
 			}
 			m.only = append(m.only, condition{field, want})
 			continue
@@ -55,11 +55,11 @@ func ParseMapping(text string) (m Mapping, err error) {
 		key, field, _ := strings.Cut(part, "=")
 		switch {
 		case field == "":
-			return Mapping{}, fmt.Errorf("events: mapping: %q is not key=field or field==text", part)
+			return Mapping{}, fmt.Errorf("%q is not key=field or field==text", part)
 		case !slices.Contains(keyNames[:], key):
-			return Mapping{}, fmt.Errorf("events: mapping: unknown key %q: use %s", key, strings.Join(keyNames[:], ", "))
+			return Mapping{}, fmt.Errorf("unknown key %q: use %s", key, strings.Join(keyNames[:], ", "))
 		case m.fields[key] != "":
-			return Mapping{}, fmt.Errorf("events: mapping: the key %s is there twice", key)
+			return Mapping{}, fmt.Errorf("the key %s is there twice", key)
 		}
 		m.fields[key] = field
 	}
@@ -116,13 +116,13 @@ func newMapped(m *Mapping, place func(field string) (slot int, err error)) (*map
 		field := m.fields[name]
 		if field == "" {
 			if key == keyClient || key == keyTime {
-				return nil, fmt.Errorf("events: mapping: %s is missing: add %s=FIELD", name, name)
+				return nil, fmt.Errorf("mapping: %s is missing: add %s=FIELD", name, name)
 			}
 			continue
 		}
 		slot, err := place(field)
 		if err != nil {
-			return nil, fmt.Errorf("events: mapping: %s: %w", name, err)
+			return nil, fmt.Errorf("mapping: %s: %w", name, err)
 		}
 		out.slot[key] = slot
 		out.missing[key] = &problem{field, "is missing"}
@@ -131,7 +131,7 @@ func newMapped(m *Mapping, place func(field string) (slot int, err error)) (*map
 	for _, c := range m.only {
 		slot, err := place(c.field)
 		if err != nil {
-			return nil, fmt.Errorf("events: mapping: %s==%s: %w", c.field, c.text, err)
+			return nil, fmt.Errorf("mapping: %s==%s: %w", c.field, c.text, err)
 		}
 		w := wanted{slot: slot, text: c.text}
 		w.text, w.anyBefore = strings.CutPrefix(w.text, "*")

@@ -48,20 +48,20 @@ type Options struct {
 func (o *Options) validate(names []string) error {
 	switch {
 	case len(names) == 0:
-		return fmt.Errorf("events: no log to read")
+		return fmt.Errorf("no log to read")
 	case count(names, "-") > 1:
-		return fmt.Errorf("events: the standard input can be read once only")
+		return fmt.Errorf("the standard input can be read once only")
 	case count(names, "-") > 0 && o.Stdin == nil:
-		return fmt.Errorf("events: there is no standard input")
+		return fmt.Errorf("there is no standard input")
 	}
 	if o.Format == "" {
 		o.Format = Auto
 	}
 	if !slices.Contains(Formats(), o.Format) {
-		return fmt.Errorf("events: unknown format %q: use %s", o.Format, formatList())
+		return fmt.Errorf("unknown format %q: use %s", o.Format, formatList())
 	}
 	if !o.Mapping.empty() && o.Format != Auto && !o.Format.mapped() {
-		return fmt.Errorf("events: the format %s has its fields in known places and takes no mapping", o.Format)
+		return fmt.Errorf("the format %s has its fields in known places and takes no mapping", o.Format)
 	}
 	if o.Zone == nil {
 		o.Zone = time.UTC
