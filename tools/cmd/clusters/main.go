@@ -42,6 +42,10 @@ var sections = []section{
 		"--instances 10 --limit 600/60s --rate 2x --skew 5m --step 1@3m:+1h,2@5m:-1h",
 		"--instances 10 --limit 600/60s --rate 2x --skew 5m --flush plain:1s",
 	}, ""},
+	{clustersPage, "bursts", []string{
+		"--instances 1,10 --traffic spikes --clients retry-after --duration 2h --limit 20/60s --flush 1s,plain:1s",
+		"--instances 10 --traffic spikes --clients retry-after --duration 2h --limit 20/60s --balance sticky",
+	}, ""},
 	{scalePage, "hot-key", []string{"--instances 1,2,5,10,20,50,100 --limit 3000/60s --rate 500/s --duration 4m"}, "docs/pictures/clusters-growth.svg"},
 	{scalePage, "many-keys", []string{
 		"--instances 1,10,100 --keys 1000000 --rate 0.01x --duration 2m",
