@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 
+	"oauth-server/internal/adminapi"
 	"oauth-server/internal/clientcfg"
 	"oauth-server/internal/config"
 	"oauth-server/internal/fielderr"
@@ -119,13 +120,14 @@ func (f *policyFiles) readLimits(file *limitsFile) error {
 	var errs fielderr.Errors
 	for _, target := range file.targets() {
 		section, name, _ := strings.Cut(target, "/")
-		wrong, found := f.add(section, name, file.parsed[target])
-		errs = append(errs, wrong.Under(file.paths[target])...)
-		var judged fielderr.Errors
-		for _, e := range found {
-			judged = append(judged, file.inside(target, e.Path, e.Message))
+		for _, e := range fielderr.Of(f.add(section, name, file.parsed[target])) {
+			if e.Origin == "" {
+				e = file.inside(target, e.Path, e.Message)
+			} else {
+				e = fielderr.Errors{e}.Under(file.paths[target])[0]
+			}
+			errs = append(errs, e)
 		}
-		errs.AddUnreported(judged)
 	}
 	for id, tier := range f.all.TierOf {
 		if _, there := f.all.Tiers[tier]; !there {
@@ -139,83 +141,32 @@ func (f *policyFiles) readLimits(file *limitsFile) error {
 	return err
 }
 
-// The documents of a file of limits, with what the admin API takes besides.
-type (
-	settingsDocument struct {
-		Mode          *ratelimit.Mode `json:"mode,omitempty"`
-		CanaryPercent *float64        `json:"canary_percent,omitempty"`
-		Default       struct {
-			User        []ratelimit.Limit    `json:"user,omitempty"`
-			Client      []ratelimit.Limit    `json:"client,omitempty"`
-			Total       []ratelimit.Limit    `json:"total,omitempty"`
-			Source      []ratelimit.Limit    `json:"source,omitempty"`
-			OverLimit   *ratelimit.OverLimit `json:"over_limit,omitempty"`
-			MaxWait     *ratelimit.MaxWait   `json:"max_wait,omitempty"`
-			MaxWaiting  *int                 `json:"max_waiting,omitempty"`
-			Ban         *ratelimit.Ban       `json:"ban,omitempty"`
-			HideHeaders *bool                `json:"hide_headers,omitempty"`
-		} `json:"default,omitzero"`
-		Note string      `json:"note,omitempty"`
-		Meta strict.Skip `json:"meta,omitzero"`
-	}
-	policyDocument struct {
-		ratelimit.Policy
-		Tier      string      `json:"tier,omitempty"`
-		ClientID  strict.Skip `json:"client_id,omitzero"`
-		Note      string      `json:"note,omitempty"`
-		Effective strict.Skip `json:"effective,omitzero"`
-		Meta      strict.Skip `json:"meta,omitzero"`
-	}
-	tierDocument struct {
-		ratelimit.Policy
-		Name strict.Skip `json:"name,omitzero"`
-		Note string      `json:"note,omitempty"`
-		Meta strict.Skip `json:"meta,omitzero"`
-	}
-	overrideDocument struct {
-		User     []ratelimit.Limit `json:"user"`
-		ClientID strict.Skip       `json:"client_id,omitzero"`
-		Username strict.Skip       `json:"username,omitzero"`
-		Note     string            `json:"note,omitempty"`
-		Meta     strict.Skip       `json:"meta,omitzero"`
-	}
-)
-
-// add adds a target. It returns what is wrong with its form, and what is wrong with its values.
-func (f *policyFiles) add(section, name string, v *strict.Value) (errs, found fielderr.Errors) {
+// add adds a target, which it reads as the admin API does.
+func (f *policyFiles) add(section, name string, v *strict.Value) error {
 	switch section {
 	case "settings":
-		var d settingsDocument
-		errs = v.Decode(&d, nil)
-		o := clientcfg.SettingsOverride{
-			Mode: d.Mode, CanaryPercent: d.CanaryPercent, User: d.Default.User, Client: d.Default.Client, Total: d.Default.Total,
-			Source: d.Default.Source, OverLimit: d.Default.OverLimit, MaxWait: d.Default.MaxWait, MaxWaiting: d.Default.MaxWaiting,
-			Ban: d.Default.Ban, HideHeaders: d.Default.HideHeaders,
-		}
+		o, err := adminapi.ReadSettings(v)
 		clients := f.all.Settings.Clients
 		f.all.Settings = o.Over(f.all.Settings)
-		f.all.Settings.Clients = nil // those of the configuration file were judged
-		found = fielderr.Of(f.all.Settings.Validate())
 		f.all.Settings.Clients = clients
+		return err
 	case "tiers":
-		var d tierDocument
-		errs = v.Decode(&d, nil)
-		f.all.Tiers[name], found = d.Policy, fielderr.Of(d.Validate())
+		t, err := adminapi.ReadTier(name, v)
+		f.all.Tiers[name] = *t.Policy()
+		return err
 	case "policies":
-		var d policyDocument
-		errs = v.Decode(&d, nil)
-		found = fielderr.Of(d.Validate())
-		f.all.Settings.Clients[name] = d.Policy
-		if d.Tier != "" {
-			f.all.TierOf[name] = d.Tier
+		p, err := adminapi.ReadPolicy(name, v)
+		if f.all.Settings.Clients[name] = p.Policy; p.Tier != "" {
+			f.all.TierOf[name] = p.Tier
 		}
+		return err
 	case "overrides":
-		var d overrideDocument
-		errs = v.Decode(&d, nil)
-		p := ratelimit.Policy{User: d.User}
-		found = fielderr.Of(p.Validate())
 		id, user, _ := strings.Cut(name, " ")
-		f.all.Overrides = append(f.all.Overrides, simulate.Override{ClientID: id, Username: user, User: d.User})
+		o, err := adminapi.ReadOverride(id, user, v)
+		f.all.Overrides = append(f.all.Overrides, simulate.Override{ClientID: id, Username: user, User: o.User})
+		return err
+	default: // candidates: they are not simulated
+		_, err := adminapi.ReadCandidate(name, v)
+		return err
 	}
-	return errs, found
 }
