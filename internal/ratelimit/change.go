@@ -1,11 +1,11 @@
 package ratelimit
 
-// change puts a key under other limits and returns its new first counter. A limit that keeps its
-// name keeps its counts.
-func (s *shard) change(first uint32, h hash, ls *Limits, ms int64) uint32 {
+// change puts a key under other limits and returns its new first counter. A limit that keeps its name keeps its counts.
+// What waits to be exchanged is planned again, whatever becomes of the request that found the key.
+func (s *shard) change(q *queue, first uint32, h hash, ls *Limits, ms int64) uint32 {
 	was := limitsOf(s.hotOf(first).limits)
 	if was.sameDocuments(ls) {
-		s.adopt(first, was, ls, ms)
+		s.adopt(q, first, was, ls, ms)
 		return first
 	}
 	next := s.chain(s.coldOf(first).name, h.parts(), ls, ms)
@@ -16,6 +16,9 @@ func (s *shard) change(first uint32, h hash, ls *Limits, ms int64) uint32 {
 		for j := range n {
 			if ls.rules[i].Name == was.rules[j].Name {
 				s.inherit(to[i], &ls.rules[i], old[j], &was.rules[j], ms)
+				if s.hotOf(old[j]).state != quiet {
+					s.replan(q, to[i])
+				}
 			}
 		}
 	}
@@ -40,7 +43,7 @@ func (ls *Limits) sameDocuments(other *Limits) bool {
 }
 
 // adopt puts the counters of a key under other limits with the same names.
-func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
+func (s *shard) adopt(q *queue, first uint32, was, ls *Limits, ms int64) {
 	ls.chains.Add(1)
 	defer was.chains.Add(-1)
 	nums, n := s.chainOf(first)
@@ -52,9 +55,8 @@ func (s *shard) adopt(first uint32, was, ls *Limits, ms int64) {
 		}
 		h := s.hotOf(num)
 		h.limits = ls.number
-		if h.state < busy {
-			h.state = quiet // the next request plans it again
-			s.coldOf(num).ticket++
+		if h.state != quiet && h.state < busy {
+			s.replan(q, num)
 		}
 	}
 	s.serve(first, ms)

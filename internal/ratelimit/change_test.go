@@ -94,10 +94,63 @@ func TestMovedLimitIsNotFreed(t *testing.T) {
 	_, _, p.eff = single(seconds, minutes)
 	p.take(1, Denied)
 	for _, plan := range p.y.Due(p.now, nil) {
-		task, _ := p.y.Begin(p.now, plan.Ticket, 100)
-		p.y.Finish(p.now, &task, Result{Status: Applied, Read: true})
+		if task, ok := p.y.Begin(p.now, plan.Ticket, 100); ok { // not with an earlier plan of the same counter
+			p.y.Finish(p.now, &task, Result{Status: Applied, Read: true})
+		}
 	}
 	p.take(1, Denied)
+}
+
+// slept reports whether nothing has woken the syncer since the last call.
+func (p *player) slept() bool {
+	select {
+	case <-p.y.Wake():
+		return false
+	default:
+		return true
+	}
+}
+
+// TestChangedLimitsArePlannedAgain: what waits to be exchanged when the limits of a key change is planned again, also of
+// a limit that does not count the request which finds the key.
+func TestChangedLimitsArePlannedAgain(t *testing.T) {
+	refreshes := NewLimit("refreshes", 100, 24*time.Hour)
+	refreshes.Grants = GrantRefresh
+	all, more := NewLimit("all", 100, 24*time.Hour), NewLimit("all", 1000, 24*time.Hour)
+	unwritten := func(p *player) { p.finish(p.begin(), Result{Read: true}) }
+	unanswered := func(p *player) {
+		p.finish(p.begin(), Result{Read: true})
+		p.finish(p.begin(), Result{Status: Unknown})
+	}
+	for _, tc := range []struct {
+		name    string
+		prepare func(*player)
+		limits  []Limit
+	}{
+		{"counts", unwritten, []Limit{refreshes, more}},
+		{"counts in another list", unwritten, []Limit{more, refreshes}},
+		{"a write without an answer", unanswered, []Limit{refreshes, more}},
+		{"such a write in another list", unanswered, []Limit{refreshes, more, NewLimit("further", 1, time.Minute)}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := play(t, refreshes, all)
+			tc.prepare(p)
+			p.y.Due(p.now, nil)
+			p.slept()
+			p.under(tc.limits...)
+			p.eff = p.eff.ForRequest(GrantPassword, "")
+			p.take(1, Allowed)
+			if p.slept() {
+				t.Error("the syncer is not woken")
+			}
+			for _, plan := range p.y.Due(p.now, nil) {
+				if task, ok := p.y.Begin(p.now, plan.Ticket, 1000); ok && task.Limit.Name == refreshes.Name {
+					return
+				}
+			}
+			t.Error("no exchange of the refreshes")
+		})
+	}
 }
 
 // TestFrameNames: seconds, and milliseconds where frames are not whole seconds.

@@ -43,17 +43,14 @@ func (o *side) enqueue(q *queue, stand []status, outcome Outcome) (wake bool) {
 	for i := range o.ls.rules {
 		num, h := next, s.hotOf(next)
 		next = h.next
-		headroom := int64(stand[i].remaining)
 		if !o.counts(i) {
-			// The request may have brought it under other limits, with counts that are not written.
-			if headroom = o.ls.rules[i].Requests; !dirty(s.slots(h, &o.ls.rules[i])) {
-				continue
-			}
-		} else if outcome == Denied {
+			continue
+		}
+		if outcome == Denied {
 			h.flags |= deniedSinceSync
 		}
 		if h.state < urgent {
-			if u := s.urgency(num, &o.ls.rules[i], headroom); u > h.state {
+			if u := s.urgency(num, &o.ls.rules[i], int64(stand[i].remaining)); u > h.state {
 				h.state = u
 				s.push(q, num)
 				wake = wake || u == urgent
@@ -93,6 +90,14 @@ func (o *side) requeue(q *queue) (wake bool) {
 		}
 	}
 	return wake
+}
+
+// replan lets the syncer plan a counter again that waits for an exchange, under other limits than before. Until then
+// it is exchanged as it was planned.
+func (s *shard) replan(q *queue, num uint32) {
+	s.hotOf(num).state = lazy // which a request may raise
+	s.push(q, num)
+	q.wake()
 }
 
 // push adds a counter to the inbox.

@@ -120,13 +120,13 @@ func (ls *Limits) skip(grant Grants) (skip uint16) {
 }
 
 // enter returns the first counter of a key under the limits; 0 if there is no room for it.
-func (s *shard) enter(k Key, h hash, ls *Limits, ms int64) uint32 {
+func (s *shard) enter(q *queue, k Key, h hash, ls *Limits, ms int64) uint32 {
 	first := s.find(h)
 	switch {
 	case first == 0:
 		return s.addKey(k, h, ls, ms)
 	case s.hotOf(first).limits != ls.number:
-		return s.change(first, h, ls, ms)
+		return s.change(q, first, h, ls, ms)
 	}
 	return first
 }
@@ -137,7 +137,7 @@ func (c *Counters) takeAll(ms int64, q *request, n int64, d *Decision, wait bool
 	mine := side{ls: noLimits}
 	if s := q.own.shard; s != nil {
 		s.mu.Lock()
-		mine = side{s, s.enter(q.own.key, q.own.hash, q.ls, ms), q.ls, q.ls.skip(q.grant)}
+		mine = side{s, s.enter(&c.queue, q.own.key, q.own.hash, q.ls, ms), q.ls, q.ls.skip(q.grant)}
 		if mine.first == 0 {
 			s.mu.Unlock()
 			d.denyNoRoom(q)
@@ -179,7 +179,7 @@ func (o *side) decide(q *request, ms, n int64, d *Decision) (room, wake bool) {
 			other.first = p.shard.findUnder(p.hash, ls)
 			continue
 		}
-		if other.first = p.shard.enter(p.key, p.hash, ls, ms); other.first == 0 {
+		if other.first = p.shard.enter(&q.c.queue, p.key, p.hash, ls, ms); other.first == 0 {
 			all.unlock(1)
 			d.denyNoRoom(q)
 			return false, false

@@ -78,7 +78,7 @@ func (c *Counters) take(ms int64, k Key, ls *Limits, n int64, d *Decision) {
 			return
 		}
 	case s.hotOf(first).limits != ls.number:
-		first = s.change(first, h, ls, ms)
+		first = s.change(&c.queue, first, h, ls, ms)
 	}
 	var wake bool
 	if ls.plain && n == 1 && s.decidePlain(first, ls, ms, &d.status[0], &d.Soft) {

@@ -117,8 +117,9 @@ type port struct {
 	net  *network
 	mu   sync.Mutex
 	rand *rand.Rand
-	cut  func() bool // no message of this instance arrives
-	lean float64     // by which part of oneWay requests take longer than that, and answers less
+	cut  func() bool   // no message of this instance arrives
+	lean float64       // by which part of oneWay requests take longer than that, and answers less
+	far  time.Duration // that both take longer than in the rest of the network
 }
 
 func newPort(net *network, seed uint64) *port {
@@ -160,9 +161,9 @@ func (p *port) send(ctx context.Context) error {
 }
 
 // there returns how long a request takes, and homewards an answer.
-func (p *port) there() time.Duration { return p.leaning(1 + p.lean) }
+func (p *port) there() time.Duration { return p.far + p.leaning(1+p.lean) }
 
-func (p *port) homewards() time.Duration { return p.leaning(1 - p.lean) }
+func (p *port) homewards() time.Duration { return p.far + p.leaning(1-p.lean) }
 
 func (p *port) leaning(part float64) time.Duration {
 	least := time.Duration(float64(p.net.oneWay) * part)
