@@ -104,7 +104,7 @@ func TestMovedLimitIsNotFreed(t *testing.T) {
 // slept reports whether nothing has woken the syncer since the last call.
 func (p *player) slept() bool {
 	select {
-	case <-p.y.Wake():
+	case <-p.woken:
 		return false
 	default:
 		return true
