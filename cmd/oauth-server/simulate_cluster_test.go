@@ -83,7 +83,7 @@ func TestSimulateClusterRefuses(t *testing.T) {
 // TestSimulateClusterTraffic: the traffic is that of simulate algorithms, and clients get the cluster's answers.
 func TestSimulateClusterTraffic(t *testing.T) {
 	t.Parallel()
-	with := []string{"--instances", "2", "--traffic", "attack", "--keys", "3", "--limit", "20/60s", "--duration", "6m", "--balance", "sticky"}
+	with := []string{"--instances", "2", "--traffic", "attack", "--keys", "3", "--limit", "5/60s", "--duration", "6m", "--balance", "sticky"}
 	ignoring, again := clustered(t, with...), clustered(t, with...)
 	check.Equal(t, "the same again", again, ignoring)
 	check.Equal(t, "keys with the attacker", ignoring[0].Keys, 4)
@@ -93,6 +93,6 @@ func TestSimulateClusterTraffic(t *testing.T) {
 	for _, i := range ignoring[0].PerInstance {
 		check.Equal(t, "clients are spread", i.Requests > 0, true)
 	}
-	usual := clustered(t, "--traffic", "attack", "--duration", "1m", "--rate", "0.1x")
+	usual := clustered(t, "--traffic", "attack", "--duration", "1m", "--limit", "20/60s")
 	check.Equal(t, "as many clients as are usual", usual[0].Keys > 40, true)
 }

@@ -33,16 +33,16 @@ func TestSimulateCharts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for args, want := range map[string][]string{
-		"algorithms --traffic attack --duration 3m --algorithm unlimited,sliding --clients hammer,backoff": {
+		"algorithms --traffic attack --number 2 --limit 3/60s --duration 3m --algorithm unlimited,sliding --clients hammer,backoff": {
 			"Wrong decisions", "Spikes", "Requests, hammer", "Tokens, hammer", "Tokens, backoff",
 		},
-		"algorithms --duration 3m":                                       {"Wrong decisions", "leaky", "token"},
-		"algorithms --traffic mix --number 1000 --algorithm sliding":     {"Wrong decisions"},
-		"cluster --instances 4,1,2 --duration 90s --flush 1s,plain:1s":   {"Overshoot", "Commands to the database", "Cost by instances", "KiB, plain:1s"},
-		"cluster --instances 1,2,3,4 --duration 70s --flush 1s,plain:1s": {"Overshoot by instances", "Cost by instances"},
-		"cluster --instances 2 --duration 70s --rate 0.1x":               {"Overshoot", "Commands to the database"},
+		"algorithms --duration 3m":                                                     {"Wrong decisions", "leaky", "token"},
+		"algorithms --traffic mix --number 1000 --algorithm sliding":                   {"Wrong decisions"},
+		"cluster --instances 4,1,2 --limit 9/60s --duration 90s --flush 1s,plain:1s":   {"Overshoot", "Commands to the database", "Cost by instances", "KiB, plain:1s"},
+		"cluster --instances 1,2,3,4 --limit 9/60s --duration 70s --flush 1s,plain:1s": {"Overshoot by instances", "Cost by instances"},
+		"cluster --instances 2 --duration 70s --rate 0.1x":                             {"Overshoot", "Commands to the database"},
 	} {
-		path := filepath.Join(dir, strings.ReplaceAll(args, " ", "_")+".svg")
+		path := filepath.Join(dir, strings.NewReplacer(" ", "_", "/", "_").Replace(args)+".svg")
 		stdout, stderr, status := run(t, "", append([]string{"simulate", "-o", "json", "--chart", path}, strings.Fields(args)...)...)
 		check.Equal(t, stderr, status, exitOK)
 		check.Equal(t, "the series is for the chart alone", strings.Contains(stdout, `"series"`) || strings.Contains(stdout, `"points":[`), false)
