@@ -93,7 +93,8 @@ type place struct {
 	came    time.Time
 	virtual bool // in dry-run: nobody waits for the decision
 	turn    Turn
-	decided func() // called when there is a turn, unless it is virtual
+	decided func()        // called when there is a turn, unless it is virtual
+	done    chan struct{} // closed by it, if the caller has none of its own
 }
 
 // Turn is what became of a request.
@@ -115,42 +116,44 @@ type Turn struct {
 //
 // A request whose context ends while it waits is denied, and leaves its turn to the next.
 func (l *Lines) Take(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective) Turn {
-	if e := policy(); !e.Waits(k) { // nearly every request, which needs no channel
-		return l.decide(ctx, k, e)
-	}
-	decided := make(chan struct{})
-	t, end := l.Enter(ctx, k, policy, func() { close(decided) })
-	if end == nil {
+	p, t := l.enter(ctx, k, policy, nil)
+	if p == nil {
 		return t
 	}
 	select {
-	case <-decided:
+	case <-p.done:
 	case <-ctx.Done():
 	}
-	return end(ctx)
+	return l.end(ctx, p)
 }
 
 // Enter is [Lines.Take] without the wait, for callers that have many requests wait. It returns the turn of a request
 // that is decided at once; end is then nil. Otherwise it calls decided, once, when the request is; decided must not
 // block, nor use the lines. After that, or if the request is not to wait any longer, end returns the turn.
 func (l *Lines) Enter(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective, decided func()) (t Turn, end func(context.Context) Turn) {
+	p, t := l.enter(ctx, k, policy, decided)
+	if p == nil {
+		return t, nil
+	}
+	return t, func(ctx context.Context) Turn { return l.end(ctx, p) }
+}
+
+// enter returns the place of a request that waits, or the turn of one that is decided at once. decided is called when the
+// former is; nil: its place has a channel for that.
+func (l *Lines) enter(ctx context.Context, k ratelimit.Key, policy func() *ratelimit.Effective, decided func()) (*place, Turn) {
 	e := policy()
 	if !e.Waits(k) {
-		return l.decide(ctx, k, e), nil
+		return nil, l.decide(ctx, k, e)
 	}
 	var first ratelimit.Decision // on the request, if nobody waits
 	if !l.has(k, e) {
 		t := l.decide(ctx, k, e)
 		if !waits(&t.Decision) || t.RetryAfter > e.Wait.Longest {
-			return t, nil
+			return nil, t
 		}
 		first = t.Decision
 	}
-	p, refused := l.join(k, e, policy, &first, decided) //nolint:contextcheck // the line is served for all who wait in it
-	if p == nil {
-		return refused, nil
-	}
-	return t, func(ctx context.Context) Turn { return l.end(ctx, p) }
+	return l.join(k, e, policy, &first, decided) //nolint:contextcheck // the line is served for all who wait in it
 }
 
 // waits reports whether a request that was so decided waits for its turn. Nobody waits for a source or a total: their
@@ -198,6 +201,10 @@ func (l *Lines) join(k ratelimit.Key, e *ratelimit.Effective, policy func() *rat
 		return nil, Turn{Decision: ln.refusal(turn.Sub(now)), Held: l.closed, at: now}
 	}
 	p = &place{line: ln, policy: policy, came: now, virtual: e.Mode == ratelimit.DryRun, decided: decided}
+	if decided == nil {
+		p.done = make(chan struct{})
+		p.decided = func() { close(p.done) }
+	}
 	ln.forecast.Admit()
 	ln.list = append(ln.list, p)
 	l.waiting[p.kind()]++
