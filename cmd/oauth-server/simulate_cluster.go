@@ -251,7 +251,7 @@ func parseShare(text string) (float64, error) {
 	if percent {
 		share /= 100
 	}
-	if err != nil || share < 0 || share >= 1 {
+	if err != nil || !(share >= 0 && share < 1) {
 		return 0, fmt.Errorf("%q is not a share from 0%% to less than 100%%", text)
 	}
 	return share, nil

@@ -59,17 +59,21 @@ func TestSimulateClusterRefuses(t *testing.T) {
 	for args, want := range map[string][]string{
 		"--limit 0/60s --loss 200% --flush x --step 9@1:2 --down 5m --rate 3 --keys 0 --zipf 1": {
 			`--limit.requests: 0 is not`, `--loss: "200%" is not a share`, `--flush: "x" is not`, `--step: "9@1:2" is not`,
-			`--down: "5m" is not FROM+FOR`, `--rate: "3" is not a multiple`, `--keys: 0 is less`, `--zipf: 1 is not above 1`,
+			`--down: "5m" is not FROM+FOR`, `--rate: "3" is not a multiple`, `--keys: 0 is not from 1`, `--zipf: 1 is not above 1`,
 		},
 		"--instances 3,0 --balance fair --duration 0s --flush plain:1ms --step 4@1m:1s --limit 5/60s,strict": {
 			"--instances: 0 is not", `--balance: "fair" is not`, "--duration: 0s is not", "--flush: 1ms is less", "--step: there is no instance 4",
 			"--limit: strict limits are not simulated",
 		},
-		"--clients hammer":                       {"--clients: independent users ignore the answers"},
-		"--traffic mix --rate 5/s --zipf 2":      {"--traffic: of mix only a sample", "--rate: with --traffic it is a multiple", "--zipf: it is not of --traffic"},
-		"--traffic x --clients y --keys 2000000": {`--traffic: there is no kind "x"; there are`, `--clients: there is no behaviour "y"`},
-		"--traffic attack --keys 2000000":        {"--keys: 2000000 is not between 1 and 1000000"},
-		"--traffic attack --keys 0":              {"--keys: 0 is less than 1"},
+		"--clients hammer":                         {"--clients: independent users ignore the answers"},
+		"--traffic mix --rate 5/s --zipf 2":        {"--traffic: of mix only a sample", "--rate: with --traffic it is a multiple", "--zipf: it is not of --traffic"},
+		"--traffic x --clients y --keys 2000000":   {`--traffic: there is no kind "x"; there are`, `--clients: there is no behaviour "y"`},
+		"--zipf NaN --keys 2000000000 --loss NaN%": {"--zipf: NaN is not", "--keys: 2000000000 is not", `--loss: "NaN%" is not a share`},
+		"--jitter -1s --skew -1s --step 1@99h:+1h": {"--jitter: it is less than 0", "--skew: it is less than 0", "--step: 99h0m0s is not in the"},
+		"--zipf Inf":                      {"--zipf: +Inf is not"},
+		"--duration 99999h":               {"--duration: 99999h0m0s is not"},
+		"--traffic attack --keys 2000000": {"--keys: 2000000 is not between 1 and 1000000"},
+		"--traffic attack --keys 0":       {"--keys: 0 is less than 1"},
 	} {
 		_, stderr, status := run(t, "", append([]string{"simulate", "cluster"}, strings.Fields(args)...)...)
 		check.Equal(t, "status", status, exitUsage)

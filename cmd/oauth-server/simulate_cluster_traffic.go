@@ -52,11 +52,11 @@ func (t *clusterTraffic) check(cmd *cobra.Command, l ratelimit.Limit, duration t
 		if changed("clients") {
 			errs.Add("--clients", "independent users ignore the answers: choose a --traffic")
 		}
-		if t.users < 1 {
-			errs.Add("--keys", "%d is less than 1", t.users)
+		if t.users < 1 || t.users > simcluster.MaxKeys {
+			errs.Add("--keys", "%d is not from 1 to %d", t.users, simcluster.MaxKeys)
 		}
-		if t.zipf != 0 && t.zipf <= 1 {
-			errs.Add("--zipf", "%g is not above 1", t.zipf)
+		if t.zipf != 0 && !(t.zipf > 1 && t.zipf <= 100) {
+			errs.Add("--zipf", "%g is not above 1, or above 100", t.zipf)
 		}
 		t.perSecond = perSecond + multiple*float64(t.users)*float64(l.Requests)/l.Window.Seconds()
 		return errs

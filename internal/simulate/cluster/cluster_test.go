@@ -97,6 +97,20 @@ func TestEveryCountArrives(t *testing.T) {
 	}
 }
 
+// TestAllIsAccountedForInShortWindows: a count can expire while it is being written, and is then in the store or not.
+func TestAllIsAccountedForInShortWindows(t *testing.T) {
+	t.Parallel()
+	for _, window := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond} {
+		r := run(t, config(func(c *cluster.Config) {
+			c.Limit = ratelimit.NewLimit("short", 1, window)
+			c.Duration = time.Minute
+		}))
+		if r.Unaccounted != 0 || r.Expired == 0 {
+			t.Errorf("%v: %d of %d admitted requests are not accounted for, %d expired", window, r.Unaccounted, r.Admitted, r.Expired)
+		}
+	}
+}
+
 // TestOvershoot: what the syncer promises holds here too, and the comparison is not blind.
 func TestOvershoot(t *testing.T) {
 	t.Parallel()

@@ -78,8 +78,12 @@ const (
 // Balances returns all balances.
 func Balances() []Balance { return []Balance{Random, RoundRobin, Skewed, Sticky} }
 
-// MaxInstances bounds a simulated cluster.
-const MaxInstances = 1000
+// Bounds of a simulated cluster.
+const (
+	MaxInstances = 1000
+	MaxKeys      = 10_000_000
+	MaxDuration  = 400 * 24 * time.Hour
+)
 
 // Validate returns all that is wrong with the configuration.
 func (c *Config) Validate() error {
@@ -91,8 +95,10 @@ func (c *Config) Validate() error {
 	}
 	check(c.Instances >= 1 && c.Instances <= MaxInstances, "instances", "%d is not from 1 to %d", c.Instances, MaxInstances)
 	check(c.Flush.Every >= 10*time.Millisecond, "flush", "%v is less than 10ms", c.Flush.Every)
-	check(c.Duration > 0, "duration", "%v is not above 0", c.Duration)
-	check(c.Network.Latency >= 0 && c.Network.Jitter >= 0, "latency", "it is less than 0")
+	check(c.Duration > 0 && c.Duration <= MaxDuration, "duration", "%v is not above 0, or above %v", c.Duration, MaxDuration)
+	check(c.Network.Latency >= 0, "latency", "it is less than 0")
+	check(c.Network.Jitter >= 0, "jitter", "it is less than 0")
+	check(c.Skew >= 0, "skew", "it is less than 0; clocks are wrong by that much either way")
 	check(part(c.Network.LoseRequest), "loss", "%g is not from 0 to less than 1", c.Network.LoseRequest)
 	check(part(c.Network.LoseReply), "reply_loss", "%g is not from 0 to less than 1", c.Network.LoseReply)
 	for _, o := range c.Network.Down {
@@ -101,6 +107,7 @@ func (c *Config) Validate() error {
 	check(slices.Contains(Balances(), c.Balance), "balance", "%q is not random, roundrobin, skewed or sticky", c.Balance)
 	for _, s := range c.Steps {
 		check(s.Instance >= 0 && s.Instance < c.Instances, "step", "there is no instance %d", s.Instance+1)
+		check(s.At >= 0 && (s.At <= c.Duration || c.Duration <= 0), "step", "%v is not in the %v that are simulated", s.At, c.Duration)
 	}
 	check(!c.Limit.Strict, "limit", "strict limits are not simulated")
 	errs.AddUnreported(fielderr.Of(c.Limit.Validate()).Under("limit"))

@@ -24,7 +24,7 @@ type Result struct {
 	// Unaccounted is how many admitted requests neither the store has nor any instance knows to be missing
 	// there, when all instances have stopped. It is 0 unless the simulation or the syncer is wrong.
 	Unaccounted int64 `json:"unaccounted"`
-	// Expired is how many left their window before they could be written.
+	// Expired is how many left their window before they were known to be written.
 	Expired int64 `json:"expired"`
 }
 
