@@ -6,7 +6,7 @@ import (
 )
 
 // document splits a stream of JSON values that are not one in a line: the answers of APIs, which are arrays or objects
-// with an array in one member, as they are or indented.
+// with an array in one member, as they are or indented; and objects with nothing between them.
 type document struct {
 	on bool
 	// wrapped is set behind the elements of an array that is a member, until that object ends.
@@ -29,13 +29,18 @@ func isDocument(head []byte) bool {
 	if head[i] != '{' {
 		return false
 	}
-	first, rest, more := bytes.Cut(head[i:], []byte{'\n'})
-	if more && passOver(first, 0) < 0 {
-		// A first line that is cut off, as the first of a log may be, is followed by others that begin an object.
-		next := space(rest, 0)
-		return next == len(rest) || rest[next] != '{'
+	if wrapper(head[i:], 0) > 0 {
+		return true
 	}
-	return wrapper(head[i:], 0) > 0
+	first, rest, more := bytes.Cut(head[i:], []byte{'\n'})
+	end := passOver(first, 0)
+	if end > 0 {
+		next := space(first, end)
+		return next < len(first) && first[next] == '{'
+	}
+	// A first line that is cut off, as the first of a log may be, is followed by others that begin an object.
+	next := space(rest, 0)
+	return more && (next == len(rest) || rest[next] != '{')
 }
 
 // wrapper returns where the array begins if the object at i has one in a member of [arrayNames]; 0 if it has
