@@ -59,7 +59,7 @@ func newTable(m *Mapping, first []byte) (*table, error) {
 
 // newMappedCSV returns the parser of a table; head is its beginning.
 func newMappedCSV(c *shared, head []byte) (parser, error) {
-	first, _, _ := bytes.Cut(bytes.TrimLeft(head, "\r\n"), []byte{'\n'})
+	first, _, _, _ := newInput(bytes.NewReader(bytes.TrimLeft(head, "\r\n"))).next()
 	t, err := newTable(c.Mapping.orDefault(CSV), bytes.TrimSpace(first))
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package events_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -42,4 +43,53 @@ func TestFirstLineCutOff(t *testing.T) {
 	t.Parallel()
 	_, r := readAll(t, events.Options{Stdin: strings.NewReader(`{"a":"b` + "\n" + strings.Join(logins(3), "\n"))}, "-")
 	check.Equal(t, "lines", summary(r.Lines()), "3 read, 0 skipped, 1 unread: -:1: line: is not valid JSON")
+}
+
+// dockered are lines as Docker's driver json-file writes them.
+func dockered(tb testing.TB, lines ...string) string {
+	tb.Helper()
+	var out strings.Builder
+	for _, line := range lines {
+		inner, err := json.Marshal(line + "\n")
+		check.OK(tb, err)
+		_, _ = fmt.Fprintf(&out, `{"log":%s,"stream":"stdout","time":"2026-07-01T00:00:00.000000001Z"}`+"\n", inner)
+	}
+	return out.String()
+}
+
+// The log of a container is read as what the container wrote, in any format.
+func TestDocker(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		format events.Format
+		lines  []string
+		want   string
+	}{
+		"keycloak text": {events.Keycloak, []string{
+			`2026-01-02 11:02:00,000 INFO  [io.quarkus] (main) Keycloak started`,
+			`2026-01-02 11:02:01,575 DEBUG [org.keycloak.events] (executor-thread-1) type="REFRESH_TOKEN", realmId="0f2c", clientId="we\"b", userId="ü"`,
+		}, `2026-01-02T11:02:01.575Z "we\"b" ü refresh_token `},
+		"keycloak JSON": {events.Keycloak, logins(1), `2023-11-14T22:13:20Z "c0"  client_credentials `},
+		"csv":           {events.CSV, []string{"time,client", "1700000000,c"}, `2023-11-14T22:13:20Z "c"   `},
+		"combined": {
+			events.Combined,
+			[]string{`192.0.2.1 - billing [10/Oct/2025:13:55:36 -0700] "POST /oauth2/token HTTP/1.1" 200 912 "-" "Go-http-client/1.1"`},
+			`2025-10-10T20:55:36Z "billing"    192.0.2.1`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, r := readAll(t, events.Options{Stdin: strings.NewReader(dockered(t, tt.lines...))}, "-")
+			check.Equal(t, "format", r.Files()[0].Format, tt.format)
+			check.Equal(t, "unread", r.Lines().Causes, nil)
+			check.Equal(t, "requests", got, []string{tt.want})
+		})
+	}
+}
+
+// A member called log is nothing special without Docker's others.
+func TestNotDocker(t *testing.T) {
+	t.Parallel()
+	got, _ := readAll(t, events.Options{Stdin: strings.NewReader(`{"log":"x","client":"c","time":1700000000}` + "\n")}, "-")
+	check.Equal(t, "requests", len(got), 1)
 }
