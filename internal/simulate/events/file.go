@@ -89,15 +89,21 @@ func (f *file) begin(c *shared, from io.Reader) error {
 		f.parser = blank{}
 		return nil
 	}
+	if err := foreign(f.name, head); err != nil {
+		return err
+	}
 	document := isDocument(head)
 	if f.format = c.Format; f.format == Auto {
 		f.format = detect(head, document, &c.Mapping)
 	}
 	if f.format == "" {
-		return fmt.Errorf("the format of %s cannot be recognised by its first lines%s: name it with --format, or json or csv with --map too", f.name, looksLike(head))
+		return fmt.Errorf("the format of %s cannot be recognised by its first lines: name it with --format, or json or csv with --map too", f.name)
 	}
 	p, err := newParser(f.format, c, head)
 	if err != nil {
+		if err = fmt.Errorf("%s: %w", f.name, err); !c.Mapping.empty() {
+			err = &MappingError{err}
+		}
 		return err
 	}
 	f.parser, f.in.doc.on = p, document && f.format.documents()
