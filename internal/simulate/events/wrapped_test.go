@@ -93,3 +93,35 @@ func TestNotDocker(t *testing.T) {
 	got, _ := readAll(t, events.Options{Stdin: strings.NewReader(`{"log":"x","client":"c","time":1700000000}` + "\n")}, "-")
 	check.Equal(t, "requests", len(got), 1)
 }
+
+// What carries the logs of a provider to where they are kept wraps them, or writes names its own way.
+func TestWrappers(t *testing.T) {
+	t.Parallel()
+	const (
+		auth0 = `{"log_id":"1","data":{"date":"2026-08-05T19:19:43Z","type":"sertft","client_id":"spa","user_id":"ada","ip":"192.0.2.1","log_id":"1"}}`
+		okta  = `{"actor":{"id":"spa","type":"PublicClientApp"},"client":{"ipAddress":"192.0.2.1"},"eventType":"app.oauth2.token.grant.access_token","outcome":{"result":"SUCCESS"},` +
+			`"published":"2026-08-05T19:19:43Z","debugContext":{"debugData":{"grantType":"refresh_token"}},"target":[{"id":"ada","type":"User"}]}`
+		want = `2026-08-05T19:19:43Z "spa" ada refresh_token  192.0.2.1`
+	)
+	for name, tt := range map[string]struct {
+		format events.Format
+		line   string
+	}{
+		"Auth0 by Amazon EventBridge": {events.Auth0, `{"version":"0","id":"e","detail-type":"Auth0 log","source":"aws.partner/auth0.com/x","time":"2026-08-05T19:19:44Z","detail":` + auth0 + `}`},
+		"Auth0 by Azure Event Grid":   {events.Auth0, `{"id":"e","topic":"/t","subject":"auth0","eventType":"Auth0.Log","eventTime":"2026-08-05T19:19:44Z","data":` + auth0 + `,"dataVersion":"1.0"}`},
+		"Auth0 by Splunk":             {events.Auth0, `{"time":1785957583,"host":"h","source":"auth0","event":` + auth0 + `}`},
+		"Okta by Splunk":              {events.Okta, `{"time":1785957583,"host":"h","source":"okta","event":` + okta + `}`},
+		"Entra by PowerShell": {events.Entra, `{"AppId":"spa","CreatedDateTime":"2026-08-05T19:19:43Z","IPAddress":"192.0.2.1","IsInteractive":false,` +
+			`"Status":{"ErrorCode":0,"FailureReason":"Other."},"UserId":"ada","ServicePrincipalId":"","AdditionalProperties":{}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, r := readAll(t, events.Options{Stdin: strings.NewReader(tt.line)}, "-")
+			check.Equal(t, "format", r.Files()[0].Format, tt.format)
+			check.Equal(t, "requests", got, []string{want})
+		})
+	}
+	failed := `{"AppId":"spa","CreatedDateTime":"2026-08-05T19:19:43Z","Status":{"ErrorCode":50126},"UserId":"ada"}`
+	got, _ := readAll(t, events.Options{Stdin: strings.NewReader(failed)}, "-")
+	check.Equal(t, "a failure of Entra by PowerShell", got, []string{`2026-08-05T19:19:43Z "spa" ada authorization_code  failed`})
+}
