@@ -318,7 +318,11 @@ func (s *simulation) open(logs []string) (*events.Reader, error) {
 	if !slices.Contains(formatNames(), s.format) {
 		return nil, usagef("--format: %q is none of %s", s.format, strings.Join(formatNames(), ", "))
 	}
-	return events.Open(logs, events.Options{Format: events.Format(s.format), Mapping: mapping, Zone: zone, Strict: s.strict, Stdin: s.in})
+	r, err := events.Open(logs, events.Options{Format: events.Format(s.format), Mapping: mapping, Zone: zone, Strict: s.strict, Stdin: s.in})
+	if wrong := (*events.MappingError)(nil); errors.As(err, &wrong) {
+		err = &usageError{err}
+	}
+	return r, err
 }
 
 // linesOf is what became of the lines.

@@ -231,14 +231,14 @@ func (s *simulation) warn(r *simulate.Result) {
 	if s.format == "auto" {
 		for _, f := range l.Files {
 			if f.Format == "" {
-				s.note("%s is empty.", printable(f.Name))
+				s.note("There is nothing to read in %s.", printable(f.Name)) // it is empty, or cut off
 				continue
 			}
 			s.note("%s is read as %s.", printable(f.Name), f.Format)
 		}
 	}
 	if l.Unread > 0 {
-		s.note("Of %d lines %d cannot be read:", l.Read+l.Unread+l.Skipped, l.Unread)
+		s.note("Of %d %s %d cannot be read:", l.Read+l.Unread+l.Skipped, plural(int(min(l.Read+l.Unread+l.Skipped, 2)), "line"), l.Unread)
 	}
 	const shown = 10
 	for i, c := range l.Causes {

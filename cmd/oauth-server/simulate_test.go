@@ -52,7 +52,7 @@ policies:
   batch: { trusted: true, over_limit: reuse, colour: red }
 `
 	inTemp(t, map[string]string{
-		"log.csv": burst(3, "shop", "ada"), "bad.yaml": bad, "empty.csv": "time,client\n", "void.csv": "",
+		"log.csv": burst(3, "shop", "ada"), "bad.yaml": bad, "empty.csv": "time,client\n", "void.csv": "", "none.csv.gz": "\x1f\x8b\x08",
 		"config.yaml": "issuer: https://auth.example.com\nrate_limit:\n  default:\n    user: [ { requests: 10, window: 0s } ]\n",
 		"broken.csv":  "time,client\nyesterday,shop\n2026-11-16T09:00:00Z,shop\n",
 	})
@@ -66,9 +66,12 @@ policies:
 		{"none.csv", exitFailed, []string{"none.csv", "no such file"}},
 		{"algorithm", exitFailed, []string{"oauth-server: stat algorithm: no such file or directory; did you mean oauth-server simulate algorithms?"}},
 		{"bad.yaml", exitFailed, []string{"the format of bad.yaml cannot be recognised by its first lines: name it with --format"}},
-		{"void.csv", exitFailed, []string{"void.csv is empty.", "there is no token request in void.csv"}},
+		{"void.csv", exitFailed, []string{"There is nothing to read in void.csv.", "there is no token request in void.csv"}},
 		{"log.csv --format xml", exitUsage, []string{`--format: "xml" is none of auto, oauth-server`}},
 		{"log.csv --zone Mars", exitUsage, []string{`--zone: "Mars" is no time zone`}},
+		{"log.csv --map time=time,client=ap", exitUsage, []string{`log.csv: mapping: client: there is no column "ap" in the first line, which has "time", "client"`}},
+		{"log.csv --map time=time", exitUsage, []string{"log.csv: mapping: client is missing"}},
+		{"log.csv --format okta --map time=time", exitUsage, []string{"takes no mapping"}},
 		{"log.csv --format csv --map nobody=x", exitUsage, []string{`--map: `, `unknown key "nobody"`}},
 		{
 			"log.csv --limit 0/60s,5/1 --target 200% --of users --preset no --top -1 --max-keys 0 --token-lifetime 1ms", exitUsage,
@@ -88,6 +91,7 @@ policies:
 		{"log.csv --policies config.yaml", exitUsage, []string{"rate_limit.default.user[0].window", "config.yaml:4"}},
 		{"log.csv --policies bad.yaml --policies bad.yaml", exitUsage, []string{"are of the same kind"}},
 		{"empty.csv", exitFailed, []string{"there is no token request in empty.csv"}},
+		{"none.csv.gz", exitFailed, []string{"There is nothing to read in none.csv.gz.", "Of 1 line 1 cannot be read:", "the archive is truncated"}},
 		{"broken.csv --strict", exitFailed, []string{"stopped at the first line that cannot be read", "broken.csv:2", "time"}},
 	} {
 		_, stderr, status := run(t, "", append([]string{"simulate"}, strings.Fields(tt.args)...)...)

@@ -1,8 +1,13 @@
 package events
 
-import "oauth-server/internal/simulate/traffic"
+import (
+	"slices"
 
-// auth0 reads tenant logs of Auth0: as its management API has them, and as log streams send them, wrapped in data.
+	"oauth-server/internal/simulate/traffic"
+)
+
+// auth0 reads tenant logs of Auth0: as its management API has them, and as log streams send them, wrapped in data, and
+// what carries them around that.
 type auth0 struct {
 	*fields
 	at, kind, client, user, remote, scope int
@@ -42,9 +47,18 @@ var auth0Exchanges = map[string]auth0Exchange{
 	"ciba_exchange_succeeded": {ciba, false}, "ciba_exchange_failed": {ciba, true},
 }
 
+// auth0Wrappers are where entries are: of log streams, and in those of Amazon EventBridge, Azure Event Grid and Splunk.
+var auth0Wrappers = []string{".data", ".detail.data", ".data.data", ".event.data"}
+
 func newAuth0(c *shared) *auth0 {
 	l := newLayout()
-	wrapped := func(name string) int { return l.field("."+name, ".data."+name, ".detail.data."+name) }
+	wrapped := func(name string) int {
+		paths := []string{"." + name}
+		for _, wrapper := range auth0Wrappers {
+			paths = append(paths, wrapper+"."+name)
+		}
+		return l.field(paths...)
+	}
 	a := &auth0{
 		at: wrapped("date"), kind: wrapped("type"), client: wrapped("client_id"), user: wrapped("user_id"),
 		remote: wrapped("ip"), scope: wrapped("scope"),
@@ -77,6 +91,6 @@ func (a *auth0) parse(line []byte, r *traffic.Request) *problem {
 
 // isAuth0 reports whether a line is of a tenant log.
 func isAuth0(line []byte) bool {
-	return hasMembers(line, "type", "date", "log_id") || hasMembers(line, "type", "date", "client_id") || hasPath(line, ".data.type", ".data.date") ||
-		hasPath(line, ".detail.data.type", ".detail.data.date")
+	return hasMembers(line, "type", "date", "log_id") || hasMembers(line, "type", "date", "client_id") ||
+		slices.ContainsFunc(auth0Wrappers, func(wrapper string) bool { return hasPath(line, wrapper+".type", wrapper+".date") })
 }

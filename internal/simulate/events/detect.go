@@ -3,6 +3,8 @@ package events
 import (
 	"bytes"
 	"fmt"
+	"unicode"
+	"unicode/utf8"
 
 	"oauth-server/internal/simulate/traffic"
 )
@@ -30,10 +32,31 @@ func detect(head []byte, isDocument bool, m *Mapping) Format {
 			first = append(first, line...)
 		}
 	}
-	if first != nil && isTable(first, m) {
+	if first != nil {
+		return detectFirst(first, m)
+	}
+	return ""
+}
+
+// detectFirst returns the format of a log by its first line, of which no line has the form of another. What a mapping
+// is for, but does not fit, is recognised as well, so that the error says what is wrong with the mapping.
+func detectFirst(line []byte, m *Mapping) Format {
+	switch {
+	case isTable(line, m):
+		return CSV
+	case m.empty():
+		return ""
+	case hasMembers(line): // with text before it
+		return JSON
+	case isText(line) && bytes.ContainsAny(line, separators):
 		return CSV
 	}
 	return ""
+}
+
+// isText reports whether a line has nothing in it that texts do not have.
+func isText(line []byte) bool {
+	return utf8.Valid(line) && bytes.IndexFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }) < 0
 }
 
 // detectLine returns the format of a line.
@@ -135,18 +158,19 @@ func clientOr(r *traffic.Request, missing *problem) *problem {
 	return nil
 }
 
-// looksLike says what a file that is not recognised may be, for the error.
-func looksLike(head []byte) string {
-	for _, k := range []struct{ magic, what string }{
-		{"\xff\xfe", "UTF-16, which has to be UTF-8"},
-		{"\xfe\xff", "UTF-16, which has to be UTF-8"},
-		{"BZh", "a bzip2 archive; gzip and zstd are read"},
-		{"\xfd7zXZ", "an xz archive; gzip and zstd are read"},
-		{"PK\x03\x04", "a zip archive; gzip and zstd are read"},
+// foreign returns what is wrong with a file whose first bytes say that it has to be converted.
+func foreign(name string, head []byte) error {
+	first, _, _ := bytes.Cut(head, []byte{'\n'})
+	for _, k := range []struct{ magic, what, how string }{
+		{"\xff\xfe", "is UTF-16", "iconv -f UTF-16 -t UTF-8"},
+		{"\xfe\xff", "is UTF-16", "iconv -f UTF-16 -t UTF-8"},
+		{"BZh", "is a bzip2 archive", "bzcat"},
+		{"\xfd7zXZ", "is an xz archive", "xzcat"},
+		{"PK\x03\x04", "is a zip archive", "unzip -p"},
 	} {
-		if bytes.HasPrefix(head, []byte(k.magic)) {
-			return " (it looks like " + k.what + ")"
+		if bytes.HasPrefix(head, []byte(k.magic)) && !isText(first) {
+			return fmt.Errorf("%s %s, which is not read: %s FILE | oauth-server simulate -", name, k.what, k.how)
 		}
 	}
-	return ""
+	return nil
 }

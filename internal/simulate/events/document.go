@@ -6,11 +6,12 @@ import (
 )
 
 // document splits a stream of JSON values that are not one in a line: the answers of APIs, which are arrays or objects
-// with an array in one member, as they are or indented.
+// with an array in one member, as they are or indented; and objects with nothing between them.
 type document struct {
 	on bool
 	// wrapped is set behind the elements of an array that is a member, until that object ends.
 	wrapped, inArray bool
+	member           string // that has the array, if one has
 }
 
 // arrayNames are the members in which APIs return arrays: Microsoft Graph, Azure Monitor, and ours.
@@ -29,43 +30,48 @@ func isDocument(head []byte) bool {
 	if head[i] != '{' {
 		return false
 	}
-	first, rest, more := bytes.Cut(head[i:], []byte{'\n'})
-	if more && passOver(first, 0) < 0 {
-		// A first line that is cut off, as the first of a log may be, is followed by others that begin an object.
-		next := space(rest, 0)
-		return next == len(rest) || rest[next] != '{'
+	if at, _ := wrapper(head[i:], 0); at > 0 {
+		return true
 	}
-	return wrapper(head[i:], 0) > 0
+	first, rest, more := bytes.Cut(head[i:], []byte{'\n'})
+	end := passOver(first, 0)
+	if end > 0 {
+		next := space(first, end)
+		return next < len(first) && first[next] == '{'
+	}
+	// A first line that is cut off, as the first of a log may be, is followed by others that begin an object.
+	next := space(rest, 0)
+	return more && (next == len(rest) || rest[next] != '{')
 }
 
 // wrapper returns where the array begins if the object at i has one in a member of [arrayNames]; 0 if it has
-// none, or if that is not seen yet.
-func wrapper(b []byte, i int) int {
+// none, or if that is not seen yet. It also returns the name of the member.
+func wrapper(b []byte, i int) (at int, member string) {
 	for i = space(b, i+1); i < len(b) && b[i] == '"'; {
 		end, _ := text(b, i+1)
 		if end < 0 {
-			return 0
+			return 0, ""
 		}
 		key := b[i+1 : end]
 		if i = space(b, end+1); i == len(b) || b[i] != ':' {
-			return 0
+			return 0, ""
 		}
 		if i = space(b, i+1); i == len(b) {
-			return 0
+			return 0, ""
 		}
 		if b[i] == '[' && arrayNames[string(key)] {
 			if next := space(b, i+1); next < len(b) && b[next] == '{' {
-				return i
+				return i, string(key)
 			}
 		}
 		if i = endOf(b, i); i < 0 {
-			return 0
+			return 0, ""
 		}
 		if i = space(b, i); i < len(b) && b[i] == ',' {
 			i = space(b, i+1)
 		}
 	}
-	return 0
+	return 0, ""
 }
 
 // endOf returns where the value at i ends, -1 if that is not seen.
@@ -98,8 +104,9 @@ func (in *input) nextValue() (record []byte, line uint64, p *problem, ok bool) {
 	for {
 		b := in.buf[in.start:in.end]
 		if !in.doc.inArray {
-			if at := wrapper(b, 0); at > 0 {
+			if at, member := wrapper(b, 0); at > 0 {
 				in.advance(at + 1)
+				in.doc.member = member
 				in.doc.wrapped, in.doc.inArray = true, true
 				return in.nextValue()
 			}

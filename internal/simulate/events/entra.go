@@ -7,7 +7,7 @@ import (
 )
 
 // entra reads sign-in logs of Microsoft Entra: as Microsoft Graph has them, as diagnostic settings write them, wrapped
-// in properties, and as tables of Log Analytics are exported.
+// in properties, as tables of Log Analytics are exported, and as PowerShell writes what Microsoft Graph has.
 type entra struct {
 	*fields
 	at, received, category, client, user, remote, caller int
@@ -29,8 +29,8 @@ func newEntra(c *shared) *entra {
 	}
 	e := &entra{
 		at: wrapped("createdDateTime"), received: l.field(".time", ".TimeGenerated"), category: l.field(".category", ".Category"),
-		client: wrapped("appId"), user: wrapped("userId"), remote: l.field(".ipAddress", ".properties.ipAddress", ".IPAddress"),
-		caller: l.field(".callerIpAddress"), code: l.field(".status.errorCode", ".properties.status.errorCode"),
+		client: wrapped("appId"), user: wrapped("userId"), remote: l.field(".ipAddress", ".properties.ipAddress", ".IPAddress", ".IpAddress"),
+		caller: l.field(".callerIpAddress"), code: l.field(".status.errorCode", ".properties.status.errorCode", ".Status.errorCode", ".Status.ErrorCode"),
 		result: l.field(".resultType", ".ResultType"), principal: wrapped("servicePrincipalId"),
 		protocol: wrapped("authenticationProtocol"), interactive: wrapped("isInteractive"), sent: wrapped("incomingTokenType"),
 	}
@@ -81,6 +81,6 @@ func (e *entra) grantOf(category string) string {
 
 // isEntra reports whether a line is of a sign-in log.
 func isEntra(line []byte) bool {
-	return hasMembers(line, "appId", "createdDateTime") || hasMembers(line, "AppId", "ResultType") ||
+	return hasMembers(line, "appId", "createdDateTime") || hasMembers(line, "AppId", "ResultType") || hasMembers(line, "AppId", "CreatedDateTime") ||
 		hasMembers(line, "category", "properties") || hasMembers(line, "category", "resultType")
 }

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -26,17 +27,21 @@ type file struct {
 	close  func()
 
 	// held are requests that wait for earlier ones to turn up behind them, in order, from head on. At most depth wait.
-	held  []heldRequest
-	head  int
-	depth int
-	last  time.Time // of what was taken last
-	done  bool
+	held   []heldRequest
+	head   int
+	depth  int
+	sorted bool      // held is, and stays
+	nth    int       // how many were held until now
+	newest time.Time // of them
+	last   time.Time // of what was taken last
+	done   bool
 }
 
 // heldRequest is a request and where it stands.
 type heldRequest struct {
 	traffic.Request
 	line uint64
+	nth  int // of those that were held
 }
 
 // The most and the fewest requests of one file that are held, and of all files together.
@@ -84,15 +89,21 @@ func (f *file) begin(c *shared, from io.Reader) error {
 		f.parser = blank{}
 		return nil
 	}
+	if err := foreign(f.name, head); err != nil {
+		return err
+	}
 	document := isDocument(head)
 	if f.format = c.Format; f.format == Auto {
 		f.format = detect(head, document, &c.Mapping)
 	}
 	if f.format == "" {
-		return fmt.Errorf("the format of %s cannot be recognised by its first lines%s: name it with --format, or json or csv with --map too", f.name, looksLike(head))
+		return fmt.Errorf("the format of %s cannot be recognised by its first lines: name it with --format, or json or csv with --map too", f.name)
 	}
 	p, err := newParser(f.format, c, head)
 	if err != nil {
+		if err = fmt.Errorf("%s: %w", f.name, err); !c.Mapping.empty() {
+			err = &MappingError{err}
+		}
 		return err
 	}
 	f.parser, f.in.doc.on = p, document && f.format.documents()
@@ -109,13 +120,24 @@ func (blank) parse([]byte, *traffic.Request) *problem { return skip }
 
 // fill reads until it holds as many requests as it may, or the log ends. If it is strict, it stops at a line that
 // cannot be read.
-func (f *file) fill(strict bool) error {
-	for !f.done && len(f.held)-f.head < f.depth {
+func (f *file) fill(strict bool) error { return f.fillTo(f.depth, strict) }
+
+func (f *file) fillTo(n int, strict bool) error {
+	for !f.done && len(f.held)-f.head < n {
 		if err := f.readLine(); err != nil && strict {
 			return err
 		}
 	}
+	f.sort()
 	return nil
+}
+
+// sort puts in order what was held at first: one by one that takes long if the newest comes first.
+func (f *file) sort() {
+	if !f.sorted {
+		slices.SortFunc(f.held, func(a, b heldRequest) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.nth, b.nth)) })
+	}
+	f.sorted = true
 }
 
 // at is the time of the next request, of which there is one.
@@ -129,15 +151,20 @@ func (f *file) take() *heldRequest {
 	return h
 }
 
-// begins returns the time of the first request, as far as the first lines say; zero if they do not.
-func (f *file) begins() time.Time {
+// begins returns the time of the first request, as far as the first lines say; zero if they do not. The error is that
+// of a log that is backwards.
+func (f *file) begins() (time.Time, error) {
 	for n := 0; n < 4*deepest && !f.done && len(f.held) < f.depth; n++ {
 		_ = f.readLine() // will be read again
 	}
-	if len(f.held) == 0 {
-		return time.Time{}
+	f.sort()
+	switch {
+	case len(f.held) == 0:
+		return time.Time{}, nil
+	case len(f.held) == f.depth:
+		return f.at(), f.first(false)
 	}
-	return f.at()
+	return f.at(), nil
 }
 
 // readLine reads one line and holds its request, if it is one.
@@ -162,6 +189,8 @@ func (f *file) readLine() error {
 		return f.tally.unread(p, f.name, line)
 	}
 	f.tally.read++
+	f.nth++
+	h.nth = f.nth
 	f.hold(&h)
 	return nil
 }
@@ -176,12 +205,16 @@ func (f *file) hold(h *heldRequest) {
 		f.held = f.held[:copy(f.held, f.held[f.head:])]
 		f.head = 0
 	}
-	n := len(f.held)
-	if n == f.head || !h.At.Before(f.held[n-1].At) {
+	late := h.At.Before(f.newest)
+	if late {
+		f.tally.reordered++
+	} else {
+		f.newest = h.At
+	}
+	if !late || !f.sorted {
 		f.held = append(f.held, *h)
 		return
 	}
-	f.tally.reordered++
 	waiting := f.held[f.head:]
 	at, _ := slices.BinarySearchFunc(waiting, h.At, func(w heldRequest, t time.Time) int {
 		if w.At.After(t) {

@@ -21,6 +21,7 @@ type input struct {
 	err   error // why there is no more to read
 	line  uint64
 	doc   document
+	inner []byte // of a line that is wrapped
 }
 
 func newInput(from io.Reader) *input {
@@ -68,7 +69,27 @@ func (in *input) next() (record []byte, line uint64, p *problem, ok bool) {
 	if in.doc.on {
 		return in.nextValue()
 	}
-	return in.nextLine()
+	record, line, p, ok = in.nextLine()
+	return in.unwrap(record), line, p, ok
+}
+
+// Docker's driver json-file wraps what a container writes: {"log":"…\n","stream":"stdout","time":"…"}.
+var (
+	dockerLog    = []byte(`{"log":"`)
+	dockerStream = []byte(`","stream":"std`)
+)
+
+// unwrap returns the line that a container wrote, if it is wrapped by Docker, or else the line itself.
+func (in *input) unwrap(line []byte) []byte {
+	if !bytes.HasPrefix(line, dockerLog) {
+		return line
+	}
+	end, _ := text(line, len(dockerLog))
+	if end < 0 || !bytes.HasPrefix(line[end:], dockerStream) {
+		return line
+	}
+	in.inner = unescape(in.inner[:0], line[len(dockerLog):end])
+	return bytes.TrimRight(in.inner, "\r\n")
 }
 
 func (in *input) nextLine() (record []byte, line uint64, p *problem, ok bool) {

@@ -50,7 +50,7 @@ var (
 	errTruncated = &problem{"file", "ends before its end: the archive is truncated"}
 	errDamaged   = &problem{"file", "cannot be decompressed further: the archive is damaged"}
 	errReading   = &problem{"file", "cannot be read further"}
-	errLate      = &problem{"time", "is before that of lines far above, and too far from its place to be put in order"}
+	errLate      = &problem{"time", "is before that of lines far above, and too far from its place to be put in order: sort the log, or give its parts as files of their own"}
 )
 
 // tally counts lines.

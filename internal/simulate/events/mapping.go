@@ -16,6 +16,12 @@ type Mapping struct {
 	only   []condition
 }
 
+// MappingError is a mapping that is not complete, or does not fit the log or its format.
+type MappingError struct{ err error }
+
+// Error implements error.
+func (e *MappingError) Error() string { return e.err.Error() }
+
 // condition is what lines have to have in a field; others are skipped.
 type condition struct{ field, text string }
 
@@ -125,9 +131,9 @@ func newMapped(m *Mapping, place func(field string) (slot int, err error)) (*map
 			return nil, fmt.Errorf("mapping: %s: %w", name, err)
 		}
 		out.slot[key] = slot
-		out.missing[key] = &problem{field, "is missing"}
+		out.missing[key] = &problem{fieldOf(name, field), "is missing"}
 	}
-	out.badTime = &problem{m.fields["time"], "is not a time"}
+	out.badTime = &problem{fieldOf("time", m.fields["time"]), "is not a time"}
 	for _, c := range m.only {
 		slot, err := place(c.field)
 		if err != nil {
@@ -139,6 +145,14 @@ func newMapped(m *Mapping, place func(field string) (slot int, err error)) (*map
 		out.only = append(out.only, w)
 	}
 	return out, nil
+}
+
+// fieldOf names a field and what it is for, if its name does not say that.
+func fieldOf(key, field string) string {
+	if strings.TrimPrefix(field, ".") == key {
+		return field
+	}
+	return key + " (field " + field + ")"
 }
 
 // request makes a request of the values of a line.

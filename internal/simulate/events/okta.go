@@ -7,7 +7,8 @@ import (
 	"oauth-server/internal/simulate/traffic"
 )
 
-// okta reads the System Log of Okta: as its API has it, and as log streams send it, wrapped in detail.
+// okta reads the System Log of Okta: as its API has it, and as log streams send it, wrapped in detail or,
+// for Splunk, in event.
 type okta struct {
 	*fields
 	at, kind, result, actor, actorType, client, remote, grant, granted, user, expires int
@@ -23,7 +24,7 @@ var (
 
 func newOkta(c *shared) *okta {
 	l := newLayout()
-	wrapped := func(path string) int { return l.field(path, ".detail"+path) }
+	wrapped := func(path string) int { return l.field(path, ".detail"+path, ".event"+path) }
 	o := &okta{
 		at: wrapped(".published"), kind: wrapped(".eventType"), result: wrapped(".outcome.result"),
 		actor: wrapped(".actor.id"), actorType: wrapped(".actor.type"), client: wrapped(".client.id"), remote: wrapped(".client.ipAddress"),
@@ -74,5 +75,6 @@ func (o *okta) parse(line []byte, r *traffic.Request) *problem {
 
 // isOkta reports whether a line is of the System Log.
 func isOkta(line []byte) bool {
-	return hasMembers(line, "eventType", "published") || hasPath(line, ".detail.eventType", ".detail.published")
+	return hasMembers(line, "eventType", "published") || hasPath(line, ".detail.eventType", ".detail.published") ||
+		hasPath(line, ".event.eventType", ".event.published")
 }

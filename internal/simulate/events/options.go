@@ -61,7 +61,7 @@ func (o *Options) validate(names []string) error {
 		return fmt.Errorf("unknown format %q: use %s", o.Format, formatList())
 	}
 	if !o.Mapping.empty() && o.Format != Auto && !o.Format.mapped() {
-		return fmt.Errorf("the format %s has its fields in known places and takes no mapping", o.Format)
+		return &MappingError{fmt.Errorf("the format %s has its fields in known places and takes no mapping", o.Format)}
 	}
 	if o.Zone == nil {
 		o.Zone = time.UTC

@@ -72,7 +72,8 @@ func TestTooLate(t *testing.T) {
 	got := secondsOf(t, r)
 	check.Equal(t, "requests", len(got), 20_002)
 	check.Equal(t, "lines", summary(r.Lines()),
-		"20002 read, 1 skipped, 1 unread: -:20003: time: is before that of lines far above, and too far from its place to be put in order")
+		"20002 read, 1 skipped, 1 unread: -:20003: time: is before that of lines far above, and too far from its place to be put in order: "+
+			"sort the log, or give its parts as files of their own")
 }
 
 // Files are merged by time, however they are named, and each is open only when it is its turn.
@@ -206,6 +207,14 @@ func TestStrict(t *testing.T) {
 	check.ErrorSays(t, r.Err(), "-:3: time: is not a time")
 	var q traffic.Request
 	check.Equal(t, "another request", r.Next(&q), false)
+
+	dir := t.TempDir()
+	names := []string{filepath.Join(dir, "first"), filepath.Join(dir, "second")}
+	check.OK(t, os.WriteFile(names[0], []byte(csvOf(1)), 0o600))
+	check.OK(t, os.WriteFile(names[1], []byte(csvOf(2)+"noon,c\nnight,c\n"), 0o600))
+	_, r = readAll(t, events.Options{Strict: true}, names...)
+	check.ErrorSays(t, r.Err(), "second:3: time: is not a time")
+	check.Equal(t, "unread", r.Lines().Unread, 1)
 }
 
 // A line of more than 1 MiB is unread, and the next one is read.
@@ -266,8 +275,8 @@ func TestOpenRefuses(t *testing.T) {
 		"nothing":           {nil, events.Options{}, "no log to read"},
 		"no file":           {[]string{dir + "/none"}, events.Options{}, "no such file"},
 		"a directory":       {[]string{dir}, events.Options{}, "is a directory"},
-		"unknown content":   {[]string{unknown}, events.Options{}, "cannot be recognised by its first lines (it looks like a zip archive; gzip and zstd are read)"},
-		"the second file":   {[]string{"testdata/okta.json", unknown}, events.Options{}, "cannot be recognised"},
+		"unknown content":   {[]string{unknown}, events.Options{}, "unknown is a zip archive, which is not read: unzip -p FILE | oauth-server simulate -"},
+		"the second file":   {[]string{"testdata/okta.json", unknown}, events.Options{}, "zip archive"},
 		"an unknown name":   {[]string{unknown}, events.Options{Format: "ldap"}, `unknown format "ldap": use auto, oauth-server`},
 		"stdin twice":       {[]string{"-", "-"}, events.Options{Stdin: strings.NewReader("")}, "once only"},
 		"no stdin":          {[]string{"-"}, events.Options{}, "no standard input"},

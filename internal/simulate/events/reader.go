@@ -2,6 +2,7 @@ package events
 
 import (
 	"container/heap"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -40,7 +41,8 @@ type laterOn struct {
 }
 
 // Open opens logs; the name "-" is the standard input. It reads the first lines of each: its error says what cannot
-// be opened, or is of no format that it knows. The caller closes the reader.
+// be opened, is of no format that it knows, or has its newest requests first and too many of them to be put in order.
+// The caller closes the reader.
 //
 // A file is open only from its first request on, so that there can be many of them.
 func Open(names []string, o Options) (*Reader, error) {
@@ -74,8 +76,8 @@ func (r *Reader) add(name string, alone bool) error {
 			return err
 		}
 		r.files = append(r.files, File{name, f.format})
-		r.waiting = append(r.waiting, laterOn{name: name, opened: f})
-		return nil
+		r.waiting = append(r.waiting, laterOn{name: name, opened: f}) // from now on the reader closes it
+		return r.first(f)
 	}
 	f, err := r.shared.open(name, &tally{}, new(atomic.Int64))
 	if err != nil {
@@ -83,8 +85,19 @@ func (r *Reader) add(name string, alone bool) error {
 	}
 	defer f.close()
 	r.files = append(r.files, File{name, f.format})
-	r.waiting = append(r.waiting, laterOn{name: name, first: f.begins()})
-	return nil
+	first, err := f.begins()
+	r.waiting = append(r.waiting, laterOn{name: name, first: first})
+	return err
+}
+
+// first reads the first requests of a file. What a strict reader cannot read ends the reading, and is not the error.
+func (r *Reader) first(f *file) error {
+	err := f.first(r.shared.Strict)
+	if line := (*LineError)(nil); errors.As(err, &line) {
+		r.fail(err)
+		return nil
+	}
+	return err
 }
 
 // Next implements [traffic.Source].
@@ -150,6 +163,13 @@ func (r *Reader) start(w laterOn) *file {
 		r.fail(r.tally.unread(errReading, w.name, 1))
 		return nil
 	}
+	if err := r.first(f); err != nil {
+		r.err = err
+	}
+	if r.err != nil {
+		f.close()
+		return nil
+	}
 	return f
 }
 
@@ -163,8 +183,8 @@ func (r *Reader) fail(err error) {
 // Answer implements [traffic.Source]. A log takes no notice.
 func (r *Reader) Answer(*traffic.Request, traffic.Answer) {}
 
-// Err implements [traffic.Source]. It wraps a *[LineError], and is nil unless [Options].Strict is set: otherwise
-// what cannot be read is counted.
+// Err implements [traffic.Source]. It wraps a *[LineError] if [Options].Strict is set: otherwise what cannot be read is
+// counted. Without it there is an error only if a file of several turns out to have its newest requests first.
 func (r *Reader) Err() error { return r.err }
 
 // Lines says what became of the lines that were read until now.

@@ -59,7 +59,7 @@ func newTable(m *Mapping, first []byte) (*table, error) {
 
 // newMappedCSV returns the parser of a table; head is its beginning.
 func newMappedCSV(c *shared, head []byte) (parser, error) {
-	first, _, _ := bytes.Cut(bytes.TrimLeft(head, "\r\n"), []byte{'\n'})
+	first, _, _, _ := newInput(bytes.NewReader(bytes.TrimLeft(head, "\r\n"))).next()
 	t, err := newTable(c.Mapping.orDefault(CSV), bytes.TrimSpace(first))
 	if err != nil {
 		return nil, err
@@ -88,7 +88,21 @@ func (t *table) column(field string, names []string) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("there is no column %q in the first line", field)
+	return 0, fmt.Errorf("there is no column %q in the first line, which has %s", field, listed(names))
+}
+
+// listed names columns, if they are many only the first.
+func listed(names []string) string {
+	const most = 30
+	more := ""
+	if n := len(names) - most; n > 0 {
+		names, more = names[:most], fmt.Sprintf(" and %d more", n)
+	}
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = strconv.Quote(name)
+	}
+	return strings.Join(quoted, ", ") + more
 }
 
 // cells splits the line of names.
@@ -162,10 +176,13 @@ func cell(b []byte, separator byte) (v value, end int) {
 	return v, -1
 }
 
+// separators are what can separate columns.
+const separators = ",;\t|"
+
 // separatorOf returns what separates the most columns.
 func separatorOf(line []byte) byte {
 	best, most := byte(','), 0
-	for _, c := range []byte{',', ';', '\t', '|'} {
+	for _, c := range []byte(separators) {
 		if n := bytes.Count(line, []byte{c}); n > most {
 			best, most = c, n
 		}
