@@ -62,3 +62,11 @@ func TestSimulateEmptyColumns(t *testing.T) {
 	text, _, _ = run(t, "", "simulate", "log.csv", "--policies", "limits.yaml")
 	has(t, text, "USERS HIT  WORST MINUTE               BLOCKED  WAIT  WASTED\n", "web     1         1         0       0 %      0          -")
 }
+
+// TestSimulateOne: one is not written as many, and answers that are all the same not as a range.
+func TestSimulateOne(t *testing.T) {
+	inTemp(t, map[string]string{"log.csv": "time,client,user,grant\n2026-11-16T09:00:00Z,shop,,refresh_token\n2026-11-17T09:00:00Z,shop,ada,refresh_token\n"})
+	text, stderr, _ := run(t, "", "simulate", "log.csv", "--target", "100%")
+	has(t, stderr, "1 request for a user does not say for whom: it was counted as one of the client itself.\n")
+	has(t, text, "Without any one of the 2 days of the log it is 1.\n")
+}
